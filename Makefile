@@ -1,0 +1,37 @@
+# make demo  tells the story in a simulated world; needs Go alone
+# make test  runs every test
+# make lint  runs the checks that CI runs beside the tests
+
+GO ?= go
+
+# The race detector needs a C compiler, which a fresh machine may lack: CI has
+# one.
+ifdef CI
+RACE := -race
+else
+export CGO_ENABLED ?= 0
+endif
+
+.PHONY: build demo test lint bench clean
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/macfleet ./cmd/macfleet
+
+demo: build
+	sh examples/demo.sh bin/macfleet
+
+test:
+	$(GO) test $(RACE) ./...
+
+lint:
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	$(GO) vet ./...
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	shellcheck --shell=sh --severity=warning examples/demo.sh
+	shellcheck .ci/run
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchtime 3x ./...
+
+clean:
+	rm -rf bin

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+)
+
+type applyOptions struct {
+	json    bool
+	approve bool
+}
+
+func (a *app) applyCmd() *cobra.Command {
+	var o applyOptions
+	c := &cobra.Command{Use: "apply", Short: "Make it so, then look again", Args: cobra.NoArgs,
+		Long: "apply shows the plan, asks, performs it, and observes again. A run that did not converge is a\n" +
+			"failure. Applying again goes on where a run broke off.\n\n" + exitCodes,
+		RunE: func(c *cobra.Command, _ []string) error { return a.apply(c.Context(), o) }}
+	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line; needs --auto-approve")
+	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
+	return c
+}
+
+func (a *app) apply(ctx context.Context, o applyOptions) error {
+	if !o.approve && (o.json || !a.interactive()) {
+		return errors.New("apply must be approved and nobody can be asked here; look at macfleet plan, then pass --auto-approve")
+	}
+	s, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	looking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.stop, cancel)()
+	p, err := s.look(looking)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return s.applyStream(ctx, p)
+	}
+	a.outText().Plan(p)
+	if len(p.Runnable()) > 0 && !o.approve {
+		if err := a.ask(view.Question(p)); err != nil {
+			return err
+		}
+	}
+	return s.applyText(ctx, p)
+}
+
+// applyText performs a plan and shows it to a person.
+func (s *session) applyText(ctx context.Context, p *plan.Plan) error {
+	if len(p.Runnable()) == 0 {
+		return s.nothingToDo(p)
+	}
+	r, err := s.perform(ctx, p)
+	s.app.outText().Applied(r)
+	return outcome(r, err)
+}
+
+// nothingToDo ends an apply whose plan has no action that can run: the plan is
+// the proof.
+func (s *session) nothingToDo(p *plan.Plan) error {
+	if err := s.engine.PinMembers(p); err != nil {
+		return err
+	}
+	sum := p.Summarise()
+	return result(false, sum.Complete())
+}
+
+func (s *session) perform(ctx context.Context, p *plan.Plan) (engine.Result, error) {
+	show, done := s.app.progress(s.app.out)
+	defer done()
+	s.engine.Emit = show
+	return s.engine.Apply(ctx, p)
+}
+
+// applyStream performs a plan and shows it to a program.
+func (s *session) applyStream(ctx context.Context, p *plan.Plan) error {
+	stream := view.NewStream(s.app.out, time.Now)
+	stream.Plan(p)
+	if len(p.Runnable()) == 0 {
+		stream.Applied(engine.Result{After: p})
+		return s.nothingToDo(p)
+	}
+	s.engine.Emit = stream.Event
+	r, err := s.engine.Apply(ctx, p)
+	stream.Applied(r)
+	if err != nil {
+		stream.Error(err)
+	}
+	return outcome(r, err)
+}
+
+func outcome(r engine.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	return result(false, r.Converged())
+}
+
+// ask prints a question and returns an error unless the answer is yes.
+func (a *app) ask(question string) error {
+	a.outText().Print("\n" + question)
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(a.in).ReadString('\n')
+		answer <- strings.TrimSpace(line)
+	}()
+	select {
+	case <-a.stop.Done():
+		return fmt.Errorf("not approved; nothing was changed")
+	case text := <-answer:
+		if text != "yes" {
+			return fmt.Errorf("not approved (the answer was %q); nothing was changed", text)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/macfleet/macfleet/internal/view"
+)
+
+func (a *app) driftCmd() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{Use: "drift", Short: "Show what changed behind our back", Args: cobra.NoArgs,
+		Long: "drift looks at everything and changes nothing. What the configuration wants and was never\n" +
+			"applied is counted and is no drift.\n\n" + exitCodes,
+		RunE: func(c *cobra.Command, _ []string) error { return a.drift(c.Context(), asJSON) }}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+func (a *app) drift(ctx context.Context, asJSON bool) error {
+	p, err := a.look(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if err := view.WriteDocument(a.out, p); err != nil {
+			return err
+		}
+	} else {
+		a.outText().Drift(p)
+	}
+	s := p.Summarise()
+	return result(s.Drift > 0, s.Compared())
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/plan"
+)
+
+func (a *app) hostsCmd() *cobra.Command {
+	var format string
+	c := &cobra.Command{Use: "hosts", Short: "List the members: reachable, converged, Ready", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.hosts(c.Context(), format) }}
+	c.Flags().StringVarP(&format, "output", "o", "", "wide, json or name")
+	c.AddCommand(a.trustCmd())
+	return c
+}
+
+func (a *app) hosts(ctx context.Context, format string) error {
+	if !slices.Contains([]string{"", "wide", "json", "name"}, format) {
+		return fmt.Errorf("--output %s: write wide, json or name", format)
+	}
+	p, err := a.look(ctx)
+	if err != nil {
+		return err
+	}
+	t := a.outText()
+	switch format {
+	case "json":
+		return t.HostsJSON(p)
+	case "name":
+		t.HostNames(p)
+	default:
+		t.Hosts(p, format == "wide")
+	}
+	return nil
+}
+
+func (a *app) trustCmd() *cobra.Command {
+	return &cobra.Command{Use: "trust NAME", Short: "Forget a host's pinned key", Args: cobra.ExactArgs(1),
+		Long: "trust drops the pinned key of a host that was reinstalled on purpose, or the trace of a server\n" +
+			"that is really gone. The next plan shows the new key and the next apply pins it.",
+		RunE: func(_ *cobra.Command, args []string) error { return a.trust(args[0]) }}
+}
+
+func (a *app) trust(name string) error {
+	config, err := a.config()
+	if err != nil {
+		return err
+	}
+	dropped, err := drop(a.pinFile(config.Environment), name)
+	if err != nil {
+		return err
+	}
+	a.outText().Say(fmt.Sprintf("Forgot the key %s of %s, pinned since %s.", hosts.FingerprintOf(dropped), name, dropped.Since.Format("2006-01-02")))
+	return nil
+}
+
+// pinFile is where the host keys of an environment are kept.
+func (a *app) pinFile(environment string) hosts.KnownHosts {
+	if a.sandbox != "" {
+		return hosts.KnownHosts{Path: filepath.Join(a.sandboxDir(), "known_hosts")}
+	}
+	name := "known_hosts"
+	if environment != "" {
+		name += "-" + environment
+	}
+	return hosts.KnownHosts{Path: filepath.Join(a.dir, ".macfleet", name)}
+}
+
+// drop removes the pin of a host and returns it.
+func drop(pins hosts.Pins, name string) (plan.Pin, error) {
+	all, err := pins.All()
+	if err != nil {
+		return plan.Pin{}, err
+	}
+	var names []string
+	for _, p := range all {
+		if p.Name == name {
+			return p, pins.Update(func(now []plan.Pin) []plan.Pin {
+				return slices.DeleteFunc(now, func(q plan.Pin) bool { return q.Name == name })
+			})
+		}
+		names = append(names, p.Name)
+	}
+	hint := ""
+	if near := plan.Nearest(name, names); near != "" {
+		hint = "; did you mean " + near + "?"
+	}
+	return plan.Pin{}, fmt.Errorf("no host key is pinned for %s%s", name, hint)
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"macfleet": func() {
+			os.Exit(run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+		},
+	})
+}
+
+// TestScripts runs the real main on simulated worlds. Every script has the
+// example configuration in its directory and a world of its own.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("MACFLEET_ENVIRONMENT", "production")
+			env.Setenv("MACFLEET_SANDBOX", filepath.Join(env.WorkDir, "world"))
+			return copyExample(env.WorkDir)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":     code,
+			"member":   member,
+			"requests": requests,
+		},
+	})
+}
+
+func copyExample(dir string) error {
+	files, err := filepath.Glob("../../examples/three-fleets/*.fleet.hcl")
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(f)), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// code WANTED ARGS... runs macfleet and insists on its exit code.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code EXIT ARGS...")
+	}
+	wanted, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec("macfleet", args[1:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != wanted {
+		ts.Fatalf("macfleet %s: exit %d, wanted %d\nstdout:\n%s\nstderr:\n%s", strings.Join(args[1:], " "), got, wanted,
+			ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// member VARIABLE FLEET N sets a variable to the name of a fleet's Nth member,
+// counted from 1, and VARIABLE_ROOT to the folder of its file system.
+func member(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: member VARIABLE FLEET N")
+	}
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	ts.Check(ts.Exec("macfleet", "hosts", "-o", "name", "--on", "fleet="+args[1]))
+	names := strings.Fields(ts.ReadFile("stdout"))
+	if n < 1 || n > len(names) {
+		ts.Fatalf("fleet %s has %d members", args[1], len(names))
+	}
+	ts.Setenv(args[0], names[n-1])
+	ts.Check(ts.Exec("macfleet", "sandbox", "path", names[n-1]))
+	ts.Setenv(args[0]+"_ROOT", strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+// requests reset forgets what was asked of the world so far; requests N PATTERN
+// insists on how many of its lines match.
+func requests(ts *testscript.TestScript, neg bool, args []string) {
+	log := filepath.Join(ts.Getenv("MACFLEET_SANDBOX"), "access.log")
+	if len(args) == 1 && args[0] == "reset" {
+		ts.Check(os.Truncate(log, 0))
+		return
+	}
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: requests reset | requests N PATTERN")
+	}
+	wanted, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	pattern, err := regexp.Compile(args[1])
+	ts.Check(err)
+	text, err := os.ReadFile(log)
+	ts.Check(err)
+	got := 0
+	for line := range strings.Lines(string(text)) {
+		if pattern.MatchString(line) {
+			got++
+		}
+	}
+	if got != wanted {
+		ts.Fatalf("%d requests match %s, wanted %d:\n%s", got, args[1], wanted, text)
+	}
+}
+
+// TestWatchdogs keeps the text that hosts run equal to the one the simulator
+// models: they must not share code, and here they must not differ.
+func TestWatchdogs(t *testing.T) {
+	t.Parallel()
+	ours, err := os.ReadFile("../../hosts/watchdog.pl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := os.ReadFile("../../internal/sandbox/mac/watchdog.pl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(ours) != string(theirs) {
+		t.Error(fmt.Sprint("hosts/watchdog.pl and internal/sandbox/mac/watchdog.pl differ"))
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+)
+
+type planOptions struct {
+	json     bool
+	detailed bool
+}
+
+func (a *app) planCmd() *cobra.Command {
+	var o planOptions
+	c := &cobra.Command{Use: "plan", Short: "Show what would change, and why", Args: cobra.NoArgs,
+		Long: "plan looks at everything and changes nothing.\n\n" + exitCodes,
+		RunE: func(c *cobra.Command, _ []string) error { return a.plan(c.Context(), o) }}
+	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit 2 with changes, 3 when incomplete")
+	return c
+}
+
+func (a *app) plan(ctx context.Context, o planOptions) error {
+	p, err := a.look(ctx)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		err = view.WriteDocument(a.out, p)
+	} else {
+		a.outText().Plan(p)
+	}
+	if err != nil || !o.detailed {
+		return err
+	}
+	s := p.Summarise()
+	return result(s.Changes() > 0, s.Complete())
+}
+
+// look observes everything and returns the plan. The first Ctrl-C ends it:
+// nothing is half done.
+func (a *app) look(ctx context.Context) (*plan.Plan, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.stop, cancel)()
+	s, err := a.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	return s.look(ctx)
+}
+
+// look makes a plan and shows its progress.
+func (s *session) look(ctx context.Context) (*plan.Plan, error) {
+	show, done := s.app.progress(s.app.err)
+	defer done()
+	s.engine.Emit = show
+	return s.engine.Plan(ctx)
+}
+
+// result returns the exit code of a comparison: a difference beats
+// incompleteness, which is said elsewhere.
+func result(different, complete bool) error {
+	switch {
+	case different:
+		return exit(exitDifferent)
+	case !complete:
+		return exit(exitIncomplete)
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// streams are the three of a process.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// The exit codes. plan itself knows done and error alone; --detailed-exitcode,
+// drift and apply use all.
+const (
+	exitDone       = 0
+	exitError      = 1
+	exitDifferent  = 2 // changes, drift
+	exitIncomplete = 3 // something refused, unknown, failed or not converged
+	exitLeft       = 130
+)
+
+const exitCodes = `Exit codes:
+  0    plan: done; plan --detailed-exitcode: no changes; drift: compared everything, no drift; apply: converged
+  1    error: faulty configuration, missing credentials, a provider that does not answer
+  2    plan --detailed-exitcode: changes; drift: drift (2 beats 3)
+  3    plan --detailed-exitcode, drift: incomplete; apply: some hosts failed, refused, interrupted or not converged
+  130  left at once by a second Ctrl-C`
+
+// exit ends a command with a code after everything was said.
+type exit int
+
+// Error is never shown.
+func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// options are the global flags.
+type options struct {
+	dir          string
+	environment  string
+	vars         []string
+	varFiles     []string
+	sandbox      string
+	sandboxHosts int
+	on, exclude  []string
+	parallelism  int
+	noColor      bool
+	stats        bool
+}
+
+// sandboxDefault is the sandbox's folder under the configuration's.
+var sandboxDefault = filepath.Join(".macfleet", "sandbox")
+
+// app is what all commands share.
+type app struct {
+	streams
+	options
+	stop context.Context // done at the first Ctrl-C
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, s streams) int {
+	ctx, leave := context.WithCancelCause(ctx)
+	stop, interrupt := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for range signals {
+			if stop.Err() != nil {
+				leave(errInterrupted)
+				continue
+			}
+			fmt.Fprintln(s.err, "\nInterrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once.")
+			interrupt()
+		}
+	}()
+	defer func() {
+		signal.Stop(signals)
+		close(signals)
+		<-over
+		interrupt()
+		leave(nil)
+	}()
+	a := &app{streams: s, stop: stop}
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	return a.code(ctx, err)
+}
+
+// code shows an error and returns its exit code.
+func (a *app) code(ctx context.Context, err error) int {
+	var quiet exit
+	switch {
+	case errors.Is(context.Cause(ctx), errInterrupted):
+		a.errText().Error(errors.New("left at once: actions that were running may be half done; macfleet plan shows what is left"))
+		return exitLeft
+	case err == nil:
+		return exitDone
+	case errors.As(err, &quiet):
+		return int(quiet)
+	case a.stop.Err() != nil:
+		a.errText().Error(fmt.Errorf("interrupted: %w", err))
+		return exitError
+	}
+	a.errText().Error(err)
+	return exitError
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "macfleet",
+		Short: "Plan, apply and watch fleets of Mac minis",
+		Long: "macfleet reads HCL that says what fleets of rented Mac minis should be, looks at the truth,\n" +
+			"shows the difference, and removes it. There is no state file.\n\n" + exitCodes,
+		Version:           fleet.Version,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return fromEnvironment(c.Flags()) },
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	f := root.PersistentFlags()
+	f.SortFlags = false
+	f.StringVarP(&a.dir, "directory", "C", ".", "directory of the *.fleet.hcl files")
+	f.StringVarP(&a.environment, "environment", "e", "", "environment, mandatory where the configuration has any")
+	f.StringArrayVar(&a.vars, "var", nil, "set a variable: name=value")
+	f.StringArrayVar(&a.varFiles, "var-file", nil, "set variables from a file of name = value lines")
+	f.StringVar(&a.sandbox, "sandbox", "", "work on a simulated world in DIR, made when missing")
+	f.Lookup("sandbox").NoOptDefVal = sandboxDefault
+	f.IntVar(&a.sandboxHosts, "sandbox-hosts", 0, "servers in the pool of a new sandbox (default 16)")
+	f.StringArrayVar(&a.on, "on", nil, "only hosts that match, for example fleet=runners,zone=fr-par-1,ready=false,name=…")
+	f.StringArrayVar(&a.exclude, "exclude", nil, "no hosts that match")
+	f.IntVar(&a.parallelism, "parallelism", 32, "hosts worked on at once")
+	f.BoolVar(&a.noColor, "no-color", false, "no colours")
+	f.BoolVar(&a.stats, "stats", false, "say what the command cost")
+	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.validateCmd(), a.sandboxCmd(), a.versionCmd())
+	return root
+}
+
+// fromEnvironment fills flags that were not given from MACFLEET_<FLAG>. --var
+// has MACFLEET_VAR_<name> instead.
+func fromEnvironment(flags *pflag.FlagSet) error {
+	var err error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || f.Name == "var" || f.Name == "help" || f.Name == "version" || err != nil {
+			return
+		}
+		name := "MACFLEET_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, ok := os.LookupEnv(name)
+		if !ok || value == "" {
+			return
+		}
+		if f.Name == "sandbox" && (value == "1" || value == "true") {
+			value = f.NoOptDefVal
+		}
+		if serr := flags.Set(f.Name, value); serr != nil {
+			err = fmt.Errorf("environment variable %s: %w", name, serr)
+		}
+	})
+	return err
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/load"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+	"github.com/macfleet/macfleet/providers/scaleway"
+	"github.com/macfleet/macfleet/providers/secrets"
+	"github.com/macfleet/macfleet/providers/transport"
+	"github.com/macfleet/macfleet/steps"
+)
+
+// session is a command's view of the world: the configuration, and everything
+// that is needed to look and to act.
+type session struct {
+	app      *app
+	config   *fleet.Config
+	world    *sandbox.World // nil outside the sandbox
+	pins     hosts.Pins
+	hosts    *hosts.Client
+	engine   *engine.Engine
+	scaleway transport.Counter
+	cluster  transport.Counter
+	started  time.Time
+	closers  []func()
+}
+
+// config reads the configuration. Faults are shown, and the error is then just
+// the exit code.
+func (a *app) config() (*fleet.Config, error) {
+	opts := load.Options{Environment: a.environment, Env: variables(os.Environ()), Vars: a.vars, Version: fleet.Version}
+	for _, name := range a.varFiles {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read variables: %w", err)
+		}
+		opts.VarFiles = append(opts.VarFiles, load.VarFile{Name: name, Content: content})
+	}
+	if info, err := os.Stat(a.dir); err != nil || !info.IsDir() {
+		if err == nil {
+			err = &fs.PathError{Op: "open", Path: a.dir, Err: errors.New("not a directory")}
+		}
+		return nil, fmt.Errorf("read the configuration: %w; name its directory with -C", err)
+	}
+	result, diags := load.Dir(os.DirFS(a.dir), opts)
+	if len(diags) > 0 {
+		if err := a.errText().Diagnostics(result.Files, diags); err != nil {
+			return nil, err
+		}
+	}
+	if diags.HasErrors() {
+		return nil, exit(exitError)
+	}
+	return result.Config, nil
+}
+
+// variables returns what MACFLEET_VAR_<name> says, by name.
+func variables(environ []string) map[string]string {
+	out := make(map[string]string)
+	for _, e := range environ {
+		if rest, ok := strings.CutPrefix(e, "MACFLEET_VAR_"); ok {
+			name, value, _ := strings.Cut(rest, "=")
+			if name != "FILE" { // MACFLEET_VAR_FILE is --var-file
+				out[name] = value
+			}
+		}
+	}
+	return out
+}
+
+// open reads the configuration and connects to everything but the hosts.
+func (a *app) open(ctx context.Context) (*session, error) {
+	config, err := a.config()
+	if err != nil {
+		return nil, err
+	}
+	selection, err := a.selection()
+	if err != nil {
+		return nil, err
+	}
+	if a.parallelism < 1 {
+		return nil, fmt.Errorf("--parallelism is %d; it must be at least 1", a.parallelism)
+	}
+	s := &session{app: a, config: config, started: time.Now()}
+	if err := s.connect(ctx, selection); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (a *app) selection() (plan.Selection, error) {
+	var sel plan.Selection
+	for _, text := range a.on {
+		s, err := plan.ParseSelector(text)
+		if err != nil {
+			return sel, fmt.Errorf("--on: %w", err)
+		}
+		sel.On = append(sel.On, s)
+	}
+	for _, text := range a.exclude {
+		s, err := plan.ParseSelector(text)
+		if err != nil {
+			return sel, fmt.Errorf("--exclude: %w", err)
+		}
+		sel.Exclude = append(sel.Exclude, s)
+	}
+	return sel, nil
+}
+
+func (s *session) connect(ctx context.Context, selection plan.Selection) error {
+	s.pins = s.app.pinFile(s.config.Environment)
+	if s.app.sandbox != "" {
+		if err := s.openWorld(); err != nil {
+			return err
+		}
+	}
+	servers, err := s.servers()
+	if err != nil {
+		return err
+	}
+	cluster, err := s.kubernetes()
+	if err != nil {
+		return err
+	}
+	key, err := s.resolver(cluster).Resolve(ctx, s.config.SSH.PrivateKey)
+	if err != nil {
+		return fmt.Errorf("ssh private_key: %w", err)
+	}
+	signer, err := hosts.ParsePrivateKey(key.Reveal())
+	if err != nil {
+		return fmt.Errorf("ssh private_key: secret %s: %w", s.config.SSH.PrivateKey, err)
+	}
+	o := hosts.Options{User: s.config.SSH.User, Key: signer}
+	if s.world != nil {
+		o.Dial = s.world.DialContext
+	}
+	s.hosts = hosts.New(o)
+	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.pins,
+		Selection: selection, Parallelism: s.app.parallelism, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
+	if cluster != nil {
+		s.engine.Cluster = cluster
+	}
+	return nil
+}
+
+func (s *session) servers() (*scaleway.Client, error) {
+	client := transport.New(&s.scaleway)
+	s.closers = append(s.closers, client.CloseIdleConnections)
+	o := scaleway.Options{ProjectID: s.config.ProjectID, Zones: s.config.Scaleway.Zones, HTTP: client}
+	if s.world != nil {
+		o.URL = s.world.ScalewayURL()
+		o.AccessKey, o.SecretKey = s.world.ScalewayKeys()
+		o.ProjectID = s.world.ProjectID()
+	}
+	return scaleway.New(o)
+}
+
+func (s *session) kubernetes() (*kubernetes.Client, error) {
+	if s.config.Kubernetes == nil {
+		return nil, nil
+	}
+	o := kubernetes.Options{Context: s.config.Kubernetes.Context, Wrap: s.cluster.Wrap}
+	if s.world != nil {
+		o.URL, o.Token = s.world.KubernetesURL(), s.world.KubernetesToken()
+	}
+	c, err := kubernetes.New(o)
+	if err == nil {
+		s.closers = append(s.closers, c.Close)
+	}
+	return c, err
+}
+
+func (s *session) resolver(cluster *kubernetes.Client) secrets.Resolver {
+	r := secrets.Resolver{Dir: s.app.dir, LookupEnv: os.LookupEnv}
+	if cluster != nil {
+		r.Kubernetes = cluster.Secret
+	}
+	if s.world != nil {
+		r.World = s.world.Secret
+	}
+	return r
+}
+
+// close ends everything that the session opened, and says what it cost.
+func (s *session) close() {
+	for _, c := range s.closers {
+		c()
+	}
+	if s.world != nil {
+		if err := s.world.Close(); err != nil {
+			s.app.errText().Error(err)
+		}
+	}
+	if s.app.stats && s.hosts != nil {
+		s.app.errText().Stats(view.Stats{Hosts: s.hosts.Stats(), Order: []string{"scaleway", "kubernetes"},
+			Requests: map[string]int64{"scaleway": s.scaleway.Requests(), "kubernetes": s.cluster.Requests()},
+			Seconds:  time.Since(s.started).Seconds()})
+	}
+}

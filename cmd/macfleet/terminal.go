@@ -1,0 +1,83 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/view"
+)
+
+// outText returns the writer of text for people on standard output.
+func (a *app) outText() *view.Text { return a.text(a.out) }
+
+// errText returns the one on standard error.
+func (a *app) errText() *view.Text { return a.text(a.err) }
+
+func (a *app) text(w io.Writer) *view.Text {
+	width := 0
+	if fd, ok := terminal(w); ok {
+		if columns, _, err := term.GetSize(fd); err == nil {
+			width = columns
+		}
+	}
+	_, tty := terminal(w)
+	return view.NewText(w, width, tty && !a.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
+}
+
+// terminal returns the file descriptor of a stream that is a terminal.
+func terminal(stream any) (int, bool) {
+	f, ok := stream.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	return int(f.Fd()), true
+}
+
+// interactive reports whether a person can be asked.
+func (a *app) interactive() bool {
+	_, in := terminal(a.in)
+	_, out := terminal(a.out)
+	return in && out && os.Getenv("CI") == ""
+}
+
+// heartbeat is how long a run stays silent at most where there is no terminal.
+const heartbeat = 10 * time.Second
+
+// progress shows a run's events until done is called. On a terminal that is a
+// line per host; elsewhere what lines shows, on the given stream.
+func (a *app) progress(lines io.Writer) (show func(engine.Event), done func()) {
+	if _, ok := terminal(a.err); ok && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" {
+		live := view.NewLive(a.err)
+		return live.Event, live.Close
+	}
+	return a.plain(lines)
+}
+
+// plain shows events as lines, with a heartbeat.
+func (a *app) plain(w io.Writer) (show func(engine.Event), done func()) {
+	l := view.NewLines(a.text(w), heartbeat)
+	events, ticks := make(chan engine.Event), time.NewTicker(time.Second)
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case e := <-events:
+				l.Event(e)
+			case now := <-ticks.C:
+				l.Tick(now)
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func(e engine.Event) { events <- e }, func() {
+		ticks.Stop()
+		close(quit)
+		<-ended
+	}
+}

@@ -1,0 +1,84 @@
+// Package fleet says what is wanted: the typed configuration of the fleets, and
+// the grammar of the names that carry it. It does no I/O; fleet/load reads it
+// from HCL, fleet/inventory describes what the providers see.
+package fleet
+
+import "github.com/macfleet/macfleet/internal/secret"
+
+// Config is the configuration of one directory, evaluated for one environment.
+type Config struct {
+	Owner
+	Environments []string // every environment the directory defines, in order
+	ProjectID    string   // Scaleway project; empty = the one of the credentials
+	ClusterUID   string   // uid of the kube-system namespace; empty = not checked
+	Scaleway     Scaleway
+	Kubernetes   *Kubernetes // nil: this configuration has no cluster
+	SSH          SSH
+	Fleets       []Fleet // in the order of files and places
+}
+
+// Scaleway is where the servers are rented.
+type Scaleway struct {
+	Zones      []string // for example fr-par-1; never empty
+	PoolPrefix string   // servers whose name starts with it are nobody's
+}
+
+// Kubernetes is the cluster whose Nodes the hosts are.
+type Kubernetes struct {
+	Context     string // of the kubeconfig; empty = its current one
+	APIServer   string // URL as the hosts reach it, never loopback; may be empty
+	Namespace   string // macfleet's own namespace
+	LabelPrefix string // of macfleet's labels and annotations
+}
+
+// SSH is how hosts are reached.
+type SSH struct {
+	User       string     // login user on every host
+	PrivateKey secret.Ref // the one key that is offered
+	Via        []string   // "tailscale", "public": paths in order of preference
+}
+
+// Fleet is a named set of servers with one specification.
+type Fleet struct {
+	Name    string
+	OS      string   // macOS family, for example Tahoe
+	Rollout *Rollout // nil: the default
+	Groups  []Group
+}
+
+// Group is the part of a fleet that has one server type.
+type Group struct {
+	Name     string
+	Type     string // Scaleway's server type, for example M2-L
+	Replicas int    // servers wanted, 0 or more
+	Spec     Spec   // defaults, fleet and group merged
+}
+
+// Rollout limits how many hosts of a fleet change at once.
+type Rollout struct {
+	MaxUnavailable Share  // of healthy hosts
+	Canary         int    // hosts that go first
+	Soak           string // a Go duration that the canary is watched
+	FailureBudget  int    // failed hosts tolerated before no new one starts
+}
+
+// Share is a number of hosts, or a part of them.
+type Share struct {
+	Count   int // used when Percent is 0
+	Percent int // 1 to 100
+}
+
+// Group returns the group of that fleet and name.
+func (c *Config) Group(fleet, group string) (Fleet, Group, bool) {
+	for _, f := range c.Fleets {
+		if f.Name != fleet {
+			continue
+		}
+		for _, g := range f.Groups {
+			if g.Name == group {
+				return f, g, true
+			}
+		}
+	}
+	return Fleet{}, Group{}, false
+}

@@ -1,0 +1,96 @@
+// Package inventory says what the providers see: plain data, without a trace of
+// the provider's own types.
+package inventory
+
+import (
+	"strings"
+	"time"
+)
+
+// Seen is an observation: present with its value, absent, or unread with the
+// reason. The zero Seen is unread without a reason, so that nothing counts as
+// absent by accident.
+type Seen[T any] struct {
+	state state
+	value T
+	why   string
+}
+
+type state int
+
+const (
+	unread state = iota
+	absent
+	present
+)
+
+// Present says that v was seen.
+func Present[T any](v T) Seen[T] { return Seen[T]{state: present, value: v} }
+
+// Absent says that the thing was looked for and is not there.
+func Absent[T any]() Seen[T] { return Seen[T]{state: absent} }
+
+// Unread says that nobody knows, and why.
+func Unread[T any](why string) Seen[T] { return Seen[T]{why: why} }
+
+// Get returns the value; ok is false when it is absent or unread.
+func (s Seen[T]) Get() (v T, ok bool) { return s.value, s.state == present }
+
+// IsAbsent reports whether the thing is known not to be there.
+func (s Seen[T]) IsAbsent() bool { return s.state == absent }
+
+// IsUnread reports whether nobody knows.
+func (s Seen[T]) IsUnread() bool { return s.state == unread }
+
+// Why returns the reason of an unread observation.
+func (s Seen[T]) Why() string { return s.why }
+
+// Server is a Mac mini as Scaleway knows it.
+type Server struct {
+	ID        string
+	Name      string
+	Type      string // for example M2-L
+	Zone      string
+	Address   string // public IP
+	OSFamily  string // family first installed, for example Tahoe; not what runs now
+	Status    string // ready, starting, reinstalling, locked, …
+	Delivered bool   // first provisioning is complete
+	Created   time.Time
+}
+
+// Usable reports whether the provider says that the server can be worked on.
+func (s Server) Usable() bool { return s.Status == "ready" && s.Delivered }
+
+// ProviderID returns the Node's spec.providerID of this server.
+func (s Server) ProviderID() string { return providerScheme + s.Zone + "/" + s.ID }
+
+const providerScheme = "scw-applesilicon://"
+
+// Node is a Mac mini as the cluster knows it.
+type Node struct {
+	Name       string
+	ProviderID string
+	Ready      Readiness
+	Cordoned   bool
+	Why        string // message of the Ready condition when it is not true
+}
+
+// ServerID returns the server id in the Node's providerID, or "".
+func (n Node) ServerID() string {
+	rest, ok := strings.CutPrefix(n.ProviderID, providerScheme)
+	if !ok {
+		return ""
+	}
+	_, id, _ := strings.Cut(rest, "/")
+	return id
+}
+
+// Readiness is a Node's Ready condition.
+type Readiness string
+
+// The values of a Ready condition.
+const (
+	Ready        Readiness = "True"
+	NotReady     Readiness = "False"
+	ReadyUnknown Readiness = "Unknown"
+)

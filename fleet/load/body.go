@@ -1,0 +1,118 @@
+package load
+
+import (
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// check compares a body with its shape and returns the arguments and blocks
+// that the shape has. All the names of a body are compared with all that may
+// stand there: that is what makes the suggestions good.
+func (l *loader) check(body *hclsyntax.Body, sh shape, header hcl.Range) (hclsyntax.Attributes, hclsyntax.Blocks) {
+	attrs, meant := hclsyntax.Attributes{}, map[string]bool{}
+	for _, name := range sortedKeys(body.Attributes) {
+		if attr := body.Attributes[name]; sh.argument(name) {
+			attrs[name] = attr
+		} else {
+			meant[l.strangeArgument(attr, sh)] = true
+		}
+	}
+	var blocks hclsyntax.Blocks
+	first := map[string]hcl.Range{}
+	for _, b := range body.Blocks {
+		n, known := sh.block(b.Type)
+		switch {
+		case !known:
+			meant[l.strangeBlock(b, sh)] = true
+		case l.labels(b, n):
+			l.once(b, n, first)
+			blocks = append(blocks, b) // its second is read too, for its own faults
+		}
+	}
+	for _, a := range sh.args {
+		if a.required && attrs[a.name] == nil && !meant[a.name] {
+			l.fault(header, "Missing argument", "The argument %q is required %s.", a.name, sh.inside())
+		}
+	}
+	return attrs, blocks
+}
+
+// strangeArgument reports an argument that the shape does not have, and returns
+// the name that was probably meant, or "".
+func (l *loader) strangeArgument(attr *hclsyntax.Attribute, sh shape) string {
+	const summary = "Unsupported argument"
+	if n, known := sh.block(attr.Name); known {
+		l.suspect(attr.Name)
+		l.fault(attr.NameRange, summary, "%q is a block, not an argument: write %s without the equals sign.", attr.Name, blockForm(n))
+		return attr.Name
+	}
+	suggestion := nearest(attr.Name, sh.names())
+	l.fault(attr.NameRange, summary, "This version of macfleet has no argument %s %s.%s", quoted(attr.Name), sh.inside(), didYouMean(suggestion)+elsewhere(attr.Name, suggestion))
+	l.suspect(suggestion)
+	return suggestion
+}
+
+// strangeBlock does the same for a block.
+func (l *loader) strangeBlock(b *hclsyntax.Block, sh shape) string {
+	const summary = "Unsupported block"
+	if sh.argument(b.Type) {
+		l.fault(b.TypeRange, summary, "%q is an argument, not a block: write it with an equals sign, %s = ….", b.Type, b.Type)
+		return b.Type
+	}
+	suggestion := nearest(b.Type, sh.names())
+	l.fault(b.TypeRange, summary, "This version of macfleet has no block %s %s.%s", quoted(b.Type), sh.inside(), didYouMean(suggestion)+elsewhere(b.Type, suggestion))
+	if suggestion != "" || len(homes(b.Type)) > 0 {
+		l.suspect(suggestion)
+		l.lose(b)
+	}
+	return suggestion
+}
+
+// elsewhere says where a name may stand that may not stand here.
+func elsewhere(name, suggestion string) string {
+	places := homes(name)
+	if suggestion != "" || len(places) == 0 {
+		return ""
+	}
+	return " It belongs " + strings.Join(places, " or ") + "."
+}
+
+// labels reports whether a block has its one label, or none where none may be.
+func (l *loader) labels(b *hclsyntax.Block, n nested) bool {
+	want := 0
+	if n.labeled {
+		want = 1
+	}
+	switch have := len(b.Labels); {
+	case have == want:
+		return true
+	case have < want:
+		l.fault(b.TypeRange, "Missing name", "A %s block needs a name: write %s.", n.name, blockForm(n))
+	case want == 0:
+		l.fault(b.LabelRanges[0], "Unexpected name", "A %s block has no name: write %s.", n.name, blockForm(n))
+	default:
+		l.fault(b.LabelRanges[1], "Unexpected name", "A %s block has one name: write %s.", n.name, blockForm(n))
+	}
+	l.suspect(n.name)
+	l.lose(b)
+	return false
+}
+
+// once reports a block that must be alone and is not the first.
+func (l *loader) once(b *hclsyntax.Block, n nested, first map[string]hcl.Range) {
+	before, twice := first[b.Type]
+	if n.many || !twice {
+		first[b.Type] = b.DefRange()
+		return
+	}
+	l.fault(b.DefRange(), "Duplicate block", "There can be only one %s block here; the first is at %s. Merge the two.", b.Type, where(before))
+}
+
+func blockForm(n nested) string {
+	if n.labeled {
+		return n.name + ` "NAME" { … }`
+	}
+	return n.name + " { … }"
+}

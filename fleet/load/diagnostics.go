@@ -1,0 +1,89 @@
+package load
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// fault reports an error at a place. The summary is short and stable; the
+// detail is full sentences that say what to do.
+func (l *loader) fault(at hcl.Range, summary, detail string, args ...any) {
+	l.report(hcl.DiagError, &at, summary, detail, args)
+}
+
+// warn reports a warning at a place.
+func (l *loader) warn(at hcl.Range, summary, detail string, args ...any) {
+	l.report(hcl.DiagWarning, &at, summary, detail, args)
+}
+
+// faultOutside reports an error that stands in no file.
+func (l *loader) faultOutside(summary, detail string, args ...any) {
+	l.report(hcl.DiagError, nil, summary, detail, args)
+}
+
+func (l *loader) report(severity hcl.DiagnosticSeverity, at *hcl.Range, summary, detail string, args []any) {
+	l.diags = append(l.diags, &hcl.Diagnostic{
+		Severity: severity,
+		Summary:  summary,
+		Detail:   fmt.Sprintf(detail, args...),
+		Subject:  at,
+	})
+}
+
+// take adds the diagnostics of the HCL library, giving a place to those that
+// have none.
+func (l *loader) take(diags hcl.Diagnostics, at hcl.Range) {
+	for _, d := range diags {
+		own := *d
+		if own.Subject == nil {
+			own.Subject = &at
+		}
+		l.diags = append(l.diags, &own)
+	}
+}
+
+// finish sorts the diagnostics and drops repetitions, which arise where one
+// text is read twice, such as a variable file given twice.
+func (l *loader) finish() hcl.Diagnostics {
+	if l.unknown && !l.diags.HasErrors() {
+		l.faultOutside("Value not known", "Some value of the configuration could not be determined, and no reason was found. Please report this with the configuration.")
+	}
+	slices.SortStableFunc(l.diags, compareDiagnostics)
+	return slices.CompactFunc(l.diags, func(a, b *hcl.Diagnostic) bool { return compareDiagnostics(a, b) == 0 })
+}
+
+func compareDiagnostics(a, b *hcl.Diagnostic) int {
+	return cmp.Or(
+		compareRanges(a.Subject, b.Subject),
+		cmp.Compare(a.Severity, b.Severity),
+		cmp.Compare(a.Summary, b.Summary),
+		cmp.Compare(a.Detail, b.Detail),
+	)
+}
+
+func compareRanges(a, b *hcl.Range) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(a.Filename, b.Filename),
+		cmp.Compare(a.Start.Byte, b.Start.Byte),
+		cmp.Compare(a.End.Byte, b.End.Byte),
+	)
+}
+
+// where names a place within a sentence.
+func where(at hcl.Range) string { return fmt.Sprintf("%s line %d", at.Filename, at.Start.Line) }
+
+// fileStart is the place of a fault that concerns a file as a whole.
+func fileStart(name string) hcl.Range {
+	return hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos}
+}

@@ -1,0 +1,127 @@
+package load
+
+import (
+	"regexp"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// environments is what a directory defines and which one is chosen.
+type environments struct {
+	all    []environmentBlock // without duplicates, in order
+	chosen *environmentBlock  // nil: none, or the choice is faulty
+	// settled is false when nobody knows which environment is meant.
+	settled bool
+}
+
+var uuidPattern = regexp.MustCompile(`^[0-9a-f-]{36}$`)
+
+// environments reads the environment blocks and chooses one.
+func (l *loader) environments(blocks []*hclsyntax.Block) environments {
+	var envs environments
+	first := map[string]hcl.Range{}
+	for _, e := range decodeAll[environmentBlock](l, blocks, &scope{closed: before}) {
+		l.uuid(e.Place, "cluster_uid", e.ClusterUID)
+		l.uuid(e.Place, "project_id", e.ProjectID)
+		if !l.unique(first, "environment", e.Name, e.Place.label()) {
+			continue
+		}
+		l.name(e.Place.label(), "environment", e.Name, fleet.CheckOwnerPart)
+		envs.all = append(envs.all, e)
+	}
+	l.choose(&envs)
+	return envs
+}
+
+func (l *loader) choose(envs *environments) {
+	const summary = "Unknown environment"
+	want, names := l.opts.Environment, envs.names()
+	for i := range envs.all {
+		if envs.all[i].Name == want {
+			envs.chosen, envs.settled = &envs.all[i], true
+			return
+		}
+	}
+	switch {
+	case len(names) == 0 && want == "":
+		envs.settled = !l.mayStand("environment")
+	case want == "":
+		l.faultOutside("No environment chosen", "The configuration defines environments, so one must be chosen with -e: %s.", listed(names))
+	case l.mayStand(want) || len(names) == 0 && l.mayStand("environment"):
+	case len(names) == 0:
+		l.faultOutside(summary, "The environment %s is chosen, but the configuration defines none. Leave out -e, or write environment %s { … }.", quoted(want), quoted(want))
+	default:
+		l.faultOutside(summary, "No environment is named %s.%s The configuration defines %s.", quoted(want), didYouMean(nearest(want, names)), listed(names))
+	}
+}
+
+func (l *loader) uuid(at place, name string, value *string) {
+	if value != nil && !uuidPattern.MatchString(*value) {
+		l.fault(at.at(name), "Invalid id", "The argument %q must be a UUID in lower case, such as 5d6e0f1a-2b3c-4d5e-8f90-a1b2c3d4e5f6, not %s.", name, quoted(*value))
+	}
+}
+
+// names returns the names of all environments in order.
+func (e environments) names() []string {
+	var all []string
+	for _, env := range e.all {
+		all = append(all, env.Name)
+	}
+	return all
+}
+
+// name returns the chosen one's name, or "".
+func (e environments) name() string {
+	if e.chosen == nil {
+		return ""
+	}
+	return e.chosen.Name
+}
+
+// values returns what env.… refers to; nil without any environment.
+func (e environments) values() map[string]cty.Value {
+	switch {
+	case e.chosen != nil:
+		values := map[string]cty.Value{"name": cty.StringVal(e.chosen.Name)}
+		e.chosen.Place.text(values, "cluster_uid", e.chosen.ClusterUID)
+		e.chosen.Place.text(values, "project_id", e.chosen.ProjectID)
+		return values
+	case e.settled:
+		return nil
+	}
+	return map[string]cty.Value{"name": cty.DynamicVal, "cluster_uid": cty.DynamicVal, "project_id": cty.DynamicVal}
+}
+
+// text enters an argument's value, unknown where it is faulty.
+func (p place) text(values map[string]cty.Value, name string, value *string) {
+	switch {
+	case value != nil:
+		values[name] = cty.StringVal(*value)
+	case p.written(name):
+		values[name] = cty.DynamicVal
+	}
+}
+
+// unique reports whether name is the first of its kind, and says where the
+// other one is.
+func (l *loader) unique(first map[string]hcl.Range, kind, name string, at hcl.Range) bool {
+	if other, twice := first[name]; twice {
+		l.fault(at, "Duplicate "+kind, "There are two of the name %s: the other %s is at %s. Rename or remove one.", quoted(name), kind, where(other))
+		return false
+	}
+	first[name] = at
+	return true
+}
+
+// name checks a name against its grammar.
+func (l *loader) name(at hcl.Range, kind, name string, check func(string) string) bool {
+	why := check(name)
+	if why != "" {
+		l.fault(at, "Invalid name", "The name of the %s cannot be %s: %s.", kind, quoted(name), why)
+	}
+	return why == ""
+}

@@ -1,0 +1,103 @@
+package load
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "write what is got into the archives of testdata/faults")
+
+// TestFaults loads the archives of testdata/faults. Each holds the files of a
+// directory, the diagnostics that are wanted ("want"), and perhaps options:
+// "options" has lines of "-e NAME", "--var NAME=VALUE", "env NAME=VALUE" and
+// "--var-file FILE", where a FILE is one of the archive's.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob("testdata/faults/*.txtar")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no archives: %v", err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, opts, want := unpack(t, archive)
+			r, diags := Dir(directory(files), opts)
+			got := rendered(r, diags)
+			if diff := cmp.Diff(want, got); diff != "" && !*update {
+				t.Errorf("diagnostics (-want +got):\n%s", diff)
+			}
+			if (r.Config == nil) != diags.HasErrors() {
+				t.Errorf("config = %v with these diagnostics:\n%s", r.Config, got)
+			}
+			if *update {
+				rewrite(t, name, archive, got)
+			}
+		})
+	}
+}
+
+func unpack(t *testing.T, archive *txtar.Archive) (files map[string]string, opts Options, want string) {
+	t.Helper()
+	files, opts = map[string]string{}, Options{Version: "0.1.0", Env: map[string]string{}}
+	var options string
+	for _, f := range archive.Files {
+		switch f.Name {
+		case "want":
+			want = string(f.Data)
+		case "options":
+			options = string(f.Data)
+		default:
+			files[f.Name] = string(f.Data)
+		}
+	}
+	if files["base.fleet.hcl"] == "small\n" {
+		files["base.fleet.hcl"] = small
+	}
+	if files["base.fleet.hcl"] == "base\n" {
+		files["base.fleet.hcl"] = base
+	}
+	for line := range strings.Lines(options) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "-e":
+			opts.Environment = rest
+		case "--var":
+			opts.Vars = append(opts.Vars, rest)
+		case "env":
+			name, value, _ := strings.Cut(rest, "=")
+			opts.Env[name] = value
+		case "--var-file":
+			opts.VarFiles = append(opts.VarFiles, VarFile{Name: rest, Content: []byte(files[rest])})
+			delete(files, rest)
+		default:
+			t.Fatalf("unknown option %q", line)
+		}
+	}
+	return files, opts, want
+}
+
+func rewrite(t *testing.T, name string, archive *txtar.Archive, got string) {
+	t.Helper()
+	found := false
+	for i := range archive.Files {
+		if archive.Files[i].Name == "want" {
+			archive.Files[i].Data, found = []byte(got), true
+		}
+	}
+	if !found {
+		archive.Files = append(archive.Files, txtar.File{Name: "want", Data: []byte(got)})
+	}
+	if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,99 @@
+package load
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+const (
+	extension = ".fleet.hcl"
+	// redefined is how the HCL parser calls an argument that is written twice.
+	// It is the one fault of its that leaves the rest of the file usable.
+	redefined = "Attribute redefined"
+)
+
+// parse returns the bodies of the files that parse, in the order of names. It
+// returns nil when the directory has no configuration.
+func (l *loader) parse(fsys fs.FS) []*hclsyntax.Body {
+	names, others, err := list(fsys)
+	switch {
+	case err != nil:
+		l.faultOutside("Unreadable directory", "The directory of the configuration cannot be read: %s.", err)
+		return nil
+	case len(names) == 0 && len(others) > 0:
+		l.faultOutside("No configuration", "No file here has a name that ends in %s, which all files of a configuration must have. There is %s: rename what belongs to the configuration, such as main.hcl to main%s.", extension, listed(others), extension)
+		return nil
+	case len(names) == 0:
+		l.faultOutside("No configuration", "A configuration is the files *%s of a directory, and there is none here. Choose the directory with -C.", extension)
+		return nil
+	}
+	bodies := []*hclsyntax.Body{}
+	for _, name := range names {
+		content, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			l.fault(fileStart(name), "Unreadable file", "The file cannot be read: %s.", err)
+			// Anything may stand in it: then nothing counts as missing.
+			l.lost = append(l.lost, nil)
+			continue
+		}
+		if body := l.parseFile(name, content); body != nil {
+			bodies = append(bodies, body)
+		}
+	}
+	return bodies
+}
+
+// list returns the names of the configuration's files and those of other HCL
+// files, both sorted.
+func list(fsys fs.FS) (names, others []string, err error) {
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case e.IsDir():
+		case strings.HasSuffix(name, extension):
+			names = append(names, name)
+		case strings.HasSuffix(name, ".hcl"):
+			others = append(others, name)
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(others)
+	return names, others, nil
+}
+
+// parseFile parses one file. It reports the first syntax fault and returns nil
+// when there is one: what follows it may be a consequence.
+func (l *loader) parseFile(name string, content []byte) *hclsyntax.Body {
+	l.files[name] = &hcl.File{Bytes: content}
+	if fault := excess(name, content); fault != nil {
+		l.broken(name, content, fault)
+		return nil
+	}
+	file, diags := hclsyntax.ParseConfig(content, name, hcl.InitialPos)
+	slices.SortStableFunc(diags, func(a, b *hcl.Diagnostic) int { return compareRanges(a.Subject, b.Subject) })
+	for _, d := range diags {
+		if d.Severity == hcl.DiagError && d.Summary != redefined {
+			l.broken(name, content, d)
+			return nil
+		}
+	}
+	l.take(diags, fileStart(name))
+	l.files[name] = file
+	body, ok := file.Body.(*hclsyntax.Body)
+	if !ok {
+		return nil
+	}
+	return body
+}
+
+func (l *loader) broken(name string, content []byte, d *hcl.Diagnostic) {
+	l.take(hcl.Diagnostics{d}, fileStart(name))
+	l.lost = append(l.lost, content)
+}

@@ -1,0 +1,140 @@
+// Package load reads a configuration: all *.fleet.hcl files of a directory,
+// evaluated for one environment, as a fleet.Config. It reads files through an
+// fs.FS and does nothing else; the same input gives the same output.
+//
+// It collects every fault it can find. What a fault leaves without a value is
+// unknown from there on, and nothing is said about unknown values: so one fault
+// is one diagnostic and hides none elsewhere.
+package load
+
+import (
+	"io/fs"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// Options is what a configuration is evaluated with. The zero Options chooses
+// no environment and sets no variable.
+type Options struct {
+	Environment string            // "" = none chosen
+	Env         map[string]string // values of MACFLEET_VAR_<name>, by that name
+	VarFiles    []VarFile         // a later one wins
+	Vars        []string          // "name=value"; a later one wins
+	Version     string            // macfleet's own, for required_version; "" = not checked
+}
+
+// VarFile is a file of variables: attributes in HCL, read by the caller.
+type VarFile struct {
+	Name    string // for messages
+	Content []byte
+}
+
+// Result is what a directory holds.
+type Result struct {
+	Config *fleet.Config // nil when there is any error
+	// Files holds everything a diagnostic can point into, by the name it uses:
+	// the configuration's files, the variable files, and the texts of variables
+	// from --var and from the environment.
+	Files map[string]*hcl.File
+}
+
+// Dir reads the *.fleet.hcl files directly in fsys, in the order of their
+// names. The diagnostics are sorted by file and position, those without a place
+// first; Config is nil exactly when one of them is an error.
+func Dir(fsys fs.FS, opts Options) (Result, hcl.Diagnostics) {
+	l := &loader{opts: opts, files: map[string]*hcl.File{}, functions: functions(), maybe: map[string]bool{}}
+	cfg := l.config(fsys)
+	diags := l.finish()
+	if diags.HasErrors() {
+		cfg = nil
+	}
+	return Result{Config: cfg, Files: l.files}, diags
+}
+
+// config takes the steps in the order in which each gives the next its values.
+func (l *loader) config(fsys fs.FS) *fleet.Config {
+	bodies := l.parse(fsys)
+	if bodies == nil {
+		return nil
+	}
+	blocks := l.collect(bodies)
+	envs := l.environments(blocks["environment"])
+	sc := &scope{vars: l.variables(blocks["variable"], envs), env: envs.values(), chosen: envs.name()}
+	l.locals(blocks["locals"], sc)
+
+	cfg := &fleet.Config{Environments: envs.names()}
+	name := l.macfleet(blocks["macfleet"])
+	cfg.Owner = fleet.Owner{Name: name.text, Environment: envs.name()}
+	if envs.chosen != nil {
+		cfg.ProjectID, cfg.ClusterUID = deref(envs.chosen.ProjectID), deref(envs.chosen.ClusterUID)
+	}
+	cfg.Scaleway = l.scaleway(blocks["scaleway"], sc, owners(name.text, cfg.Environments))
+	cfg.Kubernetes = l.kubernetes(blocks["kubernetes"], sc)
+	cfg.SSH = l.ssh(blocks["ssh"], sc)
+
+	fleets := decodeAll[fleetBlock](l, blocks["fleet"], sc)
+	cfg.Fleets = l.fleets(fleets, l.defaults(blocks["defaults"], sc))
+	l.lengths(name, envs.all, fleets)
+	return cfg
+}
+
+// loader holds what one call of Dir gathers.
+type loader struct {
+	opts      Options
+	files     map[string]*hcl.File
+	functions functionTable
+	diags     hcl.Diagnostics
+	// lost are texts that were not understood, such as a file with a syntax
+	// fault, and maybe are names that a misspelled one probably stands for:
+	// what is missing elsewhere may stand there.
+	lost  [][]byte
+	maybe map[string]bool
+	// unknown is set when a value was passed over because it is unknown.
+	unknown bool
+}
+
+// source returns the text at rng, or nil.
+func (l *loader) source(rng hcl.Range) []byte {
+	file := l.files[rng.Filename]
+	if file == nil || !rng.CanSliceBytes(file.Bytes) {
+		return nil
+	}
+	return rng.SliceBytes(file.Bytes)
+}
+
+// lose remembers a block that is not read, because names may be declared in it.
+func (l *loader) lose(block *hclsyntax.Block) {
+	l.lost = append(l.lost, l.source(block.Range()))
+}
+
+// suspect remembers a name that a misspelled one probably stands for.
+func (l *loader) suspect(name string) {
+	if name != "" {
+		l.maybe[name] = true
+	}
+}
+
+// mayStand reports whether the thing of that name may stand in what was not
+// understood: then its absence is no fault.
+func (l *loader) mayStand(name string) bool {
+	if l.maybe[name] {
+		return true
+	}
+	for _, text := range l.lost {
+		if hasWord(text, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func deref[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

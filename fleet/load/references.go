@@ -1,0 +1,119 @@
+package load
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// reference reports whether a reference can be followed. It says why not,
+// unless what is missing may stand in a text that was not understood.
+func (l *loader) reference(tr hcl.Traversal, sc *scope) bool {
+	root, name, ok := split(tr)
+	at := tr[:min(2, len(tr))].SourceRange()
+	switch {
+	case sc.closed != "":
+		l.fault(tr.SourceRange(), "Reference not possible", "Nothing can be referred to here, because %s.%s", sc.closed, quotesHint(tr))
+		return false
+	case root != "var" && root != "local" && root != "env":
+		l.unknownRoot(tr, root)
+		return false
+	case !ok:
+		l.fault(at, "Incomplete reference", "Name one: %s.NAME, for example %s.", root, example(root, sc))
+		return false
+	}
+	val, known := sc.values(root)[name]
+	if known && val != cty.NilVal {
+		return true
+	}
+	if root == "env" {
+		l.noEnv(at, name, sc)
+		return false
+	}
+	if !l.mayStand(name) {
+		what := map[string]string{"var": "variable", "local": "local"}[root]
+		names := sortedKeys(sc.values(root))
+		l.fault(at, "Unknown "+what, "No %s is named %s.%s", what, quoted(name), offer(root+".", nearest(name, names), names))
+	}
+	return false
+}
+
+// split takes apart a reference such as var.runners or var["runners"].
+func split(tr hcl.Traversal) (root, name string, ok bool) {
+	root = tr.RootName()
+	if len(tr) < 2 {
+		return root, "", false
+	}
+	switch step := tr[1].(type) {
+	case hcl.TraverseAttr:
+		return root, step.Name, true
+	case hcl.TraverseIndex:
+		if step.Key.Type() == cty.String && step.Key.IsKnown() && !step.Key.IsNull() {
+			return root, step.Key.AsString(), true
+		}
+	}
+	return root, "", false
+}
+
+func (l *loader) unknownRoot(tr hcl.Traversal, root string) {
+	roots := []string{"var", "local", "env"}
+	suggestion := nearest(root, roots)
+	if suggestion == "" {
+		i := slices.IndexFunc(roots, func(r string) bool { return strings.HasPrefix(root, r) })
+		if i >= 0 {
+			suggestion = roots[i]
+		}
+	}
+	help := didYouMean(suggestion)
+	if suggestion == "" {
+		help = " References begin with var, local or env." + quotesHint(tr)
+	}
+	l.fault(tr[:1].SourceRange(), "Unknown reference", "There is nothing named %s.%s", quoted(root), help)
+}
+
+// noEnv reports why env.name has no value.
+func (l *loader) noEnv(at hcl.Range, name string, sc *scope) {
+	attributes := []string{"name", "cluster_uid", "project_id"}
+	switch {
+	case !slices.Contains(attributes, name):
+		l.fault(at, "Unknown attribute", "An environment has no attribute %s.%s", quoted(name), offer("env.", nearest(name, attributes), attributes))
+	case sc.env != nil:
+		if _, set := sc.env[name]; !set {
+			l.fault(at, "Attribute not set", "The environment %q sets no %s. Set it there, or leave the reference out.", sc.chosen, name)
+		}
+	case !l.mayStand("environment"):
+		l.fault(at, "No environment", "The configuration defines no environment, so env.%s has no value. Write an environment block, or the value itself.", name)
+	}
+}
+
+// offer says what exists instead of a name that does not.
+func offer(prefix, suggestion string, names []string) string {
+	switch {
+	case suggestion != "":
+		return didYouMean(prefix + suggestion)
+	case len(names) == 0:
+		return " None is declared."
+	}
+	return " There is " + listed(names) + "."
+}
+
+func example(root string, sc *scope) string {
+	if root == "env" {
+		return "env.name"
+	}
+	if names := sortedKeys(sc.values(root)); len(names) > 0 {
+		return root + "." + names[0]
+	}
+	return root + ".name"
+}
+
+// quotesHint helps where a text was written without its quotes.
+func quotesHint(tr hcl.Traversal) string {
+	if len(tr) > 1 {
+		return ""
+	}
+	return fmt.Sprintf(" If the text %s is meant, put it in quotes.", quoted(tr.RootName()))
+}

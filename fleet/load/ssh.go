@@ -1,0 +1,60 @@
+package load
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+const (
+	defaultUser = "m1"
+	viaTailnet  = "tailscale"
+	viaPublic   = "public"
+)
+
+var userPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9._-]{0,31}$`)
+
+// ssh reads how hosts are reached.
+func (l *loader) ssh(blocks []*hclsyntax.Block, sc *scope) fleet.SSH {
+	b := decodeOnly[sshBlock](l, blocks, sc)
+	if b == nil {
+		return fleet.SSH{}
+	}
+	s := fleet.SSH{User: or(b.User, defaultUser), PrivateKey: b.PrivateKey, Via: b.Via}
+	if !userPattern.MatchString(s.User) {
+		l.fault(b.Place.at("user"), "Invalid user", "%s is not the name of a user: it must be letters, digits, dots, hyphens and underscores, at most 32.", quoted(s.User))
+	}
+	if !b.Place.written("via") {
+		s.Via = []string{viaPublic}
+	}
+	if b.Place.good["via"] {
+		l.via(b)
+	}
+	return s
+}
+
+func (l *loader) via(b *sshBlock) {
+	paths := []string{viaTailnet, viaPublic}
+	if len(b.Via) == 0 {
+		l.fault(b.Place.at("via"), "Empty list", "The argument %q must name at least one path: %s.", "via", listed(paths))
+	}
+	for i, path := range b.Via {
+		at := b.Place.element("via", i)
+		switch {
+		case !slices.Contains(paths, path):
+			l.fault(at, "Unknown path", "No path to a host is named %s.%s There is %s.", quoted(path), didYouMean(nearest(path, paths)), listed(paths))
+		case slices.Index(b.Via, path) < i:
+			l.fault(at, "Duplicate path", "The path %q is listed twice. Remove one.", path)
+		case path == viaTailnet:
+			hint := ""
+			if len(b.Via) == 1 {
+				hint = fmt.Sprintf(" Add %q: without it no host can be reached.", viaPublic)
+			}
+			l.warn(at, "No effect yet", "The path %q has no effect yet, because no tailnet block exists in this version of macfleet.%s", path, hint)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package fleet
+
+// Spec is what the steps want of a host: one field a step, nil where the
+// configuration has no such block. The block's name is the step's id.
+//
+// Pointers inside mark what was written, so that a fleet overrides its defaults
+// field by field; a list replaces. Every leaf says in its "per" tag whether all
+// hosts of a group share its value ("fleet") or each has its own ("host"); a
+// test walks the struct and shows that each reaches its step's rendering.
+type Spec struct {
+	Hostname *Hostname `hcl:"hostname,block"`
+	Power    *Power    `hcl:"power,block"`
+}
+
+// Hostname gives a host the name of its server. It has no attributes: server,
+// Node, device, runner and host bear one name.
+type Hostname struct{}
+
+// Power keeps a host awake and its session alive: a sleeping or logged-out Mac
+// cannot start a virtual machine.
+type Power struct {
+	Sleep                 *int  `hcl:"sleep,optional" per:"fleet"`                    // idle minutes before the system sleeps; 0 = never
+	DisplaySleep          *int  `hcl:"display_sleep,optional" per:"fleet"`            // minutes; 0 = never
+	DiskSleep             *int  `hcl:"disk_sleep,optional" per:"fleet"`               // minutes; 0 = never
+	Screensaver           *int  `hcl:"screensaver,optional" per:"fleet"`              // idle seconds before it starts; 0 = never
+	AutoLogout            *int  `hcl:"auto_logout,optional" per:"fleet"`              // idle seconds before the session ends; 0 = never
+	RestartAfterPowerLoss *bool `hcl:"restart_after_power_loss,optional" per:"fleet"` // default true
+}
+
+// Host is the specification of one host: what its steps render.
+type Host struct {
+	Name  string `per:"host"` // the one name it bears
+	Fleet string `per:"fleet"`
+	Group string `per:"fleet"`
+	User  string `per:"fleet"` // login user
+	Spec  Spec
+}

@@ -1,0 +1,41 @@
+package hosts
+
+import (
+	"fmt"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Phase is how far a conversation with a host had come.
+type Phase string
+
+// The phases of a conversation, in their order.
+const (
+	Dialing     Phase = "dial"
+	Handshaking Phase = "handshake"
+	HostKey     Phase = "host key"
+	Authorising Phase = "authentication"
+	Talking     Phase = "command"
+)
+
+// Error says that a host could not be asked, and in which phase. Its cause is
+// wrapped. It is not returned for a script that ran and failed: that is an
+// answer.
+type Error struct {
+	Host   string // the name it bears, or the server's present one
+	Code   string // stable: unreachable, no-ssh-answer, wrong-host-key, key-refused, connection-lost
+	Phase  Phase
+	Remedy string
+	Err    error
+}
+
+// Error returns host, phase and cause; the remedy is apart.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %v", e.Host, e.Phase, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Trouble returns the error as the plan carries it.
+func (e *Error) Trouble() *plan.Trouble {
+	return &plan.Trouble{Code: e.Code, Text: fmt.Sprintf("%s: %v", e.Phase, e.Err), Remedy: e.Remedy}
+}

@@ -1,0 +1,163 @@
+package hosts
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// maxOutput is how much a host may print in one exchange, per stream. A tool
+// that floods its output must not fill the memory of the one who asks.
+const maxOutput = 4 << 20
+
+// Observe asks a host all questions in one exec, the identity questions first.
+// It changes nothing. Once connected it always returns an observation: what
+// could not be learnt is unread there, and a connection that broke is its
+// Trouble.
+func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
+	questions := identity()
+	for _, p := range probes {
+		questions = append(questions, question{p.ID, p.Command})
+	}
+	seen := plan.HostSeen{Key: keyText(c.key), Fingerprint: ssh.FingerprintSHA256(c.key), Pinned: c.target.Pin != nil}
+	r, err := c.exchange(ctx, questions, c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
+	if err != nil {
+		seen.Trouble = c.lost(err).Trouble()
+		return seen
+	}
+	seen.Root, seen.Facts = r.root, r.facts
+	identify(&seen)
+	return seen
+}
+
+// Probe asks a host some questions. It changes nothing. The error is an
+// *Error, when the connection broke.
+func (c *Conn) Probe(ctx context.Context, probes []plan.Probe) (plan.Facts, error) {
+	var questions []question
+	for _, p := range probes {
+		questions = append(questions, question{p.ID, p.Command})
+	}
+	r, err := c.exchange(ctx, questions, c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
+	if err != nil {
+		return nil, c.lost(err)
+	}
+	return r.facts, nil
+}
+
+// Run runs one change's script. An error means that the script did not run to
+// its end or that nobody knows (an *Error, when the connection broke); a script
+// that ended with an exit code of its own is an answer.
+func (c *Conn) Run(ctx context.Context, command plan.Command) (plan.Answer, error) {
+	limit := c.client.opts.Deadlines.Change
+	r, err := c.exchange(ctx, []question{{"change", command}}, limit, limit+c.client.opts.Deadlines.Exchange)
+	if err != nil {
+		return plan.Answer{}, c.lost(err)
+	}
+	seen := r.facts.Get("change")
+	a, ok := seen.Get()
+	if !ok {
+		return plan.Answer{}, fmt.Errorf("%s on %s: %s", command.Name, c.target.Server.Name, seen.Why())
+	}
+	return a, nil
+}
+
+// exchange runs one exec with all questions and takes its output apart.
+func (c *Conn) exchange(ctx context.Context, questions []question, each, all time.Duration) (reply, error) {
+	line, err := commandLine(c.client.opts.Prologue, questions)
+	if err != nil {
+		return reply{}, err
+	}
+	mark := newMark()
+	input, err := data(mark, c.client.opts.User, max(1, int(each/time.Second)), questions)
+	if err != nil {
+		return reply{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, all, fmt.Errorf("no end of the command within %s", all))
+	defer cancel()
+	// A channel can't be told to give up: closing the connection frees every
+	// call that waits on it.
+	release := context.AfterFunc(ctx, func() { _ = c.ssh.Close() })
+	defer release()
+	stdout, stderr := &limited{}, &limited{}
+	err = c.exec(line, strings.NewReader(input), stdout, stderr)
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		err = cause
+	}
+	if stdout.over || stderr.over {
+		return reply{}, fmt.Errorf("the host printed more than %d bytes", maxOutput)
+	}
+	r, perr := parse(mark, stdout.String(), stderr.String(), questions)
+	switch {
+	case perr != nil && err == nil:
+		return reply{}, fmt.Errorf("%w: it printed %q", perr, head(stdout.String()+stderr.String()))
+	case !r.whole && err == nil:
+		return reply{}, errors.New("the answer ended before its last mark")
+	case err != nil:
+		return reply{}, err
+	}
+	return r, nil
+}
+
+// exec runs a command line. A command that ended with an exit code is no error:
+// the frames say what happened.
+func (c *Conn) exec(line string, stdin *strings.Reader, stdout, stderr *limited) error {
+	session, err := c.ssh.NewSession()
+	if err != nil {
+		return fmt.Errorf("open a session: %w", err)
+	}
+	defer session.Close() // it is closed already unless Run failed
+	c.client.stats.execs.Add(1)
+	session.Stdin, session.Stdout, session.Stderr = stdin, stdout, stderr
+	err = session.Run(line)
+	var exit *ssh.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}
+
+// lost says that a conversation broke off.
+func (c *Conn) lost(err error) *Error {
+	return &Error{Host: c.target.Server.Name, Code: "connection-lost", Phase: Talking, Err: err,
+		Remedy: "run the command again; if it stays, log in by hand and see what the login shell prints and whether tools hang"}
+}
+
+func newMark() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails, by its contract
+	return hex.EncodeToString(b[:])
+}
+
+// head returns the beginning of a text, for a message.
+func head(text string) string {
+	if len(text) > 200 {
+		return text[:200] + "…"
+	}
+	return text
+}
+
+// limited is a buffer that stops at maxOutput.
+type limited struct {
+	bytes.Buffer
+	over bool
+}
+
+var errTooMuch = errors.New("too much output")
+
+// Write appends p, or ends the session by failing when the limit is reached.
+func (l *limited) Write(p []byte) (int, error) {
+	if l.Len()+len(p) > maxOutput {
+		l.over = true
+		return 0, errTooMuch
+	}
+	return l.Buffer.Write(p)
+}

@@ -1,0 +1,130 @@
+package hosts
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// KnownHosts keeps pins in a file in OpenSSH's known_hosts form: a line a host,
+// "NAME,SERVER-ID TYPE KEY since=TIME". ssh can use it too, with
+// UserKnownHostsFile and HostKeyAlias.
+type KnownHosts struct{ Path string }
+
+var _ Pins = KnownHosts{}
+
+const sinceField = "since="
+
+// All returns the pins of the file. A file that is not there holds none; a line
+// that cannot be read is an error, because a lost pin would accept any key.
+func (k KnownHosts) All() ([]plan.Pin, error) {
+	text, err := os.ReadFile(k.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read pinned host keys: %w", err)
+	}
+	var pins []plan.Pin
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		pin, err := parsePin(line)
+		if err != nil {
+			return nil, fmt.Errorf("read pinned host keys: %s:%d: %w; mend or remove the line", k.Path, n, err)
+		}
+		pins = append(pins, pin)
+	}
+	return pins, nil
+}
+
+// Update rewrites the file under a lock, through a temporary file beside it.
+func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
+	if err := os.MkdirAll(filepath.Dir(k.Path), 0o700); err != nil {
+		return fmt.Errorf("write pinned host keys: %w", err)
+	}
+	unlock, err := lock(k.Path + ".lock")
+	if err != nil {
+		return fmt.Errorf("write pinned host keys: %w", err)
+	}
+	defer unlock()
+	before, err := k.All()
+	if err != nil {
+		return err
+	}
+	after := change(slices.Clone(before))
+	slices.SortFunc(after, func(a, b plan.Pin) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID))
+	})
+	if slices.Equal(before, after) {
+		return nil
+	}
+	var b bytes.Buffer
+	for _, p := range after {
+		fmt.Fprintf(&b, "%s,%s %s %s%s\n", p.Name, p.ServerID, p.Key, sinceField, p.Since.UTC().Format(time.RFC3339))
+	}
+	return replaceFile(k.Path, b.Bytes())
+}
+
+func parsePin(line string) (plan.Pin, error) {
+	_, names, key, comment, _, err := ssh.ParseKnownHosts([]byte(line + "\n"))
+	if err != nil {
+		return plan.Pin{}, fmt.Errorf("it is no line of a known_hosts file: %w", err)
+	}
+	if len(names) != 2 {
+		return plan.Pin{}, fmt.Errorf("it must name the host and its server id, as NAME,SERVER-ID")
+	}
+	since, err := time.Parse(time.RFC3339, strings.TrimPrefix(comment, sinceField))
+	if err != nil {
+		return plan.Pin{}, fmt.Errorf("its last field must be %sTIME: %w", sinceField, err)
+	}
+	return plan.Pin{Name: names[0], ServerID: names[1], Key: keyText(key), Since: since}, nil
+}
+
+// lock takes an exclusive lock on a file that it makes; the returned function
+// gives it back. The system drops it when the process dies.
+func lock(path string) (func(), error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// replaceFile writes a file so that a reader sees the old or the new one whole.
+func replaceFile(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name()) // it is gone after the rename
+	_, werr := f.Write(content)
+	err = errors.Join(werr, f.Chmod(0o600), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

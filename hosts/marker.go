@@ -1,0 +1,46 @@
+package hosts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Claim creates /etc/macfleet/claim.json, which only one of several runs can
+// do, and returns the claim that stands there afterwards: the given one, or
+// whose claim came first.
+func (c *Conn) Claim(ctx context.Context, claim plan.Claim) (plan.Claim, error) {
+	text, err := json.Marshal(claim)
+	if err != nil {
+		return plan.Claim{}, fmt.Errorf("encode claim of %s: %w", claim.Name, err)
+	}
+	a, err := c.own(ctx, "claim-create", string(text)+"\n")
+	if err != nil {
+		return plan.Claim{}, err
+	}
+	return parseClaim(a.Stdout)
+}
+
+// WriteMarker replaces the host's marker in one step.
+func (c *Conn) WriteMarker(ctx context.Context, m plan.Marker) error {
+	text, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	_, err = c.own(ctx, "marker-write", text)
+	return err
+}
+
+// own runs one of this package's own changes as root.
+func (c *Conn) own(ctx context.Context, name, arg string) (plan.Answer, error) {
+	a, err := c.Run(ctx, own(name, plan.Root, arg))
+	if err != nil {
+		return a, err
+	}
+	if a.Exit != 0 {
+		return a, fmt.Errorf("%s on %s ended with exit %d: %s", name, c.target.Server.Name, a.Exit, lastLine(a.Stderr))
+	}
+	return a, nil
+}

@@ -1,0 +1,2 @@
+[ -e /etc/macfleet/claim.json ] || exit 4
+cat /etc/macfleet/claim.json

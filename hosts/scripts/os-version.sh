@@ -1,0 +1,1 @@
+sw_vers -productVersion

@@ -1,0 +1,1 @@
+ioreg -rd1 -c IOPlatformExpertDevice

@@ -1,0 +1,203 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/macfleet/macfleet/"
+
+// root is the repository, seen from this package.
+const root = "../.."
+
+// allowed says which of our own packages a package may import. A folder with
+// "/..." stands for everything below it.
+var allowed = map[string][]string{
+	"internal/secret":      {},
+	"fleet":                {"internal/secret"},
+	"fleet/inventory":      {},
+	"fleet/load":           {"fleet", "internal/secret"},
+	"plan":                 {"fleet", "fleet/inventory"},
+	"steps":                {"fleet", "fleet/inventory", "plan"},
+	"steps/stepstest":      {"fleet/inventory", "plan"},
+	"hosts":                {"fleet", "fleet/inventory", "plan", "internal/secret"},
+	"providers/transport":  {},
+	"providers/scaleway":   {"fleet", "fleet/inventory"},
+	"providers/kubernetes": {"fleet", "fleet/inventory"},
+	"providers/secrets":    {"internal/secret"},
+	"internal/engine":      {"fleet", "fleet/inventory", "plan", "hosts"},
+	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/engine"},
+	"internal/scriptlint":  {},
+	"internal/archtest":    {},
+	"internal/sandbox/...": {"internal/sandbox/..."},
+	"cmd/macfleet": {"fleet", "fleet/load", "plan", "steps", "hosts", "providers/...", "internal/engine",
+		"internal/view", "internal/sandbox"},
+}
+
+// reserved says which packages alone may import a library.
+var reserved = map[string][]string{
+	"golang.org/x/crypto/ssh":                 {"hosts", "internal/sandbox/..."},
+	"github.com/scaleway/scaleway-sdk-go":     {"providers/scaleway", "internal/sandbox/cloud"},
+	"k8s.io/":                                 {"providers/kubernetes", "internal/sandbox/kube"},
+	"github.com/charmbracelet/":               {"internal/view"},
+	"github.com/hashicorp/hcl":                {"fleet/load", "internal/view"},
+	"github.com/spf13/cobra":                  {"cmd/macfleet"},
+	"mvdan.cc/sh/v3":                          {"internal/scriptlint", "internal/sandbox/..."},
+	"github.com/hashicorp/go-retryablehttp":   {"providers/transport"},
+	"github.com/scaleway/scaleway-sdk-go/scw": {"providers/scaleway"},
+}
+
+// pure packages do no I/O and take no clock, randomness or context.
+var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true}
+
+var impure = []string{"os", "os/exec", "net", "net/http", "context", "math/rand", "math/rand/v2", "crypto/rand", "syscall"}
+
+// source is one Go file.
+type source struct {
+	pkg, name string
+	test      bool
+	file      *ast.File
+	fset      *token.FileSet
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var out []source
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && d.Name() != "..") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		out = append(out, source{pkg: path.Dir(filepath.ToSlash(rel)), name: filepath.ToSlash(rel),
+			test: strings.HasSuffix(name, "_test.go"), file: f, fset: fset})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func covers(patterns []string, pkg string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		if base, ok := strings.CutSuffix(p, "/..."); ok {
+			return pkg == base || strings.HasPrefix(pkg, base+"/")
+		}
+		return pkg == p
+	})
+}
+
+func rulesFor(pkg string) ([]string, bool) {
+	if r, ok := allowed[pkg]; ok {
+		return r, true
+	}
+	for p, r := range allowed {
+		if covers([]string{p}, pkg) {
+			return r, true
+		}
+	}
+	return nil, false
+}
+
+func TestImportDirections(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		rules, known := rulesFor(s.pkg)
+		if !known {
+			t.Errorf("%s: package %s has no entry in the table of this test", s.name, s.pkg)
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			checkImport(t, s, rules, spec)
+		}
+	}
+}
+
+func checkImport(t *testing.T, s source, rules []string, spec *ast.ImportSpec) {
+	t.Helper()
+	imported, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := s.fset.Position(spec.Pos())
+	own, isOwn := strings.CutPrefix(imported, module)
+	simulator := strings.HasPrefix(s.pkg, "internal/sandbox")
+	switch {
+	case isOwn && (!s.test || simulator) && !covers(rules, own):
+		t.Errorf("%s: %s must not import %s", at, s.pkg, own)
+	case !isOwn && !s.test && pure[s.pkg] && slices.Contains(impure, imported):
+		t.Errorf("%s: %s does no I/O and takes no clock, randomness or context, so it must not import %s", at, s.pkg, imported)
+	}
+	if s.test || isOwn {
+		return
+	}
+	for lib, only := range reserved {
+		if strings.HasPrefix(imported, lib) && !covers(only, s.pkg) {
+			t.Errorf("%s: only %s may import %s", at, strings.Join(only, ", "), imported)
+		}
+	}
+}
+
+// TestNoClockInPurePackages finds calls of time.Now and the like, which an
+// import alone does not show.
+func TestNoClockInPurePackages(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.test || !pure[s.pkg] {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After"}, sel.Sel.Name) {
+				t.Errorf("%s: %s takes no clock", s.fset.Position(n.Pos()), s.pkg)
+			}
+			return true
+		})
+	}
+}
+
+// TestOnlyMainExits keeps os.Exit and log.Fatal out of everything but main.go,
+// where no deferred call can be skipped.
+func TestOnlyMainExits(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.test || s.name == "cmd/macfleet/main.go" {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); ok && (x.Name == "os" && sel.Sel.Name == "Exit" || x.Name == "log" && strings.HasPrefix(sel.Sel.Name, "Fatal")) {
+				t.Errorf("%s: only main exits", s.fset.Position(n.Pos()))
+			}
+			return true
+		})
+	}
+}

@@ -1,0 +1,164 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+// ids returns the steps that exist, by the fields of the specification.
+func ids(t *testing.T) []plan.StepID {
+	t.Helper()
+	var out []plan.StepID
+	spec := reflect.TypeFor[fleet.Spec]()
+	for i := range spec.NumField() {
+		name, kind, _ := strings.Cut(spec.Field(i).Tag.Get("hcl"), ",")
+		if kind != "block" {
+			t.Errorf("fleet.Spec.%s is not a block", spec.Field(i).Name)
+		}
+		out = append(out, plan.StepID(name))
+	}
+	return out
+}
+
+// TestOneStepOnePlace counts what a step touches: one field of the
+// specification, one file with its scripts, one row of the documentation, and
+// its id in no other package.
+func TestOneStepOnePlace(t *testing.T) {
+	t.Parallel()
+	listed := make(map[plan.StepID]bool)
+	for _, s := range steps.For(fleet.Host{}) {
+		if listed[s.ID()] {
+			t.Errorf("steps.For lists %s twice", s.ID())
+		}
+		listed[s.ID()] = true
+	}
+	docs, err := os.ReadFile(filepath.Join(root, "docs", "steps.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids(t) {
+		if !listed[id] {
+			t.Errorf("steps.For lacks %s", id)
+		}
+		delete(listed, id)
+		if _, err := os.Stat(filepath.Join(root, "steps", string(id)+".go")); err != nil {
+			t.Errorf("step %s: %v", id, err)
+		}
+		if n := strings.Count(string(docs), "\n| `"+string(id)+"` |"); n != 1 {
+			t.Errorf("docs/steps.md has %d rows for %s", n, id)
+		}
+		elsewhere(t, id)
+	}
+	for id := range listed {
+		t.Errorf("steps.For lists %s, which is no field of fleet.Spec", id)
+	}
+}
+
+// elsewhere finds a step's id as a text in other packages than steps.
+func elsewhere(t *testing.T, id plan.StepID) {
+	t.Helper()
+	for _, s := range sources(t) {
+		if s.test || s.name == "steps/"+string(id)+".go" {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			lit, ok := n.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING || strings.HasPrefix(s.pkg, "internal/sandbox") {
+				return true // the simulator models tools, which may bear a step's name
+			}
+			if text, err := strconv.Unquote(lit.Value); err == nil && text == string(id) {
+				t.Errorf("%s: the id of step %s belongs into steps/%s.go alone", s.fset.Position(n.Pos()), id, id)
+			}
+			return true
+		})
+	}
+}
+
+// TestEveryFieldReachesItsStep walks the specification and changes one field at
+// a time: what the step wants must change with it, on the first set-up and on
+// every later run alike, because one renderer serves both. A field that does
+// not say whether it is per host or per fleet is an error too.
+func TestEveryFieldReachesItsStep(t *testing.T) {
+	t.Parallel()
+	spec := reflect.TypeFor[fleet.Spec]()
+	for i := range spec.NumField() {
+		field := spec.Field(i)
+		t.Run(field.Name, func(t *testing.T) {
+			t.Parallel()
+			wish := field.Type.Elem()
+			for j := range wish.NumField() {
+				if per := wish.Field(j).Tag.Get("per"); per != "fleet" && per != "host" {
+					t.Errorf("%s.%s has no per tag", wish.Name(), wish.Field(j).Name)
+				}
+				base, moved := specWith(i, nil), specWith(i, func(v reflect.Value) { disturb(t, v.Field(j)) })
+				if wanted(t, base, field) == wanted(t, moved, field) {
+					t.Errorf("%s.%s does not reach the step", wish.Name(), wish.Field(j).Name)
+				}
+			}
+		})
+	}
+	host := reflect.TypeFor[fleet.Host]()
+	for i := range host.NumField() {
+		if f := host.Field(i); f.Name != "Spec" && f.Tag.Get("per") == "" {
+			t.Errorf("fleet.Host.%s has no per tag", f.Name)
+		}
+	}
+}
+
+func specWith(i int, change func(reflect.Value)) fleet.Spec {
+	var spec fleet.Spec
+	f := reflect.ValueOf(&spec).Elem().Field(i)
+	f.Set(reflect.New(f.Type().Elem()))
+	if change != nil {
+		change(f.Elem())
+	}
+	return spec
+}
+
+// disturb sets a field to something that is no default.
+func disturb(t *testing.T, f reflect.Value) {
+	t.Helper()
+	if f.Kind() == reflect.Pointer {
+		f.Set(reflect.New(f.Type().Elem()))
+		f = f.Elem()
+	}
+	switch f.Kind() {
+	case reflect.Int:
+		f.SetInt(77)
+	case reflect.Bool:
+		f.SetBool(false)
+	case reflect.String:
+		f.SetString("seventy-seven")
+	default:
+		t.Fatalf("teach this test about fields of kind %s", f.Kind())
+	}
+}
+
+// wanted returns what a step wants of a healthy host.
+func wanted(t *testing.T, spec fleet.Spec, field reflect.StructField) string {
+	t.Helper()
+	id, _, _ := strings.Cut(field.Tag.Get("hcl"), ",")
+	h := fleet.Host{Name: "acme-macos-m2-0a1b2", User: "m1", Spec: spec}
+	for _, s := range steps.For(h) {
+		if string(s.ID()) == id {
+			f := s.Diff(plan.View{Host: h, Facts: stepstest.FactoryFacts()})
+			if len(f.Unread) > 0 {
+				t.Fatalf("the sample facts lack %+v", f.Unread)
+			}
+			return f.Wanted
+		}
+	}
+	t.Fatalf("no step %s", id)
+	return ""
+}

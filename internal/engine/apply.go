@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Result is what an apply came to.
+type Result struct {
+	Done        int        // actions that were done and proven
+	Failures    []Failure  // in the plan's order of hosts
+	NotStarted  int        // actions left because of a failure or a stop
+	Interrupted bool       // a person or the system asked to stop
+	After       *plan.Plan // observed afterwards; nil when that failed
+}
+
+// Failure is an action that did not come to its end.
+type Failure struct {
+	Action plan.Action
+	Err    error
+}
+
+// Converged reports whether nothing is left: the plan that was made afterwards
+// is empty and complete.
+func (r Result) Converged() bool {
+	if r.After == nil || len(r.Failures) > 0 || r.NotStarted > 0 {
+		return false
+	}
+	s := r.After.Summarise()
+	return s.Changes() == 0 && s.Complete()
+}
+
+// Apply performs the plan's actions, the very ones that were shown, and then
+// observes again: proof is observation. It returns an error only when the
+// second observation fails or ctx ends; what went wrong on hosts is in the
+// result.
+func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
+	if err := e.PinMembers(p); err != nil {
+		return Result{}, err
+	}
+	r := e.execute(ctx, p)
+	r.Interrupted = e.Stop.Err() != nil
+	if ctx.Err() != nil {
+		return r, context.Cause(ctx)
+	}
+	after, err := e.Plan(ctx)
+	if err != nil {
+		return r, fmt.Errorf("the run could not be proven: %w", err)
+	}
+	r.After = after
+	return r, nil
+}
+
+// PinMembers remembers the keys of members that were reached for the first time. A
+// server that is being claimed is pinned when the claim is won.
+func (e *Engine) PinMembers(p *plan.Plan) error {
+	var fresh []plan.Pin
+	for _, h := range p.Hosts {
+		if h.Member && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned {
+			fresh = append(fresh, e.pinOf(h))
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	return e.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(without(all, fresh), fresh...) })
+}
+
+func (e *Engine) pinOf(h plan.Host) plan.Pin {
+	return plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Since: e.Now().UTC()}
+}
+
+// without drops the pins of the given ones' servers.
+func without(all, drop []plan.Pin) []plan.Pin {
+	ids := make(map[string]bool, len(drop))
+	for _, p := range drop {
+		ids[p.ServerID] = true
+	}
+	kept := all[:0]
+	for _, p := range all {
+		if !ids[p.ServerID] {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// execute works on many hosts at once, and on one host in the plan's order. A
+// failure ends its host's work and nobody else's.
+func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
+	work := p.Runnable()
+	results := make([]Result, len(work))
+	var g errgroup.Group
+	g.SetLimit(e.Parallelism)
+	for i, actions := range work {
+		g.Go(func() error {
+			host, _ := p.HostByServer(actions[0].Server.ID)
+			results[i] = e.work(ctx, host, actions)
+			return nil
+		})
+	}
+	_ = g.Wait() // the workers return no error
+	var sum Result
+	for _, r := range results {
+		sum.Done += r.Done
+		sum.NotStarted += r.NotStarted
+		sum.Failures = append(sum.Failures, r.Failures...)
+	}
+	return sum
+}
+
+// work performs one host's actions.
+func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) Result {
+	var r Result
+	w := &worker{engine: e, host: h}
+	defer w.close()
+	for i := range actions {
+		a := &actions[i]
+		if e.Stop.Err() != nil || ctx.Err() != nil || len(r.Failures) > 0 {
+			r.NotStarted++
+			e.emit(Event{Type: Skipped, Host: h.Name, Action: a})
+			continue
+		}
+		started := e.Now()
+		e.emit(Event{Type: Started, Host: h.Name, Action: a})
+		err := w.perform(ctx, *a)
+		elapsed := e.Now().Sub(started)
+		if err != nil {
+			r.Failures = append(r.Failures, Failure{Action: *a, Err: err})
+			e.emit(Event{Type: Failed, Host: h.Name, Action: a, Err: err, Elapsed: elapsed})
+			continue
+		}
+		r.Done++
+		e.emit(Event{Type: Done, Host: h.Name, Action: a, Elapsed: elapsed})
+	}
+	return r
+}

@@ -1,0 +1,189 @@
+// Package engine runs a command's data path: observe, plan, execute, observe
+// again. It decides nothing about hosts; package plan does.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Servers is the provider of the machines.
+type Servers interface {
+	// List returns all servers of the project, or an error: never a part.
+	List(context.Context) ([]inventory.Server, error)
+	// Get returns one server.
+	Get(ctx context.Context, zone, id string) (inventory.Server, error)
+	// Rename gives a server a name and proves it by reading it back.
+	Rename(ctx context.Context, zone, id, name string) error
+}
+
+// Cluster is the Kubernetes cluster whose Nodes the hosts are.
+type Cluster interface {
+	UID(context.Context) (string, error)
+	Nodes(context.Context) ([]inventory.Node, error)
+}
+
+// Engine carries what a run needs. All fields but Cluster are set.
+type Engine struct {
+	Config      *fleet.Config
+	Steps       plan.StepsFor
+	Servers     Servers
+	Cluster     Cluster // nil: the configuration has none
+	Hosts       *hosts.Client
+	Pins        hosts.Pins
+	Selection   plan.Selection
+	Parallelism int             // hosts worked on at once, at least 1
+	Stop        context.Context // done: start no new action
+	Now         func() time.Time
+	Emit        func(Event) // called by one goroutine at a time
+
+	emitting sync.Mutex
+}
+
+// Plan observes everything and computes the difference. An error means that no
+// plan can be made at all; hosts that cannot be asked are part of the plan.
+func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
+	snap, err := e.lists(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := plan.CheckInventory(e.Config, snap); err != nil {
+		return nil, err
+	}
+	if err := plan.CheckSelection(e.Config, snap, e.Selection); err != nil {
+		return nil, err
+	}
+	// Each round asks hosts that were not asked before, so the rounds end: at
+	// the latest when every server was asked.
+	for {
+		next := plan.Next(e.Config, snap, e.Selection)
+		if len(next) == 0 {
+			return plan.Compute(e.Config, e.Steps, snap, e.Selection), nil
+		}
+		if err := e.ask(ctx, &snap, next); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lists reads what the providers list, all at once.
+func (e *Engine) lists(ctx context.Context) (plan.Snapshot, error) {
+	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: make(map[string]plan.HostSeen)}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		snap.Servers, err = e.Servers.List(gctx)
+		return err
+	})
+	g.Go(func() (err error) {
+		snap.Pins, err = e.Pins.All()
+		return err
+	})
+	if e.Cluster != nil {
+		g.Go(func() error {
+			nodes, err := e.nodes(gctx)
+			snap.Nodes = inventory.Present(nodes)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return plan.Snapshot{}, err
+	}
+	return snap, nil
+}
+
+// nodes lists the Nodes, after the cluster has shown that it is the wanted one.
+func (e *Engine) nodes(ctx context.Context) ([]inventory.Node, error) {
+	if want := e.Config.ClusterUID; want != "" {
+		uid, err := e.Cluster.UID(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if uid != want {
+			return nil, fmt.Errorf("this is another cluster: its kube-system has uid %s, environment %q wants %s; check the context and cluster_uid",
+				uid, e.Config.Environment, want)
+		}
+	}
+	return e.Cluster.Nodes(ctx)
+}
+
+// ask observes hosts and enters them into the snapshot.
+func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []inventory.Server) error {
+	pins := make(map[string]*plan.Pin, len(snap.Pins))
+	for i := range snap.Pins {
+		pins[snap.Pins[i].ServerID] = &snap.Pins[i]
+	}
+	e.emit(Event{Type: Observing, Count: len(servers)})
+	var mu sync.Mutex
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(e.Parallelism)
+	for _, s := range servers {
+		g.Go(func() error {
+			started := e.Now()
+			seen := e.observe(gctx, hosts.Target{Server: s, Pin: pins[s.ID]})
+			if gctx.Err() != nil {
+				return context.Cause(gctx)
+			}
+			mu.Lock()
+			snap.Hosts[s.ID] = seen
+			mu.Unlock()
+			e.emit(Event{Type: Observed, Host: s.Name, Trouble: seen.Trouble, Elapsed: e.Now().Sub(started)})
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// observe asks one host everything, on a connection of its own.
+func (e *Engine) observe(ctx context.Context, t hosts.Target) plan.HostSeen {
+	conn, err := e.Hosts.Connect(ctx, t)
+	if err != nil {
+		return plan.HostSeen{Trouble: trouble(err)}
+	}
+	defer conn.Close()
+	return conn.Observe(ctx, e.probes())
+}
+
+// probes returns every probe of every step that any host has. They depend on no
+// host, so that one script serves the whole fleet.
+func (e *Engine) probes() []plan.Probe {
+	var out []plan.Probe
+	asked := make(map[string]bool)
+	for _, f := range e.Config.Fleets {
+		for _, g := range f.Groups {
+			for _, step := range e.Steps(fleet.Host{User: e.Config.SSH.User, Spec: g.Spec}) {
+				for _, p := range step.Probes() {
+					if !asked[p.ID] {
+						asked[p.ID] = true
+						out = append(out, p)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func trouble(err error) *plan.Trouble {
+	var e *hosts.Error
+	if errors.As(err, &e) {
+		return e.Trouble()
+	}
+	return &plan.Trouble{Code: "unreachable", Text: err.Error(), Remedy: "run the command again"}
+}
+
+func (e *Engine) emit(ev Event) {
+	e.emitting.Lock()
+	defer e.emitting.Unlock()
+	ev.Time = e.Now()
+	e.Emit(ev)
+}

@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// EventType says what happened.
+type EventType string
+
+// The events of a run. Every Started is followed by a Done or a Failed of the
+// same host and action.
+const (
+	Observing EventType = "observing" // Count hosts are about to be asked
+	Observed  EventType = "observed"  // one host was asked
+	Started   EventType = "started"   // an action began
+	Done      EventType = "done"      // an action ended and is proven
+	Failed    EventType = "failed"    // an action ended otherwise; the host's others are left
+	Skipped   EventType = "skipped"   // an action was not started
+)
+
+// Event is one thing that happened in a run.
+type Event struct {
+	Type    EventType
+	Time    time.Time
+	Host    string
+	Action  *plan.Action  // of Started, Done, Failed, Skipped
+	Trouble *plan.Trouble // of Observed: why the host could not be asked
+	Err     error         // of Failed
+	Count   int           // of Observing
+	Elapsed time.Duration // of Observed, Done, Failed
+}

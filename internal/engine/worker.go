@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// worker performs one host's actions, over one connection that is opened when
+// it is first needed.
+type worker struct {
+	engine *Engine
+	host   plan.Host
+	conn   *hosts.Conn
+	marker *plan.Marker // as it is on the host now
+}
+
+func (w *worker) close() {
+	if w.conn != nil {
+		w.conn.Close()
+	}
+}
+
+// perform does one action and proves it.
+func (w *worker) perform(ctx context.Context, a plan.Action) error {
+	switch a.Kind {
+	case plan.ClaimServer, plan.RenameServer:
+		return w.engine.Servers.Rename(ctx, a.Server.Zone, a.Server.ID, a.Host)
+	case plan.CreateMarker:
+		return w.claim(ctx)
+	case plan.RunStep:
+		return w.step(ctx, a)
+	}
+	return fmt.Errorf("nothing performs an action of kind %q", a.Kind)
+}
+
+// connect returns the connection. The host must show the key that the plan saw,
+// pinned or not.
+func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
+	if w.conn != nil {
+		return w.conn, nil
+	}
+	pin := w.engine.pinOf(w.host)
+	server := w.host.Server
+	server.Name = w.host.Name
+	conn, err := w.engine.Hosts.Connect(ctx, hosts.Target{Server: server, Pin: &pin})
+	if err != nil {
+		return nil, err
+	}
+	w.conn = conn
+	return conn, nil
+}
+
+// claim makes the host ours where two runs cannot both win, then writes its
+// marker with the proofs of all steps that already match, and pins its key.
+func (w *worker) claim(ctx context.Context) error {
+	conn, err := w.connect(ctx)
+	if err != nil {
+		return err
+	}
+	ours := plan.ClaimOf(w.engine.Config.Owner, w.host.Name, w.host.Server.ID)
+	ours.Nonce = rand.Text()
+	found, err := conn.Claim(ctx, ours)
+	if err != nil {
+		return err
+	}
+	if !found.Same(ours) {
+		return w.yield(ctx, found)
+	}
+	m := w.newMarker()
+	if err := conn.WriteMarker(ctx, m); err != nil {
+		return err
+	}
+	w.marker = &m
+	pin := w.engine.pinOf(w.host)
+	return w.engine.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(without(all, []plan.Pin{pin}), pin) })
+}
+
+// ErrClaimLost says that another run claimed the host first. The next run takes
+// another server.
+var ErrClaimLost = errors.New("another run claimed the host first")
+
+// yield gives a lost server its winner's name, unless somebody else has renamed
+// it meanwhile, and says who won.
+func (w *worker) yield(ctx context.Context, winner plan.Claim) error {
+	owner := fleet.Owner{Name: winner.Configuration, Environment: winner.Environment}
+	lost := fmt.Errorf("%w: as %s of %s; apply again to take another server", ErrClaimLost, winner.Name, owner)
+	s := w.host.Server
+	now, err := w.engine.Servers.Get(ctx, s.Zone, s.ID)
+	if err == nil && now.Name == w.host.Name {
+		err = w.engine.Servers.Rename(ctx, s.Zone, s.ID, winner.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; and its name could not be given back: %w", lost, err)
+	}
+	return lost
+}
+
+// step runs a step's changes in order, asks its probes again, and enters the
+// proof into the marker. A step that still differs has failed.
+func (w *worker) step(ctx context.Context, a plan.Action) error {
+	conn, err := w.connect(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ch := range a.Changes {
+		answer, err := conn.Run(ctx, ch.Command)
+		if err != nil {
+			return err
+		}
+		if answer.Exit != 0 {
+			return &ScriptError{Script: ch.Command.Name, Answer: answer}
+		}
+	}
+	step, ok := w.find(a.Step)
+	if !ok {
+		return fmt.Errorf("no step is called %q", a.Step)
+	}
+	facts, err := conn.Probe(ctx, step.Probes())
+	if err != nil {
+		return fmt.Errorf("look again: %w", err)
+	}
+	finding := step.Diff(plan.View{Host: w.host.Spec, Server: w.host.Server, Node: w.host.Node, Facts: facts})
+	if len(finding.Unread) > 0 {
+		return fmt.Errorf("look again: %s: %s", finding.Unread[0].Probe, finding.Unread[0].Why)
+	}
+	if len(finding.Changes) > 0 {
+		return fmt.Errorf("the change had no effect: %s", finding.Changes[0].Reason.Text)
+	}
+	m := w.currentMarker().With(a.Step, plan.DigestOf(finding))
+	if err := conn.WriteMarker(ctx, m); err != nil {
+		return err
+	}
+	w.marker = &m
+	return nil
+}
+
+func (w *worker) find(id plan.StepID) (plan.Step, bool) {
+	for _, s := range w.engine.Steps(w.host.Spec) {
+		if s.ID() == id {
+			return s, true
+		}
+	}
+	return nil, false
+}
+
+// currentMarker returns the host's marker as it is now, brought up to date with
+// where the host belongs and with what this run saw matching.
+func (w *worker) currentMarker() plan.Marker {
+	if w.marker != nil {
+		return *w.marker
+	}
+	m := w.newMarker()
+	if old, ok := w.host.Seen.Marker.Get(); ok {
+		for id, d := range old.Steps {
+			if _, proven := m.Steps[id]; !proven {
+				m = m.With(id, d)
+			}
+		}
+	}
+	return m
+}
+
+func (w *worker) newMarker() plan.Marker {
+	c := w.engine.Config
+	serial, _ := w.host.Seen.Serial.Get()
+	m := plan.Marker{Configuration: c.Name, Environment: c.Environment, Name: w.host.Name, Fleet: w.host.Fleet,
+		Group: w.host.Group, ServerID: w.host.Server.ID, Serial: serial, ClusterUID: c.ClusterUID, Version: fleet.Version,
+		Steps: make(map[plan.StepID]plan.Digest)}
+	for id, d := range w.host.Proven {
+		m.Steps[id] = d
+	}
+	return m
+}
+
+// ScriptError says that a change's script ended with an exit code of its own.
+type ScriptError struct {
+	Script string
+	Answer plan.Answer
+}
+
+// Error names the script, its exit code and the last line it printed.
+func (e *ScriptError) Error() string {
+	said := strings.TrimSpace(e.Answer.Stderr)
+	if i := strings.LastIndexByte(said, '\n'); i >= 0 {
+		said = said[i+1:]
+	}
+	if said == "" {
+		return fmt.Sprintf("%s ended with exit %d and said nothing", e.Script, e.Answer.Exit)
+	}
+	return fmt.Sprintf("%s ended with exit %d: %s", e.Script, e.Answer.Exit, said)
+}

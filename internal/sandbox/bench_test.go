@@ -1,0 +1,71 @@
+package sandbox_test
+
+import (
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/macfleet/macfleet/internal/sandbox"
+)
+
+// BenchmarkFreshWorld makes a world of 500 hosts and runs one command on each of them, over a
+// connection of its own.
+func BenchmarkFreshWorld(b *testing.B) {
+	for b.Loop() {
+		w, err := sandbox.Open(filepath.Join(b.TempDir(), "sandbox"), seed(500))
+		if err != nil {
+			b.Fatal(err)
+		}
+		execAll(b, w)
+		if err := w.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkKnownWorld is the same in a world that is there already.
+func BenchmarkKnownWorld(b *testing.B) {
+	dir := filepath.Join(b.TempDir(), "sandbox")
+	execAll(b, open(b, dir, seed(500)))
+	for b.Loop() {
+		w, err := sandbox.Open(dir, seed(500))
+		if err != nil {
+			b.Fatal(err)
+		}
+		execAll(b, w)
+		if err := w.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkOpen makes a world of 500 hosts and touches none.
+func BenchmarkOpen(b *testing.B) {
+	for b.Loop() {
+		w, err := sandbox.Open(filepath.Join(b.TempDir(), "sandbox"), seed(500))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func execAll(b *testing.B, w *sandbox.World) {
+	b.Helper()
+	key := signer(b, w)
+	var group errgroup.Group
+	group.SetLimit(32 * runtime.NumCPU())
+	for i := range 500 {
+		group.Go(func() error {
+			_, _, err := exec(b.Context(), w, key, sandbox.AddressForTest(i), "true")
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		b.Fatal(err)
+	}
+}

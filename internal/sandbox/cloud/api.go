@@ -1,0 +1,185 @@
+// Package cloud is a simulated Scaleway: the part of its Apple-silicon API that macfleet uses,
+// with the traps that its real answers hold, over a folder of JSON files that a person may edit.
+package cloud
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/cloud/store"
+)
+
+// Options say which world the API serves.
+type Options struct {
+	SecretKey         string           // the only secret key that is accepted
+	ProjectID         string           // the only project the key may see
+	Zones             []string         // the zones that exist
+	RequestsPerSecond int              // beyond it the answer is 429; 0 = 50, as seen on the real API
+	Lock              *store.Locker    // guards the state between processes; nil = a lock in the folder
+	Now               func() time.Time // nil = time.Now
+}
+
+// API serves the simulated Scaleway. It is safe for use by several goroutines, and by several
+// processes on one folder.
+type API struct {
+	options Options
+	lock    *store.Locker
+	limit   *limiter
+	state   *state
+	mux     *http.ServeMux
+
+	byAddress map[netip.Addr]string // server ids, guarded by lock
+}
+
+// New gives the API over the state in dir, whose servers lie in dir/servers, one file each.
+func New(dir string, options Options) (*API, error) {
+	servers := filepath.Join(dir, "servers")
+	if err := os.MkdirAll(servers, 0o700); err != nil {
+		return nil, fmt.Errorf("make the sandbox's Scaleway: %w", err)
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Lock == nil {
+		options.Lock = store.NewLocker(filepath.Join(dir, "lock"))
+	}
+	api := &API{
+		options: options,
+		lock:    options.Lock,
+		limit:   &limiter{limit: cmp.Or(options.RequestsPerSecond, 50)},
+		state:   &state{dir: servers, now: options.Now, cache: map[string]cached{}},
+		mux:     http.NewServeMux(),
+
+		byAddress: map[netip.Addr]string{},
+	}
+	api.routes()
+	return api, nil
+}
+
+// routes fills the mux. A route's function returns the answer instead of writing it, so that the
+// lock is free again before a slow client reads.
+func (a *API) routes() {
+	const zone = "/apple-silicon/v1alpha1/zones/{zone}"
+	for pattern, serve := range map[string]func(*http.Request) (any, *failure){
+		"GET " + zone + "/servers":            a.listServers,
+		"GET " + zone + "/servers/{id}":       a.getServer,
+		"PATCH " + zone + "/servers/{id}":     a.updateServer,
+		"DELETE " + zone + "/servers/{id}":    a.deleteServer,
+		"GET " + zone + "/os":                 a.listOS,
+		"GET " + zone + "/os/{id}":            a.getOS,
+		"GET " + zone + "/server-types":       a.listServerTypes,
+		"GET " + zone + "/server-type/{type}": a.getServerType,
+		"GET /metadata":                       metadata,
+		"/":                                   unknownRoute,
+	} {
+		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			body, failed := a.locked(r, serve)
+			if failed != nil {
+				reply(w, failed.status, failed.body)
+				return
+			}
+			if body == nil {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+			reply(w, http.StatusOK, body)
+		})
+	}
+}
+
+// ServeHTTP answers one request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Server", "Scaleway API Gateway (sandbox)")
+	header.Set("X-Request-Id", requestID())
+	if !a.limit.take(a.options.Now(), header) {
+		failed := tooManyRequests(a.limit.limit)
+		reply(w, failed.status, failed.body)
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+func (a *API) locked(r *http.Request, serve func(*http.Request) (any, *failure)) (any, *failure) {
+	if failed := a.admit(r); failed != nil {
+		return nil, failed
+	}
+	unlock, err := a.lock.Lock()
+	if err != nil {
+		return nil, internal(err)
+	}
+	defer unlock()
+	return serve(r)
+}
+
+// admit checks what every route has in common: who asks, and for which zone.
+func (a *API) admit(r *http.Request) *failure {
+	switch r.Header.Get("X-Auth-Token") {
+	case a.options.SecretKey:
+	case "":
+		return unauthenticated("invalid_argument")
+	default:
+		return unauthenticated("not_found")
+	}
+	if zone := r.PathValue("zone"); zone != "" && !slices.Contains(a.options.Zones, zone) {
+		return invalidArgument("zone", "constraint", fmt.Sprintf("the sandbox has the zones %q, not %q", a.options.Zones, zone))
+	}
+	return nil
+}
+
+func metadata(*http.Request) (any, *failure) {
+	return map[string]string{"platform": "sandbox", "partition": "scw", "domain": "scw"}, nil
+}
+
+func unknownRoute(r *http.Request) (any, *failure) {
+	return nil, notModelled(r)
+}
+
+// reply writes an answer. A client that went away is not this side's concern.
+func reply(w http.ResponseWriter, status int, body any) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	// The real API sends the raw characters of <sealed>.
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
+		failed := internal(err)
+		status, body = failed.status, failed.body
+		buffer.Reset()
+		_ = encoder.Encode(body)
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(bytes.TrimSpace(buffer.Bytes()))
+}
+
+// maxBody is far above what any request of this API needs.
+const maxBody = 1 << 20
+
+func readBody(r *http.Request) (map[string]json.RawMessage, *failure) {
+	data, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return nil, internal(fmt.Errorf("read the request: %w", err))
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, invalidArgument("body", "format", "the body is not a JSON object: "+err.Error())
+	}
+	return fields, nil
+}
+
+// requestID gives a random UUID, the form of the real API's request ids.
+func requestID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return FormatUUID(b)
+}

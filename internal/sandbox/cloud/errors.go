@@ -1,0 +1,94 @@
+package cloud
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// failure is an error answer: the HTTP status and the body in the vendor's shape.
+type failure struct {
+	status int
+	body   any
+}
+
+func (f *failure) Error() string {
+	return fmt.Sprintf("status %d: %v", f.status, f.body)
+}
+
+type detail map[string]string
+
+// typedError holds every field that one of the error types in use has.
+type typedError struct {
+	Details      []detail `json:"details,omitempty"`
+	Message      string   `json:"message"`
+	Type         string   `json:"type"`
+	Method       string   `json:"method,omitempty"`
+	Reason       string   `json:"reason,omitempty"`
+	Resource     string   `json:"resource,omitempty"`
+	ResourceID   string   `json:"resource_id,omitempty"`
+	Precondition string   `json:"precondition,omitempty"`
+	HelpMessage  string   `json:"help_message,omitempty"`
+}
+
+// denied is what the API answers for a server that is gone as well as for one out of reach; its
+// fields and their order are those of the recorded body.
+func denied(action string) *failure {
+	return &failure{http.StatusForbidden, typedError{
+		Type:    "permissions_denied",
+		Message: "insufficient permissions",
+		Details: []detail{{"action": action, "resource": "server"}},
+	}}
+}
+
+func unauthenticated(reason string) *failure {
+	return &failure{http.StatusUnauthorized, typedError{
+		Type:    "denied_authentication",
+		Message: "authentication is denied",
+		Method:  "api_key",
+		Reason:  reason,
+	}}
+}
+
+func invalidArgument(name, reason, help string) *failure {
+	return &failure{http.StatusBadRequest, typedError{
+		Type:    "invalid_arguments",
+		Message: "invalid argument(s)",
+		Details: []detail{{"argument_name": name, "reason": reason, "help_message": help}},
+	}}
+}
+
+func notFound(resource, id string) *failure {
+	return &failure{http.StatusNotFound, typedError{
+		Type:       "not_found",
+		Message:    "resource is not found",
+		Resource:   resource,
+		ResourceID: id,
+	}}
+}
+
+func preconditionFailed(help string) *failure {
+	return &failure{http.StatusPreconditionFailed, typedError{
+		Type:         "precondition_failed",
+		Message:      "precondition is not respected",
+		Precondition: "resource_still_in_use",
+		HelpMessage:  help,
+	}}
+}
+
+func tooManyRequests(limit int) *failure {
+	return &failure{http.StatusTooManyRequests, typedError{
+		Type:    "too_many_requests",
+		Message: fmt.Sprintf("more than %d requests in one second; wait as long as X-Ratelimit-Reset says", limit),
+	}}
+}
+
+func notModelled(r *http.Request) *failure {
+	return &failure{http.StatusNotImplemented, typedError{
+		Type:    "not_implemented",
+		Message: fmt.Sprintf("the sandbox does not model %s %s", r.Method, r.URL.Path),
+	}}
+}
+
+func internal(err error) *failure {
+	return &failure{http.StatusInternalServerError, typedError{Type: "internal", Message: err.Error()}}
+}

@@ -1,0 +1,102 @@
+package cloud
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/macfleet/macfleet/internal/sandbox/cloud/store"
+)
+
+// Create writes the state of a new world with these servers into dir, which no API serves yet.
+func Create(dir string, servers []Server) error {
+	folder := filepath.Join(dir, "servers")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("make the sandbox's servers: %w", err)
+	}
+	for _, server := range servers {
+		data, err := store.Encode(server.normal())
+		if err != nil {
+			return err
+		}
+		// Nobody reads the folder before it is complete, so no rename is needed.
+		if err := os.WriteFile(filepath.Join(folder, server.ID+".json"), data, 0o600); err != nil {
+			return fmt.Errorf("make the sandbox's servers: %w", err)
+		}
+	}
+	return nil
+}
+
+// Servers gives every server of the world, with its passwords.
+func (a *API) Servers() ([]Server, error) {
+	unlock, err := a.lock.Lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return a.state.all()
+}
+
+// Server gives one server of the world, with its passwords, if there is one with that id.
+func (a *API) Server(id string) (server Server, found bool, err error) {
+	if !ValidUUID(id) {
+		return Server{}, false, nil
+	}
+	unlock, err := a.lock.Lock()
+	if err != nil {
+		return Server{}, false, err
+	}
+	defer unlock()
+	return a.state.get(id)
+}
+
+// ServerAt gives the server with that public address, if there is one.
+func (a *API) ServerAt(address netip.Addr) (server Server, found bool, err error) {
+	unlock, err := a.lock.Lock()
+	if err != nil {
+		return Server{}, false, err
+	}
+	defer unlock()
+	// The index is only a hint: files change by hand and through other processes.
+	if id, ok := a.byAddress[address]; ok {
+		server, found, err = a.state.get(id)
+		if err != nil || found && server.IP == address {
+			return server, found, err
+		}
+	}
+	all, err := a.state.all()
+	if err != nil {
+		return Server{}, false, err
+	}
+	clear(a.byAddress)
+	for _, server := range all {
+		a.byAddress[server.IP] = server.ID
+	}
+	i := slices.IndexFunc(all, func(s Server) bool { return s.IP == address })
+	if i < 0 {
+		return Server{}, false, nil
+	}
+	return all[i], true, nil
+}
+
+// Rename changes a server's name behind the API's back if change tells so for the present one.
+func (a *API) Rename(id string, change func(present string) (name string, ok bool)) error {
+	unlock, err := a.lock.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	server, found, err := a.state.get(id)
+	if err != nil || !found {
+		return err
+	}
+	name, ok := change(server.Name)
+	if !ok {
+		return nil
+	}
+	server.Name = name
+	server.UpdatedAt = after(server.UpdatedAt, a.options.Now())
+	return a.state.put(server)
+}

@@ -1,0 +1,92 @@
+package cloud_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
+	"github.com/scaleway/scaleway-sdk-go/scw"
+	"go.uber.org/goleak"
+
+	"github.com/macfleet/macfleet/internal/sandbox/cloud"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	accessKey = "SCWXXXXXXXXXXXXXXXXX"
+	secretKey = "11111111-1111-4111-8111-111111111111"
+	project   = "22222222-2222-4222-8222-222222222222"
+	zone      = "fr-par-1"
+	otherZone = "fr-par-3"
+)
+
+// serverNumber gives a server; odd ones lie in the other zone.
+func serverNumber(i int) cloud.Server {
+	created := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Minute)
+	address := netip.AddrFrom4([4]byte{198, 51, byte(100 + i/250), byte(1 + i%250)})
+	in := zone
+	if i%2 == 1 {
+		in = otherZone
+	}
+	return cloud.Server{
+		ID: fmt.Sprintf("%08x-0000-4000-8000-000000000000", i), Type: "M2-L", Name: fmt.Sprintf("acme-pool-%03d", i),
+		ProjectID: project, IP: address, VncURL: fmt.Sprintf("vnc://m1:pass%d@%s:59010", i, address), VncPort: 59010,
+		SSHUsername: "m1", SudoPassword: fmt.Sprintf("pass%d", i), Status: "ready", Delivered: true, Zone: in,
+		CreatedAt: created, UpdatedAt: created, DeletableAt: created.Add(24 * time.Hour),
+	}
+}
+
+// world is one API over a folder of servers.
+type world struct {
+	dir    string
+	api    *cloud.API
+	server *httptest.Server
+}
+
+func newWorld(t *testing.T, servers int, options cloud.Options) *world {
+	t.Helper()
+	dir := t.TempDir()
+	all := make([]cloud.Server, servers)
+	for i := range all {
+		all[i] = serverNumber(i)
+	}
+	if err := cloud.Create(dir, all); err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, dir, options)
+}
+
+// serve opens the folder once more, as another process would.
+func serve(t *testing.T, dir string, options cloud.Options) *world {
+	t.Helper()
+	options.SecretKey, options.ProjectID, options.Zones = secretKey, project, []string{zone, otherZone}
+	if options.RequestsPerSecond == 0 {
+		options.RequestsPerSecond = 1_000_000
+	}
+	api, err := cloud.New(dir, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	return &world{dir: dir, api: api, server: server}
+}
+
+// client gives the vendor's own client, ready for use by several goroutines.
+func (w *world) client(t *testing.T, secret string) *applesilicon.API {
+	t.Helper()
+	client, err := scw.NewClient(scw.WithAPIURL(w.server.URL), scw.WithAuth(accessKey, secret),
+		scw.WithHTTPClient(w.server.Client()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.GetAPIMetadata()
+	if err != nil && secret == secretKey {
+		t.Fatal(err)
+	}
+	return applesilicon.NewAPI(client)
+}

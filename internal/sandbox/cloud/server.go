@@ -1,0 +1,87 @@
+package cloud
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// sealed is what the API shows in place of a password wherever it does not disclose it.
+const sealed = "<sealed>"
+
+// Server is a Mac mini as the API knows it, field for field as the vendor's SDK decodes it. A
+// state file holds exactly this object, with the passwords in clear.
+type Server struct {
+	ID                            string      `json:"id"`
+	Type                          string      `json:"type"`
+	Name                          string      `json:"name"`
+	ProjectID                     string      `json:"project_id"`
+	OrganizationID                string      `json:"organization_id"`
+	IP                            netip.Addr  `json:"ip"`
+	VncURL                        string      `json:"vnc_url"`
+	VncPort                       uint32      `json:"vnc_port"`
+	SSHUsername                   string      `json:"ssh_username"`
+	SudoPassword                  string      `json:"sudo_password"`
+	OS                            *OS         `json:"os"`
+	Status                        string      `json:"status"`
+	CreatedAt                     time.Time   `json:"created_at"`
+	UpdatedAt                     time.Time   `json:"updated_at"`
+	DeletableAt                   time.Time   `json:"deletable_at"`
+	DeletionScheduled             bool        `json:"deletion_scheduled"`
+	Zone                          string      `json:"zone"`
+	Srn                           string      `json:"srn"`
+	Delivered                     bool        `json:"delivered"`
+	VpcStatus                     string      `json:"vpc_status"`
+	Commitment                    *Commitment `json:"commitment"`
+	PublicBandwidthBps            uint64      `json:"public_bandwidth_bps"`
+	RunnerConfiguration           any         `json:"runner_configuration"`
+	Tags                          []string    `json:"tags"`
+	AppliedRunnerConfigurationIDs []string    `json:"applied_runner_configuration_ids"`
+	KextEnabled                   bool        `json:"kext_enabled"`
+}
+
+// Commitment is how long a server is paid for.
+type Commitment struct {
+	Type      string `json:"type"`
+	Cancelled bool   `json:"cancelled"`
+}
+
+// sealed gives the server as lists and answers to writes show it.
+func (s Server) sealed() Server {
+	s.VncURL, s.SudoPassword = sealed, sealed
+	return s
+}
+
+// normal gives the server with what a hand-edited file may leave out and clients rely on.
+func (s Server) normal() Server {
+	if s.Tags == nil {
+		s.Tags = []string{}
+	}
+	if s.AppliedRunnerConfigurationIDs == nil {
+		s.AppliedRunnerConfigurationIDs = []string{}
+	}
+	return s
+}
+
+// ValidUUID tells whether id has the shape of a UUID in lower case. It is also what keeps an id from a request
+// from naming a file outside of the state folder.
+func ValidUUID(id string) bool {
+	if len(id) != 36 {
+		return false
+	}
+	for i, c := range []byte(id) {
+		hyphen := i == 8 || i == 13 || i == 18 || i == 23
+		hex := c >= '0' && c <= '9' || c >= 'a' && c <= 'f'
+		if hyphen != (c == '-') || !hyphen && !hex {
+			return false
+		}
+	}
+	return true
+}
+
+// FormatUUID gives the version 4 UUID that is made of these bytes.
+func FormatUUID(b [16]byte) string {
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

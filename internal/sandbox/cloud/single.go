@@ -1,0 +1,48 @@
+package cloud
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// find gives the server a request is about. What is gone and what belongs to others look the same
+// from outside: a refusal, as recorded from the real API, not "not found".
+func (a *API) find(r *http.Request) (Server, *failure) {
+	id := r.PathValue("id")
+	if !ValidUUID(id) {
+		return Server{}, invalidArgument("server_id", "format", fmt.Sprintf("%q is not a UUID", id))
+	}
+	server, found, err := a.state.get(id)
+	if err != nil {
+		return Server{}, internal(err)
+	}
+	if !found || server.Zone != r.PathValue("zone") || server.ProjectID != a.options.ProjectID {
+		return Server{}, denied("read")
+	}
+	return server, nil
+}
+
+// getServer is the one call that shows passwords.
+func (a *API) getServer(r *http.Request) (any, *failure) {
+	server, failed := a.find(r)
+	if failed != nil {
+		return nil, failed
+	}
+	return server, nil
+}
+
+func (a *API) deleteServer(r *http.Request) (any, *failure) {
+	server, failed := a.find(r)
+	if failed != nil {
+		return nil, failed
+	}
+	if a.options.Now().Before(server.DeletableAt) {
+		return nil, preconditionFailed(fmt.Sprintf("the server is not deletable before %s; schedule its deletion instead",
+			server.DeletableAt.UTC().Format(time.RFC3339)))
+	}
+	if err := a.state.remove(server.ID); err != nil {
+		return nil, internal(err)
+	}
+	return nil, nil
+}

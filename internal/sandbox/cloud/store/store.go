@@ -1,0 +1,89 @@
+// Package store keeps the sandbox's state as JSON files that a person may read and edit: it
+// writes them whole or not at all, says which file is at fault when one cannot be read, and
+// guards them with a lock that holds between processes.
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// ReadJSON decodes the file at path into v. A field that v does not know is an error, because a
+// mistyped name in a hand-edited file would otherwise be lost without a word.
+func ReadJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read sandbox state: %w", err)
+	}
+	return Decode(path, data, v)
+}
+
+// Decode decodes data, the content of the file at path, into v as strictly as ReadJSON does.
+func Decode(path string, data []byte, v any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	decoder.UseNumber()
+	if err := decoder.Decode(v); err != nil {
+		return fmt.Errorf("%s:%d: not valid sandbox state: %w; correct the file or delete it", path, lineOf(data, decoder, err), err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s:%d: not valid sandbox state: more text after the end of the object; correct the file or delete it",
+			path, 1+bytes.Count(data[:decoder.InputOffset()], []byte("\n")))
+	}
+	return nil
+}
+
+// lineOf finds the line of a decoding error, as well as encoding/json tells where it was.
+func lineOf(data []byte, decoder *json.Decoder, err error) int {
+	offset := decoder.InputOffset()
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		offset = syntax.Offset
+	} else if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		offset = kind.Offset
+	}
+	offset = min(max(offset, 0), int64(len(data)))
+	return 1 + bytes.Count(data[:offset], []byte("\n"))
+}
+
+// Encode gives v as the indented JSON that the state files hold.
+func Encode(v any) ([]byte, error) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode sandbox state: %w", err)
+	}
+	return buffer.Bytes(), nil
+}
+
+// WriteJSON replaces the file at path by v as indented JSON, whole or not at all.
+func WriteJSON(path string, v any) error {
+	data, err := Encode(v)
+	if err != nil {
+		return err
+	}
+	return WriteFile(path, data)
+}
+
+// WriteFile replaces the file at path by data, whole or not at all.
+func WriteFile(path string, data []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return fmt.Errorf("write sandbox state %s: %w", path, err)
+	}
+	_, err = temp.Write(data)
+	err = errors.Join(err, temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write sandbox state %s: %w", path, errors.Join(err, os.Remove(temp.Name())))
+	}
+	return nil
+}

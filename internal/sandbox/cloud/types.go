@@ -1,0 +1,98 @@
+package cloud
+
+import (
+	"net/http"
+)
+
+// serverType is one kind of machine that the vendor offers.
+type serverType struct {
+	CPU                  cpu     `json:"cpu"`
+	Disk                 medium  `json:"disk"`
+	Name                 string  `json:"name"`
+	Memory               medium  `json:"memory"`
+	Stock                string  `json:"stock"`
+	MinimumLeaseDuration string  `json:"minimum_lease_duration"`
+	GPU                  units   `json:"gpu"`
+	Network              network `json:"network"`
+	DefaultOS            *OS     `json:"default_os"`
+	NPU                  units   `json:"npu"`
+	Zone                 string  `json:"zone"`
+}
+
+type cpu struct {
+	Name           string `json:"name"`
+	CoreCount      uint32 `json:"core_count"`
+	Frequency      uint64 `json:"frequency"`
+	Sockets        uint32 `json:"sockets"`
+	ThreadsPerCore uint32 `json:"threads_per_core"`
+}
+
+type medium struct {
+	Capacity uint64 `json:"capacity"`
+	Type     string `json:"type"`
+}
+
+type units struct {
+	Count uint64 `json:"count"`
+}
+
+type network struct {
+	PublicBandwidthBps     uint64   `json:"public_bandwidth_bps"`
+	SupportedBandwidth     []uint64 `json:"supported_bandwidth"`
+	DefaultPublicBandwidth uint64   `json:"default_public_bandwidth"`
+}
+
+// giga serves for bytes and bits alike: the catalogue counts in decimal.
+const giga = 1_000_000_000
+
+// serverTypes gives the catalogue of a zone: as recorded, everything that runs macOS is out of
+// stock, which is why machines are ordered ahead and adopted.
+func serverTypes(zone string) []serverType {
+	return []serverType{
+		macType(zone, "M1-M", "Apple M1", 8, 8, 256),
+		macType(zone, "M2-M", "Apple M2", 8, 16, 256),
+		macType(zone, "M2-L", "Apple M2 Pro", 10, 16, 512),
+		macType(zone, "M4-S", "Apple M4", 10, 16, 256),
+		macType(zone, "M4-SP", "Apple M4", 10, 16, 512),
+		macType(zone, "M4-M", "Apple M4", 10, 32, 1000, 10*giga),
+		macType(zone, "M4-XL", "Apple M4 Pro", 14, 64, 2000, 10*giga),
+		asahi(macType(zone, "M2-L-ASAHI", "Apple M2 Pro", 10, 16, 412)),
+	}
+}
+
+func macType(zone, name, chip string, cores uint32, memoryGB, diskGB uint64, faster ...uint64) serverType {
+	os, _ := Embedded(defaultOS(name), zone) // the catalogue's own defaults are in it
+	return serverType{
+		CPU:                  cpu{Name: chip, CoreCount: cores, Sockets: 1, ThreadsPerCore: 1},
+		Disk:                 medium{diskGB * giga, "SSD"},
+		Name:                 name,
+		Memory:               medium{memoryGB * giga, "LPDDR"},
+		Stock:                "no_stock",
+		MinimumLeaseDuration: "86400s",
+		GPU:                  units{1},
+		Network:              network{giga, append([]uint64{giga}, faster...), giga},
+		DefaultOS:            os,
+		NPU:                  units{1},
+		Zone:                 zone,
+	}
+}
+
+// asahi turns a Mac's type into that of the same machine with Linux, which has no lease.
+func asahi(t serverType) serverType {
+	t.Stock, t.MinimumLeaseDuration = "low_stock", "0s"
+	return t
+}
+
+func (a *API) listServerTypes(r *http.Request) (any, *failure) {
+	return map[string]any{"server_types": serverTypes(r.PathValue("zone"))}, nil
+}
+
+func (a *API) getServerType(r *http.Request) (any, *failure) {
+	name := r.PathValue("type")
+	for _, t := range serverTypes(r.PathValue("zone")) {
+		if t.Name == name {
+			return t, nil
+		}
+	}
+	return nil, notFound("server_type", name)
+}

@@ -1,0 +1,68 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// headerTimeout bounds how long a client may take to say what it wants.
+const headerTimeout = 10 * time.Second
+
+// endpoint is an HTTP listener of the world. The address is taken when the world opens, so that
+// asking for it cannot fail; serving begins when somebody asks.
+type endpoint struct {
+	listener net.Listener
+	server   *http.Server
+
+	start   sync.Once
+	serving sync.WaitGroup
+	calls   calls
+}
+
+func listen(handler http.Handler) (*endpoint, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("open a port on loopback for the sandbox: %w", err)
+	}
+	e := &endpoint{listener: listener}
+	e.server = &http.Server{
+		ReadHeaderTimeout: headerTimeout,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !e.calls.begin() {
+				http.Error(w, "the sandbox is closed", http.StatusServiceUnavailable)
+				return
+			}
+			defer e.calls.end()
+			handler.ServeHTTP(w, r)
+		}),
+	}
+	return e, nil
+}
+
+func (e *endpoint) url() string {
+	e.start.Do(func() {
+		e.serving.Go(func() {
+			// Serve ends when the endpoint is closed, which is no failure; anything else shows at
+			// the client, whose connection is refused.
+			_ = e.server.Serve(e.listener)
+		})
+	})
+	return "http://" + e.listener.Addr().String()
+}
+
+func (e *endpoint) close() error {
+	e.start.Do(func() {}) // from here on nobody can start it
+	e.calls.stop()
+	failed := e.server.Close()
+	// The server closes the listener only if it serves it.
+	if err := e.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		failed = errors.Join(failed, err)
+	}
+	e.serving.Wait()
+	e.calls.wait()
+	return failed
+}

@@ -1,0 +1,104 @@
+package kube_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/macfleet/macfleet/internal/sandbox/kube"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	token      = "test-token"
+	clusterUID = "33333333-3333-4333-8333-333333333333"
+)
+
+// cluster is one API over a folder of objects.
+type cluster struct {
+	dir    string
+	api    *kube.API
+	server *httptest.Server
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	dir := t.TempDir()
+	err := kube.Create(dir, kube.Seed{
+		ClusterUID: clusterUID,
+		CreatedAt:  time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC),
+		Secret:     &kube.Secret{Namespace: "macfleet", Name: "fleet-ssh", Key: "id_ed25519", Value: "the key\n"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, dir)
+}
+
+// serve opens the folder once more, as another process would.
+func serve(t *testing.T, dir string) *cluster {
+	t.Helper()
+	api, err := kube.New(dir, kube.Options{Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	return &cluster{dir: dir, api: api, server: server}
+}
+
+// client gives the real typed client.
+func (c *cluster) client(t *testing.T, bearer string) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfigAndClient(
+		&rest.Config{Host: c.server.URL, QPS: -1}, &http.Client{Transport: bearerTransport{bearer, c.server.Client().Transport}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// bearerTransport adds the token; a client of one's own leaves that to one's own transport.
+type bearerTransport struct {
+	token string
+	next  http.RoundTripper
+}
+
+func (b bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+b.token)
+	}
+	return b.next.RoundTrip(r)
+}
+
+// ask sends one request and gives the answer's status and body.
+func (c *cluster) ask(t *testing.T, method, path, contentType, body string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, c.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", contentType)
+	response, err := c.server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(data)
+}

@@ -1,0 +1,114 @@
+package mac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// command serves one session channel: at most one command runs in it.
+func (l *link) command(ctx context.Context, channel ssh.Channel, requests <-chan *ssh.Request) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	close(done) // nothing runs yet
+	started := false
+	for request := range requests {
+		line, ok := execLine(request)
+		if !ok || started {
+			answer(request, false)
+			continue
+		}
+		started, done = true, make(chan struct{})
+		answer(request, true)
+		l.log("exec")
+		go func() {
+			defer close(done)
+			l.execute(ctx, channel, line)
+		}()
+	}
+	// The client has closed the channel, or the connection died.
+	cancel()
+	<-done
+	_ = channel.Close() // closed already unless nothing ever ran
+}
+
+// execLine gives the command of an exec request. Terminals, shells and subsystems are refused, and
+// so is the environment.
+func execLine(request *ssh.Request) (string, bool) {
+	var payload struct{ Command string }
+	if request.Type != "exec" || ssh.Unmarshal(request.Payload, &payload) != nil {
+		return "", false
+	}
+	return payload.Command, true
+}
+
+// answer answers a request. That it can't means that the connection is gone.
+func answer(request *ssh.Request, ok bool) {
+	if request.WantReply {
+		_ = request.Reply(ok, nil)
+	}
+}
+
+// execute runs a command line in the login shell and reports its end.
+func (l *link) execute(ctx context.Context, channel ssh.Channel, line string) {
+	defer channel.Close() // the client may have closed it first
+	stdout, stderr := newBatch(channel), newBatch(channel.Stderr())
+	status, err := l.run(ctx, channel, line, stdout, stderr)
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "sshd: %s\n", err)
+		status = 255
+	}
+	stdout.end()
+	stderr.end()
+	// All of this fails only when the connection is gone.
+	_ = channel.CloseWrite()
+	_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)}))
+}
+
+func (l *link) run(ctx context.Context, stdin io.Reader, line string, stdout, stderr io.Writer) (status int, err error) {
+	// Read to its end first: all processes of the command share it by offset, which takes a file,
+	// and a pipe would stay open when nobody reads it.
+	file, err := spool(stdin)
+	if err != nil {
+		return 0, err
+	}
+	if file != nil {
+		defer file.Close() // only read from
+	}
+	who := l.session.loginUser()
+	return l.session.start(ctx, who, []string{who.shell, "-c", line}, file, stdout, stderr), nil
+}
+
+func (s *session) loginUser() user {
+	who, _ := s.user(s.id.User)
+	return who
+}
+
+// spool copies a stream to a nameless file, or gives nil when it is empty.
+func spool(stream io.Reader) (*os.File, error) {
+	first := make([]byte, 4096)
+	n, err := io.ReadAtLeast(stream, first, 1)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp("", "mac-stdin-")
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(file, io.MultiReader(strings.NewReader(string(first[:n])), stream))
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err = errors.Join(err, os.Remove(file.Name())); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}

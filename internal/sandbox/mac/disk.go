@@ -1,0 +1,245 @@
+package mac
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+	"strconv"
+	"syscall"
+)
+
+// open opens a file as a user. A new file belongs to him and has mode, less his umask.
+func (v *visit) open(p *proc, name string, flag int, mode fs.FileMode) (*os.File, error) {
+	n, err := v.resolve(p.user, p.dir, name, true)
+	if err != nil {
+		return nil, err
+	}
+	var wanted access
+	if flag&(os.O_WRONLY|os.O_RDWR) == 0 {
+		wanted = toRead
+	} else {
+		wanted = toWrite
+	}
+	switch {
+	case !n.exists() && flag&os.O_CREATE == 0:
+		return nil, syscall.ENOENT
+	case !n.exists():
+		return v.create(p, n, mode)
+	case n.folder() && wanted == toWrite:
+		return nil, syscall.EISDIR
+	case !p.user.may(n.owner, n.folder(), wanted):
+		return nil, syscall.EACCES
+	case v.program(n) && wanted == toWrite:
+		return nil, syscall.EPERM
+	case v.program(n):
+		return nil, syscall.ENOTSUP
+	case !n.plain() && !n.folder():
+		return nil, syscall.ENOTSUP
+	}
+	return v.session.root.OpenFile(relative(n.path), flag&^(os.O_CREATE|os.O_EXCL), 0o644)
+}
+
+// program reports whether this is one of the system's programs, which have no file.
+func (v *visit) program(n node) bool {
+	_, ok := n.info.(programInfo)
+	return ok
+}
+
+func (v *visit) create(p *proc, n node, mode fs.FileMode) (*os.File, error) {
+	if err := v.writable(p.user, path.Dir(n.path)); err != nil {
+		return nil, err
+	}
+	file, err := v.session.root.OpenFile(relative(n.path), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	v.own(n.path, owner{p.user.uid, v.groupIn(path.Dir(n.path)), mode &^ p.umask}, false)
+	return file, nil
+}
+
+// groupIn is the group of what is new in a folder: on a Mac the folder's.
+func (v *visit) groupIn(folder string) int { return v.ownerOf(folder, true).GID }
+
+// writable says whether a user may add to and take from a folder.
+func (v *visit) writable(who user, folder string) error {
+	n, err := v.at(folder)
+	switch {
+	case err != nil:
+		return err
+	case !n.exists():
+		return syscall.ENOENT
+	case !n.folder():
+		return syscall.ENOTDIR
+	case !who.may(n.owner, true, toWrite|toEnter):
+		return syscall.EACCES
+	}
+	return nil
+}
+
+// removable says whether a user may take this out of its folder.
+func (v *visit) removable(who user, n node) error {
+	folder := path.Dir(n.path)
+	if err := v.writable(who, folder); err != nil {
+		return err
+	}
+	if v.program(n) {
+		return syscall.EPERM
+	}
+	above := v.ownerOf(folder, true)
+	if above.Mode&sticky != 0 && who.uid != 0 && who.uid != n.owner.UID && who.uid != above.UID {
+		return syscall.EPERM
+	}
+	return nil
+}
+
+// read gives a file's content as a user sees it.
+func (v *visit) read(p *proc, name string) ([]byte, error) {
+	file, err := v.open(p, name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // only read from
+	return io.ReadAll(file)
+}
+
+// replace writes a file whole or not at all, through a new one that takes its place.
+func (v *visit) replace(n node, data []byte, o owner) error {
+	if n.exists() && !n.plain() {
+		return syscall.EISDIR
+	}
+	root, temp := v.session.root, relative(path.Dir(n.path))+"/.new-"+strconv.FormatUint(rand.Uint64(), 36)
+	err := root.WriteFile(temp, data, 0o644)
+	if err == nil {
+		err = root.Rename(temp, relative(n.path))
+	}
+	if err != nil {
+		if failed := root.Remove(temp); !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
+		return err
+	}
+	v.own(n.path, o, false)
+	return nil
+}
+
+// mkdir makes one folder.
+func (v *visit) mkdir(p *proc, n node, mode fs.FileMode) error {
+	if n.exists() {
+		return syscall.EEXIST
+	}
+	if err := v.writable(p.user, path.Dir(n.path)); err != nil {
+		return err
+	}
+	if err := v.session.root.Mkdir(relative(n.path), 0o755); err != nil {
+		return err
+	}
+	v.own(n.path, owner{p.user.uid, v.groupIn(path.Dir(n.path)), mode}, true)
+	return nil
+}
+
+// mkdirAll makes a folder with its parents.
+func (v *visit) mkdirAll(p *proc, name string, mode fs.FileMode) error {
+	n, err := v.resolve(p.user, p.dir, name, true)
+	switch {
+	case err == nil && n.folder():
+		return nil
+	case err == nil && n.exists():
+		return syscall.EEXIST
+	case errors.Is(err, syscall.ENOENT) && path.Dir(path.Clean(name)) != path.Clean(name):
+		if err := v.mkdirAll(p, path.Dir(path.Clean(name)), 0o777&^p.umask); err != nil {
+			return err
+		}
+		n, err = v.resolve(p.user, p.dir, name, true)
+	}
+	if err != nil {
+		return err
+	}
+	return v.mkdir(p, n, mode)
+}
+
+// remove takes away a file, a link or an empty folder.
+func (v *visit) remove(who user, n node) error {
+	if err := v.removable(who, n); err != nil {
+		return err
+	}
+	if err := v.session.root.Remove(relative(n.path)); err != nil {
+		return err
+	}
+	v.forget(n.path)
+	return nil
+}
+
+// removeAll takes away a file or a whole folder.
+func (v *visit) removeAll(who user, n node) error {
+	if n.folder() {
+		children, err := v.list(who, n)
+		if err != nil {
+			return err
+		}
+		for _, child := range children {
+			if err := v.removeAll(who, child); err != nil {
+				return err
+			}
+		}
+	}
+	return v.remove(who, n)
+}
+
+// list gives what lies in a folder, by name.
+func (v *visit) list(who user, folder node) ([]node, error) {
+	if !who.may(folder.owner, true, toRead) {
+		return nil, syscall.EACCES
+	}
+	entries, err := fs.ReadDir(v.session.root.FS(), relative(folder.path))
+	if err != nil {
+		return nil, err
+	}
+	var children []node
+	for _, entry := range entries {
+		child, err := v.at(folder.child(entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		if child.exists() {
+			children = append(children, child)
+		}
+	}
+	return children, nil
+}
+
+// why gives the words in which a tool of macOS reports an error.
+func why(err error) string {
+	var number syscall.Errno
+	if !errors.As(err, &number) {
+		return fmt.Sprint(err)
+	}
+	switch number {
+	case syscall.ENOENT:
+		return "No such file or directory"
+	case syscall.EACCES:
+		return "Permission denied"
+	case syscall.EPERM:
+		return "Operation not permitted"
+	case syscall.EEXIST:
+		return "File exists"
+	case syscall.ENOTDIR:
+		return "Not a directory"
+	case syscall.EISDIR:
+		return "Is a directory"
+	case syscall.ENOTEMPTY:
+		return "Directory not empty"
+	case syscall.EINVAL:
+		return "Invalid argument"
+	case syscall.ELOOP:
+		return "Too many levels of symbolic links"
+	case syscall.ENAMETOOLONG:
+		return "File name too long"
+	case syscall.ENOTSUP:
+		return "Operation not supported"
+	}
+	return number.Error()
+}

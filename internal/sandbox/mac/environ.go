@@ -1,0 +1,84 @@
+package mac
+
+import (
+	"maps"
+	"strconv"
+
+	"mvdan.cc/sh/v3/expand"
+)
+
+// umaskName carries the umask among the shell's variables, because those are what the
+// interpreter copies for a subshell. It is not exported.
+const umaskName = "__umask"
+
+// environ is what a shell starts with. While the interpreter is being set up it also answers
+// what the interpreter would otherwise ask the real machine for.
+type environ struct {
+	vars  map[string]expand.Variable
+	ready bool
+}
+
+func newEnviron(p *proc) *environ {
+	e := &environ{vars: make(map[string]expand.Variable, len(p.env)+4)}
+	for name, value := range p.env {
+		e.vars[name] = expand.Variable{Set: true, Exported: true, Kind: expand.String, Str: value}
+	}
+	uid, gid := strconv.Itoa(p.user.uid), strconv.Itoa(p.user.groups[0])
+	for name, value := range map[string]string{"UID": uid, "EUID": uid, "GID": gid} {
+		e.vars[name] = expand.Variable{Set: true, ReadOnly: true, Kind: expand.String, Str: value}
+	}
+	e.vars[umaskName] = expand.Variable{Set: true, Kind: expand.String, Str: strconv.FormatUint(uint64(p.umask), 8)}
+	return e
+}
+
+// Get gives a variable.
+func (e *environ) Get(name string) expand.Variable {
+	if !e.ready {
+		switch name {
+		case "TMPDIR":
+			// The interpreter opens its own pipes in this folder past all handlers; no path with a
+			// NUL byte can be opened.
+			return expand.Variable{Set: true, Kind: expand.String, Str: "/\x00"}
+		case "HOME":
+			return expand.Variable{Set: true, Kind: expand.String}
+		}
+	}
+	return e.vars[name]
+}
+
+// Each calls f for every variable.
+func (e *environ) Each(f func(name string, v expand.Variable) bool) {
+	for name, v := range e.vars {
+		if !f(name, v) {
+			return
+		}
+	}
+}
+
+// exported gives what a command started by the shell finds in its environment.
+func exported(env expand.Environ) map[string]string {
+	all := map[string]string{}
+	for name, v := range env.Each {
+		if v.IsSet() && v.Exported && v.Kind == expand.String {
+			all[name] = v.String()
+		} else {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+// umaskOf gives the umask of the shell with these variables.
+func umaskOf(env expand.Environ) (uint64, bool) {
+	n, err := strconv.ParseUint(env.Get(umaskName).String(), 8, 12)
+	return n, err == nil
+}
+
+// without is an environment without some of its variables.
+func without(env map[string]string, names ...string) map[string]string {
+	env = maps.Clone(env)
+	for _, name := range names {
+		delete(env, name)
+	}
+	return env
+}

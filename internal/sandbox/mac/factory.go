@@ -1,0 +1,143 @@
+package mac
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// stock is one file, folder or link of a new Mac. Without mode it is what a file not listed in the
+// ledger counts as.
+type stock struct {
+	path  string
+	owner owner
+	link  string
+	data  []byte
+}
+
+const sudoers = `# The system's sudo policy.
+Defaults env_reset
+Defaults env_keep += "LANG LANGUAGE LC_ALL LC_CTYPE TZ SSH_AUTH_SOCK HOME MAIL"
+root ALL = (ALL) ALL
+%admin ALL = (ALL) ALL
+#includedir /private/etc/sudoers.d
+`
+
+// manufacture fills an empty folder with a new machine.
+func manufacture(dir string, f Factory) error {
+	if err := os.Mkdir(filepath.Join(dir, rootFolder), 0o755); err != nil {
+		return err
+	}
+	folders, files, err := stocks(f)
+	if err != nil {
+		return err
+	}
+	files = append(files, links()...)
+	owners := make(map[string]owner)
+	for _, s := range append(folders, files...) {
+		if err := s.put(filepath.Join(dir, rootFolder)); err != nil {
+			return err
+		}
+		if s.owner.Mode != 0 {
+			owners[s.path] = s.owner
+		}
+	}
+	id := identity{Serial: f.Serial, HardwareUUID: f.HardwareUUID, OSVersion: f.OSVersion, OSBuild: f.OSBuild,
+		User: f.User, Password: f.Password, Booted: time.Now().UTC().Truncate(time.Second)}
+	about, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", identityFile, err)
+	}
+	book, err := encodeLedger(owners)
+	if err != nil {
+		return err
+	}
+	key, err := newHostKey()
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, identityFile), append(about, '\n'), 0o600),
+		os.WriteFile(filepath.Join(dir, ledgerFile), book, 0o600),
+		os.WriteFile(filepath.Join(dir, hostKeyFile), key, 0o600),
+		os.WriteFile(filepath.Join(dir, lockFile), nil, 0o600),
+	)
+}
+
+func (s stock) put(root string) error {
+	path := filepath.Join(root, s.path)
+	switch {
+	case s.link != "":
+		return os.Symlink(s.link, path)
+	case s.data != nil:
+		return os.WriteFile(path, s.data, 0o644)
+	default:
+		return os.Mkdir(path, 0o755)
+	}
+}
+
+func links() []stock {
+	return []stock{
+		{path: "/etc", link: "private/etc"}, {path: "/tmp", link: "private/tmp"}, {path: "/var", link: "private/var"},
+	}
+}
+
+// folders are the folders of a new Mac, parents first.
+func folders(home string) []stock {
+	sticky := owner{Mode: 0o777 | sticky}
+	private := owner{UID: loginUID, GID: staff, Mode: 0o700}
+	all := []stock{
+		{path: "/Users"}, {path: "/Users/Shared", owner: sticky},
+		{path: home, owner: owner{UID: loginUID, GID: staff, Mode: 0o750}},
+		{path: home + "/.ssh", owner: private}, {path: home + "/Library", owner: private},
+		{path: home + "/Library/Preferences", owner: private},
+		{path: home + "/Library/Preferences/ByHost", owner: private},
+		{path: "/private"}, {path: "/private/tmp", owner: sticky}, {path: "/private/var"},
+		{path: "/private/var/tmp", owner: sticky},
+		{path: "/private/var/root", owner: owner{Mode: 0o750}},
+		{path: "/private/var/root/Library", owner: owner{Mode: 0o700}},
+		{path: "/private/var/root/Library/Preferences", owner: owner{Mode: 0o700}},
+	}
+	for _, plain := range []string{"/Applications", "/Library", "/Library/Preferences", "/Library/Preferences/SystemConfiguration",
+		"/Library/LaunchAgents", "/Library/LaunchDaemons", "/bin", "/sbin", "/opt", "/usr", "/usr/bin", "/usr/sbin", "/usr/local",
+		"/usr/local/bin", "/private/etc", "/private/etc/sudoers.d", "/private/var/db", "/private/var/log", "/private/var/empty"} {
+		all = append(all, stock{path: plain})
+	}
+	return all
+}
+
+func stocks(f Factory) ([]stock, []stock, error) {
+	home := "/Users/" + f.User
+	power, err := encodePlist(map[string]any{mains: factoryPower()})
+	if err != nil {
+		return nil, nil, err
+	}
+	names, err := encodePlist(map[string]any{"System": map[string]any{
+		"System":  map[string]any{"ComputerName": "Mac mini"},
+		"Network": map[string]any{"HostNames": map[string]any{"LocalHostName": "Mac-mini"}},
+	}})
+	if err != nil {
+		return nil, nil, err
+	}
+	readOnly := owner{Mode: 0o440}
+	files := []stock{
+		{path: "/private/etc/sudoers", owner: readOnly, data: []byte(sudoers)},
+		{path: powerPlist, data: power},
+		{path: namesPlist, data: names},
+		{path: home + "/.ssh/scw_authorized_keys", owner: owner{UID: loginUID, GID: staff, Mode: 0o600},
+			data: []byte(strings.Join(append(f.AuthorizedKeys, ""), "\n"))},
+	}
+	if f.PasswordlessSudo {
+		files = append(files, stock{path: "/private/etc/sudoers.d/" + f.User + "-nopasswd", owner: readOnly,
+			data: []byte(f.User + " ALL=(ALL) NOPASSWD: ALL\n")})
+	}
+	return folders(home), files, nil
+}
+
+// sticky is the bit of folders in which everybody may delete only what is his own.
+const sticky fs.FileMode = 0o1000

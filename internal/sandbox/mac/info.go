@@ -1,0 +1,64 @@
+package mac
+
+import (
+	"io/fs"
+	"syscall"
+	"time"
+)
+
+// programSize is what a program of the system pretends to weigh.
+const programSize = 136_704
+
+// programInfo is a program of the system, which has no file of its own.
+type programInfo struct{ name string }
+
+func (i programInfo) Name() string     { return i.name }
+func (programInfo) Size() int64        { return programSize }
+func (programInfo) Mode() fs.FileMode  { return 0o755 }
+func (programInfo) ModTime() time.Time { return time.Unix(1_767_225_600, 0) }
+func (programInfo) IsDir() bool        { return false }
+func (programInfo) Sys() any           { return &syscall.Stat_t{Nlink: 1} }
+
+// fileInfo is what the machine says of a file: as on the real disk, but with the owner and mode of
+// the ledger.
+type fileInfo struct {
+	fs.FileInfo
+	owner owner
+}
+
+// Mode is the file's type with its mode on the machine.
+func (i fileInfo) Mode() fs.FileMode {
+	mode := i.FileInfo.Mode().Type() | i.owner.Mode.Perm()
+	if i.owner.Mode&sticky != 0 {
+		mode |= fs.ModeSticky
+	}
+	if i.owner.Mode&0o4000 != 0 {
+		mode |= fs.ModeSetuid
+	}
+	if i.owner.Mode&0o2000 != 0 {
+		mode |= fs.ModeSetgid
+	}
+	return mode
+}
+
+// Sys is the system's record of the file with its owner on the machine.
+func (i fileInfo) Sys() any {
+	record := systemRecord(i.FileInfo)
+	record.Uid, record.Gid = uint32(i.owner.UID), uint32(i.owner.GID)
+	return &record
+}
+
+func systemRecord(info fs.FileInfo) syscall.Stat_t {
+	if record, ok := info.Sys().(*syscall.Stat_t); ok {
+		return *record
+	}
+	return syscall.Stat_t{}
+}
+
+func (n node) stat() fileInfo {
+	o := n.owner
+	if n.link() {
+		o.Mode = 0o755
+	}
+	return fileInfo{n.info, o}
+}

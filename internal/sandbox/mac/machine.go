@@ -1,0 +1,137 @@
+package mac
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Names in a machine's folder.
+const (
+	rootFolder   = "root"
+	ledgerFile   = "meta.json"
+	identityFile = "machine.json"
+	hostKeyFile  = "ssh_host_ed25519_key"
+	lockFile     = "lock"
+)
+
+// Factory is what a machine is made with.
+type Factory struct {
+	Name             string // what the provider calls it; the Mac itself does not know
+	Serial           string
+	HardwareUUID     string
+	OSVersion        string // such as 26.3
+	OSBuild          string // such as 25D125
+	User             string // the login user, uid 501, an administrator
+	Password         string
+	AuthorizedKeys   []string // lines for ~/.ssh/scw_authorized_keys
+	PasswordlessSudo bool
+}
+
+// Machine is a simulated Mac. It is safe for concurrent use, also by several processes on the same
+// folder; it holds no state and no descriptor between calls.
+type Machine struct {
+	dir   string
+	tools map[string]tool
+
+	// The mutex is taken before the file lock, so that goroutines wait in Go and not each in a
+	// system call with a thread of its own. It guards known.
+	mu    sync.Mutex
+	known ledger
+}
+
+// identity is what a Mac is, as opposed to what lies on its disk.
+type identity struct {
+	Serial       string    `json:"serial"`
+	HardwareUUID string    `json:"hardware_uuid"`
+	OSVersion    string    `json:"os_version"`
+	OSBuild      string    `json:"os_build"`
+	User         string    `json:"user"`
+	Password     string    `json:"password"`
+	Booted       time.Time `json:"booted"`
+}
+
+// Create makes a machine in the folder dir, which must not exist yet. A machine that can't be
+// made whole leaves no folder behind.
+func Create(dir string, f Factory) (*Machine, error) {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("make a machine in %s: %w", dir, errors.Join(fs.ErrExist, err))
+	}
+	if !validUser(f.User) {
+		return nil, fmt.Errorf("make a machine in %s: %q can't be a login user's name", dir, f.User)
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-")
+	if err != nil {
+		return nil, fmt.Errorf("make a machine in %s: %w", dir, err)
+	}
+	if err = manufacture(temp, f); err == nil {
+		err = os.Rename(temp, dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a machine in %s: %w", dir, errors.Join(err, os.RemoveAll(temp)))
+	}
+	return Open(dir)
+}
+
+// Open gives the machine of a folder that Create has made.
+func Open(dir string) (*Machine, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the machine in %s: %w", dir, err)
+	}
+	m := &Machine{dir: dir, tools: toolbox()}
+	if _, err := m.identity(); err != nil {
+		return nil, fmt.Errorf("open the machine in %s: %w", dir, err)
+	}
+	return m, nil
+}
+
+// Root gives the folder that holds the machine's files.
+func (m *Machine) Root() string { return filepath.Join(m.dir, rootFolder) }
+
+func (m *Machine) identity() (identity, error) {
+	var id identity
+	data, err := os.ReadFile(filepath.Join(m.dir, identityFile))
+	if err != nil {
+		return id, err
+	}
+	if err := json.Unmarshal(data, &id); err != nil {
+		return id, fmt.Errorf("%s: %w", identityFile, err)
+	}
+	if !validUser(id.User) {
+		return id, fmt.Errorf("%s: %q can't be a login user's name", identityFile, id.User)
+	}
+	return id, nil
+}
+
+// Result is what a script printed and how it ended.
+type Result struct {
+	Stdout, Stderr []byte
+	Exit           int
+}
+
+// Run runs a sh script on the machine as root or the login user, past SSH. The error is for a
+// machine that can't be used; how the script ended is in the result.
+func (m *Machine) Run(ctx context.Context, user, script string) (Result, error) {
+	s, err := m.session()
+	if err != nil {
+		return Result{}, err
+	}
+	defer s.close()
+	who, ok := s.user(user)
+	if !ok {
+		return Result{}, fmt.Errorf("run a script on the machine in %s: it has no user %q", m.dir, user)
+	}
+	stdout, stderr := &capture{}, &capture{}
+	exit := s.start(ctx, who, []string{"/bin/sh", "-c", script}, nil, stdout, stderr)
+	if err := ctx.Err(); err != nil {
+		return Result{}, fmt.Errorf("run a script on the machine in %s: %w", m.dir, err)
+	}
+	return Result{stdout.bytes(), stderr.bytes(), exit}, nil
+}

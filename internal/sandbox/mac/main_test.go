@@ -1,0 +1,88 @@
+package mac
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func factory() Factory {
+	return Factory{Name: "pool-1", Serial: "HQ2X4Y7Z91", HardwareUUID: "5B1B6C30-0000-4000-8000-0123456789AB", OSVersion: "26.3",
+		OSBuild: "25D125", User: "m1", Password: "swordfish", PasswordlessSudo: true}
+}
+
+func newMachine(t testing.TB, change ...func(*Factory)) *Machine {
+	t.Helper()
+	f := factory()
+	for _, c := range change {
+		c(&f)
+	}
+	m, err := Create(filepath.Join(t.TempDir(), "mac"), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// run gives what a script prints on both streams, and its exit status.
+func run(t testing.TB, m *Machine, user, script string) (stdout, stderr string, exit int) {
+	t.Helper()
+	r, err := m.Run(t.Context(), user, script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(r.Stdout), string(r.Stderr), r.Exit
+}
+
+// must runs a script that has to succeed and gives what it prints.
+func must(t testing.TB, m *Machine, user, script string) string {
+	t.Helper()
+	stdout, stderr, exit := run(t, m, user, script)
+	if exit != 0 {
+		t.Fatalf("%q: exit %d, stdout %q, stderr %q", script, exit, stdout, stderr)
+	}
+	return stdout
+}
+
+func newKey(t testing.TB) ssh.Signer {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+func authorized(key ssh.Signer) string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
+}
+
+// pipe gives both ends of a loopback connection.
+func pipe(t testing.TB) (near, far net.Conn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if near, err = net.Dial("tcp", listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if far, err = listener.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return near, far
+}

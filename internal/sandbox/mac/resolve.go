@@ -1,0 +1,148 @@
+package mac
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Bounds of the file system.
+const (
+	maxLinks = 32
+	maxPath  = 1024
+)
+
+// node is a place in the tree: a path without links, and what lies there.
+type node struct {
+	path  string
+	info  fs.FileInfo // nil when nothing lies there
+	owner owner
+}
+
+func (n node) exists() bool { return n.info != nil }
+func (n node) folder() bool { return n.info != nil && n.info.IsDir() }
+func (n node) link() bool   { return n.info != nil && n.info.Mode()&fs.ModeSymlink != 0 }
+func (n node) plain() bool  { return n.info != nil && n.info.Mode().IsRegular() }
+
+// child is a place right below a folder.
+func (n node) child(name string) string { return path.Join(n.path, name) }
+
+// at looks at a path that is known to hold no links but perhaps its last part.
+func (v *visit) at(name string) (node, error) {
+	info, err := os.Lstat(filepath.Join(v.session.machine.Root(), name))
+	switch {
+	case err == nil:
+		return node{name, info, v.ownerOf(name, info.IsDir())}, nil
+	case !os.IsNotExist(err):
+		return node{}, err
+	}
+	if t, ok := v.session.machine.tools[path.Base(name)]; ok && name == t.path() {
+		// The system's own programs have no file here, but a script may look for them.
+		return node{name, programInfo{t.name}, owner{Mode: 0o755}}, nil
+	}
+	return node{path: name}, nil
+}
+
+// resolve finds what a name means to a user in a working directory. Links are followed within the
+// tree only, absolute ones from its root. The last part of the name need not exist, and is itself
+// followed only on request.
+func (v *visit) resolve(who user, dir, name string, follow bool) (node, error) {
+	switch {
+	case name == "":
+		return node{}, syscall.ENOENT
+	case len(name) > maxPath:
+		return node{}, syscall.ENAMETOOLONG
+	case strings.ContainsRune(name, 0):
+		return node{}, syscall.EINVAL
+	case !path.IsAbs(name):
+		name = dir + "/" + name
+	}
+	here, err := v.at("/")
+	if err != nil {
+		return node{}, err
+	}
+	// A slash at the end stands for what a link leads to.
+	follow = follow || strings.HasSuffix(name, "/")
+	parts := split(name)
+	for links := 0; len(parts) > 0; {
+		part := parts[0]
+		parts = parts[1:]
+		if err := v.enter(who, here); err != nil {
+			return node{}, err
+		}
+		if part == ".." {
+			if here, err = v.at(path.Dir(here.path)); err != nil {
+				return node{}, err
+			}
+			continue
+		}
+		next, err := v.at(here.child(part))
+		if err != nil {
+			return node{}, err
+		}
+		if !next.link() || len(parts) == 0 && !follow {
+			here = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return node{}, syscall.ELOOP
+		}
+		target, err := v.session.root.Readlink(relative(next.path))
+		if err != nil {
+			return node{}, err
+		}
+		if path.IsAbs(target) {
+			if here, err = v.at("/"); err != nil {
+				return node{}, err
+			}
+		}
+		parts = append(split(target), parts...)
+	}
+	if strings.HasSuffix(name, "/") && here.exists() && !here.folder() {
+		return node{}, syscall.ENOTDIR
+	}
+	return here, nil
+}
+
+func (v *visit) enter(who user, folder node) error {
+	switch {
+	case !folder.exists():
+		return syscall.ENOENT
+	case !folder.folder():
+		return syscall.ENOTDIR
+	case !who.may(folder.owner, true, toEnter):
+		return syscall.EACCES
+	}
+	return nil
+}
+
+// find is resolve for what must exist.
+func (v *visit) find(who user, dir, name string, follow bool) (node, error) {
+	n, err := v.resolve(who, dir, name, follow)
+	if err == nil && !n.exists() {
+		err = syscall.ENOENT
+	}
+	return n, err
+}
+
+// split gives the parts of a path that mean anything.
+func split(name string) []string {
+	var parts []string
+	for part := range strings.SplitSeq(name, "/") {
+		if part != "" && part != "." {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// relative is a path of the tree as os.Root takes it.
+func relative(name string) string {
+	if name == "/" {
+		return "."
+	}
+	return strings.TrimPrefix(name, "/")
+}

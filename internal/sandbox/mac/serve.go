@@ -1,0 +1,129 @@
+package mac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// maxSessions is how many commands may run on one connection, as sshd has it by default.
+const maxSessions = 10
+
+// serverVersion is what macOS's sshd calls itself.
+const serverVersion = "SSH-2.0-OpenSSH_10.0"
+
+var errUnauthorized = errors.New("the key is not authorized")
+
+// Serve is the Mac's SSH server on one connection, which it closes when it returns. The login user
+// gets in with a key that stands in his files on the machine. log hears "connect" after the
+// authentication and "exec" at each command.
+func (m *Machine) Serve(ctx context.Context, conn net.Conn, log func(event string)) error {
+	// Whoever ends the context is not kept waiting by a client that says nothing.
+	hangUp := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer hangUp()
+	defer conn.Close() // a second time, mostly
+	s, err := m.session()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	key, err := m.hostKey()
+	if err != nil {
+		return fmt.Errorf("serve SSH for the machine in %s: %w", m.dir, err)
+	}
+	config := &ssh.ServerConfig{ServerVersion: serverVersion, PublicKeyCallback: s.authorize}
+	config.AddHostKey(key)
+	server, channels, requests, err := ssh.NewServerConn(conn, config)
+	if err != nil {
+		return fmt.Errorf("serve SSH for the machine in %s: %w", m.dir, err)
+	}
+	log("connect")
+	link := &link{session: s, log: log, slots: make(chan struct{}, maxSessions)}
+	link.serve(ctx, channels, requests)
+	if err := server.Wait(); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("serve SSH for the machine in %s: %w", m.dir, err)
+	}
+	return nil
+}
+
+// authorize lets a key in that stands in one of the login user's files.
+func (s *session) authorize(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+	who, ok := s.user(meta.User())
+	if !ok || who.uid != loginUID {
+		return nil, errUnauthorized
+	}
+	root := &proc{session: s, user: s.users()[0], dir: who.home}
+	for _, name := range []string{".ssh/authorized_keys", ".ssh/scw_authorized_keys"} {
+		var text []byte
+		err := s.visit(func(v *visit) (err error) {
+			text, err = v.read(root, name)
+			return err
+		})
+		if err == nil && lists(text, key) {
+			return nil, nil
+		}
+	}
+	return nil, errUnauthorized
+}
+
+// lists reports whether a file of authorized keys holds a key. What can't be read is skipped.
+func lists(text []byte, key ssh.PublicKey) bool {
+	for len(text) > 0 {
+		listed, _, _, rest, err := ssh.ParseAuthorizedKey(text)
+		if err != nil {
+			return false
+		}
+		if string(listed.Marshal()) == string(key.Marshal()) {
+			return true
+		}
+		text = rest
+	}
+	return false
+}
+
+// link is one authenticated connection.
+type link struct {
+	session *session
+	log     func(event string)
+	slots   chan struct{}
+}
+
+// serve answers until the connection ends, and leaves no command running.
+func (l *link) serve(ctx context.Context, channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
+	ctx, cancel := context.WithCancel(ctx)
+	var commands sync.WaitGroup
+	commands.Go(func() { ssh.DiscardRequests(requests) }) // sshd too answers keepalives with a failure
+	for offered := range channels {
+		if offered.ChannelType() != "session" {
+			refuseChannel(offered, ssh.UnknownChannelType, "unsupported channel type")
+			continue
+		}
+		select {
+		case l.slots <- struct{}{}:
+		default:
+			refuseChannel(offered, ssh.ConnectionFailed, "open failed")
+			continue
+		}
+		channel, requests, err := offered.Accept()
+		if err != nil {
+			<-l.slots
+			continue // the connection is gone; the range ends
+		}
+		commands.Go(func() {
+			defer func() { <-l.slots }()
+			l.command(ctx, channel, requests)
+		})
+	}
+	cancel()
+	commands.Wait()
+}
+
+// refuseChannel turns a channel down. That it can't be told means that the connection is gone.
+func refuseChannel(offered ssh.NewChannel, reason ssh.RejectionReason, text string) {
+	_ = offered.Reject(reason, text)
+}

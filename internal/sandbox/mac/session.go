@@ -1,0 +1,153 @@
+package mac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// session is an open access to a machine: the descriptors that all processes of one connection
+// share.
+type session struct {
+	machine *Machine
+	id      identity
+	root    *os.Root
+	lock    *os.File
+
+	calls atomic.Int64
+	jobs  jobs
+}
+
+func (m *Machine) session() (*session, error) {
+	id, err := m.identity()
+	if err != nil {
+		return nil, fmt.Errorf("use the machine in %s: %w", m.dir, err)
+	}
+	root, err := os.OpenRoot(m.Root())
+	if err != nil {
+		return nil, fmt.Errorf("use the machine in %s: %w", m.dir, err)
+	}
+	lock, err := os.OpenFile(filepath.Join(m.dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("use the machine in %s: %w", m.dir, errors.Join(err, root.Close()))
+	}
+	return &session{machine: m, id: id, root: root, lock: lock}, nil
+}
+
+// close waits for the tools that background jobs have started; their context has ended by then.
+func (s *session) close() {
+	s.jobs.stop()
+	s.machine.mu.Lock()
+	defer s.machine.mu.Unlock()
+	// Nothing was written through these two that closing could lose.
+	_ = s.root.Close()
+	_ = s.lock.Close()
+}
+
+// start runs a command line as a user with a fresh login environment and gives its exit status.
+func (s *session) start(ctx context.Context, who user, argv []string, stdin *os.File, stdout, stderr io.Writer) int {
+	// What a script leaves in the background ends with it.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := &proc{session: s, ctx: ctx, user: who, argv: argv, env: loginEnviron(who), dir: who.home,
+		umask: 0o022, stdin: stdin, stdout: stdout, stderr: stderr}
+	return p.run()
+}
+
+// visit is the machine's disk for as long as its lock is held.
+type visit struct {
+	session *session
+	owners  map[string]owner
+	changed bool
+}
+
+// visit calls f with the machine locked against every other process and goroutine, and writes the
+// ledger when f has changed it, also when f fails half-way.
+func (s *session) visit(f func(*visit) error) (err error) {
+	m := s.machine
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := flock(s.lock, unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock the machine in %s: %w", m.dir, err)
+	}
+	defer func() { err = errors.Join(err, flock(s.lock, unix.LOCK_UN)) }()
+	book, err := m.current(s.lock)
+	if err != nil {
+		return fmt.Errorf("use the machine in %s: %w", m.dir, err)
+	}
+	v := &visit{session: s, owners: book.owners}
+	err = f(v)
+	if v.changed {
+		if failed := m.record(s.lock, v.owners, book.generation); failed != nil {
+			return errors.Join(err, fmt.Errorf("use the machine in %s: %w", m.dir, failed))
+		}
+	}
+	return err
+}
+
+func flock(file *os.File, how int) error {
+	for {
+		err := unix.Flock(int(file.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// own enters whose a file is. What the file would count as anyway is not written down.
+func (v *visit) own(path string, o owner, folder bool) {
+	present, listed := v.owners[path]
+	plain := v.handMade(path, folder) == o
+	if listed && present == o || !listed && plain {
+		return
+	}
+	v.change()
+	if plain {
+		delete(v.owners, path)
+	} else {
+		v.owners[path] = o
+	}
+}
+
+// forget drops the entries of a file or a whole folder.
+func (v *visit) forget(path string) {
+	for known := range v.owners {
+		if below(known, path) {
+			v.change()
+			delete(v.owners, known)
+		}
+	}
+}
+
+// change gets a copy that may be written to: others read the one in memory.
+func (v *visit) change() {
+	if !v.changed {
+		v.owners, v.changed = maps.Clone(v.owners), true
+	}
+}
+
+func (v *visit) ownerOf(path string, folder bool) owner {
+	if o, ok := v.owners[path]; ok {
+		return o
+	}
+	return v.handMade(path, folder)
+}
+
+// handMade is whose a file is that nobody but a person with an editor can have made.
+func (v *visit) handMade(path string, folder bool) owner {
+	o := owner{Mode: 0o644}
+	if folder {
+		o.Mode = 0o755
+	}
+	if below(path, "/Users/"+v.session.id.User) {
+		o.UID, o.GID = loginUID, staff
+	}
+	return o
+}

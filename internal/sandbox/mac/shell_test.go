@@ -1,0 +1,155 @@
+package mac
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What works in macOS's sh is in facts of the interpreter: here-documents, traps on EXIT, local,
+// getopts, arithmetic, mkdir as a lock.
+func TestShell(t *testing.T) {
+	check(t, "m1", []row{
+		{script: "trap 'echo bye $?' EXIT; set -e; false; echo never", stdout: "bye 1\n", exit: 1},
+		{script: "cat <<EOF >/tmp/h\n$((1+2)) $HOME\nEOF\nread -r a b </tmp/h; echo \"$b-$a\"", stdout: "/Users/m1-3\n"},
+		{script: "f() { local x=1; [ $x = 1 ] && return 3; }; f; echo $?; g=$(echo a; exit 4); echo $? $g", stdout: "3\n4 a\n"},
+		{script: "mkdir /tmp/lock && ! mkdir /tmp/lock 2>/dev/null && echo held; echo out; echo err >&2", stdout: "held\nout\n", stderr: "err\n"},
+		{script: "x=1; (x=2; cd /tmp; echo $x $PWD); echo $x $PWD; echo a | { read -r y; echo \"got $y\"; }", stdout: "2 /tmp\n1 /Users/m1\ngot a\n"},
+		{script: "while read -r l; do echo \"<$l>\"; done <<EOF\na\nb\nEOF\ncase /a/b in */b) echo yes;; esac; v=/x/y.z; echo ${v##*/} ${v%.z}", stdout: "<a>\n<b>\nyes\ny.z /x/y\n"},
+		{script: "set -- a 'b c'; sh -c 'echo $# $0 \"$2\"' name \"$@\"; echo 'echo from stdin $1' | sh -s arg; sh -ec 'false; echo no'; echo $?", stdout: "2 name b c\nfrom stdin arg\n1\n"},
+		{script: "exec sh -c 'echo replaced; exit 7'; echo never", stdout: "replaced\n", exit: 7},
+		{script: "a=1 env | grep -c '^a=1$'; env -i /bin/sh -c 'echo ${HOME-none} $UID'; export Z=1; unset Z; env | grep -c ^Z=", stdout: "1\nnone 501\n0\n", exit: 1},
+		{script: "sleep 0 & wait; echo done; if then", stderr: "sh: syntax error: 1:28: `if` must be followed by a statement list\n", exit: 2},
+		{script: "test -x /bin/sh && test -d /tmp && sudo test -r /etc/sudoers && env test 1 = 1 && /bin/[ -n x ] && printf '%s\\n' ok", stdout: "ok\n"},
+	})
+}
+
+func TestPermissions(t *testing.T) {
+	check(t, "m1", []row{
+		{script: "echo x >/etc/x", stderr: "sh: /etc/x: Permission denied\n", exit: 1},
+		{script: "cat /etc/sudoers; ls /var/root; mkdir /etc/d; rm /etc/sudoers; mv /etc/sudoers /tmp; chmod 777 /etc/sudoers; chown m1 /etc/sudoers; touch /etc/sudoers; ln -s a /etc/l; mktemp /etc/t.XXX", exit: 1,
+			stderr: `cat: /etc/sudoers: Permission denied
+ls: /var/root: Permission denied
+mkdir: /etc/d: Permission denied
+rm: /etc/sudoers: Permission denied
+mv: rename /etc/sudoers to /tmp: Permission denied
+chmod: Unable to change file mode on /etc/sudoers: Operation not permitted
+chown: /etc/sudoers: Operation not permitted
+touch: /etc/sudoers: Permission denied
+ln: /etc/l: Permission denied
+mktemp: mkstemp failed on /etc/t.XXX: Permission denied
+`},
+		{script: "[ -r /etc/sudoers ]; echo $?; [ -w /etc ]; echo $?; [ -x /tmp ]; echo $?; cd /var/root 2>/dev/null; echo $?; sudo -n cat /etc/sudoers.d/m1-nopasswd", stdout: "1\n1\n0\n1\nm1 ALL=(ALL) NOPASSWD: ALL\n"},
+		// A file in a sticky folder belongs to whom it belongs.
+		{script: "sudo touch /tmp/r; rm /tmp/r; sudo rm /tmp/r", stderr: "rm: /tmp/r: Operation not permitted\n"},
+		{script: "pmset -a sleep 0; scutil --set HostName x; defaults write /Library/Preferences/y a b 2>&1 | tail -n 1", stdout: "Could not write domain /Library/Preferences/y; exiting\n",
+			stderr: "'pmset' must be run as root...\nHostName: This command requires elevated privileges\n"},
+		{script: "touch f && stat -f '%Su %Sg %Lp' f; sudo touch g; stat -f '%Su %Sg' g; sudo -u m1 id -un; sudo sh -c 'echo $HOME $USER $SUDO_USER'; sudo -H sh -c 'echo $HOME'", stdout: "m1 staff 644\nroot staff\nm1\n/Users/m1 root m1\n/var/root\n"},
+	})
+}
+
+func TestSudoWithPassword(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, func(f *Factory) { f.PasswordlessSudo = false })
+	for _, want := range []row{
+		{script: "sudo -n true", stderr: "sudo: a password is required\n", exit: 1},
+		{script: "printf 'swordfish\\nrest' | sudo -S -p '' cat", stdout: "rest"},
+		{script: "printf 'wrong\\n' | sudo -S -p '' cat", stderr: "Sorry, try again.\nsudo: no password was provided\nsudo: 1 incorrect password attempt\n", exit: 1},
+		{script: "printf 'a\\nb\\nc\\nd\\n' | sudo -S -p '' cat", stderr: "Sorry, try again.\nSorry, try again.\nsudo: 3 incorrect password attempts\n", exit: 1},
+	} {
+		stdout, stderr, exit := run(t, m, "m1", want.script)
+		if got := (row{want.script, stdout, stderr, exit}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	allow := func(name, text string, uid int, mode uint32) string {
+		t.Helper()
+		if err := m.WriteFile("/etc/sudoers.d/"+name, []byte(text), uid, 0, 0o777&fs.FileMode(mode)); err != nil {
+			t.Fatal(err)
+		}
+		_, stderr, exit := run(t, m, "m1", "sudo -n true")
+		if err := m.Remove("/etc/sudoers.d/" + name); err != nil {
+			t.Fatal(err)
+		}
+		if exit == 0 {
+			return "allowed"
+		}
+		return stderr
+	}
+	const all = "m1 ALL=(ALL) NOPASSWD: ALL\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"good", all, "allowed"}, {"with.dot", all, "required"}, {"backup~", all, "required"},
+		{"broken", "m1 what\n", "broken:1:1: syntax error"}, {"narrow", "m1 ALL = NOPASSWD: /usr/bin/true\n", "allowed"},
+		{"other", "m1 ALL = NOPASSWD: /bin/ls\n", "required"}, {"group", "%admin ALL=(ALL) NOPASSWD: ALL", "allowed"},
+	} {
+		if got := allow(c.name, c.text, 0, 0o440); !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+	if got := allow("open", all, 0, 0o666); !strings.Contains(got, "is world writable") {
+		t.Errorf("a writable file counts: %q", got)
+	}
+	if got := allow("mine", all, 501, 0o440); !strings.Contains(got, "is owned by uid 501, should be 0") {
+		t.Errorf("the user's own file counts: %q", got)
+	}
+}
+
+func TestStubs(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	for name, text := range map[string]string{
+		"/stubs/cat": "#!/bin/sh\necho stub \"$0\" \"$@\"\n", "/stubs/plain": "echo plain\n", "/stubs/env": "#!/usr/bin/env bash\necho $1\n",
+		"/stubs/binary": "\xcf\xfa\xed\xfe\x00\x00", "/stubs/python": "#!/usr/bin/python3\n",
+	} {
+		if err := m.WriteFile(name, []byte(text), 0, 0, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.WriteFile("/stubs/off", nil, 0, 0, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	script := "PATH=/stubs:$PATH; cat a; plain; env b; command -v cat; sudo cat c; PATH=/bin:/stubs; cat /dev/null; binary; python; off"
+	stdout, stderr, exit := run(t, m, "m1", script)
+	if want := "stub /stubs/cat a\nplain\nb\n/stubs/cat\nstub /stubs/cat c\n"; stdout != want {
+		t.Errorf("stdout %q, want %q", stdout, want)
+	}
+	want := "sh: binary: cannot execute binary file\nsh: python: /usr/bin/python3: bad interpreter: not modelled\nsh: off: Permission denied\n"
+	if stderr != want || exit != 126 {
+		t.Errorf("stderr %q, want %q; exit %d", stderr, want, exit)
+	}
+}
+
+func TestWatchdog(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	dog := "perl -e " + quote(strings.TrimSpace(watchdog)) + " "
+	for _, want := range []row{
+		{script: dog + "5 /bin/sh -c 'echo $1; exit 3' sh arg", stdout: "arg\n", exit: 3},
+		{script: dog + "1 /bin/sh -c 'echo before; sleep 600 | cat; echo after'; echo $?", stdout: "before\n124\n", stderr: "watchdog: stopped after 1 s\n"},
+		{script: dog + "1 /bin/sh -c 'while :; do :; done'", exit: 124, stderr: "watchdog: stopped after 1 s\n"},
+		{script: dog + "1 /nope", exit: 127, stderr: "watchdog: exec /nope: No such file or directory\n"},
+		// What runs in the background dies with the command.
+		{script: dog + "9 /bin/sh -c 'sleep 600 & echo started'; echo $?", stdout: "started\n0\n"},
+	} {
+		start := time.Now()
+		stdout, stderr, exit := run(t, m, "m1", want.script)
+		if got := (row{want.script, stdout, stderr, exit}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if time.Since(start) > 30*time.Second {
+			t.Errorf("%s: took %s", want.script, time.Since(start))
+		}
+	}
+}
+
+func TestStartupFiles(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	if err := m.WriteFile("/etc/zshenv", []byte("export FROM=zshenv; echo noise\n"), 0, 0, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(t, m, "m1", "zsh -c 'echo $FROM'; echo ${FROM-none}"); got != "noise\nzshenv\nnone\n" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,41 @@
+package mac
+
+import "maps"
+
+// toolbox gives the system's programs by name, and the shell's builtins that are answered here.
+func toolbox() map[string]tool {
+	all := map[string]tool{}
+	for folder, tools := range map[string]map[string]func(*proc) int{
+		"/bin": {
+			"sh": runShell, "bash": runShell, "zsh": runShell, "dash": runShell,
+			"cat": cat, "chmod": chmod, "cp": cp, "date": date, "dd": dd, "echo": echoProgram, "hostname": hostname,
+			"ln": ln, "ls": ls, "mkdir": mkdir, "mv": mv, "pwd": asBuiltin, "rm": rm, "rmdir": rmdir, "sleep": sleep,
+			"sync": succeed, "test": asBuiltin, "[": asBuiltin,
+		},
+		"/usr/bin": {
+			"base64": base64Tool, "basename": basename, "cmp": cmpTool, "cut": cut, "defaults": defaults, "dirname": dirname,
+			"env": env, "false": failTool, "fdesetup": fdesetup, "grep": grep, "groups": groupsTool, "head": head, "id": id,
+			"mktemp": mktemp, "perl": perl, "plutil": plutil, "pmset": pmset, "printf": asBuiltin, "readlink": readlink,
+			"shasum": shasum, "sort": sortTool, "stat": statTool, "sudo": sudo, "sw_vers": swVers, "tail": tail, "tee": tee,
+			"touch": touch, "tr": tr, "true": succeed, "uname": uname, "uniq": uniq, "wc": wc, "whoami": whoami, "xattr": xattr,
+		},
+		"/usr/sbin": {"chown": chown, "ioreg": ioreg, "scutil": scutil, "sysctl": sysctl},
+		"": {
+			ownRefuse: refuse, ownEcho: shellEcho, ownPwd: pwd, ownUmask: showUmask, ownCommand: commandV,
+			ownType: typeOf, ownHash: hash,
+		},
+	} {
+		maps.Insert(all, entries(folder, tools))
+	}
+	return all
+}
+
+func entries(folder string, tools map[string]func(*proc) int) func(func(string, tool) bool) {
+	return func(yield func(string, tool) bool) {
+		for name, run := range tools {
+			if !yield(name, tool{name, folder, run}) {
+				return
+			}
+		}
+	}
+}

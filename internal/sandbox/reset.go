@@ -1,0 +1,37 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Exists tells whether there is a sandbox in the folder dir. It goes by the name of a file, not by
+// its content: a world whose settings were broken by hand is still one.
+func Exists(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, settingsFile))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Reset removes the world in the folder dir: its files, and the folder if nothing else is in it.
+func Reset(dir string) error {
+	if !Exists(dir) {
+		return fmt.Errorf("reset the sandbox: %s holds no sandbox (no %s); nothing was removed", dir, settingsFile)
+	}
+	for _, name := range contents() {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("reset the sandbox: %w; remove what is in the way and run it again", err)
+		}
+	}
+	err := os.Remove(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
+		return nil // somebody's own files stay
+	}
+	if err != nil {
+		return fmt.Errorf("reset the sandbox: its files are gone, the empty folder is not: %w", err)
+	}
+	return nil
+}

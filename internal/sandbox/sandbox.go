@@ -1,0 +1,135 @@
+// Package sandbox is a whole simulated world to try macfleet in: Mac minis, the provider that
+// rents them out and a Kubernetes cluster, reached with the real clients over loopback. All of
+// its state lies in one folder of files that a person may edit; there is no daemon, each process
+// that opens the folder serves the same world.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"github.com/macfleet/macfleet/internal/sandbox/cloud"
+	"github.com/macfleet/macfleet/internal/sandbox/cloud/store"
+	"github.com/macfleet/macfleet/internal/sandbox/kube"
+)
+
+// World is an open sandbox. It is safe for use by several goroutines.
+type World struct {
+	dir      string
+	settings settings
+	cloud    *cloud.API
+	kube     *kube.API
+	log      *accessLog
+	macs     *macs
+	changes  *store.Locker // held while an incident is brought about or healed
+
+	scaleway   *endpoint
+	kubernetes *endpoint
+	ssh        *switchboard
+
+	// connections ends what was started on behalf of callers, when the world is closed.
+	connections context.Context
+	hangUp      context.CancelFunc
+	closing     sync.Once
+	closed      error
+}
+
+// Open opens the world in the folder dir. When the folder is missing or empty it makes one from
+// seed, whole or not at all; a world that is there keeps its own values.
+func Open(dir string, seed Seed) (*World, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the sandbox: %w", err)
+	}
+	if !Exists(dir) {
+		if err := create(dir, seed); err != nil {
+			return nil, err
+		}
+	}
+	return load(dir)
+}
+
+func load(dir string) (_ *World, err error) {
+	own, err := loadSettings(dir)
+	if err != nil {
+		return nil, err
+	}
+	lock := store.NewLocker(filepath.Join(dir, apiLock))
+	w := &World{dir: dir, settings: own, changes: store.NewLocker(filepath.Join(dir, changesLock))}
+	w.connections, w.hangUp = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.Close())
+		}
+	}()
+	w.log = &accessLog{path: filepath.Join(dir, accessLogFile)}
+	w.cloud, err = cloud.New(filepath.Join(dir, cloudFolder), cloud.Options{
+		SecretKey: own.SecretKey, ProjectID: own.ProjectID, Zones: own.Zones, Lock: lock,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if w.kube, err = kube.New(filepath.Join(dir, kubeFolder), kube.Options{Token: own.KubernetesToken, Lock: lock}); err != nil {
+		return nil, err
+	}
+	// Taken once, so that a world that cannot be written is refused here and not at each request.
+	unlock, err := lock.Lock()
+	if err != nil {
+		return nil, fmt.Errorf("open the sandbox in %s: %w; make its files writable or name another folder with --sandbox=DIR", dir, err)
+	}
+	unlock()
+	w.macs = newMacs(dir, own.SSHPublicKey)
+	if w.scaleway, err = listen(w.log.handler("scaleway", w.cloud)); err != nil {
+		return nil, err
+	}
+	if w.kubernetes, err = listen(w.log.handler("kubernetes", w.kube)); err != nil {
+		return nil, err
+	}
+	w.ssh = &switchboard{}
+	return w, nil
+}
+
+// Close hangs up all connections, stops the listeners and waits until nothing runs any more. The
+// folder stays as it is.
+func (w *World) Close() error {
+	w.closing.Do(func() {
+		w.hangUp()
+		var failed []error
+		for _, served := range []*endpoint{w.scaleway, w.kubernetes} {
+			if served != nil {
+				failed = append(failed, served.close())
+			}
+		}
+		if w.ssh != nil {
+			failed = append(failed, w.ssh.close())
+		}
+		if w.log != nil {
+			failed = append(failed, w.log.close())
+		}
+		w.closed = errors.Join(failed...)
+	})
+	return w.closed
+}
+
+// ScalewayURL gives the address of the simulated Scaleway API, served by this process.
+func (w *World) ScalewayURL() string { return w.scaleway.url() }
+
+// ScalewayKeys gives the credentials that the simulated Scaleway accepts.
+func (w *World) ScalewayKeys() (accessKey, secretKey string) {
+	return w.settings.AccessKey, w.settings.SecretKey
+}
+
+// ProjectID gives the project that all servers of this world belong to.
+func (w *World) ProjectID() string { return w.settings.ProjectID }
+
+// KubernetesURL gives the address of the simulated Kubernetes API, served by this process.
+func (w *World) KubernetesURL() string { return w.kubernetes.url() }
+
+// KubernetesToken gives the bearer token that the simulated Kubernetes accepts.
+func (w *World) KubernetesToken() string { return w.settings.KubernetesToken }
+
+// ClusterUID gives the uid of the cluster's kube-system namespace.
+func (w *World) ClusterUID() string { return w.settings.ClusterUID }

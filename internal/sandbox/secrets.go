@@ -1,0 +1,53 @@
+package sandbox
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/macfleet/macfleet/internal/sandbox/cloud/store"
+)
+
+const kubernetesScheme = "k8s://"
+
+// Secret resolves a reference inside the world: k8s:// from the cluster's Secrets, every other
+// from the file secrets.json. It never looks at the real environment or at real files.
+func (w *World) Secret(ref string) (string, error) {
+	if strings.HasPrefix(ref, kubernetesScheme) {
+		return w.kubernetesSecret(ref)
+	}
+	path := filepath.Join(w.dir, secretsFile)
+	var values map[string]string
+	if err := store.ReadJSON(path, &values); err != nil {
+		return "", err
+	}
+	value, ok := values[ref]
+	if !ok {
+		return "", fmt.Errorf("secret %s is not in the sandbox: add it to %s, like {%q: \"value\"}", ref, path, ref)
+	}
+	return value, nil
+}
+
+func (w *World) kubernetesSecret(ref string) (string, error) {
+	namespace, name, key, err := splitKubernetes(ref)
+	if err != nil {
+		return "", err
+	}
+	value, found, err := w.kube.Secret(namespace, name, key)
+	if err != nil {
+		return "", err
+	}
+	if !found {
+		return "", fmt.Errorf(`secret %s is not in the sandbox: write %s, like {"metadata": {"name": %q}, "stringData": {%q: "value"}}`,
+			ref, w.kube.SecretFile(namespace, name), name, key)
+	}
+	return value, nil
+}
+
+func splitKubernetes(ref string) (namespace, name, key string, err error) {
+	parts := strings.Split(strings.TrimPrefix(ref, kubernetesScheme), "/")
+	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+		return "", "", "", fmt.Errorf("secret %s: write it as k8s://namespace/name/key", ref)
+	}
+	return parts[0], parts[1], parts[2], nil
+}

@@ -1,0 +1,84 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/macfleet/macfleet/internal/sandbox/cloud/store"
+)
+
+// What lies in a world's folder.
+const (
+	settingsFile    = "macfleet-sandbox.json" // also what a sandbox is known by
+	secretsFile     = "secrets.json"
+	factoryFile     = "factory.json"
+	accessLogFile   = "access.log"
+	ignoreFile      = ".gitignore"
+	apiLock         = "api.lock"
+	changesLock     = "incidents.lock"
+	cloudFolder     = "scaleway"
+	kubeFolder      = "kubernetes"
+	macsFolder      = "macs"
+	incidentsFolder = "incidents"
+)
+
+// contents lists everything a world is made of, what it is known by last, so that a removal that
+// was cut short can be repeated.
+func contents() []string {
+	return []string{
+		macsFolder, incidentsFolder, cloudFolder, kubeFolder, secretsFile, factoryFile, accessLogFile,
+		apiLock, changesLock, ignoreFile, settingsFile,
+	}
+}
+
+// format is the version of the folder's layout.
+const format = 1
+
+// settings are the values that are fixed for the life of a world.
+type settings struct {
+	Format          int      `json:"format"`
+	ProjectID       string   `json:"project_id"`
+	ClusterUID      string   `json:"cluster_uid"`
+	Zones           []string `json:"zones"`
+	PoolPrefix      string   `json:"pool_prefix"`
+	AccessKey       string   `json:"access_key"`
+	SecretKey       string   `json:"secret_key"`
+	KubernetesToken string   `json:"kubernetes_token"`
+	SSHUser         string   `json:"ssh_user"`
+	SSHKeyRef       string   `json:"ssh_key_ref"`
+	SSHPublicKey    string   `json:"ssh_public_key"`
+}
+
+func newSettings(seed Seed, publicKey string) settings {
+	return settings{
+		Format:     format,
+		ProjectID:  seed.ProjectID,
+		ClusterUID: seed.ClusterUID,
+		Zones:      seed.Zones,
+		PoolPrefix: seed.PoolPrefix,
+		// Well-formed, since Scaleway's client checks the form before it sends anything.
+		AccessKey:       "SCWSANDBOX0000000000",
+		SecretKey:       "5eed0000-0000-4000-8000-000000000004",
+		KubernetesToken: "sandbox-token",
+		SSHUser:         seed.SSHUser,
+		SSHKeyRef:       seed.SSHKeyRef,
+		SSHPublicKey:    publicKey,
+	}
+}
+
+func loadSettings(dir string) (settings, error) {
+	path := filepath.Join(dir, settingsFile)
+	var own settings
+	if err := store.ReadJSON(path, &own); errors.Is(err, fs.ErrNotExist) {
+		return settings{}, fmt.Errorf("%s is no sandbox: %w", dir, err)
+	} else if err != nil {
+		return settings{}, err
+	}
+	if own.Format != format {
+		return settings{}, fmt.Errorf("%s: the world has format %d, this macfleet knows %d; remove it with 'macfleet sandbox reset' and start afresh",
+			path, own.Format, format)
+	}
+	return own, nil
+}

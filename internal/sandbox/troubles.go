@@ -1,0 +1,141 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/macfleet/macfleet/internal/sandbox/cloud"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+)
+
+const (
+	unreachableName = "unreachable"
+	renamedName     = "renamed-by-hand"
+)
+
+// trouble is how an incident comes about and ends.
+type trouble struct {
+	Incident
+	// remember notes in the record what healing needs; it changes nothing.
+	remember func(context.Context, *victim) error
+	cause    func(context.Context, *victim) error
+	// lasts tells whether anything of it is still there.
+	lasts func(context.Context, *victim) (bool, error)
+	// cure undoes what is still there.
+	cure func(context.Context, *victim) error
+}
+
+// victim is a host with the incident in question.
+type victim struct {
+	world  *World
+	server cloud.Server
+	record *record
+}
+
+func troubles() []trouble {
+	return []trouble{
+		{
+			Incident: Incident{unreachableName, "the host does not answer: a dial fails at once with 'no route to host'"},
+			remember: nothing, cause: nothing, lasts: always, cure: nothing,
+		},
+		{
+			Incident: Incident{"wrong-host-key", "the host shows another SSH host key than before"},
+			remember: nothing, cause: rotateHostKey, lasts: always, cure: restoreHostKey,
+		},
+		{
+			Incident: Incident{"foreign-marker", "the host's marker says that it belongs to another configuration"},
+			remember: rememberForeignMarker, cause: plantMarker, lasts: markerPlanted, cure: unplantMarker,
+		},
+		{
+			Incident: Incident{"marker-missing", "the host's marker and its folder are gone"},
+			remember: rememberMarker, cause: removeMarker, lasts: markerGone, cure: replaceMarker,
+		},
+		{
+			Incident: Incident{renamedName, "somebody renamed the server in the provider's console"},
+			remember: rememberName, cause: renameByHand, lasts: stillRenamed, cure: renameBack,
+		},
+		{
+			Incident: Incident{"sleep-enabled", "the Mac goes to sleep when idle"},
+			remember: rememberSettings(sleepSettings), cause: spoil(sleepSettings), lasts: spoiled(sleepSettings), cure: mend(sleepSettings),
+		},
+		{
+			Incident: Incident{"hostname-edited", "somebody changed the Mac's own names"},
+			remember: rememberSettings(nameSettings), cause: spoil(nameSettings), lasts: spoiled(nameSettings), cure: mend(nameSettings),
+		},
+	}
+}
+
+func troubleOf(incident string) (trouble, error) {
+	known := map[string]trouble{}
+	for _, t := range troubles() {
+		known[t.Name] = t
+	}
+	if t, ok := known[incident]; ok {
+		return t, nil
+	}
+	return trouble{}, unknown("incident", incident, known)
+}
+
+func nothing(context.Context, *victim) error { return nil }
+
+func always(context.Context, *victim) (bool, error) { return true, nil }
+
+func rotateHostKey(_ context.Context, v *victim) error {
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	return machine.RotateHostKey()
+}
+
+func restoreHostKey(_ context.Context, v *victim) error {
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	return machine.RestoreHostKey()
+}
+
+// handName is what the server is called after somebody has renamed it.
+func (v *victim) handName() string { return "renamed-by-hand-" + v.server.ID[:5] }
+
+func rememberName(_ context.Context, v *victim) error {
+	v.record.Name = v.server.Name
+	return nil
+}
+
+func renameByHand(_ context.Context, v *victim) error {
+	return v.world.cloud.Rename(v.server.ID, func(string) (string, bool) { return v.handName(), true })
+}
+
+func stillRenamed(_ context.Context, v *victim) (bool, error) {
+	return v.server.Name == v.handName(), nil
+}
+
+func renameBack(_ context.Context, v *victim) error {
+	return v.world.cloud.Rename(v.server.ID, func(present string) (string, bool) {
+		return v.record.Name, present == v.handName()
+	})
+}
+
+func (v *victim) machine() (*mac.Machine, error) {
+	return v.world.macs.get(v.server)
+}
+
+// run runs a script on the Mac as root and gives what it printed.
+func (v *victim) run(ctx context.Context, script string) (string, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return "", err
+	}
+	result, err := machine.Run(ctx, "root", script)
+	if err != nil {
+		return "", err
+	}
+	if result.Exit != 0 {
+		return "", fmt.Errorf("%q ended with status %d: %s", script, result.Exit, bytes.TrimSpace(result.Stderr))
+	}
+	return strings.TrimSuffix(string(result.Stdout), "\n"), nil
+}

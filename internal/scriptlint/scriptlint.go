@@ -1,0 +1,140 @@
+// Package scriptlint checks the scripts that run on hosts: they must mean the
+// same to macOS's bash 3.2, to dash, to bash and to the simulator's shell, and
+// a probe must not be able to change anything.
+package scriptlint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Kind is what a script is for.
+type Kind int
+
+// The kinds of script.
+const (
+	Change Kind = iota
+	Probe       // must not write
+)
+
+// rule says how a command may be used.
+type rule struct {
+	// reads reports whether a call with these arguments changes nothing.
+	reads func(args []string) bool
+}
+
+func always([]string) bool { return true }
+
+func never([]string) bool { return false }
+
+// first reports whether the first argument is the given one.
+func first(want string) func([]string) bool {
+	return func(args []string) bool { return len(args) > 0 && args[0] == want }
+}
+
+// rules lists every command a script may call: the builtins that all shells
+// share, and the tools by bare name. What is not here is refused: umask, kill
+// and ulimit, which the simulator's shell lacks; sed, whose -i differs; python
+// and git, which are stubs that open a dialog on a Mac without developer tools.
+func rules() map[string]rule {
+	out := make(map[string]rule)
+	for _, name := range strings.Fields(`: [ break cat cmp continue cut date echo eval exec exit export false
+		grep head id ioreg printf read return set shift shasum sleep stat sudo perl sw_vers sync tail test tr trap true uname wc`) {
+		out[name] = rule{always}
+	}
+	for _, name := range strings.Fields("chmod chown cp ln mkdir mktemp mv rm rmdir touch") {
+		out[name] = rule{never}
+	}
+	out["dd"] = rule{func(args []string) bool {
+		return !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "of=") })
+	}}
+	out["pmset"] = rule{first("-g")}
+	out["scutil"] = rule{first("--get")}
+	out["defaults"] = rule{func(args []string) bool {
+		return first("read")(args) || len(args) > 1 && args[0] == "-currentHost" && args[1] == "read"
+	}}
+	return out
+}
+
+// Check returns what is wrong with a script, a line each, with its place.
+func Check(name, text string, kind Kind) []string {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), name)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	c := checker{name: name, kind: kind, rules: rules(), functions: make(map[string]bool)}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if f, ok := n.(*syntax.FuncDecl); ok {
+			c.functions[f.Name.Value] = true
+		}
+		return true
+	})
+	syntax.Walk(file, func(n syntax.Node) bool {
+		c.node(n)
+		return true
+	})
+	return c.faults
+}
+
+type checker struct {
+	name      string
+	kind      Kind
+	rules     map[string]rule
+	functions map[string]bool
+	faults    []string
+}
+
+func (c *checker) fault(n syntax.Node, format string, args ...any) {
+	c.faults = append(c.faults, fmt.Sprintf("%s:%s: %s", c.name, n.Pos(), fmt.Sprintf(format, args...)))
+}
+
+func (c *checker) node(n syntax.Node) {
+	switch n := n.(type) {
+	case *syntax.CallExpr:
+		c.call(n)
+	case *syntax.Redirect:
+		c.redirect(n)
+	}
+}
+
+func (c *checker) call(n *syntax.CallExpr) {
+	if len(n.Args) == 0 {
+		return
+	}
+	name := n.Args[0].Lit()
+	var args []string
+	for _, w := range n.Args[1:] {
+		args = append(args, w.Lit())
+	}
+	rule, known := c.rules[name]
+	switch {
+	case c.functions[name]:
+	case name == "":
+		c.fault(n, "the command's name is not a plain word")
+	case strings.Contains(name, "/"):
+		if name != "/bin/sh" {
+			c.fault(n, "call %s by its bare name: the prologue sets the path", name)
+		}
+	case !known:
+		c.fault(n, "%s is not on the list of what every shell and host has", name)
+	case name == "trap" && (len(args) == 0 || args[len(args)-1] != "EXIT"):
+		c.fault(n, "only a trap on EXIT works in every shell")
+	case name == "set" && !(len(args) == 1 && (args[0] == "-e" || args[0] == "-u" || args[0] == "-eu" || args[0] == "--")) && !first("--")(args):
+		c.fault(n, "only set -e, set -u and set -- work in every shell")
+	case c.kind == Probe && !rule.reads(args):
+		c.fault(n, "a probe must not write, and %s does", name)
+	}
+}
+
+func (c *checker) redirect(n *syntax.Redirect) {
+	if n.N != nil && n.N.Value != "0" && n.N.Value != "1" && n.N.Value != "2" {
+		c.fault(n, "file descriptor %s: the simulator's shell has 0, 1 and 2", n.N.Value)
+	}
+	writes := n.Op == syntax.RdrOut || n.Op == syntax.AppOut || n.Op == syntax.RdrClob || n.Op == syntax.RdrInOut
+	if c.kind == Probe && writes && n.Word.Lit() != "/dev/null" {
+		c.fault(n, "a probe must not write to a file")
+	}
+}

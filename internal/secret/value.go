@@ -1,0 +1,52 @@
+// Package secret holds values that cannot print themselves, and the
+// references under which they are found.
+package secret
+
+import (
+	"fmt"
+	"io"
+)
+
+// mask is what every rendering of a secret shows.
+const mask = "(secret)"
+
+// sealed is what Scaleway answers in place of a password wherever it does not
+// disclose one. Encoded into kcpassword it locked four hosts out of their
+// session, so it is never a secret.
+const sealed = "<sealed>"
+
+// Value is a secret in memory. Every way of formatting or encoding it gives
+// the same mask; only Reveal gives the text. The zero Value holds no secret.
+type Value struct{ text string }
+
+// New wraps text. It refuses the empty string and the literal "<sealed>",
+// neither of which is ever a secret, with an error that names no value.
+func New(text string) (Value, error) {
+	switch text {
+	case "":
+		return Value{}, fmt.Errorf("the value is empty")
+	case sealed:
+		return Value{}, fmt.Errorf("the value is the placeholder %q, which stands where a secret was not disclosed", sealed)
+	}
+	return Value{text: text}, nil
+}
+
+// Reveal returns the text. Call it only where the secret leaves the process
+// through the channel meant for it (a request header, a command's stdin).
+func (v Value) Reveal() string { return v.text }
+
+// IsZero reports whether v holds no secret.
+func (v Value) IsZero() bool { return v.text == "" }
+
+// String returns the mask.
+func (v Value) String() string { return mask }
+
+// GoString returns the mask, for %#v.
+func (v Value) GoString() string { return mask }
+
+// Format writes the mask for every verb and flag.
+func (v Value) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, mask) }
+
+// MarshalText returns the mask; with it, encoding/json and text encoders hide
+// the value too.
+func (v Value) MarshalText() ([]byte, error) { return []byte(mask), nil }

@@ -1,0 +1,164 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Question returns what a person is asked before an apply: where, how many, and
+// how much of each fleet.
+func Question(p *plan.Plan) string {
+	touched := make(map[string]map[string]bool) // host names by fleet
+	for _, actions := range p.Runnable() {
+		a := actions[0]
+		if touched[a.Fleet] == nil {
+			touched[a.Fleet] = make(map[string]bool)
+		}
+		touched[a.Fleet][a.Host] = true
+	}
+	total := 0
+	var parts []string
+	for _, f := range p.Fleets {
+		if n := len(touched[f]); n > 0 {
+			total += n
+			parts = append(parts, fmt.Sprintf("%s %d", f, n))
+		}
+	}
+	return fmt.Sprintf("Apply to %s: %s (%s). Only \"yes\" goes on: ", ownerTitle(p), count(total, "host"), strings.Join(parts, ", "))
+}
+
+// Applied shows what a run came to: failures first, then what is left, then one
+// line.
+func (t *Text) Applied(r engine.Result) {
+	if len(r.Failures) > 0 {
+		t.blank()
+		fmt.Fprintln(t.out, t.styles.strong.Render("Failed"))
+		for _, f := range r.Failures {
+			t.line(0, signRefused, f.Action.Host)
+			t.line(4, "", label(f.Action)+": "+f.Err.Error())
+		}
+	}
+	if r.After == nil {
+		return
+	}
+	s := r.After.Summarise()
+	if r.Converged() {
+		t.line(0, "", fmt.Sprintf("Applied %s. All %s of %s converged.", count(r.Done, "action"), count(s.Hosts, "host"), ownerTitle(r.After)))
+		t.notes(r.After)
+		return
+	}
+	t.left(r.After)
+	t.blank()
+	text := fmt.Sprintf("Applied %s; %d of %s converged", count(r.Done, "action"), s.Converged, count(s.Hosts, "host"))
+	if rest := incomplete(s); rest != "" {
+		text += "; " + rest
+	}
+	if n := len(r.Failures); n > 0 {
+		text += fmt.Sprintf("; %d failed", n)
+	}
+	if r.NotStarted > 0 {
+		text += fmt.Sprintf("; %d not started", r.NotStarted)
+	}
+	if s.Changes() > 0 {
+		text += fmt.Sprintf("; %d still to do", s.Changes())
+	}
+	t.line(0, "", text+".")
+	if r.Interrupted {
+		t.line(0, "", "Interrupted: running actions were finished, no other was started. macfleet apply goes on from here.")
+	}
+}
+
+// left shows what the second observation found.
+func (t *Text) left(p *plan.Plan) {
+	t.blank()
+	fmt.Fprintln(t.out, t.styles.strong.Render("Did not converge"))
+	actions := byHost(p)
+	t.fleets(p, func(fleet string) []block {
+		var out []block
+		for _, h := range p.Hosts {
+			if h.Fleet == fleet {
+				out = append(out, planBlocks(h, actions[h.Server.ID])...)
+			}
+		}
+		return append(out, missing(p, fleet)...)
+	})
+}
+
+// Lines shows a run's events as plain lines, for a log or a pipe.
+type Lines struct {
+	text  *Text
+	beat  time.Duration
+	last  time.Time
+	start time.Time
+	open  map[string]bool // hosts at work
+}
+
+// NewLines returns a shower of events that prints a heartbeat when nothing else
+// was printed for that long.
+func NewLines(t *Text, beat time.Duration) *Lines {
+	return &Lines{text: t, beat: beat, open: make(map[string]bool)}
+}
+
+// Event prints what a person wants to see of an event.
+func (l *Lines) Event(e engine.Event) {
+	if l.start.IsZero() {
+		l.start, l.last = e.Time, e.Time
+	}
+	switch e.Type {
+	case engine.Started:
+		l.open[e.Host] = true
+	case engine.Done, engine.Failed:
+		delete(l.open, e.Host)
+		l.text.line(0, "", EventLine(e))
+		l.last = e.Time
+	}
+}
+
+// Tick prints a heartbeat when it is due. It is called from outside, every
+// second or so, never at the same time as Event.
+func (l *Lines) Tick(now time.Time) {
+	if l.start.IsZero() || now.Sub(l.last) < l.beat {
+		return
+	}
+	l.last = now
+	names := make([]string, 0, len(l.open))
+	for name := range l.open {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	text := fmt.Sprintf("Still working, %s so far", now.Sub(l.start).Round(time.Second))
+	if len(names) > 0 {
+		text += ": " + strings.Join(names, ", ")
+	}
+	l.text.line(0, "", text)
+}
+
+// EventLine returns one event in one line.
+func EventLine(e engine.Event) string {
+	what := ""
+	if e.Action != nil {
+		what = string(e.Action.Kind.Sign()) + " " + label(*e.Action)
+	}
+	took := fmt.Sprintf("(%.1f s)", e.Elapsed.Seconds())
+	switch e.Type {
+	case engine.Done:
+		return fmt.Sprintf("%s: %s done %s", e.Host, what, took)
+	case engine.Failed:
+		return fmt.Sprintf("%s: %s failed %s: %v", e.Host, what, took, e.Err)
+	case engine.Started:
+		return fmt.Sprintf("%s: %s", e.Host, what)
+	case engine.Skipped:
+		return fmt.Sprintf("%s: %s not started", e.Host, what)
+	case engine.Observed:
+		if e.Trouble != nil {
+			return fmt.Sprintf("%s: %s: %s", e.Host, e.Trouble.Code, e.Trouble.Text)
+		}
+		return fmt.Sprintf("%s: seen %s", e.Host, took)
+	}
+	return fmt.Sprintf("asking %s", count(e.Count, "host"))
+}

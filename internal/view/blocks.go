@@ -1,0 +1,102 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// block is what is shown of one host, or of several for which the same holds.
+type block struct {
+	sign  string
+	title string   // what happens to them, without their names
+	hosts []string // a line each
+	body  []row
+}
+
+// row is one line below a block's hosts.
+type row struct {
+	sign  string
+	depth int
+	text  string
+}
+
+// ownName stands for a host's own name where several hosts are shown as one.
+const ownName = "its name"
+
+// key is equal for blocks that fold into one.
+func (b block) key() string {
+	var k strings.Builder
+	fmt.Fprintf(&k, "%s %s\n", b.sign, b.title)
+	for _, r := range b.body {
+		fmt.Fprintf(&k, "%s %d %s\n", r.sign, r.depth, r.text)
+	}
+	return k.String()
+}
+
+// fold joins blocks that differ in their hosts alone, at the place of the first.
+func fold(blocks []block) []block {
+	var out []block
+	at := make(map[string]int)
+	for _, b := range blocks {
+		k := b.key()
+		if i, ok := at[k]; ok {
+			out[i].hosts = append(out[i].hosts, b.hosts...)
+			continue
+		}
+		at[k] = len(out)
+		out = append(out, b)
+	}
+	return out
+}
+
+// fleets prints the blocks of every fleet under its name, folded.
+func (t *Text) fleets(p *plan.Plan, of func(fleet string) []block) {
+	for _, f := range p.Fleets {
+		blocks := fold(of(f))
+		if len(blocks) == 0 {
+			continue
+		}
+		t.blank()
+		fmt.Fprintln(t.out, t.styles.strong.Render("Fleet "+f))
+		for _, b := range blocks {
+			t.block(b)
+		}
+	}
+}
+
+func (t *Text) block(b block) {
+	if len(b.hosts) == 1 {
+		t.line(0, b.sign, b.hosts[0])
+		if b.title != "" {
+			t.line(4, "", b.title)
+		}
+	} else {
+		t.line(0, b.sign, strings.TrimSpace(count(len(b.hosts), "host")+" "+b.title))
+		for _, h := range b.hosts {
+			t.line(6, "", h)
+		}
+		if len(b.body) > 0 {
+			t.line(4, "", "each:")
+		}
+	}
+	for _, r := range b.body {
+		t.line(4+2*r.depth, r.sign, r.text)
+	}
+}
+
+// trouble returns the rows of a trouble: what it is, and what to do.
+func trouble(sign string, x plan.Trouble) []row {
+	rows := []row{{sign: sign, text: x.Code + ": " + x.Text}}
+	if x.Remedy != "" {
+		rows = append(rows, row{depth: 1, text: "to do: " + x.Remedy})
+	}
+	return rows
+}
+
+// general replaces a host's own names, so that equal things look equal.
+func general(h plan.Host, text string) string {
+	text = strings.ReplaceAll(text, h.Name, ownName)
+	return strings.ReplaceAll(text, h.Server.Name, ownName)
+}

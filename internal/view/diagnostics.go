@@ -1,0 +1,61 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/macfleet/macfleet/hosts"
+)
+
+// Diagnostics shows the faults of a configuration, each with its place, the
+// source line and what to do.
+func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) error {
+	w := hcl.NewDiagnosticTextWriter(t.out, files, uint(max(t.width, 0)), t.styles.create.Render("x") != "x")
+	if err := w.WriteDiagnostics(diags); err != nil {
+		return fmt.Errorf("show diagnostics: %w", err)
+	}
+	if n := len(diags.Errs()); n > 0 {
+		t.line(0, "", fmt.Sprintf("%s in the configuration.", count(n, "error")))
+	}
+	return nil
+}
+
+// Error shows an error that ended a command.
+func (t *Text) Error(err error) {
+	t.line(0, "", t.styles.remove.Render("Error:")+" "+err.Error())
+}
+
+// Valid says that a configuration has no fault.
+func (t *Text) Valid(owner string, fleets, replicas int) {
+	t.line(0, "", fmt.Sprintf("The configuration of %s is valid: %s, %s wanted.", owner, count(fleets, "fleet"), count(replicas, "host")))
+}
+
+// Print prints plain text as it is.
+func (t *Text) Print(text string) { fmt.Fprint(t.out, text) }
+
+// Say prints a line, wrapped.
+func (t *Text) Say(text string) { t.line(0, "", text) }
+
+// Table prints rows of columns, the first of them the heads.
+func (t *Text) Table(rows [][]string) { t.table(rows) }
+
+// Stats is what a command cost.
+type Stats struct {
+	Hosts    hosts.Stats
+	Requests map[string]int64 // by provider
+	Order    []string         // of the providers
+	Seconds  float64
+}
+
+// Stats shows what a command cost.
+func (t *Text) Stats(s Stats) {
+	var parts []string
+	for _, name := range s.Order {
+		parts = append(parts, fmt.Sprintf("%s %d", name, s.Requests[name]))
+	}
+	t.line(0, "", fmt.Sprintf("Stats: %s, %s, %.1f kB sent, %.1f kB received; requests: %s; %.2f s.",
+		count(int(s.Hosts.Connections), "SSH connection"), count(int(s.Hosts.Execs), "exec"),
+		float64(s.Hosts.Sent)/1000, float64(s.Hosts.Received)/1000, strings.Join(parts, ", "), s.Seconds))
+}

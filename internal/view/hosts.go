@@ -1,0 +1,142 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// HostRow is one member as `hosts` shows it. Reachable, converged and Ready are
+// three things and are never mixed.
+type HostRow struct {
+	Name      string `json:"name"`
+	Fleet     string `json:"fleet"`
+	Group     string `json:"group"`
+	Reachable string `json:"reachable"` // yes, or the code of the trouble
+	Converged string `json:"converged"` // yes, no, unknown, or the code of a refusal
+	Ready     string `json:"ready"`     // True, False, Unknown, no-node; "-" without a cluster
+	Type      string `json:"type"`
+	Zone      string `json:"zone"`
+	Address   string `json:"address"`
+	ServerID  string `json:"server_id"`
+	OS        string `json:"os"` // version the host says it runs; "" = not known
+}
+
+// HostRows returns the members of a plan in its order.
+func HostRows(p *plan.Plan) []HostRow {
+	rows := []HostRow{}
+	for _, h := range p.Hosts {
+		if !h.Member {
+			continue
+		}
+		os, _ := h.Seen.OSVersion.Get()
+		r := HostRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Reachable: "yes", Converged: string(h.Converged),
+			Ready: ready(p, h.Node), Type: h.Server.Type, Zone: h.Server.Zone, Address: h.Server.Address,
+			ServerID: h.Server.ID, OS: os}
+		if h.Unknown != nil {
+			r.Reachable = h.Unknown.Code
+		}
+		if h.Refused != nil {
+			r.Converged = h.Refused.Code
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func ready(p *plan.Plan, node inventory.Seen[inventory.Node]) string {
+	n, ok := node.Get()
+	switch {
+	case ok && n.Cordoned:
+		return string(n.Ready) + ",cordoned"
+	case ok:
+		return string(n.Ready)
+	case !p.Cluster:
+		return "-"
+	}
+	return "no-node"
+}
+
+// Hosts prints the members as a table. wide adds what the provider and the host
+// say of the machine.
+func (t *Text) Hosts(p *plan.Plan, wide bool) {
+	table := [][]string{{"NAME", "FLEET", "REACHABLE", "CONVERGED", "READY"}}
+	if wide {
+		table[0] = append(table[0], "GROUP", "TYPE", "ZONE", "ADDRESS", "OS", "SERVER")
+	}
+	for _, r := range HostRows(p) {
+		row := []string{r.Name, r.Fleet, r.Reachable, r.Converged, r.Ready}
+		if wide {
+			row = append(row, r.Group, r.Type, r.Zone, r.Address, r.OS, r.ServerID)
+		}
+		table = append(table, row)
+	}
+	if len(table) == 1 {
+		t.line(0, "", "No hosts: nothing was claimed yet, or the selection matches none.")
+		return
+	}
+	t.table(table)
+}
+
+// HostNames prints one name a line.
+func (t *Text) HostNames(p *plan.Plan) {
+	for _, r := range HostRows(p) {
+		fmt.Fprintln(t.out, r.Name)
+	}
+}
+
+// HostsJSON prints the members as one JSON list.
+func (t *Text) HostsJSON(p *plan.Plan) error {
+	enc := json.NewEncoder(t.out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(HostRows(p))
+}
+
+// table prints aligned columns. Where they do not fit, each row becomes lines
+// of "column: value".
+func (t *Text) table(rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, c := range r {
+			widths[i] = max(widths[i], lipgloss.Width(c))
+		}
+	}
+	total := -2
+	for _, w := range widths {
+		total += w + 2
+	}
+	if t.width > 0 && total > t.width {
+		t.records(rows)
+		return
+	}
+	for n, r := range rows {
+		var b strings.Builder
+		for i, c := range r {
+			b.WriteString(c)
+			if i < len(r)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-lipgloss.Width(c)+2))
+			}
+		}
+		text := strings.TrimRight(b.String(), " ")
+		if n == 0 {
+			text = t.styles.faint.Render(text)
+		}
+		fmt.Fprintln(t.out, text)
+	}
+}
+
+func (t *Text) records(rows [][]string) {
+	for _, r := range rows[1:] {
+		t.line(0, "", t.styles.strong.Render(r[0]))
+		var parts []string
+		for i, c := range r[1:] {
+			parts = append(parts, strings.ToLower(rows[0][i+1])+" "+c)
+		}
+		t.line(4, "", strings.Join(parts, ", "))
+	}
+}

@@ -1,0 +1,131 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Stream prints an apply as JSON, one object a line. Readers must show at least
+// "@message" of a type they do not know.
+type Stream struct {
+	enc *json.Encoder
+	now func() time.Time
+}
+
+// message is one line of a stream.
+type message struct {
+	Level     string          `json:"@level"`
+	Message   string          `json:"@message"`
+	Timestamp time.Time       `json:"@timestamp"`
+	Type      string          `json:"type"`
+	Version   string          `json:"macfleet_version,omitempty"`
+	Format    string          `json:"format_version,omitempty"`
+	Change    *ResourceChange `json:"change,omitempty"`
+	Hook      *hook           `json:"hook,omitempty"`
+	Host      *TroubledHost   `json:"host,omitempty"`
+	Summary   *Counts         `json:"summary,omitempty"`
+	Outcome   *outcome        `json:"outcome,omitempty"`
+}
+
+// hook is an action at work.
+type hook struct {
+	Address string  `json:"address"`
+	Host    string  `json:"host"`
+	Step    string  `json:"step,omitempty"`
+	Action  string  `json:"action"`
+	Seconds float64 `json:"elapsed_seconds"`
+	Error   string  `json:"error,omitempty"`
+}
+
+// outcome is what an apply came to.
+type outcome struct {
+	Done        int  `json:"done"`
+	Failed      int  `json:"failed"`
+	NotStarted  int  `json:"not_started"`
+	Interrupted bool `json:"interrupted"`
+	Converged   bool `json:"converged"`
+}
+
+// NewStream returns a stream and prints its first line.
+func NewStream(out io.Writer, now func() time.Time) *Stream {
+	s := &Stream{enc: json.NewEncoder(out), now: now}
+	s.write(message{Level: "info", Type: "version", Message: "macfleet " + fleet.Version, Version: fleet.Version, Format: FormatVersion})
+	return s
+}
+
+// write prints one line. A reader that went away ends the process elsewhere.
+func (s *Stream) write(m message) {
+	m.Timestamp = s.now().UTC()
+	_ = s.enc.Encode(m)
+}
+
+// Plan prints every action that is planned, what can't be done, and the counts.
+func (s *Stream) Plan(p *plan.Plan) {
+	d := DocumentOf(p)
+	for i := range d.ResourceChanges {
+		c := &d.ResourceChanges[i]
+		m := message{Level: "info", Type: "planned_change", Message: c.Address + ": " + c.ActionReason, Change: c}
+		if c.Refused != nil {
+			m.Level, m.Type = "warn", "refused_change"
+		}
+		s.write(m)
+	}
+	for _, group := range [][]TroubledHost{d.UnknownHosts, d.RefusedHosts} {
+		for i := range group {
+			h := &group[i]
+			s.write(message{Level: "warn", Type: "host_trouble", Message: h.Name + ": " + h.Code + ": " + h.Diagnosis, Host: h})
+		}
+	}
+	s.write(message{Level: "info", Type: "change_summary", Message: summary(p.Summarise()), Summary: &d.Summary})
+}
+
+// Event prints an action's start and end.
+func (s *Stream) Event(e engine.Event) {
+	m := message{Level: "info", Message: EventLine(e)}
+	switch e.Type {
+	case engine.Started:
+		m.Type = "apply_start"
+	case engine.Done:
+		m.Type = "apply_complete"
+	case engine.Failed:
+		m.Level, m.Type = "error", "apply_errored"
+	case engine.Skipped:
+		m.Level, m.Type = "warn", "apply_skipped"
+	default:
+		return
+	}
+	c := changeOf(*e.Action)
+	m.Hook = &hook{Address: c.Address, Host: c.Host, Step: c.Step, Action: c.Kind, Seconds: e.Elapsed.Seconds()}
+	if e.Err != nil {
+		m.Hook.Error = e.Err.Error()
+	}
+	s.write(m)
+}
+
+// Applied prints what the run came to, after what is left of it.
+func (s *Stream) Applied(r engine.Result) {
+	if r.After != nil && !r.Converged() {
+		s.Plan(r.After)
+	}
+	o := outcome{Done: r.Done, Failed: len(r.Failures), NotStarted: r.NotStarted, Interrupted: r.Interrupted, Converged: r.Converged()}
+	m := message{Level: "info", Type: "apply_summary", Outcome: &o, Message: fmt.Sprintf("%s done, converged", count(r.Done, "action"))}
+	if !o.Converged {
+		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))
+	}
+	if r.After != nil {
+		c := Counts(r.After.Summarise())
+		m.Summary = &c
+	}
+	s.write(m)
+}
+
+// Error prints an error that ended the command.
+func (s *Stream) Error(err error) {
+	s.write(message{Level: "error", Type: "diagnostic", Message: err.Error()})
+}

@@ -1,0 +1,188 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// need is what one group lacks, and which pool servers would fill it.
+type need struct {
+	fleet    fleet.Fleet
+	group    fleet.Group
+	short    int      // servers wanted beyond the members
+	chosen   []placed // under the names they will bear
+	rejected []Rejected
+}
+
+// missing returns how many servers the pool cannot give.
+func (n need) missing() int { return n.short - len(n.chosen) }
+
+// assign gives pool servers to groups that are short of members, in the order
+// of the configuration and of the servers' names. A server that was not asked
+// yet counts as good, so that as many are looked at as are needed and no more.
+func assign(cfg *fleet.Config, snap Snapshot, servers []placed) []need {
+	taken := make(map[string]bool)  // server ids
+	names := make(map[string]bool)  // of all servers, present and wanted
+	have := make(map[[2]string]int) // members, and lost ones, by fleet and group
+	for _, p := range servers {
+		names[p.server.Name], names[p.name] = true, true
+		if p.role == member {
+			have[[2]string{p.place.Fleet, p.place.Group}]++
+		}
+	}
+	for id, name := range lost(cfg, snap) {
+		at, _ := ownedPlace(cfg, name, id)
+		have[[2]string{at.Fleet, at.Group}]++
+	}
+	var needs []need
+	for _, f := range cfg.Fleets {
+		for _, g := range f.Groups {
+			n := need{fleet: f, group: g, short: max(0, g.Replicas-have[[2]string{f.Name, g.Name}])}
+			n.choose(cfg, snap, servers, taken, names)
+			needs = append(needs, n)
+		}
+	}
+	return needs
+}
+
+func (n *need) choose(cfg *fleet.Config, snap Snapshot, servers []placed, taken, names map[string]bool) {
+	for _, p := range servers {
+		s := p.server
+		if len(n.chosen) == n.short {
+			return
+		}
+		if p.role != pool || taken[s.ID] || s.Type != n.group.Type || s.OSFamily != n.fleet.OS {
+			continue
+		}
+		name := cfg.HostName(n.fleet.Name, n.group.Name, s.ID)
+		seen, asked := snap.Hosts[s.ID]
+		trouble := unusable(s, name, names)
+		if trouble == nil && asked {
+			trouble = unfit(cfg, seen, s, name, n.fleet.OS)
+		}
+		if trouble != nil {
+			n.rejected = append(n.rejected, Rejected{Server: s, Trouble: *trouble})
+			continue
+		}
+		taken[s.ID], names[name] = true, true
+		p.name, p.place = name, fleet.Place{Fleet: n.fleet.Name, Group: n.group.Name}
+		n.chosen = append(n.chosen, p)
+	}
+}
+
+// unusable returns why a pool server cannot be claimed by what the provider
+// says of it.
+func unusable(s inventory.Server, name string, names map[string]bool) *Trouble {
+	switch {
+	case !s.Usable():
+		return &Trouble{Code: "server-not-ready",
+			Text:   fmt.Sprintf("Scaleway says status %s, delivered %t", s.Status, s.Delivered),
+			Remedy: "wait until it is ready, or look at it in the Scaleway console"}
+	case names[name]:
+		return &Trouble{Code: "name-taken",
+			Text:   fmt.Sprintf("another server already bears the name %s", name),
+			Remedy: "claim another server, or rename the other one"}
+	}
+	return nil
+}
+
+// unfit returns why a pool server cannot be claimed by what its host shows.
+func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name, family string) *Trouble {
+	if seen.Trouble != nil {
+		return seen.Trouble
+	}
+	if seen.Marker.IsUnread() {
+		return markerUnreadable(seen.Marker.Why())
+	}
+	if m, ok := seen.Marker.Get(); ok {
+		return &Trouble{Code: "dirty-pool-host",
+			Text:   fmt.Sprintf("it bears the marker of %s (%s), so it was not given back clean", m.Name, m.Owner()),
+			Remedy: "reinstall it before it goes into the pool"}
+	}
+	if seen.Claim.IsUnread() {
+		return markerUnreadable(seen.Claim.Why())
+	}
+	if c, ok := seen.Claim.Get(); ok && !c.Same(ClaimOf(cfg.Owner, name, s.ID)) {
+		return &Trouble{Code: "claimed-by-another",
+			Text:   fmt.Sprintf("%s is being claimed as %s", s.Name, c.Name),
+			Remedy: "let the other run finish; if it is dead, reinstall the server"}
+	}
+	if v, ok := seen.OSVersion.Get(); ok && osFamily(v) != "" && osFamily(v) != family {
+		return &Trouble{Code: "wrong-os",
+			Text:   fmt.Sprintf("it runs macOS %s (%s), the fleet wants %s", v, osFamily(v), family),
+			Remedy: "reinstall it with the wanted family, or set os of the fleet"}
+	}
+	if !seen.Root {
+		return missingSudo()
+	}
+	return nil
+}
+
+// ClaimOf returns the claim of a server under a name, without a nonce.
+func ClaimOf(owner fleet.Owner, name, serverID string) Claim {
+	return Claim{Configuration: owner.Name, Environment: owner.Environment, Name: name, ServerID: serverID}
+}
+
+// osFamily returns the family of a macOS version by Apple's numbers, or "" for
+// one that was not out when this was written.
+func osFamily(version string) string {
+	major, _, _ := strings.Cut(version, ".")
+	switch major {
+	case "13":
+		return "Ventura"
+	case "14":
+		return "Sonoma"
+	case "15":
+		return "Sequoia"
+	case "26":
+		return "Tahoe"
+	}
+	return ""
+}
+
+func missingSudo() *Trouble {
+	return &Trouble{Code: "missing-sudo-password",
+		Text:   "root is not to be had without a password, and macfleet knows none",
+		Remedy: "give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)"}
+}
+
+func markerUnreadable(why string) *Trouble {
+	return &Trouble{Code: "marker-unreadable",
+		Text:   "its marker /etc/macfleet/host.json cannot be read: " + why,
+		Remedy: "look at the file on the host; remove it only if you know that the host is yours"}
+}
+
+// Next returns the servers that must be asked before Compute can judge: first
+// all members, as many candidates as claims need, and, before a claim is made,
+// strays of the wanted type, which may be members that somebody renamed. It
+// returns none when everything needed is in the snapshot.
+func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
+	servers := place(cfg, snap)
+	wanted := make(map[string]bool)
+	types := make(map[string]bool)
+	for _, n := range assign(cfg, snap, servers) {
+		if n.short > 0 {
+			types[n.group.Type] = true
+		}
+		for _, p := range n.chosen {
+			wanted[p.server.ID] = sel.matches(p.subject())
+		}
+	}
+	var out []inventory.Server
+	for _, p := range servers {
+		ask := wanted[p.server.ID]
+		switch p.role {
+		case member:
+			ask = sel.matches(p.subject())
+		case stray:
+			ask = types[p.server.Type] && p.server.Usable()
+		}
+		if _, asked := snap.Hosts[p.server.ID]; ask && !asked {
+			out = append(out, p.server)
+		}
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package plan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// Marker is /etc/macfleet/host.json on a host: whose it is, and what was last
+// proven there. It explains a difference and never makes one. It holds no
+// secret and no digest of one.
+type Marker struct {
+	Configuration string            `json:"configuration"`
+	Environment   string            `json:"environment"`
+	Name          string            `json:"name"`
+	Fleet         string            `json:"fleet"`
+	Group         string            `json:"group"`
+	ServerID      string            `json:"server_id"`
+	Serial        string            `json:"serial"`
+	ClusterUID    string            `json:"cluster_uid,omitempty"`
+	Version       string            `json:"version"` // of the macfleet that wrote it
+	Steps         map[StepID]Digest `json:"steps"`
+}
+
+// Digest is what one step's last proof left: what was wanted, and the
+// normalised facts right after it.
+type Digest struct {
+	Wanted string `json:"wanted"`
+	Facts  string `json:"facts"`
+}
+
+// DigestOf returns the digests of a finding.
+func DigestOf(f Finding) Digest {
+	return Digest{Wanted: digest(f.Wanted), Facts: digest(f.Facts)}
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// ParseMarker reads a marker. Text that is not one JSON object with an owner, a
+// name and a server id is an error.
+func ParseMarker(text string) (Marker, error) {
+	var m Marker
+	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
+	if err := dec.Decode(&m); err != nil {
+		return Marker{}, fmt.Errorf("it is not JSON as macfleet writes it: %w", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return Marker{}, fmt.Errorf("something follows the JSON object")
+	}
+	if m.Configuration == "" || m.Name == "" || m.ServerID == "" {
+		return Marker{}, fmt.Errorf("it names no configuration, host or server")
+	}
+	return m, nil
+}
+
+// Encode returns the marker's file content: the same marker gives the same
+// bytes.
+func (m Marker) Encode() (string, error) {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("encode marker of %s: %w", m.Name, err)
+	}
+	return string(text) + "\n", nil
+}
+
+// Owner returns whose host it is.
+func (m Marker) Owner() fleet.Owner {
+	return fleet.Owner{Name: m.Configuration, Environment: m.Environment}
+}
+
+// With returns the marker with a step's proof entered.
+func (m Marker) With(step StepID, d Digest) Marker {
+	steps := make(map[StepID]Digest, len(m.Steps)+1)
+	for id, have := range m.Steps {
+		steps[id] = have
+	}
+	steps[step] = d
+	m.Steps = steps
+	m.Version = fleet.Version
+	return m
+}
+
+// newer reports whether a newer macfleet wrote the marker. A version that
+// cannot be read counts as newer: this one does not know what it means.
+func (m Marker) newer() bool {
+	theirs, err := semver.NewVersion(m.Version)
+	if err != nil {
+		return true
+	}
+	return theirs.GreaterThan(semver.MustParse(fleet.Version))
+}

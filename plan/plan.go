@@ -1,0 +1,231 @@
+package plan
+
+import (
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// Kind is what an action does.
+type Kind string
+
+// The kinds of action, in the order in which one host's actions run.
+const (
+	ClaimServer   Kind = "claim"   // take a server from the pool: rename, read back
+	RenameServer  Kind = "rename"  // give a member its name back
+	CreateMarker  Kind = "marker"  // claim the host exclusively and write its marker
+	RunStep       Kind = "step"    // run a step's changes and prove them
+	ReleaseServer Kind = "release" // give a server back to the pool
+)
+
+// Sign is the symbol of an action: "+" create, "~" update, "-" remove.
+type Sign string
+
+// The signs.
+const (
+	Create Sign = "+"
+	Update Sign = "~"
+	Remove Sign = "-"
+)
+
+// Sign returns the kind's symbol.
+func (k Kind) Sign() Sign {
+	switch k {
+	case ClaimServer, CreateMarker:
+		return Create
+	case ReleaseServer:
+		return Remove
+	}
+	return Update
+}
+
+// Origin tells the two sources of a difference apart; both can be true.
+type Origin struct {
+	Drift   bool // the facts moved since the last proof
+	Pending bool // the wish moved since the last proof, or there was none yet
+}
+
+// Action is one thing a plan will do. An action depends on all earlier actions
+// of its host and on nothing else.
+type Action struct {
+	Kind       Kind
+	Host       string // the name the host has or gets
+	Fleet      string
+	Group      string
+	Server     inventory.Server // as it is now
+	Step       StepID           // of RunStep
+	Reason     Reason           // why, in short: of a step, its first change's
+	Origin     Origin
+	Fields     []Field // what moves, over all changes
+	Changes    []Change
+	Disruption Disruption
+	Refusal    *Trouble // set when the action is wanted and cannot be done
+}
+
+// Convergence is what is known of a host against its specification.
+type Convergence string
+
+// The values of a host's convergence.
+const (
+	Converged   Convergence = "yes"
+	Differs     Convergence = "no"
+	NotCompared Convergence = "unknown" // something could not be read
+)
+
+// Host is one host of the plan: a member, or a server that a claim makes one.
+type Host struct {
+	Name      string
+	Fleet     string
+	Group     string
+	Server    inventory.Server
+	Spec      fleet.Host
+	Member    bool // false: it is still in the pool
+	Seen      HostSeen
+	Node      inventory.Seen[inventory.Node]
+	Unknown   *Trouble // it could not be asked
+	Refused   *Trouble // it was asked and must not be changed
+	Unread    []StepUnread
+	Proven    map[StepID]Digest // of the steps without a difference
+	Converged Convergence
+}
+
+// StepUnread is an answer that a step could not use.
+type StepUnread struct {
+	Step StepID
+	Unread
+}
+
+// Shortage is a group whose pool has too few servers.
+type Shortage struct {
+	Fleet, Group string
+	Type, OS     string
+	Missing      int // how many servers are wanted and not to be had
+	Trouble      Trouble
+}
+
+// Rejected is a pool server that was looked at for a claim and not taken.
+type Rejected struct {
+	Server  inventory.Server
+	Trouble Trouble
+}
+
+// Lost is a server that earlier runs knew and the inventory does not hold.
+type Lost struct {
+	Name, Fleet string
+	ServerID    string
+	Trouble     Trouble
+}
+
+// Plan is the whole difference between what is wanted and what was seen.
+type Plan struct {
+	Owner     fleet.Owner
+	Fleets    []string // in the order of the configuration
+	Hosts     []Host   // by fleet and group in that order, then by name
+	Actions   []Action // by host in that order, a host's in the order they run
+	Shortages []Shortage
+	Rejected  []Rejected
+	Strays    []inventory.Server // in no pool and no fleet: shown, never touched
+	Lost      []Lost
+	Unpinned  int  // hosts whose key is not pinned yet
+	Cluster   bool // the configuration has a cluster
+}
+
+// Summary counts a plan.
+type Summary struct {
+	Add, Change, Remove int // actions that will run, by sign
+	Refused             int // what is wanted and can't be done: releases, missing servers, hosts that must not be touched
+	RefusedHosts        int // of these, hosts that could not be compared
+	Unknown             int // hosts that could not be asked
+	Unread              int // steps with answers that could not be read
+	Drift               int // differences whose facts moved since their proof
+	Pending             int // differences whose wish moved, or that were never proven
+	Hosts               int // members
+	Converged           int // members without a difference
+}
+
+// Summarise counts the plan.
+func (p *Plan) Summarise() Summary {
+	var s Summary
+	for _, h := range p.Hosts {
+		if h.Member {
+			s.Hosts++
+		}
+		if h.Member && h.Converged == Converged {
+			s.Converged++
+		}
+		if h.Unknown != nil {
+			s.Unknown++
+		}
+		if h.Refused != nil {
+			s.Refused++
+			s.RefusedHosts++
+		}
+		s.Unread += len(h.Unread)
+	}
+	for _, a := range p.Actions {
+		s.count(a)
+	}
+	for _, sh := range p.Shortages {
+		s.Refused += sh.Missing
+		s.Pending += sh.Missing
+	}
+	s.Refused += len(p.Lost)
+	s.RefusedHosts += len(p.Lost)
+	return s
+}
+
+func (s *Summary) count(a Action) {
+	if a.Origin.Drift {
+		s.Drift++
+	}
+	if a.Origin.Pending {
+		s.Pending++
+	}
+	switch {
+	case a.Refusal != nil && a.Kind == ReleaseServer:
+		s.Refused++
+	case a.Refusal != nil: // counted once, with its host
+	case a.Kind.Sign() == Create:
+		s.Add++
+	case a.Kind.Sign() == Remove:
+		s.Remove++
+	default:
+		s.Change++
+	}
+}
+
+// Complete reports whether everything could be compared and nothing that is
+// wanted is refused.
+func (s Summary) Complete() bool { return s.Refused+s.Unknown+s.Unread == 0 }
+
+// Compared reports whether every host could be compared, whatever is refused.
+func (s Summary) Compared() bool { return s.RefusedHosts+s.Unknown+s.Unread == 0 }
+
+// Changes returns how many actions will run.
+func (s Summary) Changes() int { return s.Add + s.Change + s.Remove }
+
+// Runnable returns the actions that will run, by host in the plan's order. A
+// host with no such action is not in the list.
+func (p *Plan) Runnable() [][]Action {
+	var out [][]Action
+	for _, a := range p.Actions {
+		if a.Refusal != nil {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1][0].Server.ID == a.Server.ID {
+			out[n-1] = append(out[n-1], a)
+			continue
+		}
+		out = append(out, []Action{a})
+	}
+	return out
+}
+
+// HostByServer returns the host of a server id.
+func (p *Plan) HostByServer(id string) (Host, bool) {
+	for _, h := range p.Hosts {
+		if h.Server.ID == id {
+			return h, true
+		}
+	}
+	return Host{}, false
+}

@@ -1,0 +1,163 @@
+package plan
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/agext/levenshtein"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// Selector keeps the hosts whose properties all match. Values are shell
+// patterns (path.Match).
+type Selector struct{ terms []term }
+
+type term struct{ key, value string }
+
+// selectorKeys are the properties a selector may name.
+func selectorKeys() []string { return []string{"fleet", "group", "name", "ready", "type", "zone"} }
+
+// ParseSelector reads "fleet=runners,zone=fr-par-1,ready=false,name=…". The
+// error names the keys that exist.
+func ParseSelector(text string) (Selector, error) {
+	var s Selector
+	for _, part := range strings.Split(text, ",") {
+		key, value, found := strings.Cut(part, "=")
+		if !found || value == "" {
+			return Selector{}, fmt.Errorf("selector %q: write key=value, with one of the keys %s", text, strings.Join(selectorKeys(), ", "))
+		}
+		if !slices.Contains(selectorKeys(), key) {
+			return Selector{}, fmt.Errorf("selector %q: there is no key %q; the keys are %s", text, key, strings.Join(selectorKeys(), ", "))
+		}
+		if key == "ready" && value != "true" && value != "false" {
+			return Selector{}, fmt.Errorf("selector %q: ready is true or false", text)
+		}
+		if _, err := path.Match(value, ""); err != nil {
+			return Selector{}, fmt.Errorf("selector %q: the pattern %q is not complete", text, value)
+		}
+		s.terms = append(s.terms, term{key, value})
+	}
+	return s, nil
+}
+
+// Selection is what a run is limited to: hosts that match any of On (all, when
+// there is none) and none of Exclude.
+type Selection struct{ On, Exclude []Selector }
+
+// IsAll reports whether the selection leaves nothing out.
+func (s Selection) IsAll() bool { return len(s.On) == 0 && len(s.Exclude) == 0 }
+
+// subject is a host as selectors see it.
+type subject struct {
+	name, fleet, group string
+	server             inventory.Server
+	ready              bool
+}
+
+func (s Selection) matches(h subject) bool {
+	any := func(all []Selector) bool {
+		return slices.ContainsFunc(all, func(sel Selector) bool { return sel.matches(h) })
+	}
+	return (len(s.On) == 0 || any(s.On)) && !any(s.Exclude)
+}
+
+func (s Selector) matches(h subject) bool {
+	for _, t := range s.terms {
+		if ok, _ := path.Match(t.value, h.property(t.key)); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (h subject) property(key string) string {
+	switch key {
+	case "fleet":
+		return h.fleet
+	case "group":
+		return h.group
+	case "name":
+		return h.name
+	case "ready":
+		return fmt.Sprint(h.ready)
+	case "type":
+		return h.server.Type
+	default:
+		return h.server.Zone
+	}
+}
+
+// CheckSelection returns an error when a selector names a host, fleet, group,
+// type or zone that does not exist: a mistyped name must not look like a clean
+// fleet.
+func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
+	values := make(map[string][]string)
+	for _, h := range candidatesAndMembers(cfg, snap) {
+		for _, key := range []string{"name", "type", "zone"} {
+			values[key] = append(values[key], h.property(key))
+		}
+	}
+	for _, f := range cfg.Fleets {
+		values["fleet"] = append(values["fleet"], f.Name)
+		for _, g := range f.Groups {
+			values["group"] = append(values["group"], g.Name)
+			values["type"] = append(values["type"], g.Type)
+		}
+	}
+	values["zone"] = append(values["zone"], cfg.Scaleway.Zones...)
+	for _, s := range slices.Concat(sel.On, sel.Exclude) {
+		for _, t := range s.terms {
+			if err := t.check(values[t.key]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t term) check(known []string) error {
+	if t.key == "ready" || slices.ContainsFunc(known, func(v string) bool { ok, _ := path.Match(t.value, v); return ok }) {
+		return nil
+	}
+	slices.Sort(known)
+	hint := ""
+	if near := Nearest(t.value, known); near != "" {
+		hint = fmt.Sprintf("; did you mean %q?", near)
+	} else if len(known) > 0 {
+		hint = "; there is " + sampleOf(slices.Compact(known))
+	}
+	return fmt.Errorf("no host has %s=%s%s", t.key, t.value, hint)
+}
+
+// candidatesAndMembers returns every host the plan could be about.
+func candidatesAndMembers(cfg *fleet.Config, snap Snapshot) []subject {
+	servers := place(cfg, snap)
+	var out []subject
+	for _, p := range servers {
+		if p.role == member {
+			out = append(out, p.subject())
+		}
+	}
+	for _, n := range assign(cfg, snap, servers) {
+		for _, p := range n.chosen {
+			out = append(out, p.subject())
+		}
+	}
+	return out
+}
+
+// Nearest returns the known word that text was probably meant to be, or "": at
+// most a third of its letters differ.
+func Nearest(text string, known []string) string {
+	best, distance := "", max(1, len(text)/3)+1
+	for _, k := range known {
+		if d := levenshtein.Distance(text, k, nil); d < distance {
+			best, distance = k, d
+		}
+	}
+	return best
+}

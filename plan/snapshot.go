@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// Snapshot is all that was observed, at one moment.
+type Snapshot struct {
+	Servers []inventory.Server               // all servers of the project in the configured zones
+	Nodes   inventory.Seen[[]inventory.Node] // absent: the configuration has no cluster
+	Pins    []Pin                            // host keys known from earlier runs
+	Hosts   map[string]HostSeen              // by server id; a host that was not asked is missing
+}
+
+// Pin is a host key that was accepted once. It is keyed by server id and name,
+// so that a pin without its server is a witness of a server that vanished or
+// was renamed by hand.
+type Pin struct {
+	ServerID string
+	Name     string
+	Key      string // "ssh-ed25519 AAAA…", as in an authorized_keys file
+	Since    time.Time
+}
+
+// HostSeen is one host as SSH showed it.
+type HostSeen struct {
+	Trouble *Trouble // why nothing was learnt; everything below is then empty
+
+	Key         string // host key, "type base64"
+	Fingerprint string // of the host key, SHA256:…
+	Pinned      bool   // the key was known before
+	Root        bool   // root is to be had without a password
+
+	Serial    inventory.Seen[string]
+	OSVersion inventory.Seen[string] // for example 26.3
+	Marker    inventory.Seen[Marker]
+	Claim     inventory.Seen[Claim]
+	Facts     Facts
+}
+
+// Claim is /etc/macfleet/claim.json on a host: the half of a claim that is
+// created exclusively, before the marker. The host is the arbiter of a race.
+type Claim struct {
+	Configuration string `json:"configuration"`
+	Environment   string `json:"environment"`
+	Name          string `json:"name"` // the name the server gets
+	ServerID      string `json:"server_id"`
+	Nonce         string `json:"nonce"`
+}
+
+// Same reports whether two claims are the same claim, made by one run or by an
+// earlier one that broke off: the nonce tells runs apart, not claims.
+func (c Claim) Same(other Claim) bool {
+	c.Nonce, other.Nonce = "", ""
+	return c == other
+}
+
+// Trouble says why a host could not be asked or must not be worked on, and what
+// a person can do.
+type Trouble struct {
+	Code   string // stable, for programs
+	Text   string // what happened, in words
+	Remedy string // what to type or do next
+}

@@ -1,0 +1,134 @@
+// Package plan holds the vocabulary of a run (steps, probes, facts, changes,
+// actions) and the pure computation from what is wanted and what was seen to
+// what would be done. It does no I/O and takes no clock, randomness or context.
+package plan
+
+import (
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// StepID names one concern on a host. It is the name of its block.
+type StepID string
+
+// Step is one concern on a host, made for one host's specification: its wish is
+// inside, nil where the configuration has no such block.
+type Step interface {
+	// ID is unique among the steps of a host.
+	ID() StepID
+	// Probes are the questions whose answers Diff needs. They change nothing.
+	Probes() []Probe
+	// Diff compares what was seen with what is wanted. It is pure: the same
+	// view gives the same finding.
+	Diff(View) Finding
+}
+
+// User is whom a script runs as.
+type User string
+
+// The users a script may ask for.
+const (
+	Root  User = "root"
+	Login User = "user" // the host's login user
+)
+
+// Command is a fixed script and its data. The script is POSIX sh with bare tool
+// names; the arguments reach it as $1, $2, … and are never pasted into it.
+type Command struct {
+	Name   string // of the script, for messages
+	Script string
+	As     User
+	Args   []string // any text without NUL bytes
+}
+
+// Probe is a read-only question to a host.
+type Probe struct {
+	ID string // unique among all probes of a host, begins with the step's id
+	Command
+}
+
+// Answer is what a probe's or a change's script said.
+type Answer struct {
+	Exit   int
+	Stdout string
+	Stderr string
+}
+
+// Facts are the answers to probes, by probe id. An answer is unread when the
+// question could not be asked or its answer was lost; whether an answer means
+// that a thing is absent, the step that asked decides.
+type Facts map[string]inventory.Seen[Answer]
+
+// Get returns the answer to a probe; a probe that nobody asked is unread.
+func (f Facts) Get(id string) inventory.Seen[Answer] {
+	if a, ok := f[id]; ok {
+		return a
+	}
+	return inventory.Unread[Answer]("the probe " + id + " was not asked")
+}
+
+// View is all that a step may look at.
+type View struct {
+	Host   fleet.Host
+	Server inventory.Server
+	Node   inventory.Seen[inventory.Node]
+	Facts  Facts
+}
+
+// Finding is what a step found on a host.
+type Finding struct {
+	// Wanted and Facts are the two sides in normal form, as text: equal text
+	// means no difference. Neither holds a secret. Their digests enter the
+	// marker after the proof.
+	Wanted, Facts string
+	// Changes remove the difference, in order. Empty when nothing differs, and
+	// always when something is unread.
+	Changes []Change
+	// Unread lists the answers that could not be understood. They make the run
+	// incomplete and are never a difference.
+	Unread []Unread
+}
+
+// Unread is an answer that says nothing about the host.
+type Unread struct {
+	Probe string
+	Why   string
+	Bytes string // what the tool printed, shown to the person; empty when nothing came
+}
+
+// Change is one difference within a step, as data. Only package hosts executes
+// it, and apply runs the very changes that were shown.
+type Change struct {
+	Reason  Reason
+	Fields  []Field
+	Command Command
+}
+
+// Field is one value that a change moves, as a person reads it.
+type Field struct {
+	Name          string
+	Before, After string
+}
+
+// Reason says why: a stable code for programs, and the observation in words.
+type Reason struct {
+	Code string
+	Text string
+}
+
+// Disruption is what an action does to the work on a host.
+type Disruption int
+
+// The classes, from harmless to worst.
+const (
+	NoDisruption Disruption = iota
+	Restart
+	Drain
+	Reboot
+	Wipe
+)
+
+// String returns the class as it stands in documents: "none" to "wipe".
+func (d Disruption) String() string {
+	return [...]string{"none", "restart", "drain", "reboot", "wipe"}[d]
+}

@@ -1,0 +1,179 @@
+// Package scaleway sees and renames Apple-silicon servers. It is the only
+// package that knows Scaleway's SDK.
+package scaleway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
+	"github.com/scaleway/scaleway-sdk-go/scw"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// Options say how the API is reached.
+type Options struct {
+	ProjectID string // empty = the default project of the credentials
+	Zones     []string
+	HTTP      *http.Client
+	// URL, AccessKey and SecretKey stand in for the user's own configuration,
+	// all three or none.
+	URL, AccessKey, SecretKey string
+}
+
+// Client sees the servers of one project.
+type Client struct {
+	scw     *scw.Client
+	api     *applesilicon.API
+	project string
+	zones   []scw.Zone
+}
+
+// pageSize is the largest that the API gives.
+const pageSize = 100
+
+// New returns a client with the credentials that scw's users know: SCW_*
+// variables over the active profile of scw's configuration file.
+func New(o Options) (*Client, error) {
+	opts, err := credentials(o)
+	if err != nil {
+		return nil, err
+	}
+	client, err := scw.NewClient(append(opts, scw.WithHTTPClient(o.HTTP), scw.WithDefaultPageSize(pageSize))...)
+	if err != nil {
+		return nil, fmt.Errorf("scaleway credentials: %w; run scw init, or set SCW_ACCESS_KEY and SCW_SECRET_KEY", err)
+	}
+	if _, ok := client.GetSecretKey(); !ok {
+		return nil, errors.New("scaleway credentials: there are none; run scw init, or set SCW_ACCESS_KEY and SCW_SECRET_KEY")
+	}
+	c := &Client{scw: client, api: applesilicon.NewAPI(client), project: o.ProjectID}
+	if c.project == "" {
+		c.project, _ = client.GetDefaultProjectID()
+	}
+	if c.project == "" {
+		return nil, errors.New("scaleway project: none is named; set project_id of the environment, or SCW_DEFAULT_PROJECT_ID")
+	}
+	for _, z := range o.Zones {
+		c.zones = append(c.zones, scw.Zone(z))
+	}
+	return c, nil
+}
+
+func credentials(o Options) ([]scw.ClientOption, error) {
+	if o.URL != "" {
+		return []scw.ClientOption{scw.WithAPIURL(o.URL), scw.WithAuth(o.AccessKey, o.SecretKey)}, nil
+	}
+	config, err := scw.LoadConfig()
+	var missing *scw.ConfigFileNotFoundError
+	if errors.As(err, &missing) {
+		return []scw.ClientOption{scw.WithEnv()}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read scw's configuration %s: %w", scw.GetConfigPath(), err)
+	}
+	profile, err := config.GetActiveProfile()
+	if err != nil {
+		return nil, fmt.Errorf("read scw's configuration %s: %w", scw.GetConfigPath(), err)
+	}
+	return []scw.ClientOption{scw.WithProfile(profile), scw.WithEnv()}, nil
+}
+
+// List returns all servers of the project in all configured zones, ordered by
+// name and id. The zones are asked one after the other: the SDK's own fan-out
+// flattens errors to text. A server that moved between pages while they were
+// read is listed once.
+func (c *Client) List(ctx context.Context) ([]inventory.Server, error) {
+	// The SDK fills a cache on its first call without a lock; alone and early
+	// it can't race.
+	_, _ = c.scw.GetAPIMetadata()
+	byID := make(map[string]inventory.Server)
+	for _, zone := range c.zones {
+		resp, err := c.api.ListServers(&applesilicon.ListServersRequest{Zone: zone, ProjectID: &c.project},
+			scw.WithContext(ctx), scw.WithAllPages())
+		if err != nil {
+			return nil, fmt.Errorf("list the servers of zone %s: %w", zone, explain(err))
+		}
+		for _, s := range resp.Servers {
+			byID[s.ID] = toServer(s)
+		}
+	}
+	out := make([]inventory.Server, 0, len(byID))
+	for _, s := range byID {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b inventory.Server) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return out, nil
+}
+
+// Get returns one server.
+func (c *Client) Get(ctx context.Context, zone, id string) (inventory.Server, error) {
+	s, err := c.api.GetServer(&applesilicon.GetServerRequest{Zone: scw.Zone(zone), ServerID: id}, scw.WithContext(ctx))
+	if err != nil {
+		return inventory.Server{}, fmt.Errorf("read server %s: %w", id, explain(err))
+	}
+	return toServer(s), nil
+}
+
+// Rename gives a server a name and reads it back. The API takes the last of two
+// writers and cannot compare, so a name that is another one afterwards means
+// that somebody else wants the server too: a *RacedError.
+func (c *Client) Rename(ctx context.Context, zone, id, name string) error {
+	_, err := c.api.UpdateServer(&applesilicon.UpdateServerRequest{Zone: scw.Zone(zone), ServerID: id, Name: &name}, scw.WithContext(ctx))
+	if err != nil {
+		return fmt.Errorf("rename server %s to %s: %w", id, name, explain(err))
+	}
+	now, err := c.Get(ctx, zone, id)
+	if err != nil {
+		return fmt.Errorf("read back the name of server %s: %w", id, err)
+	}
+	if now.Name != name {
+		return &RacedError{ServerID: id, Wanted: name, Found: now.Name}
+	}
+	return nil
+}
+
+// RacedError says that a server bears another name than the one it was just
+// given.
+type RacedError struct{ ServerID, Wanted, Found string }
+
+// Error names both names.
+func (e *RacedError) Error() string {
+	return fmt.Sprintf("server %s was renamed to %s and is called %s now: another run took it", e.ServerID, e.Wanted, e.Found)
+}
+
+// toServer drops what only the SDK needs. Passwords stay behind: list and write
+// answers hold a placeholder in their place.
+func toServer(s *applesilicon.Server) inventory.Server {
+	out := inventory.Server{ID: s.ID, Name: s.Name, Type: s.Type, Zone: string(s.Zone),
+		Status: string(s.Status), Delivered: s.Delivered}
+	if s.IP != nil {
+		out.Address = s.IP.String()
+	}
+	if s.Os != nil {
+		out.OSFamily = s.Os.Family
+	}
+	if s.CreatedAt != nil {
+		out.Created = *s.CreatedAt
+	}
+	return out
+}
+
+// explain adds what a person can do to the errors whose cause is known.
+func explain(err error) error {
+	var denied *scw.PermissionsDeniedError
+	var auth *scw.DeniedAuthenticationError
+	switch {
+	case errors.As(err, &denied):
+		return fmt.Errorf("%w; the key needs AppleSiliconFullAccess in this project", err)
+	case errors.As(err, &auth):
+		return fmt.Errorf("%w; the key is unknown or expired: run scw init, or set SCW_ACCESS_KEY and SCW_SECRET_KEY", err)
+	}
+	return err
+}

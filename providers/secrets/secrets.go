@@ -1,0 +1,93 @@
+// Package secrets resolves references to secrets, as late as possible.
+package secrets
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/macfleet/macfleet/internal/secret"
+)
+
+// Resolver finds secrets. A nil function means that references of that kind
+// cannot be resolved, and why is said in the error.
+type Resolver struct {
+	Dir        string // file:// references are relative to it
+	LookupEnv  func(name string) (string, bool)
+	Kubernetes func(ctx context.Context, namespace, name, key string) (string, error)
+	// World stands in for this machine's variables, files and programs: under
+	// the sandbox every reference but k8s:// is found there.
+	World func(ref string) (string, error)
+}
+
+// Resolve returns the secret behind a reference. Errors name the reference and
+// never hold a part of the value.
+func (r Resolver) Resolve(ctx context.Context, ref secret.Ref) (secret.Value, error) {
+	text, err := r.read(ctx, ref)
+	if err != nil {
+		return secret.Value{}, fmt.Errorf("secret %s: %w", ref, err)
+	}
+	v, err := secret.New(text)
+	if err != nil {
+		return secret.Value{}, fmt.Errorf("secret %s: %w", ref, err)
+	}
+	return v, nil
+}
+
+func (r Resolver) read(ctx context.Context, ref secret.Ref) (string, error) {
+	if ref.Scheme == secret.Kubernetes {
+		if r.Kubernetes == nil {
+			return "", errors.New("the configuration has no kubernetes block to read it from")
+		}
+		p := ref.Parts()
+		return r.Kubernetes(ctx, p[0], p[1], p[2])
+	}
+	if r.World != nil {
+		return r.World(ref.String())
+	}
+	switch ref.Scheme {
+	case secret.Env:
+		text, ok := r.LookupEnv(ref.Path)
+		if !ok {
+			return "", errors.New("the variable is not set")
+		}
+		return text, nil
+	case secret.File:
+		return r.file(ref.Path)
+	case secret.OnePass:
+		return onePassword(ctx, ref)
+	}
+	return "", errors.New("nothing resolves this kind of reference")
+}
+
+func (r Resolver) file(name string) (string, error) {
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.Dir, path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	return string(text), nil
+}
+
+// onePassword asks the user's own op program: its Go library does not build
+// without cgo.
+func onePassword(ctx context.Context, ref secret.Ref) (string, error) {
+	cmd := exec.CommandContext(ctx, "op", "read", "--no-newline", ref.String())
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			return "", errors.New("the op program is not installed; it reads 1Password")
+		}
+		return "", fmt.Errorf("op read: %w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}

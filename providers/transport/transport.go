@@ -1,0 +1,100 @@
+// Package transport is the HTTP client under every provider: it counts
+// requests, and repeats those that a server asked to have repeated.
+package transport
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+)
+
+// Counter counts the requests that went out, repeated ones included.
+type Counter struct{ requests atomic.Int64 }
+
+// Requests returns the count so far.
+func (c *Counter) Requests() int64 { return c.requests.Load() }
+
+// Wrap returns a round tripper that counts what passes through it.
+func (c *Counter) Wrap(next http.RoundTripper) http.RoundTripper {
+	return counting{next: next, counter: c}
+}
+
+type counting struct {
+	next    http.RoundTripper
+	counter *Counter
+}
+
+// RoundTrip counts the request and passes it on.
+func (t counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.counter.requests.Add(1)
+	return t.next.RoundTrip(r)
+}
+
+// CloseIdleConnections passes the call on, so that no idle connection is left
+// when a command ends.
+func (t counting) CloseIdleConnections() {
+	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// The limits of repeating: a request is sent at most tries+1 times, waiting at
+// most longestWait in between, and has timeout for each.
+const (
+	tries       = 4
+	longestWait = 10 * time.Second
+	timeout     = 30 * time.Second
+)
+
+// New returns an HTTP client that repeats a request the server answered with
+// 429, waiting as long as it says, and a GET that failed on the way or met a
+// server fault. Nothing else is repeated: whether a write arrived is not known.
+func New(counter *Counter) *http.Client {
+	base := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true}
+	c := retryablehttp.NewClient()
+	c.HTTPClient = &http.Client{Transport: counter.Wrap(base), Timeout: timeout}
+	c.Logger = nil
+	c.RetryMax = tries
+	c.RetryWaitMin = 200 * time.Millisecond
+	c.RetryWaitMax = longestWait
+	c.CheckRetry = again
+	c.Backoff = wait
+	c.ErrorHandler = retryablehttp.PassthroughErrorHandler
+	return c.StandardClient()
+}
+
+// again decides whether a request is sent once more.
+func again(ctx context.Context, resp *http.Response, err error) (bool, error) {
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if resp != nil && resp.StatusCode == http.StatusTooManyRequests {
+		return true, nil
+	}
+	var failed *url.Error
+	read := errors.As(err, &failed) && failed.Op == "Get" ||
+		resp != nil && resp.Request != nil && resp.Request.Method == http.MethodGet
+	if !read {
+		return false, nil
+	}
+	return retryablehttp.DefaultRetryPolicy(ctx, resp, err)
+}
+
+// wait returns how long to wait: what Scaleway's X-Ratelimit-Reset says, in
+// seconds, else Retry-After, else twice as long each time.
+func wait(least, most time.Duration, attempt int, resp *http.Response) time.Duration {
+	if resp != nil {
+		if s, err := strconv.Atoi(resp.Header.Get("X-Ratelimit-Reset")); err == nil && s >= 0 {
+			return min(most, max(least, time.Duration(s)*time.Second))
+		}
+	}
+	return min(most, retryablehttp.DefaultBackoff(least, most, attempt, resp))
+}

@@ -1,0 +1,89 @@
+package steps
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// hostname gives the Mac the name of its server in all three places that macOS
+// keeps one. Bonjour appends "-2" to LocalHostName at a clash, so it drifts by
+// itself.
+type hostname struct{ wish *fleet.Hostname }
+
+func (hostname) ID() plan.StepID { return "hostname" }
+
+// names are what scutil calls the three, in the order in which they are set.
+func (hostname) names() []string { return []string{"ComputerName", "HostName", "LocalHostName"} }
+
+func (h hostname) Probes() []plan.Probe {
+	if h.wish == nil {
+		return nil
+	}
+	var out []plan.Probe
+	for _, name := range h.names() {
+		p := probe(h.ID(), "get", plan.Login, name)
+		p.ID = h.probeID(name)
+		out = append(out, p)
+	}
+	return out
+}
+
+func (h hostname) probeID(name string) string { return string(h.ID()) + "." + name }
+
+func (h hostname) Diff(v plan.View) plan.Finding {
+	if h.wish == nil {
+		return plan.Finding{} // a Mac always has names; there is nothing to remove
+	}
+	r := reader{facts: v.Facts}
+	var all []setting
+	for _, name := range h.names() {
+		if seen, ok := h.read(&r, name); ok {
+			all = append(all, setting{name, seen, v.Host.Name})
+		}
+	}
+	if len(r.unread) > 0 {
+		return plan.Finding{Unread: r.unread}
+	}
+	wanted, facts := normal(all)
+	f := plan.Finding{Wanted: wanted, Facts: facts}
+	if diff := fields(all...); len(diff) > 0 {
+		f.Changes = []plan.Change{{
+			Reason:  plan.Reason{Code: "hostname-edited", Text: notCalled(diff)},
+			Fields:  diff,
+			Command: script("hostname-set", plan.Root, v.Host.Name),
+		}}
+	}
+	return f
+}
+
+// read returns one of the names; one that is not set is "". scutil says so in
+// words, with exit 1.
+func (h hostname) read(r *reader, name string) (string, bool) {
+	id := h.probeID(name)
+	a, ok := r.answer(id)
+	switch {
+	case !ok:
+		return "", false
+	case a.Exit == 0 && strings.TrimSpace(a.Stdout) != "":
+		return strings.TrimSuffix(a.Stdout, "\n"), true
+	case a.Exit == 1 && strings.Contains(a.Stdout+a.Stderr, "not set"):
+		return "", true
+	}
+	r.odd(id, fmt.Sprintf("scutil --get %s ended with exit %d and neither a name nor \"not set\"", name, a.Exit), a)
+	return "", false
+}
+
+func notCalled(diff []plan.Field) string {
+	var out []string
+	for _, f := range diff {
+		if f.Before == "" {
+			out = append(out, f.Name+" is not set")
+		} else {
+			out = append(out, fmt.Sprintf("%s is %q", f.Name, f.Before))
+		}
+	}
+	return strings.Join(out, ", ")
+}

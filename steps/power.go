@@ -1,0 +1,199 @@
+package steps
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// power keeps a Mac awake, its session open, and brings it back after a power
+// loss. A sleeping Mac, a locked or ended session cannot start a virtual
+// machine: VZErrorDomain code -9.
+type power struct{ wish *fleet.Power }
+
+func (power) ID() plan.StepID { return "power" }
+
+func (p power) Probes() []plan.Probe {
+	if p.wish == nil {
+		return nil
+	}
+	return []plan.Probe{
+		probe(p.ID(), "settings", plan.Login),
+		probe(p.ID(), "screensaver", plan.Login),
+		probe(p.ID(), "login-screensaver", plan.Login),
+		probe(p.ID(), "auto-logout", plan.Login),
+	}
+}
+
+// powerState is every setting in normal form. An idle time is in the unit of
+// the tool that sets it: minutes for pmset, seconds for the others.
+type powerState struct {
+	sleep, displaySleep, diskSleep int
+	restart                        int // 1 = restarts after a power loss
+	screensaver, loginScreensaver  int // unset where macOS uses its own default
+	autoLogout                     int
+}
+
+// unset stands for a setting that nobody made; macOS then uses a default of its
+// own that is not 0.
+const unset = -1
+
+func (p power) Diff(v plan.View) plan.Finding {
+	if p.wish == nil {
+		return plan.Finding{} // the settings from before are not known, so none are restored
+	}
+	seen, unread := readPower(v.Facts)
+	if len(unread) > 0 {
+		return plan.Finding{Unread: unread}
+	}
+	want := p.wanted()
+	groups := []struct {
+		code     string
+		settings []setting
+		command  plan.Command
+	}{
+		{"sleep-enabled", []setting{
+			minutes("sleep", seen.sleep, want.sleep),
+			minutes("display sleep", seen.displaySleep, want.displaySleep),
+			minutes("disk sleep", seen.diskSleep, want.diskSleep),
+		}, script("power-set-sleep", plan.Root, strconv.Itoa(want.sleep), strconv.Itoa(want.displaySleep), strconv.Itoa(want.diskSleep))},
+		{"no-restart-after-power-loss", []setting{
+			{"restart after power loss", onOff(seen.restart), onOff(want.restart)},
+		}, script("power-set-restart", plan.Root, strconv.Itoa(want.restart))},
+		{"screensaver-enabled", []setting{
+			seconds("screensaver", seen.screensaver, want.screensaver),
+		}, script("power-set-screensaver", plan.Login, strconv.Itoa(want.screensaver))},
+		{"screensaver-enabled", []setting{
+			seconds("screensaver at the login window", seen.loginScreensaver, want.loginScreensaver),
+		}, script("power-set-login-screensaver", plan.Root, strconv.Itoa(want.loginScreensaver))},
+		{"auto-logout-enabled", []setting{
+			seconds("auto-logout", seen.autoLogout, want.autoLogout),
+		}, script("power-set-auto-logout", plan.Root, strconv.Itoa(want.autoLogout))},
+	}
+	var all []setting
+	var f plan.Finding
+	for _, g := range groups {
+		all = append(all, g.settings...)
+		if diff := fields(g.settings...); len(diff) > 0 {
+			f.Changes = append(f.Changes, plan.Change{
+				Reason: plan.Reason{Code: g.code, Text: isNot(diff)}, Fields: diff, Command: g.command})
+		}
+	}
+	f.Wanted, f.Facts = normal(all)
+	return f
+}
+
+// wanted is the wish with its defaults: never sleep, never lock, never log out,
+// always come back.
+func (p power) wanted() powerState {
+	value := func(n *int) int {
+		if n == nil {
+			return 0
+		}
+		return *n
+	}
+	w := powerState{
+		sleep: value(p.wish.Sleep), displaySleep: value(p.wish.DisplaySleep), diskSleep: value(p.wish.DiskSleep),
+		restart: 1, screensaver: value(p.wish.Screensaver), loginScreensaver: value(p.wish.Screensaver),
+		autoLogout: value(p.wish.AutoLogout),
+	}
+	if r := p.wish.RestartAfterPowerLoss; r != nil && !*r {
+		w.restart = 0
+	}
+	return w
+}
+
+func readPower(facts plan.Facts) (powerState, []plan.Unread) {
+	r := reader{facts: facts}
+	var s powerState
+	r.pmset("power.settings", map[string]*int{
+		"sleep": &s.sleep, "displaysleep": &s.displaySleep, "disksleep": &s.diskSleep, "autorestart": &s.restart})
+	s.screensaver = r.preference("power.screensaver", unset)
+	s.loginScreensaver = r.preference("power.login-screensaver", unset)
+	s.autoLogout = r.preference("power.auto-logout", 0) // macOS logs nobody out by itself
+	return s, r.unread
+}
+
+// pmset reads the wanted keys of `pmset -g custom`: a section per power source,
+// lines of key and value, and after the value perhaps a remark. A Mac mini has
+// mains alone; where another source is listed too, both must agree, because
+// pmset -a sets both.
+func (r *reader) pmset(id string, into map[string]*int) {
+	a, ok := r.answer(id)
+	if !ok {
+		return
+	}
+	found := make(map[string]bool)
+	for line := range strings.Lines(a.Stdout) {
+		words := strings.Fields(line)
+		if len(words) < 2 || into[words[0]] == nil {
+			continue
+		}
+		n, err := strconv.Atoi(words[1])
+		if err != nil || n < 0 || found[words[0]] && *into[words[0]] != n {
+			r.odd(id, fmt.Sprintf("pmset -g custom says %q", strings.TrimSpace(line)), a)
+			return
+		}
+		*into[words[0]], found[words[0]] = n, true
+	}
+	if a.Exit != 0 || len(found) < len(into) {
+		r.odd(id, fmt.Sprintf("pmset -g custom ended with exit %d and %d of %d settings", a.Exit, len(found), len(into)), a)
+	}
+}
+
+// preference reads a whole number from `defaults read`; a key that does not
+// exist, which defaults says in words with exit 1, is missing.
+func (r *reader) preference(id string, missing int) int {
+	a, ok := r.answer(id)
+	if !ok {
+		return 0
+	}
+	if a.Exit == 1 && strings.Contains(a.Stderr, "does not exist") {
+		return missing
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(a.Stdout))
+	if a.Exit != 0 || err != nil || n < 0 {
+		r.odd(id, fmt.Sprintf("defaults read ended with exit %d and no whole number", a.Exit), a)
+		return 0
+	}
+	return n
+}
+
+func minutes(name string, seen, wanted int) setting {
+	return setting{name, span(seen, "min"), span(wanted, "min")}
+}
+
+func seconds(name string, seen, wanted int) setting {
+	return setting{name, span(seen, "s"), span(wanted, "s")}
+}
+
+func span(n int, unit string) string {
+	switch n {
+	case unset:
+		return "macOS default"
+	case 0:
+		return "never"
+	}
+	return fmt.Sprintf("%d %s", n, unit)
+}
+
+func onOff(n int) string {
+	switch n {
+	case 0:
+		return "off"
+	case 1:
+		return "on"
+	}
+	return strconv.Itoa(n)
+}
+
+func isNot(diff []plan.Field) string {
+	var out []string
+	for _, f := range diff {
+		out = append(out, f.Name+": "+f.Before)
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,1 @@
+defaults read /Library/Preferences/.GlobalPreferences com.apple.autologout.AutoLogOutDelay

@@ -1,0 +1,1 @@
+defaults read /Library/Preferences/com.apple.screensaver loginWindowIdleTime

@@ -1,0 +1,1 @@
+defaults -currentHost read com.apple.screensaver idleTime

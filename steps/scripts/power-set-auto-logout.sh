@@ -1,0 +1,1 @@
+defaults write /Library/Preferences/.GlobalPreferences com.apple.autologout.AutoLogOutDelay -int "$1"

@@ -1,0 +1,1 @@
+defaults write /Library/Preferences/com.apple.screensaver loginWindowIdleTime -int "$1"

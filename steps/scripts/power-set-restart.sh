@@ -1,0 +1,1 @@
+pmset -a autorestart "$1"

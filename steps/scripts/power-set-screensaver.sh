@@ -1,0 +1,1 @@
+defaults -currentHost write com.apple.screensaver idleTime -int "$1"

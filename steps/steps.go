@@ -1,0 +1,98 @@
+// Package steps holds the concerns of a host, one file a step with its scripts
+// beside it. A step parses what was seen, brings what is wanted into the same
+// form, and compares the two with ==. It does no I/O.
+package steps
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+//go:embed scripts/*.sh
+var scripts embed.FS
+
+// For returns all steps of a host in the order in which they run. A step whose
+// block the configuration lacks is there too, with a nil wish: what it wants is
+// that nothing of it is on the host.
+func For(h fleet.Host) []plan.Step {
+	return []plan.Step{
+		hostname{wish: h.Spec.Hostname},
+		power{wish: h.Spec.Power},
+	}
+}
+
+// script returns an embedded script as a command.
+func script(name string, as plan.User, args ...string) plan.Command {
+	text, err := scripts.ReadFile("scripts/" + name + ".sh")
+	if err != nil {
+		// The name is a constant of this package and the file is embedded.
+		panic(fmt.Sprintf("script %s is not embedded: %v", name, err))
+	}
+	return plan.Command{Name: name, Script: string(text), As: as, Args: args}
+}
+
+// probe returns an embedded script as a question of a step.
+func probe(step plan.StepID, name string, as plan.User, args ...string) plan.Probe {
+	id := string(step) + "." + name
+	return plan.Probe{ID: id, Command: script(string(step)+"-"+name, as, args...)}
+}
+
+// setting is one value of a step: how a person calls it, and both sides in
+// normal form.
+type setting struct {
+	name         string
+	seen, wanted string
+}
+
+func (s setting) differs() bool { return s.seen != s.wanted }
+
+// normal returns the two sides of a finding as text.
+func normal(all []setting) (wanted, facts string) {
+	var w, f strings.Builder
+	for _, s := range all {
+		fmt.Fprintf(&w, "%s=%q\n", s.name, s.wanted)
+		fmt.Fprintf(&f, "%s=%q\n", s.name, s.seen)
+	}
+	return w.String(), f.String()
+}
+
+// fields returns the settings that differ, for a person.
+func fields(all ...setting) []plan.Field {
+	var out []plan.Field
+	for _, s := range all {
+		if s.differs() {
+			out = append(out, plan.Field{Name: s.name, Before: s.seen, After: s.wanted})
+		}
+	}
+	return out
+}
+
+// reader reads the answers of one step and collects what it cannot use.
+type reader struct {
+	facts  plan.Facts
+	unread []plan.Unread
+}
+
+// answer returns a probe's answer; ok is false when there is none, which is
+// then noted.
+func (r *reader) answer(id string) (a plan.Answer, ok bool) {
+	seen := r.facts.Get(id)
+	a, ok = seen.Get()
+	if !ok {
+		r.unread = append(r.unread, plan.Unread{Probe: id, Why: seen.Why()})
+	}
+	return a, ok
+}
+
+// odd notes an answer that the step does not understand.
+func (r *reader) odd(id, why string, a plan.Answer) {
+	bytes := a.Stdout
+	if a.Stderr != "" {
+		bytes += a.Stderr
+	}
+	r.unread = append(r.unread, plan.Unread{Probe: id, Why: why, Bytes: bytes})
+}
