@@ -177,7 +177,7 @@ func (c *Client) handshakeError(t Target, key ssh.PublicKey, err error) error {
 	var changed *keyChangedError
 	switch {
 	case errors.As(err, &changed):
-		e.Code, e.Phase = "wrong-host-key", HostKey
+		e.Code, e.Phase, e.Err = "wrong-host-key", HostKey, changed
 		e.Remedy = "if the machine was reinstalled on purpose: macfleet hosts trust " + t.Pin.Name +
 			"; otherwise somebody else answers at this address: do not go on"
 	case t.Pin != nil && key == nil && strings.Contains(err.Error(), "no common algorithm for host key"):

@@ -30,12 +30,21 @@ type Error struct {
 }
 
 // Error returns host, phase and cause; the remedy is apart.
-func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %v", e.Host, e.Phase, e.Err) }
+func (e *Error) Error() string { return e.Host + ": " + e.text() }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Trouble returns the error as the plan carries it.
 func (e *Error) Trouble() *plan.Trouble {
-	return &plan.Trouble{Code: e.Code, Text: fmt.Sprintf("%s: %v", e.Phase, e.Err), Remedy: e.Remedy}
+	return &plan.Trouble{Code: e.Code, Text: e.text(), Remedy: e.Remedy}
+}
+
+// text names the phase and the cause. The net package names the first phase
+// itself.
+func (e *Error) text() string {
+	if e.Phase == Dialing {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%s: %v", e.Phase, e.Err)
 }

@@ -58,8 +58,12 @@ func frames(mark, stream string) map[string]framed {
 			return out
 		}
 		text, after, ok := strings.Cut(body, "\n"+mark+" end ")
+		if next := strings.Index(text, "\n"+mark+" begin "); next >= 0 {
+			// The end mark is that of a later frame: this one's is missing.
+			stream = body[next:]
+			continue
+		}
 		if !ok {
-			// An empty answer's end mark follows the begin line at once.
 			return out
 		}
 		status, rest, ok := strings.Cut(after, "\n")

@@ -1,7 +1,6 @@
 package hosts
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -39,15 +38,14 @@ func (k KnownHosts) All() ([]plan.Pin, error) {
 		return nil, fmt.Errorf("read pinned host keys: %w", err)
 	}
 	var pins []plan.Pin
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
+	for i, line := range strings.Split(string(text), "\n") {
+		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		pin, err := parsePin(line)
 		if err != nil {
-			return nil, fmt.Errorf("read pinned host keys: %s:%d: %w; mend or remove the line", k.Path, n, err)
+			return nil, fmt.Errorf("read pinned host keys: %s:%d: %w; mend or remove the line", k.Path, i+1, err)
 		}
 		pins = append(pins, pin)
 	}
@@ -83,9 +81,12 @@ func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
 }
 
 func parsePin(line string) (plan.Pin, error) {
-	_, names, key, comment, _, err := ssh.ParseKnownHosts([]byte(line + "\n"))
+	mark, names, key, comment, _, err := ssh.ParseKnownHosts([]byte(line + "\n"))
 	if err != nil {
 		return plan.Pin{}, fmt.Errorf("it is no line of a known_hosts file: %w", err)
+	}
+	if mark != "" {
+		return plan.Pin{}, fmt.Errorf("@%s is not a host's own key", mark)
 	}
 	if len(names) != 2 {
 		return plan.Pin{}, fmt.Errorf("it must name the host and its server id, as NAME,SERVER-ID")

@@ -36,6 +36,7 @@ func assign(cfg *fleet.Config, snap Snapshot, servers []placed) []need {
 	for id, name := range lost(cfg, snap) {
 		at, _ := ownedPlace(cfg, name, id)
 		have[[2]string{at.Fleet, at.Group}]++
+		names[name] = true
 	}
 	var needs []need
 	for _, f := range cfg.Fleets {

@@ -17,7 +17,8 @@ type StepsFor func(fleet.Host) []Step
 // the selected hosts. It is pure and total: a host that could not be asked is
 // unknown, and the rest goes on. The same input gives the same plan.
 func Compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection) *Plan {
-	c := computation{cfg: cfg, stepsFor: stepsFor, snap: snap, sel: sel, plan: &Plan{Owner: cfg.Owner}}
+	c := computation{cfg: cfg, stepsFor: stepsFor, snap: snap, sel: sel, plan: &Plan{Owner: cfg.Owner},
+		rejected: make(map[Rejected]bool)}
 	_, c.plan.Cluster = snap.Nodes.Get()
 	servers := place(cfg, snap)
 	needs := assign(cfg, snap, servers)
@@ -44,6 +45,7 @@ type computation struct {
 	snap     Snapshot
 	sel      Selection
 	plan     *Plan
+	rejected map[Rejected]bool // named once, whatever number of groups looked at them
 }
 
 // members plans the members of a group, and refuses the releases of those that
@@ -91,7 +93,12 @@ func (c *computation) claims(needs []need, f fleet.Fleet, g fleet.Group) {
 	if !c.sel.matches(subject{fleet: f.Name, group: g.Name, server: inventory.Server{Type: g.Type}}) {
 		return
 	}
-	c.plan.Rejected = append(c.plan.Rejected, n.rejected...)
+	for _, r := range n.rejected {
+		if !c.rejected[r] {
+			c.rejected[r] = true
+			c.plan.Rejected = append(c.plan.Rejected, r)
+		}
+	}
 	if n.missing() > 0 {
 		c.plan.Shortages = append(c.plan.Shortages, Shortage{
 			Fleet: f.Name, Group: g.Name, Type: g.Type, OS: f.OS, Missing: n.missing(),
@@ -177,6 +184,9 @@ func (h *Host) enter(id StepID, f Finding, marker Marker) []Action {
 	if len(f.Unread) > 0 {
 		return nil
 	}
+	if f.Wanted == "" && f.Facts == "" && len(f.Changes) == 0 {
+		return nil // nothing was compared: a proof of it would later look like drift
+	}
 	if len(f.Changes) == 0 {
 		if h.Proven == nil {
 			h.Proven = make(map[StepID]Digest)
@@ -259,12 +269,15 @@ func (c *computation) mark(h Host) Action {
 	a := h.action(CreateMarker)
 	_, begun := h.Seen.Claim.Get()
 	switch {
-	case begun:
-		a.Reason = Reason{"claim-unfinished", "an earlier run claimed the host and did not finish"}
-		a.Origin.Pending = true
+	case h.Member && begun:
+		a.Reason = Reason{"marker-missing", "the host was claimed for us, and its marker was never written or is gone"}
+		a.Origin.Drift = true
 	case h.Member:
 		a.Reason = Reason{"marker-missing", "the server bears our name and the host has no marker"}
 		a.Origin.Drift = true
+	case begun:
+		a.Reason = Reason{"claim-unfinished", "an earlier run claimed the host and did not finish"}
+		a.Origin.Pending = true
 	default:
 		a.Reason = Reason{"too-few-replicas", "of two runs that want the host only one can create it"}
 		a.Origin.Pending = true
@@ -337,7 +350,9 @@ func (c *computation) lost() {
 			Text:   fmt.Sprintf("server %s is known from earlier runs and is not in the inventory", id),
 			Remedy: "if it is really gone, forget it with: macfleet hosts trust " + name}})
 	}
-	slices.SortFunc(c.plan.Lost, func(a, b Lost) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.plan.Lost, func(a, b Lost) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID))
+	})
 }
 
 func count(n int, noun string) string {

@@ -93,11 +93,17 @@ func witnesses(cfg *fleet.Config, snap Snapshot) map[string]string {
 			known[id] = name
 		}
 	}
+	// Where two Nodes or pins speak of one server, the order of a list must not
+	// decide: of the Nodes the last by name counts, of the pins the latest.
 	nodes, _ := snap.Nodes.Get()
+	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) })
 	for _, n := range nodes {
 		add(n.ServerID(), n.Name)
 	}
-	for _, p := range snap.Pins {
+	pins := slices.SortedFunc(slices.Values(snap.Pins), func(a, b Pin) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+	})
+	for _, p := range pins {
 		add(p.ServerID, p.Name)
 	}
 	for id, seen := range snap.Hosts {
@@ -144,14 +150,16 @@ func sampleOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// nodeIndex returns how a server's Node is found: the one with its provider id,
-// else the one with its name and no provider id.
+// nodeIndex returns how a server's Node is found: the one with its provider id
+// (of several, the last by name), else the one with its name and no provider id.
 func nodeIndex(nodes inventory.Seen[[]inventory.Node]) func(string, inventory.Server) inventory.Seen[inventory.Node] {
 	byID, byName := make(map[string]inventory.Node), make(map[string]inventory.Node)
 	list, ok := nodes.Get()
 	for _, n := range list {
 		if n.ProviderID != "" {
-			byID[n.ProviderID] = n
+			if have, twice := byID[n.ProviderID]; !twice || have.Name < n.Name {
+				byID[n.ProviderID] = n
+			}
 		} else {
 			byName[n.Name] = n
 		}

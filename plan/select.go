@@ -153,7 +153,7 @@ func candidatesAndMembers(cfg *fleet.Config, snap Snapshot) []subject {
 // Nearest returns the known word that text was probably meant to be, or "": at
 // most a third of its letters differ.
 func Nearest(text string, known []string) string {
-	best, distance := "", max(1, len(text)/3)+1
+	best, distance := "", (len(text)+2)/3+1
 	for _, k := range known {
 		if d := levenshtein.Distance(text, k, nil); d < distance {
 			best, distance = k, d

@@ -91,7 +91,7 @@ func (s *session) applyStream(ctx context.Context, p *plan.Plan) error {
 	stream := view.NewStream(s.app.out, time.Now)
 	stream.Plan(p)
 	if len(p.Runnable()) == 0 {
-		stream.Applied(engine.Result{After: p})
+		stream.Outcome(engine.Result{After: p})
 		return s.nothingToDo(p)
 	}
 	s.engine.Emit = stream.Event
@@ -112,7 +112,7 @@ func outcome(r engine.Result, err error) error {
 
 // ask prints a question and returns an error unless the answer is yes.
 func (a *app) ask(question string) error {
-	a.outText().Print("\n" + question)
+	a.errText().Print("\n" + question)
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(a.in).ReadString('\n')

@@ -39,9 +39,8 @@ func terminal(stream any) (int, bool) {
 
 // interactive reports whether a person can be asked.
 func (a *app) interactive() bool {
-	_, in := terminal(a.in)
-	_, out := terminal(a.out)
-	return in && out && os.Getenv("CI") == ""
+	_, ok := terminal(a.in)
+	return ok && os.Getenv("CI") == ""
 }
 
 // heartbeat is how long a run stays silent at most where there is no terminal.

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
-	"github.com/macfleet/macfleet/internal/sandbox/cloud/store"
+	"github.com/macfleet/macfleet/internal/sandbox/store"
 	"github.com/macfleet/macfleet/internal/sandbox/kube"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/macfleet/macfleet/internal/sandbox/cloud/store"
+	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
 // Incident is something that goes wrong in a fleet and can be brought about in the sandbox.

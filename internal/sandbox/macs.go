@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
-	"github.com/macfleet/macfleet/internal/sandbox/cloud/store"
+	"github.com/macfleet/macfleet/internal/sandbox/store"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 

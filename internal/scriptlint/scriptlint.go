@@ -49,7 +49,8 @@ func rules() map[string]rule {
 		out[name] = rule{never}
 	}
 	out["dd"] = rule{func(args []string) bool {
-		return !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "of=") })
+		// An argument that begins with a value may be any operand.
+		return !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, value) || strings.HasPrefix(a, "of=") })
 	}}
 	out["pmset"] = rule{first("-g")}
 	out["scutil"] = rule{first("--get")}
@@ -100,16 +101,26 @@ func (c *checker) node(n syntax.Node) {
 	}
 }
 
-func (c *checker) call(n *syntax.CallExpr) {
-	if len(n.Args) == 0 {
+func (c *checker) call(n *syntax.CallExpr) { c.command(n, n.Args) }
+
+// command checks a command and, where that one runs another, the other too.
+func (c *checker) command(n *syntax.CallExpr, words []*syntax.Word) {
+	if len(words) == 0 {
 		return
 	}
-	name := n.Args[0].Lit()
+	name := words[0].Lit()
 	var args []string
-	for _, w := range n.Args[1:] {
-		args = append(args, w.Lit())
+	for _, w := range words[1:] {
+		text, _ := known(w.Parts)
+		args = append(args, text)
 	}
-	rule, known := c.rules[name]
+	switch name {
+	case "exec":
+		c.command(n, words[1:])
+	case "sudo":
+		c.command(n, words[1+options(args):])
+	}
+	rule, listed := c.rules[name]
 	switch {
 	case c.functions[name]:
 	case name == "":
@@ -118,9 +129,9 @@ func (c *checker) call(n *syntax.CallExpr) {
 		if name != "/bin/sh" {
 			c.fault(n, "call %s by its bare name: the prologue sets the path", name)
 		}
-	case !known:
+	case !listed:
 		c.fault(n, "%s is not on the list of what every shell and host has", name)
-	case name == "trap" && (len(args) == 0 || args[len(args)-1] != "EXIT"):
+	case name == "trap" && (len(args) != 2 || args[1] != "EXIT"):
 		c.fault(n, "only a trap on EXIT works in every shell")
 	case name == "set" && !(len(args) == 1 && (args[0] == "-e" || args[0] == "-u" || args[0] == "-eu" || args[0] == "--")) && !first("--")(args):
 		c.fault(n, "only set -e, set -u and set -- work in every shell")
@@ -129,9 +140,50 @@ func (c *checker) call(n *syntax.CallExpr) {
 	}
 }
 
+// options counts the leading arguments of sudo that are its own.
+func options(args []string) int {
+	n := 0
+	for n < len(args) && strings.HasPrefix(args[n], "-") {
+		if args[n] == "-u" || args[n] == "-g" {
+			n++
+		}
+		n++
+	}
+	return min(n, len(args))
+}
+
+// value ends what is known of a word that goes on with something only the run
+// knows.
+const value = "$"
+
+// known returns the text of a word, without quotes, as far as it is fixed.
+func known(parts []syntax.WordPart) (text string, whole bool) {
+	for _, p := range parts {
+		more, all := "", true
+		switch p := p.(type) {
+		case *syntax.Lit:
+			more = p.Value
+		case *syntax.SglQuoted:
+			more = p.Value
+		case *syntax.DblQuoted:
+			more, all = known(p.Parts)
+		default:
+			more, all = value, false
+		}
+		text += more
+		if !all {
+			return text, false
+		}
+	}
+	return text, true
+}
+
 func (c *checker) redirect(n *syntax.Redirect) {
 	if n.N != nil && n.N.Value != "0" && n.N.Value != "1" && n.N.Value != "2" {
 		c.fault(n, "file descriptor %s: the simulator's shell has 0, 1 and 2", n.N.Value)
+	}
+	if copies := n.Op == syntax.DplOut || n.Op == syntax.DplIn; copies && !slices.Contains([]string{"0", "1", "2", "-"}, n.Word.Lit()) {
+		c.fault(n, "%s%s: only the file descriptors 0, 1 and 2 are in every shell", n.Op, n.Word.Lit())
 	}
 	writes := n.Op == syntax.RdrOut || n.Op == syntax.AppOut || n.Op == syntax.RdrClob || n.Op == syntax.RdrInOut
 	if c.kind == Probe && writes && n.Word.Lit() != "/dev/null" {

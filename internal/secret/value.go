@@ -17,7 +17,11 @@ const sealed = "<sealed>"
 
 // Value is a secret in memory. Every way of formatting or encoding it gives
 // the same mask; only Reveal gives the text. The zero Value holds no secret.
-type Value struct{ text string }
+//
+// The text is behind a pointer because package fmt calls no method of an
+// unexported field, nor of an operand whose verb is wrong: it prints what it
+// finds, which is then an address. Two Values are not to be compared.
+type Value struct{ text *string }
 
 // New wraps text. It refuses the empty string and the literal "<sealed>",
 // neither of which is ever a secret, with an error that names no value.
@@ -28,15 +32,20 @@ func New(text string) (Value, error) {
 	case sealed:
 		return Value{}, fmt.Errorf("the value is the placeholder %q, which stands where a secret was not disclosed", sealed)
 	}
-	return Value{text: text}, nil
+	return Value{text: &text}, nil
 }
 
 // Reveal returns the text. Call it only where the secret leaves the process
 // through the channel meant for it (a request header, a command's stdin).
-func (v Value) Reveal() string { return v.text }
+func (v Value) Reveal() string {
+	if v.text == nil {
+		return ""
+	}
+	return *v.text
+}
 
 // IsZero reports whether v holds no secret.
-func (v Value) IsZero() bool { return v.text == "" }
+func (v Value) IsZero() bool { return v.text == nil }
 
 // String returns the mask.
 func (v Value) String() string { return mask }

@@ -95,8 +95,5 @@ func trouble(sign string, x plan.Trouble) []row {
 	return rows
 }
 
-// general replaces a host's own names, so that equal things look equal.
-func general(h plan.Host, text string) string {
-	text = strings.ReplaceAll(text, h.Name, ownName)
-	return strings.ReplaceAll(text, h.Server.Name, ownName)
-}
+// general replaces a host's own name, so that equal things look equal.
+func general(h plan.Host, text string) string { return strings.ReplaceAll(text, h.Name, ownName) }

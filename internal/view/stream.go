@@ -108,11 +108,16 @@ func (s *Stream) Event(e engine.Event) {
 	s.write(m)
 }
 
-// Applied prints what the run came to, after what is left of it.
+// Applied prints what is left after a run, and then what the run came to.
 func (s *Stream) Applied(r engine.Result) {
 	if r.After != nil && !r.Converged() {
 		s.Plan(r.After)
 	}
+	s.Outcome(r)
+}
+
+// Outcome prints what a run came to.
+func (s *Stream) Outcome(r engine.Result) {
 	o := outcome{Done: r.Done, Failed: len(r.Failures), NotStarted: r.NotStarted, Interrupted: r.Interrupted, Converged: r.Converged()}
 	m := message{Level: "info", Type: "apply_summary", Outcome: &o, Message: fmt.Sprintf("%s done, converged", count(r.Done, "action"))}
 	if !o.Converged {

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/macfleet/macfleet/internal/sandbox/cloud/store"
+	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
 // Options say which world the API serves.

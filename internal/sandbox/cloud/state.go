@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/macfleet/macfleet/internal/sandbox/cloud/store"
+	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
 // settled is how old a file must be before its content is remembered: two writes within one tick

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
-	"github.com/macfleet/macfleet/internal/sandbox/cloud/store"
+	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
 // state is the folder of objects. Its methods are called with the API's lock held.

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// command serves one session channel: at most one command runs in it.
-func (l *link) command(ctx context.Context, channel ssh.Channel, requests <-chan *ssh.Request) {
+// command serves one session channel: at most one command runs in it. free is called before the
+// client learns of the command's end, since it may start the next one at once.
+func (l *link) command(ctx context.Context, channel ssh.Channel, requests <-chan *ssh.Request, free func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	close(done) // nothing runs yet
@@ -28,7 +29,7 @@ func (l *link) command(ctx context.Context, channel ssh.Channel, requests <-chan
 		l.log("exec")
 		go func() {
 			defer close(done)
-			l.execute(ctx, channel, line)
+			l.execute(ctx, channel, line, free)
 		}()
 	}
 	// The client has closed the channel, or the connection died.
@@ -55,7 +56,7 @@ func answer(request *ssh.Request, ok bool) {
 }
 
 // execute runs a command line in the login shell and reports its end.
-func (l *link) execute(ctx context.Context, channel ssh.Channel, line string) {
+func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, free func()) {
 	defer channel.Close() // the client may have closed it first
 	stdout, stderr := newBatch(channel), newBatch(channel.Stderr())
 	status, err := l.run(ctx, channel, line, stdout, stderr)
@@ -65,6 +66,7 @@ func (l *link) execute(ctx context.Context, channel ssh.Channel, line string) {
 	}
 	stdout.end()
 	stderr.end()
+	free()
 	// All of this fails only when the connection is gone.
 	_ = channel.CloseWrite()
 	_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)}))

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -40,7 +41,20 @@ func (v *visit) open(p *proc, name string, flag int, mode fs.FileMode) (*os.File
 	case !n.plain() && !n.folder():
 		return nil, syscall.ENOTSUP
 	}
+	if n.folder() {
+		if err := v.settle(n.path); err != nil {
+			return nil, err
+		}
+	}
 	return v.session.root.OpenFile(relative(n.path), flag&^(os.O_CREATE|os.O_EXCL), 0o644)
+}
+
+// settle makes a bare folder of the system on the disk, because something comes into it.
+func (v *visit) settle(folder string) error {
+	if !v.session.machine.bare[folder] {
+		return nil
+	}
+	return v.session.root.MkdirAll(relative(folder), 0o755)
 }
 
 // program reports whether this is one of the system's programs, which have no file.
@@ -51,6 +65,9 @@ func (v *visit) program(n node) bool {
 
 func (v *visit) create(p *proc, n node, mode fs.FileMode) (*os.File, error) {
 	if err := v.writable(p.user, path.Dir(n.path)); err != nil {
+		return nil, err
+	}
+	if err := v.settle(path.Dir(n.path)); err != nil {
 		return nil, err
 	}
 	file, err := v.session.root.OpenFile(relative(n.path), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
@@ -86,7 +103,7 @@ func (v *visit) removable(who user, n node) error {
 	if err := v.writable(who, folder); err != nil {
 		return err
 	}
-	if v.program(n) {
+	if v.program(n) || v.session.machine.bare[n.path] {
 		return syscall.EPERM
 	}
 	above := v.ownerOf(folder, true)
@@ -111,6 +128,9 @@ func (v *visit) replace(n node, data []byte, o owner) error {
 	if n.exists() && !n.plain() {
 		return syscall.EISDIR
 	}
+	if err := v.settle(path.Dir(n.path)); err != nil {
+		return err
+	}
 	root, temp := v.session.root, relative(path.Dir(n.path))+"/.new-"+strconv.FormatUint(rand.Uint64(), 36)
 	err := root.WriteFile(temp, data, 0o644)
 	if err == nil {
@@ -132,6 +152,9 @@ func (v *visit) mkdir(p *proc, n node, mode fs.FileMode) error {
 		return syscall.EEXIST
 	}
 	if err := v.writable(p.user, path.Dir(n.path)); err != nil {
+		return err
+	}
+	if err := v.settle(path.Dir(n.path)); err != nil {
 		return err
 	}
 	if err := v.session.root.Mkdir(relative(n.path), 0o755); err != nil {
@@ -194,13 +217,13 @@ func (v *visit) list(who user, folder node) ([]node, error) {
 	if !who.may(folder.owner, true, toRead) {
 		return nil, syscall.EACCES
 	}
-	entries, err := fs.ReadDir(v.session.root.FS(), relative(folder.path))
+	names, err := v.names(folder.path)
 	if err != nil {
 		return nil, err
 	}
 	var children []node
-	for _, entry := range entries {
-		child, err := v.at(folder.child(entry.Name()))
+	for _, name := range names {
+		child, err := v.at(folder.child(name))
 		if err != nil {
 			return nil, err
 		}
@@ -209,6 +232,31 @@ func (v *visit) list(who user, folder node) ([]node, error) {
 		}
 	}
 	return children, nil
+}
+
+// names gives the names in a folder, those of bare folders and of the system's programs included.
+func (v *visit) names(folder string) ([]string, error) {
+	m := v.session.machine
+	entries, err := fs.ReadDir(v.session.root.FS(), relative(folder))
+	if err != nil && !(m.bare[folder] && errors.Is(err, fs.ErrNotExist)) {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	for bare := range m.bare {
+		if path.Dir(bare) == folder {
+			names = append(names, path.Base(bare))
+		}
+	}
+	for _, t := range m.tools {
+		if t.folder == folder {
+			names = append(names, t.name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }
 
 // why gives the words in which a tool of macOS reports an error.

@@ -30,6 +30,9 @@ func (v *visit) rename(p *proc, from, to node) error {
 	case to.exists() && !to.folder() && from.folder():
 		return syscall.ENOTDIR
 	}
+	if err := v.settle(path.Dir(to.path)); err != nil {
+		return err
+	}
 	owners, err := v.ownersBelow(from)
 	if err != nil {
 		return err
@@ -98,6 +101,9 @@ func (v *visit) link(p *proc, from, to node) error {
 	if err := v.writable(p.user, path.Dir(to.path)); err != nil {
 		return err
 	}
+	if err := v.settle(path.Dir(to.path)); err != nil {
+		return err
+	}
 	if err := v.session.root.Link(relative(from.path), relative(to.path)); err != nil {
 		return err
 	}
@@ -111,6 +117,9 @@ func (v *visit) symlink(p *proc, text string, to node) error {
 		return syscall.EEXIST
 	}
 	if err := v.writable(p.user, path.Dir(to.path)); err != nil {
+		return err
+	}
+	if err := v.settle(path.Dir(to.path)); err != nil {
 		return err
 	}
 	if err := v.session.root.Symlink(text, relative(to.path)); err != nil {

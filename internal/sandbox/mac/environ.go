@@ -1,7 +1,6 @@
 package mac
 
 import (
-	"maps"
 	"strconv"
 
 	"mvdan.cc/sh/v3/expand"
@@ -72,13 +71,4 @@ func exported(env expand.Environ) map[string]string {
 func umaskOf(env expand.Environ) (uint64, bool) {
 	n, err := strconv.ParseUint(env.Get(umaskName).String(), 8, 12)
 	return n, err == nil
-}
-
-// without is an environment without some of its variables.
-func without(env map[string]string, names ...string) map[string]string {
-	env = maps.Clone(env)
-	for _, name := range names {
-		delete(env, name)
-	}
-	return env
 }

@@ -38,7 +38,7 @@ func manufacture(dir string, f Factory) error {
 		return err
 	}
 	files = append(files, links()...)
-	owners := make(map[string]owner)
+	owners := bareOwners()
 	for _, s := range append(folders, files...) {
 		if err := s.put(filepath.Join(dir, rootFolder)); err != nil {
 			return err
@@ -65,7 +65,6 @@ func manufacture(dir string, f Factory) error {
 		os.WriteFile(filepath.Join(dir, identityFile), append(about, '\n'), 0o600),
 		os.WriteFile(filepath.Join(dir, ledgerFile), book, 0o600),
 		os.WriteFile(filepath.Join(dir, hostKeyFile), key, 0o600),
-		os.WriteFile(filepath.Join(dir, lockFile), nil, 0o600),
 	)
 }
 
@@ -87,28 +86,31 @@ func links() []stock {
 	}
 }
 
-// folders are the folders of a new Mac, parents first.
+// folders are the folders of a new Mac that are made at once, parents first: those with something
+// in them.
 func folders(home string) []stock {
-	sticky := owner{Mode: 0o777 | sticky}
 	private := owner{UID: loginUID, GID: staff, Mode: 0o700}
-	all := []stock{
-		{path: "/Users"}, {path: "/Users/Shared", owner: sticky},
-		{path: home, owner: owner{UID: loginUID, GID: staff, Mode: 0o750}},
-		{path: home + "/.ssh", owner: private}, {path: home + "/Library", owner: private},
-		{path: home + "/Library/Preferences", owner: private},
-		{path: home + "/Library/Preferences/ByHost", owner: private},
-		{path: "/private"}, {path: "/private/tmp", owner: sticky}, {path: "/private/var"},
-		{path: "/private/var/tmp", owner: sticky},
-		{path: "/private/var/root", owner: owner{Mode: 0o750}},
-		{path: "/private/var/root/Library", owner: owner{Mode: 0o700}},
-		{path: "/private/var/root/Library/Preferences", owner: owner{Mode: 0o700}},
+	return []stock{
+		{path: "/private"}, {path: "/private/etc"}, {path: "/private/etc/sudoers.d"}, {path: "/private/tmp"}, {path: "/private/var"},
+		{path: "/Library"}, {path: "/Library/Preferences"}, {path: "/Library/Preferences/SystemConfiguration"},
+		{path: "/Users"}, {path: home, owner: owner{UID: loginUID, GID: staff, Mode: 0o750}}, {path: home + "/.ssh", owner: private},
 	}
-	for _, plain := range []string{"/Applications", "/Library", "/Library/Preferences", "/Library/Preferences/SystemConfiguration",
-		"/Library/LaunchAgents", "/Library/LaunchDaemons", "/bin", "/sbin", "/opt", "/usr", "/usr/bin", "/usr/sbin", "/usr/local",
-		"/usr/local/bin", "/private/etc", "/private/etc/sudoers.d", "/private/var/db", "/private/var/log", "/private/var/empty"} {
-		all = append(all, stock{path: plain})
+}
+
+// bareFolders are the folders of a Mac that are made when something comes into them. Until then
+// they exist for the Mac alone: making folders is by far the slowest part of making a machine.
+func bareFolders() []string {
+	return []string{"/Applications", "/Library/LaunchAgents", "/Library/LaunchDaemons", "/Users/Shared", "/bin", "/sbin", "/opt",
+		"/usr", "/usr/bin", "/usr/sbin", "/usr/local", "/usr/local/bin", "/private/var/db", "/private/var/log", "/private/var/empty",
+		"/private/var/tmp", "/private/var/root", "/private/var/root/Library", "/private/var/root/Library/Preferences"}
+}
+
+// bareOwners are the owners of bare folders that are not just root's.
+func bareOwners() map[string]owner {
+	return map[string]owner{
+		"/Users/Shared": {Mode: 0o777 | sticky}, "/private/tmp": {Mode: 0o777 | sticky}, "/private/var/tmp": {Mode: 0o777 | sticky},
+		"/private/var/root": {Mode: 0o750}, "/private/var/root/Library": {Mode: 0o700}, "/private/var/root/Library/Preferences": {Mode: 0o700},
 	}
-	return all
 }
 
 func stocks(f Factory) ([]stock, []stock, error) {

@@ -19,6 +19,16 @@ func (programInfo) ModTime() time.Time { return time.Unix(1_767_225_600, 0) }
 func (programInfo) IsDir() bool        { return false }
 func (programInfo) Sys() any           { return &syscall.Stat_t{Nlink: 1} }
 
+// folderInfo is a folder of the system in which nothing has been put yet.
+type folderInfo struct{ name string }
+
+func (i folderInfo) Name() string     { return i.name }
+func (folderInfo) Size() int64        { return 64 }
+func (folderInfo) Mode() fs.FileMode  { return fs.ModeDir | 0o755 }
+func (folderInfo) ModTime() time.Time { return time.Unix(1_767_225_600, 0) }
+func (folderInfo) IsDir() bool        { return true }
+func (folderInfo) Sys() any           { return &syscall.Stat_t{Nlink: 2} }
+
 // fileInfo is what the machine says of a file: as on the real disk, but with the owner and mode of
 // the ledger.
 type fileInfo struct {

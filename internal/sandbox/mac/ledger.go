@@ -102,7 +102,7 @@ func (m *Machine) current(lock *os.File) (ledger, error) {
 func (m *Machine) record(lock *os.File, owners map[string]owner, generation uint64) error {
 	maps.DeleteFunc(owners, func(path string, _ owner) bool {
 		_, err := os.Lstat(filepath.Join(m.Root(), path))
-		return errors.Is(err, fs.ErrNotExist)
+		return errors.Is(err, fs.ErrNotExist) && !m.bare[path]
 	})
 	data, err := encodeLedger(owners)
 	if err != nil {

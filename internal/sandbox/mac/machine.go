@@ -39,6 +39,7 @@ type Factory struct {
 type Machine struct {
 	dir   string
 	tools map[string]tool
+	bare  map[string]bool // folders that may be missing on the disk
 
 	// The mutex is taken before the file lock, so that goroutines wait in Go and not each in a
 	// system call with a thread of its own. It guards known.
@@ -85,7 +86,10 @@ func Open(dir string) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the machine in %s: %w", dir, err)
 	}
-	m := &Machine{dir: dir, tools: toolbox()}
+	m := &Machine{dir: dir, tools: toolbox(), bare: map[string]bool{}}
+	for _, folder := range bareFolders() {
+		m.bare[folder] = true
+	}
 	if _, err := m.identity(); err != nil {
 		return nil, fmt.Errorf("open the machine in %s: %w", dir, err)
 	}

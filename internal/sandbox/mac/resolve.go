@@ -43,6 +43,9 @@ func (v *visit) at(name string) (node, error) {
 		// The system's own programs have no file here, but a script may look for them.
 		return node{name, programInfo{t.name}, owner{Mode: 0o755}}, nil
 	}
+	if v.session.machine.bare[name] {
+		return node{name, folderInfo{path.Base(name)}, v.ownerOf(name, true)}, nil
+	}
 	return node{path: name}, nil
 }
 
@@ -60,10 +63,8 @@ func (v *visit) resolve(who user, dir, name string, follow bool) (node, error) {
 	case !path.IsAbs(name):
 		name = dir + "/" + name
 	}
-	here, err := v.at("/")
-	if err != nil {
-		return node{}, err
-	}
+	top := node{"/", v.session.top, v.ownerOf("/", true)}
+	here, err := top, error(nil)
 	// A slash at the end stands for what a link leads to.
 	follow = follow || strings.HasSuffix(name, "/")
 	parts := split(name)
@@ -95,16 +96,19 @@ func (v *visit) resolve(who user, dir, name string, follow bool) (node, error) {
 			return node{}, err
 		}
 		if path.IsAbs(target) {
-			if here, err = v.at("/"); err != nil {
-				return node{}, err
-			}
+			here = top
 		}
 		parts = append(split(target), parts...)
 	}
-	if strings.HasSuffix(name, "/") && here.exists() && !here.folder() {
-		return node{}, syscall.ENOTDIR
+	return here, endsAsFolder(name, here)
+}
+
+// endsAsFolder refuses a slash behind what is no folder.
+func endsAsFolder(name string, n node) error {
+	if strings.HasSuffix(name, "/") && n.exists() && !n.folder() {
+		return syscall.ENOTDIR
 	}
-	return here, nil
+	return nil
 }
 
 func (v *visit) enter(who user, folder node) error {

@@ -115,8 +115,9 @@ func (l *link) serve(ctx context.Context, channels <-chan ssh.NewChannel, reques
 			continue // the connection is gone; the range ends
 		}
 		commands.Go(func() {
-			defer func() { <-l.slots }()
-			l.command(ctx, channel, requests)
+			free := sync.OnceFunc(func() { <-l.slots })
+			defer free()
+			l.command(ctx, channel, requests, free)
 		})
 	}
 	cancel()

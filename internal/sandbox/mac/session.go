@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ type session struct {
 	machine *Machine
 	id      identity
 	root    *os.Root
+	top     fs.FileInfo // of the root folder
 	lock    *os.File
 
 	calls atomic.Int64
@@ -38,7 +40,11 @@ func (m *Machine) session() (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use the machine in %s: %w", m.dir, errors.Join(err, root.Close()))
 	}
-	return &session{machine: m, id: id, root: root, lock: lock}, nil
+	top, err := root.Stat(".")
+	if err != nil {
+		return nil, fmt.Errorf("use the machine in %s: %w", m.dir, errors.Join(err, root.Close(), lock.Close()))
+	}
+	return &session{machine: m, id: id, root: root, top: top, lock: lock}, nil
 }
 
 // close waits for the tools that background jobs have started; their context has ended by then.

@@ -3,6 +3,7 @@ package mac
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -105,6 +106,34 @@ take; printf '<%s>' "$value"; sh -c 'read -r a; echo "[$a]"'; cat; exit 5`
 			t.Errorf("logged %v", e.all)
 		}
 	}
+}
+
+func TestUpload(t *testing.T) {
+	t.Parallel()
+	_, client := login(t, &events{})
+	data := strings.Repeat("0123456789abcdef", 1<<19)
+	line := bootstrapped("cat >/tmp/up && stat -f %z /tmp/up && cat /tmp/up | tee /tmp/copy | shasum -a 256 && cmp /tmp/up /tmp/copy && cat /tmp/copy")
+	stdout, stderr, exit := exec(t, client, line, data)
+	want := fmt.Sprintf("%d\n%x  -\n%s", len(data), sha256.Sum256([]byte(data)), data)
+	if stdout != want || stderr != "" || exit != 0 {
+		t.Errorf("%d bytes, want %d; stderr %q, exit %d", len(stdout), len(want), stderr, exit)
+	}
+}
+
+func TestManyCommandsAtOnce(t *testing.T) {
+	t.Parallel()
+	_, client := login(t, &events{})
+	var wg sync.WaitGroup
+	for n := range maxSessions {
+		wg.Go(func() {
+			for range 5 {
+				if stdout, _, exit := exec(t, client, bootstrapped("read -r a; ls -l /usr/bin | tee /tmp/$a | grep -c sudo; rm /tmp/$a"), fmt.Sprintln(n)); stdout != "1\n" || exit != 0 {
+					t.Errorf("%q, exit %d", stdout, exit)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestAuthentication(t *testing.T) {

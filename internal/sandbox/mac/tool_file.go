@@ -195,6 +195,9 @@ func touch(p *proc) int {
 		case n.exists() && (v.program(n) || !p.user.may(n.owner, n.folder(), toWrite)):
 			return syscall.EACCES
 		case n.exists():
+			if err := v.settle(n.path); err != nil {
+				return err
+			}
 			now := time.Now()
 			return v.session.root.Chtimes(relative(n.path), now, now)
 		case o.has('c'):

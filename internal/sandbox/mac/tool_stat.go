@@ -2,6 +2,7 @@ package mac
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"time"
@@ -149,8 +150,11 @@ func ls(p *proc) int {
 	if len(names) == 0 {
 		names = []string{"."}
 	}
+	// Nobody is kept waiting for the disk while a slow reader takes the list.
+	var text capture
+	p, screen := p.printing(&text), p
 	for i, name := range names {
-		err := p.visit(func(v *visit) error {
+		err := screen.visit(func(v *visit) error {
 			n, err := v.find(p.user, p.dir, name, !o.has('l') && !o.has('d') || strings.HasSuffix(name, "/"))
 			if err != nil {
 				return err
@@ -170,7 +174,15 @@ func ls(p *proc) int {
 			status = p.fail(exitFailed, "%s: %s", name, why(err))
 		}
 	}
+	screen.printf("%s", text.bytes())
 	return status
+}
+
+// printing is the same process with another standard output.
+func (p *proc) printing(to io.Writer) *proc {
+	q := *p
+	q.stdout = to
+	return &q
 }
 
 func (p *proc) listFolder(v *visit, o options, folder node, children []node, index, of int, name string) {

@@ -44,7 +44,7 @@ func sudo(p *proc) int {
 	if !permit.listed {
 		return p.refuseSudo(call, command)
 	}
-	if p.user.uid != 0 && permit.password {
+	if permit.password {
 		if status, ok := p.askPassword(call); !ok {
 			return status
 		}

@@ -1,0 +1,55 @@
+package load
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// FuzzDir looks for a text that ends the process, for a configuration that is
+// returned in spite of errors, and for a diagnostic without a place or a text.
+func FuzzDir(f *testing.F) {
+	hostile := []string{
+		full, small,
+		"x = " + strings.Repeat("[", 200) + strings.Repeat("]", 200),
+		"locals {\n  a = 1e400\n  b = -0\n  c = null\n  d = 0x\n  e = 1e9999 * 1e9999\n  f = 1 / 0\n  g = -1 / 0 * 0\n}\n",
+		"locals {\n  a = { for k, v in secret(\"env://A\") : k => v }\n  b = [for s in [secret(\"env://A\")] : s]\n  c = null[0]\n  d = null.a\n}\n",
+		"locals {\n  a = foo::bar(1)\n  b = upper(null...)\n  c = [1]...\n  d = \"${\"${\"${1}\"}\"}\"\n  e = <<-EOT\n    ${local.a}\n  EOT\n}\n",
+		"fleet \"\" {\n  group \"\\u0000\" {\n    type = \"\\uFFFF\"\n    replicas = 1e400\n  }\n}\nfleet \"ünïcode\" {}\n",
+		"macfleet {\n  name = null\n  required_version = null\n}\nscaleway {\n  zones = null\n  pool_prefix = null\n}\nssh {\n  private_key = null\n  via = [null]\n}\n",
+		"environment \"a\" {\n  variables = null\n}\nenvironment \"b\" {\n  variables = { (null) = 1, for = 2 }\n}\nvariable \"x\" {\n  type = object({ a = optional(list(map(any)), null) })\n  default = {}\n}\n",
+		"locals {\n  a = local.*.b\n  b = var[*]\n  c = local[local.a]\n  d = [for a in local.c : a if a]\n  e = format(\"%s\", [])\n  f = jsondecode(\"[[[[\")\n  g = range(1e9)\n  h = regex(\"(a*)*\", \"aaaa\")\n}\n",
+		"\xef\xbb\xbfmacfleet {}\n", "\x00", "a \"b\" \"c\" {", "/*", "<<X", "x = 'a'", "\"", "}", "a = 1 b = 2",
+	}
+	for _, content := range hostile {
+		f.Add(content, content, "production", "x="+content)
+	}
+	names, _ := filepath.Glob("testdata/faults/*.txtar")
+	for _, name := range names {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			f.Add(string(file.Data), small, "", "runners=1")
+		}
+	}
+	f.Fuzz(func(t *testing.T, a, b, env, v string) {
+		r, diags := Dir(directory(map[string]string{"a.fleet.hcl": a, "b.fleet.hcl": b}), Options{
+			Environment: env, Vars: []string{v}, Env: map[string]string{"x": v}, VarFiles: []VarFile{{"v", []byte(v)}}, Version: "0.1.0",
+		})
+		if (r.Config == nil) != diags.HasErrors() {
+			t.Errorf("config = %v with %v", r.Config, diags)
+		}
+		for _, d := range diags {
+			if d.Summary == "" || d.Detail == "" || d.Subject != nil && d.Subject.Filename == "" {
+				t.Errorf("diagnostic = %v", d)
+			}
+			if d.Summary == "Value not known" {
+				t.Errorf("an unknown value without a reason")
+			}
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package load
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+func drawPower(t *rapid.T, label string) *fleet.Power {
+	if !rapid.Bool().Draw(t, label) {
+		return nil
+	}
+	number := rapid.Ptr(rapid.IntRange(0, 100), true)
+	return &fleet.Power{
+		Sleep:                 number.Draw(t, label+" sleep"),
+		DisplaySleep:          number.Draw(t, label+" display"),
+		AutoLogout:            number.Draw(t, label+" logout"),
+		RestartAfterPowerLoss: rapid.Ptr(rapid.Bool(), true).Draw(t, label+" restart"),
+	}
+}
+
+func drawSpec(t *rapid.T, label string) fleet.Spec {
+	s := fleet.Spec{Power: drawPower(t, label)}
+	if rapid.Bool().Draw(t, label+" hostname") {
+		s.Hostname = &fleet.Hostname{}
+	}
+	return s
+}
+
+func TestMergeProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := drawSpec(t, "a"), drawSpec(t, "b"), drawSpec(t, "c")
+		laws := map[string][2]fleet.Spec{
+			"idempotent":   {merge(a, a), a},
+			"again":        {merge(merge(a, b), b), merge(a, b)},
+			"nothing":      {merge(a, fleet.Spec{}), a},
+			"from nothing": {merge(fleet.Spec{}, a), a},
+			"associative":  {merge(merge(a, b), c), merge(a, merge(b, c))},
+		}
+		for law, sides := range laws {
+			if diff := cmp.Diff(sides[0], sides[1]); diff != "" {
+				t.Fatalf("%s:\n%s", law, diff)
+			}
+		}
+	})
+}
+
+// lines writes what of a power block is set.
+func lines(p *fleet.Power) []string {
+	var all []string
+	add := func(name string, value *int) {
+		if value != nil {
+			all = append(all, fmt.Sprintf("%s = %d", name, *value))
+		}
+	}
+	add("sleep", p.Sleep)
+	add("display_sleep", p.DisplaySleep)
+	add("auto_logout", p.AutoLogout)
+	if p.RestartAfterPowerLoss != nil {
+		all = append(all, fmt.Sprintf("restart_after_power_loss = %t", *p.RestartAfterPowerLoss))
+	}
+	return all
+}
+
+// written writes a block with its lines and inner blocks in any order.
+func written(t *rapid.T, head string, items []string) string {
+	return head + " {\n" + strings.Join(rapid.Permutation(items).Draw(t, head), "\n") + "\n}\n"
+}
+
+// TestOrderAndSplit writes one configuration twice, with all in another order
+// and over other files, and reads the same but for the order of the fleets.
+func TestOrderAndSplit(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		specs := map[string]fleet.Spec{}
+		for _, name := range []string{"defaults", "a", "b", "a group", "b group"} {
+			specs[name] = drawSpec(t, name)
+		}
+		first, second := drawDirectory(t, specs), drawDirectory(t, specs)
+		r, diags := Dir(directory(first), Options{})
+		if diags.HasErrors() {
+			t.Fatal(rendered(r, diags))
+		}
+		other, _ := Dir(directory(second), Options{})
+		byName := func(c *fleet.Config) {
+			sort.Slice(c.Fleets, func(i, j int) bool { return c.Fleets[i].Name < c.Fleets[j].Name })
+		}
+		byName(r.Config)
+		byName(other.Config)
+		if diff := cmp.Diff(r.Config, other.Config); diff != "" {
+			t.Fatalf("%v\n%v\n%s", first, second, diff)
+		}
+		want := merge(merge(specs["defaults"], specs["a"]), specs["a group"])
+		if diff := cmp.Diff(want, r.Config.Fleets[0].Groups[0].Spec); diff != "" {
+			t.Fatalf("merged (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func drawDirectory(t *rapid.T, specs map[string]fleet.Spec) map[string]string {
+	steps := func(name string) []string {
+		var all []string
+		if s := specs[name]; s.Power != nil {
+			all = append(all, written(t, "power", lines(s.Power)))
+		}
+		if specs[name].Hostname != nil {
+			all = append(all, "hostname {}\n")
+		}
+		return all
+	}
+	blocks := []string{
+		written(t, "macfleet", []string{`name = "acme"`}),
+		written(t, "scaleway", []string{`zones = ["fr-par-1"]`, `pool_prefix = "pool-"`}),
+		written(t, "ssh", []string{`private_key = secret("env://KEY")`, `user = local.user`}),
+		written(t, "locals", []string{`user = "${local.stem}1"`, `unused = local.user`}),
+		written(t, "locals", []string{`stem = "m"`}),
+		written(t, "defaults", append(steps("defaults"), `os = "Tahoe"`)),
+	}
+	for _, name := range []string{"a", "b"} {
+		group := written(t, `group "g"`, append(steps(name+" group"), `type = "M2-L"`, "replicas = 1"))
+		blocks = append(blocks, written(t, fmt.Sprintf("fleet %q", name), append(steps(name), group)))
+	}
+	files := map[string]string{}
+	for _, block := range rapid.Permutation(blocks).Draw(t, "blocks") {
+		name := rapid.SampledFrom([]string{"a.fleet.hcl", "b.fleet.hcl", "c.fleet.hcl"}).Draw(t, "file")
+		files[name] += block
+	}
+	return files
+}

@@ -1,0 +1,194 @@
+package hosts
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/pem"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// rsaKey is slow to make, so all tests share one.
+var rsaKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
+func newRSAKey(t testing.TB) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsaKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	ours, other := newKey(t).PublicKey(), newKey(t).PublicKey()
+	pin := func(text string) *plan.Pin { return &plan.Pin{Name: "acme-1", Key: text} }
+	tests := []struct {
+		name  string
+		pin   *plan.Pin
+		shown ssh.PublicKey
+		err   string
+		moved bool // the error is a keyChangedError
+	}{
+		{"no pin takes any key", nil, other, "", false},
+		{"the pinned key", pin(keyText(ours)), ours, "", false},
+		{"a comment does not matter", pin(keyText(ours) + " acme@laptop"), ours, "", false},
+		{"another key", pin(keyText(ours)), other, "the host shows the key " + ssh.FingerprintSHA256(other) +
+			", pinned is " + ssh.FingerprintSHA256(ours), true},
+		{"another key of another type", pin(keyText(ours)), signer(t, newRSAKey(t)).PublicKey(), "the host shows the key", true},
+		{"damaged pin", pin("ssh-ed25519 AAAA"), ours, "the pin of acme-1 is damaged", false},
+		{"empty pin", pin(""), ours, "the pin of acme-1 is damaged", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := check(tt.pin, tt.shown)
+			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("check = %v, want %q", err, tt.err)
+			}
+			if changed := new(keyChangedError); errors.As(err, &changed) != tt.moved {
+				t.Errorf("check = %v, a changed key: want %t", err, tt.moved)
+			}
+		})
+	}
+}
+
+func TestAlgorithms(t *testing.T) {
+	t.Parallel()
+	curve, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		key  string // "": no pin
+		want []string
+	}{
+		{"no pin", "", []string{"ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521",
+			"rsa-sha2-512", "rsa-sha2-256"}},
+		{"ed25519", keyText(newKey(t).PublicKey()), []string{"ssh-ed25519"}},
+		{"ecdsa", keyText(signer(t, curve).PublicKey()), []string{"ecdsa-sha2-nistp384"}},
+		// ssh-rsa names the key's type; as an algorithm it means SHA-1.
+		{"rsa", keyText(signer(t, newRSAKey(t)).PublicKey()), []string{"rsa-sha2-512", "rsa-sha2-256"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var pin *plan.Pin
+			if tt.key != "" {
+				pin = &plan.Pin{Key: tt.key}
+			}
+			if diff := cmp.Diff(tt.want, algorithms(pin)); diff != "" {
+				t.Errorf("algorithms (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFingerprintOf(t *testing.T) {
+	t.Parallel()
+	key := newKey(t).PublicKey()
+	if got, want := FingerprintOf(plan.Pin{Key: keyText(key)}), ssh.FingerprintSHA256(key); got != want {
+		t.Errorf("fingerprint = %q, want %q", got, want)
+	}
+	if got := FingerprintOf(plan.Pin{Key: "ssh-ed25519"}); !strings.HasPrefix(got, "read host key: ") {
+		t.Errorf("fingerprint of a damaged pin = %q, want what is wrong with it", got)
+	}
+}
+
+func pemOf(t testing.TB, private any, passphrase string) string {
+	t.Helper()
+	block, err := ssh.MarshalPrivateKey(private, "acme")
+	if passphrase != "" {
+		block, err = ssh.MarshalPrivateKeyWithPassphrase(private, "acme", []byte(passphrase))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(block))
+}
+
+func TestParsePrivateKey(t *testing.T) {
+	t.Parallel()
+	private := newRSAKey(t)
+	good := pemOf(t, private, "")
+	tests := []struct {
+		name, text string
+		err        string // "": it is a key
+	}{
+		{"OpenSSH form", good, ""},
+		{"line breaks of Windows", strings.ReplaceAll(good, "\n", "\r\n"), ""},
+		{"text around it", "from the safe:\n" + good + "end\n", ""},
+		{"locked", pemOf(t, private, "open sesame"), "locked with a passphrase"},
+		{"empty", "", "not an unlocked private key"},
+		{"cut off", good[:len(good)/2], "not an unlocked private key"},
+		{"body damaged", strings.Replace(good, good[200:240], strings.Repeat("A", 40), 1), "not an unlocked private key"},
+		{"another thing in PEM", strings.ReplaceAll(good, "OPENSSH PRIVATE KEY", "CERTIFICATE"), "not an unlocked private key"},
+		{"a password instead", "Tr0ub4dor&3-Zq9x-Kw7v", "not an unlocked private key"},
+		{"a public key", keyText(signer(t, private).PublicKey()), "not an unlocked private key"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			key, err := ParsePrivateKey(tt.text)
+			if tt.err == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := keyText(key.PublicKey()), keyText(signer(t, private).PublicKey()); got != want {
+					t.Errorf("key = %s, want %s", got, want)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Fatalf("error = %v, want one with %q", err, tt.err)
+			}
+			noPartOf(t, tt.text, err)
+		})
+	}
+}
+
+// noPartOf fails when an error, or what it wraps, holds a part of a secret text.
+func noPartOf(t testing.TB, text string, err error) {
+	t.Helper()
+	const part = 6
+	for ; err != nil; err = errors.Unwrap(err) {
+		for _, line := range strings.Split(text, "\n") {
+			if strings.HasPrefix(line, "-----") {
+				continue // the armour is public, and its words are English
+			}
+			for i := 0; i+part <= len(line); i++ {
+				if strings.Contains(err.Error(), line[i:i+part]) {
+					t.Fatalf("error %q holds %q of the secret text", err, line[i:i+part])
+				}
+			}
+		}
+	}
+}
+
+func TestError(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("it went away")
+	var err error = &Error{Host: "acme-1", Code: "connection-lost", Phase: Talking, Remedy: "look", Err: cause}
+	if got, want := err.Error(), "acme-1: command: it went away"; got != want {
+		t.Errorf("error = %q, want %q", got, want)
+	}
+	if !errors.Is(err, cause) {
+		t.Error("the cause is not wrapped")
+	}
+	// A plan names the host beside the trouble, so the text does not.
+	want := &plan.Trouble{Code: "connection-lost", Text: "command: it went away", Remedy: "look"}
+	if diff := cmp.Diff(want, err.(*Error).Trouble()); diff != "" {
+		t.Errorf("trouble (-want +got):\n%s", diff)
+	}
+}

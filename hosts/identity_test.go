@@ -1,0 +1,139 @@
+package hosts
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+const (
+	markerText = `{"configuration":"acme","environment":"prod","name":"acme-prod-runners-mini-1","server_id":"id-1"}` + "\n"
+	claimText  = `{"configuration":"acme","environment":"prod","name":"acme-prod-runners-mini-1","server_id":"id-1","nonce":"n"}` + "\n"
+	ioregText  = "+-o J473AP  <class IOPlatformExpertDevice>\n    {\n      \"model\" = <\"Mac14,3\">\n      \"IOPlatformSerialNumber\" = \"C07ACME001\"\n    }\n"
+)
+
+func acmeMarker() plan.Marker {
+	return plan.Marker{Configuration: "acme", Environment: "prod", Name: "acme-prod-runners-mini-1", ServerID: "id-1"}
+}
+
+func acmeClaim() plan.Claim {
+	return plan.Claim{Configuration: "acme", Environment: "prod", Name: "acme-prod-runners-mini-1", ServerID: "id-1", Nonce: "n"}
+}
+
+func TestIdentify(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		facts plan.Facts
+		want  plan.HostSeen // without its facts
+	}{
+		{
+			name: "a member",
+			facts: plan.Facts{"host.marker": said(0, markerText, ""), "host.claim": said(0, claimText, ""),
+				"host.serial": said(0, ioregText, ""), "host.os-version": said(0, "26.3\n", "")},
+			want: plan.HostSeen{Marker: inventory.Present(acmeMarker()), Claim: inventory.Present(acmeClaim()),
+				Serial: inventory.Present("C07ACME001"), OSVersion: inventory.Present("26.3")},
+		},
+		{
+			name: "a clean host",
+			facts: plan.Facts{"host.marker": said(absent, "", ""), "host.claim": said(absent, "", ""),
+				"host.serial": said(0, ioregText, ""), "host.os-version": said(0, "13.0.1", "")},
+			want: plan.HostSeen{Marker: inventory.Absent[plan.Marker](), Claim: inventory.Absent[plan.Claim](),
+				Serial: inventory.Present("C07ACME001"), OSVersion: inventory.Present("13.0.1")},
+		},
+		{
+			name:  "nobody answered",
+			facts: plan.Facts{},
+			want: plan.HostSeen{
+				Marker:    inventory.Unread[plan.Marker]("the probe host.marker was not asked"),
+				Claim:     inventory.Unread[plan.Claim]("the probe host.claim was not asked"),
+				Serial:    inventory.Unread[string]("the probe host.serial was not asked"),
+				OSVersion: inventory.Unread[string]("the probe host.os-version was not asked")},
+		},
+		{
+			// A file that cannot be read may be somebody's marker: it is never absent.
+			name: "tools fail",
+			facts: plan.Facts{"host.marker": said(1, "", "cat: host.json: I/O error\n"), "host.claim": unread("needs root"),
+				"host.serial": said(127, "", "sh: line 1\n  ioreg: not found \n\n"), "host.os-version": said(4, "", "")},
+			want: plan.HostSeen{
+				Marker:    inventory.Unread[plan.Marker]("exit 1: cat: host.json: I/O error"),
+				Claim:     inventory.Unread[plan.Claim]("needs root"),
+				Serial:    inventory.Unread[string]("exit 127: ioreg: not found"),
+				OSVersion: inventory.Unread[string]("exit 4: ")},
+		},
+		{
+			name: "absent and yet with text",
+			facts: plan.Facts{"host.marker": said(absent, "x", "odd"), "host.claim": said(absent, claimText, "odd"),
+				"host.serial": said(absent, "", "odd"), "host.os-version": said(absent, "", "odd")},
+			want: plan.HostSeen{
+				Marker:    inventory.Unread[plan.Marker]("exit 4: odd"),
+				Claim:     inventory.Unread[plan.Claim]("exit 4: odd"),
+				Serial:    inventory.Unread[string]("exit 4: odd"),
+				OSVersion: inventory.Unread[string]("exit 4: odd")},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := plan.HostSeen{Facts: tt.facts}
+			identify(&got)
+			tt.want.Facts = tt.facts
+			if diff := cmp.Diff(tt.want, got, whole); diff != "" {
+				t.Errorf("seen (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestIdentityParsers(t *testing.T) {
+	t.Parallel()
+	text := func(parse func(string) (string, error)) func(string) (any, error) {
+		return func(s string) (any, error) { return parse(s) }
+	}
+	claim := func(s string) (any, error) { return parseClaim(s) }
+	tests := []struct {
+		name  string
+		parse func(string) (any, error)
+		text  string
+		want  any // nil: an error
+	}{
+		{"serial", text(parseSerial), ioregText, "C07ACME001"},
+		{"serial, first of two", text(parseSerial), `"IOPlatformSerialNumber" = "A" "IOPlatformSerialNumber" = "B"`, "A"},
+		{"serial empty", text(parseSerial), `"IOPlatformSerialNumber" = ""`, nil},
+		{"serial not closed", text(parseSerial), `"IOPlatformSerialNumber" = "C07`, nil},
+		{"serial missing", text(parseSerial), "+-o J473AP\n", nil},
+		{"serial of nothing", text(parseSerial), "", nil},
+		{"version", text(parseVersion), "15.6.1\n", "15.6.1"},
+		{"version empty", text(parseVersion), "\n", nil},
+		{"version with words", text(parseVersion), "macOS 15", nil},
+		{"version on two lines", text(parseVersion), "15\n6\n", nil},
+		{"claim", claim, claimText, acmeClaim()},
+		{"claim of nothing", claim, "", nil},
+		{"claim is no object", claim, `["acme"]`, nil},
+		{"claim without configuration", claim, `{"name":"acme-1","server_id":"1"}`, nil},
+		{"claim without name", claim, `{"configuration":"acme","server_id":"1"}`, nil},
+		{"claim without server", claim, `{"configuration":"acme","name":"acme-1"}`, nil},
+		{"two claims", claim, claimText + claimText, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := tt.parse(tt.text)
+			if tt.want == nil {
+				if err == nil {
+					t.Errorf("parsed %q as %+v, want an error", tt.text, got)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("parsed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,235 @@
+package hosts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+func pinOf(t testing.TB, name, id string) plan.Pin {
+	t.Helper()
+	return plan.Pin{Name: name, ServerID: id, Key: keyText(newKey(t).PublicKey()),
+		Since: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+}
+
+// put returns a change that adds pins.
+func put(pins ...plan.Pin) func([]plan.Pin) []plan.Pin {
+	return func(have []plan.Pin) []plan.Pin { return append(have, pins...) }
+}
+
+func TestKnownHostsRoundTrip(t *testing.T) {
+	t.Parallel()
+	// The folder is not there yet: the first run makes it.
+	k := KnownHosts{Path: filepath.Join(t.TempDir(), "acme", "known_hosts")}
+	if got, err := k.All(); err != nil || got != nil {
+		t.Fatalf("All of a missing file = %v, %v, want nothing", got, err)
+	}
+	a, b, older := pinOf(t, "acme-1", "id-2"), pinOf(t, "acme-2", "id-1"), pinOf(t, "acme-1", "id-1")
+	if err := k.Update(put(b, a, older)); err != nil {
+		t.Fatal(err)
+	}
+	want := []plan.Pin{older, a, b}
+	got, err := k.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pins, by name and server id (-want +got):\n%s", diff)
+	}
+	text, err := os.ReadFile(k.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := "acme-1,id-1 " + older.Key + " since=2026-03-04T05:06:07Z\n"
+	if !strings.HasPrefix(string(text), first) {
+		t.Errorf("file begins with %q, want ssh's own form %q", text, first)
+	}
+	info, err := os.Stat(k.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode = %v, want 0600", info.Mode().Perm())
+	}
+
+	if err := k.Update(func(have []plan.Pin) []plan.Pin {
+		return slices.DeleteFunc(have, func(p plan.Pin) bool { return p.Name == "acme-1" })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := k.All(); err != nil || !slices.Equal(got, []plan.Pin{b}) {
+		t.Errorf("after a removal: %v, %v, want %v", got, err, b)
+	}
+	left, err := os.ReadDir(filepath.Dir(k.Path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left) != 2 {
+		t.Errorf("beside the file and its lock lie %v", left)
+	}
+}
+
+// TestKnownHostsUpdateWithoutChange leaves the file alone, comments included.
+func TestKnownHostsUpdateWithoutChange(t *testing.T) {
+	t.Parallel()
+	k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
+	p := pinOf(t, "acme-1", "id-1")
+	text := "# made by hand\n\n  acme-1,id-1 " + p.Key + " since=2026-03-04T05:06:07Z  \r\n"
+	if err := os.WriteFile(k.Path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var seen []plan.Pin
+	if err := k.Update(func(have []plan.Pin) []plan.Pin { seen = have; return have }); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]plan.Pin{p}, seen); diff != "" {
+		t.Errorf("pins (-want +got):\n%s", diff)
+	}
+	if got, err := os.ReadFile(k.Path); err != nil || string(got) != text {
+		t.Errorf("file = %q, %v, want it untouched", got, err)
+	}
+}
+
+func TestKnownHostsBrokenLine(t *testing.T) {
+	t.Parallel()
+	good := pinOf(t, "acme-1", "id-1")
+	line := "acme-1,id-1 " + good.Key + " since=2026-03-04T05:06:07Z"
+	base64 := strings.Fields(good.Key)[1]
+	tests := []struct{ name, text string }{
+		{"words", "what is this"},
+		{"one word", "acme-9"},
+		{"no server id", "acme-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"three names", "acme-9,id-9,x " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"no time", "acme-9,id-9 " + good.Key},
+		{"bad time", "acme-9,id-9 " + good.Key + " since=yesterday"},
+		{"cut key", "acme-9,id-9 ssh-ed25519 " + base64[:20] + " since=2026-03-04T05:06:07Z"},
+		{"type of another key", "acme-9,id-9 ssh-rsa " + base64 + " since=2026-03-04T05:06:07Z"},
+		// ssh reads such a line as the opposite of a pin.
+		{"revoked key", "@revoked acme-9,id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"authority", "@cert-authority acme-9,id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
+		// Longer than any reader's line buffer: nothing behind it may be lost.
+		{"endless line", strings.Repeat("A", 1<<17)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
+			text := line + "\n# comment\n" + tt.text + "\n" + line + "\n"
+			if err := os.WriteFile(k.Path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := k.All()
+			if err == nil || got != nil || !strings.Contains(err.Error(), k.Path+":3: ") {
+				t.Errorf("All = %d pins, %v, want an error that names %s:3", len(got), err, k.Path)
+			}
+			err = k.Update(func([]plan.Pin) []plan.Pin { t.Error("a broken file was changed"); return nil })
+			if err == nil || !strings.Contains(err.Error(), k.Path+":3: ") {
+				t.Errorf("Update = %v, want an error that names %s:3", err, k.Path)
+			}
+			if after, err := os.ReadFile(k.Path); err != nil || string(after) != text {
+				t.Errorf("the file is not what it was: %v", err)
+			}
+		})
+	}
+}
+
+// TestKnownHostsUpdatesDoNotLoseEachOther runs updates as several processes
+// would: each with a KnownHosts of its own.
+func TestKnownHostsUpdatesDoNotLoseEachOther(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "known_hosts")
+	const writers, each = 8, 4
+	var pins []plan.Pin
+	for i := range writers * each {
+		pins = append(pins, pinOf(t, fmt.Sprintf("acme-%02d", i), "id"))
+	}
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				if err := (KnownHosts{Path: path}).Update(put(pins[w*each+i])); err != nil {
+					t.Error(err)
+				}
+				// A reader beside the writers sees a whole file, with what it wrote.
+				got, err := (KnownHosts{Path: path}).All()
+				if err != nil || !slices.Contains(got, pins[w*each+i]) {
+					t.Errorf("%d pins, %v: the one just written is not among them", len(got), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got, err := (KnownHosts{Path: path}).All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(pins, got); diff != "" {
+		t.Errorf("pins (-want +got):\n%s", diff)
+	}
+}
+
+// TestKnownHostsUnusablePlace uses places that root cannot write to either.
+func TestKnownHostsUnusablePlace(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "folder", "known_hosts"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "locked", "known_hosts.lock"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, path string
+		read       bool // reading fails as well
+	}{
+		{"below a regular file", filepath.Join(dir, "file", "known_hosts"), true},
+		{"is a folder", filepath.Join(dir, "folder", "known_hosts"), true},
+		{"the lock is a folder", filepath.Join(dir, "locked", "known_hosts"), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			k := KnownHosts{Path: tt.path}
+			if _, err := k.All(); (err != nil) != tt.read {
+				t.Errorf("All = %v, want an error: %t", err, tt.read)
+			}
+			err := k.Update(put(pinOf(t, "acme-1", "id-1")))
+			if err == nil || !strings.Contains(err.Error(), "pinned host keys: ") {
+				t.Errorf("Update = %v, want an error that says what was written", err)
+			}
+		})
+	}
+}
+
+// TestReplaceFileLeavesNothing fails at the last moment: a folder stands where
+// the file belongs.
+func TestReplaceFileLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "known_hosts")
+	if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := replaceFile(path, []byte("acme")); err == nil {
+		t.Fatal("a folder was replaced by a file")
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left) != 1 {
+		t.Errorf("beside the folder lie %v", left)
+	}
+}

@@ -1,0 +1,94 @@
+package hosts
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"net"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds what a test waits for. It is far above what anything takes,
+// so that it only ends a test that hangs.
+const patience = 20 * time.Second
+
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// whole lets go-cmp look into inventory.Seen, whose state is its own.
+var whole = cmp.Exporter(func(reflect.Type) bool { return true })
+
+func newKey(t testing.TB) ssh.Signer {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer(t, private)
+}
+
+func signer(t testing.TB, private any) ssh.Signer {
+	t.Helper()
+	key, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// target is a host at a fake address, see book.
+func target(name, address string) Target {
+	return Target{Server: inventory.Server{ID: "id-" + name, Name: name, Address: address}}
+}
+
+func pinned(t Target, key ssh.PublicKey) Target {
+	t.Pin = &plan.Pin{Name: t.Server.Name, ServerID: t.Server.ID, Key: keyText(key)}
+	return t
+}
+
+// book dials the loopback address that stands for a host's address. What it
+// does not know it refuses, so that no test reaches the network.
+func book(entries map[string]string) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		to, ok := entries[address]
+		if !ok {
+			return nil, &net.AddrError{Err: "not in the book of this test", Addr: address}
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, to)
+	}
+}
+
+func connect(t testing.TB, c *Client, to Target) *Conn {
+	t.Helper()
+	conn, err := c.Connect(within(t), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+func probe(id, script string, args ...string) plan.Probe {
+	return plan.Probe{ID: id, Command: plan.Command{Name: id, Script: script, As: plan.Login, Args: args}}
+}
+
+func said(exit int, stdout, stderr string) inventory.Seen[plan.Answer] {
+	return inventory.Present(plan.Answer{Exit: exit, Stdout: stdout, Stderr: stderr})
+}
+
+func unread(why string) inventory.Seen[plan.Answer] { return inventory.Unread[plan.Answer](why) }

@@ -1,0 +1,163 @@
+package hosts
+
+import (
+	"flag"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/internal/scriptlint"
+	"github.com/macfleet/macfleet/plan"
+)
+
+var update = flag.Bool("update", false, "write what is got into the golden files")
+
+// TestCommandLineGolden pins the exact bytes that a host is sent. Whoever changes
+// them looks at every shell they go through.
+func TestCommandLineGolden(t *testing.T) {
+	t.Parallel()
+	got, err := commandLine(DefaultPrologue, []question{
+		{"power.settings", plan.Command{Name: "settings", Script: "pmset -g custom\n", As: plan.Root}},
+		{"user.shell", plan.Command{Name: "shell", Script: "printf '%s' \"it's $1 and $2\"", As: plan.Login,
+			Args: []string{"acme's", "$(secret)"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(got, "acme") || strings.Contains(got, "secret") {
+		t.Error("an argument stands in the command line; arguments travel on stdin alone")
+	}
+	golden := filepath.Join("testdata", "command-line.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("command line (-want +got), write it anew with -update:\n%s", diff)
+	}
+}
+
+// TestCommandLineIsTheSameForEveryHost: values are data, so only their number
+// shows.
+func TestCommandLineIsTheSameForEveryHost(t *testing.T) {
+	t.Parallel()
+	line := func(args ...string) string {
+		text, err := commandLine(DefaultPrologue, []question{{"a.b", plan.Command{Script: "echo", As: plan.Root, Args: args}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	if line("acme-1", "x") != line("acme-2", "$(y)'") {
+		t.Error("the values of arguments change the command line")
+	}
+	if line("acme-1") == line("acme-1", "x") {
+		t.Error("the number of arguments does not stand in the command line")
+	}
+}
+
+func TestCommandLineRefusesTooMuch(t *testing.T) {
+	t.Parallel()
+	long := []question{{"a.b", plan.Command{Script: strings.Repeat("x", maxScript), As: plan.Root}}}
+	if text, err := commandLine(DefaultPrologue, long); err == nil {
+		t.Errorf("a script of %d bytes was taken: line of %d bytes", maxScript, len(text))
+	}
+}
+
+func TestData(t *testing.T) {
+	t.Parallel()
+	asks := func(args ...string) question {
+		return question{"a.b", plan.Command{Name: "shell", As: plan.Login, Args: args}}
+	}
+	tests := []struct {
+		name      string
+		user      string
+		questions []question
+		want      string
+		err       string
+	}{
+		{"no questions", "acme", nil, "MARK\nacme\n7\n", ""},
+		{"no arguments", "acme", []question{asks(), asks()}, "MARK\nacme\n7\n", ""},
+		{"an empty argument", "acme", []question{asks("")}, "MARK\nacme\n7\n0\n", ""},
+		{"bytes are counted, not letters", "acme", []question{asks("größe")}, "MARK\nacme\n7\n7\ngröße", ""},
+		{"line breaks are data", "acme", []question{asks("a\nb\n"), asks("c", "1\n")}, "MARK\nacme\n7\n4\na\nb\n1\nc2\n1\n", ""},
+		{"NUL in an argument", "acme", []question{asks("a\x00b")}, "", "an argument of shell holds a NUL byte"},
+		{"line break in the user", "acme\nroot", nil, "", "line break"},
+		{"NUL in the user", "acme\x00", nil, "", "the login user"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := data("MARK", tt.user, 7, tt.questions)
+			if got != tt.want {
+				t.Errorf("data = %q, want %q", got, tt.want)
+			}
+			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("error = %v, want one with %q", err, tt.err)
+			}
+		})
+	}
+}
+
+func TestDataErrorHidesTheArgument(t *testing.T) {
+	t.Parallel()
+	_, err := data("MARK", "acme", 1, []question{{"a.b", plan.Command{Name: "token", Args: []string{"sesame\x00"}}}})
+	if err == nil || strings.Contains(err.Error(), "sesame") {
+		t.Errorf("error = %v, want one without the argument, which may be a secret", err)
+	}
+}
+
+// TestScriptsAreSound runs the lint over all scripts that this package sends.
+// A script in neither list is a fault of this test.
+func TestScriptsAreSound(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]scriptlint.Kind{
+		"marker.sh": scriptlint.Probe, "claim.sh": scriptlint.Probe,
+		"serial.sh": scriptlint.Probe, "os-version.sh": scriptlint.Probe,
+		"exchange.sh": scriptlint.Change, "claim-create.sh": scriptlint.Change, "marker-write.sh": scriptlint.Change,
+	}
+	names, err := fs.Glob(files, "scripts/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) != len(kinds) {
+		t.Errorf("scripts are %q, this test knows %d", names, len(kinds))
+	}
+	for _, name := range names {
+		kind, known := kinds[path.Base(name)]
+		if !known {
+			t.Errorf("%s: say here whether it is a probe or a change", name)
+		}
+		for _, fault := range scriptlint.Check(name, file(name), kind) {
+			t.Error(fault)
+		}
+	}
+}
+
+// TestIdentityAsksByProbesAlone keeps the scripts of changes out of every
+// observation, and asks nothing twice.
+func TestIdentityAsksByProbesAlone(t *testing.T) {
+	t.Parallel()
+	var ids []string
+	for _, q := range identity() {
+		ids = append(ids, q.id)
+		for _, fault := range scriptlint.Check(q.Name, q.Script, scriptlint.Probe) {
+			t.Error(fault)
+		}
+	}
+	want := []string{"host.marker", "host.claim", "host.serial", "host.os-version"}
+	if !slices.Equal(ids, want) {
+		t.Errorf("identity asks %q, want %q", ids, want)
+	}
+}

@@ -1,0 +1,322 @@
+package engine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+	"github.com/macfleet/macfleet/providers/scaleway"
+	"github.com/macfleet/macfleet/providers/transport"
+	"github.com/macfleet/macfleet/steps"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	project = "5d6e8f70-1b2c-4d3e-8f90-a1b2c3d4e5f6"
+	uid     = "0b1f4c52-6a0e-4d0b-9a55-3f1f5d2c7e10"
+	keyRef  = "k8s://macfleet/fleet-ssh/id_ed25519"
+)
+
+// config wants some Macs of one fleet.
+func config(environment string, replicas int) *fleet.Config {
+	ref, _ := secret.ParseRef(keyRef)
+	return &fleet.Config{Owner: fleet.Owner{Name: "acme", Environment: environment}, ProjectID: project, ClusterUID: uid,
+		Scaleway:   fleet.Scaleway{Zones: []string{"fr-par-1"}, PoolPrefix: "acme-pool-"},
+		Kubernetes: &fleet.Kubernetes{Namespace: "macfleet"},
+		SSH:        fleet.SSH{User: "m1", PrivateKey: ref},
+		Fleets: []fleet.Fleet{{Name: "macos", OS: "Tahoe", Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: replicas,
+			Spec: fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}}}}}}
+}
+
+// world is a simulated world of some servers, two of them of other types.
+func world(t *testing.T, servers int) (*sandbox.World, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "world")
+	w, err := sandbox.Open(dir, sandbox.Seed{ProjectID: project, ClusterUID: uid, Zones: []string{"fr-par-1"},
+		PoolPrefix: "acme-pool-", Hosts: servers, SSHUser: "m1", SSHKeyRef: keyRef})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w, dir
+}
+
+// run returns an engine for a configuration in a world, with pins of its own.
+func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
+	t.Helper()
+	var counter transport.Counter
+	client := transport.New(&counter)
+	access, key := w.ScalewayKeys()
+	servers, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: c.Scaleway.Zones, HTTP: client,
+		URL: w.ScalewayURL(), AccessKey: access, SecretKey: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := kubernetes.New(kubernetes.Options{URL: w.KubernetesURL(), Token: w.KubernetesToken()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.CloseIdleConnections(); cluster.Close() })
+	pem, err := cluster.Secret(t.Context(), "macfleet", "fleet-ssh", "id_ed25519")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := hosts.ParsePrivateKey(pem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &engine.Engine{Config: c, Steps: steps.For, Servers: servers, Cluster: cluster,
+		Hosts: hosts.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext}),
+		Pins:  hosts.KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}, Parallelism: 8,
+		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
+}
+
+func apply(t *testing.T, e *engine.Engine) engine.Result {
+	t.Helper()
+	p, err := e.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.Apply(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func converges(t *testing.T, e *engine.Engine) {
+	t.Helper()
+	if r := apply(t, e); !r.Converged() {
+		t.Fatalf("did not converge: %+v, failures %v", r.After.Summarise(), r.Failures)
+	}
+}
+
+// root returns the folder that is a server's file system.
+func root(t *testing.T, w *sandbox.World, host string) string {
+	t.Helper()
+	path, err := w.Path(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func names(t *testing.T, w *sandbox.World) []string {
+	t.Helper()
+	all, err := w.Hosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, h := range all {
+		out = append(out, h.Name)
+	}
+	return out
+}
+
+func TestApplyTwice(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 5)
+	e := run(t, w, config("production", 3))
+	converges(t, e)
+	p, err := e.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Actions) != 0 {
+		t.Errorf("the second plan has actions: %+v", p.Actions)
+	}
+}
+
+// TestRace lets two runs of different environments want the same pool at once.
+// Whoever wins a host wins it whole: no host's marker and name may name two
+// owners, and applying again lets both converge.
+func TestRace(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 8) // six of the wanted type
+	runs := []*engine.Engine{run(t, w, config("production", 3)), run(t, w, config("staging", 3))}
+	for range 4 {
+		var wg sync.WaitGroup
+		for _, e := range runs {
+			wg.Go(func() {
+				p, err := e.Plan(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := e.Apply(t.Context(), p); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	for _, e := range runs {
+		converges(t, e)
+	}
+	counts := map[string]int{}
+	for _, name := range names(t, w) {
+		for _, env := range []string{"production", "staging"} {
+			if !strings.HasPrefix(name, "acme-"+env+"-") {
+				continue
+			}
+			counts[env]++
+			text, err := os.ReadFile(filepath.Join(root(t, w, name), "etc/macfleet/host.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := plan.ParseMarker(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Name != name || m.Environment != env {
+				t.Errorf("server %s bears the marker of %s in %s", name, m.Name, m.Environment)
+			}
+		}
+	}
+	if counts["production"] != 3 || counts["staging"] != 3 {
+		t.Errorf("members: %v", counts)
+	}
+}
+
+// TestClaimLost lets another run claim the host between the plan and the apply:
+// the name goes to the winner, and the next apply takes another server.
+func TestClaimLost(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	e := run(t, w, config("production", 1))
+	p, err := e.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := p.Hosts[0].Server.ID
+	winner := fleet.Owner{Name: "acme", Environment: "staging"}.HostName("macos", "m2", id)
+	claim := filepath.Join(root(t, w, id), "etc/macfleet/claim.json")
+	if err := os.MkdirAll(filepath.Dir(claim), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"configuration":"acme","environment":"staging","name":"` + winner + `","server_id":"` + id + `","nonce":"x"}`
+	if err := os.WriteFile(claim, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.Apply(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), engine.ErrClaimLost.Error()) {
+		t.Fatalf("failures: %v", r.Failures)
+	}
+	if got := names(t, w); !strings.Contains(strings.Join(got, " "), winner) {
+		t.Errorf("the server does not bear the winner's name: %v", got)
+	}
+	converges(t, e)
+}
+
+// TestBrokenClaim finds a server that bears our name and was never marked: a
+// run died between the two.
+func TestBrokenClaim(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	e := run(t, w, config("production", 1))
+	p, err := e.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := p.Actions[0]
+	if err := e.Servers.Rename(t.Context(), a.Server.Zone, a.Server.ID, a.Host); err != nil {
+		t.Fatal(err)
+	}
+	p, err = e.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Hosts) != 1 || p.Actions[0].Reason.Code != "marker-missing" {
+		t.Fatalf("hosts %d, actions %+v", len(p.Hosts), p.Actions)
+	}
+	converges(t, e)
+}
+
+// TestStop asks to stop after the first action: what runs is finished, nothing
+// new is started, and the next apply goes on.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	e := run(t, w, config("production", 2))
+	e.Parallelism = 1
+	stop, cancel := context.WithCancel(t.Context())
+	e.Stop = stop
+	e.Emit = func(ev engine.Event) {
+		if ev.Type == engine.Done {
+			cancel()
+		}
+	}
+	r := apply(t, e)
+	if r.Done != 1 || !r.Interrupted || r.NotStarted == 0 || r.Converged() {
+		t.Fatalf("result %+v", r)
+	}
+	e.Stop = context.Background()
+	converges(t, e)
+}
+
+// TestFailureHarmsNobodyElse breaks one host between the plan and the apply.
+func TestFailureHarmsNobodyElse(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 5)
+	e := run(t, w, config("production", 3))
+	p, err := e.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := p.Hosts[1]
+	names := filepath.Join(root(t, w, broken.Server.ID), "Library/Preferences/SystemConfiguration/preferences.plist")
+	good, err := os.ReadFile(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(names, []byte("rubbish"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.Apply(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Failures) != 1 || r.Failures[0].Action.Host != broken.Name || r.Failures[0].Action.Step != "hostname" {
+		t.Fatalf("failures: %+v", r.Failures)
+	}
+	if s := r.After.Summarise(); s.Converged != 2 {
+		t.Errorf("summary %+v", s)
+	}
+	if err := os.WriteFile(names, good, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	converges(t, e)
+}
+
+func TestOtherCluster(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 3)
+	c := config("production", 1)
+	c.ClusterUID = "0b1f4c52-6a0e-4d0b-9a55-3f1f5d2c7e11"
+	_, err := run(t, w, c).Plan(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "another cluster") {
+		t.Errorf("error %v", err)
+	}
+}

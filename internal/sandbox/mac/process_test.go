@@ -1,0 +1,60 @@
+package mac
+
+import (
+	"context"
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+const rounds = 25
+
+// counting adds one to a number in a file under a lock of the machine's own, and to its settings
+// by the tools' lock alone.
+func counting(name string, round int) string {
+	return fmt.Sprintf(`while ! mkdir /tmp/lock 2>/dev/null; do sleep 0.001; done
+n=$(cat /tmp/n 2>/dev/null); echo $((n + 1)) >/tmp/n; rmdir /tmp/lock
+f=$(mktemp /etc/p.XXXXXX) && chmod 0640 "$f" && defaults write /Library/Preferences/p %s%d -int 1`, name, round)
+}
+
+// workOn is the other process.
+func workOn(dir string) int {
+	m, err := Open(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for round := range rounds {
+		r, err := m.Run(context.Background(), "root", counting("other", round))
+		if err != nil || r.Exit != 0 || len(r.Stderr) > 0 {
+			fmt.Fprintf(os.Stderr, "exit %d, %s, %v\n", r.Exit, r.Stderr, err)
+			return 1
+		}
+	}
+	return 0
+}
+
+func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		other := osexec.CommandContext(t.Context(), os.Args[0])
+		other.Env = append(os.Environ(), otherProcess+"="+filepath.Dir(m.Root()))
+		if out, err := other.CombinedOutput(); err != nil {
+			t.Errorf("the other process: %v\n%s", err, out)
+		}
+	})
+	for round := range rounds {
+		must(t, m, "root", counting("own", round))
+	}
+	wg.Wait()
+	got := must(t, m, "root", "cat /tmp/n; stat -f %Lp /etc/p.* | uniq -c; grep -c '<key>' /Library/Preferences/p.plist")
+	if want := fmt.Sprintf("%d\n  %d 640\n%d\n", 2*rounds, 2*rounds, 2*rounds); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,276 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+func TestFreshWorld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, 1, 2)
+	for _, n := range []int{5, 3, 4, 1} { // the order of the list says nothing
+		w.free(n)
+	}
+	w.free(7).OSFamily = "Sequoia"
+	w.free(8).Type = "M4-M"
+	w.server(9, "acme-staging-macos-m2-00009").Type = "M1-M"
+	p := w.plan(t)
+	expect(t, "actions", []string{
+		"acme-prod-macos-m2-00001 claim too-few-replicas P",
+		"acme-prod-macos-m2-00001 marker too-few-replicas P",
+		"acme-prod-macos-m2-00001 alpha first-setup P",
+		"acme-prod-macos-m2-00001 beta first-setup P",
+		"acme-prod-macos-m2-00003 claim too-few-replicas P",
+		"acme-prod-macos-m2-00003 marker too-few-replicas P",
+		"acme-prod-macos-m2-00003 alpha first-setup P",
+		"acme-prod-macos-m2-00003 beta first-setup P",
+		"acme-prod-macos-m4-00008 claim too-few-replicas P",
+		"acme-prod-macos-m4-00008 marker too-few-replicas P",
+		"acme-prod-macos-m4-00008 alpha first-setup P",
+		"acme-prod-macos-m4-00008 beta first-setup P",
+		"acme-prod-runners-m2-00007 claim too-few-replicas P",
+		"acme-prod-runners-m2-00007 marker too-few-replicas P",
+		"acme-prod-runners-m2-00007 alpha first-setup P",
+		"acme-prod-runners-m2-00007 beta first-setup P",
+	}, lines(p))
+	expect(t, "fleets", []string{"macos", "runners"}, p.Fleets)
+	expect(t, "strays", []string{"acme-staging-macos-m2-00009"}, strays(p))
+	expect(t, "fields of the claim", []plan.Field{{Name: "name", Before: "acme-pool-01", After: "acme-prod-macos-m2-00001"}}, p.Actions[0].Fields)
+	expect(t, "fields of the marker", []plan.Field{{Name: "/etc/macfleet/host.json", After: "acme-prod-macos-m2-00001"}}, p.Actions[1].Fields)
+	h := p.Hosts[0]
+	if h.Member || h.Spec.Name != h.Name || h.Spec.User != "m1" || h.Converged != plan.Differs || p.Unpinned != 4 || !p.Cluster {
+		t.Errorf("the first host is %+v, unpinned %d, cluster %t", h.Spec, p.Unpinned, p.Cluster)
+	}
+	if len(p.Shortages) != 1 {
+		t.Fatalf("shortages = %+v", p.Shortages)
+	}
+	s := p.Shortages[0]
+	explained(t, &s.Trouble)
+	s.Trouble = plan.Trouble{Code: s.Trouble.Code}
+	expect(t, "shortage", plan.Shortage{Fleet: "runners", Group: "m2", Type: "M2-L", OS: "Sequoia", Missing: 1,
+		Trouble: plan.Trouble{Code: "pool-too-small"}}, s)
+	expect(t, "summary", plan.Summary{Add: 8, Change: 8, Refused: 1, Pending: 17}, p.Summarise())
+}
+
+// badCandidates spoil the pool's first server.
+var badCandidates = []struct {
+	name  string
+	spoil func(*world, *inventory.Server)
+	code  string // "" = the server is not of the wanted kind and not worth a word
+	asked bool   // only the host itself could tell
+}{
+	{"not ready", func(_ *world, s *inventory.Server) { s.Status = "reinstalling" }, "server-not-ready", false},
+	{"not delivered", func(_ *world, s *inventory.Server) { s.Delivered = false }, "server-not-ready", false},
+	{"wrong type", func(_ *world, s *inventory.Server) { s.Type = "M1-M" }, "", false},
+	{"wrong family", func(_ *world, s *inventory.Server) { s.OSFamily = "Ventura" }, "", false},
+	{"not in the pool", func(_ *world, s *inventory.Server) { s.Name, s.Type = "acme-poo", "M1-M" }, "", false},
+	{"name taken", func(w *world, _ *inventory.Server) {
+		w.server(77, "acme-prod-macos-m2-00001").Type = "M1-M"
+	}, "name-taken", false},
+	{"name of a lost server", func(w *world, _ *inventory.Server) {
+		w.cfg.Fleets[0].Groups[0].Replicas++ // the lost one holds a place
+		id := serverID(1)[:len(serverID(1))-1] + "f"
+		w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: id, Name: "acme-prod-macos-m2-00001"})
+	}, "name-taken", false},
+	{"trouble", func(w *world, _ *inventory.Server) {
+		w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable", Text: "no answer", Remedy: "look"}}
+	}, "unreachable", true},
+	{"marker of another configuration", func(w *world, _ *inventory.Server) {
+		m := w.marker("macos", "m2", 1)
+		m.Configuration = "other"
+		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+	}, "dirty-pool-host", true},
+	{"own marker of a group that is gone", func(w *world, _ *inventory.Server) {
+		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("deleted", "m2", 1)) })
+	}, "dirty-pool-host", true},
+	{"marker unread", func(w *world, _ *inventory.Server) {
+		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Unread[plan.Marker]("garbage") })
+	}, "marker-unreadable", true},
+	{"claim of another configuration", func(w *world, _ *inventory.Server) {
+		w.change(1, func(h *plan.HostSeen) {
+			h.Claim = inventory.Present(plan.Claim{Configuration: "other", Name: "other-macos-m2-00001", ServerID: serverID(1)})
+		})
+	}, "claimed-by-another", true},
+	{"own claim for another group", func(w *world, _ *inventory.Server) {
+		w.change(1, func(h *plan.HostSeen) {
+			h.Claim = inventory.Present(plan.ClaimOf(w.cfg.Owner, "acme-prod-runners-m2-00001", serverID(1)))
+		})
+	}, "claimed-by-another", true},
+	{"claim unread", func(w *world, _ *inventory.Server) {
+		w.change(1, func(h *plan.HostSeen) { h.Claim = inventory.Unread[plan.Claim]("garbage") })
+	}, "marker-unreadable", true},
+	{"nothing read at all", func(w *world, _ *inventory.Server) { w.hosts[serverID(1)] = plan.HostSeen{Root: true} }, "marker-unreadable", true},
+	{"runs another family", func(w *world, _ *inventory.Server) {
+		w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("15.7.1") })
+	}, "wrong-os", true},
+	{"no root", func(w *world, _ *inventory.Server) {
+		w.change(1, func(h *plan.HostSeen) { h.Root = false })
+	}, "missing-sudo-password", true},
+}
+
+func TestBadCandidatesAreNamedAndNotTaken(t *testing.T) {
+	t.Parallel()
+	for _, tc := range badCandidates {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(1, 0, 0)
+			w.free(1)
+			w.free(2)
+			tc.spoil(w, &w.snap.Servers[0])
+			p := w.plan(t)
+			expect(t, "claims", []string{"acme-pool-02 > acme-prod-macos-m2-00002"}, claimed(p))
+			var want []string
+			if tc.code != "" {
+				want = []string{"acme-pool-01 " + tc.code}
+				explained(t, &p.Rejected[0].Trouble)
+			}
+			expect(t, "rejected", want, rejected(p))
+			rounds := [][]string{{"acme-pool-02"}}
+			if tc.asked {
+				rounds = [][]string{{"acme-pool-01"}, {"acme-pool-02"}}
+			}
+			expect(t, "asked", rounds, w.asked)
+			if len(p.Shortages) != 0 {
+				t.Errorf("shortages = %+v", p.Shortages)
+			}
+		})
+	}
+}
+
+func TestABadCandidateAloneIsAShortage(t *testing.T) {
+	t.Parallel()
+	for _, tc := range badCandidates {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(1, 0, 0)
+			w.free(1)
+			tc.spoil(w, &w.snap.Servers[0])
+			p := w.plan(t)
+			expect(t, "claims", []string(nil), claimed(p))
+			if len(p.Shortages) != 1 || p.Shortages[0].Missing != 1 {
+				t.Errorf("shortages = %+v", p.Shortages)
+			}
+			if p.Summarise().Complete() {
+				t.Error("the plan calls itself complete")
+			}
+		})
+	}
+}
+
+func TestGoodCandidates(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*world, *plan.HostSeen){
+		"clean": func(*world, *plan.HostSeen) {},
+		"our own claim, which broke off": func(w *world, h *plan.HostSeen) {
+			c := plan.ClaimOf(w.cfg.Owner, "acme-prod-macos-m2-00001", serverID(1))
+			c.Nonce = "of another run"
+			h.Claim = inventory.Present(c)
+		},
+		"a macOS that came out later": func(_ *world, h *plan.HostSeen) { h.OSVersion = inventory.Present("27.0") },
+		"a macOS version unread":      func(_ *world, h *plan.HostSeen) { h.OSVersion = inventory.Unread[string]("lost") },
+		"the family without a minor":  func(_ *world, h *plan.HostSeen) { h.OSVersion = inventory.Present("26") },
+	} {
+		w := newWorld(1, 0, 0)
+		w.free(1)
+		w.change(1, func(h *plan.HostSeen) { edit(w, h) })
+		p := w.plan(t)
+		expect(t, name, []string{"acme-pool-01 > acme-prod-macos-m2-00001"}, claimed(p))
+		if p.Actions[0].Refusal != nil {
+			t.Errorf("%s: refused: %+v", name, p.Actions[0].Refusal)
+		}
+	}
+}
+
+func TestOSFamilies(t *testing.T) {
+	t.Parallel()
+	for version, family := range map[string]string{"13.6": "Ventura", "14.0": "Sonoma", "15.7": "Sequoia", "26.3": "Tahoe"} {
+		for _, os := range []string{"Ventura", "Sonoma", "Sequoia", "Tahoe"} {
+			w := newWorld(1, 0, 0)
+			w.cfg.Fleets[0].OS = os
+			w.free(1).OSFamily = os // what was first installed
+			w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present(version) })
+			if got := len(claimed(w.plan(t))) == 1; got != (os == family) {
+				t.Errorf("macOS %s for a fleet of %s is claimed: %t", version, os, got)
+			}
+		}
+	}
+}
+
+// TestOneServerForTwoGroups: groups of one type share the pool in the order of
+// the configuration, and a server that both looked at is named once.
+func TestOneServerForTwoGroups(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, 0, 2)
+	w.cfg.Fleets[1].OS = "Tahoe"
+	for n := 1; n <= 4; n++ {
+		w.free(n)
+	}
+	w.snap.Servers[0].Status = "starting"
+	p := w.plan(t)
+	expect(t, "claims", []string{"acme-pool-02 > acme-prod-macos-m2-00002", "acme-pool-03 > acme-prod-macos-m2-00003",
+		"acme-pool-04 > acme-prod-runners-m2-00004"}, claimed(p))
+	expect(t, "rejected", []string{"acme-pool-01 server-not-ready"}, rejected(p))
+}
+
+// TestTwoCandidatesOfOneName: the ids of two servers may begin alike.
+func TestTwoCandidatesOfOneName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, 0, 0)
+	w.free(1)
+	w.free(2).ID = "00001fff-0000-4000-8000-000000000000"
+	w.hosts[w.snap.Servers[1].ID] = clean(2)
+	p := w.plan(t)
+	expect(t, "claims", []string{"acme-pool-01 > acme-prod-macos-m2-00001"}, claimed(p))
+	expect(t, "rejected", []string{"acme-pool-02 name-taken"}, rejected(p))
+}
+
+func TestNextAsksWhatIsNeeded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(4, 0, 0)
+	w.member("macos", "m2", 1)
+	for n := 11; n <= 16; n++ {
+		w.free(n)
+	}
+	w.free(17).Status = "starting"
+	w.server(21, "acme-staging-macos-m2-00015") // may be a member whose name was edited
+	w.server(22, "somebody-else").Type = "M4-M"
+	w.server(23, "not-delivered").Status = "delivering"
+	w.hosts[serverID(21)] = clean(21)
+	w.change(12, func(h *plan.HostSeen) { h.Root = false })
+	w.change(14, func(h *plan.HostSeen) { h.Root = false })
+	p := w.plan(t)
+	expect(t, "asked", [][]string{
+		{"acme-pool-11", "acme-pool-12", "acme-pool-13", "acme-prod-macos-m2-00001", "acme-staging-macos-m2-00015"},
+		{"acme-pool-14"},
+		{"acme-pool-15"},
+	}, w.asked)
+	expect(t, "claims", []string{"acme-pool-11 > acme-prod-macos-m2-0000b", "acme-pool-13 > acme-prod-macos-m2-0000d",
+		"acme-pool-15 > acme-prod-macos-m2-0000f"}, claimed(p))
+}
+
+func TestNextLeavesPoolAndStraysAloneWithoutNeed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.member("macos", "m2", 1)
+	w.free(11)
+	w.server(21, "somebody-else")
+	w.plan(t)
+	expect(t, "asked", [][]string{{"acme-prod-macos-m2-00001"}}, w.asked)
+}
+
+// TestAStrayTurnsOutToBeAMember: a server that was renamed by hand and has no
+// pin and no Node is found by its marker, before another takes its place.
+func TestAStrayTurnsOutToBeAMember(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.member("macos", "m2", 1).Name = "renamed-by-hand"
+	w.free(11)
+	p := w.plan(t)
+	expect(t, "asked", [][]string{{"acme-pool-11", "renamed-by-hand"}}, w.asked)
+	expect(t, "actions", []string{"acme-prod-macos-m2-00001 rename renamed-by-hand D"}, lines(p))
+	if len(p.Strays) != 0 {
+		t.Errorf("strays = %v", strays(p))
+	}
+}

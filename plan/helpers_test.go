@@ -1,0 +1,260 @@
+package plan_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// whole compares values with all their fields, unexported ones too.
+var whole = cmp.Exporter(func(reflect.Type) bool { return true })
+
+// fakeStep wants one text and reads one answer.
+type fakeStep struct {
+	id   plan.StepID
+	wish string
+}
+
+func (s fakeStep) ID() plan.StepID { return s.id }
+
+func (s fakeStep) probe() string { return string(s.id) + ".get" }
+
+func (s fakeStep) Probes() []plan.Probe { return []plan.Probe{{ID: s.probe()}} }
+
+func (s fakeStep) Diff(v plan.View) plan.Finding {
+	if s.wish == "" {
+		return plan.Finding{}
+	}
+	seen := v.Facts.Get(s.probe())
+	a, ok := seen.Get()
+	if !ok {
+		return plan.Finding{Unread: []plan.Unread{{Probe: s.probe(), Why: seen.Why()}}}
+	}
+	f := plan.Finding{Wanted: "it=" + s.wish, Facts: "it=" + a.Stdout}
+	if f.Wanted != f.Facts {
+		f.Changes = []plan.Change{{
+			Reason:  plan.Reason{Code: string(s.id) + "-off", Text: "it is " + a.Stdout},
+			Fields:  []plan.Field{{Name: string(s.id), Before: a.Stdout, After: s.wish}},
+			Command: plan.Command{Name: string(s.id) + "-set", Script: "true\n", As: plan.Root},
+		}}
+	}
+	return f
+}
+
+const good = "good"
+
+// world is what is wanted, what the providers list, and the hosts as they would
+// answer if asked.
+type world struct {
+	cfg   *fleet.Config
+	snap  plan.Snapshot
+	hosts map[string]plan.HostSeen
+	sel   plan.Selection
+	wish  map[plan.StepID]string
+	asked [][]string // names of the servers asked, by round
+}
+
+// newWorld has the fleets macos (m2, m4) and runners (m2) and no server.
+func newWorld(macosM2, macosM4, runnersM2 int) *world {
+	return &world{
+		cfg: &fleet.Config{
+			Owner:    fleet.Owner{Name: "acme", Environment: "prod"},
+			Scaleway: fleet.Scaleway{Zones: []string{"fr-par-1"}, PoolPrefix: "acme-pool-"},
+			SSH:      fleet.SSH{User: "m1"},
+			Fleets: []fleet.Fleet{
+				{Name: "macos", OS: "Tahoe", Groups: []fleet.Group{
+					{Name: "m2", Type: "M2-L", Replicas: macosM2}, {Name: "m4", Type: "M4-M", Replicas: macosM4}}},
+				{Name: "runners", OS: "Sequoia", Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: runnersM2}}},
+			},
+		},
+		snap:  plan.Snapshot{Nodes: inventory.Present([]inventory.Node{}), Hosts: make(map[string]plan.HostSeen)},
+		hosts: make(map[string]plan.HostSeen),
+		wish:  map[plan.StepID]string{"alpha": good, "beta": good},
+	}
+}
+
+func (w *world) steps(fleet.Host) []plan.Step {
+	return []plan.Step{fakeStep{"alpha", w.wish["alpha"]}, fakeStep{"beta", w.wish["beta"]}}
+}
+
+// serverID makes an id whose first five characters tell n.
+func serverID(n int) string { return fmt.Sprintf("%05x000-0000-4000-8000-%012x", n, n) }
+
+// server adds a server of the type and OS of macos.m2.
+func (w *world) server(n int, name string) *inventory.Server {
+	w.snap.Servers = append(w.snap.Servers, inventory.Server{ID: serverID(n), Name: name, Type: "M2-L", Zone: "fr-par-1",
+		Address: fmt.Sprintf("192.0.2.%d", n%250), OSFamily: "Tahoe", Status: "ready", Delivered: true,
+		Created: time.Date(2026, 1, 1, 0, n, 0, 0, time.UTC)})
+	return &w.snap.Servers[len(w.snap.Servers)-1]
+}
+
+func facts(alpha, beta string) plan.Facts {
+	return plan.Facts{
+		"alpha.get": inventory.Present(plan.Answer{Stdout: alpha}),
+		"beta.get":  inventory.Present(plan.Answer{Stdout: beta}),
+	}
+}
+
+// clean is a host that nobody works on.
+func clean(n int) plan.HostSeen {
+	return plan.HostSeen{Key: fmt.Sprintf("ssh-ed25519 %d", n), Fingerprint: "SHA256:x", Root: true,
+		Serial:    inventory.Present(fmt.Sprintf("C07%05d", n)),
+		OSVersion: inventory.Present("26.3"),
+		Marker:    inventory.Absent[plan.Marker](),
+		Claim:     inventory.Absent[plan.Claim](),
+		Facts:     facts("factory", "factory")}
+}
+
+// free adds a clean server of the pool; its name sorts by n.
+func (w *world) free(n int) *inventory.Server {
+	w.hosts[serverID(n)] = clean(n)
+	return w.server(n, fmt.Sprintf("acme-pool-%02d", n))
+}
+
+// proof is the digests of a step whose facts are what was wanted.
+func proof(wanted, facts string) plan.Digest {
+	return plan.DigestOf(plan.Finding{Wanted: "it=" + wanted, Facts: "it=" + facts})
+}
+
+func (w *world) marker(fleetName, group string, n int) plan.Marker {
+	return plan.Marker{Configuration: w.cfg.Name, Environment: w.cfg.Environment, Name: w.cfg.HostName(fleetName, group, serverID(n)),
+		Fleet: fleetName, Group: group, ServerID: serverID(n), Serial: fmt.Sprintf("C07%05d", n), Version: fleet.Version,
+		Steps: map[plan.StepID]plan.Digest{"alpha": proof(good, good), "beta": proof(good, good)}}
+}
+
+// member adds a converged host of a group, without a Node or a pin.
+func (w *world) member(fleetName, group string, n int) *inventory.Server {
+	seen := clean(n)
+	seen.Pinned = true
+	seen.Marker = inventory.Present(w.marker(fleetName, group, n))
+	seen.Facts = facts(good, good)
+	w.hosts[serverID(n)] = seen
+	return w.server(n, w.cfg.HostName(fleetName, group, serverID(n)))
+}
+
+// change edits a host's answers.
+func (w *world) change(n int, edit func(*plan.HostSeen)) {
+	seen := w.hosts[serverID(n)]
+	edit(&seen)
+	w.hosts[serverID(n)] = seen
+}
+
+func (w *world) pin(n int, name string) {
+	w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: serverID(n), Name: name, Key: "ssh-ed25519 x"})
+}
+
+// node adds a Node; with an id it bears the provider id of that server.
+func (w *world) node(n int, name string, ready inventory.Readiness) {
+	list, _ := w.snap.Nodes.Get()
+	s := inventory.Server{ID: serverID(n), Zone: "fr-par-1"}
+	w.snap.Nodes = inventory.Present(append(list, inventory.Node{Name: name, ProviderID: s.ProviderID(), Ready: ready}))
+}
+
+func (w *world) compute() *plan.Plan { return plan.Compute(w.cfg, w.steps, w.snap, w.sel) }
+
+// plan asks hosts as an engine does, round by round, and computes.
+func (w *world) plan(t testing.TB) *plan.Plan {
+	t.Helper()
+	for range len(w.snap.Servers) + 1 {
+		next := plan.Next(w.cfg, w.snap, w.sel)
+		if len(next) == 0 {
+			return w.compute()
+		}
+		var round []string
+		for _, s := range next {
+			if _, twice := w.snap.Hosts[s.ID]; twice {
+				t.Fatalf("%s is asked twice", s.Name)
+			}
+			w.snap.Hosts[s.ID] = w.hosts[s.ID]
+			round = append(round, s.Name)
+		}
+		w.asked = append(w.asked, round)
+	}
+	t.Fatal("Next does not end")
+	return nil
+}
+
+// lines are a plan's actions, one short line each: D and P say where the
+// difference comes from, "!" that it is refused.
+func lines(p *plan.Plan) []string {
+	var out []string
+	for _, a := range p.Actions {
+		what := string(a.Kind)
+		if a.Kind == plan.RunStep {
+			what = string(a.Step)
+		}
+		origin := ""
+		if a.Origin.Drift {
+			origin += "D"
+		}
+		if a.Origin.Pending {
+			origin += "P"
+		}
+		line := fmt.Sprintf("%s %s %s %s", a.Host, what, a.Reason.Code, origin)
+		if a.Refusal != nil {
+			line += " !" + a.Refusal.Code
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func expect(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, whole); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// claimed are the servers that a plan claims, as "pool name > final name".
+func claimed(p *plan.Plan) []string {
+	var out []string
+	for _, a := range p.Actions {
+		if a.Kind == plan.ClaimServer {
+			out = append(out, a.Server.Name+" > "+a.Host)
+		}
+	}
+	return out
+}
+
+// rejected are the servers looked at and not taken, as "name code".
+func rejected(p *plan.Plan) []string {
+	var out []string
+	for _, r := range p.Rejected {
+		out = append(out, r.Server.Name+" "+r.Trouble.Code)
+	}
+	return out
+}
+
+func strays(p *plan.Plan) []string {
+	var out []string
+	for _, s := range p.Strays {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+// oneHost returns the plan's only host.
+func oneHost(t *testing.T, p *plan.Plan) plan.Host {
+	t.Helper()
+	if len(p.Hosts) != 1 {
+		t.Fatalf("the plan has %d hosts, want 1", len(p.Hosts))
+	}
+	return p.Hosts[0]
+}
+
+// explained checks that a trouble tells a person something.
+func explained(t *testing.T, tr *plan.Trouble) {
+	t.Helper()
+	if tr == nil || tr.Code == "" || strings.TrimSpace(tr.Text) == "" || strings.TrimSpace(tr.Remedy) == "" {
+		t.Errorf("the trouble %+v does not say what happened and what to do", tr)
+	}
+}
