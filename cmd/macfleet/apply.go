@@ -112,7 +112,10 @@ func outcome(r engine.Result, err error) error {
 
 // ask prints a question and returns an error unless the answer is yes.
 func (a *app) ask(question string) error {
-	a.errText().Print("\n" + question)
+	t := a.errText()
+	t.Print("\n")
+	t.Say(question)
+	t.Print("Only \"yes\" goes on: ")
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(a.in).ReadString('\n')

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
-	"github.com/macfleet/macfleet/internal/sandbox/store"
 	"github.com/macfleet/macfleet/internal/sandbox/kube"
+	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
 // unfinished begins the names of worlds that are being made, beside where they will stand.

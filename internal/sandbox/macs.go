@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
-	"github.com/macfleet/macfleet/internal/sandbox/store"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
+	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
 // factory is what a Mac left the provider's hands with. It is kept apart from the server's record,

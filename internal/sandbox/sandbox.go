@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
-	"github.com/macfleet/macfleet/internal/sandbox/store"
 	"github.com/macfleet/macfleet/internal/sandbox/kube"
+	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
 // World is an open sandbox. It is safe for use by several goroutines.

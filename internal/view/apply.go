@@ -29,7 +29,7 @@ func Question(p *plan.Plan) string {
 			parts = append(parts, fmt.Sprintf("%s %d", f, n))
 		}
 	}
-	return fmt.Sprintf("Apply to %s: %s (%s). Only \"yes\" goes on: ", ownerTitle(p), count(total, "host"), strings.Join(parts, ", "))
+	return fmt.Sprintf("Apply to %s: %s (%s).", ownerTitle(p), count(total, "host"), strings.Join(parts, ", "))
 }
 
 // Applied shows what a run came to: failures first, then what is left, then one

@@ -24,7 +24,7 @@ func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) er
 
 // Error shows an error that ended a command.
 func (t *Text) Error(err error) {
-	t.line(0, "", t.styles.remove.Render("Error:")+" "+err.Error())
+	t.styled(0, "", t.styles.remove.Render("Error:")+" "+printable(err.Error()))
 }
 
 // Valid says that a configuration has no fault.

@@ -65,11 +65,11 @@ func driftBlocks(h plan.Host, actions []plan.Action) []block {
 }
 
 func driftRows(h plan.Host, a plan.Action) []row {
-	text := label(a) + "  " + a.Reason.Code
+	rows := []row{{sign: signDrift, text: fmt.Sprintf("%s (%s)", label(a), a.Reason.Code)}}
 	if a.Kind != plan.RunStep {
-		return []row{{sign: signDrift, text: text + ": " + general(h, a.Reason.Text)}}
+		rows[0].text += ": " + general(h, a.Reason.Text)
+		return rows
 	}
-	rows := []row{{sign: signDrift, text: text}}
 	for _, f := range a.Fields {
 		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: is %s, wanted %s", f.Name, value(h, f.Before), value(h, f.After))})
 	}

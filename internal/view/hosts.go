@@ -117,7 +117,7 @@ func (t *Text) table(rows [][]string) {
 	for n, r := range rows {
 		var b strings.Builder
 		for i, c := range r {
-			b.WriteString(c)
+			b.WriteString(printable(c))
 			if i < len(r)-1 {
 				b.WriteString(strings.Repeat(" ", widths[i]-lipgloss.Width(c)+2))
 			}
@@ -132,7 +132,7 @@ func (t *Text) table(rows [][]string) {
 
 func (t *Text) records(rows [][]string) {
 	for _, r := range rows[1:] {
-		t.line(0, "", t.styles.strong.Render(r[0]))
+		t.styled(0, "", t.styles.strong.Render(printable(r[0])))
 		var parts []string
 		for i, c := range r[1:] {
 			parts = append(parts, strings.ToLower(rows[0][i+1])+" "+c)

@@ -137,6 +137,7 @@ func (s screen) View() string {
 
 // cut keeps a line within the terminal.
 func (s screen) cut(text string) string {
+	text = printable(text)
 	if s.width <= 0 {
 		return text
 	}

@@ -75,11 +75,11 @@ func planBlocks(h plan.Host, actions []plan.Action) []block {
 		switch {
 		case a.Kind == plan.ClaimServer:
 			b.sign = string(plan.Create)
-			b.title = "from the pool  " + reason(h, a)
+			b.title = "from the pool" + reason(h, a)
 			b.hosts = []string{fmt.Sprintf("%s  from %s, %s in %s, host key %s not pinned",
 				h.Name, h.Server.Name, h.Server.Type, h.Server.Zone, h.Seen.Fingerprint)}
 		case a.Kind == plan.ReleaseServer && a.Refusal != nil:
-			b.body = append(b.body, row{sign: "-", text: "release refused: " + reason(h, a)})
+			b.body = append(b.body, row{sign: "-", text: "release" + reason(h, a)})
 			for _, r := range trouble(signRefused, *a.Refusal) {
 				r.depth++
 				b.body = append(b.body, r)
@@ -136,7 +136,7 @@ func generalTrouble(h plan.Host, x plan.Trouble) plan.Trouble {
 
 // actionRows shows one action: its sign, what it is about, why, and the fields.
 func actionRows(h plan.Host, a plan.Action) []row {
-	rows := []row{{sign: string(a.Kind.Sign()), text: label(a) + "  " + reason(h, a)}}
+	rows := []row{{sign: string(a.Kind.Sign()), text: label(a) + reason(h, a)}}
 	for _, f := range a.Fields {
 		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: %s → %s", f.Name, value(h, f.Before), value(h, f.After))})
 	}
@@ -150,21 +150,22 @@ func label(a plan.Action) string {
 		return string(a.Step)
 	case plan.CreateMarker:
 		return "marker"
-	case plan.RenameServer, plan.ClaimServer:
+	case plan.RenameServer:
 		return "server name"
 	}
 	return string(a.Kind)
 }
 
+// reason returns " (code): text" to stand behind what an action is about. A
+// step's fields say more than its text, so the text is left out there.
 func reason(h plan.Host, a plan.Action) string {
-	text := a.Reason.Code
-	if a.Kind != plan.RunStep { // a step's fields say it better
-		text += ": " + general(h, a.Reason.Text)
+	if a.Kind != plan.RunStep {
+		return fmt.Sprintf(" (%s): %s", a.Reason.Code, general(h, a.Reason.Text))
 	}
-	if o := origin(a.Origin); o != "" && a.Kind == plan.RunStep && a.Reason.Code != "first-setup" {
-		text += " (" + o + ")"
+	if o := origin(a.Origin); o != "" && a.Reason.Code != "first-setup" {
+		return fmt.Sprintf(" (%s, %s)", a.Reason.Code, o)
 	}
-	return text
+	return fmt.Sprintf(" (%s)", a.Reason.Code)
 }
 
 func origin(o plan.Origin) string {

@@ -5,7 +5,9 @@ package view
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/charmbracelet/lipgloss"
 	"github.com/muesli/termenv"
@@ -67,6 +69,11 @@ const (
 // line prints text behind a head, wrapped so that all further lines begin under
 // the text.
 func (t *Text) line(indent int, sign, text string) {
+	t.styled(indent, sign, printable(text))
+}
+
+// styled prints text that may hold our own escape codes.
+func (t *Text) styled(indent int, sign, text string) {
 	lead := strings.Repeat(" ", indent)
 	if sign != "" {
 		lead += sign + " "
@@ -83,6 +90,23 @@ func (t *Text) line(indent int, sign, text string) {
 		}
 		fmt.Fprintln(t.out, strings.Repeat(" ", hang)+part)
 	}
+}
+
+// printable makes control characters visible: what a host says must not move the
+// cursor of whoever looks at it.
+func printable(text string) string {
+	if !strings.ContainsFunc(text, unicode.IsControl) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // blank prints an empty line.

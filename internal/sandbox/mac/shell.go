@@ -141,7 +141,9 @@ func (sh *shell) interpret(call invocation) int {
 	runner.Reset()
 	env.ready = true
 	if sh.kind == "zsh" {
-		sh.startupFiles(runner)
+		if status, ended := sh.startupFiles(runner); ended {
+			return status
+		}
 	}
 	// The tree is shared with other shells, the name is not.
 	named := *file
@@ -157,8 +159,9 @@ func (sh *shell) streams() interp.RunnerOption {
 	return interp.StdIO(sh.proc.stdin, sh.proc.stdout, sh.proc.stderr)
 }
 
-// startupFiles reads what every zsh reads, also one that is not interactive.
-func (sh *shell) startupFiles(runner *interp.Runner) {
+// startupFiles reads what every zsh reads, also one that is not interactive. It reports whether
+// the shell has ended over it.
+func (sh *shell) startupFiles(runner *interp.Runner) (status int, ended bool) {
 	for _, name := range []string{"/etc/zshenv", sh.proc.env["HOME"] + "/.zshenv"} {
 		var text []byte
 		err := sh.proc.visit(func(v *visit) (err error) {
@@ -174,11 +177,12 @@ func (sh *shell) startupFiles(runner *interp.Runner) {
 			continue
 		}
 		for _, stmt := range file.Stmts {
-			if runner.Run(sh.proc.ctx, stmt); runner.Exited() {
-				return
+			if err := runner.Run(sh.proc.ctx, stmt); runner.Exited() {
+				return sh.status(err), true
 			}
 		}
 	}
+	return 0, false
 }
 
 // refuse reports a script that can't be run.

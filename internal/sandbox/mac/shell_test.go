@@ -152,4 +152,8 @@ func TestStartupFiles(t *testing.T) {
 	if got := must(t, m, "m1", "zsh -c 'echo $FROM'; echo ${FROM-none}"); got != "noise\nzshenv\nnone\n" {
 		t.Errorf("got %q", got)
 	}
+	must(t, m, "m1", "echo 'exit 9' >.zshenv")
+	if _, _, exit := run(t, m, "m1", "zsh -c 'echo never'"); exit != 9 {
+		t.Errorf("exit %d", exit)
+	}
 }

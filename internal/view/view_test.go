@@ -1,0 +1,198 @@
+package view_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func server(n int, name string) inventory.Server {
+	return inventory.Server{ID: fmt.Sprintf("0000%d-x", n), Name: name, Type: "M2-L", Zone: "fr-par-1", Address: fmt.Sprintf("198.51.100.%d", n)}
+}
+
+func member(n int, of string) plan.Host {
+	name := fmt.Sprintf("acme-production-%s-m2-0000%d", of, n)
+	return plan.Host{Name: name, Fleet: of, Group: "m2", Server: server(n, name), Member: true, Converged: plan.Converged,
+		Seen: plan.HostSeen{Pinned: true, Root: true, OSVersion: inventory.Present("26.3")}}
+}
+
+func power(h plan.Host) plan.Action {
+	return plan.Action{Kind: plan.RunStep, Host: h.Name, Fleet: h.Fleet, Group: h.Group, Server: h.Server, Step: "power",
+		Reason: plan.Reason{Code: "sleep-enabled", Text: "sleep: 10 min"}, Origin: plan.Origin{Drift: true},
+		Fields:  []plan.Field{{Name: "sleep", Before: "10 min", After: "never"}},
+		Changes: []plan.Change{{Reason: plan.Reason{Code: "sleep-enabled"}}}}
+}
+
+// everything is a plan with one of each thing that can be shown.
+func everything() *plan.Plan {
+	claimed := plan.Host{Name: "acme-production-macos-m2-00001", Fleet: "macos", Group: "m2", Server: server(1, "acme-pool-01"),
+		Seen: plan.HostSeen{Fingerprint: "SHA256:abc", Root: true}, Converged: plan.Differs}
+	two, three, four, five := member(2, "runners"), member(3, "runners"), member(4, "runners"), member(5, "runners")
+	six, seven := member(6, "runners"), member(7, "runners")
+	two.Converged, three.Converged, six.Converged = plan.Differs, plan.Differs, plan.Differs
+	four.Unknown = &plan.Trouble{Code: "unreachable", Text: "dial tcp 198.51.100.4:22: connect: no route to host", Remedy: "see whether the machine runs"}
+	five.Refused = &plan.Trouble{Code: "foreign-marker", Text: "its marker says that it is x of globex-staging", Remedy: "find out whose host it is"}
+	seven.Unread = []plan.StepUnread{{Step: "power", Unread: plan.Unread{Probe: "power.settings", Why: "pmset said something new", Bytes: "Sleep: no\x1b[31m\n"}}}
+	seven.Converged, four.Converged, five.Converged = plan.NotCompared, plan.NotCompared, plan.Differs
+	release := plan.Action{Kind: plan.ReleaseServer, Host: six.Name, Fleet: "runners", Group: "m2", Server: six.Server, Disruption: plan.Wipe,
+		Reason: plan.Reason{Code: "too-many-replicas", Text: "runners.m2 wants 5"}, Origin: plan.Origin{Pending: true},
+		Refusal: &plan.Trouble{Code: "release-not-possible", Text: "not by this version", Remedy: "raise replicas again"}}
+	claim := plan.Action{Kind: plan.ClaimServer, Host: claimed.Name, Fleet: "macos", Group: "m2", Server: claimed.Server,
+		Reason: plan.Reason{Code: "too-few-replicas", Text: "macos.m2 wants 2"}, Origin: plan.Origin{Pending: true},
+		Fields: []plan.Field{{Name: "name", Before: "acme-pool-01", After: claimed.Name}}}
+	return &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"macos", "runners", "builders"},
+		Hosts:     []plan.Host{claimed, two, three, four, five, six, seven},
+		Actions:   []plan.Action{claim, power(two), power(three), release},
+		Shortages: []plan.Shortage{{Fleet: "macos", Group: "m2", Type: "M2-L", OS: "Tahoe", Missing: 1, Trouble: plan.Trouble{Code: "pool-too-small", Text: "the pool has no more", Remedy: "order one"}}},
+		Rejected:  []plan.Rejected{{Server: server(8, "acme-pool-08"), Trouble: plan.Trouble{Code: "server-not-ready", Text: "Scaleway says status locked", Remedy: "wait"}}},
+		Strays:    []inventory.Server{server(9, "someones-mac")},
+		Lost:      []plan.Lost{{Name: "acme-production-builders-m2-0000a", Fleet: "builders", Trouble: plan.Trouble{Code: "server-vanished", Text: "it is not in the inventory", Remedy: "macfleet hosts trust acme-production-builders-m2-0000a"}}},
+		Cluster:   true}
+}
+
+func clean() *plan.Plan {
+	return &plan.Plan{Owner: fleet.Owner{Name: "acme"}, Fleets: []string{"runners"}, Hosts: []plan.Host{member(2, "runners"), member(3, "runners")}}
+}
+
+// TestGolden shows each kind of output to a narrow and a wide terminal, with and
+// without colour, and to a pipe.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	failed := engine.Result{Done: 1, NotStarted: 2, Interrupted: true, After: everything(),
+		Failures: []engine.Failure{{Action: power(member(2, "runners")), Err: errors.New("power-set-sleep ended with exit 1: 'pmset' must be run as root...")}}}
+	shows := map[string]func(*view.Text){
+		"plan":    func(v *view.Text) { v.Plan(everything()) },
+		"clean":   func(v *view.Text) { v.Plan(clean()) },
+		"drift":   func(v *view.Text) { v.Drift(everything()) },
+		"nodrift": func(v *view.Text) { v.Drift(clean()) },
+		"hosts":   func(v *view.Text) { v.Hosts(everything(), false) },
+		"wide":    func(v *view.Text) { v.Hosts(everything(), true) },
+		"applied": func(v *view.Text) { v.Applied(failed) },
+		"done":    func(v *view.Text) { v.Applied(engine.Result{Done: 4, After: clean()}) },
+	}
+	for name, show := range shows {
+		for _, kind := range []struct {
+			suffix string
+			width  int
+			colour bool
+		}{{"80", 80, false}, {"80-colour", 80, true}, {"200", 200, false}, {"pipe", 0, false}} {
+			t.Run(name+"-"+kind.suffix, func(t *testing.T) {
+				t.Parallel()
+				var b bytes.Buffer
+				show(view.NewText(&b, kind.width, kind.colour))
+				golden(t, name+"-"+kind.suffix+".txt", b.String())
+				if !kind.colour && strings.Contains(b.String(), "\x1b") {
+					t.Error("an escape code without colour")
+				}
+				for line := range strings.Lines(b.String()) {
+					if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); kind.width > 0 && w > kind.width {
+						t.Errorf("a line of %d columns: %s", w, line)
+					}
+				}
+			})
+		}
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (run with -update to accept):\n%s", name, diff)
+	}
+}
+
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := view.WriteDocument(&b, everything()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "plan.json", b.String())
+}
+
+func TestStream(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	s := view.NewStream(&b, func() time.Time { return at })
+	s.Plan(everything())
+	a := power(member(2, "runners"))
+	s.Event(engine.Event{Type: engine.Started, Host: a.Host, Action: &a})
+	s.Event(engine.Event{Type: engine.Failed, Host: a.Host, Action: &a, Err: errors.New("exit 1"), Elapsed: time.Second})
+	s.Outcome(engine.Result{Done: 3, Failures: []engine.Failure{{Action: a, Err: errors.New("exit 1")}}, After: everything()})
+	golden(t, "stream.jsonl", b.String())
+}
+
+// TestHeartbeat prints nothing for a while, then that the run is alive.
+func TestHeartbeat(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	l := view.NewLines(view.NewText(&b, 0, false), 10*time.Second)
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	a := power(member(2, "runners"))
+	l.Tick(at) // nothing has begun
+	l.Event(engine.Event{Type: engine.Started, Time: at, Host: a.Host, Action: &a})
+	l.Tick(at.Add(9 * time.Second))
+	if b.Len() != 0 {
+		t.Errorf("printed early: %s", b.String())
+	}
+	l.Tick(at.Add(10 * time.Second))
+	l.Tick(at.Add(11 * time.Second))
+	l.Event(engine.Event{Type: engine.Done, Time: at.Add(12 * time.Second), Host: a.Host, Action: &a, Elapsed: 12 * time.Second})
+	want := "Still working, 10s so far: acme-production-runners-m2-00002\n" +
+		"acme-production-runners-m2-00002: ~ power done (12.0 s)\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNothingIsWiderThanTheTerminal holds for any text.
+func TestNothingIsWiderThanTheTerminal(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		width := rapid.IntRange(20, 200).Draw(t, "width")
+		text := rapid.StringMatching(`([a-zé→ ]{1,90} ?){1,8}`).Draw(t, "text")
+		var b bytes.Buffer
+		view.NewText(&b, width, false).Say(text)
+		for line := range strings.Lines(b.String()) {
+			if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > width {
+				t.Fatalf("%d columns in %q", w, line)
+			}
+		}
+		if got, want := strings.Join(strings.Fields(b.String()), ""), strings.Join(strings.Fields(text), ""); got != want {
+			t.Fatalf("letters were lost: %q, %q", got, want)
+		}
+	})
+}

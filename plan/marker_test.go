@@ -1,0 +1,194 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestMarkerText pins the file's form: markers outlive the program that wrote
+// them.
+func TestMarkerText(t *testing.T) {
+	t.Parallel()
+	m := plan.Marker{Configuration: "acme", Environment: "prod", Name: first, Fleet: "macos", Group: "m2", ServerID: serverID(1),
+		Serial: "C0700001", Version: "0.1.0", Steps: map[plan.StepID]plan.Digest{"beta": {Wanted: "w", Facts: "f"}, "alpha": {}}}
+	got, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{
+  "configuration": "acme",
+  "environment": "prod",
+  "name": "acme-prod-macos-m2-00001",
+  "fleet": "macos",
+  "group": "m2",
+  "server_id": "00001000-0000-4000-8000-000000000001",
+  "serial": "C0700001",
+  "version": "0.1.0",
+  "steps": {
+    "alpha": {
+      "wanted": "",
+      "facts": ""
+    },
+    "beta": {
+      "wanted": "w",
+      "facts": "f"
+    }
+  }
+}
+`
+	expect(t, "marker", want, got)
+	if o := m.Owner(); o != (fleet.Owner{Name: "acme", Environment: "prod"}) {
+		t.Errorf("owner %+v", o)
+	}
+}
+
+func TestParseMarker(t *testing.T) {
+	t.Parallel()
+	const least = `{"configuration":"acme","name":"n","server_id":"s"}`
+	for _, tc := range []struct{ name, text, fault string }{
+		{"the least", least, ""},
+		{"white space around", "\n\t " + least + " \n\n", ""},
+		{"a field of a later version", `{"configuration":"acme","name":"n","server_id":"s","epoch":7,"holds":[{}]}`, ""},
+		{"empty", "", "not JSON"},
+		{"white space", " \n", "not JSON"},
+		{"garbage", "\x00\xff\x00", "not JSON"},
+		{"words", "no such file", "not JSON"},
+		{"cut off", least[:len(least)-1], "not JSON"},
+		{"trailing text", least + " x", "something follows"},
+		{"trailing brace", least + "}", "something follows"},
+		{"two objects", least + least, "something follows"},
+		{"two lines of the same", least + "\n" + least + "\n", "something follows"},
+		{"a list", "[" + least + "]", "not JSON"},
+		{"a text", `"acme"`, "not JSON"},
+		{"null", "null", "names no"},
+		{"no fields", "{}", "names no"},
+		{"no configuration", `{"name":"n","server_id":"s"}`, "names no"},
+		{"no name", `{"configuration":"acme","server_id":"s"}`, "names no"},
+		{"no server", `{"configuration":"acme","name":"n"}`, "names no"},
+		{"empty name", `{"configuration":"acme","name":"","server_id":"s"}`, "names no"},
+		{"a number as the name", `{"configuration":"acme","name":1,"server_id":"s"}`, "not JSON"},
+		{"steps as a list", `{"configuration":"acme","name":"n","server_id":"s","steps":[]}`, "not JSON"},
+		{"a digest as a text", `{"configuration":"acme","name":"n","server_id":"s","steps":{"a":"x"}}`, "not JSON"},
+	} {
+		m, err := plan.ParseMarker(tc.text)
+		if (err != nil) != (tc.fault != "") || err != nil && !strings.Contains(err.Error(), tc.fault) {
+			t.Errorf("%s: %v, want %q", tc.name, err, tc.fault)
+			continue
+		}
+		want := plan.Marker{}
+		if tc.fault == "" {
+			want = plan.Marker{Configuration: "acme", Name: "n", ServerID: "s"}
+		}
+		expect(t, tc.name, want, m)
+	}
+}
+
+func markers() *rapid.Generator[plan.Marker] {
+	text := rapid.StringOf(rapid.Rune().Filter(func(r rune) bool { return utf8.ValidRune(r) }))
+	some := rapid.Custom(func(t *rapid.T) string { return text.Draw(t, "text") + "x" })
+	return rapid.Custom(func(t *rapid.T) plan.Marker {
+		steps := rapid.MapOfN(rapid.Map(text, func(s string) plan.StepID { return plan.StepID(s) }),
+			rapid.Custom(func(t *rapid.T) plan.Digest {
+				return plan.Digest{Wanted: text.Draw(t, "wanted"), Facts: text.Draw(t, "facts")}
+			}), 0, 4)
+		return plan.Marker{Configuration: some.Draw(t, "configuration"), Environment: text.Draw(t, "environment"),
+			Name: some.Draw(t, "name"), Fleet: text.Draw(t, "fleet"), Group: text.Draw(t, "group"), ServerID: some.Draw(t, "server"),
+			Serial: text.Draw(t, "serial"), ClusterUID: text.Draw(t, "cluster"), Version: text.Draw(t, "version"), Steps: steps.Draw(t, "steps")}
+	})
+}
+
+func TestMarkerRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := markers().Draw(t, "marker")
+		text, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := plan.ParseMarker(text)
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if diff := cmp.Diff(m, got); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		if again, _ := got.Encode(); again != text || !strings.HasSuffix(text, "}\n") || !json.Valid([]byte(text)) {
+			t.Fatalf("%q is written again as %q", text, again)
+		}
+		if _, err := plan.ParseMarker(text[:rapid.IntRange(0, len(text)-2).Draw(t, "cut")]); err == nil {
+			t.Fatal("a cut marker is read")
+		}
+	})
+}
+
+// TestMarkerWith: entering a proof touches nothing but the step and the version,
+// and not the marker it is entered into.
+func TestMarkerWith(t *testing.T) {
+	t.Parallel()
+	old := plan.Marker{Configuration: "acme", Name: first, ServerID: "s", Version: "0.0.1",
+		Steps: map[plan.StepID]plan.Digest{"alpha": {Wanted: "1"}, "beta": {Wanted: "2"}}}
+	got := old.With("alpha", plan.Digest{Wanted: "3"}).With("gamma", plan.Digest{Wanted: "4"})
+	want := old
+	want.Version = fleet.Version
+	want.Steps = map[plan.StepID]plan.Digest{"alpha": {Wanted: "3"}, "beta": {Wanted: "2"}, "gamma": {Wanted: "4"}}
+	expect(t, "with", want, got)
+	expect(t, "the old one", map[plan.StepID]plan.Digest{"alpha": {Wanted: "1"}, "beta": {Wanted: "2"}}, old.Steps)
+	expect(t, "without steps", map[plan.StepID]plan.Digest{"a": {}}, plan.Marker{}.With("a", plan.Digest{}).Steps)
+}
+
+func TestDigestOf(t *testing.T) {
+	t.Parallel()
+	d := plan.DigestOf(plan.Finding{Wanted: "a", Facts: "b"})
+	expect(t, "digest", plan.Digest{
+		Wanted: "sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb",
+		Facts:  "sha256:3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d"}, d)
+}
+
+func TestDisruptionString(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[plan.Disruption]string{plan.NoDisruption: "none", plan.Restart: "restart", plan.Drain: "drain",
+		plan.Reboot: "reboot", plan.Wipe: "wipe"} {
+		if got := d.String(); got != want {
+			t.Errorf("%d is %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestSigns(t *testing.T) {
+	t.Parallel()
+	for k, want := range map[plan.Kind]plan.Sign{plan.ClaimServer: "+", plan.CreateMarker: "+", plan.RenameServer: "~", plan.RunStep: "~", plan.ReleaseServer: "-"} {
+		if got := k.Sign(); got != want {
+			t.Errorf("%s is %q, want %q", k, got, want)
+		}
+	}
+}
+
+func TestClaimSame(t *testing.T) {
+	t.Parallel()
+	base := plan.ClaimOf(fleet.Owner{Name: "acme", Environment: "prod"}, first, "s")
+	for name, tc := range map[string]struct {
+		edit func(*plan.Claim)
+		same bool
+	}{
+		"itself":        {func(*plan.Claim) {}, true},
+		"another nonce": {func(c *plan.Claim) { c.Nonce = "n" }, true},
+		"configuration": {func(c *plan.Claim) { c.Configuration = "x" }, false},
+		"environment":   {func(c *plan.Claim) { c.Environment = "" }, false},
+		"name":          {func(c *plan.Claim) { c.Name = second }, false},
+		"server":        {func(c *plan.Claim) { c.ServerID = "t" }, false},
+	} {
+		other := base
+		tc.edit(&other)
+		if base.Same(other) != tc.same || other.Same(base) != tc.same {
+			t.Errorf("%s: same %t", name, base.Same(other))
+		}
+	}
+}

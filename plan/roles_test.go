@@ -1,0 +1,334 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestRenamedByHand: a server that somebody renamed is still a member when
+// anything bears witness, and nothing is claimed in its stead.
+func TestRenamedByHand(t *testing.T) {
+	t.Parallel()
+	unmark := func(w *world) {
+		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+	}
+	for _, tc := range []struct {
+		name    string
+		witness func(*world)
+		want    []string
+	}{
+		{"pin", func(w *world) { unmark(w); w.pin(1, first) }, []string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
+		{"Node", func(w *world) { unmark(w); w.node(1, first, inventory.Ready) }, []string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
+		{"marker", func(*world) {}, []string{first + " rename renamed-by-hand D"}},
+		{"all three", func(w *world) { w.pin(1, first); w.node(1, first, inventory.Ready) }, []string{first + " rename renamed-by-hand D"}},
+		{"the marker against the pin", func(w *world) { w.pin(1, "acme-prod-runners-m2-00001") }, []string{first + " rename renamed-by-hand D"}},
+		{"the pin against the Node", func(w *world) { unmark(w); w.node(1, "acme-prod-runners-m2-00001", inventory.Ready); w.pin(1, first) },
+			[]string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
+	} {
+		for _, name := range []string{"renamed", "acme-pool-00", "acme-prod-macos-m4-00001", "acme-staging-macos-m2-00001", "acme-prod-macos-m2-99999"} {
+			t.Run(tc.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(1, 0, 0)
+				w.member("macos", "m2", 1).Name = name
+				w.free(9)
+				tc.witness(w)
+				p := w.plan(t)
+				// Where the new name is an owned one too, the next free server is no better.
+				expect(t, "actions", tc.want, lines(p))
+				expect(t, "field", []plan.Field{{Name: "name", Before: name, After: first}}, p.Actions[0].Fields)
+				if h := oneHost(t, p); !h.Member || h.Name != first || len(p.Strays)+len(p.Shortages)+len(p.Lost) != 0 {
+					t.Errorf("host %q, member %t, strays %v, shortages %v, lost %v", h.Name, h.Member, strays(p), p.Shortages, p.Lost)
+				}
+			})
+		}
+	}
+}
+
+// TestFalseWitness: what names another server, another owner or a group that is
+// gone says nothing.
+func TestFalseWitness(t *testing.T) {
+	t.Parallel()
+	for name, witness := range map[string]func(*world){
+		"pin of another id":          func(w *world) { w.pin(1, "acme-prod-macos-m2-00002") },
+		"pin of another environment": func(w *world) { w.pin(1, "acme-staging-macos-m2-00001") },
+		"pin of a deleted group":     func(w *world) { w.pin(1, "acme-prod-deleted-m2-00001") },
+		"Node of another provider": func(w *world) {
+			w.snap.Nodes = inventory.Present([]inventory.Node{{Name: first, ProviderID: "aws:///" + serverID(1)}})
+		},
+		"Node without provider id": func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{{Name: first}}) },
+		"foreign marker": func(w *world) {
+			m := w.marker("macos", "m2", 1)
+			m.Environment = "staging"
+			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+		},
+		"marker of another server": func(w *world) {
+			m := w.marker("macos", "m2", 1)
+			m.ServerID = serverID(2)
+			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(1, 0, 0)
+			w.hosts[serverID(1)] = clean(1)
+			w.server(1, "renamed")
+			w.free(9)
+			witness(w)
+			p := w.plan(t)
+			expect(t, "claims", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(p))
+			expect(t, "strays", []string{"renamed"}, strays(p))
+		})
+	}
+}
+
+// TestWitnessesThatDisagree: of two pins the latest counts, whatever the order
+// of the list.
+func TestWitnessesThatDisagree(t *testing.T) {
+	t.Parallel()
+	older := plan.Pin{ServerID: serverID(1), Name: "acme-prod-runners-m2-00001", Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	newer := plan.Pin{ServerID: serverID(1), Name: first, Since: older.Since.Add(time.Hour)}
+	for _, pins := range [][]plan.Pin{{older, newer}, {newer, older}} {
+		w := newWorld(1, 0, 1)
+		w.hosts[serverID(1)] = clean(1)
+		w.server(1, "renamed")
+		w.snap.Pins = pins
+		if h := oneHost(t, w.plan(t)); h.Name != first {
+			t.Errorf("pins %v: the server is %s", pins, h.Name)
+		}
+	}
+}
+
+func TestReleases(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name     string
+		replicas int
+		edit     func(*world)
+		want     []string // servers to release
+	}{
+		{"the newest goes", 2, func(*world) {}, []string{third}},
+		{"two go", 1, func(*world) {}, []string{second, third}},
+		{"all go", 0, func(*world) {}, []string{first, second, third}},
+		{"not Ready before newest", 2, func(w *world) { w.node(1, first, inventory.NotReady) }, []string{first}},
+		{"unknown counts as not Ready", 2, func(w *world) { w.node(2, second, inventory.ReadyUnknown) }, []string{second}},
+		{"Ready nodes and none are alike", 2, func(w *world) { w.node(3, third, inventory.Ready) }, []string{third}},
+		{"unreachable before newest", 2, func(w *world) {
+			w.hosts[serverID(2)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable", Text: "t", Remedy: "r"}}
+		}, []string{second}},
+		{"of two not Ready the newer", 2, func(w *world) { w.node(1, first, inventory.NotReady); w.node(2, second, inventory.NotReady) }, []string{second}},
+		{"of two made at once the first by name", 2, func(w *world) {
+			for i := range w.snap.Servers {
+				w.snap.Servers[i].Created = time.Time{}
+			}
+		}, []string{first}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(tc.replicas, 0, 0)
+			for n := 1; n <= 3; n++ {
+				w.member("macos", "m2", n)
+			}
+			tc.edit(w)
+			p := w.plan(t)
+			var got []string
+			for _, a := range p.Actions {
+				explained(t, a.Refusal)
+				if a.Kind != plan.ReleaseServer || a.Disruption != plan.Wipe || a.Refusal.Code != "release-not-possible" || !a.Origin.Pending {
+					t.Errorf("action %s of %s: %+v", a.Kind, a.Host, a)
+				}
+				got = append(got, a.Host)
+			}
+			expect(t, "releases", tc.want, got)
+			s := p.Summarise()
+			if s.Refused != len(tc.want) || s.Remove != 0 || s.Complete() || p.Runnable() != nil {
+				t.Errorf("summary %+v", s)
+			}
+		})
+	}
+}
+
+// TestALostServerHoldsItsPlace: until a person says that it is gone, nothing is
+// claimed in its stead, and nothing is released for it.
+func TestALostServerHoldsItsPlace(t *testing.T) {
+	t.Parallel()
+	for name, know := range map[string]func(*world){
+		"pin":  func(w *world) { w.pin(2, second) },
+		"Node": func(w *world) { w.node(2, second, inventory.NotReady) },
+		"both": func(w *world) { w.pin(2, second); w.node(2, second, inventory.NotReady) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(2, 0, 0)
+			w.member("macos", "m2", 1)
+			w.pin(1, first)
+			w.free(9)
+			know(w)
+			if err := plan.CheckInventory(w.cfg, w.snap); err != nil {
+				t.Fatal(err)
+			}
+			p := w.plan(t)
+			if len(p.Actions)+len(p.Shortages) != 0 || len(p.Lost) != 1 {
+				t.Fatalf("actions %v, shortages %v, lost %v", lines(p), p.Shortages, p.Lost)
+			}
+			l := p.Lost[0]
+			explained(t, &l.Trouble)
+			if l.Name != second || l.Fleet != "macos" || l.ServerID != serverID(2) || !strings.Contains(l.Trouble.Remedy, second) {
+				t.Errorf("lost %+v", l)
+			}
+			expect(t, "summary", plan.Summary{Refused: 1, RefusedHosts: 1, Hosts: 1, Converged: 1}, p.Summarise())
+			w.cfg.Fleets[0].Groups[0].Replicas = 3
+			expect(t, "claims of one more", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(w.plan(t)))
+		})
+	}
+}
+
+func TestCheckInventory(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		edit func(*world)
+		bad  bool
+	}{
+		{"nothing known, nothing there", func(*world) {}, false},
+		{"nothing known, servers there", func(w *world) { w.free(1); w.member("macos", "m2", 2) }, false},
+		{"all known are gone", func(w *world) { w.pin(1, first); w.node(2, second, inventory.Ready) }, true},
+		{"all known are gone, strangers there", func(w *world) { w.pin(1, first); w.free(5) }, true},
+		{"some known are gone", func(w *world) { w.pin(1, first); w.pin(2, second); w.member("macos", "m2", 2) }, false},
+		{"one is there under another name", func(w *world) { w.pin(1, first); w.pin(2, second); w.server(2, "renamed") }, false},
+		{"known, and another's", func(w *world) { w.pin(1, "acme-staging-macos-m2-00001") }, false},
+		{"known, and of a deleted group", func(w *world) { w.pin(1, "acme-prod-deleted-m2-00001") }, false},
+		{"Nodes of no server", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{{Name: "control-plane"}}) }, false},
+		{"Nodes unread", func(w *world) { w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, false},
+	} {
+		w := newWorld(2, 0, 0)
+		tc.edit(w)
+		err := plan.CheckInventory(w.cfg, w.snap)
+		if (err != nil) != tc.bad {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), "fr-par-1")) {
+			t.Errorf("%s: %q names no server and no zone", tc.name, err)
+		}
+	}
+}
+
+func TestCheckInventoryNamesAFew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(9, 0, 0)
+	for n := 9; n > 0; n-- {
+		w.pin(n, w.cfg.HostName("macos", "m2", serverID(n)))
+	}
+	err := plan.CheckInventory(w.cfg, w.snap)
+	if err == nil || !strings.Contains(err.Error(), first+", "+second+", "+third+", …") || strings.Contains(err.Error(), "00004") {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// TestDeletedFleetMakesStrays: only replicas going down releases.
+func TestDeletedFleetMakesStrays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 2)
+	w.member("macos", "m2", 1)
+	w.member("runners", "m2", 2)
+	w.member("runners", "m2", 3)
+	w.pin(2, "acme-prod-runners-m2-00002")
+	w.pin(4, "acme-prod-runners-m2-00004")
+	w.cfg.Fleets = w.cfg.Fleets[:1]
+	p := w.plan(t)
+	if len(p.Actions)+len(p.Lost) != 0 {
+		t.Errorf("actions %v, lost %v", lines(p), p.Lost)
+	}
+	expect(t, "strays", []string{"acme-prod-runners-m2-00002", "acme-prod-runners-m2-00003"}, strays(p))
+	expect(t, "asked", [][]string{{first}}, w.asked)
+}
+
+// TestDuplicateNames: two servers under one name, one of which is its own.
+func TestDuplicateNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, 0, 0)
+	w.member("macos", "m2", 1)
+	w.server(2, first) // whose id is another
+	w.hosts[serverID(2)] = clean(2)
+	w.free(9)
+	p := w.plan(t)
+	expect(t, "claims", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(p))
+	expect(t, "strays", []string{first}, strays(p))
+	if p.Strays[0].ID != serverID(2) {
+		t.Errorf("the stray is %s", p.Strays[0].ID)
+	}
+}
+
+// TestIDsThatBeginAlike: two members may bear one name by right. Both count,
+// and each keeps its own host, Node and marker.
+func TestIDsThatBeginAlike(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, 0, 0)
+	w.member("macos", "m2", 1)
+	twin := w.member("macos", "m2", 1)
+	twin.ID = "00001fff-0000-4000-8000-000000000000"
+	m := w.marker("macos", "m2", 1)
+	m.ServerID = twin.ID
+	seen := w.hosts[serverID(1)]
+	seen.Marker = inventory.Present(m)
+	w.hosts[twin.ID] = seen
+	w.free(9)
+	w.node(1, first, inventory.NotReady)
+	p := w.plan(t)
+	if len(p.Actions) != 0 || len(p.Hosts) != 2 || p.Hosts[0].Server.ID != serverID(1) {
+		t.Fatalf("actions %v, hosts %d", lines(p), len(p.Hosts))
+	}
+	if _, has := p.Hosts[0].Node.Get(); !has || !p.Hosts[1].Node.IsAbsent() {
+		t.Errorf("Nodes: %+v, %+v", p.Hosts[0].Node, p.Hosts[1].Node)
+	}
+}
+
+func TestNodes(t *testing.T) {
+	t.Parallel()
+	named := inventory.Node{Name: first, Ready: inventory.Ready}
+	byID := inventory.Node{Name: "elsewhere", ProviderID: "scw-applesilicon://fr-par-1/" + serverID(1), Ready: inventory.NotReady}
+	other := inventory.Node{Name: first, ProviderID: "scw-applesilicon://fr-par-1/" + serverID(2), Ready: inventory.Ready}
+	for _, tc := range []struct {
+		name    string
+		nodes   inventory.Seen[[]inventory.Node]
+		want    inventory.Seen[inventory.Node]
+		cluster bool
+	}{
+		{"no cluster", inventory.Absent[[]inventory.Node](), inventory.Absent[inventory.Node](), false},
+		{"unread", inventory.Unread[[]inventory.Node]("no rights"), inventory.Unread[inventory.Node]("no rights"), false},
+		{"none", inventory.Present([]inventory.Node{}), inventory.Absent[inventory.Node](), true},
+		{"by name", inventory.Present([]inventory.Node{named}), inventory.Present(named), true},
+		{"by provider id", inventory.Present([]inventory.Node{named, byID}), inventory.Present(byID), true},
+		{"of another server", inventory.Present([]inventory.Node{other}), inventory.Absent[inventory.Node](), true},
+	} {
+		w := newWorld(1, 0, 0)
+		w.member("macos", "m2", 1)
+		w.server(2, "somebody-else")
+		w.snap.Nodes = tc.nodes
+		p := w.plan(t)
+		expect(t, tc.name, tc.want, oneHost(t, p).Node)
+		if !tc.nodes.IsUnread() && p.Cluster != tc.cluster || len(p.Actions) != 0 {
+			t.Errorf("%s: cluster %t, actions %v", tc.name, p.Cluster, lines(p))
+		}
+	}
+}
+
+// TestOwnersOfOnePrefix: an environment's servers are strays to the
+// configuration without one, and the other way round.
+func TestOwnersOfOnePrefix(t *testing.T) {
+	t.Parallel()
+	for _, owner := range []fleet.Owner{{Name: "acme"}, {Name: "acme", Environment: "prod"}} {
+		w := newWorld(0, 0, 0)
+		w.cfg.Owner = owner
+		w.server(1, "acme-macos-m2-00001")
+		w.server(2, second)
+		p := w.plan(t)
+		if len(p.Hosts) != 1 || len(p.Strays) != 1 || p.Hosts[0].Name != owner.String()+"-macos-m2-"+p.Hosts[0].Server.ID[:5] {
+			t.Errorf("%s: hosts %v, strays %v", owner, p.Hosts, strays(p))
+		}
+	}
+}

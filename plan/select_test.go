@@ -1,0 +1,240 @@
+package plan_test
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+func TestParseSelectorRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ text, want string }{
+		{"", "write key=value"},
+		{"fleet", "write key=value"},
+		{"fleet=", "write key=value"},
+		{"=macos", `no key ""`},
+		{"fleet=macos,", "write key=value"},
+		{",fleet=macos", "write key=value"},
+		{"flete=macos", `no key "flete"; the keys are fleet, group, name, ready, type, zone`},
+		{"Fleet=macos", `no key "Fleet"`},
+		{" fleet=macos", `no key " fleet"`},
+		{"fleet=macos, group=m2", `no key " group"`},
+		{"ready=yes", "ready is true or false"},
+		{"ready=*", "ready is true or false"},
+		{"ready=True", "ready is true or false"},
+		{"name=[", `the pattern "[" is not complete`},
+		{"name=a[", "not complete"},
+		{"name=[a-", "not complete"},
+		{"name=a*b[", "not complete"},
+		{"name=[]a]", "not complete"},
+		{`name=a\`, "not complete"},
+	} {
+		if _, err := plan.ParseSelector(tc.text); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("ParseSelector(%q): %v, want %q", tc.text, err, tc.want)
+		} else if tc.text != "" && !strings.Contains(err.Error(), strings.TrimRight(tc.text, `\`)) {
+			t.Errorf("ParseSelector(%q): %v does not quote it", tc.text, err)
+		}
+	}
+}
+
+// TestSelectorsNeverFailLate: a pattern that parses can be matched with every
+// name. A pattern that failed later would silently match nothing.
+func TestSelectorsNeverFailLate(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		pattern := rapid.StringMatching(`[a-c*?\[\]\\^-]{1,8}`).Draw(t, "pattern")
+		if _, err := plan.ParseSelector("name=" + pattern); err != nil {
+			return
+		}
+		name := rapid.StringMatching(`[a-c-]{0,8}`).Draw(t, "name")
+		if _, err := path.Match(pattern, name); err != nil {
+			t.Fatalf("%q parses and cannot be matched with %q: %v", pattern, name, err)
+		}
+	})
+}
+
+func selection(t testing.TB, on, exclude []string) plan.Selection {
+	t.Helper()
+	var out plan.Selection
+	for _, text := range on {
+		s, err := plan.ParseSelector(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.On = append(out.On, s)
+	}
+	for _, text := range exclude {
+		s, err := plan.ParseSelector(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Exclude = append(out.Exclude, s)
+	}
+	return out
+}
+
+// mixed has four members, one of them not Ready, one of them without a Node,
+// and a claim.
+func mixed() *world {
+	w := newWorld(3, 1, 1)
+	w.member("macos", "m2", 1)
+	w.member("macos", "m2", 2)
+	s := w.member("macos", "m4", 3)
+	s.Type, s.Zone = "M4-M", "fr-par-3"
+	w.member("runners", "m2", 4)
+	w.node(1, first, inventory.Ready)
+	w.node(2, second, inventory.NotReady)
+	w.free(5)
+	w.cfg.Scaleway.Zones = []string{"fr-par-1", "fr-par-3"}
+	return w
+}
+
+func TestSelectionNarrowsHosts(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		on, exclude []string
+		want        string // last digits of the ids of the hosts
+	}{
+		{nil, nil, "1 2 5 3 4"},
+		{[]string{"name=" + first}, nil, "1"},
+		{[]string{"name=*-m2-*"}, nil, "1 2 5 4"},
+		{[]string{"name=acme-prod-macos-m2-0000[12]"}, nil, "1 2"},
+		{[]string{"name=acme-prod-macos-m2-0000?"}, nil, "1 2 5"},
+		{[]string{"name=acme-pool-05"}, nil, ""}, // a claim goes by its final name
+		{[]string{"fleet=macos"}, nil, "1 2 5 3"},
+		{[]string{"fleet=mac"}, nil, ""},
+		{[]string{"group=m2"}, nil, "1 2 5 4"},
+		{[]string{"fleet=macos,group=m2"}, nil, "1 2 5"},
+		{[]string{"type=M4-M"}, nil, "3"},
+		{[]string{"zone=fr-par-3"}, nil, "3"},
+		{[]string{"ready=true"}, nil, "1"},
+		{[]string{"ready=false"}, nil, "2 5 3 4"},
+		{[]string{"fleet=runners", "type=M4-M"}, nil, "3 4"},
+		{nil, []string{"fleet=macos"}, "4"},
+		{nil, []string{"ready=false", "zone=fr-par-3"}, "1"},
+		{[]string{"fleet=macos"}, []string{"group=m4"}, "1 2 5"},
+		{[]string{"fleet=macos"}, []string{"fleet=*"}, ""},
+		{[]string{"fleet=macos,ready=true", "fleet=macos,ready=false"}, []string{"name=" + second}, "1 5 3"},
+	} {
+		w := mixed()
+		w.sel = selection(t, tc.on, tc.exclude)
+		var got []string
+		p := w.plan(t)
+		for _, h := range p.Hosts {
+			got = append(got, h.Server.ID[4:5])
+			if h.Unknown != nil {
+				t.Errorf("%v %v: %s was not asked", tc.on, tc.exclude, h.Name)
+			}
+		}
+		expect(t, strings.Join(tc.on, " ")+" without "+strings.Join(tc.exclude, " "), tc.want, strings.Join(got, " "))
+		// Nothing outside of the selection is connected to.
+		for id := range w.snap.Hosts {
+			if _, in := p.HostByServer(id); !in {
+				t.Errorf("%v %v: %s is asked for nothing", tc.on, tc.exclude, id)
+			}
+		}
+		if w.sel.IsAll() != (tc.on == nil && tc.exclude == nil) {
+			t.Errorf("%v %v: IsAll %t", tc.on, tc.exclude, w.sel.IsAll())
+		}
+	}
+}
+
+func TestSelectionNarrowsTheRest(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		on, exclude          []string
+		short, rejected, los string
+	}{
+		{nil, nil, "macos.m2 runners.m2", "acme-pool-07", "acme-prod-macos-m4-00009"},
+		{[]string{"fleet=macos"}, nil, "macos.m2", "acme-pool-07", "acme-prod-macos-m4-00009"},
+		{[]string{"fleet=macos,group=m2"}, nil, "macos.m2", "acme-pool-07", ""},
+		{[]string{"fleet=runners"}, nil, "runners.m2", "", ""},
+		{[]string{"name=" + first}, nil, "", "", ""},
+		{[]string{"name=*-m4-*"}, nil, "", "", "acme-prod-macos-m4-00009"},
+		{nil, []string{"fleet=macos"}, "runners.m2", "", ""},
+	} {
+		w := newWorld(2, 1, 1)
+		w.member("macos", "m2", 1)
+		w.pin(9, "acme-prod-macos-m4-00009")
+		w.free(7).Status = "starting"
+		w.sel = selection(t, tc.on, tc.exclude)
+		p := w.plan(t)
+		var short, names []string
+		for _, s := range p.Shortages {
+			short = append(short, s.Fleet+"."+s.Group)
+		}
+		for _, r := range p.Rejected {
+			names = append(names, r.Server.Name)
+		}
+		lost := ""
+		for _, l := range p.Lost {
+			lost += l.Name
+		}
+		expect(t, "shortages, rejected and lost of "+strings.Join(tc.on, " ")+" without "+strings.Join(tc.exclude, " "),
+			[]string{tc.short, tc.rejected, tc.los}, []string{strings.Join(short, " "), strings.Join(names, " "), lost})
+	}
+}
+
+func TestCheckSelection(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		on   string
+		want []string // parts of the error; none = it names something
+	}{
+		{"fleet=macos", nil},
+		{"fleet=mac*", nil},
+		{"group=m4,fleet=runners", nil}, // each exists, even if no host has both
+		{"name=" + first, nil},
+		{"name=acme-prod-macos-m2-00005", nil}, // a claim's final name
+		{"type=M2-L", nil},
+		{"zone=fr-par-3", nil},
+		{"ready=false", nil},
+		{"fleet=maocs", []string{"fleet=maocs", `did you mean "macos"?`}},
+		{"fleet=zzz", []string{"no host has fleet=zzz", "there is macos, runners"}},
+		{"group=m3", []string{"group=m3", "did you mean"}},
+		{"type=M2L", []string{`did you mean "M2-L"?`}},
+		{"zone=fr-par-2", []string{"did you mean", "fr-par-"}},
+		{"zone=nl-ams-1x", []string{"there is fr-par-1, fr-par-3"}},
+		{"name=acme-prod-macos-m2-0001", []string{"did you mean", first}},
+		{"name=somebody-else", []string{"there is acme-prod-"}},
+		{"fleet=macos,name=x*", []string{"name=x*"}},
+	} {
+		w := mixed()
+		w.server(8, "somebody-else") // a stray is no host
+		sel := selection(t, []string{tc.on}, nil)
+		for _, s := range []plan.Selection{sel, {Exclude: sel.On}} {
+			err := plan.CheckSelection(w.cfg, w.snap, s)
+			if (err != nil) != (tc.want != nil) {
+				t.Errorf("%s: %v", tc.on, err)
+				continue
+			}
+			for _, part := range tc.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%s: %q lacks %q", tc.on, err, part)
+				}
+			}
+		}
+	}
+	if err := plan.CheckSelection(mixed().cfg, plan.Snapshot{}, plan.Selection{}); err != nil {
+		t.Errorf("no selection: %v", err)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	known := []string{"macos", "runners", "m2"}
+	for text, want := range map[string]string{"macso": "macos", "maco": "macos", "runner": "runners", "rnnurs": "runners",
+		"m3": "m2", "builders": "", "xyz": "", "": ""} {
+		if got := plan.Nearest(text, known); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", text, got, want)
+		}
+	}
+	if got := plan.Nearest("x", nil); got != "" {
+		t.Errorf("Nearest among none = %q", got)
+	}
+}
