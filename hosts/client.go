@@ -121,6 +121,11 @@ func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
 		Auth:              []ssh.AuthMethod{ssh.PublicKeys(c.opts.Key)},
 		HostKeyAlgorithms: algorithms(t.Pin),
 		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
+			// A server shows its key again whenever session keys are renewed: it
+			// must stay the one that was reported, and pinned, at the start.
+			if conn.key != nil {
+				return same(conn.key, key)
+			}
 			conn.key = key
 			return check(t.Pin, key)
 		},

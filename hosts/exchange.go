@@ -87,7 +87,7 @@ func (c *Conn) exchange(ctx context.Context, questions []question, each, all tim
 	// call that waits on it.
 	release := context.AfterFunc(ctx, func() { _ = c.ssh.Close() })
 	defer release()
-	stdout, stderr := &limited{}, &limited{}
+	stdout, stderr := &limited{end: c.ssh.Close}, &limited{end: c.ssh.Close}
 	err = c.exec(line, strings.NewReader(input), stdout, stderr)
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		err = cause
@@ -145,19 +145,26 @@ func head(text string) string {
 	return text
 }
 
-// limited is a buffer that stops at maxOutput.
+// limited is a buffer that stops at maxOutput. The buffer is not embedded:
+// io.Copy would find its ReadFrom and pass Write and the limit by.
 type limited struct {
-	bytes.Buffer
-	over bool
+	buffer bytes.Buffer
+	over   bool
+	end    func() error // ends the conversation
 }
 
 var errTooMuch = errors.New("too much output")
 
-// Write appends p, or ends the session by failing when the limit is reached.
+// Write appends p. At the limit it fails and ends the conversation: whoever
+// floods would otherwise wait for a reader until the deadline.
 func (l *limited) Write(p []byte) (int, error) {
-	if l.Len()+len(p) > maxOutput {
+	if l.buffer.Len()+len(p) > maxOutput {
 		l.over = true
+		_ = l.end() // it may be at its end already
 		return 0, errTooMuch
 	}
-	return l.Buffer.Write(p)
+	return l.buffer.Write(p)
 }
+
+// String returns what was written.
+func (l *limited) String() string { return l.buffer.String() }

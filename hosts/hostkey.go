@@ -37,8 +37,13 @@ func check(pin *plan.Pin, key ssh.PublicKey) error {
 	if err != nil {
 		return fmt.Errorf("the pin of %s is damaged: %w", pin.Name, err)
 	}
-	if !bytes.Equal(pinned.Marshal(), key.Marshal()) {
-		return &keyChangedError{pinned: ssh.FingerprintSHA256(pinned), shown: ssh.FingerprintSHA256(key)}
+	return same(pinned, key)
+}
+
+// same compares the key that is shown with the one that was accepted.
+func same(pinned, shown ssh.PublicKey) error {
+	if !bytes.Equal(pinned.Marshal(), shown.Marshal()) {
+		return &keyChangedError{pinned: ssh.FingerprintSHA256(pinned), shown: ssh.FingerprintSHA256(shown)}
 	}
 	return nil
 }

@@ -25,8 +25,10 @@ import (
 
 // peer is whatever answers on a host's port 22.
 type peer struct {
-	dial Dial
-	open sync.WaitGroup // connections that the client has not closed yet
+	dial      Dial
+	listener  net.Listener
+	accepting sync.WaitGroup
+	open      sync.WaitGroup // connections that the client has not closed yet
 }
 
 const peerAddress = "192.0.2.1"
@@ -41,9 +43,8 @@ func listen(t testing.TB, handle func(net.Conn)) *peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &peer{dial: book(map[string]string{peerAddress + ":22": l.Addr().String()})}
-	var accepting sync.WaitGroup
-	accepting.Go(func() {
+	p := &peer{dial: book(map[string]string{peerAddress + ":22": l.Addr().String()}), listener: l}
+	p.accepting.Go(func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
@@ -55,19 +56,16 @@ func listen(t testing.TB, handle func(net.Conn)) *peer {
 			})
 		}
 	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		accepting.Wait()
-		p.closed(t)
-	})
+	t.Cleanup(func() { p.closed(t) })
 	return p
 }
 
-// closed fails when the client still holds a connection.
+// closed takes no more connections and fails when the client still holds one.
 func (p *peer) closed(t testing.TB) {
 	t.Helper()
+	_ = p.listener.Close() // it may be closed already
 	done := make(chan struct{})
-	go func() { p.open.Wait(); close(done) }()
+	go func() { p.accepting.Wait(); p.open.Wait(); close(done) }()
 	select {
 	case <-done:
 	case <-time.After(patience):
@@ -83,10 +81,11 @@ type server struct {
 	key      ssh.Signer
 	refuse   bool // every login
 	attempts atomic.Int32
-	silent   bool                         // answers no keepalive
-	channel  func(ssh.NewChannel)         // instead of opening it
-	command  func(ssh.Channel, string)    // what an exec does; nil: the command is refused
-	config   func(*ssh.ServerConfig)      // more settings
+	silent   bool                      // answers no keepalive
+	channel  func(ssh.NewChannel)      // instead of opening it
+	command  func(ssh.Channel, string) // what an exec does; nil: the command is refused
+	hang     bool                      // an exec ends when the connection does
+	config   func(*ssh.ServerConfig)   // more settings
 }
 
 func (s *server) handle(raw net.Conn) {
@@ -108,6 +107,8 @@ func (s *server) handle(raw net.Conn) {
 	defer conn.Close()
 	var all sync.WaitGroup
 	defer all.Wait()
+	gone := make(chan struct{})
+	defer close(gone)
 	all.Go(func() {
 		for r := range requests {
 			if r.WantReply && !s.silent {
@@ -124,20 +125,24 @@ func (s *server) handle(raw net.Conn) {
 		if err != nil {
 			return
 		}
-		all.Go(func() { s.session(ch, in) })
+		all.Go(func() { s.session(ch, in, gone) })
 	}
 }
 
-func (s *server) session(ch ssh.Channel, requests <-chan *ssh.Request) {
+func (s *server) session(ch ssh.Channel, requests <-chan *ssh.Request, gone <-chan struct{}) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for r := range requests {
 		var exec struct{ Command string }
-		ok := r.Type == "exec" && s.command != nil && ssh.Unmarshal(r.Payload, &exec) == nil
+		ok := r.Type == "exec" && (s.command != nil || s.hang) && ssh.Unmarshal(r.Payload, &exec) == nil
 		_ = r.Reply(ok, nil)
 		if ok {
 			all.Go(func() {
 				defer ch.Close()
+				if s.hang {
+					<-gone
+					return
+				}
 				s.command(ch, exec.Command)
 			})
 		}
@@ -288,7 +293,12 @@ func TestConnectWhereNobodyIs(t *testing.T) {
 func TestConnectCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(within(t))
-	p := listen(t, func(c net.Conn) { cancel(); untilClosed(c) })
+	p := listen(t, func(c net.Conn) {
+		// The client's banner says that it is past dialing.
+		_, _ = io.ReadFull(c, make([]byte, 1))
+		cancel()
+		untilClosed(c)
+	})
 	c := New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()})
 	_, err := c.Connect(ctx, acme1())
 	wantError(t, err, "no-ssh-answer", Handshaking, "canceled")
@@ -350,7 +360,6 @@ func TestTalkToDeadPeer(t *testing.T) {
 	t.Parallel()
 	exchange := impatient(func(d *Deadlines) { d.Exchange, d.Change = 200*time.Millisecond, 1 })
 	silence := impatient(func(d *Deadlines) { d.Silence = time.Second })
-	wait := func(ch ssh.Channel, _ string) { _, _ = io.Copy(io.Discard, ch); _, _ = io.Copy(io.Discard, ch) }
 	print := func(text string, code uint32) func(ssh.Channel, string) {
 		return func(ch ssh.Channel, _ string) {
 			_, _ = io.WriteString(ch, strings.ReplaceAll(text, "MARK", markOf(ch)))
@@ -373,8 +382,8 @@ func TestTalkToDeadPeer(t *testing.T) {
 		deadlines Deadlines
 		text      string
 	}{
-		{"silent but for keepalives", &server{command: wait}, exchange, "no end of the command within"},
-		{"silent", &server{command: wait, silent: true}, silence, ""},
+		{"silent but for keepalives", &server{hang: true}, exchange, "no end of the command within"},
+		{"silent", &server{hang: true, silent: true}, silence, ""},
 		{"floods stdout", &server{command: flood(func(ch ssh.Channel) io.Writer { return ch })}, patient(), "printed more than 4194304 bytes"},
 		{"floods stderr", &server{command: flood(func(ch ssh.Channel) io.Writer { return ch.Stderr() })}, patient(), "printed more than 4194304 bytes"},
 		{"refuses the channel", &server{channel: func(n ssh.NewChannel) { _ = n.Reject(ssh.Prohibited, "no more sessions") }}, patient(), "no more sessions"},
@@ -624,7 +633,7 @@ func needRoot(t testing.TB) {
 
 func hasRoot() bool { return isRoot() || exec.Command("sudo", "-n", "true").Run() == nil }
 
-// TestRunWithoutRoot: a change for root on a host without root is not run.
+// TestRunUnread: a change for root on a host without root is not run.
 func TestRunUnread(t *testing.T) {
 	t.Parallel()
 	command := func(ch ssh.Channel, _ string) {

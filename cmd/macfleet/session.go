@@ -158,7 +158,7 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 }
 
 func (s *session) servers() (*scaleway.Client, error) {
-	client := transport.New(&s.scaleway)
+	client := transport.New(&s.scaleway, scaleway.RequestsPerSecond)
 	s.closers = append(s.closers, client.CloseIdleConnections)
 	o := scaleway.Options{ProjectID: s.config.ProjectID, Zones: s.config.Scaleway.Zones, HTTP: client}
 	if s.world != nil {

@@ -63,7 +63,7 @@ func world(t *testing.T, servers int) (*sandbox.World, string) {
 func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	t.Helper()
 	var counter transport.Counter
-	client := transport.New(&counter)
+	client := transport.New(&counter, scaleway.RequestsPerSecond)
 	access, key := w.ScalewayKeys()
 	servers, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: c.Scaleway.Zones, HTTP: client,
 		URL: w.ScalewayURL(), AccessKey: access, SecretKey: key})

@@ -37,6 +37,10 @@ type Client struct {
 // pageSize is the largest that the API gives.
 const pageSize = 100
 
+// RequestsPerSecond is a little below what the API allows: its answers say 50 in
+// a window of one second.
+const RequestsPerSecond = 45
+
 // New returns a client with the credentials that scw's users know: SCW_*
 // variables over the active profile of scw's configuration file.
 func New(o Options) (*Client, error) {

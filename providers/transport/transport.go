@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
+	"golang.org/x/time/rate"
 )
 
 // Counter counts the requests that went out, repeated ones included.
@@ -23,23 +24,27 @@ func (c *Counter) Requests() int64 { return c.requests.Load() }
 
 // Wrap returns a round tripper that counts what passes through it.
 func (c *Counter) Wrap(next http.RoundTripper) http.RoundTripper {
-	return counting{next: next, counter: c}
+	return paced{next: next, counter: c, limit: rate.NewLimiter(rate.Inf, 0)}
 }
 
-type counting struct {
+type paced struct {
 	next    http.RoundTripper
 	counter *Counter
+	limit   *rate.Limiter
 }
 
-// RoundTrip counts the request and passes it on.
-func (t counting) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip waits for its turn, counts the request and passes it on.
+func (t paced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := t.limit.Wait(r.Context()); err != nil {
+		return nil, err
+	}
 	t.counter.requests.Add(1)
 	return t.next.RoundTrip(r)
 }
 
 // CloseIdleConnections passes the call on, so that no idle connection is left
 // when a command ends.
-func (t counting) CloseIdleConnections() {
+func (t paced) CloseIdleConnections() {
 	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
@@ -48,7 +53,7 @@ func (t counting) CloseIdleConnections() {
 // The limits of repeating: a request is sent at most tries+1 times, waiting at
 // most longestWait in between, and has timeout for each.
 const (
-	tries       = 4
+	tries       = 6
 	longestWait = 10 * time.Second
 	timeout     = 30 * time.Second
 )
@@ -56,11 +61,16 @@ const (
 // New returns an HTTP client that repeats a request the server answered with
 // 429, waiting as long as it says, and a GET that failed on the way or met a
 // server fault. Nothing else is repeated: whether a write arrived is not known.
-func New(counter *Counter) *http.Client {
+// It sends at most perSecond requests in any second, so that many hosts at once
+// do not meet the server's own limit.
+func New(counter *Counter, perSecond int) *http.Client {
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true}
 	c := retryablehttp.NewClient()
-	c.HTTPClient = &http.Client{Transport: counter.Wrap(base), Timeout: timeout}
+	// What a second lets through is the burst and what is refilled meanwhile.
+	burst := max(1, perSecond/8)
+	limit := rate.NewLimiter(rate.Limit(max(1, perSecond-burst)), burst)
+	c.HTTPClient = &http.Client{Transport: paced{next: base, counter: counter, limit: limit}, Timeout: timeout}
 	c.Logger = nil
 	c.RetryMax = tries
 	c.RetryWaitMin = 200 * time.Millisecond

@@ -1,0 +1,102 @@
+package kubernetes_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+current-context: other
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: other, context: {cluster: c}}, {name: acme, context: {cluster: c}}]
+`
+
+// TestContext uses the kubeconfig as kubectl's users have it.
+func TestContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(path, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", path)
+	for context, problem := range map[string]string{"acme": "", "": "", "akme": `no context "akme"; it has: acme, other`} {
+		_, err := kubernetes.New(kubernetes.Options{Context: context})
+		if problem == "" && err != nil || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
+			t.Errorf("context %q: %v", context, err)
+		}
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "missing"))
+	if _, err := kubernetes.New(kubernetes.Options{Context: "acme"}); err == nil || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("without a file: %v", err)
+	}
+}
+
+// serve answers requests by path.
+func serve(t *testing.T, answers map[string]string) *kubernetes.Client {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		body, ok := answers[r.URL.Path]
+		if !ok {
+			w.WriteHeader(http.StatusForbidden)
+			body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no"}`
+		}
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(s.Close)
+	c, err := kubernetes.New(kubernetes.Options{URL: s.URL, Token: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestNodes(t *testing.T) {
+	t.Parallel()
+	c := serve(t, map[string]string{
+		"/api/v1/nodes": `{"kind":"NodeList","apiVersion":"v1","items":[
+			{"metadata":{"name":"b"},"spec":{"providerID":"scw-applesilicon://fr-par-1/id-b","unschedulable":true},
+			 "status":{"conditions":[{"type":"Ready","status":"False","reason":"KubeletDown","message":"it stopped"}]}},
+			{"metadata":{"name":"a"},"status":{"conditions":[{"type":"Ready","status":"True"}]}},
+			{"metadata":{"name":"c"}}]}`,
+		"/api/v1/namespaces/kube-system":    `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u-1"}}`,
+		"/api/v1/namespaces/ns/secrets/key": `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"key"},"data":{"id":"eA=="}}`,
+	})
+	nodes, err := c.Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []inventory.Node{
+		{Name: "a", Ready: inventory.Ready},
+		{Name: "b", ProviderID: "scw-applesilicon://fr-par-1/id-b", Ready: inventory.NotReady, Cordoned: true, Why: "it stopped"},
+		{Name: "c", Ready: inventory.ReadyUnknown},
+	}
+	if diff := cmp.Diff(want, nodes); diff != "" {
+		t.Error(diff)
+	}
+	if nodes[1].ServerID() != "id-b" {
+		t.Errorf("server id %q", nodes[1].ServerID())
+	}
+	if uid, err := c.UID(t.Context()); err != nil || uid != "u-1" {
+		t.Errorf("uid %q, %v", uid, err)
+	}
+	if v, err := c.Secret(t.Context(), "ns", "key", "id"); err != nil || v != "x" {
+		t.Errorf("secret %q, %v", v, err)
+	}
+	if _, err := c.Secret(t.Context(), "ns", "key", "other"); err == nil || !strings.Contains(err.Error(), `no key "other"; it has: id`) {
+		t.Errorf("missing key: %v", err)
+	}
+	if _, err := c.Secret(t.Context(), "ns", "other", "id"); err == nil || !strings.Contains(err.Error(), "lacks this right") {
+		t.Errorf("forbidden: %v", err)
+	}
+}
