@@ -29,6 +29,7 @@ lint:
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	shellcheck --shell=sh --severity=warning examples/demo.sh
 	shellcheck .ci/run
+	shellcheck --shell=sh --exclude=SC2154 hosts/scripts/*.sh steps/scripts/*.sh
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchtime 3x ./...

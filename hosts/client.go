@@ -161,7 +161,7 @@ func (c *Client) dial(ctx context.Context, t Target) (net.Conn, error) {
 	defer cancel()
 	if t.Server.Address == "" {
 		return nil, &Error{Host: t.Server.Name, Code: "unreachable", Phase: Dialing,
-			Err: errors.New("Scaleway names no address"), Remedy: "look at the server in the Scaleway console"}
+			Err: errors.New("the inventory names no address"), Remedy: "look at the server in the Scaleway console"}
 	}
 	raw, err := c.opts.Dial(dctx, "tcp", net.JoinHostPort(t.Server.Address, "22"))
 	if err != nil {

@@ -35,11 +35,16 @@ var whole = cmp.Exporter(func(reflect.Type) bool { return true })
 
 func newKey(t testing.TB) ssh.Signer {
 	t.Helper()
+	return signer(t, edwards(t))
+}
+
+func edwards(t testing.TB) ed25519.PrivateKey {
+	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return signer(t, private)
+	return private
 }
 
 func signer(t testing.TB, private any) ssh.Signer {

@@ -228,7 +228,7 @@ func TestConnectToDeadPeer(t *testing.T) {
 		{"hangs up at once", hangUp(""), patient(), ""},
 		{"hangs up after the banner", hangUp(banner), patient(), ""},
 		{"another protocol", say("HTTP/1.1 400 Bad Request\r\n\r\n" + strings.Repeat("acme ", 100)), handshake, ""},
-		{"an old protocol", say("SSH-1.5-acme\r\n"), patient(), ""},
+		{"an old protocol", say("SSH-1.5-acme\r\n"), handshake, ""},
 		{"rubbish after the banner", say(banner + strings.Repeat("\xff", 64)), patient(), ""},
 	}
 	for _, tt := range tests {

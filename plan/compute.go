@@ -143,9 +143,6 @@ func (c *computation) add(h Host, actions []Action) {
 	default:
 		h.Converged = Converged
 	}
-	if h.Unknown == nil && !h.Seen.Pinned {
-		c.plan.Unpinned++
-	}
 	c.plan.Hosts = append(c.plan.Hosts, h)
 	c.plan.Actions = append(c.plan.Actions, actions...)
 }

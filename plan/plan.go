@@ -125,7 +125,6 @@ type Plan struct {
 	Rejected  []Rejected
 	Strays    []inventory.Server // in no pool and no fleet: shown, never touched
 	Lost      []Lost
-	Unpinned  int  // hosts whose key is not pinned yet
 	Cluster   bool // the configuration has a cluster
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -141,6 +140,6 @@ func TestWatchdogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(ours) != string(theirs) {
-		t.Error(fmt.Sprint("hosts/watchdog.pl and internal/sandbox/mac/watchdog.pl differ"))
+		t.Error("hosts/watchdog.pl and internal/sandbox/mac/watchdog.pl differ")
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -41,6 +43,9 @@ func (s *session) openWorld() error {
 func (a *app) seed(c *fleet.Config) sandbox.Seed {
 	seed := sandbox.Seed{ProjectID: c.ProjectID, ClusterUID: c.ClusterUID, Zones: c.Scaleway.Zones,
 		PoolPrefix: c.Scaleway.PoolPrefix, Hosts: a.sandboxHosts, SSHUser: c.SSH.User, SSHKeyRef: c.SSH.PrivateKey.String()}
+	if c.Kubernetes != nil {
+		seed.KubeContext = c.Kubernetes.Context
+	}
 	if seed.ProjectID == "" {
 		seed.ProjectID = "5a4d6b3c-0000-4000-8000-000000000001"
 	}
@@ -142,9 +147,24 @@ func (a *app) heal(w *sandbox.World, host, incident string) error {
 }
 
 func (a *app) reset() error {
+	// The pins lie in the folder too. Without them the world is still whole; a
+	// folder with pins alone would be no world.
+	if sandbox.Exists(a.sandboxDir()) {
+		pins := filepath.Join(a.sandboxDir(), "known_hosts")
+		if err := errors.Join(removeIfThere(pins), removeIfThere(pins+".lock")); err != nil {
+			return err
+		}
+	}
 	if err := sandbox.Reset(a.sandboxDir()); err != nil {
 		return err
 	}
 	a.outText().Say("Removed the sandbox " + a.sandboxDir() + ".")
+	return nil
+}
+
+func removeIfThere(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the sandbox: %w", err)
+	}
 	return nil
 }

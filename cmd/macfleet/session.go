@@ -175,6 +175,9 @@ func (s *session) kubernetes() (*kubernetes.Client, error) {
 	}
 	o := kubernetes.Options{Context: s.config.Kubernetes.Context, Wrap: s.cluster.Wrap}
 	if s.world != nil {
+		if known := s.world.KubeContext(); o.Context != "" && known != "" && o.Context != known {
+			return nil, fmt.Errorf("the sandbox %s has no context %q; it has: %s", s.app.sandboxDir(), o.Context, known)
+		}
 		o.URL, o.Token = s.world.KubernetesURL(), s.world.KubernetesToken()
 	}
 	c, err := kubernetes.New(o)

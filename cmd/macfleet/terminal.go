@@ -49,7 +49,8 @@ const heartbeat = 10 * time.Second
 // progress shows a run's events until done is called. On a terminal that is a
 // line per host; elsewhere what lines shows, on the given stream.
 func (a *app) progress(lines io.Writer) (show func(engine.Event), done func()) {
-	if _, ok := terminal(a.err); ok && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" {
+	_, shown := terminal(lines)
+	if _, ok := terminal(a.err); ok && shown && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" {
 		live := view.NewLive(a.err)
 		return live.Event, live.Close
 	}

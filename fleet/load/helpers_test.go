@@ -79,16 +79,6 @@ func sourceLine(r Result, at hcl.Range) string {
 	return strings.TrimSpace(lines[at.Start.Line-1])
 }
 
-func count(diags hcl.Diagnostics, severity hcl.DiagnosticSeverity) int {
-	n := 0
-	for _, d := range diags {
-		if d.Severity == severity {
-			n++
-		}
-	}
-	return n
-}
-
 // mustLoad loads a configuration that has no fault.
 func mustLoad(t *testing.T, fsys fs.FS, opts Options) Result {
 	t.Helper()

@@ -131,5 +131,8 @@ func (w *World) KubernetesURL() string { return w.kubernetes.url() }
 // KubernetesToken gives the bearer token that the simulated Kubernetes accepts.
 func (w *World) KubernetesToken() string { return w.settings.KubernetesToken }
 
+// KubeContext gives the name that a kubeconfig would have the cluster under, or "" where any will do.
+func (w *World) KubeContext() string { return w.settings.KubeContext }
+
 // ClusterUID gives the uid of the cluster's kube-system namespace.
 func (w *World) ClusterUID() string { return w.settings.ClusterUID }

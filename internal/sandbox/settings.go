@@ -46,6 +46,7 @@ type settings struct {
 	AccessKey       string   `json:"access_key"`
 	SecretKey       string   `json:"secret_key"`
 	KubernetesToken string   `json:"kubernetes_token"`
+	KubeContext     string   `json:"kube_context"`
 	SSHUser         string   `json:"ssh_user"`
 	SSHKeyRef       string   `json:"ssh_key_ref"`
 	SSHPublicKey    string   `json:"ssh_public_key"`
@@ -53,11 +54,12 @@ type settings struct {
 
 func newSettings(seed Seed, publicKey string) settings {
 	return settings{
-		Format:     format,
-		ProjectID:  seed.ProjectID,
-		ClusterUID: seed.ClusterUID,
-		Zones:      seed.Zones,
-		PoolPrefix: seed.PoolPrefix,
+		Format:      format,
+		ProjectID:   seed.ProjectID,
+		ClusterUID:  seed.ClusterUID,
+		Zones:       seed.Zones,
+		PoolPrefix:  seed.PoolPrefix,
+		KubeContext: seed.KubeContext,
 		// Well-formed, since Scaleway's client checks the form before it sends anything.
 		AccessKey:       "SCWSANDBOX0000000000",
 		SecretKey:       "5eed0000-0000-4000-8000-000000000004",

@@ -68,7 +68,7 @@ func Check(name, text string, kind Kind) []string {
 	}
 	c := checker{name: name, kind: kind, rules: rules(), functions: make(map[string]bool)}
 	syntax.Walk(file, func(n syntax.Node) bool {
-		if f, ok := n.(*syntax.FuncDecl); ok {
+		if f, ok := n.(*syntax.FuncDecl); ok && f.Name != nil {
 			c.functions[f.Name.Value] = true
 		}
 		return true
@@ -98,6 +98,10 @@ func (c *checker) node(n syntax.Node) {
 		c.call(n)
 	case *syntax.Redirect:
 		c.redirect(n)
+	case *syntax.FuncDecl:
+		if n.Name == nil {
+			c.fault(n, "a function needs a name")
+		}
 	}
 }
 

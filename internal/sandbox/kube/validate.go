@@ -43,6 +43,7 @@ func checkPatch(present, wanted *unstructured.Unstructured) error {
 	}
 	if uid := wanted.GetUID(); uid != "" && uid != present.GetUID() {
 		return apierrors.NewConflict(groupResource(nodes), present.GetName(),
+			//lint:ignore ST1005 the real server's wording
 			fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, present.GetUID()))
 	}
 	return nil

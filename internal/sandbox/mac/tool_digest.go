@@ -55,7 +55,7 @@ func base64Tool(p *proc) int {
 	if status := p.inputs(names, exitFailed, func(_ string, r io.Reader) { data, _ = io.ReadAll(r) }); status != 0 {
 		return status
 	}
-	out := data
+	var out []byte
 	if o.has('d') || o.has('D') {
 		data = bytes.Join(bytes.Fields(data), nil)
 		out = make([]byte, base64.StdEncoding.DecodedLen(len(data)))

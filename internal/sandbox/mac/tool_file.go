@@ -147,6 +147,7 @@ func (p *proc) copyFile(name, target string, keep bool) error {
 		case err != nil:
 			return err
 		case from.folder():
+			//lint:ignore ST1005 cp's wording
 			return errors.New("is a directory (not copied).")
 		}
 		to, err := v.into(p, name, target)

@@ -1,0 +1,509 @@
+package hosts
+
+import (
+	"bufio"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// daemon is OpenSSH's own sshd on a loopback port.
+type daemon struct {
+	address string
+	mu      sync.Mutex
+	changed *sync.Cond
+	lines   []string
+	ended   bool
+	stop    func() // ends the daemon, and returns when its sessions have ended too
+}
+
+// daemonOptions are what differs between the daemons of the tests.
+type daemonOptions struct {
+	hostKeys []any // private keys
+	login    ssh.PublicKey
+	config   string // more lines of sshd_config
+}
+
+// startDaemon runs an sshd for the time of the test. Another process may take
+// the port between its choice and sshd's start; then another port is tried.
+func startDaemon(t testing.TB, o daemonOptions) *daemon {
+	t.Helper()
+	path := sshdPath(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "authorized_keys"), string(ssh.MarshalAuthorizedKey(o.login)), 0o600)
+	config := "PidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n" +
+		"KbdInteractiveAuthentication no\nLogLevel VERBOSE\nMaxStartups 100\nPrintMotd no\n" +
+		"AuthorizedKeysFile " + filepath.Join(dir, "authorized_keys") + "\n"
+	for i, private := range o.hostKeys {
+		block, err := ssh.MarshalPrivateKey(private, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(dir, fmt.Sprintf("host_key_%d", i))
+		write(t, name, string(pem.EncodeToMemory(block)), 0o600)
+		config += "HostKey " + name + "\n"
+	}
+	config += o.config
+	for range 5 {
+		if d := tryDaemon(t, path, dir, config); d != nil {
+			return d
+		}
+	}
+	t.Fatal("sshd found no free port")
+	return nil
+}
+
+func sshdPath(t testing.TB) string {
+	t.Helper()
+	path, err := exec.LookPath("sshd")
+	if err != nil {
+		// A user's PATH often lacks the folder of daemons.
+		path = "/usr/sbin/sshd"
+		if _, err := os.Stat(path); err != nil {
+			need(t, "sshd")
+		}
+	}
+	need(t, "dash", "perl", "sudo")
+	if isRoot() {
+		// sshd of root insists on its folder for privilege separation, which a
+		// machine that never started the service lacks.
+		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+func tryDaemon(t testing.TB, path, dir, config string) *daemon {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().(*net.TCPAddr)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "sshd_config")
+	write(t, file, fmt.Sprintf("ListenAddress 127.0.0.1\nPort %d\n%s", address.Port, config), 0o600)
+	d := &daemon{address: address.String()}
+	d.changed = sync.NewCond(&d.mu)
+	// The log goes through a pipe of our own: exec's would wait for sessions too.
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "-D", "-e", "-f", file)
+	cmd.Stderr = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		if err := d.read(r); err != nil {
+			t.Errorf("a session of sshd does not end: %v\n%s", err, d.log())
+		}
+	}()
+	d.stop = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill() // it may have ended by itself
+		_ = cmd.Wait()
+		// Sessions write to the log until they have ended.
+		if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Error(err)
+		}
+		<-read
+		_ = r.Close()
+	})
+	if !d.listening() {
+		d.stop()
+		if strings.Contains(d.log(), "Address already in use") {
+			return nil
+		}
+		t.Fatalf("sshd ended at once:\n%s", d.log())
+	}
+	t.Cleanup(d.stop)
+	return d
+}
+
+func (d *daemon) read(r io.Reader) error {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		d.mu.Lock()
+		d.lines = append(d.lines, lines.Text())
+		d.changed.Broadcast()
+		d.mu.Unlock()
+	}
+	d.mu.Lock()
+	d.ended = true
+	d.changed.Broadcast()
+	d.mu.Unlock()
+	return lines.Err()
+}
+
+// listening waits until sshd listens; it is false when sshd ends before.
+func (d *daemon) listening() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for containing(d.lines, "Server listening on") == 0 && !d.ended {
+		d.changed.Wait()
+	}
+	return !d.ended
+}
+
+func (d *daemon) log() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Join(d.lines, "\n")
+}
+
+func containing(lines []string, part string) int {
+	n := 0
+	for _, l := range lines {
+		if strings.Contains(l, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// mac is a stand-in for a Mac: an sshd, and tools that keep their state in a
+// folder of this test.
+type mac struct {
+	*daemon
+	target Target
+	key    ssh.PublicKey // of the host
+	bin    string
+	state  string
+}
+
+// newMac starts a stand-in. Its login shell is noisy, as people's are.
+func newMac(t testing.TB, n int, login ssh.PublicKey) mac {
+	t.Helper()
+	private := newRSAKey(t)
+	dir := openDir(t)
+	m := mac{bin: filepath.Join(dir, "bin"), state: filepath.Join(dir, "state"),
+		target: target(fmt.Sprintf("acme-%d", n), fmt.Sprintf("192.0.2.%d", n)), key: signer(t, private).PublicKey()}
+	m.daemon = startDaemon(t, daemonOptions{hostKeys: []any{private}, login: login, config: `ForceCommand printf 'Welcome to acme\n%%'; ` +
+		`printf 'stty: no tty' >&2; /bin/sh -c "$SSH_ORIGINAL_COMMAND"; code=$?; printf bye; exit $code` + "\n"})
+	tools := map[string]string{
+		"sw_vers": `echo 26.%[2]d`,
+		"ioreg":   `printf '    "IOPlatformSerialNumber" = "C07ACME00%[2]d"\n'`,
+		"scutil": `case $1 in
+--get) cat %[1]s/"$2" 2>/dev/null || { echo "$2: not set" >&2; exit 1; } ;;
+--set) printf '%%s\n' "$3" >%[1]s/"$2" ;;
+esac`,
+		"pmset": `case $1 in
+-g) cat %[1]s/pmset ;;
+-a) printf ' %%s %%s\n' "$2" "$3" >%[1]s/pmset ;;
+esac`,
+		"defaults": `case $1 in
+read) cat %[1]s/"$2.$3" 2>/dev/null || { echo "The domain/default pair of ($2, $3) does not exist" >&2; exit 1; } ;;
+write) printf '%%s\n' "$5" >%[1]s/"$2.$3" ;;
+esac`,
+	}
+	for name, text := range tools {
+		// %[2]d is mentioned so that every text takes both values.
+		write(t, filepath.Join(m.bin, name), "#!/bin/sh\n"+fmt.Sprintf(text+"\n: %[1]s %[2]d\n", m.state, n), 0o755)
+	}
+	write(t, filepath.Join(m.state, "pmset"), " sleep 10\n", 0o644)
+	return m
+}
+
+func (m mac) client(t testing.TB, key ssh.Signer) *Client {
+	t.Helper()
+	return New(Options{User: me(t), Key: key, Dial: m.book(), Prologue: withStubs(m.bin), Deadlines: patient()})
+}
+
+func (m mac) book() Dial { return book(map[string]string{m.target.Server.Address + ":22": m.address}) }
+
+// TestOpenSSH goes through three hosts at once: looks, changes, looks again.
+func TestOpenSSH(t *testing.T) {
+	t.Parallel()
+	key := newKey(t)
+	probes := []plan.Probe{
+		probe("power.settings", "pmset -g"),
+		probe("name.computer", "scutil --get ComputerName"),
+		probe("login.user", `defaults read "$1" "$2"`, "com.acme.login", "user"),
+		probe("host.user", "id -un"),
+		probe("arguments", echo, hostile()...),
+		{ID: "host.root", Command: plan.Command{Name: "root", Script: "id -u", As: plan.Root}},
+	}
+	root := unread("needs root")
+	if hasRoot() {
+		root = said(0, "0\n", "")
+	}
+	for n := 1; n <= 3; n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			m := newMac(t, n, key.PublicKey())
+			c := m.client(t, key)
+			conn := connect(t, c, m.target)
+			want := plan.Facts{
+				"power.settings": said(0, " sleep 10\n", ""),
+				"name.computer":  said(1, "", "ComputerName: not set\n"),
+				"login.user":     said(1, "", "The domain/default pair of (com.acme.login, user) does not exist\n"),
+				"host.user":      said(0, me(t)+"\n", ""),
+				"arguments":      said(0, echoed(hostile()), ""),
+				"host.root":      root,
+			}
+			seen := conn.Observe(within(t), probes)
+			if seen.Trouble != nil {
+				t.Fatalf("trouble: %+v\n%s", seen.Trouble, m.log())
+			}
+			if seen.Key != keyText(m.key) || seen.Fingerprint != ssh.FingerprintSHA256(m.key) || seen.Pinned {
+				t.Errorf("the unpinned key is shown as %q, %q, pinned %t", seen.Key, seen.Fingerprint, seen.Pinned)
+			}
+			if seen.Root != hasRoot() {
+				t.Errorf("root = %t, want %t", seen.Root, hasRoot())
+			}
+			if diff := cmp.Diff([]inventory.Seen[string]{inventory.Present(fmt.Sprintf("C07ACME00%d", n)), inventory.Present(fmt.Sprintf("26.%d", n))},
+				[]inventory.Seen[string]{seen.Serial, seen.OSVersion}, whole); diff != "" {
+				t.Errorf("serial and version (-want +got):\n%s", diff)
+			}
+			for _, q := range identity() {
+				delete(seen.Facts, q.id)
+			}
+			if diff := cmp.Diff(want, seen.Facts, whole); diff != "" {
+				t.Errorf("facts (-want +got):\n%s", diff)
+			}
+
+			for _, change := range []plan.Command{
+				{Name: "sleep", Script: `pmset -a sleep "$1"`, Args: []string{"0"}, As: plan.Login},
+				{Name: "name", Script: `scutil --set ComputerName "$1"`, Args: []string{fmt.Sprintf("acme's %d\n$(no)", n)}, As: plan.Login},
+				{Name: "user", Script: `defaults write "$1" "$2" -string "$3"`, Args: []string{"com.acme.login", "user", "ci"}, As: plan.Login},
+			} {
+				a, err := conn.Run(within(t), change)
+				if err != nil || a != (plan.Answer{}) {
+					t.Errorf("%s = %+v, %v", change.Name, a, err)
+				}
+			}
+			if a, err := conn.Run(within(t), plan.Command{Name: "fails", Script: "echo oh >&2; exit 6", As: plan.Login}); err != nil || a.Exit != 6 || a.Stderr != "oh\n" {
+				t.Errorf("a script that fails is an answer: %+v, %v", a, err)
+			}
+			want["power.settings"] = said(0, " sleep 0\n", "")
+			want["name.computer"] = said(0, fmt.Sprintf("acme's %d\n$(no)\n", n), "")
+			want["login.user"] = said(0, "ci\n", "")
+			facts, err := conn.Probe(within(t), probes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, facts, whole); diff != "" {
+				t.Errorf("facts after the changes (-want +got):\n%s", diff)
+			}
+			stats := c.Stats()
+			if stats.Sent == 0 || stats.Received == 0 {
+				t.Errorf("stats = %+v, want the bytes", stats)
+			}
+			stats.Sent, stats.Received = 0, 0
+			if want := (Stats{Connections: 1, Execs: 6}); stats != want {
+				t.Errorf("stats = %+v, want %+v", stats, want)
+			}
+		})
+	}
+}
+
+// TestOpenSSHOneClient uses one Client for several hosts at once, as a run does.
+func TestOpenSSHOneClient(t *testing.T) {
+	t.Parallel()
+	key, hostKey := newKey(t), newRSAKey(t)
+	entries := make(map[string]string)
+	for n := 1; n <= 3; n++ {
+		d := startDaemon(t, daemonOptions{hostKeys: []any{hostKey}, login: key.PublicKey()})
+		entries[fmt.Sprintf("192.0.2.%d:22", n)] = d.address
+	}
+	c := New(Options{User: me(t), Key: key, Dial: book(entries), Deadlines: patient()})
+	var wg sync.WaitGroup
+	for n := 1; n <= 3; n++ {
+		wg.Go(func() {
+			name := fmt.Sprintf("acme-%d", n)
+			conn, err := c.Connect(within(t), pinned(target(name, fmt.Sprintf("192.0.2.%d", n)), signer(t, hostKey).PublicKey()))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			for range 2 {
+				seen := conn.Observe(within(t), []plan.Probe{probe("a.b", echo, name)})
+				if diff := cmp.Diff(said(0, "<"+name+">", ""), seen.Facts.Get("a.b"), whole); diff != "" || !seen.Pinned {
+					t.Errorf("%s: pinned %t, trouble %+v, answer (-want +got):\n%s", name, seen.Pinned, seen.Trouble, diff)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := c.Stats(); got.Connections != 3 || got.Execs != 6 {
+		t.Errorf("stats = %+v, want 3 connections and 6 execs", got)
+	}
+}
+
+// TestOpenSSHKeys looks into sshd's own log: the provider bans an address after
+// failed logins.
+func TestOpenSSHKeys(t *testing.T) {
+	t.Parallel()
+	key, stranger := newKey(t), newKey(t)
+	curve, rsa := edwards(t), newRSAKey(t)
+	both := []any{curve, rsa}
+	tests := []struct {
+		name     string
+		hostKeys []any
+		offered  ssh.Signer
+		pin      ssh.PublicKey
+		code     string // "": connects
+		phase    Phase
+		refused  int
+		accepted int
+	}{
+		{"no pin", both, key, nil, "", "", 0, 1},
+		{"two host keys, the one is pinned", both, key, signer(t, curve).PublicKey(), "", "", 0, 1},
+		{"two host keys, the other is pinned", both, key, signer(t, rsa).PublicKey(), "", "", 0, 1},
+		{"wrong key of the same type", both, key, stranger.PublicKey(), "wrong-host-key", HostKey, 0, 0},
+		{"no key of the pinned type", []any{rsa}, key, stranger.PublicKey(), "wrong-host-key", HostKey, 0, 0},
+		{"login key refused", both, stranger, nil, "key-refused", Authorising, 1, 0},
+		{"login key of another type refused", both, signer(t, rsa), nil, "key-refused", Authorising, 1, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := startDaemon(t, daemonOptions{hostKeys: tt.hostKeys, login: key.PublicKey()})
+			to := acme1()
+			if tt.pin != nil {
+				to = pinned(to, tt.pin)
+			}
+			c := New(Options{User: me(t), Key: tt.offered, Deadlines: patient(), Dial: book(map[string]string{peerAddress + ":22": d.address})})
+			conn, err := c.Connect(within(t), to)
+			if tt.code != "" {
+				wantError(t, err, tt.code, tt.phase, "")
+			} else if err != nil {
+				t.Fatal(err)
+			} else {
+				if tt.pin != nil && keyText(conn.key) != keyText(tt.pin) {
+					t.Errorf("key = %s, want the pinned %s", keyText(conn.key), keyText(tt.pin))
+				}
+				conn.Close()
+			}
+			d.stop() // now its log is whole
+			if got := containing(d.lines, "Failed publickey"); got != tt.refused {
+				t.Errorf("sshd refused %d keys, want %d:\n%s", got, tt.refused, d.log())
+			}
+			if got := containing(d.lines, "Accepted publickey"); got != tt.accepted {
+				t.Errorf("sshd accepted %d keys, want %d:\n%s", got, tt.accepted, d.log())
+			}
+			if got := containing(d.lines, "Connection from"); got != 1 {
+				t.Errorf("sshd saw %d connections, want 1:\n%s", got, d.log())
+			}
+		})
+	}
+}
+
+// TestOpenSSHClaimRace lets two runs claim one host at the same time, several
+// times over: one wins, and both know which.
+func TestOpenSSHClaimRace(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	key := newKey(t)
+	m := newMac(t, 1, key.PublicKey())
+	c := m.client(t, key)
+	conns := []*Conn{connect(t, c, m.target), connect(t, c, m.target)}
+	for round := range 4 {
+		// This folder stands for /etc/macfleet, where no test may write. It is
+		// ours, so that the test can remove what root leaves in it.
+		dir := filepath.Join(m.state, fmt.Sprintf("etc-%d", round))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		at := func(cmd plan.Command) plan.Command {
+			if !strings.Contains(cmd.Script, "/etc/macfleet") {
+				t.Errorf("%s does not name /etc/macfleet", cmd.Name)
+			}
+			cmd.Script = strings.ReplaceAll(cmd.Script, "/etc/macfleet", dir)
+			return cmd
+		}
+		claims, stand := make([]plan.Claim, 2), make([]plan.Claim, 2)
+		var wg sync.WaitGroup
+		for i, conn := range conns {
+			claims[i] = acmeClaim()
+			claims[i].Nonce = fmt.Sprintf("%d-%d", round, i)
+			wg.Go(func() {
+				text := fmt.Sprintf(`{"configuration":"acme","environment":"prod","name":%q,"server_id":"id-1","nonce":%q}`, claims[i].Name, claims[i].Nonce)
+				a, err := conn.Run(within(t), at(own("claim-create", plan.Root, text+"\n")))
+				if err != nil || a.Exit != 0 {
+					t.Errorf("claim %d = %+v, %v", i, a, err)
+					return
+				}
+				if stand[i], err = parseClaim(a.Stdout); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if stand[0] != stand[1] || stand[0] != claims[0] && stand[0] != claims[1] {
+			t.Errorf("round %d: the runs read %+v and %+v, want one of the two claims twice", round, stand[0], stand[1])
+		}
+		a, err := conns[0].Run(within(t), at(own("marker-write", plan.Root, markerText)))
+		if err != nil || a != (plan.Answer{}) {
+			t.Errorf("marker = %+v, %v", a, err)
+		}
+		facts, err := conns[1].Probe(within(t), []plan.Probe{
+			{ID: "host.marker", Command: at(own("marker", plan.Login))}, {ID: "host.claim", Command: at(own("claim", plan.Login))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := plan.HostSeen{Facts: facts}
+		identify(&seen)
+		if diff := cmp.Diff(inventory.Present(acmeMarker()), seen.Marker, whole); diff != "" {
+			t.Errorf("marker (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(inventory.Present(stand[0]), seen.Claim, whole); diff != "" {
+			t.Errorf("claim (-want +got):\n%s", diff)
+		}
+		left, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) != 2 {
+			t.Errorf("the scripts left %v behind", left)
+		}
+	}
+}
+
+// TestOpenSSHHang: a question that hangs costs its own answer and no other.
+func TestOpenSSHHang(t *testing.T) {
+	t.Parallel()
+	key := newKey(t)
+	m := newMac(t, 1, key.PublicKey())
+	w, f := newWitness(t, openDir(t))
+	c := New(Options{User: me(t), Key: key, Dial: m.book(), Prologue: withStubs(m.bin),
+		Deadlines: impatient(func(d *Deadlines) { d.Question = time.Second })})
+	conn := connect(t, c, m.target)
+	seen := conn.Observe(within(t), []plan.Probe{
+		probe("bad.0", `exec 3>"$1"; printf up >&3; sleep 1000 & sleep 1000`, w.path), probe("good.0", "printf good")})
+	if seen.Trouble != nil {
+		t.Fatalf("trouble: %+v", seen.Trouble)
+	}
+	if diff := cmp.Diff(unread(stoppedByWatchdog), seen.Facts.Get("bad.0"), whole); diff != "" {
+		t.Errorf("the question that hangs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(said(0, "good", ""), seen.Facts.Get("good.0"), whole); diff != "" {
+		t.Errorf("the question after it (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(inventory.Present("26.1"), seen.OSVersion, whole); diff != "" {
+		t.Errorf("version (-want +got):\n%s", diff)
+	}
+	allDead(t, f, "up")
+}

@@ -1,0 +1,209 @@
+package steps_test
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/scriptlint"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+// everything wants every step.
+var everything = fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}
+
+// TestNoWishGivesNothing: a step whose block the configuration lacks asks
+// nothing and wants nothing, whatever the host says.
+func TestNoWishGivesNothing(t *testing.T) {
+	t.Parallel()
+	for _, s := range steps.For(host(fleet.Spec{})) {
+		if p := s.Probes(); p != nil {
+			t.Errorf("%s asks %v", s.ID(), p)
+		}
+		for _, facts := range []plan.Facts{nil, stepstest.FactoryFacts(), converged()} {
+			expect(t, string(s.ID()), plan.Finding{}, s.Diff(plan.View{Host: host(fleet.Spec{}), Facts: facts}))
+		}
+	}
+}
+
+// TestProbes: ids are unique among all probes of a host and begin with the
+// step's, and one script serves every host: no probe depends on one.
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]bool)
+	other := host(everything)
+	other.Name = "acme-prod-runners-m4-fffff"
+	others := steps.For(other)
+	for i, s := range steps.For(host(everything)) {
+		expect(t, "probes of another host", s.Probes(), others[i].Probes())
+		for _, p := range s.Probes() {
+			if seen[p.ID] || !strings.HasPrefix(p.ID, string(s.ID())+".") || p.Script == "" || p.As != plan.Root && p.As != plan.Login {
+				t.Errorf("%s: probe %+v, twice %t", s.ID(), p, seen[p.ID])
+			}
+			seen[p.ID] = true
+		}
+	}
+	for id := range stepstest.FactoryFacts() {
+		if !seen[id] {
+			t.Errorf("the sample facts answer %q, which nobody asks", id)
+		}
+		delete(seen, id)
+	}
+	if len(seen) != 0 {
+		t.Errorf("the sample facts lack %v", seen)
+	}
+}
+
+// TestScripts: every script may run where it runs, and none is left over.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	used := make(map[string]string)
+	check := func(c plan.Command, kind scriptlint.Kind) {
+		used[c.Name] = c.Script
+		for _, fault := range scriptlint.Check(c.Name, c.Script, kind) {
+			t.Error(fault)
+		}
+	}
+	facts := with(stepstest.FactoryFacts(), map[string]plan.Answer{"power.auto-logout": said("60\n")})
+	for _, s := range steps.For(host(everything)) {
+		for _, p := range s.Probes() {
+			check(p.Command, scriptlint.Probe)
+		}
+		f := s.Diff(plan.View{Host: host(everything), Facts: facts})
+		if len(f.Changes) == 0 {
+			t.Errorf("%s changes nothing on a Mac that nobody has touched", s.ID())
+		}
+		for _, c := range f.Changes {
+			check(c.Command, scriptlint.Change)
+		}
+	}
+	files, err := os.ReadDir("scripts")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("scripts: %v, %v", files, err)
+	}
+	for _, file := range files {
+		script, found := strings.CutSuffix(file.Name(), ".sh")
+		text, err := os.ReadFile("scripts/" + file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !found || used[script] != string(text) {
+			t.Errorf("no step uses scripts/%s as it is", file.Name())
+		}
+	}
+}
+
+// TestChangesConverge is the promise of a step: when its changes have done what
+// they say, nothing is left, and the facts are what was wanted.
+func TestChangesConverge(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		spec, facts := drawSpec(r), drawFacts(r)
+		for _, s := range steps.For(host(spec)) {
+			first := s.Diff(plan.View{Host: host(spec), Facts: facts})
+			if len(first.Unread) > 0 {
+				r.Fatalf("%s: unread %+v", s.ID(), first.Unread)
+			}
+			if (first.Wanted == first.Facts) != (len(first.Changes) == 0) {
+				r.Fatalf("%s: %d changes from\n%sto\n%s", s.ID(), len(first.Changes), first.Facts, first.Wanted)
+			}
+			after := with(facts, nil)
+			for _, c := range first.Changes {
+				perform(r, c, after)
+			}
+			second := s.Diff(plan.View{Host: host(spec), Facts: after})
+			if len(second.Changes)+len(second.Unread) != 0 || second.Wanted != first.Wanted || second.Facts != first.Wanted {
+				r.Fatalf("%s: after its changes %+v\nwanted\n%s", s.ID(), second, first.Wanted)
+			}
+		}
+	})
+}
+
+func drawSpec(r *rapid.T) fleet.Spec {
+	number := rapid.Ptr(rapid.SampledFrom([]int{0, 1, 10, 180, 1200, 2147483647}), true)
+	return fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{
+		Sleep: number.Draw(r, "sleep"), DisplaySleep: number.Draw(r, "display"), DiskSleep: number.Draw(r, "disk"),
+		Screensaver: number.Draw(r, "screensaver"), AutoLogout: number.Draw(r, "logout"),
+		RestartAfterPowerLoss: rapid.Ptr(rapid.Bool(), true).Draw(r, "restart")}}
+}
+
+func drawFacts(r *rapid.T) plan.Facts {
+	number := rapid.SampledFrom([]int{0, 1, 10, 180, 1200, 2147483647})
+	text := rapid.SampledFrom([]plan.Answer{said(name + "\n"), said(name + "-2\n"), said("Mac mini\n"), failed(1, "HostName: not set\n")})
+	preference := rapid.OneOf(rapid.Just(failed(1, missing)), rapid.Map(number, func(n int) plan.Answer { return said(strconv.Itoa(n) + "\n") }))
+	return with(nil, map[string]plan.Answer{
+		"hostname.ComputerName": text.Draw(r, "computer"), "hostname.HostName": text.Draw(r, "host"), "hostname.LocalHostName": text.Draw(r, "local"),
+		"power.settings":    said(pmset(number.Draw(r, "sleep"), number.Draw(r, "display"), number.Draw(r, "disk"), rapid.IntRange(0, 2).Draw(r, "restart"))),
+		"power.screensaver": preference.Draw(r, "screensaver"), "power.login-screensaver": preference.Draw(r, "login"), "power.auto-logout": preference.Draw(r, "logout"),
+	})
+}
+
+// perform does to the facts what a change's script does to a Mac.
+func perform(r *rapid.T, c plan.Change, facts plan.Facts) {
+	set := func(id, text string) { facts[id] = inventory.Present(said(text + "\n")) }
+	now := map[string]string{}
+	if a, ok := facts.Get("power.settings").Get(); ok {
+		for _, line := range strings.Split(a.Stdout, "\n") {
+			if words := strings.Fields(line); len(words) > 1 {
+				now[words[0]] = words[1]
+			}
+		}
+	}
+	switch args := c.Command.Args; c.Command.Name {
+	case "hostname-set":
+		for _, id := range []string{"hostname.ComputerName", "hostname.HostName", "hostname.LocalHostName"} {
+			set(id, args[0])
+		}
+		return
+	case "power-set-sleep":
+		now["sleep"], now["displaysleep"], now["disksleep"] = args[0], args[1], args[2]
+	case "power-set-restart":
+		now["autorestart"] = args[0]
+	case "power-set-screensaver":
+		set("power.screensaver", args[0])
+	case "power-set-login-screensaver":
+		set("power.login-screensaver", args[0])
+	case "power-set-auto-logout":
+		set("power.auto-logout", args[0])
+	default:
+		r.Fatalf("teach this test what %s does", c.Command.Name)
+	}
+	var b strings.Builder
+	for _, key := range []string{"sleep", "displaysleep", "disksleep", "autorestart"} {
+		b.WriteString(" " + key + " " + now[key] + "\n")
+	}
+	set("power.settings", b.String())
+}
+
+// TestNormalFormsTellSettingsApart: two hosts whose facts differ in anything a
+// step reads never have one digest.
+func TestNormalFormsTellSettingsApart(t *testing.T) {
+	t.Parallel()
+	forms := make(map[string]string)
+	for what, facts := range map[string]map[string]plan.Answer{
+		"converged":        nil,
+		"sleep":            {"power.settings": said(pmset(1, 0, 0, 1))},
+		"sleep longer":     {"power.settings": said(pmset(11, 0, 0, 1))},
+		"display":          {"power.settings": said(pmset(0, 1, 0, 1))},
+		"disk":             {"power.settings": said(pmset(0, 0, 1, 1))},
+		"restart":          {"power.settings": said(pmset(0, 0, 0, 0))},
+		"screensaver":      {"power.screensaver": said("1")},
+		"screensaver gone": {"power.screensaver": failed(1, missing)},
+		"login":            {"power.login-screensaver": said("1")},
+		"login gone":       {"power.login-screensaver": failed(1, missing)},
+		"logout":           {"power.auto-logout": said("1")},
+	} {
+		form := diff(t, "power", awake, with(converged(), facts)).Facts
+		if twin, taken := forms[form]; taken || form == "" {
+			t.Errorf("%s and %s have the same normal form:\n%s", what, twin, form)
+		}
+		forms[form] = what
+	}
+}
