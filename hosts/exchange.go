@@ -89,9 +89,7 @@ func (c *Conn) exchange(ctx context.Context, questions []question, each, all tim
 	defer release()
 	stdout, stderr := &limited{end: c.ssh.Close}, &limited{end: c.ssh.Close}
 	err = c.exec(line, strings.NewReader(input), stdout, stderr)
-	if cause := context.Cause(ctx); cause != nil && err != nil {
-		err = cause
-	}
+	err = c.why(ctx, err)
 	if stdout.over || stderr.over {
 		return reply{}, fmt.Errorf("the host printed more than %d bytes", maxOutput)
 	}
@@ -105,6 +103,22 @@ func (c *Conn) exchange(ctx context.Context, questions []question, each, all tim
 		return reply{}, err
 	}
 	return r, nil
+}
+
+// why finds what is behind an error that says only that the connection is gone.
+func (c *Conn) why(ctx context.Context, err error) error {
+	var missing *ssh.ExitMissingError
+	switch {
+	case err == nil:
+		return nil
+	case context.Cause(ctx) != nil:
+		return context.Cause(ctx)
+	case c.wire.silent.Load():
+		return fmt.Errorf("no byte from the host for %s", c.wire.silence)
+	case errors.As(err, &missing):
+		return errors.New("the connection broke before the command ended")
+	}
+	return err
 }
 
 // exec runs a command line. A command that ended with an exit code is no error:

@@ -40,6 +40,9 @@ func commandLine(prologue string, questions []question) (string, error) {
 	fmt.Fprintf(&b, "prologue=%s\nwatchdog=%s\n", quote(prologue), quote(strings.TrimSpace(file("watchdog.pl"))))
 	b.WriteString(file("scripts/exchange.sh"))
 	for _, q := range questions {
+		if q.As != plan.Root && q.As != plan.Login {
+			return "", fmt.Errorf("%s: nothing runs as user %q", q.id, q.As)
+		}
 		fmt.Fprintf(&b, "ask %s %s %d %s\n", quote(q.id), q.As, len(q.Args), quote(q.Script))
 	}
 	b.WriteString(`printf '\n%s done\n' "$mark"` + "\n")

@@ -103,6 +103,41 @@ func TestWitnessesThatDisagree(t *testing.T) {
 	}
 }
 
+// TestNodesThatDisagree: a server may have two Nodes after a rename. Whatever
+// the order of the list, the same one counts.
+func TestNodesThatDisagree(t *testing.T) {
+	t.Parallel()
+	old := inventory.Node{Name: first, ProviderID: "scw-applesilicon://fr-par-1/" + serverID(1), Ready: inventory.NotReady}
+	now := inventory.Node{Name: "acme-prod-runners-m2-00001", ProviderID: old.ProviderID, Ready: inventory.Ready}
+	for _, nodes := range [][]inventory.Node{{old, now}, {now, old}} {
+		w := newWorld(1, 0, 1)
+		w.hosts[serverID(1)] = clean(1)
+		w.server(1, "renamed")
+		w.snap.Nodes = inventory.Present(nodes)
+		h := oneHost(t, w.plan(t))
+		if n, _ := h.Node.Get(); h.Name != now.Name || n != now {
+			t.Errorf("nodes %v: the server is %s, its Node %+v", nodes, h.Name, n)
+		}
+	}
+}
+
+// TestTwoLostServersOfOneName: they are told in one order, however often the
+// plan is made.
+func TestTwoLostServersOfOneName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(3, 0, 0)
+	w.member("macos", "m2", 2)
+	w.pin(1, first)
+	w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: "00001fff-0000-4000-8000-000000000000", Name: first})
+	want := w.plan(t).Lost
+	if len(want) != 2 || want[0].ServerID != serverID(1) {
+		t.Fatalf("lost %+v", want)
+	}
+	for range 50 {
+		expect(t, "lost", want, w.compute().Lost)
+	}
+}
+
 func TestReleases(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

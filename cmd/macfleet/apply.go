@@ -35,14 +35,15 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 	if !o.approve && (o.json || !a.interactive()) {
 		return errors.New("apply must be approved and nobody can be asked here; look at macfleet plan, then pass --auto-approve")
 	}
-	s, err := a.open(ctx)
+	// Until the first action runs, the first Ctrl-C ends the command.
+	looking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.stop, cancel)()
+	s, err := a.open(looking)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	looking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
 	p, err := s.look(looking)
 	if err != nil {
 		return err

@@ -1,0 +1,78 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+func (c *Client) dial(ctx context.Context, t Target) (*watched, error) {
+	dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
+	defer cancel()
+	if t.Server.Address == "" {
+		return nil, &Error{Host: t.Server.Name, Code: "unreachable", Phase: Dialing,
+			Err: errors.New("the inventory names no address"), Remedy: "look at the server in the Scaleway console"}
+	}
+	raw, err := c.opts.Dial(dctx, "tcp", net.JoinHostPort(t.Server.Address, "22"))
+	if err != nil {
+		e := &Error{Host: t.Server.Name, Code: "unreachable", Phase: Dialing, Err: err,
+			Remedy: "see whether the machine runs: its state in the Scaleway console, a reboot from there as the last resort"}
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			e.Remedy = "the machine is up and nothing listens on port 22: switch on Remote Login through VNC"
+		}
+		return nil, e
+	}
+	c.stats.connections.Add(1)
+	return &watched{Conn: raw, silence: c.opts.Deadlines.Silence, stats: &c.stats}, nil
+}
+
+// keepAlive sends a request that every server answers, so that a dead peer
+// shows as silence and not as a command that never ends.
+func (c *Conn) keepAlive(ctx context.Context) {
+	tick := time.NewTicker(c.client.opts.Deadlines.Silence / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if _, _, err := c.ssh.SendRequest("keepalive@openssh.com", true, nil); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// watched is a connection that breaks after a time of silence and counts its
+// bytes.
+type watched struct {
+	net.Conn
+	silence time.Duration
+	silent  atomic.Bool // it broke for this reason
+	stats   *stats
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	if err := w.SetReadDeadline(time.Now().Add(w.silence)); err != nil {
+		return 0, err
+	}
+	n, err := w.Conn.Read(p)
+	w.stats.received.Add(int64(n))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		w.silent.Store(true)
+	}
+	return n, err
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	if err := w.SetWriteDeadline(time.Now().Add(w.silence)); err != nil {
+		return 0, err
+	}
+	n, err := w.Conn.Write(p)
+	w.stats.sent.Add(int64(n))
+	return n, err
+}
