@@ -17,6 +17,12 @@ type need struct {
 	rejected []Rejected
 }
 
+// subject returns a server that the pool lacks as selectors see it: it has no
+// name and no zone.
+func (n need) subject() subject {
+	return subject{fleet: n.fleet.Name, group: n.group.Name, server: inventory.Server{Type: n.group.Type}}
+}
+
 // missing returns how many servers the pool cannot give.
 func (n need) missing() int { return n.short - len(n.chosen) }
 
@@ -104,7 +110,7 @@ func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name, family st
 			Remedy: "reinstall it before it goes into the pool"}
 	}
 	if seen.Claim.IsUnread() {
-		return markerUnreadable(seen.Claim.Why())
+		return claimUnreadable(seen.Claim.Why())
 	}
 	if c, ok := seen.Claim.Get(); ok && !c.Same(ClaimOf(cfg.Owner, name, s.ID)) {
 		return &Trouble{Code: "claimed-by-another",
@@ -156,20 +162,28 @@ func markerUnreadable(why string) *Trouble {
 		Remedy: "look at the file on the host; remove it only if you know that the host is yours"}
 }
 
+func claimUnreadable(why string) *Trouble {
+	return &Trouble{Code: "claim-unreadable",
+		Text:   "its claim /etc/macfleet/claim.json cannot be read: " + why,
+		Remedy: "look at the file on the host; remove it only if you know that the host is yours"}
+}
+
 // Next returns the servers that must be asked before Compute can judge: first
 // all members, as many candidates as claims need, and, before a claim is made,
 // strays of the wanted type, which may be members that somebody renamed. It
 // returns none when everything needed is in the snapshot.
 func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 	servers := place(cfg, snap)
-	wanted := make(map[string]bool)
-	types := make(map[string]bool)
+	wanted := make(map[string]bool) // server ids of candidates
+	types := make(map[string]bool)  // that a selected claim wants
 	for _, n := range assign(cfg, snap, servers) {
-		if n.short > 0 {
+		if n.missing() > 0 && sel.matches(n.subject()) {
 			types[n.group.Type] = true
 		}
 		for _, p := range n.chosen {
-			wanted[p.server.ID] = sel.matches(p.subject())
+			if sel.matches(p.subject()) {
+				wanted[p.server.ID], types[n.group.Type] = true, true
+			}
 		}
 	}
 	var out []inventory.Server
@@ -179,11 +193,24 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 		case member:
 			ask = sel.matches(p.subject())
 		case stray:
-			ask = types[p.server.Type] && p.server.Usable()
+			ask = types[p.server.Type] && p.server.Usable() && !ofAnotherEnvironment(cfg, p.server)
 		}
 		if _, asked := snap.Hosts[p.server.ID]; ask && !asked {
 			out = append(out, p.server)
 		}
 	}
 	return out
+}
+
+// ofAnotherEnvironment reports whether a server bears a name of this
+// configuration in another environment. It is nobody's lost member, and another
+// environment's hosts may well refuse our key.
+func ofAnotherEnvironment(cfg *fleet.Config, s inventory.Server) bool {
+	for _, env := range cfg.Environments {
+		o := fleet.Owner{Name: cfg.Name, Environment: env}
+		if at, ok := o.Parse(s.Name); ok && o != cfg.Owner && s.Name == o.HostName(at.Fleet, at.Group, s.ID) {
+			return true
+		}
+	}
+	return false
 }

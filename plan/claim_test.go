@@ -1,8 +1,10 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -100,7 +102,7 @@ var badCandidates = []struct {
 	}, "claimed-by-another", true},
 	{"claim unread", func(w *world, _ *inventory.Server) {
 		w.change(1, func(h *plan.HostSeen) { h.Claim = inventory.Unread[plan.Claim]("garbage") })
-	}, "marker-unreadable", true},
+	}, "claim-unreadable", true},
 	{"nothing read at all", func(w *world, _ *inventory.Server) { w.hosts[serverID(1)] = plan.HostSeen{Root: true} }, "marker-unreadable", true},
 	{"runs another family", func(w *world, _ *inventory.Server) {
 		w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("15.7.1") })
@@ -272,5 +274,42 @@ func TestAStrayTurnsOutToBeAMember(t *testing.T) {
 	expect(t, "actions", []string{"acme-prod-macos-m2-00001 rename renamed-by-hand D"}, lines(p))
 	if len(p.Strays) != 0 {
 		t.Errorf("strays = %v", strays(p))
+	}
+}
+
+// TestStraysAreAskedOnlyWhereAClaimWantsThem leaves alone what cannot be a lost
+// member: other types, hosts of other environments, and everything where the
+// run is limited to a group that lacks nothing.
+func TestStraysAreAskedOnlyWhereAClaimWantsThem(t *testing.T) {
+	t.Parallel()
+	server := func(n int, name, kind string) inventory.Server {
+		return inventory.Server{ID: serverID(n), Name: name, Type: kind, Zone: "fr-par-1", OSFamily: "Tahoe", Status: "ready", Delivered: true}
+	}
+	cfg := &fleet.Config{Owner: fleet.Owner{Name: "acme", Environment: "prod"}, Environments: []string{"prod", "staging"},
+		Scaleway: fleet.Scaleway{PoolPrefix: "acme-pool-"},
+		Fleets: []fleet.Fleet{
+			{Name: "full", OS: "Tahoe", Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: 0}}},
+			{Name: "short", OS: "Tahoe", Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: 1}}}}}
+	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: map[string]plan.HostSeen{}, Servers: []inventory.Server{
+		server(1, "somebodys-mac", "M2-L"),
+		server(2, "somebodys-other-mac", "M4-S"),
+		server(3, fleet.Owner{Name: "acme", Environment: "staging"}.HostName("full", "m2", serverID(3)), "M2-L"),
+	}}
+	names := func(sel plan.Selection) string {
+		var out []string
+		for _, s := range plan.Next(cfg, snap, sel) {
+			out = append(out, s.Name)
+		}
+		return strings.Join(out, " ")
+	}
+	if got := names(plan.Selection{}); got != "somebodys-mac" {
+		t.Errorf("asked: %q", got)
+	}
+	full, err := plan.ParseSelector("fleet=full")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(plan.Selection{On: []plan.Selector{full}}); got != "" {
+		t.Errorf("with --on fleet=full: %q", got)
 	}
 }

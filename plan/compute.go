@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
 // StepsFor returns all steps of a host, those that the configuration lacks with
@@ -90,7 +89,7 @@ func (c *computation) claims(needs []need, f fleet.Fleet, g fleet.Group) {
 		claim.Fields = []Field{{"name", p.server.Name, h.Name}}
 		c.add(h, append([]Action{claim}, c.work(&h)...))
 	}
-	if !c.sel.matches(subject{fleet: f.Name, group: g.Name, server: inventory.Server{Type: g.Type}}) {
+	if !c.sel.matches(n.subject()) {
 		return
 	}
 	for _, r := range n.rejected {
@@ -136,10 +135,10 @@ func (c *computation) add(h Host, actions []Action) {
 		}
 	}
 	switch {
-	case h.Unknown != nil, h.Refused == nil && len(h.Unread) > 0 && len(actions) == 0:
-		h.Converged = NotCompared
-	case len(actions) > 0 || h.Refused != nil:
+	case h.Unknown == nil && len(actions) > 0:
 		h.Converged = Differs
+	case h.Unknown != nil, len(h.Unread) > 0, h.Refused != nil && !h.compared:
+		h.Converged = NotCompared
 	default:
 		h.Converged = Converged
 	}
@@ -157,6 +156,7 @@ func (c *computation) work(h *Host) []Action {
 	if h.Refused = c.notOurs(*h); h.Refused != nil {
 		return nil
 	}
+	h.compared = true
 	if !h.Seen.Root {
 		h.Refused = missingSudo()
 	}
@@ -250,7 +250,7 @@ func (c *computation) notOurs(h Host) *Trouble {
 
 func (c *computation) claimedByAnother(h Host) *Trouble {
 	if h.Seen.Claim.IsUnread() {
-		return markerUnreadable(h.Seen.Claim.Why())
+		return claimUnreadable(h.Seen.Claim.Why())
 	}
 	claim, ok := h.Seen.Claim.Get()
 	if !ok || claim.Same(ClaimOf(c.cfg.Owner, h.Name, h.Server.ID)) {

@@ -236,7 +236,7 @@ func TestMissingMarker(t *testing.T) {
 			[]string{first + " marker marker-missing D", first + " alpha first-setup P"}, ""},
 		{"another's claim", inventory.Present(plan.Claim{Configuration: "other", Name: first, ServerID: serverID(1)}), nil, "claimed-by-another"},
 		{"our claim of another server", inventory.Present(plan.Claim{Configuration: "acme", Environment: "prod", Name: first, ServerID: serverID(2)}), nil, "claimed-by-another"},
-		{"claim unread", inventory.Unread[plan.Claim]("lost"), nil, "marker-unreadable"},
+		{"claim unread", inventory.Unread[plan.Claim]("lost"), nil, "claim-unreadable"},
 	} {
 		w := newWorld(1, 0, 0)
 		w.member("macos", "m2", 1)

@@ -8,7 +8,7 @@ import (
 // Kind is what an action does.
 type Kind string
 
-// The kinds of action, in the order in which one host's actions run.
+// The kinds of action.
 const (
 	ClaimServer   Kind = "claim"   // take a server from the pool: rename, read back
 	RenameServer  Kind = "rename"  // give a member its name back
@@ -86,6 +86,8 @@ type Host struct {
 	Unread    []StepUnread
 	Proven    map[StepID]Digest // of the steps without a difference
 	Converged Convergence
+
+	compared bool // its steps were asked, whatever they said
 }
 
 // StepUnread is an answer that a step could not use.
@@ -119,7 +121,7 @@ type Lost struct {
 type Plan struct {
 	Owner     fleet.Owner
 	Fleets    []string // in the order of the configuration
-	Hosts     []Host   // by fleet and group in that order, then by name
+	Hosts     []Host   // by fleet and group in that order, members before claims, then by name
 	Actions   []Action // by host in that order, a host's in the order they run
 	Shortages []Shortage
 	Rejected  []Rejected

@@ -133,7 +133,7 @@ func (t term) check(known []string) error {
 	return fmt.Errorf("no host has %s=%s%s", t.key, t.value, hint)
 }
 
-// candidatesAndMembers returns every host the plan could be about.
+// candidatesAndMembers returns every host the plan could be about, in no order.
 func candidatesAndMembers(cfg *fleet.Config, snap Snapshot) []subject {
 	servers := place(cfg, snap)
 	var out []subject
@@ -141,6 +141,10 @@ func candidatesAndMembers(cfg *fleet.Config, snap Snapshot) []subject {
 		if p.role == member {
 			out = append(out, p.subject())
 		}
+	}
+	for id, name := range lost(cfg, snap) {
+		at, _ := ownedPlace(cfg, name, id)
+		out = append(out, subject{name: name, fleet: at.Fleet, group: at.Group})
 	}
 	for _, n := range assign(cfg, snap, servers) {
 		for _, p := range n.chosen {

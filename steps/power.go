@@ -49,41 +49,51 @@ func (p power) Diff(v plan.View) plan.Finding {
 	if len(unread) > 0 {
 		return plan.Finding{Unread: unread}
 	}
-	want := p.wanted()
-	groups := []struct {
-		code     string
-		settings []setting
-		command  plan.Command
-	}{
-		{"sleep-enabled", []setting{
-			minutes("sleep", seen.sleep, want.sleep),
-			minutes("display sleep", seen.displaySleep, want.displaySleep),
-			minutes("disk sleep", seen.diskSleep, want.diskSleep),
-		}, script("power-set-sleep", plan.Root, strconv.Itoa(want.sleep), strconv.Itoa(want.displaySleep), strconv.Itoa(want.diskSleep))},
-		{"no-restart-after-power-loss", []setting{
-			{"restart after power loss", onOff(seen.restart), onOff(want.restart)},
-		}, script("power-set-restart", plan.Root, strconv.Itoa(want.restart))},
-		{"screensaver-enabled", []setting{
-			seconds("screensaver", seen.screensaver, want.screensaver),
-		}, script("power-set-screensaver", plan.Login, strconv.Itoa(want.screensaver))},
-		{"screensaver-enabled", []setting{
-			seconds("screensaver at the login window", seen.loginScreensaver, want.loginScreensaver),
-		}, script("power-set-login-screensaver", plan.Root, strconv.Itoa(want.loginScreensaver))},
-		{"auto-logout-enabled", []setting{
-			seconds("auto-logout", seen.autoLogout, want.autoLogout),
-		}, script("power-set-auto-logout", plan.Root, strconv.Itoa(want.autoLogout))},
-	}
 	var all []setting
 	var f plan.Finding
-	for _, g := range groups {
+	for _, g := range powerGroups(seen, p.wanted()) {
 		all = append(all, g.settings...)
 		if diff := fields(g.settings...); len(diff) > 0 {
 			f.Changes = append(f.Changes, plan.Change{
-				Reason: plan.Reason{Code: g.code, Text: isNot(diff)}, Fields: diff, Command: g.command})
+				Reason: plan.Reason{Code: g.code, Text: isNot(diff)}, Fields: diff, Command: g.command()})
 		}
 	}
 	f.Wanted, f.Facts = normal(all)
 	return f
+}
+
+// powerGroup is the settings that one script makes.
+type powerGroup struct {
+	code     string // of the reason, when one of them differs
+	script   string
+	as       plan.User
+	values   []int // the script's arguments
+	settings []setting
+}
+
+func (g powerGroup) command() plan.Command {
+	var args []string
+	for _, v := range g.values {
+		args = append(args, strconv.Itoa(v))
+	}
+	return script(g.script, g.as, args...)
+}
+
+func powerGroups(seen, want powerState) []powerGroup {
+	return []powerGroup{
+		{"sleep-enabled", "power-set-sleep", plan.Root, []int{want.sleep, want.displaySleep, want.diskSleep}, []setting{
+			minutes("sleep", seen.sleep, want.sleep),
+			minutes("display sleep", seen.displaySleep, want.displaySleep),
+			minutes("disk sleep", seen.diskSleep, want.diskSleep)}},
+		{"no-restart-after-power-loss", "power-set-restart", plan.Root, []int{want.restart}, []setting{
+			{"restart after power loss", onOff(seen.restart), onOff(want.restart)}}},
+		{"screensaver-enabled", "power-set-screensaver", plan.Login, []int{want.screensaver}, []setting{
+			seconds("screensaver", seen.screensaver, want.screensaver)}},
+		{"screensaver-enabled", "power-set-login-screensaver", plan.Root, []int{want.loginScreensaver}, []setting{
+			seconds("screensaver at the login window", seen.loginScreensaver, want.loginScreensaver)}},
+		{"auto-logout-enabled", "power-set-auto-logout", plan.Root, []int{want.autoLogout}, []setting{
+			seconds("auto-logout", seen.autoLogout, want.autoLogout)}},
+	}
 }
 
 // wanted is the wish with its defaults: never sleep, never lock, never log out,
