@@ -56,7 +56,8 @@ func (a *app) seed(c *fleet.Config) sandbox.Seed {
 }
 
 func (a *app) sandboxCmd() *cobra.Command {
-	c := &cobra.Command{Use: "sandbox", Short: "Look at and disturb the simulated world"}
+	c := &cobra.Command{Use: "sandbox", Short: "Look at and disturb the simulated world", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	var incidents strings.Builder
 	for _, i := range sandbox.Incidents() {
 		fmt.Fprintf(&incidents, "  %-18s %s\n", i.Name, i.Summary)

@@ -24,7 +24,13 @@ func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) er
 
 // Error shows an error that ended a command.
 func (t *Text) Error(err error) {
-	t.styled(0, "", t.styles.remove.Render("Error:")+" "+printable(err.Error()))
+	for i, text := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
+		if i == 0 {
+			t.styled(0, "", t.styles.remove.Render("Error:")+" "+printable(text))
+			continue
+		}
+		t.line(2, "", strings.TrimSpace(text))
+	}
 }
 
 // Valid says that a configuration has no fault.
