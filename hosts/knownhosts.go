@@ -105,12 +105,25 @@ func lock(path string) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+	// A process that holds the lock writes one small file: who waits longer waits
+	// for one that was stopped.
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPause) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			_ = f.Close()
+			return nil, fmt.Errorf("another process holds the lock %s: %w; end it and try again", path, err)
+		}
 	}
-	return func() { _ = f.Close() }, nil
 }
+
+// How long a lock is waited for, and how often it is tried meanwhile.
+const (
+	lockPatience = 10 * time.Second
+	lockPause    = 10 * time.Millisecond
+)
 
 // replaceFile writes a file so that a reader sees the old or the new one whole.
 func replaceFile(path string, content []byte) error {

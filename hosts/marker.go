@@ -23,6 +23,17 @@ func (c *Conn) Claim(ctx context.Context, claim plan.Claim) (plan.Claim, error) 
 	return parseClaim(a.Stdout)
 }
 
+// DropClaim takes back a claim that Claim returned, nonce and all, as long as no
+// marker stands beside it.
+func (c *Conn) DropClaim(ctx context.Context, claim plan.Claim) error {
+	text, err := json.Marshal(claim)
+	if err != nil {
+		return fmt.Errorf("encode claim of %s: %w", claim.Name, err)
+	}
+	_, err = c.own(ctx, "claim-drop", string(text))
+	return err
+}
+
 // WriteMarker replaces the host's marker in one step.
 func (c *Conn) WriteMarker(ctx context.Context, m plan.Marker) error {
 	text, err := m.Encode()

@@ -125,7 +125,7 @@ func TestScriptsAreSound(t *testing.T) {
 	kinds := map[string]scriptlint.Kind{
 		"marker.sh": scriptlint.Probe, "claim.sh": scriptlint.Probe,
 		"serial.sh": scriptlint.Probe, "os-version.sh": scriptlint.Probe,
-		"exchange.sh": scriptlint.Change, "claim-create.sh": scriptlint.Change, "marker-write.sh": scriptlint.Change,
+		"exchange.sh": scriptlint.Change, "claim-create.sh": scriptlint.Change, "claim-drop.sh": scriptlint.Change, "marker-write.sh": scriptlint.Change,
 	}
 	names, err := fs.Glob(files, "scripts/*")
 	if err != nil {

@@ -20,7 +20,7 @@ type need struct {
 // subject returns a server that the pool lacks as selectors see it: it has no
 // name and no zone.
 func (n need) subject() subject {
-	return subject{fleet: n.fleet.Name, group: n.group.Name, server: inventory.Server{Type: n.group.Type}}
+	return subject{fleet: n.fleet.Name, group: n.group.Name, server: inventory.Server{Type: n.group.Type}, anywhere: true}
 }
 
 // missing returns how many servers the pool cannot give.
@@ -39,10 +39,10 @@ func assign(cfg *fleet.Config, snap Snapshot, servers []placed) []need {
 			have[[2]string{p.place.Fleet, p.place.Group}]++
 		}
 	}
-	for id, name := range lost(cfg, snap) {
-		at, _ := ownedPlace(cfg, name, id)
+	for id, t := range lost(cfg, snap) {
+		at, _ := ownedPlace(cfg, t.name, id)
 		have[[2]string{at.Fleet, at.Group}]++
-		names[name] = true
+		names[t.name] = true
 	}
 	var needs []need
 	for _, f := range cfg.Fleets {
@@ -192,6 +192,8 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 		switch p.role {
 		case member:
 			ask = sel.matches(p.subject())
+		case pool:
+			ask = ask || p.doubtful && types[p.server.Type] && p.server.Usable()
 		case stray:
 			ask = types[p.server.Type] && p.server.Usable() && !ofAnotherEnvironment(cfg, p.server)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
 // StepsFor returns all steps of a host, those that the configuration lacks with
@@ -16,7 +17,7 @@ type StepsFor func(fleet.Host) []Step
 // the selected hosts. It is pure and total: a host that could not be asked is
 // unknown, and the rest goes on. The same input gives the same plan.
 func Compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection) *Plan {
-	c := computation{cfg: cfg, stepsFor: stepsFor, snap: snap, sel: sel, plan: &Plan{Owner: cfg.Owner},
+	c := computation{cfg: cfg, stepsFor: stepsFor, snap: snap, sel: sel, plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll()},
 		rejected: make(map[Rejected]bool)}
 	_, c.plan.Cluster = snap.Nodes.Get()
 	servers := place(cfg, snap)
@@ -70,6 +71,7 @@ func (c *computation) members(f fleet.Fleet, g fleet.Group, servers []placed) {
 		if p.renamed() {
 			actions = append(actions, rename(h))
 		}
+		actions = append(actions, replaceRefused(h, f, g)...)
 		c.add(h, append(actions, c.work(&h)...))
 	}
 }
@@ -150,10 +152,10 @@ func (c *computation) add(h Host, actions []Action) {
 // stands against them.
 func (c *computation) work(h *Host) []Action {
 	if h.Seen.Trouble != nil {
-		h.Unknown = h.Seen.Trouble
+		h.Unknown = diagnosed(*h.Seen.Trouble, h.Server)
 		return nil
 	}
-	if h.Refused = c.notOurs(*h); h.Refused != nil {
+	if h.Refused = NotOurs(c.cfg, *h); h.Refused != nil {
 		return nil
 	}
 	h.compared = true
@@ -170,6 +172,14 @@ func (c *computation) work(h *Host) []Action {
 		actions = append(actions, h.enter(step.ID(), finding, marker)...)
 	}
 	return actions
+}
+
+// diagnosed adds what the provider says of a server whose host is silent.
+func diagnosed(t Trouble, s inventory.Server) *Trouble {
+	if !s.Usable() {
+		t.Text += fmt.Sprintf("; Scaleway says status %s, delivered %t", s.Status, s.Delivered)
+	}
+	return &t
 }
 
 // enter records a step's finding on the host and returns its action, if there
@@ -217,24 +227,26 @@ func explain(f Finding, marker Marker, id StepID) (Origin, Reason) {
 	return o, Reason{"config-changed", first.Text}
 }
 
-// notOurs returns why the host's marker forbids to touch it.
-func (c *computation) notOurs(h Host) *Trouble {
+// NotOurs returns why the host's marker or claim forbids to touch it, or nil. The
+// plan asks, and so does whoever is about to change the host: between the two a
+// person may have thought for hours.
+func NotOurs(cfg *fleet.Config, h Host) *Trouble {
 	if h.Seen.Marker.IsUnread() {
 		return markerUnreadable(h.Seen.Marker.Why())
 	}
 	m, marked := h.Seen.Marker.Get()
 	if !marked {
-		return c.claimedByAnother(h)
+		return claimedByAnother(cfg, h)
 	}
 	serial, _ := h.Seen.Serial.Get()
 	switch {
-	case m.Owner() != c.cfg.Owner:
+	case m.Owner() != cfg.Owner:
 		return &Trouble{Code: "foreign-marker",
 			Text:   fmt.Sprintf("its marker says that it is %s of %s", m.Name, m.Owner()),
 			Remedy: "find out whose host it is; if it is yours, remove /etc/macfleet on it and apply again"}
 	case m.newer():
 		return &Trouble{Code: "newer-macfleet",
-			Text:   fmt.Sprintf("macfleet %s worked on it last, this is %s", m.Version, fleet.Version),
+			Text:   fmt.Sprintf("macfleet %q worked on it last, this is %s", m.Version, fleet.Version),
 			Remedy: "use that version or a later one"}
 	case m.ServerID != h.Server.ID || m.Name != h.Name:
 		return &Trouble{Code: "marker-of-another-server",
@@ -248,12 +260,12 @@ func (c *computation) notOurs(h Host) *Trouble {
 	return nil
 }
 
-func (c *computation) claimedByAnother(h Host) *Trouble {
+func claimedByAnother(cfg *fleet.Config, h Host) *Trouble {
 	if h.Seen.Claim.IsUnread() {
 		return claimUnreadable(h.Seen.Claim.Why())
 	}
 	claim, ok := h.Seen.Claim.Get()
-	if !ok || claim.Same(ClaimOf(c.cfg.Owner, h.Name, h.Server.ID)) {
+	if !ok || claim.Same(ClaimOf(cfg.Owner, h.Name, h.Server.ID)) {
 		return nil
 	}
 	return &Trouble{Code: "claimed-by-another",
@@ -266,15 +278,12 @@ func (c *computation) mark(h Host) Action {
 	a := h.action(CreateMarker)
 	_, begun := h.Seen.Claim.Get()
 	switch {
-	case h.Member && begun:
-		a.Reason = Reason{"marker-missing", "the host was claimed for us, and its marker was never written or is gone"}
-		a.Origin.Drift = true
+	case begun && !h.Seen.Pinned:
+		a.Reason = Reason{"claim-unfinished", "an earlier run claimed the host and did not finish"}
+		a.Origin.Pending = true
 	case h.Member:
 		a.Reason = Reason{"marker-missing", "the server bears our name and the host has no marker"}
 		a.Origin.Drift = true
-	case begun:
-		a.Reason = Reason{"claim-unfinished", "an earlier run claimed the host and did not finish"}
-		a.Origin.Pending = true
 	default:
 		a.Reason = Reason{"too-few-replicas", "of two runs that want the host only one can create it"}
 		a.Origin.Pending = true
@@ -301,8 +310,31 @@ func releaseRefused(h Host, replicas int) Action {
 	a.Disruption = Wipe
 	a.Refusal = &Trouble{Code: "release-not-possible",
 		Text:   fmt.Sprintf("macfleet %s cannot drain and reinstall a host, so it gives no server back", fleet.Version),
-		Remedy: "raise replicas again, or give the server back by hand: drain, reinstall, rename into the pool"}
+		Remedy: "raise replicas again, or give the server back by hand: drain, reinstall, rename into the pool, then macfleet hosts trust " + h.Name}
 	return a
+}
+
+// replaceRefused returns the action that a member of another type or OS family
+// than its group wants would need.
+func replaceRefused(h Host, f fleet.Fleet, g fleet.Group) []Action {
+	a := h.action(ReplaceServer)
+	version, _ := h.Seen.OSVersion.Get()
+	switch family := osFamily(version); {
+	case h.Server.Type != g.Type:
+		a.Reason = Reason{"wrong-type", fmt.Sprintf("the server is of type %s, %s.%s wants %s", h.Server.Type, f.Name, g.Name, g.Type)}
+		a.Fields = []Field{{"type", h.Server.Type, g.Type}}
+	case family != "" && family != f.OS:
+		a.Reason = Reason{"wrong-os", fmt.Sprintf("the host runs macOS %s (%s), %s wants %s", version, family, f.Name, f.OS)}
+		a.Fields = []Field{{"os", family, f.OS}}
+	default:
+		return nil
+	}
+	a.Origin.Pending = true
+	a.Disruption = Wipe
+	a.Refusal = &Trouble{Code: "replace-not-possible",
+		Text:   fmt.Sprintf("macfleet %s cannot drain and reinstall a host, so it replaces no server", fleet.Version),
+		Remedy: "set the group back, or replace the server by hand: give this one back to the pool and let macfleet claim another"}
+	return []Action{a}
 }
 
 // leaving returns the ids of the n members that a scale-down takes: not Ready
@@ -338,14 +370,14 @@ func (c *computation) workable(p placed) int {
 // other server is claimed in their place until a person says so.
 func (c *computation) lost() {
 	gone := lost(c.cfg, c.snap)
-	for id, name := range gone {
-		at, _ := ownedPlace(c.cfg, name, id)
-		if !c.sel.matches(subject{name: name, fleet: at.Fleet, group: at.Group}) {
+	for id, t := range gone {
+		at, _ := ownedPlace(c.cfg, t.name, id)
+		if !c.sel.matches(subject{name: t.name, fleet: at.Fleet, group: at.Group, anywhere: true}) {
 			continue
 		}
-		c.plan.Lost = append(c.plan.Lost, Lost{Name: name, Fleet: at.Fleet, ServerID: id, Trouble: Trouble{Code: "server-vanished",
-			Text:   fmt.Sprintf("server %s is known from earlier runs and is not in the inventory", id),
-			Remedy: "if it is really gone, forget it with: macfleet hosts trust " + name}})
+		c.plan.Lost = append(c.plan.Lost, Lost{Name: t.name, Fleet: at.Fleet, ServerID: id, Trouble: Trouble{Code: "server-vanished",
+			Text:   fmt.Sprintf("server %s is known by its %s and is not in the inventory", id, t.by),
+			Remedy: "if it is really gone, forget it with: " + t.forget()}})
 	}
 	slices.SortFunc(c.plan.Lost, func(a, b Lost) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID))

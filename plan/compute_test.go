@@ -141,7 +141,7 @@ func TestUnknownHost(t *testing.T) {
 	p := w.plan(t)
 	expect(t, "the rest goes on", []string{second + " alpha alpha-off D"}, lines(p))
 	h := p.Hosts[0]
-	if h.Unknown != tr || h.Refused != nil || h.Converged != plan.NotCompared {
+	if h.Unknown == nil || *h.Unknown != *tr || h.Refused != nil || h.Converged != plan.NotCompared {
 		t.Errorf("the dead host is %+v", h)
 	}
 	expect(t, "summary", plan.Summary{Change: 1, Unknown: 1, Drift: 1, Hosts: 2}, p.Summarise())

@@ -15,16 +15,19 @@ const (
 	CreateMarker  Kind = "marker"  // claim the host exclusively and write its marker
 	RunStep       Kind = "step"    // run a step's changes and prove them
 	ReleaseServer Kind = "release" // give a server back to the pool
+	ReplaceServer Kind = "replace" // give it back and claim another in its place
 )
 
-// Sign is the symbol of an action: "+" create, "~" update, "-" remove.
+// Sign is the symbol of an action: "+" create, "~" update, "-" remove, "-/+"
+// replace.
 type Sign string
 
 // The signs.
 const (
-	Create Sign = "+"
-	Update Sign = "~"
-	Remove Sign = "-"
+	Create  Sign = "+"
+	Update  Sign = "~"
+	Remove  Sign = "-"
+	Replace Sign = "-/+"
 )
 
 // Sign returns the kind's symbol.
@@ -34,6 +37,8 @@ func (k Kind) Sign() Sign {
 		return Create
 	case ReleaseServer:
 		return Remove
+	case ReplaceServer:
+		return Replace
 	}
 	return Update
 }
@@ -90,6 +95,20 @@ type Host struct {
 	compared bool // its steps were asked, whatever they said
 }
 
+// ProofLost reports whether a step matches and the marker does not say so.
+func (h Host) ProofLost() bool {
+	m, ok := h.Seen.Marker.Get()
+	if !ok {
+		return false // the marker is missing, and creating it enters every proof
+	}
+	for id, d := range h.Proven {
+		if m.Steps[id] != d {
+			return true
+		}
+	}
+	return false
+}
+
 // StepUnread is an answer that a step could not use.
 type StepUnread struct {
 	Step StepID
@@ -120,6 +139,7 @@ type Lost struct {
 // Plan is the whole difference between what is wanted and what was seen.
 type Plan struct {
 	Owner     fleet.Owner
+	Narrowed  bool     // the run is limited to a selection
 	Fleets    []string // in the order of the configuration
 	Hosts     []Host   // by fleet and group in that order, members before claims, then by name
 	Actions   []Action // by host in that order, a host's in the order they run
@@ -182,12 +202,15 @@ func (s *Summary) count(a Action) {
 		s.Pending++
 	}
 	switch {
-	case a.Refusal != nil && a.Kind == ReleaseServer:
+	case a.Refusal != nil && a.Disruption == Wipe:
 		s.Refused++
 	case a.Refusal != nil: // counted once, with its host
 	case a.Kind.Sign() == Create:
 		s.Add++
 	case a.Kind.Sign() == Remove:
+		s.Remove++
+	case a.Kind.Sign() == Replace:
+		s.Add++
 		s.Remove++
 	default:
 		s.Change++

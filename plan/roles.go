@@ -28,6 +28,8 @@ type placed struct {
 	name   string
 	place  fleet.Place
 	node   inventory.Seen[inventory.Node]
+
+	doubtful bool // a pool server that was a member by its pin or Node
 }
 
 func (p placed) renamed() bool { return p.role == member && p.name != p.server.Name }
@@ -42,7 +44,7 @@ func (p placed) notReady() bool {
 // subject returns the server as selectors see it.
 func (p placed) subject() subject {
 	n, ok := p.node.Get()
-	return subject{p.name, p.place.Fleet, p.place.Group, p.server, ok && n.Ready == inventory.Ready}
+	return subject{name: p.name, fleet: p.place.Fleet, group: p.place.Group, server: p.server, ready: ok && n.Ready == inventory.Ready}
 }
 
 // place gives every server its role, ordered by the name it should bear. A
@@ -54,14 +56,17 @@ func place(cfg *fleet.Config, snap Snapshot) []placed {
 	out := make([]placed, 0, len(snap.Servers))
 	for _, s := range snap.Servers {
 		p := placed{server: s, name: s.Name, role: stray}
-		name := s.Name
-		if known, ok := witness[s.ID]; ok {
-			name = known
+		name, pooled := s.Name, strings.HasPrefix(s.Name, cfg.Scaleway.PoolPrefix)
+		// A server that bears a pool name may have been given back by hand: then
+		// only its own marker makes it a member still.
+		if known, ok := witness[s.ID]; ok && (!pooled || known.by == byMarker) {
+			name = known.name
 		}
 		if at, ok := ownedPlace(cfg, name, s.ID); ok {
 			p.role, p.name, p.place = member, name, at
-		} else if strings.HasPrefix(s.Name, cfg.Scaleway.PoolPrefix) {
+		} else if pooled {
 			p.role = pool
+			_, p.doubtful = witness[s.ID]
 		}
 		p.node = node(p.name, s)
 		out = append(out, p)
@@ -84,13 +89,23 @@ func ownedPlace(cfg *fleet.Config, name, serverID string) (fleet.Place, bool) {
 	return at, ok
 }
 
-// witnesses returns the owned name by which each server was last known, by
-// server id. The host's own marker counts most, then the pin, then the Node.
-func witnesses(cfg *fleet.Config, snap Snapshot) map[string]string {
-	known := make(map[string]string)
-	add := func(id, name string) {
+// testimony is the owned name by which a server was last known, and who says so.
+type testimony struct{ name, by string }
+
+// Who bears witness. The host's own marker counts most, then the pin, then the
+// Node.
+const (
+	byMarker = "marker"
+	byPin    = "pin"
+	byNode   = "Node"
+)
+
+// witnesses returns the testimonies by server id.
+func witnesses(cfg *fleet.Config, snap Snapshot) map[string]testimony {
+	known := make(map[string]testimony)
+	add := func(id, name, by string) {
 		if _, ok := ownedPlace(cfg, name, id); ok {
-			known[id] = name
+			known[id] = testimony{name, by}
 		}
 	}
 	// Where two Nodes or pins speak of one server, the order of a list must not
@@ -98,25 +113,25 @@ func witnesses(cfg *fleet.Config, snap Snapshot) map[string]string {
 	nodes, _ := snap.Nodes.Get()
 	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) })
 	for _, n := range nodes {
-		add(n.ServerID(), n.Name)
+		add(n.ServerID(), n.Name, byNode)
 	}
 	pins := slices.SortedFunc(slices.Values(snap.Pins), func(a, b Pin) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 	})
 	for _, p := range pins {
-		add(p.ServerID, p.Name)
+		add(p.ServerID, p.Name, byPin)
 	}
 	for id, seen := range snap.Hosts {
 		if m, ok := seen.Marker.Get(); ok && m.Owner() == cfg.Owner && m.ServerID == id {
-			add(id, m.Name)
+			add(id, m.Name, byMarker)
 		}
 	}
 	return known
 }
 
-// lost returns the known names of servers that the inventory does not hold, by
+// lost returns the testimonies of servers that the inventory does not hold, by
 // server id.
-func lost(cfg *fleet.Config, snap Snapshot) map[string]string {
+func lost(cfg *fleet.Config, snap Snapshot) map[string]testimony {
 	out := witnesses(cfg, snap)
 	for _, s := range snap.Servers {
 		delete(out, s.ID)
@@ -133,13 +148,23 @@ func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 		return nil
 	}
 	names := make([]string, 0, len(gone))
-	for _, name := range gone {
-		names = append(names, name)
+	forget := make(map[string]string, len(gone))
+	for _, t := range gone {
+		names = append(names, t.name)
+		forget[t.name] = t.forget()
 	}
 	slices.Sort(names)
 	return fmt.Errorf("the inventory of zones %s holds none of the %d servers known from earlier runs (%s): "+
-		"check the project and the rights of the Scaleway key; if a server is really gone, forget it with: macfleet hosts trust %s",
-		strings.Join(cfg.Scaleway.Zones, ", "), len(gone), sampleOf(names), names[0])
+		"check the project and the rights of the Scaleway key; if a server is really gone, forget it with: %s",
+		strings.Join(cfg.Scaleway.Zones, ", "), len(gone), sampleOf(names), forget[names[0]])
+}
+
+// forget returns the command that makes the witness forget.
+func (t testimony) forget() string {
+	if t.by == byNode {
+		return "kubectl delete node " + t.name
+	}
+	return "macfleet hosts trust " + t.name
 }
 
 // sampleOf joins at most three names.

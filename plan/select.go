@@ -56,6 +56,7 @@ type subject struct {
 	name, fleet, group string
 	server             inventory.Server
 	ready              bool
+	anywhere           bool // its zone is not decided, and no selector leaves it out for that
 }
 
 func (s Selection) matches(h subject) bool {
@@ -67,6 +68,9 @@ func (s Selection) matches(h subject) bool {
 
 func (s Selector) matches(h subject) bool {
 	for _, t := range s.terms {
+		if t.key == "zone" && h.anywhere {
+			continue
+		}
 		if ok, _ := path.Match(t.value, h.property(t.key)); !ok {
 			return false
 		}
@@ -96,7 +100,8 @@ func (h subject) property(key string) string {
 // fleet.
 func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 	values := make(map[string][]string)
-	for _, h := range candidatesAndMembers(cfg, snap) {
+	hosts := candidatesAndMembers(cfg, snap)
+	for _, h := range hosts {
 		for _, key := range []string{"name", "type", "zone"} {
 			values[key] = append(values[key], h.property(key))
 		}
@@ -116,7 +121,25 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 			}
 		}
 	}
-	return nil
+	return checkNotEmpty(cfg, sel, hosts)
+}
+
+// checkNotEmpty returns an error for selectors that contradict each other: they
+// leave nothing, and nothing must not look like a clean fleet. A fleet that wants
+// no hosts may be selected, and so may hosts that are not Ready where all are.
+func checkNotEmpty(cfg *fleet.Config, sel Selection, hosts []subject) error {
+	for _, f := range cfg.Fleets {
+		for _, g := range f.Groups {
+			hosts = append(hosts, need{fleet: f, group: g}.subject())
+		}
+	}
+	live := func(s Selector) bool {
+		return slices.ContainsFunc(s.terms, func(t term) bool { return t.key == "ready" })
+	}
+	if slices.ContainsFunc(hosts, sel.matches) || slices.ContainsFunc(slices.Concat(sel.On, sel.Exclude), live) {
+		return nil
+	}
+	return fmt.Errorf("the selection leaves no host: --on and --exclude contradict each other")
 }
 
 func (t term) check(known []string) error {
@@ -142,9 +165,9 @@ func candidatesAndMembers(cfg *fleet.Config, snap Snapshot) []subject {
 			out = append(out, p.subject())
 		}
 	}
-	for id, name := range lost(cfg, snap) {
-		at, _ := ownedPlace(cfg, name, id)
-		out = append(out, subject{name: name, fleet: at.Fleet, group: at.Group})
+	for id, t := range lost(cfg, snap) {
+		at, _ := ownedPlace(cfg, t.name, id)
+		out = append(out, subject{name: t.name, fleet: at.Fleet, group: at.Group, anywhere: true})
 	}
 	for _, n := range assign(cfg, snap, servers) {
 		for _, p := range n.chosen {

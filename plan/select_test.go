@@ -188,7 +188,6 @@ func TestCheckSelection(t *testing.T) {
 	}{
 		{"fleet=macos", nil},
 		{"fleet=mac*", nil},
-		{"group=m4,fleet=runners", nil}, // each exists, even if no host has both
 		{"name=" + first, nil},
 		{"name=acme-prod-macos-m2-00005", nil}, // a claim's final name
 		{"type=M2-L", nil},
@@ -236,5 +235,69 @@ func TestNearest(t *testing.T) {
 	}
 	if got := plan.Nearest("x", nil); got != "" {
 		t.Errorf("Nearest among none = %q", got)
+	}
+}
+
+// TestContradictionIsNoCleanFleet refuses selections that leave nothing.
+func TestContradictionIsNoCleanFleet(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		on, exclude []string
+		wrong       bool
+	}{
+		{[]string{"group=m4,fleet=runners"}, nil, true},
+		{nil, []string{"fleet=*"}, true},
+		{[]string{"fleet=macos"}, []string{"fleet=macos"}, true},
+		{[]string{"fleet=macos"}, []string{"fleet=runners"}, false},
+		{[]string{"fleet=macos,ready=true"}, []string{"ready=true"}, false}, // what is Ready changes
+	} {
+		w := mixed()
+		err := plan.CheckSelection(w.cfg, w.snap, selection(t, tc.on, tc.exclude))
+		if (err != nil) != tc.wrong {
+			t.Errorf("on %v, exclude %v: %v", tc.on, tc.exclude, err)
+		}
+	}
+}
+
+// TestGivenBackByHand leaves a clean server under a pool name in the pool, and
+// asks one that was a member whether it still bears the marker before a claim.
+func TestGivenBackByHand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.free(1).Name = "acme-pool-99"
+	w.pin(1, first)
+	w.free(2)
+	asked := plan.Next(w.cfg, plan.Snapshot{Servers: w.snap.Servers, Pins: w.snap.Pins, Nodes: w.snap.Nodes, Hosts: map[string]plan.HostSeen{}}, plan.Selection{})
+	if len(asked) != 2 {
+		t.Errorf("asked %v: the candidate and the doubtful one", asked)
+	}
+	p := w.plan(t)
+	for _, a := range p.Actions {
+		if a.Kind == plan.RenameServer || a.Kind == plan.ReleaseServer {
+			t.Errorf("action %+v", a)
+		}
+	}
+}
+
+// TestWrongTypeAndFamily shows a member that is not what its group wants, and
+// does not pass over it because it cannot be replaced.
+func TestWrongTypeAndFamily(t *testing.T) {
+	t.Parallel()
+	for code, change := range map[string]func(*world){
+		"wrong-type": func(w *world) { w.snap.Servers[0].Type = "M4-S" },
+		"wrong-os":   func(w *world) { w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("15.7") }) },
+		"":           func(w *world) { w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("99.1") }) },
+	} {
+		w := newWorld(1, 0, 0)
+		w.member("macos", "m2", 1)
+		change(w)
+		p := w.plan(t)
+		got := ""
+		if len(p.Actions) > 0 {
+			got = p.Actions[0].Reason.Code
+		}
+		if got != code || p.Summarise().Complete() != (code == "") || p.Runnable() != nil {
+			t.Errorf("want %q: %+v", code, p.Actions)
+		}
 	}
 }

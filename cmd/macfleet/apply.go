@@ -52,7 +52,7 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 		return s.applyStream(ctx, p)
 	}
 	a.outText().Plan(p)
-	if len(p.Runnable()) > 0 && !o.approve {
+	if len(p.Runnable())+len(engine.Unpinned(p)) > 0 && !o.approve {
 		if err := a.ask(view.Question(p)); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 // applyText performs a plan and shows it to a person.
 func (s *session) applyText(ctx context.Context, p *plan.Plan) error {
 	if len(p.Runnable()) == 0 {
-		return s.nothingToDo(p)
+		return s.nothingToDo(ctx, p)
 	}
 	r, err := s.perform(ctx, p)
 	s.app.outText().Applied(r)
@@ -72,8 +72,8 @@ func (s *session) applyText(ctx context.Context, p *plan.Plan) error {
 
 // nothingToDo ends an apply whose plan has no action that can run: the plan is
 // the proof.
-func (s *session) nothingToDo(p *plan.Plan) error {
-	if err := s.engine.PinMembers(p); err != nil {
+func (s *session) nothingToDo(ctx context.Context, p *plan.Plan) error {
+	if err := s.engine.Settle(ctx, p); err != nil {
 		return err
 	}
 	sum := p.Summarise()
@@ -93,7 +93,7 @@ func (s *session) applyStream(ctx context.Context, p *plan.Plan) error {
 	stream.Plan(p)
 	if len(p.Runnable()) == 0 {
 		stream.Outcome(engine.Result{After: p})
-		return s.nothingToDo(p)
+		return s.nothingToDo(ctx, p)
 	}
 	s.engine.Emit = stream.Event
 	r, err := s.engine.Apply(ctx, p)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -76,6 +77,9 @@ var errInterrupted = errors.New("interrupted")
 func run(ctx context.Context, args []string, s streams) int {
 	ctx, leave := context.WithCancelCause(ctx)
 	stop, interrupt := context.WithCancel(ctx)
+	// A reader that went away must not kill an apply in the middle of an action:
+	// what is written after it fails, and the run goes on to its end.
+	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	over := make(chan struct{})
@@ -129,10 +133,18 @@ func (a *app) root() *cobra.Command {
 		Short: "Plan, apply and watch fleets of Mac minis",
 		Long: "macfleet reads HCL that says what fleets of rented Mac minis should be, looks at the truth,\n" +
 			"shows the difference, and removes it. There is no state file.\n\n" + exitCodes,
-		Version:           fleet.Version,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return fromEnvironment(c.Flags()) },
+		Version:       fleet.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if err := fromEnvironment(c.Flags()); err != nil {
+				return err
+			}
+			if c.Flags().Changed("sandbox") && a.sandbox == "" {
+				return errors.New("--sandbox= names no folder; without one this would be the real world")
+			}
+			return nil
+		},
 	}
 	root.SetIn(a.in)
 	root.SetOut(a.out)
@@ -168,8 +180,12 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 		if !ok || value == "" {
 			return
 		}
-		if f.Name == "sandbox" && (value == "1" || value == "true") {
-			value = f.NoOptDefVal
+		if f.Name == "sandbox" {
+			if on, berr := strconv.ParseBool(value); berr == nil && !on {
+				return
+			} else if berr == nil {
+				value = f.NoOptDefVal
+			}
 		}
 		if serr := flags.Set(f.Name, value); serr != nil {
 			err = fmt.Errorf("environment variable %s: %w", name, serr)

@@ -28,6 +28,14 @@ func (a *app) text(w io.Writer) *view.Text {
 	return view.NewText(w, width, tty && !a.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
 }
 
+// size returns the size of the terminal behind standard error, or zeros.
+func (a *app) size() (columns, rows int) {
+	if fd, ok := terminal(a.err); ok {
+		columns, rows, _ = term.GetSize(fd) // zeros when it is not known
+	}
+	return columns, rows
+}
+
 // terminal returns the file descriptor of a stream that is a terminal.
 func terminal(stream any) (int, bool) {
 	f, ok := stream.(*os.File)
@@ -51,7 +59,7 @@ const heartbeat = 10 * time.Second
 func (a *app) progress(lines io.Writer) (show func(engine.Event), done func()) {
 	_, shown := terminal(lines)
 	if _, ok := terminal(a.err); ok && shown && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" {
-		live := view.NewLive(a.err)
+		live := view.NewLive(a.err, a.size, time.Now)
 		return live.Event, live.Close
 	}
 	return a.plain(lines)

@@ -1,2 +1,11 @@
-[ -e /etc/macfleet/host.json ] || exit 4
-cat /etc/macfleet/host.json
+dir=/etc/macfleet
+file=$dir/host.json
+if [ -e "$file" ] || [ -L "$file" ]; then
+  cat "$file"
+  exit
+fi
+# It is absent only where the folder is absent, or lets us look.
+[ -e "$dir" ] || [ -L "$dir" ] || exit 4
+[ ! -d "$dir" ] || [ ! -x "$dir" ] || exit 4
+echo "nobody but root can look into $dir, or it is no folder" >&2
+exit 1

@@ -39,7 +39,7 @@ func (r Result) Converged() bool {
 // second observation fails or ctx ends; what went wrong on hosts is in the
 // result.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
-	if err := e.PinMembers(p); err != nil {
+	if err := e.Settle(ctx, p); err != nil {
 		return Result{}, err
 	}
 	r := e.execute(ctx, p)
@@ -55,19 +55,50 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	return r, nil
 }
 
-// PinMembers remembers the keys of members that were reached for the first time. A
-// server that is being claimed is pinned when the claim is won.
-func (e *Engine) PinMembers(p *plan.Plan) error {
+// Settle enters what a plan has shown without a difference: the keys of members
+// that were reached for the first time, and proofs that their markers lack,
+// because a run broke off before it could write them. Without the proofs a later
+// drift would look like configuration that was never applied.
+func (e *Engine) Settle(ctx context.Context, p *plan.Plan) error {
 	var fresh []plan.Pin
-	for _, h := range p.Hosts {
-		if h.Member && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned {
-			fresh = append(fresh, e.pinOf(h))
+	for _, h := range Unpinned(p) {
+		fresh = append(fresh, e.pinOf(h))
+	}
+	if len(fresh) > 0 {
+		if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(without(all, fresh), fresh...) }); err != nil {
+			return err
 		}
 	}
-	if len(fresh) == 0 {
-		return nil
+	var g errgroup.Group
+	g.SetLimit(e.Parallelism)
+	for _, h := range p.Hosts {
+		if h.Member && h.Refused == nil && h.Unknown == nil && h.ProofLost() {
+			g.Go(func() error {
+				w := &worker{engine: e, host: h}
+				defer w.close()
+				if _, err := w.connect(ctx); err != nil {
+					return err
+				}
+				if err := w.writeMarker(ctx, w.currentMarker()); err != nil {
+					return fmt.Errorf("enter the proof of %s: %w", h.Name, err)
+				}
+				return nil
+			})
+		}
 	}
-	return e.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(without(all, fresh), fresh...) })
+	return g.Wait()
+}
+
+// Unpinned returns the members whose keys an apply would pin. A server that is
+// being claimed is pinned when its marker is written.
+func Unpinned(p *plan.Plan) []plan.Host {
+	var out []plan.Host
+	for _, h := range p.Hosts {
+		if h.Member && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned {
+			out = append(out, h)
+		}
+	}
+	return out
 }
 
 func (e *Engine) pinOf(h plan.Host) plan.Pin {

@@ -23,8 +23,9 @@ type Servers interface {
 	List(context.Context) ([]inventory.Server, error)
 	// Get returns one server.
 	Get(ctx context.Context, zone, id string) (inventory.Server, error)
-	// Rename gives a server a name and proves it by reading it back.
-	Rename(ctx context.Context, zone, id, name string) error
+	// Rename changes a server's name from one to another, only while it bears
+	// the first, and proves it by reading it back.
+	Rename(ctx context.Context, zone, id, from, to string) error
 }
 
 // Cluster is the Kubernetes cluster whose Nodes the hosts are.

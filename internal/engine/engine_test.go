@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -198,7 +199,7 @@ func TestRace(t *testing.T) {
 }
 
 // TestClaimLost lets another run claim the host between the plan and the apply:
-// the name goes to the winner, and the next apply takes another server.
+// the server keeps its name, and the next apply takes another one.
 func TestClaimLost(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)
@@ -221,11 +222,11 @@ func TestClaimLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), engine.ErrClaimLost.Error()) {
+	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "claimed-by-another") {
 		t.Fatalf("failures: %v", r.Failures)
 	}
-	if got := names(t, w); !strings.Contains(strings.Join(got, " "), winner) {
-		t.Errorf("the server does not bear the winner's name: %v", got)
+	if got := names(t, w); !slices.Contains(got, p.Hosts[0].Server.Name) {
+		t.Errorf("the server was renamed: %v", got)
 	}
 	converges(t, e)
 }
@@ -241,7 +242,7 @@ func TestBrokenClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := p.Actions[0]
-	if err := e.Servers.Rename(t.Context(), a.Server.Zone, a.Server.ID, a.Host); err != nil {
+	if err := e.Servers.Rename(t.Context(), a.Server.Zone, a.Server.ID, a.Server.Name, a.Host); err != nil {
 		t.Fatal(err)
 	}
 	p, err = e.Plan(t.Context())
@@ -318,5 +319,100 @@ func TestOtherCluster(t *testing.T) {
 	_, err := run(t, w, c).Plan(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "another cluster") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// edit changes a JSON file of a world as a person would.
+func edit(t *testing.T, path, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), from) {
+		t.Fatalf("%s lacks %q:\n%s", path, from, text)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), from, to, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestServerLeftThePool renames a pool server by hand while a person reads the
+// plan: it is somebody else's now and must not be touched.
+func TestServerLeftThePool(t *testing.T) {
+	t.Parallel()
+	w, dir := world(t, 4)
+	e := run(t, w, config("production", 1))
+	p, err := e.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.Hosts[0].Server
+	edit(t, filepath.Join(dir, "scaleway/servers", s.ID+".json"), `"`+s.Name+`"`, `"globex-mac"`)
+	r, err := e.Apply(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Failures) != 1 || !slices.Contains(names(t, w), "globex-mac") {
+		t.Errorf("failures %v, servers %v", r.Failures, names(t, w))
+	}
+	if _, err := os.Stat(filepath.Join(root(t, w, s.ID), "etc/macfleet")); err == nil {
+		t.Error("the host was touched")
+	}
+	converges(t, e)
+}
+
+// TestOwnerChangedMeanwhile gives a host another owner's marker while a person
+// reads the plan.
+func TestOwnerChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	e := run(t, w, config("production", 1))
+	converges(t, e)
+	name := names(t, w)
+	host := name[slices.IndexFunc(name, func(n string) bool { return strings.HasPrefix(n, "acme-production-") })]
+	if err := w.Inject(host, "sleep-enabled"); err != nil {
+		t.Fatal(err)
+	}
+	p, err := e.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	marker := filepath.Join(root(t, w, host), "etc/macfleet/host.json")
+	edit(t, marker, `"configuration": "acme"`, `"configuration": "globex"`)
+	r, err := e.Apply(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "foreign-marker") {
+		t.Errorf("failures %v", r.Failures)
+	}
+	text, err := os.ReadFile(marker)
+	if err != nil || !strings.Contains(string(text), "globex") {
+		t.Errorf("the marker was overwritten: %s, %v", text, err)
+	}
+}
+
+// TestLostProof takes a step's proof out of the marker, as a run that is killed
+// between a change and its proof leaves it. An apply without changes enters it
+// again, and a later edit is drift and not pending configuration.
+func TestLostProof(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	e := run(t, w, config("production", 1))
+	converges(t, e)
+	name := names(t, w)
+	host := name[slices.IndexFunc(name, func(n string) bool { return strings.HasPrefix(n, "acme-production-") })]
+	edit(t, filepath.Join(root(t, w, host), "etc/macfleet/host.json"), `"power": {`, `"of another version": {`)
+	converges(t, e)
+	if err := w.Inject(host, "sleep-enabled"); err != nil {
+		t.Fatal(err)
+	}
+	p, err := e.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := p.Summarise(); s.Drift != 1 || s.Pending != 0 {
+		t.Errorf("summary %+v", s)
 	}
 }

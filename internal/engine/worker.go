@@ -15,10 +15,11 @@ import (
 // worker performs one host's actions, over one connection that is opened when
 // it is first needed.
 type worker struct {
-	engine *Engine
-	host   plan.Host
-	conn   *hosts.Conn
-	marker *plan.Marker // as it is on the host now
+	engine  *Engine
+	host    plan.Host
+	conn    *hosts.Conn
+	claimed bool         // the claim on the host is ours
+	marker  *plan.Marker // as it is on the host now
 }
 
 func (w *worker) close() {
@@ -30,10 +31,12 @@ func (w *worker) close() {
 // perform does one action and proves it.
 func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	switch a.Kind {
-	case plan.ClaimServer, plan.RenameServer:
-		return w.engine.Servers.Rename(ctx, a.Server.Zone, a.Server.ID, a.Host)
-	case plan.CreateMarker:
+	case plan.ClaimServer:
 		return w.claim(ctx)
+	case plan.RenameServer:
+		return w.engine.Servers.Rename(ctx, a.Server.Zone, a.Server.ID, a.Server.Name, a.Host)
+	case plan.CreateMarker:
+		return w.mark(ctx)
 	case plan.RunStep:
 		return w.step(ctx, a)
 	}
@@ -41,7 +44,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 }
 
 // connect returns the connection. The host must show the key that the plan saw,
-// pinned or not.
+// pinned or not, and must still be ours to touch.
 func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
 	if w.conn != nil {
 		return w.conn, nil
@@ -53,53 +56,102 @@ func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	now := conn.Observe(ctx, nil)
+	if now.Trouble == nil {
+		w.host.Seen.Marker, w.host.Seen.Claim, w.host.Seen.Serial = now.Marker, now.Claim, now.Serial
+		now.Trouble = plan.NotOurs(w.engine.Config, w.host)
+	}
+	if now.Trouble != nil {
+		conn.Close()
+		return nil, &TroubleError{*now.Trouble}
+	}
 	w.conn = conn
 	return conn, nil
 }
 
-// claim makes the host ours where two runs cannot both win, then writes its
-// marker with the proofs of all steps that already match, and pins its key.
-func (w *worker) claim(ctx context.Context) error {
-	conn, err := w.connect(ctx)
-	if err != nil {
-		return err
-	}
-	ours := plan.ClaimOf(w.engine.Config.Owner, w.host.Name, w.host.Server.ID)
-	ours.Nonce = rand.Text()
-	found, err := conn.Claim(ctx, ours)
-	if err != nil {
-		return err
-	}
-	if !found.Same(ours) {
-		return w.yield(ctx, found)
-	}
-	m := w.newMarker()
-	if err := conn.WriteMarker(ctx, m); err != nil {
-		return err
-	}
-	w.marker = &m
-	pin := w.engine.pinOf(w.host)
-	return w.engine.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(without(all, []plan.Pin{pin}), pin) })
+// TroubleError says that a host must not be touched any more, though the plan
+// could.
+type TroubleError struct{ plan.Trouble }
+
+// Error names code, observation and remedy.
+func (e *TroubleError) Error() string {
+	return fmt.Sprintf("%s: %s; %s", e.Code, e.Text, e.Remedy)
 }
 
 // ErrClaimLost says that another run claimed the host first. The next run takes
 // another server.
 var ErrClaimLost = errors.New("another run claimed the host first")
 
-// yield gives a lost server its winner's name, unless somebody else has renamed
-// it meanwhile, and says who won.
-func (w *worker) yield(ctx context.Context, winner plan.Claim) error {
-	owner := fleet.Owner{Name: winner.Configuration, Environment: winner.Environment}
-	lost := fmt.Errorf("%w: as %s of %s; apply again to take another server", ErrClaimLost, winner.Name, owner)
+// claim takes a server from the pool: first on the host, where two runs cannot
+// both win, then by its name. A server that left the pool since the plan is not
+// touched.
+func (w *worker) claim(ctx context.Context) error {
 	s := w.host.Server
 	now, err := w.engine.Servers.Get(ctx, s.Zone, s.ID)
-	if err == nil && now.Name == w.host.Name {
-		err = w.engine.Servers.Rename(ctx, s.Zone, s.ID, winner.Name)
-	}
 	if err != nil {
-		return fmt.Errorf("%w; and its name could not be given back: %w", lost, err)
+		return err
 	}
-	return lost
+	if now.Name != s.Name || !now.Usable() {
+		return fmt.Errorf("the server is not as it was planned: it is called %s, status %s; plan again", now.Name, now.Status)
+	}
+	ours, err := w.claimHost(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, w.host.Name); err != nil {
+		if derr := w.conn.DropClaim(ctx, ours); derr != nil {
+			return fmt.Errorf("%w; and the claim on the host stayed: %w", err, derr)
+		}
+		return err
+	}
+	return nil
+}
+
+// claimHost creates the claim on the host, or finds our own from an earlier run.
+func (w *worker) claimHost(ctx context.Context) (plan.Claim, error) {
+	conn, err := w.connect(ctx)
+	if err != nil {
+		return plan.Claim{}, err
+	}
+	ours := plan.ClaimOf(w.engine.Config.Owner, w.host.Name, w.host.Server.ID)
+	ours.Nonce = rand.Text()
+	found, err := conn.Claim(ctx, ours)
+	if err != nil {
+		return plan.Claim{}, err
+	}
+	if !found.Same(ours) {
+		owner := fleet.Owner{Name: found.Configuration, Environment: found.Environment}
+		return plan.Claim{}, fmt.Errorf("%w, as %s of %s; apply again to take another server", ErrClaimLost, found.Name, owner)
+	}
+	w.claimed = true
+	return found, nil
+}
+
+// mark writes the host's marker with the proofs of all steps that already match,
+// and pins its key.
+func (w *worker) mark(ctx context.Context) error {
+	if !w.claimed {
+		if _, err := w.claimHost(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.writeMarker(ctx, w.currentMarker()); err != nil {
+		return err
+	}
+	pin := w.engine.pinOf(w.host)
+	return w.engine.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(without(all, []plan.Pin{pin}), pin) })
+}
+
+func (w *worker) writeMarker(ctx context.Context, m plan.Marker) error {
+	conn, err := w.connect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := conn.WriteMarker(ctx, m); err != nil {
+		return err
+	}
+	w.marker = &m
+	return nil
 }
 
 // step runs a step's changes in order, asks its probes again, and enters the
@@ -133,12 +185,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	if len(finding.Changes) > 0 {
 		return fmt.Errorf("the change had no effect: %s", finding.Changes[0].Reason.Text)
 	}
-	m := w.currentMarker().With(a.Step, plan.DigestOf(finding))
-	if err := conn.WriteMarker(ctx, m); err != nil {
-		return err
-	}
-	w.marker = &m
-	return nil
+	return w.writeMarker(ctx, w.currentMarker().With(a.Step, plan.DigestOf(finding)))
 }
 
 func (w *worker) find(id plan.StepID) (plan.Step, bool) {

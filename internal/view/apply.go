@@ -10,26 +10,32 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Question returns what a person is asked before an apply: where, how many, and
-// how much of each fleet.
+// Question returns what a person is asked before an apply: where, how many of
+// each fleet's hosts, and how many keys are taken on trust.
 func Question(p *plan.Plan) string {
-	touched := make(map[string]map[string]bool) // host names by fleet
-	for _, actions := range p.Runnable() {
-		a := actions[0]
-		if touched[a.Fleet] == nil {
-			touched[a.Fleet] = make(map[string]bool)
-		}
-		touched[a.Fleet][a.Host] = true
+	touched, have := make(map[string]int), make(map[string]int)
+	for _, h := range p.Hosts {
+		have[h.Fleet]++
 	}
 	total := 0
+	for _, actions := range p.Runnable() {
+		touched[actions[0].Fleet]++
+		total++
+	}
 	var parts []string
 	for _, f := range p.Fleets {
-		if n := len(touched[f]); n > 0 {
-			total += n
-			parts = append(parts, fmt.Sprintf("%s %d", f, n))
+		if touched[f] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d of %d", f, touched[f], have[f]))
 		}
 	}
-	return fmt.Sprintf("Apply to %s: %s (%s).", ownerTitle(p), count(total, "host"), strings.Join(parts, ", "))
+	var what []string
+	if total > 0 {
+		what = append(what, fmt.Sprintf("change %s (%s)", count(total, "host"), strings.Join(parts, ", ")))
+	}
+	if n := len(engine.Unpinned(p)); n > 0 {
+		what = append(what, fmt.Sprintf("trust the host keys of %s", count(n, "member")))
+	}
+	return fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), strings.Join(what, " and "))
 }
 
 // Applied shows what a run came to: failures first, then what is left, then one
@@ -41,6 +47,7 @@ func (t *Text) Applied(r engine.Result) {
 		for _, f := range r.Failures {
 			t.line(0, signRefused, f.Action.Host)
 			t.line(4, "", label(f.Action)+": "+f.Err.Error())
+			t.line(6, "", "to do: macfleet plan --on name="+f.Action.Host+" shows what is left; apply again goes on from there")
 		}
 	}
 	if r.After == nil {
@@ -48,7 +55,7 @@ func (t *Text) Applied(r engine.Result) {
 	}
 	s := r.After.Summarise()
 	if r.Converged() {
-		t.line(0, "", fmt.Sprintf("Applied %s. All %s of %s converged.", count(r.Done, "action"), count(s.Hosts, "host"), ownerTitle(r.After)))
+		t.line(0, "", fmt.Sprintf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, s), ownerTitle(r.After)))
 		t.notes(r.After)
 		return
 	}

@@ -13,17 +13,22 @@ type block struct {
 	title string   // what happens to them, without their names
 	hosts []string // a line each
 	body  []row
+	name  string // of the host, for commands to type; several hosts have none
 }
 
 // row is one line below a block's hosts.
 type row struct {
-	sign  string
-	depth int
-	text  string
+	sign    string
+	depth   int
+	text    string
+	command bool // it says what to type, with anyName for the host's name
 }
 
 // ownName stands for a host's own name where several hosts are shown as one.
 const ownName = "its name"
+
+// anyName stands for it in a command to type.
+const anyName = "NAME"
 
 // key is equal for blocks that fold into one.
 func (b block) key() string {
@@ -82,6 +87,9 @@ func (t *Text) block(b block) {
 		}
 	}
 	for _, r := range b.body {
+		if len(b.hosts) == 1 && r.command {
+			r.text = strings.ReplaceAll(r.text, anyName, b.name)
+		}
 		t.line(4+2*r.depth, r.sign, r.text)
 	}
 }
@@ -90,10 +98,17 @@ func (t *Text) block(b block) {
 func trouble(sign string, x plan.Trouble) []row {
 	rows := []row{{sign: sign, text: x.Code + ": " + x.Text}}
 	if x.Remedy != "" {
-		rows = append(rows, row{depth: 1, text: "to do: " + x.Remedy})
+		rows = append(rows, row{depth: 1, text: "to do: " + x.Remedy, command: true})
 	}
 	return rows
 }
 
 // general replaces a host's own name, so that equal things look equal.
 func general(h plan.Host, text string) string { return strings.ReplaceAll(text, h.Name, ownName) }
+
+// generalTrouble does so for a trouble, whose remedy may be a command.
+func generalTrouble(h plan.Host, x plan.Trouble) plan.Trouble {
+	x.Text = general(h, x.Text)
+	x.Remedy = strings.ReplaceAll(x.Remedy, h.Name, anyName)
+	return x
+}

@@ -11,7 +11,7 @@ import (
 func (t *Text) Drift(p *plan.Plan) {
 	s := p.Summarise()
 	if s.Drift == 0 && s.Compared() {
-		t.line(0, "", fmt.Sprintf("No drift. Compared all %s of %s.", count(s.Hosts, "host"), ownerTitle(p)))
+		t.line(0, "", fmt.Sprintf("No drift. %s of %s compared.", all(p, s), ownerTitle(p)))
 		t.pending(s)
 		return
 	}
@@ -45,7 +45,7 @@ func (t *Text) Drift(p *plan.Plan) {
 }
 
 func driftBlocks(h plan.Host, actions []plan.Action) []block {
-	b := block{sign: signDrift, hosts: []string{h.Name}}
+	b := block{sign: signDrift, hosts: []string{h.Name}, name: h.Name}
 	drifted := false
 	for _, a := range actions {
 		if !a.Origin.Drift {

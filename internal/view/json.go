@@ -49,6 +49,7 @@ type UnreadStep struct {
 	Step    string `json:"step"`
 	Probe   string `json:"probe"`
 	Why     string `json:"why"`
+	Printed string `json:"printed,omitempty"` // the answer itself, at most 500 bytes
 }
 
 // ResourceChange is one action.
@@ -148,7 +149,7 @@ func (d *Document) host(h plan.Host) {
 	}
 	for _, u := range h.Unread {
 		d.Unread = append(d.Unread, UnreadStep{Address: address(h.Name, string(u.Step)), Host: h.Name,
-			Step: string(u.Step), Probe: u.Probe, Why: u.Why})
+			Step: string(u.Step), Probe: u.Probe, Why: u.Why, Printed: shortened(u.Bytes)})
 	}
 }
 
@@ -194,6 +195,8 @@ func verbs(s plan.Sign) []string {
 		return []string{"create"}
 	case plan.Remove:
 		return []string{"delete"}
+	case plan.Replace:
+		return []string{"delete", "create"}
 	}
 	return []string{"update"}
 }

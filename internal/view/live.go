@@ -5,50 +5,101 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/lipgloss"
 
 	"github.com/macfleet/macfleet/internal/engine"
 )
 
 // Live shows a run on a terminal: a line for every host at work, which goes
-// away when the run ends, and above it a line for every action that ended.
+// away when the run ends, and above it a line for every action that ended. It
+// asks the terminal nothing, so one that never answers cannot hang it.
 type Live struct {
-	program *tea.Program
-	ended   chan struct{}
+	out  io.Writer
+	size func() (columns, rows int)
+	now  func() time.Time
+
+	mu    sync.Mutex
+	show  progress
+	drawn int // lines that are on the terminal now
+	quit  chan struct{}
+	ended chan struct{}
 }
-
-// NewLive starts to show. It reads no input and handles no signal: Ctrl-C stays
-// with the command.
-func NewLive(out io.Writer) *Live {
-	l := &Live{ended: make(chan struct{})}
-	l.program = tea.NewProgram(screen{active: map[string]work{}}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
-	go func() {
-		defer close(l.ended)
-		_, _ = l.program.Run() // a terminal that went away ends the show, not the run
-	}()
-	return l
-}
-
-// Event shows an event.
-func (l *Live) Event(e engine.Event) { l.program.Send(e) }
-
-// Close removes the lines at work and waits until the terminal is free.
-func (l *Live) Close() {
-	l.program.Send(quit{})
-	<-l.ended
-}
-
-type quit struct{}
-
-type tick time.Time
 
 // frame is how often the seconds are drawn anew.
 const frame = 200 * time.Millisecond
 
-func ticking() tea.Cmd { return tea.Tick(frame, func(t time.Time) tea.Msg { return tick(t) }) }
+// NewLive starts to show. size returns the terminal's present size, zeros where
+// it is not known.
+func NewLive(out io.Writer, size func() (columns, rows int), now func() time.Time) *Live {
+	l := &Live{out: out, size: size, now: now, show: progress{active: make(map[string]work)},
+		quit: make(chan struct{}), ended: make(chan struct{})}
+	go l.clock()
+	return l
+}
+
+func (l *Live) clock() {
+	defer close(l.ended)
+	tick := time.NewTicker(frame)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.quit:
+			return
+		case <-tick.C:
+			l.mu.Lock()
+			l.draw("")
+			l.mu.Unlock()
+		}
+	}
+}
+
+// Event shows an event.
+func (l *Live) Event(e engine.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draw(l.show.event(e))
+}
+
+// Close removes the lines at work and leaves the terminal to others.
+func (l *Live) Close() {
+	close(l.quit)
+	<-l.ended
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.show.over = true
+	l.draw("")
+}
+
+// draw replaces the lines at work, below a line that stays, in one write.
+func (l *Live) draw(stays string) {
+	columns, rows := l.size()
+	var b strings.Builder
+	if l.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", l.drawn) // up, and clear what is below
+	}
+	if stays != "" {
+		b.WriteString(cut(stays, columns) + "\n")
+	}
+	lines := l.show.lines(l.now(), rows)
+	for _, line := range lines {
+		b.WriteString(cut(line, columns) + "\n")
+	}
+	l.drawn = len(lines)
+	_, _ = io.WriteString(l.out, b.String()) // a terminal that went away ends the show, not the run
+}
+
+// cut keeps a line within the terminal: a broken one would spoil the count of
+// lines to clear.
+func cut(text string, columns int) string {
+	text = printable(text)
+	if columns <= 0 {
+		return text
+	}
+	return lipgloss.NewStyle().MaxWidth(columns).Render(text)
+}
 
 // work is a host that something is being done on.
 type work struct {
@@ -56,90 +107,61 @@ type work struct {
 	since time.Time
 }
 
-// screen is what is shown now.
-type screen struct {
+// progress is how far a run has come.
+type progress struct {
 	active        map[string]work
 	asked, answer int // hosts being asked, and those that answered
 	ended         int // actions
 	began         time.Time
-	width, height int
 	over          bool
 }
 
-// Init starts the clock.
-func (s screen) Init() tea.Cmd { return ticking() }
-
-// Update takes in one message.
-func (s screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	switch m := msg.(type) {
-	case quit:
-		s.over = true
-		return s, tea.Quit
-	case tick:
-		return s, ticking()
-	case tea.WindowSizeMsg:
-		s.width, s.height = m.Width, m.Height
-	case engine.Event:
-		return s.event(m)
-	}
-	return s, nil
-}
-
-func (s screen) event(e engine.Event) (tea.Model, tea.Cmd) {
-	if s.began.IsZero() {
-		s.began = e.Time
+// event takes in an event, and returns the line that stays of it, if one does.
+func (p *progress) event(e engine.Event) string {
+	if p.began.IsZero() {
+		p.began = e.Time
 	}
 	switch e.Type {
 	case engine.Observing:
-		s.asked += e.Count
+		p.asked += e.Count
 	case engine.Observed:
-		s.answer++
+		p.answer++
 	case engine.Started:
-		s.asked, s.answer = 0, 0
-		s.active[e.Host] = work{EventLine(e), e.Time}
+		p.asked, p.answer = 0, 0
+		p.active[e.Host] = work{EventLine(e), e.Time}
 	case engine.Done, engine.Failed:
-		delete(s.active, e.Host)
-		s.ended++
-		return s, tea.Println(s.cut(EventLine(e)))
+		delete(p.active, e.Host)
+		p.ended++
+		return EventLine(e)
 	}
-	return s, nil
+	return ""
 }
 
-// View draws the hosts at work, as many as fit.
-func (s screen) View() string {
-	if s.over {
-		return ""
+// lines returns the hosts at work, as many as fit, and a line that sums up.
+func (p *progress) lines(now time.Time, rows int) []string {
+	if p.over {
+		return nil
 	}
-	now := time.Now()
-	var lines []string
-	names := make([]string, 0, len(s.active))
-	for name := range s.active {
+	var out []string
+	names := make([]string, 0, len(p.active))
+	for name := range p.active {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		w := s.active[name]
-		lines = append(lines, s.cut(fmt.Sprintf("  %s  %.0f s", w.what, max(0, now.Sub(w.since).Seconds()))))
+		w := p.active[name]
+		out = append(out, fmt.Sprintf("  %s  %.0f s", w.what, max(0, now.Sub(w.since).Seconds())))
 	}
-	if room := s.height - 2; s.height > 2 && len(lines) > room {
-		lines = append(lines[:room-1], fmt.Sprintf("  and %d more", len(names)-room+1))
+	if room := rows - 2; rows > 2 && len(out) > room {
+		out = append(out[:room-1], fmt.Sprintf("  and %d more", len(names)-room+1))
 	}
 	switch {
-	case s.ended > 0 || len(s.active) > 0:
-		lines = append(lines, fmt.Sprintf("%s done, %s at work", count(s.ended, "action"), count(len(s.active), "host")))
-	case s.asked > 0:
-		lines = append(lines, fmt.Sprintf("Asking %s, %d answered, %.0f s", count(s.asked, "host"), s.answer, max(0, now.Sub(s.began).Seconds())))
-	default:
-		lines = append(lines, "Reading the inventory")
+	case len(p.active) > 0 || p.ended > 0 && p.asked == 0:
+		return append(out, fmt.Sprintf("%s done, %s at work", count(p.ended, "action"), count(len(p.active), "host")))
+	case p.asked > 0 && p.ended > 0:
+		return append(out, fmt.Sprintf("%s done; looking again: %d of %s answered", count(p.ended, "action"), p.answer, count(p.asked, "host")))
+	case p.asked > 0:
+		return append(out, fmt.Sprintf("Asking %s, %d answered, %.0f s", count(p.asked, "host"), p.answer, max(0, now.Sub(p.began).Seconds())))
 	}
-	return strings.Join(lines, "\n") + "\n"
-}
-
-// cut keeps a line within the terminal.
-func (s screen) cut(text string) string {
-	text = printable(text)
-	if s.width <= 0 {
-		return text
-	}
-	return lipgloss.NewStyle().MaxWidth(s.width).Render(text)
+	return append(out, "Reading the inventory")
 }

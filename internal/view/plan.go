@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -56,7 +57,19 @@ func noChanges(p *plan.Plan, s plan.Summary) string {
 	if len(parts) == 0 {
 		return fmt.Sprintf("No changes. %s has no hosts here.", ownerTitle(p))
 	}
-	return fmt.Sprintf("No changes. All %s of %s converged (%s).", count(s.Hosts, "host"), ownerTitle(p), strings.Join(parts, ", "))
+	return fmt.Sprintf("No changes. %s of %s converged (%s).", all(p, s), ownerTitle(p), strings.Join(parts, ", "))
+}
+
+// all names the hosts that a statement is about.
+func all(p *plan.Plan, s plan.Summary) string {
+	noun := "host"
+	if p.Narrowed {
+		noun = "selected host"
+	}
+	if s.Hosts == 1 {
+		return "The 1 " + noun
+	}
+	return "All " + count(s.Hosts, noun)
 }
 
 // byHost groups a plan's actions by server id.
@@ -70,7 +83,7 @@ func byHost(p *plan.Plan) map[string][]plan.Action {
 
 // planBlocks shows one host: what will be done, and what can't be.
 func planBlocks(h plan.Host, actions []plan.Action) []block {
-	b := block{sign: string(plan.Update), hosts: []string{h.Name}}
+	b := block{sign: string(plan.Update), hosts: []string{h.Name}, name: h.Name}
 	for _, a := range actions {
 		switch {
 		case a.Kind == plan.ClaimServer:
@@ -78,9 +91,9 @@ func planBlocks(h plan.Host, actions []plan.Action) []block {
 			b.title = "from the pool" + reason(h, a)
 			b.hosts = []string{fmt.Sprintf("%s  from %s, %s in %s, host key %s not pinned",
 				h.Name, h.Server.Name, h.Server.Type, h.Server.Zone, h.Seen.Fingerprint)}
-		case a.Kind == plan.ReleaseServer && a.Refusal != nil:
-			b.body = append(b.body, row{sign: "-", text: "release" + reason(h, a)})
-			for _, r := range trouble(signRefused, *a.Refusal) {
+		case a.Disruption == plan.Wipe && a.Refusal != nil:
+			b.body = append(b.body, row{sign: string(a.Kind.Sign()), text: label(a) + reason(h, a)})
+			for _, r := range trouble(signRefused, generalTrouble(h, *a.Refusal)) {
 				r.depth++
 				b.body = append(b.body, r)
 			}
@@ -105,8 +118,8 @@ func worst(h plan.Host, sign string, actions []plan.Action) string {
 		return signRefused
 	case len(actions) == 0 && len(h.Unread) > 0:
 		return signUnknown
-	case len(actions) > 0 && actions[0].Kind == plan.ReleaseServer:
-		return string(plan.Remove)
+	case len(actions) > 0 && actions[0].Disruption == plan.Wipe:
+		return string(actions[0].Kind.Sign())
 	}
 	return sign
 }
@@ -123,15 +136,20 @@ func troubles(h plan.Host) []row {
 	for _, u := range h.Unread {
 		out = append(out, row{sign: signUnknown, text: fmt.Sprintf("%s not compared: %s: %s", u.Step, u.Probe, u.Why)})
 		if u.Bytes != "" {
-			out = append(out, row{depth: 1, text: fmt.Sprintf("it printed %q", u.Bytes)})
+			out = append(out, row{depth: 1, text: fmt.Sprintf("it printed %q", shortened(u.Bytes))})
 		}
 	}
 	return out
 }
 
-func generalTrouble(h plan.Host, x plan.Trouble) plan.Trouble {
-	x.Text = general(h, x.Text)
-	return x
+// mostBytes is how much of an answer that could not be used is shown.
+const mostBytes = 500
+
+func shortened(text string) string {
+	if len(text) <= mostBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostBytes], "") + "…"
 }
 
 // actionRows shows one action: its sign, what it is about, why, and the fields.
@@ -255,13 +273,12 @@ func (t *Text) notes(p *plan.Plan) {
 		}
 		t.line(0, "", fmt.Sprintf("Strays, in no pool and no fleet, never touched: %s.", strings.Join(names, ", ")))
 	}
-	members := 0
-	for _, h := range p.Hosts {
-		if h.Member && h.Unknown == nil && !h.Seen.Pinned {
-			members++
-		}
+	unpinned := engine.Unpinned(p)
+	if len(unpinned) == 0 {
+		return
 	}
-	if members > 0 {
-		t.line(0, "", fmt.Sprintf("Host keys of %s are not pinned yet; apply pins them.", count(members, "member")))
+	t.line(0, "", fmt.Sprintf("Host keys of %s are not pinned yet; apply pins them:", count(len(unpinned), "member")))
+	for _, h := range unpinned {
+		t.line(4, "", h.Name+"  "+h.Seen.Fingerprint)
 	}
 }

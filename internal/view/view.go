@@ -47,7 +47,7 @@ func (t *Text) sign(s string) string {
 		return t.styles.create.Render(s)
 	case "~":
 		return t.styles.update.Render(s)
-	case "-":
+	case "-", "-/+":
 		return t.styles.remove.Render(s)
 	case signUnknown:
 		return t.styles.unknown.Render(s)

@@ -178,6 +178,37 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
+// TestLive shows hosts at work, lets finished lines stay, cuts what is too wide,
+// and leaves a clean terminal.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	l := view.NewLive(&b, func() (int, int) { return 80, 24 }, func() time.Time { return at })
+	a := power(member(2, "runners"))
+	l.Event(engine.Event{Type: engine.Observing, Time: at, Count: 2})
+	l.Event(engine.Event{Type: engine.Started, Time: at, Host: a.Host, Action: &a})
+	l.Event(engine.Event{Type: engine.Failed, Time: at, Host: a.Host, Action: &a, Err: errors.New("a \x1b[31mvery " + strings.Repeat("long ", 30) + "reason")})
+	l.Close()
+	text := b.String()
+	for _, part := range []string{"Asking 2 hosts, 0 answered", "  acme-production-runners-m2-00002: ~ power  0 s", "power failed (0.0 s): a \\x1b", "1 action done"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("lacks %q: %q", part, text)
+		}
+	}
+	if strings.Contains(text, "[31m") && !strings.Contains(text, "\\x1b[31m") {
+		t.Errorf("a foreign escape code: %q", text)
+	}
+	if !strings.HasSuffix(text, "\x1b[1A\x1b[J") {
+		t.Errorf("the last line at work stays: %q", text)
+	}
+	for line := range strings.Lines(strings.NewReplacer("\x1b[1A\x1b[J", "", "\x1b[2A\x1b[J", "").Replace(text)) {
+		if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > 80 {
+			t.Errorf("%d columns: %q", w, line)
+		}
+	}
+}
+
 // TestNothingIsWiderThanTheTerminal holds for any text.
 func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 	t.Parallel()

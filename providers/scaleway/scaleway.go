@@ -125,31 +125,43 @@ func (c *Client) Get(ctx context.Context, zone, id string) (inventory.Server, er
 	return toServer(s), nil
 }
 
-// Rename gives a server a name and reads it back. The API takes the last of two
-// writers and cannot compare, so a name that is another one afterwards means
-// that somebody else wants the server too: a *RacedError.
-func (c *Client) Rename(ctx context.Context, zone, id, name string) error {
-	_, err := c.api.UpdateServer(&applesilicon.UpdateServerRequest{Zone: scw.Zone(zone), ServerID: id, Name: &name}, scw.WithContext(ctx))
+// Rename changes a server's name and reads it back. The API takes the last of
+// two writers and cannot compare, so the name is looked at right before and right
+// after: one that is neither from nor to means that somebody else wants the
+// server too, a *RacedError. A server that is called to already stays as it is.
+func (c *Client) Rename(ctx context.Context, zone, id, from, to string) error {
+	before, err := c.Get(ctx, zone, id)
 	if err != nil {
-		return fmt.Errorf("rename server %s to %s: %w", id, name, explain(err))
+		return fmt.Errorf("look at the name of server %s: %w", id, err)
+	}
+	switch before.Name {
+	case to:
+		return nil
+	case from:
+	default:
+		return &RacedError{ServerID: id, Wanted: to, Found: before.Name}
+	}
+	_, err = c.api.UpdateServer(&applesilicon.UpdateServerRequest{Zone: scw.Zone(zone), ServerID: id, Name: &to}, scw.WithContext(ctx))
+	if err != nil {
+		return fmt.Errorf("rename server %s to %s: %w", id, to, explain(err))
 	}
 	now, err := c.Get(ctx, zone, id)
 	if err != nil {
 		return fmt.Errorf("read back the name of server %s: %w", id, err)
 	}
-	if now.Name != name {
-		return &RacedError{ServerID: id, Wanted: name, Found: now.Name}
+	if now.Name != to {
+		return &RacedError{ServerID: id, Wanted: to, Found: now.Name}
 	}
 	return nil
 }
 
-// RacedError says that a server bears another name than the one it was just
-// given.
+// RacedError says that a server bears neither the name it had nor the one it was
+// to get.
 type RacedError struct{ ServerID, Wanted, Found string }
 
 // Error names both names.
 func (e *RacedError) Error() string {
-	return fmt.Sprintf("server %s was renamed to %s and is called %s now: another run took it", e.ServerID, e.Wanted, e.Found)
+	return fmt.Sprintf("server %s was to be called %s and is called %s now: somebody else renamed it; plan again", e.ServerID, e.Wanted, e.Found)
 }
 
 // toServer drops what only the SDK needs. Passwords stay behind: list and write

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/macfleet/macfleet/providers/scaleway"
@@ -89,14 +90,41 @@ func object(id, name string) map[string]any {
 		"ip": "198.51.100.1", "os": map[string]any{"family": "Tahoe"}}
 }
 
-// TestRaced renames a server that another run renames right after.
-func TestRaced(t *testing.T) {
+// TestRename writes only while the server bears the name it is said to have, and
+// says who has it when another run renames it right after.
+func TestRename(t *testing.T) {
 	t.Parallel()
-	c := api(t, func(r *http.Request) (int, any) { return 200, object("a", "theirs") })
-	err := c.Rename(t.Context(), "fr-par-1", "a", "ours")
-	var raced *scaleway.RacedError
-	if !errors.As(err, &raced) || raced.Found != "theirs" {
-		t.Errorf("error %v", err)
+	for _, c := range []struct {
+		name, before, after string
+		writes              int64
+		found               string // of the *RacedError, "" = none
+	}{
+		{"free", "pool-1", "ours", 1, ""},
+		{"done already", "ours", "ours", 0, ""},
+		{"left the pool", "theirs", "theirs", 0, "theirs"},
+		{"taken right after", "pool-1", "theirs", 1, "theirs"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var writes atomic.Int64
+			client := api(t, func(r *http.Request) (int, any) {
+				if r.Method == http.MethodPatch {
+					writes.Add(1)
+				}
+				if writes.Load() > 0 {
+					return 200, object("a", c.after)
+				}
+				return 200, object("a", c.before)
+			})
+			err := client.Rename(t.Context(), "fr-par-1", "a", "pool-1", "ours")
+			var raced *scaleway.RacedError
+			if errors.As(err, &raced) != (c.found != "") || raced != nil && raced.Found != c.found || c.found == "" && err != nil {
+				t.Errorf("error %v", err)
+			}
+			if writes.Load() != c.writes {
+				t.Errorf("%d writes", writes.Load())
+			}
+		})
 	}
 }
 

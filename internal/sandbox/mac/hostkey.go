@@ -54,7 +54,7 @@ func (m *Machine) RotateHostKey() error {
 				return err
 			}
 		}
-		return errors.Join(os.WriteFile(key+".new", fresh, 0o600), os.Rename(key+".new", key))
+		return replaceFile(key, fresh)
 	})
 	if err != nil {
 		return fmt.Errorf("rotate the host key: %w", err)

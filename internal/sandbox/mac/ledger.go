@@ -109,7 +109,7 @@ func (m *Machine) record(lock *os.File, owners map[string]owner, generation uint
 		return err
 	}
 	path := filepath.Join(m.dir, ledgerFile)
-	if err := errors.Join(os.WriteFile(path+".new", data, 0o600), os.Rename(path+".new", path)); err != nil {
+	if err := replaceFile(path, data); err != nil {
 		return err
 	}
 	var counter [8]byte
@@ -128,4 +128,14 @@ func (m *Machine) record(lock *os.File, owners map[string]owner, generation uint
 // below reports whether path is folder or lies in it.
 func below(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/")
+}
+
+// replaceFile writes a file of the machine's own so that it is the old or the new one whole, also
+// when the disk is full.
+func replaceFile(path string, data []byte) error {
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		_ = os.Remove(path + ".new") // the write's error says more
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
