@@ -194,7 +194,7 @@ func TestShellsAgree(t *testing.T) {
 			login("a.name", `printf '%s %s' "$0" "$#"`, "x", "y"),
 			login("a.variables-of-the-exchange", `printf '%s' "${mark-}${limit-}${prologue-}${watchdog-}${value-}"`),
 			login("a.errexit", "set -e; false; printf no"),
-			login("a.absent", file("scripts/marker.sh")+"\n", ""),
+			login("a.absent", ourFile("host.json").Script),
 			login("a.trap", `trap 'printf bye' EXIT; exit 5`),
 			{"a.root", plan.Command{Script: "id -u", As: plan.Root}},
 		}

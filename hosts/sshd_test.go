@@ -460,7 +460,7 @@ func TestOpenSSHClaimRace(t *testing.T) {
 			t.Errorf("marker = %+v, %v", a, err)
 		}
 		facts, err := conns[1].Probe(within(t), []plan.Probe{
-			{ID: "host.marker", Command: at(own("marker", plan.Login))}, {ID: "host.claim", Command: at(own("claim", plan.Login))}})
+			{ID: "host.marker", Command: at(ourFile("host.json"))}, {ID: "host.claim", Command: at(ourFile("claim.json"))}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -285,7 +285,7 @@ func (c *computation) mark(h Host) Action {
 		a.Reason = Reason{"marker-missing", "the server bears our name and the host has no marker"}
 		a.Origin.Drift = true
 	default:
-		a.Reason = Reason{"too-few-replicas", "of two runs that want the host only one can create it"}
+		a.Reason = Reason{"too-few-replicas", "it says whose the host is and what was proven on it"}
 		a.Origin.Pending = true
 	}
 	return a

@@ -158,7 +158,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.sandbox, "sandbox", "", "work on a simulated world in `DIR`, made when missing")
 	f.Lookup("sandbox").NoOptDefVal = sandboxDefault
 	f.IntVar(&a.sandboxHosts, "sandbox-hosts", 0, "servers in the pool of a new sandbox: `N` (default 16)")
-	f.StringArrayVar(&a.on, "on", nil, "only hosts that match a `SELECTOR`, for example fleet=runners,zone=fr-par-1,ready=false,name=…")
+	f.StringArrayVar(&a.on, "on", nil, "only hosts that match a `SELECTOR` (or another --on), for example fleet=runners,zone=fr-par-1,ready=false,name=…")
 	f.StringArrayVar(&a.exclude, "exclude", nil, "no hosts that match a `SELECTOR`")
 	f.IntVar(&a.parallelism, "parallelism", 32, "`N` hosts worked on at once")
 	f.BoolVar(&a.noColor, "no-color", false, "no colours")

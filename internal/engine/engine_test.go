@@ -90,17 +90,27 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
 }
 
-func apply(t *testing.T, e *engine.Engine) engine.Result {
+func planned(t *testing.T, e *engine.Engine) *plan.Plan {
 	t.Helper()
 	p, err := e.Plan(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+func performed(t *testing.T, e *engine.Engine, p *plan.Plan) engine.Result {
+	t.Helper()
 	r, err := e.Apply(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+func apply(t *testing.T, e *engine.Engine) engine.Result {
+	t.Helper()
+	return performed(t, e, planned(t, e))
 }
 
 func converges(t *testing.T, e *engine.Engine) {
@@ -138,10 +148,7 @@ func TestApplyTwice(t *testing.T) {
 	w, _ := world(t, 5)
 	e := run(t, w, config("production", 3))
 	converges(t, e)
-	p, err := e.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := planned(t, e)
 	if len(p.Actions) != 0 {
 		t.Errorf("the second plan has actions: %+v", p.Actions)
 	}
@@ -204,10 +211,7 @@ func TestClaimLost(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)
 	e := run(t, w, config("production", 1))
-	p, err := e.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := planned(t, e)
 	id := p.Hosts[0].Server.ID
 	winner := fleet.Owner{Name: "acme", Environment: "staging"}.HostName("macos", "m2", id)
 	claim := filepath.Join(root(t, w, id), "etc/macfleet/claim.json")
@@ -218,10 +222,7 @@ func TestClaimLost(t *testing.T) {
 	if err := os.WriteFile(claim, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r, err := e.Apply(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := performed(t, e, p)
 	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "claimed-by-another") {
 		t.Fatalf("failures: %v", r.Failures)
 	}
@@ -237,18 +238,12 @@ func TestBrokenClaim(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)
 	e := run(t, w, config("production", 1))
-	p, err := e.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := planned(t, e)
 	a := p.Actions[0]
 	if err := e.Servers.Rename(t.Context(), a.Server.Zone, a.Server.ID, a.Server.Name, a.Host); err != nil {
 		t.Fatal(err)
 	}
-	p, err = e.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p = planned(t, e)
 	if len(p.Hosts) != 1 || p.Actions[0].Reason.Code != "marker-missing" {
 		t.Fatalf("hosts %d, actions %+v", len(p.Hosts), p.Actions)
 	}
@@ -282,10 +277,7 @@ func TestFailureHarmsNobodyElse(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 5)
 	e := run(t, w, config("production", 3))
-	p, err := e.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := planned(t, e)
 	broken := p.Hosts[1]
 	names := filepath.Join(root(t, w, broken.Server.ID), "Library/Preferences/SystemConfiguration/preferences.plist")
 	good, err := os.ReadFile(names)
@@ -295,10 +287,7 @@ func TestFailureHarmsNobodyElse(t *testing.T) {
 	if err := os.WriteFile(names, []byte("rubbish"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r, err := e.Apply(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := performed(t, e, p)
 	if len(r.Failures) != 1 || r.Failures[0].Action.Host != broken.Name || r.Failures[0].Action.Step != "hostname" {
 		t.Fatalf("failures: %+v", r.Failures)
 	}
@@ -343,16 +332,10 @@ func TestServerLeftThePool(t *testing.T) {
 	t.Parallel()
 	w, dir := world(t, 4)
 	e := run(t, w, config("production", 1))
-	p, err := e.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := planned(t, e)
 	s := p.Hosts[0].Server
 	edit(t, filepath.Join(dir, "scaleway/servers", s.ID+".json"), `"`+s.Name+`"`, `"globex-mac"`)
-	r, err := e.Apply(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := performed(t, e, p)
 	if len(r.Failures) != 1 || !slices.Contains(names(t, w), "globex-mac") {
 		t.Errorf("failures %v, servers %v", r.Failures, names(t, w))
 	}
@@ -369,21 +352,14 @@ func TestOwnerChangedMeanwhile(t *testing.T) {
 	w, _ := world(t, 4)
 	e := run(t, w, config("production", 1))
 	converges(t, e)
-	name := names(t, w)
-	host := name[slices.IndexFunc(name, func(n string) bool { return strings.HasPrefix(n, "acme-production-") })]
+	host := planned(t, e).Hosts[0].Name
 	if err := w.Inject(host, "sleep-enabled"); err != nil {
 		t.Fatal(err)
 	}
-	p, err := e.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := planned(t, e)
 	marker := filepath.Join(root(t, w, host), "etc/macfleet/host.json")
 	edit(t, marker, `"configuration": "acme"`, `"configuration": "globex"`)
-	r, err := e.Apply(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := performed(t, e, p)
 	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "foreign-marker") {
 		t.Errorf("failures %v", r.Failures)
 	}
@@ -401,17 +377,13 @@ func TestLostProof(t *testing.T) {
 	w, _ := world(t, 4)
 	e := run(t, w, config("production", 1))
 	converges(t, e)
-	name := names(t, w)
-	host := name[slices.IndexFunc(name, func(n string) bool { return strings.HasPrefix(n, "acme-production-") })]
+	host := planned(t, e).Hosts[0].Name
 	edit(t, filepath.Join(root(t, w, host), "etc/macfleet/host.json"), `"power": {`, `"of another version": {`)
 	converges(t, e)
 	if err := w.Inject(host, "sleep-enabled"); err != nil {
 		t.Fatal(err)
 	}
-	p, err := e.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := planned(t, e)
 	if s := p.Summarise(); s.Drift != 1 || s.Pending != 0 {
 		t.Errorf("summary %+v", s)
 	}

@@ -1,5 +1,6 @@
+# $1 is one of our files, as a name in our folder.
 dir=/etc/macfleet
-file=$dir/claim.json
+file=$dir/$1
 if [ -e "$file" ] || [ -L "$file" ]; then
   cat "$file"
   exit
