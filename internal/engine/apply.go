@@ -39,6 +39,11 @@ func (r Result) Converged() bool {
 // second observation fails or ctx ends; what went wrong on hosts is in the
 // result.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
+	// Keys are pinned when a claim is won. A place that cannot be written to must
+	// show before the first change and not after it.
+	if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin { return all }); err != nil {
+		return Result{}, err
+	}
 	if err := e.Settle(ctx, p); err != nil {
 		return Result{}, err
 	}

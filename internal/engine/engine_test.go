@@ -300,6 +300,26 @@ func TestFailureHarmsNobodyElse(t *testing.T) {
 	converges(t, e)
 }
 
+// TestPinsCannotBeKept finds out before the first change.
+func TestPinsCannotBeKept(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	e := run(t, w, config("production", 1))
+	p := planned(t, e)
+	before := names(t, w)
+	blocked := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(blocked, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	e.Pins = hosts.KnownHosts{Path: filepath.Join(blocked, "known_hosts")}
+	if _, err := e.Apply(t.Context(), p); err == nil || !strings.Contains(err.Error(), "pinned host keys") {
+		t.Errorf("error %v", err)
+	}
+	if after := names(t, w); !slices.Equal(before, after) {
+		t.Errorf("servers were renamed: %v", after)
+	}
+}
+
 func TestOtherCluster(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 3)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,9 @@ import (
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
+
+// timeout bounds each request, its answer included.
+const timeout = 30 * time.Second
 
 // Options say how the cluster is reached.
 type Options struct {
@@ -43,6 +47,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	config.Wrap(o.Wrap)
+	config.Timeout = timeout
 	// The client's own limit of 5 requests a second is made for controllers.
 	config.QPS, config.Burst = 50, 100
 	client, err := rest.HTTPClientFor(config)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/macfleet/macfleet/internal/secret"
 )
@@ -77,9 +78,14 @@ func (r Resolver) file(name string) (string, error) {
 	return string(text), nil
 }
 
+// patience is how long op may take: it may ask a person for a finger.
+const patience = 2 * time.Minute
+
 // onePassword asks the user's own op program: its Go library does not build
 // without cgo.
 func onePassword(ctx context.Context, ref secret.Ref) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, "op", "read", "--no-newline", ref.String())
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
