@@ -22,6 +22,7 @@ func Compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection)
 	_, c.plan.Cluster = snap.Nodes.Get()
 	servers := place(cfg, snap)
 	needs := assign(cfg, snap, servers)
+	c.plan.Hosts = make([]Host, 0, len(servers))
 	for _, f := range cfg.Fleets {
 		c.plan.Fleets = append(c.plan.Fleets, f.Name)
 		for _, g := range f.Groups {

@@ -79,7 +79,8 @@ func run(ctx context.Context, args []string, s streams) int {
 	stop, interrupt := context.WithCancel(ctx)
 	// A reader that went away must not kill an apply in the middle of an action:
 	// what is written after it fails, and the run goes on to its end.
-	signal.Ignore(syscall.SIGPIPE)
+	// (Notify and not Ignore, which programs that are started would inherit.)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	over := make(chan struct{})

@@ -59,7 +59,9 @@ func (t *Text) Applied(r engine.Result) {
 		t.notes(r.After)
 		return
 	}
-	t.left(r.After)
+	if !r.Interrupted { // else it is the rest of the plan that was shown
+		t.left(r.After)
+	}
 	t.blank()
 	text := fmt.Sprintf("Applied %s; %d of %s converged", count(r.Done, "action"), s.Converged, count(s.Hosts, "host"))
 	if rest := incomplete(s); rest != "" {

@@ -79,7 +79,8 @@ func clean() *plan.Plan {
 // without colour, and to a pipe.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	failed := engine.Result{Done: 1, NotStarted: 2, Interrupted: true, After: everything(),
+	stopped := engine.Result{Done: 1, NotStarted: 2, Interrupted: true, After: everything()}
+	failed := engine.Result{Done: 1, NotStarted: 2, After: everything(),
 		Failures: []engine.Failure{{Action: power(member(2, "runners")), Err: errors.New("power-set-sleep ended with exit 1: 'pmset' must be run as root...")}}}
 	shows := map[string]func(*view.Text){
 		"plan":    func(v *view.Text) { v.Plan(everything()) },
@@ -89,6 +90,7 @@ func TestGolden(t *testing.T) {
 		"hosts":   func(v *view.Text) { v.Hosts(everything(), false) },
 		"wide":    func(v *view.Text) { v.Hosts(everything(), true) },
 		"applied": func(v *view.Text) { v.Applied(failed) },
+		"stopped": func(v *view.Text) { v.Applied(stopped) },
 		"done":    func(v *view.Text) { v.Applied(engine.Result{Done: 4, After: clean()}) },
 	}
 	for name, show := range shows {
