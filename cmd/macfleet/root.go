@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -106,6 +107,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if i := slices.Index(args, "--sandbox"); err != nil && i >= 0 && strings.HasPrefix(err.Error(), "unknown command") {
+		err = fmt.Errorf("%w\nA folder for --sandbox stands behind a sign: --sandbox=DIR", err)
+	}
 	return a.code(ctx, err)
 }
 
