@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
@@ -48,6 +49,7 @@ func (l *loader) assignSecret(attr *hclsyntax.Attribute, sc *scope, field reflec
 		return false
 	}
 	if val.Type() != secretType {
+		l.mask(attr.Expr.Range())
 		l.fault(attr.Expr.Range(), wrongType, "The argument %q must be a secret, not %s. A secret never stands in a configuration: write secret(\"…\") with the place where it is found, for example secret(\"file://path\").", attr.Name, describe(val))
 		return false
 	}
@@ -57,6 +59,16 @@ func (l *loader) assignSecret(attr *hclsyntax.Attribute, sc *scope, field reflec
 	}
 	field.Set(reflect.ValueOf(*ref))
 	return true
+}
+
+// mask stars a text out in what is kept of its file, so that a diagnostic can
+// show the line and not the secret that somebody wrote there.
+func (l *loader) mask(rng hcl.Range) {
+	for i, b := range l.source(rng) {
+		if b != '"' && b != '\n' {
+			l.source(rng)[i] = '*'
+		}
+	}
 }
 
 // secretCalls marks the calls of secret() whose result is the value of the
