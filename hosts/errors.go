@@ -48,3 +48,20 @@ func (e *Error) text() string {
 	}
 	return fmt.Sprintf("%s: %v", e.Phase, e.Err)
 }
+
+// ScriptError says that a script ran to its end and that its exit code was not
+// 0. It is not returned where an exit code is an answer.
+type ScriptError struct {
+	Host   string
+	Script string
+	Answer plan.Answer
+}
+
+// Error names host, script, exit code and the last line that was printed.
+func (e *ScriptError) Error() string {
+	said := lastLine(e.Answer.Stderr)
+	if said == "" {
+		said = "it said nothing"
+	}
+	return fmt.Sprintf("%s on %s ended with exit %d: %s", e.Script, e.Host, e.Answer.Exit, said)
+}

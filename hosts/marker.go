@@ -51,7 +51,7 @@ func (c *Conn) own(ctx context.Context, name, arg string) (plan.Answer, error) {
 		return a, err
 	}
 	if a.Exit != 0 {
-		return a, fmt.Errorf("%s on %s ended with exit %d: %s", name, c.target.Server.Name, a.Exit, lastLine(a.Stderr))
+		return a, &ScriptError{Host: c.target.Server.Name, Script: name, Answer: a}
 	}
 	return a, nil
 }

@@ -166,7 +166,7 @@ func (c *computation) work(h *Host) []Action {
 	var actions []Action
 	marker, marked := h.Seen.Marker.Get()
 	if !marked {
-		actions = append(actions, c.mark(*h))
+		actions = append(actions, mark(*h))
 	}
 	for _, step := range c.stepsFor(h.Spec) {
 		finding := step.Diff(View{Host: h.Spec, Server: h.Server, Node: h.Node, Facts: h.Seen.Facts})
@@ -275,7 +275,7 @@ func claimedByAnother(cfg *fleet.Config, h Host) *Trouble {
 }
 
 // mark returns the action that claims the host on the host.
-func (c *computation) mark(h Host) Action {
+func mark(h Host) Action {
 	a := h.action(CreateMarker)
 	_, begun := h.Seen.Claim.Get()
 	switch {

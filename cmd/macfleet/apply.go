@@ -60,24 +60,25 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 	return s.applyText(ctx, p)
 }
 
-// applyText performs a plan and shows it to a person.
+// applyText performs a plan and shows it to a person. A plan with no action that
+// can run was shown already, and is its own proof.
 func (s *session) applyText(ctx context.Context, p *plan.Plan) error {
 	if len(p.Runnable()) == 0 {
-		return s.nothingToDo(ctx, p)
+		r, err := s.settle(ctx, p)
+		if len(r.Failures) > 0 {
+			s.app.outText().Applied(r)
+		}
+		return outcome(r, err)
 	}
 	r, err := s.perform(ctx, p)
 	s.app.outText().Applied(r)
 	return outcome(r, err)
 }
 
-// nothingToDo ends an apply whose plan has no action that can run: the plan is
-// the proof.
-func (s *session) nothingToDo(ctx context.Context, p *plan.Plan) error {
-	if err := s.engine.Settle(ctx, p); err != nil {
-		return err
-	}
-	sum := p.Summarise()
-	return result(false, sum.Complete())
+// settle ends an apply whose plan has no action that can run.
+func (s *session) settle(ctx context.Context, p *plan.Plan) (engine.Result, error) {
+	failures, err := s.engine.Settle(ctx, p)
+	return engine.Result{Failures: failures, After: p}, err
 }
 
 func (s *session) perform(ctx context.Context, p *plan.Plan) (engine.Result, error) {
@@ -92,8 +93,9 @@ func (s *session) applyStream(ctx context.Context, p *plan.Plan) error {
 	stream := view.NewStream(s.app.out, time.Now)
 	stream.Plan(p)
 	if len(p.Runnable()) == 0 {
-		stream.Outcome(engine.Result{After: p})
-		return s.nothingToDo(ctx, p)
+		r, err := s.settle(ctx, p)
+		stream.Outcome(r)
+		return outcome(r, err)
 	}
 	s.engine.Emit = stream.Event
 	r, err := s.engine.Apply(ctx, p)

@@ -29,7 +29,6 @@ type session struct {
 	app      *app
 	config   *fleet.Config
 	world    *sandbox.World // nil outside the sandbox
-	pins     hosts.Pins
 	hosts    *hosts.Client
 	engine   *engine.Engine
 	scaleway transport.Counter
@@ -122,7 +121,6 @@ func (a *app) selection() (plan.Selection, error) {
 }
 
 func (s *session) connect(ctx context.Context, selection plan.Selection) error {
-	s.pins = s.app.pinFile(s.config.Environment)
 	if s.app.sandbox != "" {
 		if err := s.openWorld(); err != nil {
 			return err
@@ -149,7 +147,7 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 		o.Dial = s.world.DialContext
 	}
 	s.hosts = hosts.New(o)
-	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.pins,
+	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.app.pinFile(s.config.Environment),
 		Selection: selection, Parallelism: s.app.parallelism, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
 	if cluster != nil {
 		s.engine.Cluster = cluster
@@ -209,8 +207,7 @@ func (s *session) close() {
 		}
 	}
 	if s.app.stats && s.hosts != nil {
-		s.app.errText().Stats(view.Stats{Hosts: s.hosts.Stats(), Order: []string{"scaleway", "kubernetes"},
-			Requests: map[string]int64{"scaleway": s.scaleway.Requests(), "kubernetes": s.cluster.Requests()},
-			Seconds:  time.Since(s.started).Seconds()})
+		s.app.errText().Stats(view.Stats{Hosts: s.hosts.Stats(), Seconds: time.Since(s.started).Seconds(),
+			Requests: []view.Requests{{Provider: "scaleway", Count: s.scaleway.Requests()}, {Provider: "kubernetes", Count: s.cluster.Requests()}}})
 	}
 }

@@ -44,10 +44,12 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin { return all }); err != nil {
 		return Result{}, err
 	}
-	if err := e.Settle(ctx, p); err != nil {
+	failures, err := e.Settle(ctx, p)
+	if err != nil {
 		return Result{}, err
 	}
 	r := e.execute(ctx, p)
+	r.Failures = append(failures, r.Failures...)
 	r.Interrupted = e.Stop.Err() != nil
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
@@ -63,35 +65,48 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 // Settle enters what a plan has shown without a difference: the keys of members
 // that were reached for the first time, and proofs that their markers lack,
 // because a run broke off before it could write them. Without the proofs a later
-// drift would look like configuration that was never applied.
-func (e *Engine) Settle(ctx context.Context, p *plan.Plan) error {
+// drift would look like configuration that was never applied. A host on which
+// that fails is a failure and harms no other; the error is about the keys.
+func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	var fresh []plan.Pin
 	for _, h := range Unpinned(p) {
 		fresh = append(fresh, e.pinOf(h))
 	}
 	if len(fresh) > 0 {
 		if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(without(all, fresh), fresh...) }); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	var g errgroup.Group
 	g.SetLimit(e.Parallelism)
-	for _, h := range p.Hosts {
+	errs := make([]error, len(p.Hosts))
+	for i, h := range p.Hosts {
 		if h.Member && h.Refused == nil && h.Unknown == nil && h.ProofLost() {
 			g.Go(func() error {
-				w := &worker{engine: e, host: h}
-				defer w.close()
-				if _, err := w.connect(ctx); err != nil {
-					return err
-				}
-				if err := w.writeMarker(ctx, w.currentMarker()); err != nil {
-					return fmt.Errorf("enter the proof of %s: %w", h.Name, err)
-				}
+				errs[i] = e.enterProof(ctx, h)
 				return nil
 			})
 		}
 	}
-	return g.Wait()
+	_ = g.Wait() // the errors are in errs, by host
+	var failures []Failure
+	for i, h := range p.Hosts {
+		if errs[i] != nil {
+			failures = append(failures, Failure{Err: fmt.Errorf("enter what was proven: %w", errs[i]),
+				Action: plan.Action{Kind: plan.CreateMarker, Host: h.Name, Fleet: h.Fleet, Group: h.Group, Server: h.Server}})
+		}
+	}
+	return failures, nil
+}
+
+// enterProof writes the marker of a host whose steps match.
+func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
+	w := &worker{engine: e, host: h}
+	defer w.close()
+	if _, err := w.connect(ctx); err != nil {
+		return err
+	}
+	return w.writeMarker(ctx, w.currentMarker())
 }
 
 // Unpinned returns the members whose keys an apply would pin. A server that is

@@ -300,6 +300,29 @@ func TestFailureHarmsNobodyElse(t *testing.T) {
 	converges(t, e)
 }
 
+// TestLostProofHarmsNobodyElse cannot reach the host whose proof is lost: another
+// host is repaired all the same.
+func TestLostProofHarmsNobodyElse(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	e := run(t, w, config("production", 2))
+	converges(t, e)
+	p := planned(t, e)
+	lost, drifted := p.Hosts[0].Name, p.Hosts[1].Name
+	edit(t, filepath.Join(root(t, w, lost), "etc/macfleet/host.json"), `"power": {`, `"of another version": {`)
+	if err := w.Inject(drifted, "sleep-enabled"); err != nil {
+		t.Fatal(err)
+	}
+	p = planned(t, e)
+	if err := w.Inject(lost, "unreachable"); err != nil {
+		t.Fatal(err)
+	}
+	r := performed(t, e, p)
+	if len(r.Failures) != 1 || r.Failures[0].Action.Host != lost || r.Done != 1 {
+		t.Errorf("done %d, failures %+v", r.Done, r.Failures)
+	}
+}
+
 // TestPinsCannotBeKept finds out before the first change.
 func TestPinsCannotBeKept(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
@@ -167,7 +166,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 			return err
 		}
 		if answer.Exit != 0 {
-			return &ScriptError{Script: ch.Command.Name, Answer: answer}
+			return &hosts.ScriptError{Host: w.host.Name, Script: ch.Command.Name, Answer: answer}
 		}
 	}
 	step, ok := w.find(a.Step)
@@ -224,22 +223,4 @@ func (w *worker) newMarker() plan.Marker {
 		m.Steps[id] = d
 	}
 	return m
-}
-
-// ScriptError says that a change's script ended with an exit code of its own.
-type ScriptError struct {
-	Script string
-	Answer plan.Answer
-}
-
-// Error names the script, its exit code and the last line it printed.
-func (e *ScriptError) Error() string {
-	said := strings.TrimSpace(e.Answer.Stderr)
-	if i := strings.LastIndexByte(said, '\n'); i >= 0 {
-		said = said[i+1:]
-	}
-	if said == "" {
-		return fmt.Sprintf("%s ended with exit %d and said nothing", e.Script, e.Answer.Exit)
-	}
-	return fmt.Sprintf("%s ended with exit %d: %s", e.Script, e.Answer.Exit, said)
 }

@@ -50,16 +50,21 @@ func (t *Text) Table(rows [][]string) { t.table(rows) }
 // Stats is what a command cost.
 type Stats struct {
 	Hosts    hosts.Stats
-	Requests map[string]int64 // by provider
-	Order    []string         // of the providers
+	Requests []Requests
 	Seconds  float64
+}
+
+// Requests is how often a provider was asked.
+type Requests struct {
+	Provider string
+	Count    int64
 }
 
 // Stats shows what a command cost.
 func (t *Text) Stats(s Stats) {
 	var parts []string
-	for _, name := range s.Order {
-		parts = append(parts, fmt.Sprintf("%s %d", name, s.Requests[name]))
+	for _, r := range s.Requests {
+		parts = append(parts, fmt.Sprintf("%s %d", r.Provider, r.Count))
 	}
 	t.line(0, "", fmt.Sprintf("Stats: %s, %s, %.1f kB sent, %.1f kB received; requests: %s; %.2f s.",
 		count(int(s.Hosts.Connections), "SSH connection"), count(int(s.Hosts.Execs), "exec"),
