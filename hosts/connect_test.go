@@ -1,0 +1,227 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+func TestConnectToDeadPeer(t *testing.T) {
+	t.Parallel()
+	const soon = 100 * time.Millisecond
+	handshake := impatient(func(d *Deadlines) { d.Handshake = soon })
+	silence := impatient(func(d *Deadlines) { d.Silence = soon })
+	say := func(text string) func(net.Conn) {
+		return func(c net.Conn) {
+			_, _ = io.WriteString(c, text)
+			untilClosed(c)
+		}
+	}
+	hangUp := func(text string) func(net.Conn) { return func(c net.Conn) { _, _ = io.WriteString(c, text) } }
+	const banner = "SSH-2.0-acme\r\n"
+	tests := []struct {
+		name      string
+		handle    func(net.Conn)
+		deadlines Deadlines
+		text      string
+	}{
+		{"silent, until the handshake's deadline", untilClosed, handshake, "no answer within the deadline"},
+		{"silent, until the deadline of silence", untilClosed, silence, "i/o timeout"},
+		{"a banner and silence", say(banner), handshake, "no answer within the deadline"},
+		{"a banner and silence, until the deadline of silence", say(banner), silence, "i/o timeout"},
+		{"half a banner", say("SSH-2.0-ac"), handshake, "no answer within the deadline"},
+		{"hangs up at once", hangUp(""), patient(), ""},
+		{"hangs up after the banner", hangUp(banner), patient(), ""},
+		{"another protocol", say("HTTP/1.1 400 Bad Request\r\n\r\n" + strings.Repeat("acme ", 100)), handshake, ""},
+		{"an old protocol", say("SSH-1.5-acme\r\n"), handshake, ""},
+		{"rubbish after the banner", say(banner + strings.Repeat("\xff", 64)), patient(), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := listen(t, tt.handle)
+			c := New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: tt.deadlines})
+			_, err := c.Connect(within(t), acme1())
+			wantError(t, err, "no-ssh-answer", Handshaking, tt.text)
+			p.closed(t)
+			if got := c.Stats(); got.Connections != 1 || got.Execs != 0 {
+				t.Errorf("stats = %+v, want one connection and no exec", got)
+			}
+		})
+	}
+}
+
+func TestConnectWhereNobodyIs(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	hangs := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
+	tests := []struct {
+		name   string
+		to     Target
+		dial   Dial
+		is     error
+		text   string
+		remedy string
+	}{
+		{"refused", acme1(), book(map[string]string{peerAddress + ":22": nobody}), nil, "refused", "Remote Login"},
+		{"no answer", acme1(), hangs, context.DeadlineExceeded, "deadline", "see whether the machine runs"},
+		{"no address", target("acme-1", ""), nil, nil, "no address", "Scaleway console"},
+		{"IPv6", target("acme-1", "2001:db8::1"), book(nil), nil, "[2001:db8::1]:22", "see whether the machine runs"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := New(Options{User: "acme", Key: newKey(t), Dial: tt.dial,
+				Deadlines: impatient(func(d *Deadlines) { d.Dial = 50 * time.Millisecond })})
+			_, err := c.Connect(within(t), tt.to)
+			wantError(t, err, "unreachable", Dialing, tt.text)
+			if tt.is != nil && !errors.Is(err, tt.is) {
+				t.Errorf("error = %v, want one that wraps %v", err, tt.is)
+			}
+			if e := asError(t, err); !strings.Contains(e.Remedy, tt.remedy) {
+				t.Errorf("remedy = %q, want one with %q", e.Remedy, tt.remedy)
+			}
+			if got := c.Stats(); got != (Stats{}) {
+				t.Errorf("stats = %+v of a connection that never stood", got)
+			}
+		})
+	}
+}
+
+func TestConnectCancelled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(within(t))
+	p := listen(t, func(c net.Conn) {
+		// The client's banner says that it is past dialing.
+		_, _ = io.ReadFull(c, make([]byte, 1))
+		cancel()
+		untilClosed(c)
+	})
+	c := New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()})
+	_, err := c.Connect(ctx, acme1())
+	wantError(t, err, "no-ssh-answer", Handshaking, "canceled")
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v, want one that wraps context.Canceled", err)
+	}
+}
+
+func TestConnectHostKey(t *testing.T) {
+	t.Parallel()
+	key, other := newKey(t), newKey(t)
+	tests := []struct {
+		name     string
+		to       Target
+		refuse   bool
+		code     string // "": connects
+		phase    Phase
+		text     string
+		remedy   string
+		attempts int32
+	}{
+		{name: "no pin", to: acme1(), attempts: 1},
+		{name: "pinned", to: pinned(acme1(), key.PublicKey()), attempts: 1},
+		{name: "another key", to: pinned(acme1(), other.PublicKey()), code: "wrong-host-key", phase: HostKey,
+			text: "the host shows the key " + ssh.FingerprintSHA256(key.PublicKey()), remedy: "macfleet hosts trust acme-1"},
+		{name: "no key of the pinned type", to: pinned(acme1(), signer(t, newRSAKey(t)).PublicKey()), code: "wrong-host-key", phase: HostKey,
+			text: "no common algorithm", remedy: "macfleet hosts trust acme-1"},
+		{name: "login refused", to: pinned(acme1(), key.PublicKey()), refuse: true, code: "key-refused", phase: Authorising,
+			text: "tried once, not again", remedy: "authorized_keys", attempts: 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := &server{key: key, refuse: tt.refuse}
+			p := listen(t, s.handle)
+			c := New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()})
+			conn, err := c.Connect(within(t), tt.to)
+			if tt.code != "" {
+				wantError(t, err, tt.code, tt.phase, tt.text)
+				if e := asError(t, err); !strings.Contains(e.Remedy, tt.remedy) {
+					t.Errorf("remedy = %q, want one with %q", e.Remedy, tt.remedy)
+				}
+			} else if err != nil {
+				t.Fatal(err)
+			} else {
+				conn.Close()
+			}
+			p.closed(t)
+			// The provider bans an address after failed logins.
+			if got := s.attempts.Load(); got != tt.attempts {
+				t.Errorf("the key was offered %d times, want %d", got, tt.attempts)
+			}
+		})
+	}
+}
+
+// swapping is a host key that another takes the place of.
+type swapping struct {
+	now   atomic.Pointer[ssh.Signer]
+	first ssh.Signer
+}
+
+func (s *swapping) signer() ssh.Signer {
+	if k := s.now.Load(); k != nil {
+		return *k
+	}
+	return s.first
+}
+
+func (s *swapping) PublicKey() ssh.PublicKey { return s.signer().PublicKey() }
+
+func (s *swapping) Sign(r io.Reader, b []byte) (*ssh.Signature, error) {
+	return s.signer().Sign(r, b)
+}
+
+// TestHostKeyOfNewSessionKeys makes the server ask for new session keys after
+// every few bytes; each time it shows its host key again.
+func TestHostKeyOfNewSessionKeys(t *testing.T) {
+	t.Parallel()
+	answer := func(ch ssh.Channel, _ string) {
+		mark := markOf(ch)
+		_, _ = io.Copy(io.Discard, ch)
+		for range 64 {
+			_, _ = io.WriteString(ch, strings.Repeat("noise", 20))
+		}
+		_, _ = fmt.Fprintf(ch, "\n%s host 0\n\n%s done\n", mark, mark)
+		exit(ch, 0)
+	}
+	often := func(c *ssh.ServerConfig) { c.RekeyThreshold = 256 }
+	t.Run("the same", func(t *testing.T) {
+		t.Parallel()
+		key := newKey(t)
+		p := listen(t, (&server{key: key, command: answer, config: often}).handle)
+		conn := connect(t, New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()}), acme1())
+		for range 3 {
+			seen := conn.Observe(within(t), nil)
+			if seen.Trouble != nil || seen.Key != keyText(key.PublicKey()) {
+				t.Errorf("trouble = %+v, key = %s", seen.Trouble, seen.Key)
+			}
+		}
+	})
+	t.Run("another", func(t *testing.T) {
+		t.Parallel()
+		key, other := &swapping{first: newKey(t)}, newKey(t)
+		p := listen(t, (&server{key: key, command: answer, config: often}).handle)
+		conn := connect(t, New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()}), acme1())
+		key.now.Store(&other)
+		seen := conn.Observe(within(t), nil)
+		if seen.Trouble == nil || seen.Key != keyText(key.first.PublicKey()) {
+			t.Errorf("trouble = %+v, key = %s: the host became another one unnoticed", seen.Trouble, seen.Key)
+		}
+	})
+}

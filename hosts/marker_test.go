@@ -1,0 +1,119 @@
+package hosts
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// disk is a peer that runs the commands for real, with a folder in place of
+// /etc/macfleet, where no test may write.
+func disk(t testing.TB, dir string) *server {
+	t.Helper()
+	need(t, "dash", "perl")
+	return &server{key: newKey(t), command: func(ch ssh.Channel, command string) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "dash", "-c", strings.ReplaceAll(command, "/etc/macfleet", dir))
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = ch, ch, ch.Stderr()
+		_ = cmd.Run()
+		exit(ch, uint32(max(0, cmd.ProcessState.ExitCode())))
+	}}
+}
+
+// TestClaimAndMarker goes through a host's whole way into a fleet.
+func TestClaimAndMarker(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	bin, dir := filepath.Join(openDir(t), "bin"), filepath.Join(openDir(t), "etc")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(bin, "sw_vers"), "#!/bin/sh\necho 26.3\n", 0o755)
+	write(t, filepath.Join(bin, "ioreg"), "#!/bin/sh\ncat <<'E'\n"+ioregText+"E\n", 0o755)
+	p := listen(t, disk(t, dir).handle)
+	conn := connect(t, New(Options{User: me(t), Key: newKey(t), Dial: p.dial, Deadlines: patient(), Prologue: withStubs(bin)}), acme1())
+
+	seen := conn.Observe(within(t), nil)
+	if seen.Trouble != nil || !seen.Marker.IsAbsent() || !seen.Claim.IsAbsent() {
+		t.Fatalf("a clean host shows %+v", seen)
+	}
+	ours, theirs := acmeClaim(), acmeClaim()
+	theirs.Configuration, theirs.Nonce = "acme's other", "m"
+	for _, claim := range []plan.Claim{ours, theirs, ours} {
+		got, err := conn.Claim(within(t), claim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(ours, got); diff != "" {
+			t.Errorf("the claim that stands (-want +got):\n%s", diff)
+		}
+	}
+	for _, marker := range []plan.Marker{acmeMarker(), acmeMarker().With("power", plan.Digest{Wanted: "a", Facts: "it's"})} {
+		if err := conn.WriteMarker(within(t), marker); err != nil {
+			t.Fatal(err)
+		}
+		seen = conn.Observe(within(t), nil)
+		want := plan.HostSeen{Marker: inventory.Present(marker), Claim: inventory.Present(ours), Serial: inventory.Present("C07ACME001"),
+			OSVersion: inventory.Present("26.3"), Root: true, Key: seen.Key, Fingerprint: seen.Fingerprint, Facts: seen.Facts}
+		if diff := cmp.Diff(want, seen, whole); diff != "" {
+			t.Errorf("seen (-want +got):\n%s", diff)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range left {
+		info, err := entry.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != 0o644 || len(left) != 2 {
+			t.Errorf("%s has mode %v among %d files, want 0644 and two files", entry.Name(), info.Mode(), len(left))
+		}
+	}
+
+	// A script that fails is an error, and says what the tool said.
+	broken := filepath.Join(dir, "claim.json")
+	if err := os.Remove(broken); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("nowhere", broken); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := conn.Claim(within(t), ours); err == nil || !strings.Contains(err.Error(), "claim-create on acme-1 ended with exit 1") {
+		t.Errorf("claim over a broken link = %+v, %v", got, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.WriteMarker(within(t), acmeMarker()); err == nil || !strings.Contains(err.Error(), "marker-write on acme-1 ended with exit 1: ") {
+		t.Errorf("marker without its folder = %v", err)
+	}
+}
+
+// needRoot fails in CI, and skips elsewhere, when root is not to be had without
+// a password.
+func needRoot(t testing.TB) {
+	t.Helper()
+	if hasRoot() {
+		return
+	}
+	const text = "this test writes files of root: run it as root or with a sudo that asks for no password"
+	if os.Getenv("CI") != "" {
+		t.Fatal(text)
+	}
+	t.Skip(text)
+}
+
+func hasRoot() bool { return isRoot() || exec.Command("sudo", "-n", "true").Run() == nil }
