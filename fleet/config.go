@@ -14,7 +14,8 @@ type Config struct {
 	Scaleway     Scaleway
 	Kubernetes   *Kubernetes // nil: this configuration has no cluster
 	SSH          SSH
-	Fleets       []Fleet // in the order of files and places
+	Fleets       []Fleet  // in the order of files and places
+	Hosts        []Listed // hosts with a block of their own, in that order too
 }
 
 // Scaleway is where the servers are rented.
@@ -51,7 +52,19 @@ type Group struct {
 	Name     string
 	Type     string // Scaleway's server type, for example M2-L
 	Replicas int    // servers wanted, 0 or more
-	Spec     Spec   // defaults, fleet and group merged
+	Spec     Spec   // defaults, fleet and group merged, with nothing left open
+	Sources  Sources
+}
+
+// Listed is a host with a block of its own: it is adopted under its present
+// name, or some of its values are its own.
+type Listed struct {
+	Name     string // the name it bears and keeps
+	ServerID string // of an adopted server; empty: Name is one that the grammar of names makes
+	Fleet    string
+	Group    string
+	Spec     Spec // the group's, and this block's on top
+	Sources  Sources
 }
 
 // Rollout limits how many hosts of a fleet change at once.
@@ -66,6 +79,16 @@ type Rollout struct {
 type Share struct {
 	Count   int // used when Percent is 0
 	Percent int // 1 to 100
+}
+
+// Listed returns the block of the host of that name.
+func (c *Config) Listed(name string) (Listed, bool) {
+	for _, l := range c.Hosts {
+		if l.Name == name {
+			return l, true
+		}
+	}
+	return Listed{}, false
 }
 
 // Group returns the group of that fleet and name.

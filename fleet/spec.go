@@ -6,7 +6,8 @@ package fleet
 // Pointers inside mark what was written, so that a fleet overrides its defaults
 // field by field; a list replaces. Every leaf says in its "per" tag whether all
 // hosts of a group share its value ("fleet") or each has its own ("host"); a
-// test walks the struct and shows that each reaches its step's rendering.
+// test walks the struct and shows that each reaches its step's rendering. The
+// tag "default" is the value of a leaf that nobody wrote.
 type Spec struct {
 	Hostname *Hostname `hcl:"hostname,block"`
 	Power    *Power    `hcl:"power,block"`
@@ -19,12 +20,12 @@ type Hostname struct{}
 // Power keeps a host awake and its session alive: a sleeping or logged-out Mac
 // cannot start a virtual machine.
 type Power struct {
-	Sleep                 *int  `hcl:"sleep,optional" per:"fleet"`                    // idle minutes before the system sleeps; 0 = never
-	DisplaySleep          *int  `hcl:"display_sleep,optional" per:"fleet"`            // minutes; 0 = never
-	DiskSleep             *int  `hcl:"disk_sleep,optional" per:"fleet"`               // minutes; 0 = never
-	Screensaver           *int  `hcl:"screensaver,optional" per:"fleet"`              // idle seconds before it starts; 0 = never
-	AutoLogout            *int  `hcl:"auto_logout,optional" per:"fleet"`              // idle seconds before the session ends; 0 = never
-	RestartAfterPowerLoss *bool `hcl:"restart_after_power_loss,optional" per:"fleet"` // default true
+	Sleep                 *int  `hcl:"sleep,optional" per:"fleet" default:"0"`                       // idle minutes before the system sleeps; 0 = never
+	DisplaySleep          *int  `hcl:"display_sleep,optional" per:"fleet" default:"0"`               // minutes; 0 = never
+	DiskSleep             *int  `hcl:"disk_sleep,optional" per:"fleet" default:"0"`                  // minutes; 0 = never
+	Screensaver           *int  `hcl:"screensaver,optional" per:"fleet" default:"0"`                 // idle seconds before it starts; 0 = never
+	AutoLogout            *int  `hcl:"auto_logout,optional" per:"fleet" default:"0"`                 // idle seconds before the session ends; 0 = never
+	RestartAfterPowerLoss *bool `hcl:"restart_after_power_loss,optional" per:"fleet" default:"true"` // come back by itself
 }
 
 // Host is the specification of one host: what its steps render.

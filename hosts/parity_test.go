@@ -130,7 +130,7 @@ func simulatedLeg(t *testing.T) leg {
 func story(t *testing.T, ask leg) []plan.Facts {
 	t.Helper()
 	h := fleet.Host{Name: "acme-production-macos-m2-0a1b2", User: "m1",
-		Spec: fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}}
+		Spec: fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithDefaults()}
 	var probes []question
 	for _, s := range steps.For(h) {
 		for _, p := range s.Probes() {

@@ -15,7 +15,7 @@ import (
 // recorded is a fleet of n hosts, a multiple of 4, that answer like untouched Macs: every step
 // has its answers to parse and its changes to make.
 func recorded(n int) (*fleet.Config, plan.Snapshot) {
-	spec := fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}
+	spec := fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithDefaults()
 	cfg := &fleet.Config{
 		Owner:    fleet.Owner{Name: "acme", Environment: "prod"},
 		Scaleway: fleet.Scaleway{Zones: []string{"fr-par-1"}, PoolPrefix: "acme-pool-"},

@@ -28,6 +28,7 @@ type Pin struct {
 type HostSeen struct {
 	Trouble *Trouble // why nothing was learnt; everything below is then empty
 
+	Path        string // how it was reached: public, tailscale, and through which jump hosts
 	Key         string // host key, "type base64"
 	Fingerprint string // of the host key, SHA256:…
 	Pinned      bool   // the key was known before

@@ -27,7 +27,7 @@ func step(t testing.TB, id plan.StepID, spec fleet.Spec) plan.Step {
 }
 
 func host(spec fleet.Spec) fleet.Host {
-	return fleet.Host{Name: name, Fleet: "macos", Group: "m2", User: "m1", Spec: spec}
+	return fleet.Host{Name: name, Fleet: "macos", Group: "m2", User: "m1", Spec: spec.WithDefaults()}
 }
 
 func diff(t testing.TB, id plan.StepID, spec fleet.Spec, facts plan.Facts) plan.Finding {

@@ -96,24 +96,17 @@ func powerGroups(seen, want powerState) []powerGroup {
 	}
 }
 
-// wanted is the wish with its defaults: never sleep, never lock, never log out,
-// always come back.
+// wanted is the wish as a state.
 func (p power) wanted() powerState {
-	value := func(n *int) int {
-		if n == nil {
-			return 0
-		}
-		return *n
+	w := p.wish
+	state := powerState{
+		sleep: *w.Sleep, displaySleep: *w.DisplaySleep, diskSleep: *w.DiskSleep,
+		screensaver: *w.Screensaver, loginScreensaver: *w.Screensaver, autoLogout: *w.AutoLogout,
 	}
-	w := powerState{
-		sleep: value(p.wish.Sleep), displaySleep: value(p.wish.DisplaySleep), diskSleep: value(p.wish.DiskSleep),
-		restart: 1, screensaver: value(p.wish.Screensaver), loginScreensaver: value(p.wish.Screensaver),
-		autoLogout: value(p.wish.AutoLogout),
+	if *w.RestartAfterPowerLoss {
+		state.restart = 1
 	}
-	if r := p.wish.RestartAfterPowerLoss; r != nil && !*r {
-		w.restart = 0
-	}
-	return w
+	return state
 }
 
 func readPower(facts plan.Facts) (powerState, []plan.Unread) {

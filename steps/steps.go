@@ -17,7 +17,8 @@ var scripts embed.FS
 
 // For returns all steps of a host in the order in which they run. A step whose
 // block the configuration lacks is there too, with a nil wish: what it wants is
-// that nothing of it is on the host.
+// that nothing of it is on the host. The specification must have nothing left
+// open (fleet.Spec.WithDefaults), as every one that was loaded.
 func For(h fleet.Host) []plan.Step {
 	return []plan.Step{
 		hostname{wish: h.Spec.Hostname},

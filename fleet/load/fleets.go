@@ -96,7 +96,7 @@ func (l *loader) groups(b fleetBlock, inherited fleet.Spec) []fleet.Group {
 		if g.Place.good["type"] && !typePattern.MatchString(g.Type) {
 			l.fault(g.Place.at("type"), "Invalid type", "%s is not a server type: it must look like \"M2-L\".%s", quoted(g.Type), didYouMean(upperType(g.Type)))
 		}
-		all = append(all, fleet.Group{Name: g.Name, Type: g.Type, Replicas: g.Replicas, Spec: merge(inherited, g.Spec)})
+		all = append(all, fleet.Group{Name: g.Name, Type: g.Type, Replicas: g.Replicas, Spec: merge(inherited, g.Spec).WithDefaults()})
 	}
 	return all
 }

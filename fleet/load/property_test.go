@@ -97,7 +97,7 @@ func TestOrderAndSplit(t *testing.T) {
 		if diff := cmp.Diff(r.Config, other.Config); diff != "" {
 			t.Fatalf("%v\n%v\n%s", first, second, diff)
 		}
-		want := merge(merge(specs["defaults"], specs["a"]), specs["a group"])
+		want := merge(merge(specs["defaults"], specs["a"]), specs["a group"]).WithDefaults()
 		if diff := cmp.Diff(want, r.Config.Fleets[0].Groups[0].Spec); diff != "" {
 			t.Fatalf("merged (-want +got):\n%s", diff)
 		}

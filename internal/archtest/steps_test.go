@@ -149,7 +149,7 @@ func disturb(t *testing.T, f reflect.Value) {
 func wanted(t *testing.T, spec fleet.Spec, field reflect.StructField) string {
 	t.Helper()
 	id, _, _ := strings.Cut(field.Tag.Get("hcl"), ",")
-	h := fleet.Host{Name: "acme-macos-m2-0a1b2", User: "m1", Spec: spec}
+	h := fleet.Host{Name: "acme-macos-m2-0a1b2", User: "m1", Spec: spec.WithDefaults()}
 	for _, s := range steps.For(h) {
 		if string(s.ID()) == id {
 			f := s.Diff(plan.View{Host: h, Facts: stepstest.FactoryFacts()})

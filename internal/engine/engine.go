@@ -54,25 +54,35 @@ type Engine struct {
 // Plan observes everything and computes the difference. An error means that no
 // plan can be made at all; hosts that cannot be asked are part of the plan.
 func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
-	snap, err := e.lists(ctx)
+	snap, err := e.Observe(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return plan.Compute(e.Config, e.Steps, snap, e.Selection), nil
+}
+
+// Observe looks at everything that a plan needs. An error means that no plan
+// can be made; a host that cannot be asked is in the snapshot with its trouble.
+func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
+	snap, err := e.lists(ctx)
+	if err != nil {
+		return plan.Snapshot{}, err
+	}
 	if err := plan.CheckInventory(e.Config, snap); err != nil {
-		return nil, err
+		return plan.Snapshot{}, err
 	}
 	if err := plan.CheckSelection(e.Config, snap, e.Selection); err != nil {
-		return nil, err
+		return plan.Snapshot{}, err
 	}
 	// Each round asks hosts that were not asked before, so the rounds end: at
 	// the latest when every server was asked.
 	for {
 		next := plan.Next(e.Config, snap, e.Selection)
 		if len(next) == 0 {
-			return plan.Compute(e.Config, e.Steps, snap, e.Selection), nil
+			return snap, nil
 		}
 		if err := e.ask(ctx, &snap, next); err != nil {
-			return nil, err
+			return plan.Snapshot{}, err
 		}
 	}
 }

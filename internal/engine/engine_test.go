@@ -40,7 +40,7 @@ func config(environment string, replicas int) *fleet.Config {
 		Kubernetes: &fleet.Kubernetes{Namespace: "macfleet"},
 		SSH:        fleet.SSH{User: "m1", PrivateKey: ref},
 		Fleets: []fleet.Fleet{{Name: "macos", OS: "Tahoe", Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: replicas,
-			Spec: fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}}}}}}
+			Spec: fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithDefaults()}}}}}
 }
 
 // world is a simulated world of some servers, two of them of other types.

@@ -1,0 +1,152 @@
+package fleet
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Level is how near to a host a value was written. A nearer one wins.
+type Level string
+
+// The levels, from the farthest.
+const (
+	BuiltIn    Level = "built in" // macfleet's own default: nobody wrote it
+	InDefaults Level = "defaults"
+	InFleet    Level = "fleet"
+	InGroup    Level = "group"
+	InHost     Level = "host"
+)
+
+// Source is where a value was written. File and Line are those of the value in
+// the configuration, the file's name relative to its directory; both are empty
+// for BuiltIn.
+type Source struct {
+	Level Level
+	File  string
+	Line  int
+}
+
+// String returns "file:line", or "built in".
+func (s Source) String() string {
+	if s.File == "" {
+		return string(BuiltIn)
+	}
+	return s.File + ":" + strconv.Itoa(s.Line)
+}
+
+// Sources says where each value of a host comes from: by the path of Value, and
+// under "os" and "type" for what the fleet and the group say beside the steps. A
+// path that is missing is built in.
+type Sources map[string]Source
+
+// Of returns where the value of a path comes from.
+func (s Sources) Of(path string) Source {
+	if at, ok := s[path]; ok {
+		return at
+	}
+	return Source{Level: BuiltIn}
+}
+
+// Value is one effective value of a specification.
+type Value struct {
+	Path string // "power.sleep"; of a block itself "power"
+	Text string // as it would be written in the configuration; empty for a block
+}
+
+// Values lists every value of the blocks that s has, each block before its
+// values, in the order of the struct.
+func (s Spec) Values() []Value {
+	var out []Value
+	values(reflect.ValueOf(s), "", &out)
+	return out
+}
+
+func values(v reflect.Value, prefix string, out *[]Value) {
+	for i := range v.NumField() {
+		field := v.Field(i)
+		name, kind, _ := strings.Cut(v.Type().Field(i).Tag.Get("hcl"), ",")
+		if kind == "block" {
+			if !field.IsNil() {
+				*out = append(*out, Value{Path: prefix + name})
+				values(field.Elem(), prefix+name+".", out)
+			}
+			continue
+		}
+		if field.Kind() == reflect.Pointer && !field.IsNil() {
+			field = field.Elem()
+		}
+		*out = append(*out, Value{Path: prefix + name, Text: written(field)})
+	}
+}
+
+// written returns a value as HCL has it.
+func written(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return "null"
+	case reflect.String:
+		return strconv.Quote(v.String())
+	case reflect.Slice:
+		parts := make([]string, v.Len())
+		for i := range parts {
+			parts[i] = written(v.Index(i))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// WithDefaults returns s with every value that was left open set to its
+// default, so that a step finds nothing open. Blocks that s lacks stay absent.
+// The result shares no changed memory with s.
+func (s Spec) WithDefaults() Spec {
+	fill(reflect.ValueOf(&s).Elem())
+	return s
+}
+
+func fill(v reflect.Value) {
+	for i := range v.NumField() {
+		field, tag := v.Field(i), v.Type().Field(i).Tag
+		if field.Kind() != reflect.Pointer {
+			continue
+		}
+		if _, kind, _ := strings.Cut(tag.Get("hcl"), ","); kind == "block" {
+			if !field.IsNil() {
+				block := reflect.New(field.Type().Elem())
+				block.Elem().Set(field.Elem())
+				fill(block.Elem())
+				field.Set(block)
+			}
+			continue
+		}
+		if text, ok := tag.Lookup("default"); ok && field.IsNil() {
+			field.Set(reflect.New(field.Type().Elem()))
+			set(field.Elem(), text)
+		}
+	}
+}
+
+// set stores the text of a default tag. A tag that does not fit its field is a
+// fault of this package, and a test reads them all.
+func set(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+		return
+	case reflect.Bool:
+		b, err := strconv.ParseBool(text)
+		if err == nil {
+			v.SetBool(b)
+			return
+		}
+	case reflect.Int:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err == nil {
+			v.SetInt(n)
+			return
+		}
+	}
+	panic(fmt.Sprintf("the default %q does not fit a %s", text, v.Kind()))
+}
