@@ -91,6 +91,16 @@ func (c *Config) Listed(name string) (Listed, bool) {
 	return Listed{}, false
 }
 
+// SourcesOf returns where the values of a host come from: its own block's where
+// it has one, else its group's.
+func (c *Config) SourcesOf(host, fleet, group string) Sources {
+	if l, ok := c.Listed(host); ok {
+		return l.Sources
+	}
+	_, g, _ := c.Group(fleet, group)
+	return g.Sources
+}
+
 // Group returns the group of that fleet and name.
 func (c *Config) Group(fleet, group string) (Fleet, Group, bool) {
 	for _, f := range c.Fleets {

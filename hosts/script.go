@@ -16,6 +16,10 @@ var files embed.FS
 // the system's own tools whatever the login shell's files say.
 const DefaultPrologue = "PATH=/usr/bin:/bin:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL\n"
 
+// ScriptText returns the exact text that a host's /bin/sh gets for a command.
+// Its arguments are no part of it: they travel as data.
+func ScriptText(c plan.Command) string { return DefaultPrologue + c.Script }
+
 // bootstrap runs a script as root where root is to be had without a password,
 // and as the login user elsewhere. The script is its $1 and stdin is left for
 // the data: dash reads ahead, so a script and its data on one stdin would run

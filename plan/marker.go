@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -29,11 +30,17 @@ type Marker struct {
 	Steps         map[StepID]Digest `json:"steps"`
 }
 
-// Digest is what one step's last proof left: what was wanted, and the
-// normalised facts right after it.
+// Digest is what one step's last proof left: what was wanted, the normalised
+// facts right after it, and when that was.
 type Digest struct {
-	Wanted string `json:"wanted"`
-	Facts  string `json:"facts"`
+	Wanted string    `json:"wanted"`
+	Facts  string    `json:"facts"`
+	At     time.Time `json:"at,omitzero"` // zero: not known
+}
+
+// Same reports whether two proofs say the same, whenever they were made.
+func (d Digest) Same(other Digest) bool {
+	return d.Wanted == other.Wanted && d.Facts == other.Facts
 }
 
 // DigestOf returns the digests of a finding.
@@ -78,11 +85,15 @@ func (m Marker) Owner() fleet.Owner {
 	return fleet.Owner{Name: m.Configuration, Environment: m.Environment}
 }
 
-// With returns the marker with a step's proof entered.
+// With returns the marker with a step's proof entered. One that says what the
+// last one said keeps its time: it was proven then.
 func (m Marker) With(step StepID, d Digest) Marker {
 	steps := make(map[StepID]Digest, len(m.Steps)+1)
 	for id, have := range m.Steps {
 		steps[id] = have
+	}
+	if have, ok := steps[step]; ok && have.Same(d) {
+		d = have
 	}
 	steps[step] = d
 	m.Steps = steps

@@ -102,7 +102,7 @@ func (h Host) ProofLost() bool {
 		return false // the marker is missing, and creating it enters every proof
 	}
 	for id, d := range h.Proven {
-		if m.Steps[id] != d {
+		if !m.Steps[id].Same(d) {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +13,7 @@ import (
 type planOptions struct {
 	json     bool
 	detailed bool
+	scripts  bool
 }
 
 func (a *app) planCmd() *cobra.Command {
@@ -20,11 +22,15 @@ func (a *app) planCmd() *cobra.Command {
 		Long: "plan looks at everything and changes nothing.\n\n" + exitCodes,
 		RunE: func(c *cobra.Command, _ []string) error { return a.plan(c.Context(), o) }}
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	c.Flags().BoolVar(&o.scripts, "show-scripts", false, "print the exact scripts that would run, too")
 	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit 2 with changes, 3 when incomplete")
 	return c
 }
 
 func (a *app) plan(ctx context.Context, o planOptions) error {
+	if o.json && o.scripts {
+		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts")
+	}
 	p, err := a.look(ctx)
 	if err != nil {
 		return err
@@ -33,6 +39,9 @@ func (a *app) plan(ctx context.Context, o planOptions) error {
 		err = view.WriteDocument(a.out, p)
 	} else {
 		a.outText().Plan(p)
+		if o.scripts {
+			a.outText().PlanScripts(p)
+		}
 	}
 	if err != nil || !o.detailed {
 		return err

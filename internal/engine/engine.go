@@ -68,16 +68,27 @@ func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
 	if err != nil {
 		return plan.Snapshot{}, err
 	}
-	if err := plan.CheckInventory(e.Config, snap); err != nil {
-		return plan.Snapshot{}, err
-	}
 	if err := plan.CheckSelection(e.Config, snap, e.Selection); err != nil {
 		return plan.Snapshot{}, err
 	}
-	// Each round asks hosts that were not asked before, so the rounds end: at
-	// the latest when every server was asked.
+	return e.complete(ctx, snap, e.Selection)
+}
+
+// ObserveHost looks at the lists and at one host alone, by any name that
+// plan.ExplainHost takes.
+func (e *Engine) ObserveHost(ctx context.Context, name string) (plan.Snapshot, error) {
+	snap, err := e.lists(ctx)
+	if err != nil {
+		return plan.Snapshot{}, err
+	}
+	return e.complete(ctx, snap, plan.SelectHost(e.Config, snap, name))
+}
+
+// complete asks the selected hosts. Each round asks hosts that were not asked
+// before, so the rounds end: at the latest when every server was asked.
+func (e *Engine) complete(ctx context.Context, snap plan.Snapshot, sel plan.Selection) (plan.Snapshot, error) {
 	for {
-		next := plan.Next(e.Config, snap, e.Selection)
+		next := plan.Next(e.Config, snap, sel)
 		if len(next) == 0 {
 			return snap, nil
 		}
@@ -87,7 +98,8 @@ func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
 	}
 }
 
-// lists reads what the providers list, all at once.
+// lists reads what the providers list, all at once, and stops at an inventory
+// that cannot be true.
 func (e *Engine) lists(ctx context.Context) (plan.Snapshot, error) {
 	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: make(map[string]plan.HostSeen)}
 	g, gctx := errgroup.WithContext(ctx)
@@ -109,7 +121,7 @@ func (e *Engine) lists(ctx context.Context) (plan.Snapshot, error) {
 	if err := g.Wait(); err != nil {
 		return plan.Snapshot{}, err
 	}
-	return snap, nil
+	return snap, plan.CheckInventory(e.Config, snap)
 }
 
 // nodes lists the Nodes, after the cluster has shown that it is the wanted one.

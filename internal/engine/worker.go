@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
@@ -184,7 +185,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	if len(finding.Changes) > 0 {
 		return fmt.Errorf("the change had no effect: %s", finding.Changes[0].Reason.Text)
 	}
-	return w.writeMarker(ctx, w.currentMarker().With(a.Step, plan.DigestOf(finding)))
+	return w.writeMarker(ctx, w.currentMarker().With(a.Step, w.proof(plan.DigestOf(finding))))
 }
 
 func (w *worker) find(id plan.StepID) (plan.Step, bool) {
@@ -196,6 +197,12 @@ func (w *worker) find(id plan.StepID) (plan.Step, bool) {
 	return nil, false
 }
 
+// proof dates a digest.
+func (w *worker) proof(d plan.Digest) plan.Digest {
+	d.At = w.engine.Now().UTC().Truncate(time.Second)
+	return d
+}
+
 // currentMarker returns the host's marker as it is now, brought up to date with
 // where the host belongs and with what this run saw matching.
 func (w *worker) currentMarker() plan.Marker {
@@ -205,10 +212,11 @@ func (w *worker) currentMarker() plan.Marker {
 	m := w.newMarker()
 	if old, ok := w.host.Seen.Marker.Get(); ok {
 		for id, d := range old.Steps {
-			if _, proven := m.Steps[id]; !proven {
-				m = m.With(id, d)
-			}
+			m = m.With(id, d)
 		}
+	}
+	for id, d := range w.host.Proven {
+		m = m.With(id, w.proof(d))
 	}
 	return m
 }
@@ -216,11 +224,7 @@ func (w *worker) currentMarker() plan.Marker {
 func (w *worker) newMarker() plan.Marker {
 	c := w.engine.Config
 	serial, _ := w.host.Seen.Serial.Get()
-	m := plan.Marker{Configuration: c.Name, Environment: c.Environment, Name: w.host.Name, Fleet: w.host.Fleet,
+	return plan.Marker{Configuration: c.Name, Environment: c.Environment, Name: w.host.Name, Fleet: w.host.Fleet,
 		Group: w.host.Group, ServerID: w.host.Server.ID, Serial: serial, ClusterUID: c.ClusterUID, Version: fleet.Version,
 		Steps: make(map[plan.StepID]plan.Digest)}
-	for id, d := range w.host.Proven {
-		m.Steps[id] = d
-	}
-	return m
 }

@@ -148,9 +148,13 @@ func (d *Document) host(h plan.Host) {
 		d.RefusedHosts = append(d.RefusedHosts, troubledHost(h.Name, h.Fleet, *h.Refused))
 	}
 	for _, u := range h.Unread {
-		d.Unread = append(d.Unread, UnreadStep{Address: address(h.Name, string(u.Step)), Host: h.Name,
-			Step: string(u.Step), Probe: u.Probe, Why: u.Why, Printed: shortened(u.Bytes)})
+		d.Unread = append(d.Unread, unreadStep(h, u))
 	}
+}
+
+func unreadStep(h plan.Host, u plan.StepUnread) UnreadStep {
+	return UnreadStep{Address: address(h.Name, string(u.Step)), Host: h.Name,
+		Step: string(u.Step), Probe: u.Probe, Why: u.Why, Printed: shortened(u.Bytes)}
 }
 
 func troubledHost(name, fleet string, x plan.Trouble) TroubledHost {

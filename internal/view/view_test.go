@@ -41,7 +41,8 @@ func power(h plan.Host) plan.Action {
 	return plan.Action{Kind: plan.RunStep, Host: h.Name, Fleet: h.Fleet, Group: h.Group, Server: h.Server, Step: "power",
 		Reason: plan.Reason{Code: "sleep-enabled", Text: "sleep: 10 min"}, Origin: plan.Origin{Drift: true},
 		Fields:  []plan.Field{{Name: "sleep", Before: "10 min", After: "never"}},
-		Changes: []plan.Change{{Reason: plan.Reason{Code: "sleep-enabled"}}}}
+		Changes: []plan.Change{{Reason: plan.Reason{Code: "sleep-enabled"}, Command: plan.Command{Name: "power-set-sleep", As: plan.Root,
+			Script: "pmset -a sleep \"$1\"\n", Args: []string{"0"}}}}}
 }
 
 // everything is a plan with one of each thing that can be shown.
@@ -92,13 +93,21 @@ func TestGolden(t *testing.T) {
 		"applied": func(v *view.Text) { v.Applied(failed) },
 		"stopped": func(v *view.Text) { v.Applied(stopped) },
 		"done":    func(v *view.Text) { v.Applied(engine.Result{Done: 4, After: clean()}) },
+		"explain": func(v *view.Text) {
+			for _, x := range explanations() {
+				v.Explain(x, "")
+				v.Explain(x, "power")
+				v.Scripts(x, "")
+			}
+		},
+		"scripts": func(v *view.Text) { v.PlanScripts(everything()) },
 	}
 	for name, show := range shows {
 		for _, kind := range []struct {
 			suffix string
 			width  int
 			colour bool
-		}{{"80", 80, false}, {"80-colour", 80, true}, {"200", 200, false}, {"pipe", 0, false}} {
+		}{{"80", 80, false}, {"80-colour", 80, true}, {"200", 200, false}, {"200-colour", 200, true}, {"pipe", 0, false}} {
 			t.Run(name+"-"+kind.suffix, func(t *testing.T) {
 				t.Parallel()
 				var b bytes.Buffer

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+)
+
+type explainOptions struct {
+	json   bool
+	script bool
+}
+
+func (a *app) explainCmd() *cobra.Command {
+	var o explainOptions
+	c := &cobra.Command{Use: "explain HOST [STEP]", Short: "Say everything about one host: each value with its place, what was seen, what would be done and why",
+		Args: cobra.RangeArgs(1, 2),
+		Long: "explain looks at one host and changes nothing. For each step it shows every value that counts\n" +
+			"with the file and line it was written at, what was seen, what differs, what would be done and\n" +
+			"why, and the last proof. HOST is a name that `macfleet hosts` or `macfleet plan` shows, or\n" +
+			"the server's present one.",
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.explain(c.Context(), args[0], plan.StepID(append(args, "")[1]), o)
+		}}
+	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	c.Flags().BoolVar(&o.script, "script", false, "print the exact scripts that would run")
+	return c
+}
+
+func (a *app) explain(ctx context.Context, host string, step plan.StepID, o explainOptions) error {
+	if o.json && o.script {
+		return errors.New("--json and --script exclude each other: a document holds no scripts")
+	}
+	x, err := a.explanation(ctx, host)
+	if err != nil {
+		return err
+	}
+	if step != "" {
+		if _, err := x.Step(step); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.json:
+		return view.WriteExplanation(a.out, x, step)
+	case o.script:
+		a.outText().Scripts(x, step)
+	default:
+		a.outText().Explain(x, step)
+	}
+	return nil
+}
+
+// explanation looks at one host. The first Ctrl-C ends it.
+func (a *app) explanation(ctx context.Context, host string) (plan.Explanation, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.stop, cancel)()
+	s, err := a.open(ctx)
+	if err != nil {
+		return plan.Explanation{}, err
+	}
+	defer s.close()
+	show, done := a.progress(a.err)
+	defer done()
+	s.engine.Emit = show
+	snap, err := s.engine.ObserveHost(ctx, host)
+	if err != nil {
+		return plan.Explanation{}, err
+	}
+	return plan.ExplainHost(s.config, steps.For, snap, host)
+}

@@ -1,0 +1,169 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// Explanation is everything that a plan rests on, of one host.
+type Explanation struct {
+	Owner   fleet.Owner
+	Host    Host
+	Type    Effective // server type
+	OS      Effective // family
+	Actions []Action  // beside the steps: claim, marker, rename, …
+	Steps   []StepExplanation
+}
+
+// Effective is one value that counts for a host, with the place it came from.
+type Effective struct {
+	fleet.Value
+	Source fleet.Source
+}
+
+// StepExplanation is one step of a host.
+type StepExplanation struct {
+	ID      StepID
+	Wanted  bool        // the configuration has its block
+	Values  []Effective // the block first; empty without one
+	Finding Finding     // the zero Finding where the host was not compared
+	Action  *Action     // nil: nothing is to be done
+	Proof   *Digest     // last proof in the marker; nil: there is none
+}
+
+// Compared reports whether anything was compared: not where the configuration
+// lacks the block, or the host or an answer was not to be had.
+func (s StepExplanation) Compared() bool { return s.Finding.Wanted != "" || s.Finding.Facts != "" }
+
+// Moved says what changed since the last proof. It is zero without a proof and
+// where the step could not be compared.
+func (s StepExplanation) Moved() Origin {
+	if s.Proof == nil || !s.Compared() {
+		return Origin{}
+	}
+	now := DigestOf(s.Finding)
+	return Origin{Drift: now.Facts != s.Proof.Facts, Pending: now.Wanted != s.Proof.Wanted}
+}
+
+// ExplainHost explains one host, called by the name that a host bears, gets, or has at the
+// provider. The snapshot must hold what Next asks for; a host that could not be
+// asked is explained as far as it is known. The error says what the server of
+// that name is instead, or which name is near.
+func ExplainHost(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, name string) (Explanation, error) {
+	p := Compute(cfg, stepsFor, snap, Selection{})
+	i := slices.IndexFunc(p.Hosts, func(h Host) bool { return h.Name == name })
+	if i < 0 {
+		i = slices.IndexFunc(p.Hosts, func(h Host) bool { return h.Server.Name == name })
+	}
+	if i < 0 {
+		return Explanation{}, notAHost(p, snap, name)
+	}
+	h := p.Hosts[i]
+	sources := cfg.SourcesOf(h.Name, h.Fleet, h.Group)
+	f, g, _ := cfg.Group(h.Fleet, h.Group)
+	x := Explanation{Owner: p.Owner, Host: h,
+		Type: Effective{fleet.Value{Path: "type", Text: g.Type}, sources.Of("type")},
+		OS:   Effective{fleet.Value{Path: "os", Text: f.OS}, sources.Of("os")}}
+	byStep := make(map[StepID]*Action)
+	for i := range p.Actions {
+		switch a := &p.Actions[i]; {
+		case a.Server.ID != h.Server.ID:
+		case a.Kind == RunStep:
+			byStep[a.Step] = a
+		default:
+			x.Actions = append(x.Actions, *a)
+		}
+	}
+	marker, _ := h.Seen.Marker.Get()
+	for _, step := range stepsFor(h.Spec) {
+		s := StepExplanation{ID: step.ID(), Values: effective(h.Spec.Spec, sources, step.ID()), Action: byStep[step.ID()]}
+		s.Wanted = len(s.Values) > 0
+		if h.compared {
+			s.Finding = step.Diff(View{Host: h.Spec, Server: h.Server, Node: h.Node, Facts: h.Seen.Facts})
+		}
+		if d, ok := marker.Steps[s.ID]; ok {
+			s.Proof = &d
+		}
+		x.Steps = append(x.Steps, s)
+	}
+	return x, nil
+}
+
+// effective returns the values of a step's block.
+func effective(spec fleet.Spec, sources fleet.Sources, step StepID) []Effective {
+	var out []Effective
+	for _, v := range spec.Values() {
+		if block, _, _ := strings.Cut(v.Path, "."); block == string(step) {
+			out = append(out, Effective{v, sources.Of(v.Path)})
+		}
+	}
+	return out
+}
+
+// notAHost says what bears a name that no host of the plan has.
+func notAHost(p *Plan, snap Snapshot, name string) error {
+	for _, l := range p.Lost {
+		if l.Name == name {
+			return fmt.Errorf("%s: %s; %s", name, l.Trouble.Text, l.Trouble.Remedy)
+		}
+	}
+	for _, s := range p.Strays {
+		if s.Name == name {
+			return fmt.Errorf("%s is a stray: it is in no pool and no fleet, and the configuration wants nothing of it; adopt it with a host block, or leave it", name)
+		}
+	}
+	names := make([]string, 0, len(p.Hosts))
+	for _, h := range p.Hosts {
+		names = append(names, h.Name)
+	}
+	for _, s := range snap.Servers {
+		if s.Name == name {
+			return fmt.Errorf("%s is in the pool and no claim takes it: the configuration wants nothing of it", name)
+		}
+	}
+	hint := "; macfleet hosts lists the members"
+	if near := Nearest(name, names); near != "" {
+		hint = "; did you mean " + near + "?"
+	}
+	return fmt.Errorf("no host is called %s%s", name, hint)
+}
+
+// Step returns one step of an explanation. The error lists the steps.
+func (x Explanation) Step(id StepID) (StepExplanation, error) {
+	var ids []string
+	for _, s := range x.Steps {
+		if s.ID == id {
+			return s, nil
+		}
+		ids = append(ids, string(s.ID))
+	}
+	hint := ""
+	if near := Nearest(string(id), ids); near != "" {
+		hint = " did you mean " + near + "?"
+	}
+	return StepExplanation{}, fmt.Errorf("no step is called %s;%s the steps are %s", id, hint, strings.Join(ids, ", "))
+}
+
+// SelectHost returns the selection of one host by a name that ExplainHost takes.
+// A name that nobody bears selects nothing.
+func SelectHost(cfg *fleet.Config, snap Snapshot, name string) Selection {
+	exact := func(name string) Selection {
+		pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
+		return Selection{On: []Selector{{terms: []term{{"name", pattern}}}}}
+	}
+	hosts := candidatesAndMembers(cfg, snap)
+	for _, h := range hosts {
+		if h.name == name {
+			return exact(name)
+		}
+	}
+	for _, h := range hosts {
+		if h.server.Name == name {
+			return exact(h.name)
+		}
+	}
+	return exact(name)
+}
