@@ -47,7 +47,7 @@ func (t *Text) machine(x plan.Explanation) {
 	for _, v := range []plan.Effective{x.Type, x.OS} {
 		t.pair(v.Path, fmt.Sprintf("%s, written in %s", v.Text, written(v)))
 	}
-	server := fmt.Sprintf("%s, a %s in %s, status %s", h.Server.ID, h.Server.Type, h.Server.Zone, h.Server.Status)
+	server := fmt.Sprintf("%s, type %s in %s, status %s", h.Server.ID, h.Server.Type, h.Server.Zone, h.Server.Status)
 	if h.Server.Name != h.Name {
 		server += ", now called " + h.Server.Name
 	}

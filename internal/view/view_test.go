@@ -27,27 +27,27 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func server(n int, name string) inventory.Server {
+func numbered(n int, name string) inventory.Server {
 	return inventory.Server{ID: fmt.Sprintf("0000%d-x", n), Name: name, Type: "M2-L", Zone: "fr-par-1", Address: fmt.Sprintf("198.51.100.%d", n)}
 }
 
 func member(n int, of string) plan.Host {
 	name := fmt.Sprintf("acme-production-%s-m2-0000%d", of, n)
-	return plan.Host{Name: name, Fleet: of, Group: "m2", Server: server(n, name), Member: true, Converged: plan.Converged,
+	return plan.Host{Name: name, Fleet: of, Group: "m2", Server: numbered(n, name), Member: true, Converged: plan.Converged,
 		Seen: plan.HostSeen{Pinned: true, Root: true, OSVersion: inventory.Present("26.3")}}
 }
 
 func power(h plan.Host) plan.Action {
 	return plan.Action{Kind: plan.RunStep, Host: h.Name, Fleet: h.Fleet, Group: h.Group, Server: h.Server, Step: "power",
 		Reason: plan.Reason{Code: "sleep-enabled", Text: "sleep: 10 min"}, Origin: plan.Origin{Drift: true},
-		Fields:  []plan.Field{{Name: "sleep", Before: "10 min", After: "never"}},
+		Fields: []plan.Field{{Name: "sleep", Before: "10 min", After: "never"}},
 		Changes: []plan.Change{{Reason: plan.Reason{Code: "sleep-enabled"}, Command: plan.Command{Name: "power-set-sleep", As: plan.Root,
 			Script: "pmset -a sleep \"$1\"\n", Args: []string{"0"}}}}}
 }
 
 // everything is a plan with one of each thing that can be shown.
 func everything() *plan.Plan {
-	claimed := plan.Host{Name: "acme-production-macos-m2-00001", Fleet: "macos", Group: "m2", Server: server(1, "acme-pool-01"),
+	claimed := plan.Host{Name: "acme-production-macos-m2-00001", Fleet: "macos", Group: "m2", Server: numbered(1, "acme-pool-01"),
 		Seen: plan.HostSeen{Fingerprint: "SHA256:abc", Root: true}, Converged: plan.Differs}
 	two, three, four, five := member(2, "runners"), member(3, "runners"), member(4, "runners"), member(5, "runners")
 	six, seven := member(6, "runners"), member(7, "runners")
@@ -66,8 +66,8 @@ func everything() *plan.Plan {
 		Hosts:     []plan.Host{claimed, two, three, four, five, six, seven},
 		Actions:   []plan.Action{claim, power(two), power(three), release},
 		Shortages: []plan.Shortage{{Fleet: "macos", Group: "m2", Type: "M2-L", OS: "Tahoe", Missing: 1, Trouble: plan.Trouble{Code: "pool-too-small", Text: "the pool has no more", Remedy: "order one"}}},
-		Rejected:  []plan.Rejected{{Server: server(8, "acme-pool-08"), Trouble: plan.Trouble{Code: "server-not-ready", Text: "Scaleway says status locked", Remedy: "wait"}}},
-		Strays:    []inventory.Server{server(9, "someones-mac")},
+		Rejected:  []plan.Rejected{{Server: numbered(8, "acme-pool-08"), Trouble: plan.Trouble{Code: "server-not-ready", Text: "Scaleway says status locked", Remedy: "wait"}}},
+		Strays:    []inventory.Server{numbered(9, "someones-mac")},
 		Lost:      []plan.Lost{{Name: "acme-production-builders-m2-0000a", Fleet: "builders", Trouble: plan.Trouble{Code: "server-vanished", Text: "it is not in the inventory", Remedy: "macfleet hosts trust acme-production-builders-m2-0000a"}}},
 		Cluster:   true}
 }
@@ -103,24 +103,13 @@ func TestGolden(t *testing.T) {
 		"scripts": func(v *view.Text) { v.PlanScripts(everything()) },
 	}
 	for name, show := range shows {
-		for _, kind := range []struct {
-			suffix string
-			width  int
-			colour bool
-		}{{"80", 80, false}, {"80-colour", 80, true}, {"200", 200, false}, {"200-colour", 200, true}, {"pipe", 0, false}} {
+		for _, kind := range kinds() {
 			t.Run(name+"-"+kind.suffix, func(t *testing.T) {
 				t.Parallel()
 				var b bytes.Buffer
 				show(view.NewText(&b, kind.width, kind.colour))
 				golden(t, name+"-"+kind.suffix+".txt", b.String())
-				if !kind.colour && strings.Contains(b.String(), "\x1b") {
-					t.Error("an escape code without colour")
-				}
-				for line := range strings.Lines(b.String()) {
-					if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); kind.width > 0 && w > kind.width {
-						t.Errorf("a line of %d columns: %s", w, line)
-					}
-				}
+				fits(t, kind, b.String())
 			})
 		}
 	}

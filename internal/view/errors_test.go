@@ -1,0 +1,275 @@
+package view_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/lipgloss"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+)
+
+const (
+	memberID = "0a1b2c3d-0000-4000-8000-000000000001"
+	poolID   = "0b1b2c3d-0000-4000-8000-000000000002"
+	memberOf = "acme-production-runners-m2-0a1b2"
+)
+
+// scene is a fleet of one converged member beside a pool of one server: what a
+// trouble disturbs.
+type scene struct {
+	cfg  *fleet.Config
+	snap plan.Snapshot
+}
+
+func newScene() *scene {
+	cfg := &fleet.Config{Owner: fleet.Owner{Name: "acme", Environment: "production"}, SSH: fleet.SSH{User: "m1"},
+		Scaleway: fleet.Scaleway{Zones: []string{"fr-par-1"}, PoolPrefix: "acme-pool-"},
+		Fleets: []fleet.Fleet{{Name: "runners", OS: "Tahoe", Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: 1,
+			Spec: fleet.Spec{Hostname: &fleet.Hostname{}}, Sources: fleet.Sources{
+				"os": {Level: fleet.InDefaults, File: "acme.fleet.hcl", Line: 14}, "hostname": {Level: fleet.InDefaults, File: "acme.fleet.hcl", Line: 15},
+				"type": {Level: fleet.InGroup, File: "runners.fleet.hcl", Line: 3}}}}}}}
+	s := &scene{cfg: cfg, snap: plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: map[string]plan.HostSeen{}}}
+	s.snap.Servers = []inventory.Server{machine(memberID, memberOf, 1), machine(poolID, "acme-pool-01", 2)}
+	seen := plan.HostSeen{Key: "ssh-ed25519 AAAA", Fingerprint: "SHA256:abc", Pinned: true, Root: true,
+		Serial: inventory.Present("C07ACME001"), OSVersion: inventory.Present("26.3"), Claim: inventory.Absent[plan.Claim](),
+		Marker: inventory.Present(plan.Marker{Configuration: "acme", Environment: "production", Name: memberOf, ServerID: memberID,
+			Serial: "C07ACME001", Version: fleet.Version}), Facts: plan.Facts{}}
+	for _, name := range []string{"ComputerName", "HostName", "LocalHostName"} {
+		seen.Facts["hostname."+name] = inventory.Present(plan.Answer{Stdout: memberOf + "\n"})
+	}
+	s.snap.Hosts[memberID] = seen
+	seen.Marker, seen.Pinned, seen.Serial = inventory.Absent[plan.Marker](), false, inventory.Present("C07ACME002")
+	s.snap.Hosts[poolID] = seen
+	return s
+}
+
+func machine(id, name string, n int) inventory.Server {
+	return inventory.Server{ID: id, Name: name, Type: "M2-L", Zone: "fr-par-1", Address: fmt.Sprintf("198.51.100.%d", n),
+		OSFamily: "Tahoe", Status: "ready", Delivered: true, Created: time.Unix(int64(n), 0)}
+}
+
+// on changes what was seen of a host.
+func (s *scene) on(id string, change func(*plan.HostSeen)) {
+	seen := s.snap.Hosts[id]
+	change(&seen)
+	s.snap.Hosts[id] = seen
+}
+
+func (s *scene) marker(change func(*plan.Marker)) {
+	s.on(memberID, func(h *plan.HostSeen) {
+		m, _ := h.Marker.Get()
+		change(&m)
+		h.Marker = inventory.Present(m)
+	})
+}
+
+// listed gives the configuration a host block.
+func (s *scene) listed(l fleet.Listed) {
+	g := s.cfg.Fleets[0].Groups[0]
+	l.Fleet, l.Group, l.Spec, l.Sources = "runners", "m2", g.Spec, g.Sources
+	s.cfg.Hosts = append(s.cfg.Hosts, l)
+}
+
+// wants sets how many servers the group wants.
+func (s *scene) wants(n int) { s.cfg.Fleets[0].Groups[0].Replicas = n }
+
+// trouble is one way in which a plan is disturbed, by the code that it shows.
+type trouble struct {
+	code    string
+	disturb func(*scene)
+}
+
+// troubles are all that package plan finds by itself.
+func troubles() []trouble {
+	claim := func(name string) inventory.Seen[plan.Claim] {
+		return inventory.Present(plan.Claim{Configuration: "globex", Name: name, ServerID: memberID})
+	}
+	return []trouble{
+		{"not-asked", func(s *scene) { delete(s.snap.Hosts, memberID) }},
+		{"foreign-marker", func(s *scene) {
+			s.marker(func(m *plan.Marker) { m.Configuration, m.Environment, m.Name = "globex", "", "globex-m2-0a1b2" })
+		}},
+		{"newer-macfleet", func(s *scene) { s.marker(func(m *plan.Marker) { m.Version = "99.0.0" }) }},
+		{"marker-of-another-server", func(s *scene) {
+			s.marker(func(m *plan.Marker) { m.ServerID, m.Name = poolID, "acme-production-runners-m2-0b1b2" })
+		}},
+		{"swapped-host", func(s *scene) { s.marker(func(m *plan.Marker) { m.Serial = "C07ACME009" }) }},
+		{"marker-unreadable", func(s *scene) {
+			s.on(memberID, func(h *plan.HostSeen) {
+				h.Marker = inventory.Unread[plan.Marker]("it is not JSON as macfleet writes it: unexpected EOF")
+			})
+		}},
+		{"claim-unreadable", func(s *scene) {
+			s.on(memberID, func(h *plan.HostSeen) {
+				h.Marker, h.Claim = inventory.Absent[plan.Marker](), inventory.Unread[plan.Claim]("it is not JSON")
+			})
+		}},
+		{"claimed-by-another", func(s *scene) {
+			s.on(memberID, func(h *plan.HostSeen) { h.Marker, h.Claim = inventory.Absent[plan.Marker](), claim("globex-m2-0a1b2") })
+		}},
+		{"missing-sudo-password", func(s *scene) { s.on(memberID, func(h *plan.HostSeen) { h.Root = false }) }},
+		{"release-not-possible", func(s *scene) { s.wants(0) }},
+		{"replace-not-possible", func(s *scene) { s.snap.Servers[0].Type = "M1-M" }},
+		{"server-vanished", func(s *scene) {
+			s.snap.Pins = []plan.Pin{{ServerID: memberID, Name: memberOf, Key: "ssh-ed25519 AAAA"}}
+			s.snap.Servers = s.snap.Servers[1:]
+		}},
+		{"pool-too-small", func(s *scene) { s.wants(3) }},
+		{"server-not-ready", func(s *scene) { s.wants(2); s.snap.Servers[1].Status = "locked" }},
+		{"name-taken", func(s *scene) {
+			s.wants(2)
+			s.snap.Servers = append(s.snap.Servers, machine("0b1b2fff-0000-4000-8000-000000000003", "acme-production-runners-m2-0b1b2", 3))
+			s.snap.Servers[2].Type = "M1-M"
+			s.cfg.Fleets[0].Groups[0].Replicas = 3
+		}},
+		{"dirty-pool-host", func(s *scene) {
+			s.wants(2)
+			s.on(poolID, func(h *plan.HostSeen) { h.Marker = s.snap.Hosts[memberID].Marker })
+		}},
+		{"wrong-os", func(s *scene) {
+			s.wants(2)
+			s.on(poolID, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("15.6") })
+		}},
+	}
+}
+
+// TestErrors shows every trouble of a plan to every kind of terminal, as
+// plan, drift, hosts and explain do.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds() {
+		t.Run(kind.suffix, func(t *testing.T) {
+			t.Parallel()
+			var b bytes.Buffer
+			v := view.NewText(&b, kind.width, kind.colour)
+			for _, tr := range append(troubles(), connectionTroubles(t)...) {
+				s := newScene()
+				tr.disturb(s)
+				p := plan.Compute(s.cfg, steps.For, s.snap, plan.Selection{})
+				var one bytes.Buffer
+				view.NewText(&one, 0, false).Plan(p)
+				if !strings.Contains(one.String(), tr.code) {
+					t.Errorf("%s does not show:\n%s", tr.code, one.String())
+				}
+				fmt.Fprintf(&b, "== %s\n", tr.code)
+				v.Plan(p)
+				v.Drift(p)
+				v.Hosts(p, false)
+				if x, err := plan.ExplainHost(s.cfg, steps.For, s.snap, memberOf); err == nil {
+					v.Explain(x, "")
+				} else {
+					v.Error(err)
+				}
+			}
+			golden(t, "errors-"+kind.suffix+".txt", b.String())
+			fits(t, kind, b.String())
+		})
+	}
+}
+
+// TestEveryCodeHasAGolden reads the source: a code that no golden shows was
+// never looked at.
+func TestEveryCodeHasAGolden(t *testing.T) {
+	t.Parallel()
+	shown, err := os.ReadFile(filepath.Join("testdata", "errors-pipe.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"../../plan", "../../hosts", "../engine"} {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: %v", dir, err)
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			for _, code := range codesIn(t, name) {
+				if !strings.Contains(string(shown), "== "+code+"\n") {
+					t.Errorf("%s: the trouble %s has no golden", name, code)
+				}
+			}
+		}
+	}
+}
+
+// codesIn returns the texts that a file gives to a field or variable Code.
+func codesIn(t *testing.T, name string) []string {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	take := func(key, value ast.Expr) {
+		lit, ok := value.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING {
+			return
+		}
+		var called string
+		switch k := key.(type) {
+		case *ast.Ident:
+			called = k.Name
+		case *ast.SelectorExpr:
+			called = k.Sel.Name
+		}
+		if text, err := strconv.Unquote(lit.Value); err == nil && called == "Code" {
+			out = append(out, text)
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.KeyValueExpr:
+			take(n.Key, n.Value)
+		case *ast.AssignStmt:
+			for i := range min(len(n.Lhs), len(n.Rhs)) {
+				take(n.Lhs[i], n.Rhs[i])
+			}
+		case *ast.CompositeLit: // Trouble{"code", …}
+			if id, ok := n.Type.(*ast.Ident); ok && id.Name == "Trouble" && len(n.Elts) > 0 {
+				take(&ast.Ident{Name: "Code"}, n.Elts[0])
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// kind is a kind of terminal.
+type kind struct {
+	suffix string
+	width  int
+	colour bool
+}
+
+func kinds() []kind {
+	return []kind{{"80", 80, false}, {"80-colour", 80, true}, {"200", 200, false}, {"200-colour", 200, true}, {"pipe", 0, false}}
+}
+
+// fits checks that nothing is wider than the terminal, and that there is no
+// escape code without colour.
+func fits(t *testing.T, k kind, text string) {
+	t.Helper()
+	if !k.colour && strings.Contains(text, "\x1b") {
+		t.Error("an escape code without colour")
+	}
+	for line := range strings.Lines(text) {
+		if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); k.width > 0 && w > k.width {
+			t.Errorf("a line of %d columns: %s", w, line)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package view_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// connectionTroubles are what a connection to a host can end in: the texts are
+// those of package hosts, which meets a peer of each kind.
+func connectionTroubles(t *testing.T) []trouble {
+	t.Helper()
+	key := fixedKey(t, 1)
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connect: no route to host")}
+	wrong := &plan.Pin{ServerID: memberID, Name: memberOf, Key: string(ssh.MarshalAuthorizedKey(fixedKey(t, 2).PublicKey()))}
+	const patience = 30 * time.Second
+	var out []trouble
+	for _, c := range []struct {
+		code string
+		pin  *plan.Pin
+		dial hosts.Dial
+
+		within time.Duration // of the handshake
+	}{
+		{"unreachable", nil, func(context.Context, string, string) (net.Conn, error) { return nil, refused }, patience},
+		{"no-ssh-answer", nil, peer(t, func(net.Conn) {}), 50 * time.Millisecond},
+		{"damaged-pin", &plan.Pin{ServerID: memberID, Name: memberOf, Key: "rubbish"}, nil, patience},
+		{"wrong-host-key", wrong, peer(t, server(key, nil)), patience},
+		{"key-refused", nil, peer(t, server(key, errors.New("no"))), patience},
+		{"connection-lost", nil, peer(t, server(key, nil)), patience},
+	} {
+		seen := look(t, key, c.pin, c.dial, c.within)
+		out = append(out, trouble{c.code, func(s *scene) { s.snap.Hosts[memberID] = seen }})
+	}
+	return out
+}
+
+// look observes a host as the engine does.
+func look(t *testing.T, key ssh.Signer, pin *plan.Pin, dial hosts.Dial, within time.Duration) plan.HostSeen {
+	t.Helper()
+	c := hosts.New(hosts.Options{User: "m1", Key: key, Dial: dial, Deadlines: hosts.Deadlines{Handshake: within}})
+	conn, err := c.Connect(t.Context(), hosts.Target{Server: machine(memberID, memberOf, 1), Pin: pin})
+	var e *hosts.Error
+	if errors.As(err, &e) {
+		return plan.HostSeen{Trouble: e.Trouble()}
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.Observe(t.Context(), nil)
+}
+
+// fixedKey is a key that is the same in every run.
+func fixedKey(t *testing.T, n byte) ssh.Signer {
+	t.Helper()
+	seed := make([]byte, ed25519.SeedSize)
+	seed[0] = n
+	s, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// peer answers one connection and keeps it open until the client hangs up.
+func peer(t *testing.T, serve func(net.Conn)) hosts.Dial {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		serve(c)
+		_, _ = io.Copy(io.Discard, c)
+		_ = c.Close()
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
+	}
+}
+
+// server is an SSH server that lets nobody in when refuse is set, and opens no
+// session.
+func server(key ssh.Signer, refuse error) func(net.Conn) {
+	return func(c net.Conn) {
+		config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, refuse }}
+		config.AddHostKey(key)
+		conn, channels, requests, err := ssh.NewServerConn(c, config)
+		if err != nil {
+			return
+		}
+		go ssh.DiscardRequests(requests)
+		for offered := range channels {
+			_ = offered.Reject(ssh.ConnectionFailed, "open failed")
+		}
+		_ = conn.Wait()
+	}
+}
