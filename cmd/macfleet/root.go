@@ -168,7 +168,8 @@ func (a *app) root() *cobra.Command {
 	f.IntVar(&a.parallelism, "parallelism", 32, "`N` hosts worked on at once")
 	f.BoolVar(&a.noColor, "no-color", false, "no colours")
 	f.BoolVar(&a.stats, "stats", false, "say what the command cost")
-	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.explainCmd(), a.validateCmd(), a.sandboxCmd(), a.versionCmd())
+	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.explainCmd(), a.validateCmd(), a.fmtCmd(),
+		a.sandboxCmd(), a.versionCmd())
 	return root
 }
 

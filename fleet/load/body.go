@@ -49,7 +49,7 @@ func (l *loader) strangeArgument(attr *hclsyntax.Attribute, sh shape) string {
 		return attr.Name
 	}
 	suggestion := nearest(attr.Name, sh.names())
-	l.fault(attr.NameRange, summary, "This version of macfleet has no argument %s %s.%s", quoted(attr.Name), sh.inside(), didYouMean(suggestion)+elsewhere(attr.Name, suggestion))
+	l.fault(attr.NameRange, summary, "This version of macfleet has no argument %s %s.%s", quoted(attr.Name), sh.inside(), didYouMean(suggestion)+elsewhere(attr.Name, false, suggestion))
 	l.suspect(suggestion)
 	return suggestion
 }
@@ -62,8 +62,8 @@ func (l *loader) strangeBlock(b *hclsyntax.Block, sh shape) string {
 		return b.Type
 	}
 	suggestion := nearest(b.Type, sh.names())
-	l.fault(b.TypeRange, summary, "This version of macfleet has no block %s %s.%s", quoted(b.Type), sh.inside(), didYouMean(suggestion)+elsewhere(b.Type, suggestion))
-	if suggestion != "" || len(homes(b.Type)) > 0 {
+	l.fault(b.TypeRange, summary, "This version of macfleet has no block %s %s.%s", quoted(b.Type), sh.inside(), didYouMean(suggestion)+elsewhere(b.Type, true, suggestion))
+	if suggestion != "" || len(homes(b.Type, true)) > 0 {
 		l.suspect(suggestion)
 		l.lose(b)
 	}
@@ -71,8 +71,8 @@ func (l *loader) strangeBlock(b *hclsyntax.Block, sh shape) string {
 }
 
 // elsewhere says where a name may stand that may not stand here.
-func elsewhere(name, suggestion string) string {
-	places := homes(name)
+func elsewhere(name string, block bool, suggestion string) string {
+	places := homes(name, block)
 	if suggestion != "" || len(places) == 0 {
 		return ""
 	}

@@ -18,7 +18,7 @@ type environments struct {
 	settled bool
 }
 
-var uuidPattern = regexp.MustCompile(`^[0-9a-f-]{36}$`)
+var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // environments reads the environment blocks and chooses one.
 func (l *loader) environments(blocks []*hclsyntax.Block) environments {
@@ -59,10 +59,13 @@ func (l *loader) choose(envs *environments) {
 	}
 }
 
-func (l *loader) uuid(at place, name string, value *string) {
-	if value != nil && !uuidPattern.MatchString(*value) {
+// uuid reports whether an argument is a UUID, or missing.
+func (l *loader) uuid(at place, name string, value *string) bool {
+	sound := value == nil || uuidPattern.MatchString(*value)
+	if !sound {
 		l.fault(at.at(name), "Invalid id", "The argument %q must be a UUID in lower case, such as 5d6e0f1a-2b3c-4d5e-8f90-a1b2c3d4e5f6, not %s.", name, quoted(*value))
 	}
+	return sound
 }
 
 // names returns the names of all environments in order.

@@ -40,12 +40,12 @@ func (l *loader) fleets(blocks []fleetBlock, defaults *defaultsBlock) []fleet.Fl
 		if !b.Place.written("os") {
 			noOS = append(noOS, b)
 		}
-		inherited := l.disable(b, defaults.Spec)
+		inherited := l.disable(b, layerOf(fleet.InDefaults, defaults.Place, defaults.Spec, "os"))
 		f := fleet.Fleet{Name: b.Name, OS: deref(defaults.OS), Rollout: l.rollout(b.Rollout)}
 		if b.OS != nil {
 			f.OS = *b.OS
 		}
-		f.Groups = l.groups(b, merge(inherited, b.Spec))
+		f.Groups = l.groups(b, layerOf(fleet.InFleet, b.Place, b.Spec, "os").over(inherited))
 		all = append(all, f)
 	}
 	if len(noOS) > 0 && !defaults.hasOS() && !l.mayStand("os") && !l.mayStand("defaults") {
@@ -86,7 +86,7 @@ func (l *loader) family(at place, os *string) {
 }
 
 // groups checks the groups of a fleet and merges each with what the fleet has.
-func (l *loader) groups(b fleetBlock, inherited fleet.Spec) []fleet.Group {
+func (l *loader) groups(b fleetBlock, inherited layer) []fleet.Group {
 	var all []fleet.Group
 	first := map[string]hcl.Range{}
 	for _, g := range b.Groups {
@@ -96,7 +96,8 @@ func (l *loader) groups(b fleetBlock, inherited fleet.Spec) []fleet.Group {
 		if g.Place.good["type"] && !typePattern.MatchString(g.Type) {
 			l.fault(g.Place.at("type"), "Invalid type", "%s is not a server type: it must look like \"M2-L\".%s", quoted(g.Type), didYouMean(upperType(g.Type)))
 		}
-		all = append(all, fleet.Group{Name: g.Name, Type: g.Type, Replicas: g.Replicas, Spec: merge(inherited, g.Spec).WithDefaults()})
+		own := layerOf(fleet.InGroup, g.Place, g.Spec, "type", "replicas").over(inherited)
+		all = append(all, fleet.Group{Name: g.Name, Type: g.Type, Replicas: g.Replicas, Spec: own.spec.WithDefaults(), Sources: own.sources})
 	}
 	return all
 }
@@ -109,7 +110,7 @@ func upperType(text string) string {
 }
 
 // disable returns what a fleet inherits of the defaults.
-func (l *loader) disable(b fleetBlock, defaults fleet.Spec) fleet.Spec {
+func (l *loader) disable(b fleetBlock, defaults layer) layer {
 	const summary = "Nothing to disable"
 	steps := stepNames()
 	for i, name := range b.Disable {
@@ -121,11 +122,11 @@ func (l *loader) disable(b fleetBlock, defaults fleet.Spec) fleet.Spec {
 			l.fault(at, summary, "The step %q is listed twice. Remove one.", name)
 		case b.writes(name) != "":
 			l.fault(at, "Disabled and wanted", "The fleet disables the step %q, and %s has a %s block. Remove one of them.", name, b.writes(name), name)
-		case !hasStep(defaults, name) && !l.mayStand(name):
+		case !hasStep(defaults.spec, name) && !l.mayStand(name):
 			l.fault(at, summary, "The defaults have no %s block, so this fleet does not inherit one. Remove %q from the list.", name, name)
 		}
 	}
-	return without(defaults, b.Disable)
+	return defaults.without(b.Disable)
 }
 
 // writes returns which block of the fleet has the step, or "".

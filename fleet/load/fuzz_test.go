@@ -2,10 +2,13 @@ package load
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/macfleet/macfleet/fleet"
 )
 
 // FuzzDir looks for a text that ends the process, for a configuration that is
@@ -21,6 +24,9 @@ func FuzzDir(f *testing.F) {
 		"macfleet {\n  name = null\n  required_version = null\n}\nscaleway {\n  zones = null\n  pool_prefix = null\n}\nssh {\n  private_key = null\n  via = [null]\n}\n",
 		"environment \"a\" {\n  variables = null\n}\nenvironment \"b\" {\n  variables = { (null) = 1, for = 2 }\n}\nvariable \"x\" {\n  type = object({ a = optional(list(map(any)), null) })\n  default = {}\n}\n",
 		"locals {\n  a = local.*.b\n  b = var[*]\n  c = local[local.a]\n  d = [for a in local.c : a if a]\n  e = format(\"%s\", [])\n  f = jsondecode(\"[[[[\")\n  g = range(1e9)\n  h = regex(\"(a*)*\", \"aaaa\")\n}\n",
+		small + hostBlocks, levelled["runners.fleet.hcl"],
+		"host \"\" {}\nhost \"-\" {\n  server_id = null\n  group = null\n  environment = null\n}\nhost \"acme---00000\" {\n  group = fleet[*].group\n}\n",
+		"host \"a\" {\n  group = fleet[\"a\"].group[0]\n}\nhost \"b\" {\n  group = \"${null}\"\n}\nhost \"c\" {\n  group = fleet.0.group.1\n  environment = \"${1/0}\"\n}\n",
 		"\xef\xbb\xbfmacfleet {}\n", "\x00", "a \"b\" \"c\" {", "/*", "<<X", "x = 'a'", "\"", "}", "a = 1 b = 2",
 	}
 	for _, content := range hostile {
@@ -37,11 +43,16 @@ func FuzzDir(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, a, b, env, v string) {
-		r, diags := Dir(directory(map[string]string{"a.fleet.hcl": a, "b.fleet.hcl": b}), Options{
+		dir := directory(map[string]string{"a.fleet.hcl": a, "b.fleet.hcl": b})
+		names := Outline(dir)
+		r, diags := Dir(dir, Options{
 			Environment: env, Vars: []string{v}, Env: map[string]string{"x": v}, VarFiles: []VarFile{{"v", []byte(v)}}, Version: "0.1.0",
 		})
 		if (r.Config == nil) != diags.HasErrors() {
 			t.Errorf("config = %v with %v", r.Config, diags)
+		}
+		if r.Config != nil {
+			checkConfig(t, r.Config, names)
 		}
 		for _, d := range diags {
 			if d.Summary == "" || d.Detail == "" || d.Subject != nil && d.Subject.Filename == "" {
@@ -52,4 +63,28 @@ func FuzzDir(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkConfig holds what is true of every configuration without a fault.
+func checkConfig(t *testing.T, cfg *fleet.Config, names Names) {
+	t.Helper()
+	for _, f := range cfg.Fleets {
+		if !slices.Contains(names.Fleets, f.Name) {
+			t.Errorf("the outline lacks the fleet %q", f.Name)
+		}
+	}
+	for _, h := range cfg.Hosts {
+		_, g, ok := cfg.Group(h.Fleet, h.Group)
+		if !ok || len(h.Name) > fleet.MaxName || strings.HasPrefix(h.Name, cfg.Scaleway.PoolPrefix) || !slices.Contains(names.Hosts, h.Name) {
+			t.Errorf("host = %+v", h)
+		}
+		if at, owned := cfg.Parse(h.Name); owned && (at.Fleet != h.Fleet || at.Group != h.Group) || !owned && h.ServerID == "" {
+			t.Errorf("host = %+v, but its name says %+v", h, at)
+		}
+		for path := range g.Sources {
+			if h.Sources[path] == (fleet.Source{}) {
+				t.Errorf("%s has no source of %s, which its group has", h.Name, path)
+			}
+		}
+	}
 }

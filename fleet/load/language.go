@@ -19,6 +19,7 @@ type document struct {
 	SSH          *sshBlock          `hcl:"ssh,block"`
 	Defaults     *defaultsBlock     `hcl:"defaults,block"`
 	Fleets       []fleetBlock       `hcl:"fleet,block"`
+	Hosts        []hostBlock        `hcl:"host,block"`
 }
 
 type macfleetBlock struct {
@@ -85,6 +86,15 @@ type groupBlock struct {
 	Name     string `hcl:"name,label"`
 	Type     string `hcl:"type"`
 	Replicas int    `hcl:"replicas" max:"1000"`
+	fleet.Spec
+}
+
+type hostBlock struct {
+	Place       place
+	Name        string               `hcl:"name,label"`
+	ServerID    *string              `hcl:"server_id,optional"`
+	Environment hclsyntax.Expression `hcl:"environment,optional"`
+	Group       hclsyntax.Expression `hcl:"group,optional"` // a reference, never evaluated
 	fleet.Spec
 }
 

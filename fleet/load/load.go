@@ -71,13 +71,16 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	if envs.chosen != nil {
 		cfg.ProjectID, cfg.ClusterUID = deref(envs.chosen.ProjectID), deref(envs.chosen.ClusterUID)
 	}
-	cfg.Scaleway = l.scaleway(blocks["scaleway"], sc, owners(name.text, cfg.Environments))
+	all := owners(name.text, cfg.Environments)
+	cfg.Scaleway = l.scaleway(blocks["scaleway"], sc, all)
 	cfg.Kubernetes = l.kubernetes(blocks["kubernetes"], sc)
 	cfg.SSH = l.ssh(blocks["ssh"], sc)
 
 	fleets := decodeAll[fleetBlock](l, blocks["fleet"], sc)
 	cfg.Fleets = l.fleets(fleets, l.defaults(blocks["defaults"], sc))
 	l.lengths(name, envs.all, fleets)
+	r := &roster{loader: l, owners: all, envs: envs, pool: cfg.Scaleway.PoolPrefix, fleets: fleets}
+	cfg.Hosts = r.hosts(decodeAll[hostBlock](l, blocks["host"], sc), cfg)
 	return cfg
 }
 

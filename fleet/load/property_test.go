@@ -79,10 +79,7 @@ func written(t *rapid.T, head string, items []string) string {
 func TestOrderAndSplit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		specs := map[string]fleet.Spec{}
-		for _, name := range []string{"defaults", "a", "b", "a group", "b group"} {
-			specs[name] = drawSpec(t, name)
-		}
+		specs := drawSpecs(t)
 		first, second := drawDirectory(t, specs), drawDirectory(t, specs)
 		r, diags := Dir(directory(first), Options{})
 		if diags.HasErrors() {
@@ -91,17 +88,66 @@ func TestOrderAndSplit(t *testing.T) {
 		other, _ := Dir(directory(second), Options{})
 		byName := func(c *fleet.Config) {
 			sort.Slice(c.Fleets, func(i, j int) bool { return c.Fleets[i].Name < c.Fleets[j].Name })
+			sort.Slice(c.Hosts, func(i, j int) bool { return c.Hosts[i].Name < c.Hosts[j].Name })
 		}
 		byName(r.Config)
 		byName(other.Config)
-		if diff := cmp.Diff(r.Config, other.Config); diff != "" {
+		if diff := cmp.Diff(r.Config, other.Config, withoutLines); diff != "" {
 			t.Fatalf("%v\n%v\n%s", first, second, diff)
 		}
-		want := merge(merge(specs["defaults"], specs["a"]), specs["a group"]).WithDefaults()
+		want := merge(merge(inheritedBy(specs, "a"), specs["a"]), specs["a group"]).WithDefaults()
 		if diff := cmp.Diff(want, r.Config.Fleets[0].Groups[0].Spec); diff != "" {
 			t.Fatalf("merged (-want +got):\n%s", diff)
 		}
+		for _, h := range r.Config.Hosts {
+			_, g, _ := r.Config.Group(h.Fleet, h.Group)
+			if diff := cmp.Diff(merge(g.Spec, specs[h.Name]).WithDefaults(), h.Spec); diff != "" {
+				t.Fatalf("merged for %s (-want +got):\n%s", h.Name, diff)
+			}
+		}
+		if len(r.Config.Hosts) != 2 {
+			t.Fatalf("hosts = %v", r.Config.Hosts)
+		}
 	})
+}
+
+// withoutLines compares all of a source but its place.
+var withoutLines = cmp.Transformer("levels", func(s fleet.Sources) map[string]fleet.Level {
+	levels := map[string]fleet.Level{}
+	for path, at := range s {
+		levels[path] = at.Level
+	}
+	return levels
+})
+
+// The hosts of a drawn directory: one is adopted, one overrides.
+const (
+	adoptedHost    = "legacy-01"
+	overriddenHost = "acme-b-g-8f1c2"
+)
+
+func drawSpecs(t *rapid.T) map[string]fleet.Spec {
+	specs := map[string]fleet.Spec{}
+	for _, name := range []string{"defaults", "a", "b", "a group", "b group", adoptedHost, overriddenHost} {
+		specs[name] = drawSpec(t, name)
+	}
+	if specs[overriddenHost] == (fleet.Spec{}) { // it would say nothing
+		specs[overriddenHost] = fleet.Spec{Hostname: &fleet.Hostname{}}
+	}
+	possible := specs["defaults"].Power != nil && specs["a"].Power == nil && specs["a group"].Power == nil
+	if possible && rapid.Bool().Draw(t, "a disables") {
+		specs["a disables"] = fleet.Spec{Power: &fleet.Power{}}
+	}
+	return specs
+}
+
+// inheritedBy returns what a fleet has of the defaults.
+func inheritedBy(specs map[string]fleet.Spec, name string) fleet.Spec {
+	s := specs["defaults"]
+	if specs[name+" disables"].Power != nil {
+		s.Power = nil
+	}
+	return s
 }
 
 func drawDirectory(t *rapid.T, specs map[string]fleet.Spec) map[string]string {
@@ -125,8 +171,15 @@ func drawDirectory(t *rapid.T, specs map[string]fleet.Spec) map[string]string {
 	}
 	for _, name := range []string{"a", "b"} {
 		group := written(t, `group "g"`, append(steps(name+" group"), `type = "M2-L"`, "replicas = 1"))
-		blocks = append(blocks, written(t, fmt.Sprintf("fleet %q", name), append(steps(name), group)))
+		items := append(steps(name), group)
+		if specs[name+" disables"].Power != nil {
+			items = append(items, `disable = ["power"]`)
+		}
+		blocks = append(blocks, written(t, fmt.Sprintf("fleet %q", name), items))
 	}
+	blocks = append(blocks,
+		written(t, fmt.Sprintf("host %q", adoptedHost), append(steps(adoptedHost), `server_id = "0a1b2c3d-0000-4000-8000-000000000001"`, "group = fleet.a.group.g")),
+		written(t, fmt.Sprintf("host %q", overriddenHost), steps(overriddenHost)))
 	files := map[string]string{}
 	for _, block := range rapid.Permutation(blocks).Draw(t, "blocks") {
 		name := rapid.SampledFrom([]string{"a.fleet.hcl", "b.fleet.hcl", "c.fleet.hcl"}).Draw(t, "file")

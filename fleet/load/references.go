@@ -47,15 +47,21 @@ func split(tr hcl.Traversal) (root, name string, ok bool) {
 	if len(tr) < 2 {
 		return root, "", false
 	}
-	switch step := tr[1].(type) {
+	name, ok = stepName(tr[1])
+	return root, name, ok
+}
+
+// stepName returns what a step of a reference names, by .name or ["name"].
+func stepName(step hcl.Traverser) (string, bool) {
+	switch s := step.(type) {
 	case hcl.TraverseAttr:
-		return root, step.Name, true
+		return s.Name, true
 	case hcl.TraverseIndex:
-		if step.Key.Type() == cty.String && step.Key.IsKnown() && !step.Key.IsNull() {
-			return root, step.Key.AsString(), true
+		if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() {
+			return s.Key.AsString(), true
 		}
 	}
-	return root, "", false
+	return "", false
 }
 
 func (l *loader) unknownRoot(tr hcl.Traversal, root string) {

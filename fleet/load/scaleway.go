@@ -21,8 +21,8 @@ func (l *loader) scaleway(blocks []*hclsyntax.Block, sc *scope, owners []fleet.O
 	if b.Place.good["zones"] {
 		l.zones(b)
 	}
-	if b.Place.good["pool_prefix"] {
-		l.poolPrefix(b, owners)
+	if b.Place.good["pool_prefix"] && !l.poolPrefix(b, owners) {
+		b.PoolPrefix = "" // nothing is compared with a faulty one
 	}
 	return fleet.Scaleway{Zones: b.Zones, PoolPrefix: b.PoolPrefix}
 }
@@ -42,19 +42,20 @@ func (l *loader) zones(b *scalewayBlock) {
 	}
 }
 
-func (l *loader) poolPrefix(b *scalewayBlock, owners []fleet.Owner) {
+func (l *loader) poolPrefix(b *scalewayBlock, owners []fleet.Owner) bool {
 	const summary = "Invalid pool prefix"
 	at := b.Place.at("pool_prefix")
 	if b.PoolPrefix == "" {
 		l.fault(at, summary, "The argument %q must not be empty: every server of the project would count as one of the pool.", "pool_prefix")
-		return
+		return false
 	}
 	for _, o := range owners {
 		if why := o.PoolConflict(b.PoolPrefix); why != "" {
 			l.fault(at, summary, "Servers whose name starts with %s are free to be claimed, and %s. Choose another prefix.", quoted(b.PoolPrefix), why)
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // owners returns the owner of every environment, or the one that has none.

@@ -103,18 +103,26 @@ func (sh shape) inside() string {
 	return "in a " + sh.name + " block"
 }
 
-// homes says where in the whole language a name may stand.
-func homes(name string) []string {
-	var found []string
+// homes says where in the whole language a name may stand: as a block, or as an
+// argument; where it may not stand so at all, then in the other way.
+func homes(name string, block bool) []string {
+	var same, other []string
 	var visit func(shape)
 	visit = func(sh shape) {
-		if slices.Contains(sh.names(), name) {
-			found = append(found, sh.inside())
+		_, isBlock := sh.block(name)
+		switch {
+		case isBlock && block || sh.argument(name) && !block:
+			same = append(same, sh.inside())
+		case isBlock || sh.argument(name):
+			other = append(other, sh.inside())
 		}
 		for _, n := range sh.blocks {
 			visit(shapeOf(n.name, n.typ))
 		}
 	}
 	visit(shapeOf("", reflect.TypeFor[document]()))
-	return slices.Compact(found)
+	if len(same) == 0 {
+		same = other
+	}
+	return slices.Compact(same)
 }

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A file that may not be written is named and left, although a rename in its
+// directory would be allowed.
+func TestFormatLeavesWhatIsProtected(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everything")
+	}
+	name := filepath.Join(t.TempDir(), "a.fleet.hcl")
+	const crooked = "a   {\nb=1\n}\n"
+	if err := os.WriteFile(name, []byte(crooked), 0o444); err != nil {
+		t.Fatal(err)
+	}
+	var out, problems bytes.Buffer
+	a := &app{streams: streams{strings.NewReader(""), &out, &problems}}
+	if err := a.format([]string{name}, false); err != exit(exitError) {
+		t.Errorf("error = %v", err)
+	}
+	if !strings.Contains(problems.String(), "write "+name) || out.Len() > 0 {
+		t.Errorf("said %q and %q", out.String(), problems.String())
+	}
+	if text, err := os.ReadFile(name); err != nil || string(text) != crooked {
+		t.Errorf("file = %q, %v", text, err)
+	}
+}

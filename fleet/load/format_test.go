@@ -1,0 +1,139 @@
+package load
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/rogpeppe/go-internal/txtar"
+	"pgregory.net/rapid"
+)
+
+func TestFormat(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ src, want string }{
+		"empty":       {"", ""},
+		"columns":     {"a {\nb=1\n    ccc   = 2 # why\n}\n", "a {\n  b   = 1\n  ccc = 2 # why\n}\n"},
+		"list":        {"a = [\n1,\n  2 ,\n]\n", "a = [\n  1,\n  2,\n]\n"},
+		"heredoc":     {"a = <<-X\n   as   it is\nX\n", "a = <<-X\n   as   it is\nX\n"},
+		"comments":    {"  // a\n/* b   c */\n#d\n", "// a\n/* b   c */\n#d\n"},
+		"CRLF stays":  {"a {\r\nb=1\r\n}\r\n", "a {\r\n  b = 1\r\n}\r\n"},
+		"no last end": {"a=1", "a = 1"},
+		"BOM":         {"\xef\xbb\xbfa=1\n", "a = 1\n"},
+		"BOM alone":   {"\xef\xbb\xbfa = 1\n", "a = 1\n"},
+		"written twice, which is no fault of the syntax": {"a=1\na=2\n", "a = 1\na = 2\n"},
+	}
+	for name, tt := range tests {
+		got, diags := Format("a.fleet.hcl", []byte(tt.src))
+		if string(got) != tt.want || diags != nil {
+			t.Errorf("%s: %q, %v", name, got, diags)
+		}
+	}
+}
+
+func TestFormatLeavesFaults(t *testing.T) {
+	t.Parallel()
+	for _, src := range []string{"a {\nb=1\n", "a   = = 1\n", "a  = \"\xff\"\n", "a=\"x\n"} {
+		got, diags := Format("a.fleet.hcl", []byte(src))
+		if string(got) != src || !diags.HasErrors() || diags[0].Subject.Filename != "a.fleet.hcl" {
+			t.Errorf("%q: %q, %v", src, got, diags)
+		}
+	}
+}
+
+// checkFormat holds the laws of a text that parses: a second time changes
+// nothing, and only spaces differ.
+func checkFormat(t interface{ Fatalf(string, ...any) }, src []byte) []byte {
+	before := bytes.Clone(src)
+	once, diags := Format("a.fleet.hcl", src)
+	if !bytes.Equal(src, before) {
+		t.Fatalf("the text itself was changed: %q", before)
+	}
+	if diags.HasErrors() {
+		if !bytes.Equal(once, src) {
+			t.Fatalf("%q is faulty, and became %q", src, once)
+		}
+		return once
+	}
+	twice, diags := Format("a.fleet.hcl", once)
+	if diags.HasErrors() || !bytes.Equal(once, twice) {
+		t.Fatalf("%q\nbecame %q\nand then %q\n%v", src, once, twice, diags)
+	}
+	if !slices.EqualFunc(tokens(src), tokens(once), func(a, b hclsyntax.Token) bool {
+		return a.Type == b.Type && bytes.Equal(a.Bytes, b.Bytes)
+	}) {
+		t.Fatalf("%q\nbecame %q, which differs in more than spaces", src, once)
+	}
+	return once
+}
+
+func tokens(src []byte) hclsyntax.Tokens {
+	all, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos) // faults are in both or in neither
+	return all
+}
+
+// A configuration that is laid out anew means the same.
+func TestFormatMeansTheSame(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		files := drawDirectory(t, drawSpecs(t))
+		want, diags := Dir(directory(files), Options{})
+		if diags.HasErrors() {
+			t.Fatal(rendered(want, diags))
+		}
+		for name, text := range files {
+			files[name] = string(checkFormat(t, []byte(text)))
+		}
+		got, diags := Dir(directory(files), Options{})
+		if diff := cmp.Diff(want.Config, got.Config); diff != "" || diags.HasErrors() {
+			t.Fatalf("%s\n%s", rendered(got, diags), diff)
+		}
+	})
+}
+
+func FuzzFormat(f *testing.F) {
+	f.Add([]byte(full))
+	f.Add([]byte("a = [ # one\n1, # two\n  2 ]\nb = { c=1 # three\n d = <<-X\n  e ${f}\n  X\n}\n"))
+	f.Add([]byte("\xef\xbb\xbfa {\r\nb=1 // c\r\n}"))
+	names, _ := filepath.Glob("testdata/faults/*.txtar")
+	for _, name := range names {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			f.Add(file.Data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, src []byte) { checkFormat(t, src) })
+}
+
+// TestExamples holds the examples to what they show: they load and are laid out.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	environments := map[string]string{"three-fleets": "production", "adopt": ""}
+	files, err := filepath.Glob("../../examples/*/*" + extension)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(text), string(checkFormat(t, text))); diff != "" {
+			t.Errorf("%s (-is +laid out):\n%s", name, diff)
+		}
+		example := filepath.Base(filepath.Dir(name))
+		environment, known := environments[example]
+		if !known {
+			t.Errorf("the example %s is not in this test", example)
+		}
+		mustLoad(t, os.DirFS(filepath.Dir(name)), Options{Environment: environment, Version: "0.1.0"})
+	}
+}

@@ -1,0 +1,40 @@
+package load
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOutline(t *testing.T) {
+	t.Parallel()
+	want := Names{
+		Environments: []string{"production", "staging"},
+		Fleets:       []string{"macos", "runners"},
+		Groups:       []string{"m2", "m4"},
+		Types:        []string{"M2-L", "M4-S"},
+		Steps:        []string{"hostname", "power"},
+		Hosts:        []string{"legacy"},
+		Variables:    []string{"runners"},
+	}
+	files := map[string]string{
+		"a.fleet.hcl": full,
+		"b.fleet.hcl": "host \"legacy\" {\n  group = fleet.runners.group.m2\n}\nhost \"not a\\nname\" {}\nhost {}\n" +
+			"locals {\n  broken = = 1\n}\nfleet",
+		"c.fleet.hcl": strings.Repeat("a = [", 200),
+		"d.hcl":       "fleet \"elsewhere\" {}\n",
+	}
+	if diff := cmp.Diff(want, Outline(directory(files))); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	files["e.fleet.hcl"] = "scaleway {\n  zones = [\"fr-par-3\", \"fr-par-1\", var.zone, upper(\"x\"), \"fr-par-3\"]\n}\n"
+	if diff := cmp.Diff([]string{"fr-par-1", "fr-par-3"}, Outline(directory(files)).Zones); diff != "" {
+		t.Errorf("zones (-want +got):\n%s", diff)
+	}
+	none := Outline(unreadable{fstest.MapFS{"b.fleet.hcl": {}}})
+	if diff := cmp.Diff(Names{Steps: stepNames()}, none); diff != "" {
+		t.Errorf("names of what cannot be read (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,285 @@
+package load
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"pgregory.net/rapid"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// levelled has values at all four levels, in two files.
+var levelled = map[string]string{
+	"main.fleet.hcl": base + `
+variable "sleep" {
+  default = 7
+}
+defaults {
+  os = "Tahoe"
+  hostname {}
+  power {
+    sleep         = 1
+    display_sleep = 2
+  }
+}
+`,
+	"runners.fleet.hcl": `fleet "runners" {
+  power {
+    sleep = var.sleep
+  }
+  group "m2" {
+    type     = "M2-L"
+    replicas = 2
+    power {
+      auto_logout = 3
+    }
+  }
+}
+fleet "builders" {
+  os      = "Sequoia"
+  disable = ["power"]
+  group "m2" {
+    type     = "M2-L"
+    replicas = 1
+  }
+}
+host "acme-runners-m2-8f1c2" {
+  power {
+    disk_sleep = 4
+  }
+}
+host "legacy" {
+  server_id = "0a1b2c3d-0000-4000-8000-000000000001"
+  group     = fleet.builders.group.m2
+  power {}
+}
+`,
+}
+
+// places renders sources as "path: level file:line".
+func places(s fleet.Sources) []string {
+	var all []string
+	for _, path := range sortedKeys(s) {
+		all = append(all, fmt.Sprintf("%s: %s %s", path, s[path].Level, s[path]))
+	}
+	return all
+}
+
+func TestSources(t *testing.T) {
+	t.Parallel()
+	cfg := mustLoad(t, directory(levelled), Options{}).Config
+	group := func(i int) fleet.Sources { return cfg.Fleets[i].Groups[0].Sources }
+	tests := map[string]struct {
+		got  fleet.Sources
+		want []string
+	}{
+		"group": {group(0), []string{
+			"hostname: defaults main.fleet.hcl:18",
+			"os: defaults main.fleet.hcl:17",
+			"power: group runners.fleet.hcl:8",
+			"power.auto_logout: group runners.fleet.hcl:9",
+			"power.display_sleep: defaults main.fleet.hcl:21",
+			"power.sleep: fleet runners.fleet.hcl:3",
+			"replicas: group runners.fleet.hcl:7",
+			"type: group runners.fleet.hcl:6",
+		}},
+		"disabled": {group(1), []string{
+			"hostname: defaults main.fleet.hcl:18",
+			"os: fleet runners.fleet.hcl:14",
+			"replicas: group runners.fleet.hcl:18",
+			"type: group runners.fleet.hcl:17",
+		}},
+		"override": {cfg.Hosts[0].Sources, []string{
+			"hostname: defaults main.fleet.hcl:18",
+			"os: defaults main.fleet.hcl:17",
+			"power: host runners.fleet.hcl:22",
+			"power.auto_logout: group runners.fleet.hcl:9",
+			"power.disk_sleep: host runners.fleet.hcl:23",
+			"power.display_sleep: defaults main.fleet.hcl:21",
+			"power.sleep: fleet runners.fleet.hcl:3",
+			"replicas: group runners.fleet.hcl:7",
+			"type: group runners.fleet.hcl:6",
+		}},
+		"host wants what its fleet disables": {cfg.Hosts[1].Sources, []string{
+			"hostname: defaults main.fleet.hcl:18",
+			"os: fleet runners.fleet.hcl:14",
+			"power: host runners.fleet.hcl:29",
+			"replicas: group runners.fleet.hcl:18",
+			"type: group runners.fleet.hcl:17",
+		}},
+	}
+	for name, tt := range tests {
+		if diff := cmp.Diff(tt.want, places(tt.got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A step may hold blocks in blocks, and the sources need no change for it.
+func TestSourcesOfNestedBlocks(t *testing.T) {
+	t.Parallel()
+	type inner struct {
+		Memory *string `hcl:"memory,optional"`
+	}
+	type many struct {
+		Name string `hcl:"name,label"`
+	}
+	type kubelet struct {
+		Pods    *int   `hcl:"pods,optional"`
+		Reserve *inner `hcl:"reserve,block"`
+		Mounts  []many `hcl:"mount,block"`
+	}
+	type spec struct {
+		Kubelet *kubelet `hcl:"kubelet,block"`
+	}
+	const text = "kubelet {\n  pods = 3\n  reserve {\n    memory = \"2Gi\"\n  }\n  mount \"a\" {}\n}\nother {}\n"
+	n := notes{level: fleet.InGroup, sources: fleet.Sources{}}
+	n.body(parsed(t, "a.fleet.hcl", []byte(text)), reflect.TypeFor[spec](), "")
+	want := []string{
+		"kubelet.mount: group a.fleet.hcl:6", "kubelet.pods: group a.fleet.hcl:2",
+		"kubelet.reserve.memory: group a.fleet.hcl:4", "kubelet.reserve: group a.fleet.hcl:3", "kubelet: group a.fleet.hcl:1",
+	}
+	got := places(n.sources)
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What is merged and what is noted agree only where a field can tell what was
+// written from what was not.
+func TestLeavesTellWhatIsWritten(t *testing.T) {
+	t.Parallel()
+	var walk func(reflect.Type, string)
+	walk = func(typ reflect.Type, path string) {
+		sh := shapeOf("", typ)
+		for _, a := range sh.args {
+			switch f := typ.FieldByIndex(a.index); f.Type.Kind() {
+			case reflect.Pointer, reflect.Slice, reflect.Map:
+			default:
+				t.Errorf("%s%s is a %s: make it a pointer, so that a written zero counts", path, a.name, f.Type)
+			}
+		}
+		for _, n := range sh.blocks {
+			walk(n.typ, path+n.name+".")
+		}
+	}
+	walk(reflect.TypeFor[fleet.Spec](), "")
+}
+
+func parsed(t interface{ Fatal(...any) }, name string, content []byte) *hclsyntax.Body {
+	file, diags := hclsyntax.ParseConfig(content, name, hcl.InitialPos)
+	body, ok := file.Body.(*hclsyntax.Body)
+	if diags.HasErrors() || !ok {
+		t.Fatal(diags)
+	}
+	return body
+}
+
+// find returns what stands at a source: the path within its level's block, and
+// the value as it is written there.
+func find(t *rapid.T, files map[string]string, at fleet.Source) (path, value string) {
+	headers := map[fleet.Level]string{fleet.InDefaults: "defaults", fleet.InFleet: "fleet", fleet.InGroup: "group", fleet.InHost: "host"}
+	text := []byte(files[at.File])
+	var visit func(body *hclsyntax.Body, prefix string, level bool)
+	visit = func(body *hclsyntax.Body, prefix string, level bool) {
+		for name, attr := range body.Attributes {
+			if level && attr.NameRange.Start.Line == at.Line {
+				path, value = prefix+name, string(attr.Expr.Range().SliceBytes(text))
+			}
+		}
+		for _, b := range body.Blocks {
+			switch {
+			case !level || b.Type == "group":
+				visit(b.Body, "", b.Type == headers[at.Level])
+			case b.DefRange().Start.Line == at.Line:
+				path = prefix + b.Type
+				fallthrough
+			default:
+				visit(b.Body, prefix+b.Type+".", true)
+			}
+		}
+	}
+	visit(parsed(t, at.File, text), "", false)
+	return path, value
+}
+
+// Whatever is written at the four levels: each value is the one that stands
+// where its source says, and what nobody wrote is built in.
+func TestSourcesProperty(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		specs := drawSpecs(t)
+		files := drawDirectory(t, specs)
+		r, diags := Dir(directory(files), Options{})
+		if diags.HasErrors() {
+			t.Fatal(rendered(r, diags))
+		}
+		for _, f := range r.Config.Fleets {
+			g := f.Groups[0]
+			levels := map[fleet.Level]fleet.Spec{fleet.InDefaults: inheritedBy(specs, f.Name), fleet.InFleet: specs[f.Name], fleet.InGroup: specs[f.Name+" group"]}
+			checkSources(t, files, g.Spec, g.Sources, levels)
+			for _, h := range r.Config.Hosts {
+				if h.Fleet == f.Name {
+					levels[fleet.InHost] = specs[h.Name]
+					checkSources(t, files, h.Spec, h.Sources, levels)
+				}
+			}
+		}
+	})
+}
+
+func checkSources(t *rapid.T, files map[string]string, spec fleet.Spec, sources fleet.Sources, levels map[fleet.Level]fleet.Spec) {
+	builtIn := map[string]string{}
+	for _, v := range (fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}).WithDefaults().Values() {
+		builtIn[v.Path] = v.Text
+	}
+	order := []fleet.Level{fleet.InHost, fleet.InGroup, fleet.InFleet, fleet.InDefaults}
+	seen := map[string]bool{"os": true, "type": true, "replicas": true}
+	for _, v := range spec.Values() {
+		seen[v.Path] = true
+		want := fleet.BuiltIn
+		for _, level := range order {
+			if writes(levels[level], v.Path) {
+				want = level
+				break
+			}
+		}
+		at := sources.Of(v.Path)
+		if at.Level != want {
+			t.Fatalf("%s comes from %s, want %s\n%v", v.Path, at.Level, want, files)
+		}
+		if at.Level == fleet.BuiltIn {
+			if v.Text != builtIn[v.Path] {
+				t.Fatalf("%s = %s, want the built in %s", v.Path, v.Text, builtIn[v.Path])
+			}
+			continue
+		}
+		if path, value := find(t, files, at); path != v.Path || value != v.Text {
+			t.Fatalf("%s = %s comes from %s, where %s = %s stands\n%s", v.Path, v.Text, at, path, value, files[at.File])
+		}
+	}
+	for path, at := range sources {
+		if !seen[path] {
+			t.Fatalf("%s has the source %s and no value", path, at)
+		}
+		if got, _ := find(t, files, at); got != path {
+			t.Fatalf("%s comes from %s, where %s stands", path, at, got)
+		}
+	}
+}
+
+// writes reports whether a specification sets the value of a path. Values of
+// what is not set are null.
+func writes(spec fleet.Spec, path string) bool {
+	return slices.ContainsFunc(spec.Values(), func(v fleet.Value) bool {
+		return v.Path == path && v.Text != "null"
+	})
+}
