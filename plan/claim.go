@@ -14,6 +14,7 @@ type need struct {
 	group    fleet.Group
 	short    int      // servers wanted beyond the members
 	chosen   []placed // under the names they will bear
+	former   []placed // strays that were adopted as members: each holds its place
 	rejected []Rejected
 }
 
@@ -29,34 +30,49 @@ func (n need) missing() int { return n.short - len(n.chosen) }
 // assign gives pool servers to groups that are short of members, in the order
 // of the configuration and of the servers' names. A server that was not asked
 // yet counts as good, so that as many are looked at as are needed and no more.
-func assign(cfg *fleet.Config, snap Snapshot, servers []placed) []need {
-	taken := make(map[string]bool)  // server ids
-	names := make(map[string]bool)  // of all servers, present and wanted
-	have := make(map[[2]string]int) // members, and lost ones, by fleet and group
-	for _, p := range servers {
+// A run that is limited to steps claims nothing.
+func (c *census) assign(sel Selection) []need {
+	if len(sel.Steps) > 0 {
+		return nil
+	}
+	taken := make(map[string]bool)           // server ids
+	names := make(map[string]bool)           // of all servers, present and wanted
+	have := make(map[fleet.Place]int)        // members, and lost ones, by fleet and group
+	former := make(map[fleet.Place][]placed) // by fleet and group
+	for i := range c.servers {
+		p := &c.servers[i]
 		names[p.server.Name], names[p.name] = true, true
 		if p.role == member {
-			have[[2]string{p.place.Fleet, p.place.Group}]++
+			have[groupOf(p.place)]++
+		}
+		if p.former != (fleet.Place{}) {
+			former[p.former] = append(former[p.former], *p)
 		}
 	}
-	for id, t := range lost(cfg, snap) {
-		at, _ := ownedPlace(cfg, t.name, id)
-		have[[2]string{at.Fleet, at.Group}]++
+	for id, t := range c.gone {
+		at, _ := c.place(t.name, id)
+		have[groupOf(at)]++
 		names[t.name] = true
 	}
 	var needs []need
-	for _, f := range cfg.Fleets {
+	for _, f := range c.cfg.Fleets {
 		for _, g := range f.Groups {
-			n := need{fleet: f, group: g, short: max(0, g.Replicas-have[[2]string{f.Name, g.Name}])}
-			n.choose(cfg, snap, servers, taken, names)
+			at := fleet.Place{Fleet: f.Name, Group: g.Name}
+			n := need{fleet: f, group: g, short: max(0, g.Replicas-have[at])}
+			n.former = former[at][:min(n.short, len(former[at]))]
+			n.short -= len(n.former)
+			n.choose(c, taken, names)
 			needs = append(needs, n)
 		}
 	}
 	return needs
 }
 
-func (n *need) choose(cfg *fleet.Config, snap Snapshot, servers []placed, taken, names map[string]bool) {
-	for _, p := range servers {
+// groupOf drops a place's suffix.
+func groupOf(p fleet.Place) fleet.Place { return fleet.Place{Fleet: p.Fleet, Group: p.Group} }
+
+func (n *need) choose(c *census, taken, names map[string]bool) {
+	for _, p := range c.servers {
 		s := p.server
 		if len(n.chosen) == n.short {
 			return
@@ -64,11 +80,11 @@ func (n *need) choose(cfg *fleet.Config, snap Snapshot, servers []placed, taken,
 		if p.role != pool || taken[s.ID] || s.Type != n.group.Type || s.OSFamily != n.fleet.OS {
 			continue
 		}
-		name := cfg.HostName(n.fleet.Name, n.group.Name, s.ID)
-		seen, asked := snap.Hosts[s.ID]
+		name := c.cfg.HostName(n.fleet.Name, n.group.Name, s.ID)
+		seen, asked := c.snap.Hosts[s.ID]
 		trouble := unusable(s, name, names)
 		if trouble == nil && asked {
-			trouble = unfit(cfg, seen, s, name, n.fleet.OS)
+			trouble = unfit(c.cfg, seen, s, name, n.fleet.OS)
 		}
 		if trouble != nil {
 			n.rejected = append(n.rejected, Rejected{Server: s, Trouble: *trouble})
@@ -166,53 +182,4 @@ func claimUnreadable(why string) *Trouble {
 	return &Trouble{Code: "claim-unreadable",
 		Text:   "its claim /etc/macfleet/claim.json cannot be read: " + why,
 		Remedy: "look at the file on the host; remove it only if you know that the host is yours"}
-}
-
-// Next returns the servers that must be asked before Compute can judge: first
-// all members, as many candidates as claims need, and, before a claim is made,
-// strays of the wanted type, which may be members that somebody renamed. It
-// returns none when everything needed is in the snapshot.
-func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
-	servers := place(cfg, snap)
-	wanted := make(map[string]bool) // server ids of candidates
-	types := make(map[string]bool)  // that a selected claim wants
-	for _, n := range assign(cfg, snap, servers) {
-		if n.missing() > 0 && sel.matches(n.subject()) {
-			types[n.group.Type] = true
-		}
-		for _, p := range n.chosen {
-			if sel.matches(p.subject()) {
-				wanted[p.server.ID], types[n.group.Type] = true, true
-			}
-		}
-	}
-	var out []inventory.Server
-	for _, p := range servers {
-		ask := wanted[p.server.ID]
-		switch p.role {
-		case member:
-			ask = sel.matches(p.subject())
-		case pool:
-			ask = ask || p.doubtful && types[p.server.Type] && p.server.Usable()
-		case stray:
-			ask = types[p.server.Type] && p.server.Usable() && !ofAnotherEnvironment(cfg, p.server)
-		}
-		if _, asked := snap.Hosts[p.server.ID]; ask && !asked {
-			out = append(out, p.server)
-		}
-	}
-	return out
-}
-
-// ofAnotherEnvironment reports whether a server bears a name of this
-// configuration in another environment. It is nobody's lost member, and another
-// environment's hosts may well refuse our key.
-func ofAnotherEnvironment(cfg *fleet.Config, s inventory.Server) bool {
-	for _, env := range cfg.Environments {
-		o := fleet.Owner{Name: cfg.Name, Environment: env}
-		if at, ok := o.Parse(s.Name); ok && o != cfg.Owner && s.Name == o.HostName(at.Fleet, at.Group, s.ID) {
-			return true
-		}
-	}
-	return false
 }

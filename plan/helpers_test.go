@@ -81,8 +81,47 @@ func newWorld(macosM2, macosM4, runnersM2 int) *world {
 	}
 }
 
-func (w *world) steps(fleet.Host) []plan.Step {
-	return []plan.Step{fakeStep{"alpha", w.wish["alpha"]}, fakeStep{"beta", w.wish["beta"]}}
+// steps of a host want what the world wishes, and of alpha what the host's own
+// specification says (see own).
+func (w *world) steps(h fleet.Host) []plan.Step {
+	alpha := w.wish["alpha"]
+	if h.Spec.Power != nil {
+		alpha = fmt.Sprint(*h.Spec.Power.Sleep)
+	}
+	return []plan.Step{fakeStep{"alpha", alpha}, fakeStep{"beta", w.wish["beta"]}}
+}
+
+// own is a specification by which a host's step alpha wants a number.
+func own(n int) fleet.Spec { return fleet.Spec{Power: &fleet.Power{Sleep: &n}} }
+
+// legacy is the name of an adopted server, which no grammar made.
+const legacy = "acme-legacy-01"
+
+// adopt lists a server under a name as a member of macos.m2.
+func (w *world) adopt(n int, name string) *fleet.Listed {
+	return w.list(fleet.Listed{Name: name, ServerID: serverID(n), Fleet: "macos", Group: "m2"})
+}
+
+func (w *world) list(l fleet.Listed) *fleet.Listed {
+	w.cfg.Hosts = append(w.cfg.Hosts, l)
+	return &w.cfg.Hosts[len(w.cfg.Hosts)-1]
+}
+
+// legacyServer adds a server that is in no pool, as it came.
+func (w *world) legacyServer(n int, name string) *inventory.Server {
+	w.hosts[serverID(n)] = clean(n)
+	return w.server(n, name)
+}
+
+// adoptedMember adds a converged host that was adopted under a name.
+func (w *world) adoptedMember(n int, name string) *inventory.Server {
+	s := w.member("macos", "m2", n)
+	s.Name = name
+	m := w.marker("macos", "m2", n)
+	m.Name = name
+	w.change(n, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+	w.adopt(n, name)
+	return s
 }
 
 // serverID makes an id whose first five characters tell n.

@@ -50,7 +50,9 @@ func DigestOf(f Finding) Digest {
 
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	const kind = "sha256:"
+	out := append(make([]byte, 0, len(kind)+2*len(sum)), kind...)
+	return string(hex.AppendEncode(out, sum[:]))
 }
 
 // ParseMarker reads a marker. Text that is not one JSON object with an owner, a
@@ -104,6 +106,9 @@ func (m Marker) With(step StepID, d Digest) Marker {
 // newer reports whether a newer macfleet wrote the marker. A version that
 // cannot be read counts as newer: this one does not know what it means.
 func (m Marker) newer() bool {
+	if m.Version == fleet.Version {
+		return false // as nearly always, and comparing versions costs more than a step does
+	}
 	theirs, err := semver.NewVersion(m.Version)
 	if err != nil {
 		return true

@@ -93,6 +93,7 @@ type Host struct {
 	Converged Convergence
 
 	compared bool // its steps were asked, whatever they said
+	adopting bool // it is listed, and no apply of ours has known it yet
 }
 
 // ProofLost reports whether a step matches and the marker does not say so.
@@ -115,11 +116,11 @@ type StepUnread struct {
 	Unread
 }
 
-// Shortage is a group whose pool has too few servers.
+// Shortage is a group that gets too few servers.
 type Shortage struct {
 	Fleet, Group string
 	Type, OS     string
-	Missing      int // how many servers are wanted and not to be had
+	Missing      int // how many servers are wanted and not given
 	Trouble      Trouble
 }
 
@@ -129,10 +130,11 @@ type Rejected struct {
 	Trouble Trouble
 }
 
-// Lost is a server that earlier runs knew and the inventory does not hold.
+// Lost is a server that earlier runs knew or the configuration lists, and the
+// inventory does not hold.
 type Lost struct {
 	Name, Fleet string
-	ServerID    string
+	ServerID    string // empty: the configuration lists a name alone
 	Trouble     Trouble
 }
 
@@ -246,9 +248,9 @@ func (p *Plan) Runnable() [][]Action {
 
 // HostByServer returns the host of a server id.
 func (p *Plan) HostByServer(id string) (Host, bool) {
-	for _, h := range p.Hosts {
-		if h.Server.ID == id {
-			return h, true
+	for i := range p.Hosts {
+		if p.Hosts[i].Server.ID == id {
+			return p.Hosts[i], true
 		}
 	}
 	return Host{}, false

@@ -1,10 +1,8 @@
 package plan_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -13,108 +11,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
-
-// drawWorld makes a small world in which everything that can go wrong does, and
-// in which names, ids, pins and Nodes collide.
-func drawWorld(t *rapid.T) *world {
-	size := rapid.IntRange(0, 3)
-	w := newWorld(size.Draw(t, "macos.m2"), size.Draw(t, "macos.m4"), size.Draw(t, "runners.m2"))
-	w.cfg.Fleets[1].OS = rapid.SampledFrom([]string{"Tahoe", "Sequoia"}).Draw(t, "os")
-	for n := range rapid.IntRange(0, 9).Draw(t, "servers") {
-		drawServer(t, w, n+1)
-	}
-	for range rapid.IntRange(0, 4).Draw(t, "pins") {
-		n := rapid.IntRange(1, 11).Draw(t, "pinned")
-		w.pin(n, drawName(t, w, n))
-		w.snap.Pins[len(w.snap.Pins)-1].Since = time.Unix(rapid.Int64Range(0, 2).Draw(t, "since"), 0)
-	}
-	for i := range rapid.IntRange(0, 4).Draw(t, "nodes") {
-		n := rapid.IntRange(1, 11).Draw(t, "of")
-		ready := rapid.SampledFrom([]inventory.Readiness{inventory.Ready, inventory.NotReady}).Draw(t, "ready")
-		// A cluster has one Node of a name; a server may have several.
-		if name := drawName(t, w, n); !hasNode(w, name) {
-			w.node(n, name, ready)
-		} else {
-			w.node(n, fmt.Sprintf("node-%d", i), ready)
-		}
-	}
-	switch rapid.IntRange(0, 9).Draw(t, "cluster") {
-	case 0:
-		w.snap.Nodes = inventory.Absent[[]inventory.Node]()
-	case 1:
-		w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights")
-	}
-	if on := rapid.SampledFrom([]string{"", "", "", "fleet=macos", "group=m2", "ready=true", "name=*1"}).Draw(t, "on"); on != "" {
-		s, err := plan.ParseSelector(on)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.sel.On = []plan.Selector{s}
-	}
-	return w
-}
-
-func hasNode(w *world, name string) bool {
-	list, _ := w.snap.Nodes.Get()
-	return slices.ContainsFunc(list, func(n inventory.Node) bool { return n.Name == name })
-}
-
-func drawName(t *rapid.T, w *world, n int) string {
-	f := rapid.SampledFrom([]string{"macos", "macos", "runners", "deleted"}).Draw(t, "fleet")
-	g := rapid.SampledFrom([]string{"m2", "m2", "m4"}).Draw(t, "group")
-	return w.cfg.HostName(f, g, serverID(n))
-}
-
-func drawServer(t *rapid.T, w *world, n int) {
-	s := w.server(n, "")
-	switch rapid.IntRange(0, 9).Draw(t, "name") {
-	case 0:
-		s.Name = "somebody-else"
-	case 1:
-		s.Name = "acme-staging-macos-m2-" + serverID(n)[:5]
-	case 2:
-		s.Name = drawName(t, w, max(1, n-1)) // another's name
-	case 3, 4, 5:
-		s.Name = drawName(t, w, n)
-	default:
-		s.Name = fmt.Sprintf("acme-pool-%d", rapid.IntRange(0, 3).Draw(t, "pool"))
-	}
-	if rapid.IntRange(0, 7).Draw(t, "alike") == 0 {
-		s.ID = fmt.Sprintf("00001fff-0000-4000-8000-%012x", n)
-	}
-	s.Type = rapid.SampledFrom([]string{"M2-L", "M2-L", "M2-L", "M4-M"}).Draw(t, "type")
-	s.OSFamily = rapid.SampledFrom([]string{"Tahoe", "Tahoe", "Sequoia"}).Draw(t, "family")
-	s.Status = rapid.SampledFrom([]string{"ready", "ready", "ready", "starting"}).Draw(t, "status")
-	s.Created = time.Unix(rapid.Int64Range(0, 3).Draw(t, "created"), 0)
-	w.hosts[s.ID] = drawHost(t, w, s.ID, n)
-}
-
-func drawHost(t *rapid.T, w *world, id string, n int) plan.HostSeen {
-	h := clean(n)
-	value := rapid.SampledFrom([]string{good, good, "other"})
-	h.Facts = facts(value.Draw(t, "alpha"), value.Draw(t, "beta"))
-	h.Pinned = rapid.Bool().Draw(t, "pinned")
-	switch rapid.IntRange(0, 9).Draw(t, "host") {
-	case 0:
-		return plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable", Text: "t", Remedy: "r"}}
-	case 1:
-		h.Root = false
-	case 2:
-		h.Marker = inventory.Unread[plan.Marker]("garbage")
-	case 3:
-		h.Claim = inventory.Present(plan.ClaimOf(w.cfg.Owner, drawName(t, w, n), id))
-	case 4:
-		h.Facts = nil
-	case 5, 6:
-		m := w.marker("macos", "m2", n)
-		m.Name, m.ServerID = drawName(t, w, n), id
-		if rapid.IntRange(0, 4).Draw(t, "foreign") == 0 {
-			m.Environment = "staging"
-		}
-		h.Marker = inventory.Present(m)
-	}
-	return h
-}
 
 // TestPlanningHolds checks what every plan must keep, over drawn worlds, through
 // the rounds of asking.
@@ -156,13 +52,15 @@ func checkPlan(t *rapid.T, w *world, p *plan.Plan) {
 			members[h.Server.ID] = true
 			count[[2]string{h.Fleet, h.Group}]++
 		}
-		if at, ok := w.cfg.Parse(h.Name); !ok || at.Fleet != h.Fleet || at.Group != h.Group || at.Suffix != h.Server.ID[:5] {
+		if at, ok := w.placeOf(h.Name, h.Server.ID); !ok || at != [2]string{h.Fleet, h.Group} {
 			t.Fatalf("server %s gets the name %q in %s.%s", h.Server.ID, h.Name, h.Fleet, h.Group)
 		}
 	}
 	for _, l := range p.Lost {
-		at, _ := w.cfg.Parse(l.Name)
-		count[[2]string{at.Fleet, at.Group}]++
+		if l.ServerID != "" { // otherwise nobody knows a server at all
+			at, _ := w.placeOf(l.Name, l.ServerID)
+			count[at]++
+		}
 	}
 	claims := make(map[[2]string]bool)
 	taken, names := make(map[string]bool), make(map[string]bool)
@@ -187,8 +85,24 @@ func checkPlan(t *rapid.T, w *world, p *plan.Plan) {
 			}
 		}
 	}
+	for _, l := range w.cfg.Hosts {
+		if names[l.Name] && l.ServerID != "" {
+			t.Fatalf("a claim takes the adopted name %s", l.Name)
+		}
+	}
 	checkStrays(t, p, members, taken)
-	checkActions(t, p)
+	checkActions(t, w, p)
+}
+
+// placeOf returns the fleet and group of a server that bears a name by right.
+func (w *world) placeOf(name, id string) ([2]string, bool) {
+	for _, l := range w.cfg.Hosts {
+		if l.ServerID == id {
+			return [2]string{l.Fleet, l.Group}, l.Name == name
+		}
+	}
+	at, ok := w.cfg.Parse(name)
+	return [2]string{at.Fleet, at.Group}, ok && at.Suffix == id[:5]
 }
 
 // checkStrays: a server has one role.
@@ -207,7 +121,7 @@ func checkStrays(t *rapid.T, p *plan.Plan, members, taken map[string]bool) {
 
 // checkActions: what must not be touched has no action that runs, what runs is
 // grouped by host, and the summary counts each once.
-func checkActions(t *rapid.T, p *plan.Plan) {
+func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 	hosts := make(map[string]plan.Host)
 	for _, h := range p.Hosts {
 		hosts[h.Server.ID] = h
@@ -225,8 +139,15 @@ func checkActions(t *rapid.T, p *plan.Plan) {
 		grouped[id] = true
 		for _, a := range host {
 			total++
+			if adopted := slices.ContainsFunc(w.cfg.Hosts, func(l fleet.Listed) bool { return l.ServerID == id }); adopted &&
+				(a.Kind == plan.ClaimServer || a.Kind == plan.ReleaseServer) {
+				t.Fatalf("%+v for an adopted server", a)
+			}
 			if h := hosts[a.Server.ID]; a.Server.ID != id || a.Refusal != nil || h.Unknown != nil || h.Refused != nil || a.Host != h.Name {
 				t.Fatalf("%+v runs on %+v", a, h)
+			}
+			if limited := len(w.sel.Steps) > 0; limited && a.Kind != plan.CreateMarker && a.Step != "alpha" {
+				t.Fatalf("%+v in a run of %v", a, w.sel.Steps)
 			}
 			if !a.Origin.Drift && !a.Origin.Pending {
 				t.Fatalf("%+v comes from nowhere", a)
@@ -269,6 +190,50 @@ func checkSame(t *rapid.T, w *world, want *plan.Plan, next []inventory.Server) {
 	}
 }
 
+// TestParallelIsSerial: on how many goroutines a plan is made does not show.
+func TestParallelIsSerial(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		for _, s := range w.snap.Servers {
+			w.snap.Hosts[s.ID] = w.hosts[s.ID]
+		}
+		want := plan.ComputeOn(w.cfg, w.steps, w.snap, w.sel, 1)
+		for _, workers := range []int{2, 3, 50} {
+			if diff := cmp.Diff(want, plan.ComputeOn(w.cfg, w.steps, w.snap, w.sel, workers), whole); diff != "" {
+				t.Fatalf("on %d goroutines (-want +got):\n%s", workers, diff)
+			}
+		}
+	})
+}
+
+// TestAnOverrideMovesNobodyElse: what one host's block says changes no other
+// host's finding.
+func TestAnOverrideMovesNobodyElse(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		for _, s := range w.snap.Servers {
+			w.snap.Hosts[s.ID] = w.hosts[s.ID]
+		}
+		if len(w.cfg.Hosts) == 0 {
+			return
+		}
+		before := w.compute()
+		changed := &w.cfg.Hosts[rapid.IntRange(0, len(w.cfg.Hosts)-1).Draw(t, "changed")]
+		changed.Spec = own(7)
+		after := w.compute()
+		if len(before.Hosts) != len(after.Hosts) {
+			t.Fatalf("%d hosts, then %d", len(before.Hosts), len(after.Hosts))
+		}
+		for i, h := range after.Hosts {
+			if diff := cmp.Diff(before.Hosts[i], h, whole); diff != "" && h.Name != changed.Name {
+				t.Fatalf("%s changed with %s:\n%s", h.Name, changed.Name, diff)
+			}
+		}
+	})
+}
+
 // TestComputeLeavesItsInputAlone: a snapshot is planned more than once.
 func TestComputeLeavesItsInputAlone(t *testing.T) {
 	t.Parallel()
@@ -306,7 +271,7 @@ func TestApplyingAPlanConverges(t *testing.T) {
 		}
 		p := w.compute()
 		w.perform(p)
-		w.sel = plan.Selection{} // a name may have moved out of what was selected
+		w.sel = plan.Selection{Steps: w.sel.Steps} // a name may have moved out of what was selected
 		again := w.compute()
 		done := make(map[string]bool)
 		for _, host := range p.Runnable() {
@@ -331,8 +296,8 @@ func (w *world) perform(p *plan.Plan) {
 		seen := w.snap.Hosts[h.Server.ID]
 		marker, ok := seen.Marker.Get()
 		if !ok {
-			marker = plan.Marker{Configuration: w.cfg.Name, Environment: w.cfg.Environment, Name: h.Name, ServerID: h.Server.ID,
-				Version: fleet.Version, Steps: h.Proven}
+			marker = plan.Marker{Configuration: w.cfg.Name, Environment: w.cfg.Environment, Name: h.Name, Fleet: h.Fleet, Group: h.Group,
+				ServerID: h.Server.ID, Version: fleet.Version, Steps: h.Proven}
 		}
 		for _, a := range host {
 			switch a.Kind {
@@ -341,11 +306,12 @@ func (w *world) perform(p *plan.Plan) {
 				w.snap.Servers[i].Name = a.Host
 			case plan.RunStep:
 				answer := inventory.Present(plan.Answer{Stdout: a.Fields[0].After})
+				wished := proof(a.Fields[0].After, a.Fields[0].After)
 				if seen.Facts == nil {
 					seen.Facts = make(plan.Facts)
 				}
 				seen.Facts[string(a.Step)+".get"] = answer
-				marker = marker.With(a.Step, proof(good, good))
+				marker = marker.With(a.Step, wished)
 			}
 		}
 		seen.Marker = inventory.Present(marker)

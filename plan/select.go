@@ -45,11 +45,41 @@ func ParseSelector(text string) (Selector, error) {
 }
 
 // Selection is what a run is limited to: hosts that match any of On (all, when
-// there is none) and none of Exclude.
-type Selection struct{ On, Exclude []Selector }
+// there is none) and none of Exclude, and on them the Steps (all, when there is
+// none). With Steps no server is claimed, renamed, released or replaced.
+type Selection struct {
+	On, Exclude []Selector
+	Steps       []StepID
+}
 
 // IsAll reports whether the selection leaves nothing out.
-func (s Selection) IsAll() bool { return len(s.On) == 0 && len(s.Exclude) == 0 }
+func (s Selection) IsAll() bool { return s.allHosts() && len(s.Steps) == 0 }
+
+func (s Selection) allHosts() bool { return len(s.On)+len(s.Exclude) == 0 }
+
+// Asks reports whether a step is among those that the run is limited to.
+func (s Selection) Asks(id StepID) bool { return len(s.Steps) == 0 || slices.Contains(s.Steps, id) }
+
+// ParseSteps reads the names of steps that a run is limited to. The error names
+// the steps that exist.
+func ParseSteps(names []string, stepsFor StepsFor) ([]StepID, error) {
+	var known []string
+	for _, s := range stepsFor(fleet.Host{}) {
+		known = append(known, string(s.ID()))
+	}
+	var out []StepID
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			hint := ""
+			if near := Nearest(name, known); near != "" {
+				hint = fmt.Sprintf("; did you mean %q?", near)
+			}
+			return nil, fmt.Errorf("there is no step %q%s; the steps are %s", name, hint, strings.Join(known, ", "))
+		}
+		out = append(out, StepID(name))
+	}
+	return out, nil
+}
 
 // subject is a host as selectors see it.
 type subject struct {
@@ -99,8 +129,12 @@ func (h subject) property(key string) string {
 // type or zone that does not exist: a mistyped name must not look like a clean
 // fleet.
 func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
+	if sel.allHosts() {
+		return nil
+	}
 	values := make(map[string][]string)
-	hosts := candidatesAndMembers(cfg, snap)
+	c := takeCensus(cfg, snap)
+	hosts := c.subjects(c.assign(sel))
 	for _, h := range hosts {
 		for _, key := range []string{"name", "type", "zone"} {
 			values[key] = append(values[key], h.property(key))
@@ -156,22 +190,21 @@ func (t term) check(known []string) error {
 	return fmt.Errorf("no host has %s=%s%s", t.key, t.value, hint)
 }
 
-// candidatesAndMembers returns every host the plan could be about, in no order.
-func candidatesAndMembers(cfg *fleet.Config, snap Snapshot) []subject {
-	servers := place(cfg, snap)
+// subjects returns every host the plan could be about, in no order.
+func (c *census) subjects(needs []need) []subject {
 	var out []subject
-	for _, p := range servers {
-		if p.role == member {
+	for i := range c.servers {
+		if p := &c.servers[i]; p.role == member {
 			out = append(out, p.subject())
 		}
 	}
-	for id, t := range lost(cfg, snap) {
-		at, _ := ownedPlace(cfg, t.name, id)
+	for id, t := range c.gone {
+		at, _ := c.place(t.name, id)
 		out = append(out, subject{name: t.name, fleet: at.Fleet, group: at.Group, anywhere: true})
 	}
-	for _, n := range assign(cfg, snap, servers) {
-		for _, p := range n.chosen {
-			out = append(out, p.subject())
+	for _, n := range needs {
+		for i := range n.chosen {
+			out = append(out, n.chosen[i].subject())
 		}
 	}
 	return out

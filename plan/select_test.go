@@ -301,3 +301,58 @@ func TestWrongTypeAndFamily(t *testing.T) {
 		}
 	}
 }
+
+// TestStepsNarrow: a run of some steps compares and changes these alone. It
+// claims, renames, releases and replaces nothing, and asks nobody but members.
+func TestStepsNarrow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 3)
+	w.member("macos", "m2", 1).Name = "renamed-by-hand"
+	w.pin(1, first)
+	w.member("macos", "m2", 2).Type = "M4-S"
+	w.member("macos", "m2", 3)
+	for n := 1; n <= 3; n++ {
+		w.change(n, func(h *plan.HostSeen) { h.Facts = facts("edited", "edited") })
+	}
+	w.change(3, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+	w.free(8)
+	w.server(9, "somebody-else")
+	w.sel.Steps = []plan.StepID{"beta"}
+	p := w.plan(t)
+	expect(t, "actions", []string{first + " beta beta-off D", second + " beta beta-off D",
+		third + " marker marker-missing D", third + " beta first-setup P"}, lines(p))
+	expect(t, "asked", [][]string{{"renamed-by-hand", second, third}}, w.asked)
+	if !p.Narrowed || len(p.Shortages)+len(p.Rejected) != 0 || w.sel.IsAll() {
+		t.Errorf("narrowed %t, all %t, shortages %v, rejected %v", p.Narrowed, w.sel.IsAll(), p.Shortages, p.Rejected)
+	}
+	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("edited", good) })
+	clear(w.snap.Hosts)
+	for _, h := range w.plan(t).Hosts {
+		if h.Name == second && (h.Converged != plan.Converged || len(h.Proven) != 1 || h.ProofLost()) {
+			t.Errorf("a host whose one step matches: %+v", h)
+		}
+	}
+	if err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{Steps: w.sel.Steps}); err != nil {
+		t.Error(err)
+	}
+	// A claim is no host of such a run.
+	err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{Steps: w.sel.Steps, On: selection(t, []string{"name=acme-prod-runners-m2-00008"}, nil).On})
+	if err == nil {
+		t.Error("a server that would be claimed is selected")
+	}
+}
+
+func TestParseSteps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0, 0, 0)
+	got, err := plan.ParseSteps([]string{"beta", "alpha"}, w.steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "steps", []plan.StepID{"beta", "alpha"}, got)
+	for name, want := range map[string]string{"alpa": `did you mean "alpha"?`, "zzzzz": "the steps are alpha, beta", "": "the steps are", "alpha,beta": "the steps are"} {
+		if _, err := plan.ParseSteps([]string{"alpha", name}, w.steps); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -49,50 +49,62 @@ func (p power) Diff(v plan.View) plan.Finding {
 	if len(unread) > 0 {
 		return plan.Finding{Unread: unread}
 	}
-	var all []setting
+	want := p.wanted()
+	all := powerSettings(seen, want)
 	var f plan.Finding
-	for _, g := range powerGroups(seen, p.wanted()) {
-		all = append(all, g.settings...)
-		if diff := fields(g.settings...); len(diff) > 0 {
+	groups, rest := powerGroups(want), all
+	for _, g := range groups {
+		n := len(g.values)
+		if diff := fields(rest[:n]...); len(diff) > 0 {
+			if f.Changes == nil {
+				f.Changes = make([]plan.Change, 0, len(groups))
+			}
 			f.Changes = append(f.Changes, plan.Change{
 				Reason: plan.Reason{Code: g.code, Text: isNot(diff)}, Fields: diff, Command: g.command()})
 		}
+		rest = rest[n:]
 	}
 	f.Wanted, f.Facts = normal(all)
 	return f
 }
 
-// powerGroup is the settings that one script makes.
+// powerGroup is the settings that one script makes: one an argument.
 type powerGroup struct {
-	code     string // of the reason, when one of them differs
-	script   string
-	as       plan.User
-	values   []int // the script's arguments
-	settings []setting
+	code   string // of the reason, when one of them differs
+	script string
+	as     plan.User
+	values []int // the script's arguments
 }
 
 func (g powerGroup) command() plan.Command {
-	var args []string
+	args := make([]string, 0, len(g.values))
 	for _, v := range g.values {
 		args = append(args, strconv.Itoa(v))
 	}
 	return script(g.script, g.as, args...)
 }
 
-func powerGroups(seen, want powerState) []powerGroup {
+func powerSettings(seen, want powerState) []setting {
+	return []setting{
+		minutes("sleep", seen.sleep, want.sleep),
+		minutes("display sleep", seen.displaySleep, want.displaySleep),
+		minutes("disk sleep", seen.diskSleep, want.diskSleep),
+		{"restart after power loss", onOff(seen.restart), onOff(want.restart)},
+		seconds("screensaver", seen.screensaver, want.screensaver),
+		seconds("screensaver at the login window", seen.loginScreensaver, want.loginScreensaver),
+		seconds("auto-logout", seen.autoLogout, want.autoLogout),
+	}
+}
+
+// powerGroups lists the scripts, whose arguments together are the settings of
+// powerSettings, in that order.
+func powerGroups(want powerState) []powerGroup {
 	return []powerGroup{
-		{"sleep-enabled", "power-set-sleep", plan.Root, []int{want.sleep, want.displaySleep, want.diskSleep}, []setting{
-			minutes("sleep", seen.sleep, want.sleep),
-			minutes("display sleep", seen.displaySleep, want.displaySleep),
-			minutes("disk sleep", seen.diskSleep, want.diskSleep)}},
-		{"no-restart-after-power-loss", "power-set-restart", plan.Root, []int{want.restart}, []setting{
-			{"restart after power loss", onOff(seen.restart), onOff(want.restart)}}},
-		{"screensaver-enabled", "power-set-screensaver", plan.Login, []int{want.screensaver}, []setting{
-			seconds("screensaver", seen.screensaver, want.screensaver)}},
-		{"screensaver-enabled", "power-set-login-screensaver", plan.Root, []int{want.loginScreensaver}, []setting{
-			seconds("screensaver at the login window", seen.loginScreensaver, want.loginScreensaver)}},
-		{"auto-logout-enabled", "power-set-auto-logout", plan.Root, []int{want.autoLogout}, []setting{
-			seconds("auto-logout", seen.autoLogout, want.autoLogout)}},
+		{"sleep-enabled", "power-set-sleep", plan.Root, []int{want.sleep, want.displaySleep, want.diskSleep}},
+		{"no-restart-after-power-loss", "power-set-restart", plan.Root, []int{want.restart}},
+		{"screensaver-enabled", "power-set-screensaver", plan.Login, []int{want.screensaver}},
+		{"screensaver-enabled", "power-set-login-screensaver", plan.Root, []int{want.loginScreensaver}},
+		{"auto-logout-enabled", "power-set-auto-logout", plan.Root, []int{want.autoLogout}},
 	}
 }
 
@@ -180,7 +192,7 @@ func span(n int, unit string) string {
 	case 0:
 		return "never"
 	}
-	return fmt.Sprintf("%d %s", n, unit)
+	return strconv.Itoa(n) + " " + unit
 }
 
 func onOff(n int) string {

@@ -5,8 +5,11 @@ package steps
 
 import (
 	"embed"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
@@ -26,14 +29,29 @@ func For(h fleet.Host) []plan.Step {
 	}
 }
 
+// texts are the embedded scripts by file name, read once: a fleet has one copy of
+// a script and not one a host.
+var texts = sync.OnceValue(func() map[string]string {
+	out := make(map[string]string)
+	files, err := scripts.ReadDir("scripts")
+	for _, f := range files {
+		text, rerr := scripts.ReadFile("scripts/" + f.Name())
+		out[f.Name()], err = string(text), errors.Join(err, rerr)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("the embedded scripts cannot be read: %v", err))
+	}
+	return out
+})
+
 // script returns an embedded script as a command.
 func script(name string, as plan.User, args ...string) plan.Command {
-	text, err := scripts.ReadFile("scripts/" + name + ".sh")
-	if err != nil {
+	text, ok := texts()[name+".sh"]
+	if !ok {
 		// The name is a constant of this package and the file is embedded.
-		panic(fmt.Sprintf("script %s is not embedded: %v", name, err))
+		panic(fmt.Sprintf("script %s is not embedded", name))
 	}
-	return plan.Command{Name: name, Script: string(text), As: as, Args: args}
+	return plan.Command{Name: name, Script: text, As: as, Args: args}
 }
 
 // probe returns an embedded script as a question of a step.
@@ -53,12 +71,26 @@ func (s setting) differs() bool { return s.seen != s.wanted }
 
 // normal returns the two sides of a finding as text.
 func normal(all []setting) (wanted, facts string) {
-	var w, f strings.Builder
+	size := 0
 	for _, s := range all {
-		fmt.Fprintf(&w, "%s=%q\n", s.name, s.wanted)
-		fmt.Fprintf(&f, "%s=%q\n", s.name, s.seen)
+		size += len(s.name) + max(len(s.wanted), len(s.seen)) + len(`=""`) + 1
+	}
+	var w, f strings.Builder
+	w.Grow(size)
+	f.Grow(size)
+	for _, s := range all {
+		writeLine(&w, s.name, s.wanted)
+		writeLine(&f, s.name, s.seen)
 	}
 	return w.String(), f.String()
+}
+
+func writeLine(to *strings.Builder, name, value string) {
+	var quoted [64]byte
+	to.WriteString(name)
+	to.WriteByte('=')
+	to.Write(strconv.AppendQuote(quoted[:0], value))
+	to.WriteByte('\n')
 }
 
 // fields returns the settings that differ, for a person.

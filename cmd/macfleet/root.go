@@ -57,6 +57,7 @@ type options struct {
 	sandbox      string
 	sandboxHosts int
 	on, exclude  []string
+	steps        []string
 	parallelism  int
 	noColor      bool
 	stats        bool
@@ -165,6 +166,7 @@ func (a *app) root() *cobra.Command {
 	f.IntVar(&a.sandboxHosts, "sandbox-hosts", 0, "servers in the pool of a new sandbox: `N` (default 16)")
 	f.StringArrayVar(&a.on, "on", nil, "only hosts that match a `SELECTOR` (or another --on), for example fleet=runners,zone=fr-par-1,ready=false,name=…")
 	f.StringArrayVar(&a.exclude, "exclude", nil, "no hosts that match a `SELECTOR`")
+	f.StringArrayVar(&a.steps, "step", nil, "only a `STEP` (or another --step), for example power; no server is claimed or renamed then")
 	f.IntVar(&a.parallelism, "parallelism", 32, "`N` hosts worked on at once")
 	f.BoolVar(&a.noColor, "no-color", false, "no colours")
 	f.BoolVar(&a.stats, "stats", false, "say what the command cost")

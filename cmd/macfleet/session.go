@@ -117,6 +117,10 @@ func (a *app) selection() (plan.Selection, error) {
 		}
 		sel.Exclude = append(sel.Exclude, s)
 	}
+	var err error
+	if sel.Steps, err = plan.ParseSteps(a.steps, steps.For); err != nil {
+		return sel, fmt.Errorf("--step: %w", err)
+	}
 	return sel, nil
 }
 

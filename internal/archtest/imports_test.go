@@ -26,6 +26,7 @@ var allowed = map[string][]string{
 	"fleet/inventory":      {},
 	"fleet/load":           {"fleet", "internal/secret"},
 	"plan":                 {"fleet", "fleet/inventory"},
+	"plan/plantest":        {"fleet", "fleet/inventory", "plan", "steps", "steps/stepstest"},
 	"steps":                {"fleet", "plan"},
 	"steps/stepstest":      {"fleet/inventory", "plan"},
 	"hosts":                {"fleet/inventory", "plan"},

@@ -70,7 +70,11 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	var fresh []plan.Pin
 	for _, h := range Unpinned(p) {
-		fresh = append(fresh, e.pinOf(h))
+		// Where the marker is missing, its writing pins: a pin says that this
+		// configuration has had the host.
+		if !h.Seen.Marker.IsAbsent() {
+			fresh = append(fresh, e.pinOf(h))
+		}
 	}
 	if len(fresh) > 0 {
 		if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(without(all, fresh), fresh...) }); err != nil {
@@ -145,12 +149,15 @@ func without(all, drop []plan.Pin) []plan.Pin {
 func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 	work := p.Runnable()
 	results := make([]Result, len(work))
+	byServer := make(map[string]*plan.Host, len(p.Hosts)) // by server id
+	for i := range p.Hosts {
+		byServer[p.Hosts[i].Server.ID] = &p.Hosts[i]
+	}
 	var g errgroup.Group
 	g.SetLimit(e.Parallelism)
 	for i, actions := range work {
 		g.Go(func() error {
-			host, _ := p.HostByServer(actions[0].Server.ID)
-			results[i] = e.work(ctx, host, actions)
+			results[i] = e.work(ctx, *byServer[actions[0].Server.ID], actions)
 			return nil
 		})
 	}

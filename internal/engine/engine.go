@@ -146,13 +146,14 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 		pins[snap.Pins[i].ServerID] = &snap.Pins[i]
 	}
 	e.emit(Event{Type: Observing, Count: len(servers)})
+	probes := e.probes()
 	var mu sync.Mutex
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(e.Parallelism)
 	for _, s := range servers {
 		g.Go(func() error {
 			started := e.Now()
-			seen := e.observe(gctx, hosts.Target{Server: s, Pin: pins[s.ID]})
+			seen := e.observe(gctx, hosts.Target{Server: s, Pin: pins[s.ID]}, probes)
 			if gctx.Err() != nil {
 				return context.Cause(gctx)
 			}
@@ -167,31 +168,48 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 }
 
 // observe asks one host everything, on a connection of its own.
-func (e *Engine) observe(ctx context.Context, t hosts.Target) plan.HostSeen {
+func (e *Engine) observe(ctx context.Context, t hosts.Target, probes []plan.Probe) plan.HostSeen {
 	conn, err := e.Hosts.Connect(ctx, t)
 	if err != nil {
 		return plan.HostSeen{Trouble: trouble(err)}
 	}
 	defer conn.Close()
-	return conn.Observe(ctx, e.probes())
+	return conn.Observe(ctx, probes)
 }
 
-// probes returns every probe of every step that any host has. They depend on no
-// host, so that one script serves the whole fleet.
+// probes returns every probe that any host's steps have, of the steps that the
+// run is limited to. What only one host's block wants is asked of all: one script
+// serves the whole fleet.
 func (e *Engine) probes() []plan.Probe {
 	var out []plan.Probe
 	asked := make(map[string]bool)
-	for _, f := range e.Config.Fleets {
-		for _, g := range f.Groups {
-			for _, step := range e.Steps(fleet.Host{User: e.Config.SSH.User, Spec: g.Spec}) {
-				for _, p := range step.Probes() {
-					if !asked[p.ID] {
-						asked[p.ID] = true
-						out = append(out, p)
-					}
+	for _, spec := range e.specs() {
+		for _, step := range e.Steps(fleet.Host{User: e.Config.SSH.User, Spec: spec}) {
+			if !e.Selection.Asks(step.ID()) {
+				continue
+			}
+			for _, p := range step.Probes() {
+				if !asked[p.ID] {
+					asked[p.ID] = true
+					out = append(out, p)
 				}
 			}
 		}
+	}
+	return out
+}
+
+// specs returns the specifications of all groups, and of the hosts that have
+// their own.
+func (e *Engine) specs() []fleet.Spec {
+	var out []fleet.Spec
+	for _, f := range e.Config.Fleets {
+		for _, g := range f.Groups {
+			out = append(out, g.Spec)
+		}
+	}
+	for _, l := range e.Config.Hosts {
+		out = append(out, l.Spec)
 	}
 	return out
 }

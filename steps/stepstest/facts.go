@@ -22,3 +22,20 @@ func FactoryFacts() plan.Facts {
 		"power.auto-logout":       inventory.Present(missing),
 	}
 }
+
+// SettledFacts returns what a Mac of that name answers once the steps have set
+// it up with nothing but their defaults.
+func SettledFacts(name string) plan.Facts {
+	called := inventory.Present(plan.Answer{Stdout: name + "\n"})
+	never := inventory.Present(plan.Answer{Stdout: "0\n"})
+	return plan.Facts{
+		"hostname.ComputerName":  called,
+		"hostname.HostName":      called,
+		"hostname.LocalHostName": called,
+		"power.settings": inventory.Present(plan.Answer{Stdout: "AC Power:\n Sleep On Power Button 1\n autorestart          1\n" +
+			" powernap             1\n disksleep            0\n sleep                0\n displaysleep         0\n womp                 1\n"}),
+		"power.screensaver":       never,
+		"power.login-screensaver": never,
+		"power.auto-logout":       never,
+	}
+}

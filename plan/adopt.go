@@ -1,0 +1,53 @@
+package plan
+
+import "fmt"
+
+// refuseAdopted enters into the adopted servers why they cannot be taken over.
+// Their names are not made from their ids, so that only the inventory can show
+// that a block means the right machine.
+func (c *census) refuseAdopted(servers []placed) {
+	if len(c.adopted) == 0 {
+		return
+	}
+	bearers := make(map[string][]string, len(c.adopted)) // ids by listed name
+	for _, l := range c.adopted {
+		bearers[l.Name] = nil
+	}
+	for i := range servers {
+		p := &servers[i]
+		if ids, listed := bearers[p.name]; listed {
+			bearers[p.name] = append(ids, p.server.ID)
+		}
+		if ids, listed := bearers[p.server.Name]; listed && p.server.Name != p.name {
+			bearers[p.server.Name] = append(ids, p.server.ID)
+		}
+	}
+	for i := range servers {
+		if p := &servers[i]; p.adopted {
+			p.refused = notAdoptable(p, bearers[p.name])
+		}
+	}
+}
+
+// notAdoptable returns why a listed server is not taken over under its listed
+// name, which the servers of bearers have or should have, or nil.
+func notAdoptable(p *placed, bearers []string) *Trouble {
+	for _, id := range bearers {
+		if id != p.server.ID {
+			return &Trouble{Code: "name-taken",
+				Text:   fmt.Sprintf("server %s is listed as %s, and server %s has that name too", p.server.ID, p.name, id),
+				Remedy: "rename one of the two in the Scaleway console, and check the server_id of the host block"}
+		}
+	}
+	switch {
+	case p.name == p.server.Name || p.witnessed:
+		return nil
+	case p.pooled:
+		return &Trouble{Code: "adopted-from-pool",
+			Text:   fmt.Sprintf("server %s is called %s, so it belongs to the pool", p.server.ID, p.server.Name),
+			Remedy: "rename it in the Scaleway console before it is adopted, or remove its host block and let it be claimed"}
+	}
+	return &Trouble{Code: "name-differs",
+		Text:   fmt.Sprintf("server %s is called %s; an adopted server keeps its present name", p.server.ID, p.server.Name),
+		Remedy: fmt.Sprintf("write host %q in the configuration, or correct its server_id", p.server.Name)}
+}

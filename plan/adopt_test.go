@@ -1,0 +1,306 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestAdoption takes a server over: the marker and the steps' first changes, and
+// nothing else. It keeps its name and counts as a replica.
+func TestAdoption(t *testing.T) {
+	t.Parallel()
+	for name, present := range map[string]string{
+		"a name of no grammar":             legacy,
+		"a name of another environment":    "acme-staging-macos-m2-00001",
+		"a name that another group has":    "acme-prod-runners-m2-00001",
+		"the name that the grammar makes":  first,
+		"a grammatical name, another's id": "acme-prod-macos-m2-00002",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(1, 0, 0)
+			w.legacyServer(1, present)
+			w.free(9)
+			w.adopt(1, present)
+			p := w.plan(t)
+			expect(t, "actions", []string{present + " marker adopted P", present + " alpha first-setup P", present + " beta first-setup P"}, lines(p))
+			expect(t, "asked", [][]string{{present}}, w.asked)
+			h := oneHost(t, p)
+			if !h.Member || h.Fleet != "macos" || h.Group != "m2" || h.Spec.Name != present || len(p.Strays)+len(p.Shortages)+len(p.Lost) != 0 {
+				t.Errorf("host %+v, strays %v, shortages %v, lost %v", h, strays(p), p.Shortages, p.Lost)
+			}
+			expect(t, "summary", plan.Summary{Add: 1, Change: 2, Pending: 3, Hosts: 1}, p.Summarise())
+			w.perform(p)
+			if p = w.compute(); len(p.Actions) != 0 || p.Summarise().Converged != 1 {
+				t.Errorf("afterwards %v", lines(p))
+			}
+		})
+	}
+}
+
+// TestAdoptedIsNeverDriftAtFirst: what the cluster or an old pin knows of the
+// server does not make its missing marker drift. Once an apply had it, it does.
+func TestAdoptedIsNeverDriftAtFirst(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		know func(*world)
+		want string
+	}{
+		"Node of that name":   {func(w *world) { w.node(1, legacy, inventory.Ready) }, "adopted P"},
+		"pin of another name": {func(w *world) { w.pin(1, "acme-prod-macos-m2-00001") }, "adopted P"},
+		"claimed and broken off": {func(w *world) {
+			w.change(1, func(h *plan.HostSeen) { h.Claim = inventory.Present(plan.ClaimOf(w.cfg.Owner, legacy, serverID(1))) })
+		}, "adopted P"},
+		"pin of the listed name": {func(w *world) { w.pin(1, legacy) }, "marker-missing D"},
+	} {
+		w := newWorld(1, 0, 0)
+		w.legacyServer(1, legacy)
+		w.adopt(1, legacy)
+		w.change(1, func(h *plan.HostSeen) { h.Facts, h.Pinned = facts(good, good), len(w.snap.Pins) > 0 })
+		tc.know(w)
+		expect(t, name, []string{legacy + " marker " + tc.want}, lines(w.plan(t)))
+	}
+}
+
+// TestAdoptionRefused leaves alone what is not the machine that a block means.
+func TestAdoptionRefused(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		edit func(*world)
+		code string
+		says []string
+	}{
+		{"another name", func(w *world) { w.snap.Servers[0].Name = "globex-mac" }, "name-differs", []string{serverID(1), `host "globex-mac"`}},
+		{"a member's name", func(w *world) { w.snap.Servers[0].Name = first }, "name-differs", []string{`host "` + first}},
+		{"in the pool", func(w *world) { w.snap.Servers[0].Name = "acme-pool-07" }, "adopted-from-pool", []string{serverID(1), "acme-pool-07"}},
+		{"in the pool, pinned", func(w *world) { w.snap.Servers[0].Name = "acme-pool-07"; w.pin(1, legacy) }, "adopted-from-pool", nil},
+		{"in the pool, with a Node", func(w *world) { w.snap.Servers[0].Name = "acme-pool-07"; w.node(1, legacy, inventory.Ready) }, "adopted-from-pool", nil},
+		{"a second server of that name", func(w *world) { w.server(2, legacy).Type = "M1-M" }, "name-taken", []string{serverID(1), serverID(2)}},
+		{"only the second has it", func(w *world) { w.snap.Servers[0].Name = "globex-mac"; w.server(2, legacy).Type = "M1-M" }, "name-taken", nil},
+		{"a member renamed to it by hand", func(w *world) {
+			w.cfg.Fleets[0].Groups[1].Replicas = 1
+			w.pin(2, "acme-prod-macos-m4-00002")
+			w.member("macos", "m4", 2).Name = legacy
+			w.sel = selection(t, []string{"group=m2"}, nil)
+		}, "name-taken", []string{serverID(2)}},
+		{"a foreign marker", func(w *world) {
+			m := w.marker("macos", "m2", 1)
+			m.Configuration, m.Name = "globex", legacy
+			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+		}, "foreign-marker", []string{"globex"}},
+		{"a marker of ours for another name", func(w *world) {
+			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 1)) })
+		}, "marker-of-another-server", []string{first}},
+		{"a claim of somebody else", func(w *world) {
+			w.change(1, func(h *plan.HostSeen) {
+				h.Claim = inventory.Present(plan.Claim{Configuration: "globex", Name: "globex-1", ServerID: serverID(1)})
+			})
+		}, "claimed-by-another", []string{"globex"}},
+		{"a marker that cannot be read", func(w *world) {
+			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Unread[plan.Marker]("garbage") })
+		}, "marker-unreadable", nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(1, 0, 0)
+			w.legacyServer(1, legacy)
+			w.free(9)
+			w.adopt(1, legacy)
+			tc.edit(w)
+			p := w.plan(t)
+			h := oneHost(t, p)
+			if len(p.Actions) != 0 || h.Refused == nil || h.Refused.Code != tc.code || h.Name != legacy || h.Converged != plan.NotCompared {
+				t.Fatalf("actions %v, host %s: %+v", lines(p), h.Name, h.Refused)
+			}
+			explained(t, h.Refused)
+			for _, part := range tc.says {
+				if !strings.Contains(h.Refused.Text+h.Refused.Remedy, part) {
+					t.Errorf("%+v lacks %q", h.Refused, part)
+				}
+			}
+			expect(t, "summary", plan.Summary{Refused: 1, RefusedHosts: 1, Hosts: 1}, p.Summarise())
+		})
+	}
+}
+
+// TestAdoptedRenamedByHand gives an adopted server its name back on the word of
+// what knew it by that name.
+func TestAdoptedRenamedByHand(t *testing.T) {
+	t.Parallel()
+	unmark := func(w *world) {
+		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+	}
+	rename := legacy + " rename renamed-by-hand D"
+	for _, tc := range []struct {
+		name, present string
+		witness       func(*world)
+		want          []string
+	}{
+		{"marker", "globex-mac", func(*world) {}, []string{rename}},
+		{"marker, under a pool name", "acme-pool-07", func(*world) {}, []string{rename}},
+		{"pin", "globex-mac", func(w *world) { unmark(w); w.pin(1, legacy) }, []string{rename, legacy + " marker marker-missing D"}},
+		{"Node", "globex-mac", func(w *world) { unmark(w); w.node(1, legacy, inventory.Ready) }, []string{rename, legacy + " marker adopted P"}},
+	} {
+		w := newWorld(1, 0, 0)
+		w.adoptedMember(1, legacy).Name = tc.present
+		w.free(9)
+		tc.witness(w)
+		expect(t, tc.name, tc.want, lines(w.plan(t)))
+	}
+}
+
+func TestAdoptedOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.adoptedMember(1, legacy).Type = "M4-S"
+	expect(t, "actions", []string{legacy + " replace wrong-type P !replace-not-possible"}, lines(w.plan(t)))
+}
+
+// TestAdoptedServerMissing: nothing is claimed in its place until the block is
+// gone.
+func TestAdoptedServerMissing(t *testing.T) {
+	t.Parallel()
+	for code, know := range map[string]func(*world){
+		"adopted-server-missing": func(*world) {},
+		"server-vanished":        func(w *world) { w.pin(1, legacy) },
+	} {
+		w := newWorld(2, 0, 0)
+		w.member("macos", "m2", 2)
+		w.pin(2, second)
+		w.free(9)
+		w.adopt(1, legacy)
+		know(w)
+		if err := plan.CheckInventory(w.cfg, w.snap); err != nil {
+			t.Errorf("%s: %v", code, err)
+		}
+		p := w.plan(t)
+		if len(p.Actions)+len(p.Shortages) != 0 || len(p.Lost) != 1 {
+			t.Fatalf("%s: actions %v, shortages %v, lost %v", code, lines(p), p.Shortages, p.Lost)
+		}
+		l := p.Lost[0]
+		explained(t, &l.Trouble)
+		if l.Name != legacy || l.Fleet != "macos" || l.ServerID != serverID(1) || l.Trouble.Code != code || strings.Contains(l.Trouble.Remedy, "trust") {
+			t.Errorf("%s: lost %+v", code, l)
+		}
+		w.cfg.Hosts = nil
+		expect(t, "claims without the block", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(w.plan(t)))
+	}
+}
+
+// TestAMissingAdoptedServerIsNoEmptyInventory: a mistyped id says nothing about
+// the project, and an adopted server that is there says that it is right.
+func TestAMissingAdoptedServerIsNoEmptyInventory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.adopt(1, legacy)
+	w.free(9)
+	if err := plan.CheckInventory(w.cfg, w.snap); err != nil {
+		t.Errorf("never known: %v", err)
+	}
+	w.pin(1, legacy)
+	if err := plan.CheckInventory(w.cfg, w.snap); err == nil || !strings.Contains(err.Error(), legacy) {
+		t.Errorf("known and gone: %v", err)
+	}
+}
+
+// TestHostBlockRemoved: an adopted server whose block is gone is a stray. It is
+// not touched, and while its marker says that it belongs there, no other is
+// claimed in its place.
+func TestHostBlockRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, 0, 0)
+	w.adoptedMember(1, legacy)
+	w.member("macos", "m2", 2)
+	w.pin(1, legacy)
+	w.node(1, legacy, inventory.Ready)
+	w.free(9)
+	w.cfg.Hosts = nil
+	p := w.plan(t)
+	if len(p.Actions)+len(p.Lost) != 0 || len(p.Shortages) != 1 {
+		t.Fatalf("actions %v, lost %v, shortages %v", lines(p), p.Lost, p.Shortages)
+	}
+	s := p.Shortages[0]
+	explained(t, &s.Trouble)
+	if s.Trouble.Code != "host-block-removed" || s.Missing != 1 || !strings.Contains(s.Trouble.Text, legacy) {
+		t.Errorf("shortage %+v", s)
+	}
+	expect(t, "strays", []string{legacy}, strays(p))
+
+	w.cfg.Fleets[0].Groups[0].Replicas = 3
+	expect(t, "claims of one more", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(w.plan(t)))
+	w.cfg.Fleets[0].Groups[0].Replicas = 1
+	if p = w.plan(t); len(p.Actions)+len(p.Shortages) != 0 {
+		t.Errorf("with one replica less: actions %v, shortages %v", lines(p), p.Shortages)
+	}
+
+	w.cfg.Fleets[0].Groups[0].Replicas = 2
+	w.snap.Servers[0].Name, w.snap.Pins, w.snap.Nodes = second+"x", nil, inventory.Absent[[]inventory.Node]()
+	if p = w.compute(); len(p.Actions) != 0 || len(p.Shortages) != 1 {
+		t.Errorf("renamed by hand: actions %v, shortages %v", lines(p), p.Shortages)
+	}
+	w.snap.Servers[0].Name = legacy
+	copied := w.marker("macos", "m2", 2)
+	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(copied) })
+	clear(w.snap.Hosts)
+	expect(t, "claims with another's marker", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(w.plan(t)))
+
+	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+	clear(w.snap.Hosts)
+	p = w.plan(t)
+	expect(t, "claims without its marker", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(p))
+	expect(t, "strays", []string{legacy}, strays(p))
+}
+
+// TestScaleDownLeavesTheListed: an adopted member is not released, even where
+// nothing else is left to take.
+func TestScaleDownLeavesTheListed(t *testing.T) {
+	t.Parallel()
+	for replicas, want := range [][]string{{second, third}, {second, third}, {third}, nil} {
+		w := newWorld(replicas, 0, 0)
+		w.adoptedMember(1, legacy).Created = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC) // the newest
+		w.node(1, legacy, inventory.NotReady)                                            // and not Ready
+		w.member("macos", "m2", 2)
+		w.member("macos", "m2", 3)
+		var got []string
+		for _, a := range w.plan(t).Actions {
+			if a.Kind != plan.ReleaseServer {
+				t.Errorf("replicas %d: %+v", replicas, a)
+			}
+			got = append(got, a.Host)
+		}
+		expect(t, "releases", want, got)
+	}
+}
+
+// TestAnAdoptedNameIsTaken: a pool server whose name would be one that a block
+// gives to another is not claimed.
+func TestAnAdoptedNameIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, 0, 0)
+	w.legacyServer(5, "acme-prod-macos-m2-00009")
+	w.adopt(5, "acme-prod-macos-m2-00009")
+	w.free(9)
+	p := w.plan(t)
+	expect(t, "rejected", []string{"acme-pool-09 name-taken"}, rejected(p))
+	expect(t, "claims", []string(nil), claimed(p))
+}
+
+// TestNotOursKnowsAdopted: whoever is about to change a host asks again.
+func TestNotOursKnowsAdopted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.adoptedMember(1, legacy)
+	h := oneHost(t, w.plan(t))
+	if x := plan.NotOurs(w.cfg, h); x != nil {
+		t.Errorf("it is ours: %+v", x)
+	}
+	h.Seen.Marker = inventory.Present(w.marker("macos", "m2", 1))
+	if x := plan.NotOurs(w.cfg, h); x == nil || x.Code != "marker-of-another-server" {
+		t.Errorf("a marker under another name: %+v", x)
+	}
+}

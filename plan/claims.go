@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// claims plans the claims of a group, and names what the pool lacks.
+func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
+	i := slices.IndexFunc(c.needs, func(n need) bool { return n.fleet.Name == f.Name && n.group.Name == g.Name })
+	if i < 0 {
+		return // the run is limited to steps
+	}
+	n := &c.needs[i]
+	for i := range n.chosen {
+		p := &n.chosen[i]
+		if !c.sel.matches(p.subject()) {
+			continue
+		}
+		h := c.host(g, p)
+		claim := h.action(ClaimServer)
+		claim.Reason = Reason{"too-few-replicas", fmt.Sprintf("%s.%s wants %d", f.Name, g.Name, g.Replicas)}
+		claim.Origin.Pending = true
+		claim.Fields = []Field{{"name", p.server.Name, h.Name}}
+		c.drafts = append(c.drafts, draft{host: h, actions: []Action{claim}})
+	}
+	if !c.sel.matches(n.subject()) {
+		return
+	}
+	for _, r := range n.rejected {
+		if !c.rejected[r] {
+			c.rejected[r] = true
+			c.plan.Rejected = append(c.plan.Rejected, r)
+		}
+	}
+	if len(n.former) > 0 {
+		c.plan.Shortages = append(c.plan.Shortages, n.shortage(len(n.former), n.unlisted()))
+	}
+	if n.missing() > 0 {
+		c.plan.Shortages = append(c.plan.Shortages, n.shortage(n.missing(), n.poolTooSmall(c.cfg.Scaleway.PoolPrefix)))
+	}
+}
+
+func (n *need) shortage(missing int, t Trouble) Shortage {
+	return Shortage{Fleet: n.fleet.Name, Group: n.group.Name, Type: n.group.Type, OS: n.fleet.OS, Missing: missing, Trouble: t}
+}
+
+func (n *need) poolTooSmall(prefix string) Trouble {
+	return Trouble{Code: "pool-too-small",
+		Text: fmt.Sprintf("%s.%s wants %d, and the pool %s… has no more %s with %s",
+			n.fleet.Name, n.group.Name, n.group.Replicas, prefix, n.group.Type, n.fleet.OS),
+		Remedy: fmt.Sprintf("order %s in the Scaleway console under names that begin with %s, or lower replicas",
+			count(n.missing(), n.group.Type+" server"), prefix)}
+}
+
+// unlisted says that servers which were adopted hold their places without a host
+// block: another one claimed for each would be one too many once a person writes
+// the block again.
+func (n *need) unlisted() Trouble {
+	var names []string
+	for i := range n.former {
+		names = append(names, n.former[i].server.Name)
+	}
+	return Trouble{Code: "host-block-removed",
+		Text: fmt.Sprintf("%s.%s wants %d, and %s still says in its marker that it belongs there, but has no host block any more",
+			n.fleet.Name, n.group.Name, n.group.Replicas, strings.Join(names, ", ")),
+		Remedy: "write its host block again, or lower replicas; to claim another server in its place, remove /etc/macfleet on it first"}
+}

@@ -1,0 +1,160 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// drawWorld makes a small world in which everything that can go wrong does, and
+// in which names, ids, pins and Nodes collide.
+func drawWorld(t *rapid.T) *world {
+	size := rapid.IntRange(0, 3)
+	w := newWorld(size.Draw(t, "macos.m2"), size.Draw(t, "macos.m4"), size.Draw(t, "runners.m2"))
+	w.cfg.Fleets[1].OS = rapid.SampledFrom([]string{"Tahoe", "Sequoia"}).Draw(t, "os")
+	for n := range rapid.IntRange(0, 9).Draw(t, "servers") {
+		drawServer(t, w, n+1)
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "pins") {
+		n := rapid.IntRange(1, 11).Draw(t, "pinned")
+		w.pin(n, drawName(t, w, n))
+		w.snap.Pins[len(w.snap.Pins)-1].Since = time.Unix(rapid.Int64Range(0, 2).Draw(t, "since"), 0)
+	}
+	for i := range rapid.IntRange(0, 4).Draw(t, "nodes") {
+		n := rapid.IntRange(1, 11).Draw(t, "of")
+		ready := rapid.SampledFrom([]inventory.Readiness{inventory.Ready, inventory.NotReady}).Draw(t, "ready")
+		// A cluster has one Node of a name; a server may have several.
+		if name := drawName(t, w, n); !hasNode(w, name) {
+			w.node(n, name, ready)
+		} else {
+			w.node(n, fmt.Sprintf("node-%d", i), ready)
+		}
+	}
+	switch rapid.IntRange(0, 9).Draw(t, "cluster") {
+	case 0:
+		w.snap.Nodes = inventory.Absent[[]inventory.Node]()
+	case 1:
+		w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights")
+	}
+	drawListed(t, w)
+	if on := rapid.SampledFrom([]string{"", "", "", "fleet=macos", "group=m2", "ready=true", "name=*1", "name=acme-legacy-*"}).Draw(t, "on"); on != "" {
+		s, err := plan.ParseSelector(on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.sel.On = []plan.Selector{s}
+	}
+	if rapid.IntRange(0, 4).Draw(t, "limited") == 0 {
+		w.sel.Steps = []plan.StepID{"alpha"}
+	}
+	return w
+}
+
+// drawListed adopts servers that are there or not, under their names or others,
+// and gives hosts values of their own. No two blocks have one name or server.
+func drawListed(t *rapid.T, w *world) {
+	known := make(map[string]bool)
+	for range rapid.IntRange(0, 3).Draw(t, "listed") {
+		n := rapid.IntRange(1, 11).Draw(t, "listed server")
+		l := fleet.Listed{ServerID: serverID(n), Fleet: "macos", Group: rapid.SampledFrom([]string{"m2", "m4"}).Draw(t, "listed group"),
+			Name: rapid.SampledFrom([]string{legacyName(n), drawName(t, w, n), "somebody-else", nameOf(w, serverID(n))}).Draw(t, "listed name")}
+		if rapid.Bool().Draw(t, "own") {
+			l.Spec = own(rapid.IntRange(0, 1).Draw(t, "value"))
+		}
+		if rapid.IntRange(0, 3).Draw(t, "override") == 0 {
+			l.ServerID, l.Name = "", w.cfg.HostName(l.Fleet, l.Group, serverID(n))
+		}
+		pooled := strings.HasPrefix(l.Name, "acme-pool-") // which the loader refuses
+		if pooled || known[l.Name] || l.ServerID != "" && known[l.ServerID] {
+			continue
+		}
+		known[l.Name], known[l.ServerID] = true, true
+		w.list(l)
+	}
+}
+
+// nameOf returns a server's present name.
+func nameOf(w *world, id string) string {
+	for _, s := range w.snap.Servers {
+		if s.ID == id {
+			return s.Name
+		}
+	}
+	return "nobody"
+}
+
+func legacyName(n int) string { return fmt.Sprintf("acme-legacy-%02d", n) }
+
+func hasNode(w *world, name string) bool {
+	list, _ := w.snap.Nodes.Get()
+	return slices.ContainsFunc(list, func(n inventory.Node) bool { return n.Name == name })
+}
+
+func drawName(t *rapid.T, w *world, n int) string {
+	f := rapid.SampledFrom([]string{"macos", "macos", "runners", "deleted"}).Draw(t, "fleet")
+	g := rapid.SampledFrom([]string{"m2", "m2", "m4"}).Draw(t, "group")
+	return w.cfg.HostName(f, g, serverID(n))
+}
+
+func drawServer(t *rapid.T, w *world, n int) {
+	s := w.server(n, "")
+	switch rapid.IntRange(0, 9).Draw(t, "name") {
+	case 0:
+		s.Name = "somebody-else"
+	case 1:
+		s.Name = "acme-staging-macos-m2-" + serverID(n)[:5]
+	case 2:
+		s.Name = drawName(t, w, max(1, n-1)) // another's name
+	case 3, 4:
+		s.Name = drawName(t, w, n)
+	case 5:
+		s.Name = legacyName(n)
+	default:
+		s.Name = fmt.Sprintf("acme-pool-%d", rapid.IntRange(0, 3).Draw(t, "pool"))
+	}
+	if rapid.IntRange(0, 7).Draw(t, "alike") == 0 {
+		s.ID = fmt.Sprintf("00001fff-0000-4000-8000-%012x", n)
+	}
+	s.Type = rapid.SampledFrom([]string{"M2-L", "M2-L", "M2-L", "M4-M"}).Draw(t, "type")
+	s.OSFamily = rapid.SampledFrom([]string{"Tahoe", "Tahoe", "Sequoia"}).Draw(t, "family")
+	s.Status = rapid.SampledFrom([]string{"ready", "ready", "ready", "starting"}).Draw(t, "status")
+	s.Created = time.Unix(rapid.Int64Range(0, 3).Draw(t, "created"), 0)
+	w.hosts[s.ID] = drawHost(t, w, s.ID, n)
+}
+
+func drawHost(t *rapid.T, w *world, id string, n int) plan.HostSeen {
+	h := clean(n)
+	value := rapid.SampledFrom([]string{good, good, "other"})
+	h.Facts = facts(value.Draw(t, "alpha"), value.Draw(t, "beta"))
+	h.Pinned = rapid.Bool().Draw(t, "pinned")
+	switch rapid.IntRange(0, 9).Draw(t, "host") {
+	case 0:
+		return plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable", Text: "t", Remedy: "r"}}
+	case 1:
+		h.Root = false
+	case 2:
+		h.Marker = inventory.Unread[plan.Marker]("garbage")
+	case 3:
+		h.Claim = inventory.Present(plan.ClaimOf(w.cfg.Owner, drawName(t, w, n), id))
+	case 4:
+		h.Facts = nil
+	case 5, 6:
+		m := w.marker("macos", "m2", n)
+		m.Name, m.ServerID = drawName(t, w, n), id
+		if rapid.IntRange(0, 2).Draw(t, "was adopted") == 0 {
+			m.Name = legacyName(n)
+		}
+		if rapid.IntRange(0, 4).Draw(t, "foreign") == 0 {
+			m.Environment = "staging"
+		}
+		h.Marker = inventory.Present(m)
+	}
+	return h
+}

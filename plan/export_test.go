@@ -1,0 +1,4 @@
+package plan
+
+// ComputeOn is Compute on a number of goroutines.
+var ComputeOn = compute

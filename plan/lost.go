@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// CheckInventory returns an error when host-key pins or Nodes know servers and
+// the inventory holds none of them: a wrong project or a key that lost its
+// rights looks like an empty fleet, and must never become "create everything".
+func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
+	c := takeCensus(cfg, snap)
+	var names []string
+	forget := make(map[string]string)
+	for _, t := range c.gone {
+		if t.by != byBlock { // a block may be mistyped, and says nothing about other servers
+			names = append(names, t.name)
+			forget[t.name] = t.forget()
+		}
+	}
+	if len(names) == 0 || len(names) < len(c.known) {
+		return nil
+	}
+	slices.Sort(names)
+	return fmt.Errorf("the inventory of zones %s holds none of the %d servers known from earlier runs (%s): "+
+		"check the project and the rights of the Scaleway key; if a server is really gone, forget it with: %s",
+		strings.Join(cfg.Scaleway.Zones, ", "), len(names), sampleOf(names), forget[names[0]])
+}
+
+// forget returns the command that makes the witness forget.
+func (t testimony) forget() string {
+	if t.by == byNode {
+		return "kubectl delete node " + t.name
+	}
+	return "macfleet hosts trust " + t.name
+}
+
+// sampleOf joins at most three names.
+func sampleOf(names []string) string {
+	if len(names) > 3 {
+		return strings.Join(names[:3], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// lost enters the servers that earlier runs knew or the configuration adopts, and
+// the inventory lacks. No other server is claimed in their place until a person
+// says so.
+func (c *computation) lost() {
+	for id, t := range c.gone {
+		at, _ := c.place(t.name, id)
+		if !c.sel.matches(subject{name: t.name, fleet: at.Fleet, group: at.Group, anywhere: true}) {
+			continue
+		}
+		c.plan.Lost = append(c.plan.Lost, Lost{Name: t.name, Fleet: at.Fleet, ServerID: id, Trouble: c.vanished(id, t)})
+	}
+	c.unmatched()
+	slices.SortFunc(c.plan.Lost, func(a, b Lost) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID))
+	})
+}
+
+// vanished says what is known of a server that the inventory lacks.
+func (c *computation) vanished(id string, t testimony) Trouble {
+	x := Trouble{Code: "server-vanished",
+		Text:   fmt.Sprintf("server %s is known by its %s and is not in the inventory", id, t.by),
+		Remedy: "if it is really gone, forget it with: " + t.forget()}
+	if _, adopted := c.adopted[id]; !adopted {
+		return x
+	}
+	// As long as the block stands, forgetting the witness would not help.
+	x.Remedy = fmt.Sprintf("if it is really gone, remove host %q from the configuration", t.name)
+	if t.by == byBlock {
+		x.Code = "adopted-server-missing"
+		x.Text = fmt.Sprintf("server %s is not in the inventory of zones %s, and nothing shows that it ever was",
+			id, strings.Join(c.cfg.Scaleway.Zones, ", "))
+		x.Remedy = "check its server_id, the zones and the project"
+	}
+	return x
+}
+
+// unmatched enters the blocks that change a host which does not exist: a mistyped
+// name must not look like a clean fleet.
+func (c *computation) unmatched() {
+	if len(c.overrides) == 0 {
+		return
+	}
+	hosts := c.subjects(c.needs)
+	names := make([]string, 0, len(hosts))
+	there := make(map[string]bool, len(hosts))
+	for _, h := range hosts {
+		names = append(names, h.name)
+		there[h.name] = true
+	}
+	slices.Sort(names) // of names that are as near, the first
+	for name, l := range c.overrides {
+		if there[name] || !c.sel.matches(subject{name: name, fleet: l.Fleet, group: l.Group, anywhere: true}) {
+			continue
+		}
+		remedy := "macfleet hosts -o name lists the names that there are; correct the block's name, or remove the block"
+		if near := Nearest(name, names); near != "" {
+			remedy = fmt.Sprintf("did you mean %q? Correct the block's name, or remove the block", near)
+		}
+		c.plan.Lost = append(c.plan.Lost, Lost{Name: name, Fleet: l.Fleet, Trouble: Trouble{Code: "listed-host-missing",
+			Text: "the configuration has a host block of that name, and no server bears it", Remedy: remedy}})
+	}
+}

@@ -1,0 +1,99 @@
+package plantest
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+)
+
+// Steps is how many steps each host has: more than exist, so that a budget for
+// the steps to come can be kept today.
+const Steps = 14
+
+// repetition is a real step under another name, with facts of its own.
+type repetition struct {
+	plan.Step
+	names *names
+}
+
+// names are what a repetition calls itself and its probes.
+type names struct {
+	id     plan.StepID
+	probes map[string]string // by the real step's name
+	facts  sync.Pool         // of plan.Facts with the real step's names
+}
+
+// repeated returns the real steps of a host over and over, until there are Steps.
+func repeated(spec fleet.Spec) plan.StepsFor {
+	existing := steps.For(fleet.Host{Spec: spec})
+	all := make([]names, Steps)
+	for i := range all {
+		step, n := existing[i%len(existing)], i/len(existing)
+		all[i].id, all[i].probes = plan.StepID(copyOf(string(step.ID()), n)), make(map[string]string)
+		for _, p := range step.Probes() {
+			all[i].probes[p.ID] = copyOf(p.ID, n)
+		}
+	}
+	return func(h fleet.Host) []plan.Step {
+		real := steps.For(h)
+		out := make([]plan.Step, Steps)
+		for i := range out {
+			out[i] = repetition{real[i%len(real)], &all[i]}
+		}
+		return out
+	}
+}
+
+// copyOf returns the name of a step or a probe in its n-th repetition:
+// "power.settings" is "power-2.settings".
+func copyOf(name string, n int) string {
+	step, rest, _ := strings.Cut(name, ".")
+	if rest != "" {
+		rest = "." + rest
+	}
+	return fmt.Sprintf("%s-%d%s", step, n, rest)
+}
+
+// copies returns the answers to all repetitions of the probes.
+func copies(facts plan.Facts) plan.Facts {
+	existing := len(steps.For(fleet.Host{}))
+	times := (Steps + existing - 1) / existing
+	out := make(plan.Facts, len(facts)*times)
+	for id, answer := range facts {
+		for n := range times {
+			out[copyOf(id, n)] = answer
+		}
+	}
+	return out
+}
+
+// ID is the repetition's own.
+func (r repetition) ID() plan.StepID { return r.names.id }
+
+// Probes are the real step's under names of their own.
+func (r repetition) Probes() []plan.Probe {
+	out := r.Step.Probes()
+	for i := range out {
+		out[i].ID = r.names.probes[out[i].ID]
+	}
+	return out
+}
+
+// Diff lets the real step read the repetition's own facts.
+func (r repetition) Diff(v plan.View) plan.Finding {
+	// What a repetition itself costs must not enter a measurement.
+	facts, ok := r.names.facts.Get().(plan.Facts)
+	if !ok {
+		facts = make(plan.Facts, len(r.names.probes))
+	}
+	defer r.names.facts.Put(facts)
+	for id, own := range r.names.probes {
+		facts[id] = v.Facts.Get(own)
+	}
+	v.Facts = facts
+	return r.Step.Diff(v)
+}

@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// register knows the names that the configuration owns: those that the grammar
+// of names makes for its groups, and those of adopted hosts, which no grammar
+// made. It says for each host which specification is its own.
+type register struct {
+	cfg       *fleet.Config
+	places    map[string]fleet.Place   // of the groups, by their names' common part "acme-prod-macos-m2"
+	adopted   map[string]*fleet.Listed // by server id
+	overrides map[string]*fleet.Listed // by name
+}
+
+func newRegister(cfg *fleet.Config) *register {
+	r := &register{cfg: cfg, places: make(map[string]fleet.Place),
+		adopted: make(map[string]*fleet.Listed), overrides: make(map[string]*fleet.Listed)}
+	for _, f := range cfg.Fleets {
+		for _, g := range f.Groups {
+			r.places[cfg.Owner.String()+"-"+f.Name+"-"+g.Name] = fleet.Place{Fleet: f.Name, Group: g.Name}
+		}
+	}
+	for i := range cfg.Hosts {
+		l := &cfg.Hosts[i]
+		by, key := r.overrides, l.Name
+		if l.ServerID != "" {
+			by, key = r.adopted, l.ServerID
+		}
+		if _, twice := by[key]; !twice && r.has(l.Fleet, l.Group) {
+			by[key] = l
+		}
+	}
+	return r
+}
+
+// has reports whether the configuration has a group.
+func (r *register) has(fleetName, group string) bool {
+	_, ok := r.places[r.cfg.Owner.String()+"-"+fleetName+"-"+group]
+	return ok
+}
+
+// place returns where a name puts a server. An adopted server has its listed
+// name and no other. Of the others, a name whose suffix is not the server's own
+// id was given by hand and says nothing; so does one of a group that the
+// configuration no longer has: a deleted block makes strays.
+func (r *register) place(name, serverID string) (fleet.Place, bool) {
+	if l, ok := r.adopted[serverID]; ok {
+		return fleet.Place{Fleet: l.Fleet, Group: l.Group}, name == l.Name
+	}
+	i := strings.LastIndexByte(name, '-')
+	if i < 0 {
+		return fleet.Place{}, false
+	}
+	// Looking the group up before the name is parsed spares most of the work: a
+	// big fleet has four names to read for every server.
+	at, ok := r.places[name[:i]]
+	if !ok || name != r.cfg.HostName(at.Fleet, at.Group, serverID) {
+		return fleet.Place{}, false
+	}
+	return r.cfg.Parse(name)
+}
+
+// spec returns what a host of a group is to be: its own block says more than its
+// group's.
+func (r *register) spec(name, serverID string, g fleet.Group) fleet.Spec {
+	if l, ok := r.adopted[serverID]; ok {
+		return l.Spec
+	}
+	if l, ok := r.overrides[name]; ok {
+		return l.Spec
+	}
+	return g.Spec
+}
