@@ -154,7 +154,8 @@ func SelectHost(cfg *fleet.Config, snap Snapshot, name string) Selection {
 		pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 		return Selection{On: []Selector{{terms: []term{{"name", pattern}}}}}
 	}
-	hosts := candidatesAndMembers(cfg, snap)
+	c := takeCensus(cfg, snap)
+	hosts := c.subjects(c.assign(Selection{}))
 	for _, h := range hosts {
 		if h.name == name {
 			return exact(name)

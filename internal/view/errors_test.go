@@ -144,6 +144,25 @@ func troubles() []trouble {
 			s.wants(2)
 			s.on(poolID, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("15.6") })
 		}},
+		{"adopted-from-pool", func(s *scene) { s.wants(2); s.listed(fleet.Listed{Name: "acme-legacy-01", ServerID: poolID}) }},
+		{"name-differs", func(s *scene) {
+			s.wants(2)
+			s.snap.Servers[1].Name = "someones-mac"
+			s.listed(fleet.Listed{Name: "acme-legacy-01", ServerID: poolID})
+		}},
+		{"host-block-removed", func(s *scene) {
+			s.wants(2)
+			s.snap.Servers[1].Name = "acme-legacy-01"
+			s.on(poolID, func(h *plan.HostSeen) {
+				h.Marker = inventory.Present(plan.Marker{Configuration: "acme", Environment: "production", Name: "acme-legacy-01",
+					Fleet: "runners", Group: "m2", ServerID: poolID, Version: fleet.Version})
+			})
+		}},
+		{"adopted-server-missing", func(s *scene) {
+			s.wants(2)
+			s.listed(fleet.Listed{Name: "acme-legacy-01", ServerID: "0c1b2c3d-0000-4000-8000-000000000003"})
+		}},
+		{"listed-host-missing", func(s *scene) { s.listed(fleet.Listed{Name: "acme-production-runners-m2-0a1b3"}) }},
 	}
 }
 
