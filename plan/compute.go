@@ -41,7 +41,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		}
 	}
 	c.lost()
-	each(len(c.drafts), workers, func(i int) { c.finish(&c.drafts[i]) })
+	inParallel(len(c.drafts), workers, func(i int) { c.finish(&c.drafts[i]) })
 	c.enter()
 	return c.plan
 }
@@ -108,7 +108,8 @@ func (c *computation) host(g fleet.Group, p *placed) Host {
 			Spec: c.spec(p.name, p.server.ID, g)}}
 	seen, asked := c.snap.Hosts[p.server.ID]
 	if !asked {
-		seen.Trouble = &Trouble{Code: "not-asked", Text: "the host was not asked", Remedy: "run the command again"}
+		seen.Trouble = &Trouble{Code: "not-asked", Text: "the host was not asked: the snapshot was recorded for less",
+			Remedy: "record another: macfleet plan --record FILE"}
 	}
 	h.Seen = seen
 	return h

@@ -192,3 +192,27 @@ func TestClaimSame(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParseMarker never panics, and a marker that was read is written and read
+// again as it was.
+func FuzzParseMarker(f *testing.F) {
+	f.Add(`{"configuration":"acme","environment":"prod","name":"acme-prod-macos-m2-00001","server_id":"id-1","steps":{"power":{"wanted":"sha256:1","facts":"sha256:2"}}}`)
+	f.Add(`{"configuration":"acme","name":"n","server_id":"s","steps":null,"version":"\ud800"}`)
+	f.Add(`{"configuration":1}`)
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := plan.ParseMarker(text)
+		if err != nil {
+			return
+		}
+		encoded, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := plan.ParseMarker(encoded)
+		if err != nil {
+			t.Fatalf("%v: %s", err, encoded)
+		}
+		expect(t, "read again", m, again)
+	})
+}

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// each calls do with every number below n, on several goroutines at once. What
+// inParallel calls do with every number below n, on several goroutines at once. What
 // do does for one number must not touch what it does for another: then the
 // outcome is that of a loop.
-func each(n, workers int, do func(int)) {
+func inParallel(n, workers int, do func(int)) {
 	var wg sync.WaitGroup
 	var next atomic.Int64
 	for range min(workers, n) {

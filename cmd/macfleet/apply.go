@@ -26,12 +26,21 @@ func (a *app) applyCmd() *cobra.Command {
 		Long: "apply shows the plan, asks, performs it, and observes again. A run that did not converge is a\n" +
 			"failure. Applying again goes on where a run broke off.\n\n" + exitCodes,
 		RunE: func(c *cobra.Command, _ []string) error { return a.apply(c.Context(), o) }}
-	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line; needs --auto-approve")
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if strings.Contains(err.Error(), "--record") || strings.Contains(err.Error(), "--snapshot") {
+			return fmt.Errorf("%w: apply looks at the world itself and keeps nothing; macfleet plan has --record and --snapshot", err)
+		}
+		return err
+	})
+	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line, errors too; needs --auto-approve")
 	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
 	return c
 }
 
 func (a *app) apply(ctx context.Context, o applyOptions) error {
+	if o.json {
+		a.stream = view.NewStream(a.out, time.Now)
+	}
 	if !o.approve && (o.json || !a.interactive()) {
 		return errors.New("apply must be approved and nobody can be asked here; look at macfleet plan, then pass --auto-approve")
 	}
@@ -44,7 +53,7 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 		return err
 	}
 	defer s.close()
-	p, err := s.look(looking)
+	p, err := s.look(looking, "")
 	if err != nil {
 		return err
 	}
@@ -90,7 +99,7 @@ func (s *session) perform(ctx context.Context, p *plan.Plan) (engine.Result, err
 
 // applyStream performs a plan and shows it to a program.
 func (s *session) applyStream(ctx context.Context, p *plan.Plan) error {
-	stream := view.NewStream(s.app.out, time.Now)
+	stream := s.app.stream
 	stream.Plan(p)
 	if len(p.Runnable()) == 0 {
 		r, err := s.settle(ctx, p)
@@ -100,9 +109,6 @@ func (s *session) applyStream(ctx context.Context, p *plan.Plan) error {
 	s.engine.Emit = stream.Event
 	r, err := s.engine.Apply(ctx, p)
 	stream.Applied(r)
-	if err != nil {
-		stream.Error(err)
-	}
 	return outcome(r, err)
 }
 

@@ -10,16 +10,18 @@ import (
 
 func (a *app) driftCmd() *cobra.Command {
 	var asJSON bool
+	var from source
 	c := &cobra.Command{Use: "drift", Short: "Show what changed behind our back", Args: cobra.NoArgs,
 		Long: "drift looks at everything and changes nothing. What the configuration wants and was never\n" +
 			"applied is counted and is no drift.\n\n" + exitCodes,
-		RunE: func(c *cobra.Command, _ []string) error { return a.drift(c.Context(), asJSON) }}
+		RunE: func(c *cobra.Command, _ []string) error { return a.drift(c.Context(), from, asJSON) }}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	from.flags(c)
 	return c
 }
 
-func (a *app) drift(ctx context.Context, asJSON bool) error {
-	p, err := a.look(ctx)
+func (a *app) drift(ctx context.Context, from source, asJSON bool) error {
+	p, err := a.look(ctx, from)
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,9 @@ import (
 )
 
 type explainOptions struct {
-	json   bool
-	script bool
+	json     bool
+	script   bool
+	snapshot string
 }
 
 func (a *app) explainCmd() *cobra.Command {
@@ -28,6 +29,7 @@ func (a *app) explainCmd() *cobra.Command {
 			return a.explain(c.Context(), args[0], plan.StepID(append(args, "")[1]), o)
 		}}
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	c.Flags().StringVar(&o.snapshot, "snapshot", "", "look at a `FILE` that plan --record made, without network or credentials")
 	c.Flags().BoolVar(&o.script, "script", false, "print the exact scripts that would run")
 	return c
 }
@@ -36,7 +38,7 @@ func (a *app) explain(ctx context.Context, host string, step plan.StepID, o expl
 	if o.json && o.script {
 		return errors.New("--json and --script exclude each other: a document holds no scripts")
 	}
-	x, err := a.explanation(ctx, host)
+	x, err := a.explanation(ctx, host, o.snapshot)
 	if err != nil {
 		return err
 	}
@@ -56,8 +58,16 @@ func (a *app) explain(ctx context.Context, host string, step plan.StepID, o expl
 	return nil
 }
 
-// explanation looks at one host. The first Ctrl-C ends it.
-func (a *app) explanation(ctx context.Context, host string) (plan.Explanation, error) {
+// explanation looks at one host, in the world or in a recorded observation. The
+// first Ctrl-C ends it.
+func (a *app) explanation(ctx context.Context, host, file string) (plan.Explanation, error) {
+	if file != "" {
+		config, _, snap, err := a.recorded(file)
+		if err != nil {
+			return plan.Explanation{}, err
+		}
+		return plan.ExplainHost(config, steps.For, snap, host)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.stop, cancel)()

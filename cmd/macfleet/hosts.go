@@ -9,30 +9,33 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 )
 
 func (a *app) hostsCmd() *cobra.Command {
 	var format string
+	var from source
 	c := &cobra.Command{Use: "hosts", Short: "List the members: reachable, converged, Ready", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.hosts(c.Context(), format) }}
+		RunE: func(c *cobra.Command, _ []string) error { return a.hosts(c.Context(), from, format) }}
 	c.Flags().StringVarP(&format, "output", "o", "", "wide, json or name")
+	from.flags(c)
 	c.AddCommand(a.trustCmd())
 	return c
 }
 
-func (a *app) hosts(ctx context.Context, format string) error {
+func (a *app) hosts(ctx context.Context, from source, format string) error {
 	if !slices.Contains([]string{"", "wide", "json", "name"}, format) {
 		return fmt.Errorf("--output %s: write wide, json or name", format)
 	}
-	p, err := a.look(ctx)
+	p, err := a.look(ctx, from)
 	if err != nil {
 		return err
 	}
 	t := a.outText()
 	switch format {
 	case "json":
-		return t.HostsJSON(p)
+		return view.WriteHosts(a.out, p)
 	case "name":
 		t.HostNames(p)
 	default:

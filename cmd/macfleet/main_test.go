@@ -36,9 +36,16 @@ func TestScripts(t *testing.T) {
 			return copyExample(env.WorkDir)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code":     code,
-			"member":   member,
-			"requests": requests,
+			"code":      code,
+			"member":    member,
+			"requests":  requests,
+			"schema":    schema,
+			"recorded":  recorded,
+			"keyline":   keyline,
+			"rename":    rename,
+			"leaks":     leaks,
+			"completes": completes,
+			"replace":   replaceText,
 		},
 	})
 }

@@ -11,6 +11,7 @@ import (
 )
 
 type planOptions struct {
+	source
 	json     bool
 	detailed bool
 	scripts  bool
@@ -19,10 +20,11 @@ type planOptions struct {
 func (a *app) planCmd() *cobra.Command {
 	var o planOptions
 	c := &cobra.Command{Use: "plan", Short: "Show what would change, and why", Args: cobra.NoArgs,
-		Long: "plan looks at everything and changes nothing.\n\n" + exitCodes,
+		Long: "plan looks at everything and changes nothing. With --snapshot it looks at a file that --record made.\n\n" + exitCodes,
 		RunE: func(c *cobra.Command, _ []string) error { return a.plan(c.Context(), o) }}
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	c.Flags().BoolVar(&o.scripts, "show-scripts", false, "print the exact scripts that would run, too")
+	o.flags(c)
 	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit 2 with changes, 3 when incomplete")
 	return c
 }
@@ -31,7 +33,7 @@ func (a *app) plan(ctx context.Context, o planOptions) error {
 	if o.json && o.scripts {
 		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts")
 	}
-	p, err := a.look(ctx)
+	p, err := a.look(ctx, o.source)
 	if err != nil {
 		return err
 	}
@@ -52,7 +54,13 @@ func (a *app) plan(ctx context.Context, o planOptions) error {
 
 // look observes everything and returns the plan. The first Ctrl-C ends it:
 // nothing is half done.
-func (a *app) look(ctx context.Context) (*plan.Plan, error) {
+func (a *app) look(ctx context.Context, from source) (*plan.Plan, error) {
+	if err := from.check(); err != nil {
+		return nil, err
+	}
+	if from.snapshot != "" {
+		return a.recall(from.snapshot)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.stop, cancel)()
@@ -61,15 +69,7 @@ func (a *app) look(ctx context.Context) (*plan.Plan, error) {
 		return nil, err
 	}
 	defer s.close()
-	return s.look(ctx)
-}
-
-// look makes a plan and shows its progress.
-func (s *session) look(ctx context.Context) (*plan.Plan, error) {
-	show, done := s.app.progress(s.app.err)
-	defer done()
-	s.engine.Emit = show
-	return s.engine.Plan(ctx)
+	return s.look(ctx, from.record)
 }
 
 // result returns the exit code of a comparison: a difference beats

@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/view"
 )
 
 // streams are the three of a process.
@@ -70,7 +72,9 @@ var sandboxDefault = filepath.Join(".macfleet", "sandbox")
 type app struct {
 	streams
 	options
-	stop context.Context // done at the first Ctrl-C
+	stop    context.Context // done at the first Ctrl-C
+	stream  *view.Stream    // of apply --json, from its first line on
+	secrets secret.Scrubber // what this process knows and must not say
 }
 
 var errInterrupted = errors.New("interrupted")
@@ -119,18 +123,31 @@ func (a *app) code(ctx context.Context, err error) int {
 	var quiet exit
 	switch {
 	case errors.Is(context.Cause(ctx), errInterrupted):
-		a.errText().Error(errors.New("left at once: actions that were running may be half done; macfleet plan shows what is left"))
+		a.fail(errors.New("left at once: actions that were running may be half done; macfleet plan shows what is left"))
 		return exitLeft
 	case err == nil:
 		return exitDone
 	case errors.As(err, &quiet):
 		return int(quiet)
 	case a.stop.Err() != nil:
-		a.errText().Error(fmt.Errorf("interrupted: %w", err))
+		a.fail(fmt.Errorf("interrupted: %w", err))
 		return exitError
 	}
-	a.errText().Error(err)
+	a.fail(err)
 	return exitError
+}
+
+// fail shows the error that ends the command: to a program that reads a stream
+// as its last line, to everybody else as text.
+func (a *app) fail(err error) {
+	if text := a.secrets.Scrub(err.Error()); text != err.Error() {
+		err = errors.New(text)
+	}
+	if a.stream != nil {
+		a.stream.Error(err)
+		return
+	}
+	a.errText().Error(err)
 }
 
 func (a *app) root() *cobra.Command {
@@ -143,6 +160,9 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if c.Name() == cobra.ShellCompRequestCmd || c.Name() == cobra.ShellCompNoDescRequestCmd {
+				return nil // completion says nothing of faults
+			}
 			if err := fromEnvironment(c.Flags()); err != nil {
 				return err
 			}
@@ -172,6 +192,7 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.stats, "stats", false, "say what the command cost")
 	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.explainCmd(), a.validateCmd(), a.fmtCmd(),
 		a.sandboxCmd(), a.versionCmd())
+	a.completions(root)
 	return root
 }
 

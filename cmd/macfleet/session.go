@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -40,11 +41,30 @@ type session struct {
 // config reads the configuration. Faults are shown, and the error is then just
 // the exit code.
 func (a *app) config() (*fleet.Config, error) {
+	config, faults, err := a.read()
+	switch {
+	case err != nil:
+		return nil, err
+	case a.stream != nil:
+		a.stream.Diagnostics(view.DiagnosticsOf(faults.Diags))
+	case len(faults.Diags) > 0:
+		if err := a.errText().Diagnostics(faults.Files, faults.Diags); err != nil {
+			return nil, err
+		}
+	}
+	if config == nil {
+		return nil, exit(exitError)
+	}
+	return config, nil
+}
+
+// read reads the configuration, which is nil when a fault of it is an error.
+func (a *app) read() (*fleet.Config, view.Faults, error) {
 	opts := load.Options{Environment: a.environment, Env: variables(os.Environ()), Vars: a.vars, Version: fleet.Version}
 	for _, name := range a.varFiles {
 		content, err := os.ReadFile(name)
 		if err != nil {
-			return nil, fmt.Errorf("read variables: %w", err)
+			return nil, view.Faults{}, fmt.Errorf("read variables: %w", err)
 		}
 		opts.VarFiles = append(opts.VarFiles, load.VarFile{Name: name, Content: content})
 	}
@@ -52,18 +72,10 @@ func (a *app) config() (*fleet.Config, error) {
 		if err == nil {
 			err = &fs.PathError{Op: "open", Path: a.dir, Err: errors.New("not a directory")}
 		}
-		return nil, fmt.Errorf("read the configuration: %w; name its directory with -C", err)
+		return nil, view.Faults{}, fmt.Errorf("read the configuration: %w; name its directory with -C", err)
 	}
 	result, diags := load.Dir(os.DirFS(a.dir), opts)
-	if len(diags) > 0 {
-		if err := a.errText().Diagnostics(result.Files, diags); err != nil {
-			return nil, err
-		}
-	}
-	if diags.HasErrors() {
-		return nil, exit(exitError)
-	}
-	return result.Config, nil
+	return result.Config, view.Faults{Files: result.Files, Diags: diags}, nil
 }
 
 // variables returns what MACFLEET_VAR_<name> says, by name.
@@ -152,7 +164,7 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 	}
 	s.hosts = hosts.New(o)
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.app.pinFile(s.config.Environment),
-		Selection: selection, Parallelism: s.app.parallelism, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
+		Selection: selection, Parallelism: s.app.parallelism, Scrub: s.app.secrets.Scrub, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
 	if cluster != nil {
 		s.engine.Cluster = cluster
 	}
@@ -161,6 +173,7 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 
 func (s *session) servers() (*scaleway.Client, error) {
 	client := transport.New(&s.scaleway, scaleway.RequestsPerSecond)
+	client.Transport = transport.Watch(client.Transport, s.app.secrets.Learn)
 	s.closers = append(s.closers, client.CloseIdleConnections)
 	o := scaleway.Options{ProjectID: s.config.ProjectID, Zones: s.config.Scaleway.Zones, HTTP: client}
 	if s.world != nil {
@@ -175,7 +188,9 @@ func (s *session) kubernetes() (*kubernetes.Client, error) {
 	if s.config.Kubernetes == nil {
 		return nil, nil
 	}
-	o := kubernetes.Options{Context: s.config.Kubernetes.Context, Wrap: s.cluster.Wrap}
+	o := kubernetes.Options{Context: s.config.Kubernetes.Context, Wrap: func(next http.RoundTripper) http.RoundTripper {
+		return transport.Watch(s.cluster.Wrap(next), s.app.secrets.Learn)
+	}}
 	if s.world != nil {
 		if known := s.world.KubeContext(); o.Context != "" && known != "" && o.Context != known {
 			return nil, fmt.Errorf("the sandbox %s has no context %q; it has: %s", s.app.sandboxDir(), o.Context, known)
@@ -190,7 +205,7 @@ func (s *session) kubernetes() (*kubernetes.Client, error) {
 }
 
 func (s *session) resolver(cluster *kubernetes.Client) secrets.Resolver {
-	r := secrets.Resolver{Dir: s.app.dir, LookupEnv: os.LookupEnv}
+	r := secrets.Resolver{Dir: s.app.dir, LookupEnv: os.LookupEnv, Tell: s.app.secrets.Learn}
 	if cluster != nil {
 		r.Kubernetes = cluster.Secret
 	}

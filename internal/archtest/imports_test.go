@@ -39,7 +39,9 @@ var allowed = map[string][]string{
 	"internal/scriptlint":  {},
 	"internal/archtest":    {},
 	"internal/sandbox/...": {"internal/sandbox/..."},
-	"cmd/macfleet": {"fleet", "fleet/load", "plan", "steps", "hosts", "providers/...", "internal/engine",
+	"docs/schemas":         {},
+	"internal/schematest":  {"docs/schemas"},
+	"cmd/macfleet": {"internal/secret", "fleet", "fleet/load", "plan", "steps", "hosts", "providers/...", "internal/engine",
 		"internal/view", "internal/sandbox"},
 }
 
@@ -51,6 +53,7 @@ var reserved = map[string][]string{
 	"github.com/charmbracelet/":               {"internal/view"},
 	"github.com/hashicorp/hcl":                {"fleet/load", "internal/view"},
 	"github.com/spf13/cobra":                  {"cmd/macfleet"},
+	"github.com/santhosh-tekuri/jsonschema":   {"internal/schematest"},
 	"mvdan.cc/sh/v3":                          {"internal/scriptlint", "internal/sandbox/..."},
 	"github.com/hashicorp/go-retryablehttp":   {"providers/transport"},
 	"github.com/scaleway/scaleway-sdk-go/scw": {"providers/scaleway"},

@@ -87,7 +87,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	for i, h := range p.Hosts {
 		if h.Member && h.Refused == nil && h.Unknown == nil && h.ProofLost() {
 			g.Go(func() error {
-				errs[i] = e.enterProof(ctx, h)
+				errs[i] = e.scrubError(e.enterProof(ctx, h))
 				return nil
 			})
 		}
@@ -185,7 +185,7 @@ func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) R
 		}
 		started := e.Now()
 		e.emit(Event{Type: Started, Host: h.Name, Action: a})
-		err := w.perform(ctx, *a)
+		err := e.scrubError(w.perform(ctx, *a))
 		elapsed := e.Now().Sub(started)
 		if err != nil {
 			r.Failures = append(r.Failures, Failure{Action: *a, Err: err})

@@ -44,6 +44,7 @@ type Engine struct {
 	Pins        hosts.Pins
 	Selection   plan.Selection
 	Parallelism int             // hosts worked on at once, at least 1
+	Scrub       plan.Scrub      // takes secrets out of what is observed; nil: nothing is taken out
 	Stop        context.Context // done: start no new action
 	Now         func() time.Time
 	Emit        func(Event) // called by one goroutine at a time
@@ -66,9 +67,9 @@ func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
 	snap, err := e.lists(ctx)
 	if err != nil {
-		return plan.Snapshot{}, err
+		return plan.Snapshot{}, e.scrubError(err)
 	}
-	if err := plan.CheckSelection(e.Config, snap, e.Selection); err != nil {
+	if err := plan.Check(e.Config, snap, e.Selection); err != nil {
 		return plan.Snapshot{}, err
 	}
 	return e.complete(ctx, snap, e.Selection)
@@ -79,6 +80,9 @@ func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
 func (e *Engine) ObserveHost(ctx context.Context, name string) (plan.Snapshot, error) {
 	snap, err := e.lists(ctx)
 	if err != nil {
+		return plan.Snapshot{}, err
+	}
+	if err := plan.CheckInventory(e.Config, snap); err != nil {
 		return plan.Snapshot{}, err
 	}
 	return e.complete(ctx, snap, plan.SelectHost(e.Config, snap, name))
@@ -98,8 +102,7 @@ func (e *Engine) complete(ctx context.Context, snap plan.Snapshot, sel plan.Sele
 	}
 }
 
-// lists reads what the providers list, all at once, and stops at an inventory
-// that cannot be true.
+// lists reads what the providers list, all at once.
 func (e *Engine) lists(ctx context.Context) (plan.Snapshot, error) {
 	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: make(map[string]plan.HostSeen)}
 	g, gctx := errgroup.WithContext(ctx)
@@ -121,7 +124,7 @@ func (e *Engine) lists(ctx context.Context) (plan.Snapshot, error) {
 	if err := g.Wait(); err != nil {
 		return plan.Snapshot{}, err
 	}
-	return snap, plan.CheckInventory(e.Config, snap)
+	return e.scrub().Snapshot(snap), nil
 }
 
 // nodes lists the Nodes, after the cluster has shown that it is the wanted one.
@@ -146,7 +149,7 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 		pins[snap.Pins[i].ServerID] = &snap.Pins[i]
 	}
 	e.emit(Event{Type: Observing, Count: len(servers)})
-	probes := e.probes()
+	probes := plan.Probes(e.Config, e.Steps, e.Selection)
 	var mu sync.Mutex
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(e.Parallelism)
@@ -171,47 +174,10 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 func (e *Engine) observe(ctx context.Context, t hosts.Target, probes []plan.Probe) plan.HostSeen {
 	conn, err := e.Hosts.Connect(ctx, t)
 	if err != nil {
-		return plan.HostSeen{Trouble: trouble(err)}
+		return e.scrub().Host(plan.HostSeen{Trouble: trouble(err)})
 	}
 	defer conn.Close()
-	return conn.Observe(ctx, probes)
-}
-
-// probes returns every probe that any host's steps have, of the steps that the
-// run is limited to. What only one host's block wants is asked of all: one script
-// serves the whole fleet.
-func (e *Engine) probes() []plan.Probe {
-	var out []plan.Probe
-	asked := make(map[string]bool)
-	for _, spec := range e.specs() {
-		for _, step := range e.Steps(fleet.Host{User: e.Config.SSH.User, Spec: spec}) {
-			if !e.Selection.Asks(step.ID()) {
-				continue
-			}
-			for _, p := range step.Probes() {
-				if !asked[p.ID] {
-					asked[p.ID] = true
-					out = append(out, p)
-				}
-			}
-		}
-	}
-	return out
-}
-
-// specs returns the specifications of all groups, and of the hosts that have
-// their own.
-func (e *Engine) specs() []fleet.Spec {
-	var out []fleet.Spec
-	for _, f := range e.Config.Fleets {
-		for _, g := range f.Groups {
-			out = append(out, g.Spec)
-		}
-	}
-	for _, l := range e.Config.Hosts {
-		out = append(out, l.Spec)
-	}
-	return out
+	return e.scrub().Host(conn.Observe(ctx, probes))
 }
 
 func trouble(err error) *plan.Trouble {

@@ -56,7 +56,7 @@ func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := conn.Observe(ctx, nil)
+	now := w.engine.scrub().Host(conn.Observe(ctx, nil))
 	if now.Trouble == nil {
 		w.host.Seen.Marker, w.host.Seen.Claim, w.host.Seen.Serial = now.Marker, now.Claim, now.Serial
 		now.Trouble = plan.NotOurs(w.engine.Config, w.host)
@@ -178,6 +178,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	if err != nil {
 		return fmt.Errorf("look again: %w", err)
 	}
+	facts = w.engine.scrub().Facts(facts)
 	finding := step.Diff(plan.View{Host: w.host.Spec, Server: w.host.Server, Node: w.host.Node, Facts: facts})
 	if len(finding.Unread) > 0 {
 		return fmt.Errorf("look again: %s: %s", finding.Unread[0].Probe, finding.Unread[0].Why)

@@ -9,6 +9,12 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 )
 
+// Faults are what is wrong with a configuration, and the texts it stands in.
+type Faults struct {
+	Files map[string]*hcl.File
+	Diags hcl.Diagnostics
+}
+
 // Diagnostics shows the faults of a configuration, each with its place, the
 // source line and what to do.
 func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) error {

@@ -1,12 +1,13 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -90,11 +91,19 @@ func (t *Text) HostNames(p *plan.Plan) {
 	}
 }
 
-// HostsJSON prints the members as one JSON list.
-func (t *Text) HostsJSON(p *plan.Plan) error {
-	enc := json.NewEncoder(t.out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(HostRows(p))
+// HostsDocument is the members as one JSON object.
+type HostsDocument struct {
+	FormatVersion   string    `json:"format_version"`
+	MacfleetVersion string    `json:"macfleet_version"`
+	Configuration   string    `json:"configuration"`
+	Environment     string    `json:"environment"`
+	Hosts           []HostRow `json:"hosts"`
+}
+
+// WriteHosts prints the members as one JSON object.
+func WriteHosts(out io.Writer, p *plan.Plan) error {
+	return writeJSON(out, HostsDocument{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version,
+		Configuration: p.Owner.Name, Environment: p.Owner.Environment, Hosts: HostRows(p)})
 }
 
 // table prints aligned columns. Where they do not fit, each row becomes lines

@@ -206,10 +206,14 @@ func verbs(s plan.Sign) []string {
 }
 
 // WriteDocument prints a plan as one JSON object.
-func WriteDocument(out io.Writer, p *plan.Plan) error {
+func WriteDocument(out io.Writer, p *plan.Plan) error { return writeJSON(out, DocumentOf(p)) }
+
+// writeJSON prints one JSON document.
+func writeJSON(out io.Writer, document any) error {
 	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(DocumentOf(p)); err != nil {
+	if err := enc.Encode(document); err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	return nil

@@ -31,6 +31,8 @@ type message struct {
 	Host      *TroubledHost   `json:"host,omitempty"`
 	Summary   *Counts         `json:"summary,omitempty"`
 	Outcome   *outcome        `json:"outcome,omitempty"`
+	Hosts     int             `json:"hosts,omitempty"`
+	Fault     *Diagnostic     `json:"diagnostic,omitempty"`
 }
 
 // hook is an action at work.
@@ -38,7 +40,7 @@ type hook struct {
 	Address string  `json:"address"`
 	Host    string  `json:"host"`
 	Step    string  `json:"step,omitempty"`
-	Action  string  `json:"action"`
+	Action  string  `json:"action,omitempty"` // absent while the host is looked at
 	Seconds float64 `json:"elapsed_seconds"`
 	Error   string  `json:"error,omitempty"`
 }
@@ -55,6 +57,7 @@ type outcome struct {
 // NewStream returns a stream and prints its first line.
 func NewStream(out io.Writer, now func() time.Time) *Stream {
 	s := &Stream{enc: json.NewEncoder(out), now: now}
+	s.enc.SetEscapeHTML(false)
 	s.write(message{Level: "info", Type: "version", Message: "macfleet " + fleet.Version, Version: fleet.Version, Format: FormatVersion})
 	return s
 }
@@ -85,7 +88,7 @@ func (s *Stream) Plan(p *plan.Plan) {
 	s.write(message{Level: "info", Type: "change_summary", Message: summary(p.Summarise()), Summary: &d.Summary})
 }
 
-// Event prints an action's start and end.
+// Event prints an action's start and end, and each host that was looked at.
 func (s *Stream) Event(e engine.Event) {
 	m := message{Level: "info", Message: EventLine(e)}
 	switch e.Type {
@@ -97,6 +100,19 @@ func (s *Stream) Event(e engine.Event) {
 		m.Level, m.Type = "error", "apply_errored"
 	case engine.Skipped:
 		m.Level, m.Type = "warn", "apply_skipped"
+	case engine.Observing:
+		m.Type, m.Hosts = "observe_start", e.Count
+		s.write(m)
+		return
+	case engine.Observed:
+		m.Type = "observe_complete"
+		m.Hook = &hook{Address: address(e.Host, ""), Host: e.Host, Seconds: e.Elapsed.Seconds()}
+		if e.Trouble != nil {
+			h := troubledHost(e.Host, "", *e.Trouble)
+			m.Level, m.Host = "warn", &h
+		}
+		s.write(m)
+		return
 	default:
 		return
 	}
@@ -130,7 +146,25 @@ func (s *Stream) Outcome(r engine.Result) {
 	s.write(m)
 }
 
-// Error prints an error that ended the command.
+// Error prints an error that ended the command. It is the last line.
 func (s *Stream) Error(err error) {
-	s.write(message{Level: "error", Type: "diagnostic", Message: err.Error()})
+	s.diagnostic(Diagnostic{Severity: "error", Summary: err.Error()})
+}
+
+// Diagnostics prints the faults of a configuration, a line each.
+func (s *Stream) Diagnostics(all []Diagnostic) {
+	for _, d := range all {
+		s.diagnostic(d)
+	}
+}
+
+func (s *Stream) diagnostic(d Diagnostic) {
+	m := message{Level: "error", Type: "diagnostic", Message: d.Summary, Fault: &d}
+	if d.Severity != "error" {
+		m.Level = "warn"
+	}
+	if d.Detail != "" {
+		m.Message += ": " + d.Detail
+	}
+	s.write(m)
 }

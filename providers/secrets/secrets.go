@@ -24,6 +24,9 @@ type Resolver struct {
 	// World stands in for this machine's variables, files and programs: under
 	// the sandbox every reference but k8s:// is found there.
 	World func(ref string) (string, error)
+	// Tell hears every value that was found, so that it can be taken out of what
+	// others say; nil: nobody is told.
+	Tell func(value string)
 }
 
 // Resolve returns the secret behind a reference. Errors name the reference and
@@ -36,6 +39,9 @@ func (r Resolver) Resolve(ctx context.Context, ref secret.Ref) (secret.Value, er
 	v, err := secret.New(text)
 	if err != nil {
 		return secret.Value{}, fmt.Errorf("secret %s: %w", ref, err)
+	}
+	if r.Tell != nil {
+		r.Tell(text)
 	}
 	return v, nil
 }

@@ -96,3 +96,20 @@ func TestOnePassword(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestTell tells of what was found and of nothing else: a placeholder is no
+// secret, and taking it out of texts would hide it.
+func TestTell(t *testing.T) {
+	t.Parallel()
+	var told []string
+	r := secrets.Resolver{Tell: func(v string) { told = append(told, v) }, LookupEnv: func(name string) (string, bool) {
+		text, ok := map[string]string{"KEY": sentinel, "SEALED": "<sealed>"}[name]
+		return text, ok
+	}}
+	for _, name := range []string{"KEY", "SEALED", "OTHER"} {
+		_, _ = r.Resolve(t.Context(), ref(t, "env://"+name)) // TestResolve looks at the errors
+	}
+	if len(told) != 1 || told[0] != sentinel {
+		t.Errorf("told of %q", told)
+	}
+}

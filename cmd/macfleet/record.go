@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+)
+
+// source says where an observation comes from, and whether it is kept.
+type source struct {
+	record   string // file to keep it in; empty: it is not kept
+	snapshot string // file it is read from; empty: the world is looked at
+}
+
+// flags adds the flags of a command that looks and changes nothing.
+func (o *source) flags(c *cobra.Command) {
+	c.Flags().StringVar(&o.record, "record", "", "keep what was observed in a `FILE`")
+	c.Flags().StringVar(&o.snapshot, "snapshot", "", "look at a `FILE` that --record made, without network or credentials")
+}
+
+func (o source) check() error {
+	switch {
+	case o.record != "" && o.snapshot != "":
+		return errors.New("--record and --snapshot exclude each other: what comes from a file is kept there already")
+	case o.record == "-" || o.snapshot == "-":
+		return errors.New("--record and --snapshot need the name of a file: standard output is the plan's")
+	}
+	return nil
+}
+
+// recall makes a plan from a recorded observation. It opens nothing but the
+// configuration and the file.
+func (a *app) recall(file string) (*plan.Plan, error) {
+	config, selection, snap, err := a.recorded(file)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Compute(config, steps.For, snap, selection), nil
+}
+
+// recorded reads a recorded observation, and says what it lacks.
+func (a *app) recorded(file string) (*fleet.Config, plan.Selection, plan.Snapshot, error) {
+	var none plan.Snapshot
+	config, err := a.config()
+	if err != nil {
+		return nil, plan.Selection{}, none, err
+	}
+	selection, err := a.selection()
+	if err != nil {
+		return nil, selection, none, err
+	}
+	r, err := readRecord(file, config.Owner)
+	if err != nil {
+		return nil, selection, none, err
+	}
+	if err := plan.Check(config, r.Snapshot, selection); err != nil {
+		return nil, selection, none, fmt.Errorf("snapshot %s: %w", file, err)
+	}
+	a.errText().Recalled(view.Recalled{File: file, Taken: r.Taken, Gaps: plan.GapsOf(config, steps.For, r.Snapshot, selection)})
+	return config, selection, r.Snapshot, nil
+}
+
+func readRecord(file string, owner fleet.Owner) (plan.Record, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return plan.Record{}, fmt.Errorf("snapshot: %w; record one: macfleet plan --record %s", err, file)
+	}
+	r, err := plan.DecodeRecord(content)
+	if err == nil {
+		err = r.Check(owner)
+	}
+	if err != nil {
+		return plan.Record{}, fmt.Errorf("snapshot %s: %w", file, err)
+	}
+	return r, nil
+}
+
+// look observes everything, keeps it in a file if one is named, and returns the
+// plan. It shows its progress.
+func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
+	snap, err := s.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if file != "" {
+		if err := s.record(file, snap); err != nil {
+			return nil, err
+		}
+	}
+	return plan.Compute(s.config, s.engine.Steps, snap, s.engine.Selection), nil
+}
+
+func (s *session) observe(ctx context.Context) (plan.Snapshot, error) {
+	if stream := s.app.stream; stream != nil {
+		s.engine.Emit = stream.Event
+		return s.engine.Observe(ctx)
+	}
+	show, done := s.app.progress(s.app.err)
+	defer done()
+	s.engine.Emit = show
+	defer func() { s.engine.Emit = func(engine.Event) {} }()
+	return s.engine.Observe(ctx)
+}
+
+// record keeps an observation in a file. What a host printed could hold a secret
+// that is too short to be found there: such a record is not made.
+func (s *session) record(file string, snap plan.Snapshot) error {
+	if s.app.secrets.Short() {
+		return fmt.Errorf("record %s: a secret of this run is shorter than 8 characters and cannot be told from ordinary text, "+
+			"so nothing was recorded; replace it by a longer one", file)
+	}
+	content, err := plan.Record{Owner: s.config.Owner, Version: fleet.Version, Taken: time.Now().UTC().Truncate(time.Second), Snapshot: snap}.Encode()
+	if err != nil {
+		return fmt.Errorf("record %s: %w", file, err)
+	}
+	if err := replaceFile(file, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	}); err != nil {
+		return fmt.Errorf("record %s: %w; nothing was recorded", file, err)
+	}
+	return nil
+}
+
+// replaceFile writes a file that only its owner may read, whole or not at all:
+// it appears, or takes the place of an older one, when everything is on the disk.
+func replaceFile(name string, write func(io.Writer) error) (err error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "write", Path: name, Err: errors.New("it is there and is no regular file")}
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+strings.TrimPrefix(filepath.Base(name), ".")+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

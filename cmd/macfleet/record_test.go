@@ -1,0 +1,160 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/macfleet/macfleet/internal/schematest"
+)
+
+// schema NAME FILE insists that a document, or every line of a stream, follows
+// its schema.
+func schema(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: schema NAME FILE")
+	}
+	text := []byte(ts.ReadFile(args[1]))
+	validate := schematest.Validate
+	if args[0] == "stream" {
+		validate = schematest.ValidateLines
+	}
+	if err := validate(args[0], text); err != nil {
+		ts.Fatalf("%s: %v\n%s", args[1], err, text)
+	}
+}
+
+// exitOf runs macfleet and returns its exit code and standard output.
+func exitOf(ts *testscript.TestScript, args ...string) (code int, stdout string) {
+	err := ts.Exec("macfleet", args...)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	return code, ts.ReadFile("stdout")
+}
+
+// recorded looks at the world, keeps what was observed, takes the world away and
+// insists on the same bytes and exit codes from the file alone. recorded all
+// looks in every way there is.
+func recorded(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: recorded [all]")
+	}
+	world := ts.Getenv("MACFLEET_SANDBOX")
+	gone := world + "-gone"
+	file := ts.MkAbs("recorded.json")
+	ways := [][]string{{"plan", "--detailed-exitcode"}, {"plan", "--json"}}
+	if len(args) == 1 {
+		ways = append(ways, []string{"drift"}, []string{"drift", "--json"}, []string{"hosts", "-o", "wide"}, []string{"hosts", "-o", "json"})
+	}
+	codes, texts := make([]int, len(ways)), make([]string, len(ways))
+	for i, way := range ways {
+		codes[i], texts[i] = exitOf(ts, append(way, "--record", file)...)
+	}
+	schema(ts, false, []string{"snapshot", file})
+	ts.Check(os.Rename(world, gone))
+	ts.Setenv("MACFLEET_SANDBOX", "")
+	for i, way := range ways {
+		code, text := exitOf(ts, append(way, "--snapshot", file)...)
+		if code != codes[i] || text != texts[i] {
+			ts.Fatalf("%s: exit %d and from the file %d:\n%s\n%s", strings.Join(way, " "), codes[i], code, texts[i], text)
+		}
+		if said := ts.ReadFile("stderr"); !strings.HasPrefix(said, "From "+file+", observed ") || strings.Contains(said, "not asked") {
+			ts.Fatalf("%s: it said: %s", strings.Join(way, " "), said)
+		}
+		switch strings.Join(way, " ") {
+		case "plan --json", "drift --json":
+			schema(ts, false, []string{"plan", "stdout"})
+		case "hosts -o json":
+			schema(ts, false, []string{"hosts", "stdout"})
+		}
+	}
+	ts.Setenv("MACFLEET_SANDBOX", world)
+	if _, err := os.Stat(world); err == nil {
+		ts.Fatalf("a plan from a file made a world")
+	}
+	ts.Check(os.Rename(gone, world))
+}
+
+// nowhere TEXT FILE... insists that no file, and no file below a folder, holds a
+// text.
+func nowhere(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: nowhere TEXT FILE...")
+	}
+	for _, name := range args[1:] {
+		if name == "stdout" || name == "stderr" {
+			if text := ts.ReadFile(name); strings.Contains(text, args[0]) {
+				ts.Fatalf("%q is in %s:\n%s", args[0], name, text)
+			}
+			continue
+		}
+		ts.Check(filepath.WalkDir(ts.MkAbs(name), func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err == nil && strings.Contains(string(text), args[0]) {
+				ts.Fatalf("%q is in %s", args[0], path)
+			}
+			return err
+		}))
+	}
+}
+
+// replace OLD NEW FILE puts a text in the place of another, which must be there.
+func replaceText(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: replace OLD NEW FILE")
+	}
+	text := ts.ReadFile(args[2])
+	if !strings.Contains(text, args[0]) {
+		ts.Fatalf("%s does not hold %q:\n%s", args[2], args[0], text)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.ReplaceAll(text, args[0], args[1])), 0o644))
+}
+
+func TestReplaceFile(t *testing.T) {
+	t.Parallel()
+	full := errors.New("no space left on device")
+	put := func(text string, err error) func(io.Writer) error {
+		return func(w io.Writer) error {
+			_, werr := io.WriteString(w, text)
+			return errors.Join(werr, err)
+		}
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "record.json")
+	if err := replaceFile(file, put("one", full)); !errors.Is(err, full) {
+		t.Errorf("a full disk: %v", err)
+	}
+	if err := replaceFile(file, put("old", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := replaceFile(file, put("half", full)); !errors.Is(err, full) {
+		t.Errorf("a full disk: %v", err)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "old" {
+		t.Errorf("the file is %q, %v; want the old one", text, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	for _, name := range []string{dir, os.DevNull, filepath.Join(dir, "none", "x"), filepath.Join(file, "x")} {
+		if err := replaceFile(name, put("new", nil)); err == nil || !strings.Contains(err.Error(), filepath.Dir(name)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

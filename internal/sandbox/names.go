@@ -1,0 +1,30 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/internal/sandbox/cloud"
+	"github.com/macfleet/macfleet/internal/sandbox/store"
+)
+
+// Names gives the names of the machines in the folder dir, in order, without opening the world:
+// nothing is served, and what cannot be read is left out. It is for completion.
+func Names(dir string) []string {
+	folder := filepath.Join(dir, cloudFolder, "servers")
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		var server cloud.Server
+		if strings.HasSuffix(e.Name(), ".json") && store.ReadJSON(filepath.Join(folder, e.Name()), &server) == nil && server.Name != "" {
+			names = append(names, server.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

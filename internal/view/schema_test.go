@@ -1,0 +1,66 @@
+package view_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"reflect"
+	"testing"
+
+	"github.com/macfleet/macfleet/internal/schematest"
+	"github.com/macfleet/macfleet/internal/view"
+)
+
+// TestSchemas compares every schema of a document with the type that is written.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]reflect.Type{
+		"plan":     reflect.TypeFor[view.Document](),
+		"hosts":    reflect.TypeFor[view.HostsDocument](),
+		"stream":   reflect.TypeFor[view.Message](),
+		"version":  reflect.TypeFor[view.Version](),
+		"validate": reflect.TypeFor[view.Validation](),
+		"explain":  reflect.TypeFor[view.ExplainDocument](),
+	} {
+		for _, fault := range schematest.Describe(name, of) {
+			t.Errorf("docs/schemas/%s.schema.json: %s", name, fault)
+		}
+	}
+}
+
+// TestGoldensFollowTheirSchemas looks at the very bytes that are kept.
+func TestGoldensFollowTheirSchemas(t *testing.T) {
+	t.Parallel()
+	read := func(name string) []byte {
+		text, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	if err := schematest.Validate("plan", read("plan.json")); err != nil {
+		t.Errorf("plan.json: %v", err)
+	}
+	for _, document := range documents(t, read("explain.jsonl")) {
+		if err := schematest.Validate("explain", document); err != nil {
+			t.Errorf("explain.jsonl: %v", err)
+		}
+	}
+	if err := schematest.ValidateLines("stream", read("stream.jsonl")); err != nil {
+		t.Errorf("stream.jsonl: %v", err)
+	}
+}
+
+// documents returns the JSON values that stand one after the other in a text.
+func documents(t *testing.T, text []byte) [][]byte {
+	t.Helper()
+	var out [][]byte
+	for dec := json.NewDecoder(bytes.NewReader(text)); dec.More(); {
+		var one json.RawMessage
+		if err := dec.Decode(&one); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, one)
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+func TestGaps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 1)
+	member := w.member("macos", "m2", 1)
+	w.free(2)
+	w.free(3).OSFamily = "Sequoia"
+	expect(t, "before anything is asked", plan.Gaps{Hosts: []string{"acme-pool-03", member.Name}}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
+	w.plan(t)
+	expect(t, "after all is asked", plan.Gaps{}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
+
+	former := w.snap.Hosts[serverID(1)]
+	former.Facts = plan.Facts{"alpha.get": former.Facts["alpha.get"]}
+	w.snap.Hosts[serverID(1)] = former
+	expect(t, "of an earlier version", plan.Gaps{Probes: []string{"beta.get"}}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
+	former.Trouble, former.Facts = &plan.Trouble{Code: "unreachable"}, nil
+	w.snap.Hosts[serverID(1)] = former
+	expect(t, "of a host that could not be asked", plan.Gaps{}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
+}
+
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 1, 1)
+	var ids []string
+	for _, p := range plan.Probes(w.cfg, w.steps, plan.Selection{}) {
+		ids = append(ids, p.ID)
+	}
+	expect(t, "each probe once", []string{"alpha.get", "beta.get"}, ids)
+	if got := plan.Probes(&fleet.Config{}, w.steps, plan.Selection{}); got != nil {
+		t.Errorf("nobody is asked %v", got)
+	}
+}
+
+// TestCheckLeavesHostsAside judges a recorded observation as the lists were
+// judged before any host was asked: a candidate that turned out unfit afterwards
+// may still be named.
+func TestCheckLeavesHostsAside(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.free(1)
+	w.change(1, func(h *plan.HostSeen) { h.Root = false })
+	on, err := plan.ParseSelector("name=" + w.cfg.HostName("macos", "m2", serverID(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.sel.On = []plan.Selector{on}
+	if err := plan.Check(w.cfg, w.snap, w.sel); err != nil {
+		t.Errorf("before it is asked: %v", err)
+	}
+	w.plan(t)
+	if err := plan.Check(w.cfg, w.snap, w.sel); err != nil {
+		t.Errorf("after it was asked: %v", err)
+	}
+	w.pin(9, w.cfg.HostName("macos", "m2", serverID(9)))
+	if err := plan.Check(w.cfg, w.snap, w.sel); err == nil || !strings.Contains(err.Error(), "known from earlier runs") {
+		t.Errorf("a lost inventory: %v", err)
+	}
+}

@@ -1,0 +1,188 @@
+package plan_test
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// planted is a value that a test looks for; "<" and the quote are escaped by
+// some encoders.
+const planted = `planted-<se"cret>-value`
+
+// full has a text, which is only the planted value, in every place that can hold
+// one: it is filled by reflection, so that a field added later is in it too.
+func full(t *testing.T, fill func(reflect.Value)) plan.Snapshot {
+	t.Helper()
+	seen := plan.HostSeen{Trouble: &plan.Trouble{}}
+	fill(reflect.ValueOf(&seen).Elem())
+	var marker plan.Marker
+	fill(reflect.ValueOf(&marker).Elem())
+	marker.Steps = map[plan.StepID]plan.Digest{planted: {Wanted: planted, Facts: planted}}
+	var claim plan.Claim
+	fill(reflect.ValueOf(&claim).Elem())
+	seen.Serial, seen.OSVersion = inventory.Present(planted), inventory.Unread[string](planted)
+	seen.Marker, seen.Claim = inventory.Present(marker), inventory.Present(claim)
+	seen.Facts = plan.Facts{planted: inventory.Present(plan.Answer{Stdout: planted, Stderr: planted}),
+		"other": inventory.Unread[plan.Answer](planted)}
+	unread := plan.HostSeen{Serial: inventory.Unread[string](planted), Marker: inventory.Unread[plan.Marker](planted),
+		Claim: inventory.Unread[plan.Claim](planted), OSVersion: inventory.Present(planted)}
+	var server inventory.Server
+	fill(reflect.ValueOf(&server).Elem())
+	var node inventory.Node
+	fill(reflect.ValueOf(&node).Elem())
+	var pin plan.Pin
+	fill(reflect.ValueOf(&pin).Elem())
+	return plan.Snapshot{Servers: []inventory.Server{server}, Nodes: inventory.Present([]inventory.Node{node}), Pins: []plan.Pin{pin},
+		Hosts: map[string]plan.HostSeen{planted: seen, "id-2": unread}}
+}
+
+// plant sets every text field of a struct, and of what it points to.
+func plant(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(planted)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		plant(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				plant(v.Field(i))
+			}
+		}
+	}
+}
+
+// TestScrubbedSnapshotHoldsNothing plants a known value in every field.
+func TestScrubbedSnapshotHoldsNothing(t *testing.T) {
+	t.Parallel()
+	var s secret.Scrubber
+	s.Learn(planted)
+	snap := full(t, plant)
+	for name, in := range map[string]plan.Snapshot{"all": snap, "unread Nodes": {Nodes: inventory.Unread[[]inventory.Node](planted)}} {
+		dirty, err := plan.Record{Snapshot: in}.Encode()
+		if err != nil || !strings.Contains(string(dirty), `planted-<se`) {
+			t.Fatalf("%s: nothing is planted: %v", name, err)
+		}
+		content, err := plan.Record{Snapshot: plan.Scrub(s.Scrub).Snapshot(in)}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(content), "planted") {
+			t.Errorf("%s: the value stayed:\n%s", name, content)
+		}
+	}
+}
+
+// TestScrubbingChangesNothingElse keeps every state of a snapshot without a
+// secret.
+func TestScrubbingChangesNothingElse(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawing{t}.snapshot()
+		got := plan.Scrub(func(text string) string { return text }).Snapshot(want)
+		if diff := cmp.Diff(want, got, whole, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("scrubbed (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestScrubbedWorldPlans plants a value in one place of a drawn world: no record
+// and no plan of it holds the value, and both agree.
+func TestScrubbedWorldPlans(t *testing.T) {
+	t.Parallel()
+	const value = "SentinelValue0123"
+	var s secret.Scrubber
+	s.Learn(value)
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		for id, h := range w.hosts {
+			w.snap.Hosts[id] = sowHost(t, h, value)
+		}
+		for i := range w.snap.Servers {
+			if rapid.IntRange(0, 3).Draw(t, "server") == 0 {
+				w.snap.Servers[i].Name += value
+			}
+		}
+		w.snap = plan.Scrub(s.Scrub).Snapshot(w.snap)
+		content, err := plan.Record{Owner: fleet.Owner{Name: "acme"}, Snapshot: w.snap}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(content) + shown(t, w.compute()); strings.Contains(text, value) {
+			t.Fatalf("the value is in the record or the plan: %s", text)
+		}
+	})
+}
+
+func sowHost(t *rapid.T, h plan.HostSeen, value string) plan.HostSeen {
+	switch rapid.IntRange(0, 5).Draw(t, "where") {
+	case 0:
+		h.Trouble = &plan.Trouble{Code: "unreachable", Text: "it said " + value, Remedy: "r"}
+	case 1:
+		h.Facts = facts(value, "a "+value+" b")
+	case 2:
+		h.Marker = inventory.Unread[plan.Marker]("cat: " + value)
+	case 3:
+		if m, ok := h.Marker.Get(); ok {
+			m.Environment = value
+			h.Marker = inventory.Present(m)
+		}
+	case 4:
+		h.Serial, h.OSVersion = inventory.Present(value), inventory.Present("26."+value)
+	}
+	return h
+}
+
+// shown is everything that a plan says, to people and to programs.
+func shown(t *rapid.T, p *plan.Plan) string {
+	var b bytes.Buffer
+	text := view.NewText(&b, 0, false)
+	text.Plan(p)
+	text.Drift(p)
+	text.Hosts(p, true)
+	if err := errors.Join(view.WriteDocument(&b, p), view.WriteHosts(&b, p)); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestRecordHoldsEveryField fails for a field that was added to what is observed
+// and not to the file, nor to the scrubbing.
+func TestRecordHoldsEveryField(t *testing.T) {
+	t.Parallel()
+	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 4, reflect.TypeFor[plan.HostSeen](): 11,
+		reflect.TypeFor[plan.Answer](): 3, reflect.TypeFor[plan.Pin](): 4, reflect.TypeFor[plan.Trouble](): 3,
+		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 5} {
+		if of.NumField() != fields {
+			t.Errorf("%s has %d fields, the snapshot file knows %d: extend plan/snapshotfields.go, plan/scrub.go, the schema, and drawing in this package's tests",
+				of, of.NumField(), fields)
+		}
+	}
+	want := full(t, plant)
+	content, err := plan.Record{Snapshot: want, Owner: fleet.Owner{Name: "acme"}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := plan.DecodeRecord(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.Snapshot, whole, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("decoded (-want +got):\n%s", diff)
+	}
+}

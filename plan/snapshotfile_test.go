@@ -1,0 +1,292 @@
+package plan_test
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/schematest"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// drawing makes values from rapid.
+type drawing struct{ *rapid.T }
+
+// text is any text: ids and names, escapes, and bytes that are no UTF-8.
+func (d drawing) text() string {
+	if rapid.IntRange(0, 4).Draw(d.T, "bytes") == 0 {
+		return string(rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(d.T, "raw"))
+	}
+	return d.valid()
+}
+
+// valid is text that JSON can hold.
+func (d drawing) valid() string { return rapid.StringN(0, 12, 40).Draw(d.T, "text") }
+
+func (d drawing) bool() bool { return rapid.Bool().Draw(d.T, "bool") }
+
+func (d drawing) times() time.Time {
+	return time.Unix(rapid.Int64Range(-60000000000, 200000000000).Draw(d.T, "s"), rapid.Int64Range(0, 999999999).Draw(d.T, "ns")).UTC()
+}
+
+func (d drawing) upTo(n int) int { return rapid.IntRange(0, n).Draw(d.T, "n") }
+
+func drawSeen[T any](d drawing, value func() T) inventory.Seen[T] {
+	switch d.upTo(3) {
+	case 0:
+		return inventory.Absent[T]()
+	case 1:
+		return inventory.Unread[T](d.text())
+	}
+	return inventory.Present(value())
+}
+
+func (d drawing) host() plan.HostSeen {
+	h := plan.HostSeen{Path: d.text(), Key: d.text(), Fingerprint: d.text(), Pinned: d.bool(), Root: d.bool(),
+		Serial: drawSeen(d, d.text), OSVersion: drawSeen(d, d.text), Marker: drawSeen(d, d.marker),
+		Claim: drawSeen(d, func() plan.Claim {
+			return plan.Claim{Configuration: d.valid(), Environment: d.valid(), Name: d.valid(), ServerID: d.valid(), Nonce: d.valid()}
+		})}
+	if d.upTo(3) == 0 {
+		h.Trouble = &plan.Trouble{Code: d.text(), Text: d.text(), Remedy: d.text()}
+	}
+	for range d.upTo(3) {
+		if h.Facts == nil {
+			h.Facts = make(plan.Facts)
+		}
+		h.Facts[d.valid()] = drawSeen(d, func() plan.Answer { return plan.Answer{Exit: d.upTo(255), Stdout: d.text(), Stderr: d.text()} })
+	}
+	return h
+}
+
+func (d drawing) marker() plan.Marker {
+	m := plan.Marker{Configuration: d.valid(), Environment: d.valid(), Name: d.valid(), Fleet: d.valid(), Group: d.valid(),
+		ServerID: d.valid(), Serial: d.valid(), ClusterUID: d.valid(), Version: d.valid()}
+	for range d.upTo(2) {
+		m = m.With(plan.StepID(d.valid()), plan.Digest{Wanted: d.valid(), Facts: d.valid()})
+	}
+	return m
+}
+
+func (d drawing) snapshot() plan.Snapshot {
+	s := plan.Snapshot{Nodes: drawSeen(d, func() []inventory.Node {
+		var out []inventory.Node
+		for range d.upTo(2) {
+			out = append(out, inventory.Node{Name: d.text(), ProviderID: d.text(), Ready: inventory.Readiness(d.text()), Cordoned: d.bool(), Why: d.text()})
+		}
+		return out
+	})}
+	for range d.upTo(2) {
+		s.Servers = append(s.Servers, inventory.Server{ID: d.text(), Name: d.text(), Type: d.text(), Zone: d.text(), Address: d.text(),
+			OSFamily: d.text(), Status: d.text(), Delivered: d.bool(), Created: d.times()})
+	}
+	for range d.upTo(2) {
+		s.Pins = append(s.Pins, plan.Pin{ServerID: d.text(), Name: d.text(), Key: d.text(), Since: d.times()})
+	}
+	for range d.upTo(3) {
+		if s.Hosts == nil {
+			s.Hosts = make(map[string]plan.HostSeen)
+		}
+		s.Hosts[d.valid()] = d.host()
+	}
+	return s
+}
+
+func (d drawing) record() plan.Record {
+	return plan.Record{Owner: fleet.Owner{Name: "acme", Environment: d.valid()}, Version: d.valid(), Taken: d.times(), Snapshot: d.snapshot()}
+}
+
+// TestRecordRoundTrip holds for every state of every field.
+func TestRecordRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawing{t}.record()
+		content, err := want.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := plan.DecodeRecord(content)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, content)
+		}
+		if diff := cmp.Diff(want, got, whole, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("decoded (-want +got):\n%s", diff)
+		}
+		again, err := got.Encode()
+		if err != nil || !bytes.Equal(content, again) {
+			t.Fatalf("encoded twice (%v):\n%s\n%s", err, content, again)
+		}
+	})
+}
+
+// TestRecordFollowsItsSchema checks the written bytes, and the schema key by key.
+func TestRecordFollowsItsSchema(t *testing.T) {
+	t.Parallel()
+	for _, fault := range schematest.Describe("snapshot", reflect.TypeFor[plan.RecordFile]()) {
+		t.Error(fault)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawing{t}.record()
+		content, err := r.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schematest.Validate("snapshot", content); err != nil {
+			t.Fatalf("%v\n%s", err, content)
+		}
+	})
+}
+
+// TestPlanFromARecord gives the very plan of the observation.
+func TestPlanFromARecord(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		for next := plan.Next(w.cfg, w.snap, w.sel); len(next) > 0; next = plan.Next(w.cfg, w.snap, w.sel) {
+			for _, s := range next {
+				w.snap.Hosts[s.ID] = w.hosts[s.ID]
+			}
+		}
+		content, err := plan.Record{Owner: w.cfg.Owner, Snapshot: w.snap}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := plan.DecodeRecord(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live, err := checked(w, w.snap)
+		again, err2 := checked(w, r.Snapshot)
+		if (err == nil) != (err2 == nil) {
+			t.Fatalf("live: %v, from the record: %v", err, err2)
+		}
+		if diff := cmp.Diff(live, again, whole, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("the plan (-live +recorded):\n%s", diff)
+		}
+	})
+}
+
+func checked(w *world, snap plan.Snapshot) (*plan.Plan, error) {
+	return plan.Compute(w.cfg, w.steps, snap, w.sel), plan.Check(w.cfg, snap, w.sel)
+}
+
+func minimal(t testing.TB) string {
+	t.Helper()
+	r := plan.Record{Owner: fleet.Owner{Name: "acme", Environment: "prod"}, Version: "0.1.0", Taken: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC),
+		Snapshot: plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: map[string]plan.HostSeen{
+			"id-1": {Serial: inventory.Present("C07"), Facts: plan.Facts{"power.get": inventory.Present(plan.Answer{Stdout: "\xff"})}}}}}
+	content, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestDecodeRecordRefuses(t *testing.T) {
+	t.Parallel()
+	good := minimal(t)
+	if _, err := plan.DecodeRecord([]byte(good)); err != nil {
+		t.Fatal(err)
+	}
+	// A key of a later version is passed over.
+	if _, err := plan.DecodeRecord([]byte(strings.Replace(strings.Replace(good, "{", `{"later": [1],`, 1), `"1.0"`, `"1.7"`, 1))); err != nil {
+		t.Errorf("a later minor version: %v", err)
+	}
+	tests := []struct{ name, content, part string }{
+		{"nothing", "", "cut off"},
+		{"half", good[:len(good)/2], "cut off"},
+		{"more behind it", good + "{}", "something follows"},
+		{"no JSON", "plan for acme", "invalid character"},
+		{"a list", "[]", "JSON array"},
+		{"another document", `{"format_version":"1.0","resource_changes":[]}`, "has no configuration"},
+		{"no version", `{}`, `format_version is ""`},
+		{"a later version", strings.Replace(good, `"1.0"`, `"2.0"`, 1), `format_version is "2.0"`},
+		{"a version of another type", strings.Replace(good, `"1.0"`, `1`, 1), "format_version is a JSON number"},
+		{"servers of another type", strings.Replace(good, `"servers": []`, `"servers": {}`, 1), "servers is a JSON object"},
+		{"no servers", strings.Replace(good, `"servers": [],`, ``, 1), "has no servers"},
+		{"no pins", strings.Replace(good, `"pins": [],`, ``, 1), "has no pins"},
+		{"no marker", strings.Replace(good, `"marker"`, `"marked"`, 1), "marker or claim of host id-1"},
+		{"a state that there is not", strings.Replace(good, `"absent"`, `"perhaps"`, 1), `state "perhaps"`},
+		{"present without a value", strings.Replace(good, `"absent"`, `"present"`, 1), "must have a value"},
+		{"a time that is none", strings.Replace(good, "2026-11-21", "2026-31-21", 1), "parsing time"},
+		{"bytes that are none", strings.Replace(good, `"/w=="`, `"?"`, 1), "illegal base64"},
+		{"bytes of nothing", strings.Replace(good, `"base64"`, `"base32"`, 1), "no base64"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := plan.DecodeRecord([]byte(tt.content))
+			if !errors.Is(err, plan.ErrNoSnapshot) || !strings.Contains(err.Error(), tt.part) || !strings.Contains(err.Error(), "record another") {
+				t.Errorf("error %v, want one with %q and what to do", err, tt.part)
+			}
+		})
+	}
+}
+
+func TestRecordCheck(t *testing.T) {
+	t.Parallel()
+	r := plan.Record{Owner: fleet.Owner{Name: "acme", Environment: "prod"}}
+	if err := r.Check(r.Owner); err != nil {
+		t.Error(err)
+	}
+	for _, other := range []fleet.Owner{{Name: "acme", Environment: "staging"}, {Name: "globex", Environment: "prod"}, {Name: "acme"}} {
+		err := r.Check(other)
+		if err == nil || !strings.Contains(err.Error(), `"acme", environment "prod"`) || !strings.Contains(err.Error(), "-e") {
+			t.Errorf("%v: %v", other, err)
+		}
+	}
+}
+
+func TestEncodeRefusesIDsThatAreNoText(t *testing.T) {
+	t.Parallel()
+	for _, s := range []plan.Snapshot{
+		{Hosts: map[string]plan.HostSeen{"\xff": {}}},
+		{Hosts: map[string]plan.HostSeen{"id-1": {Facts: plan.Facts{"\xff": inventory.Absent[plan.Answer]()}}}},
+		{Pins: []plan.Pin{{Since: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)}}},
+	} {
+		if content, err := (plan.Record{Snapshot: s}).Encode(); err == nil {
+			t.Errorf("encoded %s", content)
+		}
+	}
+}
+
+// FuzzDecodeRecord never panics, and what it reads it writes and reads again.
+func FuzzDecodeRecord(f *testing.F) {
+	f.Add([]byte(minimal(f)))
+	f.Add([]byte(`{"format_version":"1.0","configuration":"a","servers":[null],"nodes":{"state":"present","value":[null]},"pins":[],"hosts":{"x":null}}`))
+	f.Add([]byte(`{"format_version":"1.0","taken":"2026-11-21T10:00:00+02:00"}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		r, err := plan.DecodeRecord(content)
+		if err != nil {
+			if !errors.Is(err, plan.ErrNoSnapshot) {
+				t.Fatalf("%v is no ErrNoSnapshot", err)
+			}
+			return
+		}
+		text, err := r.Encode()
+		if err != nil {
+			t.Fatalf("read and not written: %v", err)
+		}
+		again, err := plan.DecodeRecord(text)
+		if err != nil {
+			t.Fatalf("written and not read: %v\n%s", err, text)
+		}
+		if diff := cmp.Diff(r, again, whole, cmpopts.EquateEmpty(), cmp.Comparer(time.Time.Equal)); diff != "" {
+			t.Fatal(diff)
+		}
+		// Whatever a file says, a plan of it is made or refused, without a panic.
+		w := newWorld(1, 1, 1)
+		_ = plan.Check(w.cfg, r.Snapshot, w.sel)
+		_ = plan.GapsOf(w.cfg, w.steps, r.Snapshot, w.sel)
+		plan.Compute(w.cfg, w.steps, r.Snapshot, w.sel).Summarise()
+	})
+}
