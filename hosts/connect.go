@@ -56,7 +56,7 @@ func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
 	}
 	// The handshake has no context of its own: closing the connection under it
 	// is what ends it.
-	hctx, cancel := context.WithTimeoutCause(ctx, c.opts.Deadlines.Handshake, errHandshake)
+	hctx, cancel := context.WithTimeoutCause(ctx, c.opts.Deadlines.Handshake, noLogin(c.opts.Deadlines.Handshake))
 	defer cancel()
 	release := context.AfterFunc(hctx, func() { _ = raw.Close() })
 	client, channels, requests, err := ssh.NewClientConn(raw, raw.RemoteAddr().String(), config)
@@ -66,6 +66,7 @@ func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
 	}
 	if err != nil {
 		_ = raw.Close()
+		err = raw.why(err)
 		if cause := context.Cause(hctx); cause != nil {
 			err = cause
 		}
@@ -77,8 +78,6 @@ func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
 	go conn.keepAlive(alive)
 	return conn, nil
 }
-
-var errHandshake = errors.New("no answer within the deadline")
 
 // checkPin returns an *Error for a pin that cannot be read: without it nobody
 // knows which key the host should show.
@@ -97,6 +96,7 @@ func (c *Client) handshakeError(t Target, key ssh.PublicKey, err error) error {
 	e := &Error{Host: t.Server.Name, Code: "no-ssh-answer", Phase: Handshaking, Err: err,
 		Remedy: "something other than a healthy sshd answers on port 22: look at the machine through VNC"}
 	var changed *keyChangedError
+	var gone *hungUpError
 	switch {
 	case errors.As(err, &changed):
 		e.Code, e.Phase, e.Err = "wrong-host-key", HostKey, changed
@@ -110,6 +110,9 @@ func (c *Client) handshakeError(t Target, key ssh.PublicKey, err error) error {
 		e.Err = fmt.Errorf("the host refused the key %s for user %s (tried once, not again)",
 			ssh.FingerprintSHA256(c.opts.Key.PublicKey()), c.opts.User)
 		e.Remedy = "put the public key into ~/.ssh/authorized_keys on the host; Scaleway installs project keys only at the first boot"
+	case errors.As(err, &gone):
+		e.Remedy = "run the command again in a minute: sshd hangs up on newcomers while too many logins are under way (MaxStartups); " +
+			"if it stays, look at the machine through VNC"
 	}
 	return e
 }

@@ -14,51 +14,6 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-func TestConnectToDeadPeer(t *testing.T) {
-	t.Parallel()
-	const soon = 100 * time.Millisecond
-	handshake := impatient(func(d *Deadlines) { d.Handshake = soon })
-	silence := impatient(func(d *Deadlines) { d.Silence = soon })
-	say := func(text string) func(net.Conn) {
-		return func(c net.Conn) {
-			_, _ = io.WriteString(c, text)
-			untilClosed(c)
-		}
-	}
-	hangUp := func(text string) func(net.Conn) { return func(c net.Conn) { _, _ = io.WriteString(c, text) } }
-	const banner = "SSH-2.0-acme\r\n"
-	tests := []struct {
-		name      string
-		handle    func(net.Conn)
-		deadlines Deadlines
-		text      string
-	}{
-		{"silent, until the handshake's deadline", untilClosed, handshake, "no answer within the deadline"},
-		{"silent, until the deadline of silence", untilClosed, silence, "i/o timeout"},
-		{"a banner and silence", say(banner), handshake, "no answer within the deadline"},
-		{"a banner and silence, until the deadline of silence", say(banner), silence, "i/o timeout"},
-		{"half a banner", say("SSH-2.0-ac"), handshake, "no answer within the deadline"},
-		{"hangs up at once", hangUp(""), patient(), ""},
-		{"hangs up after the banner", hangUp(banner), patient(), ""},
-		{"another protocol", say("HTTP/1.1 400 Bad Request\r\n\r\n" + strings.Repeat("acme ", 100)), handshake, ""},
-		{"an old protocol", say("SSH-1.5-acme\r\n"), handshake, ""},
-		{"rubbish after the banner", say(banner + strings.Repeat("\xff", 64)), patient(), ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			p := listen(t, tt.handle)
-			c := New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: tt.deadlines})
-			_, err := c.Connect(within(t), acme1())
-			wantError(t, err, "no-ssh-answer", Handshaking, tt.text)
-			p.closed(t)
-			if got := c.Stats(); got.Connections != 1 || got.Execs != 0 {
-				t.Errorf("stats = %+v, want one connection and no exec", got)
-			}
-		})
-	}
-}
-
 func TestConnectWhereNobodyIs(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -44,9 +44,9 @@ func (e *Error) Trouble() *plan.Trouble {
 // itself.
 func (e *Error) text() string {
 	if e.Phase == Dialing {
-		return e.Err.Error()
+		return printable(e.Err.Error())
 	}
-	return fmt.Sprintf("%s: %v", e.Phase, e.Err)
+	return printable(fmt.Sprintf("%s: %v", e.Phase, e.Err))
 }
 
 // ScriptError says that a script ran to its end and that its exit code was not

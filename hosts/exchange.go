@@ -107,18 +107,13 @@ func (c *Conn) exchange(ctx context.Context, questions []question, each, all tim
 
 // why finds what is behind an error that says only that the connection is gone.
 func (c *Conn) why(ctx context.Context, err error) error {
-	var missing *ssh.ExitMissingError
-	switch {
-	case err == nil:
-		return nil
-	case context.Cause(ctx) != nil:
-		return context.Cause(ctx)
-	case c.wire.silent.Load():
-		return fmt.Errorf("no byte from the host for %s", c.wire.silence)
-	case errors.As(err, &missing):
-		return errors.New("the connection broke before the command ended")
+	if missesExit(err) {
+		err = c.ending()
 	}
-	return err
+	if err != nil && context.Cause(ctx) != nil {
+		return context.Cause(ctx)
+	}
+	return c.wire.why(err)
 }
 
 // exec runs a command line. A command that ended with an exit code is no error:
@@ -136,7 +131,7 @@ func (c *Conn) exec(line string, stdin *strings.Reader, stdout, stderr *limited)
 	if errors.As(err, &exit) {
 		return nil
 	}
-	return err
+	return refusedCommand(err)
 }
 
 // lost says that a conversation broke off.

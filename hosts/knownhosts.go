@@ -75,9 +75,27 @@ func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
 	}
 	var b bytes.Buffer
 	for _, p := range after {
-		fmt.Fprintf(&b, "%s,%s %s %s%s\n", p.Name, p.ServerID, p.Key, sinceField, p.Since.UTC().Format(time.RFC3339))
+		line, err := pinLine(p)
+		if err != nil {
+			return fmt.Errorf("write pinned host keys: %w", err)
+		}
+		b.WriteString(line + "\n")
 	}
 	return replaceFile(k.Path, b.Bytes())
+}
+
+// pinLine returns a pin's line. A pin that would not come back from it is an
+// error: a name that begins with "#", say, would make a comment of it.
+func pinLine(p plan.Pin) (string, error) {
+	line := fmt.Sprintf("%s,%s %s %s%s", p.Name, p.ServerID, p.Key, sinceField, p.Since.UTC().Format(time.RFC3339))
+	back, err := parsePin(line)
+	if err == nil && (back.Name != p.Name || back.ServerID != p.ServerID || back.Key != p.Key) {
+		err = errors.New("it would be read as another one")
+	}
+	if err != nil {
+		return "", fmt.Errorf("the pin of %q with server id %q cannot be kept in a known_hosts file: %w; rename the server", p.Name, p.ServerID, err)
+	}
+	return line, nil
 }
 
 func parsePin(line string) (plan.Pin, error) {
@@ -94,6 +112,10 @@ func parsePin(line string) (plan.Pin, error) {
 	since, err := time.Parse(time.RFC3339, strings.TrimPrefix(comment, sinceField))
 	if err != nil {
 		return plan.Pin{}, fmt.Errorf("its last field must be %sTIME: %w", sinceField, err)
+	}
+	since = since.UTC().Truncate(time.Second) // as it is written
+	if _, err := time.Parse(time.RFC3339, since.Format(time.RFC3339)); err != nil {
+		return plan.Pin{}, fmt.Errorf("its time cannot be written in UTC: %w", err)
 	}
 	return plan.Pin{Name: names[0], ServerID: names[1], Key: keyText(key), Since: since}, nil
 }

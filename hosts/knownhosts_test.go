@@ -142,6 +142,33 @@ func TestKnownHostsBrokenLine(t *testing.T) {
 	}
 }
 
+// TestKnownHostsUnkeepablePin: what would be lost or misread is not written.
+func TestKnownHostsUnkeepablePin(t *testing.T) {
+	t.Parallel()
+	good := pinOf(t, "acme-1", "id-1")
+	for _, name := range []string{"#acme", "@revoked", "acme 9", "acme,9", "acme\n9", "", " acme", "acme\x00"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
+			if err := k.Update(put(good)); err != nil {
+				t.Fatal(err)
+			}
+			bad := good
+			bad.Name = name
+			err := k.Update(put(bad))
+			if back, _ := k.All(); err == nil && len(back) != 2 {
+				t.Fatalf("it was written and %d pins came back", len(back))
+			}
+			if err != nil && !strings.Contains(err.Error(), "rename the server") {
+				t.Errorf("error = %v, want a remedy", err)
+			}
+			if got, err := k.All(); err != nil || !slices.Contains(got, good) {
+				t.Errorf("pins = %v, %v: the other pin is lost", got, err)
+			}
+		})
+	}
+}
+
 // TestKnownHostsUpdatesDoNotLoseEachOther runs updates as several processes
 // would: each with a KnownHosts of its own.
 func TestKnownHostsUpdatesDoNotLoseEachOther(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -19,6 +20,8 @@ type peer struct {
 	listener  net.Listener
 	accepting sync.WaitGroup
 	open      sync.WaitGroup // connections that the client has not closed yet
+	mu        sync.Mutex
+	conns     []net.Conn
 }
 
 const peerAddress = "192.0.2.1"
@@ -40,6 +43,9 @@ func listen(t testing.TB, handle func(net.Conn)) *peer {
 			if err != nil {
 				return
 			}
+			p.mu.Lock()
+			p.conns = append(p.conns, c)
+			p.mu.Unlock()
 			p.open.Go(func() {
 				defer c.Close()
 				handle(c)
@@ -54,11 +60,31 @@ func listen(t testing.TB, handle func(net.Conn)) *peer {
 func (p *peer) closed(t testing.TB) {
 	t.Helper()
 	_ = p.listener.Close() // it may be closed already
+	p.accepting.Wait()
+	if t.Failed() {
+		p.cut() // one failure is enough to wait for
+	}
+	p.hungUp(t)
+}
+
+// cut closes every connection from this side.
+func (p *peer) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		_ = c.Close() // most are closed already
+	}
+}
+
+// hungUp fails when the client still holds a connection.
+func (p *peer) hungUp(t testing.TB) {
+	t.Helper()
 	done := make(chan struct{})
-	go func() { p.accepting.Wait(); p.open.Wait(); close(done) }()
+	go func() { p.open.Wait(); close(done) }()
 	select {
 	case <-done:
 	case <-time.After(patience):
+		p.cut()
 		t.Fatal("the client left its connection open")
 	}
 }
@@ -75,6 +101,7 @@ type server struct {
 	channel  func(ssh.NewChannel)      // instead of opening it
 	command  func(ssh.Channel, string) // what an exec does; nil: the command is refused
 	hang     bool                      // an exec ends when the connection does
+	begin    func(ssh.Channel)         // what an exec that hangs does first
 	config   func(*ssh.ServerConfig)   // more settings
 }
 
@@ -130,6 +157,9 @@ func (s *server) session(ch ssh.Channel, requests <-chan *ssh.Request, gone <-ch
 			all.Go(func() {
 				defer ch.Close()
 				if s.hang {
+					if s.begin != nil {
+						s.begin(ch)
+					}
 					<-gone
 					return
 				}
@@ -179,14 +209,23 @@ func asError(t testing.TB, err error) *Error {
 // wantError compares what a program and a person see of an error.
 func wantError(t testing.TB, err error, code string, phase Phase, text string) {
 	t.Helper()
+	wantErrorOf(t, "acme-1", err, code, phase, text)
+}
+
+func wantErrorOf(t testing.TB, host string, err error, code string, phase Phase, text string) {
+	t.Helper()
 	e := asError(t, err)
-	if e.Host != "acme-1" || e.Code != code || e.Phase != phase {
-		t.Errorf("error of %q has code %q in phase %q, want acme-1, %q, %q (%v)", e.Host, e.Code, e.Phase, code, phase, err)
+	if e.Host != host || e.Code != code || e.Phase != phase {
+		t.Errorf("error of %q has code %q in phase %q, want %q, %q, %q (%v)", e.Host, e.Code, e.Phase, host, code, phase, err)
 	}
 	if e.Remedy == "" {
 		t.Errorf("%v: no remedy", err)
 	}
 	if !strings.Contains(err.Error(), text) {
 		t.Errorf("error = %q, want it to hold %q", err, text)
+	}
+	// Much of it is what the peer said, and it goes to a terminal.
+	if len(err.Error()) > 1000 || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+		t.Errorf("error of %d bytes: %q", len(err.Error()), head(err.Error()))
 	}
 }

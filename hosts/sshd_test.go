@@ -28,6 +28,7 @@ type daemon struct {
 	changed *sync.Cond
 	lines   []string
 	ended   bool
+	process *os.Process
 	stop    func() // ends the daemon, and returns when its sessions have ended too
 }
 
@@ -113,6 +114,7 @@ func tryDaemon(t testing.TB, path, dir, config string) *daemon {
 		t.Fatal(err)
 	}
 	_ = w.Close()
+	d.process = cmd.Process
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -164,6 +166,15 @@ func (d *daemon) listening() bool {
 		d.changed.Wait()
 	}
 	return !d.ended
+}
+
+// wait returns when the log holds a text, or has ended.
+func (d *daemon) wait(part string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for containing(d.lines, part) == 0 && !d.ended {
+		d.changed.Wait()
+	}
 }
 
 func (d *daemon) log() string {

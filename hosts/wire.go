@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -30,6 +29,9 @@ func (c *Client) dial(ctx context.Context, t Target) (*watched, error) {
 	return &watched{Conn: raw, silence: c.opts.Deadlines.Silence, stats: &c.stats}, nil
 }
 
+// keepalive is OpenSSH's own name for a request that does nothing.
+const keepalive = "keepalive@openssh.com"
+
 // keepAlive sends a request that every server answers, so that a dead peer
 // shows as silence and not as a command that never ends.
 func (c *Conn) keepAlive(ctx context.Context) {
@@ -40,7 +42,7 @@ func (c *Conn) keepAlive(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if _, _, err := c.ssh.SendRequest("keepalive@openssh.com", true, nil); err != nil {
+			if _, _, err := c.ssh.SendRequest(keepalive, true, nil); err != nil {
 				return
 			}
 		}
@@ -53,6 +55,7 @@ type watched struct {
 	net.Conn
 	silence time.Duration
 	silent  atomic.Bool // it broke for this reason
+	broke   atomic.Pointer[error]
 	stats   *stats
 }
 
@@ -62,9 +65,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	}
 	n, err := w.Conn.Read(p)
 	w.stats.received.Add(int64(n))
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		w.silent.Store(true)
-	}
+	w.note(err)
 	return n, err
 }
 
@@ -74,5 +75,6 @@ func (w *watched) Write(p []byte) (int, error) {
 	}
 	n, err := w.Conn.Write(p)
 	w.stats.sent.Add(int64(n))
+	w.note(err)
 	return n, err
 }

@@ -3,6 +3,7 @@ package steps
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
@@ -67,13 +68,19 @@ func (h hostname) read(r *reader, name string) (string, bool) {
 	switch {
 	case !ok:
 		return "", false
-	case a.Exit == 0 && strings.TrimSpace(a.Stdout) != "":
+	case a.Exit == 0 && isName(strings.TrimSuffix(a.Stdout, "\n")):
 		return strings.TrimSuffix(a.Stdout, "\n"), true
 	case a.Exit == 1 && strings.Contains(a.Stdout+a.Stderr, "not set"):
 		return "", true
 	}
 	r.odd(id, fmt.Sprintf("scutil --get %s ended with exit %d and neither a name nor \"not set\"", name, a.Exit), a)
 	return "", false
+}
+
+// isName reports whether a text can be a Mac's name: what has several lines is
+// chatter, and the name is not known.
+func isName(text string) bool {
+	return strings.TrimSpace(text) != "" && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 func notCalled(diff []plan.Field) string {

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
 // DialContext connects to port 22 of a server's public address: a real TCP connection over
@@ -49,10 +47,11 @@ func (w *World) DialContext(ctx context.Context, network, addr string) (net.Conn
 	if err != nil {
 		return nil, fail(err)
 	}
-	conn, err := w.ssh.connect(ctx, w.connections, machine, func(event string) { w.log.ssh(server.Name, event) })
+	conn, err := w.ssh.connect(ctx, w.connections, w.answer(server, machine, open))
 	if err != nil {
 		return nil, fail(err)
 	}
+	w.log.ssh(server.Name, "connect")
 	return conn, nil
 }
 
@@ -75,9 +74,9 @@ type switchboard struct {
 	calls    calls
 }
 
-// connect gives the near end of a new connection whose far end machine serves until it is closed
-// or serving ends.
-func (s *switchboard) connect(ctx, serving context.Context, machine *mac.Machine, log func(event string)) (net.Conn, error) {
+// connect gives the near end of a new connection whose far end serve answers until it is closed or
+// serving ends.
+func (s *switchboard) connect(ctx, serving context.Context, serve func(context.Context, net.Conn)) (net.Conn, error) {
 	if !s.calls.begin() {
 		return nil, net.ErrClosed
 	}
@@ -86,18 +85,9 @@ func (s *switchboard) connect(ctx, serving context.Context, machine *mac.Machine
 		s.calls.end()
 		return nil, err
 	}
-	log("connect")
 	go func() {
 		defer s.calls.end()
-		// How a conversation ends shows at the caller's end, as with a real host.
-		_ = machine.Serve(serving, far, func(event string) {
-			// The Mac counts as connected who has proved himself; the log has both, so that a
-			// refused key shows as a connection without a login.
-			if event == "connect" {
-				event = "login"
-			}
-			log(event)
-		})
+		serve(serving, far)
 	}()
 	return near, nil
 }

@@ -36,9 +36,9 @@ type record struct {
 	Since    time.Time `json:"since"`
 
 	Name     string            `json:"name,omitempty"`     // the server's name before
-	Settings map[string]string `json:"settings,omitempty"` // the Mac's settings before
-	File     []byte            `json:"file,omitempty"`     // the marker before
-	HadFile  bool              `json:"had_file,omitempty"` // whether there was a marker before
+	Settings map[string]string `json:"settings,omitempty"` // the Mac's settings, or files by name, before
+	File     []byte            `json:"file,omitempty"`     // the marker, or the start-up file, before
+	HadFile  bool              `json:"had_file,omitempty"` // whether there was such a file before
 	Planted  []byte            `json:"planted,omitempty"`  // the marker that was put in its place
 }
 

@@ -103,7 +103,8 @@ func TestIncidentsAreListed(t *testing.T) {
 			t.Errorf("%s has no summary", incident.Name)
 		}
 	}
-	want := []string{"unreachable", "wrong-host-key", "foreign-marker", "marker-missing", "renamed-by-hand", "sleep-enabled", "hostname-edited"}
+	want := []string{"unreachable", "wrong-host-key", "foreign-marker", "marker-missing", "renamed-by-hand", "sleep-enabled", "hostname-edited",
+		"slow", "silent", "dies-in-command", "garbled-output", "login-noise", "key-refused"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
 	}
@@ -320,7 +321,7 @@ func TestUnknownNamesAreSuggested(t *testing.T) {
 		{p.world.Inject("acme-pol-01", "unreachable"), `did you mean "acme-pool-01"?`},
 		{p.world.Inject("acme-pool-01", "unreachble"), `did you mean "unreachable"?`},
 		{p.world.Heal("acme-pool-1", ""), `"acme-pool-1"`},
-		{p.world.Heal("", "sleep"), `did you mean "sleep-enabled"?`},
+		{p.world.Heal("", "sleep-enable"), `did you mean "sleep-enabled"?`},
 	} {
 		if test.err == nil || !strings.Contains(test.err.Error(), test.contains) {
 			t.Errorf("%v, want an error with %s", test.err, test.contains)

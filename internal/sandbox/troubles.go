@@ -13,6 +13,10 @@ import (
 const (
 	unreachableName = "unreachable"
 	renamedName     = "renamed-by-hand"
+	silentName      = "silent"
+	slowName        = "slow"
+	diesName        = "dies-in-command"
+	garbledName     = "garbled-output"
 )
 
 // trouble is how an incident comes about and ends.
@@ -35,7 +39,7 @@ type victim struct {
 }
 
 func troubles() []trouble {
-	return []trouble{
+	all := []trouble{
 		{
 			Incident: Incident{unreachableName, "the host does not answer: a dial fails at once with 'no route to host'"},
 			remember: nothing, cause: nothing, lasts: always, cure: nothing,
@@ -63,6 +67,37 @@ func troubles() []trouble {
 		{
 			Incident: Incident{"hostname-edited", "somebody changed the Mac's own names"},
 			remember: rememberSettings(nameSettings), cause: spoil(nameSettings), lasts: spoiled(nameSettings), cure: mend(nameSettings),
+		},
+	}
+	return append(all, wireTroubles()...)
+}
+
+// wireTroubles are those that show in the conversation with a host, not in its settings.
+func wireTroubles() []trouble {
+	return []trouble{
+		{
+			Incident: Incident{slowName, "the host answers slowly, a few bytes at a time"},
+			remember: nothing, cause: nothing, lasts: always, cure: nothing,
+		},
+		{
+			Incident: Incident{silentName, "the host accepts connections and never says a word"},
+			remember: nothing, cause: nothing, lasts: always, cure: nothing,
+		},
+		{
+			Incident: Incident{diesName, "the connection breaks in the middle of every command's output"},
+			remember: nothing, cause: nothing, lasts: always, cure: nothing,
+		},
+		{
+			Incident: Incident{garbledName, "pmset, scutil and defaults print settings in a form that nobody expects"},
+			remember: nothing, cause: nothing, lasts: always, cure: nothing,
+		},
+		{
+			Incident: Incident{"login-noise", "the login shell's start-up file prints before and after every command"},
+			remember: rememberStartup, cause: makeNoise, lasts: noisy, cure: quieten,
+		},
+		{
+			Incident: Incident{"key-refused", "the fleet's key is no longer in the login user's authorized keys"},
+			remember: rememberKeys, cause: dropKeys, lasts: keysDropped, cure: restoreKeys,
 		},
 	}
 }

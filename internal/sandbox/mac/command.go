@@ -58,8 +58,13 @@ func answer(request *ssh.Request, ok bool) {
 // execute runs a command line in the login shell and reports its end.
 func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, free func()) {
 	defer channel.Close() // the client may have closed it first
+	faults := l.faults()
+	if faults.CutOutput {
+		l.executeHalf(ctx, channel, line, faults)
+		return
+	}
 	stdout, stderr := newBatch(channel), newBatch(channel.Stderr())
-	status, err := l.run(ctx, channel, line, stdout, stderr)
+	status, err := l.run(ctx, channel, line, faults, stdout, stderr)
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "sshd: %s\n", err)
 		status = 255
@@ -72,7 +77,17 @@ func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, fr
 	_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)}))
 }
 
-func (l *link) run(ctx context.Context, stdin io.Reader, line string, stdout, stderr io.Writer) (status int, err error) {
+// executeHalf runs a command line to its end and breaks the connection in the middle of its output.
+func (l *link) executeHalf(ctx context.Context, channel ssh.Channel, line string, faults Faults) {
+	stdout := &capture{}
+	// However it ended, nobody hears of it.
+	_, _ = l.run(ctx, channel, line, faults, stdout, io.Discard)
+	text := stdout.bytes()
+	_, _ = channel.Write(text[:len(text)/2])
+	_ = l.cut()
+}
+
+func (l *link) run(ctx context.Context, stdin io.Reader, line string, faults Faults, stdout, stderr io.Writer) (status int, err error) {
 	// Read to its end first: all processes of the command share it by offset, which takes a file,
 	// and a pipe would stay open when nobody reads it.
 	file, err := spool(stdin)
@@ -83,7 +98,7 @@ func (l *link) run(ctx context.Context, stdin io.Reader, line string, stdout, st
 		defer file.Close() // only read from
 	}
 	who := l.session.loginUser()
-	return l.session.start(ctx, who, []string{who.shell, "-c", line}, file, stdout, stderr), nil
+	return l.session.start(ctx, who, []string{who.shell, "-c", line}, faults, file, stdout, stderr), nil
 }
 
 func (s *session) loginUser() user {

@@ -35,6 +35,7 @@ type proc struct {
 	dir     string
 	umask   fs.FileMode
 	depth   int
+	faults  Faults
 
 	stdin          *os.File // nil when there is nothing to read
 	stdout, stderr io.Writer

@@ -121,7 +121,7 @@ func (p *proc) exec(found program) int {
 		return exitTerminated
 	}
 	if found.script == "" {
-		return found.tool.run(p)
+		return p.tool(found.tool)
 	}
 	var text []byte
 	err := p.visit(func(v *visit) (err error) {

@@ -23,6 +23,11 @@ var errUnauthorized = errors.New("the key is not authorized")
 // gets in with a key that stands in his files on the machine. log hears "connect" after the
 // authentication and "exec" at each command.
 func (m *Machine) Serve(ctx context.Context, conn net.Conn, log func(event string)) error {
+	return m.ServeWith(ctx, conn, log, healthy)
+}
+
+// ServeWith is Serve for a machine with something wrong; faults is asked at each command.
+func (m *Machine) ServeWith(ctx context.Context, conn net.Conn, log func(event string), faults func() Faults) error {
 	// Whoever ends the context is not kept waiting by a client that says nothing.
 	hangUp := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer hangUp()
@@ -43,7 +48,7 @@ func (m *Machine) Serve(ctx context.Context, conn net.Conn, log func(event strin
 		return fmt.Errorf("serve SSH for the machine in %s: %w", m.dir, err)
 	}
 	log("connect")
-	link := &link{session: s, log: log, slots: make(chan struct{}, maxSessions)}
+	link := &link{session: s, log: log, slots: make(chan struct{}, maxSessions), faults: faults, cut: server.Close}
 	link.serve(ctx, channels, requests)
 	if err := server.Wait(); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("serve SSH for the machine in %s: %w", m.dir, err)
@@ -91,6 +96,8 @@ type link struct {
 	session *session
 	log     func(event string)
 	slots   chan struct{}
+	faults  func() Faults
+	cut     func() error // breaks the connection
 }
 
 // serve answers until the connection ends, and leaves no command running.

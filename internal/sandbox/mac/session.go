@@ -58,12 +58,12 @@ func (s *session) close() {
 }
 
 // start runs a command line as a user with a fresh login environment and gives its exit status.
-func (s *session) start(ctx context.Context, who user, argv []string, stdin *os.File, stdout, stderr io.Writer) int {
+func (s *session) start(ctx context.Context, who user, argv []string, faults Faults, stdin *os.File, stdout, stderr io.Writer) int {
 	// What a script leaves in the background ends with it.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := &proc{session: s, ctx: ctx, user: who, argv: argv, env: loginEnviron(who), dir: who.home,
-		umask: 0o022, stdin: stdin, stdout: stdout, stderr: stderr}
+		umask: 0o022, faults: faults, stdin: stdin, stdout: stdout, stderr: stderr}
 	return p.run()
 }
 

@@ -1,0 +1,74 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+	"net"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/cloud"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+)
+
+// answer gives what serves a host's end of a connection, with the incidents that show on the wire.
+// It returns when the connection is closed or ctx ends.
+func (w *World) answer(server cloud.Server, machine *mac.Machine, open history) func(ctx context.Context, far net.Conn) {
+	if open.find(silentName) != nil {
+		return hold
+	}
+	log := func(event string) {
+		// The Mac counts as connected who has proved himself; the log has both, so that a refused
+		// key shows as a connection without a login.
+		if event == "connect" {
+			event = "login"
+		}
+		w.log.ssh(server.Name, event)
+	}
+	return func(ctx context.Context, far net.Conn) {
+		if open.find(slowName) != nil {
+			far = slow{far}
+		}
+		// How a conversation ends shows at the caller's end, as with a real host.
+		_ = machine.ServeWith(ctx, far, log, func() mac.Faults { return w.faults(server.ID) })
+	}
+}
+
+// faults gives what is wrong with a Mac at this moment: an incident may come about while a
+// connection stands. A record that cannot be read counts as none here; the next dial reports it.
+func (w *World) faults(id string) mac.Faults {
+	open, err := w.incidentsOf(id)
+	if err != nil {
+		return mac.Faults{}
+	}
+	return mac.Faults{CutOutput: open.find(diesName) != nil, Garbled: open.find(garbledName) != nil}
+}
+
+// hold keeps a connection open and says nothing.
+func hold(ctx context.Context, far net.Conn) {
+	hangUp := context.AfterFunc(ctx, func() { _ = far.Close() })
+	defer hangUp()
+	defer far.Close() // a second time, mostly
+	_, _ = io.Copy(io.Discard, far)
+}
+
+// A connection over a bad line takes half a second or so for what otherwise takes no time.
+const (
+	slowPiece = 512
+	slowPause = 25 * time.Millisecond
+)
+
+// slow lets a host's words trickle out.
+type slow struct{ net.Conn }
+
+// Write sends p in pieces, each after a pause.
+func (s slow) Write(p []byte) (n int, err error) {
+	for n < len(p) {
+		time.Sleep(slowPause)
+		piece, err := s.Conn.Write(p[n:min(n+slowPiece, len(p))])
+		n += piece
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
