@@ -3,7 +3,11 @@
 // from HCL, fleet/inventory describes what the providers see.
 package fleet
 
-import "github.com/macfleet/macfleet/internal/secret"
+import (
+	"time"
+
+	"github.com/macfleet/macfleet/internal/secret"
+)
 
 // Config is the configuration of one directory, evaluated for one environment.
 type Config struct {
@@ -35,8 +39,19 @@ type Kubernetes struct {
 // SSH is how hosts are reached.
 type SSH struct {
 	User       string     // login user on every host
-	PrivateKey secret.Ref // the one key that is offered
+	PrivateKey secret.Ref // the one key that is offered; zero: the person's own
 	Via        []string   // "tailscale", "public": paths in order of preference
+	Timeouts   Timeouts
+}
+
+// Timeouts bound a conversation with a host. A zero field means the default.
+type Timeouts struct {
+	Dial      time.Duration // until the connection stands
+	Handshake time.Duration // from there until the login is done
+	Question  time.Duration // one question, on the host; whole seconds
+	Change    time.Duration // one change, on the host; whole seconds
+	Exchange  time.Duration // all questions together, beyond the changes' own time
+	Silence   time.Duration // without a byte from the host
 }
 
 // Fleet is a named set of servers with one specification.

@@ -35,16 +35,26 @@ func DefaultDeadlines() Deadlines {
 // Options are what a Client needs.
 type Options struct {
 	User      string     // login user
-	Key       ssh.Signer // the one key that is offered
+	Key       ssh.Signer // the configuration's key; nil: it names none
+	KeySource string     // where Key was found, for messages; empty = "the configuration"
 	Dial      Dial
 	Deadlines Deadlines
-	Prologue  string // in front of every script; empty = DefaultPrologue
+	Prologue  string   // in front of every script; empty = DefaultPrologue
+	Config    Config   // the person's own ssh configuration; nil: none counts
+	Agent     string   // socket of the ssh agent; empty: none is asked
+	Via       []string // paths in order of preference; empty = Public alone
+	Lookup    Lookup
+	Starts    int // connections that are not logged in yet, at once; 0 = DefaultStarts
 }
 
 // Client connects to hosts. It is safe for concurrent use.
 type Client struct {
-	opts  Options
-	stats stats
+	opts   Options
+	stats  stats
+	starts chan struct{} // holds one for each connection that is not logged in yet
+	turns  turns
+	keys   keyring
+	jumps  jumps
 }
 
 // Stats counts what a Client has done.
@@ -77,7 +87,7 @@ func New(o Options) *Client {
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
 	}
-	return &Client{opts: o}
+	return newClient(o)
 }
 
 // Stats returns the counts so far.

@@ -1,11 +1,10 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 
 	"golang.org/x/crypto/ssh"
 
@@ -13,70 +12,114 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Target is a host to connect to.
+// Target is a host to connect to. The server's present name and address are what
+// the ssh configuration and the tailnet are asked for.
 type Target struct {
 	Server inventory.Server
+	Name   string    // for messages, where it is not the server's
 	Pin    *plan.Pin // nil: no key is known yet, and any is taken
 }
 
+func (t Target) name() string { return cmp.Or(t.Name, t.Server.Name) }
+
 // Conn is one connection to a host. It is used by one goroutine at a time.
 type Conn struct {
-	client *Client
-	target Target
-	wire   *watched
-	ssh    *ssh.Client
-	key    ssh.PublicKey
-	stop   context.CancelFunc // ends the keepalives
+	client  *Client
+	target  Target
+	wire    *watched
+	through *jump // the jump host before it; nil: none
+	path    string
+	ssh     *ssh.Client
+	key     ssh.PublicKey
+	stop    context.CancelFunc // ends the keepalives
 }
 
-// Connect opens a connection: one key is offered, once, because the provider
-// bans an address after failed logins. The error is an *Error.
+// Connect opens a connection over the first path that works. One key is offered,
+// once, because the provider bans an address after failed logins: a host that
+// refused it is not asked again by this Client. The error is an *Error.
 func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
 	if err := checkPin(t); err != nil {
 		return nil, err
 	}
-	raw, err := c.dial(ctx, t)
+	turn, err := c.turns.take(ctx, cmp.Or(t.Server.ID, t.Server.Name))
 	if err != nil {
-		return nil, err
+		return nil, &Error{Host: t.name(), Code: "unreachable", Phase: Dialing, Err: err, Remedy: "run the command again"}
 	}
-	conn := &Conn{client: c, target: t, wire: raw}
-	config := &ssh.ClientConfig{
-		User:              c.opts.User,
-		Auth:              []ssh.AuthMethod{ssh.PublicKeys(c.opts.Key)},
-		HostKeyAlgorithms: algorithms(t.Pin),
-		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
-			// A server shows its key again whenever session keys are renewed: it
-			// must stay the one that was reported, and pinned, at the start.
-			if conn.key != nil {
-				return same(conn.key, key)
-			}
-			conn.key = key
-			return check(t.Pin, key)
-		},
+	defer turn.give()
+	if turn.refused != nil {
+		again := *turn.refused
+		again.Host = t.name()
+		return nil, &again
 	}
-	// The handshake has no context of its own: closing the connection under it
-	// is what ends it.
-	hctx, cancel := context.WithTimeoutCause(ctx, c.opts.Deadlines.Handshake, noLogin(c.opts.Deadlines.Handshake))
-	defer cancel()
-	release := context.AfterFunc(hctx, func() { _ = raw.Close() })
-	client, channels, requests, err := ssh.NewClientConn(raw, raw.RemoteAddr().String(), config)
-	if !release() && err == nil {
-		err = context.Cause(hctx)
-		_ = client.Close()
-	}
-	if err != nil {
-		_ = raw.Close()
-		err = raw.why(err)
-		if cause := context.Cause(hctx); cause != nil {
-			err = cause
+	conn, failed := c.connect(ctx, t)
+	if failed != nil {
+		if failed.Code == "key-refused" {
+			turn.refused = failed
 		}
-		return nil, c.handshakeError(t, conn.key, err)
+		return nil, failed
 	}
-	conn.ssh = ssh.NewClient(client, channels, requests)
-	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
-	conn.stop = stop
-	go conn.keepAlive(alive)
 	return conn, nil
+}
+
+// connect tries the paths in their order, as long as no key was offered.
+func (c *Client) connect(ctx context.Context, t Target) (*Conn, *Error) {
+	said, err := c.lookup(c.opts.User, t.Server.Name, t.Server.Address)
+	if err != nil {
+		return nil, configError(t, err)
+	}
+	key, err := c.keyForHost(said)
+	if err != nil {
+		return nil, keyless(t, err)
+	}
+	var failed []try
+	for _, path := range c.opts.Via {
+		r, err := c.route(ctx, path, t, said)
+		var conn *Conn
+		if err == nil {
+			conn, err = c.over(ctx, r, t, key)
+		}
+		if err == nil {
+			conn.path = taken(r, failed)
+			return conn, nil
+		}
+		var e *Error
+		if !errors.As(err, &e) {
+			e = &Error{Host: t.name(), Code: "unreachable", Phase: Dialing, Err: err, Remedy: "run the command again"}
+		}
+		failed = append(failed, try{r, e})
+		if e.final || ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, noPath(failed)
+}
+
+// over connects to a host over one path. The error is an *Error.
+func (c *Client) over(ctx context.Context, r route, t Target, key loginKey) (*Conn, error) {
+	to := endpoint{target: t, address: r.address(), user: c.opts.User, key: key, algorithms: algorithms(t.Pin),
+		accept: func(key ssh.PublicKey) error { return check(t.Pin, key) }}
+	if len(r.hops) > 0 {
+		j, err := c.jump(ctx, r.hops)
+		if err != nil {
+			return nil, behind(t, err)
+		}
+		to.through = j
+	}
+	conn, e := c.login(ctx, to)
+	if e != nil {
+		return nil, e
+	}
+	return conn, nil
+}
+
+// keyless says that there is no key to offer.
+func keyless(t Target, err error) *Error {
+	e := &Error{Host: t.name(), Code: "no-key", Phase: Authorising, Err: err, Remedy: "write private_key in the ssh block", final: true}
+	var k *keyError
+	if errors.As(err, &k) {
+		e.Remedy = k.remedy
+	}
+	return e
 }
 
 // checkPin returns an *Error for a pin that cannot be read: without it nobody
@@ -86,35 +129,10 @@ func checkPin(t Target) error {
 		return nil
 	}
 	if _, err := parseKey(t.Pin.Key); err != nil {
-		return &Error{Host: t.Server.Name, Code: "damaged-pin", Phase: HostKey, Err: fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
+		return &Error{Host: t.name(), Code: "damaged-pin", Phase: HostKey, Err: fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
 			Remedy: "compare the host's key by another way, then: macfleet hosts trust " + t.Pin.Name}
 	}
 	return nil
-}
-
-func (c *Client) handshakeError(t Target, key ssh.PublicKey, err error) error {
-	e := &Error{Host: t.Server.Name, Code: "no-ssh-answer", Phase: Handshaking, Err: err,
-		Remedy: "something other than a healthy sshd answers on port 22: look at the machine through VNC"}
-	var changed *keyChangedError
-	var gone *hungUpError
-	switch {
-	case errors.As(err, &changed):
-		e.Code, e.Phase, e.Err = "wrong-host-key", HostKey, changed
-		e.Remedy = "if the machine was reinstalled on purpose: macfleet hosts trust " + t.Pin.Name +
-			"; otherwise somebody else answers at this address: do not go on"
-	case t.Pin != nil && key == nil && strings.Contains(err.Error(), "no common algorithm for host key"):
-		e.Code, e.Phase = "wrong-host-key", HostKey
-		e.Remedy = "the host has no key of the pinned type any more; if it was reinstalled on purpose: macfleet hosts trust " + t.Pin.Name
-	case strings.Contains(err.Error(), "unable to authenticate"):
-		e.Code, e.Phase = "key-refused", Authorising
-		e.Err = fmt.Errorf("the host refused the key %s for user %s (tried once, not again)",
-			ssh.FingerprintSHA256(c.opts.Key.PublicKey()), c.opts.User)
-		e.Remedy = "put the public key into ~/.ssh/authorized_keys on the host; Scaleway installs project keys only at the first boot"
-	case errors.As(err, &gone):
-		e.Remedy = "run the command again in a minute: sshd hangs up on newcomers while too many logins are under way (MaxStartups); " +
-			"if it stays, look at the machine through VNC"
-	}
-	return e
 }
 
 // Close ends the connection. It is safe to call on a broken one.

@@ -98,7 +98,7 @@ func observing(t *testing.T, conn *Conn) error {
 	if seen.Trouble == nil {
 		t.Fatalf("seen = %+v, want its trouble", seen)
 	}
-	want := plan.HostSeen{Trouble: seen.Trouble, Key: keyText(conn.key), Fingerprint: ssh.FingerprintSHA256(conn.key)}
+	want := plan.HostSeen{Trouble: seen.Trouble, Path: Public, Key: keyText(conn.key), Fingerprint: ssh.FingerprintSHA256(conn.key)}
 	if diff := cmp.Diff(want, seen, whole); diff != "" {
 		t.Errorf("seen (-want +got):\n%s", diff)
 	}

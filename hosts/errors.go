@@ -23,10 +23,12 @@ const (
 // answer.
 type Error struct {
 	Host   string // the name it bears, or the server's present one
-	Code   string // stable: unreachable, no-ssh-answer, wrong-host-key, key-refused, connection-lost
+	Code   string // stable; docs/connections.md lists them
 	Phase  Phase
 	Remedy string
 	Err    error
+
+	final bool // no other path may be tried after it
 }
 
 // Error returns host, phase and cause; the remedy is apart.

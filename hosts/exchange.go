@@ -28,7 +28,7 @@ func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	for _, p := range probes {
 		questions = append(questions, question{p.ID, p.Command})
 	}
-	seen := plan.HostSeen{Key: keyText(c.key), Fingerprint: ssh.FingerprintSHA256(c.key), Pinned: c.target.Pin != nil}
+	seen := plan.HostSeen{Key: keyText(c.key), Fingerprint: ssh.FingerprintSHA256(c.key), Pinned: c.target.Pin != nil, Path: c.path}
 	r, err := c.exchange(ctx, questions, c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
 	if err != nil {
 		seen.Trouble = c.lost(err).Trouble()
@@ -110,8 +110,14 @@ func (c *Conn) why(ctx context.Context, err error) error {
 	if missesExit(err) {
 		err = c.ending()
 	}
-	if err != nil && context.Cause(ctx) != nil {
+	switch {
+	case err == nil:
+		return nil
+	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
+	}
+	if lost := c.through.lost(ctx); lost != nil {
+		return lost
 	}
 	return c.wire.why(err)
 }
@@ -136,6 +142,9 @@ func (c *Conn) exec(line string, stdin *strings.Reader, stdout, stderr *limited)
 
 // lost says that a conversation broke off.
 func (c *Conn) lost(err error) *Error {
+	if j := new(jumpLostError); errors.As(err, &j) {
+		return jumpLost(c.target, j)
+	}
 	return &Error{Host: c.target.Server.Name, Code: "connection-lost", Phase: Talking, Err: err,
 		Remedy: "run the command again; if it stays, log in by hand and see what the login shell prints and whether tools hang"}
 }

@@ -21,7 +21,10 @@ type Pins interface {
 
 // keyChangedError says that a host showed another key than the pinned one. A
 // host with no pin yet never causes it.
-type keyChangedError struct{ pinned, shown string }
+type keyChangedError struct {
+	pinned, shown string
+	remedy        string // of a jump host; a host's is told by its pin
+}
 
 func (e *keyChangedError) Error() string {
 	return fmt.Sprintf("the host shows the key %s, pinned is %s", e.shown, e.pinned)

@@ -37,6 +37,7 @@ type daemonOptions struct {
 	hostKeys []any // private keys
 	login    ssh.PublicKey
 	config   string // more lines of sshd_config
+	loopback string // empty: 127.0.0.1
 }
 
 // startDaemon runs an sshd for the time of the test. Another process may take
@@ -45,6 +46,9 @@ func startDaemon(t testing.TB, o daemonOptions) *daemon {
 	t.Helper()
 	path := sshdPath(t)
 	dir := t.TempDir()
+	if o.loopback == "" {
+		o.loopback = "127.0.0.1"
+	}
 	write(t, filepath.Join(dir, "authorized_keys"), string(ssh.MarshalAuthorizedKey(o.login)), 0o600)
 	config := "PidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n" +
 		"KbdInteractiveAuthentication no\nLogLevel VERBOSE\nMaxStartups 100\nPrintMotd no\n" +
@@ -60,7 +64,7 @@ func startDaemon(t testing.TB, o daemonOptions) *daemon {
 	}
 	config += o.config
 	for range 5 {
-		if d := tryDaemon(t, path, dir, config); d != nil {
+		if d := tryDaemon(t, path, dir, config, o.loopback); d != nil {
 			return d
 		}
 	}
@@ -89,9 +93,9 @@ func sshdPath(t testing.TB) string {
 	return path
 }
 
-func tryDaemon(t testing.TB, path, dir, config string) *daemon {
+func tryDaemon(t testing.TB, path, dir, config, loopback string) *daemon {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +104,7 @@ func tryDaemon(t testing.TB, path, dir, config string) *daemon {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "sshd_config")
-	write(t, file, fmt.Sprintf("ListenAddress 127.0.0.1\nPort %d\n%s", address.Port, config), 0o600)
+	write(t, file, fmt.Sprintf("ListenAddress %s\nPort %d\n%s", loopback, address.Port, config), 0o600)
 	d := &daemon{address: address.String()}
 	d.changed = sync.NewCond(&d.mu)
 	// The log goes through a pipe of our own: exec's would wait for sessions too.

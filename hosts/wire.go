@@ -2,28 +2,26 @@ package hosts
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
-func (c *Client) dial(ctx context.Context, t Target) (*watched, error) {
+// dial opens a connection, from here or from the jump host before the machine.
+func (c *Client) dial(ctx context.Context, to endpoint) (*watched, error) {
 	dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
 	defer cancel()
-	if t.Server.Address == "" {
-		return nil, &Error{Host: t.Server.Name, Code: "unreachable", Phase: Dialing,
-			Err: errors.New("the inventory names no address"), Remedy: "look at the server in the Scaleway console"}
-	}
-	raw, err := c.opts.Dial(dctx, "tcp", net.JoinHostPort(t.Server.Address, "22"))
-	if err != nil {
-		e := &Error{Host: t.Server.Name, Code: "unreachable", Phase: Dialing, Err: err,
-			Remedy: "see whether the machine runs: its state in the Scaleway console, a reboot from there as the last resort"}
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			e.Remedy = "the machine is up and nothing listens on port 22: switch on Remote Login through VNC"
+	if to.through != nil {
+		raw, err := to.through.dial(dctx, to.address)
+		if err != nil {
+			return nil, err
 		}
-		return nil, e
+		// Its bytes are counted where they leave this machine.
+		return &watched{Conn: raw, silence: c.opts.Deadlines.Silence, stats: &stats{}}, nil
+	}
+	raw, err := c.opts.Dial(dctx, "tcp", to.address)
+	if err != nil {
+		return nil, err
 	}
 	c.stats.connections.Add(1)
 	return &watched{Conn: raw, silence: c.opts.Deadlines.Silence, stats: &c.stats}, nil

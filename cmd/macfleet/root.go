@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
 )
@@ -61,6 +62,8 @@ type options struct {
 	on, exclude  []string
 	steps        []string
 	parallelism  int
+	starts       int
+	sshConfig    string
 	noColor      bool
 	stats        bool
 }
@@ -188,6 +191,8 @@ func (a *app) root() *cobra.Command {
 	f.StringArrayVar(&a.exclude, "exclude", nil, "no hosts that match a `SELECTOR`")
 	f.StringArrayVar(&a.steps, "step", nil, "only a `STEP` (or another --step), for example power; no server is claimed or renamed then")
 	f.IntVar(&a.parallelism, "parallelism", 32, "`N` hosts worked on at once")
+	f.IntVar(&a.starts, "connection-starts", hosts.DefaultStarts, "`N` connections opened at once, until they are logged in")
+	f.StringVar(&a.sshConfig, "ssh-config", "", "the ssh client's `FILE`, none for no file (default ~/.ssh/config and /etc/ssh/ssh_config; a sandbox has none)")
 	f.BoolVar(&a.noColor, "no-color", false, "no colours")
 	f.BoolVar(&a.stats, "stats", false, "say what the command cost")
 	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.explainCmd(), a.validateCmd(), a.fmtCmd(),

@@ -105,6 +105,9 @@ func (a *app) open(ctx context.Context) (*session, error) {
 	if a.parallelism < 1 {
 		return nil, fmt.Errorf("--parallelism is %d; it must be at least 1", a.parallelism)
 	}
+	if a.starts < 1 {
+		return nil, fmt.Errorf("--connection-starts is %d; it must be at least 1", a.starts)
+	}
 	s := &session{app: a, config: config, started: time.Now()}
 	if err := s.connect(ctx, selection); err != nil {
 		s.close()
@@ -150,19 +153,10 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 	if err != nil {
 		return err
 	}
-	key, err := s.resolver(cluster).Resolve(ctx, s.config.SSH.PrivateKey)
-	if err != nil {
-		return fmt.Errorf("ssh private_key: %w", err)
+	if s.hosts, err = s.client(ctx, cluster); err != nil {
+		return err
 	}
-	signer, err := hosts.ParsePrivateKey(key.Reveal())
-	if err != nil {
-		return fmt.Errorf("ssh private_key: secret %s: %w", s.config.SSH.PrivateKey, err)
-	}
-	o := hosts.Options{User: s.config.SSH.User, Key: signer}
-	if s.world != nil {
-		o.Dial = s.world.DialContext
-	}
-	s.hosts = hosts.New(o)
+	s.closers = append(s.closers, s.hosts.Close)
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.app.pinFile(s.config.Environment),
 		Selection: selection, Parallelism: s.app.parallelism, Scrub: s.app.secrets.Scrub, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
 	if cluster != nil {

@@ -40,7 +40,7 @@ func (l *loader) missing(found map[string][]*hclsyntax.Block, bodies []*hclsynta
 	purposes := map[string]string{
 		"macfleet": "the name of the configuration",
 		"scaleway": "the zones and the prefix of the pool",
-		"ssh":      "the private key",
+		"ssh":      "how hosts are reached",
 	}
 	for _, name := range sortedKeys(purposes) {
 		if found[name] == nil && !l.mayStand(name) {

@@ -60,9 +60,20 @@ type kubernetesBlock struct {
 
 type sshBlock struct {
 	Place      place
-	User       *string    `hcl:"user,optional"`
-	PrivateKey secret.Ref `hcl:"private_key"`
-	Via        []string   `hcl:"via,optional"`
+	User       *string        `hcl:"user,optional"`
+	PrivateKey secret.Ref     `hcl:"private_key,optional"`
+	Via        []string       `hcl:"via,optional"`
+	Timeouts   *timeoutsBlock `hcl:"timeouts,block"`
+}
+
+type timeoutsBlock struct {
+	Place     place
+	Dial      *string `hcl:"dial,optional"`
+	Handshake *string `hcl:"handshake,optional"`
+	Question  *string `hcl:"question,optional"`
+	Change    *string `hcl:"change,optional"`
+	Exchange  *string `hcl:"exchange,optional"`
+	Silence   *string `hcl:"silence,optional"`
 }
 
 type defaultsBlock struct {

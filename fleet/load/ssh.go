@@ -1,9 +1,9 @@
 package load
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
@@ -34,6 +34,7 @@ func (l *loader) ssh(blocks []*hclsyntax.Block, sc *scope) fleet.SSH {
 	if b.Place.good["via"] {
 		l.via(b)
 	}
+	s.Timeouts = l.timeouts(b.Timeouts)
 	return s
 }
 
@@ -49,12 +50,48 @@ func (l *loader) via(b *sshBlock) {
 			l.fault(at, "Unknown path", "No path to a host is named %s.%s There is %s.", quoted(path), didYouMean(nearest(path, paths)), listed(paths))
 		case slices.Index(b.Via, path) < i:
 			l.fault(at, "Duplicate path", "The path %q is listed twice. Remove one.", path)
-		case path == viaTailnet:
-			hint := ""
-			if len(b.Via) == 1 {
-				hint = fmt.Sprintf(" Add %q: without it no host can be reached.", viaPublic)
-			}
-			l.warn(at, "No effect yet", "The path %q has no effect yet, because no tailnet block exists in this version of macfleet.%s", path, hint)
 		}
 	}
+}
+
+// The bounds of a timeout. What a host is told to keep it counts in seconds.
+const (
+	leastTimeout = time.Millisecond
+	mostTimeout  = time.Hour
+)
+
+// timeouts reads how long each part of a conversation may take. What is left out
+// is the default of the package that keeps it.
+func (l *loader) timeouts(b *timeoutsBlock) fleet.Timeouts {
+	if b == nil {
+		return fleet.Timeouts{}
+	}
+	return fleet.Timeouts{
+		Dial:      l.timeout(b, "dial", b.Dial, leastTimeout),
+		Handshake: l.timeout(b, "handshake", b.Handshake, leastTimeout),
+		Question:  l.timeout(b, "question", b.Question, time.Second),
+		Change:    l.timeout(b, "change", b.Change, time.Second),
+		Exchange:  l.timeout(b, "exchange", b.Exchange, leastTimeout),
+		Silence:   l.timeout(b, "silence", b.Silence, leastTimeout),
+	}
+}
+
+// timeout reads one of them. A least of a second means whole seconds.
+func (l *loader) timeout(b *timeoutsBlock, name string, text *string, least time.Duration) time.Duration {
+	if text == nil || !b.Place.good[name] {
+		return 0
+	}
+	const summary = "Invalid duration"
+	d, err := time.ParseDuration(*text)
+	switch at := b.Place.at(name); {
+	case err != nil:
+		l.fault(at, summary, "The argument %q must be a duration such as \"20s\" or \"1m30s\", not %s.", name, quoted(*text))
+	case d < least || d > mostTimeout:
+		l.fault(at, summary, "The argument %q must be from %s to %s, not %s.", name, least, "1h", quoted(*text))
+	case least == time.Second && d%time.Second != 0:
+		l.fault(at, summary, "The argument %q must be whole seconds, because the host counts them, not %s.", name, quoted(*text))
+	default:
+		return d
+	}
+	return 0
 }

@@ -29,7 +29,8 @@ var allowed = map[string][]string{
 	"plan/plantest":        {"fleet", "fleet/inventory", "plan", "steps", "steps/stepstest"},
 	"steps":                {"fleet", "plan"},
 	"steps/stepstest":      {"fleet/inventory", "plan"},
-	"hosts":                {"fleet/inventory", "plan"},
+	"hosts":                {"fleet/inventory", "plan", "hosts/sshconfig"},
+	"hosts/sshconfig":      {},
 	"providers/transport":  {},
 	"providers/scaleway":   {"fleet/inventory"},
 	"providers/kubernetes": {"fleet/inventory"},
@@ -41,12 +42,13 @@ var allowed = map[string][]string{
 	"internal/sandbox/...": {"internal/sandbox/..."},
 	"docs/schemas":         {},
 	"internal/schematest":  {"docs/schemas"},
-	"cmd/macfleet": {"internal/secret", "fleet", "fleet/load", "plan", "steps", "hosts", "providers/...", "internal/engine",
+	"cmd/macfleet": {"internal/secret", "fleet", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/engine",
 		"internal/view", "internal/sandbox"},
 }
 
 // reserved says which packages alone may import a library.
 var reserved = map[string][]string{
+	"github.com/skeema/knownhosts":            {"hosts"},
 	"golang.org/x/crypto/ssh":                 {"hosts", "internal/sandbox/..."},
 	"github.com/scaleway/scaleway-sdk-go":     {"providers/scaleway", "internal/sandbox/cloud"},
 	"k8s.io/":                                 {"providers/kubernetes", "internal/sandbox/kube"},

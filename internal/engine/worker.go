@@ -50,9 +50,9 @@ func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
 		return w.conn, nil
 	}
 	pin := w.engine.pinOf(w.host)
-	server := w.host.Server
-	server.Name = w.host.Name
-	conn, err := w.engine.Hosts.Connect(ctx, hosts.Target{Server: server, Pin: &pin})
+	// The server keeps its present name here, so that the same line of the ssh
+	// configuration counts as when the plan was made.
+	conn, err := w.engine.Hosts.Connect(ctx, hosts.Target{Server: w.host.Server, Name: w.host.Name, Pin: &pin})
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,10 @@ func (w *World) Secret(ref string) (string, error) {
 	return value, nil
 }
 
+// SSHKey gives the private key that opens every Mac of the world, for a configuration that names
+// none.
+func (w *World) SSHKey() (string, error) { return w.Secret(w.settings.SSHKeyRef) }
+
 func (w *World) kubernetesSecret(ref string) (string, error) {
 	namespace, name, key, err := splitKubernetes(ref)
 	if err != nil {

@@ -24,6 +24,7 @@ type HostRow struct {
 	Type      string `json:"type"`
 	Zone      string `json:"zone"`
 	Address   string `json:"address"`
+	Path      string `json:"path"` // how it was reached; "" = it was not
 	ServerID  string `json:"server_id"`
 	OS        string `json:"os"` // version the host says it runs; "" = not known
 }
@@ -38,7 +39,7 @@ func HostRows(p *plan.Plan) []HostRow {
 		os, _ := h.Seen.OSVersion.Get()
 		r := HostRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Reachable: "yes", Converged: string(h.Converged),
 			Ready: ready(p, h.Node), Type: h.Server.Type, Zone: h.Server.Zone, Address: h.Server.Address,
-			ServerID: h.Server.ID, OS: os}
+			Path: h.Seen.Path, ServerID: h.Server.ID, OS: os}
 		if h.Unknown != nil {
 			r.Reachable = h.Unknown.Code
 		}
@@ -68,12 +69,12 @@ func ready(p *plan.Plan, node inventory.Seen[inventory.Node]) string {
 func (t *Text) Hosts(p *plan.Plan, wide bool) {
 	table := [][]string{{"NAME", "FLEET", "REACHABLE", "CONVERGED", "READY"}}
 	if wide {
-		table[0] = append(table[0], "GROUP", "TYPE", "ZONE", "ADDRESS", "OS", "SERVER")
+		table[0] = append(table[0], "GROUP", "TYPE", "ZONE", "ADDRESS", "PATH", "OS", "SERVER")
 	}
 	for _, r := range HostRows(p) {
 		row := []string{r.Name, r.Fleet, r.Reachable, r.Converged, r.Ready}
 		if wide {
-			row = append(row, r.Group, r.Type, r.Zone, r.Address, r.OS, r.ServerID)
+			row = append(row, r.Group, r.Type, r.Zone, r.Address, r.Path, r.OS, r.ServerID)
 		}
 		table = append(table, row)
 	}

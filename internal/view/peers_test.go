@@ -6,12 +6,15 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/hosts/sshconfig"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -25,10 +28,9 @@ func connectionTroubles(t *testing.T) []trouble {
 	const patience = 30 * time.Second
 	var out []trouble
 	for _, c := range []struct {
-		code string
-		pin  *plan.Pin
-		dial hosts.Dial
-
+		code   string
+		pin    *plan.Pin
+		dial   hosts.Dial
 		within time.Duration // of the handshake
 	}{
 		{"unreachable", nil, func(context.Context, string, string) (net.Conn, error) { return nil, refused }, patience},
@@ -39,15 +41,55 @@ func connectionTroubles(t *testing.T) []trouble {
 		{"connection-lost", nil, peer(t, server(key, nil)), patience},
 	} {
 		seen := look(t, key, c.pin, c.dial, c.within)
-		out = append(out, trouble{c.code, func(s *scene) { s.snap.Hosts[memberID] = seen }})
+		out = append(out, silence(c.code, seen))
 	}
-	return out
+	for code, o := range map[string]hosts.Options{
+		"no-key":      {},
+		"ssh-config":  {Key: key, Config: faulty{}},
+		"jump-failed": {Key: key, Config: behindBastion{}},
+	} {
+		out = append(out, silence(code, observe(t, o, nil)))
+	}
+	slices.SortStableFunc(out, func(a, b trouble) int { return strings.Compare(a.code, b.code) })
+	// What a jump host that dies leaves behind is seen in package hosts.
+	lost := &hosts.Error{Host: memberOf, Code: "jump-lost", Phase: hosts.Talking, Err: errors.New("jump host bastion: no byte from it for 20s"),
+		Remedy: "see whether it runs: ssh bastion; then run the command again"}
+	return append(out, silence("jump-lost", plan.HostSeen{Trouble: lost.Trouble()}))
+}
+
+func silence(code string, seen plan.HostSeen) trouble {
+	return trouble{code, func(s *scene) { s.snap.Hosts[memberID] = seen }}
+}
+
+// faulty is an ssh configuration with a faulty line.
+type faulty struct{}
+
+func (faulty) Lookup(string, ...string) (sshconfig.Settings, error) {
+	return sshconfig.Settings{}, &sshconfig.FaultError{File: "~/.ssh/config", Line: 7, Why: "Port 0 is no port"}
+}
+
+// behindBastion is an ssh configuration with one jump host that nobody knows.
+type behindBastion struct{}
+
+func (behindBastion) Lookup(_ string, names ...string) (sshconfig.Settings, error) {
+	if names[0] == "bastion" {
+		return sshconfig.Settings{Known: []string{"/home/acme/.ssh/known_hosts"}}, nil
+	}
+	return sshconfig.Settings{Jumps: []sshconfig.Hop{{Host: "bastion"}}}, nil
 }
 
 // look observes a host as the engine does.
 func look(t *testing.T, key ssh.Signer, pin *plan.Pin, dial hosts.Dial, within time.Duration) plan.HostSeen {
 	t.Helper()
-	c := hosts.New(hosts.Options{User: "m1", Key: key, Dial: dial, Deadlines: hosts.Deadlines{Handshake: within}})
+	return observe(t, hosts.Options{Key: key, Dial: dial, KeySource: "secret k8s://macfleet/fleet-ssh/id_ed25519",
+		Deadlines: hosts.Deadlines{Handshake: within}}, pin)
+}
+
+func observe(t *testing.T, o hosts.Options, pin *plan.Pin) plan.HostSeen {
+	t.Helper()
+	o.User = "m1"
+	c := hosts.New(o)
+	defer c.Close()
 	conn, err := c.Connect(t.Context(), hosts.Target{Server: machine(memberID, memberOf, 1), Pin: pin})
 	var e *hosts.Error
 	if errors.As(err, &e) {

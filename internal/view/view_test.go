@@ -34,7 +34,7 @@ func numbered(n int, name string) inventory.Server {
 func member(n int, of string) plan.Host {
 	name := fmt.Sprintf("acme-production-%s-m2-0000%d", of, n)
 	return plan.Host{Name: name, Fleet: of, Group: "m2", Server: numbered(n, name), Member: true, Converged: plan.Converged,
-		Seen: plan.HostSeen{Pinned: true, Root: true, OSVersion: inventory.Present("26.3")}}
+		Seen: plan.HostSeen{Path: "public", Pinned: true, Root: true, OSVersion: inventory.Present("26.3")}}
 }
 
 func power(h plan.Host) plan.Action {
@@ -51,6 +51,7 @@ func everything() *plan.Plan {
 		Seen: plan.HostSeen{Fingerprint: "SHA256:abc", Root: true}, Converged: plan.Differs}
 	two, three, four, five := member(2, "runners"), member(3, "runners"), member(4, "runners"), member(5, "runners")
 	six, seven := member(6, "runners"), member(7, "runners")
+	three.Seen.Path = "public (tailscale: no address)"
 	two.Converged, three.Converged, six.Converged = plan.Differs, plan.Differs, plan.Differs
 	four.Unknown = &plan.Trouble{Code: "unreachable", Text: "dial tcp 198.51.100.4:22: connect: no route to host", Remedy: "see whether the machine runs"}
 	five.Refused = &plan.Trouble{Code: "foreign-marker", Text: "its marker says that it is x of globex-staging", Remedy: "find out whose host it is"}

@@ -1,0 +1,262 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/hosts/sshconfig"
+)
+
+// jumps are the connections to jump hosts, one each, shared by all hosts behind
+// them and closed with the Client. What went wrong with one is remembered: it is
+// not tried again for the next host.
+type jumps struct {
+	ctx     context.Context // ends with the Client
+	end     context.CancelFunc
+	mu      sync.Mutex
+	closed  bool
+	all     map[string]*jump // by the whole chain up to it
+	running sync.WaitGroup
+}
+
+// jump is a jump host.
+type jump struct {
+	name  string
+	ready chan struct{} // closed: conn or err is set
+	conn  *Conn
+	err   *Error
+	over  chan struct{} // closed: the connection is gone
+}
+
+func (j *jumps) open() {
+	j.ctx, j.end = context.WithCancel(context.Background())
+	j.all = make(map[string]*jump)
+}
+
+// Close ends the connections to jump hosts and with them those of all hosts
+// behind. After it no jump host can be reached. It may be called more than once.
+func (c *Client) Close() {
+	c.jumps.end()
+	c.jumps.mu.Lock()
+	c.jumps.closed = true
+	var all []*jump
+	for _, j := range c.jumps.all {
+		all = append(all, j)
+	}
+	c.jumps.mu.Unlock()
+	for _, j := range all {
+		if <-j.ready; j.conn != nil {
+			j.conn.Close()
+		}
+	}
+	c.jumps.running.Wait()
+}
+
+// maxHops bounds a chain of jump hosts; each is a connection within another.
+const maxHops = 8
+
+// chain returns all hops to go through. The first of a ProxyJump may have one
+// itself; those after it are reached through their neighbour, as ssh does.
+func (c *Client) chain(hops []sshconfig.Hop) ([]sshconfig.Hop, error) {
+	for len(hops) > 0 {
+		s, err := c.lookup(hops[0].User, hops[0].Host)
+		if err != nil {
+			return nil, err
+		}
+		if len(s.Jumps) == 0 {
+			break
+		}
+		hops = append(slices.Clone(s.Jumps), hops...)
+		first := hops[0]
+		back := slices.ContainsFunc(hops[1:], func(h sshconfig.Hop) bool { return h.Host == first.Host && h.Port == first.Port })
+		if back || len(hops) > maxHops {
+			return nil, fmt.Errorf(`ProxyJump leads back to %s or over more than %d hosts; write "ProxyJump none" under "Host %s"`, first.Host, maxHops, first.Host)
+		}
+	}
+	return hops, nil
+}
+
+// jump returns the shared connection to the last of a chain of jump hosts. Who
+// comes first opens it and the others wait. The error is the *Error of the jump
+// host that failed, or why ctx ended.
+func (c *Client) jump(ctx context.Context, hops []sshconfig.Hop) (*jump, error) {
+	id := fmt.Sprint(hops)
+	c.jumps.mu.Lock()
+	j := c.jumps.all[id]
+	if c.jumps.closed {
+		c.jumps.mu.Unlock()
+		return nil, net.ErrClosed
+	}
+	if j == nil || j.gone() {
+		j = &jump{name: hops[len(hops)-1].Host, ready: make(chan struct{}), over: make(chan struct{})}
+		c.jumps.all[id] = j
+		c.jumps.running.Go(func() { c.open(j, hops) })
+	}
+	c.jumps.mu.Unlock()
+	select {
+	case <-j.ready:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if j.err != nil {
+		return nil, j.err
+	}
+	return j, nil
+}
+
+// gone reports whether a connection stood and is no more: then another may be
+// opened.
+func (j *jump) gone() bool {
+	select {
+	case <-j.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// open connects to a jump host and waits for the end of the connection. It runs
+// with the Client's context: no host that waits may spoil it for the others.
+func (c *Client) open(j *jump, hops []sshconfig.Hop) {
+	j.conn, j.err = c.openJump(c.jumps.ctx, hops)
+	close(j.ready)
+	if j.conn != nil {
+		_ = j.conn.ssh.Wait() // why it ended is asked when somebody wants to know
+		j.conn.Close()
+		close(j.over)
+	}
+}
+
+func (c *Client) openJump(ctx context.Context, hops []sshconfig.Hop) (*Conn, *Error) {
+	last := len(hops) - 1
+	hop := hops[last]
+	t := Target{Server: inventory.Server{Name: hop.Host}}
+	s, err := c.lookup(hop.User, hop.Host)
+	if err != nil {
+		return nil, configError(t, err)
+	}
+	r := route{host: hop.Host, port: s.Port}
+	if s.HostName != "" {
+		r.host = s.HostName
+	}
+	if hop.Port != 0 {
+		r.port = hop.Port
+	}
+	to := endpoint{target: t, address: r.address(), user: s.User, byHand: byHand(hop)}
+	if e := known(&to, s); e != nil {
+		return nil, e
+	}
+	if to.key, err = c.keyForJump(s); err != nil {
+		return nil, keyless(t, err)
+	}
+	if last > 0 {
+		if to.through, err = c.jump(ctx, hops[:last]); err != nil {
+			return nil, behind(t, err)
+		}
+	}
+	return c.login(ctx, to)
+}
+
+// byHand is the command with which a person logs in to a jump host.
+func byHand(hop sshconfig.Hop) string {
+	words := []string{"ssh"}
+	if hop.Port != 0 {
+		words = append(words, "-p", strconv.Itoa(hop.Port))
+	}
+	if hop.User != "" {
+		return strings.Join(append(words, hop.User+"@"+hop.Host), " ")
+	}
+	return strings.Join(append(words, hop.Host), " ")
+}
+
+// behind says of a machine that the jump host before it failed.
+func behind(t Target, err error) *Error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return &Error{Host: t.name(), Code: "unreachable", Phase: Dialing, Err: err, Remedy: "run the command again"}
+	}
+	if e.Code == "jump-failed" || e.Code == "jump-lost" { // the jump host is itself behind the one that failed
+		return &Error{Host: t.name(), Code: "jump-failed", Phase: Dialing, Err: e.Err, Remedy: e.Remedy, final: e.final}
+	}
+	return &Error{Host: t.name(), Code: "jump-failed", Phase: Dialing, Err: fmt.Errorf("jump host %w", e), Remedy: e.Remedy, final: e.final}
+}
+
+// dial opens a connection from the jump host. A channel of SSH knows no
+// deadlines, so a pipe that does stands before it.
+func (j *jump) dial(ctx context.Context, address string) (net.Conn, error) {
+	far, err := j.conn.ssh.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	near, middle := net.Pipe()
+	carry := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from) // how it ended shows at the near end
+		_ = to.Close()
+	}
+	go carry(middle, far)
+	go carry(far, middle)
+	return near, nil
+}
+
+// jumpLostError says that the connection to a jump host is gone.
+type jumpLostError struct{ name, why string }
+
+// Error names the jump host.
+func (e *jumpLostError) Error() string { return "jump host " + e.name + ": " + e.why }
+
+// lost asks a jump host whether it still answers, and returns an error if not.
+// What breaks behind a jump host breaks a little before the news of its own end
+// arrives. A nil jump is never lost.
+func (j *jump) lost(ctx context.Context) error {
+	if j == nil || ctx.Err() != nil {
+		return nil
+	}
+	// Its keepalives come every quarter of the silence that is borne, so a dead
+	// one is known to be dead within that time.
+	patient, cancel := context.WithTimeout(ctx, j.conn.client.opts.Deadlines.Silence/2)
+	defer cancel()
+	answer := make(chan error, 1)
+	go func() {
+		_, _, err := j.conn.ssh.SendRequest("keepalive@openssh.com", true, nil)
+		answer <- err
+	}()
+	select {
+	case err := <-answer:
+		if err == nil {
+			return j.conn.through.lost(ctx)
+		}
+	case <-patient.Done():
+		return nil
+	}
+	// Whoever hears of it must not be given the same connection again.
+	select {
+	case <-j.over:
+	case <-patient.Done():
+	}
+	if further := j.conn.through.lost(ctx); further != nil {
+		return further
+	}
+	if j.conn.wire.silent.Load() {
+		return &jumpLostError{j.name, fmt.Sprintf("no byte from it for %s", j.conn.wire.silence)}
+	}
+	return &jumpLostError{j.name, "the connection to it broke"}
+}
+
+// jumpLost says of a machine that the jump host before it is gone.
+func jumpLost(t Target, err error) *Error {
+	var lost *jumpLostError
+	name := ""
+	if errors.As(err, &lost) {
+		name = lost.name
+	}
+	return &Error{Host: t.name(), Code: "jump-lost", Phase: Talking, Err: err,
+		Remedy: "see whether it runs: ssh " + name + "; then run the command again"}
+}

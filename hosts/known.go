@@ -1,0 +1,73 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/macfleet/macfleet/hosts/sshconfig"
+)
+
+// known makes a jump host be checked against the person's own known hosts, and
+// asks for the key types that stand there. A jump host that nobody knows is not
+// dialled.
+func known(to *endpoint, s sshconfig.Settings) *Error {
+	fail := func(code string, err error, remedy string) *Error {
+		return &Error{Host: to.target.name(), Code: code, Phase: HostKey, Err: err, Remedy: remedy}
+	}
+	var files []string
+	for _, name := range s.Known {
+		if _, err := os.Stat(name); err == nil {
+			files = append(files, name)
+		}
+	}
+	db, err := knownhosts.NewDB(files...)
+	if err != nil {
+		return fail("known-hosts", err, "mend or remove the line")
+	}
+	address := strings.ToLower(to.address)
+	if s.Alias != "" { // which stands there without a port
+		address = net.JoinHostPort(strings.ToLower(s.Alias), "22")
+	}
+	for _, a := range db.HostKeyAlgorithms(address) {
+		if slices.Contains(acceptable(), a) {
+			to.algorithms = append(to.algorithms, a)
+		}
+	}
+	if len(to.algorithms) == 0 {
+		return fail("unknown-host-key", fmt.Errorf("no key of %s is among your known hosts (%s)", knownhosts.Normalize(address), strings.Join(s.Known, ", ")),
+			"log in once by hand and compare the key: "+to.byHand)
+	}
+	check := db.HostKeyCallback()
+	to.accept = func(key ssh.PublicKey) error {
+		// Only the name counts: the address behind it may change, and a channel of
+		// another jump host has none.
+		err := check(address, &net.TCPAddr{IP: net.IPv4zero}, key)
+		if err == nil {
+			return nil
+		}
+		changed := &keyChangedError{shown: ssh.FingerprintSHA256(key), pinned: "no such key",
+			remedy: "if the machine was reinstalled on purpose: ssh-keygen -R '" + knownhosts.Normalize(address) + "', then log in once by hand: " + to.byHand +
+				"; otherwise somebody else answers at this address: do not go on"}
+		var why *xknownhosts.KeyError
+		if errors.As(err, &why) && len(why.Want) > 0 {
+			changed.pinned = fmt.Sprintf("%s (%s:%d)", ssh.FingerprintSHA256(why.Want[0].Key), why.Want[0].Filename, why.Want[0].Line)
+		}
+		return changed
+	}
+	return nil
+}
+
+// acceptable are the host key algorithms that a jump host may have, certificates
+// included.
+func acceptable() []string {
+	return append(algorithms(nil), ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01,
+		ssh.CertAlgoECDSA521v01, ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01)
+}

@@ -1,0 +1,170 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// endpoint is one machine to log in to: a host, or a jump host on the way.
+type endpoint struct {
+	target     Target // of a jump host: its name alone
+	address    string // to dial, with the port
+	through    *jump  // nil: dialled from here
+	user       string
+	key        loginKey
+	algorithms []string                  // of the host key, the preferred first
+	accept     func(ssh.PublicKey) error // decides about the host key
+	byHand     string                    // of a jump host: how a person logs in to it
+}
+
+// login dials a machine and logs in. It holds a place among the connections that
+// are under way from the dialling to the end of the authentication.
+func (c *Client) login(ctx context.Context, to endpoint) (*Conn, *Error) {
+	if err := acquire(ctx, c.starts); err != nil {
+		return nil, &Error{Host: to.target.name(), Code: "unreachable", Phase: Dialing, Err: err, Remedy: "run the command again"}
+	}
+	defer func() { <-c.starts }()
+	raw, err := c.dial(ctx, to)
+	if err != nil {
+		return nil, c.dialError(ctx, to, err)
+	}
+	conn := &Conn{client: c, target: to.target, wire: raw, through: to.through}
+	conn.target.Server.Name = to.target.name()
+	var offered atomic.Bool
+	if err := conn.handshake(ctx, to, &offered); err != nil {
+		_ = raw.Close() // it may be closed already
+		if lost := to.through.lost(ctx); lost != nil {
+			err = lost
+		}
+		return nil, c.loginError(to, conn.key, offered.Load(), err)
+	}
+	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
+	conn.stop = stop
+	go conn.keepAlive(alive)
+	return conn, nil
+}
+
+// handshake goes from a connection that stands to one that is logged in.
+func (c *Conn) handshake(ctx context.Context, to endpoint, offered *atomic.Bool) error {
+	config := &ssh.ClientConfig{
+		User: to.user,
+		Auth: []ssh.AuthMethod{ssh.PublicKeysCallback(func() ([]ssh.Signer, error) {
+			offered.Store(true)
+			return []ssh.Signer{to.key.signer}, nil
+		})},
+		HostKeyAlgorithms: to.algorithms,
+		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
+			// A server shows its key again whenever session keys are renewed: it
+			// must stay the one that was reported, and pinned, at the start.
+			if c.key != nil {
+				return same(c.key, key)
+			}
+			c.key = key
+			return to.accept(key)
+		},
+	}
+	// The handshake has no context of its own: closing the connection under it
+	// is what ends it.
+	limit := c.client.opts.Deadlines.Handshake
+	hctx, cancel := context.WithTimeoutCause(ctx, limit, noLogin(limit))
+	defer cancel()
+	release := context.AfterFunc(hctx, func() { _ = c.wire.Close() })
+	client, channels, requests, err := ssh.NewClientConn(c.wire, to.address, config)
+	if !release() && err == nil {
+		_ = client.Close()
+		return context.Cause(hctx)
+	}
+	if err != nil {
+		if cause := context.Cause(hctx); cause != nil {
+			return cause
+		}
+		return c.wire.why(err)
+	}
+	c.ssh = ssh.NewClient(client, channels, requests)
+	return nil
+}
+
+// dialError says why a machine could not be dialled.
+func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
+	e := &Error{Host: to.target.name(), Code: "unreachable", Phase: Dialing, Err: err,
+		Remedy: "see whether the machine runs: its state in the Scaleway console, a reboot from there as the last resort"}
+	if to.byHand != "" {
+		e.Remedy = "see whether it runs: " + to.byHand
+	}
+	var refused *ssh.OpenChannelError
+	switch {
+	case to.through != nil && errors.As(err, &refused):
+		e.Err = fmt.Errorf("the jump host %s does not connect to %s: %w", to.through.name, to.address, err)
+		if refused.Reason == ssh.Prohibited {
+			e.Remedy = "its sshd forwards nothing: allow AllowTcpForwarding and PermitOpen there"
+		}
+	case to.through != nil:
+		if lost := to.through.lost(ctx); lost != nil {
+			return jumpLost(to.target, lost)
+		}
+		e.Err = fmt.Errorf("through the jump host %s to %s: %w", to.through.name, to.address, err)
+	case errors.Is(err, syscall.ECONNREFUSED) && to.byHand == "":
+		_, number, _ := net.SplitHostPort(to.address)
+		e.Remedy = "the machine is up and nothing listens on port " + number + ": switch on Remote Login through VNC"
+	}
+	return e
+}
+
+// loginError says why a machine that was dialled let nobody in. What happened
+// after a key was offered, or with a wrong host key, is final: no other path may
+// be tried after it.
+func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err error) *Error {
+	_, number, _ := net.SplitHostPort(to.address)
+	e := &Error{Host: to.target.name(), Code: "no-ssh-answer", Phase: Handshaking, Err: err, final: offered,
+		Remedy: "something other than a healthy sshd answers on port " + number + ": look at the machine through VNC"}
+	if to.byHand != "" {
+		e.Remedy = "see what answers there: " + to.byHand
+	}
+	var changed *keyChangedError
+	var lost *jumpLostError
+	var unsigned *signError
+	var gone *hungUpError
+	pin := to.target.Pin
+	switch {
+	case errors.As(err, &lost):
+		return jumpLost(to.target, lost)
+	case errors.As(err, &changed):
+		e.Code, e.Phase, e.Err, e.final = "wrong-host-key", HostKey, changed, true
+		e.Remedy = changed.remedy
+		if pin != nil {
+			e.Remedy = "if the machine was reinstalled on purpose: macfleet hosts trust " + pin.Name +
+				"; otherwise somebody else answers at this address: do not go on"
+		}
+	case shown == nil && strings.Contains(err.Error(), "no common algorithm for host key"):
+		e.Code, e.Phase, e.final = "wrong-host-key", HostKey, true
+		e.Remedy = "the host has no key of the known type any more; if it was reinstalled on purpose, forget the old key and log in once by hand"
+		if pin != nil {
+			e.Remedy = "the host has no key of the pinned type any more; if it was reinstalled on purpose: macfleet hosts trust " + pin.Name
+		}
+	case errors.As(err, &unsigned):
+		e.Code, e.Phase, e.Err = "no-key", Authorising, fmt.Errorf("%s: %w", to.key.source, unsigned)
+		e.Remedy = "unlock the agent and let it sign, then run the command again"
+	case strings.Contains(err.Error(), "unable to authenticate"):
+		e.Code, e.Phase = "key-refused", Authorising
+		e.Err = fmt.Errorf("the host refused the key %s, which is %s, for user %s (tried once, not again)",
+			to.key.fingerprint(), to.key.source, to.user)
+		e.Remedy = "put the public key into ~/.ssh/authorized_keys of " + to.user + " on the host, or " + to.key.other
+		if to.byHand == "" {
+			e.Remedy += "; Scaleway installs project keys only at the first boot"
+		}
+	case errors.As(err, &gone):
+		e.Remedy = "run the command again in a minute: sshd hangs up on newcomers while too many logins are under way (MaxStartups); " +
+			"if it stays, look at the machine through VNC"
+		if to.byHand != "" {
+			e.Remedy = "run the command again in a minute: sshd hangs up on newcomers while too many logins are under way (MaxStartups)"
+		}
+	}
+	return e
+}

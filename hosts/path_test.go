@@ -1,0 +1,184 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// names answers as the system's resolver does.
+func names(entries map[string]string) Lookup {
+	return func(_ context.Context, name string) ([]netip.Addr, error) {
+		text, ok := entries[name]
+		if !ok {
+			return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+		}
+		var out []netip.Addr
+		for _, a := range strings.Fields(text) {
+			out = append(out, netip.MustParseAddr(a))
+		}
+		return out, nil
+	}
+}
+
+// TestPaths goes over the tailnet and, only where no key was offered there, over
+// the public address.
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	key, other := newKey(t), newKey(t)
+	both := []string{Tailscale, Public}
+	silence := impatient(func(d *Deadlines) { d.Handshake = 100 * time.Millisecond })
+	good := func() *server { return &server{key: key} }
+	tests := []struct {
+		name      string
+		via       []string
+		lookup    map[string]string
+		tailnet   *server // nil: nobody listens
+		handle    func(net.Conn)
+		deadlines Deadlines
+		pin       ssh.PublicKey
+		path      string
+		code      string
+		text      string
+		attempts  int32 // keys offered over the tailnet
+		public    int32 // and over the public address
+	}{
+		{name: "tailscale", via: both, lookup: map[string]string{"acme-1": "198.51.100.9 100.64.0.1"}, tailnet: good(), path: "tailscale", attempts: 1},
+		{name: "tailscale over IPv6", via: both, lookup: map[string]string{"acme-1": "fd7a:115c:a1e0::1"}, tailnet: good(), path: "tailscale", attempts: 1},
+		{name: "public first", via: []string{Public, Tailscale}, path: "public", public: 1},
+		{name: "no address", via: both, path: "public (tailscale: no address)", public: 1},
+		{name: "a stranger's address", via: both, lookup: map[string]string{"acme-1": "198.51.100.9"}, tailnet: good(),
+			path: "public (tailscale: 198.51.100.9 is no address of the tailnet and may be another machine's)", public: 1},
+		{name: "nobody listens", via: both, lookup: map[string]string{"acme-1": "100.64.0.2"}, path: "public (tailscale: connection refused)", public: 1},
+		{name: "silent", via: both, lookup: map[string]string{"acme-1": "100.64.0.1"}, handle: untilClosed, deadlines: silence,
+			path: "public (tailscale: no ssh answer)", public: 1},
+		{name: "refused", via: both, lookup: map[string]string{"acme-1": "100.64.0.1"}, tailnet: &server{key: key, refuse: true},
+			code: "key-refused", text: "tried once", attempts: 1},
+		{name: "another host key", via: both, lookup: map[string]string{"acme-1": "100.64.0.1"}, tailnet: good(), pin: other.PublicKey(),
+			code: "wrong-host-key", text: "pinned is " + ssh.FingerprintSHA256(other.PublicKey())},
+		{name: "tailscale alone", via: []string{Tailscale}, code: "unreachable", text: "acme-1: no address"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := tt.tailnet
+			if s == nil {
+				s = good()
+			}
+			if tt.handle == nil {
+				tt.handle = s.handle
+			}
+			if tt.deadlines == (Deadlines{}) {
+				tt.deadlines = patient()
+			}
+			public := good()
+			near, far := listen(t, tt.handle), listen(t, public.handle)
+			dial := book(map[string]string{"100.64.0.1:22": near.listener.Addr().String(), "[fd7a:115c:a1e0::1]:22": near.listener.Addr().String(),
+				"100.64.0.2:22": nobody(t), peerAddress + ":22": far.listener.Addr().String()})
+			c := New(Options{User: "acme", Key: newKey(t), Dial: dial, Deadlines: tt.deadlines, Via: tt.via, Lookup: names(tt.lookup)})
+			to := acme1()
+			if tt.pin != nil {
+				to = pinned(to, tt.pin)
+			}
+			conn, err := c.Connect(within(t), to)
+			if tt.code != "" {
+				e := asError(t, err)
+				if e.Code != tt.code || !strings.Contains(err.Error(), tt.text) || e.Remedy == "" {
+					t.Errorf("error = %v (%s), want %s with %q", err, e.Code, tt.code, tt.text)
+				}
+			} else if err != nil {
+				t.Fatal(err)
+			} else {
+				if conn.path != tt.path {
+					t.Errorf("path = %q, want %q", conn.path, tt.path)
+				}
+				conn.Close()
+			}
+			near.closed(t)
+			far.closed(t)
+			if got := s.attempts.Load(); got != tt.attempts {
+				t.Errorf("%d keys offered over the tailnet, want %d", got, tt.attempts)
+			}
+			if got := public.attempts.Load(); got != tt.public {
+				t.Errorf("%d keys offered over the public address, want %d", got, tt.public)
+			}
+		})
+	}
+}
+
+// nobody is a loopback address where nobody listens.
+func nobody(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestNoPathWorks(t *testing.T) {
+	t.Parallel()
+	c := New(Options{User: "acme", Key: newKey(t), Dial: book(map[string]string{peerAddress + ":22": nobody(t)}), Deadlines: patient(),
+		Via: []string{Tailscale, Public}, Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("resolver is ill") }})
+	_, err := c.Connect(within(t), acme1())
+	wantError(t, err, "unreachable", Dialing, "acme-1: tailscale: look up acme-1: resolver is ill; public: dial tcp")
+}
+
+// TestConfigFault: a host whose line cannot be understood is not dialled.
+func TestConfigFault(t *testing.T) {
+	t.Parallel()
+	c := New(Options{User: "acme", Key: newKey(t), Dial: book(nil), Config: newHome(t).config(t, "Host acme-1\n ProxyCommand nc %h\n")})
+	_, err := c.Connect(within(t), acme1())
+	wantError(t, err, "ssh-config", Dialing, "config:2: macfleet starts no ProxyCommand")
+}
+
+// TestStarts counts, at the server, the connections that are not logged in yet.
+// It lets nobody in before as many stand as may.
+func TestStarts(t *testing.T) {
+	t.Parallel()
+	const limit, all = 3, 12
+	var now, most, first atomic.Int32
+	var standing sync.WaitGroup
+	standing.Add(limit)
+	s := &server{key: newKey(t), config: func(sc *ssh.ServerConfig) {
+		sc.PublicKeyCallback = func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) {
+			if first.Add(1) <= limit {
+				standing.Done()
+			}
+			standing.Wait()
+			now.Add(-1)
+			return nil, nil
+		}
+	}}
+	p := listen(t, func(c net.Conn) {
+		n := now.Add(1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		s.handle(c)
+	})
+	c := New(Options{User: "acme", Key: newKey(t), Deadlines: patient(), Starts: limit, Dial: p.dial})
+	var wg sync.WaitGroup
+	for i := range all {
+		wg.Go(func() {
+			conn, err := c.Connect(within(t), target("acme-"+string(rune('a'+i)), peerAddress))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			conn.Close()
+		})
+	}
+	wg.Wait()
+	if got := most.Load(); got != limit {
+		t.Errorf("at most %d connections were under way at once, want %d", got, limit)
+	}
+}

@@ -1,0 +1,219 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/macfleet/macfleet/hosts/sshconfig"
+)
+
+// The paths to a host, as Options.Via names them.
+const (
+	Tailscale = "tailscale" // the address that the tailnet's resolver has for the server's name
+	Public    = "public"    // the address of the inventory, or what the ssh configuration has instead
+)
+
+// DefaultStarts is how many connections may be under way at once. A jump host's
+// sshd takes ten before it drops some at random (MaxStartups), and each start
+// costs a Mac more than all that follows.
+const DefaultStarts = 16
+
+// Config is what a person's own ssh configuration says of a machine.
+// *sshconfig.Config is one.
+type Config interface {
+	// Lookup returns what is said of a machine that has one or more names. An
+	// error names file and line.
+	Lookup(user string, names ...string) (sshconfig.Settings, error)
+}
+
+// Lookup finds the addresses of a name; it is net.DefaultResolver's outside
+// tests and the sandbox.
+type Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
+
+// newClient returns a Client whose options are filled in but for what this part
+// of the package knows.
+func newClient(o Options) *Client {
+	if len(o.Via) == 0 {
+		o.Via = []string{Public}
+	}
+	if o.Starts == 0 {
+		o.Starts = DefaultStarts
+	}
+	if o.Lookup == nil {
+		o.Lookup = func(ctx context.Context, name string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+		}
+	}
+	if o.KeySource == "" {
+		o.KeySource = "the configuration"
+	}
+	c := &Client{opts: o, starts: make(chan struct{}, o.Starts)}
+	c.jumps.open()
+	return c
+}
+
+// lookup returns what the ssh configuration says of a machine.
+func (c *Client) lookup(user string, names ...string) (sshconfig.Settings, error) {
+	if c.opts.Config == nil {
+		return sshconfig.Settings{User: user}, nil
+	}
+	return c.opts.Config.Lookup(user, names...)
+}
+
+// route is one way to a host.
+type route struct {
+	path string // Tailscale or Public
+	host string // name or address to dial
+	port int
+	hops []sshconfig.Hop // to go through, in this order
+}
+
+func (r route) address() string {
+	number := r.port
+	if number == 0 {
+		number = 22
+	}
+	return net.JoinHostPort(r.host, strconv.Itoa(number))
+}
+
+// String returns the path as people read it: "public through bastion".
+func (r route) String() string {
+	if len(r.hops) == 0 {
+		return r.path
+	}
+	var names []string
+	for _, h := range r.hops {
+		names = append(names, h.Host)
+	}
+	return r.path + " through " + strings.Join(names, ", ")
+}
+
+// route finds one way to a host. The error is an *Error. What the ssh
+// configuration says of HostName and ProxyJump belongs to the public path: to
+// the tailnet this machine speaks itself.
+func (c *Client) route(ctx context.Context, path string, t Target, s sshconfig.Settings) (route, error) {
+	r := route{path: path, port: s.Port}
+	var err error
+	if path == Tailscale {
+		r.host, err = c.tailnetAddress(ctx, t)
+		return r, err
+	}
+	if r.host = s.HostName; r.host == "" {
+		r.host = t.Server.Address
+	}
+	if r.host == "" {
+		return r, &Error{Host: t.name(), Code: "unreachable", Phase: Dialing,
+			Err: errors.New("the inventory names no address"), Remedy: "look at the server in the Scaleway console"}
+	}
+	if r.hops, err = c.chain(s.Jumps); err != nil {
+		return r, configError(t, err)
+	}
+	return r, nil
+}
+
+func configError(t Target, err error) *Error {
+	return &Error{Host: t.name(), Code: "ssh-config", Phase: Dialing, Err: fmt.Errorf("the ssh configuration: %w", err),
+		Remedy: "mend that line, or name another file with --ssh-config FILE (none reads no file)", final: true}
+}
+
+// tailnetPrefixes are the addresses that Tailscale gives. What a resolver says
+// beside them may be a stranger's machine.
+func tailnetPrefixes() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")}
+}
+
+// tailnetAddress asks the system's resolver, which on a machine of the tailnet
+// is MagicDNS, for the host's own name: server, Node and device bear one.
+func (c *Client) tailnetAddress(ctx context.Context, t Target) (string, error) {
+	fail := func(err error) (string, error) {
+		return "", &Error{Host: t.name(), Code: "unreachable", Phase: Dialing, Err: err,
+			Remedy: "see whether this machine and the host are in the tailnet: tailscale status"}
+	}
+	dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
+	defer cancel()
+	all, err := c.opts.Lookup(dctx, t.Server.Name)
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound, err == nil && len(all) == 0:
+		return fail(errNoAddress)
+	case err != nil:
+		return fail(fmt.Errorf("look up %s: %w", t.Server.Name, err))
+	}
+	for _, a := range all {
+		for _, p := range tailnetPrefixes() {
+			if p.Contains(a.Unmap()) {
+				return a.Unmap().String(), nil
+			}
+		}
+	}
+	return fail(fmt.Errorf("%s is no address of the tailnet and may be another machine's", all[0]))
+}
+
+var errNoAddress = errors.New("no address")
+
+// try is a path that did not work.
+type try struct {
+	route route
+	err   *Error
+}
+
+// why says in a few words what kept a path from working.
+func (t try) why() string {
+	var number syscall.Errno
+	switch {
+	case t.err.Code == "jump-failed":
+		return "the jump host failed"
+	case errors.As(t.err, &number):
+		return number.Error()
+	case errors.Is(t.err, context.DeadlineExceeded):
+		return "no answer"
+	case t.err.Phase == Handshaking:
+		return "no ssh answer"
+	}
+	return t.err.text()
+}
+
+// taken describes the path that worked, and why those before it did not.
+func taken(r route, failed []try) string {
+	var notes []string
+	for _, t := range failed {
+		notes = append(notes, t.route.path+": "+t.why())
+	}
+	if len(notes) == 0 {
+		return r.String()
+	}
+	return r.String() + " (" + strings.Join(notes, "; ") + ")"
+}
+
+// noPath joins the errors of all paths. The remedy is that of the last.
+func noPath(failed []try) *Error {
+	last := *failed[len(failed)-1].err
+	if len(failed) == 1 || last.final {
+		return &last
+	}
+	var texts []string
+	var errs []error
+	for _, t := range failed {
+		texts, errs = append(texts, t.route.String()+": "+t.err.text()), append(errs, t.err.Err)
+	}
+	last.Phase, last.Err = Dialing, &pathsError{text: strings.Join(texts, "; "), errs: errs}
+	return &last
+}
+
+// pathsError says why each of several paths did not work.
+type pathsError struct {
+	text string
+	errs []error
+}
+
+// Error names each path and its reason.
+func (e *pathsError) Error() string { return e.text }
+
+// Unwrap returns the reasons.
+func (e *pathsError) Unwrap() []error { return e.errs }
