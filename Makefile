@@ -1,6 +1,7 @@
 # make demo  tells the story in a simulated world; needs Go alone
 # make test  runs every test
 # make lint  runs the checks that CI runs beside the tests
+# make conformance HOST=name  checks the table of macOS's tools on a Mac
 
 GO ?= go
 
@@ -12,7 +13,7 @@ else
 export CGO_ENABLED ?= 0
 endif
 
-.PHONY: build demo test lint bench clean
+.PHONY: build demo test lint bench conformance clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/macfleet ./cmd/macfleet
@@ -29,7 +30,13 @@ lint:
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	shellcheck --shell=sh --severity=warning examples/demo.sh
 	shellcheck .ci/run
-	shellcheck --shell=sh --exclude=SC2154 hosts/scripts/*.sh steps/scripts/*.sh
+	shellcheck --shell=sh --exclude=SC2154 hosts/scripts/*.sh steps/scripts/*.sh internal/conformance/scripts/*.sh
+
+# USER is a variable of every shell, so it counts only from the command line.
+# docs/conformance.md says what this does to a Mac and what it never does.
+conformance:
+	$(GO) test ./internal/conformance -run '^TestMac$$' -count 1 -v -timeout 30m -host '$(HOST)' \
+	  -user '$(if $(filter command line,$(origin USER)),$(USER),m1)' -key '$(if $(KEY),$(abspath $(KEY)))' -fingerprint '$(FINGERPRINT)' $(if $(FILES),-files)
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchtime 3x ./...

@@ -7,10 +7,10 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// Check returns an error when no plan must be made of what the providers list
+// CheckLists returns an error when no plan must be made of what the providers list
 // (CheckInventory, CheckSelection). What hosts said is left aside: a recorded
 // observation is judged as it was before any host was asked.
-func Check(cfg *fleet.Config, snap Snapshot, sel Selection) error {
+func CheckLists(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 	snap.Hosts = nil
 	if err := CheckInventory(cfg, snap); err != nil {
 		return err

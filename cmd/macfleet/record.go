@@ -15,6 +15,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
@@ -67,7 +68,7 @@ func (a *app) recorded(file string) (*fleet.Config, plan.Selection, plan.Snapsho
 	if err != nil {
 		return nil, selection, none, err
 	}
-	if err := plan.Check(config, r.Snapshot, selection); err != nil {
+	if err := plan.CheckLists(config, r.Snapshot, selection); err != nil {
 		return nil, selection, none, fmt.Errorf("snapshot %s: %w", file, err)
 	}
 	a.errText().Recalled(view.Recalled{File: file, Taken: r.Taken, Gaps: plan.GapsOf(config, steps.For, r.Snapshot, selection)})
@@ -120,8 +121,7 @@ func (s *session) observe(ctx context.Context) (plan.Snapshot, error) {
 // that is too short to be found there: such a record is not made.
 func (s *session) record(file string, snap plan.Snapshot) error {
 	if s.app.secrets.Short() {
-		return fmt.Errorf("record %s: a secret of this run is shorter than 8 characters and cannot be told from ordinary text, "+
-			"so nothing was recorded; replace it by a longer one", file)
+		return shortSecret(file)
 	}
 	content, err := plan.Record{Owner: s.config.Owner, Version: fleet.Version, Taken: time.Now().UTC().Truncate(time.Second), Snapshot: snap}.Encode()
 	if err != nil {
@@ -134,6 +134,11 @@ func (s *session) record(file string, snap plan.Snapshot) error {
 		return fmt.Errorf("record %s: %w; nothing was recorded", file, err)
 	}
 	return nil
+}
+
+func shortSecret(file string) error {
+	return fmt.Errorf("record %s: a secret of this run is shorter than %d characters and cannot be told from ordinary text, "+
+		"so nothing was recorded; replace it by a longer one", file, secret.Shortest)
 }
 
 // replaceFile writes a file that only its owner may read, whole or not at all:

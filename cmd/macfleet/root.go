@@ -195,8 +195,8 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.sshConfig, "ssh-config", "", "the ssh client's `FILE`, none for no file (default ~/.ssh/config and /etc/ssh/ssh_config; a sandbox has none)")
 	f.BoolVar(&a.noColor, "no-color", false, "no colours")
 	f.BoolVar(&a.stats, "stats", false, "say what the command cost")
-	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.explainCmd(), a.validateCmd(), a.fmtCmd(),
-		a.sandboxCmd(), a.versionCmd())
+	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.explainCmd(), a.doctorCmd(),
+		a.validateCmd(), a.fmtCmd(), a.sandboxCmd(), a.versionCmd())
 	a.completions(root)
 	return root
 }

@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"internal/engine":      {"fleet", "fleet/inventory", "plan", "hosts"},
 	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/engine"},
 	"internal/scriptlint":  {},
+	"internal/conformance": {},
 	"internal/archtest":    {},
 	"internal/sandbox/...": {"internal/sandbox/..."},
 	"docs/schemas":         {},

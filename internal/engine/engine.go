@@ -69,7 +69,7 @@ func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
 	if err != nil {
 		return plan.Snapshot{}, e.scrubError(err)
 	}
-	if err := plan.Check(e.Config, snap, e.Selection); err != nil {
+	if err := plan.CheckLists(e.Config, snap, e.Selection); err != nil {
 		return plan.Snapshot{}, err
 	}
 	return e.complete(ctx, snap, e.Selection)
@@ -156,7 +156,7 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 	for _, s := range servers {
 		g.Go(func() error {
 			started := e.Now()
-			seen := e.observe(gctx, hosts.Target{Server: s, Pin: pins[s.ID]}, probes)
+			seen := e.Look(gctx, hosts.Target{Server: s, Pin: pins[s.ID]}, probes)
 			if gctx.Err() != nil {
 				return context.Cause(gctx)
 			}
@@ -168,16 +168,6 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 		})
 	}
 	return g.Wait()
-}
-
-// observe asks one host everything, on a connection of its own.
-func (e *Engine) observe(ctx context.Context, t hosts.Target, probes []plan.Probe) plan.HostSeen {
-	conn, err := e.Hosts.Connect(ctx, t)
-	if err != nil {
-		return e.scrub().Host(plan.HostSeen{Trouble: trouble(err)})
-	}
-	defer conn.Close()
-	return e.scrub().Host(conn.Observe(ctx, probes))
 }
 
 func trouble(err error) *plan.Trouble {

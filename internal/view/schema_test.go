@@ -20,6 +20,7 @@ func TestSchemas(t *testing.T) {
 		"stream":   reflect.TypeFor[view.Message](),
 		"version":  reflect.TypeFor[view.Version](),
 		"validate": reflect.TypeFor[view.Validation](),
+		"doctor":   reflect.TypeFor[view.CheckupDocument](),
 		"explain":  reflect.TypeFor[view.ExplainDocument](),
 	} {
 		for _, fault := range schematest.Describe(name, of) {
@@ -40,6 +41,9 @@ func TestGoldensFollowTheirSchemas(t *testing.T) {
 	}
 	if err := schematest.Validate("plan", read("plan.json")); err != nil {
 		t.Errorf("plan.json: %v", err)
+	}
+	if err := schematest.Validate("doctor", read("doctor.json")); err != nil {
+		t.Errorf("doctor.json: %v", err)
 	}
 	for _, document := range documents(t, read("explain.jsonl")) {
 		if err := schematest.Validate("explain", document); err != nil {

@@ -20,6 +20,7 @@ const (
 	ownCommand = "/builtin/command -v"
 	ownType    = "/builtin/type"
 	ownHash    = "/builtin/hash"
+	ownNumber  = "/builtin/test -eq"
 )
 
 const (
@@ -61,6 +62,11 @@ func (sh *shell) takeOver(hc interp.HandlerContext, args []string) []string {
 				return []string{ownRefuse, args[0] + " " + word}
 			}
 		}
+		if word, bad := notNumber(args); bad && args[0] != "[[" {
+			return []string{ownNumber, args[0], word}
+		}
+	case "printf":
+		return printfWords(args)
 	case "eval", "trap":
 		return sh.checked(args)
 	case ".", "source":

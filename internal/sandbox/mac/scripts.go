@@ -36,10 +36,14 @@ func newScripts(max, maxBytes int) *scripts {
 	return &scripts{entries: map[string]*list.Element{}, recent: list.New(), max: max, maxBytes: maxBytes}
 }
 
-// parse gives the syntax tree of a script, which must not be changed.
-func (s *scripts) parse(text string) (*syntax.File, error) {
+// parse gives the syntax tree of a script of a kind of shell, which must not be changed.
+func (s *scripts) parse(kind, text string) (*syntax.File, error) {
+	name := text
+	if kind == "zsh" {
+		name = "zsh\x00" + text // the tree is another one, see endPipesApart
+	}
 	s.mu.Lock()
-	if e, ok := s.entries[text]; ok {
+	if e, ok := s.entries[name]; ok {
 		s.recent.MoveToFront(e)
 		file := e.Value.(*entry).file
 		s.mu.Unlock()
@@ -57,7 +61,17 @@ func (s *scripts) parse(text string) (*syntax.File, error) {
 	if err := modelled(file); err != nil {
 		return nil, err
 	}
-	s.keep(text, file)
+	if kind == "zsh" {
+		if err := asZsh(file); err != nil {
+			return nil, err
+		}
+	} else {
+		endPipesApart(file)
+	}
+	if err := trapsApart(file); err != nil {
+		return nil, err
+	}
+	s.keep(name, file)
 	return file, nil
 }
 

@@ -9,20 +9,20 @@ import (
 func TestScriptsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newScripts(3, 1000)
-	first, err := s.parse("echo 0")
+	first, err := s.parse("sh", "echo 0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := range 10 {
-		if _, err := s.parse(fmt.Sprint("echo ", n)); err != nil {
+		if _, err := s.parse("sh", fmt.Sprint("echo ", n)); err != nil {
 			t.Fatal(err)
 		}
 		// What is used stays.
-		if again, err := s.parse("echo 0"); err != nil || again != first {
+		if again, err := s.parse("sh", "echo 0"); err != nil || again != first {
 			t.Fatalf("parsed again: %v", err)
 		}
 	}
-	if _, err := s.parse("echo " + strings.Repeat("x", 900)); err != nil {
+	if _, err := s.parse("sh", "echo "+strings.Repeat("x", 900)); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.entries) != 3 || s.recent.Len() != 3 || s.bytes != 18 {

@@ -118,7 +118,7 @@ func (sh *shell) operands(call invocation, args []string, command bool) (invocat
 // interpret runs the script of a command line.
 func (sh *shell) interpret(call invocation) int {
 	p := sh.proc
-	file, err := parsed.parse(call.text)
+	file, err := parsed.parse(sh.kind, call.text)
 	if err != nil {
 		return sh.refuse(err)
 	}
@@ -171,7 +171,7 @@ func (sh *shell) startupFiles(runner *interp.Runner) (status int, ended bool) {
 		if err != nil {
 			continue // zsh says nothing of a file that isn't there
 		}
-		file, err := parsed.parse(string(text))
+		file, err := parsed.parse(sh.kind, string(text))
 		if err != nil {
 			sh.refuse(err)
 			continue

@@ -1,6 +1,8 @@
 package mac
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/interp"
@@ -12,6 +14,67 @@ func failTool(*proc) int { return exitFailed }
 // refuse reports what a shell can do and the simulation can't.
 func refuse(p *proc) int {
 	return p.shellFail(exitUnmodelled, "option not modelled: %s", strings.TrimPrefix(p.argv[1], "not modelled: "))
+}
+
+// notNumber finds an operand of a comparison of numbers that is none; the interpreter takes it for
+// 0, and every real shell refuses it.
+func notNumber(args []string) (word string, bad bool) {
+	for i := 2; i+1 < len(args); i++ {
+		switch args[i] {
+		case "-eq", "-ne", "-lt", "-le", "-gt", "-ge":
+		default:
+			continue
+		}
+		if args[i-1] == "=" || args[i-1] == "!=" || args[i+1] == "]" {
+			continue // the word is compared as a text
+		}
+		for _, word := range []string{args[i-1], args[i+1]} {
+			if _, err := strconv.ParseInt(strings.TrimSpace(word), 10, 64); err != nil {
+				return word, true
+			}
+		}
+	}
+	return "", false
+}
+
+func complainNumber(p *proc) int {
+	return p.shellFail(exitUsage, "%s: %s: integer expression expected", p.argv[1], p.argv[2])
+}
+
+// printfWords is printf's command line as the interpreter understands it: it knows no "--", and it
+// reads an octal escape of %b without the 0 in front.
+func printfWords(args []string) []string {
+	words := slices.Clone(args)
+	if len(words) > 1 && words[1] == "--" {
+		words = slices.Delete(words, 1, 2)
+	}
+	if len(words) < 2 || !strings.Contains(words[1], "%b") {
+		return words
+	}
+	for i, word := range words[2:] {
+		plain := withoutZero(word)
+		if plain != word && strings.Count(strings.ReplaceAll(words[1], "%%", ""), "%") > 1 {
+			return []string{ownRefuse, "printf %b beside another conversion"}
+		}
+		words[i+2] = plain
+	}
+	return words
+}
+
+// withoutZero turns every \0nnn into \nnn.
+func withoutZero(word string) string {
+	var b strings.Builder
+	for i := 0; i < len(word); i++ {
+		b.WriteByte(word[i])
+		if word[i] != '\\' || i+1 == len(word) {
+			continue
+		}
+		i++
+		if digits := word[i+1:]; word[i] != '0' || len(digits) < 3 || strings.Trim(digits[:3], "01234567") != "" {
+			b.WriteByte(word[i])
+		}
+	}
+	return b.String()
 }
 
 // asBuiltin runs a builtin of the shell as the program of the same name.

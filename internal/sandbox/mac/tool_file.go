@@ -133,12 +133,18 @@ func cp(p *proc) int {
 	}
 	target := names[len(names)-1]
 	for _, name := range names[:len(names)-1] {
-		if err := p.copyFile(name, target, o.has('p')); err != nil {
+		err := p.copyFile(name, target, o.has('p'))
+		if errors.Is(err, errNotCopied) {
+			status = p.fail(exitFailed, "%s %s", name, err)
+		} else if err != nil {
 			status = p.fail(exitFailed, "%s: %s", name, why(err))
 		}
 	}
 	return status
 }
+
+//lint:ignore ST1005 cp's wording
+var errNotCopied = errors.New("is a directory (not copied).")
 
 func (p *proc) copyFile(name, target string, keep bool) error {
 	return p.visit(func(v *visit) error {
@@ -147,8 +153,7 @@ func (p *proc) copyFile(name, target string, keep bool) error {
 		case err != nil:
 			return err
 		case from.folder():
-			//lint:ignore ST1005 cp's wording
-			return errors.New("is a directory (not copied).")
+			return errNotCopied
 		}
 		to, err := v.into(p, name, target)
 		if err != nil {

@@ -1,9 +1,12 @@
 package mac
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -143,13 +146,20 @@ func modeText(mode fs.FileMode) string {
 }
 
 func ls(p *proc) int {
-	o, names, status, ok := p.options("1aldA")
+	o, names, status, ok := p.options("1aldAin")
 	if !ok {
 		return status
 	}
 	if len(names) == 0 {
 		names = []string{"."}
 	}
+	if o.has('n') {
+		o['l'] = ""
+	}
+	names = slices.Clone(names)
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(p.rank(o, a), p.rank(o, b)), strings.Compare(a, b))
+	})
 	// Nobody is kept waiting for the disk while a slow reader takes the list.
 	var text capture
 	p, screen := p.printing(&text), p
@@ -176,6 +186,22 @@ func ls(p *proc) int {
 	}
 	screen.printf("%s", text.bytes())
 	return status
+}
+
+// rank orders what ls was asked for: what is no folder comes first.
+func (p *proc) rank(o options, name string) int {
+	rank := 0
+	err := p.visit(func(v *visit) error {
+		n, err := v.find(p.user, p.dir, name, !o.has('l'))
+		if err == nil && n.folder() && !o.has('d') {
+			rank = 1
+		}
+		return err
+	})
+	if err != nil {
+		return -1 // it is complained about before anything else
+	}
+	return rank
 }
 
 // printing is the same process with another standard output.
@@ -208,11 +234,18 @@ func (p *proc) listFolder(v *visit, o options, folder node, children []node, ind
 }
 
 func (p *proc) list(v *visit, o options, name string, n node) {
+	if o.has('i') {
+		p.printf("%d ", systemRecord(n.info).Ino)
+	}
 	if !o.has('l') {
 		p.printf("%s\n", name)
 		return
 	}
 	info := n.stat()
+	user, group := v.session.userName(n.owner.UID), groupName(n.owner.GID)
+	if o.has('n') {
+		user, group = strconv.Itoa(n.owner.UID), strconv.Itoa(n.owner.GID)
+	}
 	when := info.ModTime().Format("Jan _2 15:04")
 	if time.Since(info.ModTime()).Abs() > 182*24*time.Hour {
 		when = info.ModTime().Format("Jan _2  2006")
@@ -223,6 +256,5 @@ func (p *proc) list(v *visit, o options, name string, n node) {
 			target = " -> " + text
 		}
 	}
-	p.printf("%s  %d %s  %s  %d %s %s%s\n", modeText(info.Mode()), systemRecord(n.info).Nlink, v.session.userName(n.owner.UID),
-		groupName(n.owner.GID), info.Size(), when, name, target)
+	p.printf("%s  %d %s  %s  %d %s %s%s\n", modeText(info.Mode()), systemRecord(n.info).Nlink, user, group, info.Size(), when, name, target)
 }

@@ -101,9 +101,11 @@ func head(p *proc) int {
 	if !ok {
 		return status
 	}
+	gap := ""
 	return p.inputs(names, exitFailed, func(name string, r io.Reader) {
 		if len(names) > 1 {
-			p.printf("==> %s <==\n", name)
+			p.printf("%s==> %s <==\n", gap, name)
+			gap = "\n"
 		}
 		if o.has('c') {
 			_, _ = io.CopyN(p.stdout, r, int64(bytes))

@@ -22,7 +22,7 @@ func toolbox() map[string]tool {
 		"/usr/sbin": {"chown": chown, "ioreg": ioreg, "scutil": scutil, "sysctl": sysctl},
 		"": {
 			ownRefuse: refuse, ownEcho: shellEcho, ownPwd: pwd, ownUmask: showUmask, ownCommand: commandV,
-			ownType: typeOf, ownHash: hash,
+			ownType: typeOf, ownHash: hash, ownNumber: complainNumber,
 		},
 	} {
 		maps.Insert(all, entries(folder, tools))

@@ -1,0 +1,46 @@
+package conformance_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/macfleet/macfleet/internal/conformance"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds what a test waits for. It is far above what anything takes.
+const patience = 60 * time.Second
+
+// table returns all rows.
+func table(t testing.TB) []conformance.Row {
+	t.Helper()
+	watchdog, err := os.ReadFile("../../hosts/watchdog.pl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := conformance.Table(map[string]string{"watchdog": string(watchdog)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// need fails in CI, and skips elsewhere, when a program of this machine is
+// missing.
+func need(t testing.TB, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err == nil {
+		return path
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatalf("this test needs %s", program)
+	}
+	t.Skipf("this test needs %s", program)
+	return ""
+}

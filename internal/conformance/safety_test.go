@@ -1,0 +1,66 @@
+package conformance
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// These find what changes something, in the words of the tools of this table.
+var (
+	redirected = regexp.MustCompile(`>>?\s*([^\s;|&)}']+)`)
+	fileWriter = regexp.MustCompile(`(^|[\s;|&(!])(mkdir|rmdir|mv|cp|ln|touch|mktemp|chmod|chown|tee|rm [^-]|rm -[a-z]*r|dd of=)`)
+	setter     = regexp.MustCompile(`defaults (-currentHost )?(write|delete) [^"]|scutil --set|pmset -[abc] |systemsetup|launchctl|nvram|softwareupdate|shutdown|reboot`)
+	outside    = regexp.MustCompile(`>>?\s*["']?/(?:etc|Users|Library|var|usr|private)`)
+)
+
+// TestSafety insists that a row says what it changes: a Mac that a person lends
+// must be the same afterwards.
+func TestSafety(t *testing.T) {
+	t.Parallel()
+	rows, err := Table(map[string]string{"watchdog": "a perl text"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		text := r.If + "\n" + r.Script + strings.Join(r.Args, "\n")
+		if why := harm(r.Changes, text); why != "" {
+			t.Errorf("%s: %s says that it changes %s, and yet: %s", r.File, r.ID(), r.Changes, why)
+		}
+	}
+	for _, c := range []struct {
+		changes Changes
+		text    string
+		harmful bool
+	}{
+		{Nothing, "echo x >f", true}, {Nothing, "echo x >/dev/null 2>&1", false}, {Nothing, "a; mkdir d", true}, {Nothing, "rm -rf /x", true},
+		{Nothing, "rm -f", false}, {Files, "mkdir d; echo x >d/f", false}, {Files, "echo x >/etc/hosts", true}, {Files, "pmset -a sleep 0", true},
+		{Files, `defaults write "$PWD/a" k x`, false}, {Files, "defaults write com.acme k x", true}, {Settings, "scutil --set HostName x", false},
+	} {
+		if why := harm(c.changes, c.text); (why != "") != c.harmful {
+			t.Errorf("harm(%s, %q) = %q", c.changes, c.text, why)
+		}
+	}
+}
+
+// harm returns what a script does beyond what its row admits, or "".
+func harm(changes Changes, text string) string {
+	if changes == Settings {
+		return ""
+	}
+	if found := setter.FindString(text); found != "" {
+		return found
+	}
+	if found := outside.FindString(text); found != "" {
+		return found
+	}
+	if changes == Files {
+		return ""
+	}
+	for _, m := range redirected.FindAllStringSubmatch(text, -1) {
+		if m[1] != "/dev/null" && !strings.HasPrefix(m[1], "/nowhere-at-all") {
+			return m[0]
+		}
+	}
+	return fileWriter.FindString(text)
+}

@@ -1,0 +1,93 @@
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/conformance"
+)
+
+// path is the search path of the rows, the same as on a Mac.
+const path = "/usr/bin:/bin:/usr/sbin:/sbin"
+
+// TestShells asks real shells the rows that any POSIX system answers, with this
+// machine's own tools: dash, and bash in the mode in which it is macOS's sh.
+func TestShells(t *testing.T) {
+	t.Parallel()
+	for _, argv := range [][]string{{"dash"}, {"bash", "--posix"}} {
+		t.Run(strings.Join(argv, " "), func(t *testing.T) {
+			t.Parallel()
+			need(t, argv[0])
+			for _, tool := range []string{"perl", "sudo"} {
+				need(t, tool)
+			}
+			bin := folderForAll(t)
+			// The row's own sh, also the ones that it starts by name.
+			write(t, filepath.Join(bin, "sh"), "#!/bin/sh\nexec "+strings.Join(argv, " ")+` "$@"`+"\n")
+			run := 0
+			for _, row := range table(t) {
+				if row.Needs != conformance.POSIX || row.Changes == conformance.Settings {
+					continue
+				}
+				if row.Who == conformance.Root && os.Getuid() != 0 {
+					continue // somebody's own machine; CI runs as root
+				}
+				o := local(t, bin, row)
+				if o.NotRun == "" {
+					run++
+				}
+				if o.NotRun == "" && !o.Same {
+					t.Errorf("%s differs\n%s", strings.Join(argv, " "), o)
+				}
+			}
+			if run < 200 {
+				t.Errorf("only %d rows were run", run)
+			}
+		})
+	}
+}
+
+// local asks a row on this machine, as whoever runs the test. bin holds sh.
+func local(t *testing.T, bin string, row conformance.Row) conformance.Outcome {
+	t.Helper()
+	script, args := row.Command()
+	script = strings.ReplaceAll(script, "/bin/sh -c", filepath.Join(bin, "sh")+" -c")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "sh"), append([]string{"-c", script, "sh"}, args...)...)
+	cmd.Env = []string{"PATH=" + bin + ":" + path, "LC_ALL=C", "HOME=" + bin}
+	cmd.WaitDelay = time.Second // a process left behind would hold the streams open
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v", row.File, err)
+	}
+	return row.Judge(conformance.Result{Exit: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()})
+}
+
+func folderForAll(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,223 @@
+package conformance
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed table/*.conf
+var tables embed.FS
+
+// Table returns all rows by file and line. An argument @NAME of a row is replaced
+// by texts[NAME], for what is too long for a row; a name that is missing there
+// is an error.
+func Table(texts map[string]string) ([]Row, error) { return read(tables, texts) }
+
+func read(fsys fs.FS, texts map[string]string) ([]Row, error) {
+	names, err := fs.Glob(fsys, "table/*.conf")
+	if err != nil {
+		return nil, fmt.Errorf("list the conformance table: %w", err)
+	}
+	var rows []Row
+	known := make(map[string]string)
+	for _, name := range names {
+		text, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return nil, fmt.Errorf("read the conformance table: %w", err)
+		}
+		r := reader{file: path.Base(name), texts: texts}
+		if err := r.read(string(text)); err != nil {
+			return nil, fmt.Errorf("read the conformance table: %s:%d: %w", name, r.line, err)
+		}
+		for _, row := range r.rows {
+			if at, twice := known[row.ID()]; twice {
+				return nil, fmt.Errorf("read the conformance table: %s and %s are both called %q", at, row.File, row.ID())
+			}
+			known[row.ID()] = row.File
+		}
+		rows = append(rows, r.rows...)
+	}
+	return rows, nil
+}
+
+// reader reads one file. Lines above a tool's first row hold for all its rows.
+type reader struct {
+	file     string
+	texts    map[string]string
+	line     int
+	rows     []Row
+	defaults Row
+	row      *Row // nil above the first row
+}
+
+func (r *reader) read(text string) error {
+	for line := range strings.Lines(text) {
+		r.line++
+		line = strings.TrimSuffix(line, "\n")
+		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		at := strings.IndexAny(line, ":=~*")
+		if at < 0 {
+			return fmt.Errorf("%q is neither a comment nor KEY: VALUE", line)
+		}
+		key, sign, value := line[:at], line[at], strings.TrimPrefix(line[at+1:], " ")
+		if err := r.enter(key, sign, value); err != nil {
+			return err
+		}
+	}
+	return r.finish()
+}
+
+func (r *reader) enter(key string, sign byte, value string) error {
+	if key == "out" || key == "err" {
+		return r.stream(key, sign, value)
+	}
+	if sign != ':' {
+		return fmt.Errorf("%s takes a colon", key)
+	}
+	switch key {
+	case "tool":
+		if err := r.finish(); err != nil {
+			return err
+		}
+		r.defaults = Row{Tool: value, Who: Login, Changes: Nothing, Needs: POSIX}
+		return nil
+	case "row":
+		if err := r.finish(); err != nil {
+			return err
+		}
+		row := r.defaults
+		row.Name, row.File = value, fmt.Sprintf("%s:%d", r.file, r.line)
+		row.Answers = []Answer{{Exit: Exit{Codes: []int{0}}}}
+		r.row = &row
+		return nil
+	case "source", "needs", "who", "since", "changes", "if", "gap":
+		return r.about(key, value)
+	}
+	if r.row == nil {
+		return fmt.Errorf("%s stands above the first row", key)
+	}
+	answer := &r.row.Answers[len(r.row.Answers)-1]
+	switch key {
+	case "run":
+		r.row.Script += value + "\n"
+	case "arg":
+		return r.arg(value)
+	case "or":
+		r.row.Answers = append(r.row.Answers, Answer{Exit: Exit{Codes: []int{0}}, Doubt: value})
+	case "exit":
+		exit, err := parseExit(value)
+		answer.Exit = exit
+		return err
+	default:
+		return fmt.Errorf("no key %q exists", key)
+	}
+	return nil
+}
+
+// about enters what may stand above the rows too.
+func (r *reader) about(key, value string) error {
+	row := r.row
+	if row == nil {
+		row = &r.defaults
+	}
+	switch key {
+	case "source":
+		row.Source = value
+	case "needs":
+		row.Needs = Needs(value)
+	case "who":
+		row.Who = User(value)
+	case "since":
+		row.Since = value
+	case "changes":
+		row.Changes = Changes(value)
+	case "if":
+		row.If = value
+	case "gap":
+		row.Gap = value
+	}
+	return nil
+}
+
+func (r *reader) stream(key string, sign byte, value string) (err error) {
+	if r.row == nil {
+		return fmt.Errorf("%s stands above the first row", key)
+	}
+	if sign == '=' {
+		if value, err = strconv.Unquote(value); err != nil {
+			return fmt.Errorf("%s= takes a text in quotes: %w", key, err)
+		}
+	}
+	answer := &r.row.Answers[len(r.row.Answers)-1]
+	to := &answer.Stdout
+	if key == "err" {
+		to = &answer.Stderr
+	}
+	*to, err = to.with(part{sign, value})
+	return err
+}
+
+// arg enters an argument: a text in quotes, @NAME, or the line as it is.
+func (r *reader) arg(value string) error {
+	if name, ok := strings.CutPrefix(value, "@"); ok {
+		text, known := r.texts[name]
+		if !known {
+			return fmt.Errorf("no text is called %q", name)
+		}
+		value = text
+	} else if strings.HasPrefix(value, `"`) {
+		text, err := strconv.Unquote(value)
+		if err != nil {
+			return fmt.Errorf("argument %s: %w", value, err)
+		}
+		value = text
+	}
+	r.row.Args = append(r.row.Args, value)
+	return nil
+}
+
+// finish enters the row that was being read.
+func (r *reader) finish() error {
+	row := r.row
+	r.row = nil
+	if row == nil {
+		return nil
+	}
+	switch {
+	case row.Tool == "" || row.Name == "" || row.Script == "" || row.Source == "":
+		return errors.New("the row above lacks its tool, name, script or source")
+	case !slices.Contains([]Needs{POSIX, MacOS}, row.Needs), !slices.Contains([]User{Login, Root}, row.Who),
+		!slices.Contains([]Changes{Nothing, Files, Settings}, row.Changes):
+		return fmt.Errorf("the row above says needs %q, who %q, changes %q, and one of them does not exist", row.Needs, row.Who, row.Changes)
+	}
+	for _, a := range row.Answers[1:] {
+		if a.Doubt == "" {
+			return errors.New("an or: of the row above does not say why")
+		}
+	}
+	r.rows = append(r.rows, *row)
+	return nil
+}
+
+func parseExit(text string) (Exit, error) {
+	if text == "not 0" {
+		return Exit{Failure: true}, nil
+	}
+	var e Exit
+	for word := range strings.FieldsSeq(text) {
+		code, err := strconv.Atoi(word)
+		if err != nil || code < 0 || code > 255 {
+			return Exit{}, fmt.Errorf("%q is no exit code; write codes or: not 0", word)
+		}
+		e.Codes = append(e.Codes, code)
+	}
+	return e, nil
+}

@@ -1,0 +1,93 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Checkup prints the check list of one host: what is ok, what is a problem and
+// what to do, and what nobody knows.
+func (t *Text) Checkup(c plan.Checkup) {
+	title := t.styles.strong.Render(printable(c.Name))
+	if c.Name != c.Server.Name {
+		title += printable("  (server " + c.Server.Name + ")")
+	}
+	t.styled(0, "", title)
+	t.blank()
+	column := 0
+	for _, check := range c.Checks {
+		column = max(column, lipgloss.Width(check.Name))
+	}
+	for _, check := range c.Checks {
+		t.check(check, column)
+	}
+	t.blank()
+	t.line(0, "", fmt.Sprintf("%s: %d ok, %s, %d unknown.", count(len(c.Checks), "check"), c.Count(plan.CheckOK),
+		count(c.Count(plan.CheckProblem), "problem"), c.Count(plan.CheckUnknown)))
+}
+
+// check prints one check behind its state and its name, which is column wide.
+func (t *Text) check(c plan.Check, column int) {
+	state := fmt.Sprintf("%-7s", c.State)
+	switch c.State {
+	case plan.CheckOK:
+		state = t.styles.create.Render(state)
+	case plan.CheckProblem:
+		state = t.styles.remove.Render(state)
+	case plan.CheckUnknown:
+		state = t.styles.unknown.Render(state)
+	}
+	lead := "  " + state + "  " + c.Name + strings.Repeat(" ", column-lipgloss.Width(c.Name)) + "  "
+	texts := []string{c.Text}
+	if c.Bytes != "" {
+		texts = append(texts, "it printed: "+fmt.Sprintf("%q", shortened(c.Bytes)))
+	}
+	if c.Remedy != "" {
+		texts = append(texts, "do: "+c.Remedy)
+	}
+	for _, text := range texts {
+		for _, part := range wrap(printable(text), t.width-lipgloss.Width(lead)) {
+			fmt.Fprintln(t.out, strings.TrimRight(lead+part, " "))
+			lead = strings.Repeat(" ", lipgloss.Width(lead))
+		}
+	}
+}
+
+// CheckupDocument is a checkup as one JSON object.
+type CheckupDocument struct {
+	FormatVersion   string         `json:"format_version"`
+	MacfleetVersion string         `json:"macfleet_version"`
+	Name            string         `json:"name"`
+	Server          string         `json:"server"`
+	ServerID        string         `json:"server_id"`
+	Healthy         bool           `json:"healthy"`
+	Checks          []CheckupCheck `json:"checks"`
+}
+
+// CheckupCheck is one check.
+type CheckupCheck struct {
+	Name    string `json:"name"`
+	State   string `json:"state"`
+	Text    string `json:"text"`
+	Remedy  string `json:"remedy,omitempty"`
+	Printed string `json:"printed,omitempty"` // what a step could not read, at most 500 bytes
+}
+
+// WriteCheckup prints a checkup as one JSON document.
+func WriteCheckup(w io.Writer, c plan.Checkup) error {
+	d := CheckupDocument{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version, Name: c.Name, Server: c.Server.Name,
+		ServerID: c.Server.ID, Healthy: c.Healthy(), Checks: []CheckupCheck{}}
+	for _, check := range c.Checks {
+		d.Checks = append(d.Checks, CheckupCheck{check.Name, string(check.State), check.Text, check.Remedy, shortened(check.Bytes)})
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(d)
+}

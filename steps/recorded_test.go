@@ -1,0 +1,119 @@
+package steps_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+)
+
+const recorded = "testdata/recorded"
+
+// TestRecorded reads what hosts were recorded to answer, by `macfleet doctor
+// HOST --record FILE`: each step must be able to read every answer. Where it
+// cannot, a file of the same name that ends in .unread lists those probes, one
+// a line. A recording from a Mac becomes a test when it is put into the folder.
+func TestRecorded(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(recorded, "*.json"))
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d recordings in %s, %v", len(files), recorded, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts, err := plan.DecodeRecording(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := unreadable(t, facts)
+			want := excused(t, strings.TrimSuffix(file, ".json")+".unread")
+			if !slices.Equal(got, want) {
+				t.Errorf("unread: %v, expected: %v", got, want)
+			}
+		})
+	}
+}
+
+// unreadable lists the probes whose answers no step could use. A probe that the
+// recording does not hold was not asked by the macfleet that made it: its step
+// is passed over.
+func unreadable(t *testing.T, facts plan.Facts) []string {
+	t.Helper()
+	var out []string
+	read := 0
+	for _, s := range steps.For(host(everything)) {
+		if !holds(facts, s) {
+			continue
+		}
+		f := s.Diff(plan.View{Host: host(everything), Facts: facts})
+		sound(t, s.ID(), everything, f)
+		out = append(out, unreadOf(f)...)
+		read++
+	}
+	if read == 0 {
+		t.Error("it holds the answers of no step")
+	}
+	slices.Sort(out)
+	return out
+}
+
+// holds reports whether a recording holds all answers of a step.
+func holds(facts plan.Facts, s plan.Step) bool {
+	return !slices.ContainsFunc(s.Probes(), func(p plan.Probe) bool {
+		_, held := facts[p.ID]
+		return !held
+	})
+}
+
+// excused lists the probes of a file, which need not be there.
+func excused(t *testing.T, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			out = append(out, line)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestRecordedStates insists that the recordings are of what they say.
+func TestRecordedStates(t *testing.T) {
+	t.Parallel()
+	for name, differs := range map[string]bool{"simulated-factory": true, "simulated-converged": false} {
+		text, err := os.ReadFile(filepath.Join(recorded, name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts, err := plan.DecodeRecording(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := host(everything)
+		h.Name = "acme-sample" // as a recording calls its host
+		for _, s := range steps.For(h) {
+			if !holds(facts, s) {
+				continue
+			}
+			if f := s.Diff(plan.View{Host: h, Facts: facts}); (len(f.Changes) > 0) != differs {
+				t.Errorf("%s: %s has %d changes: %+v", name, s.ID(), len(f.Changes), fieldsOf(f))
+			}
+		}
+	}
+}
