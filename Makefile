@@ -2,6 +2,7 @@
 # make test  runs every test
 # make lint  runs the checks that CI runs beside the tests
 # make conformance HOST=name  checks the table of macOS's tools on a Mac
+# make bench measures the budgets and fails when one is exceeded
 
 GO ?= go
 
@@ -38,8 +39,9 @@ conformance:
 	$(GO) test ./internal/conformance -run '^TestMac$$' -count 1 -v -timeout 30m -host '$(HOST)' \
 	  -user '$(if $(filter command line,$(origin USER)),$(USER),m1)' -key '$(if $(KEY),$(abspath $(KEY)))' -fingerprint '$(FINGERPRINT)' $(if $(FILES),-files)
 
+# ROWS=ssh,plan measures these alone; BENCH=-rounds=9 passes more flags.
 bench:
-	$(GO) test -run '^$$' -bench . -benchtime 3x ./...
+	$(GO) run ./internal/bench $(if $(ROWS),-rows $(ROWS)) $(BENCH)
 
 clean:
 	rm -rf bin

@@ -5,7 +5,6 @@ package hosts
 import (
 	"context"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -51,21 +50,12 @@ type Options struct {
 type Client struct {
 	opts   Options
 	stats  stats
+	times  times
 	starts chan struct{} // holds one for each connection that is not logged in yet
 	turns  turns
 	keys   keyring
 	jumps  jumps
 }
-
-// Stats counts what a Client has done.
-type Stats struct {
-	Connections int64 // TCP connections that stood
-	Execs       int64
-	Sent        int64 // bytes on the wire
-	Received    int64
-}
-
-type stats struct{ connections, execs, sent, received atomic.Int64 }
 
 // New returns a Client.
 func New(o Options) *Client {
@@ -88,10 +78,4 @@ func New(o Options) *Client {
 		o.Dial = (&net.Dialer{}).DialContext
 	}
 	return newClient(o)
-}
-
-// Stats returns the counts so far.
-func (c *Client) Stats() Stats {
-	return Stats{Connections: c.stats.connections.Load(), Execs: c.stats.execs.Load(),
-		Sent: c.stats.sent.Load(), Received: c.stats.received.Load()}
 }

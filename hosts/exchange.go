@@ -19,17 +19,48 @@ import (
 // that floods its output must not fill the memory of the one who asks.
 const maxOutput = 4 << 20
 
+// Exec is what one exchange sends to a host.
+type Exec struct {
+	Line  string // the exec string; no value stands in it
+	Stdin string
+}
+
+// Exec returns what Observe sends for these probes, so that another program can
+// ask the very same. The mark in it is a new one each time. The error is about
+// the probes: too long a script, an argument with a NUL byte.
+func (c *Client) Exec(probes []plan.Probe) (Exec, error) {
+	_, sent, err := c.send(observation(probes), c.opts.Deadlines.Question)
+	return sent, err
+}
+
+// send returns what an exchange sends, and the mark that frames its answer.
+func (c *Client) send(questions []question, each time.Duration) (mark string, sent Exec, err error) {
+	mark = newMark()
+	if sent.Line, err = commandLine(c.opts.Prologue, questions); err != nil {
+		return "", Exec{}, err
+	}
+	if sent.Stdin, err = data(mark, c.opts.User, max(1, int(each/time.Second)), questions); err != nil {
+		return "", Exec{}, err
+	}
+	return mark, sent, nil
+}
+
+// observation returns the questions of a whole observation.
+func observation(probes []plan.Probe) []question {
+	questions := identity()
+	for _, p := range probes {
+		questions = append(questions, question{p.ID, p.Command})
+	}
+	return questions
+}
+
 // Observe asks a host all questions in one exec, the identity questions first.
 // It changes nothing. Once connected it always returns an observation: what
 // could not be learnt is unread there, and a connection that broke is its
 // Trouble.
 func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
-	questions := identity()
-	for _, p := range probes {
-		questions = append(questions, question{p.ID, p.Command})
-	}
 	seen := plan.HostSeen{Key: keyText(c.key), Fingerprint: ssh.FingerprintSHA256(c.key), Pinned: c.target.Pin != nil, Path: c.path}
-	r, err := c.exchange(ctx, questions, c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
+	r, err := c.exchange(ctx, observation(probes), c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
 	if err != nil {
 		seen.Trouble = c.lost(err).Trouble()
 		return seen
@@ -72,12 +103,7 @@ func (c *Conn) Run(ctx context.Context, command plan.Command) (plan.Answer, erro
 
 // exchange runs one exec with all questions and takes its output apart.
 func (c *Conn) exchange(ctx context.Context, questions []question, each, all time.Duration) (reply, error) {
-	line, err := commandLine(c.client.opts.Prologue, questions)
-	if err != nil {
-		return reply{}, err
-	}
-	mark := newMark()
-	input, err := data(mark, c.client.opts.User, max(1, int(each/time.Second)), questions)
+	mark, sent, err := c.client.send(questions, each)
 	if err != nil {
 		return reply{}, err
 	}
@@ -88,7 +114,9 @@ func (c *Conn) exchange(ctx context.Context, questions []question, each, all tim
 	release := context.AfterFunc(ctx, func() { _ = c.ssh.Close() })
 	defer release()
 	stdout, stderr := &limited{end: c.ssh.Close}, &limited{end: c.ssh.Close}
-	err = c.exec(line, strings.NewReader(input), stdout, stderr)
+	began := time.Now()
+	err = c.exec(sent.Line, strings.NewReader(sent.Stdin), stdout, stderr)
+	c.client.spend(c.target.Server.Name, Talking, began)
 	err = c.why(ctx, err)
 	if stdout.over || stderr.over {
 		return reply{}, fmt.Errorf("the host printed more than %d bytes", maxOutput)

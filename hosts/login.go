@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -76,7 +77,9 @@ func (c *Conn) handshake(ctx context.Context, to endpoint, offered *atomic.Bool)
 	hctx, cancel := context.WithTimeoutCause(ctx, limit, noLogin(limit))
 	defer cancel()
 	release := context.AfterFunc(hctx, func() { _ = c.wire.Close() })
+	began := time.Now()
 	client, channels, requests, err := ssh.NewClientConn(c.wire, to.address, config)
+	c.client.spend(to.target.name(), Handshaking, began)
 	if !release() && err == nil {
 		_ = client.Close()
 		return context.Cause(hctx)

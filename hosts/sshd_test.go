@@ -322,10 +322,10 @@ func TestOpenSSH(t *testing.T) {
 				t.Errorf("facts after the changes (-want +got):\n%s", diff)
 			}
 			stats := c.Stats()
-			if stats.Sent == 0 || stats.Received == 0 {
-				t.Errorf("stats = %+v, want the bytes", stats)
+			if stats.Sent == 0 || stats.Received == 0 || stats.Turns == 0 {
+				t.Errorf("stats = %+v, want the bytes and the turns", stats)
 			}
-			stats.Sent, stats.Received = 0, 0
+			stats.Sent, stats.Received, stats.Turns = 0, 0, 0
 			if want := (Stats{Connections: 1, Execs: 6}); stats != want {
 				t.Errorf("stats = %+v, want %+v", stats, want)
 			}

@@ -11,6 +11,7 @@ import (
 func (c *Client) dial(ctx context.Context, to endpoint) (*watched, error) {
 	dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
 	defer cancel()
+	defer c.spend(to.target.name(), Dialing, time.Now())
 	if to.through != nil {
 		raw, err := to.through.dial(dctx, to.address)
 		if err != nil {
@@ -48,12 +49,13 @@ func (c *Conn) keepAlive(ctx context.Context) {
 }
 
 // watched is a connection that breaks after a time of silence and counts its
-// bytes.
+// bytes and turns.
 type watched struct {
 	net.Conn
 	silence time.Duration
 	silent  atomic.Bool // it broke for this reason
 	broke   atomic.Pointer[error]
+	asked   atomic.Bool // bytes went out since the last ones came in
 	stats   *stats
 }
 
@@ -63,6 +65,9 @@ func (w *watched) Read(p []byte) (int, error) {
 	}
 	n, err := w.Conn.Read(p)
 	w.stats.received.Add(int64(n))
+	if n > 0 && w.asked.Swap(false) {
+		w.stats.turns.Add(1)
+	}
 	w.note(err)
 	return n, err
 }
@@ -71,6 +76,7 @@ func (w *watched) Write(p []byte) (int, error) {
 	if err := w.SetWriteDeadline(time.Now().Add(w.silence)); err != nil {
 		return 0, err
 	}
+	w.asked.Store(true) // before the answer can come
 	n, err := w.Conn.Write(p)
 	w.stats.sent.Add(int64(n))
 	w.note(err)

@@ -93,7 +93,7 @@ func (s *session) settle(ctx context.Context, p *plan.Plan) (engine.Result, erro
 func (s *session) perform(ctx context.Context, p *plan.Plan) (engine.Result, error) {
 	show, done := s.app.progress(s.app.out)
 	defer done()
-	s.engine.Emit = show
+	s.engine.Emit = s.timed(show)
 	return s.engine.Apply(ctx, p)
 }
 
@@ -106,7 +106,7 @@ func (s *session) applyStream(ctx context.Context, p *plan.Plan) error {
 		stream.Outcome(r)
 		return outcome(r, err)
 	}
-	s.engine.Emit = stream.Event
+	s.engine.Emit = s.timed(stream.Event)
 	r, err := s.engine.Apply(ctx, p)
 	stream.Applied(r)
 	return outcome(r, err)

@@ -68,7 +68,7 @@ func (a *app) doctor(ctx context.Context, name string, o doctorOptions) error {
 func (s *session) examine(ctx context.Context, name string) (plan.Checkup, plan.Snapshot, error) {
 	show, done := s.app.progress(s.app.err)
 	defer done()
-	s.engine.Emit = show
+	s.engine.Emit = s.timed(show)
 	return s.engine.Examine(ctx, name)
 }
 

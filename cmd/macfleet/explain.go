@@ -78,7 +78,7 @@ func (a *app) explanation(ctx context.Context, host, file string) (plan.Explanat
 	defer s.close()
 	show, done := a.progress(a.err)
 	defer done()
-	s.engine.Emit = show
+	s.engine.Emit = s.timed(show)
 	snap, err := s.engine.ObserveHost(ctx, host)
 	if err != nil {
 		return plan.Explanation{}, err

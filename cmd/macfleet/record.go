@@ -102,18 +102,18 @@ func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
 			return nil, err
 		}
 	}
-	return plan.Compute(s.config, s.engine.Steps, snap, s.engine.Selection), nil
+	return s.engine.Compute(snap), nil
 }
 
 func (s *session) observe(ctx context.Context) (plan.Snapshot, error) {
 	if stream := s.app.stream; stream != nil {
-		s.engine.Emit = stream.Event
+		s.engine.Emit = s.timed(stream.Event)
 		return s.engine.Observe(ctx)
 	}
 	show, done := s.app.progress(s.app.err)
 	defer done()
-	s.engine.Emit = show
-	defer func() { s.engine.Emit = func(engine.Event) {} }()
+	s.engine.Emit = s.timed(show)
+	defer func() { s.engine.Emit = s.timed(func(engine.Event) {}) }()
 	return s.engine.Observe(ctx)
 }
 

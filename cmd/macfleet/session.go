@@ -34,8 +34,9 @@ type session struct {
 	engine   *engine.Engine
 	scaleway transport.Counter
 	cluster  transport.Counter
-	started  time.Time
 	closers  []func()
+	started  time.Time
+	cost     view.Stats // what is known of it before the end
 }
 
 // config reads the configuration. Faults are shown, and the error is then just
@@ -94,10 +95,12 @@ func variables(environ []string) map[string]string {
 
 // open reads the configuration and connects to everything but the hosts.
 func (a *app) open(ctx context.Context) (*session, error) {
+	s := &session{app: a, started: time.Now()}
 	config, err := a.config()
 	if err != nil {
 		return nil, err
 	}
+	s.config, s.cost.Configuration = config, time.Since(s.started)
 	selection, err := a.selection()
 	if err != nil {
 		return nil, err
@@ -108,11 +111,11 @@ func (a *app) open(ctx context.Context) (*session, error) {
 	if a.starts < 1 {
 		return nil, fmt.Errorf("--connection-starts is %d; it must be at least 1", a.starts)
 	}
-	s := &session{app: a, config: config, started: time.Now()}
 	if err := s.connect(ctx, selection); err != nil {
 		s.close()
 		return nil, err
 	}
+	s.cost.Credentials = time.Since(s.started) - s.cost.Configuration
 	return s, nil
 }
 
@@ -220,7 +223,16 @@ func (s *session) close() {
 		}
 	}
 	if s.app.stats && s.hosts != nil {
-		s.app.errText().Stats(view.Stats{Hosts: s.hosts.Stats(), Seconds: time.Since(s.started).Seconds(),
-			Requests: []view.Requests{{Provider: "scaleway", Count: s.scaleway.Requests()}, {Provider: "kubernetes", Count: s.cluster.Requests()}}})
+		s.cost.Hosts, s.cost.Spent, s.cost.Total = s.hosts.Stats(), s.hosts.Spent(), time.Since(s.started)
+		s.cost.Requests = []view.Requests{{Provider: "scaleway", Count: s.scaleway.Requests()}, {Provider: "kubernetes", Count: s.cluster.Requests()}}
+		s.app.errText().Stats(s.cost)
+	}
+}
+
+// timed shows events and counts what they took.
+func (s *session) timed(show func(engine.Event)) func(engine.Event) {
+	return func(e engine.Event) {
+		s.cost.Phases.Event(e)
+		show(e)
 	}
 }

@@ -59,7 +59,15 @@ func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plan.Compute(e.Config, e.Steps, snap, e.Selection), nil
+	return e.Compute(snap), nil
+}
+
+// Compute returns the difference between what is wanted and what was seen.
+func (e *Engine) Compute(snap plan.Snapshot) *plan.Plan {
+	started := e.Now()
+	p := plan.Compute(e.Config, e.Steps, snap, e.Selection)
+	e.emit(Event{Type: Computed, Elapsed: e.Now().Sub(started)})
+	return p
 }
 
 // Observe looks at everything that a plan needs. An error means that no plan
@@ -67,7 +75,7 @@ func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
 	snap, err := e.lists(ctx)
 	if err != nil {
-		return plan.Snapshot{}, e.scrubError(err)
+		return plan.Snapshot{}, err
 	}
 	if err := plan.CheckLists(e.Config, snap, e.Selection); err != nil {
 		return plan.Snapshot{}, err
@@ -104,6 +112,7 @@ func (e *Engine) complete(ctx context.Context, snap plan.Snapshot, sel plan.Sele
 
 // lists reads what the providers list, all at once.
 func (e *Engine) lists(ctx context.Context) (plan.Snapshot, error) {
+	started := e.Now()
 	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: make(map[string]plan.HostSeen)}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
@@ -122,8 +131,9 @@ func (e *Engine) lists(ctx context.Context) (plan.Snapshot, error) {
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return plan.Snapshot{}, err
+		return plan.Snapshot{}, e.scrubError(err)
 	}
+	e.emit(Event{Type: Listed, Elapsed: e.Now().Sub(started)})
 	return e.scrub().Snapshot(snap), nil
 }
 

@@ -12,8 +12,10 @@ type EventType string
 // The events of a run. Every Started is followed by a Done or a Failed of the
 // same host and action.
 const (
+	Listed    EventType = "listed"    // the providers' lists were read
 	Observing EventType = "observing" // Count hosts are about to be asked
 	Observed  EventType = "observed"  // one host was asked
+	Computed  EventType = "computed"  // the plan was made
 	Started   EventType = "started"   // an action began
 	Done      EventType = "done"      // an action ended and is proven
 	Failed    EventType = "failed"    // an action ended otherwise; the host's others are left
@@ -29,5 +31,5 @@ type Event struct {
 	Trouble *plan.Trouble // of Observed: why the host could not be asked
 	Err     error         // of Failed
 	Count   int           // of Observing
-	Elapsed time.Duration // of Observed, Done, Failed
+	Elapsed time.Duration // of Listed, Observed, Computed, Done, Failed
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-
-	"github.com/macfleet/macfleet/hosts"
 )
 
 // Faults are what is wrong with a configuration, and the texts it stands in.
@@ -52,27 +50,3 @@ func (t *Text) Say(text string) { t.line(0, "", text) }
 
 // Table prints rows of columns, the first of them the heads.
 func (t *Text) Table(rows [][]string) { t.table(rows) }
-
-// Stats is what a command cost.
-type Stats struct {
-	Hosts    hosts.Stats
-	Requests []Requests
-	Seconds  float64
-}
-
-// Requests is how often a provider was asked.
-type Requests struct {
-	Provider string
-	Count    int64
-}
-
-// Stats shows what a command cost.
-func (t *Text) Stats(s Stats) {
-	var parts []string
-	for _, r := range s.Requests {
-		parts = append(parts, fmt.Sprintf("%s %d", r.Provider, r.Count))
-	}
-	t.line(0, "", fmt.Sprintf("Stats: %s, %s, %.1f kB sent, %.1f kB received; requests: %s; %.2f s.",
-		count(int(s.Hosts.Connections), "SSH connection"), count(int(s.Hosts.Execs), "exec"),
-		float64(s.Hosts.Sent)/1000, float64(s.Hosts.Received)/1000, strings.Join(parts, ", "), s.Seconds))
-}

@@ -93,6 +93,7 @@ func TestGolden(t *testing.T) {
 		"wide":    func(v *view.Text) { v.Hosts(everything(), true) },
 		"applied": func(v *view.Text) { v.Applied(failed) },
 		"stopped": func(v *view.Text) { v.Applied(stopped) },
+		"stats":   func(v *view.Text) { v.Stats(cost()) },
 		"done":    func(v *view.Text) { v.Applied(engine.Result{Done: 4, After: clean()}) },
 		"explain": func(v *view.Text) {
 			for _, x := range explanations() {

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+// TestMain lets the test's own binary be the measured child.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == childArgument {
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// little measures next to nothing: the tests judge no time.
+func little(t *testing.T, rows ...string) options {
+	t.Helper()
+	return options{rows: rows, rounds: 1, hosts: []int{2}, away: time.Millisecond, parallelism: 2, simulated: 2, recorded: 40, starts: 1,
+		ansible: []int{2}, cache: t.TempDir(), limit: time.Minute}
+}
+
+// TestMachinery runs every group once and looks at what the table has.
+func TestMachinery(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		group string
+		want  []string
+	}{
+		{"ssh", []string{"ssh 2 hosts: macfleet / bare program", "macfleet", "bare", "client CPU, macfleet / bare program", "a host",
+			"ssh 2 hosts, 1ms away: macfleet / bare program", "macfleet", "bare", "client CPU, macfleet / bare program", "a host"}},
+		{"sandbox", []string{"macfleet plan, 2 simulated hosts", "memory at its peak, simulator included", "CPU, simulator included"}},
+		{"plan", []string{"plan 40 hosts x 14 steps, everything differs", "heap at its peak, snapshot included", "80 hosts", "growth",
+			"plan 40 hosts x 14 steps, nothing to do", "heap at its peak, snapshot included", "80 hosts", "growth"}},
+		{"version", []string{"macfleet version, 1 starts", "the binary"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.group, func(t *testing.T) {
+			t.Parallel()
+			if tt.group == "ssh" {
+				needServer(t)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			var log bytes.Buffer
+			rows, err := measure(ctx, little(t, tt.group), &log)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, log.String())
+			}
+			var got []string
+			for _, r := range rows {
+				got = append(got, strings.TrimSpace(r.what))
+				if r.figure == "" {
+					t.Errorf("%q has no figure", r.what)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("rows (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAnsible measures Ansible where it is installed, and says so elsewhere.
+func TestAnsible(t *testing.T) {
+	t.Parallel()
+	rows, err := measure(t.Context(), little(t, "ansible"), &bytes.Buffer{})
+	if _, missing := exec.LookPath("ansible-playbook"); missing != nil {
+		if err != nil || len(rows) != 1 || rows[0].figure != "not installed" {
+			t.Errorf("without Ansible: %+v, %v", rows, err)
+		}
+		return
+	}
+	if errors.Is(err, ErrNoServer) {
+		needServer(t)
+	}
+	if err != nil || len(rows) != 3 {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
+
+func needServer(t *testing.T) {
+	t.Helper()
+	if _, err := findServer(); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	rows := []row{judged("fast", 0.5, 1, " s"), judged("  slow", 1.26, 1.25, "x"), shown("only shown", "%d MB", 7)}
+	var b bytes.Buffer
+	show(&b, "Machine: a sample.", rows)
+	want := `Machine: a sample.
+
+WHAT        FIGURE  BUDGET    VERDICT
+fast        0.5 s   <= 1 s    ok
+  slow      1.26x   <= 1.25x  OVER
+only shown  7 MB              
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for n, code := range map[int]int{0: 0, 1: 0, 2: 1, 3: 1} {
+		if got := verdict(rows[:n]); got != code {
+			t.Errorf("the first %d rows end with %d, want %d", n, got, code)
+		}
+	}
+	if got := medianFloat([]float64{9, 1, 3}); got != 3 {
+		t.Errorf("median = %g, want 3", got)
+	}
+	if got := medianTime([]time.Duration{9, 1, 3, 5}); got != 4 {
+		t.Errorf("median = %d, want 4", got)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"-rows", "ssh,speed"}, 2, `nothing is called "speed"`},
+		{[]string{"-hosts", "10,many"}, 2, `"many" is no number`},
+		{[]string{"-rounds", "0"}, 2, "at least 1"},
+		{[]string{"-h"}, 0, "what to measure"},
+		{[]string{"-rows", "plan", "-recorded", "40", "-limit", "1ns"}, 2, "not done within 1ns"},
+		{[]string{"child"}, 2, "read the job"},
+	} {
+		var log bytes.Buffer
+		if code := run(t.Context(), tt.args, strings.NewReader(""), &bytes.Buffer{}, &log); code != tt.code || !strings.Contains(log.String(), tt.text) {
+			t.Errorf("%v = %d, want %d and %q: %s", tt.args, code, tt.code, tt.text, log.String())
+		}
+	}
+}

@@ -1,0 +1,185 @@
+// Command bench measures macfleet beside its budgets, in one run on one
+// machine, and prints a table. It exits 1 when something is over its budget and
+// 2 when it could not measure.
+//
+//	go run ./internal/bench -rows ssh,plan
+//
+// Every figure is a median of several rounds. Where two programs are compared,
+// their rounds alternate, so that noise of the machine hits both.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// options are what a run measures, and how often.
+type options struct {
+	rows        []string
+	rounds      int
+	hosts       []int         // real sshd hosts, one figure for each number
+	away        time.Duration // added to a round trip, for the last number of hosts
+	parallelism int
+	simulated   int   // hosts of the sandbox
+	recorded    int   // hosts that are planned; and twice as many for the growth
+	starts      int   // of `version`
+	ansible     []int // real sshd hosts, asked through Ansible
+	cache       string
+	limit       time.Duration // of the whole run
+}
+
+// group is one subject of the table.
+type group struct {
+	name    string
+	measure func(*bench, context.Context) ([]row, error)
+}
+
+var groups = []group{
+	{"ssh", (*bench).ssh},
+	{"sandbox", (*bench).sandbox},
+	{"plan", (*bench).plan},
+	{"version", (*bench).version},
+	{"ansible", (*bench).ansible},
+}
+
+// childArgument makes this program one of its own measured children.
+const childArgument = "child"
+
+func run(ctx context.Context, args []string, in io.Reader, out, log io.Writer) int {
+	if len(args) == 1 && args[0] == childArgument {
+		if err := child(ctx, in, out); err != nil {
+			fmt.Fprintln(log, "Error:", err)
+			return 2
+		}
+		return 0
+	}
+	o, err := parse(args, log)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(log, "Error:", err)
+		return 2
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("not done within %s; measure less with -rows or allow more with -limit", o.limit))
+	defer cancel()
+	head := machine(o) // before the run makes a load of its own
+	rows, err := measure(ctx, o, log)
+	show(out, head, rows)
+	if err != nil {
+		fmt.Fprintln(log, "Error:", err)
+		return 2
+	}
+	return verdict(rows)
+}
+
+// verdict returns the exit code of a table.
+func verdict(rows []row) int {
+	if slices.ContainsFunc(rows, func(r row) bool { return r.over }) {
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string, log io.Writer) (options, error) {
+	o := options{ansible: []int{10, 50}}
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(log)
+	var names []string
+	for _, g := range groups {
+		names = append(names, g.name)
+	}
+	rows := f.String("rows", strings.Join(names, ","), "what to measure")
+	hosts := f.String("hosts", "10,50,100", "numbers of real sshd hosts")
+	f.IntVar(&o.rounds, "rounds", 5, "rounds of each figure")
+	f.IntVar(&o.parallelism, "parallelism", 32, "hosts asked at once, by macfleet and by the bare program")
+	f.DurationVar(&o.away, "away", 40*time.Millisecond, "a round trip to hosts that are far away")
+	f.IntVar(&o.simulated, "simulated", 500, "hosts of the sandbox")
+	f.IntVar(&o.recorded, "recorded", 10_000, "recorded hosts to plan; twice as many show the growth")
+	f.IntVar(&o.starts, "starts", 20, "starts of macfleet version")
+	f.StringVar(&o.cache, "cache", "", "folder that keeps the prepared sandbox (default: the user's cache)")
+	f.DurationVar(&o.limit, "limit", 40*time.Minute, "end of the whole run")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	o.rows = strings.Split(*rows, ",")
+	for _, r := range o.rows {
+		if !slices.Contains(names, r) {
+			return o, fmt.Errorf("-rows: nothing is called %q; write some of %s", r, strings.Join(names, ","))
+		}
+	}
+	for text := range strings.SplitSeq(*hosts, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 254 {
+			return o, fmt.Errorf("-hosts: %q is no number from 1 to 254", text)
+		}
+		o.hosts = append(o.hosts, n)
+	}
+	if o.rounds < 1 || o.parallelism < 1 || o.starts < 1 || o.simulated < 1 || o.recorded < 1 {
+		return o, errors.New("a number must be at least 1")
+	}
+	if o.cache == "" {
+		home, err := os.UserCacheDir()
+		if err != nil {
+			return o, fmt.Errorf("find the cache folder: %w; name one with -cache", err)
+		}
+		o.cache = filepath.Join(home, "macfleet-bench")
+	}
+	return o, nil
+}
+
+// bench is one run.
+type bench struct {
+	options
+	self   string // this program
+	dir    string // removed at the end
+	log    io.Writer
+	binary func() (string, error) // builds macfleet once and returns its path
+}
+
+// measure runs the wanted groups. The rows that were measured before an error
+// are returned with it.
+func measure(ctx context.Context, o options, log io.Writer) (rows []row, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "macfleet-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &bench{options: o, self: self, dir: dir, log: log}
+	b.binary = builder(ctx, dir)
+	for _, g := range groups {
+		if !slices.Contains(o.rows, g.name) {
+			continue
+		}
+		more, err := g.measure(b, ctx)
+		rows = append(rows, more...)
+		if err != nil {
+			return rows, fmt.Errorf("%s: %w", g.name, err)
+		}
+	}
+	return rows, nil
+}
+
+func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }

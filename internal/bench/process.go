@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// usage is what one process cost.
+type usage struct {
+	wall time.Duration // from its start to its end
+	cpu  time.Duration // its own, user and system
+	peak int64         // resident bytes
+}
+
+// execute runs a process to its end and returns its output and cost. The peak of
+// a process is at least this program's own at its start, because Linux carries
+// it over: so everything big happens in children.
+func execute(ctx context.Context, stdin io.Reader, environ []string, argv ...string) (string, usage, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errs
+	cmd.Env = append(os.Environ(), environ...)
+	// A program that was started and left its streams to others must not be
+	// waited for.
+	cmd.WaitDelay = 5 * time.Second
+	began := time.Now()
+	err := cmd.Run()
+	u := usage{wall: time.Since(began)}
+	if cmd.ProcessState != nil {
+		u.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+		if r, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+			u.peak = resident(r.Maxrss)
+		}
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return out.String(), u, fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, tail(out.String()+errs.String()))
+	}
+	return out.String(), u, nil
+}
+
+// resident returns bytes: Linux counts kilobytes, macOS bytes.
+func resident(maxrss int64) int64 {
+	if runtime.GOOS == "darwin" {
+		return maxrss
+	}
+	return maxrss * 1024
+}
+
+// tail returns the end of a program's output, for a message.
+func tail(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-12):], "\n")
+}
+
+// builder returns a function that builds macfleet into dir, once.
+func builder(ctx context.Context, dir string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		path := filepath.Join(dir, "macfleet")
+		_, _, err := execute(ctx, nil, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", path, "github.com/macfleet/macfleet/cmd/macfleet")
+		return path, err
+	})
+}

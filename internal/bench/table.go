@@ -1,0 +1,114 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// row is one line of the table.
+type row struct {
+	what   string
+	figure string
+	budget string // empty: shown and not judged
+	over   bool
+}
+
+// judged is a row with a budget, in the figure's own unit.
+func judged(what string, figure, budget float64, unit string) row {
+	write := number
+	if unit == times {
+		write = ratio
+	}
+	return row{what: what, figure: write(figure) + unit, budget: "<= " + write(budget) + unit, over: figure > budget}
+}
+
+// times is the unit of ratios.
+const times = "x"
+
+func ratio(v float64) string { return fmt.Sprintf("%.2f", v) }
+
+// shown is a row without a budget.
+func shown(what, format string, args ...any) row {
+	return row{what: what, figure: fmt.Sprintf(format, args...)}
+}
+
+func number(v float64) string {
+	if v >= 100 || v == float64(int64(v)) {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
+func (r row) verdict() string {
+	switch {
+	case r.budget == "":
+		return ""
+	case r.over:
+		return "OVER"
+	}
+	return "ok"
+}
+
+// show prints the table.
+func show(out io.Writer, head string, rows []row) {
+	fmt.Fprintln(out, head)
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "WHAT\tFIGURE\tBUDGET\tVERDICT")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.what, r.figure, r.budget, r.verdict())
+	}
+	_ = w.Flush() // a reader that went away sees no table
+}
+
+// machine says where and how the figures are measured, and whether others use
+// the machine: then every time is too high, and ratios alone can be trusted.
+func machine(o options) string {
+	text := fmt.Sprintf("Machine: %d cores, %s, %s/%s; medians of %d rounds, parallelism %d.", runtime.NumCPU(), runtime.Version(),
+		runtime.GOOS, runtime.GOARCH, o.rounds, o.parallelism)
+	if load, ok := loaded(); ok {
+		text += fmt.Sprintf("\nThe load was %.1f before the start: others use this machine, so times are too high.", load)
+	}
+	return text
+}
+
+// busy is the load for each core from which on times are not to be trusted.
+const busy = 0.5
+
+// loaded returns the load of the last minute where it disturbs. Only Linux
+// tells.
+func loaded() (float64, bool) {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0, false
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	load, err := strconv.ParseFloat(first, 64)
+	return load, err == nil && load > busy*float64(runtime.NumCPU())
+}
+
+// median returns the middle value, or the mean of the two in the middle.
+func median[T cmp.Ordered](of []T, mean func(a, b T) T) T {
+	of = slices.Clone(of)
+	slices.Sort(of)
+	if n := len(of); n%2 == 0 {
+		return mean(of[n/2-1], of[n/2])
+	}
+	return of[len(of)/2]
+}
+
+func medianTime(of []time.Duration) time.Duration {
+	return median(of, func(a, b time.Duration) time.Duration { return (a + b) / 2 })
+}
+
+func medianFloat(of []float64) float64 {
+	return median(of, func(a, b float64) float64 { return (a + b) / 2 })
+}

@@ -1,0 +1,122 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+)
+
+// Stats is what a command cost.
+type Stats struct {
+	Hosts         hosts.Stats
+	Spent         []hosts.Spent // by host
+	Requests      []Requests
+	Configuration time.Duration // until it was read and checked
+	Credentials   time.Duration // until secrets were resolved and clients made
+	Phases        Phases
+	Total         time.Duration
+}
+
+// Requests is how often a provider was asked.
+type Requests struct {
+	Provider string
+	Count    int64
+}
+
+// Phases adds up how long the phases of a run took, by the clock on the wall,
+// from the run's events. The zero Phases is ready for use.
+type Phases struct {
+	Lists   time.Duration // the providers' lists
+	Hosts   time.Duration // observing hosts, all at once
+	Compute time.Duration // planning
+	Actions time.Duration // performing
+
+	asked, acted time.Time // until when Hosts and Actions are counted
+}
+
+// Event takes in an event.
+func (p *Phases) Event(e engine.Event) {
+	switch e.Type {
+	case engine.Listed:
+		p.Lists += e.Elapsed
+		p.acted = time.Time{} // what follows is another observation
+	case engine.Observing:
+		p.asked = e.Time
+	case engine.Observed:
+		p.Hosts += e.Time.Sub(p.asked)
+		p.asked = e.Time
+	case engine.Computed:
+		p.Compute += e.Elapsed
+	case engine.Started:
+		if p.acted.IsZero() {
+			p.acted = e.Time
+		}
+	case engine.Done, engine.Failed:
+		p.Actions += e.Time.Sub(p.acted)
+		p.acted = e.Time
+	}
+}
+
+// Stats shows what a command cost: counts, where the time went, and the hosts
+// that took longest.
+func (t *Text) Stats(s Stats) {
+	var asked []string
+	for _, r := range s.Requests {
+		asked = append(asked, fmt.Sprintf("%s %d", r.Provider, r.Count))
+	}
+	t.line(0, "", fmt.Sprintf("Stats: %s, %s, %s, %.1f kB sent, %.1f kB received; requests: %s; %s.",
+		count(int(s.Hosts.Connections), "SSH connection"), count(int(s.Hosts.Execs), "exec"), count(int(s.Hosts.Turns), "round trip"),
+		float64(s.Hosts.Sent)/1000, float64(s.Hosts.Received)/1000, strings.Join(asked, ", "), inSeconds(s.Total)))
+	parts := []string{"configuration " + inSeconds(s.Configuration), "credentials " + inSeconds(s.Credentials),
+		"lists " + inSeconds(s.Phases.Lists), "hosts " + inSeconds(s.Phases.Hosts), "compute " + inSeconds(s.Phases.Compute)}
+	if s.Phases.Actions > 0 {
+		parts = append(parts, "actions "+inSeconds(s.Phases.Actions))
+	}
+	t.line(2, "", "By the clock: "+strings.Join(parts, ", ")+".")
+	if len(s.Spent) == 0 {
+		return
+	}
+	var sum hosts.Spent
+	for _, h := range s.Spent {
+		sum.Dial += h.Dial
+		sum.Handshake += h.Handshake
+		sum.Exec += h.Exec
+	}
+	t.line(2, "", fmt.Sprintf("Summed over %s: dial %s, handshake %s, exec %s.", count(len(s.Spent), "host"),
+		inSeconds(sum.Dial), inSeconds(sum.Handshake), inSeconds(sum.Exec)))
+	t.slowest(s.Spent)
+}
+
+// slowestHosts is how many are named.
+const slowestHosts = 5
+
+func (t *Text) slowest(all []hosts.Spent) {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b hosts.Spent) int {
+		return cmp.Or(cmp.Compare(b.Total(), a.Total()), strings.Compare(a.Host, b.Host))
+	})
+	rows := [][]string{{"SLOWEST HOSTS", "TOOK", "MOST OF IT"}}
+	for _, h := range all[:min(len(all), slowestHosts)] {
+		rows = append(rows, []string{h.Host, inSeconds(h.Total()), mostOf(h)})
+	}
+	t.table(rows)
+}
+
+// mostOf names a host's slowest phase; of equal ones the first.
+func mostOf(h hosts.Spent) string {
+	name, most := "dial", h.Dial
+	if h.Handshake > most {
+		name, most = "handshake", h.Handshake
+	}
+	if h.Exec > most {
+		name, most = "exec", h.Exec
+	}
+	return name + " " + inSeconds(most)
+}
+
+func inSeconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
