@@ -215,9 +215,13 @@ func (h *Host) enter(id StepID, f Finding, marker Marker) (a Action, differs boo
 	}
 	if len(f.Changes) == 0 {
 		if h.Proven == nil {
-			h.Proven = make(map[StepID]Digest)
+			h.Proven = make(map[StepID]Digest, len(marker.Steps))
 		}
-		h.Proven[id] = DigestOf(f)
+		last, proven := marker.Steps[id]
+		if !proven || last.moved(f) != (Origin{}) {
+			last = DigestOf(f)
+		}
+		h.Proven[id] = last
 		return a, false
 	}
 	a = h.action(RunStep)
@@ -253,8 +257,7 @@ func explain(f Finding, marker Marker, id StepID) (Origin, Reason) {
 	if !proven {
 		return Origin{Pending: true}, Reason{"first-setup", first.Text}
 	}
-	now := DigestOf(f)
-	o := Origin{Drift: now.Facts != last.Facts, Pending: now.Wanted != last.Wanted}
+	o := last.moved(f)
 	if o.Drift {
 		return o, first
 	}

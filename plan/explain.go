@@ -44,8 +44,7 @@ func (s StepExplanation) Moved() Origin {
 	if s.Proof == nil || !s.Compared() {
 		return Origin{}
 	}
-	now := DigestOf(s.Finding)
-	return Origin{Drift: now.Facts != s.Proof.Facts, Pending: now.Wanted != s.Proof.Wanted}
+	return s.Proof.moved(s.Finding)
 }
 
 // ExplainHost explains one host, called by the name that a host bears, gets, or has at the

@@ -48,11 +48,30 @@ func DigestOf(f Finding) Digest {
 	return Digest{Wanted: digest(f.Wanted), Facts: digest(f.Facts)}
 }
 
+// digestKind stands before the hex digits of a digest.
+const digestKind = "sha256:"
+
+// digestText is a digest as text, before it becomes a string: a plan of a big
+// fleet compares far more of them than it keeps.
+type digestText [len(digestKind) + 2*sha256.Size]byte
+
+func digestOf(text string) digestText {
+	var short [512]byte // most texts fit, and then nothing is allocated
+	sum := sha256.Sum256(append(short[:0], text...))
+	var out digestText
+	hex.Encode(out[copy(out[:], digestKind):], sum[:])
+	return out
+}
+
 func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	const kind = "sha256:"
-	out := append(make([]byte, 0, len(kind)+2*len(sum)), kind...)
-	return string(hex.AppendEncode(out, sum[:]))
+	d := digestOf(text)
+	return string(d[:])
+}
+
+// moved says what differs between a proof and a finding.
+func (d Digest) moved(f Finding) Origin {
+	wanted, facts := digestOf(f.Wanted), digestOf(f.Facts)
+	return Origin{Drift: string(facts[:]) != d.Facts, Pending: string(wanted[:]) != d.Wanted}
 }
 
 // ParseMarker reads a marker. Text that is not one JSON object with an owner, a

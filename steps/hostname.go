@@ -39,7 +39,7 @@ func (h hostname) Diff(v plan.View) plan.Finding {
 		return plan.Finding{} // a Mac always has names; there is nothing to remove
 	}
 	r := reader{facts: v.Facts}
-	var all []setting
+	all := make([]setting, 0, 3)
 	for _, name := range h.names() {
 		if seen, ok := h.read(&r, name); ok {
 			all = append(all, setting{name, seen, v.Host.Name})

@@ -52,7 +52,7 @@ func (p power) Diff(v plan.View) plan.Finding {
 	want := p.wanted()
 	all := powerSettings(seen, want)
 	var f plan.Finding
-	groups, rest := powerGroups(want), all
+	groups, rest := powerGroups(want), all[:]
 	for _, g := range groups {
 		n := len(g.values)
 		if diff := fields(rest[:n]...); len(diff) > 0 {
@@ -64,7 +64,7 @@ func (p power) Diff(v plan.View) plan.Finding {
 		}
 		rest = rest[n:]
 	}
-	f.Wanted, f.Facts = normal(all)
+	f.Wanted, f.Facts = normal(all[:])
 	return f
 }
 
@@ -84,8 +84,8 @@ func (g powerGroup) command() plan.Command {
 	return script(g.script, g.as, args...)
 }
 
-func powerSettings(seen, want powerState) []setting {
-	return []setting{
+func powerSettings(seen, want powerState) [7]setting {
+	return [...]setting{
 		minutes("sleep", seen.sleep, want.sleep),
 		minutes("display sleep", seen.displaySleep, want.displaySleep),
 		minutes("disk sleep", seen.diskSleep, want.diskSleep),
@@ -143,16 +143,24 @@ func (r *reader) pmset(id string, into map[string]*int) {
 	}
 	found := make(map[string]bool)
 	for line := range strings.Lines(a.Stdout) {
-		words := strings.Fields(line)
-		if len(words) < 2 || into[words[0]] == nil {
+		var words [2]string // key and value
+		i := 0
+		for word := range strings.FieldsSeq(line) {
+			if words[i] = word; i == 1 {
+				break
+			}
+			i++
+		}
+		key, value := words[0], words[1]
+		if value == "" || into[key] == nil {
 			continue
 		}
-		n, err := strconv.Atoi(words[1])
-		if err != nil || n < 0 || found[words[0]] && *into[words[0]] != n {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 0 || found[key] && *into[key] != n {
 			r.odd(id, fmt.Sprintf("pmset -g custom says %q", strings.TrimSpace(line)), a)
 			return
 		}
-		*into[words[0]], found[words[0]] = n, true
+		*into[key], found[key] = n, true
 	}
 	if a.Exit != 0 || len(found) < len(into) {
 		r.odd(id, fmt.Sprintf("pmset -g custom ended with exit %d and %d of %d settings", a.Exit, len(found), len(into)), a)

@@ -86,16 +86,40 @@ func normal(all []setting) (wanted, facts string) {
 }
 
 func writeLine(to *strings.Builder, name, value string) {
-	var quoted [64]byte
 	to.WriteString(name)
 	to.WriteByte('=')
-	to.Write(strconv.AppendQuote(quoted[:0], value))
+	if plainText(value) { // nearly all are, and quoting is slow
+		to.WriteByte('"')
+		to.WriteString(value)
+		to.WriteByte('"')
+	} else {
+		to.WriteString(strconv.Quote(value))
+	}
 	to.WriteByte('\n')
+}
+
+// plainText reports whether strconv.Quote would change nothing within a text.
+func plainText(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // fields returns the settings that differ, for a person.
 func fields(all ...setting) []plan.Field {
-	var out []plan.Field
+	n := 0
+	for _, s := range all {
+		if s.differs() {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	out := make([]plan.Field, 0, n)
 	for _, s := range all {
 		if s.differs() {
 			out = append(out, plan.Field{Name: s.name, Before: s.seen, After: s.wanted})
