@@ -32,7 +32,7 @@ const (
 // so that each dead peer is ended by the one that is meant for it.
 func fleetDeadlines() Deadlines {
 	return impatient(func(d *Deadlines) {
-		d.Handshake, d.Silence, d.Exchange = 8*time.Second, 10*time.Second, 14*time.Second
+		d.Handshake, d.Silence, d.Exchange = 12*time.Second, 15*time.Second, 24*time.Second
 	})
 }
 
@@ -163,12 +163,15 @@ func (m member) probes() []plan.Probe {
 
 // meet observes one host, and returns an error as a run sees it.
 func (m member) meet(t *testing.T, c *Client) (plan.HostSeen, error) {
-	conn, err := c.Connect(within(t), m.target)
+	// Only the Client's own deadlines may end it, so this one lies far behind them.
+	ctx, cancel := context.WithTimeout(context.Background(), 6*patience)
+	defer cancel()
+	conn, err := c.Connect(ctx, m.target)
 	if err != nil {
 		return plan.HostSeen{}, err
 	}
 	defer conn.Close()
-	seen := conn.Observe(within(t), m.probes())
+	seen := conn.Observe(ctx, m.probes())
 	if seen.Trouble != nil {
 		text, _ := strings.CutPrefix(seen.Trouble.Text, string(Talking)+": ")
 		return seen, &Error{Host: m.target.Server.Name, Code: seen.Trouble.Code, Phase: Talking, Remedy: seen.Trouble.Remedy, Err: fmt.Errorf("%s", text)}
