@@ -23,7 +23,7 @@ import (
 
 // What `make conformance` passes.
 var (
-	hostFlag        = flag.String("host", "", "a Mac to check: its name or address; without it TestMac is skipped")
+	hostFlag        = flag.String("host", "", "a Mac to check: its name or address, and :PORT where that is not 22; without it TestMac is skipped")
 	userFlag        = flag.String("user", "m1", "login user of the Mac")
 	keyFlag         = flag.String("key", "", "`FILE` of the private key, or of a public key that the agent holds; default: the agent's only key")
 	fingerprintFlag = flag.String("fingerprint", "", "the Mac's host key, SHA256:…, as it was compared by another way")
@@ -41,11 +41,18 @@ func TestMac(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pin, err := trusted(ctx, net.JoinHostPort(*hostFlag, "22"), *fingerprintFlag)
+	address := *hostFlag
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		address = net.JoinHostPort(address, "22")
+	}
+	pin, err := trusted(ctx, address, *fingerprintFlag)
 	if err != nil {
 		t.Fatal(err)
 	}
-	about, all, err := ask(ctx, hosts.Options{User: *userFlag, Key: key}, hosts.Target{
+	reach := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	about, all, err := ask(ctx, hosts.Options{User: *userFlag, Key: key, Dial: reach}, hosts.Target{
 		Server: inventory.Server{ID: "-", Name: *hostFlag, Address: *hostFlag}, Pin: &pin}, table(t), *filesFlag)
 	if err != nil {
 		t.Fatal(err)
