@@ -25,9 +25,11 @@ type Deadlines struct {
 	Silence   time.Duration // without a byte from the host, keepalive answers included
 }
 
-// DefaultDeadlines are made for hosts on another continent.
+// DefaultDeadlines are made for hosts on another continent. The handshake's is
+// shorter than that of silence, so that a host which never answers is always
+// ended by the same one.
 func DefaultDeadlines() Deadlines {
-	return Deadlines{Dial: 10 * time.Second, Handshake: 20 * time.Second, Question: 10 * time.Second,
+	return Deadlines{Dial: 10 * time.Second, Handshake: 15 * time.Second, Question: 10 * time.Second,
 		Change: 60 * time.Second, Exchange: 60 * time.Second, Silence: 20 * time.Second}
 }
 

@@ -22,6 +22,9 @@ type Target struct {
 
 func (t Target) name() string { return cmp.Or(t.Name, t.Server.Name) }
 
+// id stays the same when the host gets another name.
+func (t Target) id() string { return cmp.Or(t.Server.ID, t.Server.Name) }
+
 // Conn is one connection to a host. It is used by one goroutine at a time.
 type Conn struct {
 	client  *Client
@@ -41,7 +44,7 @@ func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
 	if err := checkPin(t); err != nil {
 		return nil, err
 	}
-	turn, err := c.turns.take(ctx, cmp.Or(t.Server.ID, t.Server.Name))
+	turn, err := c.turns.take(ctx, t.id())
 	if err != nil {
 		return nil, &Error{Host: t.name(), Code: "unreachable", Phase: Dialing, Err: err, Remedy: "run the command again"}
 	}

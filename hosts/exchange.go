@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -96,7 +97,7 @@ func (c *Conn) Run(ctx context.Context, command plan.Command) (plan.Answer, erro
 	seen := r.facts.Get("change")
 	a, ok := seen.Get()
 	if !ok {
-		return plan.Answer{}, fmt.Errorf("%s on %s: %s", command.Name, c.target.Server.Name, seen.Why())
+		return plan.Answer{}, fmt.Errorf("%s on %s: %s", command.Name, c.target.name(), seen.Why())
 	}
 	return a, nil
 }
@@ -116,7 +117,7 @@ func (c *Conn) exchange(ctx context.Context, questions []question, each, all tim
 	stdout, stderr := &limited{end: c.ssh.Close}, &limited{end: c.ssh.Close}
 	began := time.Now()
 	err = c.exec(sent.Line, strings.NewReader(sent.Stdin), stdout, stderr)
-	c.client.spend(c.target.Server.Name, Talking, began)
+	c.client.spend(c.target, Talking, began)
 	err = c.why(ctx, err)
 	if stdout.over || stderr.over {
 		return reply{}, fmt.Errorf("the host printed more than %d bytes", maxOutput)
@@ -160,12 +161,17 @@ func (c *Conn) exec(line string, stdin *strings.Reader, stdout, stderr *limited)
 	defer session.Close() // it is closed already unless Run failed
 	c.client.stats.execs.Add(1)
 	session.Stdin, session.Stdout, session.Stderr = stdin, stdout, stderr
-	err = session.Run(line)
+	if err := session.Start(line); err != nil {
+		return refusedCommand(err)
+	}
+	err = session.Wait()
 	var exit *ssh.ExitError
-	if errors.As(err, &exit) {
+	// A command may end without having read all of its stdin. The rest then meets
+	// the channel's end, and the library reports that in place of the exit status.
+	if errors.As(err, &exit) || err == io.EOF {
 		return nil
 	}
-	return refusedCommand(err)
+	return err
 }
 
 // lost says that a conversation broke off.
@@ -173,7 +179,7 @@ func (c *Conn) lost(err error) *Error {
 	if j := new(jumpLostError); errors.As(err, &j) {
 		return jumpLost(c.target, j)
 	}
-	return &Error{Host: c.target.Server.Name, Code: "connection-lost", Phase: Talking, Err: err,
+	return &Error{Host: c.target.name(), Code: "connection-lost", Phase: Talking, Err: err,
 		Remedy: "run the command again; if it stays, log in by hand and see what the login shell prints and whether tools hang"}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/macfleet/macfleet/plan"
@@ -69,5 +70,28 @@ func TestTooMuchToAsk(t *testing.T) {
 	}
 	if got := c.Stats().Execs; got != 0 {
 		t.Errorf("%d execs, want none", got)
+	}
+}
+
+// TestCommandThatLeavesItsInput: a host that does not read all of its stdin has
+// answered all the same. The rest is more than a channel's window, so that it is
+// still being written when the command ends.
+func TestCommandThatLeavesItsInput(t *testing.T) {
+	t.Parallel()
+	s := &server{key: newKey(t), command: func(ch ssh.Channel, _ string) {
+		mark := markOf(ch)
+		frame := fmt.Sprintf("\n%s begin a.b\n%%s\n%s end 0\n", mark, mark)
+		_, _ = fmt.Fprintf(ch, "\n%s host 0\n"+frame+"\n%s done\n", mark, "one", mark)
+		_, _ = fmt.Fprintf(ch.Stderr(), frame, "")
+		exit(ch, 0)
+	}}
+	p := listen(t, s.handle)
+	conn := connect(t, New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()}), acme1())
+	facts, err := conn.Probe(within(t), []plan.Probe{probe("a.b", ":", strings.Repeat("x", 8<<20))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(plan.Facts{"a.b": said(0, "one", "")}, facts, whole); diff != "" {
+		t.Errorf("facts (-want +got):\n%s", diff)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts/sshconfig"
@@ -17,7 +18,7 @@ import (
 
 // jumps are the connections to jump hosts, one each, shared by all hosts behind
 // them and closed with the Client. What went wrong with one is remembered: it is
-// not tried again for the next host.
+// not tried again for the next host, only a while later.
 type jumps struct {
 	ctx     context.Context // ends with the Client
 	end     context.CancelFunc
@@ -33,6 +34,7 @@ type jump struct {
 	ready chan struct{} // closed: conn or err is set
 	conn  *Conn
 	err   *Error
+	since time.Time     // of err
 	over  chan struct{} // closed: the connection is gone
 }
 
@@ -88,14 +90,17 @@ func (c *Client) chain(hops []sshconfig.Hop) ([]sshconfig.Hop, error) {
 // comes first opens it and the others wait. The error is the *Error of the jump
 // host that failed, or why ctx ended.
 func (c *Client) jump(ctx context.Context, hops []sshconfig.Hop) (*jump, error) {
-	id := fmt.Sprint(hops)
+	id, err := c.chainID(hops)
+	if err != nil {
+		return nil, configError(Target{Server: inventory.Server{Name: hops[len(hops)-1].Host}}, err)
+	}
 	c.jumps.mu.Lock()
 	j := c.jumps.all[id]
 	if c.jumps.closed {
 		c.jumps.mu.Unlock()
-		return nil, net.ErrClosed
+		return nil, errors.New("the run is over")
 	}
-	if j == nil || j.gone() {
+	if j == nil || j.gone() || j.forgiven(c.opts.Deadlines.Silence) {
 		j = &jump{name: hops[len(hops)-1].Host, ready: make(chan struct{}), over: make(chan struct{})}
 		c.jumps.all[id] = j
 		c.jumps.running.Go(func() { c.open(j, hops) })
@@ -112,6 +117,33 @@ func (c *Client) jump(ctx context.Context, hops []sshconfig.Hop) (*jump, error) 
 	return j, nil
 }
 
+// chainID is the same for chains that lead to the same machines with the same
+// keys, under whatever names: two names of one jump host are one connection, and
+// one refusal of its key.
+func (c *Client) chainID(hops []sshconfig.Hop) (string, error) {
+	var id strings.Builder
+	for _, hop := range hops {
+		s, err := c.lookup(hop.User, hop.Host)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&id, "%s@%s %v %v\n", s.User, jumpRoute(hop, s).address(), s.Own, s.Shared)
+	}
+	return id.String(), nil
+}
+
+// jumpRoute is where a jump host listens.
+func jumpRoute(hop sshconfig.Hop, s sshconfig.Settings) route {
+	r := route{host: hop.Host, port: s.Port}
+	if s.HostName != "" {
+		r.host = s.HostName
+	}
+	if hop.Port != 0 {
+		r.port = hop.Port
+	}
+	return r
+}
+
 // gone reports whether a connection stood and is no more: then another may be
 // opened.
 func (j *jump) gone() bool {
@@ -123,10 +155,22 @@ func (j *jump) gone() bool {
 	}
 }
 
+// forgiven reports whether a failure is so long ago that another try is worth
+// it. One after which a key was offered, or with a wrong host key, never is.
+func (j *jump) forgiven(after time.Duration) bool {
+	select {
+	case <-j.ready:
+		return j.err != nil && !j.err.final && time.Since(j.since) > after
+	default:
+		return false
+	}
+}
+
 // open connects to a jump host and waits for the end of the connection. It runs
 // with the Client's context: no host that waits may spoil it for the others.
 func (c *Client) open(j *jump, hops []sshconfig.Hop) {
 	j.conn, j.err = c.openJump(c.jumps.ctx, hops)
+	j.since = time.Now()
 	close(j.ready)
 	if j.conn != nil {
 		_ = j.conn.ssh.Wait() // why it ended is asked when somebody wants to know
@@ -143,14 +187,7 @@ func (c *Client) openJump(ctx context.Context, hops []sshconfig.Hop) (*Conn, *Er
 	if err != nil {
 		return nil, configError(t, err)
 	}
-	r := route{host: hop.Host, port: s.Port}
-	if s.HostName != "" {
-		r.host = s.HostName
-	}
-	if hop.Port != 0 {
-		r.port = hop.Port
-	}
-	to := endpoint{target: t, address: r.address(), user: s.User, byHand: byHand(hop)}
+	to := endpoint{target: t, address: jumpRoute(hop, s).address(), user: s.User, byHand: byHand(hop)}
 	if e := known(&to, s); e != nil {
 		return nil, e
 	}
@@ -225,7 +262,7 @@ func (j *jump) lost(ctx context.Context) error {
 	defer cancel()
 	answer := make(chan error, 1)
 	go func() {
-		_, _, err := j.conn.ssh.SendRequest("keepalive@openssh.com", true, nil)
+		_, _, err := j.conn.ssh.SendRequest(keepalive, true, nil)
 		answer <- err
 	}()
 	select {

@@ -236,7 +236,7 @@ func TestJumpAfterClose(t *testing.T) {
 	c.Close()
 	c.Close()
 	_, err := c.Connect(within(t), acme1())
-	wantError(t, err, "unreachable", Dialing, "closed")
+	wantError(t, err, "unreachable", Dialing, "the run is over")
 }
 
 // TestManyBehindJump moves much in both directions over one jump host at once.
@@ -279,4 +279,48 @@ func TestManyBehindJump(t *testing.T) {
 	c.Close()
 	b.closed(t)
 	p.closed(t)
+}
+
+// TestJumpForgiven: what failed before a key was offered is tried again a while
+// later, and what a login ended on never is.
+func TestJumpForgiven(t *testing.T) {
+	t.Parallel()
+	done := make(chan struct{})
+	close(done)
+	long := time.Now().Add(-time.Hour)
+	for name, tt := range map[string]struct {
+		jump *jump
+		want bool
+	}{
+		"long ago":    {&jump{ready: done, err: &Error{}, since: long}, true},
+		"just now":    {&jump{ready: done, err: &Error{}, since: time.Now()}, false},
+		"key refused": {&jump{ready: done, err: &Error{final: true}, since: long}, false},
+		"stands":      {&jump{ready: done, since: long}, false},
+		"under way":   {&jump{ready: make(chan struct{})}, false},
+	} {
+		if got := tt.jump.forgiven(time.Minute); got != tt.want {
+			t.Errorf("%s: forgiven is %t", name, got)
+		}
+	}
+}
+
+// TestJumpUnderTwoNames: two names of one jump host are one machine, to which a
+// refused key is not shown again.
+func TestJumpUnderTwoNames(t *testing.T) {
+	t.Parallel()
+	b, h := newBastion(t, nil), newHome(t)
+	b.server.refuse = true
+	h.know(t, map[string]ssh.PublicKey{b.address: b.server.key.PublicKey()})
+	config := h.config(t, fmt.Sprintf("Host acme-1\n ProxyJump east\nHost acme-2\n ProxyJump west\nHost east west\n HostName 127.0.0.1\n Port %s\n", portOf(t, b.address)))
+	c := New(Options{User: "acme", Key: newKey(t), Dial: loopback(b.address), Config: config, Deadlines: patient()})
+	t.Cleanup(c.Close)
+	for _, name := range []string{"acme-1", "acme-2"} {
+		_, err := c.Connect(within(t), target(name, peerAddress))
+		if e := asError(t, err); e.Code != "jump-failed" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := b.server.attempts.Load(); got != 1 {
+		t.Errorf("the key was offered %d times", got)
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,6 +24,13 @@ type endpoint struct {
 	byHand     string                    // of a jump host: how a person logs in to it
 }
 
+// spend enters what a phase took. The way to a jump host is no host's own.
+func (to endpoint) spend(c *Client, in Phase, began time.Time) {
+	if to.byHand == "" {
+		c.spend(to.target, in, began)
+	}
+}
+
 // login dials a machine and logs in. It holds a place among the connections that
 // are under way from the dialling to the end of the authentication.
 func (c *Client) login(ctx context.Context, to endpoint) (*Conn, *Error) {
@@ -32,19 +38,20 @@ func (c *Client) login(ctx context.Context, to endpoint) (*Conn, *Error) {
 		return nil, &Error{Host: to.target.name(), Code: "unreachable", Phase: Dialing, Err: err, Remedy: "run the command again"}
 	}
 	defer func() { <-c.starts }()
+	began := time.Now()
 	raw, err := c.dial(ctx, to)
+	to.spend(c, Dialing, began)
 	if err != nil {
 		return nil, c.dialError(ctx, to, err)
 	}
 	conn := &Conn{client: c, target: to.target, wire: raw, through: to.through}
-	conn.target.Server.Name = to.target.name()
-	var offered atomic.Bool
+	var offered bool
 	if err := conn.handshake(ctx, to, &offered); err != nil {
 		_ = raw.Close() // it may be closed already
 		if lost := to.through.lost(ctx); lost != nil {
 			err = lost
 		}
-		return nil, c.loginError(to, conn.key, offered.Load(), err)
+		return nil, c.loginError(to, conn.key, offered, err)
 	}
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	conn.stop = stop
@@ -53,11 +60,11 @@ func (c *Client) login(ctx context.Context, to endpoint) (*Conn, *Error) {
 }
 
 // handshake goes from a connection that stands to one that is logged in.
-func (c *Conn) handshake(ctx context.Context, to endpoint, offered *atomic.Bool) error {
+func (c *Conn) handshake(ctx context.Context, to endpoint, offered *bool) error {
 	config := &ssh.ClientConfig{
 		User: to.user,
 		Auth: []ssh.AuthMethod{ssh.PublicKeysCallback(func() ([]ssh.Signer, error) {
-			offered.Store(true)
+			*offered = true
 			return []ssh.Signer{to.key.signer}, nil
 		})},
 		HostKeyAlgorithms: to.algorithms,
@@ -79,7 +86,7 @@ func (c *Conn) handshake(ctx context.Context, to endpoint, offered *atomic.Bool)
 	release := context.AfterFunc(hctx, func() { _ = c.wire.Close() })
 	began := time.Now()
 	client, channels, requests, err := ssh.NewClientConn(c.wire, to.address, config)
-	c.client.spend(to.target.name(), Handshaking, began)
+	to.spend(c.client, Handshaking, began)
 	if !release() && err == nil {
 		_ = client.Close()
 		return context.Cause(hctx)

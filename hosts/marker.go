@@ -51,7 +51,7 @@ func (c *Conn) own(ctx context.Context, name, arg string) (plan.Answer, error) {
 		return a, err
 	}
 	if a.Exit != 0 {
-		return a, &ScriptError{Host: c.target.Server.Name, Script: name, Answer: a}
+		return a, &ScriptError{Host: c.target.name(), Script: name, Answer: a}
 	}
 	return a, nil
 }

@@ -36,7 +36,7 @@ type Spent struct {
 // Total returns the sum of all phases.
 func (s Spent) Total() time.Duration { return s.Dial + s.Handshake + s.Exec }
 
-// times are the Spent of every host by its name.
+// times are the Spent of every host by its id: its name changes with a claim.
 type times struct {
 	mu sync.Mutex
 	of map[string]Spent
@@ -44,15 +44,15 @@ type times struct {
 
 // spend enters the time since a phase of a host began. Of the phases it knows
 // Dialing, Handshaking and Talking.
-func (c *Client) spend(host string, in Phase, began time.Time) {
+func (c *Client) spend(t Target, in Phase, began time.Time) {
 	took := time.Since(began)
 	c.times.mu.Lock()
 	defer c.times.mu.Unlock()
 	if c.times.of == nil {
 		c.times.of = make(map[string]Spent)
 	}
-	s := c.times.of[host]
-	s.Host = host
+	s := c.times.of[t.id()]
+	s.Host = t.name()
 	switch in {
 	case Dialing:
 		s.Dial += took
@@ -61,7 +61,7 @@ func (c *Client) spend(host string, in Phase, began time.Time) {
 	case Talking:
 		s.Exec += took
 	}
-	c.times.of[host] = s
+	c.times.of[t.id()] = s
 }
 
 // Spent returns the time that went into each host so far, sorted by name.

@@ -11,7 +11,6 @@ import (
 func (c *Client) dial(ctx context.Context, to endpoint) (*watched, error) {
 	dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
 	defer cancel()
-	defer c.spend(to.target.name(), Dialing, time.Now())
 	if to.through != nil {
 		raw, err := to.through.dial(dctx, to.address)
 		if err != nil {

@@ -93,9 +93,9 @@ func TestAdoptionRefused(t *testing.T) {
 			m.Configuration, m.Name = "globex", legacy
 			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
 		}, "foreign-marker", []string{"globex"}},
-		{"a marker of ours for another name", func(w *world) {
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 1)) })
-		}, "marker-of-another-server", []string{first}},
+		{"a marker of ours for another server", func(w *world) {
+			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 9)) })
+		}, "marker-of-another-server", []string{"00009"}},
 		{"a claim of somebody else", func(w *world) {
 			w.change(1, func(h *plan.HostSeen) {
 				h.Claim = inventory.Present(plan.Claim{Configuration: "globex", Name: "globex-1", ServerID: serverID(1)})
@@ -300,7 +300,75 @@ func TestNotOursKnowsAdopted(t *testing.T) {
 		t.Errorf("it is ours: %+v", x)
 	}
 	h.Seen.Marker = inventory.Present(w.marker("macos", "m2", 1))
+	if x := plan.NotOurs(w.cfg, h); x != nil || !h.MarkerStale() {
+		t.Errorf("renamed at the provider and in its block: %+v, stale %t", x, h.MarkerStale())
+	}
+	h.Server.Name = "someones-mac"
 	if x := plan.NotOurs(w.cfg, h); x == nil || x.Code != "marker-of-another-server" {
-		t.Errorf("a marker under another name: %+v", x)
+		t.Errorf("a block that gives it a name which it does not bear: %+v", x)
+	}
+	h.Server.Name = h.Name
+	h.Seen.Marker = inventory.Present(w.marker("macos", "m2", 9))
+	if x := plan.NotOurs(w.cfg, h); x == nil || x.Code != "marker-of-another-server" {
+		t.Errorf("a marker of another server: %+v", x)
+	}
+}
+
+// TestMarkerFollowsItsGroup: a host that moves to another group says so itself,
+// or it would be missed in the wrong one when its block is lost.
+func TestMarkerFollowsItsGroup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 1, 0)
+	w.adoptedMember(1, legacy)
+	if h := oneHost(t, w.plan(t)); h.MarkerStale() {
+		t.Errorf("the marker is stale at once: %+v", h.Seen.Marker)
+	}
+	w.cfg.Hosts[0].Group = "m4"
+	w.snap.Servers[0].Type = "M4-M"
+	if h := oneHost(t, w.plan(t)); !h.MarkerStale() || h.Refused != nil {
+		t.Errorf("the marker of another group is not stale; refused %+v", h.Refused)
+	}
+}
+
+// TestSilentStrayHoldsAPlace: a host that was adopted once, lost its block and
+// reboots just now costs no other server a claim.
+func TestSilentStrayHoldsAPlace(t *testing.T) {
+	t.Parallel()
+	for name, disturb := range map[string]func(*world){
+		"not ready": func(w *world) { w.snap.Servers[0].Status = "rebooting" },
+		"unreachable": func(w *world) {
+			w.change(1, func(h *plan.HostSeen) { *h = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable"}} })
+		},
+		"of another type": func(w *world) { w.snap.Servers[0].Type = "M1-M" },
+	} {
+		w := newWorld(1, 0, 0)
+		w.adoptedMember(1, legacy)
+		w.snap.Pins = []plan.Pin{{ServerID: serverID(1), Name: legacy, Key: "ssh-ed25519 1"}}
+		w.cfg.Hosts = nil
+		w.free(9)
+		disturb(w)
+		p := w.plan(t)
+		if got := claimed(p); len(got) != 0 {
+			t.Errorf("%s: claims %v", name, got)
+		}
+		if len(p.Shortages) != 1 || p.Shortages[0].Trouble.Code != "host-block-removed" {
+			t.Errorf("%s: shortages %+v", name, p.Shortages)
+		}
+	}
+}
+
+// TestElsewhere: what another environment adopts is not asked and not claimed.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.legacyServer(1, legacy)
+	w.free(9)
+	w.cfg.Elsewhere = []string{serverID(1), serverID(9)}
+	p := w.plan(t)
+	if got := claimed(p); len(got) != 0 {
+		t.Errorf("claims %v", got)
+	}
+	if len(w.asked) != 0 {
+		t.Errorf("asked %v", w.asked)
 	}
 }

@@ -31,7 +31,7 @@ func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
 // server that was renamed by hand is still a member when its marker, its pin or
 // its Node bears witness: it must not be replaced by another claim.
 func (c *census) placeAll() []placed {
-	node := nodeIndex(c.snap.Nodes)
+	node, once := nodeIndex(c.snap.Nodes), c.onceAdopted()
 	out := make([]placed, len(c.snap.Servers))
 	for i, s := range c.snap.Servers {
 		p := &out[i]
@@ -54,7 +54,10 @@ func (c *census) placeAll() []placed {
 		} else if pooled {
 			p.role, p.doubtful = pool, witnessed
 		} else {
-			p.former, _ = c.formerPlace(s.ID)
+			var known bool
+			p.former, known = c.formerPlace(s.ID)
+			p.onceAdopted = once[s.ID]
+			p.mayHold = p.onceAdopted && !known && c.silent(s.ID)
 		}
 		p.node = node(p.name, s)
 	}
@@ -63,6 +66,24 @@ func (c *census) placeAll() []placed {
 	})
 	c.refuseAdopted(out)
 	return out
+}
+
+// onceAdopted returns the ids of servers that were pinned under names which no
+// grammar made: those of hosts that were adopted.
+func (c *census) onceAdopted() map[string]bool {
+	out := make(map[string]bool)
+	for _, p := range c.snap.Pins {
+		if _, ok := c.cfg.Parse(p.Name); !ok && !c.elsewhere[p.ServerID] {
+			out[p.ServerID] = true
+		}
+	}
+	return out
+}
+
+// silent reports whether a host could not say what its marker holds.
+func (c *census) silent(serverID string) bool {
+	seen, asked := c.snap.Hosts[serverID]
+	return !asked || seen.Trouble != nil || seen.Marker.IsUnread()
 }
 
 // formerPlace returns where a stray's own marker puts it. It was adopted, and its

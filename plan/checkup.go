@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,7 +19,7 @@ type CheckState string
 const (
 	CheckOK      CheckState = "ok"
 	CheckProblem CheckState = "problem"
-	CheckUnknown CheckState = "unknown" // nobody knows, because something before it failed
+	CheckUnknown CheckState = "unknown" // nobody knows: it was not asked, or the answer says nothing
 )
 
 // Check is one thing that was looked at on a host.
@@ -69,6 +70,7 @@ func Examine(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, serverID strin
 		}
 	}
 	e.fleet, e.group = e.nearestGroup()
+	e.pinned = slices.ContainsFunc(snap.Pins, func(p Pin) bool { return p.ServerID == serverID })
 	var asked bool
 	if e.seen, asked = snap.Hosts[serverID]; !asked {
 		e.seen.Trouble = &Trouble{Code: "not-asked", Text: "the host was not asked", Remedy: "run the command again"}
@@ -97,6 +99,7 @@ type examination struct {
 	fleet  fleet.Fleet
 	group  fleet.Group
 	seen   HostSeen
+	pinned bool // a host key is pinned
 	host   Host
 	checks []Check
 }
@@ -141,7 +144,7 @@ func (e *examination) inventory() {
 	case pool:
 		role = "in the pool"
 	}
-	text := fmt.Sprintf("%s in %s, status %s, delivered %t; %s", s.Type, s.Zone, s.Status, s.Delivered, role)
+	text := fmt.Sprintf("%s in %s, address %s, status %s, delivered %t; %s", s.Type, s.Zone, cmp.Or(s.Address, "none"), s.Status, s.Delivered, role)
 	switch {
 	case !s.Usable():
 		e.bad("inventory", CheckProblem, "wait for it, or look at the server in the Scaleway console", "%s", text)
@@ -167,59 +170,79 @@ func (e *examination) cluster() {
 	}
 }
 
-// stages are the checks of a conversation in their order, with the codes of the
-// troubles that end them there.
-func stages() []struct{ name, codes string } {
-	return []struct{ name, codes string }{
-		{"connection", "unreachable ssh-config jump-failed jump-lost"},
-		{"ssh", "no-ssh-answer"},
-		{"host key", "wrong-host-key damaged-pin"},
-		{"authentication", "key-refused no-key"},
-		{"answers", "connection-lost"},
+// stage is one check of a conversation.
+type stage struct {
+	name   string
+	failed string   // why nothing else was asked, where it failed
+	at     []string // codes of the troubles that end a conversation here: all before is well
+	early  []string // those of this stage that may come before anything is dialled
+}
+
+// stages are the checks of a conversation in their order. docs/connections.md
+// lists the codes.
+func stages() []stage {
+	return []stage{
+		{"connection", "there is no connection", []string{"unreachable", "jump-lost"}, []string{"ssh-config", "jump-failed"}},
+		{"ssh", "no ssh server answers", []string{"no-ssh-answer"}, nil},
+		{"host key", "the host key is in doubt", []string{"wrong-host-key"}, []string{"damaged-pin"}},
+		{"authentication", "no login is possible", []string{"key-refused"}, []string{"no-key"}},
+		{"answers", "the conversation broke off", []string{"connection-lost"}, nil},
 	}
 }
 
-// connection tells how far the conversation came: what lies before the failure
-// is well, what lies behind it nobody knows.
+// connection tells how far the conversation came. Only what was looked at is
+// well: the rest nobody knows, and nothing at all where the trouble's code is a
+// strange one.
 func (e *examination) connection() {
-	t := e.seen.Trouble
-	failed := len(stages())
-	if t != nil {
-		t = diagnosed(*t, e.placed.server)
-		failed = 0
-		for i, s := range stages() {
-			if strings.Contains(" "+s.codes+" ", " "+t.Code+" ") {
+	all := stages()
+	failed, passed := len(all), len(all)
+	var t *Trouble
+	if e.seen.Trouble != nil {
+		t = diagnosed(*e.seen.Trouble, e.placed.server)
+		failed, passed = -1, 0
+		for i, s := range all {
+			switch {
+			case slices.Contains(s.at, t.Code):
+				failed, passed = i, i
+			case slices.Contains(s.early, t.Code):
 				failed = i
 			}
 		}
 	}
-	for i, s := range stages() {
+	for i, s := range all {
 		switch {
-		case i < failed:
-			e.ok(s.name, "%s", e.stage(s.name))
+		case i < passed:
+			e.ok(s.name, "%s", e.well(s.name))
 		case i == failed:
 			e.bad(s.name, CheckProblem, t.Remedy, "%s", t.Text)
+		case failed >= 0:
+			e.bad(s.name, CheckUnknown, "", "not asked: %s", all[failed].failed)
+		case i == 0:
+			e.bad(s.name, CheckUnknown, t.Remedy, "%s", t.Text)
 		default:
-			e.bad(s.name, CheckUnknown, "", "not asked, because of the %s", stages()[failed].name)
+			e.bad(s.name, CheckUnknown, "", "not known either")
 		}
 	}
 }
 
-// stage says what is well at a stage.
-func (e *examination) stage(name string) string {
-	switch name {
+// well says what is well at a stage.
+func (e *examination) well(stage string) string {
+	switch stage {
 	case "connection":
-		path := e.seen.Path
-		if path == "" {
-			path = "public"
+		if e.seen.Path == "" { // nobody says which path it was that ended later
+			return "the host answers"
 		}
-		return fmt.Sprintf("%s answers (path: %s)", e.placed.server.Address, path)
+		// No address: the ssh configuration or the tailnet may have had another
+		// one than the inventory.
+		return "the host answers (path: " + e.seen.Path + ")"
 	case "ssh":
-		return "the handshake was done in time"
+		return "an ssh server answers"
 	case "host key":
 		switch {
+		case e.seen.Fingerprint == "" && e.pinned:
+			return "it is the pinned one"
 		case e.seen.Fingerprint == "":
-			return "it is the pinned one, or none is pinned"
+			return "none is pinned yet, so any is taken"
 		case e.seen.Pinned:
 			return e.seen.Fingerprint + ", the pinned one"
 		}
@@ -246,7 +269,8 @@ func (e *examination) machine() {
 	case family == "":
 		e.bad("macos", CheckUnknown, "look for a newer macfleet", "%s, a family that macfleet %s does not know", version, fleet.Version)
 	case e.placed.role == member && family != e.fleet.OS:
-		e.bad("macos", CheckProblem, "give the server back and let macfleet claim another, or set os of the fleet", "%s (%s), %s wants %s", version, family, e.fleet.Name, e.fleet.OS)
+		e.bad("macos", CheckProblem, "set os of the fleet, or replace the server by hand: give this one back to the pool (drain, reinstall, "+
+			"rename, then macfleet hosts trust "+e.placed.name+") and let macfleet claim another", "%s (%s), %s wants %s", version, family, e.fleet.Name, e.fleet.OS)
 	default:
 		e.ok("macos", "%s (%s)", version, family)
 	}
@@ -322,7 +346,7 @@ func (e *examination) clock() {
 		e.bad("clock", CheckProblem, "set it on the host: sudo sntp -sS time.apple.com", "the host's clock is off by %s", off)
 		return
 	}
-	e.ok("clock", "within %s of this machine's", maxSkew)
+	e.ok("clock", "within a minute of this machine's")
 }
 
 // step tells whether a step can read its answers. What differs is no matter of
@@ -339,14 +363,33 @@ func (e *examination) step(s Step) {
 		return
 	}
 	for _, u := range finding.Unread {
-		c := Check{Name: name, State: CheckUnknown, Text: u.Probe + ": " + u.Why, Bytes: u.Bytes,
-			Remedy: "ask again; a question that needs root is answered once sudo takes no password"}
+		c := Check{Name: name, State: CheckUnknown, Text: u.Probe + ": " + u.Why, Bytes: u.Bytes, Remedy: e.unreadRemedy(u)}
 		if u.Bytes != "" {
 			c.State = CheckProblem
-			c.Remedy = "record it (macfleet doctor HOST --record FILE) and report what the tool prints"
 		}
 		e.checks = append(e.checks, c)
 	}
+}
+
+// The reasons of package hosts for an answer that did not come.
+const (
+	whyNeedsRoot = "needs root"
+	whyStopped   = "it did not answer in time and was stopped"
+	whyCutOff    = "the answer was cut off"
+)
+
+// unreadRemedy says what to do about an answer that a step could not read.
+func (e *examination) unreadRemedy(u Unread) string {
+	switch u.Why {
+	case whyNeedsRoot:
+		return missingSudo().Remedy
+	case whyStopped:
+		return "run the command again; if it stays, see on the host what the tool waits for, or raise question in timeouts of the ssh block"
+	case whyCutOff:
+		return "run the command again; if it stays, log in by hand and see what the login shell prints"
+	}
+	// The present name: it is the one that is found without the host's marker.
+	return "record it (macfleet doctor " + e.placed.server.Name + " --record FILE) and report it"
 }
 
 func differing(f Finding, r role) string {

@@ -2,6 +2,11 @@ package plan_test
 
 import (
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,25 +52,12 @@ func (w *world) examined(t *testing.T, n int) (states string, by map[string]plan
 
 func TestExamine(t *testing.T) {
 	t.Parallel()
-	behind := "ssh unknown, host key unknown, authentication unknown, answers unknown"
-	trouble := func(code string) func(*plan.HostSeen) {
-		return func(s *plan.HostSeen) {
-			*s = plan.HostSeen{Trouble: &plan.Trouble{Code: code, Text: "it went wrong", Remedy: "do something"}}
-		}
-	}
 	for _, c := range []struct {
 		name   string
 		edit   func(*plan.HostSeen)
 		states string
 	}{
 		{"healthy", func(*plan.HostSeen) {}, ""},
-		{"unreachable", trouble("unreachable"), "connection problem, " + behind},
-		{"a code of a later version", trouble("jump-host-refused"), "connection problem, " + behind},
-		{"no ssh", trouble("no-ssh-answer"), "ssh problem, host key unknown, authentication unknown, answers unknown"},
-		{"another host key", trouble("wrong-host-key"), "host key problem, authentication unknown, answers unknown"},
-		{"damaged pin", trouble("damaged-pin"), "host key problem, authentication unknown, answers unknown"},
-		{"key refused", trouble("key-refused"), "authentication problem, answers unknown"},
-		{"cut off", trouble("connection-lost"), "answers problem"},
 		{"no sudo", func(s *plan.HostSeen) { s.Root = false }, "sudo problem"},
 		{"another macOS", func(s *plan.HostSeen) { s.OSVersion = inventory.Present("15.7") }, "macos problem"},
 		{"a macOS of the future", func(s *plan.HostSeen) { s.OSVersion = inventory.Present("40.1") }, "macos unknown"},
@@ -102,6 +94,183 @@ func TestExamine(t *testing.T) {
 	}
 }
 
+// nothing is the state of a host of which nothing at all is known.
+const nothing = "connection unknown, ssh unknown, host key unknown, authentication unknown, answers unknown"
+
+// TestExamineTroubles takes every trouble that a conversation can end with: ok is
+// only what was looked at before.
+func TestExamineTroubles(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{
+		"unreachable":     "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
+		"ssh-config":      "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
+		"jump-failed":     "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
+		"jump-lost":       "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
+		"no-ssh-answer":   "ssh problem, host key unknown, authentication unknown, answers unknown",
+		"wrong-host-key":  "host key problem, authentication unknown, answers unknown",
+		"damaged-pin":     "connection unknown, ssh unknown, host key problem, authentication unknown, answers unknown",
+		"key-refused":     "authentication problem, answers unknown",
+		"no-key":          "connection unknown, ssh unknown, host key unknown, authentication problem, answers unknown",
+		"connection-lost": "answers problem",
+	}
+	codes := slices.Sorted(maps.Keys(want))
+	if d := cmp.Diff(codes, documentedCodes(t)); d != "" {
+		t.Errorf("docs/connections.md (-here +there):\n%s", d)
+	}
+	if d := cmp.Diff(codes, hostCodes(t)); d != "" {
+		t.Errorf("package hosts (-here +there):\n%s", d)
+	}
+	want["jump-host-refused"] = nothing // of a later version
+	want[""] = nothing
+	for code, states := range want {
+		w := newWorld(1, 0, 0)
+		w.member("macos", "m2", 1)
+		w.change(1, func(s *plan.HostSeen) {
+			*s = plan.HostSeen{Trouble: &plan.Trouble{Code: code, Text: "it went wrong", Remedy: "do something"}}
+		})
+		got, by := w.examined(t, 1)
+		if got != states {
+			t.Errorf("%q: %s\nwant %s", code, got, states)
+		}
+		told := 0
+		for _, c := range by {
+			if c.Text == "it went wrong" && c.Remedy == "do something" {
+				told++
+			}
+			if c.State == plan.CheckOK && strings.Contains(c.Text, "192.0.2.") && c.Name != "inventory" {
+				t.Errorf("%q: nobody knows which address it was: %+v", code, c)
+			}
+		}
+		if told != 1 {
+			t.Errorf("%q: the trouble stands %d times: %+v", code, told, by)
+		}
+	}
+}
+
+// documentedCodes returns the codes in the table of docs/connections.md.
+func documentedCodes(t *testing.T) []string {
+	t.Helper()
+	_, section, _ := strings.Cut(source(t, "../docs/connections.md"), "## When it fails")
+	var out []string
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, "|")
+		if len(cells) > 2 {
+			out = append(out, quoted(regexp.MustCompile("`([a-z-]+)`"), cells[1])...)
+		}
+	}
+	return unique(out)
+}
+
+// hostCodes returns the codes that package hosts gives an Error. What is said of a
+// jump host's own key stands beside it and reaches nobody: it becomes jump-failed.
+func hostCodes(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../hosts/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, file := range files {
+		if !strings.HasSuffix(file, "_test.go") {
+			out = append(out, quoted(regexp.MustCompile(`\bCode(?:: *|(?:, [.\w]+)* = )"([a-z-]+)"`), source(t, file))...)
+		}
+	}
+	return unique(out)
+}
+
+func source(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// quoted returns what the parentheses of a pattern match.
+func quoted(pattern *regexp.Regexp, text string) []string {
+	var out []string
+	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+func unique(words []string) []string {
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+// TestExamineWords looks at sentences: each must be true and tell what to type.
+func TestExamineWords(t *testing.T) {
+	t.Parallel()
+	name := newWorld(1, 0, 0).cfg.HostName("macos", "m2", serverID(1))
+	trouble := func(code string) func(*world, *plan.HostSeen) {
+		return func(_ *world, s *plan.HostSeen) {
+			*s = plan.HostSeen{Trouble: &plan.Trouble{Code: code, Text: "it went wrong", Remedy: "do"}}
+		}
+	}
+	pinned := func(code string) func(*world, *plan.HostSeen) {
+		return func(w *world, s *plan.HostSeen) { w.pin(1, name); trouble(code)(w, s) }
+	}
+	path := func(path string) func(*world, *plan.HostSeen) {
+		return func(_ *world, s *plan.HostSeen) { s.Path = path }
+	}
+	unread := func(why string) func(*world, *plan.HostSeen) {
+		return func(_ *world, s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Unread[plan.Answer](why) }
+	}
+	for _, c := range []struct {
+		name, check, text, remedy string
+		edit                      func(*world, *plan.HostSeen)
+	}{
+		{"the tailnet", "connection", "the host answers (path: tailscale)", "", path("tailscale")},
+		{"a HostName", "connection", "the host answers (path: public)", "", path("public")},
+		{"a jump host", "connection", "the host answers (path: public through bastion)", "", path("public through bastion")},
+		{"refused, no pin", "host key", "none is pinned yet, so any is taken", "", trouble("key-refused")},
+		{"refused, pinned", "host key", "it is the pinned one", "", pinned("key-refused")},
+		{"behind the connection", "answers", "not asked: there is no connection", "", trouble("unreachable")},
+		{"behind ssh", "answers", "not asked: no ssh server answers", "", trouble("no-ssh-answer")},
+		{"before the host key", "connection", "not asked: the host key is in doubt", "", trouble("damaged-pin")},
+		{"without a key", "connection", "not asked: no login is possible", "", trouble("no-key")},
+		{"clock", "clock", "within a minute of this machine's", "", func(*world, *plan.HostSeen) {}},
+		{"another macOS", "macos", "15.7 (Sequoia), macos wants Tahoe", "set os of the fleet, or replace the server by hand: give this one back to the pool " +
+			"(drain, reinstall, rename, then macfleet hosts trust " + name + ") and let macfleet claim another",
+			func(_ *world, s *plan.HostSeen) { s.OSVersion = inventory.Present("15.7") }},
+		{"root", "step alpha", "alpha.get: needs root", "give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)", unread("needs root")},
+		{"hung", "step alpha", "alpha.get: it did not answer in time and was stopped",
+			"run the command again; if it stays, see on the host what the tool waits for, or raise question in timeouts of the ssh block",
+			unread("it did not answer in time and was stopped")},
+		{"cut off", "step alpha", "alpha.get: the answer was cut off", "run the command again; if it stays, log in by hand and see what the login shell prints", unread("the answer was cut off")},
+		{"something else", "step alpha", "alpha.get: strange", "record it (macfleet doctor " + name + " --record FILE) and report it", unread("strange")},
+	} {
+		w := newWorld(1, 0, 0)
+		w.member("macos", "m2", 1)
+		w.change(1, func(s *plan.HostSeen) { c.edit(w, s) })
+		_, by := w.examined(t, 1)
+		if got := by[c.check]; got.Text != c.text || got.Remedy != c.remedy {
+			t.Errorf("%s: %q, do %q\nwant %q, do %q", c.name, got.Text, got.Remedy, c.text, c.remedy)
+		}
+	}
+}
+
+// TestUnreadReasons insists on a remedy of its own for each reason that package
+// hosts gives for a missing answer.
+func TestUnreadReasons(t *testing.T) {
+	t.Parallel()
+	reasons := quoted(regexp.MustCompile(`Unread\[plan\.Answer\]\("([^"]+)"\)`), source(t, "../hosts/frame.go"))
+	if len(reasons) < 3 {
+		t.Errorf("reasons %q", reasons)
+	}
+	for _, why := range reasons {
+		w := newWorld(1, 0, 0)
+		w.member("macos", "m2", 1)
+		w.change(1, func(s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Unread[plan.Answer](why) })
+		if _, by := w.examined(t, 1); strings.HasPrefix(by["step alpha"].Remedy, "record it") {
+			t.Errorf("%s: %s", why, by["step alpha"].Remedy)
+		}
+	}
+}
+
 func TestExamineRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
@@ -132,7 +301,7 @@ func TestExamineRoles(t *testing.T) {
 	}
 	delete(w.hosts, serverID(1))
 	delete(w.snap.Hosts, serverID(1))
-	if states, _ := w.examined(t, 1); !strings.HasPrefix(states, "connection problem") {
+	if states, _ := w.examined(t, 1); states != nothing {
 		t.Errorf("a host that was not asked: %s", states)
 	}
 }

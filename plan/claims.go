@@ -39,6 +39,9 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	if len(n.former) > 0 {
 		c.plan.Shortages = append(c.plan.Shortages, n.shortage(len(n.former), n.unlisted()))
 	}
+	if len(n.unsure) > 0 {
+		c.plan.Shortages = append(c.plan.Shortages, n.shortage(len(n.unsure), n.silent()))
+	}
 	if n.missing() > 0 {
 		c.plan.Shortages = append(c.plan.Shortages, n.shortage(n.missing(), n.poolTooSmall(c.cfg.Scaleway.PoolPrefix)))
 	}
@@ -68,4 +71,17 @@ func (n *need) unlisted() Trouble {
 		Text: fmt.Sprintf("%s.%s wants %d, and %s still says in its marker that it belongs there, but has no host block any more",
 			n.fleet.Name, n.group.Name, n.group.Replicas, strings.Join(names, ", ")),
 		Remedy: "write its host block again, or lower replicas; to claim another server in its place, remove /etc/macfleet on it first"}
+}
+
+// silent says that servers which were adopted once cannot be asked where they
+// belong: a reboot must not cost another claim.
+func (n *need) silent() Trouble {
+	var names []string
+	for i := range n.unsure {
+		names = append(names, n.unsure[i].server.Name)
+	}
+	return Trouble{Code: "host-block-removed",
+		Text: fmt.Sprintf("%s.%s wants %d, and %s, which was adopted once and has no host block any more, cannot be asked whether it belongs there",
+			n.fleet.Name, n.group.Name, n.group.Replicas, strings.Join(names, ", ")),
+		Remedy: "write its host block again, or wait until it answers; if it was given up: macfleet hosts trust with the name under which it was adopted"}
 }

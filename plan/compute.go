@@ -23,7 +23,7 @@ func Compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection)
 
 func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int) *Plan {
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
-		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll()}, rejected: make(map[Rejected]bool)}
+		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps}, rejected: make(map[Rejected]bool)}
 	_, c.plan.Cluster = snap.Nodes.Get()
 	c.needs = c.assign(sel)
 	c.drafts = make([]draft, 0, len(c.servers))

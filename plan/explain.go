@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
 // Explanation is everything that a plan rests on, of one host.
@@ -47,20 +48,19 @@ func (s StepExplanation) Moved() Origin {
 	return s.Proof.moved(s.Finding)
 }
 
-// ExplainHost explains one host, called by the name that a host bears, gets, or has at the
-// provider. The snapshot must hold what Next asks for; a host that could not be
-// asked is explained as far as it is known. The error says what the server of
-// that name is instead, or which name is near.
+// ExplainHost explains one host, by any name that Find takes. The snapshot must
+// hold what Next asks for; a host that could not be asked is explained as far as
+// it is known. The error says what the server of that name is instead.
 func ExplainHost(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, name string) (Explanation, error) {
+	server, err := Find(cfg, snap, name)
+	if err != nil {
+		return Explanation{}, err
+	}
 	p := Compute(cfg, stepsFor, snap, Selection{})
-	i := slices.IndexFunc(p.Hosts, func(h Host) bool { return h.Name == name })
-	if i < 0 {
-		i = slices.IndexFunc(p.Hosts, func(h Host) bool { return h.Server.Name == name })
+	h, ok := p.HostByServer(server.ID)
+	if !ok {
+		return Explanation{}, notAHost(p, server)
 	}
-	if i < 0 {
-		return Explanation{}, notAHost(p, snap, name)
-	}
-	h := p.Hosts[i]
 	sources := cfg.SourcesOf(h.Name, h.Fleet, h.Group)
 	f, g, _ := cfg.Group(h.Fleet, h.Group)
 	x := Explanation{Owner: p.Owner, Host: h,
@@ -102,32 +102,12 @@ func effective(spec fleet.Spec, sources fleet.Sources, step StepID) []Effective 
 	return out
 }
 
-// notAHost says what bears a name that no host of the plan has.
-func notAHost(p *Plan, snap Snapshot, name string) error {
-	for _, l := range p.Lost {
-		if l.Name == name {
-			return fmt.Errorf("%s: %s; %s", name, l.Trouble.Text, l.Trouble.Remedy)
-		}
+// notAHost says what a server is that is no host of the plan.
+func notAHost(p *Plan, server inventory.Server) error {
+	if slices.ContainsFunc(p.Strays, func(s inventory.Server) bool { return s.ID == server.ID }) {
+		return fmt.Errorf("%s is a stray: it is in no pool and no fleet, and the configuration wants nothing of it; adopt it with a host block, or leave it", server.Name)
 	}
-	for _, s := range p.Strays {
-		if s.Name == name {
-			return fmt.Errorf("%s is a stray: it is in no pool and no fleet, and the configuration wants nothing of it; adopt it with a host block, or leave it", name)
-		}
-	}
-	names := make([]string, 0, len(p.Hosts))
-	for _, h := range p.Hosts {
-		names = append(names, h.Name)
-	}
-	for _, s := range snap.Servers {
-		if s.Name == name {
-			return fmt.Errorf("%s is in the pool and no claim takes it: the configuration wants nothing of it", name)
-		}
-	}
-	hint := "; macfleet hosts lists the members"
-	if near := Nearest(name, names); near != "" {
-		hint = "; did you mean " + near + "?"
-	}
-	return fmt.Errorf("no host is called %s%s", name, hint)
+	return fmt.Errorf("%s is in the pool and no claim takes it: the configuration wants nothing of it; macfleet doctor %s looks at it", server.Name, server.Name)
 }
 
 // Step returns one step of an explanation. The error lists the steps.
@@ -140,30 +120,25 @@ func (x Explanation) Step(id StepID) (StepExplanation, error) {
 		ids = append(ids, string(s.ID))
 	}
 	hint := ""
-	if near := Nearest(string(id), ids); near != "" {
+	if near := fleet.Nearest(string(id), ids); near != "" {
 		hint = " did you mean " + near + "?"
 	}
 	return StepExplanation{}, fmt.Errorf("no step is called %s;%s the steps are %s", id, hint, strings.Join(ids, ", "))
 }
 
-// SelectHost returns the selection of one host by a name that ExplainHost takes.
-// A name that nobody bears selects nothing.
-func SelectHost(cfg *fleet.Config, snap Snapshot, name string) Selection {
-	exact := func(name string) Selection {
-		pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
-		return Selection{On: []Selector{{terms: []term{{"name", pattern}}}}}
+// SelectHost returns the selection of one host, by any name that Find takes.
+func SelectHost(cfg *fleet.Config, snap Snapshot, name string) (Selection, error) {
+	server, err := Find(cfg, snap, name)
+	if err != nil {
+		return Selection{}, err
 	}
 	c := takeCensus(cfg, snap)
-	hosts := c.subjects(c.assign(Selection{}))
-	for _, h := range hosts {
-		if h.name == name {
-			return exact(name)
+	name = server.Name
+	for _, h := range c.subjects(c.assign(Selection{})) {
+		if h.server.ID == server.ID {
+			name = h.name
 		}
 	}
-	for _, h := range hosts {
-		if h.server.Name == name {
-			return exact(h.name)
-		}
-	}
-	return exact(name)
+	pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
+	return Selection{On: []Selector{{terms: []term{{"name", pattern}}}}}, nil
 }

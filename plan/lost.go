@@ -102,7 +102,7 @@ func (c *computation) unmatched() {
 			continue
 		}
 		remedy := "macfleet hosts -o name lists the names that there are; correct the block's name, or remove the block"
-		if near := Nearest(name, names); near != "" {
+		if near := fleet.Nearest(name, names); near != "" {
 			remedy = fmt.Sprintf("did you mean %q? Correct the block's name, or remove the block", near)
 		}
 		c.plan.Lost = append(c.plan.Lost, Lost{Name: name, Fleet: l.Fleet, Trouble: Trouble{Code: "listed-host-missing",

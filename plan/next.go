@@ -14,7 +14,7 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 	wanted := make(map[string]bool) // server ids of candidates
 	types := make(map[string]bool)  // that a selected claim wants
 	for _, n := range c.assign(sel) {
-		if n.missing() > 0 && sel.matches(n.subject()) {
+		if n.missing()+len(n.unsure) > 0 && sel.matches(n.subject()) {
 			types[n.group.Type] = true
 		}
 		for _, p := range n.chosen {
@@ -33,7 +33,8 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 		case pool:
 			ask = ask || p.doubtful && types[p.server.Type] && p.server.Usable()
 		case stray:
-			ask = types[p.server.Type] && p.server.Usable() && !ofAnotherEnvironment(cfg, p.server)
+			wanted := types[p.server.Type] || p.onceAdopted && len(types) > 0
+			ask = wanted && p.server.Usable() && !c.elsewhere[p.server.ID] && !ofAnotherEnvironment(cfg, p.server)
 		}
 		if _, asked := snap.Hosts[p.server.ID]; ask && !asked {
 			out = append(out, p.server)

@@ -29,7 +29,7 @@ func notOurs(cfg *fleet.Config, h *Host) *Trouble {
 		return &Trouble{Code: "newer-macfleet",
 			Text:   fmt.Sprintf("macfleet %q worked on it last, this is %s", m.Version, fleet.Version),
 			Remedy: "use that version or a later one"}
-	case m.ServerID != h.Server.ID || m.Name != h.Name:
+	case m.ServerID != h.Server.ID || m.Name != h.Name && !adoptedAs(cfg, h):
 		return &Trouble{Code: "marker-of-another-server",
 			Text:   fmt.Sprintf("its marker was written for %s (server %s)", m.Name, m.ServerID),
 			Remedy: "find out which machine answers at this address; if the marker is stale, remove /etc/macfleet on it and apply again"}
@@ -39,6 +39,14 @@ func notOurs(cfg *fleet.Config, h *Host) *Trouble {
 			Remedy: "ask Scaleway whether the machine was exchanged; then remove /etc/macfleet on it and apply again"}
 	}
 	return nil
+}
+
+// adoptedAs reports whether a host block gives this very server the name it has:
+// an adopted server may be renamed at the provider and in its block at once, and
+// its marker then still says the old name.
+func adoptedAs(cfg *fleet.Config, h *Host) bool {
+	l, ok := cfg.Listed(h.Name)
+	return ok && l.ServerID == h.Server.ID && h.Server.Name == h.Name
 }
 
 func claimedByAnother(cfg *fleet.Config, h *Host) *Trouble {

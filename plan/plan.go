@@ -96,11 +96,16 @@ type Host struct {
 	adopting bool // it is listed, and no apply of ours has known it yet
 }
 
-// ProofLost reports whether a step matches and the marker does not say so.
-func (h Host) ProofLost() bool {
+// MarkerStale reports whether the marker lacks something that is known by now: the
+// proof of a step that matches, or where the host belongs. A later run goes by
+// what the marker says, also when its host block is gone.
+func (h Host) MarkerStale() bool {
 	m, ok := h.Seen.Marker.Get()
 	if !ok {
-		return false // the marker is missing, and creating it enters every proof
+		return false // the marker is missing, and creating it enters everything
+	}
+	if m.Name != h.Name || m.Fleet != h.Fleet || m.Group != h.Group {
+		return true
 	}
 	for id, d := range h.Proven {
 		if !m.Steps[id].Same(d) {
@@ -142,6 +147,7 @@ type Lost struct {
 type Plan struct {
 	Owner     fleet.Owner
 	Narrowed  bool     // the run is limited to a selection
+	Steps     []StepID // the only steps that were compared; empty: all
 	Fleets    []string // in the order of the configuration
 	Hosts     []Host   // by fleet and group in that order, members before claims, then by name
 	Actions   []Action // by host in that order, a host's in the order they run

@@ -24,10 +24,10 @@ type recording struct {
 
 // recordedAnswer is one answer; Unread stands alone.
 type recordedAnswer struct {
-	Exit   int    `json:"exit"`
-	Stdout string `json:"stdout"`
-	Stderr string `json:"stderr"`
-	Unread string `json:"unread,omitempty"`
+	Exit   int  `json:"exit"`
+	Stdout text `json:"stdout"`
+	Stderr text `json:"stderr"`
+	Unread text `json:"unread,omitempty"`
 }
 
 const recordingFormat = 1
@@ -50,16 +50,16 @@ func EncodeRecording(s inventory.Server, seen HostSeen) ([]byte, error) {
 		}
 		a, ok := answer.Get()
 		if !ok {
-			r.Answers[id] = recordedAnswer{Unread: hide.Replace(answer.Why())}
+			r.Answers[id] = recordedAnswer{Unread: text(cmp.Or(hide.Replace(answer.Why()), "no reason was given"))}
 			continue
 		}
-		r.Answers[id] = recordedAnswer{Exit: a.Exit, Stdout: hide.Replace(a.Stdout), Stderr: hide.Replace(a.Stderr)}
+		r.Answers[id] = recordedAnswer{Exit: a.Exit, Stdout: text(hide.Replace(a.Stdout)), Stderr: text(hide.Replace(a.Stderr))}
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
+	content, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("record %s: %w", s.Name, err)
 	}
-	return append(text, '\n'), nil
+	return append(content, '\n'), nil
 }
 
 // samples replaces what names a server, the longest first, so that no part of a
@@ -85,9 +85,9 @@ func samples(s inventory.Server, seen HostSeen) *strings.Replacer {
 
 // DecodeRecording reads such a file and returns the answers. Text of another
 // format is an error.
-func DecodeRecording(text []byte) (Facts, error) {
+func DecodeRecording(content []byte) (Facts, error) {
 	var r recording
-	if err := json.Unmarshal(text, &r); err != nil {
+	if err := json.Unmarshal(content, &r); err != nil {
 		return nil, fmt.Errorf("read a recording: %w", err)
 	}
 	if r.Format != recordingFormat {
@@ -99,10 +99,10 @@ func DecodeRecording(text []byte) (Facts, error) {
 	facts := make(Facts, len(r.Answers))
 	for id, a := range r.Answers {
 		if a.Unread != "" {
-			facts[id] = inventory.Unread[Answer](a.Unread)
+			facts[id] = inventory.Unread[Answer](string(a.Unread))
 			continue
 		}
-		facts[id] = inventory.Present(Answer{Exit: a.Exit, Stdout: a.Stdout, Stderr: a.Stderr})
+		facts[id] = inventory.Present(Answer{Exit: a.Exit, Stdout: string(a.Stdout), Stderr: string(a.Stderr)})
 	}
 	return facts, nil
 }

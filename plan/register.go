@@ -14,11 +14,16 @@ type register struct {
 	places    map[string]fleet.Place   // of the groups, by their names' common part "acme-prod-macos-m2"
 	adopted   map[string]*fleet.Listed // by server id
 	overrides map[string]*fleet.Listed // by name
+	elsewhere map[string]bool          // server ids: adopted in another environment
 }
 
 func newRegister(cfg *fleet.Config) *register {
 	r := &register{cfg: cfg, places: make(map[string]fleet.Place),
-		adopted: make(map[string]*fleet.Listed), overrides: make(map[string]*fleet.Listed)}
+		adopted: make(map[string]*fleet.Listed), overrides: make(map[string]*fleet.Listed),
+		elsewhere: make(map[string]bool)}
+	for _, id := range cfg.Elsewhere {
+		r.elsewhere[id] = true
+	}
 	for _, f := range cfg.Fleets {
 		for _, g := range f.Groups {
 			r.places[cfg.Owner.String()+"-"+f.Name+"-"+g.Name] = fleet.Place{Fleet: f.Name, Group: g.Name}

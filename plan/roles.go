@@ -30,6 +30,9 @@ type placed struct {
 	doubtful bool        // a pool server that was a member by its pin or Node
 	former   fleet.Place // of a stray: where its own marker puts it; empty otherwise
 
+	onceAdopted bool // of a stray: an apply of ours pinned it under a name that no grammar made
+	mayHold     bool // of such a stray: its marker could not be asked where it belongs
+
 	adopted      bool
 	pooled       bool     // of an adopted server: it bears a name of the pool
 	witnessed    bool     // of an adopted server: somebody knew it by its listed name

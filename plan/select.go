@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
-
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
@@ -71,7 +69,7 @@ func ParseSteps(names []string, stepsFor StepsFor) ([]StepID, error) {
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			hint := ""
-			if near := Nearest(name, known); near != "" {
+			if near := fleet.Nearest(name, known); near != "" {
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
 			return nil, fmt.Errorf("there is no step %q%s; the steps are %s", name, hint, strings.Join(known, ", "))
@@ -182,7 +180,7 @@ func (t term) check(known []string) error {
 	}
 	slices.Sort(known)
 	hint := ""
-	if near := Nearest(t.value, known); near != "" {
+	if near := fleet.Nearest(t.value, known); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	} else if len(known) > 0 {
 		hint = "; there is " + sampleOf(slices.Compact(known))
@@ -208,16 +206,4 @@ func (c *census) subjects(needs []need) []subject {
 		}
 	}
 	return out
-}
-
-// Nearest returns the known word that text was probably meant to be, or "": at
-// most a third of its letters differ.
-func Nearest(text string, known []string) string {
-	best, distance := "", (len(text)+2)/3+1
-	for _, k := range known {
-		if d := levenshtein.Distance(text, k, nil); d < distance {
-			best, distance = k, d
-		}
-	}
-	return best
 }

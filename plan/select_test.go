@@ -224,20 +224,6 @@ func TestCheckSelection(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	known := []string{"macos", "runners", "m2"}
-	for text, want := range map[string]string{"macso": "macos", "maco": "macos", "runner": "runners", "rnnurs": "runners",
-		"m3": "m2", "builders": "", "xyz": "", "": ""} {
-		if got := plan.Nearest(text, known); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", text, got, want)
-		}
-	}
-	if got := plan.Nearest("x", nil); got != "" {
-		t.Errorf("Nearest among none = %q", got)
-	}
-}
-
 // TestContradictionIsNoCleanFleet refuses selections that leave nothing.
 func TestContradictionIsNoCleanFleet(t *testing.T) {
 	t.Parallel()
@@ -328,7 +314,7 @@ func TestStepsNarrow(t *testing.T) {
 	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("edited", good) })
 	clear(w.snap.Hosts)
 	for _, h := range w.plan(t).Hosts {
-		if h.Name == second && (h.Converged != plan.Converged || len(h.Proven) != 1 || h.ProofLost()) {
+		if h.Name == second && (h.Converged != plan.Converged || len(h.Proven) != 1 || h.MarkerStale()) {
 			t.Errorf("a host whose one step matches: %+v", h)
 		}
 	}

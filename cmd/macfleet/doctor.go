@@ -35,6 +35,9 @@ func (a *app) doctorCmd() *cobra.Command {
 }
 
 func (a *app) doctor(ctx context.Context, name string, o doctorOptions) error {
+	if err := a.oneHost("doctor"); err != nil {
+		return err
+	}
 	if _, err := os.Lstat(o.record); o.record != "" && err == nil && !o.force {
 		return fmt.Errorf("record %s: %w; name another file, or add --force", o.record, fs.ErrExist)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +38,9 @@ func (a *app) explainCmd() *cobra.Command {
 func (a *app) explain(ctx context.Context, host string, step plan.StepID, o explainOptions) error {
 	if o.json && o.script {
 		return errors.New("--json and --script exclude each other: a document holds no scripts")
+	}
+	if err := a.oneHost("explain"); err != nil {
+		return err
 	}
 	x, err := a.explanation(ctx, host, o.snapshot)
 	if err != nil {
@@ -84,4 +88,13 @@ func (a *app) explanation(ctx context.Context, host, file string) (plan.Explanat
 		return plan.Explanation{}, err
 	}
 	return plan.ExplainHost(s.config, steps.For, snap, host)
+}
+
+// oneHost refuses selections where a command looks at one host: to take and
+// ignore them would look like an answer about something else.
+func (a *app) oneHost(command string) error {
+	if len(a.on)+len(a.exclude)+len(a.steps) > 0 {
+		return fmt.Errorf("%s looks at the one host that it is given: leave out --on, --exclude and --step", command)
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
@@ -91,8 +92,8 @@ func drop(pins hosts.Pins, name string) (plan.Pin, error) {
 		}
 		names = append(names, p.Name)
 	}
-	hint := ""
-	if near := plan.Nearest(name, names); near != "" {
+	hint := "; macfleet hosts lists the members"
+	if near := fleet.Nearest(name, names); near != "" {
 		hint = "; did you mean " + near + "?"
 	}
 	return plan.Pin{}, fmt.Errorf("no host key is pinned for %s%s", name, hint)

@@ -28,8 +28,7 @@ type streams struct {
 	out, err io.Writer
 }
 
-// The exit codes. plan itself knows done and error alone; --detailed-exitcode,
-// drift and apply use all.
+// The exit codes. exitCodes says which command uses which.
 const (
 	exitDone       = 0
 	exitError      = 1
@@ -39,10 +38,11 @@ const (
 )
 
 const exitCodes = `Exit codes:
-  0    plan: done; plan --detailed-exitcode: no changes; drift: compared everything, no drift; apply: converged
+  0    done; plan --detailed-exitcode: no changes; drift: compared everything, no drift; apply: converged; doctor: all ok
   1    error: faulty configuration, missing credentials, a provider that does not answer
-  2    plan --detailed-exitcode: changes; drift: drift (2 beats 3)
-  3    plan --detailed-exitcode, drift: incomplete; apply: some hosts failed, refused, interrupted or not converged
+  2    plan --detailed-exitcode: changes; drift: drift (2 beats 3); fmt --check: some files would change
+  3    plan --detailed-exitcode, drift: incomplete; apply: some hosts failed, refused, interrupted or not converged;
+       doctor: something is not ok
   130  left at once by a second Ctrl-C`
 
 // exit ends a command with a code after everything was said.
@@ -92,6 +92,8 @@ func run(ctx context.Context, args []string, s streams) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	// It stands beside the app, whose flags are being read while this may speak.
+	notice := (&app{streams: s}).errText()
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -100,7 +102,8 @@ func run(ctx context.Context, args []string, s streams) int {
 				leave(errInterrupted)
 				continue
 			}
-			fmt.Fprintln(s.err, "\nInterrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once.")
+			notice.Print("\n") // the terminal has shown ^C
+			notice.Say("Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once.")
 			interrupt()
 		}
 	}()
@@ -115,7 +118,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if i := slices.Index(args, "--sandbox"); err != nil && i >= 0 && strings.HasPrefix(err.Error(), "unknown command") {
+	if i := slices.Index(args, "--sandbox"); i >= 0 && tooMuch(err) {
 		err = fmt.Errorf("%w\nA folder for --sandbox stands behind a sign: --sandbox=DIR", err)
 	}
 	return a.code(ctx, err)
@@ -198,7 +201,73 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.explainCmd(), a.doctorCmd(),
 		a.validateCmd(), a.fmtCmd(), a.sandboxCmd(), a.versionCmd())
 	a.completions(root)
+	shells(root)
+	explainArgs(root)
 	return root
+}
+
+// shells adds the command that prints completion scripts, for the shells of
+// macOS and Linux.
+func shells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	c, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	c.Short = "Print the completion script for bash, zsh or fish"
+	c.Long = "completion prints the script that completes macfleet's commands, flags and names in a shell.\n" +
+		"The help of the command for a shell says where to put it."
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	for _, shell := range c.Commands() {
+		if shell.Name() == "powershell" {
+			c.RemoveCommand(shell)
+		}
+	}
+}
+
+// argsError says that a command's arguments are too few or too many, and what to
+// type.
+type argsError struct {
+	text string
+	over bool // too many
+}
+
+func (e *argsError) Error() string { return e.text }
+
+// tooMuch reports whether an error is about a word that has no place.
+func tooMuch(err error) bool {
+	var e *argsError
+	return errors.As(err, &e) && e.over || err != nil && strings.HasPrefix(err.Error(), "unknown command")
+}
+
+// explainArgs makes all commands below c say which arguments are missing or too
+// many, by the names that their usage has for them.
+func explainArgs(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		explainArgs(sub)
+		if check := sub.Args; check != nil {
+			sub.Args = func(c *cobra.Command, args []string) error {
+				if check(c, args) == nil {
+					return nil
+				}
+				return wrongArgs(c, args)
+			}
+		}
+	}
+}
+
+func wrongArgs(c *cobra.Command, args []string) error {
+	path, names := c.CommandPath(), strings.Fields(c.Use)[1:]
+	needed := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return strings.HasPrefix(n, "[") })
+	if len(args) < len(needed) {
+		missing := strings.Join(needed[len(args):], " and ")
+		return &argsError{text: fmt.Sprintf("%s needs %s; see %s --help", path, missing, path)}
+	}
+	extra := args[min(len(names), len(args)-1)]
+	if c.HasSubCommands() {
+		return &argsError{over: true, text: fmt.Sprintf("%s has no command %q; see %s --help", path, extra, path)}
+	}
+	return &argsError{over: true, text: fmt.Sprintf("%s has no place for %q; see %s --help", strings.Join(append([]string{path}, names...), " "), extra, path)}
 }
 
 // fromEnvironment fills flags that were not given from MACFLEET_<FLAG>. --var

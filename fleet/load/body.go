@@ -5,6 +5,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/macfleet/macfleet/fleet"
 )
 
 // check compares a body with its shape and returns the arguments and blocks
@@ -48,7 +50,7 @@ func (l *loader) strangeArgument(attr *hclsyntax.Attribute, sh shape) string {
 		l.fault(attr.NameRange, summary, "%q is a block, not an argument: write %s without the equals sign.", attr.Name, blockForm(n))
 		return attr.Name
 	}
-	suggestion := nearest(attr.Name, sh.names())
+	suggestion := fleet.Nearest(attr.Name, sh.names())
 	l.fault(attr.NameRange, summary, "This version of macfleet has no argument %s %s.%s", quoted(attr.Name), sh.inside(), didYouMean(suggestion)+elsewhere(attr.Name, false, suggestion))
 	l.suspect(suggestion)
 	return suggestion
@@ -61,7 +63,7 @@ func (l *loader) strangeBlock(b *hclsyntax.Block, sh shape) string {
 		l.fault(b.TypeRange, summary, "%q is an argument, not a block: write it with an equals sign, %s = ….", b.Type, b.Type)
 		return b.Type
 	}
-	suggestion := nearest(b.Type, sh.names())
+	suggestion := fleet.Nearest(b.Type, sh.names())
 	l.fault(b.TypeRange, summary, "This version of macfleet has no block %s %s.%s", quoted(b.Type), sh.inside(), didYouMean(suggestion)+elsewhere(b.Type, true, suggestion))
 	if suggestion != "" || len(homes(b.Type, true)) > 0 {
 		l.suspect(suggestion)

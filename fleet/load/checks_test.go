@@ -96,21 +96,6 @@ func TestParseShare(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	names := []string{"group", "os", "disable", "rollout", "power", "hostname", "pool_prefix"}
-	tests := map[string]string{
-		"grop": "group", "gruop": "group", "pwer": "power", "so": "os", "OS": "os", "poolprefix": "pool_prefix", "pool-prefix": "pool_prefix",
-		"disabled": "disable", "host_name": "hostname",
-		"tart": "", "tailnet": "", "host": "", "x": "", "": "", strings.Repeat("x", 1000): "", "auto_login": "", "github_runner": "",
-	}
-	for name, want := range tests {
-		if got := nearest(name, names); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
-		}
-	}
-}
-
 func TestHasWord(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

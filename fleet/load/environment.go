@@ -55,7 +55,7 @@ func (l *loader) choose(envs *environments) {
 	case len(names) == 0:
 		l.faultOutside(summary, "The environment %s is chosen, but the configuration defines none. Leave out -e, or write environment %s { … }.", quoted(want), quoted(want))
 	default:
-		l.faultOutside(summary, "No environment is named %s.%s The configuration defines %s.", quoted(want), didYouMean(nearest(want, names)), listed(names))
+		l.faultOutside(summary, "No environment is named %s.%s The configuration defines %s.", quoted(want), didYouMean(fleet.Nearest(want, names)), listed(names))
 	}
 }
 

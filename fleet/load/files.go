@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func (l *loader) parse(fsys fs.FS) []*hclsyntax.Body {
 	}
 	bodies := []*hclsyntax.Body{}
 	for _, name := range names {
-		content, err := fs.ReadFile(fsys, name)
+		content, err := read(fsys, name)
 		if err != nil {
 			l.fault(fileStart(name), "Unreadable file", "The file cannot be read: %s.", err)
 			// Anything may stand in it: then nothing counts as missing.
@@ -45,6 +46,19 @@ func (l *loader) parse(fsys fs.FS) []*hclsyntax.Body {
 		}
 	}
 	return bodies
+}
+
+// read reads a regular file, or what a link to one leads to. Anything else, such
+// as a pipe, could keep its reader waiting for ever.
+func read(fsys fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
+	}
+	return fs.ReadFile(fsys, name)
 }
 
 // list returns the names of the configuration's files and those of other HCL

@@ -117,7 +117,7 @@ func (l *loader) disable(b fleetBlock, defaults layer) layer {
 		at := b.Place.element("disable", i)
 		switch {
 		case !slices.Contains(steps, name):
-			l.fault(at, "Unknown step", "No step is named %s.%s The steps of this version are %s.", quoted(name), didYouMean(nearest(name, steps)), listed(steps))
+			l.fault(at, "Unknown step", "No step is named %s.%s The steps of this version are %s.", quoted(name), didYouMean(fleet.Nearest(name, steps)), listed(steps))
 		case slices.Index(b.Disable, name) < i:
 			l.fault(at, summary, "The step %q is listed twice. Remove one.", name)
 		case b.writes(name) != "":

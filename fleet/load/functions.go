@@ -8,6 +8,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/macfleet/macfleet/fleet"
 )
 
 type functionTable map[string]function.Function
@@ -124,7 +126,7 @@ func (l *loader) calls(expr hclsyntax.Expression, use purpose) bool {
 }
 
 func (l *loader) unknownFunction(call *hclsyntax.FunctionCallExpr) {
-	help := didYouMean(nearest(call.Name, sortedKeys(l.functions)))
+	help := didYouMean(fleet.Nearest(call.Name, sortedKeys(l.functions)))
 	if help == "" {
 		help = " Write the value itself, or use a function of the documentation."
 	}

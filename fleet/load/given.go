@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/macfleet/macfleet/fleet"
 )
 
 // given is a value that a variable is given from somewhere else than its
@@ -125,7 +127,7 @@ func (l *loader) declaredAt(at hcl.Range, name string, declared map[string]*vari
 
 func (l *loader) offerVariable(name string, declared map[string]*variable) string {
 	names := sortedKeys(declared)
-	return offer("", nearest(name, names), names)
+	return offer("", fleet.Nearest(name, names), names)
 }
 
 // receive evaluates what a variable is given. A text for a variable of type

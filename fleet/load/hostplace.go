@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/macfleet/macfleet/fleet"
 )
 
 // unchanging is the scope of what may not differ from one environment to the
@@ -34,7 +36,7 @@ func (r *roster) environment(b hostBlock) (string, bool) {
 	case len(names) == 0:
 		r.fault(at, summary, "The configuration defines no environment. Leave the argument out, or write environment %s { … }.", quoted(name))
 	default:
-		r.fault(at, summary, "No environment is named %s.%s The configuration defines %s.", quoted(name), didYouMean(nearest(name, names)), listed(names))
+		r.fault(at, summary, "No environment is named %s.%s The configuration defines %s.", quoted(name), didYouMean(fleet.Nearest(name, names)), listed(names))
 	}
 	return "", false
 }
@@ -77,11 +79,11 @@ func (r *roster) exists(at hcl.Range, fleetName, group, context string) bool {
 		return true
 	case !slices.Contains(fleets, fleetName):
 		if !r.mayStand(fleetName) {
-			r.fault(at, "Unknown fleet", "%sNo fleet is named %s.%s", context, quoted(fleetName), offer("fleet.", nearest(fleetName, fleets), fleets))
+			r.fault(at, "Unknown fleet", "%sNo fleet is named %s.%s", context, quoted(fleetName), offer("fleet.", fleet.Nearest(fleetName, fleets), fleets))
 		}
 	case !r.mayStand(group):
 		prefix := groupReference(fleetName, "")
-		r.fault(at, "Unknown group", "%sThe fleet %q has no group %s.%s", context, fleetName, quoted(group), offer(prefix, nearest(group, groups), groups))
+		r.fault(at, "Unknown group", "%sThe fleet %q has no group %s.%s", context, fleetName, quoted(group), offer(prefix, fleet.Nearest(group, groups), groups))
 	}
 	return false
 }

@@ -40,7 +40,13 @@ func (r *roster) hosts(blocks []hostBlock, cfg *fleet.Config) []fleet.Listed {
 	r.names, r.ids = map[string]hcl.Range{}, map[string]hcl.Range{}
 	for _, b := range blocks {
 		s, ok := r.seat(b)
-		if !ok || !r.envs.settled || s.environment != r.envs.name() {
+		if !ok || !r.envs.settled {
+			continue
+		}
+		if s.environment != r.envs.name() {
+			if b.ServerID != nil {
+				cfg.Elsewhere = append(cfg.Elsewhere, *b.ServerID)
+			}
 			continue
 		}
 		_, g, _ := cfg.Group(s.fleet, s.group) // exists: seat looked
@@ -188,7 +194,7 @@ func (r *roster) correct(name string) string {
 		begins = append(begins, o.String())
 	}
 	end := len(parts) - 3
-	best := nearest(strings.Join(parts[:end], "-"), begins)
+	best := fleet.Nearest(strings.Join(parts[:end], "-"), begins)
 	if better := best + "-" + strings.Join(parts[end:], "-"); best != "" {
 		if _, _, owned := r.owner(better); owned {
 			return better

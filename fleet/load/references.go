@@ -7,6 +7,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/macfleet/macfleet/fleet"
 )
 
 // reference reports whether a reference can be followed. It says why not,
@@ -36,7 +38,7 @@ func (l *loader) reference(tr hcl.Traversal, sc *scope) bool {
 	if !l.mayStand(name) {
 		what := map[string]string{"var": "variable", "local": "local"}[root]
 		names := sortedKeys(sc.values(root))
-		l.fault(at, "Unknown "+what, "No %s is named %s.%s", what, quoted(name), offer(root+".", nearest(name, names), names))
+		l.fault(at, "Unknown "+what, "No %s is named %s.%s", what, quoted(name), offer(root+".", fleet.Nearest(name, names), names))
 	}
 	return false
 }
@@ -66,7 +68,7 @@ func stepName(step hcl.Traverser) (string, bool) {
 
 func (l *loader) unknownRoot(tr hcl.Traversal, root string) {
 	roots := []string{"var", "local", "env"}
-	suggestion := nearest(root, roots)
+	suggestion := fleet.Nearest(root, roots)
 	if suggestion == "" {
 		i := slices.IndexFunc(roots, func(r string) bool { return strings.HasPrefix(root, r) })
 		if i >= 0 {
@@ -85,7 +87,7 @@ func (l *loader) noEnv(at hcl.Range, name string, sc *scope) {
 	attributes := []string{"name", "cluster_uid", "project_id"}
 	switch {
 	case !slices.Contains(attributes, name):
-		l.fault(at, "Unknown attribute", "An environment has no attribute %s.%s", quoted(name), offer("env.", nearest(name, attributes), attributes))
+		l.fault(at, "Unknown attribute", "An environment has no attribute %s.%s", quoted(name), offer("env.", fleet.Nearest(name, attributes), attributes))
 	case sc.env != nil:
 		if _, set := sc.env[name]; !set {
 			l.fault(at, "Attribute not set", "The environment %q sets no %s. Set it there, or leave the reference out.", sc.chosen, name)

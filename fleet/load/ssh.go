@@ -47,7 +47,7 @@ func (l *loader) via(b *sshBlock) {
 		at := b.Place.element("via", i)
 		switch {
 		case !slices.Contains(paths, path):
-			l.fault(at, "Unknown path", "No path to a host is named %s.%s There is %s.", quoted(path), didYouMean(nearest(path, paths)), listed(paths))
+			l.fault(at, "Unknown path", "No path to a host is named %s.%s There is %s.", quoted(path), didYouMean(fleet.Nearest(path, paths)), listed(paths))
 		case slices.Index(b.Via, path) < i:
 			l.fault(at, "Duplicate path", "The path %q is listed twice. Remove one.", path)
 		}

@@ -5,57 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/agext/levenshtein"
 )
 
 const (
 	longestName = 60 // of what a message quotes or compares, in bytes
 	longestList = 20 // names that a message lists
 )
-
-// nearest returns the candidate that name is probably a misspelling of, or "".
-// Of equally near ones it returns the first.
-func nearest(name string, candidates []string) string {
-	if len(name) > longestName {
-		return ""
-	}
-	plain := flat(name)
-	if len(plain) < 2 {
-		return ""
-	}
-	best, least := "", min(3, 1+(len(plain)+1)/3)
-	for _, c := range candidates {
-		if len(c) > longestName {
-			continue
-		}
-		if d := distance(plain, flat(c)); d < least {
-			best, least = c, d
-		}
-	}
-	return best
-}
-
-// distance counts the letters that differ. Letters in another order are one
-// slip.
-func distance(a, b string) int {
-	if a != b && anagram(a, b) {
-		return 1
-	}
-	return levenshtein.Distance(a, b, nil)
-}
-
-func anagram(a, b string) bool {
-	x, y := []rune(a), []rune(b)
-	slices.Sort(x)
-	slices.Sort(y)
-	return slices.Equal(x, y)
-}
-
-// flat removes the differences that a person overlooks.
-func flat(name string) string {
-	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))
-}
 
 // didYouMean returns a sentence with a space before it, or "".
 func didYouMean(suggestion string) string {

@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/macfleet/macfleet/fleet"
 )
 
 // variable is a declared variable.
@@ -71,7 +73,7 @@ func (l *loader) declare(b variableBlock) *variable {
 
 func misspelledType(word string) string {
 	types := []string{"string", "number", "bool", "list", "map", "set", "object", "tuple", "any", "optional"}
-	if near := nearest(word, types); near != word {
+	if near := fleet.Nearest(word, types); near != word {
 		return near
 	}
 	return ""

@@ -130,10 +130,11 @@ func bySSH(t *testing.T, file, alias string) string {
 	t.Helper()
 	path, err := exec.LookPath("ssh")
 	if err != nil {
+		const text = "this test needs ssh: install Debian's package openssh-client"
 		if os.Getenv("CI") != "" {
-			t.Fatal("this test needs ssh: install Debian's package openssh-client")
+			t.Fatal(text)
 		}
-		t.Skip("no ssh")
+		t.Skip(text)
 	}
 	out, err := exec.CommandContext(t.Context(), path, "-G", "-F", file, alias).CombinedOutput()
 	if err != nil {
@@ -305,7 +306,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, name string) {
 		if strings.Contains(strings.ToLower(text), "include") || len(text) > 1000 || len(name) > 100 {
-			t.Skip()
+			t.Skip("an Include reads files, and a long text takes too long")
 		}
 		lines, err := reader{}.parse("config", []byte(text), 0)
 		if err != nil {

@@ -19,7 +19,7 @@ const module = "github.com/macfleet/macfleet/"
 const root = "../.."
 
 // allowed says which of our own packages a package may import. A folder with
-// "/..." stands for everything below it.
+// "/..." stands for everything below it. docs/architecture.md has the same table.
 var allowed = map[string][]string{
 	"internal/secret":      {},
 	"fleet":                {"internal/secret"},

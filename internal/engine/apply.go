@@ -85,7 +85,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	g.SetLimit(e.Parallelism)
 	errs := make([]error, len(p.Hosts))
 	for i, h := range p.Hosts {
-		if h.Member && h.Refused == nil && h.Unknown == nil && h.ProofLost() {
+		if h.Member && h.Refused == nil && h.Unknown == nil && h.MarkerStale() {
 			g.Go(func() error {
 				errs[i] = e.scrubError(e.enterProof(ctx, h))
 				return nil

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -16,24 +15,11 @@ import (
 // host that cannot be asked is in the list; an error means that no server was
 // found or the inventory could not be read.
 func (e *Engine) Examine(ctx context.Context, name string) (plan.Checkup, plan.Snapshot, error) {
-	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: make(map[string]plan.HostSeen)}
-	var err error
-	if snap.Servers, err = e.Servers.List(ctx); err != nil {
+	snap, err := e.lists(ctx, true) // a host is examined also while the cluster is away
+	if err != nil {
 		return plan.Checkup{}, snap, err
 	}
-	if snap.Pins, err = e.Pins.All(); err != nil {
-		return plan.Checkup{}, snap, err
-	}
-	if e.Cluster != nil {
-		// A host is examined also while the cluster is away.
-		if nodes, err := e.nodes(ctx); err != nil {
-			snap.Nodes = inventory.Unread[[]inventory.Node](err.Error())
-		} else {
-			snap.Nodes = inventory.Present(nodes)
-		}
-	}
-	snap = e.scrub().Snapshot(snap)
-	server, err := find(snap, name)
+	server, err := plan.Find(e.Config, snap, name)
 	if err != nil {
 		return plan.Checkup{}, snap, err
 	}
@@ -44,7 +30,7 @@ func (e *Engine) Examine(ctx context.Context, name string) (plan.Checkup, plan.S
 	}
 	e.emit(Event{Type: Observing, Count: 1})
 	started := e.Now()
-	seen := e.Look(ctx, hosts.Target{Server: server, Pin: pin}, append(plan.Probes(e.Config, e.Steps, plan.Selection{}), plan.ClockProbe()))
+	seen := e.look(ctx, hosts.Target{Server: server, Pin: pin}, append(plan.Probes(e.Config, e.Steps, plan.Selection{}), plan.ClockProbe()))
 	if err := context.Cause(ctx); err != nil {
 		return plan.Checkup{}, snap, err
 	}
@@ -56,37 +42,13 @@ func (e *Engine) Examine(ctx context.Context, name string) (plan.Checkup, plan.S
 	return checkup, snap, nil
 }
 
-// Look asks one host some questions, on a connection of its own. It changes
+// look asks one host some questions, on a connection of its own. It changes
 // nothing. What could not be learnt is in the result.
-func (e *Engine) Look(ctx context.Context, t hosts.Target, probes []plan.Probe) plan.HostSeen {
+func (e *Engine) look(ctx context.Context, t hosts.Target, probes []plan.Probe) plan.HostSeen {
 	conn, err := e.Hosts.Connect(ctx, t)
 	if err != nil {
 		return e.scrub().Host(plan.HostSeen{Trouble: trouble(err)})
 	}
 	defer conn.Close()
 	return e.scrub().Host(conn.Observe(ctx, probes))
-}
-
-// find returns the server of a name or id. A pinned name finds its server also
-// after somebody renamed it.
-func find(snap plan.Snapshot, name string) (inventory.Server, error) {
-	var names []string
-	for _, s := range snap.Servers {
-		if s.Name == name || s.ID == name {
-			return s, nil
-		}
-		names = append(names, s.Name)
-	}
-	for _, p := range snap.Pins {
-		for _, s := range snap.Servers {
-			if p.Name == name && p.ServerID == s.ID {
-				return s, nil
-			}
-		}
-	}
-	hint := "macfleet hosts lists the members, the Scaleway console all servers"
-	if near := plan.Nearest(name, names); near != "" {
-		hint = "did you mean " + near + "?"
-	}
-	return inventory.Server{}, fmt.Errorf("no server of the inventory is called %s; %s", name, hint)
 }

@@ -1,10 +1,15 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -40,7 +45,7 @@ func TestExamine(t *testing.T) {
 	if err != nil || !slices.Equal(before, after) {
 		t.Errorf("pins were %v, are %v, %v", before, after, err)
 	}
-	if _, _, err := e.Examine(t.Context(), "acme-pool-9"); err == nil || !strings.Contains(err.Error(), "no server of the inventory is called acme-pool-9") {
+	if _, _, err := e.Examine(t.Context(), "acme-pool-9"); err == nil || !strings.Contains(err.Error(), "no server is called acme-pool-9") {
 		t.Errorf("a server that is not there: %v", err)
 	}
 }
@@ -72,3 +77,46 @@ func TestExamineRenamed(t *testing.T) {
 		t.Errorf("%s, server %s: %v", got.Name, got.Server.Name, states)
 	}
 }
+
+// TestExamineLists reads the lists as every command does: their time is told, and
+// no secret in a provider's words gets out.
+func TestExamineLists(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	e := run(t, w, config("production", 1))
+	scrubbing(e)
+	e.Cluster = broken{errors.New("the cluster says " + planted)}
+	var types []engine.EventType
+	e.Emit = func(ev engine.Event) { types = append(types, ev.Type) }
+	servers, err := e.Servers.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, snap, err := e.Examine(t.Context(), servers[0].Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []engine.EventType{engine.Listed, engine.Observing, engine.Observed}; !slices.Equal(types, want) {
+		t.Errorf("events %v", types)
+	}
+	if why := snap.Nodes.Why(); !snap.Nodes.IsUnread() || why != "the cluster says "+secret.Scrubbed {
+		t.Errorf("the Nodes are unread because %q", why)
+	}
+	i := slices.IndexFunc(c.Checks, func(c plan.Check) bool { return c.Name == "node" })
+	if i < 0 || c.Checks[i].State != plan.CheckUnknown || c.Count(plan.CheckUnknown) != 1 {
+		t.Errorf("checks %+v", c.Checks)
+	}
+	if _, err := e.Observe(t.Context()); err == nil {
+		t.Error("a plan was made without its cluster")
+	}
+	e.Servers = failing{Servers: e.Servers, list: errors.New("denied: " + planted)}
+	if _, _, err := e.Examine(t.Context(), servers[0].Name); err == nil || err.Error() != "denied: "+secret.Scrubbed {
+		t.Errorf("the error is: %v", err)
+	}
+}
+
+// broken is a cluster that cannot be read.
+type broken struct{ err error }
+
+func (b broken) UID(context.Context) (string, error)             { return "", b.err }
+func (b broken) Nodes(context.Context) ([]inventory.Node, error) { return nil, b.err }

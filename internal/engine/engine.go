@@ -73,7 +73,7 @@ func (e *Engine) Compute(snap plan.Snapshot) *plan.Plan {
 // Observe looks at everything that a plan needs. An error means that no plan
 // can be made; a host that cannot be asked is in the snapshot with its trouble.
 func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
-	snap, err := e.lists(ctx)
+	snap, err := e.lists(ctx, false)
 	if err != nil {
 		return plan.Snapshot{}, err
 	}
@@ -86,14 +86,18 @@ func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
 // ObserveHost looks at the lists and at one host alone, by any name that
 // plan.ExplainHost takes.
 func (e *Engine) ObserveHost(ctx context.Context, name string) (plan.Snapshot, error) {
-	snap, err := e.lists(ctx)
+	snap, err := e.lists(ctx, false)
 	if err != nil {
 		return plan.Snapshot{}, err
 	}
 	if err := plan.CheckInventory(e.Config, snap); err != nil {
 		return plan.Snapshot{}, err
 	}
-	return e.complete(ctx, snap, plan.SelectHost(e.Config, snap, name))
+	sel, err := plan.SelectHost(e.Config, snap, name)
+	if err != nil {
+		return plan.Snapshot{}, err
+	}
+	return e.complete(ctx, snap, sel)
 }
 
 // complete asks the selected hosts. Each round asks hosts that were not asked
@@ -110,8 +114,9 @@ func (e *Engine) complete(ctx context.Context, snap plan.Snapshot, sel plan.Sele
 	}
 }
 
-// lists reads what the providers list, all at once.
-func (e *Engine) lists(ctx context.Context) (plan.Snapshot, error) {
+// lists reads what the providers list, all at once. Without a cluster that can
+// be read, the Nodes are unread where that is tolerated, else an error.
+func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error) {
 	started := e.Now()
 	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: make(map[string]plan.HostSeen)}
 	g, gctx := errgroup.WithContext(ctx)
@@ -127,6 +132,9 @@ func (e *Engine) lists(ctx context.Context) (plan.Snapshot, error) {
 		g.Go(func() error {
 			nodes, err := e.nodes(gctx)
 			snap.Nodes = inventory.Present(nodes)
+			if err != nil && tolerant {
+				snap.Nodes, err = inventory.Unread[[]inventory.Node](err.Error()), nil
+			}
 			return err
 		})
 	}
@@ -166,7 +174,7 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 	for _, s := range servers {
 		g.Go(func() error {
 			started := e.Now()
-			seen := e.Look(gctx, hosts.Target{Server: s, Pin: pins[s.ID]}, probes)
+			seen := e.look(gctx, hosts.Target{Server: s, Pin: pins[s.ID]}, probes)
 			if gctx.Err() != nil {
 				return context.Cause(gctx)
 			}

@@ -22,6 +22,7 @@ type row struct {
 	depth   int
 	text    string
 	command bool // it says what to type, with anyName for the host's name
+	trouble bool // its words are exact for one host: ownName is given back
 }
 
 // ownName stands for a host's own name where several hosts are shown as one.
@@ -90,15 +91,18 @@ func (t *Text) block(b block) {
 		if len(b.hosts) == 1 && r.command {
 			r.text = strings.ReplaceAll(r.text, anyName, b.name)
 		}
+		if len(b.hosts) == 1 && r.trouble && b.name != "" {
+			r.text = strings.ReplaceAll(r.text, ownName, b.name)
+		}
 		t.line(4+2*r.depth, r.sign, r.text)
 	}
 }
 
 // trouble returns the rows of a trouble: what it is, and what to do.
 func trouble(sign string, x plan.Trouble) []row {
-	rows := []row{{sign: sign, text: x.Code + ": " + x.Text}}
+	rows := []row{{sign: sign, text: x.Code + ": " + x.Text, trouble: true}}
 	if x.Remedy != "" {
-		rows = append(rows, row{depth: 1, text: "to do: " + x.Remedy, command: true})
+		rows = append(rows, row{depth: 1, text: "to do: " + x.Remedy, command: true, trouble: true})
 	}
 	return rows
 }

@@ -25,7 +25,10 @@ func (t *Text) Checkup(c plan.Checkup) {
 	for _, check := range c.Checks {
 		column = max(column, lipgloss.Width(check.Name))
 	}
-	for _, check := range c.Checks {
+	for i, check := range c.Checks {
+		if i+1 < len(c.Checks) && c.Checks[i+1].Remedy == check.Remedy {
+			check.Remedy = "" // it stands once, below the last that it is for
+		}
 		t.check(check, column)
 	}
 	t.blank()

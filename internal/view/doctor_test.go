@@ -9,16 +9,19 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+const report = "record it (macfleet doctor renamed --record FILE) and report it"
+
 // sick is a host with one check of each kind.
 func sick() plan.Checkup {
 	return plan.Checkup{Name: "acme-production-runners-m2-00003", Server: numbered(3, "renamed\x1b[31m"), Checks: []plan.Check{
 		{Name: "inventory", State: plan.CheckProblem, Text: "M2-L in fr-par-1, status ready, delivered true; member of runners.m2; Scaleway calls it renamed",
 			Remedy: "give it its name back: macfleet apply --on name=acme-production-runners-m2-00003"},
-		{Name: "connection", State: plan.CheckOK, Text: "198.51.100.3 answers (path: public)"},
+		{Name: "connection", State: plan.CheckOK, Text: "the host answers (path: public)"},
 		{Name: "host key", State: plan.CheckOK, Text: "SHA256:uNiVztksCsDhcc0u9e8BrhoGhsNrBtRWBIHIvYtVtjc, not pinned yet: an apply that works on the host pins it"},
 		{Name: "clock", State: plan.CheckUnknown, Text: "it did not answer in time and was stopped", Remedy: "run date on the host"},
 		{Name: "step power", State: plan.CheckProblem, Text: "power.settings: pmset said something new", Bytes: "Sleep: no\x1b[31m\n" + strings.Repeat("x", 900),
-			Remedy: "record it (macfleet doctor HOST --record FILE) and report what the tool prints"},
+			Remedy: report},
+		{Name: "step update", State: plan.CheckUnknown, Text: "update.settings: strange", Remedy: report},
 	}}
 }
 
@@ -31,6 +34,9 @@ func TestCheckup(t *testing.T) {
 			view.NewText(&b, kind.width, kind.colour).Checkup(sick())
 			golden(t, "doctor-"+kind.suffix+".txt", b.String())
 			fits(t, kind, b.String())
+			if n := strings.Count(b.String(), "do: record it"); n != 1 {
+				t.Errorf("the remedy of two checks stands %d times", n)
+			}
 		})
 	}
 	var b bytes.Buffer
@@ -38,6 +44,9 @@ func TestCheckup(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "doctor.json", b.String())
+	if n := strings.Count(b.String(), report); n != 2 {
+		t.Errorf("%d checks have the remedy of two in JSON", n)
+	}
 	if n := strings.Count(b.String(), "\x1b"); n != 0 {
 		t.Errorf("%d escape codes in JSON", n)
 	}

@@ -12,7 +12,7 @@ func (t *Text) Drift(p *plan.Plan) {
 	s := p.Summarise()
 	if s.Drift == 0 && s.Compared() {
 		t.line(0, "", fmt.Sprintf("No drift. %s of %s compared.", all(p, s), ownerTitle(p)))
-		t.pending(s)
+		t.pending(p, s)
 		return
 	}
 	fmt.Fprintln(t.out, t.styles.strong.Render("Drift of "+ownerTitle(p)))
@@ -41,7 +41,7 @@ func (t *Text) Drift(p *plan.Plan) {
 		text += "; incomplete: " + rest
 	}
 	t.line(0, "", text+".")
-	t.pending(s)
+	t.pending(p, s)
 }
 
 func driftBlocks(h plan.Host, actions []plan.Action) []block {
@@ -76,7 +76,8 @@ func driftRows(h plan.Host, a plan.Action) []row {
 	return rows
 }
 
-func (t *Text) pending(s plan.Summary) {
+func (t *Text) pending(p *plan.Plan, s plan.Summary) {
+	t.only(p)
 	if s.Pending > 0 {
 		t.line(0, "", fmt.Sprintf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference")))
 	}

@@ -266,6 +266,7 @@ func incomplete(s plan.Summary) string {
 
 // notes prints what is worth knowing and no difference.
 func (t *Text) notes(p *plan.Plan) {
+	t.only(p)
 	if len(p.Strays) > 0 {
 		names := make([]string, 0, len(p.Strays))
 		for _, s := range p.Strays {
@@ -281,4 +282,17 @@ func (t *Text) notes(p *plan.Plan) {
 	for _, h := range unpinned {
 		t.line(4, "", h.Name+"  "+h.Seen.Fingerprint)
 	}
+}
+
+// only says what was left out of a run that was limited to some steps: it must
+// not look like a clean fleet.
+func (t *Text) only(p *plan.Plan) {
+	if len(p.Steps) == 0 {
+		return
+	}
+	ids := make([]string, 0, len(p.Steps))
+	for _, id := range p.Steps {
+		ids = append(ids, string(id))
+	}
+	t.line(0, "", fmt.Sprintf("Only %s was compared: no other step, no server's name, no replicas.", strings.Join(ids, " and ")))
 }

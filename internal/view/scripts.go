@@ -51,8 +51,9 @@ type use struct {
 	runs           []string // a line for each host, or for all that get the same
 }
 
-// PlanScripts prints every script that a plan would run, once, with the hosts
-// and the arguments that it would get.
+// PlanScripts prints every script that a plan's steps would run, once, with the
+// hosts and the arguments that it would get. Claims and markers are macfleet's
+// own files under /etc/macfleet and no step's.
 func (t *Text) PlanScripts(p *plan.Plan) {
 	uses := scriptsOf(p)
 	if len(uses) == 0 {
@@ -85,7 +86,7 @@ func scriptsOf(p *plan.Plan) []*use {
 		}
 		for _, c := range a.Changes {
 			as := asWhom(h, c.Command)
-			key := c.Command.Name + " " + as
+			key := c.Command.Name + " " + as + "\n" + c.Command.Script
 			if at[key] == nil {
 				at[key] = &use{name: c.Command.Name, as: as, text: script(c.Command)}
 				all = append(all, at[key])

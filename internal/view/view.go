@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/lipgloss"
 	"github.com/muesli/termenv"
@@ -92,19 +93,27 @@ func (t *Text) styled(indent int, sign, text string) {
 	}
 }
 
-// printable makes control characters visible: what a host says must not move the
-// cursor of whoever looks at it.
+// printable makes visible what is not to be seen: control characters, those that
+// turn the direction of writing or have no width, spaces other than the ordinary
+// one, and bytes that are no UTF-8. What a host says must neither move the cursor
+// of whoever looks at it nor rearrange the line.
 func printable(text string) string {
-	if !strings.ContainsFunc(text, unicode.IsControl) {
+	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, hidden) {
 		return text
 	}
 	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsControl(r) {
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, text[0])
+		case hidden(r):
 			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		} else {
+		default:
 			b.WriteRune(r)
 		}
+		text = text[size:]
 	}
 	return b.String()
 }

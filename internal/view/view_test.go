@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/lipgloss"
 	"github.com/google/go-cmp/cmp"
@@ -226,6 +228,37 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 		}
 		if got, want := strings.Join(strings.Fields(b.String()), ""), strings.Join(strings.Fields(text), ""); got != want {
 			t.Fatalf("letters were lost: %q, %q", got, want)
+		}
+	})
+}
+
+// TestPrintable lets nothing through that moves the cursor, turns the line or is
+// not to be seen.
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	say := func(text string) string {
+		var b bytes.Buffer
+		view.NewText(&b, 0, false).Say(text)
+		return strings.TrimSuffix(b.String(), "\n")
+	}
+	for text, want := range map[string]string{
+		"a plain 'name' → é":    "a plain 'name' → é",
+		"\x1b[31m\ttab\r\n":     `\x1b[31m\ttab\r\n`,
+		"acme\u202egnp.exe":     `acme\u202egnp.exe`,
+		"ac\u200bme\ufeff":      `ac\u200bme\ufeff`,
+		"no\u00a0break\u2028":   `no\u00a0break\u2028`,
+		"caf\xe9 \x9b2J":        `caf\xe9 \x9b2J`,
+		"\ufffd is to be seen":  "\ufffd is to be seen",
+		"tag \U000e0041 hidden": `tag \U000e0041 hidden`,
+	} {
+		if got := say(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		got := say(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) + rapid.String().Draw(t, "text"))
+		if !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Fatalf("it lets %q through", got)
 		}
 	})
 }

@@ -15,6 +15,7 @@ type need struct {
 	short    int      // servers wanted beyond the members
 	chosen   []placed // under the names they will bear
 	former   []placed // strays that were adopted as members: each holds its place
+	unsure   []placed // strays that may be such, and could not be asked
 	rejected []Rejected
 }
 
@@ -39,6 +40,7 @@ func (c *census) assign(sel Selection) []need {
 	names := make(map[string]bool)           // of all servers, present and wanted
 	have := make(map[fleet.Place]int)        // members, and lost ones, by fleet and group
 	former := make(map[fleet.Place][]placed) // by fleet and group
+	var unsure []placed                      // they may belong to any group
 	for i := range c.servers {
 		p := &c.servers[i]
 		names[p.server.Name], names[p.name] = true, true
@@ -47,6 +49,9 @@ func (c *census) assign(sel Selection) []need {
 		}
 		if p.former != (fleet.Place{}) {
 			former[p.former] = append(former[p.former], *p)
+		}
+		if p.mayHold {
+			unsure = append(unsure, *p)
 		}
 	}
 	for id, t := range c.gone {
@@ -61,6 +66,8 @@ func (c *census) assign(sel Selection) []need {
 			n := need{fleet: f, group: g, short: max(0, g.Replicas-have[at])}
 			n.former = former[at][:min(n.short, len(former[at]))]
 			n.short -= len(n.former)
+			n.unsure, unsure = unsure[:min(n.short, len(unsure))], unsure[min(n.short, len(unsure)):]
+			n.short -= len(n.unsure)
 			n.choose(c, taken, names)
 			needs = append(needs, n)
 		}
@@ -77,7 +84,7 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		if len(n.chosen) == n.short {
 			return
 		}
-		if p.role != pool || taken[s.ID] || s.Type != n.group.Type || s.OSFamily != n.fleet.OS {
+		if p.role != pool || c.elsewhere[s.ID] || taken[s.ID] || s.Type != n.group.Type || s.OSFamily != n.fleet.OS {
 			continue
 		}
 		name := c.cfg.HostName(n.fleet.Name, n.group.Name, s.ID)

@@ -1,0 +1,77 @@
+package archtest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var inBackticks = regexp.MustCompile("`([^`]+)`")
+
+// documented reads the table of packages in docs/architecture.md: what each may
+// import of ours.
+func documented(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n| package | holds | may import of ours |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	out := make(map[string][]string)
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 3 {
+			t.Fatalf("docs/architecture.md: a row with %d cells: %s", len(cells), line)
+		}
+		imports := quotedIn(cells[2])
+		if len(imports) == 0 && !strings.HasPrefix(cells[0], "---") && strings.TrimSpace(cells[2]) != "nothing" {
+			t.Errorf("docs/architecture.md: the imports of %s are neither packages nor \"nothing\"", cells[0])
+		}
+		for _, pkg := range quotedIn(cells[0]) {
+			if _, twice := out[pkg]; twice {
+				t.Errorf("docs/architecture.md has two rows for %s", pkg)
+			}
+			out[pkg] = imports
+		}
+	}
+	return out
+}
+
+// quotedIn returns the words in backticks, sorted.
+func quotedIn(cell string) []string {
+	var out []string
+	for _, m := range inBackticks.FindAllStringSubmatch(cell, -1) {
+		out = append(out, m[1])
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestArchitectureTable compares docs/architecture.md with the table of this
+// package, and both with the packages that exist.
+func TestArchitectureTable(t *testing.T) {
+	t.Parallel()
+	rows, all := documented(t), sources(t)
+	for pkg, rules := range allowed {
+		got, ok := rows[pkg]
+		if !ok {
+			t.Errorf("docs/architecture.md has no row for %s", pkg)
+			continue
+		}
+		if want := slices.Sorted(slices.Values(rules)); !slices.Equal(got, want) {
+			t.Errorf("docs/architecture.md: %s may import %q, want %q", pkg, got, want)
+		}
+	}
+	for pkg := range rows {
+		if _, ok := allowed[pkg]; !ok {
+			t.Errorf("docs/architecture.md has a row for %s, which this package's table lacks", pkg)
+		}
+		if !slices.ContainsFunc(all, func(s source) bool { return covers([]string{pkg}, s.pkg) }) {
+			t.Errorf("docs/architecture.md has a row for %s, which is no package", pkg)
+		}
+	}
+}
