@@ -294,5 +294,5 @@ func (t *Text) only(p *plan.Plan) {
 	for _, id := range p.Steps {
 		ids = append(ids, string(id))
 	}
-	t.line(0, "", fmt.Sprintf("Only %s was compared: no other step, no server's name, no replicas.", strings.Join(ids, " and ")))
+	t.line(0, "", fmt.Sprintf("Compared: %s alone, no other step, no server's name, no replicas.", strings.Join(ids, ", ")))
 }
