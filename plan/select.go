@@ -70,9 +70,9 @@ func ParseSteps(names []string, stepsFor StepsFor) ([]StepID, error) {
 		if !slices.Contains(known, name) {
 			hint := ""
 			if near := fleet.Nearest(name, known); near != "" {
-				hint = fmt.Sprintf("; did you mean %q?", near)
+				hint = fmt.Sprintf(" did you mean %q?", near)
 			}
-			return nil, fmt.Errorf("there is no step %q%s; the steps are %s", name, hint, strings.Join(known, ", "))
+			return nil, fmt.Errorf("there is no step %q;%s the steps are %s", name, hint, strings.Join(known, ", "))
 		}
 		out = append(out, StepID(name))
 	}

@@ -39,7 +39,7 @@ func (a *app) applyCmd() *cobra.Command {
 
 func (a *app) apply(ctx context.Context, o applyOptions) error {
 	if o.json {
-		a.stream = view.NewStream(a.out, time.Now)
+		a.stream = view.NewStream(a.sink(a.out), time.Now)
 	}
 	if !o.approve && (o.json || !a.interactive()) {
 		return errors.New("apply must be approved and nobody can be asked here; look at macfleet plan, then pass --auto-approve")
@@ -61,12 +61,19 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 		return s.applyStream(ctx, p)
 	}
 	a.outText().Plan(p)
+	if err := a.unwritten(); err != nil {
+		return unseen(err)
+	}
 	if len(p.Runnable())+len(engine.Unpinned(p)) > 0 && !o.approve {
 		if err := a.ask(view.Question(p)); err != nil {
 			return err
 		}
 	}
 	return s.applyText(ctx, p)
+}
+
+func unseen(err error) error {
+	return fmt.Errorf("%w; the plan could not be seen, so nothing was changed", err)
 }
 
 // applyText performs a plan and shows it to a person. A plan with no action that
@@ -101,6 +108,9 @@ func (s *session) perform(ctx context.Context, p *plan.Plan) (engine.Result, err
 func (s *session) applyStream(ctx context.Context, p *plan.Plan) error {
 	stream := s.app.stream
 	stream.Plan(p)
+	if err := s.app.unwritten(); err != nil {
+		return unseen(err)
+	}
 	if len(p.Runnable()) == 0 {
 		r, err := s.settle(ctx, p)
 		stream.Outcome(r)

@@ -78,6 +78,7 @@ type app struct {
 	stop    context.Context // done at the first Ctrl-C
 	stream  *view.Stream    // of apply --json, from its first line on
 	secrets secret.Scrubber // what this process knows and must not say
+	output  output          // standard output
 }
 
 var errInterrupted = errors.New("interrupted")
@@ -114,7 +115,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		interrupt()
 		leave(nil)
 	}()
-	a := &app{streams: s, stop: stop}
+	a := &app{streams: s, stop: stop, output: output{to: s.out}}
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -131,13 +132,21 @@ func (a *app) code(ctx context.Context, err error) int {
 	case errors.Is(context.Cause(ctx), errInterrupted):
 		a.fail(errors.New("left at once: actions that were running may be half done; macfleet plan shows what is left"))
 		return exitLeft
+	case a.stop.Err() != nil && errors.Is(err, context.Canceled):
+		a.fail(errors.New("interrupted before anything was done"))
+		return exitError
+	case a.stop.Err() != nil && err != nil && !errors.As(err, &quiet):
+		a.fail(fmt.Errorf("interrupted: %w", err))
+		return exitError
+	}
+	if lost := a.unwritten(); lost != nil && (err == nil || errors.As(err, &quiet)) {
+		err = lost
+	}
+	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &quiet):
 		return int(quiet)
-	case a.stop.Err() != nil:
-		a.fail(fmt.Errorf("interrupted: %w", err))
-		return exitError
 	}
 	a.fail(err)
 	return exitError

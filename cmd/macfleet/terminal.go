@@ -1,8 +1,12 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os"
+	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -25,7 +29,46 @@ func (a *app) text(w io.Writer) *view.Text {
 		}
 	}
 	_, tty := terminal(w)
-	return view.NewText(w, width, tty && !a.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
+	return view.NewText(a.sink(w), width, tty && !a.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
+}
+
+// output remembers the first thing that could not be written: a plan that nobody
+// could see must not end as a success, or go on to an apply.
+type output struct {
+	to  io.Writer
+	mu  sync.Mutex
+	err error
+}
+
+// Write writes to the stream itself.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+// sink returns what to write to instead of a stream: for standard output, what
+// remembers faults.
+func (a *app) sink(w io.Writer) io.Writer {
+	if w != a.out || a.output.to == nil {
+		return w
+	}
+	return &a.output
+}
+
+// unwritten returns why standard output did not take everything. A reader that
+// went away (head, less) has seen what it wanted and is no fault.
+func (a *app) unwritten() error {
+	a.output.mu.Lock()
+	defer a.output.mu.Unlock()
+	if a.output.err == nil || errors.Is(a.output.err, syscall.EPIPE) {
+		return nil
+	}
+	return fmt.Errorf("write to standard output: %w", a.output.err)
 }
 
 // size returns the size of the terminal behind standard error, or zeros.
