@@ -113,8 +113,12 @@ func (a *app) readText(name string) ([]byte, error) {
 		}
 		return text, nil
 	}
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
+	switch info, err := os.Stat(name); {
+	case err != nil: // reading it says why
+	case info.IsDir():
 		return nil, fmt.Errorf("%s is a directory; name its files, or choose it with -C %s", name, name)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file (%s)", name, info.Mode().Type())
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -2,10 +2,13 @@ package load
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/hcl/v2"
@@ -135,5 +138,15 @@ func TestExamples(t *testing.T) {
 			t.Errorf("the example %s is not in this test", example)
 		}
 		mustLoad(t, os.DirFS(filepath.Dir(name)), Options{Environment: environment, Version: "0.1.0"})
+	}
+}
+
+// TestIrregularFile: a pipe that is named like a file must not be waited for.
+func TestIrregularFile(t *testing.T) {
+	t.Parallel()
+	fsys := fstest.MapFS{"a.fleet.hcl": {Data: []byte(small)}, "b.fleet.hcl": {Mode: fs.ModeNamedPipe}}
+	r, diags := Dir(fsys, Options{})
+	if r.Config != nil || len(diags) != 1 || diags[0].Summary != "Unreadable file" || !strings.Contains(diags[0].Detail, "no regular file") {
+		t.Errorf("config %v, diagnostics %v", r.Config, diags)
 	}
 }
