@@ -73,6 +73,9 @@ func (c *census) placeAll() []placed {
 func (c *census) onceAdopted() map[string]bool {
 	out := make(map[string]bool)
 	for _, p := range c.snap.Pins {
+		if _, ok := c.place(p.Name, p.ServerID); ok {
+			continue // most are members, and parsing a name takes longer
+		}
 		if _, ok := c.cfg.Parse(p.Name); !ok && !c.elsewhere[p.ServerID] {
 			out[p.ServerID] = true
 		}

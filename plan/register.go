@@ -63,10 +63,11 @@ func (r *register) place(name, serverID string) (fleet.Place, bool) {
 	// Looking the group up before the name is parsed spares most of the work: a
 	// big fleet has four names to read for every server.
 	at, ok := r.places[name[:i]]
-	if !ok || name != r.cfg.HostName(at.Fleet, at.Group, serverID) {
+	if !ok || name != r.cfg.HostName(at.Fleet, at.Group, serverID) || strings.Trim(name[i+1:], "0123456789abcdef") != "" {
 		return fleet.Place{}, false
 	}
-	return r.cfg.Parse(name)
+	at.Suffix = name[i+1:] // as Parse has it, without its patterns
+	return at, true
 }
 
 // spec returns what a host of a group is to be: its own block says more than its
