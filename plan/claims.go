@@ -63,25 +63,25 @@ func (n *need) poolTooSmall(prefix string) Trouble {
 // block: another one claimed for each would be one too many once a person writes
 // the block again.
 func (n *need) unlisted() Trouble {
-	var names []string
-	for i := range n.former {
-		names = append(names, n.former[i].server.Name)
-	}
 	return Trouble{Code: "host-block-removed",
 		Text: fmt.Sprintf("%s.%s wants %d, and %s still says in its marker that it belongs there, but has no host block any more",
-			n.fleet.Name, n.group.Name, n.group.Replicas, strings.Join(names, ", ")),
+			n.fleet.Name, n.group.Name, n.group.Replicas, serverNames(n.former)),
 		Remedy: "write its host block again, or lower replicas; to claim another server in its place, remove /etc/macfleet on it first"}
 }
 
 // silent says that servers which were adopted once cannot be asked where they
 // belong: a reboot must not cost another claim.
 func (n *need) silent() Trouble {
-	var names []string
-	for i := range n.unsure {
-		names = append(names, n.unsure[i].server.Name)
-	}
 	return Trouble{Code: "host-block-removed",
 		Text: fmt.Sprintf("%s.%s wants %d, and %s, which was adopted once and has no host block any more, cannot be asked whether it belongs there",
-			n.fleet.Name, n.group.Name, n.group.Replicas, strings.Join(names, ", ")),
+			n.fleet.Name, n.group.Name, n.group.Replicas, serverNames(n.unsure)),
 		Remedy: "write its host block again, or wait until it answers; if it was given up: macfleet hosts trust with the name under which it was adopted"}
+}
+
+func serverNames(all []placed) string {
+	names := make([]string, 0, len(all))
+	for i := range all {
+		names = append(names, all[i].server.Name)
+	}
+	return strings.Join(names, ", ")
 }
