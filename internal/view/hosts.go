@@ -110,6 +110,7 @@ func WriteHosts(out io.Writer, p *plan.Plan) error {
 // table prints aligned columns. Where they do not fit, each row becomes lines
 // of "column: value".
 func (t *Text) table(rows [][]string) {
+	rows = shown(rows)
 	widths := make([]int, len(rows[0]))
 	for _, r := range rows {
 		for i, c := range r {
@@ -127,7 +128,7 @@ func (t *Text) table(rows [][]string) {
 	for n, r := range rows {
 		var b strings.Builder
 		for i, c := range r {
-			b.WriteString(printable(c))
+			b.WriteString(c)
 			if i < len(r)-1 {
 				b.WriteString(strings.Repeat(" ", widths[i]-lipgloss.Width(c)+2))
 			}
@@ -140,9 +141,20 @@ func (t *Text) table(rows [][]string) {
 	}
 }
 
+// shown makes rows printable, so that columns are measured as they appear.
+func shown(rows [][]string) [][]string {
+	out := make([][]string, len(rows))
+	for i, r := range rows {
+		for _, c := range r {
+			out[i] = append(out[i], printable(c))
+		}
+	}
+	return out
+}
+
 func (t *Text) records(rows [][]string) {
 	for _, r := range rows[1:] {
-		t.styled(0, "", t.styles.strong.Render(printable(r[0])))
+		t.styled(0, "", t.styles.strong.Render(r[0]))
 		var parts []string
 		for i, c := range r[1:] {
 			parts = append(parts, strings.ToLower(rows[0][i+1])+" "+c)

@@ -262,3 +262,15 @@ func TestPrintable(t *testing.T) {
 		}
 	})
 }
+
+// TestTableMeasuresWhatItShows: a name with a control character is longer on the
+// screen than in memory.
+func TestTableMeasuresWhatItShows(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	view.NewText(&b, 0, false).Table([][]string{{"NAME", "TYPE"}, {"a\x1bb", "M2-L"}, {"acme", "M2-L"}})
+	want := "NAME    TYPE\na\\x1bb  M2-L\nacme    M2-L\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
