@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -79,6 +80,8 @@ type app struct {
 	stream  *view.Stream    // of apply --json, from its first line on
 	secrets secret.Scrubber // what this process knows and must not say
 	output  output          // standard output
+
+	live atomic.Pointer[view.Live] // the progress that is on the terminal; nil: none
 }
 
 var errInterrupted = errors.New("interrupted")
@@ -93,6 +96,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	a := &app{streams: s, stop: stop, output: output{to: s.out}}
 	// It stands beside the app, whose flags are being read while this may speak.
 	notice := (&app{streams: s}).errText()
 	over := make(chan struct{})
@@ -103,8 +107,13 @@ func run(ctx context.Context, args []string, s streams) int {
 				leave(errInterrupted)
 				continue
 			}
-			notice.Print("\n") // the terminal has shown ^C
-			notice.Say("Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once.")
+			const text = "Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once."
+			if live := a.live.Load(); live != nil {
+				live.Say(text)
+			} else {
+				notice.Print("\n") // the terminal has shown ^C
+				notice.Say(text)
+			}
 			interrupt()
 		}
 	}()
@@ -115,7 +124,6 @@ func run(ctx context.Context, args []string, s streams) int {
 		interrupt()
 		leave(nil)
 	}()
-	a := &app{streams: s, stop: stop, output: output{to: s.out}}
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -103,7 +103,11 @@ func (a *app) progress(lines io.Writer) (show func(engine.Event), done func()) {
 	_, shown := terminal(lines)
 	if _, ok := terminal(a.err); ok && shown && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" {
 		live := view.NewLive(a.err, a.size, time.Now)
-		return live.Event, live.Close
+		a.live.Store(live)
+		return live.Event, func() {
+			a.live.Store(nil)
+			live.Close()
+		}
 	}
 	return a.plain(lines)
 }

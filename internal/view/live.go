@@ -63,6 +63,17 @@ func (l *Live) Event(e engine.Event) {
 	l.draw(l.show.event(e))
 }
 
+// Say prints a text above the lines at work, where it stays: what others write to
+// the terminal meanwhile is cleared with them.
+func (l *Live) Say(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	columns, _ := l.size()
+	for _, line := range wrap(printable(text), columns) {
+		l.draw(line)
+	}
+}
+
 // Close removes the lines at work and leaves the terminal to others.
 func (l *Live) Close() {
 	close(l.quit)

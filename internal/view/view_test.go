@@ -193,9 +193,11 @@ func TestLive(t *testing.T) {
 	l.Event(engine.Event{Type: engine.Observing, Time: at, Count: 2})
 	l.Event(engine.Event{Type: engine.Started, Time: at, Host: a.Host, Action: &a})
 	l.Event(engine.Event{Type: engine.Failed, Time: at, Host: a.Host, Action: &a, Err: errors.New("a \x1b[31mvery " + strings.Repeat("long ", 30) + "reason")})
+	l.Say("Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once.")
 	l.Close()
 	text := b.String()
-	for _, part := range []string{"Asking 2 hosts, 0 answered", "  acme-production-runners-m2-00002: ~ power  0 s", "power failed (0.0 s): a \\x1b", "1 action done"} {
+	for _, part := range []string{"Asking 2 hosts, 0 answered", "  acme-production-runners-m2-00002: ~ power  0 s", "power failed (0.0 s): a \\x1b", "1 action done",
+		"\x1b[JInterrupted: finishing what runs, starting nothing new. Press Ctrl-C again to\n", "\x1b[Jleave at once.\n"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("lacks %q: %q", part, text)
 		}
