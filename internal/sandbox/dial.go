@@ -47,6 +47,14 @@ func (w *World) DialContext(ctx context.Context, network, addr string) (net.Conn
 	if err != nil {
 		return nil, fail(err)
 	}
+	if err := machine.Settle(ctx); err != nil {
+		return nil, fail(err)
+	}
+	if reachable, err := machine.Reachable(); err != nil {
+		return nil, fail(err)
+	} else if !reachable {
+		return nil, fail(os.NewSyscallError("connect", syscall.ETIMEDOUT))
+	}
 	conn, err := w.ssh.connect(ctx, w.connections, w.answer(server, machine, open))
 	if err != nil {
 		return nil, fail(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
@@ -69,7 +70,7 @@ func troubles() []trouble {
 			remember: rememberSettings(nameSettings), cause: spoil(nameSettings), lasts: spoiled(nameSettings), cure: mend(nameSettings),
 		},
 	}
-	return append(all, wireTroubles()...)
+	return slices.Concat(all, wireTroubles(), sudoTroubles(), loginTroubles(), pfTroubles())
 }
 
 // wireTroubles are those that show in the conversation with a host, not in its settings.

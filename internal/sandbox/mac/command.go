@@ -58,6 +58,9 @@ func answer(request *ssh.Request, ok bool) {
 // execute runs a command line in the login shell and reports its end.
 func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, free func()) {
 	defer channel.Close() // the client may have closed it first
+	if err := l.session.settle(ctx); err != nil {
+		_, _ = fmt.Fprintf(channel.Stderr(), "sshd: %s\n", err)
+	}
 	faults := l.faults()
 	if faults.CutOutput {
 		l.executeHalf(ctx, channel, line, faults)

@@ -132,6 +132,9 @@ func (m *Machine) Run(ctx context.Context, user, script string) (Result, error) 
 	if !ok {
 		return Result{}, fmt.Errorf("run a script on the machine in %s: it has no user %q", m.dir, user)
 	}
+	if err := s.settle(ctx); err != nil {
+		return Result{}, fmt.Errorf("run a script on the machine in %s: %w", m.dir, err)
+	}
 	stdout, stderr := &capture{}, &capture{}
 	exit := s.start(ctx, who, []string{"/bin/sh", "-c", script}, Faults{}, nil, stdout, stderr)
 	if err := ctx.Err(); err != nil {

@@ -1,0 +1,61 @@
+package mac
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Switch is a doubt about how a Mac behaves: what is told of it differs, so the machine can be made
+// to behave in each way.
+type Switch struct {
+	Name, Summary string
+	Values        []string // the first is how a machine behaves when nobody says otherwise
+}
+
+// Switches lists the doubts there are.
+func Switches() []Switch {
+	return slices.Concat(loginSwitches(), sudoSwitches(), launchdSwitches(), pfSwitches())
+}
+
+func switchOf(name string) (Switch, error) {
+	all := Switches()
+	i := slices.IndexFunc(all, func(s Switch) bool { return s.Name == name })
+	if i < 0 {
+		return Switch{}, fmt.Errorf("there is no switch %q", name)
+	}
+	return all[i], nil
+}
+
+// SetSwitch makes the machine behave in one of the ways that a switch offers.
+func (m *Machine) SetSwitch(name, value string) error {
+	known, err := switchOf(name)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(known.Values, value) {
+		return fmt.Errorf("switch %s: %q is none of %q", name, value, known.Values)
+	}
+	return m.asRoot(func(v *visit, _ *proc) error {
+		set := map[string]string{}
+		if err := v.recall(inFirmware("switches"), &set); err != nil {
+			return err
+		}
+		set[name] = value
+		return v.keep(inFirmware("switches"), set)
+	})
+}
+
+// switched gives a switch's present value. The name is a constant of this package.
+func (v *visit) switched(name string) string {
+	known, err := switchOf(name)
+	if err != nil {
+		panic(err)
+	}
+	set := map[string]string{}
+	// A record that cannot be read counts as none.
+	_ = v.recall(inFirmware("switches"), &set)
+	if value, ok := set[name]; ok {
+		return value
+	}
+	return known.Values[0]
+}

@@ -1,0 +1,4 @@
+package sandbox
+
+// loginTroubles are the incidents of login.
+func loginTroubles() []trouble { return nil }

@@ -1,0 +1,4 @@
+package sandbox
+
+// pfTroubles are the incidents of pf.
+func pfTroubles() []trouble { return nil }

@@ -1,0 +1,4 @@
+package sandbox
+
+// sudoTroubles are the incidents of sudo.
+func sudoTroubles() []trouble { return nil }
