@@ -30,6 +30,7 @@ type User string
 const (
 	Root  User = "root"
 	Login User = "user" // the host's login user
+	Gui   User = "gui"  // the login user inside his Aqua session, as a job of launchd
 )
 
 // Command is a fixed script and its data. The script is POSIX sh with bare tool
@@ -73,6 +74,13 @@ type View struct {
 	Server inventory.Server
 	Node   inventory.Seen[inventory.Node]
 	Facts  Facts
+	Root   bool // root is to be had without a password
+	// Proven says that the host's marker holds a proof of the step: what is there
+	// may be macfleet's own work, and may go when the block goes.
+	Proven bool
+	// Pending says that an earlier run began to change what a process runs from
+	// and never proved it. It is a difference, whatever else is seen.
+	Pending bool
 }
 
 // Finding is what a step found on a host.
@@ -85,8 +93,13 @@ type Finding struct {
 	// always when something is unread.
 	Changes []Change
 	// Unread lists the answers that could not be understood. They make the run
-	// incomplete and are never a difference.
+	// incomplete and are never a difference. A step with a wish says Wanted even so.
 	Unread []Unread
+	// Warnings are true and worth saying, and ask for no change.
+	Warnings []Trouble
+	// Refused says that something differs and macfleet cannot or must not remove
+	// the difference. There are no changes then.
+	Refused *Trouble
 }
 
 // Unread is an answer that says nothing about the host.
@@ -99,9 +112,35 @@ type Unread struct {
 // Change is one difference within a step, as data. Only package hosts executes
 // it, and apply runs the very changes that were shown.
 type Change struct {
-	Reason  Reason
-	Fields  []Field
-	Command Command
+	Reason     Reason
+	Fields     []Field
+	Command    Command
+	Input      InputKind // what the script reads on its standard input
+	Disruption Disruption
+	Removes    bool   // it takes away what macfleet made
+	GrantsRoot bool   // afterwards root is to be had without a password
+	Detached   bool   // it takes over a minute or cuts the line, so launchd runs it on the host
+	Guard      *Guard // it may cut the line to the host; nil: it cannot
+}
+
+// InputKind names what a change's script reads on its standard input. The step
+// never sees it: the engine obtains it just before the script runs.
+type InputKind string
+
+// The kinds of input.
+const (
+	NoInput       InputKind = ""
+	LoginPassword InputKind = "login-password" // the login user's password, one line
+	AutoLogin     InputKind = "auto-login"     // the password, one line, and the wanted /etc/kcpassword in base64, one line
+)
+
+// Guard keeps a change from locking everybody out. The change's own command
+// works on what is live alone; the host takes it back by itself unless new
+// connections confirm it.
+type Guard struct {
+	Restore *Command // brings back what was live before; nil: there is nothing to go back to
+	Persist Command  // makes the confirmed change outlive a boot
+	Why     string   // why nothing can be restored, where Restore is nil
 }
 
 // Field is one value that a change moves, as a person reads it.
