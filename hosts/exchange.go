@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -50,7 +51,7 @@ func (c *Client) send(questions []question, each time.Duration) (mark string, se
 func observation(probes []plan.Probe) []question {
 	questions := identity()
 	for _, p := range probes {
-		questions = append(questions, question{p.ID, p.Command})
+		questions = append(questions, question{id: p.ID, Command: p.Command})
 	}
 	return questions
 }
@@ -76,7 +77,7 @@ func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 func (c *Conn) Probe(ctx context.Context, probes []plan.Probe) (plan.Facts, error) {
 	var questions []question
 	for _, p := range probes {
-		questions = append(questions, question{p.ID, p.Command})
+		questions = append(questions, question{id: p.ID, Command: p.Command})
 	}
 	r, err := c.exchange(ctx, questions, c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
 	if err != nil {
@@ -89,15 +90,26 @@ func (c *Conn) Probe(ctx context.Context, probes []plan.Probe) (plan.Facts, erro
 // its end or that nobody knows (an *Error, when the connection broke); a script
 // that ended with an exit code of its own is an answer.
 func (c *Conn) Run(ctx context.Context, command plan.Command) (plan.Answer, error) {
+	return c.run(ctx, question{id: "change", Command: command})
+}
+
+// RunWith is Run for a script that reads a secret on its standard input. The
+// secret travels as data and stands in no script and on no command line.
+func (c *Conn) RunWith(ctx context.Context, command plan.Command, input secret.Value) (plan.Answer, error) {
+	text := input.Reveal()
+	return c.run(ctx, question{id: "change", Command: command, input: &text})
+}
+
+func (c *Conn) run(ctx context.Context, q question) (plan.Answer, error) {
 	limit := c.client.opts.Deadlines.Change
-	r, err := c.exchange(ctx, []question{{"change", command}}, limit, limit+c.client.opts.Deadlines.Exchange)
+	r, err := c.exchange(ctx, []question{q}, limit, limit+c.client.opts.Deadlines.Exchange)
 	if err != nil {
 		return plan.Answer{}, c.lost(err)
 	}
 	seen := r.facts.Get("change")
 	a, ok := seen.Get()
 	if !ok {
-		return plan.Answer{}, fmt.Errorf("%s on %s: %s", command.Name, c.target.name(), seen.Why())
+		return plan.Answer{}, fmt.Errorf("%s on %s: %s", q.Name, c.target.name(), seen.Why())
 	}
 	return a, nil
 }

@@ -17,10 +17,11 @@ const absent = 4
 // this, and whose.
 func identity() []question {
 	return []question{
-		{"host.marker", ourFile("host.json")},
-		{"host.claim", ourFile("claim.json")},
-		{"host.serial", own("serial", plan.Login)},
-		{"host.os-version", own("os-version", plan.Login)},
+		{id: "host.marker", Command: ourFile("host.json")},
+		{id: "host.claim", Command: ourFile("claim.json")},
+		{id: "host.serial", Command: own("serial", plan.Login)},
+		{id: "host.os-version", Command: own("os-version", plan.Login)},
+		{id: left, Command: own("left", plan.Login)},
 	}
 }
 
@@ -38,6 +39,7 @@ func identify(seen *plan.HostSeen) {
 	seen.Claim = fromFile(seen.Facts.Get("host.claim"), parseClaim)
 	seen.Serial = fromText(seen.Facts.Get("host.serial"), parseSerial)
 	seen.OSVersion = fromText(seen.Facts.Get("host.os-version"), parseVersion)
+	enterLeft(seen)
 }
 
 // fromFile reads an answer of one of the scripts that print a file of ours.

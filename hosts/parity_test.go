@@ -134,7 +134,7 @@ func story(t *testing.T, ask leg) []plan.Facts {
 	var probes []question
 	for _, s := range steps.For(h) {
 		for _, p := range s.Probes() {
-			probes = append(probes, question{p.ID, p.Command})
+			probes = append(probes, question{id: p.ID, Command: p.Command})
 		}
 	}
 	var told []plan.Facts
@@ -149,7 +149,7 @@ func story(t *testing.T, ask leg) []plan.Facts {
 			// A stand-in has no second user: root's changes are made as the login
 			// user there, with the same text.
 			ch.Command.As = plan.Login
-			told = append(told, ask(t, []question{{"change." + ch.Command.Name, ch.Command}}).facts)
+			told = append(told, ask(t, []question{{id: "change." + ch.Command.Name, Command: ch.Command}}).facts)
 		}
 	}
 	after := ask(t, probes).facts

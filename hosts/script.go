@@ -34,6 +34,7 @@ const maxScript = 100_000
 type question struct {
 	id string
 	plan.Command
+	input *string // what the script reads on its standard input, a secret; nil: nothing
 }
 
 // commandLine returns the exec string of an exchange: the same questions give
@@ -47,7 +48,11 @@ func commandLine(prologue string, questions []question) (string, error) {
 		if q.As != plan.Root && q.As != plan.Login {
 			return "", fmt.Errorf("%s: nothing runs as user %q", q.id, q.As)
 		}
-		fmt.Fprintf(&b, "ask %s %s %d %s\n", quote(q.id), q.As, len(q.Args), quote(q.Script))
+		piped := 0
+		if q.input != nil {
+			piped = 1
+		}
+		fmt.Fprintf(&b, "ask %s %s %d %d %s\n", quote(q.id), q.As, len(q.Args), piped, quote(q.Script))
 	}
 	b.WriteString(`printf '\n%s done\n' "$mark"` + "\n")
 	line := "/bin/sh -c " + quote(bootstrap) + " sh " + quote(b.String())
@@ -71,6 +76,12 @@ func data(mark, user string, limit int, questions []question) (string, error) {
 				return "", fmt.Errorf("an argument of %s holds a NUL byte, which no argument can", q.Name)
 			}
 			b.WriteString(strconv.Itoa(len(arg)) + "\n" + arg)
+		}
+		if q.input != nil {
+			if strings.ContainsRune(*q.input, 0) {
+				return "", fmt.Errorf("the input of %s holds a NUL byte, which no shell can carry", q.Name)
+			}
+			b.WriteString(strconv.Itoa(len(*q.input)) + "\n" + *q.input)
 		}
 	}
 	return b.String(), nil

@@ -23,8 +23,8 @@ var update = flag.Bool("update", false, "write what is got into the golden files
 func TestCommandLineGolden(t *testing.T) {
 	t.Parallel()
 	got, err := commandLine(DefaultPrologue, []question{
-		{"power.settings", plan.Command{Name: "settings", Script: "pmset -g custom\n", As: plan.Root}},
-		{"user.shell", plan.Command{Name: "shell", Script: "printf '%s' \"it's $1 and $2\"", As: plan.Login,
+		{id: "power.settings", Command: plan.Command{Name: "settings", Script: "pmset -g custom\n", As: plan.Root}},
+		{id: "user.shell", Command: plan.Command{Name: "shell", Script: "printf '%s' \"it's $1 and $2\"", As: plan.Login,
 			Args: []string{"acme's", "$(secret)"}}},
 	})
 	if err != nil {
@@ -53,7 +53,7 @@ func TestCommandLineGolden(t *testing.T) {
 func TestCommandLineIsTheSameForEveryHost(t *testing.T) {
 	t.Parallel()
 	line := func(args ...string) string {
-		text, err := commandLine(DefaultPrologue, []question{{"a.b", plan.Command{Script: "echo", As: plan.Root, Args: args}}})
+		text, err := commandLine(DefaultPrologue, []question{{id: "a.b", Command: plan.Command{Script: "echo", As: plan.Root, Args: args}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestCommandLineIsTheSameForEveryHost(t *testing.T) {
 
 func TestCommandLineRefusesTooMuch(t *testing.T) {
 	t.Parallel()
-	long := []question{{"a.b", plan.Command{Script: strings.Repeat("x", maxScript), As: plan.Root}}}
+	long := []question{{id: "a.b", Command: plan.Command{Script: strings.Repeat("x", maxScript), As: plan.Root}}}
 	if text, err := commandLine(DefaultPrologue, long); err == nil {
 		t.Errorf("a script of %d bytes was taken: line of %d bytes", maxScript, len(text))
 	}
@@ -78,7 +78,7 @@ func TestCommandLineRefusesTooMuch(t *testing.T) {
 func TestData(t *testing.T) {
 	t.Parallel()
 	asks := func(args ...string) question {
-		return question{"a.b", plan.Command{Name: "shell", As: plan.Login, Args: args}}
+		return question{id: "a.b", Command: plan.Command{Name: "shell", As: plan.Login, Args: args}}
 	}
 	tests := []struct {
 		name      string
@@ -112,7 +112,7 @@ func TestData(t *testing.T) {
 
 func TestDataErrorHidesTheArgument(t *testing.T) {
 	t.Parallel()
-	_, err := data("MARK", "acme", 1, []question{{"a.b", plan.Command{Name: "token", Args: []string{"sesame\x00"}}}})
+	_, err := data("MARK", "acme", 1, []question{{id: "a.b", Command: plan.Command{Name: "token", Args: []string{"sesame\x00"}}}})
 	if err == nil || strings.Contains(err.Error(), "sesame") {
 		t.Errorf("error = %v, want one without the argument, which may be a secret", err)
 	}
@@ -123,7 +123,7 @@ func TestDataErrorHidesTheArgument(t *testing.T) {
 func TestScriptsAreSound(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]scriptlint.Kind{
-		"file.sh":   scriptlint.Probe,
+		"file.sh": scriptlint.Probe, "left.sh": scriptlint.Probe, "password-check.sh": scriptlint.Change,
 		"serial.sh": scriptlint.Probe, "os-version.sh": scriptlint.Probe,
 		"exchange.sh": scriptlint.Change, "claim-create.sh": scriptlint.Change, "claim-drop.sh": scriptlint.Change, "marker-write.sh": scriptlint.Change,
 	}
@@ -156,7 +156,7 @@ func TestIdentityAsksByProbesAlone(t *testing.T) {
 			t.Error(fault)
 		}
 	}
-	want := []string{"host.marker", "host.claim", "host.serial", "host.os-version"}
+	want := []string{"host.marker", "host.claim", "host.serial", "host.os-version", "host.left"}
 	if !slices.Equal(ids, want) {
 		t.Errorf("identity asks %q, want %q", ids, want)
 	}

@@ -155,7 +155,7 @@ func withStubs(dir string) string {
 }
 
 func login(id, script string, args ...string) question {
-	return question{id, probe(id, script, args...).Command}
+	return question{id: id, Command: probe(id, script, args...).Command}
 }
 
 func inEveryShell(t *testing.T, test func(*testing.T, shell)) {
@@ -196,7 +196,7 @@ func TestShellsAgree(t *testing.T) {
 			login("a.errexit", "set -e; false; printf no"),
 			login("a.absent", ourFile("host.json").Script),
 			login("a.trap", `trap 'printf bye' EXIT; exit 5`),
-			{"a.root", plan.Command{Script: "id -u", As: plan.Root}},
+			{id: "a.root", Command: plan.Command{Script: "id -u", As: plan.Root}},
 		}
 		root := unread("needs root")
 		if isRoot() {
@@ -411,7 +411,7 @@ func TestShellsLoginUserOfRoot(t *testing.T) {
 			login("a.path", `printf '%s' "$PATH"`),
 			login("a.fails", "exit 9"),
 			login("a.hangs", `exec 3>"$1"; printf up >&3; sleep 1000 & sleep 1000`, w.path),
-			{"a.root", plan.Command{Script: "id -un", As: plan.Root}},
+			{id: "a.root", Command: plan.Command{Script: "id -un", As: plan.Root}},
 		})
 		want := plan.Facts{
 			"a.user":      said(0, "nobody\n", ""),

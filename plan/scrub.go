@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/macfleet/macfleet/fleet/inventory"
+import (
+	"slices"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
 
 // Scrub takes secrets out of a text: secret.Scrubber.Scrub. It changes nothing
 // else.
@@ -38,14 +42,29 @@ func (s Scrub) Server(v inventory.Server) inventory.Server {
 // claim are scrubbed as they were understood, so that no escape in their JSON
 // hides anything.
 func (s Scrub) Host(h HostSeen) HostSeen {
-	if h.Trouble != nil {
-		h.Trouble = &Trouble{Code: s(h.Trouble.Code), Text: s(h.Trouble.Text), Remedy: s(h.Trouble.Remedy)}
+	h.Trouble = s.trouble(h.Trouble)
+	h.Pending = slices.Clone(h.Pending)
+	for i, step := range h.Pending {
+		h.Pending[i] = StepID(s(string(step)))
+	}
+	if u := h.Undone; u != nil {
+		h.Undone = &Undone{Step: StepID(s(string(u.Step))), At: u.At, Why: s(u.Why), Exit: u.Exit}
+	}
+	if w := h.Password; w != nil {
+		h.Password = &Password{Source: s(w.Source), Trouble: s.trouble(w.Trouble)}
 	}
 	h.Path, h.Key, h.Fingerprint = s(h.Path), s(h.Key), s(h.Fingerprint)
 	h.Serial, h.OSVersion = mapped(s, h.Serial, s), mapped(s, h.OSVersion, s)
 	h.Marker, h.Claim = mapped(s, h.Marker, s.marker), mapped(s, h.Claim, s.claim)
 	h.Facts = s.Facts(h.Facts)
 	return h
+}
+
+func (s Scrub) trouble(t *Trouble) *Trouble {
+	if t == nil {
+		return nil
+	}
+	return &Trouble{Code: s(t.Code), Text: s(t.Text), Remedy: s(t.Remedy)}
 }
 
 // Facts returns answers with every text scrubbed.

@@ -38,6 +38,10 @@ type HostSeen struct {
 	OSVersion inventory.Seen[string] // for example 26.3
 	Marker    inventory.Seen[Marker]
 	Claim     inventory.Seen[Claim]
+	Pending   []StepID  // steps that an earlier run began and never proved
+	Undone    *Undone   // the change that the host took back last; nil: none, or a later one was confirmed
+	Refusals  []Refusal // passwords that were tried in vain; not recorded
+	Password  *Password // nil: nobody has looked for one, as nothing needs it
 	Facts     Facts
 }
 

@@ -105,8 +105,15 @@ func hostToFile(h HostSeen) hostFile {
 		Serial: toFile(h.Serial, asText), OSVersion: toFile(h.OSVersion, asText),
 		Marker: toFile(h.Marker, withSteps), Claim: toFile(h.Claim, same),
 		Facts: make(map[string]seenFile[answerFile], len(h.Facts))}
-	if t := h.Trouble; t != nil {
-		f.Trouble = &troubleFile{Code: text(t.Code), Text: text(t.Text), Remedy: text(t.Remedy)}
+	f.Trouble = troubleToFile(h.Trouble)
+	for _, step := range h.Pending {
+		f.Pending = append(f.Pending, text(step))
+	}
+	if u := h.Undone; u != nil {
+		f.Undone = &undoneFile{Step: text(u.Step), At: u.At, Why: text(u.Why), Exit: u.Exit}
+	}
+	if w := h.Password; w != nil {
+		f.Password = &passwordFile{Source: text(w.Source), Trouble: troubleToFile(w.Trouble)}
 	}
 	for id, a := range h.Facts {
 		f.Facts[id] = toFile(a, func(a Answer) answerFile { return answerFile{a.Exit, text(a.Stdout), text(a.Stderr)} })
@@ -120,13 +127,34 @@ func (f hostFile) seen() HostSeen {
 		Serial: fromFile(f.Serial, asString), OSVersion: fromFile(f.OSVersion, asString),
 		Marker: fromFile(f.Marker, withSteps), Claim: fromFile(f.Claim, same),
 		Facts: make(Facts, len(f.Facts))}
-	if t := f.Trouble; t != nil {
-		h.Trouble = &Trouble{Code: string(t.Code), Text: string(t.Text), Remedy: string(t.Remedy)}
+	h.Trouble = f.Trouble.trouble()
+	for _, step := range f.Pending {
+		h.Pending = append(h.Pending, StepID(step))
+	}
+	if u := f.Undone; u != nil {
+		h.Undone = &Undone{Step: StepID(u.Step), At: u.At, Why: string(u.Why), Exit: u.Exit}
+	}
+	if w := f.Password; w != nil {
+		h.Password = &Password{Source: string(w.Source), Trouble: w.Trouble.trouble()}
 	}
 	for id, a := range f.Facts {
 		h.Facts[id] = fromFile(a, func(a answerFile) Answer { return Answer{a.Exit, string(a.Stdout), string(a.Stderr)} })
 	}
 	return h
+}
+
+func troubleToFile(t *Trouble) *troubleFile {
+	if t == nil {
+		return nil
+	}
+	return &troubleFile{Code: text(t.Code), Text: text(t.Text), Remedy: text(t.Remedy)}
+}
+
+func (f *troubleFile) trouble() *Trouble {
+	if f == nil {
+		return nil
+	}
+	return &Trouble{Code: string(f.Code), Text: string(f.Text), Remedy: string(f.Remedy)}
 }
 
 func asText(s string) text { return text(s) }

@@ -70,6 +70,9 @@ type hostFile struct {
 	OSVersion   seenFile[text]                  `json:"os_version"`
 	Marker      seenFile[Marker]                `json:"marker"`
 	Claim       seenFile[Claim]                 `json:"claim"`
+	Pending     []text                          `json:"pending,omitempty"`
+	Undone      *undoneFile                     `json:"undone,omitempty"`
+	Password    *passwordFile                   `json:"password,omitempty"`
 	Facts       map[string]seenFile[answerFile] `json:"facts"` // by probe id
 }
 
@@ -77,6 +80,20 @@ type troubleFile struct {
 	Code   text `json:"code"`
 	Text   text `json:"text"`
 	Remedy text `json:"remedy"`
+}
+
+type undoneFile struct {
+	Step text      `json:"step"`
+	At   time.Time `json:"at"`
+	Why  text      `json:"why"`
+	Exit int       `json:"exit"`
+}
+
+// passwordFile says whether a password is known. Neither it nor what a refused
+// one is known by is recorded.
+type passwordFile struct {
+	Source  text         `json:"source"`
+	Trouble *troubleFile `json:"trouble,omitempty"`
 }
 
 type answerFile struct {

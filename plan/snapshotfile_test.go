@@ -59,6 +59,15 @@ func (d drawing) host() plan.HostSeen {
 	if d.upTo(3) == 0 {
 		h.Trouble = &plan.Trouble{Code: d.text(), Text: d.text(), Remedy: d.text()}
 	}
+	for range d.upTo(2) {
+		h.Pending = append(h.Pending, plan.StepID(d.text()))
+	}
+	if d.upTo(3) == 0 {
+		h.Undone = &plan.Undone{Step: plan.StepID(d.text()), At: d.times(), Why: d.text(), Exit: d.upTo(255)}
+	}
+	if d.upTo(3) == 0 {
+		h.Password = &plan.Password{Source: d.text(), Trouble: &plan.Trouble{Code: d.text(), Text: d.text(), Remedy: d.text()}}
+	}
 	for range d.upTo(3) {
 		if h.Facts == nil {
 			h.Facts = make(plan.Facts)

@@ -11,24 +11,40 @@ take() {
   fi
 }
 
+# within runs a command under the watchdog.
+within() {
+  if [ "$piped" = 1 ]; then
+    printf '%s' "$input" | perl -e "$watchdog" "$limit" "$@"
+  else
+    perl -e "$watchdog" "$limit" "$@" </dev/null
+  fi
+}
+
+# The input reaches a script through a pipe from a builtin: it must stand on no
+# command line.
 ask() {
-  id=$1 as=$2 count=$3 text=$4
-  shift 4
+  id=$1 as=$2 count=$3 piped=$4 text=$5
+  shift 5
   while [ "$count" -gt 0 ]; do
     take
     set -- "$@" "$value"
     count=$((count - 1))
   done
+  input=
+  if [ "$piped" = 1 ]; then
+    take
+    input=$value value=
+  fi
   printf '\n%s begin %s\n' "$mark" "$id"
   printf '\n%s begin %s\n' "$mark" "$id" >&2
   status=needs-root
   if [ "$as" = user ] && [ "$me" != "$user" ]; then
     if [ "$uid" = 0 ]; then
-      perl -e "$watchdog" "$limit" sudo -n -H -u "$user" /bin/sh -c "$prologue$text" sh "$@" </dev/null
+      within sudo -n -H -u "$user" /bin/sh -c "$prologue$text" sh "$@"
       status=$?
     fi
   elif [ "$as" = user ] || [ "$uid" = 0 ]; then
-    perl -e "$watchdog" "$limit" /bin/sh -c "$prologue$text" sh "$@" </dev/null
+    within /bin/sh -c "$prologue$text" sh "$@"
     status=$?
   fi
   printf '\n%s end %s\n' "$mark" "$status"

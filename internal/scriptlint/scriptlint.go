@@ -41,13 +41,31 @@ func first(want string) func([]string) bool {
 // and git, which are stubs that open a dialog on a Mac without developer tools.
 func rules() map[string]rule {
 	out := make(map[string]rule)
-	for _, name := range strings.Fields(`: [ break cat cmp continue cut date echo eval exec exit export false
-		grep head id ioreg printf read return set shift shasum sleep stat sudo perl sw_vers sync tail test tr trap true uname wc`) {
+	for _, name := range strings.Fields(`: [ base64 break cat cmp continue cut date echo eval exec exit export false
+		grep head id ifconfig ioreg od pgrep printf ps read return set shift shasum sleep stat sudo perl sw_vers sync tail test tr trap true uname wc who`) {
 		out[name] = rule{always}
 	}
-	for _, name := range strings.Fields("chmod chown cp ln mkdir mktemp mv rm rmdir touch") {
+	for _, name := range strings.Fields("chmod chown cp killall ln mkdir mktemp mv rm rmdir shutdown touch visudo") {
 		out[name] = rule{never}
 	}
+	out["dscl"] = rule{func(args []string) bool { return len(args) > 1 && args[1] == "-read" }} // -authonly counts a failed login
+	out["fdesetup"] = rule{first("status")}
+	out["sysctl"] = rule{first("-n")}
+	out["pwpolicy"] = rule{never}
+	out["launchctl"] = rule{func(args []string) bool {
+		return first("print")(args) || first("print-disabled")(args) || first("list")(args)
+	}}
+	// pfctl -nf loads tables on its way, as a fleet found out.
+	out["pfctl"] = rule{func(args []string) bool {
+		for i, a := range args {
+			show := strings.HasPrefix(a, "-s") || a == "-v" || a == "-q" || a == "-a" || a == "-t" || a == "-T"
+			operand := i > 0 && (args[i-1] == "-a" || args[i-1] == "-s" || args[i-1] == "-t" || args[i-1] == "-T" && a == "show")
+			if !show && !operand {
+				return false
+			}
+		}
+		return true
+	}}
 	out["dd"] = rule{func(args []string) bool {
 		// An argument that begins with a value may be any operand.
 		return !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, value) || strings.HasPrefix(a, "of=") })
@@ -122,7 +140,10 @@ func (c *checker) command(n *syntax.CallExpr, words []*syntax.Word) {
 	case "exec":
 		c.command(n, words[1:])
 	case "sudo":
-		c.command(n, words[1+options(args):])
+		// sudo -v runs nothing.
+		if rest := words[1+options(args):]; len(rest) > 0 || !slices.Contains(args, "-v") {
+			c.command(n, rest)
+		}
 	}
 	rule, listed := c.rules[name]
 	switch {
@@ -148,7 +169,7 @@ func (c *checker) command(n *syntax.CallExpr, words []*syntax.Word) {
 func options(args []string) int {
 	n := 0
 	for n < len(args) && strings.HasPrefix(args[n], "-") {
-		if args[n] == "-u" || args[n] == "-g" {
+		if args[n] == "-u" || args[n] == "-g" || args[n] == "-p" {
 			n++
 		}
 		n++

@@ -10,10 +10,10 @@ import (
 // mask is what every rendering of a secret shows.
 const mask = "(secret)"
 
-// sealed is what Scaleway answers in place of a password wherever it does not
+// placeholder is what Scaleway answers in place of a password wherever it does not
 // disclose one. Encoded into kcpassword it locked four hosts out of their
 // session, so it is never a secret.
-const sealed = "<sealed>"
+const placeholder = "<sealed>"
 
 // Value is a secret in memory. Every way of formatting or encoding it gives
 // the same mask; only Reveal gives the text. The zero Value holds no secret.
@@ -29,8 +29,8 @@ func New(text string) (Value, error) {
 	switch text {
 	case "":
 		return Value{}, fmt.Errorf("the value is empty")
-	case sealed:
-		return Value{}, fmt.Errorf("the value is the placeholder %q, which stands where a secret was not disclosed", sealed)
+	case placeholder:
+		return Value{}, fmt.Errorf("the value is the placeholder %q, which stands where a secret was not disclosed", placeholder)
 	}
 	return Value{text: &text}, nil
 }

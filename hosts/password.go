@@ -1,0 +1,48 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// The ways in which a host answers to a password other than by taking it.
+var (
+	ErrPasswordRefused = errors.New("the host refused the password")
+	ErrAccountLocked   = errors.New("the account is locked after too many wrong passwords")
+)
+
+// The exit codes of password-check.sh.
+const (
+	passwordRefused = 3
+	accountLocked   = 5
+)
+
+// CheckPassword tries the login user's password once and leaves a note on the
+// host when it is refused, under the given seal. The error is or wraps
+// ErrPasswordRefused or ErrAccountLocked, a *ScriptError when sudo failed for
+// another reason, or an *Error when the connection broke.
+func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal secret.Seal, now time.Time) error {
+	command := own("password-check", plan.Login, strconv.FormatInt(now.Unix(), 10))
+	input, err := secret.New(password.Reveal() + "\n" + string(seal) + "\n")
+	if err != nil {
+		return fmt.Errorf("check the password of %s: %w", c.target.name(), err)
+	}
+	a, err := c.RunWith(ctx, command, input)
+	switch {
+	case err != nil:
+		return err
+	case a.Exit == passwordRefused:
+		return fmt.Errorf("%s: %w", c.target.name(), ErrPasswordRefused)
+	case a.Exit == accountLocked:
+		return fmt.Errorf("%s: %w", c.target.name(), ErrAccountLocked)
+	case a.Exit != 0:
+		return &ScriptError{Host: c.target.name(), Script: command.Name, Answer: a}
+	}
+	return nil
+}

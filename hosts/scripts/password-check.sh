@@ -1,0 +1,65 @@
+# Tries a password once. $1 is the time of day in seconds since 1970, for the
+# record; the input is the password and what it is known by, a line each.
+# A wrong try counts against the account, and a locked account is a host that
+# nobody can help any more: the try is written down before it is made, so that a
+# run which dies here can't make it again and again.
+set -e
+IFS= read -r password
+IFS= read -r seal
+dir=$HOME/.macfleet
+mkdir -p "$dir"
+chmod 0700 "$dir"
+
+# record replaces what is known of this password by its arguments, or drops it.
+record() {
+  {
+    if [ -f "$dir/refused" ]; then
+      while IFS= read -r line; do
+        case $line in
+          "$seal "*) ;;
+          *) printf '%s\n' "$line" ;;
+        esac
+      done <"$dir/refused"
+    fi
+    [ $# = 0 ] || printf '%s %s %s %s\n' "$seal" "$@"
+  } >"$dir/refused.new"
+  chmod 0600 "$dir/refused.new"
+  if [ -s "$dir/refused.new" ]; then
+    mv -f "$dir/refused.new" "$dir/refused"
+  else
+    rm -f "$dir/refused.new" "$dir/refused"
+  fi
+}
+
+case $(dscl . -read "/Users/$(id -un)" AuthenticationAuthority 2>/dev/null) in
+  *';tally;'*)
+    echo "the account is locked after too many wrong passwords" >&2
+    exit 5
+    ;;
+esac
+# Where sudo -v asks for no password, its answer says nothing about one.
+if sudo -k -n -v </dev/null 2>/dev/null; then
+  echo "sudo -v asks for no password here, so none can be checked" >&2
+  exit 6
+fi
+tries=1
+if [ -f "$dir/refused" ]; then
+  while read -r known _ count _; do
+    [ "$known" != "$seal" ] || tries=$((count + 1))
+  done <"$dir/refused"
+fi
+record trying "$tries" "$1"
+if said=$(printf '%s\n' "$password" | sudo -k -S -p '' -v 2>&1); then
+  record
+  exit 0
+fi
+case $said in
+  *'incorrect password'* | *'try again'*)
+    record refused "$tries" "$1"
+    echo "the host refused the password" >&2
+    exit 3
+    ;;
+esac
+record
+printf '%s\n' "$said" >&2
+exit 4

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+)
+
+// Password says whether a host's login password is known, and from where. The
+// password itself stands in no plan.
+type Password struct {
+	Source  string   // where it was found, in words; empty: nowhere
+	Trouble *Trouble // why it must not be used, or why there is none; nil: it may be tried
+}
+
+// Refusal is what a host remembers of a password that was tried there: never the
+// password.
+type Refusal struct {
+	Seal    string    // what the password is known again by, see secret.Seal
+	Refused bool      // false: the run broke off, and nobody knows the answer
+	Tries   int       // how often it was tried
+	At      time.Time // of the last try
+}
+
+// mostTries is how often a password is tried whose answer nobody heard. macOS
+// locks an account after a few wrong ones.
+const mostTries = 2
+
+// Spent reports whether the password must not be tried again.
+func (r Refusal) Spent() bool { return r.Refused || r.Tries >= mostTries }
+
+// WrongPassword says that a host refused every password that is known.
+func WrongPassword(host, source string, at time.Time) *Trouble {
+	return &Trouble{Code: "wrong-password",
+		Text: fmt.Sprintf("the host refused the login password from %s on %s; it is not tried again, because a few wrong tries lock the account",
+			source, at.UTC().Format("2006-01-02 15:04 MST")),
+		Remedy: "find the right one and give it: macfleet apply --ask-password " + host}
+}
+
+// MissingPassword says that no login password is known.
+func MissingPassword(host, code, why string) *Trouble {
+	return &Trouble{Code: code, Text: "the login password is needed, and " + why,
+		Remedy: "give it once: macfleet apply --ask-password " + host}
+}
+
+// LockedAccount says that macOS refuses the login user's password, right or wrong.
+func LockedAccount(host string) *Trouble {
+	return &Trouble{Code: "sudo-locked",
+		Text:   "the login user's account is locked after too many wrong passwords, so no password is tried",
+		Remedy: "wait until the lock is over, or unlock it over VNC with: sudo dscl . -delete /Users/USER AuthenticationAuthority ';tally;'; then run macfleet apply --on name=" + host}
+}
+
+// PasswordsWanted returns the hosts whose login password the plan's changes need
+// and nobody has looked for yet.
+func (p *Plan) PasswordsWanted() []Host {
+	wanted := make(map[string]bool) // by server id
+	for _, a := range p.Actions {
+		for _, c := range a.Changes {
+			wanted[a.Server.ID] = wanted[a.Server.ID] || c.Input != NoInput
+		}
+	}
+	var out []Host
+	for _, h := range p.Hosts {
+		if wanted[h.Server.ID] && h.Seen.Password == nil && h.Unknown == nil {
+			out = append(out, h)
+		}
+	}
+	return out
+}
