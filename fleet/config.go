@@ -79,7 +79,8 @@ type Listed struct {
 	ServerID string // of an adopted server; empty: Name is one that the grammar of names makes
 	Fleet    string
 	Group    string
-	Spec     Spec // the group's, and this block's on top
+	Password secret.Ref // the login user's, where the provider tells none; zero: not written
+	Spec     Spec       // the group's, and this block's on top
 	Sources  Sources
 }
 

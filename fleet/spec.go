@@ -13,6 +13,10 @@ type Spec struct {
 	Power    *Power    `hcl:"power,block"`
 }
 
+// GrantsRoot reports whether a host gets root without a password where it does
+// not give it yet.
+func (s Spec) GrantsRoot() bool { return false }
+
 // Hostname gives a host the name of its server. It has no attributes: server,
 // Node, device, runner and host bear one name.
 type Hostname struct{}

@@ -77,7 +77,7 @@ func answers(t *testing.T, s stranger) {
 }
 
 func probing(t *testing.T, conn *Conn) error {
-	facts, err := conn.Probe(within(t), []plan.Probe{probe("a.b", ":")})
+	facts, _, err := conn.Probe(within(t), []plan.Probe{probe("a.b", ":")})
 	if facts != nil {
 		t.Errorf("facts beside the error: %v", facts)
 	}

@@ -72,18 +72,18 @@ func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	return seen
 }
 
-// Probe asks a host some questions. It changes nothing. The error is an
-// *Error, when the connection broke.
-func (c *Conn) Probe(ctx context.Context, probes []plan.Probe) (plan.Facts, error) {
+// Probe asks a host some questions. It changes nothing. root says whether root
+// was to be had. The error is an *Error, when the connection broke.
+func (c *Conn) Probe(ctx context.Context, probes []plan.Probe) (facts plan.Facts, root bool, err error) {
 	var questions []question
 	for _, p := range probes {
 		questions = append(questions, question{id: p.ID, Command: p.Command})
 	}
 	r, err := c.exchange(ctx, questions, c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
 	if err != nil {
-		return nil, c.lost(err)
+		return nil, false, c.lost(err)
 	}
-	return r.facts, nil
+	return r.facts, r.root, nil
 }
 
 // Run runs one change's script. An error means that the script did not run to

@@ -26,7 +26,7 @@ func TestTalkCancelled(t *testing.T) {
 		t.Errorf("error = %v, want one that wraps context.Canceled", err)
 	}
 	// A cut conversation is over: nothing may be sent as if it were not.
-	if _, err := conn.Probe(within(t), nil); err == nil {
+	if _, _, err := conn.Probe(within(t), nil); err == nil {
 		t.Error("a second exchange went through the closed connection")
 	}
 	p.closed(t)
@@ -64,7 +64,7 @@ func TestTooMuchToAsk(t *testing.T) {
 		"script": probe("a.b", strings.Repeat(":\n", maxScript)),
 		"data":   probe("a.b", ":", "acme\x00"),
 	} {
-		if _, err := conn.Probe(within(t), []plan.Probe{bad}); err == nil {
+		if _, _, err := conn.Probe(within(t), []plan.Probe{bad}); err == nil {
 			t.Errorf("%s: it was sent", name)
 		}
 	}
@@ -87,7 +87,7 @@ func TestCommandThatLeavesItsInput(t *testing.T) {
 	}}
 	p := listen(t, s.handle)
 	conn := connect(t, New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()}), acme1())
-	facts, err := conn.Probe(within(t), []plan.Probe{probe("a.b", ":", strings.Repeat("x", 8<<20))})
+	facts, _, err := conn.Probe(within(t), []plan.Probe{probe("a.b", ":", strings.Repeat("x", 8<<20))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func answer(out, errs map[string]framed, id string) inventory.Seen[plan.Answer] 
 		return inventory.Unread[plan.Answer]("the answer was cut off")
 	}
 	if o.status == needsRoot {
-		return inventory.Unread[plan.Answer]("needs root")
+		return inventory.Unread[plan.Answer](plan.NeedsRoot)
 	}
 	exit, err := strconv.Atoi(o.status)
 	if err != nil {

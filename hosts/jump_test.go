@@ -124,7 +124,7 @@ func TestJumpDies(t *testing.T) {
 			errs := make(chan error, len(conns))
 			for _, conn := range conns {
 				go func() {
-					_, err := conn.Probe(within(t), nil)
+					_, _, err := conn.Probe(within(t), nil)
 					errs <- err
 				}()
 			}
@@ -265,7 +265,7 @@ func TestManyBehindJump(t *testing.T) {
 			}
 			defer conn.Close()
 			for range turns {
-				facts, err := conn.Probe(within(t), []plan.Probe{probe("a.b", ":", text)})
+				facts, _, err := conn.Probe(within(t), []plan.Probe{probe("a.b", ":", text)})
 				if a, ok := facts.Get("a.b").Get(); err != nil || !ok || a.Stdout != text || len(a.Stderr) == 0 {
 					t.Errorf("acme-%d: %d bytes, %v", i, len(a.Stdout), err)
 				}

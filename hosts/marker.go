@@ -44,9 +44,20 @@ func (c *Conn) WriteMarker(ctx context.Context, m plan.Marker) error {
 	return err
 }
 
+// WriteProof is WriteMarker with the proof of a step, after which nothing of it
+// is pending any more.
+func (c *Conn) WriteProof(ctx context.Context, m plan.Marker, step plan.StepID) error {
+	text, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	_, err = c.own(ctx, "marker-write", text, string(step))
+	return err
+}
+
 // own runs one of this package's own changes as root.
-func (c *Conn) own(ctx context.Context, name, arg string) (plan.Answer, error) {
-	a, err := c.Run(ctx, own(name, plan.Root, arg))
+func (c *Conn) own(ctx context.Context, name string, args ...string) (plan.Answer, error) {
+	a, err := c.Run(ctx, own(name, plan.Root, args...))
 	if err != nil {
 		return a, err
 	}

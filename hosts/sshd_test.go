@@ -133,7 +133,7 @@ func TestOpenSSH(t *testing.T) {
 			want["power.settings"] = said(0, " sleep 0\n", "")
 			want["name.computer"] = said(0, fmt.Sprintf("acme's %d\n$(no)\n", n), "")
 			want["login.user"] = said(0, "ci\n", "")
-			facts, err := conn.Probe(within(t), probes)
+			facts, _, err := conn.Probe(within(t), probes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -293,7 +293,7 @@ func TestOpenSSHClaimRace(t *testing.T) {
 		if err != nil || a != (plan.Answer{}) {
 			t.Errorf("marker = %+v, %v", a, err)
 		}
-		facts, err := conns[1].Probe(within(t), []plan.Probe{
+		facts, _, err := conns[1].Probe(within(t), []plan.Probe{
 			{ID: "host.marker", Command: at(ourFile("host.json"))}, {ID: "host.claim", Command: at(ourFile("claim.json"))}})
 		if err != nil {
 			t.Fatal(err)

@@ -91,7 +91,7 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		seen, asked := c.snap.Hosts[s.ID]
 		trouble := unusable(s, name, names)
 		if trouble == nil && asked {
-			trouble = unfit(c.cfg, seen, s, name, n.fleet.OS)
+			trouble = unfit(c.cfg, seen, s, name, *n)
 		}
 		if trouble != nil {
 			n.rejected = append(n.rejected, Rejected{Server: s, Trouble: *trouble})
@@ -120,7 +120,7 @@ func unusable(s inventory.Server, name string, names map[string]bool) *Trouble {
 }
 
 // unfit returns why a pool server cannot be claimed by what its host shows.
-func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name, family string) *Trouble {
+func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name string, n need) *Trouble {
 	if seen.Trouble != nil {
 		return seen.Trouble
 	}
@@ -140,15 +140,20 @@ func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name, family st
 			Text:   fmt.Sprintf("%s is being claimed as %s", s.Name, c.Name),
 			Remedy: "let the other run finish; if it is dead, reinstall the server"}
 	}
-	if v, ok := seen.OSVersion.Get(); ok && osFamily(v) != "" && osFamily(v) != family {
+	if v, ok := seen.OSVersion.Get(); ok && osFamily(v) != "" && osFamily(v) != n.fleet.OS {
 		return &Trouble{Code: "wrong-os",
-			Text:   fmt.Sprintf("it runs macOS %s (%s), the fleet wants %s", v, osFamily(v), family),
+			Text:   fmt.Sprintf("it runs macOS %s (%s), the fleet wants %s", v, osFamily(v), n.fleet.OS),
 			Remedy: "reinstall it with the wanted family, or set os of the fleet"}
 	}
-	if !seen.Root {
+	switch w := seen.Password; {
+	case seen.Root:
+		return nil
+	case !n.group.Spec.GrantsRoot():
 		return missingSudo()
+	case w != nil:
+		return w.Trouble
 	}
-	return nil
+	return nil // nobody has looked for a password yet
 }
 
 // ClaimOf returns the claim of a server under a name, without a nonce.
@@ -175,8 +180,8 @@ func osFamily(version string) string {
 
 func missingSudo() *Trouble {
 	return &Trouble{Code: "missing-sudo-password",
-		Text:   "root is not to be had without a password, and macfleet knows none",
-		Remedy: "give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)"}
+		Text:   "root is not to be had without a password, and no step of this run sets that up",
+		Remedy: "run without --step and without disable = [\"sudo\"], or give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)"}
 }
 
 func markerUnreadable(why string) *Trouble {

@@ -274,7 +274,7 @@ func (e *examination) step(s Step) {
 		return // the configuration wants nothing of it
 	}
 	name := "step " + string(s.ID())
-	finding := s.Diff(View{Host: e.host.Spec, Server: e.host.Server, Node: e.host.Node, Facts: e.seen.Facts})
+	finding := s.Diff(e.host.view(s.ID()))
 	if len(finding.Unread) == 0 {
 		e.ok(name, "%s read, %s", count(len(probes), "answer"), differing(finding, e.placed.role))
 		return
@@ -290,15 +290,14 @@ func (e *examination) step(s Step) {
 
 // The reasons of package hosts for an answer that did not come.
 const (
-	whyNeedsRoot = "needs root"
-	whyStopped   = "it did not answer in time and was stopped"
-	whyCutOff    = "the answer was cut off"
+	whyStopped = "it did not answer in time and was stopped"
+	whyCutOff  = "the answer was cut off"
 )
 
 // unreadRemedy says what to do about an answer that a step could not read.
 func (e *examination) unreadRemedy(u Unread) string {
 	switch u.Why {
-	case whyNeedsRoot:
+	case NeedsRoot:
 		return missingSudo().Remedy
 	case whyStopped:
 		return "run the command again; if it stays, see on the host what the tool waits for, or raise question in timeouts of the ssh block"

@@ -236,7 +236,7 @@ func TestExamineWords(t *testing.T) {
 		{"another macOS", "macos", "15.7 (Sequoia), macos wants Tahoe", "set os of the fleet, or replace the server by hand: give this one back to the pool " +
 			"(drain, reinstall, rename, then macfleet hosts trust " + name + ") and let macfleet claim another",
 			func(_ *world, s *plan.HostSeen) { s.OSVersion = inventory.Present("15.7") }},
-		{"root", "step alpha", "alpha.get: needs root", "give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)", unread("needs root")},
+		{"root", "step alpha", "alpha.get: needs root", `run without --step and without disable = ["sudo"], or give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)`, unread("needs root")},
 		{"hung", "step alpha", "alpha.get: it did not answer in time and was stopped",
 			"run the command again; if it stays, see on the host what the tool waits for, or raise question in timeouts of the ssh block",
 			unread("it did not answer in time and was stopped")},
@@ -258,6 +258,7 @@ func TestExamineWords(t *testing.T) {
 func TestUnreadReasons(t *testing.T) {
 	t.Parallel()
 	reasons := quoted(regexp.MustCompile(`Unread\[plan\.Answer\]\("([^"]+)"\)`), source(t, "../hosts/frame.go"))
+	reasons = append(reasons, plan.NeedsRoot)
 	if len(reasons) < 3 {
 		t.Errorf("reasons %q", reasons)
 	}

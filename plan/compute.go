@@ -171,25 +171,34 @@ func (c *computation) work(d *draft) {
 		return
 	}
 	h.compared = true
-	if !h.Seen.Root {
-		h.Refused = missingSudo()
-	}
 	marker, marked := h.Seen.Marker.Get()
 	if !marked {
 		d.actions = append(d.actions, mark(h))
 	}
 	steps := c.stepsFor(h.Spec)
-	view := View{Host: h.Spec, Server: h.Server, Node: h.Node, Facts: h.Seen.Facts}
 	for i, step := range steps {
 		if !c.sel.Asks(step.ID()) {
 			continue
 		}
-		if a, differs := h.enter(step.ID(), step.Diff(view), marker); differs {
+		a, differs := h.enter(step, marker)
+		switch {
+		case !differs:
+		case !h.Seen.Root && a.grantsRoot() && a.Refusal == nil:
+			// Whatever else is done on the host needs root, the claim too.
+			h.rootToCome = true
+			d.actions = slices.Insert(d.actions, 0, a)
+		default:
 			if len(d.actions) == cap(d.actions) {
 				d.actions = slices.Grow(d.actions, len(steps)-i)
 			}
 			d.actions = append(d.actions, a)
+			if !h.Seen.Root && a.grantsRoot() {
+				h.Refused = a.Refusal
+			}
 		}
+	}
+	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
+		h.Refused = missingSudo()
 	}
 }
 
@@ -199,69 +208,4 @@ func diagnosed(t Trouble, s inventory.Server) *Trouble {
 		t.Text += fmt.Sprintf("; Scaleway says status %s, delivered %t", s.Status, s.Delivered)
 	}
 	return &t
-}
-
-// enter records a step's finding on the host and returns its action, if there
-// is one.
-func (h *Host) enter(id StepID, f Finding, marker Marker) (a Action, differs bool) {
-	for _, u := range f.Unread {
-		h.Unread = append(h.Unread, StepUnread{id, u})
-	}
-	if len(f.Unread) > 0 {
-		return a, false
-	}
-	if f.Wanted == "" && f.Facts == "" && len(f.Changes) == 0 {
-		return a, false // nothing was compared: a proof of it would later look like drift
-	}
-	if len(f.Changes) == 0 {
-		if h.Proven == nil {
-			h.Proven = make(map[StepID]Digest, len(marker.Steps))
-		}
-		last, proven := marker.Steps[id]
-		if !proven || last.moved(f) != (Origin{}) {
-			last = DigestOf(f)
-		}
-		h.Proven[id] = last
-		return a, false
-	}
-	a = h.action(RunStep)
-	a.Step, a.Changes = id, f.Changes
-	a.Fields = fieldsOf(f.Changes)
-	a.Origin, a.Reason = explain(f, marker, id)
-	return a, true
-}
-
-// fieldsOf returns what moves over all changes of a step. The changes then share
-// its memory: plans of big fleets are mostly fields.
-func fieldsOf(changes []Change) []Field {
-	if len(changes) == 1 {
-		return changes[0].Fields
-	}
-	n := 0
-	for i := range changes {
-		n += len(changes[i].Fields)
-	}
-	all := make([]Field, 0, n)
-	for i := range changes {
-		start := len(all)
-		all = append(all, changes[i].Fields...)
-		changes[i].Fields = slices.Clip(all[start:])
-	}
-	return all
-}
-
-// explain says where a difference comes from, by the digests of the last proof.
-func explain(f Finding, marker Marker, id StepID) (Origin, Reason) {
-	first := f.Changes[0].Reason
-	last, proven := marker.Steps[id]
-	if !proven {
-		return Origin{Pending: true}, Reason{"first-setup", first.Text}
-	}
-	o := last.moved(f)
-	if o.Drift {
-		return o, first
-	}
-	// The wish moved; or this version renders the same wish otherwise.
-	o.Pending = true
-	return o, Reason{"config-changed", first.Text}
 }

@@ -37,7 +37,9 @@ type StepExplanation struct {
 
 // Compared reports whether anything was compared: not where the configuration
 // lacks the block, or the host or an answer was not to be had.
-func (s StepExplanation) Compared() bool { return s.Finding.Wanted != "" || s.Finding.Facts != "" }
+func (s StepExplanation) Compared() bool {
+	return len(s.Finding.Unread) == 0 && (s.Finding.Wanted != "" || s.Finding.Facts != "")
+}
 
 // Moved says what changed since the last proof. It is zero without a proof and
 // where the step could not be compared.
@@ -70,7 +72,7 @@ func ExplainHost(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, name strin
 	for i := range p.Actions {
 		switch a := &p.Actions[i]; {
 		case a.Server.ID != h.Server.ID:
-		case a.Kind == RunStep:
+		case a.Kind.OfStep():
 			byStep[a.Step] = a
 		default:
 			x.Actions = append(x.Actions, *a)
@@ -81,7 +83,7 @@ func ExplainHost(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, name strin
 		s := StepExplanation{ID: step.ID(), Values: effective(h.Spec.Spec, sources, step.ID()), Action: byStep[step.ID()]}
 		s.Wanted = len(s.Values) > 0
 		if h.compared {
-			s.Finding = step.Diff(View{Host: h.Spec, Server: h.Server, Node: h.Node, Facts: h.Seen.Facts})
+			s.Finding = step.Diff(h.view(step.ID()))
 		}
 		if d, ok := marker.Steps[s.ID]; ok {
 			s.Proof = &d

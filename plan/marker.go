@@ -122,6 +122,18 @@ func (m Marker) With(step StepID, d Digest) Marker {
 	return m
 }
 
+// Without returns the marker without a step's proof: what it proved is gone.
+func (m Marker) Without(step StepID) Marker {
+	steps := make(map[StepID]Digest, len(m.Steps))
+	for id, have := range m.Steps {
+		if id != step {
+			steps[id] = have
+		}
+	}
+	m.Steps, m.Version = steps, fleet.Version
+	return m
+}
+
 // newer reports whether a newer macfleet wrote the marker. A version that
 // cannot be read counts as newer: this one does not know what it means.
 func (m Marker) newer() bool {

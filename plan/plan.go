@@ -14,6 +14,7 @@ const (
 	RenameServer  Kind = "rename"  // give a member its name back
 	CreateMarker  Kind = "marker"  // claim the host exclusively and write its marker
 	RunStep       Kind = "step"    // run a step's changes and prove them
+	RemoveStep    Kind = "remove"  // take away what a step made, and prove it
 	ReleaseServer Kind = "release" // give a server back to the pool
 	ReplaceServer Kind = "replace" // give it back and claim another in its place
 )
@@ -30,12 +31,15 @@ const (
 	Replace Sign = "-/+"
 )
 
+// OfStep reports whether an action is a step's.
+func (k Kind) OfStep() bool { return k == RunStep || k == RemoveStep }
+
 // Sign returns the kind's symbol.
 func (k Kind) Sign() Sign {
 	switch k {
 	case ClaimServer, CreateMarker:
 		return Create
-	case ReleaseServer:
+	case ReleaseServer, RemoveStep:
 		return Remove
 	case ReplaceServer:
 		return Replace
@@ -57,11 +61,12 @@ type Action struct {
 	Fleet      string
 	Group      string
 	Server     inventory.Server // as it is now
-	Step       StepID           // of RunStep
+	Step       StepID           // of RunStep and RemoveStep
 	Reason     Reason           // why, in short: of a step, its first change's
 	Origin     Origin
 	Fields     []Field // what moves, over all changes
 	Changes    []Change
+	Deferred   bool // the changes are known only once an earlier action gave root
 	Disruption Disruption
 	Refusal    *Trouble // set when the action is wanted and cannot be done
 }
@@ -89,11 +94,13 @@ type Host struct {
 	Unknown   *Trouble // it could not be asked
 	Refused   *Trouble // it was asked and must not be changed
 	Unread    []StepUnread
+	Warnings  []StepWarning
 	Proven    map[StepID]Digest // of the steps without a difference
 	Converged Convergence
 
-	compared bool // its steps were asked, whatever they said
-	adopting bool // it is listed, and no apply of ours has known it yet
+	compared   bool // its steps were asked, whatever they said
+	adopting   bool // it is listed, and no apply of ours has known it yet
+	rootToCome bool // an action of it makes root to be had
 }
 
 // MarkerStale reports whether the marker lacks something that is known by now: the
@@ -119,6 +126,12 @@ func (h Host) MarkerStale() bool {
 type StepUnread struct {
 	Step StepID
 	Unread
+}
+
+// StepWarning is what a step says without a difference.
+type StepWarning struct {
+	Step StepID
+	Trouble
 }
 
 // Shortage is a group that gets too few servers.
@@ -174,7 +187,9 @@ type Summary struct {
 // Summarise counts the plan.
 func (p *Plan) Summarise() Summary {
 	var s Summary
+	blocked := make(map[string]bool) // by server id: hosts that are refused or unknown as a whole
 	for _, h := range p.Hosts {
+		blocked[h.Server.ID] = h.Refused != nil || h.Unknown != nil
 		if h.Member {
 			s.Hosts++
 		}
@@ -191,7 +206,7 @@ func (p *Plan) Summarise() Summary {
 		s.Unread += len(h.Unread)
 	}
 	for _, a := range p.Actions {
-		s.count(a)
+		s.count(a, blocked[a.Server.ID])
 	}
 	for _, sh := range p.Shortages {
 		s.Refused += sh.Missing
@@ -202,7 +217,9 @@ func (p *Plan) Summarise() Summary {
 	return s
 }
 
-func (s *Summary) count(a Action) {
+// count counts an action. One that is refused with its whole host is counted
+// there.
+func (s *Summary) count(a Action, blocked bool) {
 	if a.Origin.Drift {
 		s.Drift++
 	}
@@ -210,9 +227,9 @@ func (s *Summary) count(a Action) {
 		s.Pending++
 	}
 	switch {
-	case a.Refusal != nil && a.Disruption == Wipe:
+	case a.Refusal != nil && (a.Disruption == Wipe || !blocked):
 		s.Refused++
-	case a.Refusal != nil: // counted once, with its host
+	case a.Refusal != nil:
 	case a.Kind.Sign() == Create:
 		s.Add++
 	case a.Kind.Sign() == Remove:

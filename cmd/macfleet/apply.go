@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +15,9 @@ import (
 )
 
 type applyOptions struct {
-	json    bool
-	approve bool
+	json         bool
+	approve      bool
+	askPasswords []string
 }
 
 func (a *app) applyCmd() *cobra.Command {
@@ -34,6 +34,7 @@ func (a *app) applyCmd() *cobra.Command {
 	})
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line, errors too; needs --auto-approve")
 	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
+	c.Flags().StringArrayVar(&o.askPasswords, "ask-password", nil, "ask for the login password of a `HOST`, where nobody else tells it; from a pipe, a line each")
 	return c
 }
 
@@ -43,6 +44,10 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 	}
 	if !o.approve && (o.json || !a.interactive()) {
 		return errors.New("apply must be approved and nobody can be asked here; look at macfleet plan, then pass --auto-approve")
+	}
+	var err error
+	if a.asked, err = a.askPasswords(o.askPasswords); err != nil {
+		return err
 	}
 	// Until the first action runs, the first Ctrl-C ends the command.
 	looking, cancel := context.WithCancel(ctx)
@@ -55,6 +60,9 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 	defer s.close()
 	p, err := s.look(looking, "")
 	if err != nil {
+		return err
+	}
+	if err := checkAsked(o.askPasswords, p); err != nil {
 		return err
 	}
 	if o.json {
@@ -137,7 +145,7 @@ func (a *app) ask(question string) error {
 	t.Print("Only \"yes\" goes on: ")
 	answer := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(a.in).ReadString('\n')
+		line, _ := a.lines().ReadString('\n')
 		answer <- strings.TrimSpace(line)
 	}()
 	select {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -76,10 +77,12 @@ var sandboxDefault = filepath.Join(".macfleet", "sandbox")
 type app struct {
 	streams
 	options
-	stop    context.Context // done at the first Ctrl-C
-	stream  *view.Stream    // of apply --json, from its first line on
-	secrets secret.Scrubber // what this process knows and must not say
-	output  output          // standard output
+	stop    context.Context         // done at the first Ctrl-C
+	stream  *view.Stream            // of apply --json, from its first line on
+	secrets secret.Scrubber         // what this process knows and must not say
+	output  output                  // standard output
+	input   *bufio.Reader           // standard input by lines; nil: nobody has read any yet
+	asked   map[string]secret.Value // login passwords that a person typed, by the name of the host
 
 	live atomic.Pointer[view.Live] // the progress that is on the terminal; nil: none
 }

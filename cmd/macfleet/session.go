@@ -165,6 +165,9 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 	if cluster != nil {
 		s.engine.Cluster = cluster
 	}
+	s.engine.Input = steps.Input
+	s.engine.Passwords = &passwords{scaleway: servers, config: s.config, secrets: s.resolver(cluster), asked: s.app.asked,
+		learn: s.app.secrets.Learn, known: make(map[string][]engine.Password)}
 	return nil
 }
 

@@ -51,7 +51,7 @@ func (r *roster) hosts(blocks []hostBlock, cfg *fleet.Config) []fleet.Listed {
 		}
 		_, g, _ := cfg.Group(s.fleet, s.group) // exists: seat looked
 		own := layerOf(fleet.InHost, b.Place, b.Spec).over(layer{g.Spec, g.Sources})
-		all = append(all, fleet.Listed{Name: b.Name, ServerID: deref(b.ServerID), Fleet: s.fleet, Group: s.group,
+		all = append(all, fleet.Listed{Name: b.Name, ServerID: deref(b.ServerID), Fleet: s.fleet, Group: s.group, Password: b.Password,
 			Spec: own.spec.WithDefaults(), Sources: own.sources})
 		if b.ServerID != nil {
 			adopted[s] = append(adopted[s], b)

@@ -106,6 +106,7 @@ type hostBlock struct {
 	ServerID    *string              `hcl:"server_id,optional"`
 	Environment hclsyntax.Expression `hcl:"environment,optional"`
 	Group       hclsyntax.Expression `hcl:"group,optional"` // a reference, never evaluated
+	Password    secret.Ref           `hcl:"password,optional"`
 	fleet.Spec
 }
 

@@ -6,3 +6,4 @@ chmod 0644 "$new"
 chown 0:0 "$new"
 mv -f "$new" /etc/macfleet/host.json
 sync
+[ $# = 1 ] || rm -f "/etc/macfleet/pending/$2"

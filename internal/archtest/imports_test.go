@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"fleet/load":           {"fleet", "internal/secret"},
 	"plan":                 {"fleet", "fleet/inventory"},
 	"plan/plantest":        {"fleet", "fleet/inventory", "plan", "steps", "steps/stepstest"},
-	"steps":                {"fleet", "plan"},
+	"steps":                {"internal/secret", "fleet", "plan"},
 	"steps/stepstest":      {"fleet/inventory", "plan"},
 	"hosts":                {"internal/secret", "fleet/inventory", "plan", "hosts/sshconfig"},
 	"hosts/sshconfig":      {},
@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"internal/sandbox/...": {"internal/sandbox/..."},
 	"docs/schemas":         {},
 	"internal/schematest":  {"docs/schemas"},
-	"cmd/macfleet": {"internal/secret", "fleet", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/engine",
+	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/engine",
 		"internal/view", "internal/sandbox"},
 }
 

@@ -151,7 +151,7 @@ func ask(ctx context.Context, o hosts.Options, to hosts.Target, rows []conforman
 	}
 	for len(safe) > 0 {
 		n := min(batch, len(safe))
-		facts, err := conn.Probe(ctx, probes(safe[:n]))
+		facts, _, err := conn.Probe(ctx, probes(safe[:n]))
 		if err != nil {
 			return "", nil, err
 		}

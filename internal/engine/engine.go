@@ -14,6 +14,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -34,14 +35,18 @@ type Cluster interface {
 	Nodes(context.Context) ([]inventory.Node, error)
 }
 
-// Engine carries what a run needs. All fields but Cluster are set.
+// Engine carries what a run needs. All fields are set but where nil is
+// said to mean something.
 type Engine struct {
-	Config      *fleet.Config
-	Steps       plan.StepsFor
-	Servers     Servers
-	Cluster     Cluster // nil: the configuration has none
-	Hosts       *hosts.Client
-	Pins        hosts.Pins
+	Config    *fleet.Config
+	Steps     plan.StepsFor
+	Servers   Servers
+	Cluster   Cluster // nil: the configuration has none
+	Hosts     *hosts.Client
+	Pins      hosts.Pins
+	Passwords Passwords // nil: none is known
+	// Input renders what a change's script reads of a host's login password.
+	Input       func(plan.InputKind, secret.Value) (secret.Value, error)
 	Selection   plan.Selection
 	Parallelism int             // hosts worked on at once, at least 1
 	Scrub       plan.Scrub      // takes secrets out of what is observed; nil: nothing is taken out
@@ -100,16 +105,24 @@ func (e *Engine) ObserveHost(ctx context.Context, name string) (plan.Snapshot, e
 	return e.complete(ctx, snap, sel)
 }
 
-// complete asks the selected hosts. Each round asks hosts that were not asked
-// before, so the rounds end: at the latest when every server was asked.
+// complete asks the selected hosts, and looks for the passwords that are needed.
+// Each round asks hosts or looks for passwords that were not there before, so the
+// rounds end: at the latest when every server was asked.
 func (e *Engine) complete(ctx context.Context, snap plan.Snapshot, sel plan.Selection) (plan.Snapshot, error) {
 	for {
-		next := plan.Next(e.Config, snap, sel)
-		if len(next) == 0 {
-			return snap, nil
+		if next := plan.Next(e.Config, snap, sel); len(next) > 0 {
+			if err := e.ask(ctx, &snap, next); err != nil {
+				return plan.Snapshot{}, err
+			}
+			continue
 		}
-		if err := e.ask(ctx, &snap, next); err != nil {
+		// A candidate whose password is not to be had gives way to another one.
+		more, err := e.lookForPasswords(ctx, snap, sel)
+		if err != nil {
 			return plan.Snapshot{}, err
+		}
+		if !more {
+			return snap, nil
 		}
 	}
 }

@@ -5,21 +5,24 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
 // worker performs one host's actions, over one connection that is opened when
 // it is first needed.
 type worker struct {
-	engine  *Engine
-	host    plan.Host
-	conn    *hosts.Conn
-	claimed bool         // the claim on the host is ours
-	marker  *plan.Marker // as it is on the host now
+	engine   *Engine
+	host     plan.Host
+	conn     *hosts.Conn
+	claimed  bool         // the claim on the host is ours
+	password secret.Value // the host's login password, once the host has taken it
+	marker   *plan.Marker // as it is on the host now
 }
 
 func (w *worker) close() {
@@ -37,7 +40,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		return w.engine.Servers.Rename(ctx, a.Server.Zone, a.Server.ID, a.Server.Name, a.Host)
 	case plan.CreateMarker:
 		return w.mark(ctx)
-	case plan.RunStep:
+	case plan.RunStep, plan.RemoveStep:
 		return w.step(ctx, a)
 	}
 	return fmt.Errorf("nothing performs an action of kind %q", a.Kind)
@@ -59,6 +62,7 @@ func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
 	now := w.engine.scrub().Host(conn.Observe(ctx, nil))
 	if now.Trouble == nil {
 		w.host.Seen.Marker, w.host.Seen.Claim, w.host.Seen.Serial = now.Marker, now.Claim, now.Serial
+		w.host.Seen.Refusals = now.Refusals // another run may have tried a password meanwhile
 		now.Trouble = plan.NotOurs(w.engine.Config, w.host)
 	}
 	if now.Trouble != nil {
@@ -157,36 +161,106 @@ func (w *worker) writeMarker(ctx context.Context, m plan.Marker) error {
 // step runs a step's changes in order, asks its probes again, and enters the
 // proof into the marker. A step that still differs has failed.
 func (w *worker) step(ctx context.Context, a plan.Action) error {
-	conn, err := w.connect(ctx)
-	if err != nil {
+	if _, err := w.connect(ctx); err != nil {
 		return err
-	}
-	for _, ch := range a.Changes {
-		answer, err := conn.Run(ctx, ch.Command)
-		if err != nil {
-			return err
-		}
-		if answer.Exit != 0 {
-			return &hosts.ScriptError{Host: w.host.Name, Script: ch.Command.Name, Answer: answer}
-		}
 	}
 	step, ok := w.find(a.Step)
 	if !ok {
 		return fmt.Errorf("no step is called %q", a.Step)
 	}
-	facts, err := conn.Probe(ctx, step.Probes())
-	if err != nil {
+	changes := a.Changes
+	if a.Deferred {
+		// What differs showed to nobody before there was root.
+		f, err := w.look(ctx, step)
+		if err != nil {
+			return err
+		}
+		changes = f.Changes
+	}
+	for _, c := range changes {
+		if err := w.change(ctx, a.Step, c); err != nil {
+			return err
+		}
+	}
+	f, err := w.look(ctx, step)
+	switch {
+	case err != nil:
 		return fmt.Errorf("look again: %w", err)
+	case len(f.Changes) > 0:
+		return fmt.Errorf("the change had no effect: %s: %s", f.Changes[0].Reason.Code, f.Changes[0].Reason.Text)
 	}
-	facts = w.engine.scrub().Facts(facts)
-	finding := step.Diff(plan.View{Host: w.host.Spec, Server: w.host.Server, Node: w.host.Node, Facts: facts})
-	if len(finding.Unread) > 0 {
-		return fmt.Errorf("look again: %s: %s", finding.Unread[0].Probe, finding.Unread[0].Why)
+	return w.prove(ctx, a.Step, f)
+}
+
+// look asks a step's probes and judges the answers. What the step refuses to
+// change, or could not read, is an error.
+func (w *worker) look(ctx context.Context, step plan.Step) (plan.Finding, error) {
+	facts, root, err := w.conn.Probe(ctx, step.Probes())
+	if err != nil {
+		return plan.Finding{}, err
 	}
-	if len(finding.Changes) > 0 {
-		return fmt.Errorf("the change had no effect: %s", finding.Changes[0].Reason.Text)
+	_, proven := w.currentMarker().Steps[step.ID()]
+	f := step.Diff(plan.View{Host: w.host.Spec, Server: w.host.Server, Node: w.host.Node,
+		Facts: w.engine.scrub().Facts(facts), Root: root, Proven: proven})
+	switch {
+	case len(f.Unread) > 0:
+		return f, fmt.Errorf("%s: %s", f.Unread[0].Probe, f.Unread[0].Why)
+	case f.Refused != nil:
+		return f, &TroubleError{*f.Refused}
 	}
-	return w.writeMarker(ctx, w.currentMarker().With(a.Step, w.proof(plan.DigestOf(finding))))
+	return f, nil
+}
+
+// change runs one change.
+func (w *worker) change(ctx context.Context, step plan.StepID, c plan.Change) error {
+	var answer plan.Answer
+	var err error
+	switch {
+	case c.Input != plan.NoInput:
+		var input secret.Value
+		if input, err = w.input(ctx, c.Input); err != nil {
+			return err
+		}
+		answer, err = w.conn.RunWith(ctx, c.Command, input)
+	default:
+		answer, err = w.conn.Run(ctx, c.Command)
+	}
+	if err != nil {
+		return err
+	}
+	if answer.Exit != 0 {
+		return &hosts.ScriptError{Host: w.host.Name, Script: c.Command.Name, Answer: answer}
+	}
+	return nil
+}
+
+// prove enters what was seen of a step without a difference. A host that has no
+// marker yet gets it with all proofs when it is claimed.
+func (w *worker) prove(ctx context.Context, id plan.StepID, f plan.Finding) error {
+	if w.marker == nil && w.host.Seen.Marker.IsAbsent() {
+		proven := maps.Clone(w.host.Proven)
+		if proven == nil {
+			proven = make(map[plan.StepID]plan.Digest)
+		}
+		proven[id] = plan.DigestOf(f)
+		w.host.Proven = proven
+		return nil
+	}
+	m := w.currentMarker()
+	if f.Wanted == "" {
+		m = m.Without(id)
+	} else {
+		m = m.With(id, w.proof(plan.DigestOf(f)))
+	}
+	conn, err := w.connect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := conn.WriteProof(ctx, m, id); err != nil {
+		return err
+	}
+	w.marker = &m
+	return nil
 }
 
 func (w *worker) find(id plan.StepID) (plan.Step, bool) {

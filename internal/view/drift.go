@@ -66,17 +66,18 @@ func driftBlocks(h plan.Host, actions []plan.Action) []block {
 
 func driftRows(h plan.Host, a plan.Action) []row {
 	rows := []row{{sign: signDrift, text: fmt.Sprintf("%s (%s)", label(a), a.Reason.Code)}}
-	if a.Kind != plan.RunStep {
+	if !a.Kind.OfStep() {
 		rows[0].text += ": " + general(h, a.Reason.Text)
 		return rows
 	}
 	for _, f := range a.Fields {
 		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: is %s, wanted %s", f.Name, value(h, f.Before), value(h, f.After))})
 	}
-	return rows
+	return append(rows, refusal(h, a)...)
 }
 
 func (t *Text) pending(p *plan.Plan, s plan.Summary) {
+	t.warnings(p)
 	t.only(p)
 	if s.Pending > 0 {
 		t.line(0, "", fmt.Sprintf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference")))

@@ -122,6 +122,12 @@ func troubles() []trouble {
 			s.on(memberID, func(h *plan.HostSeen) { h.Marker, h.Claim = inventory.Absent[plan.Marker](), claim("globex-m2-0a1b2") })
 		}},
 		{"missing-sudo-password", func(s *scene) { s.on(memberID, func(h *plan.HostSeen) { h.Root = false }) }},
+		{"rolled-back", func(s *scene) {
+			s.on(memberID, func(h *plan.HostSeen) {
+				h.Facts["hostname.HostName"] = inventory.Present(plan.Answer{Stdout: "old-name\n"})
+				h.Undone = &plan.Undone{Step: "hostname", At: time.Unix(1794000000, 0), Why: "no confirmation within 60 s"}
+			})
+		}},
 		{"release-not-possible", func(s *scene) { s.wants(0) }},
 		{"replace-not-possible", func(s *scene) { s.snap.Servers[0].Type = "M1-M" }},
 		{"server-vanished", func(s *scene) {

@@ -132,6 +132,9 @@ func (t *Text) step(h plan.Host, s plan.StepExplanation) {
 			t.detail("", fmt.Sprintf("it printed %q", shortened(u.Bytes)))
 		}
 	}
+	for _, w := range s.Finding.Warnings {
+		t.detail("warning", w.Code+": "+w.Text)
+	}
 	for i, f := range changedFields(s) {
 		t.detail(first(i, "differs"), fmt.Sprintf("%s: %s → %s", f.Name, or(f.Before, "not set"), or(f.After, "not set")))
 	}
@@ -141,6 +144,9 @@ func (t *Text) step(h plan.Host, s plan.StepExplanation) {
 		}
 		t.detail("why", s.Action.Reason.Code+": "+s.Action.Reason.Text)
 		t.detail("harm", s.Action.Disruption.String())
+		if text := guarded(*s.Action); text != "" {
+			t.detail("undo", strings.TrimPrefix(text, "undo: "))
+		}
 		if s.Action.Refusal != nil {
 			t.refused(*s.Action.Refusal)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
@@ -24,6 +25,7 @@ type Document struct {
 	UnknownHosts    []TroubledHost   `json:"unknown_hosts"`
 	RefusedHosts    []TroubledHost   `json:"refused_hosts"`
 	Unread          []UnreadStep     `json:"unread"`
+	Warnings        []TroubledHost   `json:"warnings"`
 	ResourceChanges []ResourceChange `json:"resource_changes"`
 	ResourceDrift   []ResourceChange `json:"resource_drift"`
 	Shortages       []Shortage       `json:"shortages"`
@@ -67,6 +69,8 @@ type ResourceChange struct {
 	Drift        bool          `json:"drift"`
 	Pending      bool          `json:"pending"`
 	Disruption   string        `json:"disruption"`
+	Deferred     bool          `json:"deferred"`
+	Undo         string        `json:"undo,omitempty"`
 	Refused      *TroubledHost `json:"refused,omitempty"`
 }
 
@@ -111,7 +115,7 @@ func DocumentOf(p *plan.Plan) Document {
 	s := p.Summarise()
 	d := Document{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version,
 		Configuration: p.Owner.Name, Environment: p.Owner.Environment, Complete: s.Complete(),
-		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{},
+		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, Warnings: []TroubledHost{},
 		ResourceChanges: []ResourceChange{}, ResourceDrift: []ResourceChange{},
 		Shortages: []Shortage{}, Rejected: []TroubledHost{}, Strays: []string{}, Summary: Counts(s)}
 	for _, h := range p.Hosts {
@@ -150,6 +154,11 @@ func (d *Document) host(h plan.Host) {
 	for _, u := range h.Unread {
 		d.Unread = append(d.Unread, unreadStep(h, u))
 	}
+	for _, w := range h.Warnings {
+		x := troubledHost(h.Name, h.Fleet, w.Trouble)
+		x.Address = address(h.Name, string(w.Step))
+		d.Warnings = append(d.Warnings, x)
+	}
 }
 
 func unreadStep(h plan.Host, u plan.StepUnread) UnreadStep {
@@ -185,6 +194,7 @@ func changeOf(a plan.Action) ResourceChange {
 	for _, f := range a.Fields {
 		c.Change.Before[f.Name], c.Change.After[f.Name] = f.Before, f.After
 	}
+	c.Deferred, c.Undo = a.Deferred, strings.TrimPrefix(guarded(a), "undo: ")
 	if a.Refusal != nil {
 		r := troubledHost(a.Host, a.Fleet, *a.Refusal)
 		c.Refused = &r

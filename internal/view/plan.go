@@ -158,13 +158,28 @@ func actionRows(h plan.Host, a plan.Action) []row {
 	for _, f := range a.Fields {
 		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: %s → %s", f.Name, value(h, f.Before), value(h, f.After))})
 	}
+	if text := guarded(a); text != "" {
+		rows = append(rows, row{depth: 2, text: text})
+	}
+	return append(rows, refusal(h, a)...)
+}
+
+// refusal says why a step's action will not run, unless nothing runs on the host.
+func refusal(h plan.Host, a plan.Action) []row {
+	if a.Refusal == nil || !a.Kind.OfStep() || h.Refused != nil || h.Unknown != nil {
+		return nil
+	}
+	rows := trouble(signRefused, generalTrouble(h, *a.Refusal))
+	for i := range rows {
+		rows[i].depth++
+	}
 	return rows
 }
 
 // label names what an action is about.
 func label(a plan.Action) string {
 	switch a.Kind {
-	case plan.RunStep:
+	case plan.RunStep, plan.RemoveStep:
 		return string(a.Step)
 	case plan.CreateMarker:
 		return "marker"
@@ -177,10 +192,10 @@ func label(a plan.Action) string {
 // reason returns " (code): text" to stand behind what an action is about. A
 // step's fields say more than its text, so the text is left out there.
 func reason(h plan.Host, a plan.Action) string {
-	if a.Kind != plan.RunStep {
+	if !a.Kind.OfStep() {
 		return fmt.Sprintf(" (%s): %s", a.Reason.Code, general(h, a.Reason.Text))
 	}
-	if o := origin(a.Origin); o != "" && a.Reason.Code != "first-setup" {
+	if o := origin(a.Origin); o != "" && a.Reason.Code != "first-setup" && !a.Deferred {
 		return fmt.Sprintf(" (%s, %s)", a.Reason.Code, o)
 	}
 	return fmt.Sprintf(" (%s)", a.Reason.Code)
@@ -266,6 +281,7 @@ func incomplete(s plan.Summary) string {
 
 // notes prints what is worth knowing and no difference.
 func (t *Text) notes(p *plan.Plan) {
+	t.warnings(p)
 	t.only(p)
 	if len(p.Strays) > 0 {
 		names := make([]string, 0, len(p.Strays))

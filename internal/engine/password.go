@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Passwords finds the login passwords of hosts, as late as possible.
+type Passwords interface {
+	// Find returns every password that is known for a host, in the order in which
+	// they are to be tried. Without any, the error is a *NoPasswordError.
+	Find(ctx context.Context, server inventory.Server, host string) ([]Password, error)
+}
+
+// Password is a login password and where it was found, in words.
+type Password struct {
+	Value  secret.Value
+	Source string
+}
+
+// NoPasswordError says why no password of a host is known.
+type NoPasswordError struct {
+	Code string // stable: missing-sudo-password, password-not-disclosed, sealed-in-get
+	Why  string
+}
+
+// Error returns the reason.
+func (e *NoPasswordError) Error() string { return e.Why }
+
+// password returns the first known password that the host has not refused, and
+// the seal under which a refusal of it is to be noted.
+func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Seal, *plan.Trouble) {
+	if e.Passwords == nil {
+		return Password{}, "", plan.MissingPassword(h.Name, "missing-sudo-password", "nothing here finds passwords")
+	}
+	known, err := e.Passwords.Find(ctx, h.Server, h.Name)
+	var none *NoPasswordError
+	switch {
+	case errors.As(err, &none):
+		return Password{}, "", plan.MissingPassword(h.Name, none.Code, none.Why)
+	case err != nil:
+		return Password{}, "", plan.MissingPassword(h.Name, "missing-sudo-password", "it could not be looked up: "+err.Error())
+	}
+	var last plan.Refusal
+	var from string
+	for _, p := range known {
+		i := slices.IndexFunc(h.Seen.Refusals, func(r plan.Refusal) bool { return secret.Seal(r.Seal).Matches(p.Value) })
+		if i < 0 {
+			seal, err := p.Value.Seal()
+			if err != nil {
+				return Password{}, "", plan.MissingPassword(h.Name, "missing-sudo-password", err.Error())
+			}
+			return p, seal, nil
+		}
+		if r := h.Seen.Refusals[i]; !r.Spent() {
+			return p, secret.Seal(r.Seal), nil
+		} else if r.At.After(last.At) {
+			last, from = r, p.Source
+		}
+	}
+	return Password{}, "", plan.WrongPassword(h.Name, from, last.At)
+}
+
+// lookForPasswords enters into the snapshot whether passwords are known for the
+// hosts of a plan whose changes need one. It reports whether it entered any.
+func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, sel plan.Selection) (bool, error) {
+	wanted := plan.Compute(e.Config, e.Steps, snap, sel).PasswordsWanted()
+	found := make([]plan.Password, len(wanted))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(e.Parallelism)
+	for i, h := range wanted {
+		g.Go(func() error {
+			p, _, trouble := e.password(gctx, h)
+			found[i] = plan.Password{Source: p.Source, Trouble: trouble}
+			return context.Cause(gctx)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return false, err
+	}
+	for i, h := range wanted {
+		seen := snap.Hosts[h.Server.ID]
+		seen.Password = &found[i]
+		snap.Hosts[h.Server.ID] = e.scrub().Host(seen)
+	}
+	return len(wanted) > 0, nil
+}
+
+// givePassword returns the host's login password after the host has taken it.
+// It is tried once a run, and a refusal is noted on the host, so that no run
+// tries it again: macOS locks an account after a few wrong ones.
+func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
+	if !w.password.IsZero() {
+		return w.password, nil
+	}
+	p, seal, trouble := w.engine.password(ctx, w.host)
+	if trouble != nil {
+		return secret.Value{}, &TroubleError{*trouble}
+	}
+	now := w.engine.Now()
+	err := w.conn.CheckPassword(ctx, p.Value, seal, now)
+	switch {
+	case errors.Is(err, hosts.ErrPasswordRefused):
+		return secret.Value{}, &TroubleError{*plan.WrongPassword(w.host.Name, p.Source, now)}
+	case errors.Is(err, hosts.ErrAccountLocked):
+		return secret.Value{}, &TroubleError{*plan.LockedAccount(w.host.Name)}
+	case err != nil:
+		return secret.Value{}, fmt.Errorf("check the login password from %s: %w", p.Source, err)
+	}
+	w.password = p.Value
+	return w.password, nil
+}
+
+// input returns what a change's script reads on its standard input.
+func (w *worker) input(ctx context.Context, kind plan.InputKind) (secret.Value, error) {
+	password, err := w.givePassword(ctx)
+	if err != nil {
+		return secret.Value{}, err
+	}
+	return w.engine.Input(kind, password)
+}

@@ -1,0 +1,42 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// warnings shows what steps say without a difference: the same on many hosts
+// once.
+func (t *Text) warnings(p *plan.Plan) {
+	var blocks []block
+	for _, h := range p.Hosts {
+		for _, w := range h.Warnings {
+			body := trouble("", generalTrouble(h, w.Trouble))
+			blocks = append(blocks, block{sign: signDrift, title: "warning about " + string(w.Step), hosts: []string{h.Name}, name: h.Name, body: body})
+		}
+	}
+	if len(blocks) == 0 {
+		return
+	}
+	t.blank()
+	fmt.Fprintln(t.out, t.styles.strong.Render("Warnings"))
+	for _, b := range fold(blocks) {
+		t.block(b)
+	}
+}
+
+// guarded says what keeps an action from locking everybody out; empty for one
+// that cannot.
+func guarded(a plan.Action) string {
+	for _, c := range a.Changes {
+		switch g := c.Guard; {
+		case g == nil:
+		case g.Restore == nil:
+			return "undo: not armed: " + g.Why
+		default:
+			return "undo: armed; the host takes it back by itself unless a new connection confirms it"
+		}
+	}
+	return ""
+}

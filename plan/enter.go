@@ -1,0 +1,140 @@
+package plan
+
+import "slices"
+
+// NeedsRoot is why an answer is unread that only root can have.
+const NeedsRoot = "needs root"
+
+// enter asks one step, records its finding on the host and returns its action,
+// if there is one.
+func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
+	id := step.ID()
+	view := h.view(id)
+	f := step.Diff(view)
+	for _, w := range f.Warnings {
+		h.Warnings = append(h.Warnings, StepWarning{id, w})
+	}
+	a = h.action(RunStep)
+	a.Step = id
+	switch {
+	case f.afterRoot() && h.rootToCome:
+		a.Deferred, a.Origin = true, Origin{Pending: true}
+		a.Reason = Reason{"known-after-sudo", "what differs shows only to root, which the host gives once sudo is set up"}
+		return a, true
+	case len(f.Unread) > 0:
+		for _, u := range f.Unread {
+			h.Unread = append(h.Unread, StepUnread{id, u})
+		}
+		return a, false
+	case f.Refused != nil:
+		a.Refusal, a.Disruption = f.Refused, NoDisruption
+		a.Origin, a.Reason = explain(f, Reason{f.Refused.Code, f.Refused.Text}, marker, id)
+	case len(f.Changes) > 0:
+		a.change(h, f, marker)
+	case view.Pending:
+		a.Origin.Drift = true
+		a.Reason = Reason{"unfinished", "an earlier run began to change it and never proved it"}
+	default:
+		h.prove(id, f, marker)
+		return a, false
+	}
+	h.rolledBack(id)
+	return a, true
+}
+
+// view is what a step may look at on this host.
+func (h *Host) view(id StepID) View {
+	marker, _ := h.Seen.Marker.Get()
+	_, proven := marker.Steps[id]
+	return View{Host: h.Spec, Server: h.Server, Node: h.Node, Facts: h.Seen.Facts, Root: h.Seen.Root,
+		Proven: proven, Pending: slices.Contains(h.Seen.Pending, id)}
+}
+
+// afterRoot reports whether all that is unread would be known to root, of a step
+// that the configuration wants.
+func (f Finding) afterRoot() bool {
+	other := slices.ContainsFunc(f.Unread, func(u Unread) bool { return u.Why != NeedsRoot })
+	return len(f.Unread) > 0 && !other && f.Wanted != ""
+}
+
+// change makes the action of a finding's changes.
+func (a *Action) change(h *Host, f Finding, marker Marker) {
+	a.Changes, a.Fields = f.Changes, fieldsOf(f.Changes)
+	a.Origin, a.Reason = explain(f, f.Changes[0].Reason, marker, a.Step)
+	removes := true
+	for _, c := range f.Changes {
+		a.Disruption = max(a.Disruption, c.Disruption)
+		removes = removes && c.Removes
+		if w := h.Seen.Password; c.Input != NoInput && w != nil && w.Trouble != nil {
+			a.Refusal = w.Trouble
+		}
+	}
+	if removes {
+		a.Kind = RemoveStep
+	}
+}
+
+func (a Action) grantsRoot() bool {
+	return slices.ContainsFunc(a.Changes, func(c Change) bool { return c.GrantsRoot })
+}
+
+// prove enters the proof of a step without a difference.
+func (h *Host) prove(id StepID, f Finding, marker Marker) {
+	if f.Wanted == "" && f.Facts == "" {
+		return // nothing was compared: a proof of it would later look like drift
+	}
+	if h.Proven == nil {
+		h.Proven = make(map[StepID]Digest, len(marker.Steps))
+	}
+	last, proven := marker.Steps[id]
+	if !proven || last.moved(f) != (Origin{}) {
+		last = DigestOf(f)
+	}
+	h.Proven[id] = last
+}
+
+// rolledBack warns that the host took back what the step wants to do again.
+func (h *Host) rolledBack(id StepID) {
+	u := h.Seen.Undone
+	if u == nil || u.Step != id {
+		return
+	}
+	h.Warnings = append(h.Warnings, StepWarning{id, Trouble{Code: "rolled-back",
+		Text:   "the host took the last change back by itself at " + u.At.UTC().Format("2006-01-02 15:04:05 MST") + ": " + u.Why,
+		Remedy: "look at what the change does to the host's connections before it is applied again"}})
+}
+
+// fieldsOf returns what moves over all changes of a step. The changes then share
+// its memory: plans of big fleets are mostly fields.
+func fieldsOf(changes []Change) []Field {
+	if len(changes) == 1 {
+		return changes[0].Fields
+	}
+	n := 0
+	for i := range changes {
+		n += len(changes[i].Fields)
+	}
+	all := make([]Field, 0, n)
+	for i := range changes {
+		start := len(all)
+		all = append(all, changes[i].Fields...)
+		changes[i].Fields = slices.Clip(all[start:])
+	}
+	return all
+}
+
+// explain says where a difference comes from, by the digests of the last proof.
+// first is what the step itself gives as the reason.
+func explain(f Finding, first Reason, marker Marker, id StepID) (Origin, Reason) {
+	last, proven := marker.Steps[id]
+	if !proven {
+		return Origin{Pending: true}, Reason{"first-setup", first.Text}
+	}
+	o := last.moved(f)
+	if o.Drift {
+		return o, first
+	}
+	// The wish moved; or this version renders the same wish otherwise.
+	o.Pending = true
+	return o, Reason{"config-changed", first.Text}
+}

@@ -1,0 +1,80 @@
+package scaleway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
+	"github.com/scaleway/scaleway-sdk-go/scw"
+
+	"github.com/macfleet/macfleet/internal/secret"
+)
+
+// The reasons why Scaleway does not tell a password.
+var (
+	// ErrSealed says that the placeholder <sealed> stands in its place, as it does
+	// for keys that may not see it. Encoded into kcpassword it locked four hosts
+	// out of their session.
+	ErrSealed = errors.New("Scaleway answers <sealed> in its place: the API key may not see it")
+	// ErrNotDisclosed says that nothing stands there: Scaleway stops telling it
+	// some hours after the order.
+	ErrNotDisclosed = errors.New("Scaleway no longer tells it")
+)
+
+// Password is a password that Scaleway tells.
+type Password struct {
+	Value  secret.Value
+	Source string // where it stood, in words
+}
+
+// Passwords returns the login passwords that Scaleway tells of a server, the most
+// likely one first: that of the server, and the one in its VNC address. They come
+// from the one call that shows them; answers to lists and writes hold a
+// placeholder. Without any, the error is or wraps ErrSealed or ErrNotDisclosed.
+func (c *Client) Passwords(ctx context.Context, zone, id string) ([]Password, error) {
+	s, err := c.api.GetServer(&applesilicon.GetServerRequest{Zone: scw.Zone(zone), ServerID: id}, scw.WithContext(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("read server %s: %w", id, explain(err))
+	}
+	var out []Password
+	var seen []string
+	for _, p := range []struct{ text, source string }{
+		{s.SudoPassword, "Scaleway"}, {fromVNC(s.VncURL), "the VNC address that Scaleway tells"},
+	} {
+		v, err := secret.New(p.text)
+		if err != nil || len(seen) > 0 && seen[0] == p.text {
+			continue
+		}
+		seen = append(seen, p.text)
+		out = append(out, Password{v, p.source})
+	}
+	switch {
+	case len(out) > 0:
+		return out, nil
+	case s.SudoPassword != "" || fromVNC(s.VncURL) != "":
+		return nil, ErrSealed
+	}
+	return nil, ErrNotDisclosed
+}
+
+// fromVNC returns the password of vnc://user:password@address. An address that is
+// no URL is the placeholder, or nothing.
+func fromVNC(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		if secretPlaceholder(address) {
+			return address
+		}
+		return ""
+	}
+	password, _ := u.User.Password()
+	return password
+}
+
+// secretPlaceholder reports whether a text stands where a secret would.
+func secretPlaceholder(text string) bool {
+	_, err := secret.New(text)
+	return text != "" && err != nil
+}
