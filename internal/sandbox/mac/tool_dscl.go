@@ -40,7 +40,7 @@ const tallyMark = ";tally;"
 func dscl(p *proc) int {
 	args := p.args()
 	if len(args) < 2 || args[0] != "." && args[0] != "/Local/Default" {
-		return p.unmodelled(joined(args))
+		return p.unmodelled(joined(args[:min(1, len(args))])) // the rest may hold a password
 	}
 	verb, rest := strings.TrimPrefix(args[1], "-"), args[2:]
 	switch {
@@ -53,7 +53,7 @@ func dscl(p *proc) int {
 	case verb == "passwd" && len(rest) == 2:
 		return p.setPassword(rest[0], rest[1])
 	}
-	return p.unmodelled(args[0] + " " + args[1]) // the rest may hold a password
+	return p.unmodelled(args[0] + " " + args[1])
 }
 
 // dsFail reports an error of the directory.
