@@ -108,6 +108,24 @@ func completeIncidents([]string, string) []string {
 	return out
 }
 
+func completeSwitches([]string, string) []string {
+	var out []string
+	for _, s := range sandbox.Switches() {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+// completeSwitchValues offers the values of the switch that was named.
+func completeSwitchValues(args []string, _ string) []string {
+	for _, s := range sandbox.Switches() {
+		if len(args) > 1 && s.Name == args[1] {
+			return s.Values
+		}
+	}
+	return nil
+}
+
 // completeSelector offers the keys of a selector that were not given yet, and
 // behind a key its values.
 func (a *app) completeSelector(_ []string, begun string) []string {
@@ -170,6 +188,7 @@ func (a *app) completions(root *cobra.Command) {
 		"sandbox path":   inOrder(a.completeSimulated),
 		"sandbox inject": inOrder(a.completeSimulated, completeIncidents),
 		"sandbox heal":   inOrder(a.completeSimulated, completeIncidents),
+		"sandbox switch": inOrder(a.completeSimulated, completeSwitches, completeSwitchValues),
 	} {
 		if c, rest, err := root.Find(strings.Fields(path)); err == nil && len(rest) == 0 && c != root {
 			c.ValidArgsFunction = words(f)

@@ -60,7 +60,7 @@ func (a *app) sandboxCmd() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	var incidents strings.Builder
 	for _, i := range sandbox.Incidents() {
-		fmt.Fprintf(&incidents, "  %-18s %s\n", i.Name, i.Summary)
+		fmt.Fprintf(&incidents, "  %-22s %s\n", i.Name, i.Summary)
 	}
 	c.AddCommand(
 		&cobra.Command{Use: "list", Short: "List the simulated servers and their incidents", Args: cobra.NoArgs,
@@ -84,6 +84,15 @@ func (a *app) sandboxCmd() *cobra.Command {
 			RunE: func(_ *cobra.Command, args []string) error {
 				args = append(args, "", "")
 				return a.inWorld(func(w *sandbox.World) error { return a.heal(w, args[0], args[1]) })
+			}},
+		&cobra.Command{Use: "switch HOST [NAME [VALUE]]", Short: "Show or set how a simulated host behaves where Macs are told to differ", Args: cobra.RangeArgs(1, 3),
+			RunE: func(_ *cobra.Command, args []string) error {
+				return a.inWorld(func(w *sandbox.World) error {
+					if len(args) < 3 {
+						return a.showSwitches(w, args[0], args[1:])
+					}
+					return a.setSwitch(w, args[0], args[1], args[2])
+				})
 			}},
 		&cobra.Command{Use: "reset", Short: "Remove the simulated world", Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return a.reset() }},
@@ -144,6 +153,28 @@ func (a *app) heal(w *sandbox.World, host, incident string) error {
 		where = host
 	}
 	a.outText().Say(fmt.Sprintf("Healed %s on %s.", what, where))
+	return nil
+}
+
+// showSwitches shows the switches of a host that are named, or all.
+func (a *app) showSwitches(w *sandbox.World, host string, names []string) error {
+	switches, err := w.Switches(host, names...)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"SWITCH", "VALUE", "VALUES", "DECIDES"}}
+	for _, s := range switches {
+		rows = append(rows, []string{s.Name, s.Value, strings.Join(s.Values, ","), s.Summary})
+	}
+	a.outText().Table(rows)
+	return nil
+}
+
+func (a *app) setSwitch(w *sandbox.World, host, name, value string) error {
+	if err := w.SetSwitch(host, name, value); err != nil {
+		return err
+	}
+	a.outText().Say(fmt.Sprintf("Switched %s to %s on %s.", name, value, host))
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 var (
 	redirected = regexp.MustCompile(`>>?\s*([^\s;|&)}']+)`)
 	fileWriter = regexp.MustCompile(`(^|[\s;|&(!])(mkdir|rmdir|mv|cp|ln|touch|mktemp|chmod|chown|tee|rm [^-]|rm -[a-z]*r|dd of=)`)
-	setter     = regexp.MustCompile(`defaults (-currentHost )?(write|delete) [^"]|scutil --set|pmset -[abc] |systemsetup|launchctl|nvram|softwareupdate|shutdown|reboot`)
+	setter     = regexp.MustCompile(`defaults (-currentHost )?(write|delete) [^"]|scutil --set|pmset -[abc] |systemsetup|launchctl|dscl \S+ -(authonly|passwd|delete|create|append|change)|pwpolicy|killall|sysadminctl -autologin (set|off)|sudo [^|;]*-S|nvram|softwareupdate|shutdown|reboot`)
 	outside    = regexp.MustCompile(`>>?\s*["']?/(?:etc|Users|Library|var|usr|private)`)
 )
 
@@ -35,6 +35,7 @@ func TestSafety(t *testing.T) {
 	}{
 		{Nothing, "echo x >f", true}, {Nothing, "echo x >/dev/null 2>&1", false}, {Nothing, "a; mkdir d", true}, {Nothing, "rm -rf /x", true},
 		{Nothing, "rm -f", false}, {Files, "mkdir d; echo x >d/f", false}, {Files, "echo x >/etc/hosts", true}, {Files, "pmset -a sleep 0", true},
+		{Nothing, "dscl . -authonly m1 x", true}, {Nothing, "echo x | sudo -k -S true", true}, {Nothing, "sudo -n true", false},
 		{Files, `defaults write "$PWD/a" k x`, false}, {Files, "defaults write com.acme k x", true}, {Settings, "scutil --set HostName x", false},
 	} {
 		if why := harm(c.changes, c.text); (why != "") != c.harmful {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/macfleet/macfleet/internal/sandbox/cloud"
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
@@ -40,6 +41,7 @@ type record struct {
 	File     []byte            `json:"file,omitempty"`     // the marker, or the start-up file, before
 	HadFile  bool              `json:"had_file,omitempty"` // whether there was such a file before
 	Planted  []byte            `json:"planted,omitempty"`  // the marker that was put in its place
+	Told     *cloud.Passwords  `json:"told,omitempty"`     // what the provider told of the passwords before
 }
 
 // history is the incidents of one host in the order in which they came about.

@@ -104,7 +104,9 @@ func TestIncidentsAreListed(t *testing.T) {
 		}
 	}
 	want := []string{"unreachable", "wrong-host-key", "foreign-marker", "marker-missing", "renamed-by-hand", "sleep-enabled", "hostname-edited",
-		"slow", "silent", "dies-in-command", "garbled-output", "login-noise", "key-refused"}
+		"slow", "silent", "dies-in-command", "garbled-output", "login-noise", "key-refused",
+		"wrong-password", "password-not-disclosed", "sealed-in-get", "sudo-locked", "sudoers-broken",
+		"sealed-kcpassword", "sealed-with-session", "dead-loginwindow", "no-gui-session", "filevault-on"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
 	}
@@ -113,6 +115,7 @@ func TestIncidentsAreListed(t *testing.T) {
 func TestEveryIncidentAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
+	password, vnc := p.told()
 	for _, incident := range sandbox.Incidents() {
 		if err := p.world.Inject(p.host.ID, incident.Name); err != nil {
 			t.Error(err)
@@ -133,6 +136,11 @@ func TestEveryIncidentAtOnce(t *testing.T) {
 			t.Errorf("%s still has %q", h.Name, h.Incidents)
 		}
 	}
+	sudo, address := p.told()
+	p.want("password told", sudo, password)
+	p.want("VNC address told", address, vnc)
+	p.is("sudo", p.sudo(""), true)
+	p.screen("after all", mac.Screen{Loginwindow: true})
 	p.want("name", host(t, p.world, p.host.ID).Name, p.host.Name)
 }
 

@@ -57,7 +57,7 @@ func factories(servers []cloud.Server) map[string]factory {
 // touch few of a big pool.
 type macs struct {
 	dir       string
-	publicKey string
+	settings  settings
 	factories func() (map[string]factory, error)
 
 	mu   sync.Mutex
@@ -70,10 +70,10 @@ type slot struct {
 	machine *mac.Machine
 }
 
-func newMacs(dir, publicKey string) *macs {
+func newMacs(dir string, own settings) *macs {
 	return &macs{
-		dir:       filepath.Join(dir, macsFolder),
-		publicKey: publicKey,
+		dir:      filepath.Join(dir, macsFolder),
+		settings: own,
 		factories: sync.OnceValues(func() (map[string]factory, error) {
 			var made map[string]factory
 			err := store.ReadJSON(filepath.Join(dir, factoryFile), &made)
@@ -123,8 +123,8 @@ func (m *macs) enter(server cloud.Server) (*mac.Machine, error) {
 		OSBuild:          own.OSBuild,
 		User:             own.User,
 		Password:         own.Password,
-		AuthorizedKeys:   []string{m.publicKey},
-		PasswordlessSudo: true,
+		AuthorizedKeys:   []string{m.settings.SSHPublicKey},
+		PasswordlessSudo: !m.settings.PasswordSudo,
 	})
 	if err != nil && exists(dir) {
 		return mac.Open(dir)

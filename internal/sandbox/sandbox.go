@@ -81,7 +81,7 @@ func load(dir string) (_ *World, err error) {
 		return nil, fmt.Errorf("open the sandbox in %s: %w; make its files writable or name another folder with --sandbox=DIR", dir, err)
 	}
 	unlock()
-	w.macs = newMacs(dir, own.SSHPublicKey)
+	w.macs = newMacs(dir, own)
 	if w.scaleway, err = listen(w.log.handler("scaleway", w.cloud)); err != nil {
 		return nil, err
 	}

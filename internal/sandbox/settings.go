@@ -50,6 +50,7 @@ type settings struct {
 	SSHUser         string   `json:"ssh_user"`
 	SSHKeyRef       string   `json:"ssh_key_ref"`
 	SSHPublicKey    string   `json:"ssh_public_key"`
+	PasswordSudo    bool     `json:"password_sudo,omitempty"`
 }
 
 func newSettings(seed Seed, publicKey string) settings {
@@ -67,6 +68,7 @@ func newSettings(seed Seed, publicKey string) settings {
 		SSHUser:         seed.SSHUser,
 		SSHKeyRef:       seed.SSHKeyRef,
 		SSHPublicKey:    publicKey,
+		PasswordSudo:    seed.PasswordSudo,
 	}
 }
 

@@ -160,6 +160,17 @@ func (v *victim) machine() (*mac.Machine, error) {
 	return v.world.macs.get(v.server)
 }
 
+// onMac is what is done to the Mac itself.
+func onMac(do func(*mac.Machine) error) func(context.Context, *victim) error {
+	return func(_ context.Context, v *victim) error {
+		machine, err := v.machine()
+		if err != nil {
+			return err
+		}
+		return do(machine)
+	}
+}
+
 // run runs a script on the Mac as root and gives what it printed.
 func (v *victim) run(ctx context.Context, script string) (string, error) {
 	machine, err := v.machine()

@@ -1,4 +1,154 @@
 package sandbox
 
-// loginTroubles are the incidents of login.
-func loginTroubles() []trouble { return nil }
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+)
+
+// loginTroubles are the incidents of automatic login and of the session at the screen.
+func loginTroubles() []trouble {
+	return []trouble{
+		screenTrouble("sealed-kcpassword", "loginwindow sealed /etc/kcpassword after a wrong password: nobody is logged in at the screen",
+			func(s mac.Screen) bool { return s.Sealed && s.User == "" },
+			(*mac.Machine).Seal, (*mac.Machine).LogOut),
+		screenTrouble("sealed-with-session", "/etc/kcpassword is sealed, and the session at the screen is fine",
+			func(s mac.Screen) bool { return s.Sealed && s.User != "" },
+			(*mac.Machine).Seal, ensureSession),
+		screenTrouble("dead-loginwindow", "loginwindow has exited and does not come back: nobody can log in at the screen",
+			func(s mac.Screen) bool { return !s.Loginwindow },
+			(*mac.Machine).StopLoginwindow),
+		screenTrouble("no-gui-session", "nobody is logged in at the screen, though automatic login is set up",
+			func(s mac.Screen) bool { return s.Loginwindow && s.User == "" },
+			ensureSession, (*mac.Machine).LogOut),
+		{
+			Incident: Incident{"filevault-on", "the disk is encrypted: no automatic login after the next start"},
+			remember: nothing, cause: setFileVault(true), lasts: fileVaultOn, cure: setFileVault(false),
+		},
+	}
+}
+
+// screenTrouble is an incident that a person in front of the Mac would see. Automatic login is set
+// up first, so that nothing else is wrong.
+func screenTrouble(name, summary string, seen func(mac.Screen) bool, steps ...func(*mac.Machine) error) trouble {
+	lasts := func(_ context.Context, v *victim) (bool, error) {
+		screen, err := v.screen()
+		return err == nil && seen(screen), err
+	}
+	return trouble{
+		Incident: Incident{name, summary},
+		remember: rememberScreen,
+		cause: onMac(func(machine *mac.Machine) error {
+			screen, err := machine.Screen()
+			if err == nil && !screen.AutoLogin {
+				err = machine.SetAutoLogin()
+			}
+			for _, step := range steps {
+				if err == nil {
+					err = step(machine)
+				}
+			}
+			return err
+		}),
+		lasts: lasts,
+		cure: func(ctx context.Context, v *victim) error {
+			still, err := lasts(ctx, v)
+			if err != nil || !still {
+				return err
+			}
+			return restoreScreen(ctx, v)
+		},
+	}
+}
+
+func (v *victim) screen() (mac.Screen, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return mac.Screen{}, err
+	}
+	return machine.Screen()
+}
+
+func ensureSession(machine *mac.Machine) error {
+	screen, err := machine.Screen()
+	if err != nil || screen.User != "" {
+		return err
+	}
+	return machine.LogIn()
+}
+
+const (
+	kcpasswordFile = "/etc/kcpassword"
+	autoLoginKey   = "/Library/Preferences/com.apple.loginwindow autoLoginUser"
+)
+
+// How the record spells what was at the screen.
+const (
+	userBefore    = "autoLoginUser"
+	sessionBefore = "session"
+	windowBefore  = "loginwindow"
+)
+
+func rememberScreen(ctx context.Context, v *victim) error {
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	screen, err := machine.Screen()
+	if err != nil {
+		return err
+	}
+	data, err := machine.ReadFile(kcpasswordFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	v.record.File, v.record.HadFile = data, err == nil
+	user, err := v.run(ctx, "defaults read "+autoLoginKey+" 2>/dev/null || true")
+	v.record.Settings = map[string]string{userBefore: user, sessionBefore: screen.User}
+	if screen.Loginwindow {
+		v.record.Settings[windowBefore] = "alive"
+	}
+	return err
+}
+
+// restoreScreen puts back what was there before, the session last.
+func restoreScreen(ctx context.Context, v *victim) error {
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	if v.record.HadFile {
+		err = machine.WriteFile(kcpasswordFile, v.record.File, 0, 0, 0o600)
+	} else {
+		err = machine.Remove(kcpasswordFile)
+	}
+	if err != nil {
+		return err
+	}
+	script := "defaults delete " + autoLoginKey + " 2>/dev/null || true"
+	if user := v.record.Settings[userBefore]; user != "" {
+		script = "defaults write " + autoLoginKey + " -string " + quote(user)
+	}
+	if _, err := v.run(ctx, script); err != nil {
+		return err
+	}
+	switch {
+	case v.record.Settings[windowBefore] == "":
+		return machine.StopLoginwindow()
+	case v.record.Settings[sessionBefore] == "":
+		// Whoever logs in there brings the process back first.
+		return errors.Join(machine.LogIn(), machine.LogOut())
+	}
+	return ensureSession(machine)
+}
+
+func setFileVault(on bool) func(context.Context, *victim) error {
+	return onMac(func(machine *mac.Machine) error { return machine.SetFileVault(on) })
+}
+
+func fileVaultOn(_ context.Context, v *victim) (bool, error) {
+	screen, err := v.screen()
+	return screen.FileVault, err
+}

@@ -100,3 +100,26 @@ func (a *API) Rename(id string, change func(present string) (name string, ok boo
 	server.UpdatedAt = after(server.UpdatedAt, a.options.Now())
 	return a.state.put(server)
 }
+
+// Passwords are what the API discloses of a server to whoever asks for that one server.
+type Passwords struct{ Sudo, VNC string }
+
+// Disclose changes what the API tells of a server's passwords, if change says so for what it tells
+// now. The Mac's own password is another matter.
+func (a *API) Disclose(id string, change func(present Passwords) (Passwords, bool)) error {
+	unlock, err := a.lock.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	server, found, err := a.state.get(id)
+	if err != nil || !found {
+		return err
+	}
+	next, ok := change(Passwords{server.SudoPassword, server.VncURL})
+	if !ok {
+		return nil
+	}
+	server.SudoPassword, server.VncURL = next.Sudo, next.VNC
+	return a.state.put(server)
+}

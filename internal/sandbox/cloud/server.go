@@ -9,8 +9,11 @@ import (
 // sealed is what the API shows in place of a password wherever it does not disclose it.
 const sealed = "<sealed>"
 
+// Sealed gives the placeholders that a server shows in place of its passwords.
+func Sealed() Passwords { return Passwords{sealed, sealed} }
+
 // Server is a Mac mini as the API knows it, field for field as the vendor's SDK decodes it. A
-// state file holds exactly this object, with the passwords in clear.
+// state file holds exactly this object, with the passwords in clear as far as the API discloses them.
 type Server struct {
 	ID                            string      `json:"id"`
 	Type                          string      `json:"type"`

@@ -17,9 +17,58 @@ func (v *visit) console() (console, error) {
 
 func (v *visit) setConsole(c console) error { return v.keep(inMemory("console"), c) }
 
-// loginSwitches are the doubts about loginwindow and automatic login.
-func loginSwitches() []Switch { return nil }
+// consoleUser is who owns the screen: root where nobody is logged in.
+func (v *visit) consoleUser() (user, error) {
+	c, err := v.console()
+	if who, ok := v.session.user(c.User); ok {
+		return who, err
+	}
+	return v.session.users()[0], err
+}
 
-// restartLoginwindow is what a boot and a kick do: the present session dies with everything in it,
-// and loginwindow tries the automatic login.
-func (s *session) restartLoginwindow(p *proc) error { return nil }
+// loginwindow is the process that shows the login window and carries the session.
+type loginwindow struct {
+	Gone bool `json:"gone"` // it has exited, and launchd did not start it again
+}
+
+// loginwindowAlive reports whether the process runs. After a boot it does.
+func (v *visit) loginwindowAlive() (bool, error) {
+	var w loginwindow
+	err := v.recall(inMemory("loginwindow"), &w)
+	return !w.Gone, err
+}
+
+func (v *visit) setLoginwindow(alive bool) error {
+	return v.keep(inMemory("loginwindow"), loginwindow{Gone: !alive})
+}
+
+// logIn begins a user's session at the screen.
+func (v *visit) logIn(who user) error {
+	return v.setConsole(console{User: who.name, Since: v.session.now().UTC()})
+}
+
+// logOut ends the session at the screen with everything in it.
+func (v *visit) logOut() error {
+	c, err := v.console()
+	if err != nil || c.User == "" {
+		return err
+	}
+	if who, ok := v.session.user(c.User); ok {
+		if err := v.endSession(who.uid); err != nil {
+			return err
+		}
+	}
+	return v.setConsole(console{})
+}
+
+// disk is what is known of the disk before it is mounted.
+type disk struct {
+	FileVault bool `json:"filevault"`
+}
+
+// fileVault reports whether the disk is encrypted, which rules automatic login out.
+func (v *visit) fileVault() (bool, error) {
+	var d disk
+	err := v.recall(inFirmware("disk"), &d)
+	return d.FileVault, err
+}

@@ -103,7 +103,7 @@ func (v *visit) removable(who user, n node) error {
 	if err := v.writable(who, folder); err != nil {
 		return err
 	}
-	if v.program(n) || v.session.machine.bare[n.path] {
+	if _, device := n.info.(deviceInfo); device || v.program(n) || v.session.machine.bare[n.path] {
 		return syscall.EPERM
 	}
 	above := v.ownerOf(folder, true)
@@ -236,6 +236,9 @@ func (v *visit) list(who user, folder node) ([]node, error) {
 
 // names gives the names in a folder, those of bare folders and of the system's programs included.
 func (v *visit) names(folder string) ([]string, error) {
+	if folder == deviceFolder {
+		return []string{"console"}, nil
+	}
 	m := v.session.machine
 	entries, err := fs.ReadDir(v.session.root.FS(), relative(folder))
 	if err != nil && !(m.bare[folder] && errors.Is(err, fs.ErrNotExist)) {
@@ -244,6 +247,9 @@ func (v *visit) names(folder string) ([]string, error) {
 	var names []string
 	for _, entry := range entries {
 		names = append(names, entry.Name())
+	}
+	if folder == "/" {
+		names = append(names, "dev")
 	}
 	for bare := range m.bare {
 		if path.Dir(bare) == folder {

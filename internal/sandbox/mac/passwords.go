@@ -1,4 +1,154 @@
 package mac
 
+import (
+	"crypto/subtle"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// PasswordTry is one check of the login user's password. What was tried is not kept.
+type PasswordTry struct {
+	At     time.Time `json:"at"`
+	Tool   string    `json:"tool"` // sudo, dscl, sysadminctl or loginwindow
+	Right  bool      `json:"right"`
+	Locked bool      `json:"locked,omitempty"` // refused whatever it was, because the account was locked
+}
+
+// account is what the directory keeps of the login user beside what never changes.
+type account struct {
+	Password string        `json:"password,omitempty"` // "" = the one the machine was made with
+	Tally    int           `json:"tally,omitempty"`    // wrong tries since the last right one
+	Tries    []PasswordTry `json:"tries,omitempty"`
+}
+
+// maxTriesKept bounds the record: a loop of tries must not fill the disk.
+const maxTriesKept = 1000
+
+const lockoutSwitch = "lockout-after"
+
 // sudoSwitches are the doubts about sudo and the account policy.
-func sudoSwitches() []Switch { return nil }
+func sudoSwitches() []Switch {
+	return []Switch{
+		{lockoutSwitch, "how many wrong passwords lock the account", []string{"10", "5"}},
+		{sudoersSwitch, "what a file with a syntax error in sudoers.d does", []string{sudoersSkipped, sudoersFatal}},
+		{lectureSwitch, "whether sudo lectures a user before his first right password", []string{"once", "never"}},
+		{wrongPasswordSwitch, "how 'dscl . -authonly' ends for a wrong password", []string{"78", "10", "1"}},
+	}
+}
+
+func (v *visit) account() (account, error) {
+	var a account
+	err := v.recall(inFirmware("account"), &a)
+	if a.Password == "" {
+		a.Password = v.session.id.Password
+	}
+	return a, err
+}
+
+func (v *visit) keepAccount(a account) error {
+	if a.Password == v.session.id.Password {
+		a.Password = ""
+	}
+	return v.keep(inFirmware("account"), a)
+}
+
+// authenticate checks a user's password for a tool. The login user alone has one. Every wrong
+// password counts, and beyond the limit the right one is refused too, until somebody resets the
+// tally: so do the fleets find their Macs after a night of retries.
+func (v *visit) authenticate(tool string, who user, password string) (bool, error) {
+	if who.uid != loginUID {
+		return false, nil
+	}
+	a, err := v.account()
+	if err != nil {
+		return false, err
+	}
+	try := PasswordTry{At: v.session.now().UTC(), Tool: tool, Locked: v.locked(a),
+		Right: subtle.ConstantTimeCompare([]byte(password), []byte(a.Password)) == 1}
+	ok := try.Right && !try.Locked
+	if ok {
+		a.Tally = 0
+	} else if !try.Right {
+		a.Tally++
+	}
+	a.Tries = append(a.Tries, try)
+	a.Tries = a.Tries[max(0, len(a.Tries)-maxTriesKept):]
+	return ok, v.keepAccount(a)
+}
+
+// locked reports whether too many wrong passwords were tried.
+func (v *visit) locked(a account) bool { return a.Tally >= v.lockoutAfter() }
+
+func (v *visit) lockoutAfter() int {
+	n, err := strconv.Atoi(v.switched(lockoutSwitch))
+	if err != nil {
+		panic(err) // the values are this file's own
+	}
+	return n
+}
+
+// changeAccount is changing the login user's account past all tools.
+func (m *Machine) changeAccount(what string, change func(*visit, *account)) error {
+	err := m.asRoot(func(v *visit, _ *proc) error {
+		a, err := v.account()
+		if err != nil {
+			return err
+		}
+		change(v, &a)
+		return v.keepAccount(a)
+	})
+	if err != nil {
+		return fmt.Errorf("%s on the machine in %s: %w", what, m.dir, err)
+	}
+	return nil
+}
+
+func (m *Machine) lookAtAccount(look func(*visit, account)) error {
+	err := m.asRoot(func(v *visit, _ *proc) error {
+		a, err := v.account()
+		look(v, a)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read the account of the machine in %s: %w", m.dir, err)
+	}
+	return nil
+}
+
+// PasswordTries gives every check of the login user's password so far, the latest last.
+func (m *Machine) PasswordTries() ([]PasswordTry, error) {
+	var tries []PasswordTry
+	err := m.lookAtAccount(func(_ *visit, a account) { tries = slices.Clone(a.Tries) })
+	return tries, err
+}
+
+// Password gives the login user's password as it is now.
+func (m *Machine) Password() (string, error) {
+	var password string
+	err := m.lookAtAccount(func(_ *visit, a account) { password = a.Password })
+	return password, err
+}
+
+// SetPassword changes the login user's password, as a person at the machine does.
+func (m *Machine) SetPassword(password string) error {
+	return m.changeAccount("change the password", func(_ *visit, a *account) { a.Password = password })
+}
+
+// Locked reports whether too many wrong passwords have locked the account.
+func (m *Machine) Locked() (bool, error) {
+	var locked bool
+	err := m.lookAtAccount(func(v *visit, a account) { locked = v.locked(a) })
+	return locked, err
+}
+
+// SetLocked locks the account as too many wrong passwords do, without any in the record, or
+// unlocks it.
+func (m *Machine) SetLocked(locked bool) error {
+	return m.changeAccount("lock or unlock the account", func(v *visit, a *account) {
+		if a.Tally = 0; locked {
+			a.Tally = v.lockoutAfter()
+		}
+	})
+}

@@ -32,6 +32,9 @@ func (n node) child(name string) string { return path.Join(n.path, name) }
 
 // at looks at a path that is known to hold no links but perhaps its last part.
 func (v *visit) at(name string) (node, error) {
+	if n, ok, err := v.device(name); ok {
+		return n, err
+	}
 	info, err := os.Lstat(filepath.Join(v.session.machine.Root(), name))
 	switch {
 	case err == nil:

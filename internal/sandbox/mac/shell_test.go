@@ -54,8 +54,10 @@ func TestSudoWithPassword(t *testing.T) {
 	m := newMachine(t, func(f *Factory) { f.PasswordlessSudo = false })
 	for _, want := range []row{
 		{script: "sudo -n true", stderr: "sudo: a password is required\n", exit: 1},
+		{script: "printf 'wrong\\n' | sudo -S -p '' cat", stderr: lecture + "Sorry, try again.\nsudo: no password was provided\nsudo: 1 incorrect password attempt\n", exit: 1},
+		// He is lectured until he has got in once.
+		{script: "printf 'swordfish\\nrest' | sudo -S -p '' cat", stdout: "rest", stderr: lecture},
 		{script: "printf 'swordfish\\nrest' | sudo -S -p '' cat", stdout: "rest"},
-		{script: "printf 'wrong\\n' | sudo -S -p '' cat", stderr: "Sorry, try again.\nsudo: no password was provided\nsudo: 1 incorrect password attempt\n", exit: 1},
 		{script: "printf 'a\\nb\\nc\\nd\\n' | sudo -S -p '' cat", stderr: "Sorry, try again.\nSorry, try again.\nsudo: 3 incorrect password attempts\n", exit: 1},
 	} {
 		stdout, stderr, exit := run(t, m, "m1", want.script)
@@ -80,7 +82,7 @@ func TestSudoWithPassword(t *testing.T) {
 	const all = "m1 ALL=(ALL) NOPASSWD: ALL\n"
 	for _, c := range []struct{ name, text, want string }{
 		{"good", all, "allowed"}, {"with.dot", all, "required"}, {"backup~", all, "required"},
-		{"broken", "m1 what\n", "broken:1:1: syntax error"}, {"narrow", "m1 ALL = NOPASSWD: /usr/bin/true\n", "allowed"},
+		{"broken", "m1 what\n", "broken:1:8: syntax error"}, {"narrow", "m1 ALL = NOPASSWD: /usr/bin/true\n", "allowed"},
 		{"other", "m1 ALL = NOPASSWD: /bin/ls\n", "required"}, {"group", "%admin ALL=(ALL) NOPASSWD: ALL", "allowed"},
 	} {
 		if got := allow(c.name, c.text, 0, 0o440); !strings.Contains(got, c.want) {

@@ -2,10 +2,23 @@ package mac
 
 import (
 	"path"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
+
+// What is told of a faulty file in sudoers.d: releases 1.9 leave it out, older ones leave everybody
+// without sudo.
+const (
+	sudoersSwitch  = "sudoers-syntax-error"
+	sudoersSkipped = "file-skipped"
+	sudoersFatal   = "sudo-fails"
+)
+
+const sudoersFile = "/private/etc/sudoers"
+
+// maxSudoersDepth is how deep files may name files.
+const maxSudoersDepth = 128
 
 // permit is what the policy says of one command.
 type permit struct {
@@ -13,31 +26,35 @@ type permit struct {
 	password bool
 }
 
-// rule is one line of the policy, such as "m1 ALL = (ALL) NOPASSWD: ALL".
-var rule = regexp.MustCompile(`^(\S+)\s+(\S+)\s*=\s*(?:\(([^)]*)\)\s*)?((?:(?:NO)?PASSWD|(?:NO)?SETENV):\s*)*(.+)$`)
-
 // sudoPermit reads the policy; the last line that fits decides. A file that can't be trusted or
-// read is left out with a warning.
-func (p *proc) sudoPermit(target user, command string) (permit, string) {
-	if p.user.uid == 0 {
-		// The policy lets root do everything; reading it would cost more than most commands.
-		return permit{listed: true}, ""
-	}
-	policy := &policy{proc: p, target: target, command: command}
+// read is left out with a warning. broken tells that the policy can't be used at all. An empty
+// command is for sudo -v, which asks unless every rule of the user spares him.
+func (p *proc) sudoPermit(target user, command string) (is permit, warnings string, broken bool) {
+	y := &policy{proc: p, target: target, command: command}
 	err := p.visit(func(v *visit) error {
-		policy.read(v, "/private/etc/sudoers")
+		y.fatal = v.switched(sudoersSwitch) == sudoersFatal
+		if p.user.uid != 0 || y.fatal {
+			// The policy lets root do everything; reading it would cost more than most commands.
+			y.read(v, sudoersFile)
+		}
 		return nil
 	})
 	if err != nil {
-		policy.warn("%s", why(err))
+		y.warn("%s", why(err))
 	}
-	return policy.permit, policy.warnings.String()
+	if p.user.uid == 0 {
+		y.permit = permit{listed: true}
+	}
+	return y.permit, y.warnings.String(), y.broken
 }
 
 type policy struct {
 	proc     *proc
 	target   user
 	command  string
+	depth    int  // of files that name files
+	fatal    bool // whether a fault makes the whole policy useless
+	broken   bool
 	permit   permit
 	warnings strings.Builder
 }
@@ -49,96 +66,103 @@ func (y *policy) warn(format string, args ...any) {
 }
 
 func (y *policy) read(v *visit, name string) {
+	if y.depth++; y.depth > maxSudoersDepth {
+		y.warn("%s: too many levels of includes", name)
+		return
+	}
+	defer func() { y.depth-- }()
+	text, complaint := v.sudoersText(name)
+	if complaint != "" {
+		y.warn("%s", complaint)
+		return
+	}
+	entries, fault := parseSudoers(text)
+	if fault != nil {
+		y.fault(name, *fault)
+		return
+	}
+	for _, entry := range entries {
+		switch {
+		case entry.rule != nil:
+			y.apply(*entry.rule)
+		case entry.file != "":
+			y.read(v, entry.file)
+		default:
+			for _, file := range v.sudoersIn(entry.folder) {
+				y.read(v, file)
+			}
+		}
+	}
+}
+
+func (y *policy) fault(name string, at sudoersFault) {
+	q := *y.proc
+	q.stdout = &y.warnings
+	if !y.fatal {
+		q.printf("%s:%s: syntax error\n", name, at)
+		return
+	}
+	y.broken = true
+	q.printf(">>> %s: syntax error near line %d <<<\n", name, at.line)
+	y.warn("parse error in %s near line %d", name, at.line)
+	y.warn("no valid sudoers sources found, quitting")
+	y.warn("unable to initialize policy plugin")
+}
+
+// sudoersText gives a policy file, or why sudo leaves it out.
+func (v *visit) sudoersText(name string) (text, complaint string) {
 	root := v.session.users()[0]
 	n, err := v.find(root, "/", name, true)
 	switch {
 	case err != nil:
-		y.warn("unable to open %s: %s", name, why(err))
-		return
+		return "", "unable to open " + name + ": " + why(err)
 	case n.owner.UID != 0:
-		y.warn("%s is owned by uid %d, should be 0", name, n.owner.UID)
-		return
+		return "", name + " is owned by uid " + strconv.Itoa(n.owner.UID) + ", should be 0"
 	case n.owner.Mode&0o002 != 0:
-		y.warn("%s is world writable", name)
-		return
+		return "", name + " is world writable"
+	case n.owner.Mode&0o020 != 0 && n.owner.GID != wheel:
+		return "", name + " is owned by gid " + strconv.Itoa(n.owner.GID) + ", should be 0"
 	}
-	text, err := v.read(&proc{session: v.session, user: root, dir: "/"}, n.path)
+	data, err := v.read(&proc{session: v.session, user: root, dir: "/"}, n.path)
 	if err != nil {
-		y.warn("unable to open %s: %s", name, why(err))
-		return
+		return "", "unable to open " + name + ": " + why(err)
 	}
-	number := 0
-	for line := range strings.Lines(string(text)) {
-		number++
-		line = strings.TrimSpace(line)
-		if folder, ok := includes(line); ok {
-			y.include(v, folder)
-			continue
-		}
-		if line == "" || line[0] == '#' || strings.HasPrefix(line, "Defaults") {
-			continue
-		}
-		m := rule.FindStringSubmatch(line)
-		if m == nil {
-			y.warn("%s:%d:1: syntax error", name, number)
-			return
-		}
-		y.apply(m)
-	}
+	return string(data), ""
 }
 
-func includes(line string) (folder string, ok bool) {
-	for _, word := range []string{"#includedir", "@includedir"} {
-		if rest, ok := strings.CutPrefix(line, word+" "); ok {
-			return strings.TrimSpace(rest), true
-		}
-	}
-	return "", false
-}
-
-// include reads a folder's files, except those whose names mark them as an editor's or a package
-// manager's leavings.
-func (y *policy) include(v *visit, name string) {
-	folder, err := v.find(v.session.users()[0], "/", name, true)
+// sudoersIn gives the files of a folder that count, without those whose names mark them as an
+// editor's or a package manager's leavings.
+func (v *visit) sudoersIn(name string) []string {
+	root := v.session.users()[0]
+	folder, err := v.find(root, "/", name, true)
 	if err != nil || !folder.folder() {
-		return
+		return nil
 	}
-	files, err := v.list(v.session.users()[0], folder)
+	files, err := v.list(root, folder)
 	if err != nil {
-		return
+		return nil
 	}
+	var counting []string
 	for _, file := range files {
 		base := path.Base(file.path)
-		if file.folder() || strings.Contains(base, ".") || strings.HasSuffix(base, "~") {
-			continue
+		if !file.folder() && !strings.Contains(base, ".") && !strings.HasSuffix(base, "~") {
+			counting = append(counting, name+"/"+base)
 		}
-		y.read(v, name+"/"+base)
 	}
+	return counting
 }
 
-func (y *policy) apply(m []string) {
-	who, host, as, tags, commands := m[1], m[2], m[3], m[4], m[5]
-	u := y.proc.user
-	switch {
-	case host != "ALL":
-		return
-	case who == "ALL" || who == u.name:
-	case strings.HasPrefix(who, "%") && slices.Contains(groupNames(u), who[1:]):
-	default:
+func (y *policy) apply(r sudoersRule) {
+	if !slices.Contains(r.hosts, "ALL") || !names(r.users, y.proc.user) {
 		return
 	}
-	as, _, _ = strings.Cut(as, ":")
-	users := strings.FieldsFunc(as, func(r rune) bool { return r == ',' || r == ' ' })
-	if len(users) == 0 {
-		users = []string{"root"}
-	}
-	if !slices.Contains(users, "ALL") && !slices.Contains(users, y.target.name) {
-		return
-	}
-	for one := range strings.SplitSeq(commands, ",") {
-		one = strings.TrimSpace(one)
-		if one == "ALL" || one == y.command {
-			y.permit = permit{listed: true, password: !strings.Contains(tags, "NOPASSWD")}
+	for _, c := range r.commands {
+		switch {
+		case y.command == "":
+			y.permit.listed = true
+			y.permit.password = y.permit.password || !c.free
+		case names(r.as, y.target) && (c.name == "ALL" || c.name == y.command):
+			y.permit = permit{listed: true, password: !c.free}
 		}
 	}
 }

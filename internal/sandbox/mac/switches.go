@@ -59,3 +59,15 @@ func (v *visit) switched(name string) string {
 	}
 	return known.Values[0]
 }
+
+// Switched gives the present value of every switch, in the order of Switches.
+func (m *Machine) Switched() ([]string, error) {
+	var values []string
+	err := m.asRoot(func(v *visit, _ *proc) error {
+		for _, s := range Switches() {
+			values = append(values, v.switched(s.Name))
+		}
+		return nil
+	})
+	return values, err
+}

@@ -22,6 +22,9 @@ var localHostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)
 
 func scutil(p *proc) int {
 	args := p.args()
+	if len(args) == 0 {
+		return p.dynamicStore()
+	}
 	if len(args) < 2 || len(args) > 3 {
 		return p.unmodelled(strings.Join(args, " "))
 	}

@@ -105,6 +105,8 @@ func kindOf(mode fs.FileMode) (string, uint32) {
 		return "Directory", 0o40000
 	case mode&fs.ModeSymlink != 0:
 		return "Symbolic Link", 0o120000
+	case mode&fs.ModeCharDevice != 0:
+		return "Character Device", 0o020000
 	case mode.IsRegular():
 		return "Regular File", 0o100000
 	}
@@ -131,6 +133,8 @@ func modeText(mode fs.FileMode) string {
 		text[0] = 'd'
 	case mode&fs.ModeSymlink != 0:
 		text[0] = 'l'
+	case mode&fs.ModeCharDevice != 0:
+		text[0] = 'c'
 	}
 	for i := range 9 {
 		if mode&(1<<(8-i)) == 0 {

@@ -39,8 +39,11 @@ func sudo(p *proc) int {
 	if call.confirm {
 		command = ""
 	}
-	permit, warnings := p.sudoPermit(call.target, command)
+	permit, warnings, broken := p.sudoPermit(call.target, command)
 	_, _ = io.WriteString(p.stderr, warnings)
+	if broken {
+		return exitFailed
+	}
 	if !permit.listed {
 		return p.refuseSudo(call, command)
 	}
@@ -107,6 +110,7 @@ func (p *proc) askPassword(call sudoCall) (status int, ok bool) {
 		p.complain("a terminal is required to read the password; either use the -S option to read from standard input or configure an askpass helper")
 		return p.fail(exitFailed, "a password is required"), false
 	}
+	p.lecture()
 	for try := range maxTries {
 		_, _ = io.WriteString(p.stderr, call.prompt)
 		line, err := p.line()
@@ -117,7 +121,7 @@ func (p *proc) askPassword(call sudoCall) (status int, ok bool) {
 			}
 			return exitFailed, false
 		}
-		if line == p.session.id.Password {
+		if p.rightPassword(line) {
 			return 0, true
 		}
 		if try+1 < maxTries {

@@ -119,14 +119,6 @@ func sysctl(p *proc) int {
 	return status
 }
 
-func fdesetup(p *proc) int {
-	if strings.Join(p.args(), " ") != "status" {
-		return p.unmodelled(strings.Join(p.args(), " "))
-	}
-	p.printf("FileVault is Off.\n")
-	return 0
-}
-
 // xattr is for files of which none has an attribute.
 func xattr(p *proc) int {
 	o, names, status, ok := p.options("p:d:r")

@@ -198,8 +198,7 @@ func characters(set string) string {
 	} {
 		set = strings.ReplaceAll(set, class, spelt)
 	}
-	set = strings.ReplaceAll(unescape(set), `\0`, "\x00")
-	set = strings.ReplaceAll(set, `\000`, "\x00")
+	set = unescape(octal(set))
 	var out []byte
 	for i := 0; i < len(set); i++ {
 		if i+2 < len(set) && set[i+1] == '-' && set[i+2] >= set[i] {
@@ -212,4 +211,26 @@ func characters(set string) string {
 		out = append(out, set[i])
 	}
 	return string(out)
+}
+
+// octal spells out the escapes that give a byte by its number, in up to three digits.
+func octal(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		end := i + 1
+		for end < len(text) && end < i+4 && text[end] >= '0' && text[end] <= '7' {
+			end++
+		}
+		switch n, err := strconv.ParseUint(text[i+1:end], 8, 8); {
+		case text[i] != '\\' || i+1 == len(text):
+			b.WriteByte(text[i])
+		case err == nil:
+			b.WriteByte(byte(n))
+			i = end - 1
+		default: // another escape, whose letter must not begin one
+			b.WriteString(text[i : i+2])
+			i++
+		}
+	}
+	return b.String()
 }

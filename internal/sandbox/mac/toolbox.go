@@ -18,8 +18,12 @@ func toolbox() map[string]tool {
 			"mktemp": mktemp, "perl": perl, "plutil": plutil, "pmset": pmset, "printf": asBuiltin, "readlink": readlink,
 			"shasum": shasum, "sort": sortTool, "stat": statTool, "sudo": sudo, "sw_vers": swVers, "tail": tail, "tee": tee,
 			"touch": touch, "tr": tr, "true": succeed, "uname": uname, "uniq": uniq, "wc": wc, "whoami": whoami, "xattr": xattr,
+			"dscl": dscl, "killall": killall, "od": od, "pwpolicy": pwpolicy, "users": usersTool, "who": who, "xxd": xxd,
 		},
-		"/usr/sbin": {"chown": chown, "ioreg": ioreg, "scutil": scutil, "sysctl": sysctl},
+		"/usr/sbin": {
+			"chown": chown, "ioreg": ioreg, "scutil": scutil, "sysctl": sysctl,
+			"dseditgroup": dseditgroup, "sysadminctl": sysadminctl, "visudo": visudo,
+		},
 		"": {
 			ownRefuse: refuse, ownEcho: shellEcho, ownPwd: pwd, ownUmask: showUmask, ownCommand: commandV,
 			ownType: typeOf, ownHash: hash, ownNumber: complainNumber,

@@ -78,13 +78,18 @@ func groupName(gid int) string {
 	return strconv.Itoa(gid)
 }
 
+// parseID reads the number of a user or a group.
+func parseID(text string) (int, bool) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	return int(n), err == nil
+}
+
 // uidOf reads a user by name or number.
 func (s *session) uidOf(text string) (int, bool) {
 	if u, ok := s.user(text); ok {
 		return u.uid, true
 	}
-	n, err := strconv.ParseUint(text, 10, 32)
-	return int(n), err == nil
+	return parseID(text)
 }
 
 func gidOf(text string) (int, bool) {
@@ -93,8 +98,7 @@ func gidOf(text string) (int, bool) {
 			return g.gid, true
 		}
 	}
-	n, err := strconv.ParseUint(text, 10, 32)
-	return int(n), err == nil
+	return parseID(text)
 }
 
 // Bits of what may be done with a file, as in a mode.

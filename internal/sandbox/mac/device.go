@@ -1,0 +1,39 @@
+package mac
+
+import (
+	"io/fs"
+	"syscall"
+	"time"
+)
+
+const (
+	deviceFolder  = "/dev"
+	consoleDevice = "/dev/console"
+)
+
+// deviceInfo is a device: there to be looked at.
+type deviceInfo struct{ name string }
+
+func (i deviceInfo) Name() string     { return i.name }
+func (deviceInfo) Size() int64        { return 0 }
+func (deviceInfo) Mode() fs.FileMode  { return fs.ModeDevice | fs.ModeCharDevice | 0o600 }
+func (deviceInfo) ModTime() time.Time { return time.Unix(1_767_225_600, 0) }
+func (deviceInfo) IsDir() bool        { return false }
+func (deviceInfo) Sys() any           { return &syscall.Stat_t{Nlink: 1} }
+
+// device gives the devices that have a place in the tree. The screen belongs to whom its session
+// belongs to.
+func (v *visit) device(name string) (n node, ok bool, err error) {
+	switch name {
+	case deviceFolder:
+		return node{name, folderInfo{"dev"}, owner{Mode: 0o755}}, true, nil
+	case consoleDevice:
+		who, err := v.consoleUser()
+		o := owner{Mode: 0o600}
+		if who.uid != 0 {
+			o = owner{who.uid, who.groups[0], 0o620}
+		}
+		return node{name, deviceInfo{"console"}, o}, true, err
+	}
+	return node{}, false, nil
+}

@@ -1,0 +1,132 @@
+package mac
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Screen is what a person in front of the machine would find.
+type Screen struct {
+	User        string // whose session it shows, "" at the login window
+	Loginwindow bool   // whether the process lives that would let anybody in
+	FileVault   bool   // whether the disk is encrypted
+	Sealed      bool   // whether /etc/kcpassword holds the mark in place of a password
+	AutoLogin   bool   // whether that file and the settings would let the login user in
+}
+
+// Screen gives what a person in front of the machine would find.
+func (m *Machine) Screen() (Screen, error) {
+	var s Screen
+	err := m.asRoot(func(v *visit, p *proc) error {
+		c, err := v.console()
+		alive, failed := v.loginwindowAlive()
+		encrypted, failed2 := v.fileVault()
+		a, failed3 := v.account()
+		if err := errors.Join(err, failed, failed2, failed3); err != nil {
+			return err
+		}
+		s = Screen{User: c.User, Loginwindow: alive, FileVault: encrypted}
+		data, err := v.read(p, kcpasswordFile)
+		if err != nil {
+			return nil // no file, no automatic login
+		}
+		password, whole := openKcpassword(data)
+		_, wanted := v.autoLoginUser()
+		s.Sealed = whole && password == sealedMark
+		s.AutoLogin = whole && wanted && password == a.Password
+		return nil
+	})
+	if err != nil {
+		return s, fmt.Errorf("look at the screen of the machine in %s: %w", m.dir, err)
+	}
+	return s, nil
+}
+
+// atScreen does what a person in front of the machine does.
+func (m *Machine) atScreen(what string, do func(*visit) error) error {
+	if err := m.asRoot(func(v *visit, _ *proc) error { return do(v) }); err != nil {
+		return fmt.Errorf("%s on the machine in %s: %w", what, m.dir, err)
+	}
+	return nil
+}
+
+// LogIn lets the login user in at the screen, as a person with his password does.
+func (m *Machine) LogIn() error {
+	return m.atScreen("log in", func(v *visit) error {
+		return errors.Join(v.setLoginwindow(true), v.logOut(), v.logIn(v.session.loginUser()))
+	})
+}
+
+// LogOut ends the session at the screen and leaves the login window.
+func (m *Machine) LogOut() error {
+	return m.atScreen("log out", (*visit).logOut)
+}
+
+// StopLoginwindow ends the login window's process, and with it the session. Nothing starts it again.
+func (m *Machine) StopLoginwindow() error {
+	return m.atScreen("stop loginwindow", func(v *visit) error {
+		return errors.Join(v.logOut(), v.setLoginwindow(false))
+	})
+}
+
+// RestartLoginwindow ends the session and lets loginwindow try the automatic login.
+func (m *Machine) RestartLoginwindow() error {
+	s, err := m.session()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.restartLoginwindow(&proc{session: s, user: s.users()[0], dir: "/", umask: 0o022}); err != nil {
+		return fmt.Errorf("restart loginwindow on the machine in %s: %w", m.dir, err)
+	}
+	return nil
+}
+
+// SetFileVault encrypts or decrypts the disk. It counts from the next login on.
+func (m *Machine) SetFileVault(on bool) error {
+	return m.atScreen("change FileVault", func(v *visit) error { return v.keep(inFirmware("disk"), disk{on}) })
+}
+
+// SetAutoLogin asks for the automatic login of the login user and writes his password where
+// loginwindow looks for it.
+func (m *Machine) SetAutoLogin() error {
+	return m.atScreen("set automatic login", func(v *visit) error {
+		a, err := v.account()
+		if err != nil {
+			return err
+		}
+		return v.setAutoLogin(a.Password)
+	})
+}
+
+// Seal leaves the mark in place of the password, as loginwindow does.
+func (m *Machine) Seal() error {
+	return m.atScreen("seal /etc/kcpassword", func(v *visit) error { return v.writeKcpassword(sealedKcpassword()) })
+}
+
+// kcpasswordBlock is the length to whose multiples macOS itself fills the file.
+const kcpasswordBlock = 12
+
+func (v *visit) setAutoLogin(password string) error {
+	settings, err := v.readPlist(loginwindowPlist)
+	if err != nil {
+		return err
+	}
+	settings[autoLoginUserKey] = v.session.id.User
+	return errors.Join(v.writePlist(loginwindowPlist, settings, owner{Mode: 0o644}),
+		v.writeKcpassword(newKcpassword(password, kcpasswordBlock)))
+}
+
+func (v *visit) unsetAutoLogin() error {
+	settings, err := v.readPlist(loginwindowPlist)
+	if err != nil {
+		return err
+	}
+	delete(settings, autoLoginUserKey)
+	root := v.session.users()[0]
+	n, err := v.resolve(root, "/", kcpasswordFile, true)
+	if err == nil && n.exists() {
+		err = v.remove(root, n)
+	}
+	return errors.Join(err, v.writePlist(loginwindowPlist, settings, owner{Mode: 0o644}))
+}

@@ -1,0 +1,239 @@
+package mac
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// dsError is an error of the directory as dscl reports it: its number also gives the exit status.
+type dsError int
+
+// Errors of the directory.
+const (
+	dsAuthFailed  dsError = 14090
+	dsNotAllowed  dsError = 14120
+	dsNoAttribute dsError = 14134
+	dsNoRecord    dsError = 14136
+)
+
+func (e dsError) name() string {
+	switch e {
+	case dsAuthFailed:
+		return "eDSAuthFailed"
+	case dsNotAllowed:
+		return "eDSPermissionError"
+	case dsNoAttribute:
+		return "eDSAttributeNotFound"
+	}
+	return "eDSRecordNotFound"
+}
+
+func (e dsError) status() int { return int(e) % 256 }
+
+const wrongPasswordSwitch = "dscl-wrong-password-exit"
+
+// tallyMark is what the record of a locked account bears.
+const tallyMark = ";tally;"
+
+func dscl(p *proc) int {
+	args := p.args()
+	if len(args) < 2 || args[0] != "." && args[0] != "/Local/Default" {
+		return p.unmodelled(joined(args[:min(1, len(args))])) // the rest may hold a password
+	}
+	verb, rest := strings.TrimPrefix(args[1], "-"), args[2:]
+	switch {
+	case verb == "read" && len(rest) >= 2:
+		return p.readRecord(rest[0], rest[1:])
+	case verb == "authonly" && len(rest) == 2:
+		return p.authOnly(rest[0], rest[1])
+	case verb == "delete" && len(rest) == 3 && rest[1] == "AuthenticationAuthority" && rest[2] == tallyMark:
+		return p.resetTally(rest[0])
+	case verb == "passwd" && len(rest) == 2:
+		return p.setPassword(rest[0], rest[1])
+	}
+	return p.unmodelled(args[0] + " " + args[1])
+}
+
+// dsFail reports an error of the directory.
+func (p *proc) dsFail(e dsError) int {
+	_, _ = fmt.Fprintf(p.stderr, "<dscl_cmd> DS Error: -%d (%s)\n", int(e), e.name())
+	return e.status()
+}
+
+// record finds the account that a path of the directory names.
+func (p *proc) record(path string) (user, bool) {
+	name, ok := strings.CutPrefix(path, "/Users/")
+	if !ok {
+		return user{}, false
+	}
+	return p.session.user(name)
+}
+
+func (p *proc) readRecord(path string, keys []string) int {
+	who, ok := p.record(path)
+	if !ok {
+		return p.dsFail(dsNoRecord)
+	}
+	for _, key := range keys {
+		value, ok, err := p.attribute(who, key)
+		switch {
+		case err != nil:
+			return p.fail(exitFailed, "%s", why(err))
+		case !ok:
+			p.printf("No such key: %s\n", key)
+		default:
+			p.printf("%s: %s\n", key, value)
+		}
+	}
+	return 0
+}
+
+func (p *proc) attribute(who user, key string) (value string, ok bool, err error) {
+	switch key {
+	case "RecordName":
+		return who.name, true, nil
+	case "UniqueID":
+		return fmt.Sprint(who.uid), true, nil
+	case "PrimaryGroupID":
+		return fmt.Sprint(who.groups[0]), true, nil
+	case "NFSHomeDirectory":
+		return who.home, true, nil
+	case "UserShell":
+		return who.shell, true, nil
+	case "AuthenticationAuthority":
+		if who.uid != loginUID {
+			return "", false, nil
+		}
+		value = ";ShadowHash;HASHLIST:<SALTED-SHA512-PBKDF2,SRP-RFC5054-4096-SHA512-PBKDF2> ;SecureToken;"
+		err = p.visit(func(v *visit) error {
+			a, err := v.account()
+			if err == nil && v.locked(a) {
+				value += " " + tallyMark
+			}
+			return err
+		})
+		return value, true, err
+	}
+	return "", false, nil
+}
+
+// authOnly checks a password and does nothing with it.
+func (p *proc) authOnly(name, password string) int {
+	who, known := p.session.user(name)
+	var right bool
+	status := dsNoRecord.status()
+	err := p.visit(func(v *visit) (err error) {
+		if known {
+			right, err = v.authenticate("dscl", who, password)
+			_, _ = fmt.Sscan(v.switched(wrongPasswordSwitch), &status)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return p.fail(exitFailed, "%s", why(err))
+	case right:
+		return 0
+	}
+	failed := dsAuthFailed
+	if !known {
+		failed = dsNoRecord
+	}
+	_, _ = fmt.Fprintf(p.stderr, "Authentication for node /Local/Default failed. (-%d, %s)\n", int(failed), failed.name())
+	return status
+}
+
+// changeRecord changes the login user's account with root's rights.
+func (p *proc) changeRecord(path string, change func(*visit, *account) bool) int {
+	who, ok := p.record(path)
+	switch {
+	case !ok:
+		return p.dsFail(dsNoRecord)
+	case p.user.uid != 0:
+		return p.dsFail(dsNotAllowed)
+	case who.uid != loginUID:
+		return p.unmodelled(path)
+	}
+	done := false
+	err := p.visit(func(v *visit) error {
+		a, err := v.account()
+		if err != nil {
+			return err
+		}
+		done = change(v, &a)
+		return v.keepAccount(a)
+	})
+	switch {
+	case err != nil:
+		return p.fail(exitFailed, "%s", why(err))
+	case !done:
+		return p.dsFail(dsNoAttribute)
+	}
+	return 0
+}
+
+// resetTally unlocks an account.
+func (p *proc) resetTally(path string) int {
+	return p.changeRecord(path, func(v *visit, a *account) bool {
+		was := v.locked(*a)
+		a.Tally = 0
+		return was
+	})
+}
+
+func (p *proc) setPassword(path, password string) int {
+	if password == "" {
+		return p.unmodelled("an empty password")
+	}
+	return p.changeRecord(path, func(_ *visit, a *account) bool {
+		a.Password = password
+		return true
+	})
+}
+
+// pwpolicy takes a user's policies away, and with them what they have counted.
+func pwpolicy(p *proc) int {
+	args := p.args()
+	if len(args) != 3 || args[0] != "-u" || args[2] != "-clearaccountpolicies" {
+		return p.unmodelled(joined(args))
+	}
+	p.printf("Clearing account policies for user <%s>\n", args[1])
+	return p.changeRecord("/Users/"+args[1], func(_ *visit, a *account) bool {
+		a.Tally = 0
+		return true
+	})
+}
+
+// exitNoMember is how dseditgroup ends for who is no member.
+const exitNoMember = 67
+
+func dseditgroup(p *proc) int {
+	args := p.args()
+	if len(args) != 5 || args[0] != "-o" || args[1] != "checkmember" || args[2] != "-m" {
+		return p.unmodelled(joined(args))
+	}
+	name, group := args[3], args[4]
+	if !slices.Contains(allGroups(), group) {
+		_, _ = io.WriteString(p.stderr, "Group not found.\n")
+		return 64
+	}
+	who, known := p.session.user(name)
+	if !known || !slices.Contains(groupNames(who), group) {
+		p.printf("no %s is NOT a member of %s\n", name, group)
+		return exitNoMember
+	}
+	p.printf("yes %s is a member of %s\n", name, group)
+	return 0
+}
+
+func allGroups() []string {
+	var all []string
+	for _, g := range groups() {
+		all = append(all, g.name)
+	}
+	return all
+}
+
+func joined(words []string) string { return strings.Join(words, " ") }
