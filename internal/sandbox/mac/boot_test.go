@@ -186,3 +186,30 @@ func TestClock(t *testing.T) {
 		t.Errorf("pending: %v, %v", held, err)
 	}
 }
+
+// TestJobsThatRestart insists that a job may restart the machine, and that one that does so at every
+// start leaves a machine that nobody reaches and no look at it that never ends.
+func TestJobsThatRestart(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	scriptJob(t, m, "once", atLoad, "[ -e /tmp/once ] && exit 0; touch /tmp/once; shutdown -r now; touch /tmp/never")
+	before := must(t, m, "root", "sysctl -n kern.boottime")
+	if err := m.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, m, "root", row{script: "ls /tmp; launchctl print system/once | grep runs", stdout: "once\n\truns = 1\n"})
+	if after := must(t, m, "root", "sysctl -n kern.boottime"); after == before {
+		t.Error("the machine runs on")
+	}
+	scriptJob(t, m, "always", atLoad, "reboot")
+	if err := m.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Run(t.Context(), "root", "true"); !errors.Is(err, ErrDown) {
+		t.Errorf("Run: %v", err)
+	}
+	if err := m.Remove("/Library/LaunchDaemons/always.plist"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, m, "root", "true")
+}

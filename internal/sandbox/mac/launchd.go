@@ -215,9 +215,9 @@ func (m *Machine) changeJob(target string, change func(*job, time.Time)) error {
 	return nil
 }
 
-// Settle lets what has become due happen. The error is an ErrDown while the machine starts.
+// Settle lets what has become due happen. The error is ErrDown while the machine starts.
 func (m *Machine) Settle(ctx context.Context) error {
-	if held, err := m.pending(); held == nil || err != nil {
+	if idle, err := m.idle(); idle || err != nil {
 		return err
 	}
 	s, err := m.session()

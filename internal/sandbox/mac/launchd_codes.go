@@ -8,14 +8,6 @@ type launchCode int
 // Error is the text that launchctl shows for the number.
 func (c launchCode) Error() string { return fmt.Sprintf("%d: %s", int(c), launchText(int(c))) }
 
-// codeError gives no error for 0.
-func codeError(code int) error {
-	if code == 0 {
-		return nil
-	}
-	return launchCode(code)
-}
-
 // launchText gives the words for a number: those of the kernel's errors, and launchd's own from
 // 107 on.
 func launchText(code int) string {

@@ -148,8 +148,11 @@ func (v *visit) unload(m *manager, now time.Time, d domain, label string) error 
 // kick starts a job now, whatever the throttle says.
 func (v *visit) kick(m *manager, now time.Time, d domain, label string, kill bool) error {
 	if d.kind == "system" && m.runsStock(label) {
-		if kill {
-			return codeError(v.codeSwitched(protectedSwitch))
+		if code := v.codeSwitched(protectedSwitch); kill && code != 0 {
+			return launchCode(code)
+		}
+		if label == pfLabel {
+			return v.loadAtBoot() // its one task
 		}
 		return nil
 	}

@@ -17,6 +17,9 @@ import (
 // maxStarts bounds how many jobs one look at the machine starts.
 const maxStarts = 200
 
+// maxStartsOver bounds how often a machine restarts at one look, where its own jobs restart it.
+const maxStartsOver = 3
+
 // settleLock is held by whoever runs what has become due, so that each thing happens once.
 const settleLock = "launchd.lock"
 
@@ -24,16 +27,22 @@ const settleLock = "launchd.lock"
 // would have started by now, a restart. Times are computed from what is stored, as nothing runs in
 // between; a job that has missed many of its times runs once. Jobs do not settle: they run in here.
 func (s *session) settle(ctx context.Context) error {
-	held, err := s.machine.pending()
-	if held == nil || err != nil {
+	if idle, err := s.machine.idle(); idle || err != nil {
 		return err
 	}
-	now := s.now()
-	held.catchUp(now)
-	if !held.anything(now) {
-		return nil
-	}
 	return s.runDue(ctx)
+}
+
+// idle reports, without the machine's lock, that nothing has to be done: it is asked at every look
+// at the machine.
+func (m *Machine) idle() (bool, error) {
+	held, err := m.pending()
+	if held == nil || err != nil {
+		return err == nil, err
+	}
+	now := time.Now().Add(m.ahead())
+	held.catchUp(now)
+	return !held.anything(now), nil
 }
 
 // anything reports whether something may have to be done.
@@ -69,18 +78,36 @@ func (s *session) runDue(ctx context.Context) (err error) {
 	if err := flock(lock, unix.LOCK_EX); err != nil {
 		return fmt.Errorf("start jobs on the machine in %s: %w", m.dir, err)
 	}
+	for range maxStartsOver {
+		halted, err := s.runOnce(ctx)
+		if err != nil || !halted {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: a job restarts it at every start", ErrDown)
+}
+
+// runOnce starts the machine where it is down, does what is due, and reports whether a job has shut
+// it down.
+func (s *session) runOnce(ctx context.Context) (halted bool, err error) {
 	started := map[string]bool{}
 	booted, err := s.goUp()
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := s.runJobs(ctx, started); err != nil || !booted {
-		return err
+	if err := s.runJobs(ctx, started); err != nil {
+		return false, err
 	}
-	if err := s.restartLoginwindow(s.bySystem(ctx)); err != nil {
-		return fmt.Errorf("start loginwindow on the machine in %s: %w", m.dir, err)
+	if booted {
+		if err := s.restartLoginwindow(s.bySystem(ctx)); err != nil {
+			return false, fmt.Errorf("start loginwindow on the machine in %s: %w", s.machine.dir, err)
+		}
+		if err := s.runJobs(ctx, started); err != nil {
+			return false, err
+		}
 	}
-	return s.runJobs(ctx, started)
+	held, err := s.machine.pending()
+	return held != nil && held.Halt != nil, err
 }
 
 // bySystem is a process of root's that the system itself has started.

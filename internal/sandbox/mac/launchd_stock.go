@@ -21,13 +21,17 @@ func stockServices() []stockService {
 		{label: "com.apple.backgroundtaskmanagementd", file: "com.apple.backgroundtaskmanagementd.plist",
 			program: "/System/Library/PrivateFrameworks/BackgroundTaskManagement.framework/Resources/backgroundtaskmanagementd", pid: 118},
 		{label: loginwindowLabel, file: "com.apple.loginwindow.plist", program: "/System/Library/CoreServices/loginwindow.app/Contents/MacOS/loginwindow", pid: 164},
-		{label: "com.apple.pfctl", file: "com.apple.pfctl.plist", program: "/sbin/pfctl", ran: true},
+		{label: pfLabel, file: "com.apple.pfctl.plist", program: "/sbin/pfctl", ran: true},
 		// launchd itself listens, and starts an sshd for each connection.
 		{label: "com.openssh.sshd", file: "ssh.plist", program: "/usr/libexec/sshd-keygen-wrapper"},
 	}
 }
 
-const loginwindowLabel = "com.apple.loginwindow"
+// Labels of services of which more is modelled than that they are there.
+const (
+	loginwindowLabel = "com.apple.loginwindow"
+	pfLabel          = "com.apple.pfctl"
+)
 
 func isStock(label string) bool {
 	return slices.ContainsFunc(stockServices(), func(s stockService) bool { return s.label == label })
