@@ -54,8 +54,8 @@ func (m *Machine) Reboot(ctx context.Context) error {
 	return nil
 }
 
-// shutDown notes that the machine restarts. What runs on it must be ended then (power.cut), with the
-// machine no longer locked; the rest happens when somebody next looks at it.
+// shutDown notes that the machine restarts, which happens when somebody next looks at it. What runs
+// until then is ended at once only by power.cut, with the machine no longer locked.
 func (v *visit) shutDown() error {
 	return v.changeLaunchd(func(m *manager, now time.Time) error {
 		if m.Halt == nil {
@@ -78,6 +78,9 @@ func (s *session) goUp() (booted bool, err error) {
 		booted = true
 		return v.boot(m.Halt.Until)
 	})
+	if booted {
+		s.machine.power.cut() // whoever shut it down may have left that to us
+	}
 	return booted, err
 }
 

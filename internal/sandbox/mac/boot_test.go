@@ -114,6 +114,9 @@ func TestRestartEndsConnections(t *testing.T) {
 	if err := m.Reboot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if err := m.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	var missing *ssh.ExitMissingError
 	if err := busy.Wait(); !errors.As(err, &missing) {
 		t.Errorf("a running command: %v", err)
@@ -127,6 +130,23 @@ func TestRestartEndsConnections(t *testing.T) {
 	if err := last.Run("echo hi"); err == nil || out.Len() > 0 {
 		t.Errorf("over a connection from before: %q, %v", out.String(), err)
 	}
+}
+
+// TestRestartThatIsNoted insists that a restart ends what still runs, where whoever asked for it did
+// not.
+func TestRestartThatIsNoted(t *testing.T) {
+	t.Parallel()
+	m, client := login(t, &events{})
+	if err := m.asRoot(func(v *visit, _ *proc) error { return v.shutDown() }); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Wait(); err == nil {
+		t.Error("the connection ended in peace")
+	}
+	must(t, m, "root", "true")
 }
 
 // TestBrokenBackgroundItems is a database that its daemon cannot read.
