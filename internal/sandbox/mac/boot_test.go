@@ -114,9 +114,6 @@ func TestRestartEndsConnections(t *testing.T) {
 	if err := m.Reboot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	var missing *ssh.ExitMissingError
 	if err := busy.Wait(); !errors.As(err, &missing) {
 		t.Errorf("a running command: %v", err)

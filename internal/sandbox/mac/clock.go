@@ -32,7 +32,7 @@ func (m *Machine) ahead() time.Duration {
 }
 
 // Advance moves the machine's clock forward. What becomes due in that time happens when somebody
-// next looks at the machine.
+// next looks at the machine. Times of files stay as the real disk has them.
 func (m *Machine) Advance(d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("move the clock of the machine in %s: %s is in the past", m.dir, d)

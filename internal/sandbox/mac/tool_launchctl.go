@@ -5,7 +5,6 @@ import (
 	"io"
 	"path"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -47,12 +46,12 @@ func launchctl(p *proc) int {
 func (c launchctlCall) say(text string) { _, _ = io.WriteString(c.stderr, text+"\n") }
 
 // refuse ends the tool with launchd's number, or with a fault of the simulation itself.
-func (c launchctlCall) refuse(format string, err error) int {
+func (c launchctlCall) refuse(what string, err error) int {
 	var code launchCode
 	if !errors.As(err, &code) {
 		return c.fail(exitUnmodelled, "%s", err)
 	}
-	c.say(strings.Replace(format, "%s", code.Error(), 1))
+	c.say(what + ": " + code.Error())
 	return int(code)
 }
 
@@ -131,7 +130,7 @@ func (c launchctlCall) bootstrap() int {
 	if errors.Is(err, launchCode(1)) {
 		err = launchCode(5) // launchd does not say why
 	}
-	status := c.refuse("Bootstrap failed: %s", err)
+	status := c.refuse("Bootstrap failed", err)
 	if status == 5 && c.user.uid != 0 {
 		c.say("Try re-running the command as root for richer errors.")
 	}
@@ -166,7 +165,7 @@ func (c launchctlCall) bootout() int {
 	})
 	c.endItself(d, label)
 	if err != nil {
-		return c.refuse("Boot-out failed: %s", err)
+		return c.refuse("Boot-out failed", err)
 	}
 	return 0
 }
@@ -237,7 +236,7 @@ func (c launchctlCall) kickstart() int {
 		c.say(`Could not find service "` + label + `" in domain for ` + d.words())
 		return 113
 	case err != nil:
-		return c.refuse(`Could not kickstart service "`+label+`": %s`, err)
+		return c.refuse(`Could not kickstart service "`+label+`"`, err)
 	case o.has('p'):
 		return c.showPID(d, label)
 	}
@@ -257,7 +256,7 @@ func (c launchctlCall) showPID(d domain, label string) int {
 		return err
 	})
 	if err != nil {
-		return c.refuse(`Could not kickstart service "`+label+`": %s`, err)
+		return c.refuse(`Could not kickstart service "`+label+`"`, err)
 	}
 	return 0
 }
@@ -279,7 +278,7 @@ func (c launchctlCall) enable(off bool) int {
 		return v.override(d, label, off)
 	})
 	if err != nil {
-		return c.refuse("Could not "+verb+" service: %s", err)
+		return c.refuse("Could not "+verb+" service", err)
 	}
 	return 0
 }

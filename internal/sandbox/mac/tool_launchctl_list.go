@@ -51,7 +51,7 @@ func (c launchctlCall) list() int {
 		return 113
 	}
 	if err != nil {
-		return c.refuse("Could not list services: %s", err)
+		return c.refuse("Could not list services", err)
 	}
 	return 0
 }
@@ -116,7 +116,7 @@ func (c launchctlCall) legacy(load bool) int {
 		}
 	}
 	if err := c.due(); err != nil {
-		return c.refuse("Load failed: %s", err)
+		return c.refuse("Load failed", err)
 	}
 	return status
 }
@@ -153,7 +153,7 @@ func (c launchctlCall) legacyFile(load, override bool, file string) (status int)
 	if !load {
 		verb, better = "Unload", "bootout"
 	}
-	code := c.refuse(verb+" failed: %s", err)
+	code := c.refuse(verb+" failed", err)
 	c.say("Try running `launchctl " + better + "` as root for richer errors.")
 	if quiet && code != exitUnmodelled {
 		return 0

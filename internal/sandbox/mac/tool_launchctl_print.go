@@ -72,7 +72,7 @@ func (c launchctlCall) refusePrint(d domain, label string, bad bool, err error) 
 		c.say(`Could not find service "` + label + `" in domain for ` + d.words())
 		return 113
 	}
-	return c.refuse("Could not print "+what+": %s", err)
+	return c.refuse("Could not print "+what, err)
 }
 
 // badRequest is the line with which recent releases begin.
