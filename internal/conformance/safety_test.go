@@ -12,6 +12,7 @@ var (
 	fileWriter = regexp.MustCompile(`(^|[\s;|&(!])(mkdir|rmdir|mv|cp|ln|touch|mktemp|chmod|chown|tee|rm [^-]|rm -[a-z]*r|dd of=)`)
 	setter     = regexp.MustCompile(`defaults (-currentHost )?(write|delete) [^"]|scutil --set|pmset -[abc] |systemsetup|launchctl|dscl \S+ -(authonly|passwd|delete|create|append|change)|pwpolicy|killall|sysadminctl -autologin (set|off)|sudo [^|;]*-S|nvram|softwareupdate|shutdown|reboot`)
 	outside    = regexp.MustCompile(`>>?\s*["']?/(?:etc|Users|Library|var|usr|private)`)
+	looking    = regexp.MustCompile(`launchctl (print|print-disabled|list|error) `)
 )
 
 // TestSafety insists that a row says what it changes: a Mac that a person lends
@@ -36,7 +37,8 @@ func TestSafety(t *testing.T) {
 		{Nothing, "echo x >f", true}, {Nothing, "echo x >/dev/null 2>&1", false}, {Nothing, "a; mkdir d", true}, {Nothing, "rm -rf /x", true},
 		{Nothing, "rm -f", false}, {Files, "mkdir d; echo x >d/f", false}, {Files, "echo x >/etc/hosts", true}, {Files, "pmset -a sleep 0", true},
 		{Nothing, "dscl . -authonly m1 x", true}, {Nothing, "echo x | sudo -k -S true", true}, {Nothing, "sudo -n true", false},
-		{Files, `defaults write "$PWD/a" k x`, false}, {Files, "defaults write com.acme k x", true}, {Settings, "scutil --set HostName x", false},
+		{Files, `defaults write "$PWD/a" k x`, false}, {Files, "defaults write com.acme k x", true}, {Nothing, "launchctl print system/x", false},
+		{Nothing, "launchctl print system/x; launchctl bootout system/x", true}, {Files, "launchctl kickstart system/x", true}, {Settings, "scutil --set HostName x", false},
 	} {
 		if why := harm(c.changes, c.text); (why != "") != c.harmful {
 			t.Errorf("harm(%s, %q) = %q", c.changes, c.text, why)
@@ -49,7 +51,7 @@ func harm(changes Changes, text string) string {
 	if changes == Settings {
 		return ""
 	}
-	if found := setter.FindString(text); found != "" {
+	if found := setter.FindString(looking.ReplaceAllString(text, "")); found != "" {
 		return found
 	}
 	if found := outside.FindString(text); found != "" {

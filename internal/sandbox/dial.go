@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
 // DialContext connects to port 22 of a server's public address: a real TCP connection over
@@ -47,7 +50,9 @@ func (w *World) DialContext(ctx context.Context, network, addr string) (net.Conn
 	if err != nil {
 		return nil, fail(err)
 	}
-	if err := machine.Settle(ctx); err != nil {
+	if err := machine.Settle(ctx); errors.Is(err, mac.ErrDown) {
+		return nil, fail(os.NewSyscallError("connect", syscall.ETIMEDOUT))
+	} else if err != nil {
 		return nil, fail(err)
 	}
 	if reachable, err := machine.Reachable(); err != nil {

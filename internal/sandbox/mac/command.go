@@ -58,8 +58,14 @@ func answer(request *ssh.Request, ok bool) {
 // execute runs a command line in the login shell and reports its end.
 func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, free func()) {
 	defer channel.Close() // the client may have closed it first
-	if err := l.session.settle(ctx); err != nil {
+	up := l.session.machine.power.up()
+	err := l.session.settle(ctx)
+	if err != nil {
 		_, _ = fmt.Fprintf(channel.Stderr(), "sshd: %s\n", err)
+	}
+	if errors.Is(err, ErrDown) || l.session.outlived() {
+		_ = l.cut() // it ended with the machine
+		return
 	}
 	faults := l.faults()
 	if faults.CutOutput {
@@ -74,6 +80,10 @@ func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, fr
 	}
 	stdout.end()
 	stderr.end()
+	if up.Err() != nil {
+		_ = l.cut() // nobody is left who could tell how it ended
+		return
+	}
 	free()
 	// All of this fails only when the connection is gone.
 	_ = channel.CloseWrite()

@@ -44,7 +44,10 @@ func (v *visit) setLoginwindow(alive bool) error {
 
 // logIn begins a user's session at the screen.
 func (v *visit) logIn(who user) error {
-	return v.setConsole(console{User: who.name, Since: v.session.now().UTC()})
+	if err := v.setConsole(console{User: who.name, Since: v.session.now().UTC()}); err != nil {
+		return err
+	}
+	return v.startAgents(who)
 }
 
 // logOut ends the session at the screen with everything in it.

@@ -1,26 +1,238 @@
 package mac
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"time"
+)
 
-// launchdSwitches are the doubts about launchd.
-func launchdSwitches() []Switch { return nil }
+// manager is what launchd holds in memory. There is no daemon: whoever looks at the machine works
+// out from stored times what has happened since.
+type manager struct {
+	Jobs     map[string]*job `json:"jobs"`               // by service target, such as system/com.example.d
+	Unloaded []string        `json:"unloaded,omitempty"` // labels of the system's own services that were booted out
+	NextPID  int             `json:"next_pid"`
+	Login    int             `json:"login_pid,omitempty"` // loginwindow's, once it was kicked
+	Halt     *halt           `json:"halt,omitempty"`
+}
 
-// settle does what has become due since somebody last looked at the machine: jobs that launchd
-// would have started by now. Times are computed from what is stored, as nothing runs in between.
-func (s *session) settle(ctx context.Context) error { return nil }
+// halt is a machine on its way down and up again.
+type halt struct {
+	Until time.Time `json:"until"` // when it is up
+}
 
-// endSession ends the jobs of a user's Aqua session.
-func (v *visit) endSession(uid int) error { return nil }
+// job is a job that is loaded.
+type job struct {
+	Domain string      `json:"domain"` // system, gui/501 or user/501
+	Path   string      `json:"path"`   // of its property list
+	About  description `json:"about"`  // as it was at the loading: launchd looks at the file once
 
-// Reboot restarts the machine: what is in memory is lost, and the jobs of the disk start.
-func (m *Machine) Reboot(ctx context.Context) error { return nil }
+	PID     int       `json:"pid,omitempty"` // 0 = no process
+	Started time.Time `json:"started,omitzero"`
+	Ends    time.Time `json:"ends,omitzero"`  // when the process has ended; zero = it runs on
+	Exit    ending    `json:"exit,omitzero"`  // how it ends then
+	Busy    bool      `json:"busy,omitempty"` // somebody runs the job's script at this moment
 
-// Settle lets what has become due happen.
+	Runs  int       `json:"runs"`
+	Last  *ending   `json:"last,omitempty"` // how the process before ended
+	Due   time.Time `json:"due,omitzero"`   // when launchd starts it; zero = nothing is planned
+	Gone  time.Time `json:"gone,omitzero"`  // it was booted out and the label is free then
+	Stuck bool      `json:"stuck,omitempty"`
+}
+
+// ending is how a process ended: by itself or by a signal.
+type ending struct {
+	Code   int `json:"code"`
+	Signal int `json:"signal,omitempty"`
+}
+
+// Times of launchd.
+const (
+	throttle    = 10 * time.Second // ThrottleInterval's default, from spawn to spawn
+	exitTimeout = 5 * time.Second  // ExitTimeOut's default for a system job
+)
+
+// exitConfig is EX_CONFIG: launchd could not even set the process up.
+const exitConfig = 78
+
+// firstPID is above those of the system's own processes.
+const firstPID = 600
+
+func (j *job) target() string { return j.Domain + "/" + j.About.Label }
+
+// leaving reports whether the job was booted out and its process still ends.
+func (j *job) leaving() bool { return !j.Gone.IsZero() }
+
+// state is the job's state in launchctl's words.
+func (j *job) state() string {
+	switch {
+	case j.leaving():
+		return "SIGTERMed"
+	case j.PID != 0:
+		return "running"
+	case !j.Due.IsZero() && j.About.Interval == 0:
+		return "spawn scheduled"
+	}
+	return "not running"
+}
+
+// launchd gives what launchd holds in memory as it stands now.
+func (v *visit) launchd() (*manager, time.Time, error) {
+	m, now := &manager{}, v.session.now()
+	if err := v.recall(inMemory("launchd"), m); err != nil {
+		return nil, now, fmt.Errorf("launchd's jobs: %w", err)
+	}
+	m.catchUp(now)
+	return m, now, nil
+}
+
+// changeLaunchd lets f change what launchd holds in memory; it is kept where f succeeds.
+func (v *visit) changeLaunchd(f func(*manager, time.Time) error) error {
+	m, now, err := v.launchd()
+	if err != nil {
+		return err
+	}
+	before, err := json.Marshal(m)
+	if err == nil {
+		err = f(m, now)
+	}
+	if err != nil {
+		return err
+	}
+	if after, err := json.Marshal(m); err != nil || bytes.Equal(before, after) {
+		return err
+	}
+	return v.keep(inMemory("launchd"), m)
+}
+
+// pending gives the jobs without the machine's lock, or nil where nothing was ever loaded: the one
+// question that every look at the machine costs.
+func (m *Machine) pending() (*manager, error) {
+	data, err := m.remembers(inMemory("launchd"))
+	if data == nil || err != nil {
+		return nil, err
+	}
+	held := &manager{}
+	if err := json.Unmarshal(data, held); err != nil {
+		return nil, fmt.Errorf("launchd's jobs on the machine in %s: %w; remove %s", m.dir, err, filepath.Join(m.dir, string(inMemory("launchd"))))
+	}
+	return held, nil
+}
+
+// catchUp lets happen what needs nothing but time: processes end and labels become free.
+func (m *manager) catchUp(now time.Time) {
+	for target, j := range m.Jobs {
+		if j.PID != 0 && !j.Busy && !j.Ends.IsZero() && !now.Before(j.Ends) {
+			last := j.Exit
+			j.PID, j.Last = 0, &last
+		}
+		if j.leaving() && (j.PID == 0 || !now.Before(j.Gone)) {
+			delete(m.Jobs, target)
+		}
+	}
+}
+
+// newPID never gives the same number twice between two boots.
+func (m *manager) newPID() int {
+	m.NextPID = max(m.NextPID, firstPID) + 1
+	return m.NextPID
+}
+
+// plan says when launchd starts a job whose process ends, or has just been loaded.
+func (j *job) plan(loaded bool, now time.Time) {
+	d := j.About
+	j.Due = time.Time{}
+	ended := j.Ends
+	if loaded {
+		ended = now
+	}
+	soonest := ended
+	if !j.Started.IsZero() && j.Started.Add(d.Throttle).After(ended) {
+		soonest = j.Started.Add(d.Throttle)
+	}
+	switch {
+	case j.leaving() || j.Stuck:
+	case loaded && d.RunAtLoad, !loaded && d.Keep.after(j.Exit):
+		j.Due = soonest
+	case d.Interval > 0:
+		from := j.Started
+		if from.IsZero() {
+			from = now
+		}
+		if j.Due = from.Add(d.Interval); j.Due.Before(ended) {
+			j.Due = ended
+		}
+	}
+}
+
+// end lets a job's process end.
+func (j *job) end(how ending, now time.Time) {
+	if j.PID == 0 {
+		return
+	}
+	j.Busy, j.Ends, j.Exit, j.Last, j.PID = false, now, how, &how, 0
+	j.plan(false, now)
+}
+
+var errNoJob = errors.New("no such job is loaded")
+
+// EndJob ends the process of a job, such as system/com.example.d, with an exit code or, where
+// signal is not 0, by a signal. launchd then does what the job's description says.
+func (m *Machine) EndJob(target string, code, signal int) error {
+	return m.changeJob(target, func(j *job, now time.Time) { j.end(ending{code, signal}, now) })
+}
+
+// StickJob ends the process of a job cleanly, and launchd does not start it again whatever the
+// job's description says: hosts have been seen with such jobs, loaded and without a process, until
+// somebody kicked them.
+func (m *Machine) StickJob(target string) error {
+	return m.changeJob(target, func(j *job, now time.Time) {
+		j.Stuck = true
+		j.end(ending{}, now)
+		j.Due = time.Time{}
+	})
+}
+
+func (m *Machine) changeJob(target string, change func(*job, time.Time)) error {
+	err := m.asRoot(func(v *visit, _ *proc) error {
+		return v.changeLaunchd(func(held *manager, now time.Time) error {
+			j, ok := held.Jobs[target]
+			if !ok {
+				return errNoJob
+			}
+			change(j, now)
+			return nil
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("the job %s of the machine in %s: %w", target, m.dir, err)
+	}
+	return nil
+}
+
+// Settle lets what has become due happen. The error is ErrDown while the machine starts.
 func (m *Machine) Settle(ctx context.Context) error {
+	if idle, err := m.idle(); idle || err != nil {
+		return err
+	}
 	s, err := m.session()
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	return s.settle(ctx)
+}
+
+// launchdTools are the tools of launchd and of the processes it starts.
+func launchdTools() map[string]tool {
+	all := map[string]tool{}
+	maps.Insert(all, entries("/bin", map[string]func(*proc) int{"launchctl": launchctl, "ps": ps}))
+	maps.Insert(all, entries("/sbin", map[string]func(*proc) int{"reboot": reboot, "shutdown": shutdown}))
+	maps.Insert(all, entries("/usr/bin", map[string]func(*proc) int{"pgrep": pgrep, "sfltool": sfltool, "uptime": uptime}))
+	return all
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 )
 
 // place is where a part of the machine keeps what is not on its disk: beside the tree, so that a
@@ -58,6 +57,3 @@ func (v *visit) keep(at place, what any) error {
 func (v *visit) loseMemory() error {
 	return os.RemoveAll(filepath.Join(v.session.machine.dir, memoryFolder))
 }
-
-// now is the machine's clock.
-func (s *session) now() time.Time { return time.Now() }

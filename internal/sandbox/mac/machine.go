@@ -45,6 +45,9 @@ type Machine struct {
 	// system call with a thread of its own. It guards known.
 	mu    sync.Mutex
 	known ledger
+
+	settling sync.Mutex // taken before mu, by whoever runs what has become due
+	power    power
 }
 
 // identity is what a Mac is, as opposed to what lies on its disk.

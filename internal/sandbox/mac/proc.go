@@ -36,6 +36,7 @@ type proc struct {
 	umask   fs.FileMode
 	depth   int
 	faults  Faults
+	under   *launch // the job it belongs to, nil for what a person has started
 
 	stdin          *os.File // nil when there is nothing to read
 	stdout, stderr io.Writer

@@ -27,6 +27,13 @@ func workOn(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if os.Getenv(otherWork) == "kick" {
+		if err := kickOften(context.Background(), m); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
 	for round := range rounds {
 		r, err := m.Run(context.Background(), "root", counting("other", round))
 		if err != nil || r.Exit != 0 || len(r.Stderr) > 0 {

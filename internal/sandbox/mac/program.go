@@ -133,6 +133,10 @@ func (p *proc) exec(found program) int {
 	}
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	if bytes.IndexByte(first, 0) >= 0 {
+		if p.under != nil {
+			p.under.stay() // most programs that a job starts and nobody models are daemons
+			return exitTerminated
+		}
 		return p.shellFail(exitNoExec, "%s: cannot execute binary file", p.argv[0])
 	}
 	interpreter, ok := bytes.CutPrefix(first, []byte("#!"))

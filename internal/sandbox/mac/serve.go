@@ -31,6 +31,8 @@ func (m *Machine) ServeWith(ctx context.Context, conn net.Conn, log func(event s
 	// Whoever ends the context is not kept waiting by a client that says nothing.
 	hangUp := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer hangUp()
+	goDown := context.AfterFunc(m.power.up(), func() { _ = conn.Close() })
+	defer goDown()
 	defer conn.Close() // a second time, mostly
 	s, err := m.session()
 	if err != nil {

@@ -62,6 +62,8 @@ func (s *session) start(ctx context.Context, who user, argv []string, faults Fau
 	// What a script leaves in the background ends with it.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	forget := context.AfterFunc(s.machine.power.up(), cancel)
+	defer forget()
 	p := &proc{session: s, ctx: ctx, user: who, argv: argv, env: loginEnviron(who), dir: who.home,
 		umask: 0o022, faults: faults, stdin: stdin, stdout: stdout, stderr: stderr}
 	return p.run()

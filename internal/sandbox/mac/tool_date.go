@@ -12,7 +12,7 @@ func date(p *proc) int {
 	if !ok {
 		return status
 	}
-	now := time.Now()
+	now := p.now()
 	if o.has('r') {
 		seconds, err := strconv.ParseInt(o['r'], 10, 64)
 		if err != nil {

@@ -204,7 +204,7 @@ func touch(p *proc) int {
 			if err := v.settle(n.path); err != nil {
 				return err
 			}
-			now := time.Now()
+			now := p.now()
 			return v.session.root.Chtimes(relative(n.path), now, now)
 		case o.has('c'):
 			return nil

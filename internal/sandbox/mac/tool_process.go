@@ -60,7 +60,14 @@ func sleep(p *proc) int {
 	if err != nil || seconds < 0 || seconds > 1e9 {
 		return p.fail(exitFailed, "invalid time interval: %s", p.argv[1])
 	}
-	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
+	d := time.Duration(seconds * float64(time.Second))
+	if p.under != nil {
+		if !p.under.sleep(d) {
+			return exitTerminated
+		}
+		return 0
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -100,10 +100,10 @@ func sysctl(p *proc) int {
 	if !ok {
 		return status
 	}
-	booted := p.session.id.Booted
+	booted := p.session.booted()
 	values := map[string]string{
 		"hw.memsize": "17179869184", "hw.ncpu": "8", "hw.model": "Mac14,3", "hw.physicalcpu": "8", "hw.logicalcpu": "8",
-		"kern.boottime": fmt.Sprintf("{ sec = %d, usec = 0 } %s", booted.Unix(), booted.Format("Mon Jan _2 15:04:05 2006")),
+		"kern.boottime": fmt.Sprintf("{ sec = %d, usec = %d } %s", booted.Unix(), booted.Nanosecond()/1000, booted.Format("Mon Jan _2 15:04:05 2006")),
 	}
 	for _, name := range names {
 		value, ok := values[name]

@@ -31,6 +31,7 @@ func toolbox() map[string]tool {
 	} {
 		maps.Insert(all, entries(folder, tools))
 	}
+	maps.Copy(all, launchdTools())
 	return all
 }
 

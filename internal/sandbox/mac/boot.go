@@ -1,0 +1,162 @@
+package mac
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// ErrDown says that a machine is starting and nobody answers yet.
+var ErrDown = errors.New("the machine is starting")
+
+// power tells what runs on a machine that it goes down. It knows this process alone; connections of
+// another one end at their next command.
+type power struct {
+	mu  sync.Mutex
+	on  context.Context
+	off context.CancelFunc
+}
+
+// up gives a context that ends when the machine goes down.
+func (p *power) up() context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.on == nil {
+		p.on, p.off = context.WithCancel(context.Background())
+	}
+	return p.on
+}
+
+func (p *power) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.off != nil {
+		p.off()
+	}
+	p.on, p.off = nil, nil
+}
+
+// Reboot restarts the machine: what is in memory is lost, connections end, and the jobs of the disk
+// start.
+func (m *Machine) Reboot(ctx context.Context) error {
+	if err := m.asRoot(func(v *visit, _ *proc) error { return v.shutDown() }); err != nil {
+		return fmt.Errorf("restart the machine in %s: %w", m.dir, err)
+	}
+	m.power.cut()
+	if err := m.Settle(ctx); err != nil && !errors.Is(err, ErrDown) {
+		return err
+	}
+	return nil
+}
+
+// shutDown notes that the machine restarts, which happens when somebody next looks at it. What runs
+// until then is ended at once only by power.cut, with the machine no longer locked.
+func (v *visit) shutDown() error {
+	return v.changeLaunchd(func(m *manager, now time.Time) error {
+		if m.Halt == nil {
+			m.Halt = &halt{Until: now.Add(v.timeSwitched(bootTimeSwitch))}
+		}
+		return nil
+	})
+}
+
+// goUp starts a machine that was shut down, and reports whether it did.
+func (s *session) goUp() (booted bool, err error) {
+	err = s.visit(func(v *visit) error {
+		m, now, err := v.launchd()
+		if err != nil || m.Halt == nil {
+			return err
+		}
+		if now.Before(m.Halt.Until) {
+			return fmt.Errorf("%w: until %s", ErrDown, m.Halt.Until.UTC().Format(time.TimeOnly))
+		}
+		booted = true
+		return v.boot(m.Halt.Until)
+	})
+	if booted {
+		s.machine.power.cut() // whoever shut it down may have left that to us
+	}
+	return booted, err
+}
+
+// boot is the start of the machine up to the login window.
+func (v *visit) boot(at time.Time) error {
+	if err := v.loseMemory(); err != nil {
+		return err
+	}
+	if err := v.changeIdentity(func(id *identity) { id.Booted = at.UTC().Truncate(time.Microsecond) }); err != nil {
+		return err
+	}
+	if err := v.loadAtBoot(); err != nil {
+		return fmt.Errorf("load the rules of /etc/pf.conf: %w", err)
+	}
+	return v.changeLaunchd(func(m *manager, now time.Time) error {
+		if v.brokenItems() {
+			return nil
+		}
+		return v.loadFolder(m, now, domain{kind: "system"}, "/Library/LaunchDaemons")
+	})
+}
+
+// changeIdentity changes what the machine is. Sessions that stand keep what they have read.
+func (v *visit) changeIdentity(change func(*identity)) error {
+	m := v.session.machine
+	id, err := m.identity()
+	if err != nil {
+		return err
+	}
+	change(&id)
+	data, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", identityFile, err)
+	}
+	return replaceFile(filepath.Join(m.dir, identityFile), append(data, '\n'))
+}
+
+// booted is when the machine started.
+func (s *session) booted() time.Time {
+	if id, err := s.machine.identity(); err == nil {
+		return id.Booted
+	}
+	return s.id.Booted
+}
+
+// outlived reports whether the machine has restarted since the session began.
+func (s *session) outlived() bool { return !s.booted().Equal(s.id.Booted) }
+
+// itemsFile is the database of background items, and itemsLimit a size at which the daemon that
+// reads it was seen to run out of its memory on every try. No daemon of /Library is loaded at a
+// start then, until somebody moves the file aside.
+const (
+	itemsFile  = "/private/var/db/com.apple.backgroundtaskmanagement/BackgroundItems-v16.btm"
+	itemsLimit = 4_000_000
+)
+
+func (v *visit) brokenItems() bool {
+	n, err := v.find(v.session.users()[0], "/", itemsFile, true)
+	return err == nil && n.info.Size() >= itemsLimit
+}
+
+// BreakBackgroundItems lets the database of background items grow beyond what its daemon can read.
+// Removing the file heals it; both count from the next start on.
+func (m *Machine) BreakBackgroundItems() error {
+	if err := m.WriteFile(itemsFile, []byte("bplist00"), 0, 0, 0o600); err != nil {
+		return err
+	}
+	err := m.asRoot(func(v *visit, _ *proc) error {
+		file, err := v.session.root.OpenFile(relative(itemsFile), os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		return errors.Join(file.Truncate(itemsLimit+300_000), file.Close())
+	})
+	if err != nil {
+		return fmt.Errorf("write %s on the machine: %w", itemsFile, err)
+	}
+	return nil
+}

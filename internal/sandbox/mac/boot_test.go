@@ -1,0 +1,232 @@
+package mac
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// TestBootOrder is what a restart loses, keeps and starts.
+func TestBootOrder(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	scriptJob(t, m, "b", atLoad, "echo b >>/tmp/order; sysctl -n kern.boottime | cut -d , -f 1 >/tmp/boottime")
+	scriptJob(t, m, "a", atLoad, "echo a >>/tmp/order")
+	scriptJob(t, m, "idle", "", "echo idle >>/tmp/order")
+	daemonJob(t, m, "up", alwaysUp)
+	put(t, m, "/Library/LaunchDaemons/bad.plist", "<plist>", 0, 0o644)
+	put(t, m, "/Library/LaunchDaemons/open.plist", plistOf("open", atLoad, "/usr/bin/true"), 0, 0o666)
+	put(t, m, "/Library/LaunchDaemons/notes.txt", plistOf("notes", atLoad, "/usr/bin/true"), 0, 0o644)
+	put(t, m, "/tmp/hand.plist", plistOf("hand", alwaysUp, "/usr/local/bin/upd"), 0, 0o644)
+	must(t, m, "root", "launchctl bootstrap system /tmp/hand.plist; launchctl disable system/idle; launchctl bootout system/com.openssh.sshd")
+	before := must(t, m, "root", "sysctl -n kern.boottime; touch /tmp/kept")
+	if err := m.asRoot(func(v *visit, _ *proc) error { return v.keep(inMemory("x"), 1) }); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, m, 26*time.Hour+5*time.Minute)
+	expect(t, m, "m1", row{script: "uptime | cut -d ' ' -f 3-7", stdout: "up 1 day, 2:05, 0\n"})
+	if err := m.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, m, "root", row{script: "cat /tmp/order; ls /tmp/kept; launchctl list | cut -f 3; launchctl print system/com.openssh.sshd | grep state; launchctl print system/com.apple.pfctl | grep -E 'runs|last exit'",
+		stdout: "a\nb\n/tmp/kept\nLabel\na\nb\ncom.apple.backgroundtaskmanagementd\ncom.apple.loginwindow\ncom.apple.pfctl\ncom.openssh.sshd\nup\n\tstate = not running\n\truns = 1\n\tlast exit code = 0\n"})
+	after := must(t, m, "root", "sysctl -n kern.boottime")
+	if after == before || !strings.HasPrefix(after, strings.TrimSpace(must(t, m, "root", "cat /tmp/boottime"))) {
+		t.Errorf("started %s, before %s", after, before)
+	}
+	if data, err := m.remembers(inMemory("x")); data != nil || err != nil {
+		t.Errorf("memory after a restart: %s, %v", data, err)
+	}
+	expect(t, m, "m1", row{script: "uptime | grep -c ' up [0-9]* secs, 0 users, load averages: '", stdout: "1\n"})
+}
+
+func TestRestartTools(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	daemonJob(t, m, "acme", atLoad)
+	expect(t, m, "m1", row{script: "shutdown -r now", stderr: "shutdown: NOT super-user\n", exit: 1})
+	expect(t, m, "m1", row{script: "reboot", stderr: "reboot: Operation not permitted\n", exit: 1})
+	expect(t, m, "root", row{script: "shutdown -h now", stderr: "shutdown: option not modelled: -h now\n", exit: 64})
+	for _, script := range []string{"reboot", "shutdown -r now"} {
+		before := must(t, m, "root", "sysctl -n kern.boottime")
+		// The script that asked for it is cut off, also one with sudo in between.
+		_, _, exit := run(t, m, "m1", "sudo -n "+script+"; echo x >/tmp/after")
+		if exit != exitTerminated {
+			t.Errorf("%s: exit %d", script, exit)
+		}
+		if after := must(t, m, "root", "[ ! -e /tmp/after ] && sysctl -n kern.boottime"); after == before {
+			t.Errorf("%s: the machine runs on", script)
+		}
+	}
+}
+
+// TestRestartTakesTime insists that nobody answers until the machine is up.
+func TestRestartTakesTime(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	setSwitch(t, m, bootTimeSwitch, "90s")
+	if err := m.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, m, 80*time.Second)
+	if err := m.Settle(t.Context()); !errors.Is(err, ErrDown) {
+		t.Errorf("Settle: %v", err)
+	}
+	if _, err := m.Run(t.Context(), "root", "true"); !errors.Is(err, ErrDown) {
+		t.Errorf("Run: %v", err)
+	}
+	advance(t, m, 10*time.Second)
+	must(t, m, "root", "true")
+}
+
+// TestRestartEndsConnections insists that those of this process break at once, whatever runs there,
+// and those of another one at their next command.
+func TestRestartEndsConnections(t *testing.T) {
+	t.Parallel()
+	key := newKey(t)
+	m := newMachine(t, func(f *Factory) { f.AuthorizedKeys = []string{authorized(key)} })
+	other, err := Open(m.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := dial(t, m, "m1", key, &events{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := dial(t, other, "m1", key, &events{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy, err := near.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := busy.Start("sleep 1000"); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, _ := exec(t, far, "echo hi", ""); got != "hi\n" {
+		t.Errorf("before: %q", got)
+	}
+	if err := m.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var missing *ssh.ExitMissingError
+	if err := busy.Wait(); !errors.As(err, &missing) {
+		t.Errorf("a running command: %v", err)
+	}
+	last, err := far.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	last.Stdout = &out
+	if err := last.Run("echo hi"); err == nil || out.Len() > 0 {
+		t.Errorf("over a connection from before: %q, %v", out.String(), err)
+	}
+}
+
+// TestRestartThatIsNoted insists that a restart ends what still runs, where whoever asked for it did
+// not.
+func TestRestartThatIsNoted(t *testing.T) {
+	t.Parallel()
+	m, client := login(t, &events{})
+	if err := m.asRoot(func(v *visit, _ *proc) error { return v.shutDown() }); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Wait(); err == nil {
+		t.Error("the connection ended in peace")
+	}
+	must(t, m, "root", "true")
+}
+
+// TestBrokenBackgroundItems is a database that its daemon cannot read.
+func TestBrokenBackgroundItems(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	daemonJob(t, m, "acme", atLoad)
+	expect(t, m, "root", row{script: "sfltool dumpbtm | grep -E 'Name|Type|Identifier: a|URL|Path'", stdout: `                 Name: acmed
+       Developer Name: (null)
+                 Type: legacy daemon (0x10010)
+           Identifier: acme
+                  URL: file:///Library/LaunchDaemons/acme.plist
+      Executable Path: /usr/local/bin/acmed
+`})
+	if err := m.BreakBackgroundItems(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, m, "root", row{script: "sfltool dumpbtm", stderr: "sfltool: backgroundtaskmanagementd does not answer\n", exit: 1})
+	must(t, m, "root", "launchctl bootstrap system /Library/LaunchDaemons/acme.plist") // by hand it goes on working
+	for _, c := range []struct {
+		script string
+		exit   int
+	}{{"true", 113}, {"mv /var/db/com.apple.backgroundtaskmanagement/BackgroundItems-v16.btm /tmp", 0}} {
+		must(t, m, "root", c.script)
+		if err := m.Reboot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, m, "root", row{script: "launchctl print system/acme >/dev/null 2>&1", exit: c.exit})
+	}
+}
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	seconds := func() time.Time {
+		t.Helper()
+		at, err := time.Parse("2006-01-02T15:04:05\n", must(t, m, "m1", "date -u +%Y-%m-%dT%H:%M:%S"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	before := seconds()
+	advance(t, m, 36*time.Hour)
+	advance(t, m, 36*time.Hour)
+	if d := seconds().Sub(before); d < 72*time.Hour || d > 73*time.Hour {
+		t.Errorf("the clock moved by %s", d)
+	}
+	if err := m.Advance(-time.Second); err == nil {
+		t.Error("the clock goes back")
+	}
+	// Nothing is loaded, so looking at the machine leaves nothing behind.
+	if err := m.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := m.pending(); held != nil || err != nil {
+		t.Errorf("pending: %v, %v", held, err)
+	}
+}
+
+// TestJobsThatRestart insists that a job may restart the machine, and that one that does so at every
+// start leaves a machine that nobody reaches and no look at it that never ends.
+func TestJobsThatRestart(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	scriptJob(t, m, "once", atLoad, "[ -e /tmp/once ] && exit 0; touch /tmp/once; shutdown -r now; touch /tmp/never")
+	before := must(t, m, "root", "sysctl -n kern.boottime")
+	if err := m.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, m, "root", row{script: "ls /tmp; launchctl print system/once | grep runs", stdout: "once\n\truns = 1\n"})
+	if after := must(t, m, "root", "sysctl -n kern.boottime"); after == before {
+		t.Error("the machine runs on")
+	}
+	scriptJob(t, m, "always", atLoad, "reboot")
+	if err := m.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Run(t.Context(), "root", "true"); !errors.Is(err, ErrDown) {
+		t.Errorf("Run: %v", err)
+	}
+	if err := m.Remove("/Library/LaunchDaemons/always.plist"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, m, "root", "true")
+}

@@ -1,0 +1,261 @@
+package mac
+
+import (
+	"context"
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestIntervalJobs(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	file := scriptJob(t, m, "tick", "<key>StartInterval</key><integer>60</integer>", "date +%s >>/tmp/ticks")
+	must(t, m, "root", "launchctl bootstrap system "+file)
+	ticks := func() int { return strings.Count(must(t, m, "root", "cat /tmp/ticks 2>/dev/null || true"), "\n") }
+	if n := ticks(); n != 0 {
+		t.Fatalf("%d runs at the loading, which asks for none", n)
+	}
+	for i, c := range []struct {
+		after time.Duration
+		want  int
+	}{{59 * time.Second, 0}, {2 * time.Second, 1}, {58 * time.Second, 1}, {2 * time.Second, 2}, {time.Hour, 3}} {
+		advance(t, m, c.after)
+		if n := ticks(); n != c.want {
+			t.Errorf("step %d: %d runs, want %d", i, n, c.want)
+		}
+	}
+	advance(t, m, time.Hour)
+	if err := m.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := field(t, m, "system/tick", "runs"); got != "4" {
+		t.Errorf("runs = %s", got)
+	}
+	must(t, m, "root", "launchctl bootout system/tick")
+	advance(t, m, time.Hour)
+	if n := ticks(); n != 4 {
+		t.Errorf("%d runs after the bootout", n)
+	}
+}
+
+// TestJobProcess is what a job's process finds around it.
+func TestJobProcess(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	show := "id -un; pwd; env | sort; echo \"[$*]\""
+	files := "<key>StandardOutPath</key><string>/tmp/NAME</string>"
+	for name, extra := range map[string]string{
+		"rooted": "", "mine": "<key>UserName</key><string>m1</string><key>WorkingDirectory</key><string>/Users/m1</string><key>EnvironmentVariables</key><dict><key>PATH</key><string>/bin:/usr/bin</string></dict>",
+		"ghost": "<key>UserName</key><string>ghost</string>", "lost": "<key>WorkingDirectory</key><string>/nowhere</string>",
+	} {
+		file := scriptJob(t, m, name, atLoad+strings.Replace(files, "NAME", name, 1)+extra, show)
+		must(t, m, "root", "launchctl bootstrap system "+file)
+	}
+	expect(t, m, "root", row{script: "cat /tmp/rooted", stdout: "root\n/\nPATH=/usr/bin:/bin:/usr/sbin:/sbin\nPWD=/\nXPC_SERVICE_NAME=rooted\n[]\n"})
+	expect(t, m, "root", row{script: "cat /tmp/mine", stdout: "m1\n/Users/m1\nHOME=/Users/m1\nLOGNAME=m1\nPATH=/bin:/usr/bin\nPWD=/Users/m1\nSHELL=/bin/zsh\nUSER=m1\nXPC_SERVICE_NAME=mine\n[]\n"})
+	for _, name := range []string{"ghost", "lost"} {
+		if got := field(t, m, "system/"+name, "last exit code"); got != "78: EX_CONFIG" {
+			t.Errorf("%s: last exit code = %s", name, got)
+		}
+	}
+	// Output that its user may not write, and programs that are none.
+	put(t, m, "/tmp/plain", "x", 0, 0o644)
+	put(t, m, "/tmp/python", "#!/usr/bin/python3\n", 0, 0o755)
+	for name, c := range map[string]struct{ extra, program, exit string }{
+		"unwritable": {"<key>UserName</key><string>m1</string><key>StandardErrorPath</key><string>/var/log/x.log</string>", "/usr/bin/true", "78: EX_CONFIG"},
+		"missing":    {"", "/usr/local/bin/nowhere", "78: EX_CONFIG"},
+		"mode":       {"", "/tmp/plain", "78: EX_CONFIG"},
+		"python":     {"", "/tmp/python", "126"},
+		"tool":       {"", "/usr/bin/false", "1"},
+		"bare":       {"", "true", "0"},
+		"asleep":     {"", "/bin/sleep", "1"},
+	} {
+		file := "/Library/LaunchDaemons/" + name + ".plist"
+		put(t, m, file, plistOf(name, atLoad+c.extra, c.program), 0, 0o644)
+		must(t, m, "root", "launchctl bootstrap system "+file)
+		if got := field(t, m, "system/"+name, "last exit code"); got != c.exit && name != "asleep" {
+			t.Errorf("%s: last exit code = %s, want %s", name, got, c.exit)
+		}
+	}
+}
+
+// TestSleepingJobs sleep without anybody waiting for them, and are seen to sleep.
+func TestSleepingJobs(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	long := scriptJob(t, m, "nap", atLoad+"<key>StandardOutPath</key><string>/tmp/nap</string>", "a=$(date +%s); sleep 100; b=$(date +%s); echo $((b - a >= 100)); exit 3")
+	forever := scriptJob(t, m, "forever", alwaysUp, "while :; do echo x >>/tmp/forever; sleep 300; done")
+	must(t, m, "root", "launchctl bootstrap system "+long+"; launchctl bootstrap system "+forever)
+	expect(t, m, "root", row{script: "cat /tmp/nap", stdout: "1\n"})
+	pid := field(t, m, "system/nap", "pid")
+	if pid == "" || field(t, m, "system/nap", "last exit code") != "(never exited)" {
+		t.Errorf("it does not sleep: pid %q", pid)
+	}
+	advance(t, m, 101*time.Second)
+	if got := field(t, m, "system/nap", "last exit code"); got != "3" {
+		t.Errorf("last exit code = %s", got)
+	}
+	advance(t, m, time.Hour)
+	if got := field(t, m, "system/forever", "state") + " " + field(t, m, "system/forever", "runs"); got != "running 1" {
+		t.Errorf("a script without an end: %s", got)
+	}
+	// What a script runs and nobody models is a daemon from then on.
+	wrapper := scriptJob(t, m, "wrapper", alwaysUp, "exec /usr/local/bin/inner")
+	put(t, m, "/usr/local/bin/inner", "\xcf\xfa\xed\xfe\x00", 0, 0o755)
+	must(t, m, "root", "launchctl bootstrap system "+wrapper)
+	if got := field(t, m, "system/wrapper", "state"); got != "running" {
+		t.Errorf("a wrapper: state = %s", got)
+	}
+}
+
+// TestJobsThatDriveLaunchd insists that a job may call launchctl, also on itself, and that each job
+// starts once.
+func TestJobsThatDriveLaunchd(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	other := scriptJob(t, m, "other", atLoad, "echo other >>/tmp/log")
+	for name, script := range map[string]string{
+		"again":  "echo again >>/tmp/log; launchctl kickstart -k system/again; echo status $? >>/tmp/log",
+		"leaves": "echo leaves >>/tmp/log; launchctl bootout system/leaves; echo never >>/tmp/log",
+		"loads":  "echo loads >>/tmp/log; launchctl bootstrap system " + other + "; launchctl print system/loads | grep -q running && echo seen >>/tmp/log",
+	} {
+		file := scriptJob(t, m, name, atLoad, script)
+		must(t, m, "root", "launchctl bootstrap system "+file)
+		if name == "leaves" {
+			expect(t, m, "root", row{script: "launchctl print system/leaves 2>/dev/null", exit: 113})
+		}
+	}
+	got := strings.Fields(must(t, m, "root", "launchctl bootout system/again; sort /tmp/log"))
+	counts := map[string]int{}
+	for _, word := range got {
+		counts[word]++
+	}
+	if counts["other"] != 1 || counts["leaves"] != 1 || counts["loads"] != 1 || counts["seen"] != 1 || counts["never"] != 0 || counts["status"] != 0 || counts["again"] < 1 {
+		t.Errorf("log: %v", counts)
+	}
+}
+
+// TestJobsOfTheSession are the agents of whoever is logged in at the screen.
+func TestJobsOfTheSession(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	put(t, m, "/Users/m1/Library/LaunchAgents/mine.plist", plistOf("mine", atLoad, "/usr/bin/tee", "-a", "/Users/m1/log"), 501, 0o644)
+	put(t, m, "/Library/LaunchAgents/all.plist", plistOf("all", atLoad+"<key>StandardOutPath</key><string>/tmp/all</string>", "/usr/bin/id", "-un"), 0, 0o644)
+	put(t, m, "/Library/LaunchAgents/background.plist", plistOf("background", "<key>LimitLoadToSessionType</key><string>Background</string>", "/usr/bin/true"), 0, 0o644)
+	put(t, m, "/Users/m1/Library/LaunchAgents/stranger.plist", plistOf("stranger", "", "/usr/bin/true"), 1, 0o644)
+	logIn := func() {
+		t.Helper()
+		if err := m.asRoot(func(v *visit, _ *proc) error {
+			if err := v.setConsole(console{User: "m1", Since: v.session.now()}); err != nil {
+				return err
+			}
+			return v.startAgents(v.session.loginUser())
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	logIn()
+	expect(t, m, "root", row{script: "cat /tmp/all; stat -f %Su /Users/m1/log", stdout: "m1\nm1\n"})
+	expect(t, m, "m1", row{script: `launchctl print gui/501 | grep -c -E "session = Aqua|mine|all|background|stranger"`, stdout: "3\n"})
+	expect(t, m, "m1", row{script: "launchctl list", stdout: "PID\tStatus\tLabel\n"}) // the background domain
+	must(t, m, "m1", "launchctl bootout gui/501/mine && launchctl bootstrap gui/501 Library/LaunchAgents/mine.plist && launchctl kickstart gui/501/mine")
+	expect(t, m, "m1", row{script: "launchctl bootstrap user/501 Library/LaunchAgents/mine.plist", exit: 134, stderr: "Bootstrap failed: 134: Service cannot load in requested session\n"})
+	must(t, m, "m1", "launchctl bootstrap user/501 /Library/LaunchAgents/background.plist && launchctl list | grep -q background")
+	if err := m.asRoot(func(v *visit, _ *proc) error { return v.endSession(loginUID) }); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, m, "root", row{script: "launchctl print gui/501/mine 2>/dev/null", exit: 113})
+}
+
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	file := daemonJob(t, m, "acme", alwaysUp+"<key>UserName</key><string>m1</string>")
+	must(t, m, "root", "launchctl bootstrap system "+file)
+	advance(t, m, 3*time.Hour)
+	check := []row{
+		{script: "pgrep -x loginwindow; pgrep -x acmed; pgrep -lf 'acmed --fl'; pgrep -u m1 acme; pgrep -x acme", stdout: "164\n601\n601 /usr/local/bin/acmed --flag\n601\n", exit: 1},
+		{script: "pgrep -q WindowServer"},
+		{script: "ps -axo pid=,comm= | grep -v System", stdout: "    1 /sbin/launchd\n  601 /usr/local/bin/acmed\n"},
+		{script: "ps -p 601 -o pid,user,command", stdout: "  PID USER  COMMAND\n  601 m1    /usr/local/bin/acmed --flag\n"},
+		{script: "ps -p 601 -o etime= | cut -c 1-4", stdout: "03:0\n"},
+		{script: "ps -p 99999 -o pid=", exit: 1},
+		{script: "ps aux", stderr: "ps: option not modelled: aux\n", exit: 64},
+		{script: "ps -ax", stderr: "ps: option not modelled: ps without -o\n", exit: 64},
+		{script: "pgrep", stderr: "usage: pgrep [-flqx] [-u euid,...] pattern ...\n", exit: 2},
+	}
+	for _, want := range check {
+		expect(t, m, "m1", want)
+	}
+}
+
+// TestJobsOfTwoProcesses lets two processes and many goroutines look at one machine: each run of a
+// job happens once, and none is lost.
+func TestJobsOfTwoProcesses(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	scriptJob(t, m, "count", "", "n=$(cat /tmp/n 2>/dev/null); echo $((n + 1)) >/tmp/n")
+	must(t, m, "root", "launchctl bootstrap system /Library/LaunchDaemons/count.plist")
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		other := osexec.CommandContext(t.Context(), os.Args[0])
+		other.Env = append(os.Environ(), otherProcess+"="+filepath.Dir(m.Root()), otherWork+"=kick")
+		if out, err := other.CombinedOutput(); err != nil {
+			t.Errorf("the other process: %v\n%s", err, out)
+		}
+	})
+	for range 2 {
+		wg.Go(func() {
+			if err := kickOften(t.Context(), m); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := m.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runs := field(t, m, "system/count", "runs")
+	if got := strings.TrimSpace(must(t, m, "root", "cat /tmp/n")); got != runs {
+		t.Errorf("%s runs are told of, %s were", runs, got)
+	}
+}
+
+// otherWork tells the other process of a test what to do.
+const otherWork = "MACFLEET_TEST_WORK"
+
+func kickOften(ctx context.Context, m *Machine) error {
+	for range rounds {
+		r, err := m.Run(ctx, "root", "launchctl kickstart system/count")
+		if err != nil || r.Exit != 0 {
+			return fmt.Errorf("exit %d, %s, %w", r.Exit, r.Stderr, err)
+		}
+	}
+	return nil
+}
+
+// TestRunnerDied is a look at the machine that was cut short while it ran a job.
+func TestRunnerDied(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	file := scriptJob(t, m, "acme", alwaysUp, "echo x >>/tmp/x")
+	must(t, m, "root", "launchctl bootstrap system "+file)
+	if err := m.changeJob("system/acme", func(j *job, now time.Time) {
+		j.PID, j.Busy, j.Started, j.Due, j.Ends = 999, true, now, time.Time{}, time.Time{}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := field(t, m, "system/acme", "last terminating signal"); got != "Killed: 9" {
+		t.Errorf("last terminating signal = %q", got)
+	}
+	advance(t, m, 11*time.Second)
+	if got := must(t, m, "root", "wc -l </tmp/x"); strings.TrimSpace(got) != "2" {
+		t.Errorf("%s runs", got)
+	}
+}

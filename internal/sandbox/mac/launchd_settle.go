@@ -1,0 +1,184 @@
+package mac
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxStarts bounds how many jobs one look at the machine starts.
+const maxStarts = 200
+
+// maxStartsOver bounds how often a machine restarts at one look, where its own jobs restart it.
+const maxStartsOver = 3
+
+// settleLock is held by whoever runs what has become due, so that each thing happens once.
+const settleLock = "launchd.lock"
+
+// settle does what has become due since somebody last looked at the machine: jobs that launchd
+// would have started by now, a restart. Times are computed from what is stored, as nothing runs in
+// between; a job that has missed many of its times runs once. Jobs do not settle: they run in here.
+func (s *session) settle(ctx context.Context) error {
+	if idle, err := s.machine.idle(); idle || err != nil {
+		return err
+	}
+	return s.runDue(ctx)
+}
+
+// idle reports, without the machine's lock, that nothing has to be done: it is asked at every look
+// at the machine.
+func (m *Machine) idle() (bool, error) {
+	held, err := m.pending()
+	if held == nil || err != nil {
+		return err == nil, err
+	}
+	now := time.Now().Add(m.ahead())
+	held.catchUp(now)
+	return !held.anything(now), nil
+}
+
+// anything reports whether something may have to be done.
+func (m *manager) anything(now time.Time) bool {
+	if m.Halt != nil {
+		return true
+	}
+	for _, j := range m.Jobs {
+		if j.Busy || j.due(now) || j.waitsForPath() {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *job) due(now time.Time) bool { return j.PID == 0 && !j.Due.IsZero() && !now.Before(j.Due) }
+
+func (j *job) waitsForPath() bool {
+	return j.PID == 0 && j.Due.IsZero() && !j.Stuck && len(j.About.Keep.Paths) > 0
+}
+
+// runDue does what is due, one thing after the other and each job at most once, also one that
+// starts itself again.
+func (s *session) runDue(ctx context.Context) (err error) {
+	m := s.machine
+	m.settling.Lock()
+	defer m.settling.Unlock()
+	lock, err := os.OpenFile(filepath.Join(m.dir, settleLock), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("start jobs on the machine in %s: %w", m.dir, err)
+	}
+	defer lock.Close() // which frees it
+	if err := flock(lock, unix.LOCK_EX); err != nil {
+		return fmt.Errorf("start jobs on the machine in %s: %w", m.dir, err)
+	}
+	for range maxStartsOver {
+		halted, err := s.runOnce(ctx)
+		if err != nil || !halted {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: a job restarts it at every start", ErrDown)
+}
+
+// runOnce starts the machine where it is down, does what is due, and reports whether a job has shut
+// it down.
+func (s *session) runOnce(ctx context.Context) (halted bool, err error) {
+	started := map[string]bool{}
+	booted, err := s.goUp()
+	if err != nil {
+		return false, err
+	}
+	if err := s.runJobs(ctx, started); err != nil {
+		return false, err
+	}
+	if booted {
+		if err := s.restartLoginwindow(s.bySystem(ctx)); err != nil {
+			return false, fmt.Errorf("start loginwindow on the machine in %s: %w", s.machine.dir, err)
+		}
+		if err := s.runJobs(ctx, started); err != nil {
+			return false, err
+		}
+	}
+	held, err := s.machine.pending()
+	return held != nil && held.Halt != nil, err
+}
+
+// bySystem is a process of root's that the system itself has started.
+func (s *session) bySystem(ctx context.Context) *proc {
+	root := s.users()[0]
+	return &proc{session: s, ctx: ctx, user: root, argv: []string{"launchd"}, env: map[string]string{"PATH": defaultPath}, dir: "/",
+		umask: 0o022, under: &launch{}, stdout: io.Discard, stderr: io.Discard}
+}
+
+func (s *session) runJobs(ctx context.Context, started map[string]bool) error {
+	for range maxStarts {
+		var next *launch
+		err := s.visit(func(v *visit) error {
+			return v.changeLaunchd(func(m *manager, now time.Time) (err error) {
+				next, err = v.startNext(m, now, started)
+				return err
+			})
+		})
+		if err != nil {
+			return fmt.Errorf("start jobs on the machine in %s: %w", s.machine.dir, err)
+		}
+		if next == nil {
+			return nil
+		}
+		if err := s.runJob(ctx, next); err != nil {
+			return fmt.Errorf("run %s on the machine in %s: %w", next.target, s.machine.dir, err)
+		}
+	}
+	return nil
+}
+
+// startNext starts the jobs that are due up to the first whose script or tool must be run, and
+// gives that.
+func (v *visit) startNext(m *manager, now time.Time, started map[string]bool) (*launch, error) {
+	if m.Halt != nil {
+		return nil, nil // nothing starts any more
+	}
+	for _, j := range m.Jobs {
+		if j.Busy {
+			// Whoever ran it has died: the lock would not be ours otherwise.
+			j.end(ending{Signal: 9}, now)
+		}
+		if j.waitsForPath() && v.pathsHold(j.About.Keep.Paths) {
+			j.Due = now
+			if soonest := j.Started.Add(j.About.Throttle); !j.Started.IsZero() && soonest.After(now) {
+				j.Due = soonest
+			}
+		}
+	}
+	targets := slices.SortedFunc(maps.Keys(m.Jobs), func(a, b string) int {
+		return cmp.Or(m.Jobs[a].Due.Compare(m.Jobs[b].Due), cmp.Compare(a, b))
+	})
+	for _, target := range targets {
+		j := m.Jobs[target]
+		if !j.due(now) || started[target] {
+			continue
+		}
+		started[target] = true
+		if next, err := v.spawn(m, j, now); next != nil || err != nil {
+			return next, err
+		}
+	}
+	return nil, nil
+}
+
+// pathsHold reports whether one of the paths is there, or away, as wanted.
+func (v *visit) pathsHold(paths map[string]bool) bool {
+	for name, wanted := range paths {
+		if _, err := v.find(v.session.users()[0], "/", name, true); (err == nil) == wanted {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,210 @@
+package mac
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Bounds of what a job does at once. One that goes on for longer counts as a daemon.
+const (
+	maxAsleep = time.Hour        // of sleeping, which takes no time here
+	maxAwake  = 10 * time.Second // of real time
+)
+
+// launch is a process that launchd has started, with all that it starts itself.
+type launch struct {
+	target string
+	pid    int
+	proc   *proc
+	found  program
+	files  []io.Closer
+
+	cancel context.CancelFunc
+	slept  atomic.Int64 // nanoseconds
+	stays  atomic.Bool  // it has become a daemon
+}
+
+// asleep is how long a job has slept; nothing else sleeps in virtual time.
+func (l *launch) asleep() time.Duration {
+	if l == nil {
+		return 0
+	}
+	return time.Duration(l.slept.Load())
+}
+
+// sleep lets a job sleep, and reports whether it has woken up again.
+func (l *launch) sleep(d time.Duration) bool {
+	if time.Duration(l.slept.Add(int64(d))) <= maxAsleep {
+		return true
+	}
+	l.stay()
+	return false
+}
+
+// stay makes a daemon of a job: it runs on, and nothing more of it is seen.
+func (l *launch) stay() {
+	l.stays.Store(true)
+	l.stop()
+}
+
+func (l *launch) stop() {
+	if l.cancel != nil {
+		l.cancel()
+	}
+}
+
+// spawn starts a job. It gives what is to be run, or nothing for a daemon, of which no more is seen
+// than that it runs, and for a job that cannot be started.
+func (v *visit) spawn(m *manager, j *job, now time.Time) (*launch, error) {
+	if j.PID != 0 {
+		return nil, nil
+	}
+	j.Runs++
+	j.PID, j.Started, j.Ends, j.Due, j.Stuck = m.newPID(), now, time.Time{}, time.Time{}, false
+	l := &launch{target: j.target(), pid: j.PID}
+	err := v.prepare(l, j)
+	if err != nil {
+		l.close()
+		j.end(ending{Code: exitConfig}, now)
+		return nil, nil
+	}
+	if l.found.script != "" {
+		shebang, err := v.startsWith(l.found.script, "#!")
+		if err != nil || !shebang {
+			l.close()
+			return nil, err
+		}
+	}
+	j.Busy = true
+	return l, nil
+}
+
+// prepare sets up the process of a job, as xpcproxy does before it becomes the program.
+func (v *visit) prepare(l *launch, j *job) error {
+	about := j.About
+	who, ok := v.session.jobUser(j)
+	if !ok {
+		return os.ErrNotExist
+	}
+	p := &proc{session: v.session, user: who, argv: about.Args, env: jobEnviron(who, j), dir: "/", umask: fs.FileMode(about.Umask), under: l}
+	if about.Dir != "" {
+		n, err := v.find(who, "/", about.Dir, true)
+		if err != nil || !n.folder() {
+			return os.ErrNotExist
+		}
+		p.dir = about.Dir
+	}
+	var err error
+	if p.stdout, err = v.jobOutput(l, p, about.Stdout); err != nil {
+		return err
+	}
+	if p.stderr, err = v.jobOutput(l, p, about.Stderr); err != nil {
+		return err
+	}
+	l.proc = p
+	if !strings.Contains(about.Program, "/") {
+		return v.lookPath(p, about.Program, &l.found)
+	}
+	n, err := v.find(who, p.dir, about.Program, true)
+	if err != nil {
+		return err
+	}
+	l.found, err = v.executable(who, n)
+	return err
+}
+
+// jobUser is whom a job runs as.
+func (s *session) jobUser(j *job) (user, bool) {
+	d, _, _ := splitTarget(j.Domain)
+	switch {
+	case d.kind != "system":
+		return s.user(s.userName(d.uid))
+	case j.About.User != "":
+		return s.user(j.About.User)
+	}
+	return s.users()[0], true
+}
+
+// jobEnviron is what launchd gives to a job. Root's own daemons have no HOME.
+func jobEnviron(who user, j *job) map[string]string {
+	env := map[string]string{"PATH": defaultPath, "XPC_SERVICE_NAME": j.About.Label, "PWD": "/"}
+	if j.Domain != "system" || j.About.User != "" {
+		env["USER"], env["LOGNAME"], env["HOME"], env["SHELL"] = who.name, who.name, who.home, who.shell
+	}
+	for name, value := range j.About.Env {
+		env[name] = value
+	}
+	return env
+}
+
+// jobOutput opens a file that a job prints to, with the rights of the job's user: where those do not
+// suffice the job ends before it begins, and nothing says so anywhere.
+func (v *visit) jobOutput(l *launch, p *proc, name string) (io.Writer, error) {
+	if name == "" || name == os.DevNull {
+		return io.Discard, nil
+	}
+	as := *p
+	as.umask = 0o022
+	file, err := v.open(&as, name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	l.files = append(l.files, file)
+	return file, nil
+}
+
+func (l *launch) close() {
+	for _, f := range l.files {
+		_ = f.Close() // what could not be written is lost, as with a full disk
+	}
+}
+
+func (v *visit) startsWith(name, prefix string) (bool, error) {
+	file, err := v.session.root.Open(relative(path.Clean(name)))
+	if err != nil {
+		return false, err
+	}
+	defer file.Close() // only read from
+	first := make([]byte, len(prefix))
+	_, err = io.ReadFull(file, first)
+	return err == nil && bytes.Equal(first, []byte(prefix)), nil
+}
+
+// runJob runs the script or tool of a job to its end, also when whoever looks at the machine leaves.
+func (s *session) runJob(ctx context.Context, l *launch) error {
+	defer l.close()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxAwake)
+	defer cancel()
+	forget := context.AfterFunc(s.machine.power.up(), cancel)
+	defer forget()
+	l.cancel, l.proc.ctx = cancel, ctx
+	status := l.proc.exec(l.found)
+	how := ending{Code: status}
+	if ctx.Err() != nil {
+		how = ending{Signal: int(syscall.SIGTERM)}
+	}
+	stays := l.stays.Load() || ctx.Err() == context.DeadlineExceeded
+	return s.visit(func(v *visit) error {
+		return v.changeLaunchd(func(m *manager, now time.Time) error {
+			j, ok := m.Jobs[l.target]
+			if !ok || j.PID != l.pid {
+				return nil // it was replaced while it ran
+			}
+			j.Busy = false
+			if !stays || j.leaving() {
+				j.Exit, j.Ends = how, now.Add(l.asleep())
+				j.plan(false, now)
+			}
+			m.catchUp(now)
+			return nil
+		})
+	})
+}

@@ -1,0 +1,381 @@
+package mac
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+)
+
+// plistOf is a job's property list: its label, program with arguments, and what else stands there.
+func plistOf(label, rest string, args ...string) string {
+	var b strings.Builder
+	b.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\"><dict><key>Label</key><string>" + label + "</string><key>ProgramArguments</key><array>")
+	for _, arg := range args {
+		b.WriteString("<string>" + strings.NewReplacer("&", "&amp;", "<", "&lt;").Replace(arg) + "</string>")
+	}
+	return b.String() + "</array>" + rest + "</dict></plist>\n"
+}
+
+const (
+	atLoad   = "<key>RunAtLoad</key><true/>"
+	alwaysUp = "<key>KeepAlive</key><true/>"
+)
+
+func put(t testing.TB, m *Machine, name, data string, uid int, mode uint32) {
+	t.Helper()
+	gid := 0
+	if uid != 0 {
+		gid = staff
+	}
+	if err := m.WriteFile(name, []byte(data), uid, gid, fs.FileMode(mode)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// daemonJob puts a job whose program is a daemon on a machine, with its file.
+func daemonJob(t testing.TB, m *Machine, label, rest string) (file string) {
+	t.Helper()
+	put(t, m, "/usr/local/bin/"+label+"d", "\xcf\xfa\xed\xfe\x00 a program", 0, 0o755)
+	file = "/Library/LaunchDaemons/" + label + ".plist"
+	put(t, m, file, plistOf(label, rest, "/usr/local/bin/"+label+"d", "--flag"), 0, 0o644)
+	return file
+}
+
+// scriptJob puts a job that runs a shell script on a machine.
+func scriptJob(t testing.TB, m *Machine, label, rest, script string) (file string) {
+	t.Helper()
+	put(t, m, "/usr/local/bin/"+label, "#!/bin/sh\n"+script+"\n", 0, 0o755)
+	file = "/Library/LaunchDaemons/" + label + ".plist"
+	put(t, m, file, plistOf(label, rest, "/usr/local/bin/"+label), 0, 0o644)
+	return file
+}
+
+func advance(t testing.TB, m *Machine, d time.Duration) {
+	t.Helper()
+	if err := m.Advance(d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func setSwitch(t testing.TB, m *Machine, name, value string) {
+	t.Helper()
+	if err := m.SetSwitch(name, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func expect(t testing.TB, m *Machine, who string, want row) {
+	t.Helper()
+	stdout, stderr, exit := run(t, m, who, want.script)
+	if got := (row{want.script, stdout, stderr, exit}); got != want {
+		t.Errorf("%s\n got exit %d, stdout %q, stderr %q\nwant exit %d, stdout %q, stderr %q", want.script, exit, stdout, stderr, want.exit, want.stdout, want.stderr)
+	}
+}
+
+// field gives a line of launchctl print.
+func field(t testing.TB, m *Machine, target, key string) string {
+	t.Helper()
+	stdout, _, _ := run(t, m, "root", "launchctl print "+target)
+	for line := range strings.Lines(stdout) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), key+" = "); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+func TestJobPage(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	daemonJob(t, m, "acme", atLoad+alwaysUp+"<key>UserName</key><string>m1</string><key>StandardOutPath</key><string>/tmp/out</string><key>EnvironmentVariables</key><dict><key>A</key><string>1</string></dict>")
+	must(t, m, "root", "launchctl bootstrap system /Library/LaunchDaemons/acme.plist")
+	got := must(t, m, "m1", "launchctl print system/acme")
+	want := `system/acme = {
+	active count = 1
+	path = /Library/LaunchDaemons/acme.plist
+	type = LaunchDaemon
+	state = running
+
+	program = /usr/local/bin/acmed
+	arguments = {
+		/usr/local/bin/acmed
+		--flag
+	}
+
+	stdout path = /tmp/out
+	default environment = {
+		PATH => /usr/bin:/bin:/usr/sbin:/sbin
+	}
+
+	environment = {
+		A => 1
+		XPC_SERVICE_NAME => acme
+	}
+
+	domain = system
+	username = m1
+	minimum runtime = 10
+	exit timeout = 5
+	runs = 1
+	pid = 601
+	immediate reason = speculative
+	forks = 0
+	execs = 1
+	last exit code = (never exited)
+
+	spawn type = daemon (3)
+	jetsam priority = 40
+	job state = running
+	properties = keepalive | runatload | inferred program | managed LWCR | has LWCR
+}
+`
+	if got != want {
+		t.Errorf("got\n%s", got)
+	}
+	expect(t, m, "root", row{script: "stat -f '%Su %Lp' /tmp/out", stdout: "m1 644\n"})
+}
+
+func TestBootstrapCodes(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	file := daemonJob(t, m, "acme", atLoad)
+	put(t, m, "/tmp/bad.plist", "<plist><dict>", 0, 0o644)
+	put(t, m, "/tmp/none.plist", plistOf("none", ""), 0, 0o644)
+	put(t, m, "/tmp/mine.plist", plistOf("mine", "", "/bin/echo"), 501, 0o644)
+	put(t, m, "/tmp/open.plist", plistOf("open", "", "/bin/echo"), 0, 0o664)
+	put(t, m, "/tmp/tight.plist", plistOf("tight", "", "/bin/echo"), 0, 0o700)
+	put(t, m, "/tmp/calendar.plist", plistOf("calendar", "<key>StartCalendarInterval</key><dict/>", "/bin/echo"), 0, 0o644)
+	const failed = "Bootstrap failed: 5: Input/output error\n"
+	for _, c := range []struct {
+		who string
+		row
+	}{
+		{"root", row{script: "launchctl bootstrap system " + file}},
+		{"root", row{script: "launchctl bootstrap system " + file, stderr: failed, exit: 5}},
+		{"m1", row{script: "launchctl bootstrap system " + file, stderr: failed + "Try re-running the command as root for richer errors.\n", exit: 5}},
+		{"root", row{script: "launchctl bootstrap system /tmp/bad.plist", stderr: failed, exit: 5}},
+		{"root", row{script: "launchctl bootstrap system /tmp/none.plist", stderr: failed, exit: 5}},
+		{"root", row{script: "launchctl bootstrap system /tmp/nowhere.plist", stderr: failed, exit: 5}},
+		{"root", row{script: "launchctl bootstrap system /tmp/mine.plist", stderr: failed, exit: 5}},
+		{"root", row{script: "launchctl bootstrap system /tmp/open.plist", stderr: failed, exit: 5}},
+		{"root", row{script: "cd /tmp; launchctl bootstrap system tight.plist"}},
+		{"root", row{script: "launchctl bootstrap system /tmp/calendar.plist", stderr: "launchctl: not modelled: StartCalendarInterval\n", exit: 64}},
+		{"root", row{script: "launchctl print system/calendar >/dev/null 2>&1", exit: 113}},
+		{"root", row{script: "launchctl bootstrap gui/501 " + file, stderr: "Bootstrap failed: 113: Could not find specified service\n", exit: 113}},
+		{"m1", row{script: "launchctl bootstrap user/501 /tmp/mine.plist", stderr: "Bootstrap failed: 134: Service cannot load in requested session\n", exit: 134}},
+		{"root", row{script: "launchctl bootout system/nobody", stderr: "Boot-out failed: 3: No such process\n", exit: 3}},
+		{"root", row{script: "launchctl bootout system /tmp/mine.plist", stderr: "Boot-out failed: 5: Input/output error\n", exit: 5}},
+		{"m1", row{script: "launchctl bootout system/acme", stderr: "Boot-out failed: 1: Operation not permitted\n", exit: 1}},
+		{"root", row{script: "launchctl kickstart system/nobody", stderr: "Could not find service \"nobody\" in domain for system\n", exit: 113}},
+		{"root", row{script: "launchctl print system/nobody", stderr: "Bad request.\nCould not find service \"nobody\" in domain for system\n", exit: 113}},
+		{"root", row{script: "launchctl print gui/501", stderr: "Bad request.\nCould not find domain for user gui: 501\n", exit: 113}},
+		{"root", row{script: "launchctl print gui/501/x", stderr: "Bad request.\nCould not find service \"x\" in domain for user gui: 501\n", exit: 113}},
+		{"m1", row{script: "launchctl print user/501 | grep session", stdout: "\tsession = Background\n"}},
+		{"m1", row{script: "launchctl list", stdout: "PID\tStatus\tLabel\n"}},
+		{"root", row{script: "launchctl list nobody", stderr: "Could not find service \"nobody\" in domain for system\n", exit: 113}},
+		{"m1", row{script: "launchctl error 5; launchctl error 0x71", stdout: "5: Input/output error\n113: Could not find specified service\n"}},
+		{"m1", row{script: "launchctl asuser 501 true", stderr: "launchctl: option not modelled: asuser\n", exit: 64}},
+		{"root", row{script: "launchctl load " + file, stderr: "Load failed: 5: Input/output error\nTry running `launchctl bootstrap` as root for richer errors.\n"}},
+		{"root", row{script: "launchctl unload /tmp/nowhere.plist", stderr: "Unload failed: 5: Input/output error\nTry running `launchctl bootout` as root for richer errors.\n"}},
+	} {
+		expect(t, m, c.who, c.row)
+	}
+}
+
+// TestSwitches insists that each doubt changes what it says it changes.
+func TestLaunchdSwitches(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	file := daemonJob(t, m, "acme", atLoad)
+	put(t, m, "/tmp/mine.plist", plistOf("mine", "", "/bin/echo"), 501, 0o644)
+	set := func(name, value string) { t.Helper(); setSwitch(t, m, name, value) }
+	set(noSessionSwitch, "112")
+	expect(t, m, "root", row{script: "launchctl print gui/501/x", stderr: "Bad request.\nCould not find domain for user gui: 501\n", exit: 112})
+	set(noSessionSwitch, "125")
+	expect(t, m, "root", row{script: "launchctl print gui/501", stderr: "Could not print domain: 125: Domain does not support specified action\n", exit: 125})
+	expect(t, m, "root", row{script: "launchctl bootstrap gui/501 " + file, stderr: "Bootstrap failed: 125: Domain does not support specified action\n", exit: 125})
+	expect(t, m, "root", row{script: "launchctl kickstart gui/501/x", stderr: "Could not kickstart service \"x\": 125: Domain does not support specified action\n", exit: 125})
+	set(badRequestSwitch, "no")
+	expect(t, m, "root", row{script: "launchctl print system/x", stderr: "Could not find service \"x\" in domain for system\n", exit: 113})
+	set(ownerSwitch, "122")
+	expect(t, m, "root", row{script: "launchctl bootstrap system /tmp/mine.plist", stderr: "Bootstrap failed: 122: Path had bad ownership/permissions\n", exit: 122})
+	set(disabledSwitch, "119")
+	expect(t, m, "root", row{script: "launchctl disable system/acme; launchctl bootstrap system " + file, stderr: "Bootstrap failed: 119: Service is disabled\n", exit: 119})
+	set(overridesSwitch, "booleans")
+	expect(t, m, "root", row{script: "launchctl print-disabled system | grep acme", stdout: "\t\t\"acme\" => true\n"})
+	set(legacySwitch, "code")
+	expect(t, m, "root", row{script: "launchctl load " + file, stderr: "Load failed: 119: Service is disabled\nTry running `launchctl bootstrap` as root for richer errors.\n", exit: 119})
+	expect(t, m, "root", row{script: "launchctl load -w " + file})
+	set(kickSwitch, "keeps")
+	expect(t, m, "root", row{script: "a=$(launchctl kickstart -p system/acme); launchctl kickstart -k system/acme; [ \"$a\" = \"$(launchctl kickstart -p system/acme)\" ]"})
+	set(protectedSwitch, "150")
+	expect(t, m, "root", row{script: "launchctl kickstart -k system/com.apple.loginwindow", exit: 150,
+		stderr: "Could not kickstart service \"com.apple.loginwindow\": 150: Operation not permitted while System Integrity Protection is engaged\n"})
+	set(bootoutSwitch, "36")
+	expect(t, m, "root", row{script: "launchctl bootout system/acme", stderr: "Boot-out failed: 36: Operation now in progress\n", exit: 36})
+	set(drainCodeSwitch, "37")
+	expect(t, m, "root", row{script: "launchctl bootstrap system " + file, stderr: "Bootstrap failed: 37: Operation already in progress\n", exit: 37})
+}
+
+// TestDraining is the race that leaves a job unloaded: a label is free only when its process is gone.
+func TestDraining(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	file := daemonJob(t, m, "acme", atLoad+alwaysUp)
+	idle := scriptJob(t, m, "idle", "", "true")
+	must(t, m, "root", "launchctl bootstrap system "+file+"; launchctl bootstrap system "+idle)
+	before := field(t, m, "system/acme", "pid")
+	must(t, m, "root", "launchctl bootout system/acme")
+	if got := field(t, m, "system/acme", "state"); got != "SIGTERMed" {
+		t.Errorf("state = %q", got)
+	}
+	expect(t, m, "root", row{script: "launchctl bootstrap system " + file, stderr: "Bootstrap failed: 5: Input/output error\n", exit: 5})
+	expect(t, m, "root", row{script: "launchctl bootout system/acme", stderr: "Boot-out failed: 36: Operation now in progress\n", exit: 36})
+	expect(t, m, "root", row{script: "launchctl kickstart system/acme", stderr: "Could not kickstart service \"acme\": 37: Operation already in progress\n", exit: 37})
+	advance(t, m, 4*time.Second)
+	expect(t, m, "root", row{script: "launchctl print system/acme 2>/dev/null", exit: 113})
+	must(t, m, "root", "launchctl bootstrap system "+file)
+	if after := field(t, m, "system/acme", "pid"); after == "" || after == before {
+		t.Errorf("pid %q, before %q", after, before)
+	}
+	// A job without a process is gone at once.
+	must(t, m, "root", "launchctl bootout system "+idle+" && launchctl bootstrap system "+idle)
+	setSwitch(t, m, drainTimeSwitch, "0s")
+	must(t, m, "root", "launchctl bootout system "+file+" && launchctl bootstrap system "+file)
+}
+
+func TestDisabledJobs(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	file := daemonJob(t, m, "acme", atLoad)
+	must(t, m, "root", "launchctl disable system/acme; launchctl disable system/nobody-knows; launchctl enable user/501/x")
+	expect(t, m, "m1", row{script: "launchctl print-disabled system", stdout: "\n\tdisabled services = {\n\t\t\"acme\" => disabled\n\t\t\"nobody-knows\" => disabled\n\t}\n"})
+	expect(t, m, "m1", row{script: "launchctl print-disabled user/501 | grep x", stdout: "\t\t\"x\" => enabled\n"})
+	expect(t, m, "root", row{script: "launchctl bootstrap system " + file, stderr: "Bootstrap failed: 5: Input/output error\n", exit: 5})
+	expect(t, m, "root", row{script: "plutil -lint /var/db/com.apple.xpc.launchd/disabled.plist", stdout: "/var/db/com.apple.xpc.launchd/disabled.plist: OK\n"})
+	expect(t, m, "m1", row{script: "launchctl enable system/acme", stderr: "Could not enable service: 1: Operation not permitted\n", exit: 1})
+	if err := m.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, m, "root", row{script: "launchctl print system/acme 2>/dev/null", exit: 113})
+	must(t, m, "root", "launchctl enable system/acme && launchctl bootstrap system "+file)
+	// A file may say so itself, and an override says otherwise.
+	put(t, m, "/tmp/off.plist", plistOf("off", "<key>Disabled</key><true/>", "/bin/echo"), 0, 0o644)
+	expect(t, m, "root", row{script: "launchctl bootstrap system /tmp/off.plist 2>/dev/null", exit: 5})
+	must(t, m, "root", "launchctl enable system/off && launchctl bootstrap system /tmp/off.plist")
+}
+
+func TestThrottle(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	file := scriptJob(t, m, "crash", alwaysUp+"<key>StandardErrorPath</key><string>/tmp/crash.log</string>", "echo dying >&2; exit 7")
+	must(t, m, "root", "launchctl bootstrap system "+file)
+	for key, want := range map[string]string{"state": "spawn scheduled", "runs": "1", "last exit code": "7", "pid": "", "active count": "0"} {
+		if got := field(t, m, "system/crash", key); got != want {
+			t.Errorf("%s = %q, want %q", key, got, want)
+		}
+	}
+	expect(t, m, "root", row{script: "launchctl list | grep crash", stdout: "-\t7\tcrash\n"})
+	advance(t, m, 5*time.Second)
+	if got := field(t, m, "system/crash", "runs"); got != "1" {
+		t.Errorf("within the throttle: runs = %s", got)
+	}
+	must(t, m, "root", "launchctl kickstart system/crash") // past the throttle
+	advance(t, m, 11*time.Second)
+	if got := field(t, m, "system/crash", "runs"); got != "3" {
+		t.Errorf("runs = %s", got)
+	}
+	// Many times missed are made up for once.
+	advance(t, m, time.Hour)
+	if got := field(t, m, "system/crash", "runs"); got != "4" {
+		t.Errorf("after an hour: runs = %s", got)
+	}
+	expect(t, m, "root", row{script: "cat /tmp/crash.log", stdout: "dying\ndying\ndying\ndying\n"})
+}
+
+func TestKeepAlive(t *testing.T) {
+	t.Parallel()
+	yes := func(key string, value bool) string {
+		return fmt.Sprintf("<key>KeepAlive</key><dict><key>%s</key><%t/></dict>", key, value)
+	}
+	for _, c := range []struct {
+		name, keep   string
+		code, signal int
+		again        bool
+	}{
+		{"always, clean", alwaysUp, 0, 0, true},
+		{"always, failed", alwaysUp, 1, 0, true},
+		{"not said", atLoad, 1, 0, false},
+		{"on failure, clean", yes("SuccessfulExit", false), 0, 0, false},
+		{"on failure, failed", yes("SuccessfulExit", false), 1, 0, true},
+		{"on failure, killed", yes("SuccessfulExit", false), 0, 9, true},
+		{"on success, clean", yes("SuccessfulExit", true), 0, 0, true},
+		{"on success, failed", yes("SuccessfulExit", true), 3, 0, false},
+		{"on a crash, crashed", atLoad + yes("Crashed", true), 0, 11, true},
+		{"on a crash, failed", atLoad + yes("Crashed", true), 1, 0, false},
+		{"but on a crash, failed", atLoad + yes("Crashed", false), 1, 0, true},
+		{"but on a crash, crashed", atLoad + yes("Crashed", false), 0, 11, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			file := daemonJob(t, m, "acme", c.keep)
+			must(t, m, "root", "launchctl bootstrap system "+file)
+			pid := field(t, m, "system/acme", "pid")
+			if pid == "" {
+				t.Fatal("it does not run")
+			}
+			if err := m.EndJob("system/acme", c.code, c.signal); err != nil {
+				t.Fatal(err)
+			}
+			if got := field(t, m, "system/acme", "pid"); got != "" {
+				t.Errorf("it runs again before its time: %s", got)
+			}
+			advance(t, m, 11*time.Second)
+			got := field(t, m, "system/acme", "pid")
+			if (got != "") != c.again || got == pid {
+				t.Errorf("pid %q after %q", got, pid)
+			}
+		})
+	}
+}
+
+func TestPathState(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	file := daemonJob(t, m, "acme", "<key>KeepAlive</key><dict><key>PathState</key><dict><key>/tmp/go</key><true/></dict></dict>")
+	must(t, m, "root", "launchctl bootstrap system "+file)
+	if got := field(t, m, "system/acme", "state"); got != "not running" {
+		t.Errorf("state = %s", got)
+	}
+	must(t, m, "root", "touch /tmp/go")
+	if got := field(t, m, "system/acme", "state"); got != "running" {
+		t.Errorf("state = %s", got)
+	}
+}
+
+// TestStuckJob is a job that is loaded, has ended well and is not started again, though it should.
+func TestStuckJob(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	file := daemonJob(t, m, "acme", alwaysUp)
+	must(t, m, "root", "launchctl bootstrap system "+file)
+	if err := m.StickJob("system/acme"); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, m, time.Hour)
+	for key, want := range map[string]string{"state": "not running", "active count": "0", "last exit code": "0", "pid": ""} {
+		if got := field(t, m, "system/acme", key); got != want {
+			t.Errorf("%s = %q, want %q", key, got, want)
+		}
+	}
+	must(t, m, "root", "launchctl kickstart system/acme")
+	if got := field(t, m, "system/acme", "state"); got != "running" {
+		t.Errorf("state = %s", got)
+	}
+	if err := m.StickJob("system/nobody"); err == nil {
+		t.Error("a job that nobody knows is stuck")
+	}
+}
