@@ -10,7 +10,7 @@ import (
 var (
 	redirected = regexp.MustCompile(`>>?\s*([^\s;|&)}']+)`)
 	fileWriter = regexp.MustCompile(`(^|[\s;|&(!])(mkdir|rmdir|mv|cp|ln|touch|mktemp|chmod|chown|tee|rm [^-]|rm -[a-z]*r|dd of=)`)
-	setter     = regexp.MustCompile(`defaults (-currentHost )?(write|delete) [^"]|scutil --set|pmset -[abc] |systemsetup|launchctl|nvram|softwareupdate|shutdown|reboot`)
+	setter     = regexp.MustCompile(`defaults (-currentHost )?(write|delete) [^"]|scutil --set|pmset -[abc] |systemsetup|launchctl|nvram|softwareupdate|shutdown|reboot|pfctl [^|;\n]*-([edEFX]\b|f |T (add|delete|flush|kill))`)
 	outside    = regexp.MustCompile(`>>?\s*["']?/(?:etc|Users|Library|var|usr|private)`)
 )
 
@@ -36,6 +36,7 @@ func TestSafety(t *testing.T) {
 		{Nothing, "echo x >f", true}, {Nothing, "echo x >/dev/null 2>&1", false}, {Nothing, "a; mkdir d", true}, {Nothing, "rm -rf /x", true},
 		{Nothing, "rm -f", false}, {Files, "mkdir d; echo x >d/f", false}, {Files, "echo x >/etc/hosts", true}, {Files, "pmset -a sleep 0", true},
 		{Files, `defaults write "$PWD/a" k x`, false}, {Files, "defaults write com.acme k x", true}, {Settings, "scutil --set HostName x", false},
+		{Nothing, "pfctl -a x -f -", true}, {Nothing, "pfctl -E", true}, {Nothing, "pfctl -t t -T kill", true}, {Nothing, "pfctl -a x -vnf -", false}, {Nothing, "pfctl -sr", false},
 	} {
 		if why := harm(c.changes, c.text); (why != "") != c.harmful {
 			t.Errorf("harm(%s, %q) = %q", c.changes, c.text, why)

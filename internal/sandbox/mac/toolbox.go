@@ -20,6 +20,7 @@ func toolbox() map[string]tool {
 			"touch": touch, "tr": tr, "true": succeed, "uname": uname, "uniq": uniq, "wc": wc, "whoami": whoami, "xattr": xattr,
 		},
 		"/usr/sbin": {"chown": chown, "ioreg": ioreg, "scutil": scutil, "sysctl": sysctl},
+		"/sbin":     {"ifconfig": ifconfig, "pfctl": pfctl},
 		"": {
 			ownRefuse: refuse, ownEcho: shellEcho, ownPwd: pwd, ownUmask: showUmask, ownCommand: commandV,
 			ownType: typeOf, ownHash: hash, ownNumber: complainNumber,
