@@ -73,9 +73,18 @@ func (v *visit) filter() (*filter, error) {
 		return nil, err
 	}
 	if live.Rulesets == nil {
-		return v.bootedFilter(func(name string) ([]byte, error) { return factoryRules(name) })
+		return v.bootedFilter(factoryRules)
 	}
+	live.complete()
 	return live, nil
+}
+
+// complete makes whole what a person may have edited.
+func (f *filter) complete() {
+	f.ruleset("")
+	for anchor := range f.Rulesets {
+		maps.DeleteFunc(f.ruleset(anchor).Tables, func(_ string, t *table) bool { return t == nil })
+	}
 }
 
 func (v *visit) setFilter(live *filter) error { return v.keep(inMemory("pf"), live) }

@@ -3,7 +3,6 @@ package mac
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 )
@@ -218,74 +217,4 @@ func (p *pfParser) loadAnchor() error {
 	}
 	p.out.loads = append(p.out.loads, pfLoad{anchor.text, file.text})
 	return p.endOfLine()
-}
-
-// tableDef reads what stands behind table.
-func (p *pfParser) tableDef(line int) error {
-	name := p.take()
-	if name.kind != pfTable {
-		return pfLine{name.line, "syntax error"}
-	}
-	def := pfTableDef{name: name.text, line: line, table: table{Active: true}}
-	for {
-		next := p.peek()
-		switch {
-		case next.kind == pfWord && next.text == "persist":
-			def.Persist = true
-		case next.kind == pfWord && next.text == "const":
-			def.Const = true
-		case next.kind == pfWord && (next.text == "counters" || next.text == "file"):
-			return pfUnmodelled("table " + next.text)
-		case next.is("{"):
-			p.take()
-			if err := p.tableBody(&def.table); err != nil {
-				return err
-			}
-			continue
-		default:
-			p.out.tables = append(p.out.tables, def)
-			return p.endOfLine()
-		}
-		p.take()
-	}
-}
-
-func (p *pfParser) tableBody(t *table) error {
-	for {
-		p.skipNewlines()
-		next := p.take()
-		switch {
-		case next.is("}"):
-			return nil
-		case next.is(","):
-			continue
-		}
-		address := tableAddress{Not: next.is("!")}
-		if address.Not {
-			next = p.take()
-		}
-		prefix, ok := pfPrefix(next.text)
-		if next.kind != pfWord || !ok {
-			return pfLine{next.line, "syntax error"}
-		}
-		address.Prefix = prefix.Masked()
-		t.add(address)
-	}
-}
-
-// pfPrefix reads an address or a network; as in pf, octets at the end of a network may be missing.
-func pfPrefix(text string) (netip.Prefix, bool) {
-	host, bits, isNet := strings.Cut(text, "/")
-	if isNet && !strings.Contains(host, ":") {
-		host += strings.Repeat(".0", max(0, 3-strings.Count(host, ".")))
-	}
-	if isNet {
-		prefix, err := netip.ParsePrefix(host + "/" + bits)
-		return prefix, err == nil
-	}
-	address, err := netip.ParseAddr(host)
-	if err != nil || address.Zone() != "" {
-		return netip.Prefix{}, false
-	}
-	return netip.PrefixFrom(address, address.BitLen()), true
 }

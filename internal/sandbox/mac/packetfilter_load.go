@@ -58,7 +58,7 @@ func (f *filter) clone() (*filter, error) {
 	if err := json.Unmarshal(data, &next); err != nil {
 		return nil, fmt.Errorf("copy the rules: %w", err)
 	}
-	next.ruleset("")
+	next.complete()
 	return &next, nil
 }
 

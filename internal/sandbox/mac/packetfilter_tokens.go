@@ -15,7 +15,7 @@ const maxExpansions = 10_000
 func (p *pfParser) peek() pfToken {
 	for {
 		if len(p.tokens) == 0 {
-			return pfToken{kind: pfEnd}
+			return pfToken{kind: pfEnd, line: max(1, p.last)}
 		}
 		next := p.tokens[0]
 		if next.kind != pfWord || !strings.HasPrefix(next.text, "$") {
@@ -68,15 +68,7 @@ func (p *pfParser) want(text string) error {
 }
 
 // unexpected is the fault of the next token.
-func (p *pfParser) unexpected() error { return pfLine{p.line(), "syntax error"} }
-
-// line is where the next token stands, or the last line at the end.
-func (p *pfParser) line() int {
-	if next := p.peek(); next.kind != pfEnd {
-		return next.line
-	}
-	return max(1, p.last)
-}
+func (p *pfParser) unexpected() error { return pfLine{p.peek().line, "syntax error"} }
 
 func (p *pfParser) skipNewlines() {
 	for p.peek().kind == pfNewline {

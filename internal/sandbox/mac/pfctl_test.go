@@ -1,6 +1,8 @@
 package mac
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -175,5 +177,28 @@ func TestPFSwitches(t *testing.T) {
 	}
 	if got := must(t, m, "root", "pfctl -sr; pfctl -sA"); got != "  com.apple.internet-sharing\n" {
 		t.Errorf("after a boot with a broken file: %q", got)
+	}
+}
+
+// TestRulesEditedByHand: the kernel's rules are a file of the sandbox, which a person may edit.
+func TestRulesEditedByHand(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	must(t, m, "root", "pfctl -E")
+	for _, c := range []struct {
+		text string
+		exit int
+	}{
+		{`{"enabled": true, "rulesets": {"x": null, "y": {"tables": {"t": null}}}}`, 0},
+		{`{"rulesets": {}}`, 0},
+		{`{}`, 0},
+		{`[`, 1},
+	} {
+		if err := os.WriteFile(filepath.Join(m.dir, string(inMemory("pf"))), []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, stderr, exit := run(t, m, "root", "pfctl -sr && pfctl -vsA && pfctl -a y -vsT && pfctl -a x -F all && pfctl -nf /etc/pf.conf"); exit != c.exit {
+			t.Errorf("%s: exit %d, %s", c.text, exit, stderr)
+		}
 	}
 }

@@ -51,6 +51,10 @@ func (m *Machine) ServeWith(ctx context.Context, conn net.Conn, log func(event s
 	log("connect")
 	link := &link{session: s, log: log, slots: make(chan struct{}, maxSessions), faults: faults, cut: server.Close}
 	defer m.lines.add(link, link.sever)()
+	// Rules may have been loaded between the dial and the line above.
+	if err := s.severIfCut(); err != nil {
+		return err
+	}
 	link.serve(ctx, channels, requests)
 	if err := server.Wait(); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("serve SSH for the machine in %s: %w", m.dir, err)
