@@ -121,6 +121,9 @@ func TestEveryConnectionBreaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if stdout, _, _ := exec(t, client, "echo there", ""); stdout != "there\n" {
+		t.Fatalf("with the old rules: %q", stdout)
+	}
 	other, err := Open(m.dir)
 	if err != nil {
 		t.Fatal(err)
