@@ -10,7 +10,7 @@ import (
 var (
 	redirected = regexp.MustCompile(`>>?\s*([^\s;|&)}']+)`)
 	fileWriter = regexp.MustCompile(`(^|[\s;|&(!])(mkdir|rmdir|mv|cp|ln|touch|mktemp|chmod|chown|tee|rm [^-]|rm -[a-z]*r|dd of=)`)
-	setter     = regexp.MustCompile(`defaults (-currentHost )?(write|delete) [^"]|scutil --set|pmset -[abc] |systemsetup|launchctl|dscl \S+ -(authonly|passwd|delete|create|append|change)|pwpolicy|killall|sysadminctl -autologin (set|off)|sudo [^|;]*-S|nvram|softwareupdate|shutdown|reboot`)
+	setter     = regexp.MustCompile(`defaults (-currentHost )?(write|delete) [^"]|scutil --set|pmset -[abc] |systemsetup|launchctl|dscl \S+ -(authonly|passwd|delete|create|append|change)|pwpolicy|killall|sysadminctl -autologin (set|off)|sudo [^|;]*-S|nvram|softwareupdate|shutdown|reboot|pfctl [^|;\n]*-([edEFX]\b|f |T (add|delete|flush|kill))`)
 	outside    = regexp.MustCompile(`>>?\s*["']?/(?:etc|Users|Library|var|usr|private)`)
 	looking    = regexp.MustCompile(`launchctl (print|print-disabled|list|error) `)
 )
@@ -39,6 +39,7 @@ func TestSafety(t *testing.T) {
 		{Nothing, "dscl . -authonly m1 x", true}, {Nothing, "echo x | sudo -k -S true", true}, {Nothing, "sudo -n true", false},
 		{Files, `defaults write "$PWD/a" k x`, false}, {Files, "defaults write com.acme k x", true}, {Nothing, "launchctl print system/x", false},
 		{Nothing, "launchctl print system/x; launchctl bootout system/x", true}, {Files, "launchctl kickstart system/x", true}, {Settings, "scutil --set HostName x", false},
+		{Nothing, "pfctl -a x -f -", true}, {Nothing, "pfctl -E", true}, {Nothing, "pfctl -t t -T kill", true}, {Nothing, "pfctl -a x -vnf -", false}, {Nothing, "pfctl -sr", false},
 	} {
 		if why := harm(c.changes, c.text); (why != "") != c.harmful {
 			t.Errorf("harm(%s, %q) = %q", c.changes, c.text, why)

@@ -1,4 +1,198 @@
 package sandbox
 
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+)
+
+const (
+	pfConf    = "/etc/pf.conf"
+	pfAnchors = "/etc/pf.anchors/"
+)
+
 // pfTroubles are the incidents of pf.
-func pfTroubles() []trouble { return nil }
+func pfTroubles() []trouble {
+	return slices.Concat(pfFileTroubles(), pfLiveTroubles(), []trouble{
+		{
+			Incident: Incident{"cut-connection-during-pf", "the next pf rules that block something cut the connection, until they are as before"},
+			remember: nothing, cause: armCut(false), lasts: cutArmed(false), cure: disarmCut(false),
+		},
+		{
+			Incident: Incident{"reboot-during-undo", "the next pf rules that block something cut the connection, and the Mac restarts before anybody takes them back"},
+			remember: nothing, cause: armCut(true), lasts: cutArmed(true), cure: disarmCut(true),
+		},
+	})
+}
+
+// pfFileTroubles are those of /etc/pf.conf.
+func pfFileTroubles() []trouble {
+	return []trouble{
+		{
+			Incident: Incident{"duplicate-pf-block", "the fleet's block stands twice in /etc/pf.conf"},
+			remember: rememberPFConf(duplicateBlock), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
+		},
+		{
+			Incident: Incident{"legacy-pf-block", "lines for the fleet's anchor from before there were markers stand in /etc/pf.conf"},
+			remember: rememberPFConf(legacyBlock), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
+		},
+		{
+			Incident: Incident{"begin-without-end", "the END line of the fleet's block is missing in /etc/pf.conf"},
+			remember: rememberPFConf(withoutEnd), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
+		},
+		{
+			Incident: Incident{"pf-conf-reset-by-update", "an update of macOS has put Apple's own /etc/pf.conf back, and the Mac has started with it"},
+			remember: rememberPFConf(appleOwn), cause: resetPFConf, lasts: pfConfSpoiled, cure: undoReset,
+		},
+	}
+}
+
+// pfLiveTroubles are those of the rules in the kernel.
+func pfLiveTroubles() []trouble {
+	return []trouble{
+		{
+			Incident: Incident{"flushed-pf-anchor", "the rules of the fleet's anchor are gone from the kernel, the files are as they were"},
+			remember: rememberAnchor, cause: flushAnchor, lasts: anchorFlushed, cure: reloadAnchor,
+		},
+		{
+			Incident: Incident{"unreferenced-anchor", "the fleet's rules are loaded, but the live main ruleset does not lead to them"},
+			remember: rememberAnchor, cause: dropPoint, lasts: pointGone, cure: restorePoint,
+		},
+		{
+			Incident: Incident{"persist-table-left", "persistent tables of an older version are in the kernel: the fleet's rules are flushed and cannot be loaded"},
+			remember: rememberAnchor, cause: leaveTables, lasts: tablesLeft, cure: killTables,
+		},
+		{
+			Incident: Incident{"pf-disabled", "somebody has disabled pf"},
+			remember: rememberEnabled, cause: disablePF, lasts: pfDisabled, cure: enablePF,
+		},
+	}
+}
+
+// anchorLine finds the name in an anchor or load anchor line.
+var anchorLine = regexp.MustCompile(`(?m)^[ \t]*(?:load[ \t]+)?anchor[ \t]+"?([^"\s{]+)`)
+
+// anchor gives the name of the fleet's anchor on this host.
+func (v *victim) anchor(ctx context.Context) (string, error) {
+	if known := v.record.Settings["anchor"]; known != "" {
+		return known, nil
+	}
+	names, err := v.run(ctx, "cat "+pfConf+" 2>/dev/null; ls "+pfAnchors+" 2>/dev/null | while read -r name; do echo \"anchor $name\"; done")
+	if err != nil {
+		return "", err
+	}
+	for _, found := range anchorLine.FindAllStringSubmatch(names, -1) {
+		if name := found[1]; name != "com.apple" && !strings.HasPrefix(name, "com.apple/") && name != "fail2ban" {
+			return name, nil
+		}
+	}
+	return "macfleet", nil
+}
+
+// rememberPFConf notes the file and what the incident makes of it.
+func rememberPFConf(edit func(text, anchor string) string) func(context.Context, *victim) error {
+	return func(ctx context.Context, v *victim) error {
+		name, err := v.anchor(ctx)
+		if err != nil {
+			return err
+		}
+		text, err := v.pfConf()
+		v.record.File, v.record.Planted = []byte(text), []byte(edit(text, name))
+		return err
+	}
+}
+
+func (v *victim) pfConf() (string, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return "", err
+	}
+	text, err := machine.ReadFile(pfConf)
+	return string(text), err
+}
+
+func (v *victim) writePFConf(text string) error {
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	return machine.WriteFile(pfConf, []byte(text), 0, 0, 0o644)
+}
+
+func plantPFConf(_ context.Context, v *victim) error { return v.writePFConf(string(v.record.Planted)) }
+
+// pfConfSpoiled reports whether the file is still as the incident left it.
+func pfConfSpoiled(_ context.Context, v *victim) (bool, error) {
+	text, err := v.pfConf()
+	return err == nil && text == string(v.record.Planted), err
+}
+
+func mendPFConf(ctx context.Context, v *victim) error {
+	spoiled, err := pfConfSpoiled(ctx, v)
+	if err != nil || !spoiled {
+		return err
+	}
+	return v.writePFConf(string(v.record.File))
+}
+
+// anchorLines lead to an anchor and load it.
+func anchorLines(anchor string) string {
+	return fmt.Sprintf("anchor %q\nload anchor %q from %q\n", anchor, anchor, pfAnchors+anchor)
+}
+
+func anchorBlock(anchor string) string {
+	return "# BEGIN " + anchor + "\n" + anchorLines(anchor) + "# END " + anchor + "\n"
+}
+
+// ended ends the text with a line break.
+func ended(text string) string {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text
+}
+
+func withBlock(text, anchor string) string {
+	if strings.Contains(text, "# BEGIN "+anchor+"\n") {
+		return ended(text)
+	}
+	return ended(text) + anchorBlock(anchor)
+}
+
+func duplicateBlock(text, anchor string) string { return withBlock(text, anchor) + anchorBlock(anchor) }
+
+func legacyBlock(text, anchor string) string {
+	return ended(text) + "# " + anchor + ": egress rules for virtual machines\n" + anchorLines(anchor)
+}
+
+func withoutEnd(text, anchor string) string {
+	return strings.ReplaceAll(withBlock(text, anchor), "# END "+anchor+"\n", "")
+}
+
+func appleOwn(string, string) string { return mac.ApplePFConf }
+
+func resetPFConf(_ context.Context, v *victim) error { return v.bootWith(string(v.record.Planted)) }
+
+// bootWith writes the file and lets pf be as a boot leaves it.
+func (v *victim) bootWith(text string) error {
+	if err := v.writePFConf(text); err != nil {
+		return err
+	}
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	return machine.LoadFilterAtBoot()
+}
+
+func undoReset(ctx context.Context, v *victim) error {
+	spoiled, err := pfConfSpoiled(ctx, v)
+	if err != nil || !spoiled {
+		return err
+	}
+	return v.bootWith(string(v.record.File))
+}

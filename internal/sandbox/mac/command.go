@@ -33,6 +33,9 @@ func (l *link) command(ctx context.Context, channel ssh.Channel, requests <-chan
 		}()
 	}
 	// The client has closed the channel, or the connection died.
+	if l.severed.Load() {
+		<-done
+	}
 	cancel()
 	<-done
 	_ = channel.Close() // closed already unless nothing ever ran
@@ -67,12 +70,15 @@ func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, fr
 		_ = l.cut() // it ended with the machine
 		return
 	}
+	if err := l.session.severIfCut(); err != nil || l.severed.Load() {
+		return // the rules were loaded in another way than over this connection
+	}
 	faults := l.faults()
 	if faults.CutOutput {
 		l.executeHalf(ctx, channel, line, faults)
 		return
 	}
-	stdout, stderr := newBatch(channel), newBatch(channel.Stderr())
+	stdout, stderr := newBatch(severable{channel, l}), newBatch(severable{channel.Stderr(), l})
 	status, err := l.run(ctx, channel, line, faults, stdout, stderr)
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "sshd: %s\n", err)

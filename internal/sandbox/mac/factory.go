@@ -91,7 +91,7 @@ func links() []stock {
 func folders(home string) []stock {
 	private := owner{UID: loginUID, GID: staff, Mode: 0o700}
 	return []stock{
-		{path: "/private"}, {path: "/private/etc"}, {path: "/private/etc/sudoers.d"}, {path: "/private/tmp"}, {path: "/private/var"},
+		{path: "/private"}, {path: "/private/etc"}, {path: "/private/etc/sudoers.d"}, pfFolder(), {path: "/private/tmp"}, {path: "/private/var"},
 		{path: "/Library"}, {path: "/Library/Preferences"}, {path: "/Library/Preferences/SystemConfiguration"},
 		{path: "/Users"}, {path: home, owner: owner{UID: loginUID, GID: staff, Mode: 0o750}}, {path: home + "/.ssh", owner: private},
 	}
@@ -127,13 +127,13 @@ func stocks(f Factory) ([]stock, []stock, error) {
 		return nil, nil, err
 	}
 	readOnly := owner{Mode: 0o440}
-	files := []stock{
+	files := append(pfStock(), []stock{
 		{path: "/private/etc/sudoers", owner: readOnly, data: []byte(sudoers)},
 		{path: powerPlist, data: power},
 		{path: namesPlist, data: names},
 		{path: home + "/.ssh/scw_authorized_keys", owner: owner{UID: loginUID, GID: staff, Mode: 0o600},
 			data: []byte(strings.Join(append(f.AuthorizedKeys, ""), "\n"))},
-	}
+	}...)
 	if f.PasswordlessSudo {
 		files = append(files, stock{path: "/private/etc/sudoers.d/" + f.User + "-nopasswd", owner: readOnly,
 			data: []byte(f.User + " ALL=(ALL) NOPASSWD: ALL\n")})

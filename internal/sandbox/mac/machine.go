@@ -36,6 +36,7 @@ type Factory struct {
 
 // Machine is a simulated Mac. It is safe for concurrent use, also by several processes on the same
 // folder; it holds no state and no descriptor between calls.
+// While it serves connections it knows them, so that all of them can break at once.
 type Machine struct {
 	dir   string
 	tools map[string]tool
@@ -48,6 +49,7 @@ type Machine struct {
 
 	settling sync.Mutex // taken before mu, by whoever runs what has become due
 	power    power
+	lines    lines
 }
 
 // identity is what a Mac is, as opposed to what lies on its disk.

@@ -1,21 +1,195 @@
 package mac
 
-// pfSwitches are the doubts about pf.
-func pfSwitches() []Switch { return nil }
+import (
+	"maps"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
 
-// loadAtBoot is what the system's own job does at a boot: the rules of /etc/pf.conf are loaded and
-// the filter is not enabled.
-func (v *visit) loadAtBoot() error { return nil }
+// filter is pf as it lives in the kernel.
+type filter struct {
+	Enabled    bool                `json:"enabled"`
+	Since      time.Time           `json:"since"`                // when it was last enabled or disabled
+	References []reference         `json:"references,omitempty"` // who wants it enabled
+	Rulesets   map[string]*ruleset `json:"rulesets"`             // by the anchor's path; "" is the main ruleset
+}
 
-// cutOff reports whether the loaded rules keep everybody from reaching the machine's SSH port.
-func (v *visit) cutOff() (bool, error) { return false, nil }
+// reference is one wish that pf be enabled, as -E leaves it.
+type reference struct {
+	PID     int       `json:"pid"`
+	Process string    `json:"process"`
+	Token   uint64    `json:"token"`
+	Since   time.Time `json:"since"`
+}
 
-// Reachable reports whether a connection to the machine's SSH port would be answered.
-func (m *Machine) Reachable() (bool, error) {
-	var cut bool
-	err := m.asRoot(func(v *visit, _ *proc) (err error) {
-		cut, err = v.cutOff()
-		return err
-	})
-	return !cut, err
+// ruleset is the main ruleset or an anchor's.
+type ruleset struct {
+	Rules  []pfRule          `json:"rules,omitempty"`
+	Tables map[string]*table `json:"tables,omitempty"`
+}
+
+// pfRule is one loaded rule, with all lists taken apart.
+type pfRule struct {
+	Kind   ruleKind `json:"kind"`
+	Text   string   `json:"text"`             // as pfctl shows it
+	Point  string   `json:"point,omitempty"`  // of an anchor point: the path it leads to, as it was written
+	Tables []string `json:"tables,omitempty"` // that it names
+}
+
+// ruleKind is the list of the kernel that a rule stands in.
+type ruleKind string
+
+const (
+	scrubRule    ruleKind = "scrub"
+	natRule      ruleKind = "nat"
+	rdrRule      ruleKind = "rdr"
+	binatRule    ruleKind = "binat"
+	dummynetRule ruleKind = "dummynet"
+	filterRule   ruleKind = "filter"
+)
+
+// table is a set of addresses. One that a rule names and nobody has defined is there too, inactive.
+type table struct {
+	Persist   bool           `json:"persist,omitempty"`
+	Const     bool           `json:"const,omitempty"`
+	Active    bool           `json:"active,omitempty"`
+	Addresses []tableAddress `json:"addresses,omitempty"`
+}
+
+// tableAddress is an entry of a table.
+type tableAddress struct {
+	Prefix netip.Prefix `json:"prefix"`
+	Not    bool         `json:"not,omitempty"`
+}
+
+// filter gives pf as it is. A Mac that nobody has touched since it left the provider's hands has it
+// as a boot with the provider's own files leaves it.
+func (v *visit) filter() (*filter, error) {
+	live := &filter{}
+	if err := v.recall(inMemory("pf"), live); err != nil {
+		return nil, err
+	}
+	if live.Rulesets == nil {
+		return v.bootedFilter(factoryRules)
+	}
+	live.complete()
+	return live, nil
+}
+
+// complete makes whole what a person may have edited.
+func (f *filter) complete() {
+	f.ruleset("")
+	for anchor := range f.Rulesets {
+		maps.DeleteFunc(f.ruleset(anchor).Tables, func(_ string, t *table) bool { return t == nil })
+	}
+}
+
+func (v *visit) setFilter(live *filter) error { return v.keep(inMemory("pf"), live) }
+
+// ruleset gives an anchor's rules, made when there are none yet.
+func (f *filter) ruleset(anchor string) *ruleset {
+	if f.Rulesets[anchor] == nil {
+		f.Rulesets[anchor] = &ruleset{}
+	}
+	r := f.Rulesets[anchor]
+	if r.Tables == nil {
+		r.Tables = map[string]*table{}
+	}
+	return r
+}
+
+// of gives the rules of some kinds in their order.
+func (r *ruleset) of(kinds ...ruleKind) []pfRule {
+	var found []pfRule
+	for _, kind := range kinds {
+		for _, one := range r.Rules {
+			if one.Kind == kind {
+				found = append(found, one)
+			}
+		}
+	}
+	return found
+}
+
+// drop takes the rules of some kinds away, and the tables that go with the last rule that names them.
+func (r *ruleset) drop(kinds ...ruleKind) {
+	r.Rules = slices.DeleteFunc(r.Rules, func(one pfRule) bool { return slices.Contains(kinds, one.Kind) })
+	r.prune()
+}
+
+// prune keeps the tables that are persistent or named by a rule.
+func (r *ruleset) prune() {
+	named := map[string]bool{}
+	for _, one := range r.Rules {
+		for _, name := range one.Tables {
+			named[name] = true
+			if r.Tables[name] == nil {
+				r.Tables[name] = &table{}
+			}
+		}
+	}
+	maps.DeleteFunc(r.Tables, func(name string, t *table) bool { return !named[name] && !t.Persist })
+}
+
+func (r *ruleset) empty() bool { return len(r.Rules) == 0 && len(r.Tables) == 0 }
+
+// tidy forgets anchors with nothing in them.
+func (f *filter) tidy() {
+	maps.DeleteFunc(f.Rulesets, func(anchor string, r *ruleset) bool { return anchor != "" && r.empty() })
+}
+
+// anchors gives every anchor there is: those with rules, those that a point leads to, and those
+// above them.
+func (f *filter) anchors() []string {
+	found := map[string]bool{}
+	add := func(anchor string) {
+		for ; anchor != "" && anchor != "."; anchor = path.Dir(anchor) {
+			found[anchor] = true
+		}
+	}
+	for anchor, r := range f.Rulesets {
+		add(anchor)
+		for _, one := range r.Rules {
+			if one.Point != "" {
+				add(strings.TrimSuffix(pointed(anchor, one.Point), "/*"))
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// pointed is where a point within an anchor leads to.
+func pointed(anchor, point string) string {
+	if rest, absolute := strings.CutPrefix(point, "/"); absolute {
+		return rest
+	}
+	return path.Join(anchor, point)
+}
+
+// evaluated gives the anchors whose filter rules a packet meets: those that a point of an evaluated
+// ruleset leads to. A point that ends in /* leads to all anchors right below.
+func (f *filter) evaluated() []string {
+	met := map[string]bool{"": true}
+	for queue := []string{""}; len(queue) > 0; queue = queue[1:] {
+		for _, one := range f.ruleset(queue[0]).of(filterRule) {
+			for anchor := range f.Rulesets {
+				if one.Point != "" && !met[anchor] && leads(pointed(queue[0], one.Point), anchor) {
+					met[anchor] = true
+					queue = append(queue, anchor)
+				}
+			}
+		}
+	}
+	delete(met, "")
+	return slices.Sorted(maps.Keys(met))
+}
+
+func leads(point, anchor string) bool {
+	if folder, all := strings.CutSuffix(point, "*"); all {
+		return path.Dir(anchor) == path.Clean(folder)
+	}
+	return point == anchor
 }

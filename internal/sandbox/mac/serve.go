@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -51,6 +52,11 @@ func (m *Machine) ServeWith(ctx context.Context, conn net.Conn, log func(event s
 	}
 	log("connect")
 	link := &link{session: s, log: log, slots: make(chan struct{}, maxSessions), faults: faults, cut: server.Close}
+	defer m.lines.add(link, link.sever)()
+	// Rules may have been loaded between the dial and the line above.
+	if err := s.severIfCut(); err != nil {
+		return err
+	}
 	link.serve(ctx, channels, requests)
 	if err := server.Wait(); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("serve SSH for the machine in %s: %w", m.dir, err)
@@ -100,9 +106,18 @@ type link struct {
 	slots   chan struct{}
 	faults  func() Faults
 	cut     func() error // breaks the connection
+	severed atomic.Bool  // the line was cut, not the connection closed
 }
 
-// serve answers until the connection ends, and leaves no command running.
+// sever breaks the connection and lets its commands run to their end: their processes notice only
+// that nobody reads them any more.
+func (l *link) sever() {
+	l.severed.Store(true)
+	_ = l.cut() // broken already, perhaps
+}
+
+// serve answers until the connection ends, and leaves no command running. Those of a
+// severed connection it waits for.
 func (l *link) serve(ctx context.Context, channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	ctx, cancel := context.WithCancel(ctx)
 	var commands sync.WaitGroup
@@ -129,6 +144,9 @@ func (l *link) serve(ctx context.Context, channels <-chan ssh.NewChannel, reques
 			l.command(ctx, channel, requests, free)
 		})
 	}
+	if l.severed.Load() {
+		commands.Wait()
+	}
 	cancel()
 	commands.Wait()
 }
@@ -136,4 +154,20 @@ func (l *link) serve(ctx context.Context, channels <-chan ssh.NewChannel, reques
 // refuseChannel turns a channel down. That it can't be told means that the connection is gone.
 func refuseChannel(offered ssh.NewChannel, reason ssh.RejectionReason, text string) {
 	_ = offered.Reject(reason, text)
+}
+
+// severable is where a command's output goes. What is written to a severed connection is lost,
+// which the command does not learn.
+type severable struct {
+	to   io.Writer
+	link *link
+}
+
+// Write sends data as long as the connection stands.
+func (s severable) Write(data []byte) (int, error) {
+	n, err := s.to.Write(data)
+	if err != nil && s.link.severed.Load() {
+		return len(data), nil
+	}
+	return n, err
 }

@@ -24,6 +24,7 @@ func toolbox() map[string]tool {
 			"chown": chown, "ioreg": ioreg, "scutil": scutil, "sysctl": sysctl,
 			"dseditgroup": dseditgroup, "sysadminctl": sysadminctl, "visudo": visudo,
 		},
+		"/sbin": {"ifconfig": ifconfig, "pfctl": pfctl},
 		"": {
 			ownRefuse: refuse, ownEcho: shellEcho, ownPwd: pwd, ownUmask: showUmask, ownCommand: commandV,
 			ownType: typeOf, ownHash: hash, ownNumber: complainNumber,

@@ -1,0 +1,151 @@
+package mac
+
+import (
+	"net/netip"
+	"syscall"
+)
+
+// Files of pf.
+const (
+	pfConf        = "/private/etc/pf.conf"
+	pfAnchors     = "/private/etc/pf.anchors"
+	appleAnchor   = pfAnchors + "/com.apple"
+	vmnetAnchor   = "com.apple.internet-sharing"
+	providerTable = "fail2ban"
+)
+
+// ApplePFConf is the /etc/pf.conf that Apple ships, and that an update of macOS puts back.
+const ApplePFConf = `#
+# Default PF configuration file.
+#
+# This file contains the main ruleset, which gets automatically loaded
+# at startup.  PF will not be automatically enabled, however.  Instead,
+# each component which utilizes PF is responsible for enabling and disabling
+# PF via -E and -X as documented in pfctl(8).  That will ensure that PF
+# is disabled only when the last enable reference is released.
+#
+# Care must be taken to ensure that the main ruleset does not get flushed,
+# as the nested anchors rely on the anchor point defined here. In addition,
+# to the anchors loaded by this file, some system services would dynamically 
+# insert anchors into the main ruleset. These anchors will be added only when
+# the system service is used and would removed on termination of the service.
+#
+# See pf.conf(5) for syntax.
+#
+
+#
+# com.apple anchor point
+#
+scrub-anchor "com.apple/*"
+nat-anchor "com.apple/*"
+rdr-anchor "com.apple/*"
+dummynet-anchor "com.apple/*"
+anchor "com.apple/*"
+load anchor "com.apple" from "/etc/pf.anchors/com.apple"
+`
+
+// providerPFConf is what a provider appends to Apple's file.
+const providerPFConf = `table <fail2ban> persist
+block drop in proto { tcp, udp } from <fail2ban> to any
+`
+
+const appleAnchorRules = `#
+# com.apple ruleset, referred to by the default /etc/pf.conf file.
+# See notes in that file regarding the anchor point in the main ruleset.
+#
+
+#
+# AirDrop anchor point.
+#
+anchor "200.AirDrop/*"
+
+#
+# Application Firewall anchor point.
+#
+anchor "250.ApplicationFirewall/*"
+`
+
+// factoryRules gives the files of pf of a new Mac.
+func factoryRules(name string) ([]byte, error) {
+	for _, s := range pfStock() {
+		if s.data != nil && (name == s.path || "/private"+name == s.path) {
+			return s.data, nil
+		}
+	}
+	return nil, syscall.ENOENT
+}
+
+// pfStock is what of pf lies on a new Mac's disk.
+func pfStock() []stock {
+	return []stock{
+		{path: pfConf, data: []byte(ApplePFConf + providerPFConf)},
+		{path: appleAnchor, data: []byte(appleAnchorRules)},
+	}
+}
+
+// pfSwitches are the doubts about pf.
+func pfSwitches() []Switch {
+	return []Switch{
+		{"pf-after-boot", "whether the provider's own software enables pf after a boot", []string{"enabled", "disabled"}},
+		{"full-load-busy", "whether loading a whole file fails as busy while tables of an anchor that it loads are alive", []string{"no", "yes"}},
+		{"table-contents", "whether a full load keeps what was added to the main ruleset's tables at run time", []string{"lost", "kept"}},
+		{"vm-network", "whether virtual machines have run since the boot: their bridge and vmnet's anchor points are there", []string{"present", "absent"}},
+		{"vm-subnet", "the network of the virtual machines' bridge", []string{"192.168.64.1/24", "192.168.2.1/24"}},
+	}
+}
+
+// loadAtBoot is what the system's own job does at a boot: the rules of /etc/pf.conf are loaded and
+// the filter is not enabled. Then the services come that use it: the provider's enables it and fills
+// its table, and vmnet adds its anchor points.
+func (v *visit) loadAtBoot() error {
+	root := &proc{session: v.session, user: v.session.users()[0], dir: "/"}
+	live, err := v.bootedFilter(func(name string) ([]byte, error) { return v.read(root, name) })
+	if err != nil {
+		return err
+	}
+	return v.setFilter(live)
+}
+
+// LoadFilterAtBoot lets pf be as a boot with the present files leaves it.
+func (m *Machine) LoadFilterAtBoot() error {
+	return m.asRoot(func(v *visit, _ *proc) error { return v.loadAtBoot() })
+}
+
+func (v *visit) bootedFilter(read func(name string) ([]byte, error)) (*filter, error) {
+	booted := v.session.id.Booted
+	live := &filter{Since: booted, Rulesets: map[string]*ruleset{"": {Tables: map[string]*table{}}}}
+	text, err := read(pfConf)
+	if err == nil {
+		l := &loading{live: live, read: read, switched: v.switched}
+		if next, failed := l.load("/etc/pf.conf", string(text), ""); failed == nil {
+			live = next
+		}
+	} else if !missing(err) {
+		return nil, err
+	}
+	main := live.ruleset("")
+	if v.switched("vm-network") == "present" {
+		main.addVMNet()
+	}
+	if t := main.Tables[providerTable]; t != nil && t.Active {
+		for _, address := range []string{"198.51.100.23/32", "203.0.113.77/32"} {
+			t.add(tableAddress{Prefix: netip.MustParsePrefix(address)})
+		}
+	}
+	if v.switched("pf-after-boot") == "enabled" {
+		live.Enabled = true
+		live.References = []reference{{PID: 412, Process: "scw-agent", Token: 7_214_809_236_615_403_177, Since: booted}}
+	}
+	return live, nil
+}
+
+// addVMNet adds the anchor points of vmnet, which stand in no file.
+func (r *ruleset) addVMNet() {
+	for _, kind := range []ruleKind{natRule, rdrRule} {
+		text := string(kind) + `-anchor "` + vmnetAnchor + `" all`
+		r.Rules = append(r.Rules, pfRule{Kind: kind, Text: text, Point: vmnetAnchor})
+	}
+}
+
+// pfFolder is the folder of the anchors' files.
+func pfFolder() stock { return stock{path: pfAnchors} }
