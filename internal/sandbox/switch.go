@@ -29,7 +29,7 @@ func (w *World) Switches(host string, names ...string) ([]Switch, error) {
 			return nil, err
 		}
 	}
-	machine, err := w.machine(host)
+	machine, err := w.Mac(host)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (w *World) SetSwitch(host, name, value string) error {
 	if err := knownSwitch(name); err != nil {
 		return err
 	}
-	machine, err := w.machine(host)
+	machine, err := w.Mac(host)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,8 @@ func knownSwitch(name string) error {
 	return nil
 }
 
-func (w *World) machine(host string) (*mac.Machine, error) {
+// Mac gives the simulated Mac of a server, by its name or id.
+func (w *World) Mac(host string) (*mac.Machine, error) {
 	server, err := w.find(host)
 	if err != nil {
 		return nil, err

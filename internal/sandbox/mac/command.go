@@ -74,6 +74,7 @@ func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, fr
 		return // the rules were loaded in another way than over this connection
 	}
 	faults := l.faults()
+	faults.starting = l.starting
 	if faults.CutOutput {
 		l.executeHalf(ctx, channel, line, faults)
 		return

@@ -11,6 +11,8 @@ type Faults struct {
 	CutOutput bool
 	// Garbled lets the tools that show settings print them in another form than expected.
 	Garbled bool
+
+	starting func(*proc) bool // asked before a tool runs; nil: every one may
 }
 
 // healthy has no faults.
@@ -42,6 +44,9 @@ func garblers() map[string]func(string) string {
 
 // tool runs one of the system's programs.
 func (p *proc) tool(t tool) int {
+	if p.faults.starting != nil && !p.faults.starting(p) {
+		return exitTerminated
+	}
 	garbler, known := garblers()[t.name]
 	if !p.faults.Garbled || !known {
 		return t.run(p)

@@ -49,6 +49,7 @@ type Machine struct {
 
 	settling sync.Mutex // taken before mu, by whoever runs what has become due
 	power    power
+	strikes  strikes
 	lines    lines
 }
 
