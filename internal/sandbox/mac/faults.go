@@ -44,6 +44,7 @@ func garblers() map[string]func(string) string {
 
 // tool runs one of the system's programs.
 func (p *proc) tool(t tool) int {
+	p.watched()
 	if p.faults.starting != nil && !p.faults.starting(p) {
 		return exitTerminated
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,6 +51,7 @@ type Machine struct {
 	settling sync.Mutex // taken before mu, by whoever runs what has become due
 	power    power
 	strikes  strikes
+	watcher  atomic.Pointer[func(argv []string, environ map[string]string)]
 	lines    lines
 }
 
