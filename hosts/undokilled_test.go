@@ -98,7 +98,7 @@ func TestUndoRunKilled(t *testing.T) {
 		} else if u, ok := parseUndone(l.read(l.etc, "undo", "undone")); !ok || u.Exit != 3 || u.Why != "no confirmation within 60 s" {
 			t.Errorf("killed at %d: %+v", at, u)
 		}
-		if got := l.undoDir(); strings.Trim(got, "undoe.nw ") != "" {
+		if got := l.undoDir(); strings.Trim(got, "undoe ") != "" {
 			t.Errorf("killed at %d: left behind: %q", at, got)
 		}
 		return killed
