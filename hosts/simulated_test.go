@@ -177,3 +177,36 @@ func TestSimulatedUpload(t *testing.T) {
 		t.Errorf("%v, %v, %d bytes, %s%s", err, rerr, len(got), r.Stdout, r.Stderr)
 	}
 }
+
+// TestSimulatedFirewall loads rules that cut the line, also the one that loads
+// them: the Mac flushes them by itself.
+func TestSimulatedFirewall(t *testing.T) {
+	t.Parallel()
+	s := newSimulation(t)
+	setup := `echo 'anchor "acme"' >>/etc/pf.conf && pfctl -f /etc/pf.conf && pfctl -s info | grep -q Enabled`
+	if r, err := s.Run(within(t), "root", setup); err != nil || r.Exit != 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if err := s.ArmCut(false); err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, s.client(), acme1())
+	defer conn.Close()
+	s.dialed = func() error {
+		if reachable, err := s.Reachable(); err != nil || reachable {
+			return err
+		}
+		return errors.Join(errors.New("the line is cut"), s.Advance(time.Minute), s.Settle(context.Background()))
+	}
+	restore := plan.Command{Name: "restore", As: plan.Root, Script: `pfctl -a acme -F rules`}
+	err := conn.RunGuarded(within(t), "vm_firewall", plan.Change{
+		Command: plan.Command{Name: "load", As: plan.Root, Script: `echo 'block drop all' | pfctl -a acme -f -`},
+		Guard:   &plan.Guard{Restore: &restore, Persist: on("/var/kept", "new")}})
+	wantError(t, err, "rolled-back", Undoing, "vm_firewall was taken back: no confirmation within 60 s")
+	if a, err := conn.Run(within(t), plan.Command{Name: "rules", As: plan.Root, Script: "pfctl -a acme -sr"}); err != nil || a.Exit != 0 || a.Stdout != "" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if got := s.text("/var/kept"); got != "" {
+		t.Errorf("what was not confirmed is kept: %q", got)
+	}
+}
