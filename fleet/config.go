@@ -53,6 +53,7 @@ type Timeouts struct {
 	Change    time.Duration // one change, on the host; whole seconds
 	Exchange  time.Duration // all questions together, beyond the changes' own time
 	Silence   time.Duration // without a byte from the host
+	Undo      time.Duration // until a change that may cut the line is confirmed; whole seconds
 }
 
 // Fleet is a named set of servers with one specification.

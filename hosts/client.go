@@ -23,6 +23,9 @@ type Deadlines struct {
 	Change    time.Duration // one change, on the host; whole seconds, at least one
 	Exchange  time.Duration // one exec with all its questions, beyond the changes' own time
 	Silence   time.Duration // without a byte from the host, keepalive answers included
+	Undo      time.Duration // until a change that may cut the line is confirmed; whole seconds
+	Return    time.Duration // beyond that, until a host that takes a change back or restarts answers again
+	Job       time.Duration // one detached change
 }
 
 // DefaultDeadlines are made for hosts on another continent. The handshake's is
@@ -30,7 +33,8 @@ type Deadlines struct {
 // ended by the same one.
 func DefaultDeadlines() Deadlines {
 	return Deadlines{Dial: 10 * time.Second, Handshake: 15 * time.Second, Question: 10 * time.Second,
-		Change: 60 * time.Second, Exchange: 60 * time.Second, Silence: 20 * time.Second}
+		Change: 60 * time.Second, Exchange: 60 * time.Second, Silence: 20 * time.Second,
+		Undo: 60 * time.Second, Return: 5 * time.Minute, Job: time.Hour}
 }
 
 // Options are what a Client needs.
@@ -45,18 +49,21 @@ type Options struct {
 	Agent     string   // socket of the ssh agent; empty: none is asked
 	Via       []string // paths in order of preference; empty = Public alone
 	Lookup    Lookup
-	Starts    int // connections that are not logged in yet, at once; 0 = DefaultStarts
+	Starts    int           // connections that are not logged in yet, at once; 0 = DefaultStarts
+	Uploads   int           // files on their way to hosts at once; 0 = DefaultUploads
+	Poll      time.Duration // between two looks at what goes on on a host; 0 = DefaultPoll
 }
 
 // Client connects to hosts. It is safe for concurrent use.
 type Client struct {
-	opts   Options
-	stats  stats
-	times  times
-	starts chan struct{} // holds one for each connection that is not logged in yet
-	turns  turns
-	keys   keyring
-	jumps  jumps
+	opts    Options
+	stats   stats
+	times   times
+	starts  chan struct{} // holds one for each connection that is not logged in yet
+	uploads chan struct{} // holds one for each file on its way
+	turns   turns
+	keys    keyring
+	jumps   jumps
 }
 
 // New returns a Client.
@@ -73,6 +80,10 @@ func New(o Options) *Client {
 	fill(&o.Deadlines.Change, d.Change)
 	fill(&o.Deadlines.Exchange, d.Exchange)
 	fill(&o.Deadlines.Silence, d.Silence)
+	fill(&o.Deadlines.Undo, d.Undo)
+	fill(&o.Deadlines.Return, d.Return)
+	fill(&o.Deadlines.Job, d.Job)
+	fill(&o.Poll, DefaultPoll)
 	if o.Prologue == "" {
 		o.Prologue = DefaultPrologue
 	}

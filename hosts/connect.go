@@ -30,8 +30,9 @@ type Conn struct {
 	client  *Client
 	target  Target
 	wire    *watched
-	through *jump // the jump host before it; nil: none
-	path    string
+	through *jump  // the jump host before it; nil: none
+	via     string // the path's name
+	path    string // as people read it, with what kept those before it from working
 	ssh     *ssh.Client
 	key     ssh.PublicKey
 	stop    context.CancelFunc // ends the keepalives
@@ -41,6 +42,17 @@ type Conn struct {
 // once, because the provider bans an address after failed logins: a host that
 // refused it is not asked again by this Client. The error is an *Error.
 func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
+	return c.overPaths(ctx, t, c.opts.Via)
+}
+
+// along opens a connection over one path alone. The error is an *Error.
+func (c *Client) along(ctx context.Context, t Target, path string) (*Conn, error) {
+	return c.overPaths(ctx, t, []string{path})
+}
+
+// overPaths makes one connection at a time to a host, and none to one that refused
+// the key.
+func (c *Client) overPaths(ctx context.Context, t Target, paths []string) (*Conn, error) {
 	if err := checkPin(t); err != nil {
 		return nil, err
 	}
@@ -54,7 +66,7 @@ func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
 		again.Host = t.name()
 		return nil, &again
 	}
-	conn, failed := c.connect(ctx, t)
+	conn, failed := c.connect(ctx, t, paths)
 	if failed != nil {
 		if failed.Code == "key-refused" {
 			turn.refused = failed
@@ -65,7 +77,7 @@ func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
 }
 
 // connect tries the paths in their order, as long as no key was offered.
-func (c *Client) connect(ctx context.Context, t Target) (*Conn, *Error) {
+func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, *Error) {
 	said, err := c.lookup(c.opts.User, t.Server.Name, t.Server.Address)
 	if err != nil {
 		return nil, configError(t, err)
@@ -75,14 +87,14 @@ func (c *Client) connect(ctx context.Context, t Target) (*Conn, *Error) {
 		return nil, keyless(t, err)
 	}
 	var failed []try
-	for _, path := range c.opts.Via {
+	for _, path := range paths {
 		r, err := c.route(ctx, path, t, said)
 		var conn *Conn
 		if err == nil {
 			conn, err = c.over(ctx, r, t, key)
 		}
 		if err == nil {
-			conn.path = taken(r, failed)
+			conn.via, conn.path = path, taken(r, failed)
 			return conn, nil
 		}
 		var e *Error

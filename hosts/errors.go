@@ -16,6 +16,7 @@ const (
 	HostKey     Phase = "host key"
 	Authorising Phase = "authentication"
 	Talking     Phase = "command"
+	Undoing     Phase = "undo"
 )
 
 // Error says that a host could not be asked, and in which phase. Its cause is

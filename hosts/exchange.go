@@ -38,6 +38,9 @@ func (c *Client) Exec(probes []plan.Probe) (Exec, error) {
 // send returns what an exchange sends, and the mark that frames its answer.
 func (c *Client) send(questions []question, each time.Duration) (mark string, sent Exec, err error) {
 	mark = newMark()
+	if questions, err = c.sessions(questions, each); err != nil {
+		return "", Exec{}, err
+	}
 	if sent.Line, err = commandLine(c.opts.Prologue, questions); err != nil {
 		return "", Exec{}, err
 	}
@@ -108,7 +111,10 @@ func (c *Conn) run(ctx context.Context, q question) (plan.Answer, error) {
 	}
 	seen := r.facts.Get("change")
 	a, ok := seen.Get()
-	if !ok {
+	switch {
+	case !ok && q.As == plan.Gui && strings.HasPrefix(seen.Why(), sessionMissing):
+		return plan.Answer{}, c.noSession(seen.Why())
+	case !ok:
 		return plan.Answer{}, fmt.Errorf("%s on %s: %s", q.Name, c.target.name(), seen.Why())
 	}
 	return a, nil
@@ -120,7 +126,21 @@ func (c *Conn) exchange(ctx context.Context, questions []question, each, all tim
 	if err != nil {
 		return reply{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, all, fmt.Errorf("no end of the command within %s", all))
+	return c.converse(ctx, conversation{mark, sent.Line, strings.NewReader(sent.Stdin), questions, all})
+}
+
+// conversation is one exec, whose answer comes in frames.
+type conversation struct {
+	mark      string
+	line      string
+	stdin     io.Reader
+	questions []question // whose frames come back
+	limit     time.Duration
+}
+
+// converse runs one exec and takes its output apart.
+func (c *Conn) converse(ctx context.Context, t conversation) (reply, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.limit, fmt.Errorf("no end of the command within %s", t.limit))
 	defer cancel()
 	// A channel can't be told to give up: closing the connection frees every
 	// call that waits on it.
@@ -128,13 +148,13 @@ func (c *Conn) exchange(ctx context.Context, questions []question, each, all tim
 	defer release()
 	stdout, stderr := &limited{end: c.ssh.Close}, &limited{end: c.ssh.Close}
 	began := time.Now()
-	err = c.exec(sent.Line, strings.NewReader(sent.Stdin), stdout, stderr)
+	err := c.exec(t.line, t.stdin, stdout, stderr)
 	c.client.spend(c.target, Talking, began)
 	err = c.why(ctx, err)
 	if stdout.over || stderr.over {
 		return reply{}, fmt.Errorf("the host printed more than %d bytes", maxOutput)
 	}
-	r, perr := parse(mark, stdout.String(), stderr.String(), questions)
+	r, perr := parse(t.mark, stdout.String(), stderr.String(), t.questions)
 	switch {
 	case perr != nil && err == nil:
 		return reply{}, fmt.Errorf("%w: it printed %q", perr, head(stdout.String()+stderr.String()))
@@ -165,7 +185,7 @@ func (c *Conn) why(ctx context.Context, err error) error {
 
 // exec runs a command line. A command that ended with an exit code is no error:
 // the frames say what happened.
-func (c *Conn) exec(line string, stdin *strings.Reader, stdout, stderr *limited) error {
+func (c *Conn) exec(line string, stdin io.Reader, stdout, stderr *limited) error {
 	session, err := c.ssh.NewSession()
 	if err != nil {
 		return fmt.Errorf("open a session: %w", err)

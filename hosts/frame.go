@@ -36,7 +36,11 @@ func parse(mark, stdout, stderr string, questions []question) (reply, error) {
 	r.root = uid == "0"
 	out, errs := frames(mark, rest), frames(mark, stderr)
 	for _, q := range questions {
-		r.facts[q.id] = answer(out, errs, q.id)
+		seen := answer(out, errs, q.id)
+		if a, ok := seen.Get(); ok && q.As == plan.Gui && a.Exit == noSession && strings.Contains(a.Stderr, sessionMissing) {
+			seen = inventory.Unread[plan.Answer](lastLine(a.Stderr))
+		}
+		r.facts[q.id] = seen
 	}
 	r.whole = strings.Contains(rest, "\n"+mark+" done\n")
 	return r, nil

@@ -55,7 +55,7 @@ func (c *Client) login(ctx context.Context, to endpoint) (*Conn, *Error) {
 	}
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	conn.stop = stop
-	go conn.keepAlive(alive)
+	go keepAlive(alive, conn.ssh, c.opts.Deadlines.Silence/4)
 	return conn, nil
 }
 

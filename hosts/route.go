@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/macfleet/macfleet/hosts/sshconfig"
 )
@@ -23,6 +24,13 @@ const (
 // sshd takes ten before it drops some at random (MaxStartups), and each start
 // costs a Mac more than all that follows.
 const DefaultStarts = 16
+
+// DefaultUploads is how many files may be on their way at once: they share one
+// line out of an office.
+const DefaultUploads = 4
+
+// DefaultPoll is the time between two looks at what goes on on a host.
+const DefaultPoll = 2 * time.Second
 
 // Config is what a person's own ssh configuration says of a machine.
 // *sshconfig.Config is one.
@@ -45,6 +53,9 @@ func newClient(o Options) *Client {
 	if o.Starts == 0 {
 		o.Starts = DefaultStarts
 	}
+	if o.Uploads == 0 {
+		o.Uploads = DefaultUploads
+	}
 	if o.Lookup == nil {
 		o.Lookup = func(ctx context.Context, name string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
@@ -53,7 +64,7 @@ func newClient(o Options) *Client {
 	if o.KeySource == "" {
 		o.KeySource = "the configuration"
 	}
-	c := &Client{opts: o, starts: make(chan struct{}, o.Starts)}
+	c := &Client{opts: o, starts: make(chan struct{}, o.Starts), uploads: make(chan struct{}, o.Uploads)}
 	c.jumps.open()
 	return c
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-//go:embed scripts/*.sh watchdog.pl
+//go:embed scripts/*.sh plists/*.plist watchdog.pl
 var files embed.FS
 
 // DefaultPrologue stands in front of every script, so that bare tool names mean
@@ -55,11 +55,16 @@ func commandLine(prologue string, questions []question) (string, error) {
 		fmt.Fprintf(&b, "ask %s %s %d %d %s\n", quote(q.id), q.As, len(q.Args), piped, quote(q.Script))
 	}
 	b.WriteString(`printf '\n%s done\n' "$mark"` + "\n")
-	line := "/bin/sh -c " + quote(bootstrap) + " sh " + quote(b.String())
+	line := scriptLine(b.String())
 	if len(line) > maxScript {
 		return "", fmt.Errorf("the script of %d questions is %d bytes, more than %d", len(questions), len(line), maxScript)
 	}
 	return line, nil
+}
+
+// scriptLine returns the exec string of a script.
+func scriptLine(script string) string {
+	return "/bin/sh -c " + quote(bootstrap) + " sh " + quote(script)
 }
 
 // data returns what goes to stdin of an exchange: the mark, the login user, the

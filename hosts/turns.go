@@ -33,6 +33,14 @@ func (t *turns) take(ctx context.Context, id string) (*turn, error) {
 	return it, acquire(ctx, it.busy)
 }
 
+// forgive forgets a refusal of the key: what refused it was taken back.
+func (t *turns) forgive(ctx context.Context, id string) {
+	if turn, err := t.take(ctx, id); err == nil {
+		turn.refused = nil
+		turn.give()
+	}
+}
+
 func (t *turn) give() { <-t.busy }
 
 // acquire takes a place in a semaphore, or returns why ctx ended.

@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 )
 
 // dial opens a connection, from here or from the jump host before the machine.
@@ -32,15 +34,15 @@ const keepalive = "keepalive@openssh.com"
 
 // keepAlive sends a request that every server answers, so that a dead peer
 // shows as silence and not as a command that never ends.
-func (c *Conn) keepAlive(ctx context.Context) {
-	tick := time.NewTicker(c.client.opts.Deadlines.Silence / 4)
+func keepAlive(ctx context.Context, conn ssh.Conn, every time.Duration) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if _, _, err := c.ssh.SendRequest(keepalive, true, nil); err != nil {
+			if _, _, err := conn.SendRequest(keepalive, true, nil); err != nil {
 				return
 			}
 		}

@@ -112,6 +112,8 @@ func TestExamineTroubles(t *testing.T) {
 		"key-refused":     "authentication problem, answers unknown",
 		"no-key":          "connection unknown, ssh unknown, host key unknown, authentication problem, answers unknown",
 		"connection-lost": "answers problem",
+		// These come after an observation, so they end none.
+		"rolled-back": nothing, "undo-armed": nothing, "cut-off": nothing, "no-gui-session": nothing, "job-running": nothing,
 	}
 	codes := slices.Sorted(maps.Keys(want))
 	if d := cmp.Diff(codes, documentedCodes(t)); d != "" {

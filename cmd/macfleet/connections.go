@@ -39,7 +39,7 @@ func (s *session) client(ctx context.Context, cluster *kubernetes.Client) (*host
 }
 
 func deadlines(t fleet.Timeouts) hosts.Deadlines {
-	return hosts.Deadlines{Dial: t.Dial, Handshake: t.Handshake, Question: t.Question, Change: t.Change, Exchange: t.Exchange, Silence: t.Silence}
+	return hosts.Deadlines{Dial: t.Dial, Handshake: t.Handshake, Question: t.Question, Change: t.Change, Exchange: t.Exchange, Silence: t.Silence, Undo: t.Undo}
 }
 
 // fleetKey resolves the configuration's private key. Without one the person's

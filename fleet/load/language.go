@@ -74,6 +74,7 @@ type timeoutsBlock struct {
 	Change    *string `hcl:"change,optional"`
 	Exchange  *string `hcl:"exchange,optional"`
 	Silence   *string `hcl:"silence,optional"`
+	Undo      *string `hcl:"undo,optional"`
 }
 
 type defaultsBlock struct {

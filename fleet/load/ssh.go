@@ -58,6 +58,7 @@ func (l *loader) via(b *sshBlock) {
 const (
 	leastTimeout = time.Millisecond
 	mostTimeout  = time.Hour
+	leastUndo    = 10 * time.Second // the host looks every five
 )
 
 // timeouts reads how long each part of a conversation may take. What is left out
@@ -73,10 +74,11 @@ func (l *loader) timeouts(b *timeoutsBlock) fleet.Timeouts {
 		Change:    l.timeout(b, "change", b.Change, time.Second),
 		Exchange:  l.timeout(b, "exchange", b.Exchange, leastTimeout),
 		Silence:   l.timeout(b, "silence", b.Silence, leastTimeout),
+		Undo:      l.timeout(b, "undo", b.Undo, leastUndo),
 	}
 }
 
-// timeout reads one of them. A least of a second means whole seconds.
+// timeout reads one of them. A least of a second or more means whole seconds.
 func (l *loader) timeout(b *timeoutsBlock, name string, text *string, least time.Duration) time.Duration {
 	if text == nil || !b.Place.good[name] {
 		return 0
@@ -88,7 +90,7 @@ func (l *loader) timeout(b *timeoutsBlock, name string, text *string, least time
 		l.fault(at, summary, "The argument %q must be a duration such as \"20s\" or \"1m30s\", not %s.", name, quoted(*text))
 	case d < least || d > mostTimeout:
 		l.fault(at, summary, "The argument %q must be from %s to %s, not %s.", name, least, "1h", quoted(*text))
-	case least == time.Second && d%time.Second != 0:
+	case least >= time.Second && d%time.Second != 0:
 		l.fault(at, summary, "The argument %q must be whole seconds, because the host counts them, not %s.", name, quoted(*text))
 	default:
 		return d

@@ -29,9 +29,10 @@ func TestSSH(t *testing.T) {
     change    = "1m30s"
     exchange  = "90s"
     silence   = "1500ms"
+    undo      = "10s"
   }`, fleet.SSH{User: "ops", PrivateKey: secret.Ref{Scheme: secret.Env, Path: "KEY"}, Via: []string{"tailscale", "public"},
 			Timeouts: fleet.Timeouts{Dial: time.Hour, Handshake: time.Millisecond, Question: time.Second, Change: 90 * time.Second,
-				Exchange: 90 * time.Second, Silence: 1500 * time.Millisecond}}},
+				Exchange: 90 * time.Second, Silence: 1500 * time.Millisecond, Undo: 10 * time.Second}}},
 		{"some timeouts", "\n  via = [\"tailscale\"]\n  timeouts {\n    silence = \"1m\"\n  }", fleet.SSH{User: "m1", Via: []string{"tailscale"},
 			Timeouts: fleet.Timeouts{Silence: time.Minute}}},
 	}

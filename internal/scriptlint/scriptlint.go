@@ -41,7 +41,7 @@ func first(want string) func([]string) bool {
 // and git, which are stubs that open a dialog on a Mac without developer tools.
 func rules() map[string]rule {
 	out := make(map[string]rule)
-	for _, name := range strings.Fields(`: [ base64 break cat cmp continue cut date echo eval exec exit export false
+	for _, name := range strings.Fields(`: [ base64 break cat cd cmp continue cut date echo eval exec exit export false
 		grep head id ifconfig ioreg od pgrep printf ps read return set shift shasum sleep stat sudo perl sw_vers sync tail test tr trap true uname wc who`) {
 		out[name] = rule{always}
 	}
@@ -70,6 +70,10 @@ func rules() map[string]rule {
 		// An argument that begins with a value may be any operand.
 		return !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, value) || strings.HasPrefix(a, "of=") })
 	}}
+	out["launchctl"] = rule{func(args []string) bool {
+		return len(args) > 0 && slices.Contains([]string{"error", "list", "print", "print-disabled"}, args[0])
+	}}
+	out["sysctl"] = rule{first("-n")}
 	out["pmset"] = rule{first("-g")}
 	out["scutil"] = rule{first("--get")}
 	out["defaults"] = rule{func(args []string) bool {

@@ -1,0 +1,239 @@
+package hosts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// noSession is the exit code of a job's scripts where the login user has no Aqua
+// session.
+const noSession = 69
+
+// sessionMissing is how those scripts begin to say so.
+const sessionMissing = "no gui session of "
+
+// NoSessionError says that a script has to run in the login user's Aqua session
+// and that there is none. It comes inside an *Error with the code "no-gui-session".
+type NoSessionError struct {
+	User string
+	Said string // what launchctl said
+}
+
+// Error names the user.
+func (e *NoSessionError) Error() string { return e.Said }
+
+func (c *Conn) noSession(said string) *Error {
+	return &Error{Host: c.target.name(), Code: "no-gui-session", Phase: Talking,
+		Err:    &NoSessionError{User: c.client.opts.User, Said: lastLine(said)},
+		Remedy: "the step auto_login makes the session; or log in through VNC as " + c.client.opts.User}
+}
+
+// detached is a change that launchd runs.
+type detached struct {
+	conn    *Conn
+	command plan.Command
+	job     job
+	until   time.Time
+}
+
+// RunDetached runs a change under launchd, so that it goes on when the line or
+// this program is gone, and waits for its end. A job that an earlier run of the
+// step left is waited for: if it does the same, its answer is the answer. The
+// connection is replaced where it broke.
+//
+// The error is an *Error when nobody could be asked any more, or with the code
+// "no-gui-session" or "job-running".
+func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change) (plan.Answer, error) {
+	if ch.Input != plan.NoInput {
+		return plan.Answer{}, fmt.Errorf("%s on %s: a detached change reads no input: it would lie in a file", step, c.target.name())
+	}
+	d := detached{conn: c, command: ch.Command, job: c.client.job(string(step), ch.Command), until: time.Now().Add(c.client.opts.Deadlines.Job)}
+	for {
+		mine, err := d.start(ctx)
+		if err != nil {
+			return plan.Answer{}, err
+		}
+		a, err := d.wait(ctx)
+		if err != nil {
+			return plan.Answer{}, err
+		}
+		if err := d.over(ctx, func() error {
+			_, err := d.conn.checked(ctx, d.job.script("job-drop", plan.Root))
+			return err
+		}); err != nil || mine {
+			return a, err
+		}
+	}
+}
+
+// over repeats what a lost connection interrupts, over a new one.
+func (d *detached) over(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		var e *Error
+		if !errors.As(err, &e) || e.Code == "no-gui-session" || ctx.Err() != nil {
+			return err
+		}
+		for err != nil {
+			if time.Now().After(d.until) {
+				return e
+			}
+			if perr := pause(ctx, d.conn.client.opts.Poll); perr != nil {
+				return e
+			}
+			var next *Conn
+			if next, err = d.conn.client.Connect(ctx, d.conn.same()); err == nil {
+				d.conn.become(next)
+			} else if errors.As(err, &e) && e.final {
+				return e
+			}
+		}
+	}
+}
+
+// start starts the job, or finds the one that runs. It reports whether that one
+// does what ours would.
+func (d *detached) start(ctx context.Context) (mine bool, err error) {
+	may := "fresh"
+	err = d.over(ctx, func() error {
+		command := d.job.script("job-start", plan.Root, append([]string{may}, d.job.started()...)...)
+		// Where this answer is lost, the job may be at its end before the next one.
+		may = "resume"
+		a, err := d.conn.Run(ctx, command)
+		switch {
+		case err != nil:
+			return err
+		case a.Exit == noSession:
+			return d.conn.noSession(a.Stderr)
+		case a.Exit != 0:
+			return &ScriptError{Host: d.conn.target.name(), Script: command.Name, Answer: a}
+		}
+		mine = strings.TrimSpace(a.Stdout) == d.job.digest
+		return nil
+	})
+	return mine, err
+}
+
+// wait asks until the job has ended.
+func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
+	for {
+		var a plan.Answer
+		err := d.over(ctx, func() (err error) {
+			a, err = d.conn.checked(ctx, d.job.script("job-look", d.job.reader()))
+			return err
+		})
+		if err != nil {
+			return plan.Answer{}, err
+		}
+		state, rest, _ := strings.Cut(a.Stdout, "\n")
+		state, code, _ := strings.Cut(state, " ")
+		switch state {
+		case "ended":
+			exit, err := strconv.Atoi(code)
+			if err != nil {
+				return plan.Answer{}, fmt.Errorf("%s on %s ended with %q instead of an exit code", d.command.Name, d.conn.target.name(), code)
+			}
+			return plan.Answer{Exit: exit, Stdout: rest, Stderr: a.Stderr}, nil
+		case "running":
+		default:
+			return plan.Answer{}, fmt.Errorf("%s on %s ended without a result: the Mac was restarted, or somebody ended it", d.command.Name, d.conn.target.name())
+		}
+		if time.Now().After(d.until) {
+			return plan.Answer{}, &Error{Host: d.conn.target.name(), Code: "job-running", Phase: Talking,
+				Err:    fmt.Errorf("%s still runs after %s", d.command.Name, d.conn.client.opts.Deadlines.Job),
+				Remedy: "run macfleet apply again: it waits for the job that runs"}
+		}
+		if err := pause(ctx, d.conn.client.opts.Poll); err != nil {
+			return plan.Answer{}, fmt.Errorf("%s on %s goes on under launchd: %w", d.command.Name, d.conn.target.name(), err)
+		}
+	}
+}
+
+// job is a script and its data as launchd runs them.
+type job struct {
+	name     string // of its folder and of its label
+	as       plan.User
+	user     string // the login user
+	digest   string // of what it does
+	prologue string
+	command  plan.Command
+}
+
+func (c *Client) job(name string, command plan.Command) job {
+	sum := sha256.New()
+	for _, part := range append([]string{string(command.As), command.Script}, command.Args...) {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return job{name: plain(name), as: command.As, user: c.opts.User, digest: hex.EncodeToString(sum.Sum(nil)),
+		prologue: c.opts.Prologue, command: command}
+}
+
+// script returns one of the scripts that handle a job.
+func (j job) script(name string, as plan.User, args ...string) plan.Command {
+	c := own(name, as, append([]string{j.name, string(j.as), j.user}, args...)...)
+	c.Script = file("scripts/job.sh") + c.Script
+	return c
+}
+
+// started is what start_job takes.
+func (j job) started() []string {
+	return append([]string{j.digest, j.prologue + j.command.Script, j.prologue + file("scripts/job-run.sh"), j.plist()}, j.command.Args...)
+}
+
+// reader is who reads what the job wrote: root must not follow what a user put
+// into a folder of his own.
+func (j job) reader() plan.User {
+	if j.as == plan.Root {
+		return plan.Root
+	}
+	return plan.Login
+}
+
+// plist returns the job's property list. Neither name nor user holds anything
+// that XML would take for its own.
+func (j job) plist() string {
+	user := ""
+	if j.as == plan.Login {
+		user = "\t<key>UserName</key>\n\t<string>" + j.user + "</string>\n"
+	}
+	return strings.NewReplacer("NAME", j.name, "USER\n", user).Replace(file("plists/job.plist"))
+}
+
+// plain returns a name that any tool takes for a name.
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '-'
+	}, name)
+}
+
+// sessions makes each question for the login user's Aqua session one that root
+// asks: it starts a job there, waits for its end and shows what it said. What SSH
+// runs is in another session, and tells nothing of what an agent may do.
+func (c *Client) sessions(questions []question, limit time.Duration) ([]question, error) {
+	out := slices.Clone(questions)
+	for i, q := range out {
+		if q.As != plan.Gui {
+			continue
+		}
+		if q.input != nil {
+			return nil, fmt.Errorf("%s reads no input in a gui session: it would lie in a file", q.Name)
+		}
+		j := c.job("gui-"+q.id, q.Command)
+		least := max(1, int(limit/time.Second)-3) // the rest is for what comes before and after
+		out[i].Command = j.script("job-gui", plan.Root, append([]string{strconv.Itoa(least)}, j.started()...)...)
+		out[i].Name = q.Name
+	}
+	return out, nil
+}

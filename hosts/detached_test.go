@@ -1,0 +1,256 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// jobs lists what is left of jobs in a lab.
+func (l lab) jobs() string {
+	entries, _ := os.ReadDir(filepath.Join(l.etc, "jobs"))
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func (n *lines) jobClient() *Client {
+	return n.client(func(o *Options) { o.Deadlines.Job = 50 * time.Millisecond })
+}
+
+func detachedChange(as plan.User, script string, args ...string) plan.Change {
+	return plan.Change{Detached: true, Command: plan.Command{Name: "install", As: as, Script: script, Args: args}}
+}
+
+// TestRunDetached goes through a whole job, with every kind of argument.
+func TestRunDetached(t *testing.T) {
+	t.Parallel()
+	for _, as := range []plan.User{plan.Root, plan.Login, plan.Gui} {
+		t.Run(string(as), func(t *testing.T) {
+			t.Parallel()
+			n := newLines(t)
+			n.put("session", "")
+			conn := connect(t, n.jobClient(), acme1())
+			defer conn.Close()
+			for range 2 {
+				a, err := conn.RunDetached(within(t), "build_tools", detachedChange(as, "cat; "+echo+"; echo oh >&2; exit 7", hostile()...))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(plan.Answer{Exit: 7, Stdout: echoed(hostile()), Stderr: "oh\n"}, a); diff != "" {
+					t.Errorf("answer (-want +got):\n%s", diff)
+				}
+				if got := n.jobs(); got != "" {
+					t.Errorf("left behind: %q", got)
+				}
+			}
+			// One label for each step: the database of background items must not grow.
+			if got := strings.Count(n.read(n.state, "launchctl"), "/etc/macfleet/jobs"); got != 0 {
+				t.Errorf("a lab's path was not replaced")
+			}
+			domain := "system"
+			if as == plan.Gui {
+				domain = "gui/0"
+			}
+			if got := strings.Count(n.read(n.state, "launchctl"), "bootout "+domain+"/dev.macfleet.job.build_tools\n"); got != 2 {
+				t.Errorf("booted out %d times, want 2:\n%s", got, n.read(n.state, "launchctl"))
+			}
+		})
+	}
+}
+
+func TestNoGuiSession(t *testing.T) {
+	t.Parallel()
+	n := newLines(t)
+	conn := connect(t, n.jobClient(), acme1())
+	defer conn.Close()
+	_, detached := conn.RunDetached(within(t), "local_network", detachedChange(plan.Gui, ":"))
+	_, run := conn.Run(within(t), plan.Command{Name: "ask", As: plan.Gui, Script: ":"})
+	for _, err := range []error{detached, run} {
+		wantError(t, err, "no-gui-session", Talking, "no gui session of "+me(t)+": launchctl print gui/0 ended with exit 125")
+		var missing *NoSessionError
+		if !errors.As(err, &missing) || missing.User != me(t) {
+			t.Errorf("%+v", missing)
+		}
+	}
+	facts, _, err := conn.Probe(within(t), []plan.Probe{{ID: "a.b", Command: plan.Command{Name: "ask", As: plan.Gui, Script: ":"}}, probe("a.c", "echo c")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := plan.Facts{"a.b": unread("no gui session of " + me(t) + ": launchctl print gui/0 ended with exit 125"), "a.c": said(0, "c\n", "")}
+	if diff := cmp.Diff(want, facts, whole); diff != "" {
+		t.Errorf("facts (-want +got):\n%s", diff)
+	}
+	if got := n.jobs(); got != "" {
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+// TestGuiSession asks from within the session, beside other questions.
+func TestGuiSession(t *testing.T) {
+	t.Parallel()
+	n := newLines(t)
+	n.put("session", "")
+	conn := connect(t, n.jobClient(), acme1())
+	defer conn.Close()
+	ask := func(id, script string, args ...string) plan.Probe {
+		return plan.Probe{ID: id, Command: plan.Command{Name: id, As: plan.Gui, Script: script, Args: args}}
+	}
+	facts, _, err := conn.Probe(within(t), []plan.Probe{ask("a.b", "cat; "+echo+"; echo oh >&2; exit 3", hostile()...), probe("a.c", "echo c"), ask("a.d", "id -un")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := plan.Facts{"a.b": said(3, echoed(hostile()), "oh\n"), "a.c": said(0, "c\n", ""), "a.d": said(0, me(t)+"\n", "")}
+	if diff := cmp.Diff(want, facts, whole); diff != "" {
+		t.Errorf("facts (-want +got):\n%s", diff)
+	}
+	a, err := conn.Run(within(t), plan.Command{Name: "ask", As: plan.Gui, Script: "echo x"})
+	if err != nil || a != (plan.Answer{Stdout: "x\n"}) {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if got := n.jobs(); got != "" {
+		t.Errorf("left behind: %q", got)
+	}
+	// One that does not end is ended, and its question unanswered.
+	n.put("slow", "")
+	facts, _, err = conn.Probe(within(t), []plan.Probe{ask("a.b", ":")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(plan.Facts{"a.b": unread(stoppedByWatchdog)}, facts, whole); diff != "" {
+		t.Errorf("facts (-want +got):\n%s", diff)
+	}
+	if got := n.jobs(); got != "" {
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+// finish lets a job come to its end that launchd has started.
+func (n *lines) finish(name string) {
+	run := filepath.Join(n.etc, "jobs", name, "run")
+	if os.Remove(filepath.Join(n.state, "slow")) != nil {
+		return // it has ended
+	}
+	if a, killed := n.sh(0, `echo 1 >"$1/runs.dev.macfleet.job.$2"; exec dash "$3"`, n.state, name, run); killed || a.Exit != 0 {
+		n.t.Errorf("%+v", a)
+	}
+}
+
+// TestRunDetachedFinds waits for the job that an earlier run left.
+func TestRunDetachedFinds(t *testing.T) {
+	t.Parallel()
+	n := newLines(t)
+	n.put("slow", "") // launchd has started it, and it runs on
+	n.lose = func(at int32) (bool, bool) {
+		if n.read(n.state, "finish") != "" && at%2 == 0 {
+			n.finish("build_tools")
+		}
+		return false, false
+	}
+	conn := connect(t, n.jobClient(), acme1())
+	defer conn.Close()
+	first := detachedChange(plan.Root, "echo first >>"+n.state+"/log; echo first")
+	_, err := conn.RunDetached(within(t), "build_tools", first)
+	wantError(t, err, "job-running", Talking, "install still runs after")
+	ctx, cancel := context.WithCancel(within(t))
+	cancel()
+	if _, err := conn.RunDetached(ctx, "build_tools", first); !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v", err)
+	}
+	conn = connect(t, n.client(func(*Options) {}), acme1())
+	defer conn.Close()
+	n.put("finish", "yes")
+	a, err := conn.RunDetached(within(t), "build_tools", first)
+	if err != nil || a.Stdout != "first\n" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if got := n.read(n.state, "log"); got != "first\n" {
+		t.Errorf("the job ran %q, want once", got)
+	}
+	if got := n.jobs(); got != "" {
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+// TestRunDetachedLosesAnswers breaks the line at every exec: the job runs once.
+func TestRunDetachedLosesAnswers(t *testing.T) {
+	t.Parallel()
+	for number := int32(1); number <= 3; number++ {
+		for _, ran := range []bool{false, true} {
+			n := newLines(t)
+			n.lose = func(at int32) (before, after bool) { return at == number && !ran, at == number && ran }
+			conn := connect(t, n.client(func(o *Options) {}), acme1())
+			a, err := conn.RunDetached(within(t), "build_tools", detachedChange(plan.Root, "echo ran >>"+n.state+"/log; echo done"))
+			if err != nil || a.Stdout != "done\n" {
+				t.Errorf("exec %d, run %t: %+v, %v", number, ran, a, err)
+			}
+			if log := n.read(n.state, "log"); log != "ran\n" || n.jobs() != "" {
+				t.Errorf("exec %d, run %t: the job ran %q; left behind: %q", number, ran, log, n.jobs())
+			}
+			conn.Close()
+		}
+	}
+}
+
+func TestRunDetachedRefusesInput(t *testing.T) {
+	t.Parallel()
+	n := newLines(t)
+	conn := connect(t, n.jobClient(), acme1())
+	defer conn.Close()
+	ch := detachedChange(plan.Root, ":")
+	ch.Input = plan.LoginPassword
+	if _, err := conn.RunDetached(within(t), "a", ch); err == nil || !strings.Contains(err.Error(), "reads no input") {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// TestRunDetachedLost: a job that was ended from outside has no answer, and the
+// next one runs.
+func TestRunDetachedLost(t *testing.T) {
+	t.Parallel()
+	n := newLines(t)
+	conn := connect(t, n.jobClient(), acme1())
+	defer conn.Close()
+	_, err := conn.RunDetached(within(t), "a", detachedChange(plan.Root, "kill -9 $PPID"))
+	if err == nil || !strings.Contains(err.Error(), "install on acme-1 ended without a result") {
+		t.Errorf("error = %v", err)
+	}
+	if a, err := conn.RunDetached(within(t), "a", detachedChange(plan.Root, "echo x")); err != nil || a.Stdout != "x\n" || n.jobs() != "" {
+		t.Errorf("%+v, %v, left behind: %q", a, err, n.jobs())
+	}
+}
+
+// TestJobStartKilled: whatever a killed start left, the next one starts the job.
+func TestJobStartKilled(t *testing.T) {
+	c := New(Options{User: "root"})
+	killedEverywhere(t, func(t *testing.T, l lab, at int) bool {
+		c.opts.Prologue = l.prologue()
+		j := c.job("build_tools", plan.Command{As: plan.Root, Script: `echo "$1" >>` + l.state + "/log", Args: []string{"x"}})
+		start := func(at int) (plan.Answer, bool) {
+			return l.run(at, j.script("job-start", plan.Root, append([]string{"fresh"}, j.started()...)...))
+		}
+		_, killed := start(at)
+		l.clock(1100) // a run that died is not waited for
+		if a, _ := start(0); a.Exit != 0 {
+			t.Errorf("killed at %d: %+v", at, a)
+		}
+		a, _ := l.run(0, j.script("job-look", plan.Root))
+		if a.Stdout != "ended 0\n" || !strings.HasSuffix(l.read(l.state, "log"), "x\n") {
+			t.Errorf("killed at %d: %+v, log %q", at, a, l.read(l.state, "log"))
+		}
+		if a, _ := l.run(0, j.script("job-drop", plan.Root)); a.Exit != 0 || l.jobs() != "" {
+			t.Errorf("killed at %d: %+v, left behind: %q", at, a, l.jobs())
+		}
+		return killed
+	})
+}

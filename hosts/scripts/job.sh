@@ -1,0 +1,98 @@
+# Jobs that launchd runs for us. $1 is the job's name, $2 as whom it runs (root,
+# user or gui), $3 the login user.
+name=$1 as=$2 user=$3
+shift 3
+jobs=/etc/macfleet/jobs
+job=$jobs/$name
+label=dev.macfleet.job.$name
+domain=system
+if [ "$as" = gui ]; then domain=gui/$(id -u "$user"); fi
+
+loaded() { launchctl print "$domain/$label" >/dev/null 2>&1; }
+
+# need_session ends the script where the login user has no Aqua session. The code
+# that launchctl gives then differs from release to release.
+need_session() {
+  [ "$as" = gui ] || return 0
+  code=0
+  said=$(launchctl print "$domain" 2>/dev/null) || code=$?
+  case $said in *'session = Aqua'*) [ "$code" != 0 ] || return 0 ;; esac
+  echo "no gui session of $user: launchctl print $domain ended with exit $code" >&2
+  exit 69
+}
+
+# look says what became of the job: none, running, ended, or lost, which is an end
+# without a result.
+look() {
+  if [ ! -d "$job" ]; then
+    echo none
+    return
+  fi
+  state=lost
+  if said=$(launchctl print "$domain/$label" 2>/dev/null); then
+    case $said in *'	pid = '* | *'last exit code = (never exited)'*) state=running ;; esac
+  else
+    born=$(cat "$job/born" 2>/dev/null) || born=0
+    # A folder this young belongs to a run that is about to start it.
+    [ $(($(date +%s) - born)) -ge 30 ] || state=running
+  fi
+  if [ -f "$job/out/exit" ]; then state=ended; fi
+  echo "$state"
+}
+
+# drop_job removes the job with all that it left.
+drop_job() {
+  if loaded; then
+    launchctl bootout "$domain/$label" >/dev/null 2>&1 || :
+    i=0
+    # Its label is free when its process has ended: only then may it come back.
+    while loaded && [ "$i" -lt 20 ]; do
+      sleep 1
+      i=$((i + 1))
+    done
+  fi
+  rm -rf "$job" "$jobs/.$name".* "$jobs/$name.plist"
+}
+
+# show prints what the job said, as far as anybody wants to read it.
+show() {
+  tail -c 1000000 "$job/out/stdout"
+  tail -c 1000000 "$job/out/stderr" >&2
+}
+
+# start_job makes the job and starts it. $1 is the digest of what it does, $2 its
+# script, $3 the text that launchd runs, $4 the property list; then the script's
+# own arguments. It fails where another run was faster.
+start_job() {
+  mkdir -p "$jobs" && chmod 0755 /etc/macfleet "$jobs" && new=$(mktemp -d "$jobs/.$name.XXXXXX") && mkdir "$new/out" || return 1
+  printf '%s\n' "$1" >"$new/digest" && date +%s >"$new/born" && printf '%s' "$2" >"$new/script" && printf '%s' "$3" >"$new/run" || return 1
+  printf '%s' "$4" >"$new/plist" || return 1
+  shift 4
+  i=1
+  for arg in "$@"; do
+    printf '%s' "$arg" >"$new/arg.$i" || return 1
+    i=$((i + 1))
+  done
+  chmod 0700 "$new" "$new/out"
+  if [ "$as" != root ]; then
+    chmod 0755 "$new"
+    chmod 0644 "$new"/[a-np-z]*
+    chown "$user" "$new/out" || return 1
+  fi
+  # Beside the folder, which its user may write to: launchd is strict about it.
+  chmod 0644 "$new/plist" && chown 0:0 "$new/plist" || return 1
+  if [ -d "$job" ]; then return 1; fi
+  mv "$new" "$job" || return 1
+  # Where another run's folder came in between, ours lies in it now.
+  inside=$job/${new##*/}
+  if [ -d "$inside" ]; then
+    rm -rf "$inside"
+    return 1
+  fi
+  mv -f "$job/plist" "$jobs/$name.plist"
+  launchctl enable "$domain/$label"
+  launchctl bootstrap "$domain" "$jobs/$name.plist" || { sleep 2 && launchctl bootstrap "$domain" "$jobs/$name.plist"; } && return
+  code=$?
+  rm -rf "$job" "$jobs/$name.plist"
+  exit "$code"
+}

@@ -1,0 +1,279 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// lines are the two ways to a lab. A file "cut.PATH" in its state cuts one: what
+// stands breaks and nobody gets in.
+type lines struct {
+	lab
+	peers map[string]*peer
+	key   ssh.Signer
+	execs atomic.Int32
+	// lose says of an exec, by its number, whether the line breaks before it is run
+	// or after, before its answer.
+	lose func(n int32) (before, after bool)
+}
+
+func newLines(t testing.TB) *lines {
+	t.Helper()
+	needRoot(t)
+	need(t, "dash", "perl")
+	n := &lines{lab: newLab(t, []string{"dash"}), peers: make(map[string]*peer), key: newKey(t)}
+	s := &server{key: n.key, command: n.command}
+	for _, path := range []string{Tailscale, Public} {
+		n.peers[path] = listen(t, s.handle)
+	}
+	return n
+}
+
+// command runs what a client sends, and then lets happen what it did to the lines.
+func (n *lines) command(ch ssh.Channel, command string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var before, after bool
+	if number := n.execs.Add(1); n.lose != nil {
+		before, after = n.lose(number)
+	}
+	if before {
+		n.peers[Tailscale].cut()
+		return
+	}
+	cmd := exec.CommandContext(ctx, "dash", "-c", n.here(command))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = ch, ch, ch.Stderr()
+	if after {
+		cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
+	}
+	_ = cmd.Run()
+	once := os.Remove(filepath.Join(n.state, "once")) == nil
+	for path, p := range n.peers {
+		if once || after || n.cut(path) {
+			p.cut()
+		}
+	}
+	exit(ch, uint32(max(0, cmd.ProcessState.ExitCode())))
+}
+
+func (n *lines) cut(path string) bool {
+	_, err := os.Stat(filepath.Join(n.state, "cut."+path))
+	return err == nil
+}
+
+// dial also lets the time pass that a host needs when nobody gets in.
+func (n *lines) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	path := Public
+	if strings.HasPrefix(address, "100.") {
+		path = Tailscale
+	}
+	if n.cut(path) {
+		if n.read(n.state, "patient") != "" {
+			n.clock(9000)
+			n.daemon(0)
+		}
+		return nil, errors.New("the line is cut")
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, n.peers[path].listener.Addr().String())
+}
+
+func (n *lines) client(change func(*Options)) *Client {
+	o := Options{User: me(n.t), Key: newKey(n.t), Dial: n.dial, Prologue: n.prologue(), Via: []string{Tailscale, Public},
+		Lookup: names(map[string]string{"acme-1": "100.64.0.1"}), Poll: 5 * time.Millisecond, Deadlines: patient()}
+	change(&o)
+	return New(o)
+}
+
+// guardedChange is a change whose scripts leave a line in the lab's log.
+func (n *lines) guardedChange(script string) plan.Change {
+	restore := &plan.Command{Name: "restore", As: plan.Root, Script: "echo restored >>" + n.state + "/log; rm -f " + n.state + "/cut.*\n"}
+	return plan.Change{Command: plan.Command{Name: "change", As: plan.Root, Script: "echo changed >>" + n.state + "/log\n" + script},
+		Guard: &plan.Guard{Restore: restore, Persist: plan.Command{Name: "persist", As: plan.Root, Script: "echo persisted >>" + n.state + "/log\n"}}}
+}
+
+func TestRunGuarded(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		script string // STATE is the lab's state
+		before string // a path that is cut before
+		log    string
+		code   string // of the error; "" = none
+		text   string
+		failed string // text of the error inside
+	}{
+		{"stands", ":", "", "changed persisted", "", "", ""},
+		{"one path did not work before", ":", Tailscale, "changed persisted", "", "", ""},
+		{"the old line breaks, new ones stand", "touch STATE/once", "", "changed persisted", "", "", ""},
+		{"cuts everything", "touch STATE/cut.public STATE/cut.tailscale", "", "changed restored", "rolled-back", "vm_firewall was taken back: no confirmation within", "the line is cut"},
+		{"cuts the path in use", "touch STATE/cut.tailscale", "", "changed restored", "rolled-back", "was taken back", "no new connection over tailscale"},
+		{"cuts the other path", "touch STATE/cut.public", "", "changed restored", "rolled-back", "was taken back", "no new connection over public"},
+		{"fails", "echo oh >&2; exit 7", "", "changed restored", "rolled-back", "the change failed", "change on acme-1 ended with exit 7: oh"},
+		{"fails and cuts", "touch STATE/cut.public STATE/cut.tailscale; exit 7", "", "changed restored", "rolled-back", "no confirmation within", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := newLines(t)
+			if tt.before != "" {
+				n.put("cut."+tt.before, "")
+			}
+			conn := connect(t, n.client(func(*Options) {}), acme1())
+			n.put("patient", "yes")
+			err := conn.RunGuarded(within(t), "vm_firewall", n.guardedChange(n.words().Replace(tt.script)))
+			if got := strings.Join(strings.Fields(n.read(n.state, "log")), " "); got != tt.log {
+				t.Errorf("log %q, want %q", got, tt.log)
+			}
+			if tt.code == "" && err != nil {
+				t.Error(err)
+			}
+			if tt.code != "" {
+				wantError(t, err, tt.code, Undoing, tt.text)
+				var back *RolledBackError
+				if !errors.As(err, &back) || back.Step != "vm_firewall" || back.Exit != 0 || !strings.Contains(err.Error(), tt.failed) {
+					t.Errorf("%v: %+v", err, back)
+				}
+			}
+			// The connection goes on, whichever it is.
+			if a, err := conn.Run(within(t), plan.Command{Name: "later", Script: "echo later", As: plan.Login}); err != nil || a.Stdout != "later\n" {
+				t.Errorf("later: %+v, %v", a, err)
+			}
+			if got := strings.TrimSpace(strings.Replace(n.undoDir(), "undone", "", 1)); got != "" {
+				t.Errorf("left behind: %q", got)
+			}
+			if seen := conn.Observe(within(t), nil); seen.Pinned || seen.Trouble != nil || (seen.Undone != nil) != (tt.code != "") {
+				t.Errorf("pinned %t, trouble %v, undone %+v", seen.Pinned, seen.Trouble, seen.Undone)
+			}
+			conn.Close()
+		})
+	}
+}
+
+// TestRunGuardedUnarmed: where nothing can be restored, new connections must answer
+// all the same.
+func TestRunGuardedUnarmed(t *testing.T) {
+	t.Parallel()
+	short := func(o *Options) { o.Deadlines.Undo, o.Deadlines.Return = 50*time.Millisecond, 50*time.Millisecond }
+	for _, tt := range []struct{ name, script, log, code, text string }{
+		{"stands", ":", "changed persisted", "", ""},
+		{"fails", "exit 7", "changed", "", "change on acme-1 ended with exit 7"},
+		{"cuts a path", "touch STATE/cut.public", "changed", "cut-off", "no new connection over public"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := newLines(t)
+			conn := connect(t, n.client(short), acme1())
+			ch := n.guardedChange(n.words().Replace(tt.script))
+			ch.Guard.Restore = nil
+			err := conn.RunGuarded(within(t), "vm_firewall", ch)
+			if tt.code != "" {
+				wantError(t, err, tt.code, Undoing, tt.text)
+			} else if (err != nil) != (tt.text != "") || err != nil && !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("error = %v, want %q", err, tt.text)
+			}
+			if got := strings.Join(strings.Fields(n.read(n.state, "log")), " "); got != tt.log {
+				t.Errorf("log %q, want %q", got, tt.log)
+			}
+			conn.Close()
+		})
+	}
+}
+
+// TestRunGuardedNoAnswer: a host that does not come back is not called rolled back.
+func TestRunGuardedNoAnswer(t *testing.T) {
+	t.Parallel()
+	n := newLines(t)
+	conn := connect(t, n.client(func(o *Options) { o.Deadlines.Undo, o.Deadlines.Return = 2*time.Second, 50*time.Millisecond }), acme1())
+	ch := n.guardedChange("touch " + n.state + "/cut.public " + n.state + "/cut.tailscale")
+	err := conn.RunGuarded(within(t), "vm_firewall", ch)
+	wantError(t, err, "cut-off", Undoing, "nobody knows whether the change stands: no new connection over tailscale: acme-1: the line is cut; no new connection over public")
+	if remedy := asError(t, err).Remedy; !strings.Contains(remedy, "reboot the Mac") {
+		t.Errorf("remedy %q", remedy)
+	}
+	conn.Close()
+}
+
+// TestRunGuardedLosesAnswers breaks the line at every exec, before the host runs
+// it and after. Whatever this side knows then, on the host the change stands or was
+// taken back: never both and never neither.
+func TestRunGuardedLosesAnswers(t *testing.T) {
+	t.Parallel()
+	for number := int32(1); number <= 6; number++ {
+		for _, ran := range []bool{false, true} {
+			t.Run(fmt.Sprintf("exec %d, run %t", number, ran), func(t *testing.T) {
+				t.Parallel()
+				n := newLines(t)
+				n.lose = func(at int32) (before, after bool) { return at == number && !ran, at == number && ran }
+				short := func(o *Options) {
+					if number == 2 && !ran { // nobody is to wait for a change that never began
+						o.Deadlines.Undo, o.Deadlines.Return = 2*time.Second, 50*time.Millisecond
+					}
+				}
+				conn := connect(t, n.client(short), acme1())
+				err := conn.RunGuarded(within(t), "vm_firewall", n.guardedChange(":"))
+				conn.Close()
+				stands := strings.Contains(n.undoDir(), "confirmed.") || strings.Contains(n.read(n.state, "log"), "persisted")
+				n.clock(9000)
+				n.daemon(0)
+				log := strings.Join(strings.Fields(n.read(n.state, "log")), " ")
+				restored := strings.HasSuffix(log, "restored")
+				if strings.Contains(log, "changed") && stands == restored {
+					t.Errorf("log %q, confirmed %t, error %v", log, stands, err)
+				}
+				if err == nil && log != "changed persisted" {
+					t.Errorf("it is called a success: %q", log)
+				}
+				// The host remembers the answers of the change and of its confirmation.
+				if ran && (number == 2 || number == 3) && err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+func TestRunGuardedRefuses(t *testing.T) {
+	t.Parallel()
+	n := newLines(t)
+	conn := connect(t, n.client(func(*Options) {}), acme1())
+	for text, change := range map[string]func(*plan.Change){
+		"no guard":       func(c *plan.Change) { c.Guard = nil },
+		"root's changes": func(c *plan.Change) { c.Command.As = plan.Login },
+		"only root's":    func(c *plan.Change) { c.Guard.Restore.As = plan.Login },
+		"no input":       func(c *plan.Change) { c.Input = plan.LoginPassword },
+		"NUL byte":       func(c *plan.Change) { c.Command.Args = []string{"\x00"} },
+	} {
+		ch := n.guardedChange(":")
+		change(&ch)
+		if err := conn.RunGuarded(within(t), "vm_firewall", ch); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error = %v, want %q", err, text)
+		}
+	}
+	if got := n.undoDir() + n.read(n.state, "log"); got != "" {
+		t.Errorf("something was done: %q", got)
+	}
+	if a, _ := n.run(0, n.arm("a", "60")); a.Exit != 0 {
+		t.Fatalf("%+v", a)
+	}
+	err := conn.RunGuarded(within(t), "other", n.guardedChange(":"))
+	wantError(t, err, "undo-armed", Undoing, "a change of vm_firewall is not confirmed yet; the host takes it back within 1m0s")
+	var busy *BusyError
+	if !errors.As(err, &busy) || busy.Left != time.Minute {
+		t.Errorf("%+v", busy)
+	}
+	conn.Close()
+}

@@ -1,0 +1,264 @@
+package hosts
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// arm returns the command that arms an undo, whose script notes its arguments.
+func (l lab) arm(id string, seconds string, args ...string) plan.Command {
+	restore := l.prologue() + `for v in "$@"; do printf '<%s>' "$v"; done >>` + l.state + "/restored\necho >>" + l.state + "/restored\necho no >&2; exit 3\n"
+	return own("undo-arm", plan.Root, append([]string{id, "vm_firewall", seconds, restore,
+		l.prologue() + file("scripts/undo-run.sh"), file("plists/undo.plist")}, args...)...)
+}
+
+func (l lab) change(id, script string, args ...string) plan.Command {
+	return own("undo-change", plan.Root, append([]string{id, "10", l.prologue() + script}, args...)...)
+}
+
+// want runs a script that must end with an exit code.
+func (l lab) want(exit int, c plan.Command) plan.Answer {
+	l.t.Helper()
+	a, _ := l.run(0, c)
+	if a.Exit != exit {
+		l.t.Fatalf("%s = %+v, want exit %d", c.Name, a, exit)
+	}
+	return a
+}
+
+func (l lab) stateOf(id string) string {
+	l.t.Helper()
+	return l.want(0, own("undo-state", plan.Root, id)).Stdout
+}
+
+func TestUndoConfirmed(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		l.want(0, l.arm("a", "60"))
+		if got := l.stateOf("a"); got != "armed\n" {
+			t.Errorf("state = %q", got)
+		}
+		l.want(undoRunning, own("undo-confirm", plan.Root, "a", "vm_firewall"))
+		a := l.want(0, l.change("a", `printf '%s|' "$@"; echo said >&2`, "it's", "", "$(x)\n"))
+		if a.Stdout != "it's||$(x)\n|" || a.Stderr != "said\n" {
+			t.Errorf("the change answered %+v", a)
+		}
+		l.clock(1059)
+		l.daemon(0)
+		for range 2 { // its answer may be lost
+			l.want(0, own("undo-confirm", plan.Root, "a", "vm_firewall"))
+		}
+		l.clock(2000)
+		l.daemon(0)
+		if got := l.stateOf("a"); got != "confirmed\n" {
+			t.Errorf("state = %q", got)
+		}
+		l.want(0, own("undo-drop", plan.Root, "a"))
+		if got := l.undoDir() + l.read(l.state, "restored"); got != "" {
+			t.Errorf("left behind: %q", got)
+		}
+	})
+}
+
+// TestUndoTakenBack lets each reason come about: the host decides alone.
+func TestUndoTakenBack(t *testing.T) {
+	tests := []struct {
+		name string
+		do   func(lab)
+		why  string
+	}{
+		{"nobody confirms", func(l lab) { l.clock(1060) }, "no confirmation within 60 s"},
+		{"the clock is set back", func(l lab) { l.clock(900) }, "no confirmation within 60 s"},
+		{"the Mac is restarted", func(l lab) { l.put("boot", "{ sec = 8, usec = 0 }\n") }, "the Mac was restarted"},
+		{"the change failed", func(l lab) { l.want(0, own("undo-now", plan.Root, "a", "the change failed")) }, "the change failed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			labs(t, func(t *testing.T, l lab) {
+				l.want(0, l.arm("a", "60", "it's", "", "a\n\n", "$(x)"))
+				l.want(0, l.change("a", ":"))
+				l.daemon(0)
+				if got := l.read(l.state, "restored"); got != "" {
+					t.Fatalf("taken back at once: %q", got)
+				}
+				tt.do(l)
+				l.daemon(0)
+				if diff := cmp.Diff("<it's><><a\n\n><$(x)>\n", l.read(l.state, "restored")); diff != "" {
+					t.Errorf("the arguments of the script that restores (-want +got):\n%s", diff)
+				}
+				l.daemon(0)
+				l.want(undoTaken, own("undo-confirm", plan.Root, "a", "vm_firewall"))
+				state, text, _ := strings.Cut(l.stateOf("a"), "\n")
+				u, ok := parseUndone(text)
+				if state != "undone" || !ok || u.Step != "vm_firewall" || u.Why != tt.why || u.Exit != 3 || u.At.Unix() < 900 {
+					t.Errorf("state %q, %+v of %q", state, u, text)
+				}
+				if n := strings.Count(l.read(l.state, "restored"), "\n\n>"); n != 1 {
+					t.Errorf("restored %d times", n)
+				}
+				if got := l.undoDir(); got != "undone" {
+					t.Errorf("left behind: %q", got)
+				}
+				// A confirmed change of another step leaves the note, one of the same drops it.
+				for id, step := range map[string]string{"b": "other", "c": "vm_firewall"} {
+					l.want(0, l.arm(id, "600"))
+					l.want(0, l.change(id, ":"))
+					l.want(0, own("undo-confirm", plan.Root, id, step))
+					l.want(0, own("undo-drop", plan.Root, id))
+				}
+				if got := l.undoDir(); got != "" {
+					t.Errorf("left behind: %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestUndoBusy(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		l.want(0, l.arm("a", "60"))
+		l.clock(1020)
+		if a := l.want(undoTaken, l.arm("b", "60")); a.Stdout != "40 vm_firewall\n" {
+			t.Errorf("busy: %+v", a)
+		}
+		if got := l.undoDir(); got != "armed.a" {
+			t.Errorf("%q", got)
+		}
+		l.clock(1060)
+		l.daemon(0)
+		l.want(0, l.arm("b", "60"))
+	})
+}
+
+// TestUndoArmsAtOnce: of runs that arm at the same moment one goes on at most.
+func TestUndoArmsAtOnce(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		l.want(0, l.arm("first", "1"))
+		l.clock(2000)
+		l.daemon(0)
+		for round := range 10 {
+			answers := make([]plan.Answer, 3)
+			var wg sync.WaitGroup
+			for i := range answers {
+				wg.Go(func() { answers[i], _ = l.run(0, l.arm(fmt.Sprintf("r%d-%d", round, i), "60")) })
+			}
+			wg.Wait()
+			won := 0
+			for _, a := range answers {
+				if a.Exit == 0 {
+					won++
+				}
+			}
+			if armed := strings.Count(l.undoDir(), "armed."); won > 1 || armed != won {
+				t.Fatalf("%d runs go on, %d are armed: %+v", won, armed, answers)
+			}
+			l.clock(3000 + 100*round)
+			l.daemon(0)
+		}
+	})
+}
+
+// TestUndoRace lets the confirmation and the undo run at the same moment: one of
+// them wins, and the other knows.
+func TestUndoRace(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		now := 1000
+		for round := range 20 {
+			id := fmt.Sprint("r", round)
+			l.want(0, l.arm(id, "60"))
+			l.want(0, l.change(id, ":"))
+			now += 60
+			l.clock(now)
+			l.put("restored", "")
+			var confirmed plan.Answer
+			var both sync.WaitGroup
+			both.Go(func() { l.daemon(0) })
+			both.Go(func() { confirmed, _ = l.run(0, own("undo-confirm", plan.Root, id, "vm_firewall")) })
+			both.Wait()
+			restored := l.read(l.state, "restored") != ""
+			if stands := confirmed.Exit == 0; stands == restored {
+				t.Fatalf("confirmed: %+v, restored: %t", confirmed, restored)
+			}
+			l.want(0, own("undo-drop", plan.Root, id))
+		}
+	})
+}
+
+// TestUndoJob: the job is registered once, and again only when it is another one.
+func TestUndoJob(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		registrations := func() int { return strings.Count(l.read(l.state, "launchctl"), "bootstrap ") }
+		next := 1000
+		arm := func() {
+			t.Helper()
+			next += 100
+			l.clock(next)
+			l.daemon(0)
+			l.want(0, l.arm(fmt.Sprint(next), "60"))
+			l.clock(next + 60)
+			l.daemon(0)
+		}
+		arm()
+		arm()
+		if got := registrations(); got != 1 {
+			t.Errorf("%d registrations, want 1", got)
+		}
+		plist := filepath.Join(l.lib, "dev.macfleet.undo.plist")
+		if got := l.read(plist); got != file("plists/undo.plist") {
+			t.Errorf("plist %q", got)
+		}
+		write(t, plist, strings.Replace(l.read(plist), ">5<", ">9<", 1), 0o644) // somebody edits it
+		arm()
+		if got := l.read(plist); got != file("plists/undo.plist") || registrations() != 2 {
+			t.Errorf("%d registrations, want 2; plist %q", registrations(), got)
+		}
+		l.sh(0, "rm -f "+l.state+"/loaded.dev.macfleet.undo") // somebody unloads it
+		arm()
+		if got := registrations(); got != 3 {
+			t.Errorf("%d registrations, want 3", got)
+		}
+		// A text of an earlier version needs no registration.
+		write(t, filepath.Join(l.etc, "undo", "run.sh"), "exit 0\n", 0o644)
+		arm()
+		if got := registrations(); got != 3 {
+			t.Errorf("%d registrations, want 3", got)
+		}
+		// A job that is loaded and does not run would take nothing back.
+		l.put("lazy", "")
+		l.clock(next + 100)
+		if a := l.want(1, l.arm("z", "60")); !strings.Contains(a.Stderr, "does not run") || strings.Contains(l.undoDir(), "armed") {
+			t.Errorf("%+v, %q", a, l.undoDir())
+		}
+	})
+}
+
+// TestUndoChangeTooLate: a change that could outlive its undo is not begun.
+func TestUndoChangeTooLate(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		script := "touch " + l.state + "/made"
+		l.want(75, l.change("a", script)) // not armed at all
+		l.want(0, l.arm("a", "60"))
+		l.clock(1050)
+		if a := l.want(75, l.change("a", script)); !strings.Contains(a.Stderr, "only 10 s are left") {
+			t.Errorf("%+v", a)
+		}
+		l.want(undoRunning, own("undo-confirm", plan.Root, "a", "vm_firewall"))
+		l.clock(1049)
+		l.want(7, l.change("a", "echo out; echo oh >&2; exit 7"))
+		if a := l.want(undoFailed, own("undo-confirm", plan.Root, "a", "vm_firewall")); a.Stderr != "oh\n" {
+			t.Errorf("%+v", a)
+		}
+		l.clock(1060)
+		l.daemon(0)
+		l.want(75, l.change("a", script))
+		if l.read(l.state, "made") != "" {
+			t.Error("the change was made")
+		}
+	})
+}
