@@ -211,17 +211,21 @@ func (w *worker) look(ctx context.Context, step plan.Step) (plan.Finding, error)
 	return f, nil
 }
 
-// change runs one change.
+// change runs one change: guarded where it may cut the line, under launchd where
+// it takes long, and with a password where it needs one.
 func (w *worker) change(ctx context.Context, step plan.StepID, c plan.Change) error {
 	var answer plan.Answer
 	var err error
 	switch {
+	case c.Guard != nil:
+		return w.conn.RunGuarded(ctx, step, c)
+	case c.Detached || c.Command.As == plan.Gui:
+		answer, err = w.conn.RunDetached(ctx, step, c)
 	case c.Input != plan.NoInput:
 		var input secret.Value
-		if input, err = w.input(ctx, c.Input); err != nil {
-			return err
+		if input, err = w.input(ctx, c.Input); err == nil {
+			answer, err = w.conn.RunWith(ctx, c.Command, input)
 		}
-		answer, err = w.conn.RunWith(ctx, c.Command, input)
 	default:
 		answer, err = w.conn.Run(ctx, c.Command)
 	}
