@@ -9,8 +9,9 @@ package fleet
 // test walks the struct and shows that each reaches its step's rendering. The
 // tag "default" is the value of a leaf that nobody wrote.
 type Spec struct {
-	Hostname *Hostname `hcl:"hostname,block"`
-	Power    *Power    `hcl:"power,block"`
+	Hostname  *Hostname  `hcl:"hostname,block"`
+	Power     *Power     `hcl:"power,block"`
+	AutoLogin *AutoLogin `hcl:"auto_login,block"`
 }
 
 // GrantsRoot reports whether a host gets root without a password where it does
@@ -31,6 +32,11 @@ type Power struct {
 	AutoLogout            *int  `hcl:"auto_logout,optional" per:"fleet" default:"0"`                 // idle seconds before the session ends; 0 = never
 	RestartAfterPowerLoss *bool `hcl:"restart_after_power_loss,optional" per:"fleet" default:"true"` // come back by itself
 }
+
+// AutoLogin keeps the login user logged in at the screen: a virtual machine needs
+// his session. It has no attributes: the user is the one of the ssh block, and the
+// password is looked for when it is needed.
+type AutoLogin struct{}
 
 // Host is the specification of one host: what its steps render.
 type Host struct {

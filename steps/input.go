@@ -1,17 +1,29 @@
 package steps
 
 import (
+	"encoding/base64"
 	"fmt"
 
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kcpassword"
 )
 
-// Input renders what a change's script reads on its standard input, of the
-// host's login password. The error is about a kind that no step names.
+// Input renders what a change's script reads on its standard input, from the
+// login user's password. Its errors hold no part of the password.
 func Input(kind plan.InputKind, password secret.Value) (secret.Value, error) {
-	if kind == plan.LoginPassword {
-		return secret.New(password.Reveal() + "\n")
+	// The encoder refuses what is no password, or could not stand in one line.
+	file, err := kcpassword.Encode([]byte(password.Reveal()))
+	if err != nil {
+		return secret.Value{}, fmt.Errorf("the login password is of no use: %w", err)
 	}
-	return secret.Value{}, fmt.Errorf("no script reads %q", kind)
+	text := password.Reveal() + "\n"
+	switch kind {
+	case plan.LoginPassword:
+	case plan.AutoLogin:
+		text += base64.StdEncoding.EncodeToString(file) + "\n"
+	default:
+		return secret.Value{}, fmt.Errorf("no script reads the input %q", kind)
+	}
+	return secret.New(text)
 }

@@ -26,6 +26,7 @@ func For(h fleet.Host) []plan.Step {
 	return []plan.Step{
 		hostname{wish: h.Spec.Hostname},
 		power{wish: h.Spec.Power},
+		autoLogin{wish: h.Spec.AutoLogin, user: h.User},
 	}
 }
 

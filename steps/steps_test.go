@@ -17,14 +17,16 @@ import (
 )
 
 // everything wants every step.
-var everything = fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}
+var everything = fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}}
 
-// TestNoWishGivesNothing: a step whose block the configuration lacks asks
-// nothing and wants nothing, whatever the host says.
+// TestNoWishGivesNothing: a step whose block the configuration lacks wants
+// nothing, whatever the host says, and asks nothing unless it could have to
+// remove what it made.
 func TestNoWishGivesNothing(t *testing.T) {
 	t.Parallel()
+	removes := map[plan.StepID]bool{"auto_login": true}
 	for _, s := range steps.For(host(fleet.Spec{})) {
-		if p := s.Probes(); p != nil {
+		if p := s.Probes(); (p != nil) != removes[s.ID()] {
 			t.Errorf("%s asks %v", s.ID(), p)
 		}
 		for _, facts := range []plan.Facts{nil, stepstest.FactoryFacts(), converged()} {
@@ -80,6 +82,12 @@ func TestScripts(t *testing.T) {
 		if len(f.Changes) == 0 {
 			t.Errorf("%s changes nothing on a Mac that nobody has touched", s.ID())
 		}
+		for _, c := range f.Changes {
+			check(c.Command, scriptlint.Change)
+		}
+	}
+	for _, s := range steps.For(host(fleet.Spec{})) { // what macfleet made, and is no longer wanted
+		f := s.Diff(plan.View{Host: host(fleet.Spec{}), Facts: stepstest.SettledFacts(name), Proven: true})
 		for _, c := range f.Changes {
 			check(c.Command, scriptlint.Change)
 		}

@@ -88,11 +88,13 @@ func (f *sshFleet) tasks(module string) []map[string]any {
 	file := func(name string) string { return "cat /etc/macfleet/" + name + " || true" }
 	scripts := []string{file("host.json"), file("claim.json"), "ioreg -rd1 -c IOPlatformExpertDevice", "sw_vers -productVersion"}
 	for _, p := range f.probes() {
-		words := ""
+		// Each script in a shell of its own, as macfleet runs it. Ansible takes free
+		// text apart by its quotes, also those in a comment: so it is one quoted word.
+		words := "sh -c " + quoted(strings.TrimSpace(p.Script)) + " sh"
 		for _, arg := range p.Args {
-			words += " '" + strings.ReplaceAll(arg, "'", `'"'"'`) + "'"
+			words += " " + quoted(arg)
 		}
-		scripts = append(scripts, "set --"+words+"; "+strings.TrimSpace(p.Script))
+		scripts = append(scripts, words)
 	}
 	var out []map[string]any
 	for _, s := range scripts {
@@ -100,6 +102,9 @@ func (f *sshFleet) tasks(module string) []map[string]any {
 	}
 	return out
 }
+
+// quoted makes one word of a text for the hosts' shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'" }
 
 // playbook runs the tasks on all hosts and ends the connections it leaves.
 func (b *bench) playbook(ctx context.Context, program, dir, module string, f *sshFleet) (u usage, err error) {

@@ -27,7 +27,7 @@ func Converged(n int) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 
 func recorded(n int, facts func(inventory.Server) plan.Facts) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 	cfg := config(n)
-	stepsFor := repeated(cfg.Fleets[0].Groups[0].Spec)
+	stepsFor := repeated(cfg.Fleets[0].Groups[0].Spec, cfg.SSH.User)
 	snap := plan.Snapshot{Hosts: make(map[string]plan.HostSeen, n)}
 	nodes := make([]inventory.Node, 0, n)
 	for i := range n {
@@ -47,7 +47,7 @@ func recorded(n int, facts func(inventory.Server) plan.Facts) (*fleet.Config, pl
 
 // config wants n hosts in four groups.
 func config(n int) *fleet.Config {
-	spec := fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithDefaults()
+	spec := fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}}.WithDefaults()
 	cfg := &fleet.Config{
 		Owner:    fleet.Owner{Name: "acme", Environment: "prod"},
 		Scaleway: fleet.Scaleway{Zones: []string{"fr-par-1"}, PoolPrefix: "acme-pool-"},

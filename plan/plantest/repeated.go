@@ -28,8 +28,8 @@ type names struct {
 }
 
 // repeated returns the real steps of a host over and over, until there are Steps.
-func repeated(spec fleet.Spec) plan.StepsFor {
-	existing := steps.For(fleet.Host{Spec: spec})
+func repeated(spec fleet.Spec, user string) plan.StepsFor {
+	existing := steps.For(fleet.Host{Spec: spec, User: user})
 	all := make([]names, Steps)
 	for i := range all {
 		step, n := existing[i%len(existing)], i/len(existing)

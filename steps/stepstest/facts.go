@@ -9,8 +9,7 @@ import (
 // FactoryFacts returns what a Mac that nobody has touched answers to the probes
 // of all steps. Tests and benchmarks plan against it.
 func FactoryFacts() plan.Facts {
-	missing := plan.Answer{Exit: 1, Stderr: "2026-11-21 10:00:00.000 defaults[411:5012] \n" +
-		"The domain/default pair of (com.apple.screensaver, idleTime) does not exist\n"}
+	missing := noSetting()
 	return plan.Facts{
 		"hostname.ComputerName":  inventory.Present(plan.Answer{Stdout: "Mac mini\n"}),
 		"hostname.HostName":      inventory.Present(plan.Answer{Exit: 1, Stderr: "HostName: not set\n"}),
@@ -20,12 +19,16 @@ func FactoryFacts() plan.Facts {
 		"power.screensaver":       inventory.Present(missing),
 		"power.login-screensaver": inventory.Present(missing),
 		"power.auto-logout":       inventory.Present(missing),
+		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "filevault 0 FileVault is Off.\n" +
+			"managed 1 " + missing.Stderr + "forbidden 1 " + missing.Stderr + "user 1 " + missing.Stderr +
+			"kcpassword 0 absent\nconsole 0 root\nsession 113 Could not find domain for user gui: 501\nloginwindow 0 alive\nwork 1 \n"}),
 	}
 }
 
 // SettledFacts returns what a Mac of that name answers once the steps have set
 // it up with nothing but their defaults.
 func SettledFacts(name string) plan.Facts {
+	missing := noSetting()
 	called := inventory.Present(plan.Answer{Stdout: name + "\n"})
 	never := inventory.Present(plan.Answer{Stdout: "0\n"})
 	return plan.Facts{
@@ -37,5 +40,14 @@ func SettledFacts(name string) plan.Facts {
 		"power.screensaver":       never,
 		"power.login-screensaver": never,
 		"power.auto-logout":       never,
+		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "filevault 0 FileVault is Off.\n" +
+			"managed 1 " + missing.Stderr + "forbidden 1 " + missing.Stderr + "user 0 m1\n" +
+			"kcpassword 0 present root:wheel 600\nconsole 0 m1\nsession 0 Aqua\n"}),
 	}
+}
+
+// noSetting is what defaults answers when there is no such key.
+func noSetting() plan.Answer {
+	return plan.Answer{Exit: 1, Stderr: "2026-11-21 10:00:00.000 defaults[411:5012] \n" +
+		"The domain/default pair of (com.apple.screensaver, idleTime) does not exist\n"}
 }

@@ -1,0 +1,197 @@
+package steps
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// autoLogin keeps an Aqua session of the login user on the Mac: without one no
+// virtual machine starts, and nothing says why but a timeout.
+//
+// The session is what counts. /etc/kcpassword explains a missing one, and no
+// more: whether a Mac seals the file only after a wrong password, or by design
+// too, nobody knows.
+type autoLogin struct {
+	wish *fleet.AutoLogin
+	user string // the login user
+}
+
+func (autoLogin) ID() plan.StepID { return "auto_login" }
+
+// Without a wish the question is asked all the same: what an earlier apply made
+// is to be removed.
+func (a autoLogin) Probes() []plan.Probe {
+	p := probe(a.ID(), "state", plan.Root, a.user)
+	p.ID = a.probeID()
+	return []plan.Probe{p}
+}
+
+func (a autoLogin) probeID() string { return string(a.ID()) + ".state/" + a.user }
+
+// sessionWait is how many seconds a session may take; it needs about two.
+const sessionWait = 30
+
+func (a autoLogin) Diff(v plan.View) plan.Finding {
+	r := reader{facts: v.Facts}
+	seen := r.loginState(a.probeID(), a.user)
+	if a.wish == nil {
+		return a.removal(v, seen, r.unread)
+	}
+	var f plan.Finding
+	all := a.settings(seen)
+	f.Wanted, f.Facts = normal(all)
+	if len(r.unread) > 0 {
+		return plan.Finding{Wanted: f.Wanted, Unread: r.unread}
+	}
+	if seen.session && seen.file == fileSealed {
+		f.Warnings = []plan.Trouble{sealedWithSession(a.user)}
+	}
+	if f.Refused = a.refusal(seen); f.Refused != nil {
+		return f
+	}
+	if diff := fields(all...); len(diff) > 0 {
+		f.Changes = []plan.Change{a.change(seen, diff)}
+	}
+	return f
+}
+
+// settings are both sides in normal form. A sealed file is one that serves while
+// the session is up.
+func (a autoLogin) settings(seen loginState) []setting {
+	file, session := seen.file, "none"
+	if seen.serves() {
+		file = filePresent
+	}
+	if seen.badAccess() {
+		file += ", " + seen.access
+	}
+	if seen.session {
+		session = a.user
+	}
+	return []setting{
+		{"FileVault", switched(seen.fileVault), "off"},
+		{"profile against automatic login", switched(seen.forbidden), "off"},
+		{"automatic login", seen.user, a.user},
+		{"kcpassword", file, filePresent},
+		{"GUI session", session, a.user},
+	}
+}
+
+func switched(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// change is the one renderer of automatic login, for a first set-up and for a
+// repair.
+func (a autoLogin) change(seen loginState, diff []plan.Field) plan.Change {
+	causes := seen.causes(a.user)
+	var texts []string
+	for _, cause := range causes {
+		texts = append(texts, cause.Text)
+	}
+	c := plan.Change{Fields: diff, Reason: plan.Reason{Code: causes[0].Code, Text: strings.Join(texts, ", ")}}
+	// Whose password an intact file holds, only a login tells. It is tried as it
+	// is: where macOS then seals the file, the next plan sees it.
+	kick, input := "stay", "kept"
+	if !seen.session {
+		kick, c.Disruption = "kick", plan.Restart
+	}
+	if seen.user != a.user || !seen.serves() {
+		input, c.Input = "given", plan.AutoLogin
+	}
+	c.Command = script("auto_login-set", plan.Root, a.user, strconv.Itoa(sessionWait), kick, input)
+	return c
+}
+
+// causes say what is wrong, the most telling first.
+func (s loginState) causes(user string) []plan.Reason {
+	var out []plan.Reason
+	found := func(code, text string) { out = append(out, plan.Reason{Code: code, Text: text}) }
+	switch {
+	case s.user == "":
+		found("auto-login-off", "automatic login is off")
+	case s.user != user:
+		found("auto-login-other-user", fmt.Sprintf("automatic login is %q's", s.user))
+	}
+	switch {
+	case s.file == fileAbsent:
+		found("kcpassword-missing", "/etc/kcpassword is missing")
+	case s.file == fileUnterminated:
+		found("kcpassword-unterminated", "the password in /etc/kcpassword has no end")
+	case s.file == fileEmpty:
+		found("kcpassword-empty", "the password in /etc/kcpassword is empty")
+	case s.file == fileSealed && !s.session:
+		found("sealed-kcpassword", "/etc/kcpassword holds <sealed> in place of a password")
+	}
+	switch {
+	case s.session:
+	case s.dead:
+		found("dead-loginwindow", "loginwindow does not run")
+	default:
+		found("no-gui-session", "no session of "+user+" is there")
+	}
+	if s.badAccess() {
+		found("kcpassword-mode", "/etc/kcpassword is "+s.access)
+	}
+	return out
+}
+
+// refusal says what macfleet cannot remove, or must not: restarting loginwindow
+// ends a session with all that runs in it.
+func (a autoLogin) refusal(s loginState) *plan.Trouble {
+	switch {
+	case s.fileVault:
+		return &plan.Trouble{Code: "filevault-on", Text: "FileVault is on: nobody is logged in automatically, and after a boot the Mac waits for a password at its screen",
+			Remedy: "turn it off on the host: sudo fdesetup disable"}
+	case s.forbidden:
+		return &plan.Trouble{Code: "auto-login-disabled-by-profile", Text: "DisableAutoLoginClient forbids automatic login",
+			Remedy: "remove the key com.apple.login.mcx.DisableAutoLoginClient from the device's management profile"}
+	case s.session:
+		return nil
+	case s.screen != nobody:
+		return &plan.Trouble{Code: "foreign-session", Text: fmt.Sprintf("%s has no session and %q is logged in at the screen, whose session is not ended", a.user, s.screen),
+			Remedy: "log that user out, then plan again"}
+	case s.work != "":
+		return &plan.Trouble{Code: "work-in-dead-session", Text: fmt.Sprintf("%s has no session, and yet a virtual machine or a job runs (pid %s)", a.user, s.work),
+			Remedy: "wait for it or end it (ps -p PID -o command), then plan again"}
+	}
+	return nil
+}
+
+func sealedWithSession(user string) plan.Trouble {
+	return plan.Trouble{Code: "sealed-with-session", Text: "/etc/kcpassword holds <sealed>, and the session of " + user + " is up: whether it comes back after a boot, the next boot shows",
+		Remedy: "nothing now; where the session goes missing, apply writes the password and brings it back"}
+}
+
+// removal takes away what macfleet made. The session goes on: who ends it ends
+// the work in it.
+func (a autoLogin) removal(v plan.View, seen loginState, unread []plan.Unread) plan.Finding {
+	switch {
+	case !v.Proven:
+		return plan.Finding{} // nobody's, or a stranger's
+	case len(unread) > 0:
+		return plan.Finding{Unread: unread}
+	case seen.user != "" && seen.user != a.user:
+		return plan.Finding{Warnings: []plan.Trouble{{Code: "foreign-auto-login",
+			Text:   fmt.Sprintf("auto_login is no longer configured, and automatic login is now %q's: it is left alone", seen.user),
+			Remedy: "nothing, if that is meant"}}}
+	}
+	diff := fields(setting{"automatic login", seen.user, ""}, setting{"kcpassword", seen.file, fileAbsent})
+	if len(diff) == 0 {
+		return plan.Finding{}
+	}
+	_, facts := normal(a.settings(seen)) // as proven: what has not moved is no drift
+	return plan.Finding{Facts: facts, Changes: []plan.Change{{
+		Reason:  plan.Reason{Code: "no-longer-wanted", Text: "auto_login is no longer configured"},
+		Fields:  diff,
+		Command: script("auto_login-remove", plan.Root, a.user),
+		Removes: true,
+	}}}
+}

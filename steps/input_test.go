@@ -1,0 +1,71 @@
+package steps_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+	"github.com/macfleet/macfleet/steps/kcpassword"
+)
+
+// TestInput: lines are all that a script reads, and what they hold is the
+// password, whatever it holds itself.
+func TestInput(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[^\x00\r\n]{1,40}`).Draw(t, "password")
+		password, err := secret.New(text)
+		if err != nil {
+			t.Skip("no password")
+		}
+		if plain, err := steps.Input(plan.LoginPassword, password); err != nil || plain.Reveal() != text+"\n" {
+			t.Fatalf("%q, %v", plain.Reveal(), err)
+		}
+		both, err := steps.Input(plan.AutoLogin, password)
+		first, rest, _ := strings.Cut(both.Reveal(), "\n")
+		second, end, line := strings.Cut(rest, "\n")
+		if err != nil || first != text || !line || end != "" {
+			t.Fatalf("%q, %v", both.Reveal(), err)
+		}
+		content, err := base64.StdEncoding.DecodeString(second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := kcpassword.Decode(content); err != nil || string(got) != text {
+			t.Fatalf("%q, %v", got, err)
+		}
+	})
+}
+
+func TestInputRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		kind plan.InputKind
+		text string
+		want string
+	}{
+		{plan.NoInput, "hunter2", "no script reads"},
+		{"tailnet-key", "hunter2", "no script reads"},
+		{plan.LoginPassword, "hunter2\n", "line break"},
+		{plan.AutoLogin, "hunter2\r", "line break"},
+		{plan.AutoLogin, "hunter2\x00", "NUL"},
+		{plan.AutoLogin, "<sealed>hunter2", "placeholder"},
+	} {
+		password, err := secret.New(tc.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := steps.Input(tc.kind, password)
+		if err == nil || !got.IsZero() || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s of %q: %v; want an error about %q", tc.kind, tc.text, err, tc.want)
+		}
+	}
+	if got, err := steps.Input(plan.AutoLogin, secret.Value{}); err == nil || !got.IsZero() {
+		t.Error("no password is none")
+	}
+}

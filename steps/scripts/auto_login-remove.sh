@@ -1,0 +1,6 @@
+# USER: whose automatic login ends. His session goes on.
+set -eu
+if [ "$(defaults read /Library/Preferences/com.apple.loginwindow autoLoginUser 2>/dev/null)" = "$1" ]; then
+  defaults delete /Library/Preferences/com.apple.loginwindow autoLoginUser
+fi
+rm -f /etc/kcpassword /etc/kcpassword.macfleet
