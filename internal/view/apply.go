@@ -1,11 +1,13 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -46,8 +48,9 @@ func (t *Text) Applied(r engine.Result) {
 		fmt.Fprintln(t.out, t.styles.strong.Render("Failed"))
 		for _, f := range r.Failures {
 			t.line(0, signRefused, f.Action.Host)
-			t.line(4, "", label(f.Action)+": "+f.Err.Error())
-			t.line(6, "", "to do: macfleet plan --on name="+f.Action.Host+" shows what is left; apply again goes on from there")
+			text, remedy := failure(f)
+			t.line(4, "", label(f.Action)+": "+text)
+			t.line(6, "", "to do: "+remedy)
 		}
 	}
 	if r.After == nil {
@@ -80,6 +83,22 @@ func (t *Text) Applied(r engine.Result) {
 	if r.Interrupted {
 		t.line(0, "", "Interrupted: running actions were finished, no other was started. macfleet apply goes on from here.")
 	}
+}
+
+// failure says what went wrong and what to do: what is known of this very error,
+// or what helps with any.
+func failure(f engine.Failure) (text, remedy string) {
+	text = f.Err.Error()
+	remedy = "macfleet plan --on name=" + f.Action.Host + " shows what is left; apply again goes on from there"
+	var trouble *engine.TroubleError
+	var lost *hosts.Error
+	switch {
+	case errors.As(f.Err, &trouble):
+		return trouble.Code + ": " + trouble.Text, trouble.Remedy
+	case errors.As(f.Err, &lost):
+		return lost.Code + ": " + lost.Trouble().Text, lost.Remedy
+	}
+	return text, remedy
 }
 
 // left shows what the second observation found.

@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
@@ -172,6 +175,22 @@ func troubles() []trouble {
 	}
 }
 
+// applyTroubles are those of a host that only an apply meets.
+func applyTroubles() []*hosts.Error {
+	return []*hosts.Error{
+		{Host: memberOf, Code: "undo-armed", Phase: hosts.Undoing, Err: &hosts.BusyError{Step: "vm_firewall", Left: 42 * time.Second},
+			Remedy: "run macfleet plan in a minute: what is not confirmed by then is as it was before"},
+		{Host: memberOf, Code: "cut-off", Phase: hosts.Undoing, Err: errors.New("vm_firewall: nobody knows whether the change stands: no answer within 6m0s"),
+			Remedy: "reboot the Mac from the Scaleway console: what was not confirmed is taken back at the next boot, too"},
+		{Host: memberOf, Code: "rolled-back", Phase: hosts.Undoing, Err: &hosts.RolledBackError{Host: memberOf, Step: "vm_firewall", Why: "no confirmation within 60 s"},
+			Remedy: "the host is as it was before: mend what the change does to its connections, then run macfleet plan"},
+		{Host: memberOf, Code: "no-gui-session", Phase: hosts.Talking, Err: &hosts.NoSessionError{User: "m1", Said: "no gui session of m1: Could not find domain for user gui: 501"},
+			Remedy: "the step auto_login makes the session; or log in through VNC as m1"},
+		{Host: memberOf, Code: "job-running", Phase: hosts.Talking, Err: errors.New("os-update still runs after 1h0m0s"),
+			Remedy: "run macfleet apply again: it waits for the job that runs"},
+	}
+}
+
 // TestErrors shows every trouble of a plan to every kind of terminal, as
 // plan, drift, hosts and explain do.
 func TestErrors(t *testing.T) {
@@ -199,6 +218,11 @@ func TestErrors(t *testing.T) {
 				} else {
 					v.Error(err)
 				}
+			}
+			for _, e := range applyTroubles() {
+				fmt.Fprintf(&b, "== %s\n", e.Code)
+				v.Applied(engine.Result{Failures: []engine.Failure{{Err: e,
+					Action: plan.Action{Kind: plan.RunStep, Host: memberOf, Fleet: "runners", Group: "m2", Step: "vm_firewall"}}}})
 			}
 			golden(t, "errors-"+kind.suffix+".txt", b.String())
 			fits(t, kind, b.String())
