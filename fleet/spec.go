@@ -9,8 +9,9 @@ package fleet
 // test walks the struct and shows that each reaches its step's rendering. The
 // tag "default" is the value of a leaf that nobody wrote.
 type Spec struct {
-	Hostname *Hostname `hcl:"hostname,block"`
-	Power    *Power    `hcl:"power,block"`
+	Hostname   *Hostname   `hcl:"hostname,block"`
+	Power      *Power      `hcl:"power,block"`
+	VMFirewall *VMFirewall `hcl:"vm_firewall,block"`
 }
 
 // GrantsRoot reports whether a host gets root without a password where it does

@@ -27,7 +27,8 @@ var allowed = map[string][]string{
 	"fleet/load":           {"fleet", "internal/secret"},
 	"plan":                 {"fleet", "fleet/inventory"},
 	"plan/plantest":        {"fleet", "fleet/inventory", "plan", "steps", "steps/stepstest"},
-	"steps":                {"internal/secret", "fleet", "plan"},
+	"steps":                {"internal/secret", "fleet", "plan", "steps/pf"},
+	"steps/pf":             {"fleet"},
 	"steps/stepstest":      {"fleet/inventory", "plan"},
 	"hosts":                {"internal/secret", "fleet/inventory", "plan", "hosts/sshconfig"},
 	"hosts/sshconfig":      {},
@@ -64,7 +65,7 @@ var reserved = map[string][]string{
 }
 
 // pure packages do no I/O and take no clock, randomness or context.
-var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true}
+var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true, "steps/pf": true}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "context", "math/rand", "math/rand/v2", "crypto/rand", "syscall"}
 

@@ -20,6 +20,7 @@ func FactoryFacts() plan.Facts {
 		"power.screensaver":       inventory.Present(missing),
 		"power.login-screensaver": inventory.Present(missing),
 		"power.auto-logout":       inventory.Present(missing),
+		"vm_firewall.state":       inventory.Present(FactoryPacketFilter().Answer()),
 	}
 }
 
@@ -37,5 +38,6 @@ func SettledFacts(name string) plan.Facts {
 		"power.screensaver":       never,
 		"power.login-screensaver": never,
 		"power.auto-logout":       never,
+		"vm_firewall.state":       inventory.Present(SettledPacketFilter().Answer()),
 	}
 }
