@@ -25,6 +25,9 @@ const (
 
 var firewalled = fleet.Spec{VMFirewall: &fleet.VMFirewall{}}
 
+// none wants no step.
+var none = fleet.Spec{}
+
 // filtered are the facts of a Mac that has a packet filter.
 func filtered(p stepstest.PacketFilter) plan.Facts {
 	return plan.Facts{firewallProbe: inventory.Present(p.Answer())}
@@ -433,7 +436,6 @@ func TestVMFirewallUnread(t *testing.T) {
 // else does.
 func TestVMFirewallRemoval(t *testing.T) {
 	t.Parallel()
-	none := fleet.Spec{}
 	for _, tc := range []struct {
 		name  string
 		p     stepstest.PacketFilter

@@ -15,7 +15,7 @@ func TestOutline(t *testing.T) {
 		Fleets:       []string{"macos", "runners"},
 		Groups:       []string{"m2", "m4"},
 		Types:        []string{"M2-L", "M4-S"},
-		Steps:        []string{"hostname", "power"},
+		Steps:        []string{"hostname", "power", "vm_firewall"},
 		Hosts:        []string{"legacy"},
 		Variables:    []string{"runners"},
 	}

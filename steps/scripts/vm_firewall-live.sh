@@ -51,7 +51,6 @@ put_back() {
 }
 
 load_main() {
-  put_back
   rm -rf "$work/tables.new"
   mkdir "$work/tables.new"
   pfctl -s Tables 2>/dev/null | while read -r table; do
@@ -71,6 +70,7 @@ load_main() {
   put_back
 }
 
+put_back # of a run that was killed
 for table in $tables; do
   pfctl -t "$table" -T kill >/dev/null 2>&1 || :
 done
