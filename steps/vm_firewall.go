@@ -38,13 +38,11 @@ func (f vmFirewall) Diff(v plan.View) plan.Finding {
 		r.odd(id, fmt.Sprintf("pfctl on the anchor %s: %v", want.anchor, seen.anchors[want.anchor].odd), a)
 	}
 	if len(r.unread) > 0 {
-		wanted, _ := normal(packetFilterSettings(nothingSeen(want), want))
-		return plan.Finding{Wanted: wanted, Unread: r.unread}
+		return plan.Finding{Wanted: wantedText(want), Unread: r.unread}
 	}
 	c := comparison{view: v, seen: seen, want: want}
 	if trouble := c.inspect(); trouble != nil {
-		wanted, _ := normal(packetFilterSettings(nothingSeen(want), want))
-		return refused(wanted, trouble)
+		return refused(wantedText(want), trouble)
 	}
 	return c.finding()
 }

@@ -45,9 +45,9 @@ pfctl -s rules 2&gt;/dev/null | grep -qF "anchor \"$1\"" || pfctl -f /etc/pf.con
 func (c *comparison) finding() plan.Finding {
 	all := packetFilterSettings(c.state, c.want)
 	var f plan.Finding
-	f.Wanted, f.Facts = normal(all)
+	f.Wanted, f.Facts = wantedText(c.want), c.factsText()
 	uncovered := c.uncovered()
-	diff := fields(slices.DeleteFunc(all, func(s setting) bool { return s.name == networkSetting })...) // no change moves that one
+	diff := fields(all...)
 	if len(diff) == 0 {
 		f.Refused = uncovered
 		return f

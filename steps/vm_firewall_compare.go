@@ -179,13 +179,8 @@ func (c *comparison) stranger() *plan.Trouble {
 		Remedy: "choose another anchor in the vm_firewall block, or remove it on the host"}
 }
 
-// nothingSeen is a state that differs from no wish where it can.
-func nothingSeen(want packetFilterWish) packetFilterState {
-	return packetFilterState{enabled: true, evaluated: true, rules: want.live.Rules, form: pf.Form{Blocks: 1, Settled: true}, file: asRendered, job: jobLoaded}
-}
-
-// packetFilterSettings are both sides of everything that counts: first what is
-// live, then the files.
+// packetFilterSettings are both sides of what a change moves, as a person reads
+// them: first what is live, then the files.
 func packetFilterSettings(s packetFilterState, want packetFilterWish) []setting {
 	evaluated := want.anchor + ", evaluated"
 	given := "none"
@@ -205,7 +200,6 @@ func packetFilterSettings(s packetFilterState, want packetFilterWish) []setting 
 		{"anchor file", s.file, asRendered},
 		{"boot job", s.job, jobLoaded},
 		{"earlier run", choose(s.pending, "unfinished", "finished"), "finished"},
-		{networkSetting, choose(s.network == "", "covered", s.network+", not covered"), "covered"},
 	}
 }
 

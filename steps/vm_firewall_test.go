@@ -422,7 +422,7 @@ func TestVMFirewallUnread(t *testing.T) {
 		swap("   192.168.64.0/22\n", "   192.168.64.0/22 since\n"), swap("== info 0", "== weather 0"), swap("== info 0", "== info"), swap("anchor \"com.apple/*\" all", "anchor \"com.apple/* all"),
 	} {
 		f := step(t, "vm_firewall", firewalled).Diff(plan.View{Host: host(firewalled), Facts: with(nil, map[string]plan.Answer{firewallProbe: said(text)}), Proven: true})
-		if len(f.Unread) != 1 || f.Changes != nil || f.Refused != nil || f.Facts != "" || !strings.Contains(f.Wanted, "macfleet, evaluated") {
+		if len(f.Unread) != 1 || f.Changes != nil || f.Refused != nil || f.Facts != "" || !strings.Contains(f.Wanted, "anchor macfleet=\"evaluated") {
 			t.Errorf("%.60q: %+v", text, f)
 		}
 	}
@@ -505,4 +505,20 @@ func FuzzVMFirewallState(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestVMFirewallFactsKeepStill: another wish moves what is wanted and not what
+// was seen, or a changed configuration would look like drift.
+func TestVMFirewallFactsKeepStill(t *testing.T) {
+	t.Parallel()
+	other := "acme.runners"
+	facts := judged(t, firewalled, stepstest.SettledPacketFilter(), plan.View{Proven: true}).Facts
+	for what, wish := range map[string]fleet.VMFirewall{
+		"anchor": {Anchor: &other}, "vm_sources": {VMSources: []string{"192.168.64.0/24"}}, "block": {Block: []string{"10.0.0.0/8"}},
+	} {
+		f := judged(t, fleet.Spec{VMFirewall: &wish}, stepstest.SettledPacketFilter(), plan.View{Proven: true})
+		if f.Facts != facts || f.Wanted == facts || len(f.Changes) != 1 {
+			t.Errorf("another %s: the facts\n%sbecame\n%s", what, facts, f.Facts)
+		}
+	}
 }
