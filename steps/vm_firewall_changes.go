@@ -15,6 +15,13 @@ import (
 // each time it is bootstrapped.
 func bootJob(anchor string) string { return bootJobHead + anchor + bootJobTail }
 
+// isBootJob compares without making the text, as a big fleet has many.
+func isBootJob(text, anchor string) bool {
+	rest, head := strings.CutPrefix(text, bootJobHead)
+	rest, tail := strings.CutSuffix(rest, bootJobTail)
+	return head && tail && rest == anchor
+}
+
 const (
 	bootJobHead = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">

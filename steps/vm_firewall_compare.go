@@ -147,7 +147,7 @@ func (c *comparison) bootJob() string {
 	switch {
 	case !there:
 		return "missing"
-	case file.text != bootJob(c.want.anchor):
+	case !isBootJob(file.text, c.want.anchor):
 		return "edited"
 	case file.mode != fileMode:
 		return "owner and mode " + file.mode

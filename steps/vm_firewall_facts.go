@@ -23,7 +23,7 @@ func wantedText(w packetFilterWish) string {
 		{name: "boot job", wanted: w.anchor + ", loaded"},
 		{name: "anchor " + w.anchor, wanted: rules},
 		{name: "pf.conf " + w.anchor, wanted: describeForm(pf.Form{Blocks: 1, Settled: true})},
-		{name: "file " + w.anchor, wanted: w.file},
+		{name: "file " + w.anchor, wanted: oneLine(w.file)},
 	})
 	return wanted
 }
@@ -67,13 +67,22 @@ func (c *comparison) anchorFacts(name string) []setting {
 		all = append(all, setting{name: "pf.conf " + name, seen: describeForm(form)})
 	}
 	if file, there := c.seen.files[pf.File(name)]; there && (name == c.want.anchor || pf.IsOurs(file.text)) {
-		text := file.text
+		text := oneLine(file.text)
 		if file.mode != fileMode {
-			text = "owner and mode " + file.mode + "\n" + text
+			text = "owner and mode " + file.mode + ": " + text
 		}
 		all = append(all, setting{name: "file " + name, seen: text})
 	}
 	return all
+}
+
+// oneLine writes a file in one line, which needs no quoting: a big fleet has many.
+func oneLine(text string) string {
+	const end = " | "
+	if strings.Contains(text, end) {
+		return text
+	}
+	return strings.ReplaceAll(text, "\n", end)
 }
 
 func anchorText(evaluated bool, rules []string, tables map[string]string) string {
@@ -88,7 +97,7 @@ func (c *comparison) jobText() string {
 	}
 	file := c.seen.files[bootJobPath]
 	for _, name := range c.want.former {
-		if file.text == bootJob(name) && file.mode == fileMode && c.seen.job {
+		if isBootJob(file.text, name) && file.mode == fileMode && c.seen.job {
 			return name + ", loaded"
 		}
 	}

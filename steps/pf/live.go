@@ -72,14 +72,27 @@ func (p Point) String() string { return p.Kind + ` "` + p.Name + `"` }
 // FilterPoint is where the rules of an anchor are evaluated.
 func FilterPoint(anchor string) Point { return Point{filterPoint, anchor} }
 
-// Points reads the anchor points of `pfctl -s rules`, `pfctl -s nat`, in
-// order.
+// Points reads the anchor points of `pfctl -s rules` and `pfctl -s nat`, in order.
 func Points(listing string) ([]Point, error) {
+	if strings.ContainsAny(listing, "{}\\'#") {
+		return pointsOf(listing, nil)
+	}
+	var out []Point
+	var err error
+	for line := range strings.Lines(listing) { // as nearly always: a statement a line, and most evaluate no anchor
+		if err == nil && strings.Contains(line, "anchor") {
+			out, err = pointsOf(line, out)
+		}
+	}
+	return out, err
+}
+
+// pointsOf appends the points of a text.
+func pointsOf(listing string, out []Point) ([]Point, error) {
 	all, err := split(listing)
 	if err != nil {
 		return nil, err
 	}
-	var out []Point
 	for _, s := range all {
 		kind, name, ok := s.anchor()
 		if !ok || kind == loadAnchor {
