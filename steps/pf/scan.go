@@ -26,8 +26,6 @@ type word struct {
 	quoted bool
 }
 
-func (s statement) isComment() bool { return s.comment != "" }
-
 // keyword reports whether the i-th word is one of these, unquoted.
 func (s statement) keyword(i int, texts ...string) bool {
 	if i >= len(s.words) || s.words[i].quoted {
