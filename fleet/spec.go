@@ -9,9 +9,10 @@ package fleet
 // test walks the struct and shows that each reaches its step's rendering. The
 // tag "default" is the value of a leaf that nobody wrote.
 type Spec struct {
-	Hostname  *Hostname  `hcl:"hostname,block"`
-	Power     *Power     `hcl:"power,block"`
-	AutoLogin *AutoLogin `hcl:"auto_login,block"`
+	Hostname   *Hostname   `hcl:"hostname,block"`
+	Power      *Power      `hcl:"power,block"`
+	AutoLogin  *AutoLogin  `hcl:"auto_login,block"`
+	VMFirewall *VMFirewall `hcl:"vm_firewall,block"`
 }
 
 // GrantsRoot reports whether a host gets root without a password where it does

@@ -109,6 +109,9 @@ func (s Spec) WithDefaults() Spec {
 func fill(v reflect.Value) {
 	for i := range v.NumField() {
 		field, tag := v.Field(i), v.Type().Field(i).Tag
+		if text, ok := tag.Lookup("default"); ok && field.Kind() == reflect.Slice && field.IsNil() {
+			field.Set(reflect.ValueOf(strings.Split(text, ",")))
+		}
 		if field.Kind() != reflect.Pointer {
 			continue
 		}

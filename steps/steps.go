@@ -27,6 +27,7 @@ func For(h fleet.Host) []plan.Step {
 		hostname{wish: h.Spec.Hostname},
 		power{wish: h.Spec.Power},
 		autoLogin{wish: h.Spec.AutoLogin, user: h.User},
+		vmFirewall{wish: h.Spec.VMFirewall},
 	}
 }
 
@@ -153,4 +154,11 @@ func (r *reader) odd(id, why string, a plan.Answer) {
 		bytes += a.Stderr
 	}
 	r.unread = append(r.unread, plan.Unread{Probe: id, Why: why, Bytes: bytes})
+}
+
+// refused is the finding of a difference that macfleet must not remove. The
+// trouble is what was seen.
+func refused(wanted string, t *plan.Trouble) plan.Finding {
+	_, facts := normal([]setting{{name: t.Code, seen: t.Text}})
+	return plan.Finding{Wanted: wanted, Facts: facts, Refused: t}
 }

@@ -23,8 +23,10 @@ type shape struct {
 type argument struct {
 	name     string
 	required bool
-	most     int64 // of a whole number: the tag "max", or maxNumber
-	index    []int // of the field
+	most     int64  // of a whole number: the tag "max", or maxNumber
+	kind     string // of a text: the tag "is", see fleet.CheckText
+	least    int    // of a list: the tag "least"
+	index    []int  // of the field
 }
 
 type nested struct {
@@ -54,7 +56,7 @@ func shapeOf(name string, t reflect.Type) shape {
 			n.labeled = len(shapeOf(field, n.typ).labels) > 0
 			sh.blocks = append(sh.blocks, n)
 		default:
-			sh.args = append(sh.args, argument{field, kind != "optional", most(f.Tag), f.Index})
+			sh.args = append(sh.args, argument{name: field, required: kind != "optional", most: most(f.Tag), kind: f.Tag.Get("is"), least: least(f.Tag), index: f.Index})
 		}
 	}
 	return sh
@@ -65,6 +67,11 @@ func most(tag reflect.StructTag) int64 {
 		return n
 	}
 	return maxNumber
+}
+
+func least(tag reflect.StructTag) int {
+	n, _ := strconv.Atoi(tag.Get("least")) // without the tag a list may be empty
+	return n
 }
 
 func (sh shape) argument(name string) bool {

@@ -49,7 +49,7 @@ func (l *loader) assign(attr *hclsyntax.Attribute, sc *scope, a argument, field 
 	if field.CanInt() {
 		return l.wholeNumber(attr, val, a.most, field)
 	}
-	return l.convert(attr, val, field)
+	return l.convert(attr, val, field) && l.texts(attr, a, field)
 }
 
 // value evaluates an argument. It reports false for a fault, a null, and for a

@@ -27,8 +27,9 @@ var allowed = map[string][]string{
 	"fleet/load":           {"fleet", "internal/secret"},
 	"plan":                 {"fleet", "fleet/inventory"},
 	"plan/plantest":        {"fleet", "fleet/inventory", "plan", "steps", "steps/stepstest"},
-	"steps":                {"internal/secret", "fleet", "plan", "steps/kcpassword"},
+	"steps":                {"internal/secret", "fleet", "plan", "steps/kcpassword", "steps/pf"},
 	"steps/kcpassword":     {},
+	"steps/pf":             {"fleet"},
 	"steps/stepstest":      {"fleet/inventory", "plan"},
 	"hosts":                {"internal/secret", "fleet/inventory", "plan", "hosts/sshconfig"},
 	"hosts/sshconfig":      {},
@@ -65,7 +66,7 @@ var reserved = map[string][]string{
 }
 
 // pure packages do no I/O and take no clock, randomness or context.
-var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true, "steps/kcpassword": true}
+var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true, "steps/kcpassword": true, "steps/pf": true}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "context", "math/rand", "math/rand/v2", "crypto/rand", "syscall"}
 

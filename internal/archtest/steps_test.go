@@ -140,6 +140,8 @@ func disturb(t *testing.T, f reflect.Value) {
 		f.SetBool(false)
 	case reflect.String:
 		f.SetString("seventy-seven")
+	case reflect.Slice: // of texts, which may have a grammar: a network is a text of all
+		f.Set(reflect.ValueOf([]string{"198.51.100.0/24"}))
 	default:
 		t.Fatalf("teach this test about fields of kind %s", f.Kind())
 	}

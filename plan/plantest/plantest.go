@@ -47,7 +47,7 @@ func recorded(n int, facts func(inventory.Server) plan.Facts) (*fleet.Config, pl
 
 // config wants n hosts in four groups.
 func config(n int) *fleet.Config {
-	spec := fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}}.WithDefaults()
+	spec := fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{}}.WithDefaults()
 	cfg := &fleet.Config{
 		Owner:    fleet.Owner{Name: "acme", Environment: "prod"},
 		Scaleway: fleet.Scaleway{Zones: []string{"fr-par-1"}, PoolPrefix: "acme-pool-"},

@@ -22,6 +22,7 @@ func FactoryFacts() plan.Facts {
 		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "filevault 0 FileVault is Off.\n" +
 			"managed 1 " + missing.Stderr + "forbidden 1 " + missing.Stderr + "user 1 " + missing.Stderr +
 			"kcpassword 0 absent\nconsole 0 root\nsession 113 Could not find domain for user gui: 501\nloginwindow 0 alive\nwork 1 \n"}),
+		"vm_firewall.state": inventory.Present(FactoryPacketFilter().Answer()),
 	}
 }
 
@@ -43,6 +44,7 @@ func SettledFacts(name string) plan.Facts {
 		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "filevault 0 FileVault is Off.\n" +
 			"managed 1 " + missing.Stderr + "forbidden 1 " + missing.Stderr + "user 0 m1\n" +
 			"kcpassword 0 present root:wheel 600\nconsole 0 m1\nsession 0 Aqua\n"}),
+		"vm_firewall.state": inventory.Present(SettledPacketFilter().Answer()),
 	}
 }
 

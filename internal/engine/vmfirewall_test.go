@@ -1,0 +1,137 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+)
+
+// unguarded performs what a guarded change makes live and what it keeps one
+// after the other: the way back has tests of its own.
+type unguarded struct{ plan.Step }
+
+func (u unguarded) Diff(v plan.View) plan.Finding {
+	f := u.Step.Diff(v)
+	var all []plan.Change
+	for _, c := range f.Changes {
+		if c.Guard == nil {
+			all = append(all, c)
+			continue
+		}
+		keep := c
+		keep.Command, keep.Guard, c.Guard = c.Guard.Persist, nil, nil
+		all = append(all, c, keep)
+	}
+	f.Changes = all
+	return f
+}
+
+// firewalled is a world of one host that has a firewall.
+func firewalled(t *testing.T, switches map[string]string, edit func(*fleet.VMFirewall)) (*sandbox.World, *engine.Engine, string) {
+	t.Helper()
+	w, _ := world(t, 3)
+	c := config("production", 1)
+	wish := &fleet.VMFirewall{}
+	if edit != nil {
+		edit(wish)
+	}
+	c.Fleets[0].Groups[0].Spec = fleet.Spec{VMFirewall: wish}.WithDefaults()
+	e := run(t, w, c)
+	e.Steps = func(h fleet.Host) []plan.Step {
+		var all []plan.Step
+		for _, s := range steps.For(h) {
+			all = append(all, unguarded{s})
+		}
+		return all
+	}
+	p := planned(t, e)
+	host := p.Hosts[0].Server.Name
+	for name, value := range switches {
+		if err := w.SetSwitch(host, name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	converges(t, e)
+	p = planned(t, e)
+	if len(p.Actions) != 0 {
+		t.Fatalf("the second plan has actions: %+v", p.Actions[0].Fields)
+	}
+	return w, e, p.Hosts[0].Name
+}
+
+// readings are the answers to what nobody knows of macOS for sure.
+func readings() map[string]map[string]string {
+	return map[string]map[string]string{
+		"as documented":          nil,
+		"full loads are busy":    {"full-load-busy": "yes"},
+		"pf is off after a boot": {"pf-after-boot": "disabled", "table-contents": "kept"},
+		"no virtual machines":    {"vm-network": "absent", "full-load-busy": "yes"},
+	}
+}
+
+// TestVMFirewallIncidents lets each incident of pf happen to a host that was set
+// up: drift says its own code, apply repairs it, and nothing is left.
+func TestVMFirewallIncidents(t *testing.T) {
+	t.Parallel()
+	for reading, switches := range readings() {
+		t.Run(reading, func(t *testing.T) {
+			t.Parallel()
+			w, e, host := firewalled(t, switches, nil)
+			for _, incident := range []string{"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "flushed-pf-anchor", "unreferenced-anchor",
+				"persist-table-left", "pf-disabled", "pf-conf-reset-by-update"} {
+				if err := w.Inject(host, incident); err != nil {
+					t.Fatal(err)
+				}
+				p := planned(t, e)
+				if len(p.Actions) != 1 || p.Actions[0].Reason.Code != incident || !p.Actions[0].Origin.Drift {
+					t.Errorf("%s: %d actions: %+v", incident, len(p.Actions), p.Actions)
+				}
+				converges(t, e)
+				if p := planned(t, e); len(p.Actions) != 0 {
+					t.Errorf("%s: afterwards %+v", incident, p.Actions)
+				}
+			}
+		})
+	}
+}
+
+// TestVMFirewallComesAndGoes: another name replaces the first, and without the
+// block nothing of it is left.
+func TestVMFirewallComesAndGoes(t *testing.T) {
+	t.Parallel()
+	w, e, host := firewalled(t, nil, nil)
+	name := "acme.runners"
+	group := &e.Config.Fleets[0].Groups[0]
+	group.Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{Anchor: &name, VMSources: []string{"192.168.64.0/24", "10.77.0.0/16"}, Block: []string{"10.0.0.0/8"}}}.WithDefaults()
+	if p := planned(t, e); len(p.Actions) != 1 || p.Actions[0].Reason.Code != "config-changed" {
+		t.Errorf("%+v", p.Actions)
+	}
+	converges(t, e)
+	group.Spec = fleet.Spec{}
+	p := planned(t, e)
+	if len(p.Actions) != 1 || p.Actions[0].Kind != plan.RemoveStep {
+		t.Fatalf("%+v", p.Actions)
+	}
+	converges(t, e)
+	if p := planned(t, e); len(p.Actions) != 0 {
+		t.Errorf("%+v", p.Actions)
+	}
+	_, _ = w, host
+}
+
+// TestVMFirewallUncovered: the machines' network is another than the wish knows.
+func TestVMFirewallUncovered(t *testing.T) {
+	t.Parallel()
+	w, e, host := firewalled(t, nil, nil)
+	if err := w.SetSwitch(host, "vm-subnet", "192.168.2.1/24"); err != nil {
+		t.Fatal(err)
+	}
+	p := planned(t, e)
+	if len(p.Actions) != 1 || p.Actions[0].Refusal == nil || p.Actions[0].Refusal.Code != "vm-subnet-uncovered" {
+		t.Errorf("%+v", p.Actions)
+	}
+}

@@ -1,0 +1,248 @@
+package pf
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+func networks(t testing.TB, texts ...string) []netip.Prefix {
+	t.Helper()
+	all, err := Networks(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	s := Spec{Sources: networks(t, "192.168.64.0/22"), Blocked: networks(t, "172.16.0.0/12", "10.0.0.0/8", "169.254.0.0/16", "10.0.0.0/8")}
+	got, err := Rules(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "anchor file", `# Managed by macfleet.
+# What virtual machines send to these networks is dropped.
+table <vm_sources> { 192.168.64.0/22 }
+table <blocked_dst> { 10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12 }
+block drop out quick from <vm_sources> to <blocked_dst>
+block drop out quick from <vm_sources> to 169.254.169.254
+`, got)
+	if !IsOurs(got) || !IsOurs(Header+"\r\nedited\n") || IsOurs("") || IsOurs("table <x>\n"+got) {
+		t.Error("the header does not tell whose a file is")
+	}
+	slices.Reverse(s.Blocked)
+	if again, _ := Rules(s); again != got {
+		t.Errorf("another order gives another file:\n%s", again)
+	}
+	expect(t, "live", Live{Rules: []string{"block drop out quick from <vm_sources> to <blocked_dst>", "block drop out quick from <vm_sources> to 169.254.169.254"},
+		Sources: "192.168.64.0/22", Blocked: "10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12"}, Loaded(s))
+}
+
+// TestRulesFailClosed: what is not exactly a list of networks makes no filter.
+func TestRulesFailClosed(t *testing.T) {
+	t.Parallel()
+	good := networks(t, "10.0.0.0/8")
+	for _, s := range []Spec{{}, {Sources: good}, {Blocked: good}, {Sources: good, Blocked: []netip.Prefix{{}}},
+		{Sources: []netip.Prefix{netip.MustParsePrefix("fd00::/8")}, Blocked: good}, {Sources: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}, Blocked: good}} {
+		if text, err := Rules(s); err == nil {
+			t.Errorf("%+v became %q", s, text)
+		}
+	}
+	for _, text := range []string{"", "10.0.0.0", "10.0.0.1/8", "10.0.0.0/33", "10.0/8", "0.0.0.0/0", "::/0", "fd00::/8", "10.0.0.0/8 ", "10.0.0.0/8\npass", "010.0.0.0/8", "any", "$(id)"} {
+		if got, err := Networks([]string{"10.0.0.0/8", text}); err == nil {
+			t.Errorf("%q counts as a network: %v", text, got)
+		}
+	}
+	for _, n := range []string{"", "com.apple", "com.apple/x", "Com.Apple.x", "a b", "a/b", "a\"b", ".a", "-a", "_1", "a\n", "größe", strings.Repeat("a", 64)} {
+		if fleet.CheckAnchor(n) == "" {
+			t.Errorf("%q counts as an anchor's name", n)
+		}
+	}
+	for _, n := range []string{"macfleet", "acme.runners", "A_1-b", strings.Repeat("a", 63)} {
+		if why := fleet.CheckAnchor(n); why != "" {
+			t.Errorf("%q: %s", n, why)
+		}
+	}
+}
+
+func TestLiveRules(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		listing string
+		want    []string // nil: not understood
+	}{
+		{"", []string{}},
+		{"\n", []string{}},
+		{"block drop out quick from <vm_sources> to <blocked_dst>\nblock drop out quick inet from <vm_sources> to 169.254.169.254\n", Loaded(Spec{}).Rules},
+		{"block drop out quick inet from <vm_sources:1> to <blocked_dst:3>\nblock  drop out quick inet from <vm_sources:*> to 169.254.169.254/32", Loaded(Spec{}).Rules},
+		{"pass in quick on en0 inet proto tcp from any to any port = 22 flags S/SA keep state label \"x\"\n",
+			[]string{"pass in quick on en0 proto tcp from any to any port = 22 flags S/SA keep state label \"x\""}},
+		{"block drop out quick inet6 from any to fe80::/10\n", []string{"block drop out quick inet6 from any to fe80::/10"}},
+		{"No ALTQ support in kernel\n", nil},
+		{"block drop out quick from <vm_sources> towards <blocked_dst>\n", nil},
+		{"pfctl: DIOCGETRULES: Invalid argument\n", nil},
+		{"\x00\n", nil},
+	} {
+		got, err := LiveRules(tc.listing)
+		if (err != nil) != (tc.want == nil) || strings.Join(got, "\n") != strings.Join(tc.want, "\n") {
+			t.Errorf("%q: %q, %v", tc.listing, got, err)
+		}
+	}
+}
+
+func TestListings(t *testing.T) {
+	t.Parallel()
+	on, err := Enabled("Status: Enabled for 0 days 00:01:02           Debug: Urgent\n\nState Table\n")
+	if !on || err != nil {
+		t.Errorf("%t, %v", on, err)
+	}
+	if on, err = Enabled("Status: Disabled                              Debug: Urgent\n"); on || err != nil {
+		t.Errorf("%t, %v", on, err)
+	}
+	for _, text := range []string{"", "Status:\n", "Status: Unknown\n", "pfctl: /dev/pf: Permission denied\n"} {
+		if _, err := Enabled(text); err == nil {
+			t.Errorf("%q says something", text)
+		}
+	}
+	names, err := Names("  com.apple\n  acme.runners\n\nfail2ban")
+	if err != nil || !slices.Equal(names, []string{"com.apple", "acme.runners", "fail2ban"}) {
+		t.Errorf("%q, %v", names, err)
+	}
+	if _, err := Names("a b\n"); err == nil {
+		t.Error("two words are a name")
+	}
+	held, err := Addresses("   192.0.2.7\n   10.0.0.0/8\n")
+	if err != nil || NetworkList(held) != "10.0.0.0/8, 192.0.2.7/32" {
+		t.Errorf("%v, %v", held, err)
+	}
+	if _, err := Addresses("pfctl: Table does not exist.\n"); err == nil {
+		t.Error("a message is a table's contents")
+	}
+	c, err := Parse(stock + "table <a> const { 10.0.0.1 }\n # table <b>\n")
+	defined := c.Tables()
+	if err != nil || !slices.Equal(defined, []string{"fail2ban", "a"}) {
+		t.Errorf("%q, %v", defined, err)
+	}
+}
+
+// vmnet are the points of a Mac with virtual machines: macOS adds its own beside
+// those of the file.
+const vmnet = "scrub-anchor \"com.apple/*\" all fragment reassemble\nanchor \"com.apple/*\" all\nanchor \"com.apple.internet-sharing\" all\n" +
+	"block drop in proto tcp from <fail2ban> to any\nblock drop in proto udp from <fail2ban> to any\nanchor \"acme.runners\" all\n" +
+	"nat-anchor \"com.apple/*\" all\nnat-anchor \"com.apple.internet-sharing\" all\nrdr-anchor \"com.apple.internet-sharing\" all\nrdr-anchor \"com.apple/*\" all\n"
+
+func TestLoadFile(t *testing.T) {
+	t.Parallel()
+	live, err := Points(vmnet)
+	if err != nil || len(live) != 8 {
+		t.Fatalf("%v, %v", live, err)
+	}
+	conf := stock + "anchor \"f2b\"\nload anchor \"f2b\" from \"/etc/pf.anchors/f2b\"\n" + Block(name)
+	got, err := load(conf, name, []string{legacy}, append(live, Point{"anchor", legacy}, Point{"nat-anchor", "com.apple.internet-sharing"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ = strings.Cut(got, "# com.apple anchor point\n#\n")
+	expect(t, "the file", `scrub-anchor "com.apple/*"
+nat-anchor "com.apple/*"
+nat-anchor "com.apple.internet-sharing"
+rdr-anchor "com.apple.internet-sharing"
+rdr-anchor "com.apple/*"
+dummynet-anchor "com.apple/*"
+anchor "com.apple/*"
+anchor "com.apple.internet-sharing"
+load anchor "com.apple" from "/etc/pf.anchors/com.apple"
+table <fail2ban> persist
+block drop in proto { tcp, udp } from <fail2ban> to any
+anchor "f2b"
+anchor "acme.runners"
+`, got)
+	without, err := load(conf, "", []string{name, legacy}, live)
+	if err != nil || strings.Contains(without, name) || !strings.Contains(without, `nat-anchor "com.apple.internet-sharing"`) {
+		t.Errorf("%v\n%s", err, without)
+	}
+	for _, bad := range []string{"anchor \"a\\\"b\" all\n", "anchor \"\" all\n", "anchor \"a\n", "nat-anchor 'a\"b'\n"} {
+		if p, err := Points(bad); err == nil {
+			t.Errorf("%q has %q", bad, p)
+		}
+	}
+}
+
+// TestLoadFileProperties: whatever is live and wherever our lines stood, every
+// point is in the file once, the parts are in order, and nothing else is lost.
+func TestLoadFileProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		conf := rapid.SampledFrom([]string{"", stock, stock + Block(name), commented(legacy) + stock, "nat-anchor \"com.apple/*\"\n", "set skip on lo0\npass in\n",
+			"scrub in\npass in \\\n", Block(name) + "pass in quick on lo0\n", "ext = \"en0\"\ntable <x> persist\nblock in from <x>\n"}).Draw(t, "conf")
+		point := rapid.Custom(func(t *rapid.T) Point {
+			return Point{rapid.SampledFrom([]string{"anchor", "nat-anchor", "rdr-anchor", "binat-anchor", "scrub-anchor", "dummynet-anchor"}).Draw(t, "kind"), rapid.SampledFrom([]string{"com.apple/*", "com.apple.internet-sharing", "f2b", name, legacy}).Draw(t, "name")}
+		})
+		live := rapid.SliceOfN(point, 0, 8).Draw(t, "live")
+		got, err := load(conf, name, []string{legacy}, live)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := split(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := anywhere
+		seen := map[Point]int{}
+		for _, s := range all {
+			if at := s.section(); at != anywhere {
+				if at < last && s.section() != shaping {
+					t.Fatalf("%q is out of order in\n%s", s.text, got)
+				}
+				last = at
+			}
+			if kind, n, ok := s.anchor(); ok && kind != loadAnchor {
+				seen[Point{kind, n}]++
+			} else if ok && !IsApple(n) {
+				t.Fatalf("%q loads rules", s.text)
+			}
+		}
+		for _, p := range live {
+			if own := p.Name == name || p.Name == legacy; !own && seen[p] != 1 {
+				t.Fatalf("%v stands %d times in\n%s", p, seen[p], got)
+			}
+		}
+		if seen[Point{filterPoint, name}] != 1 || !strings.HasSuffix(got, "anchor \""+name+"\"\n") {
+			t.Fatalf("the anchor is not evaluated last:\n%s", got)
+		}
+	})
+}
+
+func FuzzListings(f *testing.F) {
+	for _, seed := range []string{"", vmnet, "block drop out quick inet from <vm_sources:1> to 169.254.169.254\n", "Status: Enabled for 1\n", "   10.0.0.0/8\n", "anchor \"_1\" all {\n pass\n}\n", "\x00{", "<:>", "block <a:1>"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if rules, err := LiveRules(text); err == nil {
+			again, err := LiveRules(strings.Join(rules, "\n"))
+			if err != nil || !slices.Equal(rules, again) {
+				t.Fatalf("%q is normalised to %q and then to %q, %v", text, rules, again, err)
+			}
+		}
+		if held, err := Addresses(text); err == nil && len(held) > len(text) {
+			t.Fatalf("%q holds %v", text, held)
+		}
+		if names, err := Names(text); err == nil && slices.ContainsFunc(names, func(n string) bool { return strings.ContainsAny(n, " \n") }) {
+			t.Fatalf("%q names %q", text, names)
+		}
+		live, err := Points(text)
+		if err != nil {
+			return
+		}
+		if got, err := load(stock, name, nil, live); err != nil || len(got) < len(stock) {
+			t.Fatalf("%q as live points: %v\n%s", text, err, got)
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package stepstest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// PacketFilter is what pfctl and the files of a Mac say, for tests.
+type PacketFilter struct {
+	Info, Rules, NAT string
+	Tables           string            // of the main ruleset
+	Anchors          map[string]Anchor // by name, beside macOS's own
+	Files            map[string]string // by path
+	Modes            map[string]string // of files that are not root's, 0644
+	Job              int               // exit code of launchctl print
+	Bridge           string            // what ifconfig bridge100 says; empty: there is none
+}
+
+// Anchor is an anchor as pfctl lists it.
+type Anchor struct {
+	Rules, Tables    string
+	Sources, Blocked string // what its tables hold; empty: there is no such table
+}
+
+// StockPFConf is /etc/pf.conf of a Mac from the provider.
+const StockPFConf = `#
+# Default PF configuration file.
+#
+scrub-anchor "com.apple/*"
+nat-anchor "com.apple/*"
+rdr-anchor "com.apple/*"
+dummynet-anchor "com.apple/*"
+anchor "com.apple/*"
+load anchor "com.apple" from "/etc/pf.anchors/com.apple"
+table <fail2ban> persist
+block drop in proto { tcp, udp } from <fail2ban> to any
+`
+
+// FactoryPacketFilter returns what a Mac from the provider says.
+func FactoryPacketFilter() PacketFilter {
+	return PacketFilter{
+		Info: "Status: Enabled for 0 days 00:01:02           Debug: Urgent\n\nState Table                          Total             Rate\n",
+		Rules: "scrub-anchor \"com.apple/*\" all fragment reassemble\nanchor \"com.apple/*\" all\n" +
+			"block drop in proto tcp from <fail2ban> to any\nblock drop in proto udp from <fail2ban> to any\n",
+		NAT: "nat-anchor \"com.apple/*\" all\nnat-anchor \"com.apple.internet-sharing\" all\n" +
+			"rdr-anchor \"com.apple/*\" all\nrdr-anchor \"com.apple.internet-sharing\" all\n",
+		Tables:  "fail2ban\n",
+		Anchors: map[string]Anchor{},
+		Files:   map[string]string{"/etc/pf.conf": StockPFConf},
+		Job:     113,
+	}
+}
+
+// SettledPacketFilter returns what a Mac says once the step has set it up with
+// its defaults.
+func SettledPacketFilter() PacketFilter {
+	p := FactoryPacketFilter()
+	p.Rules += "anchor \"macfleet\" all\n"
+	p.Anchors["macfleet"] = Anchor{
+		Rules:  "block drop out quick from <vm_sources> to <blocked_dst>\nblock drop out quick inet from <vm_sources> to 169.254.169.254\n",
+		Tables: "blocked_dst\nvm_sources\n", Sources: "   192.168.64.0/22\n", Blocked: "   10.0.0.0/8\n   169.254.0.0/16\n   172.16.0.0/12\n",
+	}
+	p.Files["/etc/pf.conf"] += "# BEGIN macfleet\nanchor \"macfleet\"\nload anchor \"macfleet\" from \"/etc/pf.anchors/macfleet\"\n# END macfleet\n"
+	p.Files["/etc/pf.anchors/macfleet"] = `# Managed by macfleet.
+# What virtual machines send to these networks is dropped.
+table <vm_sources> { 192.168.64.0/22 }
+table <blocked_dst> { 10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12 }
+block drop out quick from <vm_sources> to <blocked_dst>
+block drop out quick from <vm_sources> to 169.254.169.254
+`
+	p.Files["/Library/LaunchDaemons/dev.macfleet.pf.plist"] = bootJob
+	p.Job = 0
+	return p
+}
+
+// bootJob is the job of the anchor macfleet, byte for byte.
+const bootJob = `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+	<key>Label</key>
+	<string>dev.macfleet.pf</string>
+	<key>ProgramArguments</key>
+	<array>
+		<string>/bin/sh</string>
+		<string>-c</string>
+		<string>PATH=/usr/bin:/bin:/usr/sbin:/sbin
+pfctl -s info 2&gt;/dev/null | grep -q "^Status: Enabled" || pfctl -E
+pfctl -s rules 2&gt;/dev/null | grep -qF "anchor \"$1\"" || pfctl -f /etc/pf.conf
+</string>
+		<string>sh</string>
+		<string>macfleet</string>
+	</array>
+	<key>RunAtLoad</key>
+	<true/>
+</dict>
+</plist>
+`
+
+// Answer returns what the script of the step's probe prints.
+func (p PacketFilter) Answer() plan.Answer {
+	var b strings.Builder
+	part := func(body, head string, args ...any) {
+		b.WriteString(body + "\n== " + fmt.Sprintf(head, args...) + "\n")
+	}
+	part(p.Info, "info 0")
+	part(p.Rules, "rules 0")
+	part(p.NAT, "nat 0")
+	part(p.Tables, "tables 0")
+	names := slices.Sorted(maps.Keys(p.Anchors))
+	part("  com.apple\n  "+strings.Join(names, "\n  ")+"\n", "anchors 0")
+	for _, name := range names {
+		a := p.Anchors[name]
+		part(a.Rules, "live rules 0 %s", name)
+		part(a.Tables, "live tables 0 %s", name)
+		part(a.Sources, "live vm_sources %d %s", gone(a.Sources), name)
+		part(a.Blocked, "live blocked_dst %d %s", gone(a.Blocked), name)
+	}
+	for _, path := range slices.Sorted(maps.Keys(p.Files)) {
+		mode := p.Modes[path]
+		if mode == "" {
+			mode = "0:0:644"
+		}
+		part(p.Files[path], "file 0 %s %s", mode, path)
+	}
+	part("", "job %d", p.Job)
+	part(p.Bridge, "bridge %d", gone(p.Bridge))
+	part("", "end")
+	return plan.Answer{Stdout: b.String()}
+}
+
+func gone(text string) int {
+	if text == "" {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,148 @@
+package steps
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/pf"
+)
+
+// vmFirewall keeps virtual machines from private networks: the host's own, and
+// those that it routes to. No policy of the cluster can, as it never sees their
+// packets. It is a pf anchor with its file, a block in /etc/pf.conf that
+// evaluates and loads it, and a boot job, as macOS loads pf.conf at a boot and
+// does not enable pf.
+type vmFirewall struct{ wish *fleet.VMFirewall }
+
+func (vmFirewall) ID() plan.StepID { return "vm_firewall" }
+
+// Probes asks one question, the same whatever is wanted: one script serves all
+// hosts, and what an earlier wish made is found under any name.
+func (f vmFirewall) Probes() []plan.Probe { return []plan.Probe{probe(f.ID(), "state", plan.Root)} }
+
+func (f vmFirewall) Diff(v plan.View) plan.Finding {
+	r := reader{facts: v.Facts}
+	id := f.Probes()[0].ID
+	seen := r.packetFilter(id)
+	if f.wish == nil {
+		return f.leave(v, seen, r.unread)
+	}
+	want, err := f.wanted(seen)
+	if err != nil {
+		return refused("", &plan.Trouble{Code: "vm-firewall-not-rendered", Text: err.Error(), Remedy: "correct the vm_firewall block"})
+	}
+	if a, ok := v.Facts.Get(id).Get(); ok && seen.anchors[want.anchor].odd != nil {
+		r.odd(id, fmt.Sprintf("pfctl on the anchor %s: %v", want.anchor, seen.anchors[want.anchor].odd), a)
+	}
+	if len(r.unread) > 0 {
+		return plan.Finding{Wanted: wantedText(want), Unread: r.unread}
+	}
+	c := comparison{view: v, seen: seen, want: want}
+	if trouble := c.inspect(); trouble != nil {
+		return refused(wantedText(want), trouble)
+	}
+	return c.finding()
+}
+
+// packetFilterWish is what is wanted, in normal form.
+type packetFilterWish struct {
+	anchor  string
+	file    string   // the anchor's
+	live    pf.Live  // what it becomes in the kernel
+	legacy  []string // anchors that the wish takes over
+	former  []string // anchors that an earlier wish of ours made
+	sources pf.Spec  // the networks
+	givenUp []string // legacy and former
+}
+
+// wanted is the wish as a state. What an earlier wish made under another name is
+// in what was seen.
+func (f vmFirewall) wanted(seen packetFilter) (packetFilterWish, error) {
+	var w packetFilterWish
+	var err error
+	if w.sources.Sources, err = pf.Networks(f.wish.VMSources); err != nil {
+		return w, err
+	}
+	if w.sources.Blocked, err = pf.Networks(f.wish.Block); err != nil {
+		return w, err
+	}
+	w.anchor, w.live = *f.wish.Anchor, pf.Loaded(w.sources)
+	if w.file, err = pf.Rules(w.sources); err != nil {
+		return w, err
+	}
+	for _, name := range f.wish.Legacy {
+		if name != w.anchor && !slices.Contains(w.legacy, name) {
+			w.legacy = append(w.legacy, name)
+		}
+	}
+	for _, name := range seen.ours() {
+		if name != w.anchor {
+			w.former = append(w.former, name)
+		}
+	}
+	w.givenUp = slices.Clone(w.legacy)
+	for _, name := range w.former {
+		if !slices.Contains(w.givenUp, name) {
+			w.givenUp = append(w.givenUp, name)
+		}
+	}
+	return w, nil
+}
+
+// leave is the finding where no firewall is wanted: what macfleet made goes, and
+// nothing else. Its files say in their first line that they are macfleet's; of a
+// block whose file is gone the proof in the marker says it.
+func (f vmFirewall) leave(v plan.View, seen packetFilter, unread []plan.Unread) plan.Finding {
+	if len(unread) > 0 {
+		if !v.Proven && !v.Pending {
+			return plan.Finding{} // nothing says that there was ever anything
+		}
+		return plan.Finding{Unread: unread}
+	}
+	conf, err := pf.Parse(seen.conf())
+	names := seen.ours()
+	if v.Proven || v.Pending {
+		for _, name := range conf.Blocks() {
+			if _, there := seen.files[pf.File(name)]; !there && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	_, job := seen.files[bootJobPath]
+	if len(names) == 0 && !job && !v.Pending {
+		return plan.Finding{}
+	}
+	if err == nil && strings.ContainsRune(seen.conf(), 0) {
+		err = errNUL
+	}
+	var rest, check string
+	if err == nil {
+		rest, err = conf.Remove(names)
+	}
+	if err == nil {
+		check, err = conf.LoadFile("", names, nil)
+	}
+	if err != nil {
+		return refused("", brokenConf(err))
+	}
+	var all []setting
+	for _, name := range names {
+		all = append(all, setting{"anchor " + name, "made by macfleet", ""})
+	}
+	if job {
+		all = append(all, setting{"boot job", "made by macfleet", ""})
+	}
+	if v.Pending {
+		all = append(all, setting{"earlier run", "unfinished", "finished"})
+	}
+	_, facts := normal(all)
+	return plan.Finding{Facts: facts, Changes: []plan.Change{{
+		Reason:  plan.Reason{Code: "vm-firewall-not-wanted", Text: "the configuration has no vm_firewall block for this host, and macfleet made what is here"},
+		Fields:  fields(all...),
+		Removes: true,
+		Command: script("vm_firewall-remove", plan.Root, append([]string{seen.conf(), rest, check}, names...)...),
+	}}}
+}

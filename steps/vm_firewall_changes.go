@@ -1,0 +1,207 @@
+package steps
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/pf"
+)
+
+// bootJob is the launchd job that enables pf after a boot. macOS's own job loads
+// /etc/pf.conf by then; where it did not, this one does. A job that loaded in any
+// case would take away what macOS adds at run time for virtual machines' network,
+// each time it is bootstrapped.
+func bootJob(anchor string) string { return bootJobHead + anchor + bootJobTail }
+
+// isBootJob compares without making the text, as a big fleet has many.
+func isBootJob(text, anchor string) bool {
+	rest, head := strings.CutPrefix(text, bootJobHead)
+	rest, tail := strings.CutSuffix(rest, bootJobTail)
+	return head && tail && rest == anchor
+}
+
+const (
+	bootJobHead = `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+	<key>Label</key>
+	<string>dev.macfleet.pf</string>
+	<key>ProgramArguments</key>
+	<array>
+		<string>/bin/sh</string>
+		<string>-c</string>
+		<string>PATH=/usr/bin:/bin:/usr/sbin:/sbin
+pfctl -s info 2&gt;/dev/null | grep -q "^Status: Enabled" || pfctl -E
+pfctl -s rules 2&gt;/dev/null | grep -qF "anchor \"$1\"" || pfctl -f /etc/pf.conf
+</string>
+		<string>sh</string>
+		<string>`
+	bootJobTail = `</string>
+	</array>
+	<key>RunAtLoad</key>
+	<true/>
+</dict>
+</plist>
+`
+)
+
+// finding compares.
+func (c *comparison) finding() plan.Finding {
+	all := packetFilterSettings(c.state, c.want)
+	var f plan.Finding
+	f.Wanted, f.Facts = wantedText(c.want), c.factsText()
+	uncovered := c.uncovered()
+	diff := fields(all...)
+	if len(diff) == 0 {
+		f.Refused = uncovered
+		return f
+	}
+	if uncovered != nil {
+		f.Warnings = append(f.Warnings, *uncovered)
+	}
+	change, err := c.change()
+	if err != nil {
+		f.Refused = brokenConf(err)
+		return f
+	}
+	change.Reason, change.Fields = c.reason(), diff
+	f.Changes = []plan.Change{change}
+	return f
+}
+
+// uncovered says that virtual machines run in a network of which nothing is
+// blocked. Only the configuration can mend that.
+func (c *comparison) uncovered() *plan.Trouble {
+	b := c.seen.bridge
+	if !b.IsValid() {
+		return nil
+	}
+	for _, s := range c.want.sources.Sources {
+		if s.Bits() <= b.Bits() && s.Contains(b.Addr()) {
+			return nil
+		}
+	}
+	return &plan.Trouble{Code: "vm-subnet-uncovered",
+		Text:   fmt.Sprintf("virtual machines run in %s (bridge100), which vm_sources (%s) does not cover: nothing is blocked for them", b, c.want.live.Sources),
+		Remedy: fmt.Sprintf("add %q to vm_sources", b)}
+}
+
+// liveDiffers reports whether the kernel has to be told something. After a run
+// that never finished it is told everything once more.
+func (c *comparison) liveDiffers() bool {
+	s := c.state
+	return !s.enabled || len(s.missing) > 0 || !s.evaluated || !c.rulesAreRight() || len(s.leftover) > 0 || s.pending ||
+		slices.ContainsFunc(c.want.givenUp, func(name string) bool { return c.seen.anchors[name].filled })
+}
+
+func (c *comparison) rulesAreRight() bool {
+	return slices.Equal(c.state.rules, c.want.live.Rules) &&
+		held(c.state, pf.SourceTable) == c.want.live.Sources && held(c.state, pf.BlockedTable) == c.want.live.Blocked
+}
+
+// change is what removes the difference: in files alone where what is live is
+// right, and else first live, with a way back, and in files once that is
+// confirmed.
+func (c *comparison) change() (plan.Change, error) {
+	keep, err := c.keep()
+	if err != nil || !c.liveDiffers() {
+		return plan.Change{Command: keep}, err
+	}
+	main, before := "", ""
+	if !c.state.evaluated || len(c.state.missing) > 0 {
+		if main, err = c.conf.LoadFile(c.want.anchor, c.want.givenUp, c.seen.points); err != nil {
+			return plan.Change{}, err
+		}
+		was := c.want.anchor
+		if !c.state.evaluated {
+			was = ""
+		}
+		if before, err = c.conf.LoadFile(was, []string{c.want.anchor}, c.seen.points); err != nil {
+			return plan.Change{}, err
+		}
+	}
+	back := c.back(before)
+	return plan.Change{Command: c.live("on", c.want.file, main, c.want.givenUp), Guard: &plan.Guard{Restore: &back, Persist: keep}}, nil
+}
+
+// live is the script that tells the kernel.
+func (c *comparison) live(way, rules, main string, names []string) plan.Command {
+	defined := c.conf.Tables()
+	var tables []string
+	for _, name := range pf.Tables() {
+		if !slices.Contains(defined, name) {
+			tables = append(tables, name)
+		}
+	}
+	args := append([]string{way, c.want.anchor, rules, main, strings.Join(tables, " ")}, names...)
+	return script("vm_firewall-live", plan.Root, args...)
+}
+
+// back brings back what is live now. Rules that the anchor has are those of its
+// file, or nobody knows where they came from, and then it has none.
+func (c *comparison) back(main string) plan.Command {
+	rules := ""
+	if len(c.state.rules) > 0 {
+		rules = c.seen.files[pf.File(c.want.anchor)].text
+	}
+	if strings.ContainsRune(rules, 0) {
+		rules = ""
+	}
+	var names []string
+	for _, name := range c.want.givenUp {
+		if c.seen.anchors[name].filled {
+			names = append(names, name)
+		}
+	}
+	return c.live("back", rules, main, names)
+}
+
+// keep is the script that writes the files.
+func (c *comparison) keep() (plan.Command, error) {
+	conf := c.seen.conf()
+	wanted := conf
+	if !c.state.form.Settled {
+		var err error
+		if wanted, err = c.conf.Rewrite(c.want.anchor, c.want.givenUp); err != nil {
+			return plan.Command{}, err
+		}
+	}
+	check, err := c.conf.LoadFile(c.want.anchor, c.want.givenUp, nil)
+	args := append([]string{c.want.anchor, c.want.file, conf, wanted, check, bootJob(c.want.anchor)}, c.want.former...)
+	return script("vm_firewall-keep", plan.Root, args...), err
+}
+
+// reason names what is wrong, the cause before its consequences.
+func (c *comparison) reason() plan.Reason {
+	s, f := c.state, c.state.form
+	file, job := s.file != "missing", s.job != "missing"
+	for _, r := range []struct {
+		is         bool
+		code, text string
+	}{
+		{!file && !job && f.Absent(), "vm-firewall-missing", "nothing of it is there"},
+		{f.Absent() && file, "pf-conf-reset-by-update", "/etc/pf.conf has no line of the anchor, though its file is there: updates of macOS write a new one"},
+		{f.Unclosed, "begin-without-end", "/etc/pf.conf has " + describeForm(f)},
+		{f.Blocks > 1, "duplicate-pf-block", "/etc/pf.conf has " + describeForm(f) + "; pf refuses to load the whole file"},
+		{f.Bare > 0 || len(s.legacy) > 0, "legacy-pf-block", "earlier forms: /etc/pf.conf has " + describeForm(f) + "; anchors given up: " + listOr(s.legacy, "none")},
+		{len(s.leftover) > 0, "persist-table-left", "tables outlived their rules (" + listOr(s.leftover, "") + "), so the next load would be refused as busy"},
+		{len(s.missing) > 0, "stock-anchors-missing", "the live rules lack " + listOr(s.missing, "") + " of /etc/pf.conf"},
+		{!s.evaluated, "unreferenced-anchor", "the live rules do not evaluate the anchor " + c.want.anchor},
+		{len(s.rules) == 0, "flushed-pf-anchor", "the anchor " + c.want.anchor + " has no rules"},
+		{!s.enabled, "pf-disabled", "pf is disabled"},
+		{!c.rulesAreRight(), "live-rules-edited", "the live rules or tables of the anchor " + c.want.anchor + " are others"},
+		{!file, "anchor-file-missing", pf.File(c.want.anchor) + " is not there"},
+		{s.file != asRendered, "anchor-file-edited", pf.File(c.want.anchor) + ": " + s.file},
+		{!f.Settled, "pf-conf-edited", "/etc/pf.conf has " + describeForm(f)},
+		{!job, "boot-job-missing", bootJobPath + " is not there"},
+		{s.job != jobLoaded, "boot-job-edited", "the boot job is " + s.job},
+	} {
+		if r.is {
+			return plan.Reason{Code: r.code, Text: r.text}
+		}
+	}
+	return plan.Reason{Code: "unfinished", Text: "an earlier run began and was never proven"}
+}
