@@ -2,6 +2,7 @@
 # make test  runs every test
 # make lint  runs the checks that CI runs beside the tests
 # make conformance HOST=name  checks the table of macOS's tools on a Mac
+# make fuzz  lets the parsers and rewriters of what hosts say run for a minute each
 # make bench measures the budgets and fails when one is exceeded
 
 GO ?= go
@@ -14,7 +15,7 @@ else
 export CGO_ENABLED ?= 0
 endif
 
-.PHONY: build demo test lint bench conformance clean
+.PHONY: build demo test lint fuzz bench conformance clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/macfleet ./cmd/macfleet
@@ -32,6 +33,15 @@ lint:
 	shellcheck --shell=sh --severity=warning examples/demo.sh
 	shellcheck .ci/run
 	shellcheck --shell=sh --exclude=SC2154 hosts/scripts/*.sh steps/scripts/*.sh internal/conformance/scripts/*.sh
+
+# A corpus lies beside each test, in testdata/fuzz.
+FUZZTIME ?= 60s
+fuzz:
+	$(GO) test ./steps/pf -run '^$$' -fuzz '^FuzzRewrite$$' -fuzztime $(FUZZTIME)
+	$(GO) test ./steps/pf -run '^$$' -fuzz '^FuzzListings$$' -fuzztime $(FUZZTIME)
+	$(GO) test ./steps/kcpassword -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME)
+	$(GO) test ./steps -run '^$$' -fuzz '^FuzzVMFirewallState$$' -fuzztime $(FUZZTIME)
+	$(GO) test ./steps -run '^$$' -fuzz '^FuzzAutoLogin$$' -fuzztime $(FUZZTIME)
 
 # USER is a variable of every shell, so it counts only from the command line.
 # docs/conformance.md says what this does to a Mac and what it never does.

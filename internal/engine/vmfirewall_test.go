@@ -7,28 +7,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/steps"
 )
-
-// unguarded performs what a guarded change makes live and what it keeps one
-// after the other: the way back has tests of its own.
-type unguarded struct{ plan.Step }
-
-func (u unguarded) Diff(v plan.View) plan.Finding {
-	f := u.Step.Diff(v)
-	var all []plan.Change
-	for _, c := range f.Changes {
-		if c.Guard == nil {
-			all = append(all, c)
-			continue
-		}
-		keep := c
-		keep.Command, keep.Guard, c.Guard = c.Guard.Persist, nil, nil
-		all = append(all, c, keep)
-	}
-	f.Changes = all
-	return f
-}
 
 // firewalled is a world of one host that has a firewall.
 func firewalled(t *testing.T, switches map[string]string, edit func(*fleet.VMFirewall)) (*sandbox.World, *engine.Engine, string) {
@@ -41,13 +20,6 @@ func firewalled(t *testing.T, switches map[string]string, edit func(*fleet.VMFir
 	}
 	c.Fleets[0].Groups[0].Spec = fleet.Spec{VMFirewall: wish}.WithDefaults()
 	e := run(t, w, c)
-	e.Steps = func(h fleet.Host) []plan.Step {
-		var all []plan.Step
-		for _, s := range steps.For(h) {
-			all = append(all, unguarded{s})
-		}
-		return all
-	}
 	p := planned(t, e)
 	host := p.Hosts[0].Server.Name
 	for name, value := range switches {

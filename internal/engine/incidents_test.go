@@ -1,0 +1,161 @@
+package engine_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// incident is a row of docs/incidents.md.
+type incident struct {
+	name, symptom, says, does string
+}
+
+// code returns the code that macfleet says at first, or "".
+func (i incident) code() string {
+	says, _, _ := strings.Cut(i.says, ";")
+	if m := regexp.MustCompile("`([a-z-]+)`").FindStringSubmatch(says); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// incidents reads the tables of docs/incidents.md.
+func incidents(t *testing.T) []incident {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/incidents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []incident
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 4 || !strings.HasPrefix(strings.TrimSpace(cells[0]), "`") {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		all = append(all, incident{strings.Trim(cells[0], "`"), cells[1], cells[2], cells[3]})
+	}
+	return all
+}
+
+// TestIncidentsAreDocumented keeps docs/incidents.md and the simulator equal.
+func TestIncidentsAreDocumented(t *testing.T) {
+	t.Parallel()
+	var documented, simulated []string
+	for _, i := range incidents(t) {
+		documented = append(documented, i.name)
+		if i.symptom == "" || i.says == "" || i.does == "" {
+			t.Errorf("%s: a cell is empty", i.name)
+		}
+	}
+	for _, i := range sandbox.Incidents() {
+		simulated = append(simulated, i.Name)
+	}
+	slices.Sort(documented)
+	slices.Sort(simulated)
+	if !slices.Equal(documented, simulated) {
+		t.Errorf("documented %q\nsimulated  %q", documented, simulated)
+	}
+}
+
+// TestIncidents injects each incident into a converged fleet of two, and
+// compares what is said and done with docs/incidents.md. The other host is
+// never spoken of.
+func TestIncidents(t *testing.T) {
+	t.Parallel()
+	for _, row := range incidents(t) {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := world(t, 4)
+			e := run(t, w, hostCore("production", 2))
+			converges(t, e)
+			p := planned(t, e)
+			one, two := p.Hosts[0].Name, p.Hosts[1].Name
+			if err := w.Inject(one, row.name); err != nil {
+				t.Fatal(err)
+			}
+			p = planned(t, e)
+			if said := whatIsSaid(p, two); len(said) > 0 {
+				t.Errorf("of the other host is said %q", said)
+			}
+			said := whatIsSaid(p, one)
+			kind, _, _ := strings.Cut(row.says, ",")
+			if want := strings.TrimSpace(kind + " " + row.code()); want != "nothing" && want != "unread" && !slices.Equal(said, []string{want}) {
+				t.Errorf("it says %q, want %q", said, want)
+			}
+			if row.says == "nothing" && len(said) > 0 {
+				t.Errorf("it says %q, want nothing", said)
+			}
+			row.after(t, e, one)
+		})
+	}
+}
+
+// after applies and looks at what is left.
+func (i incident) after(t *testing.T, e *engine.Engine, host string) {
+	t.Helper()
+	r := apply(t, e)
+	left := whatIsSaid(r.After, host)
+	switch {
+	case strings.HasPrefix(i.does, "repairs"):
+		if !r.Converged() || len(left) > 0 {
+			t.Errorf("not repaired: failures %v, left %q", r.Failures, left)
+		}
+	case i.says == "nothing" || strings.HasPrefix(i.says, "warning"):
+		if !r.Converged() || r.Done > 0 {
+			t.Errorf("%d actions were done, failures %v, left %q", r.Done, r.Failures, left)
+		}
+	default:
+		if r.Converged() || len(left) == 0 {
+			t.Errorf("a run converged that could not: %q", left)
+		}
+	}
+}
+
+// whatIsSaid lists what a plan says of a host: the kind and the code.
+func whatIsSaid(p *plan.Plan, host string) []string {
+	var out []string
+	h := p.Hosts[slices.IndexFunc(p.Hosts, func(h plan.Host) bool { return h.Name == host })]
+	if h.Unknown != nil {
+		out = append(out, "unknown "+h.Unknown.Code)
+	}
+	if h.Refused != nil {
+		out = append(out, "refused "+h.Refused.Code)
+	}
+	for _, a := range p.Actions {
+		switch {
+		case a.Host != host || h.Refused != nil || h.Unknown != nil:
+		case a.Refusal != nil:
+			out = append(out, "refused "+a.Refusal.Code)
+		case a.Origin.Drift:
+			out = append(out, "drift "+a.Reason.Code)
+		default:
+			out = append(out, "pending "+a.Reason.Code)
+		}
+	}
+	for _, u := range h.Unread {
+		out = append(out, "unread "+string(u.Step))
+	}
+	for _, w := range h.Warnings {
+		out = append(out, "warning "+w.Code)
+	}
+	return out
+}
+
+// hostCore wants every step of the host core.
+func hostCore(environment string, replicas int) *fleet.Config {
+	c := config(environment, replicas)
+	c.Fleets[0].Groups[0].Spec = fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{},
+		VMFirewall: &fleet.VMFirewall{}}.WithDefaults()
+	return c
+}

@@ -1,0 +1,106 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+)
+
+// TestRollback lets new rules cut the host off, once so and once with a restart
+// in between: the host comes back by itself with its old rules, the run fails and
+// says so, and the next one says what happened.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	for _, incident := range []string{"cut-connection-during-pf", "reboot-during-undo"} {
+		t.Run(incident, func(t *testing.T) {
+			t.Parallel()
+			w, e, host := firewalled(t, nil, nil)
+			machine, err := w.Mac(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Hosts = hurried(t, w, machine, e)
+			before := firewall(t, machine)
+			if err := w.Inject(host, incident); err != nil {
+				t.Fatal(err)
+			}
+			if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+				t.Errorf("before rules change it says %q", said)
+			}
+			group := &e.Config.Fleets[0].Groups[0]
+			group.Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{Block: []string{"10.0.0.0/8"}}}.WithDefaults()
+			r := apply(t, e)
+			var failed *hosts.Error
+			if r.Converged() || len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &failed) || failed.Code != "rolled-back" {
+				t.Fatalf("failures %v", r.Failures)
+			}
+			if after := firewall(t, machine); after != before {
+				t.Errorf("the host has\n%s\nand had\n%s", after, before)
+			}
+			p := planned(t, e)
+			if said := whatIsSaid(p, host); !slices.Contains(said, "warning rolled-back") {
+				t.Errorf("the next plan says %q", said)
+			}
+			if err := w.Heal(host, incident); err != nil {
+				t.Fatal(err)
+			}
+			converges(t, e)
+			if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+				t.Errorf("after all is well it says %q", said)
+			}
+		})
+	}
+}
+
+// hurried returns a client for which the host's clock runs ahead whenever the
+// host does not answer.
+func hurried(t *testing.T, w *sandbox.World, machine *mac.Machine, e *engine.Engine) *hosts.Client {
+	t.Helper()
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := w.DialContext(ctx, network, address)
+		if err != nil {
+			err = errors.Join(err, machine.Advance(20*time.Second))
+		}
+		return conn, err
+	}
+	c := hosts.New(hosts.Options{User: "m1", Key: fleetKey(t, w), Dial: dial, Poll: time.Millisecond})
+	t.Cleanup(c.Close)
+	return c
+}
+
+// firewall is what is loaded and what lies on the disk.
+func firewall(t *testing.T, machine *mac.Machine) string {
+	t.Helper()
+	const script = "pfctl -sr; pfctl -a macfleet -sr; pfctl -a macfleet -t vm_sources -T show; pfctl -a macfleet -t blocked_dst -T show; " +
+		"cat /etc/pf.conf /etc/pf.anchors/macfleet; ls /etc/macfleet/undo/armed* /etc/macfleet/undo/undoing* 2>/dev/null"
+	result, err := machine.Run(t.Context(), "root", script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(result.Stdout)
+}
+
+// fleetKey is the key by which a world's configuration logs in.
+func fleetKey(t *testing.T, w *sandbox.World) ssh.Signer {
+	t.Helper()
+	pem, err := w.SSHKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := hosts.ParsePrivateKey(pem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
