@@ -49,13 +49,13 @@ func TestHosts(t *testing.T) {
 	override := fleet.Spec{Power: &fleet.Power{Sleep: new(5)}}
 	tests := map[string][]fleet.Listed{
 		"production": {
-			{Name: "acme-production-macos-m2-8f1c2", Fleet: "macos", Group: "m2", Spec: override.WithDefaults()},
-			{Name: "legacy-01", ServerID: legacyID, Fleet: "macos", Group: "m2", Spec: inherited.WithDefaults()},
-			{Name: "acme-production-macos-m2-0a1b3", ServerID: "0a1b3c3d-0000-4000-8000-000000000003", Fleet: "macos", Group: "m2", Spec: inherited.WithDefaults()},
+			{Name: "acme-production-macos-m2-8f1c2", Fleet: "macos", Group: "m2", Spec: override.WithBuiltIn().WithDefaults()},
+			{Name: "legacy-01", ServerID: legacyID, Fleet: "macos", Group: "m2", Spec: inherited.WithBuiltIn().WithDefaults()},
+			{Name: "acme-production-macos-m2-0a1b3", ServerID: "0a1b3c3d-0000-4000-8000-000000000003", Fleet: "macos", Group: "m2", Spec: inherited.WithBuiltIn().WithDefaults()},
 		},
 		"staging": {
-			{Name: "acme-staging-macos-m2-8f1c2", Fleet: "macos", Group: "m2", Spec: fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithDefaults()},
-			{Name: "legacy-02", ServerID: "0a1b2c3d-0000-4000-8000-000000000002", Fleet: "macos", Group: "m2", Spec: inherited.WithDefaults()},
+			{Name: "acme-staging-macos-m2-8f1c2", Fleet: "macos", Group: "m2", Spec: fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithBuiltIn().WithDefaults()},
+			{Name: "legacy-02", ServerID: "0a1b2c3d-0000-4000-8000-000000000002", Fleet: "macos", Group: "m2", Spec: inherited.WithBuiltIn().WithDefaults()},
 		},
 	}
 	for environment, want := range tests {
