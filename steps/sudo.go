@@ -48,16 +48,16 @@ type sudoState struct {
 
 func (s sudo) Diff(v plan.View) plan.Finding {
 	seen, unread := s.read(v)
-	switch {
-	case s.wish == nil && v.Root && v.Proven && len(unread) == 0 && seen.ours:
-		return s.remove(seen)
-	case s.wish == nil:
-		return plan.Finding{}
-	}
 	all := []setting{
 		{"root without a password", seen.root, "yes"},
 		{"account", seen.account, "open"},
 		{sudoFile, seen.file, "right"},
+	}
+	switch {
+	case s.wish == nil && v.Root && v.Proven && len(unread) == 0 && seen.ours:
+		return s.remove(all)
+	case s.wish == nil:
+		return plan.Finding{}
 	}
 	var f plan.Finding
 	f.Wanted, f.Facts = normal(all)
@@ -109,8 +109,10 @@ func (s sudo) reason(seen sudoState) plan.Reason {
 
 // remove takes the drop-in away, if root stays to be had by other means: the
 // script tries, and puts the file back where it does not.
-func (s sudo) remove(seen sudoState) plan.Finding {
-	f := plan.Finding{Facts: fmt.Sprintf("%s=%q\n", sudoFile, seen.file)}
+// What was seen has the form of the proof, or the removal would look like drift.
+func (s sudo) remove(all []setting) plan.Finding {
+	var f plan.Finding
+	_, f.Facts = normal(all)
 	f.Changes = []plan.Change{{Removes: true, Command: script("sudo-remove", plan.Login),
 		Reason: plan.Reason{Code: "block-removed", Text: "the configuration no longer wants " + sudoFile},
 		Fields: []plan.Field{{Name: sudoFile, Before: "there", After: "gone"}}}}

@@ -104,6 +104,9 @@ func TestSudoRemoval(t *testing.T) {
 		v.Proven = true
 		c.edit(&v)
 		f := step(t, "sudo", fleet.Spec{}).Diff(v)
+		if proof := step(t, "sudo", wantsSudo()).Diff(v); c.removes && f.Facts != proof.Facts {
+			t.Errorf("%s: a removal that looks like drift: %q, proven was %q", title, f.Facts, proof.Facts)
+		}
 		if got := len(f.Changes) == 1 && f.Changes[0].Removes; got != c.removes {
 			t.Errorf("%s: %+v", title, f)
 		}
