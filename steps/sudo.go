@@ -65,13 +65,12 @@ func (s sudo) Diff(v plan.View) plan.Finding {
 		f.Facts, f.Unread = "", unread
 		return f
 	}
-	diff := fields(all...)
-	switch {
-	case len(diff) == 0:
-	case seen.account == "locked" && !v.Root:
+	if len(fields(all...)) == 0 {
+		return f
+	}
+	f.Changes = s.changes(v, seen, all)
+	if seen.account == "locked" && !v.Root {
 		f.Refused = plan.LockedAccount(v.Host.Name)
-	default:
-		f.Changes = s.changes(v, seen, all)
 	}
 	return f
 }
@@ -83,7 +82,10 @@ func (s sudo) changes(v plan.View, seen sudoState, all []setting) []plan.Change 
 		out = append(out, plan.Change{Fields: diff, Command: script("sudo-unlock", plan.Root, s.user),
 			Reason: plan.Reason{Code: "sudo-locked", Text: "the login user's account is locked after too many wrong passwords"}})
 	}
-	diff := fields(append([]setting{all[0]}, all[2:]...)...)
+	diff := fields(all[0], all[2])
+	if !v.Root {
+		diff = fields(all[0]) // what the file is like shows only to root
+	}
 	if len(diff) == 0 {
 		return out
 	}

@@ -46,7 +46,7 @@ func TestSudo(t *testing.T) {
 		"mode":                {root: true, answers: map[string]plan.Answer{"sudo.file": said("644 0 0\n" + dropIn)}, want: []string{"sudoers-edited"}},
 		"owner":               {root: true, answers: map[string]plan.Answer{"sudo.file": said("440 501 20\n" + dropIn)}, want: []string{"sudoers-edited"}},
 		"locked with root":    {root: true, answers: locked, want: []string{"sudo-locked"}},
-		"locked without root": {answers: with2(locked, "sudo.root", failed(1, needsWord)), refused: "sudo-locked"},
+		"locked without root": {answers: with2(locked, "sudo.root", failed(1, needsWord)), want: []string{"sudo-locked", "sudo-missing"}, input: plan.LoginPassword, refused: "sudo-locked"},
 	} {
 		v := sudoView(c.root, c.answers)
 		f := step(t, "sudo", wantsSudo()).Diff(v)
