@@ -9,15 +9,28 @@ package fleet
 // test walks the struct and shows that each reaches its step's rendering. The
 // tag "default" is the value of a leaf that nobody wrote.
 type Spec struct {
+	Sudo       *Sudo       `hcl:"sudo,block"`
 	Hostname   *Hostname   `hcl:"hostname,block"`
 	Power      *Power      `hcl:"power,block"`
 	AutoLogin  *AutoLogin  `hcl:"auto_login,block"`
 	VMFirewall *VMFirewall `hcl:"vm_firewall,block"`
 }
 
+// WithBuiltIn returns s with the blocks that every fleet has without writing them.
+func (s Spec) WithBuiltIn() Spec {
+	if s.Sudo == nil {
+		s.Sudo = &Sudo{}
+	}
+	return s
+}
+
 // GrantsRoot reports whether a host gets root without a password where it does
 // not give it yet.
-func (s Spec) GrantsRoot() bool { return false }
+func (s Spec) GrantsRoot() bool { return s.Sudo != nil }
+
+// Sudo lets the login user become root without a password: nearly all that
+// macfleet does needs it. Every fleet has the block unless it disables it.
+type Sudo struct{}
 
 // Hostname gives a host the name of its server. It has no attributes: server,
 // Node, device, runner and host bear one name.

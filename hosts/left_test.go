@@ -1,6 +1,10 @@
 package hosts
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,4 +40,38 @@ func TestEnterLeft(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+// TestLeftScript finds leftovers of every kind, also where the last line has no
+// end, and nothing on a host without any.
+func TestLeftScript(t *testing.T) {
+	inThreeShells(t, func(t *testing.T, s shell) {
+		need(t, s.argv[0])
+		root, home := t.TempDir(), t.TempDir()
+		run := func() string {
+			t.Helper()
+			script := strings.ReplaceAll(file("scripts/left.sh"), "/etc/macfleet", filepath.Join(root, "macfleet"))
+			cmd := exec.CommandContext(within(t), s.argv[0], append(append([]string{}, s.argv[1:]...), "-c", DefaultPrologue+script, "sh")...)
+			cmd.Env = []string{"HOME=" + home}
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatal(err, string(out))
+			}
+			return string(out)
+		}
+		if got := run(); got != "" {
+			t.Errorf("on a fresh host: %q", got)
+		}
+		for name, text := range map[string]string{"pending/power": "", "pending/vm_firewall": "x", "undo/undone": "step vm_firewall\nwhy a \\ b  c\nexit 1"} {
+			write(t, filepath.Join(root, "macfleet", name), text, 0o644)
+		}
+		if err := os.Symlink("nowhere", filepath.Join(root, "macfleet/pending/a")); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(home, ".macfleet/refused"), "scrypt:AAAA refused 1 1794000000\n", 0o600)
+		want := "pending power\npending vm_firewall\nundone step vm_firewall\nundone why a \\ b  c\nundone exit 1\nrefused scrypt:AAAA refused 1 1794000000\n"
+		if got := run(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 }

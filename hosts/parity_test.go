@@ -126,20 +126,15 @@ func simulatedLeg(t *testing.T) leg {
 	return connLeg(connect(t, c, target("acme-1", "192.0.2.1")))
 }
 
-// settingsSteps are the steps whose tools settingsTools stands in for. The
-// others change files that a test machine has itself.
-func settingsSteps(h fleet.Host) []plan.Step {
-	return slices.DeleteFunc(steps.For(h), func(s plan.Step) bool { return s.ID() != "hostname" && s.ID() != "power" })
-}
-
-// story asks a host what these steps want to know, removes the difference by the
+// story asks a host what every step of its specification wants to know, removes the difference by the
 // steps' own changes, and asks again. It returns all answers in order.
 func story(t *testing.T, ask leg) []plan.Facts {
 	t.Helper()
 	h := fleet.Host{Name: "acme-production-macos-m2-0a1b2", User: "m1",
 		Spec: fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithDefaults()}
 	var probes []question
-	for _, s := range settingsSteps(h) {
+	wanted := wantedOf(h)
+	for _, s := range wanted {
 		for _, p := range s.Probes() {
 			probes = append(probes, question{id: p.ID, Command: p.Command})
 		}
@@ -147,7 +142,7 @@ func story(t *testing.T, ask leg) []plan.Facts {
 	var told []plan.Facts
 	before := ask(t, append(identityOfHost(), probes...)).facts
 	told = append(told, before)
-	for _, s := range settingsSteps(h) {
+	for _, s := range wanted {
 		f := s.Diff(plan.View{Host: h, Facts: before})
 		if len(f.Changes) == 0 || len(f.Unread) > 0 {
 			t.Errorf("%s has %d changes and cannot read %+v", s.ID(), len(f.Changes), f.Unread)
@@ -160,12 +155,17 @@ func story(t *testing.T, ask leg) []plan.Facts {
 		}
 	}
 	after := ask(t, probes).facts
-	for _, s := range settingsSteps(h) {
+	for _, s := range wanted {
 		if f := s.Diff(plan.View{Host: h, Facts: after}); len(f.Changes) > 0 || len(f.Unread) > 0 {
 			t.Errorf("%s still differs: %+v, unread %+v", s.ID(), f.Changes, f.Unread)
 		}
 	}
 	return append(told, after)
+}
+
+// wantedOf returns the steps whose block the specification has.
+func wantedOf(h fleet.Host) []plan.Step {
+	return slices.DeleteFunc(steps.For(h), func(s plan.Step) bool { return s.Diff(plan.View{Host: h}).Wanted == "" })
 }
 
 // identityOfHost leaves out the two files that a test machine may not have.

@@ -170,14 +170,25 @@ func (e *examination) cluster() {
 	}
 }
 
+// root tells how root is to be had. A server as the provider delivers it asks for
+// a password, and its claim sets that right.
+func (e *examination) root() {
+	t := missingSudo()
+	switch {
+	case e.seen.Root:
+		e.ok("root", "to be had without a password")
+	case !e.host.Spec.Spec.GrantsRoot():
+		e.bad("root", CheckProblem, t.Remedy, "%s", t.Text)
+	case e.placed.role == member:
+		e.bad("root", CheckProblem, "macfleet apply --on name="+e.placed.name, "not to be had without a password")
+	default:
+		e.ok("root", "not without a password yet, as the provider delivers its servers")
+	}
+}
+
 // machine tells what kind of Mac it is.
 func (e *examination) machine() {
-	if e.seen.Root {
-		e.ok("sudo", "root is to be had without a password")
-	} else {
-		t := missingSudo()
-		e.bad("sudo", CheckProblem, t.Remedy, "%s", t.Text)
-	}
+	e.root()
 	version, read := e.seen.OSVersion.Get()
 	family := osFamily(version)
 	switch {

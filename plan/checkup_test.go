@@ -58,7 +58,7 @@ func TestExamine(t *testing.T) {
 		states string
 	}{
 		{"healthy", func(*plan.HostSeen) {}, ""},
-		{"no sudo", func(s *plan.HostSeen) { s.Root = false }, "sudo problem"},
+		{"no root", func(s *plan.HostSeen) { s.Root = false }, "root problem"},
 		{"another macOS", func(s *plan.HostSeen) { s.OSVersion = inventory.Present("15.7") }, "macos problem"},
 		{"a macOS of the future", func(s *plan.HostSeen) { s.OSVersion = inventory.Present("40.1") }, "macos unknown"},
 		{"no version", func(s *plan.HostSeen) { s.OSVersion = inventory.Unread[string]("exit 1") }, "macos unknown"},

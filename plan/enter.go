@@ -27,6 +27,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		}
 		return a, false
 	case f.Refused != nil:
+		a.Changes, a.Fields = f.Changes, fieldsOf(f.Changes)
 		a.Refusal, a.Disruption = f.Refused, NoDisruption
 		a.Origin, a.Reason = explain(f, Reason{f.Refused.Code, f.Refused.Text}, marker, id)
 	case len(f.Changes) > 0:

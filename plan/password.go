@@ -31,8 +31,8 @@ func (r Refusal) Spent() bool { return r.Refused || r.Tries >= mostTries }
 // WrongPassword says that a host refused every password that is known.
 func WrongPassword(host, source string, at time.Time) *Trouble {
 	return &Trouble{Code: "wrong-password",
-		Text: fmt.Sprintf("the host refused the login password from %s on %s; it is not tried again, because a few wrong tries lock the account",
-			source, at.UTC().Format("2006-01-02 15:04 MST")),
+		Text: fmt.Sprintf("on %s the host refused the login password from %s; it is not tried again, because a few wrong tries lock the account",
+			at.UTC().Format("2006-01-02 15:04 MST"), source),
 		Remedy: "find the right one and give it: macfleet apply --ask-password " + host}
 }
 
@@ -55,6 +55,9 @@ func (p *Plan) PasswordsWanted() []Host {
 	wanted := make(map[string]bool) // by server id
 	for _, a := range p.Actions {
 		for _, c := range a.Changes {
+			if a.Refusal != nil {
+				break
+			}
 			wanted[a.Server.ID] = wanted[a.Server.ID] || c.Input != NoInput
 		}
 	}

@@ -98,7 +98,7 @@ type Finding struct {
 	// Warnings are true and worth saying, and ask for no change.
 	Warnings []Trouble
 	// Refused says that something differs and macfleet cannot or must not remove
-	// the difference. There are no changes then.
+	// the difference. Changes are shown then and not made.
 	Refused *Trouble
 }
 

@@ -24,6 +24,7 @@ var scripts embed.FS
 // open (fleet.Spec.WithDefaults), as every one that was loaded.
 func For(h fleet.Host) []plan.Step {
 	return []plan.Step{
+		sudo{wish: h.Spec.Sudo, user: h.User},
 		hostname{wish: h.Spec.Hostname},
 		power{wish: h.Spec.Power},
 		autoLogin{wish: h.Spec.AutoLogin, user: h.User},

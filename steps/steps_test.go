@@ -17,10 +17,10 @@ import (
 )
 
 // everything wants every step.
-var everything = fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{}}
+var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{}}
 
 // TestNoWishGivesNothing: a step whose block the configuration lacks wants
-// nothing of a host on which it never did anything.
+// nothing of a host on which it was never proven, whatever that one says.
 func TestNoWishGivesNothing(t *testing.T) {
 	t.Parallel()
 	for _, s := range steps.For(host(fleet.Spec{})) {
@@ -81,24 +81,19 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	for _, s := range steps.For(host(fleet.Spec{})) { // what is taken away again
-		lint(s.Diff(plan.View{Host: host(fleet.Spec{}), Facts: stepstest.SettledFacts(name), Proven: true}))
+		lint(s.Diff(plan.View{Host: host(fleet.Spec{}), Facts: stepstest.SettledFacts(name), Root: true, Proven: true}))
 	}
-	facts := with(stepstest.FactoryFacts(), map[string]plan.Answer{"power.auto-logout": said("60\n")})
+	facts := with(stepstest.FactoryFacts(), map[string]plan.Answer{"power.auto-logout": said("60\n"),
+		"sudo.account": said("AuthenticationAuthority: ;tally;\n")})
 	for _, s := range steps.For(host(everything)) {
 		for _, p := range s.Probes() {
 			check(p.Command, scriptlint.Probe)
 		}
-		f := s.Diff(plan.View{Host: host(everything), Facts: facts})
+		f := s.Diff(plan.View{Host: host(everything), Facts: facts, Root: true})
 		if len(f.Changes) == 0 {
 			t.Errorf("%s changes nothing on a Mac that nobody has touched", s.ID())
 		}
 		lint(f)
-	}
-	for _, s := range steps.For(host(fleet.Spec{})) { // what macfleet made, and is no longer wanted
-		f := s.Diff(plan.View{Host: host(fleet.Spec{}), Facts: stepstest.SettledFacts(name), Proven: true})
-		for _, c := range f.Changes {
-			check(c.Command, scriptlint.Change)
-		}
 	}
 	files, err := os.ReadDir("scripts")
 	if err != nil || len(files) == 0 {
@@ -123,7 +118,7 @@ func TestChangesConverge(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		spec, facts := drawSpec(r), drawFacts(r)
 		for _, s := range steps.For(host(spec)) {
-			first := s.Diff(plan.View{Host: host(spec), Facts: facts})
+			first := s.Diff(plan.View{Host: host(spec), Facts: facts, Root: true})
 			if len(first.Unread) > 0 {
 				r.Fatalf("%s: unread %+v", s.ID(), first.Unread)
 			}
@@ -134,7 +129,7 @@ func TestChangesConverge(t *testing.T) {
 			for _, c := range first.Changes {
 				perform(r, c, after)
 			}
-			second := s.Diff(plan.View{Host: host(spec), Facts: after})
+			second := s.Diff(plan.View{Host: host(spec), Facts: after, Root: true})
 			if len(second.Changes)+len(second.Unread) != 0 || second.Wanted != first.Wanted || second.Facts != first.Wanted {
 				r.Fatalf("%s: after its changes %+v\nwanted\n%s", s.ID(), second, first.Wanted)
 			}
@@ -144,7 +139,7 @@ func TestChangesConverge(t *testing.T) {
 
 func drawSpec(r *rapid.T) fleet.Spec {
 	number := rapid.Ptr(rapid.SampledFrom([]int{0, 1, 10, 180, 1200, 2147483647}), true)
-	return fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{
+	return fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{
 		Sleep: number.Draw(r, "sleep"), DisplaySleep: number.Draw(r, "display"), DiskSleep: number.Draw(r, "disk"),
 		Screensaver: number.Draw(r, "screensaver"), AutoLogout: number.Draw(r, "logout"),
 		RestartAfterPowerLoss: rapid.Ptr(rapid.Bool(), true).Draw(r, "restart")}}
@@ -155,6 +150,9 @@ func drawFacts(r *rapid.T) plan.Facts {
 	text := rapid.SampledFrom([]plan.Answer{said(name + "\n"), said(name + "-2\n"), said("Mac mini\n"), failed(1, "HostName: not set\n")})
 	preference := rapid.OneOf(rapid.Just(failed(1, missing)), rapid.Map(number, func(n int) plan.Answer { return said(strconv.Itoa(n) + "\n") }))
 	return with(nil, map[string]plan.Answer{
+		"sudo.root":             rapid.SampledFrom([]plan.Answer{{}, failed(1, needsWord), failed(1, brokenFile)}).Draw(r, "root"),
+		"sudo.account":          rapid.SampledFrom([]plan.Answer{said("AuthenticationAuthority: ;tally;\n"), said("No such key: AuthenticationAuthority\n")}).Draw(r, "account"),
+		"sudo.file":             rapid.SampledFrom([]plan.Answer{{Exit: 4}, said("440 0 0\n" + dropIn), said("644 501 20\n")}).Draw(r, "file"),
 		"hostname.ComputerName": text.Draw(r, "computer"), "hostname.HostName": text.Draw(r, "host"), "hostname.LocalHostName": text.Draw(r, "local"),
 		"power.settings":    said(pmset(number.Draw(r, "sleep"), number.Draw(r, "display"), number.Draw(r, "disk"), rapid.IntRange(0, 2).Draw(r, "restart"))),
 		"power.screensaver": preference.Draw(r, "screensaver"), "power.login-screensaver": preference.Draw(r, "login"), "power.auto-logout": preference.Draw(r, "logout"),
@@ -177,6 +175,12 @@ func perform(r *rapid.T, c plan.Change, facts plan.Facts) {
 		for _, id := range []string{"hostname.ComputerName", "hostname.HostName", "hostname.LocalHostName"} {
 			set(id, args[0])
 		}
+		return
+	case "sudo-install":
+		facts["sudo.root"], facts["sudo.file"] = inventory.Present(plan.Answer{}), inventory.Present(said("440 0 0\n"+args[0]))
+		return
+	case "sudo-unlock":
+		set("sudo.account", "AuthenticationAuthority: ;ShadowHash;")
 		return
 	case "power-set-sleep":
 		now["sleep"], now["displaysleep"], now["disksleep"] = args[0], args[1], args[2]

@@ -40,7 +40,9 @@ func (l *loader) fleets(blocks []fleetBlock, defaults *defaultsBlock) []fleet.Fl
 		if !b.Place.written("os") {
 			noOS = append(noOS, b)
 		}
-		inherited := l.disable(b, layerOf(fleet.InDefaults, defaults.Place, defaults.Spec, "os"))
+		beneath := layerOf(fleet.InDefaults, defaults.Place, defaults.Spec, "os")
+		beneath.spec = beneath.spec.WithBuiltIn()
+		inherited := l.disable(b, beneath)
 		f := fleet.Fleet{Name: b.Name, OS: deref(defaults.OS), Rollout: l.rollout(b.Rollout)}
 		if b.OS != nil {
 			f.OS = *b.OS

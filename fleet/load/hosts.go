@@ -133,7 +133,7 @@ func (r *roster) owned(b hostBlock, named seat, suffix string, written seat) (se
 	if id := deref(b.ServerID); id != "" && !strings.HasPrefix(id, suffix) {
 		r.fault(b.Place.at("server_id"), ownedName, "The name %s belongs to a server whose id begins with %q, and this is another one. Correct the id or the name.", quoted(b.Name), suffix)
 	}
-	if b.ServerID == nil && !b.Place.written("server_id") && b.empty() {
+	if b.ServerID == nil && !b.Place.written("server_id") && !b.Place.written("password") && b.empty() {
 		r.fault(b.Place.header(), "Empty block", "This block says nothing: the name of the host already says where it belongs. Write what the host has of its own, such as power { … }, or remove the block.")
 	}
 	return named, len(r.diags) == faults

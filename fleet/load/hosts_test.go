@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/secret"
 )
 
 const legacyID = "0a1b2c3d-0000-4000-8000-000000000001"
@@ -49,13 +50,13 @@ func TestHosts(t *testing.T) {
 	override := fleet.Spec{Power: &fleet.Power{Sleep: new(5)}}
 	tests := map[string][]fleet.Listed{
 		"production": {
-			{Name: "acme-production-macos-m2-8f1c2", Fleet: "macos", Group: "m2", Spec: override.WithDefaults()},
-			{Name: "legacy-01", ServerID: legacyID, Fleet: "macos", Group: "m2", Spec: inherited.WithDefaults()},
-			{Name: "acme-production-macos-m2-0a1b3", ServerID: "0a1b3c3d-0000-4000-8000-000000000003", Fleet: "macos", Group: "m2", Spec: inherited.WithDefaults()},
+			{Name: "acme-production-macos-m2-8f1c2", Fleet: "macos", Group: "m2", Spec: override.WithBuiltIn().WithDefaults()},
+			{Name: "legacy-01", ServerID: legacyID, Fleet: "macos", Group: "m2", Spec: inherited.WithBuiltIn().WithDefaults()},
+			{Name: "acme-production-macos-m2-0a1b3", ServerID: "0a1b3c3d-0000-4000-8000-000000000003", Fleet: "macos", Group: "m2", Spec: inherited.WithBuiltIn().WithDefaults()},
 		},
 		"staging": {
-			{Name: "acme-staging-macos-m2-8f1c2", Fleet: "macos", Group: "m2", Spec: fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithDefaults()},
-			{Name: "legacy-02", ServerID: "0a1b2c3d-0000-4000-8000-000000000002", Fleet: "macos", Group: "m2", Spec: inherited.WithDefaults()},
+			{Name: "acme-staging-macos-m2-8f1c2", Fleet: "macos", Group: "m2", Spec: fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithBuiltIn().WithDefaults()},
+			{Name: "legacy-02", ServerID: "0a1b2c3d-0000-4000-8000-000000000002", Fleet: "macos", Group: "m2", Spec: inherited.WithBuiltIn().WithDefaults()},
 		},
 	}
 	for environment, want := range tests {
@@ -69,6 +70,30 @@ func TestHosts(t *testing.T) {
 	}
 	if _, diags := Dir(one(small+hostBlocks), Options{}); len(diags) != 1 || diags[0].Summary != "No environment chosen" {
 		t.Errorf("without an environment: %v", diags)
+	}
+}
+
+// TestHostPassword: a host's own password is a reference, on an adopted host and
+// on one that has nothing else of its own.
+func TestHostPassword(t *testing.T) {
+	t.Parallel()
+	got := mustLoad(t, one(small+`
+host "legacy-01" {
+  server_id = "`+legacyID+`"
+  group     = fleet.macos.group.m2
+  password  = secret("op://acme/LEGACY/password")
+}
+host "acme-macos-m2-8f1c2" {
+  password = secret("env://ACME_PASSWORD")
+}
+`), Options{}).Config
+	for name, want := range map[string]secret.Ref{
+		"legacy-01":           {Scheme: secret.OnePass, Path: "acme/LEGACY/password"},
+		"acme-macos-m2-8f1c2": {Scheme: secret.Env, Path: "ACME_PASSWORD"},
+	} {
+		if l, ok := got.Listed(name); !ok || l.Password != want {
+			t.Errorf("%s: password %v, want %v", name, l.Password, want)
+		}
 	}
 }
 

@@ -107,7 +107,7 @@ func TestConfig(t *testing.T) {
 		},
 		Fleets: []fleet.Fleet{
 			{Name: "macos", OS: "Tahoe", Groups: []fleet.Group{
-				{Name: "m2", Type: "M2-L", Replicas: 5, Spec: fleet.Spec{Hostname: &fleet.Hostname{}}},
+				{Name: "m2", Type: "M2-L", Replicas: 5, Spec: fleet.Spec{Hostname: &fleet.Hostname{}}.WithBuiltIn()},
 			}},
 			{
 				Name: "runners", OS: "Sequoia",
@@ -116,11 +116,11 @@ func TestConfig(t *testing.T) {
 					{Name: "m2", Type: "M2-L", Replicas: 9, Spec: fleet.Spec{
 						Hostname: &fleet.Hostname{},
 						Power:    &fleet.Power{Sleep: new(0), DisplaySleep: new(0), RestartAfterPowerLoss: new(true)},
-					}.WithDefaults()},
+					}.WithBuiltIn().WithDefaults()},
 					{Name: "m4", Type: "M4-S", Replicas: 0, Spec: fleet.Spec{
 						Hostname: &fleet.Hostname{},
 						Power:    &fleet.Power{Sleep: new(5), DisplaySleep: new(0), RestartAfterPowerLoss: new(false)},
-					}.WithDefaults()},
+					}.WithBuiltIn().WithDefaults()},
 				},
 			},
 		},

@@ -16,7 +16,7 @@ func TestOutline(t *testing.T) {
 		Fleets:       []string{"macos", "runners"},
 		Groups:       []string{"m2", "m4"},
 		Types:        []string{"M2-L", "M4-S"},
-		Steps:        []string{"auto_login", "hostname", "power", "vm_firewall"},
+		Steps:        []string{"auto_login", "hostname", "power", "sudo", "vm_firewall"},
 		Hosts:        []string{"legacy"},
 		Variables:    []string{"runners"},
 	}

@@ -95,13 +95,13 @@ func TestOrderAndSplit(t *testing.T) {
 		if diff := cmp.Diff(r.Config, other.Config, withoutLines); diff != "" {
 			t.Fatalf("%v\n%v\n%s", first, second, diff)
 		}
-		want := merge(merge(inheritedBy(specs, "a"), specs["a"]), specs["a group"]).WithDefaults()
+		want := merge(merge(inheritedBy(specs, "a"), specs["a"]), specs["a group"]).WithBuiltIn().WithDefaults()
 		if diff := cmp.Diff(want, r.Config.Fleets[0].Groups[0].Spec); diff != "" {
 			t.Fatalf("merged (-want +got):\n%s", diff)
 		}
 		for _, h := range r.Config.Hosts {
 			_, g, _ := r.Config.Group(h.Fleet, h.Group)
-			if diff := cmp.Diff(merge(g.Spec, specs[h.Name]).WithDefaults(), h.Spec); diff != "" {
+			if diff := cmp.Diff(merge(g.Spec, specs[h.Name]).WithBuiltIn().WithDefaults(), h.Spec); diff != "" {
 				t.Fatalf("merged for %s (-want +got):\n%s", h.Name, diff)
 			}
 		}

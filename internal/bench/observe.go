@@ -46,6 +46,7 @@ func observeMacfleet(ctx context.Context, f *sshFleet) (result, error) {
 			}
 			r.Answers++
 		}
+		r.Answers++ // what earlier runs left behind is read and kept in no fact
 	}
 	stats := client.Stats()
 	if n := int64(len(f.Addresses)); stats.Connections != n || stats.Execs != n {
@@ -57,7 +58,7 @@ func observeMacfleet(ctx context.Context, f *sshFleet) (result, error) {
 
 // spec is what the hosts should be: every step asks its questions.
 func spec() fleet.Spec {
-	return fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithDefaults()
+	return fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithBuiltIn().WithDefaults()
 }
 
 // engine returns an engine that lacks only its hosts client, and where the

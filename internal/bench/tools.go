@@ -13,6 +13,7 @@ var tools = map[string]string{
 	"scutil":   `echo mac-mini`,
 	"pmset":    `printf 'AC Power:\n autorestart 1\n disksleep 0\n sleep 0\n displaysleep 0\n womp 1\n'`,
 	"defaults": `echo 0`,
+	"dscl":     `echo 'AuthenticationAuthority: ;ShadowHash;HASHLIST:<SALTED-SHA512-PBKDF2>'`,
 }
 
 func writeTools(dir string) error {

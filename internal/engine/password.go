@@ -37,7 +37,7 @@ type NoPasswordError struct {
 func (e *NoPasswordError) Error() string { return e.Why }
 
 // password returns the first known password that the host has not refused, and
-// the seal under which a refusal of it is to be noted.
+// the seal under which an earlier try of it is noted there, if there is one.
 func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Seal, *plan.Trouble) {
 	if e.Passwords == nil {
 		return Password{}, "", plan.MissingPassword(h.Name, "missing-sudo-password", "nothing here finds passwords")
@@ -55,11 +55,7 @@ func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Se
 	for _, p := range known {
 		i := slices.IndexFunc(h.Seen.Refusals, func(r plan.Refusal) bool { return secret.Seal(r.Seal).Matches(p.Value) })
 		if i < 0 {
-			seal, err := p.Value.Seal()
-			if err != nil {
-				return Password{}, "", plan.MissingPassword(h.Name, "missing-sudo-password", err.Error())
-			}
-			return p, seal, nil
+			return p, "", nil
 		}
 		if r := h.Seen.Refusals[i]; !r.Spent() {
 			return p, secret.Seal(r.Seal), nil
@@ -105,6 +101,12 @@ func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
 	p, seal, trouble := w.engine.password(ctx, w.host)
 	if trouble != nil {
 		return secret.Value{}, &TroubleError{*trouble}
+	}
+	if seal == "" {
+		var err error
+		if seal, err = p.Value.Seal(); err != nil {
+			return secret.Value{}, err
+		}
 	}
 	now := w.engine.Now()
 	err := w.conn.CheckPassword(ctx, p.Value, seal, now)

@@ -205,21 +205,22 @@ func TestFileVaultOn(t *testing.T) {
 	p.want("state after healing", p.run("fdesetup status"), "FileVault is Off.")
 }
 
-// TestPasswordSudo makes a world as the provider delivers its Macs.
-func TestPasswordSudo(t *testing.T) {
+// TestPasswordlessSudo makes worlds as the provider delivers its Macs, and as a
+// person prepares them.
+func TestPasswordlessSudo(t *testing.T) {
 	t.Parallel()
-	with := seed(2)
-	with.PasswordSudo = true
-	dir := t.TempDir() + "/sandbox"
-	for _, w := range []*sandbox.World{open(t, dir, with), open(t, dir, seed(2))} {
-		h := hosts(t, w)[1]
+	for _, prepared := range []bool{false, true} {
+		s := seed(2)
+		s.PasswordlessSudo = prepared
+		dir := t.TempDir() + "/sandbox"
+		h := hosts(t, open(t, dir, s))[1]
 		machine, err := mac.Open(dir + "/macs/" + h.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		result, err := machine.Run(t.Context(), "m1", "sudo -n true")
-		if err != nil || result.Exit == 0 {
-			t.Errorf("sudo -n: %+v %v", result, err)
+		if err != nil || (result.Exit == 0) != prepared {
+			t.Errorf("prepared %t: sudo -n: %+v %v", prepared, result, err)
 		}
 	}
 }

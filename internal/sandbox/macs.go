@@ -124,7 +124,7 @@ func (m *macs) enter(server cloud.Server) (*mac.Machine, error) {
 		User:             own.User,
 		Password:         own.Password,
 		AuthorizedKeys:   []string{m.settings.SSHPublicKey},
-		PasswordlessSudo: !m.settings.PasswordSudo,
+		PasswordlessSudo: m.settings.PasswordlessSudo,
 	})
 	if err != nil && exists(dir) {
 		return mac.Open(dir)

@@ -25,11 +25,11 @@ const (
 	keyRef  = "k8s://macfleet/fleet-ssh/id_ed25519"
 )
 
-// seed gives a small world's seed.
+// seed gives a small world's seed, of Macs whose sudo asks for no password.
 func seed(hosts int) sandbox.Seed {
 	return sandbox.Seed{
 		ProjectID: project, ClusterUID: cluster, Zones: []string{"fr-par-1", "fr-par-3"},
-		PoolPrefix: "acme-pool-", Hosts: hosts, SSHKeyRef: keyRef,
+		PoolPrefix: "acme-pool-", Hosts: hosts, SSHKeyRef: keyRef, PasswordlessSudo: true,
 	}
 }
 

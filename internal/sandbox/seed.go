@@ -16,7 +16,7 @@ type Seed struct {
 	Zones                 []string
 	PoolPrefix            string // names of pool servers: prefix + "01" …
 	Hosts                 int    // pool size; 0 = 16
-	PasswordSudo          bool   // whether a new Mac asks for a password, as the provider delivers it
+	PasswordlessSudo      bool   // whether somebody has prepared the Macs; as the provider delivers them, sudo asks for a password
 	SSHUser               string // "" = "m1"
 	KubeContext           string // name of the cluster in a kubeconfig; "" = any name will do
 	SSHKeyRef             string // reference under which the world's fleet private key is found, e.g. "k8s://macfleet/fleet-ssh/id_ed25519"

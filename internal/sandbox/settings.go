@@ -38,19 +38,19 @@ const format = 1
 
 // settings are the values that are fixed for the life of a world.
 type settings struct {
-	Format          int      `json:"format"`
-	ProjectID       string   `json:"project_id"`
-	ClusterUID      string   `json:"cluster_uid"`
-	Zones           []string `json:"zones"`
-	PoolPrefix      string   `json:"pool_prefix"`
-	AccessKey       string   `json:"access_key"`
-	SecretKey       string   `json:"secret_key"`
-	KubernetesToken string   `json:"kubernetes_token"`
-	KubeContext     string   `json:"kube_context"`
-	SSHUser         string   `json:"ssh_user"`
-	SSHKeyRef       string   `json:"ssh_key_ref"`
-	SSHPublicKey    string   `json:"ssh_public_key"`
-	PasswordSudo    bool     `json:"password_sudo,omitempty"`
+	Format           int      `json:"format"`
+	ProjectID        string   `json:"project_id"`
+	ClusterUID       string   `json:"cluster_uid"`
+	Zones            []string `json:"zones"`
+	PoolPrefix       string   `json:"pool_prefix"`
+	AccessKey        string   `json:"access_key"`
+	SecretKey        string   `json:"secret_key"`
+	KubernetesToken  string   `json:"kubernetes_token"`
+	KubeContext      string   `json:"kube_context"`
+	SSHUser          string   `json:"ssh_user"`
+	SSHKeyRef        string   `json:"ssh_key_ref"`
+	SSHPublicKey     string   `json:"ssh_public_key"`
+	PasswordlessSudo bool     `json:"passwordless_sudo,omitempty"`
 }
 
 func newSettings(seed Seed, publicKey string) settings {
@@ -62,13 +62,13 @@ func newSettings(seed Seed, publicKey string) settings {
 		PoolPrefix:  seed.PoolPrefix,
 		KubeContext: seed.KubeContext,
 		// Well-formed, since Scaleway's client checks the form before it sends anything.
-		AccessKey:       "SCWSANDBOX0000000000",
-		SecretKey:       "5eed0000-0000-4000-8000-000000000004",
-		KubernetesToken: "sandbox-token",
-		SSHUser:         seed.SSHUser,
-		SSHKeyRef:       seed.SSHKeyRef,
-		SSHPublicKey:    publicKey,
-		PasswordSudo:    seed.PasswordSudo,
+		AccessKey:        "SCWSANDBOX0000000000",
+		SecretKey:        "5eed0000-0000-4000-8000-000000000004",
+		KubernetesToken:  "sandbox-token",
+		SSHUser:          seed.SSHUser,
+		SSHKeyRef:        seed.SSHKeyRef,
+		SSHPublicKey:     publicKey,
+		PasswordlessSudo: seed.PasswordlessSudo,
 	}
 }
 

@@ -19,10 +19,10 @@ type Seal string
 // sealKind stands before the salt and the digest of a seal.
 const sealKind = "scrypt:"
 
-// What scrypt's authors recommend for interactive logins, doubled since: about a
-// tenth of a second and 32 MB a try.
+// What scrypt's authors recommend for interactive logins: about a twentieth of a
+// second and 16 MB a try.
 const (
-	sealCost   = 1 << 15
+	sealCost   = 1 << 14
 	sealBlock  = 8
 	sealLength = 32
 	saltLength = 16

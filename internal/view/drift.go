@@ -77,9 +77,9 @@ func driftRows(h plan.Host, a plan.Action) []row {
 }
 
 func (t *Text) pending(p *plan.Plan, s plan.Summary) {
-	t.warnings(p)
 	t.only(p)
 	if s.Pending > 0 {
 		t.line(0, "", fmt.Sprintf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference")))
 	}
+	t.warnings(p)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
+	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
 const (
@@ -70,6 +71,29 @@ func (s *scene) on(id string, change func(*plan.HostSeen)) {
 	seen := s.snap.Hosts[id]
 	change(&seen)
 	s.snap.Hosts[id] = seen
+}
+
+// wantsSudo gives the configuration the block that every loaded one has.
+func (s *scene) wantsSudo() {
+	g := &s.cfg.Fleets[0].Groups[0]
+	g.Spec = g.Spec.WithBuiltIn()
+	settled := stepstest.SettledFacts(memberOf)
+	for id, seen := range s.snap.Hosts {
+		for _, probe := range []string{"sudo.root", "sudo.account", "sudo.file"} {
+			seen.Facts[probe] = settled[probe]
+		}
+		s.snap.Hosts[id] = seen
+	}
+}
+
+// noRoot lets the member ask for a sudo password, with what was found out about it.
+func (s *scene) noRoot(trouble *plan.Trouble) {
+	s.wantsSudo()
+	s.on(memberID, func(h *plan.HostSeen) {
+		h.Root, h.Password = false, &plan.Password{Source: "Scaleway", Trouble: trouble}
+		h.Facts["sudo.root"] = inventory.Present(plan.Answer{Exit: 1, Stderr: "sudo: a password is required\n"})
+		h.Facts["sudo.file"] = inventory.Unread[plan.Answer](plan.NeedsRoot)
+	})
 }
 
 func (s *scene) marker(change func(*plan.Marker)) {
@@ -125,6 +149,27 @@ func troubles() []trouble {
 			s.on(memberID, func(h *plan.HostSeen) { h.Marker, h.Claim = inventory.Absent[plan.Marker](), claim("globex-m2-0a1b2") })
 		}},
 		{"missing-sudo-password", func(s *scene) { s.on(memberID, func(h *plan.HostSeen) { h.Root = false }) }},
+		{"password-not-disclosed", func(s *scene) {
+			s.noRoot(plan.MissingPassword(memberOf, "password-not-disclosed", "Scaleway no longer tells it"))
+		}},
+		{"sealed-in-get", func(s *scene) {
+			s.noRoot(plan.MissingPassword(memberOf, "sealed-in-get", "Scaleway answers <sealed> in its place: the API key may not see it"))
+		}},
+		{"wrong-password", func(s *scene) {
+			s.noRoot(plan.WrongPassword(memberOf, "Scaleway", time.Unix(1794000000, 0)))
+		}},
+		{"sudo-locked", func(s *scene) {
+			s.noRoot(nil)
+			s.on(memberID, func(h *plan.HostSeen) {
+				h.Facts["sudo.account"] = inventory.Present(plan.Answer{Stdout: "AuthenticationAuthority: ;ShadowHash; ;tally;\n"})
+			})
+		}},
+		{"sudo-missing", func(s *scene) {
+			s.wantsSudo()
+			proven := plan.Compute(s.cfg, steps.For, s.snap, plan.Selection{}).Hosts[0].Proven
+			s.marker(func(m *plan.Marker) { m.Steps = proven })
+			s.noRoot(nil)
+		}},
 		{"rolled-back", func(s *scene) {
 			s.on(memberID, func(h *plan.HostSeen) {
 				h.Facts["hostname.HostName"] = inventory.Present(plan.Answer{Stdout: "old-name\n"})

@@ -281,7 +281,6 @@ func incomplete(s plan.Summary) string {
 
 // notes prints what is worth knowing and no difference.
 func (t *Text) notes(p *plan.Plan) {
-	t.warnings(p)
 	t.only(p)
 	if len(p.Strays) > 0 {
 		names := make([]string, 0, len(p.Strays))
@@ -290,6 +289,11 @@ func (t *Text) notes(p *plan.Plan) {
 		}
 		t.line(0, "", fmt.Sprintf("Strays, in no pool and no fleet, never touched: %s.", strings.Join(names, ", ")))
 	}
+	t.unpinned(p)
+	t.warnings(p)
+}
+
+func (t *Text) unpinned(p *plan.Plan) {
 	unpinned := engine.Unpinned(p)
 	if len(unpinned) == 0 {
 		return

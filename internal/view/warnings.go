@@ -12,8 +12,9 @@ func (t *Text) warnings(p *plan.Plan) {
 	var blocks []block
 	for _, h := range p.Hosts {
 		for _, w := range h.Warnings {
-			body := trouble("", generalTrouble(h, w.Trouble))
-			blocks = append(blocks, block{sign: signDrift, title: "warning about " + string(w.Step), hosts: []string{h.Name}, name: h.Name, body: body})
+			body := trouble(signDrift, generalTrouble(h, w.Trouble))
+			body[0].text = fmt.Sprintf("%s (%s): %s", w.Step, w.Trouble.Code, general(h, w.Trouble.Text))
+			blocks = append(blocks, block{sign: signDrift, hosts: []string{h.Name}, name: h.Name, body: body})
 		}
 	}
 	if len(blocks) == 0 {

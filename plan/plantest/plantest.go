@@ -47,7 +47,7 @@ func recorded(n int, facts func(inventory.Server) plan.Facts) (*fleet.Config, pl
 
 // config wants n hosts in four groups.
 func config(n int) *fleet.Config {
-	spec := fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{}}.WithDefaults()
+	spec := fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{}}.WithBuiltIn().WithDefaults()
 	cfg := &fleet.Config{
 		Owner:    fleet.Owner{Name: "acme", Environment: "prod"},
 		Scaleway: fleet.Scaleway{Zones: []string{"fr-par-1"}, PoolPrefix: "acme-pool-"},
@@ -74,7 +74,7 @@ func host(cfg *fleet.Config, f fleet.Fleet, g fleet.Group, s inventory.Server, s
 	m := plan.Marker{Configuration: cfg.Name, Environment: cfg.Environment, Name: s.Name, Fleet: f.Name, Group: g.Name,
 		ServerID: s.ID, Serial: "C07" + s.ID[:5], Version: fleet.Version, Steps: make(map[plan.StepID]plan.Digest, Steps)}
 	view := plan.View{Host: fleet.Host{Name: s.Name, Fleet: f.Name, Group: g.Name, User: cfg.SSH.User, Spec: g.Spec},
-		Server: s, Facts: copies(stepstest.SettledFacts(s.Name))}
+		Server: s, Facts: copies(stepstest.SettledFacts(s.Name)), Root: true}
 	for _, step := range stepsFor(view.Host) {
 		m.Steps[step.ID()] = plan.DigestOf(step.Diff(view))
 	}

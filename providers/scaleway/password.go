@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
@@ -59,17 +60,20 @@ func (c *Client) Passwords(ctx context.Context, zone, id string) ([]Password, er
 	return nil, ErrNotDisclosed
 }
 
-// fromVNC returns the password of vnc://user:password@address. An address that is
-// no URL is the placeholder, or nothing.
+// fromVNC returns the password of vnc://user:password@address. Where the address
+// is no URL, as with a password that is not escaped, it is cut by hand; and an
+// address may be nothing but the placeholder.
 func fromVNC(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.User == nil {
-		if secretPlaceholder(address) {
-			return address
-		}
-		return ""
+	if u, err := url.Parse(address); err == nil && u.User != nil {
+		password, _ := u.User.Password()
+		return password
 	}
-	password, _ := u.User.Password()
+	if secretPlaceholder(address) {
+		return address
+	}
+	_, rest, _ := strings.Cut(address, "://")
+	at := strings.LastIndex(rest, "@")
+	_, password, _ := strings.Cut(rest[:max(at, 0)], ":")
 	return password
 }
 

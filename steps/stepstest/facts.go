@@ -11,6 +11,9 @@ import (
 func FactoryFacts() plan.Facts {
 	missing := noSetting()
 	return plan.Facts{
+		"sudo.root":              inventory.Present(plan.Answer{}), // by other means than macfleet's
+		"sudo.account":           openAccount(),
+		"sudo.file":              inventory.Present(plan.Answer{Exit: 4}),
 		"hostname.ComputerName":  inventory.Present(plan.Answer{Stdout: "Mac mini\n"}),
 		"hostname.HostName":      inventory.Present(plan.Answer{Exit: 1, Stderr: "HostName: not set\n"}),
 		"hostname.LocalHostName": inventory.Present(plan.Answer{Stdout: "Mac-mini\n"}),
@@ -33,6 +36,10 @@ func SettledFacts(name string) plan.Facts {
 	called := inventory.Present(plan.Answer{Stdout: name + "\n"})
 	never := inventory.Present(plan.Answer{Stdout: "0\n"})
 	return plan.Facts{
+		"sudo.root":    inventory.Present(plan.Answer{}),
+		"sudo.account": openAccount(),
+		"sudo.file": inventory.Present(plan.Answer{Stdout: "440 0 0\n# Managed by macfleet.\nDefaults:m1 verifypw=always\n" +
+			"m1 ALL = (ALL) NOPASSWD: ALL\n"}),
 		"hostname.ComputerName":  called,
 		"hostname.HostName":      called,
 		"hostname.LocalHostName": called,
@@ -52,4 +59,9 @@ func SettledFacts(name string) plan.Facts {
 func noSetting() plan.Answer {
 	return plan.Answer{Exit: 1, Stderr: "2026-11-21 10:00:00.000 defaults[411:5012] \n" +
 		"The domain/default pair of (com.apple.screensaver, idleTime) does not exist\n"}
+}
+
+// openAccount is the answer of a Mac whose login user may log in.
+func openAccount() inventory.Seen[plan.Answer] {
+	return inventory.Present(plan.Answer{Stdout: "AuthenticationAuthority: ;ShadowHash;HASHLIST:<SALTED-SHA512-PBKDF2,SRP-RFC5054-4096-SHA512-PBKDF2> ;SecureToken;\n"})
 }

@@ -43,7 +43,9 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	var seen []string
-	m.Watch(func(argv []string, environ map[string]string) { seen = append(seen, strings.Join(argv, " ")+" "+environ["A"]) })
+	m.Watch(func(argv []string, environ map[string]string) {
+		seen = append(seen, strings.Join(argv, " ")+" "+environ["A"])
+	})
 	must(t, m, "root", "A=planted touch /private/tmp/a; echo builtin")
 	if got := strings.Join(seen, "\n"); !strings.Contains(got, "touch /private/tmp/a planted") || strings.Contains(got, "\necho") {
 		t.Errorf("seen:\n%s", got)

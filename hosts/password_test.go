@@ -1,0 +1,212 @@
+package hosts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+const (
+	loginPassword = "acme-Sentinel-1 $HOME '\""
+	sealed        = "scrypt:AAAA"
+)
+
+// gate is a host's sudo and dscl as stubs: they note their arguments and their
+// environment, and answer as the test says.
+type gate struct {
+	dir  string
+	home string
+}
+
+// sudoStub takes the right password alone. What the file mode holds changes that.
+const sudoStub = `#!/bin/sh
+{ echo "sudo $*"; env; } >>%[1]s/log
+mode=$(cat %[1]s/mode)
+case "$*" in
+'-k -n -v')
+  [ "$mode" != free ] || exit 0
+  echo 'sudo: a password is required' >&2
+  exit 1
+  ;;
+'-k -S -p  -v')
+  IFS= read -r given
+  echo try >>%[1]s/tries
+  [ "$mode" != killed ] || kill -9 0
+  if [ "$mode" = odd ]; then echo 'sudo: unable to initialize policy plugin' >&2; exit 1; fi
+  [ "$given" != "$(cat %[1]s/right)" ] || exit 0
+  if [ "$mode" = worded ]; then echo '1 incorrect password attempt' >&2; else echo 'Sorry, try again.' >&2; fi
+  exit 1
+  ;;
+esac
+exit 9
+`
+
+const dsclStub = `#!/bin/sh
+{ echo "dscl $*"; env; } >>%[1]s/log
+printf 'AuthenticationAuthority: ;ShadowHash;'
+[ "$(cat %[1]s/mode)" != locked ] || printf ' ;tally;'
+echo
+`
+
+func newGate(t *testing.T, mode, right string) gate {
+	t.Helper()
+	g := gate{t.TempDir(), t.TempDir()}
+	write(t, filepath.Join(g.dir, "bin/sudo"), fmt.Sprintf(sudoStub, g.dir), 0o755)
+	write(t, filepath.Join(g.dir, "bin/dscl"), fmt.Sprintf(dsclStub, g.dir), 0o755)
+	write(t, filepath.Join(g.dir, "right"), right+"\n", 0o600)
+	g.set(t, mode)
+	return g
+}
+
+func (g gate) set(t *testing.T, mode string) {
+	t.Helper()
+	write(t, filepath.Join(g.dir, "mode"), mode, 0o600)
+}
+
+func (g gate) tries(t *testing.T) int { return strings.Count(g.text(t, "tries"), "try\n") }
+
+func (g gate) text(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(g.dir, name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// check runs password-check.sh, in a process group of its own that a stub may kill.
+func (g gate) check(t *testing.T, s shell, now int) (exit int, said string) {
+	t.Helper()
+	need(t, s.argv[0])
+	command := own("password-check", plan.Login, fmt.Sprint(now))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	args := append(append([]string{}, s.argv[1:]...), "-c", withStubs(filepath.Join(g.dir, "bin"))+command.Script, "sh")
+	cmd := exec.CommandContext(ctx, s.argv[0], append(args, command.Args...)...)
+	cmd.Env = []string{"HOME=" + g.home}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stdin = strings.NewReader(loginPassword + "\n" + sealed + "\n")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	var ended *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	if strings.Contains(g.text(t, "log")+out.String(), "Sentinel") {
+		t.Errorf("the password was seen:\n%s\n%s", out.String(), g.text(t, "log"))
+	}
+	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+// note is what the host remembers; it is nobody else's to read.
+func (g gate) note(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(g.home, ".macfleet/refused")
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.Stat(filepath.Dir(path))
+	if err != nil || folder.Mode().Perm() != 0o700 || info.Mode().Perm() != 0o600 {
+		t.Errorf("modes %v and %v, %v", info.Mode(), folder, err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestPasswordCheck(t *testing.T) {
+	const other = "scrypt:BBBB refused 1 1600000000\n"
+	inThreeShells(t, func(t *testing.T, s shell) {
+		for _, c := range []struct {
+			mode, right, before string
+			exit, tries         int
+			after, said         string
+		}{
+			{"normal", loginPassword, "", 0, 1, "", ""},
+			{"normal", loginPassword, other + sealed + " trying 1 1600000000\n", 0, 1, other, ""},
+			{"normal", "another", "", 3, 1, sealed + " refused 1 1700000000\n", "the host refused the password"},
+			{"worded", "another", other, 3, 1, other + sealed + " refused 1 1700000000\n", "the host refused the password"},
+			{"normal", "another", sealed + " trying 1 1600000000\n", 3, 1, sealed + " refused 2 1700000000\n", "refused"},
+			{"locked", loginPassword, other, 5, 0, other, "the account is locked"},
+			{"free", loginPassword, other, 6, 0, other, "asks for no password here"},
+			{"odd", loginPassword, other, 4, 1, other, "unable to initialize policy plugin"},
+		} {
+			g := newGate(t, c.mode, c.right)
+			if c.before != "" {
+				write(t, filepath.Join(g.home, ".macfleet/refused"), c.before, 0o600)
+			}
+			exit, said := g.check(t, s, 1700000000)
+			if exit != c.exit || g.tries(t) != c.tries || !strings.Contains(said, c.said) {
+				t.Errorf("%s: exit %d after %d tries, want %d after %d; it said %q", c.mode, exit, g.tries(t), c.exit, c.tries, said)
+			}
+			if got := g.note(t); got != c.after {
+				t.Errorf("%s: noted %q, want %q", c.mode, got, c.after)
+			}
+		}
+	})
+}
+
+// TestPasswordCheckKilled ends the script between its note and sudo's answer: the
+// try is noted, and the second one spends the password.
+func TestPasswordCheckKilled(t *testing.T) {
+	inThreeShells(t, func(t *testing.T, s shell) {
+		g := newGate(t, "killed", loginPassword)
+		for n, spent := range []bool{false, true} {
+			if exit, said := g.check(t, s, 1700000000+n); exit != -1 {
+				t.Fatalf("exit %d, %s", exit, said)
+			}
+			r, ok := parseRefusal(strings.TrimSuffix(g.note(t), "\n"))
+			if !ok || r.Seal != sealed || r.Refused || r.Tries != n+1 || r.Spent() != spent || r.At.Unix() != int64(1700000000+n) {
+				t.Errorf("after %d kills: %q", n+1, g.note(t))
+			}
+		}
+		g.set(t, "normal")
+		if exit, said := g.check(t, s, 1700000009); exit != 0 || g.note(t) != "" {
+			t.Errorf("the right password at last: exit %d, %s, noted %q", exit, said, g.note(t))
+		}
+	})
+}
+
+// TestSecretInput sends a secret through a whole exchange: the script reads it,
+// and no command line nor environment of any process on the way holds it.
+func TestSecretInput(t *testing.T) {
+	inEveryShell(t, func(t *testing.T, s shell) {
+		g := newGate(t, "normal", loginPassword)
+		text := loginPassword + "\n" + sealed + "\n"
+		spy := `IFS= read -r a; IFS= read -r b; printf '%s|%s|' "$a" "$b"; cat; tr '\0' '\n' <"/proc/$$/cmdline" >>"$1"; env >>"$1"; dscl`
+		q := login("change", spy, filepath.Join(g.dir, "log"))
+		q.input = &text
+		line, err := commandLine(DefaultPrologue, []question{q})
+		if err != nil || strings.Contains(line, "Sentinel") {
+			t.Errorf("the command line holds the secret: %v", err)
+		}
+		r := s.ask(t, withStubs(filepath.Join(g.dir, "bin")), me(t), 10, []question{login("before", "cat"), q, login("after", "cat")})
+		a, ok := r.facts.Get("change").Get()
+		if !ok || a.Exit != 0 || !strings.HasPrefix(a.Stdout, loginPassword+"|"+sealed+"|Auth") {
+			t.Errorf("the script read %+v", a)
+		}
+		for _, id := range []string{"before", "after"} {
+			if b, ok := r.facts.Get(id).Get(); !ok || b.Stdout != "" {
+				t.Errorf("%s read %q", id, b.Stdout)
+			}
+		}
+		if log := g.text(t, "log"); strings.Contains(log, "Sentinel") || !strings.Contains(log, "PATH=") {
+			t.Errorf("the secret was seen, or nothing was:\n%s", log)
+		}
+	})
+}

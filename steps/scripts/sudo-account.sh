@@ -1,0 +1,1 @@
+dscl . -read "/Users/$(id -un)" AuthenticationAuthority

@@ -1,0 +1,1 @@
+sudo -k -n true

@@ -1,0 +1,187 @@
+package steps
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// sudo lets the login user become root without a password, by a file of its own
+// in /etc/sudoers.d. It is proven by becoming root, not by the file: a file that
+// merely exists proved nothing on hosts whose sudo was broken.
+type sudo struct {
+	wish *fleet.Sudo
+	user string
+}
+
+const sudoFile = "/etc/sudoers.d/macfleet"
+
+// managed is the first line of every file that is macfleet's alone.
+const managed = "# Managed by macfleet.\n"
+
+func (sudo) ID() plan.StepID { return "sudo" }
+
+func (s sudo) Probes() []plan.Probe {
+	return []plan.Probe{
+		probe(s.ID(), "root", plan.Login),
+		probe(s.ID(), "account", plan.Login),
+		probe(s.ID(), "file", plan.Root),
+	}
+}
+
+// content is the drop-in. With verifypw, sudo -v goes on asking for the password:
+// it is how one is checked without showing it to anybody.
+func (s sudo) content() string {
+	return managed + "Defaults:" + s.user + " verifypw=always\n" + s.user + " ALL = (ALL) NOPASSWD: ALL\n"
+}
+
+// sudoState is what was seen, in normal form.
+type sudoState struct {
+	root    string // "yes", "no", "broken"
+	account string // "open", "locked"
+	file    string // "right", "missing", "edited", or that only root can tell
+	ours    bool   // the file begins as macfleet's does
+	said    string // sudo's words where root was not given
+}
+
+func (s sudo) Diff(v plan.View) plan.Finding {
+	seen, unread := s.read(v)
+	all := []setting{
+		{"root without a password", seen.root, "yes"},
+		{"account", seen.account, "open"},
+		{sudoFile, seen.file, "right"},
+	}
+	switch {
+	case s.wish == nil && v.Root && v.Proven && len(unread) == 0 && seen.ours:
+		return s.remove(all)
+	case s.wish == nil:
+		return plan.Finding{}
+	}
+	var f plan.Finding
+	f.Wanted, f.Facts = normal(all)
+	if len(unread) > 0 {
+		f.Facts, f.Unread = "", unread
+		return f
+	}
+	if len(fields(all...)) == 0 {
+		return f
+	}
+	f.Changes = s.changes(v, seen, all)
+	if seen.account == "locked" && !v.Root {
+		f.Refused = plan.LockedAccount(v.Host.Name)
+	}
+	return f
+}
+
+// changes unlocks the account before anything asks for its password.
+func (s sudo) changes(v plan.View, seen sudoState, all []setting) []plan.Change {
+	var out []plan.Change
+	if diff := fields(all[1]); len(diff) > 0 {
+		out = append(out, plan.Change{Fields: diff, Command: script("sudo-unlock", plan.Root, s.user),
+			Reason: plan.Reason{Code: "sudo-locked", Text: "the login user's account is locked after too many wrong passwords"}})
+	}
+	diff := fields(all[0], all[2])
+	if !v.Root {
+		diff = fields(all[0]) // what the file is like shows only to root
+	}
+	if len(diff) == 0 {
+		return out
+	}
+	install := plan.Change{Reason: s.reason(seen), Fields: diff,
+		Command: script("sudo-install", plan.Login, s.content())}
+	if !v.Root {
+		install.Input, install.GrantsRoot = plan.LoginPassword, true
+	}
+	return append(out, install)
+}
+
+func (s sudo) reason(seen sudoState) plan.Reason {
+	switch {
+	case seen.root == "broken":
+		return plan.Reason{Code: "sudoers-broken", Text: "sudo cannot read its rules: " + seen.said}
+	case seen.root == "no":
+		return plan.Reason{Code: "sudo-missing", Text: "root is not to be had without a password"}
+	case seen.file == "missing":
+		return plan.Reason{Code: "sudoers-missing", Text: sudoFile + " is missing, and root is to be had by other means"}
+	}
+	return plan.Reason{Code: "sudoers-edited", Text: sudoFile + " is not as macfleet writes it"}
+}
+
+// remove takes the drop-in away, if root stays to be had by other means: the
+// script tries, and puts the file back where it does not.
+// What was seen has the form of the proof, or the removal would look like drift.
+func (s sudo) remove(all []setting) plan.Finding {
+	var f plan.Finding
+	_, f.Facts = normal(all)
+	f.Changes = []plan.Change{{Removes: true, Command: script("sudo-remove", plan.Login),
+		Reason: plan.Reason{Code: "block-removed", Text: "the configuration no longer wants " + sudoFile},
+		Fields: []plan.Field{{Name: sudoFile, Before: "there", After: "gone"}}}}
+	return f
+}
+
+func (s sudo) read(v plan.View) (sudoState, []plan.Unread) {
+	r := reader{facts: v.Facts}
+	var seen sudoState
+	if a, ok := r.answer("sudo.root"); ok {
+		seen.root, seen.said = sudoAnswer(a)
+		if seen.root == "" {
+			r.odd("sudo.root", "sudo -n true ended otherwise than expected", a)
+		}
+	}
+	if a, ok := r.answer("sudo.account"); ok {
+		switch {
+		case a.Exit != 0:
+			r.odd("sudo.account", fmt.Sprintf("dscl ended with exit %d", a.Exit), a)
+		case strings.Contains(a.Stdout, ";tally;"):
+			seen.account = "locked"
+		default:
+			seen.account = "open"
+		}
+	}
+	seen.file = "known to root alone"
+	if v.Root {
+		if a, ok := r.answer("sudo.file"); ok {
+			seen.file, seen.ours = s.fileState(a)
+			if seen.file == "" {
+				r.odd("sudo.file", "the drop-in could not be read", a)
+			}
+		}
+	}
+	return seen, r.unread
+}
+
+// sudoAnswer reads what became of `sudo -k -n true`. Which words sudo has for a
+// missing permission depends on its version; that it is about its own rules does
+// not.
+func sudoAnswer(a plan.Answer) (root, said string) {
+	said = strings.TrimSpace(a.Stderr)
+	broken := strings.Contains(said, "syntax error") || strings.Contains(said, "parse error")
+	switch {
+	case a.Exit == 0:
+		return "yes", ""
+	case broken:
+		first, _, _ := strings.Cut(said, "\n")
+		return "broken", first
+	case strings.Contains(said, "a password is required"), strings.Contains(said, "not in the sudoers file"), strings.Contains(said, "not allowed to"):
+		return "no", said
+	}
+	return "", said
+}
+
+// fileState compares the drop-in, behind a line with its mode and owner.
+func (s sudo) fileState(a plan.Answer) (state string, ours bool) {
+	if a.Exit == 4 && a.Stdout == "" {
+		return "missing", false
+	}
+	about, text, found := strings.Cut(a.Stdout, "\n")
+	if a.Exit != 0 || !found {
+		return "", false
+	}
+	ours = strings.HasPrefix(text, managed)
+	if about == "440 0 0" && text == s.content() {
+		return "right", ours
+	}
+	return "edited", ours
+}
