@@ -132,7 +132,7 @@ func (c *computation) finish(d *draft) {
 	switch {
 	case h.Unknown == nil && len(d.actions) > 0:
 		h.Converged = Differs
-	case h.Unknown != nil, len(h.Unread) > 0, h.Refused != nil && !h.compared:
+	case h.Unknown != nil, len(h.Unread) > 0, h.Refused != nil && !h.compared, h.blind:
 		h.Converged = NotCompared
 	default:
 		h.Converged = Converged

@@ -17,10 +17,8 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	a = h.action(RunStep)
 	a.Step = id
 	switch {
-	case f.afterRoot() && h.rootToCome:
-		a.Deferred, a.Origin = true, Origin{Pending: true}
-		a.Reason = Reason{"known-after-sudo", "what differs shows only to root, which the host gives once sudo is set up"}
-		return a, true
+	case f.needsRoot() && !h.Seen.Root:
+		return h.afterRoot(a, f)
 	case len(f.Unread) > 0:
 		for _, u := range f.Unread {
 			h.Unread = append(h.Unread, StepUnread{id, u})
@@ -51,11 +49,19 @@ func (h *Host) view(id StepID) View {
 		Proven: proven, Pending: slices.Contains(h.Seen.Pending, id)}
 }
 
-// afterRoot reports whether all that is unread would be known to root, of a step
-// that the configuration wants.
-func (f Finding) afterRoot() bool {
+// needsRoot reports whether root would know all that is unread.
+func (f Finding) needsRoot() bool {
 	other := slices.ContainsFunc(f.Unread, func(u Unread) bool { return u.Why != NeedsRoot })
-	return len(f.Unread) > 0 && !other && f.Wanted != ""
+	return len(f.Unread) > 0 && !other
+}
+
+// afterRoot puts a step off until there is root. Where there will be none, the host
+// is refused for that, and not each step beside it.
+func (h *Host) afterRoot(a Action, f Finding) (Action, bool) {
+	h.blind = true
+	a.Deferred, a.Origin = true, Origin{Pending: true}
+	a.Reason = Reason{"known-after-sudo", "what differs shows only to root, which the host gives once sudo is set up"}
+	return a, h.rootToCome && f.Wanted != ""
 }
 
 // change makes the action of a finding's changes.
@@ -71,7 +77,8 @@ func (a *Action) change(h *Host, f Finding, marker Marker) {
 		}
 	}
 	if removes {
-		a.Kind = RemoveStep
+		// That the configuration no longer wants it is no drift of the host.
+		a.Kind, a.Origin, a.Reason = RemoveStep, Origin{Pending: true}, f.Changes[0].Reason
 	}
 }
 

@@ -101,6 +101,7 @@ type Host struct {
 	compared   bool // its steps were asked, whatever they said
 	adopting   bool // it is listed, and no apply of ours has known it yet
 	rootToCome bool // an action of it makes root to be had
+	blind      bool // something of it only root could see
 }
 
 // MarkerStale reports whether the marker lacks something that is known by now: the

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,7 +111,10 @@ type told struct{ scaleway *scaleway.Client }
 
 func (p told) Find(ctx context.Context, s inventory.Server, _ string) ([]engine.Password, error) {
 	all, err := p.scaleway.Passwords(ctx, s.Zone, s.ID)
-	if err != nil {
+	switch {
+	case errors.Is(err, scaleway.ErrSealed):
+		return nil, &engine.NoPasswordError{Code: "sealed-in-get", Why: err.Error()}
+	case err != nil:
 		return nil, &engine.NoPasswordError{Code: "password-not-disclosed", Why: err.Error()}
 	}
 	var out []engine.Password

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
@@ -81,6 +83,9 @@ func TestIncidents(t *testing.T) {
 			converges(t, e)
 			p := planned(t, e)
 			one, two := p.Hosts[0].Name, p.Hosts[1].Name
+			if row.name == "silent" { // nobody waits as long here as a person would
+				e.Hosts = impatient(t, w, hosts.Deadlines{Handshake: time.Second})
+			}
 			if err := w.Inject(one, row.name); err != nil {
 				t.Fatal(err)
 			}
@@ -122,6 +127,14 @@ func (i incident) after(t *testing.T, e *engine.Engine, host string) {
 	}
 }
 
+// impatient connects to a world's hosts with deadlines of its own.
+func impatient(t *testing.T, w *sandbox.World, d hosts.Deadlines) *hosts.Client {
+	t.Helper()
+	c := hosts.New(hosts.Options{User: "m1", Key: fleetKey(t, w), Dial: w.DialContext, Deadlines: d})
+	t.Cleanup(c.Close)
+	return c
+}
+
 // whatIsSaid lists what a plan says of a host: the kind and the code.
 func whatIsSaid(p *plan.Plan, host string) []string {
 	var out []string
@@ -134,7 +147,7 @@ func whatIsSaid(p *plan.Plan, host string) []string {
 	}
 	for _, a := range p.Actions {
 		switch {
-		case a.Host != host || h.Refused != nil || h.Unknown != nil:
+		case a.Host != host || h.Refused != nil || h.Unknown != nil || a.Deferred:
 		case a.Refusal != nil:
 			out = append(out, "refused "+a.Refusal.Code)
 		case a.Origin.Drift:
@@ -156,6 +169,6 @@ func whatIsSaid(p *plan.Plan, host string) []string {
 func hostCore(environment string, replicas int) *fleet.Config {
 	c := config(environment, replicas)
 	c.Fleets[0].Groups[0].Spec = fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{},
-		VMFirewall: &fleet.VMFirewall{}}.WithDefaults()
+		VMFirewall: &fleet.VMFirewall{}}.WithBuiltIn().WithDefaults()
 	return c
 }

@@ -39,7 +39,7 @@ func TestRollback(t *testing.T) {
 				t.Errorf("before rules change it says %q", said)
 			}
 			group := &e.Config.Fleets[0].Groups[0]
-			group.Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{Block: []string{"10.0.0.0/8"}}}.WithDefaults()
+			group.Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{Block: []string{"10.0.0.0/8"}}}.WithBuiltIn().WithDefaults()
 			r := apply(t, e)
 			var failed *hosts.Error
 			if r.Converged() || len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &failed) || failed.Code != "rolled-back" {

@@ -18,7 +18,7 @@ func firewalled(t *testing.T, switches map[string]string, edit func(*fleet.VMFir
 	if edit != nil {
 		edit(wish)
 	}
-	c.Fleets[0].Groups[0].Spec = fleet.Spec{VMFirewall: wish}.WithDefaults()
+	c.Fleets[0].Groups[0].Spec = fleet.Spec{VMFirewall: wish}.WithBuiltIn().WithDefaults()
 	e := run(t, w, c)
 	p := planned(t, e)
 	host := p.Hosts[0].Server.Name
@@ -78,12 +78,12 @@ func TestVMFirewallComesAndGoes(t *testing.T) {
 	w, e, host := firewalled(t, nil, nil)
 	name := "acme.runners"
 	group := &e.Config.Fleets[0].Groups[0]
-	group.Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{Anchor: &name, VMSources: []string{"192.168.64.0/24", "10.77.0.0/16"}, Block: []string{"10.0.0.0/8"}}}.WithDefaults()
+	group.Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{Anchor: &name, VMSources: []string{"192.168.64.0/24", "10.77.0.0/16"}, Block: []string{"10.0.0.0/8"}}}.WithBuiltIn().WithDefaults()
 	if p := planned(t, e); len(p.Actions) != 1 || p.Actions[0].Reason.Code != "config-changed" {
 		t.Errorf("%+v", p.Actions)
 	}
 	converges(t, e)
-	group.Spec = fleet.Spec{}
+	group.Spec = fleet.Spec{}.WithBuiltIn()
 	p := planned(t, e)
 	if len(p.Actions) != 1 || p.Actions[0].Kind != plan.RemoveStep {
 		t.Fatalf("%+v", p.Actions)
