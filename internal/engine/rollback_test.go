@@ -12,7 +12,6 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
-	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
@@ -30,7 +29,7 @@ func TestRollback(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e.Hosts = hurried(t, w, machine, e)
+			e.Hosts = hurried(t, w, machine)
 			before := firewall(t, machine)
 			if err := w.Inject(host, incident); err != nil {
 				t.Fatal(err)
@@ -65,7 +64,7 @@ func TestRollback(t *testing.T) {
 
 // hurried returns a client for which the host's clock runs ahead whenever the
 // host does not answer.
-func hurried(t *testing.T, w *sandbox.World, machine *mac.Machine, e *engine.Engine) *hosts.Client {
+func hurried(t *testing.T, w *sandbox.World, machine *mac.Machine) *hosts.Client {
 	t.Helper()
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := w.DialContext(ctx, network, address)

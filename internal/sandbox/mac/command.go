@@ -75,6 +75,7 @@ func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, fr
 	}
 	faults := l.faults()
 	faults.starting = l.starting
+	l.beginning()
 	if faults.CutOutput {
 		l.executeHalf(ctx, channel, line, faults)
 		return

@@ -1,19 +1,26 @@
 package mac
 
-import "sync"
+import (
+	"slices"
+	"strings"
+	"sync"
+)
 
 // Strike is what befalls a machine in the middle of somebody's work on it.
 type Strike int
 
 // The strikes there are.
 const (
-	// LineBreaks: connections break, and what runs goes on to its end with nobody to hear it.
+	// LineBreaks: connections break as a command begins, and what runs goes on to its end with nobody
+	// to hear it. Where in the command that happens makes no difference to the machine.
 	LineBreaks Strike = iota
-	// Killed: what runs over SSH dies on the spot, and its connection with it.
+	// Killed: what runs over SSH dies before a tool that may change something, and its connection with
+	// it. A death before another tool leaves the machine as one before the next of these does.
 	Killed
 )
 
-// strikes counts the tools that are started over SSH, in this process, and strikes once.
+// strikes counts the commands, or the tools that may change something, that are started over SSH in
+// this process, and strikes once.
 type strikes struct {
 	mu    sync.Mutex
 	armed bool
@@ -21,12 +28,19 @@ type strikes struct {
 	kind  Strike
 }
 
-// StrikeAfter lets n more tools be started over SSH and strikes before the next one. It knows this
-// process alone.
+// StrikeAfter lets n more commands, or tools that may change something, be started over SSH and
+// strikes before the next one. It knows this process alone.
 func (m *Machine) StrikeAfter(n int, kind Strike) {
 	m.strikes.mu.Lock()
 	defer m.strikes.mu.Unlock()
 	m.strikes.armed, m.strikes.left, m.strikes.kind = true, n, kind
+}
+
+// StrikeArmed reports whether a strike is still to come.
+func (m *Machine) StrikeArmed() bool {
+	m.strikes.mu.Lock()
+	defer m.strikes.mu.Unlock()
+	return m.strikes.armed
 }
 
 // Struck reports whether the last StrikeAfter has struck, and ends it.
@@ -38,33 +52,50 @@ func (m *Machine) Struck() bool {
 	return struck
 }
 
-// falls counts a tool and reports whether the strike falls on it.
-func (s *strikes) falls() (kind Strike, now bool) {
+// fallsOn counts something of a kind and reports whether the strike falls on it.
+func (s *strikes) fallsOn(kind Strike) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.armed {
-		return 0, false
+	if !s.armed || s.kind != kind {
+		return false
 	}
 	s.left--
 	if s.left >= 0 {
-		return 0, false
+		return false
 	}
 	s.armed = false
-	return s.kind, true
+	return true
 }
 
 // starting is asked before a tool of a command over this connection runs. It reports whether the
 // tool may.
 func (l *link) starting(p *proc) bool {
-	kind, now := l.session.machine.strikes.falls()
-	switch {
-	case !now:
-		return true
-	case kind == LineBreaks:
-		l.session.machine.lines.sever()
+	if looksOnly(p.argv) || !l.session.machine.strikes.fallsOn(Killed) {
 		return true
 	}
 	_ = l.cut()
 	<-p.ctx.Done() // what serves the connection kills its commands
 	return false
+}
+
+// beginning is told when a command over this connection begins.
+func (l *link) beginning() {
+	if l.session.machine.strikes.fallsOn(LineBreaks) {
+		l.session.machine.lines.sever()
+	}
+}
+
+// looksOnly reports whether a command line cannot change a machine. Shells and what starts others
+// do nothing by themselves.
+func looksOnly(argv []string) bool {
+	name, args := argv[0][strings.LastIndex(argv[0], "/")+1:], append(argv[1:], "")
+	switch name {
+	case "launchctl", "pmset", "scutil", "defaults", "pfctl", "dscl":
+		return slices.ContainsFunc(args, func(a string) bool {
+			return slices.Contains([]string{"print", "list", "-g", "--get", "read", "-read", "show"}, a) || strings.HasPrefix(a, "-s")
+		})
+	}
+	return slices.Contains(strings.Fields(`[ awk base64 basename cat cmp cut date dirname echo env false fdesetup grep head hostname id ifconfig
+		ioreg ls od perl pgrep printf ps pwd readlink shasum sh bash dash zsh sleep sort stat sw_vers sync sysctl tail test tr true uname uniq visudo
+		wc who whoami xxd`), name)
 }

@@ -7,25 +7,24 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// TestStrike lets each kind befall a script of three tools, before each of them. The
-// login shell and sh are tools too.
+// TestStrike kills a script before each of its three tools that change something,
+// and breaks the line as it begins.
 func TestStrike(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []Strike{LineBreaks, Killed} {
-		for n := range 6 {
-			m, client := login(t, &events{})
-			m.StrikeAfter(n, kind)
-			err := runLine(t, client, `/bin/sh -c 'touch /private/tmp/a; touch /private/tmp/b; touch /private/tmp/c'`)
-			struck := n < 5
-			if got := m.Struck(); got != struck || (err != nil) != struck {
-				t.Errorf("kind %d after %d: struck %t, %v", kind, n, got, err)
-			}
-			want := max(0, n-2)
-			if kind == LineBreaks || !struck {
-				want = 3
-			}
-			waitFor(t, func() bool { return len(strings.Fields(must(t, m, "root", "ls /private/tmp"))) == want })
+	const script = `/bin/sh -c 'touch /private/tmp/a; cat /private/tmp/a; touch /private/tmp/b; touch /private/tmp/c'`
+	for _, c := range []struct {
+		kind   Strike
+		after  int
+		struck bool
+		files  int
+	}{{Killed, 0, true, 0}, {Killed, 1, true, 1}, {Killed, 2, true, 2}, {Killed, 3, false, 3}, {LineBreaks, 0, true, 3}, {LineBreaks, 1, false, 3}} {
+		m, client := login(t, &events{})
+		m.StrikeAfter(c.after, c.kind)
+		err := runLine(t, client, script)
+		if got := m.Struck(); got != c.struck || (err != nil) != c.struck {
+			t.Errorf("%+v: struck %t, %v", c, got, err)
 		}
+		waitFor(t, func() bool { return len(strings.Fields(must(t, m, "root", "ls /private/tmp"))) == c.files })
 	}
 }
 
