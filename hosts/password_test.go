@@ -42,6 +42,7 @@ case "$*" in
   echo try >>%[1]s/tries
   [ "$mode" != killed ] || kill -9 0
   if [ "$mode" = odd ]; then echo 'sudo: unable to initialize policy plugin' >&2; exit 1; fi
+  if [ "$mode" = unheard ]; then echo 'sudo: account validation failure, is your account locked?' >&2; exit 1; fi
   [ "$given" != "$(cat %[1]s/right)" ] || exit 0
   if [ "$mode" = worded ]; then echo '1 incorrect password attempt' >&2; else echo 'Sorry, try again.' >&2; fi
   exit 1
@@ -145,6 +146,8 @@ func TestPasswordCheck(t *testing.T) {
 			{"locked", loginPassword, other, 5, 0, other, "the account is locked"},
 			{"free", loginPassword, other, 6, 0, other, "asks for no password here"},
 			{"odd", loginPassword, other, 4, 1, other, "unable to initialize policy plugin"},
+			{"unheard", loginPassword, other, 4, 1, other + sealed + " trying 1 1700000000\n", "is your account locked"},
+			{"unheard", loginPassword, sealed + " trying 1 1600000000\n", 4, 1, sealed + " trying 2 1700000000\n", "is your account locked"},
 		} {
 			g := newGate(t, c.mode, c.right)
 			if c.before != "" {
