@@ -12,11 +12,12 @@ chmod 0700 "$work"
 
 is() { printf '%s' "$2" | cmp -s - "$1"; }
 
+# The temporary file stands here: launchd reads every file of its own folder.
 put() {
-  printf '%s' "$2" >"${1%/*}/.macfleet-new"
-  chmod 0644 "${1%/*}/.macfleet-new"
-  chown 0:0 "${1%/*}/.macfleet-new"
-  mv -f "${1%/*}/.macfleet-new" "$1"
+  printf '%s' "$2" >"$work/new"
+  chmod 0644 "$work/new"
+  chown 0:0 "$work/new"
+  mv -f "$work/new" "$1"
 }
 
 state() {
@@ -70,6 +71,6 @@ fi
 for name in "$@"; do
   rm -f "/etc/pf.anchors/$name"
 done
-rm -f "$work/rules" "$work/main" "$work/check" "$work/said" "$work/refused" "$work/token"
+rm -f "$work/rules" "$work/main" "$work/check" "$work/said" "$work/refused" "$work/token" "$work/new"
 rmdir "$work" 2>/dev/null || :
 sync

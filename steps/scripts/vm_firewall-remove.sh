@@ -35,10 +35,10 @@ if ! is /etc/pf.conf "$wanted"; then
     tail -n 4 "$work/said" >&2
     exit 1
   fi
-  printf '%s' "$wanted" >/etc/.macfleet-new
-  chmod 0644 /etc/.macfleet-new
-  chown 0:0 /etc/.macfleet-new
-  mv -f /etc/.macfleet-new /etc/pf.conf
+  printf '%s' "$wanted" >"$work/new"
+  chmod 0644 "$work/new"
+  chown 0:0 "$work/new"
+  mv -f "$work/new" /etc/pf.conf
 fi
 
 for name in "$@"; do
