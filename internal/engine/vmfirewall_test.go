@@ -1,6 +1,9 @@
 package engine_test
 
 import (
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -105,5 +108,39 @@ func TestVMFirewallUncovered(t *testing.T) {
 	p := planned(t, e)
 	if len(p.Actions) != 1 || p.Actions[0].Refusal == nil || p.Actions[0].Refusal.Code != "vm-subnet-uncovered" {
 		t.Errorf("%+v", p.Actions)
+	}
+}
+
+// TestVMFirewallPendingWithoutRoot: what an earlier run left unproven is a
+// difference also where only the root that this run sets up can see it.
+func TestVMFirewallPendingWithoutRoot(t *testing.T) {
+	t.Parallel()
+	w, e, host := firewalled(t, nil, nil)
+	machine, err := w.Mac(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := machine.Remove("/etc/sudoers.d/macfleet"); err != nil {
+		t.Fatal(err)
+	}
+	if err := machine.WriteFile("/etc/macfleet/pending/vm_firewall", nil, 0, 0, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := planned(t, e)
+	if !slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Step == "vm_firewall" && a.Deferred }) {
+		t.Fatalf("%+v", p.Actions)
+	}
+	var loads atomic.Int32
+	machine.Watch(func(argv []string, _ map[string]string) {
+		if strings.HasPrefix(strings.Join(argv, " "), "pfctl -a macfleet -f ") {
+			loads.Add(1)
+		}
+	})
+	converges(t, e)
+	if loads.Load() == 0 {
+		t.Error("the kernel was not told the rules once more")
+	}
+	if p := planned(t, e); len(p.Actions) != 0 {
+		t.Errorf("afterwards %+v", p.Actions)
 	}
 }

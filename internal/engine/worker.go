@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -171,7 +172,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	changes := a.Changes
 	if a.Deferred {
 		// What differs showed to nobody before there was root.
-		f, err := w.look(ctx, step)
+		f, err := w.look(ctx, step, slices.Contains(w.host.Seen.Pending, a.Step))
 		if err != nil {
 			return err
 		}
@@ -182,7 +183,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 			return err
 		}
 	}
-	f, err := w.look(ctx, step)
+	f, err := w.look(ctx, step, false)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look again: %w", err)
@@ -192,16 +193,17 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	return w.prove(ctx, a.Step, f)
 }
 
-// look asks a step's probes and judges the answers. What the step refuses to
-// change, or could not read, is an error.
-func (w *worker) look(ctx context.Context, step plan.Step) (plan.Finding, error) {
+// look asks a step's probes and judges the answers; pending says that an earlier
+// run left the step unproven. What the step refuses to change, or could not read,
+// is an error.
+func (w *worker) look(ctx context.Context, step plan.Step, pending bool) (plan.Finding, error) {
 	facts, root, err := w.conn.Probe(ctx, step.Probes())
 	if err != nil {
 		return plan.Finding{}, err
 	}
 	_, proven := w.currentMarker().Steps[step.ID()]
 	f := step.Diff(plan.View{Host: w.host.Spec, Server: w.host.Server, Node: w.host.Node,
-		Facts: w.engine.scrub().Facts(facts), Root: root, Proven: proven})
+		Facts: w.engine.scrub().Facts(facts), Root: root, Proven: proven, Pending: pending})
 	switch {
 	case len(f.Unread) > 0:
 		return f, fmt.Errorf("%s: %s", f.Unread[0].Probe, f.Unread[0].Why)
