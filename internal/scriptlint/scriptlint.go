@@ -50,11 +50,7 @@ func rules() map[string]rule {
 	}
 	out["dscl"] = rule{func(args []string) bool { return len(args) > 1 && args[1] == "-read" }} // -authonly counts a failed login
 	out["fdesetup"] = rule{first("status")}
-	out["sysctl"] = rule{first("-n")}
 	out["pwpolicy"] = rule{never}
-	out["launchctl"] = rule{func(args []string) bool {
-		return first("print")(args) || first("print-disabled")(args) || first("list")(args)
-	}}
 	// pfctl -nf loads tables on its way, as a fleet found out.
 	out["pfctl"] = rule{func(args []string) bool {
 		for i, a := range args {
