@@ -52,12 +52,6 @@ func world(t *testing.T, servers int) (*sandbox.World, string) {
 	return open(t, sandbox.Seed{Hosts: servers})
 }
 
-// prepared is a world of Macs whose sudo asks for no password.
-func prepared(t *testing.T, servers int) (*sandbox.World, string) {
-	t.Helper()
-	return open(t, sandbox.Seed{Hosts: servers, PasswordlessSudo: true})
-}
-
 func open(t *testing.T, seed sandbox.Seed) (*sandbox.World, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "world")
