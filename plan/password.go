@@ -33,7 +33,8 @@ func WrongPassword(host, source string, at time.Time) *Trouble {
 	return &Trouble{Code: "wrong-password",
 		Text: fmt.Sprintf("on %s the host refused the login password from %s; it is not tried again, because a few wrong tries lock the account",
 			at.UTC().Format("2006-01-02 15:04 MST"), source),
-		Remedy: "find the right one and give it: macfleet apply --ask-password " + host}
+		Remedy: "find the right one and give it: macfleet apply --ask-password " + host +
+			"; where the refused one is right by now, remove ~/.macfleet/refused on the host first"}
 }
 
 // MissingPassword says that no login password is known.

@@ -49,6 +49,8 @@ func TestScripts(t *testing.T) {
 			"wrongtries": wrongTries,
 			"secretof":   secretof,
 			"addsecret":  addsecret,
+
+			"nopasswords": nopasswords,
 		},
 	})
 }

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -10,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
+	"github.com/macfleet/macfleet/steps/kcpassword"
 )
 
 // simulated opens the Mac of a server as its owner would see it, past SSH.
@@ -63,4 +68,61 @@ func addsecret(ts *testscript.TestScript, neg bool, args []string) {
 	text, err := json.Marshal(all)
 	ts.Check(err)
 	ts.Check(os.WriteFile(path, text, 0o600))
+}
+
+// nopasswords insists that no login password of the world, in any form, is in what
+// was printed last, in a file that was recorded, or in a file of a Mac other than
+// /etc/kcpassword.
+func nopasswords(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: nopasswords")
+	}
+	world := ts.Getenv("MACFLEET_SANDBOX")
+	roots, err := filepath.Glob(filepath.Join(world, "macs", "*", "root"))
+	ts.Check(err)
+	if len(roots) == 0 {
+		ts.Fatalf("no Mac was made yet")
+	}
+	for _, root := range roots {
+		m, err := mac.Open(filepath.Dir(root))
+		ts.Check(err)
+		now, err := m.Password()
+		ts.Check(err)
+		var server struct {
+			SudoPassword string `json:"sudo_password"`
+		}
+		id := filepath.Base(filepath.Dir(root))
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile(filepath.Join(world, "scaleway", "servers", id+".json"))), &server))
+		for _, password := range []string{now, server.SudoPassword} {
+			for _, form := range forms(password) {
+				places := []string{"stdout", "stderr"}
+				for _, name := range []string{"record.json", "recorded.json", filepath.Join(world, "known_hosts"), filepath.Join(world, "access.log")} {
+					if _, err := os.Stat(ts.MkAbs(name)); err == nil {
+						places = append(places, name)
+					}
+				}
+				for _, folder := range []string{"private/etc/macfleet", "private/etc/sudoers.d", "private/tmp", "private/var", "Users", "Library"} {
+					if _, err := os.Stat(filepath.Join(root, folder)); err == nil {
+						places = append(places, filepath.Join(root, folder))
+					}
+				}
+				nowhere(ts, false, append([]string{form}, places...))
+			}
+		}
+	}
+}
+
+// forms are the shapes in which a password could get out.
+func forms(password string) []string {
+	if password == "" {
+		return nil
+	}
+	one, two := sha1.Sum([]byte(password)), sha256.Sum256([]byte(password))
+	encoded, err := kcpassword.Encode([]byte(password))
+	if err != nil {
+		return nil
+	}
+	return []string{password, base64.StdEncoding.EncodeToString([]byte(password))[:12], hex.EncodeToString([]byte(password)),
+		hex.EncodeToString(one[:]), hex.EncodeToString(two[:]), string(encoded[:len(password)]),
+		base64.StdEncoding.EncodeToString(encoded)[:12], hex.EncodeToString(encoded)[:16]}
 }

@@ -8,6 +8,8 @@ for state in armed undoing confirmed; do
   fi
 done
 echo undone
+ours=
 while read -r key value; do
-  [ "$key $value" != "id $1" ] || exec cat undone
+  [ "$key $value" != "id $1" ] || ours=yes
 done 2>/dev/null <undone
+[ -z "$ours" ] || cat undone

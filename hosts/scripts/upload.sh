@@ -29,7 +29,9 @@ if [ "${got%% *}" != "$digest" ]; then
   echo "the bytes that arrived have the SHA-256 ${got%% *}, not $digest" >&2
   done_with 3
 fi
-chown "$owner" "$new" && chmod "$mode" "$new" && sync && mv -f "$new" "$path" || done_with 1
+if ! { chown "$owner" "$new" && chmod "$mode" "$new" && sync && mv -f "$new" "$path"; }; then
+  done_with 1
+fi
 new=
 sync
 done_with 0

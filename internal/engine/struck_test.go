@@ -68,7 +68,7 @@ func strikeOnce(t *testing.T, n int, kind mac.Strike, want []string) bool {
 	if !machine.Struck() {
 		return false
 	}
-	before, err := machine.Screen()
+	before, err := machine.SessionSince()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,11 +88,11 @@ func strikeOnce(t *testing.T, n int, kind mac.Strike, want []string) bool {
 	if got := remains(t, root(t, w, host)); !slices.Equal(got, want) {
 		t.Errorf("struck after %d: files (-want +got):\n%s", n, cmp.Diff(want, got))
 	}
-	after, err := machine.Screen()
+	after, err := machine.SessionSince()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if before.User != "" && !after.Since.Equal(before.Since) {
+	if !before.IsZero() && !after.Equal(before) {
 		t.Errorf("struck after %d: a healthy session was ended", n)
 	}
 	for _, try := range tries(t, machine) {

@@ -9,6 +9,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
@@ -27,15 +28,16 @@ func Converged(n int) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 
 func recorded(n int, facts func(inventory.Server) plan.Facts) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 	cfg := config(n)
-	stepsFor := repeated(cfg.Fleets[0].Groups[0].Spec, cfg.SSH.User)
+	existing := steps.For(fleet.Host{Spec: cfg.Fleets[0].Groups[0].Spec, User: cfg.SSH.User})
+	stepsFor := repeated(existing)
 	snap := plan.Snapshot{Hosts: make(map[string]plan.HostSeen, n)}
 	nodes := make([]inventory.Node, 0, n)
 	for i := range n {
 		f := cfg.Fleets[i%2]
 		g := f.Groups[i/2%2]
 		s := server(cfg, f, g, i)
-		seen := host(cfg, f, g, s, stepsFor)
-		seen.Facts = copies(facts(s))
+		seen := host(cfg, f, g, s, stepsFor, copies(stepstest.SettledFacts(s.Name), existing))
+		seen.Facts = copies(facts(s), existing)
 		nodes = append(nodes, inventory.Node{Name: s.Name, ProviderID: s.ProviderID(), Ready: inventory.Ready})
 		snap.Servers = append(snap.Servers, s)
 		snap.Pins = append(snap.Pins, plan.Pin{ServerID: s.ID, Name: s.Name, Key: seen.Key, Since: s.Created})
@@ -70,11 +72,11 @@ func server(cfg *fleet.Config, f fleet.Fleet, g fleet.Group, i int) inventory.Se
 }
 
 // host is a member whose marker holds the proofs of all steps.
-func host(cfg *fleet.Config, f fleet.Fleet, g fleet.Group, s inventory.Server, stepsFor plan.StepsFor) plan.HostSeen {
+func host(cfg *fleet.Config, f fleet.Fleet, g fleet.Group, s inventory.Server, stepsFor plan.StepsFor, settled plan.Facts) plan.HostSeen {
 	m := plan.Marker{Configuration: cfg.Name, Environment: cfg.Environment, Name: s.Name, Fleet: f.Name, Group: g.Name,
 		ServerID: s.ID, Serial: "C07" + s.ID[:5], Version: fleet.Version, Steps: make(map[plan.StepID]plan.Digest, Steps)}
 	view := plan.View{Host: fleet.Host{Name: s.Name, Fleet: f.Name, Group: g.Name, User: cfg.SSH.User, Spec: g.Spec},
-		Server: s, Facts: copies(stepstest.SettledFacts(s.Name)), Root: true}
+		Server: s, Facts: settled, Root: true}
 	for _, step := range stepsFor(view.Host) {
 		m.Steps[step.ID()] = plan.DigestOf(step.Diff(view))
 	}

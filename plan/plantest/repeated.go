@@ -27,14 +27,16 @@ type names struct {
 	facts  sync.Pool         // of plan.Facts with the real step's names
 }
 
-// repeated returns the real steps of a host over and over, until there are Steps.
-func repeated(spec fleet.Spec, user string) plan.StepsFor {
-	existing := steps.For(fleet.Host{Spec: spec, User: user})
-	all := make([]names, Steps)
+// repeated returns the real steps of a host, each once, and then the one that
+// asks the most questions over and over, until there are Steps: the steps to come
+// are taken to be like that one. No host has two firewalls.
+func repeated(existing []plan.Step) plan.StepsFor {
+	all, order := make([]names, Steps), make([]int, Steps)
 	for i := range all {
-		step, n := existing[i%len(existing)], i/len(existing)
-		all[i].id, all[i].probes = plan.StepID(copyOf(string(step.ID()), n)), make(map[string]string)
-		for _, p := range step.Probes() {
+		which, n := place(i, existing)
+		order[i] = which
+		all[i].id, all[i].probes = plan.StepID(copyOf(string(existing[which].ID()), n)), make(map[string]string)
+		for _, p := range existing[which].Probes() {
 			all[i].probes[p.ID] = copyOf(p.ID, n)
 		}
 	}
@@ -42,10 +44,23 @@ func repeated(spec fleet.Spec, user string) plan.StepsFor {
 		real := steps.For(h)
 		out := make([]plan.Step, Steps)
 		for i := range out {
-			out[i] = repetition{real[i%len(real)], &all[i]}
+			out[i] = repetition{real[order[i]], &all[i]}
 		}
 		return out
 	}
+}
+
+// place returns which real step is the i-th, and in its how manieth repetition.
+func place(i int, existing []plan.Step) (which, n int) {
+	if i < len(existing) {
+		return i, 0
+	}
+	for candidate, step := range existing {
+		if len(step.Probes()) > len(existing[which].Probes()) {
+			which = candidate
+		}
+	}
+	return which, i - len(existing) + 1
 }
 
 // copyOf returns the name of a step or a probe in its n-th repetition:
@@ -59,13 +74,12 @@ func copyOf(name string, n int) string {
 }
 
 // copies returns the answers to all repetitions of the probes.
-func copies(facts plan.Facts) plan.Facts {
-	existing := len(steps.For(fleet.Host{}))
-	times := (Steps + existing - 1) / existing
-	out := make(plan.Facts, len(facts)*times)
-	for id, answer := range facts {
-		for n := range times {
-			out[copyOf(id, n)] = answer
+func copies(facts plan.Facts, existing []plan.Step) plan.Facts {
+	out := make(plan.Facts, len(facts)*2)
+	for i := range Steps {
+		which, n := place(i, existing)
+		for _, p := range existing[which].Probes() {
+			out[copyOf(p.ID, n)] = facts[p.ID]
 		}
 	}
 	return out

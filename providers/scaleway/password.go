@@ -19,12 +19,12 @@ var (
 	// for keys that may not see it. Encoded into kcpassword it locked four hosts
 	// out of their session.
 	//
-	//lint:ignore ST1005 a name is written with a capital
+	//lint:ignore ST1005 it begins with a name
 	ErrSealed = errors.New("Scaleway answers <sealed> in its place: the API key may not see it")
 	// ErrNotDisclosed says that nothing stands there: Scaleway stops telling it
 	// some hours after the order.
 	//
-	//lint:ignore ST1005 a name is written with a capital
+	//lint:ignore ST1005 it begins with a name
 	ErrNotDisclosed = errors.New("Scaleway no longer tells it")
 )
 

@@ -4,6 +4,7 @@
 set -e
 password=
 IFS= read -r password || true
+# shellcheck disable=SC2016 # it is the other shell that expands this
 as_root='set -e
 exec </dev/null
 rm -f /etc/sudoers.d/.macfleet.*

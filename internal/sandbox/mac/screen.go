@@ -9,12 +9,11 @@ import (
 
 // Screen is what a person in front of the machine would find.
 type Screen struct {
-	User        string    // whose session it shows, "" at the login window
-	Since       time.Time // when that session began; zero without one
-	Loginwindow bool      // whether the process lives that would let anybody in
-	FileVault   bool      // whether the disk is encrypted
-	Sealed      bool      // whether /etc/kcpassword holds the mark in place of a password
-	AutoLogin   bool      // whether that file and the settings would let the login user in
+	User        string // whose session it shows, "" at the login window
+	Loginwindow bool   // whether the process lives that would let anybody in
+	FileVault   bool   // whether the disk is encrypted
+	Sealed      bool   // whether /etc/kcpassword holds the mark in place of a password
+	AutoLogin   bool   // whether that file and the settings would let the login user in
 }
 
 // Screen gives what a person in front of the machine would find.
@@ -28,7 +27,7 @@ func (m *Machine) Screen() (Screen, error) {
 		if err := errors.Join(err, failed, failed2, failed3); err != nil {
 			return err
 		}
-		s = Screen{User: c.User, Since: c.Since, Loginwindow: alive, FileVault: encrypted}
+		s = Screen{User: c.User, Loginwindow: alive, FileVault: encrypted}
 		data, err := v.read(p, kcpasswordFile)
 		if err != nil {
 			return nil // no file, no automatic login
@@ -43,6 +42,16 @@ func (m *Machine) Screen() (Screen, error) {
 		return s, fmt.Errorf("look at the screen of the machine in %s: %w", m.dir, err)
 	}
 	return s, nil
+}
+
+// SessionSince gives when the session at the screen began, zero at the login window.
+func (m *Machine) SessionSince() (time.Time, error) {
+	var c console
+	err := m.asRoot(func(v *visit, _ *proc) (err error) {
+		c, err = v.console()
+		return err
+	})
+	return c.Since, err
 }
 
 // atScreen does what a person in front of the machine does.
