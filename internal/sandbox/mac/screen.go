@@ -1,10 +1,9 @@
 package mac
 
 import (
-	"time"
-
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Screen is what a person in front of the machine would find.
