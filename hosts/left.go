@@ -29,9 +29,7 @@ func enterLeft(seen *plan.HostSeen) {
 		case "undone":
 			undone.WriteString(rest + "\n")
 		case "refused":
-			if r, ok := parseRefusal(rest); ok {
-				seen.Refusals = append(seen.Refusals, r)
-			}
+			seen.Refusals = append(seen.Refusals, parseRefusal(rest))
 		}
 	}
 	if u, ok := parseUndone(undone.String()); ok {
@@ -39,17 +37,19 @@ func enterLeft(seen *plan.HostSeen) {
 	}
 }
 
-func parseRefusal(text string) (plan.Refusal, bool) {
+// parseRefusal reads a line of the record. One that cannot be read is there too: it
+// is like no password.
+func parseRefusal(text string) plan.Refusal {
 	words := strings.Fields(text)
 	if len(words) != 4 {
-		return plan.Refusal{}, false
+		return plan.Refusal{}
 	}
 	tries, terr := strconv.Atoi(words[2])
 	at, aerr := strconv.ParseInt(words[3], 10, 64)
 	if terr != nil || aerr != nil {
-		return plan.Refusal{}, false
+		return plan.Refusal{}
 	}
-	return plan.Refusal{Seal: words[0], Refused: words[1] == "refused", Tries: tries, At: time.Unix(at, 0).UTC()}, true
+	return plan.Refusal{Seal: words[0], Refused: words[1] == "refused", Tries: tries, At: time.Unix(at, 0).UTC()}
 }
 
 // parseUndone reads what the host noted when it took a change back: a key and its

@@ -27,7 +27,7 @@ func TestEnterLeft(t *testing.T) {
 			plan.HostSeen{Pending: []plan.StepID{"power", "vm_firewall"},
 				Undone:   &plan.Undone{Step: "vm_firewall", At: at, Why: "no confirmation within 60 s", Exit: 1},
 				Refusals: []plan.Refusal{{Seal: "scrypt:AAAA", Refused: true, Tries: 1, At: at}, {Seal: "scrypt:BBBB", Tries: 2, At: at}}}},
-		"rubbish": {"refused\nrefused a b c d\nrefused a refused 1\nundone why\nsomething else\n\n", plan.HostSeen{}},
+		"rubbish": {"refused\nrefused a b c d\nrefused a refused 1\nundone why\nsomething else\n\n", plan.HostSeen{Refusals: make([]plan.Refusal, 3)}},
 	} {
 		seen := plan.HostSeen{Facts: plan.Facts{left: inventory.Present(plan.Answer{Stdout: c.text})}}
 		enterLeft(&seen)

@@ -15,20 +15,24 @@ import (
 var (
 	ErrPasswordRefused = errors.New("the host refused the password")
 	ErrAccountLocked   = errors.New("the account is locked after too many wrong passwords")
+	ErrPasswordRace    = errors.New("another run tries a password on this host, or has just done so")
 )
 
 // The exit codes of password-check.sh.
 const (
 	passwordRefused = 3
 	accountLocked   = 5
+	passwordRace    = 7
 )
 
 // CheckPassword tries the login user's password once and leaves a note on the
-// host when it is refused, under the given seal. The error is or wraps
-// ErrPasswordRefused or ErrAccountLocked, a *ScriptError when sudo failed for
+// host when it is refused, under the given seal. It tries nothing when the host
+// remembers another number of passwords than the given one: somebody else tried
+// one meanwhile, perhaps the same. The error is or wraps ErrPasswordRefused,
+// ErrAccountLocked or ErrPasswordRace, a *ScriptError when sudo failed for
 // another reason, or an *Error when the connection broke.
-func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal secret.Seal, now time.Time) error {
-	command := own("password-check", plan.Login, strconv.FormatInt(now.Unix(), 10))
+func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal secret.Seal, remembered int, now time.Time) error {
+	command := own("password-check", plan.Login, strconv.FormatInt(now.Unix(), 10), strconv.Itoa(remembered))
 	input, err := secret.New(password.Reveal() + "\n" + string(seal) + "\n")
 	if err != nil {
 		return fmt.Errorf("check the password of %s: %w", c.target.name(), err)
@@ -41,6 +45,8 @@ func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal se
 		return fmt.Errorf("%s: %w", c.target.name(), ErrPasswordRefused)
 	case a.Exit == accountLocked:
 		return fmt.Errorf("%s: %w", c.target.name(), ErrAccountLocked)
+	case a.Exit == passwordRace:
+		return fmt.Errorf("%s: %w", c.target.name(), ErrPasswordRace)
 	case a.Exit != 0:
 		return &ScriptError{Host: c.target.name(), Script: command.Name, Answer: a}
 	}

@@ -88,7 +88,11 @@ func (g gate) text(t *testing.T, name string) string {
 func (g gate) check(t *testing.T, s shell, now int) (exit int, said string) {
 	t.Helper()
 	need(t, s.argv[0])
-	command := own("password-check", plan.Login, fmt.Sprint(now))
+	remembered := 0
+	if text, err := os.ReadFile(filepath.Join(g.home, ".macfleet", "refused")); err == nil {
+		remembered = strings.Count(string(text), "\n")
+	}
+	command := own("password-check", plan.Login, fmt.Sprint(now), fmt.Sprint(remembered))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	args := append(append([]string{}, s.argv[1:]...), "-c", withStubs(filepath.Join(g.dir, "bin"))+command.Script, "sh")
@@ -173,9 +177,15 @@ func TestPasswordCheckKilled(t *testing.T) {
 			if exit, said := g.check(t, s, 1700000000+n); exit != -1 {
 				t.Fatalf("exit %d, %s", exit, said)
 			}
-			r, ok := parseRefusal(strings.TrimSuffix(g.note(t), "\n"))
-			if !ok || r.Seal != sealed || r.Refused || r.Tries != n+1 || r.Spent() != spent || r.At.Unix() != int64(1700000000+n) {
+			r := parseRefusal(strings.TrimSuffix(g.note(t), "\n"))
+			if r.Seal != sealed || r.Refused || r.Tries != n+1 || r.Spent() != spent || r.At.Unix() != int64(1700000000+n) {
 				t.Errorf("after %d kills: %q", n+1, g.note(t))
+			}
+			if exit, said := g.check(t, s, 1700000000+n); exit != 7 {
+				t.Errorf("beside a run that may still be trying: exit %d, %s", exit, said)
+			}
+			if err := os.WriteFile(filepath.Join(g.home, ".macfleet/trying/since"), []byte("1700000000\n"), 0o600); err != nil {
+				t.Fatal(err)
 			}
 		}
 		g.set(t, "normal")

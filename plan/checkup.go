@@ -286,6 +286,10 @@ func (e *examination) step(s Step) {
 	}
 	name := "step " + string(s.ID())
 	finding := s.Diff(e.host.view(s.ID()))
+	if r := finding.Refused; r != nil && e.placed.role == member {
+		e.checks = append(e.checks, Check{Name: name, State: CheckProblem, Text: r.Code + ": " + r.Text, Remedy: r.Remedy})
+		return
+	}
 	if len(finding.Unread) == 0 {
 		e.ok(name, "%s read, %s", count(len(probes), "answer"), differing(finding, e.placed.role))
 		return

@@ -44,10 +44,19 @@ func MissingPassword(host, code, why string) *Trouble {
 }
 
 // LockedAccount says that macOS refuses the login user's password, right or wrong.
-func LockedAccount(host string) *Trouble {
+func LockedAccount(host, user string) *Trouble {
 	return &Trouble{Code: "sudo-locked",
-		Text:   "the login user's account is locked after too many wrong passwords, so no password is tried",
-		Remedy: "wait until the lock is over, or unlock it over VNC with: sudo dscl . -delete /Users/USER AuthenticationAuthority ';tally;'; then run macfleet apply --on name=" + host}
+		Text: "the account of " + user + " is locked after too many wrong passwords, so no password is tried",
+		Remedy: "wait until the lock is over; or over VNC, as another administrator: sudo dscl . -delete /Users/" + user +
+			" AuthenticationAuthority ';tally;'; then run macfleet apply --on name=" + host}
+}
+
+// BrokenSudo says that sudo cannot read its own rules and gives root to nobody,
+// with the right password neither. sudo 1.8 does that for any faulty file.
+func BrokenSudo(host, said string) *Trouble {
+	return &Trouble{Code: "sudoers-broken", Text: "sudo gives root to nobody, because it cannot read its own rules: " + said,
+		Remedy: "over VNC, in Terminal, which asks for the password in a window of its own: osascript -e " +
+			"'do shell script \"rm /etc/sudoers.d/macfleet\" with administrator privileges' (or the file that is named above); then run macfleet apply --on name=" + host}
 }
 
 // PasswordsWanted returns the hosts whose login password the plan's changes need

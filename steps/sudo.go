@@ -39,7 +39,7 @@ func (s sudo) content() string {
 
 // sudoState is what was seen, in normal form.
 type sudoState struct {
-	root    string // "yes", "no", "broken"
+	root    string // "yes", "no", "broken", "unusable"
 	account string // "open", "locked"
 	file    string // "right", "missing", "edited", or that only root can tell
 	ours    bool   // the file begins as macfleet's does
@@ -69,8 +69,12 @@ func (s sudo) Diff(v plan.View) plan.Finding {
 		return f
 	}
 	f.Changes = s.changes(v, seen, all)
-	if seen.account == "locked" && !v.Root {
-		f.Refused = plan.LockedAccount(v.Host.Name)
+	switch {
+	case v.Root:
+	case seen.root == "unusable":
+		f.Refused = plan.BrokenSudo(v.Host.Name, seen.said)
+	case seen.account == "locked":
+		f.Refused = plan.LockedAccount(v.Host.Name, v.Host.User)
 	}
 	return f
 }
@@ -99,7 +103,7 @@ func (s sudo) changes(v plan.View, seen sudoState, all []setting) []plan.Change 
 
 func (s sudo) reason(seen sudoState) plan.Reason {
 	switch {
-	case seen.root == "broken":
+	case seen.root == "broken", seen.root == "unusable":
 		return plan.Reason{Code: "sudoers-broken", Text: "sudo cannot read its rules: " + seen.said}
 	case seen.root == "no":
 		return plan.Reason{Code: "sudo-missing", Text: "root is not to be had without a password"}
@@ -161,6 +165,9 @@ func sudoAnswer(a plan.Answer) (root, said string) {
 	switch {
 	case a.Exit == 0:
 		return "yes", ""
+	case strings.Contains(said, "policy plugin"): // as 1.8 does, which then gives root to nobody
+		first, _, _ := strings.Cut(said, "\n")
+		return "unusable", first
 	case broken:
 		first, _, _ := strings.Cut(said, "\n")
 		return "broken", first

@@ -1,5 +1,6 @@
 # Tries a password once. $1 is the time of day in seconds since 1970, for the
-# record; the input is the password and what it is known by, a line each.
+# record, $2 how many passwords the host was known to remember; the input is the
+# password and what it is known by, a line each.
 # A wrong try counts against the account, and a locked account is a host that
 # nobody can help any more: the try is written down before it is made, so that a
 # run which dies here can't make it again and again.
@@ -9,6 +10,30 @@ IFS= read -r seal
 dir=$HOME/.macfleet
 mkdir -p "$dir"
 chmod 0700 "$dir"
+
+# One try at a time, by whatever run: a password that two try at once is tried
+# twice. A run that died leaves its lock, which counts for a bit more than a script may take.
+if ! mkdir "$dir/trying" 2>/dev/null; then
+  since=$(cat "$dir/trying/since" 2>/dev/null || date +%s)
+  if [ "$(($(date +%s) - since))" -lt 70 ]; then
+    echo "another run is trying a password here" >&2
+    exit 7
+  fi
+  rm -rf "$dir/trying"
+  mkdir "$dir/trying"
+fi
+trap 'rm -rf "$dir/trying"' EXIT
+date +%s >"$dir/trying/since"
+remembered=0
+if [ -f "$dir/refused" ]; then
+  while read -r _; do
+    remembered=$((remembered + 1))
+  done <"$dir/refused"
+fi
+if [ "$remembered" != "$2" ]; then
+  echo "another run has tried a password here meanwhile" >&2
+  exit 7
+fi
 
 # record replaces what is known of this password by its arguments, or drops it.
 record() {

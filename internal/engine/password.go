@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -69,14 +70,15 @@ func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Se
 // lookForPasswords enters into the snapshot whether passwords are known for the
 // hosts of a plan whose changes need one. It reports whether it entered any.
 func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, sel plan.Selection) (bool, error) {
-	wanted := plan.Compute(e.Config, e.Steps, snap, sel).PasswordsWanted()
+	p := plan.Compute(e.Config, e.Steps, snap, sel)
+	wanted := p.PasswordsWanted()
 	found := make([]plan.Password, len(wanted))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(e.Parallelism)
 	for i, h := range wanted {
 		g.Go(func() error {
-			p, _, trouble := e.password(gctx, h)
-			found[i] = plan.Password{Source: p.Source, Trouble: trouble}
+			known, _, trouble := e.password(gctx, h)
+			found[i] = plan.Password{Source: known.Source, Trouble: trouble}
 			return context.Cause(gctx)
 		})
 	}
@@ -88,7 +90,22 @@ func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, sel p
 		seen.Password = &found[i]
 		snap.Hosts[h.Server.ID] = e.scrub().Host(seen)
 	}
-	return len(wanted) > 0, nil
+	return len(wanted)+e.hopeless(p, snap) > 0, nil
+}
+
+// hopeless notes on pool servers that were chosen for a claim why they will never
+// give root, whatever the password: then another one is chosen. It returns how many
+// there are.
+func (e *Engine) hopeless(p *plan.Plan, snap plan.Snapshot) int {
+	n := 0
+	for _, h := range p.Hosts {
+		seen := snap.Hosts[h.Server.ID]
+		if !h.Member && h.Refused != nil && !seen.Root && seen.Password == nil {
+			seen.Password = &plan.Password{Trouble: h.Refused}
+			snap.Hosts[h.Server.ID], n = seen, n+1
+		}
+	}
+	return n
 }
 
 // givePassword returns the host's login password after the host has taken it.
@@ -109,12 +126,16 @@ func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
 		}
 	}
 	now := w.engine.Now()
-	err := w.conn.CheckPassword(ctx, p.Value, seal, now)
+	err := w.conn.CheckPassword(ctx, p.Value, seal, len(w.host.Seen.Refusals), now)
 	switch {
 	case errors.Is(err, hosts.ErrPasswordRefused):
 		return secret.Value{}, &TroubleError{*plan.WrongPassword(w.host.Name, p.Source, now)}
 	case errors.Is(err, hosts.ErrAccountLocked):
-		return secret.Value{}, &TroubleError{*plan.LockedAccount(w.host.Name)}
+		return secret.Value{}, &TroubleError{*plan.LockedAccount(w.host.Name, w.host.Spec.User)}
+	case errors.Is(err, hosts.ErrPasswordRace):
+		return secret.Value{}, fmt.Errorf("%w: nothing was tried; apply again when the other run is over", err)
+	case brokenRules(err):
+		return secret.Value{}, &TroubleError{*plan.BrokenSudo(w.host.Name, err.Error())}
 	case err != nil:
 		return secret.Value{}, fmt.Errorf("check the login password from %s: %w", p.Source, err)
 	}
@@ -129,4 +150,11 @@ func (w *worker) input(ctx context.Context, kind plan.InputKind) (secret.Value, 
 		return secret.Value{}, err
 	}
 	return w.engine.Input(kind, password)
+}
+
+// brokenRules reports whether sudo could not even read its rules. It is nobody's
+// then, password or not.
+func brokenRules(err error) bool {
+	var failed *hosts.ScriptError
+	return errors.As(err, &failed) && strings.Contains(failed.Answer.Stderr, "policy plugin")
 }

@@ -184,13 +184,25 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 		}
 	}
 	f, err := w.look(ctx, step, false)
+	var refused *TroubleError
 	switch {
+	case errors.As(err, &refused):
+		return w.leave(ctx, a.Step, err)
 	case err != nil:
 		return fmt.Errorf("look again: %w", err)
 	case len(f.Changes) > 0:
 		return fmt.Errorf("the change had no effect: %s: %s", f.Changes[0].Reason.Code, f.Changes[0].Reason.Text)
 	}
 	return w.prove(ctx, a.Step, f)
+}
+
+// leave ends a step of which only a person can do the rest: nothing of it is half
+// done.
+func (w *worker) leave(ctx context.Context, id plan.StepID, refused error) error {
+	if w.marker == nil && w.host.Seen.Marker.IsAbsent() {
+		return refused
+	}
+	return errors.Join(refused, w.conn.WriteProof(ctx, w.currentMarker(), id))
 }
 
 // look asks a step's probes and judges the answers; pending says that an earlier

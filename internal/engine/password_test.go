@@ -1,0 +1,114 @@
+package engine_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestOnePasswordTriedAtOnce lets six runs meet a host that refuses the password
+// they know: it is tried once by all of them together, and the account is not
+// locked.
+func TestOnePasswordTriedAtOnce(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 3)
+	e := run(t, w, hostCore("production", 1))
+	converges(t, e)
+	host := planned(t, e).Hosts[0].Name
+	if err := w.Inject(host, "wrong-password"); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 6 {
+		other := run(t, w, hostCore("production", 1))
+		wg.Go(func() {
+			p, err := other.Plan(t.Context())
+			if err == nil {
+				_, err = other.Apply(t.Context(), p)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	machine, err := w.Mac(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := 0
+	for _, try := range tries(t, machine) {
+		if !try.Right {
+			wrong++
+		}
+	}
+	if wrong != 1 {
+		t.Errorf("the refused password was used %d times", wrong)
+	}
+}
+
+// TestLockedCandidate: a pool server whose account is locked gives way to another
+// one.
+func TestLockedCandidate(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	e := run(t, w, hostCore("production", 1))
+	first := planned(t, e).Hosts[0].Server.ID
+	if err := w.Inject(first, "sudo-locked"); err != nil {
+		t.Fatal(err)
+	}
+	p := planned(t, e)
+	if len(p.Rejected) != 1 || p.Rejected[0].Server.ID != first || p.Rejected[0].Trouble.Code != "sudo-locked" {
+		t.Errorf("rejected %+v", p.Rejected)
+	}
+	if len(p.Hosts) != 1 || p.Hosts[0].Server.ID == first || p.Hosts[0].Refused != nil {
+		t.Errorf("hosts %+v", p.Hosts)
+	}
+	converges(t, e)
+}
+
+// TestRestForAPerson: what a step refuses beside what it repairs does not make the
+// next run repair it again.
+func TestRestForAPerson(t *testing.T) {
+	t.Parallel()
+	w, e, host := firewalled(t, nil, nil)
+	if err := w.SetSwitch(host, "vm-subnet", "192.168.2.1/24"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Inject(host, "legacy-pf-block"); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 2 {
+		r := apply(t, e)
+		said := whatIsSaid(r.After, host)
+		if r.Converged() || len(said) != 1 || said[0] != "refused vm-subnet-uncovered" {
+			t.Errorf("apply %d: %q, failures %v", n, said, r.Failures)
+		}
+		if n > 0 && r.Done+len(r.Failures) > 0 {
+			t.Errorf("apply %d did something again: %d, %v", n, r.Done, r.Failures)
+		}
+	}
+}
+
+// TestBrokenSudo: where sudo cannot read its rules nobody becomes root, so no
+// password is tried and a person is told what to do.
+func TestBrokenSudo(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 3)
+	e := run(t, w, hostCore("production", 1))
+	converges(t, e)
+	host := planned(t, e).Hosts[0].Name
+	if err := w.SetSwitch(host, "sudoers-syntax-error", "sudo-fails"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Inject(host, "sudoers-broken"); err != nil {
+		t.Fatal(err)
+	}
+	p := planned(t, e)
+	if r := p.Hosts[0].Refused; r == nil || r.Code != "sudoers-broken" || !strings.Contains(r.Remedy, "osascript") {
+		t.Errorf("refused %+v", r)
+	}
+	if got := p.Runnable(); len(got) > 0 {
+		t.Errorf("%+v would run", got)
+	}
+}
