@@ -164,6 +164,13 @@ func troubles() []trouble {
 				h.Facts["sudo.account"] = inventory.Present(plan.Answer{Stdout: "AuthenticationAuthority: ;ShadowHash; ;tally;\n"})
 			})
 		}},
+		{"sudoers-broken", func(s *scene) {
+			s.noRoot(nil)
+			s.on(memberID, func(h *plan.HostSeen) {
+				h.Facts["sudo.root"] = inventory.Present(plan.Answer{Exit: 1, Stderr: "sudo: parse error in /etc/sudoers.d/macfleet near line 1\n" +
+					"sudo: no valid sudoers sources found, quitting\nsudo: unable to initialize policy plugin\n"})
+			})
+		}},
 		{"sudo-missing", func(s *scene) {
 			s.wantsSudo()
 			proven := plan.Compute(s.cfg, steps.For, s.snap, plan.Selection{}).Hosts[0].Proven
