@@ -33,6 +33,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("MACFLEET_ENVIRONMENT", "production")
 			env.Setenv("MACFLEET_SANDBOX", filepath.Join(env.WorkDir, "world"))
+			examples, err := filepath.Abs("../../examples")
+			if err != nil {
+				return err
+			}
+			env.Setenv("EXAMPLES", examples)
 			return copyExample(env.WorkDir)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
