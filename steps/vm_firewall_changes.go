@@ -59,6 +59,9 @@ func (c *comparison) finding() plan.Finding {
 		f.Refused = uncovered
 		return f
 	}
+	if len(c.want.unsure) > 0 {
+		f.Warnings = append(f.Warnings, unsureWhose(c.want.unsure))
+	}
 	if uncovered != nil {
 		f.Warnings = append(f.Warnings, *uncovered)
 	}

@@ -120,7 +120,7 @@ func (c *comparison) givenUp() {
 		if c.seen.anchors[name].filled {
 			where = append(where, "live")
 		}
-		if slices.Contains(c.want.former, name) {
+		if _, there := c.seen.files[pf.File(name)]; there && slices.Contains(c.want.former, name) {
 			where = append(where, "its file")
 		}
 		if where != nil {

@@ -66,7 +66,7 @@ func (c *comparison) anchorFacts(name string) []setting {
 	if !form.Absent() {
 		all = append(all, setting{name: "pf.conf " + name, seen: describeForm(form)})
 	}
-	if file, there := c.seen.files[pf.File(name)]; there && (name == c.want.anchor || pf.IsOurs(file.text)) {
+	if file, there := c.seen.files[pf.File(name)]; there && (name == c.want.anchor || slices.Contains(c.want.former, name)) {
 		text := oneLine(file.text)
 		if file.mode != fileMode {
 			text = "owner and mode " + file.mode + ": " + text

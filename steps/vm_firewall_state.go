@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/steps/pf"
 )
 
@@ -43,18 +42,6 @@ type fileState struct {
 }
 
 func (p packetFilter) conf() string { return p.files[pfConfPath].text }
-
-// ours returns the anchors whose files macfleet made.
-func (p packetFilter) ours() []string {
-	var out []string
-	for path, file := range p.files {
-		if name, ok := strings.CutPrefix(path, pf.File("")); ok && pf.IsOurs(file.text) && fleet.CheckAnchor(name) == "" {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
 
 // sectionMark begins the line behind each part of the answer.
 const sectionMark = "\n== "

@@ -107,3 +107,35 @@ func TestVMFirewallUncovered(t *testing.T) {
 		t.Errorf("%+v", p.Actions)
 	}
 }
+
+// TestVMFirewallWithoutHeader: somebody took the line by which the anchor's file
+// is known, and then the block goes from the configuration.
+func TestVMFirewallWithoutHeader(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]string{
+		"no header":                "tail -n +2 /etc/pf.anchors/macfleet >/tmp/f; cat /tmp/f >/etc/pf.anchors/macfleet",
+		"a blank line, and no job": "{ echo; cat /etc/pf.anchors/macfleet; } >/tmp/f; cat /tmp/f >/etc/pf.anchors/macfleet; launchctl bootout system/dev.macfleet.pf; rm /Library/LaunchDaemons/dev.macfleet.pf.plist",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, e, host := firewalled(t, nil, nil)
+			machine, err := w.Mac(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, err := machine.Run(t.Context(), "root", spoil); err != nil || r.Exit != 0 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			e.Config.Fleets[0].Groups[0].Spec = fleet.Spec{}.WithBuiltIn()
+			converges(t, e)
+			// The point in the live main ruleset evaluates nothing, and goes at the next boot.
+			r, err := machine.Run(t.Context(), "root", "pfctl -a macfleet -sr; grep macfleet /etc/pf.conf; ls /etc/pf.anchors | grep macfleet")
+			if err != nil || len(r.Stdout) > 0 {
+				t.Errorf("left: %s, %v", r.Stdout, err)
+			}
+			if p := planned(t, e); len(p.Actions) != 0 {
+				t.Errorf("afterwards %+v", p.Actions)
+			}
+		})
+	}
+}

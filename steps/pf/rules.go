@@ -112,3 +112,14 @@ func NetworkList(all []netip.Prefix) string {
 	}
 	return strings.Join(texts, ", ")
 }
+
+// Resembles reports whether a file holds a line that only macfleet writes: its
+// first line somewhere, or the rule of its tables.
+func Resembles(file string) bool {
+	for line := range strings.Lines(file) {
+		if line = strings.TrimSpace(line); line == Header || line == ruleLines()[0] {
+			return true
+		}
+	}
+	return false
+}
