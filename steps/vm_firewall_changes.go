@@ -53,6 +53,9 @@ func (c *comparison) finding() plan.Finding {
 	all := packetFilterSettings(c.state, c.want)
 	var f plan.Finding
 	f.Wanted, f.Facts = wantedText(c.want), c.factsText()
+	if rules := pf.Bypass(c.seen.main, c.want.anchor); len(rules) > 0 {
+		f.Warnings = append(f.Warnings, bypassed(c.want.anchor, rules))
+	}
 	uncovered := c.uncovered()
 	diff := fields(all...)
 	if len(diff) == 0 {
@@ -73,6 +76,18 @@ func (c *comparison) finding() plan.Finding {
 	change.Reason, change.Fields = c.reason(), diff
 	f.Changes = []plan.Change{change}
 	return f
+}
+
+// bypassed warns of rules of somebody else that let through what the anchor blocks.
+// Whether they are meant so, macfleet cannot know.
+func bypassed(anchor string, rules []string) plan.Trouble {
+	more := ""
+	if len(rules) > 1 {
+		more = fmt.Sprintf(" (and %d more such rules)", len(rules)-1)
+	}
+	return plan.Trouble{Code: "bypassed-anchor",
+		Text:   fmt.Sprintf("the live rule %q%s stands ahead of the anchor %s: what it lets pass is never blocked", rules[0], more, anchor),
+		Remedy: "in " + pfConfPath + ", move the lines from # BEGIN " + anchor + " to # END " + anchor + " ahead of it, or take \"quick\" off it, and restart the host"}
 }
 
 // uncovered says that virtual machines run in a network of which nothing is

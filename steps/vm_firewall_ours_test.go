@@ -80,3 +80,52 @@ func TestVMFirewallRenamedWithoutHeader(t *testing.T) {
 		}
 	}
 }
+
+// TestVMFirewallBypassed: a rule that lets packets pass before they reach the
+// anchor is worth a warning, and no difference.
+func TestVMFirewallBypassed(t *testing.T) {
+	t.Parallel()
+	const quick = "pass out quick all flags S/SA keep state\n"
+	for _, tc := range []struct {
+		name    string
+		rules   func(string) string
+		warned  int
+		changes int
+	}{
+		{"ahead of it", func(r string) string {
+			return strings.Replace(r, "anchor \"macfleet\"", quick+"anchor \"macfleet\"", 1)
+		}, 1, 0},
+		{"first of all", func(r string) string { return quick + quick + r }, 1, 0},
+		{"behind it", func(r string) string { return r + quick }, 0, 0},
+		{"the anchor is not evaluated", func(r string) string { return quick + without(r, "anchor \"macfleet\" all\n") }, 0, 1},
+	} {
+		p := settledWith(func(p *stepstest.PacketFilter) { p.Rules = tc.rules(p.Rules) })
+		f := judged(t, firewalled, p, plan.View{Proven: true})
+		if len(f.Warnings) != tc.warned || len(f.Changes) != tc.changes || f.Refused != nil {
+			t.Errorf("%s: %+v", tc.name, f)
+		}
+		if tc.warned > 0 && len(f.Warnings) > 0 && (f.Warnings[0].Code != "bypassed-anchor" || !strings.Contains(f.Warnings[0].Text, strings.TrimSpace(quick)) || f.Warnings[0].Remedy == "") {
+			t.Errorf("%s: %+v", tc.name, f.Warnings[0])
+		}
+	}
+}
+
+// TestVMFirewallStaysInItsPlace: what is repaired stays ahead of a foreign rule,
+// in the file and live.
+func TestVMFirewallStaysInItsPlace(t *testing.T) {
+	t.Parallel()
+	p := settledWith(func(p *stepstest.PacketFilter) {
+		p.Files[pfConf] = without(p.Files[pfConf], "# END macfleet\n") + "pass out quick all\n"
+		p.NAT = ""
+	})
+	f := judged(t, firewalled, p, plan.View{Proven: true})
+	if len(f.Changes) != 1 || f.Changes[0].Guard == nil {
+		t.Fatalf("%+v", f)
+	}
+	for what, text := range map[string]string{"live": f.Changes[0].Command.Args[3], "the file": f.Changes[0].Guard.Persist.Args[3], "the way back": f.Changes[0].Guard.Restore.Args[3]} {
+		ahead, _, found := strings.Cut(text, "pass out quick all\n")
+		if !found || strings.Count(ahead, "\nanchor \"macfleet\"\n") != 1 || strings.Count(text, "\nanchor \"macfleet\"\n") != 1 {
+			t.Errorf("%s:\n%s", what, text)
+		}
+	}
+}

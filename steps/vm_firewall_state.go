@@ -21,6 +21,7 @@ type packetFilter struct {
 	enabled bool
 	listed  []string   // anchors that the kernel has
 	points  []pf.Point // where the live main ruleset evaluates anchors
+	main    string     // the rules of the live main ruleset, as listed
 	tables  []string   // of the main ruleset
 	anchors map[string]anchorState
 	files   map[string]fileState // by path: pf.conf, anchors' files, the boot job
@@ -122,6 +123,9 @@ func (p *packetFilter) answered(name, of, body string) (err error) {
 		var points []pf.Point
 		points, err = pf.Points(body)
 		p.points = append(p.points, points...)
+		if name == "rules" {
+			p.main = body
+		}
 	case "tables":
 		p.tables, err = pf.Names(body)
 	case "anchors":
