@@ -146,7 +146,11 @@ func (f vmFirewall) leave(v plan.View, seen packetFilter, unread []plan.Unread) 
 		all = append(all, setting{"earlier run", "unfinished", "finished"})
 	}
 	_, facts := normal(all)
-	return plan.Finding{Facts: facts, Changes: []plan.Change{{
+	var warnings []plan.Trouble
+	if len(unsure) > 0 {
+		warnings = append(warnings, unsureWhose(unsure))
+	}
+	return plan.Finding{Facts: facts, Warnings: warnings, Changes: []plan.Change{{
 		Reason:  plan.Reason{Code: "vm-firewall-not-wanted", Text: "the configuration has no vm_firewall block for this host, and macfleet made what is here"},
 		Fields:  fields(all...),
 		Removes: true,

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -135,6 +136,44 @@ func TestVMFirewallWithoutHeader(t *testing.T) {
 			}
 			if p := planned(t, e); len(p.Actions) != 0 {
 				t.Errorf("afterwards %+v", p.Actions)
+			}
+		})
+	}
+}
+
+// TestVMFirewallForeignFault: a line of somebody else in /etc/pf.conf that pf does
+// not understand is what a person reads about, with its number.
+func TestVMFirewallForeignFault(t *testing.T) {
+	t.Parallel()
+	const fault = "pass sideways from any to any"
+	for name, tc := range map[string]struct {
+		spoil string
+		wish  fleet.Spec
+	}{
+		"files alone": {"grep -v 'END macfleet' /etc/pf.conf >/tmp/f", fleet.Spec{VMFirewall: &fleet.VMFirewall{}}},
+		"live":        {"grep -v macfleet /etc/pf.conf >/tmp/f; pfctl -f /tmp/f", fleet.Spec{VMFirewall: &fleet.VMFirewall{}}},
+		"removal":     {"cat /etc/pf.conf >/tmp/f", fleet.Spec{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, e, host := firewalled(t, nil, nil)
+			machine, err := w.Mac(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := machine.Run(t.Context(), "root", tc.spoil+"; echo '"+fault+"' >>/tmp/f; cat /tmp/f >/etc/pf.conf; grep -n sideways /etc/pf.conf")
+			if err != nil {
+				t.Fatal(err)
+			}
+			number, _, _ := strings.Cut(string(r.Stdout), ":")
+			e.Config.Fleets[0].Groups[0].Spec = tc.wish.WithBuiltIn().WithDefaults()
+			result := apply(t, e)
+			want := "/etc/pf.conf:" + number + ": syntax error: " + fault + " (this line is not macfleet's"
+			if len(result.Failures) != 1 || !strings.Contains(result.Failures[0].Err.Error(), want) {
+				t.Errorf("%v, want %q", result.Failures, want)
+			}
+			if r, err := machine.Run(t.Context(), "root", "cmp /tmp/f /etc/pf.conf"); err != nil || r.Exit != 0 {
+				t.Errorf("/etc/pf.conf was written: %+v, %v", r, err)
 			}
 		})
 	}
