@@ -52,12 +52,12 @@ pfctl -s rules 2&gt;/dev/null | grep -qF "anchor \"$1\"" || pfctl -f /etc/pf.con
 func (c *comparison) finding() plan.Finding {
 	all := packetFilterSettings(c.state, c.want)
 	var f plan.Finding
-	f.Wanted, f.Facts = wantedText(c.want), c.factsText()
+	diff := fields(all...)
+	f.Wanted, f.Facts = wantedText(c.want), c.factsText(c.state.pending && len(diff) == 1)
 	if rules := pf.Bypass(c.seen.main, c.want.anchor); len(rules) > 0 {
 		f.Warnings = append(f.Warnings, bypassed(c.want.anchor, rules))
 	}
 	uncovered := c.uncovered()
-	diff := fields(all...)
 	if len(diff) == 0 {
 		f.Refused = uncovered
 		return f

@@ -134,6 +134,8 @@ func (c *comparison) anchorFile() string {
 	switch {
 	case !there:
 		return "missing"
+	case file.text != c.want.file && file.mode == fileMode && pf.IsRendered(file.text):
+		return "of an earlier wish"
 	case file.text != c.want.file:
 		return "edited"
 	case file.mode != fileMode:

@@ -123,3 +123,21 @@ func Resembles(file string) bool {
 	}
 	return false
 }
+
+// IsRendered reports whether a file is as Rules writes it, for whatever networks.
+func IsRendered(file string) bool {
+	var s Spec
+	for _, t := range []struct {
+		name string
+		into *[]netip.Prefix
+	}{{SourceTable, &s.Sources}, {BlockedTable, &s.Blocked}} {
+		_, list, _ := strings.Cut(file, "\ntable <"+t.name+"> { ")
+		list, _, _ = strings.Cut(list, " }\n")
+		var err error
+		if *t.into, err = Networks(strings.Split(list, ", ")); err != nil {
+			return false
+		}
+	}
+	text, err := Rules(s)
+	return err == nil && text == file
+}
