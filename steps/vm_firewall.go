@@ -30,7 +30,7 @@ func (f vmFirewall) Diff(v plan.View) plan.Finding {
 	if f.wish == nil {
 		return f.leave(v, seen, r.unread)
 	}
-	want, err := f.wanted(seen)
+	want, err := f.wanted(v, seen)
 	if err != nil {
 		return refused("", &plan.Trouble{Code: "vm-firewall-not-rendered", Text: err.Error(), Remedy: "correct the vm_firewall block"})
 	}
@@ -56,11 +56,12 @@ type packetFilterWish struct {
 	former  []string // anchors that an earlier wish of ours made
 	sources pf.Spec  // the networks
 	givenUp []string // legacy and former
+	unsure  []string // anchors that may be of an earlier wish of ours
 }
 
 // wanted is the wish as a state. What an earlier wish made under another name is
 // in what was seen.
-func (f vmFirewall) wanted(seen packetFilter) (packetFilterWish, error) {
+func (f vmFirewall) wanted(v plan.View, seen packetFilter) (packetFilterWish, error) {
 	var w packetFilterWish
 	var err error
 	if w.sources.Sources, err = pf.Networks(f.wish.VMSources); err != nil {
@@ -78,7 +79,9 @@ func (f vmFirewall) wanted(seen packetFilter) (packetFilterWish, error) {
 			w.legacy = append(w.legacy, name)
 		}
 	}
-	for _, name := range seen.ours() {
+	former, unsure := seen.made(v, w.anchor)
+	w.unsure = unsure
+	for _, name := range former {
 		if name != w.anchor {
 			w.former = append(w.former, name)
 		}
@@ -93,8 +96,8 @@ func (f vmFirewall) wanted(seen packetFilter) (packetFilterWish, error) {
 }
 
 // leave is the finding where no firewall is wanted: what macfleet made goes, and
-// nothing else. Its files say in their first line that they are macfleet's; of a
-// block whose file is gone the proof in the marker says it.
+// nothing else. Its files and its boot job say that they are macfleet's; of a block
+// whose file is gone the proof in the marker says it.
 func (f vmFirewall) leave(v plan.View, seen packetFilter, unread []plan.Unread) plan.Finding {
 	if len(unread) > 0 {
 		if !v.Proven && !v.Pending {
@@ -103,7 +106,7 @@ func (f vmFirewall) leave(v plan.View, seen packetFilter, unread []plan.Unread) 
 		return plan.Finding{Unread: unread}
 	}
 	conf, err := pf.Parse(seen.conf())
-	names := seen.ours()
+	names, unsure := seen.made(v, "")
 	if v.Proven || v.Pending {
 		for _, name := range conf.Blocks() {
 			if _, there := seen.files[pf.File(name)]; !there && !slices.Contains(names, name) {
@@ -112,6 +115,10 @@ func (f vmFirewall) leave(v plan.View, seen packetFilter, unread []plan.Unread) 
 		}
 	}
 	_, job := seen.files[bootJobPath]
+	if len(unsure) > 0 && !v.Pending {
+		// Something was compared, so the proof stays; and the job, which may yet say whose it was.
+		return plan.Finding{Facts: "unknown=\"" + strings.Join(unsure, ", ") + "\"\n", Warnings: []plan.Trouble{unsureWhose(unsure)}}
+	}
 	if len(names) == 0 && !job && !v.Pending {
 		return plan.Finding{}
 	}
@@ -139,7 +146,11 @@ func (f vmFirewall) leave(v plan.View, seen packetFilter, unread []plan.Unread) 
 		all = append(all, setting{"earlier run", "unfinished", "finished"})
 	}
 	_, facts := normal(all)
-	return plan.Finding{Facts: facts, Changes: []plan.Change{{
+	var warnings []plan.Trouble
+	if len(unsure) > 0 {
+		warnings = append(warnings, unsureWhose(unsure))
+	}
+	return plan.Finding{Facts: facts, Warnings: warnings, Changes: []plan.Change{{
 		Reason:  plan.Reason{Code: "vm-firewall-not-wanted", Text: "the configuration has no vm_firewall block for this host, and macfleet made what is here"},
 		Fields:  fields(all...),
 		Removes: true,

@@ -52,12 +52,18 @@ pfctl -s rules 2&gt;/dev/null | grep -qF "anchor \"$1\"" || pfctl -f /etc/pf.con
 func (c *comparison) finding() plan.Finding {
 	all := packetFilterSettings(c.state, c.want)
 	var f plan.Finding
-	f.Wanted, f.Facts = wantedText(c.want), c.factsText()
-	uncovered := c.uncovered()
 	diff := fields(all...)
+	f.Wanted, f.Facts = wantedText(c.want), c.factsText(c.state.pending && len(diff) == 1)
+	if rules := pf.Bypass(c.seen.main, c.want.anchor); len(rules) > 0 {
+		f.Warnings = append(f.Warnings, bypassed(c.want.anchor, rules))
+	}
+	uncovered := c.uncovered()
 	if len(diff) == 0 {
 		f.Refused = uncovered
 		return f
+	}
+	if len(c.want.unsure) > 0 {
+		f.Warnings = append(f.Warnings, unsureWhose(c.want.unsure))
 	}
 	if uncovered != nil {
 		f.Warnings = append(f.Warnings, *uncovered)
@@ -70,6 +76,18 @@ func (c *comparison) finding() plan.Finding {
 	change.Reason, change.Fields = c.reason(), diff
 	f.Changes = []plan.Change{change}
 	return f
+}
+
+// bypassed warns of rules of somebody else that let through what the anchor blocks.
+// Whether they are meant so, macfleet cannot know.
+func bypassed(anchor string, rules []string) plan.Trouble {
+	more := ""
+	if len(rules) > 1 {
+		more = fmt.Sprintf(" (and %d more such rules)", len(rules)-1)
+	}
+	return plan.Trouble{Code: "bypassed-anchor",
+		Text:   fmt.Sprintf("the live rule %q%s stands ahead of the anchor %s: what it lets pass is never blocked", rules[0], more, anchor),
+		Remedy: "in " + pfConfPath + ", move the lines from # BEGIN " + anchor + " to # END " + anchor + " ahead of it, or take \"quick\" off it, and restart the host"}
 }
 
 // uncovered says that virtual machines run in a network of which nothing is

@@ -120,7 +120,7 @@ func (c *comparison) givenUp() {
 		if c.seen.anchors[name].filled {
 			where = append(where, "live")
 		}
-		if slices.Contains(c.want.former, name) {
+		if _, there := c.seen.files[pf.File(name)]; there && slices.Contains(c.want.former, name) {
 			where = append(where, "its file")
 		}
 		if where != nil {
@@ -134,6 +134,8 @@ func (c *comparison) anchorFile() string {
 	switch {
 	case !there:
 		return "missing"
+	case file.text != c.want.file && file.mode == fileMode && pf.IsRendered(file.text):
+		return "of an earlier wish"
 	case file.text != c.want.file:
 		return "edited"
 	case file.mode != fileMode:

@@ -29,15 +29,17 @@ func wantedText(w packetFilterWish) string {
 }
 
 // factsText is what was seen, in the terms of wantedText: of each anchor that the
-// wish or an earlier one names, what there is.
-func (c *comparison) factsText() string {
+// wish or an earlier one names, what there is. That an earlier run is unfinished
+// counts where it is all that differs: beside another wish, of which a run was
+// taken back, the host is as it was last proven and nobody has edited it.
+func (c *comparison) factsText(unfinished bool) string {
 	s := c.state
 	all := []setting{
 		{name: "pf", seen: choose(s.enabled, "enabled", "disabled")},
 		{name: "macOS's own anchors", seen: choose(len(s.missing) == 0, "live", "missing: "+strings.Join(s.missing, ", "))},
 		{name: "tables left over", seen: listOr(s.leftover, "none")},
 		{name: "taken over", seen: listOr(c.want.legacy, "none")},
-		{name: "earlier run", seen: choose(s.pending, "unfinished", "finished")},
+		{name: "earlier run", seen: choose(unfinished, "unfinished", "finished")},
 		{name: networkSetting, seen: choose(s.network == "", "covered", s.network+", not covered")},
 		{name: "boot job", seen: c.jobText()},
 	}
@@ -66,7 +68,7 @@ func (c *comparison) anchorFacts(name string) []setting {
 	if !form.Absent() {
 		all = append(all, setting{name: "pf.conf " + name, seen: describeForm(form)})
 	}
-	if file, there := c.seen.files[pf.File(name)]; there && (name == c.want.anchor || pf.IsOurs(file.text)) {
+	if file, there := c.seen.files[pf.File(name)]; there && (name == c.want.anchor || slices.Contains(c.want.former, name)) {
 		text := oneLine(file.text)
 		if file.mode != fileMode {
 			text = "owner and mode " + file.mode + ": " + text

@@ -37,7 +37,7 @@ esac
 anchor=main
 [ "$1" != -a ] || { anchor=$2; shift 2; }
 busy() { echo "$1:3: cannot define table vm_sources: Resource busy" >&2; echo "pfctl: Syntax error in config file: pf rules not loaded" >&2; exit 1; }
-wrong() { echo "$1:1: syntax error" >&2; exit 1; }
+wrong() { echo "$1:1: syntax error" >&2; echo "pfctl: Syntax error in config file: pf rules not loaded" >&2; exit 1; }
 case "$1 $2" in
 "-s info") if [ -f "$STATE/enabled" ]; then echo "Status: Enabled for 0 days"; else echo "Status: Disabled"; fi ;;
 "-s rules") [ ! -f "$STATE/$anchor.rules" ] || grep -e ^block -e ^anchor -e ^scrub "$STATE/$anchor.rules" ;;
@@ -296,7 +296,21 @@ func TestVMFirewallScriptsTroubles(t *testing.T) {
 			t.Errorf("a wrong pf.conf: exit %d: %s", exit, text)
 		}
 		expect(t, "pf.conf", stepstest.StockPFConf, b.read(filepath.Join(b.root, pfConf)))
+		const foreign = "# somebody's\n-e nonsense \\n\n"
+		b.put(pfConf, foreign)
+		check.Args[2], check.Args[4] = foreign, "-e nonsense \\n\n"
+		want := "/etc/pf.conf:2: syntax error: -e nonsense \\n (this line is not macfleet's"
+		if exit, _, text := b.run(check, 0); exit != 1 || !strings.Contains(lastOf(text), want) {
+			t.Errorf("a foreign line: exit %d: %s", exit, text)
+		}
+		expect(t, "pf.conf", foreign, b.read(filepath.Join(b.root, pfConf)))
 	})
+}
+
+// lastOf is the last line, which is all that a person sees.
+func lastOf(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
 }
 
 // TestVMFirewallScriptsJob: the boot job is registered when it has to be and

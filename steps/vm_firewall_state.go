@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/steps/pf"
 )
 
@@ -22,6 +21,7 @@ type packetFilter struct {
 	enabled bool
 	listed  []string   // anchors that the kernel has
 	points  []pf.Point // where the live main ruleset evaluates anchors
+	main    string     // the rules of the live main ruleset, as listed
 	tables  []string   // of the main ruleset
 	anchors map[string]anchorState
 	files   map[string]fileState // by path: pf.conf, anchors' files, the boot job
@@ -43,18 +43,6 @@ type fileState struct {
 }
 
 func (p packetFilter) conf() string { return p.files[pfConfPath].text }
-
-// ours returns the anchors whose files macfleet made.
-func (p packetFilter) ours() []string {
-	var out []string
-	for path, file := range p.files {
-		if name, ok := strings.CutPrefix(path, pf.File("")); ok && pf.IsOurs(file.text) && fleet.CheckAnchor(name) == "" {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
 
 // sectionMark begins the line behind each part of the answer.
 const sectionMark = "\n== "
@@ -135,6 +123,9 @@ func (p *packetFilter) answered(name, of, body string) (err error) {
 		var points []pf.Point
 		points, err = pf.Points(body)
 		p.points = append(p.points, points...)
+		if name == "rules" {
+			p.main = body
+		}
 	case "tables":
 		p.tables, err = pf.Names(body)
 	case "anchors":

@@ -317,9 +317,20 @@ func TestVMFirewallRemoval(t *testing.T) {
 		{"factory", stepstest.FactoryPacketFilter(), plan.View{}, nil},
 		{"settled", stepstest.SettledPacketFilter(), plan.View{}, []string{"macfleet"}},
 		{"settled and proven", stepstest.SettledPacketFilter(), plan.View{Proven: true}, []string{"macfleet"}},
-		{"a stranger's file in a block", settledWith(func(p *stepstest.PacketFilter) { p.Files[anchorFile] = "pass\n"; delete(p.Files, bootPlist) }), plan.View{Proven: true}, nil},
 		{"the file is gone, proven", settledWith(func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }), plan.View{Proven: true}, []string{"macfleet"}},
-		{"the job alone", settledWith(func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }), plan.View{}, []string{}},
+		{"the file is gone, the job names it", settledWith(func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }), plan.View{}, []string{"macfleet"}},
+		{"the header is gone, the job names it", settledWith(headless), plan.View{Proven: true}, []string{"macfleet"}},
+		{"a blank line before the header, proven", settledWith(func(p *stepstest.PacketFilter) {
+			p.Files[anchorFile] = "\n" + p.Files[anchorFile]
+			delete(p.Files, bootPlist)
+		}), plan.View{Proven: true}, []string{"macfleet"}},
+		{"the header and the job are gone, proven", settledWith(jobless), plan.View{Proven: true}, []string{"macfleet"}},
+		{"the header and the job are gone, beside a stranger", settledWith(func(p *stepstest.PacketFilter) {
+			jobless(p)
+			p.Files[pfConf] += pf.Block("f2b")
+			p.Files["/etc/pf.anchors/f2b"] = "pass\n"
+		}), plan.View{Proven: true}, []string{"macfleet"}},
+		{"the header and the job are gone, nothing proven", settledWith(jobless), plan.View{}, nil},
 		{"a removal that was cut", stepstest.FactoryPacketFilter(), plan.View{Pending: true}, []string{}},
 	} {
 		f := judged(t, none, tc.p, tc.view)

@@ -14,6 +14,7 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // TestRollback lets new rules cut the host off, once so and once with a restart
@@ -48,6 +49,12 @@ func TestRollback(t *testing.T) {
 				t.Errorf("the host has\n%s\nand had\n%s", after, before)
 			}
 			p := planned(t, e)
+			if len(p.Actions) != 1 {
+				t.Fatalf("the next plan has %d actions", len(p.Actions))
+			}
+			if a := p.Actions[0]; a.Origin != (plan.Origin{Pending: true}) || a.Reason.Code != "config-changed" {
+				t.Errorf("nobody edited anything, and the next plan says %+v, %+v", a.Origin, a.Reason)
+			}
 			if said := whatIsSaid(p, host); !slices.Contains(said, "warning rolled-back") {
 				t.Errorf("the next plan says %q", said)
 			}

@@ -144,3 +144,73 @@ func TestVMFirewallPendingWithoutRoot(t *testing.T) {
 		t.Errorf("afterwards %+v", p.Actions)
 	}
 }
+
+// TestVMFirewallWithoutHeader: somebody took the line by which the anchor's file
+// is known, and then the block goes from the configuration.
+func TestVMFirewallWithoutHeader(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]string{
+		"no header":                "tail -n +2 /etc/pf.anchors/macfleet >/tmp/f; cat /tmp/f >/etc/pf.anchors/macfleet",
+		"a blank line, and no job": "{ echo; cat /etc/pf.anchors/macfleet; } >/tmp/f; cat /tmp/f >/etc/pf.anchors/macfleet; launchctl bootout system/dev.macfleet.pf; rm /Library/LaunchDaemons/dev.macfleet.pf.plist",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, e, host := firewalled(t, nil, nil)
+			machine, err := w.Mac(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, err := machine.Run(t.Context(), "root", spoil); err != nil || r.Exit != 0 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			e.Config.Fleets[0].Groups[0].Spec = fleet.Spec{}.WithBuiltIn()
+			converges(t, e)
+			// The point in the live main ruleset evaluates nothing, and goes at the next boot.
+			r, err := machine.Run(t.Context(), "root", "pfctl -a macfleet -sr; grep macfleet /etc/pf.conf; ls /etc/pf.anchors | grep macfleet")
+			if err != nil || len(r.Stdout) > 0 {
+				t.Errorf("left: %s, %v", r.Stdout, err)
+			}
+			if p := planned(t, e); len(p.Actions) != 0 {
+				t.Errorf("afterwards %+v", p.Actions)
+			}
+		})
+	}
+}
+
+// TestVMFirewallForeignFault: a line of somebody else in /etc/pf.conf that pf does
+// not understand is what a person reads about, with its number.
+func TestVMFirewallForeignFault(t *testing.T) {
+	t.Parallel()
+	const fault = "pass sideways from any to any"
+	for name, tc := range map[string]struct {
+		spoil string
+		wish  fleet.Spec
+	}{
+		"files alone": {"grep -v 'END macfleet' /etc/pf.conf >/tmp/f", fleet.Spec{VMFirewall: &fleet.VMFirewall{}}},
+		"live":        {"grep -v macfleet /etc/pf.conf >/tmp/f; pfctl -f /tmp/f", fleet.Spec{VMFirewall: &fleet.VMFirewall{}}},
+		"removal":     {"cat /etc/pf.conf >/tmp/f", fleet.Spec{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, e, host := firewalled(t, nil, nil)
+			machine, err := w.Mac(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := machine.Run(t.Context(), "root", tc.spoil+"; echo '"+fault+"' >>/tmp/f; cat /tmp/f >/etc/pf.conf; grep -n sideways /etc/pf.conf")
+			if err != nil {
+				t.Fatal(err)
+			}
+			number, _, _ := strings.Cut(string(r.Stdout), ":")
+			e.Config.Fleets[0].Groups[0].Spec = tc.wish.WithBuiltIn().WithDefaults()
+			result := apply(t, e)
+			want := "/etc/pf.conf:" + number + ": syntax error: " + fault + " (this line is not macfleet's"
+			if len(result.Failures) != 1 || !strings.Contains(result.Failures[0].Err.Error(), want) {
+				t.Errorf("%v, want %q", result.Failures, want)
+			}
+			if r, err := machine.Run(t.Context(), "root", "cmp /tmp/f /etc/pf.conf"); err != nil || r.Exit != 0 {
+				t.Errorf("/etc/pf.conf was written: %+v, %v", r, err)
+			}
+		})
+	}
+}

@@ -77,6 +77,22 @@ func (c Conf) Blocks() []string {
 	return out
 }
 
+// Marked returns the anchors of which a pf.conf has a block between marks,
+// whatever stands in it.
+func (c Conf) Marked() []string {
+	var out []string
+	for _, s := range c.all {
+		_, name, ok := s.marker()
+		if !ok || slices.Contains(out, name) || fleet.CheckAnchor(name) != "" {
+			continue
+		}
+		if o, err := find(c.all, []string{name}); err == nil && len(o.blocks) > 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // ApplePoints returns where a pf.conf has macOS's own anchors evaluated.
 func (c Conf) ApplePoints() []Point {
 	var out []Point

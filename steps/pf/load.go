@@ -6,7 +6,7 @@ import "slices"
 // nothing: pf.conf without any form of the names, and the anchor points that are
 // live alone, each in its section and behind the point that it follows live, as
 // macOS adds them for virtual machines. anchor, where it is not "", is evaluated
-// last. live lists the live points in order.
+// where Rewrite has its block. live lists the live points in order.
 //
 // Of the statements that load anchors it keeps those of macOS's own. Rules of
 // the other anchors outlive the load by themselves, and on a live host loading
@@ -17,6 +17,9 @@ func (c Conf) LoadFile(anchor string, names []string, live []Point) (string, err
 		all = append([]string{anchor}, names...)
 	}
 	rest, err := c.without(all)
+	if anchor != "" {
+		rest, err = c.with(all, FilterPoint(anchor).statement())
+	}
 	if err != nil {
 		return "", err
 	}
@@ -29,11 +32,7 @@ func (c Conf) LoadFile(anchor string, names []string, live []Point) (string, err
 			f = f.insert(p, live[:i])
 		}
 	}
-	last := ""
-	if anchor != "" {
-		last = FilterPoint(anchor).String() + "\n"
-	}
-	return Conf{f}.text(last), nil
+	return Conf{f}.text(""), nil
 }
 
 type loadFile []statement
@@ -49,7 +48,7 @@ func (f loadFile) at(p Point) int {
 // insert places a point behind the nearest of its section that stands before it
 // live, or else first in its section.
 func (f loadFile) insert(p Point, before []Point) loadFile {
-	made := statement{text: p.String() + "\n", words: []word{{text: p.Kind}, {p.Name, true}}, ended: true}
+	made := p.statement()
 	want := made.section()
 	place := slices.IndexFunc(f, func(s statement) bool { return s.section() >= want })
 	if place < 0 {

@@ -17,11 +17,13 @@ func Parse(text string) (Conf, error) {
 }
 
 // Rewrite returns the wanted /etc/pf.conf: nothing in it names the anchor or one
-// of the legacy names but one block of ours at its end. What is foreign keeps
-// its bytes. The error says which line is not ours to change.
+// of the legacy names but one block of ours. It takes the place of the first line
+// of ours that goes: behind a foreign "pass out quick" nothing of it would be
+// evaluated any more. Where nothing of ours stood it is the last thing. What is
+// foreign keeps its bytes. The error says which line is not ours to change.
 func (c Conf) Rewrite(anchor string, legacy []string) (string, error) {
-	rest, err := c.without(append([]string{anchor}, legacy...))
-	return rest.onOwnLine().text(Block(anchor)), err
+	rest, err := c.with(append([]string{anchor}, legacy...), statement{text: Block(anchor), ended: true})
+	return rest.text(""), err
 }
 
 // Remove returns a pf.conf without any form of the names: blocks between marks,
@@ -33,17 +35,65 @@ func (c Conf) Remove(names []string) (string, error) {
 }
 
 func (c Conf) without(names []string) (Conf, error) {
-	own, err := find(c.all, names)
+	rest, _, err := c.apart(names)
+	return rest, err
+}
+
+// with returns a pf.conf without any form of the names, and with a statement of
+// the filter section in their place.
+func (c Conf) with(names []string, made statement) (Conf, error) {
+	rest, stood, err := c.apart(names)
 	if err != nil {
 		return Conf{}, err
 	}
-	rest := Conf{make([]statement, 0, len(c.all)+2)}
+	place := rest.place(stood)
+	if place == len(rest.all) {
+		rest = rest.onOwnLine()
+	}
+	rest.all = slices.Insert(rest.all, place, made)
+	return rest, nil
+}
+
+// apart takes every form of the names out, and says where in the rest each of
+// their lines stood.
+func (c Conf) apart(names []string) (rest Conf, stood []int, err error) {
+	own, err := find(c.all, names)
+	if err != nil {
+		return Conf{}, nil, err
+	}
+	rest = Conf{make([]statement, 0, len(c.all)+2)}
 	for i, s := range c.all {
-		if !own.drop[i] {
+		if own.drop[i] {
+			stood = append(stood, len(rest.all))
+		} else {
 			rest.all = append(rest.all, s)
 		}
 	}
-	return rest, nil
+	return rest, stood, nil
+}
+
+// place returns where a statement of the filter section goes: to the first place
+// where one of ours stood and where pfctl accepts it, or else to the nearest
+// behind, which is after the sections before the filter and macOS's own points.
+func (c Conf) place(stood []int) int {
+	if len(stood) == 0 {
+		return len(c.all)
+	}
+	valid, apple := 0, 0
+	for i, s := range c.all {
+		if at := s.section(); at != anywhere && at < filtering {
+			valid = i + 1
+		}
+		if _, name, ok := s.anchor(); ok && IsApple(name) {
+			apple = i + 1
+		}
+	}
+	for _, i := range stood {
+		if i >= valid {
+			return i
+		}
+	}
+	return max(valid, apple)
 }
 
 // onOwnLine ends the last line, so that what is appended begins one: a backslash

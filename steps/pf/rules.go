@@ -112,3 +112,32 @@ func NetworkList(all []netip.Prefix) string {
 	}
 	return strings.Join(texts, ", ")
 }
+
+// Resembles reports whether a file holds a line that only macfleet writes: its
+// first line somewhere, or the rule of its tables.
+func Resembles(file string) bool {
+	for line := range strings.Lines(file) {
+		if line = strings.TrimSpace(line); line == Header || line == ruleLines()[0] {
+			return true
+		}
+	}
+	return false
+}
+
+// IsRendered reports whether a file is as Rules writes it, for whatever networks.
+func IsRendered(file string) bool {
+	var s Spec
+	for _, t := range []struct {
+		name string
+		into *[]netip.Prefix
+	}{{SourceTable, &s.Sources}, {BlockedTable, &s.Blocked}} {
+		_, list, _ := strings.Cut(file, "\ntable <"+t.name+"> { ")
+		list, _, _ = strings.Cut(list, " }\n")
+		var err error
+		if *t.into, err = Networks(strings.Split(list, ", ")); err != nil {
+			return false
+		}
+	}
+	text, err := Rules(s)
+	return err == nil && text == file
+}

@@ -15,9 +15,27 @@ chmod 0700 "$work"
 printf '%s' "$rules" >"$work/rules"
 printf '%s' "$main" >"$work/main"
 
+# A person sees the last line alone, so it is the one by which pfctl names a line of the text $2, with
+# that line. Where /etc/pf.conf has it, it is somebody else's, and its number there is what helps.
+blame() {
+  tail -n 4 "$1" >&2
+  said=$(grep '^/[^:]*:[0-9][0-9]*: ' "$1" | head -n 1)
+  [ -n "$said" ] || said=$(tail -n 1 "$1")
+  case $said in "$2":*) ;; *) printf '%s\n' "$said" >&2; return ;; esac
+  why=${said#"$2":}
+  text=$(head -n "${why%%:*}" "$2" | tail -n 1)
+  why=${why#*: }
+  at=$(grep -nxF -e "$text" /etc/pf.conf | head -n 1)
+  if [ -z "$at" ] || [ "$text" = "anchor \"$anchor\"" ]; then
+    printf '%s\n' "$said: $text" >&2
+  else
+    printf '%s\n' "/etc/pf.conf:${at%%:*}: $why: $text (this line is not macfleet's, so /etc/pf.conf is left alone; pfctl -nf /etc/pf.conf checks it)" >&2
+  fi
+}
+
 failed() {
   echo "$1; pfctl said:" >&2
-  tail -n 4 "$2" >&2
+  blame "$2" "$work/main"
   exit 1
 }
 
