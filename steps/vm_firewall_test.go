@@ -187,9 +187,9 @@ func TestVMFirewallTakesOver(t *testing.T) {
 	spec := fleet.Spec{VMFirewall: &fleet.VMFirewall{Anchor: &name, Legacy: []string{"old.runners", name}}}
 	p := stepstest.FactoryPacketFilter()
 	p.Files[pfConf] += "# filter, see /etc/pf.anchors/old.runners\n" + "anchor \"old.runners\"\nload anchor \"old.runners\" from \"/etc/pf.anchors/old.runners\"\n" + pf.Block("old.runners")
-	p.Files["/etc/pf.anchors/old.runners"] = "table <vm_sources> persist { 192.168.64.0/22 }\nblock drop out quick from <vm_sources> to any\n"
+	p.Files["/etc/pf.anchors/old.runners"] = "table <vm_sources> persist { 192.168.64.0/22 }\nblock drop quick from <vm_sources> to any\n"
 	p.Rules += "anchor \"old.runners\" all\n"
-	p.Anchors["old.runners"] = stepstest.Anchor{Rules: "block drop out quick from <vm_sources> to any\n", Tables: "vm_sources\n", Sources: "   192.168.64.0/22\n"}
+	p.Anchors["old.runners"] = stepstest.Anchor{Rules: "block drop quick from <vm_sources> to any\n", Tables: "vm_sources\n", Sources: "   192.168.64.0/22\n"}
 	f := judged(t, spec, p, plan.View{})
 	if len(f.Changes) != 1 || f.Changes[0].Reason.Code != "legacy-pf-block" || !slices.Equal(f.Changes[0].Command.Args[5:], []string{"old.runners"}) {
 		t.Fatalf("%+v", f)
@@ -290,7 +290,7 @@ func TestVMFirewallUnread(t *testing.T) {
 		"", "pfctl: /dev/pf: Permission denied\n", whole[:len(whole)/2], strings.TrimSuffix(whole, "\n== end\n"),
 		swap("== info 0", "== info 1"), swap("== rules 0", "== rules 1"), swap("== nat 0", "== nat 1"), swap("== tables 0", "== tables 1"), swap("== anchors 0", "== anchors 1"),
 		swap("Status: Enabled", "Status: Maybe"), swap("== job 0", "== job 5"), swap("== file 0", "== file 1"),
-		swap("== live rules 0 macfleet", "== live rules 1 macfleet"), swap("block drop out quick inet", "block drop out soon inet"),
+		swap("== live rules 0 macfleet", "== live rules 1 macfleet"), swap("block drop quick inet", "block drop out soon inet"),
 		swap("   192.168.64.0/22\n", "   192.168.64.0/22 since\n"), swap("== info 0", "== weather 0"), swap("== info 0", "== info"), swap("anchor \"com.apple/*\" all", "anchor \"com.apple/* all"),
 	} {
 		f := step(t, "vm_firewall", firewalled).Diff(plan.View{Host: host(firewalled), Facts: with(nil, map[string]plan.Answer{firewallProbe: said(text)}), Proven: true})

@@ -31,8 +31,8 @@ func TestRules(t *testing.T) {
 # What virtual machines send to these networks is dropped.
 table <vm_sources> { 192.168.64.0/22 }
 table <blocked_dst> { 10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12 }
-block drop out quick from <vm_sources> to <blocked_dst>
-block drop out quick from <vm_sources> to 169.254.169.254
+block drop quick from <vm_sources> to <blocked_dst>
+block drop quick from <vm_sources> to 169.254.169.254
 `, got)
 	if !IsOurs(got) || !IsOurs(Header+"\r\nedited\n") || IsOurs("") || IsOurs("table <x>\n"+got) {
 		t.Error("the header does not tell whose a file is")
@@ -41,7 +41,7 @@ block drop out quick from <vm_sources> to 169.254.169.254
 	if again, _ := Rules(s); again != got {
 		t.Errorf("another order gives another file:\n%s", again)
 	}
-	expect(t, "live", Live{Rules: []string{"block drop out quick from <vm_sources> to <blocked_dst>", "block drop out quick from <vm_sources> to 169.254.169.254"},
+	expect(t, "live", Live{Rules: []string{"block drop quick from <vm_sources> to <blocked_dst>", "block drop quick from <vm_sources> to 169.254.169.254"},
 		Sources: "192.168.64.0/22", Blocked: "10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12"}, Loaded(s))
 }
 
@@ -80,13 +80,13 @@ func TestLiveRules(t *testing.T) {
 	}{
 		{"", []string{}},
 		{"\n", []string{}},
-		{"block drop out quick from <vm_sources> to <blocked_dst>\nblock drop out quick inet from <vm_sources> to 169.254.169.254\n", Loaded(Spec{}).Rules},
-		{"block drop out quick inet from <vm_sources:1> to <blocked_dst:3>\nblock  drop out quick inet from <vm_sources:*> to 169.254.169.254/32", Loaded(Spec{}).Rules},
+		{"block drop quick from <vm_sources> to <blocked_dst>\nblock drop quick inet from <vm_sources> to 169.254.169.254\n", Loaded(Spec{}).Rules},
+		{"block drop quick inet from <vm_sources:1> to <blocked_dst:3>\nblock  drop quick inet from <vm_sources:*> to 169.254.169.254/32", Loaded(Spec{}).Rules},
 		{"pass in quick on en0 inet proto tcp from any to any port = 22 flags S/SA keep state label \"x\"\n",
 			[]string{"pass in quick on en0 proto tcp from any to any port = 22 flags S/SA keep state label \"x\""}},
-		{"block drop out quick inet6 from any to fe80::/10\n", []string{"block drop out quick inet6 from any to fe80::/10"}},
+		{"block drop quick inet6 from any to fe80::/10\n", []string{"block drop quick inet6 from any to fe80::/10"}},
 		{"No ALTQ support in kernel\n", nil},
-		{"block drop out quick from <vm_sources> towards <blocked_dst>\n", nil},
+		{"block drop quick from <vm_sources> towards <blocked_dst>\n", nil},
 		{"pfctl: DIOCGETRULES: Invalid argument\n", nil},
 		{"\x00\n", nil},
 	} {
@@ -221,7 +221,7 @@ func TestLoadFileProperties(t *testing.T) {
 }
 
 func FuzzListings(f *testing.F) {
-	for _, seed := range []string{"", vmnet, "block drop out quick inet from <vm_sources:1> to 169.254.169.254\n", "Status: Enabled for 1\n", "   10.0.0.0/8\n", "anchor \"_1\" all {\n pass\n}\n", "\x00{", "<:>", "block <a:1>"} {
+	for _, seed := range []string{"", vmnet, "block drop quick inet from <vm_sources:1> to 169.254.169.254\n", "Status: Enabled for 1\n", "   10.0.0.0/8\n", "anchor \"_1\" all {\n pass\n}\n", "\x00{", "<:>", "block <a:1>"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

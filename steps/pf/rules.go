@@ -80,10 +80,13 @@ func table(name string, networks []netip.Prefix) string {
 	return "table <" + name + "> { " + strings.Join(texts, ", ") + " }\n"
 }
 
+// ruleLines are the rules without a direction: a packet of a virtual machine comes
+// in on the bridge with its own address, and may have the host's when it goes out,
+// where translation can come before the filter.
 func ruleLines() []string {
 	return []string{
-		"block drop out quick from <" + SourceTable + "> to <" + BlockedTable + ">",
-		"block drop out quick from <" + SourceTable + "> to " + metadata,
+		"block drop quick from <" + SourceTable + "> to <" + BlockedTable + ">",
+		"block drop quick from <" + SourceTable + "> to " + metadata,
 	}
 }
 

@@ -61,7 +61,7 @@ func SettledPacketFilter() PacketFilter {
 	p := FactoryPacketFilter()
 	p.Rules += "anchor \"macfleet\" all\n"
 	p.Anchors["macfleet"] = Anchor{
-		Rules:  "block drop out quick from <vm_sources> to <blocked_dst>\nblock drop out quick inet from <vm_sources> to 169.254.169.254\n",
+		Rules:  "block drop quick from <vm_sources> to <blocked_dst>\nblock drop quick inet from <vm_sources> to 169.254.169.254\n",
 		Tables: "blocked_dst\nvm_sources\n", Sources: "   192.168.64.0/22\n", Blocked: "   10.0.0.0/8\n   169.254.0.0/16\n   172.16.0.0/12\n",
 	}
 	p.Files["/etc/pf.conf"] += "# BEGIN macfleet\nanchor \"macfleet\"\nload anchor \"macfleet\" from \"/etc/pf.anchors/macfleet\"\n# END macfleet\n"
@@ -69,8 +69,8 @@ func SettledPacketFilter() PacketFilter {
 # What virtual machines send to these networks is dropped.
 table <vm_sources> { 192.168.64.0/22 }
 table <blocked_dst> { 10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12 }
-block drop out quick from <vm_sources> to <blocked_dst>
-block drop out quick from <vm_sources> to 169.254.169.254
+block drop quick from <vm_sources> to <blocked_dst>
+block drop quick from <vm_sources> to 169.254.169.254
 `
 	p.Files["/Library/LaunchDaemons/dev.macfleet.pf.plist"] = bootJob
 	p.Job = 0
