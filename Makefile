@@ -23,8 +23,9 @@ build:
 demo: build
 	sh examples/demo.sh bin/macfleet
 
+# The race detector makes the runs of the whole program several times slower.
 test:
-	$(GO) test $(RACE) ./...
+	$(GO) test $(RACE) -timeout 30m ./...
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
