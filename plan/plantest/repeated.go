@@ -27,9 +27,9 @@ type names struct {
 	facts  sync.Pool         // of plan.Facts with the real step's names
 }
 
-// repeated returns the real steps of a host, each once, and then the one that
-// asks the most questions over and over, until there are Steps: the steps to come
-// are taken to be like that one. No host has two firewalls.
+// repeated returns the real steps of a host, each once, and then those that ask
+// more than two questions over and over, until there are Steps: the steps to come
+// are taken to be like these. No host has two firewalls.
 func repeated(existing []plan.Step) plan.StepsFor {
 	all, order := make([]names, Steps), make([]int, Steps)
 	for i := range all {
@@ -55,12 +55,14 @@ func place(i int, existing []plan.Step) (which, n int) {
 	if i < len(existing) {
 		return i, 0
 	}
-	for candidate, step := range existing {
-		if len(step.Probes()) > len(existing[which].Probes()) {
-			which = candidate
+	var again []int
+	for which, step := range existing {
+		if len(step.Probes()) > 2 {
+			again = append(again, which)
 		}
 	}
-	return which, i - len(existing) + 1
+	i -= len(existing)
+	return again[i%len(again)], 1 + i/len(again)
 }
 
 // copyOf returns the name of a step or a probe in its n-th repetition:
