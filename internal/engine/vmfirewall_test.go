@@ -95,7 +95,19 @@ func TestVMFirewallComesAndGoes(t *testing.T) {
 	if p := planned(t, e); len(p.Actions) != 0 {
 		t.Errorf("%+v", p.Actions)
 	}
-	_, _ = w, host
+	machine, err := w.Mac(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const script = `ls /etc/pf.anchors /Library/LaunchDaemons; grep -c 'acme.runners' /etc/pf.conf; grep -c fail2ban /etc/pf.conf; pfctl -a acme.runners -sr 2>/dev/null`
+	left, err := machine.Run(t.Context(), "root", script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(left.Stdout)
+	if strings.Contains(text, "acme.runners\n") || strings.Contains(text, "macfleet.pf") || strings.Contains(text, "block ") || !strings.Contains(text, "\n0\n2\n") {
+		t.Errorf("left on the Mac:\n%s", text)
+	}
 }
 
 // TestVMFirewallUncovered: the machines' network is another than the wish knows.
