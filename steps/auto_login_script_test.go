@@ -339,9 +339,7 @@ func TestAutoLoginScriptFails(t *testing.T) {
 func TestAutoLoginScriptKilled(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"dash", "bash"} {
-		if _, err := exec.LookPath(shell); err != nil {
-			t.Skip(err)
-		}
+		need(t, shell)
 		whole := newLoginMac(t, shell)
 		first := whole.look()
 		began, _ := strconv.Atoi(whole.get("calls"))

@@ -1,6 +1,8 @@
 package steps_test
 
 import (
+	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -131,4 +133,18 @@ func with(facts plan.Facts, answers map[string]plan.Answer) plan.Facts {
 		out[id] = inventory.Present(a)
 	}
 	return out
+}
+
+// need skips a test on a machine that lacks a program; CI installs it, so that
+// there it fails.
+func need(t testing.TB, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil && os.Getenv("CI") != "" {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Skip(err)
+	}
+	return path
 }

@@ -73,10 +73,7 @@ func newSudoer(t *testing.T) sudoer {
 		"visudo": `[ "$1" = -cf ] && cmp -s %[1]s/want "$2"`,
 	}
 	for _, name := range []string{"rm", "mktemp", "chmod", "mv"} {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			t.Skip(err)
-		}
+		path := need(t, name)
 		tools[name] = path + ` "$@"`
 	}
 	for name, text := range tools {
@@ -170,9 +167,7 @@ func inSudoShells(t *testing.T, test func(t *testing.T, shell []string)) {
 	for _, shell := range [][]string{{"dash"}, {"bash"}, {"bash", "--posix"}} {
 		t.Run(strings.Join(shell, " "), func(t *testing.T) {
 			t.Parallel()
-			if _, err := exec.LookPath(shell[0]); err != nil {
-				t.Skip(err)
-			}
+			need(t, shell[0])
 			test(t, shell)
 		})
 	}

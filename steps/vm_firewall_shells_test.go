@@ -83,13 +83,7 @@ type bench struct {
 func newBench(t *testing.T, shell ...string) bench {
 	t.Helper()
 	for _, tool := range []string{shell[0], "cmp"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			text := "this test needs " + tool
-			if os.Getenv("CI") != "" {
-				t.Fatal(text)
-			}
-			t.Skip(text)
-		}
+		need(t, tool)
 	}
 	dir := t.TempDir()
 	b := bench{t, shell, filepath.Join(dir, "root"), filepath.Join(dir, "bin"), filepath.Join(dir, "state")}
