@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -252,7 +253,7 @@ func TestComputeLeavesItsInputAlone(t *testing.T) {
 		if diff := cmp.Diff(before.Servers, w.snap.Servers) + cmp.Diff(before.Pins, w.snap.Pins); diff != "" {
 			t.Fatalf("the snapshot changed:\n%s", diff)
 		}
-		if after, _ := w.snap.Nodes.Get(); isRead && !slices.Equal(nodes, after) {
+		if after, _ := w.snap.Nodes.Get(); isRead && !reflect.DeepEqual(nodes, after) {
 			t.Fatalf("the Nodes changed: %v, %v", nodes, after)
 		}
 	})

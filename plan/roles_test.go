@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -121,7 +122,7 @@ func TestNodesThatDisagree(t *testing.T) {
 		w.server(1, "renamed")
 		w.snap.Nodes = inventory.Present(nodes)
 		h := oneHost(t, w.plan(t))
-		if n, _ := h.Node.Get(); h.Name != now.Name || n != now {
+		if n, _ := h.Node.Get(); h.Name != now.Name || !reflect.DeepEqual(n, now) {
 			t.Errorf("nodes %v: the server is %s, its Node %+v", nodes, h.Name, n)
 		}
 	}

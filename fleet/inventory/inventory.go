@@ -69,10 +69,21 @@ const providerScheme = "scw-applesilicon://"
 // Node is a Mac mini as the cluster knows it.
 type Node struct {
 	Name       string
+	UID        string
 	ProviderID string
-	Ready      Readiness
+	Ready      Readiness // Unknown also where the last heartbeat is too long ago, whatever the condition says
+	Why        string    // why it is not Ready
 	Cordoned   bool
-	Why        string // message of the Ready condition when it is not true
+	CordonedBy string // who cordoned it with macfleet; empty: nobody, or somebody else did
+	Labels     map[string]string
+	Capacity   Capacity
+}
+
+// Capacity is what a Node offers to Pods.
+type Capacity struct {
+	CPU    int   // cores
+	Memory int64 // bytes
+	Pods   int
 }
 
 // ServerID returns the server id in the Node's providerID, or "".

@@ -1,0 +1,80 @@
+package inventory
+
+import "time"
+
+// Cluster is what the cluster holds beside its Nodes that concerns the hosts.
+// Each part is unread by itself: one right that is missing hides no other.
+type Cluster struct {
+	Pods       Seen[[]Pod]      // on the Nodes of Mac minis, by namespace and name
+	Identities Seen[[]Identity] // by host; those of this configuration alone
+	Join       Seen[Join]
+	Objects    Seen[[]Object]  // what the configuration wants of the cluster itself, kept or not
+	Machines   Seen[[]Machine] // absent: the cluster knows no Cluster API
+}
+
+// Pod is a Pod on a Mac mini: there it is one virtual machine.
+type Pod struct {
+	Namespace, Name, UID string
+	Node                 string
+	Phase                string // Pending, Running, Succeeded, Failed, Unknown
+	Reason               string // why its container does not run, for example TartCreateFailed
+	Controller           string // kind of the object that makes it again, for example DaemonSet; "" = none
+	Mirror               bool   // the kubelet's own, from a file: the API cannot delete it
+	Finalizers           []string
+	Due                  time.Time // when it had to be gone: deletion plus grace; zero: it is not being deleted
+	Overdue              bool      // that is past, by the cluster's own clock
+}
+
+// Finished reports whether the Pod's work has ended, so that nothing runs for it
+// any more.
+func (p Pod) Finished() bool { return p.Phase == "Succeeded" || p.Phase == "Failed" }
+
+// Identity is who a host's kubelet is to the cluster: a ServiceAccount, the
+// Secret with its token, and its binding to the agents' role. A part that is
+// missing is "" or false.
+type Identity struct {
+	Host           string
+	ServiceAccount string // its uid
+	Secret         string // the uid of the Secret
+	Issued         bool   // the Secret holds a token
+	Bound          bool   // to the role, and to nothing else
+}
+
+// Complete reports whether a kubelet can work with it.
+func (i Identity) Complete() bool {
+	return i.ServiceAccount != "" && i.Secret != "" && i.Issued && i.Bound
+}
+
+// Join is how hosts reach the cluster.
+type Join struct {
+	Server string // https URL
+	CA     string // PEM
+}
+
+// Object is a thing that the cluster itself must hold: a namespace, a role, a
+// Secret.
+type Object struct {
+	Kind, Namespace, Name string
+	State                 ObjectState
+	Why                   string // what is not as wanted
+}
+
+// ObjectState is how an object of the cluster stands to what is wanted.
+type ObjectState string
+
+// The states of an object.
+const (
+	ObjectKept    ObjectState = "kept"
+	ObjectMissing ObjectState = "missing"
+	ObjectDiffers ObjectState = "differs"
+)
+
+// Machine is a Machine of the Cluster API.
+type Machine struct {
+	Namespace, Name string
+	ProviderID      string
+	NodeRef         string // name of the Node that it is bound to; "" = none
+	Paused          bool   // its controller leaves it alone
+	Deployment      string // MachineDeployment that it belongs to; "" = none
+	Available       bool   // that MachineDeployment is available
+}
