@@ -10,13 +10,18 @@ type Kind string
 
 // The kinds of action.
 const (
-	ClaimServer   Kind = "claim"   // take a server from the pool: rename, read back
-	RenameServer  Kind = "rename"  // give a member its name back
-	CreateMarker  Kind = "marker"  // claim the host exclusively and write its marker
-	RunStep       Kind = "step"    // run a step's changes and prove them
-	RemoveStep    Kind = "remove"  // take away what a step made, and prove it
-	ReleaseServer Kind = "release" // give a server back to the pool
-	ReplaceServer Kind = "replace" // give it back and claim another in its place
+	ClaimServer   Kind = "claim"       // take a server from the pool: rename, read back
+	RenameServer  Kind = "rename"      // give a member its name back
+	CreateMarker  Kind = "marker"      // claim the host exclusively and write its marker
+	IdentifyHost  Kind = "identity"    // complete who the host's kubelet is to the cluster
+	SetProviderID Kind = "provider-id" // set the provider id of the host's Node, which has none
+	ReplaceNode   Kind = "node"        // delete the host's Node, so that its kubelet registers another
+	ReleasePods   Kind = "pods"        // let Pods go that only our finalizer holds
+	KeepObject    Kind = "object"      // bring an object of the cluster itself to what is wanted; it has no host
+	RunStep       Kind = "step"        // run a step's changes and prove them
+	RemoveStep    Kind = "remove"      // take away what a step made, and prove it
+	ReleaseServer Kind = "release"     // give a server back to the pool
+	ReplaceServer Kind = "replace"     // give it back and claim another in its place
 )
 
 // Sign is the symbol of an action: "+" create, "~" update, "-" remove, "-/+"
@@ -66,7 +71,9 @@ type Action struct {
 	Origin     Origin
 	Fields     []Field // what moves, over all changes
 	Changes    []Change
-	Deferred   bool // the changes are known only once an earlier action gave root
+	Pods       []inventory.Pod  // of ReleasePods
+	Object     inventory.Object // of KeepObject
+	Deferred   bool             // the changes are known only once an earlier action gave root
 	Disruption Disruption
 	Refusal    *Trouble // set when the action is wanted and cannot be done
 }
