@@ -163,7 +163,7 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.app.pinFile(s.config.Environment),
 		Selection: selection, Parallelism: s.app.parallelism, Scrub: s.app.secrets.Scrub, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
 	if cluster != nil {
-		s.engine.Cluster = cluster
+		s.engine.Cluster = engine.HalfCluster{Lists: cluster}
 	}
 	s.engine.Input = steps.Input
 	s.engine.Passwords = &passwords{scaleway: servers, config: s.config, secrets: s.resolver(cluster), asked: s.app.asked,

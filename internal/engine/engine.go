@@ -29,12 +29,6 @@ type Servers interface {
 	Rename(ctx context.Context, zone, id, from, to string) error
 }
 
-// Cluster is the Kubernetes cluster whose Nodes the hosts are.
-type Cluster interface {
-	UID(context.Context) (string, error)
-	Nodes(context.Context) ([]inventory.Node, error)
-}
-
 // Engine carries what a run needs. All fields are set but where nil is
 // said to mean something.
 type Engine struct {
@@ -131,7 +125,8 @@ func (e *Engine) complete(ctx context.Context, snap plan.Snapshot, sel plan.Sele
 // be read, the Nodes are unread where that is tolerated, else an error.
 func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error) {
 	started := e.Now()
-	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: make(map[string]plan.HostSeen)}
+	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
+		Hosts: make(map[string]plan.HostSeen)}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		snap.Servers, err = e.Servers.List(gctx)
@@ -149,6 +144,11 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 				snap.Nodes, err = inventory.Unread[[]inventory.Node](err.Error()), nil
 			}
 			return err
+		})
+		// The uid of another cluster ends the run, whatever is read of it meanwhile.
+		g.Go(func() error {
+			snap.Cluster = inventory.Present(e.Cluster.Observe(gctx))
+			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {

@@ -93,7 +93,7 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &engine.Engine{Config: c, Steps: steps.For, Servers: servers, Cluster: cluster,
+	return &engine.Engine{Config: c, Steps: steps.For, Servers: servers, Cluster: engine.HalfCluster{Lists: cluster},
 		Hosts:     hosts.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext}),
 		Passwords: told{servers}, Input: steps.Input,
 		Pins: hosts.KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}, Parallelism: 8,
