@@ -14,7 +14,7 @@ type Scrub func(text string) string
 // what hosts answered, and the ids under which all that is kept. It runs before
 // anything is computed, so that a plan from a file is the plan that was seen.
 func (s Scrub) Snapshot(in Snapshot) Snapshot {
-	out := Snapshot{Nodes: mapped(s, in.Nodes, s.nodes), Cluster: mapped(s, in.Cluster, s.cluster)}
+	out := Snapshot{Nodes: mapped(s, in.Nodes, s.Nodes), Cluster: mapped(s, in.Cluster, s.cluster)}
 	for _, v := range in.Servers {
 		out.Servers = append(out.Servers, s.Server(v))
 	}

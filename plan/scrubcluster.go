@@ -40,7 +40,8 @@ func (s Scrub) machine(m inventory.Machine) inventory.Machine {
 	return m
 }
 
-func (s Scrub) nodes(in []inventory.Node) []inventory.Node {
+// Nodes returns Nodes with every text scrubbed.
+func (s Scrub) Nodes(in []inventory.Node) []inventory.Node {
 	out := make([]inventory.Node, 0, len(in))
 	for _, n := range in {
 		n.Name, n.UID, n.ProviderID, n.Why, n.CordonedBy = s(n.Name), s(n.UID), s(n.ProviderID), s(n.Why), s(n.CordonedBy)

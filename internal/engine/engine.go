@@ -29,6 +29,13 @@ type Servers interface {
 	Rename(ctx context.Context, zone, id, from, to string) error
 }
 
+// InputFor says what a change's script reads, and of which host.
+type InputFor struct {
+	Kind plan.InputKind
+	Host fleet.Host
+	Join inventory.Join
+}
+
 // Engine carries what a run needs. All fields are set but where nil is
 // said to mean something.
 type Engine struct {
@@ -39,8 +46,11 @@ type Engine struct {
 	Hosts     *hosts.Client
 	Pins      hosts.Pins
 	Passwords Passwords // nil: none is known
-	// Input renders what a change's script reads of a host's login password.
-	Input       func(plan.InputKind, secret.Value) (secret.Value, error)
+	Artifacts Artifacts // nil: there are none
+	// Input renders what a change's script reads, around a secret: a host's login
+	// password, or the token of its kubelet.
+	Input       func(InputFor, secret.Value) (secret.Value, error)
+	Ready       Ready
 	Selection   plan.Selection
 	Parallelism int             // hosts worked on at once, at least 1
 	Scrub       plan.Scrub      // takes secrets out of what is observed; nil: nothing is taken out
@@ -145,7 +155,12 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 			}
 			return err
 		})
-		// The uid of another cluster ends the run, whatever is read of it meanwhile.
+	}
+	if e.Cluster != nil {
+		snap.Cluster = inventory.Unread[inventory.Cluster]("no host joins it")
+	}
+	if e.Cluster != nil && plan.NeedsCluster(e.Config) {
+		// Another cluster ends the run, whatever is read of it meanwhile.
 		g.Go(func() error {
 			snap.Cluster = inventory.Present(e.Cluster.Observe(gctx))
 			return nil
