@@ -182,7 +182,7 @@ func (c *computation) joined(h *Host) []Action {
 // go whatever is known of the host: that touches no machine. The others are only
 // where the Node is gone and the host showed that their machines are too.
 func (c *computation) release(h *Host) []Action {
-	if !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
+	if !h.Member || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
 		return nil
 	}
 	all, _ := h.Pods.Get()
