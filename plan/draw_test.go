@@ -45,7 +45,7 @@ func drawWorld(t *rapid.T) *world {
 		w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights")
 	}
 	drawListed(t, w)
-	if rapid.Bool().Draw(t, "joins") {
+	if _, read := w.snap.Nodes.Get(); read && rapid.Bool().Draw(t, "joins") {
 		drawCluster(t, w)
 	}
 	if on := rapid.SampledFrom([]string{"", "", "", "fleet=macos", "group=m2", "ready=true", "name=*1", "name=acme-legacy-*"}).Draw(t, "on"); on != "" {
