@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/macfleet/macfleet/fleet"
+import (
+	"slices"
+
+	"github.com/macfleet/macfleet/fleet"
+)
 
 // Probes returns every probe that any host's steps have, each once, of the steps
 // that the selection names. They depend on no host, and what only one host's
@@ -37,4 +41,13 @@ func specs(cfg *fleet.Config) []fleet.Spec {
 		out = append(out, l.Spec)
 	}
 	return out
+}
+
+// NeedsCluster reports whether a plan needs more of the cluster than its Nodes: a
+// host joins it, or the configuration wants something of the cluster itself.
+func NeedsCluster(cfg *fleet.Config) bool {
+	if cfg.Kubernetes == nil {
+		return false
+	}
+	return cfg.Kubernetes.CAPI != nil || slices.ContainsFunc(specs(cfg), fleet.Spec.JoinsCluster)
 }

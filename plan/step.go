@@ -106,6 +106,12 @@ type Finding struct {
 	Unread []Unread
 	// Warnings are true and worth saying, and ask for no change.
 	Warnings []Trouble
+	// VMs are the virtual machines that the step saw on the host, by name and
+	// running or not. Unread where it did not look.
+	VMs inventory.Seen[[]string]
+	// NoSession says that nobody is logged in at the host's screen: then no virtual
+	// machine starts.
+	NoSession bool
 	// Refused says that something differs and macfleet cannot or must not remove
 	// the difference. Changes are shown then and not made.
 	Refused *Trouble
@@ -141,6 +147,8 @@ type Delivery struct {
 	// Space is how many bytes must be free on the host before anything is written:
 	// the artifact, what is unpacked from it, and what stays of the version before.
 	Space int64
+	// Free is how many bytes are free there, as the step saw it.
+	Free inventory.Seen[int64]
 }
 
 // InputKind names what a change's script reads on its standard input. The step
@@ -154,6 +162,9 @@ const (
 	Kubeconfig    InputKind = "kubeconfig"     // the kubeconfig of the host's identity
 	AutoLogin     InputKind = "auto-login"     // the password, one line, and the wanted /etc/kcpassword in base64, one line
 )
+
+// NeedsPassword reports whether the input holds the login user's password.
+func (k InputKind) NeedsPassword() bool { return k == LoginPassword || k == AutoLogin }
 
 // Guard keeps a change from locking everybody out. The change's own command
 // works on what is live alone; the host takes it back by itself unless new

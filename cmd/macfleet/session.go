@@ -15,6 +15,7 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/kubernetes"
@@ -163,9 +164,9 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.app.pinFile(s.config.Environment),
 		Selection: selection, Parallelism: s.app.parallelism, Scrub: s.app.secrets.Scrub, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
 	if cluster != nil {
-		s.engine.Cluster = cluster
+		s.engine.Cluster = engine.HalfCluster{Lists: cluster}
 	}
-	s.engine.Input = steps.Input
+	s.engine.Input = func(f engine.InputFor, v secret.Value) (secret.Value, error) { return steps.Input(f.Kind, v) }
 	s.engine.Passwords = &passwords{scaleway: servers, config: s.config, secrets: s.resolver(cluster), asked: s.app.asked,
 		learn: s.app.secrets.Learn, known: make(map[string][]engine.Password)}
 	return nil

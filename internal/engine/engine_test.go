@@ -93,12 +93,14 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &engine.Engine{Config: c, Steps: steps.For, Servers: servers, Cluster: cluster,
+	return &engine.Engine{Config: c, Steps: steps.For, Servers: servers, Cluster: engine.HalfCluster{Lists: cluster},
 		Hosts:     hosts.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext}),
-		Passwords: told{servers}, Input: steps.Input,
+		Passwords: told{servers}, Input: input,
 		Pins: hosts.KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}, Parallelism: 8,
 		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
 }
+
+func input(f engine.InputFor, v secret.Value) (secret.Value, error) { return steps.Input(f.Kind, v) }
 
 // told finds the passwords that the simulated Scaleway tells, and no others.
 type told struct{ scaleway *scaleway.Client }
