@@ -101,7 +101,9 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
 }
 
-func input(f engine.InputFor, v secret.Value) (secret.Value, error) { return steps.Input(steps.InputFor(f), v) }
+func input(f engine.InputFor, v secret.Value) (secret.Value, error) {
+	return steps.Input(steps.InputFor(f), v)
+}
 
 // told finds the passwords that the simulated Scaleway tells, and no others.
 type told struct{ scaleway *scaleway.Client }
