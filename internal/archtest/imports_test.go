@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"steps/kcpassword":     {},
 	"steps/pf":             {"fleet"},
 	"steps/stepstest":      {"fleet/inventory", "plan"},
-	"hosts":                {"internal/secret", "fleet/inventory", "plan", "hosts/sshconfig"},
+	"hosts":                {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts/sshconfig"},
 	"hosts/sshconfig":      {},
 	"providers/transport":  {},
 	"providers/scaleway":   {"internal/secret", "fleet/inventory"},
