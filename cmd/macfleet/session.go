@@ -166,7 +166,7 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 	if cluster != nil {
 		s.engine.Cluster = engine.HalfCluster{Lists: cluster}
 	}
-	s.engine.Input = func(f engine.InputFor, v secret.Value) (secret.Value, error) { return steps.Input(f.Kind, v) }
+	s.engine.Input = func(f engine.InputFor, v secret.Value) (secret.Value, error) { return steps.Input(steps.InputFor(f), v) }
 	s.engine.Passwords = &passwords{scaleway: servers, config: s.config, secrets: s.resolver(cluster), asked: s.app.asked,
 		learn: s.app.secrets.Learn, known: make(map[string][]engine.Password)}
 	return nil
