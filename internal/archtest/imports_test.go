@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"providers/scaleway":   {"internal/secret", "fleet/inventory"},
 	"providers/kubernetes": {"fleet/inventory"},
 	"providers/secrets":    {"internal/secret"},
+	"internal/artifact":    {"fleet"},
 	"internal/engine":      {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts"},
 	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/engine"},
 	"internal/scriptlint":  {},
@@ -46,7 +47,7 @@ var allowed = map[string][]string{
 	"internal/sandbox/...": {"internal/sandbox/..."},
 	"docs/schemas":         {},
 	"internal/schematest":  {"docs/schemas"},
-	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/engine",
+	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/artifact", "internal/engine",
 		"internal/view", "internal/sandbox"},
 }
 
