@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
@@ -35,6 +36,9 @@ type API struct {
 	state *state
 	keys  *signer
 	ready bool // what every cluster has from its start is there
+
+	agents cached[map[string][]agent.Kubelet]
+	beats  map[string]*beat // by Node; worked out anew whenever the lock is taken
 }
 
 // New gives the API over the objects in dir: RESOURCE/NAME.json or RESOURCE/NAMESPACE/NAME.json.
