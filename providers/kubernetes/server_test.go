@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 
 // realServer returns the running server. Where its programs are missing the test
 // is skipped, and fails in CI.
-func realServer(t *testing.T) *server {
+func realServer(t testing.TB) *server {
 	t.Helper()
 	real.once.Do(func() { real.server, real.err = startServer() })
 	if errors.Is(real.err, errNoServer) && os.Getenv("CI") == "" {
