@@ -107,19 +107,19 @@ func (a *API) locked(do func(now time.Time) (answer, error)) (answer, error) {
 		return answer{}, err
 	}
 	defer unlock()
+	if err := a.state.begin(); err != nil {
+		return answer{}, err
+	}
 	now := a.clock().UTC()
-	if err := a.settle(now); err != nil {
-		return answer{}, err
+	if err := a.state.trusting(func() error { return a.settle(now) }); err != nil {
+		return answer{}, errors.Join(err, a.state.end())
 	}
-	before, err := a.state.version()
-	if err != nil {
-		return answer{}, err
-	}
+	before := a.state.version
 	answered, failed := do(now)
-	after, err := a.state.version()
-	if err == nil && after != before {
-		err = a.observe(now)
+	if a.state.version != before {
+		err = a.state.trusting(func() error { return a.observe(now) })
 	}
+	err = errors.Join(err, a.state.end())
 	if failed != nil {
 		return answer{}, failed
 	}
