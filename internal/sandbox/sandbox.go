@@ -28,6 +28,7 @@ type World struct {
 
 	scaleway   *endpoint
 	kubernetes *endpoint
+	secure     secured // the same API for kubectl
 	ssh        *switchboard
 
 	// connections ends what was started on behalf of callers, when the world is closed.
@@ -103,6 +104,7 @@ func (w *World) Close() error {
 				failed = append(failed, served.close())
 			}
 		}
+		failed = append(failed, w.secure.close())
 		if w.ssh != nil {
 			failed = append(failed, w.ssh.close())
 		}
