@@ -75,7 +75,9 @@ func (c tartCall) showList(all []listed, format string, quiet bool) error {
 		if err != nil {
 			return err
 		}
-		c.printf("%s\n", data)
+		// As Foundation writes it: a space before the colon, and slashes escaped.
+		text := strings.ReplaceAll(string(data), `": `, `" : `)
+		c.printf("%s\n", strings.ReplaceAll(text, "/", `\/`))
 		return nil
 	case "text":
 		if len(all) == 0 {
