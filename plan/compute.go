@@ -41,10 +41,27 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		}
 	}
 	c.lost()
-	inParallel(len(c.drafts), workers, func(i int) { c.finish(&c.drafts[i]) })
-	c.enter()
+	c.plan.Hosts = make([]Host, 0, len(c.drafts))
+	room := make([]Action, min(len(c.drafts), batch)*roomForActions)
+	for len(c.drafts) > 0 {
+		some := c.drafts[:min(len(c.drafts), batch)]
+		inParallel(len(some), workers, func(i int) {
+			d := &some[i]
+			d.actions = append(room[i*roomForActions:i*roomForActions:(i+1)*roomForActions], d.actions...)
+			c.finish(d)
+		})
+		c.enter(some)
+	}
 	return c.plan
 }
+
+// batch is how many hosts are finished before they enter the plan: a big plan need
+// not be held twice.
+const batch = 500
+
+// roomForActions is how many actions of a host find room while a batch is
+// finished. One that has more gets room of its own.
+const roomForActions = 20
 
 // computation carries the inputs and the plan being built.
 type computation struct {
@@ -139,21 +156,22 @@ func (c *computation) finish(d *draft) {
 	}
 }
 
-// enter moves the drafts into the plan.
-func (c *computation) enter() {
+// enter moves the first drafts into the plan. Where the plan has too little room, it
+// gets as much as all drafts need if they are like these.
+func (c *computation) enter(some []draft) {
 	actions := 0
-	for i := range c.drafts {
-		actions += len(c.drafts[i].actions)
+	for i := range some {
+		actions += len(some[i].actions)
 	}
-	c.plan.Hosts = make([]Host, 0, len(c.drafts))
-	if actions > 0 {
-		c.plan.Actions = make([]Action, 0, actions)
+	if len(c.plan.Actions)+actions > cap(c.plan.Actions) {
+		c.plan.Actions = slices.Grow(c.plan.Actions, actions*len(c.drafts)/len(some))
 	}
-	for i := range c.drafts {
-		c.plan.Hosts = append(c.plan.Hosts, c.drafts[i].host)
-		c.plan.Actions = append(c.plan.Actions, c.drafts[i].actions...)
-		c.drafts[i] = draft{} // a big plan need not be held twice
+	for i := range some {
+		c.plan.Hosts = append(c.plan.Hosts, some[i].host)
+		c.plan.Actions = append(c.plan.Actions, some[i].actions...)
+		some[i] = draft{}
 	}
+	c.drafts = c.drafts[len(some):]
 }
 
 // work adds the actions that the host itself needs, and enters into the host what
@@ -175,8 +193,7 @@ func (c *computation) work(d *draft) {
 	if !marked {
 		d.actions = append(d.actions, mark(h))
 	}
-	steps := c.stepsFor(h.Spec)
-	for i, step := range steps {
+	for _, step := range c.stepsFor(h.Spec) {
 		if !c.sel.Asks(step.ID()) {
 			continue
 		}
@@ -188,9 +205,6 @@ func (c *computation) work(d *draft) {
 			h.rootToCome = true
 			d.actions = slices.Insert(d.actions, 0, a)
 		default:
-			if len(d.actions) == cap(d.actions) {
-				d.actions = slices.Grow(d.actions, len(steps)-i)
-			}
 			d.actions = append(d.actions, a)
 			if !h.Seen.Root && a.grantsRoot() {
 				h.Refused = a.Refusal
