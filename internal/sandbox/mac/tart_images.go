@@ -262,7 +262,7 @@ func (c tartCall) push(args []string) error {
 			return errors.Join(err, tartError{1, fmt.Sprintf("VM %q is running", args[0])})
 		}
 		if !v.exists(n.path + "/nvram.bin") {
-			return errors.New(`The file "nvram.bin" doesn't exist`)
+			return tartError{1, pushBroken}
 		}
 		return nil
 	})
