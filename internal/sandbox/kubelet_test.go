@@ -353,3 +353,14 @@ func TestTheClusterHearsLater(t *testing.T) {
 	}
 	p.want("kubelets", strconv.Itoa(len(p.agents())), "0")
 }
+
+func TestTwoKubelets(t *testing.T) {
+	t.Parallel()
+	p := newKubelet(t)
+	p.inject("second-kubelet")
+	p.run("true")
+	all := p.agents()
+	if len(all) != 2 || all[0].Node != all[1].Node || all[0].Job == all[1].Job {
+		t.Errorf("the cluster hears of %+v", all)
+	}
+}
