@@ -24,7 +24,17 @@ type guest struct {
 	Ends    time.Time `json:"ends,omitzero"`  // when a push is done
 	Told    bool      `json:"told,omitempty"` // a push has ended, and how is known
 	Failure string    `json:"failure,omitempty"`
+	Pod     *podOf    `json:"pod,omitempty"` // whose virtual machine it is, where the cluster knows the Pod
 }
+
+// podOf is a Pod by its name.
+type podOf struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// pushBroken is how a push ends whose virtual machine was deleted meanwhile.
+const pushBroken = `The file "nvram.bin" doesn't exist`
 
 func (g guest) runs() bool   { return g.Ref == "" }
 func (g guest) pushes() bool { return g.Ref != "" && !g.Told }
@@ -42,7 +52,7 @@ func (v *visit) guests() ([]guest, error) {
 		if g.pushes() && !now.Before(g.Ends) {
 			// The disk is open all the time; nvram.bin is opened last, when the disk is through.
 			if all[i].Told = true; !v.exists(g.Home + "/vms/" + g.VM + "/nvram.bin") {
-				all[i].Failure = `The file "nvram.bin" doesn't exist`
+				all[i].Failure = pushBroken
 			}
 		}
 	}
@@ -81,7 +91,7 @@ func (v *visit) newPID() (pid int, err error) {
 var errSession = errors.New(`Error Domain=VZErrorDomain Code=-9 Description="The virtual machine encountered a security error." UserInfo={NSUnderlyingError=Failed to create new HostKey}`)
 
 // startGuest starts a virtual machine as a process of its own.
-func (v *visit) startGuest(who user, home, name string, args []string) (guest, error) {
+func (v *visit) startGuest(who user, home, name string, args []string, pod *podOf) (guest, error) {
 	all, err := v.guests()
 	if err != nil {
 		return guest{}, err
@@ -101,7 +111,7 @@ func (v *visit) startGuest(who user, home, name string, args []string) (guest, e
 	if len(others) >= maxGuests {
 		return guest{}, tartError{1, "The number of VMs exceeds the system limit (other running VMs: " + strings.Join(others, ", ") + ")"}
 	}
-	one := guest{VM: name, Home: home, UID: who.uid, Started: v.session.now(), Args: args}
+	one := guest{VM: name, Home: home, UID: who.uid, Started: v.session.now(), Args: args, Pod: pod}
 	return one, v.addGuest(&one)
 }
 
