@@ -164,7 +164,7 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.app.pinFile(s.config.Environment),
 		Selection: selection, Parallelism: s.app.parallelism, Scrub: s.app.secrets.Scrub, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
 	if cluster != nil {
-		s.engine.Cluster = engine.HalfCluster{Lists: cluster}
+		s.engine.Cluster = cluster
 	}
 	s.engine.Input = func(f engine.InputFor, v secret.Value) (secret.Value, error) { return steps.Input(steps.InputFor(f), v) }
 	s.engine.Passwords = &passwords{scaleway: servers, config: s.config, secrets: s.resolver(cluster), asked: s.app.asked,
@@ -189,9 +189,12 @@ func (s *session) kubernetes() (*kubernetes.Client, error) {
 	if s.config.Kubernetes == nil {
 		return nil, nil
 	}
-	o := kubernetes.Options{Context: s.config.Kubernetes.Context, Wrap: func(next http.RoundTripper) http.RoundTripper {
-		return transport.Watch(s.cluster.Wrap(next), s.app.secrets.Learn)
-	}}
+	k := s.config.Kubernetes
+	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, APIServer: k.APIServer, Owner: s.config.Owner.String(),
+		Wrap: func(next http.RoundTripper) http.RoundTripper { return transport.Watch(s.cluster.Wrap(next), s.app.secrets.Learn) }}
+	if k.CAPI != nil {
+		o.CAPI = &kubernetes.CAPI{Cluster: k.CAPI.Cluster, Namespace: k.CAPI.Namespace}
+	}
 	if s.world != nil {
 		if known := s.world.KubeContext(); o.Context != "" && known != "" && o.Context != known {
 			return nil, fmt.Errorf("the sandbox %s has no context %q; it has: %s", s.app.sandboxDir(), o.Context, known)

@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"steps/pf":             {"fleet"},
 	"steps/launchd":        {},
 	"steps/stepstest":      {"fleet", "fleet/inventory", "plan"},
-	"hosts":                {"internal/secret", "fleet/inventory", "plan", "hosts/sshconfig"},
+	"hosts":                {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts/sshconfig"},
 	"hosts/sshconfig":      {},
 	"providers/transport":  {},
 	"providers/scaleway":   {"internal/secret", "fleet/inventory"},
