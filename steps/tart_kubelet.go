@@ -92,6 +92,7 @@ func (d *kubeletDiff) compare(r *reader) {
 	d.rest = []setting{
 		{"process", cmp.Or(words(d.condition), choose(d.stale, "older than the program", "runs")), "runs"},
 		{"folders", s.foldersOf(d.step.user), "the login user's"},
+		{"taken over", listOr(wish.Legacy, "none"), listOr(wish.Legacy, "none")},
 		{"other kubelets", listOr(names(d.taken), "none"), "none"},
 		{"Node", cmp.Or(words(d.cluster), "registered"), "registered"},
 		{"earlier run", choose(v.Pending, "unfinished", "finished"), "finished"},
@@ -155,13 +156,9 @@ func (d *kubeletDiff) finding() plan.Finding {
 	f.VMs = inventory.Present(d.seen.virtualMachines())
 	f.Warnings = d.seen.receipt.rolledBack(d.view.Rollback)
 	f.Warnings = append(f.Warnings, d.orphans()...)
-	background := d.background()
 	if f.Wanted == f.Facts {
-		f.Refused = cmp.Or(d.foreign, d.noWay, background, d.lowDisk())
+		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.lowDisk())
 		return f
-	}
-	if background != nil {
-		f.Warnings = append(f.Warnings, *background)
 	}
 	f.Changes = d.changes()
 	f.Refused = d.refusal(f.Changes)
@@ -173,8 +170,8 @@ func (d *kubeletDiff) refusal(changes []plan.Change) *plan.Trouble {
 	switch {
 	case d.goal.sha == "":
 		return artifactMissing(d.step.ID())
-	case cmp.Or(d.foreign, d.noRoom, d.noWay) != nil:
-		return cmp.Or(d.foreign, d.noRoom, d.noWay)
+	case cmp.Or(d.foreign, d.noRoom, d.noWay, d.background()) != nil:
+		return cmp.Or(d.foreign, d.noRoom, d.noWay, d.background())
 	case d.collectsAgain() && len(d.seen.work) > 0:
 		return waitsForIdle("turning the garbage collection of virtual machines on again", d.seen.work)
 	}
@@ -197,7 +194,7 @@ func (d *kubeletDiff) lowDisk() *plan.Trouble {
 	return diskFull(d.seen.free, leastFree)
 }
 
-// background says that macOS will not start the job by itself. Only a person can
+// background says that macOS does not let the job start by itself. Only a person can
 // allow it again.
 func (d *kubeletDiff) background() *plan.Trouble {
 	a, ok := d.view.Facts.Get(d.step.Probes()[1].ID).Get()
@@ -206,8 +203,7 @@ func (d *kubeletDiff) background() *plan.Trouble {
 	}
 	return &plan.Trouble{Code: "btm-disallowed",
 		Text: "macOS's list of background items disallows " + kubeletLabel + ": it does not come back after a boot, nor by itself after it ended",
-		Remedy: "over VNC, allow it in System Settings, General, Login Items & Extensions; or on the host: sudo sfltool resetbtm, and restart it when it is idle (macfleet exec " +
-			d.view.Host.Name + " -- sudo sfltool dumpbtm shows the list)"}
+		Remedy: "over VNC, allow it in System Settings, General, Login Items & Extensions; or on the host: sudo sfltool resetbtm, and restart it when it is idle (sudo sfltool dumpbtm shows the list)"}
 }
 
 // collectsAgain reports whether machines that were kept would be deleted from now
