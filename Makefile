@@ -3,6 +3,7 @@
 # make lint  runs the checks that CI runs beside the tests
 # make conformance HOST=name  checks the table of macOS's tools on a Mac
 # make fuzz  lets the parsers and rewriters of what hosts say run for a minute each
+# make apiserver builds the kube-apiserver that some tests need, once (6 minutes)
 # make bench measures the budgets and fails when one is exceeded
 
 GO ?= go
@@ -15,7 +16,7 @@ else
 export CGO_ENABLED ?= 0
 endif
 
-.PHONY: build demo test lint fuzz bench conformance clean
+.PHONY: build demo test lint fuzz bench conformance apiserver clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/macfleet ./cmd/macfleet
@@ -32,8 +33,9 @@ lint:
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	shellcheck --shell=sh --severity=warning examples/demo.sh
-	shellcheck .ci/run
+	shellcheck .ci/run .ci/apiserver
 	shellcheck --shell=sh --exclude=SC2154 hosts/scripts/*.sh steps/scripts/*.sh internal/conformance/scripts/*.sh
+	shellcheck --shell=sh --exclude=SC2034,SC2154 steps/scripts/shared/*.sh
 
 # A corpus lies beside each test, in testdata/fuzz.
 FUZZTIME ?= 60s
@@ -49,6 +51,10 @@ fuzz:
 conformance:
 	$(GO) test ./internal/conformance -run '^TestMac$$' -count 1 -v -timeout 30m -host '$(HOST)' \
 	  -user '$(if $(filter command line,$(origin USER)),$(USER),m1)' -key '$(if $(KEY),$(abspath $(KEY)))' -fingerprint '$(FINGERPRINT)' $(if $(FILES),-files)
+
+# The tests also need etcd (Debian: etcd-server).
+apiserver:
+	.ci/apiserver
 
 # ROWS=ssh,plan measures these alone; BENCH=-rounds=9 passes more flags.
 bench:

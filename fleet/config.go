@@ -18,9 +18,10 @@ type Config struct {
 	Scaleway     Scaleway
 	Kubernetes   *Kubernetes // nil: this configuration has no cluster
 	SSH          SSH
-	Fleets       []Fleet  // in the order of files and places
-	Hosts        []Listed // hosts with a block of their own, in that order too
-	Elsewhere    []string // ids of servers that host blocks adopt in other environments
+	Artifacts    []Artifact // in the order of files and places
+	Fleets       []Fleet    // in the order of files and places
+	Hosts        []Listed   // hosts with a block of their own, in that order too
+	Elsewhere    []string   // ids of servers that host blocks adopt in other environments
 }
 
 // Scaleway is where the servers are rented.
@@ -35,6 +36,14 @@ type Kubernetes struct {
 	APIServer   string // URL as the hosts reach it, never loopback; may be empty
 	Namespace   string // macfleet's own namespace
 	LabelPrefix string // of macfleet's labels and annotations
+	CAPI        *CAPI  // nil: the cluster's Cluster API, if there is one, is not served
+}
+
+// CAPI is the connection that the Cluster API inside a cluster needs to that same
+// cluster, so that its Machines find their Nodes.
+type CAPI struct {
+	Cluster   string // name of the Cluster object
+	Namespace string // where it lives
 }
 
 // SSH is how hosts are reached.

@@ -9,11 +9,14 @@ package fleet
 // test walks the struct and shows that each reaches its step's rendering. The
 // tag "default" is the value of a leaf that nobody wrote.
 type Spec struct {
-	Sudo       *Sudo       `hcl:"sudo,block"`
-	Hostname   *Hostname   `hcl:"hostname,block"`
-	Power      *Power      `hcl:"power,block"`
-	AutoLogin  *AutoLogin  `hcl:"auto_login,block"`
-	VMFirewall *VMFirewall `hcl:"vm_firewall,block"`
+	Sudo         *Sudo         `hcl:"sudo,block"`
+	Hostname     *Hostname     `hcl:"hostname,block"`
+	Power        *Power        `hcl:"power,block"`
+	AutoLogin    *AutoLogin    `hcl:"auto_login,block"`
+	VMFirewall   *VMFirewall   `hcl:"vm_firewall,block"`
+	Tart         *Tart         `hcl:"tart,block"`
+	TartKubelet  *TartKubelet  `hcl:"tart_kubelet,block"`
+	GithubRunner *GithubRunner `hcl:"github_runner,block"`
 }
 
 // WithBuiltIn returns s with the blocks that every fleet has without writing them.
@@ -54,9 +57,10 @@ type AutoLogin struct{}
 
 // Host is the specification of one host: what its steps render.
 type Host struct {
-	Name  string `per:"host"` // the one name it bears
-	Fleet string `per:"fleet"`
-	Group string `per:"fleet"`
-	User  string `per:"fleet"` // login user
-	Spec  Spec
+	Name        string `per:"host"` // the one name it bears
+	Fleet       string `per:"fleet"`
+	Group       string `per:"fleet"`
+	User        string `per:"fleet"` // login user
+	LabelPrefix string `per:"fleet"` // of macfleet's labels on its Node; empty: the configuration has no cluster
+	Spec        Spec
 }

@@ -76,7 +76,8 @@ func Examine(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, serverID strin
 		e.seen.Trouble = &Trouble{Code: "not-asked", Text: "the host was not asked", Remedy: "run the command again"}
 	}
 	e.host = Host{Name: e.placed.name, Server: e.placed.server, Seen: e.seen, Node: e.placed.node,
-		Spec: fleet.Host{Name: e.placed.name, Fleet: e.fleet.Name, Group: e.group.Name, User: cfg.SSH.User, Spec: c.spec(e.placed.name, serverID, e.group)}}
+		Spec: c.specOf(e.placed.name, fleet.Place{Fleet: e.fleet.Name, Group: e.group.Name}, serverID, e.group)}
+	indexCluster(snap).enter(&e.host)
 	e.inventory()
 	e.cluster()
 	e.connection()
@@ -285,7 +286,7 @@ func (e *examination) step(s Step) {
 		return // the configuration wants nothing of it
 	}
 	name := "step " + string(s.ID())
-	finding := s.Diff(e.host.view(s.ID()))
+	finding := s.Diff(e.host.View(s.ID()))
 	if r := finding.Refused; r != nil && e.placed.role == member {
 		e.checks = append(e.checks, Check{Name: name, State: CheckProblem, Text: r.Code + ": " + r.Text, Remedy: r.Remedy})
 		return

@@ -24,7 +24,9 @@ func Compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection)
 func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int) *Plan {
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
 		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps}, rejected: make(map[Rejected]bool)}
-	_, c.plan.Cluster = snap.Nodes.Get()
+	c.cluster = indexCluster(snap)
+	c.plan.Cluster = c.cluster.there
+	c.objects()
 	c.needs = c.assign(sel)
 	c.drafts = make([]draft, 0, len(c.servers))
 	members := c.members()
@@ -52,6 +54,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		})
 		c.enter(some)
 	}
+	c.unread()
 	return c.plan
 }
 
@@ -66,6 +69,7 @@ const roomForActions = 20
 // computation carries the inputs and the plan being built.
 type computation struct {
 	*census
+	cluster  *clusterIndex
 	stepsFor StepsFor
 	sel      Selection
 	needs    []need
@@ -121,8 +125,8 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 // host gathers what is known of one server under the name it should bear.
 func (c *computation) host(g fleet.Group, p *placed) Host {
 	h := Host{Name: p.name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Node: p.node,
-		Spec: fleet.Host{Name: p.name, Fleet: p.place.Fleet, Group: p.place.Group, User: c.cfg.SSH.User,
-			Spec: c.spec(p.name, p.server.ID, g)}}
+		Spec: c.specOf(p.name, p.place, p.server.ID, g), Rollback: c.sel.Rollback}
+	c.cluster.enter(&h)
 	seen, asked := c.snap.Hosts[p.server.ID]
 	if !asked {
 		seen.Trouble = &Trouble{Code: "not-asked", Text: "the host was not asked: the snapshot was recorded for less",
@@ -146,6 +150,8 @@ func (c *computation) finish(d *draft) {
 			d.actions[i].Refusal = blocked
 		}
 	}
+	d.actions = append(d.actions, c.release(h)...)
+	h.failing()
 	switch {
 	case h.Unknown == nil && len(d.actions) > 0:
 		h.Converged = Differs
@@ -185,6 +191,9 @@ func (c *computation) work(d *draft) {
 	if h.Refused = d.refused; h.Refused == nil {
 		h.Refused = notOurs(c.cfg, h)
 	}
+	if h.Refused == nil {
+		h.Refused = c.cluster.misjoined(h)
+	}
 	if h.Refused != nil {
 		return
 	}
@@ -193,17 +202,43 @@ func (c *computation) work(d *draft) {
 	if !marked {
 		d.actions = append(d.actions, mark(h))
 	}
+	at := len(d.actions)
+	w := c.askSteps(d, marker)
+	// The cluster knows a kubelet before it starts, and is asked of its Node
+	// afterwards.
+	if joining := c.joining(h, w.tokens, w.proven); len(joining) > 0 {
+		d.actions = slices.Insert(d.actions, at+w.first, joining...)
+	}
+	d.actions = append(d.actions, c.joined(h)...)
+	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
+		h.Refused = missingSudo()
+	}
+}
+
+// stepWork is what a host's steps need.
+type stepWork struct {
+	first  int  // how many of their actions stand before all others, and give root
+	tokens bool // something may read the token of the host's kubelet
+	proven bool // what reads it was proven before
+}
+
+// askSteps asks a host's steps in their order, and adds their actions.
+func (c *computation) askSteps(d *draft, marker Marker) stepWork {
+	h := &d.host
+	var w stepWork
 	for _, step := range c.stepsFor(h.Spec) {
 		if !c.sel.Asks(step.ID()) {
 			continue
 		}
 		a, differs := h.enter(step, marker)
+		w.look(a, marker)
 		switch {
 		case !differs:
 		case !h.Seen.Root && a.grantsRoot() && a.Refusal == nil:
 			// Whatever else is done on the host needs root, the claim too.
 			h.rootToCome = true
 			d.actions = slices.Insert(d.actions, 0, a)
+			w.first++
 		default:
 			d.actions = append(d.actions, a)
 			if !h.Seen.Root && a.grantsRoot() {
@@ -211,8 +246,16 @@ func (c *computation) work(d *draft) {
 			}
 		}
 	}
-	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
-		h.Refused = missingSudo()
+	return w
+}
+
+// look notes whether an action reads the token of the host's kubelet. What a
+// deferred one reads, nobody knows.
+func (w *stepWork) look(a Action, marker Marker) {
+	reads := slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })
+	w.tokens = w.tokens || reads || a.Deferred
+	if _, proven := marker.Steps[a.Step]; proven && reads {
+		w.proven = true
 	}
 }
 

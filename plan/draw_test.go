@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +45,9 @@ func drawWorld(t *rapid.T) *world {
 		w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights")
 	}
 	drawListed(t, w)
+	if _, read := w.snap.Nodes.Get(); read && rapid.Bool().Draw(t, "joins") {
+		drawCluster(t, w)
+	}
 	if on := rapid.SampledFrom([]string{"", "", "", "fleet=macos", "group=m2", "ready=true", "name=*1", "name=acme-legacy-*"}).Draw(t, "on"); on != "" {
 		s, err := plan.ParseSelector(on)
 		if err != nil {
@@ -55,6 +59,67 @@ func drawWorld(t *rapid.T) *world {
 		w.sel.Steps = []plan.StepID{"alpha"}
 	}
 	return w
+}
+
+// drawCluster makes the hosts of macos.m2 Nodes, of a cluster that knows some of
+// them by halves.
+func drawCluster(t *rapid.T, w *world) {
+	w.join()
+	for _, id := range slices.Sorted(maps.Keys(w.hosts)) {
+		if h := w.hosts[id]; len(h.Facts) > 0 {
+			h.Facts["gamma.get"] = inventory.Present(plan.Answer{Stdout: rapid.SampledFrom([]string{good, "old", "good vms ci-pod-0"}).Draw(t, "gamma")})
+			w.hosts[id] = h
+		}
+	}
+	host := func() string { return drawName(t, w, rapid.IntRange(1, 9).Draw(t, "of")) }
+	flag := func(what string) bool { return rapid.IntRange(0, 3).Draw(t, what) > 0 }
+	w.observe(func(c *inventory.Cluster) {
+		c.Identities = drawPart(t, "identities", func(int) inventory.Identity {
+			return inventory.Identity{Host: host(), ServiceAccount: "sa", Secret: "s", Issued: flag("issued"), Bound: flag("bound")}
+		})
+		c.Pods = drawPart(t, "pods", func(i int) inventory.Pod {
+			p := inventory.Pod{Namespace: "ci", Name: fmt.Sprintf("pod-%d", i), Node: host(), Overdue: flag("overdue"),
+				Phase: rapid.SampledFrom([]string{"Running", "Failed", "Pending"}).Draw(t, "phase")}
+			if flag("held") {
+				p.Finalizers = []string{inventory.VMFinalizer}
+			}
+			return p
+		})
+		c.Objects = drawPart(t, "objects", func(i int) inventory.Object {
+			state := rapid.SampledFrom([]inventory.ObjectState{inventory.ObjectKept, inventory.ObjectKept, inventory.ObjectMissing, inventory.ObjectDiffers})
+			return inventory.Object{Kind: "ClusterRole", Name: fmt.Sprint(i), State: state.Draw(t, "state"), Prepared: !flag("own")}
+		})
+	})
+	w.snap.Nodes = maybe(t, w.snap.Nodes)
+}
+
+// drawPart draws a few of something, or that it could not be read.
+func drawPart[T any](t *rapid.T, what string, one func(int) T) inventory.Seen[[]T] {
+	if rapid.IntRange(0, 9).Draw(t, what+" unread") == 0 {
+		return inventory.Unread[[]T]("forbidden")
+	}
+	all := []T{}
+	for i := range rapid.IntRange(0, 4).Draw(t, what) {
+		all = append(all, one(i))
+	}
+	return inventory.Present(all)
+}
+
+// maybe takes provider ids from some Nodes.
+func maybe(t *rapid.T, nodes inventory.Seen[[]inventory.Node]) inventory.Seen[[]inventory.Node] {
+	list, ok := nodes.Get()
+	if !ok {
+		return nodes
+	}
+	for i := range list {
+		switch rapid.IntRange(0, 3).Draw(t, "provider id") {
+		case 0:
+			list[i].ProviderID = ""
+		case 1:
+			list[i].ProviderID = inventory.Server{ID: serverID(11), Zone: "fr-par-1"}.ProviderID()
+		}
+	}
+	return inventory.Present(list)
 }
 
 // drawListed adopts servers that are there or not, under their names or others,

@@ -9,10 +9,14 @@ const NeedsRoot = "needs root"
 // if there is one.
 func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	id := step.ID()
-	view := h.view(id)
+	view := h.View(id)
 	f := step.Diff(view)
 	for _, w := range f.Warnings {
 		h.Warnings = append(h.Warnings, StepWarning{id, w})
+	}
+	h.noSession = h.noSession || f.NoSession
+	if _, shown := f.VMs.Get(); shown {
+		h.vms = f.VMs
 	}
 	a = h.action(RunStep)
 	a.Step = id
@@ -41,12 +45,13 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	return a, true
 }
 
-// view is what a step may look at on this host.
-func (h *Host) view(id StepID) View {
+// View is what a step may look at on the host.
+func (h *Host) View(id StepID) View {
 	marker, _ := h.Seen.Marker.Get()
 	_, proven := marker.Steps[id]
 	return View{Host: h.Spec, Server: h.Server, Node: h.Node, Facts: h.Seen.Facts, Root: h.Seen.Root,
-		Proven: proven, Pending: slices.Contains(h.Seen.Pending, id)}
+		Proven: proven, Pending: slices.Contains(h.Seen.Pending, id),
+		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback}
 }
 
 // needsRoot reports whether root would know all that is unread.
@@ -72,7 +77,7 @@ func (a *Action) change(h *Host, f Finding, marker Marker) {
 	for _, c := range f.Changes {
 		a.Disruption = max(a.Disruption, c.Disruption)
 		removes = removes && c.Removes
-		if w := h.Seen.Password; c.Input != NoInput && w != nil && w.Trouble != nil {
+		if w := h.Seen.Password; c.Input.NeedsPassword() && w != nil && w.Trouble != nil {
 			a.Refusal = w.Trouble
 		}
 	}

@@ -83,7 +83,7 @@ func ExplainHost(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, name strin
 		s := StepExplanation{ID: step.ID(), Values: effective(h.Spec.Spec, sources, step.ID()), Action: byStep[step.ID()]}
 		s.Wanted = len(s.Values) > 0
 		if h.compared {
-			s.Finding = step.Diff(h.view(step.ID()))
+			s.Finding = step.Diff(h.View(step.ID()))
 		}
 		if d, ok := marker.Steps[s.ID]; ok {
 			s.Proof = &d

@@ -88,7 +88,11 @@ func (w *world) steps(h fleet.Host) []plan.Step {
 	if h.Spec.Power != nil {
 		alpha = fmt.Sprint(*h.Spec.Power.Sleep)
 	}
-	return []plan.Step{fakeStep{"alpha", alpha}, fakeStep{"beta", w.wish["beta"]}}
+	out := []plan.Step{fakeStep{"alpha", alpha}, fakeStep{"beta", w.wish["beta"]}}
+	if h.Spec.JoinsCluster() {
+		out = append(out, kubeletStep{w.wish["gamma"]})
+	}
+	return out
 }
 
 // own is a specification by which a host's step alpha wants a number.

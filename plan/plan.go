@@ -10,13 +10,19 @@ type Kind string
 
 // The kinds of action.
 const (
-	ClaimServer   Kind = "claim"   // take a server from the pool: rename, read back
-	RenameServer  Kind = "rename"  // give a member its name back
-	CreateMarker  Kind = "marker"  // claim the host exclusively and write its marker
-	RunStep       Kind = "step"    // run a step's changes and prove them
-	RemoveStep    Kind = "remove"  // take away what a step made, and prove it
-	ReleaseServer Kind = "release" // give a server back to the pool
-	ReplaceServer Kind = "replace" // give it back and claim another in its place
+	ClaimServer   Kind = "claim"       // take a server from the pool: rename, read back
+	RenameServer  Kind = "rename"      // give a member its name back
+	CreateMarker  Kind = "marker"      // claim the host exclusively and write its marker
+	IdentifyHost  Kind = "identity"    // complete who the host's kubelet is to the cluster
+	SetProviderID Kind = "provider-id" // set the provider id of the host's Node, which has none
+	ReplaceNode   Kind = "node"        // delete the host's Node, so that its kubelet registers another
+	ReleasePods   Kind = "pods"        // let Pods go that only our finalizer holds
+	KeepObject    Kind = "object"      // bring an object of the cluster itself to what is wanted; it has no host
+	AwaitNode     Kind = "ready"       // wait until the host's Node is Ready; it stands in no plan, and ends an apply
+	RunStep       Kind = "step"        // run a step's changes and prove them
+	RemoveStep    Kind = "remove"      // take away what a step made, and prove it
+	ReleaseServer Kind = "release"     // give a server back to the pool
+	ReplaceServer Kind = "replace"     // give it back and claim another in its place
 )
 
 // Sign is the symbol of an action: "+" create, "~" update, "-" remove, "-/+"
@@ -37,11 +43,11 @@ func (k Kind) OfStep() bool { return k == RunStep || k == RemoveStep }
 // Sign returns the kind's symbol.
 func (k Kind) Sign() Sign {
 	switch k {
-	case ClaimServer, CreateMarker:
+	case ClaimServer, CreateMarker, IdentifyHost:
 		return Create
-	case ReleaseServer, RemoveStep:
+	case ReleaseServer, RemoveStep, ReleasePods:
 		return Remove
-	case ReplaceServer:
+	case ReplaceServer, ReplaceNode:
 		return Replace
 	}
 	return Update
@@ -66,7 +72,9 @@ type Action struct {
 	Origin     Origin
 	Fields     []Field // what moves, over all changes
 	Changes    []Change
-	Deferred   bool // the changes are known only once an earlier action gave root
+	Pods       []inventory.Pod  // of ReleasePods
+	Object     inventory.Object // of KeepObject
+	Deferred   bool             // the changes are known only once an earlier action gave root
 	Disruption Disruption
 	Refusal    *Trouble // set when the action is wanted and cannot be done
 }
@@ -91,6 +99,10 @@ type Host struct {
 	Member    bool // false: it is still in the pool
 	Seen      HostSeen
 	Node      inventory.Seen[inventory.Node]
+	Identity  inventory.Seen[inventory.Identity]
+	Join      inventory.Seen[inventory.Join]
+	Pods      inventory.Seen[[]inventory.Pod]
+	Rollback  bool     // the version that it had before is wanted
 	Unknown   *Trouble // it could not be asked
 	Refused   *Trouble // it was asked and must not be changed
 	Unread    []StepUnread
@@ -102,6 +114,8 @@ type Host struct {
 	adopting   bool // it is listed, and no apply of ours has known it yet
 	rootToCome bool // an action of it makes root to be had
 	blind      bool // something of it only root could see
+	noSession  bool // nobody is logged in at its screen
+	vms        inventory.Seen[[]string]
 }
 
 // MarkerStale reports whether the marker lacks something that is known by now: the
@@ -129,7 +143,8 @@ type StepUnread struct {
 	Unread
 }
 
-// StepWarning is what a step says without a difference.
+// StepWarning is what a step says without a difference; without a step, what the
+// cluster says.
 type StepWarning struct {
 	Step StepID
 	Trouble
@@ -164,12 +179,13 @@ type Plan struct {
 	Steps     []StepID // the only steps that were compared; empty: all
 	Fleets    []string // in the order of the configuration
 	Hosts     []Host   // by fleet and group in that order, members before claims, then by name
-	Actions   []Action // by host in that order, a host's in the order they run
+	Actions   []Action // of no host first, then by host in that order, a host's in the order they run
 	Shortages []Shortage
 	Rejected  []Rejected
 	Strays    []inventory.Server // in no pool and no fleet: shown, never touched
 	Lost      []Lost
-	Cluster   bool // the configuration has a cluster
+	Cluster   bool     // the configuration has a cluster
+	Unread    []Unread // parts of the cluster that could not be read, and that hosts need
 }
 
 // Summary counts a plan.
@@ -178,7 +194,7 @@ type Summary struct {
 	Refused             int // what is wanted and can't be done: releases, missing servers, hosts that must not be touched
 	RefusedHosts        int // of these, hosts that could not be compared
 	Unknown             int // hosts that could not be asked
-	Unread              int // steps with answers that could not be read
+	Unread              int // steps with answers that could not be read, and parts of the cluster
 	Drift               int // differences whose facts moved since their proof
 	Pending             int // differences whose wish moved, or that were never proven
 	Hosts               int // members
@@ -213,6 +229,7 @@ func (p *Plan) Summarise() Summary {
 		s.Refused += sh.Missing
 		s.Pending += sh.Missing
 	}
+	s.Unread += len(p.Unread)
 	s.Refused += len(p.Lost)
 	s.RefusedHosts += len(p.Lost)
 	return s
@@ -253,8 +270,8 @@ func (s Summary) Compared() bool { return s.RefusedHosts+s.Unknown+s.Unread == 0
 // Changes returns how many actions will run.
 func (s Summary) Changes() int { return s.Add + s.Change + s.Remove }
 
-// Runnable returns the actions that will run, by host in the plan's order. A
-// host with no such action is not in the list.
+// Runnable returns the actions that will run, by host in the plan's order; those of
+// no host come first. A host with no such action is not in the list.
 func (p *Plan) Runnable() [][]Action {
 	var out [][]Action
 	for _, a := range p.Actions {

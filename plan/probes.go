@@ -43,3 +43,12 @@ func specs(cfg *fleet.Config) []fleet.Spec {
 	}
 	return out
 }
+
+// NeedsCluster reports whether a plan needs more of the cluster than its Nodes: a
+// host joins it, or the configuration wants something of the cluster itself.
+func NeedsCluster(cfg *fleet.Config) bool {
+	if cfg.Kubernetes == nil {
+		return false
+	}
+	return cfg.Kubernetes.CAPI != nil || slices.ContainsFunc(specs(cfg), fleet.Spec.JoinsCluster)
+}

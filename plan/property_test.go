@@ -132,14 +132,24 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 	}
 	total := 0
 	grouped := make(map[string]bool)
-	for _, host := range p.Runnable() {
+	for i, host := range p.Runnable() {
 		id := host[0].Server.ID
+		if (host[0].Kind == plan.KeepObject) != (id == "") || id == "" && i > 0 {
+			t.Fatalf("%+v is worked on as number %d", host[0], i)
+		}
 		if grouped[id] {
 			t.Fatalf("the actions of %s are in two groups", id)
 		}
 		grouped[id] = true
 		for _, a := range host {
 			total++
+			if a.Kind.Sign() == plan.Replace {
+				total++ // it goes and comes
+			}
+			checkClusterAction(t, w, a, hosts[id])
+			if a.Kind == plan.KeepObject || a.Kind == plan.ReleasePods {
+				continue // they touch no machine
+			}
 			if adopted := slices.ContainsFunc(w.cfg.Hosts, func(l fleet.Listed) bool { return l.ServerID == id }); adopted &&
 				(a.Kind == plan.ClaimServer || a.Kind == plan.ReleaseServer) {
 				t.Fatalf("%+v for an adopted server", a)
@@ -147,7 +157,7 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 			if h := hosts[a.Server.ID]; a.Server.ID != id || a.Refusal != nil || h.Unknown != nil || h.Refused != nil || a.Host != h.Name {
 				t.Fatalf("%+v runs on %+v", a, h)
 			}
-			if limited := len(w.sel.Steps) > 0; limited && a.Kind != plan.CreateMarker && a.Step != "alpha" {
+			if limited := len(w.sel.Steps) > 0; limited && a.Kind != plan.CreateMarker && a.Step != "alpha" && a.Kind != plan.IdentifyHost {
 				t.Fatalf("%+v in a run of %v", a, w.sel.Steps)
 			}
 			if !a.Origin.Drift && !a.Origin.Pending {
@@ -157,6 +167,43 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 	}
 	if s := p.Summarise(); s.Changes() != total || s.Complete() && !s.Compared() {
 		t.Fatalf("%d actions run, summary %+v", total, s)
+	}
+}
+
+// checkClusterAction: nothing is done in the cluster for a host that does not join
+// it, and nothing is taken that may still be at work.
+func checkClusterAction(t *rapid.T, w *world, a plan.Action, h plan.Host) {
+	node, there := h.Node.Get()
+	own := there && node.ProviderID == h.Server.ProviderID()
+	switch a.Kind {
+	case plan.KeepObject:
+		if !w.sel.IsAll() || a.Object.State == inventory.ObjectKept || a.Object.Prepared {
+			t.Fatalf("%+v in a run of %+v", a, w.sel)
+		}
+		return
+	case plan.ReleasePods:
+		for _, p := range a.Pods {
+			if !p.Held() || !p.Finished() && (there || h.Unknown != nil || h.Refused != nil) {
+				t.Fatalf("%+v is let go on %+v", p, h)
+			}
+		}
+	case plan.ReplaceNode:
+		if pods, read := h.Pods.Get(); own || !there || !read || slices.ContainsFunc(pods, inventory.Pod.Works) {
+			t.Fatalf("the Node %+v is replaced", node)
+		}
+	case plan.SetProviderID:
+		if !there || node.ProviderID != "" {
+			t.Fatalf("the Node %+v gets a provider id", node)
+		}
+	case plan.IdentifyHost:
+		if i, _ := h.Identity.Get(); i.Complete() || h.Identity.IsUnread() {
+			t.Fatalf("%+v is completed", i)
+		}
+	default:
+		return
+	}
+	if !h.Spec.Spec.JoinsCluster() {
+		t.Fatalf("%+v of a host that joins no cluster", a)
 	}
 }
 
@@ -278,12 +325,16 @@ func TestApplyingAPlanConverges(t *testing.T) {
 		for _, host := range p.Runnable() {
 			id := host[0].Server.ID
 			done[id] = true
+			if host[0].Kind == plan.KeepObject {
+				continue
+			}
 			if h, ok := again.HostByServer(id); !ok || !h.Member || h.Name != host[0].Host {
 				t.Fatalf("%s was worked on and is now %q, member %t", host[0].Host, h.Name, h.Member)
 			}
 		}
 		for _, host := range again.Runnable() {
-			if done[host[0].Server.ID] {
+			// Of Pods is spoken only where the host is a member already.
+			if done[host[0].Server.ID] && host[0].Kind != plan.ReleasePods {
 				t.Fatalf("first %v\nthen %v", lines(p), lines(again))
 			}
 		}
@@ -293,6 +344,10 @@ func TestApplyingAPlanConverges(t *testing.T) {
 // perform does what a run does, to the snapshot.
 func (w *world) perform(p *plan.Plan) {
 	for _, host := range p.Runnable() {
+		host = slices.DeleteFunc(host, w.performInCluster)
+		if len(host) == 0 {
+			continue
+		}
 		h, _ := p.HostByServer(host[0].Server.ID)
 		seen := w.snap.Hosts[h.Server.ID]
 		marker, ok := seen.Marker.Get()
@@ -306,8 +361,11 @@ func (w *world) perform(p *plan.Plan) {
 				i := slices.IndexFunc(w.snap.Servers, func(s inventory.Server) bool { return s.ID == h.Server.ID })
 				w.snap.Servers[i].Name = a.Host
 			case plan.RunStep:
-				answer := inventory.Present(plan.Answer{Stdout: a.Fields[0].After})
-				wished := proof(a.Fields[0].After, a.Fields[0].After)
+				value, wished := good, plan.DigestOf(plan.Finding{Wanted: good, Facts: good})
+				if len(a.Fields) > 0 {
+					value, wished = a.Fields[0].After, proof(a.Fields[0].After, a.Fields[0].After)
+				}
+				answer := inventory.Present(plan.Answer{Stdout: value})
 				if seen.Facts == nil {
 					seen.Facts = make(plan.Facts)
 				}
@@ -318,4 +376,48 @@ func (w *world) perform(p *plan.Plan) {
 		seen.Marker = inventory.Present(marker)
 		w.snap.Hosts[h.Server.ID] = seen
 	}
+}
+
+// performInCluster does an action that touches no machine, and reports whether it
+// is one.
+func (w *world) performInCluster(a plan.Action) bool {
+	nodes, _ := w.snap.Nodes.Get()
+	switch a.Kind {
+	case plan.IdentifyHost:
+		w.observe(func(c *inventory.Cluster) {
+			all, _ := c.Identities.Get()
+			all = slices.DeleteFunc(slices.Clone(all), func(i inventory.Identity) bool { return i.Host == a.Host })
+			c.Identities = inventory.Present(all)
+		})
+		w.identity(a.Host)
+	case plan.SetProviderID:
+		for i := range nodes {
+			if nodes[i].Name == a.Host {
+				nodes[i].ProviderID = a.Server.ProviderID()
+			}
+		}
+	case plan.ReplaceNode:
+		w.snap.Nodes = inventory.Present(slices.DeleteFunc(slices.Clone(nodes), func(n inventory.Node) bool { return n.Name == a.Host }))
+	case plan.ReleasePods:
+		w.observe(func(c *inventory.Cluster) {
+			all, _ := c.Pods.Get()
+			c.Pods = inventory.Present(slices.DeleteFunc(slices.Clone(all), func(p inventory.Pod) bool {
+				return slices.ContainsFunc(a.Pods, func(gone inventory.Pod) bool { return gone.Name == p.Name })
+			}))
+		})
+	case plan.KeepObject:
+		w.observe(func(c *inventory.Cluster) {
+			all, _ := c.Objects.Get()
+			all = slices.Clone(all)
+			for i := range all {
+				if all[i].Name == a.Object.Name {
+					all[i].State = inventory.ObjectKept
+				}
+			}
+			c.Objects = inventory.Present(all)
+		})
+	default:
+		return false
+	}
+	return true
 }

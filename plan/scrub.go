@@ -14,7 +14,7 @@ type Scrub func(text string) string
 // what hosts answered, and the ids under which all that is kept. It runs before
 // anything is computed, so that a plan from a file is the plan that was seen.
 func (s Scrub) Snapshot(in Snapshot) Snapshot {
-	out := Snapshot{Nodes: mapped(s, in.Nodes, s.nodes)}
+	out := Snapshot{Nodes: mapped(s, in.Nodes, s.Nodes), Cluster: mapped(s, in.Cluster, s.cluster)}
 	for _, v := range in.Servers {
 		out.Servers = append(out.Servers, s.Server(v))
 	}
@@ -75,16 +75,6 @@ func (s Scrub) Facts(in Facts) Facts {
 	out := make(Facts, len(in))
 	for id, a := range in {
 		out[s(id)] = mapped(s, a, func(a Answer) Answer { return Answer{a.Exit, s(a.Stdout), s(a.Stderr)} })
-	}
-	return out
-}
-
-func (s Scrub) nodes(in []inventory.Node) []inventory.Node {
-	out := make([]inventory.Node, 0, len(in))
-	for _, n := range in {
-		n.Name, n.ProviderID, n.Why = s(n.Name), s(n.ProviderID), s(n.Why)
-		n.Ready = inventory.Readiness(s(string(n.Ready)))
-		out = append(out, n)
 	}
 	return out
 }

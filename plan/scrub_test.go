@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -45,8 +46,27 @@ func full(t *testing.T, fill func(reflect.Value)) plan.Snapshot {
 	fill(reflect.ValueOf(&node).Elem())
 	var pin plan.Pin
 	fill(reflect.ValueOf(&pin).Elem())
+	node.Labels = map[string]string{planted: planted}
+	node.Capacity = inventory.Capacity{CPU: 1, Memory: 2, Pods: 3}
 	return plan.Snapshot{Servers: []inventory.Server{server}, Nodes: inventory.Present([]inventory.Node{node}), Pins: []plan.Pin{pin},
-		Hosts: map[string]plan.HostSeen{planted: seen, "id-2": unread}}
+		Cluster: inventory.Present(fullCluster(fill)),
+		Hosts:   map[string]plan.HostSeen{planted: seen, "id-2": unread}}
+}
+
+// fullCluster is a cluster of one of each thing.
+func fullCluster(fill func(reflect.Value)) inventory.Cluster {
+	pod := inventory.Pod{Finalizers: []string{planted}, Due: time.Unix(1794000000, 0).UTC()}
+	fill(reflect.ValueOf(&pod).Elem())
+	var identity inventory.Identity
+	fill(reflect.ValueOf(&identity).Elem())
+	var join inventory.Join
+	fill(reflect.ValueOf(&join).Elem())
+	var object inventory.Object
+	fill(reflect.ValueOf(&object).Elem())
+	var machine inventory.Machine
+	fill(reflect.ValueOf(&machine).Elem())
+	return inventory.Cluster{Pods: inventory.Present([]inventory.Pod{pod}), Identities: inventory.Present([]inventory.Identity{identity}),
+		Join: inventory.Present(join), Objects: inventory.Present([]inventory.Object{object}), Machines: inventory.Present([]inventory.Machine{machine})}
 }
 
 // plant sets every text field of a struct, and of what it points to.
@@ -73,7 +93,9 @@ func TestScrubbedSnapshotHoldsNothing(t *testing.T) {
 	var s secret.Scrubber
 	s.Learn(planted)
 	snap := full(t, plant)
-	for name, in := range map[string]plan.Snapshot{"all": snap, "unread Nodes": {Nodes: inventory.Unread[[]inventory.Node](planted)}} {
+	for name, in := range map[string]plan.Snapshot{"all": snap, "unread Nodes": {Nodes: inventory.Unread[[]inventory.Node](planted)},
+		"an unread cluster": {Cluster: inventory.Unread[inventory.Cluster](planted)},
+		"unread Pods":       {Cluster: inventory.Present(inventory.Cluster{Pods: inventory.Unread[[]inventory.Pod](planted)})}} {
 		dirty, err := plan.Record{Snapshot: in}.Encode()
 		if err != nil || !strings.Contains(string(dirty), `planted-<se`) {
 			t.Fatalf("%s: nothing is planted: %v", name, err)
@@ -165,10 +187,12 @@ func shown(t *rapid.T, p *plan.Plan) string {
 // and not to the file, nor to the scrubbing.
 func TestRecordHoldsEveryField(t *testing.T) {
 	t.Parallel()
-	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 4, reflect.TypeFor[plan.HostSeen](): 15, // Refusals are not kept
+	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 5, reflect.TypeFor[plan.HostSeen](): 15, // Refusals are not kept
 		reflect.TypeFor[plan.Undone](): 4, reflect.TypeFor[plan.Password](): 2,
 		reflect.TypeFor[plan.Answer](): 3, reflect.TypeFor[plan.Pin](): 4, reflect.TypeFor[plan.Trouble](): 3,
-		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 5} {
+		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 9, reflect.TypeFor[inventory.Capacity](): 3,
+		reflect.TypeFor[inventory.Cluster](): 5, reflect.TypeFor[inventory.Pod](): 11, reflect.TypeFor[inventory.Identity](): 5,
+		reflect.TypeFor[inventory.Join](): 2, reflect.TypeFor[inventory.Object](): 6, reflect.TypeFor[inventory.Machine](): 7} {
 		if of.NumField() != fields {
 			t.Errorf("%s has %d fields, the snapshot file knows %d: extend plan/snapshotfields.go, plan/scrub.go, the schema, and drawing in this package's tests",
 				of, of.NumField(), fields)

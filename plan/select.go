@@ -48,6 +48,7 @@ func ParseSelector(text string) (Selector, error) {
 type Selection struct {
 	On, Exclude []Selector
 	Steps       []StepID
+	Rollback    bool // the version that a host had before is wanted, of what comes as an artifact
 }
 
 // IsAll reports whether the selection leaves nothing out.

@@ -8,10 +8,11 @@ import (
 
 // Snapshot is all that was observed, at one moment.
 type Snapshot struct {
-	Servers []inventory.Server               // all servers of the project in the configured zones
-	Nodes   inventory.Seen[[]inventory.Node] // absent: the configuration has no cluster
-	Pins    []Pin                            // host keys known from earlier runs
-	Hosts   map[string]HostSeen              // by server id; a host that was not asked is missing
+	Servers []inventory.Server                // all servers of the project in the configured zones
+	Nodes   inventory.Seen[[]inventory.Node]  // absent: the configuration has no cluster
+	Cluster inventory.Seen[inventory.Cluster] // so here
+	Pins    []Pin                             // host keys known from earlier runs
+	Hosts   map[string]HostSeen               // by server id; a host that was not asked is missing
 }
 
 // Pin is a host key that was accepted once. It is keyed by server id and name,

@@ -10,21 +10,31 @@ import (
 // fileOf returns a snapshot as its file holds it.
 func fileOf(s Snapshot) snapshotFile {
 	f := snapshotFile{Servers: each(s.Servers, serverToFile), Pins: each(s.Pins, pinToFile),
-		Nodes: toFile(s.Nodes, func(n []inventory.Node) []nodeFile { return each(n, nodeToFile) }),
+		Nodes: toList(s.Nodes, nodeToFile),
 		Hosts: make(map[string]hostFile, len(s.Hosts))}
 	for id, h := range s.Hosts {
 		f.Hosts[id] = hostToFile(h)
 	}
+	cluster := toFile(s.Cluster, clusterToFile)
+	f.Cluster = &cluster
 	return f
 }
 
 // snapshot returns what the file holds.
 func (f snapshotFile) snapshot() Snapshot {
 	s := Snapshot{Servers: each(f.Servers, serverFile.server), Pins: each(f.Pins, pinFile.pin),
-		Nodes: fromFile(f.Nodes, func(n []nodeFile) []inventory.Node { return each(n, nodeFile.node) }),
+		Nodes: fromList(f.Nodes, nodeFile.node),
 		Hosts: make(map[string]HostSeen, len(f.Hosts))}
 	for id, h := range f.Hosts {
 		s.Hosts[id] = h.seen()
+	}
+	switch {
+	case f.Cluster != nil:
+		s.Cluster = fromFile(*f.Cluster, clusterFile.cluster)
+	case s.Nodes.IsAbsent():
+		s.Cluster = inventory.Absent[inventory.Cluster]()
+	default:
+		s.Cluster = inventory.Unread[inventory.Cluster]("it was recorded by a macfleet that did not look there")
 	}
 	return s
 }
@@ -59,6 +69,15 @@ func (f recordFile) missing() string {
 
 // checkIDs returns an error for keys that JSON cannot hold.
 func (f recordFile) checkIDs() error {
+	if f.Nodes.Value != nil {
+		for _, n := range *f.Nodes.Value {
+			for label := range n.Labels {
+				if !utf8.ValidString(label) {
+					return fmt.Errorf("the label %q of Node %s is no text", label, n.Name)
+				}
+			}
+		}
+	}
 	for id, h := range f.Hosts {
 		if !utf8.ValidString(id) {
 			return fmt.Errorf("the server id %q is no text", id)
@@ -83,12 +102,33 @@ func (f serverFile) server() inventory.Server {
 }
 
 func nodeToFile(n inventory.Node) nodeFile {
-	return nodeFile{Name: text(n.Name), ProviderID: text(n.ProviderID), Ready: text(n.Ready), Cordoned: n.Cordoned, Why: text(n.Why)}
+	f := nodeFile{Name: text(n.Name), ProviderID: text(n.ProviderID), Ready: text(n.Ready), Cordoned: n.Cordoned, Why: text(n.Why),
+		UID: text(n.UID), CordonedBy: text(n.CordonedBy)}
+	if n.Labels != nil {
+		f.Labels = make(map[string]text, len(n.Labels))
+	}
+	for k, v := range n.Labels {
+		f.Labels[k] = text(v)
+	}
+	if n.Capacity != (inventory.Capacity{}) {
+		f.Capacity = &capacityFile{CPU: n.Capacity.CPU, Memory: n.Capacity.Memory, Pods: n.Capacity.Pods}
+	}
+	return f
 }
 
 func (f nodeFile) node() inventory.Node {
-	return inventory.Node{Name: string(f.Name), ProviderID: string(f.ProviderID), Ready: inventory.Readiness(f.Ready),
-		Cordoned: f.Cordoned, Why: string(f.Why)}
+	n := inventory.Node{Name: string(f.Name), ProviderID: string(f.ProviderID), Ready: inventory.Readiness(f.Ready),
+		Cordoned: f.Cordoned, Why: string(f.Why), UID: string(f.UID), CordonedBy: string(f.CordonedBy)}
+	if f.Labels != nil {
+		n.Labels = make(map[string]string, len(f.Labels))
+	}
+	for k, v := range f.Labels {
+		n.Labels[k] = string(v)
+	}
+	if c := f.Capacity; c != nil {
+		n.Capacity = inventory.Capacity{CPU: c.CPU, Memory: c.Memory, Pods: c.Pods}
+	}
+	return n
 }
 
 func pinToFile(p Pin) pinFile {

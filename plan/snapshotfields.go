@@ -28,8 +28,10 @@ type recordFile struct {
 type snapshotFile struct {
 	Servers []serverFile         `json:"servers"`
 	Nodes   seenFile[[]nodeFile] `json:"nodes"`
-	Pins    []pinFile            `json:"pins"`
-	Hosts   map[string]hostFile  `json:"hosts"` // by server id
+	// Cluster is missing in files of a macfleet that did not look there.
+	Cluster *seenFile[clusterFile] `json:"cluster,omitempty"`
+	Pins    []pinFile              `json:"pins"`
+	Hosts   map[string]hostFile    `json:"hosts"` // by server id
 }
 
 type serverFile struct {
@@ -50,6 +52,17 @@ type nodeFile struct {
 	Ready      text `json:"ready"`
 	Cordoned   bool `json:"cordoned"`
 	Why        text `json:"why"`
+
+	UID        text            `json:"uid,omitempty"`
+	CordonedBy text            `json:"cordoned_by,omitempty"`
+	Labels     map[string]text `json:"labels,omitempty"`
+	Capacity   *capacityFile   `json:"capacity,omitempty"`
+}
+
+type capacityFile struct {
+	CPU    int   `json:"cpu"`
+	Memory int64 `json:"memory"`
+	Pods   int   `json:"pods"`
 }
 
 type pinFile struct {

@@ -86,14 +86,66 @@ func (d drawing) marker() plan.Marker {
 	return m
 }
 
+func (d drawing) node() inventory.Node {
+	n := inventory.Node{Name: d.text(), UID: d.text(), ProviderID: d.text(), Ready: inventory.Readiness(d.text()), Cordoned: d.bool(), CordonedBy: d.text(),
+		Why: d.text(), Capacity: inventory.Capacity{CPU: d.upTo(9), Memory: int64(d.upTo(9)), Pods: d.upTo(9)}}
+	for range d.upTo(2) {
+		if n.Labels == nil {
+			n.Labels = make(map[string]string)
+		}
+		n.Labels[d.valid()] = d.text()
+	}
+	return n
+}
+
+func (d drawing) cluster() inventory.Cluster {
+	return inventory.Cluster{
+		Pods: drawSeen(d, func() []inventory.Pod { return drawList(d, d.pod) }),
+		Identities: drawSeen(d, func() []inventory.Identity {
+			return drawList(d, func() inventory.Identity {
+				return inventory.Identity{Host: d.text(), ServiceAccount: d.text(), Secret: d.text(), Issued: d.bool(), Bound: d.bool()}
+			})
+		}),
+		Join: drawSeen(d, func() inventory.Join { return inventory.Join{Server: d.text(), CA: d.text()} }),
+		Objects: drawSeen(d, func() []inventory.Object {
+			return drawList(d, func() inventory.Object {
+				return inventory.Object{Kind: d.text(), Namespace: d.text(), Name: d.text(), State: inventory.ObjectState(d.text()), Why: d.text(), Prepared: d.bool()}
+			})
+		}),
+		Machines: drawSeen(d, func() []inventory.Machine {
+			return drawList(d, func() inventory.Machine {
+				return inventory.Machine{Namespace: d.text(), Name: d.text(), ProviderID: d.text(), NodeRef: d.text(), Paused: d.bool(),
+					Deployment: d.text(), Available: d.bool()}
+			})
+		}),
+	}
+}
+
+func (d drawing) pod() inventory.Pod {
+	p := inventory.Pod{Namespace: d.text(), Name: d.text(), UID: d.text(), Node: d.text(), Phase: d.text(), Reason: d.text(), Controller: d.text(),
+		Mirror: d.bool(), Finalizers: drawList(d, d.text), Overdue: d.bool()}
+	if d.bool() {
+		p.Due = d.times()
+	}
+	return p
+}
+
+func drawList[T any](d drawing, value func() T) []T {
+	var out []T
+	for range d.upTo(2) {
+		out = append(out, value())
+	}
+	return out
+}
+
 func (d drawing) snapshot() plan.Snapshot {
 	s := plan.Snapshot{Nodes: drawSeen(d, func() []inventory.Node {
 		var out []inventory.Node
 		for range d.upTo(2) {
-			out = append(out, inventory.Node{Name: d.text(), ProviderID: d.text(), Ready: inventory.Readiness(d.text()), Cordoned: d.bool(), Why: d.text()})
+			out = append(out, d.node())
 		}
 		return out
-	})}
+	}), Cluster: drawSeen(d, d.cluster)}
 	for range d.upTo(2) {
 		s.Servers = append(s.Servers, inventory.Server{ID: d.text(), Name: d.text(), Type: d.text(), Zone: d.text(), Address: d.text(),
 			OSFamily: d.text(), Status: d.text(), Delivered: d.bool(), Created: d.times()})
@@ -260,6 +312,7 @@ func TestEncodeRefusesIDsThatAreNoText(t *testing.T) {
 	for _, s := range []plan.Snapshot{
 		{Hosts: map[string]plan.HostSeen{"\xff": {}}},
 		{Hosts: map[string]plan.HostSeen{"id-1": {Facts: plan.Facts{"\xff": inventory.Absent[plan.Answer]()}}}},
+		{Nodes: inventory.Present([]inventory.Node{{Name: "acme", Labels: map[string]string{"\xff": ""}}})},
 		{Pins: []plan.Pin{{Since: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)}}},
 	} {
 		if content, err := (plan.Record{Snapshot: s}).Encode(); err == nil {

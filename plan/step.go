@@ -85,6 +85,15 @@ type View struct {
 	// Pending says that an earlier run began to change what a process runs from
 	// and never proved it. It is a difference, whatever else is seen.
 	Pending bool
+	// Identity is who the host's kubelet is to the cluster.
+	Identity inventory.Seen[inventory.Identity]
+	// Join is how hosts reach the cluster.
+	Join inventory.Seen[inventory.Join]
+	// Pods are those on the host's Node.
+	Pods inventory.Seen[[]inventory.Pod]
+	// Rollback says that the version that was there before is wanted, and not the
+	// configuration's.
+	Rollback bool
 }
 
 // Finding is what a step found on a host.
@@ -101,6 +110,12 @@ type Finding struct {
 	Unread []Unread
 	// Warnings are true and worth saying, and ask for no change.
 	Warnings []Trouble
+	// VMs are the virtual machines that the step saw on the host, by name and
+	// running or not. Unread where it did not look.
+	VMs inventory.Seen[[]string]
+	// NoSession says that nobody is logged in at the host's screen: then no virtual
+	// machine starts.
+	NoSession bool
 	// Refused says that something differs and macfleet cannot or must not remove
 	// the difference. Changes are shown then and not made.
 	Refused *Trouble
@@ -121,10 +136,23 @@ type Change struct {
 	Command    Command
 	Input      InputKind // what the script reads on its standard input
 	Disruption Disruption
-	Removes    bool   // it takes away what macfleet made
-	GrantsRoot bool   // afterwards root is to be had without a password
-	Detached   bool   // it takes over a minute or cuts the line, so launchd runs it on the host
-	Guard      *Guard // it may cut the line to the host; nil: it cannot
+	Removes    bool      // it takes away what macfleet made
+	GrantsRoot bool      // afterwards root is to be had without a password
+	Detached   bool      // it takes over a minute or cuts the line, so launchd runs it on the host
+	Guard      *Guard    // it may cut the line to the host; nil: it cannot
+	Delivery   *Delivery // what must be on the host before the script runs; nil: nothing
+}
+
+// Delivery is an artifact that a change installs. The engine brings it to the
+// host, to the path that it has there (fleet.Artifact.HostPath), just before the
+// change's script runs. One that is there already is not brought again.
+type Delivery struct {
+	Artifact fleet.Artifact
+	// Space is how many bytes must be free on the host before anything is written:
+	// the artifact, what is unpacked from it, and what stays of the version before.
+	Space int64
+	// Free is how many bytes are free there, as the step saw it.
+	Free inventory.Seen[int64]
 }
 
 // InputKind names what a change's script reads on its standard input. The step
@@ -135,8 +163,12 @@ type InputKind string
 const (
 	NoInput       InputKind = ""
 	LoginPassword InputKind = "login-password" // the login user's password, one line
+	Kubeconfig    InputKind = "kubeconfig"     // the kubeconfig of the host's identity
 	AutoLogin     InputKind = "auto-login"     // the password, one line, and the wanted /etc/kcpassword in base64, one line
 )
+
+// NeedsPassword reports whether the input holds the login user's password.
+func (k InputKind) NeedsPassword() bool { return k == LoginPassword || k == AutoLogin }
 
 // Guard keeps a change from locking everybody out. The change's own command
 // works on what is live alone; the host takes it back by itself unless new

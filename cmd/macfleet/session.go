@@ -15,6 +15,7 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/kubernetes"
@@ -61,7 +62,7 @@ func (a *app) config() (*fleet.Config, error) {
 
 // read reads the configuration, which is nil when a fault of it is an error.
 func (a *app) read() (*fleet.Config, view.Faults, error) {
-	opts := load.Options{Environment: a.environment, Env: variables(os.Environ()), Vars: a.vars, Version: fleet.Version}
+	opts := load.Options{Environment: a.environment, Env: variables(os.Environ()), Vars: a.vars, Version: fleet.Version, Unlocked: a.unlocked}
 	for _, name := range a.varFiles {
 		content, err := os.ReadFile(name)
 		if err != nil {
@@ -165,7 +166,9 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 	if cluster != nil {
 		s.engine.Cluster = cluster
 	}
-	s.engine.Input = steps.Input
+	s.engine.Input = func(f engine.InputFor, v secret.Value) (secret.Value, error) {
+		return steps.Input(steps.InputFor(f), v)
+	}
 	s.engine.Passwords = &passwords{scaleway: servers, config: s.config, secrets: s.resolver(cluster), asked: s.app.asked,
 		learn: s.app.secrets.Learn, known: make(map[string][]engine.Password)}
 	return nil
@@ -188,9 +191,14 @@ func (s *session) kubernetes() (*kubernetes.Client, error) {
 	if s.config.Kubernetes == nil {
 		return nil, nil
 	}
-	o := kubernetes.Options{Context: s.config.Kubernetes.Context, Wrap: func(next http.RoundTripper) http.RoundTripper {
-		return transport.Watch(s.cluster.Wrap(next), s.app.secrets.Learn)
-	}}
+	k := s.config.Kubernetes
+	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, APIServer: k.APIServer, Owner: s.config.Owner.String(),
+		Wrap: func(next http.RoundTripper) http.RoundTripper {
+			return transport.Watch(s.cluster.Wrap(next), s.app.secrets.Learn)
+		}}
+	if k.CAPI != nil {
+		o.CAPI = &kubernetes.CAPI{Cluster: k.CAPI.Cluster, Namespace: k.CAPI.Namespace}
+	}
 	if s.world != nil {
 		if known := s.world.KubeContext(); o.Context != "" && known != "" && o.Context != known {
 			return nil, fmt.Errorf("the sandbox %s has no context %q; it has: %s", s.app.sandboxDir(), o.Context, known)
@@ -231,6 +239,9 @@ func (s *session) close() {
 		s.app.errText().Stats(s.cost)
 	}
 }
+
+// sent passes on how far an upload is.
+func (s *session) sent(p hosts.Progress) { s.engine.Sent(p) }
 
 // timed shows events and counts what they took.
 func (s *session) timed(show func(engine.Event)) func(engine.Event) {

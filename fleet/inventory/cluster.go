@@ -1,6 +1,10 @@
 package inventory
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
 
 // Cluster is what the cluster holds beside its Nodes that concerns the hosts.
 // Each part is unread by itself: one right that is missing hides no other.
@@ -24,6 +28,37 @@ type Pod struct {
 	Due                  time.Time // when it had to be gone: deletion plus grace; zero: it is not being deleted
 	Overdue              bool      // that is past, by the cluster's own clock
 }
+
+// VMFinalizer keeps a Pod until its kubelet has removed the virtual machine.
+const VMFinalizer = "tart-kubelet.tuist.dev/vm-cleanup"
+
+// Held reports whether the Pod should be gone, and the kubelet's finalizer is all
+// that keeps it.
+func (p Pod) Held() bool {
+	return p.Overdue && !p.Mirror && len(p.Finalizers) == 1 && p.Finalizers[0] == VMFinalizer
+}
+
+// Works reports whether a machine is needed for the Pod: not for one that has
+// ended, and those of DaemonSets and of the kubelet itself come back anywhere.
+func (p Pod) Works() bool { return !p.Finished() && !p.Mirror && p.Controller != "DaemonSet" }
+
+// VM returns the name of the Pod's virtual machine, as the kubelet makes it: at
+// most 63 characters of namespace and name; a longer one is cut and ends in a
+// digest.
+func (p Pod) VM() string {
+	name := p.Namespace + "-" + p.Name
+	if len(name) <= maxVMName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(p.Namespace + "/" + p.Name))
+	digest := "-" + hex.EncodeToString(sum[:4])
+	return name[:maxVMName-len(digest)] + digest
+}
+
+const maxVMName = 63
+
+// CreateFailed is the reason of a Pod whose virtual machine could not be made.
+const CreateFailed = "TartCreateFailed"
 
 // Finished reports whether the Pod's work has ended, so that nothing runs for it
 // any more.
@@ -57,6 +92,17 @@ type Object struct {
 	Kind, Namespace, Name string
 	State                 ObjectState
 	Why                   string // what is not as wanted
+	// Prepared says that macfleet init cluster makes it, with rights that macfleet
+	// itself lacks. No host joins a cluster that has none.
+	Prepared bool
+}
+
+// String returns the object as messages name it.
+func (o Object) String() string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
 // ObjectState is how an object of the cluster stands to what is wanted.

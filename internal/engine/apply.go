@@ -14,6 +14,7 @@ type Result struct {
 	Done        int        // actions that were done and proven
 	Failures    []Failure  // in the plan's order of hosts
 	NotStarted  int        // actions left because of a failure or a stop
+	NotWaited   int        // hosts whose Nodes were not Ready when somebody asked to stop
 	Interrupted bool       // a person or the system asked to stop
 	After       *plan.Plan // observed afterwards; nil when that failed
 }
@@ -27,15 +28,16 @@ type Failure struct {
 // Converged reports whether nothing is left: the plan that was made afterwards
 // is empty and complete.
 func (r Result) Converged() bool {
-	if r.After == nil || len(r.Failures) > 0 || r.NotStarted > 0 {
+	if r.After == nil || len(r.Failures) > 0 || r.NotStarted+r.NotWaited > 0 {
 		return false
 	}
 	s := r.After.Summarise()
 	return s.Changes() == 0 && s.Complete()
 }
 
-// Apply performs the plan's actions, the very ones that were shown, and then
-// observes again: proof is observation. It returns an error only when the
+// Apply performs the plan's actions, the very ones that were shown, waits until the
+// Nodes of the hosts that it worked on are Ready, and then observes again: proof is
+// observation. It returns an error only when the
 // second observation fails or ctx ends; what went wrong on hosts is in the
 // result.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
@@ -48,8 +50,10 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := e.execute(ctx, p)
+	r, worked := e.execute(ctx, p)
 	r.Failures = append(failures, r.Failures...)
+	late, left := e.await(ctx, worked)
+	r.Failures, r.NotWaited = append(r.Failures, late...), left
 	r.Interrupted = e.Stop.Err() != nil
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
@@ -145,10 +149,16 @@ func without(all, drop []plan.Pin) []plan.Pin {
 }
 
 // execute works on many hosts at once, and on one host in the plan's order. A
-// failure ends its host's work and nobody else's.
-func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
+// failure ends its host's work and nobody else's. What is no host's comes first.
+// It returns the hosts on which something was done and nothing failed.
+func (e *Engine) execute(ctx context.Context, p *plan.Plan) (Result, []plan.Host) {
 	work := p.Runnable()
-	results := make([]Result, len(work))
+	var sum Result
+	if len(work) > 0 && work[0][0].Kind == plan.KeepObject {
+		sum = e.keep(ctx, work[0])
+		work = work[1:]
+	}
+	results, hosts := make([]Result, len(work)), make([]plan.Host, len(work))
 	byServer := make(map[string]*plan.Host, len(p.Hosts)) // by server id
 	for i := range p.Hosts {
 		byServer[p.Hosts[i].Server.ID] = &p.Hosts[i]
@@ -157,43 +167,55 @@ func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 	g.SetLimit(e.Parallelism)
 	for i, actions := range work {
 		g.Go(func() error {
-			results[i] = e.work(ctx, *byServer[actions[0].Server.ID], actions)
+			results[i], hosts[i] = e.work(ctx, *byServer[actions[0].Server.ID], actions)
 			return nil
 		})
 	}
 	_ = g.Wait() // the workers return no error
-	var sum Result
-	for _, r := range results {
+	var worked []plan.Host
+	for i, r := range results {
 		sum.Done += r.Done
 		sum.NotStarted += r.NotStarted
 		sum.Failures = append(sum.Failures, r.Failures...)
+		// On a host that is unknown or refused nothing was done but in the cluster.
+		if h := hosts[i]; r.Done > 0 && len(r.Failures) == 0 && h.Unknown == nil && h.Refused == nil {
+			worked = append(worked, h)
+		}
 	}
-	return sum
+	return sum, worked
 }
 
-// work performs one host's actions.
-func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) Result {
-	var r Result
+// work performs one host's actions. It returns the host with what is known of it
+// since then.
+func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (Result, plan.Host) {
 	w := &worker{engine: e, host: h}
 	defer w.close()
+	r := e.perform(ctx, h.Name, actions, w.perform)
+	return r, w.host
+}
+
+// perform does actions one after the other, and leaves those behind one that
+// failed.
+func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action, do func(context.Context, plan.Action) error) Result {
+	var r Result
 	for i := range actions {
 		a := &actions[i]
 		if e.Stop.Err() != nil || ctx.Err() != nil || len(r.Failures) > 0 {
 			r.NotStarted++
-			e.emit(Event{Type: Skipped, Host: h.Name, Action: a})
+			e.emit(Event{Type: Skipped, Host: host, Action: a})
 			continue
 		}
 		started := e.Now()
-		e.emit(Event{Type: Started, Host: h.Name, Action: a})
-		err := e.scrubError(w.perform(ctx, *a))
+		e.emit(Event{Type: Started, Host: host, Action: a})
+		err := e.scrubError(do(ctx, *a))
 		elapsed := e.Now().Sub(started)
 		if err != nil {
 			r.Failures = append(r.Failures, Failure{Action: *a, Err: err})
-			e.emit(Event{Type: Failed, Host: h.Name, Action: a, Err: err, Elapsed: elapsed})
+			e.emit(Event{Type: Failed, Host: host, Action: a, Err: err, Elapsed: elapsed})
 			continue
 		}
 		r.Done++
-		e.emit(Event{Type: Done, Host: h.Name, Action: a, Elapsed: elapsed})
+		e.emit(Event{Type: Done, Host: host, Action: a, Elapsed: elapsed})
 	}
 	return r
 }

@@ -85,7 +85,7 @@ func TestExamineLists(t *testing.T) {
 	w, _ := world(t, 4)
 	e := run(t, w, config("production", 1))
 	scrubbing(e)
-	e.Cluster = broken{errors.New("the cluster says " + planted)}
+	e.Cluster = broken{err: errors.New("the cluster says " + planted)}
 	var types []engine.EventType
 	e.Emit = func(ev engine.Event) { types = append(types, ev.Type) }
 	servers, err := e.Servers.List(t.Context())
@@ -116,7 +116,10 @@ func TestExamineLists(t *testing.T) {
 }
 
 // broken is a cluster that cannot be read.
-type broken struct{ err error }
+type broken struct {
+	engine.Cluster
+	err error
+}
 
 func (b broken) UID(context.Context) (string, error)             { return "", b.err }
 func (b broken) Nodes(context.Context) ([]inventory.Node, error) { return nil, b.err }

@@ -29,10 +29,11 @@ type Servers interface {
 	Rename(ctx context.Context, zone, id, from, to string) error
 }
 
-// Cluster is the Kubernetes cluster whose Nodes the hosts are.
-type Cluster interface {
-	UID(context.Context) (string, error)
-	Nodes(context.Context) ([]inventory.Node, error)
+// InputFor says what a change's script reads, and of which host.
+type InputFor struct {
+	Kind plan.InputKind
+	Host fleet.Host
+	Join inventory.Join
 }
 
 // Engine carries what a run needs. All fields are set but where nil is
@@ -45,8 +46,11 @@ type Engine struct {
 	Hosts     *hosts.Client
 	Pins      hosts.Pins
 	Passwords Passwords // nil: none is known
-	// Input renders what a change's script reads of a host's login password.
-	Input       func(plan.InputKind, secret.Value) (secret.Value, error)
+	Artifacts Artifacts // nil: there are none
+	// Input renders what a change's script reads, around a secret: a host's login
+	// password, or the token of its kubelet.
+	Input       func(InputFor, secret.Value) (secret.Value, error)
+	Ready       Ready
 	Selection   plan.Selection
 	Parallelism int             // hosts worked on at once, at least 1
 	Scrub       plan.Scrub      // takes secrets out of what is observed; nil: nothing is taken out
@@ -55,6 +59,7 @@ type Engine struct {
 	Emit        func(Event) // called by one goroutine at a time
 
 	emitting sync.Mutex
+	sending  tellers
 }
 
 // Plan observes everything and computes the difference. An error means that no
@@ -131,7 +136,8 @@ func (e *Engine) complete(ctx context.Context, snap plan.Snapshot, sel plan.Sele
 // be read, the Nodes are unread where that is tolerated, else an error.
 func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error) {
 	started := e.Now()
-	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: make(map[string]plan.HostSeen)}
+	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
+		Hosts: make(map[string]plan.HostSeen)}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		snap.Servers, err = e.Servers.List(gctx)
@@ -149,6 +155,16 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 				snap.Nodes, err = inventory.Unread[[]inventory.Node](err.Error()), nil
 			}
 			return err
+		})
+	}
+	if e.Cluster != nil {
+		snap.Cluster = inventory.Unread[inventory.Cluster]("no host joins it")
+	}
+	if e.Cluster != nil && plan.NeedsCluster(e.Config) {
+		// Another cluster ends the run, whatever is read of it meanwhile.
+		g.Go(func() error {
+			snap.Cluster = inventory.Present(e.Cluster.Observe(gctx))
+			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {

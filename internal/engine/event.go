@@ -20,16 +20,22 @@ const (
 	Done      EventType = "done"      // an action ended and is proven
 	Failed    EventType = "failed"    // an action ended otherwise; the host's others are left
 	Skipped   EventType = "skipped"   // an action was not started
+	Sending   EventType = "sending"   // an artifact is on its way to a host, Bytes of Size so far
+	Waiting   EventType = "waiting"   // a host's Node is waited for
+	NodeReady EventType = "ready"     // a host's Node is Ready; Failed where it is not in time
 )
 
 // Event is one thing that happened in a run.
 type Event struct {
-	Type    EventType
-	Time    time.Time
-	Host    string
-	Action  *plan.Action  // of Started, Done, Failed, Skipped
-	Trouble *plan.Trouble // of Observed: why the host could not be asked
-	Err     error         // of Failed
-	Count   int           // of Observing
-	Elapsed time.Duration // of Listed, Observed, Computed, Done, Failed
+	Type     EventType
+	Time     time.Time
+	Host     string
+	Action   *plan.Action  // of Started, Done, Failed, Skipped, Waiting, NodeReady
+	Trouble  *plan.Trouble // of Observed: why the host could not be asked
+	Err      error         // of Failed
+	Count    int           // of Observing
+	Elapsed  time.Duration // of Listed, Observed, Computed, Done, Failed, NodeReady
+	Artifact string        // of Sending
+	Bytes    int64         // that have left, so here
+	Size     int64         // so here
 }

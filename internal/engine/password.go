@@ -145,11 +145,31 @@ func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
 
 // input returns what a change's script reads on its standard input.
 func (w *worker) input(ctx context.Context, kind plan.InputKind) (secret.Value, error) {
-	password, err := w.givePassword(ctx)
+	f := InputFor{Kind: kind, Host: w.host.Spec}
+	value, err := secret.Value{}, error(nil)
+	if kind.NeedsPassword() {
+		value, err = w.givePassword(ctx)
+	} else {
+		f.Join, value, err = w.credentials(ctx)
+	}
 	if err != nil {
 		return secret.Value{}, err
 	}
-	return w.engine.Input(kind, password)
+	return w.engine.Input(f, value)
+}
+
+// credentials returns how the host reaches the cluster, and the token of its
+// kubelet.
+func (w *worker) credentials(ctx context.Context) (inventory.Join, secret.Value, error) {
+	join, known := w.host.Join.Get()
+	switch {
+	case w.engine.Cluster == nil:
+		return join, secret.Value{}, errNoCluster
+	case !known:
+		return join, secret.Value{}, fmt.Errorf("nobody knows how hosts reach the cluster: %s", w.host.Join.Why())
+	}
+	token, err := w.engine.Cluster.Token(ctx, w.host.Name)
+	return join, token, err
 }
 
 // brokenRules reports whether sudo could not even read its rules. It is nobody's

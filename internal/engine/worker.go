@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
@@ -43,6 +43,8 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		return w.mark(ctx)
 	case plan.RunStep, plan.RemoveStep:
 		return w.step(ctx, a)
+	case plan.IdentifyHost, plan.SetProviderID, plan.ReplaceNode, plan.ReleasePods:
+		return w.inCluster(ctx, a)
 	}
 	return fmt.Errorf("nothing performs an action of kind %q", a.Kind)
 }
@@ -172,18 +174,18 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	changes := a.Changes
 	if a.Deferred {
 		// What differs showed to nobody before there was root.
-		f, err := w.look(ctx, step, slices.Contains(w.host.Seen.Pending, a.Step))
+		f, err := w.look(ctx, step, false)
 		if err != nil {
 			return err
 		}
 		changes = f.Changes
 	}
 	for _, c := range changes {
-		if err := w.change(ctx, a.Step, c); err != nil {
+		if err := w.change(ctx, a, c); err != nil {
 			return err
 		}
 	}
-	f, err := w.look(ctx, step, false)
+	f, err := w.look(ctx, step, true)
 	var refused *TroubleError
 	switch {
 	case errors.As(err, &refused):
@@ -193,7 +195,11 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	case len(f.Changes) > 0:
 		return fmt.Errorf("the change had no effect: %s: %s", f.Changes[0].Reason.Code, f.Changes[0].Reason.Text)
 	}
-	return w.prove(ctx, a.Step, f)
+	if err := w.prove(ctx, a.Step, f); err != nil {
+		return err
+	}
+	w.prune(ctx, changes)
+	return nil
 }
 
 // leave ends a step of which only a person can do the rest: nothing of it is half
@@ -205,17 +211,23 @@ func (w *worker) leave(ctx context.Context, id plan.StepID, refused error) error
 	return errors.Join(refused, w.conn.WriteProof(ctx, w.currentMarker(), id))
 }
 
-// look asks a step's probes and judges the answers; pending says that an earlier
-// run left the step unproven. What the step refuses to change, or could not read,
-// is an error.
-func (w *worker) look(ctx context.Context, step plan.Step, pending bool) (plan.Finding, error) {
+// look asks a step's probes and judges the answers; done says that its changes
+// were just made: then nothing is pending, and what the cluster said of the host's
+// Node is from before. What the step refuses to change, or could not read, is an
+// error.
+func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Finding, error) {
 	facts, root, err := w.conn.Probe(ctx, step.Probes())
 	if err != nil {
 		return plan.Finding{}, err
 	}
-	_, proven := w.currentMarker().Steps[step.ID()]
-	f := step.Diff(plan.View{Host: w.host.Spec, Server: w.host.Server, Node: w.host.Node,
-		Facts: w.engine.scrub().Facts(facts), Root: root, Proven: proven, Pending: pending})
+	v := w.host.View(step.ID())
+	v.Facts, v.Root = w.engine.scrub().Facts(facts), root
+	_, v.Proven = w.currentMarker().Steps[step.ID()]
+	if done {
+		v.Pending = false
+		v.Node = inventory.Unread[inventory.Node]("it was asked before the change; the end of the run waits for it")
+	}
+	f := step.Diff(v)
 	switch {
 	case len(f.Unread) > 0:
 		return f, fmt.Errorf("%s: %s", f.Unread[0].Probe, f.Unread[0].Why)
@@ -227,14 +239,19 @@ func (w *worker) look(ctx context.Context, step plan.Step, pending bool) (plan.F
 
 // change runs one change: guarded where it may cut the line, under launchd where
 // it takes long, and with a password where it needs one.
-func (w *worker) change(ctx context.Context, step plan.StepID, c plan.Change) error {
+func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error {
+	if c.Delivery != nil {
+		if err := w.deliver(ctx, *c.Delivery); err != nil {
+			return err
+		}
+	}
 	var answer plan.Answer
 	var err error
 	switch {
 	case c.Guard != nil:
-		return w.conn.RunGuarded(ctx, step, c)
+		return w.conn.RunGuarded(ctx, a.Step, c)
 	case c.Detached || c.Command.As == plan.Gui:
-		answer, err = w.conn.RunDetached(ctx, step, c)
+		answer, err = w.conn.RunDetached(ctx, a.Step, c)
 	case c.Input != plan.NoInput:
 		var input secret.Value
 		if input, err = w.input(ctx, c.Input); err == nil {

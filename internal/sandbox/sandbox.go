@@ -24,10 +24,12 @@ type World struct {
 	kube     *kube.API
 	log      *accessLog
 	macs     *macs
+	agents   *agents
 	changes  *store.Locker // held while an incident is brought about or healed
 
 	scaleway   *endpoint
 	kubernetes *endpoint
+	secure     secured // the same API for kubectl
 	ssh        *switchboard
 
 	// connections ends what was started on behalf of callers, when the world is closed.
@@ -81,7 +83,9 @@ func load(dir string) (_ *World, err error) {
 		return nil, fmt.Errorf("open the sandbox in %s: %w; make its files writable or name another folder with --sandbox=DIR", dir, err)
 	}
 	unlock()
+	w.agents = newAgents(dir)
 	w.macs = newMacs(dir, own)
+	w.macs.outside = w.outside
 	if w.scaleway, err = listen(w.log.handler("scaleway", w.cloud)); err != nil {
 		return nil, err
 	}
@@ -103,6 +107,7 @@ func (w *World) Close() error {
 				failed = append(failed, served.close())
 			}
 		}
+		failed = append(failed, w.secure.close())
 		if w.ssh != nil {
 			failed = append(failed, w.ssh.close())
 		}

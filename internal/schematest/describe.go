@@ -101,7 +101,7 @@ func (c *comparison) compare(at string, n node, t reflect.Type) {
 		}
 		c.compare(at+"[]", *n.Items, t.Elem())
 	default:
-		c.kind(at, n, map[reflect.Kind]string{reflect.String: "string", reflect.Bool: "boolean", reflect.Int: "integer", reflect.Float64: "number"}[t.Kind()])
+		c.kind(at, n, map[reflect.Kind]string{reflect.String: "string", reflect.Bool: "boolean", reflect.Int: "integer", reflect.Int64: "integer", reflect.Float64: "number"}[t.Kind()])
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package kubernetes sees the cluster whose Nodes the hosts are. It is the only
-// package that knows client-go.
+// Package kubernetes sees and changes the cluster whose Nodes the hosts are. It
+// is the only package that knows client-go.
 package kubernetes
 
 import (
@@ -10,63 +10,112 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/macfleet/macfleet/fleet/inventory"
+	"k8s.io/klog/v2"
 )
 
-// timeout bounds each request, its answer included.
-const timeout = 30 * time.Second
+const (
+	// timeout bounds each request, its answer included.
+	timeout = 30 * time.Second
+	// pageSize is how many objects one answer holds at most: as many Nodes as a
+	// large fleet has, and few enough Pods that a page of them is a few megabytes.
+	pageSize = 500
+	// tries bounds how often a change is tried again that met another one.
+	tries = 5
+)
 
-// Options say how the cluster is reached.
+// Options say how the cluster is reached, and what of it is macfleet's.
 type Options struct {
 	Context string // of the kubeconfig; empty = its current one
 	Wrap    func(http.RoundTripper) http.RoundTripper
-	// URL and Token stand in for the user's kubeconfig, both or none.
+	// URL and Token stand in for the user's kubeconfig, both or none; CA (PEM) goes
+	// with an https URL.
 	URL, Token string
+	CA         []byte
+
+	Namespace   string // macfleet's own; empty = macfleet
+	LabelPrefix string // of labels and annotations; empty = macfleet.dev
+	Owner       string // whose the hosts' identities are: CONFIGURATION-ENVIRONMENT
+	APIServer   string // https URL as hosts reach the cluster; empty = as kube-public/cluster-info says
+	CAPI        *CAPI  // nil: the Cluster API is not connected by macfleet
+
+	// TokenWait bounds how long the cluster has for filling a token Secret; zero =
+	// 30 s.
+	TokenWait time.Duration
 }
 
-// Client sees one cluster.
+// Client sees and changes one cluster. It is safe for use by several goroutines.
 type Client struct {
-	api  kubernetes.Interface
-	http *http.Client
+	options Options
+	config  *rest.Config
+	http    *http.Client
+	clock   *clock
+
+	api     kubernetes.Interface
+	meta    metadata.Interface // reads no more than an object's metadata
+	dynamic dynamic.Interface
 }
 
 // New returns a client with the kubeconfig that kubectl's users know: KUBECONFIG
 // or ~/.kube/config.
 func New(o Options) (*Client, error) {
+	o.Namespace, o.LabelPrefix = cmp.Or(o.Namespace, "macfleet"), cmp.Or(o.LabelPrefix, "macfleet.dev")
+	o.TokenWait = cmp.Or(o.TokenWait, 30*time.Second)
+	quiet()
 	config, err := restConfig(o)
 	if err != nil {
 		return nil, err
 	}
+	c := &Client{options: o, config: config, clock: new(clock)}
 	config.Wrap(o.Wrap)
+	config.Wrap(c.clock.wrap)
 	config.Timeout = timeout
-	// The client's own limit of 5 requests a second is made for controllers.
-	config.QPS, config.Burst = 50, 100
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
+	config.WarningHandler = rest.NoWarnings{}
+	// Protobuf costs a third of JSON on both sides; a server that lacks it answers
+	// in JSON.
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	// The client's own limit of 5 requests a second is made for controllers; the
+	// server shares itself out among its clients.
+	config.QPS, config.Burst = 500, 500
+	if c.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}
-	api, err := kubernetes.NewForConfigAndClient(config, client)
-	if err != nil {
+	if c.api, err = kubernetes.NewForConfigAndClient(config, c.http); err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}
-	return &Client{api: api, http: client}, nil
+	if c.meta, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), c.http); err != nil {
+		return nil, fmt.Errorf("kubernetes client: %w", err)
+	}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(config, c.http); err != nil {
+		return nil, fmt.Errorf("kubernetes client: %w", err)
+	}
+	return c, nil
 }
+
+// quiet keeps client-go from writing to stderr by itself, for example when a
+// request is cancelled: all that matters comes back as an error.
+var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
 // Close lets go of idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
+// label returns the name of one of macfleet's labels or annotations.
+func (c *Client) label(name string) string { return c.options.LabelPrefix + "/" + name }
+
 func restConfig(o Options) (*rest.Config, error) {
 	if o.URL != "" {
-		return &rest.Config{Host: o.URL, BearerToken: o.Token}, nil
+		return &rest.Config{Host: o.URL, BearerToken: o.Token, TLSClientConfig: rest.TLSClientConfig{CAData: o.CA}}, nil
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
@@ -96,20 +145,6 @@ func (c *Client) UID(ctx context.Context) (string, error) {
 	return string(ns.UID), nil
 }
 
-// Nodes returns all Nodes of the cluster, ordered by name.
-func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
-	list, err := c.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list the nodes: %w", explain(err))
-	}
-	out := make([]inventory.Node, 0, len(list.Items))
-	for i := range list.Items {
-		out = append(out, toNode(&list.Items[i]))
-	}
-	slices.SortFunc(out, func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
-}
-
 // Secret returns one key of a Secret.
 func (c *Client) Secret(ctx context.Context, namespace, name, key string) (string, error) {
 	s, err := c.api.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -122,19 +157,6 @@ func (c *Client) Secret(ctx context.Context, namespace, name, key string) (strin
 			strings.Join(slices.Sorted(maps.Keys(s.Data)), ", "))
 	}
 	return string(value), nil
-}
-
-func toNode(n *corev1.Node) inventory.Node {
-	out := inventory.Node{Name: n.Name, ProviderID: n.Spec.ProviderID, Cordoned: n.Spec.Unschedulable, Ready: inventory.ReadyUnknown}
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			out.Ready = inventory.Readiness(c.Status)
-			if c.Status != corev1.ConditionTrue {
-				out.Why = cmp.Or(c.Message, c.Reason)
-			}
-		}
-	}
-	return out
 }
 
 // explain adds what a person can do to the errors whose cause is known.

@@ -3,6 +3,7 @@ package mac
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -42,7 +43,17 @@ func (m *Machine) idle() (bool, error) {
 	}
 	now := time.Now().Add(m.ahead())
 	held.catchUp(now)
-	return !held.anything(now), nil
+	return !held.anything(now) && !(held.hasKubelet() && m.hasPods()), nil
+}
+
+// hasKubelet reports whether a kubelet runs.
+func (m *manager) hasKubelet() bool {
+	for _, j := range m.Jobs {
+		if j.Kubelet != nil && j.PID == j.Kubelet.PID {
+			return true
+		}
+	}
+	return false
 }
 
 // anything reports whether something may have to be done.
@@ -51,7 +62,7 @@ func (m *manager) anything(now time.Time) bool {
 		return true
 	}
 	for _, j := range m.Jobs {
-		if j.Busy || j.due(now) || j.waitsForPath() {
+		if j.Busy || j.due(now) || j.waitsForPath() || j.collects(now) {
 			return true
 		}
 	}
@@ -105,6 +116,9 @@ func (s *session) runOnce(ctx context.Context) (halted bool, err error) {
 		if err := s.runJobs(ctx, started); err != nil {
 			return false, err
 		}
+	}
+	if err := errors.Join(s.reap(), s.collect()); err != nil {
+		return false, err
 	}
 	held, err := s.machine.pending()
 	return held != nil && held.Halt != nil, err

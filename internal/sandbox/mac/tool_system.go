@@ -88,10 +88,10 @@ func ioreg(p *proc) int {
       "platform-name" = <743831313200000000000000000000000000000000000000000000000000000000>
       "IOPlatformUUID" = "%s"
       "manufacturer" = <"Apple Inc.">
-      "model" = <"Mac14,3">
+      "model" = <"%s">
     }
 
-`, p.session.id.Serial, p.session.id.Serial, p.session.id.HardwareUUID)
+`, p.session.id.Serial, p.session.id.Serial, p.session.id.HardwareUUID, hardwareOf(p.session.id.Type).model)
 	return 0
 }
 
@@ -100,9 +100,10 @@ func sysctl(p *proc) int {
 	if !ok {
 		return status
 	}
-	booted := p.session.booted()
+	booted, own := p.session.booted(), hardwareOf(p.session.id.Type)
+	cores := strconv.Itoa(own.cores)
 	values := map[string]string{
-		"hw.memsize": "17179869184", "hw.ncpu": "8", "hw.model": "Mac14,3", "hw.physicalcpu": "8", "hw.logicalcpu": "8",
+		"hw.memsize": strconv.Itoa(own.memory << 30), "hw.ncpu": cores, "hw.model": own.model, "hw.physicalcpu": cores, "hw.logicalcpu": cores,
 		"kern.boottime": fmt.Sprintf("{ sec = %d, usec = %d } %s", booted.Unix(), booted.Nanosecond()/1000, booted.Format("Mon Jan _2 15:04:05 2006")),
 	}
 	for _, name := range names {
@@ -121,7 +122,7 @@ func sysctl(p *proc) int {
 
 // xattr is for files of which none has an attribute.
 func xattr(p *proc) int {
-	o, names, status, ok := p.options("p:d:r")
+	o, names, status, ok := p.options("p:d:rl")
 	if !ok {
 		return status
 	}
@@ -137,30 +138,6 @@ func xattr(p *proc) int {
 			status = p.fail(exitFailed, "[Errno 13] %s: '%s'", why(err), name)
 		case o.has('p') || o.has('d') && !o.has('r'):
 			status = p.fail(exitFailed, "%s: No such xattr: %s", name, o['p']+o['d'])
-		}
-	}
-	return status
-}
-
-func plutil(p *proc) int {
-	if len(p.args()) < 2 || p.argv[1] != "-lint" {
-		return p.unmodelled(strings.Join(p.args(), " "))
-	}
-	status := 0
-	for _, name := range p.argv[2:] {
-		var data []byte
-		err := p.visit(func(v *visit) (err error) {
-			data, err = v.read(p, name)
-			return err
-		})
-		if err != nil {
-			p.printf("%s: file does not exist or is not readable or is not a regular file\n", name)
-			status = exitFailed
-		} else if _, err := decodePlist(data); err != nil {
-			p.printf("%s: (%s)\n", name, err)
-			status = exitFailed
-		} else {
-			p.printf("%s: OK\n", name)
 		}
 	}
 	return status

@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/secret"
+)
+
+// Cluster is the Kubernetes cluster whose Nodes the hosts are. What changes
+// something changes what the plan saw or nothing: a Node or Pod that was made
+// anew under the same name is left alone, with an error.
+type Cluster interface {
+	// UID returns the uid of the kube-system namespace, by which clusters are told
+	// apart.
+	UID(context.Context) (string, error)
+	// Nodes lists all Nodes. Their readiness is judged with their heartbeats.
+	Nodes(context.Context) ([]inventory.Node, error)
+	// Observe reads all else. What cannot be read is unread in the result.
+	Observe(context.Context) inventory.Cluster
+	// Identify completes a host's identity: ServiceAccount, token Secret, binding.
+	// It makes nothing twice and takes back nothing that is right.
+	Identify(ctx context.Context, host string) (inventory.Identity, error)
+	// Token returns the token of a host's identity, which must be complete.
+	Token(ctx context.Context, host string) (secret.Value, error)
+	// SetProviderID sets the provider id of a Node that has none.
+	SetProviderID(ctx context.Context, n inventory.Node, id string) error
+	// DeleteNode deletes a Node, so that its kubelet registers another.
+	DeleteNode(ctx context.Context, n inventory.Node) error
+	// ReleasePod takes the kubelet's finalizer off a Pod that is being deleted.
+	ReleasePod(ctx context.Context, p inventory.Pod) error
+	// Keep brings an object of the cluster itself to what is wanted.
+	Keep(ctx context.Context, o inventory.Object) error
+}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// errNoCluster says that a plan was made for a configuration with a cluster, and
+// is performed without one.
+var errNoCluster = errors.New("there is no cluster")
+
+// inCluster performs an action on what the cluster knows of the host. It needs no
+// connection to the host.
+func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
+	cluster := w.engine.Cluster
+	if cluster == nil {
+		return errNoCluster
+	}
+	node, known := w.host.Node.Get()
+	switch a.Kind {
+	case plan.IdentifyHost:
+		i, err := cluster.Identify(ctx, w.host.Name)
+		if err == nil {
+			w.host.Identity = inventory.Present(i)
+		}
+		return err
+	case plan.ReleasePods:
+		return w.releasePods(ctx, a.Pods)
+	}
+	switch {
+	case !known:
+		return errors.New("the host's Node is not known; plan again")
+	case a.Kind == plan.SetProviderID:
+		return cluster.SetProviderID(ctx, node, w.host.Server.ProviderID())
+	}
+	err := cluster.DeleteNode(ctx, node)
+	if err == nil {
+		w.host.Node = inventory.Absent[inventory.Node]()
+	}
+	return err
+}
+
+// atOnce is how many Pods of one host are let go at the same time: a kubelet that
+// never came back for its Pods left 504 behind.
+const atOnce = 8
+
+// releasePods lets Pods go. One that cannot go keeps no other.
+func (w *worker) releasePods(ctx context.Context, pods []inventory.Pod) error {
+	errs := make([]error, len(pods))
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for i, p := range pods {
+		g.Go(func() error {
+			if w.engine.Stop.Err() == nil && ctx.Err() == nil {
+				errs[i] = w.engine.Cluster.ReleasePod(ctx, p)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in errs, by Pod
+	failed := 0
+	for _, err := range errs {
+		if err != nil {
+			failed++
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	first := errs[0]
+	for i := 1; first == nil; i++ {
+		first = errs[i]
+	}
+	return fmt.Errorf("%d of %d Pods stay: %w", failed, len(pods), first)
+}
+
+// keep performs the actions of no host: what the cluster itself must hold comes
+// before all hosts, which may need it.
+func (e *Engine) keep(ctx context.Context, actions []plan.Action) Result {
+	return e.perform(ctx, "", actions, func(ctx context.Context, a plan.Action) error {
+		if e.Cluster == nil {
+			return errNoCluster
+		}
+		return e.Cluster.Keep(ctx, a.Object)
+	})
+}

@@ -1,0 +1,135 @@
+package sandbox
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
+	"github.com/macfleet/macfleet/internal/sandbox/cloud"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+	"github.com/macfleet/macfleet/internal/sandbox/store"
+)
+
+// agentsFile says which kubelets run on the Macs, by server id: the cluster reads it. It lies in the
+// cluster's folder and is changed under a lock of its own, since Macs write it while they are
+// locked themselves.
+const (
+	agentsFile = "agents.json"
+	agentsLock = "agents.lock"
+)
+
+// agents is the file of all kubelets.
+type agents struct {
+	path string
+	lock *store.Locker
+}
+
+func newAgents(dir string) *agents {
+	folder := filepath.Join(dir, kubeFolder)
+	return &agents{filepath.Join(folder, agentsFile), store.NewLocker(filepath.Join(folder, agentsLock))}
+}
+
+// replace notes the kubelets of one server.
+func (a *agents) replace(server cloud.Server, kubelets []agent.Kubelet) error {
+	unlock, err := a.lock.Lock()
+	if err != nil {
+		return fmt.Errorf("note the kubelets of %s: %w", server.Name, err)
+	}
+	defer unlock()
+	all := map[string][]agent.Kubelet{}
+	if err := store.ReadJSON(a.path, &all); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	delete(all, server.ID)
+	for _, k := range kubelets {
+		k.ServerID, k.Address = server.ID, cmp.Or(k.Address, server.IP.String())
+		all[server.ID] = append(all[server.ID], k)
+	}
+	return store.WriteJSON(a.path, all)
+}
+
+// outside is the world around a Mac.
+func (w *World) outside(server cloud.Server) mac.Outside {
+	return mac.Outside{
+		Download: w.Download,
+		Kubelets: func(all []agent.Kubelet) error { return w.agents.replace(server, all) },
+		Pods:     w.podsOf,
+	}
+}
+
+// What a cluster may offer to the Macs: one that knows no Pods has none of it.
+type (
+	podLister interface {
+		Pods(node string) ([]agent.Pod, error)
+	}
+	podMaker interface {
+		// PutPod makes a Pod that is bound to a Node.
+		PutPod(node, namespace, name string) error
+	}
+	kubeletJudge interface {
+		// AcceptsKubelet reports whether the cluster takes a kubelet's token.
+		AcceptsKubelet(agent.Kubelet) (bool, error)
+	}
+)
+
+// errNoPods says that a kubelet learns nothing of its Pods.
+var errNoPods = errors.New("the cluster tells nothing of Pods")
+
+// podsOf gives the Pods of a kubelet's Node.
+func (w *World) podsOf(k agent.Kubelet) ([]agent.Pod, error) {
+	if judge, ok := any(w.kube).(kubeletJudge); ok {
+		if accepted, err := judge.AcceptsKubelet(k); err != nil || !accepted {
+			return nil, errors.Join(errNoPods, err)
+		}
+	}
+	cluster, ok := any(w.kube).(podLister)
+	if !ok {
+		return nil, errNoPods
+	}
+	return cluster.Pods(k.Node)
+}
+
+// RunPod lets a Pod run on a host: its virtual machine on the Mac and, where the cluster knows Pods,
+// its object there.
+func (w *World) RunPod(host, namespace, name string) error {
+	server, err := w.find(host)
+	if err != nil {
+		return err
+	}
+	machine, err := w.macs.get(server)
+	if err != nil {
+		return err
+	}
+	pod := agent.Pod{Namespace: namespace, Name: name}
+	made, err := w.putPod(machine, pod)
+	if err == nil && made {
+		err = machine.StartPod(pod)
+	} else if err == nil {
+		err = machine.StartVM(pod.VM())
+	}
+	if err != nil {
+		return fmt.Errorf("run Pod %s/%s on %s: %w", namespace, name, server.Name, err)
+	}
+	return nil
+}
+
+// putPod makes the object of a Pod on the Node of a Mac's kubelet, where the cluster knows Pods.
+func (w *World) putPod(machine *mac.Machine, pod agent.Pod) (made bool, err error) {
+	cluster, ok := any(w.kube).(podMaker)
+	if !ok {
+		return false, nil
+	}
+	all, err := machine.Kubelets()
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(all, agent.Kubelet.Runs)
+	if i < 0 {
+		return false, errors.New("no kubelet runs there")
+	}
+	return true, cluster.PutPod(all[i].Node, pod.Namespace, pod.Name)
+}

@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// objects plans what the cluster itself lacks. It is no host's: a run that is
+// limited to some leaves it alone.
+func (c *computation) objects() {
+	objects, _ := c.cluster.seen.Objects.Get()
+	if c.plan.Narrowed {
+		return
+	}
+	for _, o := range objects {
+		if o.State == inventory.ObjectKept {
+			continue
+		}
+		a := Action{Kind: KeepObject, Object: o, Reason: Reason{"object-" + string(o.State), o.Why}}
+		a.Origin = Origin{Drift: o.State == inventory.ObjectDiffers, Pending: o.State != inventory.ObjectDiffers}
+		if o.Prepared {
+			a.Refusal = notPrepared(o)
+		}
+		c.plan.Actions = append(c.plan.Actions, a)
+	}
+}
+
+// unprepared returns why no host can join the cluster, or nil.
+func (x *clusterIndex) unprepared() *Trouble {
+	objects, _ := x.seen.Objects.Get()
+	for _, o := range objects {
+		if o.Prepared && o.State == inventory.ObjectMissing {
+			return notPrepared(o)
+		}
+	}
+	return nil
+}
+
+func notPrepared(o inventory.Object) *Trouble {
+	text := fmt.Sprintf("the cluster has no %s", o)
+	if o.State == inventory.ObjectDiffers {
+		text = fmt.Sprintf("the %s of the cluster is not as this version wants it: %s", o, o.Why)
+	}
+	return &Trouble{Code: "cluster-not-prepared", Text: text,
+		Remedy: "let an administrator of the cluster run: macfleet init cluster"}
+}
+
+// unread enters what of the cluster could not be read and a host needs.
+func (c *computation) unread() {
+	joins := slices.ContainsFunc(c.plan.Hosts, func(h Host) bool { return h.Spec.Spec.JoinsCluster() })
+	if !joins || !c.plan.Cluster {
+		return
+	}
+	if c.snap.Cluster.IsUnread() {
+		c.plan.Unread = []Unread{{Probe: "cluster", Why: clusterOf(c.snap).Pods.Why()}}
+		return
+	}
+	seen := c.cluster.seen
+	note := func(part string, unread bool, why string) {
+		if unread {
+			c.plan.Unread = append(c.plan.Unread, Unread{Probe: "cluster." + part, Why: why})
+		}
+	}
+	note("pods", seen.Pods.IsUnread(), seen.Pods.Why())
+	note("identities", seen.Identities.IsUnread(), seen.Identities.Why())
+	note("join", seen.Join.IsUnread(), seen.Join.Why())
+	note("objects", seen.Objects.IsUnread(), seen.Objects.Why())
+}
+
+// misjoined returns why a host that joins the cluster must not be touched: the
+// cluster lacks what it needs, or its machine has Nodes that are not its own.
+func (x *clusterIndex) misjoined(h *Host) *Trouble {
+	if !x.there || !h.Spec.Spec.JoinsCluster() {
+		return nil
+	}
+	if t := x.unprepared(); t != nil {
+		return t
+	}
+	named := x.named[h.Server.ProviderID()]
+	others := slices.DeleteFunc(slices.Clone(named), func(name string) bool { return name == h.Name })
+	switch {
+	case len(named) > 1:
+		return &Trouble{Code: "node-twice",
+			Text:   fmt.Sprintf("the Nodes %s all say that they are its server", strings.Join(named, ", ")),
+			Remedy: "find out which of them its kubelet keeps, then delete what is not " + h.Name + ": kubectl delete node " + strings.Join(others, " ")}
+	case len(others) > 0:
+		return &Trouble{Code: "node-name-differs",
+			Text:   fmt.Sprintf("its Node is called %s; a Node cannot be renamed, and no machine may be two", others[0]),
+			Remedy: fmt.Sprintf("drain it and delete it, then apply: kubectl drain %s --ignore-daemonsets; kubectl delete node %[1]s", others[0])}
+	}
+	return nil
+}
+
+// joining returns what is done in the cluster for a host before its steps: who
+// its kubelet is, and that its name is free. tokens says that a change of the
+// host's steps reads the token; proven, that such a step was proven before.
+func (c *computation) joining(h *Host, tokens, proven bool) []Action {
+	if !c.cluster.there || !h.Spec.Spec.JoinsCluster() {
+		return nil
+	}
+	limited := len(c.sel.Steps) > 0
+	var out []Action
+	if !h.Identity.IsUnread() && (tokens || !limited) {
+		if i, _ := h.Identity.Get(); !i.Complete() {
+			out = append(out, identify(h, i, proven))
+		}
+	}
+	if n, ok := h.Node.Get(); ok && n.ProviderID != "" && n.ProviderID != h.Server.ProviderID() && !limited {
+		out = append(out, replaceNode(h, n))
+	}
+	return out
+}
+
+func identify(h *Host, i inventory.Identity, proven bool) Action {
+	a := h.action(IdentifyHost)
+	a.Reason = Reason{"identity-missing", "the cluster does not know its kubelet yet"}
+	a.Origin.Pending = true
+	if proven {
+		a.Reason = Reason{"token-revoked", "the cluster no longer knows its kubelet"}
+		a.Origin = Origin{Drift: true}
+	}
+	part := func(name string, there bool) {
+		if !there {
+			a.Fields = append(a.Fields, Field{name, "", "present"})
+		}
+	}
+	part("ServiceAccount", i.ServiceAccount != "")
+	part("token", i.Secret != "" && i.Issued)
+	part("binding", i.Bound)
+	return a
+}
+
+func replaceNode(h *Host, n inventory.Node) Action {
+	a := h.action(ReplaceNode)
+	a.Reason = Reason{"different-provider-id", "the Node says that it is another server, and that cannot be changed: it is deleted, and its kubelet registers a new one"}
+	a.Origin.Drift = true
+	a.Disruption = Restart
+	a.Fields = []Field{{"provider id", n.ProviderID, h.Server.ProviderID()}}
+	pods, read := h.Pods.Get()
+	working := 0
+	for _, p := range pods {
+		if p.Works() {
+			working++
+		}
+	}
+	switch {
+	case !read:
+		a.Refusal = &Trouble{Code: "pods-unread", Text: "nobody knows what runs on the Node: " + h.Pods.Why(),
+			Remedy: "give macfleet the right to list Pods: macfleet init cluster"}
+	case working > 0:
+		a.Refusal = &Trouble{Code: "pods-on-node", Text: fmt.Sprintf("on the Node %s at work, which would be lost with it", areAt(working, "Pod")),
+			Remedy: "drain it first: kubectl drain " + n.Name + " --ignore-daemonsets"}
+	}
+	return a
+}
+
+func areAt(n int, noun string) string {
+	if n == 1 {
+		return "is 1 " + noun
+	}
+	return fmt.Sprintf("are %d %ss", n, noun)
+}
+
+// joined returns what is done in the cluster for a host after its steps.
+func (c *computation) joined(h *Host) []Action {
+	n, ok := h.Node.Get()
+	if !ok || n.ProviderID != "" || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
+		return nil
+	}
+	a := h.action(SetProviderID)
+	a.Reason = Reason{"empty-provider-id", "the Node does not say which server it is"}
+	a.Origin.Drift = true
+	a.Fields = []Field{{"provider id", "", h.Server.ProviderID()}}
+	return []Action{a}
+}
+
+// release returns the action that lets go of Pods of which nothing is left but
+// the finalizer of a kubelet that never came back for them. What has ended is let
+// go whatever is known of the host: that touches no machine. The others are only
+// where the Node is gone and the host showed that their machines are too.
+func (c *computation) release(h *Host) []Action {
+	if !h.Member || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
+		return nil
+	}
+	all, _ := h.Pods.Get()
+	vms, shown := h.vms.Get()
+	gone := shown && h.Node.IsAbsent() && h.Unknown == nil && h.Refused == nil
+	var stuck []inventory.Pod
+	for _, p := range all {
+		if p.Held() && (p.Finished() || gone && !slices.Contains(vms, p.VM())) {
+			stuck = append(stuck, p)
+		}
+	}
+	if len(stuck) == 0 {
+		return nil
+	}
+	a := h.action(ReleasePods)
+	a.Pods = stuck
+	a.Reason = Reason{"stuck-terminating-pods", fmt.Sprintf("%s should be gone, and only the kubelet's finalizer keeps them", count(len(stuck), "Pod"))}
+	a.Origin.Drift = true
+	return []Action{a}
+}
+
+// failing warns of Pods whose virtual machines could not be made.
+func (h *Host) failing() {
+	n := h.PodsFailing()
+	if n == 0 {
+		return
+	}
+	t := Trouble{Code: "tart-create-failed", Text: fmt.Sprintf("the virtual machines of %s could not be made (%s)", count(n, "Pod"), inventory.CreateFailed),
+		Remedy: "see why: kubectl get events -A --field-selector reason=" + inventory.CreateFailed + "; and on the host /var/log/tart-kubelet.log"}
+	if h.noSession {
+		t.Text += ", and nobody is logged in at the screen, without which none starts"
+		t.Remedy = "macfleet apply --on name=" + h.Name + " brings the session back where the configuration wants one"
+	}
+	h.Warnings = append(h.Warnings, StepWarning{Trouble: t})
+}
+
+// PodsFailing counts the host's Pods whose virtual machines could not be made.
+func (h Host) PodsFailing() int {
+	pods, _ := h.Pods.Get()
+	n := 0
+	for _, p := range pods {
+		if p.Reason == inventory.CreateFailed {
+			n++
+		}
+	}
+	return n
+}

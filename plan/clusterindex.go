@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// clusterIndex finds what the cluster knows of a host.
+type clusterIndex struct {
+	seen       inventory.Cluster
+	there      bool                          // the Nodes were read
+	nodes      map[string]inventory.Node     // by name
+	named      map[string][]string           // names of Nodes by provider id, sorted
+	identities map[string]inventory.Identity // by host
+	pods       map[string][]inventory.Pod    // by name of their Node
+}
+
+func indexCluster(snap Snapshot) *clusterIndex {
+	x := &clusterIndex{nodes: make(map[string]inventory.Node), named: make(map[string][]string),
+		identities: make(map[string]inventory.Identity), pods: make(map[string][]inventory.Pod)}
+	x.seen = clusterOf(snap)
+	var nodes []inventory.Node
+	nodes, x.there = snap.Nodes.Get()
+	for _, n := range nodes {
+		x.nodes[n.Name] = n
+		if n.ProviderID != "" {
+			x.named[n.ProviderID] = append(x.named[n.ProviderID], n.Name)
+		}
+	}
+	for id := range x.named {
+		slices.Sort(x.named[id])
+	}
+	identities, _ := x.seen.Identities.Get()
+	for _, i := range identities {
+		x.identities[i.Host] = i
+	}
+	pods, _ := x.seen.Pods.Get()
+	for _, p := range pods {
+		x.pods[p.Node] = append(x.pods[p.Node], p)
+	}
+	for name := range x.pods {
+		slices.SortFunc(x.pods[name], func(a, b inventory.Pod) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+		})
+	}
+	return x
+}
+
+// clusterOf returns what was seen of the cluster. What was not looked at at all
+// is absent or unread in each of its parts.
+func clusterOf(snap Snapshot) inventory.Cluster {
+	c, ok := snap.Cluster.Get()
+	switch {
+	case ok:
+		return c
+	case snap.Nodes.IsAbsent():
+		return inventory.Cluster{Pods: inventory.Absent[[]inventory.Pod](), Identities: inventory.Absent[[]inventory.Identity](),
+			Join: inventory.Absent[inventory.Join](), Objects: inventory.Absent[[]inventory.Object](), Machines: inventory.Absent[[]inventory.Machine]()}
+	}
+	why := cmp.Or(snap.Cluster.Why(), "nobody looked there")
+	return inventory.Cluster{Pods: inventory.Unread[[]inventory.Pod](why), Identities: inventory.Unread[[]inventory.Identity](why),
+		Join: inventory.Unread[inventory.Join](why), Objects: inventory.Unread[[]inventory.Object](why), Machines: inventory.Unread[[]inventory.Machine](why)}
+}
+
+// enter tells a host what the cluster knows of it. A Node that bears its name is
+// its Node, also where it says that it is another server's: the host's kubelet
+// registers under that name.
+func (x *clusterIndex) enter(h *Host) {
+	if own, named := x.nodes[h.Name]; named && h.Node.IsAbsent() && h.Spec.Spec.JoinsCluster() {
+		h.Node = inventory.Present(own)
+	}
+	h.Join = x.seen.Join
+	h.Identity = among(x.seen.Identities, x.identities, h.Name)
+	node := h.Name
+	if n, ok := h.Node.Get(); ok {
+		node = n.Name
+	}
+	h.Pods = restOf[[]inventory.Pod](x.seen.Pods)
+	if _, ok := x.seen.Pods.Get(); ok {
+		h.Pods = inventory.Present(x.pods[node])
+	}
+}
+
+// among finds one of a list that was read.
+func among[T any](list inventory.Seen[[]T], index map[string]T, key string) inventory.Seen[T] {
+	if _, ok := list.Get(); !ok {
+		return restOf[T](list)
+	}
+	if v, ok := index[key]; ok {
+		return inventory.Present(v)
+	}
+	return inventory.Absent[T]()
+}
+
+// restOf says of something what is said of what it would stand in, which is not
+// present.
+func restOf[B, A any](s inventory.Seen[A]) inventory.Seen[B] {
+	if s.IsAbsent() {
+		return inventory.Absent[B]()
+	}
+	return inventory.Unread[B](s.Why())
+}
+
+// specOf returns the specification of a host under the name that it should bear.
+func (c *census) specOf(name string, at fleet.Place, serverID string, g fleet.Group) fleet.Host {
+	h := fleet.Host{Name: name, Fleet: at.Fleet, Group: at.Group, User: c.cfg.SSH.User, Spec: c.spec(name, serverID, g)}
+	if k := c.cfg.Kubernetes; k != nil {
+		h.LabelPrefix = k.LabelPrefix
+	}
+	return h
+}

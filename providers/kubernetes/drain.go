@@ -1,0 +1,205 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/drain"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+const (
+	defaultDrain = 10 * time.Minute
+	drainRetry   = 5 * time.Second // between two evictions that a budget refused
+	drainPoll    = time.Second     // between two looks at a Pod that has to go
+	drainRounds  = 3               // how often Pods that came meanwhile are evicted too
+	drainAtOnce  = 16
+)
+
+// DrainOptions say how a Node is emptied.
+type DrainOptions struct {
+	Timeout   time.Duration // of the whole; zero = 10 min
+	Unmanaged bool          // evict Pods that nothing makes again, too
+	// Progress is told of each Pod that is evicted, held up or gone, by several
+	// goroutines at once; nil: nobody is.
+	Progress func(DrainEvent)
+}
+
+// DrainEvent is what happened to a Pod.
+type DrainEvent struct {
+	Namespace, Pod string
+	What           DrainStep
+	Why            string // of DrainHeld
+}
+
+// DrainStep is a stage of a Pod's way out.
+type DrainStep string
+
+// The stages of a Pod's way out.
+const (
+	DrainEvicted DrainStep = "evicted" // it has its grace to end
+	DrainHeld    DrainStep = "held"    // a disruption budget refuses; it is tried again
+	DrainGone    DrainStep = "gone"
+)
+
+// Drain evicts the Pods of a Node, which should be cordoned, and waits until
+// they are gone. Pods of DaemonSets and the kubelet's own stay. Disruption
+// budgets are honoured: one that refuses until the time is up is named in the
+// error. A Pod that is being deleted and whose phase is terminal counts as gone:
+// nothing runs for it, whoever's finalizer still holds it.
+func (c *Client) Drain(ctx context.Context, n inventory.Node, o DrainOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultDrain))
+	defer cancel()
+	if o.Progress == nil {
+		o.Progress = func(DrainEvent) {}
+	}
+	if _, err := c.node(ctx, n); err != nil {
+		return fmt.Errorf("drain node %s: %w", n.Name, err)
+	}
+	for range drainRounds {
+		pods, err := c.toEvict(ctx, n.Name, o)
+		if err != nil {
+			return fmt.Errorf("drain node %s: %w", n.Name, err)
+		}
+		if len(pods) == 0 {
+			return nil
+		}
+		if err := c.evictAll(ctx, pods, o); err != nil {
+			return fmt.Errorf("drain node %s: %w", n.Name, err)
+		}
+	}
+	return fmt.Errorf("drain node %s: new pods keep coming: cordon it first", n.Name)
+}
+
+// toEvict chooses as kubectl does. Every field of its helper is set: the zero
+// values kill at once, wait for ever and ask without a pause. Its own loop is
+// not used: it sleeps without regard to a cancelled context, evicts whatever has
+// the Pod's name by then, and names no budget.
+func (c *Client) toEvict(ctx context.Context, node string, o DrainOptions) ([]corev1.Pod, error) {
+	helper := drain.Helper{
+		Ctx: ctx, Client: c.api, Force: o.Unmanaged, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true,
+		Timeout: cmp.Or(o.Timeout, defaultDrain), DeleteEmptyDirData: true, Selector: "", PodSelector: "", ChunkSize: pageSize,
+		DisableEviction: false, SkipWaitForDeleteTimeoutSeconds: 0, EvictErrorRetryDelay: drainRetry,
+		AdditionalFilters: []drain.PodFilter{func(p corev1.Pod) drain.PodDeleteStatus {
+			if over(&p) {
+				return drain.MakePodDeleteStatusSkip()
+			}
+			return drain.MakePodDeleteStatusOkay()
+		}},
+		Out: io.Discard, ErrOut: io.Discard, DryRunStrategy: util.DryRunNone,
+		OnPodDeletedOrEvicted: nil, OnPodDeletionOrEvictionFinished: nil, OnPodDeletionOrEvictionStarted: nil,
+	}
+	list, errs := helper.GetPodsForDeletion(node)
+	if len(errs) > 0 {
+		return nil, explain(errors.Join(errs...))
+	}
+	return list.Pods(), nil
+}
+
+// over reports whether nothing runs for a Pod any more.
+func over(p *corev1.Pod) bool {
+	return p.DeletionTimestamp != nil && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed)
+}
+
+func (c *Client) evictAll(ctx context.Context, pods []corev1.Pod, o DrainOptions) error {
+	errs := make([]error, len(pods))
+	slots := make(chan struct{}, drainAtOnce)
+	var wg sync.WaitGroup
+	for i := range pods {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			p := &pods[i]
+			tell := func(what DrainStep, why string) { o.Progress(DrainEvent{p.Namespace, p.Name, what, why}) }
+			if err := c.evict(ctx, p, tell); err != nil {
+				errs[i] = fmt.Errorf("pod %s/%s: %w", p.Namespace, p.Name, explain(err))
+				return
+			}
+			tell(DrainGone, "")
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// evict asks until the Pod may go, and then waits until it is gone.
+func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(DrainStep, string)) error {
+	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}}}
+	held := ""
+	for {
+		err := c.api.PolicyV1().Evictions(p.Namespace).Evict(ctx, eviction)
+		switch {
+		case err == nil:
+			tell(DrainEvicted, "")
+			return c.awaitGone(ctx, p)
+		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone, or another one has its name
+			return nil
+		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			return c.awaitGone(ctx, p) // its namespace takes it along
+		case ctx.Err() != nil && held != "":
+			return fmt.Errorf("%w while a disruption budget held it: %s", ctx.Err(), held)
+		case !apierrors.IsTooManyRequests(err):
+			return err
+		}
+		held = budget(err)
+		tell(DrainHeld, held)
+		if err := sleep(ctx, drainRetry); err != nil {
+			return fmt.Errorf("%w while a disruption budget held it: %s", err, held)
+		}
+	}
+}
+
+// budget returns what the cluster says of the disruption budget that refuses:
+// its name stands in a cause alone.
+func budget(err error) string {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if ok && status.ErrStatus.Details != nil {
+		for _, cause := range status.ErrStatus.Details.Causes {
+			if cause.Type == policyv1.DisruptionBudgetCause {
+				return cause.Message
+			}
+		}
+	}
+	return err.Error()
+}
+
+func (c *Client) awaitGone(ctx context.Context, p *corev1.Pod) error {
+	for {
+		have, err := c.api.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err == nil && (have.UID != p.UID || over(have)):
+			return nil
+		case err != nil && ctx.Err() == nil:
+			return err
+		}
+		if err := sleep(ctx, drainPoll); err != nil {
+			return fmt.Errorf("%w while it was being deleted; `kubectl describe pod -n %s %s` says what holds it", err, p.Namespace, p.Name)
+		}
+	}
+}
+
+// sleep waits, and no longer than the context lives.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,134 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// The heartbeat of a kubelet: a Lease of 40 s that it renews every 10 s. The
+// grace covers a renewal that took its whole time limit, twice.
+const (
+	leaseDuration = 40 * time.Second
+	leaseGrace    = 20 * time.Second
+)
+
+// Nodes returns all Nodes of the cluster, ordered by name. A Node that is Ready
+// by its condition while its Lease has run out is Unknown: the condition of a
+// kubelet that died stands for most of a minute, or for ever where nothing in
+// the cluster judges it. Who may not read Leases gets the conditions alone.
+func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
+	var nodes []inventory.Node
+	var beats map[string]coordinationv1.LeaseSpec
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return c.eachNode(gctx, func(n *corev1.Node) { nodes = append(nodes, c.toNode(n)) })
+	})
+	g.Go(func() (err error) { beats, err = c.heartbeats(gctx); return })
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	now := c.clock.now()
+	for i := range nodes {
+		if beat, ok := beats[nodes[i].Name]; ok {
+			judge(&nodes[i], beat, now)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return nodes, nil
+}
+
+func (c *Client) eachNode(ctx context.Context, do func(*corev1.Node)) error {
+	err := pages(func(o metav1.ListOptions) (string, error) {
+		list, err := c.api.CoreV1().Nodes().List(ctx, o)
+		if err != nil {
+			return "", err
+		}
+		for i := range list.Items {
+			do(&list.Items[i])
+		}
+		return list.Continue, nil
+	})
+	if err != nil {
+		return fmt.Errorf("list the nodes: %w", explain(err))
+	}
+	return nil
+}
+
+// heartbeats returns the Leases of all kubelets by their Nodes' names.
+func (c *Client) heartbeats(ctx context.Context) (map[string]coordinationv1.LeaseSpec, error) {
+	out := make(map[string]coordinationv1.LeaseSpec)
+	err := pages(func(o metav1.ListOptions) (string, error) {
+		list, err := c.api.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, o)
+		if err != nil {
+			return "", err
+		}
+		for i := range list.Items {
+			out[list.Items[i].Name] = list.Items[i].Spec
+		}
+		return list.Continue, nil
+	})
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("list the nodes' leases: %w", explain(err))
+	}
+	return out, nil
+}
+
+// pages asks for one page after the other: list returns where the next one
+// starts.
+func pages(list func(metav1.ListOptions) (next string, err error)) error {
+	for o := (metav1.ListOptions{Limit: pageSize}); ; {
+		next, err := list(o)
+		if err != nil || next == "" {
+			return err
+		}
+		o.Continue = next
+	}
+}
+
+// judge sets a Node's readiness right by its heartbeat.
+func judge(n *inventory.Node, beat coordinationv1.LeaseSpec, now time.Time) {
+	if n.Ready != inventory.Ready || beat.RenewTime == nil {
+		return
+	}
+	lasts := leaseDuration
+	if beat.LeaseDurationSeconds != nil {
+		lasts = time.Duration(*beat.LeaseDurationSeconds) * time.Second
+	}
+	if now.Sub(beat.RenewTime.Time) > lasts+leaseGrace {
+		n.Ready = inventory.ReadyUnknown
+		n.Why = "no heartbeat since " + beat.RenewTime.UTC().Format("2006-01-02 15:04:05 UTC")
+	}
+}
+
+func (c *Client) toNode(n *corev1.Node) inventory.Node {
+	out := inventory.Node{Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Labels: n.Labels, Ready: inventory.ReadyUnknown,
+		Cordoned: n.Spec.Unschedulable}
+	if out.Cordoned {
+		out.CordonedBy = n.Annotations[c.label(cordonedBy)]
+	}
+	out.Capacity = inventory.Capacity{CPU: int(n.Status.Capacity.Cpu().Value()), Memory: n.Status.Capacity.Memory().Value(),
+		Pods: int(n.Status.Capacity.Pods().Value())}
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			out.Ready = inventory.Readiness(condition.Status)
+			if condition.Status != corev1.ConditionTrue {
+				out.Why = cmp.Or(condition.Message, condition.Reason)
+			}
+		}
+	}
+	return out
+}

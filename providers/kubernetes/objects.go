@@ -1,0 +1,192 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/secret"
+)
+
+func fields(text string) []string { return strings.Fields(text) }
+
+// kept is an object of the cluster itself, of whatever kind.
+type kept interface {
+	object() inventory.Object
+	look(context.Context) (inventory.Object, error)
+	keep(context.Context) error
+}
+
+func (w wish[T]) keep(ctx context.Context) error {
+	_, err := w.ensure(ctx)
+	return err
+}
+
+// wanted is what the cluster itself must hold, in the order in which it is made.
+func (c *Client) wanted() []kept {
+	out := []kept{c.namespace(), c.clusterRole(agentRole, agentRules())}
+	if c.options.CAPI != nil {
+		out = append(out, c.capi()...)
+	}
+	return out
+}
+
+// marks are the labels of what belongs to no host.
+func (c *Client) marks(owned bool) map[string]string {
+	out := map[string]string{labelManagedBy: manager}
+	if owned {
+		out[c.label(labelOwner)] = c.options.Owner
+	}
+	return out
+}
+
+// namespace need only be there: who made it is all the same.
+func (c *Client) namespace() kept {
+	return wish[*corev1.Namespace]{kind: "Namespace", api: c.api.CoreV1().Namespaces(),
+		want: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.options.Namespace}}}
+}
+
+// clusterRole is a role that all configurations of a cluster share: it depends on
+// macfleet alone, so it has no owner.
+func (c *Client) clusterRole(name string, rules []rbacv1.PolicyRule) kept {
+	return wish[*rbacv1.ClusterRole]{kind: "ClusterRole", api: c.api.RbacV1().ClusterRoles(),
+		want: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: c.marks(false)}, Rules: rules},
+		mend: func(have *rbacv1.ClusterRole) string { return mendRules(&have.Rules, rules) }}
+}
+
+func mendRules(have *[]rbacv1.PolicyRule, want []rbacv1.PolicyRule) string {
+	if equality.Semantic.DeepEqual(*have, want) {
+		return ""
+	}
+	*have = want
+	return "rules"
+}
+
+// objects says how what the cluster itself must hold stands.
+func (c *Client) objects(ctx context.Context) ([]inventory.Object, error) {
+	out, err := look(ctx, c.wanted())
+	for i := range out {
+		out[i].Prepared = slices.Contains(prepared(), out[i].Kind+" "+out[i].Name) || out[i].Kind == "Namespace"
+	}
+	return out, err
+}
+
+// prepared are the objects that no host can join without, and that macfleet's own
+// rights do not reach to make.
+func prepared() []string { return []string{"ClusterRole " + agentRole} }
+
+func look(ctx context.Context, all []kept) ([]inventory.Object, error) {
+	out := make([]inventory.Object, len(all))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, k := range all {
+		g.Go(func() (err error) { out[i], err = k.look(ctx); return })
+	}
+	return out, g.Wait()
+}
+
+// Keep brings an object of the cluster itself to what is wanted. An object that
+// macfleet does not want, or that is somebody else's, is an error.
+func (c *Client) Keep(ctx context.Context, o inventory.Object) error {
+	for _, k := range c.wanted() {
+		if have := k.object(); have.Kind == o.Kind && have.Namespace == o.Namespace && have.Name == o.Name {
+			return k.keep(ctx)
+		}
+	}
+	return fmt.Errorf("keep %s %s: it is none of what the configuration wants of the cluster", o.Kind, path(o.Namespace, o.Name))
+}
+
+// PrepareOptions say how a cluster is prepared.
+type PrepareOptions struct {
+	Dry bool // look, and change nothing
+	// SSHKey is the fleet's private key, kept in a Secret of macfleet's namespace
+	// under this name and key; zero: none is kept.
+	SSHSecret, SSHSecretKey string
+	SSHKey                  secret.Value
+}
+
+// Prepare makes what macfleet needs in a cluster before its first plan: the
+// namespace, the fleet's SSH key where there is none (one that is there is never
+// replaced: every host trusts it), the agents' role, macfleet's own account with
+// its rights, and what connects the Cluster API where the configuration asks for
+// it. It returns how each stood before. Repeated, it changes nothing that is
+// right.
+func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Object, error) {
+	all := c.preparation(o)
+	before, err := look(ctx, all)
+	if err != nil || o.Dry {
+		return before, err
+	}
+	for _, k := range all {
+		if err := k.keep(ctx); err != nil {
+			return before, err
+		}
+	}
+	return before, nil
+}
+
+func (c *Client) preparation(o PrepareOptions) []kept {
+	out := []kept{c.namespace()}
+	if !o.SSHKey.IsZero() {
+		out = append(out, c.sshKey(o))
+	}
+	out = append(out, c.clusterRole(agentRole, agentRules()))
+	if c.options.CAPI != nil {
+		out = append(out, c.capi()...)
+	}
+	return append(out, c.own()...)
+}
+
+// sshKey is told by its metadata: a key that is there is not even read.
+func (c *Client) sshKey(o PrepareOptions) kept {
+	ns := c.options.Namespace
+	return wish[*corev1.Secret]{kind: "Secret", api: c.api.CoreV1().Secrets(ns), metadata: c.secretMetadata(ns, o.SSHSecret),
+		want: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: o.SSHSecret},
+			Data: map[string][]byte{o.SSHSecretKey: []byte(o.SSHKey.Reveal())}}}
+}
+
+func (c *Client) secretMetadata(ns, name string) func(context.Context) (*metav1.PartialObjectMetadata, error) {
+	return func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+		return c.meta.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(ns).Get(ctx, name, metav1.GetOptions{})
+	}
+}
+
+// own is macfleet's account with its rights.
+func (c *Client) own() []kept {
+	ns, marks := c.options.Namespace, c.marks(false)
+	account := c.identityOf(ownName, ownName, marks)
+	account.binding.want.Name = ownName + "-" + ns // another namespace of the cluster may hold another configuration's
+	out := []kept{account.account, c.clusterRole(ownName, clusterRules()), account.binding}
+	out = append(out, c.namespacedRole(ns, namespaceRules())...)
+	if c.options.CAPI != nil && c.options.CAPI.Namespace != ns {
+		out = append(out, c.namespacedRole(c.options.CAPI.Namespace, kubeconfigRules(c.options.CAPI.secret()))...)
+	}
+	return out
+}
+
+// namespacedRole is a role of macfleet's account in one namespace, with its
+// binding.
+func (c *Client) namespacedRole(ns string, rules []rbacv1.PolicyRule) []kept {
+	meta := metav1.ObjectMeta{Namespace: ns, Name: ownName, Labels: c.marks(false)}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.options.Namespace, Name: ownName}}
+	return []kept{
+		wish[*rbacv1.Role]{kind: "Role", api: c.api.RbacV1().Roles(ns), want: &rbacv1.Role{ObjectMeta: meta, Rules: rules},
+			mend: func(have *rbacv1.Role) string { return mendRules(&have.Rules, rules) }},
+		wish[*rbacv1.RoleBinding]{kind: "RoleBinding", api: c.api.RbacV1().RoleBindings(ns),
+			want: &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ownName}},
+			mend: func(have *rbacv1.RoleBinding) string {
+				if only(have.Subjects, c.options.Namespace, ownName) {
+					return ""
+				}
+				have.Subjects = subjects
+				return "subjects"
+			}},
+	}
+}

@@ -1,0 +1,224 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// A ConfigMap holds 1 MiB. A pin takes about 230 bytes with an ed25519 key, so
+// that some 4,500 hosts fit; what does not is refused by the cluster.
+const (
+	pinsName = "macfleet-host-keys"
+	pinsKey  = "pins.json" // a JSON object a line, by name
+	pinTries = 20          // whole fleets may be pinned by several runs at once
+)
+
+// PinStore keeps pins in one place, as a file does.
+type PinStore interface {
+	All() ([]plan.Pin, error)
+	Update(change func([]plan.Pin) []plan.Pin) error
+}
+
+// PinOptions say what stands beside the cluster's own pins.
+type PinOptions struct {
+	Cache PinStore // written after each answer of the cluster; nil = none
+	// Own is what was pinned on this machine before the cluster kept the pins: what
+	// it alone knows counts, and the next Update moves it into the cluster. nil = none.
+	Own PinStore
+	// Offline answers from the cache where the cluster cannot be asked.
+	Offline bool
+}
+
+// Pins keeps host keys in a ConfigMap of macfleet's namespace. It is safe for
+// use by several goroutines and several processes.
+type Pins struct {
+	ctx     context.Context
+	client  *Client
+	options PinOptions
+}
+
+// Pins returns the cluster's store of host keys. The context bounds all its
+// calls, which take none themselves.
+func (c *Client) Pins(ctx context.Context, o PinOptions) *Pins {
+	return &Pins{ctx: ctx, client: c, options: o}
+}
+
+// All returns every pin. It writes nothing into the cluster.
+func (p *Pins) All() ([]plan.Pin, error) {
+	pins, _, err := p.read()
+	if err != nil {
+		if !p.options.Offline || p.options.Cache == nil {
+			return nil, err
+		}
+		cached, cerr := p.options.Cache.All()
+		if cerr != nil {
+			return nil, errors.Join(err, cerr)
+		}
+		return p.withOwn(cached)
+	}
+	if err := p.cache(pins); err != nil {
+		return nil, err
+	}
+	return p.withOwn(pins)
+}
+
+// Update replaces the pins by what change makes of them. Who meets another
+// Update looks again, so change may be called several times.
+func (p *Pins) Update(change func([]plan.Pin) []plan.Pin) error {
+	var last error
+	for try := range pinTries {
+		before, version, err := p.read()
+		if err != nil {
+			return err
+		}
+		all, err := p.withOwn(before)
+		if err != nil {
+			return err
+		}
+		after := sortPins(change(slices.Clone(all)))
+		if last = p.write(before, after, version); last == nil {
+			return errors.Join(p.cache(after), p.moved())
+		}
+		if !apierrors.IsConflict(last) && !apierrors.IsAlreadyExists(last) {
+			break
+		}
+		if err := sleep(p.ctx, time.Duration(try)*10*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("write pinned host keys into configmap %s/%s: %w", p.client.options.Namespace, pinsName, explain(last))
+}
+
+// withOwn adds the pins of servers that only this machine's own store knows. Of
+// one that both know, the cluster's counts: it is what other runs go by.
+func (p *Pins) withOwn(pins []plan.Pin) ([]plan.Pin, error) {
+	if p.options.Own == nil {
+		return pins, nil
+	}
+	own, err := p.options.Own.All()
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]bool, len(pins))
+	for _, pin := range pins {
+		known[pin.ServerID] = true
+	}
+	for _, pin := range own {
+		if !known[pin.ServerID] {
+			pins = append(pins, pin)
+		}
+	}
+	return pins, nil
+}
+
+// moved empties this machine's own store once the cluster has its pins: one that
+// the cluster forgets later must not come back from there.
+func (p *Pins) moved() error {
+	if p.options.Own == nil {
+		return nil
+	}
+	return p.options.Own.Update(func([]plan.Pin) []plan.Pin { return nil })
+}
+
+func (p *Pins) cache(pins []plan.Pin) error {
+	if p.options.Cache == nil {
+		return nil
+	}
+	return p.options.Cache.Update(func([]plan.Pin) []plan.Pin { return pins })
+}
+
+func (p *Pins) read() (pins []plan.Pin, version string, err error) {
+	ns := p.client.options.Namespace
+	m, err := p.client.api.CoreV1().ConfigMaps(ns).Get(p.ctx, pinsName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, "", nil
+	}
+	if err == nil {
+		pins, err = parsePins(m.Data[pinsKey])
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read pinned host keys from configmap %s/%s: %w", ns, pinsName, explain(err))
+	}
+	return pins, m.ResourceVersion, nil
+}
+
+// write puts the pins in the place of the version that was read; "" = there was
+// none.
+func (p *Pins) write(before, after []plan.Pin, version string) error {
+	if slices.Equal(before, after) {
+		return nil
+	}
+	text, err := renderPins(after)
+	if err != nil {
+		return err
+	}
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.client.options.Namespace, Name: pinsName, ResourceVersion: version,
+		Labels: p.client.marks(false)}, Data: map[string]string{pinsKey: text}}
+	maps := p.client.api.CoreV1().ConfigMaps(m.Namespace)
+	if version == "" {
+		_, err = maps.Create(p.ctx, m, metav1.CreateOptions{FieldManager: manager})
+	} else {
+		_, err = maps.Update(p.ctx, m, metav1.UpdateOptions{FieldManager: manager})
+	}
+	return err
+}
+
+func sortPins(pins []plan.Pin) []plan.Pin {
+	slices.SortFunc(pins, func(a, b plan.Pin) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID))
+	})
+	return pins
+}
+
+// pinLine is a pin as the ConfigMap holds it.
+type pinLine struct {
+	Name     string    `json:"name"`
+	ServerID string    `json:"server_id"`
+	Key      string    `json:"key"`
+	Since    time.Time `json:"since"`
+}
+
+func renderPins(pins []plan.Pin) (string, error) {
+	var b strings.Builder
+	for _, p := range pins {
+		text, err := json.Marshal(pinLine{p.Name, p.ServerID, p.Key, p.Since.UTC().Truncate(time.Second)})
+		if err != nil {
+			return "", err
+		}
+		b.Write(append(text, '\n'))
+	}
+	return b.String(), nil
+}
+
+// parsePins reads the ConfigMap's text. A line that cannot be read is an error,
+// because a lost pin would accept any key.
+func parsePins(text string) ([]plan.Pin, error) {
+	var pins []plan.Pin
+	for i, line := range strings.Split(text, "\n") {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		var l pinLine
+		err := json.Unmarshal([]byte(line), &l)
+		if err == nil && (l.Name == "" || l.ServerID == "" || l.Key == "") {
+			err = errors.New("it lacks name, server_id or key")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w; mend or remove the line", pinsKey, i+1, err)
+		}
+		pins = append(pins, plan.Pin{Name: l.Name, ServerID: l.ServerID, Key: l.Key, Since: l.Since.UTC()})
+	}
+	return pins, nil
+}

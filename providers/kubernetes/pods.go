@@ -1,0 +1,192 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// Finalizer is what a tart-kubelet puts on a Pod until its virtual machine is
+// gone.
+const Finalizer = "tart-kubelet.tuist.dev/vm-cleanup"
+
+// finalizers are the names that the agents' finalizer has: the original's, and
+// that of an agent built for the configuration's own label prefix.
+func (c *Client) finalizers() []string {
+	return []string{Finalizer, "tart-kubelet." + c.options.LabelPrefix + "/vm-cleanup"}
+}
+
+// pods lists the Pods on Mac minis. A field selector can name one Node or none,
+// so this asks for all Pods that are on any Node and drops those of other Nodes,
+// page by page: what a big cluster costs is time, never memory. The answer is
+// the present state, not the server's cache: whether a Pod is gone decides over
+// virtual machines.
+func (c *Client) pods(ctx context.Context) ([]inventory.Pod, error) {
+	macs := make(map[string]bool)
+	err := c.eachNode(ctx, func(n *corev1.Node) {
+		id := inventory.Node{ProviderID: n.Spec.ProviderID}.ServerID()
+		macs[n.Name] = id != "" || n.Labels[corev1.LabelOSStable] == "darwin"
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := []inventory.Pod{}
+	err = pages(func(o metav1.ListOptions) (string, error) {
+		o.FieldSelector = "spec.nodeName!="
+		list, err := c.api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
+		if err != nil {
+			return "", err
+		}
+		for i := range list.Items {
+			// A Pod outlives its Node: one that waits for a kubelet is a Mac's.
+			mac, there := macs[list.Items[i].Spec.NodeName]
+			if mac || !there && slices.Contains(list.Items[i].Finalizers, Finalizer) {
+				out = append(out, c.toPod(&list.Items[i]))
+			}
+		}
+		return list.Continue, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods: %w", explain(err))
+	}
+	slices.SortFunc(out, func(a, b inventory.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+func (c *Client) toPod(p *corev1.Pod) inventory.Pod {
+	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
+	out := inventory.Pod{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Node: p.Spec.NodeName, Phase: string(p.Status.Phase),
+		Reason: reason(p), Mirror: mirror, Finalizers: p.Finalizers}
+	if owner := metav1.GetControllerOf(p); owner != nil {
+		out.Controller = owner.Kind
+	}
+	// A Pod's deletionTimestamp is when it has to be gone: the cluster adds the grace
+	// itself.
+	if p.DeletionTimestamp != nil {
+		out.Due = p.DeletionTimestamp.UTC()
+		out.Overdue = c.clock.now().After(out.Due)
+	}
+	return out
+}
+
+// reason says why a Pod does not run. An agent says it of the Pod, or of its one
+// container.
+func reason(p *corev1.Pod) string {
+	why := p.Status.Reason
+	for _, s := range p.Status.ContainerStatuses {
+		if s.State.Waiting != nil {
+			why = cmp.Or(why, s.State.Waiting.Reason)
+		}
+		if s.State.Terminated != nil {
+			why = cmp.Or(why, s.State.Terminated.Reason)
+		}
+	}
+	return why
+}
+
+// NotStuckError says that a Pod need not be, or must not be, released.
+type NotStuckError struct{ Namespace, Name, Why string }
+
+// Error says why.
+func (e *NotStuckError) Error() string {
+	return fmt.Sprintf("pod %s/%s is left to its kubelet: %s", e.Namespace, e.Name, e.Why)
+}
+
+// ReleasePod takes the kubelet's finalizer off a Pod that is being deleted, so
+// that it goes. The Pod must be the one that was seen, its time must be up, and
+// nothing may run for it any more: its phase is terminal, or its Node is gone.
+// A kubelet that returned at its own "terminal" before it looked at the deletion
+// left 504 Pods behind. A Pod that is gone is no error.
+func (c *Client) ReleasePod(ctx context.Context, p inventory.Pod) error {
+	var err error
+	for range tries {
+		err = c.release(ctx, p)
+		// A test that does not hold is answered with 422: somebody else changed the list.
+		if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+			break
+		}
+	}
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("release pod %s/%s: %w", p.Namespace, p.Name, explain(err))
+}
+
+func (c *Client) release(ctx context.Context, p inventory.Pod) error {
+	pods := c.api.CoreV1().Pods(p.Namespace)
+	have, err := pods.Get(ctx, p.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if string(have.UID) != p.UID {
+		return &ReplacedError{"pod", p.Namespace + "/" + p.Name}
+	}
+	if err := c.stuck(ctx, have); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(have.Finalizers, func(f string) bool { return slices.Contains(c.finalizers(), f) })
+	switch {
+	case i < 0 && len(have.Finalizers) > 0:
+		return &NotStuckError{p.Namespace, p.Name, "it is held by " + strings.Join(have.Finalizers, ", ")}
+	case i >= 0:
+		patch, err := withoutFinalizer(have, i)
+		if err != nil {
+			return err
+		}
+		if have, err = pods.Patch(ctx, p.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: manager}); err != nil {
+			return err
+		}
+	}
+	// Where the Pod still ran when it was deleted, the cluster waits for the
+	// kubelet's word beside the finalizer, which is a deletion without grace.
+	if len(have.Finalizers) > 0 || have.DeletionGracePeriodSeconds == nil || *have.DeletionGracePeriodSeconds == 0 {
+		return nil
+	}
+	now := int64(0)
+	return pods.Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &have.UID}})
+}
+
+// withoutFinalizer is a patch that removes one finalizer from its place, if it
+// still stands there, and touches no other.
+func withoutFinalizer(p *corev1.Pod, i int) ([]byte, error) {
+	at := fmt.Sprintf("/metadata/finalizers/%d", i)
+	return json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": p.UID},
+		{"op": "test", "path": at, "value": p.Finalizers[i]},
+		{"op": "remove", "path": at},
+	})
+}
+
+// stuck returns an error unless a Pod may be released.
+func (c *Client) stuck(ctx context.Context, p *corev1.Pod) error {
+	no := func(why string) error { return &NotStuckError{p.Namespace, p.Name, why} }
+	seen := c.toPod(p)
+	switch {
+	case p.DeletionTimestamp == nil:
+		return no("it is not being deleted")
+	case !seen.Overdue:
+		return no("it has time until " + seen.Due.Format("15:04:05 UTC"))
+	case seen.Finished():
+		return nil
+	}
+	_, err := c.api.CoreV1().Nodes().Get(ctx, p.Spec.NodeName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	return no("its node is there and its phase is " + string(p.Status.Phase))
+}
