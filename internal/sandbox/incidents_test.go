@@ -119,7 +119,7 @@ func TestIncidentsAreListed(t *testing.T) {
 func TestEveryIncidentAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	p.installKubelet()
+	p.installKubelet("a-token")
 	password, vnc := p.told()
 	for _, incident := range sandbox.Incidents() {
 		if err := p.world.Inject(p.host.ID, incident.Name); err != nil {
