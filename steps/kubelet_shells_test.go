@@ -330,7 +330,6 @@ func TestNodeScriptsPlist(t *testing.T) {
 	inNodeShells(t, func(t *testing.T, m *nodeMac) {
 		m.apply(kubeletID)
 		m.spec.GithubRunner = &fleet.GithubRunner{}
-		m.spec.TartKubelet.Labels = map[string]string{"acme.io/token": "b"} // a word that may stand for a secret
 		m.apply(kubeletID)
 		if !strings.Contains(m.get("job"), "--disable-vm-gc") || strings.Count(m.get("calls"), "launchctl bootstrap system") != 2 {
 			t.Errorf("launchd has\n%s\n%s", m.get("job"), m.get("calls"))

@@ -1,6 +1,8 @@
 package steps_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,6 +122,10 @@ func kubeletCases() []namedKubelet {
 		{"another plist in both", func(c *kubeletCase) { c.mac = c.mac.WithArgs("--max-pods=9") }, "plist-changed-under-job run load"},
 		{"the plist's mode", func(c *kubeletCase) { c.mac.PlistMode = "0:0:666" }, "plist-changed-under-job run kick"},
 		{"a secret in the plist", func(c *kubeletCase) { c.mac.Withheld = strings.Repeat("e", 64) }, "plist-changed-under-job run kick"},
+		{"a label that sounds like a secret", func(c *kubeletCase) {
+			sum := sha256.Sum256([]byte(c.mac.Plist))
+			c.mac.Withheld = hex.EncodeToString(sum[:])
+		}, ""},
 		{"stale-binary-running", func(c *kubeletCase) {
 			c.mac.Receipt = strings.Replace(c.mac.Receipt, "installed 1763000001", "installed 1763099000", 1)
 		}, "stale-binary-running run kick"},
