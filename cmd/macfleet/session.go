@@ -166,7 +166,9 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 	if cluster != nil {
 		s.engine.Cluster = cluster
 	}
-	s.engine.Input = func(f engine.InputFor, v secret.Value) (secret.Value, error) { return steps.Input(steps.InputFor(f), v) }
+	s.engine.Input = func(f engine.InputFor, v secret.Value) (secret.Value, error) {
+		return steps.Input(steps.InputFor(f), v)
+	}
 	s.engine.Passwords = &passwords{scaleway: servers, config: s.config, secrets: s.resolver(cluster), asked: s.app.asked,
 		learn: s.app.secrets.Learn, known: make(map[string][]engine.Password)}
 	return nil
@@ -191,7 +193,9 @@ func (s *session) kubernetes() (*kubernetes.Client, error) {
 	}
 	k := s.config.Kubernetes
 	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, APIServer: k.APIServer, Owner: s.config.Owner.String(),
-		Wrap: func(next http.RoundTripper) http.RoundTripper { return transport.Watch(s.cluster.Wrap(next), s.app.secrets.Learn) }}
+		Wrap: func(next http.RoundTripper) http.RoundTripper {
+			return transport.Watch(s.cluster.Wrap(next), s.app.secrets.Learn)
+		}}
 	if k.CAPI != nil {
 		o.CAPI = &kubernetes.CAPI{Cluster: k.CAPI.Cluster, Namespace: k.CAPI.Namespace}
 	}
@@ -235,6 +239,9 @@ func (s *session) close() {
 		s.app.errText().Stats(s.cost)
 	}
 }
+
+// sent passes on how far an upload is.
+func (s *session) sent(p hosts.Progress) { s.engine.Sent(p) }
 
 // timed shows events and counts what they took.
 func (s *session) timed(show func(engine.Event)) func(engine.Event) {
