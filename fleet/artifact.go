@@ -1,5 +1,7 @@
 package fleet
 
+import "strings"
+
 // Artifact is a file that hosts get: a program, or an archive of one.
 type Artifact struct {
 	Name    string // of its block
@@ -30,3 +32,6 @@ func (a Artifact) HostPath() string { return ArtifactFolder + "/" + a.SHA256 }
 // ArtifactFolder holds a host's artifacts. Root owns it and everything above it:
 // what is run from there must not be exchangeable by others.
 const ArtifactFolder = "/usr/local/lib/macfleet/artifacts"
+
+// IsURL reports whether a source is a URL, and not the path of a file.
+func IsURL(source string) bool { return strings.Contains(source, "://") }

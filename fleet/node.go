@@ -8,11 +8,11 @@ type Tart struct {
 // TartKubelet makes a host a Node of the cluster, which runs each Pod as a
 // virtual machine.
 type TartKubelet struct {
-	Artifact *Artifact         `hcl:"artifact,optional" per:"fleet"`                       // the program
-	MaxPods  *int              `hcl:"max_pods,optional" per:"fleet" default:"3" max:"110"` // two guests, and one place for what replaces one or watches them
-	Labels   map[string]string `hcl:"labels,optional" per:"fleet"`                         // of the Node, beside macfleet's own
-	Legacy   []string          `hcl:"legacy,optional" per:"fleet"`                         // labels of launchd jobs that run the same program, and that it takes over
-	Reserve  *Reserve          `hcl:"reserve,block"`                                       // nil: the default
+	Artifact *Artifact         `hcl:"artifact,optional" per:"fleet"`                                 // the program
+	MaxPods  *int              `hcl:"max_pods,optional" per:"fleet" default:"3" least:"1" max:"110"` // two guests, and one place for what replaces one or watches them
+	Labels   map[string]string `hcl:"labels,optional" per:"fleet" is:"label"`                        // of the Node, beside macfleet's own
+	Legacy   []string          `hcl:"legacy,optional" per:"fleet" is:"job"`                          // labels of launchd jobs that run the same program, and that it takes over
+	Reserve  *Reserve          `hcl:"reserve,block" default:"{}"`                                    // it is there, with its defaults, whether or not it is written
 }
 
 // Reserve is what a host keeps for itself. A virtual machine that asked for all

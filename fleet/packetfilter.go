@@ -16,20 +16,6 @@ type VMFirewall struct {
 	Block     []string `hcl:"block,optional" per:"fleet" default:"10.0.0.0/8,172.16.0.0/12,169.254.0.0/16" is:"network" least:"1"` // networks that they do not reach
 }
 
-// CheckText says what is wrong with a value whose field has the tag "is", or
-// "". A kind that nobody knows is a fault of this package.
-func CheckText(kind, text string) string {
-	switch kind {
-	case "":
-		return ""
-	case "anchor":
-		return CheckAnchor(text)
-	case "network":
-		return CheckNetwork(text)
-	}
-	panic(fmt.Sprintf("no text is of the kind %q", kind))
-}
-
 // maxAnchor is the longest name of an anchor.
 const maxAnchor = 63
 

@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -81,13 +82,15 @@ func values(v reflect.Value, prefix string, out *[]Value) {
 	}
 }
 
-// written returns a value as HCL has it.
+// written returns a value as HCL has it; of an artifact its version too.
 func written(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Pointer:
 		return "null"
 	case reflect.String:
 		return strconv.Quote(v.String())
+	case reflect.Map:
+		return writtenMap(v)
 	case reflect.Slice:
 		parts := make([]string, v.Len())
 		for i := range parts {
@@ -95,11 +98,27 @@ func written(v reflect.Value) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	}
+	if a, ok := v.Interface().(Artifact); ok {
+		return fmt.Sprintf("%s (%s)", a, a.Version)
+	}
 	return fmt.Sprint(v.Interface())
 }
 
+func writtenMap(v reflect.Value) string {
+	parts := make([]string, 0, v.Len())
+	for _, key := range v.MapKeys() {
+		parts = append(parts, fmt.Sprintf("%q = %s", key.String(), written(v.MapIndex(key))))
+	}
+	slices.Sort(parts)
+	if len(parts) == 0 {
+		return "{}"
+	}
+	return "{ " + strings.Join(parts, ", ") + " }"
+}
+
 // WithDefaults returns s with every value that was left open set to its
-// default, so that a step finds nothing open. Blocks that s lacks stay absent.
+// default, so that a step finds nothing open. Blocks that s lacks stay absent,
+// and one within a block that it has appears where its tag says so.
 // The result shares no changed memory with s.
 func (s Spec) WithDefaults() Spec {
 	fill(reflect.ValueOf(&s).Elem())
@@ -116,6 +135,9 @@ func fill(v reflect.Value) {
 			continue
 		}
 		if _, kind, _ := strings.Cut(tag.Get("hcl"), ","); kind == "block" {
+			if field.IsNil() && tag.Get("default") != "" {
+				field.Set(reflect.New(field.Type().Elem()))
+			}
 			if !field.IsNil() {
 				block := reflect.New(field.Type().Elem())
 				block.Elem().Set(field.Elem())

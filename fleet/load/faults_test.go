@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write what is got into the archives of 
 // TestFaults loads the archives of testdata/faults. Each holds the files of a
 // directory, the diagnostics that are wanted ("want"), and perhaps options:
 // "options" has lines of "-e NAME", "--var NAME=VALUE", "env NAME=VALUE" and
-// "--var-file FILE", where a FILE is one of the archive's.
+// "--var-file FILE" and "--unlocked", where a FILE is one of the archive's.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob("testdata/faults/*.txtar")
@@ -69,6 +69,8 @@ func unpack(t *testing.T, archive *txtar.Archive) (files map[string]string, opts
 	for line := range strings.Lines(options) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch word {
+		case "--unlocked":
+			opts.Unlocked = true
 		case "-e":
 			opts.Environment = rest
 		case "--var":

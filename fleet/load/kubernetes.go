@@ -47,7 +47,23 @@ func (l *loader) kubernetes(blocks []*hclsyntax.Block, sc *scope) *fleet.Kuberne
 	if !isDomain(k.LabelPrefix) {
 		l.fault(b.Place.at("label_prefix"), "Invalid label prefix", "%s is not the prefix of a label: it must be a domain without a slash, such as %q.", quoted(k.LabelPrefix), defaultLabelPrefix)
 	}
+	k.CAPI = l.capi(b.CAPI)
 	return k
+}
+
+// capi reads which cluster of the Cluster API this one is, or returns nil where
+// the block is missing.
+func (l *loader) capi(b *capiBlock) *fleet.CAPI {
+	if b == nil {
+		return nil
+	}
+	c := &fleet.CAPI{Cluster: b.Cluster, Namespace: or(b.Namespace, "default")}
+	for name, text := range map[string]string{"cluster": c.Cluster, "namespace": c.Namespace} {
+		if b.Place.good[name] && !labelPattern.MatchString(text) {
+			l.fault(b.Place.at(name), "Invalid name", "The argument %q must not be %s: it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit.", name, quoted(text))
+		}
+	}
+	return c
 }
 
 // apiServerFault returns why text is not a URL under which hosts can reach the

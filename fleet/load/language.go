@@ -17,6 +17,7 @@ type document struct {
 	Scaleway     *scalewayBlock     `hcl:"scaleway,block"`
 	Kubernetes   *kubernetesBlock   `hcl:"kubernetes,block"`
 	SSH          *sshBlock          `hcl:"ssh,block"`
+	Artifacts    []artifactBlock    `hcl:"artifact,block"`
 	Defaults     *defaultsBlock     `hcl:"defaults,block"`
 	Fleets       []fleetBlock       `hcl:"fleet,block"`
 	Hosts        []hostBlock        `hcl:"host,block"`
@@ -52,10 +53,17 @@ type scalewayBlock struct {
 
 type kubernetesBlock struct {
 	Place       place
-	Context     *string `hcl:"context,optional"`
-	APIServer   *string `hcl:"api_server,optional"`
-	Namespace   *string `hcl:"namespace,optional"`
-	LabelPrefix *string `hcl:"label_prefix,optional"`
+	Context     *string    `hcl:"context,optional"`
+	APIServer   *string    `hcl:"api_server,optional"`
+	Namespace   *string    `hcl:"namespace,optional"`
+	LabelPrefix *string    `hcl:"label_prefix,optional"`
+	CAPI        *capiBlock `hcl:"capi,block"`
+}
+
+type capiBlock struct {
+	Place     place
+	Cluster   string  `hcl:"cluster"`
+	Namespace *string `hcl:"namespace,optional"`
 }
 
 type sshBlock struct {
@@ -75,6 +83,16 @@ type timeoutsBlock struct {
 	Exchange  *string `hcl:"exchange,optional"`
 	Silence   *string `hcl:"silence,optional"`
 	Undo      *string `hcl:"undo,optional"`
+}
+
+type artifactBlock struct {
+	Place   place
+	Name    string  `hcl:"name,label"`
+	Version string  `hcl:"version" is:"version"`
+	Source  string  `hcl:"source"`
+	SHA256  *string `hcl:"sha256,optional" is:"sha256"`
+	Size    *int64  `hcl:"size,optional" least:"1" max:"1000000000000"` // bytes
+	Fetch   *string `hcl:"fetch,optional"`
 }
 
 type defaultsBlock struct {

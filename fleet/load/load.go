@@ -24,6 +24,7 @@ type Options struct {
 	VarFiles    []VarFile         // a later one wins
 	Vars        []string          // "name=value"; a later one wins
 	Version     string            // macfleet's own, for required_version; "" = not checked
+	Unlocked    bool              // an artifact may be in use without its sha256
 }
 
 // VarFile is a file of variables: attributes in HCL, read by the caller.
@@ -76,11 +77,15 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	cfg.Kubernetes = l.kubernetes(blocks["kubernetes"], sc)
 	cfg.SSH = l.ssh(blocks["ssh"], sc)
 
+	artifacts := decodeAll[artifactBlock](l, blocks["artifact"], sc)
+	cfg.Artifacts = l.artifacts(artifacts, sc)
 	fleets := decodeAll[fleetBlock](l, blocks["fleet"], sc)
 	cfg.Fleets = l.fleets(fleets, l.defaults(blocks["defaults"], sc))
 	l.lengths(name, envs.all, fleets)
 	r := &roster{loader: l, owners: all, envs: envs, pool: cfg.Scaleway.PoolPrefix, fleets: fleets}
 	cfg.Hosts = r.hosts(decodeAll[hostBlock](l, blocks["host"], sc), cfg)
+	l.joining(cfg)
+	l.locked(cfg, artifacts)
 	return cfg
 }
 

@@ -13,6 +13,12 @@ import (
 // stepNames returns the ids of all steps in the order of fleet.Spec.
 func stepNames() []string { return shapeOf("", reflect.TypeFor[fleet.Spec]()).names() }
 
+// stepOf returns the id of the step whose block is a T.
+func stepOf[T any]() string {
+	blocks := shapeOf("", reflect.TypeFor[fleet.Spec]()).blocks
+	return blocks[slices.IndexFunc(blocks, func(n nested) bool { return n.typ == reflect.TypeFor[T]() })].name
+}
+
 // hasStep reports whether spec has a block for the step.
 func hasStep(spec fleet.Spec, name string) bool {
 	n, ok := shapeOf("", reflect.TypeFor[fleet.Spec]()).block(name)
@@ -48,6 +54,9 @@ func overlay(dst, src reflect.Value) {
 			overlay(dst.Field(i), src.Field(i))
 		}
 	case src.IsZero():
+	case src.Type() == reflect.TypeFor[*fleet.Artifact]():
+		dst.Set(reflect.New(src.Type().Elem()))
+		dst.Elem().Set(src.Elem()) // one value, not a block of them
 	case src.Kind() == reflect.Pointer:
 		if dst.IsNil() {
 			dst.Set(reflect.New(src.Type().Elem()))

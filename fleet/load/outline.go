@@ -20,6 +20,7 @@ type Names struct {
 	Steps        []string // of this version, whether or not a block names them
 	Hosts        []string // that have a block
 	Variables    []string
+	Artifacts    []string
 }
 
 // Outline reads the names of a directory without evaluating anything, so it
@@ -42,7 +43,7 @@ func Outline(fsys fs.FS) Names {
 			n.read(body)
 		}
 	}
-	for _, list := range []*[]string{&n.Environments, &n.Fleets, &n.Groups, &n.Types, &n.Zones, &n.Steps, &n.Hosts, &n.Variables} {
+	for _, list := range []*[]string{&n.Environments, &n.Fleets, &n.Groups, &n.Types, &n.Zones, &n.Steps, &n.Hosts, &n.Variables, &n.Artifacts} {
 		*list = slices.DeleteFunc(*list, unprintable)
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
@@ -51,7 +52,7 @@ func Outline(fsys fs.FS) Names {
 }
 
 func (n *Names) read(body *hclsyntax.Body) {
-	labelled := map[string]*[]string{"environment": &n.Environments, "fleet": &n.Fleets, "host": &n.Hosts, "variable": &n.Variables}
+	labelled := map[string]*[]string{"environment": &n.Environments, "fleet": &n.Fleets, "host": &n.Hosts, "variable": &n.Variables, "artifact": &n.Artifacts}
 	for _, b := range body.Blocks {
 		if to := labelled[b.Type]; to != nil {
 			*to = append(*to, b.Labels...)

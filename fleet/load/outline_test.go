@@ -16,13 +16,14 @@ func TestOutline(t *testing.T) {
 		Fleets:       []string{"macos", "runners"},
 		Groups:       []string{"m2", "m4"},
 		Types:        []string{"M2-L", "M4-S"},
-		Steps:        []string{"auto_login", "hostname", "power", "sudo", "vm_firewall"},
+		Steps:        []string{"auto_login", "github_runner", "hostname", "power", "sudo", "tart", "tart_kubelet", "vm_firewall"},
 		Hosts:        []string{"legacy"},
 		Variables:    []string{"runners"},
+		Artifacts:    []string{"tart"},
 	}
 	files := map[string]string{
 		"a.fleet.hcl": full,
-		"b.fleet.hcl": "host \"legacy\" {\n  group = fleet.runners.group.m2\n}\nhost \"not a\\nname\" {}\nhost {}\n" +
+		"b.fleet.hcl": "host \"legacy\" {\n  group = fleet.runners.group.m2\n}\nhost \"not a\\nname\" {}\nhost {}\nartifact \"tart\" {}\n" +
 			"locals {\n  broken = = 1\n}\nfleet",
 		"c.fleet.hcl": strings.Repeat("a = [", 200),
 		"d.hcl":       "fleet \"elsewhere\" {}\n",

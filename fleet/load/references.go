@@ -11,20 +11,30 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
+// roots returns what references begin with.
+func roots() []string { return []string{"var", "local", "env", "artifact"} }
+
 // reference reports whether a reference can be followed. It says why not,
 // unless what is missing may stand in a text that was not understood.
-func (l *loader) reference(tr hcl.Traversal, sc *scope) bool {
+func (l *loader) reference(tr hcl.Traversal, sc *scope, use purpose) bool {
 	root, name, ok := split(tr)
 	at := tr[:min(2, len(tr))].SourceRange()
 	switch {
 	case sc.closed != "":
 		l.fault(tr.SourceRange(), "Reference not possible", "Nothing can be referred to here, because %s.%s", sc.closed, quotesHint(tr))
 		return false
-	case root != "var" && root != "local" && root != "env":
+	case root == "artifact" && use != asArtifact:
+		l.fault(tr.SourceRange(), "Artifact not allowed here", "An artifact can only be the whole value of an argument that takes one, such as artifact in a tart_kubelet block.")
+		return false
+	case !slices.Contains(roots(), root):
 		l.unknownRoot(tr, root)
 		return false
 	case !ok:
 		l.fault(at, "Incomplete reference", "Name one: %s.NAME, for example %s.", root, example(root, sc))
+		return false
+	}
+	if root == "artifact" && len(tr) > 2 {
+		l.fault(tr.SourceRange(), "Reference not possible", "An artifact is referred to as a whole: write artifact.%s.", name)
 		return false
 	}
 	val, known := sc.values(root)[name]
@@ -36,7 +46,7 @@ func (l *loader) reference(tr hcl.Traversal, sc *scope) bool {
 		return false
 	}
 	if !l.mayStand(name) {
-		what := map[string]string{"var": "variable", "local": "local"}[root]
+		what := map[string]string{"var": "variable", "local": "local", "artifact": "artifact"}[root]
 		names := sortedKeys(sc.values(root))
 		l.fault(at, "Unknown "+what, "No %s is named %s.%s", what, quoted(name), offer(root+".", fleet.Nearest(name, names), names))
 	}
@@ -67,17 +77,16 @@ func stepName(step hcl.Traverser) (string, bool) {
 }
 
 func (l *loader) unknownRoot(tr hcl.Traversal, root string) {
-	roots := []string{"var", "local", "env"}
-	suggestion := fleet.Nearest(root, roots)
+	suggestion := fleet.Nearest(root, roots())
 	if suggestion == "" {
-		i := slices.IndexFunc(roots, func(r string) bool { return strings.HasPrefix(root, r) })
-		if i >= 0 {
-			suggestion = roots[i]
+		all := roots()
+		if i := slices.IndexFunc(all, func(r string) bool { return strings.HasPrefix(root, r) }); i >= 0 {
+			suggestion = all[i]
 		}
 	}
 	help := didYouMean(suggestion)
 	if suggestion == "" {
-		help = " References begin with var, local or env." + quotesHint(tr)
+		help = " References begin with var, local, env or artifact." + quotesHint(tr)
 	}
 	l.fault(tr[:1].SourceRange(), "Unknown reference", "There is nothing named %s.%s", quoted(root), help)
 }

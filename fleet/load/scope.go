@@ -14,6 +14,8 @@ type scope struct {
 	locals map[string]cty.Value
 	env    map[string]cty.Value // nil: no environment is defined
 	chosen string               // name of the environment; may be ""
+
+	artifacts map[string]cty.Value // unknown where the block is faulty
 }
 
 // Reasons for a closed scope. Each completes "Nothing can be referred to here".
@@ -26,8 +28,9 @@ const (
 type purpose int
 
 const (
-	plain    purpose = iota
-	asSecret         // secret() may be called
+	plain      purpose = iota
+	asSecret           // secret() may be called
+	asArtifact         // artifact.NAME may be referred to
 )
 
 // eval evaluates an expression. A fault is reported and gives an unknown value,
@@ -55,7 +58,7 @@ func (l *loader) eval(expr hclsyntax.Expression, sc *scope, use purpose) cty.Val
 func (l *loader) sound(expr hclsyntax.Expression, sc *scope, use purpose) bool {
 	sound := true
 	for _, tr := range expr.Variables() {
-		if !l.reference(tr, sc) {
+		if !l.reference(tr, sc, use) {
 			sound = false
 		}
 	}
@@ -85,6 +88,8 @@ func (sc *scope) values(root string) map[string]cty.Value {
 		return sc.vars
 	case "local":
 		return sc.locals
+	case "artifact":
+		return sc.artifacts
 	}
 	return sc.env
 }

@@ -25,7 +25,7 @@ type argument struct {
 	required bool
 	most     int64  // of a whole number: the tag "max", or maxNumber
 	kind     string // of a text: the tag "is", see fleet.CheckText
-	least    int    // of a list: the tag "least"
+	least    int    // of a list, how many; of a whole number, the smallest: the tag "least"
 	index    []int  // of the field
 }
 
@@ -70,7 +70,7 @@ func most(tag reflect.StructTag) int64 {
 }
 
 func least(tag reflect.StructTag) int {
-	n, _ := strconv.Atoi(tag.Get("least")) // without the tag a list may be empty
+	n, _ := strconv.Atoi(tag.Get("least")) // without the tag a list may be empty, and a number 0
 	return n
 }
 

@@ -17,6 +17,8 @@ func (l *loader) texts(attr *hclsyntax.Attribute, a argument, field reflect.Valu
 			l.fault(attr.Expr.Range(), "Invalid value", "The argument %q must not be %s: %s.", a.name, quoted(field.String()), why)
 		}
 		return why == ""
+	case field.Type() == reflect.TypeFor[map[string]string]():
+		return l.textMap(attr, a, field.Interface().(map[string]string))
 	case field.Kind() != reflect.Slice || field.Type().Elem().Kind() != reflect.String:
 		return true
 	case field.Len() < a.least:
@@ -29,6 +31,18 @@ func (l *loader) texts(attr *hclsyntax.Attribute, a argument, field reflect.Valu
 		if why := fleet.CheckText(a.kind, text); why != "" {
 			ok = false
 			l.fault(elementRange(attr.Expr, i), "Invalid value", "The argument %q must not hold %s: %s.", a.name, quoted(text), why)
+		}
+	}
+	return ok
+}
+
+// textMap checks the texts of a map, each with its key.
+func (l *loader) textMap(attr *hclsyntax.Attribute, a argument, m map[string]string) bool {
+	ok := true
+	for _, key := range sortedKeys(m) {
+		if why := fleet.CheckPair(a.kind, key, m[key]); why != "" {
+			ok = false
+			l.fault(attr.Expr.Range(), "Invalid value", "The argument %q must not hold %s = %s: %s.", a.name, quoted(key), quoted(m[key]), why)
 		}
 	}
 	return ok

@@ -11,6 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/gocty"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/secret"
 )
 
@@ -42,12 +43,15 @@ func (l *loader) assign(attr *hclsyntax.Attribute, sc *scope, a argument, field 
 	if field.Type() == reflect.TypeFor[secret.Ref]() {
 		return l.assignSecret(attr, sc, field)
 	}
+	if field.Type() == reflect.TypeFor[fleet.Artifact]() {
+		return l.assignArtifact(attr, sc, field)
+	}
 	val, ok := l.value(attr, sc, plain)
 	if !ok {
 		return false
 	}
 	if field.CanInt() {
-		return l.wholeNumber(attr, val, a.most, field)
+		return l.wholeNumber(attr, val, a, field)
 	}
 	return l.convert(attr, val, field) && l.texts(attr, a, field)
 }
@@ -96,15 +100,15 @@ func (l *loader) convert(attr *hclsyntax.Attribute, val cty.Value, field reflect
 	return true
 }
 
-// wholeNumber stores a whole number from 0 to most.
-func (l *loader) wholeNumber(attr *hclsyntax.Attribute, val cty.Value, most int64, field reflect.Value) bool {
+// wholeNumber stores a whole number within the bounds of its field.
+func (l *loader) wholeNumber(attr *hclsyntax.Attribute, val cty.Value, a argument, field reflect.Value) bool {
 	if val.Type() != cty.Number {
 		l.fault(attr.Expr.Range(), wrongType, "The argument %q must be a whole number, not %s.%s", attr.Name, describe(val), unquoteHint(val, cty.Number))
 		return false
 	}
 	n, accuracy := val.AsBigFloat().Int64()
-	if accuracy != big.Exact || n < 0 || n > most {
-		l.fault(attr.Expr.Range(), badNumber, "The argument %q must be a whole number from 0 to %d.", attr.Name, most)
+	if accuracy != big.Exact || n < int64(a.least) || n > a.most {
+		l.fault(attr.Expr.Range(), badNumber, "The argument %q must be a whole number from %d to %d.", attr.Name, a.least, a.most)
 		return false
 	}
 	field.SetInt(n)
@@ -157,6 +161,8 @@ func typeName(t cty.Type) string {
 		return "a number"
 	case t == cty.Bool:
 		return "true or false"
+	case t == artifactType:
+		return "an artifact"
 	case t.IsCapsuleType():
 		return "a secret"
 	case t.IsListType() || t.IsSetType():

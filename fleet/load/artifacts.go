@@ -1,0 +1,149 @@
+package load
+
+import (
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// artifactType is the type of what artifact.NAME refers to. Two calls of
+// cty.Capsule would make two types, so it is made once.
+var artifactType = cty.Capsule("artifact", reflect.TypeFor[fleet.Artifact]())
+
+// artifacts checks the artifact blocks and lets expressions refer to them.
+func (l *loader) artifacts(blocks []artifactBlock, sc *scope) []fleet.Artifact {
+	var all []fleet.Artifact
+	first := map[string]hcl.Range{}
+	sc.artifacts = map[string]cty.Value{}
+	for _, b := range blocks {
+		if !hclsyntax.ValidIdentifier(b.Name) {
+			l.fault(b.Place.label(), "Invalid name", "The name of the artifact cannot be %s: it must be letters, digits, hyphens and underscores, and begin with a letter.", quoted(b.Name))
+		}
+		a := fleet.Artifact{Name: b.Name, Version: b.Version, Source: b.Source, SHA256: deref(b.SHA256), Size: deref(b.Size)}
+		a.Fetch = l.fetch(b, l.artifactSource(b))
+		if l.unique(first, "artifact", b.Name, b.Place.label()) {
+			sc.artifacts[b.Name] = cty.CapsuleVal(artifactType, &a)
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// fetch returns how hosts get an artifact.
+func (l *loader) fetch(b artifactBlock, isURL bool) fleet.Fetch {
+	const summary = "Invalid fetch"
+	usual := fleet.FetchPush
+	if isURL {
+		usual = fleet.FetchHost
+	}
+	if b.Fetch == nil {
+		return usual
+	}
+	switch given := fleet.Fetch(*b.Fetch); {
+	case given != fleet.FetchHost && given != fleet.FetchPush:
+		l.fault(b.Place.at("fetch"), summary, "The argument \"fetch\" must be \"host\" (each host downloads it) or \"push\" (macfleet uploads it), not %s.%s", quoted(*b.Fetch), didYouMean(fleet.Nearest(*b.Fetch, []string{"host", "push"})))
+	case given == fleet.FetchHost && !isURL && b.Place.good["source"]:
+		l.fault(b.Place.at("fetch"), summary, "Hosts cannot download a file that lies beside the configuration. Write fetch = \"push\" or leave it out, or give the source an https URL.")
+	default:
+		return given
+	}
+	return usual
+}
+
+// artifactSource checks where an artifact comes from, and reports whether it is a
+// URL.
+func (l *loader) artifactSource(b artifactBlock) bool {
+	const summary = "Invalid source"
+	if !b.Place.good["source"] {
+		return false
+	}
+	at := b.Place.at("source")
+	if !fleet.IsURL(b.Source) {
+		if why := fileFault(b.Source); why != "" {
+			l.fault(at, summary, "%s cannot be the source of an artifact: %s.", quoted(b.Source), why)
+		}
+		return false
+	}
+	u, err := url.Parse(b.Source)
+	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		l.mask(at) // it may hold a password or a signature
+	}
+	switch {
+	case err != nil:
+		l.fault(at, summary, "This URL cannot be read. Write an https URL, or the path of a file beside the configuration.")
+	case u.User != nil:
+		l.fault(at, summary, "The URL of an artifact must hold no user and no password: it stands in plans, and on the hosts everybody can see it. Download the file yourself and give its path.")
+	case u.RawQuery != "" || u.Fragment != "":
+		l.fault(at, summary, "The URL of an artifact must end with its path: what stands behind ? or # may be a signature, and on the hosts everybody can see it. Download the file yourself and give its path.")
+	case u.Scheme != "https":
+		l.fault(at, summary, "%s is not an https URL, so whoever stands between could change the file. Write https://.", quoted(b.Source))
+	case u.Hostname() == "" || strings.ContainsFunc(b.Source, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		l.fault(at, summary, "%s is not a whole URL in plain characters. Write one such as \"https://releases.acme.dev/tart.tar.gz\", with what is not ASCII percent-encoded.", quoted(b.Source))
+	}
+	return true
+}
+
+// fileFault says what is wrong with the path of a file, or "".
+func fileFault(path string) string {
+	switch {
+	case strings.TrimSpace(path) == "":
+		return "it is empty"
+	case strings.HasPrefix(path, "~"):
+		return "no home directory is filled in for ~; write a path relative to the configuration's directory"
+	case strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return "it holds a control character"
+	case strings.HasSuffix(path, "/"):
+		return "it is a directory, and an artifact is one file"
+	}
+	return ""
+}
+
+// assignArtifact evaluates an argument that takes an artifact.
+func (l *loader) assignArtifact(attr *hclsyntax.Attribute, sc *scope, field reflect.Value) bool {
+	val, ok := l.value(attr, sc, asArtifact)
+	if !ok {
+		return false
+	}
+	if val.Type() != artifactType {
+		hint := ""
+		if val.Type() == cty.String {
+			hint = didYouMean(sc.artifactNamed(val.AsString()))
+		}
+		l.fault(attr.Expr.Range(), wrongType, "The argument %q must be an artifact, not %s. Write artifact.NAME with the name of an artifact block.%s", attr.Name, describe(val), hint)
+		return false
+	}
+	a, ok := val.EncapsulatedValue().(*fleet.Artifact)
+	if ok {
+		field.Set(reflect.ValueOf(*a))
+	}
+	return ok
+}
+
+// artifactNamed returns the reference to the artifact of that name, or "".
+func (sc *scope) artifactNamed(name string) string {
+	if _, known := sc.artifacts[name]; known {
+		return "artifact." + name
+	}
+	return ""
+}
+
+// locked reports the artifacts that a fleet uses and that have no digest.
+func (l *loader) locked(cfg *fleet.Config, blocks []artifactBlock) {
+	if l.opts.Unlocked {
+		return
+	}
+	used := cfg.ArtifactUses()
+	for _, b := range blocks {
+		in := len(used[b.Name]) > 0
+		delete(used, b.Name) // of two with one name, the first is meant
+		if in && !b.Place.written("sha256") && !l.mayStand("sha256") {
+			l.fault(b.Place.header(), "Artifact not locked", "The artifact %s is in use and has no sha256, so a host could not tell the right file from another. Run macfleet artifacts lock, which writes it here.", quoted(b.Name))
+		}
+	}
+}
