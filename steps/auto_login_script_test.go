@@ -166,7 +166,7 @@ func (m *loginMac) perform(f plan.Finding, password string) plan.Answer {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		input, err := steps.Input(c.Input, value)
+		input, err := steps.Input(steps.InputFor{Kind: c.Input}, value)
 		if err != nil {
 			m.t.Fatal(err)
 		}

@@ -23,10 +23,10 @@ func TestInput(t *testing.T) {
 		if err != nil {
 			t.Skip("no password")
 		}
-		if plain, err := steps.Input(plan.LoginPassword, password); err != nil || plain.Reveal() != text+"\n" {
+		if plain, err := steps.Input(steps.InputFor{Kind: plan.LoginPassword}, password); err != nil || plain.Reveal() != text+"\n" {
 			t.Fatalf("%q, %v", plain.Reveal(), err)
 		}
-		both, err := steps.Input(plan.AutoLogin, password)
+		both, err := steps.Input(steps.InputFor{Kind: plan.AutoLogin}, password)
 		first, rest, _ := strings.Cut(both.Reveal(), "\n")
 		second, end, line := strings.Cut(rest, "\n")
 		if err != nil || first != text || !line || end != "" {
@@ -60,12 +60,12 @@ func TestInputRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := steps.Input(tc.kind, password)
+		got, err := steps.Input(steps.InputFor{Kind: tc.kind}, password)
 		if err == nil || !got.IsZero() || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s of %q: %v; want an error about %q", tc.kind, tc.text, err, tc.want)
 		}
 	}
-	if got, err := steps.Input(plan.AutoLogin, secret.Value{}); err == nil || !got.IsZero() {
+	if got, err := steps.Input(steps.InputFor{Kind: plan.AutoLogin}, secret.Value{}); err == nil || !got.IsZero() {
 		t.Error("no password is none")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-//go:embed scripts/*.sh
+//go:embed scripts/*.sh scripts/shared/*.sh
 var scripts embed.FS
 
 // For returns all steps of a host in the order in which they run. A step whose
@@ -29,23 +29,60 @@ func For(h fleet.Host) []plan.Step {
 		power{wish: h.Spec.Power},
 		autoLogin{wish: h.Spec.AutoLogin, user: h.User},
 		vmFirewall{wish: h.Spec.VMFirewall},
+		tart{wish: h.Spec.Tart},
+		tartKubelet{wish: h.Spec.TartKubelet, user: h.User},
+		githubRunner{wish: h.Spec.GithubRunner},
 	}
 }
 
 // texts are the embedded scripts by file name, read once: a fleet has one copy of
 // a script and not one a host.
 var texts = sync.OnceValue(func() map[string]string {
-	out := make(map[string]string)
-	files, err := scripts.ReadDir("scripts")
-	for _, f := range files {
-		text, rerr := scripts.ReadFile("scripts/" + f.Name())
-		out[f.Name()], err = string(text), errors.Join(err, rerr)
-	}
-	if err != nil {
+	out, err := readScripts("scripts")
+	shared, serr := readScripts("scripts/shared")
+	if err = errors.Join(err, serr); err != nil {
 		panic(fmt.Sprintf("the embedded scripts cannot be read: %v", err))
+	}
+	for name, text := range out {
+		out[name] = withShared(name, text, shared)
 	}
 	return out
 })
+
+func readScripts(folder string) (map[string]string, error) {
+	files, err := scripts.ReadDir(folder)
+	out := make(map[string]string, len(files))
+	for _, f := range files {
+		if f.IsDir() {
+			continue
+		}
+		text, rerr := scripts.ReadFile(folder + "/" + f.Name())
+		out[f.Name()], err = string(text), errors.Join(err, rerr)
+	}
+	return out, err
+}
+
+// usesMark begins the first line of a script that calls functions which several
+// scripts share: those of the files that the line names stand in front of it.
+const usesMark = "# Uses: "
+
+func withShared(name, text string, shared map[string]string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	used, ok := strings.CutPrefix(line, usesMark)
+	if !ok {
+		return text
+	}
+	var b strings.Builder
+	for _, word := range strings.Fields(used) {
+		functions, there := shared[word+".sh"]
+		if !there {
+			// The script is a file of this package.
+			panic(fmt.Sprintf("%s uses %s, which is not embedded", name, word))
+		}
+		b.WriteString(functions)
+	}
+	return b.String() + text
+}
 
 // script returns an embedded script as a command.
 func script(name string, as plan.User, args ...string) plan.Command {

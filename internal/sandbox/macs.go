@@ -59,6 +59,7 @@ type macs struct {
 	dir       string
 	settings  settings
 	factories func() (map[string]factory, error)
+	outside   func(cloud.Server) mac.Outside // the world around each
 
 	mu   sync.Mutex
 	open map[string]*slot
@@ -99,6 +100,9 @@ func (m *macs) get(server cloud.Server) (*mac.Machine, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open the simulated Mac of %s: %w", server.Name, err)
 		}
+		if m.outside != nil {
+			machine.Connect(m.outside(server))
+		}
 		place.machine = machine
 	}
 	return place.machine, nil
@@ -121,6 +125,7 @@ func (m *macs) enter(server cloud.Server) (*mac.Machine, error) {
 		HardwareUUID:     own.HardwareUUID,
 		OSVersion:        own.OSVersion,
 		OSBuild:          own.OSBuild,
+		Type:             server.Type,
 		User:             own.User,
 		Password:         own.Password,
 		AuthorizedKeys:   []string{m.settings.SSHPublicKey},

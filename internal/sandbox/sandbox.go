@@ -24,6 +24,7 @@ type World struct {
 	kube     *kube.API
 	log      *accessLog
 	macs     *macs
+	agents   *agents
 	changes  *store.Locker // held while an incident is brought about or healed
 
 	scaleway   *endpoint
@@ -81,7 +82,9 @@ func load(dir string) (_ *World, err error) {
 		return nil, fmt.Errorf("open the sandbox in %s: %w; make its files writable or name another folder with --sandbox=DIR", dir, err)
 	}
 	unlock()
+	w.agents = newAgents(dir)
 	w.macs = newMacs(dir, own)
+	w.macs.outside = w.outside
 	if w.scaleway, err = listen(w.log.handler("scaleway", w.cloud)); err != nil {
 		return nil, err
 	}

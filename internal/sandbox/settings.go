@@ -28,7 +28,7 @@ const (
 // was cut short can be repeated.
 func contents() []string {
 	return []string{
-		macsFolder, incidentsFolder, cloudFolder, kubeFolder, secretsFile, factoryFile, accessLogFile,
+		macsFolder, incidentsFolder, downloadsFolder, cloudFolder, kubeFolder, secretsFile, factoryFile, accessLogFile,
 		apiLock, changesLock, ignoreFile, settingsFile,
 	}
 }

@@ -69,6 +69,9 @@ func rules() map[string]rule {
 	out["launchctl"] = rule{func(args []string) bool {
 		return len(args) > 0 && slices.Contains([]string{"error", "list", "print", "print-disabled"}, args[0])
 	}}
+	out["codesign"] = rule{func(args []string) bool { return first("-v")(args) || first("--verify")(args) }}
+	out["df"], out["tar"] = rule{always}, rule{never}
+	out["sfltool"] = rule{first("dumpbtm")}
 	out["sysctl"] = rule{first("-n")}
 	out["pmset"] = rule{first("-g")}
 	out["scutil"] = rule{first("--get")}

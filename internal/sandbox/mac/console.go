@@ -57,6 +57,9 @@ func (v *visit) logOut() error {
 		return err
 	}
 	if who, ok := v.session.user(c.User); ok {
+		if err := v.endGuests(func(g guest) bool { return g.UID == who.uid && !g.Told }); err != nil {
+			return err
+		}
 		if err := v.endSession(who.uid); err != nil {
 			return err
 		}

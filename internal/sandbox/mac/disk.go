@@ -128,6 +128,9 @@ func (v *visit) replace(n node, data []byte, o owner) error {
 	if n.exists() && !n.plain() {
 		return syscall.EISDIR
 	}
+	if err := v.room(len(data)); err != nil {
+		return err
+	}
 	if err := v.settle(path.Dir(n.path)); err != nil {
 		return err
 	}
@@ -142,6 +145,7 @@ func (v *visit) replace(n node, data []byte, o owner) error {
 		}
 		return err
 	}
+	v.released(n)
 	v.own(n.path, o, false)
 	return nil
 }
@@ -192,6 +196,7 @@ func (v *visit) remove(who user, n node) error {
 	if err := v.session.root.Remove(relative(n.path)); err != nil {
 		return err
 	}
+	v.released(n)
 	v.forget(n.path)
 	return nil
 }
@@ -294,6 +299,8 @@ func why(err error) string {
 		return "File name too long"
 	case syscall.ENOTSUP:
 		return "Operation not supported"
+	case syscall.ENOSPC:
+		return "No space left on device"
 	}
 	return number.Error()
 }

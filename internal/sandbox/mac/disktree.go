@@ -40,6 +40,9 @@ func (v *visit) rename(p *proc, from, to node) error {
 	if err := v.session.root.Rename(relative(from.path), relative(to.path)); err != nil {
 		return err
 	}
+	if to.exists() {
+		v.released(to)
+	}
 	v.forget(from.path)
 	v.forget(to.path)
 	for below, o := range owners {

@@ -47,7 +47,7 @@ func manufacture(dir string, f Factory) error {
 			owners[s.path] = s.owner
 		}
 	}
-	id := identity{Serial: f.Serial, HardwareUUID: f.HardwareUUID, OSVersion: f.OSVersion, OSBuild: f.OSBuild,
+	id := identity{Serial: f.Serial, HardwareUUID: f.HardwareUUID, OSVersion: f.OSVersion, OSBuild: f.OSBuild, Type: f.Type,
 		User: f.User, Password: f.Password, Booted: time.Now().UTC().Truncate(time.Second)}
 	about, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {

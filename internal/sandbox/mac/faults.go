@@ -50,7 +50,7 @@ func (p *proc) tool(t tool) int {
 	}
 	garbler, known := garblers()[t.name]
 	if !p.faults.Garbled || !known {
-		return t.run(p)
+		return p.lostOutput(t.run(p))
 	}
 	own, out := *p, &capture{}
 	own.stdout = out

@@ -64,15 +64,24 @@ func (sh *shell) open(ctx context.Context, name string, flag int, _ os.FileMode)
 		sh.keep(file)
 		return file, nil
 	}
-	var file *os.File
+	var file io.ReadWriteCloser
 	err := p.visit(func(v *visit) (err error) {
-		file, err = v.open(p, name, flag, 0o666)
+		if writes {
+			file, err = v.openToWrite(p, name, flag, 0o666)
+		} else {
+			file, err = v.open(p, name, flag, 0o666)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, fail(err)
 	}
-	sh.keep(file)
+	switch opened := file.(type) {
+	case *os.File:
+		sh.keep(opened)
+	case *bounded:
+		sh.keep(opened.file)
+	}
 	return file, nil
 }
 

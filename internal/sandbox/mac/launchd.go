@@ -9,6 +9,8 @@ import (
 	"maps"
 	"path/filepath"
 	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
 
 // manager is what launchd holds in memory. There is no daemon: whoever looks at the machine works
@@ -43,12 +45,17 @@ type job struct {
 	Due   time.Time `json:"due,omitzero"`   // when launchd starts it; zero = nothing is planned
 	Gone  time.Time `json:"gone,omitzero"`  // it was booted out and the label is free then
 	Stuck bool      `json:"stuck,omitempty"`
+
+	Kubelet *agent.Kubelet `json:"kubelet,omitempty"` // what the process is, where it is one
+	Home    string         `json:"home,omitempty"`    // where that kubelet keeps its virtual machines
+	Swept   time.Time      `json:"swept,omitzero"`    // when it last looked for those that no Pod is behind
 }
 
 // ending is how a process ended: by itself or by a signal.
 type ending struct {
-	Code   int `json:"code"`
-	Signal int `json:"signal,omitempty"`
+	Code   int    `json:"code"`
+	Signal int    `json:"signal,omitempty"`
+	Reason string `json:"reason,omitempty"` // the kernel's, where it was not a signal of somebody
 }
 
 // Times of launchd.
@@ -104,10 +111,14 @@ func (v *visit) changeLaunchd(f func(*manager, time.Time) error) error {
 	if err != nil {
 		return err
 	}
-	if after, err := json.Marshal(m); err != nil || bytes.Equal(before, after) {
+	after, err := json.Marshal(m)
+	if err == nil && !bytes.Equal(before, after) {
+		err = v.keep(inMemory("launchd"), m)
+	}
+	if err != nil {
 		return err
 	}
-	return v.keep(inMemory("launchd"), m)
+	return v.announce(m)
 }
 
 // pending gives the jobs without the machine's lock, or nil where nothing was ever loaded: the one
@@ -184,7 +195,7 @@ var errNoJob = errors.New("no such job is loaded")
 // EndJob ends the process of a job, such as system/com.example.d, with an exit code or, where
 // signal is not 0, by a signal. launchd then does what the job's description says.
 func (m *Machine) EndJob(target string, code, signal int) error {
-	return m.changeJob(target, func(j *job, now time.Time) { j.end(ending{code, signal}, now) })
+	return m.changeJob(target, func(j *job, now time.Time) { j.end(ending{Code: code, Signal: signal}, now) })
 }
 
 // StickJob ends the process of a job cleanly, and launchd does not start it again whatever the

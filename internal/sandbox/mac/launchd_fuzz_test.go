@@ -48,7 +48,7 @@ func TestPlanning(t *testing.T) {
 		}
 		yes := rapid.Bool()
 		j := &job{Started: ago("started"), Ends: ago("ends"), Stuck: yes.Draw(t, "stuck"),
-			Exit:  ending{rapid.IntRange(0, 2).Draw(t, "code"), rapid.SampledFrom([]int{0, 9}).Draw(t, "signal")},
+			Exit:  ending{Code: rapid.IntRange(0, 2).Draw(t, "code"), Signal: rapid.SampledFrom([]int{0, 9}).Draw(t, "signal")},
 			About: description{RunAtLoad: yes.Draw(t, "at load"), Throttle: time.Duration(rapid.IntRange(0, 60).Draw(t, "throttle")) * time.Second}}
 		j.About.Keep.Always = yes.Draw(t, "always")
 		if yes.Draw(t, "on success") {

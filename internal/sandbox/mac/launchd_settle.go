@@ -51,7 +51,7 @@ func (m *manager) anything(now time.Time) bool {
 		return true
 	}
 	for _, j := range m.Jobs {
-		if j.Busy || j.due(now) || j.waitsForPath() {
+		if j.Busy || j.due(now) || j.waitsForPath() || j.collects(now) {
 			return true
 		}
 	}
@@ -105,6 +105,9 @@ func (s *session) runOnce(ctx context.Context) (halted bool, err error) {
 		if err := s.runJobs(ctx, started); err != nil {
 			return false, err
 		}
+	}
+	if err := s.collect(); err != nil {
+		return false, err
 	}
 	held, err := s.machine.pending()
 	return held != nil && held.Halt != nil, err

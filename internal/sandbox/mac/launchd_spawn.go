@@ -67,7 +67,9 @@ func (v *visit) spawn(m *manager, j *job, now time.Time) (*launch, error) {
 	if j.PID != 0 {
 		return nil, nil
 	}
+	due := j.Due
 	j.Runs++
+	j.Kubelet = nil
 	j.PID, j.Started, j.Ends, j.Due, j.Stuck = m.newPID(), now, time.Time{}, time.Time{}, false
 	l := &launch{target: j.target(), pid: j.PID}
 	err := v.prepare(l, j)
@@ -77,8 +79,8 @@ func (v *visit) spawn(m *manager, j *job, now time.Time) (*launch, error) {
 		return nil, nil
 	}
 	if l.found.script != "" {
-		shebang, err := v.startsWith(l.found.script, "#!")
-		if err != nil || !shebang {
+		script, err := v.startCode(l, j, due, now)
+		if err != nil || !script {
 			l.close()
 			return nil, err
 		}
@@ -86,6 +88,32 @@ func (v *visit) spawn(m *manager, j *job, now time.Time) (*launch, error) {
 	j.Busy = true
 	return l, nil
 }
+
+// startCode lets a program start that is no script, and reports whether it is one. Of most programs
+// no more is seen than that they run.
+func (v *visit) startCode(l *launch, j *job, due, now time.Time) (script bool, err error) {
+	if shebang, err := v.startsWith(l.found.script, "#!"); err != nil || shebang {
+		return shebang, err
+	}
+	n, err := v.find(v.session.users()[0], "/", l.found.script, true)
+	if err != nil {
+		return false, err
+	}
+	if ok, err := v.mayRun(n); err != nil {
+		return false, err
+	} else if !ok {
+		j.dies(ending{Signal: int(syscall.SIGKILL), Reason: killedByKernel}, 0, due, now)
+		return false, nil
+	}
+	head, err := v.code(n)
+	if err == nil && isKubelet(n.path, head) {
+		v.startKubelet(l, j, head, due, now)
+	}
+	return false, err
+}
+
+// killedByKernel is the reason of a program whose signature does not hold.
+const killedByKernel = "OS_REASON_CODESIGNING"
 
 // prepare sets up the process of a job, as xpcproxy does before it becomes the program.
 func (v *visit) prepare(l *launch, j *job) error {
@@ -153,7 +181,7 @@ func (v *visit) jobOutput(l *launch, p *proc, name string) (io.Writer, error) {
 	}
 	as := *p
 	as.umask = 0o022
-	file, err := v.open(&as, name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	file, err := v.openToWrite(&as, name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return nil, err
 	}

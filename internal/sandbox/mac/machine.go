@@ -29,6 +29,7 @@ type Factory struct {
 	HardwareUUID     string
 	OSVersion        string // such as 26.3
 	OSBuild          string // such as 25D125
+	Type             string // of the server, such as M2-L; "" = M2-M
 	User             string // the login user, uid 501, an administrator
 	Password         string
 	AuthorizedKeys   []string // lines for ~/.ssh/scw_authorized_keys
@@ -52,6 +53,7 @@ type Machine struct {
 	power    power
 	strikes  strikes
 	watcher  atomic.Pointer[func(argv []string, environ map[string]string)]
+	outside  Outside
 	lines    lines
 }
 
@@ -61,6 +63,7 @@ type identity struct {
 	HardwareUUID string    `json:"hardware_uuid"`
 	OSVersion    string    `json:"os_version"`
 	OSBuild      string    `json:"os_build"`
+	Type         string    `json:"type,omitempty"`
 	User         string    `json:"user"`
 	Password     string    `json:"password"`
 	Booted       time.Time `json:"booted"`

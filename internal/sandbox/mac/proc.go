@@ -20,6 +20,7 @@ const (
 	exitNoExec     = 126
 	exitNotFound   = 127
 	exitTerminated = 128 + 15
+	exitKilled     = 128 + 9
 )
 
 // maxDepth bounds how deep commands may start commands, as macOS bounds a user's processes.
@@ -107,9 +108,9 @@ func (p *proc) create(name string, flag int) (io.WriteCloser, error) {
 	if sink, ok := p.device(name); ok {
 		return sink, nil
 	}
-	var file *os.File
+	var file io.WriteCloser
 	err := p.visit(func(v *visit) (err error) {
-		file, err = v.open(p, name, os.O_WRONLY|os.O_CREATE|flag, 0o666)
+		file, err = v.openToWrite(p, name, os.O_WRONLY|os.O_CREATE|flag, 0o666)
 		return err
 	})
 	if err != nil {

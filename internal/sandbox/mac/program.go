@@ -123,22 +123,16 @@ func (p *proc) exec(found program) int {
 	if found.script == "" {
 		return p.tool(found.tool)
 	}
-	var text []byte
-	err := p.visit(func(v *visit) (err error) {
-		text, err = v.read(p, found.script)
-		return err
-	})
-	if err != nil {
+	text, code, err := p.load(found.script)
+	switch {
+	case errors.Is(err, errKilled):
+		return p.shellFail(exitKilled, "%s: Killed: 9", p.argv[0])
+	case err != nil:
 		return p.shellFail(exitNoExec, "%s: %s", p.argv[0], why(err))
+	case code:
+		return p.runCode(found.script, text)
 	}
 	first, _, _ := bytes.Cut(text, []byte("\n"))
-	if bytes.IndexByte(first, 0) >= 0 {
-		if p.under != nil {
-			p.under.stay() // most programs that a job starts and nobody models are daemons
-			return exitTerminated
-		}
-		return p.shellFail(exitNoExec, "%s: cannot execute binary file", p.argv[0])
-	}
 	interpreter, ok := bytes.CutPrefix(first, []byte("#!"))
 	if !ok {
 		// The kernel refuses such a file and the shell then reads it itself.

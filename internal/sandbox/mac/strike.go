@@ -88,14 +88,24 @@ func (l *link) beginning() {
 // looksOnly reports whether a command line cannot change a machine. Shells and what starts others
 // do nothing by themselves.
 func looksOnly(argv []string) bool {
-	name, args := argv[0][strings.LastIndex(argv[0], "/")+1:], append(argv[1:], "")
+	name, args := argv[0][strings.LastIndex(argv[0], "/")+1:], append(slices.Clone(argv[1:]), "")
 	switch name {
+	case "codesign":
+		return !slices.ContainsFunc(args, func(a string) bool {
+			return strings.HasPrefix(a, "--s") || strings.HasPrefix(a, "-s") || strings.HasPrefix(a, "-f")
+		})
+	case "tar":
+		return slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(strings.TrimPrefix(a, "-"), "t") })
+	case "tart":
+		return slices.Contains([]string{"list", "ip", "--version"}, args[0])
+	case "xattr":
+		return !slices.Contains(args, "-d") && !slices.Contains(args, "-dr")
 	case "launchctl", "pmset", "scutil", "defaults", "pfctl", "dscl":
 		return slices.ContainsFunc(args, func(a string) bool {
 			return slices.Contains([]string{"print", "list", "-g", "--get", "read", "-read", "show"}, a) || strings.HasPrefix(a, "-s")
 		})
 	}
-	return slices.Contains(strings.Fields(`[ awk base64 basename cat cmp cut date dirname echo env false fdesetup grep head hostname id ifconfig
+	return slices.Contains(strings.Fields(`[ awk base64 basename cat cmp cut date df dirname echo env false fdesetup grep head hostname id ifconfig
 		ioreg ls od perl pgrep printf ps pwd readlink shasum sh bash dash zsh sleep sort stat sw_vers sync sysctl tail test tr true uname uniq visudo
 		wc who whoami xxd`), name)
 }

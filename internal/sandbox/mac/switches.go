@@ -3,6 +3,7 @@ package mac
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Switch is a doubt about how a Mac behaves: what is told of it differs, so the machine can be made
@@ -12,9 +13,16 @@ type Switch struct {
 	Values        []string // the first is how a machine behaves when nobody says otherwise
 }
 
+// takes reports whether a switch can be set to a value. A value in capitals stands for any other word.
+func (s Switch) takes(value string) bool {
+	last := s.Values[len(s.Values)-1]
+	free := last != strings.ToLower(last) && last == strings.ToUpper(last)
+	return slices.Contains(s.Values, value) || free && value != "" && !strings.ContainsAny(value, " \t\n")
+}
+
 // Switches lists the doubts there are.
 func Switches() []Switch {
-	return slices.Concat(loginSwitches(), sudoSwitches(), launchdSwitches(), pfSwitches())
+	return slices.Concat(loginSwitches(), sudoSwitches(), launchdSwitches(), pfSwitches(), kubeletSwitches(), downloadSwitches())
 }
 
 func switchOf(name string) (Switch, error) {
@@ -32,7 +40,7 @@ func (m *Machine) SetSwitch(name, value string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(known.Values, value) {
+	if !known.takes(value) {
 		return fmt.Errorf("switch %s: %q is none of %q", name, value, known.Values)
 	}
 	return m.asRoot(func(v *visit, _ *proc) error {

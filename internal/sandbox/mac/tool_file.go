@@ -165,7 +165,7 @@ func (p *proc) copyFile(name, target string, keep bool) error {
 			return err
 		}
 		defer in.Close() // only read from
-		out, err := v.open(p, to.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, from.owner.Mode&0o777)
+		out, err := v.openToWrite(p, to.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, from.owner.Mode&0o777)
 		if err != nil {
 			return err
 		}

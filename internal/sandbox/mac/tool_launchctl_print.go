@@ -211,6 +211,8 @@ func (j *job) lastExit() (key string, value any) {
 	switch {
 	case j.Last == nil:
 		return "last exit code", "(never exited)"
+	case j.Last.Reason != "":
+		return "last exit reason", j.Last.Reason
 	case j.Last.Signal != 0:
 		name, ok := map[int]string{1: "Hangup", 2: "Interrupt", 6: "Abort trap", 9: "Killed", 11: "Segmentation fault", 15: "Terminated"}[j.Last.Signal]
 		if !ok {

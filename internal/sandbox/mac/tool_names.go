@@ -48,18 +48,36 @@ func scutil(p *proc) int {
 }
 
 // macName gives one of the Mac's own names; "" when it is not set.
-func (p *proc) macName(name string) (string, error) {
-	var text string
-	err := p.visit(func(v *visit) error {
-		values, err := v.readPlist(namesPlist)
-		path, _ := namePath(name)
-		for _, key := range path {
-			values = dict(values, key)
-		}
-		text, _ = values[name].(string)
+func (p *proc) macName(name string) (text string, err error) {
+	err = p.visit(func(v *visit) error {
+		text, err = v.macName(name)
 		return err
 	})
 	return text, err
+}
+
+func (v *visit) macName(name string) (string, error) {
+	values, err := v.readPlist(namesPlist)
+	path, _ := namePath(name)
+	for _, key := range path {
+		values = dict(values, key)
+	}
+	text, _ := values[name].(string)
+	return text, err
+}
+
+// hostName is the name by which the machine calls itself.
+func (v *visit) hostName() (string, error) {
+	name, err := v.macName("HostName")
+	if err == nil && name == "" {
+		if name, err = v.macName("LocalHostName"); name != "" {
+			name += ".local"
+		}
+	}
+	if err != nil || name == "" {
+		name = "localhost"
+	}
+	return name, err
 }
 
 func (p *proc) setName(path []string, name, value string) int {
@@ -105,14 +123,13 @@ func hostname(p *proc) int {
 	case len(args) > 0:
 		return p.unmodelled(args[0])
 	}
-	name, err := p.macName("HostName")
-	if err == nil && name == "" {
-		if name, err = p.macName("LocalHostName"); name != "" {
-			name += ".local"
-		}
-	}
-	if err != nil || name == "" {
-		name = "localhost"
+	var name string
+	err := p.visit(func(v *visit) (err error) {
+		name, err = v.hostName()
+		return err
+	})
+	if err != nil {
+		name = "localhost" // a damaged file looks as if nothing were set
 	}
 	if o.has('s') {
 		name, _, _ = strings.Cut(name, ".")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// process is a line of ps: what the system runs by itself, and the jobs' processes. What a person's
+// process is a line of ps: what the system runs by itself, the jobs' processes and tart's. What a person's
 // command runs at this moment is not among them.
 type process struct {
 	pid, parent, uid int
@@ -53,6 +53,15 @@ func (v *visit) processes() ([]process, error) {
 			one.args = append(slices.Clone(one.args), "console")
 		}
 		all = append(all, one)
+	}
+	guests, err := v.guests()
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range guests {
+		if !g.Told {
+			all = append(all, process{pid: g.PID, parent: 1, uid: g.UID, args: g.Args, started: g.Started})
+		}
 	}
 	slices.SortFunc(all, func(a, b process) int { return cmp.Compare(a.pid, b.pid) })
 	return all, nil

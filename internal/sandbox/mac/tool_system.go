@@ -88,10 +88,10 @@ func ioreg(p *proc) int {
       "platform-name" = <743831313200000000000000000000000000000000000000000000000000000000>
       "IOPlatformUUID" = "%s"
       "manufacturer" = <"Apple Inc.">
-      "model" = <"Mac14,3">
+      "model" = <"%s">
     }
 
-`, p.session.id.Serial, p.session.id.Serial, p.session.id.HardwareUUID)
+`, p.session.id.Serial, p.session.id.Serial, p.session.id.HardwareUUID, hardwareOf(p.session.id.Type).model)
 	return 0
 }
 
@@ -100,9 +100,10 @@ func sysctl(p *proc) int {
 	if !ok {
 		return status
 	}
-	booted := p.session.booted()
+	booted, own := p.session.booted(), hardwareOf(p.session.id.Type)
+	cores := strconv.Itoa(own.cores)
 	values := map[string]string{
-		"hw.memsize": "17179869184", "hw.ncpu": "8", "hw.model": "Mac14,3", "hw.physicalcpu": "8", "hw.logicalcpu": "8",
+		"hw.memsize": strconv.Itoa(own.memory << 30), "hw.ncpu": cores, "hw.model": own.model, "hw.physicalcpu": cores, "hw.logicalcpu": cores,
 		"kern.boottime": fmt.Sprintf("{ sec = %d, usec = %d } %s", booted.Unix(), booted.Nanosecond()/1000, booted.Format("Mon Jan _2 15:04:05 2006")),
 	}
 	for _, name := range names {

@@ -8,15 +8,15 @@ func toolbox() map[string]tool {
 	for folder, tools := range map[string]map[string]func(*proc) int{
 		"/bin": {
 			"sh": runShell, "bash": runShell, "zsh": runShell, "dash": runShell,
-			"cat": cat, "chmod": chmod, "cp": cp, "date": date, "dd": dd, "echo": echoProgram, "hostname": hostname,
+			"cat": cat, "chmod": chmod, "cp": cp, "date": date, "dd": dd, "df": df, "echo": echoProgram, "hostname": hostname,
 			"ln": ln, "ls": ls, "mkdir": mkdir, "mv": mv, "pwd": asBuiltin, "rm": rm, "rmdir": rmdir, "sleep": sleep,
 			"sync": succeed, "test": asBuiltin, "[": asBuiltin,
 		},
 		"/usr/bin": {
-			"base64": base64Tool, "basename": basename, "cmp": cmpTool, "cut": cut, "defaults": defaults, "dirname": dirname,
-			"env": env, "false": failTool, "fdesetup": fdesetup, "grep": grep, "groups": groupsTool, "head": head, "id": id,
+			"base64": base64Tool, "basename": basename, "cmp": cmpTool, "codesign": codesign, "curl": curl, "cut": cut, "defaults": defaults, "dirname": dirname,
+			"env": env, "false": failTool, "fdesetup": fdesetup, "grep": grep, "groups": groupsTool, "gunzip": gzipTool, "gzip": gzipTool, "head": head, "id": id,
 			"mktemp": mktemp, "perl": perl, "plutil": plutil, "pmset": pmset, "printf": asBuiltin, "readlink": readlink,
-			"shasum": shasum, "sort": sortTool, "stat": statTool, "sudo": sudo, "sw_vers": swVers, "tail": tail, "tee": tee,
+			"shasum": shasum, "sort": sortTool, "stat": statTool, "sudo": sudo, "sw_vers": swVers, "tail": tail, "tar": tarTool, "tee": tee,
 			"touch": touch, "tr": tr, "true": succeed, "uname": uname, "uniq": uniq, "wc": wc, "whoami": whoami, "xattr": xattr,
 			"dscl": dscl, "killall": killall, "od": od, "pwpolicy": pwpolicy, "users": usersTool, "who": who, "xxd": xxd,
 		},

@@ -1,0 +1,167 @@
+package sandbox
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+)
+
+// downloadsFolder holds what a person puts there for the Macs to download: HOST/PATH.
+const downloadsFolder = "downloads"
+
+// sampleHosts are the domains whose every address leads to a sample.
+func sampleHosts() []string {
+	return []string{"acme.dev", "acme.com", "acme.io", "example.dev", "example.com", "example.io"}
+}
+
+// Download opens what the Macs of the world find at an https address: what a person has put into the
+// folder downloads, else, under the names that examples use, a sample. The error is mac.ErrNoHost
+// or fs.ErrNotExist.
+func (w *World) Download(address string) (io.ReadSeekCloser, error) {
+	at, err := url.Parse(address)
+	if err != nil || at.Hostname() == "" {
+		return nil, fmt.Errorf("download %s: %w", address, mac.ErrNoHost)
+	}
+	folder := filepath.Join(w.dir, downloadsFolder)
+	root, err := os.OpenRoot(folder)
+	if err == nil {
+		defer root.Close() // only read through
+		file, err := root.Open(filepath.Join(at.Hostname(), filepath.FromSlash(path.Clean("/"+at.Path))))
+		if err == nil {
+			return file, nil
+		}
+		if _, known := root.Stat(at.Hostname()); known == nil && errors.Is(err, fs.ErrNotExist) && !hasSamples(at.Hostname()) {
+			return nil, fmt.Errorf("download %s: %w", address, fs.ErrNotExist)
+		}
+	}
+	if !hasSamples(at.Hostname()) {
+		return nil, fmt.Errorf("download %s: %w", address, mac.ErrNoHost)
+	}
+	return seekable{bytes.NewReader(Sample(address))}, nil
+}
+
+type seekable struct{ *bytes.Reader }
+
+// Close does nothing: the bytes are in memory.
+func (seekable) Close() error { return nil }
+
+func hasSamples(host string) bool {
+	for _, known := range sampleHosts() {
+		if host == known || strings.HasSuffix(host, "."+known) {
+			return true
+		}
+	}
+	return false
+}
+
+// versionInName finds the version in a file's name, such as tart-2.32.1.tar.gz.
+var versionInName = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)+`)
+
+// Sample gives what a Mac of the sandbox downloads from an address under the names that examples
+// use. It hangs on the last part of the address alone and never changes, so that an example can
+// state its digest: a program's text, or, for a name that ends in .tar.gz, a packed archive, which
+// for one that begins with tart holds a bundle tart.app.
+func Sample(address string) []byte {
+	name := path.Base(address)
+	if at, err := url.Parse(address); err == nil {
+		name = path.Base(at.Path)
+	}
+	switch {
+	case strings.HasSuffix(name, ".tar.gz") && strings.HasPrefix(name, "tart") && !strings.HasPrefix(name, "tart-kubelet"):
+		return packed(tartBundle(name))
+	case strings.HasSuffix(name, ".tar.gz"):
+		inner := strings.TrimSuffix(name, ".tar.gz")
+		return packed([]packedFile{{inner, 0o755, program(inner, name)}})
+	}
+	return program(name, name)
+}
+
+// program is the text of a program as the simulated Macs know it.
+func program(kind, name string) []byte {
+	var b strings.Builder
+	b.WriteString(mac.SampleLine + "\n" + name + "\n")
+	for _, known := range []string{"tart-kubelet", "tart"} {
+		if strings.HasPrefix(kind, known) {
+			b.WriteString("program=" + known + "\n")
+			break
+		}
+	}
+	if version := versionInName.FindString(name); version != "" {
+		b.WriteString("version=" + version + "\n")
+	}
+	return []byte(b.String())
+}
+
+// packedFile is a file of an archive; a name that ends in a slash is a folder.
+type packedFile struct {
+	name string
+	mode int64
+	data []byte
+}
+
+func tartBundle(name string) []packedFile {
+	const contents = "tart.app/Contents/"
+	info := `<?xml version="1.0" encoding="UTF-8"?>
+<plist version="1.0">
+<dict>
+	<key>CFBundleExecutable</key>
+	<string>tart</string>
+	<key>CFBundleIdentifier</key>
+	<string>com.github.cirruslabs.tart</string>
+	<key>CFBundleShortVersionString</key>
+	<string>` + versionInName.FindString(name) + `</string>
+</dict>
+</plist>
+`
+	return []packedFile{
+		{"tart.app/", 0o755, nil}, {contents, 0o755, nil},
+		{contents + "Info.plist", 0o644, []byte(info)},
+		{contents + "MacOS/", 0o755, nil}, {contents + "MacOS/tart", 0o755, program("tart", name)},
+		{contents + "embedded.provisionprofile", 0o644, []byte("com.apple.security.virtualization\n")},
+		{contents + "_CodeSignature/", 0o755, nil},
+		{contents + "_CodeSignature/CodeResources", 0o644, []byte("<plist version=\"1.0\"><dict/></plist>\n")},
+	}
+}
+
+// packed makes an archive. It is stored and not compressed: how well a library compresses may change
+// with the library, and with it the digest.
+func packed(files []packedFile) []byte {
+	var b bytes.Buffer
+	zipped, err := gzip.NewWriterLevel(&b, gzip.NoCompression)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	archive := tar.NewWriter(zipped)
+	for _, file := range files {
+		kind := byte(tar.TypeReg)
+		if strings.HasSuffix(file.name, "/") {
+			kind = tar.TypeDir
+		}
+		head := &tar.Header{Typeflag: kind, Name: file.name, Mode: file.mode, Size: int64(len(file.data)), ModTime: time.Unix(1_767_225_600, 0), Format: tar.FormatUSTAR}
+		if err := errors.Join(archive.WriteHeader(head), write(archive, file.data)); err != nil {
+			panic(err) // it is written to memory
+		}
+	}
+	if err := errors.Join(archive.Close(), zipped.Close()); err != nil {
+		panic(err) // it is written to memory
+	}
+	return b.Bytes()
+}
+
+func write(to io.Writer, data []byte) error {
+	_, err := to.Write(data)
+	return err
+}

@@ -1,0 +1,156 @@
+package mac
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+)
+
+// downloadSwitch is how downloads go.
+const downloadSwitch = "download"
+
+func downloadSwitches() []Switch {
+	return []Switch{
+		{downloadSwitch, "how a download goes: it breaks once at its half, is too slow, brings other bytes, finds nothing (404), meets nobody (7) or a server that cannot resume (33)",
+			[]string{"steady", "breaks-once", "slow", "wrong-bytes", "gone", "refused", "no-ranges"}},
+		{wholeSwitch, "how curl -f -C - ends where the whole file is there already and the server answers 416", []string{"0", "22"}},
+	}
+}
+
+const wholeSwitch = "curl-resume-of-whole"
+
+// downloads is what a machine has downloaded.
+type downloads struct {
+	Bytes  int64           `json:"bytes"`
+	Broken map[string]bool `json:"broken,omitempty"` // addresses of which one download has broken already
+}
+
+var downloadsRecord = inFirmware("downloads")
+
+// Downloaded gives how many bytes the machine has downloaded so far.
+func (m *Machine) Downloaded() (int64, error) {
+	var d downloads
+	err := m.asRoot(func(v *visit, _ *proc) error { return v.recall(downloadsRecord, &d) })
+	if err != nil {
+		return 0, fmt.Errorf("read what the machine in %s has downloaded: %w", m.dir, err)
+	}
+	return d.Bytes, nil
+}
+
+// reply is what a server answers to one request.
+type reply struct {
+	status int
+	size   int64 // of the whole file
+	from   int64 // where the body begins in it
+	body   io.ReadCloser
+	breaks int64 // how many bytes of the body come before the connection breaks; -1: all
+	slow   bool
+}
+
+// curlError is a failure with curl's own number.
+type curlError struct {
+	code int
+	text string
+}
+
+// Error is the text behind the number.
+func (e curlError) Error() string { return e.text }
+
+// request asks for a file from a byte on.
+func (p *proc) request(address, host string, from int64) (reply, error) {
+	how := ""
+	broken := false
+	err := p.visit(func(v *visit) error {
+		how = v.switched(downloadSwitch)
+		if how != "breaks-once" {
+			return nil
+		}
+		var d downloads
+		err := v.recall(downloadsRecord, &d)
+		broken = d.Broken[address]
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	open := p.session.machine.outside.Download
+	if open == nil {
+		return reply{}, curlError{6, "Could not resolve host: " + host}
+	}
+	file, err := open(address)
+	switch {
+	case errors.Is(err, ErrNoHost):
+		return reply{}, curlError{6, "Could not resolve host: " + host}
+	case how == "refused":
+		return reply{}, curlError{7, "Failed to connect to " + host + " port 443 after 3 ms: Couldn't connect to server"}
+	case errors.Is(err, fs.ErrNotExist), err == nil && how == "gone":
+		if file != nil {
+			_ = file.Close() // only opened
+		}
+		return reply{status: 404, body: http.NoBody, breaks: -1}, nil
+	case err != nil:
+		return reply{}, err
+	}
+	return served(file, how, from, broken)
+}
+
+// served is the answer of a server that has the file.
+func served(file io.ReadSeekCloser, how string, from int64, broken bool) (reply, error) {
+	size, err := file.Seek(0, io.SeekEnd)
+	a := reply{status: 200, size: size, body: file, breaks: -1, slow: how == "slow"}
+	switch {
+	case err != nil:
+	case from > 0 && how == "no-ranges":
+		err = curlError{33, "HTTP server does not seem to support byte ranges. Cannot resume."}
+	case from > 0 && from >= size:
+		a.status, a.body = 416, http.NoBody
+		return a, file.Close()
+	case from > 0:
+		a.status, a.from = 206, from
+	}
+	if err == nil {
+		_, err = file.Seek(a.from, io.SeekStart)
+	}
+	if err != nil {
+		return reply{}, errors.Join(err, file.Close())
+	}
+	if how == "breaks-once" && !broken {
+		a.breaks = (size - a.from) / 2
+	}
+	if how == "wrong-bytes" {
+		a.body = &garbling{ReadCloser: file}
+	}
+	return a, nil
+}
+
+// garbling changes the last bit of every byte that it reads.
+type garbling struct{ io.ReadCloser }
+
+// Read reads other bytes than there are.
+func (g *garbling) Read(data []byte) (int, error) {
+	n, err := g.ReadCloser.Read(data)
+	for i := range data[:n] {
+		data[i] ^= 1
+	}
+	return n, err
+}
+
+// received counts what came, and that a download of an address has broken.
+func (p *proc) received(address string, bytes int64, broken bool) error {
+	return p.visit(func(v *visit) error {
+		var d downloads
+		if err := v.recall(downloadsRecord, &d); err != nil {
+			return err
+		}
+		d.Bytes += bytes
+		if broken {
+			if d.Broken == nil {
+				d.Broken = map[string]bool{}
+			}
+			d.Broken[address] = true
+		}
+		return v.keep(downloadsRecord, d)
+	})
+}

@@ -1,0 +1,113 @@
+package mac
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxGuests is how many virtual machines with macOS one Mac runs: its kernel counts them.
+const maxGuests = 2
+
+// guest is a process of tart that goes on by itself: a virtual machine that runs, or a push. It is
+// nobody's child and survives whoever has started it, but not its user's session.
+type guest struct {
+	PID     int       `json:"pid"`
+	VM      string    `json:"vm"`
+	Home    string    `json:"home"` // TART_HOME
+	UID     int       `json:"uid"`
+	Started time.Time `json:"started"`
+	Args    []string  `json:"args"`
+	Ref     string    `json:"ref,omitempty"`  // where a push goes; "" = it runs
+	Ends    time.Time `json:"ends,omitzero"`  // when a push is done
+	Told    bool      `json:"told,omitempty"` // a push has ended, and how is known
+	Failure string    `json:"failure,omitempty"`
+}
+
+func (g guest) runs() bool   { return g.Ref == "" }
+func (g guest) pushes() bool { return g.Ref != "" && !g.Told }
+
+var guestsRecord = inMemory("guests")
+
+// guests are tart's own processes, and the pushes that have ended since the last boot.
+func (v *visit) guests() ([]guest, error) {
+	var all []guest
+	if err := v.recall(guestsRecord, &all); err != nil {
+		return nil, fmt.Errorf("tart's processes: %w", err)
+	}
+	now := v.session.now()
+	for i, g := range all {
+		if g.pushes() && !now.Before(g.Ends) {
+			// The disk is open all the time; nvram.bin is opened last, when the disk is through.
+			if all[i].Told = true; !v.exists(g.Home + "/vms/" + g.VM + "/nvram.bin") {
+				all[i].Failure = `The file "nvram.bin" doesn't exist`
+			}
+		}
+	}
+	return all, nil
+}
+
+// changeGuests lets f change tart's own processes.
+func (v *visit) changeGuests(f func([]guest) []guest) error {
+	all, err := v.guests()
+	if err != nil {
+		return err
+	}
+	if all = f(all); len(all) == 0 {
+		if data, err := v.session.machine.remembers(guestsRecord); data == nil {
+			return err
+		}
+	}
+	return v.keep(guestsRecord, all)
+}
+
+// endGuests ends those that fit.
+func (v *visit) endGuests(fits func(guest) bool) error {
+	return v.changeGuests(func(all []guest) []guest { return slices.DeleteFunc(all, fits) })
+}
+
+// newPID takes a number for a process that is no job's.
+func (v *visit) newPID() (pid int, err error) {
+	err = v.changeLaunchd(func(m *manager, _ time.Time) error {
+		pid = m.newPID()
+		return nil
+	})
+	return pid, err
+}
+
+// errSession is what Virtualization says where the user has no session at the screen.
+var errSession = errors.New(`Error Domain=VZErrorDomain Code=-9 Description="The virtual machine encountered a security error." UserInfo={NSUnderlyingError=Failed to create new HostKey}`)
+
+// startGuest starts a virtual machine as a process of its own.
+func (v *visit) startGuest(who user, home, name string, args []string) (guest, error) {
+	all, err := v.guests()
+	if err != nil {
+		return guest{}, err
+	}
+	var others []string
+	for _, g := range all {
+		switch {
+		case g.runs() && g.VM == name && g.Home == home:
+			return guest{}, tartError{2, fmt.Sprintf("VM %q is already running!", name)}
+		case g.runs():
+			others = append(others, g.VM)
+		}
+	}
+	if at, err := v.console(); err != nil || at.User != who.name {
+		return guest{}, errors.Join(errSession, err)
+	}
+	if len(others) >= maxGuests {
+		return guest{}, tartError{1, "The number of VMs exceeds the system limit (other running VMs: " + strings.Join(others, ", ") + ")"}
+	}
+	one := guest{VM: name, Home: home, UID: who.uid, Started: v.session.now(), Args: args}
+	return one, v.addGuest(&one)
+}
+
+func (v *visit) addGuest(one *guest) (err error) {
+	if one.PID, err = v.newPID(); err != nil {
+		return err
+	}
+	return v.changeGuests(func(all []guest) []guest { return append(all, *one) })
+}

@@ -1,0 +1,175 @@
+package mac
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
+)
+
+// Times of a kubelet.
+const (
+	crashesAfter   = time.Second     // how long one lives that crashes
+	registersAfter = 2 * time.Second // one that dies earlier was never met by the cluster
+	collectsEvery  = 5 * time.Minute // between two looks for machines that no Pod is behind
+)
+
+// crashLine is in the binary of a kubelet that crashes on every Mac.
+const crashLine = "crashes"
+
+// startKubelet lets a kubelet start in a job's process, or end as one ends that cannot work.
+func (v *visit) startKubelet(l *launch, j *job, head []byte, due, now time.Time) {
+	own, fault := v.configure(l.proc, head)
+	var wrongFlags flagFault
+	switch {
+	case errors.As(fault, &wrongFlags):
+		_, _ = fmt.Fprintf(l.proc.stderr, "%s\nUsage of %s:\n", fault, j.About.Program)
+		j.dies(ending{Code: 2}, 0, due, now)
+		return
+	case fault != nil:
+		_, _ = fmt.Fprintf(l.proc.stderr, "ERROR\tsetup\t%s\n", fault)
+		j.dies(ending{Code: 1}, 0, due, now)
+		return
+	case hasLine(head, crashLine) || own.Version == v.switched(refusesSwitch):
+		_, _ = fmt.Fprint(l.proc.stderr, "INFO\tsetup\tstarting manager\npanic: runtime error: invalid memory address or nil pointer dereference\n")
+		j.dies(ending{Code: 2}, crashesAfter, due, now)
+		return
+	}
+	_, _ = fmt.Fprintf(l.proc.stderr, "INFO\tsetup\tstarting manager\tnode=%s\n", own.Node)
+	own.Job, own.PID, own.Started = j.About.Label, j.PID, now.Add(-v.session.machine.ahead()).UTC()
+	j.Kubelet, j.Home, j.Swept = &own, tartHome(l.proc), now
+}
+
+// dies notes how a process ends that lives only so long. Where launchd starts it again each time,
+// the starts since it was due have happened meanwhile, though nobody looked.
+func (j *job) dies(how ending, life time.Duration, due, now time.Time) {
+	if period := max(j.About.Throttle, life, time.Second); j.About.Keep.after(how) && !due.IsZero() {
+		missed := now.Sub(due) / period
+		j.Runs += int(missed)
+		j.Started = due.Add(missed * period)
+	}
+	j.Exit, j.Ends = how, j.Started.Add(life)
+	j.plan(false, now)
+}
+
+// configure reads what a kubelet is started with. The error is why it ends.
+func (v *visit) configure(p *proc, head []byte) (agent.Kubelet, error) {
+	set, err := parseKubelet(p.args(), p.env)
+	if err != nil {
+		return agent.Kubelet{}, err
+	}
+	name := set["kubeconfig"]
+	if name == "" {
+		name = p.env["KUBECONFIG"]
+	}
+	text, err := v.read(p, name)
+	if err != nil {
+		return agent.Kubelet{}, fmt.Errorf("unable to load kubeconfig %q: %s", name, why(err))
+	}
+	token, err := readKubeconfig(text)
+	if err != nil {
+		return agent.Kubelet{}, fmt.Errorf("unable to load kubeconfig %q: %w", name, err)
+	}
+	if set["node-ip-source"] == "tailscale" && !v.exists("/usr/local/bin/tailscale") {
+		return agent.Kubelet{}, errors.New("resolve tailnet address: fork/exec /usr/local/bin/tailscale: no such file or directory")
+	}
+	node := set["node-name"]
+	if node == "" {
+		node, _ = v.hostName()
+	}
+	// The numbers were checked before.
+	cpu, _ := strconv.Atoi(set["host-cpu"])
+	memory, _ := strconv.Atoi(set["host-memory-mb"])
+	pods, _ := strconv.Atoi(set["max-pods"])
+	noGC, _ := strconv.ParseBool(set["disable-vm-gc"])
+	return agent.Kubelet{Node: node, ProviderID: set["provider-id"], Labels: nodeLabels(set["node-labels"]), Address: set["node-ip"],
+		CPU: cpu, MemoryMB: memory, MaxPods: pods, GC: !noGC, Version: codeValue(head, "version"), Token: token}, nil
+}
+
+var kubeletsRecord = inFirmware("kubelets")
+
+// announce tells the world which kubelets run, where that has changed. Times are the world's, not
+// those of the machine's clock.
+func (v *visit) announce(m *manager) error {
+	var before []agent.Kubelet
+	if err := v.recall(kubeletsRecord, &before); err != nil {
+		return err
+	}
+	after := v.kubelets(m, before)
+	if slices.EqualFunc(before, after, sameRun) {
+		return nil
+	}
+	if err := v.keep(kubeletsRecord, after); err != nil {
+		return err
+	}
+	if tell := v.session.machine.outside.Kubelets; tell != nil {
+		return tell(after)
+	}
+	return nil
+}
+
+// sameRun reports whether two notes are of one run in one state.
+func sameRun(a, b agent.Kubelet) bool {
+	return a.Job == b.Job && a.PID == b.PID && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended)
+}
+
+// kubelets are the kubelets that run, and those that were known to run and have ended since.
+func (v *visit) kubelets(m *manager, before []agent.Kubelet) []agent.Kubelet {
+	var running []agent.Kubelet
+	for _, target := range slices.Sorted(maps.Keys(m.Jobs)) {
+		j := m.Jobs[target]
+		if m.Halt == nil && j.Kubelet != nil && j.PID == j.Kubelet.PID && !j.leaving() {
+			running = append(running, *j.Kubelet)
+		}
+	}
+	started := slices.ContainsFunc(running, func(k agent.Kubelet) bool {
+		return !slices.ContainsFunc(before, func(b agent.Kubelet) bool { return b.PID == k.PID && b.Started.Equal(k.Started) })
+	})
+	now := time.Now().UTC()
+	var ended []agent.Kubelet
+	for _, k := range before {
+		if slices.ContainsFunc(running, func(r agent.Kubelet) bool { return r.PID == k.PID && r.Started.Equal(k.Started) }) {
+			continue
+		}
+		if k.Runs() {
+			k.Ended = now
+		}
+		if !started && k.Ended.Sub(k.Started) >= registersAfter {
+			ended = append(ended, k)
+		}
+	}
+	return append(running, ended...)
+}
+
+// Kubelets gives the kubelets of the machine: those that run, and those that have ended since the
+// last start of one.
+func (m *Machine) Kubelets() (all []agent.Kubelet, err error) {
+	err = m.asRoot(func(v *visit, _ *proc) error { return v.recall(kubeletsRecord, &all) })
+	if err != nil {
+		return nil, fmt.Errorf("list the kubelets of the machine in %s: %w", m.dir, err)
+	}
+	return all, nil
+}
+
+// RefuseKubelet lets every kubelet of that version crash a second after its start on this machine;
+// "" lets all of them run.
+func (m *Machine) RefuseKubelet(version string) error {
+	if version == "" {
+		version = refusesNone
+	}
+	return m.SetSwitch(refusesSwitch, version)
+}
+
+const (
+	refusesSwitch = "kubelet-refuses"
+	refusesNone   = "none"
+)
+
+// kubeletSwitches are the ways in which a kubelet can be made to fail.
+func kubeletSwitches() []Switch {
+	return []Switch{{refusesSwitch, "which version of the kubelet crashes on this Mac, a second after each start", []string{refusesNone, "VERSION"}}}
+}

@@ -1,0 +1,261 @@
+package mac
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
+)
+
+const (
+	kubeletLabel = "system/dev.macfleet.tart-kubelet"
+	goodConfig   = `apiVersion: v1
+kind: Config
+current-context: tart-kubelet
+clusters:
+- name: cluster
+  cluster: {server: "https://api.acme.dev:6443", certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1BPT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=}
+contexts:
+- name: tart-kubelet
+  context: {cluster: cluster, user: u}
+users:
+- name: u
+  user: {token: secret-token}
+`
+)
+
+// kubeletHost is a Mac with everything that a kubelet needs, and its job loaded.
+type kubeletHost struct {
+	*testing.T
+	*Machine
+	heard []agent.Kubelet
+	pods  []agent.Pod
+}
+
+func newKubelet(t *testing.T, binary string, args ...string) *kubeletHost {
+	t.Helper()
+	h := &kubeletHost{T: t, Machine: newMachine(t)}
+	h.Connect(Outside{
+		Kubelets: func(all []agent.Kubelet) error { h.heard = all; return nil },
+		Pods:     func(agent.Kubelet) ([]agent.Pod, error) { return h.pods, nil },
+	})
+	h.write("/usr/local/bin/tart-kubelet", binary, 0, 0o755)
+	h.write("/etc/tart-kubelet/kubeconfig", goodConfig, loginUID, 0o600)
+	h.write("/var/log/tart-kubelet.log", "", loginUID, 0o644)
+	args = append([]string{"/usr/local/bin/tart-kubelet", "--node-name=mini-1", "--kubeconfig=/etc/tart-kubelet/kubeconfig"}, args...)
+	var b strings.Builder
+	for _, arg := range args {
+		b.WriteString("<string>" + arg + "</string>")
+	}
+	h.write("/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist", `<?xml version="1.0" encoding="UTF-8"?>
+<plist version="1.0"><dict><key>Label</key><string>dev.macfleet.tart-kubelet</string><key>UserName</key><string>m1</string>
+<key>RunAtLoad</key><true/><key>KeepAlive</key><true/><key>StandardErrorPath</key><string>/var/log/tart-kubelet.log</string>
+<key>ProgramArguments</key><array>`+b.String()+`</array></dict></plist>`, 0, 0o644)
+	h.root("launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist")
+	return h
+}
+
+func (h *kubeletHost) write(name, text string, uid int, mode uint32) {
+	h.Helper()
+	if err := h.WriteFile(name, []byte(text), uid, 0, permission(mode)); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *kubeletHost) root(script string) string {
+	h.Helper()
+	return strings.TrimSpace(must(h, h.Machine, "root", script))
+}
+
+func (h *kubeletHost) later(d time.Duration) {
+	h.Helper()
+	if err := h.Advance(d); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// page gives a value of launchctl print for the kubelet's job, "" where the line is missing.
+func (h *kubeletHost) page(key string) string {
+	h.Helper()
+	for line := range strings.Lines(h.root("launchctl print " + kubeletLabel)) {
+		if k, value, ok := strings.Cut(strings.TrimSpace(line), " = "); ok && k == key {
+			return value
+		}
+	}
+	return ""
+}
+
+func (h *kubeletHost) running() []agent.Kubelet {
+	var all []agent.Kubelet
+	for _, k := range h.heard {
+		if k.Runs() {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+func TestKubeletRuns(t *testing.T) {
+	t.Parallel()
+	h := newKubelet(t, "version=0.4.0\n", "--host-cpu", "8", "--host-memory-mb=14336", "--max-pods=3", "--node-labels=acme.dev/fleet=runners",
+		"--provider-id=scw-applesilicon://fr-par-1/x", "--disable-vm-gc")
+	if len(h.heard) != 1 {
+		t.Fatalf("heard %+v", h.heard)
+	}
+	k := h.heard[0]
+	if k.Node != "mini-1" || k.CPU != 8 || k.MemoryMB != 14336 || k.MaxPods != 3 || k.Labels["acme.dev/fleet"] != "runners" || k.GC ||
+		k.ProviderID != "scw-applesilicon://fr-par-1/x" || k.Version != "0.4.0" || k.Token != "secret-token" || !k.Runs() || k.Job != "dev.macfleet.tart-kubelet" {
+		t.Errorf("heard %+v", k)
+	}
+	if got := h.page("state"); got != "running" {
+		t.Errorf("state = %s", got)
+	}
+	if got := h.root("pgrep -f tart-kubelet | wc -l | tr -d ' '; ps -axo command= | grep -c 'tart-kubelet --node-name=mini-1 '"); got != "1\n1" {
+		t.Errorf("ps shows %q", got)
+	}
+	// A restart within two seconds: nobody ever met the first.
+	h.root("launchctl kickstart -k " + kubeletLabel)
+	if len(h.heard) != 1 || h.heard[0].PID == k.PID {
+		t.Errorf("after a restart: %+v", h.heard)
+	}
+	if err := h.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.running(); len(got) != 1 || got[0].Node != "mini-1" {
+		t.Errorf("after a boot: %+v", h.heard)
+	}
+	h.root("launchctl bootout " + kubeletLabel)
+	if len(h.running()) != 0 {
+		t.Errorf("after a bootout: %+v", h.heard)
+	}
+}
+
+func TestKubeletEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, binary, exit string
+		args               []string
+		before             func(*kubeletHost)
+	}{
+		{name: "unknown flag", args: []string{"--no-such-flag"}, exit: "2"},
+		{name: "bad number", args: []string{"--host-cpu=many"}, exit: "2"},
+		{name: "bad source", args: []string{"--node-ip-source=dns"}, exit: "1"},
+		{name: "no tailscale", args: []string{"--node-ip-source=tailscale"}, exit: "1"},
+		{name: "no kubeconfig", args: []string{"--kubeconfig=/nowhere"}, exit: "1"},
+		{name: "crashes", binary: "version=0.5.0\ncrashes\n", exit: "2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.binary == "" {
+				c.binary = "version=0.4.0\n"
+			}
+			h := newKubelet(t, c.binary, c.args...)
+			h.later(1500 * time.Millisecond)
+			if got := h.page("state"); got != "spawn scheduled" {
+				t.Errorf("state = %s", got)
+			}
+			if got := h.page("last exit code"); got != c.exit {
+				t.Errorf("last exit code = %s", got)
+			}
+			h.later(time.Hour)
+			if got := h.page("runs"); len(got) != 3 {
+				t.Errorf("after an hour of crashes runs = %s", got)
+			}
+			if len(h.heard) != 0 {
+				t.Errorf("the cluster heard of %+v", h.heard)
+			}
+		})
+	}
+}
+
+func TestKubeletThatThisMacRefuses(t *testing.T) {
+	t.Parallel()
+	h := newKubelet(t, "version=0.4.0\n")
+	if err := h.RefuseKubelet("0.5.0"); err != nil {
+		t.Fatal(err)
+	}
+	h.root("f=$(mktemp /usr/local/bin/.new.XXXXXX) && printf 'version=0.5.0\\n' >$f && chmod 755 $f && mv $f /usr/local/bin/tart-kubelet && launchctl kickstart -k " + kubeletLabel)
+	h.later(2 * time.Second)
+	if got := h.page("pid"); got != "" {
+		t.Errorf("it runs as %s", got)
+	}
+	h.root("f=$(mktemp /usr/local/bin/.new.XXXXXX) && printf 'version=0.4.0\\n' >$f && chmod 755 $f && mv $f /usr/local/bin/tart-kubelet && launchctl kickstart -k " + kubeletLabel)
+	if got := h.page("state"); got != "running" {
+		t.Errorf("the version before: state = %s", got)
+	}
+}
+
+// Bytes that change under an inode that was executed are killed from then on; a new inode is not.
+func TestSignatureCache(t *testing.T) {
+	t.Parallel()
+	h := newKubelet(t, "version=0.4.0\n")
+	h.root("printf 'version=0.5.0\\n' >/usr/local/bin/tart-kubelet; codesign -v /usr/local/bin/tart-kubelet && launchctl kickstart -k " + kubeletLabel)
+	if state, reason := h.page("state"), h.page("last exit reason"); state != "spawn scheduled" || reason != "OS_REASON_CODESIGNING" {
+		t.Errorf("state = %s, reason = %s", state, reason)
+	}
+	if got := h.root("launchctl list | grep tart-kubelet"); got != "-\t-9\tdev.macfleet.tart-kubelet" {
+		t.Errorf("list shows %q", got)
+	}
+	if _, stderr, exit := run(t, h.Machine, "root", "/usr/local/bin/tart-kubelet"); exit != 137 || !strings.Contains(stderr, "Killed: 9") {
+		t.Errorf("in a shell: %d, %s", exit, stderr)
+	}
+	h.root("codesign --force --sign - /usr/local/bin/tart-kubelet && launchctl kickstart -k " + kubeletLabel)
+	if got := h.page("state"); got != "running" {
+		t.Errorf("after a new signature: state = %s", got)
+	}
+	h.root("cp -p /usr/local/bin/tart-kubelet /tmp/k && mv /tmp/k /usr/local/bin/tart-kubelet && launchctl kickstart -k " + kubeletLabel)
+	if got := h.page("state"); got != "running" {
+		t.Errorf("after a new inode: state = %s", got)
+	}
+	if err := h.SpoilSignature("/usr/local/bin/tart-kubelet"); err != nil {
+		t.Fatal(err)
+	}
+	h.root("launchctl kickstart -k " + kubeletLabel)
+	if got := h.page("last exit reason"); got != "OS_REASON_CODESIGNING" {
+		t.Errorf("after other bytes were executed from the inode: %s", got)
+	}
+}
+
+func TestCollection(t *testing.T) {
+	t.Parallel()
+	h := newKubelet(t, "version=0.4.0\n")
+	withTart(h)
+	h.pods = []agent.Pod{{Namespace: "ci", Name: "job-1"}}
+	for _, name := range []string{"ci-job-1", "orphan"} {
+		if err := h.StartVM(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.StartPush("image", "registry.acme.dev/image"); err != nil {
+		t.Fatal(err)
+	}
+	h.later(4 * time.Minute)
+	if got := h.tart("list --quiet"); got != "ci-job-1\nimage\norphan" {
+		t.Errorf("before five minutes have passed: %s", got)
+	}
+	h.later(time.Minute)
+	if got := h.tart("list --quiet"); got != "ci-job-1" {
+		t.Errorf("after five minutes: %s", got)
+	}
+	h.later(2 * time.Minute)
+	pushes, err := h.Pushes()
+	if err != nil || len(pushes) != 1 || pushes[0].Failure != `The file "nvram.bin" doesn't exist` {
+		t.Errorf("pushes %+v, %v", pushes, err)
+	}
+}
+
+func TestNoCollection(t *testing.T) {
+	t.Parallel()
+	h := newKubelet(t, "version=0.4.0\n", "--disable-vm-gc")
+	withTart(h)
+	if err := h.StartPush("image", "registry.acme.dev/image"); err != nil {
+		t.Fatal(err)
+	}
+	h.later(time.Hour)
+	h.root("true")
+	pushes, err := h.Pushes()
+	if err != nil || len(pushes) != 1 || !pushes[0].Ended || pushes[0].Failure != "" {
+		t.Errorf("pushes %+v, %v", pushes, err)
+	}
+}

@@ -1,0 +1,28 @@
+package mac
+
+import (
+	"errors"
+	"io"
+
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
+)
+
+// Outside is the world around a machine. Each part may be missing: nothing can be downloaded then,
+// nobody hears of kubelets, and no Pod is known.
+type Outside struct {
+	// Download opens what lies at an https address. The error is ErrNoHost where nobody has that
+	// name, and fs.ErrNotExist where the host answers that there is no such thing.
+	Download func(address string) (io.ReadSeekCloser, error)
+	// Kubelets hears of the kubelets of the machine whenever one starts or ends: those that run, and
+	// those that have ended since the last start of one. It is called with the machine locked and
+	// must not come back to it. Their server is not filled in.
+	Kubelets func([]agent.Kubelet) error
+	// Pods gives the Pods of a kubelet's Node. It fails where the cluster refuses the kubelet.
+	Pods func(agent.Kubelet) ([]agent.Pod, error)
+}
+
+// ErrNoHost says that a name leads to no host.
+var ErrNoHost = errors.New("could not resolve host")
+
+// Connect gives the machine the world around it. It is called before anything else.
+func (m *Machine) Connect(to Outside) { m.outside = to }

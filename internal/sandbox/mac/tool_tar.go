@@ -1,0 +1,211 @@
+package mac
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// tarCall is a command line of bsdtar, which unpacks and lists.
+type tarCall struct {
+	*proc
+	list, extract, zipped, loud bool
+	archive, folder             string
+	status                      int
+}
+
+func tarTool(p *proc) int {
+	c := tarCall{proc: p, archive: "-"}
+	if status, ok := c.parse(); !ok {
+		return status
+	}
+	if c.list == c.extract {
+		return c.fail(exitFailed, "Must specify one of -c, -r, -t, -u, -x")
+	}
+	if c.folder != "" && !c.isFolder(c.folder) {
+		return c.fail(exitFailed, "could not chdir to '%s'", c.folder)
+	}
+	if err := c.read(); err != nil {
+		_, _ = c.stderr.Write([]byte("tar: Error opening archive: " + err.Error() + "\n"))
+		return exitFailed
+	}
+	if c.status != 0 {
+		_, _ = c.stderr.Write([]byte("tar: Error exit delayed from previous errors.\n"))
+	}
+	return c.status
+}
+
+// parse reads the letters, with a hyphen or, where they stand first, without.
+func (c *tarCall) parse() (status int, ok bool) {
+	args := c.args()
+	for first := true; len(args) > 0; first = false {
+		word := args[0]
+		args = args[1:]
+		if !strings.HasPrefix(word, "-") && !first || strings.HasPrefix(word, "--") || word == "-" {
+			if word == "--no-same-owner" || word == "--no-mac-metadata" || word == "--no-xattrs" {
+				continue
+			}
+			return c.unmodelled(word), false
+		}
+		letters := strings.TrimPrefix(word, "-")
+		for i := 0; i < len(letters); i++ {
+			switch letters[i] {
+			case 't':
+				c.list = true
+			case 'x':
+				c.extract = true
+			case 'z':
+				c.zipped = true
+			case 'v':
+				c.loud = true
+			case 'o', 'm', 'p':
+			case 'f', 'C':
+				value := letters[i+1:]
+				if value == "" {
+					if len(args) == 0 {
+						return c.fail(exitFailed, "Option -%c requires an argument", letters[i]), false
+					}
+					value, args = args[0], args[1:]
+				}
+				if letters[i] == 'f' {
+					c.archive = value
+				} else {
+					c.folder = value
+				}
+				i = len(letters)
+			default:
+				return c.unmodelled(word), false
+			}
+		}
+	}
+	return 0, true
+}
+
+// read goes through the archive. Whether it is packed it sees by itself, as bsdtar does.
+func (c *tarCall) read() error {
+	file, err := c.open(c.archive)
+	if err != nil {
+		return archiveFault("Failed to open '" + c.archive + "': " + why(err))
+	}
+	defer file.Close() // only read from
+	text, err := unpacked(file)
+	if err != nil {
+		return archiveFault("Unrecognized archive format")
+	}
+	for entries := 0; ; entries++ {
+		head, err := text.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && entries == 0:
+			return archiveFault("Unrecognized archive format")
+		case err != nil:
+			return archiveFault("Truncated input file (needed 512 bytes, only 0 available)")
+		case c.list:
+			c.printf("%s\n", head.Name)
+		default:
+			if c.loud {
+				_, _ = c.stderr.Write([]byte("x " + head.Name + "\n"))
+			}
+			if err := c.unpack(head, text); err != nil {
+				c.status = exitFailed
+				_, _ = c.stderr.Write([]byte(head.Name + ": " + why(err) + "\n"))
+			}
+		}
+	}
+}
+
+// unpacked looks at the first two bytes of an archive, which tell one that is packed.
+func unpacked(file io.Reader) (*tar.Reader, error) {
+	first := make([]byte, 2)
+	n, err := io.ReadFull(file, first)
+	if err != nil {
+		return nil, err
+	}
+	whole := io.MultiReader(strings.NewReader(string(first[:n])), file)
+	if string(first) != "\x1f\x8b" {
+		return tar.NewReader(whole), nil
+	}
+	zipped, err := gzip.NewReader(whole)
+	if err != nil {
+		return nil, err
+	}
+	return tar.NewReader(zipped), nil
+}
+
+// unpack writes one entry. A file takes the place of the one before: its inode is new.
+func (c *tarCall) unpack(head *tar.Header, text io.Reader) error {
+	name := strings.TrimSuffix(head.Name, "/")
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." {
+			return archiveFault("Path contains '..'")
+		}
+	}
+	target := path.Join(c.dir, c.folder, strings.TrimLeft(name, "/"))
+	if path.IsAbs(c.folder) {
+		target = path.Join(c.folder, strings.TrimLeft(name, "/"))
+	}
+	if err := c.visit(func(v *visit) error { return c.clear(v, head, target) }); err != nil || head.Typeflag != tar.TypeReg {
+		return err
+	}
+	out, err := c.create(target, os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, text)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	return c.visit(func(v *visit) error {
+		n, err := v.find(c.user, "/", target, false)
+		if err == nil {
+			err = v.chmod(c.user, n, func(o owner) owner { o.Mode = fs.FileMode(head.Mode) & 0o777 &^ c.umask; return o })
+		}
+		return err
+	})
+}
+
+// clear makes the folder of an entry and takes away what stands in its place; folders and links it
+// makes whole.
+func (c *tarCall) clear(v *visit, head *tar.Header, target string) error {
+	folder := path.Dir(target)
+	if head.Typeflag == tar.TypeDir {
+		folder = target
+	}
+	if err := v.mkdirAll(c.proc, folder, 0o777&^c.umask); err != nil || head.Typeflag == tar.TypeDir {
+		return err
+	}
+	n, err := v.resolve(c.user, "/", target, false)
+	if err == nil && n.exists() {
+		err = v.remove(c.user, n)
+		n.info = nil
+	}
+	switch {
+	case err != nil || head.Typeflag == tar.TypeReg:
+		return err
+	case head.Typeflag == tar.TypeSymlink:
+		return v.symlink(c.proc, head.Linkname, n)
+	}
+	return errors.New("not modelled: an entry of this kind")
+}
+
+// isFolder reports whether a name leads to a folder.
+func (p *proc) isFolder(name string) (yes bool) {
+	_ = p.visit(func(v *visit) error {
+		n, err := v.find(p.user, p.dir, name, true)
+		yes = err == nil && n.folder()
+		return nil
+	})
+	return yes
+}
+
+// archiveFault is what bsdtar says of an archive.
+type archiveFault string
+
+// Error is the text.
+func (f archiveFault) Error() string { return string(f) }

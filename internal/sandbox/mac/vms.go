@@ -1,0 +1,143 @@
+package mac
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// VM is a virtual machine of the login user.
+type VM struct {
+	Name    string
+	Running bool
+}
+
+// Push is an upload of a virtual machine to a registry.
+type Push struct {
+	VM, Ref string
+	Ended   bool
+	Failure string // "" = it has succeeded, where it has ended
+}
+
+// Where a fleet has tart.
+const (
+	fleetTart = "/usr/local/lib" + tartInBundle
+	pushTime  = 6 * time.Minute // longer than the kubelet waits between two collections
+)
+
+// asLogin lets f work as the login user, where his tart keeps everything.
+func (m *Machine) asLogin(what string, f func(*visit, tartCall) error) error {
+	err := m.asRoot(func(v *visit, p *proc) error {
+		own := *p
+		own.user = v.session.loginUser()
+		own.env = loginEnviron(own.user)
+		return f(v, tartCall{&own, fleetTart, tartHome(&own)})
+	})
+	if err != nil {
+		return fmt.Errorf("%s on the machine in %s: %w", what, m.dir, err)
+	}
+	return nil
+}
+
+// VMs gives the virtual machines of the login user, by name.
+func (m *Machine) VMs() (all []VM, err error) {
+	err = m.asLogin("list the virtual machines", func(v *visit, c tartCall) error {
+		names, err := v.vmNames(c.user, c.home)
+		for _, name := range names {
+			_, running, failed := v.running(c.home, name)
+			if failed != nil {
+				return failed
+			}
+			all = append(all, VM{name, running})
+		}
+		return err
+	})
+	return all, err
+}
+
+// AddVM makes a virtual machine of the login user that does not run.
+func (m *Machine) AddVM(name string) error {
+	return m.asLogin("make a virtual machine", func(v *visit, c tartCall) error { return c.make(v, name, newVM()) })
+}
+
+// StartVM makes a virtual machine of the login user, if there is none, and starts it as a kubelet
+// does. It fails where tart would: without tart, without the user's session, beside two others.
+func (m *Machine) StartVM(name string) error {
+	return m.asLogin("start a virtual machine", func(v *visit, c tartCall) error {
+		if err := v.entitled(fleetTart); err != nil {
+			return err
+		}
+		if _, running, err := v.running(c.home, name); running || err != nil {
+			return err
+		}
+		if !v.exists(c.folder(name)) {
+			if err := c.make(v, name, newVM()); err != nil {
+				return err
+			}
+		}
+		_, err := v.startGuest(c.user, c.home, name, []string{fleetTart, "run", name, "--no-graphics"})
+		return err
+	})
+}
+
+// RemoveVM stops a virtual machine of the login user and deletes it, if there is one.
+func (m *Machine) RemoveVM(name string) error {
+	return m.asLogin("delete a virtual machine", func(v *visit, c tartCall) error { return v.removeVM(c.user, c.home, name) })
+}
+
+func (v *visit) removeVM(who user, home, name string) error {
+	err := v.endGuests(func(g guest) bool { return g.runs() && g.VM == name && g.Home == home })
+	if err != nil {
+		return err
+	}
+	n, err := v.find(who, "/", home+"/vms/"+name, true)
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return v.removeFiles(who, n)
+}
+
+// removeFiles deletes a virtual machine. Nothing keeps a push from losing it; one that was through
+// before does not.
+func (v *visit) removeFiles(who user, n node) error {
+	if err := v.changeGuests(func(all []guest) []guest { return all }); err != nil {
+		return err
+	}
+	return v.removeAll(who, n)
+}
+
+// StartPush lets the login user push a virtual machine, which is made if there is none. It takes six
+// minutes of the machine's clock.
+func (m *Machine) StartPush(name, ref string) error {
+	return m.asLogin("push a virtual machine", func(v *visit, c tartCall) error {
+		if !v.exists(c.folder(name)) {
+			if err := c.make(v, name, newVM()); err != nil {
+				return err
+			}
+		}
+		now := v.session.now()
+		return v.addGuest(&guest{VM: name, Home: c.home, UID: c.user.uid, Started: now, Args: []string{fleetTart, "push", name, ref}, Ref: ref, Ends: now.Add(pushTime)})
+	})
+}
+
+// EndPushes ends the pushes to a place with no word of how they went.
+func (m *Machine) EndPushes(ref string) error {
+	return m.asLogin("end a push", func(v *visit, _ tartCall) error {
+		return v.endGuests(func(g guest) bool { return g.Ref == ref })
+	})
+}
+
+// Pushes gives the pushes that run or have ended since the last boot, in the order of their start.
+func (m *Machine) Pushes() (all []Push, err error) {
+	err = m.asRoot(func(v *visit, _ *proc) error {
+		guests, err := v.guests()
+		for _, g := range slices.DeleteFunc(guests, guest.runs) {
+			all = append(all, Push{g.VM, g.Ref, g.Told, g.Failure})
+		}
+		return err
+	})
+	return all, err
+}

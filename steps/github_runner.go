@@ -1,0 +1,50 @@
+package steps
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// githubRunner makes a host a builder. So far it says two things: its kubelet
+// deletes no virtual machine by itself, which tart_kubelet renders; and no Pod may
+// be on its Node, where it would take the processors from a bake, and its machine
+// one of the two that a Mac may run. It asks the host nothing.
+type githubRunner struct{ wish *fleet.GithubRunner }
+
+func (githubRunner) ID() plan.StepID { return "github_runner" }
+
+func (githubRunner) Probes() []plan.Probe { return nil }
+
+func (g githubRunner) Diff(v plan.View) plan.Finding {
+	if g.wish == nil || !v.Host.Spec.JoinsCluster() {
+		return plan.Finding{}
+	}
+	all := []setting{{name: "Pods", seen: "none", wanted: "none"}}
+	pods, known := v.Pods.Get()
+	var names, commands []string
+	for _, p := range pods {
+		if p.Works() {
+			names = append(names, p.Namespace+"/"+p.Name)
+			commands = append(commands, "kubectl -n "+p.Namespace+" delete pod "+p.Name)
+		}
+	}
+	if !known && v.Pods.IsUnread() {
+		f := plan.Finding{Unread: []plan.Unread{{Probe: "the Pods of the Node", Why: cmp.Or(v.Pods.Why(), "the cluster was not asked")}}}
+		f.Wanted, _ = normal(all)
+		return f
+	}
+	all[0].seen = listOr(names, "none")
+	var f plan.Finding
+	f.Wanted, f.Facts = normal(all)
+	if len(names) > 0 {
+		f.Refused = &plan.Trouble{Code: "pod-on-builder",
+			Text: fmt.Sprintf("%s on the Node of a builder: %s", count(len(names), "Pod"), strings.Join(names, ", ")),
+			Remedy: "give what makes them a nodeSelector for another fleet, or the Node a taint that they do not tolerate (kubectl taint node " + v.Host.Name +
+				" builder=true:NoSchedule), then " + commands[0] + choose(len(commands) > 1, " and so on", "") + "; macfleet evicts nobody by itself"}
+	}
+	return f
+}

@@ -1,0 +1,124 @@
+// Package launchd renders the property lists of jobs and reads them, and what
+// launchctl prints, back. It does no I/O.
+package launchd
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/micromdm/plist"
+)
+
+// Job is the description of a job, as far as macfleet's jobs have one.
+type Job struct {
+	Label       string
+	User        string   // whom it runs as; empty: root
+	Arguments   []string // the program first, by its path
+	Environment map[string]string
+	RunAtLoad   bool
+	KeepAlive   bool // it comes back after any end
+	Throttle    int  // seconds between two starts
+	Stdout      string
+	Stderr      string
+}
+
+// Program returns the path of what the job runs.
+func (j Job) Program() string {
+	if len(j.Arguments) == 0 {
+		return ""
+	}
+	return j.Arguments[0]
+}
+
+const (
+	head = `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+`
+	tail = "</dict>\n</plist>\n"
+)
+
+// Plist renders a job: keys in one order, values escaped, what is empty left
+// out. The same job gives the same bytes.
+func Plist(j Job) string {
+	var b strings.Builder
+	b.WriteString(head)
+	text(&b, "Label", j.Label)
+	text(&b, "UserName", j.User)
+	b.WriteString("\t<key>ProgramArguments</key>\n\t<array>\n")
+	for _, arg := range j.Arguments {
+		b.WriteString("\t\t<string>" + escaped(arg) + "</string>\n")
+	}
+	b.WriteString("\t</array>\n")
+	if len(j.Environment) > 0 {
+		b.WriteString("\t<key>EnvironmentVariables</key>\n\t<dict>\n")
+		for _, name := range slices.Sorted(maps.Keys(j.Environment)) {
+			b.WriteString("\t\t<key>" + escaped(name) + "</key>\n\t\t<string>" + escaped(j.Environment[name]) + "</string>\n")
+		}
+		b.WriteString("\t</dict>\n")
+	}
+	yes(&b, "RunAtLoad", j.RunAtLoad)
+	yes(&b, "KeepAlive", j.KeepAlive)
+	if j.Throttle > 0 {
+		b.WriteString("\t<key>ThrottleInterval</key>\n\t<integer>" + strconv.Itoa(j.Throttle) + "</integer>\n")
+	}
+	text(&b, "StandardOutPath", j.Stdout)
+	text(&b, "StandardErrorPath", j.Stderr)
+	b.WriteString(tail)
+	return b.String()
+}
+
+func text(b *strings.Builder, key, value string) {
+	if value != "" {
+		b.WriteString("\t<key>" + key + "</key>\n\t<string>" + escaped(value) + "</string>\n")
+	}
+}
+
+func yes(b *strings.Builder, key string, value bool) {
+	if value {
+		b.WriteString("\t<key>" + key + "</key>\n\t<true/>\n")
+	}
+}
+
+func escaped(value string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(value)) // a strings.Builder takes everything
+	return b.String()
+}
+
+// ErrNotOurs says that a property list holds what macfleet's renderer never
+// writes, so that nobody knows what the rest of it does.
+var ErrNotOurs = errors.New("it is no property list as macfleet writes it")
+
+// ParsePlist reads what Plist rendered. Another form is an error that wraps
+// ErrNotOurs: a key that is not understood could turn the meaning of the others.
+func ParsePlist(document string) (Job, error) {
+	var p struct {
+		Label       string            `plist:"Label"`
+		User        string            `plist:"UserName"`
+		Arguments   []string          `plist:"ProgramArguments"`
+		Environment map[string]string `plist:"EnvironmentVariables"`
+		RunAtLoad   bool              `plist:"RunAtLoad"`
+		KeepAlive   bool              `plist:"KeepAlive"`
+		Throttle    int               `plist:"ThrottleInterval"`
+		Stdout      string            `plist:"StandardOutPath"`
+		Stderr      string            `plist:"StandardErrorPath"`
+	}
+	if !strings.HasPrefix(document, head) || !strings.HasSuffix(document, tail) {
+		return Job{}, ErrNotOurs
+	}
+	if err := plist.Unmarshal([]byte(document), &p); err != nil {
+		return Job{}, fmt.Errorf("%w: %w", ErrNotOurs, err)
+	}
+	j := Job(p)
+	if Plist(j) != document {
+		return Job{}, ErrNotOurs
+	}
+	return j, nil
+}

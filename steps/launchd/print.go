@@ -1,0 +1,163 @@
+package launchd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Service is what `launchctl print` shows of a job that launchd has. What it
+// does not show is empty; lines that nobody here knows are passed over, as the
+// form is no promise of Apple's.
+type Service struct {
+	Target      string // system/LABEL, gui/501/LABEL
+	Path        string // of the property list it was loaded from
+	State       string // running, not running, spawn scheduled, SIGTERMed, …
+	Program     string
+	Arguments   []string
+	User        string
+	Environment map[string]string // that of the property list, and XPC_SERVICE_NAME
+	Stdout      string
+	Stderr      string
+	PID         int    // 0: there is no process
+	Runs        int    // how often it was started since it was loaded
+	Throttle    int    // seconds between two starts
+	LastExit    string // of the process before: "(never exited)", "0", "78: EX_CONFIG", "Killed: 9"
+	LastReason  string // the kernel's reason for that end, such as OS_REASON_CODESIGNING
+	Properties  []string
+}
+
+// KilledBySignature reports whether the process before was killed because the
+// kernel refused its code signature.
+func (s Service) KilledBySignature() bool { return s.LastReason == "OS_REASON_CODESIGNING" }
+
+// Has reports whether launchd gives the job a property, such as keepalive.
+func (s Service) Has(property string) bool { return slices.Contains(s.Properties, property) }
+
+// Runs of a job that launchd starts again and again count up; one that waits for
+// its next start is in one of these states.
+const (
+	Running   = "running"
+	Scheduled = "spawn scheduled"
+)
+
+// ErrNoService says that a text is not what `launchctl print` shows of a service.
+var ErrNoService = errors.New("it is not what launchctl print shows of a service")
+
+// ParsePrint reads the page of a service. An answer without its first and its
+// last line was cut off and is an error that wraps ErrNoService, and so is a
+// number that is none.
+func ParsePrint(page string) (Service, error) {
+	lines := strings.Split(strings.TrimRight(page, "\n"), "\n")
+	target, opened := strings.CutSuffix(lines[0], " = {")
+	if !opened || len(lines) < 2 || lines[len(lines)-1] != "}" {
+		return Service{}, ErrNoService
+	}
+	s := Service{Target: target}
+	lines = lines[1 : len(lines)-1]
+	for len(lines) > 0 {
+		key, value, found := strings.Cut(strings.TrimPrefix(lines[0], "\t"), " = ")
+		lines = lines[1:]
+		if !found {
+			continue
+		}
+		if value == "{" {
+			end := slices.Index(lines, "\t}")
+			if end < 0 {
+				return Service{}, fmt.Errorf("%w: %q has no end", ErrNoService, key)
+			}
+			s.list(key, lines[:end])
+			lines = lines[end+1:]
+			continue
+		}
+		if err := s.field(key, value); err != nil {
+			return Service{}, err
+		}
+	}
+	return s, nil
+}
+
+// list reads a part of the page with lines of its own.
+func (s *Service) list(key string, lines []string) {
+	switch key {
+	case "arguments":
+		for _, line := range lines {
+			arg, whole := strings.CutPrefix(line, "\t\t")
+			if n := len(s.Arguments); !whole && n > 0 {
+				s.Arguments[n-1] += "\n" + line // an argument of several lines
+				continue
+			}
+			s.Arguments = append(s.Arguments, arg)
+		}
+	case "environment":
+		s.Environment = make(map[string]string, len(lines))
+		for _, line := range lines {
+			if name, value, ok := strings.Cut(strings.TrimPrefix(line, "\t\t"), " => "); ok {
+				s.Environment[name] = value
+			}
+		}
+	}
+}
+
+func (s *Service) field(key, value string) (err error) {
+	number := func(to *int) {
+		if *to, err = strconv.Atoi(value); err != nil {
+			err = fmt.Errorf("%w: %s = %q", ErrNoService, key, value)
+		}
+	}
+	switch key {
+	case "path":
+		s.Path = value
+	case "state":
+		s.State = value
+	case "program":
+		s.Program = value
+	case "username":
+		s.User = value
+	case "stdout path":
+		s.Stdout = value
+	case "stderr path":
+		s.Stderr = value
+	case "pid":
+		number(&s.PID)
+	case "runs":
+		number(&s.Runs)
+	case "minimum runtime":
+		number(&s.Throttle)
+	case "last exit code", "last terminating signal":
+		s.LastExit = value
+	case "last exit reason":
+		s.LastReason = value
+	case "properties":
+		s.Properties = strings.Split(value, " | ")
+	}
+	return err
+}
+
+// Differs lists what of a job that launchd has is not as wanted, in words. The
+// rest of the description is not shown by launchctl, or is shown by some
+// releases alone; then only what is there counts.
+func (s Service) Differs(want Job) []string {
+	var out []string
+	note := func(what string, differs bool) {
+		if differs {
+			out = append(out, what)
+		}
+	}
+	note("program", s.Program != "" && s.Program != want.Program())
+	note("arguments", !slices.Equal(s.Arguments, want.Arguments))
+	note("user", s.User != "" && s.User != want.User)
+	note("log", s.Stdout != "" && s.Stdout != want.Stdout || s.Stderr != "" && s.Stderr != want.Stderr)
+	note("throttle", s.Throttle != 0 && want.Throttle != 0 && s.Throttle != want.Throttle)
+	if s.Environment != nil {
+		for name, value := range want.Environment {
+			if s.Environment[name] != value {
+				note("environment", !slices.Contains(out, "environment"))
+			}
+		}
+	}
+	note("keepalive", want.KeepAlive && s.Properties != nil && !s.Has("keepalive"))
+	return out
+}

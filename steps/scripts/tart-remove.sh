@@ -1,0 +1,15 @@
+# Uses: work
+# Takes away the bundle, the wrapper and last the receipt, which says that they are macfleet's.
+set -e
+busy=$(work)
+if [ -n "$busy" ]; then
+  printf '%s\n' "$busy" >&2
+  echo "tart is not removed while it is in use; it has begun since macfleet looked" >&2
+  exit 75
+fi
+mkdir -p /etc/macfleet/pending
+: >/etc/macfleet/pending/tart
+rm -f /usr/local/bin/tart
+rm -rf /usr/local/lib/tart.app /usr/local/lib/.tart.old /usr/local/lib/.tart.new.*
+rm -f /usr/local/lib/macfleet/tart.receipt
+sync

@@ -1,0 +1,22 @@
+# Uses: answer receipt work
+# Everything that the step looks at. tart itself is not asked: each of its commands tidies up a folder.
+program=/usr/local/lib/tart.app/Contents/MacOS/tart
+file "$receipts/tart.receipt"
+if [ -h /usr/local/bin/tart ]; then
+  say "link 0 /usr/local/bin/tart"
+else
+  file /usr/local/bin/tart
+fi
+if [ -f "$program" ]; then
+  now=$(stamp "$program")
+  printf 'stamp %s\n' "$now"
+  read_receipt tart
+  case $installed in "$now "*) ;; *) printf 'sha %s\n' "$(sha "$program")" ;; esac
+  say "program 0"
+fi
+[ ! -d /usr/local/lib/.tart.old ] || say "old 0"
+kept
+room
+work
+say "work $?"
+say end

@@ -1,0 +1,107 @@
+# Uses: answer receipt work
+# Everything that the step looks at. $1 is the login user.
+user=$1
+label=dev.macfleet.tart-kubelet
+program=/usr/local/bin/tart-kubelet
+config=/etc/tart-kubelet/kubeconfig
+plist=/Library/LaunchDaemons/$label.plist
+tab='	'
+
+file "$receipts/tart_kubelet.receipt"
+if [ -f "$program" ]; then
+  now=$(stamp "$program")
+  printf 'stamp %s\nchanged %s\naccess %s\n' "$now" "$(stat -f '%c' "$program")" "$(stat -f '%u:%g:%Lp' "$program")"
+  read_receipt tart_kubelet
+  case $installed in "$now "*) ;; *) printf 'sha %s\n' "$(sha "$program")" ;; esac
+  say "program 0"
+fi
+kept
+room
+
+# Of the token only the claims are shown, which are no secret; of all else a digest.
+if [ -f "$config" ]; then
+  printf 'access %s\n' "$(stat -f '%Su:%Sg:%Lp' "$config")"
+  sum=$(grep -v '^ *token:' "$config" | shasum -a 256)
+  printf 'sha %s\n' "${sum%% *}"
+  while read -r key value _; do
+    case $key in
+      server:) printf 'server %s\n' "$value" ;;
+      token:) case $value in eyJ*.eyJ*.*) value=${value#*.} && printf 'claims %s\n' "${value%%.*}" ;; esac ;;
+    esac
+  done <"$config"
+  say "kubeconfig 0"
+fi
+
+# Nothing that macfleet writes there holds these words, and a secret that somebody put there is not read.
+if [ -f "$plist" ] && grep -qi -e password -e secret -e token "$plist"; then
+  say "withheld 0 $(stat -f '%u:%g:%Lp' "$plist") $plist"
+else
+  file "$plist"
+fi
+
+# page shows a service without the environment that others gave it.
+page() {
+  printf '%s\n' "$1" | while IFS= read -r line; do
+    case $line in
+      "$tab${tab}HOME => "* | "$tab${tab}PATH => "*) ;;
+      *' => '*) continue ;;
+    esac
+    printf '%s\n' "$line"
+  done
+}
+said=$(launchctl print "system/$label" 2>/dev/null)
+code=$?
+page "$said"
+say "job $code"
+launchctl print-disabled system 2>/dev/null | grep -F "\"$label\""
+say "disabled 0"
+
+# other shows what else launchd has that has to do with the same program.
+other() {
+  said=$(launchctl print "$1" 2>/dev/null </dev/null) || return 0
+  case $said in *tart-kubelet*) ;; *) return 0 ;; esac
+  printf '%s\n' "$said" | grep -e "^${tab}path = " -e "^${tab}program = " -e "^${tab}pid = "
+  case $said in *--disable-vm-gc*) echo "${tab}gc = off" ;; esac
+  say "other 0 $1"
+}
+for domain in system "gui/$(id -u "$user")"; do
+  inside=''
+  launchctl print "$domain" 2>/dev/null | while read -r one two three _; do
+    case "$one $two $three" in
+      'services = {') inside=yes ;;
+      '}  ') inside='' ;;
+      *)
+        case $inside:$three in
+          "yes:$label" | yes:com.apple.* | yes: | :*) ;;
+          *) other "$domain/$three" ;;
+        esac
+        ;;
+    esac
+  done
+done
+for path in /Library/LaunchDaemons/*.plist /Library/LaunchAgents/*.plist "/Users/$user/Library/LaunchAgents"/*.plist; do
+  if [ -f "$path" ] && [ "$path" != "$plist" ] && grep -q '/tart-kubelet</string>' "$path"; then printf '%s\n' "$path"; fi
+done
+say "plists 0"
+
+all=$(ps -axwwo pid=,ppid=,etime=,command=)
+code=$?
+printf '%s\n' "$all" | while read -r pid parent age command _; do
+  case ${command##*/} in tart-kubelet) printf '%s %s %s %s\n' "$pid" "$parent" "$age" "$command" ;; esac
+done
+say "processes $code"
+work
+say "work $?"
+for path in "/Users/$user/.tart/vms"/*; do
+  [ ! -d "$path" ] || printf '%s\n' "${path##*/}"
+done
+say "machines 0"
+for path in /var/log/tart-vms /var/lib/tart-userdata /var/log/tart-kubelet.log; do
+  [ ! -e "$path" ] || printf '%s %s\n' "$(stat -f '%Su:%Sg' "$path")" "$path"
+done
+say "folders 0"
+sysctl -n hw.ncpu hw.memsize
+say "hardware $?"
+date +%s
+say "now $?"
+say end

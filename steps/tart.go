@@ -1,0 +1,188 @@
+package steps
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// tart is the program that runs virtual machines: the whole bundle, because the
+// entitlement to run one is part of the bundle's signature, and a wrapper that
+// runs its program by the path that it has there. It is never exchanged under a
+// machine that runs.
+type tart struct{ wish *fleet.Tart }
+
+func (tart) ID() plan.StepID { return "tart" }
+
+func (t tart) Probes() []plan.Probe { return []plan.Probe{probe(t.ID(), "state", plan.Root)} }
+
+const (
+	tartPath    = "/usr/local/bin/tart"
+	tartWrapper = "#!/bin/sh\n# Managed by macfleet. The entitlements are the bundle's, so its program is run by its path there.\n" +
+		`exec /usr/local/lib/tart.app/Contents/MacOS/tart "$@"` + "\n"
+)
+
+// tartState is what was seen of tart on a host.
+type tartState struct {
+	receipt receipt
+	program installedFile
+	wrapper string // "as rendered", or what is else
+	old     bool   // a bundle that was to go is still there
+	kept    []string
+	free    int64
+	work    []working
+}
+
+func (r *reader) tart(id string) tartState {
+	s := tartState{wrapper: "missing", free: unknownSpace}
+	r.takenApart(id, func(p part) (err error) {
+		switch p.name {
+		case "file":
+			return s.file(p)
+		case "link":
+			s.wrapper = "a link"
+		case "program":
+			err = s.program.read(p)
+		case "old":
+			s.old = true
+		case "kept":
+			s.kept = p.lines()
+		case "disk":
+			s.free = freeSpace(p)
+		case "work":
+			s.work, err = works(p)
+		default:
+			err = errPart
+		}
+		return err
+	})
+	return s
+}
+
+func (s *tartState) file(p part) error {
+	access, path, _ := strings.Cut(p.of, " ")
+	if path != tartPath {
+		return s.receipt.read(p.body)
+	}
+	switch {
+	case p.body != tartWrapper:
+		s.wrapper = "edited"
+	case access != programMode:
+		s.wrapper = "owner and mode " + access
+	default:
+		s.wrapper = asRendered
+	}
+	return nil
+}
+
+// programMode is the owner, group and mode of a program.
+const programMode = "0:0:755"
+
+func (t tart) Diff(v plan.View) plan.Finding {
+	r := reader{facts: v.Facts}
+	seen := r.tart(t.Probes()[0].ID)
+	if t.wish == nil {
+		return t.leave(v, seen, r.unread)
+	}
+	want, back := seen.receipt.goal(t.wish.Artifact, seen.kept, v.Rollback)
+	all := []setting{
+		{"bundle", seen.receipt.version(seen.program), want.String()},
+		{"wrapper", seen.wrapper, asRendered},
+		{"earlier run", choose(v.Pending || seen.old, "unfinished", "finished"), "finished"},
+	}
+	var f plan.Finding
+	f.Wanted, f.Facts = normal(all)
+	if len(r.unread) > 0 {
+		return plan.Finding{Wanted: f.Wanted, Unread: r.unread}
+	}
+	f.Warnings = seen.receipt.rolledBack(v.Rollback)
+	if back != nil {
+		f.Warnings = append(f.Warnings, *back) // that is no fault: few fleets change it
+	}
+	diff := fields(all...)
+	if len(diff) == 0 {
+		return f
+	}
+	f.Changes = []plan.Change{t.change(seen, want, all)}
+	f.Changes[0].Fields = diff
+	f.Refused = t.refusal(seen, want, f.Changes[0])
+	return f
+}
+
+// change is the one renderer, for a first set-up and for every later change.
+func (t tart) change(seen tartState, want goal, all []setting) plan.Change {
+	c := plan.Change{Reason: seen.reason(all)}
+	if !all[0].differs() {
+		c.Command = script("tart-wrapper", plan.Root, tartWrapper)
+		return c
+	}
+	c.Delivery = want.delivery(tartSpace)
+	c.Command = script("tart-install", plan.Root, want.path(), want.sha, want.name, want.way(), tartWrapper)
+	return c
+}
+
+// tartSpace is how many times the size of the archive the installation needs: the
+// archive, and about three times as much unpacked.
+const tartSpace = 4
+
+// reason names what is wrong, the cause before its consequences.
+func (s tartState) reason(all []setting) plan.Reason {
+	bundle := all[0]
+	switch {
+	case bundle.seen == "missing":
+		return plan.Reason{Code: "tart-missing", Text: "there is no bundle of Tart"}
+	case bundle.differs() && !s.receipt.there():
+		return plan.Reason{Code: "tart-unknown", Text: "the bundle of Tart was not installed by macfleet, so nobody knows its version"}
+	case bundle.differs() && strings.HasSuffix(bundle.seen, ", edited"):
+		return plan.Reason{Code: "tart-edited", Text: "the bundle of Tart is not what was installed"}
+	case bundle.differs():
+		return plan.Reason{Code: "tart-outdated", Text: "Tart is " + bundle.seen}
+	case all[1].differs():
+		return plan.Reason{Code: "tart-wrapper-edited", Text: tartPath + ": " + s.wrapper}
+	}
+	return plan.Reason{Code: "unfinished", Text: "an earlier run began and was never proven"}
+}
+
+// refusal says why the change must not be made now.
+func (t tart) refusal(seen tartState, want goal, c plan.Change) *plan.Trouble {
+	switch d := c.Delivery; {
+	case want.sha == "":
+		return artifactMissing(t.ID())
+	case c.Command.Name == "tart-install" && seen.program.there && len(seen.work) > 0:
+		return waitsForIdle("exchanging Tart", seen.work)
+	case d != nil && seen.free != unknownSpace && seen.free < d.Space:
+		return diskFull(seen.free, d.Space)
+	}
+	return nil
+}
+
+func artifactMissing(id plan.StepID) *plan.Trouble {
+	return &plan.Trouble{Code: "artifact-missing", Text: fmt.Sprintf("the %s block names no artifact with a digest, so there is nothing to install", id),
+		Remedy: "write artifact = artifact.NAME into the block, and run macfleet artifacts lock"}
+}
+
+// leave is the finding where no tart is wanted: what macfleet installed goes, and
+// the receipt says that it was macfleet.
+func (t tart) leave(v plan.View, seen tartState, unread []plan.Unread) plan.Finding {
+	if len(unread) > 0 {
+		if !v.Proven && !v.Pending {
+			return plan.Finding{} // nothing says that there was ever anything
+		}
+		return plan.Finding{Unread: unread}
+	}
+	if !seen.receipt.there() {
+		return plan.Finding{}
+	}
+	all := []setting{{"Tart", seen.receipt.version(seen.program), ""}}
+	_, facts := normal(all)
+	f := plan.Finding{Facts: facts, Changes: []plan.Change{{
+		Reason: plan.Reason{Code: "tart-not-wanted", Text: "the configuration has no tart block for this host, and macfleet installed what is here"},
+		Fields: fields(all...), Removes: true, Command: script("tart-remove", plan.Root),
+	}}}
+	if len(seen.work) > 0 {
+		f.Refused = waitsForIdle("removing Tart", seen.work)
+	}
+	return f
+}

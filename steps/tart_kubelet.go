@@ -1,0 +1,272 @@
+package steps
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/launchd"
+)
+
+// tartKubelet makes a host a Node of the cluster, last of all that a Pod needs: its
+// program, the kubeconfig of its identity, and a launchd job that keeps it
+// running. What counts is the process: equal files beside an old process, or one
+// that dies at every start, are no Node.
+type tartKubelet struct {
+	wish *fleet.TartKubelet
+	user string // the login user
+}
+
+func (tartKubelet) ID() plan.StepID { return "tart_kubelet" }
+
+// Probes asks one question about all that is of the host, as it is judged from one
+// moment, and one about macOS's list of background items, which is slow on some
+// releases and must not hold up the rest.
+func (k tartKubelet) Probes() []plan.Probe {
+	state := probe(k.ID(), "state", plan.Root, k.user)
+	state.ID = k.stateID()
+	return []plan.Probe{state, probe(k.ID(), "background", plan.Root)}
+}
+
+func (k tartKubelet) stateID() string { return string(k.ID()) + ".state/" + k.user }
+
+func (k tartKubelet) Diff(v plan.View) plan.Finding {
+	r := reader{facts: v.Facts}
+	seen := r.kubelet(k.stateID())
+	if k.wish == nil {
+		return k.leave(v, seen, r.unread)
+	}
+	d := kubeletDiff{step: k, view: v, seen: seen}
+	d.compare(&r)
+	if len(r.unread) > 0 {
+		return plan.Finding{Wanted: d.finding().Wanted, Unread: r.unread}
+	}
+	return d.finding()
+}
+
+// kubeletDiff compares one host with what is wanted of it.
+type kubeletDiff struct {
+	step    tartKubelet
+	view    plan.View
+	seen    kubeletState
+	goal    goal
+	noWay   *plan.Trouble // there is nothing to roll back to
+	noRoom  *plan.Trouble // the reserve leaves nothing
+	job     launchd.Job
+	taken   []rival
+	foreign *plan.Trouble
+
+	version, access, config setting
+	jobSettings             []setting
+	rest                    []setting
+	configReason            plan.Reason
+	condition, cluster      plan.Reason
+	stale                   bool
+}
+
+// compare makes all that the finding says. What the cluster did not answer is
+// noted as unread.
+func (d *kubeletDiff) compare(r *reader) {
+	s, v, wish := d.seen, d.view, d.step.wish
+	d.goal, d.noWay = s.receipt.goal(wish.Artifact, s.kept, v.Rollback)
+	var c capacity
+	c, d.noRoom = capacityOf(wish.Reserve, s.cpus, s.memory)
+	d.job = kubeletJob(wish, v, c)
+	d.version = setting{"version", s.receipt.version(s.program), d.goal.String()}
+	d.access = setting{"program", programMode, programMode}
+	if s.program.there {
+		d.access.seen = s.program.access
+	}
+	d.compareConfig(r)
+	d.jobSettings = s.jobSettings(d.job)
+	d.taken, d.foreign = d.step.rivals(s)
+	d.condition = s.condition()
+	d.stale = s.stale()
+	if d.condition == (plan.Reason{}) && !d.stale && !slices.ContainsFunc(d.jobSettings, setting.differs) {
+		d.cluster = s.inCluster(v, d.job)
+	}
+	d.rest = []setting{
+		{"process", cmp.Or(d.condition.Text, choose(d.stale, "older than the program", "runs")), "runs"},
+		{"folders", s.foldersOf(d.step.user), "the login user's"},
+		{"other kubelets", listOr(names(d.taken), "none"), "none"},
+		{"Node", cmp.Or(d.cluster.Text, "registered"), "registered"},
+		{"earlier run", choose(v.Pending, "unfinished", "finished"), "finished"},
+	}
+}
+
+func (d *kubeletDiff) compareConfig(r *reader) {
+	join, ok := d.view.Join.Get()
+	if !ok {
+		r.unread = append(r.unread, plan.Unread{Probe: d.step.stateID(), Why: "how hosts reach the cluster is not known: " + cmp.Or(d.view.Join.Why(), "nothing says it")})
+		return
+	}
+	if d.view.Identity.IsUnread() {
+		r.unread = append(r.unread, plan.Unread{Probe: d.step.stateID(), Why: "the host's identity in the cluster is not known: " + cmp.Or(d.view.Identity.Why(), "nothing says it")})
+		return
+	}
+	var err error
+	if d.config, d.configReason, err = configSetting(d.view, d.seen.config, join); err != nil {
+		r.unread = append(r.unread, plan.Unread{Probe: d.step.stateID(), Why: err.Error()})
+	}
+}
+
+func names(all []rival) []string {
+	var out []string
+	for _, r := range all {
+		out = append(out, r.label())
+	}
+	return out
+}
+
+// foldersOf says whether the agent can write where it has to: one that cannot open
+// its log ends with 78 and says nothing.
+func (s kubeletState) foldersOf(user string) string {
+	var wrong []string
+	for _, path := range kubeletFolders() {
+		switch owner := s.owners[path]; owner {
+		case user + ":staff":
+		case "":
+			wrong = append(wrong, path+" is missing")
+		default:
+			wrong = append(wrong, path+" is "+owner+"'s")
+		}
+	}
+	return listOr(wrong, "the login user's")
+}
+
+// settings are both sides in normal form.
+func (d *kubeletDiff) settings() []setting {
+	return slices.Concat([]setting{d.version, d.access, d.config}, d.jobSettings, d.rest)
+}
+
+func (d *kubeletDiff) finding() plan.Finding {
+	var f plan.Finding
+	f.Wanted, f.Facts = normal(d.settings())
+	f.Warnings = d.seen.receipt.rolledBack(d.view.Rollback)
+	f.Warnings = append(f.Warnings, d.orphans()...)
+	background := d.background()
+	if f.Wanted == f.Facts {
+		f.Refused = cmp.Or(d.foreign, d.noWay, background, d.lowDisk())
+		return f
+	}
+	if background != nil {
+		f.Warnings = append(f.Warnings, *background)
+	}
+	f.Changes = d.changes()
+	f.Refused = d.refusal(f.Changes)
+	return f
+}
+
+// refusal says why the changes must not be made now.
+func (d *kubeletDiff) refusal(changes []plan.Change) *plan.Trouble {
+	switch {
+	case d.goal.sha == "":
+		return artifactMissing(d.step.ID())
+	case cmp.Or(d.foreign, d.noRoom, d.noWay) != nil:
+		return cmp.Or(d.foreign, d.noRoom, d.noWay)
+	case d.collectsAgain() && len(d.seen.work) > 0:
+		return waitsForIdle("turning the garbage collection of virtual machines on again", d.seen.work)
+	}
+	for _, c := range changes {
+		if c.Delivery != nil && d.seen.free != unknownSpace && d.seen.free < c.Delivery.Space {
+			return diskFull(d.seen.free, c.Delivery.Space)
+		}
+	}
+	return nil
+}
+
+// leastFree is how many bytes a host must have free: no virtual machine starts
+// with less, and no log is written.
+const leastFree = 1 << 30
+
+func (d *kubeletDiff) lowDisk() *plan.Trouble {
+	if d.seen.free == unknownSpace || d.seen.free >= leastFree {
+		return nil
+	}
+	return diskFull(d.seen.free, leastFree)
+}
+
+// background says that macOS will not start the job by itself. Only a person can
+// allow it again.
+func (d *kubeletDiff) background() *plan.Trouble {
+	a, ok := d.view.Facts.Get(d.step.Probes()[1].ID).Get()
+	if !ok || !strings.Contains(a.Stdout, "disallowed") {
+		return nil
+	}
+	return &plan.Trouble{Code: "btm-disallowed",
+		Text: "macOS's list of background items disallows " + kubeletLabel + ": it does not come back after a boot, nor by itself after it ended",
+		Remedy: "over VNC, allow it in System Settings, General, Login Items & Extensions; or on the host: sudo sfltool resetbtm, and restart it when it is idle (macfleet exec " +
+			d.view.Host.Name + " -- sudo sfltool dumpbtm shows the list)"}
+}
+
+// collectsAgain reports whether machines that were kept would be deleted from now
+// on.
+func (d *kubeletDiff) collectsAgain() bool {
+	return !d.view.Host.Spec.BuildsImages() && !d.seen.collects()
+}
+
+// unbacked are the local virtual machines that no Pod of the Node is behind. ok is
+// false where nobody knows the Pods. The base images of the agent's own are none.
+func (d *kubeletDiff) unbacked() (out []string, ok bool) {
+	pods, ok := d.view.Pods.Get()
+	for _, name := range d.seen.machines {
+		backed := slices.ContainsFunc(pods, func(p inventory.Pod) bool { return p.VM() == name })
+		if !backed && !strings.HasPrefix(name, "tuist-golden-") {
+			out = append(out, name)
+		}
+	}
+	return out, ok || d.view.Pods.IsAbsent()
+}
+
+// orphans warns of machines that the garbage collection takes. On a builder they
+// are its work.
+func (d *kubeletDiff) orphans() []plan.Trouble {
+	left, known := d.unbacked()
+	if len(left) == 0 || !known || d.view.Host.Spec.BuildsImages() || d.collectsAgain() {
+		return nil
+	}
+	return []plan.Trouble{{Code: "orphan-vm",
+		Text:   "no Pod is behind the local " + choose(len(left) == 1, "virtual machine ", "virtual machines ") + strings.Join(left, ", ") + ", so the kubelet deletes it within 5 minutes",
+		Remedy: "look at it before (as the login user: tart list); a host that makes machines of its own needs a github_runner block, which turns that off"}}
+}
+
+// leave is the finding where the host is to be no Node: what macfleet made goes.
+func (k tartKubelet) leave(v plan.View, seen kubeletState, unread []plan.Unread) plan.Finding {
+	if len(unread) > 0 {
+		if !v.Proven && !v.Pending {
+			return plan.Finding{} // nothing says that there was ever anything
+		}
+		return plan.Finding{Unread: unread}
+	}
+	ours := seen.receipt.there() || seen.isPlist || seen.loaded
+	if !ours && !v.Pending {
+		return plan.Finding{}
+	}
+	program := choose(seen.receipt.there() && seen.program.there, "program", "")
+	all := []setting{
+		{"job", choose(seen.loaded || seen.isPlist, "made by macfleet", ""), ""},
+		{"program", choose(program != "", seen.receipt.version(seen.program), ""), ""},
+		{"kubeconfig", choose(seen.config.there, "made by macfleet", ""), ""},
+		{"earlier run", choose(v.Pending, "unfinished", "finished"), "finished"},
+	}
+	if diff := fields(all...); len(diff) == 0 {
+		all = append(all, setting{"receipt", "made by macfleet", ""})
+	}
+	_, facts := normal(all)
+	f := plan.Finding{Facts: facts, Changes: []plan.Change{{
+		Reason:     plan.Reason{Code: "kubelet-not-wanted", Text: "the configuration has no tart_kubelet block for this host, and macfleet made what is here"},
+		Fields:     fields(all...),
+		Disruption: plan.Drain,
+		Removes:    true,
+		Command:    script("tart_kubelet-remove", plan.Root, program),
+	}}}
+	if len(seen.work) > 0 {
+		f.Refused = waitsForIdle("removing the kubelet", seen.work)
+		f.Refused.Remedy = fmt.Sprintf("take the Pods off the Node (kubectl drain %s --ignore-daemonsets), and apply again when their machines have ended", v.Host.Name)
+	}
+	return f
+}

@@ -1,0 +1,118 @@
+package steps
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/launchd"
+)
+
+// kubeletSpace is how many times its size the program needs: the artifact, and
+// the copy that is installed.
+const kubeletSpace = 2
+
+// changes remove the difference: the program, the kubeconfig, and whatever it
+// was, a new process. Virtual machines have sessions of their own and live on.
+func (d *kubeletDiff) changes() []plan.Change {
+	var out []plan.Change
+	killed := d.condition.Code == "killed-by-codesigning"
+	if d.version.differs() || d.access.differs() || killed {
+		out = append(out, d.program(killed))
+	}
+	// Whether the cluster takes a token, only the cluster knows: where the Node is
+	// not heard of, a new kubeconfig is cheap.
+	if unheard := d.cluster.Code == "node-missing" || d.cluster.Code == "node-not-ready"; d.config.differs() || unheard {
+		c := plan.Change{Reason: cmp.Or(d.configReason, d.cluster), Fields: fields(d.config), Input: plan.Kubeconfig,
+			Command: script("tart_kubelet-kubeconfig", plan.Root, d.view.Host.User)}
+		if len(c.Fields) == 0 {
+			c.Fields = []plan.Field{{Name: d.config.name, Before: "perhaps not taken by the cluster", After: "written anew"}}
+		}
+		out = append(out, c)
+	}
+	out = append(out, d.run())
+	out[len(out)-1].Reason = d.reason(out[:len(out)-1])
+	return out
+}
+
+// program installs the program; anew says that the right bytes get another inode.
+func (d *kubeletDiff) program(anew bool) plan.Change {
+	c := plan.Change{Fields: fields(d.version, d.access), Reason: d.programReason(),
+		Delivery: d.goal.delivery(kubeletSpace),
+		Command: script("tart_kubelet-binary", plan.Root, d.goal.path(), d.goal.sha, d.goal.name, d.goal.way(), choose(anew, "anew", ""))}
+	if anew {
+		c.Reason = d.condition
+		c.Fields = append(c.Fields, plan.Field{Name: "inode of the program", Before: "known to the kernel with another signature", After: "a new one"})
+	}
+	return c
+}
+
+func (d *kubeletDiff) programReason() plan.Reason {
+	switch seen := d.version.seen; {
+	case !d.version.differs():
+		return plan.Reason{Code: "kubelet-edited", Text: kubeletProgram + " has owner and mode " + d.access.seen}
+	case !d.seen.program.there:
+		return plan.Reason{Code: "kubelet-missing", Text: kubeletProgram + " is not there"}
+	case !d.seen.receipt.there():
+		return plan.Reason{Code: "kubelet-unknown", Text: kubeletProgram + " was not installed by macfleet, so nobody knows its version"}
+	case seen != d.seen.receipt.current.String():
+		return plan.Reason{Code: "kubelet-edited", Text: kubeletProgram + " is not what was installed"}
+	default:
+		return plan.Reason{Code: "kubelet-outdated", Text: "the kubelet is " + seen}
+	}
+}
+
+// run brings the job to what is wanted and starts it anew.
+func (d *kubeletDiff) run() plan.Change {
+	s := d.seen
+	way := choose(s.loaded && len(s.service.Differs(d.job)) == 0, "kick", "load")
+	args := []string{d.view.Host.User, launchd.Plist(d.job), way}
+	for _, r := range d.taken {
+		args = append(args, r.target, r.path)
+	}
+	c := plan.Change{Disruption: plan.Restart, Command: script("tart_kubelet-run", plan.Root, args...),
+		Fields: fields(slices.Concat(d.jobSettings, d.rest)...)}
+	before := "none"
+	if s.service.PID != 0 {
+		before = fmt.Sprintf("pid %d", s.service.PID)
+	}
+	if !slices.ContainsFunc(c.Fields, func(f plan.Field) bool { return f.Name == "process" }) {
+		c.Fields = append(c.Fields, plan.Field{Name: "process", Before: before, After: choose(before == "none", "started", "restarted")})
+	}
+	if d.collectsAgain() {
+		left, _ := d.unbacked()
+		for _, name := range left {
+			c.Fields = append(c.Fields, plan.Field{Name: "virtual machine " + name, Before: "kept", After: "deleted by the garbage collection"})
+		}
+	}
+	return c
+}
+
+// reason names why the process is started anew: what is wrong with the job, or
+// else that something was changed which it reads at its start.
+func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
+	launchdJob, file := d.jobSettings[1], d.jobSettings[2]
+	for _, r := range []struct {
+		is     bool
+		reason plan.Reason
+	}{
+		{len(d.taken) > 0, plan.Reason{Code: "second-kubelet", Text: "the same program runs as " + listOr(names(d.taken), "") + ", which makes way"}},
+		{d.condition.Code == "kubelet-missing", d.condition},
+		{d.seen.loaded && (launchdJob.differs() || file.differs()), plan.Reason{Code: "plist-changed-under-job",
+			Text: "launchd has the job " + launchdJob.seen + "; " + kubeletPlist + ": " + file.seen}},
+		{d.condition.Code != "", d.condition},
+		{file.differs(), plan.Reason{Code: "plist-changed-under-job", Text: kubeletPlist + ": " + file.seen}},
+		{d.stale, plan.Reason{Code: "stale-binary-running", Text: "the process was started before the program that lies there now"}},
+		{d.rest[1].differs(), plan.Reason{Code: "kubelet-folders", Text: d.rest[1].seen}},
+		{d.cluster.Code != "", d.cluster},
+	} {
+		if r.is {
+			return r.reason
+		}
+	}
+	if len(earlier) > 0 {
+		return earlier[0].Reason
+	}
+	return plan.Reason{Code: "unfinished", Text: "an earlier run began and was never proven"}
+}

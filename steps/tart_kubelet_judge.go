@@ -1,0 +1,195 @@
+package steps
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/launchd"
+)
+
+const (
+	// settledAfter is how many seconds a process must live before it counts: in a
+	// crash loop every start shows one for a moment.
+	settledAfter = 5
+	// heardAfter is how many seconds a process must live before the cluster must
+	// have heard of it: it writes a heartbeat every 30 s. What the cluster says of a
+	// younger one is about the one before.
+	heardAfter = 60
+	// clockSlack is by how many seconds the start of a process, which is worked out
+	// from its age, may be off.
+	clockSlack = 2
+)
+
+// condition says why the job does not run as it should, from what shows at one
+// moment. The zero reason says that it does.
+func (s kubeletState) condition() plan.Reason {
+	p, alive := s.own()
+	last := "it was started " + count(s.service.Runs, "time") + ", the last one ended with " + cmp.Or(s.service.LastReason, s.service.LastExit, "nothing known")
+	settled := alive && (p.age >= settledAfter || s.service.Runs <= 1)
+	switch {
+	case !s.program.there && !s.isPlist && !s.loaded:
+		return plan.Reason{Code: "kubelet-missing", Text: "nothing of it is there"}
+	case !s.loaded && s.disabled:
+		return plan.Reason{Code: "kubelet-disabled", Text: "launchd must not start " + kubeletLabel + ": it was disabled"}
+	case !s.loaded:
+		return plan.Reason{Code: "kubelet-not-loaded", Text: "launchd does not have " + kubeletLabel}
+	case !settled && s.service.KilledBySignature():
+		return plan.Reason{Code: "killed-by-codesigning", Text: "the kernel kills the program because of its code signature: " + last}
+	case !settled && (s.service.PID != 0 || s.service.State == launchd.Scheduled):
+		return plan.Reason{Code: "kubelet-crash-loop", Text: "it ends as soon as it was started: " + last}
+	case s.service.PID == 0:
+		return plan.Reason{Code: "kubelet-respawn-stuck", Text: "launchd has the job (" + s.service.State + ") and does not start it again: " + last}
+	}
+	return plan.Reason{}
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// stale reports whether the process was started before the program that lies
+// there: equal files say nothing about an old process.
+func (s kubeletState) stale() bool {
+	p, alive := s.own()
+	if !alive || !s.program.there {
+		return false
+	}
+	there := s.program.changed
+	if s.receipt.there() && s.program.stamp == s.receipt.stamp {
+		there = s.receipt.installed
+	}
+	return s.now-p.age+clockSlack < there
+}
+
+// inCluster says what is wrong with the host's Node though the job runs well, and
+// has for so long that the cluster must know.
+func (s kubeletState) inCluster(v plan.View, want launchd.Job) plan.Reason {
+	p, alive := s.own()
+	if !alive || p.age < heardAfter {
+		return plan.Reason{}
+	}
+	node, there := v.Node.Get()
+	switch {
+	case v.Node.IsUnread():
+		return plan.Reason{}
+	case !there:
+		return plan.Reason{Code: "node-missing", Text: fmt.Sprintf("the cluster has no Node of this name, though the kubelet runs since %d s", p.age)}
+	case node.ProviderID != "" && v.Server.ID != "" && node.ProviderID != v.Server.ProviderID():
+		return plan.Reason{Code: "different-provider-id", Text: "the Node is of " + node.ProviderID + ", and the kubelet must register another"}
+	case node.Ready != inventory.Ready:
+		return plan.Reason{Code: "node-not-ready", Text: fmt.Sprintf("the Node's Ready is %s (%s), though the kubelet runs since %d s", node.Ready, cmp.Or(node.Why, "no reason given"), p.age)}
+	}
+	if other := labelsThatDiffer(node.Labels, want); len(other) > 0 {
+		return plan.Reason{Code: "node-labels-differ", Text: "the Node's labels are not those of --node-labels: " + strings.Join(other, ", ")}
+	}
+	return plan.Reason{}
+}
+
+// labelsThatDiffer are the labels of --node-labels that the Node does not have so.
+func labelsThatDiffer(have map[string]string, want launchd.Job) []string {
+	var out []string
+	for _, arg := range want.Arguments {
+		pairs, ok := strings.CutPrefix(arg, "--node-labels=")
+		if !ok {
+			continue
+		}
+		for pair := range strings.SplitSeq(pairs, ",") {
+			key, value, _ := strings.Cut(pair, "=")
+			if got, there := have[key]; !there {
+				out = append(out, key+" is missing")
+			} else if got != value {
+				out = append(out, key+" is "+got)
+			}
+		}
+	}
+	return out
+}
+
+// rival is something else on the host that runs a tart-kubelet.
+type rival struct {
+	target string // in launchd; empty: it is not loaded
+	path   string // of its property list; empty: it has none
+	what   string // for a person
+	pid    int    // of a process that no job has
+}
+
+// rivals finds every other kubelet: by the program that a job runs, whatever its
+// label, by the process that it has, by property lists that the next boot loads,
+// and processes of nobody's.
+func (s kubeletState) rivals() []rival {
+	var out []rival
+	pids := map[int]bool{s.service.PID: true}
+	paths := make(map[string]bool)
+	for _, j := range s.others {
+		runs := strings.HasSuffix(j.program, "/tart-kubelet") ||
+			slices.ContainsFunc(s.processes, func(p kubeletProcess) bool { return j.pid != 0 && (p.pid == j.pid || p.parent == j.pid) })
+		if !runs {
+			continue
+		}
+		out = append(out, rival{target: j.target, path: j.path, what: "the job " + j.target})
+		paths[j.path], pids[j.pid] = true, true
+	}
+	for _, path := range s.plists {
+		if !paths[path] {
+			out = append(out, rival{path: path, what: path})
+		}
+	}
+	for _, p := range s.processes {
+		// A younger one may be the next of a job that was looked at before it.
+		if !pids[p.pid] && !pids[p.parent] && p.age >= settledAfter {
+			out = append(out, rival{pid: p.pid, what: fmt.Sprintf("the process %d (%s)", p.pid, p.program)})
+		}
+	}
+	return out
+}
+
+// label is the job's label; of one that is not loaded it is the file's name.
+func (r rival) label() string {
+	name := r.target
+	if name == "" {
+		name = strings.TrimSuffix(r.path, ".plist")
+	}
+	return name[strings.LastIndexByte(name, '/')+1:]
+}
+
+// command is how a person ends it.
+func (r rival) command() string {
+	switch {
+	case r.pid != 0:
+		return fmt.Sprintf("sudo kill %d", r.pid)
+	case r.target == "":
+		return "sudo rm " + r.path
+	case r.path == "":
+		return "sudo launchctl bootout " + r.target
+	}
+	return "sudo launchctl bootout " + r.target + " && sudo rm " + r.path
+}
+
+// predecessor is the label of the agent's job on hosts that were set up before
+// macfleet.
+const predecessor = "dev.tuist.tart-kubelet"
+
+// rivals parts the other kubelets into those that the configuration takes over and
+// the trouble about the rest: two kubelets on one Mac delete each other's virtual
+// machines.
+func (k tartKubelet) rivals(s kubeletState) (taken []rival, foreign *plan.Trouble) {
+	for _, r := range s.rivals() {
+		if label := r.label(); r.pid == 0 && (label == predecessor || slices.Contains(k.wish.Legacy, label)) {
+			taken = append(taken, r)
+			continue
+		}
+		if foreign == nil {
+			foreign = &plan.Trouble{Code: "second-kubelet",
+				Text:   "another kubelet is on this host: " + r.what + "; two of them delete each other's virtual machines",
+				Remedy: "end it on the host: " + r.command() + choose(r.pid == 0, "; or let macfleet take it over: write \""+r.label()+"\" into legacy of the tart_kubelet block", "")}
+		}
+	}
+	return taken, foreign
+}

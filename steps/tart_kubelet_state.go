@@ -1,0 +1,219 @@
+package steps
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/macfleet/macfleet/steps/launchd"
+)
+
+// The places of the Node's agent on a host.
+const (
+	kubeletLabel   = "dev.macfleet.tart-kubelet"
+	kubeletTarget  = "system/" + kubeletLabel
+	kubeletPlist   = "/Library/LaunchDaemons/" + kubeletLabel + ".plist"
+	kubeletProgram = "/usr/local/bin/tart-kubelet"
+	kubeletConfig  = "/etc/tart-kubelet/kubeconfig"
+	kubeletLog     = "/var/log/tart-kubelet.log"
+)
+
+// kubeletFolders must belong to the login user, whom the agent runs as.
+func kubeletFolders() []string {
+	return []string{"/var/log/tart-vms", "/var/lib/tart-userdata", kubeletLog}
+}
+
+// kubeletState is what was seen of the Node's agent on a host, at one moment.
+type kubeletState struct {
+	receipt receipt
+	program installedFile
+	kept    []string
+	free    int64
+	config  seenKubeconfig
+
+	plist    fileState
+	isPlist  bool
+	withheld bool            // the plist holds a secret of somebody's, and was not read
+	loaded   bool            // launchd has the job
+	service  launchd.Service // as launchd has it
+	disabled bool            // launchd must not start the job
+
+	others    []otherJob
+	plists    []string // other property lists that run a tart-kubelet
+	processes []kubeletProcess
+	work      []working
+	machines  []string // local virtual machines of the login user
+	owners    map[string]string
+	cpus      int
+	memory    int64 // bytes
+	now       int64 // seconds since 1970, by the host's clock
+}
+
+// otherJob is a job under another label that has to do with the same program.
+type otherJob struct {
+	target, path, program string
+	pid                   int
+	keepsMachines         bool // it runs with --disable-vm-gc
+}
+
+// kubeletProcess is a process of a tart-kubelet.
+type kubeletProcess struct {
+	pid, parent int
+	age         int64 // seconds
+	program     string
+}
+
+// kubelet reads the answer of the script tart_kubelet-state.
+func (r *reader) kubelet(id string) kubeletState {
+	s := kubeletState{free: unknownSpace, owners: make(map[string]string)}
+	r.takenApart(id, s.take)
+	return s
+}
+
+func (s *kubeletState) take(p part) (err error) {
+	switch p.name {
+	case "file", "withheld":
+		return s.file(p)
+	case "program":
+		return s.program.read(p)
+	case "kept":
+		s.kept = p.lines()
+	case "disk":
+		s.free = freeSpace(p)
+	case "kubeconfig":
+		s.config = seenKubeconfig{there: true, access: p.value("access"), sha: p.value("sha"), server: p.value("server"), claims: p.value("claims")}
+	case "job":
+		return s.job(p)
+	case "disabled":
+		s.disabled = strings.Contains(p.body, "=> disabled") || strings.Contains(p.body, "=> true")
+	case "other":
+		s.other(p)
+	case "plists":
+		s.plists = p.lines()
+	case "processes":
+		return s.process(p)
+	case "work":
+		s.work, err = works(p)
+	case "machines":
+		s.machines = p.lines()
+	case "folders":
+		for _, line := range p.lines() {
+			owner, path, _ := strings.Cut(line, " ")
+			s.owners[path] = owner
+		}
+	case "hardware":
+		return s.hardware(p)
+	case "now":
+		s.now, err = strconv.ParseInt(strings.TrimSpace(p.body), 10, 64)
+	default:
+		err = errPart
+	}
+	return err
+}
+
+func (s *kubeletState) file(p part) error {
+	mode, path, _ := strings.Cut(p.of, " ")
+	if path != kubeletPlist {
+		return s.receipt.read(p.body)
+	}
+	s.isPlist, s.withheld, s.plist = true, p.name == "withheld", fileState{p.body, mode}
+	return nil
+}
+
+func (s *kubeletState) job(p part) (err error) {
+	if err := jobCode(p.exit); err != nil {
+		return err
+	}
+	if s.loaded = p.exit == 0; s.loaded {
+		s.service, err = launchd.ParsePrint(strings.TrimLeft(p.body, "\n"))
+	}
+	return err
+}
+
+// other reads some lines of another job's page.
+func (s *kubeletState) other(p part) {
+	j := otherJob{target: p.of}
+	for _, line := range p.lines() {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " = ")
+		switch key {
+		case "path":
+			j.path = value
+		case "program":
+			j.program = value
+		case "pid":
+			j.pid, _ = strconv.Atoi(value) // 0 says that nobody knows
+		case "gc":
+			j.keepsMachines = value == "off"
+		}
+	}
+	s.others = append(s.others, j)
+}
+
+func (s *kubeletState) process(p part) error {
+	for _, line := range p.lines() {
+		words := strings.Fields(line)
+		if len(words) != 4 {
+			return fmt.Errorf("%q is no process", line)
+		}
+		pid, err := strconv.Atoi(words[0])
+		parent, perr := strconv.Atoi(words[1])
+		age, aerr := elapsed(words[2])
+		if err := errors.Join(err, perr, aerr); err != nil {
+			return err
+		}
+		s.processes = append(s.processes, kubeletProcess{pid, parent, age, words[3]})
+	}
+	return p.worked()
+}
+
+// elapsed reads how long a process runs, as ps shows it: [[days-]hours:]minutes:seconds.
+func elapsed(text string) (seconds int64, err error) {
+	days, clock, found := strings.Cut(text, "-")
+	if !found {
+		days, clock = "0", text
+	}
+	fields := append([]string{days}, strings.Split(clock, ":")...)
+	if len(fields) < 3 || len(fields) > 4 {
+		return 0, fmt.Errorf("%q is no time", text)
+	}
+	for i, field := range fields {
+		n, err := strconv.ParseUint(field, 10, 31)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no time", text)
+		}
+		switch {
+		case i > 1:
+			seconds *= 60
+		case i == 1 && len(fields) == 3:
+			seconds *= 24 * 60 // there are no hours
+		case i == 1:
+			seconds *= 24
+		}
+		seconds += int64(n)
+	}
+	return seconds, nil
+}
+
+func (s *kubeletState) hardware(p part) (err error) {
+	lines := p.lines()
+	if err := p.worked(); err != nil || len(lines) != 2 {
+		return errors.Join(err, fmt.Errorf("%d lines where cores and memory are asked for", len(lines)))
+	}
+	if s.cpus, err = strconv.Atoi(strings.TrimSpace(lines[0])); err != nil {
+		return err
+	}
+	s.memory, err = strconv.ParseInt(strings.TrimSpace(lines[1]), 10, 64)
+	return err
+}
+
+// process returns the process of the job. What ended between two questions has
+// none.
+func (s *kubeletState) own() (kubeletProcess, bool) {
+	for _, p := range s.processes {
+		if s.loaded && s.service.PID != 0 && p.pid == s.service.PID {
+			return p, true
+		}
+	}
+	return kubeletProcess{}, false
+}

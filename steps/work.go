@@ -1,0 +1,86 @@
+package steps
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// working is a process of a virtual machine, or of what makes or moves one.
+type working struct{ pid, does, machine string }
+
+// String is how a person sees it.
+func (w working) String() string {
+	if w.does == "packer" {
+		return "packer " + w.machine + " (pid " + w.pid + ")"
+	}
+	return "tart " + w.does + " " + w.machine + " (pid " + w.pid + ")"
+}
+
+// works reads the lines of the script function work.
+func works(p part) ([]working, error) {
+	var out []working
+	for _, line := range p.lines() {
+		words := strings.Fields(line)
+		if len(words) < 2 {
+			return nil, fmt.Errorf("%q is no process", line)
+		}
+		out = append(out, working{pid: words[0], does: words[1], machine: strings.Join(words[2:], " ")})
+	}
+	return out, p.worked()
+}
+
+// running are the names of the virtual machines that run.
+func running(all []working) []string {
+	var out []string
+	for _, w := range all {
+		if w.does == "run" && !slices.Contains(out, w.machine) {
+			out = append(out, w.machine)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// waitsForIdle refuses what would hurt work that is going on.
+func waitsForIdle(what string, all []working) *plan.Trouble {
+	names := make([]string, len(all))
+	for i, w := range all {
+		names[i] = w.String()
+	}
+	return &plan.Trouble{Code: "waits-for-idle", Text: what + " waits until nothing uses the virtual machines; now there is " + strings.Join(names, ", "),
+		Remedy: "apply again when that has ended; kubectl drain takes the Pods off a Node, and a builder is idle once GitHub says so"}
+}
+
+// diskFull refuses what would not fit.
+func diskFull(free, needed int64) *plan.Trouble {
+	return &plan.Trouble{Code: "disk-full",
+		Text:   fmt.Sprintf("the disk has %s free, and %s are needed", size(free), size(needed)),
+		Remedy: "delete what is not needed, such as images (as the login user: tart prune --older-than 7), and run macfleet plan again"}
+}
+
+// size is a number of bytes as a person reads it.
+func size(bytes int64) string {
+	if bytes >= 10_000_000_000 {
+		return fmt.Sprintf("%d GB", bytes/1_000_000_000)
+	}
+	return fmt.Sprintf("%d MB", bytes/1_000_000)
+}
+
+// unknownSpace is the free space of a disk that nobody could read.
+const unknownSpace = -1
+
+// freeSpace reads the last line of `df -k`: how many bytes are free.
+func freeSpace(p part) int64 {
+	words := strings.Fields(p.body)
+	if p.exit != 0 || len(words) < 6 {
+		return unknownSpace
+	}
+	var kilobytes int64
+	if n, err := fmt.Sscan(words[3], &kilobytes); n != 1 || err != nil || kilobytes < 0 {
+		return unknownSpace
+	}
+	return kilobytes * 1024
+}
