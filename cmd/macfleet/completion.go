@@ -80,7 +80,7 @@ func (a *app) completePinned([]string, string) []string {
 	}
 	var out []string
 	for _, e := range environments {
-		pins, _ := a.pinFile(e).All() // a damaged file offers nothing
+		pins, _ := localPins{own: a.pinFile(e), cache: a.pinCache(e)}.All() // a damaged file offers nothing
 		for _, p := range pins {
 			out = append(out, p.Name)
 		}

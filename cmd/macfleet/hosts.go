@@ -49,23 +49,22 @@ func (a *app) trustCmd() *cobra.Command {
 	return &cobra.Command{Use: "trust NAME", Short: "Forget a host's pinned key", Args: cobra.ExactArgs(1),
 		Long: "trust drops the pinned key of a host that was reinstalled on purpose, or the trace of a server\n" +
 			"that is really gone. The next plan shows the new key and the next apply pins it.",
-		RunE: func(_ *cobra.Command, args []string) error { return a.trust(args[0]) }}
+		RunE: func(c *cobra.Command, args []string) error { return a.trust(c.Context(), args[0]) }}
 }
 
-func (a *app) trust(name string) error {
-	config, err := a.config()
-	if err != nil {
-		return err
-	}
-	dropped, err := drop(a.pinFile(config.Environment), name)
-	if err != nil {
-		return err
-	}
-	a.outText().Say(fmt.Sprintf("Forgot the key %s of %s, pinned since %s.", hosts.FingerprintOf(dropped), name, dropped.Since.Format("2006-01-02")))
-	return nil
+func (a *app) trust(ctx context.Context, name string) error {
+	return a.withCluster(ctx, func(ctx context.Context, s *session) error {
+		dropped, err := drop(s.pins(ctx), name)
+		if err != nil {
+			return err
+		}
+		a.outText().Say(fmt.Sprintf("Forgot the key %s of %s, pinned since %s.", hosts.FingerprintOf(dropped), name, dropped.Since.Format("2006-01-02")))
+		return nil
+	})
 }
 
-// pinFile is where the host keys of an environment are kept.
+// pinFile is where the host keys of an environment are kept that this machine
+// pinned, as long as no cluster keeps them.
 func (a *app) pinFile(environment string) hosts.KnownHosts {
 	if a.sandbox != "" {
 		return hosts.KnownHosts{Path: filepath.Join(a.sandboxDir(), "known_hosts")}

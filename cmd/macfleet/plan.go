@@ -64,7 +64,7 @@ func (a *app) look(ctx context.Context, from source) (*plan.Plan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.stop, cancel)()
-	s, err := a.open(ctx)
+	s, err := a.openToLook(ctx)
 	if err != nil {
 		return nil, err
 	}
