@@ -37,9 +37,9 @@ type session struct {
 	// kubernetes is the cluster; nil: the configuration has none.
 	kubernetes *kubernetes.Client
 	readOnly   bool // nothing is changed, so that what cannot be read may be done without
-	closers  []func()
-	started  time.Time
-	cost     view.Stats // what is known of it before the end
+	closers    []func()
+	started    time.Time
+	cost       view.Stats // what is known of it before the end
 }
 
 // config reads the configuration. Faults are shown, and the error is then just
@@ -170,7 +170,9 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 	if s.kubernetes != nil {
 		s.engine.Cluster = s.kubernetes
 	}
-	s.engine.Input = func(in engine.InputFor, value secret.Value) (secret.Value, error) { return steps.Input(steps.InputFor(in), value) }
+	s.engine.Input = func(in engine.InputFor, value secret.Value) (secret.Value, error) {
+		return steps.Input(steps.InputFor(in), value)
+	}
 	s.engine.Passwords = &passwords{scaleway: servers, config: s.config, secrets: s.resolver(s.kubernetes), asked: s.app.asked,
 		learn: s.app.secrets.Learn, known: make(map[string][]engine.Password)}
 	return nil
