@@ -88,3 +88,6 @@ func (w *loggedResponse) Write(data []byte) (int, error) {
 	}
 	return w.ResponseWriter.Write(data)
 }
+
+// Unwrap gives the writer below to whoever must flush it, as a watch does.
+func (w *loggedResponse) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -114,16 +114,18 @@ func (c *Client) complete(ctx context.Context, i identity) (out inventory.Identi
 	return out, nil
 }
 
-// tokenPause is how long the cluster is left alone between two looks at a Secret
-// that it has to fill.
-const tokenPause = 500 * time.Millisecond
+// The pause between two looks at a Secret that the cluster has to fill: most of
+// the time it has done so at the second.
+const (
+	firstTokenPause = 50 * time.Millisecond
+	tokenPause      = 500 * time.Millisecond
+)
 
 // awaitToken waits until the cluster has filled a token Secret.
 func (c *Client) awaitToken(ctx context.Context, name string) (*corev1.Secret, error) {
-	deadline, pause := time.NewTimer(c.options.TokenWait), time.NewTicker(min(tokenPause, c.options.TokenWait))
-	defer deadline.Stop()
-	defer pause.Stop()
-	for {
+	waiting, cancel := context.WithTimeout(ctx, c.options.TokenWait)
+	defer cancel()
+	for pause := firstTokenPause; ; pause = min(2*pause, tokenPause) {
 		s, err := c.api.CoreV1().Secrets(c.options.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("read secret %s/%s: %w", c.options.Namespace, name, explain(err))
@@ -131,14 +133,14 @@ func (c *Client) awaitToken(ctx context.Context, name string) (*corev1.Secret, e
 		if len(s.Data[corev1.ServiceAccountTokenKey]) > 0 && len(s.Data[corev1.ServiceAccountRootCAKey]) > 0 {
 			return s, nil
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-deadline.C:
-			return nil, fmt.Errorf("secret %s/%s holds no token after %s: the cluster's token controller did not fill it; look at kube-controller-manager, then apply again",
-				c.options.Namespace, name, c.options.TokenWait)
-		case <-pause.C:
+		if sleep(waiting, pause) == nil {
+			continue
 		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("secret %s/%s holds no token after %s: the cluster's token controller did not fill it; look at kube-controller-manager, then apply again",
+			c.options.Namespace, name, c.options.TokenWait)
 	}
 }
 

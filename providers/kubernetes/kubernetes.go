@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 )
 
 const (
@@ -69,6 +72,7 @@ type Client struct {
 func New(o Options) (*Client, error) {
 	o.Namespace, o.LabelPrefix = cmp.Or(o.Namespace, "macfleet"), cmp.Or(o.LabelPrefix, "macfleet.dev")
 	o.TokenWait = cmp.Or(o.TokenWait, 30*time.Second)
+	quiet()
 	config, err := restConfig(o)
 	if err != nil {
 		return nil, err
@@ -77,11 +81,13 @@ func New(o Options) (*Client, error) {
 	config.Wrap(o.Wrap)
 	config.Wrap(c.clock.wrap)
 	config.Timeout = timeout
+	config.WarningHandler = rest.NoWarnings{}
 	// Protobuf costs a third of JSON on both sides; a server that lacks it answers
 	// in JSON.
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	// The client's own limit of 5 requests a second is made for controllers.
-	config.QPS, config.Burst = 100, 200
+	// The client's own limit of 5 requests a second is made for controllers; the
+	// server shares itself out among its clients.
+	config.QPS, config.Burst = 500, 500
 	if c.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}
@@ -96,6 +102,10 @@ func New(o Options) (*Client, error) {
 	}
 	return c, nil
 }
+
+// quiet keeps client-go from writing to stderr by itself, for example when a
+// request is cancelled: all that matters comes back as an error.
+var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
 // Close lets go of idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }

@@ -153,6 +153,7 @@ func (c *Client) secretMetadata(ns, name string) func(context.Context) (*metav1.
 func (c *Client) own() []kept {
 	ns, marks := c.options.Namespace, c.marks(false)
 	account := c.identityOf(ownName, ownName, marks)
+	account.binding.want.Name = ownName + "-" + ns // another namespace of the cluster may hold another configuration's
 	out := []kept{account.account, c.clusterRole(ownName, clusterRules()), account.binding}
 	out = append(out, c.namespacedRole(ns, namespaceRules())...)
 	if c.options.CAPI != nil && c.options.CAPI.Namespace != ns {

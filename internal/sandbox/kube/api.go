@@ -1,5 +1,6 @@
-// Package kube is a simulated Kubernetes API server: the part of the API that macfleet uses, over
-// a folder of JSON objects that a person may edit. What it does not model it refuses loudly.
+// Package kube is a simulated Kubernetes API server with the controllers of a cluster behind it:
+// the part of both that macfleet, kubectl and the kubelets of Mac minis use, over a folder of JSON
+// objects that a person may edit. What it does not model it refuses loudly.
 package kube
 
 import (
@@ -9,7 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,8 +20,9 @@ import (
 
 // Options say which cluster the API serves.
 type Options struct {
-	Token string        // the only bearer token that is accepted
-	Lock  *store.Locker // guards the state between processes; nil = a lock in the folder
+	Token string           // the administrator's bearer token
+	Lock  *store.Locker    // guards the state between processes; nil = a lock in the folder
+	Now   func() time.Time // the cluster's clock; nil = time.Now
 }
 
 // API serves the simulated cluster. It is safe for use by several goroutines, and by several
@@ -28,81 +30,145 @@ type Options struct {
 type API struct {
 	token string
 	lock  *store.Locker
+	clock func() time.Time
+	kinds catalogue
 	state *state
-	mux   *http.ServeMux
+	keys  *signer
+	ready bool // what every cluster has from its start is there
 }
 
-// New gives the API over the objects in dir: nodes/NAME.json, namespaces/NAME.json and
-// secrets/NAMESPACE/NAME.json.
+// New gives the API over the objects in dir: RESOURCE/NAME.json or RESOURCE/NAMESPACE/NAME.json.
 func New(dir string, options Options) (*API, error) {
-	for _, kind := range kinds() {
-		if err := os.MkdirAll(filepath.Join(dir, kind.resource), 0o700); err != nil {
-			return nil, fmt.Errorf("make the sandbox's cluster: %w", err)
+	kinds := newCatalogue()
+	if err := makeFolders(dir, kinds); err != nil {
+		return nil, err
+	}
+	a := &API{
+		token: options.Token, lock: options.Lock, clock: options.Now,
+		kinds: kinds, state: newState(dir, kinds), keys: newSigner(dir),
+	}
+	if a.lock == nil {
+		a.lock = store.NewLocker(filepath.Join(dir, "lock"))
+	}
+	if a.clock == nil {
+		a.clock = time.Now
+	}
+	return a, nil
+}
+
+func makeFolders(dir string, kinds catalogue) error {
+	for _, k := range kinds {
+		if k.optional || k.only != nil {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Join(dir, k.resource), 0o700); err != nil {
+			return fmt.Errorf("make the sandbox's cluster: %w", err)
 		}
 	}
-	lock := options.Lock
-	if lock == nil {
-		lock = store.NewLocker(filepath.Join(dir, "lock"))
-	}
-	api := &API{token: options.Token, lock: lock, state: &state{dir: dir}, mux: http.NewServeMux()}
-	api.routes()
-	return api, nil
+	return nil
 }
 
-// answer is what a route gives back: it is written when the lock is free again.
+// answer is what a request is answered with: it is written when the lock is free again.
 type answer struct {
 	code int
-	body any
-}
-
-func (a *API) routes() {
-	for pattern, serve := range map[string]func(*http.Request) (answer, error){
-		"GET /version":          version,
-		"GET /api":              discovery(apiVersions),
-		"GET /apis":             discovery(apiGroups),
-		"GET /api/v1":           discovery(apiResources),
-		"GET /api/v1/nodes":     a.list(nodes),
-		"POST /api/v1/nodes":    a.createNode,
-		"GET /api/v1/nodes/{n}": a.get(nodes),
-
-		"PATCH /api/v1/nodes/{n}":  a.patchNode,
-		"DELETE /api/v1/nodes/{n}": a.deleteNode,
-
-		"GET /api/v1/namespaces":                  a.list(namespaces),
-		"GET /api/v1/namespaces/{n}":              a.get(namespaces),
-		"GET /api/v1/secrets":                     a.list(secrets),
-		"GET /api/v1/namespaces/{ns}/secrets":     a.list(secrets),
-		"GET /api/v1/namespaces/{ns}/secrets/{n}": a.get(secrets),
-
-		"/": notModelled,
-	} {
-		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			answered, err := a.locked(r, serve)
-			if err != nil {
-				answered = failure(err)
-			}
-			reply(w, answered)
-		})
-	}
+	body any    // an object, a list of objects, or a document
+	text string // in place of a body
 }
 
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || token != a.token {
-		reply(w, failure(apierrors.NewUnauthorized("Unauthorized")))
+	req, err := a.newRequest(r)
+	var answered answer
+	if err == nil {
+		answered, err = a.locked(func(now time.Time) (answer, error) { return a.serve(req, now) })
+	}
+	if err == nil && req.verb == "watch" {
+		a.watch(w, req)
 		return
 	}
-	a.mux.ServeHTTP(w, r)
+	if err == nil {
+		answered, err = render(req, answered)
+	}
+	if err != nil {
+		answered = failure(err)
+	}
+	reply(w, answered)
 }
 
-func (a *API) locked(r *http.Request, serve func(*http.Request) (answer, error)) (answer, error) {
+// locked does what needs the state, after the cluster's controllers have done what was theirs to do
+// until now; they look once more after a write, so that they know when it was.
+func (a *API) locked(do func(now time.Time) (answer, error)) (answer, error) {
 	unlock, err := a.lock.Lock()
 	if err != nil {
 		return answer{}, err
 	}
 	defer unlock()
-	return serve(r)
+	now := a.clock().UTC()
+	if err := a.settle(now); err != nil {
+		return answer{}, err
+	}
+	before, err := a.state.version()
+	if err != nil {
+		return answer{}, err
+	}
+	answered, failed := do(now)
+	after, err := a.state.version()
+	if err == nil && after != before {
+		err = a.observe(now)
+	}
+	if failed != nil {
+		return answer{}, failed
+	}
+	return answered, err
+}
+
+// serve knows who asks, whether he may, and who answers.
+func (a *API) serve(r *request, now time.Time) (answer, error) {
+	r.now = now
+	var err error
+	if r.user, err = a.authenticate(r.Header.Get("Authorization"), now); err != nil {
+		return answer{}, err
+	}
+	if err := a.authorize(r); err != nil {
+		return answer{}, err
+	}
+	switch {
+	case r.resource == "":
+		return a.document(r)
+	case r.kind == nil:
+		return answer{}, notModelled(r)
+	case r.kind.only != nil:
+		return a.review(r)
+	case r.sub != "" && r.sub != "status":
+		return a.subresource(r)
+	case r.sub == "status" && !r.kind.status:
+		return answer{}, notModelled(r)
+	}
+	switch r.verb {
+	case "get":
+		return a.get(r)
+	case "list":
+		return a.list(r)
+	case "watch":
+		return answer{}, a.checkWatch(r)
+	}
+	if r.sub == "" {
+		switch r.verb {
+		case "create":
+			return a.create(r)
+		case "delete":
+			return a.delete(r)
+		case "deletecollection":
+			return a.deleteCollection(r)
+		}
+	}
+	switch r.verb {
+	case "update":
+		return a.update(r)
+	case "patch":
+		return a.patch(r)
+	}
+	return answer{}, apierrors.NewMethodNotSupported(r.kind.groupResource(), r.verb)
 }
 
 // failure turns an error into the Status object a client expects.
@@ -113,26 +179,32 @@ func failure(err error) answer {
 	}
 	status := known.Status()
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	return answer{int(status.Code), status}
+	return answer{code: int(status.Code), body: status}
 }
 
-func notModelled(r *http.Request) (answer, error) {
-	return answer{}, &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure,
-		Code:   http.StatusNotFound,
-		Reason: metav1.StatusReasonNotFound,
-		Message: fmt.Sprintf("%s %s is NOT MODELLED by the sandbox's Kubernetes; it serves nodes, namespaces and secrets",
-			r.Method, r.URL.Path),
+func notModelled(r *request) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusNotFound,
+		Reason:  metav1.StatusReasonNotFound,
+		Message: fmt.Sprintf("%s %s is NOT MODELLED by the sandbox's Kubernetes", r.Method, r.URL.Path),
 	}}
 }
 
 func reply(w http.ResponseWriter, answered answer) {
-	data, err := json.Marshal(answered.body)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+	data, kind := []byte(answered.text), "text/plain; charset=utf-8"
+	if answered.text == "" {
+		var err error
+		if data, err = json.Marshal(answered.body); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		kind = "application/json"
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", kind)
+	if status, ok := answered.body.(metav1.Status); ok && status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(status.Details.RetryAfterSeconds))
+	}
 	w.WriteHeader(answered.code)
 	// A client that went away is not this side's concern.
 	_, _ = w.Write(data)

@@ -4,93 +4,109 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-)
-
-const (
-	// maxBody is the real server's limit of a request.
-	maxBody = 3 << 20
-
-	mergePatch = string(types.MergePatchType)
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // message is an object that knows its form in protobuf, in which the typed clients send their
 // bodies unless they are told otherwise.
 type message interface{ Unmarshal(data []byte) error }
 
-// nodeBody reads a Node in either of the two forms.
-func nodeBody(r *http.Request) (map[string]any, error) {
-	data, kind, err := readBody(r)
+// typed gives an empty object of the kind as the real server knows it, or nil for a kind that it
+// knows from a definition alone.
+func (k *kind) typed() runtime.Object {
+	empty, err := scheme.Scheme.New(k.gvk())
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	switch kind {
-	case runtime.ContentTypeJSON:
-		return object(data)
-	case runtime.ContentTypeProtobuf:
-		var node corev1.Node
-		if err := fromProtobuf(data, &node); err != nil {
+	return empty
+}
+
+// read gives the object in a request's body.
+func (k *kind) read(r *request) (*object, error) {
+	switch r.contentType {
+	case runtime.ContentTypeJSON, "":
+		content, err := jsonObject(r.data)
+		if err != nil {
 			return nil, err
 		}
-		if data, err = json.Marshal(&node); err != nil {
-			return nil, fmt.Errorf("encode the Node: %w", err)
+		return k.normal(content)
+	case runtime.ContentTypeProtobuf:
+		body, ok := k.typed().(message)
+		if !ok {
+			return nil, unsupported(r.contentType, runtime.ContentTypeJSON)
 		}
-		return object(data)
+		if err := fromProtobuf(r.data, body); err != nil {
+			return nil, err
+		}
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("encode the %s: %w", k.name, err)
+		}
+		content, err := jsonObject(data)
+		if err != nil {
+			return nil, err
+		}
+		return k.normal(content)
 	default:
-		return nil, unsupported(kind, runtime.ContentTypeJSON)
+		return nil, unsupported(r.contentType, runtime.ContentTypeJSON)
 	}
 }
 
-// patchBody reads a merge patch.
-func patchBody(r *http.Request) (map[string]any, error) {
-	data, kind, err := readBody(r)
-	if err != nil {
-		return nil, err
+// normal gives an object the form in which it is kept: of its kind, without fields that the kind
+// does not have. It refuses another kind and values of the wrong type.
+func (k *kind) normal(content map[string]any) (*object, error) {
+	o := &object{Object: content}
+	gvk := k.gvk()
+	if given := o.GetKind(); given != "" && given != k.name {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s", given, gvk.Version, k.name))
 	}
-	if kind != mergePatch {
-		return nil, unsupported(kind, mergePatch)
+	if given := o.GetAPIVersion(); given != "" && given != gvk.GroupVersion().String() {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", given, gvk.GroupVersion()))
 	}
-	return object(data)
+	if empty := k.typed(); empty != nil {
+		data, err := json.Marshal(content)
+		if err == nil {
+			err = json.Unmarshal(data, empty)
+		}
+		if err == nil {
+			o.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(empty)
+		}
+		if err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", k.name, gvk.Version, k.name, err))
+		}
+	}
+	if _, ok := o.Object["metadata"].(map[string]any); !ok {
+		o.Object["metadata"] = map[string]any{}
+	}
+	if created := o.GetCreationTimestamp(); created.IsZero() {
+		unstructured.RemoveNestedField(o.Object, "metadata", "creationTimestamp")
+	}
+	o.SetGroupVersionKind(gvk)
+	return o, nil
 }
 
-// deleteBody reads the options of a deletion, which may be left out.
-func deleteBody(r *http.Request) (metav1.DeleteOptions, error) {
-	var options metav1.DeleteOptions
-	data, kind, err := readBody(r)
-	if err != nil || len(data) == 0 {
-		return options, err
+// bodyInto reads what is no object of a kind, such as an eviction, in either of the two forms.
+func bodyInto(r *request, into message) error {
+	if len(r.data) == 0 {
+		return nil
 	}
-	if kind == runtime.ContentTypeProtobuf {
-		return options, fromProtobuf(data, &options)
+	switch r.contentType {
+	case runtime.ContentTypeProtobuf:
+		return fromProtobuf(r.data, into)
+	case runtime.ContentTypeJSON, "":
+		if err := json.Unmarshal(r.data, into); err != nil {
+			return apierrors.NewBadRequest("the body: " + err.Error())
+		}
+		return nil
+	default:
+		return unsupported(r.contentType, runtime.ContentTypeJSON)
 	}
-	if err := json.Unmarshal(data, &options); err != nil {
-		return options, apierrors.NewBadRequest("delete options: " + err.Error())
-	}
-	return options, nil
-}
-
-func readBody(r *http.Request) (data []byte, contentType string, err error) {
-	data, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	if err != nil {
-		return nil, "", apierrors.NewBadRequest("read the body: " + err.Error())
-	}
-	if len(data) > maxBody {
-		return nil, "", apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
-	}
-	given := r.Header.Get("Content-Type")
-	if kind, _, err := mime.ParseMediaType(given); err == nil {
-		given = kind
-	}
-	return data, given, nil
 }
 
 // fromProtobuf takes a message out of its envelope: four bytes of magic and the raw object.
@@ -107,14 +123,6 @@ func fromProtobuf(data []byte, into message) error {
 		return apierrors.NewBadRequest("the body's object: " + err.Error())
 	}
 	return nil
-}
-
-func object(data []byte) (map[string]any, error) {
-	var body map[string]any
-	if err := utiljson.Unmarshal(data, &body); err != nil || body == nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body is not a JSON object: %v", err))
-	}
-	return body, nil
 }
 
 func unsupported(kind, wanted string) error {

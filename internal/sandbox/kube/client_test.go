@@ -40,7 +40,7 @@ func TestNewCluster(t *testing.T) {
 		t.Errorf("kube-system is %+v, %v", system, err)
 	}
 	namespaces, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(namespaces.Items) != 3 {
+	if err != nil || len(namespaces.Items) != 5 {
 		t.Errorf("namespaces: %v %v", namespaces, err)
 	}
 	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -62,10 +62,10 @@ func TestNewCluster(t *testing.T) {
 		t.Errorf("version: %v %v", info, err)
 	}
 	groups, err := client.Discovery().ServerGroups()
-	if err != nil || len(groups.Groups) != 1 {
+	if err != nil || len(groups.Groups) != 7 {
 		t.Errorf("groups: %v %v", groups, err)
 	}
-	if resources, err := client.Discovery().ServerResourcesForGroupVersion("v1"); err != nil || len(resources.APIResources) != 3 {
+	if resources, err := client.Discovery().ServerResourcesForGroupVersion("v1"); err != nil || len(resources.APIResources) != 14 {
 		t.Errorf("resources: %v %v", resources, err)
 	}
 }

@@ -3,11 +3,9 @@ package kube
 import (
 	"encoding/base64"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Seed is what a new cluster holds: no Nodes, the namespaces every cluster has, and one Secret.
@@ -24,50 +22,44 @@ type Secret struct {
 
 // Create writes the state of a new cluster into dir, which no API serves yet.
 func Create(dir string, seed Seed) error {
-	objects := &state{dir: dir}
-	wanted := []string{"default", "kube-system"}
+	kinds := newCatalogue()
+	objects := newState(dir, kinds)
+	wanted := builtInNamespaces()
 	if s := seed.Secret; s != nil {
-		if !validName(s.Namespace) || !validName(s.Name) {
+		if !validFile(s.Namespace) || !validFile(s.Name) || kinds.named(secrets).validName(s.Name, false) != nil {
 			return fmt.Errorf("make the sandbox's cluster: %q in namespace %q cannot be the name of a Secret", s.Name, s.Namespace)
 		}
-		if s.Namespace != "default" && s.Namespace != "kube-system" {
-			wanted = append(wanted, s.Namespace)
-		}
+		wanted = append(wanted, s.Namespace)
 	}
-	for _, kind := range kinds() {
-		if err := os.MkdirAll(filepath.Join(dir, kind.resource), 0o700); err != nil {
-			return fmt.Errorf("make the sandbox's cluster: %w", err)
-		}
+	if err := makeFolders(dir, kinds); err != nil {
+		return err
 	}
 	for _, name := range wanted {
-		object := newObject("Namespace", "", name, seed.CreatedAt)
-		object.Object["spec"] = map[string]any{"finalizers": []any{"kubernetes"}}
-		object.Object["status"] = map[string]any{"phase": "Active"}
-		object.SetLabels(map[string]string{"kubernetes.io/metadata.name": name})
-		complete(object, namespaces, "")
-		if name == "kube-system" && seed.ClusterUID != "" {
-			object.SetUID(uid(seed.ClusterUID))
+		if present, err := objects.peek(namespaces, "", name); err != nil || present != nil {
+			continue
 		}
-		if err := objects.put(namespaces, object); err != nil {
+		o := newNamespace(kinds, name, seed.CreatedAt)
+		if name == "kube-system" && seed.ClusterUID != "" {
+			o.SetUID(types.UID(seed.ClusterUID))
+		}
+		if err := objects.put(namespaces, o); err != nil {
 			return err
 		}
 	}
 	if seed.Secret == nil {
 		return nil
 	}
-	object := newObject("Secret", seed.Secret.Namespace, seed.Secret.Name, seed.CreatedAt)
-	object.Object["type"] = "Opaque"
-	object.Object["data"] = map[string]any{seed.Secret.Key: base64.StdEncoding.EncodeToString([]byte(seed.Secret.Value))}
-	complete(object, secrets, seed.Secret.Namespace)
-	return objects.put(secrets, object)
+	o := newObject(kinds.named(secrets), seed.Secret.Namespace, seed.Secret.Name, seed.CreatedAt)
+	o.Object["type"] = "Opaque"
+	o.Object["data"] = map[string]any{seed.Secret.Key: base64.StdEncoding.EncodeToString([]byte(seed.Secret.Value))}
+	return objects.put(secrets, o)
 }
 
-func newObject(kind, namespace, name string, created time.Time) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
-	object.SetName(name)
-	object.SetNamespace(namespace)
-	_ = unstructured.SetNestedField(object.Object, created.UTC().Format(time.RFC3339), "metadata", "creationTimestamp")
-	return object
+func newNamespace(kinds catalogue, name string, created time.Time) *object {
+	k := kinds.named(namespaces)
+	o := newObject(k, "", name, created)
+	k.fill(o)
+	return o
 }
 
 // Secret gives the value under a key of a Secret, if there is one.
@@ -77,20 +69,16 @@ func (a *API) Secret(namespace, name, key string) (value string, found bool, err
 		return "", false, err
 	}
 	defer unlock()
-	object, err := a.state.get(secrets, namespace, name)
-	if err != nil || object == nil {
+	secret, err := a.state.peek(secrets, namespace, name)
+	if err != nil || secret == nil || at(secret, "data", key) == nil {
 		return "", false, err
 	}
-	encoded, found, err := unstructured.NestedString(object.Object, "data", key)
-	if err != nil || !found {
-		return "", false, err
-	}
-	decoded, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
+	value, found = secretValue(secret, key)
+	if !found {
 		return "", false, fmt.Errorf("%s: the value of %q is not base64; write plain values under stringData",
 			a.state.path(secrets, namespace, name), key)
 	}
-	return string(decoded), true, nil
+	return value, true, nil
 }
 
 // SecretFile gives the file that a Secret lies in, or would.

@@ -19,11 +19,13 @@ import (
 func TestTokenIsNeeded(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	for _, bearer := range []string{"", "wrong"} {
-		_, err := c.client(t, bearer).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-		if !apierrors.IsUnauthorized(err) {
-			t.Errorf("token %q: %v, want Unauthorized", bearer, err)
-		}
+	if _, err := c.client(t, "wrong").CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+		t.Errorf("a wrong token: %v, want Unauthorized", err)
+	}
+	_, err := c.client(t, "").CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	want := `nodes is forbidden: User "system:anonymous" cannot list resource "nodes" in API group "" at the cluster scope`
+	if !apierrors.IsForbidden(err) || err.Error() != want {
+		t.Errorf("no token: %v, want %s", err, want)
 	}
 }
 
@@ -36,10 +38,15 @@ func TestRefusals(t *testing.T) {
 		code                     int
 		contains                 string
 	}{
-		{"GET", "/api/v1/pods", jsonType, "", 404, "NOT MODELLED"},
-		{"POST", "/api/v1/namespaces/default/configmaps", jsonType, "{}", 404, "NOT MODELLED"},
-		{"GET", "/api/v1/nodes?watch=true", jsonType, "", 400, "NOT MODELLED"},
-		{"GET", "/api/v1/nodes?fieldSelector=metadata.name%3Dx", jsonType, "", 400, "NOT MODELLED"},
+		{"GET", "/api/v1/endpoints", jsonType, "", 404, "NOT MODELLED"},
+		{"GET", "/apis/cluster.x-k8s.io/v1beta1/machines", jsonType, "", 404, "NOT MODELLED"},
+		{"POST", "/api/v1/namespaces/default/pods/x/binding", jsonType, "{}", 404, "NOT MODELLED"},
+		{"POST", "/api/v1/namespaces/default/configmaps", jsonType, "{}", 422, "metadata.name"},
+		{"POST", "/api/v1/configmaps", jsonType, `{"metadata":{"name":"a"}}`, 405, "MethodNotAllowed"},
+		{"POST", "/api/v1/namespaces/none/configmaps", jsonType, `{"metadata":{"name":"a"}}`, 404, `namespaces \"none\" not found`},
+		{"PUT", "/api/v1/nodes", jsonType, "{}", 404, "NotFound"},
+		{"GET", "/api/v1/nodes?watch=true&resourceVersion=x", jsonType, "", 400, "resourceVersion"},
+		{"GET", "/api/v1/nodes?fieldSelector=spec.podCIDR%3Dx", jsonType, "", 400, "field label not supported"},
 		{"GET", "/api/v1/nodes?labelSelector=%3D%3D", jsonType, "", 400, "labelSelector"},
 		{"GET", "/api/v1/nodes?limit=many", jsonType, "", 400, "limit"},
 		{"GET", "/api/v1/nodes?continue=!", jsonType, "", 400, "continue"},
@@ -67,7 +74,7 @@ func TestRefusals(t *testing.T) {
 	if code, body := c.ask(t, "POST", "/api/v1/nodes", jsonType, `{"metadata":{"name":"a"}}`); code != 201 || !strings.Contains(body, `"kind":"Node"`) {
 		t.Errorf("a small node: %d %s", code, body)
 	}
-	if code, body := c.ask(t, "PATCH", "/api/v1/nodes/a", "application/strategic-merge-patch+json", `{}`); code != 415 || !strings.Contains(body, merge) {
+	if code, body := c.ask(t, "PATCH", "/api/v1/nodes/a", "application/apply-patch+yaml", `{}`); code != 415 || !strings.Contains(body, merge) {
 		t.Errorf("another kind of patch: %d %s", code, body)
 	}
 	if code, body := c.ask(t, "PATCH", "/api/v1/nodes/a", merge, `{"metadata":{"name":"b"}}`); code != 400 {

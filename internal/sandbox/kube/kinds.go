@@ -1,46 +1,180 @@
 package kube
 
 import (
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kind is one sort of object and the folder it lies in.
+// kind is one sort of object, and what the server does with it that it does not do with all. Its
+// plural is also the name of the folder it lies in.
 type kind struct {
-	resource   string
-	name       string
-	namespaced bool
+	group, version   string
+	resource         string // plural
+	singular, name   string
+	short            []string
+	namespaced       bool
+	status           bool     // has a status of its own that writes of the object do not reach
+	statusOnCreate   bool     // what creates it may tell its status, as a kubelet does of its Node
+	generation       bool     // counts the changes of its spec
+	conditional      bool     // an update must say which version it was made from
+	optional         bool     // served only where its folder is there, as a definition in a cluster may be
+	only             []string // the verbs that it has; nil = all
+	subresources     []subresource
+	selectable       []string // fields that a fieldSelector may name, beside metadata.name and metadata.namespace
+	validName        validation.ValidateNameFunc
+	columns          []column
+	protectsWithPath bool // its names may be anything that can stand in a path
 }
 
+// subresource is one that a kind has beside its status.
+type subresource struct {
+	name, kind, group, version string
+}
+
+// The plurals that the code asks for by name.
 const (
-	nodes      = "nodes"
-	namespaces = "namespaces"
-	secrets    = "secrets"
+	nodes               = "nodes"
+	namespaces          = "namespaces"
+	secrets             = "secrets"
+	pods                = "pods"
+	serviceAccounts     = "serviceaccounts"
+	configMaps          = "configmaps"
+	leases              = "leases"
+	disruptionBudgets   = "poddisruptionbudgets"
+	clusterRoles        = "clusterroles"
+	clusterRoleBindings = "clusterrolebindings"
+	roles               = "roles"
+	roleBindings        = "rolebindings"
+	accessReviews       = "selfsubjectaccessreviews"
+	selfReviews         = "selfsubjectreviews"
 )
 
-func kinds() map[string]kind {
-	return map[string]kind{
-		nodes:      {resource: nodes, name: "Node"},
-		namespaces: {resource: namespaces, name: "Namespace"},
-		secrets:    {resource: secrets, name: "Secret", namespaced: true},
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// catalogue is all kinds there are, in the order in which discovery lists them.
+type catalogue []*kind
+
+func newCatalogue() catalogue {
+	all := append(coreKinds(), groupKinds()...)
+	for _, k := range all {
+		if k.validName == nil {
+			k.validName = validation.NameIsDNSSubdomain
+		}
+		if k.protectsWithPath {
+			k.validName = path.ValidatePathSegmentName
+		}
+	}
+	return all
+}
+
+func coreKinds() catalogue {
+	return catalogue{
+		{resource: configMaps, singular: "configmap", name: "ConfigMap", short: []string{"cm"}, namespaced: true, columns: configMapColumns()},
+		{resource: "events", singular: "event", name: "Event", short: []string{"ev"}, namespaced: true, columns: eventColumns(), selectable: []string{
+			"involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion",
+			"involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type",
+		}},
+		{resource: namespaces, singular: "namespace", name: "Namespace", short: []string{"ns"}, status: true, columns: namespaceColumns(),
+			selectable: []string{"status.phase"}, validName: validation.ValidateNamespaceName},
+		{resource: nodes, singular: "node", name: "Node", short: []string{"no"}, status: true, statusOnCreate: true, columns: nodeColumns(),
+			selectable: []string{"spec.unschedulable"}},
+		{resource: pods, singular: "pod", name: "Pod", short: []string{"po"}, namespaced: true, status: true, columns: podColumns(),
+			subresources: []subresource{{"eviction", "Eviction", "policy", "v1"}},
+			selectable:   []string{"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase", "status.podIP"}},
+		{resource: secrets, singular: "secret", name: "Secret", namespaced: true, columns: secretColumns(), selectable: []string{"type"}},
+		{resource: serviceAccounts, singular: "serviceaccount", name: "ServiceAccount", short: []string{"sa"}, namespaced: true,
+			columns: ageColumns(), validName: validation.ValidateServiceAccountName,
+			subresources: []subresource{{"token", "TokenRequest", "authentication.k8s.io", "v1"}}},
+		{resource: "services", singular: "service", name: "Service", short: []string{"svc"}, namespaced: true, status: true,
+			columns: serviceColumns(), selectable: []string{"spec.clusterIP", "spec.type"}, validName: validation.NameIsDNS1035Label},
 	}
 }
 
-func groupResource(resource string) schema.GroupResource {
-	return schema.GroupResource{Resource: resource}
+// groupKinds gives the kinds of the named groups.
+func groupKinds() catalogue {
+	const apps, capi = "apps", "cluster.x-k8s.io"
+	all := catalogue{
+		{group: apps, resource: "daemonsets", singular: "daemonset", name: "DaemonSet", short: []string{"ds"}, namespaced: true, status: true, generation: true},
+		{group: apps, resource: "deployments", singular: "deployment", name: "Deployment", short: []string{"deploy"}, namespaced: true, status: true, generation: true},
+		{group: apps, resource: "replicasets", singular: "replicaset", name: "ReplicaSet", short: []string{"rs"}, namespaced: true, status: true, generation: true},
+		{group: "authentication.k8s.io", resource: selfReviews, singular: "selfsubjectreview", name: "SelfSubjectReview", only: []string{"create"}},
+		{group: "authorization.k8s.io", resource: accessReviews, singular: "selfsubjectaccessreview", name: "SelfSubjectAccessReview", only: []string{"create"}},
+		{group: capi, version: "v1beta1", resource: "clusters", singular: "cluster", name: "Cluster", short: []string{"cl"}, namespaced: true, status: true, generation: true, conditional: true, optional: true},
+		{group: capi, version: "v1beta1", resource: "machinedeployments", singular: "machinedeployment", name: "MachineDeployment", short: []string{"md"}, namespaced: true, status: true, generation: true, conditional: true, optional: true},
+		{group: capi, version: "v1beta1", resource: "machines", singular: "machine", name: "Machine", short: []string{"ma"}, namespaced: true, status: true, generation: true, conditional: true, optional: true},
+		{group: "coordination.k8s.io", resource: leases, singular: "lease", name: "Lease", namespaced: true, conditional: true, columns: leaseColumns()},
+		{group: "policy", resource: disruptionBudgets, singular: "poddisruptionbudget", name: "PodDisruptionBudget", short: []string{"pdb"}, namespaced: true, status: true, generation: true, conditional: true, columns: budgetColumns()},
+		{group: rbacGroup, resource: clusterRoleBindings, singular: "clusterrolebinding", name: "ClusterRoleBinding", columns: bindingColumns(), protectsWithPath: true},
+		{group: rbacGroup, resource: clusterRoles, singular: "clusterrole", name: "ClusterRole", columns: roleColumns(), protectsWithPath: true},
+		{group: rbacGroup, resource: roleBindings, singular: "rolebinding", name: "RoleBinding", namespaced: true, columns: bindingColumns(), protectsWithPath: true},
+		{group: rbacGroup, resource: roles, singular: "role", name: "Role", namespaced: true, columns: roleColumns(), protectsWithPath: true},
+	}
+	return all
 }
 
-// validName tells whether name can be an object's name. It is also what keeps a name from a
-// request from naming a file outside of the state folder.
-func validName(name string) bool {
-	if name == "" || len(name) > 253 {
+func (c catalogue) named(resource string) *kind {
+	for _, k := range c {
+		if k.resource == resource {
+			return k
+		}
+	}
+	return nil
+}
+
+// find gives the kind that a path means, if this cluster serves it.
+func (c catalogue) find(dir, group, version, resource string) *kind {
+	k := c.named(resource)
+	if k == nil || k.group != group || k.apiVersion() != version || !k.served(dir) {
+		return nil
+	}
+	return k
+}
+
+// served tells whether the cluster whose folder is dir knows the kind.
+func (k *kind) served(dir string) bool {
+	if !k.optional {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(dir, k.resource))
+	return err == nil
+}
+
+func (k *kind) apiVersion() string {
+	if k.version != "" {
+		return k.version
+	}
+	return "v1"
+}
+
+func (k *kind) gvk() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: k.group, Version: k.apiVersion(), Kind: k.name}
+}
+
+func (k *kind) groupResource() schema.GroupResource {
+	return schema.GroupResource{Group: k.group, Resource: k.resource}
+}
+
+// verbs gives what can be done with the kind.
+func (k *kind) verbs() metav1.Verbs {
+	if k.only != nil {
+		return k.only
+	}
+	return metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+}
+
+// validFile tells whether name can be part of a file's name below the state folder. It is what keeps
+// a name from a request from naming a file outside of it.
+func validFile(name string) bool {
+	if name == "" || len(name) > 240 || name[0] == '.' {
 		return false
 	}
-	for i, c := range []byte(name) {
-		inner := c == '-' || c == '.'
-		if inner && (i == 0 || i == len(name)-1) {
-			return false
-		}
-		if !inner && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+	for _, c := range []byte(name) {
+		if c == '/' || c == '\\' || c == 0 {
 			return false
 		}
 	}

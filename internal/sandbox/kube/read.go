@@ -11,21 +11,20 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-func (a *API) get(resource string) func(*http.Request) (answer, error) {
-	return func(r *http.Request) (answer, error) {
-		object, err := a.state.get(resource, r.PathValue("ns"), r.PathValue("n"))
-		if err != nil {
-			return answer{}, err
-		}
-		if object == nil {
-			return answer{}, apierrors.NewNotFound(groupResource(resource), r.PathValue("n"))
-		}
-		return answer{http.StatusOK, object.Object}, nil
+func (a *API) get(r *request) (answer, error) {
+	found, err := a.state.peek(r.resource, r.objectNamespace(), r.name)
+	if err != nil {
+		return answer{}, err
 	}
+	if found == nil {
+		return answer{}, apierrors.NewNotFound(r.kind.groupResource(), r.name)
+	}
+	found, err = a.shown(r.resource, found, r.now)
+	return answer{code: http.StatusOK, body: found}, err
 }
 
 type listMeta struct {
@@ -39,41 +38,103 @@ type objectList struct {
 	APIVersion string           `json:"apiVersion"`
 	Metadata   listMeta         `json:"metadata"`
 	Items      []map[string]any `json:"items"`
+
+	objects []*object
 }
 
-func (a *API) list(resource string) func(*http.Request) (answer, error) {
-	return func(r *http.Request) (answer, error) {
-		query := r.URL.Query()
-		// What would silently change the answer's meaning is refused.
-		if query.Get("fieldSelector") != "" || query.Get("watch") != "" && query.Get("watch") != "false" {
-			return answer{}, apierrors.NewBadRequest("fieldSelector and watch are NOT MODELLED by the sandbox's Kubernetes")
+func (a *API) list(r *request) (answer, error) {
+	objects, err := a.selected(r)
+	if err != nil {
+		return answer{}, err
+	}
+	return a.listed(r, objects)
+}
+
+// selected gives the objects that a list or a watch asks for.
+func (a *API) selected(r *request) ([]*object, error) {
+	matches, err := r.kind.selector(r.query)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := a.state.list(r.resource, r.objectNamespace())
+	if err != nil {
+		return nil, err
+	}
+	var found []*object
+	for _, o := range objects {
+		if matches(o) {
+			if o, err = a.shown(r.resource, o, r.now); err != nil {
+				return nil, err
+			}
+			found = append(found, o)
 		}
-		selector, err := labels.Parse(query.Get("labelSelector"))
-		if err != nil {
-			return answer{}, apierrors.NewBadRequest("unable to parse labelSelector: " + err.Error())
+	}
+	return found, nil
+}
+
+func (a *API) listed(r *request, objects []*object) (answer, error) {
+	version, err := a.state.version()
+	if err != nil {
+		return answer{}, err
+	}
+	list := &objectList{
+		Kind:       r.kind.name + "List",
+		APIVersion: r.kind.gvk().GroupVersion().String(),
+		Metadata:   listMeta{ResourceVersion: strconv.FormatUint(version, 10)},
+		Items:      []map[string]any{},
+	}
+	if list.objects, err = list.cut(objects, r.query); err != nil {
+		return answer{}, err
+	}
+	for _, o := range list.objects {
+		list.Items = append(list.Items, o.Object)
+	}
+	return answer{code: http.StatusOK, body: list}, nil
+}
+
+// selector tells which objects a labelSelector and a fieldSelector mean.
+func (k *kind) selector(query url.Values) (func(*object) bool, error) {
+	byLabel, err := labels.Parse(query.Get("labelSelector"))
+	if err != nil {
+		return nil, apierrors.NewBadRequest("unable to parse labelSelector: " + err.Error())
+	}
+	byField, err := fields.ParseSelector(query.Get("fieldSelector"))
+	if err != nil {
+		return nil, apierrors.NewBadRequest("unable to parse fieldSelector: " + err.Error())
+	}
+	known := append([]string{"metadata.name", "metadata.namespace"}, k.selectable...)
+	for _, wanted := range byField.Requirements() {
+		if !slices.Contains(known, wanted.Field) {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", wanted.Field))
 		}
-		objects, err := a.state.list(resource, r.PathValue("ns"))
-		if err != nil {
-			return answer{}, err
+	}
+	return func(o *object) bool {
+		return byLabel.Matches(labels.Set(o.GetLabels())) && (byField.Empty() || byField.Matches(fieldsOf{o}))
+	}, nil
+}
+
+// fieldsOf lets a field selector look into an object.
+type fieldsOf struct{ *object }
+
+// Has tells whether the object has the field; one that is empty counts as there.
+func (f fieldsOf) Has(string) bool { return true }
+
+// Get gives the field as text.
+func (f fieldsOf) Get(name string) string {
+	value := at(f.object, strings.Split(name, ".")...)
+	if name == "source" {
+		value = at(f.object, "source", "component")
+	}
+	switch value := value.(type) {
+	case string:
+		return value
+	case nil:
+		if name == "spec.unschedulable" {
+			return "false"
 		}
-		objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
-			return !selector.Matches(labels.Set(o.GetLabels()))
-		})
-		version, err := a.state.version()
-		if err != nil {
-			return answer{}, err
-		}
-		list := objectList{
-			Kind:       kinds()[resource].name + "List",
-			APIVersion: "v1",
-			Metadata:   listMeta{ResourceVersion: strconv.FormatUint(version, 10)},
-			Items:      []map[string]any{},
-		}
-		objects, err = list.cut(objects, query)
-		for _, object := range objects {
-			list.Items = append(list.Items, object.Object)
-		}
-		return answer{http.StatusOK, list}, err
+		return ""
+	default:
+		return fmt.Sprint(value)
 	}
 }
 
@@ -82,13 +143,11 @@ type position struct {
 	After string `json:"after"`
 }
 
-func key(object *unstructured.Unstructured) string {
-	return object.GetNamespace() + "/" + object.GetName()
-}
+func key(o *object) string { return o.GetNamespace() + "/" + o.GetName() }
 
 // cut gives the page that limit and continue ask for, and enters in the list where the next begins.
 // A position by name survives objects that come and go between two pages.
-func (l *objectList) cut(objects []*unstructured.Unstructured, query url.Values) ([]*unstructured.Unstructured, error) {
+func (l *objectList) cut(objects []*object, query url.Values) ([]*object, error) {
 	if token := query.Get("continue"); token != "" {
 		var from position
 		data, err := base64.RawURLEncoding.DecodeString(token)
@@ -98,9 +157,7 @@ func (l *objectList) cut(objects []*unstructured.Unstructured, query url.Values)
 		if err != nil {
 			return nil, apierrors.NewBadRequest("continue key is not valid: " + err.Error())
 		}
-		objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
-			return strings.Compare(key(o), from.After) <= 0
-		})
+		objects = slices.DeleteFunc(objects, func(o *object) bool { return strings.Compare(key(o), from.After) <= 0 })
 	}
 	limit, err := strconv.Atoi(query.Get("limit"))
 	if query.Get("limit") != "" && (err != nil || limit < 0) {
@@ -109,11 +166,7 @@ func (l *objectList) cut(objects []*unstructured.Unstructured, query url.Values)
 	if limit == 0 || len(objects) <= limit {
 		return objects, nil
 	}
-	data, err := json.Marshal(position{After: key(objects[limit-1])})
-	if err != nil {
-		return nil, fmt.Errorf("make the continue key: %w", err)
-	}
 	remaining := len(objects) - limit
-	l.Metadata.Continue, l.Metadata.RemainingItemCount = base64.RawURLEncoding.EncodeToString(data), &remaining
+	l.Metadata.Continue, l.Metadata.RemainingItemCount = base64.RawURLEncoding.EncodeToString(encoded(position{After: key(objects[limit-1])})), &remaining
 	return objects[:limit], nil
 }

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,82 +12,108 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
 // state is the folder of objects. Its methods are called with the API's lock held.
+//
+// What peek and list give is shared with later readers: it is never written to. Who means to change
+// an object takes it with get, or copies it.
 type state struct {
-	dir string
+	dir   string
+	kinds catalogue
+	files files
 }
 
-// path gives the file of an object. The names come checked by validName.
+func newState(dir string, kinds catalogue) *state {
+	return &state{dir: dir, kinds: kinds, files: files{}}
+}
+
+// path gives the file of an object. The names come checked by validFile.
 func (s *state) path(resource, namespace, name string) string {
 	return filepath.Join(s.dir, resource, namespace, name+".json")
 }
 
-// get gives an object, or nil if there is none.
-func (s *state) get(resource, namespace, name string) (*unstructured.Unstructured, error) {
-	if !validName(name) || namespace != "" && !validName(namespace) {
+// get gives an object of the caller's own, or nil if there is none.
+func (s *state) get(resource, namespace, name string) (*object, error) {
+	shared, err := s.peek(resource, namespace, name)
+	if err != nil || shared == nil {
+		return nil, err
+	}
+	return shared.DeepCopy(), nil
+}
+
+// peek gives an object that must not be changed, or nil if there is none.
+func (s *state) peek(resource, namespace, name string) (*object, error) {
+	if !validFile(name) || namespace != "" && !validFile(namespace) {
 		return nil, nil
 	}
 	path := s.path(resource, namespace, name)
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the sandbox's object: %w", err)
-	}
-	var content map[string]any
-	if err := store.Decode(path, data, &content); err != nil {
-		return nil, err
-	}
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(withType(content, resource)); err != nil {
-		return nil, fmt.Errorf("%s: not a Kubernetes object: %w; correct the file or delete it", path, err)
-	}
-	if object.GetName() != name {
-		return nil, fmt.Errorf("%s: its name is %q; name the file after the object", path, object.GetName())
-	}
-	complete(object, resource, namespace)
-	return object, nil
+	return s.files.read(path, func(data []byte) (*object, error) {
+		return s.decode(path, data, resource, namespace, name)
+	})
 }
 
-// complete adds what a person who writes an object by hand leaves out and a server never does.
-func complete(object *unstructured.Unstructured, resource, namespace string) {
-	object.SetNamespace(namespace)
-	if object.GetUID() == "" {
-		sum := sha256.Sum256([]byte(resource + "/" + namespace + "/" + object.GetName()))
-		object.SetUID(uid(cloud.FormatUUID([16]byte(sum[:16]))))
+// decode gives the object that a file holds, completed by what a person who writes one by hand
+// leaves out and a server never does.
+func (s *state) decode(path string, data []byte, resource, namespace, name string) (*object, error) {
+	content, err := jsonObject(data)
+	if err != nil {
+		var strict map[string]any
+		if err := store.Decode(path, data, &strict); err != nil {
+			return nil, err // it names the line
+		}
+		return nil, fmt.Errorf("%s: %w; correct the file or delete it", path, err)
 	}
-	if object.GetResourceVersion() == "" {
-		object.SetResourceVersion("1")
+	if _, ok := content["metadata"].(map[string]any); !ok {
+		return nil, fmt.Errorf("%s: not a Kubernetes object: it has no metadata; correct the file or delete it", path)
+	}
+	found := &object{Object: content}
+	found.SetGroupVersionKind(s.kinds.named(resource).gvk())
+	if found.GetName() != name {
+		return nil, fmt.Errorf("%s: its name is %q; name the file after the object", path, found.GetName())
+	}
+	complete(found, resource, namespace)
+	return found, nil
+}
+
+func complete(o *object, resource, namespace string) {
+	o.SetNamespace(namespace)
+	if o.GetUID() == "" {
+		sum := sha256.Sum256([]byte(resource + "/" + namespace + "/" + o.GetName()))
+		o.SetUID(types.UID(cloud.FormatUUID([16]byte(sum[:16]))))
+	}
+	if o.GetResourceVersion() == "" {
+		o.SetResourceVersion("1")
 	}
 	if resource == secrets {
-		mergeStringData(object)
+		mergeStringData(o)
 	}
 }
 
 // list gives the objects of a resource, of one namespace or ("") of all, in the order of their keys.
-func (s *state) list(resource, namespace string) ([]*unstructured.Unstructured, error) {
+// They must not be changed.
+func (s *state) list(resource, namespace string) ([]*object, error) {
 	folders := []string{namespace}
-	if kinds()[resource].namespaced && namespace == "" {
+	if s.kinds.named(resource).namespaced && namespace == "" {
 		var err error
 		if folders, err = names(filepath.Join(s.dir, resource), fs.FileMode.IsDir, ""); err != nil {
 			return nil, err
 		}
+	} else if namespace != "" && !validFile(namespace) {
+		return nil, nil
 	}
-	var objects []*unstructured.Unstructured
+	var objects []*object
 	for _, folder := range folders {
-		files, err := names(filepath.Join(s.dir, resource, folder), fs.FileMode.IsRegular, ".json")
+		found, err := names(filepath.Join(s.dir, resource, folder), fs.FileMode.IsRegular, ".json")
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range files {
-			object, err := s.get(resource, folder, name)
+		for _, name := range found {
+			object, err := s.peek(resource, folder, name)
 			if err != nil {
 				return nil, err
 			}
@@ -98,7 +125,7 @@ func (s *state) list(resource, namespace string) ([]*unstructured.Unstructured, 
 	return objects, nil
 }
 
-// names gives the names in a folder, without suffix, that validName allows; none if the folder is missing.
+// names gives the names in a folder, without suffix, that validFile allows; none if the folder is missing.
 func names(folder string, want func(fs.FileMode) bool, suffix string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +134,7 @@ func names(folder string, want func(fs.FileMode) bool, suffix string) ([]string,
 	var found []string
 	for _, entry := range entries {
 		name, ok := strings.CutSuffix(entry.Name(), suffix)
-		if ok && want(entry.Type()) && validName(name) {
+		if ok && want(entry.Type()) && validFile(name) {
 			found = append(found, name)
 		}
 	}
@@ -116,27 +143,35 @@ func names(folder string, want func(fs.FileMode) bool, suffix string) ([]string,
 }
 
 // put writes an object under the next resource version.
-func (s *state) put(resource string, object *unstructured.Unstructured) error {
+func (s *state) put(resource string, o *object) error {
 	version, err := s.raise()
 	if err != nil {
 		return err
 	}
-	object.SetResourceVersion(strconv.FormatUint(version, 10))
-	path := s.path(resource, object.GetNamespace(), object.GetName())
+	o.SetResourceVersion(strconv.FormatUint(version, 10))
+	path := s.path(resource, o.GetNamespace(), o.GetName())
+	if !validFile(o.GetName()) {
+		return fmt.Errorf("write the sandbox's object: %q cannot be the name of a file", o.GetName())
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("write the sandbox's object: %w", err)
 	}
-	return store.WriteJSON(path, object.Object)
+	s.files.forget(path)
+	return store.WriteJSON(path, o.Object)
 }
 
-func (s *state) remove(resource string, object *unstructured.Unstructured) error {
-	if _, err := s.raise(); err != nil {
+// remove deletes an object, and notes for watchers that it was there.
+func (s *state) remove(resource string, o *object) error {
+	version, err := s.raise()
+	if err != nil {
 		return err
 	}
-	if err := os.Remove(s.path(resource, object.GetNamespace(), object.GetName())); err != nil {
+	path := s.path(resource, o.GetNamespace(), o.GetName())
+	s.files.forget(path)
+	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("delete the sandbox's object: %w", err)
 	}
-	return nil
+	return s.bury(resource, o, version)
 }
 
 // version gives the resource version of the newest write.
@@ -163,4 +198,23 @@ func (s *state) raise() (uint64, error) {
 	}
 	version++
 	return version, store.WriteFile(filepath.Join(s.dir, "resource-version"), fmt.Appendln(nil, version))
+}
+
+// memo reads a file of the cluster's own that is no object; a missing one leaves v as it is.
+func (s *state) memo(name string, v any) error {
+	err := store.ReadJSON(filepath.Join(s.dir, name), v)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (s *state) keep(name string, v any) error {
+	return store.WriteJSON(filepath.Join(s.dir, name), v)
+}
+
+// encoded is the JSON of a value that was decoded from JSON, which cannot fail.
+func encoded(v any) []byte {
+	data, _ := json.Marshal(v)
+	return data
 }

@@ -2,163 +2,216 @@ package kube
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"math/big"
 	"net/http"
 	"reflect"
-	"time"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
 )
 
-func (a *API) createNode(r *http.Request) (answer, error) {
-	body, err := nodeBody(r)
+func (a *API) create(r *request) (answer, error) {
+	if r.name != "" {
+		return answer{}, apierrors.NewMethodNotSupported(r.kind.groupResource(), r.verb)
+	}
+	o, err := r.kind.read(r)
 	if err != nil {
 		return answer{}, err
 	}
-	node := &unstructured.Unstructured{Object: body}
-	if err := checkNode(node); err != nil {
+	if err := a.place(r, o); err != nil {
 		return answer{}, err
 	}
-	present, err := a.state.get(nodes, "", node.GetName())
+	if o.GetResourceVersion() != "" {
+		return answer{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	o.SetUID(newUID())
+	o.SetCreationTimestamp(metav1.NewTime(r.now.Truncate(1e9)))
+	o.SetDeletionTimestamp(nil)
+	o.SetDeletionGracePeriodSeconds(nil)
+	o.SetManagedFields(nil)
+	if r.kind.generation {
+		o.SetGeneration(1)
+	}
+	if r.kind.status && !r.kind.statusOnCreate {
+		delete(o.Object, "status")
+	}
+	r.kind.fill(o)
+	if err := r.kind.check(o, nil); err != nil {
+		return answer{}, err
+	}
+	if err := a.checkEscalation(r, nil, o); err != nil {
+		return answer{}, err
+	}
+	present, err := a.state.peek(r.resource, o.GetNamespace(), o.GetName())
 	if err != nil {
 		return answer{}, err
 	}
 	if present != nil {
-		return answer{}, apierrors.NewAlreadyExists(groupResource(nodes), node.GetName())
+		return answer{}, apierrors.NewAlreadyExists(r.kind.groupResource(), o.GetName())
 	}
-	node.SetNamespace("")
-	node.SetUID(newUID())
-	node.SetCreationTimestamp(metav1.NewTime(time.Now().UTC().Truncate(time.Second)))
-	if r.URL.Query().Has("dryRun") {
-		return answer{http.StatusCreated, node.Object}, nil
+	if !r.dryRun() {
+		err = a.state.put(r.resource, o)
 	}
-	if err := a.state.put(nodes, node); err != nil {
-		return answer{}, err
-	}
-	return answer{http.StatusCreated, node.Object}, nil
+	return answer{code: http.StatusCreated, body: o}, err
 }
 
-// patchNode applies a merge patch. As on the real server, the status is out of its reach and the
-// identity is not for changing.
-func (a *API) patchNode(r *http.Request) (answer, error) {
-	present, err := a.node(r)
-	if err != nil {
-		return answer{}, err
+// place gives a new object its name and namespace, and refuses a namespace that is not there.
+func (a *API) place(r *request, o *object) error {
+	if given := o.GetNamespace(); given != "" && given != r.objectNamespace() {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
-	patch, err := patchBody(r)
-	if err != nil {
-		return answer{}, err
+	o.SetNamespace(r.objectNamespace())
+	if o.GetName() == "" && o.GetGenerateName() != "" {
+		o.SetName(o.GetGenerateName() + randomSuffix())
 	}
-	wanted, _ := merge(present.DeepCopy().Object, patch).(map[string]any)
-	node := &unstructured.Unstructured{Object: wanted}
-	if err := checkPatch(present, node); err != nil {
-		return answer{}, err
-	}
-	restore(node, present)
-	if err := checkNode(node); err != nil {
-		return answer{}, err
-	}
-	if err := checkUpdate(present, node); err != nil {
-		return answer{}, err
-	}
-	// A patch that changes nothing is no write: the resource version stays.
-	if r.URL.Query().Has("dryRun") || reflect.DeepEqual(node.Object, present.Object) {
-		return answer{http.StatusOK, node.Object}, nil
-	}
-	if err := a.state.put(nodes, node); err != nil {
-		return answer{}, err
-	}
-	return answer{http.StatusOK, node.Object}, nil
-}
-
-// restore takes back what a write through the main resource cannot change.
-func restore(node, present *unstructured.Unstructured) {
-	node.SetUID(present.GetUID())
-	node.SetResourceVersion(present.GetResourceVersion())
-	node.SetNamespace("")
-	node.SetCreationTimestamp(present.GetCreationTimestamp())
-	delete(node.Object, "status")
-	if status, ok := present.Object["status"]; ok {
-		node.Object["status"] = status
-	}
-}
-
-func (a *API) deleteNode(r *http.Request) (answer, error) {
-	present, err := a.node(r)
-	if err != nil {
-		return answer{}, err
-	}
-	options, err := deleteBody(r)
-	if err != nil {
-		return answer{}, err
-	}
-	if err := checkPreconditions(present, options.Preconditions); err != nil {
-		return answer{}, err
-	}
-	if len(options.DryRun) == 0 {
-		if err := a.state.remove(nodes, present); err != nil {
-			return answer{}, err
-		}
-	}
-	return answer{http.StatusOK, metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusSuccess,
-		Details:  &metav1.StatusDetails{Name: present.GetName(), Kind: nodes, UID: present.GetUID()},
-	}}, nil
-}
-
-func checkPreconditions(present *unstructured.Unstructured, wanted *metav1.Preconditions) error {
-	if wanted == nil {
+	if !r.kind.namespaced {
 		return nil
 	}
-	if wanted.UID != nil && *wanted.UID != present.GetUID() {
-		return apierrors.NewConflict(groupResource(nodes), present.GetName(),
-			fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s)", *wanted.UID, present.GetUID()))
+	if r.namespace == "" {
+		return apierrors.NewMethodNotSupported(r.kind.groupResource(), r.verb)
 	}
-	if wanted.ResourceVersion != nil && *wanted.ResourceVersion != present.GetResourceVersion() {
-		return apierrors.NewConflict(groupResource(nodes), present.GetName(),
-			fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s)",
-				*wanted.ResourceVersion, present.GetResourceVersion()))
+	namespace, err := a.state.peek(namespaces, "", r.namespace)
+	if err != nil {
+		return err
+	}
+	if namespace == nil {
+		return apierrors.NewNotFound(a.kinds.named(namespaces).groupResource(), r.namespace)
+	}
+	if namespace.GetDeletionTimestamp() != nil {
+		refused := apierrors.NewForbidden(r.kind.groupResource(), o.GetName(),
+			fmt.Errorf("unable to create new content in namespace %s because it is being terminated", r.namespace))
+		refused.ErrStatus.Details.Causes = append(refused.ErrStatus.Details.Causes, metav1.StatusCause{
+			Type: "NamespaceTerminating", Message: fmt.Sprintf("namespace %s is being terminated", r.namespace), Field: "metadata.namespace",
+		})
+		return refused
 	}
 	return nil
 }
 
-// node gives the Node a request names.
-func (a *API) node(r *http.Request) (*unstructured.Unstructured, error) {
-	present, err := a.state.get(nodes, "", r.PathValue("n"))
-	if err == nil && present == nil {
-		err = apierrors.NewNotFound(groupResource(nodes), r.PathValue("n"))
+func (a *API) update(r *request) (answer, error) {
+	present, err := a.target(r)
+	if err != nil {
+		return answer{}, err
 	}
-	return present, err
+	wanted, err := r.kind.read(r)
+	if err != nil {
+		return answer{}, err
+	}
+	if wanted.GetResourceVersion() == "" && r.kind.conditional {
+		return answer{}, invalid(r.kind, r.name, field.Invalid(field.NewPath("metadata", "resourceVersion"), "", "must be specified for an update"))
+	}
+	return a.replace(r, present, wanted)
 }
 
-// merge applies an RFC 7396 patch: null deletes, objects merge, all else replaces.
-func merge(target, patch any) any {
-	changes, ok := patch.(map[string]any)
-	if !ok {
-		return patch
+// replace writes wanted in the place of present, as far as a request reaches.
+func (a *API) replace(r *request, present, wanted *object) (answer, error) {
+	if wanted.GetName() != present.GetName() {
+		return answer{}, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", wanted.GetName(), present.GetName()))
 	}
-	object, ok := target.(map[string]any)
-	if !ok {
-		object = map[string]any{}
+	if given := wanted.GetNamespace(); given != "" && given != present.GetNamespace() {
+		return answer{}, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
-	for name, value := range changes {
-		if value == nil {
-			delete(object, name)
-			continue
+	if err := r.kind.checkVersion(present, wanted); err != nil {
+		return answer{}, err
+	}
+	r.kind.restore(wanted, present, r.sub)
+	r.kind.fill(wanted)
+	if err := r.kind.check(wanted, present); err != nil {
+		return answer{}, err
+	}
+	if err := a.checkEscalation(r, present, wanted); err != nil {
+		return answer{}, err
+	}
+	// A write that changes nothing is none: the resource version stays.
+	if r.dryRun() || reflect.DeepEqual(wanted.Object, present.Object) {
+		return answer{code: http.StatusOK, body: wanted}, nil
+	}
+	if r.kind.generation && !reflect.DeepEqual(wanted.Object["spec"], present.Object["spec"]) {
+		wanted.SetGeneration(present.GetGeneration() + 1)
+	}
+	grace := present.GetDeletionGracePeriodSeconds()
+	if present.GetDeletionTimestamp() != nil && len(wanted.GetFinalizers()) == 0 && (grace == nil || *grace == 0) {
+		// The last finalizer has gone, and with it what held the object.
+		return answer{code: http.StatusOK, body: wanted}, a.state.remove(r.resource, present)
+	}
+	return answer{code: http.StatusOK, body: wanted}, a.state.put(r.resource, wanted)
+}
+
+// checkVersion refuses a write that was made for another state or another object of that name.
+func (k *kind) checkVersion(present, wanted *object) error {
+	if version := wanted.GetResourceVersion(); version != "" && version != present.GetResourceVersion() {
+		return apierrors.NewConflict(k.groupResource(), present.GetName(),
+			errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+	}
+	if uid := wanted.GetUID(); uid != "" && uid != present.GetUID() {
+		return apierrors.NewConflict(k.groupResource(), present.GetName(),
+			//lint:ignore ST1005 the real server's wording
+			fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, present.GetUID()))
+	}
+	return nil
+}
+
+// restore takes back what a write cannot change: the object's identity and life, and either its
+// status or all but that.
+func (k *kind) restore(wanted, present *object, sub string) {
+	metadata, _ := present.Object["metadata"].(map[string]any)
+	for _, name := range []string{"namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"} {
+		unstructured.RemoveNestedField(wanted.Object, "metadata", name)
+		if value, ok := metadata[name]; ok {
+			set(wanted, value, "metadata", name)
 		}
-		object[name] = merge(object[name], value)
 	}
-	return object
+	wanted.SetManagedFields(nil)
+	if !k.status {
+		return
+	}
+	if sub == "status" {
+		status, had := wanted.Object["status"]
+		metadata := wanted.Object["metadata"]
+		wanted.Object = present.DeepCopy().Object
+		wanted.Object["metadata"] = metadata
+		delete(wanted.Object, "status")
+		if had {
+			wanted.Object["status"] = status
+		}
+		return
+	}
+	delete(wanted.Object, "status")
+	if status, ok := present.Object["status"]; ok {
+		wanted.Object["status"] = status
+	}
+}
+
+// target gives the object that a request names.
+func (a *API) target(r *request) (*object, error) {
+	present, err := a.state.get(r.resource, r.objectNamespace(), r.name)
+	if err == nil && present == nil {
+		err = apierrors.NewNotFound(r.kind.groupResource(), r.name)
+	}
+	return present, err
 }
 
 func newUID() types.UID {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return uid(cloud.FormatUUID(b))
+	return types.UID(cloud.FormatUUID(b))
+}
+
+// randomSuffix gives the five characters that end a generated name.
+func randomSuffix() string {
+	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
+	var suffix strings.Builder
+	for range 5 {
+		n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(alphabet)))) // never fails
+		suffix.WriteByte(alphabet[n.Int64()])
+	}
+	return suffix.String()
 }

@@ -1,0 +1,311 @@
+package kubernetes_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+// identities are those that a plan sees.
+func identities(t *testing.T, client *kubernetes.Client) []inventory.Identity {
+	t.Helper()
+	seen := client.Observe(t.Context()).Identities
+	list, ok := seen.Get()
+	if !ok {
+		t.Fatalf("identities are unread: %s", seen.Why())
+	}
+	return list
+}
+
+// TestIdentity takes a host's identity through its life.
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client, host := c.prepared(t), name(t, "01")
+		if list := identities(t, client); len(list) != 0 {
+			t.Errorf("before: %+v", list)
+		}
+		made, err := client.Identify(t.Context(), host)
+		if err != nil || !made.Complete() || made.Host != host {
+			t.Fatalf("made %+v, %v", made, err)
+		}
+		if diff := cmp.Diff([]inventory.Identity{made}, identities(t, client)); diff != "" {
+			t.Error(diff)
+		}
+		again, err := client.Identify(t.Context(), host)
+		if err != nil || again != made {
+			t.Errorf("again: %+v, %v; was %+v", again, err, made)
+		}
+		agent := c.as(t, identified(t, client, host))
+		list := func() error {
+			_, err := agent.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+			return err
+		}
+		eventually(t, "the agent lists nodes", list)
+		for range 2 { // what is gone is no error
+			if err := client.Revoke(t.Context(), host); err != nil {
+				t.Fatal(err)
+			}
+		}
+		unused := c.as(t, identified(t, client, host))
+		if err := client.Revoke(t.Context(), host); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a token without its account is nobody's", func() error {
+			if _, err := unused.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+				return fmt.Errorf("it is answered with %v", err)
+			}
+			return nil
+		})
+		if list := identities(t, client); len(list) != 0 {
+			t.Errorf("after the revocation: %+v", list)
+		}
+		// A token that the server knows from a moment ago it may still take for one:
+		// that is why its binding goes first.
+		eventually(t, "a revoked token is refused", func() error {
+			if err := list(); !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
+				return fmt.Errorf("it is answered with %v", err)
+			}
+			return nil
+		})
+		if _, err := client.Token(t.Context(), host); err == nil {
+			t.Error("a token is left")
+		}
+	})
+}
+
+// struck lets a number of requests through and then breaks the connection: before
+// the request, or after it was carried out.
+type struck struct {
+	next  http.RoundTripper
+	left  *atomic.Int64
+	after bool
+}
+
+var errStruck = errors.New("struck")
+
+func (s struck) RoundTrip(r *http.Request) (*http.Response, error) {
+	left := s.left.Add(-1)
+	if left < -1 || left == -1 && !s.after {
+		return nil, errStruck
+	}
+	answer, err := s.next.RoundTrip(r)
+	if left == -1 && err == nil {
+		_ = answer.Body.Close()
+		return nil, errStruck
+	}
+	return answer, err
+}
+
+// TestIdentifyStruck kills the making of an identity at each of its requests,
+// before and after the cluster carried it out: the next one completes it, and
+// nothing is there twice.
+func TestIdentifyStruck(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client := c.prepared(t)
+		finished := 0
+		for n := range 20 {
+			for _, after := range []bool{false, true} {
+				host := name(t, fmt.Sprintf("%d-%t", n, after))
+				o := c.options(t)
+				var left atomic.Int64
+				left.Store(int64(n))
+				o.Wrap = func(next http.RoundTripper) http.RoundTripper { return struck{next, &left, after} }
+				_, err := c.client(t, o).Identify(t.Context(), host)
+				if err == nil {
+					finished++
+				} else if !errors.Is(err, errStruck) {
+					t.Errorf("struck at %d: %v", n, err)
+				}
+				identified(t, client, host)
+				if again, err := client.Identify(t.Context(), host); err != nil || !again.Complete() {
+					t.Errorf("struck at %d, again: %+v, %v", n, again, err)
+				}
+			}
+		}
+		if finished == 0 {
+			t.Error("no identity was made without a strike: more requests than tries")
+		}
+		for _, i := range identities(t, client) {
+			if !i.Complete() {
+				t.Errorf("incomplete: %+v", i)
+			}
+		}
+		c.count(t, 40)
+	})
+}
+
+// count holds the parts of identities in this test's namespace against the number
+// of hosts.
+func (c *cluster) count(t *testing.T, hosts int) {
+	t.Helper()
+	o := metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=tart-kubelet,acme.dev/owner=" + ns(t)}
+	accounts, err := c.admin.CoreV1().ServiceAccounts(ns(t)).List(t.Context(), o)
+	if err != nil || len(accounts.Items) != hosts {
+		t.Errorf("%d accounts, %v; want %d", len(accounts.Items), err, hosts)
+	}
+	secrets, err := c.admin.CoreV1().Secrets(ns(t)).List(t.Context(), o)
+	if err != nil || len(secrets.Items) != hosts {
+		t.Errorf("%d secrets, %v; want %d", len(secrets.Items), err, hosts)
+	}
+	bindings, err := c.admin.RbacV1().ClusterRoleBindings().List(t.Context(), o)
+	if err != nil || len(bindings.Items) != hosts {
+		t.Errorf("%d bindings, %v; want %d", len(bindings.Items), err, hosts)
+	}
+}
+
+// TestIdentifyAtOnce lets several runs make the same identity.
+func TestIdentifyAtOnce(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client, host := c.prepared(t), name(t, "01")
+		made := make([]inventory.Identity, 8)
+		var wg sync.WaitGroup
+		for i := range made {
+			wg.Go(func() {
+				var err error
+				if made[i], err = client.Identify(t.Context(), host); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, m := range made {
+			if m != made[0] || !m.Complete() {
+				t.Errorf("%+v and %+v", m, made[0])
+			}
+		}
+		c.count(t, 1)
+	})
+}
+
+// TestIdentityIsMended spoils each part of an identity in turn: plan sees it, and
+// Identify mends it.
+func TestIdentityIsMended(t *testing.T) {
+	t.Parallel()
+	spoil := map[string]func(c *cluster, t *testing.T, account string) error{
+		"no account": func(c *cluster, t *testing.T, account string) error {
+			return c.admin.CoreV1().ServiceAccounts(ns(t)).Delete(t.Context(), account, metav1.DeleteOptions{})
+		},
+		"no secret": func(c *cluster, t *testing.T, account string) error {
+			return c.admin.CoreV1().Secrets(ns(t)).Delete(t.Context(), account+"-token", metav1.DeleteOptions{})
+		},
+		"no binding": func(c *cluster, t *testing.T, account string) error {
+			return c.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), account, metav1.DeleteOptions{})
+		},
+		"another subject": func(c *cluster, t *testing.T, account string) error {
+			b, err := c.admin.RbacV1().ClusterRoleBindings().Get(t.Context(), account, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:authenticated"})
+			_, err = c.admin.RbacV1().ClusterRoleBindings().Update(t.Context(), b, metav1.UpdateOptions{})
+			return err
+		},
+		"another role": func(c *cluster, t *testing.T, account string) error {
+			b, err := c.admin.RbacV1().ClusterRoleBindings().Get(t.Context(), account, metav1.GetOptions{})
+			if err == nil {
+				err = c.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), account, metav1.DeleteOptions{})
+			}
+			if err != nil {
+				return err
+			}
+			b.ResourceVersion, b.UID, b.RoleRef.Name = "", "", "view"
+			_, err = c.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), b, metav1.CreateOptions{})
+			return err
+		},
+	}
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client := c.prepared(t)
+		for what, do := range spoil {
+			host := name(t, strings.ReplaceAll(what, " ", "-"))
+			identified(t, client, host)
+			if err := do(c, t, "tart-kubelet-"+host); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			for _, i := range identities(t, client) {
+				if i.Host == host && i.Complete() {
+					t.Errorf("%s: plan sees nothing: %+v", what, i)
+				}
+			}
+			agent := c.as(t, identified(t, client, host))
+			eventually(t, what+": the agent's token is taken", func() error {
+				_, err := agent.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+				return err
+			})
+			for _, i := range identities(t, client) {
+				if i.Host == host && !i.Complete() {
+					t.Errorf("%s: not mended: %+v", what, i)
+				}
+			}
+		}
+	})
+}
+
+// TestForeignIdentity leaves what bears the right name and is another
+// configuration's.
+func TestForeignIdentity(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client, host := c.prepared(t), name(t, "01")
+		theirs := metav1.ObjectMeta{Name: "tart-kubelet-" + host, Labels: map[string]string{"app.kubernetes.io/managed-by": "macfleet", "acme.dev/owner": "other"}}
+		if _, err := c.admin.CoreV1().ServiceAccounts(ns(t)).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: theirs}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		theirs.Name += "-token"
+		s := &corev1.Secret{ObjectMeta: theirs, Data: map[string][]byte{"token": []byte("theirs")}}
+		if _, err := c.admin.CoreV1().Secrets(ns(t)).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		var foreign *kubernetes.ForeignError
+		if _, err := client.Identify(t.Context(), host); !errors.As(err, &foreign) {
+			t.Errorf("identify: %v", err)
+		}
+		if _, err := client.Token(t.Context(), host); !errors.As(err, &foreign) {
+			t.Errorf("token: %v", err)
+		}
+		if err := client.Revoke(t.Context(), host); !errors.As(err, &foreign) {
+			t.Errorf("revoke: %v", err)
+		}
+		if _, err := c.admin.CoreV1().ServiceAccounts(ns(t)).Get(t.Context(), "tart-kubelet-"+host, metav1.GetOptions{}); err != nil {
+			t.Errorf("their account: %v", err)
+		}
+		if list := identities(t, client); len(list) != 0 {
+			t.Errorf("taken for ours: %+v", list)
+		}
+	})
+}
+
+// TestNoToken says what is amiss where no controller fills the Secret.
+func TestNoToken(t *testing.T) {
+	t.Parallel()
+	c := realCluster(t)
+	o := c.options(t)
+	o.TokenWait = 1
+	client := c.client(t, o)
+	if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := client.Identify(t.Context(), "acme-01")
+	if err == nil || !strings.Contains(err.Error(), "token controller") {
+		t.Errorf("identify: %v", err)
+	}
+	list := identities(t, client)
+	if len(list) != 1 || list[0].Issued || list[0].Secret == "" || !list[0].Bound {
+		t.Errorf("plan sees %+v", list)
+	}
+}

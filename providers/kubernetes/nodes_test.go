@@ -1,0 +1,195 @@
+package kubernetes_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+// addNode registers a Ready Node as a kubelet does. It is gone after the test, as
+// other tests count Nodes.
+func (c *cluster) addNode(t *testing.T, node, providerID string) inventory.Node {
+	t.Helper()
+	n, err := c.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"kubernetes.io/os": "darwin", "acme.dev/fleet": "runners"}},
+		Spec:       corev1.NodeSpec{ProviderID: providerID},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.setReady(t, node, corev1.ConditionTrue)
+	return inventory.Node{Name: n.Name, UID: string(n.UID), ProviderID: providerID}
+}
+
+func (c *cluster) setReady(t *testing.T, node string, ready corev1.ConditionStatus) {
+	t.Helper()
+	patch, err := json.Marshal(corev1.Node{Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, Reason: "TartKubeletReady"}},
+		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("14Gi"),
+			corev1.ResourcePods: resource.MustParse("3")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.admin.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// beat writes a Node's Lease as if it had been renewed so long ago.
+func (c *cluster) beat(t *testing.T, node string, ago time.Duration) time.Time {
+	t.Helper()
+	lasts, renewed := int32(40), metav1.NewMicroTime(time.Now().Add(-ago))
+	_, err := c.admin.CoordinationV1().Leases("kube-node-lease").Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &node, LeaseDurationSeconds: &lasts, RenewTime: &renewed}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return renewed.Time
+}
+
+// nodesOf are the Nodes of this test.
+func nodesOf(t *testing.T, client *kubernetes.Client) []inventory.Node {
+	t.Helper()
+	all, err := client.Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(n inventory.Node) bool { return !strings.HasPrefix(n.Name, ns(t)+"-") })
+}
+
+// TestNodeSeen judges Nodes by their conditions and heartbeats.
+func TestNodeSeen(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client := c.client(t, c.options(t))
+		for i, ago := range []time.Duration{0, 50 * time.Second, 70 * time.Second} {
+			node := name(t, fmt.Sprint(i))
+			c.addNode(t, node, "scw-applesilicon://fr-par-1/id-"+fmt.Sprint(i))
+			renewed := c.beat(t, node, ago)
+			seen := nodesOf(t, client)[i]
+			want, why := inventory.Ready, ""
+			if i == 2 {
+				want, why = inventory.ReadyUnknown, "no heartbeat since "+renewed.UTC().Format("2006-01-02 15:04:05 UTC")
+			}
+			if seen.Ready != want || seen.Why != why {
+				t.Errorf("%s ago: %s %q, want %s %q", ago, seen.Ready, seen.Why, want, why)
+			}
+		}
+		node := c.addNode(t, name(t, "3"), "") // it has no Lease: an agent of before
+		c.addNode(t, name(t, "4"), "")
+		c.setReady(t, name(t, "4"), corev1.ConditionFalse)
+		seen := nodesOf(t, client)
+		want := inventory.Node{Name: node.Name, UID: node.UID, Ready: inventory.Ready, Labels: seen[3].Labels,
+			Capacity: inventory.Capacity{CPU: 8, Memory: 14 << 30, Pods: 3}}
+		if diff := cmp.Diff(want, seen[3]); diff != "" || seen[3].Labels["acme.dev/fleet"] != "runners" {
+			t.Errorf("%s, labels %v", diff, seen[3].Labels)
+		}
+		if seen[4].Ready != inventory.NotReady || seen[4].Why != "TartKubeletReady" {
+			t.Errorf("not ready: %+v", seen[4])
+		}
+	})
+}
+
+// TestProviderID sets it once and never again.
+func TestProviderID(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client, id := c.client(t, c.options(t)), "scw-applesilicon://fr-par-1/id-1"
+		node := c.addNode(t, name(t, "01"), "")
+		for range 2 {
+			if err := client.SetProviderID(t.Context(), node, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if seen := nodesOf(t, client); len(seen) != 1 || seen[0].ProviderID != id {
+			t.Errorf("seen %+v", seen)
+		}
+		var other *kubernetes.ProviderIDError
+		if err := client.SetProviderID(t.Context(), node, id+"2"); !errors.As(err, &other) || other.Has != id {
+			t.Errorf("another one: %v", err)
+		}
+		// The cluster itself would refuse it.
+		patch := []byte(`{"spec":{"providerID":"` + id + `2"}}`)
+		if _, err := c.admin.CoreV1().Nodes().Patch(t.Context(), node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err == nil {
+			t.Error("the cluster changed a provider id")
+		}
+		old := node
+		if err := client.DeleteNode(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.DeleteNode(t.Context(), node); err != nil {
+			t.Errorf("one that is gone: %v", err)
+		}
+		c.addNode(t, node.Name, "")
+		var replaced *kubernetes.ReplacedError
+		if err := client.DeleteNode(t.Context(), old); !errors.As(err, &replaced) {
+			t.Errorf("delete another: %v", err)
+		}
+		if err := client.SetProviderID(t.Context(), old, id); !errors.As(err, &replaced) {
+			t.Errorf("set another's: %v", err)
+		}
+		if err := client.Cordon(t.Context(), old, "ann"); !errors.As(err, &replaced) {
+			t.Errorf("cordon another: %v", err)
+		}
+		if seen := nodesOf(t, client); len(seen) != 1 || seen[0].ProviderID != "" || seen[0].Cordoned {
+			t.Errorf("the new one: %+v", seen)
+		}
+	})
+}
+
+// TestCordon takes back our own cordon and nobody else's.
+func TestCordon(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client, node := c.client(t, c.options(t)), c.addNode(t, name(t, "01"), "")
+		state := func(cordoned bool, by string) {
+			t.Helper()
+			if n := nodesOf(t, client)[0]; n.Cordoned != cordoned || n.CordonedBy != by {
+				t.Errorf("cordoned %t by %q, want %t by %q", n.Cordoned, n.CordonedBy, cordoned, by)
+			}
+		}
+		uncordon := func(want bool) {
+			t.Helper()
+			if done, err := client.Uncordon(t.Context(), node); err != nil || done != want {
+				t.Errorf("uncordon: %t, %v; want %t", done, err, want)
+			}
+		}
+		uncordon(true)
+		for range 2 {
+			if err := client.Cordon(t.Context(), node, "ann@laptop"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		state(true, "ann@laptop")
+		uncordon(true)
+		state(false, "")
+		patch := func(text string) {
+			t.Helper()
+			if _, err := c.admin.CoreV1().Nodes().Patch(t.Context(), node.Name, types.MergePatchType, []byte(text), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		patch(`{"spec":{"unschedulable":true}}`)
+		if err := client.Cordon(t.Context(), node, "ann@laptop"); err != nil {
+			t.Fatal(err)
+		}
+		state(true, "")
+		uncordon(false)
+		state(true, "")
+	})
+}

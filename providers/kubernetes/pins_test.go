@@ -1,0 +1,126 @@
+package kubernetes_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+var _ hosts.Pins = (*kubernetes.Pins)(nil)
+
+const hostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGyHaeYiPA5cFYdMyyo0HGSI9ZB5m4NSrQaCPJV0uz3J"
+
+func pin(i int) plan.Pin {
+	return plan.Pin{Name: fmt.Sprintf("acme-%02d", i), ServerID: fmt.Sprintf("id-%02d", i), Key: hostKey, Since: time.Date(2026, 11, 1, 0, 0, i, 0, time.UTC)}
+}
+
+func add(pins ...plan.Pin) func([]plan.Pin) []plan.Pin {
+	return func(have []plan.Pin) []plan.Pin { return append(have, pins...) }
+}
+
+func holds(t *testing.T, store kubernetes.PinStore, want ...plan.Pin) {
+	t.Helper()
+	have, err := store.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestPins keeps the pins in the cluster, takes over those of this machine once,
+// and answers from the cache only when asked to.
+func TestPins(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		c.addNamespace(t)
+		dir := t.TempDir()
+		own, cache := hosts.KnownHosts{Path: filepath.Join(dir, "own")}, hosts.KnownHosts{Path: filepath.Join(dir, "cache")}
+		if err := own.Update(add(pin(1), pin(2))); err != nil {
+			t.Fatal(err)
+		}
+		store := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{Own: own, Cache: cache})
+		holds(t, store, pin(1), pin(2))
+		if _, err := c.admin.CoreV1().ConfigMaps(ns(t)).Get(t.Context(), "macfleet-host-keys", metav1.GetOptions{}); err == nil {
+			t.Error("a look wrote into the cluster")
+		}
+		if err := store.Update(add(pin(3))); err != nil {
+			t.Fatal(err)
+		}
+		holds(t, store, pin(1), pin(2), pin(3))
+		holds(t, own)
+		holds(t, cache, pin(1), pin(2), pin(3))
+		// What another machine drops does not come back from here.
+		other := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{})
+		if err := other.Update(func(have []plan.Pin) []plan.Pin { return have[1:] }); err != nil {
+			t.Fatal(err)
+		}
+		holds(t, store, pin(2), pin(3))
+		holds(t, cache, pin(2), pin(3))
+
+		o := c.options(t)
+		o.Token = "refused"
+		cut := c.client(t, o)
+		if _, err := cut.Pins(t.Context(), kubernetes.PinOptions{Cache: cache}).All(); err == nil {
+			t.Error("an unasked cache answered")
+		}
+		holds(t, cut.Pins(t.Context(), kubernetes.PinOptions{Cache: cache, Offline: true}), pin(2), pin(3))
+		if err := cut.Pins(t.Context(), kubernetes.PinOptions{Cache: cache, Offline: true}).Update(add(pin(4))); err == nil {
+			t.Error("a pin was kept nowhere")
+		}
+	})
+}
+
+// TestPinsAtOnce loses no pin of runs that write at the same time.
+func TestPinsAtOnce(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		c.addNamespace(t)
+		client := c.client(t, c.options(t))
+		var wg sync.WaitGroup
+		var want []plan.Pin
+		for i := range 8 {
+			want = append(want, pin(i))
+			wg.Go(func() {
+				if err := client.Pins(t.Context(), kubernetes.PinOptions{}).Update(add(pin(i))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		holds(t, client.Pins(t.Context(), kubernetes.PinOptions{}), want...)
+	})
+}
+
+// TestPinsSpoilt takes no lost pin for none: it would accept any key.
+func TestPinsSpoilt(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		c.addNamespace(t)
+		_, err := c.admin.CoreV1().ConfigMaps(ns(t)).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "macfleet-host-keys"},
+			Data: map[string]string{"pins.json": "\n{\"name\": \"acme-01\"}\n"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{})
+		for _, err := range []error{second(store.All()), store.Update(add(pin(1)))} {
+			if err == nil || !strings.Contains(err.Error(), "line 2") || !strings.Contains(err.Error(), "mend or remove") {
+				t.Errorf("spoilt: %v", err)
+			}
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
