@@ -35,6 +35,7 @@ lint:
 	shellcheck --shell=sh --severity=warning examples/demo.sh
 	shellcheck .ci/run .ci/apiserver
 	shellcheck --shell=sh --exclude=SC2154 hosts/scripts/*.sh steps/scripts/*.sh internal/conformance/scripts/*.sh
+	shellcheck --shell=sh --exclude=SC2034,SC2154 steps/scripts/shared/*.sh
 
 # A corpus lies beside each test, in testdata/fuzz.
 FUZZTIME ?= 60s

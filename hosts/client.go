@@ -49,9 +49,13 @@ type Options struct {
 	Agent     string   // socket of the ssh agent; empty: none is asked
 	Via       []string // paths in order of preference; empty = Public alone
 	Lookup    Lookup
-	Starts    int           // connections that are not logged in yet, at once; 0 = DefaultStarts
-	Uploads   int           // files on their way to hosts at once; 0 = DefaultUploads
-	Poll      time.Duration // between two looks at what goes on on a host; 0 = DefaultPoll
+	Starts    int            // connections that are not logged in yet, at once; 0 = DefaultStarts
+	Uploads   int            // files on their way to hosts at once; 0 = DefaultUploads
+	Progress  func(Progress) // of uploads; called often, from many goroutines; nil: nobody wants it
+	// ArtifactFolder says where a server keeps its artifacts, by its id; nil: in
+	// fleet.ArtifactFolder. Many servers on one machine need a folder each.
+	ArtifactFolder func(server string) string
+	Poll           time.Duration // between two looks at what goes on on a host; 0 = DefaultPoll
 }
 
 // Client connects to hosts. It is safe for concurrent use.
@@ -64,6 +68,7 @@ type Client struct {
 	turns   turns
 	keys    keyring
 	jumps   jumps
+	now     func() time.Time
 }
 
 // New returns a Client.

@@ -64,7 +64,7 @@ func newClient(o Options) *Client {
 	if o.KeySource == "" {
 		o.KeySource = "the configuration"
 	}
-	c := &Client{opts: o, starts: make(chan struct{}, o.Starts), uploads: make(chan struct{}, o.Uploads)}
+	c := &Client{opts: o, starts: make(chan struct{}, o.Starts), uploads: make(chan struct{}, o.Uploads), now: time.Now}
 	c.jumps.open()
 	return c
 }

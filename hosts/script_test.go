@@ -127,7 +127,8 @@ func TestScriptsAreSound(t *testing.T) {
 		"serial.sh": scriptlint.Probe, "os-version.sh": scriptlint.Probe,
 		"exchange.sh": scriptlint.Change, "claim-create.sh": scriptlint.Change, "claim-drop.sh": scriptlint.Change, "marker-write.sh": scriptlint.Change,
 		"undo-arm.sh": scriptlint.Change, "undo-change.sh": scriptlint.Change, "undo-confirm.sh": scriptlint.Change, "undo-drop.sh": scriptlint.Change,
-		"undo-now.sh": scriptlint.Change, "undo-run.sh": scriptlint.Change, "undo-state.sh": scriptlint.Probe, "upload.sh": scriptlint.Change,
+		"undo-now.sh": scriptlint.Change, "undo-run.sh": scriptlint.Change, "undo-state.sh": scriptlint.Probe, "artifact-look.sh": scriptlint.Probe, "artifact-push.sh": scriptlint.Change,
+		"artifact-fetch.sh": scriptlint.Change, "artifact-prune.sh": scriptlint.Change,
 		"job.sh": scriptlint.Change, "job-drop.sh": scriptlint.Change, "job-gui.sh": scriptlint.Change, "job-look.sh": scriptlint.Change,
 		"job-run.sh": scriptlint.Change, "job-start.sh": scriptlint.Change,
 	}

@@ -158,24 +158,28 @@ func TestSimulatedJobs(t *testing.T) {
 	}
 }
 
-func TestSimulatedUpload(t *testing.T) {
+// TestSimulatedDelivery brings an artifact twice: the second time it is there.
+func TestSimulatedDelivery(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(t)
 	conn := connect(t, s.client(), acme1())
 	defer conn.Close()
-	data := random(100_000)
-	u := uploadOf(data, "/usr/local/it's a tool")
-	u.Owner = "root:wheel"
-	for range 2 {
-		u.Source = strings.NewReader(string(data))
-		if err := conn.Upload(within(t), u); err != nil {
-			t.Fatal(err)
+	d := deliveryOf(random(100_000))
+	for i := range 2 {
+		got, err := conn.Deliver(within(t), d.Delivery, d.source)
+		if want := (Delivered{There: i == 1, Sent: int64(1-i) * 100_000}); err != nil || got != want {
+			t.Fatalf("%+v, %v", got, err)
 		}
 	}
-	r, err := s.Run(within(t), "root", "stat -f '%Su:%Sg %Lp' /usr/local/it*; ls -A /usr/local | grep -c macfleet")
-	if got, rerr := s.ReadFile("/usr/local/it's a tool"); err != nil || rerr != nil || string(got) != string(data) || string(r.Stdout) != "root:wheel 755\n0\n" {
+	r, err := s.Run(within(t), "root", "cd /usr/local/lib/macfleet/artifacts && stat -f '%Su:%Sg %Lp' . * && ls -A | grep -c .")
+	if got, rerr := s.ReadFile(d.Artifact.HostPath()); err != nil || rerr != nil || string(got) != string(d.data) || string(r.Stdout) != "root:wheel 755\nroot:wheel 644\n1\n" {
 		t.Errorf("%v, %v, %d bytes, %s%s", err, rerr, len(got), r.Stdout, r.Stderr)
 	}
+	d.Space = 1 << 60
+	other := deliveryOf(random(1000))
+	other.Space = 1 << 60
+	_, err = conn.Deliver(within(t), other.Delivery, other.source)
+	wantError(t, err, "disk-full", Talking, "artifact.kubelet: 1153 PB are needed, and ")
 }
 
 // TestSimulatedFirewall loads rules that cut the line, also the one that loads

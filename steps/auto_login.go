@@ -47,6 +47,7 @@ func (a autoLogin) Diff(v plan.View) plan.Finding {
 	if len(r.unread) > 0 {
 		return plan.Finding{Wanted: f.Wanted, Unread: r.unread}
 	}
+	f.NoSession = !seen.session
 	if seen.session && seen.file == fileSealed {
 		f.Warnings = []plan.Trouble{sealedWithSession(a.user)}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -85,12 +86,16 @@ type goal struct {
 func (g goal) path() string { return fleet.Artifact{SHA256: g.sha}.HostPath() }
 
 // delivery is what must be on the host first; factor says how many times its size
-// the installation needs.
-func (g goal) delivery(factor int64) *plan.Delivery {
+// the installation needs, and free how many bytes there are.
+func (g goal) delivery(factor, free int64) *plan.Delivery {
 	if g.back {
 		return nil
 	}
-	return &plan.Delivery{Artifact: g.artifact, Space: factor * max(g.artifact.Size, leastSize)}
+	d := &plan.Delivery{Artifact: g.artifact, Space: factor * max(g.artifact.Size, leastSize)}
+	if free != unknownSpace {
+		d.Free = inventory.Present(free)
+	}
+	return d
 }
 
 // leastSize is what an artifact counts as whose size nobody wrote.

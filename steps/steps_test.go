@@ -17,7 +17,8 @@ import (
 )
 
 // everything wants every step.
-var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{}}
+var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{},
+	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: &fleet.GithubRunner{}}
 
 // TestNoWishGivesNothing: a step whose block the configuration lacks wants
 // nothing of a host on which it was never proven, whatever that one says.
@@ -89,26 +90,60 @@ func TestScripts(t *testing.T) {
 		for _, p := range s.Probes() {
 			check(p.Command, scriptlint.Probe)
 		}
-		f := s.Diff(plan.View{Host: host(everything), Facts: facts, Root: true})
-		if len(f.Changes) == 0 {
+		f := s.Diff(stepstest.View(host(everything), facts))
+		if len(f.Changes) == 0 && len(s.Probes()) > 0 {
 			t.Errorf("%s changes nothing on a Mac that nobody has touched", s.ID())
 		}
 		lint(f)
 	}
-	files, err := os.ReadDir("scripts")
+	unwrapped := stepstest.SettledTart()
+	unwrapped.Wrapper = ""
+	facts = with(facts, map[string]plan.Answer{"tart.state": unwrapped.Answer()})
+	lint(step(t, "tart", everything).Diff(stepstest.View(host(everything), facts)))
+	texts := read(t, "scripts")
+	shared := read(t, "scripts/shared")
+	for name, text := range texts {
+		if front, _ := strings.CutSuffix(used[name], text); front+text != used[name] || !strings.HasSuffix(used[name], text) || front != inFront(t, text, shared) {
+			t.Errorf("no step uses scripts/%s.sh as it is", name)
+		}
+	}
+	for name := range shared {
+		t.Errorf("no script uses scripts/shared/%s.sh", name)
+	}
+}
+
+// inFront returns the shared functions that a script asks for, and takes them out
+// of those that nobody has asked for yet.
+func inFront(t *testing.T, text string, shared map[string]string) string {
+	t.Helper()
+	line, _, _ := strings.Cut(text, "\n")
+	words, _ := strings.CutPrefix(line, "# Uses: ")
+	front := ""
+	for _, name := range strings.Fields(words) {
+		if words != line {
+			front += file(t, "scripts/shared/"+name+".sh")
+			delete(shared, name)
+		}
+	}
+	return front
+}
+
+// read returns the scripts of a folder by their names.
+func read(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	files, err := os.ReadDir(folder)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("scripts: %v, %v", files, err)
 	}
-	for _, file := range files {
-		script, found := strings.CutSuffix(file.Name(), ".sh")
-		text, err := os.ReadFile("scripts/" + file.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !found || used[script] != string(text) {
-			t.Errorf("no step uses scripts/%s as it is", file.Name())
+	out := make(map[string]string)
+	for _, f := range files {
+		if script, found := strings.CutSuffix(f.Name(), ".sh"); found {
+			out[script] = file(t, folder+"/"+f.Name())
+		} else if !f.IsDir() {
+			t.Errorf("%s is no script", f.Name())
 		}
 	}
+	return out
 }
 
 // TestChangesConverge is the promise of a step: when its changes have done what

@@ -118,7 +118,7 @@ func (t tart) change(seen tartState, want goal, all []setting) plan.Change {
 		c.Command = script("tart-wrapper", plan.Root, tartWrapper)
 		return c
 	}
-	c.Delivery = want.delivery(tartSpace)
+	c.Delivery = want.delivery(tartSpace, seen.free)
 	c.Command = script("tart-install", plan.Root, want.path(), want.sha, want.name, want.way(), tartWrapper)
 	return c
 }

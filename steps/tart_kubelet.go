@@ -90,10 +90,10 @@ func (d *kubeletDiff) compare(r *reader) {
 		d.cluster = s.inCluster(v, d.job)
 	}
 	d.rest = []setting{
-		{"process", cmp.Or(d.condition.Text, choose(d.stale, "older than the program", "runs")), "runs"},
+		{"process", cmp.Or(words(d.condition), choose(d.stale, "older than the program", "runs")), "runs"},
 		{"folders", s.foldersOf(d.step.user), "the login user's"},
 		{"other kubelets", listOr(names(d.taken), "none"), "none"},
-		{"Node", cmp.Or(d.cluster.Text, "registered"), "registered"},
+		{"Node", cmp.Or(words(d.cluster), "registered"), "registered"},
 		{"earlier run", choose(v.Pending, "unfinished", "finished"), "finished"},
 	}
 }
@@ -112,6 +112,12 @@ func (d *kubeletDiff) compareConfig(r *reader) {
 	if d.config, d.configReason, err = configSetting(d.view, d.seen.config, join); err != nil {
 		r.unread = append(r.unread, plan.Unread{Probe: d.step.stateID(), Why: err.Error()})
 	}
+}
+
+// words are a reason in short, the same on every host.
+func words(r plan.Reason) string {
+	code := strings.TrimPrefix(strings.TrimPrefix(r.Code, "kubelet-"), "node-")
+	return strings.ReplaceAll(code, "-", " ")
 }
 
 func names(all []rival) []string {
@@ -146,6 +152,7 @@ func (d *kubeletDiff) settings() []setting {
 func (d *kubeletDiff) finding() plan.Finding {
 	var f plan.Finding
 	f.Wanted, f.Facts = normal(d.settings())
+	f.VMs = inventory.Present(d.seen.virtualMachines())
 	f.Warnings = d.seen.receipt.rolledBack(d.view.Rollback)
 	f.Warnings = append(f.Warnings, d.orphans()...)
 	background := d.background()

@@ -39,8 +39,8 @@ func (d *kubeletDiff) changes() []plan.Change {
 // program installs the program; anew says that the right bytes get another inode.
 func (d *kubeletDiff) program(anew bool) plan.Change {
 	c := plan.Change{Fields: fields(d.version, d.access), Reason: d.programReason(),
-		Delivery: d.goal.delivery(kubeletSpace),
-		Command: script("tart_kubelet-binary", plan.Root, d.goal.path(), d.goal.sha, d.goal.name, d.goal.way(), choose(anew, "anew", ""))}
+		Delivery: d.goal.delivery(kubeletSpace, d.seen.free),
+		Command:  script("tart_kubelet-binary", plan.Root, d.goal.path(), d.goal.sha, d.goal.name, d.goal.way(), choose(anew, "anew", ""))}
 	if anew {
 		c.Reason = d.condition
 		c.Fields = append(c.Fields, plan.Field{Name: "inode of the program", Before: "known to the kernel with another signature", After: "a new one"})

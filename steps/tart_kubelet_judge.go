@@ -72,19 +72,18 @@ func (s kubeletState) stale() bool {
 // has for so long that the cluster must know.
 func (s kubeletState) inCluster(v plan.View, want launchd.Job) plan.Reason {
 	p, alive := s.own()
-	if !alive || p.age < heardAfter {
-		return plan.Reason{}
-	}
 	node, there := v.Node.Get()
 	switch {
-	case v.Node.IsUnread():
+	case !alive || v.Node.IsUnread():
+		return plan.Reason{}
+	case there && node.ProviderID != "" && v.Server.ID != "" && node.ProviderID != v.Server.ProviderID():
+		return plan.Reason{Code: "different-provider-id", Text: "the Node is of " + node.ProviderID + ", and the kubelet must register another"}
+	case p.age < heardAfter:
 		return plan.Reason{}
 	case !there:
-		return plan.Reason{Code: "node-missing", Text: fmt.Sprintf("the cluster has no Node of this name, though the kubelet runs since %d s", p.age)}
-	case node.ProviderID != "" && v.Server.ID != "" && node.ProviderID != v.Server.ProviderID():
-		return plan.Reason{Code: "different-provider-id", Text: "the Node is of " + node.ProviderID + ", and the kubelet must register another"}
+		return plan.Reason{Code: "node-missing", Text: "the cluster has no Node of this name, though the kubelet runs well"}
 	case node.Ready != inventory.Ready:
-		return plan.Reason{Code: "node-not-ready", Text: fmt.Sprintf("the Node's Ready is %s (%s), though the kubelet runs since %d s", node.Ready, cmp.Or(node.Why, "no reason given"), p.age)}
+		return plan.Reason{Code: "node-not-ready", Text: fmt.Sprintf("the Node's Ready is %s (%s), though the kubelet runs well", node.Ready, cmp.Or(node.Why, "no reason given"))}
 	}
 	if other := labelsThatDiffer(node.Labels, want); len(other) > 0 {
 		return plan.Reason{Code: "node-labels-differ", Text: "the Node's labels are not those of --node-labels: " + strings.Join(other, ", ")}

@@ -3,6 +3,7 @@ package steps
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -207,7 +208,7 @@ func (s *kubeletState) hardware(p part) (err error) {
 	return err
 }
 
-// process returns the process of the job. What ended between two questions has
+// own returns the process of the job. What ended between two questions has
 // none.
 func (s *kubeletState) own() (kubeletProcess, bool) {
 	for _, p := range s.processes {
@@ -216,4 +217,12 @@ func (s *kubeletState) own() (kubeletProcess, bool) {
 		}
 	}
 	return kubeletProcess{}, false
+}
+
+// virtualMachines are those of the login user, running or not, and every one that
+// runs.
+func (s *kubeletState) virtualMachines() []string {
+	out := append(slices.Clone(s.machines), running(s.work)...)
+	slices.Sort(out)
+	return slices.Compact(out)
 }

@@ -28,11 +28,12 @@ var allowed = map[string][]string{
 	"fleet/load":           {"fleet", "internal/secret"},
 	"plan":                 {"fleet", "fleet/inventory"},
 	"plan/plantest":        {"fleet", "fleet/inventory", "plan", "steps", "steps/stepstest"},
-	"steps":                {"internal/secret", "fleet", "plan", "steps/kcpassword", "steps/pf"},
+	"steps":                {"internal/secret", "fleet", "fleet/inventory", "plan", "steps/kcpassword", "steps/launchd", "steps/pf"},
 	"steps/kcpassword":     {},
 	"steps/pf":             {"fleet"},
-	"steps/stepstest":      {"fleet/inventory", "plan"},
-	"hosts":                {"internal/secret", "fleet/inventory", "plan", "hosts/sshconfig"},
+	"steps/launchd":        {},
+	"steps/stepstest":      {"fleet", "fleet/inventory", "plan"},
+	"hosts":                {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts/sshconfig"},
 	"hosts/sshconfig":      {},
 	"providers/transport":  {},
 	"providers/scaleway":   {"internal/secret", "fleet/inventory"},
@@ -67,7 +68,7 @@ var reserved = map[string][]string{
 }
 
 // pure packages do no I/O and take no clock, randomness or context.
-var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true, "steps/kcpassword": true, "steps/pf": true}
+var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true, "steps/kcpassword": true, "steps/launchd": true, "steps/pf": true}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "context", "math/rand", "math/rand/v2", "crypto/rand", "syscall"}
 

@@ -80,7 +80,8 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := kubernetes.New(kubernetes.Options{URL: w.KubernetesURL(), Token: w.KubernetesToken()})
+	cluster, err := kubernetes.New(kubernetes.Options{URL: w.KubernetesURL(), Token: w.KubernetesToken(),
+		Namespace: c.Kubernetes.Namespace, LabelPrefix: c.Kubernetes.LabelPrefix, Owner: c.Owner.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,14 +94,16 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &engine.Engine{Config: c, Steps: steps.For, Servers: servers, Cluster: engine.HalfCluster{Lists: cluster},
+	return &engine.Engine{Config: c, Steps: steps.For, Servers: servers, Cluster: cluster,
 		Hosts:     hosts.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext}),
 		Passwords: told{servers}, Input: input,
 		Pins: hosts.KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}, Parallelism: 8,
 		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
 }
 
-func input(f engine.InputFor, v secret.Value) (secret.Value, error) { return steps.Input(f.Kind, v) }
+func input(f engine.InputFor, v secret.Value) (secret.Value, error) {
+	return steps.Input(steps.InputFor(f), v)
+}
 
 // told finds the passwords that the simulated Scaleway tells, and no others.
 type told struct{ scaleway *scaleway.Client }

@@ -27,14 +27,15 @@ const (
 
 // Event is one thing that happened in a run.
 type Event struct {
-	Type    EventType
-	Time    time.Time
-	Host    string
-	Action  *plan.Action  // of Started, Done, Failed, Skipped, Sending, Waiting, NodeReady
-	Trouble *plan.Trouble // of Observed: why the host could not be asked
-	Err     error         // of Failed
-	Count   int           // of Observing
-	Elapsed time.Duration // of Listed, Observed, Computed, Done, Failed, NodeReady
-	Bytes   int64         // of Sending
-	Size    int64         // so here
+	Type     EventType
+	Time     time.Time
+	Host     string
+	Action   *plan.Action  // of Started, Done, Failed, Skipped, Waiting, NodeReady
+	Trouble  *plan.Trouble // of Observed: why the host could not be asked
+	Err      error         // of Failed
+	Count    int           // of Observing
+	Elapsed  time.Duration // of Listed, Observed, Computed, Done, Failed, NodeReady
+	Artifact string        // of Sending
+	Bytes    int64         // that have left, so here
+	Size     int64         // so here
 }

@@ -108,7 +108,9 @@ func TestIncidentsAreListed(t *testing.T) {
 		"wrong-password", "password-not-disclosed", "sealed-in-get", "sudo-locked", "sudoers-broken",
 		"sealed-kcpassword", "sealed-with-session", "dead-loginwindow", "no-gui-session", "filevault-on",
 		"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "pf-conf-reset-by-update", "flushed-pf-anchor", "unreferenced-anchor",
-		"persist-table-left", "pf-disabled", "cut-connection-during-pf", "reboot-during-undo"}
+		"persist-table-left", "pf-disabled", "cut-connection-during-pf", "reboot-during-undo",
+		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "stale-binary-running", "second-kubelet", "btm-disallowed",
+		"orphan-vm", "push-in-progress", "disk-full", "swapped-host"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
 	}
@@ -117,6 +119,7 @@ func TestIncidentsAreListed(t *testing.T) {
 func TestEveryIncidentAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
+	p.installKubelet()
 	password, vnc := p.told()
 	for _, incident := range sandbox.Incidents() {
 		if err := p.world.Inject(p.host.ID, incident.Name); err != nil {

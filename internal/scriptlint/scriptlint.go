@@ -41,11 +41,11 @@ func first(want string) func([]string) bool {
 // and git, which are stubs that open a dialog on a Mac without developer tools.
 func rules() map[string]rule {
 	out := make(map[string]rule)
-	for _, name := range strings.Fields(`: [ base64 break cat cd cmp continue cut date echo eval exec exit export false
-		grep head id ifconfig ioreg od pgrep printf ps read return set shift shasum sleep stat sudo perl sw_vers sync tail test tr trap true uname wc who`) {
+	for _, name := range strings.Fields(`: [ base64 break cat cd cmp continue cut date df echo eval exec exit export false
+		grep gzip head id ifconfig ioreg od pgrep printf ps read return set shift shasum sleep stat sudo perl sw_vers sync tail test tr trap true uname wc who`) {
 		out[name] = rule{always}
 	}
-	for _, name := range strings.Fields("chmod chown cp killall ln mkdir mktemp mv rm rmdir shutdown touch visudo") {
+	for _, name := range strings.Fields("chmod chown cp curl killall ln mkdir mktemp mv rm rmdir shutdown touch visudo") {
 		out[name] = rule{never}
 	}
 	out["dscl"] = rule{func(args []string) bool { return len(args) > 1 && args[1] == "-read" }} // -authonly counts a failed login

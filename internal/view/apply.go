@@ -20,7 +20,12 @@ func Question(p *plan.Plan) string {
 		have[h.Fleet]++
 	}
 	total := 0
+	objects := 0
 	for _, actions := range p.Runnable() {
+		if actions[0].Kind == plan.KeepObject {
+			objects += len(actions)
+			continue
+		}
 		touched[actions[0].Fleet]++
 		total++
 	}
@@ -33,6 +38,9 @@ func Question(p *plan.Plan) string {
 	var what []string
 	if total > 0 {
 		what = append(what, fmt.Sprintf("change %s (%s)", count(total, "host"), strings.Join(parts, ", ")))
+	}
+	if objects > 0 {
+		what = append(what, fmt.Sprintf("change %s of the cluster", count(objects, "object")))
 	}
 	if n := len(engine.Unpinned(p)); n > 0 {
 		what = append(what, fmt.Sprintf("trust the host keys of %s", count(n, "member")))
@@ -47,7 +55,7 @@ func (t *Text) Applied(r engine.Result) {
 		t.blank()
 		fmt.Fprintln(t.out, t.styles.strong.Render("Failed"))
 		for _, f := range r.Failures {
-			t.line(0, signRefused, f.Action.Host)
+			t.line(0, signRefused, subject(f.Action.Host))
 			text, remedy := failure(f)
 			t.line(4, "", label(f.Action)+": "+text)
 			t.line(6, "", "to do: "+remedy)
@@ -59,6 +67,9 @@ func (t *Text) Applied(r engine.Result) {
 	s := r.After.Summarise()
 	if r.Converged() {
 		t.line(0, "", fmt.Sprintf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, s), ownerTitle(r.After)))
+		if text := nodes(r.After); text != "" {
+			t.line(0, "", text)
+		}
 		t.notes(r.After)
 		return
 	}
@@ -76,10 +87,16 @@ func (t *Text) Applied(r engine.Result) {
 	if r.NotStarted > 0 {
 		text += fmt.Sprintf("; %d not started", r.NotStarted)
 	}
+	if r.NotWaited > 0 {
+		text += fmt.Sprintf("; %s not waited for", count(r.NotWaited, "Node"))
+	}
 	if s.Changes() > 0 {
 		text += fmt.Sprintf("; %d still to do", s.Changes())
 	}
 	t.line(0, "", text+".")
+	if text := nodes(r.After); text != "" {
+		t.line(0, "", text)
+	}
 	if r.Interrupted {
 		t.line(0, "", "Interrupted: running actions were finished, no other was started. macfleet apply goes on from here.")
 	}
@@ -90,6 +107,9 @@ func (t *Text) Applied(r engine.Result) {
 func failure(f engine.Failure) (text, remedy string) {
 	text = f.Err.Error()
 	remedy = "macfleet plan --on name=" + f.Action.Host + " shows what is left; apply again goes on from there"
+	if f.Action.Host == "" {
+		remedy = "macfleet plan shows what is left; apply again goes on from there"
+	}
 	var trouble *engine.TroubleError
 	var lost *hosts.Error
 	switch {
@@ -105,6 +125,7 @@ func failure(f engine.Failure) (text, remedy string) {
 func (t *Text) left(p *plan.Plan) {
 	t.blank()
 	fmt.Fprintln(t.out, t.styles.strong.Render("Did not converge"))
+	t.cluster(p, objectRows)
 	actions := byHost(p)
 	t.fleets(p, func(fleet string) []block {
 		var out []block
@@ -138,10 +159,10 @@ func (l *Lines) Event(e engine.Event) {
 		l.start, l.last = e.Time, e.Time
 	}
 	switch e.Type {
-	case engine.Started:
-		l.open[e.Host] = true
-	case engine.Done, engine.Failed:
-		delete(l.open, e.Host)
+	case engine.Started, engine.Waiting:
+		l.open[subject(e.Host)] = true
+	case engine.Done, engine.Failed, engine.NodeReady:
+		delete(l.open, subject(e.Host))
 		l.text.line(0, "", EventLine(e))
 		l.last = e.Time
 	}
@@ -168,6 +189,9 @@ func (l *Lines) Tick(now time.Time) {
 
 // EventLine returns one event in one line.
 func EventLine(e engine.Event) string {
+	if text := clusterEvent(e); text != "" {
+		return text
+	}
 	what := ""
 	if e.Action != nil {
 		what = string(e.Action.Kind.Sign()) + " " + label(*e.Action)
@@ -175,18 +199,18 @@ func EventLine(e engine.Event) string {
 	took := fmt.Sprintf("(%.1f s)", e.Elapsed.Seconds())
 	switch e.Type {
 	case engine.Done:
-		return fmt.Sprintf("%s: %s done %s", e.Host, what, took)
+		return fmt.Sprintf("%s: %s done %s", subject(e.Host), what, took)
 	case engine.Failed:
-		return fmt.Sprintf("%s: %s failed %s: %v", e.Host, what, took, e.Err)
+		return fmt.Sprintf("%s: %s failed %s: %v", subject(e.Host), what, took, e.Err)
 	case engine.Started:
-		return fmt.Sprintf("%s: %s", e.Host, what)
+		return fmt.Sprintf("%s: %s", subject(e.Host), what)
 	case engine.Skipped:
-		return fmt.Sprintf("%s: %s not started", e.Host, what)
+		return fmt.Sprintf("%s: %s not started", subject(e.Host), what)
 	case engine.Observed:
 		if e.Trouble != nil {
-			return fmt.Sprintf("%s: %s: %s", e.Host, e.Trouble.Code, e.Trouble.Text)
+			return fmt.Sprintf("%s: %s: %s", subject(e.Host), e.Trouble.Code, e.Trouble.Text)
 		}
-		return fmt.Sprintf("%s: seen %s", e.Host, took)
+		return fmt.Sprintf("%s: seen %s", subject(e.Host), took)
 	}
 	return fmt.Sprintf("asking %s", count(e.Count, "host"))
 }

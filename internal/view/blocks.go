@@ -21,8 +21,9 @@ type row struct {
 	sign    string
 	depth   int
 	text    string
-	command bool // it says what to type, with anyName for the host's name
-	trouble bool // its words are exact for one host: ownName is given back
+	command bool  // it says what to type, with anyName for the host's name
+	trouble bool  // its words are exact for one host: ownName is given back
+	free    int64 // bytes that are free on the host, said behind the text; 0: nothing is said
 }
 
 // ownName stands for a host's own name where several hosts are shown as one.
@@ -49,6 +50,9 @@ func fold(blocks []block) []block {
 		k := b.key()
 		if i, ok := at[k]; ok {
 			out[i].hosts = append(out[i].hosts, b.hosts...)
+			for j, r := range b.body { // those that fold have as many rows
+				out[i].body[j].free = min(out[i].body[j].free, r.free)
+			}
 			continue
 		}
 		at[k] = len(out)
@@ -94,6 +98,12 @@ func (t *Text) block(b block) {
 		if len(b.hosts) == 1 && r.trouble && b.name != "" {
 			r.text = strings.ReplaceAll(r.text, ownName, b.name)
 		}
+		switch {
+		case r.free > 0 && len(b.hosts) == 1:
+			r.text += ", " + bytes(r.free) + " free"
+		case r.free > 0:
+			r.text += ", at least " + bytes(r.free) + " free"
+		}
 		t.line(4+2*r.depth, r.sign, r.text)
 	}
 }
@@ -108,11 +118,19 @@ func trouble(sign string, x plan.Trouble) []row {
 }
 
 // general replaces a host's own name, so that equal things look equal.
-func general(h plan.Host, text string) string { return strings.ReplaceAll(text, h.Name, ownName) }
+func general(h plan.Host, text string) string { return named(h, text, ownName) }
+
+// named puts a word for a host's name; what is no host's has none.
+func named(h plan.Host, text, word string) string {
+	if h.Name == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, h.Name, word)
+}
 
 // generalTrouble does so for a trouble, whose remedy may be a command.
 func generalTrouble(h plan.Host, x plan.Trouble) plan.Trouble {
 	x.Text = general(h, x.Text)
-	x.Remedy = strings.ReplaceAll(x.Remedy, h.Name, anyName)
+	x.Remedy = named(h, x.Remedy, anyName)
 	return x
 }

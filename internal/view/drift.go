@@ -16,6 +16,12 @@ func (t *Text) Drift(p *plan.Plan) {
 		return
 	}
 	fmt.Fprintln(t.out, t.styles.strong.Render("Drift of "+ownerTitle(p)))
+	t.cluster(p, func(a plan.Action) []row {
+		if !a.Origin.Drift {
+			return nil
+		}
+		return []row{{sign: signDrift, text: a.Object.String() + reason(plan.Host{}, a)}}
+	})
 	actions := byHost(p)
 	t.fleets(p, func(fleet string) []block {
 		var out []block

@@ -35,8 +35,9 @@ const (
 // scene is a fleet of one converged member beside a pool of one server: what a
 // trouble disturbs.
 type scene struct {
-	cfg  *fleet.Config
-	snap plan.Snapshot
+	cfg   *fleet.Config
+	snap  plan.Snapshot
+	steps plan.StepsFor
 }
 
 func newScene() *scene {
@@ -46,7 +47,7 @@ func newScene() *scene {
 			Spec: fleet.Spec{Hostname: &fleet.Hostname{}}, Sources: fleet.Sources{
 				"os": {Level: fleet.InDefaults, File: "acme.fleet.hcl", Line: 14}, "hostname": {Level: fleet.InDefaults, File: "acme.fleet.hcl", Line: 15},
 				"type": {Level: fleet.InGroup, File: "runners.fleet.hcl", Line: 3}}}}}}}
-	s := &scene{cfg: cfg, snap: plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: map[string]plan.HostSeen{}}}
+	s := &scene{cfg: cfg, steps: steps.For, snap: plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Hosts: map[string]plan.HostSeen{}}}
 	s.snap.Servers = []inventory.Server{machine(memberID, memberOf, 1), machine(poolID, "acme-pool-01", 2)}
 	seen := plan.HostSeen{Key: "ssh-ed25519 AAAA", Fingerprint: "SHA256:abc", Pinned: true, Root: true,
 		Serial: inventory.Present("C07ACME001"), OSVersion: inventory.Present("26.3"), Claim: inventory.Absent[plan.Claim](),
@@ -102,6 +103,23 @@ func (s *scene) marker(change func(*plan.Marker)) {
 		change(&m)
 		h.Marker = inventory.Present(m)
 	})
+}
+
+// joins makes the member a Node of a cluster, whose kubelet is as it should be.
+func (s *scene) joins(disturb func(c *inventory.Cluster, n *inventory.Node)) {
+	s.cfg.Kubernetes = &fleet.Kubernetes{Namespace: "macfleet", LabelPrefix: "acme.dev"}
+	s.cfg.Fleets[0].Groups[0].Spec.TartKubelet = &fleet.TartKubelet{}
+	s.steps = func(h fleet.Host) []plan.Step {
+		h.Spec.TartKubelet = nil // what is said here is the cluster's part
+		return steps.For(h)
+	}
+	node := inventory.Node{Name: memberOf, ProviderID: s.snap.Servers[0].ProviderID(), Ready: inventory.Ready}
+	c := inventory.Cluster{Pods: inventory.Present([]inventory.Pod{}), Objects: inventory.Present([]inventory.Object{}),
+		Identities: inventory.Present([]inventory.Identity{{Host: memberOf, ServiceAccount: "sa", Secret: "s", Issued: true, Bound: true}}),
+		Join:       inventory.Present(inventory.Join{Server: "https://api.acme.dev:6443", CA: "pem"})}
+	disturb(&c, &node)
+	nodes, _ := s.snap.Nodes.Get()
+	s.snap.Nodes, s.snap.Cluster = inventory.Present(append(nodes, node)), inventory.Present(c)
 }
 
 // listed gives the configuration a host block.
@@ -223,8 +241,43 @@ func troubles() []trouble {
 			s.wants(2)
 			s.listed(fleet.Listed{Name: "acme-legacy-01", ServerID: "0c1b2c3d-0000-4000-8000-000000000003"})
 		}},
+		{"cluster-not-prepared", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
+				c.Objects = inventory.Present([]inventory.Object{{Kind: "ClusterRole", Name: "macfleet-tart-kubelet", State: inventory.ObjectMissing, Why: "it is not there", Prepared: true}})
+			})
+		}},
+		{"node-twice", func(s *scene) {
+			s.snap.Nodes = inventory.Present([]inventory.Node{{Name: "acme-legacy-01", ProviderID: s.snap.Servers[0].ProviderID(), Ready: inventory.NotReady}})
+			s.joins(func(*inventory.Cluster, *inventory.Node) {})
+		}},
+		{"node-name-differs", func(s *scene) {
+			s.joins(func(_ *inventory.Cluster, n *inventory.Node) { n.Name = "acme-legacy-01" })
+		}},
+		{"pods-on-node", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, n *inventory.Node) {
+				n.ProviderID = s.snap.Servers[1].ProviderID()
+				c.Pods = inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a", Node: memberOf, Phase: "Running"}})
+			})
+		}},
+		{"pods-unread", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, n *inventory.Node) {
+				n.ProviderID = s.snap.Servers[1].ProviderID()
+				c.Pods = inventory.Unread[[]inventory.Pod]("list the pods: macfleet may not list pods")
+			})
+		}},
+		{"tart-create-failed", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
+				c.Pods = inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a", Node: memberOf, Phase: "Pending", Reason: inventory.CreateFailed}})
+			})
+		}},
 		{"listed-host-missing", func(s *scene) { s.listed(fleet.Listed{Name: "acme-production-runners-m2-0a1b3"}) }},
 	}
+}
+
+// gateTroubles are those of a host whose work is done and whose Node is waited for.
+func gateTroubles() []plan.Trouble {
+	return []plan.Trouble{{Code: "node-not-ready", Text: "its Node is not Ready after 5m0s: Ready is Unknown: no heartbeat since 10:00:00 UTC; " +
+		"on the host: tart_kubelet: kubelet-crash-loop: it ends as soon as it was started", Remedy: "kubectl describe node " + memberOf}}
 }
 
 // applyTroubles are those of a host that only an apply meets.
@@ -255,7 +308,7 @@ func TestErrors(t *testing.T) {
 			for _, tr := range append(troubles(), connectionTroubles(t)...) {
 				s := newScene()
 				tr.disturb(s)
-				p := plan.Compute(s.cfg, steps.For, s.snap, plan.Selection{})
+				p := plan.Compute(s.cfg, s.steps, s.snap, plan.Selection{})
 				var one bytes.Buffer
 				view.NewText(&one, 0, false).Plan(p)
 				if !strings.Contains(one.String(), tr.code) {
@@ -265,11 +318,15 @@ func TestErrors(t *testing.T) {
 				v.Plan(p)
 				v.Drift(p)
 				v.Hosts(p, false)
-				if x, err := plan.ExplainHost(s.cfg, steps.For, s.snap, memberOf); err == nil {
+				if x, err := plan.ExplainHost(s.cfg, s.steps, s.snap, memberOf); err == nil {
 					v.Explain(x, "")
 				} else {
 					v.Error(err)
 				}
+			}
+			for _, x := range gateTroubles() {
+				fmt.Fprintf(&b, "== %s\n", x.Code)
+				v.Applied(engine.Result{Failures: []engine.Failure{{Err: &engine.TroubleError{Trouble: x}, Action: plan.Action{Kind: plan.AwaitNode, Host: memberOf}}}})
 			}
 			for _, e := range applyTroubles() {
 				fmt.Fprintf(&b, "== %s\n", e.Code)

@@ -3,6 +3,8 @@ package view
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
@@ -21,12 +23,14 @@ type HostRow struct {
 	Reachable string `json:"reachable"` // yes, or the code of the trouble
 	Converged string `json:"converged"` // yes, no, unknown, or the code of a refusal
 	Ready     string `json:"ready"`     // True, False, Unknown, no-node; "-" without a cluster
-	Type      string `json:"type"`
-	Zone      string `json:"zone"`
-	Address   string `json:"address"`
-	Path      string `json:"path"` // how it was reached; "" = it was not
-	ServerID  string `json:"server_id"`
-	OS        string `json:"os"` // version the host says it runs; "" = not known
+	// PodsFailing counts its Pods whose virtual machines could not be made; nil: nobody knows.
+	PodsFailing *int   `json:"pods_failing,omitempty"`
+	Type        string `json:"type"`
+	Zone        string `json:"zone"`
+	Address     string `json:"address"`
+	Path        string `json:"path"` // how it was reached; "" = it was not
+	ServerID    string `json:"server_id"`
+	OS          string `json:"os"` // version the host says it runs; "" = not known
 }
 
 // HostRows returns the members of a plan in its order.
@@ -40,6 +44,10 @@ func HostRows(p *plan.Plan) []HostRow {
 		r := HostRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Reachable: "yes", Converged: string(h.Converged),
 			Ready: ready(p, h.Node), Type: h.Server.Type, Zone: h.Server.Zone, Address: h.Server.Address,
 			Path: h.Seen.Path, ServerID: h.Server.ID, OS: os}
+		if _, read := h.Pods.Get(); read && h.Spec.Spec.JoinsCluster() {
+			n := h.PodsFailing()
+			r.PodsFailing = &n
+		}
 		if h.Unknown != nil {
 			r.Reachable = h.Unknown.Code
 		}
@@ -67,12 +75,20 @@ func ready(p *plan.Plan, node inventory.Seen[inventory.Node]) string {
 // Hosts prints the members as a table. wide adds what the provider and the host
 // say of the machine.
 func (t *Text) Hosts(p *plan.Plan, wide bool) {
+	rows := HostRows(p)
 	table := [][]string{{"NAME", "FLEET", "REACHABLE", "CONVERGED", "READY"}}
+	pods := slices.ContainsFunc(rows, func(r HostRow) bool { return r.PodsFailing != nil })
+	if pods {
+		table[0] = append(table[0], "PODS FAILING")
+	}
 	if wide {
 		table[0] = append(table[0], "GROUP", "TYPE", "ZONE", "ADDRESS", "PATH", "OS", "SERVER")
 	}
-	for _, r := range HostRows(p) {
+	for _, r := range rows {
 		row := []string{r.Name, r.Fleet, r.Reachable, r.Converged, r.Ready}
+		if pods {
+			row = append(row, r.failing())
+		}
 		if wide {
 			row = append(row, r.Group, r.Type, r.Zone, r.Address, r.Path, r.OS, r.ServerID)
 		}
@@ -83,6 +99,13 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 		return
 	}
 	t.table(table)
+}
+
+func (r HostRow) failing() string {
+	if r.PodsFailing == nil {
+		return "-"
+	}
+	return strconv.Itoa(*r.PodsFailing)
 }
 
 // HostNames prints one name a line.

@@ -1,9 +1,11 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -71,7 +73,20 @@ type ResourceChange struct {
 	Disruption   string        `json:"disruption"`
 	Deferred     bool          `json:"deferred"`
 	Undo         string        `json:"undo,omitempty"`
+	Deliveries   []Delivery    `json:"deliveries,omitempty"` // artifacts that it brings to the host
+	Pods         []string      `json:"pods,omitempty"`       // NAMESPACE/NAME of those that are let go
 	Refused      *TroubledHost `json:"refused,omitempty"`
+}
+
+// Delivery is an artifact that an action brings to a host.
+type Delivery struct {
+	Artifact string `json:"artifact"`
+	Version  string `json:"version"`
+	SHA256   string `json:"sha256"`
+	Fetch    string `json:"fetch"`
+	Size     int64  `json:"size"`           // bytes; 0: nobody wrote it
+	Space    int64  `json:"space"`          // bytes that must be free
+	Free     *int64 `json:"free,omitempty"` // bytes that are free
 }
 
 // Change holds the two sides of an action by field.
@@ -118,6 +133,9 @@ func DocumentOf(p *plan.Plan) Document {
 		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, Warnings: []TroubledHost{},
 		ResourceChanges: []ResourceChange{}, ResourceDrift: []ResourceChange{},
 		Shortages: []Shortage{}, Rejected: []TroubledHost{}, Strays: []string{}, Summary: Counts(s)}
+	for _, u := range p.Unread {
+		d.Unread = append(d.Unread, UnreadStep{Address: clusterName, Probe: u.Probe, Why: u.Why, Printed: shortened(u.Bytes)})
+	}
 	for _, h := range p.Hosts {
 		d.host(h)
 	}
@@ -178,12 +196,33 @@ func address(host, step string) string {
 	return fmt.Sprintf("host.%s.%s", host, step)
 }
 
-func changeOf(a plan.Action) ResourceChange {
-	step := string(a.Step)
-	if step == "" {
-		step = string(a.Kind)
+// addressOf names an action's subject: a host or a step on it, or an object of the
+// cluster.
+func addressOf(a plan.Action) string {
+	if o := a.Object; a.Kind == plan.KeepObject {
+		return strings.Join(slices.DeleteFunc([]string{clusterName, o.Kind, o.Namespace, o.Name}, func(part string) bool { return part == "" }), ".")
 	}
-	c := ResourceChange{Address: address(a.Host, step), Kind: string(a.Kind), Fleet: a.Fleet, Group: a.Group,
+	return address(a.Host, cmp.Or(string(a.Step), string(a.Kind)))
+}
+
+func deliveriesOf(a plan.Action) []Delivery {
+	var out []Delivery
+	for _, c := range a.Changes {
+		if c.Delivery == nil {
+			continue
+		}
+		x := c.Delivery.Artifact
+		d := Delivery{Artifact: x.Name, Version: x.Version, SHA256: x.SHA256, Fetch: string(x.Fetch), Size: x.Size, Space: c.Delivery.Space}
+		if free, ok := c.Delivery.Free.Get(); ok {
+			d.Free = &free
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+func changeOf(a plan.Action) ResourceChange {
+	c := ResourceChange{Address: addressOf(a), Kind: string(a.Kind), Fleet: a.Fleet, Group: a.Group,
 		Host: a.Host, Step: string(a.Step), ActionReason: a.Reason.Code, ReasonText: a.Reason.Text, Reasons: []string{},
 		Drift: a.Origin.Drift, Pending: a.Origin.Pending, Disruption: a.Disruption.String(),
 		Change: Change{Actions: verbs(a.Kind.Sign()), Before: map[string]string{}, After: map[string]string{},
@@ -194,9 +233,16 @@ func changeOf(a plan.Action) ResourceChange {
 	for _, f := range a.Fields {
 		c.Change.Before[f.Name], c.Change.After[f.Name] = f.Before, f.After
 	}
+	for _, p := range a.Pods {
+		c.Pods = append(c.Pods, p.Namespace+"/"+p.Name)
+	}
+	c.Deliveries = deliveriesOf(a)
 	c.Deferred, c.Undo = a.Deferred, strings.TrimPrefix(guarded(a), "undo: ")
 	if a.Refusal != nil {
 		r := troubledHost(a.Host, a.Fleet, *a.Refusal)
+		if a.Host == "" {
+			r.Address = c.Address
+		}
 		c.Refused = &r
 	}
 	return c

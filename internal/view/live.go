@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // Live shows a run on a terminal: a line for every host at work, which goes
@@ -137,12 +138,18 @@ func (p *progress) event(e engine.Event) string {
 		p.asked += e.Count
 	case engine.Observed:
 		p.answer++
-	case engine.Started:
+	case engine.Started, engine.Waiting:
 		p.asked, p.answer = 0, 0
 		p.active[e.Host] = work{EventLine(e), e.Time}
-	case engine.Done, engine.Failed:
+	case engine.Sending:
+		if w, at := p.active[e.Host]; at {
+			p.active[e.Host] = work{EventLine(e), w.since}
+		}
+	case engine.Done, engine.Failed, engine.NodeReady:
 		delete(p.active, e.Host)
-		p.ended++
+		if e.Action == nil || e.Action.Kind != plan.AwaitNode {
+			p.ended++
+		}
 		return EventLine(e)
 	}
 	return ""

@@ -18,6 +18,7 @@ func (t *Text) Plan(p *plan.Plan) {
 		return
 	}
 	fmt.Fprintln(t.out, t.styles.strong.Render("Plan for "+ownerTitle(p)))
+	t.cluster(p, objectRows)
 	actions := byHost(p)
 	t.fleets(p, func(fleet string) []block {
 		var out []block
@@ -31,6 +32,9 @@ func (t *Text) Plan(p *plan.Plan) {
 	t.rejected(p)
 	t.blank()
 	t.line(0, "", summary(s))
+	if text := cost(p); text != "" {
+		t.line(0, "", text)
+	}
 	t.notes(p)
 }
 
@@ -161,12 +165,12 @@ func actionRows(h plan.Host, a plan.Action) []row {
 	if text := guarded(a); text != "" {
 		rows = append(rows, row{depth: 2, text: text})
 	}
-	return append(rows, refusal(h, a)...)
+	return append(append(rows, deliveries(a)...), refusal(h, a)...)
 }
 
-// refusal says why a step's action will not run, unless nothing runs on the host.
+// refusal says why an action will not run, unless nothing runs on the host.
 func refusal(h plan.Host, a plan.Action) []row {
-	if a.Refusal == nil || !a.Kind.OfStep() || h.Refused != nil || h.Unknown != nil {
+	if a.Refusal == nil || h.Refused != nil || h.Unknown != nil {
 		return nil
 	}
 	rows := trouble(signRefused, generalTrouble(h, *a.Refusal))
@@ -185,6 +189,14 @@ func label(a plan.Action) string {
 		return "marker"
 	case plan.RenameServer:
 		return "server name"
+	case plan.ReplaceNode, plan.AwaitNode:
+		return "Node"
+	case plan.SetProviderID:
+		return "provider id of its Node"
+	case plan.ReleasePods:
+		return "Pods"
+	case plan.KeepObject:
+		return a.Object.String()
 	}
 	return string(a.Kind)
 }

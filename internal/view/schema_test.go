@@ -39,11 +39,10 @@ func TestGoldensFollowTheirSchemas(t *testing.T) {
 		}
 		return text
 	}
-	if err := schematest.Validate("plan", read("plan.json")); err != nil {
-		t.Errorf("plan.json: %v", err)
-	}
-	if err := schematest.Validate("doctor", read("doctor.json")); err != nil {
-		t.Errorf("doctor.json: %v", err)
+	for name, schema := range map[string]string{"plan.json": "plan", "joining.json": "plan", "joininghosts.json": "hosts", "doctor.json": "doctor"} {
+		if err := schematest.Validate(schema, read(name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	for _, document := range documents(t, read("explain.jsonl")) {
 		if err := schematest.Validate("explain", document); err != nil {

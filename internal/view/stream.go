@@ -32,7 +32,15 @@ type message struct {
 	Summary   *Counts         `json:"summary,omitempty"`
 	Outcome   *outcome        `json:"outcome,omitempty"`
 	Hosts     int             `json:"hosts,omitempty"`
+	Progress  *progressed     `json:"progress,omitempty"`
 	Fault     *Diagnostic     `json:"diagnostic,omitempty"`
+}
+
+// progressed is an artifact on its way to a host.
+type progressed struct {
+	Artifact string `json:"artifact"`
+	Bytes    int64  `json:"bytes"` // that have left
+	Size     int64  `json:"size"`
 }
 
 // hook is an action at work.
@@ -50,6 +58,7 @@ type outcome struct {
 	Done        int  `json:"done"`
 	Failed      int  `json:"failed"`
 	NotStarted  int  `json:"not_started"`
+	NotWaited   int  `json:"not_waited"`
 	Interrupted bool `json:"interrupted"`
 	Converged   bool `json:"converged"`
 }
@@ -100,6 +109,16 @@ func (s *Stream) Event(e engine.Event) {
 		m.Level, m.Type = "error", "apply_errored"
 	case engine.Skipped:
 		m.Level, m.Type = "warn", "apply_skipped"
+	case engine.Waiting:
+		m.Type = "node_waiting"
+	case engine.NodeReady:
+		m.Type = "node_ready"
+	case engine.Sending:
+		m.Type = "artifact_progress"
+		m.Hook = &hook{Address: address(e.Host, ""), Host: e.Host}
+		m.Progress = &progressed{Artifact: e.Artifact, Bytes: e.Bytes, Size: e.Size}
+		s.write(m)
+		return
 	case engine.Observing:
 		m.Type, m.Hosts = "observe_start", e.Count
 		s.write(m)
@@ -134,7 +153,7 @@ func (s *Stream) Applied(r engine.Result) {
 
 // Outcome prints what a run came to.
 func (s *Stream) Outcome(r engine.Result) {
-	o := outcome{Done: r.Done, Failed: len(r.Failures), NotStarted: r.NotStarted, Interrupted: r.Interrupted, Converged: r.Converged()}
+	o := outcome{Done: r.Done, Failed: len(r.Failures), NotStarted: r.NotStarted, NotWaited: r.NotWaited, Interrupted: r.Interrupted, Converged: r.Converged()}
 	m := message{Level: "info", Type: "apply_summary", Outcome: &o, Message: fmt.Sprintf("%s done, converged", count(r.Done, "action"))}
 	if !o.Converged {
 		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))

@@ -75,6 +75,55 @@ func everything() *plan.Plan {
 		Cluster:   true}
 }
 
+// joining is a plan of hosts that become Nodes, with one of each thing that is done
+// in a cluster.
+func joining() *plan.Plan {
+	kubelet := fleet.Artifact{Name: "tart_kubelet", Version: "0.5.0", SHA256: strings.Repeat("5", 64), Size: 24 << 20, Fetch: fleet.FetchPush}
+	tart := fleet.Artifact{Name: "tart", Version: "2.32.1", SHA256: strings.Repeat("7", 64), Size: 61_000_000, Fetch: fleet.FetchHost}
+	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"builders", "runners"}, Cluster: true,
+		Unread: []plan.Unread{{Probe: "cluster.join", Why: "kube-public/cluster-info is not there"}}}
+	objects := []inventory.Object{{Kind: "Secret", Namespace: "default", Name: "acme-kubeconfig", State: inventory.ObjectMissing, Why: "it is not there"},
+		{Kind: "ClusterRole", Name: "macfleet-tart-kubelet", State: inventory.ObjectDiffers, Why: "rules", Prepared: true}}
+	p.Actions = []plan.Action{{Kind: plan.KeepObject, Object: objects[0], Reason: plan.Reason{Code: "object-missing", Text: "it is not there"}, Origin: plan.Origin{Pending: true}},
+		{Kind: plan.KeepObject, Object: objects[1], Reason: plan.Reason{Code: "object-differs", Text: "rules"}, Origin: plan.Origin{Drift: true},
+			Refusal: &plan.Trouble{Code: "cluster-not-prepared", Text: "the ClusterRole is not as this version wants it: rules", Remedy: "let an administrator of the cluster run: macfleet init cluster"}}}
+	for n := 1; n <= 4; n++ {
+		h := member(n, map[bool]string{true: "builders", false: "runners"}[n == 1])
+		h.Spec.Spec.TartKubelet = &fleet.TartKubelet{}
+		h.Converged, h.Pods = plan.Differs, inventory.Present([]inventory.Pod{{Name: "a", Reason: inventory.CreateFailed}})
+		h.Node = inventory.Present(inventory.Node{Name: h.Name, Ready: inventory.Ready})
+		act := func(k plan.Kind, code, text string) plan.Action {
+			return plan.Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, Server: h.Server, Reason: plan.Reason{Code: code, Text: text}, Origin: plan.Origin{Drift: true}}
+		}
+		step := act(plan.RunStep, "kubelet-outdated", "the kubelet is 0.4.0")
+		step.Step, step.Disruption = "tart_kubelet", plan.Restart
+		step.Fields = []plan.Field{{Name: "version", Before: "0.4.0 (444444444444)", After: "0.5.0 (555555555555)"}}
+		step.Changes = []plan.Change{{Fields: step.Fields, Disruption: plan.Restart, Delivery: &plan.Delivery{Artifact: kubelet, Space: 48 << 20, Free: inventory.Present(int64(n) * 95e9)}}}
+		switch n {
+		case 1:
+			for _, vm := range []string{"tahoe-xcode-26-1-base-image-that-was-baked-on-the-machine-last-night", "sequoia-base"} {
+				step.Fields = append(step.Fields, plan.Field{Name: "virtual machine " + vm, Before: "kept", After: "deleted by the garbage collection"})
+			}
+			step.Changes = append(step.Changes, plan.Change{Delivery: &plan.Delivery{Artifact: tart, Space: 200_000_000}})
+			identity := act(plan.IdentifyHost, "identity-missing", "the cluster does not know its kubelet yet")
+			identity.Fields = []plan.Field{{Name: "ServiceAccount", After: "present"}, {Name: "token", After: "present"}, {Name: "binding", After: "present"}}
+			node := act(plan.ReplaceNode, "different-provider-id", "the Node says that it is another server")
+			node.Disruption = plan.Restart
+			node.Fields = []plan.Field{{Name: "provider id", Before: "scw-applesilicon://fr-par-1/another", After: h.Server.ProviderID()}}
+			p.Actions = append(p.Actions, identity, node, step)
+		default:
+			pods := act(plan.ReleasePods, "stuck-terminating-pods", "42 Pods should be gone, and only the kubelet's finalizer keeps them")
+			for i := range 42 {
+				pods.Pods = append(pods.Pods, inventory.Pod{Namespace: "ci", Name: fmt.Sprintf("pod-%d-%02d", n, i)})
+			}
+			p.Actions = append(p.Actions, step, act(plan.SetProviderID, "empty-provider-id", "the Node does not say which server it is"), pods)
+		}
+		h.Warnings = []plan.StepWarning{{Trouble: plan.Trouble{Code: "tart-create-failed", Text: "the virtual machines of 1 Pod could not be made", Remedy: "look at " + h.Name}}}
+		p.Hosts = append(p.Hosts, h)
+	}
+	return p
+}
+
 func clean() *plan.Plan {
 	return &plan.Plan{Owner: fleet.Owner{Name: "acme"}, Fleets: []string{"runners"}, Hosts: []plan.Host{member(2, "runners"), member(3, "runners")}}
 }
@@ -87,16 +136,20 @@ func TestGolden(t *testing.T) {
 	failed := engine.Result{Done: 1, NotStarted: 2, After: everything(),
 		Failures: []engine.Failure{{Action: power(member(2, "runners")), Err: errors.New("power-set-sleep ended with exit 1: 'pmset' must be run as root...")}}}
 	shows := map[string]func(*view.Text){
-		"plan":    func(v *view.Text) { v.Plan(everything()) },
-		"clean":   func(v *view.Text) { v.Plan(clean()) },
-		"drift":   func(v *view.Text) { v.Drift(everything()) },
-		"nodrift": func(v *view.Text) { v.Drift(clean()) },
-		"hosts":   func(v *view.Text) { v.Hosts(everything(), false) },
-		"wide":    func(v *view.Text) { v.Hosts(everything(), true) },
-		"applied": func(v *view.Text) { v.Applied(failed) },
-		"stopped": func(v *view.Text) { v.Applied(stopped) },
-		"stats":   func(v *view.Text) { v.Stats(cost()) },
-		"done":    func(v *view.Text) { v.Applied(engine.Result{Done: 4, After: clean()}) },
+		"plan":         func(v *view.Text) { v.Plan(everything()) },
+		"clean":        func(v *view.Text) { v.Plan(clean()) },
+		"drift":        func(v *view.Text) { v.Drift(everything()) },
+		"joining":      func(v *view.Text) { v.Plan(joining()) },
+		"joiningdrift": func(v *view.Text) { v.Drift(joining()) },
+		"joininghosts": func(v *view.Text) { v.Hosts(joining(), false) },
+		"joined":       func(v *view.Text) { v.Applied(waited()) },
+		"nodrift":      func(v *view.Text) { v.Drift(clean()) },
+		"hosts":        func(v *view.Text) { v.Hosts(everything(), false) },
+		"wide":         func(v *view.Text) { v.Hosts(everything(), true) },
+		"applied":      func(v *view.Text) { v.Applied(failed) },
+		"stopped":      func(v *view.Text) { v.Applied(stopped) },
+		"stats":        func(v *view.Text) { v.Stats(cost()) },
+		"done":         func(v *view.Text) { v.Applied(engine.Result{Done: 4, After: clean()}) },
 		"explain": func(v *view.Text) {
 			for _, x := range explanations() {
 				v.Explain(x, "")
@@ -117,6 +170,15 @@ func TestGolden(t *testing.T) {
 			})
 		}
 	}
+}
+
+// waited is a run that was stopped while Nodes were waited for.
+func waited() engine.Result {
+	h := member(2, "runners")
+	return engine.Result{Done: 4, NotWaited: 2, Interrupted: true, After: joining(), Failures: []engine.Failure{
+		{Action: joining().Actions[0], Err: errors.New("the api server is away")},
+		{Action: plan.Action{Kind: plan.AwaitNode, Host: h.Name}, Err: &engine.TroubleError{Trouble: plan.Trouble{Code: "node-not-ready",
+			Text: "its Node is not Ready after 5m0s: the cluster has no Node of that name; on the host: tart_kubelet: kubelet-crash-loop: it ends as soon as it was started", Remedy: "kubectl describe node " + h.Name}}}}}
 }
 
 func golden(t *testing.T, name, got string) {
@@ -144,6 +206,16 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "plan.json", b.String())
+	b.Reset()
+	if err := view.WriteDocument(&b, joining()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "joining.json", b.String())
+	b.Reset()
+	if err := view.WriteHosts(&b, joining()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "joininghosts.json", b.String())
 }
 
 func TestStream(t *testing.T) {
@@ -155,6 +227,12 @@ func TestStream(t *testing.T) {
 	a := power(member(2, "runners"))
 	s.Event(engine.Event{Type: engine.Started, Host: a.Host, Action: &a})
 	s.Event(engine.Event{Type: engine.Failed, Host: a.Host, Action: &a, Err: errors.New("exit 1"), Elapsed: time.Second})
+	s.Event(engine.Event{Type: engine.Sending, Host: a.Host, Artifact: "tart_kubelet", Bytes: 12 << 20, Size: 24 << 20})
+	w := plan.Action{Kind: plan.AwaitNode, Host: a.Host}
+	s.Event(engine.Event{Type: engine.Waiting, Host: a.Host, Action: &w})
+	s.Event(engine.Event{Type: engine.NodeReady, Host: a.Host, Action: &w, Elapsed: 12 * time.Second})
+	o := joining().Actions[0]
+	s.Event(engine.Event{Type: engine.Started, Action: &o})
 	s.Outcome(engine.Result{Done: 3, Failures: []engine.Failure{{Action: a, Err: errors.New("exit 1")}}, After: everything()})
 	golden(t, "stream.jsonl", b.String())
 }

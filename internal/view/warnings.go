@@ -13,7 +13,9 @@ func (t *Text) warnings(p *plan.Plan) {
 	for _, h := range p.Hosts {
 		for _, w := range h.Warnings {
 			body := trouble(signDrift, generalTrouble(h, w.Trouble))
-			body[0].text = fmt.Sprintf("%s (%s): %s", w.Step, w.Trouble.Code, general(h, w.Trouble.Text))
+			if w.Step != "" {
+				body[0].text = fmt.Sprintf("%s (%s): %s", w.Step, w.Trouble.Code, general(h, w.Trouble.Text))
+			}
 			blocks = append(blocks, block{sign: signDrift, hosts: []string{h.Name}, name: h.Name, body: body})
 		}
 	}

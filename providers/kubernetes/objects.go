@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -71,8 +72,16 @@ func mendRules(have *[]rbacv1.PolicyRule, want []rbacv1.PolicyRule) string {
 
 // objects says how what the cluster itself must hold stands.
 func (c *Client) objects(ctx context.Context) ([]inventory.Object, error) {
-	return look(ctx, c.wanted())
+	out, err := look(ctx, c.wanted())
+	for i := range out {
+		out[i].Prepared = slices.Contains(prepared(), out[i].Kind+" "+out[i].Name) || out[i].Kind == "Namespace"
+	}
+	return out, err
 }
+
+// prepared are the objects that no host can join without, and that macfleet's own
+// rights do not reach to make.
+func prepared() []string { return []string{"ClusterRole " + agentRole} }
 
 func look(ctx context.Context, all []kept) ([]inventory.Object, error) {
 	out := make([]inventory.Object, len(all))

@@ -48,7 +48,9 @@ func (c *Client) pods(ctx context.Context) ([]inventory.Pod, error) {
 			return "", err
 		}
 		for i := range list.Items {
-			if macs[list.Items[i].Spec.NodeName] {
+			// A Pod outlives its Node: one that waits for a kubelet is a Mac's.
+			mac, there := macs[list.Items[i].Spec.NodeName]
+			if mac || !there && slices.Contains(list.Items[i].Finalizers, Finalizer) {
 				out = append(out, c.toPod(&list.Items[i]))
 			}
 		}

@@ -1,4 +1,4 @@
-# Uses: receipt work put
+# Uses: receipt note work put
 # Installs the bundle: it is unpacked beside the one in use, looked at, and takes its place by two renames.
 # $1 the archive, $2 its digest, $3 its version, $4 "back" where it is a version from before, $5 the wrapper.
 set -e
@@ -30,7 +30,8 @@ if ! codesign -v "$new/tart.app"; then
   echo "the signature of tart.app in $archive is not valid" >&2
   exit 1
 fi
-if ! "$new/tart.app/Contents/MacOS/tart" --version; then
+runs() { /bin/sh -c 'exec "$1" --version' sh "$1"; }
+if ! runs "$new/tart.app/Contents/MacOS/tart"; then
   echo "tart of $archive does not run" >&2
   exit 1
 fi
@@ -45,7 +46,7 @@ if [ -d "$bundle" ]; then
   fi
   mv "$bundle" "$old"
 fi
-if ! mv "$new/tart.app" "$bundle" || ! "$program" --version; then
+if ! mv "$new/tart.app" "$bundle" || ! runs "$program"; then
   rm -rf "$bundle"
   [ ! -d "$old" ] || mv "$old" "$bundle"
   echo "tart of $archive does not run in its place; the version from before is back" >&2

@@ -1,4 +1,4 @@
-# Uses: receipt put
+# Uses: receipt note put
 # Installs the program under a new inode: the kernel keeps what it knows of a signature with the inode, and
 # kills a program whose bytes were replaced in place.
 # $1 the artifact, $2 its digest, $3 its version, $4 "back" where it is a version from before,

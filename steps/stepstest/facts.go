@@ -25,7 +25,10 @@ func FactoryFacts() plan.Facts {
 		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "filevault 0 FileVault is Off.\n" +
 			"managed 1 " + missing.Stderr + "forbidden 1 " + missing.Stderr + "user 1 " + missing.Stderr +
 			"kcpassword 0 absent\nconsole 0 root\nsession 113 Could not find domain for user gui: 501\nloginwindow 0 alive\nwork 1 \n"}),
-		"vm_firewall.state": inventory.Present(FactoryPacketFilter().Answer()),
+		"vm_firewall.state":       inventory.Present(FactoryPacketFilter().Answer()),
+		"tart.state":              inventory.Present(Tart{FreeKB: 400_000_000}.Answer()),
+		"tart_kubelet.state/m1":   inventory.Present(FactoryKubelet().Answer()),
+		"tart_kubelet.background": inventory.Present(plan.Answer{}),
 	}
 }
 
@@ -51,7 +54,10 @@ func SettledFacts(name string) plan.Facts {
 		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "filevault 0 FileVault is Off.\n" +
 			"managed 1 " + missing.Stderr + "forbidden 1 " + missing.Stderr + "user 0 m1\n" +
 			"kcpassword 0 present root:wheel 600\nconsole 0 m1\nsession 0 Aqua\n"}),
-		"vm_firewall.state": inventory.Present(SettledPacketFilter().Answer()),
+		"vm_firewall.state":       inventory.Present(SettledPacketFilter().Answer()),
+		"tart.state":              inventory.Present(SettledTart().Answer()),
+		"tart_kubelet.state/m1":   inventory.Present(SettledKubelet(name).Answer()),
+		"tart_kubelet.background": inventory.Present(plan.Answer{Stdout: SettledKubelet(name).Background}),
 	}
 }
 

@@ -114,7 +114,7 @@ func (v *visit) announce(m *manager) error {
 
 // sameRun reports whether two notes are of one run in one state.
 func sameRun(a, b agent.Kubelet) bool {
-	return a.Job == b.Job && a.PID == b.PID && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended)
+	return a.Version == b.Version && a.Job == b.Job && a.PID == b.PID && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended)
 }
 
 // kubelets are the kubelets that run, and those that were known to run and have ended since.
@@ -172,4 +172,15 @@ const (
 // kubeletSwitches are the ways in which a kubelet can be made to fail.
 func kubeletSwitches() []Switch {
 	return []Switch{{refusesSwitch, "which version of the kubelet crashes on this Mac, a second after each start", []string{refusesNone, "VERSION"}}}
+}
+
+// RefusedKubelet gives the version of the kubelet that crashes on this machine, "" where none does.
+func (m *Machine) RefusedKubelet() (version string, err error) {
+	err = m.asRoot(func(v *visit, _ *proc) error {
+		if version = v.switched(refusesSwitch); version == refusesNone {
+			version = ""
+		}
+		return nil
+	})
+	return version, err
 }

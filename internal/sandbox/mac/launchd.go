@@ -45,6 +45,7 @@ type job struct {
 	Due   time.Time `json:"due,omitzero"`   // when launchd starts it; zero = nothing is planned
 	Gone  time.Time `json:"gone,omitzero"`  // it was booted out and the label is free then
 	Stuck bool      `json:"stuck,omitempty"`
+	Off   bool      `json:"off,omitempty"` // its background item is disallowed
 
 	Kubelet *agent.Kubelet `json:"kubelet,omitempty"` // what the process is, where it is one
 	Home    string         `json:"home,omitempty"`    // where that kubelet keeps its virtual machines
@@ -167,7 +168,7 @@ func (j *job) plan(loaded bool, now time.Time) {
 		soonest = j.Started.Add(d.Throttle)
 	}
 	switch {
-	case j.leaving() || j.Stuck:
+	case j.leaving() || j.Stuck || j.Off:
 	case loaded && d.RunAtLoad, !loaded && d.Keep.after(j.Exit):
 		j.Due = soonest
 	case d.Interval > 0:

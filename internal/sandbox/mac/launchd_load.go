@@ -94,6 +94,11 @@ func (v *visit) load(m *manager, now time.Time, d domain, name string) (*job, er
 	if m.Jobs == nil {
 		m.Jobs = map[string]*job{}
 	}
+	allowed, err := v.register(about.Label)
+	if err != nil {
+		return nil, err
+	}
+	j.Off = d.kind == "system" && !allowed
 	m.Jobs[j.target()] = j
 	j.plan(true, now)
 	return j, nil
@@ -166,6 +171,9 @@ func (v *visit) kick(m *manager, now time.Time, d domain, label string, kill boo
 		return nil
 	}
 	j.end(ending{Signal: 15}, now)
+	if j.Off {
+		return nil // launchd takes the order and starts nothing
+	}
 	j.Stuck, j.Due = false, now
 	return nil
 }
@@ -184,6 +192,12 @@ func (v *visit) loadFolder(m *manager, now time.Time, d domain, name string) err
 	}
 	for _, file := range files {
 		if path.Ext(file.path) != ".plist" {
+			continue
+		}
+		if off, err := v.folderItemOff(d, name+"/"+path.Base(file.path)); err != nil || off {
+			if err != nil {
+				return err
+			}
 			continue
 		}
 		var refused launchCode

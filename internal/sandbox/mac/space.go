@@ -143,3 +143,18 @@ func (v *visit) room(size int) error {
 	}
 	return err
 }
+
+// EmptyDisk gives the disk back the room that a new machine's has.
+func (m *Machine) EmptyDisk() error {
+	err := m.asRoot(func(*visit, *proc) error {
+		err := os.Remove(filepath.Join(m.dir, string(spaceRecord)))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("free the disk of the machine in %s: %w", m.dir, err)
+	}
+	return nil
+}

@@ -22,7 +22,7 @@ func (s Switch) takes(value string) bool {
 
 // Switches lists the doubts there are.
 func Switches() []Switch {
-	return slices.Concat(loginSwitches(), sudoSwitches(), launchdSwitches(), pfSwitches(), kubeletSwitches(), downloadSwitches())
+	return slices.Concat(loginSwitches(), sudoSwitches(), launchdSwitches(), pfSwitches(), btmSwitches(), kubeletSwitches(), downloadSwitches())
 }
 
 func switchOf(name string) (Switch, error) {

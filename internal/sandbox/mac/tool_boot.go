@@ -84,8 +84,17 @@ func upFor(d time.Duration) string {
 
 // sfltool shows what the background items' database holds: a record for each job of /Library.
 func sfltool(p *proc) int {
-	if strings.Join(p.args(), " ") != "dumpbtm" {
-		return p.unmodelled(strings.Join(p.args(), " "))
+	switch args := strings.Join(p.args(), " "); {
+	case args == "resetbtm" && p.user.uid != 0:
+		return p.fail(exitFailed, "resetbtm requires root")
+	case args == "resetbtm":
+		if err := p.visit((*visit).resetItems); err != nil {
+			return p.fail(exitFailed, "%s", why(err))
+		}
+		p.printf("Database reset.\n")
+		return 0
+	case args != "dumpbtm":
+		return p.unmodelled(args)
 	}
 	err := p.visit(func(v *visit) error {
 		if v.brokenItems() {
@@ -103,8 +112,12 @@ func sfltool(p *proc) int {
 				if path.Ext(name) != ".plist" || err != nil {
 					continue
 				}
+				off, err := v.disallowed(about.Label)
+				if err != nil {
+					return err
+				}
 				n++
-				p.printf("%s", record(n, folder+"/"+name, about))
+				p.printf("%s", record(n, folder+"/"+name, about, off))
 			}
 		}
 		return nil
@@ -115,7 +128,11 @@ func sfltool(p *proc) int {
 	return 0
 }
 
-func record(n int, file string, about description) string {
+func record(n int, file string, about description, off bool) string {
+	disposition := "[enabled, allowed, notified] (0xb)"
+	if off {
+		disposition = "[enabled, disallowed, notified] (0x9)"
+	}
 	kind, number := "daemon", "0x10010"
 	if strings.Contains(file, "Agents") {
 		kind, number = "agent", "0x10008"
@@ -125,12 +142,12 @@ func record(n int, file string, about description) string {
                  Name: %s
        Developer Name: (null)
                  Type: legacy %s (%s)
-          Disposition: [enabled, allowed, notified] (0xb)
+          Disposition: %s
            Identifier: %s
                   URL: file://%s
       Executable Path: %s
            Generation: 1
     Parent Identifier: Unknown Developer
 
-`, n, n, path.Base(about.Program), kind, number, about.Label, file, about.Program)
+`, n, n, path.Base(about.Program), kind, number, disposition, about.Label, file, about.Program)
 }

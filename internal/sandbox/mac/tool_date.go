@@ -8,21 +8,32 @@ import (
 )
 
 func date(p *proc) int {
-	o, args, status, ok := p.options("ur:")
+	o, args, status, ok := p.options("ujr:f:")
 	if !ok {
 		return status
 	}
-	now := p.now()
-	if o.has('r') {
+	now, zone := p.now(), time.Local
+	if o.has('u') {
+		zone = time.UTC
+	}
+	switch {
+	case o.has('r'):
 		seconds, err := strconv.ParseInt(o['r'], 10, 64)
 		if err != nil {
 			return p.unmodelled("-r " + o['r'])
 		}
 		now = time.Unix(seconds, 0)
+	case o.has('f'):
+		if !o.has('j') || len(args) == 0 {
+			return p.unmodelled("-f without -j and a date") // it would set the clock
+		}
+		if now, ok = strptime(o['f'], args[0], zone); !ok {
+			p.complain("Failed conversion of ``%s'' using format ``%s''", args[0], o['f'])
+			return p.fail(exitFailed, "illegal time format")
+		}
+		args = args[1:]
 	}
-	if o.has('u') {
-		now = now.UTC()
-	}
+	now = now.In(zone)
 	format := "%a %b %e %H:%M:%S %Z %Y"
 	if len(args) > 0 {
 		if format, ok = strings.CutPrefix(args[0], "+"); !ok || len(args) > 1 {
@@ -37,13 +48,41 @@ func date(p *proc) int {
 	return 0
 }
 
-// strftime fills in a format; a letter that it does not know is given back.
-func strftime(t time.Time, format string) (text, unknown string) {
-	layouts := map[byte]string{
+// layouts are the letters of a format in Go's terms.
+func layouts() map[byte]string {
+	return map[byte]string{
 		'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06", 'I': "03", 'p': "PM", 'j': "002",
 		'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'h': "Jan", 'e': "_2", 'Z': "MST", 'z': "-0700",
 		'F': "2006-01-02", 'T': "15:04:05", 'R': "15:04", 'D': "01/02/06", 'c': "Mon Jan _2 15:04:05 2006",
 	}
+}
+
+// strptime reads a date in a format. White space of any width stands for any other.
+func strptime(format, text string, zone *time.Location) (time.Time, bool) {
+	var layout strings.Builder
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' || i+1 == len(format) {
+			layout.WriteByte(format[i])
+			continue
+		}
+		i++
+		letter := layouts()[format[i]]
+		if format[i] == 'd' || format[i] == 'e' {
+			letter = "2"
+		}
+		if letter == "" {
+			return time.Time{}, false
+		}
+		layout.WriteString(letter)
+	}
+	one := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	t, err := time.ParseInLocation(one(layout.String()), one(text), zone)
+	return t, err == nil
+}
+
+// strftime fills in a format; a letter that it does not know is given back.
+func strftime(t time.Time, format string) (text, unknown string) {
+	layouts := layouts()
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' || i+1 == len(format) {

@@ -122,7 +122,7 @@ func sysctl(p *proc) int {
 
 // xattr is for files of which none has an attribute.
 func xattr(p *proc) int {
-	o, names, status, ok := p.options("p:d:r")
+	o, names, status, ok := p.options("p:d:rl")
 	if !ok {
 		return status
 	}

@@ -1,0 +1,182 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Delivered says how an artifact came to a host.
+type Delivered struct {
+	There   bool  // it lay there already
+	Resumed int64 // bytes that a broken delivery had brought before
+	Sent    int64 // bytes that this one sent: fewer than the artifact's where they were packed
+	Packed  bool  // with gzip, because the line was slow
+}
+
+// Source opens an artifact's bytes and says how many there are. What it returns
+// may be an io.Seeker; it is read from any place then without reading what is
+// before.
+type Source func() (io.ReadCloser, int64, error)
+
+// Progress is how far the upload of an artifact has come.
+type Progress struct {
+	Host     string
+	Artifact fleet.Artifact
+	Done     int64 // bytes of the artifact that have left, or were there before
+	Size     int64
+}
+
+// The exit codes of the scripts that bring an artifact.
+const (
+	pieceMissing   = 3 // the bytes ended too early
+	diskFull       = 4
+	wrongBytes     = 5
+	downloadFailed = 6
+)
+
+// look is what a host has of an artifact.
+type look struct {
+	there bool
+	part  string // left by a broken delivery; empty: nothing is
+	bytes int64  // of the part
+	sum   string // SHA-256 of the part
+	free  int64  // bytes
+}
+
+// Deliver brings an artifact to where it lies on a host, and does nothing where
+// the right one is there. By its Fetch it is sent, by the bytes of source, or the
+// host downloads it itself and nothing is sent. It gets its name whole and
+// checked, or not at all; what broke off goes on the next time. Runs that bring
+// the same artifact at once do not disturb each other.
+//
+// The error is an *Error when the connection broke, or with the code "disk-full",
+// "wrong-artifact" (other bytes than the configuration's), "download-failed",
+// "job-running".
+func (c *Conn) Deliver(ctx context.Context, d plan.Delivery, source Source) (Delivered, error) {
+	if why := fleet.CheckSHA256(d.Artifact.SHA256); why != "" {
+		return Delivered{}, fmt.Errorf("deliver %s to %s: its sha256: %s", d.Artifact, c.target.name(), why)
+	}
+	seen, err := c.lookFor(ctx, d.Artifact)
+	switch {
+	case err != nil:
+		return Delivered{}, fmt.Errorf("deliver %s: %w", d.Artifact, err)
+	case seen.there:
+		return Delivered{There: true}, nil
+	}
+	if need := max(d.Space, d.Artifact.Size); seen.free < need {
+		return Delivered{}, c.full(d.Artifact, fmt.Sprintf("%s are needed, and %s are free", size(need), size(seen.free)))
+	}
+	if d.Artifact.Fetch == fleet.FetchHost {
+		return Delivered{Resumed: seen.bytes}, c.fetch(ctx, d.Artifact)
+	}
+	return c.push(ctx, d.Artifact, seen, source)
+}
+
+// folder is where artifacts lie on this host.
+func (c *Conn) folder() string {
+	if c.client.opts.ArtifactFolder == nil {
+		return fleet.ArtifactFolder
+	}
+	return c.client.opts.ArtifactFolder(c.target.Server.ID)
+}
+
+// lookFor asks what the host has of an artifact. It changes nothing.
+func (c *Conn) lookFor(ctx context.Context, a fleet.Artifact) (look, error) {
+	answer, err := c.checked(ctx, own("artifact-look", plan.Root, c.folder(), a.SHA256))
+	if err != nil {
+		return look{}, err
+	}
+	seen, ok := parseLook(answer.Stdout)
+	if !ok {
+		return look{}, fmt.Errorf("%s on %s: it printed %q", "artifact-look", c.target.name(), head(answer.Stdout))
+	}
+	return seen, nil
+}
+
+func parseLook(text string) (seen look, ok bool) {
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			return look{}, false
+		}
+		var err error
+		switch key, rest := words[0], words[1:]; {
+		case key == "there" && len(rest) == 0:
+			seen.there, ok = true, true
+		case key == "part" && len(rest) == 3:
+			seen.part, seen.sum = rest[0], rest[2]
+			seen.bytes, err = strconv.ParseInt(rest[1], 10, 64)
+		case key == "free" && len(rest) == 1:
+			ok = true
+			seen.free, err = strconv.ParseInt(rest[0], 10, 64)
+			seen.free *= 1024
+		default:
+			return look{}, false
+		}
+		if err != nil {
+			return look{}, false
+		}
+	}
+	return seen, ok
+}
+
+// fetch lets the host download an artifact, under launchd.
+func (c *Conn) fetch(ctx context.Context, a fleet.Artifact) error {
+	command := own("artifact-fetch", plan.Root, c.folder(), a.SHA256, a.Source)
+	answer, err := c.RunDetached(ctx, "artifact", plan.Change{Command: command, Detached: true})
+	if err != nil {
+		return fmt.Errorf("deliver %s: %w", a, err)
+	}
+	return c.outcome(a, answer, "see whether the host reaches "+a.Source+" (macfleet uploads it with fetch = \"push\"), and run macfleet apply again: it goes on where this broke off")
+}
+
+// outcome turns the answer of a script that brought an artifact into an error.
+func (c *Conn) outcome(a fleet.Artifact, answer plan.Answer, retry string) error {
+	said := lastLine(answer.Stderr)
+	switch answer.Exit {
+	case 0:
+		return nil
+	case diskFull:
+		return c.full(a, said)
+	case wrongBytes:
+		return &Error{Host: c.target.name(), Code: "wrong-artifact", Phase: Talking, Err: fmt.Errorf("%s: %s", a, said),
+			Remedy: "if the file was changed on purpose, run macfleet artifacts lock --update; else find out who changed it"}
+	case downloadFailed:
+		return &Error{Host: c.target.name(), Code: "download-failed", Phase: Talking, Err: fmt.Errorf("%s: %s", a, said), Remedy: retry}
+	}
+	return &ScriptError{Host: c.target.name(), Script: "delivery of " + a.String(), Answer: answer}
+}
+
+// full says that an artifact has no place.
+func (c *Conn) full(a fleet.Artifact, why string) *Error {
+	return &Error{Host: c.target.name(), Code: "disk-full", Phase: Talking, Err: fmt.Errorf("%s: %s", a, why),
+		Remedy: "make room on the host, for example with tart list and tart delete or tart prune, and run macfleet apply again"}
+}
+
+// PruneArtifacts removes the artifacts from a host that no step keeps and that
+// are older than a day. What it cannot remove stays for the next time.
+func (c *Conn) PruneArtifacts(ctx context.Context) error {
+	if _, err := c.checked(ctx, own("artifact-prune", plan.Root, c.folder())); err != nil {
+		return fmt.Errorf("remove old artifacts: %w", err)
+	}
+	return nil
+}
+
+// size writes bytes for a person.
+func size(n int64) string {
+	units := []string{"bytes", "kB", "MB", "GB", "TB", "PB"}
+	f, i := float64(n), 0
+	for f >= 999.5 && i < len(units)-1 {
+		f, i = f/1000, i+1
+	}
+	if i > 0 && f < 9.95 {
+		return strconv.FormatFloat(f, 'f', 1, 64) + " " + units[i]
+	}
+	return strconv.FormatFloat(f, 'f', 0, 64) + " " + units[i]
+}

@@ -1,0 +1,487 @@
+package hosts
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// random are bytes of every value.
+func random(size int) []byte {
+	data := make([]byte, size)
+	r := rand.NewChaCha8([32]byte{byte(size), byte(size >> 8), byte(size >> 16)})
+	_, _ = r.Read(data)
+	return data
+}
+
+// wordy are bytes that gzip makes small.
+func wordy(size int) []byte {
+	var b bytes.Buffer
+	for i := 0; b.Len() < size; i++ {
+		fmt.Fprintf(&b, "line %d of a program\n", i)
+	}
+	return b.Bytes()[:size]
+}
+
+// parcel is an artifact with its bytes.
+type parcel struct {
+	plan.Delivery
+	data []byte
+}
+
+func deliveryOf(data []byte) *parcel {
+	return &parcel{plan.Delivery{Artifact: fleet.Artifact{Name: "kubelet", Version: "1", SHA256: digest(data), Fetch: fleet.FetchPush}, Space: int64(len(data))}, data}
+}
+
+func (p *parcel) source() (io.ReadCloser, int64, error) {
+	return io.NopCloser(bytes.NewReader(p.data)), int64(len(p.data)), nil
+}
+
+// from is a source of that many bytes with others in their place.
+func (p *parcel) from(r io.Reader) Source {
+	return func() (io.ReadCloser, int64, error) { return io.NopCloser(r), int64(len(p.data)), nil }
+}
+
+// listed lists a folder.
+func listed(t testing.TB, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return strings.Join(out, " ")
+}
+
+// sshdTarget is a real sshd, a client that reaches it, and its folder of artifacts.
+func sshdTarget(t testing.TB, change func(*Options)) (*Client, string) {
+	t.Helper()
+	needRoot(t)
+	key := newKey(t)
+	d := startDaemon(t, daemonOptions{hostKeys: []any{edwards(t)}, login: key.PublicKey()})
+	dir := filepath.Join(openDir(t), "macfleet", "artifacts")
+	o := Options{User: me(t), Key: key, Dial: book(map[string]string{peerAddress + ":22": d.address}), Deadlines: patient(),
+		ArtifactFolder: func(string) string { return dir }}
+	change(&o)
+	return New(o), dir
+}
+
+func TestDeliver(t *testing.T) {
+	t.Parallel()
+	var last atomic.Int64
+	c, dir := sshdTarget(t, func(o *Options) { o.Progress = func(p Progress) { last.Store(p.Done*1000 + p.Size%1000) } })
+	conn := connect(t, c, acme1())
+	var names []string
+	for _, size := range []int{0, 1, 3 << 20} {
+		d := deliveryOf(random(size))
+		name := d.Artifact.SHA256
+		names = append(names, name)
+		if size > 0 { // something else of this name is replaced
+			write(t, filepath.Join(dir, name), "other bytes", 0o666)
+		}
+		for i := range 2 {
+			got, err := conn.Deliver(within(t), d.Delivery, d.source)
+			if want := (Delivered{There: i == 1, Sent: int64((1 - i) * size)}); err != nil || got != want {
+				t.Fatalf("%+v, %v", got, err)
+			}
+		}
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		info, serr := os.Stat(filepath.Join(dir, name))
+		if err != nil || serr != nil || !bytes.Equal(data, d.data) || info.Mode() != 0o644 {
+			t.Errorf("%v, %v, %d bytes of %d, mode %v", err, serr, len(data), size, info.Mode())
+		}
+		if want := int64(size*1000 + size%1000); last.Load() != want {
+			t.Errorf("progress %d, want %d", last.Load(), want)
+		}
+	}
+	for _, name := range names {
+		if !strings.Contains(listed(t, dir), name) || len(strings.Fields(listed(t, dir))) != len(names) {
+			t.Errorf("the folder holds %s", listed(t, dir))
+		}
+	}
+}
+
+// TestDeliverFails leaves nothing under the artifact's name, and the next one brings it.
+func TestDeliverFails(t *testing.T) {
+	t.Parallel()
+	c, _ := sshdTarget(t, func(*Options) {})
+	data := random(1 << 20)
+	tests := []struct {
+		name   string
+		change func(d *parcel, c *Conn) Source
+		text   string
+		parts  int // that stay
+	}{
+		{"other bytes", func(d *parcel, _ *Conn) Source { return d.from(bytes.NewReader(make([]byte, 1<<20))) }, "the bytes that arrived have the SHA-256 30e14955", 0},
+		{"too few bytes", func(d *parcel, _ *Conn) Source { return d.from(bytes.NewReader(data[:1000])) }, "the source ends after 1000 of 1048576 bytes", 1},
+		{"a source that fails", func(d *parcel, _ *Conn) Source {
+			return d.from(io.MultiReader(bytes.NewReader(data[:1000]), broken{errors.New("the disk is ill")}))
+		}, "the disk is ill", 1},
+		{"no source", func(*parcel, *Conn) Source {
+			return func() (io.ReadCloser, int64, error) { return nil, 0, errors.New("it is gone") }
+		}, "it is gone", 0},
+		{"a cut line", func(d *parcel, c *Conn) Source {
+			return d.from(io.MultiReader(bytes.NewReader(data[:500_000]), cutting{c}))
+		}, "acme-1: command: ", 1},
+		{"no digest", func(d *parcel, _ *Conn) Source { d.Artifact.SHA256 = "../x"; return d.source }, "64 digits", 0},
+		{"too little room", func(d *parcel, _ *Conn) Source { d.Space = 1 << 60; return d.source }, "artifact.kubelet: 1153 PB are needed, and ", 0},
+		{"too little room for the file", func(d *parcel, _ *Conn) Source {
+			return func() (io.ReadCloser, int64, error) { return io.NopCloser(bytes.NewReader(nil)), 1 << 60, nil }
+		}, "1153 PB are needed, and ", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(openDir(t), "macfleet", "artifacts")
+			c := New(c.opts)
+			c.opts.ArtifactFolder = func(string) string { return dir }
+			conn := connect(t, c, acme1())
+			d := deliveryOf(data)
+			if _, err := conn.Deliver(within(t), d.Delivery, tt.change(d, conn)); err == nil || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("error = %v, want %q", err, tt.text)
+			}
+			conn.Close()
+			if left := strings.Fields(listed(t, dir)); len(left) > tt.parts || len(left) == 1 && left[0] == digest(data) {
+				t.Errorf("left behind: %q", left)
+			}
+			d = deliveryOf(data)
+			if _, err := connect(t, c, acme1()).Deliver(within(t), d.Delivery, d.source); err != nil {
+				t.Error(err)
+			}
+			if got := listed(t, dir); got != digest(data) {
+				t.Errorf("left behind: %q", got)
+			}
+		})
+	}
+}
+
+type broken struct{ err error }
+
+func (b broken) Read([]byte) (int, error) { return 0, b.err }
+
+// cutting ends the connection and then the file.
+type cutting struct{ conn *Conn }
+
+func (c cutting) Read([]byte) (int, error) {
+	c.conn.Close()
+	return 0, io.EOF
+}
+
+// TestDeliverGoesOn cuts the line of a large artifact half-way. The next delivery
+// sends the other half.
+func TestDeliverGoesOn(t *testing.T) {
+	t.Parallel()
+	const all = 60 << 20
+	c, dir := sshdTarget(t, func(*Options) {})
+	conn := connect(t, c, acme1())
+	d := deliveryOf(random(all))
+	_, err := conn.Deliver(within(t), d.Delivery, d.from(io.MultiReader(bytes.NewReader(d.data[:all/2]), cutting{conn})))
+	wantError(t, err, "connection-lost", Talking, "")
+	got, err := connect(t, c, acme1()).Deliver(within(t), d.Delivery, d.source)
+	if err != nil || got.Resumed < all/4 || got.Sent != all-got.Resumed {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if sent := c.Stats().Sent; sent > all+10<<20 {
+		t.Errorf("%d bytes were sent in all", sent)
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, d.Artifact.SHA256)); err != nil || !bytes.Equal(data, d.data) {
+		t.Errorf("%v, %d bytes", err, len(data))
+	}
+	if got := listed(t, dir); got != d.Artifact.SHA256 {
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+// TestDeliverPassesOver what is no beginning of the artifact, and what is longer.
+func TestDeliverPassesOver(t *testing.T) {
+	t.Parallel()
+	c, dir := sshdTarget(t, func(*Options) {})
+	conn := connect(t, c, acme1())
+	for _, part := range []string{"another beginning", strings.Repeat("x", 20_000)} {
+		d := deliveryOf(random(10_000 + len(part)%7))
+		write(t, filepath.Join(dir, "."+d.Artifact.SHA256+".old"), part, 0o600)
+		got, err := conn.Deliver(within(t), d.Delivery, d.source)
+		if err != nil || got != (Delivered{Sent: int64(len(d.data))}) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if got := listed(t, dir); strings.Contains(got, "old") {
+			t.Errorf("left behind: %q", got)
+		}
+	}
+}
+
+// TestDeliverTwiceAtOnce: two runs bring the same artifact, and both succeed.
+func TestDeliverTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	c, dir := sshdTarget(t, func(*Options) {})
+	d := deliveryOf(random(4 << 20))
+	var both, done sync.WaitGroup
+	both.Add(2)
+	for range 2 {
+		done.Go(func() {
+			conn, err := c.Connect(within(t), acme1())
+			if err != nil {
+				t.Error(err)
+				both.Done()
+				return
+			}
+			defer conn.Close()
+			meet := hook(func() { both.Done(); both.Wait() })
+			if _, err := conn.Deliver(within(t), d.Delivery, d.from(io.MultiReader(bytes.NewReader(d.data[:3<<20]), meet, bytes.NewReader(d.data[3<<20:])))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	done.Wait()
+	if got := listed(t, dir); got != d.Artifact.SHA256 {
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+// TestDeliverLimit lets no artifact go on before as many are on their way as may.
+func TestDeliverLimit(t *testing.T) {
+	t.Parallel()
+	const limit, all = 2, 5
+	c, _ := sshdTarget(t, func(o *Options) { o.Uploads = limit })
+	var now, most, first atomic.Int32
+	var standing, done sync.WaitGroup
+	standing.Add(limit)
+	for i := range all {
+		done.Go(func() {
+			conn, err := c.Connect(within(t), acme1())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			d := deliveryOf(random(100 + i))
+			source := d.from(io.MultiReader(hook(func() {
+				n := now.Add(1)
+				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+				}
+				if first.Add(1) <= limit {
+					standing.Done()
+				}
+				standing.Wait()
+			}), bytes.NewReader(d.data[:50]), hook(func() { now.Add(-1) }), bytes.NewReader(d.data[50:])))
+			if _, err := conn.Deliver(within(t), d.Delivery, source); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	done.Wait()
+	if got := most.Load(); got != limit {
+		t.Errorf("%d artifacts were on their way at once, want %d", got, limit)
+	}
+}
+
+// hook is an empty file that does something when it is read.
+type hook func()
+
+func (h hook) Read([]byte) (int, error) {
+	h()
+	return 0, io.EOF
+}
+
+// TestDeliverPacks what is sent over a slow line, from where it turned out to be
+// slow, and what becomes smaller.
+func TestDeliverPacks(t *testing.T) {
+	t.Parallel()
+	c, dir := sshdTarget(t, func(*Options) {})
+	var ticks atomic.Int64 // of a clock on which every read takes a tenth of a second
+	c.now = func() time.Time { return time.Unix(0, ticks.Add(int64(100*time.Millisecond))) }
+	conn := connect(t, c, acme1())
+	for name, tt := range map[string]struct {
+		data  []byte
+		packs bool
+	}{"a program": {wordy(20 << 20), true}, "an archive": {random(20 << 20), false}, "a small one": {wordy(5 << 20), false}} {
+		d := deliveryOf(tt.data)
+		got, err := conn.Deliver(within(t), d.Delivery, d.source)
+		if err != nil || got.Packed != tt.packs || (got.Sent < int64(len(d.data))/2) != tt.packs {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		if data, err := os.ReadFile(filepath.Join(dir, d.Artifact.SHA256)); err != nil || !bytes.Equal(data, d.data) {
+			t.Errorf("%s: %v, %d bytes", name, err, len(data))
+		}
+	}
+	d := deliveryOf(wordy(21 << 20))
+	_, err := conn.Deliver(within(t), d.Delivery, d.from(io.MultiReader(bytes.NewReader(d.data[:15<<20]), broken{errors.New("the disk is ill")})))
+	if err == nil || !strings.Contains(err.Error(), "the disk is ill") {
+		t.Errorf("error = %v", err)
+	}
+	if got, err := connect(t, c, acme1()).Deliver(within(t), d.Delivery, d.source); err != nil || got.Resumed < 3<<20 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestMeter says when a line is slow.
+func TestMeter(t *testing.T) {
+	t.Parallel()
+	const each = 32 << 10
+	for name, tt := range map[string]struct {
+		stall, each time.Duration // before the first bytes; for each piece behind the window
+		from, to    int64         // where it ends; 0: nowhere
+	}{
+		"a gigabit":                   {0, 280 * time.Microsecond, 0, 0},
+		"a gigabit, a slow beginning": {900 * time.Millisecond, 280 * time.Microsecond, 0, 0},
+		"a hundred megabits":          {50 * time.Millisecond, 2800 * time.Microsecond, timedTo, timedTo},
+		"ten megabits":                {50 * time.Millisecond, 28 * time.Millisecond, past, 4 << 20},
+	} {
+		at := time.Unix(0, 0)
+		m := &meter{source: bytes.NewReader(wordy(20 << 20)), left: 20 << 20, now: func() time.Time { return at }}
+		n, buffer := int64(0), make([]byte, each)
+		for {
+			got, err := m.Read(buffer)
+			n += int64(got)
+			if err == io.EOF {
+				break
+			}
+			if n == each {
+				at = at.Add(tt.stall)
+			}
+			if n > 2<<20 {
+				at = at.Add(tt.each)
+			}
+		}
+		if m.slow != (tt.to > 0) || m.slow && (n < tt.from || n > tt.to) {
+			t.Errorf("%s: slow %t after %d bytes", name, m.slow, n)
+		}
+		rest, err := io.ReadAll(m.rest())
+		if err != nil || n+int64(len(rest)) != 20<<20 {
+			t.Errorf("%s: %d bytes and then %d, %v", name, n, len(rest), err)
+		}
+	}
+}
+
+// TestPushKilled: there is no file of the artifact's name, or the whole one,
+// wherever the script ends; the next one brings it.
+func TestPushKilled(t *testing.T) {
+	data := random(1000)
+	killedEverywhere(t, func(t *testing.T, l lab, at int) bool {
+		dir := filepath.Join(l.etc, "artifacts")
+		push := func(at int, c look) (plan.Answer, bool) {
+			begin, part, offset := "fresh", "-", int64(0)
+			if c.part != "" {
+				begin, part, offset = "copy", c.part, c.bytes
+			}
+			l.stdin = fmt.Sprintf("%s\n%s\n%s\n%d\nplain\n%s\n%s\n%d\n%s", testMark, dir, digest(data), len(data), begin, part, offset, data[offset:])
+			return l.run(at, own("artifact-push", "root"))
+		}
+		write(t, filepath.Join(dir, "."+digest(data)+".old"), string(data[:300]), 0o600)
+		_, killed := push(at, look{part: "." + digest(data) + ".old", bytes: 300})
+		path := filepath.Join(dir, digest(data))
+		if got := l.read(path); got != "" && got != string(data) {
+			t.Errorf("killed at %d: the file is %q", at, head(got))
+		}
+		l.stdin = ""
+		a, _ := l.run(0, own("artifact-look", "root", dir, digest(data)))
+		seen, ok := parseLook(a.Stdout)
+		if !ok || seen.part != "" && seen.sum != digest(data[:seen.bytes]) {
+			t.Errorf("killed at %d: %+v, %+v", at, a, seen)
+		}
+		if !seen.there {
+			a, _ = push(0, seen)
+		}
+		if got := l.read(path); got != string(data) {
+			t.Errorf("killed at %d: the file is %q: %+v", at, head(got), a)
+		}
+		return killed
+	})
+}
+
+// TestPushToAFullDisk leaves nothing.
+func TestPushToAFullDisk(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		dir, data := filepath.Join(l.etc, "artifacts"), random(1000)
+		for _, packed := range []string{"plain", "gzip"} {
+			l.tool(map[string]string{"plain": "cat", "gzip": "gzip"}[packed], `printf x; echo "$0: stdout: No space left on device" >&2; exit 1`)
+			l.stdin = fmt.Sprintf("%s\n%s\n%s\n%d\n%s\nfresh\n-\n0\n%s", testMark, dir, digest(data), len(data), packed, data)
+			a, _ := l.run(0, own("artifact-push", "root"))
+			if got := listed(t, dir); !strings.Contains(a.Stdout, testMark+" end 4\n") || !strings.Contains(a.Stderr, "No space left") || got != "" {
+				t.Errorf("%s: %+v, left behind %q", packed, a, got)
+			}
+		}
+	})
+}
+
+func TestParseLook(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]look{
+		"there\n":                   {there: true},
+		"free 7\n":                  {free: 7168},
+		"part .a.b 12 cd\nfree 0\n": {part: ".a.b", bytes: 12, sum: "cd"},
+		"":                          {}, "free x\n": {}, "part .a 1\nfree 1\n": {}, "part .a.b x cd\nfree 1\n": {}, "hello\n": {}, "\nthere\n": {}, "part a 1 b\n": {},
+	} {
+		got, ok := parseLook(text)
+		if sound := want != (look{}); ok != sound || ok && got != want {
+			t.Errorf("%q: %+v, %t", text, got, ok)
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0 bytes", 999: "999 bytes", 1000: "1.0 kB", 9949: "9.9 kB", 20 << 20: "21 MB", 60_000_000: "60 MB", 999_600: "1.0 MB", 400_000_000_000: "400 GB"} {
+		if got := size(n); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}
+
+// TestPruneArtifacts keeps what a receipt names, and what is young.
+func TestPruneArtifacts(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		dir := filepath.Join(l.etc, "artifacts")
+		l.tool("stat", `exec /usr/bin/stat -c %Y "$3"`)
+		l.clock(1_000_000)
+		kept, old, young := strings.Repeat("a1", 32), strings.Repeat("b2", 32), strings.Repeat("c3", 32)
+		put := func(name string, at int64) {
+			write(t, filepath.Join(dir, name), "x", 0o644)
+			when := time.Unix(at, 0)
+			if err := os.Chtimes(filepath.Join(dir, name), when, when); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range []string{kept, old, "." + old + ".part", "." + kept + ".download", "notes.txt", ".hidden"} {
+			put(name, 1000)
+		}
+		put(young, 999_000)
+		put("."+young+".part", 999_000)
+		write(t, filepath.Join(l.etc, "tart.receipt"), "current "+strings.Repeat("0", 64)+" 2\nprevious "+kept+" 1\n", 0o644)
+		prune := func() {
+			if a, _ := l.run(0, own("artifact-prune", "root", dir)); a.Exit != 0 || a.Stderr != "" {
+				t.Errorf("%+v", a)
+			}
+		}
+		prune()
+		if got, want := listed(t, dir), strings.Join([]string{"." + young + ".part", ".hidden", kept, young, "notes.txt"}, " "); got != want {
+			t.Errorf("left are %q, want %q", got, want)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		prune()
+	})
+}

@@ -1,0 +1,64 @@
+# Standard input holds a line each of: a mark, the folder, the digest, the whole
+# size, how the bytes are packed (plain or gzip), how this begins (fresh, copy or
+# append), the part that it goes on with, and how much of that is right. Then come
+# the bytes, and the part stays where they end too early: the next run goes on
+# with it. Each run writes to a part of its own, so two of them never mix.
+read -r mark && read -r dir && read -r digest && read -r size && read -r packed && read -r begin && read -r part && read -r offset || exit 91
+printf '\n%s host %s\n\n%s begin push\n' "$mark" "$(id -u)" "$mark"
+printf '\n%s begin push\n' "$mark" >&2
+done_with() {
+  printf '\n%s end %s\n\n%s done\n' "$mark" "$1" "$mark"
+  printf '\n%s end %s\n' "$mark" "$1" >&2
+  exit 0
+}
+if [ "$(id -u)" != 0 ]; then done_with needs-root; fi
+# failed is for what could not be written: where the disk is full nothing stays.
+failed() {
+  echo "$said" >&2
+  case $said in *'No space left'* | *'quota exceeded'*)
+    rm -f "$new"
+    done_with 4 ;;
+  esac
+  done_with 1
+}
+above=${dir%/*}
+{ mkdir -p "$dir" && chown 0:0 "$above" "$dir" && chmod 0755 "$above" "$dir"; } || done_with 1
+if [ "$begin" = append ]; then
+  new=$dir/$part
+else
+  new=$(mktemp "$dir/.$digest.XXXXXX") || done_with 1
+fi
+if [ "$begin" = copy ]; then
+  said=$({ head -c "$offset" <"$dir/$part" >"$new"; } 2>&1) || failed
+  # One that another run is at has grown by now.
+  if [ "$(($(wc -c <"$dir/$part")))" = "$offset" ]; then rm -f "$dir/$part"; fi
+fi
+if [ "$(($(wc -c <"$new")))" != "$offset" ]; then
+  echo "the part $part has gone or is another one now" >&2
+  done_with 1
+fi
+case $packed in
+gzip)
+  # It also fails where the line was cut.
+  said=$({ gzip -d -c >>"$new"; } 2>&1) || case $said in *'No space left'* | *'quota exceeded'*) failed ;; esac ;;
+*) said=$({ cat >>"$new"; } 2>&1) || failed ;;
+esac
+# vanished reports whether another run was faster: it clears away what is left.
+vanished() { [ ! -f "$new" ] && [ -f "$dir/$digest" ]; }
+have=$(wc -c <"$new") || have=0
+have=$((have))
+if [ "$have" -lt "$size" ]; then
+  if vanished; then done_with 0; fi
+  echo "part ${new##*/} $have"
+  done_with 3
+fi
+got=$(shasum -a 256 <"$new")
+if vanished; then done_with 0; fi
+if [ "${got%% *}" != "$digest" ]; then
+  rm -f "$new"
+  echo "the bytes that arrived have the SHA-256 ${got%% *}, not $digest" >&2
+  done_with 5
+fi
+{ chown 0:0 "$new" && chmod 0644 "$new" && mv -f "$new" "$dir/$digest"; } || [ -f "$dir/$digest" ] || done_with 1
+rm -f "$dir/.$digest".*
+done_with 0

@@ -1,0 +1,303 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+)
+
+// Where a fleet's kubelet stands.
+const (
+	kubeletLabel = "dev.macfleet.tart-kubelet"
+	kubeletJob   = "system/" + kubeletLabel
+	daemonFolder = "/Library/LaunchDaemons/"
+	kubeletPlist = daemonFolder + kubeletLabel + ".plist"
+	otherLabel   = "dev.tuist.tart-kubelet" // of the tool that had the fleet before
+	otherPlist   = daemonFolder + otherLabel + ".plist"
+	staleVersion = "0.0.1"
+)
+
+// kubeletTroubles are the incidents of a host's kubelet. They need one that runs.
+func kubeletTroubles() []trouble {
+	return []trouble{
+		{
+			Incident: Incident{"killed-by-codesigning", "the kubelet's file was overwritten in place: its bytes are right, and the kernel kills every new process of them"},
+			remember: needKubelet, cause: spoilSignature, lasts: signatureSpoiled, cure: onKubelet(mendSignature),
+		},
+		{
+			Incident: Incident{"kubelet-crash-loop", "the kubelet dies a second after each start, on this host alone"},
+			remember: needKubelet, cause: letCrash, lasts: letsCrash, cure: onMac(stopCrashes),
+		},
+		{
+			Incident: Incident{"kubelet-respawn-stuck", "the kubelet has ended cleanly and launchd does not start it again"},
+			remember: needKubelet, cause: onMac(stick), lasts: kubeletAway, cure: onMac(startKubelet),
+		},
+		{
+			Incident: Incident{"plist-changed-under-job", "the kubelet's property list was replaced, and launchd still goes by the one before"},
+			remember: needKubelet, cause: changePlist, lasts: plistChanged, cure: onMac(reloadChanged),
+		},
+		{
+			Incident: Incident{"stale-binary-running", "the kubelet's file was replaced, and the process of the one before still runs"},
+			remember: needKubelet, cause: replaceBinary, lasts: kubeletOld, cure: onMac(restartOld),
+		},
+		{
+			Incident: Incident{"second-kubelet", "another job, of an older tool, runs a second kubelet"},
+			remember: needKubelet, cause: addKubelet, lasts: secondThere, cure: onMac(removeSecond),
+		},
+		{
+			Incident: Incident{"btm-disallowed", "the kubelet's background item is turned off: launchd does not start it"},
+			remember: needKubelet, cause: onMac(disallow), lasts: disallowed, cure: onMac(allow),
+		},
+	}
+}
+
+// needKubelet refuses a host that has no kubelet to which anything could happen.
+func needKubelet(_ context.Context, v *victim) error {
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	job, ok, err := machine.Job(kubeletJob)
+	if err == nil && !ok {
+		err = fmt.Errorf("the host runs no kubelet (no job %s): apply a fleet with tart_kubelet to it first", kubeletLabel)
+	}
+	v.record.Settings = map[string]string{"program": job.Program}
+	return err
+}
+
+func onKubelet(do func(m *mac.Machine, program string) error) func(context.Context, *victim) error {
+	return func(_ context.Context, v *victim) error {
+		machine, err := v.machine()
+		if err != nil {
+			return err
+		}
+		return do(machine, v.record.Settings["program"])
+	}
+}
+
+func spoilSignature(ctx context.Context, v *victim) error {
+	return onKubelet(func(m *mac.Machine, program string) error {
+		if err := m.SpoilSignature(program); err != nil {
+			return err
+		}
+		return settled(ctx, m, m.RestartJob(kubeletJob))
+	})(ctx, v)
+}
+
+// settled lets happen what an incident has brought about.
+func settled(ctx context.Context, m *mac.Machine, err error) error {
+	if err != nil {
+		return err
+	}
+	return m.Settle(ctx)
+}
+
+func signatureSpoiled(_ context.Context, v *victim) (bool, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	return machine.SignatureSpoiled(v.record.Settings["program"])
+}
+
+func mendSignature(m *mac.Machine, program string) error {
+	spoiled, err := m.SignatureSpoiled(program)
+	if err != nil || !spoiled {
+		return err
+	}
+	if err := m.TrustSignature(program); err != nil {
+		return err
+	}
+	return startKubelet(m)
+}
+
+// startKubelet starts the kubelet's job where it is loaded and has no process.
+func startKubelet(m *mac.Machine) error {
+	job, ok, err := m.Job(kubeletJob)
+	if err != nil || !ok || job.PID != 0 {
+		return err
+	}
+	return m.RestartJob(kubeletJob)
+}
+
+func letCrash(ctx context.Context, v *victim) error {
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	text, err := machine.ReadFile(v.record.Settings["program"])
+	if err != nil {
+		return err
+	}
+	version := regexp.MustCompile(`(?m)^version=(.*)$`).FindSubmatch(text)
+	if version == nil {
+		return fmt.Errorf("%s says no version", v.record.Settings["program"])
+	}
+	if err := machine.RefuseKubelet(string(version[1])); err != nil {
+		return err
+	}
+	return settled(ctx, machine, machine.RestartJob(kubeletJob))
+}
+
+func letsCrash(_ context.Context, v *victim) (bool, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	refused, err := machine.RefusedKubelet()
+	return refused != "", err
+}
+
+func stopCrashes(m *mac.Machine) error {
+	refused, err := m.RefusedKubelet()
+	if err != nil || refused == "" {
+		return err
+	}
+	if err := m.RefuseKubelet(""); err != nil {
+		return err
+	}
+	return startKubelet(m)
+}
+
+func stick(m *mac.Machine) error { return m.StickJob(kubeletJob) }
+
+func kubeletAway(_ context.Context, v *victim) (bool, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	job, ok, err := machine.Job(kubeletJob)
+	return ok && job.PID == 0, err
+}
+
+// maxPods finds the value of the kubelet's flag in a property list.
+var maxPods = regexp.MustCompile(`(--max-pods(?:=|</string>\s*<string>))[0-9]+`)
+
+// changePlist lets launchd load the job from another file before the present one is put there.
+func changePlist(_ context.Context, v *victim) error {
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	right, err := machine.ReadFile(kubeletPlist)
+	if err != nil {
+		return err
+	}
+	wrong := maxPods.ReplaceAllString(string(right), "${1}1")
+	if wrong == string(right) {
+		wrong = strings.Replace(wrong, "</array>", "\t<string>--max-pods=1</string>\n</array>", 1)
+	}
+	if err := machine.WriteFile(kubeletPlist, []byte(wrong), 0, 0, 0o644); err != nil {
+		return err
+	}
+	if err := machine.LoadJob(kubeletPlist); err != nil {
+		return err
+	}
+	return machine.WriteFile(kubeletPlist, right, 0, 0, 0o644)
+}
+
+func plistChanged(_ context.Context, v *victim) (bool, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	job, ok, err := machine.Job(kubeletJob)
+	return ok && job.Old, err
+}
+
+func reloadChanged(m *mac.Machine) error {
+	job, ok, err := m.Job(kubeletJob)
+	if err != nil || !ok || !job.Old {
+		return err
+	}
+	return m.LoadJob(job.Path)
+}
+
+// replaceBinary puts the same bytes in a new file into the place of the one that runs.
+func replaceBinary(_ context.Context, v *victim) error {
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	program := v.record.Settings["program"]
+	text, err := machine.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	if err := machine.AgeJob(kubeletJob, staleVersion); err != nil {
+		return err
+	}
+	return machine.WriteFile(program, text, 0, 0, 0o755)
+}
+
+func kubeletOld(_ context.Context, v *victim) (bool, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	return runsOld(machine)
+}
+
+func runsOld(m *mac.Machine) (bool, error) {
+	all, err := m.Kubelets()
+	for _, k := range all {
+		if k.Runs() && k.Job == kubeletLabel && k.Version == staleVersion {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+func restartOld(m *mac.Machine) error {
+	old, err := runsOld(m)
+	if err != nil || !old {
+		return err
+	}
+	return m.RestartJob(kubeletJob)
+}
+
+func addKubelet(_ context.Context, v *victim) error {
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	text, err := machine.ReadFile(kubeletPlist)
+	if err != nil {
+		return err
+	}
+	text = []byte(strings.ReplaceAll(string(text), "<string>"+kubeletLabel+"</string>", "<string>"+otherLabel+"</string>"))
+	if err := machine.WriteFile(otherPlist, text, 0, 0, 0o644); err != nil {
+		return err
+	}
+	return machine.LoadJob(otherPlist)
+}
+
+func secondThere(_ context.Context, v *victim) (bool, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	_, loaded, err := machine.Job("system/" + otherLabel)
+	return loaded, err
+}
+
+func removeSecond(m *mac.Machine) error {
+	if err := m.UnloadJob("system/" + otherLabel); err != nil {
+		return err
+	}
+	return m.Remove(otherPlist)
+}
+
+func disallow(m *mac.Machine) error { return m.DisallowItem(kubeletLabel) }
+func allow(m *mac.Machine) error    { return m.AllowItem(kubeletLabel) }
+
+func disallowed(_ context.Context, v *victim) (bool, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	return machine.ItemDisallowed(kubeletLabel)
+}

@@ -1,0 +1,172 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// clusterName stands in lines where a host's name would.
+const clusterName = "cluster"
+
+// subject names what an action or an event is about: its host, or the cluster.
+func subject(host string) string { return cmp.Or(host, clusterName) }
+
+// cluster shows what is no host's: what the cluster itself lacks, and what of it
+// could not be read. rows shows one action.
+func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
+	var body []row
+	for _, a := range p.Actions {
+		if a.Kind == plan.KeepObject {
+			body = append(body, rows(a)...)
+		}
+	}
+	for _, u := range p.Unread {
+		body = append(body, row{sign: signUnknown, text: fmt.Sprintf("not compared: %s: %s", u.Probe, u.Why)})
+	}
+	if len(body) == 0 {
+		return
+	}
+	t.blank()
+	t.heading("Cluster")
+	for _, r := range body {
+		t.line(2*r.depth, r.sign, r.text)
+	}
+}
+
+func (t *Text) heading(text string) { t.styled(0, "", t.styles.strong.Render(text)) }
+
+func objectRows(a plan.Action) []row {
+	return append([]row{{sign: string(a.Kind.Sign()), text: a.Object.String() + reason(plan.Host{}, a)}}, refusal(plan.Host{}, a)...)
+}
+
+// deliveries say what of an action travels to the host: what macfleet sends and
+// what the host fetches. Of how much is free there, hosts that are shown as one
+// have the least in common.
+func deliveries(a plan.Action) []row {
+	var out []row
+	for _, c := range a.Changes {
+		d := c.Delivery
+		if d == nil {
+			continue
+		}
+		way := "sends "
+		if d.Artifact.Fetch == fleet.FetchHost {
+			way = "host downloads "
+		}
+		r := row{depth: 2, text: way + size(d.Artifact)}
+		if free, ok := d.Free.Get(); ok {
+			r.free = max(free, 1)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// size is how big an artifact is; one whose size nobody wrote has a version alone.
+func size(a fleet.Artifact) string {
+	if a.Size == 0 {
+		return strings.TrimSpace(a.Name + " " + a.Version)
+	}
+	return bytes(a.Size)
+}
+
+// bytes writes a number of bytes as disks are sold.
+func bytes(n int64) string {
+	for _, unit := range []struct {
+		name string
+		of   int64
+	}{{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
+		if n >= unit.of {
+			text := fmt.Sprintf("%.1f", float64(n)/float64(unit.of))
+			if n >= 10*unit.of {
+				text = fmt.Sprintf("%d", n/unit.of)
+			}
+			return strings.TrimSuffix(text, ".0") + " " + unit.name
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// cost says what a plan disturbs and what it moves, or "".
+func cost(p *plan.Plan) string {
+	worst := make(map[string]plan.Disruption) // by server id: a host is disturbed once
+	var sent, fetched int64
+	for _, actions := range p.Runnable() {
+		for _, a := range actions {
+			worst[a.Server.ID] = max(worst[a.Server.ID], a.Disruption)
+			for _, c := range a.Changes {
+				switch d := c.Delivery; {
+				case d == nil:
+				case d.Artifact.Fetch == fleet.FetchHost:
+					fetched += d.Artifact.Size
+				default:
+					sent += d.Artifact.Size
+				}
+			}
+		}
+	}
+	of := make(map[plan.Disruption]int)
+	for _, d := range worst {
+		of[d]++
+	}
+	var parts []string
+	for d := plan.Restart; d <= plan.Wipe; d++ {
+		if of[d] > 0 {
+			parts = append(parts, count(of[d], d.String()))
+		}
+	}
+	if sent > 0 {
+		parts = append(parts, bytes(sent)+" to send")
+	}
+	if fetched > 0 {
+		parts = append(parts, bytes(fetched)+" that hosts download")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Cost: at most " + strings.Join(parts, ", ") + "."
+}
+
+// nodes sums up how the Nodes of a plan's hosts are, or "" where none joins a
+// cluster.
+func nodes(p *plan.Plan) string {
+	joining, ready, failing := 0, 0, 0
+	for _, h := range p.Hosts {
+		if !h.Member || !h.Spec.Spec.JoinsCluster() {
+			continue
+		}
+		joining++
+		failing += h.PodsFailing()
+		if n, ok := h.Node.Get(); ok && n.Ready == inventory.Ready {
+			ready++
+		}
+	}
+	if joining == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %s Ready", ready, count(joining, "Node"))
+	if failing > 0 {
+		text += fmt.Sprintf(", %s failing", count(failing, "Pod"))
+	}
+	return text + "."
+}
+
+// clusterEvent returns the line of an event about a host's Node or an artifact on
+// its way, or "".
+func clusterEvent(e engine.Event) string {
+	switch e.Type {
+	case engine.Waiting:
+		return e.Host + ": waiting until its Node is Ready"
+	case engine.NodeReady:
+		return fmt.Sprintf("%s: its Node is Ready (%.1f s)", e.Host, e.Elapsed.Seconds())
+	case engine.Sending:
+		return fmt.Sprintf("%s: %s sent, %s of %s", e.Host, e.Artifact, bytes(e.Bytes), bytes(e.Size))
+	}
+	return ""
+}
