@@ -1,8 +1,10 @@
 package hosts
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/macfleet/macfleet/fleet"
 	simulated "github.com/macfleet/macfleet/internal/sandbox/mac"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -181,6 +184,46 @@ func TestSimulatedDelivery(t *testing.T) {
 	_, err = conn.Deliver(within(t), other.Delivery, other.source)
 	wantError(t, err, "disk-full", Talking, "artifact.kubelet: 1153 PB are needed, and ")
 }
+
+// TestSimulatedFetch lets a simulated Mac download, as the world lets it.
+func TestSimulatedFetch(t *testing.T) {
+	t.Parallel()
+	data := random(1000)
+	for how, wants := range map[string][]string{ // codes, run after run
+		"steady": {""}, "breaks-once": {"download-failed", ""}, "wrong-bytes": {"wrong-artifact", "wrong-artifact"}, "gone": {"download-failed"}, "slow": {"download-failed"},
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := newSimulation(t)
+			s.Connect(simulated.Outside{Download: func(string) (io.ReadSeekCloser, error) { return nopClose{bytes.NewReader(data)}, nil }})
+			if err := s.SetSwitch("download", how); err != nil {
+				t.Fatal(err)
+			}
+			conn := connect(t, s.client(), acme1())
+			defer conn.Close()
+			d := deliveryOf(data)
+			d.Artifact.Source, d.Artifact.Fetch = "https://releases.acme.dev/tool", fleet.FetchHost
+			for _, want := range wants {
+				_, err := conn.Deliver(within(t), d.Delivery, nil)
+				if want != "" {
+					wantError(t, err, want, Talking, "artifact.kubelet: ")
+				} else if got, rerr := s.ReadFile(d.Artifact.HostPath()); err != nil || rerr != nil || string(got) != string(data) {
+					t.Errorf("%v, %v, %d bytes", err, rerr, len(got))
+				}
+			}
+			if n, err := s.Downloaded(); err != nil || wants[len(wants)-1] == "" && n != int64(len(data)) {
+				t.Errorf("%d bytes were downloaded, %v", n, err)
+			}
+			if sent := conn.client.Stats().Sent; sent > 200_000 {
+				t.Errorf("%d bytes were sent", sent)
+			}
+		})
+	}
+}
+
+type nopClose struct{ *bytes.Reader }
+
+func (nopClose) Close() error { return nil }
 
 // TestSimulatedFirewall loads rules that cut the line, also the one that loads
 // them: the Mac flushes them by itself.

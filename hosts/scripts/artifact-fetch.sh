@@ -7,7 +7,7 @@ is_right() {
   got=$(shasum -a 256 <"$part") && got=${got%% *} && [ "$got" = "$digest" ]
 }
 download() {
-  curl -q -f -s -S -L -g --proto '=https' --proto-redir '=https' --connect-timeout 30 --speed-limit 1024 --speed-time 60 \
+  curl -q -f -s -S -L --globoff --proto '=https' --proto-redir '=https' --connect-timeout 30 --speed-limit 1024 --speed-time 60 \
     --retry 3 -C - -o "$part" --url "$url"
 }
 { mkdir -p "$dir" && chown 0:0 "$above" "$dir" && chmod 0755 "$above" "$dir"; } || exit 1

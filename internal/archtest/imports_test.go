@@ -39,6 +39,7 @@ var allowed = map[string][]string{
 	"providers/scaleway":   {"internal/secret", "fleet/inventory"},
 	"providers/kubernetes": {"internal/secret", "fleet/inventory", "plan"},
 	"providers/secrets":    {"internal/secret"},
+	"internal/artifact":    {"fleet"},
 	"internal/engine":      {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts"},
 	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/engine"},
 	"internal/scriptlint":  {},
@@ -48,7 +49,7 @@ var allowed = map[string][]string{
 	"internal/sandbox/...": {"internal/sandbox/..."},
 	"docs/schemas":         {},
 	"internal/schematest":  {"docs/schemas"},
-	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/engine",
+	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/artifact", "internal/engine",
 		"internal/view", "internal/sandbox"},
 }
 

@@ -64,13 +64,29 @@ const (
 // It sends at most perSecond requests in any second, so that many hosts at once
 // do not meet the server's own limit.
 func New(counter *Counter, perSecond int) *http.Client {
-	base := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true}
-	c := retryablehttp.NewClient()
 	// What a second lets through is the burst and what is refilled meanwhile.
 	burst := max(1, perSecond/8)
 	limit := rate.NewLimiter(rate.Limit(max(1, perSecond-burst)), burst)
-	c.HTTPClient = &http.Client{Transport: paced{next: base, counter: counter, limit: limit}, Timeout: timeout}
+	return repeating(&http.Client{Transport: paced{next: base(), counter: counter, limit: limit}, Timeout: timeout})
+}
+
+// Downloads returns an HTTP client that repeats in the same way until an answer
+// begins, and lets it take as long as it takes: whoever reads it sees to its end.
+func Downloads(counter *Counter) *http.Client {
+	b := base()
+	b.ResponseHeaderTimeout = timeout
+	b.DisableCompression = true // the bytes as they are: their digest counts
+	return repeating(&http.Client{Transport: counter.Wrap(b)})
+}
+
+func base() *http.Transport {
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true}
+}
+
+func repeating(client *http.Client) *http.Client {
+	c := retryablehttp.NewClient()
+	c.HTTPClient = client
 	c.Logger = nil
 	c.RetryMax = tries
 	c.RetryWaitMin = 200 * time.Millisecond

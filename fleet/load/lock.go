@@ -1,0 +1,104 @@
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+)
+
+// Pin is what an artifact block says of its bytes.
+type Pin struct {
+	SHA256 string
+	Size   int64 // bytes
+}
+
+// Lock writes pins into the artifact blocks of a file, by their names, and
+// returns the new text. Nothing else changes, and line ends are LF or CRLF as they
+// were; a text in the canonical layout stays in it. Names that the file has no
+// block of are passed over. The error names an argument that is not written out,
+// such as a reference: a digest cannot stand in for it.
+func Lock(name string, src []byte, pins map[string]Pin) ([]byte, error) {
+	file, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
+	if diags.HasErrors() {
+		return nil, fmt.Errorf("%s: %w", name, diags)
+	}
+	body, ok := file.Body.(*hclsyntax.Body)
+	if !ok {
+		return src, nil
+	}
+	var edits []edit
+	for _, block := range body.Blocks {
+		if block.Type != "artifact" || len(block.Labels) != 1 {
+			continue
+		}
+		pin, known := pins[block.Labels[0]]
+		if !known {
+			continue
+		}
+		for _, value := range [][2]string{{"sha256", strconv.Quote(pin.SHA256)}, {"size", strconv.FormatInt(pin.Size, 10)}} {
+			e, ok := setting(src, block, value[0], value[1])
+			if !ok {
+				return nil, fmt.Errorf("%s: %s of artifact %q is not written out, so it cannot be replaced; write the value itself", name, value[0], block.Labels[0])
+			}
+			edits = append(edits, e)
+		}
+	}
+	out := apply(src, edits)
+	if bytes.Equal(hclwrite.Format(src), src) {
+		out = hclwrite.Format(out)
+	}
+	return out, nil
+}
+
+// edit puts a text in the place of some bytes.
+type edit struct {
+	from, to int
+	text     string
+}
+
+// setting gives an argument of a block a value, in its own place or in a line
+// behind the last argument's.
+func setting(src []byte, block *hclsyntax.Block, name, value string) (edit, bool) {
+	if attr := block.Body.Attributes[name]; attr != nil {
+		at := attr.Expr.Range()
+		plain := len(attr.Expr.Variables()) == 0 && bytes.IndexByte([]byte(`"0123456789`), src[at.Start.Byte]) >= 0
+		val, diags := attr.Expr.Value(nil)
+		return edit{at.Start.Byte, at.End.Byte, value}, plain && !diags.HasErrors() && val.Type().IsPrimitiveType()
+	}
+	var last *hclsyntax.Attribute
+	for _, attr := range block.Body.Attributes {
+		if last == nil || attr.SrcRange.Start.Byte > last.SrcRange.Start.Byte {
+			last = attr
+		}
+	}
+	if last == nil {
+		return edit{}, false
+	}
+	line := bytes.LastIndexByte(src[:last.SrcRange.Start.Byte], '\n') + 1
+	end := last.SrcRange.End.Byte + bytes.IndexByte(src[last.SrcRange.End.Byte:], '\n') + 1
+	if end > block.CloseBraceRange.Start.Byte {
+		return edit{}, false // the whole block is one line
+	}
+	newline := "\n"
+	if end >= 2 && src[end-2] == '\r' {
+		newline = "\r\n"
+	}
+	return edit{end, end, string(src[line:last.SrcRange.Start.Byte]) + name + " = " + value + newline}, true
+}
+
+// apply makes all edits. Those at one place are made in their order.
+func apply(src []byte, edits []edit) []byte {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
+	var out []byte
+	at := 0
+	for _, e := range edits {
+		out = append(append(out, src[at:e.from]...), e.text...)
+		at = e.to
+	}
+	return append(out, src[at:]...)
+}

@@ -1,0 +1,120 @@
+package load
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestLock(t *testing.T) {
+	t.Parallel()
+	pins := map[string]Pin{"tart": {digest, 60_000_000}, "kubelet": {digest, 7}, "absent": {digest, 1}}
+	tests := map[string]struct{ src, want string }{
+		"new, changed and left alone": {`# The hypervisor.
+artifact "tart" { # pinned by hand
+  version = "2.32.1"
+  source  = "https://releases.acme.dev/tart.tar.gz" # the whole bundle
+}
+
+artifact "kubelet" {
+  sha256  = "0000" # of the build of today
+  version = "0.4.0"
+  source  = "dist/tart-kubelet"
+  size    = 1
+}
+
+artifact "other" {
+  version = "1"
+  source  = "other"
+}
+
+fleet "a" {
+  artifact = "tart"
+}
+`, `# The hypervisor.
+artifact "tart" { # pinned by hand
+  version = "2.32.1"
+  source  = "https://releases.acme.dev/tart.tar.gz" # the whole bundle
+  sha256  = "` + digest + `"
+  size    = 60000000
+}
+
+artifact "kubelet" {
+  sha256  = "` + digest + `" # of the build of today
+  version = "0.4.0"
+  source  = "dist/tart-kubelet"
+  size    = 7
+}
+
+artifact "other" {
+  version = "1"
+  source  = "other"
+}
+
+fleet "a" {
+  artifact = "tart"
+}
+`},
+		"another layout stays": {"artifact \"kubelet\" {\n\tversion=\"1\"\n\tsource =   \"x\"\n\tsha256 = \"0\"\n}\nlocals {\n      a=1\n}\n",
+			"artifact \"kubelet\" {\n\tversion=\"1\"\n\tsource =   \"x\"\n\tsha256 = \"" + digest + "\"\n\tsize = 7\n}\nlocals {\n      a=1\n}\n"},
+		"line ends stay": {"artifact \"kubelet\" {\r\n  version = \"1\"\r\n}\r\n",
+			"artifact \"kubelet\" {\r\n  version = \"1\"\r\n  sha256  = \"" + digest + "\"\r\n  size    = 7\r\n}\r\n"},
+		"nothing of ours": {"locals {a=1}\n", "locals {a=1}\n"},
+	}
+	for name, tt := range tests {
+		got, err := Lock("a.fleet.hcl", []byte(tt.src), pins)
+		if diff := cmp.Diff(tt.want, string(got)); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+		again, err := Lock("a.fleet.hcl", got, pins)
+		if err != nil || string(again) != string(got) {
+			t.Errorf("%s: a second time changes something: %v\n%s", name, err, again)
+		}
+	}
+}
+
+func TestLockRefuses(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"var.digest", `"${var.digest}"`, `lower("A")`, `true ? "a" : "b"`} {
+		src := "artifact \"tart\" {\n  sha256 = " + value + "\n}\n"
+		if _, err := Lock("a.fleet.hcl", []byte(src), map[string]Pin{"tart": {digest, 1}}); err == nil || !strings.Contains(err.Error(), `a.fleet.hcl: sha256 of artifact "tart" is not written out`) {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	if _, err := Lock("a.fleet.hcl", []byte("artifact {"), nil); err == nil {
+		t.Error("a syntax fault is passed over")
+	}
+}
+
+// TestLockedLoads: what was written is read, and nothing else has changed.
+func TestLockedLoads(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		pins := map[string]Pin{}
+		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"tart", "kubelet", "kubelet_next", "unlocked"}), rapid.ID).Draw(t, "names") {
+			pins[name] = Pin{strings.Repeat("0f", 32), rapid.Int64Range(1, 1e12).Draw(t, "size")}
+		}
+		before, diags := Dir(one(nodes), Options{})
+		if diags.HasErrors() {
+			t.Fatal(rendered(before, diags))
+		}
+		text, err := Lock("a.fleet.hcl", []byte(nodes), pins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, diags := Dir(one(string(text)), Options{})
+		if diags.HasErrors() {
+			t.Fatal(rendered(after, diags))
+		}
+		for i, a := range before.Config.Artifacts {
+			if p, ok := pins[a.Name]; ok {
+				a.SHA256, a.Size = p.SHA256, p.Size
+			}
+			if a != after.Config.Artifacts[i] {
+				t.Fatalf("%+v became %+v", a, after.Config.Artifacts[i])
+			}
+		}
+	})
+}

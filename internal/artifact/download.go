@@ -1,0 +1,212 @@
+package artifact
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// silence is how long a server may send nothing before a download is broken off.
+const silence = time.Minute
+
+// attempts is how often a download goes on that broke off after some bytes.
+const attempts = 5
+
+// download brings a URL's bytes into the cache, under their digest. They must
+// have the digest want, unless that is empty: then what was begun is not gone on
+// with, since nobody could tell whether both halves belong together.
+func (s *Store) download(ctx context.Context, a fleet.Artifact, want string) (Pin, error) {
+	if err := s.makeCache(); err != nil {
+		return Pin{}, fmt.Errorf("%s: make the cache: %w", a, err)
+	}
+	of := sha256.Sum256([]byte(a.Source + "\n" + want))
+	path := filepath.Join(s.Cache, ".download-"+hex.EncodeToString(of[:8]))
+	part, err := lock(ctx, path)
+	if err != nil {
+		return Pin{}, fmt.Errorf("%s: wait for another download of it: %w", a, err)
+	}
+	defer func() { _ = part.Close() }() // what matters was flushed by complete
+	if want != "" {
+		if info, err := os.Stat(s.cached(want)); err == nil { // another process was faster
+			if file, pin, err := s.checked(ctx, a, s.cached(want)); err == nil {
+				_ = file.Close() // it was read, not written
+				_ = os.Remove(path)
+				return pin, nil
+			} else if info.Mode().IsRegular() {
+				_ = os.Remove(s.cached(want)) // it is damaged
+			}
+		}
+	}
+	pin, err := s.fill(ctx, a, part, want)
+	if err == nil {
+		err = complete(part, path, s.cached(pin.SHA256))
+	}
+	var wrong *MismatchError
+	if errors.Is(err, syscall.ENOSPC) || errors.As(err, &wrong) || want == "" && err != nil {
+		_ = os.Remove(path) // the error is told already
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return Pin{}, fmt.Errorf("%s: the disk with %s is full, and nothing of the download stays there: make room, or move the configuration: %w", a, s.Cache, err)
+	}
+	return pin, err
+}
+
+// complete gives a download its name.
+func complete(part *os.File, from, to string) error {
+	if err := part.Sync(); err != nil {
+		return fmt.Errorf("write %s: %w", from, err)
+	}
+	if err := os.Rename(from, to); err != nil {
+		return fmt.Errorf("keep the download: %w", err)
+	}
+	return nil
+}
+
+// fill reads the URL into the part, from where that ends.
+func (s *Store) fill(ctx context.Context, a fleet.Artifact, part *os.File, want string) (Pin, error) {
+	for try := 1; ; try++ {
+		if want == "" {
+			if err := part.Truncate(0); err != nil {
+				return Pin{}, err
+			}
+		}
+		begun, err := part.Seek(0, io.SeekEnd)
+		if err != nil {
+			return Pin{}, err
+		}
+		err = s.get(ctx, a, part, begun)
+		if err != nil {
+			after, serr := part.Seek(0, io.SeekEnd)
+			if serr == nil && after > begun && try < attempts && ctx.Err() == nil && !errors.Is(err, syscall.ENOSPC) {
+				continue
+			}
+			return Pin{}, fmt.Errorf("%s: download %s: %w", a, a.Source, err)
+		}
+		if _, err := part.Seek(0, io.SeekStart); err != nil {
+			return Pin{}, err
+		}
+		sum, n, err := digest(ctx, part)
+		switch {
+		case err != nil:
+			return Pin{}, fmt.Errorf("%s: read what was downloaded: %w", a, err)
+		case want == "" || sum == want:
+			return Pin{sum, n}, nil
+		case begun == 0 || try >= attempts:
+			return Pin{}, &MismatchError{a, Pin{sum, n}}
+		}
+		// What it went on with was the beginning of another file.
+		if err := part.Truncate(0); err != nil {
+			return Pin{}, err
+		}
+	}
+}
+
+// get sends one request and appends its answer to the part.
+func (s *Store) get(ctx context.Context, a fleet.Artifact, part *os.File, begun int64) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.Source, http.NoBody)
+	if err != nil {
+		return err
+	}
+	if begun > 0 {
+		r.Header.Set("Range", "bytes="+strconv.FormatInt(begun, 10)+"-")
+	}
+	client := *s.HTTP
+	client.CheckRedirect = onlyHTTPS
+	resp, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read, not written
+	switch {
+	case resp.StatusCode == http.StatusPartialContent && begun > 0:
+	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && begun > 0:
+		return nil // there is no more: the digest says whether this is all
+	case resp.StatusCode == http.StatusOK:
+		if err := part.Truncate(0); err != nil {
+			return err
+		}
+		if _, err := part.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("the server answered %s; see whether the URL is right", resp.Status)
+	}
+	quiet := time.AfterFunc(silence, func() { cancel(fmt.Errorf("no byte came for %s", silence)) })
+	defer quiet.Stop()
+	_, err = io.Copy(part, alive{resp.Body, quiet})
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// alive puts the end off with every byte that comes.
+type alive struct {
+	r     io.Reader
+	quiet *time.Timer
+}
+
+// Read reads from r.
+func (a alive) Read(p []byte) (int, error) {
+	n, err := a.r.Read(p)
+	a.quiet.Reset(silence)
+	return n, err
+}
+
+// maxRedirects is how often a server may send us elsewhere.
+const maxRedirects = 10
+
+func onlyHTTPS(r *http.Request, via []*http.Request) error {
+	switch {
+	case r.URL.Scheme != "https":
+		return errors.New("the server sends us to a place without https")
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("the server sent us elsewhere %d times", maxRedirects)
+	}
+	return nil
+}
+
+// lock opens a file that this process alone writes to. It waits for another one
+// that has it.
+func lock(ctx context.Context, path string) (*os.File, error) {
+	for {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil && same(file, path) {
+			return file, nil
+		}
+		_ = file.Close() // nothing was written
+		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// same reports whether a file still has that name: who had it before may have
+// given it another.
+func same(file *os.File, path string) bool {
+	mine, err := file.Stat()
+	there, perr := os.Stat(path)
+	return err == nil && perr == nil && os.SameFile(mine, there)
+}

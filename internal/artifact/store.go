@@ -1,0 +1,195 @@
+// Package artifact has the files of artifacts on this machine: those beside the
+// configuration, and those that were downloaded, in a cache.
+package artifact
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// Store finds artifacts. It is safe for concurrent use, also by several
+// processes with the same cache.
+type Store struct {
+	Dir   string       // of the configuration: paths are relative to it
+	Cache string       // folder, made when it is needed
+	HTTP  *http.Client // for URLs
+}
+
+// cacheFolder is where the cache of a configuration lies, below its directory.
+const cacheFolder = ".macfleet/artifacts"
+
+// New returns the store of the configuration in a directory.
+func New(dir string, client *http.Client) *Store {
+	return &Store{Dir: dir, Cache: filepath.Join(dir, filepath.FromSlash(cacheFolder)), HTTP: client}
+}
+
+// Pin is what an artifact's bytes are.
+type Pin struct {
+	SHA256 string // small hex
+	Size   int64  // bytes
+}
+
+// MismatchError says that a source has other bytes than the configuration says.
+type MismatchError struct {
+	Artifact fleet.Artifact
+	Got      Pin
+}
+
+// Error names both digests, and what to type.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%s: %s has the SHA-256 %s, and the configuration says %s; if it was changed on purpose, run macfleet artifacts lock --update", e.Artifact, e.Artifact.Source, e.Got.SHA256, e.Artifact.SHA256)
+}
+
+// ErrUnlocked is the cause where an artifact has no digest.
+var ErrUnlocked = errors.New("it has no sha256; run macfleet artifacts lock")
+
+// Open returns the bytes of an artifact, downloaded where they are not in the
+// cache, and how many there are. Their digest was compared; what was compared
+// once is not read again for it until it changes. The reader is an *os.File.
+// The error is a *MismatchError where the bytes are others.
+func (s *Store) Open(ctx context.Context, a fleet.Artifact) (io.ReadCloser, int64, error) {
+	file, pin, err := s.open(ctx, a)
+	if err != nil {
+		return nil, 0, err
+	}
+	return file, pin.Size, nil
+}
+
+func (s *Store) open(ctx context.Context, a fleet.Artifact) (*os.File, Pin, error) {
+	if a.SHA256 == "" {
+		return nil, Pin{}, fmt.Errorf("%s: %w", a, ErrUnlocked)
+	}
+	if !fleet.IsURL(a.Source) {
+		return s.checked(ctx, a, s.path(a.Source))
+	}
+	file, pin, err := s.checked(ctx, a, s.cached(a.SHA256))
+	if !errors.Is(err, fs.ErrNotExist) && !damaged(err) {
+		return file, pin, err
+	}
+	if _, err := s.download(ctx, a, a.SHA256); err != nil {
+		return nil, Pin{}, err
+	}
+	return s.checked(ctx, a, s.cached(a.SHA256))
+}
+
+// damaged reports whether a file of the cache has other bytes than its name says.
+func damaged(err error) bool {
+	var e *MismatchError
+	return errors.As(err, &e)
+}
+
+// Cached reports whether an artifact's bytes are on this machine, without
+// reading or downloading them.
+func (s *Store) Cached(a fleet.Artifact) bool {
+	path := s.path(a.Source)
+	if fleet.IsURL(a.Source) {
+		if a.SHA256 == "" {
+			return false
+		}
+		path = s.cached(a.SHA256)
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Hash returns what an artifact's bytes are now, whatever the configuration says
+// of them. A URL is downloaded, and its bytes are in the cache then.
+func (s *Store) Hash(ctx context.Context, a fleet.Artifact) (Pin, error) {
+	if fleet.IsURL(a.Source) {
+		return s.download(ctx, a, "")
+	}
+	a.SHA256 = ""
+	file, pin, err := s.checked(ctx, a, s.path(a.Source))
+	if err == nil {
+		_ = file.Close() // it was read, not written
+	}
+	return pin, err
+}
+
+// path returns where a file beside the configuration lies.
+func (s *Store) path(source string) string {
+	if filepath.IsAbs(source) {
+		return source
+	}
+	return filepath.Join(s.Dir, filepath.FromSlash(source))
+}
+
+func (s *Store) cached(sum string) string { return filepath.Join(s.Cache, sum) }
+
+// checked opens a file and compares its digest, or only takes it where a is not
+// locked.
+func (s *Store) checked(ctx context.Context, a fleet.Artifact, path string) (*os.File, Pin, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, Pin{}, fmt.Errorf("%s: %w; its source is %q: make the file, or correct the source", a, err, a.Source)
+	}
+	pin, err := s.pin(ctx, file)
+	if err == nil && a.SHA256 != "" && pin.SHA256 != a.SHA256 {
+		err = &MismatchError{a, pin}
+	} else if err != nil {
+		err = fmt.Errorf("%s: read %s: %w", a, path, err)
+	}
+	if err != nil {
+		_ = file.Close() // it was read, not written
+		return nil, Pin{}, err
+	}
+	return file, pin, nil
+}
+
+// pin returns what a file's bytes are, and leaves it at its beginning.
+func (s *Store) pin(ctx context.Context, file *os.File) (Pin, error) {
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return Pin{}, err
+	case !info.Mode().IsRegular():
+		return Pin{}, errors.New("it is no file; an artifact is one file, such as an archive")
+	}
+	now := identify(file.Name(), info)
+	if sum, known := s.recall(now); known {
+		return Pin{sum, info.Size()}, nil
+	}
+	sum, n, err := digest(ctx, file)
+	if err != nil {
+		return Pin{}, err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return Pin{}, err
+	}
+	// A file that was written meanwhile has another identity than the one read.
+	if after, err := file.Stat(); err == nil && identify(file.Name(), after) == now {
+		s.remember(now, sum)
+	}
+	return Pin{sum, n}, nil
+}
+
+// digest reads r to its end.
+func digest(ctx context.Context, r io.Reader) (sum string, n int64, err error) {
+	h := sha256.New()
+	n, err = io.Copy(h, stopping{ctx, r})
+	return hex.EncodeToString(h.Sum(nil)), n, err
+}
+
+// stopping is a reader that ends with its context.
+type stopping struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read reads from r.
+func (s stopping) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, context.Cause(s.ctx)
+	}
+	return s.r.Read(p)
+}

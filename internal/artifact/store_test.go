@@ -1,0 +1,378 @@
+package artifact
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func sum(data []byte) string {
+	text, _, err := digest(context.Background(), bytes.NewReader(data))
+	if err != nil {
+		panic(err) // a buffer is always read
+	}
+	return text
+}
+
+// shop is a server with one file, which may break off.
+type shop struct {
+	*httptest.Server
+	data     atomic.Pointer[[]byte]
+	breaks   atomic.Int64 // after how many bytes of each answer; 0: never
+	plain    atomic.Bool  // it knows no ranges
+	requests atomic.Int64
+	served   atomic.Int64
+	fail     atomic.Int64 // status of all answers; 0: none
+	gate     func()       // called before each answer
+}
+
+func newShop(t *testing.T, data []byte) *shop {
+	s := &shop{gate: func() {}}
+	s.data.Store(&data)
+	s.Server = httptest.NewTLSServer(s)
+	t.Cleanup(s.Close)
+	t.Cleanup(s.Client().CloseIdleConnections)
+	return s
+}
+
+// ServeHTTP serves the file.
+func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.requests.Add(1)
+	s.gate()
+	if r.URL.Path == "/elsewhere" {
+		http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		return
+	}
+	if code := s.fail.Load(); code != 0 {
+		w.WriteHeader(int(code))
+		return
+	}
+	data, from := *s.data.Load(), 0
+	if text, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes="); ok && !s.plain.Load() {
+		from, _ = strconv.Atoi(strings.TrimSuffix(text, "-"))
+		if from >= len(data) {
+			w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
+			return
+		}
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(data)-1, len(data)))
+		w.Header().Set("Content-Length", strconv.Itoa(len(data)-from))
+		w.WriteHeader(http.StatusPartialContent)
+	} else {
+		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	}
+	rest := data[from:]
+	if n := int(s.breaks.Load()); n > 0 && n < len(rest) {
+		_, _ = w.Write(rest[:n])
+		s.served.Add(int64(n))
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = w.Write(rest)
+	s.served.Add(int64(len(rest)))
+}
+
+func (s *shop) artifact() fleet.Artifact {
+	return fleet.Artifact{Name: "tart", Version: "1", Source: s.URL + "/tart.tar.gz", SHA256: sum(*s.data.Load()), Fetch: fleet.FetchPush}
+}
+
+func read(t *testing.T, s *Store, a fleet.Artifact) ([]byte, error) {
+	t.Helper()
+	r, n, err := s.Open(t.Context(), a)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	data, err := io.ReadAll(r)
+	if err != nil || int64(len(data)) != n {
+		t.Errorf("%d bytes of %d, %v", len(data), n, err)
+	}
+	return data, nil
+}
+
+// cacheOf lists the cache less the receipts.
+func cacheOf(s *Store) string {
+	entries, _ := os.ReadDir(s.Cache)
+	var names []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "receipt-") {
+			names = append(names, e.Name())
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+func TestFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := New(dir, http.DefaultClient)
+	path := filepath.Join(dir, "dist", "tart-kubelet")
+	put := func(text string) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := fleet.Artifact{Name: "kubelet", Source: "dist/tart-kubelet", SHA256: sum([]byte("version=1")), Fetch: fleet.FetchPush}
+	_, err := read(t, s, a)
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `artifact.kubelet: open `) || s.Cached(a) {
+		t.Errorf("error = %v", err)
+	}
+	put("version=1")
+	for range 2 {
+		if data, err := read(t, s, a); err != nil || string(data) != "version=1" || !s.Cached(a) {
+			t.Errorf("%q, %v", data, err)
+		}
+	}
+	absolute := a
+	absolute.Source = path
+	if data, err := read(t, s, absolute); err != nil || string(data) != "version=1" {
+		t.Errorf("%q, %v", data, err)
+	}
+	put("version=2")
+	_, err = read(t, s, a)
+	var wrong *MismatchError
+	if !errors.As(err, &wrong) || wrong.Got != (Pin{sum([]byte("version=2")), 9}) || !strings.Contains(err.Error(), "macfleet artifacts lock --update") {
+		t.Errorf("error = %v", err)
+	}
+	if pin, err := s.Hash(t.Context(), a); err != nil || pin != wrong.Got {
+		t.Errorf("%+v, %v", pin, err)
+	}
+	unlocked := a
+	unlocked.SHA256 = ""
+	if _, err := read(t, s, unlocked); !errors.Is(err, ErrUnlocked) {
+		t.Errorf("error = %v", err)
+	}
+	folder := a
+	folder.Source = "dist"
+	if _, err := s.Hash(t.Context(), folder); err == nil || !strings.Contains(err.Error(), "an artifact is one file") {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// TestReceipt spares the reading of what was read, and only of that.
+func TestReceipt(t *testing.T) {
+	t.Parallel()
+	s := New(t.TempDir(), http.DefaultClient)
+	path := filepath.Join(s.Dir, "tool")
+	if err := os.WriteFile(path, []byte("one"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	now := func() identity {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return identify(path, info)
+	}
+	s.remember(now(), "a digest that was found out")
+	if got, known := s.recall(now()); !known || got != "a digest that was found out" {
+		t.Errorf("%q, %t", got, known)
+	}
+	at := time.Unix(0, now().Modified)
+	for name, change := range map[string]func() error{
+		"another time": func() error { return os.Chtimes(path, at, at.Add(time.Second)) },
+		"another size": func() error {
+			return errors.Join(os.WriteFile(path, []byte("three"), 0o644), os.Chtimes(path, at, at))
+		},
+		"another file": func() error {
+			other := path + ".new"
+			return errors.Join(os.WriteFile(other, []byte("two"), 0o644), os.Chtimes(other, at, at), os.Rename(other, path))
+		},
+	} {
+		s.remember(now(), "x")
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if _, known := s.recall(now()); known {
+			t.Errorf("%s is taken for the file that was read", name)
+		}
+	}
+	if err := os.WriteFile(s.receipt(now().Path), []byte("damaged"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := s.recall(now()); known {
+		t.Error("a damaged receipt counts")
+	}
+}
+
+func TestDownload(t *testing.T) {
+	t.Parallel()
+	shop := newShop(t, bytes.Repeat([]byte("tart"), 50_000))
+	s := New(t.TempDir(), shop.Client())
+	a := shop.artifact()
+	if s.Cached(a) {
+		t.Error("it is cached before it was downloaded")
+	}
+	for range 2 {
+		if data, err := read(t, s, a); err != nil || !bytes.Equal(data, *shop.data.Load()) || !s.Cached(a) {
+			t.Fatalf("%d bytes, %v", len(data), err)
+		}
+	}
+	if got := shop.requests.Load(); got != 1 {
+		t.Errorf("%d requests, want one", got)
+	}
+	// What spoils the cache is found out and downloaded again.
+	if err := os.WriteFile(s.cached(a.SHA256), []byte("spoilt"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := read(t, s, a); err != nil || !bytes.Equal(data, *shop.data.Load()) {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	if got := cacheOf(s); got != a.SHA256 {
+		t.Errorf("the cache holds %s", got)
+	}
+}
+
+// TestDownloadGoesOn where it broke off, in one run and in the next.
+func TestDownloadGoesOn(t *testing.T) {
+	t.Parallel()
+	const all = 200_000
+	shop := newShop(t, bytes.Repeat([]byte("tart"), all/4))
+	s := New(t.TempDir(), shop.Client())
+	a := shop.artifact()
+	shop.breaks.Store(20_000)
+	if _, err := read(t, s, a); err == nil || !strings.Contains(err.Error(), "artifact.tart: download https://") {
+		t.Fatalf("error = %v", err)
+	}
+	if got := shop.requests.Load(); got != attempts {
+		t.Errorf("%d requests, want %d", got, attempts)
+	}
+	shop.breaks.Store(60_000)
+	if data, err := read(t, s, a); err != nil || len(data) != all {
+		t.Fatalf("%d bytes, %v", len(data), err)
+	}
+	if got := shop.served.Load(); got != all {
+		t.Errorf("%d bytes were served, want %d", got, all)
+	}
+	// A server that knows no ranges sends all of it again.
+	shop.plain.Store(true)
+	other := bytes.Repeat([]byte("trat"), all/4)
+	shop.data.Store(&other)
+	if _, err := read(t, s, shop.artifact()); err == nil {
+		t.Error("a file that always breaks off arrived")
+	}
+	shop.breaks.Store(0)
+	if data, err := read(t, s, shop.artifact()); err != nil || !bytes.Equal(data, other) {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+}
+
+func TestDownloadOtherBytes(t *testing.T) {
+	t.Parallel()
+	shop := newShop(t, []byte("the right bytes"))
+	s := New(t.TempDir(), shop.Client())
+	a := shop.artifact()
+	other := []byte("the wrong bytes, more")
+	shop.data.Store(&other)
+	var wrong *MismatchError
+	if _, err := read(t, s, a); !errors.As(err, &wrong) || wrong.Got.SHA256 != sum(other) || cacheOf(s) != "" {
+		t.Errorf("error = %v; the cache holds %s", err, cacheOf(s))
+	}
+	// The first half of one file and the second of another are no file.
+	shop.breaks.Store(4)
+	shop.fail.Store(0)
+	long := bytes.Repeat([]byte("a"), 100)
+	shop.data.Store(&long)
+	a = shop.artifact()
+	_, _ = read(t, s, a) // it breaks off
+	shop.breaks.Store(0)
+	mixed := bytes.Repeat([]byte("b"), 100)
+	shop.data.Store(&mixed)
+	a2 := a
+	if _, err := read(t, s, a2); !errors.As(err, &wrong) || wrong.Got.SHA256 != sum(mixed) {
+		t.Errorf("error = %v", err)
+	}
+	shop.data.Store(&long)
+	if data, err := read(t, s, a); err != nil || !bytes.Equal(data, long) {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+func TestDownloadFails(t *testing.T) {
+	t.Parallel()
+	shop := newShop(t, []byte("tart"))
+	s := New(t.TempDir(), shop.Client())
+	shop.fail.Store(http.StatusNotFound)
+	if _, err := read(t, s, shop.artifact()); err == nil || !strings.Contains(err.Error(), "404 Not Found; see whether the URL is right") {
+		t.Errorf("error = %v", err)
+	}
+	a := shop.artifact()
+	a.Source = shop.URL + "/elsewhere"
+	if _, err := read(t, s, a); err == nil || !strings.Contains(err.Error(), "without https") {
+		t.Errorf("error = %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the person left"))
+	if _, _, err := s.Open(ctx, shop.artifact()); err == nil {
+		t.Error("it goes on although nobody waits")
+	}
+}
+
+// TestDownloadAtOnce: of many that want the same, one downloads.
+func TestDownloadAtOnce(t *testing.T) {
+	t.Parallel()
+	shop := newShop(t, bytes.Repeat([]byte("tart"), 10_000))
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			s := New(dir, shop.Client()) // as another process has it
+			if data, err := read(t, s, shop.artifact()); err != nil || len(data) != 40_000 {
+				t.Errorf("%d bytes, %v", len(data), err)
+			}
+		})
+	}
+	all.Wait()
+	if got := shop.requests.Load(); got != 1 {
+		t.Errorf("%d requests, want one", got)
+	}
+	if got := cacheOf(New(dir, nil)); got != shop.artifact().SHA256 {
+		t.Errorf("the cache holds %s", got)
+	}
+}
+
+// TestHash downloads what a URL has now, and keeps it.
+func TestHash(t *testing.T) {
+	t.Parallel()
+	shop := newShop(t, []byte("version 1"))
+	s := New(t.TempDir(), shop.Client())
+	a := shop.artifact()
+	for _, text := range []string{"version 1", "version two"} {
+		data := []byte(text)
+		shop.data.Store(&data)
+		if pin, err := s.Hash(t.Context(), a); err != nil || pin != (Pin{sum(data), int64(len(data))}) {
+			t.Errorf("%+v, %v", pin, err)
+		}
+	}
+	now := shop.artifact()
+	if before := shop.requests.Load(); !s.Cached(now) {
+		t.Error("what was hashed is not cached")
+	} else if _, err := read(t, s, now); err != nil || shop.requests.Load() != before {
+		t.Errorf("what was hashed is downloaded again: %v", err)
+	}
+	shop.breaks.Store(1)
+	if _, err := s.Hash(t.Context(), a); err == nil || strings.Contains(cacheOf(s), "download") {
+		t.Errorf("error = %v; the cache holds %s", err, cacheOf(s))
+	}
+}
