@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,15 +19,38 @@ import (
 func (a *app) hostsCmd() *cobra.Command {
 	var format string
 	var from source
+	var wait waitOptions
 	c := &cobra.Command{Use: "hosts", Short: "List the members: reachable, converged, Ready", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.hosts(c.Context(), from, format) }}
-	c.Flags().StringVarP(&format, "output", "o", "", "wide, json or name")
+		Long: "hosts lists the members. With --wait ready it asks the cluster alone, until the Nodes of all selected\n" +
+			"members are Ready, and tells who is not whenever that changes.\n\n" +
+			"Exit codes with --wait: 0 all are Ready, 1 error, 3 some were not in time or are not there.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !c.Flags().Changed("wait") {
+				if c.Flags().Changed("timeout") {
+					return errors.New("--timeout is of --wait: write hosts --wait ready --timeout 10m")
+				}
+				return a.hosts(c.Context(), from, format, wait)
+			}
+			if from != (source{}) || format != "" && format != "json" {
+				return errors.New("--wait goes with --json alone: it looks at the cluster until the Nodes are Ready, and lists nothing")
+			}
+			wait.json = wait.json || format == "json"
+			return a.wait(c.Context(), wait)
+		}}
+	f := c.Flags()
+	f.StringVarP(&format, "output", "o", "", "wide, json or name")
+	f.BoolVar(&wait.json, "json", false, "print one JSON document, as -o json does")
+	f.StringVar(&wait.what, "wait", "", "wait until the Nodes of all members are in a `STATE`: ready")
+	f.DurationVar(&wait.timeout, "timeout", 10*time.Minute, "how `LONG` --wait waits")
 	from.flags(c)
 	c.AddCommand(a.trustCmd())
 	return c
 }
 
-func (a *app) hosts(ctx context.Context, from source, format string) error {
+func (a *app) hosts(ctx context.Context, from source, format string, wait waitOptions) error {
+	if wait.json && format == "" {
+		format = "json"
+	}
 	if !slices.Contains([]string{"", "wide", "json", "name"}, format) {
 		return fmt.Errorf("--output %s: write wide, json or name", format)
 	}

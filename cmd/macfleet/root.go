@@ -219,7 +219,7 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.noColor, "no-color", false, "no colours")
 	f.BoolVar(&a.stats, "stats", false, "say what the command cost")
 	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.explainCmd(), a.doctorCmd(),
-		a.initCmd(), a.validateCmd(), a.fmtCmd(), a.sandboxCmd(), a.versionCmd())
+		a.initCmd(), a.cordonCmd(), a.restartCmd(), a.validateCmd(), a.fmtCmd(), a.sandboxCmd(), a.versionCmd())
 	a.completions(root)
 	shells(root)
 	explainArgs(root)

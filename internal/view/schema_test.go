@@ -17,6 +17,7 @@ func TestSchemas(t *testing.T) {
 	for name, of := range map[string]reflect.Type{
 		"plan":     reflect.TypeFor[view.Document](),
 		"hosts":    reflect.TypeFor[view.HostsDocument](),
+		"ready":    reflect.TypeFor[view.ReadyDocument](),
 		"stream":   reflect.TypeFor[view.Message](),
 		"version":  reflect.TypeFor[view.Version](),
 		"validate": reflect.TypeFor[view.Validation](),
