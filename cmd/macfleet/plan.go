@@ -25,6 +25,7 @@ func (a *app) planCmd() *cobra.Command {
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	c.Flags().BoolVar(&o.scripts, "show-scripts", false, "print the exact scripts that would run, too")
 	o.flags(c)
+	a.rollbackFlag(c)
 	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit 2 with changes, 3 when incomplete")
 	return c
 }
@@ -50,6 +51,11 @@ func (a *app) plan(ctx context.Context, o planOptions) error {
 	}
 	s := p.Summarise()
 	return result(s.Changes() > 0, s.Complete())
+}
+
+// rollbackFlag adds the flag of plan and apply by which hosts go back.
+func (a *app) rollbackFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&a.rollback, "rollback", false, "of what hosts get as artifacts, go back to the version before; needs --on")
 }
 
 // look observes everything and returns the plan. The first Ctrl-C ends it:
