@@ -72,6 +72,11 @@ func (a *app) completeHosts([]string, string) []string {
 	return append(a.names().Hosts, a.completePinned(nil, "")...)
 }
 
+// completeArtifacts offers the artifacts that were not named yet.
+func (a *app) completeArtifacts(done []string, _ string) []string {
+	return slices.DeleteFunc(a.names().Artifacts, func(name string) bool { return slices.Contains(done, name) })
+}
+
 // completePinned offers the hosts whose keys are pinned.
 func (a *app) completePinned([]string, string) []string {
 	environments := []string{a.environment}
@@ -195,6 +200,7 @@ func (a *app) completions(root *cobra.Command) {
 		"doctor":         inOrder(a.completeHosts),
 		"cordon":         a.completeSelected,
 		"restart":        inOrder(a.completeHosts, completeJobs),
+		"artifacts lock": a.completeArtifacts,
 		"explain":        inOrder(a.completeHosts, completeSteps),
 		"sandbox path":   inOrder(a.completeSimulated),
 		"sandbox inject": inOrder(a.completeSimulated, completeIncidents),

@@ -42,7 +42,7 @@ const (
 const exitCodes = `Exit codes:
   0    done; plan --detailed-exitcode: no changes; drift: compared everything, no drift; apply: converged; doctor: all ok
   1    error: faulty configuration, missing credentials, a provider that does not answer
-  2    plan --detailed-exitcode: changes; drift: drift (2 beats 3); fmt --check: some files would change
+  2    plan --detailed-exitcode: changes; drift: drift (2 beats 3); fmt --check, artifacts lock --check: some files would change
   3    plan --detailed-exitcode, drift: incomplete; apply: some hosts failed, refused, interrupted or not converged;
        doctor: something is not ok
   130  left at once by a second Ctrl-C`
@@ -78,12 +78,13 @@ var sandboxDefault = filepath.Join(".macfleet", "sandbox")
 type app struct {
 	streams
 	options
-	stop    context.Context         // done at the first Ctrl-C
-	stream  *view.Stream            // of apply --json, from its first line on
-	secrets secret.Scrubber         // what this process knows and must not say
-	output  output                  // standard output
-	input   *bufio.Reader           // standard input by lines; nil: nobody has read any yet
-	asked   map[string]secret.Value // login passwords that a person typed, by the name of the host
+	stop     context.Context         // done at the first Ctrl-C
+	stream   *view.Stream            // of apply --json, from its first line on
+	secrets  secret.Scrubber         // what this process knows and must not say
+	output   output                  // standard output
+	input    *bufio.Reader           // standard input by lines; nil: nobody has read any yet
+	unlocked bool                    // an artifact may lack its digest
+	asked    map[string]secret.Value // login passwords that a person typed, by the name of the host
 
 	live atomic.Pointer[view.Live] // the progress that is on the terminal; nil: none
 }
@@ -220,7 +221,8 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.noColor, "no-color", false, "no colours")
 	f.BoolVar(&a.stats, "stats", false, "say what the command cost")
 	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.explainCmd(), a.doctorCmd(),
-		a.initCmd(), a.cordonCmd(), a.restartCmd(), a.validateCmd(), a.fmtCmd(), a.sandboxCmd(), a.versionCmd())
+		a.initCmd(), a.cordonCmd(), a.restartCmd(),
+		a.validateCmd(), a.fmtCmd(), a.artifactsCmd(), a.sandboxCmd(), a.versionCmd())
 	a.completions(root)
 	shells(root)
 	explainArgs(root)

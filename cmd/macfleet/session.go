@@ -67,7 +67,7 @@ func (a *app) config() (*fleet.Config, error) {
 
 // read reads the configuration, which is nil when a fault of it is an error.
 func (a *app) read() (*fleet.Config, view.Faults, error) {
-	opts := load.Options{Environment: a.environment, Env: variables(os.Environ()), Vars: a.vars, Version: fleet.Version}
+	opts := load.Options{Environment: a.environment, Env: variables(os.Environ()), Vars: a.vars, Version: fleet.Version, Unlocked: a.unlocked}
 	for _, name := range a.varFiles {
 		content, err := os.ReadFile(name)
 		if err != nil {

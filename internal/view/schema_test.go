@@ -15,14 +15,15 @@ import (
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]reflect.Type{
-		"plan":     reflect.TypeFor[view.Document](),
-		"hosts":    reflect.TypeFor[view.HostsDocument](),
-		"ready":    reflect.TypeFor[view.ReadyDocument](),
-		"stream":   reflect.TypeFor[view.Message](),
-		"version":  reflect.TypeFor[view.Version](),
-		"validate": reflect.TypeFor[view.Validation](),
-		"doctor":   reflect.TypeFor[view.CheckupDocument](),
-		"explain":  reflect.TypeFor[view.ExplainDocument](),
+		"plan":      reflect.TypeFor[view.Document](),
+		"hosts":     reflect.TypeFor[view.HostsDocument](),
+		"stream":    reflect.TypeFor[view.Message](),
+		"version":   reflect.TypeFor[view.Version](),
+		"validate":  reflect.TypeFor[view.Validation](),
+		"doctor":    reflect.TypeFor[view.CheckupDocument](),
+		"explain":   reflect.TypeFor[view.ExplainDocument](),
+		"artifacts": reflect.TypeFor[view.ArtifactsDocument](),
+		"ready":     reflect.TypeFor[view.ReadyDocument](),
 	} {
 		for _, fault := range schematest.Describe(name, of) {
 			t.Errorf("docs/schemas/%s.schema.json: %s", name, fault)
