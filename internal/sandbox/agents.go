@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
@@ -60,30 +61,36 @@ func (w *World) outside(server cloud.Server) mac.Outside {
 	}
 }
 
-// podCluster is what a cluster that knows Pods offers to the Macs.
-type podCluster interface {
-	// Pods gives the Pods of a kubelet's Node, and an error where the cluster refuses its token.
-	Pods(agent.Kubelet) ([]agent.Pod, error)
-	// PutPod makes a Pod that runs on the Node of a server, or fails where there is no such Node.
-	PutPod(serverID, namespace, name string) error
-}
-
-// errNoPods says that the cluster of this world has none.
-var errNoPods = errors.New("the simulated cluster knows no Pods")
-
-func (w *World) pods() (podCluster, error) {
-	if cluster, ok := any(w.kube).(podCluster); ok {
-		return cluster, nil
+// What a cluster may offer to the Macs: one that knows no Pods has none of it.
+type (
+	podLister interface {
+		Pods(node string) ([]agent.Pod, error)
 	}
-	return nil, errNoPods
-}
+	podMaker interface {
+		// PutPod makes a Pod that is bound to a Node.
+		PutPod(node, namespace, name string) error
+	}
+	kubeletJudge interface {
+		// AcceptsKubelet reports whether the cluster takes a kubelet's token.
+		AcceptsKubelet(agent.Kubelet) (bool, error)
+	}
+)
 
+// errNoPods says that a kubelet learns nothing of its Pods.
+var errNoPods = errors.New("the cluster tells nothing of Pods")
+
+// podsOf gives the Pods of a kubelet's Node.
 func (w *World) podsOf(k agent.Kubelet) ([]agent.Pod, error) {
-	cluster, err := w.pods()
-	if err != nil {
-		return nil, err
+	if judge, ok := any(w.kube).(kubeletJudge); ok {
+		if accepted, err := judge.AcceptsKubelet(k); err != nil || !accepted {
+			return nil, errors.Join(errNoPods, err)
+		}
 	}
-	return cluster.Pods(k)
+	cluster, ok := any(w.kube).(podLister)
+	if !ok {
+		return nil, errNoPods
+	}
+	return cluster.Pods(k.Node)
 }
 
 // RunPod lets a Pod run on a host: its virtual machine on the Mac and, where the cluster knows Pods,
@@ -97,18 +104,32 @@ func (w *World) RunPod(host, namespace, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := machine.StartVM(agent.Pod{Namespace: namespace, Name: name}.VM()); err != nil {
-		return fmt.Errorf("run Pod %s/%s on %s: %w", namespace, name, server.Name, err)
-	}
-	cluster, err := w.pods()
-	if errors.Is(err, errNoPods) {
-		return nil
-	}
-	if err == nil {
-		err = cluster.PutPod(server.ID, namespace, name)
+	pod := agent.Pod{Namespace: namespace, Name: name}
+	made, err := w.putPod(machine, pod)
+	if err == nil && made {
+		err = machine.StartPod(pod)
+	} else if err == nil {
+		err = machine.StartVM(pod.VM())
 	}
 	if err != nil {
 		return fmt.Errorf("run Pod %s/%s on %s: %w", namespace, name, server.Name, err)
 	}
 	return nil
+}
+
+// putPod makes the object of a Pod on the Node of a Mac's kubelet, where the cluster knows Pods.
+func (w *World) putPod(machine *mac.Machine, pod agent.Pod) (made bool, err error) {
+	cluster, ok := any(w.kube).(podMaker)
+	if !ok {
+		return false, nil
+	}
+	all, err := machine.Kubelets()
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(all, agent.Kubelet.Runs)
+	if i < 0 {
+		return false, errors.New("no kubelet runs there")
+	}
+	return true, cluster.PutPod(all[i].Node, pod.Namespace, pod.Name)
 }

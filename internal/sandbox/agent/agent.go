@@ -25,9 +25,10 @@ type Kubelet struct {
 	CPU        int               `json:"cpu"`
 	MemoryMB   int               `json:"memory_mb"`
 	MaxPods    int               `json:"max_pods"`
-	GC         bool              `json:"gc"`      // it deletes virtual machines that no Pod is behind
-	Version    string            `json:"version"` // what the binary says of itself
-	Token      string            `json:"token"`   // of its kubeconfig: whether the cluster takes it, the cluster says
+	GC         bool              `json:"gc"`               // it deletes virtual machines that no Pod is behind
+	Version    string            `json:"version"`          // what the binary says of itself
+	Token      string            `json:"token"`            // of its kubeconfig: whether the cluster takes it, the cluster says
+	NoVMs      string            `json:"no_vms,omitempty"` // why no virtual machine can start on its Mac; "" = they can
 }
 
 // Runs reports whether the process lives.

@@ -64,7 +64,14 @@ func (v *visit) logOut() error {
 			return err
 		}
 	}
-	return v.setConsole(console{})
+	if err := v.setConsole(console{}); err != nil {
+		return err
+	}
+	if held, err := v.session.machine.pending(); held == nil || err != nil {
+		return err
+	}
+	// A kubelet tells the cluster that it can start no virtual machine any more.
+	return v.changeLaunchd(func(*manager, time.Time) error { return nil })
 }
 
 // disk is what is known of the disk before it is mounted.

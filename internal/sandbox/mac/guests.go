@@ -24,6 +24,13 @@ type guest struct {
 	Ends    time.Time `json:"ends,omitzero"`  // when a push is done
 	Told    bool      `json:"told,omitempty"` // a push has ended, and how is known
 	Failure string    `json:"failure,omitempty"`
+	Pod     *podOf    `json:"pod,omitempty"` // whose virtual machine it is, where the cluster knows the Pod
+}
+
+// podOf is a Pod by its name.
+type podOf struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
 }
 
 func (g guest) runs() bool   { return g.Ref == "" }
@@ -81,7 +88,7 @@ func (v *visit) newPID() (pid int, err error) {
 var errSession = errors.New(`Error Domain=VZErrorDomain Code=-9 Description="The virtual machine encountered a security error." UserInfo={NSUnderlyingError=Failed to create new HostKey}`)
 
 // startGuest starts a virtual machine as a process of its own.
-func (v *visit) startGuest(who user, home, name string, args []string) (guest, error) {
+func (v *visit) startGuest(who user, home, name string, args []string, pod *podOf) (guest, error) {
 	all, err := v.guests()
 	if err != nil {
 		return guest{}, err
@@ -101,7 +108,7 @@ func (v *visit) startGuest(who user, home, name string, args []string) (guest, e
 	if len(others) >= maxGuests {
 		return guest{}, tartError{1, "The number of VMs exceeds the system limit (other running VMs: " + strings.Join(others, ", ") + ")"}
 	}
-	one := guest{VM: name, Home: home, UID: who.uid, Started: v.session.now(), Args: args}
+	one := guest{VM: name, Home: home, UID: who.uid, Started: v.session.now(), Args: args, Pod: pod}
 	return one, v.addGuest(&one)
 }
 

@@ -23,7 +23,7 @@ const crashLine = "crashes"
 
 // startKubelet lets a kubelet start in a job's process, or end as one ends that cannot work.
 func (v *visit) startKubelet(l *launch, j *job, head []byte, due, now time.Time) {
-	own, fault := v.configure(l.proc, head)
+	own, tart, fault := v.configure(l.proc, head)
 	var wrongFlags flagFault
 	switch {
 	case errors.As(fault, &wrongFlags):
@@ -41,7 +41,7 @@ func (v *visit) startKubelet(l *launch, j *job, head []byte, due, now time.Time)
 	}
 	_, _ = fmt.Fprintf(l.proc.stderr, "INFO\tsetup\tstarting manager\tnode=%s\n", own.Node)
 	own.Job, own.PID, own.Started = j.About.Label, j.PID, now.Add(-v.session.machine.ahead()).UTC()
-	j.Kubelet, j.Home, j.Swept = &own, tartHome(l.proc), now
+	j.Kubelet, j.Tart, j.Home, j.Swept = &own, tart, tartHome(l.proc), now
 }
 
 // dies notes how a process ends that lives only so long. Where launchd starts it again each time,
@@ -57,10 +57,10 @@ func (j *job) dies(how ending, life time.Duration, due, now time.Time) {
 }
 
 // configure reads what a kubelet is started with. The error is why it ends.
-func (v *visit) configure(p *proc, head []byte) (agent.Kubelet, error) {
+func (v *visit) configure(p *proc, head []byte) (own agent.Kubelet, tart string, err error) {
 	set, err := parseKubelet(p.args(), p.env)
 	if err != nil {
-		return agent.Kubelet{}, err
+		return own, "", err
 	}
 	name := set["kubeconfig"]
 	if name == "" {
@@ -68,14 +68,14 @@ func (v *visit) configure(p *proc, head []byte) (agent.Kubelet, error) {
 	}
 	text, err := v.read(p, name)
 	if err != nil {
-		return agent.Kubelet{}, fmt.Errorf("unable to load kubeconfig %q: %s", name, why(err))
+		return own, "", fmt.Errorf("unable to load kubeconfig %q: %s", name, why(err))
 	}
 	token, err := readKubeconfig(text)
 	if err != nil {
-		return agent.Kubelet{}, fmt.Errorf("unable to load kubeconfig %q: %w", name, err)
+		return own, "", fmt.Errorf("unable to load kubeconfig %q: %w", name, err)
 	}
 	if set["node-ip-source"] == "tailscale" && !v.exists("/usr/local/bin/tailscale") {
-		return agent.Kubelet{}, errors.New("resolve tailnet address: fork/exec /usr/local/bin/tailscale: no such file or directory")
+		return own, "", errors.New("resolve tailnet address: fork/exec /usr/local/bin/tailscale: no such file or directory")
 	}
 	node := set["node-name"]
 	if node == "" {
@@ -87,7 +87,7 @@ func (v *visit) configure(p *proc, head []byte) (agent.Kubelet, error) {
 	pods, _ := strconv.Atoi(set["max-pods"])
 	noGC, _ := strconv.ParseBool(set["disable-vm-gc"])
 	return agent.Kubelet{Node: node, ProviderID: set["provider-id"], Labels: nodeLabels(set["node-labels"]), Address: set["node-ip"],
-		CPU: cpu, MemoryMB: memory, MaxPods: pods, GC: !noGC, Version: codeValue(head, "version"), Token: token}, nil
+		CPU: cpu, MemoryMB: memory, MaxPods: pods, GC: !noGC, Version: codeValue(head, "version"), Token: token}, set["tart-binary"], nil
 }
 
 var kubeletsRecord = inFirmware("kubelets")
@@ -114,7 +114,7 @@ func (v *visit) announce(m *manager) error {
 
 // sameRun reports whether two notes are of one run in one state.
 func sameRun(a, b agent.Kubelet) bool {
-	return a.Version == b.Version && a.Job == b.Job && a.PID == b.PID && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended)
+	return a.Version == b.Version && a.NoVMs == b.NoVMs && a.Job == b.Job && a.PID == b.PID && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended)
 }
 
 // kubelets are the kubelets that run, and those that were known to run and have ended since.
@@ -123,7 +123,9 @@ func (v *visit) kubelets(m *manager, before []agent.Kubelet) []agent.Kubelet {
 	for _, target := range slices.Sorted(maps.Keys(m.Jobs)) {
 		j := m.Jobs[target]
 		if m.Halt == nil && j.Kubelet != nil && j.PID == j.Kubelet.PID && !j.leaving() {
-			running = append(running, *j.Kubelet)
+			k := *j.Kubelet
+			k.NoVMs = v.noVMs(j)
+			running = append(running, k)
 		}
 	}
 	started := slices.ContainsFunc(running, func(k agent.Kubelet) bool {
@@ -183,4 +185,17 @@ func (m *Machine) RefusedKubelet() (version string, err error) {
 		return nil
 	})
 	return version, err
+}
+
+// noVMs is why a job's kubelet cannot start a virtual machine, "" where it can.
+func (v *visit) noVMs(j *job) string {
+	who, _ := v.session.jobUser(j)
+	at, err := v.console()
+	switch {
+	case !v.exists(j.Tart):
+		return "fork/exec " + j.Tart + ": no such file or directory"
+	case err != nil || at.User != who.name:
+		return fmt.Sprintf("tart run: ensure gui session: Aqua session for uid %d did not come up within 30s after SIGHUP loginwindow", who.uid)
+	}
+	return ""
 }

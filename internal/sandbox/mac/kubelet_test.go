@@ -259,3 +259,80 @@ func TestNoCollection(t *testing.T) {
 		t.Errorf("pushes %+v, %v", pushes, err)
 	}
 }
+
+func TestAVirtualMachineGoesWithItsPod(t *testing.T) {
+	t.Parallel()
+	h := newKubelet(t, "version=0.4.0\n", "--disable-vm-gc")
+	if got := h.heard[0].NoVMs; !strings.Contains(got, "/usr/local/bin/tart: no such file") {
+		t.Errorf("without tart: %q", got)
+	}
+	withTart(h)
+	if got := h.heard[0].NoVMs; got != "" {
+		t.Errorf("with tart and a session: %q", got)
+	}
+	h.pods = []agent.Pod{{Namespace: "ci", Name: "a"}, {Namespace: "ci", Name: "b"}}
+	for _, pod := range h.pods {
+		if err := h.StartPod(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := h.tart("list -q"); got != "ci-a\nci-b" {
+		t.Errorf("virtual machines %q", got)
+	}
+	h.root("launchctl bootout " + kubeletLabel)
+	h.pods[0].Deleted = true
+	if got := h.tart("list -q"); got != "ci-a\nci-b" {
+		t.Errorf("with no kubelet that would end one: %q", got)
+	}
+	h.later(4 * time.Second)
+	h.root("launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist")
+	if got := h.tart("list -q"); got != "ci-b" {
+		t.Errorf("after one Pod was deleted: %q", got)
+	}
+	if err := h.LogOut(); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.heard[0].NoVMs; !strings.Contains(got, "Aqua session for uid 501") {
+		t.Errorf("without a session: %q", got)
+	}
+}
+
+// What is loaded stays as it was read, whatever becomes of the file.
+func TestChangedFileUnderAJob(t *testing.T) {
+	t.Parallel()
+	h := newKubelet(t, "version=0.4.0\n", "--max-pods=3")
+	const file = "/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"
+	text, err := h.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.write(file, strings.Replace(string(text), "--max-pods=3", "--max-pods=4", 1), 0, 0o644)
+	h.root("launchctl kickstart -k " + kubeletLabel)
+	if got := h.heard[0].MaxPods; got != 3 {
+		t.Errorf("after a kick: %d", got)
+	}
+	h.root("launchctl bootout " + kubeletLabel)
+	h.later(4 * time.Second)
+	h.root("launchctl bootstrap system " + file)
+	if got := h.heard[0].MaxPods; got != 4 {
+		t.Errorf("after a bootout and a bootstrap: %d", got)
+	}
+}
+
+// A kubelet that may not print, or not read its kubeconfig, says nothing and is set up again and again.
+func TestKubeletThatMayNot(t *testing.T) {
+	t.Parallel()
+	h := newKubelet(t, "version=0.4.0\n")
+	h.root("chown root /etc/tart-kubelet/kubeconfig; launchctl kickstart -k " + kubeletLabel)
+	if got := h.page("last exit code"); got != "1" {
+		t.Errorf("kubeconfig of another: %s", got)
+	}
+	h.root("chown m1 /etc/tart-kubelet/kubeconfig; chown root /var/log/tart-kubelet.log; launchctl kickstart -k " + kubeletLabel)
+	if got := h.page("last exit code"); got != "78: EX_CONFIG" {
+		t.Errorf("log of another: %s", got)
+	}
+	h.root("chown m1 /var/log/tart-kubelet.log; launchctl kickstart -k " + kubeletLabel)
+	if got := h.page("state"); got != "running" {
+		t.Errorf("state = %s", got)
+	}
+}

@@ -48,6 +48,7 @@ type job struct {
 	Off   bool      `json:"off,omitempty"` // its background item is disallowed
 
 	Kubelet *agent.Kubelet `json:"kubelet,omitempty"` // what the process is, where it is one
+	Tart    string         `json:"tart,omitempty"`    // the program with which that kubelet runs virtual machines
 	Home    string         `json:"home,omitempty"`    // where that kubelet keeps its virtual machines
 	Swept   time.Time      `json:"swept,omitzero"`    // when it last looked for those that no Pod is behind
 }

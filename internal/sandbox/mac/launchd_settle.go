@@ -3,6 +3,7 @@ package mac
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -42,7 +43,17 @@ func (m *Machine) idle() (bool, error) {
 	}
 	now := time.Now().Add(m.ahead())
 	held.catchUp(now)
-	return !held.anything(now), nil
+	return !held.anything(now) && !(held.hasKubelet() && m.hasPods()), nil
+}
+
+// hasKubelet reports whether a kubelet runs.
+func (m *manager) hasKubelet() bool {
+	for _, j := range m.Jobs {
+		if j.Kubelet != nil && j.PID == j.Kubelet.PID {
+			return true
+		}
+	}
+	return false
 }
 
 // anything reports whether something may have to be done.
@@ -106,7 +117,7 @@ func (s *session) runOnce(ctx context.Context) (halted bool, err error) {
 			return false, err
 		}
 	}
-	if err := s.collect(); err != nil {
+	if err := errors.Join(s.reap(), s.collect()); err != nil {
 		return false, err
 	}
 	held, err := s.machine.pending()

@@ -44,12 +44,17 @@ func TestTart(t *testing.T) {
 		{script: tart + "delete b && " + tart + "list -q --source=local; " + tart + "delete b", stdout: "a\n", stderr: "the specified VM \"b\" does not exist\n", exit: 2},
 		{script: tart + "push a registry.acme.dev/a:1"},
 		{script: tart + "run a --frob", stderr: "Error: Unknown option '--frob'\n", exit: 64},
+		{script: "sudo /usr/local/bin/tart list -q --source local; HOME=/tmp " + tart + "list -q --source local", stdout: "a\n"},
 		{script: "cp /usr/local/lib/tart.app/Contents/MacOS/tart /tmp/tart; /tmp/tart --version", stdout: "2.32.1\n"},
 	} {
 		stdout, stderr, exit := run(t, h.Machine, "m1", c.script)
 		if got := (row{c.script, stdout, stderr, exit}); got != c {
 			t.Errorf("got %+v\nwant %+v", got, c)
 		}
+	}
+	h.root("mkdir /tmp/kept; cp -p /usr/local/lib/tart.app/Contents/MacOS/tart /tmp/kept/tart; codesign -f -s - /usr/local/lib/tart.app")
+	if _, stderr, exit := run(t, h.Machine, "m1", tart+"run a"); exit != 1 || !strings.Contains(stderr, "entitlement") {
+		t.Errorf("signed anew: %d, %s", exit, stderr)
 	}
 	if _, stderr, exit := run(t, h.Machine, "m1", "/tmp/tart run a"); exit != 1 || !strings.Contains(stderr, "VZErrorDomain") {
 		t.Errorf("out of its bundle: %d, %s", exit, stderr)

@@ -142,27 +142,3 @@ func xattr(p *proc) int {
 	}
 	return status
 }
-
-func plutil(p *proc) int {
-	if len(p.args()) < 2 || p.argv[1] != "-lint" {
-		return p.unmodelled(strings.Join(p.args(), " "))
-	}
-	status := 0
-	for _, name := range p.argv[2:] {
-		var data []byte
-		err := p.visit(func(v *visit) (err error) {
-			data, err = v.read(p, name)
-			return err
-		})
-		if err != nil {
-			p.printf("%s: file does not exist or is not readable or is not a regular file\n", name)
-			status = exitFailed
-		} else if _, err := decodePlist(data); err != nil {
-			p.printf("%s: (%s)\n", name, err)
-			status = exitFailed
-		} else {
-			p.printf("%s: OK\n", name)
-		}
-	}
-	return status
-}

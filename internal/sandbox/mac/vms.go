@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
 
 // VM is a virtual machine of the login user.
@@ -62,7 +64,15 @@ func (m *Machine) AddVM(name string) error {
 
 // StartVM makes a virtual machine of the login user, if there is none, and starts it as a kubelet
 // does. It fails where tart would: without tart, without the user's session, beside two others.
-func (m *Machine) StartVM(name string) error {
+func (m *Machine) StartVM(name string) error { return m.startVM(name, nil) }
+
+// StartPod is StartVM for a Pod that the cluster knows: its virtual machine goes with the Pod, when
+// somebody next looks at the machine and a kubelet of it runs.
+func (m *Machine) StartPod(pod agent.Pod) error {
+	return m.startVM(pod.VM(), &podOf{pod.Namespace, pod.Name})
+}
+
+func (m *Machine) startVM(name string, pod *podOf) error {
 	return m.asLogin("start a virtual machine", func(v *visit, c tartCall) error {
 		if err := v.entitled(fleetTart); err != nil {
 			return err
@@ -75,7 +85,7 @@ func (m *Machine) StartVM(name string) error {
 				return err
 			}
 		}
-		_, err := v.startGuest(c.user, c.home, name, []string{fleetTart, "run", name, "--no-graphics"})
+		_, err := v.startGuest(c.user, c.home, name, []string{fleetTart, "run", name, "--no-graphics"}, pod)
 		return err
 	})
 }
