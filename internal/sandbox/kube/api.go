@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
@@ -35,6 +36,9 @@ type API struct {
 	state *state
 	keys  *signer
 	ready bool // what every cluster has from its start is there
+
+	agents cached[map[string][]agent.Kubelet]
+	beats  map[string]*beat // by Node; worked out anew whenever the lock is taken
 }
 
 // New gives the API over the objects in dir: RESOURCE/NAME.json or RESOURCE/NAMESPACE/NAME.json.
@@ -103,19 +107,19 @@ func (a *API) locked(do func(now time.Time) (answer, error)) (answer, error) {
 		return answer{}, err
 	}
 	defer unlock()
+	if err := a.state.begin(); err != nil {
+		return answer{}, err
+	}
 	now := a.clock().UTC()
-	if err := a.settle(now); err != nil {
-		return answer{}, err
+	if err := a.state.trusting(func() error { return a.settle(now) }); err != nil {
+		return answer{}, errors.Join(err, a.state.end())
 	}
-	before, err := a.state.version()
-	if err != nil {
-		return answer{}, err
-	}
+	before := a.state.version
 	answered, failed := do(now)
-	after, err := a.state.version()
-	if err == nil && after != before {
-		err = a.observe(now)
+	if a.state.version != before {
+		err = a.state.trusting(func() error { return a.observe(now) })
 	}
+	err = errors.Join(err, a.state.end())
 	if failed != nil {
 		return answer{}, failed
 	}

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,14 +32,18 @@ func Create(dir string, seed Seed) error {
 		}
 		wanted = append(wanted, s.Namespace)
 	}
-	if err := makeFolders(dir, kinds); err != nil {
+	if err := errors.Join(makeFolders(dir, kinds), objects.begin()); err != nil {
 		return err
 	}
+	return errors.Join(fill(objects, seed, wanted), objects.end())
+}
+
+func fill(objects *state, seed Seed, wanted []string) error {
 	for _, name := range wanted {
 		if present, err := objects.peek(namespaces, "", name); err != nil || present != nil {
 			continue
 		}
-		o := newNamespace(kinds, name, seed.CreatedAt)
+		o := newNamespace(objects.kinds, name, seed.CreatedAt)
 		if name == "kube-system" && seed.ClusterUID != "" {
 			o.SetUID(types.UID(seed.ClusterUID))
 		}
@@ -49,7 +54,7 @@ func Create(dir string, seed Seed) error {
 	if seed.Secret == nil {
 		return nil
 	}
-	o := newObject(kinds.named(secrets), seed.Secret.Namespace, seed.Secret.Name, seed.CreatedAt)
+	o := newObject(objects.kinds.named(secrets), seed.Secret.Namespace, seed.Secret.Name, seed.CreatedAt)
 	o.Object["type"] = "Opaque"
 	o.Object["data"] = map[string]any{seed.Secret.Key: base64.StdEncoding.EncodeToString([]byte(seed.Secret.Value))}
 	return objects.put(secrets, o)

@@ -29,7 +29,10 @@ type cluster struct {
 	server *httptest.Server
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB) *cluster { return newClusterAt(t, nil) }
+
+// newClusterAt makes a cluster with a clock of its own.
+func newClusterAt(t testing.TB, now func() time.Time) *cluster {
 	t.Helper()
 	dir := t.TempDir()
 	err := kube.Create(dir, kube.Seed{
@@ -40,13 +43,15 @@ func newCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, dir)
+	return serveAt(t, dir, now)
 }
 
 // serve opens the folder once more, as another process would.
-func serve(t *testing.T, dir string) *cluster {
+func serve(t testing.TB, dir string) *cluster { return serveAt(t, dir, nil) }
+
+func serveAt(t testing.TB, dir string, now func() time.Time) *cluster {
 	t.Helper()
-	api, err := kube.New(dir, kube.Options{Token: token})
+	api, err := kube.New(dir, kube.Options{Token: token, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +61,7 @@ func serve(t *testing.T, dir string) *cluster {
 }
 
 // client gives the real typed client.
-func (c *cluster) client(t *testing.T, bearer string) kubernetes.Interface {
+func (c *cluster) client(t testing.TB, bearer string) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfigAndClient(
 		&rest.Config{Host: c.server.URL, QPS: -1}, &http.Client{Transport: bearerTransport{bearer, c.server.Client().Transport}})
@@ -81,7 +86,7 @@ func (b bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // ask sends one request and gives the answer's status and body.
-func (c *cluster) ask(t *testing.T, method, path, contentType, body string) (int, string) {
+func (c *cluster) ask(t testing.TB, method, path, contentType, body string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, c.server.URL+path, strings.NewReader(body))
 	if err != nil {

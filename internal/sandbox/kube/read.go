@@ -73,16 +73,13 @@ func (a *API) selected(r *request) ([]*object, error) {
 }
 
 func (a *API) listed(r *request, objects []*object) (answer, error) {
-	version, err := a.state.version()
-	if err != nil {
-		return answer{}, err
-	}
 	list := &objectList{
 		Kind:       r.kind.name + "List",
 		APIVersion: r.kind.gvk().GroupVersion().String(),
-		Metadata:   listMeta{ResourceVersion: strconv.FormatUint(version, 10)},
+		Metadata:   listMeta{ResourceVersion: strconv.FormatUint(a.state.version, 10)},
 		Items:      []map[string]any{},
 	}
+	var err error
 	if list.objects, err = list.cut(objects, r.query); err != nil {
 		return answer{}, err
 	}

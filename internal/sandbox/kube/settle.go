@@ -16,13 +16,15 @@ func (a *API) settle(now time.Time) error {
 	if err := a.settleNamespaces(now); err != nil {
 		return err
 	}
-	return a.fillTokens()
+	if err := a.fillTokens(); err != nil {
+		return err
+	}
+	return a.settleKubelets(now)
 }
 
-// observe lets those controllers look that must know when something was written.
-func (a *API) observe(now time.Time) error {
-	return nil
-}
+// observe lets those look that must know when something was written: a kubelet whose token was taken
+// away has ended at that moment, not when somebody asks next.
+func (a *API) observe(now time.Time) error { return a.settleKubelets(now) }
 
 // settleNamespaces gives each namespace what it has of its own, and empties those that are to go.
 func (a *API) settleNamespaces(now time.Time) error {
@@ -97,6 +99,12 @@ func (a *API) shown(resource string, o *object, now time.Time) (*object, error) 
 	switch resource {
 	case disruptionBudgets:
 		return a.budgetStatus(o)
+	case nodes:
+		return shownNode(o, a.beats[o.GetName()], now), nil
+	case leases:
+		if o.GetNamespace() == leaseNamespace {
+			return shownLease(o, a.beats[o.GetName()]), nil
+		}
 	}
 	return o, nil
 }

@@ -26,10 +26,12 @@ type state struct {
 	dir   string
 	kinds catalogue
 	files files
+	trust trust
+	ledger
 }
 
 func newState(dir string, kinds catalogue) *state {
-	return &state{dir: dir, kinds: kinds, files: files{}}
+	return &state{dir: dir, kinds: kinds, files: files{}, ledger: ledger{path: filepath.Join(dir, "resource-version")}}
 }
 
 // path gives the file of an object. The names come checked by validFile.
@@ -52,9 +54,16 @@ func (s *state) peek(resource, namespace, name string) (*object, error) {
 		return nil, nil
 	}
 	path := s.path(resource, namespace, name)
-	return s.files.read(path, func(data []byte) (*object, error) {
+	if known, ok := s.trust.object(path); ok {
+		return known, nil
+	}
+	found, err := s.files.read(path, func(data []byte) (*object, error) {
 		return s.decode(path, data, resource, namespace, name)
 	})
+	if err == nil {
+		s.trust.saw(path, found)
+	}
+	return found, err
 }
 
 // decode gives the object that a file holds, completed by what a person who writes one by hand
@@ -100,7 +109,7 @@ func (s *state) list(resource, namespace string) ([]*object, error) {
 	folders := []string{namespace}
 	if s.kinds.named(resource).namespaced && namespace == "" {
 		var err error
-		if folders, err = names(filepath.Join(s.dir, resource), fs.FileMode.IsDir, ""); err != nil {
+		if folders, err = s.names(filepath.Join(s.dir, resource), fs.FileMode.IsDir, ""); err != nil {
 			return nil, err
 		}
 	} else if namespace != "" && !validFile(namespace) {
@@ -108,7 +117,7 @@ func (s *state) list(resource, namespace string) ([]*object, error) {
 	}
 	var objects []*object
 	for _, folder := range folders {
-		found, err := names(filepath.Join(s.dir, resource, folder), fs.FileMode.IsRegular, ".json")
+		found, err := s.names(filepath.Join(s.dir, resource, folder), fs.FileMode.IsRegular, ".json")
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +135,10 @@ func (s *state) list(resource, namespace string) ([]*object, error) {
 }
 
 // names gives the names in a folder, without suffix, that validFile allows; none if the folder is missing.
-func names(folder string, want func(fs.FileMode) bool, suffix string) ([]string, error) {
+func (s *state) names(folder string, want func(fs.FileMode) bool, suffix string) ([]string, error) {
+	if known, ok := s.trust.names(folder); ok {
+		return known, nil
+	}
 	entries, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list the sandbox's objects: %w", err)
@@ -139,6 +151,7 @@ func names(folder string, want func(fs.FileMode) bool, suffix string) ([]string,
 		}
 	}
 	slices.Sort(found)
+	s.trust.listed(folder, found)
 	return found, nil
 }
 
@@ -157,6 +170,7 @@ func (s *state) put(resource string, o *object) error {
 		return fmt.Errorf("write the sandbox's object: %w", err)
 	}
 	s.files.forget(path)
+	s.trust.wrote(path, o.DeepCopy(), version)
 	return store.WriteJSON(path, o.Object)
 }
 
@@ -168,36 +182,11 @@ func (s *state) remove(resource string, o *object) error {
 	}
 	path := s.path(resource, o.GetNamespace(), o.GetName())
 	s.files.forget(path)
+	s.trust.wrote(path, nil, version)
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("delete the sandbox's object: %w", err)
 	}
 	return s.bury(resource, o, version)
-}
-
-// version gives the resource version of the newest write.
-func (s *state) version() (uint64, error) {
-	path := filepath.Join(s.dir, "resource-version")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 1, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read the sandbox's resource version: %w", err)
-	}
-	version, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%s: not a number; write one into it that is higher than any resourceVersion: %w", path, err)
-	}
-	return version, nil
-}
-
-func (s *state) raise() (uint64, error) {
-	version, err := s.version()
-	if err != nil {
-		return 0, err
-	}
-	version++
-	return version, store.WriteFile(filepath.Join(s.dir, "resource-version"), fmt.Appendln(nil, version))
 }
 
 // memo reads a file of the cluster's own that is no object; a missing one leaves v as it is.

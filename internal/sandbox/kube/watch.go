@@ -177,16 +177,15 @@ func (a *API) watch(w http.ResponseWriter, r *request) {
 // look gives the events since the last look.
 func (w *watcher) look() ([]event, error) {
 	var events []event
-	_, err := w.api.locked(func(now time.Time) (answer, error) {
-		version, err := w.api.state.version()
-		if err != nil || !w.first && version == w.from {
-			return answer{}, err
+	var err error
+	_, failed := w.api.locked(func(now time.Time) (answer, error) {
+		if version := w.api.state.version; w.first || version != w.from {
+			w.r.now = now
+			events, err = w.changes(version)
 		}
-		w.r.now = now
-		events, err = w.changes(version)
 		return answer{}, err
 	})
-	return events, err
+	return events, failed
 }
 
 // changes compares what is there with what the client knows.

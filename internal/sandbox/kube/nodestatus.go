@@ -1,0 +1,145 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// writeStatus gives a Node the status that its kubelet reports with each heartbeat.
+func writeStatus(node *object, m *member, now time.Time) {
+	resources := capacity(m)
+	set(node, resources, "status", "capacity")
+	set(node, maps.Clone(resources), "status", "allocatable")
+	set(node, addresses(m), "status", "addresses")
+	set(node, map[string]any{
+		"operatingSystem": "darwin", "architecture": "arm64", "kubeletVersion": m.Version, "containerRuntimeVersion": "tart",
+		"osImage": "macOS", "machineID": m.ServerID, "systemUUID": m.ServerID, "bootID": "", "kernelVersion": "", "kubeProxyVersion": "",
+	}, "status", "nodeInfo")
+	setCondition(node, map[string]any{
+		"type": "Ready", "status": "True", "reason": readyReason, "message": "tart-kubelet is posting ready status",
+		"lastHeartbeatTime": stampText(now.Truncate(statusEvery)),
+	}, now)
+}
+
+const readyReason = "TartKubeletReady"
+
+func capacity(m *member) map[string]any {
+	return map[string]any{"cpu": strconv.Itoa(m.CPU), "memory": fmt.Sprintf("%dMi", m.MemoryMB), "pods": strconv.Itoa(m.MaxPods)}
+}
+
+func addresses(m *member) []any {
+	return []any{
+		map[string]any{"type": "InternalIP", "address": m.Address},
+		map[string]any{"type": "Hostname", "address": m.Node},
+	}
+}
+
+// upToDate tells whether a Node says what its kubelet would report.
+func upToDate(node *object, m *member) bool {
+	ready := condition(node, "Ready")
+	resources, _ := at(node, "status", "capacity").(map[string]any)
+	return ready["status"] == "True" && ready["reason"] == readyReason &&
+		textAt(node, "status", "nodeInfo", "kubeletVersion") == m.Version &&
+		textAt(node, "status", "nodeInfo", "machineID") == m.ServerID &&
+		nodeAddress(node, "InternalIP") == m.Address &&
+		maps.Equal(resources, capacity(m)) &&
+		maps.Equal(node.GetLabels(), wantedLabels(node.GetLabels(), m))
+}
+
+// The taints that the controller of Nodes keeps on them, with what they follow from.
+const (
+	unreachableTaint   = "node.kubernetes.io/unreachable"
+	unschedulableTaint = "node.kubernetes.io/unschedulable"
+)
+
+type taint struct{ key, effect string }
+
+func wantedTaints(node *object, silent bool) []taint {
+	var wanted []taint
+	if at(node, "spec", "unschedulable") == true {
+		wanted = append(wanted, taint{unschedulableTaint, "NoSchedule"})
+	}
+	if silent {
+		wanted = append(wanted, taint{unreachableTaint, "NoSchedule"}, taint{unreachableTaint, "NoExecute"})
+	}
+	return wanted
+}
+
+// staleTaints tells whether a Node's taints of the controller are others than they should be.
+func staleTaints(node *object, silent bool) bool {
+	var present []taint
+	for _, one := range itemsAt(node, "spec", "taints") {
+		key, effect := fmt.Sprint(one["key"]), fmt.Sprint(one["effect"])
+		if key == unreachableTaint || key == unschedulableTaint {
+			present = append(present, taint{key, effect})
+		}
+	}
+	wanted := wantedTaints(node, silent)
+	if len(present) != len(wanted) {
+		return true
+	}
+	return slices.ContainsFunc(wanted, func(t taint) bool { return !slices.Contains(present, t) })
+}
+
+func keepTaints(node *object, silent bool) {
+	var kept []any
+	for _, one := range itemsAt(node, "spec", "taints") {
+		if one["key"] != unreachableTaint && one["key"] != unschedulableTaint {
+			kept = append(kept, one)
+		}
+	}
+	for _, t := range wantedTaints(node, silent) {
+		kept = append(kept, map[string]any{"key": t.key, "effect": t.effect})
+	}
+	if kept == nil {
+		if spec, ok := node.Object["spec"].(map[string]any); ok {
+			delete(spec, "taints")
+		}
+		return
+	}
+	set(node, kept, "spec", "taints")
+}
+
+// shownNode gives a Node with the newest heartbeat of its kubelet, which is not written: 500 Nodes
+// would be 500 files at each look.
+func shownNode(node *object, b *beat, now time.Time) *object {
+	if b == nil || b.live == nil && now.Sub(b.last) >= gracePeriod {
+		return node
+	}
+	return with(node, "status", func(status map[string]any) {
+		list, _ := status["conditions"].([]any)
+		list = slices.Clone(list)
+		for i, c := range mapsOf(list) {
+			if c["type"] == "Ready" {
+				c = maps.Clone(c)
+				c["lastHeartbeatTime"] = stampText(b.last.Truncate(statusEvery))
+				list[i] = c
+			}
+		}
+		status["conditions"] = list
+	})
+}
+
+// shownLease gives a Lease as it was last renewed.
+func shownLease(lease *object, b *beat) *object {
+	if b == nil || b.live == nil || !b.lease {
+		return lease
+	}
+	return with(lease, "spec", func(spec map[string]any) { spec["renewTime"] = microText(b.last.Truncate(leaseEvery)) })
+}
+
+// with gives a copy of an object in which one part was changed; all else is shared with it.
+func with(o *object, part string, change func(map[string]any)) *object {
+	content := maps.Clone(o.Object)
+	fields, _ := content[part].(map[string]any)
+	fields = maps.Clone(fields)
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	change(fields)
+	content[part] = fields
+	return &object{Object: content}
+}

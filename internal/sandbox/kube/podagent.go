@@ -1,0 +1,129 @@
+package kube
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
+)
+
+// settlePods does what the kubelets do with the Pods of their Nodes: start them, and let those go
+// that are deleted. A Pod whose kubelet is silent stays as it is.
+func (a *API) settlePods(known *memory, own preferences, now time.Time) error {
+	all, err := a.state.list(pods, "")
+	if err != nil {
+		return err
+	}
+	for _, pod := range all {
+		b := a.beats[textAt(pod, "spec", "nodeName")]
+		// Pods of several containers, or with ones that run before, are passed over in silence.
+		if b == nil || b.live == nil || !b.live.mayPods || len(itemsAt(pod, "spec", "containers")) != 1 || len(itemsAt(pod, "spec", "initContainers")) > 0 {
+			continue
+		}
+		switch {
+		case finished(pod) && (pod.GetDeletionTimestamp() == nil || known.OldBug[b.live.ServerID]):
+		case pod.GetDeletionTimestamp() != nil:
+			err = a.endPod(pod, own)
+		default:
+			why := b.live.NoVMs
+			if told := known.NoVMs[b.live.ServerID]; told != "" {
+				why = told
+			}
+			err = a.startPod(pod, b.live, why, own, now)
+		}
+		if err != nil {
+			return fmt.Errorf("the Pod %s: %w", key(pod), err)
+		}
+	}
+	return nil
+}
+
+// endPod stops the virtual machine of a Pod, drops the finalizer that kept the Pod until then, and
+// deletes it with no grace left.
+func (a *API) endPod(pod *object, own preferences) error {
+	rest := slices.DeleteFunc(slices.Clone(pod.GetFinalizers()), func(name string) bool { return ownFinalizer(name, own) })
+	if len(rest) == 0 {
+		return a.state.remove(pods, pod)
+	}
+	if len(rest) == len(pod.GetFinalizers()) && numberAt(pod, "metadata", "deletionGracePeriodSeconds") == 0 {
+		return nil
+	}
+	left := pod.DeepCopy()
+	left.SetFinalizers(rest)
+	none := int64(0)
+	left.SetDeletionGracePeriodSeconds(&none)
+	return a.state.put(pods, left)
+}
+
+// ownFinalizer tells whether a finalizer is the kubelet's: builds of it differ in the prefix.
+func ownFinalizer(name string, own preferences) bool {
+	return name == own.VMFinalizer || strings.HasSuffix(name, "/vm-cleanup")
+}
+
+// startPod runs a Pod as a virtual machine, or says in its status why it cannot.
+func (a *API) startPod(pod *object, m *member, why string, own preferences, now time.Time) error {
+	phase, reason := textAt(pod, "status", "phase"), textAt(pod, "status", "reason")
+	if why == "" && phase == "Running" || why != "" && (phase == "Running" || reason == createFailed && textAt(pod, "status", "message") == why) {
+		return nil
+	}
+	started := pod.DeepCopy()
+	container := map[string]any{"name": itemsAt(pod, "spec", "containers")[0]["name"], "image": itemsAt(pod, "spec", "containers")[0]["image"], "imageID": "", "restartCount": int64(0)}
+	status := map[string]any{"phase": "Running", "qosClass": "BestEffort", "hostIP": m.Address, "podIP": podIP(pod), "startTime": stampText(now)}
+	ready := "True"
+	if why != "" {
+		ready = "False"
+		status["phase"], status["reason"], status["message"] = "Pending", createFailed, why
+		delete(status, "podIP")
+		container["ready"] = false
+		container["state"] = map[string]any{"waiting": map[string]any{"reason": createFailed, "message": why}}
+	} else {
+		container["ready"], container["started"] = true, true
+		container["state"] = map[string]any{"running": map[string]any{"startedAt": stampText(now)}}
+		status["podIPs"] = []any{map[string]any{"ip": status["podIP"]}}
+	}
+	status["containerStatuses"] = []any{container}
+	for _, kind := range []string{"Initialized", "Ready", "ContainersReady", "PodScheduled"} {
+		value := ready
+		if kind == "PodScheduled" || kind == "Initialized" {
+			value = "True"
+		}
+		conditions, _ := status["conditions"].([]any)
+		status["conditions"] = append(conditions, map[string]any{"type": kind, "status": value, "lastTransitionTime": stampText(now)})
+	}
+	started.Object["status"] = status
+	if !slices.ContainsFunc(pod.GetFinalizers(), func(name string) bool { return ownFinalizer(name, own) }) {
+		started.SetFinalizers(append(started.GetFinalizers(), own.VMFinalizer))
+	}
+	return a.state.put(pods, started)
+}
+
+// createFailed is the reason that tart-kubelet gives for a Pod whose virtual machine did not start.
+const createFailed = "TartCreateFailed"
+
+// podIP gives the address of a Pod's virtual machine in the network of the Mac.
+func podIP(pod *object) string {
+	sum := sha256.Sum256([]byte(key(pod)))
+	return fmt.Sprintf("192.168.64.%d", 2+int(sum[0])%250)
+}
+
+// Pods gives the Pods of a Node, as its Mac needs to know them.
+func (a *API) Pods(node string) ([]agent.Pod, error) {
+	unlock, err := a.lock.Lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	all, err := a.state.list(pods, "")
+	var found []agent.Pod
+	for _, pod := range all {
+		if textAt(pod, "spec", "nodeName") == node {
+			found = append(found, agent.Pod{
+				Namespace: pod.GetNamespace(), Name: pod.GetName(), Deleted: pod.GetDeletionTimestamp() != nil, Finished: finished(pod),
+			})
+		}
+	}
+	return found, err
+}
