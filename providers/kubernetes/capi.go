@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -38,21 +39,42 @@ func (a CAPI) secret() string { return a.Cluster + "-kubeconfig" }
 // capi is what connects the Cluster API: an account with the rights of its core,
 // and a kubeconfig of it under the name, type and label that the core looks for.
 func (c *Client) capi() []kept {
-	i := c.capiIdentity()
-	i.secret.metadata = c.secretMetadata(c.options.Namespace, i.secret.want.Name)
-	i.secret.judge = func(have *metav1.PartialObjectMetadata) string {
-		if have.Annotations[corev1.ServiceAccountUIDKey] == "" {
-			return "the cluster has not filled it"
+	marks := c.marks(true)
+	i := c.identityOf(capiAccount, capiRole, marks)
+	i.binding.want.Name = capiRole + "-" + c.options.Namespace // another namespace may hold another configuration's
+	return []kept{i.account, c.clusterRole(capiRole, capiRules()), i.binding, capiToken{c, i}, kubeconfigSecret{c}}
+}
+
+// capiToken is the Secret with the account's token, told by its metadata.
+type capiToken struct {
+	c *Client
+	i identity
+}
+
+func (k capiToken) object() inventory.Object { return k.i.secret.object() }
+
+func (k capiToken) look(ctx context.Context) (inventory.Object, error) {
+	account, err := k.i.account.api.Get(ctx, capiAccount, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return k.object(), fmt.Errorf("read service account %s/%s: %w", k.c.options.Namespace, capiAccount, explain(err))
+	}
+	w := k.i.secret.wish
+	w.metadata = k.c.secretMetadata(k.c.options.Namespace, w.want.Name)
+	w.judge = func(have *metav1.PartialObjectMetadata) string {
+		if err != nil || have.Annotations[corev1.ServiceAccountUIDKey] != string(account.UID) {
+			return "it holds no token of the account"
 		}
 		return ""
 	}
-	return []kept{i.account, c.clusterRole(capiRole, capiRules()), i.binding, i.secret, kubeconfigSecret{c}}
+	return w.look(ctx)
 }
 
-func (c *Client) capiIdentity() identity {
-	i := c.identityOf(capiAccount, capiRole, c.marks(true))
-	i.binding.want.Name = capiRole
-	return i
+func (k capiToken) keep(ctx context.Context) error {
+	account, err := k.i.account.ensure(ctx)
+	if err != nil {
+		return err
+	}
+	return k.i.secret.of(account).keep(ctx)
 }
 
 // kubeconfigSecret is the Secret that the Cluster API's core reads. Its content
@@ -66,8 +88,11 @@ func (k kubeconfigSecret) object() inventory.Object {
 
 func (k kubeconfigSecret) look(ctx context.Context) (inventory.Object, error) {
 	token, err := k.c.secretMetadata(k.c.options.Namespace, capiAccount+"-token")(ctx)
-	if err != nil {
-		token = &metav1.PartialObjectMetadata{} // it is missing, and so is what is made of it
+	switch {
+	case apierrors.IsNotFound(err):
+		token = &metav1.PartialObjectMetadata{} // and what is made of it is wrong by that
+	case err != nil:
+		return k.object(), fmt.Errorf("read secret %s/%s: %w", k.c.options.Namespace, capiAccount+"-token", explain(err))
 	}
 	ca, err := k.c.rootCA(ctx)
 	if err != nil {

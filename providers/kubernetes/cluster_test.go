@@ -28,6 +28,7 @@ type cluster struct {
 	name string
 	url  string
 	ca   []byte
+	dir  string // of the sandbox
 	// admin may do everything.
 	admin kube.Interface
 }
@@ -243,7 +244,7 @@ func sandboxCluster(t *testing.T) *cluster {
 	}
 	served := httptest.NewServer(api)
 	t.Cleanup(served.Close)
-	c := &cluster{name: "sandbox", url: served.URL}
+	c := &cluster{name: "sandbox", url: served.URL, dir: dir}
 	c.admin = c.as(t, adminToken)
 	return c
 }

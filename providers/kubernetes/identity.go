@@ -22,7 +22,7 @@ const component = "tart-kubelet"
 // made.
 type identity struct {
 	account wish[*corev1.ServiceAccount]
-	secret  wish[*corev1.Secret]
+	secret  tokenSecret
 	binding wish[*rbacv1.ClusterRoleBinding]
 }
 
@@ -58,15 +58,29 @@ func (c *Client) identityOf(name, role string, marks map[string]string) identity
 	}
 }
 
-// tokenSecret is the Secret that the cluster fills with an account's token.
-func (c *Client) tokenSecret(account string, marks map[string]string) wish[*corev1.Secret] {
+// tokenSecret is a Secret that the cluster fills with an account's token.
+type tokenSecret struct{ wish[*corev1.Secret] }
+
+// of is the Secret with a token of this very account. One that was filled for an
+// account that is gone holds a dead token: the cluster takes such a one away by
+// itself, but only after a while.
+func (s tokenSecret) of(account *corev1.ServiceAccount) wish[*corev1.Secret] {
+	w, spoilt := s.wish, s.spoilt
+	w.spoilt = func(have *corev1.Secret) bool {
+		filled := have.Annotations[corev1.ServiceAccountUIDKey]
+		return spoilt(have) || filled != "" && filled != string(account.UID)
+	}
+	return w
+}
+
+func (c *Client) tokenSecret(account string, marks map[string]string) tokenSecret {
 	ns, name := c.options.Namespace, account+"-token"
-	return wish[*corev1.Secret]{kind: "Secret", api: c.api.CoreV1().Secrets(ns), owner: c.label(labelOwner),
+	return tokenSecret{wish[*corev1.Secret]{kind: "Secret", api: c.api.CoreV1().Secrets(ns), owner: c.label(labelOwner),
 		want: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: marks,
 			Annotations: map[string]string{corev1.ServiceAccountNameKey: account}}, Type: corev1.SecretTypeServiceAccountToken},
 		spoilt: func(have *corev1.Secret) bool {
 			return have.Type != corev1.SecretTypeServiceAccountToken || have.Annotations[corev1.ServiceAccountNameKey] != account
-		}}
+		}}}
 }
 
 // only reports whether a binding has this account as its one subject.
@@ -92,14 +106,7 @@ func (c *Client) complete(ctx context.Context, i identity) (out inventory.Identi
 		return out, err
 	}
 	out.ServiceAccount = string(account.UID)
-	// A Secret that was filled for an account that is gone holds a dead token: the
-	// cluster takes such a one away by itself, but only after a while.
-	spoilt := i.secret.spoilt
-	i.secret.spoilt = func(have *corev1.Secret) bool {
-		of := have.Annotations[corev1.ServiceAccountUIDKey]
-		return spoilt(have) || of != "" && of != string(account.UID)
-	}
-	if _, err := i.secret.ensure(ctx); err != nil {
+	if _, err := i.secret.of(account).ensure(ctx); err != nil {
 		return out, err
 	}
 	if _, err := i.binding.ensure(ctx); err != nil {

@@ -1,0 +1,138 @@
+package kubernetes_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+// asked notes what goes out.
+type asked struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (a *asked) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		a.mu.Lock()
+		line := r.Method + " " + r.URL.Path
+		if r.Header.Get("Accept") != "" && strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
+			line += " (metadata)"
+		}
+		a.lines = append(a.lines, line)
+		a.mu.Unlock()
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestAsked counts what a look at a cluster costs, however many hosts it has, and
+// keeps tokens out of it: of Secrets no more than the metadata is asked for.
+func TestAsked(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		o := c.withCAPI(t)
+		c.control(t)
+		if _, err := c.client(t, o).Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		var a asked
+		o.Wrap = a.wrap
+		client := c.client(t, o)
+		if _, err := client.Nodes(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(a.lines)
+		if diff := cmp.Diff([]string{"GET /api/v1/nodes", "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"}, a.lines); diff != "" {
+			t.Error(diff)
+		}
+		a.lines = nil
+		client.Observe(t.Context())
+		slices.Sort(a.lines)
+		mine := "/api/v1/namespaces/" + ns(t)
+		want := []string{
+			"GET /api/v1/nodes", "GET /api/v1/pods",
+			"GET " + mine + "/serviceaccounts", "GET " + mine + "/secrets (metadata)", "GET /apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+			"GET /api/v1/namespaces/kube-public/configmaps/cluster-info", "GET /apis/cluster.x-k8s.io",
+			"GET " + mine, "GET /apis/rbac.authorization.k8s.io/v1/clusterroles/macfleet-tart-kubelet",
+			"GET " + mine + "/serviceaccounts/capi-remote", "GET " + mine + "/serviceaccounts/capi-remote",
+			"GET /apis/rbac.authorization.k8s.io/v1/clusterroles/macfleet-capi-remote",
+			"GET /apis/rbac.authorization.k8s.io/v1/clusterrolebindings/macfleet-capi-remote-" + ns(t),
+			"GET " + mine + "/secrets/capi-remote-token (metadata)", "GET " + mine + "/secrets/capi-remote-token (metadata)",
+			"GET " + mine + "-capi/secrets/acme-kubeconfig (metadata)", "GET /api/v1/namespaces/kube-public/configmaps/kube-root-ca.crt",
+		}
+		slices.Sort(want)
+		got := slices.DeleteFunc(a.lines, func(l string) bool { // TestMachines may have brought the kinds by now
+			return strings.Contains(l, "/apis/cluster.x-k8s.io/") || c.name == "real" && strings.HasSuffix(l, "kube-root-ca.crt")
+		})
+		if c.name == "real" { // what the cluster gives out there bears no authority, so it is asked for twice
+			want = slices.DeleteFunc(want, func(l string) bool { return strings.HasSuffix(l, "kube-root-ca.crt") })
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestPages reads on where an answer ends in the middle, and judges time by the
+// clock of the cluster: this one's is two hours behind.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	now := time.Now().Add(-2 * time.Hour).UTC().Truncate(time.Second)
+	const kind = `{"kind":"%sList","apiVersion":"%s","metadata":{"continue":"%s"},"items":[%s]}`
+	stamp := func(ago time.Duration) string { return now.Add(-ago).Format("2006-01-02T15:04:05.000000Z") }
+	pages := map[string]string{
+		"/api/v1/nodes?": fmt.Sprintf(kind, "Node", "v1", "more",
+			`{"metadata":{"name":"b","labels":{"kubernetes.io/os":"darwin"}},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`),
+		"/api/v1/nodes?more": fmt.Sprintf(kind, "Node", "v1", "",
+			`{"metadata":{"name":"a"},"spec":{"providerID":"scw-applesilicon://fr-par-1/id"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`),
+		"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases?": fmt.Sprintf(kind, "Lease", "coordination.k8s.io/v1", "more",
+			`{"metadata":{"name":"a"},"spec":{"leaseDurationSeconds":40,"renewTime":"`+stamp(55*time.Second)+`"}}`),
+		"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases?more": fmt.Sprintf(kind, "Lease", "coordination.k8s.io/v1", "",
+			`{"metadata":{"name":"b"},"spec":{"leaseDurationSeconds":40,"renewTime":"`+stamp(65*time.Second)+`"}}`),
+		"/api/v1/pods?": fmt.Sprintf(kind, "Pod", "v1", "more",
+			`{"metadata":{"namespace":"x","name":"2","deletionTimestamp":"`+now.Add(-time.Minute).Format(time.RFC3339)+`"},"spec":{"nodeName":"a"}},
+			 {"metadata":{"namespace":"x","name":"other"},"spec":{"nodeName":"linux"}}`),
+		"/api/v1/pods?more": fmt.Sprintf(kind, "Pod", "v1", "",
+			`{"metadata":{"namespace":"x","name":"1","deletionTimestamp":"`+now.Add(time.Minute).Format(time.RFC3339)+`"},"spec":{"nodeName":"b"}}`),
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Date", now.Format(http.TimeFormat))
+		text, ok := pages[r.URL.Path+"?"+r.URL.Query().Get("continue")]
+		if limit := r.URL.Query().Get("limit"); ok && limit != "500" {
+			t.Errorf("%s: limit %q", r.URL, limit)
+		}
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = w.Write([]byte(text))
+	}))
+	t.Cleanup(s.Close)
+	client, err := kubernetes.New(kubernetes.Options{URL: s.URL, Token: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	nodes, err := client.Nodes(t.Context())
+	if err != nil || len(nodes) != 2 || nodes[0].Ready != inventory.Ready || nodes[1].Ready != inventory.ReadyUnknown {
+		t.Errorf("nodes %+v, %v", nodes, err)
+	}
+	pods, _ := client.Observe(t.Context()).Pods.Get()
+	if len(pods) != 2 || pods[0].Name != "1" || pods[0].Overdue || !pods[1].Overdue {
+		t.Errorf("pods %+v", pods)
+	}
+}

@@ -1,0 +1,65 @@
+package kubernetes_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+// TestJoin says how hosts reach the cluster, from the configuration or from what
+// the cluster gives out, and refuses what no host could reach.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		published := "https://api.acme.test:6443"
+		if c.name == "sandbox" {
+			published = "https://kubernetes.sandbox.internal:6443"
+		}
+		for _, want := range []struct{ set, server, why string }{
+			{"", published, ""},
+			{"https://api.acme.dev:6443", "https://api.acme.dev:6443", ""},
+			{"https://127.0.0.1:6443", "", "it is loopback"},
+			{"https://[::1]:6443", "", "it is loopback"},
+			{"https://localhost", "", "it is loopback"},
+			{"https://0.0.0.0:6443", "", "it is loopback"},
+			{"http://api.acme.dev", "", "it is no https URL"},
+			{"api.acme.dev:6443", "", "of no use to hosts"},
+		} {
+			o := c.options(t)
+			o.APIServer = want.set
+			seen := c.client(t, o).Observe(t.Context()).Join
+			join, ok := seen.Get()
+			if ok != (want.why == "") || join.Server != want.server || !strings.Contains(seen.Why(), want.why) {
+				t.Errorf("%q: %q, %q", want.set, join.Server, seen.Why())
+			}
+			if ok && !strings.HasPrefix(join.CA, "-----BEGIN CERTIFICATE-----") {
+				t.Errorf("%q: authority %q", want.set, join.CA)
+			}
+			if !ok && !strings.Contains(seen.Why(), "set api_server in the kubernetes block") {
+				t.Errorf("%q: no remedy in %q", want.set, seen.Why())
+			}
+		}
+	})
+}
+
+// TestJoinUnknown names what is missing where the cluster says nothing.
+func TestJoinUnknown(t *testing.T) {
+	t.Parallel()
+	c := serve(t, map[string]string{
+		"/api/v1/namespaces/kube-public/configmaps/cluster-info": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"cluster-info"}}`})
+	seen := c.Observe(t.Context())
+	if why := seen.Join.Why(); !strings.Contains(why, "set api_server in the kubernetes block") {
+		t.Errorf("join: %q", why)
+	}
+	// All else is refused: each part says so by itself.
+	for what, why := range map[string]string{"pods": seen.Pods.Why(), "identities": seen.Identities.Why(), "objects": seen.Objects.Why(),
+		"machines": seen.Machines.Why()} {
+		if !strings.Contains(why, "lacks this right") {
+			t.Errorf("%s: %q", what, why)
+		}
+	}
+	if _, err := kubernetes.New(kubernetes.Options{URL: "https://127.0.0.1:1", CA: []byte("no certificate")}); err == nil {
+		t.Error("an authority that is none")
+	}
+}

@@ -1,0 +1,235 @@
+package kubernetes_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kube "k8s.io/client-go/kubernetes"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+// right is a question to the cluster, "VERB RESOURCE[.GROUP][/SUBRESOURCE]
+// [NAMESPACE[/NAME]]" or "VERB /PATH".
+type right string
+
+func (r right) review(own string) *authorizationv1.SelfSubjectAccessReview {
+	words := strings.Fields(strings.NewReplacer("OWN", own, "#", "/").Replace(string(r)))
+	spec := authorizationv1.SelfSubjectAccessReviewSpec{}
+	if strings.HasPrefix(words[1], "/") {
+		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: words[0], Path: words[1]}
+		return &authorizationv1.SelfSubjectAccessReview{Spec: spec}
+	}
+	a := &authorizationv1.ResourceAttributes{Verb: words[0], Version: "*"}
+	rest, sub, _ := strings.Cut(words[1], "/")
+	a.Subresource = sub
+	a.Resource, a.Group, _ = strings.Cut(rest, ".")
+	if len(words) > 2 {
+		a.Namespace, a.Name, _ = strings.Cut(words[2], "/")
+	}
+	spec.ResourceAttributes = a
+	return &authorizationv1.SelfSubjectAccessReview{Spec: spec}
+}
+
+func ask(t *testing.T, api kube.Interface, r right, want bool) error {
+	answer, err := api.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), r.review(ns(t)), metav1.CreateOptions{})
+	if err == nil && answer.Status.Allowed != want {
+		err = fmt.Errorf("%s: allowed is %t", r, answer.Status.Allowed)
+	}
+	return err
+}
+
+// rights are what each identity may and may not do. "OWN" is macfleet's
+// namespace; "#" stands before the name of a cluster-wide object.
+var rights = map[string]struct{ may, mayNot []right }{
+	"agent": {
+		may: []right{"get nodes", "list nodes", "watch nodes", "create nodes", "patch nodes", "update nodes", "patch nodes/status", "update nodes/status",
+			"get leases.coordination.k8s.io kube-node-lease", "create leases.coordination.k8s.io kube-node-lease", "update leases.coordination.k8s.io kube-node-lease",
+			"list pods", "watch pods", "patch pods default", "delete pods default", "patch pods/status default", "update pods/status default",
+			"get secrets default", "get configmaps default", "create serviceaccounts/token default", "create events default", "patch events default"},
+		mayNot: []right{"delete nodes", "create pods default", "create pods/eviction default", "create pods/exec default", "list secrets default",
+			"watch secrets default", "create secrets default", "update secrets default", "delete secrets default", "list configmaps default",
+			"update configmaps default", "create serviceaccounts default", "delete leases.coordination.k8s.io kube-node-lease", "list namespaces",
+			"create clusterrolebindings.rbac.authorization.k8s.io", "get clusterroles.rbac.authorization.k8s.io", "bind clusterroles.rbac.authorization.k8s.io",
+			"impersonate users", "list machines.cluster.x-k8s.io", "get /metrics"},
+	},
+	"macfleet": {
+		may: []right{"list nodes", "get nodes", "patch nodes", "delete nodes", "list leases.coordination.k8s.io kube-node-lease", "list pods",
+			"get pods default", "patch pods default", "delete pods default", "create pods/eviction default", "get daemonsets.apps default",
+			"get namespaces", "get configmaps kube-public/cluster-info", "get configmaps kube-public/kube-root-ca.crt",
+			"list clusterrolebindings.rbac.authorization.k8s.io", "create clusterrolebindings.rbac.authorization.k8s.io",
+			"delete clusterrolebindings.rbac.authorization.k8s.io", "bind clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet",
+			"get clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet", "list machines.cluster.x-k8s.io", "list clusters.cluster.x-k8s.io",
+			"get secrets OWN", "list secrets OWN", "create secrets OWN", "delete secrets OWN", "create serviceaccounts OWN", "delete serviceaccounts OWN",
+			"get configmaps OWN", "update configmaps OWN", "get leases.coordination.k8s.io OWN", "update leases.coordination.k8s.io OWN"},
+		mayNot: []right{"create nodes", "update nodes", "patch nodes/status", "create pods default", "create pods/exec default", "update pods default",
+			"get secrets default", "list secrets", "create secrets default", "get configmaps default", "get configmaps kube-system/kubeadm-config",
+			"update configmaps kube-public/cluster-info", "create serviceaccounts/token OWN", "create serviceaccounts/token kube-system",
+			"create serviceaccounts default", "create namespaces", "delete namespaces", "create clusterroles.rbac.authorization.k8s.io",
+			"update clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet", "escalate clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet",
+			"bind clusterroles.rbac.authorization.k8s.io #cluster-admin", "bind clusterroles.rbac.authorization.k8s.io #macfleet",
+			"create rolebindings.rbac.authorization.k8s.io OWN", "update leases.coordination.k8s.io kube-node-lease", "delete daemonsets.apps default",
+			"patch machines.cluster.x-k8s.io", "impersonate users", "get /metrics"},
+	},
+	"capi": {
+		may: []right{"get nodes", "list nodes", "watch nodes", "patch nodes", "delete nodes", "get pods default", "list pods", "create pods/eviction default", "get /"},
+		mayNot: []right{"create nodes", "update nodes", "patch nodes/status", "delete pods default", "patch pods default", "create pods default", "watch pods",
+			"get secrets default", "get secrets OWN", "get configmaps OWN", "list namespaces", "list leases.coordination.k8s.io kube-node-lease",
+			"create clusterrolebindings.rbac.authorization.k8s.io", "impersonate users", "get /metrics"},
+	},
+}
+
+// TestRights asks the cluster itself what each identity may do.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client := c.client(t, c.withCAPI(t))
+		c.control(t)
+		if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		own, _, err := client.IssueToken(t.Context(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		capi, err := client.Secret(t.Context(), ns(t), "capi-remote-token", "token")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for who, token := range map[string]string{"agent": identified(t, client, name(t, "01")), "macfleet": own.Reveal(), "capi": capi} {
+			api := c.as(t, token)
+			for _, r := range rights[who].may {
+				eventually(t, who+" may", func() error { return ask(t, api, r, true) })
+			}
+			for _, r := range rights[who].mayNot {
+				if err := ask(t, api, r, false); err != nil {
+					t.Errorf("%s may: %v", who, err)
+				}
+			}
+		}
+	})
+}
+
+// TestNoEscalation tries to make more of macfleet's own rights: by requests, as
+// who may bind and what a role may hold no review tells.
+func TestNoEscalation(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client := c.prepared(t)
+		token, _, err := client.IssueToken(t.Context(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		api := c.as(t, token.Reveal())
+		eventually(t, "macfleet binds hosts", func() error {
+			b := binding(t, "good", "macfleet-tart-kubelet")
+			_, err := api.RbacV1().ClusterRoleBindings().Create(t.Context(), b, metav1.CreateOptions{})
+			return err
+		})
+		// Its own role it may bind: nobody has more by that than it has itself.
+		more := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name(t, "more")},
+			Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}}}
+		if _, err := c.admin.RbacV1().ClusterRoles().Create(t.Context(), more, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, role := range []string{"cluster-admin", more.Name} {
+			_, err := api.RbacV1().ClusterRoleBindings().Create(t.Context(), binding(t, "bad", role), metav1.CreateOptions{})
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "attempting to grant RBAC permissions not currently held") {
+				t.Errorf("bound to %s: %v", role, err)
+			}
+		}
+		// A binding's role never changes, so a good one cannot be made a bad one.
+		have, err := api.RbacV1().ClusterRoleBindings().Get(t.Context(), name(t, "good"), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		have.RoleRef.Name = "cluster-admin"
+		if _, err := api.RbacV1().ClusterRoleBindings().Update(t.Context(), have, metav1.UpdateOptions{}); err == nil {
+			t.Error("a binding was turned to another role")
+		}
+	})
+}
+
+func binding(t *testing.T, suffix, role string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name(t, suffix)},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns(t), Name: "macfleet"}}}
+}
+
+// TestAsItself does all that an apply does with macfleet's own account: its
+// rights are enough.
+func TestAsItself(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		o := c.withCAPI(t)
+		c.control(t)
+		boss := c.client(t, o)
+		if _, err := boss.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		token, _, err := boss.IssueToken(t.Context(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Token = token.Reveal()
+		client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
+		eventually(t, "its rights count", func() error {
+			_, err := client.Nodes(t.Context())
+			return err
+		})
+		seen := client.Observe(t.Context())
+		if why := seen.Pods.Why() + seen.Identities.Why() + seen.Join.Why() + seen.Objects.Why() + seen.Machines.Why(); why != "" {
+			t.Errorf("unread: %s", why)
+		}
+		c.addPod(t, node.Name, "a", owned("ReplicaSet", "a"))
+		c.phase(t, "a", corev1.PodSucceeded, "")
+		c.kubelet(t)
+		stuck := c.addPod(t, node.Name, "b", func(p *corev1.Pod) { p.Finalizers = []string{kubernetes.Finalizer} })
+		c.phase(t, "b", corev1.PodSucceeded, "")
+		c.deletePod(t, "b", 0)
+		eventually(t, "its time is up", func() error {
+			return client.ReleasePod(t.Context(), inventory.Pod{Namespace: ns(t), Name: "b", UID: string(stuck.UID)})
+		})
+		identified(t, client, name(t, "01"))
+		_, uncordon := client.Uncordon(t.Context(), node)
+		_, uid := client.UID(t.Context())
+		err = errors.Join(uncordon, uid, client.SetProviderID(t.Context(), node, "scw-applesilicon://fr-par-1/id-1"),
+			client.Cordon(t.Context(), node, "ann"), client.Drain(t.Context(), node, kubernetes.DrainOptions{Timeout: time.Minute}),
+			client.Revoke(t.Context(), name(t, "01")), client.DeleteNode(t.Context(), node),
+			client.Pins(t.Context(), kubernetes.PinOptions{}).Update(add(pin(1))))
+		if err != nil {
+			t.Error(err)
+		}
+		c.recreate(t, o)
+		for _, k := range objects(t, client) {
+			if k.State == inventory.ObjectKept {
+				continue
+			}
+			if err := client.Keep(t.Context(), k); err != nil {
+				t.Errorf("keep %s %s: %v", k.Kind, k.Name, err)
+			}
+		}
+		if left := wrong(objects(t, client)); len(left) != 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
+
+// recreate takes away what macfleet's own account may make again.
+func (c *cluster) recreate(t *testing.T, o kubernetes.Options) {
+	t.Helper()
+	err := errors.Join(c.admin.CoreV1().Secrets(o.CAPI.Namespace).Delete(t.Context(), "acme-kubeconfig", metav1.DeleteOptions{}),
+		c.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), "macfleet-capi-remote-"+ns(t), metav1.DeleteOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
