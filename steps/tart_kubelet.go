@@ -206,8 +206,7 @@ func (d *kubeletDiff) background() *plan.Trouble {
 	}
 	return &plan.Trouble{Code: "btm-disallowed",
 		Text: "macOS's list of background items disallows " + kubeletLabel + ": it does not come back after a boot, nor by itself after it ended",
-		Remedy: "over VNC, allow it in System Settings, General, Login Items & Extensions; or on the host: sudo sfltool resetbtm, and restart it when it is idle (macfleet exec " +
-			d.view.Host.Name + " -- sudo sfltool dumpbtm shows the list)"}
+		Remedy: "over VNC, allow it in System Settings, General, Login Items & Extensions; or on the host: sudo sfltool resetbtm, and restart it when it is idle (sudo sfltool dumpbtm shows the list)"}
 }
 
 // collectsAgain reports whether machines that were kept would be deleted from now

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/launchd"
@@ -72,7 +73,7 @@ func (d *kubeletDiff) run() plan.Change {
 		args = append(args, r.target, r.path)
 	}
 	c := plan.Change{Disruption: plan.Restart, Command: script("tart_kubelet-run", plan.Root, args...),
-		Fields: fields(slices.Concat(d.jobSettings, d.rest)...)}
+		Fields: slices.Concat(d.argumentFields(), fields(slices.Concat(d.jobSettings[1:], d.rest)...))}
 	before := "none"
 	if s.service.PID != 0 {
 		before = fmt.Sprintf("pid %d", s.service.PID)
@@ -89,6 +90,54 @@ func (d *kubeletDiff) run() plan.Change {
 	return c
 }
 
+// argumentFields are the arguments that move, each by its name. Of a job that is
+// not there all are shown, unless its file is right.
+func (d *kubeletDiff) argumentFields() []plan.Field {
+	want := d.job.Arguments
+	if !d.seen.loaded && !d.jobSettings[2].differs() {
+		return nil
+	}
+	if !d.seen.loaded {
+		return []plan.Field{{Name: "arguments", Before: "none", After: strings.Join(want[1:], " ")}}
+	}
+	seen := d.seen.service.Arguments
+	if len(seen) == 0 || seen[0] != want[0] {
+		return fields(d.jobSettings[0])
+	}
+	var out []plan.Field
+	for _, arg := range seen[1:] {
+		flag, value := flagOf(arg)
+		if now, there := argument(want, flag); !there || now != value {
+			out = append(out, plan.Field{Name: flag, Before: value, After: choose(there, now, "none")})
+		}
+	}
+	for _, arg := range want[1:] {
+		flag, value := flagOf(arg)
+		if _, there := argument(seen, flag); !there {
+			out = append(out, plan.Field{Name: flag, Before: "none", After: value})
+		}
+	}
+	if len(out) == 0 && d.jobSettings[0].differs() { // in another order, or twice
+		return fields(d.jobSettings[0])
+	}
+	return out
+}
+
+// flagOf takes an argument apart; a flag alone is "set".
+func flagOf(arg string) (flag, value string) {
+	flag, value, given := strings.Cut(arg, "=")
+	return flag, choose(given, value, "set")
+}
+
+func argument(args []string, flag string) (value string, there bool) {
+	for _, arg := range args[1:] {
+		if name, value := flagOf(arg); name == flag {
+			return value, true
+		}
+	}
+	return "", false
+}
+
 // reason names why the process is started anew: what is wrong with the job, or
 // else that something was changed which it reads at its start.
 func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
@@ -100,9 +149,9 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 		{len(d.taken) > 0, plan.Reason{Code: "second-kubelet", Text: "the same program runs as " + listOr(names(d.taken), "") + ", which makes way"}},
 		{d.condition.Code == "kubelet-missing", d.condition},
 		{d.seen.loaded && (launchdJob.differs() || file.differs()), plan.Reason{Code: "plist-changed-under-job",
-			Text: "launchd has the job " + launchdJob.seen + "; " + kubeletPlist + ": " + file.seen}},
+			Text: "launchd has the job with " + choose(launchdJob.differs(), launchdJob.seen, "what is wanted") + "; " + kubeletPlist + " is " + file.seen}},
 		{d.condition.Code != "", d.condition},
-		{file.differs(), plan.Reason{Code: "plist-changed-under-job", Text: kubeletPlist + ": " + file.seen}},
+		{file.differs(), plan.Reason{Code: "plist-changed-under-job", Text: kubeletPlist + " is " + file.seen}},
 		{d.stale, plan.Reason{Code: "stale-binary-running", Text: "the process was started before the program that lies there now"}},
 		{d.rest[1].differs(), plan.Reason{Code: "kubelet-folders", Text: d.rest[1].seen}},
 		{d.cluster.Code != "", d.cluster},

@@ -85,7 +85,7 @@ func (s kubeletState) jobSettings(want launchd.Job) []setting {
 	case !s.loaded:
 		all[0].seen, all[1].seen = "none", "not loaded"
 	case len(differs) > 0:
-		all[0].seen, all[1].seen = strings.Join(s.service.Arguments, " "), "another "+strings.Join(differs, ", ")
+		all[0].seen, all[1].seen = strings.Join(s.service.Arguments, " "), "other "+strings.Join(differs, ", ")
 	}
 	switch text := launchd.Plist(want); {
 	case !s.isPlist:
