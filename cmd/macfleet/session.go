@@ -12,7 +12,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/load"
 	"github.com/macfleet/macfleet/hosts"
-	"github.com/macfleet/macfleet/internal/artifact"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/secret"
@@ -35,8 +34,6 @@ type session struct {
 	engine   *engine.Engine
 	scaleway transport.Counter
 	cluster  transport.Counter
-	// downloads counts requests for artifacts.
-	downloads transport.Counter
 	// kubernetes is the cluster; nil: the configuration has none.
 	kubernetes *kubernetes.Client
 	readOnly   bool // nothing is changed, so that what cannot be read may be done without
@@ -176,7 +173,7 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 	if s.kubernetes != nil {
 		s.engine.Cluster = s.kubernetes
 	}
-	s.engine.Artifacts = s.artifacts()
+	s.engine.Artifacts = s.app.artifactStore(s.world)
 	s.engine.Input = func(in engine.InputFor, value secret.Value) (secret.Value, error) {
 		return steps.Input(steps.InputFor(in), value)
 	}
@@ -196,16 +193,6 @@ func (s *session) servers() (*scaleway.Client, error) {
 		o.ProjectID = s.world.ProjectID()
 	}
 	return scaleway.New(o)
-}
-
-// artifactRequests is how many requests a second go to the servers of artifacts.
-const artifactRequests = 4
-
-// artifacts has the files that hosts get, from this machine and from the network.
-func (s *session) artifacts() *artifact.Store {
-	client := transport.New(&s.downloads, artifactRequests)
-	s.closers = append(s.closers, client.CloseIdleConnections)
-	return artifact.New(s.app.dir, client)
 }
 
 func (s *session) resolver(cluster *kubernetes.Client) secrets.Resolver {
