@@ -90,7 +90,11 @@ func (s *session) restartPlan(ctx context.Context, host string, job plan.StepID)
 	p := s.engine.Compute(snap)
 	if len(p.Runnable()) > 0 {
 		s.engine.Selection.Rollback = true
-		p = s.engine.Compute(snap)
+		if back := s.engine.Compute(snap); len(back.Actions) == 0 {
+			p = back
+		} else {
+			s.engine.Selection.Rollback = false
+		}
 	}
 	if len(p.Hosts) != 1 || !p.Hosts[0].Member {
 		return nil, fmt.Errorf("no member is called %s; macfleet hosts lists them", host)
