@@ -110,7 +110,8 @@ func TestIncidentsAreListed(t *testing.T) {
 		"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "pf-conf-reset-by-update", "flushed-pf-anchor", "unreferenced-anchor",
 		"persist-table-left", "pf-disabled", "cut-connection-during-pf", "reboot-during-undo",
 		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "stale-binary-running", "second-kubelet", "btm-disallowed",
-		"orphan-vm", "push-in-progress", "disk-full", "swapped-host"}
+		"orphan-vm", "push-in-progress", "disk-full", "swapped-host",
+		"empty-provider-id", "different-provider-id", "node-not-ready", "stuck-terminating-pods", "pod-on-builder", "tart-create-failed", "token-revoked", "node-deleted"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
 	}
@@ -120,6 +121,7 @@ func TestEveryIncidentAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	p.installKubelet()
+	p.join()
 	password, vnc := p.told()
 	for _, incident := range sandbox.Incidents() {
 		if err := p.world.Inject(p.host.ID, incident.Name); err != nil {

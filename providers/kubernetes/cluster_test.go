@@ -53,7 +53,7 @@ var controllers struct {
 	err  error
 }
 
-func realCluster(t *testing.T) *cluster {
+func realCluster(t testing.TB) *cluster {
 	t.Helper()
 	s := realServer(t)
 	c := &cluster{name: "real", url: s.url, ca: s.ca}
@@ -88,7 +88,7 @@ func trusting(ca []byte) *http.Transport {
 }
 
 // as is client-go's own client, with a token.
-func (c *cluster) as(t *testing.T, token string) kube.Interface {
+func (c *cluster) as(t testing.TB, token string) kube.Interface {
 	t.Helper()
 	config := &rest.Config{Host: c.url, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}, QPS: 1000, Burst: 1000}
 	client, err := rest.HTTPClientFor(config)
@@ -232,7 +232,7 @@ func eventually(t *testing.T, what string, ask func() error) {
 func name(t *testing.T, suffix string) string { return fmt.Sprintf("%s-%s", ns(t), suffix) }
 
 // sandboxCluster is a simulated cluster of this test's own.
-func sandboxCluster(t *testing.T) *cluster {
+func sandboxCluster(t testing.TB) *cluster {
 	t.Helper()
 	dir := t.TempDir()
 	if err := sandbox.Create(dir, sandbox.Seed{ClusterUID: "33333333-3333-4333-8333-333333333333", CreatedAt: time.Now().Add(-time.Hour)}); err != nil {

@@ -3,10 +3,8 @@ package kubernetes_test
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,68 +82,6 @@ func TestIdentity(t *testing.T) {
 		if _, err := client.Token(t.Context(), host); err == nil {
 			t.Error("a token is left")
 		}
-	})
-}
-
-// struck lets a number of requests through and then breaks the connection: before
-// the request, or after it was carried out.
-type struck struct {
-	next  http.RoundTripper
-	left  *atomic.Int64
-	after bool
-}
-
-var errStruck = errors.New("struck")
-
-func (s struck) RoundTrip(r *http.Request) (*http.Response, error) {
-	left := s.left.Add(-1)
-	if left < -1 || left == -1 && !s.after {
-		return nil, errStruck
-	}
-	answer, err := s.next.RoundTrip(r)
-	if left == -1 && err == nil {
-		_ = answer.Body.Close()
-		return nil, errStruck
-	}
-	return answer, err
-}
-
-// TestIdentifyStruck kills the making of an identity at each of its requests,
-// before and after the cluster carried it out: the next one completes it, and
-// nothing is there twice.
-func TestIdentifyStruck(t *testing.T) {
-	t.Parallel()
-	eachCluster(t, func(t *testing.T, c *cluster) {
-		client := c.prepared(t)
-		finished := 0
-		for n := range 20 {
-			for _, after := range []bool{false, true} {
-				host := name(t, fmt.Sprintf("%d-%t", n, after))
-				o := c.options(t)
-				var left atomic.Int64
-				left.Store(int64(n))
-				o.Wrap = func(next http.RoundTripper) http.RoundTripper { return struck{next, &left, after} }
-				_, err := c.client(t, o).Identify(t.Context(), host)
-				if err == nil {
-					finished++
-				} else if !errors.Is(err, errStruck) {
-					t.Errorf("struck at %d: %v", n, err)
-				}
-				identified(t, client, host)
-				if again, err := client.Identify(t.Context(), host); err != nil || !again.Complete() {
-					t.Errorf("struck at %d, again: %+v, %v", n, again, err)
-				}
-			}
-		}
-		if finished == 0 {
-			t.Error("no identity was made without a strike: more requests than tries")
-		}
-		for _, i := range identities(t, client) {
-			if !i.Complete() {
-				t.Errorf("incomplete: %+v", i)
-			}
-		}
-		c.count(t, 40)
 	})
 }
 

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
@@ -20,6 +22,19 @@ current-context: other
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
 contexts: [{name: other, context: {cluster: c}}, {name: acme, context: {cluster: c}}]
 `
+
+// What the engine asks of a cluster.
+var _ interface {
+	UID(context.Context) (string, error)
+	Nodes(context.Context) ([]inventory.Node, error)
+	Observe(context.Context) inventory.Cluster
+	Identify(ctx context.Context, host string) (inventory.Identity, error)
+	Token(ctx context.Context, host string) (secret.Value, error)
+	SetProviderID(ctx context.Context, n inventory.Node, id string) error
+	DeleteNode(ctx context.Context, n inventory.Node) error
+	ReleasePod(ctx context.Context, p inventory.Pod) error
+	Keep(ctx context.Context, o inventory.Object) error
+} = (*kubernetes.Client)(nil)
 
 // TestContext uses the kubeconfig as kubectl's users have it.
 func TestContext(t *testing.T) {

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -63,7 +64,7 @@ func TestMain(m *testing.M) {
 
 // realServer returns the running server. Where its programs are missing the test
 // is skipped, and fails in CI.
-func realServer(t *testing.T) *server {
+func realServer(t testing.TB) *server {
 	t.Helper()
 	real.once.Do(func() { real.server, real.err = startServer() })
 	if errors.Is(real.err, errNoServer) && os.Getenv("CI") == "" {
@@ -76,11 +77,11 @@ func realServer(t *testing.T) *server {
 }
 
 func startServer() (*server, error) {
-	cache, err := os.UserCacheDir()
+	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil, err
 	}
-	program := filepath.Join(cache, "macfleet-test", apiserver)
+	program := filepath.Join(cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache")), "macfleet-test", apiserver)
 	etcd, err := exec.LookPath("etcd")
 	if err != nil {
 		return nil, errNoServer

@@ -124,17 +124,23 @@ func (a *API) replace(r *request, present, wanted *object) (answer, error) {
 	}
 	r.kind.restore(wanted, present, r.sub)
 	r.kind.fill(wanted)
-	if err := r.kind.check(wanted, present); err != nil {
+	// What a person has written by hand lacks what the server fills in: that is no difference.
+	before, err := r.kind.normal(present.DeepCopy().Object)
+	if err != nil {
+		return answer{}, err
+	}
+	r.kind.fill(before)
+	if err := r.kind.check(wanted, before); err != nil {
 		return answer{}, err
 	}
 	if err := a.checkEscalation(r, present, wanted); err != nil {
 		return answer{}, err
 	}
 	// A write that changes nothing is none: the resource version stays.
-	if r.dryRun() || reflect.DeepEqual(wanted.Object, present.Object) {
+	if r.dryRun() || reflect.DeepEqual(wanted.Object, before.Object) {
 		return answer{code: http.StatusOK, body: wanted}, nil
 	}
-	if r.kind.generation && !reflect.DeepEqual(wanted.Object["spec"], present.Object["spec"]) {
+	if r.kind.generation && !reflect.DeepEqual(wanted.Object["spec"], before.Object["spec"]) {
 		wanted.SetGeneration(present.GetGeneration() + 1)
 	}
 	grace := present.GetDeletionGracePeriodSeconds()

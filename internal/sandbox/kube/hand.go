@@ -1,0 +1,225 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
+)
+
+// Object is a thing of the cluster by its plural, namespace ("" where it has none) and name.
+type Object struct{ Resource, Namespace, Name string }
+
+// Read gives an object as it is stored, or nil if there is none.
+func (a *API) Read(o Object) (map[string]any, error) {
+	var content map[string]any
+	err := a.byHand(func(time.Time) error {
+		found, err := a.state.get(o.Resource, o.Namespace, o.Name)
+		if found != nil {
+			content = found.Object
+		}
+		return err
+	})
+	return content, err
+}
+
+// Edit changes an object, or makes it, as a person would who writes its file: nothing is checked.
+// Given nil, change gives the content of a new one; giving nil it deletes the object.
+func (a *API) Edit(o Object, change func(map[string]any) map[string]any) error {
+	return a.byHand(func(now time.Time) error {
+		present, err := a.state.get(o.Resource, o.Namespace, o.Name)
+		if err != nil {
+			return err
+		}
+		var content map[string]any
+		if present != nil {
+			content = present.DeepCopy().Object
+		}
+		if content = change(content); content == nil {
+			if present == nil {
+				return nil
+			}
+			return a.state.remove(o.Resource, present)
+		}
+		plain, err := jsonObject(encoded(content))
+		if err != nil {
+			return err
+		}
+		wanted := newObject(a.kinds.named(o.Resource), o.Namespace, o.Name, now)
+		merge(wanted.Object, plain)
+		return a.state.put(o.Resource, wanted)
+	})
+}
+
+// byHand does something between two requests, and lets the controllers look at it.
+func (a *API) byHand(do func(now time.Time) error) error {
+	_, err := a.locked(func(now time.Time) (answer, error) { return answer{}, do(now) })
+	return err
+}
+
+// PutPod makes a Pod that is bound to a Node. One that is there already stays as it is.
+func (a *API) PutPod(node, namespace, name string) error {
+	return a.byHand(func(now time.Time) error {
+		if err := a.ensure(namespaces, newNamespace(a.kinds, namespace, now)); err != nil {
+			return err
+		}
+		return a.ensure(pods, a.newPod(node, namespace, name, now))
+	})
+}
+
+func (a *API) newPod(node, namespace, name string, now time.Time) *object {
+	k := a.kinds.named(pods)
+	pod := newObject(k, namespace, name, now)
+	pod.Object["spec"] = map[string]any{
+		"nodeName": node, "containers": []any{map[string]any{"name": "vm", "image": "registry.acme.dev/images/macos:latest"}},
+	}
+	k.fill(pod)
+	return pod
+}
+
+// AcceptsKubelet tells whether the cluster takes a kubelet's token and lets it have a Node.
+func (a *API) AcceptsKubelet(k agent.Kubelet) (accepted bool, err error) {
+	unlock, err := a.lock.Lock()
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	g, err := a.grants()
+	if err != nil {
+		return false, err
+	}
+	return a.judge(&member{Kubelet: k}, g, a.clock().UTC())
+}
+
+// ErrNoNode says that a server has no Node in the cluster.
+var ErrNoNode = errors.New("the host is no Node: no kubelet of it has registered")
+
+// NodeOf gives the name of the Node that a server's kubelet has registered last, or ErrNoNode. The
+// Node itself may be gone.
+func (a *API) NodeOf(serverID string) (node string, err error) {
+	err = a.byHand(func(time.Time) error {
+		k, _, err := a.newest(serverID)
+		node = k.Node
+		return err
+	})
+	return node, err
+}
+
+// newest gives the run of a server's kubelet that has registered last, with all that is remembered.
+func (a *API) newest(serverID string) (agent.Kubelet, *memory, error) {
+	known, err := a.remembered()
+	if err != nil {
+		return agent.Kubelet{}, nil, err
+	}
+	all, err := a.kubelets()
+	if err != nil {
+		return agent.Kubelet{}, nil, err
+	}
+	found := agent.Kubelet{}
+	for _, k := range all {
+		if r := known.Runs[runKey(k)]; k.ServerID == serverID && r != nil && r.Registered {
+			found = k
+		}
+	}
+	if found.Node == "" {
+		return found, known, ErrNoNode
+	}
+	return found, known, nil
+}
+
+// remember changes what is remembered of a server.
+func (a *API) remember(serverID string, change func(k agent.Kubelet, known *memory)) error {
+	return a.byHand(func(now time.Time) error {
+		k, known, err := a.newest(serverID)
+		if err != nil {
+			return err
+		}
+		change(k, known)
+		if err := a.state.keep(memoryFile, known); err != nil {
+			return err
+		}
+		return a.state.trusting(func() error { return a.settleKubelets(now) })
+	})
+}
+
+// Silence keeps the heartbeats of the kubelet that runs on a server from arriving, from since on;
+// the zero time lets them arrive again. A kubelet that is started anew is heard.
+func (a *API) Silence(serverID string, since time.Time) error {
+	return a.remember(serverID, func(k agent.Kubelet, known *memory) { known.of(k).Silent = since })
+}
+
+// Silent tells whether the kubelet that registered last on a server is not heard.
+func (a *API) Silent(serverID string) (silent bool, err error) {
+	err = a.byHand(func(time.Time) error {
+		k, known, err := a.newest(serverID)
+		silent = err == nil && !known.of(k).Silent.IsZero()
+		return err
+	})
+	return silent, err
+}
+
+// PassOver lets a server's kubelets pass over Pods that have ended, also where they are deleted, as
+// an old version did that looked at the phase first; or no longer.
+func (a *API) PassOver(serverID string, does bool) error {
+	return a.remember(serverID, func(_ agent.Kubelet, known *memory) {
+		if known.OldBug == nil {
+			known.OldBug = map[string]bool{}
+		}
+		if delete(known.OldBug, serverID); does {
+			known.OldBug[serverID] = true
+		}
+	})
+}
+
+// FailVMs lets a server's kubelets fail to start virtual machines, for the reason that why gives;
+// "" lets them start.
+func (a *API) FailVMs(serverID, why string) error {
+	return a.remember(serverID, func(_ agent.Kubelet, known *memory) {
+		if known.NoVMs == nil {
+			known.NoVMs = map[string]string{}
+		}
+		if delete(known.NoVMs, serverID); why != "" {
+			known.NoVMs[serverID] = why
+		}
+	})
+}
+
+// FailsVMs tells whether FailVMs was told so.
+func (a *API) FailsVMs(serverID string) (fails bool, err error) {
+	err = a.byHand(func(time.Time) error {
+		_, known, err := a.newest(serverID)
+		fails = err == nil && known.NoVMs[serverID] != ""
+		return err
+	})
+	return fails, err
+}
+
+// IdentityOf gives what makes the cluster take the token of a server's kubelet: its Secret and the
+// bindings of its ServiceAccount.
+func (a *API) IdentityOf(serverID string) (parts []Object, err error) {
+	err = a.byHand(func(time.Time) error {
+		k, _, err := a.newest(serverID)
+		if err != nil {
+			return err
+		}
+		c, ok, err := a.keys.read(k.Token)
+		if err != nil {
+			return err
+		}
+		if !ok || c.Secret == "" {
+			return fmt.Errorf("the kubelet of %s has a token that no Secret of the cluster holds", k.Node)
+		}
+		parts = append(parts, Object{secrets, c.Namespace, c.Secret})
+		bindings, err := a.state.list(clusterRoleBindings, "")
+		for _, binding := range bindings {
+			for _, one := range itemsAt(binding, "subjects") {
+				if one["kind"] == "ServiceAccount" && one["namespace"] == c.Namespace && one["name"] == c.Account {
+					parts = append(parts, Object{clusterRoleBindings, "", binding.GetName()})
+				}
+			}
+		}
+		return err
+	})
+	return parts, err
+}

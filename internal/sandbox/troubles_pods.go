@@ -1,0 +1,104 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/kube"
+)
+
+// vmFinalizer is what tart-kubelet sets on the Pods that it runs.
+const vmFinalizer = "tart-kubelet.tuist.dev/vm-cleanup"
+
+func podObject(name string) kube.Object {
+	return kube.Object{Resource: "pods", Namespace: podNamespace, Name: name}
+}
+
+// own gives the name that a Pod of an incident has on this host: several hosts may have it at once.
+func (v *victim) own(name string) string { return name + "-" + v.server.ID[:8] }
+
+func stuckNames() []string {
+	names := make([]string, StuckPods)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%02d", stuckPod, i)
+	}
+	return names
+}
+
+// strandPods leaves Pods as the kubelet did that looked at a Pod's phase before it looked whether
+// the Pod was deleted: ended, deleted long ago, and held by the kubelet's finalizer.
+func strandPods(_ context.Context, v *victim) error {
+	if err := v.world.kube.PassOver(v.server.ID, true); err != nil {
+		return err
+	}
+	due := time.Now().UTC().Add(-2 * time.Hour).Format(time.RFC3339)
+	for _, name := range stuckNames() {
+		if err := v.world.kube.PutPod(v.record.Settings["node"], podNamespace, v.own(name)); err != nil {
+			return err
+		}
+		err := v.world.kube.Edit(podObject(v.own(name)), func(content map[string]any) map[string]any {
+			metadata, _ := content["metadata"].(map[string]any)
+			metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"] = due, int64(0)
+			metadata["finalizers"] = []any{vmFinalizer}
+			content["status"] = map[string]any{"phase": "Succeeded", "reason": "TartRunExited"}
+			return content
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func freePods(ctx context.Context, v *victim) error {
+	if err := ignoreNoNode(v.world.kube.PassOver(v.server.ID, false)); err != nil {
+		return err
+	}
+	return dropPods(stuckNames()...)(ctx, v)
+}
+
+func podsThere(names ...string) func(context.Context, *victim) (bool, error) {
+	return func(_ context.Context, v *victim) (bool, error) {
+		for _, name := range names {
+			if content, err := v.world.kube.Read(podObject(v.own(name))); err != nil || content != nil {
+				return content != nil, err
+			}
+		}
+		return false, nil
+	}
+}
+
+func dropPods(names ...string) func(context.Context, *victim) error {
+	return func(_ context.Context, v *victim) error {
+		for _, name := range names {
+			if err := v.world.kube.Edit(podObject(v.own(name)), func(map[string]any) map[string]any { return nil }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func bindStranger(_ context.Context, v *victim) error {
+	return v.world.kube.PutPod(v.record.Settings["node"], podNamespace, v.own(strangerPod))
+}
+
+func failVMs(_ context.Context, v *victim) error {
+	if err := v.world.kube.FailVMs(v.server.ID, noSession); err != nil {
+		return err
+	}
+	return v.world.kube.PutPod(v.record.Settings["node"], podNamespace, v.own(pendingPod))
+}
+
+func vmsFail(_ context.Context, v *victim) (bool, error) {
+	fail, err := v.world.kube.FailsVMs(v.server.ID)
+	return fail, ignoreNoNode(err)
+}
+
+func startVMs(ctx context.Context, v *victim) error {
+	if err := ignoreNoNode(v.world.kube.FailVMs(v.server.ID, "")); err != nil {
+		return err
+	}
+	return dropPods(pendingPod)(ctx, v)
+}

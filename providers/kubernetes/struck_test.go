@@ -1,0 +1,107 @@
+package kubernetes_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+// struck lets a number of requests through and then breaks the connection: before
+// the request, or after it was carried out.
+type struck struct {
+	next  http.RoundTripper
+	left  *atomic.Int64
+	after bool
+}
+
+var errStruck = errors.New("struck")
+
+func (s struck) RoundTrip(r *http.Request) (*http.Response, error) {
+	left := s.left.Add(-1)
+	if left < -1 || left == -1 && !s.after {
+		return nil, errStruck
+	}
+	answer, err := s.next.RoundTrip(r)
+	if left == -1 && err == nil {
+		_ = answer.Body.Close()
+		return nil, errStruck
+	}
+	return answer, err
+}
+
+// TestIdentifyStruck kills the making of an identity at each of its requests,
+// before and after the cluster carried it out: the next one completes it, and
+// nothing is there twice.
+func TestIdentifyStruck(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client := c.prepared(t)
+		finished := 0
+		for n := range 20 {
+			for _, after := range []bool{false, true} {
+				host := name(t, fmt.Sprintf("%d-%t", n, after))
+				o := c.options(t)
+				var left atomic.Int64
+				left.Store(int64(n))
+				o.Wrap = func(next http.RoundTripper) http.RoundTripper { return struck{next, &left, after} }
+				_, err := c.client(t, o).Identify(t.Context(), host)
+				if err == nil {
+					finished++
+				} else if !errors.Is(err, errStruck) {
+					t.Errorf("struck at %d: %v", n, err)
+				}
+				identified(t, client, host)
+				if again, err := client.Identify(t.Context(), host); err != nil || !again.Complete() {
+					t.Errorf("struck at %d, again: %+v, %v", n, again, err)
+				}
+			}
+		}
+		if finished == 0 {
+			t.Error("no identity was made without a strike: more requests than tries")
+		}
+		for _, i := range identities(t, client) {
+			if !i.Complete() {
+				t.Errorf("incomplete: %+v", i)
+			}
+		}
+		c.count(t, 40)
+	})
+}
+
+// TestPrepareStruck kills the preparation of a cluster at its requests, a few at
+// a time: the next one completes it.
+func TestPrepareStruck(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		finished := false
+		for n := 0; n < 120 && !finished; n += 9 {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				o := c.withCAPI(t)
+				c.control(t)
+				var left atomic.Int64
+				left.Store(int64(n))
+				cut := o
+				cut.Wrap = func(next http.RoundTripper) http.RoundTripper { return struck{next, &left, n%2 == 0} }
+				_, err := c.client(t, cut).Prepare(t.Context(), kubernetes.PrepareOptions{})
+				if finished = err == nil; !finished && !errors.Is(err, errStruck) {
+					t.Errorf("struck: %v", err)
+				}
+				client := c.client(t, o)
+				if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				again, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{Dry: true})
+				if left := wrong(again); err != nil || len(left) != 0 {
+					t.Errorf("again: %v, %v", left, err)
+				}
+			})
+		}
+		if !finished {
+			t.Error("no preparation went through: more requests than strikes")
+		}
+	})
+}
