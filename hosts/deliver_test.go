@@ -260,23 +260,32 @@ func TestDeliverTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// TestDeliverLimit lets no artifact go on before as many are on their way as may.
+// TestDeliverLimit brings an artifact to twenty real hosts at once: never are more
+// on their way than may be, and as many are.
 func TestDeliverLimit(t *testing.T) {
 	t.Parallel()
-	const limit, all = 2, 5
-	c, _ := sshdTarget(t, func(o *Options) { o.Uploads = limit })
+	needRoot(t)
+	const limit, all = 3, 20
+	key, addresses, dir := newKey(t), map[string]string{}, openDir(t)
+	for i := range all {
+		addresses[fmt.Sprintf("192.0.2.%d:22", i+1)] = startDaemon(t, daemonOptions{hostKeys: []any{edwards(t)}, login: key.PublicKey()}).address
+	}
+	folder := func(server string) string { return filepath.Join(dir, server, "artifacts") }
+	c := New(Options{User: me(t), Key: key, Dial: book(addresses), Deadlines: patient(), Uploads: limit, ArtifactFolder: folder})
 	var now, most, first atomic.Int32
 	var standing, done sync.WaitGroup
 	standing.Add(limit)
+	d := deliveryOf(random(6 << 20))
 	for i := range all {
 		done.Go(func() {
-			conn, err := c.Connect(within(t), acme1())
+			to := target(fmt.Sprintf("acme-%d", i), fmt.Sprintf("192.0.2.%d", i+1))
+			to.Server.ID = fmt.Sprint(i)
+			conn, err := c.Connect(within(t), to)
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			defer conn.Close()
-			d := deliveryOf(random(100 + i))
 			source := d.from(io.MultiReader(hook(func() {
 				n := now.Add(1)
 				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
@@ -285,7 +294,7 @@ func TestDeliverLimit(t *testing.T) {
 					standing.Done()
 				}
 				standing.Wait()
-			}), bytes.NewReader(d.data[:50]), hook(func() { now.Add(-1) }), bytes.NewReader(d.data[50:])))
+			}), bytes.NewReader(d.data[:6<<20-50]), hook(func() { now.Add(-1) }), bytes.NewReader(d.data[6<<20-50:])))
 			if _, err := conn.Deliver(within(t), d.Delivery, source); err != nil {
 				t.Error(err)
 			}
@@ -294,6 +303,11 @@ func TestDeliverLimit(t *testing.T) {
 	done.Wait()
 	if got := most.Load(); got != limit {
 		t.Errorf("%d artifacts were on their way at once, want %d", got, limit)
+	}
+	for i := range all {
+		if got := listed(t, folder(fmt.Sprint(i))); got != d.Artifact.SHA256 {
+			t.Errorf("host %d has %q", i, got)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ const (
 	HostKey     Phase = "host key"
 	Authorising Phase = "authentication"
 	Talking     Phase = "command"
+	Delivering  Phase = "delivery"
 	Undoing     Phase = "undo"
 )
 

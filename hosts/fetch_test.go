@@ -66,7 +66,7 @@ func TestFetch(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)
 	f.put("breaks", "")
-	wantError(t, f.deliver(t), "download-failed", Talking, "artifact.kubelet: curl: (18) transfer closed")
+	wantError(t, f.deliver(t), "download-failed", Delivering, "artifact.kubelet: curl: (18) transfer closed")
 	if got := f.read(f.dir, "."+f.Artifact.SHA256+".download"); got != string(f.data[:400]) {
 		t.Errorf("%d bytes are kept of what broke off", len(got))
 	}
@@ -92,7 +92,7 @@ func TestFetchWrongBytes(t *testing.T) {
 	f := newFetching(t)
 	f.put("served", "other bytes")
 	err := f.deliver(t)
-	wantError(t, err, "wrong-artifact", Talking, digest([]byte("other bytes"))+", not "+f.Artifact.SHA256)
+	wantError(t, err, "wrong-artifact", Delivering, digest([]byte("other bytes"))+", not "+f.Artifact.SHA256)
 	if got := listed(t, f.dir); got != "" {
 		t.Errorf("left behind: %q", got)
 	}
@@ -112,7 +112,7 @@ func TestFetchFails(t *testing.T) {
 	for code, want := range map[string]string{"6": "download-failed", "22": "download-failed", "23": "disk-full"} {
 		write(t, part, string(f.data[:100]), 0o600)
 		f.put("code", code+"\n")
-		wantError(t, f.deliver(t), want, Talking, "artifact.kubelet: curl: ("+code+") it went wrong")
+		wantError(t, f.deliver(t), want, Delivering, "artifact.kubelet: curl: ("+code+") it went wrong")
 		if code == "23" && listed(t, f.dir) != "" {
 			t.Errorf("left behind on a full disk: %q", listed(t, f.dir))
 		}

@@ -182,7 +182,7 @@ func TestSimulatedDelivery(t *testing.T) {
 	other := deliveryOf(random(1000))
 	other.Space = 1 << 60
 	_, err = conn.Deliver(within(t), other.Delivery, other.source)
-	wantError(t, err, "disk-full", Talking, "artifact.kubelet: 1153 PB are needed, and ")
+	wantError(t, err, "disk-full", Delivering, "artifact.kubelet: 1153 PB are needed, and ")
 }
 
 // TestSimulatedFetch lets a simulated Mac download, as the world lets it.
@@ -206,7 +206,7 @@ func TestSimulatedFetch(t *testing.T) {
 			for _, want := range wants {
 				_, err := conn.Deliver(within(t), d.Delivery, nil)
 				if want != "" {
-					wantError(t, err, want, Talking, "artifact.kubelet: ")
+					wantError(t, err, want, Delivering, "artifact.kubelet: ")
 				} else if got, rerr := s.ReadFile(d.Artifact.HostPath()); err != nil || rerr != nil || string(got) != string(data) {
 					t.Errorf("%v, %v, %d bytes", err, rerr, len(got))
 				}

@@ -465,24 +465,16 @@ func TestNodeScriptsKilled(t *testing.T) {
 	t.Parallel()
 	for _, id := range []plan.StepID{"tart", kubeletID} {
 		for _, scene := range []string{"first", "roll", "builder"} {
-			roll := func(m *nodeMac) {
-				m.set("legacy", "")
-				if scene == "first" {
-					return
-				}
-				m.apply(id)
-				if scene == "builder" {
-					m.spec.GithubRunner = &fleet.GithubRunner{}
-					return
-				}
-				m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(t, "2.33.0"))}
-				m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.5.0", "version=0.5.0\n")}
-			}
 			if id == "tart" && scene == "builder" {
 				continue
 			}
 			whole := newNodeMac(t, "dash")
-			roll(whole)
+			var before plan.Finding
+			if scene != "first" {
+				before = whole.look(id)
+			}
+			whole.ready(id, before)
+			whole.turn(scene)
 			f := whole.look(id)
 			began := whole.count()
 			if a := whole.perform(f); a.Exit != 0 {
@@ -492,6 +484,9 @@ func TestNodeScriptsKilled(t *testing.T) {
 			whole.proven(id)
 			want := whole.picture()
 			for n := 1; n <= calls; n++ {
+				if scene == "builder" && n%3 > 0 {
+					continue // it is a roll without a program
+				}
 				shell := "dash"
 				if n%5 == 0 {
 					shell = "bash"
@@ -499,8 +494,8 @@ func TestNodeScriptsKilled(t *testing.T) {
 				t.Run(string(id)+" "+scene+" "+strconv.Itoa(n), func(t *testing.T) {
 					t.Parallel()
 					m := newNodeMac(t, shell)
-					roll(m)
-					f := m.look(id)
+					m.ready(id, before)
+					m.turn(scene)
 					m.set("kill", strconv.Itoa(m.count()+n)+"\n")
 					if a := m.perform(f); a.Exit == 0 {
 						t.Fatalf("it was not killed")
@@ -547,4 +542,31 @@ func TestNodeScriptsRemove(t *testing.T) {
 		m.apply("tart")
 		m.apply(kubeletID)
 	})
+}
+
+// ready makes the machine one on which a finding's changes were made and proven.
+func (m *nodeMac) ready(id plan.StepID, f plan.Finding) {
+	m.t.Helper()
+	if a := m.perform(f); a.Exit != 0 {
+		m.t.Fatalf("%+v", a)
+	}
+	if err := os.RemoveAll(m.path("/etc/macfleet/pending/" + string(id))); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// turn makes another configuration of the one that the machine has, or gives it a
+// past.
+func (m *nodeMac) turn(scene string) {
+	m.t.Helper()
+	switch scene {
+	case "first":
+		m.set("legacy", "")
+		m.write(m.path("/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist"), "<string>/usr/local/bin/tart-kubelet</string>\n")
+	case "builder":
+		m.spec.GithubRunner = &fleet.GithubRunner{}
+	case "roll":
+		m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(m.t, "2.33.0"))}
+		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.5.0", "version=0.5.0\n")}
+	}
 }

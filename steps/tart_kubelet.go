@@ -92,6 +92,7 @@ func (d *kubeletDiff) compare(r *reader) {
 	d.rest = []setting{
 		{"process", cmp.Or(words(d.condition), choose(d.stale, "older than the program", "runs")), "runs"},
 		{"folders", s.foldersOf(d.step.user), "the login user's"},
+		{"taken over", listOr(wish.Legacy, "none"), listOr(wish.Legacy, "none")},
 		{"other kubelets", listOr(names(d.taken), "none"), "none"},
 		{"Node", cmp.Or(words(d.cluster), "registered"), "registered"},
 		{"earlier run", choose(v.Pending, "unfinished", "finished"), "finished"},

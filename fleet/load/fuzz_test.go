@@ -24,6 +24,9 @@ func FuzzDir(f *testing.F) {
 		"macfleet {\n  name = null\n  required_version = null\n}\nscaleway {\n  zones = null\n  pool_prefix = null\n}\nssh {\n  private_key = null\n  via = [null]\n}\n",
 		"environment \"a\" {\n  variables = null\n}\nenvironment \"b\" {\n  variables = { (null) = 1, for = 2 }\n}\nvariable \"x\" {\n  type = object({ a = optional(list(map(any)), null) })\n  default = {}\n}\n",
 		"locals {\n  a = local.*.b\n  b = var[*]\n  c = local[local.a]\n  d = [for a in local.c : a if a]\n  e = format(\"%s\", [])\n  f = jsondecode(\"[[[[\")\n  g = range(1e9)\n  h = regex(\"(a*)*\", \"aaaa\")\n}\n",
+		nodes,
+		small + "artifact \"\" {\n  version = null\n  source = \"https://a:b@c/\\u0000?#\"\n  size = 1e400\n}\nlocals {\n  a = artifact\n  b = artifact.a.b[*]\n}\n" +
+			"fleet \"a\" {\n  tart {\n    artifact = [for a in artifact : a]\n  }\n  tart_kubelet {\n    artifact = \"${artifact[null]}\"\n    labels = { (null) = 1, a = artifact.a }\n  }\n}\n",
 		small + hostBlocks, levelled["runners.fleet.hcl"],
 		"host \"\" {}\nhost \"-\" {\n  server_id = null\n  group = null\n  environment = null\n}\nhost \"acme---00000\" {\n  group = fleet[*].group\n}\n",
 		"host \"a\" {\n  group = fleet[\"a\"].group[0]\n}\nhost \"b\" {\n  group = \"${null}\"\n}\nhost \"c\" {\n  group = fleet.0.group.1\n  environment = \"${1/0}\"\n}\n",

@@ -79,16 +79,31 @@ func setting(src []byte, block *hclsyntax.Block, name, value string) (edit, bool
 	if last == nil {
 		return edit{}, false
 	}
-	line := bytes.LastIndexByte(src[:last.SrcRange.Start.Byte], '\n') + 1
-	end := last.SrcRange.End.Byte + bytes.IndexByte(src[last.SrcRange.End.Byte:], '\n') + 1
+	end := lineEnd(src, last.SrcRange.End.Byte)
 	if end > block.CloseBraceRange.Start.Byte {
 		return edit{}, false // the whole block is one line
 	}
+	indent := src[bytes.LastIndexByte(src[:last.SrcRange.Start.Byte], '\n')+1 : last.SrcRange.Start.Byte]
+	if len(bytes.TrimLeft(indent, " \t")) > 0 {
+		indent = nil // a comment
+	}
 	newline := "\n"
-	if end >= 2 && src[end-2] == '\r' {
+	if bytes.HasSuffix(src[:end], []byte("\r\n")) {
 		newline = "\r\n"
 	}
-	return edit{end, end, string(src[line:last.SrcRange.Start.Byte]) + name + " = " + value + newline}, true
+	return edit{end, end, string(indent) + name + " = " + value + newline}, true
+}
+
+// lineEnd returns where the line of an argument that ends at a place is over:
+// comments may follow it, and those may have several lines.
+func lineEnd(src []byte, from int) int {
+	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos) // it was parsed already
+	for _, t := range tokens {
+		if t.Range.Start.Byte >= from && (t.Type == hclsyntax.TokenNewline || t.Type == hclsyntax.TokenComment && bytes.HasSuffix(t.Bytes, []byte("\n"))) {
+			return t.Range.End.Byte
+		}
+	}
+	return len(src)
 }
 
 // apply makes all edits. Those at one place are made in their order.

@@ -118,3 +118,26 @@ func TestLockedLoads(t *testing.T) {
 		}
 	})
 }
+
+// FuzzLock: whatever the text is, what comes out of it still parses, holds the
+// pins, and stays as it is a second time.
+func FuzzLock(f *testing.F) {
+	for _, src := range []string{nodes, "artifact \"tart\" {\n}", "artifact \"tart\" { a = 1 }\nb = 2\n", "artifact \"tart\" {\r\n a = <<X\r\nX\r\n}\r\n",
+		"artifact \"tart\" {\n  sha256 = \"\"\n size = 1.5e3 // x\n}", "artifact tart {\n  sha256 = \"${1}\" # }\n}\nartifact \"tart\" {\n  /* a\n */ x = [\n1] /* b\n */\n}\n"} {
+		f.Add(src)
+	}
+	pins := map[string]Pin{"tart": {digest, 7}}
+	f.Fuzz(func(t *testing.T, src string) {
+		if excess("a.fleet.hcl", []byte(src)) != nil {
+			return
+		}
+		once, err := Lock("a.fleet.hcl", []byte(src), pins)
+		if err != nil {
+			return
+		}
+		again, err := Lock("a.fleet.hcl", once, pins)
+		if err != nil || string(again) != string(once) {
+			t.Fatalf("%q became %q, and then %q, %v", src, once, again, err)
+		}
+	})
+}

@@ -96,22 +96,36 @@ func TestEveryFieldReachesItsStep(t *testing.T) {
 		field := spec.Field(i)
 		t.Run(field.Name, func(t *testing.T) {
 			t.Parallel()
-			wish := field.Type.Elem()
-			for j := range wish.NumField() {
-				if per := wish.Field(j).Tag.Get("per"); per != "fleet" && per != "host" {
-					t.Errorf("%s.%s has no per tag", wish.Name(), wish.Field(j).Name)
-				}
-				base, moved := specWith(i, nil), specWith(i, func(v reflect.Value) { disturb(t, v.Field(j)) })
-				if wanted(t, base, field) == wanted(t, moved, field) {
-					t.Errorf("%s.%s does not reach the step", wish.Name(), wish.Field(j).Name)
-				}
-			}
+			reaches(t, field, i, field.Type.Elem(), func(block reflect.Value) reflect.Value { return block })
 		})
 	}
 	host := reflect.TypeFor[fleet.Host]()
 	for i := range host.NumField() {
 		if f := host.Field(i); f.Name != "Spec" && f.Tag.Get("per") == "" {
 			t.Errorf("fleet.Host.%s has no per tag", f.Name)
+		}
+	}
+}
+
+// reaches changes each field of a block of the i-th step, and of the blocks in it.
+func reaches(t *testing.T, step reflect.StructField, i int, block reflect.Type, at func(reflect.Value) reflect.Value) {
+	t.Helper()
+	for j := range block.NumField() {
+		f := block.Field(j)
+		if _, kind, _ := strings.Cut(f.Tag.Get("hcl"), ","); kind == "block" {
+			reaches(t, step, i, f.Type.Elem(), func(v reflect.Value) reflect.Value {
+				inner := at(v).Field(j)
+				inner.Set(reflect.New(f.Type.Elem()))
+				return inner.Elem()
+			})
+			continue
+		}
+		if per := f.Tag.Get("per"); per != "fleet" && per != "host" {
+			t.Errorf("%s.%s has no per tag", block.Name(), f.Name)
+		}
+		base, moved := specWith(i, nil), specWith(i, func(v reflect.Value) { disturb(t, at(v).Field(j)) })
+		if wanted(t, base, step) == wanted(t, moved, step) {
+			t.Errorf("%s.%s does not reach the step", block.Name(), f.Name)
 		}
 	}
 }
@@ -139,7 +153,11 @@ func disturb(t *testing.T, f reflect.Value) {
 	case reflect.Bool:
 		f.SetBool(false)
 	case reflect.String:
-		f.SetString("seventy-seven")
+		f.SetString("77Mi") // of the quantities that are among the texts
+	case reflect.Map: // of labels
+		f.Set(reflect.ValueOf(map[string]string{"acme.io/moved": "yes"}))
+	case reflect.Struct: // an artifact
+		f.Set(reflect.ValueOf(*stepstest.KubeletArtifact()))
 	case reflect.Slice: // of texts, which may have a grammar: a network is a text of all
 		f.Set(reflect.ValueOf([]string{"198.51.100.0/24"}))
 	default:
@@ -154,7 +172,7 @@ func wanted(t *testing.T, spec fleet.Spec, field reflect.StructField) string {
 	h := fleet.Host{Name: "acme-macos-m2-0a1b2", User: "m1", Spec: spec.WithDefaults()}
 	for _, s := range steps.For(h) {
 		if string(s.ID()) == id {
-			f := s.Diff(plan.View{Host: h, Facts: stepstest.FactoryFacts()})
+			f := s.Diff(stepstest.View(h, stepstest.FactoryFacts()))
 			if len(f.Unread) > 0 {
 				t.Fatalf("the sample facts lack %+v", f.Unread)
 			}

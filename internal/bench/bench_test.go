@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 func little(t *testing.T, rows ...string) options {
 	t.Helper()
 	return options{rows: rows, rounds: 1, hosts: []int{2}, away: time.Millisecond, parallelism: 2, simulated: 2, recorded: 40, starts: 1,
+		uploadHosts: 3, uploadBytes: 1 << 20,
 		ansible: []int{2}, cache: t.TempDir(), limit: time.Minute}
 }
 
@@ -41,12 +42,14 @@ func TestMachinery(t *testing.T) {
 		{"sandbox", []string{"macfleet plan, 2 simulated hosts", "memory at its peak, simulator included", "CPU, simulator included"}},
 		{"plan", []string{"plan 40 hosts x 14 steps, everything differs", "heap at its peak, snapshot included", "80 hosts", "growth",
 			"plan 40 hosts x 14 steps, nothing to do", "heap at its peak, snapshot included", "80 hosts", "growth"}},
+		{"upload", []string{"upload of 1 MB to 3 hosts, 4 at once: macfleet / ssh cat", "deliver", "ssh", "cat", "macfleet / cat by a Go program, which checks nothing",
+			"most on their way at once"}},
 		{"version", []string{"macfleet version, 1 starts", "the binary"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.group, func(t *testing.T) {
 			t.Parallel()
-			if tt.group == "ssh" {
+			if tt.group == "ssh" || tt.group == "upload" {
 				needServer(t)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

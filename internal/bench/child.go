@@ -11,7 +11,7 @@ import (
 
 // job is what a child does; it reads it from stdin.
 type job struct {
-	Kind      string // macfleet, bare: observe a fleet; compute: plan a recorded one
+	Kind      string // macfleet, bare: observe a fleet; deliver, cat: send it a file; compute: plan a recorded one
 	Fleet     *sshFleet
 	Hosts     int  // of compute
 	Converged bool // of compute: there is nothing to do
@@ -39,6 +39,10 @@ func child(ctx context.Context, in io.Reader, out io.Writer) error {
 		r, err = observeMacfleet(ctx, j.Fleet)
 	case "bare":
 		r, err = observeBare(ctx, j.Fleet)
+	case "deliver":
+		r, err = uploadMacfleet(ctx, j.Fleet)
+	case "cat":
+		r, err = uploadBare(ctx, j.Fleet)
 	case "compute":
 		r, err = compute(j.Hosts, j.Converged)
 	default:

@@ -41,6 +41,8 @@ type options struct {
 	simulated   int   // hosts of the sandbox
 	recorded    int   // hosts that are planned; and twice as many for the growth
 	starts      int   // of `version`
+	uploadHosts int   // real sshd hosts that get a file
+	uploadBytes int64 // of it
 	ansible     []int // real sshd hosts, asked through Ansible
 	cache       string
 	limit       time.Duration // of the whole run
@@ -57,6 +59,7 @@ var groups = []group{
 	{"sandbox", (*bench).sandbox},
 	{"plan", (*bench).plan},
 	{"version", (*bench).version},
+	{"upload", (*bench).upload},
 	{"ansible", (*bench).ansible},
 }
 
@@ -115,6 +118,8 @@ func parse(args []string, log io.Writer) (options, error) {
 	f.IntVar(&o.simulated, "simulated", 500, "hosts of the sandbox")
 	f.IntVar(&o.recorded, "recorded", 10_000, "recorded hosts to plan; twice as many show the growth")
 	f.IntVar(&o.starts, "starts", 20, "starts of macfleet version")
+	f.IntVar(&o.uploadHosts, "upload-hosts", 20, "real sshd hosts that get a file")
+	f.Int64Var(&o.uploadBytes, "upload-bytes", 60<<20, "size of that file")
 	f.StringVar(&o.cache, "cache", "", "folder that keeps the prepared sandbox (default: the user's cache)")
 	f.DurationVar(&o.limit, "limit", 40*time.Minute, "end of the whole run")
 	if err := f.Parse(args); err != nil {
@@ -133,8 +138,8 @@ func parse(args []string, log io.Writer) (options, error) {
 		}
 		o.hosts = append(o.hosts, n)
 	}
-	if o.rounds < 1 || o.parallelism < 1 || o.starts < 1 || o.simulated < 1 || o.recorded < 1 {
-		return o, errors.New("a number must be at least 1")
+	if o.rounds < 1 || o.parallelism < 1 || o.starts < 1 || o.simulated < 1 || o.recorded < 1 || o.uploadHosts < 1 || o.uploadHosts > 254 || o.uploadBytes < 1 {
+		return o, errors.New("a number must be at least 1, and -upload-hosts at most 254")
 	}
 	if o.cache == "" {
 		home, err := os.UserCacheDir()

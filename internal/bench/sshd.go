@@ -29,6 +29,7 @@ type sshFleet struct {
 	HostKey     string // "type base64"
 	Tools       string // folder of the stub tools
 	Parallelism int
+	Payload     *payload // nil: nothing is sent
 }
 
 // ErrNoServer says that the machine has no OpenSSH server.

@@ -293,6 +293,13 @@ func applyTroubles() []*hosts.Error {
 			Remedy: "the step auto_login makes the session; or log in through VNC as m1"},
 		{Host: memberOf, Code: "job-running", Phase: hosts.Talking, Err: errors.New("os-update still runs after 1h0m0s"),
 			Remedy: "run macfleet apply again: it waits for the job that runs"},
+		{Host: memberOf, Code: "disk-full", Phase: hosts.Delivering, Err: errors.New("artifact.tart: 210 MB are needed, and 20 MB are free"),
+			Remedy: "make room on the host, for example with tart list and tart delete or tart prune, and run macfleet apply again"},
+		{Host: memberOf, Code: "wrong-artifact", Phase: hosts.Delivering, Err: fmt.Errorf("artifact.tart: https://releases.acme.dev/tart.tar.gz has the SHA-256 %s, not %s",
+			strings.Repeat("0a", 32), strings.Repeat("0b", 32)),
+			Remedy: "if the file was changed on purpose, run macfleet artifacts lock --update; else find out who changed it"},
+		{Host: memberOf, Code: "download-failed", Phase: hosts.Delivering, Err: errors.New("artifact.tart: curl: (6) Could not resolve host: releases.acme.dev"),
+			Remedy: "see whether the host reaches https://releases.acme.dev/tart.tar.gz (macfleet uploads it with fetch = \"push\"), and run macfleet apply again: it goes on where this broke off"},
 	}
 }
 

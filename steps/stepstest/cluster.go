@@ -11,13 +11,13 @@ import (
 
 // TartArtifact is a version of Tart.
 func TartArtifact() *fleet.Artifact {
-	return &fleet.Artifact{Name: "tart", Version: "2.32.1", Source: "https://artifacts.acme.dev/tart-2.32.1.tar.gz",
+	return &fleet.Artifact{Name: "vm", Version: "2.32.1", Source: "https://artifacts.acme.dev/tart-2.32.1.tar.gz",
 		SHA256: strings.Repeat("7a", 32), Size: 24_000_000, Fetch: fleet.FetchHost}
 }
 
 // KubeletArtifact is a version of the kubelet.
 func KubeletArtifact() *fleet.Artifact {
-	return &fleet.Artifact{Name: "tart_kubelet", Version: "0.4.0", Source: "https://artifacts.acme.dev/tart-kubelet-0.4.0",
+	return &fleet.Artifact{Name: "kubelet", Version: "0.4.0", Source: "https://artifacts.acme.dev/tart-kubelet-0.4.0",
 		SHA256: strings.Repeat("4c", 32), Size: 60_000_000, Fetch: fleet.FetchPush}
 }
 

@@ -146,11 +146,18 @@ func (c *tarCall) unpack(head *tar.Header, text io.Reader) error {
 			return archiveFault("Path contains '..'")
 		}
 	}
-	target := path.Join(c.dir, c.folder, strings.TrimLeft(name, "/"))
+	base := path.Join(c.dir, c.folder)
 	if path.IsAbs(c.folder) {
-		target = path.Join(c.folder, strings.TrimLeft(name, "/"))
+		base = c.folder
 	}
-	if err := c.visit(func(v *visit) error { return c.clear(v, head, target) }); err != nil || head.Typeflag != tar.TypeReg {
+	target := path.Join(base, strings.TrimLeft(name, "/"))
+	err := c.visit(func(v *visit) error {
+		if err := v.throughLink(c.user, base, strings.TrimLeft(name, "/")); err != nil {
+			return err
+		}
+		return c.clear(v, head, target)
+	})
+	if err != nil || head.Typeflag != tar.TypeReg {
 		return err
 	}
 	out, err := c.create(target, os.O_TRUNC)
@@ -168,6 +175,18 @@ func (c *tarCall) unpack(head *tar.Header, text io.Reader) error {
 		}
 		return err
 	})
+}
+
+// throughLink refuses an entry that lies behind a link: it would land anywhere.
+func (v *visit) throughLink(who user, base, name string) error {
+	parts := strings.Split(name, "/")
+	for i := range parts[:len(parts)-1] {
+		behind := strings.Join(parts[:i+1], "/")
+		if n, err := v.find(who, "/", path.Join(base, behind), false); err == nil && n.link() {
+			return archiveFault("Cannot extract through symlink " + behind)
+		}
+	}
+	return nil
 }
 
 // clear makes the folder of an entry and takes away what stands in its place; folders and links it
