@@ -94,6 +94,7 @@ func (a *app) sandboxCmd() *cobra.Command {
 					return a.setSwitch(w, args[0], args[1], args[2])
 				})
 			}},
+		a.sandboxRunCmd(),
 		&cobra.Command{Use: "reset", Short: "Remove the simulated world", Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return a.reset() }},
 	)

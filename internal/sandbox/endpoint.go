@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ const headerTimeout = 10 * time.Second
 // endpoint is an HTTP listener of the world. The address is taken when the world opens, so that
 // asking for it cannot fail; serving begins when somebody asks.
 type endpoint struct {
+	scheme   string
 	listener net.Listener
 	server   *http.Server
 
@@ -28,7 +30,7 @@ func listen(handler http.Handler) (*endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a port on loopback for the sandbox: %w", err)
 	}
-	e := &endpoint{listener: listener}
+	e := &endpoint{scheme: "http://", listener: listener}
 	e.server = &http.Server{
 		ReadHeaderTimeout: headerTimeout,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,6 +45,16 @@ func listen(handler http.Handler) (*endpoint, error) {
 	return e, nil
 }
 
+// listenTLS is listen for clients that say nothing in the clear.
+func listenTLS(handler http.Handler, certificate tls.Certificate) (*endpoint, error) {
+	e, err := listen(handler)
+	if err != nil {
+		return nil, err
+	}
+	e.scheme, e.listener = "https://", tls.NewListener(e.listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+	return e, nil
+}
+
 func (e *endpoint) url() string {
 	e.start.Do(func() {
 		e.serving.Go(func() {
@@ -51,7 +63,7 @@ func (e *endpoint) url() string {
 			_ = e.server.Serve(e.listener)
 		})
 	})
-	return "http://" + e.listener.Addr().String()
+	return e.scheme + e.listener.Addr().String()
 }
 
 func (e *endpoint) close() error {

@@ -29,6 +29,7 @@ type World struct {
 
 	scaleway   *endpoint
 	kubernetes *endpoint
+	secure     secured // the same API for kubectl
 	ssh        *switchboard
 
 	// connections ends what was started on behalf of callers, when the world is closed.
@@ -106,6 +107,7 @@ func (w *World) Close() error {
 				failed = append(failed, served.close())
 			}
 		}
+		failed = append(failed, w.secure.close())
 		if w.ssh != nil {
 			failed = append(failed, w.ssh.close())
 		}

@@ -1,22 +1,10 @@
 package kube
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
-	"math/big"
-	"os"
-	"path/filepath"
 	"time"
-
-	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
 func builtInNamespaces() []string {
@@ -44,7 +32,7 @@ func (a *API) bootstrap(now time.Time) error {
 }
 
 // Server is the address under which the cluster says that it is reached. Nobody listens there: the
-// simulated Macs do not ask, and macfleet is told the address on loopback.
+// simulated Macs do not ask, and macfleet and kubectl are told an address on loopback.
 const Server = "https://kubernetes.sandbox.internal:6443"
 
 const clusterInfo = `apiVersion: v1
@@ -118,32 +106,4 @@ func (a *API) bootstrapRoles(now time.Time) error {
 		}
 	}
 	return nil
-}
-
-// authority gives the certificate of the cluster's authority, and makes it where there is none yet.
-// Nothing is signed with it: the API is plain HTTP on loopback.
-func (a *API) authority() (string, error) {
-	path := filepath.Join(a.state.dir, "ca.crt")
-	data, err := os.ReadFile(path)
-	if err == nil {
-		return string(data), nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("read the certificate of the sandbox's cluster: %w", err)
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return "", fmt.Errorf("make the certificate of the sandbox's cluster: %w", err)
-	}
-	form := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"},
-		NotBefore: time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2046, time.January, 1, 0, 0, 0, 0, time.UTC),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
-	if err != nil {
-		return "", fmt.Errorf("make the certificate of the sandbox's cluster: %w", err)
-	}
-	data = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return string(data), store.WriteFile(path, data)
 }
