@@ -223,6 +223,9 @@ func (s *session) close() {
 	}
 }
 
+// sent passes on how far an upload is.
+func (s *session) sent(p hosts.Progress) { s.engine.Sent(p) }
+
 // timed shows events and counts what they took.
 func (s *session) timed(show func(engine.Event)) func(engine.Event) {
 	return func(e engine.Event) {

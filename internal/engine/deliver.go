@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -18,32 +20,49 @@ type Artifacts interface {
 
 // deliver brings an artifact to the host before the change that installs it.
 func (w *worker) deliver(ctx context.Context, d plan.Delivery) error {
-	if w.engine.Artifacts == nil {
-		return fmt.Errorf("nothing here has %s", d.Artifact)
+	_, err := w.conn.Deliver(ctx, d, func() (io.ReadCloser, int64, error) {
+		if w.engine.Artifacts == nil {
+			return nil, 0, fmt.Errorf("nothing here has %s", d.Artifact)
+		}
+		return w.engine.Artifacts.Open(ctx, d.Artifact)
+	})
+	return err
+}
+
+// prune lets the host drop artifacts that nothing there names any more, after a
+// step that brought one is proven. What cannot be dropped now the next one drops.
+func (w *worker) prune(ctx context.Context, changes []plan.Change) {
+	for _, c := range changes {
+		if c.Delivery != nil {
+			_ = w.conn.PruneArtifacts(ctx)
+			return
+		}
 	}
-	return fmt.Errorf("%s cannot be brought to %s", d.Artifact, w.host.Name)
 }
 
 // everySecond is how often an upload tells how far it is.
 const everySecond = time.Second
 
-// told is a file on its way to a host, which says how far it is.
-type told struct {
-	io.ReadCloser
-	worker *worker
-	action *plan.Action
-	size   int64
-	sent   int64
-	last   time.Time
+// tellers remember when the uploads to hosts told of themselves last.
+type tellers struct {
+	mu   sync.Mutex
+	last map[string]time.Time // by host
 }
 
-// Read reads on, and tells of it now and then.
-func (t *told) Read(p []byte) (int, error) {
-	n, err := t.ReadCloser.Read(p)
-	t.sent += int64(n)
-	if now := t.worker.engine.Now(); now.Sub(t.last) >= everySecond || t.sent == t.size {
-		t.last = now
-		t.worker.engine.emit(Event{Type: Sending, Host: t.worker.host.Name, Action: t.action, Bytes: t.sent, Size: t.size})
+// Sent tells how far an upload is, now and then and when it is complete. It is what
+// hosts.Options.Progress wants to call.
+func (e *Engine) Sent(p hosts.Progress) {
+	now := e.Now()
+	e.sending.mu.Lock()
+	due := now.Sub(e.sending.last[p.Host]) >= everySecond || p.Done == p.Size
+	if due {
+		if e.sending.last == nil {
+			e.sending.last = make(map[string]time.Time)
+		}
+		e.sending.last[p.Host] = now
 	}
-	return n, err
+	e.sending.mu.Unlock()
+	if due {
+		e.emit(Event{Type: Sending, Host: p.Host, Artifact: p.Artifact.Name, Bytes: p.Done, Size: p.Size})
+	}
 }

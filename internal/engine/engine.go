@@ -59,6 +59,7 @@ type Engine struct {
 	Emit        func(Event) // called by one goroutine at a time
 
 	emitting sync.Mutex
+	sending  tellers
 }
 
 // Plan observes everything and computes the difference. An error means that no

@@ -195,7 +195,11 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	case len(f.Changes) > 0:
 		return fmt.Errorf("the change had no effect: %s: %s", f.Changes[0].Reason.Code, f.Changes[0].Reason.Text)
 	}
-	return w.prove(ctx, a.Step, f)
+	if err := w.prove(ctx, a.Step, f); err != nil {
+		return err
+	}
+	w.prune(ctx, changes)
+	return nil
 }
 
 // leave ends a step of which only a person can do the rest: nothing of it is half
