@@ -87,7 +87,7 @@ func (a *app) cordon(ctx context.Context, args []string, o cordonOptions) error 
 	if err := a.askCordon(nodes, o); err != nil {
 		return err
 	}
-	w := cordoning{session: s, options: o}
+	w := cordoning{session: s, options: o, said: make(map[string]string)}
 	return result(false, w.run(ctx, nodes) && len(without) == 0)
 }
 
@@ -114,6 +114,7 @@ type cordoning struct {
 	session *session
 	options cordonOptions
 	saying  sync.Mutex // Pods of a Node go at once
+	said    map[string]string // by Node and Pod
 }
 
 // run reports whether all came to its end. A Node that failed ends the run.
@@ -128,7 +129,7 @@ func (w *cordoning) run(ctx context.Context, nodes []inventory.Node) bool {
 				t.Say(fmt.Sprintf("%d Nodes were not begun.", left))
 			}
 			if !w.options.undo {
-				t.Say("What was closed stays closed; macfleet cordon --undo opens it.")
+				t.Say("What was closed stays closed; macfleet cordon " + n.Name + " --undo opens it.")
 			}
 			return false
 		}
@@ -160,18 +161,26 @@ func (w *cordoning) node(ctx context.Context, n inventory.Node) (said string, ri
 	if !w.options.drain {
 		return said, true, nil
 	}
+	w.session.app.outText().Say(n.Name + ": " + said)
 	err = cluster.Drain(ctx, n, kubernetes.DrainOptions{Timeout: w.options.timeout, Unmanaged: w.options.force, Progress: func(e kubernetes.DrainEvent) { w.tell(n, e) }})
-	return said + ", and empty", true, err
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = fmt.Errorf("not empty after %s: %w", w.options.timeout, err)
+	}
+	return "empty", true, err
 }
 
 func (w *cordoning) tell(n inventory.Node, e kubernetes.DrainEvent) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
-	text := fmt.Sprintf("%s: Pod %s/%s %s", n.Name, e.Namespace, e.Pod, e.What)
+	pod := fmt.Sprintf("%s: Pod %s/%s ", n.Name, e.Namespace, e.Pod)
+	text := string(e.What)
 	if e.Why != "" {
 		text += ": " + e.Why
 	}
-	w.session.app.errText().Say(text)
+	if w.said[pod] != text { // what holds a Pod is told once, and not at each try
+		w.said[pod] = text
+		w.session.app.errText().Say(pod + text)
+	}
 }
 
 // caller is who runs this, for a note that others read.
