@@ -113,7 +113,7 @@ func (a *app) askCordon(nodes []inventory.Node, o cordonOptions) error {
 type cordoning struct {
 	session *session
 	options cordonOptions
-	saying  sync.Mutex // Pods of a Node go at once
+	saying  sync.Mutex        // Pods of a Node go at once
 	said    map[string]string // by Node and Pod
 }
 
