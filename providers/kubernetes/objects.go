@@ -3,13 +3,13 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -63,7 +63,7 @@ func (c *Client) clusterRole(name string, rules []rbacv1.PolicyRule) kept {
 }
 
 func mendRules(have *[]rbacv1.PolicyRule, want []rbacv1.PolicyRule) string {
-	if reflect.DeepEqual(*have, want) {
+	if equality.Semantic.DeepEqual(*have, want) {
 		return ""
 	}
 	*have = want
