@@ -156,13 +156,9 @@ func (d *kubeletDiff) finding() plan.Finding {
 	f.VMs = inventory.Present(d.seen.virtualMachines())
 	f.Warnings = d.seen.receipt.rolledBack(d.view.Rollback)
 	f.Warnings = append(f.Warnings, d.orphans()...)
-	background := d.background()
 	if f.Wanted == f.Facts {
-		f.Refused = cmp.Or(d.foreign, d.noWay, background, d.lowDisk())
+		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.lowDisk())
 		return f
-	}
-	if background != nil {
-		f.Warnings = append(f.Warnings, *background)
 	}
 	f.Changes = d.changes()
 	f.Refused = d.refusal(f.Changes)
@@ -174,8 +170,8 @@ func (d *kubeletDiff) refusal(changes []plan.Change) *plan.Trouble {
 	switch {
 	case d.goal.sha == "":
 		return artifactMissing(d.step.ID())
-	case cmp.Or(d.foreign, d.noRoom, d.noWay) != nil:
-		return cmp.Or(d.foreign, d.noRoom, d.noWay)
+	case cmp.Or(d.foreign, d.noRoom, d.noWay, d.background()) != nil:
+		return cmp.Or(d.foreign, d.noRoom, d.noWay, d.background())
 	case d.collectsAgain() && len(d.seen.work) > 0:
 		return waitsForIdle("turning the garbage collection of virtual machines on again", d.seen.work)
 	}
@@ -198,7 +194,7 @@ func (d *kubeletDiff) lowDisk() *plan.Trouble {
 	return diskFull(d.seen.free, leastFree)
 }
 
-// background says that macOS will not start the job by itself. Only a person can
+// background says that macOS does not let the job start by itself. Only a person can
 // allow it again.
 func (d *kubeletDiff) background() *plan.Trouble {
 	a, ok := d.view.Facts.Get(d.step.Probes()[1].ID).Get()

@@ -174,7 +174,7 @@ func kubeletCases() []namedKubelet {
 		}, "refused btm-disallowed"},
 		{"btm-disallowed and dead", func(c *kubeletCase) {
 			c.mac.Background, c.mac.Job, c.mac.Processes = "         Disposition: [enabled, disallowed, notified] (0x9)\n", 113, ""
-		}, "kubelet-not-loaded run load, warns btm-disallowed"},
+		}, "kubelet-not-loaded run load, refused btm-disallowed"},
 		{"disk-full", func(c *kubeletCase) { c.mac.FreeKB = 20_000 }, "refused disk-full"},
 		{"disk-full before an update", func(c *kubeletCase) { c.mac.FreeKB, c.mac.Receipt = 20_000, "" }, "kubelet-unknown binary, kubelet-unknown run kick, refused disk-full"},
 		{"node-missing", func(c *kubeletCase) { c.view.Node = inventory.Absent[inventory.Node]() }, "node-missing kubeconfig, node-missing run kick"},

@@ -85,7 +85,7 @@ if ! settled 20; then
   if ! settled 5; then
     tail -n 20 "$log" >&2 || :
     look "system/$label"
-    state=$(printf '%s\n' "$said" | grep -e '^	state = ' -e '^	last ' | tr -d '\t' | tr '\n' ';')
+    state=$(printf '%s\n' "$said" | grep -E '^	(state|last [a-z ]+) = ' | tr -d '\t' | tr '\n' ';')
     echo "tart-kubelet does not stay up: ${state:-launchd does not have it;} its log $log ends with: $(tail -n 1 "$log")" >&2
     exit 70
   fi

@@ -33,7 +33,7 @@ if [ -f "$config" ]; then
 fi
 
 # Nothing that macfleet writes there holds these words, and a secret that somebody put there is not read.
-if [ -f "$plist" ] && grep -qi -e password -e secret -e token "$plist"; then
+if [ -f "$plist" ] && grep -qiE 'password|secret|token' "$plist"; then
   say "withheld 0 $(stat -f '%u:%g:%Lp' "$plist") $plist"
 else
   file "$plist"
@@ -60,7 +60,7 @@ say "disabled 0"
 other() {
   said=$(launchctl print "$1" 2>/dev/null </dev/null) || return 0
   case $said in *tart-kubelet*) ;; *) return 0 ;; esac
-  printf '%s\n' "$said" | grep -e "^${tab}path = " -e "^${tab}program = " -e "^${tab}pid = "
+  printf '%s\n' "$said" | grep -E "^${tab}(path|program|pid) = "
   case $said in *--disable-vm-gc*) echo "${tab}gc = off" ;; esac
   say "other 0 $1"
 }
