@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -120,6 +121,31 @@ func (m *meter) rest() io.Reader { return reader(m.read) }
 type reader func([]byte) (int, error)
 
 func (r reader) Read(p []byte) (int, error) { return r(p) }
+
+// ending is a reader that can be ended from outside. The SSH library reads what is
+// sent in a goroutine that it does not wait for.
+type ending struct {
+	mu   sync.Mutex
+	r    io.Reader
+	over bool
+}
+
+// Read reads until the end.
+func (e *ending) Read(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.over {
+		return 0, errDone
+	}
+	return e.r.Read(p)
+}
+
+// end returns when nobody reads any more.
+func (e *ending) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.over = true
+}
 
 // packer is a source packed with gzip.
 type packer struct {

@@ -123,9 +123,11 @@ func (p *pushing) exchange(ctx context.Context, packed string, bytes io.Reader) 
 	c, mark, command := p.conn, newMark(), own("artifact-push", plan.Root)
 	header := strings.Join([]string{mark, c.folder(), p.artifact.SHA256, strconv.FormatInt(p.size, 10), packed, p.begin, p.part,
 		strconv.FormatInt(p.offset, 10), ""}, "\n")
+	body := &ending{r: bytes}
 	r, err := c.converse(ctx, conversation{mark: mark, line: scriptLine(c.client.opts.Prologue + command.Script),
-		stdin: io.MultiReader(strings.NewReader(header), bytes), questions: []question{{id: "push", Command: command}},
+		stdin: io.MultiReader(strings.NewReader(header), body), questions: []question{{id: "push", Command: command}},
 		limit: c.client.opts.Deadlines.Exchange + time.Duration(p.size/leastRate)*time.Second})
+	body.end()
 	if err != nil {
 		return plan.Answer{}, c.lost(err)
 	}

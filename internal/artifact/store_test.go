@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -374,5 +375,32 @@ func TestHash(t *testing.T) {
 	shop.breaks.Store(1)
 	if _, err := s.Hash(t.Context(), a); err == nil || strings.Contains(cacheOf(s), "download") {
 		t.Errorf("error = %v; the cache holds %s", err, cacheOf(s))
+	}
+}
+
+// full is a disk that has no room, seen from a server: what fails is the same copy.
+type full struct{}
+
+// RoundTrip answers with some bytes and then as a full disk does.
+func (full) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := io.MultiReader(strings.NewReader("some bytes"), failing{syscall.ENOSPC})
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(body), Request: r}, nil
+}
+
+type failing struct{ err error }
+
+// Read fails.
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// TestDownloadToAFullDisk says so, leaves nothing, and does not try again.
+func TestDownloadToAFullDisk(t *testing.T) {
+	t.Parallel()
+	s := New(t.TempDir(), &http.Client{Transport: full{}})
+	a := fleet.Artifact{Name: "tart", Source: "https://releases.acme.dev/tart", SHA256: sum(nil)}
+	if _, err := read(t, s, a); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "artifact.tart: the disk with "+s.Cache+" is full") {
+		t.Errorf("error = %v", err)
+	}
+	if got := cacheOf(s); got != "" {
+		t.Errorf("the cache holds %s", got)
 	}
 }
