@@ -24,7 +24,10 @@ func (a *app) applyCmd() *cobra.Command {
 	var o applyOptions
 	c := &cobra.Command{Use: "apply", Short: "Make it so, then look again", Args: cobra.NoArgs,
 		Long: "apply shows the plan, asks, performs it, and observes again. A run that did not converge is a\n" +
-			"failure. Applying again goes on where a run broke off.\n\n" + exitCodes,
+			"failure. Applying again goes on where a run broke off.\n\n" +
+			"With --rollback the hosts of --on go back to the version that they had before of everything that they get\n" +
+			"as an artifact (they have kept it), and stay there until an apply without --rollback. The configuration\n" +
+			"still wants the newer one then: let it name the older.\n\n" + exitCodes,
 		RunE: func(c *cobra.Command, _ []string) error { return a.apply(c.Context(), o) }}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if strings.Contains(err.Error(), "--record") || strings.Contains(err.Error(), "--snapshot") {
@@ -34,6 +37,7 @@ func (a *app) applyCmd() *cobra.Command {
 	})
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line, errors too; needs --auto-approve")
 	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
+	a.rollbackFlag(c)
 	c.Flags().StringArrayVar(&o.askPasswords, "ask-password", nil, "ask for the login password of a `HOST`, where nobody else tells it; from a pipe, a line each")
 	return c
 }
@@ -92,11 +96,24 @@ func (s *session) applyText(ctx context.Context, p *plan.Plan) error {
 		if len(r.Failures) > 0 {
 			s.app.outText().Applied(r)
 		}
+		if err == nil {
+			s.sayRollback()
+		}
 		return outcome(r, err)
 	}
 	r, err := s.perform(ctx, p)
 	s.app.outText().Applied(r)
+	if err == nil {
+		s.sayRollback()
+	}
 	return outcome(r, err)
+}
+
+// sayRollback says what the next apply would do.
+func (s *session) sayRollback() {
+	if s.app.rollback {
+		s.app.outText().Say("The configuration still wants the newer version: the next apply without --rollback installs it again. Let it name the older one.")
+	}
 }
 
 // settle ends an apply whose plan has no action that can run.

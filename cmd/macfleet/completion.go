@@ -85,7 +85,7 @@ func (a *app) completePinned([]string, string) []string {
 	}
 	var out []string
 	for _, e := range environments {
-		pins, _ := a.pinFile(e).All() // a damaged file offers nothing
+		pins, _ := localPins{own: a.pinFile(e), cache: a.pinCache(e)}.All() // a damaged file offers nothing
 		for _, p := range pins {
 			out = append(out, p.Name)
 		}
@@ -153,6 +153,14 @@ func (a *app) completeSelector(_ []string, begun string) []string {
 	return out
 }
 
+// completeSelected offers hosts, and selectors where one was begun.
+func (a *app) completeSelected(done []string, begun string) []string {
+	if strings.Contains(begun, "=") {
+		return a.completeSelector(nil, begun)
+	}
+	return slices.DeleteFunc(a.completeHosts(nil, ""), func(h string) bool { return slices.Contains(done, h) })
+}
+
 func (a *app) selectorValues(key string) []string {
 	switch n := a.names(); key {
 	case "fleet":
@@ -178,6 +186,7 @@ func (a *app) completions(root *cobra.Command) {
 		"exclude":     parts(a.completeSelector),
 		"var":         parts(a.completeVariables),
 		"step":        words(completeSteps),
+		"wait":        words(func([]string, string) []string { return []string{"ready"} }),
 		"output":      words(func([]string, string) []string { return []string{"json", "name", "wide"} }),
 	} {
 		for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
@@ -189,6 +198,8 @@ func (a *app) completions(root *cobra.Command) {
 	for path, f := range map[string]complete{
 		"hosts trust":    inOrder(a.completePinned),
 		"doctor":         inOrder(a.completeHosts),
+		"cordon":         a.completeSelected,
+		"restart":        inOrder(a.completeHosts, completeJobs),
 		"artifacts lock": a.completeArtifacts,
 		"explain":        inOrder(a.completeHosts, completeSteps),
 		"sandbox path":   inOrder(a.completeSimulated),

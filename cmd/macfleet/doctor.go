@@ -44,7 +44,7 @@ func (a *app) doctor(ctx context.Context, name string, o doctorOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.stop, cancel)()
-	s, err := a.open(ctx)
+	s, err := a.openToLook(ctx)
 	if err != nil {
 		return err
 	}

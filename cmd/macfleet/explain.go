@@ -75,7 +75,7 @@ func (a *app) explanation(ctx context.Context, host, file string) (plan.Explanat
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.stop, cancel)()
-	s, err := a.open(ctx)
+	s, err := a.openToLook(ctx)
 	if err != nil {
 		return plan.Explanation{}, err
 	}

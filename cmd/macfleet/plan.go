@@ -25,6 +25,7 @@ func (a *app) planCmd() *cobra.Command {
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	c.Flags().BoolVar(&o.scripts, "show-scripts", false, "print the exact scripts that would run, too")
 	o.flags(c)
+	a.rollbackFlag(c)
 	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit 2 with changes, 3 when incomplete")
 	return c
 }
@@ -52,6 +53,11 @@ func (a *app) plan(ctx context.Context, o planOptions) error {
 	return result(s.Changes() > 0, s.Complete())
 }
 
+// rollbackFlag adds the flag of plan and apply by which hosts go back.
+func (a *app) rollbackFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&a.rollback, "rollback", false, "of what hosts get as artifacts, go back to the version before; needs --on")
+}
+
 // look observes everything and returns the plan. The first Ctrl-C ends it:
 // nothing is half done.
 func (a *app) look(ctx context.Context, from source) (*plan.Plan, error) {
@@ -64,7 +70,7 @@ func (a *app) look(ctx context.Context, from source) (*plan.Plan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.stop, cancel)()
-	s, err := a.open(ctx)
+	s, err := a.openToLook(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -183,9 +183,10 @@ func (a *app) reset() error {
 	// The pins lie in the folder too. Without them the world is still whole; a
 	// folder with pins alone would be no world.
 	if sandbox.Exists(a.sandboxDir()) {
-		pins := filepath.Join(a.sandboxDir(), "known_hosts")
-		if err := errors.Join(removeIfThere(pins), removeIfThere(pins+".lock")); err != nil {
-			return err
+		for _, pins := range []string{a.pinFile("").Path, a.pinCache("").Path} {
+			if err := errors.Join(removeIfThere(pins), removeIfThere(pins+".lock")); err != nil {
+				return err
+			}
 		}
 	}
 	if err := sandbox.Reset(a.sandboxDir()); err != nil {

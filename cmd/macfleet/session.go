@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -35,9 +34,12 @@ type session struct {
 	engine   *engine.Engine
 	scaleway transport.Counter
 	cluster  transport.Counter
-	closers  []func()
-	started  time.Time
-	cost     view.Stats // what is known of it before the end
+	// kubernetes is the cluster; nil: the configuration has none.
+	kubernetes *kubernetes.Client
+	readOnly   bool // nothing is changed, so that what cannot be read may be done without
+	closers    []func()
+	started    time.Time
+	cost       view.Stats // what is known of it before the end
 }
 
 // config reads the configuration. Faults are shown, and the error is then just
@@ -96,7 +98,15 @@ func variables(environ []string) map[string]string {
 
 // open reads the configuration and connects to everything but the hosts.
 func (a *app) open(ctx context.Context) (*session, error) {
-	s := &session{app: a, started: time.Now()}
+	return a.openAs(ctx, &session{app: a, started: time.Now()})
+}
+
+// openToLook is open for a command that changes nothing.
+func (a *app) openToLook(ctx context.Context) (*session, error) {
+	return a.openAs(ctx, &session{app: a, started: time.Now(), readOnly: true})
+}
+
+func (a *app) openAs(ctx context.Context, s *session) (*session, error) {
 	config, err := a.config()
 	if err != nil {
 		return nil, err
@@ -136,6 +146,9 @@ func (a *app) selection() (plan.Selection, error) {
 		}
 		sel.Exclude = append(sel.Exclude, s)
 	}
+	if sel.Rollback = a.rollback; a.rollback && len(sel.On) == 0 {
+		return sel, errors.New("--rollback needs to be told whose: name hosts with --on, for example --on fleet=runners")
+	}
 	var err error
 	if sel.Steps, err = plan.ParseSteps(a.steps, steps.For); err != nil {
 		return sel, fmt.Errorf("--step: %w", err)
@@ -144,32 +157,27 @@ func (a *app) selection() (plan.Selection, error) {
 }
 
 func (s *session) connect(ctx context.Context, selection plan.Selection) error {
-	if s.app.sandbox != "" {
-		if err := s.openWorld(); err != nil {
-			return err
-		}
+	if err := s.openCluster(); err != nil {
+		return err
 	}
 	servers, err := s.servers()
 	if err != nil {
 		return err
 	}
-	cluster, err := s.kubernetes()
-	if err != nil {
-		return err
-	}
-	if s.hosts, err = s.client(ctx, cluster); err != nil {
+	if s.hosts, err = s.client(ctx, s.kubernetes); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.hosts.Close)
-	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.app.pinFile(s.config.Environment),
+	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.pins(ctx),
 		Selection: selection, Parallelism: s.app.parallelism, Scrub: s.app.secrets.Scrub, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
-	if cluster != nil {
-		s.engine.Cluster = cluster
+	if s.kubernetes != nil {
+		s.engine.Cluster = s.kubernetes
 	}
-	s.engine.Input = func(f engine.InputFor, v secret.Value) (secret.Value, error) {
-		return steps.Input(steps.InputFor(f), v)
+	s.engine.Artifacts = s.app.artifactStore(s.world)
+	s.engine.Input = func(in engine.InputFor, value secret.Value) (secret.Value, error) {
+		return steps.Input(steps.InputFor(in), value)
 	}
-	s.engine.Passwords = &passwords{scaleway: servers, config: s.config, secrets: s.resolver(cluster), asked: s.app.asked,
+	s.engine.Passwords = &passwords{scaleway: servers, config: s.config, secrets: s.resolver(s.kubernetes), asked: s.app.asked,
 		learn: s.app.secrets.Learn, known: make(map[string][]engine.Password)}
 	return nil
 }
@@ -185,31 +193,6 @@ func (s *session) servers() (*scaleway.Client, error) {
 		o.ProjectID = s.world.ProjectID()
 	}
 	return scaleway.New(o)
-}
-
-func (s *session) kubernetes() (*kubernetes.Client, error) {
-	if s.config.Kubernetes == nil {
-		return nil, nil
-	}
-	k := s.config.Kubernetes
-	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, APIServer: k.APIServer, Owner: s.config.Owner.String(),
-		Wrap: func(next http.RoundTripper) http.RoundTripper {
-			return transport.Watch(s.cluster.Wrap(next), s.app.secrets.Learn)
-		}}
-	if k.CAPI != nil {
-		o.CAPI = &kubernetes.CAPI{Cluster: k.CAPI.Cluster, Namespace: k.CAPI.Namespace}
-	}
-	if s.world != nil {
-		if known := s.world.KubeContext(); o.Context != "" && known != "" && o.Context != known {
-			return nil, fmt.Errorf("the sandbox %s has no context %q; it has: %s", s.app.sandboxDir(), o.Context, known)
-		}
-		o.URL, o.Token = s.world.KubernetesURL(), s.world.KubernetesToken()
-	}
-	c, err := kubernetes.New(o)
-	if err == nil {
-		s.closers = append(s.closers, c.Close)
-	}
-	return c, err
 }
 
 func (s *session) resolver(cluster *kubernetes.Client) secrets.Resolver {

@@ -176,17 +176,27 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 
 // nodes lists the Nodes, after the cluster has shown that it is the wanted one.
 func (e *Engine) nodes(ctx context.Context) ([]inventory.Node, error) {
-	if want := e.Config.ClusterUID; want != "" {
-		uid, err := e.Cluster.UID(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if uid != want {
-			return nil, fmt.Errorf("this is another cluster: its kube-system has uid %s, environment %q wants %s; check the context and cluster_uid",
-				uid, e.Config.Environment, want)
-		}
+	if err := CheckCluster(ctx, e.Cluster, e.Config); err != nil {
+		return nil, err
 	}
 	return e.Cluster.Nodes(ctx)
+}
+
+// CheckCluster returns an error when a cluster is not the one that the environment
+// is about. An environment that names none takes any.
+func CheckCluster(ctx context.Context, cluster Cluster, cfg *fleet.Config) error {
+	if cfg.ClusterUID == "" {
+		return nil
+	}
+	uid, err := cluster.UID(ctx)
+	if err != nil {
+		return err
+	}
+	if uid != cfg.ClusterUID {
+		return fmt.Errorf("this is another cluster: its kube-system has uid %s, environment %q wants %s; check the context and cluster_uid",
+			uid, cfg.Environment, cfg.ClusterUID)
+	}
+	return nil
 }
 
 // ask observes hosts and enters them into the snapshot.

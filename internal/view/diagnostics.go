@@ -37,6 +37,11 @@ func (t *Text) Error(err error) {
 	}
 }
 
+// Warn shows what does not end the command.
+func (t *Text) Warn(text string) {
+	t.styled(0, "", t.styles.update.Render("Warning:")+" "+printable(text))
+}
+
 // Valid says that a configuration has no fault.
 func (t *Text) Valid(owner string, fleets, replicas int) {
 	t.line(0, "", fmt.Sprintf("The configuration of %s is valid: %s, %s wanted.", owner, count(fleets, "fleet"), count(replicas, "host")))

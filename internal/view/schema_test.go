@@ -23,6 +23,7 @@ func TestSchemas(t *testing.T) {
 		"doctor":    reflect.TypeFor[view.CheckupDocument](),
 		"explain":   reflect.TypeFor[view.ExplainDocument](),
 		"artifacts": reflect.TypeFor[view.ArtifactsDocument](),
+		"ready":     reflect.TypeFor[view.ReadyDocument](),
 	} {
 		for _, fault := range schematest.Describe(name, of) {
 			t.Errorf("docs/schemas/%s.schema.json: %s", name, fault)

@@ -133,7 +133,7 @@ func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Obj
 }
 
 func (c *Client) preparation(o PrepareOptions) []kept {
-	out := []kept{c.namespace()}
+	out := []kept{c.namespace(), c.pinMap()}
 	if !o.SSHKey.IsZero() {
 		out = append(out, c.sshKey(o))
 	}

@@ -39,6 +39,9 @@ type PinOptions struct {
 	Own PinStore
 	// Offline answers from the cache where the cluster cannot be asked.
 	Offline bool
+	// Unprepared keeps the pins as long as the cluster has no place for them, which
+	// Prepare makes; nil: the first Update makes it.
+	Unprepared PinStore
 }
 
 // Pins keeps host keys in a ConfigMap of macfleet's namespace. It is safe for
@@ -57,7 +60,10 @@ func (c *Client) Pins(ctx context.Context, o PinOptions) *Pins {
 
 // All returns every pin. It writes nothing into the cluster.
 func (p *Pins) All() ([]plan.Pin, error) {
-	pins, _, err := p.read()
+	pins, version, err := p.read()
+	if err == nil && p.unprepared(version) {
+		return p.options.Unprepared.All()
+	}
 	if err != nil {
 		if !p.options.Offline || p.options.Cache == nil {
 			return nil, err
@@ -83,6 +89,9 @@ func (p *Pins) Update(change func([]plan.Pin) []plan.Pin) error {
 		if err != nil {
 			return err
 		}
+		if p.unprepared(version) {
+			return p.options.Unprepared.Update(change)
+		}
 		all, err := p.withOwn(before)
 		if err != nil {
 			return err
@@ -100,6 +109,9 @@ func (p *Pins) Update(change func([]plan.Pin) []plan.Pin) error {
 	}
 	return fmt.Errorf("write pinned host keys into configmap %s/%s: %w", p.client.options.Namespace, pinsName, explain(last))
 }
+
+// unprepared reports whether another store keeps the pins as yet.
+func (p *Pins) unprepared(version string) bool { return version == "" && p.options.Unprepared != nil }
 
 // withOwn adds the pins of servers that only this machine's own store knows. Of
 // one that both know, the cluster's counts: it is what other runs go by.

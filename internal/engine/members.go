@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Members are the selected hosts as the lists alone show them.
+type Members struct {
+	Hosts   []plan.Host // in the plan's order, with their Nodes
+	Missing int         // how many more the selected groups want
+}
+
+// Members reads the lists and asks no host. An error means that they cannot be had,
+// or that the selection names what does not exist.
+func (e *Engine) Members(ctx context.Context) (Members, error) {
+	snap, err := e.lists(ctx, false)
+	if err != nil {
+		return Members{}, err
+	}
+	if err := plan.CheckLists(e.Config, snap, e.Selection); err != nil {
+		return Members{}, err
+	}
+	p := e.Compute(snap)
+	var m Members
+	for _, h := range p.Hosts {
+		if h.Member {
+			m.Hosts = append(m.Hosts, h)
+		} else {
+			m.Missing++
+		}
+	}
+	for _, s := range p.Shortages {
+		m.Missing += s.Missing
+	}
+	return m, nil
+}
+
+// NotReady is a host whose Node is not Ready, and why.
+type NotReady struct {
+	Host plan.Host
+	Why  string
+}
+
+// WaitReady lists the Nodes until those of all hosts are Ready, or the time of
+// Ready.Within is up, and returns the hosts whose are not. tell hears of them at
+// the first look, and when they or the reasons change. A host that joins no
+// cluster has no Node to wait for.
+func (e *Engine) WaitReady(ctx context.Context, members []plan.Host, tell func([]NotReady)) ([]NotReady, error) {
+	g := &gate{engine: e, started: e.Now(), told: make(map[string]bool)}
+	for _, h := range members {
+		if h.Spec.Spec.JoinsCluster() {
+			g.waiting = append(g.waiting, h)
+		}
+	}
+	late := time.NewTimer(or(e.Ready.Within, DefaultWithin))
+	defer late.Stop()
+	tick := time.NewTicker(or(e.Ready.Every, DefaultEvery))
+	defer tick.Stop()
+	var last []NotReady
+	for over := false; ; {
+		g.look(ctx)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		now := g.notReady()
+		if !slices.EqualFunc(now, last, sameReason) {
+			tell(now)
+		}
+		if last = now; over || len(now) == 0 {
+			return now, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-late.C:
+			over = true // the deadline is the last look's, not the one before
+		case <-tick.C:
+		}
+	}
+}
+
+func sameReason(a, b NotReady) bool { return a.Host.Name == b.Host.Name && a.Why == b.Why }
+
+func (g *gate) notReady() []NotReady {
+	out := make([]NotReady, len(g.waiting))
+	for i := range g.waiting {
+		out[i] = NotReady{g.waiting[i], g.node(&g.waiting[i])}
+	}
+	return out
+}
+
+// Nodes returns the Nodes of members, and the names of those that have none.
+func (m Members) Nodes() (nodes []inventory.Node, without []string) {
+	for _, h := range m.Hosts {
+		if n, ok := h.Node.Get(); ok {
+			nodes = append(nodes, n)
+		} else {
+			without = append(without, h.Name)
+		}
+	}
+	return nodes, without
+}

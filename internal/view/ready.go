@@ -1,0 +1,66 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// NotReady shows who is waited for and why, hosts with the same reason in one
+// line.
+func (t *Text) NotReady(at time.Time, late []engine.NotReady) {
+	names := make(map[string][]string) // by reason
+	var reasons []string
+	for _, l := range late {
+		if names[l.Why] == nil {
+			reasons = append(reasons, l.Why)
+		}
+		names[l.Why] = append(names[l.Why], l.Host.Name)
+	}
+	t.line(0, "", fmt.Sprintf("%s: %s not Ready.", at.UTC().Format("15:04:05 UTC"), count(len(late), "Node")))
+	for _, why := range reasons {
+		t.line(2, signUnknown, strings.Join(names[why], ", ")+": "+why)
+	}
+}
+
+// ReadyDocument says which Nodes are Ready, as one JSON object.
+type ReadyDocument struct {
+	FormatVersion   string     `json:"format_version"`
+	MacfleetVersion string     `json:"macfleet_version"`
+	Configuration   string     `json:"configuration"`
+	Environment     string     `json:"environment"`
+	Ready           bool       `json:"ready"`   // all of them are, and none is missing
+	Missing         int        `json:"missing"` // servers that are wanted and not there
+	Hosts           []ReadyRow `json:"hosts"`   // those that join the cluster
+}
+
+// ReadyRow is one host that joins the cluster.
+type ReadyRow struct {
+	Name  string `json:"name"`
+	Fleet string `json:"fleet"`
+	Group string `json:"group"`
+	Ready bool   `json:"ready"`
+	Why   string `json:"why"` // "" = it is Ready
+}
+
+// WriteReady prints which Nodes are Ready as one JSON object.
+func WriteReady(out io.Writer, owner fleet.Owner, members []plan.Host, missing int, late []engine.NotReady) error {
+	d := ReadyDocument{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version, Configuration: owner.Name, Environment: owner.Environment,
+		Ready: missing+len(late) == 0, Missing: missing, Hosts: []ReadyRow{}}
+	why := make(map[string]string)
+	for _, l := range late {
+		why[l.Host.Name] = l.Why
+	}
+	for _, h := range members {
+		if h.Spec.Spec.JoinsCluster() {
+			reason, waits := why[h.Name]
+			d.Hosts = append(d.Hosts, ReadyRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Ready: !waits, Why: reason})
+		}
+	}
+	return writeJSON(out, d)
+}
