@@ -23,10 +23,15 @@ func (a *app) planCmd() *cobra.Command {
 		Long: "plan looks at everything and changes nothing. With --snapshot it looks at a file that --record made.\n\n" + exitCodes,
 		RunE: func(c *cobra.Command, _ []string) error { return a.plan(c.Context(), o) }}
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	a.rollbackFlag(c)
 	c.Flags().BoolVar(&o.scripts, "show-scripts", false, "print the exact scripts that would run, too")
 	o.flags(c)
 	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit 2 with changes, 3 when incomplete")
 	return c
+}
+
+func (a *app) rollbackFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&a.rollback, "rollback", false, "bring what comes as an artifact back to the version that each host had before")
 }
 
 func (a *app) plan(ctx context.Context, o planOptions) error {

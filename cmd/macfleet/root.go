@@ -63,6 +63,7 @@ type options struct {
 	sandboxHosts int
 	on, exclude  []string
 	steps        []string
+	rollback     bool // of plan and apply
 	parallelism  int
 	starts       int
 	sshConfig    string

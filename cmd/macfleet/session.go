@@ -121,7 +121,7 @@ func (a *app) open(ctx context.Context) (*session, error) {
 }
 
 func (a *app) selection() (plan.Selection, error) {
-	var sel plan.Selection
+	sel := plan.Selection{Rollback: a.rollback}
 	for _, text := range a.on {
 		s, err := plan.ParseSelector(text)
 		if err != nil {
