@@ -120,8 +120,7 @@ func TestIncidentsAreListed(t *testing.T) {
 func TestEveryIncidentAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	p.installKubelet()
-	p.join()
+	p.installKubelet(p.identity("tart-kubelet-mini-1"))
 	password, vnc := p.told()
 	for _, incident := range sandbox.Incidents() {
 		if err := p.world.Inject(p.host.ID, incident.Name); err != nil {

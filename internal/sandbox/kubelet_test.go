@@ -25,16 +25,16 @@ const (
 	kubeletBinary = "/usr/local/bin/tart-kubelet"
 )
 
-// installKubelet puts a kubelet on the host as a fleet has it, and loads its job.
-func (p *patient) installKubelet() {
+// installKubelet puts a kubelet on the host as a fleet has it, with a token, and loads its job.
+func (p *patient) installKubelet(token string) {
 	p.Helper()
 	plist := `<?xml version="1.0" encoding="UTF-8"?>
 <plist version="1.0"><dict><key>Label</key><string>dev.macfleet.tart-kubelet</string><key>UserName</key><string>m1</string>
 <key>RunAtLoad</key><true/><key>KeepAlive</key><true/><key>ProgramArguments</key><array>
-<string>` + kubeletBinary + `</string><string>--node-name=mini-1</string><string>--kubeconfig=/etc/tart-kubelet/kubeconfig</string><string>--max-pods=3</string>
+<string>` + kubeletBinary + `</string><string>--node-name=mini-1</string><string>--kubeconfig=/etc/tart-kubelet/kubeconfig</string><string>--max-pods=3</string><string>--provider-id=scw-applesilicon://fr-par-1/` + p.host.ID + `</string>
 </array></dict></plist>`
 	config := `{"current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
-"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],"users":[{"name":"u","user":{"token":"t"}}]}`
+"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],"users":[{"name":"u","user":{"token":"` + token + `"}}]}`
 	for _, f := range []struct {
 		name, text string
 		uid        int
@@ -102,7 +102,7 @@ func (p *patient) page(key string) string {
 func newKubelet(t *testing.T) *patient {
 	t.Helper()
 	p := newPatient(t)
-	p.installKubelet()
+	p.installKubelet("a-token")
 	return p
 }
 
