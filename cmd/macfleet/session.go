@@ -166,6 +166,7 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 	if cluster != nil {
 		s.engine.Cluster = cluster
 	}
+	s.engine.Artifacts = s.app.artifactStore(s.world)
 	s.engine.Input = func(f engine.InputFor, v secret.Value) (secret.Value, error) {
 		return steps.Input(steps.InputFor(f), v)
 	}

@@ -120,9 +120,12 @@ func TestIncidentsAreListed(t *testing.T) {
 func TestEveryIncidentAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	p.installKubelet(p.identity("tart-kubelet-mini-1"))
+	p.installKubelet("a-token")
 	password, vnc := p.told()
 	for _, incident := range sandbox.Incidents() {
+		if incident.Name == "empty-provider-id" {
+			p.join() // those before ended the kubelet, and those from here on are of its Node
+		}
 		if err := p.world.Inject(p.host.ID, incident.Name); err != nil {
 			t.Error(err)
 		}
