@@ -9,7 +9,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/steps"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
@@ -28,7 +27,7 @@ func Converged(n int) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 
 func recorded(n int, facts func(inventory.Server) plan.Facts) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 	cfg := config(n)
-	existing := steps.For(fleet.Host{Spec: cfg.Fleets[0].Groups[0].Spec, User: cfg.SSH.User})
+	existing := wanted(fleet.Host{Spec: cfg.Fleets[0].Groups[0].Spec, User: cfg.SSH.User})
 	stepsFor := repeated(existing)
 	snap := plan.Snapshot{Hosts: make(map[string]plan.HostSeen, n)}
 	nodes := make([]inventory.Node, 0, n)

@@ -2,12 +2,14 @@ package plantest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
+	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
 // Steps is how many steps each host has: more than exist, so that a budget for
@@ -48,6 +50,16 @@ func repeated(existing []plan.Step) plan.StepsFor {
 		}
 		return out
 	}
+}
+
+// wanted returns the first steps of a host, as far as its specification has their
+// blocks: those of a Node come last, and the sample fleets have no cluster.
+func wanted(h fleet.Host) []plan.Step {
+	all := steps.For(h)
+	end := slices.IndexFunc(all, func(s plan.Step) bool {
+		return s.Diff(plan.View{Host: h, Facts: stepstest.FactoryFacts()}).Wanted == ""
+	})
+	return all[:end]
 }
 
 // place returns which real step is the i-th, and in its how manieth repetition.
