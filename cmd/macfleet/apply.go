@@ -36,8 +36,8 @@ func (a *app) applyCmd() *cobra.Command {
 		return err
 	})
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line, errors too; needs --auto-approve")
-	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
 	a.rollbackFlag(c)
+	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
 	c.Flags().StringArrayVar(&o.askPasswords, "ask-password", nil, "ask for the login password of a `HOST`, where nobody else tells it; from a pipe, a line each")
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
@@ -156,13 +158,13 @@ func (b *brittle) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // TestJoinStruckInCluster breaks the line to the cluster at each call of a first
-// join, before and behind it. The next apply ends it, and nothing is there twice.
+// join, in turn before and behind it. The next apply ends it, and nothing is there twice.
 func TestJoinStruckInCluster(t *testing.T) {
 	t.Parallel()
-	for name, behind := range map[string]bool{"before": false, "behind": true} {
+	for first, name := range []string{"behind", "before"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for n := int64(1); joinStruck(t, n, behind); n += 2 * everyStrike {
+			for n := int64(1 + first); joinStruck(t, n, name == "behind"); n += 2 * everyStrike {
 				if n > 500 {
 					t.Fatal("a join has no end")
 				}
@@ -207,6 +209,75 @@ func joinStruck(t *testing.T, n int64, behind bool) bool {
 	nodes, _ := after.Nodes.Get()
 	if p := e.Compute(after); len(p.Actions) > 0 || !p.Summarise().Complete() || len(known) != 1 || len(nodes) != 1 {
 		t.Errorf("struck at %d: %q left, %d identities, %d Nodes", n, whatIsSaid(p, p.Hosts[0].Name), len(known), len(nodes))
+	}
+	return true
+}
+
+// TestJoinStruckOnTheHost lets the line break, or everything on the host die, at the
+// tools of a host that becomes a Node. The next runs converge, with one kubelet
+// that runs the wanted program, and one identity.
+func TestJoinStruckOnTheHost(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]mac.Strike{"the line breaks": mac.LineBreaks, "killed": mac.Killed} {
+		const shares = 2
+		for first := range shares {
+			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
+				t.Parallel()
+				n, fallen := first*joinStride/shares, 0
+				for ; joinStruckOnTheHost(t, n, kind); fallen++ {
+					if n += joinStride * everyStrike; n > 3000 {
+						t.Fatal("the join has no end")
+					}
+				}
+				if fallen == 0 {
+					t.Error("no strike fell")
+				}
+			})
+		}
+	}
+}
+
+// joinStride is how many tools lie between two strikes of a share: each one costs
+// a whole host.
+const joinStride = 26
+
+// joinStruckOnTheHost sets a host up, lets it join with a strike after n tools, and
+// reports whether the strike fell.
+func joinStruckOnTheHost(t *testing.T, n int, kind mac.Strike) bool {
+	t.Helper()
+	w, _ := world(t, 3)
+	converges(t, run(t, w, hostCore("production", 1)))
+	e := runNodes(t, w, nodes(1))
+	p := planned(t, e)
+	machine, err := w.Mac(p.Hosts[0].Server.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patient := e.Hosts
+	e.Hosts = overtaken(t, w, machine)
+	machine.StrikeAfter(n, kind)
+	performed(t, e, p)
+	e.Hosts = patient
+	if !machine.Struck() {
+		return false
+	}
+	for range 3 {
+		if apply(t, e).Converged() {
+			break
+		}
+		if err := machine.Advance(2 * time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snap, err := e.Observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, _ := snap.Cluster.Get()
+	known, _ := cluster.Identities.Get()
+	seen, _ := snap.Nodes.Get()
+	if p := e.Compute(snap); len(p.Actions) > 0 || !p.Summarise().Complete() || len(known) != 1 || len(seen) != 1 {
+		t.Errorf("struck after %d: %q left, %d identities, %d Nodes", n, whatIsSaid(p, p.Hosts[0].Name), len(known), len(seen))
 	}
 	return true
 }
