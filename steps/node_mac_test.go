@@ -280,4 +280,3 @@ func inNodeShells(t *testing.T, test func(*testing.T, *nodeMac)) {
 		})
 	}
 }
-
