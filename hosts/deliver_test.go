@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
@@ -31,15 +30,6 @@ func random(size int) []byte {
 	r := rand.NewChaCha8([32]byte{byte(size), byte(size >> 8), byte(size >> 16)})
 	_, _ = r.Read(data)
 	return data
-}
-
-// wordy are bytes that gzip makes small.
-func wordy(size int) []byte {
-	var b bytes.Buffer
-	for i := 0; b.Len() < size; i++ {
-		fmt.Fprintf(&b, "line %d of a program\n", i)
-	}
-	return b.Bytes()[:size]
 }
 
 // parcel is an artifact with its bytes.
@@ -319,76 +309,6 @@ func (h hook) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestDeliverPacks what is sent over a slow line, from where it turned out to be
-// slow, and what becomes smaller.
-func TestDeliverPacks(t *testing.T) {
-	t.Parallel()
-	c, dir := sshdTarget(t, func(*Options) {})
-	var ticks atomic.Int64 // of a clock on which every read takes a tenth of a second
-	c.now = func() time.Time { return time.Unix(0, ticks.Add(int64(100*time.Millisecond))) }
-	conn := connect(t, c, acme1())
-	for name, tt := range map[string]struct {
-		data  []byte
-		packs bool
-	}{"a program": {wordy(20 << 20), true}, "an archive": {random(20 << 20), false}, "a small one": {wordy(5 << 20), false}} {
-		d := deliveryOf(tt.data)
-		got, err := conn.Deliver(within(t), d.Delivery, d.source)
-		if err != nil || got.Packed != tt.packs || (got.Sent < int64(len(d.data))/2) != tt.packs {
-			t.Errorf("%s: %+v, %v", name, got, err)
-		}
-		if data, err := os.ReadFile(filepath.Join(dir, d.Artifact.SHA256)); err != nil || !bytes.Equal(data, d.data) {
-			t.Errorf("%s: %v, %d bytes", name, err, len(data))
-		}
-	}
-	d := deliveryOf(wordy(21 << 20))
-	_, err := conn.Deliver(within(t), d.Delivery, d.from(io.MultiReader(bytes.NewReader(d.data[:15<<20]), broken{errors.New("the disk is ill")})))
-	if err == nil || !strings.Contains(err.Error(), "the disk is ill") {
-		t.Errorf("error = %v", err)
-	}
-	if got, err := connect(t, c, acme1()).Deliver(within(t), d.Delivery, d.source); err != nil || got.Resumed < 3<<20 {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
-// TestMeter says when a line is slow.
-func TestMeter(t *testing.T) {
-	t.Parallel()
-	const each = 32 << 10
-	for name, tt := range map[string]struct {
-		stall, each time.Duration // before the first bytes; for each piece behind the window
-		from, to    int64         // where it ends; 0: nowhere
-	}{
-		"a gigabit":                   {0, 280 * time.Microsecond, 0, 0},
-		"a gigabit, a slow beginning": {900 * time.Millisecond, 280 * time.Microsecond, 0, 0},
-		"a hundred megabits":          {50 * time.Millisecond, 2800 * time.Microsecond, timedTo, timedTo},
-		"ten megabits":                {50 * time.Millisecond, 28 * time.Millisecond, past, 4 << 20},
-	} {
-		at := time.Unix(0, 0)
-		m := &meter{source: bytes.NewReader(wordy(20 << 20)), left: 20 << 20, now: func() time.Time { return at }}
-		n, buffer := int64(0), make([]byte, each)
-		for {
-			got, err := m.Read(buffer)
-			n += int64(got)
-			if err == io.EOF {
-				break
-			}
-			if n == each {
-				at = at.Add(tt.stall)
-			}
-			if n > 2<<20 {
-				at = at.Add(tt.each)
-			}
-		}
-		if m.slow != (tt.to > 0) || m.slow && (n < tt.from || n > tt.to) {
-			t.Errorf("%s: slow %t after %d bytes", name, m.slow, n)
-		}
-		rest, err := io.ReadAll(m.rest())
-		if err != nil || n+int64(len(rest)) != 20<<20 {
-			t.Errorf("%s: %d bytes and then %d, %v", name, n, len(rest), err)
-		}
-	}
-}
-
 // TestPushKilled: there is no file of the artifact's name, or the whole one,
 // wherever the script ends; the next one brings it.
 func TestPushKilled(t *testing.T) {
@@ -462,40 +382,4 @@ func TestSize(t *testing.T) {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}
-}
-
-// TestPruneArtifacts keeps what a receipt names, and what is young.
-func TestPruneArtifacts(t *testing.T) {
-	labs(t, func(t *testing.T, l lab) {
-		dir := filepath.Join(l.etc, "artifacts")
-		l.tool("stat", `exec /usr/bin/stat -c %Y "$3"`)
-		l.clock(1_000_000)
-		kept, old, young := strings.Repeat("a1", 32), strings.Repeat("b2", 32), strings.Repeat("c3", 32)
-		put := func(name string, at int64) {
-			write(t, filepath.Join(dir, name), "x", 0o644)
-			when := time.Unix(at, 0)
-			if err := os.Chtimes(filepath.Join(dir, name), when, when); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, name := range []string{kept, old, "." + old + ".part", "." + kept + ".download", "notes.txt", ".hidden"} {
-			put(name, 1000)
-		}
-		put(young, 999_000)
-		put("."+young+".part", 999_000)
-		write(t, filepath.Join(l.etc, "tart.receipt"), "current "+strings.Repeat("0", 64)+" 2\nprevious "+kept+" 1\n", 0o644)
-		prune := func() {
-			if a, _ := l.run(0, own("artifact-prune", "root", dir)); a.Exit != 0 || a.Stderr != "" {
-				t.Errorf("%+v", a)
-			}
-		}
-		prune()
-		if got, want := listed(t, dir), strings.Join([]string{"." + young + ".part", ".hidden", kept, young, "notes.txt"}, " "); got != want {
-			t.Errorf("left are %q, want %q", got, want)
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-		prune()
-	})
 }

@@ -40,6 +40,50 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+// choosy asks much of the hosts that have its block, and little of the others.
+type choosy struct{ wanted bool }
+
+func (choosy) ID() plan.StepID { return "gamma" }
+
+func (s choosy) Probes() []plan.Probe {
+	if s.wanted {
+		return []plan.Probe{{ID: "gamma.state"}}
+	}
+	return []plan.Probe{{ID: "gamma.traces", Unless: "gamma.state"}}
+}
+
+func (choosy) Diff(plan.View) plan.Finding { return plan.Finding{} }
+
+// TestProbesStandBack: one script serves all hosts, so where one host needs the
+// full answer the others are not asked for less besides.
+func TestProbesStandBack(t *testing.T) {
+	t.Parallel()
+	stepsFor := func(h fleet.Host) []plan.Step { return []plan.Step{choosy{h.Spec.Power != nil}} }
+	snap := plan.Snapshot{Hosts: map[string]plan.HostSeen{"a": {Facts: plan.Facts{"gamma.state": {}}}}}
+	for _, tc := range []struct {
+		specs []fleet.Spec
+		asked string
+	}{
+		{[]fleet.Spec{{}, {}}, "gamma.traces"},
+		{[]fleet.Spec{{}, {Power: &fleet.Power{}}}, "gamma.state"},
+		{[]fleet.Spec{{Power: &fleet.Power{}}, {}}, "gamma.state"},
+	} {
+		var cfg fleet.Config
+		for _, spec := range tc.specs {
+			cfg.Fleets = append(cfg.Fleets, fleet.Fleet{Groups: []fleet.Group{{Spec: spec}}})
+		}
+		var ids []string
+		for _, p := range plan.Probes(&cfg, stepsFor, plan.Selection{}) {
+			ids = append(ids, p.ID)
+		}
+		expect(t, "asked", []string{tc.asked}, ids)
+		expect(t, "gaps of a host that was asked for everything", plan.Gaps{}, plan.GapsOf(&cfg, stepsFor, snap, plan.Selection{}))
+	}
+	snap.Hosts["a"] = plan.HostSeen{Facts: plan.Facts{"gamma.traces": {}}}
+	cfg := fleet.Config{Fleets: []fleet.Fleet{{Groups: []fleet.Group{{Spec: fleet.Spec{Power: &fleet.Power{}}}}}}}
+	expect(t, "traces are not the full answer", plan.Gaps{Probes: []string{"gamma.state"}}, plan.GapsOf(&cfg, stepsFor, snap, plan.Selection{}))
+}
+
 // TestCheckLeavesHostsAside judges a recorded observation as the lists were
 // judged before any host was asked: a candidate that turned out unfit afterwards
 // may still be named.

@@ -114,6 +114,7 @@ func TestExamineTroubles(t *testing.T) {
 		"connection-lost": "answers problem",
 		// These come after an observation, so they end none.
 		"rolled-back": nothing, "undo-armed": nothing, "cut-off": nothing, "no-gui-session": nothing, "job-running": nothing,
+		"disk-full": nothing, "download-failed": nothing, "wrong-artifact": nothing,
 	}
 	codes := slices.Sorted(maps.Keys(want))
 	if d := cmp.Diff(codes, documentedCodes(t)); d != "" {

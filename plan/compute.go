@@ -43,11 +43,28 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		}
 	}
 	c.lost()
-	inParallel(len(c.drafts), workers, func(i int) { c.finish(&c.drafts[i]) })
-	c.enter()
+	c.plan.Hosts = make([]Host, 0, len(c.drafts))
+	room := make([]Action, min(len(c.drafts), batch)*roomForActions)
+	for len(c.drafts) > 0 {
+		some := c.drafts[:min(len(c.drafts), batch)]
+		inParallel(len(some), workers, func(i int) {
+			d := &some[i]
+			d.actions = append(room[i*roomForActions:i*roomForActions:(i+1)*roomForActions], d.actions...)
+			c.finish(d)
+		})
+		c.enter(some)
+	}
 	c.unread()
 	return c.plan
 }
+
+// batch is how many hosts are finished before they enter the plan: a big plan need
+// not be held twice.
+const batch = 500
+
+// roomForActions is how many actions of a host find room while a batch is
+// finished. One that has more gets room of its own.
+const roomForActions = 20
 
 // computation carries the inputs and the plan being built.
 type computation struct {
@@ -145,19 +162,22 @@ func (c *computation) finish(d *draft) {
 	}
 }
 
-// enter moves the drafts into the plan.
-func (c *computation) enter() {
+// enter moves the first drafts into the plan. Where the plan has too little room, it
+// gets as much as all drafts need if they are like these.
+func (c *computation) enter(some []draft) {
 	actions := 0
-	for i := range c.drafts {
-		actions += len(c.drafts[i].actions)
+	for i := range some {
+		actions += len(some[i].actions)
 	}
-	c.plan.Hosts = make([]Host, 0, len(c.drafts))
-	c.plan.Actions = slices.Grow(c.plan.Actions, actions)
-	for i := range c.drafts {
-		c.plan.Hosts = append(c.plan.Hosts, c.drafts[i].host)
-		c.plan.Actions = append(c.plan.Actions, c.drafts[i].actions...)
-		c.drafts[i] = draft{} // a big plan need not be held twice
+	if len(c.plan.Actions)+actions > cap(c.plan.Actions) {
+		c.plan.Actions = slices.Grow(c.plan.Actions, actions*len(c.drafts)/len(some))
 	}
+	for i := range some {
+		c.plan.Hosts = append(c.plan.Hosts, some[i].host)
+		c.plan.Actions = append(c.plan.Actions, some[i].actions...)
+		some[i] = draft{}
+	}
+	c.drafts = c.drafts[len(some):]
 }
 
 // work adds the actions that the host itself needs, and enters into the host what
@@ -182,14 +202,12 @@ func (c *computation) work(d *draft) {
 	if !marked {
 		d.actions = append(d.actions, mark(h))
 	}
-	w := c.askSteps(h, marker)
-	// Whatever else is done on the host needs root, the claim too. The cluster
-	// knows a kubelet before it starts, and is asked of its Node afterwards.
-	joining := c.joining(h, w.tokens, w.proven)
-	if len(d.actions)+len(w.first)+len(joining) == 0 {
-		d.actions = w.rest
-	} else {
-		d.actions = slices.Concat(w.first, d.actions, joining, w.rest)
+	at := len(d.actions)
+	w := c.askSteps(d, marker)
+	// The cluster knows a kubelet before it starts, and is asked of its Node
+	// afterwards.
+	if joining := c.joining(h, w.tokens, w.proven); len(joining) > 0 {
+		d.actions = slices.Insert(d.actions, at+w.first, joining...)
 	}
 	d.actions = append(d.actions, c.joined(h)...)
 	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
@@ -199,17 +217,16 @@ func (c *computation) work(d *draft) {
 
 // stepWork is what a host's steps need.
 type stepWork struct {
-	first  []Action // gives root, which all others need
-	rest   []Action
+	first  int  // how many of their actions stand before all others, and give root
 	tokens bool // something may read the token of the host's kubelet
 	proven bool // what reads it was proven before
 }
 
-// askSteps asks a host's steps in their order.
-func (c *computation) askSteps(h *Host, marker Marker) stepWork {
+// askSteps asks a host's steps in their order, and adds their actions.
+func (c *computation) askSteps(d *draft, marker Marker) stepWork {
+	h := &d.host
 	var w stepWork
-	steps := c.stepsFor(h.Spec)
-	for i, step := range steps {
+	for _, step := range c.stepsFor(h.Spec) {
 		if !c.sel.Asks(step.ID()) {
 			continue
 		}
@@ -218,13 +235,12 @@ func (c *computation) askSteps(h *Host, marker Marker) stepWork {
 		switch {
 		case !differs:
 		case !h.Seen.Root && a.grantsRoot() && a.Refusal == nil:
+			// Whatever else is done on the host needs root, the claim too.
 			h.rootToCome = true
-			w.first = append(w.first, a)
+			d.actions = slices.Insert(d.actions, 0, a)
+			w.first++
 		default:
-			if len(w.rest) == cap(w.rest) {
-				w.rest = slices.Grow(w.rest, len(steps)-i)
-			}
-			w.rest = append(w.rest, a)
+			d.actions = append(d.actions, a)
 			if !h.Seen.Root && a.grantsRoot() {
 				h.Refused = a.Refusal
 			}

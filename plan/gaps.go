@@ -25,7 +25,9 @@ func GapsOf(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection) 
 	missing := make(map[string]bool)
 	for _, p := range Probes(cfg, stepsFor, sel) {
 		for _, h := range snap.Hosts {
-			if _, asked := h.Facts[p.ID]; !asked && h.Trouble == nil {
+			_, asked := h.Facts[p.ID]
+			_, instead := h.Facts[p.Unless]
+			if !asked && !instead && h.Trouble == nil {
 				missing[p.ID] = true
 			}
 		}

@@ -8,7 +8,8 @@ import (
 
 // Probes returns every probe that any host's steps have, each once, of the steps
 // that the selection names. They depend on no host, and what only one host's
-// block wants is asked of all: one script serves the whole fleet.
+// block wants is asked of all: one script serves the whole fleet. What another
+// answer says too is not asked.
 func Probes(cfg *fleet.Config, stepsFor StepsFor, sel Selection) []Probe {
 	var out []Probe
 	asked := make(map[string]bool)
@@ -25,7 +26,7 @@ func Probes(cfg *fleet.Config, stepsFor StepsFor, sel Selection) []Probe {
 			}
 		}
 	}
-	return out
+	return slices.DeleteFunc(out, func(p Probe) bool { return asked[p.Unless] })
 }
 
 // specs returns the specifications of all groups, and of the hosts that have

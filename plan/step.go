@@ -46,6 +46,10 @@ type Command struct {
 type Probe struct {
 	ID string // unique among all probes of a host, begins with the step's id
 	Command
+	// Unless is the id of a probe whose answer says all that this one's does: where
+	// that one is asked, this one is not. It is for what few hosts have and many are
+	// asked about, such as what an earlier wish made.
+	Unless string
 }
 
 // Answer is what a probe's or a change's script said.

@@ -22,11 +22,14 @@ type autoLogin struct {
 
 func (autoLogin) ID() plan.StepID { return "auto_login" }
 
-// Without a wish the question is asked all the same: what an earlier apply made
-// is to be removed.
+// Without a wish the question is asked where an earlier apply was proven: what it
+// made is to be removed.
 func (a autoLogin) Probes() []plan.Probe {
 	p := probe(a.ID(), "state", plan.Root, a.user)
 	p.ID = a.probeID()
+	if a.wish == nil {
+		p = traces(p)
+	}
 	return []plan.Probe{p}
 }
 
@@ -37,10 +40,11 @@ const sessionWait = 30
 
 func (a autoLogin) Diff(v plan.View) plan.Finding {
 	r := reader{facts: v.Facts}
-	seen := r.loginState(a.probeID(), a.user)
 	if a.wish == nil {
+		seen := r.loginState(answered(v.Facts, a.probeID()), a.user)
 		return a.removal(v, seen, r.unread)
 	}
+	seen := r.loginState(a.probeID(), a.user)
 	var f plan.Finding
 	all := a.settings(seen)
 	f.Wanted, f.Facts = normal(all)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unique"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
@@ -91,13 +92,47 @@ func script(name string, as plan.User, args ...string) plan.Command {
 		// The name is a constant of this package and the file is embedded.
 		panic(fmt.Sprintf("script %s is not embedded", name))
 	}
+	for i, arg := range args {
+		args[i] = shared(arg)
+	}
 	return plan.Command{Name: name, Script: text, As: as, Args: args}
+}
+
+// shared returns a text of which there is one copy, whatever number of hosts has
+// it: a fleet that gets a firewall at once gets the same few files everywhere.
+func shared(text string) string {
+	if len(text) < 64 { // what is short costs more to find than to keep
+		return text
+	}
+	return unique.Make(text).Value()
 }
 
 // probe returns an embedded script as a question of a step.
 func probe(step plan.StepID, name string, as plan.User, args ...string) plan.Probe {
 	id := string(step) + "." + name
 	return plan.Probe{ID: id, Command: script(string(step)+"-"+name, as, args...)}
+}
+
+// traces returns the question of a step that has no wish: its script ends early
+// where macfleet has left nothing of the step, which it hears from its last
+// argument, and says everything elsewhere. Most hosts are asked for nothing, and
+// everything can be fifty tools.
+func traces(full plan.Probe) plan.Probe {
+	p := full
+	p.ID, p.Unless = tracesID(full.ID), full.ID
+	p.Script = "set -- \"$@\" traces\n" + full.Script
+	return p
+}
+
+func tracesID(full string) string { return strings.Replace(full, ".state", ".traces", 1) }
+
+// answered returns which question was asked of a host: the full one, or the one
+// after traces.
+func answered(facts plan.Facts, full string) string {
+	if _, asked := facts[full]; asked {
+		return full
+	}
+	return tracesID(full)
 }
 
 // setting is one value of a step: how a person calls it, and both sides in

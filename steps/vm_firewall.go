@@ -20,16 +20,25 @@ type vmFirewall struct{ wish *fleet.VMFirewall }
 func (vmFirewall) ID() plan.StepID { return "vm_firewall" }
 
 // Probes asks one question, the same whatever is wanted: one script serves all
-// hosts, and what an earlier wish made is found under any name.
-func (f vmFirewall) Probes() []plan.Probe { return []plan.Probe{probe(f.ID(), "state", plan.Root)} }
+// hosts, and what an earlier wish made is found under any name. Without a wish
+// nothing else matters.
+func (f vmFirewall) Probes() []plan.Probe {
+	if f.wish == nil {
+		return []plan.Probe{traces(f.state())}
+	}
+	return []plan.Probe{f.state()}
+}
+
+func (f vmFirewall) state() plan.Probe { return probe(f.ID(), "state", plan.Root) }
 
 func (f vmFirewall) Diff(v plan.View) plan.Finding {
 	r := reader{facts: v.Facts}
-	id := f.Probes()[0].ID
-	seen := r.packetFilter(id)
+	id := f.state().ID
 	if f.wish == nil {
+		seen := r.packetFilter(answered(v.Facts, id))
 		return f.leave(v, seen, r.unread)
 	}
+	seen := r.packetFilter(id)
 	want, err := f.wanted(v, seen)
 	if err != nil {
 		return refused("", &plan.Trouble{Code: "vm-firewall-not-rendered", Text: err.Error(), Remedy: "correct the vm_firewall block"})
@@ -101,11 +110,11 @@ func (f vmFirewall) wanted(v plan.View, seen packetFilter) (packetFilterWish, er
 func (f vmFirewall) leave(v plan.View, seen packetFilter, unread []plan.Unread) plan.Finding {
 	if len(unread) > 0 {
 		if !v.Proven && !v.Pending {
-			return plan.Finding{} // nothing says that there was ever anything
+			return plan.Finding{} // nothing says that there was ever anything, or all says that there is not
 		}
 		return plan.Finding{Unread: unread}
 	}
-	conf, err := pf.Parse(seen.conf())
+	conf, err := seen.parsed, seen.broken
 	names, unsure := seen.made(v, "")
 	if v.Proven || v.Pending {
 		for _, name := range conf.Blocks() {

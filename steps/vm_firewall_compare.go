@@ -58,10 +58,10 @@ func (c *comparison) inspect() *plan.Trouble {
 	if strings.ContainsRune(conf.text, 0) {
 		return brokenConf(errNUL)
 	}
-	var err error
-	if c.conf, err = pf.Parse(conf.text); err != nil {
-		return brokenConf(err)
+	if c.seen.broken != nil {
+		return brokenConf(c.seen.broken)
 	}
+	c.conf = c.seen.parsed
 	form, err := c.conf.Inspect(c.want.anchor, c.want.givenUp)
 	if err != nil {
 		return brokenConf(err)

@@ -37,11 +37,10 @@ func (p packetFilter) made(v plan.View, wanted string) (names, unsure []string) 
 	if len(names) > 0 || !v.Proven {
 		return names, nil
 	}
-	conf, err := pf.Parse(p.conf())
-	if err != nil {
+	if p.broken != nil {
 		return nil, nil // which is refused
 	}
-	marked, whole := conf.Marked(), conf.Blocks()
+	marked, whole := p.parsed.Marked(), p.parsed.Blocks()
 	if slices.Contains(marked, wanted) {
 		return nil, nil // the proof is of that one
 	}

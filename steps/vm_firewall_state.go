@@ -25,6 +25,8 @@ type packetFilter struct {
 	tables  []string   // of the main ruleset
 	anchors map[string]anchorState
 	files   map[string]fileState // by path: pf.conf, anchors' files, the boot job
+	parsed  pf.Conf              // pf.conf, read once
+	broken  error                // why it cannot be
 	job     bool                 // launchd has the boot job
 	bridge  netip.Prefix         // the network of virtual machines; invalid: none runs
 }
@@ -71,6 +73,7 @@ func (r *reader) packetFilter(id string) packetFilter {
 			return p
 		}
 	}
+	p.parsed, p.broken = pf.Parse(p.conf())
 	return p
 }
 

@@ -81,7 +81,7 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 		t.Fatal(err)
 	}
 	cluster, err := kubernetes.New(kubernetes.Options{URL: w.KubernetesURL(), Token: w.KubernetesToken(),
-		Namespace: c.Kubernetes.Namespace, LabelPrefix: c.Kubernetes.LabelPrefix, Owner: c.Owner.String()})
+		Namespace: c.Kubernetes.Namespace, LabelPrefix: c.Kubernetes.LabelPrefix, APIServer: c.Kubernetes.APIServer, Owner: c.Owner.String()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -332,5 +333,34 @@ func TestDownloadsOfTheWorld(t *testing.T) {
 		if err := file.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// What happens to a Mac while its world is closed is announced when the world opens it again.
+func TestTheClusterHearsLater(t *testing.T) {
+	t.Parallel()
+	p := newKubelet(t)
+	apart, err := mac.Open(filepath.Join(p.dir, "macs", p.host.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := apart.UnloadJob(kubeletJob); err != nil {
+		t.Fatal(err)
+	}
+	p.want("kubelets before anybody looks", strconv.Itoa(len(p.agents())), "1")
+	if _, err := open(t, p.dir, seed(2)).Mac(p.host.ID); err != nil {
+		t.Fatal(err)
+	}
+	p.want("kubelets", strconv.Itoa(len(p.agents())), "0")
+}
+
+func TestTwoKubelets(t *testing.T) {
+	t.Parallel()
+	p := newKubelet(t)
+	p.inject("second-kubelet")
+	p.run("true")
+	all := p.agents()
+	if len(all) != 2 || all[0].Node != all[1].Node || all[0].Job == all[1].Job {
+		t.Errorf("the cluster hears of %+v", all)
 	}
 }

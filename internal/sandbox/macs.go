@@ -102,6 +102,9 @@ func (m *macs) get(server cloud.Server) (*mac.Machine, error) {
 		}
 		if m.outside != nil {
 			machine.Connect(m.outside(server))
+			if err := machine.Announce(); err != nil {
+				return nil, fmt.Errorf("open the simulated Mac of %s: %w", server.Name, err)
+			}
 		}
 		place.machine = machine
 	}

@@ -4,6 +4,7 @@ package plantest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -28,7 +29,7 @@ func Converged(n int) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 
 func recorded(n int, facts func(inventory.Server) plan.Facts) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 	cfg := config(n)
-	existing := steps.For(fleet.Host{Spec: cfg.Fleets[0].Groups[0].Spec, User: cfg.SSH.User})
+	existing := wished(steps.For(fleet.Host{Spec: cfg.Fleets[0].Groups[0].Spec, User: cfg.SSH.User}))
 	stepsFor := repeated(existing)
 	snap := plan.Snapshot{Hosts: make(map[string]plan.HostSeen, n)}
 	nodes := make([]inventory.Node, 0, n)
@@ -45,6 +46,14 @@ func recorded(n int, facts func(inventory.Server) plan.Facts) (*fleet.Config, pl
 	}
 	snap.Nodes = inventory.Present(nodes)
 	return cfg, stepsFor, snap
+}
+
+// wished returns the steps that want something of a host. Those of a cluster's Nodes
+// want nothing here: no host of these fleets joins one.
+func wished(all []plan.Step) []plan.Step {
+	return slices.DeleteFunc(all, func(s plan.Step) bool {
+		return s.Diff(plan.View{Facts: stepstest.FactoryFacts(), Root: true}).Wanted == ""
+	})
 }
 
 // config wants n hosts in four groups.

@@ -2,6 +2,7 @@ package plantest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -40,8 +41,12 @@ func repeated(existing []plan.Step) plan.StepsFor {
 			all[i].probes[p.ID] = copyOf(p.ID, n)
 		}
 	}
+	there := make(map[plan.StepID]bool, len(existing))
+	for _, s := range existing {
+		there[s.ID()] = true
+	}
 	return func(h fleet.Host) []plan.Step {
-		real := steps.For(h)
+		real := slices.DeleteFunc(steps.For(h), func(s plan.Step) bool { return !there[s.ID()] })
 		out := make([]plan.Step, Steps)
 		for i := range out {
 			out[i] = repetition{real[order[i]], &all[i]}

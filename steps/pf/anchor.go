@@ -26,7 +26,7 @@ const (
 )
 
 // anchor returns the anchor that a statement evaluates or loads.
-func (s statement) anchor() (kind, name string, ok bool) {
+func (s *statement) anchor() (kind, name string, ok bool) {
 	i := 1
 	switch {
 	case s.keyword(0, filterPoint, "nat-anchor", "rdr-anchor", "binat-anchor", "scrub-anchor", "dummynet-anchor"):
@@ -43,7 +43,7 @@ func (s statement) anchor() (kind, name string, ok bool) {
 }
 
 // marker returns what a comment that begins or ends a block says.
-func (s statement) marker() (kind, name string, ok bool) {
+func (s *statement) marker() (kind, name string, ok bool) {
 	if !strings.Contains(s.comment, "BEGIN") && !strings.Contains(s.comment, "END") {
 		return "", "", false
 	}
@@ -55,7 +55,7 @@ func (s statement) marker() (kind, name string, ok bool) {
 }
 
 // names reports whether a comment names one of these anchors.
-func (s statement) names(anchors []string) bool {
+func (s *statement) names(anchors []string) bool {
 	if !slices.ContainsFunc(anchors, func(n string) bool { return strings.Contains(s.comment, n) }) {
 		return false
 	}

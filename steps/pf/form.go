@@ -62,7 +62,7 @@ func (c Conf) settled(b block, anchor string) bool {
 	if rest != "" && rest != "\n" {
 		return false
 	}
-	return !slices.ContainsFunc(c.all[b.end+1:], func(s statement) bool { at := s.section(); return at != anywhere && at < filtering })
+	return !slices.ContainsFunc(c.all[b.end+1:], func(s *statement) bool { at := s.section(); return at != anywhere && at < filtering })
 }
 
 // Blocks returns the anchors of which a pf.conf has a block as Block writes it.
@@ -130,7 +130,7 @@ const (
 )
 
 // section returns the part of a statement.
-func (s statement) section() section {
+func (s *statement) section() section {
 	i := 0
 	if s.keyword(0, "no") {
 		i = 1

@@ -69,8 +69,8 @@ type Point struct {
 // String returns the point as a statement.
 func (p Point) String() string { return p.Kind + ` "` + p.Name + `"` }
 
-func (p Point) statement() statement {
-	return statement{text: p.String() + "\n", words: []word{{text: p.Kind}, {p.Name, true}}, ended: true}
+func (p Point) statement() *statement {
+	return &statement{text: p.String() + "\n", words: []word{{text: p.Kind}, {p.Name, true}}, ended: true}
 }
 
 // FilterPoint is where the rules of an anchor are evaluated.

@@ -16,14 +16,17 @@ func (c Conf) LoadFile(anchor string, names []string, live []Point) (string, err
 	if anchor != "" {
 		all = append([]string{anchor}, names...)
 	}
-	rest, err := c.without(all)
-	if anchor != "" {
+	var rest Conf
+	var err error
+	if anchor == "" {
+		rest, err = c.without(all)
+	} else {
 		rest, err = c.with(all, FilterPoint(anchor).statement())
 	}
 	if err != nil {
 		return "", err
 	}
-	f := loadFile(slices.DeleteFunc(rest.onOwnLine().all, func(s statement) bool {
+	f := loadFile(slices.DeleteFunc(rest.onOwnLine().all, func(s *statement) bool {
 		kind, name, isAnchor := s.anchor()
 		return isAnchor && kind == loadAnchor && !IsApple(name)
 	}))
@@ -35,11 +38,11 @@ func (c Conf) LoadFile(anchor string, names []string, live []Point) (string, err
 	return Conf{f}.text(""), nil
 }
 
-type loadFile []statement
+type loadFile []*statement
 
 // at returns the place of a point, or -1.
 func (f loadFile) at(p Point) int {
-	return slices.IndexFunc(f, func(s statement) bool {
+	return slices.IndexFunc(f, func(s *statement) bool {
 		kind, name, ok := s.anchor()
 		return ok && kind == p.Kind && name == p.Name
 	})
@@ -50,7 +53,7 @@ func (f loadFile) at(p Point) int {
 func (f loadFile) insert(p Point, before []Point) loadFile {
 	made := p.statement()
 	want := made.section()
-	place := slices.IndexFunc(f, func(s statement) bool { return s.section() >= want })
+	place := slices.IndexFunc(f, func(s *statement) bool { return s.section() >= want })
 	if place < 0 {
 		place = len(f)
 	}

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Conf is a pf.conf, taken apart.
-type Conf struct{ all []statement }
+// Conf is a pf.conf, taken apart. Its statements are never changed: the forms that a
+// plan needs of one file share them, and a plan of a big fleet has many.
+type Conf struct{ all []*statement }
 
 // Parse takes a pf.conf apart. The error says which line pfctl itself could not
 // read.
@@ -22,7 +23,7 @@ func Parse(text string) (Conf, error) {
 // evaluated any more. Where nothing of ours stood it is the last thing. What is
 // foreign keeps its bytes. The error says which line is not ours to change.
 func (c Conf) Rewrite(anchor string, legacy []string) (string, error) {
-	rest, err := c.with(append([]string{anchor}, legacy...), statement{text: Block(anchor), ended: true})
+	rest, err := c.with(append([]string{anchor}, legacy...), &statement{text: Block(anchor), ended: true})
 	return rest.text(""), err
 }
 
@@ -41,7 +42,7 @@ func (c Conf) without(names []string) (Conf, error) {
 
 // with returns a pf.conf without any form of the names, and with a statement of
 // the filter section in their place.
-func (c Conf) with(names []string, made statement) (Conf, error) {
+func (c Conf) with(names []string, made *statement) (Conf, error) {
 	rest, stood, err := c.apart(names)
 	if err != nil {
 		return Conf{}, err
@@ -61,7 +62,7 @@ func (c Conf) apart(names []string) (rest Conf, stood []int, err error) {
 	if err != nil {
 		return Conf{}, nil, err
 	}
-	rest = Conf{make([]statement, 0, len(c.all)+2)}
+	rest = Conf{make([]*statement, 0, len(c.all)+2)}
 	for i, s := range c.all {
 		if own.drop[i] {
 			stood = append(stood, len(rest.all))
@@ -100,13 +101,13 @@ func (c Conf) place(stood []int) int {
 // at its end would join the two.
 func (c Conf) onOwnLine() Conf {
 	for len(c.all) > 0 && !c.all[len(c.all)-1].ended {
-		last := &c.all[len(c.all)-1]
+		last := c.all[len(c.all)-1]
 		again := scanner{text: last.text + "\n"}
 		st, err := again.statement(last.line)
 		if err != nil { // it was read before, and the end of a line opens nothing
 			break
 		}
-		*last = st
+		c.all[len(c.all)-1] = &st // the statement itself is others' too
 	}
 	return c
 }
@@ -142,7 +143,7 @@ type block struct {
 }
 
 // find looks for every form of the names.
-func find(all []statement, names []string) (ownership, error) {
+func find(all []*statement, names []string) (ownership, error) {
 	o := ownership{drop: make([]bool, len(all)), names: names}
 	for i, s := range all {
 		_, name, isAnchor := s.anchor()
@@ -167,7 +168,7 @@ func find(all []statement, names []string) (ownership, error) {
 // marks finds the marks and pairs them. A block that holds a foreign statement
 // is none: its END may be that of another one, lost, and between them stands
 // what somebody else wrote.
-func (o *ownership) marks(all []statement) {
+func (o *ownership) marks(all []*statement) {
 	open, begun := -1, ""
 	leave := func() {
 		if open >= 0 {
@@ -199,7 +200,7 @@ func (o *ownership) marks(all []statement) {
 
 // comments takes the comments right above a statement that name what it names, up
 // to a mark.
-func (o *ownership) comments(all []statement, i int) {
+func (o *ownership) comments(all []*statement, i int) {
 	for i--; i >= 0 && all[i].names(o.names); i-- {
 		if _, _, isMark := all[i].marker(); isMark {
 			return

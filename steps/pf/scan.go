@@ -27,7 +27,7 @@ type word struct {
 }
 
 // keyword reports whether the i-th word is one of these, unquoted.
-func (s statement) keyword(i int, texts ...string) bool {
+func (s *statement) keyword(i int, texts ...string) bool {
 	if i >= len(s.words) || s.words[i].quoted {
 		return false
 	}
@@ -42,15 +42,17 @@ func (s statement) keyword(i int, texts ...string) bool {
 // split takes a configuration apart as pfctl's own scanner does: a backslash at
 // the end of a line joins it to the next, in comments as well; a quoted text and
 // braces go over the ends of lines. All texts together are the configuration.
-func split(conf string) ([]statement, error) {
-	out := make([]statement, 0, strings.Count(conf, "\n")+1)
+func split(conf string) ([]*statement, error) {
+	lines := strings.Count(conf, "\n") + 1
+	made, out := make([]statement, 0, lines), make([]*statement, 0, lines)
 	s := scanner{text: conf, words: make([]word, 0, len(conf)/8)}
 	for line := 1; s.pos < len(conf); {
 		st, err := s.statement(line)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, st)
+		made = append(made, st)
+		out = append(out, &made[len(made)-1]) // which stays: a statement has a line of its own
 		line += strings.Count(st.text, "\n")
 	}
 	return out, nil

@@ -1,5 +1,6 @@
 # Everything that the step looks at. Behind each answer stands a line with its name, its exit code
 # and what it is of. What pfctl says on stderr is noise.
+# $1 "traces": where macfleet has left nothing, that is all that is said.
 say() { printf '\n== %s\n' "$*"; }
 
 anchor() {
@@ -20,6 +21,23 @@ file() {
   say "file $? $(stat -f '%u:%g:%Lp' "$1") $1"
 }
 
+# traces looks for what macfleet may have left, and in doubt finds some: its proof in the marker, a change
+# that was never proven, its boot job, its line in an anchor's file.
+traces() {
+  [ ! -e /etc/macfleet/pending/vm_firewall ] && [ ! -f /Library/LaunchDaemons/dev.macfleet.pf.plist ] || return 0
+  if [ -e /etc/macfleet/host.json ]; then
+    grep -qF '"vm_firewall"' /etc/macfleet/host.json
+    [ $? = 1 ] || return 0
+  fi
+  [ -d /etc/pf.anchors ] || return 1
+  grep -qsF 'Managed by macfleet.' /etc/pf.anchors/*
+  [ $? != 1 ]
+}
+
+if [ "$1" = traces ] && ! traces; then
+  say nothing
+  exit
+fi
 pfctl -s info 2>/dev/null
 say "info $?"
 pfctl -s rules 2>/dev/null

@@ -107,3 +107,24 @@ func (c *cluster) ask(t testing.TB, method, path, contentType, body string) (int
 	}
 	return response.StatusCode, string(data)
 }
+
+// accept gives the body of what is read in the form that a header asks for.
+func (c *cluster) accept(t testing.TB, path, accept string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Accept", accept)
+	response, err := c.server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -54,6 +54,7 @@ func (v *visit) settle(folder string) error {
 	if !v.session.machine.bare[folder] {
 		return nil
 	}
+	v.unmade = nil
 	return v.session.root.MkdirAll(relative(folder), 0o755)
 }
 

@@ -13,8 +13,8 @@ const downloadSwitch = "download"
 
 func downloadSwitches() []Switch {
 	return []Switch{
-		{downloadSwitch, "how a download goes: it breaks once at its half, is too slow, brings other bytes, finds nothing (404), meets nobody (7) or a server that cannot resume (33)",
-			[]string{"steady", "breaks-once", "slow", "wrong-bytes", "gone", "refused", "no-ranges"}},
+		{downloadSwitch, "how a download goes: it breaks once at its half, is too slow, brings other bytes, finds nothing (404), meets nobody (7), is reset at its half each time (56), or meets a server that cannot resume (33)",
+			[]string{"steady", "breaks-once", "slow", "wrong-bytes", "gone", "refused", "resets", "no-ranges"}},
 		{wholeSwitch, "how curl -f -C - ends where the whole file is there already and the server answers 416", []string{"0", "22"}},
 	}
 }
@@ -47,6 +47,7 @@ type reply struct {
 	body   io.ReadCloser
 	breaks int64 // how many bytes of the body come before the connection breaks; -1: all
 	slow   bool
+	reset  bool // it breaks with a reset
 }
 
 // curlError is a failure with curl's own number.
@@ -116,7 +117,8 @@ func served(file io.ReadSeekCloser, how string, from int64, broken bool) (reply,
 	if err != nil {
 		return reply{}, errors.Join(err, file.Close())
 	}
-	if how == "breaks-once" && !broken {
+	a.reset = how == "resets"
+	if how == "breaks-once" && !broken || a.reset && size-a.from > 1 {
 		a.breaks = (size - a.from) / 2
 	}
 	if how == "wrong-bytes" {

@@ -50,6 +50,12 @@ func TestDownloads(t *testing.T) {
 		{"too slow", "slow", []row{
 			{script: get, stdout: "200\n", stderr: "curl: (28) Operation too slow. Less than 1000 bytes/sec transferred the last 30 seconds\n", exit: 28}}, 0},
 		{"gone", "gone", []row{{script: get, stdout: "404\n", stderr: "curl: (22) The requested URL returned error: 404\n", exit: 22}}, 0},
+		{"it is reset again and again", "resets", []row{
+			{script: get, stdout: "200\n", stderr: "curl: (56) Recv failure: Connection reset by peer\n", exit: 56},
+			{script: get, stdout: "206\n", stderr: "curl: (56) Recv failure: Connection reset by peer\n", exit: 56},
+			{script: get + " 2>/dev/null; " + get + " 2>/dev/null; cat t", stdout: "206\n206\n012345678"},
+			{script: get + "; cat t", stdout: "206\n0123456789"},
+		}, 10},
 		{"refused", "refused", []row{{script: "curl -fs https://dl.acme.dev/tool", exit: 7}}, 0},
 		{"no ranges", "no-ranges", []row{{script: "cd /tmp; printf 01 >t; curl -fs -C - -o t https://dl.acme.dev/tool", exit: 33}}, 0},
 	} {

@@ -33,6 +33,9 @@ type podOf struct {
 	Name      string `json:"name"`
 }
 
+// pushBroken is how a push ends whose virtual machine was deleted meanwhile.
+const pushBroken = `The file "nvram.bin" doesn't exist`
+
 func (g guest) runs() bool   { return g.Ref == "" }
 func (g guest) pushes() bool { return g.Ref != "" && !g.Told }
 
@@ -49,7 +52,7 @@ func (v *visit) guests() ([]guest, error) {
 		if g.pushes() && !now.Before(g.Ends) {
 			// The disk is open all the time; nvram.bin is opened last, when the disk is through.
 			if all[i].Told = true; !v.exists(g.Home + "/vms/" + g.VM + "/nvram.bin") {
-				all[i].Failure = `The file "nvram.bin" doesn't exist`
+				all[i].Failure = pushBroken
 			}
 		}
 	}

@@ -90,26 +90,35 @@ func (v *visit) configure(p *proc, head []byte) (own agent.Kubelet, tart string,
 		CPU: cpu, MemoryMB: memory, MaxPods: pods, GC: !noGC, Version: codeValue(head, "version"), Token: token}, set["tart-binary"], nil
 }
 
+// kubeletNotes are the kubelets of a machine as they were last announced.
+type kubeletNotes struct {
+	Told bool            `json:"told"`     // whether anybody was there to hear it
+	All  []agent.Kubelet `json:"kubelets"` // nil = never any
+}
+
 var kubeletsRecord = inFirmware("kubelets")
+
+// announced gives the kubelets as they were last announced; a record that cannot be read counts as
+// none.
+func (v *visit) announced() (last kubeletNotes) {
+	if v.recall(kubeletsRecord, &last) != nil {
+		return kubeletNotes{}
+	}
+	return last
+}
 
 // announce tells the world which kubelets run, where that has changed. Times are the world's, not
 // those of the machine's clock.
 func (v *visit) announce(m *manager) error {
-	var before []agent.Kubelet
-	if err := v.recall(kubeletsRecord, &before); err != nil {
-		return err
-	}
-	after := v.kubelets(m, before)
-	if slices.EqualFunc(before, after, sameRun) {
+	last, tell := v.announced(), v.session.machine.outside.Kubelets
+	all := v.kubelets(m, last.All)
+	if slices.EqualFunc(last.All, all, sameRun) && (last.Told || last.All == nil || tell == nil) {
 		return nil
 	}
-	if err := v.keep(kubeletsRecord, after); err != nil {
+	if err := v.keep(kubeletsRecord, kubeletNotes{tell != nil, append([]agent.Kubelet{}, all...)}); err != nil || tell == nil {
 		return err
 	}
-	if tell := v.session.machine.outside.Kubelets; tell != nil {
-		return tell(after)
-	}
-	return nil
+	return tell(all)
 }
 
 // sameRun reports whether two notes are of one run in one state.
@@ -150,7 +159,10 @@ func (v *visit) kubelets(m *manager, before []agent.Kubelet) []agent.Kubelet {
 // Kubelets gives the kubelets of the machine: those that run, and those that have ended since the
 // last start of one.
 func (m *Machine) Kubelets() (all []agent.Kubelet, err error) {
-	err = m.asRoot(func(v *visit, _ *proc) error { return v.recall(kubeletsRecord, &all) })
+	err = m.asRoot(func(v *visit, _ *proc) error {
+		all = v.announced().All
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list the kubelets of the machine in %s: %w", m.dir, err)
 	}

@@ -89,10 +89,9 @@ func (s *session) reap() error {
 	var guests []guest
 	var kubelets []agent.Kubelet
 	err := s.visit(func(v *visit) (err error) {
-		if guests, err = v.guests(); err != nil {
-			return err
-		}
-		return v.recall(kubeletsRecord, &kubelets)
+		kubelets = v.announced().All
+		guests, err = v.guests()
+		return err
 	})
 	guests = slices.DeleteFunc(guests, func(g guest) bool { return g.Pod == nil })
 	pods := s.machine.outside.Pods

@@ -41,6 +41,7 @@ type Factory struct {
 // While it serves connections it knows them, so that all of them can break at once.
 type Machine struct {
 	dir   string
+	root  string // the folder of its files
 	tools map[string]tool
 	bare  map[string]bool // folders that may be missing on the disk
 
@@ -97,7 +98,7 @@ func Open(dir string) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the machine in %s: %w", dir, err)
 	}
-	m := &Machine{dir: dir, tools: toolbox(), bare: map[string]bool{}}
+	m := &Machine{dir: dir, root: filepath.Join(dir, rootFolder), tools: toolbox(), bare: map[string]bool{}}
 	for _, folder := range bareFolders() {
 		m.bare[folder] = true
 	}
@@ -108,7 +109,7 @@ func Open(dir string) (*Machine, error) {
 }
 
 // Root gives the folder that holds the machine's files.
-func (m *Machine) Root() string { return filepath.Join(m.dir, rootFolder) }
+func (m *Machine) Root() string { return m.root }
 
 func (m *Machine) identity() (identity, error) {
 	var id identity

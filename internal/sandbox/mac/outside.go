@@ -2,7 +2,9 @@ package mac
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"time"
 
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
@@ -26,3 +28,19 @@ var ErrNoHost = errors.New("could not resolve host")
 
 // Connect gives the machine the world around it. It is called before anything else.
 func (m *Machine) Connect(to Outside) { m.outside = to }
+
+// Announce tells the world which kubelets run, where something has changed while nobody was there
+// to hear it.
+func (m *Machine) Announce() error {
+	data, err := m.remembers(kubeletsRecord)
+	if data == nil || err != nil {
+		return err
+	}
+	err = m.asRoot(func(v *visit, _ *proc) error {
+		return v.changeLaunchd(func(*manager, time.Time) error { return nil })
+	})
+	if err != nil {
+		return fmt.Errorf("announce the kubelets of the machine in %s: %w", m.dir, err)
+	}
+	return nil
+}

@@ -3,6 +3,7 @@ package mac
 import (
 	"bytes"
 	"errors"
+	"os"
 	"path"
 	"strings"
 	"syscall"
@@ -30,6 +31,9 @@ var (
 
 // look finds the program of a command name for the process, by PATH unless it holds a slash.
 func (p *proc) look(name string) (program, error) {
+	if t, ok := p.stock(name); ok {
+		return program{tool: t}, nil
+	}
 	var found program
 	err := p.visit(func(v *visit) error {
 		if strings.Contains(name, "/") {
@@ -43,6 +47,37 @@ func (p *proc) look(name string) (program, error) {
 		return v.lookPath(p, name, &found)
 	})
 	return found, err
+}
+
+// stock finds one of the system's own programs where nothing on the disk can stand before it: none
+// of the folders up to it is there. Nearly all commands are such, and this needs no visit. Who may
+// look into these folders nobody can change on a Mac.
+func (p *proc) stock(name string) (tool, bool) {
+	m := p.session.machine
+	t, ok := m.tools[path.Base(name)]
+	folders, set := p.env["PATH"]
+	switch {
+	case !ok || t.folder == "":
+		return tool{}, false
+	case name == t.path():
+		folders = t.folder
+	case strings.Contains(name, "/"):
+		return tool{}, false
+	case !set:
+		folders = defaultPath
+	}
+	for folder := range strings.SplitSeq(folders, ":") {
+		if !m.bare[folder] {
+			return tool{}, false
+		}
+		if _, err := os.Lstat(m.root + folder); !os.IsNotExist(err) {
+			return tool{}, false
+		}
+		if folder == t.folder {
+			return t, true
+		}
+	}
+	return tool{}, false
 }
 
 func (v *visit) lookPath(p *proc, name string, found *program) error {

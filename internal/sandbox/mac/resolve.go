@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -35,7 +34,7 @@ func (v *visit) at(name string) (node, error) {
 	if n, ok, err := v.device(name); ok {
 		return n, err
 	}
-	info, err := os.Lstat(filepath.Join(v.session.machine.Root(), name))
+	info, err := v.lstat(name)
 	switch {
 	case err == nil:
 		return node{name, info, v.ownerOf(name, info.IsDir())}, nil
@@ -50,6 +49,25 @@ func (v *visit) at(name string) (node, error) {
 		return node{name, folderInfo{path.Base(name)}, v.ownerOf(name, true)}, nil
 	}
 	return node{path: name}, nil
+}
+
+// lstat looks at the disk. Below a bare folder that is not there it does not look: every command
+// is searched for in some of these, so that would be most looks of all.
+func (v *visit) lstat(name string) (fs.FileInfo, error) {
+	if v.unmade[path.Dir(name)] {
+		if v.session.machine.bare[name] {
+			v.unmade[name] = true
+		}
+		return nil, fs.ErrNotExist
+	}
+	info, err := os.Lstat(v.session.machine.root + name)
+	if v.session.machine.bare[name] && os.IsNotExist(err) {
+		if v.unmade == nil {
+			v.unmade = map[string]bool{}
+		}
+		v.unmade[name] = true
+	}
+	return info, err
 }
 
 // resolve finds what a name means to a user in a working directory. Links are followed within the

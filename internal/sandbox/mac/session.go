@@ -71,9 +71,11 @@ func (s *session) start(ctx context.Context, who user, argv []string, faults Fau
 
 // visit is the machine's disk for as long as its lock is held.
 type visit struct {
-	session *session
-	owners  map[string]owner
-	changed bool
+	session  *session
+	owners   map[string]owner
+	changed  bool
+	unmade   map[string]bool   // bare folders that are not on the disk, see lstat
+	switches map[string]string // once one was asked for
 }
 
 // visit calls f with the machine locked against every other process and goroutine, and writes the

@@ -70,7 +70,7 @@ func (s *strikes) fallsOn(kind Strike) bool {
 // starting is asked before a tool of a command over this connection runs. It reports whether the
 // tool may.
 func (l *link) starting(p *proc) bool {
-	if looksOnly(p.argv) || !l.session.machine.strikes.fallsOn(Killed) {
+	if !l.session.machine.StrikeArmed() || looksOnly(p.argv) || !l.session.machine.strikes.fallsOn(Killed) {
 		return true
 	}
 	_ = l.cut()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Switch is a doubt about how a Mac behaves: what is told of it differs, so the machine can be made
@@ -25,13 +26,21 @@ func Switches() []Switch {
 	return slices.Concat(loginSwitches(), sudoSwitches(), launchdSwitches(), pfSwitches(), btmSwitches(), kubeletSwitches(), downloadSwitches())
 }
 
+// switchesByName are Switches, made once: most commands ask for one.
+var switchesByName = sync.OnceValue(func() map[string]Switch {
+	all := map[string]Switch{}
+	for _, s := range Switches() {
+		all[s.Name] = s
+	}
+	return all
+})
+
 func switchOf(name string) (Switch, error) {
-	all := Switches()
-	i := slices.IndexFunc(all, func(s Switch) bool { return s.Name == name })
-	if i < 0 {
+	known, ok := switchesByName()[name]
+	if !ok {
 		return Switch{}, fmt.Errorf("there is no switch %q", name)
 	}
-	return all[i], nil
+	return known, nil
 }
 
 // SetSwitch makes the machine behave in one of the ways that a switch offers.
@@ -48,7 +57,7 @@ func (m *Machine) SetSwitch(name, value string) error {
 		if err := v.recall(inFirmware("switches"), &set); err != nil {
 			return err
 		}
-		set[name] = value
+		set[name], v.switches = value, nil
 		return v.keep(inFirmware("switches"), set)
 	})
 }
@@ -59,10 +68,12 @@ func (v *visit) switched(name string) string {
 	if err != nil {
 		panic(err)
 	}
-	set := map[string]string{}
-	// A record that cannot be read counts as none.
-	_ = v.recall(inFirmware("switches"), &set)
-	if value, ok := set[name]; ok {
+	if v.switches == nil {
+		v.switches = map[string]string{}
+		// A record that cannot be read counts as none.
+		_ = v.recall(inFirmware("switches"), &v.switches)
+	}
+	if value, ok := v.switches[name]; ok {
 		return value
 	}
 	return known.Values[0]

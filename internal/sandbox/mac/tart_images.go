@@ -75,7 +75,9 @@ func (c tartCall) showList(all []listed, format string, quiet bool) error {
 		if err != nil {
 			return err
 		}
-		c.printf("%s\n", data)
+		// As Foundation writes it: a space before the colon, and slashes escaped.
+		text := strings.ReplaceAll(string(data), `": `, `" : `)
+		c.printf("%s\n", strings.ReplaceAll(text, "/", `\/`))
 		return nil
 	case "text":
 		if len(all) == 0 {
@@ -260,7 +262,7 @@ func (c tartCall) push(args []string) error {
 			return errors.Join(err, tartError{1, fmt.Sprintf("VM %q is running", args[0])})
 		}
 		if !v.exists(n.path + "/nvram.bin") {
-			return errors.New(`The file "nvram.bin" doesn't exist`)
+			return tartError{1, pushBroken}
 		}
 		return nil
 	})

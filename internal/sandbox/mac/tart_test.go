@@ -77,7 +77,7 @@ func TestGuests(t *testing.T) {
 		t.Errorf("pgrep finds %s", got)
 	}
 	must(t, h.Machine, "m1", "/usr/local/bin/tart stop a && /usr/local/bin/tart delete a c && /usr/local/bin/tart ip b")
-	if got := must(t, h.Machine, "m1", "/usr/local/bin/tart list --format json"); !strings.Contains(got, `"State": "running"`) || strings.Contains(got, `"Name": "a"`) {
+	if got := must(t, h.Machine, "m1", "/usr/local/bin/tart list --format json"); !strings.Contains(got, `"State" : "running"`) || strings.Contains(got, `"Name" : "a"`) {
 		t.Errorf("list %s", got)
 	}
 	if _, stderr, exit := run(t, h.Machine, "m1", "/usr/local/bin/tart delete b"); exit != 1 || stderr != "VM \"b\" is running\n" {

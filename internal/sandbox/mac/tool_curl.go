@@ -196,6 +196,8 @@ func (c *curlCall) copyBody(out io.Writer, a reply) (got int64, err error) {
 		return got, curlError{23, "Failure writing output to destination, passed 16384 returned 0"}
 	case err != nil:
 		return got, curlError{23, "Failure writing output to destination: " + why(err)}
+	case a.breaks >= 0 && a.reset:
+		return got, curlError{56, "Recv failure: Connection reset by peer"}
 	case a.breaks >= 0:
 		return got, curlError{18, fmt.Sprintf("transfer closed with %d bytes remaining to read", a.size-a.from-got)}
 	}
