@@ -202,7 +202,7 @@ func (d *kubeletDiff) background() *plan.Trouble {
 		return nil
 	}
 	return &plan.Trouble{Code: "btm-disallowed",
-		Text: "macOS's list of background items disallows " + kubeletLabel + ": it does not come back after a boot, nor by itself after it ended",
+		Text:   "macOS's list of background items disallows " + kubeletLabel + ": it does not come back after a boot, nor by itself after it ended",
 		Remedy: "over VNC, allow it in System Settings, General, Login Items & Extensions; or on the host: sudo sfltool resetbtm, and restart it when it is idle (sudo sfltool dumpbtm shows the list)"}
 }
 

@@ -2,9 +2,7 @@ package steps
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -119,11 +117,10 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (setti
 	case readable && claims.secret != "" && claims.secret != tokenSecret(node):
 		revoked = append(revoked, "its token is of the Secret "+claims.secret)
 	}
-	sum := sha256.Sum256([]byte(head))
 	switch {
 	case seen.server != join.Server:
 		differs = append(differs, "its server is "+cmp.Or(seen.server, "none"))
-	case seen.sha != hex.EncodeToString(sum[:]):
+	case seen.sha != digest(head):
 		differs = append(differs, "it is not as macfleet writes it for this cluster")
 	}
 	if want := kubeconfigAccess(v.Host.User); seen.access != want {

@@ -35,7 +35,7 @@ type kubeletState struct {
 
 	plist    fileState
 	isPlist  bool
-	withheld bool            // the plist holds a secret of somebody's, and was not read
+	withheld string          // the digest of a plist that may hold a secret of somebody's; empty: it was read
 	loaded   bool            // launchd has the job
 	service  launchd.Service // as launchd has it
 	disabled bool            // launchd must not start the job
@@ -118,7 +118,7 @@ func (s *kubeletState) file(p part) error {
 	if path != kubeletPlist {
 		return s.receipt.read(p.body)
 	}
-	s.isPlist, s.withheld, s.plist = true, p.name == "withheld", fileState{p.body, mode}
+	s.isPlist, s.withheld, s.plist = true, p.value("sha"), fileState{p.body, mode}
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package steps_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,7 +121,11 @@ func kubeletCases() []namedKubelet {
 		{"plist-changed-under-job in memory", func(c *kubeletCase) { c.mac.Args = append(slices.Clone(c.mac.Args), "--max-pods=9") }, "plist-changed-under-job run load"},
 		{"another plist in both", func(c *kubeletCase) { c.mac = c.mac.WithArgs("--max-pods=9") }, "plist-changed-under-job run load"},
 		{"the plist's mode", func(c *kubeletCase) { c.mac.PlistMode = "0:0:666" }, "plist-changed-under-job run kick"},
-		{"a secret in the plist", func(c *kubeletCase) { c.mac.Withheld = true }, "plist-changed-under-job run kick"},
+		{"a secret in the plist", func(c *kubeletCase) { c.mac.Withheld = strings.Repeat("e", 64) }, "plist-changed-under-job run kick"},
+		{"a label that sounds like a secret", func(c *kubeletCase) {
+			sum := sha256.Sum256([]byte(c.mac.Plist))
+			c.mac.Withheld = hex.EncodeToString(sum[:])
+		}, ""},
 		{"stale-binary-running", func(c *kubeletCase) {
 			c.mac.Receipt = strings.Replace(c.mac.Receipt, "installed 1763000001", "installed 1763099000", 1)
 		}, "stale-binary-running run kick"},
@@ -411,7 +417,7 @@ func TestKubeletUnread(t *testing.T) {
 func TestKubeletNoSecret(t *testing.T) {
 	t.Parallel()
 	c := newKubeletCase()
-	c.mac.Withheld, c.mac.ConfigClaims = true, stepstest.Claims("other", "x")
+	c.mac.Withheld, c.mac.ConfigClaims = strings.Repeat("e", 64), stepstest.Claims("other", "x")
 	f := c.finding(t)
 	if text := fmt.Sprintf("%+v", f); strings.Contains(text, c.mac.ConfigClaims) {
 		t.Errorf("the token's claims: %s", text)

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -19,6 +18,7 @@ import (
 // incident is a row of docs/incidents.md.
 type incident struct {
 	name, symptom, says, does string
+	ofNode                    bool // it befalls hosts that are Nodes
 }
 
 // code returns the code that macfleet says at first, or "".
@@ -38,7 +38,11 @@ func incidents(t *testing.T) []incident {
 		t.Fatal(err)
 	}
 	var all []incident
+	ofNode := false
 	for line := range strings.Lines(string(text)) {
+		if heading, ok := strings.CutPrefix(line, "## "); ok {
+			ofNode = strings.Contains(heading, "Kubelet") || strings.Contains(heading, "Node")
+		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		if len(cells) != 4 || !strings.HasPrefix(strings.TrimSpace(cells[0]), "`") {
 			continue
@@ -46,7 +50,7 @@ func incidents(t *testing.T) []incident {
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
-		all = append(all, incident{strings.Trim(cells[0], "`"), cells[1], cells[2], cells[3]})
+		all = append(all, incident{strings.Trim(cells[0], "`"), cells[1], cells[2], cells[3], ofNode})
 	}
 	return all
 }
@@ -79,24 +83,20 @@ func TestIncidents(t *testing.T) {
 	for _, row := range incidents(t) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 4)
-			e := run(t, w, hostCore("production", 2))
-			converges(t, e)
+			w, e := row.fleet(t)
 			p := planned(t, e)
 			one, two := p.Hosts[0].Name, p.Hosts[1].Name
 			if row.name == "silent" { // nobody waits as long here as a person would
 				e.Hosts = impatient(t, w, hosts.Deadlines{Handshake: time.Second})
 			}
-			if err := w.Inject(one, row.name); errors.Is(err, sandbox.ErrNoNode) {
-				t.Skip("the hosts of this fleet are no Nodes")
-			} else if err != nil {
+			if err := w.Inject(one, row.name); err != nil {
 				t.Fatal(err)
 			}
 			p = planned(t, e)
 			if said := whatIsSaid(p, two); len(said) > 0 {
 				t.Errorf("of the other host is said %q", said)
 			}
-			said := whatIsSaid(p, one)
+			said := slices.Compact(whatIsSaid(p, one)) // the host and its Node may both have it
 			kind, _, _ := strings.Cut(row.says, ",")
 			if want := strings.TrimSpace(kind + " " + row.code()); want != "nothing" && want != "unread" && !slices.Equal(said, []string{want}) {
 				t.Errorf("it says %q, want %q", said, want)
@@ -107,6 +107,34 @@ func TestIncidents(t *testing.T) {
 			row.after(t, e, one)
 		})
 	}
+}
+
+// fleet is a converged fleet of two that the incident may befall. Builders are
+// those of which its name speaks.
+func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
+	t.Helper()
+	w, _ := world(t, 4)
+	if !i.ofNode {
+		e := run(t, w, hostCore("production", 2))
+		converges(t, e)
+		return w, e
+	}
+	c := nodes(2)
+	if strings.HasSuffix(i.name, "-on-builder") {
+		c.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
+	}
+	e := runNodes(t, w, c)
+	converges(t, e)
+	for _, h := range planned(t, e).Hosts {
+		m, err := w.Mac(h.Name)
+		if err == nil {
+			err = m.Advance(10 * time.Minute) // its kubelet has run for a while
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w, e
 }
 
 // after applies and looks at what is left.

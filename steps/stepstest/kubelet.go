@@ -84,8 +84,8 @@ type Kubelet struct {
 	ConfigAccess, ConfigSHA    string // empty: there is no kubeconfig
 	ConfigServer, ConfigClaims string
 	Plist, PlistMode           string // empty: there is none
-	Withheld                   bool
-	Job                        int // exit code of launchctl print
+	Withheld                   string // digest of a plist that is not shown
+	Job                        int    // exit code of launchctl print
 	Args                       []string
 	Page                       string // its other lines
 	Disabled                   bool
@@ -201,8 +201,8 @@ func (k Kubelet) Answer() plan.Answer {
 	}
 	const plist = " /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"
 	switch {
-	case k.Withheld:
-		a.part("", "withheld 0 "+k.PlistMode+plist)
+	case k.Withheld != "":
+		a.part("sha "+k.Withheld+"\n", "withheld 0 "+k.PlistMode+plist)
 	case k.Plist != "":
 		a.part(k.Plist, "file 0 "+k.PlistMode+plist)
 	}

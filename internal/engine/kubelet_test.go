@@ -1,0 +1,138 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// longNode is a host that has been a Node for a while, in a world of its own.
+func longNode(t *testing.T, c *fleet.Config) (*sandbox.World, *engine.Engine, string) {
+	t.Helper()
+	w, _ := world(t, 3)
+	e := runNodes(t, w, c)
+	converges(t, e)
+	host := planned(t, e).Hosts[0].Name
+	m, err := w.Mac(host)
+	if err == nil {
+		err = m.Advance(10 * time.Minute)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := planned(t, e); len(whatIsSaid(p, host)) > 0 {
+		t.Fatalf("of a healthy host is said %q", whatIsSaid(p, host))
+	}
+	return w, e, host
+}
+
+// TestBuilderIncidents: what would be a fault elsewhere is a builder's work.
+func TestBuilderIncidents(t *testing.T) {
+	t.Parallel()
+	c := nodes(1)
+	c.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
+	w, e, host := longNode(t, c)
+	for _, incident := range []string{"orphan-vm", "push-in-progress"} {
+		if err := w.Inject(host, incident); err != nil {
+			t.Fatal(err)
+		}
+		if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+			t.Errorf("%s: it says %q", incident, said)
+		}
+	}
+	if r := apply(t, e); !r.Converged() || r.Done > 0 {
+		t.Errorf("%d actions, failures %+v", r.Done, r.Failures)
+	}
+}
+
+// TestBuilderComesAndGoes: the garbage collection is off while a host is a builder,
+// and comes back neither under a push nor unseen.
+func TestBuilderComesAndGoes(t *testing.T) {
+	t.Parallel()
+	c := nodes(1)
+	spec := &c.Fleets[0].Groups[0].Spec
+	spec.GithubRunner = &fleet.GithubRunner{}
+	w, e, host := longNode(t, c)
+	kubeletCollects(t, w, host, false)
+	if err := w.Inject(host, "push-in-progress"); err != nil {
+		t.Fatal(err)
+	}
+	spec.GithubRunner = nil
+	p := planned(t, e)
+	if said := whatIsSaid(p, host); !slices.Equal(said, []string{"refused waits-for-idle"}) {
+		t.Errorf("under a push it says %q", said)
+	}
+	apply(t, e)
+	kubeletCollects(t, w, host, false)
+	if err := w.Heal(host, "push-in-progress"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Inject(host, "orphan-vm"); err != nil {
+		t.Fatal(err)
+	}
+	listed := slices.ContainsFunc(planned(t, e).Actions, func(a plan.Action) bool {
+		return slices.ContainsFunc(a.Fields, func(f plan.Field) bool {
+			return strings.HasPrefix(f.Name, "virtual machine ") && strings.HasPrefix(f.After, "deleted")
+		})
+	})
+	if !listed {
+		t.Errorf("what will be deleted is not listed: %+v", planned(t, e).Actions)
+	}
+	converges(t, e)
+	kubeletCollects(t, w, host, true)
+}
+
+// kubeletCollects looks on the Mac whether its kubelet deletes machines.
+func kubeletCollects(t *testing.T, w *sandbox.World, host string, want bool) {
+	t.Helper()
+	m, err := w.Mac(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := m.Run(t.Context(), "root", "launchctl print system/dev.macfleet.tart-kubelet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := !strings.Contains(string(said.Stdout), "--disable-vm-gc"); got != want {
+		t.Errorf("it collects %t, want %t", got, want)
+	}
+}
+
+// TestNodeGoes: without its blocks nothing of a Node is left on the Mac.
+func TestNodeGoes(t *testing.T) {
+	t.Parallel()
+	c := nodes(1)
+	w, e, host := longNode(t, c)
+	spec := &c.Fleets[0].Groups[0].Spec
+	spec.Tart, spec.TartKubelet = nil, nil
+	p := planned(t, e)
+	if kinds := slices.Compact(mapped(p.Actions, func(a plan.Action) plan.Kind { return a.Kind })); !slices.Equal(kinds, []plan.Kind{plan.RemoveStep}) {
+		t.Errorf("%q", kinds)
+	}
+	converges(t, e)
+	m, err := w.Mac(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := m.Run(t.Context(), "root", "ls /usr/local/bin /usr/local/lib /Library/LaunchDaemons /etc; launchctl print system/dev.macfleet.tart-kubelet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(said.Stdout); strings.Contains(text, "tart") {
+		t.Errorf("left:\n%s", text)
+	}
+}
+
+func mapped[A, B any](all []A, f func(A) B) []B {
+	out := make([]B, len(all))
+	for i, a := range all {
+		out[i] = f(a)
+	}
+	return out
+}

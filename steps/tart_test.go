@@ -1,0 +1,155 @@
+package steps_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+var tarted = fleet.Spec{Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}}
+
+func TestTart(t *testing.T) {
+	t.Parallel()
+	a, older := stepstest.TartArtifact(), stepstest.OlderSHA()
+	outdated := strings.NewReplacer("current "+a.SHA256+" 2.32.1", "current "+older+" 2.31.0")
+	for _, tc := range []struct {
+		name string
+		edit func(*stepstest.Tart, *plan.View)
+		want string
+	}{
+		{"settled", func(*stepstest.Tart, *plan.View) {}, ""},
+		{"factory", func(m *stepstest.Tart, _ *plan.View) { *m = stepstest.Tart{FreeKB: 400_000_000} }, "tart-missing tart-install"},
+		{"factory with a machine of another tart", func(m *stepstest.Tart, _ *plan.View) {
+			*m = stepstest.Tart{FreeKB: 400_000_000, Work: "7 run x\n"}
+		}, "tart-missing tart-install"},
+		{"another tool's", func(m *stepstest.Tart, _ *plan.View) { m.Receipt = "" }, "tart-unknown tart-install"},
+		{"outdated", func(m *stepstest.Tart, _ *plan.View) { m.Receipt = outdated.Replace(m.Receipt) }, "tart-outdated tart-install"},
+		{"outdated, machines run", func(m *stepstest.Tart, _ *plan.View) {
+			m.Receipt, m.Work = outdated.Replace(m.Receipt), "7 run ci-a\n8 push bake\n"
+		}, "tart-outdated tart-install, refused waits-for-idle"},
+		{"outdated, full", func(m *stepstest.Tart, _ *plan.View) { m.Receipt, m.FreeKB = outdated.Replace(m.Receipt), 20_000 },
+			"tart-outdated tart-install, refused disk-full"},
+		{"edited", func(m *stepstest.Tart, _ *plan.View) { m.Stamp, m.SHA = "1 2 3", strings.Repeat("ee", 32) }, "tart-edited tart-install"},
+		{"touched", func(m *stepstest.Tart, _ *plan.View) { m.Stamp, m.SHA = "1 2 3", strings.Repeat("b1", 32) }, ""},
+		{"no wrapper", func(m *stepstest.Tart, _ *plan.View) { m.Wrapper = "" }, "tart-wrapper-edited tart-wrapper"},
+		{"wrapper edited, machines run", func(m *stepstest.Tart, _ *plan.View) { m.Wrapper, m.Work = "x", "7 run ci-a\n" }, "tart-wrapper-edited tart-wrapper"},
+		{"wrapper's mode", func(m *stepstest.Tart, _ *plan.View) { m.WrapperMode = "501:20:755" }, "tart-wrapper-edited tart-wrapper"},
+		{"a link", func(m *stepstest.Tart, _ *plan.View) { m.Link = true }, "tart-wrapper-edited tart-wrapper"},
+		{"unfinished", func(_ *stepstest.Tart, v *plan.View) { v.Pending = true }, "unfinished tart-wrapper"},
+		{"the old one is left", func(m *stepstest.Tart, _ *plan.View) { m.Old = true }, "unfinished tart-wrapper"},
+		{"rolled back", func(m *stepstest.Tart, v *plan.View) {
+			m.Receipt = outdated.Replace(m.Receipt) + "rolled-back " + a.SHA256 + " 2.32.1\n"
+			v.Rollback = true
+		}, ""},
+		{"rolled back, and forth", func(m *stepstest.Tart, _ *plan.View) {
+			m.Receipt = outdated.Replace(m.Receipt) + "rolled-back " + a.SHA256 + " 2.32.1\n"
+		}, "tart-outdated tart-install, warns version-rolled-back"},
+		{"back", func(m *stepstest.Tart, v *plan.View) {
+			m.Receipt, m.Kept, v.Rollback = strings.Replace(m.Receipt, "previous -", "previous "+older+" 2.31.0", 1), m.Kept+older+"\n", true
+		}, "tart-outdated tart-install"},
+		{"nothing to go back to", func(_ *stepstest.Tart, v *plan.View) { v.Rollback = true }, "warns nothing-to-roll-back"},
+	} {
+		m, v := stepstest.SettledTart(), stepstest.View(host(tarted), nil)
+		tc.edit(&m, &v)
+		v.Facts = with(nil, map[string]plan.Answer{"tart.state": m.Answer()})
+		f := step(t, "tart", tarted).Diff(v)
+		sound(t, "tart", tarted, f)
+		if got := brief(f); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestTartArtifact: another digest is another wish, and what is installed.
+func TestTartArtifact(t *testing.T) {
+	t.Parallel()
+	other := stepstest.TartArtifact()
+	other.SHA256, other.Version = strings.Repeat("88", 32), "2.33.0"
+	spec := fleet.Spec{Tart: &fleet.Tart{Artifact: other}}
+	facts := with(nil, map[string]plan.Answer{"tart.state": stepstest.SettledTart().Answer()})
+	f := step(t, "tart", spec).Diff(stepstest.View(host(spec), facts))
+	if len(f.Changes) != 1 || f.Changes[0].Delivery.Artifact != *other || f.Changes[0].Command.Args[0] != other.HostPath() || f.Changes[0].Command.Args[1] != other.SHA256 {
+		t.Errorf("%+v", f.Changes)
+	}
+	spec.Tart = &fleet.Tart{}
+	if f := step(t, "tart", spec).Diff(stepstest.View(host(spec), facts)); f.Refused == nil || f.Refused.Code != "artifact-missing" {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestTartRemoval(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		edit func(*stepstest.Tart)
+		want string
+	}{
+		"settled":        {func(*stepstest.Tart) {}, "tart-not-wanted tart-remove"},
+		"another tool's": {func(m *stepstest.Tart) { m.Receipt = "" }, ""},
+		"machines run":   {func(m *stepstest.Tart) { m.Work = "7 run ci-a\n" }, "tart-not-wanted tart-remove, refused waits-for-idle"},
+	} {
+		m := stepstest.SettledTart()
+		tc.edit(&m)
+		f := step(t, "tart", none).Diff(stepstest.View(host(none), with(nil, map[string]plan.Answer{"tart.state": m.Answer()})))
+		sound(t, "tart", none, f)
+		if got := brief(f); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestGithubRunner(t *testing.T) {
+	t.Parallel()
+	builder := fleet.Spec{GithubRunner: &fleet.GithubRunner{}, TartKubelet: joined.TartKubelet}
+	work := inventory.Pod{Namespace: "ci", Name: "a", Phase: "Running"}
+	for _, tc := range []struct {
+		name string
+		spec fleet.Spec
+		pods inventory.Seen[[]inventory.Pod]
+		want string
+	}{
+		{"no Pods", builder, inventory.Present([]inventory.Pod{}), ""},
+		{"work", builder, inventory.Present([]inventory.Pod{work, {Namespace: "ci", Name: "b", Phase: "Pending"}}), "refused pod-on-builder"},
+		{"work that has ended", builder, inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a", Phase: "Succeeded"}}), ""},
+		{"those of every Node", builder, inventory.Present([]inventory.Pod{{Name: "csi", Controller: "DaemonSet"}, {Name: "proxy", Mirror: true}}), ""},
+		{"nobody knows", builder, inventory.Unread[[]inventory.Pod]("it was forbidden"), "unread it was forbidden"},
+		{"not asked", builder, inventory.Seen[[]inventory.Pod]{}, "unread the cluster was not asked"},
+		{"no Node", fleet.Spec{GithubRunner: &fleet.GithubRunner{}}, inventory.Seen[[]inventory.Pod]{}, ""},
+		{"a runner", joined, inventory.Present([]inventory.Pod{work}), ""},
+	} {
+		v := stepstest.View(host(tc.spec), nil)
+		v.Pods = tc.pods
+		f := step(t, "github_runner", tc.spec).Diff(v)
+		if got := brief(f); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+		if f.Refused != nil && (!strings.Contains(f.Refused.Text, "2 Pods on the Node of a builder: ci/a, ci/b") || !strings.Contains(f.Refused.Remedy, "kubectl -n ci delete pod a")) {
+			t.Errorf("%s: %+v", tc.name, f.Refused)
+		}
+	}
+}
+
+// FuzzKubeletAnswers: no answer makes the steps fail, and none that is odd is a
+// difference.
+func FuzzKubeletAnswers(f *testing.F) {
+	f.Add(stepstest.SettledKubelet(name).Answer().Stdout, stepstest.SettledTart().Answer().Stdout)
+	f.Add(stepstest.FactoryKubelet().Answer().Stdout, stepstest.Tart{}.Answer().Stdout)
+	f.Add("current x\n== file 0 0:0:644 /usr/local/lib/macfleet/tart.receipt\n\n== end\n", "\n== processes x\n")
+	f.Add("1 2\n== hardware 0\n== end", "x\n== disk 0\n\n== end\n")
+	f.Fuzz(func(t *testing.T, kubelet, bundle string) {
+		facts := with(nil, map[string]plan.Answer{kubeletProbe: said(kubelet), backgroundProbe: {}, "tart.state": said(bundle)})
+		for _, spec := range []fleet.Spec{joined, tarted, none} {
+			for _, id := range []plan.StepID{"tart", kubeletID} {
+				v := stepstest.View(host(spec), facts)
+				v.Proven = true
+				found := step(t, id, spec).Diff(v)
+				if len(found.Unread) > 0 && (found.Changes != nil || found.Facts != "") {
+					t.Errorf("%s: unread and yet %+v", id, found)
+				}
+			}
+		}
+	})
+}
