@@ -38,6 +38,7 @@ const (
 	diskFull       = 4
 	wrongBytes     = 5
 	downloadFailed = 6
+	partGone       = 7 // what was to be gone on with
 )
 
 // look is what a host has of an artifact.

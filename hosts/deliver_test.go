@@ -383,3 +383,21 @@ func TestSize(t *testing.T) {
 		}
 	}
 }
+
+// TestPushWithoutItsPart: another run has cleared it away, because it failed or
+// because it brought the artifact.
+func TestPushWithoutItsPart(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		dir, data := filepath.Join(l.etc, "artifacts"), random(1000)
+		l.stdin = fmt.Sprintf("%s\n%s\n%s\n%d\nplain\ncopy\n.gone\n300\n%s", testMark, dir, digest(data), len(data), data[300:])
+		a, _ := l.run(0, own("artifact-push", "root"))
+		if got := listed(t, dir); !strings.Contains(a.Stdout, testMark+" end 7\n") || got != "" {
+			t.Errorf("%+v, left behind %q", a, got)
+		}
+		write(t, filepath.Join(dir, digest(data)), string(data), 0o644)
+		a, _ = l.run(0, own("artifact-push", "root"))
+		if got := listed(t, dir); !strings.Contains(a.Stdout, testMark+" end 0\n") || got != digest(data) {
+			t.Errorf("%+v, left behind %q", a, got)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -36,6 +37,17 @@ func (c *Conn) push(ctx context.Context, a fleet.Artifact, seen look, source Sou
 		return Delivered{}, fmt.Errorf("deliver %s to %s: %w", a, c.target.name(), err)
 	}
 	defer func() { <-c.client.uploads }()
+	done, err := c.pushFrom(ctx, a, seen, source)
+	if errors.Is(err, errPartGone) { // another run cleared it away
+		return c.pushFrom(ctx, a, look{free: seen.free}, source)
+	}
+	return done, err
+}
+
+var errPartGone = errors.New("the part that it went on with has gone")
+
+// pushFrom sends an artifact once.
+func (c *Conn) pushFrom(ctx context.Context, a fleet.Artifact, seen look, source Source) (Delivered, error) {
 	bytes, all, err := source()
 	if err != nil {
 		return Delivered{}, fmt.Errorf("deliver %s: %w", a, err)
@@ -53,7 +65,7 @@ func (c *Conn) push(ctx context.Context, a fleet.Artifact, seen look, source Sou
 		case right:
 			p.begin, p.part, p.offset = "copy", seen.part, seen.bytes
 		default:
-			_ = bytes.Close()
+			_ = bytes.Close() // it was read, not written
 			if bytes, _, err = source(); err != nil {
 				return Delivered{}, fmt.Errorf("deliver %s: %w", a, err)
 			}
@@ -100,6 +112,8 @@ func (p *pushing) send(ctx context.Context) (done Delivered, err error) {
 		return done, fmt.Errorf("deliver %s to %s: %w", p.artifact, to, p.bytes.err)
 	case err != nil:
 		return done, err
+	case answer.Exit == partGone:
+		return done, fmt.Errorf("deliver %s to %s: %w", p.artifact, to, errPartGone)
 	case answer.Exit == pieceMissing:
 		return done, fmt.Errorf("deliver %s to %s: the source ends after %d of %d bytes", p.artifact, to, p.size-p.bytes.left-int64(len(p.bytes.ahead)), p.size)
 	}

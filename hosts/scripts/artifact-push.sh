@@ -21,6 +21,10 @@ failed() {
   esac
   done_with 1
 }
+bytes_of() {
+  bytes=$(wc -c 2>/dev/null <"$1") || bytes=0
+  echo $((bytes))
+}
 above=${dir%/*}
 { mkdir -p "$dir" && chown 0:0 "$above" "$dir" && chmod 0755 "$above" "$dir"; } || done_with 1
 if [ "$begin" = append ]; then
@@ -28,14 +32,20 @@ if [ "$begin" = append ]; then
 else
   new=$(mktemp "$dir/.$digest.XXXXXX") || done_with 1
 fi
-if [ "$begin" = copy ]; then
-  said=$({ head -c "$offset" <"$dir/$part" >"$new"; } 2>&1) || failed
-  # One that another run is at has grown by now.
-  if [ "$(($(wc -c <"$dir/$part")))" = "$offset" ]; then rm -f "$dir/$part"; fi
+if [ "$begin" = copy ] && [ -f "$dir/$part" ]; then
+  said=$({ head -c "$offset" <"$dir/$part" >"$new"; } 2>&1) || [ ! -f "$dir/$part" ] || failed
+  # Another run may be at it, unless nothing has come for ten minutes.
+  changed=$(stat -f %m "$dir/$part" 2>/dev/null) || changed=
+  case $changed in
+  '' | *[!0-9]*) ;;
+  *) if [ $(($(date +%s) - changed)) -gt 600 ]; then rm -f "$dir/$part"; fi ;;
+  esac
 fi
-if [ "$(($(wc -c <"$new")))" != "$offset" ]; then
-  echo "the part $part has gone or is another one now" >&2
-  done_with 1
+if [ "$(bytes_of "$new")" != "$offset" ]; then
+  rm -f "$new"
+  if [ -f "$dir/$digest" ]; then done_with 0; fi # another run was faster
+  echo "the part $part has gone" >&2
+  done_with 7
 fi
 case $packed in
 gzip)
@@ -45,8 +55,7 @@ gzip)
 esac
 # vanished reports whether another run was faster: it clears away what is left.
 vanished() { [ ! -f "$new" ] && [ -f "$dir/$digest" ]; }
-have=$(wc -c <"$new") || have=0
-have=$((have))
+have=$(bytes_of "$new")
 if [ "$have" -lt "$size" ]; then
   if vanished; then done_with 0; fi
   echo "part ${new##*/} $have"
