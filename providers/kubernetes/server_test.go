@@ -34,9 +34,8 @@ type server struct {
 	url string
 	ca  []byte
 
-	dir   string
-	ends  []func()
-	ready chan struct{}
+	dir  string
+	ends []func()
 }
 
 // real is the one server of this test binary: a start takes some three seconds.
