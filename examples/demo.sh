@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tells macfleet's story in a simulated world: from an empty cluster and a pool
-# of sixteen machines to three converged fleets, through seven incidents. Needs
-# nothing but the program, and ends by itself.
+# of sixteen machines to three converged fleets, through seven incidents, and two
+# Nodes of a Kubernetes cluster. Needs nothing but the program, and ends by itself.
 set -eu
 
 macfleet=${1:?usage: demo.sh path/to/macfleet}
@@ -9,7 +9,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 world=$(mktemp -d "${TMPDIR:-/tmp}/macfleet-demo.XXXXXX")
 trap 'rm -rf "$world"' EXIT
 
-fleet() { "$macfleet" -C "$here/three-fleets" -e production --sandbox="$world/world" "$@"; }
+example=three-fleets
+MACFLEET_ENVIRONMENT=production
+export MACFLEET_ENVIRONMENT
+
+fleet() { "$macfleet" -C "$here/$example" --sandbox="$world/$example" "$@"; }
 
 tell() { printf '\n\n=== %s\n\n' "$*"; }
 
@@ -60,3 +64,20 @@ run 0 sandbox heal
 
 tell 'All is well.'
 run 0 drift
+
+tell 'Another fleet: two Macs that become Nodes of a Kubernetes cluster, where each Pod is a virtual machine.'
+example=nodes
+MACFLEET_ENVIRONMENT=
+MACFLEET_VAR_runners=2
+MACFLEET_ON=fleet=runners
+export MACFLEET_VAR_runners MACFLEET_ON
+run 0 init cluster --auto-approve
+run 0 apply --auto-approve
+run 0 hosts
+
+tell 'The cluster forgets one, and the other runs a kubelet that is not the one on its disk.'
+run 0 sandbox inject "$(fleet hosts -o name | sed -n 1p)" token-revoked
+run 0 sandbox inject "$(fleet hosts -o name | sed -n 2p)" stale-binary-running
+run 2 drift
+run 0 apply --auto-approve
+run 0 hosts --wait ready

@@ -76,10 +76,8 @@ func (a *app) lock(ctx context.Context, names []string, o lockOptions) error {
 	}
 	s := &session{app: a, config: config}
 	defer s.close()
-	if a.sandbox != "" {
-		if err := s.openWorld(); err != nil {
-			return err
-		}
+	if err := s.openWorld(); err != nil {
+		return err
 	}
 	store := a.artifactStore(s.world)
 	var all []view.Lock

@@ -16,14 +16,8 @@ import (
 	"github.com/macfleet/macfleet/providers/transport"
 )
 
-// openCluster opens the simulated world, where one is asked for, and the
-// configuration's cluster, where it has one.
+// openCluster opens the configuration's cluster, where it has one.
 func (s *session) openCluster() error {
-	if s.app.sandbox != "" {
-		if err := s.openWorld(); err != nil {
-			return err
-		}
-	}
 	if s.config.Kubernetes == nil {
 		return nil
 	}
@@ -68,6 +62,9 @@ func (a *app) withCluster(ctx context.Context, f func(context.Context, *session)
 		return err
 	}
 	defer s.close()
+	if err := s.openWorld(); err != nil {
+		return err
+	}
 	if err := s.openCluster(); err != nil {
 		return err
 	}

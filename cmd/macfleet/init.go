@@ -95,6 +95,11 @@ func (s *session) prepare(ctx context.Context, o initClusterOptions) error {
 		if err := s.approved(o); err != nil {
 			return err
 		}
+		// Where the cluster has lost its pins, those it last said become this machine's
+		// own before an empty place for them takes their place.
+		if err := s.pins(ctx).Update(slices.Clone); err != nil {
+			return err
+		}
 		p.Dry = false
 		before, err := s.kubernetes.Prepare(ctx, p)
 		if err != nil {

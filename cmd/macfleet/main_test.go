@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +40,12 @@ func TestScripts(t *testing.T) {
 			}
 			env.Setenv("EXAMPLES", examples)
 			return copyExample(env.WorkDir)
+		},
+		Condition: func(c string) (bool, error) {
+			if c != "ci" {
+				return false, fmt.Errorf("there is no condition %q", c)
+			}
+			return os.Getenv("CI") != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":       code,

@@ -70,9 +70,10 @@ func joins(h plan.Host) bool { return h.Spec.Spec.JoinsCluster() }
 func (s *session) sayReady(m engine.Members, late []engine.NotReady, timeout time.Duration) {
 	t := s.app.outText()
 	all := len(slices.DeleteFunc(slices.Clone(m.Hosts), func(h plan.Host) bool { return !joins(h) }))
-	if len(late) > 0 {
+	switch {
+	case len(late) > 0:
 		t.Say(fmt.Sprintf("After %s %d of %d Nodes are not Ready; macfleet plan says what their hosts lack.", timeout, len(late), all))
-	} else {
+	case all > 0:
 		t.Say(fmt.Sprintf("All %d Nodes are Ready.", all))
 	}
 	if m.Missing > 0 {

@@ -23,9 +23,12 @@ func (a *app) sandboxDir() string {
 	return a.sandbox
 }
 
-// openWorld opens the simulated world, and makes it when it is not there, with
-// the configuration's plain values.
+// openWorld opens the simulated world, where one is asked for, and makes it when
+// it is not there, with the configuration's plain values.
 func (s *session) openWorld() error {
+	if s.app.sandbox == "" {
+		return nil
+	}
 	w, err := sandbox.Open(s.app.sandboxDir(), s.app.seed(s.config))
 	if err != nil {
 		return err

@@ -157,11 +157,14 @@ func (a *app) selection() (plan.Selection, error) {
 }
 
 func (s *session) connect(ctx context.Context, selection plan.Selection) error {
-	if err := s.openCluster(); err != nil {
+	if err := s.openWorld(); err != nil {
 		return err
 	}
 	servers, err := s.servers()
 	if err != nil {
+		return err
+	}
+	if err := s.openCluster(); err != nil {
 		return err
 	}
 	if s.hosts, err = s.client(ctx, s.kubernetes); err != nil {

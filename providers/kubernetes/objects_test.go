@@ -235,7 +235,7 @@ func TestPrepare(t *testing.T) {
 			t.Fatal(err)
 		}
 		list, err = client.Prepare(t.Context(), key("second"))
-		if left := wrong(list); err != nil || len(left) != 0 || len(list) != 8 {
+		if left := wrong(list); err != nil || len(left) != 0 || len(list) != 9 {
 			t.Errorf("again: %v of %d, %v", left, len(list), err)
 		}
 		if kept, err := client.Secret(t.Context(), ns(t), "fleet-ssh", "id_ed25519"); err != nil || kept != "first" {

@@ -1,0 +1,33 @@
+package steps
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestRestartNeedsAJob: a step without a job, and a host without the block, have
+// nothing to restart.
+func TestRestartNeedsAJob(t *testing.T) {
+	t.Parallel()
+	if jobs := Jobs(); !slices.Equal(jobs, []plan.StepID{tartKubelet{}.ID()}) {
+		t.Errorf("the jobs are %q", jobs)
+	}
+	wanted := fleet.Host{User: "m1", Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}.WithDefaults()}
+	for _, tt := range []struct {
+		host fleet.Host
+		step plan.StepID
+		ok   bool
+	}{
+		{wanted, tartKubelet{}.ID(), true},
+		{wanted, power{}.ID(), false},
+		{fleet.Host{User: "m1"}, tartKubelet{}.ID(), false},
+	} {
+		c, ok := Restart(tt.step, plan.View{Host: tt.host})
+		if ok != tt.ok || ok && (c.Disruption != plan.Restart || c.Reason.Code != "restart-asked") {
+			t.Errorf("%s: %t, %+v", tt.step, ok, c.Reason)
+		}
+	}
+}
