@@ -118,6 +118,16 @@ type Host struct {
 	vms        inventory.Seen[[]string]
 }
 
+// Rootless returns why nothing of the host itself will ever give root, or nil:
+// what refuses it for another reason, such as a cluster that is not prepared, says
+// nothing about that.
+func (h Host) Rootless() *Trouble {
+	if !h.compared || h.Seen.Root {
+		return nil
+	}
+	return h.Refused
+}
+
 // MarkerStale reports whether the marker lacks something that is known by now: the
 // proof of a step that matches, or where the host belongs. A later run goes by
 // what the marker says, also when its host block is gone.

@@ -100,8 +100,8 @@ func (e *Engine) hopeless(p *plan.Plan, snap plan.Snapshot) int {
 	n := 0
 	for _, h := range p.Hosts {
 		seen := snap.Hosts[h.Server.ID]
-		if !h.Member && h.Refused != nil && !seen.Root && seen.Password == nil {
-			seen.Password = &plan.Password{Trouble: h.Refused}
+		if t := h.Rootless(); t != nil && !h.Member && seen.Password == nil {
+			seen.Password = &plan.Password{Trouble: t}
 			snap.Hosts[h.Server.ID], n = seen, n+1
 		}
 	}
