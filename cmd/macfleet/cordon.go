@@ -65,7 +65,7 @@ func (a *app) cordon(ctx context.Context, args []string, o cordonOptions) error 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.stop, cancel)()
-	s, err := a.open(ctx)
+	s, err := a.open(ctx, ctx)
 	if err != nil {
 		return err
 	}
