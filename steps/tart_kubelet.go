@@ -154,7 +154,7 @@ func (d *kubeletDiff) finding() plan.Finding {
 	var f plan.Finding
 	f.Wanted, f.Facts = normal(d.settings())
 	f.VMs = inventory.Present(d.seen.virtualMachines())
-	f.Warnings = d.seen.receipt.rolledBack(d.view.Rollback)
+	f.Warnings = d.seen.receipt.rolledBack(d.goal, d.view.Rollback)
 	f.Warnings = append(f.Warnings, d.orphans()...)
 	if f.Wanted == f.Facts {
 		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.lowDisk())
