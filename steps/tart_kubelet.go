@@ -147,7 +147,7 @@ func (s kubeletState) foldersOf(user string) string {
 
 // settings are both sides in normal form.
 func (d *kubeletDiff) settings() []setting {
-	return slices.Concat([]setting{d.version, d.access, d.config}, d.jobSettings, d.rest)
+	return slices.Concat([]setting{d.version, d.access, d.config}, d.seen.jobFacts(d.jobSettings, d.job), d.rest)
 }
 
 func (d *kubeletDiff) finding() plan.Finding {
