@@ -313,3 +313,20 @@ func TestStraysAreAskedOnlyWhereAClaimWantsThem(t *testing.T) {
 		t.Errorf("with --on fleet=full: %q", got)
 	}
 }
+
+// TestShortageOfWhatCannotBeTaken: who has enough servers, and may not take them,
+// is not told to order some.
+func TestShortageOfWhatCannotBeTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.free(1)
+	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 9)) })
+	p := w.plan(t)
+	if len(p.Shortages) != 1 || len(p.Rejected) != 1 {
+		t.Fatalf("shortages %+v, rejected %+v", p.Shortages, p.Rejected)
+	}
+	tr := p.Shortages[0].Trouble
+	if !strings.HasSuffix(tr.Text, "; not taken, though there: 1") || !strings.HasPrefix(tr.Remedy, "see why") {
+		t.Errorf("%+v", tr)
+	}
+}

@@ -52,11 +52,16 @@ func (n *need) shortage(missing int, t Trouble) Shortage {
 }
 
 func (n *need) poolTooSmall(prefix string) Trouble {
-	return Trouble{Code: "pool-too-small",
+	t := Trouble{Code: "pool-too-small",
 		Text: fmt.Sprintf("%s.%s wants %d, and the pool %s… has no more %s with %s",
 			n.fleet.Name, n.group.Name, n.group.Replicas, prefix, n.group.Type, n.fleet.OS),
 		Remedy: fmt.Sprintf("order %s in the Scaleway console under names that begin with %s, or lower replicas",
 			count(n.missing(), n.group.Type+" server"), prefix)}
+	if len(n.rejected) > 0 { // an order costs a day's rent at least, and may not be needed
+		t.Text += fmt.Sprintf("; not taken, though there: %d", len(n.rejected))
+		t.Remedy = "see why, under what was not taken from the pool; if it stays so, " + t.Remedy
+	}
+	return t
 }
 
 // unlisted says that servers which were adopted hold their places without a host

@@ -79,6 +79,23 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
+// TestRefusalOfWhatWasProven: where neither the facts nor the wish moved, a host
+// that cannot stay so has drifted, and no configuration has changed.
+func TestRefusalOfWhatWasProven(t *testing.T) {
+	t.Parallel()
+	for was, want := range map[string]string{good: "disk-full D", "other": "config-changed P"} {
+		w := newWorld(1, 0, 0)
+		w.member("macos", "m2", 1)
+		m := w.marker("macos", "m2", 1)
+		m.Steps = map[plan.StepID]plan.Digest{"alpha": proof(was, good), "beta": proof(good, good)}
+		w.change(1, func(h *plan.HostSeen) {
+			h.Marker, h.Facts = inventory.Present(m), facts(good, good)
+			h.Facts["alpha.get"] = inventory.Present(plan.Answer{Stdout: good, Exit: 1})
+		})
+		expect(t, "actions", []string{first + " alpha " + want + " !disk-full"}, lines(w.plan(t)))
+	}
+}
+
 // TestAStepThatComparesNothingProvesNothing: a block that comes later is a
 // first set-up. It must not count as drift, which nobody can have caused.
 func TestAStepThatComparesNothingProvesNothing(t *testing.T) {

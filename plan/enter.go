@@ -147,6 +147,10 @@ func explain(f Finding, first Reason, marker Marker, id StepID) (Origin, Reason)
 	if o.Drift {
 		return o, first
 	}
+	if o == (Origin{}) && f.Refused != nil && len(f.Changes) == 0 {
+		// All is as it was proven, and cannot stay so: the disk has filled up.
+		return Origin{Drift: true}, first
+	}
 	// The wish moved; or this version renders the same wish otherwise.
 	o.Pending = true
 	return o, Reason{"config-changed", first.Text}

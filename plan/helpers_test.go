@@ -39,6 +39,9 @@ func (s fakeStep) Diff(v plan.View) plan.Finding {
 		return plan.Finding{Unread: []plan.Unread{{Probe: s.probe(), Why: seen.Why()}}}
 	}
 	f := plan.Finding{Wanted: "it=" + s.wish, Facts: "it=" + a.Stdout}
+	if a.Exit != 0 {
+		f.Refused = &plan.Trouble{Code: "disk-full", Text: "the disk is full", Remedy: "delete something"}
+	}
 	if f.Wanted != f.Facts {
 		f.Changes = []plan.Change{{
 			Reason:  plan.Reason{Code: string(s.id) + "-off", Text: "it is " + a.Stdout},

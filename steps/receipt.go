@@ -133,9 +133,10 @@ func nothingBefore(why string) *plan.Trouble {
 		Remedy: "let the configuration name the version that is wanted, and apply it without --rollback"}
 }
 
-// rolledBack warns that an apply installs again what was taken back.
-func (r receipt) rolledBack(rollback bool) []plan.Trouble {
-	if r.rolled.sha == "" || rollback {
+// rolledBack warns that an apply installs again what was taken back, as long as
+// the configuration names that.
+func (r receipt) rolledBack(want goal, rollback bool) []plan.Trouble {
+	if r.rolled.sha == "" || rollback || want.sha == r.current.sha {
 		return nil
 	}
 	return []plan.Trouble{{Code: "version-rolled-back",

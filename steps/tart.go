@@ -97,7 +97,7 @@ func (t tart) Diff(v plan.View) plan.Finding {
 	if len(r.unread) > 0 {
 		return plan.Finding{Wanted: f.Wanted, Unread: r.unread}
 	}
-	f.Warnings = seen.receipt.rolledBack(v.Rollback)
+	f.Warnings = seen.receipt.rolledBack(want, v.Rollback)
 	if back != nil {
 		f.Warnings = append(f.Warnings, *back) // that is no fault: few fleets change it
 	}

@@ -147,14 +147,14 @@ func (s kubeletState) foldersOf(user string) string {
 
 // settings are both sides in normal form.
 func (d *kubeletDiff) settings() []setting {
-	return slices.Concat([]setting{d.version, d.access, d.config}, d.jobSettings, d.rest)
+	return slices.Concat([]setting{d.version, d.access, d.config}, d.seen.jobFacts(d.jobSettings, d.job), d.rest)
 }
 
 func (d *kubeletDiff) finding() plan.Finding {
 	var f plan.Finding
 	f.Wanted, f.Facts = normal(d.settings())
 	f.VMs = inventory.Present(d.seen.virtualMachines())
-	f.Warnings = d.seen.receipt.rolledBack(d.view.Rollback)
+	f.Warnings = d.seen.receipt.rolledBack(d.goal, d.view.Rollback)
 	f.Warnings = append(f.Warnings, d.orphans()...)
 	if f.Wanted == f.Facts {
 		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.lowDisk())

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -76,7 +75,7 @@ func (d *kubeletDiff) run() plan.Change {
 		Fields: slices.Concat(d.argumentFields(), fields(slices.Concat(d.jobSettings[1:], d.rest)...))}
 	before := "none"
 	if s.service.PID != 0 {
-		before = fmt.Sprintf("pid %d", s.service.PID)
+		before = "running" // and not its pid: equal changes of many hosts are shown once
 	}
 	if !slices.ContainsFunc(c.Fields, func(f plan.Field) bool { return f.Name == "process" }) {
 		c.Fields = append(c.Fields, plan.Field{Name: "process", Before: before, After: choose(before == "none", "started", "restarted")})

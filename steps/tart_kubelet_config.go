@@ -106,6 +106,8 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (setti
 		s.seen = "missing"
 		return s, plan.Reason{Code: "kubeconfig-missing", Text: kubeletConfig + " is not there"}, nil
 	}
+	elsewhere, err := kubeconfigHead(node, inventory.Join{Server: seen.server, CA: join.CA})
+	forAnother := err == nil && seen.server != join.Server && seen.sha == digest(elsewhere)
 	var revoked, differs []string
 	identity, known := v.Identity.Get()
 	claims, readable := readClaims(seen.claims)
@@ -118,6 +120,8 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (setti
 		revoked = append(revoked, "its token is of the Secret "+claims.secret)
 	}
 	switch {
+	case forAnother:
+		differs = append(differs, "for "+seen.server) // what it was proven to be, so another address is no drift
 	case seen.server != join.Server:
 		differs = append(differs, "its server is "+cmp.Or(seen.server, "none"))
 	case seen.sha != digest(head):

@@ -182,3 +182,43 @@ func move(t *testing.T, path string, v reflect.Value) {
 		t.Fatalf("teach this test about %s, and the kubelet's renderer", path)
 	}
 }
+
+// TestKubeletFactsAreOfTheHost: another wish moves no fact, so a configuration that
+// was not applied yet never looks like drift. What moved on the host does.
+func TestKubeletFactsAreOfTheHost(t *testing.T) {
+	t.Parallel()
+	proven := newKubeletCase().finding(t)
+	for name, wish := range map[string]func(*kubeletCase){
+		"pods": func(c *kubeletCase) { c.want(func(s *fleet.Spec) { n := 7; s.TartKubelet.MaxPods = &n }) },
+		"labels": func(c *kubeletCase) {
+			c.want(func(s *fleet.Spec) { s.TartKubelet.Labels = map[string]string{"tier": "x"} })
+		},
+		"builder": func(c *kubeletCase) { c.want(func(s *fleet.Spec) { s.GithubRunner = &fleet.GithubRunner{} }) },
+		"reserve": func(c *kubeletCase) {
+			c.want(func(s *fleet.Spec) { n, m := 1, "1Gi"; s.TartKubelet.Reserve = &fleet.Reserve{CPU: &n, Memory: &m} })
+		},
+		"address": func(c *kubeletCase) {
+			j, _ := c.view.Join.Get()
+			j.Server = "https://elsewhere.acme.dev:6443"
+			c.view.Join = inventory.Present(j)
+		},
+	} {
+		c := newKubeletCase()
+		wish(c)
+		f := c.finding(t)
+		expect(t, name+": facts", proven.Facts, f.Facts)
+		if f.Wanted == proven.Wanted || len(f.Changes) == 0 {
+			t.Errorf("%s: nothing is wanted: %s", name, brief(f))
+		}
+	}
+	for name, edit := range map[string]func(*kubeletCase){
+		"file": func(c *kubeletCase) { c.mac.Plist = strings.Replace(c.mac.Plist, "--max-pods=", "--max-pods=1", 1) },
+		"job":  func(c *kubeletCase) { c.mac.Args = append(slices.Clone(c.mac.Args), "--x") },
+	} {
+		c := newKubeletCase()
+		edit(c)
+		if f := c.finding(t); f.Facts == proven.Facts {
+			t.Errorf("%s: the facts did not move", name)
+		}
+	}
+}

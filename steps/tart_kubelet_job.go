@@ -102,6 +102,16 @@ func (s kubeletState) jobSettings(want launchd.Job) []setting {
 	return all
 }
 
+// jobFacts are the same with nothing in them that hangs on the wanted arguments:
+// another wish is no drift. The rest of the job, and its file, are compared for the
+// arguments that launchd has.
+func (s kubeletState) jobFacts(compared []setting, want launchd.Job) []setting {
+	if s.loaded {
+		want.Arguments = s.service.Arguments
+	}
+	return append([]setting{compared[0]}, s.jobSettings(want)[1:]...)
+}
+
 // digest is the SHA-256 of a text, in hex.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))

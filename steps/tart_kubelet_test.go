@@ -309,6 +309,9 @@ func TestKubeletRollback(t *testing.T) {
 		{"it is back already", func(c *kubeletCase) { c.mac.Receipt = rolled.Replace(c.mac.Receipt) }, true, "", ""},
 		{"back, and forth again", func(c *kubeletCase) { c.mac.Receipt = rolled.Replace(c.mac.Receipt) }, false,
 			"kubelet-outdated binary, kubelet-outdated run kick, warns version-rolled-back", a.SHA256},
+		{"back, and wanted so since", func(c *kubeletCase) {
+			c.mac.Receipt += "rolled-back " + older + " 0.5.0\n"
+		}, false, "", ""},
 		{"never came as far", func(c *kubeletCase) {
 			c.mac.Receipt = strings.NewReplacer("current "+a.SHA256+" 0.4.0", "current "+older+" 0.3.0", "previous -", "previous "+strings.Repeat("02", 32)+" 0.2.0").Replace(c.mac.Receipt)
 		}, true, "", ""},

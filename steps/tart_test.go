@@ -48,6 +48,9 @@ func TestTart(t *testing.T) {
 		{"rolled back, and forth", func(m *stepstest.Tart, _ *plan.View) {
 			m.Receipt = outdated.Replace(m.Receipt) + "rolled-back " + a.SHA256 + " 2.32.1\n"
 		}, "tart-outdated tart-install, warns version-rolled-back"},
+		{"rolled back, and wanted so since", func(m *stepstest.Tart, _ *plan.View) {
+			m.Receipt += "rolled-back " + older + " 2.33.0\n"
+		}, ""},
 		{"back", func(m *stepstest.Tart, v *plan.View) {
 			m.Receipt, m.Kept, v.Rollback = strings.Replace(m.Receipt, "previous -", "previous "+older+" 2.31.0", 1), m.Kept+older+"\n", true
 		}, "tart-outdated tart-install"},

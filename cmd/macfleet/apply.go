@@ -57,7 +57,7 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 	looking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.stop, cancel)()
-	s, err := a.open(looking)
+	s, err := a.open(looking, ctx)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (a *app) cordon(ctx context.Context, args []string, o cordonOptions) error 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.stop, cancel)()
-	s, err := a.open(ctx)
+	s, err := a.open(ctx, ctx)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (w *cordoning) run(ctx context.Context, nodes []inventory.Node) bool {
 				t.Say(fmt.Sprintf("%d Nodes were not begun.", left))
 			}
 			if !w.options.undo {
-				t.Say("What was closed stays closed; macfleet cordon " + n.Name + " --undo opens it.")
+				t.Say("What was closed stays closed; macfleet cordon " + n.Name + " --undo opens what macfleet closed.")
 			}
 			return false
 		}

@@ -55,7 +55,7 @@ func (a *app) restart(ctx context.Context, host, job string, approve bool) error
 	looking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.stop, cancel)()
-	s, err := a.open(looking)
+	s, err := a.open(looking, ctx)
 	if err != nil {
 		return err
 	}

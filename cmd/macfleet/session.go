@@ -96,17 +96,18 @@ func variables(environ []string) map[string]string {
 	return out
 }
 
-// open reads the configuration and connects to everything but the hosts.
-func (a *app) open(ctx context.Context) (*session, error) {
-	return a.openAs(ctx, &session{app: a, started: time.Now()})
+// open reads the configuration and connects to everything but the hosts. The pins
+// go by acting: what runs is finished after the first Ctrl-C, and pins its host.
+func (a *app) open(ctx, acting context.Context) (*session, error) {
+	return a.openAs(ctx, acting, &session{app: a, started: time.Now()})
 }
 
 // openToLook is open for a command that changes nothing.
 func (a *app) openToLook(ctx context.Context) (*session, error) {
-	return a.openAs(ctx, &session{app: a, started: time.Now(), readOnly: true})
+	return a.openAs(ctx, ctx, &session{app: a, started: time.Now(), readOnly: true})
 }
 
-func (a *app) openAs(ctx context.Context, s *session) (*session, error) {
+func (a *app) openAs(ctx, acting context.Context, s *session) (*session, error) {
 	config, err := a.config()
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (a *app) openAs(ctx context.Context, s *session) (*session, error) {
 	if a.starts < 1 {
 		return nil, fmt.Errorf("--connection-starts is %d; it must be at least 1", a.starts)
 	}
-	if err := s.connect(ctx, selection); err != nil {
+	if err := s.connect(ctx, acting, selection); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -156,7 +157,7 @@ func (a *app) selection() (plan.Selection, error) {
 	return sel, nil
 }
 
-func (s *session) connect(ctx context.Context, selection plan.Selection) error {
+func (s *session) connect(ctx, acting context.Context, selection plan.Selection) error {
 	if err := s.openWorld(); err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (s *session) connect(ctx context.Context, selection plan.Selection) error {
 		return err
 	}
 	s.closers = append(s.closers, s.hosts.Close)
-	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.pins(ctx),
+	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.pins(acting),
 		Selection: selection, Parallelism: s.app.parallelism, Scrub: s.app.secrets.Scrub, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
 	if s.kubernetes != nil {
 		s.engine.Cluster = s.kubernetes

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -150,6 +151,8 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(DrainStep, 
 			return c.awaitGone(ctx, p) // its namespace takes it along
 		case ctx.Err() != nil && held != "":
 			return fmt.Errorf("%w while a disruption budget held it: %s", ctx.Err(), held)
+		case held != "" && outOfTime(err):
+			return fmt.Errorf("%w while a disruption budget held it: %s", context.DeadlineExceeded, held)
 		case !apierrors.IsTooManyRequests(err):
 			return err
 		}
@@ -159,6 +162,13 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(DrainStep, 
 			return fmt.Errorf("%w while a disruption budget held it: %s", err, held)
 		}
 	}
+}
+
+// outOfTime reports whether a question was not asked because its turn would come
+// only after the deadline: client-go then says so before the deadline has come, in
+// an error of no type.
+func outOfTime(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "would exceed context deadline")
 }
 
 // budget returns what the cluster says of the disruption budget that refuses:
