@@ -248,7 +248,7 @@ func TestReleasePods(t *testing.T) {
 				m.Serial = "another"
 				h.Marker = inventory.Present(m)
 			})
-		}, []inventory.Pod{running, ended}, "ended"},
+		}, []inventory.Pod{running, ended}, ""},
 		{"host silent", unreachable, []inventory.Pod{running, ended}, "ended"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

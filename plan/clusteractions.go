@@ -179,15 +179,16 @@ func (c *computation) joined(h *Host) []Action {
 
 // release returns the action that lets go of Pods of which nothing is left but
 // the finalizer of a kubelet that never came back for them. What has ended is let
-// go whatever is known of the host: that touches no machine. The others are only
-// where the Node is gone and the host showed that their machines are too.
+// go also where the host is silent: that touches no machine. The others are only
+// where the Node is gone and the host showed that their machines are too. Nothing
+// of a host is touched that must not be.
 func (c *computation) release(h *Host) []Action {
-	if !h.Member || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
+	if !h.Member || h.Refused != nil || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
 		return nil
 	}
 	all, _ := h.Pods.Get()
 	vms, shown := h.vms.Get()
-	gone := shown && h.Node.IsAbsent() && h.Unknown == nil && h.Refused == nil
+	gone := shown && h.Node.IsAbsent() && h.Unknown == nil
 	var stuck []inventory.Pod
 	for _, p := range all {
 		if p.Held() && (p.Finished() || gone && !slices.Contains(vms, p.VM())) {
