@@ -51,6 +51,11 @@ func (m *Machine) aheadAt(real time.Time) time.Duration {
 	return ahead
 }
 
+// between is how long it was on the machine's clock from one moment of the real one to another.
+func (m *Machine) between(from, to time.Time) time.Duration {
+	return to.Sub(from) + m.aheadAt(to) - m.aheadAt(from)
+}
+
 // Advance moves the machine's clock forward. What becomes due in that time happens when somebody
 // next looks at the machine. Times of files stay as the real disk has them; stat tells when one
 // was changed on the machine's clock.
@@ -58,16 +63,50 @@ func (m *Machine) Advance(d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("move the clock of the machine in %s: %s is in the past", m.dir, d)
 	}
-	return m.asRoot(func(v *visit, _ *proc) error {
-		at, err := m.tick()
-		if err != nil {
-			return err
+	return m.asRoot(func(v *visit, _ *proc) error { return v.advance(d) })
+}
+
+func (v *visit) advance(d time.Duration) error {
+	at, err := v.session.machine.tick()
+	if err != nil {
+		return err
+	}
+	c := v.session.machine.clock()
+	c.Ahead += d
+	c.Moved = append(c.Moved, move{at, c.Ahead})
+	return v.keep(inFirmware("clock"), c)
+}
+
+// longestNap is how long a script may sleep in one go without anybody waiting for it: one that waits
+// for something of the machine's sleeps for seconds. A longer sleep is a command that hangs.
+const longestNap = 20 * time.Second
+
+// alarm is a time on the machine's clock at which a watchdog ends what it watches.
+type alarm struct {
+	at   time.Time
+	ring func()
+}
+
+// nap lets a script sleep, which takes no time here: the machine's clock is moved on, and what becomes
+// due meanwhile happens. It gives the exit status of sleep.
+func (p *proc) nap(d time.Duration) int {
+	now, ring := p.session.now(), func() {}
+	for _, a := range p.alarms {
+		if left := max(0, a.at.Sub(now)); left < d {
+			d, ring = left, a.ring
 		}
-		c := m.clock()
-		c.Ahead += d
-		c.Moved = append(c.Moved, move{at, c.Ahead})
-		return v.keep(inFirmware("clock"), c)
-	})
+	}
+	err := p.visit(func(v *visit) error { return v.advance(d) })
+	if err == nil {
+		err = p.session.settle(p.ctx)
+	}
+	if ring(); p.ctx.Err() != nil {
+		return exitTerminated
+	}
+	if err != nil {
+		return p.fail(exitUnmodelled, "%s", err)
+	}
+	return 0
 }
 
 // tick waits for the disk's clock, which moves in steps of some milliseconds, to move on: what was

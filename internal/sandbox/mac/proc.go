@@ -38,6 +38,7 @@ type proc struct {
 	depth   int
 	faults  Faults
 	under   *launch // the job it belongs to, nil for what a person has started
+	alarms  []alarm // of the watchdogs over it
 
 	stdin          *os.File // nil when there is nothing to read
 	stdout, stderr io.Writer
