@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -31,13 +32,28 @@ func (p *proc) now() time.Time { return p.session.now().Add(p.under.asleep()) }
 
 func (m *Machine) ahead() time.Duration { return m.clock().Ahead }
 
-// clock counts one that cannot be read as one that nobody has moved.
+// clock counts one that cannot be read as one that nobody has moved. It is asked all the time, and
+// grows with every move, so it is read anew only where the file is another.
 func (m *Machine) clock() clock {
+	name := filepath.Join(m.dir, string(inFirmware("clock")))
+	now, err := os.Stat(name)
+	if err != nil {
+		return clock{}
+	}
+	if last := m.clocks.Load(); last != nil && os.SameFile(last.file, now) && last.file.Size() == now.Size() && last.file.ModTime().Equal(now.ModTime()) {
+		return last.clock
+	}
 	var c clock
-	if data, err := os.ReadFile(filepath.Join(m.dir, string(inFirmware("clock")))); err == nil {
-		_ = json.Unmarshal(data, &c)
+	if data, err := os.ReadFile(name); err == nil && json.Unmarshal(data, &c) == nil {
+		m.clocks.Store(&clockFile{now, c})
 	}
 	return c
+}
+
+// clockFile is what a file said of the clock.
+type clockFile struct {
+	file  fs.FileInfo
+	clock clock
 }
 
 // aheadAt is how far the clock was ahead at a moment of the real one.
@@ -73,7 +89,7 @@ func (v *visit) advance(d time.Duration) error {
 	}
 	c := v.session.machine.clock()
 	c.Ahead += d
-	c.Moved = append(c.Moved, move{at, c.Ahead})
+	c.Moved = append(slices.Clip(c.Moved), move{at, c.Ahead})
 	return v.keep(inFirmware("clock"), c)
 }
 
