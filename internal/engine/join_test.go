@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
@@ -60,36 +63,46 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestRollAndBack rolls a new kubelet to three hosts. On one of them it dies at
+// TestRollAndBack rolls a new kubelet to nine runners. On one of them it dies at
 // every start: that host is reported and stops, and a roll back mends it, and
-// moves the others too. Repeated, it changes nothing.
+// moves the others too. Repeated, it changes nothing. No virtual machine ends of it.
 func TestRollAndBack(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 5)
-	c := nodes(3)
+	const runners = 9
+	w, _ := world(t, runners+2)
+	c := nodes(runners)
 	e := runNodes(t, w, c)
 	converges(t, e)
 	names := hostNames(planned(t, e))
-	bad, err := w.Mac(names[1])
+	bad := names[runners/2]
+	for _, name := range names {
+		if err := w.RunPod(name, "acme-runners", "job-of-"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	machine, err := w.Mac(bad)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := bad.SetSwitch("kubelet-refuses", "0.5.0"); err != nil {
+	if err := machine.RefuseKubelet("0.5.0"); err != nil {
 		t.Fatal(err)
 	}
 	kubelet := c.Fleets[0].Groups[0].Spec.TartKubelet
 	kubelet.Artifact = sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
 	r := apply(t, e)
-	if len(r.Failures) != 1 || r.Failures[0].Action.Host != names[1] || r.Converged() {
+	if len(r.Failures) != 1 || r.Failures[0].Action.Host != bad || r.Converged() || !strings.Contains(r.Failures[0].Err.Error(), "does not stay up") {
 		t.Fatalf("failures %+v", r.Failures)
 	}
-	if s := r.After.Summarise(); s.Converged != 2 {
+	if s := r.After.Summarise(); s.Converged != runners-1 {
 		t.Errorf("after the roll %+v", s)
 	}
+	runAll(t, w, names, "0.5.0", bad)
+
 	e.Selection.Rollback = true
 	if r := apply(t, e); !r.Converged() {
 		t.Fatalf("the way back: failures %+v, %+v", r.Failures, r.After.Summarise())
 	}
+	runAll(t, w, names, "0.4.0", "")
 	for _, h := range planned(t, e).Hosts {
 		if n, _ := h.Node.Get(); n.Ready != inventory.Ready {
 			t.Errorf("%s: %+v", h.Name, n)
@@ -103,6 +116,33 @@ func TestRollAndBack(t *testing.T) {
 	for _, name := range names {
 		if said := whatIsSaid(p, name); !slices.Contains(said, "warning version-rolled-back") {
 			t.Errorf("%s: %q", name, said)
+		}
+	}
+}
+
+// runAll finds the virtual machine of each host's Pod running, and a kubelet of
+// that version, but for the host that has none.
+func runAll(t *testing.T, w *sandbox.World, names []string, version, none string) {
+	t.Helper()
+	for _, name := range names {
+		m, err := w.Mac(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		vms, err := m.VMs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []mac.VM{{Name: agent.Pod{Namespace: "acme-runners", Name: "job-of-" + name}.VM(), Running: true}}; !slices.Equal(vms, want) {
+			t.Errorf("%s has the machines %+v, want %+v", name, vms, want)
+		}
+		kubelets, err := m.Kubelets()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kubelets = slices.DeleteFunc(kubelets, func(k agent.Kubelet) bool { return !k.Runs() })
+		if name == none && len(kubelets) > 0 || name != none && (len(kubelets) != 1 || kubelets[0].Version != version) {
+			t.Errorf("%s has the kubelets %+v", name, kubelets)
 		}
 	}
 }
