@@ -93,38 +93,6 @@ func (v *visit) advance(d time.Duration) error {
 	return v.keep(inFirmware("clock"), c)
 }
 
-// longestNap is how long a script may sleep in one go without anybody waiting for it: one that waits
-// for something of the machine's sleeps for seconds. A longer sleep is a command that hangs.
-const longestNap = 20 * time.Second
-
-// alarm is a time on the machine's clock at which a watchdog ends what it watches.
-type alarm struct {
-	at   time.Time
-	ring func()
-}
-
-// nap lets a script sleep, which takes no time here: the machine's clock is moved on, and what becomes
-// due meanwhile happens. It gives the exit status of sleep.
-func (p *proc) nap(d time.Duration) int {
-	now, ring := p.session.now(), func() {}
-	for _, a := range p.alarms {
-		if left := max(0, a.at.Sub(now)); left < d {
-			d, ring = left, a.ring
-		}
-	}
-	err := p.visit(func(v *visit) error { return v.advance(d) })
-	if err == nil {
-		err = p.session.settle(p.ctx)
-	}
-	if ring(); p.ctx.Err() != nil {
-		return exitTerminated
-	}
-	if err != nil {
-		return p.fail(exitUnmodelled, "%s", err)
-	}
-	return 0
-}
-
 // tick waits for the disk's clock, which moves in steps of some milliseconds, to move on: what was
 // changed before is older than its time, and what is changed from now on is not.
 func (m *Machine) tick() (time.Time, error) {
