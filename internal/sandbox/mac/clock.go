@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -31,13 +32,28 @@ func (p *proc) now() time.Time { return p.session.now().Add(p.under.asleep()) }
 
 func (m *Machine) ahead() time.Duration { return m.clock().Ahead }
 
-// clock counts one that cannot be read as one that nobody has moved.
+// clock counts one that cannot be read as one that nobody has moved. It is asked all the time, and
+// grows with every move, so it is read anew only where the file is another.
 func (m *Machine) clock() clock {
+	name := filepath.Join(m.dir, string(inFirmware("clock")))
+	now, err := os.Stat(name)
+	if err != nil {
+		return clock{}
+	}
+	if last := m.clocks.Load(); last != nil && os.SameFile(last.file, now) && last.file.Size() == now.Size() && last.file.ModTime().Equal(now.ModTime()) {
+		return last.clock
+	}
 	var c clock
-	if data, err := os.ReadFile(filepath.Join(m.dir, string(inFirmware("clock")))); err == nil {
-		_ = json.Unmarshal(data, &c)
+	if data, err := os.ReadFile(name); err == nil && json.Unmarshal(data, &c) == nil {
+		m.clocks.Store(&clockFile{now, c})
 	}
 	return c
+}
+
+// clockFile is what a file said of the clock.
+type clockFile struct {
+	file  fs.FileInfo
+	clock clock
 }
 
 // aheadAt is how far the clock was ahead at a moment of the real one.
@@ -51,6 +67,11 @@ func (m *Machine) aheadAt(real time.Time) time.Duration {
 	return ahead
 }
 
+// between is how long it was on the machine's clock from one moment of the real one to another.
+func (m *Machine) between(from, to time.Time) time.Duration {
+	return to.Sub(from) + m.aheadAt(to) - m.aheadAt(from)
+}
+
 // Advance moves the machine's clock forward. What becomes due in that time happens when somebody
 // next looks at the machine. Times of files stay as the real disk has them; stat tells when one
 // was changed on the machine's clock.
@@ -58,16 +79,18 @@ func (m *Machine) Advance(d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("move the clock of the machine in %s: %s is in the past", m.dir, d)
 	}
-	return m.asRoot(func(v *visit, _ *proc) error {
-		at, err := m.tick()
-		if err != nil {
-			return err
-		}
-		c := m.clock()
-		c.Ahead += d
-		c.Moved = append(c.Moved, move{at, c.Ahead})
-		return v.keep(inFirmware("clock"), c)
-	})
+	return m.asRoot(func(v *visit, _ *proc) error { return v.advance(d) })
+}
+
+func (v *visit) advance(d time.Duration) error {
+	at, err := v.session.machine.tick()
+	if err != nil {
+		return err
+	}
+	c := v.session.machine.clock()
+	c.Ahead += d
+	c.Moved = append(slices.Clip(c.Moved), move{at, c.Ahead})
+	return v.keep(inFirmware("clock"), c)
 }
 
 // tick waits for the disk's clock, which moves in steps of some milliseconds, to move on: what was

@@ -149,7 +149,7 @@ func (v *visit) kubelets(m *manager, before []agent.Kubelet) []agent.Kubelet {
 		if k.Runs() {
 			k.Ended = now
 		}
-		if !started && k.Ended.Sub(k.Started) >= registersAfter {
+		if !started && v.session.machine.between(k.Started, k.Ended) >= registersAfter {
 			ended = append(ended, k)
 		}
 	}

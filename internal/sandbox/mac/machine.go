@@ -53,6 +53,8 @@ type Machine struct {
 	settling sync.Mutex // taken before mu, by whoever runs what has become due
 	power    power
 	strikes  strikes
+	commands commands
+	clocks   atomic.Pointer[clockFile]
 	watcher  atomic.Pointer[func(argv []string, environ map[string]string)]
 	outside  Outside
 	lines    lines

@@ -37,7 +37,9 @@ type proc struct {
 	umask   fs.FileMode
 	depth   int
 	faults  Faults
-	under   *launch // the job it belongs to, nil for what a person has started
+	under   *launch  // the job it belongs to, nil for what a person has started
+	alarms  []alarm  // of the watchdogs over it
+	part    *command // of which it is, nil under launchd
 
 	stdin          *os.File // nil when there is nothing to read
 	stdout, stderr io.Writer

@@ -64,7 +64,9 @@ func (s *session) start(ctx context.Context, who user, argv []string, faults Fau
 	defer cancel()
 	forget := context.AfterFunc(s.machine.power.up(), cancel)
 	defer forget()
-	p := &proc{session: s, ctx: ctx, user: who, argv: argv, env: loginEnviron(who), dir: who.home,
+	part := s.machine.commands.begin()
+	defer s.machine.commands.end(part)
+	p := &proc{session: s, ctx: ctx, part: part, user: who, argv: argv, env: loginEnviron(who), dir: who.home,
 		umask: 0o022, faults: faults, stdin: stdin, stdout: stdout, stderr: stderr}
 	return p.run()
 }

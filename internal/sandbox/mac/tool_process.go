@@ -28,11 +28,13 @@ func perl(p *proc) int {
 	limit, _ := strconv.Atoi(args[2])
 	c := p.child(args[3:])
 	// What the command leaves in the background is killed with it.
-	ctx, cancel := context.WithCancel(p.ctx)
-	defer cancel()
+	ctx, end := context.WithCancelCause(p.ctx)
+	defer end(nil)
 	if limit > 0 {
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(limit)*time.Second)
-		defer cancel()
+		d := time.Duration(limit) * time.Second
+		late := func() { end(context.DeadlineExceeded) }
+		defer time.AfterFunc(d, late).Stop()
+		c.alarms = append(slices.Clip(p.alarms), alarm{p.session.now().Add(d), late})
 	}
 	c.ctx = ctx
 	found, err := c.look(c.argv[0])
@@ -45,7 +47,7 @@ func perl(p *proc) int {
 		return exitNotFound
 	}
 	status := c.exec(found)
-	if p.ctx.Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if p.ctx.Err() == nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		_, _ = p.stderr.Write([]byte("watchdog: stopped after " + args[2] + " s\n"))
 		return watchdogExpired
 	}
@@ -66,6 +68,9 @@ func sleep(p *proc) int {
 			return exitTerminated
 		}
 		return 0
+	}
+	if d <= longestNap {
+		return p.nap(d)
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,0 +1,314 @@
+package engine_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+// brittle is a line to the cluster that breaks at one call: before it, or behind it,
+// where the cluster has heard it and nobody hears the answer.
+type brittle struct {
+	next   http.RoundTripper
+	left   atomic.Int64 // calls until then; it breaks at 0
+	behind atomic.Bool
+}
+
+var errBroken = errors.New("the line to the cluster broke")
+
+// RoundTrip passes a call on, unless it is the one.
+func (b *brittle) RoundTrip(r *http.Request) (*http.Response, error) {
+	last := b.left.Add(-1) == 0
+	if last && !b.behind.Load() {
+		return nil, errBroken
+	}
+	answer, err := b.next.RoundTrip(r)
+	if last && err == nil {
+		_ = answer.Body.Close()
+		return nil, errBroken
+	}
+	return answer, err
+}
+
+// victim is a Mac that is, or becomes, a Node, and is struck meanwhile.
+type victim struct {
+	world   *sandbox.World
+	dir     string
+	engine  *engine.Engine
+	spec    *fleet.Spec
+	machine *mac.Machine
+	line    *brittle
+	patient *hosts.Client // for which no clock runs ahead
+	hurried *hosts.Client
+}
+
+// victimIn finds the Mac of a world that is a member, and an engine that makes a Node of it.
+func victimIn(t *testing.T, dir string) *victim {
+	t.Helper()
+	v := &victim{dir: dir, line: &brittle{}}
+	var err error
+	if v.world, err = sandbox.Open(dir, sandbox.Seed{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.world.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := nodes(1)
+	v.spec, v.engine = &c.Fleets[0].Groups[0].Spec, runNodes(t, v.world, c)
+	cluster, err := kubernetes.New(kubernetes.Options{URL: v.world.KubernetesURL(), Token: v.world.KubernetesToken(), Namespace: "macfleet",
+		LabelPrefix: "acme.dev", APIServer: "https://api.acme.dev:6443", Owner: c.Owner.String(),
+		Wrap: func(next http.RoundTripper) http.RoundTripper { v.line.next = next; return v.line }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	v.engine.Cluster = cluster
+	if v.machine, err = v.world.Mac(member(t, v.world)); err != nil {
+		t.Fatal(err)
+	}
+	v.patient, v.hurried = v.engine.Hosts, overtaken(t, v.world, v.machine)
+	return v
+}
+
+// strikes are what may befall a run, each after n others of its kind. They report
+// whether it fell.
+func strikes() map[string]func(v *victim, n int) (fell func() bool) {
+	onHost := func(kind mac.Strike) func(v *victim, n int) func() bool {
+		return func(v *victim, n int) func() bool {
+			v.engine.Hosts = v.hurried
+			v.machine.StrikeAfter(n, kind)
+			return func() bool { v.engine.Hosts = v.patient; return v.machine.Struck() }
+		}
+	}
+	inCluster := func(behind bool) func(v *victim, n int) func() bool {
+		return func(v *victim, n int) func() bool {
+			v.line.behind.Store(behind)
+			v.line.left.Store(int64(n) + 1)
+			return func() bool { return v.line.left.Swap(0) <= 0 }
+		}
+	}
+	return map[string]func(v *victim, n int) func() bool{
+		"the line breaks": onHost(mac.LineBreaks), "killed": onHost(mac.Killed),
+		"the cluster hears nothing": inCluster(false), "the cluster's answer is lost": inCluster(true),
+	}
+}
+
+// struckAt applies what is wanted with a strike, and once more if it fell: then all
+// is as want says, and nothing is there twice.
+func (v *victim) struckAt(t *testing.T, n int, strike func(*victim, int) func() bool, want []string) bool {
+	t.Helper()
+	p := planned(t, v.engine)
+	fell := strike(v, n)
+	r, err := v.engine.Apply(t.Context(), p)
+	if !fell() {
+		if err != nil || !r.Converged() {
+			t.Errorf("not struck after %d: %v, failures %+v", n, err, r.Failures)
+		}
+		return false
+	}
+	if r := apply(t, v.engine); !r.Converged() {
+		t.Errorf("struck after %d: %q is left, failures %+v", n, whatIsSaid(r.After, r.After.Hosts[0].Name), r.Failures)
+	}
+	if got := v.remains(t); !slices.Equal(got, want) {
+		t.Errorf("struck after %d: (-want +got)\n%s", n, cmp.Diff(want, got))
+	}
+	v.freshProcess(t, n)
+	return true
+}
+
+// freshProcess finds one kubelet, which was started after all that it runs from was
+// last changed: equal files below an old process are no proof.
+func (v *victim) freshProcess(t *testing.T, n int) {
+	t.Helper()
+	all, err := v.machine.Kubelets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = slices.DeleteFunc(all, func(k agent.Kubelet) bool { return !k.Runs() })
+	if len(all) != 1 || all[0].Version != v.spec.TartKubelet.Artifact.Version || all[0].MaxPods != *v.spec.TartKubelet.MaxPods {
+		t.Errorf("struck after %d: these kubelets run: %+v", n, all)
+		return
+	}
+	for _, name := range []string{"usr/local/bin/tart-kubelet", "Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist", "private/etc/tart-kubelet/kubeconfig"} {
+		var file unix.Stat_t
+		if err := unix.Lstat(filepath.Join(v.machine.Root(), name), &file); err != nil {
+			t.Fatal(err)
+		}
+		if changed := time.Unix(file.Ctim.Unix()); changed.After(all[0].Started) {
+			t.Errorf("struck after %d: %s was changed at %s, and its process is from %s", n, name, changed, all[0].Started)
+		}
+	}
+}
+
+// remains lists what is there: the host's files, what launchd has of ours, and the cluster's objects.
+func (v *victim) remains(t *testing.T) []string {
+	t.Helper()
+	out := remains(t, v.machine.Root())
+	for _, folder := range []string{"usr/local", "private/var/log", "private/var/lib"} {
+		out = append(out, listed(t, v.machine.Root(), folder, true)...)
+	}
+	said, err := v.machine.Run(t.Context(), "root", "launchctl list | awk '{ print $3 }' | grep macfleet | sort; tart --version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out = append(out, strings.Split(string(said.Stdout), "\n")...)
+	return append(out, listed(t, v.dir, "kubernetes", false)...)
+}
+
+// listed lists the files of a folder, with what each says that is the same in every run.
+func listed(t *testing.T, root, folder string, content bool) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		var text []byte
+		if content && d.Type().IsRegular() && !strings.HasSuffix(name, ".log") {
+			if text, err = os.ReadFile(path); err != nil {
+				return err
+			}
+		}
+		if strings.HasSuffix(name, ".receipt") { // all but when it was, and the inode
+			text, _, _ = bytes.Cut(text, []byte("\nfile "))
+		}
+		out = append(out, fmt.Sprintf("%s %.4x", name, sha256.Sum256(text)))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestJoinStruck strikes a first join anywhere: at each tool on the host that may
+// change something, at each command, before and behind each call of the cluster.
+func TestJoinStruck(t *testing.T) {
+	t.Parallel()
+	w, before := world(t, 3)
+	converges(t, run(t, w, hostCore("production", 1)))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	clean := victimIn(t, copied(t, before))
+	converges(t, clean.engine)
+	want := clean.remains(t)
+	for name, strike := range strikes() {
+		const shares = 2
+		for first := range shares {
+			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
+				t.Parallel()
+				everywhere(t, first, shares, func(t *testing.T, n int) bool {
+					return victimIn(t, copied(t, before)).struckAt(t, n, strike, want)
+				})
+			})
+		}
+	}
+}
+
+// everywhere strikes after first, first + step, … until no strike falls any more.
+func everywhere(t *testing.T, first, step int, at func(t *testing.T, n int) bool) {
+	t.Helper()
+	for n := first; ; n += step * everyStrike {
+		fell := false
+		t.Run(fmt.Sprint(n), func(t *testing.T) { fell = at(t, n) }) // which closes what it has opened
+		if !fell {
+			if n == first {
+				t.Error("no strike fell")
+			}
+			return
+		}
+		if n > 1000 {
+			t.Fatal("there is no end")
+		}
+	}
+}
+
+// copied is a world's folder in another place.
+func copied(t *testing.T, from string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "world")
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// TestRollStruck strikes rolls anywhere: of the kubelet, of tart, of what the kubelet
+// is told. A Mac is rolled to and fro between two wishes.
+func TestRollStruck(t *testing.T) {
+	t.Parallel()
+	for name, wish := range map[string]func(s *fleet.Spec, second bool){
+		"kubelet": func(s *fleet.Spec, second bool) {
+			version := map[bool]string{false: "0.4.0", true: "0.5.0"}[second]
+			s.TartKubelet.Artifact = sample("kubelet", version, "tart-kubelet-"+version)
+		},
+		"tart": func(s *fleet.Spec, second bool) {
+			version := map[bool]string{false: "2.32.1", true: "2.33.0"}[second]
+			s.Tart.Artifact = sample("tart", version, "tart-"+version+".tar.gz")
+		},
+		"flags": func(s *fleet.Spec, second bool) {
+			pods := map[bool]int{false: 3, true: 4}[second]
+			s.TartKubelet.MaxPods = &pods
+		},
+	} {
+		for what, strike := range strikes() {
+			t.Run(name+", "+what, func(t *testing.T) {
+				t.Parallel()
+				rollsStruck(t, wish, strike)
+			})
+		}
+	}
+}
+
+func rollsStruck(t *testing.T, wish func(*fleet.Spec, bool), strike func(*victim, int) func() bool) {
+	t.Helper()
+	w, dir := world(t, 3)
+	converges(t, run(t, w, hostCore("production", 1)))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	v := victimIn(t, dir)
+	second, want := false, map[bool][]string{}
+	for range 4 { // the first of each knows no version from before
+		wish(v.spec, second)
+		converges(t, v.engine)
+		want[second] = v.remains(t)
+		second = !second
+	}
+	everywhere(t, 0, 1, func(t *testing.T, n int) bool {
+		wish(v.spec, second)
+		second = !second
+		return v.struckAt(t, n, strike, want[!second])
+	})
+}
