@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/internal/secret"
@@ -27,12 +28,12 @@ const (
 
 // CheckPassword tries the login user's password once and leaves a note on the
 // host when it is refused, under the given seal. It tries nothing when the host
-// remembers another number of passwords than the given one: somebody else tried
-// one meanwhile, perhaps the same. The error is or wraps ErrPasswordRefused,
+// remembers other tries than the given ones: somebody else tried a password
+// meanwhile, perhaps the same. The error is or wraps ErrPasswordRefused,
 // ErrAccountLocked or ErrPasswordRace, a *ScriptError when sudo failed for
 // another reason, or an *Error when the connection broke.
-func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal secret.Seal, remembered int, now time.Time) error {
-	command := own("password-check", plan.Login, strconv.FormatInt(now.Unix(), 10), strconv.Itoa(remembered))
+func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal secret.Seal, remembered []plan.Refusal, now time.Time) error {
+	command := own("password-check", plan.Login, strconv.FormatInt(now.Unix(), 10), tries(remembered))
 	input, err := secret.New(password.Reveal() + "\n" + string(seal) + "\n")
 	if err != nil {
 		return fmt.Errorf("check the password of %s: %w", c.target.name(), err)
@@ -51,4 +52,20 @@ func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal se
 		return &ScriptError{Host: c.target.name(), Script: command.Name, Answer: a}
 	}
 	return nil
+}
+
+// tries says what a host remembers, as password-check.sh puts it together.
+func tries(remembered []plan.Refusal) string {
+	var b strings.Builder
+	for _, r := range remembered {
+		switch {
+		case r.Seal == "": // a line that cannot be read
+			b.WriteString("?;")
+		case r.Refused:
+			fmt.Fprintf(&b, "refused%d;", r.Tries)
+		default:
+			fmt.Fprintf(&b, "trying%d;", r.Tries)
+		}
+	}
+	return b.String()
 }

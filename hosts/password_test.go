@@ -88,11 +88,25 @@ func (g gate) text(t *testing.T, name string) string {
 func (g gate) check(t *testing.T, s shell, now int) (exit int, said string) {
 	t.Helper()
 	need(t, s.argv[0])
-	remembered := 0
+	return g.checkAs(t, s, now, g.remembered(t))
+}
+
+// remembered is what the host shows of earlier tries.
+func (g gate) remembered(t *testing.T) string {
+	t.Helper()
+	var all []plan.Refusal
 	if text, err := os.ReadFile(filepath.Join(g.home, ".macfleet", "refused")); err == nil {
-		remembered = strings.Count(string(text), "\n")
+		for line := range strings.Lines(string(text)) {
+			all = append(all, parseRefusal(line))
+		}
 	}
-	command := own("password-check", plan.Login, fmt.Sprint(now), fmt.Sprint(remembered))
+	return tries(all)
+}
+
+// checkAs is check of a run that saw something else of earlier tries.
+func (g gate) checkAs(t *testing.T, s shell, now int, remembered string) (exit int, said string) {
+	t.Helper()
+	command := own("password-check", plan.Login, fmt.Sprint(now), remembered)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	args := append(append([]string{}, s.argv[1:]...), "-c", withStubs(filepath.Join(g.dir, "bin"))+command.Script, "sh")
@@ -168,6 +182,33 @@ func TestPasswordCheck(t *testing.T) {
 	})
 }
 
+// TestPasswordCheckMeanwhile: a run that looked before another one tried tries
+// nothing, whether a line was added, or says another thing now.
+func TestPasswordCheckMeanwhile(t *testing.T) {
+	inThreeShells(t, func(t *testing.T, s shell) {
+		for _, c := range []struct{ looked, now string }{
+			{"", sealed + " refused 1 1600000000\n"},
+			{sealed + " trying 1 1600000000\n", sealed + " refused 1 1600000000\n"},
+			{sealed + " trying 1 1600000000\n", sealed + " trying 2 1600000000\n"},
+			{sealed + " trying 1 1600000000\n", ""},
+			{"no record\n", sealed + " refused 1 1600000000\n"},
+		} {
+			g := newGate(t, "normal", "another")
+			write(t, filepath.Join(g.home, ".macfleet/refused"), c.looked, 0o600)
+			looked := g.remembered(t)
+			write(t, filepath.Join(g.home, ".macfleet/refused"), c.now, 0o600)
+			if exit, said := g.checkAs(t, s, 1700000000, looked); exit != 7 || g.tries(t) != 0 {
+				t.Errorf("%q became %q: exit %d after %d tries, %s", c.looked, c.now, exit, g.tries(t), said)
+			}
+		}
+		g := newGate(t, "normal", loginPassword)
+		write(t, filepath.Join(g.home, ".macfleet/refused"), "no record\n", 0o600)
+		if exit, said := g.check(t, s, 1700000000); exit != 0 {
+			t.Errorf("beside a line that cannot be read: exit %d, %s", exit, said)
+		}
+	})
+}
+
 // TestPasswordCheckKilled ends the script between its note and sudo's answer: the
 // try is noted, and the second one spends the password.
 func TestPasswordCheckKilled(t *testing.T) {
@@ -184,7 +225,7 @@ func TestPasswordCheckKilled(t *testing.T) {
 			if exit, said := g.check(t, s, 1700000000+n); exit != 7 {
 				t.Errorf("beside a run that may still be trying: exit %d, %s", exit, said)
 			}
-			if err := os.WriteFile(filepath.Join(g.home, ".macfleet/trying/since"), []byte("1700000000\n"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(g.home, ".macfleet/trying"), []byte("1700000000\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}

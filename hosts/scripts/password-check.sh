@@ -1,6 +1,6 @@
 # Tries a password once. $1 is the time of day in seconds since 1970, for the
-# record, $2 how many passwords the host was known to remember; the input is the
-# password and what it is known by, a line each.
+# record, $2 what the host was known to remember of earlier tries; the input is
+# the password and what it is known by, a line each.
 # A wrong try counts against the account, and a locked account is a host that
 # nobody can help any more: the try is written down before it is made, so that a
 # run which dies here can't make it again and again.
@@ -13,21 +13,35 @@ chmod 0700 "$dir"
 
 # One try at a time, by whatever run: a password that two try at once is tried
 # twice. A run that died leaves its lock, which counts for a bit more than a script may take.
-if ! mkdir "$dir/trying" 2>/dev/null; then
-  since=$(cat "$dir/trying/since" 2>/dev/null || date +%s)
+# The lock says since when it is held from the moment it is there.
+own=$(mktemp "$dir/.try.XXXXXX")
+trap 'rm -f "$own"' EXIT
+date +%s >"$own"
+if ! ln "$own" "$dir/trying" 2>/dev/null; then
+  since=$(cat "$dir/trying" 2>/dev/null || date +%s)
+  case $since in '' | *[!0-9]*) since=0 ;; esac
   if [ "$(($(date +%s) - since))" -lt 70 ]; then
     echo "another run is trying a password here" >&2
     exit 7
   fi
   rm -rf "$dir/trying"
-  mkdir "$dir/trying"
+  if ! ln "$own" "$dir/trying"; then
+    echo "another run is trying a password here" >&2
+    exit 7
+  fi
 fi
-trap 'rm -rf "$dir/trying"' EXIT
-date +%s >"$dir/trying/since"
-remembered=0
+trap 'rm -f "$dir/trying"' EXIT
+rm -f "$dir"/.try.*
+# Another run's try may have changed what a line says, and not how many there are.
+remembered=''
 if [ -f "$dir/refused" ]; then
-  while read -r _; do
-    remembered=$((remembered + 1))
+  while read -r _ what count when more; do
+    [ "$what" = refused ] || what=trying
+    try=$what$count
+    case $count in '' | *[!0-9]*) try='?' ;; esac
+    case $when in '' | *[!0-9]*) try='?' ;; esac
+    [ -z "$more" ] || try='?'
+    remembered="$remembered$try;"
   done <"$dir/refused"
 fi
 if [ "$remembered" != "$2" ]; then

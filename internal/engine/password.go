@@ -126,7 +126,7 @@ func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
 		}
 	}
 	now := w.engine.Now()
-	err := w.conn.CheckPassword(ctx, p.Value, seal, len(w.host.Seen.Refusals), now)
+	err := w.conn.CheckPassword(ctx, p.Value, seal, w.host.Seen.Refusals, now)
 	switch {
 	case errors.Is(err, hosts.ErrPasswordRefused):
 		return secret.Value{}, &TroubleError{*plan.WrongPassword(w.host.Name, p.Source, now)}
