@@ -2,7 +2,6 @@ package steps
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -74,12 +73,10 @@ func (d *kubeletDiff) run() plan.Change {
 	}
 	c := plan.Change{Disruption: plan.Restart, Command: script("tart_kubelet-run", plan.Root, args...),
 		Fields: slices.Concat(d.argumentFields(), fields(slices.Concat(d.jobSettings[1:], d.rest)...))}
-	before := "none"
-	if s.service.PID != 0 {
-		before = fmt.Sprintf("pid %d", s.service.PID)
-	}
 	if !slices.ContainsFunc(c.Fields, func(f plan.Field) bool { return f.Name == "process" }) {
-		c.Fields = append(c.Fields, plan.Field{Name: "process", Before: before, After: choose(before == "none", "started", "restarted")})
+		// Not its pid: that differs on every host, and is another by the time of the apply.
+		alive := s.service.PID != 0
+		c.Fields = append(c.Fields, plan.Field{Name: "process", Before: choose(alive, "runs", "none"), After: choose(alive, "restarted", "started")})
 	}
 	if d.collectsAgain() {
 		left, _ := d.unbacked()
@@ -93,15 +90,13 @@ func (d *kubeletDiff) run() plan.Change {
 // argumentFields are the arguments that move, each by its name. Of a job that is
 // not there all are shown, unless its file is right.
 func (d *kubeletDiff) argumentFields() []plan.Field {
-	want := d.job.Arguments
-	if !d.seen.loaded && !d.jobSettings[2].differs() {
+	want, seen := d.job.Arguments, d.seen.service.Arguments
+	switch {
+	case !d.seen.loaded && !d.jobSettings[2].differs():
 		return nil
-	}
-	if !d.seen.loaded {
-		return []plan.Field{{Name: "arguments", Before: "none", After: strings.Join(want[1:], " ")}}
-	}
-	seen := d.seen.service.Arguments
-	if len(seen) == 0 || seen[0] != want[0] {
+	case !d.seen.loaded:
+		seen = want[:1]
+	case len(seen) == 0 || seen[0] != want[0]:
 		return fields(d.jobSettings[0])
 	}
 	var out []plan.Field

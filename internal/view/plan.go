@@ -87,7 +87,7 @@ func byHost(p *plan.Plan) map[string][]plan.Action {
 
 // planBlocks shows one host: what will be done, and what can't be.
 func planBlocks(h plan.Host, actions []plan.Action) []block {
-	b := block{sign: string(plan.Update), hosts: []string{h.Name}, name: h.Name}
+	b := ofHost(string(plan.Update), h)
 	for _, a := range actions {
 		switch {
 		case a.Kind == plan.ClaimServer:
@@ -231,6 +231,8 @@ func value(h plan.Host, v string) string {
 		return "not set"
 	case h.Name:
 		return ownName
+	case h.Server.ProviderID():
+		return ownID
 	}
 	return v
 }

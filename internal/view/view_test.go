@@ -23,6 +23,8 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
+	"github.com/macfleet/macfleet/steps"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -116,12 +118,21 @@ func joining() *plan.Plan {
 			for i := range 42 {
 				pods.Pods = append(pods.Pods, inventory.Pod{Namespace: "ci", Name: fmt.Sprintf("pod-%d-%02d", n, i)})
 			}
-			p.Actions = append(p.Actions, step, act(plan.SetProviderID, "empty-provider-id", "the Node does not say which server it is"), pods)
+			id := act(plan.SetProviderID, "empty-provider-id", "the Node does not say which server it is")
+			id.Fields = []plan.Field{{Name: "provider id", After: h.Server.ProviderID()}}
+			p.Actions = append(p.Actions, step, id, pods)
 		}
 		h.Warnings = []plan.StepWarning{{Trouble: plan.Trouble{Code: "tart-create-failed", Text: "the virtual machines of 1 Pod could not be made", Remedy: "look at " + h.Name}}}
 		p.Hosts = append(p.Hosts, h)
 	}
 	return p
+}
+
+// nodes is what the steps themselves plan for two fleets of nine hosts that join a
+// cluster. Each host has arguments of its own, and a fleet is one block even so.
+func nodes() *plan.Plan {
+	cfg, _, snap := plantest.Joining(18)
+	return plan.Compute(cfg, steps.For, snap, plan.Selection{})
 }
 
 func clean() *plan.Plan {
@@ -143,6 +154,7 @@ func TestGolden(t *testing.T) {
 		"joiningdrift": func(v *view.Text) { v.Drift(joining()) },
 		"joininghosts": func(v *view.Text) { v.Hosts(joining(), false) },
 		"joined":       func(v *view.Text) { v.Applied(waited()) },
+		"nodes":        func(v *view.Text) { v.Plan(nodes()) },
 		"nodrift":      func(v *view.Text) { v.Drift(clean()) },
 		"hosts":        func(v *view.Text) { v.Hosts(everything(), false) },
 		"wide":         func(v *view.Text) { v.Hosts(everything(), true) },
