@@ -52,10 +52,14 @@ func (n *need) shortage(missing int, t Trouble) Shortage {
 }
 
 func (n *need) poolTooSmall(prefix string) Trouble {
+	mend := ""
+	if len(n.rejected) > 0 { // there are servers: more of them may be no help
+		mend = fmt.Sprintf("mend what keeps %s of the pool from being taken, or ", count(len(n.rejected), "server"))
+	}
 	return Trouble{Code: "pool-too-small",
 		Text: fmt.Sprintf("%s.%s wants %d, and the pool %s… has no more %s with %s",
 			n.fleet.Name, n.group.Name, n.group.Replicas, prefix, n.group.Type, n.fleet.OS),
-		Remedy: fmt.Sprintf("order %s in the Scaleway console under names that begin with %s, or lower replicas",
+		Remedy: mend + fmt.Sprintf("order %s in the Scaleway console under names that begin with %s, or lower replicas",
 			count(n.missing(), n.group.Type+" server"), prefix)}
 }
 

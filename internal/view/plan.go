@@ -204,10 +204,10 @@ func label(a plan.Action) string {
 // reason returns " (code): text" to stand behind what an action is about. A
 // step's fields say more than its text, so the text is left out there.
 func reason(h plan.Host, a plan.Action) string {
-	if !a.Kind.OfStep() {
+	if !a.Kind.OfStep() && a.Reason.Text != "" {
 		return fmt.Sprintf(" (%s): %s", a.Reason.Code, general(h, a.Reason.Text))
 	}
-	if o := origin(a.Origin); o != "" && a.Reason.Code != "first-setup" && !a.Deferred {
+	if o := origin(a.Origin); a.Kind.OfStep() && o != "" && a.Reason.Code != "first-setup" && !a.Deferred {
 		return fmt.Sprintf(" (%s, %s)", a.Reason.Code, o)
 	}
 	return fmt.Sprintf(" (%s)", a.Reason.Code)
@@ -262,12 +262,15 @@ func (t *Text) rejected(p *plan.Plan) {
 	t.blank()
 	fmt.Fprintln(t.out, t.styles.strong.Render("Not taken from the pool"))
 	seen := make(map[string]bool)
+	var blocks []block
 	for _, r := range p.Rejected {
-		if seen[r.Server.ID] {
-			continue
+		if !seen[r.Server.ID] {
+			seen[r.Server.ID] = true
+			blocks = append(blocks, block{sign: signUnknown, hosts: []string{r.Server.Name}, body: trouble("", r.Trouble)})
 		}
-		seen[r.Server.ID] = true
-		t.block(block{sign: signUnknown, hosts: []string{r.Server.Name}, body: trouble("", r.Trouble)})
+	}
+	for _, b := range fold(blocks) {
+		t.block(b)
 	}
 }
 
