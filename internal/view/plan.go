@@ -80,7 +80,7 @@ func all(p *plan.Plan, s plan.Summary) string {
 func byHost(p *plan.Plan) map[string][]plan.Action {
 	out := make(map[string][]plan.Action)
 	for _, a := range p.Actions {
-		out[a.Server.ID] = append(out[a.Server.ID], a)
+		out[a.ServerID] = append(out[a.ServerID], a)
 	}
 	return out
 }
