@@ -82,7 +82,7 @@ const programMode = "0:0:755"
 
 func (t tart) Diff(v plan.View) plan.Finding {
 	r := reader{facts: v.Facts}
-	seen := r.tart(t.Probes()[0].ID)
+	seen := r.tart("tart.state")
 	if t.wish == nil {
 		return t.leave(v, seen, r.unread)
 	}

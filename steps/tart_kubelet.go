@@ -32,6 +32,9 @@ func (k tartKubelet) Probes() []plan.Probe {
 	return []plan.Probe{state, probe(k.ID(), "background", plan.Root)}
 }
 
+// backgroundID is the probe that asks for macOS's list of background items.
+const backgroundID = "tart_kubelet.background"
+
 func (k tartKubelet) stateID() string { return string(k.ID()) + ".state/" + k.user }
 
 func (k tartKubelet) Diff(v plan.View) plan.Finding {
@@ -57,6 +60,7 @@ type kubeletDiff struct {
 	noWay   *plan.Trouble // there is nothing to roll back to
 	noRoom  *plan.Trouble // the reserve leaves nothing
 	job     launchd.Job
+	plist   string // of the job
 	taken   []rival
 	foreign *plan.Trouble
 
@@ -82,7 +86,8 @@ func (d *kubeletDiff) compare(r *reader) {
 		d.access.seen = s.program.access
 	}
 	d.compareConfig(r)
-	d.jobSettings = s.jobSettings(d.job)
+	d.plist = launchd.Plist(d.job)
+	d.jobSettings = s.jobSettings(d.job, d.plist)
 	d.taken, d.foreign = d.step.rivals(s)
 	d.condition = s.condition()
 	d.stale = s.stale()
@@ -197,7 +202,7 @@ func (d *kubeletDiff) lowDisk() *plan.Trouble {
 // background says that macOS does not let the job start by itself. Only a person can
 // allow it again.
 func (d *kubeletDiff) background() *plan.Trouble {
-	a, ok := d.view.Facts.Get(d.step.Probes()[1].ID).Get()
+	a, ok := d.view.Facts.Get(backgroundID).Get()
 	if !ok || !strings.Contains(a.Stdout, "disallowed") {
 		return nil
 	}

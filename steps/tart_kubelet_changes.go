@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/steps/launchd"
 )
 
 // kubeletSpace is how many times its size the program needs: the artifact, and
@@ -67,7 +66,7 @@ func (d *kubeletDiff) programReason() plan.Reason {
 func (d *kubeletDiff) run() plan.Change {
 	s := d.seen
 	way := choose(s.loaded && len(s.service.Differs(d.job)) == 0, "kick", "load")
-	args := []string{d.view.Host.User, launchd.Plist(d.job), way}
+	args := []string{d.view.Host.User, d.plist, way}
 	for _, r := range d.taken {
 		args = append(args, r.target, r.path)
 	}
