@@ -25,10 +25,14 @@ func (tartKubelet) ID() plan.StepID { return "tart_kubelet" }
 
 // Probes asks one question about all that is of the host, as it is judged from one
 // moment, and one about macOS's list of background items, which is slow on some
-// releases and must not hold up the rest.
+// releases and must not hold up the rest. Where no kubelet is wanted, what another
+// wish left there is all that matters.
 func (k tartKubelet) Probes() []plan.Probe {
 	state := probe(k.ID(), "state", plan.Root, k.user)
 	state.ID = k.stateID()
+	if k.wish == nil {
+		return []plan.Probe{traces(state)}
+	}
 	return []plan.Probe{state, probe(k.ID(), "background", plan.Root)}
 }
 
@@ -39,7 +43,7 @@ func (k tartKubelet) stateID() string { return string(k.ID()) + ".state/" + k.us
 
 func (k tartKubelet) Diff(v plan.View) plan.Finding {
 	r := reader{facts: v.Facts}
-	seen := r.kubelet(k.stateID())
+	seen := r.kubelet(answered(v.Facts, k.stateID()))
 	if k.wish == nil {
 		return k.leave(v, seen, r.unread)
 	}
