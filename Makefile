@@ -19,7 +19,7 @@ endif
 .PHONY: build demo test lint fuzz bench conformance apiserver clean
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/macfleet ./cmd/macfleet
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
 
 demo: build
 	sh examples/demo.sh bin/macfleet

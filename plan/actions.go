@@ -28,7 +28,7 @@ func mark(h *Host) Action {
 }
 
 func (h *Host) action(k Kind) Action {
-	return Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, Server: h.Server}
+	return Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}
 }
 
 func rename(h *Host) Action {

@@ -16,7 +16,7 @@ func TestRecordedFleets(t *testing.T) {
 	const n = 41
 	cfg, stepsFor, snap := plantest.Recorded(n)
 	p := plan.Compute(cfg, stepsFor, snap, plan.Selection{})
-	expect(t, "recorded", plan.Summary{Hosts: n, Change: n * plantest.Steps, Drift: n * plantest.Steps}, p.Summarise())
+	expect(t, "recorded", plan.Summary{Hosts: n, Change: n * (plantest.Steps - 1), Refused: n, Drift: n * plantest.Steps}, p.Summarise())
 	if next := plan.Next(cfg, snap, plan.Selection{}); next != nil {
 		t.Errorf("%d hosts are still to be asked", len(next))
 	}
@@ -28,6 +28,10 @@ func TestRecordedFleets(t *testing.T) {
 			t.Fatalf("%s: %d proofs, lost %t", h.Name, len(h.Proven), h.MarkerStale())
 		}
 	}
+	cfg, stepsFor, snap = plantest.Joining(n)
+	p = plan.Compute(cfg, stepsFor, snap, plan.Selection{})
+	// No Pod can be on a Node that is not there yet: the step of builders has nothing to do.
+	expect(t, "joining", plan.Summary{Hosts: n, Add: n, Change: n * (plantest.Steps - 1), Pending: n * plantest.Steps}, p.Summarise())
 }
 
 type recording func(int) (*fleet.Config, plan.StepsFor, plan.Snapshot)

@@ -19,7 +19,7 @@ func (c *computation) objects() {
 		if o.State == inventory.ObjectKept {
 			continue
 		}
-		a := Action{Kind: KeepObject, Object: o, Reason: Reason{"object-" + string(o.State), o.Why}}
+		a := Action{Kind: KeepObject, Object: &o, Reason: Reason{"object-" + string(o.State), o.Why}}
 		a.Origin = Origin{Drift: o.State == inventory.ObjectDiffers, Pending: o.State != inventory.ObjectDiffers}
 		if o.Prepared {
 			a.Refusal = notPrepared(o)

@@ -71,7 +71,7 @@ func ExplainHost(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, name strin
 	byStep := make(map[StepID]*Action)
 	for i := range p.Actions {
 		switch a := &p.Actions[i]; {
-		case a.Server.ID != h.Server.ID:
+		case a.ServerID != h.Server.ID:
 		case a.Kind.OfStep():
 			byStep[a.Step] = a
 		default:

@@ -268,7 +268,8 @@ func claimed(p *plan.Plan) []string {
 	var out []string
 	for _, a := range p.Actions {
 		if a.Kind == plan.ClaimServer {
-			out = append(out, a.Server.Name+" > "+a.Host)
+			h, _ := p.HostByServer(a.ServerID)
+			out = append(out, h.Server.Name+" > "+a.Host)
 		}
 	}
 	return out

@@ -56,7 +56,7 @@ const digestKind = "sha256:"
 type digestText [len(digestKind) + 2*sha256.Size]byte
 
 func digestOf(text string) digestText {
-	var short [512]byte // most texts fit, and then nothing is allocated
+	var short [2 << 10]byte // most texts fit, and then nothing is allocated
 	sum := sha256.Sum256(append(short[:0], text...))
 	var out digestText
 	hex.Encode(out[copy(out[:], digestKind):], sum[:])

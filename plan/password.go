@@ -68,7 +68,7 @@ func (p *Plan) PasswordsWanted() []Host {
 			if a.Refusal != nil {
 				break
 			}
-			wanted[a.Server.ID] = wanted[a.Server.ID] || c.Input.NeedsPassword()
+			wanted[a.ServerID] = wanted[a.ServerID] || c.Input.NeedsPassword()
 		}
 	}
 	var out []Host

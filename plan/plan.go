@@ -66,15 +66,15 @@ type Action struct {
 	Host       string // the name the host has or gets
 	Fleet      string
 	Group      string
-	Server     inventory.Server // as it is now
-	Step       StepID           // of RunStep and RemoveStep
-	Reason     Reason           // why, in short: of a step, its first change's
+	ServerID   string // of the host's server; empty: the action is no host's
+	Step       StepID // of RunStep and RemoveStep
+	Reason     Reason // why, in short: of a step, its first change's
 	Origin     Origin
 	Fields     []Field // what moves, over all changes
 	Changes    []Change
-	Pods       []inventory.Pod  // of ReleasePods
-	Object     inventory.Object // of KeepObject
-	Deferred   bool             // the changes are known only once an earlier action gave root
+	Pods       []inventory.Pod   // of ReleasePods
+	Object     *inventory.Object // of KeepObject
+	Deferred   bool              // the changes are known only once an earlier action gave root
 	Disruption Disruption
 	Refusal    *Trouble // set when the action is wanted and cannot be done
 }
@@ -233,7 +233,7 @@ func (p *Plan) Summarise() Summary {
 		s.Unread += len(h.Unread)
 	}
 	for _, a := range p.Actions {
-		s.count(a, blocked[a.Server.ID])
+		s.count(a, blocked[a.ServerID])
 	}
 	for _, sh := range p.Shortages {
 		s.Refused += sh.Missing
@@ -288,7 +288,7 @@ func (p *Plan) Runnable() [][]Action {
 		if a.Refusal != nil {
 			continue
 		}
-		if n := len(out); n > 0 && out[n-1][0].Server.ID == a.Server.ID {
+		if n := len(out); n > 0 && out[n-1][0].ServerID == a.ServerID {
 			out[n-1] = append(out[n-1], a)
 			continue
 		}

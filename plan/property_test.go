@@ -3,6 +3,7 @@ package plan_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,13 +70,14 @@ func checkPlan(t *rapid.T, w *world, p *plan.Plan) {
 		if a.Kind != plan.ClaimServer {
 			continue
 		}
-		if members[a.Server.ID] || taken[a.Server.ID] || names[a.Host] {
-			t.Fatalf("%s is claimed as %s: member %t, taken %t, name taken %t", a.Server.ID, a.Host, members[a.Server.ID], taken[a.Server.ID], names[a.Host])
+		if members[a.ServerID] || taken[a.ServerID] || names[a.Host] {
+			t.Fatalf("%s is claimed as %s: member %t, taken %t, name taken %t", a.ServerID, a.Host, members[a.ServerID], taken[a.ServerID], names[a.Host])
 		}
-		if !a.Server.Usable() || a.Server.Name[:len("acme-pool-")] != "acme-pool-" {
-			t.Fatalf("%+v is claimed", a.Server)
+		h, _ := p.HostByServer(a.ServerID)
+		if !h.Server.Usable() || !strings.HasPrefix(h.Server.Name, "acme-pool-") {
+			t.Fatalf("%+v is claimed", h.Server)
 		}
-		taken[a.Server.ID], names[a.Host] = true, true
+		taken[a.ServerID], names[a.Host] = true, true
 		claims[[2]string{a.Fleet, a.Group}] = true
 		count[[2]string{a.Fleet, a.Group}]++
 	}
@@ -133,7 +135,7 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 	total := 0
 	grouped := make(map[string]bool)
 	for i, host := range p.Runnable() {
-		id := host[0].Server.ID
+		id := host[0].ServerID
 		if (host[0].Kind == plan.KeepObject) != (id == "") || id == "" && i > 0 {
 			t.Fatalf("%+v is worked on as number %d", host[0], i)
 		}
@@ -154,7 +156,7 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 				(a.Kind == plan.ClaimServer || a.Kind == plan.ReleaseServer) {
 				t.Fatalf("%+v for an adopted server", a)
 			}
-			if h := hosts[a.Server.ID]; a.Server.ID != id || a.Refusal != nil || h.Unknown != nil || h.Refused != nil || a.Host != h.Name {
+			if h := hosts[a.ServerID]; a.ServerID != id || a.Refusal != nil || h.Unknown != nil || h.Refused != nil || a.Host != h.Name {
 				t.Fatalf("%+v runs on %+v", a, h)
 			}
 			if limited := len(w.sel.Steps) > 0; limited && a.Kind != plan.CreateMarker && a.Step != "alpha" && a.Kind != plan.IdentifyHost {
@@ -323,7 +325,7 @@ func TestApplyingAPlanConverges(t *testing.T) {
 		again := w.compute()
 		done := make(map[string]bool)
 		for _, host := range p.Runnable() {
-			id := host[0].Server.ID
+			id := host[0].ServerID
 			done[id] = true
 			if host[0].Kind == plan.KeepObject {
 				continue
@@ -334,7 +336,7 @@ func TestApplyingAPlanConverges(t *testing.T) {
 		}
 		for _, host := range again.Runnable() {
 			// Of Pods is spoken only where the host is a member already.
-			if done[host[0].Server.ID] && host[0].Kind != plan.ReleasePods {
+			if done[host[0].ServerID] && host[0].Kind != plan.ReleasePods {
 				t.Fatalf("first %v\nthen %v", lines(p), lines(again))
 			}
 		}
@@ -348,7 +350,7 @@ func (w *world) perform(p *plan.Plan) {
 		if len(host) == 0 {
 			continue
 		}
-		h, _ := p.HostByServer(host[0].Server.ID)
+		h, _ := p.HostByServer(host[0].ServerID)
 		seen := w.snap.Hosts[h.Server.ID]
 		marker, ok := seen.Marker.Get()
 		if !ok {
@@ -393,7 +395,7 @@ func (w *world) performInCluster(a plan.Action) bool {
 	case plan.SetProviderID:
 		for i := range nodes {
 			if nodes[i].Name == a.Host {
-				nodes[i].ProviderID = a.Server.ProviderID()
+				nodes[i].ProviderID = a.Fields[0].After
 			}
 		}
 	case plan.ReplaceNode:

@@ -16,7 +16,13 @@ type tart struct{ wish *fleet.Tart }
 
 func (tart) ID() plan.StepID { return "tart" }
 
-func (t tart) Probes() []plan.Probe { return []plan.Probe{probe(t.ID(), "state", plan.Root)} }
+func (t tart) Probes() []plan.Probe {
+	p := probe(t.ID(), "state", plan.Root)
+	if t.wish == nil {
+		p = traces(p)
+	}
+	return []plan.Probe{p}
+}
 
 const (
 	tartPath    = "/usr/local/bin/tart"
@@ -82,7 +88,7 @@ const programMode = "0:0:755"
 
 func (t tart) Diff(v plan.View) plan.Finding {
 	r := reader{facts: v.Facts}
-	seen := r.tart(t.Probes()[0].ID)
+	seen := r.tart(answered(v.Facts, "tart.state"))
 	if t.wish == nil {
 		return t.leave(v, seen, r.unread)
 	}

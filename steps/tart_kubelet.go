@@ -25,18 +25,25 @@ func (tartKubelet) ID() plan.StepID { return "tart_kubelet" }
 
 // Probes asks one question about all that is of the host, as it is judged from one
 // moment, and one about macOS's list of background items, which is slow on some
-// releases and must not hold up the rest.
+// releases and must not hold up the rest. Where no kubelet is wanted, what another
+// wish left there is all that matters.
 func (k tartKubelet) Probes() []plan.Probe {
 	state := probe(k.ID(), "state", plan.Root, k.user)
 	state.ID = k.stateID()
+	if k.wish == nil {
+		return []plan.Probe{traces(state)}
+	}
 	return []plan.Probe{state, probe(k.ID(), "background", plan.Root)}
 }
+
+// backgroundID is the probe that asks for macOS's list of background items.
+const backgroundID = "tart_kubelet.background"
 
 func (k tartKubelet) stateID() string { return string(k.ID()) + ".state/" + k.user }
 
 func (k tartKubelet) Diff(v plan.View) plan.Finding {
 	r := reader{facts: v.Facts}
-	seen := r.kubelet(k.stateID())
+	seen := r.kubelet(answered(v.Facts, k.stateID()))
 	if k.wish == nil {
 		return k.leave(v, seen, r.unread)
 	}
@@ -57,6 +64,7 @@ type kubeletDiff struct {
 	noWay   *plan.Trouble // there is nothing to roll back to
 	noRoom  *plan.Trouble // the reserve leaves nothing
 	job     launchd.Job
+	plist   string // of the job
 	taken   []rival
 	foreign *plan.Trouble
 
@@ -82,7 +90,8 @@ func (d *kubeletDiff) compare(r *reader) {
 		d.access.seen = s.program.access
 	}
 	d.compareConfig(r)
-	d.jobSettings = s.jobSettings(d.job)
+	d.plist = launchd.Plist(d.job)
+	d.jobSettings = s.jobSettings(d.job, d.plist)
 	d.taken, d.foreign = d.step.rivals(s)
 	d.condition = s.condition()
 	d.stale = s.stale()
@@ -197,7 +206,7 @@ func (d *kubeletDiff) lowDisk() *plan.Trouble {
 // background says that macOS does not let the job start by itself. Only a person can
 // allow it again.
 func (d *kubeletDiff) background() *plan.Trouble {
-	a, ok := d.view.Facts.Get(d.step.Probes()[1].ID).Get()
+	a, ok := d.view.Facts.Get(backgroundID).Get()
 	if !ok || !strings.Contains(a.Stdout, "disallowed") {
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/steps/launchd"
 )
 
 // kubeletSpace is how many times its size the program needs: the artifact, and
@@ -67,18 +66,16 @@ func (d *kubeletDiff) programReason() plan.Reason {
 func (d *kubeletDiff) run() plan.Change {
 	s := d.seen
 	way := choose(s.loaded && len(s.service.Differs(d.job)) == 0, "kick", "load")
-	args := []string{d.view.Host.User, launchd.Plist(d.job), way}
+	args := []string{d.view.Host.User, d.plist, way}
 	for _, r := range d.taken {
 		args = append(args, r.target, r.path)
 	}
 	c := plan.Change{Disruption: plan.Restart, Command: script("tart_kubelet-run", plan.Root, args...),
 		Fields: slices.Concat(d.argumentFields(), fields(slices.Concat(d.jobSettings[1:], d.rest)...))}
-	before := "none"
-	if s.service.PID != 0 {
-		before = "running" // and not its pid: equal changes of many hosts are shown once
-	}
 	if !slices.ContainsFunc(c.Fields, func(f plan.Field) bool { return f.Name == "process" }) {
-		c.Fields = append(c.Fields, plan.Field{Name: "process", Before: before, After: choose(before == "none", "started", "restarted")})
+		// Not its pid: that differs on every host, and is another by the time of the apply.
+		alive := s.service.PID != 0
+		c.Fields = append(c.Fields, plan.Field{Name: "process", Before: choose(alive, "runs", "none"), After: choose(alive, "restarted", "started")})
 	}
 	if d.collectsAgain() {
 		left, _ := d.unbacked()
@@ -92,15 +89,13 @@ func (d *kubeletDiff) run() plan.Change {
 // argumentFields are the arguments that move, each by its name. Of a job that is
 // not there all are shown, unless its file is right.
 func (d *kubeletDiff) argumentFields() []plan.Field {
-	want := d.job.Arguments
-	if !d.seen.loaded && !d.jobSettings[2].differs() {
+	want, seen := d.job.Arguments, d.seen.service.Arguments
+	switch {
+	case !d.seen.loaded && !d.jobSettings[2].differs():
 		return nil
-	}
-	if !d.seen.loaded {
-		return []plan.Field{{Name: "arguments", Before: "none", After: strings.Join(want[1:], " ")}}
-	}
-	seen := d.seen.service.Arguments
-	if len(seen) == 0 || seen[0] != want[0] {
+	case !d.seen.loaded:
+		seen = want[:1]
+	case len(seen) == 0 || seen[0] != want[0]:
 		return fields(d.jobSettings[0])
 	}
 	var out []plan.Field

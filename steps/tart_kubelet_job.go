@@ -79,8 +79,8 @@ func nodeLabels(wish *fleet.TartKubelet, h fleet.Host) map[string]string {
 }
 
 // jobSettings compare the job with what is wanted: its description in launchd, and
-// on the disk, from which the next boot takes it.
-func (s kubeletState) jobSettings(want launchd.Job) []setting {
+// on the disk, from which the next boot takes it. text is its property list.
+func (s kubeletState) jobSettings(want launchd.Job, text string) []setting {
 	args := strings.Join(want.Arguments, " ")
 	all := []setting{{"arguments", args, args}, {"job in launchd", asRendered, asRendered}, {"job file", asRendered, asRendered}}
 	switch differs := s.service.Differs(want); {
@@ -89,7 +89,7 @@ func (s kubeletState) jobSettings(want launchd.Job) []setting {
 	case len(differs) > 0:
 		all[0].seen, all[1].seen = strings.Join(s.service.Arguments, " "), "other "+strings.Join(differs, ", ")
 	}
-	switch text := launchd.Plist(want); {
+	switch {
 	case !s.isPlist:
 		all[2].seen = "missing"
 	case s.withheld != "" && s.withheld != digest(text):
@@ -109,7 +109,7 @@ func (s kubeletState) jobFacts(compared []setting, want launchd.Job) []setting {
 	if s.loaded {
 		want.Arguments = s.service.Arguments
 	}
-	return append([]setting{compared[0]}, s.jobSettings(want)[1:]...)
+	return append([]setting{compared[0]}, s.jobSettings(want, launchd.Plist(want))[1:]...)
 }
 
 // digest is the SHA-256 of a text, in hex.

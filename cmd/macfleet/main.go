@@ -4,8 +4,17 @@ package main
 import (
 	"context"
 	"os"
+	"runtime/debug"
 )
 
+// gcPercent is how much garbage may lie beside what is in use, in percent. What
+// hosts answered is kept until the end, so the usual 100 would double the memory of a
+// big fleet for a fifth of the processor's time.
+const gcPercent = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	os.Exit(run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }

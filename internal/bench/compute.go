@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/macfleet/macfleet/plan"
@@ -23,6 +24,7 @@ func compute(n int, converged bool) (result, error) {
 	if converged {
 		record = plantest.Converged
 	}
+	debug.SetGCPercent(50) // as macfleet itself does
 	config, steps, snapshot := record(n)
 	runtime.GC()
 	began := time.Now()

@@ -101,7 +101,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	for i, h := range p.Hosts {
 		if errs[i] != nil {
 			failures = append(failures, Failure{Err: fmt.Errorf("enter what was proven: %w", errs[i]),
-				Action: plan.Action{Kind: plan.CreateMarker, Host: h.Name, Fleet: h.Fleet, Group: h.Group, Server: h.Server}})
+				Action: plan.Action{Kind: plan.CreateMarker, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}})
 		}
 	}
 	return failures, nil
@@ -167,7 +167,7 @@ func (e *Engine) execute(ctx context.Context, p *plan.Plan) (Result, []plan.Host
 	g.SetLimit(e.Parallelism)
 	for i, actions := range work {
 		g.Go(func() error {
-			results[i], hosts[i] = e.work(ctx, *byServer[actions[0].Server.ID], actions)
+			results[i], hosts[i] = e.work(ctx, *byServer[actions[0].ServerID], actions)
 			return nil
 		})
 	}

@@ -87,6 +87,6 @@ func (e *Engine) keep(ctx context.Context, actions []plan.Action) Result {
 		if e.Cluster == nil {
 			return errNoCluster
 		}
-		return e.Cluster.Keep(ctx, a.Object)
+		return e.Cluster.Keep(ctx, *a.Object)
 	})
 }

@@ -272,8 +272,8 @@ func TestBrokenClaim(t *testing.T) {
 	w, _ := world(t, 4)
 	e := run(t, w, config("production", 1))
 	p := planned(t, e)
-	a := p.Actions[0]
-	if err := e.Servers.Rename(t.Context(), a.Server.Zone, a.Server.ID, a.Server.Name, a.Host); err != nil {
+	s := p.Hosts[0].Server
+	if err := e.Servers.Rename(t.Context(), s.Zone, s.ID, s.Name, p.Hosts[0].Name); err != nil {
 		t.Fatal(err)
 	}
 	p = planned(t, e)

@@ -119,7 +119,7 @@ func (g *gate) ready(h *plan.Host, nodes map[string]inventory.Node) bool {
 
 // awaits is what the gate does for a host, as an action.
 func awaits(h *plan.Host) *plan.Action {
-	return &plan.Action{Kind: plan.AwaitNode, Host: h.Name, Fleet: h.Fleet, Group: h.Group, Server: h.Server}
+	return &plan.Action{Kind: plan.AwaitNode, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}
 }
 
 // failures says of each host that is still waited for why it is not Ready, by all

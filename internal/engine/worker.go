@@ -38,7 +38,8 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	case plan.ClaimServer:
 		return w.claim(ctx)
 	case plan.RenameServer:
-		return w.engine.Servers.Rename(ctx, a.Server.Zone, a.Server.ID, a.Server.Name, a.Host)
+		s := w.host.Server
+		return w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, a.Host)
 	case plan.CreateMarker:
 		return w.mark(ctx)
 	case plan.RunStep, plan.RemoveStep:

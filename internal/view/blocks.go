@@ -14,6 +14,7 @@ type block struct {
 	hosts []string // a line each
 	body  []row
 	name  string // of the host, for commands to type; several hosts have none
+	id    string // the host's provider id; several hosts have none
 }
 
 // row is one line below a block's hosts.
@@ -31,6 +32,14 @@ const ownName = "its name"
 
 // anyName stands for it in a command to type.
 const anyName = "NAME"
+
+// ownID stands for the provider id of a host's server, likewise.
+const ownID = "its server's id"
+
+// ofHost is the block of one host, still without what there is to say.
+func ofHost(sign string, h plan.Host) block {
+	return block{sign: sign, hosts: []string{h.Name}, name: h.Name, id: h.Server.ProviderID()}
+}
 
 // key is equal for blocks that fold into one.
 func (b block) key() string {
@@ -97,6 +106,9 @@ func (t *Text) block(b block) {
 		}
 		if len(b.hosts) == 1 && r.trouble && b.name != "" {
 			r.text = strings.ReplaceAll(r.text, ownName, b.name)
+		}
+		if len(b.hosts) == 1 && b.id != "" {
+			r.text = strings.ReplaceAll(r.text, ownID, b.id)
 		}
 		switch {
 		case r.free > 0 && len(b.hosts) == 1:

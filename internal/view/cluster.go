@@ -99,7 +99,7 @@ func cost(p *plan.Plan) string {
 	var sent, fetched int64
 	for _, actions := range p.Runnable() {
 		for _, a := range actions {
-			worst[a.Server.ID] = max(worst[a.Server.ID], a.Disruption)
+			worst[a.ServerID] = max(worst[a.ServerID], a.Disruption)
 			for _, c := range a.Changes {
 				switch d := c.Delivery; {
 				case d == nil:

@@ -51,7 +51,7 @@ func (t *Text) Drift(p *plan.Plan) {
 }
 
 func driftBlocks(h plan.Host, actions []plan.Action) []block {
-	b := block{sign: signDrift, hosts: []string{h.Name}, name: h.Name}
+	b := ofHost(signDrift, h)
 	drifted := false
 	for _, a := range actions {
 		if !a.Origin.Drift {

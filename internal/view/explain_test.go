@@ -30,7 +30,7 @@ func explanations() []plan.Explanation {
 	h.Seen.Marker = inventory.Present(plan.Marker{Configuration: "acme", Environment: "production", Version: "0.1.0"})
 	h.Spec.User = "m1"
 	a := power(h)
-	renamed := plan.Action{Kind: plan.RenameServer, Host: h.Name, Server: h.Server, Fields: []plan.Field{{Name: "name", Before: "someones-mac", After: h.Name}},
+	renamed := plan.Action{Kind: plan.RenameServer, Host: h.Name, ServerID: h.Server.ID, Fields: []plan.Field{{Name: "name", Before: "someones-mac", After: h.Name}},
 		Reason: plan.Reason{Code: "renamed-by-hand", Text: "Scaleway calls the server someones-mac; it is still a member"}}
 	values := []plan.Effective{valueAt("power", "", fleet.InDefaults, 12), valueAt("power.sleep", "0", fleet.InHost, 40),
 		valueAt("power.display_sleep", "5", fleet.InGroup, 31), valueAt("power.disk_sleep", "0", fleet.InFleet, 27),

@@ -80,14 +80,14 @@ func all(p *plan.Plan, s plan.Summary) string {
 func byHost(p *plan.Plan) map[string][]plan.Action {
 	out := make(map[string][]plan.Action)
 	for _, a := range p.Actions {
-		out[a.Server.ID] = append(out[a.Server.ID], a)
+		out[a.ServerID] = append(out[a.ServerID], a)
 	}
 	return out
 }
 
 // planBlocks shows one host: what will be done, and what can't be.
 func planBlocks(h plan.Host, actions []plan.Action) []block {
-	b := block{sign: string(plan.Update), hosts: []string{h.Name}, name: h.Name}
+	b := ofHost(string(plan.Update), h)
 	for _, a := range actions {
 		switch {
 		case a.Kind == plan.ClaimServer:
@@ -204,10 +204,10 @@ func label(a plan.Action) string {
 // reason returns " (code): text" to stand behind what an action is about. A
 // step's fields say more than its text, so the text is left out there.
 func reason(h plan.Host, a plan.Action) string {
-	if !a.Kind.OfStep() {
+	if !a.Kind.OfStep() && a.Reason.Text != "" {
 		return fmt.Sprintf(" (%s): %s", a.Reason.Code, general(h, a.Reason.Text))
 	}
-	if o := origin(a.Origin); o != "" && a.Reason.Code != "first-setup" && !a.Deferred {
+	if o := origin(a.Origin); a.Kind.OfStep() && o != "" && a.Reason.Code != "first-setup" && !a.Deferred {
 		return fmt.Sprintf(" (%s, %s)", a.Reason.Code, o)
 	}
 	return fmt.Sprintf(" (%s)", a.Reason.Code)
@@ -231,6 +231,8 @@ func value(h plan.Host, v string) string {
 		return "not set"
 	case h.Name:
 		return ownName
+	case h.Server.ProviderID():
+		return ownID
 	}
 	return v
 }
@@ -260,12 +262,15 @@ func (t *Text) rejected(p *plan.Plan) {
 	t.blank()
 	fmt.Fprintln(t.out, t.styles.strong.Render("Not taken from the pool"))
 	seen := make(map[string]bool)
+	var blocks []block
 	for _, r := range p.Rejected {
-		if seen[r.Server.ID] {
-			continue
+		if !seen[r.Server.ID] {
+			seen[r.Server.ID] = true
+			blocks = append(blocks, block{sign: signUnknown, hosts: []string{r.Server.Name}, body: trouble("", r.Trouble)})
 		}
-		seen[r.Server.ID] = true
-		t.block(block{sign: signUnknown, hosts: []string{r.Server.Name}, body: trouble("", r.Trouble)})
+	}
+	for _, b := range fold(blocks) {
+		t.block(b)
 	}
 }
 

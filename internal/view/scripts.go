@@ -80,7 +80,7 @@ func scriptsOf(p *plan.Plan) []*use {
 		hosts[h.Server.ID] = h
 	}
 	for _, a := range p.Actions {
-		h := hosts[a.Server.ID]
+		h := hosts[a.ServerID]
 		if a.Refusal != nil {
 			continue
 		}

@@ -23,6 +23,8 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
+	"github.com/macfleet/macfleet/steps"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -40,7 +42,7 @@ func member(n int, of string) plan.Host {
 }
 
 func power(h plan.Host) plan.Action {
-	return plan.Action{Kind: plan.RunStep, Host: h.Name, Fleet: h.Fleet, Group: h.Group, Server: h.Server, Step: "power",
+	return plan.Action{Kind: plan.RunStep, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Step: "power",
 		Reason: plan.Reason{Code: "sleep-enabled", Text: "sleep: 10 min"}, Origin: plan.Origin{Drift: true},
 		Fields: []plan.Field{{Name: "sleep", Before: "10 min", After: "never"}},
 		Changes: []plan.Change{{Reason: plan.Reason{Code: "sleep-enabled"}, Command: plan.Command{Name: "power-set-sleep", As: plan.Root,
@@ -59,10 +61,10 @@ func everything() *plan.Plan {
 	five.Refused = &plan.Trouble{Code: "foreign-marker", Text: "its marker says that it is x of globex-staging", Remedy: "find out whose host it is"}
 	seven.Unread = []plan.StepUnread{{Step: "power", Unread: plan.Unread{Probe: "power.settings", Why: "pmset said something new", Bytes: "Sleep: no\x1b[31m\n"}}}
 	seven.Converged, four.Converged, five.Converged = plan.NotCompared, plan.NotCompared, plan.Differs
-	release := plan.Action{Kind: plan.ReleaseServer, Host: six.Name, Fleet: "runners", Group: "m2", Server: six.Server, Disruption: plan.Wipe,
+	release := plan.Action{Kind: plan.ReleaseServer, Host: six.Name, Fleet: "runners", Group: "m2", ServerID: six.Server.ID, Disruption: plan.Wipe,
 		Reason: plan.Reason{Code: "too-many-replicas", Text: "runners.m2 wants 5"}, Origin: plan.Origin{Pending: true},
 		Refusal: &plan.Trouble{Code: "release-not-possible", Text: "not by this version", Remedy: "raise replicas again"}}
-	claim := plan.Action{Kind: plan.ClaimServer, Host: claimed.Name, Fleet: "macos", Group: "m2", Server: claimed.Server,
+	claim := plan.Action{Kind: plan.ClaimServer, Host: claimed.Name, Fleet: "macos", Group: "m2", ServerID: claimed.Server.ID,
 		Reason: plan.Reason{Code: "too-few-replicas", Text: "macos.m2 wants 2"}, Origin: plan.Origin{Pending: true},
 		Fields: []plan.Field{{Name: "name", Before: "acme-pool-01", After: claimed.Name}}}
 	return &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"macos", "runners", "builders"},
@@ -84,8 +86,8 @@ func joining() *plan.Plan {
 		Unread: []plan.Unread{{Probe: "cluster.join", Why: "kube-public/cluster-info is not there"}}}
 	objects := []inventory.Object{{Kind: "Secret", Namespace: "default", Name: "acme-kubeconfig", State: inventory.ObjectMissing, Why: "it is not there"},
 		{Kind: "ClusterRole", Name: "macfleet-tart-kubelet", State: inventory.ObjectDiffers, Why: "rules", Prepared: true}}
-	p.Actions = []plan.Action{{Kind: plan.KeepObject, Object: objects[0], Reason: plan.Reason{Code: "object-missing", Text: "it is not there"}, Origin: plan.Origin{Pending: true}},
-		{Kind: plan.KeepObject, Object: objects[1], Reason: plan.Reason{Code: "object-differs", Text: "rules"}, Origin: plan.Origin{Drift: true},
+	p.Actions = []plan.Action{{Kind: plan.KeepObject, Object: &objects[0], Reason: plan.Reason{Code: "object-missing", Text: "it is not there"}, Origin: plan.Origin{Pending: true}},
+		{Kind: plan.KeepObject, Object: &objects[1], Reason: plan.Reason{Code: "object-differs", Text: "rules"}, Origin: plan.Origin{Drift: true},
 			Refusal: &plan.Trouble{Code: "cluster-not-prepared", Text: "the ClusterRole is not as this version wants it: rules", Remedy: "let an administrator of the cluster run: macfleet init cluster"}}}
 	for n := 1; n <= 4; n++ {
 		h := member(n, map[bool]string{true: "builders", false: "runners"}[n == 1])
@@ -93,7 +95,7 @@ func joining() *plan.Plan {
 		h.Converged, h.Pods = plan.Differs, inventory.Present([]inventory.Pod{{Name: "a", Reason: inventory.CreateFailed}})
 		h.Node = inventory.Present(inventory.Node{Name: h.Name, Ready: inventory.Ready})
 		act := func(k plan.Kind, code, text string) plan.Action {
-			return plan.Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, Server: h.Server, Reason: plan.Reason{Code: code, Text: text}, Origin: plan.Origin{Drift: true}}
+			return plan.Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Reason: plan.Reason{Code: code, Text: text}, Origin: plan.Origin{Drift: true}}
 		}
 		step := act(plan.RunStep, "kubelet-outdated", "the kubelet is 0.4.0")
 		step.Step, step.Disruption = "tart_kubelet", plan.Restart
@@ -116,12 +118,21 @@ func joining() *plan.Plan {
 			for i := range 42 {
 				pods.Pods = append(pods.Pods, inventory.Pod{Namespace: "ci", Name: fmt.Sprintf("pod-%d-%02d", n, i)})
 			}
-			p.Actions = append(p.Actions, step, act(plan.SetProviderID, "empty-provider-id", "the Node does not say which server it is"), pods)
+			id := act(plan.SetProviderID, "empty-provider-id", "the Node does not say which server it is")
+			id.Fields = []plan.Field{{Name: "provider id", After: h.Server.ProviderID()}}
+			p.Actions = append(p.Actions, step, id, pods)
 		}
 		h.Warnings = []plan.StepWarning{{Trouble: plan.Trouble{Code: "tart-create-failed", Text: "the virtual machines of 1 Pod could not be made", Remedy: "look at " + h.Name}}}
 		p.Hosts = append(p.Hosts, h)
 	}
 	return p
+}
+
+// nodes is what the steps themselves plan for two fleets of nine hosts that join a
+// cluster. Each host has arguments of its own, and a fleet is one block even so.
+func nodes() *plan.Plan {
+	cfg, _, snap := plantest.Joining(18)
+	return plan.Compute(cfg, steps.For, snap, plan.Selection{})
 }
 
 func clean() *plan.Plan {
@@ -143,6 +154,7 @@ func TestGolden(t *testing.T) {
 		"joiningdrift": func(v *view.Text) { v.Drift(joining()) },
 		"joininghosts": func(v *view.Text) { v.Hosts(joining(), false) },
 		"joined":       func(v *view.Text) { v.Applied(waited()) },
+		"nodes":        func(v *view.Text) { v.Plan(nodes()) },
 		"nodrift":      func(v *view.Text) { v.Drift(clean()) },
 		"hosts":        func(v *view.Text) { v.Hosts(everything(), false) },
 		"wide":         func(v *view.Text) { v.Hosts(everything(), true) },

@@ -2,7 +2,6 @@ package plantest
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -41,12 +40,8 @@ func repeated(existing []plan.Step) plan.StepsFor {
 			all[i].probes[p.ID] = copyOf(p.ID, n)
 		}
 	}
-	there := make(map[plan.StepID]bool, len(existing))
-	for _, s := range existing {
-		there[s.ID()] = true
-	}
 	return func(h fleet.Host) []plan.Step {
-		real := slices.DeleteFunc(steps.For(h), func(s plan.Step) bool { return !there[s.ID()] })
+		real := steps.For(h)
 		out := make([]plan.Step, Steps)
 		for i := range out {
 			out[i] = repetition{real[order[i]], &all[i]}
@@ -71,8 +66,11 @@ func place(i int, existing []plan.Step) (which, n int) {
 }
 
 // copyOf returns the name of a step or a probe in its n-th repetition:
-// "power.settings" is "power-2.settings".
+// "power.settings" is "power-2.settings". The step itself keeps its own.
 func copyOf(name string, n int) string {
+	if n == 0 {
+		return name
+	}
 	step, rest, _ := strings.Cut(name, ".")
 	if rest != "" {
 		rest = "." + rest

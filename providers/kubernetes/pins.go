@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,9 @@ type Pins struct {
 	ctx     context.Context
 	client  *Client
 	options PinOptions
+	// updating keeps the hosts of one run from competing for the ConfigMap: with 32
+	// at once some lost every try. Others' runs are met by the tries alone.
+	updating sync.Mutex
 }
 
 // Pins returns the cluster's store of host keys. The context bounds all its
@@ -83,6 +87,8 @@ func (p *Pins) All() ([]plan.Pin, error) {
 // Update replaces the pins by what change makes of them. Who meets another
 // Update looks again, so change may be called several times.
 func (p *Pins) Update(change func([]plan.Pin) []plan.Pin) error {
+	p.updating.Lock()
+	defer p.updating.Unlock()
 	var last error
 	for try := range pinTries {
 		before, version, err := p.read()

@@ -104,6 +104,28 @@ func TestPinsAtOnce(t *testing.T) {
 	})
 }
 
+// TestPinsOfManyHosts: the hosts of one run enter their keys through one store, and
+// none of them is refused, however many they are.
+func TestPinsOfManyHosts(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		c.addNamespace(t)
+		store := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{})
+		var wg sync.WaitGroup
+		var want []plan.Pin
+		for i := range 99 {
+			want = append(want, pin(i))
+			wg.Go(func() {
+				if err := store.Update(add(pin(i))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		holds(t, store, want...)
+	})
+}
+
 // TestPinsSpoilt takes no lost pin for none: it would accept any key.
 func TestPinsSpoilt(t *testing.T) {
 	t.Parallel()

@@ -48,18 +48,20 @@ const (
 // out. The same job gives the same bytes.
 func Plist(j Job) string {
 	var b strings.Builder
+	b.Grow(usualSize)
 	b.WriteString(head)
 	text(&b, "Label", j.Label)
 	text(&b, "UserName", j.User)
 	b.WriteString("\t<key>ProgramArguments</key>\n\t<array>\n")
 	for _, arg := range j.Arguments {
-		b.WriteString("\t\t<string>" + escaped(arg) + "</string>\n")
+		element(&b, "\t\t<string>", arg, "</string>\n")
 	}
 	b.WriteString("\t</array>\n")
 	if len(j.Environment) > 0 {
 		b.WriteString("\t<key>EnvironmentVariables</key>\n\t<dict>\n")
 		for _, name := range slices.Sorted(maps.Keys(j.Environment)) {
-			b.WriteString("\t\t<key>" + escaped(name) + "</key>\n\t\t<string>" + escaped(j.Environment[name]) + "</string>\n")
+			element(&b, "\t\t<key>", name, "</key>\n")
+			element(&b, "\t\t<string>", j.Environment[name], "</string>\n")
 		}
 		b.WriteString("\t</dict>\n")
 	}
@@ -76,7 +78,8 @@ func Plist(j Job) string {
 
 func text(b *strings.Builder, key, value string) {
 	if value != "" {
-		b.WriteString("\t<key>" + key + "</key>\n\t<string>" + escaped(value) + "</string>\n")
+		element(b, "\t<key>", key, "</key>\n")
+		element(b, "\t<string>", value, "</string>\n")
 	}
 }
 
@@ -86,10 +89,24 @@ func yes(b *strings.Builder, key string, value bool) {
 	}
 }
 
-func escaped(value string) string {
-	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(value)) // a strings.Builder takes everything
-	return b.String()
+// usualSize is room in bytes for the property list of an agent, of which a plan of
+// a big fleet renders one for each host.
+const usualSize = 2 << 10
+
+// element writes a value between its tags.
+func element(b *strings.Builder, before, value, after string) {
+	b.WriteString(before)
+	if strings.ContainsFunc(value, special) {
+		_ = xml.EscapeText(b, []byte(value)) // a strings.Builder takes everything
+	} else {
+		b.WriteString(value)
+	}
+	b.WriteString(after)
+}
+
+// special reports whether XML may write a character otherwise. Most values have none.
+func special(r rune) bool {
+	return r < ' ' || r > '~' || strings.ContainsRune(`<>&'"`, r)
 }
 
 // ErrNotOurs says that a property list holds what macfleet's renderer never

@@ -1,6 +1,11 @@
 # Uses: answer receipt work
 # Everything that the step looks at. tart itself is not asked: each of its commands tidies up a folder.
+# $1 "traces": where macfleet has installed nothing, that is all that is said.
 program=/usr/local/lib/tart.app/Contents/MacOS/tart
+if [ "$1" = traces ] && [ ! -e "$receipts/tart.receipt" ]; then
+  say end
+  exit
+fi
 file "$receipts/tart.receipt"
 if [ -h /usr/local/bin/tart ]; then
   say "link 0 /usr/local/bin/tart"

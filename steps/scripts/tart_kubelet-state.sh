@@ -1,5 +1,6 @@
 # Uses: answer receipt work
 # Everything that the step looks at. $1 is the login user.
+# $2 "traces": where macfleet has left nothing, that is all that is said.
 user=$1
 label=dev.macfleet.tart-kubelet
 program=/usr/local/bin/tart-kubelet
@@ -7,6 +8,15 @@ config=/etc/tart-kubelet/kubeconfig
 plist=/Library/LaunchDaemons/$label.plist
 tab='	'
 
+# traces looks for what macfleet may have left: its receipt, a change that was never proven, its job.
+traces() {
+  [ -e "$receipts/tart_kubelet.receipt" ] || [ -e /etc/macfleet/pending/tart_kubelet ] || [ -e "$plist" ] ||
+    launchctl print "system/$label" >/dev/null 2>&1
+}
+if [ "$2" = traces ] && ! traces; then
+  say end
+  exit
+fi
 file "$receipts/tart_kubelet.receipt"
 if [ -f "$program" ]; then
   now=$(stamp "$program")

@@ -1,3 +1,4 @@
+# Uses: pf
 # Makes the rules outlive a boot. $1 the anchor, $2 its file, $3 /etc/pf.conf as macfleet saw it, $4 as
 # it is to be, $5 the main ruleset of that, which pfctl checks, $6 the boot job, $7… former anchors of macfleet's.
 set -e
@@ -10,34 +11,6 @@ mkdir -p /etc/macfleet/pending "$work" /etc/pf.anchors
 : >/etc/macfleet/pending/vm_firewall
 chmod 0700 "$work"
 
-is() { printf '%s' "$2" | cmp -s - "$1"; }
-
-# The temporary file stands here: launchd reads every file of its own folder.
-put() {
-  printf '%s' "$2" >"$work/new"
-  chmod 0644 "$work/new"
-  chown 0:0 "$work/new"
-  mv -f "$work/new" "$1"
-}
-
-# A person sees the last line alone, so it is the one by which pfctl names a line of the text $2, with
-# that line. Where /etc/pf.conf has it, it is somebody else's, and its number there is what helps.
-blame() {
-  tail -n 4 "$1" >&2
-  said=$(grep '^/[^:]*:[0-9][0-9]*: ' "$1" | head -n 1)
-  [ -n "$said" ] || said=$(tail -n 1 "$1")
-  case $said in "$2":*) ;; *) printf '%s\n' "$said" >&2; return ;; esac
-  why=${said#"$2":}
-  text=$(head -n "${why%%:*}" "$2" | tail -n 1)
-  why=${why#*: }
-  at=$(grep -nxF -e "$text" /etc/pf.conf | head -n 1)
-  if [ -z "$at" ] || [ "$text" = "anchor \"$anchor\"" ]; then
-    printf '%s\n' "$said: $text" >&2
-  else
-    printf '%s\n' "/etc/pf.conf:${at%%:*}: $why: $text (this line is not macfleet's, so /etc/pf.conf is left alone; pfctl -nf /etc/pf.conf checks it)" >&2
-  fi
-}
-
 state() {
   code=0
   launchctl print "system/$label" >/dev/null 2>&1 || code=$?
@@ -48,20 +21,7 @@ is "$file" "$rules" || put "$file" "$rules"
 chmod 0644 "$file"
 chown 0:0 "$file"
 
-if ! is /etc/pf.conf "$wanted"; then
-  if ! is /etc/pf.conf "$seen"; then
-    echo "/etc/pf.conf was changed after macfleet had looked at it and is left alone; run macfleet plan again" >&2
-    exit 1
-  fi
-  # A copy is checked. It loads no anchor: on a live host that alone can be "Resource busy".
-  printf '%s' "$check" >"$work/check"
-  if ! pfctl -nf "$work/check" >"$work/said" 2>&1 && ! grep -qi busy "$work/said"; then
-    echo "pfctl refuses what /etc/pf.conf would hold, so it stays as it is; pfctl said:" >&2
-    blame "$work/said" "$work/check"
-    exit 1
-  fi
-  put /etc/pf.conf "$wanted"
-fi
+rewrite "$seen" "$wanted" "$check"
 
 state
 if ! is "$plist" "$job"; then

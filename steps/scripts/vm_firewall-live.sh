@@ -1,3 +1,4 @@
+# Uses: pf
 # Changes the rules that are live, and no file that a boot reads.
 # $1 "on", or "back", which takes back what an earlier "on" did. $2 the anchor, $3 its rules (empty: none),
 # $4 the main ruleset (empty: it stays), $5 tables of ours that have no business in the main ruleset,
@@ -15,36 +16,10 @@ chmod 0700 "$work"
 printf '%s' "$rules" >"$work/rules"
 printf '%s' "$main" >"$work/main"
 
-# A person sees the last line alone, so it is the one by which pfctl names a line of the text $2, with
-# that line. Where /etc/pf.conf has it, it is somebody else's, and its number there is what helps.
-blame() {
-  tail -n 4 "$1" >&2
-  said=$(grep '^/[^:]*:[0-9][0-9]*: ' "$1" | head -n 1)
-  [ -n "$said" ] || said=$(tail -n 1 "$1")
-  case $said in "$2":*) ;; *) printf '%s\n' "$said" >&2; return ;; esac
-  why=${said#"$2":}
-  text=$(head -n "${why%%:*}" "$2" | tail -n 1)
-  why=${why#*: }
-  at=$(grep -nxF -e "$text" /etc/pf.conf | head -n 1)
-  if [ -z "$at" ] || [ "$text" = "anchor \"$anchor\"" ]; then
-    printf '%s\n' "$said: $text" >&2
-  else
-    printf '%s\n' "/etc/pf.conf:${at%%:*}: $why: $text (this line is not macfleet's, so /etc/pf.conf is left alone; pfctl -nf /etc/pf.conf checks it)" >&2
-  fi
-}
-
 failed() {
   echo "$1; pfctl said:" >&2
   blame "$2" "$work/main"
   exit 1
-}
-
-# Rules first: a table that they use stays.
-clear() {
-  pfctl -a "$1" -F rules >/dev/null 2>&1 || :
-  pfctl -a "$1" -s Tables 2>/dev/null | while read -r table; do
-    pfctl -a "$1" -t "$table" -T kill >/dev/null 2>&1 || :
-  done
 }
 
 # Tables that are alive make a load "Resource busy": older persistent ones, on some systems any.

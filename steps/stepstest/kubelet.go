@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -130,6 +131,17 @@ func SettledKubelet(name string) Kubelet {
 	k.Folders = "m1:staff /var/log/tart-vms\nm1:staff /var/lib/tart-userdata\nm1:staff /var/log/tart-kubelet.log\n"
 	k.Background = "         Disposition: [enabled, allowed, notified] (0xb)\n"
 	return k
+}
+
+// On is the same on another server.
+func (k Kubelet) On(s inventory.Server) Kubelet {
+	k.Args = append([]string{}, k.Args...)
+	for i, arg := range k.Args {
+		if strings.HasPrefix(arg, "--provider-id=") {
+			k.Args[i] = "--provider-id=" + s.ProviderID()
+		}
+	}
+	return k.WithArgs()
 }
 
 // WithArgs is the same with other arguments, wherever they stand.
