@@ -22,7 +22,7 @@ func subject(host string) string { return cmp.Or(host, clusterName) }
 func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 	var body []row
 	for _, a := range p.Actions {
-		if a.Kind == plan.KeepObject {
+		if a.OfCluster() {
 			body = append(body, rows(a)...)
 		}
 	}
@@ -42,7 +42,11 @@ func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 func (t *Text) heading(text string) { t.styled(0, "", t.styles.strong.Render(text)) }
 
 func objectRows(a plan.Action) []row {
-	return append([]row{{sign: string(a.Kind.Sign()), text: a.Object.String() + reason(plan.Host{}, a)}}, refusal(plan.Host{}, a)...)
+	text := a.Object.String()
+	if a.Kind == plan.RevokeHost {
+		text = label(a) + " of " + a.Host
+	}
+	return append([]row{{sign: string(a.Kind.Sign()), text: text + reason(plan.Host{}, a)}}, refusal(plan.Host{}, a)...)
 }
 
 // deliveries say what of an action travels to the host: what macfleet sends and

@@ -114,7 +114,7 @@ func (s *scene) joins(disturb func(c *inventory.Cluster, n *inventory.Node)) {
 		return steps.For(h)
 	}
 	node := inventory.Node{Name: memberOf, ProviderID: s.snap.Servers[0].ProviderID(), Ready: inventory.Ready}
-	c := inventory.Cluster{Pods: inventory.Present([]inventory.Pod{}), Objects: inventory.Present([]inventory.Object{}),
+	c := inventory.Cluster{Machines: inventory.Absent[[]inventory.Machine](), Pods: inventory.Present([]inventory.Pod{}), Objects: inventory.Present([]inventory.Object{}),
 		Identities: inventory.Present([]inventory.Identity{{Host: memberOf, ServiceAccount: "sa", Secret: "s", Issued: true, Bound: true}}),
 		Join:       inventory.Present(inventory.Join{Server: "https://api.acme.dev:6443", CA: "pem"})}
 	disturb(&c, &node)

@@ -17,19 +17,22 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// Observe reads what the cluster holds beside its Nodes that concerns the hosts,
-// all of it at once. What cannot be read is unread in the result, each part by
-// itself.
-func (c *Client) Observe(ctx context.Context) inventory.Cluster {
+// Observe reads the Nodes, as Nodes does, and what else the cluster holds that
+// concerns the hosts, all of it at once. What cannot be read is unread in the
+// result, each part by itself; without the Nodes nobody knows which Pods are on Mac
+// minis.
+func (c *Client) Observe(ctx context.Context) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
 	var out inventory.Cluster
+	nodes := sync.OnceValues(func() ([]inventory.Node, error) { return c.Nodes(ctx) })
 	var wg sync.WaitGroup
-	wg.Go(func() { out.Pods = seen(c.pods(ctx)) })
+	wg.Go(func() { _, _ = nodes() }) // asked at once, and not when the first page of Pods is there
+	wg.Go(func() { out.Pods = seen(c.pods(ctx, nodes)) })
 	wg.Go(func() { out.Identities = seen(c.identities(ctx)) })
 	wg.Go(func() { out.Join = seen(c.join(ctx)) })
 	wg.Go(func() { out.Objects = seen(c.objects(ctx)) })
 	wg.Go(func() { out.Machines = c.machines(ctx) })
 	wg.Wait()
-	return out
+	return seen(nodes()), out
 }
 
 func seen[T any](v T, err error) inventory.Seen[T] {
@@ -50,7 +53,7 @@ type identityParts struct {
 
 func (c *Client) identityParts(ctx context.Context) (parts identityParts, err error) {
 	selector := klabels.Set{labelManagedBy: manager, labelComponent: component, c.label(labelOwner): c.options.Owner}.String()
-	ns := c.options.Namespace
+	ns := c.options.AgentNamespace
 	g, ctx := errgroup.WithContext(ctx)
 	list := func(what string, one func(o metav1.ListOptions) (string, error)) {
 		g.Go(func() error {
