@@ -12,7 +12,7 @@ import (
 // limited to some leaves it alone.
 func (c *computation) objects() {
 	objects, _ := c.cluster.seen.Objects.Get()
-	if c.plan.Narrowed || !wantsOfCluster(c.cfg) {
+	if c.plan.Narrowed || !JoinsCluster(c.cfg) {
 		return
 	}
 	for _, o := range objects {

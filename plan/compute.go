@@ -27,8 +27,8 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c.cluster = indexCluster(snap)
 	c.plan.Cluster = c.cluster.there
 	c.objects()
-	c.orphans()
 	c.needs = c.assign(sel)
+	c.orphans()
 	c.drafts = make([]draft, 0, len(c.servers))
 	members := c.members()
 	for _, f := range cfg.Fleets {

@@ -14,12 +14,16 @@ import (
 // identity goes last, as it is all that shows that the Node was macfleet's doing.
 func (c *computation) departing(h *Host, actions []Action) []Action {
 	i, known := h.Identity.Get()
-	if !c.cluster.there || !known || !h.Member || h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 || h.stays(actions) {
+	empty := i.ServiceAccount == "" && i.Secret == "" && !i.Bound
+	if !c.cluster.there || !known || empty || !h.Member || h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 || h.stays(actions) {
 		return nil
 	}
 	var out []Action
 	if n, ok := h.Node.Get(); ok && n.Name == h.Name {
-		out = append(out, deleteNode(h, n))
+		gone := deleteNode(h, n)
+		if out = append(out, gone); gone.Refusal != nil {
+			return out
+		}
 	}
 	revoke := h.action(RevokeHost)
 	revoke.Reason = Reason{"block-removed", "the configuration no longer makes it a Node, and its kubelet is gone"}
@@ -28,9 +32,6 @@ func (c *computation) departing(h *Host, actions []Action) []Action {
 		if p.there {
 			revoke.Fields = append(revoke.Fields, Field{p.name, "present", ""})
 		}
-	}
-	if len(out) > 0 {
-		revoke.Refusal = out[0].Refusal
 	}
 	return append(out, revoke)
 }
@@ -48,7 +49,6 @@ func deleteNode(h *Host, n inventory.Node) Action {
 	a := h.action(DeleteNode)
 	a.Reason = Reason{"block-removed", "the configuration no longer makes it a Node"}
 	a.Origin.Pending = true
-	a.Fields = []Field{{"provider id", n.ProviderID, ""}}
 	if a.Refusal = h.busy(n); n.ProviderID != h.Server.ProviderID() {
 		a.Refusal = &Trouble{Code: "node-not-proven", Text: fmt.Sprintf("the Node %s does not say that it is this server", n.Name),
 			Remedy: "see what it is (kubectl describe node " + n.Name + "); if it is left over, delete it: kubectl delete node " + n.Name}
@@ -61,13 +61,14 @@ func deleteNode(h *Host, n inventory.Node) Action {
 // ever. Of any other a person decides.
 func (c *computation) orphans() {
 	identities, ok := c.cluster.seen.Identities.Get()
-	if !ok || c.plan.Narrowed || !c.cluster.there {
+	if !ok || c.plan.Narrowed || !c.cluster.there || c.cfg.Kubernetes == nil {
 		return
 	}
 	spoken := c.spokenFor()
 	for _, i := range identities {
 		switch {
 		case spoken[i.Host]:
+			continue
 		case c.vanishedForGood(i.Host):
 			a := Action{Kind: RevokeHost, Host: i.Host, Origin: Origin{Pending: true},
 				Reason: Reason{"server-gone", "no server and no Node is left of that host"}}
@@ -77,6 +78,7 @@ func (c *computation) orphans() {
 				Text:   fmt.Sprintf("the cluster still knows a kubelet of %s, which is no host of the configuration", i.Host),
 				Remedy: "if that Mac is not to come back: " + revocation(c.cfg.Kubernetes, i.Host)})
 		}
+		spoken[i.Host] = true
 	}
 }
 
@@ -86,12 +88,17 @@ func revocation(k *fleet.Kubernetes, host string) string {
 		host, fleet.AgentNamespace(k.Namespace))
 }
 
-// spokenFor returns the names of hosts that are the configuration's, or were and
-// are shown as lost.
+// spokenFor returns the names of hosts that are the configuration's, become so, or
+// were and are shown as lost.
 func (c *computation) spokenFor() map[string]bool {
 	out := make(map[string]bool)
 	for i := range c.servers {
 		if p := &c.servers[i]; p.role == member {
+			out[p.name] = true
+		}
+	}
+	for i := range c.needs {
+		for _, p := range c.needs[i].chosen {
 			out[p.name] = true
 		}
 	}

@@ -44,9 +44,9 @@ func specs(cfg *fleet.Config) []fleet.Spec {
 	return out
 }
 
-// wantsOfCluster reports whether something of the cluster itself is wanted: a host
+// JoinsCluster reports whether something of the cluster itself is wanted: a host
 // joins it, or the Cluster API is connected.
-func wantsOfCluster(cfg *fleet.Config) bool {
+func JoinsCluster(cfg *fleet.Config) bool {
 	if cfg.Kubernetes == nil {
 		return false
 	}

@@ -16,9 +16,9 @@ type Cluster interface {
 	UID(context.Context) (string, error)
 	// Nodes lists all Nodes. Their readiness is judged with their heartbeats.
 	Nodes(context.Context) ([]inventory.Node, error)
-	// Observe reads the Nodes and all else. What cannot be read is unread in the
-	// result.
-	Observe(context.Context) (inventory.Seen[[]inventory.Node], inventory.Cluster)
+	// Observe reads the Nodes and all else; what only a host that joins needs is read
+	// where joins says so. What cannot be read is unread in the result.
+	Observe(ctx context.Context, joins bool) (inventory.Seen[[]inventory.Node], inventory.Cluster)
 	// Identify completes a host's identity: ServiceAccount, token Secret, binding.
 	// It makes nothing twice and takes back nothing that is right.
 	Identify(ctx context.Context, host string) (inventory.Identity, error)

@@ -70,7 +70,7 @@ func (c *cluster) Nodes(context.Context) ([]inventory.Node, error) {
 	return out, nil
 }
 
-func (c *cluster) Observe(ctx context.Context) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
+func (c *cluster) Observe(ctx context.Context, _ bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
 	list, err := c.Nodes(ctx)
 	nodes := inventory.Present(list)
 	if err != nil {

@@ -173,7 +173,7 @@ func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return CheckCluster(gctx, e.Cluster, e.Config) })
 	g.Go(func() error {
-		nodes, cluster = e.Cluster.Observe(gctx)
+		nodes, cluster = e.Cluster.Observe(gctx, plan.JoinsCluster(e.Config))
 		return nil
 	})
 	if err := g.Wait(); err != nil {

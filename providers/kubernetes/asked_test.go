@@ -60,7 +60,7 @@ func TestAsked(t *testing.T) {
 			t.Error(diff)
 		}
 		a.lines = nil
-		client.Observe(t.Context())
+		client.Observe(t.Context(), true)
 		slices.Sort(a.lines)
 		mine, rbac := "/api/v1/namespaces/"+ns(t), "/apis/rbac.authorization.k8s.io/v1/"
 		want := []string{

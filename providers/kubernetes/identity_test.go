@@ -20,7 +20,7 @@ import (
 // observe is what a plan sees beside the Nodes.
 func observe(t testing.TB, client *kubernetes.Client) inventory.Cluster {
 	t.Helper()
-	_, seen := client.Observe(t.Context())
+	_, seen := client.Observe(t.Context(), true)
 	return seen
 }
 
