@@ -36,8 +36,16 @@ type Kubernetes struct {
 	APIServer   string // URL as the hosts reach it, never loopback; may be empty
 	Namespace   string // macfleet's own namespace
 	LabelPrefix string // of macfleet's labels and annotations
-	CAPI        *CAPI  // nil: the cluster's Cluster API, if there is one, is not served
+	// PodNamespaces are where Pods for the hosts run, at least one: a kubelet reads
+	// Secrets, issues tokens and runs Pods there and nowhere else.
+	PodNamespaces []string
+	CAPI          *CAPI // nil: the cluster's Cluster API, if there is one, is not served
 }
+
+// AgentNamespace returns the namespace of the hosts' accounts, beside macfleet's own.
+// Nothing else is in it: a right can be given to all accounts of a namespace, and
+// neither macfleet's own account nor the fleet's key is to be reached by that.
+func AgentNamespace(own string) string { return own + "-agents" }
 
 // CAPI is the connection that the Cluster API inside a cluster needs to that same
 // cluster, so that its Machines find their Nodes.

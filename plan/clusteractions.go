@@ -12,7 +12,7 @@ import (
 // limited to some leaves it alone.
 func (c *computation) objects() {
 	objects, _ := c.cluster.seen.Objects.Get()
-	if c.plan.Narrowed {
+	if c.plan.Narrowed || !JoinsCluster(c.cfg) {
 		return
 	}
 	for _, o := range objects {
@@ -41,8 +41,11 @@ func (x *clusterIndex) unprepared() *Trouble {
 
 func notPrepared(o inventory.Object) *Trouble {
 	text := fmt.Sprintf("the cluster has no %s", o)
-	if o.State == inventory.ObjectDiffers {
+	switch o.State {
+	case inventory.ObjectDiffers:
 		text = fmt.Sprintf("the %s of the cluster is not as this version wants it: %s", o, o.Why)
+	case inventory.ObjectSurplus:
+		text = fmt.Sprintf("the cluster still has the %s: %s", o, o.Why)
 	}
 	return &Trouble{Code: "cluster-not-prepared", Text: text,
 		Remedy: "let an administrator of the cluster run: macfleet init cluster"}
@@ -68,6 +71,7 @@ func (c *computation) unread() {
 	note("identities", seen.Identities.IsUnread(), seen.Identities.Why())
 	note("join", seen.Join.IsUnread(), seen.Join.Why())
 	note("objects", seen.Objects.IsUnread(), seen.Objects.Why())
+	note("machines", seen.Machines.IsUnread(), seen.Machines.Why())
 }
 
 // misjoined returns why a host that joins the cluster must not be touched: the
@@ -122,15 +126,22 @@ func identify(h *Host, i inventory.Identity, proven bool) Action {
 		a.Reason = Reason{"token-revoked", "the cluster no longer knows its kubelet"}
 		a.Origin = Origin{Drift: true}
 	}
-	part := func(name string, there bool) {
-		if !there {
-			a.Fields = append(a.Fields, Field{name, "", "present"})
+	for _, p := range partsOf(i) {
+		if !p.there {
+			a.Fields = append(a.Fields, Field{p.name, "", "present"})
 		}
 	}
-	part("ServiceAccount", i.ServiceAccount != "")
-	part("token", i.Secret != "" && i.Issued)
-	part("binding", i.Bound)
 	return a
+}
+
+// identityPart is one of the things that an identity is made of.
+type identityPart struct {
+	name  string
+	there bool
+}
+
+func partsOf(i inventory.Identity) []identityPart {
+	return []identityPart{{"ServiceAccount", i.ServiceAccount != ""}, {"token", i.Secret != "" && i.Issued}, {"binding", i.Bound}}
 }
 
 func replaceNode(h *Host, n inventory.Node) Action {
@@ -139,6 +150,12 @@ func replaceNode(h *Host, n inventory.Node) Action {
 	a.Origin.Drift = true
 	a.Disruption = Restart
 	a.Fields = []Field{{"provider id", n.ProviderID, h.Server.ProviderID()}}
+	a.Refusal = h.busy(n)
+	return a
+}
+
+// busy returns why a Node must not be deleted now, or nil.
+func (h *Host) busy(n inventory.Node) *Trouble {
 	pods, read := h.Pods.Get()
 	working := 0
 	for _, p := range pods {
@@ -148,13 +165,13 @@ func replaceNode(h *Host, n inventory.Node) Action {
 	}
 	switch {
 	case !read:
-		a.Refusal = &Trouble{Code: "pods-unread", Text: "nobody knows what runs on the Node: " + h.Pods.Why(),
+		return &Trouble{Code: "pods-unread", Text: "nobody knows what runs on the Node: " + h.Pods.Why(),
 			Remedy: "give macfleet the right to list Pods: macfleet init cluster"}
 	case working > 0:
-		a.Refusal = &Trouble{Code: "pods-on-node", Text: fmt.Sprintf("on the Node %s at work, which would be lost with it", areAt(working, "Pod")),
+		return &Trouble{Code: "pods-on-node", Text: fmt.Sprintf("on the Node %s at work, which would be lost with it", areAt(working, "Pod")),
 			Remedy: "drain it first: kubectl drain " + n.Name + " --ignore-daemonsets"}
 	}
-	return a
+	return nil
 }
 
 func areAt(n int, noun string) string {

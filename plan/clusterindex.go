@@ -11,16 +11,18 @@ import (
 // clusterIndex finds what the cluster knows of a host.
 type clusterIndex struct {
 	seen       inventory.Cluster
-	there      bool                          // the Nodes were read
-	nodes      map[string]inventory.Node     // by name
-	named      map[string][]string           // names of Nodes by provider id, sorted
-	identities map[string]inventory.Identity // by host
-	pods       map[string][]inventory.Pod    // by name of their Node
+	there      bool                           // the Nodes were read
+	nodes      map[string]inventory.Node      // by name
+	named      map[string][]string            // names of Nodes by provider id, sorted
+	identities map[string]inventory.Identity  // by host
+	pods       map[string][]inventory.Pod     // by name of their Node
+	machines   map[string][]inventory.Machine // by provider id
 }
 
 func indexCluster(snap Snapshot) *clusterIndex {
 	x := &clusterIndex{nodes: make(map[string]inventory.Node), named: make(map[string][]string),
-		identities: make(map[string]inventory.Identity), pods: make(map[string][]inventory.Pod)}
+		identities: make(map[string]inventory.Identity), pods: make(map[string][]inventory.Pod),
+		machines: make(map[string][]inventory.Machine)}
 	x.seen = clusterOf(snap)
 	var nodes []inventory.Node
 	nodes, x.there = snap.Nodes.Get()
@@ -36,6 +38,10 @@ func indexCluster(snap Snapshot) *clusterIndex {
 	identities, _ := x.seen.Identities.Get()
 	for _, i := range identities {
 		x.identities[i.Host] = i
+	}
+	machines, _ := x.seen.Machines.Get()
+	for _, m := range machines {
+		x.machines[m.ProviderID] = append(x.machines[m.ProviderID], m)
 	}
 	pods, _ := x.seen.Pods.Get()
 	for _, p := range pods {

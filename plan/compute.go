@@ -28,6 +28,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c.plan.Cluster = c.cluster.there
 	c.objects()
 	c.needs = c.assign(sel)
+	c.orphans()
 	c.drafts = make([]draft, 0, len(c.servers))
 	members := c.members()
 	for _, f := range cfg.Fleets {
@@ -152,6 +153,8 @@ func (c *computation) finish(d *draft) {
 	}
 	d.actions = append(d.actions, c.release(h)...)
 	h.failing()
+	c.misplaced(h)
+	c.unbound(h)
 	switch {
 	case h.Unknown == nil && len(d.actions) > 0:
 		h.Converged = Differs
@@ -192,6 +195,9 @@ func (c *computation) work(d *draft) {
 		h.Refused = notOurs(c.cfg, h)
 	}
 	if h.Refused == nil {
+		h.Refused = c.ownedByClusterAPI(h)
+	}
+	if h.Refused == nil {
 		h.Refused = c.cluster.misjoined(h)
 	}
 	if h.Refused != nil {
@@ -210,6 +216,7 @@ func (c *computation) work(d *draft) {
 		d.actions = slices.Insert(d.actions, at+w.first, joining...)
 	}
 	d.actions = append(d.actions, c.joined(h)...)
+	d.actions = append(d.actions, c.departing(h, d.actions)...)
 	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
 		h.Refused = missingSudo()
 	}

@@ -16,6 +16,8 @@ const (
 	IdentifyHost  Kind = "identity"    // complete who the host's kubelet is to the cluster
 	SetProviderID Kind = "provider-id" // set the provider id of the host's Node, which has none
 	ReplaceNode   Kind = "node"        // delete the host's Node, so that its kubelet registers another
+	DeleteNode    Kind = "delete-node" // delete the Node of a host that has no kubelet any more
+	RevokeHost    Kind = "revoke"      // take the identity of a host's kubelet away; it may have no server any more
 	ReleasePods   Kind = "pods"        // let Pods go that only our finalizer holds
 	KeepObject    Kind = "object"      // bring an object of the cluster itself to what is wanted; it has no host
 	AwaitNode     Kind = "ready"       // wait until the host's Node is Ready; it stands in no plan, and ends an apply
@@ -45,13 +47,17 @@ func (k Kind) Sign() Sign {
 	switch k {
 	case ClaimServer, CreateMarker, IdentifyHost:
 		return Create
-	case ReleaseServer, RemoveStep, ReleasePods:
+	case ReleaseServer, RemoveStep, ReleasePods, DeleteNode, RevokeHost:
 		return Remove
 	case ReplaceServer, ReplaceNode:
 		return Replace
 	}
 	return Update
 }
+
+// OfCluster reports whether an action is of no host: of the cluster itself, or of
+// what it still holds of a server that is gone.
+func (a Action) OfCluster() bool { return a.ServerID == "" }
 
 // Origin tells the two sources of a difference apart; both can be true.
 type Origin struct {
@@ -194,8 +200,9 @@ type Plan struct {
 	Rejected  []Rejected
 	Strays    []inventory.Server // in no pool and no fleet: shown, never touched
 	Lost      []Lost
-	Cluster   bool     // the configuration has a cluster
-	Unread    []Unread // parts of the cluster that could not be read, and that hosts need
+	Cluster   bool      // the configuration has a cluster
+	Unread    []Unread  // parts of the cluster that could not be read, and that hosts need
+	Warnings  []Trouble // what the cluster says of no host
 }
 
 // Summary counts a plan.

@@ -44,9 +44,9 @@ func specs(cfg *fleet.Config) []fleet.Spec {
 	return out
 }
 
-// NeedsCluster reports whether a plan needs more of the cluster than its Nodes: a
-// host joins it, or the configuration wants something of the cluster itself.
-func NeedsCluster(cfg *fleet.Config) bool {
+// JoinsCluster reports whether something of the cluster itself is wanted: a host
+// joins it, or the Cluster API is connected.
+func JoinsCluster(cfg *fleet.Config) bool {
 	if cfg.Kubernetes == nil {
 		return false
 	}

@@ -136,7 +136,7 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 	grouped := make(map[string]bool)
 	for i, host := range p.Runnable() {
 		id := host[0].ServerID
-		if (host[0].Kind == plan.KeepObject) != (id == "") || id == "" && i > 0 {
+		if host[0].OfCluster() != (id == "") || id == "" && i > 0 {
 			t.Fatalf("%+v is worked on as number %d", host[0], i)
 		}
 		if grouped[id] {
@@ -149,7 +149,7 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 				total++ // it goes and comes
 			}
 			checkClusterAction(t, w, a, hosts[id])
-			if a.Kind == plan.KeepObject || a.Kind == plan.ReleasePods {
+			if a.OfCluster() || a.Kind == plan.ReleasePods {
 				continue // they touch no machine
 			}
 			if adopted := slices.ContainsFunc(w.cfg.Hosts, func(l fleet.Listed) bool { return l.ServerID == id }); adopted &&
@@ -193,6 +193,16 @@ func checkClusterAction(t *rapid.T, w *world, a plan.Action, h plan.Host) {
 		if pods, read := h.Pods.Get(); own || !there || !read || slices.ContainsFunc(pods, inventory.Pod.Works) {
 			t.Fatalf("the Node %+v is replaced", node)
 		}
+	case plan.DeleteNode:
+		if pods, read := h.Pods.Get(); !own || !read || slices.ContainsFunc(pods, inventory.Pod.Works) || h.Spec.Spec.JoinsCluster() {
+			t.Fatalf("the Node %+v of %+v is deleted", node, h)
+		}
+		return
+	case plan.RevokeHost:
+		if a.OfCluster() && (!w.sel.IsAll() || h.Name != "") || !a.OfCluster() && h.Spec.Spec.JoinsCluster() {
+			t.Fatalf("%+v in a run of %+v", a, w.sel)
+		}
+		return
 	case plan.SetProviderID:
 		if !there || node.ProviderID != "" {
 			t.Fatalf("the Node %+v gets a provider id", node)
@@ -327,7 +337,7 @@ func TestApplyingAPlanConverges(t *testing.T) {
 		for _, host := range p.Runnable() {
 			id := host[0].ServerID
 			done[id] = true
-			if host[0].Kind == plan.KeepObject {
+			if host[0].OfCluster() {
 				continue
 			}
 			if h, ok := again.HostByServer(id); !ok || !h.Member || h.Name != host[0].Host {
@@ -398,7 +408,12 @@ func (w *world) performInCluster(a plan.Action) bool {
 				nodes[i].ProviderID = a.Fields[0].After
 			}
 		}
-	case plan.ReplaceNode:
+	case plan.RevokeHost:
+		w.observe(func(c *inventory.Cluster) {
+			all, _ := c.Identities.Get()
+			c.Identities = inventory.Present(slices.DeleteFunc(slices.Clone(all), func(i inventory.Identity) bool { return i.Host == a.Host }))
+		})
+	case plan.ReplaceNode, plan.DeleteNode:
 		w.snap.Nodes = inventory.Present(slices.DeleteFunc(slices.Clone(nodes), func(n inventory.Node) bool { return n.Name == a.Host }))
 	case plan.ReleasePods:
 		w.observe(func(c *inventory.Cluster) {

@@ -51,13 +51,14 @@ type objectFile struct {
 }
 
 type machineFile struct {
-	Namespace  text `json:"namespace"`
-	Name       text `json:"name"`
-	ProviderID text `json:"provider_id"`
-	NodeRef    text `json:"node_ref"`
-	Paused     bool `json:"paused"`
-	Deployment text `json:"deployment"`
-	Available  bool `json:"available"`
+	Namespace      text `json:"namespace"`
+	Name           text `json:"name"`
+	ProviderID     text `json:"provider_id"`
+	NodeRef        text `json:"node_ref"`
+	Infrastructure text `json:"infrastructure"`
+	Paused         bool `json:"paused"`
+	Deployment     text `json:"deployment"`
+	Available      bool `json:"available"`
 }
 
 // toList and fromList carry a list that may be unread over.
@@ -110,10 +111,12 @@ func (f objectFile) object() inventory.Object {
 
 func machineToFile(m inventory.Machine) machineFile {
 	return machineFile{Namespace: text(m.Namespace), Name: text(m.Name), ProviderID: text(m.ProviderID), NodeRef: text(m.NodeRef),
-		Paused: m.Paused, Deployment: text(m.Deployment), Available: m.Available}
+		Paused: m.Paused, Deployment: text(m.Deployment), Available: m.Available,
+		Infrastructure: text(m.Infrastructure)}
 }
 
 func (f machineFile) machine() inventory.Machine {
 	return inventory.Machine{Namespace: string(f.Namespace), Name: string(f.Name), ProviderID: string(f.ProviderID), NodeRef: string(f.NodeRef),
-		Paused: f.Paused, Deployment: string(f.Deployment), Available: f.Available}
+		Paused: f.Paused, Deployment: string(f.Deployment), Available: f.Available,
+		Infrastructure: string(f.Infrastructure)}
 }

@@ -43,7 +43,8 @@ func (s *session) openCluster() error {
 // clusterOptions are what the configuration says of its cluster.
 func clusterOptions(c *fleet.Config) kubernetes.Options {
 	k := c.Kubernetes
-	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, Owner: c.Owner.String(), APIServer: k.APIServer}
+	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, Owner: c.Owner.String(), APIServer: k.APIServer,
+		AgentNamespace: fleet.AgentNamespace(k.Namespace), PodNamespaces: k.PodNamespaces}
 	if k.CAPI != nil {
 		o.CAPI = &kubernetes.CAPI{Cluster: k.CAPI.Cluster, Namespace: k.CAPI.Namespace}
 	}

@@ -113,6 +113,7 @@ const (
 	ObjectKept    ObjectState = "kept"
 	ObjectMissing ObjectState = "missing"
 	ObjectDiffers ObjectState = "differs"
+	ObjectSurplus ObjectState = "surplus" // it was wanted once, and is not any more
 )
 
 // Machine is a Machine of the Cluster API.
@@ -120,7 +121,10 @@ type Machine struct {
 	Namespace, Name string
 	ProviderID      string
 	NodeRef         string // name of the Node that it is bound to; "" = none
-	Paused          bool   // its controller leaves it alone
-	Deployment      string // MachineDeployment that it belongs to; "" = none
-	Available       bool   // that MachineDeployment is available
+	// Infrastructure is the provider's part of it, as kubectl takes it: KIND/NAME. Its
+	// controller claims and sets up servers by itself, and is paused by itself.
+	Infrastructure string
+	Paused         bool   // its controller leaves it alone
+	Deployment     string // MachineDeployment that it belongs to; "" = none
+	Available      bool   // that MachineDeployment is available
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -12,8 +13,9 @@ import (
 )
 
 const (
-	defaultNamespace   = "macfleet"
-	defaultLabelPrefix = "macfleet.dev"
+	defaultNamespace    = "macfleet"
+	defaultLabelPrefix  = "macfleet.dev"
+	defaultPodNamespace = "default"
 )
 
 var (
@@ -47,8 +49,54 @@ func (l *loader) kubernetes(blocks []*hclsyntax.Block, sc *scope) *fleet.Kuberne
 	if !isDomain(k.LabelPrefix) {
 		l.fault(b.Place.at("label_prefix"), "Invalid label prefix", "%s is not the prefix of a label: it must be a domain without a slash, such as %q.", quoted(k.LabelPrefix), defaultLabelPrefix)
 	}
+	if len(k.Namespace) > maxOwnNamespace {
+		l.fault(b.Place.at("namespace"), "Invalid namespace", "The argument \"namespace\" must be at most %d characters long: the hosts' accounts are in a second namespace, %s.", maxOwnNamespace, fleet.AgentNamespace(k.Namespace))
+	}
 	k.CAPI = l.capi(b.CAPI)
+	k.PodNamespaces = l.podNamespaces(b, k)
+	if k.CAPI != nil && slices.Contains(k.PodNamespaces, k.CAPI.Namespace) {
+		l.warn(b.CAPI.Place.header(), "Readable by hosts", "Pods for the hosts run in the namespace %s too, so whoever is root on one host can read the Secret %s-kubeconfig there, which may drain and delete Nodes. Set pod_namespaces to namespaces of their own.", quoted(k.CAPI.Namespace), k.CAPI.Cluster)
+	}
 	return k
+}
+
+// maxOwnNamespace leaves room for the name of the agents' namespace.
+const maxOwnNamespace = 63 - len("-agents")
+
+// podNamespaces reads where Pods for the hosts run. Whoever is root on a host reads
+// the Secrets there, so these are not namespaces that hold what more than Pods need.
+func (l *loader) podNamespaces(b *kubernetesBlock, k *fleet.Kubernetes) []string {
+	if !b.Place.good["pod_namespaces"] {
+		return []string{defaultPodNamespace}
+	}
+	at := b.Place.at("pod_namespaces")
+	if len(b.PodNamespaces) == 0 {
+		l.fault(at, "Empty list", "The argument \"pod_namespaces\" must name at least one namespace: Pods run on the hosts only there. Leave it out for %q.", defaultPodNamespace)
+	}
+	seen := make(map[string]bool)
+	for _, ns := range b.PodNamespaces {
+		if why := podNamespaceFault(ns, k, seen[ns]); why != "" {
+			l.fault(at, "Invalid namespace of Pods", "%s cannot be a namespace of Pods that run on the hosts: %s.", quoted(ns), why)
+		}
+		seen[ns] = true
+	}
+	out := slices.Clone(b.PodNamespaces)
+	slices.Sort(out)
+	return out
+}
+
+func podNamespaceFault(ns string, k *fleet.Kubernetes, twice bool) string {
+	switch {
+	case twice:
+		return "the list names it twice"
+	case !labelPattern.MatchString(ns):
+		return "it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit"
+	case ns == k.Namespace, ns == fleet.AgentNamespace(k.Namespace):
+		return "it is macfleet's own. Whoever is root on one host reads the Secrets of these namespaces, and would have the fleet's key or the other hosts' tokens"
+	case strings.HasPrefix(ns, "kube-"):
+		return "it is the cluster's own. Whoever is root on one host reads the Secrets of these namespaces, and issues tokens of their accounts"
+	}
+	return ""
 }
 
 // capi reads which cluster of the Cluster API this one is, or returns nil where

@@ -52,12 +52,13 @@ type scalewayBlock struct {
 }
 
 type kubernetesBlock struct {
-	Place       place
-	Context     *string    `hcl:"context,optional"`
-	APIServer   *string    `hcl:"api_server,optional"`
-	Namespace   *string    `hcl:"namespace,optional"`
-	LabelPrefix *string    `hcl:"label_prefix,optional"`
-	CAPI        *capiBlock `hcl:"capi,block"`
+	Place         place
+	Context       *string    `hcl:"context,optional"`
+	APIServer     *string    `hcl:"api_server,optional"`
+	Namespace     *string    `hcl:"namespace,optional"`
+	LabelPrefix   *string    `hcl:"label_prefix,optional"`
+	PodNamespaces []string   `hcl:"pod_namespaces,optional"`
+	CAPI          *capiBlock `hcl:"capi,block"`
 }
 
 type capiBlock struct {

@@ -75,7 +75,7 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	all := owners(name.text, cfg.Environments)
 	cfg.Scaleway = l.scaleway(blocks["scaleway"], sc, all)
 	cfg.Kubernetes = l.kubernetes(blocks["kubernetes"], sc)
-	cfg.SSH = l.ssh(blocks["ssh"], sc)
+	cfg.SSH = l.ssh(blocks["ssh"], sc, cfg.Kubernetes)
 
 	artifacts := decodeAll[artifactBlock](l, blocks["artifact"], sc)
 	cfg.Artifacts = l.artifacts(artifacts, sc)

@@ -98,7 +98,7 @@ func TestConfig(t *testing.T) {
 		ClusterUID:   "0b1f0f1a-2b3c-4d5e-8f90-a1b2c3d4e5f6",
 		Scaleway:     fleet.Scaleway{Zones: []string{"fr-par-1", "fr-par-3"}, PoolPrefix: "acme-pool-"},
 		Kubernetes: &fleet.Kubernetes{
-			Context: "acme-production", APIServer: "https://api.acme.dev:6443", Namespace: "macfleet", LabelPrefix: "macfleet.dev",
+			Context: "acme-production", APIServer: "https://api.acme.dev:6443", Namespace: "macfleet", LabelPrefix: "macfleet.dev", PodNamespaces: []string{"default"},
 		},
 		SSH: fleet.SSH{
 			User:       "m1",

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/secret"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 var userPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9._-]{0,31}$`)
 
 // ssh reads how hosts are reached.
-func (l *loader) ssh(blocks []*hclsyntax.Block, sc *scope) fleet.SSH {
+func (l *loader) ssh(blocks []*hclsyntax.Block, sc *scope, k *fleet.Kubernetes) fleet.SSH {
 	b := decodeOnly[sshBlock](l, blocks, sc)
 	if b == nil {
 		return fleet.SSH{}
@@ -27,6 +28,9 @@ func (l *loader) ssh(blocks []*hclsyntax.Block, sc *scope) fleet.SSH {
 	s := fleet.SSH{User: or(b.User, defaultUser), PrivateKey: b.PrivateKey, Via: b.Via}
 	if !userPattern.MatchString(s.User) {
 		l.fault(b.Place.at("user"), "Invalid user", "%s is not the name of a user: it must be letters, digits, dots, hyphens and underscores, at most 32.", quoted(s.User))
+	}
+	if ref := s.PrivateKey; k != nil && ref.Scheme == secret.Kubernetes && slices.Contains(k.PodNamespaces, ref.Parts()[0]) {
+		l.fault(b.Place.at("private_key"), "Key readable by hosts", "Pods for the hosts run in the namespace %s, so whoever is root on one host could read the key to all of them there. Keep it in %s, or leave %[1]s out of pod_namespaces in the kubernetes block.", quoted(ref.Parts()[0]), quoted(k.Namespace))
 	}
 	if !b.Place.written("via") {
 		s.Via = []string{viaPublic}

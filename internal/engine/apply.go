@@ -154,7 +154,7 @@ func without(all, drop []plan.Pin) []plan.Pin {
 func (e *Engine) execute(ctx context.Context, p *plan.Plan) (Result, []plan.Host) {
 	work := p.Runnable()
 	var sum Result
-	if len(work) > 0 && work[0][0].Kind == plan.KeepObject {
+	if len(work) > 0 && work[0][0].OfCluster() {
 		sum = e.keep(ctx, work[0])
 		work = work[1:]
 	}

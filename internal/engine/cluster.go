@@ -16,16 +16,21 @@ type Cluster interface {
 	UID(context.Context) (string, error)
 	// Nodes lists all Nodes. Their readiness is judged with their heartbeats.
 	Nodes(context.Context) ([]inventory.Node, error)
-	// Observe reads all else. What cannot be read is unread in the result.
-	Observe(context.Context) inventory.Cluster
+	// Observe reads the Nodes and all else; what only a host that joins needs is read
+	// where joins says so. What cannot be read is unread in the result.
+	Observe(ctx context.Context, joins bool) (inventory.Seen[[]inventory.Node], inventory.Cluster)
 	// Identify completes a host's identity: ServiceAccount, token Secret, binding.
 	// It makes nothing twice and takes back nothing that is right.
 	Identify(ctx context.Context, host string) (inventory.Identity, error)
 	// Token returns the token of a host's identity, which must be complete.
 	Token(ctx context.Context, host string) (secret.Value, error)
+	// Revoke takes a host's identity away: the binding first, then the token, then the
+	// account. What is gone is no error.
+	Revoke(ctx context.Context, host string) error
 	// SetProviderID sets the provider id of a Node that has none.
 	SetProviderID(ctx context.Context, n inventory.Node, id string) error
-	// DeleteNode deletes a Node, so that its kubelet registers another.
+	// DeleteNode deletes a Node, so that its kubelet registers another where there is
+	// one.
 	DeleteNode(ctx context.Context, n inventory.Node) error
 	// ReleasePod takes the kubelet's finalizer off a Pod that is being deleted.
 	ReleasePod(ctx context.Context, p inventory.Pod) error

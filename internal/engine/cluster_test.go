@@ -70,14 +70,19 @@ func (c *cluster) Nodes(context.Context) ([]inventory.Node, error) {
 	return out, nil
 }
 
-func (c *cluster) Observe(context.Context) inventory.Cluster {
+func (c *cluster) Observe(ctx context.Context, _ bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
+	list, err := c.Nodes(ctx)
+	nodes := inventory.Present(list)
+	if err != nil {
+		nodes = inventory.Unread[[]inventory.Node](err.Error())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := []inventory.Identity{}
 	for _, i := range c.known {
 		all = append(all, i)
 	}
-	return inventory.Cluster{Pods: inventory.Present(slices.Clone(c.pods)), Identities: inventory.Present(all),
+	return nodes, inventory.Cluster{Pods: inventory.Present(slices.Clone(c.pods)), Identities: inventory.Present(all),
 		Join:    inventory.Present(inventory.Join{Server: "https://api.acme.dev:6443", CA: "pem"}),
 		Objects: inventory.Present(slices.Clone(c.objects)), Machines: inventory.Absent[[]inventory.Machine]()}
 }
@@ -99,6 +104,10 @@ func (c *cluster) do(what, name string, change func()) error {
 func (c *cluster) Identify(_ context.Context, host string) (inventory.Identity, error) {
 	i := inventory.Identity{Host: host, ServiceAccount: "sa", Secret: "s", Issued: true, Bound: true}
 	return i, c.do("identify", host, func() { c.known[host] = i })
+}
+
+func (c *cluster) Revoke(_ context.Context, host string) error {
+	return c.do("revoke", host, func() { delete(c.known, host) })
 }
 
 func (c *cluster) Token(_ context.Context, host string) (secret.Value, error) {

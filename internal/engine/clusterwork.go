@@ -30,6 +30,12 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 			w.host.Identity = inventory.Present(i)
 		}
 		return err
+	case plan.RevokeHost:
+		err := cluster.Revoke(ctx, w.host.Name)
+		if err == nil {
+			w.host.Identity = inventory.Absent[inventory.Identity]()
+		}
+		return err
 	case plan.ReleasePods:
 		return w.releasePods(ctx, a.Pods)
 	}
@@ -81,11 +87,15 @@ func (w *worker) releasePods(ctx context.Context, pods []inventory.Pod) error {
 }
 
 // keep performs the actions of no host: what the cluster itself must hold comes
-// before all hosts, which may need it.
+// before all hosts, which may need it, and with it what is left of servers that are
+// gone.
 func (e *Engine) keep(ctx context.Context, actions []plan.Action) Result {
 	return e.perform(ctx, "", actions, func(ctx context.Context, a plan.Action) error {
 		if e.Cluster == nil {
 			return errNoCluster
+		}
+		if a.Kind == plan.RevokeHost {
+			return e.Cluster.Revoke(ctx, a.Host)
 		}
 		return e.Cluster.Keep(ctx, *a.Object)
 	})

@@ -123,3 +123,6 @@ type broken struct {
 
 func (b broken) UID(context.Context) (string, error)             { return "", b.err }
 func (b broken) Nodes(context.Context) ([]inventory.Node, error) { return nil, b.err }
+func (b broken) Observe(context.Context, bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
+	return inventory.Unread[[]inventory.Node](b.err.Error()), inventory.Cluster{}
+}

@@ -149,22 +149,12 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 	})
 	if e.Cluster != nil {
 		g.Go(func() error {
-			nodes, err := e.nodes(gctx)
-			snap.Nodes = inventory.Present(nodes)
+			nodes, cluster, err := e.observeCluster(gctx)
+			snap.Nodes, snap.Cluster = nodes, inventory.Present(cluster)
 			if err != nil && tolerant {
 				snap.Nodes, err = inventory.Unread[[]inventory.Node](err.Error()), nil
 			}
 			return err
-		})
-	}
-	if e.Cluster != nil {
-		snap.Cluster = inventory.Unread[inventory.Cluster]("no host joins it")
-	}
-	if e.Cluster != nil && plan.NeedsCluster(e.Config) {
-		// Another cluster ends the run, whatever is read of it meanwhile.
-		g.Go(func() error {
-			snap.Cluster = inventory.Present(e.Cluster.Observe(gctx))
-			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -174,12 +164,25 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 	return e.scrub().Snapshot(snap), nil
 }
 
-// nodes lists the Nodes, after the cluster has shown that it is the wanted one.
-func (e *Engine) nodes(ctx context.Context) ([]inventory.Node, error) {
-	if err := CheckCluster(ctx, e.Cluster, e.Config); err != nil {
-		return nil, err
+// observeCluster looks at the cluster, and whether it is the wanted one. An error
+// means that the Nodes count for nothing: they could not be read, or it is another
+// cluster, whatever was read of it meanwhile.
+func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory.Node], inventory.Cluster, error) {
+	var nodes inventory.Seen[[]inventory.Node]
+	var cluster inventory.Cluster
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return CheckCluster(gctx, e.Cluster, e.Config) })
+	g.Go(func() error {
+		nodes, cluster = e.Cluster.Observe(gctx, plan.JoinsCluster(e.Config))
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return nodes, cluster, err
 	}
-	return e.Cluster.Nodes(ctx)
+	if nodes.IsUnread() {
+		return nodes, cluster, errors.New(nodes.Why())
+	}
+	return nodes, cluster, nil
 }
 
 // CheckCluster returns an error when a cluster is not the one that the environment

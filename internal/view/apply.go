@@ -22,7 +22,7 @@ func Question(p *plan.Plan) string {
 	total := 0
 	objects := 0
 	for _, actions := range p.Runnable() {
-		if actions[0].Kind == plan.KeepObject {
+		if actions[0].OfCluster() {
 			objects += len(actions)
 			continue
 		}

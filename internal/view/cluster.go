@@ -22,7 +22,7 @@ func subject(host string) string { return cmp.Or(host, clusterName) }
 func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 	var body []row
 	for _, a := range p.Actions {
-		if a.Kind == plan.KeepObject {
+		if a.OfCluster() {
 			body = append(body, rows(a)...)
 		}
 	}
@@ -41,8 +41,16 @@ func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 
 func (t *Text) heading(text string) { t.styled(0, "", t.styles.strong.Render(text)) }
 
+// clusterSubject names what an action of the cluster is about.
+func clusterSubject(a plan.Action) string {
+	if a.Object == nil {
+		return label(a) + " of " + a.Host
+	}
+	return a.Object.String()
+}
+
 func objectRows(a plan.Action) []row {
-	return append([]row{{sign: string(a.Kind.Sign()), text: a.Object.String() + reason(plan.Host{}, a)}}, refusal(plan.Host{}, a)...)
+	return append([]row{{sign: string(a.Kind.Sign()), text: clusterSubject(a) + reason(plan.Host{}, a)}}, refusal(plan.Host{}, a)...)
 }
 
 // deliveries say what of an action travels to the host: what macfleet sends and

@@ -20,7 +20,7 @@ func (t *Text) Drift(p *plan.Plan) {
 		if !a.Origin.Drift {
 			return nil
 		}
-		return []row{{sign: signDrift, text: a.Object.String() + reason(plan.Host{}, a)}}
+		return []row{{sign: signDrift, text: clusterSubject(a) + reason(plan.Host{}, a)}}
 	})
 	actions := byHost(p)
 	t.fleets(p, func(fleet string) []block {

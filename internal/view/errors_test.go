@@ -114,12 +114,18 @@ func (s *scene) joins(disturb func(c *inventory.Cluster, n *inventory.Node)) {
 		return steps.For(h)
 	}
 	node := inventory.Node{Name: memberOf, ProviderID: s.snap.Servers[0].ProviderID(), Ready: inventory.Ready}
-	c := inventory.Cluster{Pods: inventory.Present([]inventory.Pod{}), Objects: inventory.Present([]inventory.Object{}),
+	c := inventory.Cluster{Machines: inventory.Absent[[]inventory.Machine](), Pods: inventory.Present([]inventory.Pod{}), Objects: inventory.Present([]inventory.Object{}),
 		Identities: inventory.Present([]inventory.Identity{{Host: memberOf, ServiceAccount: "sa", Secret: "s", Issued: true, Bound: true}}),
 		Join:       inventory.Present(inventory.Join{Server: "https://api.acme.dev:6443", CA: "pem"})}
 	disturb(&c, &node)
 	nodes, _ := s.snap.Nodes.Get()
 	s.snap.Nodes, s.snap.Cluster = inventory.Present(append(nodes, node)), inventory.Present(c)
+}
+
+// machine is the member as a Machine of the Cluster API.
+func (s *scene) machine() inventory.Machine {
+	return inventory.Machine{Namespace: "default", Name: "runners-x1", ProviderID: s.snap.Servers[0].ProviderID(), Deployment: "runners",
+		Infrastructure: "scalewayapplesiliconmachine/runners-x1"}
 }
 
 // listed gives the configuration a host block.
@@ -244,6 +250,33 @@ func troubles() []trouble {
 		{"cluster-not-prepared", func(s *scene) {
 			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
 				c.Objects = inventory.Present([]inventory.Object{{Kind: "ClusterRole", Name: "macfleet-tart-kubelet", State: inventory.ObjectMissing, Why: "it is not there", Prepared: true}})
+			})
+		}},
+		{"owned-by-cluster-api", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, n *inventory.Node) {
+				c.Machines = inventory.Present([]inventory.Machine{s.machine()})
+			})
+		}},
+		{"machine-not-bound", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, n *inventory.Node) {
+				c.Machines = inventory.Present([]inventory.Machine{s.machine()})
+			})
+			s.cfg.Kubernetes.CAPI = &fleet.CAPI{Cluster: "macs", Namespace: "default"}
+		}},
+		{"pod-namespace-not-listed", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, n *inventory.Node) {
+				c.Pods = inventory.Present([]inventory.Pod{{Namespace: "web", Name: "a", Node: memberOf, Phase: "Pending"}})
+			})
+			s.cfg.Kubernetes.PodNamespaces = []string{"ci"}
+		}},
+		{"node-not-proven", func(s *scene) {
+			s.joins(func(_ *inventory.Cluster, n *inventory.Node) { n.ProviderID = "" })
+			s.cfg.Fleets[0].Groups[0].Spec.TartKubelet = nil
+		}},
+		{"identity-left-over", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, n *inventory.Node) {
+				i, _ := c.Identities.Get()
+				c.Identities = inventory.Present(append(i, inventory.Identity{Host: "acme-legacy-01", ServiceAccount: "sa", Bound: true}))
 			})
 		}},
 		{"node-twice", func(s *scene) {

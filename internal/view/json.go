@@ -136,6 +136,9 @@ func DocumentOf(p *plan.Plan) Document {
 	for _, u := range p.Unread {
 		d.Unread = append(d.Unread, UnreadStep{Address: clusterName, Probe: u.Probe, Why: u.Why, Printed: shortened(u.Bytes)})
 	}
+	for _, w := range p.Warnings {
+		d.Warnings = append(d.Warnings, TroubledHost{Address: clusterName, Name: clusterName, Code: w.Code, Diagnosis: w.Text, Remedy: w.Remedy})
+	}
 	for _, h := range p.Hosts {
 		d.host(h)
 	}

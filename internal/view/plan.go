@@ -189,7 +189,9 @@ func label(a plan.Action) string {
 		return "marker"
 	case plan.RenameServer:
 		return "server name"
-	case plan.ReplaceNode, plan.AwaitNode:
+	case plan.RevokeHost:
+		return "identity in the cluster"
+	case plan.ReplaceNode, plan.DeleteNode, plan.AwaitNode:
 		return "Node"
 	case plan.SetProviderID:
 		return "provider id of its Node"

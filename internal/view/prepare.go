@@ -37,8 +37,11 @@ func (t *Text) Preparation(all []Prepared) {
 	t.line(0, "", "The cluster needs, before macfleet can work with it:")
 	for _, l := range lines {
 		sign := "+"
-		if l.State == inventory.ObjectDiffers {
+		switch l.State {
+		case inventory.ObjectDiffers:
 			sign = "~"
+		case inventory.ObjectSurplus:
+			sign = "-"
 		}
 		t.line(2, sign, strings.Join(names[l], ", ")+": "+l.For)
 	}

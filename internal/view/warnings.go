@@ -10,6 +10,9 @@ import (
 // once.
 func (t *Text) warnings(p *plan.Plan) {
 	var blocks []block
+	for _, w := range p.Warnings {
+		blocks = append(blocks, block{sign: signDrift, hosts: []string{clusterName}, name: clusterName, body: trouble(signDrift, w)})
+	}
 	for _, h := range p.Hosts {
 		for _, w := range h.Warnings {
 			body := trouble(signDrift, generalTrouble(h, w.Trouble))

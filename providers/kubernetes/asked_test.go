@@ -60,14 +60,17 @@ func TestAsked(t *testing.T) {
 			t.Error(diff)
 		}
 		a.lines = nil
-		client.Observe(t.Context())
+		client.Observe(t.Context(), true)
 		slices.Sort(a.lines)
-		mine := "/api/v1/namespaces/" + ns(t)
+		mine, rbac := "/api/v1/namespaces/"+ns(t), "/apis/rbac.authorization.k8s.io/v1/"
 		want := []string{
-			"GET /api/v1/nodes", "GET /api/v1/pods",
-			"GET " + mine + "/serviceaccounts", "GET " + mine + "/secrets (metadata)", "GET /apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+			"GET /api/v1/nodes", "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", "GET /api/v1/pods",
+			"GET " + mine + "-agents/serviceaccounts", "GET " + mine + "-agents/secrets (metadata)", "GET /apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
 			"GET /api/v1/namespaces/kube-public/configmaps/cluster-info", "GET /apis/cluster.x-k8s.io",
-			"GET " + mine, "GET /apis/rbac.authorization.k8s.io/v1/clusterroles/macfleet-tart-kubelet",
+			"GET " + mine, "GET " + mine + "-agents", "GET " + rbac + "clusterroles/macfleet-tart-kubelet",
+			"GET " + rbac + "clusterroles/macfleet-tart-kubelet-pods", "GET " + rbac + "clusterroles/macfleet-tart-kubelet-leases",
+			"GET " + rbac + "namespaces/default/rolebindings/macfleet-tart-kubelet-" + ns(t),
+			"GET " + rbac + "namespaces/kube-node-lease/rolebindings/macfleet-tart-kubelet-" + ns(t), "GET " + rbac + "rolebindings",
 			"GET " + mine + "/serviceaccounts/capi-remote", "GET " + mine + "/serviceaccounts/capi-remote",
 			"GET /apis/rbac.authorization.k8s.io/v1/clusterroles/macfleet-capi-remote",
 			"GET /apis/rbac.authorization.k8s.io/v1/clusterrolebindings/macfleet-capi-remote-" + ns(t),
@@ -131,7 +134,7 @@ func TestPages(t *testing.T) {
 	if err != nil || len(nodes) != 2 || nodes[0].Ready != inventory.Ready || nodes[1].Ready != inventory.ReadyUnknown {
 		t.Errorf("nodes %+v, %v", nodes, err)
 	}
-	pods, _ := client.Observe(t.Context()).Pods.Get()
+	pods, _ := observe(t, client).Pods.Get()
 	if len(pods) != 2 || pods[0].Name != "1" || pods[0].Overdue || !pods[1].Overdue {
 		t.Errorf("pods %+v", pods)
 	}

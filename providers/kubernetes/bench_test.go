@@ -33,7 +33,7 @@ func BenchmarkLook(b *testing.B) {
 			})
 			b.Run("rest", func(b *testing.B) {
 				for b.Loop() {
-					seen := client.Observe(b.Context()).Pods
+					seen := observe(b, client).Pods
 					if pods, _ := seen.Get(); len(pods) != 1500 {
 						b.Fatal(len(pods), seen.Why())
 					}

@@ -40,7 +40,7 @@ func (a CAPI) secret() string { return a.Cluster + "-kubeconfig" }
 // and a kubeconfig of it under the name, type and label that the core looks for.
 func (c *Client) capi() []kept {
 	marks := c.marks(true)
-	i := c.identityOf(capiAccount, capiRole, marks)
+	i := c.identityOf(c.options.Namespace, capiAccount, capiRole, marks)
 	i.binding.want.Name = capiRole + "-" + c.options.Namespace // another namespace may hold another configuration's
 	return []kept{i.account, c.clusterRole(capiRole, capiRules()), i.binding, capiToken{c, i}, kubeconfigSecret{c}}
 }
@@ -102,7 +102,7 @@ func (k kubeconfigSecret) look(ctx context.Context) (inventory.Object, error) {
 }
 
 func (k kubeconfigSecret) keep(ctx context.Context) error {
-	token, err := k.c.awaitToken(ctx, capiAccount+"-token")
+	token, err := k.c.awaitToken(ctx, k.c.options.Namespace, capiAccount+"-token")
 	if err != nil {
 		return err
 	}

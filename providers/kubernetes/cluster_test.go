@@ -117,6 +117,9 @@ func ns(t *testing.T) string {
 	return strings.Trim(name, "-")
 }
 
+// agents is the namespace of this test's hosts' accounts.
+func agents(t *testing.T) string { return ns(t) + "-agents" }
+
 // options are those of a configuration that only this test has.
 func (c *cluster) options(t *testing.T) kubernetes.Options {
 	return kubernetes.Options{URL: c.url, Token: adminToken, CA: c.ca, Namespace: ns(t), LabelPrefix: "acme.dev", Owner: ns(t)}
@@ -144,7 +147,7 @@ func (c *cluster) prepared(t *testing.T) *kubernetes.Client {
 	return client
 }
 
-// control fills the token Secrets of this test's namespace beside the real
+// control fills the token Secrets of this test's namespaces beside the real
 // server, as the token controller does: token, authority and the account's uid in
 // one update. The sandbox does it itself.
 func (c *cluster) control(t *testing.T) {
@@ -156,15 +159,17 @@ func (c *cluster) control(t *testing.T) {
 	done := make(chan struct{})
 	admin := c.as(t, adminToken)
 	t.Cleanup(func() { cancel(); <-done })
-	namespace := ns(t)
+	namespaces := []string{ns(t), agents(t)}
 	go func() {
 		defer close(done)
 		pause := time.NewTicker(20 * time.Millisecond)
 		defer pause.Stop()
 		for {
-			list, err := admin.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken)})
-			for i := 0; err == nil && i < len(list.Items); i++ {
-				fill(ctx, admin, &list.Items[i], c.ca)
+			for _, namespace := range namespaces {
+				list, err := admin.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken)})
+				for i := 0; err == nil && i < len(list.Items); i++ {
+					fill(ctx, admin, &list.Items[i], c.ca)
+				}
 			}
 			select {
 			case <-ctx.Done():

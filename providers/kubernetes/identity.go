@@ -28,19 +28,19 @@ type identity struct {
 
 func (c *Client) identity(host string) identity {
 	name := component + "-" + host
-	return c.identityOf(name, agentRole, map[string]string{labelManagedBy: manager, labelComponent: component,
+	return c.identityOf(c.options.AgentNamespace, name, agentRole, map[string]string{labelManagedBy: manager, labelComponent: component,
 		c.label(labelHost): host, c.label(labelOwner): c.options.Owner})
 }
 
 // identityOf is a ServiceAccount, the Secret with its token and its binding to a
 // role. The token never expires: the kubelet cannot renew one, and a fleet must
 // outlive a week in which nobody runs macfleet. Revoking takes the binding away.
-func (c *Client) identityOf(name, role string, marks map[string]string) identity {
-	ns, owner := c.options.Namespace, c.label(labelOwner)
+func (c *Client) identityOf(ns, name, role string, marks map[string]string) identity {
+	owner := c.label(labelOwner)
 	return identity{
 		account: wish[*corev1.ServiceAccount]{kind: "ServiceAccount", api: c.api.CoreV1().ServiceAccounts(ns), owner: owner,
 			want: &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: marks}}},
-		secret: c.tokenSecret(name, marks),
+		secret: c.tokenSecret(ns, name, marks),
 		binding: wish[*rbacv1.ClusterRoleBinding]{kind: "ClusterRoleBinding", api: c.api.RbacV1().ClusterRoleBindings(), owner: owner,
 			want: &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: marks},
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
@@ -73,8 +73,8 @@ func (s tokenSecret) of(account *corev1.ServiceAccount) wish[*corev1.Secret] {
 	return w
 }
 
-func (c *Client) tokenSecret(account string, marks map[string]string) tokenSecret {
-	ns, name := c.options.Namespace, account+"-token"
+func (c *Client) tokenSecret(ns, account string, marks map[string]string) tokenSecret {
+	name := account + "-token"
 	return tokenSecret{wish[*corev1.Secret]{kind: "Secret", api: c.api.CoreV1().Secrets(ns), owner: c.label(labelOwner),
 		want: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: marks,
 			Annotations: map[string]string{corev1.ServiceAccountNameKey: account}}, Type: corev1.SecretTypeServiceAccountToken},
@@ -113,7 +113,7 @@ func (c *Client) complete(ctx context.Context, i identity) (out inventory.Identi
 		return out, err
 	}
 	out.Bound = true
-	filled, err := c.awaitToken(ctx, i.secret.want.Name)
+	filled, err := c.awaitToken(ctx, i.secret.want.Namespace, i.secret.want.Name)
 	if err != nil {
 		return out, err
 	}
@@ -129,13 +129,13 @@ const (
 )
 
 // awaitToken waits until the cluster has filled a token Secret.
-func (c *Client) awaitToken(ctx context.Context, name string) (*corev1.Secret, error) {
+func (c *Client) awaitToken(ctx context.Context, ns, name string) (*corev1.Secret, error) {
 	waiting, cancel := context.WithTimeout(ctx, c.options.TokenWait)
 	defer cancel()
 	for pause := firstTokenPause; ; pause = min(2*pause, tokenPause) {
-		s, err := c.api.CoreV1().Secrets(c.options.Namespace).Get(ctx, name, metav1.GetOptions{})
+		s, err := c.api.CoreV1().Secrets(ns).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("read secret %s/%s: %w", c.options.Namespace, name, explain(err))
+			return nil, fmt.Errorf("read secret %s/%s: %w", ns, name, explain(err))
 		}
 		if len(s.Data[corev1.ServiceAccountTokenKey]) > 0 && len(s.Data[corev1.ServiceAccountRootCAKey]) > 0 {
 			return s, nil
@@ -147,7 +147,7 @@ func (c *Client) awaitToken(ctx context.Context, name string) (*corev1.Secret, e
 			return nil, err
 		}
 		return nil, fmt.Errorf("secret %s/%s holds no token after %s: the cluster's token controller did not fill it; look at kube-controller-manager, then apply again",
-			c.options.Namespace, name, c.options.TokenWait)
+			ns, name, c.options.TokenWait)
 	}
 }
 
@@ -163,13 +163,15 @@ func (c *Client) Token(ctx context.Context, host string) (secret.Value, error) {
 		token, err = secret.New(string(have.Data[corev1.ServiceAccountTokenKey]))
 	}
 	if err != nil {
-		return secret.Value{}, fmt.Errorf("token of host %s in secret %s/%s: %w", host, c.options.Namespace, want.want.Name, explain(err))
+		return secret.Value{}, fmt.Errorf("token of host %s in secret %s/%s: %w", host, c.options.AgentNamespace, want.want.Name, explain(err))
 	}
 	return token, nil
 }
 
 // Revoke takes a host's identity away: the binding first, with which its rights
-// end at once, then the token, then the account. What is gone is no error.
+// on Nodes end at once, then the token, with which all others do as soon as the
+// cluster forgets that it has just seen it, then the account. What is gone is no
+// error.
 func (c *Client) Revoke(ctx context.Context, host string) error {
 	i := c.identity(host)
 	for _, step := range []func(context.Context) error{i.binding.revoke, i.secret.revoke, i.account.revoke} {
@@ -212,7 +214,7 @@ func (c *Client) identities(ctx context.Context) ([]inventory.Identity, error) {
 		i := of(b)
 		bound[i.Host]++
 		i.Bound = bound[i.Host] == 1 && b.Name == component+"-"+i.Host && b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == agentRole &&
-			only(b.Subjects, c.options.Namespace, b.Name)
+			only(b.Subjects, c.options.AgentNamespace, b.Name)
 	}
 	out := make([]inventory.Identity, 0, len(found))
 	for _, host := range sortedKeys(found) {

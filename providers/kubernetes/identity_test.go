@@ -17,10 +17,17 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
+// observe is what a plan sees beside the Nodes.
+func observe(t testing.TB, client *kubernetes.Client) inventory.Cluster {
+	t.Helper()
+	_, seen := client.Observe(t.Context(), true)
+	return seen
+}
+
 // identities are those that a plan sees.
 func identities(t *testing.T, client *kubernetes.Client) []inventory.Identity {
 	t.Helper()
-	seen := client.Observe(t.Context()).Identities
+	seen := observe(t, client).Identities
 	list, ok := seen.Get()
 	if !ok {
 		t.Fatalf("identities are unread: %s", seen.Why())
@@ -90,11 +97,11 @@ func TestIdentity(t *testing.T) {
 func (c *cluster) count(t *testing.T, hosts int) {
 	t.Helper()
 	o := metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=tart-kubelet,acme.dev/owner=" + ns(t)}
-	accounts, err := c.admin.CoreV1().ServiceAccounts(ns(t)).List(t.Context(), o)
+	accounts, err := c.admin.CoreV1().ServiceAccounts(agents(t)).List(t.Context(), o)
 	if err != nil || len(accounts.Items) != hosts {
 		t.Errorf("%d accounts, %v; want %d", len(accounts.Items), err, hosts)
 	}
-	secrets, err := c.admin.CoreV1().Secrets(ns(t)).List(t.Context(), o)
+	secrets, err := c.admin.CoreV1().Secrets(agents(t)).List(t.Context(), o)
 	if err != nil || len(secrets.Items) != hosts {
 		t.Errorf("%d secrets, %v; want %d", len(secrets.Items), err, hosts)
 	}
@@ -135,10 +142,10 @@ func TestIdentityIsMended(t *testing.T) {
 	t.Parallel()
 	spoil := map[string]func(c *cluster, t *testing.T, account string) error{
 		"no account": func(c *cluster, t *testing.T, account string) error {
-			return c.admin.CoreV1().ServiceAccounts(ns(t)).Delete(t.Context(), account, metav1.DeleteOptions{})
+			return c.admin.CoreV1().ServiceAccounts(agents(t)).Delete(t.Context(), account, metav1.DeleteOptions{})
 		},
 		"no secret": func(c *cluster, t *testing.T, account string) error {
-			return c.admin.CoreV1().Secrets(ns(t)).Delete(t.Context(), account+"-token", metav1.DeleteOptions{})
+			return c.admin.CoreV1().Secrets(agents(t)).Delete(t.Context(), account+"-token", metav1.DeleteOptions{})
 		},
 		"no binding": func(c *cluster, t *testing.T, account string) error {
 			return c.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), account, metav1.DeleteOptions{})
@@ -199,12 +206,12 @@ func TestForeignIdentity(t *testing.T) {
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		client, host := c.prepared(t), name(t, "01")
 		theirs := metav1.ObjectMeta{Name: "tart-kubelet-" + host, Labels: map[string]string{"app.kubernetes.io/managed-by": "macfleet", "acme.dev/owner": "other"}}
-		if _, err := c.admin.CoreV1().ServiceAccounts(ns(t)).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: theirs}, metav1.CreateOptions{}); err != nil {
+		if _, err := c.admin.CoreV1().ServiceAccounts(agents(t)).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: theirs}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		theirs.Name += "-token"
 		s := &corev1.Secret{ObjectMeta: theirs, Data: map[string][]byte{"token": []byte("theirs")}}
-		if _, err := c.admin.CoreV1().Secrets(ns(t)).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+		if _, err := c.admin.CoreV1().Secrets(agents(t)).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		var foreign *kubernetes.ForeignError
@@ -217,7 +224,7 @@ func TestForeignIdentity(t *testing.T) {
 		if err := client.Revoke(t.Context(), host); !errors.As(err, &foreign) {
 			t.Errorf("revoke: %v", err)
 		}
-		if _, err := c.admin.CoreV1().ServiceAccounts(ns(t)).Get(t.Context(), "tart-kubelet-"+host, metav1.GetOptions{}); err != nil {
+		if _, err := c.admin.CoreV1().ServiceAccounts(agents(t)).Get(t.Context(), "tart-kubelet-"+host, metav1.GetOptions{}); err != nil {
 			t.Errorf("their account: %v", err)
 		}
 		if list := identities(t, client); len(list) != 0 {

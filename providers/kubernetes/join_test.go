@@ -28,7 +28,7 @@ func TestJoin(t *testing.T) {
 		} {
 			o := c.options(t)
 			o.APIServer = want.set
-			seen := c.client(t, o).Observe(t.Context()).Join
+			seen := observe(t, c.client(t, o)).Join
 			join, ok := seen.Get()
 			if ok != (want.why == "") || join.Server != want.server || !strings.Contains(seen.Why(), want.why) {
 				t.Errorf("%q: %q, %q", want.set, join.Server, seen.Why())
@@ -48,7 +48,7 @@ func TestJoinUnknown(t *testing.T) {
 	t.Parallel()
 	c := serve(t, map[string]string{
 		"/api/v1/namespaces/kube-public/configmaps/cluster-info": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"cluster-info"}}`})
-	seen := c.Observe(t.Context())
+	seen := observe(t, c)
 	if why := seen.Join.Why(); !strings.Contains(why, "set api_server in the kubernetes block") {
 		t.Errorf("join: %q", why)
 	}

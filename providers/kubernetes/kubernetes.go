@@ -44,11 +44,17 @@ type Options struct {
 	URL, Token string
 	CA         []byte
 
-	Namespace   string // macfleet's own; empty = macfleet
-	LabelPrefix string // of labels and annotations; empty = macfleet.dev
-	Owner       string // whose the hosts' identities are: CONFIGURATION-ENVIRONMENT
-	APIServer   string // https URL as hosts reach the cluster; empty = as kube-public/cluster-info says
-	CAPI        *CAPI  // nil: the Cluster API is not connected by macfleet
+	Namespace string // macfleet's own; empty = macfleet
+	// AgentNamespace holds the hosts' accounts and nothing else, as what agents may do
+	// in some namespaces is given to all of its accounts; empty = Namespace and -agents.
+	AgentNamespace string
+	// PodNamespaces are where Pods for the hosts run: agents read Secrets there and
+	// nowhere else. Empty = default.
+	PodNamespaces []string
+	LabelPrefix   string // of labels and annotations; empty = macfleet.dev
+	Owner         string // whose the hosts' identities are: CONFIGURATION-ENVIRONMENT
+	APIServer     string // https URL as hosts reach the cluster; empty = as kube-public/cluster-info says
+	CAPI          *CAPI  // nil: the Cluster API is not connected by macfleet
 
 	// TokenWait bounds how long the cluster has for filling a token Secret; zero =
 	// 30 s.
@@ -72,6 +78,10 @@ type Client struct {
 func New(o Options) (*Client, error) {
 	o.Namespace, o.LabelPrefix = cmp.Or(o.Namespace, "macfleet"), cmp.Or(o.LabelPrefix, "macfleet.dev")
 	o.TokenWait = cmp.Or(o.TokenWait, 30*time.Second)
+	o.AgentNamespace = cmp.Or(o.AgentNamespace, o.Namespace+"-agents")
+	if len(o.PodNamespaces) == 0 {
+		o.PodNamespaces = []string{metav1.NamespaceDefault}
+	}
 	quiet()
 	config, err := restConfig(o)
 	if err != nil {

@@ -27,7 +27,8 @@ contexts: [{name: other, context: {cluster: c}}, {name: acme, context: {cluster:
 var _ interface {
 	UID(context.Context) (string, error)
 	Nodes(context.Context) ([]inventory.Node, error)
-	Observe(context.Context) inventory.Cluster
+	Observe(context.Context, bool) (inventory.Seen[[]inventory.Node], inventory.Cluster)
+	Revoke(ctx context.Context, host string) error
 	Identify(ctx context.Context, host string) (inventory.Identity, error)
 	Token(ctx context.Context, host string) (secret.Value, error)
 	SetProviderID(ctx context.Context, n inventory.Node, id string) error

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,6 +94,10 @@ func toMachine(m unstructured.Unstructured, available, paused map[string]bool) i
 	out := inventory.Machine{Namespace: m.GetNamespace(), Name: m.GetName(), Deployment: m.GetLabels()[capiGroup+"/deployment-name"]}
 	out.ProviderID, _, _ = unstructured.NestedString(m.Object, "spec", "providerID")
 	out.NodeRef, _, _ = unstructured.NestedString(m.Object, "status", "nodeRef", "name")
+	kind, _, _ := unstructured.NestedString(m.Object, "spec", "infrastructureRef", "kind")
+	if name, _, _ := unstructured.NestedString(m.Object, "spec", "infrastructureRef", "name"); kind != "" && name != "" {
+		out.Infrastructure = strings.ToLower(kind) + "/" + name
+	}
 	cluster, _, _ := unstructured.NestedString(m.Object, "spec", "clusterName")
 	_, annotated := m.GetAnnotations()[capiGroup+"/paused"]
 	out.Paused = annotated || paused[m.GetNamespace()+"/"+cluster]

@@ -75,7 +75,7 @@ func TestMachines(t *testing.T) {
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		c.addNamespace(t)
 		client := c.client(t, c.options(t))
-		if seen := client.Observe(t.Context()).Machines; !seen.IsAbsent() {
+		if seen := observe(t, client).Machines; !seen.IsAbsent() {
 			t.Errorf("without the kind: %+v", seen)
 		}
 		version, of := c.bringCAPI(t)
@@ -98,7 +98,7 @@ func TestMachines(t *testing.T) {
 			{Namespace: ns(t), Name: "m-2", Paused: true},
 		}
 		eventually(t, "the group is announced", func() error {
-			seen := client.Observe(t.Context()).Machines
+			seen := observe(t, client).Machines
 			got, ok := seen.Get()
 			if !ok {
 				return errors.New("machines: " + seen.Why())

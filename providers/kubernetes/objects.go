@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -32,7 +31,7 @@ func (w wish[T]) keep(ctx context.Context) error {
 
 // wanted is what the cluster itself must hold, in the order in which it is made.
 func (c *Client) wanted() []kept {
-	out := []kept{c.namespace(), c.clusterRole(agentRole, agentRules())}
+	out := append([]kept{c.namespace(c.options.Namespace)}, c.admission()...)
 	if c.options.CAPI != nil {
 		out = append(out, c.capi()...)
 	}
@@ -49,9 +48,9 @@ func (c *Client) marks(owned bool) map[string]string {
 }
 
 // namespace need only be there: who made it is all the same.
-func (c *Client) namespace() kept {
+func (c *Client) namespace(name string) kept {
 	return wish[*corev1.Namespace]{kind: "Namespace", api: c.api.CoreV1().Namespaces(),
-		want: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.options.Namespace}}}
+		want: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 }
 
 // clusterRole is a role that all configurations of a cluster share: it depends on
@@ -70,18 +69,23 @@ func mendRules(have *[]rbacv1.PolicyRule, want []rbacv1.PolicyRule) string {
 	return "rules"
 }
 
-// objects says how what the cluster itself must hold stands.
+// objects says how what the cluster itself must hold stands, and what it must not
+// hold any more.
 func (c *Client) objects(ctx context.Context) ([]inventory.Object, error) {
-	out, err := look(ctx, c.wanted())
-	for i := range out {
-		out[i].Prepared = slices.Contains(prepared(), out[i].Kind+" "+out[i].Name) || out[i].Kind == "Namespace"
+	var out, surplus []inventory.Object
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { out, err = look(gctx, c.wanted()); return })
+	g.Go(func() (err error) { surplus, err = c.surplus(gctx); return })
+	if err := g.Wait(); err != nil {
+		return nil, err
 	}
-	return out, err
+	// What no host can join without, and what macfleet's own rights do not reach to
+	// make.
+	for i := range 1 + len(c.admission()) {
+		out[i].Prepared = true
+	}
+	return append(out, surplus...), nil
 }
-
-// prepared are the objects that no host can join without, and that macfleet's own
-// rights do not reach to make.
-func prepared() []string { return []string{"ClusterRole " + agentRole} }
 
 func look(ctx context.Context, all []kept) ([]inventory.Object, error) {
 	out := make([]inventory.Object, len(all))
@@ -121,6 +125,11 @@ type PrepareOptions struct {
 func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Object, error) {
 	all := c.preparation(o)
 	before, err := look(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	surplus, err := c.surplus(ctx)
+	before = append(before, surplus...)
 	if err != nil || o.Dry {
 		return before, err
 	}
@@ -129,15 +138,25 @@ func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Obj
 			return before, err
 		}
 	}
+	for _, s := range surplus {
+		if err := c.agentBinding(s.Namespace, podRole).revoke(ctx); err != nil {
+			return before, err
+		}
+	}
 	return before, nil
 }
 
 func (c *Client) preparation(o PrepareOptions) []kept {
-	out := []kept{c.namespace(), c.pinMap()}
+	out := []kept{c.namespace(c.options.Namespace), c.pinMap()}
 	if !o.SSHKey.IsZero() {
 		out = append(out, c.sshKey(o))
 	}
-	out = append(out, c.clusterRole(agentRole, agentRules()))
+	for _, ns := range c.options.PodNamespaces {
+		if ns != metav1.NamespaceDefault { // which is always there
+			out = append(out, c.namespace(ns))
+		}
+	}
+	out = append(out, c.admission()...)
 	if c.options.CAPI != nil {
 		out = append(out, c.capi()...)
 	}
@@ -161,10 +180,11 @@ func (c *Client) secretMetadata(ns, name string) func(context.Context) (*metav1.
 // own is macfleet's account with its rights.
 func (c *Client) own() []kept {
 	ns, marks := c.options.Namespace, c.marks(false)
-	account := c.identityOf(ownName, ownName, marks)
+	account := c.identityOf(ns, ownName, ownName, marks)
 	account.binding.want.Name = ownName + "-" + ns // another namespace of the cluster may hold another configuration's
 	out := []kept{account.account, c.clusterRole(ownName, clusterRules()), account.binding}
 	out = append(out, c.namespacedRole(ns, namespaceRules())...)
+	out = append(out, c.namespacedRole(c.options.AgentNamespace, identityRules())...)
 	if c.options.CAPI != nil && c.options.CAPI.Namespace != ns {
 		out = append(out, c.namespacedRole(c.options.CAPI.Namespace, kubeconfigRules(c.options.CAPI.secret()))...)
 	}

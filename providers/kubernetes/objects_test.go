@@ -32,7 +32,7 @@ func (c *cluster) withCAPI(t *testing.T) kubernetes.Options {
 
 func objects(t *testing.T, client *kubernetes.Client) []inventory.Object {
 	t.Helper()
-	seen := client.Observe(t.Context()).Objects
+	seen := observe(t, client).Objects
 	list, ok := seen.Get()
 	if !ok {
 		t.Fatalf("objects are unread: %s", seen.Why())
@@ -59,7 +59,7 @@ func TestKeep(t *testing.T) {
 		o := c.withCAPI(t)
 		client := c.client(t, o)
 		before := objects(t, client)
-		if len(before) != 7 || before[0].State != inventory.ObjectMissing {
+		if len(before) != 12 || before[0].State != inventory.ObjectMissing {
 			t.Errorf("before: %+v", before)
 		}
 		c.control(t)
@@ -235,7 +235,7 @@ func TestPrepare(t *testing.T) {
 			t.Fatal(err)
 		}
 		list, err = client.Prepare(t.Context(), key("second"))
-		if left := wrong(list); err != nil || len(left) != 0 || len(list) != 9 {
+		if left := wrong(list); err != nil || len(left) != 0 || len(list) != 16 {
 			t.Errorf("again: %v of %d, %v", left, len(list), err)
 		}
 		if kept, err := client.Secret(t.Context(), ns(t), "fleet-ssh", "id_ed25519"); err != nil || kept != "first" {

@@ -31,21 +31,19 @@ func (c *Client) finalizers() []string {
 // page by page: what a big cluster costs is time, never memory. The answer is
 // the present state, not the server's cache: whether a Pod is gone decides over
 // virtual machines.
-func (c *Client) pods(ctx context.Context) ([]inventory.Pod, error) {
-	macs := make(map[string]bool)
-	err := c.eachNode(ctx, func(n *corev1.Node) {
-		id := inventory.Node{ProviderID: n.Spec.ProviderID}.ServerID()
-		macs[n.Name] = id != "" || n.Labels[corev1.LabelOSStable] == "darwin"
-	})
-	if err != nil {
-		return nil, err
-	}
+func (c *Client) pods(ctx context.Context, nodes func() ([]inventory.Node, error)) ([]inventory.Pod, error) {
+	var macs map[string]bool
 	out := []inventory.Pod{}
-	err = pages(func(o metav1.ListOptions) (string, error) {
+	err := pages(func(o metav1.ListOptions) (string, error) {
 		o.FieldSelector = "spec.nodeName!="
 		list, err := c.api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
 		if err != nil {
 			return "", err
+		}
+		if macs == nil {
+			if macs, err = macNodes(nodes); err != nil {
+				return "", err
+			}
 		}
 		for i := range list.Items {
 			// A Pod outlives its Node: one that waits for a kubelet is a Mac's.
@@ -63,6 +61,19 @@ func (c *Client) pods(ctx context.Context) ([]inventory.Pod, error) {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return out, nil
+}
+
+// macNodes says of each Node whether it is a Mac mini.
+func macNodes(nodes func() ([]inventory.Node, error)) (map[string]bool, error) {
+	all, err := nodes()
+	if err != nil {
+		return nil, err
+	}
+	macs := make(map[string]bool, len(all))
+	for _, n := range all {
+		macs[n.Name] = n.ServerID() != "" || n.Labels[corev1.LabelOSStable] == "darwin"
+	}
+	return macs, nil
 }
 
 func (c *Client) toPod(p *corev1.Pod) inventory.Pod {

@@ -65,7 +65,7 @@ func (c *cluster) deletePod(t *testing.T, pod string, grace int64) {
 // podsOf are the Pods of this test, as a plan sees them.
 func podsOf(t *testing.T, client *kubernetes.Client) []inventory.Pod {
 	t.Helper()
-	seen := client.Observe(t.Context()).Pods
+	seen := observe(t, client).Pods
 	all, ok := seen.Get()
 	if !ok {
 		t.Fatalf("pods are unread: %s", seen.Why())

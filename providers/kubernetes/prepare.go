@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,16 @@ func (c *Client) Purpose(o inventory.Object) string {
 	if capi := c.options.CAPI; capi != nil && slices.Contains([]string{capiAccount, capiAccount + "-token", capiRole, capi.secret()}, o.Name) {
 		return "binds the Machines of the Cluster API's cluster " + path(capi.Namespace, capi.Cluster) + " to their Nodes"
 	}
+	switch {
+	case o.State == inventory.ObjectSurplus:
+		return "what tart-kubelets may do where no Pods of theirs are to run any more"
+	case o.Kind == "Namespace" && o.Name == c.options.AgentNamespace:
+		return "holds the accounts of the hosts' tart-kubelets, and nothing else"
+	case o.Kind == "Namespace" && o.Name != c.options.Namespace:
+		return "holds Pods that run on the hosts"
+	case strings.HasPrefix(o.Name, agentRole):
+		return "what a host's tart-kubelet may do, and no more"
+	}
 	switch o.Kind {
 	case "Namespace":
 		return "holds all that is macfleet's"
@@ -32,9 +43,6 @@ func (c *Client) Purpose(o inventory.Object) string {
 		return "the private key with which macfleet logs in to the hosts"
 	case "ServiceAccount":
 		return "who macfleet is where nobody sits, such as in CI"
-	}
-	if o.Name == agentRole {
-		return "what a host's tart-kubelet may do, and no more"
 	}
 	return "what macfleet's own account may do, and no more"
 }

@@ -23,7 +23,7 @@ import (
 type right string
 
 func (r right) review(own string) *authorizationv1.SelfSubjectAccessReview {
-	words := strings.Fields(strings.NewReplacer("OWN", own, "#", "/").Replace(string(r)))
+	words := strings.Fields(strings.NewReplacer("OWN", own, "AGENTS", own+"-agents", "#", "/").Replace(string(r)))
 	spec := authorizationv1.SelfSubjectAccessReviewSpec{}
 	if strings.HasPrefix(words[1], "/") {
 		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: words[0], Path: words[1]}
@@ -56,7 +56,12 @@ var rights = map[string]struct{ may, mayNot []right }{
 			"get leases.coordination.k8s.io kube-node-lease", "create leases.coordination.k8s.io kube-node-lease", "update leases.coordination.k8s.io kube-node-lease",
 			"list pods", "watch pods", "patch pods default", "delete pods default", "patch pods/status default", "update pods/status default",
 			"get secrets default", "get configmaps default", "create serviceaccounts/token default", "create events default", "patch events default"},
-		mayNot: []right{"delete nodes", "create pods default", "create pods/eviction default", "create pods/exec default", "list secrets default",
+		mayNot: []right{"get secrets OWN/fleet-ssh", "get secrets AGENTS", "get secrets kube-system", "get secrets OWN-capi", "get configmaps OWN",
+			"create serviceaccounts/token OWN/macfleet", "create serviceaccounts/token AGENTS", "create serviceaccounts/token kube-system",
+			"patch pods kube-system", "delete pods kube-system", "patch pods/status OWN", "create leases.coordination.k8s.io kube-system",
+			"update leases.coordination.k8s.io OWN", "get leases.coordination.k8s.io default", "create rolebindings.rbac.authorization.k8s.io default",
+			"bind clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet-pods", "create serviceaccounts AGENTS", "create secrets AGENTS",
+			"delete nodes", "create pods default", "create pods/eviction default", "create pods/exec default", "list secrets default",
 			"watch secrets default", "create secrets default", "update secrets default", "delete secrets default", "list configmaps default",
 			"update configmaps default", "create serviceaccounts default", "delete leases.coordination.k8s.io kube-node-lease", "list namespaces",
 			"create clusterrolebindings.rbac.authorization.k8s.io", "get clusterroles.rbac.authorization.k8s.io", "bind clusterroles.rbac.authorization.k8s.io",
@@ -69,14 +74,18 @@ var rights = map[string]struct{ may, mayNot []right }{
 			"list clusterrolebindings.rbac.authorization.k8s.io", "create clusterrolebindings.rbac.authorization.k8s.io",
 			"delete clusterrolebindings.rbac.authorization.k8s.io", "bind clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet",
 			"get clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet", "list machines.cluster.x-k8s.io", "list clusters.cluster.x-k8s.io",
-			"get secrets OWN", "list secrets OWN", "create secrets OWN", "delete secrets OWN", "create serviceaccounts OWN", "delete serviceaccounts OWN",
+			"get secrets OWN", "create secrets OWN", "delete secrets OWN", "create serviceaccounts OWN", "delete serviceaccounts OWN",
+			"get secrets AGENTS", "list secrets AGENTS", "create secrets AGENTS", "delete secrets AGENTS", "list serviceaccounts AGENTS",
+			"create serviceaccounts AGENTS", "delete serviceaccounts AGENTS", "list rolebindings.rbac.authorization.k8s.io",
+			"get clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet-pods",
 			"get configmaps OWN", "update configmaps OWN", "get leases.coordination.k8s.io OWN", "update leases.coordination.k8s.io OWN"},
 		mayNot: []right{"create nodes", "update nodes", "patch nodes/status", "create pods default", "create pods/exec default", "update pods default",
 			"get secrets default", "list secrets", "create secrets default", "get configmaps default", "get configmaps kube-system/kubeadm-config",
 			"update configmaps kube-public/cluster-info", "create serviceaccounts/token OWN", "create serviceaccounts/token kube-system",
 			"create serviceaccounts default", "create namespaces", "delete namespaces", "create clusterroles.rbac.authorization.k8s.io",
 			"update clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet", "escalate clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet",
-			"bind clusterroles.rbac.authorization.k8s.io #cluster-admin", "bind clusterroles.rbac.authorization.k8s.io #macfleet",
+			"list secrets OWN", "create rolebindings.rbac.authorization.k8s.io default", "create rolebindings.rbac.authorization.k8s.io AGENTS",
+			"bind clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet-pods", "bind clusterroles.rbac.authorization.k8s.io #cluster-admin", "bind clusterroles.rbac.authorization.k8s.io #macfleet",
 			"create rolebindings.rbac.authorization.k8s.io OWN", "update leases.coordination.k8s.io kube-node-lease", "delete daemonsets.apps default",
 			"patch machines.cluster.x-k8s.io", "impersonate users", "get /metrics"},
 	},
@@ -186,7 +195,7 @@ func TestAsItself(t *testing.T) {
 			_, err := client.Nodes(t.Context())
 			return err
 		})
-		seen := client.Observe(t.Context())
+		seen := observe(t, client)
 		if why := seen.Pods.Why() + seen.Identities.Why() + seen.Join.Why() + seen.Objects.Why() + seen.Machines.Why(); why != "" {
 			t.Errorf("unread: %s", why)
 		}

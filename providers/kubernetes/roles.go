@@ -7,7 +7,9 @@ import (
 // The roles that macfleet makes. docs/kubernetes.md says what each is for.
 const (
 	agentRole = "macfleet-tart-kubelet"
-	ownName   = "macfleet" // macfleet's own account, role and bindings
+	podRole   = agentRole + "-pods"   // in the namespaces of Pods
+	leaseRole = agentRole + "-leases" // in that of the heartbeats
+	ownName   = "macfleet"            // macfleet's own account, role and bindings
 )
 
 // rule is one rule of a role: groups, resources and verbs are separated by
@@ -19,9 +21,10 @@ func rule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: fields(resources), Verbs: fields(verbs), ResourceNames: names}
 }
 
-// agentRules is what a tart-kubelet asks of the cluster, and no more. All agents
-// share it: it cannot be narrowed to one Node, which is why a stolen token is
-// revoked, and why Pods of other people do not belong onto these Nodes.
+// agentRules is what a tart-kubelet asks of the whole cluster, and no more. All
+// agents share it: RBAC cannot narrow it to one Node, and what does that for
+// kubelets (NodeRestriction) does not look at ServiceAccounts. So a stolen token is
+// revoked, and what a stolen Mac must not read is in no rule here.
 func agentRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		// It registers its Node, fills in the provider id where it is empty, prunes its
@@ -29,19 +32,33 @@ func agentRules() []rbacv1.PolicyRule {
 		rule("core", "nodes", "get list watch create patch update"),
 		// The heartbeat: conditions, addresses, capacity.
 		rule("core", "nodes/status", "patch update"),
-		// The heartbeat that is cheap.
-		rule("coordination.k8s.io", "leases", "get create patch update"),
-		// It runs the Pods that are bound to its Node, puts its finalizer on them and
-		// takes it off, and deletes a Pod whose virtual machine is gone.
-		rule("core", "pods", "get list watch patch update delete"),
+		// It looks for the Pods that are bound to its Node, in whatever namespace.
+		rule("core", "pods", "get list watch"),
+		rule("core", "events", "create patch"),
+		rule("events.k8s.io", "events", "create patch"),
+	}
+}
+
+// podRules is what a tart-kubelet asks of the namespaces where Pods for Macs run,
+// and there alone: elsewhere it would read the fleet's key, and issue tokens of
+// whomever it likes.
+func podRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		// It puts its finalizer on its Pods and takes it off, and deletes a Pod whose
+		// virtual machine is gone.
+		rule("core", "pods", "patch update delete"),
 		rule("core", "pods/status", "patch update"),
 		// The environment of a Pod's container.
 		rule("core", "secrets configmaps", "get"),
 		// The token of a Pod's own account, which the virtual machine is given.
 		rule("core", "serviceaccounts/token", "create"),
-		rule("core", "events", "create patch"),
-		rule("events.k8s.io", "events", "create patch"),
 	}
+}
+
+// leaseRules is the cheap heartbeat. The Leases of other namespaces say who leads
+// the cluster's own controllers.
+func leaseRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{rule("coordination.k8s.io", "leases", "get create patch update")}
 }
 
 // clusterRules is what macfleet needs in the whole cluster: to look, to change
@@ -64,16 +81,22 @@ func clusterRules() []rbacv1.PolicyRule {
 		rule("rbac.authorization.k8s.io", "clusterroles", "bind", agentRole, capiRole),
 		// Roles are compared. To write them takes an administrator: who may change the
 		// agents' role may give the agents, and so itself, any right.
-		rule("rbac.authorization.k8s.io", "clusterroles", "get", agentRole, capiRole),
+		rule("rbac.authorization.k8s.io", "clusterroles", "get", agentRole, podRole, leaseRole, capiRole),
+		rule("rbac.authorization.k8s.io", "rolebindings", "get list"),
 		rule(capiGroup, "clusters machines machinedeployments", "get list"),
 	}
 }
 
-// namespaceRules is what macfleet needs in its own namespace: the hosts' accounts
-// and tokens, the pinned host keys, the lock.
+// identityRules is what macfleet needs in the namespace of the agents.
+func identityRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{rule("core", "serviceaccounts secrets", "get list create update delete")}
+}
+
+// namespaceRules is what macfleet needs in its own namespace: the account of the
+// Cluster API, the pinned host keys, the lock.
 func namespaceRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		rule("core", "serviceaccounts secrets", "get list create update delete"),
+		rule("core", "serviceaccounts secrets", "get create update delete"),
 		rule("core", "configmaps", "get create update"),
 		rule("coordination.k8s.io", "leases", "get create update delete"),
 	}

@@ -29,7 +29,7 @@ type member struct {
 	run      *run
 	stopped  time.Time // zero: its heartbeats arrive
 	mayLease bool
-	mayPods  bool
+	mayPods  func(namespace string) (bool, error)
 }
 
 // beat is the newest heartbeat of a Node's kubelets.
@@ -131,8 +131,11 @@ func (a *API) judge(m *member, g *grants, now time.Time) (bool, error) {
 		})
 	}
 	m.mayLease = may(inLeases, "coordination.k8s.io", leases, "create") && may(inLeases, "coordination.k8s.io", leases, "update", "patch")
-	m.mayPods = may(rules, "", pods, "list") && may(rules, "", pods, "watch") && may(rules, "", pods, "update", "patch") &&
-		may(rules, "", "pods/status", "update", "patch") && may(rules, "", pods, "delete")
+	watches := may(rules, "", pods, "list") && may(rules, "", pods, "watch")
+	m.mayPods = func(namespace string) (bool, error) {
+		local, err := g.held(who, namespace)
+		return watches && may(local, "", pods, "update", "patch") && may(local, "", "pods/status", "update", "patch") && may(local, "", pods, "delete"), err
+	}
 	return may(rules, "", nodes, "create") && may(rules, "", "nodes/status", "update", "patch"), nil
 }
 

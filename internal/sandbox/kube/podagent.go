@@ -20,8 +20,13 @@ func (a *API) settlePods(known *memory, own preferences, now time.Time) error {
 	for _, pod := range all {
 		b := a.beats[textAt(pod, "spec", "nodeName")]
 		// Pods of several containers, or with ones that run before, are passed over in silence.
-		if b == nil || b.live == nil || !b.live.mayPods || len(itemsAt(pod, "spec", "containers")) != 1 || len(itemsAt(pod, "spec", "initContainers")) > 0 {
+		if b == nil || b.live == nil || len(itemsAt(pod, "spec", "containers")) != 1 || len(itemsAt(pod, "spec", "initContainers")) > 0 {
 			continue
+		}
+		if may, err := b.live.mayPods(pod.GetNamespace()); err != nil {
+			return err
+		} else if !may {
+			continue // the kubelet sees the Pod, and whatever it writes is refused
 		}
 		switch {
 		case finished(pod) && (pod.GetDeletionTimestamp() == nil || known.OldBug[b.live.ServerID]):

@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// ownedByClusterAPI returns why a host must not be touched that is a Machine of the
+// Cluster API whose controller works on it, or nil. Two owners of one Mac run two
+// kubelets, and these delete each other's virtual machines. With a capi block the
+// Machines are there to be bound, and macfleet sets the hosts up.
+func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
+	if c.cfg.Kubernetes == nil || c.cfg.Kubernetes.CAPI != nil {
+		return nil
+	}
+	for _, m := range c.cluster.machines[h.Server.ProviderID()] {
+		if m.Paused {
+			continue
+		}
+		of := strings.TrimSpace("machine/" + m.Name + " " + m.Infrastructure)
+		return &Trouble{Code: "owned-by-cluster-api",
+			Text: fmt.Sprintf("it is the Machine %s/%s of the Cluster API, whose controller sets it up too", m.Namespace, m.Name),
+			Remedy: fmt.Sprintf("let one of the two go: pause it there with kubectl annotate -n %s %s cluster.x-k8s.io/paused=true, or take the host out of this configuration",
+				m.Namespace, of)}
+	}
+	return nil
+}
+
+// unbound warns where the Cluster API, which the configuration connects, has not
+// bound the host's Machine to its Node, or its MachineDeployment is not available: a
+// roll-out that waits for it would be rolled back.
+func (c *computation) unbound(h *Host) {
+	if !h.Member || c.cfg.Kubernetes == nil || c.cfg.Kubernetes.CAPI == nil {
+		return
+	}
+	for _, m := range c.cluster.machines[h.Server.ProviderID()] {
+		if why := notBound(h, m); why != "" {
+			h.Warnings = append(h.Warnings, StepWarning{Trouble: Trouble{Code: "machine-not-bound",
+				Text: fmt.Sprintf("the Machine %s/%s of the Cluster API %s", m.Namespace, m.Name, why), Remedy: c.bindRemedy(h, m)}})
+		}
+	}
+}
+
+// notBound says what of a Machine's binding is missing, or "".
+func notBound(h *Host, m inventory.Machine) string {
+	switch {
+	case m.NodeRef == "":
+		return "is bound to no Node"
+	case m.NodeRef != h.Name:
+		return "is bound to the Node " + m.NodeRef
+	case m.Deployment != "" && !m.Available:
+		return "is bound, and its MachineDeployment " + m.Deployment + " is not available"
+	}
+	return ""
+}
+
+// bindRemedy names the first thing that keeps a Machine from being bound.
+func (c *computation) bindRemedy(h *Host, m inventory.Machine) string {
+	n, ok := h.Node.Get()
+	objects, _ := c.cluster.seen.Objects.Get()
+	wrong := slices.ContainsFunc(objects, func(o inventory.Object) bool { return o.State != inventory.ObjectKept })
+	look := fmt.Sprintf("kubectl describe -n %s machine %s", m.Namespace, m.Name)
+	switch {
+	case wrong:
+		return "what connects the Cluster API is not as wanted: macfleet apply"
+	case !ok || n.ProviderID != m.ProviderID || n.Ready != inventory.Ready:
+		return "its Node has to be Ready with the provider id " + m.ProviderID + " first: macfleet apply --on name=" + h.Name
+	case m.Paused:
+		return fmt.Sprintf("it is paused; let the Cluster API go on: kubectl annotate -n %s machine %s cluster.x-k8s.io/paused-", m.Namespace, m.Name)
+	case m.NodeRef == h.Name:
+		return "see which of its Machines is missing: kubectl describe -n " + m.Namespace + " machinedeployment " + m.Deployment
+	}
+	return "its Node is as it should be; if the Cluster API has not bound it within ten minutes, see why: " + look
+}
+
+// misplaced warns of Pods at work on the host in namespaces where its kubelet may
+// write nothing: they would wait for ever.
+func (c *computation) misplaced(h *Host) {
+	if c.cfg.Kubernetes == nil || len(c.cfg.Kubernetes.PodNamespaces) == 0 || !h.Spec.Spec.JoinsCluster() {
+		return
+	}
+	pods, _ := h.Pods.Get()
+	var where []string
+	for _, p := range pods {
+		if p.Works() && !slices.Contains(c.cfg.Kubernetes.PodNamespaces, p.Namespace) {
+			where = append(where, p.Namespace)
+		}
+	}
+	if len(where) == 0 {
+		return
+	}
+	slices.Sort(where)
+	where = slices.Compact(where)
+	h.Warnings = append(h.Warnings, StepWarning{Trouble: Trouble{Code: "pod-namespace-not-listed",
+		Text:   "Pods of the namespaces " + strings.Join(where, ", ") + " are on its Node, where its kubelet may not run any",
+		Remedy: "add them to pod_namespaces in the kubernetes block and run macfleet init cluster, or keep such Pods off the Macs"}})
+}

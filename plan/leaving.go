@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// departing returns what is done in the cluster for a host that no longer joins it,
+// after its kubelet is gone: its Node is deleted, and its identity revoked. The
+// identity goes last, as it is all that shows that the Node was macfleet's doing.
+func (c *computation) departing(h *Host, actions []Action) []Action {
+	i, known := h.Identity.Get()
+	empty := i.ServiceAccount == "" && i.Secret == "" && !i.Bound
+	if !c.cluster.there || !known || empty || !h.Member || h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 || h.stays(actions) {
+		return nil
+	}
+	var out []Action
+	if n, ok := h.Node.Get(); ok && n.Name == h.Name {
+		gone := deleteNode(h, n)
+		if out = append(out, gone); gone.Refusal != nil {
+			return out
+		}
+	}
+	revoke := h.action(RevokeHost)
+	revoke.Reason = Reason{"block-removed", "the configuration no longer makes it a Node, and its kubelet is gone"}
+	revoke.Origin.Pending = true
+	for _, p := range partsOf(i) {
+		if p.there {
+			revoke.Fields = append(revoke.Fields, Field{p.name, "present", ""})
+		}
+	}
+	return append(out, revoke)
+}
+
+// stays reports whether something may still work as a kubelet on a host after its
+// actions: what would take it away is refused, or nobody could look.
+func (h *Host) stays(actions []Action) bool {
+	refused := func(a Action) bool {
+		return a.Refusal != nil && slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Removes })
+	}
+	return len(h.Unread) > 0 || h.blind || slices.ContainsFunc(actions, refused)
+}
+
+func deleteNode(h *Host, n inventory.Node) Action {
+	a := h.action(DeleteNode)
+	a.Reason = Reason{"block-removed", "the configuration no longer makes it a Node"}
+	a.Origin.Pending = true
+	if a.Refusal = h.busy(n); n.ProviderID != h.Server.ProviderID() {
+		a.Refusal = &Trouble{Code: "node-not-proven", Text: fmt.Sprintf("the Node %s does not say that it is this server", n.Name),
+			Remedy: "see what it is (kubectl describe node " + n.Name + "); if it is left over, delete it: kubectl delete node " + n.Name}
+	}
+	return a
+}
+
+// orphans are identities of this configuration that no host of the plan has. One
+// whose server is gone for certain is revoked: its token would open the cluster for
+// ever. Of any other a person decides.
+func (c *computation) orphans() {
+	identities, ok := c.cluster.seen.Identities.Get()
+	if !ok || c.plan.Narrowed || !c.cluster.there || c.cfg.Kubernetes == nil {
+		return
+	}
+	spoken := c.spokenFor()
+	for _, i := range identities {
+		switch {
+		case spoken[i.Host]:
+			continue
+		case c.vanishedForGood(i.Host):
+			a := Action{Kind: RevokeHost, Host: i.Host, Origin: Origin{Pending: true},
+				Reason: Reason{"server-gone", "no server and no Node is left of that host"}}
+			c.plan.Actions = append(c.plan.Actions, a)
+		default:
+			c.plan.Warnings = append(c.plan.Warnings, Trouble{Code: "identity-left-over",
+				Text:   fmt.Sprintf("the cluster still knows a kubelet of %s, which is no host of the configuration", i.Host),
+				Remedy: "if that Mac is not to come back: " + revocation(c.cfg.Kubernetes, i.Host)})
+		}
+		spoken[i.Host] = true
+	}
+}
+
+// revocation is the command that takes an identity away, the binding first.
+func revocation(k *fleet.Kubernetes, host string) string {
+	return fmt.Sprintf("kubectl delete clusterrolebinding tart-kubelet-%s; kubectl -n %s delete secret/tart-kubelet-%[1]s-token serviceaccount/tart-kubelet-%[1]s",
+		host, fleet.AgentNamespace(k.Namespace))
+}
+
+// spokenFor returns the names of hosts that are the configuration's, become so, or
+// were and are shown as lost.
+func (c *computation) spokenFor() map[string]bool {
+	out := make(map[string]bool)
+	for i := range c.servers {
+		if p := &c.servers[i]; p.role == member {
+			out[p.name] = true
+		}
+	}
+	for i := range c.needs {
+		for _, p := range c.needs[i].chosen {
+			out[p.name] = true
+		}
+	}
+	for _, t := range c.gone {
+		out[t.name] = true
+	}
+	for _, l := range c.cfg.Hosts {
+		out[l.Name] = true
+	}
+	return out
+}
+
+// vanishedForGood reports whether nothing is left of the server that a name was made
+// for: the inventory has none with that id, no key of it is pinned, and no Node
+// bears the name. Of names that no grammar made nobody can tell.
+func (c *computation) vanishedForGood(name string) bool {
+	at, ok := c.cfg.Parse(name)
+	if _, isNode := c.cluster.nodes[name]; !ok || isNode {
+		return false
+	}
+	pinned := slices.ContainsFunc(c.snap.Pins, func(p Pin) bool { return p.Name == name })
+	there := slices.ContainsFunc(c.snap.Servers, func(s inventory.Server) bool {
+		return s.Name == name || strings.HasPrefix(s.ID, at.Suffix)
+	})
+	return !pinned && !there
+}

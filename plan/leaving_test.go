@@ -1,0 +1,177 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// left is a host whose configuration no longer makes it a Node.
+func left() *world {
+	w := joined()
+	w.cfg.Fleets[0].Groups[0].Spec = fleet.Spec{}
+	delete(w.wish, "gamma")
+	return w
+}
+
+// TestLeaving: a host without a kubelet leaves the cluster too, its Node first: only
+// the identity shows that the Node was macfleet's doing.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	whole := []string{"delete-node block-removed P", "revoke block-removed P"}
+	identity := func(i inventory.Identity) func(*world) {
+		i.Host = first
+		return func(w *world) {
+			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{i}) })
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		edit func(*world)
+		want []string
+	}{
+		{"Node and identity", func(*world) {}, whole},
+		{"killed after the Node", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }, whole[1:]},
+		{"killed after the binding", identity(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true}), whole},
+		{"nothing of macfleet's", identity(inventory.Identity{}), nil},
+		{"a Node that somebody else's kubelet made", func(w *world) {
+			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
+		}, nil},
+		{"a Node that does not say whose it is", func(w *world) { w.editNode(func(n *inventory.Node) { n.ProviderID = "" }) },
+			[]string{whole[0] + " !node-not-proven"}},
+		{"a Pod at work", func(w *world) { w.pods(inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Pending"}) },
+			[]string{whole[0] + " !pods-on-node"}},
+		{"what comes back by itself", func(w *world) {
+			w.pods(inventory.Pod{Node: first, Phase: "Running", Controller: "DaemonSet"}, inventory.Pod{Node: first, Phase: "Running", Mirror: true})
+		}, whole},
+		{"a host that is silent", func(w *world) {
+			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable"}}
+		}, nil},
+		{"limited to a step", func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := left()
+			tc.edit(w)
+			p := w.plan(t)
+			var want []string
+			for _, line := range tc.want {
+				want = append(want, first+" "+line)
+			}
+			expect(t, "actions", want, lines(p))
+		})
+	}
+}
+
+// TestOrphanedIdentities: only what certainly has no host any more is revoked, and
+// in no run that is limited.
+func TestOrphanedIdentities(t *testing.T) {
+	t.Parallel()
+	const gone = "acme-prod-macos-m2-fffff"
+	for _, tc := range []struct {
+		name, host    string
+		edit          func(*world)
+		revoked, said bool
+	}{
+		{"server gone", gone, func(*world) {}, true, false},
+		{"a Node is left", gone, func(w *world) {
+			list, _ := w.snap.Nodes.Get()
+			w.snap.Nodes = inventory.Present(append(slices.Clone(list), inventory.Node{Name: gone}))
+		}, false, true},
+		{"a key is pinned", gone, func(w *world) {
+			w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: "0", Name: gone, Key: "k"})
+		}, false, true},
+		{"an adopted host's", "acme-legacy-01", func(*world) {}, false, true},
+		{"limited to hosts", gone, func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := joined()
+			w.identity(tc.host)
+			tc.edit(w)
+			p := w.plan(t)
+			revoked := slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Kind == plan.RevokeHost && a.Host == tc.host && a.OfCluster() })
+			said := slices.ContainsFunc(p.Warnings, func(x plan.Trouble) bool {
+				return x.Code == "identity-left-over" && strings.Contains(x.Remedy, "kubectl -n macfleet-agents delete secret/tart-kubelet-"+tc.host+"-token")
+			})
+			if revoked != tc.revoked || said != tc.said {
+				t.Errorf("revoked %t, said %t: %+v %+v", revoked, said, p.Actions, p.Warnings)
+			}
+		})
+	}
+}
+
+// TestClusterAPI: a Machine that works is another owner, unless the configuration
+// connects the Cluster API: then it has to be bound.
+func TestClusterAPI(t *testing.T) {
+	t.Parallel()
+	bound := inventory.Machine{Namespace: "default", Name: "m-1", NodeRef: first, Deployment: "macos", Available: true, Infrastructure: "samm/m-1"}
+	edited := func(edit func(*inventory.Machine)) inventory.Machine {
+		m := bound
+		edit(&m)
+		return m
+	}
+	for _, tc := range []struct {
+		name             string
+		capi             bool
+		machine          inventory.Machine
+		edit             func(*world)
+		refused, warning string
+	}{
+		{"it works", false, bound, nil, "kubectl annotate -n default machine/m-1 samm/m-1 cluster.x-k8s.io/paused=true", ""},
+		{"it is paused", false, edited(func(m *inventory.Machine) { m.Paused = true }), nil, "", ""},
+		{"another server's", false, edited(func(m *inventory.Machine) { m.ProviderID = "scw-applesilicon://fr-par-1/x" }), nil, "", ""},
+		{"bound and available", true, bound, nil, "", ""},
+		{"without a deployment", true, edited(func(m *inventory.Machine) { m.Deployment, m.Available = "", false }), nil, "", ""},
+		{"not bound", true, edited(func(m *inventory.Machine) { m.NodeRef = "" }), nil, "", "within ten minutes"},
+		{"bound to another", true, edited(func(m *inventory.Machine) { m.NodeRef = "acme-old" }), nil, "", "within ten minutes"},
+		{"not available", true, edited(func(m *inventory.Machine) { m.Available = false }), nil, "", "machinedeployment macos"},
+		{"not bound and paused", true, edited(func(m *inventory.Machine) { m.NodeRef, m.Paused = "", true }), nil, "", "paused-"},
+		{"no provider id", true, edited(func(m *inventory.Machine) { m.NodeRef = "" }),
+			func(w *world) { w.editNode(func(n *inventory.Node) { n.ProviderID = "" }) }, "", "macfleet apply --on name=" + first},
+		{"no connection", true, edited(func(m *inventory.Machine) { m.NodeRef = "" }), func(w *world) {
+			w.objects(inventory.Object{Kind: "Secret", Namespace: "default", Name: "macs-kubeconfig", State: inventory.ObjectMissing})
+		}, "", "macfleet apply"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := joined()
+			if tc.capi {
+				w.cfg.Kubernetes.CAPI = &fleet.CAPI{Cluster: "macs", Namespace: "default"}
+			}
+			if tc.machine.ProviderID == "" {
+				tc.machine.ProviderID = inventory.Server{ID: serverID(1), Zone: "fr-par-1"}.ProviderID()
+			}
+			w.observe(func(c *inventory.Cluster) { c.Machines = inventory.Present([]inventory.Machine{tc.machine}) })
+			if tc.edit != nil {
+				tc.edit(w)
+			}
+			h := oneHost(t, w.plan(t))
+			if (h.Refused != nil) != (tc.refused != "") || h.Refused != nil && (h.Refused.Code != "owned-by-cluster-api" || !strings.Contains(h.Refused.Remedy, tc.refused)) {
+				t.Errorf("refused %+v", h.Refused)
+			}
+			if (len(h.Warnings) > 0) != (tc.warning != "") || len(h.Warnings) > 0 && (h.Warnings[0].Code != "machine-not-bound" || !strings.Contains(h.Warnings[0].Remedy, tc.warning)) {
+				t.Errorf("warnings %+v", h.Warnings)
+			}
+		})
+	}
+}
+
+// TestPodNamespaces: a Pod where the kubelet may write nothing would wait for ever.
+func TestPodNamespaces(t *testing.T) {
+	t.Parallel()
+	w := joined()
+	w.cfg.Kubernetes.PodNamespaces = []string{"ci"}
+	w.pods(inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Running"}, inventory.Pod{Namespace: "kube-system", Name: "csi", Node: first, Controller: "DaemonSet"})
+	if h := oneHost(t, w.plan(t)); len(h.Warnings) != 0 {
+		t.Errorf("warned of Pods in place: %+v", h.Warnings)
+	}
+	w.pods(inventory.Pod{Namespace: "web", Name: "a", Node: first, Phase: "Pending"})
+	if h := oneHost(t, w.plan(t)); len(h.Warnings) != 1 || h.Warnings[0].Code != "pod-namespace-not-listed" {
+		t.Errorf("warnings %+v", h.Warnings)
+	}
+}
