@@ -189,7 +189,7 @@ func share(value any, whole int) (int, bool) {
 	var parsed intstr.IntOrString
 	switch value := value.(type) {
 	case int64:
-		parsed = intstr.FromInt32(int32(min(value, 1<<30))) //nolint:gosec // bounded
+		parsed = intstr.FromInt32(int32(min(value, 1<<30)))
 	case string:
 		parsed = intstr.FromString(value)
 	default:

@@ -1,11 +1,12 @@
 package kube
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -66,10 +67,22 @@ func newCatalogue() catalogue {
 			k.validName = validation.NameIsDNSSubdomain
 		}
 		if k.protectsWithPath {
-			k.validName = path.ValidatePathSegmentName
+			k.validName = pathSegment
 		}
 	}
 	return all
+}
+
+// pathSegment says why a name cannot stand in a URL by itself: all that the real
+// server asks of the names of roles and bindings.
+func pathSegment(name string, _ bool) []string {
+	switch {
+	case name == "." || name == "..":
+		return []string{fmt.Sprintf("may not be '%s'", name)}
+	case strings.ContainsAny(name, "/%"):
+		return []string{"may not contain '/' or '%'"}
+	}
+	return nil
 }
 
 func coreKinds() catalogue {

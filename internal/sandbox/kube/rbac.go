@@ -42,14 +42,15 @@ func (a *API) authorize(r *request) error {
 
 func forbidden(who user, d deed, resource string) error {
 	if d.path != "" {
-		return apierrors.NewForbidden(schema.GroupResource{}, "", fmt.Errorf("User %q cannot %s path %q", who.name, d.verb, d.path)) //nolint:staticcheck // the real server's wording
+		//lint:ignore ST1005 the real server's wording
+		return apierrors.NewForbidden(schema.GroupResource{}, "", fmt.Errorf("User %q cannot %s path %q", who.name, d.verb, d.path))
 	}
 	scope := "at the cluster scope"
 	if d.namespace != "" {
 		scope = fmt.Sprintf("in the namespace %q", d.namespace)
 	}
-	//nolint:staticcheck // the real server's wording
 	return apierrors.NewForbidden(schema.GroupResource{Group: d.group, Resource: resource}, d.name,
+		//lint:ignore ST1005 the real server's wording
 		fmt.Errorf("User %q cannot %s resource %q in API group %q %s", who.name, d.verb, d.resource, d.group, scope))
 }
 

@@ -81,7 +81,7 @@ func (s *state) graves() ([]grave, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the deletions in the sandbox's cluster: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // nothing was written
+	defer file.Close() // nothing was written
 	var all []grave
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, maxBody)
