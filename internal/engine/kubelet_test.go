@@ -112,7 +112,7 @@ func TestNodeGoes(t *testing.T) {
 	spec := &c.Fleets[0].Groups[0].Spec
 	spec.Tart, spec.TartKubelet = nil, nil
 	p := planned(t, e)
-	if kinds := slices.Compact(mapped(p.Actions, func(a plan.Action) plan.Kind { return a.Kind })); !slices.Equal(kinds, []plan.Kind{plan.RemoveStep}) {
+	if kinds := slices.Compact(mapped(p.Actions, func(a plan.Action) plan.Kind { return a.Kind })); !slices.Equal(kinds, []plan.Kind{plan.RemoveStep, plan.DeleteNode, plan.RevokeHost}) {
 		t.Errorf("%q", kinds)
 	}
 	converges(t, e)
@@ -126,6 +126,13 @@ func TestNodeGoes(t *testing.T) {
 	}
 	if text := string(said.Stdout); strings.Contains(text, "tart") {
 		t.Errorf("left:\n%s", text)
+	}
+	seen, cluster := e.Cluster.Observe(t.Context(), true)
+	if n, _ := seen.Get(); len(n) > 0 {
+		t.Errorf("the cluster still has the Nodes %+v", n)
+	}
+	if all, ok := cluster.Identities.Get(); !ok || len(all) > 0 {
+		t.Errorf("the cluster still knows %+v, %t", all, ok)
 	}
 }
 
