@@ -35,6 +35,18 @@ func shasum(p *proc) int {
 	})
 }
 
+// openssl takes the SHA-256 of its input, and does nothing else here.
+func openssl(p *proc) int {
+	if args := p.args(); len(args) != 3 || args[0] != "dgst" || args[1] != "-sha256" || args[2] != "-r" {
+		return p.unmodelled("other uses than dgst -sha256 -r")
+	}
+	return p.inputs(nil, exitFailed, func(_ string, r io.Reader) {
+		sum := sha256.New()
+		_, _ = io.Copy(sum, r) // a hash takes everything
+		p.printf("%s *stdin\n", hex.EncodeToString(sum.Sum(nil)))
+	})
+}
+
 func base64Tool(p *proc) int {
 	argv := append([]string(nil), p.argv...)
 	for i, arg := range argv {
