@@ -2,9 +2,11 @@ package kubernetes_test
 
 import (
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,7 +112,13 @@ func TestPinsOfManyHosts(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		c.addNamespace(t)
-		store := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{})
+		o := c.options(t)
+		var refused conflicts
+		o.Wrap = func(next http.RoundTripper) http.RoundTripper {
+			refused.next = next
+			return &refused
+		}
+		store := c.client(t, o).Pins(t.Context(), kubernetes.PinOptions{})
 		var wg sync.WaitGroup
 		var want []plan.Pin
 		for i := range 99 {
@@ -123,7 +131,25 @@ func TestPinsOfManyHosts(t *testing.T) {
 		}
 		wg.Wait()
 		holds(t, store, want...)
+		if n := refused.seen.Load(); n > 0 {
+			t.Errorf("the hosts of one run were in each other's way %d times", n)
+		}
 	})
+}
+
+// conflicts counts the writes that the cluster refused, because another came first.
+type conflicts struct {
+	next http.RoundTripper
+	seen atomic.Int64
+}
+
+// RoundTrip passes a request on.
+func (c *conflicts) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := c.next.RoundTrip(r)
+	if err == nil && answer.StatusCode == http.StatusConflict {
+		c.seen.Add(1)
+	}
+	return answer, err
 }
 
 // TestPinsSpoilt takes no lost pin for none: it would accept any key.
