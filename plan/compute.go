@@ -25,7 +25,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
 		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps}, rejected: make(map[Rejected]bool)}
 	c.cluster = indexCluster(snap)
-	c.plan.Cluster = c.cluster.there
+	c.plan.Cluster, c.plan.Healthy = c.cluster.there, c.healthy()
 	c.objects()
 	c.needs = c.assign(sel)
 	c.orphans()

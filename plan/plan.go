@@ -200,9 +200,10 @@ type Plan struct {
 	Rejected  []Rejected
 	Strays    []inventory.Server // in no pool and no fleet: shown, never touched
 	Lost      []Lost
-	Cluster   bool      // the configuration has a cluster
-	Unread    []Unread  // parts of the cluster that could not be read, and that hosts need
-	Warnings  []Trouble // what the cluster says of no host
+	Cluster   bool                 // the configuration has a cluster
+	Healthy   map[string][]Healthy // by fleet, selected or not; without a cluster: the hosts that answered
+	Unread    []Unread             // parts of the cluster that could not be read, and that hosts need
+	Warnings  []Trouble            // what the cluster says of no host
 }
 
 // Summary counts a plan.

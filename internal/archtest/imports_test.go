@@ -40,8 +40,9 @@ var allowed = map[string][]string{
 	"providers/kubernetes": {"internal/secret", "fleet/inventory", "plan"},
 	"providers/secrets":    {"internal/secret"},
 	"internal/artifact":    {"fleet"},
-	"internal/engine":      {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts"},
-	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/engine"},
+	"internal/rollout":     {"fleet"},
+	"internal/engine":      {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts", "internal/rollout"},
+	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/engine", "internal/rollout"},
 	"internal/scriptlint":  {},
 	"internal/conformance": {},
 	"internal/archtest":    {},
@@ -69,7 +70,7 @@ var reserved = map[string][]string{
 }
 
 // pure packages do no I/O and take no clock, randomness or context.
-var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true, "steps/kcpassword": true, "steps/launchd": true, "steps/pf": true}
+var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true, "steps/kcpassword": true, "steps/launchd": true, "steps/pf": true, "internal/rollout": true}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "context", "math/rand", "math/rand/v2", "crypto/rand", "syscall"}
 

@@ -13,7 +13,8 @@ import (
 type Result struct {
 	Done        int        // actions that were done and proven
 	Failures    []Failure  // in the plan's order of hosts
-	NotStarted  int        // actions left because of a failure or a stop
+	NotStarted  int        // actions left because of a failure, a limit or a stop
+	Left        []Left     // hosts that a limit of their fleet kept from starting
 	NotWaited   int        // hosts whose Nodes were not Ready when somebody asked to stop
 	Interrupted bool       // a person or the system asked to stop
 	After       *plan.Plan // observed afterwards; nil when that failed
@@ -35,9 +36,9 @@ func (r Result) Converged() bool {
 	return s.Changes() == 0 && s.Complete()
 }
 
-// Apply performs the plan's actions, the very ones that were shown, waits until the
-// Nodes of the hosts that it worked on are Ready, and then observes again: proof is
-// observation. It returns an error only when the
+// Apply performs the plan's actions, the very ones that were shown, as many hosts at
+// once as their fleets' rollouts let it, waits until the Nodes of the hosts that it
+// worked on are Ready, and then observes again: proof is observation. It returns an error only when the
 // second observation fails or ctx ends; what went wrong on hosts is in the
 // result.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
@@ -50,10 +51,8 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r, worked := e.execute(ctx, p)
+	r := e.execute(ctx, p)
 	r.Failures = append(failures, r.Failures...)
-	late, left := e.await(ctx, worked)
-	r.Failures, r.NotWaited = append(r.Failures, late...), left
 	r.Interrupted = e.Stop.Err() != nil
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
@@ -146,43 +145,6 @@ func without(all, drop []plan.Pin) []plan.Pin {
 		}
 	}
 	return kept
-}
-
-// execute works on many hosts at once, and on one host in the plan's order. A
-// failure ends its host's work and nobody else's. What is no host's comes first.
-// It returns the hosts on which something was done and nothing failed.
-func (e *Engine) execute(ctx context.Context, p *plan.Plan) (Result, []plan.Host) {
-	work := p.Runnable()
-	var sum Result
-	if len(work) > 0 && work[0][0].OfCluster() {
-		sum = e.keep(ctx, work[0])
-		work = work[1:]
-	}
-	results, hosts := make([]Result, len(work)), make([]plan.Host, len(work))
-	byServer := make(map[string]*plan.Host, len(p.Hosts)) // by server id
-	for i := range p.Hosts {
-		byServer[p.Hosts[i].Server.ID] = &p.Hosts[i]
-	}
-	var g errgroup.Group
-	g.SetLimit(e.Parallelism)
-	for i, actions := range work {
-		g.Go(func() error {
-			results[i], hosts[i] = e.work(ctx, *byServer[actions[0].ServerID], actions)
-			return nil
-		})
-	}
-	_ = g.Wait() // the workers return no error
-	var worked []plan.Host
-	for i, r := range results {
-		sum.Done += r.Done
-		sum.NotStarted += r.NotStarted
-		sum.Failures = append(sum.Failures, r.Failures...)
-		// On a host that is unknown or refused nothing was done but in the cluster.
-		if h := hosts[i]; r.Done > 0 && len(r.Failures) == 0 && h.Unknown == nil && h.Refused == nil {
-			worked = append(worked, h)
-		}
-	}
-	return sum, worked
 }
 
 // work performs one host's actions. It returns the host with what is known of it

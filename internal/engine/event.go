@@ -23,6 +23,9 @@ const (
 	Sending   EventType = "sending"   // an artifact is on its way to a host, Bytes of Size so far
 	Waiting   EventType = "waiting"   // a host's Node is waited for
 	NodeReady EventType = "ready"     // a host's Node is Ready; Failed where it is not in time
+	HostBegun EventType = "begun"     // the work on a host began, in a Lane and with a Disruption
+	HostEnded EventType = "ended"     // it is over, and nothing of the host is waited for any more
+	Soaking   EventType = "soaking"   // a Fleet's canary is watched Until a time
 )
 
 // Event is one thing that happened in a run.
@@ -30,12 +33,16 @@ type Event struct {
 	Type     EventType
 	Time     time.Time
 	Host     string
-	Action   *plan.Action  // of Started, Done, Failed, Skipped, Waiting, NodeReady
-	Trouble  *plan.Trouble // of Observed: why the host could not be asked
-	Err      error         // of Failed
-	Count    int           // of Observing
-	Elapsed  time.Duration // of Listed, Observed, Computed, Done, Failed, NodeReady
-	Artifact string        // of Sending
-	Bytes    int64         // that have left, so here
-	Size     int64         // so here
+	Action   *plan.Action    // of Started, Done, Failed, Skipped, Waiting, NodeReady
+	Trouble  *plan.Trouble   // of Observed: why the host could not be asked
+	Err      error           // of Failed
+	Count    int             // of Observing
+	Elapsed  time.Duration   // of Listed, Observed, Computed, Done, Failed, NodeReady
+	Lane     string          // of HostBegun and HostEnded: repair, join, plain, disrupt
+	Worst    plan.Disruption // of HostBegun
+	Fleet    string          // of HostBegun, HostEnded, Soaking
+	Until    time.Time       // of Soaking
+	Artifact string          // of Sending
+	Bytes    int64           // that have left, so here
+	Size     int64           // so here
 }

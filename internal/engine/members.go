@@ -51,10 +51,10 @@ type NotReady struct {
 // the first look, and when they or the reasons change. A host that joins no
 // cluster has no Node to wait for.
 func (e *Engine) WaitReady(ctx context.Context, members []plan.Host, tell func([]NotReady)) ([]NotReady, error) {
-	g := &gate{engine: e, started: e.Now(), told: make(map[string]bool)}
+	g, began := newGate(e), e.Now()
 	for _, h := range members {
 		if h.Spec.Spec.JoinsCluster() {
-			g.waiting = append(g.waiting, h)
+			g.add(h, began)
 		}
 	}
 	late := time.NewTimer(or(e.Ready.Within, DefaultWithin))

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/plan"
@@ -28,48 +26,24 @@ const (
 	DefaultEvery  = 3 * time.Second
 )
 
-// gate waits until the Nodes of hosts are Ready.
+// gate waits until the Nodes of hosts are Ready, all with one look.
 type gate struct {
 	engine  *Engine
-	started time.Time
 	waiting []plan.Host
-	told    map[string]bool // by server id: that it is waited for
-	last    error           // of the last look, where it failed
+	since   map[string]time.Time      // by server id: when its work was done
+	told    map[string]bool           // likewise: that it is waited for
+	nodes   map[string]inventory.Node // by name, as of the last list that was had
+	last    error                     // of the last look, where it failed
 }
 
-// await waits for the Nodes of the hosts that joined the cluster or were worked on
-// in this run, all with one look, until they are Ready, time is up, or somebody
-// asks to stop. Hosts that are not Ready in time are failures; it returns how many
-// were left by a stop.
-func (e *Engine) await(ctx context.Context, touched []plan.Host) (failures []Failure, left int) {
-	g := &gate{engine: e, started: e.Now(), told: make(map[string]bool)}
-	for _, h := range touched {
-		if h.Spec.Spec.JoinsCluster() && e.Cluster != nil {
-			g.waiting = append(g.waiting, h)
-		}
-	}
-	if len(g.waiting) == 0 {
-		return nil, 0
-	}
-	late := time.NewTimer(or(e.Ready.Within, DefaultWithin))
-	defer late.Stop()
-	tick := time.NewTicker(or(e.Ready.Every, DefaultEvery))
-	defer tick.Stop()
-	for {
-		if g.look(ctx); len(g.waiting) == 0 {
-			return nil, 0
-		}
-		select {
-		case <-ctx.Done():
-			return nil, len(g.waiting)
-		case <-e.Stop.Done():
-			return nil, len(g.waiting)
-		case <-late.C:
-			g.look(ctx) // the deadline is the last look's, not the one before
-			return g.failures(ctx), 0
-		case <-tick.C:
-		}
-	}
+func newGate(e *Engine) *gate {
+	return &gate{engine: e, since: make(map[string]time.Time), told: make(map[string]bool)}
+}
+
+// add waits for one more host.
+func (g *gate) add(h plan.Host, since time.Time) {
+	g.waiting = append(g.waiting, h)
+	g.since[h.Server.ID] = since
 }
 
 func or(d, otherwise time.Duration) time.Duration {
@@ -79,24 +53,30 @@ func or(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// look lists the Nodes once, and lets go of hosts whose Nodes are Ready. A list
-// that cannot be had is asked for again until time is up.
-func (g *gate) look(ctx context.Context) {
+// look lists the Nodes once, and lets go of hosts whose Nodes are Ready: it returns
+// those. A list that cannot be had is asked for again until time is up.
+func (g *gate) look(ctx context.Context) (ready []plan.Host) {
 	nodes, err := g.engine.Cluster.Nodes(ctx)
 	if g.last = g.engine.scrubError(err); err != nil {
-		return
+		return nil
 	}
-	byName := make(map[string]inventory.Node, len(nodes))
+	g.nodes = make(map[string]inventory.Node, len(nodes))
 	for _, n := range g.engine.scrub().Nodes(nodes) {
-		byName[n.Name] = n
+		g.nodes[n.Name] = n
 	}
 	g.waiting = slices.DeleteFunc(g.waiting, func(h plan.Host) bool {
-		return g.ready(&h, byName)
+		n, there := g.nodes[h.Name]
+		if !there || !isReady(n, h.Server.ProviderID()) {
+			return false
+		}
+		g.engine.emit(Event{Type: NodeReady, Host: h.Name, Action: awaits(&h), Elapsed: g.waited(&h)})
+		ready = append(ready, h)
+		return true
 	})
 	for i := range g.waiting {
 		h := &g.waiting[i]
 		h.Node = inventory.Absent[inventory.Node]()
-		if n, there := byName[h.Name]; there {
+		if n, there := g.nodes[h.Name]; there {
 			h.Node = inventory.Present(n)
 		}
 		if !g.told[h.Server.ID] {
@@ -104,17 +84,25 @@ func (g *gate) look(ctx context.Context) {
 			g.engine.emit(Event{Type: Waiting, Host: h.Name, Action: awaits(h)})
 		}
 	}
+	return ready
 }
 
-// ready reports whether the host's own Node is Ready, and tells of it. A Node of
-// that name that is another server's is not its Node.
-func (g *gate) ready(h *plan.Host, nodes map[string]inventory.Node) bool {
-	n, there := nodes[h.Name]
-	if !there || n.Ready != inventory.Ready || n.ProviderID != h.Server.ProviderID() {
-		return false
-	}
-	g.engine.emit(Event{Type: NodeReady, Host: h.Name, Action: awaits(h), Elapsed: g.engine.Now().Sub(g.started)})
-	return true
+// late takes the hosts out whose time is up, after a look at that time.
+func (g *gate) late(now time.Time) []plan.Host {
+	var out []plan.Host
+	g.waiting = slices.DeleteFunc(g.waiting, func(h plan.Host) bool {
+		late := now.Sub(g.since[h.Server.ID]) >= or(g.engine.Ready.Within, DefaultWithin)
+		if late {
+			out = append(out, h)
+		}
+		return late
+	})
+	return out
+}
+
+// waited is how long a host has been waited for.
+func (g *gate) waited(h *plan.Host) time.Duration {
+	return g.engine.Now().Sub(g.since[h.Server.ID])
 }
 
 // awaits is what the gate does for a host, as an action.
@@ -122,25 +110,15 @@ func awaits(h *plan.Host) *plan.Action {
 	return &plan.Action{Kind: plan.AwaitNode, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}
 }
 
-// failures says of each host that is still waited for why it is not Ready, by all
-// that is known: its Node, and a last look at the host itself.
-func (g *gate) failures(ctx context.Context) []Failure {
-	out := make([]Failure, len(g.waiting))
-	var all errgroup.Group
-	all.SetLimit(g.engine.Parallelism)
-	for i := range g.waiting {
-		all.Go(func() error {
-			h := &g.waiting[i]
-			t := plan.Trouble{Code: "node-not-ready",
-				Text:   fmt.Sprintf("its Node is not Ready after %s: %s; %s", g.engine.Now().Sub(g.started).Round(time.Second), g.node(h), g.engine.lastLook(ctx, h)),
-				Remedy: "kubectl describe node " + h.Name + ", and read /var/log/tart-kubelet.log on the host; apply again goes on from there"}
-			out[i] = Failure{Action: *awaits(h), Err: &TroubleError{t}}
-			g.engine.emit(Event{Type: Failed, Host: h.Name, Action: awaits(h), Err: out[i].Err, Elapsed: g.engine.Now().Sub(g.started)})
-			return nil
-		})
-	}
-	_ = all.Wait() // nothing returns an error
-	return out
+// failure says of a host that was waited for why it is not Ready, by all that is
+// known: its Node, and a last look at the host itself.
+func (e *Engine) failure(ctx context.Context, h *plan.Host, node string, waited time.Duration) Failure {
+	t := plan.Trouble{Code: "node-not-ready",
+		Text:   fmt.Sprintf("its Node is not Ready after %s: %s; %s", waited.Round(time.Second), node, e.lastLook(ctx, h)),
+		Remedy: "kubectl describe node " + h.Name + ", and read /var/log/tart-kubelet.log on the host; apply again goes on from there"}
+	f := Failure{Action: *awaits(h), Err: &TroubleError{t}}
+	e.emit(Event{Type: Failed, Host: h.Name, Action: awaits(h), Err: f.Err, Elapsed: waited})
+	return f
 }
 
 // node says what the cluster knows of a host's Node.

@@ -180,3 +180,20 @@ func (r *Rollout) Left(now time.Time, ready func(id string) bool) []Left {
 	}
 	return out
 }
+
+// Soaks returns until when canaries are watched, by fleet, where others wait for
+// that and for nothing else.
+func (r *Rollout) Soaks(now time.Time) map[string]time.Time {
+	out := make(map[string]time.Time)
+	for name, g := range r.fleets {
+		waits := slices.ContainsFunc(g.hosts, func(h *host) bool { return h.state == waiting })
+		if waits && g.whyCanary(now) == Soaking {
+			for _, c := range g.canary() {
+				if at := c.readyAt.Add(g.limits.Soak); at.After(out[name]) {
+					out[name] = at
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/rollout"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Left is a host that a run did not start with, and why.
+type Left struct {
+	Host, Fleet string
+	Why         rollout.Reason
+}
+
+// schedule returns the work of a plan, not begun.
+func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
+	s := &schedule{engine: e, gate: newGate(e), hosts: make(map[string]*plan.Host, len(work)), actions: make(map[string][]plan.Action, len(work)),
+		lanes: make(map[string]rollout.Lane, len(work)), healthy: make(map[string]plan.Healthy), ends: make(chan end),
+		failed: make(map[string][]Failure), told: make(map[string]time.Time), moved: e.Now()}
+	ids, limits := make(map[string][]string), make(map[string]rollout.Limits)
+	for fleet, all := range p.Healthy {
+		for _, h := range all {
+			s.healthy[h.ServerID] = h
+			ids[fleet] = append(ids[fleet], h.ServerID)
+		}
+	}
+	for _, f := range e.Config.Fleets {
+		limits[f.Name] = rollout.LimitsOf(f.Rollout, len(ids[f.Name]))
+	}
+	byServer := make(map[string]*plan.Host, len(p.Hosts))
+	for i := range p.Hosts {
+		byServer[p.Hosts[i].Server.ID] = &p.Hosts[i]
+	}
+	all := make([]rollout.Work, len(work))
+	for i, actions := range work {
+		id := actions[0].ServerID
+		_, healthy := s.healthy[id]
+		s.hosts[id], s.actions[id], s.lanes[id] = byServer[id], actions, laneOf(byServer[id], plan.Worst(actions), healthy)
+		all[i] = rollout.Work{ID: id, Fleet: byServer[id].Fleet, Lane: s.lanes[id]}
+	}
+	s.idleFirst(all)
+	s.rollout = rollout.New(all, limits, ids, e.Parallelism)
+	return s
+}
+
+// laneOf returns the way that a host's work takes.
+func laneOf(h *plan.Host, worst plan.Disruption, healthy bool) rollout.Lane {
+	switch _, there := h.Node.Get(); {
+	case healthy && worst >= plan.Restart:
+		return rollout.Disrupt
+	case healthy:
+		return rollout.Plain
+	case h.Member && there && h.Spec.Spec.JoinsCluster():
+		return rollout.Repair
+	}
+	return rollout.Join
+}
+
+// idleFirst sorts the hosts of the fleets that want it so by how many Pods they
+// have. One whose Pods are not known comes last: unknown is busy.
+func (s *schedule) idleFirst(all []rollout.Work) {
+	pods := func(w rollout.Work) int {
+		if list, known := s.hosts[w.ID].Pods.Get(); known {
+			return len(list)
+		}
+		return math.MaxInt
+	}
+	for _, f := range s.engine.Config.Fleets {
+		if f.Rollout.Order != fleet.ByIdle {
+			continue
+		}
+		of := func(w rollout.Work) bool { return w.Fleet == f.Name }
+		if from := slices.IndexFunc(all, of); from >= 0 { // a plan has a fleet's hosts side by side
+			to := from + 1
+			for to < len(all) && of(all[to]) {
+				to++
+			}
+			slices.SortStableFunc(all[from:to], func(a, b rollout.Work) int { return cmp.Compare(pods(a), pods(b)) })
+		}
+	}
+}
+
+// isReady reports whether a Node is Ready and is this server's. A Node of that name
+// that is another server's is not its Node.
+func isReady(n inventory.Node, providerID string) bool {
+	return n.Ready == inventory.Ready && n.ProviderID == providerID
+}
