@@ -37,6 +37,7 @@ func (a *app) applyCmd() *cobra.Command {
 	})
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line, errors too; needs --auto-approve")
 	a.rollbackFlag(c)
+	a.boundsFlags(c)
 	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
 	c.Flags().StringArrayVar(&o.askPasswords, "ask-password", nil, "ask for the login password of a `HOST`, where nobody else tells it; from a pipe, a line each")
 	return c

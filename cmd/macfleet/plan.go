@@ -26,6 +26,7 @@ func (a *app) planCmd() *cobra.Command {
 	c.Flags().BoolVar(&o.scripts, "show-scripts", false, "print the exact scripts that would run, too")
 	o.flags(c)
 	a.rollbackFlag(c)
+	a.boundsFlags(c)
 	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit 2 with changes, 3 when incomplete")
 	return c
 }

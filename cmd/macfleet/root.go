@@ -22,6 +22,7 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // streams are the three of a process.
@@ -63,7 +64,10 @@ type options struct {
 	sandboxHosts int
 	on, exclude  []string
 	steps        []string
-	rollback     bool // of plan and apply
+	bounds       plan.Bounds // of plan and apply
+	maxHosts     int         // likewise; 0: as the guardrails say
+	bounded      bool        // the command is one of these
+	rollback     bool        // of plan and apply
 	parallelism  int
 	starts       int
 	sshConfig    string

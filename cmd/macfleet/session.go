@@ -174,6 +174,9 @@ func (s *session) connect(ctx, acting context.Context, selection plan.Selection)
 	s.closers = append(s.closers, s.hosts.Close)
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.pins(acting),
 		Selection: selection, Parallelism: s.app.parallelism, Scrub: s.app.secrets.Scrub, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
+	if s.engine.Bounds, err = s.boundsOf(); err != nil {
+		return err
+	}
 	if s.kubernetes != nil {
 		s.engine.Cluster = s.kubernetes
 	}

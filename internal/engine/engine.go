@@ -51,6 +51,7 @@ type Engine struct {
 	// password, or the token of its kubelet.
 	Input       func(InputFor, secret.Value) (secret.Value, error)
 	Ready       Ready
+	Bounds      *plan.Bounds // what a run may do at most, but for its time; nil: anything
 	Selection   plan.Selection
 	Parallelism int             // hosts worked on at once, at least 1
 	Scrub       plan.Scrub      // takes secrets out of what is observed; nil: nothing is taken out
@@ -76,6 +77,11 @@ func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 func (e *Engine) Compute(snap plan.Snapshot) *plan.Plan {
 	started := e.Now()
 	p := plan.Compute(e.Config, e.Steps, snap, e.Selection)
+	if e.Bounds != nil {
+		b := *e.Bounds
+		b.Now = started
+		p.Restrict(b)
+	}
 	e.emit(Event{Type: Computed, Elapsed: e.Now().Sub(started)})
 	return p
 }

@@ -73,6 +73,7 @@ func (t *Text) Applied(r engine.Result) {
 		t.notes(r.After)
 		return
 	}
+	t.leftHosts(r.Left)
 	if !r.Interrupted { // else it is the rest of the plan that was shown
 		t.left(r.After)
 	}
@@ -161,7 +162,7 @@ func (l *Lines) Event(e engine.Event) {
 	switch e.Type {
 	case engine.Started, engine.Waiting:
 		l.open[subject(e.Host)] = true
-	case engine.Done, engine.Failed, engine.NodeReady:
+	case engine.Done, engine.Failed, engine.NodeReady, engine.Soaking:
 		delete(l.open, subject(e.Host))
 		l.text.line(0, "", EventLine(e))
 		l.last = e.Time
@@ -189,7 +190,7 @@ func (l *Lines) Tick(now time.Time) {
 
 // EventLine returns one event in one line.
 func EventLine(e engine.Event) string {
-	if text := clusterEvent(e); text != "" {
+	if text := clusterEvent(e) + rolloutEvent(e); text != "" {
 		return text
 	}
 	what := ""
