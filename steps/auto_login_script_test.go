@@ -435,18 +435,3 @@ func file(t testing.TB, name string) string {
 	}
 	return string(text)
 }
-
-// TestKcpasswordScriptsAgree: the two scripts that read the file share the text
-// that reads it.
-func TestKcpasswordScriptsAgree(t *testing.T) {
-	t.Parallel()
-	reader := func(name string) string {
-		_, text, ok := strings.Cut(file(t, name), "\nbytes() {\n")
-		text, _, end := strings.Cut(text, "\n}\n")
-		if !ok || !end {
-			t.Fatalf("%s has no function bytes", name)
-		}
-		return text
-	}
-	expect(t, "bytes", reader("scripts/auto_login-state.sh"), reader("scripts/auto_login-set.sh"))
-}
