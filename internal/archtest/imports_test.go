@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	"internal/sandbox/...": {"internal/sandbox/..."},
 	"docs/schemas":         {},
 	"internal/schematest":  {"docs/schemas"},
+	"internal/scripttest":  {"plan"},
 	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/artifact", "internal/engine",
 		"internal/view", "internal/sandbox"},
 }
