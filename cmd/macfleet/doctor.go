@@ -41,9 +41,8 @@ func (a *app) doctor(ctx context.Context, name string, o doctorOptions) error {
 	if _, err := os.Lstat(o.record); o.record != "" && err == nil && !o.force {
 		return fmt.Errorf("record %s: %w; name another file, or add --force", o.record, fs.ErrExist)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.openToLook(ctx)
 	if err != nil {
 		return err
