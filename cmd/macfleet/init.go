@@ -40,9 +40,9 @@ func (a *app) initClusterCmd() *cobra.Command {
 		Long: "cluster looks at what macfleet needs in the configuration's cluster, asks, and makes what is missing:\n" +
 			"the namespace, the place of the pinned host keys, the private key of the hosts where ssh.private_key\n" +
 			"names a Secret of that namespace, the role of the hosts' kubelets, macfleet's own account with its\n" +
-			"rights, and with a capi block what the Cluster API needs. It needs an administrator's kubeconfig; later\n" +
-			"runs can do with macfleet's own account. Repeated, it changes nothing that is right. An SSH key that is\n" +
-			"there is never replaced.\n\n" +
+			"rights, and with a capi block what the Cluster API needs. It needs an administrator's kubeconfig, since\n" +
+			"macfleet's own account may not read its own roles. Repeated, it changes nothing that is right. An SSH\n" +
+			"key that is there is never replaced.\n\n" +
 			"Exit codes: 0 prepared, 1 error or not approved, 3 something is not as wanted afterwards.",
 		RunE: func(c *cobra.Command, _ []string) error { return a.initCluster(c.Context(), o) }}
 	f := c.Flags()
