@@ -135,7 +135,11 @@ func (s *Store) checked(ctx context.Context, a fleet.Artifact, path string) (*os
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, Pin{}, fmt.Errorf("%s: %w; its source is %q: make the file, or correct the source", a, err, a.Source)
+		remedy := "make the file, or correct the source"
+		if errors.Is(err, fs.ErrPermission) {
+			remedy = "macfleet's user must be able to read it"
+		}
+		return nil, Pin{}, fmt.Errorf("%s: %w; its source is %q: %s", a, err, a.Source, remedy)
 	}
 	pin, err := s.pin(ctx, file)
 	if err == nil && a.SHA256 != "" && pin.SHA256 != a.SHA256 {
