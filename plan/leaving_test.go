@@ -123,7 +123,10 @@ func TestClusterAPI(t *testing.T) {
 		refused, warning string
 	}{
 		{"it works", false, bound, nil, "kubectl annotate -n default machine/m-1 samm/m-1 cluster.x-k8s.io/paused=true", ""},
-		{"it is paused", false, edited(func(m *inventory.Machine) { m.Paused = true }), nil, "", ""},
+		{"all of it is paused", false, edited(func(m *inventory.Machine) { m.Paused, m.InfrastructurePaused = true, true }), nil, "", ""},
+		{"the provider's part is paused", false, edited(func(m *inventory.Machine) { m.InfrastructurePaused = true }), nil, "", ""},
+		{"the Machine alone is paused", false, edited(func(m *inventory.Machine) { m.Paused = true }), nil, "samm/m-1 cluster.x-k8s.io/paused=true", ""},
+		{"whether it is paused cannot be read", false, edited(func(m *inventory.Machine) { m.InfrastructureUnread = "forbidden" }), nil, "macfleet init cluster", ""},
 		{"another server's", false, edited(func(m *inventory.Machine) { m.ProviderID = "scw-applesilicon://fr-par-1/x" }), nil, "", ""},
 		{"bound and available", true, bound, nil, "", ""},
 		{"without a deployment", true, edited(func(m *inventory.Machine) { m.Deployment, m.Available = "", false }), nil, "", ""},
