@@ -78,9 +78,9 @@ func victimIn(t *testing.T, dir string) *victim {
 	})
 	c := nodes(1)
 	v.spec, v.engine = &c.Fleets[0].Groups[0].Spec, runNodes(t, v.world, c)
-	cluster, err := kubernetes.New(kubernetes.Options{URL: v.world.KubernetesURL(), Token: v.world.KubernetesToken(), Namespace: "macfleet",
-		LabelPrefix: "acme.dev", APIServer: "https://api.acme.dev:6443", Owner: c.Owner.String(),
-		Wrap: func(next http.RoundTripper) http.RoundTripper { v.line.next = next; return v.line }})
+	o := clusterOptions(v.world, c)
+	o.Wrap = func(next http.RoundTripper) http.RoundTripper { v.line.next = next; return v.line }
+	cluster, err := kubernetes.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
