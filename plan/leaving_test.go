@@ -51,6 +51,16 @@ func TestLeaving(t *testing.T) {
 		{"a host that is silent", func(w *world) {
 			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable"}}
 		}, nil},
+		{"Pods that nobody lets go", func(w *world) { w.pods(stuckPod("a", "Succeeded")) }, append(slices.Clone(whole), "pods stuck-terminating-pods D")},
+		{"Pods that nobody lets go, and has left", func(w *world) {
+			w.pods(stuckPod("a", "Succeeded"), stuckPod("b", "Running"))
+			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
+			w.snap.Nodes = inventory.Present([]inventory.Node{})
+		}, []string{"pods stuck-terminating-pods D"}},
+		{"Pods of somebody else's kubelet", func(w *world) {
+			w.pods(stuckPod("a", "Succeeded"))
+			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
+		}, nil},
 		{"limited to a step", func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -26,10 +26,10 @@ func TestWhosePauseCounts(t *testing.T) {
 		what, path, patch string
 		want              []string
 	}{
-		{"the Machine", "cluster.x-k8s.io/v1beta1/namespaces/default/machines/" + machine, annotated, refused},
-		{"the provider's part", "infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/default/scalewayapplesiliconmachines/" + machine, annotated, nil},
-		{"nothing", "infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/default/scalewayapplesiliconmachines/" + machine, `{"metadata":{"annotations":null}}`, refused},
-		{"the Cluster", "cluster.x-k8s.io/v1beta1/namespaces/default/clusters/macfleet-sandbox-macs", whole, nil},
+		{"the Machine", "/apis/cluster.x-k8s.io/v1beta1/namespaces/default/machines/" + machine, annotated, refused},
+		{"the provider's part", "/apis/infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/default/scalewayapplesiliconmachines/" + machine, annotated, nil},
+		{"nothing", "/apis/infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/default/scalewayapplesiliconmachines/" + machine, `{"metadata":{"annotations":null}}`, refused},
+		{"the Cluster", "/apis/cluster.x-k8s.io/v1beta1/namespaces/default/clusters/macfleet-sandbox-macs", whole, nil},
 	} {
 		patchObject(t, w, step.path, step.patch)
 		if said := whatIsSaid(planned(t, e), host.Name); !slices.Equal(said, step.want) {
@@ -41,7 +41,7 @@ func TestWhosePauseCounts(t *testing.T) {
 // patchObject changes an object of the simulated cluster, as kubectl would.
 func patchObject(t *testing.T, w *sandbox.World, path, patch string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, w.KubernetesURL()+"/apis/"+path, strings.NewReader(patch))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, w.KubernetesURL()+path, strings.NewReader(patch))
 	if err != nil {
 		t.Fatal(err)
 	}

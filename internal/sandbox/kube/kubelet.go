@@ -196,8 +196,14 @@ func (a *API) register(m *member, present *object, now time.Time) error {
 // shown, but what follows from one that came or did not come.
 func (a *API) settleNode(name string, b *beat, now time.Time) error {
 	present, err := a.state.peek(nodes, "", name)
-	if err != nil || present == nil {
+	if err != nil {
 		return err
+	}
+	if present == nil && b.live == nil {
+		return a.dropLease(name)
+	}
+	if present == nil {
+		return nil
 	}
 	silent := b.live == nil && now.Sub(b.last) >= gracePeriod
 	if b.live != nil && !upToDate(present, b.live) || silent && condition(present, "Ready")["status"] != "Unknown" || staleTaints(present, silent) {
@@ -240,6 +246,15 @@ func (a *API) settleLease(name string, node *object, b *beat) error {
 		return a.state.put(leases, lease)
 	}
 	return nil
+}
+
+// dropLease does what the garbage collector does with the Lease of a Node that is gone.
+func (a *API) dropLease(name string) error {
+	present, err := a.state.peek(leases, leaseNamespace, name)
+	if err != nil || present == nil {
+		return err
+	}
+	return a.state.remove(leases, present)
 }
 
 // ownPrefix begins the names of the labels and of the taint that are the kubelet's own.
