@@ -43,7 +43,9 @@ func TestInputStruck(t *testing.T) {
 		if err := session.Run("cat > /private/tmp/a"); err == nil || !m.Struck() {
 			t.Errorf("struck after %d bytes: %v", after, err)
 		}
-		waitFor(t, func() bool { return strings.TrimSpace(must(t, m, "root", "cat /private/tmp/a 2>/dev/null | wc -c")) == fmt.Sprint(after) })
+		waitFor(t, func() bool {
+			return strings.TrimSpace(must(t, m, "root", "cat /private/tmp/a 2>/dev/null | wc -c")) == fmt.Sprint(after)
+		})
 	}
 }
 
