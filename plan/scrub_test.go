@@ -188,7 +188,7 @@ func TestRecordHoldsEveryField(t *testing.T) {
 		reflect.TypeFor[plan.Answer](): 3, reflect.TypeFor[plan.Pin](): 4, reflect.TypeFor[plan.Trouble](): 3,
 		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 9, reflect.TypeFor[inventory.Capacity](): 3,
 		reflect.TypeFor[inventory.Cluster](): 5, reflect.TypeFor[inventory.Pod](): 11, reflect.TypeFor[inventory.Identity](): 5,
-		reflect.TypeFor[inventory.Join](): 2, reflect.TypeFor[inventory.Object](): 6, reflect.TypeFor[inventory.Machine](): 8} {
+		reflect.TypeFor[inventory.Join](): 2, reflect.TypeFor[inventory.Object](): 6, reflect.TypeFor[inventory.Machine](): 10} {
 		if of.NumField() != fields {
 			t.Errorf("%s has %d fields, the snapshot file knows %d: extend plan/snapshotfields.go, plan/scrub.go, the schema, and drawing in this package's tests",
 				of, of.NumField(), fields)

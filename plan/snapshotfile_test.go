@@ -115,7 +115,7 @@ func (d drawing) cluster() inventory.Cluster {
 		Machines: drawSeen(d, func() []inventory.Machine {
 			return drawList(d, func() inventory.Machine {
 				return inventory.Machine{Namespace: d.text(), Name: d.text(), ProviderID: d.text(), NodeRef: d.text(), Paused: d.bool(),
-					Deployment: d.text(), Available: d.bool()}
+					Deployment: d.text(), Available: d.bool(), Infrastructure: d.text(), InfrastructurePaused: d.bool(), InfrastructureUnread: d.text()}
 			})
 		}),
 	}

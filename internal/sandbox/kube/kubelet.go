@@ -178,6 +178,8 @@ func (a *API) register(m *member, present *object, now time.Time) error {
 	node := newObject(a.kinds.named(nodes), "", m.Node, now)
 	if present != nil {
 		node = present.DeepCopy()
+	} else { // its only taint, which no flag changes; later it writes the status alone
+		set(node, []any{map[string]any{"key": ownPrefix + "macos", "value": "true", "effect": "NoSchedule"}}, "spec", "taints")
 	}
 	if textAt(node, "spec", "providerID") == "" && m.ProviderID != "" {
 		set(node, m.ProviderID, "spec", "providerID")
@@ -194,8 +196,14 @@ func (a *API) register(m *member, present *object, now time.Time) error {
 // shown, but what follows from one that came or did not come.
 func (a *API) settleNode(name string, b *beat, now time.Time) error {
 	present, err := a.state.peek(nodes, "", name)
-	if err != nil || present == nil {
+	if err != nil {
 		return err
+	}
+	if present == nil && b.live == nil {
+		return a.dropLease(name)
+	}
+	if present == nil {
+		return nil
 	}
 	silent := b.live == nil && now.Sub(b.last) >= gracePeriod
 	if b.live != nil && !upToDate(present, b.live) || silent && condition(present, "Ready")["status"] != "Unknown" || staleTaints(present, silent) {
@@ -240,15 +248,27 @@ func (a *API) settleLease(name string, node *object, b *beat) error {
 	return nil
 }
 
-// ownLabels are those that a kubelet sets whatever it is told.
-func ownLabels(node string) map[string]string {
-	return map[string]string{"kubernetes.io/os": "darwin", "kubernetes.io/arch": "arm64", "kubernetes.io/hostname": node}
+// dropLease does what the garbage collector does with the Lease of a Node that is gone.
+func (a *API) dropLease(name string) error {
+	present, err := a.state.peek(leases, leaseNamespace, name)
+	if err != nil || present == nil {
+		return err
+	}
+	return a.state.remove(leases, present)
 }
 
-// wantedLabels gives a Node's labels as a kubelet leaves them: it owns every prefix that occurs in
-// its --node-labels, and prunes what it no longer carries there.
+// ownPrefix begins the names of the labels and of the taint that are the kubelet's own.
+const ownPrefix = "tuist.dev/"
+
+// ownLabels are those that a kubelet sets whatever it is told.
+func ownLabels(node string) map[string]string {
+	return map[string]string{"kubernetes.io/os": "darwin", "kubernetes.io/arch": "arm64", "kubernetes.io/hostname": node, ownPrefix + "runtime": "tart"}
+}
+
+// wantedLabels gives a Node's labels as a kubelet leaves them: it owns its own prefix, and every one
+// that occurs in its --node-labels, as builds of it differ there; it prunes what it no longer carries.
 func wantedLabels(present map[string]string, m *member) map[string]string {
-	owned := map[string]bool{}
+	owned := map[string]bool{strings.TrimSuffix(ownPrefix, "/"): true}
 	for name := range m.Labels {
 		if prefix, _, found := strings.Cut(name, "/"); found {
 			owned[prefix] = true
@@ -260,8 +280,8 @@ func wantedLabels(present map[string]string, m *member) map[string]string {
 			wanted[name] = value
 		}
 	}
-	maps.Copy(wanted, ownLabels(m.Node))
 	maps.Copy(wanted, m.Labels)
+	maps.Copy(wanted, ownLabels(m.Node))
 	return wanted
 }
 
