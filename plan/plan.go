@@ -108,9 +108,10 @@ type Host struct {
 	Identity  inventory.Seen[inventory.Identity]
 	Join      inventory.Seen[inventory.Join]
 	Pods      inventory.Seen[[]inventory.Pod]
-	Rollback  bool     // the version that it had before is wanted
-	Unknown   *Trouble // it could not be asked
-	Refused   *Trouble // it was asked and must not be changed
+	Kubelet   inventory.Seen[Kubelet] // absent: nobody could look
+	Rollback  bool                    // the version that it had before is wanted
+	Unknown   *Trouble                // it could not be asked
+	Refused   *Trouble                // it was asked and must not be changed
 	Unread    []StepUnread
 	Warnings  []StepWarning
 	Proven    map[StepID]Digest // of the steps without a difference

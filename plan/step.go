@@ -4,12 +4,17 @@
 package plan
 
 import (
+	"time"
+
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
 // StepID names one concern on a host. It is the name of its block.
 type StepID string
+
+// NodeStep is the step that makes a host a Node.
+const NodeStep StepID = "tart_kubelet"
 
 // Step is one concern on a host, made for one host's specification: its wish is
 // inside, nil where the configuration has no such block.
@@ -94,6 +99,8 @@ type View struct {
 	// Rollback says that the version that was there before is wanted, and not the
 	// configuration's.
 	Rollback bool
+	// At is when the host had answered, by the clock of Node.Heard; zero: not known.
+	At time.Time
 }
 
 // Finding is what a step found on a host.
@@ -113,6 +120,9 @@ type Finding struct {
 	// VMs are the virtual machines that the step saw on the host, by name and
 	// running or not. Unread where it did not look.
 	VMs inventory.Seen[[]string]
+	// Kubelet is the process that makes the host a Node. Unread where the step did not
+	// look for one.
+	Kubelet inventory.Seen[Kubelet]
 	// NoSession says that nobody is logged in at the host's screen: then no virtual
 	// machine starts.
 	NoSession bool
@@ -141,7 +151,12 @@ type Change struct {
 	Detached   bool      // it takes over a minute or cuts the line, so launchd runs it on the host
 	Guard      *Guard    // it may cut the line to the host; nil: it cannot
 	Delivery   *Delivery // what must be on the host before the script runs; nil: nothing
+	Remedy     string    // what helps where the script ends with NotStaying; empty: what helps with any failure
 }
+
+// NotStaying is the exit code of a change's script whose process was started, and does
+// not stay up.
+const NotStaying = 70
 
 // Delivery is an artifact that a change installs. The engine brings it to the
 // host, to the path that it has there (fleet.Artifact.HostPath), just before the

@@ -141,28 +141,46 @@ func cost(p *plan.Plan) string {
 	return "Cost: at most " + strings.Join(parts, ", ") + "."
 }
 
-// nodes sums up how the Nodes of a plan's hosts are, or "" where none joins a
-// cluster.
-func nodes(p *plan.Plan) string {
-	joining, ready, failing := 0, 0, 0
-	for _, h := range p.Hosts {
+// nodes sums up how the Nodes of a run's hosts are at its end, and names those that are
+// not Ready. A host whose kubelet could not be changed counts among them, whatever its
+// Node says.
+func (t *Text) nodes(r engine.Result) {
+	failed := make(map[string]bool) // by server id
+	for _, f := range r.Failures {
+		if f.Action.Step == plan.NodeStep {
+			failed[f.Action.ServerID] = true
+		}
+	}
+	joining, failing := 0, 0
+	var late []engine.NotReady
+	for _, h := range r.After.Hosts {
 		if !h.Member || !h.Spec.Spec.JoinsCluster() {
 			continue
 		}
 		joining++
 		failing += h.PodsFailing()
-		if n, ok := h.Node.Get(); ok && n.Ready == inventory.Ready {
-			ready++
+		state, why, _ := h.Ready()
+		if state == inventory.Ready && failed[h.Server.ID] {
+			state, why = inventory.ReadyUnknown, "its step "+string(plan.NodeStep)+" failed"
+		}
+		if state != inventory.Ready {
+			late = append(late, engine.NotReady{Host: h, Why: why})
 		}
 	}
 	if joining == 0 {
-		return ""
+		return
 	}
-	text := fmt.Sprintf("%d of %s Ready", ready, count(joining, "Node"))
+	text := fmt.Sprintf("%d of %s Ready", joining-len(late), count(joining, "Node"))
 	if failing > 0 {
 		text += fmt.Sprintf(", %s failing", count(failing, "Pod"))
 	}
-	return text + "."
+	if len(late) > 0 {
+		text += "; not Ready:"
+	} else {
+		text += "."
+	}
+	t.line(0, "", text)
+	t.late(late)
 }
 
 // clusterEvent returns the line of an event about a host's Node or an artifact on

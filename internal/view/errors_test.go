@@ -309,7 +309,7 @@ func troubles() []trouble {
 
 // gateTroubles are those of a host whose work is done and whose Node is waited for.
 func gateTroubles() []plan.Trouble {
-	return []plan.Trouble{{Code: "node-not-ready", Text: "its Node is not Ready after 5m0s: Ready is Unknown: no heartbeat since 10:00:00 UTC; " +
+	return []plan.Trouble{{Code: "node-not-ready", Text: "it is not Ready after 5m0s: Ready is Unknown: no heartbeat since 10:00:00 UTC; " +
 		"on the host: tart_kubelet: kubelet-crash-loop: it ends as soon as it was started", Remedy: "kubectl describe node " + memberOf}}
 }
 
