@@ -13,9 +13,6 @@ import (
 // StepID names one concern on a host. It is the name of its block.
 type StepID string
 
-// NodeStep is the step that makes a host a Node.
-const NodeStep StepID = "tart_kubelet"
-
 // Step is one concern on a host, made for one host's specification: its wish is
 // inside, nil where the configuration has no such block.
 type Step interface {
@@ -26,6 +23,23 @@ type Step interface {
 	// Diff compares what was seen with what is wanted. It is pure: the same
 	// view gives the same finding.
 	Diff(View) Finding
+}
+
+// NodeMaker is the step that makes a host a Node: its finding says how the kubelet is.
+type NodeMaker interface {
+	Step
+	// MakesNode reports whether the host is to be one.
+	MakesNode() bool
+}
+
+// NodeStep returns the step of a host that makes it a Node; ok is false where none does.
+func NodeStep(all []Step) (step Step, ok bool) {
+	for _, s := range all {
+		if m, is := s.(NodeMaker); is && m.MakesNode() {
+			return s, true
+		}
+	}
+	return nil, false
 }
 
 // User is whom a script runs as.

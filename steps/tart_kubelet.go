@@ -23,6 +23,9 @@ type tartKubelet struct {
 
 func (tartKubelet) ID() plan.StepID { return "tart_kubelet" }
 
+// MakesNode reports whether the host is to be a Node.
+func (k tartKubelet) MakesNode() bool { return k.wish != nil }
+
 // Probes asks one question about all that is of the host, as it is judged from one
 // moment, and one about macOS's list of background items, which is slow on some
 // releases and must not hold up the rest. Where no kubelet is wanted, what another

@@ -33,7 +33,7 @@ func (a *app) hostsCmd() *cobra.Command {
 				return a.hosts(c.Context(), from, format, wait)
 			}
 			if from != (source{}) || format != "" && format != "json" {
-				return errors.New("--wait goes with --json alone: it looks at the cluster until the Nodes are Ready, and lists nothing")
+				return errors.New("--wait goes with --json alone: it looks at the cluster until the Nodes are Ready, and lists nothing; write hosts --wait ready [--json]")
 			}
 			wait.json = wait.json || format == "json"
 			return a.wait(c.Context(), wait)

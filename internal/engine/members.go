@@ -27,7 +27,7 @@ func (e *Engine) Members(ctx context.Context) (Members, error) {
 	if err := plan.CheckLists(e.Config, snap, e.Selection); err != nil {
 		return Members{}, err
 	}
-	p := e.Compute(snap)
+	p := e.Compute(ctx, snap)
 	m := Members{pins: make(map[string]plan.Pin, len(snap.Pins))}
 	for _, pin := range snap.Pins {
 		m.pins[pin.ServerID] = pin

@@ -157,11 +157,10 @@ const askAgain = 5
 func (g *gate) kubelet(ctx context.Context, h *plan.Host) (why string) {
 	e := g.engine
 	h.Kubelet = inventory.Absent[plan.Kubelet]()
-	i := slices.IndexFunc(e.Steps(h.Spec), func(s plan.Step) bool { return s.ID() == plan.NodeStep })
-	if i < 0 {
+	step, ok := plan.NodeStep(e.Steps(h.Spec))
+	if !ok {
 		return ""
 	}
-	step := e.Steps(h.Spec)[i]
 	target := hosts.Target{Server: h.Server, Name: h.Name}
 	if pin, known := g.pins[h.Server.ID]; known {
 		target.Pin = &pin

@@ -41,7 +41,7 @@ func TestCrashLoopIsNotReady(t *testing.T) {
 	}
 	r := apply(t, e)
 	var advised *engine.AdvisedError
-	if len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &advised) || !strings.Contains(advised.Remedy, "no other version") {
+	if len(r.Failures) != 1 || !r.Failures[0].OfNode || !errors.As(r.Failures[0].Err, &advised) || !strings.Contains(advised.Remedy, "no other version") {
 		t.Fatalf("failures %+v", r.Failures)
 	}
 	for _, h := range r.After.Hosts {
@@ -70,7 +70,8 @@ func TestCrashLoopIsNotReady(t *testing.T) {
 // newProcess is a kubelet's step that sees one that was started at a moment.
 type newProcess struct{ started time.Time }
 
-func (newProcess) ID() plan.StepID      { return plan.NodeStep }
+func (newProcess) ID() plan.StepID      { return "tart_kubelet" }
+func (newProcess) MakesNode() bool      { return true }
 func (newProcess) Probes() []plan.Probe { return nil }
 func (s newProcess) Diff(plan.View) plan.Finding {
 	return plan.Finding{Kubelet: inventory.Present(plan.Kubelet{Started: s.started})}
@@ -88,7 +89,7 @@ func TestGateWaitsForTheNewProcess(t *testing.T) {
 	host := p.Hosts[0].Name
 	started := e.Now()
 	e.Steps = func(all plan.StepsFor) plan.StepsFor {
-		return func(h fleet.Host) []plan.Step { return append([]plan.Step{newProcess{started}}, all(h)...) }
+		return func(h fleet.Host) []plan.Step { return append(all(h), newProcess{started}) }
 	}(e.Steps)
 	before := c.lists
 	c.before = func(c *cluster, call int) {
