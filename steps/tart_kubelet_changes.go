@@ -175,6 +175,12 @@ func argument(args []string, flag string) (value string, there bool) {
 	return "", false
 }
 
+// edited reports whether the job differs by more than the arguments of one description
+// that launchd and the file have in common.
+func (d *kubeletDiff) edited() bool {
+	return slices.ContainsFunc(d.seen.jobFacts(d.jobSettings, d.job)[1:], setting.differs)
+}
+
 // jobText says what of a job that launchd has differs from what is wanted.
 func (d *kubeletDiff) jobText() string {
 	var parts []string
@@ -194,6 +200,8 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 	}{
 		{len(d.taken) > 0, plan.Reason{Code: "second-kubelet", Text: "the same program runs as " + listOr(names(d.taken), "") + ", which makes way"}},
 		{d.condition.Code == "kubelet-missing", d.condition},
+		// A process that fails is worth more words than arguments that the configuration moves.
+		{d.condition.Code != "" && d.seen.loaded && !d.edited(), d.condition},
 		{d.seen.loaded && (launchdJob.differs() || file.differs()), plan.Reason{Code: "plist-changed-under-job", Text: d.jobText()}},
 		{d.condition.Code != "", d.condition},
 		{file.differs(), plan.Reason{Code: "plist-changed-under-job", Text: kubeletPlist + " is " + file.seen}},

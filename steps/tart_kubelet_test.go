@@ -127,6 +127,17 @@ func kubeletCases() []namedKubelet {
 			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast exit code = 0\n", anew
 		}, "warns kubelet-settling"},
 		{"restarted by hand, and gone while it was looked at", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stopped, "" }, "warns kubelet-settling"},
+		{"a crash loop, and another wish", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, ""
+			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
+		}, "kubelet-crash-loop run load"},
+		{"another wish", func(c *kubeletCase) {
+			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
+		}, "plist-changed-under-job run load"},
+		{"another wish, and an edited file", func(c *kubeletCase) {
+			c.mac.Plist = c.mac.WithArgs("--host-cpu=9").Plist
+			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
+		}, "plist-changed-under-job run load"},
 		{"kubelet-stopped", func(c *kubeletCase) {
 			c.mac.Page, c.mac.Processes = "\tstate = spawn scheduled\n\truns = 3\n\tlast terminating signal = Terminated: 15\n", ""
 		}, "kubelet-stopped run kick"},

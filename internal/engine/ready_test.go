@@ -1,7 +1,10 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,5 +105,49 @@ func TestGateWaitsForTheNewProcess(t *testing.T) {
 	}
 	if got := waits(t, e, time.Minute); len(got.Late) > 0 || c.lists < before+5 {
 		t.Errorf("waited %+v after %d looks", got, c.lists-before)
+	}
+}
+
+// files are artifacts on this machine that have all changed since they were locked.
+type files struct{ engine.Artifacts }
+
+func (files) Unchanged(_ context.Context, a fleet.Artifact) error {
+	return fmt.Errorf("%s has other bytes", a)
+}
+
+// TestChangedFileIsRefused: a plan says what an apply could not send, and does the rest.
+func TestChangedFileIsRefused(t *testing.T) {
+	t.Parallel()
+	c := nodes(1)
+	_, e, host := longNode(t, c)
+	e.Artifacts = files{}
+	if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+		t.Fatalf("the host has it, and of it is said %q", said)
+	}
+	newer := sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
+	newer.Fetch = fleet.FetchPush
+	c.Fleets[0].Groups[0].Spec.TartKubelet.Artifact = newer
+	if said := whatIsSaid(planned(t, e), host); !slices.Equal(said, []string{"refused artifact-changed"}) {
+		t.Errorf("it says %q", said)
+	}
+	newer.Fetch = fleet.FetchHost
+	if said := whatIsSaid(planned(t, e), host); slices.Contains(said, "refused artifact-changed") {
+		t.Errorf("of what hosts download it says %q", said)
+	}
+}
+
+// TestReplacedUnderAYoungKubelet: a Node of another server is replaced in one run, also
+// where its kubelet has just been started.
+func TestReplacedUnderAYoungKubelet(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 3)
+	e := runNodes(t, w, nodes(1))
+	converges(t, e)
+	host := planned(t, e).Hosts[0].Name
+	if err := w.Inject(host, "different-provider-id"); err != nil {
+		t.Fatal(err)
+	}
+	if r := apply(t, e); !r.Converged() || r.Done != 2 {
+		t.Errorf("%d actions, %+v", r.Done, r.Failures)
 	}
 }
