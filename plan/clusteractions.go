@@ -39,6 +39,9 @@ func (x *clusterIndex) unprepared() *Trouble {
 	return nil
 }
 
+// notPreparedCode is the trouble of a cluster in which nobody has run init cluster.
+const notPreparedCode = "cluster-not-prepared"
+
 func notPrepared(o inventory.Object) *Trouble {
 	text := fmt.Sprintf("the cluster has no %s", o)
 	switch o.State {
@@ -47,7 +50,7 @@ func notPrepared(o inventory.Object) *Trouble {
 	case inventory.ObjectSurplus:
 		text = fmt.Sprintf("the cluster still has the %s: %s", o, o.Why)
 	}
-	return &Trouble{Code: "cluster-not-prepared", Text: text,
+	return &Trouble{Code: notPreparedCode, Text: text,
 		Remedy: "let an administrator of the cluster run: macfleet init cluster"}
 }
 

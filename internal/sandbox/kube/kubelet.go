@@ -35,8 +35,15 @@ type member struct {
 // beat is the newest heartbeat of a Node's kubelets.
 type beat struct {
 	last  time.Time
-	live  *member // the newest one whose heartbeats arrive, or nil
+	since time.Time // when the kubelet began that sent it
+	live  *member   // the newest one whose heartbeats arrive, or nil
 	lease bool
+}
+
+// sent is when the last of the heartbeats arrived that a kubelet sends at its start and
+// from then on at intervals.
+func (b *beat) sent(every time.Duration) time.Time {
+	return b.last.Add(-b.last.Sub(b.since) % every)
 }
 
 // settleKubelets does what the kubelets on the Macs and the controller of Nodes would have done
@@ -167,7 +174,7 @@ func (a *API) settleMember(m *member, own preferences, now time.Time) error {
 		last = m.stopped
 	}
 	if last.After(b.last) {
-		b.last = last
+		b.last, b.since = last, m.Started
 	}
 	return nil
 }
@@ -215,7 +222,7 @@ func (a *API) settleNode(name string, b *beat, now time.Time) error {
 		case silent:
 			setCondition(node, map[string]any{
 				"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.",
-				"lastHeartbeatTime": stampText(b.last.Truncate(statusEvery)),
+				"lastHeartbeatTime": stampText(b.sent(statusEvery)),
 			}, b.last.Add(gracePeriod))
 		}
 		keepTaints(node, silent)
@@ -233,7 +240,7 @@ func (a *API) settleLease(name string, node *object, b *beat) error {
 	if err != nil {
 		return err
 	}
-	last := microText(b.last.Truncate(leaseEvery))
+	last := microText(b.sent(leaseEvery))
 	switch {
 	case present == nil && b.live != nil && b.lease:
 		lease := newObject(a.kinds.named(leases), leaseNamespace, name, b.last)

@@ -181,18 +181,18 @@ func TestKubeletRegisters(t *testing.T) {
 	if got := fmt.Sprint(node.Status.Capacity.Cpu(), node.Status.Capacity.Memory(), node.Status.Capacity.Pods(), info.KubeletVersion, info.OperatingSystem, info.Architecture, info.ContainerRuntimeVersion); got != "8 14Gi 3tart-kubelet-v0darwinarm64tart" {
 		t.Errorf("status %s", got)
 	}
-	if c := ready(node); c.Status != "True" || c.Reason != "TartKubeletReady" || !c.LastHeartbeatTime.Time.Equal(time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)) {
+	if c := ready(node); c.Status != "True" || c.Reason != "TartKubeletReady" || !c.LastHeartbeatTime.Time.Equal(time.Date(2026, 5, 4, 10, 0, 7, 0, time.UTC)) {
 		t.Errorf("ready %+v", c)
 	}
 	f.clock.pass(5 * time.Minute)
-	if c := ready(f.node(t, "acme-01")); !c.LastHeartbeatTime.Time.Equal(time.Date(2026, 5, 4, 10, 5, 0, 0, time.UTC)) {
+	if c := ready(f.node(t, "acme-01")); !c.LastHeartbeatTime.Time.Equal(time.Date(2026, 5, 4, 10, 5, 7, 0, time.UTC)) {
 		t.Errorf("heartbeat %v", c.LastHeartbeatTime)
 	}
 	if again := f.node(t, "acme-01"); again.ResourceVersion != node.ResourceVersion {
 		t.Error("a heartbeat was written")
 	}
 	lease := f.lease(t, "acme-01")
-	if renewed := lease.Spec.RenewTime.Time; !renewed.Equal(time.Date(2026, 5, 4, 10, 5, 0, 0, time.UTC)) || *lease.Spec.LeaseDurationSeconds != 40 || *lease.Spec.HolderIdentity != "acme-01" {
+	if renewed := lease.Spec.RenewTime.Time; !renewed.Equal(time.Date(2026, 5, 4, 10, 5, 7, 0, time.UTC)) || *lease.Spec.LeaseDurationSeconds != 40 || *lease.Spec.HolderIdentity != "acme-01" {
 		t.Errorf("lease %+v", lease.Spec)
 	}
 }
@@ -216,7 +216,7 @@ func TestSilentKubelet(t *testing.T) {
 		t.Errorf("taints %v", node.Spec.Taints)
 	}
 	f.clock.pass(time.Hour)
-	if renewed := f.lease(t, "acme-01").Spec.RenewTime.Time; !renewed.Equal(time.Date(2026, 5, 4, 10, 1, 0, 0, time.UTC)) {
+	if renewed := f.lease(t, "acme-01").Spec.RenewTime.Time; !renewed.Equal(time.Date(2026, 5, 4, 10, 1, 7, 0, time.UTC)) {
 		t.Errorf("the lease goes on: %v", renewed)
 	}
 	f.start(t, "acme-01", nil)

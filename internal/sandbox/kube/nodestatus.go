@@ -118,7 +118,7 @@ func shownNode(node *object, b *beat, now time.Time) *object {
 		for i, c := range mapsOf(list) {
 			if c["type"] == "Ready" {
 				c = maps.Clone(c)
-				c["lastHeartbeatTime"] = stampText(b.last.Truncate(statusEvery))
+				c["lastHeartbeatTime"] = stampText(b.sent(statusEvery))
 				list[i] = c
 			}
 		}
@@ -131,7 +131,7 @@ func shownLease(lease *object, b *beat) *object {
 	if b == nil || b.live == nil || !b.lease {
 		return lease
 	}
-	return with(lease, "spec", func(spec map[string]any) { spec["renewTime"] = microText(b.last.Truncate(leaseEvery)) })
+	return with(lease, "spec", func(spec map[string]any) { spec["renewTime"] = microText(b.sent(leaseEvery)) })
 }
 
 // with gives a copy of an object in which one part was changed; all else is shared with it.
