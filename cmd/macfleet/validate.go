@@ -54,7 +54,7 @@ func (a *app) changedFiles(ctx context.Context, config *fleet.Config, faults *vi
 	store := a.artifactStore(nil)
 	for _, of := range config.Artifacts {
 		if err := store.Unchanged(ctx, of); err != nil {
-			faults.Add("Artifact changed since it was locked", err.Error()+".")
+			faults.Add("Artifact file is not what was locked", err.Error()+".")
 		}
 	}
 }

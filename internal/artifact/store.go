@@ -106,22 +106,26 @@ func (s *Store) State(ctx context.Context, a fleet.Artifact) (here, changed bool
 	if err != nil || !info.Mode().IsRegular() {
 		return false, false
 	}
-	changed = s.Unchanged(ctx, a) != nil
-	return !changed, changed
+	err = s.Unchanged(ctx, a)
+	return err == nil, damaged(err)
 }
 
 // Unchanged returns a *MismatchError where an artifact's file beside the configuration
-// has other bytes than were locked: an upload of it would fail. Of a file that is not
-// there, or has no digest yet, nothing is said: the hosts may have it.
+// has other bytes than were locked, and another error where it cannot be read: an
+// upload of it would fail. Of a file that is not there, or has no digest yet, nothing is
+// said: the hosts may have it.
 func (s *Store) Unchanged(ctx context.Context, a fleet.Artifact) error {
 	if a.SHA256 == "" || fleet.IsURL(a.Source) {
 		return nil
 	}
 	pin, err := s.Hash(ctx, a)
-	if err != nil || pin.SHA256 == a.SHA256 {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case err == nil && pin.SHA256 != a.SHA256:
+		return &MismatchError{a, pin}
 	}
-	return &MismatchError{a, pin}
+	return err
 }
 
 // Hash returns what an artifact's bytes are now, whatever the configuration says
@@ -181,6 +185,9 @@ func (s *Store) pin(ctx context.Context, file *os.File) (Pin, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return Pin{}, err
+	}
+	if info.Size() == 0 {
+		return Pin{}, errors.New("it is empty; what made it has failed")
 	}
 	now := identify(file.Name(), info)
 	if sum, known := s.recall(now); known {

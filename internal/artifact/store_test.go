@@ -162,6 +162,11 @@ func TestFile(t *testing.T) {
 	if err := s.Unchanged(t.Context(), a); is(t, s, a) != "changed" || !errors.As(err, &wrong) {
 		t.Errorf("state %s, %v", is(t, s, a), err)
 	}
+	put("")
+	if _, err := s.Hash(t.Context(), a); err == nil || !strings.Contains(err.Error(), "is empty") {
+		t.Errorf("of an empty file: %v", err)
+	}
+	put("version=2")
 	unlocked := a
 	unlocked.SHA256 = ""
 	if err := s.Unchanged(t.Context(), unlocked); err != nil || is(t, s, unlocked) != "here" {

@@ -62,10 +62,10 @@ func (w *worker) deliver(ctx context.Context, d plan.Delivery) error {
 
 // changed takes apart what an error says of a file, and what it says is to be done.
 func changed(err error) *plan.Trouble {
-	t := &plan.Trouble{Code: "artifact-changed", Text: err.Error(), Remedy: "macfleet artifacts status shows which"}
+	t := &plan.Trouble{Code: "artifact-unreadable", Text: err.Error(), Remedy: "make the file readable for macfleet's user, and run macfleet plan again"}
 	var advising interface{ Remedy() string }
 	if errors.As(err, &advising) {
-		t.Remedy = advising.Remedy()
+		t.Code, t.Remedy = "artifact-changed", advising.Remedy()
 		t.Text = strings.TrimSuffix(t.Text, "; "+t.Remedy)
 	}
 	return t
