@@ -33,7 +33,7 @@ func (a *app) planCmd() *cobra.Command {
 
 func (a *app) plan(ctx context.Context, o planOptions) error {
 	if o.json && o.scripts {
-		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts")
+		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts; run macfleet plan with one of them")
 	}
 	p, err := a.look(ctx, o.source)
 	if err != nil {
@@ -68,9 +68,8 @@ func (a *app) look(ctx context.Context, from source) (*plan.Plan, error) {
 	if from.snapshot != "" {
 		return a.recall(from.snapshot)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.openToLook(ctx)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ type Left struct {
 
 // schedule returns the work of a plan, not begun.
 func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
-	s := &schedule{engine: e, gate: newGate(e), hosts: make(map[string]*plan.Host, len(work)), actions: make(map[string][]plan.Action, len(work)),
+	s := &schedule{engine: e, gate: e.newGate(), hosts: make(map[string]*plan.Host, len(work)), actions: make(map[string][]plan.Action, len(work)),
 		lanes: make(map[string]rollout.Lane, len(work)), healthy: make(map[string]plan.Healthy), ends: make(chan end),
 		failed: make(map[string][]Failure), told: make(map[string]time.Time), moved: e.Now()}
 	ids, limits := make(map[string][]string), make(map[string]rollout.Limits)
