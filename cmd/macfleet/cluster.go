@@ -66,6 +66,10 @@ func (a *app) withCluster(ctx context.Context, f func(context.Context, *session)
 	if err := s.openWorld(); err != nil {
 		return err
 	}
+	if err := a.openLog(); err != nil {
+		return err
+	}
+	s.cluster.Tell = a.told("kubernetes")
 	if err := s.openCluster(); err != nil {
 		return err
 	}

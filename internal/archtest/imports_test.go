@@ -41,7 +41,8 @@ var allowed = map[string][]string{
 	"providers/secrets":    {"internal/secret"},
 	"internal/artifact":    {"fleet"},
 	"internal/engine":      {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts"},
-	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/engine"},
+	"internal/runlog":      {"plan", "hosts", "internal/engine"},
+	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/engine", "internal/runlog"},
 	"internal/scriptlint":  {},
 	"internal/conformance": {},
 	"internal/archtest":    {},
@@ -50,7 +51,7 @@ var allowed = map[string][]string{
 	"docs/schemas":         {},
 	"internal/schematest":  {"docs/schemas"},
 	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/artifact", "internal/engine",
-		"internal/view", "internal/sandbox"},
+		"internal/runlog", "internal/view", "internal/sandbox"},
 }
 
 // reserved says which packages alone may import a library.

@@ -15,7 +15,8 @@ type Result struct {
 	Failures    []Failure  // in the plan's order of hosts
 	NotStarted  int        // actions left because of a failure or a stop
 	NotWaited   int        // hosts whose Nodes were not Ready when somebody asked to stop
-	Interrupted bool       // a person or the system asked to stop
+	Interrupted bool       // a person, the system, a deadline or a full disk ended the run before its end
+	Stopped     error      // why, where it was Interrupted: the cause of Engine.Stop
 	After       *plan.Plan // observed afterwards; nil when that failed
 }
 
@@ -54,7 +55,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	r.Failures = append(failures, r.Failures...)
 	late, left := e.await(ctx, worked)
 	r.Failures, r.NotWaited = append(r.Failures, late...), left
-	r.Interrupted = e.Stop.Err() != nil
+	r.Interrupted, r.Stopped = e.Stop.Err() != nil, context.Cause(e.Stop)
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}
@@ -207,7 +208,10 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 		}
 		started := e.Now()
 		e.emit(Event{Type: Started, Host: host, Action: a})
-		err := e.scrubError(do(ctx, *a))
+		err := e.unrecorded()
+		if err == nil {
+			err = e.scrubError(do(ctx, *a))
+		}
 		elapsed := e.Now().Sub(started)
 		if err != nil {
 			r.Failures = append(r.Failures, Failure{Action: *a, Err: err})

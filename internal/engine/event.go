@@ -23,6 +23,10 @@ const (
 	Sending   EventType = "sending"   // an artifact is on its way to a host, Bytes of Size so far
 	Waiting   EventType = "waiting"   // a host's Node is waited for
 	NodeReady EventType = "ready"     // a host's Node is Ready; Failed where it is not in time
+
+	// An upload takes its place among those at once, and gives it up, done or not.
+	UploadBegins EventType = "upload-begins"
+	UploadEnds   EventType = "upload-ends"
 )
 
 // Event is one thing that happened in a run.
@@ -35,7 +39,7 @@ type Event struct {
 	Err      error         // of Failed
 	Count    int           // of Observing
 	Elapsed  time.Duration // of Listed, Observed, Computed, Done, Failed, NodeReady
-	Artifact string        // of Sending
+	Artifact string        // of Sending, UploadBegins, UploadEnds
 	Bytes    int64         // that have left, so here
 	Size     int64         // so here
 }

@@ -98,7 +98,7 @@ func (t *Text) Applied(r engine.Result) {
 		t.line(0, "", text)
 	}
 	if r.Interrupted {
-		t.line(0, "", "Interrupted: running actions were finished, no other was started. macfleet apply goes on from here.")
+		t.line(0, "", stopped(r))
 	}
 }
 

@@ -60,7 +60,9 @@ type outcome struct {
 	NotStarted  int  `json:"not_started"`
 	NotWaited   int  `json:"not_waited"`
 	Interrupted bool `json:"interrupted"`
-	Converged   bool `json:"converged"`
+	// Stopped is why: interrupted, deadline or record; absent where it came to its end.
+	Stopped   string `json:"stopped,omitempty"`
+	Converged bool   `json:"converged"`
 }
 
 // NewStream returns a stream and prints its first line.
@@ -154,6 +156,7 @@ func (s *Stream) Applied(r engine.Result) {
 // Outcome prints what a run came to.
 func (s *Stream) Outcome(r engine.Result) {
 	o := outcome{Done: r.Done, Failed: len(r.Failures), NotStarted: r.NotStarted, NotWaited: r.NotWaited, Interrupted: r.Interrupted, Converged: r.Converged()}
+	_, o.Stopped = stoppedBy(r)
 	m := message{Level: "info", Type: "apply_summary", Outcome: &o, Message: fmt.Sprintf("%s done, converged", count(r.Done, "action"))}
 	if !o.Converged {
 		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))
