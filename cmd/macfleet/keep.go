@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"strings"
 
@@ -115,7 +116,7 @@ func (a *app) told(provider string) func(transport.Request) {
 		switch {
 		case r.Err != nil:
 			a.logged(slog.LevelWarn, "request", append(attrs, "error", r.Err)...)
-		case r.Status >= 400:
+		case r.Status >= 400 && r.Status != http.StatusNotFound: // what is not there is asked for too
 			a.logged(slog.LevelWarn, "request", append(attrs, "status", r.Status)...)
 		default:
 			a.logged(slog.LevelDebug, "request", append(attrs, "status", r.Status)...)

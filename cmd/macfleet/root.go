@@ -121,10 +121,12 @@ func run(ctx context.Context, args []string, s streams) int {
 	a := &app{streams: s, stop: stop, output: output{to: s.out}, args: args, this: newRun(time.Now())}
 	// It stands beside the app, whose flags are being read while this may speak.
 	notice := (&app{streams: s}).errText()
+	late := time.NewTimer(time.Hour)
+	late.Stop() // until the second Ctrl-C
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		a.heed(signals, notice, interrupt, leave)
+		a.heed(signals, notice, interrupt, leave, late)
 	}()
 	defer func() {
 		signal.Stop(signals)
@@ -135,11 +137,21 @@ func run(ctx context.Context, args []string, s streams) int {
 	}()
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if i := slices.Index(args, "--sandbox"); i >= 0 && tooMuch(err) {
-		err = fmt.Errorf("%w\nA folder for --sandbox stands behind a sign: --sandbox=DIR", err)
+	ended := make(chan int, 1)
+	go func() {
+		err := root.ExecuteContext(ctx)
+		if i := slices.Index(args, "--sandbox"); i >= 0 && tooMuch(err) {
+			err = fmt.Errorf("%w\nA folder for --sandbox stands behind a sign: --sandbox=DIR", err)
+		}
+		ended <- a.code(ctx, err)
+	}()
+	select {
+	case code := <-ended:
+		return code
+	case <-late.C:
+		notice.Error(a.left())
+		return exitLeft
 	}
-	return a.code(ctx, err)
 }
 
 // code shows an error and returns its exit code.

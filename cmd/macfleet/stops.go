@@ -33,8 +33,9 @@ const leaveWithin = 3 * time.Second
 
 // heed takes the signals of a command: the first lets what runs come to its end and
 // starts nothing new, the second leaves at once. A terminal that was closed sends its
-// signal more than once, by the kernel and by the shell, and means one.
-func (a *app) heed(signals <-chan os.Signal, notice *view.Text, interrupt func(), leave context.CancelCauseFunc) {
+// signal more than once, by the kernel and by the shell, and means one. late then
+// says that the command did not end in time.
+func (a *app) heed(signals <-chan os.Signal, notice *view.Text, interrupt func(), leave context.CancelCauseFunc, late *time.Timer) {
 	for s := range signals {
 		if a.stop.Err() == nil {
 			const text = "Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once."
@@ -49,10 +50,7 @@ func (a *app) heed(signals <-chan os.Signal, notice *view.Text, interrupt func()
 			continue
 		}
 		leave(errInterrupted)
-		time.AfterFunc(leaveWithin, func() {
-			notice.Error(a.left())
-			os.Exit(exitLeft)
-		})
+		late.Reset(leaveWithin)
 	}
 }
 
