@@ -79,7 +79,7 @@ func outcomeOf(code int) runlog.Outcome {
 
 func (s *session) beginRecord(ctx context.Context, p *plan.Plan) (*recording, error) {
 	folder := s.app.runsDir()
-	w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: s.app.secrets.Scrub, Left: ctx}, s.head())
+	w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: s.app.secrets.Scrub, Short: s.app.secrets.Short, Left: ctx}, s.head())
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ import (
 type Writer struct {
 	path  string
 	scrub func(string) string
+	short func() bool
 	left  context.Context // done: nobody waits any more for what runs
 
 	mu   sync.Mutex
@@ -36,6 +37,7 @@ type Writer struct {
 type Options struct {
 	Folder string              // made when missing
 	Scrub  func(string) string // takes secrets out of every text
+	Short  func() bool         // a secret is known that Scrub cannot find; nil: none ever is
 	// Left is done once nobody waits any more for what runs: what ends from then on
 	// is uncertain.
 	Left context.Context
@@ -52,7 +54,7 @@ func Create(o Options, head Head) (*Writer, error) {
 	if err != nil {
 		return nil, unkept(o.Folder, err)
 	}
-	w := &Writer{path: path, scrub: o.Scrub, left: o.Left, file: file, open: make(map[string]Entry)}
+	w := &Writer{path: path, scrub: o.Scrub, short: o.Short, left: o.Left, file: file, open: make(map[string]Entry)}
 	if err := w.begin(head); err != nil {
 		return nil, errors.Join(unkept(o.Folder, err), file.Close(), os.Remove(path))
 	}
@@ -130,6 +132,9 @@ func (w *Writer) entry(e engine.Event) (Entry, bool) {
 	}
 	if e.Err != nil {
 		out.fail(e.Err)
+		if w.short != nil && w.short() {
+			out.Output = nil // what a host printed may hold it
+		}
 		out.Uncertain = e.Type == engine.Failed && w.left != nil && w.left.Err() != nil
 	}
 	return out, true
