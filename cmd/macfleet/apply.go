@@ -62,9 +62,8 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 		return err
 	}
 	// Until the first action runs, the first Ctrl-C ends the command.
-	looking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	looking, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.open(looking, ctx)
 	if err != nil {
 		return err

@@ -54,9 +54,8 @@ func clusterOptions(c *fleet.Config) kubernetes.Options {
 // withCluster runs a function with the configuration's cluster alone: no server
 // and no host is asked for anything.
 func (a *app) withCluster(ctx context.Context, f func(context.Context, *session) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s := &session{app: a, started: time.Now()}
 	var err error
 	if s.config, err = a.config(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/internal/wholefile"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
@@ -224,7 +225,11 @@ func (s *session) writeKubeconfig(ctx context.Context, o initClusterOptions) err
 	if err != nil {
 		return err
 	}
-	if err := writePrivate(o.kubeconfig, text, o.force); err != nil {
+	write := wholefile.Create
+	if o.force {
+		write = wholefile.Replace
+	}
+	if err := write(o.kubeconfig, 0o600, wholefile.Text(text.Reveal())); err != nil {
 		return fmt.Errorf("--kubeconfig-out: %w", err)
 	}
 	s.app.outText().Say(fmt.Sprintf("Wrote %s, a kubeconfig of macfleet's own account. Its token ends on %s; make another one before then with the same command and --force.",
