@@ -192,7 +192,7 @@ func (s *session) connect(ctx, acting context.Context, selection plan.Selection)
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.pins(acting),
 		Selection: selection, Parallelism: s.app.parallelism, Scrub: s.app.secrets.Scrub, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
 	if s.kubernetes != nil {
-		s.engine.Cluster = s.kubernetes
+		s.engine.Cluster, s.engine.Tell = s.kubernetes, s.tellNode
 	}
 	s.engine.Artifacts = s.app.artifactStore(s.world)
 	s.engine.Input = func(in engine.InputFor, value secret.Value) (secret.Value, error) {
