@@ -34,7 +34,7 @@ func (c *Conn) converse(ctx context.Context, t conversation) (reply, error) {
 	if c.client.opts.Log == nil {
 		return r, err
 	}
-	attrs := append([]any{"host", c.target.name(), "scripts", scripts(t.questions), "sent", len(t.line), "ms", time.Since(began).Milliseconds()}, said(r.facts, t.questions)...)
+	attrs := append([]any{"host", c.target.name(), "scripts", scripts(t.questions), "sent", len(t.line), "ms", time.Since(began).Milliseconds()}, heard(r.facts, t.questions)...)
 	if err != nil {
 		c.client.opts.Log.Warn("exec", append(attrs, "error", err)...)
 		return r, err
@@ -61,9 +61,9 @@ func scripts(questions []question) string {
 	return strings.Join(names, ",")
 }
 
-// said sums up answers: their bytes, and how the only one or how many of them ended
+// heard sums up answers: their bytes, and how the only one or how many of them ended
 // otherwise than with 0.
-func said(facts plan.Facts, questions []question) []any {
+func heard(facts plan.Facts, questions []question) []any {
 	bytes, unlucky, exit := 0, 0, 0
 	for _, q := range questions {
 		if a, ok := facts.Get(q.id).Get(); ok {
