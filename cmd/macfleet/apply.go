@@ -142,11 +142,13 @@ func (s *session) sayRollback() {
 
 // settle ends an apply whose plan has no action that can run.
 func (s *session) settle(ctx context.Context, p *plan.Plan) (engine.Result, error) {
+	s.app.acting.Store(true)
 	failures, err := s.engine.Settle(ctx, p)
 	return engine.Result{Failures: failures, After: p}, err
 }
 
 func (s *session) perform(ctx context.Context, p *plan.Plan) (engine.Result, error) {
+	s.app.acting.Store(true)
 	show, done := s.app.progress(s.app.out)
 	defer done()
 	s.engine.Emit = s.timed(show)
@@ -166,6 +168,7 @@ func (s *session) applyStream(ctx context.Context, p *plan.Plan) error {
 			stream.Outcome(r)
 			return r, err
 		}
+		s.app.acting.Store(true)
 		s.engine.Emit = s.timed(stream.Event)
 		r, err := s.engine.Apply(ctx, p)
 		stream.Applied(r)

@@ -52,9 +52,9 @@ func clusterOptions(c *fleet.Config) kubernetes.Options {
 }
 
 // withCluster runs a function with the configuration's cluster alone: no server
-// and no host is asked for anything.
-func (a *app) withCluster(ctx context.Context, f func(context.Context, *session) error) error {
-	ctx, done := a.untilStopped(ctx)
+// and no host is asked for anything. What looks ends with the first Ctrl-C.
+func (a *app) withCluster(acting context.Context, f func(looking, acting context.Context, s *session) error) error {
+	looking, done := a.untilStopped(acting)
 	defer done()
 	s := &session{app: a, started: time.Now()}
 	var err error
@@ -72,7 +72,7 @@ func (a *app) withCluster(ctx context.Context, f func(context.Context, *session)
 	if err := s.openCluster(); err != nil {
 		return err
 	}
-	return f(ctx, s)
+	return f(looking, acting, s)
 }
 
 // errNoCluster ends commands that are about the cluster of a configuration that

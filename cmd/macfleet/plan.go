@@ -36,7 +36,7 @@ func (a *app) plan(ctx context.Context, o planOptions) error {
 		return errTwoJSON
 	}
 	if o.json && o.scripts {
-		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts")
+		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts; run macfleet plan with one of them")
 	}
 	if err := a.openInto(); err != nil {
 		return err

@@ -85,6 +85,7 @@ type app struct {
 	streams
 	options
 	stop     context.Context         // done at the first Ctrl-C
+	acting   atomic.Bool             // something is being changed that the first Ctrl-C does not break off
 	stream   *view.Stream            // of apply --json, from its first line on
 	secrets  secret.Scrubber         // what this process knows and must not say
 	output   output                  // standard output

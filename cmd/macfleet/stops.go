@@ -38,7 +38,10 @@ const leaveWithin = 3 * time.Second
 func (a *app) heed(signals <-chan os.Signal, notice *view.Text, interrupt func(), leave context.CancelCauseFunc, late *time.Timer) {
 	for s := range signals {
 		if a.stop.Err() == nil {
-			const text = "Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once."
+			text := "Interrupted."
+			if a.acting.Load() {
+				text = "Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once."
+			}
 			if a.live.Load() == nil {
 				notice.Print("\n") // the terminal has shown ^C
 			}
