@@ -22,6 +22,9 @@ func (s shelf) Open(context.Context, fleet.Artifact) (io.ReadCloser, int64, erro
 	return io.NopCloser(bytes.NewReader(s)), int64(len(s)), nil
 }
 
+// Unchanged says that it has the bytes that the configuration names.
+func (s shelf) Unchanged(context.Context, fleet.Artifact) error { return nil }
+
 // pushed is a kubelet that macfleet uploads: some packets of an SSH connection long.
 func pushed(version string) (*fleet.Artifact, shelf) {
 	content := sandbox.Sample("https://artifacts.acme.dev/tart-kubelet-" + version)
