@@ -138,8 +138,8 @@ type conversation struct {
 	limit     time.Duration
 }
 
-// converse runs one exec and takes its output apart.
-func (c *Conn) converse(ctx context.Context, t conversation) (reply, error) {
+// talk runs one exec and takes its output apart.
+func (c *Conn) talk(ctx context.Context, t conversation) (reply, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.limit, fmt.Errorf("no end of the command within %s", t.limit))
 	defer cancel()
 	// A channel can't be told to give up: closing the connection frees every

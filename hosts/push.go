@@ -37,6 +37,8 @@ func (c *Conn) push(ctx context.Context, a fleet.Artifact, seen look, source Sou
 		return Delivered{}, fmt.Errorf("deliver %s to %s: %w", a, c.target.name(), err)
 	}
 	defer func() { <-c.client.uploads }()
+	c.progress(Progress{Artifact: a, Edge: Begins})
+	defer c.progress(Progress{Artifact: a, Edge: Ends}) // before the place is free
 	done, err := c.pushFrom(ctx, a, seen, source)
 	if errors.Is(err, errPartGone) { // another run cleared it away
 		return c.pushFrom(ctx, a, look{free: seen.free}, source)
@@ -72,7 +74,7 @@ func (c *Conn) pushFrom(ctx context.Context, a fleet.Artifact, seen look, source
 		}
 	}
 	resumed := p.offset
-	p.bytes = &meter{source: io.LimitReader(bytes, all-p.offset), left: all - p.offset, now: c.client.now, tell: func(n int64) { c.progress(a, resumed+n, all) }}
+	p.bytes = &meter{source: io.LimitReader(bytes, all-p.offset), left: all - p.offset, now: c.client.now, tell: func(n int64) { c.progress(Progress{Artifact: a, Done: resumed + n, Size: all}) }}
 	done, err := p.send(ctx)
 	done.Resumed = resumed
 	return done, err
@@ -87,9 +89,10 @@ func beginsWith(r io.Reader, n int64, sum string) (bool, error) {
 	return hex.EncodeToString(h.Sum(nil)) == sum, nil
 }
 
-func (c *Conn) progress(a fleet.Artifact, done, all int64) {
+func (c *Conn) progress(p Progress) {
 	if c.client.opts.Progress != nil {
-		c.client.opts.Progress(Progress{Host: c.target.name(), Artifact: a, Done: done, Size: all})
+		p.Host = c.target.name()
+		c.client.opts.Progress(p)
 	}
 }
 

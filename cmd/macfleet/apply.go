@@ -18,6 +18,8 @@ type applyOptions struct {
 	json         bool
 	approve      bool
 	askPasswords []string
+	deadline     time.Duration
+	failedFrom   string
 }
 
 func (a *app) applyCmd() *cobra.Command {
@@ -38,6 +40,9 @@ func (a *app) applyCmd() *cobra.Command {
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line, errors too; needs --auto-approve")
 	a.rollbackFlag(c)
 	a.boundsFlags(c)
+	a.jsonIntoFlag(c)
+	c.Flags().DurationVar(&o.deadline, "deadline", 0, "start nothing new this `LONG` after the command began, for example 50m; finish what runs, and exit 3")
+	c.Flags().StringVar(&o.failedFrom, "failed-from", "", "only the hosts on which an earlier `RUN` left something: its id, or last")
 	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
 	c.Flags().StringArrayVar(&o.askPasswords, "ask-password", nil, "ask for the login password of a `HOST`, where nobody else tells it; from a pipe, a line each")
 	return c
@@ -46,6 +51,9 @@ func (a *app) applyCmd() *cobra.Command {
 func (a *app) apply(ctx context.Context, o applyOptions) error {
 	if o.json {
 		a.stream = view.NewStream(a.sink(a.out), time.Now)
+	}
+	if err := a.prepareApply(o); err != nil {
+		return err
 	}
 	if !o.approve && (o.json || !a.interactive()) {
 		return errors.New("apply must be approved and nobody can be asked here; look at macfleet plan, then pass --auto-approve")
@@ -62,6 +70,10 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 		return err
 	}
 	defer s.close()
+	if err := s.ownFailed(); err != nil {
+		return err
+	}
+	s.limit(o.deadline)
 	p, err := s.look(looking, "")
 	if err != nil {
 		return err
@@ -73,7 +85,8 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 		return s.applyStream(ctx, p)
 	}
 	a.outText().Plan(p)
-	if err := a.unwritten(); err != nil {
+	a.planInto(p)
+	if err := errors.Join(a.unwritten(), a.notInto()); err != nil {
 		return unseen(err)
 	}
 	if len(p.Runnable())+len(engine.Unpinned(p)) > 0 && !o.approve {
@@ -84,6 +97,17 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 	return s.applyText(ctx, p)
 }
 
+// prepareApply does what must be done before anything is looked at.
+func (a *app) prepareApply(o applyOptions) error {
+	switch {
+	case o.json && a.jsonInto != "":
+		return errTwoJSON
+	case o.deadline < 0:
+		return fmt.Errorf("--deadline is %s; it must be more than nothing", o.deadline)
+	}
+	return errors.Join(a.openInto(), a.failedFrom(o.failedFrom))
+}
+
 func unseen(err error) error {
 	return fmt.Errorf("%w; the plan could not be seen, so nothing was changed", err)
 }
@@ -91,22 +115,23 @@ func unseen(err error) error {
 // applyText performs a plan and shows it to a person. A plan with no action that
 // can run was shown already, and is its own proof.
 func (s *session) applyText(ctx context.Context, p *plan.Plan) error {
-	if len(p.Runnable()) == 0 {
-		r, err := s.settle(ctx, p)
-		if len(r.Failures) > 0 {
+	return s.underRecord(ctx, p, func() (engine.Result, error) {
+		act := s.perform
+		if len(p.Runnable()) == 0 {
+			act = s.settle
+		}
+		r, err := act(ctx, p)
+		if into := s.app.into; into != nil {
+			into.Applied(r)
+		}
+		if len(p.Runnable()) > 0 || len(r.Failures) > 0 {
 			s.app.outText().Applied(r)
 		}
 		if err == nil {
 			s.sayRollback()
 		}
-		return outcome(r, err)
-	}
-	r, err := s.perform(ctx, p)
-	s.app.outText().Applied(r)
-	if err == nil {
-		s.sayRollback()
-	}
-	return outcome(r, err)
+		return r, err
+	})
 }
 
 // sayRollback says what the next apply would do.
@@ -138,16 +163,18 @@ func (s *session) applyStream(ctx context.Context, p *plan.Plan) error {
 	if err := s.app.unwritten(); err != nil {
 		return unseen(err)
 	}
-	if len(p.Runnable()) == 0 {
-		r, err := s.settle(ctx, p)
-		stream.Outcome(r)
-		return outcome(r, err)
-	}
-	s.app.acting.Store(true)
-	s.engine.Emit = s.timed(stream.Event)
-	r, err := s.engine.Apply(ctx, p)
-	stream.Applied(r)
-	return outcome(r, err)
+	return s.underRecord(ctx, p, func() (engine.Result, error) {
+		if len(p.Runnable()) == 0 {
+			r, err := s.settle(ctx, p)
+			stream.Outcome(r)
+			return r, err
+		}
+		s.app.acting.Store(true)
+		s.engine.Emit = s.timed(stream.Event)
+		r, err := s.engine.Apply(ctx, p)
+		stream.Applied(r)
+		return r, err
+	})
 }
 
 func outcome(r engine.Result, err error) error {

@@ -186,6 +186,8 @@ func (a *app) completions(root *cobra.Command) {
 		"exclude":     parts(a.completeSelector),
 		"var":         parts(a.completeVariables),
 		"step":        words(completeSteps),
+		"failed-from": words(a.completeRuns),
+		"log-level":   words(func([]string, string) []string { return []string{"debug", "error", "info", "off", "warn"} }),
 		"wait":        words(func([]string, string) []string { return []string{"ready"} }),
 		"output":      words(func([]string, string) []string { return []string{"json", "name", "wide"} }),
 	} {
@@ -201,6 +203,7 @@ func (a *app) completions(root *cobra.Command) {
 		"cordon":         a.completeSelected,
 		"restart":        inOrder(a.completeHosts, completeJobs),
 		"artifacts lock": a.completeArtifacts,
+		"show":           inOrder(a.completeRuns),
 		"explain":        inOrder(a.completeHosts, completeSteps),
 		"sandbox path":   inOrder(a.completeSimulated),
 		"sandbox inject": inOrder(a.completeSimulated, completeIncidents),

@@ -18,7 +18,7 @@ import (
 // client makes the client of hosts: from the configuration's ssh block and, in
 // the real world, from the person's own ssh configuration and agent.
 func (s *session) client(ctx context.Context, cluster *kubernetes.Client) (*hosts.Client, error) {
-	o := hosts.Options{User: s.config.SSH.User, Via: s.config.SSH.Via, Deadlines: deadlines(s.config.SSH.Timeouts), Starts: s.app.starts, Progress: s.sent}
+	o := hosts.Options{User: s.config.SSH.User, Via: s.config.SSH.Via, Deadlines: deadlines(s.config.SSH.Timeouts), Starts: s.app.starts, Progress: s.sent, Log: s.app.logger}
 	if err := s.fleetKey(ctx, cluster, &o); err != nil {
 		return nil, err
 	}

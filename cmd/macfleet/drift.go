@@ -17,14 +17,22 @@ func (a *app) driftCmd() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return a.drift(c.Context(), from, asJSON) }}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	from.flags(c)
+	a.jsonIntoFlag(c)
 	return c
 }
 
 func (a *app) drift(ctx context.Context, from source, asJSON bool) error {
+	if asJSON && a.jsonInto != "" {
+		return errTwoJSON
+	}
+	if err := a.openInto(); err != nil {
+		return err
+	}
 	p, err := a.look(ctx, from)
 	if err != nil {
 		return err
 	}
+	a.planInto(p)
 	if asJSON {
 		if err := view.WriteDocument(a.out, p); err != nil {
 			return err

@@ -56,6 +56,7 @@ func TestScripts(t *testing.T) {
 			"requests":   requests,
 			"schema":     schema,
 			"recorded":   recorded,
+			"lastrecord": lastrecord,
 			"keyline":    keyline,
 			"rename":     rename,
 			"leaks":      leaks,

@@ -27,18 +27,26 @@ func (a *app) planCmd() *cobra.Command {
 	o.flags(c)
 	a.rollbackFlag(c)
 	a.boundsFlags(c)
+	a.jsonIntoFlag(c)
 	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit 2 with changes, 3 when incomplete")
 	return c
 }
 
 func (a *app) plan(ctx context.Context, o planOptions) error {
+	if o.json && a.jsonInto != "" {
+		return errTwoJSON
+	}
 	if o.json && o.scripts {
 		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts; run macfleet plan with one of them")
+	}
+	if err := a.openInto(); err != nil {
+		return err
 	}
 	p, err := a.look(ctx, o.source)
 	if err != nil {
 		return err
 	}
+	a.planInto(p)
 	if o.json {
 		err = view.WriteDocument(a.out, p)
 	} else {

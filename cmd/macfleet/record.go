@@ -92,6 +92,7 @@ func readRecord(file string, owner fleet.Owner) (plan.Record, error) {
 // look observes everything, keeps it in a file if one is named, and returns the
 // plan. It shows its progress.
 func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
+	s.tellBroken()
 	snap, err := s.observe(ctx)
 	if err != nil {
 		return nil, err

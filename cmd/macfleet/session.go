@@ -36,7 +36,9 @@ type session struct {
 	cluster  transport.Counter
 	// kubernetes is the cluster; nil: the configuration has none.
 	kubernetes *kubernetes.Client
-	readOnly   bool // nothing is changed, so that what cannot be read may be done without
+	readOnly   bool                    // nothing is changed, so that what cannot be read may be done without
+	recording  *recording              // of what changes something; nil: nothing does yet
+	halt       context.CancelCauseFunc // lets the run start nothing more; nil: nothing can but a person
 	closers    []func()
 	started    time.Time
 	cost       view.Stats // what is known of it before the end
@@ -46,6 +48,9 @@ type session struct {
 // the exit code.
 func (a *app) config() (*fleet.Config, error) {
 	config, faults, err := a.read()
+	if a.into != nil {
+		a.into.Diagnostics(view.DiagnosticsOf(faults.Diags))
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -169,6 +174,10 @@ func (s *session) connect(ctx, acting context.Context, selection plan.Selection)
 	if err := s.openWorld(); err != nil {
 		return err
 	}
+	if err := s.app.openLog(); err != nil {
+		return err
+	}
+	s.scaleway.Tell, s.cluster.Tell = s.app.told("scaleway"), s.app.told("kubernetes")
 	servers, err := s.servers()
 	if err != nil {
 		return err
@@ -186,7 +195,7 @@ func (s *session) connect(ctx, acting context.Context, selection plan.Selection)
 		return err
 	}
 	if s.kubernetes != nil {
-		s.engine.Cluster = s.kubernetes
+		s.engine.Cluster, s.engine.Tell = s.kubernetes, s.tellNode
 	}
 	s.engine.Artifacts = s.app.artifactStore(s.world)
 	s.engine.Input = func(in engine.InputFor, value secret.Value) (secret.Value, error) {
@@ -245,6 +254,7 @@ func (s *session) sent(p hosts.Progress) { s.engine.Sent(p) }
 func (s *session) timed(show func(engine.Event)) func(engine.Event) {
 	return func(e engine.Event) {
 		s.cost.Phases.Event(e)
+		s.event(e) // it is on the disk before anything that it tells of begins
 		show(e)
 	}
 }

@@ -42,7 +42,8 @@ var allowed = map[string][]string{
 	"internal/artifact":    {"fleet"},
 	"internal/rollout":     {"fleet"},
 	"internal/engine":      {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts", "internal/rollout"},
-	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/engine", "internal/rollout"},
+	"internal/runlog":      {"plan", "hosts", "internal/engine"},
+	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/engine", "internal/rollout", "internal/runlog"},
 	"internal/scriptlint":  {},
 	"internal/conformance": {},
 	"internal/archtest":    {},
@@ -53,7 +54,7 @@ var allowed = map[string][]string{
 	"internal/schematest":  {"docs/schemas"},
 	"internal/scripttest":  {"plan"},
 	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/artifact", "internal/engine",
-		"internal/view", "internal/sandbox", "internal/wholefile"},
+		"internal/runlog", "internal/view", "internal/sandbox", "internal/wholefile"},
 }
 
 // reserved says which packages alone may import a library.

@@ -17,7 +17,8 @@ type Result struct {
 	NotStarted  int        // actions left because of a failure, a limit or a stop
 	Left        []Left     // hosts that a limit of their fleet kept from starting
 	NotWaited   int        // hosts whose Nodes were not Ready when somebody asked to stop
-	Interrupted bool       // a person or the system asked to stop
+	Interrupted bool       // a person, the system, a deadline or a full disk ended the run before its end
+	Stopped     error      // why, where it was Interrupted: the cause of Engine.Stop
 	After       *plan.Plan // observed afterwards; nil when that failed
 }
 
@@ -55,7 +56,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	}
 	r := e.execute(ctx, p)
 	r.Failures = append(failures, r.Failures...)
-	r.Interrupted = e.Stop.Err() != nil
+	r.Interrupted, r.Stopped = e.Stop.Err() != nil, context.Cause(e.Stop)
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}
@@ -176,7 +177,10 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 		}
 		started := e.Now()
 		e.emit(Event{Type: Started, Host: host, Action: a})
-		err := e.scrubError(broken(ctx, do(ctx, *a)))
+		err := e.unrecorded()
+		if err == nil {
+			err = e.scrubError(broken(ctx, do(ctx, *a)))
+		}
 		elapsed := e.Now().Sub(started)
 		if err != nil {
 			r.Failures = append(r.Failures, Failure{Action: *a, Err: err})

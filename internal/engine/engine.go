@@ -58,6 +58,9 @@ type Engine struct {
 	Stop        context.Context // done: start no new action
 	Now         func() time.Time
 	Emit        func(Event) // called by one goroutine at a time
+	// Tell lets a Node know of an action that disturbs the work on its host, before it
+	// begins; from many goroutines. nil: nobody is told.
+	Tell func(context.Context, inventory.Node, plan.Action)
 
 	emitting sync.Mutex
 	sending  tellers

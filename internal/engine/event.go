@@ -26,6 +26,10 @@ const (
 	HostBegun EventType = "begun"     // the work on a host began, in a Lane and with a Disruption
 	HostEnded EventType = "ended"     // it is over, and nothing of the host is waited for any more
 	Soaking   EventType = "soaking"   // a Fleet's canary is watched Until a time
+
+	// An upload takes its place among those at once, and gives it up, done or not.
+	UploadBegins EventType = "upload-begins"
+	UploadEnds   EventType = "upload-ends"
 )
 
 // Event is one thing that happened in a run.
@@ -42,7 +46,7 @@ type Event struct {
 	Worst    plan.Disruption // of HostBegun
 	Fleet    string          // of HostBegun, HostEnded, Soaking
 	Until    time.Time       // of Soaking
-	Artifact string          // of Sending
+	Artifact string          // of Sending, UploadBegins, UploadEnds
 	Bytes    int64           // that have left, so here
 	Size     int64           // so here
 }

@@ -34,6 +34,7 @@ func (w *worker) close() {
 
 // perform does one action and proves it.
 func (w *worker) perform(ctx context.Context, a plan.Action) error {
+	w.tell(ctx, a)
 	switch a.Kind {
 	case plan.ClaimServer:
 		return w.claim(ctx)

@@ -95,7 +95,7 @@ func (t *Text) Applied(r engine.Result) {
 	t.line(0, "", text+".")
 	t.nodes(r)
 	if r.Interrupted {
-		t.line(0, "", "Interrupted: running actions were finished, no other was started. macfleet apply goes on from here.")
+		t.line(0, "", stopped(r))
 	}
 }
 

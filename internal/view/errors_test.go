@@ -317,6 +317,31 @@ func gateTroubles() []plan.Trouble {
 			Remedy: "if it was changed on purpose, run macfleet artifacts lock --update tart_kubelet; else bring back the file that was locked"}}
 }
 
+// boundTroubles are those of hosts that one run may not touch any more.
+func boundTroubles() []plan.Trouble {
+	var out []plan.Trouble
+	night, _ := fleet.ParseWindow("daily 22:00-04:00")
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, b := range []plan.Bounds{
+		{Guardrails: fleet.Guardrails{MaxHosts: 1}}, {Guardrails: fleet.Guardrails{Windows: []fleet.Window{night}}, Now: noon}, {MaxDisrupted: 2}, {},
+	} {
+		p := &plan.Plan{Healthy: make(map[string][]plan.Healthy)}
+		for _, id := range []string{"1", "2"} {
+			name := "acme-production-runners-m2-0a1b" + id
+			p.Hosts = append(p.Hosts, plan.Host{Name: name, Fleet: "runners", Member: true, Server: inventory.Server{ID: id}})
+			p.Healthy["runners"] = append(p.Healthy["runners"], plan.Healthy{ServerID: id, Name: name})
+			d := plan.Drain
+			if b.MaxDisrupted > 0 {
+				d = plan.Wipe
+			}
+			p.Actions = append(p.Actions, plan.Action{Host: name, ServerID: id, Disruption: d})
+		}
+		p.Restrict(b)
+		out = append(out, *p.Actions[1].Refusal)
+	}
+	return out
+}
+
 // applyTroubles are those of a host that only an apply meets.
 func applyTroubles() []*hosts.Error {
 	return []*hosts.Error{
@@ -368,7 +393,7 @@ func TestErrors(t *testing.T) {
 					v.Error(err)
 				}
 			}
-			for _, x := range gateTroubles() {
+			for _, x := range append(gateTroubles(), boundTroubles()...) {
 				fmt.Fprintf(&b, "== %s\n", x.Code)
 				v.Applied(engine.Result{Failures: []engine.Failure{{Err: &engine.TroubleError{Trouble: x}, Action: plan.Action{Kind: plan.AwaitNode, Host: memberOf}}}})
 			}

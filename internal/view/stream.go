@@ -56,13 +56,15 @@ type hook struct {
 
 // outcome is what an apply came to.
 type outcome struct {
-	Done        int        `json:"done"`
-	Failed      int        `json:"failed"`
-	NotStarted  int        `json:"not_started"`
-	NotWaited   int        `json:"not_waited"`
-	Interrupted bool       `json:"interrupted"`
-	Converged   bool       `json:"converged"`
-	Left        []leftHost `json:"left,omitempty"`
+	Done        int  `json:"done"`
+	Failed      int  `json:"failed"`
+	NotStarted  int  `json:"not_started"`
+	NotWaited   int  `json:"not_waited"`
+	Interrupted bool `json:"interrupted"`
+	// Stopped is why: interrupted, deadline or record; absent where it came to its end.
+	Stopped   string     `json:"stopped,omitempty"`
+	Converged bool       `json:"converged"`
+	Left      []leftHost `json:"left,omitempty"`
 }
 
 // leftHost is a host that a limit of its fleet kept from starting.
@@ -175,6 +177,7 @@ func (s *Stream) Outcome(r engine.Result) {
 	for _, l := range r.Left {
 		o.Left = append(o.Left, leftHost{l.Host, l.Fleet, string(l.Why)})
 	}
+	_, o.Stopped = stoppedBy(r)
 	m := message{Level: "info", Type: "apply_summary", Outcome: &o, Message: fmt.Sprintf("%s done, converged", count(r.Done, "action"))}
 	if !o.Converged {
 		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))

@@ -70,7 +70,7 @@ var rights = map[string]struct{ may, mayNot []right }{
 	"macfleet": {
 		may: []right{"list nodes", "get nodes", "patch nodes", "delete nodes", "list leases.coordination.k8s.io kube-node-lease", "list pods",
 			"get pods default", "patch pods default", "delete pods default", "create pods/eviction default", "get daemonsets.apps default",
-			"get namespaces", "get configmaps kube-public/cluster-info", "get configmaps kube-public/kube-root-ca.crt",
+			"create events default", "get namespaces", "get configmaps kube-public/cluster-info", "get configmaps kube-public/kube-root-ca.crt",
 			"list clusterrolebindings.rbac.authorization.k8s.io", "create clusterrolebindings.rbac.authorization.k8s.io",
 			"delete clusterrolebindings.rbac.authorization.k8s.io", "bind clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet",
 			"get clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet", "list machines.cluster.x-k8s.io", "list clusters.cluster.x-k8s.io",
@@ -81,7 +81,7 @@ var rights = map[string]struct{ may, mayNot []right }{
 			"get clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet-pods",
 			"get configmaps OWN", "update configmaps OWN", "get leases.coordination.k8s.io OWN", "update leases.coordination.k8s.io OWN"},
 		mayNot: []right{"create nodes", "update nodes", "patch nodes/status", "create pods default", "create pods/exec default", "update pods default",
-			"get secrets default", "list secrets", "create secrets default", "get configmaps default", "get configmaps kube-system/kubeadm-config",
+			"list events default", "patch events default", "delete events default", "get secrets default", "list secrets", "create secrets default", "get configmaps default", "get configmaps kube-system/kubeadm-config",
 			"update configmaps kube-public/cluster-info", "create serviceaccounts/token OWN", "create serviceaccounts/token kube-system",
 			"create serviceaccounts default", "create namespaces", "delete namespaces", "create clusterroles.rbac.authorization.k8s.io",
 			"update clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet", "escalate clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet",
