@@ -18,6 +18,9 @@ type Target struct {
 	Server inventory.Server
 	Name   string    // for messages, where it is not the server's
 	Pin    *plan.Pin // nil: no key is known yet, and any is taken
+	// Run is whose changes go over the connection: the host is entered, and refuses
+	// whatever this run sends once a newer one entered. nil: nothing is changed.
+	Run *plan.Run
 }
 
 func (t Target) name() string { return cmp.Or(t.Name, t.Server.Name) }

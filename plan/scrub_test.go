@@ -27,11 +27,13 @@ const planted = `planted-<se"cret>-value`
 // one: it is filled by reflection, so that a field added later is in it too.
 func full(t *testing.T, fill func(reflect.Value)) plan.Snapshot {
 	t.Helper()
-	seen := plan.HostSeen{Trouble: &plan.Trouble{}}
+	seen := plan.HostSeen{Trouble: &plan.Trouble{}, Entered: &plan.Entered{}}
 	fill(reflect.ValueOf(&seen).Elem())
-	var marker plan.Marker
+	marker := plan.Marker{Run: &plan.MarkerRun{}}
 	fill(reflect.ValueOf(&marker).Elem())
 	marker.Steps = map[plan.StepID]plan.Digest{planted: {Wanted: planted, Facts: planted}}
+	var lock plan.Lock
+	fill(reflect.ValueOf(&lock).Elem())
 	var claim plan.Claim
 	fill(reflect.ValueOf(&claim).Elem())
 	seen.Serial, seen.OSVersion = inventory.Present(planted), inventory.Unread[string](planted)
@@ -49,8 +51,8 @@ func full(t *testing.T, fill func(reflect.Value)) plan.Snapshot {
 	node.Labels = map[string]string{planted: planted}
 	node.Capacity = inventory.Capacity{CPU: 1, Memory: 2, Pods: 3}
 	return plan.Snapshot{Servers: []inventory.Server{server}, Nodes: inventory.Present([]inventory.Node{node}), Pins: []plan.Pin{pin},
-		Cluster: inventory.Present(fullCluster(fill)),
-		Hosts:   map[string]plan.HostSeen{planted: seen, "id-2": unread}}
+		Cluster: inventory.Present(fullCluster(fill)), Lock: &lock,
+		Hosts: map[string]plan.HostSeen{planted: seen, "id-2": unread}}
 }
 
 // fullCluster is a cluster of one of each thing.
@@ -187,8 +189,8 @@ func shown(t *rapid.T, p *plan.Plan) string {
 // and not to the file, nor to the scrubbing.
 func TestRecordHoldsEveryField(t *testing.T) {
 	t.Parallel()
-	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 5, reflect.TypeFor[plan.HostSeen](): 15, // Refusals are not kept
-		reflect.TypeFor[plan.Undone](): 4, reflect.TypeFor[plan.Password](): 2,
+	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 6, reflect.TypeFor[plan.HostSeen](): 16, // Refusals are not kept
+		reflect.TypeFor[plan.Undone](): 4, reflect.TypeFor[plan.Lock](): 5, reflect.TypeFor[plan.Entered](): 7, reflect.TypeFor[plan.MarkerRun](): 4, reflect.TypeFor[plan.Password](): 2,
 		reflect.TypeFor[plan.Answer](): 3, reflect.TypeFor[plan.Pin](): 4, reflect.TypeFor[plan.Trouble](): 3,
 		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 9, reflect.TypeFor[inventory.Capacity](): 3,
 		reflect.TypeFor[inventory.Cluster](): 5, reflect.TypeFor[inventory.Pod](): 11, reflect.TypeFor[inventory.Identity](): 5,
