@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"fleet/load":           {"fleet", "internal/secret"},
 	"plan":                 {"fleet", "fleet/inventory"},
 	"plan/plantest":        {"fleet", "fleet/inventory", "plan", "steps", "steps/stepstest"},
+	"internal/lock":        {"plan"},
 	"steps":                {"internal/secret", "fleet", "fleet/inventory", "plan", "steps/kcpassword", "steps/launchd", "steps/pf"},
 	"steps/kcpassword":     {},
 	"steps/pf":             {"fleet"},
@@ -37,7 +38,7 @@ var allowed = map[string][]string{
 	"hosts/sshconfig":      {},
 	"providers/transport":  {},
 	"providers/scaleway":   {"internal/secret", "fleet/inventory"},
-	"providers/kubernetes": {"internal/secret", "fleet/inventory", "plan"},
+	"providers/kubernetes": {"internal/secret", "fleet/inventory", "plan", "internal/lock"},
 	"providers/secrets":    {"internal/secret"},
 	"internal/artifact":    {"fleet"},
 	"internal/engine":      {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts"},
@@ -49,7 +50,7 @@ var allowed = map[string][]string{
 	"internal/sandbox/...": {"internal/sandbox/..."},
 	"docs/schemas":         {},
 	"internal/schematest":  {"docs/schemas"},
-	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/artifact", "internal/engine",
+	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/artifact", "internal/lock", "internal/engine",
 		"internal/view", "internal/sandbox"},
 }
 

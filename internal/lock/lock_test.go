@@ -369,7 +369,7 @@ func TestBreak(t *testing.T) {
 			t.Error(r, err)
 		}
 		bob := take(t, m, "bob", Options{})
-		time.Sleep(10 * time.Second)
+		time.Sleep(11 * time.Second)
 		if err := ann.Check(); !errors.Is(err, ErrLost) {
 			t.Errorf("hers: %v", err)
 		}
