@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/macfleet/macfleet/internal/lock"
 	"github.com/macfleet/macfleet/plan"
@@ -56,7 +58,7 @@ func (l Lease) Get(ctx context.Context) (lock.Record, string, error) {
 	if err != nil {
 		return lock.Record{}, "", fmt.Errorf("read %s: %w", l, explain(err))
 	}
-	return l.record(have), have.ResourceVersion, nil
+	return l.record(have), versionOf(have), nil
 }
 
 // Put replaces the Lease of a version, or makes it. Where the namespace is missing
@@ -68,7 +70,8 @@ func (l Lease) Put(ctx context.Context, r lock.Record, version string) (string, 
 	if version == "" {
 		done, err = leases.Create(ctx, next, metav1.CreateOptions{FieldManager: manager})
 	} else {
-		next.ResourceVersion = version
+		uid, rv, _ := strings.Cut(version, " ")
+		next.UID, next.ResourceVersion = types.UID(uid), rv
 		done, err = leases.Update(ctx, next, metav1.UpdateOptions{FieldManager: manager})
 	}
 	switch {
@@ -79,8 +82,12 @@ func (l Lease) Put(ctx context.Context, r lock.Record, version string) (string, 
 	case err != nil:
 		return "", fmt.Errorf("write %s: %w", l, explain(err))
 	}
-	return done.ResourceVersion, nil
+	return versionOf(done), nil
 }
+
+// versionOf names a Lease and its version. Without the uid an update of one that was
+// deleted would make it anew.
+func versionOf(l *coordinationv1.Lease) string { return string(l.UID) + " " + l.ResourceVersion }
 
 // ErrUnprepared says that the cluster has no namespace of macfleet's as yet.
 var ErrUnprepared = errors.New("the cluster has no such namespace; macfleet init cluster makes it")

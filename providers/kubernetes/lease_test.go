@@ -64,7 +64,7 @@ func TestLease(t *testing.T) {
 		if err != nil || second == first {
 			t.Fatalf("the same again has version %q after %q, %v: nobody sees that it was renewed", second, first, err)
 		}
-		for _, stale := range []string{"", first, "7777777"} {
+		for _, stale := range []string{"", first, strings.Fields(first)[0] + " 7777777", "another-uid " + strings.Fields(second)[1]} {
 			if _, err := l.Put(t.Context(), want, stale); !errors.Is(err, lock.ErrConflict) {
 				t.Errorf("over version %q: %v", stale, err)
 			}
