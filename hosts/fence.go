@@ -84,7 +84,7 @@ func (c *Conn) pass(mark string) string {
 	if epoch == 0 {
 		keeper, epoch = "host", c.client.epochs.get(c.epochKey())
 	}
-	return fmt.Sprintf("%s\n%s\n%d\n%s\n%d\n%s\n", mark, oneWord(r.ID), epoch, keeper, int(LockSpan/time.Second), oneLine(r.Who))
+	return fmt.Sprintf("%s\n%s\n%d\n%s\n%d\n%s\n%s\n", mark, oneWord(r.ID), epoch, keeper, int(LockSpan/time.Second), oneWord(c.target.From), oneLine(r.Who))
 }
 
 // passed reads the fence's answer. The error is an *Error.

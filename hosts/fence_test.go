@@ -32,7 +32,7 @@ func (l lab) entersAt(at int, run string, epoch int) (said string, killed bool) 
 	if epoch <= 0 {
 		keeper, epoch = "host", -epoch // minus what the host gave it before
 	}
-	l.stdin = fmt.Sprintf("MARK\n%s\n%d\n%s\n600\nof %s's laptop\n", run, epoch, keeper, run)
+	l.stdin = fmt.Sprintf("MARK\n%s\n%d\n%s\n600\n-\nof %s's laptop\n", run, epoch, keeper, run)
 	a, killed := l.run(at, plan.Command{Name: "fence", Script: file("scripts/fence.sh") + "echo behind it\n"})
 	text := strings.TrimSpace(a.Stdout)
 	switch rest, ok := strings.CutPrefix(text, "MARK entered "); {

@@ -18,6 +18,7 @@ type applyOptions struct {
 	json         bool
 	approve      bool
 	askPasswords []string
+	lock         lockingOptions
 }
 
 func (a *app) applyCmd() *cobra.Command {
@@ -38,6 +39,7 @@ func (a *app) applyCmd() *cobra.Command {
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line, errors too; needs --auto-approve")
 	a.rollbackFlag(c)
 	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
+	o.lock.flags(c)
 	c.Flags().StringArrayVar(&o.askPasswords, "ask-password", nil, "ask for the login password of a `HOST`, where nobody else tells it; from a pipe, a line each")
 	return c
 }
@@ -62,7 +64,11 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 		return err
 	}
 	defer s.close()
-	p, err := s.look(looking, "")
+	if err := s.lock(looking, ctx, o.lock); err != nil {
+		return err
+	}
+	defer s.unlock()
+	p, err := s.lookWhenFree(looking, o.lock)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ type session struct {
 	readOnly   bool // nothing is changed, so that what cannot be read may be done without
 	closers    []func()
 	started    time.Time
+	unlock     func()     // gives the lock back, where there is one; may be called again
 	cost       view.Stats // what is known of it before the end
 }
 
@@ -176,6 +177,7 @@ func (s *session) connect(ctx, acting context.Context, selection plan.Selection)
 		Selection: selection, Parallelism: s.app.parallelism, Scrub: s.app.secrets.Scrub, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
 	if s.kubernetes != nil {
 		s.engine.Cluster = s.kubernetes
+		s.engine.Locked = s.lease().Look
 	}
 	s.engine.Artifacts = s.app.artifactStore(s.world)
 	s.engine.Input = func(in engine.InputFor, value secret.Value) (secret.Value, error) {

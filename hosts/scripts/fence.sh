@@ -1,8 +1,9 @@
 # Lets a run in, or refuses it: every exec of a run begins with this. Standard
 # input holds a line each of: a mark, the run's id, its epoch (0: it has none as yet
 # and the host gives it one), who keeps its lock (cluster or host), how many seconds a
-# run may be silent that the host keeps a lock for, and who runs it. A file whose name
-# is an epoch says whose it is. Only one run can create it, and the highest counts.
+# run may be silent that the host keeps a lock for, whose lock does not count (- for
+# nobody's), and who runs it. A file whose name is an epoch says whose it is. Only
+# one run can create it, and the highest counts.
 # The answer is the epoch; 0 where only root could enter.
 runs=/etc/macfleet/runs
 
@@ -22,7 +23,7 @@ last() {
 # alive reports whether the host keeps the lock of the run that entered last, and has
 # heard of it lately. A clock that was set back must not put that off for ever.
 alive() {
-  if [ "$keeps" != host ] || [ -e "$runs/$highest.left" ]; then return 1; fi
+  if [ "$keeps" != host ] || [ "$holder" = "$from" ] || [ -e "$runs/$highest.left" ]; then return 1; fi
   heard=$(cat "$runs/$highest.seen" 2>/dev/null) || heard=
   case $heard in '' | *[!0-9]*) heard=$at ;; esac
   age=$(($(date +%s) - heard))
@@ -91,6 +92,6 @@ fence() {
   refused unnoted
 }
 
-read -r mark && read -r run && read -r epoch && read -r keeper && read -r span && read -r who || exit 91
+read -r mark && read -r run && read -r epoch && read -r keeper && read -r span && read -r from && read -r who || exit 91
 uid=$(id -u)
 fence

@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"providers/secrets":    {"internal/secret"},
 	"internal/artifact":    {"fleet"},
 	"internal/engine":      {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts"},
-	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/engine"},
+	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/lock", "internal/engine"},
 	"internal/scriptlint":  {},
 	"internal/conformance": {},
 	"internal/archtest":    {},

@@ -16,6 +16,7 @@ type Result struct {
 	NotStarted  int        // actions left because of a failure or a stop
 	NotWaited   int        // hosts whose Nodes were not Ready when somebody asked to stop
 	Interrupted bool       // a person or the system asked to stop
+	Lost        error      // why the lock was lost, and the run stopped; nil: it was not
 	After       *plan.Plan // observed afterwards; nil when that failed
 }
 
@@ -28,7 +29,7 @@ type Failure struct {
 // Converged reports whether nothing is left: the plan that was made afterwards
 // is empty and complete.
 func (r Result) Converged() bool {
-	if r.After == nil || len(r.Failures) > 0 || r.NotStarted+r.NotWaited > 0 {
+	if r.After == nil || len(r.Failures) > 0 || r.NotStarted+r.NotWaited > 0 || r.Lost != nil {
 		return false
 	}
 	s := r.After.Summarise()
@@ -54,7 +55,8 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	r.Failures = append(failures, r.Failures...)
 	late, left := e.await(ctx, worked)
 	r.Failures, r.NotWaited = append(r.Failures, late...), left
-	r.Interrupted = e.Stop.Err() != nil
+	r.Lost = e.may()
+	r.Interrupted = e.Stop.Err() != nil && r.Lost == nil
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}
@@ -72,6 +74,12 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 // drift would look like configuration that was never applied. A host on which
 // that fails is a failure and harms no other; the error is about the keys.
 func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
+	if err := e.may(); err != nil {
+		return nil, err
+	}
+	if err := e.raise(ctx, p); err != nil {
+		return nil, err
+	}
 	var fresh []plan.Pin
 	for _, h := range Unpinned(p) {
 		// Where the marker is missing, its writing pins: a pin says that this
@@ -110,7 +118,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 // enterProof writes the marker of a host whose steps match.
 func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
 	w := &worker{engine: e, host: h}
-	defer w.close()
+	defer w.close(ctx)
 	if _, err := w.connect(ctx); err != nil {
 		return err
 	}
@@ -189,7 +197,7 @@ func (e *Engine) execute(ctx context.Context, p *plan.Plan) (Result, []plan.Host
 // since then.
 func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (Result, plan.Host) {
 	w := &worker{engine: e, host: h}
-	defer w.close()
+	defer w.close(ctx)
 	r := e.perform(ctx, h.Name, actions, w.perform)
 	return r, w.host
 }
@@ -200,7 +208,7 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 	var r Result
 	for i := range actions {
 		a := &actions[i]
-		if e.Stop.Err() != nil || ctx.Err() != nil || len(r.Failures) > 0 {
+		if len(r.Failures) > 0 || e.stopped(ctx) {
 			r.NotStarted++
 			e.emit(Event{Type: Skipped, Host: host, Action: a})
 			continue

@@ -186,6 +186,9 @@ func (l *Lock) Raise(ctx context.Context, above int64) (plan.Run, error) {
 func (l *Lock) Release(ctx context.Context) error {
 	l.stop()
 	<-l.done
+	if err := ctx.Err(); err != nil {
+		return err // it ends by itself
+	}
 	if l.Check() != nil {
 		return nil // it is another's
 	}

@@ -97,6 +97,9 @@ func (t *Text) Applied(r engine.Result) {
 	if text := nodes(r.After); text != "" {
 		t.line(0, "", text)
 	}
+	if r.Lost != nil {
+		t.line(0, "", r.Lost.Error()+". Running actions were finished, no other was started.")
+	}
 	if r.Interrupted {
 		t.line(0, "", "Interrupted: running actions were finished, no other was started. macfleet apply goes on from here.")
 	}

@@ -55,12 +55,13 @@ type hook struct {
 
 // outcome is what an apply came to.
 type outcome struct {
-	Done        int  `json:"done"`
-	Failed      int  `json:"failed"`
-	NotStarted  int  `json:"not_started"`
-	NotWaited   int  `json:"not_waited"`
-	Interrupted bool `json:"interrupted"`
-	Converged   bool `json:"converged"`
+	Done        int    `json:"done"`
+	Failed      int    `json:"failed"`
+	NotStarted  int    `json:"not_started"`
+	NotWaited   int    `json:"not_waited"`
+	Interrupted bool   `json:"interrupted"`
+	Lost        string `json:"lock_lost,omitempty"` // why the lock was lost, and the run stopped
+	Converged   bool   `json:"converged"`
 }
 
 // NewStream returns a stream and prints its first line.
@@ -154,6 +155,9 @@ func (s *Stream) Applied(r engine.Result) {
 // Outcome prints what a run came to.
 func (s *Stream) Outcome(r engine.Result) {
 	o := outcome{Done: r.Done, Failed: len(r.Failures), NotStarted: r.NotStarted, NotWaited: r.NotWaited, Interrupted: r.Interrupted, Converged: r.Converged()}
+	if r.Lost != nil {
+		o.Lost = r.Lost.Error()
+	}
 	m := message{Level: "info", Type: "apply_summary", Outcome: &o, Message: fmt.Sprintf("%s done, converged", count(r.Done, "action"))}
 	if !o.Converged {
 		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))
