@@ -94,10 +94,10 @@ func inProgress(owner fleet.Owner, snap Snapshot) []Trouble {
 	case l == nil:
 	case l.Unread != "":
 		out = append(out, Trouble{Code: "lock-unread", Text: "nobody knows whether an apply is in progress: " + l.Unread,
-			Remedy: "macfleet init cluster gives the right to read Leases in its namespace"})
+			Remedy: "macfleet init cluster gives the right to read Leases in macfleet's namespace"})
 	default:
 		t := Trouble{Code: InProgress, Remedy: "wait for its end: what is shown here may be half done; macfleet lock status says more",
-			Text: fmt.Sprintf("apply in progress: %s applies %s since %s (run %s)", l.Run.Who, cfg, clockTime(l.Since), l.Run.ID)}
+			Text: fmt.Sprintf("%s applies %s since %s (run %s)", l.Run.Who, cfg, clockTime(l.Since), l.Run.ID)}
 		if !l.Alive {
 			t.Code, t.Remedy = "apply-broke-off", "macfleet apply waits until its lock has expired, and goes on from there"
 			t.Text = fmt.Sprintf("an apply seems to have broken off: %s held the lock of %s since %s (run %s) and has not renewed it since %s",
@@ -114,7 +114,7 @@ func inProgress(owner fleet.Owner, snap Snapshot) []Trouble {
 	for _, id := range slices.Sorted(maps.Keys(held)) {
 		e := held[id]
 		out = append(out, Trouble{Code: InProgress, Remedy: "wait for its end: what is shown here may be half done; macfleet lock status says more",
-			Text: fmt.Sprintf("apply in progress: %s works on hosts of %s since %s (run %s)", e.Who, cfg, clockTime(e.At), e.ID)})
+			Text: fmt.Sprintf("%s works on hosts of %s since %s (run %s)", e.Who, cfg, clockTime(e.At), e.ID)})
 	}
 	return out
 }

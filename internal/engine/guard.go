@@ -16,7 +16,7 @@ type Guard interface {
 
 // lockLost is why a run stopped whose lock is another's.
 func lockLost(err error) *TroubleError {
-	return &TroubleError{plan.Trouble{Code: "lock-lost", Text: "the lock of this run is lost, so nothing more is changed: " + err.Error(),
+	return &TroubleError{plan.Trouble{Code: "lock-lost", Text: "nothing more is changed: " + err.Error(),
 		Remedy: "macfleet lock status says who has it; apply again when that run is over"}}
 }
 

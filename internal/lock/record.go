@@ -38,7 +38,7 @@ var ErrConflict = errors.New("another one was faster")
 
 // ErrLost says that the lock is not ours any more, whoever has it. Nothing may be
 // changed after it.
-var ErrLost = errors.New("lock-lost")
+var ErrLost = errors.New("the lock is lost")
 
 // Options say who takes the lock, and how. Store and Run are set; of the others a
 // zero field means the default.
