@@ -97,14 +97,14 @@ func (a *app) withHostLocks(ctx context.Context, f func(context.Context, *sessio
 	}
 	var all []kept
 	for _, h := range p.Hosts {
-		if e := h.Seen.Entered; e != nil && e.Alone {
+		if e := h.Seen.Entered; e != nil && e.Alone && e.Held {
 			run := newRun(s.started)
 			target := hosts.Target{Server: h.Server, Name: h.Name, Pin: s.engine.PinOf(h), Run: &run, From: e.ID}
 			all = append(all, kept{view.HostLock(h.Name, *e, hosts.LockSpan), func(ctx context.Context) error { return s.enterAndLeave(ctx, target) }})
 		}
 	}
 	if len(all) == 0 {
-		a.outText().Lock(view.LockStatus{Of: s.config.String(), Where: "without a cluster the hosts keep one each"})
+		a.outText().Lock(view.LockStatus{Of: s.config.String(), Where: "without a cluster the hosts keep one each, and none of them is held"})
 		return nil
 	}
 	return f(ctx, s, all)

@@ -46,7 +46,7 @@ func (t *Text) Lock(s LockStatus) {
 	r := s.Record
 	switch {
 	case !s.There:
-		t.line(0, "", fmt.Sprintf("%s: nobody has the lock, and nobody had it (%s).", s.Of, s.Where))
+		t.line(0, "", fmt.Sprintf("%s: nobody has the lock (%s).", s.Of, s.Where))
 		return
 	case !r.Held:
 		t.line(0, "", fmt.Sprintf("%s: nobody has the lock (%s). %s had it last, until %s (run %s, epoch %d).", s.Of, s.Where, r.Run.Who, moment(r.Renewed), r.Run.ID, r.Run.Epoch))
@@ -54,7 +54,9 @@ func (t *Text) Lock(s LockStatus) {
 	}
 	t.line(0, "", fmt.Sprintf("%s: %s has the lock (%s).", s.Of, r.Run.Who, s.Where))
 	t.line(2, "", "run    "+r.Run.ID)
-	t.line(2, "", "on     "+r.Machine)
+	if r.Machine != "" {
+		t.line(2, "", "on     "+r.Machine)
+	}
 	t.line(2, "", "since  "+moment(r.Since))
 	t.line(2, "", fmt.Sprintf("epoch  %d", r.Run.Epoch))
 	alive := "it is valid: its run lives, or ended less than that ago"
@@ -66,7 +68,7 @@ func (t *Text) Lock(s LockStatus) {
 
 // ReleaseQuestion is what a person is asked before a lock is taken from a run.
 func ReleaseQuestion(s LockStatus) string {
-	text := fmt.Sprintf("Take the lock of %s from %s (run %s, on %s)? ", s.Of, s.Record.Run.Who, s.Record.Run.ID, s.Record.Machine)
+	text := fmt.Sprintf("Take the lock of %s from %s (run %s)? ", s.Of, s.Record.Run.Who, s.Record.Run.ID)
 	if s.Dead {
 		return text + fmt.Sprintf("It gave no sign of life for %s.", seconds(s.Age))
 	}
@@ -76,5 +78,5 @@ func ReleaseQuestion(s LockStatus) string {
 // HostLock is the lock that a host keeps for the run which entered it last.
 func HostLock(name string, e plan.Entered, span time.Duration) LockStatus {
 	return LockStatus{Of: name, Where: "kept by the host", There: true, Age: e.Idle,
-		Record: lock.Record{Held: e.Held, Run: plan.Run{ID: e.ID, Who: e.Who, Epoch: e.Epoch}, Machine: "a machine that the host does not know", Since: e.At, Renewed: e.At, Lasts: span}}
+		Record: lock.Record{Held: e.Held, Run: plan.Run{ID: e.ID, Who: e.Who, Epoch: e.Epoch}, Since: e.At, Renewed: e.At, Lasts: span}}
 }
