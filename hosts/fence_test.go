@@ -27,7 +27,7 @@ func (l lab) enters(run string, epoch int) string {
 }
 
 func (l lab) entersAt(at int, run string, epoch int) (said string, killed bool) {
-	l.t.Helper()
+	l.T.Helper()
 	keeper := "cluster"
 	if epoch <= 0 {
 		keeper, epoch = "host", -epoch // minus what the host gave it before
@@ -45,9 +45,9 @@ func (l lab) entersAt(at int, run string, epoch int) (said string, killed bool) 
 }
 
 func (l lab) enter(run string, epoch int, want string) {
-	l.t.Helper()
+	l.T.Helper()
 	if got := l.enters(run, epoch); got != want {
-		l.t.Errorf("%s with epoch %d: %q, want %q", run, epoch, got, want)
+		l.T.Errorf("%s with epoch %d: %q, want %q", run, epoch, got, want)
 	}
 }
 

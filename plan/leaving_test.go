@@ -23,12 +23,6 @@ func left() *world {
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	whole := []string{"delete-node block-removed P", "revoke block-removed P"}
-	identity := func(i inventory.Identity) func(*world) {
-		i.Host = first
-		return func(w *world) {
-			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{i}) })
-		}
-	}
 	for _, tc := range []struct {
 		name string
 		edit func(*world)
@@ -36,18 +30,16 @@ func TestLeaving(t *testing.T) {
 	}{
 		{"Node and identity", func(*world) {}, whole},
 		{"killed after the Node", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }, whole[1:]},
-		{"killed after the binding", identity(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true}), whole},
-		{"nothing of macfleet's", identity(inventory.Identity{}), nil},
+		{"killed after the binding", partly(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true}), whole},
+		{"nothing of macfleet's", partly(inventory.Identity{}), nil},
 		{"a Node that somebody else's kubelet made", func(w *world) {
 			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
 		}, nil},
 		{"a Node that does not say whose it is", func(w *world) { w.editNode(func(n *inventory.Node) { n.ProviderID = "" }) },
 			[]string{whole[0] + " !node-not-proven"}},
-		{"a Pod at work", func(w *world) { w.pods(inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Pending"}) },
+		{"a Pod at work", func(w *world) { w.pods(pod("Pending")) },
 			[]string{whole[0] + " !pods-on-node"}},
-		{"what comes back by itself", func(w *world) {
-			w.pods(inventory.Pod{Node: first, Phase: "Running", Controller: "DaemonSet"}, inventory.Pod{Node: first, Phase: "Running", Mirror: true})
-		}, whole},
+		{"what comes back by itself", func(w *world) { w.pods(returning()...) }, whole},
 		{"a host that is silent", func(w *world) {
 			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable"}}
 		}, nil},
@@ -166,7 +158,7 @@ func TestPodNamespaces(t *testing.T) {
 	t.Parallel()
 	w := joined()
 	w.cfg.Kubernetes.PodNamespaces = []string{"ci"}
-	w.pods(inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Running"}, inventory.Pod{Namespace: "kube-system", Name: "csi", Node: first, Controller: "DaemonSet"})
+	w.pods(pod("Running"), inventory.Pod{Namespace: "kube-system", Name: "csi", Node: first, Controller: "DaemonSet"})
 	if h := oneHost(t, w.plan(t)); len(h.Warnings) != 0 {
 		t.Errorf("warned of Pods in place: %+v", h.Warnings)
 	}

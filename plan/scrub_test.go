@@ -32,22 +32,16 @@ func full(t *testing.T, fill func(reflect.Value)) plan.Snapshot {
 	marker := plan.Marker{Run: &plan.MarkerRun{}}
 	fill(reflect.ValueOf(&marker).Elem())
 	marker.Steps = map[plan.StepID]plan.Digest{planted: {Wanted: planted, Facts: planted}}
-	var lock plan.Lock
-	fill(reflect.ValueOf(&lock).Elem())
-	var claim plan.Claim
-	fill(reflect.ValueOf(&claim).Elem())
+	lock, claim := filled[plan.Lock](fill), filled[plan.Claim](fill)
 	seen.Serial, seen.OSVersion = inventory.Present(planted), inventory.Unread[string](planted)
 	seen.Marker, seen.Claim = inventory.Present(marker), inventory.Present(claim)
 	seen.Facts = plan.Facts{planted: inventory.Present(plan.Answer{Stdout: planted, Stderr: planted}),
 		"other": inventory.Unread[plan.Answer](planted)}
 	unread := plan.HostSeen{Serial: inventory.Unread[string](planted), Marker: inventory.Unread[plan.Marker](planted),
 		Claim: inventory.Unread[plan.Claim](planted), OSVersion: inventory.Present(planted)}
-	var server inventory.Server
-	fill(reflect.ValueOf(&server).Elem())
-	var node inventory.Node
-	fill(reflect.ValueOf(&node).Elem())
-	var pin plan.Pin
-	fill(reflect.ValueOf(&pin).Elem())
+	server := filled[inventory.Server](fill)
+	node := filled[inventory.Node](fill)
+	pin := filled[plan.Pin](fill)
 	node.Labels = map[string]string{planted: planted}
 	node.Capacity = inventory.Capacity{CPU: 1, Memory: 2, Pods: 3}
 	return plan.Snapshot{Servers: []inventory.Server{server}, Nodes: inventory.Present([]inventory.Node{node}), Pins: []plan.Pin{pin},
@@ -55,18 +49,19 @@ func full(t *testing.T, fill func(reflect.Value)) plan.Snapshot {
 		Hosts: map[string]plan.HostSeen{planted: seen, "id-2": unread}}
 }
 
+func filled[T any](fill func(reflect.Value)) (x T) {
+	fill(reflect.ValueOf(&x).Elem())
+	return x
+}
+
 // fullCluster is a cluster of one of each thing.
 func fullCluster(fill func(reflect.Value)) inventory.Cluster {
 	pod := inventory.Pod{Finalizers: []string{planted}, Due: time.Unix(1794000000, 0).UTC()}
 	fill(reflect.ValueOf(&pod).Elem())
-	var identity inventory.Identity
-	fill(reflect.ValueOf(&identity).Elem())
-	var join inventory.Join
-	fill(reflect.ValueOf(&join).Elem())
-	var object inventory.Object
-	fill(reflect.ValueOf(&object).Elem())
-	var machine inventory.Machine
-	fill(reflect.ValueOf(&machine).Elem())
+	identity := filled[inventory.Identity](fill)
+	join := filled[inventory.Join](fill)
+	object := filled[inventory.Object](fill)
+	machine := filled[inventory.Machine](fill)
 	return inventory.Cluster{Pods: inventory.Present([]inventory.Pod{pod}), Identities: inventory.Present([]inventory.Identity{identity}),
 		Join: inventory.Present(join), Objects: inventory.Present([]inventory.Object{object}), Machines: inventory.Present([]inventory.Machine{machine})}
 }

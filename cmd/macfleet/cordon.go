@@ -62,9 +62,8 @@ func (a *app) cordon(ctx context.Context, args []string, o cordonOptions) error 
 		}
 		a.on = append(a.on, arg)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.open(ctx, ctx)
 	if err != nil {
 		return err

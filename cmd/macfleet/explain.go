@@ -72,9 +72,8 @@ func (a *app) explanation(ctx context.Context, host, file string) (plan.Explanat
 		}
 		return plan.ExplainHost(config, steps.For, snap, host)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.openToLook(ctx)
 	if err != nil {
 		return plan.Explanation{}, err

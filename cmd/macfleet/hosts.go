@@ -78,8 +78,9 @@ func (a *app) trustCmd() *cobra.Command {
 }
 
 func (a *app) trust(ctx context.Context, name string) error {
-	return a.withCluster(ctx, func(ctx context.Context, s *session) error {
-		dropped, err := drop(s.pins(ctx), name)
+	return a.withCluster(ctx, func(_, acting context.Context, s *session) error {
+		a.acting.Store(true)
+		dropped, err := drop(s.pins(acting), name)
 		if err != nil {
 			return err
 		}

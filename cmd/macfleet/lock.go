@@ -67,7 +67,7 @@ func (a *app) withLocks(ctx context.Context, f func(context.Context, *session, [
 	if config.Kubernetes == nil {
 		return a.withHostLocks(ctx, f)
 	}
-	return a.withCluster(ctx, func(ctx context.Context, s *session) error {
+	return a.withCluster(ctx, func(ctx, _ context.Context, s *session) error {
 		store := s.lease()
 		r, version, err := store.Get(ctx)
 		if err != nil {

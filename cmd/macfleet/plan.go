@@ -67,9 +67,8 @@ func (a *app) look(ctx context.Context, from source) (*plan.Plan, error) {
 	if from.snapshot != "" {
 		return a.recall(from.snapshot)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.openToLook(ctx)
 	if err != nil {
 		return nil, err

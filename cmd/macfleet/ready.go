@@ -28,9 +28,8 @@ func (a *app) wait(ctx context.Context, o waitOptions) error {
 	if o.timeout <= 0 {
 		return fmt.Errorf("--timeout is %s; it must be more than nothing", o.timeout)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.openToLook(ctx)
 	if err != nil {
 		return err

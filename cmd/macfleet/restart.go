@@ -56,9 +56,8 @@ func (a *app) restart(ctx context.Context, host, job string, approve bool, lock 
 		return errors.New("restart must be approved and nobody can be asked here; pass --auto-approve")
 	}
 	a.on, a.steps = []string{"name=" + host}, []string{job}
-	looking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	looking, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.open(looking, ctx)
 	if err != nil {
 		return err

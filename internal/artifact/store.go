@@ -129,9 +129,17 @@ func (s *Store) cached(sum string) string { return filepath.Join(s.Cache, sum) }
 // checked opens a file and compares its digest, or only takes it where a is not
 // locked.
 func (s *Store) checked(ctx context.Context, a fleet.Artifact, path string) (*os.File, Pin, error) {
+	// To open a pipe would wait for somebody who writes into it.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, Pin{}, fmt.Errorf("%s: read %s: it is no file; an artifact is one file, such as an archive", a, path)
+	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, Pin{}, fmt.Errorf("%s: %w; its source is %q: make the file, or correct the source", a, err, a.Source)
+		remedy := "make the file, or correct the source"
+		if errors.Is(err, fs.ErrPermission) {
+			remedy = "macfleet's user must be able to read it"
+		}
+		return nil, Pin{}, fmt.Errorf("%s: %w; its source is %q: %s", a, err, a.Source, remedy)
 	}
 	pin, err := s.pin(ctx, file)
 	if err == nil && a.SHA256 != "" && pin.SHA256 != a.SHA256 {
@@ -149,11 +157,8 @@ func (s *Store) checked(ctx context.Context, a fleet.Artifact, path string) (*os
 // pin returns what a file's bytes are, and leaves it at its beginning.
 func (s *Store) pin(ctx context.Context, file *os.File) (Pin, error) {
 	info, err := file.Stat()
-	switch {
-	case err != nil:
+	if err != nil {
 		return Pin{}, err
-	case !info.Mode().IsRegular():
-		return Pin{}, errors.New("it is no file; an artifact is one file, such as an archive")
 	}
 	now := identify(file.Name(), info)
 	if sum, known := s.recall(now); known {

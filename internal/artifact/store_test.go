@@ -164,10 +164,24 @@ func TestFile(t *testing.T) {
 	if _, err := read(t, s, unlocked); !errors.Is(err, ErrUnlocked) {
 		t.Errorf("error = %v", err)
 	}
-	folder := a
-	folder.Source = "dist"
-	if _, err := s.Hash(t.Context(), folder); err == nil || !strings.Contains(err.Error(), "an artifact is one file") {
-		t.Errorf("error = %v", err)
+	if os.Getuid() != 0 { // root reads it all the same
+		if err := os.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Hash(t.Context(), a); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "must be able to read it") {
+			t.Errorf("error = %v", err)
+		}
+	}
+	// A pipe that nobody writes into must not be waited for.
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []string{"dist", "pipe"} {
+		odd := a
+		odd.Source = source
+		if _, err := s.Hash(t.Context(), odd); err == nil || !strings.Contains(err.Error(), "an artifact is one file") {
+			t.Errorf("%s: error = %v", source, err)
+		}
 	}
 }
 

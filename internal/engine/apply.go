@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -217,7 +218,7 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 		e.emit(Event{Type: Started, Host: host, Action: a})
 		err := e.may() // whoever shows the event may take their time
 		if err == nil {
-			err = e.scrubError(do(ctx, *a))
+			err = e.scrubError(broken(ctx, do(ctx, *a)))
 		}
 		elapsed := e.Now().Sub(started)
 		if err != nil {
@@ -229,4 +230,15 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 		e.emit(Event{Type: Done, Host: host, Action: a, Elapsed: elapsed})
 	}
 	return r
+}
+
+// broken says of an action that ended with the run's own end, as by a second
+// Ctrl-C, that it was that: what the connection says of it then would accuse the
+// host.
+func broken(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if err == nil || cause == nil || !errors.Is(err, cause) && !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return fmt.Errorf("%w while it ran; it may be half done", cause)
 }

@@ -305,6 +305,34 @@ func TestStop(t *testing.T) {
 	converges(t, e)
 }
 
+// TestLeftAtOnce: what a run left in the middle is no fault of the host, whose
+// connection only ended with it.
+func TestLeftAtOnce(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 2)
+	e := run(t, w, config("production", 1))
+	p, err := e.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := errors.New("left")
+	ctx, leave := context.WithCancelCause(t.Context())
+	defer leave(nil)
+	e.Emit = func(ev engine.Event) {
+		if ev.Type == engine.Started && ev.Action.Kind == plan.RunStep {
+			leave(left)
+		}
+	}
+	r, err := e.Apply(ctx, p)
+	if !errors.Is(err, left) || len(r.Failures) != 1 {
+		t.Fatalf("result %+v, error %v", r, err)
+	}
+	var lost *hosts.Error
+	if f := r.Failures[0].Err; !errors.Is(f, left) || errors.As(f, &lost) {
+		t.Errorf("failure %v", f)
+	}
+}
+
 // TestFailureHarmsNobodyElse breaks one host between the plan and the apply.
 func TestFailureHarmsNobodyElse(t *testing.T) {
 	t.Parallel()

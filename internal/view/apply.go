@@ -128,17 +128,7 @@ func failure(f engine.Failure) (text, remedy string) {
 func (t *Text) left(p *plan.Plan) {
 	t.blank()
 	fmt.Fprintln(t.out, t.styles.strong.Render("Did not converge"))
-	t.cluster(p, objectRows)
-	actions := byHost(p)
-	t.fleets(p, func(fleet string) []block {
-		var out []block
-		for _, h := range p.Hosts {
-			if h.Fleet == fleet {
-				out = append(out, planBlocks(h, actions[h.Server.ID])...)
-			}
-		}
-		return append(out, missing(p, fleet)...)
-	})
+	t.differences(p)
 }
 
 // Lines shows a run's events as plain lines, for a log or a pipe.

@@ -18,6 +18,18 @@ func (t *Text) Plan(p *plan.Plan) {
 		return
 	}
 	fmt.Fprintln(t.out, t.styles.strong.Render("Plan for "+ownerTitle(p)))
+	t.differences(p)
+	t.rejected(p)
+	t.blank()
+	t.line(0, "", summary(s))
+	if text := cost(p); text != "" {
+		t.line(0, "", text)
+	}
+	t.notes(p)
+}
+
+// differences shows what differs in the cluster and on hosts.
+func (t *Text) differences(p *plan.Plan) {
 	t.cluster(p, objectRows)
 	actions := byHost(p)
 	t.fleets(p, func(fleet string) []block {
@@ -29,13 +41,6 @@ func (t *Text) Plan(p *plan.Plan) {
 		}
 		return append(out, missing(p, fleet)...)
 	})
-	t.rejected(p)
-	t.blank()
-	t.line(0, "", summary(s))
-	if text := cost(p); text != "" {
-		t.line(0, "", text)
-	}
-	t.notes(p)
 }
 
 func ownerTitle(p *plan.Plan) string {

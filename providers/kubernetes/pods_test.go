@@ -65,12 +65,7 @@ func (c *cluster) deletePod(t *testing.T, pod string, grace int64) {
 // podsOf are the Pods of this test, as a plan sees them.
 func podsOf(t *testing.T, client *kubernetes.Client) []inventory.Pod {
 	t.Helper()
-	seen := observe(t, client).Pods
-	all, ok := seen.Get()
-	if !ok {
-		t.Fatalf("pods are unread: %s", seen.Why())
-	}
-	return slices.DeleteFunc(all, func(p inventory.Pod) bool { return p.Namespace != ns(t) })
+	return slices.DeleteFunc(read(t, observe(t, client).Pods), func(p inventory.Pod) bool { return p.Namespace != ns(t) })
 }
 
 func held(p *corev1.Pod) { p.Finalizers = []string{"acme.test/other", kubernetes.Finalizer} }
