@@ -83,9 +83,8 @@ func (a *app) withLocks(ctx context.Context, f func(context.Context, *session, [
 }
 
 func (a *app) withHostLocks(ctx context.Context, f func(context.Context, *session, []kept) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.openToLook(ctx)
 	if err != nil {
 		return err
