@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,17 +31,11 @@ type EnteredError struct {
 // Error says who entered, and when.
 func (e *EnteredError) Error() string {
 	text := fmt.Sprintf("%s entered at %s (run %s, epoch %d)", e.Other.Who, e.Other.At.UTC().Format("15:04:05 MST"), e.Other.ID, e.Other.Epoch)
-	if e.Code == hostLocked {
+	if e.Code == "host-locked" {
 		text += ", and its last command began " + e.Other.Idle.String() + " ago"
 	}
 	return text
 }
-
-const (
-	newerRun   = "newer-run"
-	hostLocked = "host-locked"
-	notNoted   = "run-not-noted"
-)
 
 // epochs are what hosts gave to runs that had none: by host and run.
 type epochs struct {
@@ -119,17 +114,17 @@ func (c *Conn) refusedRun(line string) *Error {
 		return n
 	}
 	at := number(words[2])
-	why := &EnteredError{Code: newerRun, Other: plan.Entered{Epoch: number(words[1]), At: time.Unix(at, 0).UTC(), ID: words[4], Who: words[5],
+	why := &EnteredError{Code: "newer-run", Other: plan.Entered{Epoch: number(words[1]), At: time.Unix(at, 0).UTC(), ID: words[4], Who: words[5],
 		Idle: time.Duration(max(0, number(words[3])-at)) * time.Second}}
-	e := &Error{Host: c.target.name(), Code: newerRun, Phase: Talking, Err: why,
+	e := &Error{Host: c.target.name(), Code: "newer-run", Phase: Talking, Err: why,
 		Remedy: "another apply works on this host now: let it end, then run macfleet apply again"}
 	switch words[0] {
 	case "locked":
-		why.Code, e.Code = hostLocked, hostLocked
+		why.Code, e.Code = "host-locked", "host-locked"
 		e.Remedy = fmt.Sprintf("let that apply end; one that broke off is taken over %s after its last command, or at once after: macfleet lock release --force %s",
 			LockSpan, why.Other.ID)
 	case "unnoted":
-		e.Code, e.Err = notNoted, errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed")
+		e.Code, e.Err = "run-not-noted", errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed")
 		e.Remedy = "see whether the disk is full or can be written to: macfleet doctor " + c.target.name()
 	}
 	return e
@@ -137,7 +132,7 @@ func (c *Conn) refusedRun(line string) *Error {
 
 // refusesRun reports whether the host has let no script run.
 func (e *Error) refusesRun() bool {
-	return e.Code == newerRun || e.Code == hostLocked || e.Code == notNoted
+	return slices.Contains([]string{"newer-run", "host-locked", "run-not-noted"}, e.Code)
 }
 
 // Leave says that the run is done with the host. Whoever waits for it need not wait
