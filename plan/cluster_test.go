@@ -233,6 +233,10 @@ func TestReleasePods(t *testing.T) {
 	ended, running, old := stuckPod("ended", "Succeeded"), stuckPod("busy", "Running"), stuckPod("old", "Running")
 	due, held, mirror, elsewhere := ended, ended, ended, ended
 	due.Overdue, held.Finalizers, mirror.Mirror, elsewhere.Node = false, append(held.Finalizers, "acme.dev/keep"), true, "acme-other"
+	built := ended
+	built.Name, built.Finalizers = "built", []string{inventory.VMFinalizer, "tart-kubelet.acme.dev/vm-cleanup"}
+	alike := ended
+	alike.Finalizers = []string{"other-kubelet.acme.dev/vm-cleanup"}
 	noNode := func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }
 	unreachable := func(w *world) { w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable"}} }
 	for _, tc := range []struct {
@@ -242,6 +246,8 @@ func TestReleasePods(t *testing.T) {
 		want string
 	}{
 		{"ended", func(*world) {}, []inventory.Pod{ended, running}, "ended"},
+		{"ended, and held by kubelets of two builds", func(*world) {}, []inventory.Pod{built}, "built"},
+		{"held by somebody else's of that name", func(*world) {}, []inventory.Pod{alike}, ""},
 		{"not yet due", func(*world) {}, []inventory.Pod{due}, ""},
 		{"held by another too", func(*world) {}, []inventory.Pod{held}, ""},
 		{"the kubelet's own", func(*world) {}, []inventory.Pod{mirror}, ""},

@@ -43,6 +43,16 @@ func TestLeaving(t *testing.T) {
 		{"a host that is silent", func(w *world) {
 			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable"}}
 		}, nil},
+		{"Pods that nobody lets go", func(w *world) { w.pods(stuckPod("a", "Succeeded")) }, append(slices.Clone(whole), "pods stuck-terminating-pods D")},
+		{"Pods that nobody lets go, and has left", func(w *world) {
+			w.pods(stuckPod("a", "Succeeded"), stuckPod("b", "Running"))
+			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
+			w.snap.Nodes = inventory.Present([]inventory.Node{})
+		}, []string{"pods stuck-terminating-pods D"}},
+		{"Pods of somebody else's kubelet", func(w *world) {
+			w.pods(stuckPod("a", "Succeeded"))
+			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
+		}, nil},
 		{"limited to a step", func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -115,7 +125,10 @@ func TestClusterAPI(t *testing.T) {
 		refused, warning string
 	}{
 		{"it works", false, bound, nil, "kubectl annotate -n default machine/m-1 samm/m-1 cluster.x-k8s.io/paused=true", ""},
-		{"it is paused", false, edited(func(m *inventory.Machine) { m.Paused = true }), nil, "", ""},
+		{"all of it is paused", false, edited(func(m *inventory.Machine) { m.Paused, m.InfrastructurePaused = true, true }), nil, "", ""},
+		{"the provider's part is paused", false, edited(func(m *inventory.Machine) { m.InfrastructurePaused = true }), nil, "", ""},
+		{"the Machine alone is paused", false, edited(func(m *inventory.Machine) { m.Paused = true }), nil, "samm/m-1 cluster.x-k8s.io/paused=true", ""},
+		{"whether it is paused cannot be read", false, edited(func(m *inventory.Machine) { m.InfrastructureUnread = "forbidden" }), nil, "macfleet init cluster", ""},
 		{"another server's", false, edited(func(m *inventory.Machine) { m.ProviderID = "scw-applesilicon://fr-par-1/x" }), nil, "", ""},
 		{"bound and available", true, bound, nil, "", ""},
 		{"without a deployment", true, edited(func(m *inventory.Machine) { m.Deployment, m.Available = "", false }), nil, "", ""},

@@ -189,6 +189,10 @@ func checkClusterAction(t *rapid.T, w *world, a plan.Action, h plan.Host) {
 				t.Fatalf("%+v is let go on %+v", p, h)
 			}
 		}
+		if i, _ := h.Identity.Get(); !h.Spec.Spec.JoinsCluster() && !h.Node.IsAbsent() && i.Host == "" {
+			t.Fatalf("Pods of somebody else's Node are let go: %+v", h)
+		}
+		return
 	case plan.ReplaceNode:
 		if pods, read := h.Pods.Get(); own || !there || !read || slices.ContainsFunc(pods, inventory.Pod.Works) {
 			t.Fatalf("the Node %+v is replaced", node)

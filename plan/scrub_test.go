@@ -184,12 +184,12 @@ func shown(t *rapid.T, p *plan.Plan) string {
 // and not to the file, nor to the scrubbing.
 func TestRecordHoldsEveryField(t *testing.T) {
 	t.Parallel()
-	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 6, reflect.TypeFor[plan.HostSeen](): 16, // Refusals are not kept
+	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 6, reflect.TypeFor[plan.HostSeen](): 17, // Refusals are not kept
 		reflect.TypeFor[plan.Undone](): 4, reflect.TypeFor[plan.Lock](): 5, reflect.TypeFor[plan.Entered](): 7, reflect.TypeFor[plan.MarkerRun](): 4, reflect.TypeFor[plan.Password](): 2,
 		reflect.TypeFor[plan.Answer](): 3, reflect.TypeFor[plan.Pin](): 4, reflect.TypeFor[plan.Trouble](): 3,
-		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 9, reflect.TypeFor[inventory.Capacity](): 3,
+		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 10, reflect.TypeFor[inventory.Capacity](): 3,
 		reflect.TypeFor[inventory.Cluster](): 5, reflect.TypeFor[inventory.Pod](): 11, reflect.TypeFor[inventory.Identity](): 5,
-		reflect.TypeFor[inventory.Join](): 2, reflect.TypeFor[inventory.Object](): 6, reflect.TypeFor[inventory.Machine](): 8} {
+		reflect.TypeFor[inventory.Join](): 2, reflect.TypeFor[inventory.Object](): 6, reflect.TypeFor[inventory.Machine](): 10} {
 		if of.NumField() != fields {
 			t.Errorf("%s has %d fields, the snapshot file knows %d: extend plan/snapshotfields.go, plan/scrub.go, the schema, and drawing in this package's tests",
 				of, of.NumField(), fields)

@@ -54,6 +54,7 @@ type nodeFile struct {
 	Cordoned   bool `json:"cordoned"`
 	Why        text `json:"why"`
 
+	Heard      time.Time       `json:"heard,omitzero"`
 	UID        text            `json:"uid,omitempty"`
 	CordonedBy text            `json:"cordoned_by,omitempty"`
 	Labels     map[string]text `json:"labels,omitempty"`
@@ -75,6 +76,7 @@ type pinFile struct {
 
 type hostFile struct {
 	Trouble     *troubleFile                    `json:"trouble,omitempty"`
+	At          time.Time                       `json:"at,omitzero"`
 	Path        text                            `json:"path"`
 	Key         text                            `json:"key"`
 	Fingerprint text                            `json:"fingerprint"`

@@ -181,7 +181,7 @@ func TestNodeScriptsIdle(t *testing.T) {
 		m.apply("tart")
 		m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(t, "2.33.0"))}
 		f := m.look("tart")
-		m.Set("work", "  77 /usr/local/lib/tart.app/Contents/MacOS/tart run --no-graphics ci-a --dir=hunter2\n   78 /opt/homebrew/bin/packer build x.pkr.hcl\n")
+		m.Set("work", "  77     1    01:02 /usr/local/lib/tart.app/Contents/MacOS/tart run --no-graphics ci-a --dir=hunter2\n   78     1    01:02 /opt/homebrew/bin/packer build x.pkr.hcl\n")
 		before := m.picture()
 		if a := m.perform(f); a.Exit != 75 || !strings.Contains(a.Stderr, "77 run ci-a\n78 packer build\n") {
 			t.Errorf("exit %d: %s", a.Exit, a.Stderr)
@@ -249,7 +249,7 @@ func TestNodeScriptsRemove(t *testing.T) {
 		before := m.picture()
 		m.apply("tart")
 		m.apply(kubeletID)
-		m.Set("work", "77 /usr/local/bin/tart run ci-a\n")
+		m.Set("work", "77 1 01:02 /usr/local/bin/tart run ci-a\n")
 		wanted := m.spec
 		m.spec = none
 		f := m.look(kubeletID)

@@ -37,7 +37,7 @@ func (a *app) explainCmd() *cobra.Command {
 
 func (a *app) explain(ctx context.Context, host string, step plan.StepID, o explainOptions) error {
 	if o.json && o.script {
-		return errors.New("--json and --script exclude each other: a document holds no scripts")
+		return errors.New("--json and --script exclude each other: a document holds no scripts; run macfleet explain with one of them")
 	}
 	if err := a.oneHost("explain"); err != nil {
 		return err

@@ -32,7 +32,7 @@ func (a *app) planCmd() *cobra.Command {
 
 func (a *app) plan(ctx context.Context, o planOptions) error {
 	if o.json && o.scripts {
-		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts")
+		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts; run macfleet plan with one of them")
 	}
 	p, err := a.look(ctx, o.source)
 	if err != nil {

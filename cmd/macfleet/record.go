@@ -35,7 +35,7 @@ func (o *source) flags(c *cobra.Command) {
 func (o source) check() error {
 	switch {
 	case o.record != "" && o.snapshot != "":
-		return errors.New("--record and --snapshot exclude each other: what comes from a file is kept there already")
+		return errors.New("--record and --snapshot exclude each other: what comes from a file is kept there already; leave one of them out")
 	case o.record == "-" || o.snapshot == "-":
 		return errors.New("--record and --snapshot need the name of a file: standard output is the plan's")
 	}
@@ -101,7 +101,7 @@ func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
 			return nil, err
 		}
 	}
-	return s.engine.Compute(snap), nil
+	return s.engine.Compute(ctx, snap), nil
 }
 
 func (s *session) observe(ctx context.Context) (plan.Snapshot, error) {

@@ -94,10 +94,10 @@ func (s *session) restartPlan(ctx context.Context, host string, job plan.StepID)
 	if err != nil {
 		return nil, err
 	}
-	p := s.engine.Compute(snap)
+	p := s.engine.Compute(ctx, snap)
 	if len(p.Runnable()) > 0 {
 		s.engine.Selection.Rollback = true
-		if back := s.engine.Compute(snap); len(back.Actions) == 0 {
+		if back := s.engine.Compute(ctx, snap); len(back.Actions) == 0 {
 			p = back
 		} else {
 			s.engine.Selection.Rollback = false

@@ -25,6 +25,7 @@ type Result struct {
 type Failure struct {
 	Action plan.Action
 	Err    error
+	OfNode bool // of the step that makes the host a Node: whatever the Node says, it is not as it should be
 }
 
 // Converged reports whether nothing is left: the plan that was made afterwards
@@ -200,6 +201,11 @@ func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (
 	w := &worker{engine: e, host: h}
 	defer w.close(ctx)
 	r := e.perform(ctx, h.Name, actions, w.perform)
+	if step, ok := plan.NodeStep(e.Steps(h.Spec)); ok {
+		for i := range r.Failures {
+			r.Failures[i].OfNode = r.Failures[i].Action.Step == step.ID()
+		}
+	}
 	return r, w.host
 }
 

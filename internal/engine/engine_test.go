@@ -80,8 +80,7 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := kubernetes.New(kubernetes.Options{URL: w.KubernetesURL(), Token: w.KubernetesToken(),
-		Namespace: c.Kubernetes.Namespace, LabelPrefix: c.Kubernetes.LabelPrefix, APIServer: c.Kubernetes.APIServer, Owner: c.Owner.String()})
+	cluster, err := kubernetes.New(clusterOptions(w, c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +98,15 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 		Passwords: told{servers}, Input: input,
 		Pins: hosts.KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}, Parallelism: 8,
 		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
+}
+
+func clusterOptions(w *sandbox.World, c *fleet.Config) kubernetes.Options {
+	o := kubernetes.Options{URL: w.KubernetesURL(), Token: w.KubernetesToken(), Namespace: c.Kubernetes.Namespace,
+		LabelPrefix: c.Kubernetes.LabelPrefix, APIServer: c.Kubernetes.APIServer, Owner: c.Owner.String()}
+	if capi := c.Kubernetes.CAPI; capi != nil {
+		o.CAPI = &kubernetes.CAPI{Cluster: capi.Cluster, Namespace: capi.Namespace}
+	}
+	return o
 }
 
 func input(f engine.InputFor, v secret.Value) (secret.Value, error) {

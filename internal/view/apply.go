@@ -67,9 +67,7 @@ func (t *Text) Applied(r engine.Result) {
 	s := r.After.Summarise()
 	if r.Converged() {
 		t.line(0, "", fmt.Sprintf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, s), ownerTitle(r.After)))
-		if text := nodes(r.After); text != "" {
-			t.line(0, "", text)
-		}
+		t.nodes(r)
 		t.notes(r.After)
 		return
 	}
@@ -94,9 +92,7 @@ func (t *Text) Applied(r engine.Result) {
 		text += fmt.Sprintf("; %d still to do", s.Changes())
 	}
 	t.line(0, "", text+".")
-	if text := nodes(r.After); text != "" {
-		t.line(0, "", text)
-	}
+	t.nodes(r)
 	if r.Lost != nil {
 		t.line(0, "", r.Lost.Error()+". Running actions were finished, no other was started.")
 	}
@@ -115,7 +111,10 @@ func failure(f engine.Failure) (text, remedy string) {
 	}
 	var trouble *engine.TroubleError
 	var lost *hosts.Error
+	var advised *engine.AdvisedError
 	switch {
+	case errors.As(f.Err, &advised):
+		return text, advised.Remedy
 	case errors.As(f.Err, &trouble):
 		return trouble.Code + ": " + trouble.Text, trouble.Remedy
 	case errors.As(f.Err, &lost):

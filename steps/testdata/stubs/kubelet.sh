@@ -80,10 +80,8 @@ case "$name $*" in
     if has legacy; then echo two kubelets >>"$STATE/faults"; fi
     if has job; then spawn; else status=113; fi ;;
   'sfltool dumpbtm') printf ' Disposition: [enabled, allowed, notified] (0xb)\n Identifier: 8.%s\n' "$label" ;;
-  'ps -axwwo pid=,command=')
-    ! has work || cat "$STATE/work"
-    echo '    1 /sbin/launchd' ;;
   'ps -axwwo pid=,ppid=,etime=,command=')
+    ! has work || cat "$STATE/work"
     if has pid; then
       age=$(($(now) - $(cat "$STATE/started")))
       printf '%5s     1    %02d:%02d %s\n' "$(cat "$STATE/pid")" $((age / 60)) $((age % 60)) "$ROOT/usr/local/bin/tart-kubelet --node-name=x --token=hunter2"
