@@ -25,8 +25,8 @@ func Acquire(ctx context.Context, o Options) (*Lock, error) {
 		if cerr := context.Cause(ctx); cerr != nil {
 			return nil, fmt.Errorf("wait for the lock: %w", cerr)
 		}
-		if err != nil && a.version == "" && !a.tried {
-			return nil, err // nobody was seen to hold it: there is nothing to wait for
+		if err != nil && a.hopeless(err) {
+			return nil, err
 		}
 		w, waited := a.waiting(err), a.began.atMost(o.Clock.Now())
 		if w.Left <= 0 {
@@ -50,6 +50,15 @@ type acquiring struct {
 	version string // so here; empty: none was seen
 	since   Instant
 	tried   bool // we wrote, and do not know what became of it
+}
+
+// hopeless reports whether an error is not worth another try: the store refuses, or
+// nobody was seen to hold the lock and it cannot be had for as long as it would count.
+func (a *acquiring) hopeless(err error) bool {
+	if errors.Is(err, ErrRefused) {
+		return true
+	}
+	return !a.record.Held && (!a.tried || a.began.atMost(a.Clock.Now()) >= a.Lasts)
 }
 
 func (a *acquiring) over(w Waiting, waited time.Duration) error {

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -303,6 +304,15 @@ func TestAcquireFaults(t *testing.T) {
 		m := &memory{get: func(context.Context) error { return errors.New("forbidden") }}
 		if _, err := taken(m, "ann", Options{Wait: time.Hour}); err == nil || !strings.Contains(err.Error(), "forbidden") {
 			t.Errorf("without a look: %v", err)
+		}
+		began := time.Now()
+		m = &memory{put: func(context.Context, Record) (error, error) { return fmt.Errorf("no namespace: %w", ErrRefused), nil }}
+		if _, err := taken(m, "ann", Options{Wait: time.Hour}); !errors.Is(err, ErrRefused) || time.Since(began) > 0 {
+			t.Errorf("refused, after %s: %v", time.Since(began), err)
+		}
+		m.put = func(context.Context, Record) (error, error) { return errors.New("503"), nil }
+		if _, err := taken(m, "ann", Options{Wait: time.Hour}); err == nil || !strings.Contains(err.Error(), "503") || time.Since(began) > 35*time.Second {
+			t.Errorf("away, after %s: %v", time.Since(began), err)
 		}
 		n := 0
 		m = &memory{put: func(context.Context, Record) (error, error) {

@@ -28,13 +28,18 @@ type Store interface {
 	// written. Without a record the version is empty.
 	Get(context.Context) (Record, string, error)
 	// Put replaces the record that has this version, or makes the first, and returns
-	// the new version. The error is or wraps ErrConflict where another one was faster;
+	// the new version. The error is or wraps ErrConflict where another one was faster,
+	// and ErrRefused where it was not written and never will be;
 	// of any other error nobody knows whether the record was written.
 	Put(ctx context.Context, r Record, version string) (string, error)
 }
 
 // ErrConflict says that the record is not the one any more that was read.
 var ErrConflict = errors.New("another one was faster")
+
+// ErrRefused says that the store has written nothing, and will not when it is asked
+// again: a right or a place is missing.
+var ErrRefused = errors.New("refused")
 
 // ErrLost says that the lock is not ours any more, whoever has it. Nothing may be
 // changed after it.

@@ -78,7 +78,9 @@ func (l Lease) Put(ctx context.Context, r lock.Record, version string) (string, 
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), version != "" && apierrors.IsNotFound(err):
 		return "", fmt.Errorf("write %s: %w", l, lock.ErrConflict)
 	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("write %s: %w", l, ErrUnprepared)
+		return "", fmt.Errorf("write %s: %w (%w)", l, ErrUnprepared, lock.ErrRefused)
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err):
+		return "", fmt.Errorf("write %s: %w (%w)", l, explain(err), lock.ErrRefused)
 	case err != nil:
 		return "", fmt.Errorf("write %s: %w", l, explain(err))
 	}
