@@ -56,6 +56,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		c.enter(some)
 	}
 	c.unread()
+	c.plan.Warnings = append(inProgress(cfg.Owner, snap), c.plan.Warnings...)
 	return c.plan
 }
 

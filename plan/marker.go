@@ -27,6 +27,7 @@ type Marker struct {
 	Serial        string            `json:"serial"`
 	ClusterUID    string            `json:"cluster_uid,omitempty"`
 	Version       string            `json:"version"` // of the macfleet that wrote it
+	Run           *MarkerRun        `json:"run,omitempty"`
 	Steps         map[StepID]Digest `json:"steps"`
 }
 

@@ -17,6 +17,7 @@ func fileOf(s Snapshot) snapshotFile {
 	}
 	cluster := toFile(s.Cluster, clusterToFile)
 	f.Cluster = &cluster
+	f.Lock = lockToFile(s.Lock)
 	return f
 }
 
@@ -28,6 +29,7 @@ func (f snapshotFile) snapshot() Snapshot {
 	for id, h := range f.Hosts {
 		s.Hosts[id] = h.seen()
 	}
+	s.Lock = f.Lock.lock()
 	switch {
 	case f.Cluster != nil:
 		s.Cluster = fromFile(*f.Cluster, clusterFile.cluster)
@@ -152,6 +154,7 @@ func hostToFile(h HostSeen) hostFile {
 	if u := h.Undone; u != nil {
 		f.Undone = &undoneFile{Step: text(u.Step), At: u.At, Why: text(u.Why), Exit: u.Exit}
 	}
+	f.Entered = enteredToFile(h.Entered)
 	if w := h.Password; w != nil {
 		f.Password = &passwordFile{Source: text(w.Source), Trouble: troubleToFile(w.Trouble)}
 	}
@@ -174,6 +177,7 @@ func (f hostFile) seen() HostSeen {
 	if u := f.Undone; u != nil {
 		h.Undone = &Undone{Step: StepID(u.Step), At: u.At, Why: string(u.Why), Exit: u.Exit}
 	}
+	h.Entered = f.Entered.entered()
 	if w := f.Password; w != nil {
 		h.Password = &Password{Source: string(w.Source), Trouble: w.Trouble.trouble()}
 	}

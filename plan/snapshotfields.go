@@ -32,6 +32,7 @@ type snapshotFile struct {
 	Cluster *seenFile[clusterFile] `json:"cluster,omitempty"`
 	Pins    []pinFile              `json:"pins"`
 	Hosts   map[string]hostFile    `json:"hosts"` // by server id
+	Lock    *lockFile              `json:"lock,omitempty"`
 }
 
 type serverFile struct {
@@ -87,6 +88,7 @@ type hostFile struct {
 	Claim       seenFile[Claim]                 `json:"claim"`
 	Pending     []text                          `json:"pending,omitempty"`
 	Undone      *undoneFile                     `json:"undone,omitempty"`
+	Entered     *enteredFile                    `json:"entered,omitempty"`
 	Password    *passwordFile                   `json:"password,omitempty"`
 	Facts       map[string]seenFile[answerFile] `json:"facts"` // by probe id
 }

@@ -66,6 +66,10 @@ func (d drawing) host() plan.HostSeen {
 		h.Undone = &plan.Undone{Step: plan.StepID(d.text()), At: d.times(), Why: d.text(), Exit: d.upTo(255)}
 	}
 	if d.upTo(3) == 0 {
+		h.Entered = &plan.Entered{ID: d.text(), Who: d.text(), Epoch: int64(d.upTo(9)), At: d.times(), Alone: d.bool(), Held: d.bool(),
+			Idle: time.Duration(d.upTo(999)) * time.Second}
+	}
+	if d.upTo(3) == 0 {
 		h.Password = &plan.Password{Source: d.text(), Trouble: &plan.Trouble{Code: d.text(), Text: d.text(), Remedy: d.text()}}
 	}
 	for range d.upTo(3) {
@@ -80,6 +84,9 @@ func (d drawing) host() plan.HostSeen {
 func (d drawing) marker() plan.Marker {
 	m := plan.Marker{Configuration: d.valid(), Environment: d.valid(), Name: d.valid(), Fleet: d.valid(), Group: d.valid(),
 		ServerID: d.valid(), Serial: d.valid(), ClusterUID: d.valid(), Version: d.valid()}
+	if d.bool() {
+		m.Run = &plan.MarkerRun{ID: d.valid(), Epoch: int64(d.upTo(9)), Who: d.valid(), At: d.times()}
+	}
 	for range d.upTo(2) {
 		m = m.With(plan.StepID(d.valid()), plan.Digest{Wanted: d.valid(), Facts: d.valid()})
 	}
@@ -146,6 +153,9 @@ func (d drawing) snapshot() plan.Snapshot {
 		}
 		return out
 	}), Cluster: drawSeen(d, d.cluster)}
+	if d.bool() {
+		s.Lock = &plan.Lock{Run: plan.Run{ID: d.text(), Who: d.text(), Epoch: int64(d.upTo(9))}, Since: d.times(), Renewed: d.times(), Alive: d.bool(), Unread: d.text()}
+	}
 	for range d.upTo(2) {
 		s.Servers = append(s.Servers, inventory.Server{ID: d.text(), Name: d.text(), Type: d.text(), Zone: d.text(), Address: d.text(),
 			OSFamily: d.text(), Status: d.text(), Delivered: d.bool(), Created: d.times()})

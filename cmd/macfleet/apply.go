@@ -20,6 +20,7 @@ type applyOptions struct {
 	askPasswords []string
 	deadline     time.Duration
 	failedFrom   string
+	lock         lockingOptions
 }
 
 func (a *app) applyCmd() *cobra.Command {
@@ -44,6 +45,7 @@ func (a *app) applyCmd() *cobra.Command {
 	c.Flags().DurationVar(&o.deadline, "deadline", 0, "start nothing new this `LONG` after the command began, for example 50m; finish what runs, and exit 3")
 	c.Flags().StringVar(&o.failedFrom, "failed-from", "", "only the hosts on which an earlier `RUN` left something: its id, or last")
 	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
+	o.lock.flags(c)
 	c.Flags().StringArrayVar(&o.askPasswords, "ask-password", nil, "ask for the login password of a `HOST`, where nobody else tells it; from a pipe, a line each")
 	return c
 }
@@ -74,7 +76,11 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 		return err
 	}
 	s.limit(o.deadline)
-	p, err := s.look(looking, "")
+	if err := s.lock(looking, ctx, o.lock); err != nil {
+		return err
+	}
+	defer s.unlock()
+	p, err := s.lookWhenFree(looking, o.lock)
 	if err != nil {
 		return err
 	}

@@ -254,7 +254,7 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.stats, "stats", false, "say what the command cost")
 	a.keeping.flags(f)
 	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.explainCmd(), a.doctorCmd(),
-		a.initCmd(), a.cordonCmd(), a.restartCmd(), a.runsCmd(), a.showCmd(),
+		a.initCmd(), a.cordonCmd(), a.restartCmd(), a.lockingCmd(), a.runsCmd(), a.showCmd(),
 		a.validateCmd(), a.fmtCmd(), a.artifactsCmd(), a.sandboxCmd(), a.versionCmd())
 	a.completions(root)
 	shells(root)

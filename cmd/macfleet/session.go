@@ -41,6 +41,7 @@ type session struct {
 	halt       context.CancelCauseFunc // lets the run start nothing more; nil: nothing can but a person
 	closers    []func()
 	started    time.Time
+	unlock     func()     // gives the lock back, where there is one; may be called again
 	cost       view.Stats // what is known of it before the end
 }
 
@@ -196,6 +197,7 @@ func (s *session) connect(ctx, acting context.Context, selection plan.Selection)
 	}
 	if s.kubernetes != nil {
 		s.engine.Cluster, s.engine.Tell = s.kubernetes, s.tellNode
+		s.engine.Locked = s.lease().Look
 	}
 	s.engine.Artifacts = s.app.artifactStore(s.world)
 	s.engine.Input = func(in engine.InputFor, value secret.Value) (secret.Value, error) {

@@ -62,6 +62,15 @@ type Engine struct {
 	// begins; from many goroutines. nil: nobody is told.
 	Tell func(context.Context, inventory.Node, plan.Action)
 
+	// Run is the run whose changes these are: hosts and markers bear it. Without an id
+	// nothing is fenced.
+	Run   plan.Run
+	Guard Guard // nil: nothing is asked
+	// Raise gives the run an epoch above another; nil: it has none.
+	Raise func(ctx context.Context, above int64) (plan.Run, error)
+	// Locked says who applies at this moment; nil: nobody knows.
+	Locked func(context.Context) (*plan.Lock, error)
+
 	emitting sync.Mutex
 	sending  tellers
 }
@@ -157,6 +166,10 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 	g.Go(func() (err error) {
 		snap.Pins, err = e.Pins.All()
 		return err
+	})
+	g.Go(func() error {
+		snap.Lock = e.lock(gctx)
+		return nil
 	})
 	if e.Cluster != nil {
 		g.Go(func() error {

@@ -26,10 +26,20 @@ type worker struct {
 	marker   *plan.Marker // as it is on the host now
 }
 
-func (w *worker) close() {
-	if w.conn != nil {
-		w.conn.Close()
+// leaving is how long a host has for taking note that the run is done with it.
+const leaving = 10 * time.Second
+
+// close leaves the host. One that cannot be told takes the run for dead later.
+func (w *worker) close(ctx context.Context) {
+	if w.conn == nil {
+		return
 	}
+	if ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(ctx, leaving)
+		_ = w.conn.Leave(bounded)
+		cancel()
+	}
+	w.conn.Close()
 }
 
 // perform does one action and proves it.
@@ -60,7 +70,7 @@ func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
 	pin := w.engine.pinOf(w.host)
 	// The server keeps its present name here, so that the same line of the ssh
 	// configuration counts as when the plan was made.
-	conn, err := w.engine.Hosts.Connect(ctx, hosts.Target{Server: w.host.Server, Name: w.host.Name, Pin: &pin})
+	conn, err := w.engine.Hosts.Connect(ctx, hosts.Target{Server: w.host.Server, Name: w.host.Name, Pin: &pin, Run: w.engine.run()})
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +115,9 @@ func (w *worker) claim(ctx context.Context) error {
 	}
 	ours, err := w.claimHost(ctx)
 	if err != nil {
+		return err
+	}
+	if err := w.engine.may(); err != nil {
 		return err
 	}
 	if err := w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, w.host.Name); err != nil {
@@ -152,6 +165,9 @@ func (w *worker) mark(ctx context.Context) error {
 }
 
 func (w *worker) writeMarker(ctx context.Context, m plan.Marker) error {
+	if err := w.engine.may(); err != nil {
+		return err
+	}
 	conn, err := w.connect(ctx)
 	if err != nil {
 		return err
@@ -251,10 +267,16 @@ func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Find
 // change runs one change: guarded where it may cut the line, under launchd where
 // it takes long, and with a password where it needs one.
 func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error {
+	if err := w.engine.may(); err != nil {
+		return err
+	}
 	if c.Delivery != nil {
 		if err := w.deliver(ctx, *c.Delivery); err != nil {
 			return err
 		}
+	}
+	if err := w.engine.may(); err != nil {
+		return err // a delivery takes long
 	}
 	var answer plan.Answer
 	var err error
@@ -318,6 +340,9 @@ func (w *worker) prove(ctx context.Context, id plan.StepID, f plan.Finding) erro
 	if err != nil {
 		return err
 	}
+	if err := w.engine.may(); err != nil {
+		return err
+	}
 	if err := conn.WriteProof(ctx, m, id); err != nil {
 		return err
 	}
@@ -362,6 +387,6 @@ func (w *worker) newMarker() plan.Marker {
 	c := w.engine.Config
 	serial, _ := w.host.Seen.Serial.Get()
 	return plan.Marker{Configuration: c.Name, Environment: c.Environment, Name: w.host.Name, Fleet: w.host.Fleet,
-		Group: w.host.Group, ServerID: w.host.Server.ID, Serial: serial, ClusterUID: c.ClusterUID, Version: fleet.Version,
+		Group: w.host.Group, ServerID: w.host.Server.ID, Serial: serial, ClusterUID: c.ClusterUID, Version: fleet.Version, Run: w.engine.Run.Marked(),
 		Steps: make(map[plan.StepID]plan.Digest)}
 }

@@ -94,6 +94,9 @@ func (t *Text) Applied(r engine.Result) {
 	}
 	t.line(0, "", text+".")
 	t.nodes(r)
+	if r.Lost != nil {
+		t.line(0, "", r.Lost.Error()+". Running actions were finished, no other was started.")
+	}
 	if r.Interrupted {
 		t.line(0, "", stopped(r))
 	}
