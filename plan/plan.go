@@ -97,24 +97,28 @@ const (
 
 // Host is one host of the plan: a member, or a server that a claim makes one.
 type Host struct {
-	Name      string
-	Fleet     string
-	Group     string
-	Server    inventory.Server
-	Spec      fleet.Host
-	Member    bool // false: it is still in the pool
-	Seen      HostSeen
-	Node      inventory.Seen[inventory.Node]
-	Identity  inventory.Seen[inventory.Identity]
-	Join      inventory.Seen[inventory.Join]
-	Pods      inventory.Seen[[]inventory.Pod]
-	Rollback  bool     // the version that it had before is wanted
-	Unknown   *Trouble // it could not be asked
-	Refused   *Trouble // it was asked and must not be changed
-	Unread    []StepUnread
-	Warnings  []StepWarning
-	Proven    map[StepID]Digest // of the steps without a difference
-	Converged Convergence
+	Name     string
+	Fleet    string
+	Group    string
+	Server   inventory.Server
+	Spec     fleet.Host
+	Member   bool // false: it is still in the pool
+	Seen     HostSeen
+	Node     inventory.Seen[inventory.Node]
+	Identity inventory.Seen[inventory.Identity]
+	Join     inventory.Seen[inventory.Join]
+	Pods     inventory.Seen[[]inventory.Pod]
+	Rollback bool // the version that it had before is wanted
+	// Unapproved says that the plan file that is applied does not know the host, or
+	// knows another key of it: nothing is written there, and no key is pinned.
+	Unapproved bool
+	Held       *Held    // a person wants it left alone, or did until a while ago; nil: nobody
+	Unknown    *Trouble // it could not be asked
+	Refused    *Trouble // it was asked and must not be changed
+	Unread     []StepUnread
+	Warnings   []StepWarning
+	Proven     map[StepID]Digest // of the steps without a difference
+	Converged  Convergence
 
 	compared   bool // its steps were asked, whatever they said
 	adopting   bool // it is listed, and no apply of ours has known it yet
@@ -139,8 +143,8 @@ func (h Host) Rootless() *Trouble {
 // what the marker says, also when its host block is gone.
 func (h Host) MarkerStale() bool {
 	m, ok := h.Seen.Marker.Get()
-	if !ok {
-		return false // the marker is missing, and creating it enters everything
+	if !ok || !h.Writable() {
+		return false // creating a marker that is missing enters everything; a held host is left alone
 	}
 	if m.Name != h.Name || m.Fleet != h.Fleet || m.Group != h.Group {
 		return true
@@ -152,6 +156,10 @@ func (h Host) MarkerStale() bool {
 	}
 	return false
 }
+
+// Writable reports whether a run may note anything on the host, or pin its key:
+// nobody holds it, and what is applied knows it.
+func (h Host) Writable() bool { return h.Standing() == nil && !h.Unapproved }
 
 // StepUnread is an answer that a step could not use.
 type StepUnread struct {

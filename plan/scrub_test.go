@@ -29,7 +29,7 @@ func full(t *testing.T, fill func(reflect.Value)) plan.Snapshot {
 	t.Helper()
 	seen := plan.HostSeen{Trouble: &plan.Trouble{}}
 	fill(reflect.ValueOf(&seen).Elem())
-	var marker plan.Marker
+	marker := plan.Marker{Hold: &inventory.Hold{}}
 	fill(reflect.ValueOf(&marker).Elem())
 	marker.Steps = map[plan.StepID]plan.Digest{planted: {Wanted: planted, Facts: planted}}
 	var claim plan.Claim
@@ -42,7 +42,7 @@ func full(t *testing.T, fill func(reflect.Value)) plan.Snapshot {
 		Claim: inventory.Unread[plan.Claim](planted), OSVersion: inventory.Present(planted)}
 	var server inventory.Server
 	fill(reflect.ValueOf(&server).Elem())
-	var node inventory.Node
+	node := inventory.Node{Hold: &inventory.Hold{}}
 	fill(reflect.ValueOf(&node).Elem())
 	var pin plan.Pin
 	fill(reflect.ValueOf(&pin).Elem())
@@ -187,10 +187,10 @@ func shown(t *rapid.T, p *plan.Plan) string {
 // and not to the file, nor to the scrubbing.
 func TestRecordHoldsEveryField(t *testing.T) {
 	t.Parallel()
-	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 5, reflect.TypeFor[plan.HostSeen](): 15, // Refusals are not kept
+	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 6, reflect.TypeFor[plan.HostSeen](): 15, // Refusals are not kept
 		reflect.TypeFor[plan.Undone](): 4, reflect.TypeFor[plan.Password](): 2,
 		reflect.TypeFor[plan.Answer](): 3, reflect.TypeFor[plan.Pin](): 4, reflect.TypeFor[plan.Trouble](): 3,
-		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 9, reflect.TypeFor[inventory.Capacity](): 3,
+		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 11, reflect.TypeFor[inventory.Hold](): 4, reflect.TypeFor[inventory.Capacity](): 3,
 		reflect.TypeFor[inventory.Cluster](): 5, reflect.TypeFor[inventory.Pod](): 11, reflect.TypeFor[inventory.Identity](): 5,
 		reflect.TypeFor[inventory.Join](): 2, reflect.TypeFor[inventory.Object](): 6, reflect.TypeFor[inventory.Machine](): 8} {
 		if of.NumField() != fields {

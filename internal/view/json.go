@@ -1,11 +1,9 @@
 package view
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -201,12 +199,7 @@ func address(host, step string) string {
 
 // addressOf names an action's subject: a host or a step on it, or an object of the
 // cluster.
-func addressOf(a plan.Action) string {
-	if o := a.Object; a.Kind == plan.KeepObject {
-		return strings.Join(slices.DeleteFunc([]string{clusterName, o.Kind, o.Namespace, o.Name}, func(part string) bool { return part == "" }), ".")
-	}
-	return address(a.Host, cmp.Or(string(a.Step), string(a.Kind)))
-}
+func addressOf(a plan.Action) string { return a.Address() }
 
 func deliveriesOf(a plan.Action) []Delivery {
 	var out []Delivery
