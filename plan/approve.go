@@ -98,7 +98,7 @@ func (d approval) change(c *Change) {
 // the plan was about.
 type Approved struct {
 	Owner   fleet.Owner
-	Digests map[string]bool   // of actions
+	Digests map[string]string // of actions, by address
 	Keys    map[string]string // fingerprints of the hosts' keys, by server id; "": the host was not asked
 }
 
@@ -124,7 +124,7 @@ func (x Approved) Restrict(p *Plan) int {
 			continue
 		case blocked && !a.OfCluster():
 			a.Refusal = afterUnapproved(earlier)
-		case foreign[a.ServerID], !x.Digests[p.approvalOf(*a, keys[a.ServerID])]:
+		case foreign[a.ServerID], x.Digests[a.Address()] != p.approvalOf(*a, keys[a.ServerID]):
 			a.Refusal = notApproved()
 			left[a.ServerID] = *a
 		default:

@@ -83,11 +83,11 @@ func (h Held) String() string {
 	if h.Unread != "" && h.Who == "" {
 		return fmt.Sprintf("by somebody: what its %s says of that cannot be read: %s", strings.Join(h.In, " and "), h.Unread)
 	}
-	until := "nobody said when (" + h.Unread + ")"
+	until := "nobody said when, as " + h.Unread
 	if !h.Until.IsZero() {
 		until = h.Until.UTC().Format(holdTime)
 	}
-	return fmt.Sprintf("by %s until %s: %s", h.Who, until, h.Reason)
+	return fmt.Sprintf("by %s until %s (%s)", h.Who, until, h.Reason)
 }
 
 const holdTime = "2006-01-02 15:04 UTC"

@@ -26,15 +26,15 @@ func TestHold(t *testing.T) {
 		want         string // of the trouble or the warning
 	}{
 		{"nobody", nil, nil, "", ""},
-		{"marker", hold(soon), nil, "", "held by sam@desk until 2026-11-21 12:01 UTC: its fan"},
-		{"Node", nil, hold(soon), "", "held by sam@desk until 2026-11-21 12:01 UTC: its fan"},
+		{"marker", hold(soon), nil, "", "held by sam@desk until 2026-11-21 12:01 UTC (its fan)"},
+		{"Node", nil, hold(soon), "", "held by sam@desk until 2026-11-21 12:01 UTC (its fan)"},
 		{"the later of two", hold(soon), hold(late), "", "until 2026-11-23 12:00 UTC"},
 		{"the later of two, the other way", hold(late), hold(soon), "", "until 2026-11-23 12:00 UTC"},
 		{"one is over", hold(over), hold(soon), "", "until 2026-11-21 12:01 UTC"},
 		{"one is over, the other way", hold(soon), hold(over), "", "until 2026-11-21 12:01 UTC"},
 		{"over", hold(over), nil, "", "expired"},
 		{"both over", hold(over), hold(over.Add(-time.Hour)), "", "expired"},
-		{"without an end", &inventory.Hold{Who: "sam@desk", Reason: "its fan"}, nil, "", "until nobody said when (it names no end): its fan"},
+		{"without an end", &inventory.Hold{Who: "sam@desk", Reason: "its fan"}, nil, "", "until nobody said when, as it names no end (its fan)"},
 		{"not to be read", nil, nil, "it is no JSON", "by somebody: what its Node says of that cannot be read: it is no JSON"},
 		{"over, and not to be read", hold(over), nil, "it is no JSON", "by somebody: what its Node says of that cannot be read: it is no JSON"},
 	} {

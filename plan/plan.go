@@ -211,6 +211,7 @@ type Plan struct {
 	Cluster   bool      // the configuration has a cluster
 	Unread    []Unread  // parts of the cluster that could not be read, and that hosts need
 	Warnings  []Trouble // what the cluster says of no host
+	Unasked   []Unasked // groups of which nobody was asked anything
 }
 
 // Summary counts a plan.
@@ -219,7 +220,7 @@ type Summary struct {
 	Refused             int // what is wanted and can't be done: releases, missing servers, hosts that must not be touched
 	RefusedHosts        int // of these, hosts that could not be compared
 	Unknown             int // hosts that could not be asked
-	Unread              int // steps with answers that could not be read, and parts of the cluster
+	Unread              int // steps with answers that could not be read, parts of the cluster, and groups of which nobody was asked
 	Drift               int // differences whose facts moved since their proof
 	Pending             int // differences whose wish moved, or that were never proven
 	Hosts               int // members
@@ -254,7 +255,7 @@ func (p *Plan) Summarise() Summary {
 		s.Refused += sh.Missing
 		s.Pending += sh.Missing
 	}
-	s.Unread += len(p.Unread)
+	s.Unread += len(p.Unread) + len(p.Unasked)
 	s.Refused += len(p.Lost)
 	s.RefusedHosts += len(p.Lost)
 	return s

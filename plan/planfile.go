@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"time"
 
@@ -48,11 +49,7 @@ func NewPlanFile(p *Plan) PlanFile {
 
 // Approved returns what the file approves.
 func (f PlanFile) Approved() *Approved {
-	x := &Approved{Owner: f.Plan.Owner, Digests: make(map[string]bool, len(f.approved)), Keys: f.Plan.keys()}
-	for _, digest := range f.approved {
-		x.Digests[digest] = true
-	}
-	return x
+	return &Approved{Owner: f.Plan.Owner, Digests: maps.Clone(f.approved), Keys: f.Plan.keys()}
 }
 
 // Actions returns the actions that the file approves, in their order.

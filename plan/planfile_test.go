@@ -82,9 +82,9 @@ func TestOnlyTheApprovedRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, p := drawComputed(t)
 		x := fileOf(w, p).Approved()
-		for _, digest := range slices.Sorted(maps.Keys(x.Digests)) {
+		for _, address := range slices.Sorted(maps.Keys(x.Digests)) {
 			if rapid.Bool().Draw(t, "taken out") {
-				delete(x.Digests, digest)
+				delete(x.Digests, address)
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(x.Keys)) {
@@ -107,7 +107,7 @@ func TestOnlyTheApprovedRuns(t *testing.T) {
 		for _, host := range now.Runnable() {
 			for i, a := range host {
 				ran++
-				if !x.Digests[now.ApprovalOf(a)] {
+				if x.Digests[a.Address()] != now.ApprovalOf(a) {
 					t.Fatalf("%+v runs", a)
 				}
 				if _, known := x.Keys[a.ServerID]; !known && !a.OfCluster() {

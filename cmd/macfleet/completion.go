@@ -187,6 +187,8 @@ func (a *app) completions(root *cobra.Command) {
 		"var":         parts(a.completeVariables),
 		"step":        words(completeSteps),
 		"wait":        words(func([]string, string) []string { return []string{"ready"} }),
+		"format":      words(completeForms),
+		"annotations": words(func([]string, string) []string { return []string{"github"} }),
 		"output":      words(func([]string, string) []string { return []string{"json", "name", "wide"} }),
 	} {
 		for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
@@ -199,6 +201,8 @@ func (a *app) completions(root *cobra.Command) {
 		"hosts trust":    inOrder(a.completePinned),
 		"doctor":         inOrder(a.completeHosts),
 		"cordon":         a.completeSelected,
+		"hold":           a.completeSelected,
+		"unhold":         a.completeSelected,
 		"restart":        inOrder(a.completeHosts, completeJobs),
 		"artifacts lock": a.completeArtifacts,
 		"explain":        inOrder(a.completeHosts, completeSteps),

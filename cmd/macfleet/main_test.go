@@ -60,6 +60,7 @@ func TestScripts(t *testing.T) {
 			"replace":    replaceText,
 			"wrongtries": wrongTries,
 			"secretof":   secretof,
+			"reseal":     reseal,
 			"addsecret":  addsecret,
 
 			"nopasswords": nopasswords,

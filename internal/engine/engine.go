@@ -52,6 +52,7 @@ type Engine struct {
 	Input       func(InputFor, secret.Value) (secret.Value, error)
 	Ready       Ready
 	Selection   plan.Selection
+	Approved    *plan.Approved  // what a plan file allows; nil: whatever the plan holds
 	Parallelism int             // hosts worked on at once, at least 1
 	Scrub       plan.Scrub      // takes secrets out of what is observed; nil: nothing is taken out
 	Stop        context.Context // done: start no new action
@@ -72,10 +73,14 @@ func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 	return e.Compute(snap), nil
 }
 
-// Compute returns the difference between what is wanted and what was seen.
+// Compute returns the difference between what is wanted and what was seen. What no
+// plan file approves is refused, where one is applied.
 func (e *Engine) Compute(snap plan.Snapshot) *plan.Plan {
 	started := e.Now()
 	p := plan.Compute(e.Config, e.Steps, snap, e.Selection)
+	if e.Approved != nil {
+		e.Approved.Restrict(p)
+	}
 	e.emit(Event{Type: Computed, Elapsed: e.Now().Sub(started)})
 	return p
 }
@@ -136,7 +141,7 @@ func (e *Engine) complete(ctx context.Context, snap plan.Snapshot, sel plan.Sele
 // be read, the Nodes are unread where that is tolerated, else an error.
 func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error) {
 	started := e.Now()
-	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
+	snap := plan.Snapshot{Taken: started.UTC().Truncate(time.Second), Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
 		Hosts: make(map[string]plan.HostSeen)}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {

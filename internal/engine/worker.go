@@ -24,6 +24,7 @@ type worker struct {
 	claimed  bool         // the claim on the host is ours
 	password secret.Value // the host's login password, once the host has taken it
 	marker   *plan.Marker // as it is on the host now
+	holding  bool         // it is here to set or take away a hold, and no hold stops it
 }
 
 func (w *worker) close() {
@@ -68,6 +69,9 @@ func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
 		w.host.Seen.Marker, w.host.Seen.Claim, w.host.Seen.Serial = now.Marker, now.Claim, now.Serial
 		w.host.Seen.Refusals = now.Refusals // another run may have tried a password meanwhile
 		now.Trouble = plan.NotOurs(w.engine.Config, w.host)
+		if now.Trouble == nil && !w.holding {
+			now.Trouble = w.heldSince()
+		}
 	}
 	if now.Trouble != nil {
 		conn.Close()
@@ -325,6 +329,7 @@ func (w *worker) currentMarker() plan.Marker {
 		for id, d := range old.Steps {
 			m = m.With(id, d)
 		}
+		m.Hold = w.standing(old.Hold)
 	}
 	for id, d := range w.host.Proven {
 		m = m.With(id, w.proof(d))

@@ -67,6 +67,7 @@ func (t *Text) Applied(r engine.Result) {
 	s := r.After.Summarise()
 	if r.Converged() {
 		t.line(0, "", fmt.Sprintf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, s), ownerTitle(r.After)))
+		t.held(r.After, nowhere)
 		if text := nodes(r.After); text != "" {
 			t.line(0, "", text)
 		}
@@ -127,15 +128,7 @@ func (t *Text) left(p *plan.Plan) {
 	fmt.Fprintln(t.out, t.styles.strong.Render("Did not converge"))
 	t.cluster(p, objectRows)
 	actions := byHost(p)
-	t.fleets(p, func(fleet string) []block {
-		var out []block
-		for _, h := range p.Hosts {
-			if h.Fleet == fleet {
-				out = append(out, planBlocks(h, actions[h.Server.ID])...)
-			}
-		}
-		return append(out, missing(p, fleet)...)
-	})
+	t.fleets(p, func(fleet string) []block { return fleetBlocks(p, fleet, actions) })
 }
 
 // Lines shows a run's events as plain lines, for a log or a pipe.

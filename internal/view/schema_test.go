@@ -24,6 +24,7 @@ func TestSchemas(t *testing.T) {
 		"explain":   reflect.TypeFor[view.ExplainDocument](),
 		"artifacts": reflect.TypeFor[view.ArtifactsDocument](),
 		"ready":     reflect.TypeFor[view.ReadyDocument](),
+		"showplan":  reflect.TypeFor[view.PlanFileDocument](),
 	} {
 		for _, fault := range schematest.Describe(name, of) {
 			t.Errorf("docs/schemas/%s.schema.json: %s", name, fault)
