@@ -45,7 +45,7 @@ func (m Markdown) write(out io.Writer, p *plan.Plan, made string) error {
 	if s.Changes() == 0 && s.Complete() {
 		fmt.Fprintf(&b, "%s\n", noChanges(p, s))
 	} else {
-		fmt.Fprintf(&b, "**%s** %s\n", summary(s), cost(p))
+		b.WriteString(strings.TrimSpace("**"+summary(s)+"** "+cost(p)) + "\n")
 	}
 	folded := markdownParts(p)
 	rest := func(n int) string {
@@ -78,7 +78,7 @@ func (f part) text(room int) string {
 	body, note := f.body, ""
 	for {
 		fence := fenceFor(body)
-		out := fmt.Sprintf("\n<details><summary>%s</summary>\n\n%stext\n%s%s\n%s</details>\n", code(f.title), fence, body, fence, note)
+		out := fmt.Sprintf("\n<details><summary>%s</summary>\n\n%stext\n%s%s\n%s\n</details>\n", code(f.title), fence, body, fence, note)
 		if f.heading != "" {
 			out = "\n#### " + f.heading + "\n" + out
 		}
