@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -29,6 +30,26 @@ func (w *worker) standing(h *inventory.Hold) *inventory.Hold {
 		return nil
 	}
 	return h
+}
+
+// note writes a marker. Where another one stands there by now, what it says of a hold
+// is carried over, and the host is left alone from there on.
+func (w *worker) note(ctx context.Context, m *plan.Marker, write func(context.Context, plan.Marker) error) error {
+	err := write(ctx, *m)
+	if !errors.Is(err, hosts.ErrMarkerMoved) {
+		return err
+	}
+	now := w.engine.scrub().Host(w.conn.Observe(ctx, nil))
+	if now.Trouble != nil {
+		return &TroubleError{*now.Trouble}
+	}
+	w.host.Seen.Marker, w.host.Seen.Claim = now.Marker, now.Claim
+	if t := plan.NotOurs(w.engine.Config, w.host); t != nil {
+		return &TroubleError{*t}
+	}
+	there, _ := now.Marker.Get()
+	m.Hold, w.held = w.standing(there.Hold), w.heldSince()
+	return write(ctx, *m)
 }
 
 // SetNodeHold writes a hold onto a Node, or takes away what stands there where
@@ -58,11 +79,11 @@ var ErrNoPlace = errors.New("no place for a hold")
 // Hold writes a hold into the markers of hosts and onto their Nodes, both for each,
 // or takes both away where h is nil. What is written is read back by whoever plans
 // next. node is nil without a cluster.
-func (e *Engine) Hold(ctx context.Context, hosts []plan.Host, h *inventory.Hold, node SetNodeHold) []Holding {
-	out := make([]Holding, len(hosts))
+func (e *Engine) Hold(ctx context.Context, of []plan.Host, h *inventory.Hold, node SetNodeHold) []Holding {
+	out := make([]Holding, len(of))
 	var g errgroup.Group
 	g.SetLimit(e.Parallelism)
-	for i, host := range hosts {
+	for i, host := range of {
 		out[i] = Holding{Host: host}
 		g.Go(func() error {
 			out[i].Marker = e.scrubError(e.holdMarker(ctx, host, h))
@@ -91,13 +112,23 @@ func (e *Engine) holdMarker(ctx context.Context, host plan.Host, h *inventory.Ho
 	if _, err := w.connect(ctx); err != nil {
 		return err
 	}
-	now, marked := w.host.Seen.Marker.Get()
-	if !marked {
-		return errors.New("its marker is gone")
+	var err error
+	for range markerTries {
+		now, marked := w.host.Seen.Marker.Get()
+		if !marked {
+			return errors.New("its marker is gone")
+		}
+		now.Hold = h
+		if err = w.conn.WriteMarker(ctx, now); !errors.Is(err, hosts.ErrMarkerMoved) {
+			return err
+		}
+		w.host.Seen.Marker = w.engine.scrub().Host(w.conn.Observe(ctx, nil)).Marker
 	}
-	now.Hold = h
-	return w.writeMarker(ctx, now)
+	return err
 }
+
+// markerTries is how often a hold is written into a marker that a run writes too.
+const markerTries = 5
 
 func holdNode(ctx context.Context, host plan.Host, h *inventory.Hold, node SetNodeHold) error {
 	n, known := host.Node.Get()

@@ -21,10 +21,11 @@ type worker struct {
 	engine   *Engine
 	host     plan.Host
 	conn     *hosts.Conn
-	claimed  bool         // the claim on the host is ours
-	password secret.Value // the host's login password, once the host has taken it
-	marker   *plan.Marker // as it is on the host now
-	holding  bool         // it is here to set or take away a hold, and no hold stops it
+	claimed  bool          // the claim on the host is ours
+	password secret.Value  // the host's login password, once the host has taken it
+	marker   *plan.Marker  // as it is on the host now
+	holding  bool          // it is here to set or take away a hold, and no hold stops it
+	held     *plan.Trouble // somebody holds the host since the run is on it; nil: nobody
 }
 
 func (w *worker) close() {
@@ -35,6 +36,9 @@ func (w *worker) close() {
 
 // perform does one action and proves it.
 func (w *worker) perform(ctx context.Context, a plan.Action) error {
+	if w.held != nil {
+		return &TroubleError{*w.held}
+	}
 	switch a.Kind {
 	case plan.ClaimServer:
 		return w.claim(ctx)
@@ -159,7 +163,7 @@ func (w *worker) writeMarker(ctx context.Context, m plan.Marker) error {
 	if err != nil {
 		return err
 	}
-	if err := conn.WriteMarker(ctx, m); err != nil {
+	if err := w.note(ctx, &m, conn.WriteMarker); err != nil {
 		return err
 	}
 	w.marker = &m
@@ -296,7 +300,8 @@ func (w *worker) prove(ctx context.Context, id plan.StepID, f plan.Finding) erro
 	if err != nil {
 		return err
 	}
-	if err := conn.WriteProof(ctx, m, id); err != nil {
+	proof := func(ctx context.Context, m plan.Marker) error { return conn.WriteProof(ctx, m, id) }
+	if err := w.note(ctx, &m, proof); err != nil {
 		return err
 	}
 	w.marker = &m
