@@ -25,6 +25,8 @@ func CheckLabel(key, value string) string {
 		return fmt.Sprintf("a label's value must be empty, or at most %d letters, digits, dots, hyphens and underscores between letters or digits", maxLabel)
 	case Under(key, "kubernetes.io"), Under(key, "k8s.io"):
 		return "labels under kubernetes.io and k8s.io are Kubernetes' own"
+	case key == "tuist.dev/runtime":
+		return "the label tuist.dev/runtime is the agent's own, whatever it is told"
 	}
 	return ""
 }

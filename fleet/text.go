@@ -65,7 +65,7 @@ func CheckVersion(text string) string {
 // each, because digests are names of files on the hosts.
 func CheckSHA256(text string) string {
 	if len(text) != 64 || strings.Trim(text, "0123456789abcdef") != "" {
-		return "a SHA-256 digest has 64 digits, 0 to 9 and a to f; macfleet artifacts lock writes it"
+		return "a SHA-256 digest has 64 digits, 0 to 9 and a to f; take the line out, and macfleet artifacts lock writes it"
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ func TestCheckLabel(t *testing.T) {
 	long := strings.Repeat("a", 64)
 	good := [][2]string{{"a", ""}, {"acme.dev/size", "big"}, {"A_b.c-d", "1.2_3-4"}, {"tuist.dev/fleet", "runners"}, {"notkubernetes.io/a", "b"}}
 	bad := [][2]string{{"", ""}, {"/a", ""}, {"a/", ""}, {"a/b/c", ""}, {"Acme.dev/a", ""}, {"acme..dev/a", ""}, {"-a", ""}, {"a.", ""}, {long, ""},
-		{"a", long}, {"a", "-b"}, {"a", "b,c=d"}, {"a", "b c"}, {"kubernetes.io/os", "darwin"}, {"node.kubernetes.io/a", "b"}, {"k8s.io/a", ""},
+		{"a", long}, {"a", "-b"}, {"a", "b,c=d"}, {"a", "b c"}, {"kubernetes.io/os", "darwin"}, {"node.kubernetes.io/a", "b"}, {"k8s.io/a", ""}, {"tuist.dev/runtime", "vz"},
 		{strings.Repeat("a.", 130) + "dev/a", ""}}
 	for _, l := range good {
 		if why := CheckPair("label", l[0], l[1]); why != "" {

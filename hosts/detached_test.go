@@ -39,7 +39,7 @@ func TestRunDetached(t *testing.T) {
 		t.Run(string(as), func(t *testing.T) {
 			t.Parallel()
 			n := newLines(t)
-			n.put("session", "")
+			n.Set("session", "")
 			conn := connect(t, n.jobClient(), acme1())
 			defer conn.Close()
 			for range 2 {
@@ -55,15 +55,15 @@ func TestRunDetached(t *testing.T) {
 				}
 			}
 			// One label for each step: the database of background items must not grow.
-			if got := strings.Count(n.read(n.state, "launchctl"), "/etc/macfleet/jobs"); got != 0 {
+			if strings.Contains(strings.ReplaceAll(n.read(n.State, "launchctl"), n.etc, ""), "/etc/macfleet/jobs") {
 				t.Errorf("a lab's path was not replaced")
 			}
 			domain := "system"
 			if as == plan.Gui {
 				domain = "gui/0"
 			}
-			if got := strings.Count(n.read(n.state, "launchctl"), "bootout "+domain+"/dev.macfleet.job.build_tools\n"); got != 2 {
-				t.Errorf("booted out %d times, want 2:\n%s", got, n.read(n.state, "launchctl"))
+			if got := strings.Count(n.read(n.State, "launchctl"), "bootout "+domain+"/dev.macfleet.job.build_tools\n"); got != 2 {
+				t.Errorf("booted out %d times, want 2:\n%s", got, n.read(n.State, "launchctl"))
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestNoGuiSession(t *testing.T) {
 func TestGuiSession(t *testing.T) {
 	t.Parallel()
 	n := newLines(t)
-	n.put("session", "")
+	n.Set("session", "")
 	conn := connect(t, n.jobClient(), acme1())
 	defer conn.Close()
 	ask := func(id, script string, args ...string) plan.Probe {
@@ -122,7 +122,7 @@ func TestGuiSession(t *testing.T) {
 		t.Errorf("left behind: %q", got)
 	}
 	// One that does not end is ended, and its question unanswered.
-	n.put("slow", "")
+	n.Set("slow", "")
 	facts, _, err = conn.Probe(within(t), []plan.Probe{ask("a.b", ":")})
 	if err != nil {
 		t.Fatal(err)
@@ -138,11 +138,11 @@ func TestGuiSession(t *testing.T) {
 // finish lets a job come to its end that launchd has started.
 func (n *lines) finish(name string) {
 	run := filepath.Join(n.etc, "jobs", name, "run")
-	if os.Remove(filepath.Join(n.state, "slow")) != nil {
+	if os.Remove(filepath.Join(n.State, "slow")) != nil {
 		return // it has ended
 	}
-	if a, killed := n.sh(0, `echo 1 >"$1/runs.dev.macfleet.job.$2"; exec dash "$3"`, n.state, name, run); killed || a.Exit != 0 {
-		n.t.Errorf("%+v", a)
+	if a, killed := n.sh(0, `echo 1 >"$1/runs.dev.macfleet.job.$2"; exec dash "$3"`, n.State, name, run); killed || a.Exit != 0 {
+		n.T.Errorf("%+v", a)
 	}
 }
 
@@ -150,16 +150,16 @@ func (n *lines) finish(name string) {
 func TestRunDetachedFinds(t *testing.T) {
 	t.Parallel()
 	n := newLines(t)
-	n.put("slow", "") // launchd has started it, and it runs on
+	n.Set("slow", "") // launchd has started it, and it runs on
 	n.lose = func(at int32) (bool, bool) {
-		if n.read(n.state, "finish") != "" && at%2 == 0 {
+		if n.read(n.State, "finish") != "" && at%2 == 0 {
 			n.finish("build_tools")
 		}
 		return false, false
 	}
 	conn := connect(t, n.jobClient(), acme1())
 	defer conn.Close()
-	first := detachedChange(plan.Root, "echo first >>"+n.state+"/log; echo first")
+	first := detachedChange(plan.Root, "echo first >>"+n.State+"/log; echo first")
 	_, err := conn.RunDetached(within(t), "build_tools", first)
 	wantError(t, err, "job-running", Talking, "install still runs after")
 	ctx, cancel := context.WithCancel(within(t))
@@ -169,12 +169,12 @@ func TestRunDetachedFinds(t *testing.T) {
 	}
 	conn = connect(t, n.client(func(*Options) {}), acme1())
 	defer conn.Close()
-	n.put("finish", "yes")
+	n.Set("finish", "yes")
 	a, err := conn.RunDetached(within(t), "build_tools", first)
 	if err != nil || a.Stdout != "first\n" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if got := n.read(n.state, "log"); got != "first\n" {
+	if got := n.read(n.State, "log"); got != "first\n" {
 		t.Errorf("the job ran %q, want once", got)
 	}
 	if got := n.jobs(); got != "" {
@@ -190,11 +190,11 @@ func TestRunDetachedLosesAnswers(t *testing.T) {
 			n := newLines(t)
 			n.lose = func(at int32) (before, after bool) { return at == number && !ran, at == number && ran }
 			conn := connect(t, n.client(func(o *Options) {}), acme1())
-			a, err := conn.RunDetached(within(t), "build_tools", detachedChange(plan.Root, "echo ran >>"+n.state+"/log; echo done"))
+			a, err := conn.RunDetached(within(t), "build_tools", detachedChange(plan.Root, "echo ran >>"+n.State+"/log; echo done"))
 			if err != nil || a.Stdout != "done\n" {
 				t.Errorf("exec %d, run %t: %+v, %v", number, ran, a, err)
 			}
-			if log := n.read(n.state, "log"); log != "ran\n" || n.jobs() != "" {
+			if log := n.read(n.State, "log"); log != "ran\n" || n.jobs() != "" {
 				t.Errorf("exec %d, run %t: the job ran %q; left behind: %q", number, ran, log, n.jobs())
 			}
 			conn.Close()
@@ -235,7 +235,7 @@ func TestJobStartKilled(t *testing.T) {
 	c := New(Options{User: "root"})
 	killedEverywhere(t, func(t *testing.T, l lab, at int) bool {
 		c.opts.Prologue = l.prologue()
-		j := c.job("build_tools", plan.Command{As: plan.Root, Script: `echo "$1" >>` + l.state + "/log", Args: []string{"x"}})
+		j := c.job("build_tools", plan.Command{As: plan.Root, Script: `echo "$1" >>` + l.State + "/log", Args: []string{"x"}})
 		start := func(at int) (plan.Answer, bool) {
 			return l.run(at, j.script("job-start", plan.Root, append([]string{"fresh"}, j.started()...)...))
 		}
@@ -245,8 +245,8 @@ func TestJobStartKilled(t *testing.T) {
 			t.Errorf("killed at %d: %+v", at, a)
 		}
 		a, _ := l.run(0, j.script("job-look", plan.Root))
-		if a.Stdout != "ended 0\n" || !strings.HasSuffix(l.read(l.state, "log"), "x\n") {
-			t.Errorf("killed at %d: %+v, log %q", at, a, l.read(l.state, "log"))
+		if a.Stdout != "ended 0\n" || !strings.HasSuffix(l.read(l.State, "log"), "x\n") {
+			t.Errorf("killed at %d: %+v, log %q", at, a, l.read(l.State, "log"))
 		}
 		if a, _ := l.run(0, j.script("job-drop", plan.Root)); a.Exit != 0 || l.jobs() != "" {
 			t.Errorf("killed at %d: %+v, left behind: %q", at, a, l.jobs())

@@ -45,7 +45,7 @@ func newFetching(t *testing.T) fetching {
 	f := fetching{n, nil, filepath.Join(n.etc, "artifacts"), deliveryOf(random(1000))}
 	f.Artifact.Source, f.Artifact.Fetch = "https://releases.acme.dev/it's $(a) tool", fleet.FetchHost
 	f.conn = connect(t, n.client(func(o *Options) { o.ArtifactFolder = func(string) string { return f.dir } }), acme1())
-	n.put("served", string(f.data))
+	n.Set("served", string(f.data))
 	return f
 }
 
@@ -65,7 +65,7 @@ func (f fetching) arrived(t *testing.T) {
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)
-	f.put("breaks", "")
+	f.Set("breaks", "")
 	wantError(t, f.deliver(t), "download-failed", Delivering, "artifact.kubelet: curl: (18) transfer closed")
 	if got := f.read(f.dir, "."+f.Artifact.SHA256+".download"); got != string(f.data[:400]) {
 		t.Errorf("%d bytes are kept of what broke off", len(got))
@@ -74,11 +74,11 @@ func TestFetch(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.arrived(t)
-	asked := f.read(f.state, "curl")
+	asked := f.read(f.State, "curl")
 	if strings.Count(asked, "\n") != 2 || !strings.Contains(asked, "--url "+f.Artifact.Source+"\n") {
 		t.Errorf("curl was asked %q", asked)
 	}
-	if err := f.deliver(t); err != nil || f.read(f.state, "curl") != asked {
+	if err := f.deliver(t); err != nil || f.read(f.State, "curl") != asked {
 		t.Errorf("what is there was downloaded again: %v", err)
 	}
 	if sent := f.conn.client.Stats().Sent; sent > 100_000 {
@@ -90,14 +90,14 @@ func TestFetch(t *testing.T) {
 func TestFetchWrongBytes(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)
-	f.put("served", "other bytes")
+	f.Set("served", "other bytes")
 	err := f.deliver(t)
 	wantError(t, err, "wrong-artifact", Delivering, digest([]byte("other bytes"))+", not "+f.Artifact.SHA256)
 	if got := listed(t, f.dir); got != "" {
 		t.Errorf("left behind: %q", got)
 	}
 	// What broke off may be the beginning of another file: then from the start.
-	f.put("served", string(f.data))
+	f.Set("served", string(f.data))
 	write(t, filepath.Join(f.dir, "."+f.Artifact.SHA256+".download"), "other", 0o600)
 	if err := f.deliver(t); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestFetchFails(t *testing.T) {
 	part := filepath.Join(f.dir, "."+f.Artifact.SHA256+".download")
 	for code, want := range map[string]string{"6": "download-failed", "22": "download-failed", "23": "disk-full"} {
 		write(t, part, string(f.data[:100]), 0o600)
-		f.put("code", code+"\n")
+		f.Set("code", code+"\n")
 		wantError(t, f.deliver(t), want, Delivering, "artifact.kubelet: curl: ("+code+") it went wrong")
 		if code == "23" && listed(t, f.dir) != "" {
 			t.Errorf("left behind on a full disk: %q", listed(t, f.dir))
@@ -124,8 +124,8 @@ func TestFetchWhole(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)
 	write(t, filepath.Join(f.dir, "."+f.Artifact.SHA256+".download"), string(f.data), 0o600)
-	if err := f.deliver(t); err != nil || f.read(f.state, "curl") != "" {
-		t.Errorf("%v; curl was asked %q", err, f.read(f.state, "curl"))
+	if err := f.deliver(t); err != nil || f.read(f.State, "curl") != "" {
+		t.Errorf("%v; curl was asked %q", err, f.read(f.State, "curl"))
 	}
 	f.arrived(t)
 }
@@ -137,7 +137,7 @@ func TestFetchKilled(t *testing.T) {
 	killedEverywhere(t, func(t *testing.T, l lab, at int) bool {
 		dir := filepath.Join(l.etc, "artifacts")
 		l.tool("curl", curlStub)
-		l.put("served", string(data))
+		l.Set("served", string(data))
 		fetch := own("artifact-fetch", "root", dir, digest(data), "https://releases.acme.dev/tool")
 		_, killed := l.run(at, fetch)
 		path := filepath.Join(dir, digest(data))

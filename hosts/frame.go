@@ -52,8 +52,9 @@ type framed struct{ text, status string }
 // frames returns the complete frames of a stream by question id.
 func frames(mark, stream string) map[string]framed {
 	out := make(map[string]framed)
+	begin, end := "\n"+mark+" begin ", "\n"+mark+" end "
 	for {
-		_, rest, ok := strings.Cut(stream, "\n"+mark+" begin ")
+		_, rest, ok := strings.Cut(stream, begin)
 		if !ok {
 			return out
 		}
@@ -61,8 +62,8 @@ func frames(mark, stream string) map[string]framed {
 		if !ok {
 			return out
 		}
-		text, after, ok := strings.Cut(body, "\n"+mark+" end ")
-		if next := strings.Index(text, "\n"+mark+" begin "); next >= 0 {
+		text, after, ok := strings.Cut(body, end)
+		if next := strings.Index(text, begin); next >= 0 {
 			// The end mark is that of a later frame: this one's is missing.
 			stream = body[next:]
 			continue
@@ -70,12 +71,12 @@ func frames(mark, stream string) map[string]framed {
 		if !ok {
 			return out
 		}
-		status, rest, ok := strings.Cut(after, "\n")
-		if !ok {
+		line := strings.IndexByte(after, '\n')
+		if line < 0 {
 			return out
 		}
-		out[id] = framed{text: text, status: status}
-		stream = "\n" + rest
+		out[id] = framed{text: text, status: after[:line]}
+		stream = after[line:] // the line break may begin the next frame's mark
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
+	"github.com/macfleet/macfleet/internal/wholefile"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -81,7 +82,10 @@ func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
 		}
 		b.WriteString(line + "\n")
 	}
-	return replaceFile(k.Path, b.Bytes())
+	if err := wholefile.Replace(k.Path, 0o600, wholefile.Text(b.Bytes())); err != nil {
+		return fmt.Errorf("write %s: %w", k.Path, err)
+	}
+	return nil
 }
 
 // pinLine returns a pin's line. A pin that would not come back from it is an
@@ -146,21 +150,3 @@ const (
 	lockPatience = 10 * time.Second
 	lockPause    = 10 * time.Millisecond
 )
-
-// replaceFile writes a file so that a reader sees the old or the new one whole.
-func replaceFile(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(f.Name()) // it is gone after the rename
-	_, werr := f.Write(content)
-	err = errors.Join(werr, f.Chmod(0o600), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}

@@ -239,24 +239,3 @@ func TestKnownHostsUnusablePlace(t *testing.T) {
 		})
 	}
 }
-
-// TestReplaceFileLeavesNothing fails at the last moment: a folder stands where
-// the file belongs.
-func TestReplaceFileLeavesNothing(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "known_hosts")
-	if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := replaceFile(path, []byte("acme")); err == nil {
-		t.Fatal("a folder was replaced by a file")
-	}
-	left, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(left) != 1 {
-		t.Errorf("beside the folder lie %v", left)
-	}
-}

@@ -1,43 +1,30 @@
 package hosts
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
+	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 )
 
 // lab is a machine without SSH: folders in place of those that no test may write
 // to, and stubs of launchd and the clock.
 type lab struct {
-	t     testing.TB
-	shell []string
+	*scripttest.Mac
 	etc   string // /etc/macfleet
 	lib   string // /Library/LaunchDaemons
-	state string
-	bin   string
 	stdin string // of the scripts that run here
 }
 
 func labs(t *testing.T, test func(*testing.T, lab)) {
 	t.Parallel()
 	needRoot(t)
-	for _, argv := range [][]string{{"dash"}, {"bash", "--posix"}} {
-		t.Run(argv[0], func(t *testing.T) {
-			t.Parallel()
-			need(t, argv[0])
-			test(t, newLab(t, argv))
-		})
-	}
+	scripttest.InShells(t, func(t *testing.T, argv []string) { test(t, newLab(t, argv)) }, "dash", "bash --posix")
 }
 
 // stubs are the tools of the lab. STATE is its folder, SH its shell. launchd has
@@ -91,34 +78,29 @@ esac
 
 func newLab(t testing.TB, argv []string) lab {
 	t.Helper()
-	dir := openDir(t)
-	l := lab{t: t, shell: argv, etc: filepath.Join(dir, "etc"), lib: filepath.Join(dir, "lib"), state: filepath.Join(dir, "state"), bin: filepath.Join(dir, "bin")}
-	for _, d := range []string{l.etc, l.lib, l.state, l.bin} {
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	l := lab{Mac: scripttest.New(t, argv, "/etc/macfleet", "/Library/LaunchDaemons")}
+	l.etc, l.lib = l.Path("/etc/macfleet"), l.Path("/Library/LaunchDaemons")
+	l.Folders("/etc/macfleet", "/Library/LaunchDaemons")
 	l.tool("launchctl", launchctlStub)
 	l.tool("sysctl", `[ "$2" != kern.bootsessionuuid ] || exit 1; cat STATE/boot`)
 	l.tool("date", `cat STATE/clock`)
 	l.tool("sync", `:`)
 	l.tool("sleep", `exec /bin/sleep 0.01`)
 	l.clock(1000)
-	l.put("boot", "{ sec = 7, usec = 0 }\n")
+	l.Set("boot", "{ sec = 7, usec = 0 }\n")
 	return l
 }
 
 func (l lab) words() *strings.Replacer {
-	return strings.NewReplacer("STATE", l.state, "ETC", l.etc, "SH", strings.Join(l.shell, " "))
+	return strings.NewReplacer("STATE", l.State, "ETC", l.etc, "SH", strings.Join(l.Shell, " "))
 }
 
 func (l lab) tool(name, text string) {
-	write(l.t, filepath.Join(l.bin, name), "#!/bin/dash\n"+l.words().Replace(text)+"\n", 0o755)
+	l.T.Helper()
+	l.Tool(name, l.words().Replace(text))
 }
 
-func (l lab) put(name, text string) { write(l.t, filepath.Join(l.state, name), text, 0o644) }
-
-func (l lab) clock(seconds int) { l.put("clock", strconv.Itoa(seconds)+"\n") }
+func (l lab) clock(seconds int) { l.Set("clock", strconv.Itoa(seconds)+"\n") }
 
 // mortal makes every tool count its calls and end the whole script at one of them.
 func (l lab) mortal() {
@@ -126,72 +108,60 @@ func (l lab) mortal() {
 `
 	for _, name := range []string{"cat", "dd", "shasum", "chmod", "chown", "cp", "mkdir", "mktemp", "mv", "rm", "tail", "touch", "grep", "id",
 		"launchctl", "sysctl", "date", "sync", "sleep"} {
-		if stub := l.read(l.bin, name); stub != "" {
-			l.tool(name, count+strings.TrimPrefix(stub, "#!/bin/dash\n"))
+		if stub := l.read(l.Bin, name); stub != "" {
+			l.tool(name, count+strings.TrimPrefix(stub, "#!/bin/sh\n"))
 			continue
 		}
 		real, err := exec.LookPath(name)
 		if err != nil {
-			l.t.Fatal(err)
+			l.T.Fatal(err)
 		}
 		l.tool(name, count+"exec "+real+` "$@"`)
 	}
 }
 
 // prologue is what stands in front of every script.
-func (l lab) prologue() string { return withStubs(l.bin) }
+func (l lab) prologue() string { return withStubs(l.Bin) }
 
 // here turns a Mac's paths into those of the lab. Paths in arguments stay.
 func (l lab) here(text string) string {
-	return strings.NewReplacer("/etc/macfleet", l.etc, "/Library/LaunchDaemons", l.lib, "/bin/sh", l.wrapper()).Replace(text)
+	return strings.ReplaceAll(l.Here(text), "/bin/sh", l.wrapper())
 }
 
 // wrapper is the lab's shell as one program.
 func (l lab) wrapper() string {
-	path := filepath.Join(l.bin, "..", "sh")
+	path := filepath.Join(l.Bin, "..", "sh")
 	if _, err := os.Stat(path); err != nil {
-		write(l.t, path, "#!/bin/dash\nexec "+strings.Join(l.shell, " ")+` "$@"`+"\n", 0o755)
+		write(l.T, path, "#!/bin/dash\nexec "+strings.Join(l.Shell, " ")+` "$@"`+"\n", 0o755)
 	}
 	return path
 }
 
 // run runs a script; at is the call of a tool at which it is killed, 0 for none.
 func (l lab) run(at int, c plan.Command) (a plan.Answer, killed bool) {
-	l.t.Helper()
-	return l.sh(at, l.prologue()+l.here(c.Script), c.Args...)
+	l.T.Helper()
+	return l.sh(at, l.prologue()+strings.ReplaceAll(c.Script, "/bin/sh", l.wrapper()), c.Args...)
 }
 
 func (l lab) sh(at int, script string, args ...string) (a plan.Answer, killed bool) {
-	l.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	argv := append(append([]string{}, l.shell[1:]...), append([]string{"-c", script, "sh"}, args...)...)
-	cmd := exec.CommandContext(ctx, l.shell[0], argv...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = time.Second
+	l.T.Helper()
+	var env []string
 	if at > 0 {
-		l.put("calls", "0\n")
-		cmd.Env = append(os.Environ(), "KILL_AT="+strconv.Itoa(at))
+		l.Set("calls", "0\n")
+		env = []string{"KILL_AT=" + strconv.Itoa(at)}
 	}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(l.stdin), &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		l.t.Fatal(err)
-	}
-	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	return plan.Answer{Exit: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}, status.Signaled()
+	a = l.Run(plan.Command{Script: script, Args: args}, l.stdin, env...)
+	return a, a.Exit == -1
 }
 
 // daemon runs what launchd runs every few seconds.
 func (l lab) daemon(at int) (killed bool) {
-	l.t.Helper()
+	l.T.Helper()
 	path := filepath.Join(l.etc, "undo", "run.sh")
 	if _, err := os.Stat(path); err != nil {
 		return false
 	}
-	_, killed = l.sh(at, strings.Join(l.shell, " ")+` "$1"`, path)
+	_, killed = l.sh(at, strings.Join(l.Shell, " ")+` "$1"`, path)
 	return killed
 }
 

@@ -2,15 +2,14 @@ package hosts
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -47,25 +46,22 @@ func TestEnterLeft(t *testing.T) {
 func TestLeftScript(t *testing.T) {
 	inThreeShells(t, func(t *testing.T, s shell) {
 		need(t, s.argv[0])
-		root, home := t.TempDir(), t.TempDir()
+		m, home := scripttest.New(t, s.argv, "/etc/macfleet"), t.TempDir()
 		run := func() string {
 			t.Helper()
-			script := strings.ReplaceAll(file("scripts/left.sh"), "/etc/macfleet", filepath.Join(root, "macfleet"))
-			cmd := exec.CommandContext(within(t), s.argv[0], append(append([]string{}, s.argv[1:]...), "-c", DefaultPrologue+script, "sh")...)
-			cmd.Env = []string{"HOME=" + home}
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatal(err, string(out))
+			a := m.Run(plan.Command{Script: DefaultPrologue + file("scripts/left.sh")}, "", "HOME="+home)
+			if a.Exit != 0 {
+				t.Fatalf("%+v", a)
 			}
-			return string(out)
+			return a.Stdout + a.Stderr
 		}
 		if got := run(); got != "" {
 			t.Errorf("on a fresh host: %q", got)
 		}
 		for name, text := range map[string]string{"pending/power": "", "pending/vm_firewall": "x", "undo/undone": "step vm_firewall\nwhy a \\ b  c\nexit 1"} {
-			write(t, filepath.Join(root, "macfleet", name), text, 0o644)
+			m.Put("/etc/macfleet/"+name, text)
 		}
-		if err := os.Symlink("nowhere", filepath.Join(root, "macfleet/pending/a")); err != nil {
+		if err := os.Symlink("nowhere", m.Path("/etc/macfleet/pending/a")); err != nil {
 			t.Fatal(err)
 		}
 		write(t, filepath.Join(home, ".macfleet/refused"), "scrypt:AAAA refused 1 1794000000\n", 0o600)

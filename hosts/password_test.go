@@ -1,17 +1,14 @@
 package hosts
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -23,13 +20,12 @@ const (
 // gate is a host's sudo and dscl as stubs: they note their arguments and their
 // environment, and answer as the test says.
 type gate struct {
-	dir  string
+	*scripttest.Mac
 	home string
 }
 
 // sudoStub takes the right password alone. What the file mode holds changes that.
-const sudoStub = `#!/bin/sh
-{ echo "sudo $*"; env; } >>%[1]s/log
+const sudoStub = `{ echo "sudo $*"; env; } >>%[1]s/log
 mode=$(cat %[1]s/mode)
 case "$*" in
 '-k -n -v')
@@ -48,41 +44,24 @@ case "$*" in
   exit 1
   ;;
 esac
-exit 9
-`
+exit 9`
 
-const dsclStub = `#!/bin/sh
-{ echo "dscl $*"; env; } >>%[1]s/log
+const dsclStub = `{ echo "dscl $*"; env; } >>%[1]s/log
 printf 'AuthenticationAuthority: ;ShadowHash;'
 [ "$(cat %[1]s/mode)" != locked ] || printf ' ;tally;'
-echo
-`
+echo`
 
 func newGate(t *testing.T, mode, right string) gate {
 	t.Helper()
-	g := gate{t.TempDir(), t.TempDir()}
-	write(t, filepath.Join(g.dir, "bin/sudo"), fmt.Sprintf(sudoStub, g.dir), 0o755)
-	write(t, filepath.Join(g.dir, "bin/dscl"), fmt.Sprintf(dsclStub, g.dir), 0o755)
-	write(t, filepath.Join(g.dir, "right"), right+"\n", 0o600)
-	g.set(t, mode)
+	g := gate{scripttest.New(t, nil), t.TempDir()}
+	g.Tool("sudo", fmt.Sprintf(sudoStub, g.State))
+	g.Tool("dscl", fmt.Sprintf(dsclStub, g.State))
+	g.Set("right", right+"\n")
+	g.Set("mode", mode)
 	return g
 }
 
-func (g gate) set(t *testing.T, mode string) {
-	t.Helper()
-	write(t, filepath.Join(g.dir, "mode"), mode, 0o600)
-}
-
-func (g gate) tries(t *testing.T) int { return strings.Count(g.text(t, "tries"), "try\n") }
-
-func (g gate) text(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(g.dir, name))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-	return string(text)
-}
+func (g gate) tries() int { return strings.Count(g.Get("tries"), "try") }
 
 // check runs password-check.sh, in a process group of its own that a stub may kill.
 func (g gate) check(t *testing.T, s shell, now int) (exit int, said string) {
@@ -107,23 +86,13 @@ func (g gate) remembered(t *testing.T) string {
 func (g gate) checkAs(t *testing.T, s shell, now int, remembered string) (exit int, said string) {
 	t.Helper()
 	command := own("password-check", plan.Login, fmt.Sprint(now), remembered)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	args := append(append([]string{}, s.argv[1:]...), "-c", withStubs(filepath.Join(g.dir, "bin"))+command.Script, "sh")
-	cmd := exec.CommandContext(ctx, s.argv[0], append(args, command.Args...)...)
-	cmd.Env = []string{"HOME=" + g.home}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Stdin = strings.NewReader(loginPassword + "\n" + sealed + "\n")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	var ended *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
-		t.Fatal(err)
+	command.Script = withStubs(g.Bin) + command.Script
+	g.Shell = s.argv
+	a := g.Run(command, loginPassword+"\n"+sealed+"\n", "HOME="+g.home)
+	if all := g.Get("log") + a.Stdout + a.Stderr; strings.Contains(all, "Sentinel") {
+		t.Errorf("the password was seen:\n%s", all)
 	}
-	if strings.Contains(g.text(t, "log")+out.String(), "Sentinel") {
-		t.Errorf("the password was seen:\n%s\n%s", out.String(), g.text(t, "log"))
-	}
-	return cmd.ProcessState.ExitCode(), out.String()
+	return a.Exit, a.Stdout + a.Stderr
 }
 
 // note is what the host remembers; it is nobody else's to read.
@@ -172,8 +141,8 @@ func TestPasswordCheck(t *testing.T) {
 				write(t, filepath.Join(g.home, ".macfleet/refused"), c.before, 0o600)
 			}
 			exit, said := g.check(t, s, 1700000000)
-			if exit != c.exit || g.tries(t) != c.tries || !strings.Contains(said, c.said) {
-				t.Errorf("%s: exit %d after %d tries, want %d after %d; it said %q", c.mode, exit, g.tries(t), c.exit, c.tries, said)
+			if exit != c.exit || g.tries() != c.tries || !strings.Contains(said, c.said) {
+				t.Errorf("%s: exit %d after %d tries, want %d after %d; it said %q", c.mode, exit, g.tries(), c.exit, c.tries, said)
 			}
 			if got := g.note(t); got != c.after {
 				t.Errorf("%s: noted %q, want %q", c.mode, got, c.after)
@@ -197,8 +166,8 @@ func TestPasswordCheckMeanwhile(t *testing.T) {
 			write(t, filepath.Join(g.home, ".macfleet/refused"), c.looked, 0o600)
 			looked := g.remembered(t)
 			write(t, filepath.Join(g.home, ".macfleet/refused"), c.now, 0o600)
-			if exit, said := g.checkAs(t, s, 1700000000, looked); exit != 7 || g.tries(t) != 0 {
-				t.Errorf("%q became %q: exit %d after %d tries, %s", c.looked, c.now, exit, g.tries(t), said)
+			if exit, said := g.checkAs(t, s, 1700000000, looked); exit != 7 || g.tries() != 0 {
+				t.Errorf("%q became %q: exit %d after %d tries, %s", c.looked, c.now, exit, g.tries(), said)
 			}
 		}
 		g := newGate(t, "normal", loginPassword)
@@ -229,7 +198,7 @@ func TestPasswordCheckKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		g.set(t, "normal")
+		g.Set("mode", "normal")
 		if exit, said := g.check(t, s, 1700000009); exit != 0 || g.note(t) != "" {
 			t.Errorf("the right password at last: exit %d, %s, noted %q", exit, said, g.note(t))
 		}
@@ -243,13 +212,13 @@ func TestSecretInput(t *testing.T) {
 		g := newGate(t, "normal", loginPassword)
 		text := loginPassword + "\n" + sealed + "\n"
 		spy := `IFS= read -r a; IFS= read -r b; printf '%s|%s|' "$a" "$b"; cat; tr '\0' '\n' <"/proc/$$/cmdline" >>"$1"; env >>"$1"; dscl`
-		q := login("change", spy, filepath.Join(g.dir, "log"))
+		q := login("change", spy, filepath.Join(g.State, "log"))
 		q.input = &text
 		line, err := commandLine(DefaultPrologue, []question{q})
 		if err != nil || strings.Contains(line, "Sentinel") {
 			t.Errorf("the command line holds the secret: %v", err)
 		}
-		r := s.ask(t, withStubs(filepath.Join(g.dir, "bin")), me(t), 10, []question{login("before", "cat"), q, login("after", "cat")})
+		r := s.ask(t, withStubs(g.Bin), me(t), 10, []question{login("before", "cat"), q, login("after", "cat")})
 		a, ok := r.facts.Get("change").Get()
 		if !ok || a.Exit != 0 || !strings.HasPrefix(a.Stdout, loginPassword+"|"+sealed+"|Auth") {
 			t.Errorf("the script read %+v", a)
@@ -259,7 +228,7 @@ func TestSecretInput(t *testing.T) {
 				t.Errorf("%s read %q", id, b.Stdout)
 			}
 		}
-		if log := g.text(t, "log"); strings.Contains(log, "Sentinel") || !strings.Contains(log, "PATH=") {
+		if log := g.Get("log"); strings.Contains(log, "Sentinel") || !strings.Contains(log, "PATH=") {
 			t.Errorf("the secret was seen, or nothing was:\n%s", log)
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -95,46 +96,14 @@ func (s shell) ask(t *testing.T, prologue, asUser string, limit int, questions [
 	return r
 }
 
-// need fails in CI, and skips elsewhere, when a program of this machine is
-// missing.
-func need(t testing.TB, programs ...string) {
-	t.Helper()
-	for _, name := range programs {
-		if _, err := exec.LookPath(name); err == nil {
-			continue
-		}
-		text := fmt.Sprintf("this test needs %s: install Debian's packages bash, dash, perl, sudo and openssh-server", name)
-		if os.Getenv("CI") != "" {
-			t.Fatal(text)
-		}
-		t.Skip(text)
-	}
-}
+// need skips a test on a machine without a program, see scripttest.
+func need(t testing.TB, programs ...string) { t.Helper(); scripttest.Need(t, programs...) }
 
-// openDir makes a folder that every user can enter.
-func openDir(t testing.TB) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, d := range []string{filepath.Dir(dir), dir} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
+func openDir(t testing.TB) string { t.Helper(); return scripttest.OpenDir(t) }
 
 func write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
-	// The mode as asked for, whatever the umask is.
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	scripttest.Write(t, path, text, mode)
 }
 
 func me(t testing.TB) string {

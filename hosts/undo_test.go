@@ -61,7 +61,7 @@ func (n *lines) command(ch ssh.Channel, command string) {
 		cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
 	}
 	_ = cmd.Run()
-	once := os.Remove(filepath.Join(n.state, "once")) == nil
+	once := os.Remove(filepath.Join(n.State, "once")) == nil
 	for path, p := range n.peers {
 		if once || after || n.cut(path) {
 			p.cut()
@@ -71,7 +71,7 @@ func (n *lines) command(ch ssh.Channel, command string) {
 }
 
 func (n *lines) cut(path string) bool {
-	_, err := os.Stat(filepath.Join(n.state, "cut."+path))
+	_, err := os.Stat(filepath.Join(n.State, "cut."+path))
 	return err == nil
 }
 
@@ -82,7 +82,7 @@ func (n *lines) dial(ctx context.Context, network, address string) (net.Conn, er
 		path = Tailscale
 	}
 	if n.cut(path) {
-		if n.read(n.state, "patient") != "" {
+		if n.read(n.State, "patient") != "" {
 			n.clock(9000)
 			n.daemon(0)
 		}
@@ -92,7 +92,7 @@ func (n *lines) dial(ctx context.Context, network, address string) (net.Conn, er
 }
 
 func (n *lines) client(change func(*Options)) *Client {
-	o := Options{User: me(n.t), Key: newKey(n.t), Dial: n.dial, Prologue: n.prologue(), Via: []string{Tailscale, Public},
+	o := Options{User: me(n.T), Key: newKey(n.T), Dial: n.dial, Prologue: n.prologue(), Via: []string{Tailscale, Public},
 		Lookup: names(map[string]string{"acme-1": "100.64.0.1"}), Poll: 5 * time.Millisecond, Deadlines: patient()}
 	change(&o)
 	return New(o)
@@ -100,9 +100,9 @@ func (n *lines) client(change func(*Options)) *Client {
 
 // guardedChange is a change whose scripts leave a line in the lab's log.
 func (n *lines) guardedChange(script string) plan.Change {
-	restore := &plan.Command{Name: "restore", As: plan.Root, Script: "echo restored >>" + n.state + "/log; rm -f " + n.state + "/cut.*\n"}
-	return plan.Change{Command: plan.Command{Name: "change", As: plan.Root, Script: "echo changed >>" + n.state + "/log\n" + script},
-		Guard: &plan.Guard{Restore: restore, Persist: plan.Command{Name: "persist", As: plan.Root, Script: "echo persisted >>" + n.state + "/log\n"}}}
+	restore := &plan.Command{Name: "restore", As: plan.Root, Script: "echo restored >>" + n.State + "/log; rm -f " + n.State + "/cut.*\n"}
+	return plan.Change{Command: plan.Command{Name: "change", As: plan.Root, Script: "echo changed >>" + n.State + "/log\n" + script},
+		Guard: &plan.Guard{Restore: restore, Persist: plan.Command{Name: "persist", As: plan.Root, Script: "echo persisted >>" + n.State + "/log\n"}}}
 }
 
 func TestRunGuarded(t *testing.T) {
@@ -130,12 +130,12 @@ func TestRunGuarded(t *testing.T) {
 			t.Parallel()
 			n := newLines(t)
 			if tt.before != "" {
-				n.put("cut."+tt.before, "")
+				n.Set("cut."+tt.before, "")
 			}
 			conn := connect(t, n.client(func(*Options) {}), acme1())
-			n.put("patient", "yes")
+			n.Set("patient", "yes")
 			err := conn.RunGuarded(within(t), "vm_firewall", n.guardedChange(n.words().Replace(tt.script)))
-			if got := strings.Join(strings.Fields(n.read(n.state, "log")), " "); got != tt.log {
+			if got := strings.Join(strings.Fields(n.read(n.State, "log")), " "); got != tt.log {
 				t.Errorf("log %q, want %q", got, tt.log)
 			}
 			if tt.code == "" && err != nil {
@@ -185,7 +185,7 @@ func TestRunGuardedUnarmed(t *testing.T) {
 			} else if (err != nil) != (tt.text != "") || err != nil && !strings.Contains(err.Error(), tt.text) {
 				t.Errorf("error = %v, want %q", err, tt.text)
 			}
-			if got := strings.Join(strings.Fields(n.read(n.state, "log")), " "); got != tt.log {
+			if got := strings.Join(strings.Fields(n.read(n.State, "log")), " "); got != tt.log {
 				t.Errorf("log %q, want %q", got, tt.log)
 			}
 			conn.Close()
@@ -198,7 +198,7 @@ func TestRunGuardedNoAnswer(t *testing.T) {
 	t.Parallel()
 	n := newLines(t)
 	conn := connect(t, n.client(func(o *Options) { o.Deadlines.Undo, o.Deadlines.Return = 2*time.Second, 50*time.Millisecond }), acme1())
-	ch := n.guardedChange("touch " + n.state + "/cut.public " + n.state + "/cut.tailscale")
+	ch := n.guardedChange("touch " + n.State + "/cut.public " + n.State + "/cut.tailscale")
 	err := conn.RunGuarded(within(t), "vm_firewall", ch)
 	wantError(t, err, "cut-off", Undoing, "nobody knows whether the change stands: no new connection over tailscale: acme-1: the line is cut; no new connection over public")
 	if remedy := asError(t, err).Remedy; !strings.Contains(remedy, "reboot the Mac") {
@@ -226,10 +226,10 @@ func TestRunGuardedLosesAnswers(t *testing.T) {
 				conn := connect(t, n.client(short), acme1())
 				err := conn.RunGuarded(within(t), "vm_firewall", n.guardedChange(":"))
 				conn.Close()
-				stands := strings.Contains(n.undoDir(), "confirmed.") || strings.Contains(n.read(n.state, "log"), "persisted")
+				stands := strings.Contains(n.undoDir(), "confirmed.") || strings.Contains(n.read(n.State, "log"), "persisted")
 				n.clock(9000)
 				n.daemon(0)
-				log := strings.Join(strings.Fields(n.read(n.state, "log")), " ")
+				log := strings.Join(strings.Fields(n.read(n.State, "log")), " ")
 				restored := strings.HasSuffix(log, "restored")
 				if strings.Contains(log, "changed") && stands == restored {
 					t.Errorf("log %q, confirmed %t, error %v", log, stands, err)
@@ -263,7 +263,7 @@ func TestRunGuardedRefuses(t *testing.T) {
 			t.Errorf("error = %v, want %q", err, text)
 		}
 	}
-	if got := n.undoDir() + n.read(n.state, "log"); got != "" {
+	if got := n.undoDir() + n.read(n.State, "log"); got != "" {
 		t.Errorf("something was done: %q", got)
 	}
 	if a, _ := n.run(0, n.arm("a", "60")); a.Exit != 0 {

@@ -35,17 +35,17 @@ func killedEverywhere(t *testing.T, test func(t *testing.T, l lab, at int) (kill
 
 // armed makes what undo-arm.sh makes, quicker.
 func (l lab) armed(id string, args ...string) {
-	l.t.Helper()
+	l.T.Helper()
 	all := l.arm(id, "60").Args
 	dir := filepath.Join(l.etc, "undo", "armed."+id)
-	write(l.t, filepath.Join(l.etc, "undo", "run.sh"), all[4], 0o644)
-	l.put("loaded.dev.macfleet.undo", filepath.Join(l.etc, "undo", "run.sh")+"\n")
-	for name, text := range map[string]string{"boot": l.read(l.state, "boot"), "step": "vm_firewall\n", "limit": "60\n", "deadline": "1060\n",
+	write(l.T, filepath.Join(l.etc, "undo", "run.sh"), all[4], 0o644)
+	l.Set("loaded.dev.macfleet.undo", filepath.Join(l.etc, "undo", "run.sh")+"\n")
+	for name, text := range map[string]string{"boot": l.read(l.State, "boot"), "step": "vm_firewall\n", "limit": "60\n", "deadline": "1060\n",
 		"restore": all[3]} {
-		write(l.t, filepath.Join(dir, name), text, 0o600)
+		write(l.T, filepath.Join(dir, name), text, 0o600)
 	}
 	for i, arg := range args {
-		write(l.t, filepath.Join(dir, fmt.Sprintf("arg.%d", i+1)), arg, 0o600)
+		write(l.T, filepath.Join(dir, fmt.Sprintf("arg.%d", i+1)), arg, 0o600)
 	}
 }
 
@@ -54,7 +54,7 @@ func (l lab) armed(id string, args ...string) {
 func (l lab) over() bool {
 	l.clock(9000)
 	l.daemon(0)
-	return l.read(l.state, "restored") != ""
+	return l.read(l.State, "restored") != ""
 }
 
 func TestUndoArmKilled(t *testing.T) {
@@ -84,7 +84,7 @@ func TestUndoRunKilled(t *testing.T) {
 		killed := l.daemon(at)
 		a, _ := l.run(0, own("undo-confirm", plan.Root, "a", "vm_firewall"))
 		l.daemon(0)
-		restored := l.read(l.state, "restored")
+		restored := l.read(l.State, "restored")
 		if stands := a.Exit == 0; stands == (restored != "") {
 			t.Errorf("killed at %d: confirmed %+v, restored %q", at, a, restored)
 		}

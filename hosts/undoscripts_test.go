@@ -14,7 +14,7 @@ import (
 
 // arm returns the command that arms an undo, whose script notes its arguments.
 func (l lab) arm(id string, seconds string, args ...string) plan.Command {
-	restore := l.prologue() + `for v in "$@"; do printf '<%s>' "$v"; done >>` + l.state + "/restored\necho >>" + l.state + "/restored\necho no >&2; exit 3\n"
+	restore := l.prologue() + `for v in "$@"; do printf '<%s>' "$v"; done >>` + l.State + "/restored\necho >>" + l.State + "/restored\necho no >&2; exit 3\n"
 	return own("undo-arm", plan.Root, append([]string{id, "vm_firewall", seconds, restore,
 		l.prologue() + file("scripts/undo-run.sh"), file("plists/undo.plist")}, args...)...)
 }
@@ -25,16 +25,16 @@ func (l lab) change(id, script string, args ...string) plan.Command {
 
 // want runs a script that must end with an exit code.
 func (l lab) want(exit int, c plan.Command) plan.Answer {
-	l.t.Helper()
+	l.T.Helper()
 	a, _ := l.run(0, c)
 	if a.Exit != exit {
-		l.t.Fatalf("%s = %+v, want exit %d", c.Name, a, exit)
+		l.T.Fatalf("%s = %+v, want exit %d", c.Name, a, exit)
 	}
 	return a
 }
 
 func (l lab) stateOf(id string) string {
-	l.t.Helper()
+	l.T.Helper()
 	return l.want(0, own("undo-state", plan.Root, id)).Stdout
 }
 
@@ -60,7 +60,7 @@ func TestUndoConfirmed(t *testing.T) {
 			t.Errorf("state = %q", got)
 		}
 		l.want(0, own("undo-drop", plan.Root, "a"))
-		if got := l.undoDir() + l.read(l.state, "restored"); got != "" {
+		if got := l.undoDir() + l.read(l.State, "restored"); got != "" {
 			t.Errorf("left behind: %q", got)
 		}
 	})
@@ -75,7 +75,7 @@ func TestUndoTakenBack(t *testing.T) {
 	}{
 		{"nobody confirms", func(l lab) { l.clock(1060) }, "no confirmation within 60 s"},
 		{"the clock is set back", func(l lab) { l.clock(900) }, "no confirmation within 60 s"},
-		{"the Mac is restarted", func(l lab) { l.put("boot", "{ sec = 8, usec = 0 }\n") }, "the Mac was restarted"},
+		{"the Mac is restarted", func(l lab) { l.Set("boot", "{ sec = 8, usec = 0 }\n") }, "the Mac was restarted"},
 		{"the change failed", func(l lab) { l.want(0, own("undo-now", plan.Root, "a", "the change failed")) }, "the change failed"},
 	}
 	for _, tt := range tests {
@@ -84,12 +84,12 @@ func TestUndoTakenBack(t *testing.T) {
 				l.want(0, l.arm("a", "60", "it's", "", "a\n\n", "$(x)"))
 				l.want(0, l.change("a", ":"))
 				l.daemon(0)
-				if got := l.read(l.state, "restored"); got != "" {
+				if got := l.read(l.State, "restored"); got != "" {
 					t.Fatalf("taken back at once: %q", got)
 				}
 				tt.do(l)
 				l.daemon(0)
-				if diff := cmp.Diff("<it's><><a\n\n><$(x)>\n", l.read(l.state, "restored")); diff != "" {
+				if diff := cmp.Diff("<it's><><a\n\n><$(x)>\n", l.read(l.State, "restored")); diff != "" {
 					t.Errorf("the arguments of the script that restores (-want +got):\n%s", diff)
 				}
 				l.daemon(0)
@@ -99,7 +99,7 @@ func TestUndoTakenBack(t *testing.T) {
 				if state != "undone" || !ok || u.Step != "vm_firewall" || u.Why != tt.why || u.Exit != 3 || u.At.Unix() < 900 {
 					t.Errorf("state %q, %+v of %q", state, u, text)
 				}
-				if n := strings.Count(l.read(l.state, "restored"), "\n\n>"); n != 1 {
+				if n := strings.Count(l.read(l.State, "restored"), "\n\n>"); n != 1 {
 					t.Errorf("restored %d times", n)
 				}
 				if got := l.undoDir(); got != "undone" {
@@ -175,13 +175,13 @@ func TestUndoRace(t *testing.T) {
 			l.want(0, l.change(id, ":"))
 			now += 60
 			l.clock(now)
-			l.put("restored", "")
+			l.Set("restored", "")
 			var confirmed plan.Answer
 			var both sync.WaitGroup
 			both.Go(func() { l.daemon(0) })
 			both.Go(func() { confirmed, _ = l.run(0, own("undo-confirm", plan.Root, id, "vm_firewall")) })
 			both.Wait()
-			restored := l.read(l.state, "restored") != ""
+			restored := l.read(l.State, "restored") != ""
 			if stands := confirmed.Exit == 0; stands == restored {
 				t.Fatalf("confirmed: %+v, restored: %t", confirmed, restored)
 			}
@@ -193,7 +193,7 @@ func TestUndoRace(t *testing.T) {
 // TestUndoJob: the job is registered once, and again only when it is another one.
 func TestUndoJob(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
-		registrations := func() int { return strings.Count(l.read(l.state, "launchctl"), "bootstrap ") }
+		registrations := func() int { return strings.Count(l.read(l.State, "launchctl"), "bootstrap ") }
 		next := 1000
 		arm := func() {
 			t.Helper()
@@ -218,7 +218,7 @@ func TestUndoJob(t *testing.T) {
 		if got := l.read(plist); got != file("plists/undo.plist") || registrations() != 2 {
 			t.Errorf("%d registrations, want 2; plist %q", registrations(), got)
 		}
-		l.sh(0, "rm -f "+l.state+"/loaded.dev.macfleet.undo") // somebody unloads it
+		l.sh(0, "rm -f "+l.State+"/loaded.dev.macfleet.undo") // somebody unloads it
 		arm()
 		if got := registrations(); got != 3 {
 			t.Errorf("%d registrations, want 3", got)
@@ -230,7 +230,7 @@ func TestUndoJob(t *testing.T) {
 			t.Errorf("%d registrations, want 3", got)
 		}
 		// A job that is loaded and does not run would take nothing back.
-		l.put("lazy", "")
+		l.Set("lazy", "")
 		l.clock(next + 100)
 		if a := l.want(1, l.arm("z", "60")); !strings.Contains(a.Stderr, "does not run") || strings.Contains(l.undoDir(), "armed") {
 			t.Errorf("%+v, %q", a, l.undoDir())
@@ -241,7 +241,7 @@ func TestUndoJob(t *testing.T) {
 // TestUndoChangeTooLate: a change that could outlive its undo is not begun.
 func TestUndoChangeTooLate(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
-		script := "touch " + l.state + "/made"
+		script := "touch " + l.State + "/made"
 		l.want(75, l.change("a", script)) // not armed at all
 		l.want(0, l.arm("a", "60"))
 		l.clock(1050)
@@ -257,7 +257,7 @@ func TestUndoChangeTooLate(t *testing.T) {
 		l.clock(1060)
 		l.daemon(0)
 		l.want(75, l.change("a", script))
-		if l.read(l.state, "made") != "" {
+		if l.read(l.State, "made") != "" {
 			t.Error("the change was made")
 		}
 	})

@@ -27,7 +27,7 @@ func TestOpenSSHGuarded(t *testing.T) {
 				Poll: 5 * time.Millisecond, Deadlines: patient()})
 			conn := connect(t, c, acme1())
 			note := func(word, more string) plan.Command {
-				return plan.Command{Name: word, As: plan.Root, Script: "echo " + word + " >>" + l.state + "/log\n" + more}
+				return plan.Command{Name: word, As: plan.Root, Script: "echo " + word + " >>" + l.State + "/log\n" + more}
 			}
 			restore := note("restored", "")
 			err := conn.RunGuarded(within(t), "vm_firewall", plan.Change{Guard: &plan.Guard{Restore: &restore, Persist: note("persisted", "")},
@@ -45,7 +45,7 @@ exit `+tt.exit)})
 			} else if err != nil {
 				t.Error(err)
 			}
-			if got := strings.Join(strings.Fields(l.read(l.state, "log")), " "); got != tt.log {
+			if got := strings.Join(strings.Fields(l.read(l.State, "log")), " "); got != tt.log {
 				t.Errorf("log %q, want %q", got, tt.log)
 			}
 			conn.Close()

@@ -59,6 +59,14 @@ func (w *world) identity(host string) {
 	})
 }
 
+// partly gives the first host an identity and nobody else one.
+func partly(i inventory.Identity) func(*world) {
+	i.Host = first
+	return func(w *world) {
+		w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{i}) })
+	}
+}
+
 func (w *world) pods(pods ...inventory.Pod) {
 	w.observe(func(c *inventory.Cluster) { c.Pods = inventory.Present(pods) })
 }
@@ -72,6 +80,16 @@ func (w *world) answers(n int, gamma string) {
 	w.change(n, func(h *plan.HostSeen) {
 		h.Facts["gamma.get"] = inventory.Present(plan.Answer{Stdout: gamma})
 	})
+}
+
+// pod is one at work on the first host.
+func pod(phase string) inventory.Pod {
+	return inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: phase}
+}
+
+// returning are Pods of the first host that come back by themselves.
+func returning() []inventory.Pod {
+	return []inventory.Pod{{Node: first, Phase: "Running", Controller: "DaemonSet"}, {Node: first, Phase: "Running", Mirror: true}}
 }
 
 // stuckPod is one that only the kubelet's finalizer holds.
@@ -106,12 +124,6 @@ func TestJoinActions(t *testing.T) {
 	t.Parallel()
 	const ready = inventory.Ready
 	other := inventory.Server{ID: serverID(9), Zone: "fr-par-1"}.ProviderID()
-	partly := func(i inventory.Identity) func(*world) {
-		i.Host = first
-		return func(w *world) {
-			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{i}) })
-		}
-	}
 	for _, tc := range []struct {
 		name string
 		edit func(*world)
@@ -137,12 +149,11 @@ func TestJoinActions(t *testing.T) {
 			[]string{"node different-provider-id D", "gamma kubeconfig-differs D"}},
 		{"Node of another server, at work", func(w *world) {
 			w.editNode(func(n *inventory.Node) { n.ProviderID = other })
-			w.pods(inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Running"})
+			w.pods(pod("Running"))
 		}, []string{"node different-provider-id D !pods-on-node"}},
 		{"Node of another server, with what comes back by itself", func(w *world) {
 			w.editNode(func(n *inventory.Node) { n.ProviderID = other })
-			w.pods(inventory.Pod{Node: first, Phase: "Running", Controller: "DaemonSet"}, inventory.Pod{Node: first, Phase: "Running", Mirror: true},
-				inventory.Pod{Node: first, Phase: "Failed"}, inventory.Pod{Node: "elsewhere", Phase: "Running"})
+			w.pods(append(returning(), inventory.Pod{Node: first, Phase: "Failed"}, inventory.Pod{Node: "elsewhere", Phase: "Running"})...)
 		}, []string{"node different-provider-id D"}},
 		{"Node of another server, Pods unread", func(w *world) {
 			w.editNode(func(n *inventory.Node) { n.ProviderID = other })
@@ -222,6 +233,10 @@ func TestReleasePods(t *testing.T) {
 	ended, running, old := stuckPod("ended", "Succeeded"), stuckPod("busy", "Running"), stuckPod("old", "Running")
 	due, held, mirror, elsewhere := ended, ended, ended, ended
 	due.Overdue, held.Finalizers, mirror.Mirror, elsewhere.Node = false, append(held.Finalizers, "acme.dev/keep"), true, "acme-other"
+	built := ended
+	built.Name, built.Finalizers = "built", []string{inventory.VMFinalizer, "tart-kubelet.acme.dev/vm-cleanup"}
+	alike := ended
+	alike.Finalizers = []string{"other-kubelet.acme.dev/vm-cleanup"}
 	noNode := func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }
 	unreachable := func(w *world) { w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable"}} }
 	for _, tc := range []struct {
@@ -231,6 +246,8 @@ func TestReleasePods(t *testing.T) {
 		want string
 	}{
 		{"ended", func(*world) {}, []inventory.Pod{ended, running}, "ended"},
+		{"ended, and held by kubelets of two builds", func(*world) {}, []inventory.Pod{built}, "built"},
+		{"held by somebody else's of that name", func(*world) {}, []inventory.Pod{alike}, ""},
 		{"not yet due", func(*world) {}, []inventory.Pod{due}, ""},
 		{"held by another too", func(*world) {}, []inventory.Pod{held}, ""},
 		{"the kubelet's own", func(*world) {}, []inventory.Pod{mirror}, ""},

@@ -39,6 +39,9 @@ func (x *clusterIndex) unprepared() *Trouble {
 	return nil
 }
 
+// notPreparedCode is the trouble of a cluster in which nobody has run init cluster.
+const notPreparedCode = "cluster-not-prepared"
+
 func notPrepared(o inventory.Object) *Trouble {
 	text := fmt.Sprintf("the cluster has no %s", o)
 	switch o.State {
@@ -47,7 +50,7 @@ func notPrepared(o inventory.Object) *Trouble {
 	case inventory.ObjectSurplus:
 		text = fmt.Sprintf("the cluster still has the %s: %s", o, o.Why)
 	}
-	return &Trouble{Code: "cluster-not-prepared", Text: text,
+	return &Trouble{Code: notPreparedCode, Text: text,
 		Remedy: "let an administrator of the cluster run: macfleet init cluster"}
 }
 
@@ -197,10 +200,12 @@ func (c *computation) joined(h *Host) []Action {
 // release returns the action that lets go of Pods of which nothing is left but
 // the finalizer of a kubelet that never came back for them. What has ended is let
 // go also where the host is silent: that touches no machine. The others are only
-// where the Node is gone and the host showed that their machines are too. Nothing
+// where the Node is gone and the host showed that their machines are too. A host
+// that has left the cluster, or leaves it, has nobody else to let them go. Nothing
 // of a host is touched that must not be.
 func (c *computation) release(h *Host) []Action {
-	if !h.Member || h.Refused != nil || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
+	ours := h.Spec.Spec.JoinsCluster() || h.leaves() || h.Node.IsAbsent()
+	if !h.Member || h.Refused != nil || !ours || len(c.sel.Steps) > 0 {
 		return nil
 	}
 	all, _ := h.Pods.Get()

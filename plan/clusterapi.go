@@ -9,7 +9,7 @@ import (
 )
 
 // ownedByClusterAPI returns why a host must not be touched that is a Machine of the
-// Cluster API whose controller works on it, or nil. Two owners of one Mac run two
+// Cluster API whose provider's controller works on it, or nil. Two owners of one Mac run two
 // kubelets, and these delete each other's virtual machines. With a capi block the
 // Machines are there to be bound, and macfleet sets the hosts up.
 func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
@@ -17,14 +17,22 @@ func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
 		return nil
 	}
 	for _, m := range c.cluster.machines[h.Server.ProviderID()] {
-		if m.Paused {
+		if m.InfrastructurePaused {
 			continue
 		}
 		of := strings.TrimSpace("machine/" + m.Name + " " + m.Infrastructure)
-		return &Trouble{Code: "owned-by-cluster-api",
+		t := &Trouble{Code: "owned-by-cluster-api",
 			Text: fmt.Sprintf("it is the Machine %s/%s of the Cluster API, whose controller sets it up too", m.Namespace, m.Name),
 			Remedy: fmt.Sprintf("let one of the two go: pause it there with kubectl annotate -n %s %s cluster.x-k8s.io/paused=true, or take the host out of this configuration",
 				m.Namespace, of)}
+		switch {
+		case m.InfrastructureUnread != "":
+			t.Text += "; whether " + m.Infrastructure + " is paused cannot be read: " + m.InfrastructureUnread
+			t.Remedy = "macfleet init cluster gives the right to look; then " + t.Remedy
+		case m.Paused:
+			t.Text += "; the pause of the Machine does not reach that of " + m.Infrastructure
+		}
+		return t
 	}
 	return nil
 }
@@ -69,7 +77,8 @@ func (c *computation) bindRemedy(h *Host, m inventory.Machine) string {
 	case !ok || n.ProviderID != m.ProviderID || n.Ready != inventory.Ready:
 		return "its Node has to be Ready with the provider id " + m.ProviderID + " first: macfleet apply --on name=" + h.Name
 	case m.Paused:
-		return fmt.Sprintf("it is paused; let the Cluster API go on: kubectl annotate -n %s machine %s cluster.x-k8s.io/paused-", m.Namespace, m.Name)
+		return fmt.Sprintf("it or its whole Cluster is paused; let the Cluster API go on: kubectl annotate -n %s machine %s cluster.x-k8s.io/paused-, and spec.paused of the Cluster",
+			m.Namespace, m.Name)
 	case m.NodeRef == h.Name:
 		return "see which of its Machines is missing: kubectl describe -n " + m.Namespace + " machinedeployment " + m.Deployment
 	}

@@ -87,6 +87,15 @@ func drawHolds(t *rapid.T, w *world) {
 	}
 }
 
+// drawSeenWorld is drawWorld where every host was asked.
+func drawSeenWorld(t *rapid.T) *world {
+	w := drawWorld(t)
+	for _, s := range w.snap.Servers {
+		w.snap.Hosts[s.ID] = w.hosts[s.ID]
+	}
+	return w
+}
+
 // drawCluster makes the hosts of macos.m2 Nodes, of a cluster that knows some of
 // them by halves.
 func drawCluster(t *rapid.T, w *world) {

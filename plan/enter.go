@@ -18,6 +18,9 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	if _, shown := f.VMs.Get(); shown {
 		h.vms = f.VMs
 	}
+	if !f.Kubelet.IsUnread() {
+		h.Kubelet = f.Kubelet
+	}
 	a = h.action(RunStep)
 	a.Step = id
 	switch {
@@ -51,7 +54,7 @@ func (h *Host) View(id StepID) View {
 	_, proven := marker.Steps[id]
 	return View{Host: h.Spec, Server: h.Server, Node: h.Node, Facts: h.Seen.Facts, Root: h.Seen.Root,
 		Proven: proven, Pending: slices.Contains(h.Seen.Pending, id),
-		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback}
+		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback, At: h.Seen.At}
 }
 
 // needsRoot reports whether root would know all that is unread.

@@ -13,11 +13,10 @@ import (
 // after its kubelet is gone: its Node is deleted, and its identity revoked. The
 // identity goes last, as it is all that shows that the Node was macfleet's doing.
 func (c *computation) departing(h *Host, actions []Action) []Action {
-	i, known := h.Identity.Get()
-	empty := i.ServiceAccount == "" && i.Secret == "" && !i.Bound
-	if !c.cluster.there || !known || empty || !h.Member || h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 || h.stays(actions) {
+	if !c.cluster.there || !h.leaves() || len(c.sel.Steps) > 0 || h.stays(actions) {
 		return nil
 	}
+	i, _ := h.Identity.Get()
 	var out []Action
 	if n, ok := h.Node.Get(); ok && n.Name == h.Name {
 		gone := deleteNode(h, n)
@@ -34,6 +33,13 @@ func (c *computation) departing(h *Host, actions []Action) []Action {
 		}
 	}
 	return append(out, revoke)
+}
+
+// leaves reports whether a host no longer joins the cluster, which still knows its
+// kubelet: macfleet made a Node of it once.
+func (h *Host) leaves() bool {
+	i, known := h.Identity.Get()
+	return known && (i.ServiceAccount != "" || i.Secret != "" || i.Bound) && h.Member && !h.Spec.Spec.JoinsCluster()
 }
 
 // stays reports whether something may still work as a kubelet on a host after its

@@ -23,12 +23,6 @@ func left() *world {
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	whole := []string{"delete-node block-removed P", "revoke block-removed P"}
-	identity := func(i inventory.Identity) func(*world) {
-		i.Host = first
-		return func(w *world) {
-			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{i}) })
-		}
-	}
 	for _, tc := range []struct {
 		name string
 		edit func(*world)
@@ -36,20 +30,28 @@ func TestLeaving(t *testing.T) {
 	}{
 		{"Node and identity", func(*world) {}, whole},
 		{"killed after the Node", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }, whole[1:]},
-		{"killed after the binding", identity(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true}), whole},
-		{"nothing of macfleet's", identity(inventory.Identity{}), nil},
+		{"killed after the binding", partly(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true}), whole},
+		{"nothing of macfleet's", partly(inventory.Identity{}), nil},
 		{"a Node that somebody else's kubelet made", func(w *world) {
 			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
 		}, nil},
 		{"a Node that does not say whose it is", func(w *world) { w.editNode(func(n *inventory.Node) { n.ProviderID = "" }) },
 			[]string{whole[0] + " !node-not-proven"}},
-		{"a Pod at work", func(w *world) { w.pods(inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Pending"}) },
+		{"a Pod at work", func(w *world) { w.pods(pod("Pending")) },
 			[]string{whole[0] + " !pods-on-node"}},
-		{"what comes back by itself", func(w *world) {
-			w.pods(inventory.Pod{Node: first, Phase: "Running", Controller: "DaemonSet"}, inventory.Pod{Node: first, Phase: "Running", Mirror: true})
-		}, whole},
+		{"what comes back by itself", func(w *world) { w.pods(returning()...) }, whole},
 		{"a host that is silent", func(w *world) {
 			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable"}}
+		}, nil},
+		{"Pods that nobody lets go", func(w *world) { w.pods(stuckPod("a", "Succeeded")) }, append(slices.Clone(whole), "pods stuck-terminating-pods D")},
+		{"Pods that nobody lets go, and has left", func(w *world) {
+			w.pods(stuckPod("a", "Succeeded"), stuckPod("b", "Running"))
+			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
+			w.snap.Nodes = inventory.Present([]inventory.Node{})
+		}, []string{"pods stuck-terminating-pods D"}},
+		{"Pods of somebody else's kubelet", func(w *world) {
+			w.pods(stuckPod("a", "Succeeded"))
+			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
 		}, nil},
 		{"limited to a step", func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, nil},
 	} {
@@ -123,7 +125,10 @@ func TestClusterAPI(t *testing.T) {
 		refused, warning string
 	}{
 		{"it works", false, bound, nil, "kubectl annotate -n default machine/m-1 samm/m-1 cluster.x-k8s.io/paused=true", ""},
-		{"it is paused", false, edited(func(m *inventory.Machine) { m.Paused = true }), nil, "", ""},
+		{"all of it is paused", false, edited(func(m *inventory.Machine) { m.Paused, m.InfrastructurePaused = true, true }), nil, "", ""},
+		{"the provider's part is paused", false, edited(func(m *inventory.Machine) { m.InfrastructurePaused = true }), nil, "", ""},
+		{"the Machine alone is paused", false, edited(func(m *inventory.Machine) { m.Paused = true }), nil, "samm/m-1 cluster.x-k8s.io/paused=true", ""},
+		{"whether it is paused cannot be read", false, edited(func(m *inventory.Machine) { m.InfrastructureUnread = "forbidden" }), nil, "macfleet init cluster", ""},
 		{"another server's", false, edited(func(m *inventory.Machine) { m.ProviderID = "scw-applesilicon://fr-par-1/x" }), nil, "", ""},
 		{"bound and available", true, bound, nil, "", ""},
 		{"without a deployment", true, edited(func(m *inventory.Machine) { m.Deployment, m.Available = "", false }), nil, "", ""},
@@ -166,7 +171,7 @@ func TestPodNamespaces(t *testing.T) {
 	t.Parallel()
 	w := joined()
 	w.cfg.Kubernetes.PodNamespaces = []string{"ci"}
-	w.pods(inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Running"}, inventory.Pod{Namespace: "kube-system", Name: "csi", Node: first, Controller: "DaemonSet"})
+	w.pods(pod("Running"), inventory.Pod{Namespace: "kube-system", Name: "csi", Node: first, Controller: "DaemonSet"})
 	if h := oneHost(t, w.plan(t)); len(h.Warnings) != 0 {
 		t.Errorf("warned of Pods in place: %+v", h.Warnings)
 	}

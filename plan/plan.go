@@ -108,7 +108,8 @@ type Host struct {
 	Identity inventory.Seen[inventory.Identity]
 	Join     inventory.Seen[inventory.Join]
 	Pods     inventory.Seen[[]inventory.Pod]
-	Rollback bool // the version that it had before is wanted
+	Kubelet  inventory.Seen[Kubelet] // absent: nobody could look
+	Rollback bool                    // the version that it had before is wanted
 	// Unapproved says that the plan file that is applied does not know the host, or
 	// knows another key of it: nothing is written there, and no key is pinned.
 	Unapproved bool
@@ -248,7 +249,15 @@ func (p *Plan) Summarise() Summary {
 		}
 		s.Unread += len(h.Unread)
 	}
+	unprepared := false
 	for _, a := range p.Actions {
+		if a.OfCluster() && a.Refusal != nil && a.Refusal.Code == notPreparedCode {
+			if unprepared { // one command makes all that is missing
+				s.Pending, s.Drift = s.Pending+ones(a.Origin.Pending), s.Drift+ones(a.Origin.Drift)
+				continue
+			}
+			unprepared = true
+		}
 		s.count(a, blocked[a.ServerID])
 	}
 	for _, sh := range p.Shortages {
@@ -259,6 +268,13 @@ func (p *Plan) Summarise() Summary {
 	s.Refused += len(p.Lost)
 	s.RefusedHosts += len(p.Lost)
 	return s
+}
+
+func ones(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // count counts an action. One that is refused with its whole host is counted

@@ -192,6 +192,10 @@ func checkClusterAction(t *rapid.T, w *world, a plan.Action, h plan.Host) {
 				t.Fatalf("%+v is let go on %+v", p, h)
 			}
 		}
+		if i, _ := h.Identity.Get(); !h.Spec.Spec.JoinsCluster() && !h.Node.IsAbsent() && i.Host == "" {
+			t.Fatalf("Pods of somebody else's Node are let go: %+v", h)
+		}
+		return
 	case plan.ReplaceNode:
 		if pods, read := h.Pods.Get(); own || !there || !read || slices.ContainsFunc(pods, inventory.Pod.Works) {
 			t.Fatalf("the Node %+v is replaced", node)
@@ -257,10 +261,7 @@ func checkSame(t *rapid.T, w *world, want *plan.Plan, next []inventory.Server) {
 func TestParallelIsSerial(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
-		for _, s := range w.snap.Servers {
-			w.snap.Hosts[s.ID] = w.hosts[s.ID]
-		}
+		w := drawSeenWorld(t)
 		want := plan.ComputeOn(w.cfg, w.steps, w.snap, w.sel, 1)
 		for _, workers := range []int{2, 3, 50} {
 			if diff := cmp.Diff(want, plan.ComputeOn(w.cfg, w.steps, w.snap, w.sel, workers), whole); diff != "" {
@@ -275,10 +276,7 @@ func TestParallelIsSerial(t *testing.T) {
 func TestAnOverrideMovesNobodyElse(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
-		for _, s := range w.snap.Servers {
-			w.snap.Hosts[s.ID] = w.hosts[s.ID]
-		}
+		w := drawSeenWorld(t)
 		if len(w.cfg.Hosts) == 0 {
 			return
 		}
@@ -301,10 +299,7 @@ func TestAnOverrideMovesNobodyElse(t *testing.T) {
 func TestComputeLeavesItsInputAlone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
-		for _, s := range w.snap.Servers {
-			w.snap.Hosts[s.ID] = w.hosts[s.ID]
-		}
+		w := drawSeenWorld(t)
 		nodes, isRead := w.snap.Nodes.Get()
 		before := plan.Snapshot{Servers: slices.Clone(w.snap.Servers), Pins: slices.Clone(w.snap.Pins)}
 		nodes = slices.Clone(nodes)
@@ -328,10 +323,7 @@ func TestComputeLeavesItsInputAlone(t *testing.T) {
 func TestApplyingAPlanConverges(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
-		for _, s := range w.snap.Servers {
-			w.snap.Hosts[s.ID] = w.hosts[s.ID]
-		}
+		w := drawSeenWorld(t)
 		p := w.compute()
 		w.perform(p)
 		w.sel = plan.Selection{Steps: w.sel.Steps} // a name may have moved out of what was selected

@@ -29,23 +29,20 @@ func full(t *testing.T, fill func(reflect.Value)) plan.Snapshot {
 	t.Helper()
 	seen := plan.HostSeen{Trouble: &plan.Trouble{}}
 	fill(reflect.ValueOf(&seen).Elem())
-	marker := plan.Marker{Hold: &inventory.Hold{}}
-	fill(reflect.ValueOf(&marker).Elem())
+	marker := filled[plan.Marker](fill)
+	marker.Hold = &inventory.Hold{Who: planted, Reason: planted}
 	marker.Steps = map[plan.StepID]plan.Digest{planted: {Wanted: planted, Facts: planted}}
-	var claim plan.Claim
-	fill(reflect.ValueOf(&claim).Elem())
+	claim := filled[plan.Claim](fill)
 	seen.Serial, seen.OSVersion = inventory.Present(planted), inventory.Unread[string](planted)
 	seen.Marker, seen.Claim = inventory.Present(marker), inventory.Present(claim)
 	seen.Facts = plan.Facts{planted: inventory.Present(plan.Answer{Stdout: planted, Stderr: planted}),
 		"other": inventory.Unread[plan.Answer](planted)}
 	unread := plan.HostSeen{Serial: inventory.Unread[string](planted), Marker: inventory.Unread[plan.Marker](planted),
 		Claim: inventory.Unread[plan.Claim](planted), OSVersion: inventory.Present(planted)}
-	var server inventory.Server
-	fill(reflect.ValueOf(&server).Elem())
-	node := inventory.Node{Hold: &inventory.Hold{}}
-	fill(reflect.ValueOf(&node).Elem())
-	var pin plan.Pin
-	fill(reflect.ValueOf(&pin).Elem())
+	server := filled[inventory.Server](fill)
+	node := filled[inventory.Node](fill)
+	node.Hold = &inventory.Hold{Who: planted, Reason: planted}
+	pin := filled[plan.Pin](fill)
 	node.Labels = map[string]string{planted: planted}
 	node.Capacity = inventory.Capacity{CPU: 1, Memory: 2, Pods: 3}
 	return plan.Snapshot{Servers: []inventory.Server{server}, Nodes: inventory.Present([]inventory.Node{node}), Pins: []plan.Pin{pin},
@@ -53,18 +50,19 @@ func full(t *testing.T, fill func(reflect.Value)) plan.Snapshot {
 		Hosts:   map[string]plan.HostSeen{planted: seen, "id-2": unread}}
 }
 
+func filled[T any](fill func(reflect.Value)) (x T) {
+	fill(reflect.ValueOf(&x).Elem())
+	return x
+}
+
 // fullCluster is a cluster of one of each thing.
 func fullCluster(fill func(reflect.Value)) inventory.Cluster {
 	pod := inventory.Pod{Finalizers: []string{planted}, Due: time.Unix(1794000000, 0).UTC()}
 	fill(reflect.ValueOf(&pod).Elem())
-	var identity inventory.Identity
-	fill(reflect.ValueOf(&identity).Elem())
-	var join inventory.Join
-	fill(reflect.ValueOf(&join).Elem())
-	var object inventory.Object
-	fill(reflect.ValueOf(&object).Elem())
-	var machine inventory.Machine
-	fill(reflect.ValueOf(&machine).Elem())
+	identity := filled[inventory.Identity](fill)
+	join := filled[inventory.Join](fill)
+	object := filled[inventory.Object](fill)
+	machine := filled[inventory.Machine](fill)
 	return inventory.Cluster{Pods: inventory.Present([]inventory.Pod{pod}), Identities: inventory.Present([]inventory.Identity{identity}),
 		Join: inventory.Present(join), Objects: inventory.Present([]inventory.Object{object}), Machines: inventory.Present([]inventory.Machine{machine})}
 }
@@ -187,12 +185,12 @@ func shown(t *rapid.T, p *plan.Plan) string {
 // and not to the file, nor to the scrubbing.
 func TestRecordHoldsEveryField(t *testing.T) {
 	t.Parallel()
-	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 6, reflect.TypeFor[plan.HostSeen](): 15, // Refusals are not kept
+	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 6, reflect.TypeFor[plan.HostSeen](): 16, // Refusals are not kept
 		reflect.TypeFor[plan.Undone](): 4, reflect.TypeFor[plan.Password](): 2,
 		reflect.TypeFor[plan.Answer](): 3, reflect.TypeFor[plan.Pin](): 4, reflect.TypeFor[plan.Trouble](): 3,
-		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 11, reflect.TypeFor[inventory.Hold](): 4, reflect.TypeFor[inventory.Capacity](): 3,
+		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 12, reflect.TypeFor[inventory.Hold](): 4, reflect.TypeFor[inventory.Capacity](): 3,
 		reflect.TypeFor[inventory.Cluster](): 5, reflect.TypeFor[inventory.Pod](): 11, reflect.TypeFor[inventory.Identity](): 5,
-		reflect.TypeFor[inventory.Join](): 2, reflect.TypeFor[inventory.Object](): 6, reflect.TypeFor[inventory.Machine](): 8} {
+		reflect.TypeFor[inventory.Join](): 2, reflect.TypeFor[inventory.Object](): 6, reflect.TypeFor[inventory.Machine](): 10} {
 		if of.NumField() != fields {
 			t.Errorf("%s has %d fields, the snapshot file knows %d: extend plan/snapshotfields.go, plan/scrub.go, the schema, and drawing in this package's tests",
 				of, of.NumField(), fields)

@@ -37,7 +37,7 @@ func (s Scrub) object(o inventory.Object) inventory.Object {
 
 func (s Scrub) machine(m inventory.Machine) inventory.Machine {
 	m.Namespace, m.Name, m.ProviderID, m.NodeRef, m.Deployment = s(m.Namespace), s(m.Name), s(m.ProviderID), s(m.NodeRef), s(m.Deployment)
-	m.Infrastructure = s(m.Infrastructure)
+	m.Infrastructure, m.InfrastructureUnread = s(m.Infrastructure), s(m.InfrastructureUnread)
 	return m
 }
 

@@ -30,11 +30,12 @@ type Pin struct {
 type HostSeen struct {
 	Trouble *Trouble // why nothing was learnt; everything below is then empty
 
-	Path        string // how it was reached: public, tailscale, and through which jump hosts
-	Key         string // host key, "type base64"
-	Fingerprint string // of the host key, SHA256:…
-	Pinned      bool   // the key was known before
-	Root        bool   // root is to be had without a password
+	At          time.Time // when it had answered, by this machine's clock; zero: not known
+	Path        string    // how it was reached: public, tailscale, and through which jump hosts
+	Key         string    // host key, "type base64"
+	Fingerprint string    // of the host key, SHA256:…
+	Pinned      bool      // the key was known before
+	Root        bool      // root is to be had without a password
 
 	Serial    inventory.Seen[string]
 	OSVersion inventory.Seen[string] // for example 26.3

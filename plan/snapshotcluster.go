@@ -57,6 +57,8 @@ type machineFile struct {
 	NodeRef        text `json:"node_ref"`
 	Infrastructure text `json:"infrastructure"`
 	Paused         bool `json:"paused"`
+	PartPaused     bool `json:"infrastructure_paused"`
+	PartUnread     text `json:"infrastructure_unread"`
 	Deployment     text `json:"deployment"`
 	Available      bool `json:"available"`
 }
@@ -112,11 +114,11 @@ func (f objectFile) object() inventory.Object {
 func machineToFile(m inventory.Machine) machineFile {
 	return machineFile{Namespace: text(m.Namespace), Name: text(m.Name), ProviderID: text(m.ProviderID), NodeRef: text(m.NodeRef),
 		Paused: m.Paused, Deployment: text(m.Deployment), Available: m.Available,
-		Infrastructure: text(m.Infrastructure)}
+		Infrastructure: text(m.Infrastructure), PartPaused: m.InfrastructurePaused, PartUnread: text(m.InfrastructureUnread)}
 }
 
 func (f machineFile) machine() inventory.Machine {
 	return inventory.Machine{Namespace: string(f.Namespace), Name: string(f.Name), ProviderID: string(f.ProviderID), NodeRef: string(f.NodeRef),
 		Paused: f.Paused, Deployment: string(f.Deployment), Available: f.Available,
-		Infrastructure: string(f.Infrastructure)}
+		Infrastructure: string(f.Infrastructure), InfrastructurePaused: f.PartPaused, InfrastructureUnread: string(f.PartUnread)}
 }

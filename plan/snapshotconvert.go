@@ -103,7 +103,7 @@ func (f serverFile) server() inventory.Server {
 
 func nodeToFile(n inventory.Node) nodeFile {
 	f := nodeFile{Name: text(n.Name), ProviderID: text(n.ProviderID), Ready: text(n.Ready), Cordoned: n.Cordoned, Why: text(n.Why),
-		UID: text(n.UID), CordonedBy: text(n.CordonedBy), Hold: n.Hold, HoldUnread: text(n.HoldUnread)}
+		Heard: n.Heard, UID: text(n.UID), CordonedBy: text(n.CordonedBy), Hold: n.Hold, HoldUnread: text(n.HoldUnread)}
 	if n.Labels != nil {
 		f.Labels = make(map[string]text, len(n.Labels))
 	}
@@ -118,7 +118,7 @@ func nodeToFile(n inventory.Node) nodeFile {
 
 func (f nodeFile) node() inventory.Node {
 	n := inventory.Node{Name: string(f.Name), ProviderID: string(f.ProviderID), Ready: inventory.Readiness(f.Ready),
-		Cordoned: f.Cordoned, Why: string(f.Why), UID: string(f.UID), CordonedBy: string(f.CordonedBy),
+		Cordoned: f.Cordoned, Why: string(f.Why), Heard: f.Heard, UID: string(f.UID), CordonedBy: string(f.CordonedBy),
 		Hold: f.Hold, HoldUnread: string(f.HoldUnread)}
 	if f.Labels != nil {
 		n.Labels = make(map[string]string, len(f.Labels))
@@ -142,7 +142,7 @@ func (f pinFile) pin() Pin {
 
 func hostToFile(h HostSeen) hostFile {
 	same := func(c Claim) Claim { return c }
-	f := hostFile{Path: text(h.Path), Key: text(h.Key), Fingerprint: text(h.Fingerprint), Pinned: h.Pinned, Root: h.Root,
+	f := hostFile{At: h.At, Path: text(h.Path), Key: text(h.Key), Fingerprint: text(h.Fingerprint), Pinned: h.Pinned, Root: h.Root,
 		Serial: toFile(h.Serial, asText), OSVersion: toFile(h.OSVersion, asText),
 		Marker: toFile(h.Marker, withSteps), Claim: toFile(h.Claim, same),
 		Facts: make(map[string]seenFile[answerFile], len(h.Facts))}
@@ -164,7 +164,7 @@ func hostToFile(h HostSeen) hostFile {
 
 func (f hostFile) seen() HostSeen {
 	same := func(c Claim) Claim { return c }
-	h := HostSeen{Path: string(f.Path), Key: string(f.Key), Fingerprint: string(f.Fingerprint), Pinned: f.Pinned, Root: f.Root,
+	h := HostSeen{At: f.At, Path: string(f.Path), Key: string(f.Key), Fingerprint: string(f.Fingerprint), Pinned: f.Pinned, Root: f.Root,
 		Serial: fromFile(f.Serial, asString), OSVersion: fromFile(f.OSVersion, asString),
 		Marker: fromFile(f.Marker, withSteps), Claim: fromFile(f.Claim, same),
 		Facts: make(Facts, len(f.Facts))}

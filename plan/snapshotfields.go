@@ -53,6 +53,7 @@ type nodeFile struct {
 	Cordoned   bool `json:"cordoned"`
 	Why        text `json:"why"`
 
+	Heard      time.Time       `json:"heard,omitzero"`
 	UID        text            `json:"uid,omitempty"`
 	CordonedBy text            `json:"cordoned_by,omitempty"`
 	Hold       *inventory.Hold `json:"hold,omitempty"`
@@ -76,6 +77,7 @@ type pinFile struct {
 
 type hostFile struct {
 	Trouble     *troubleFile                    `json:"trouble,omitempty"`
+	At          time.Time                       `json:"at,omitzero"`
 	Path        text                            `json:"path"`
 	Key         text                            `json:"key"`
 	Fingerprint text                            `json:"fingerprint"`

@@ -96,7 +96,7 @@ func (d drawing) hold(text func() string) *inventory.Hold {
 }
 
 func (d drawing) node() inventory.Node {
-	n := inventory.Node{Name: d.text(), UID: d.text(), ProviderID: d.text(), Ready: inventory.Readiness(d.text()), Cordoned: d.bool(), CordonedBy: d.text(),
+	n := inventory.Node{Heard: d.times(), Name: d.text(), UID: d.text(), ProviderID: d.text(), Ready: inventory.Readiness(d.text()), Cordoned: d.bool(), CordonedBy: d.text(),
 		Why: d.text(), Capacity: inventory.Capacity{CPU: d.upTo(9), Memory: int64(d.upTo(9)), Pods: d.upTo(9)}}
 	for range d.upTo(2) {
 		if n.Labels == nil {
@@ -125,7 +125,7 @@ func (d drawing) cluster() inventory.Cluster {
 		Machines: drawSeen(d, func() []inventory.Machine {
 			return drawList(d, func() inventory.Machine {
 				return inventory.Machine{Namespace: d.text(), Name: d.text(), ProviderID: d.text(), NodeRef: d.text(), Paused: d.bool(),
-					Deployment: d.text(), Available: d.bool()}
+					Deployment: d.text(), Available: d.bool(), Infrastructure: d.text(), InfrastructurePaused: d.bool(), InfrastructureUnread: d.text()}
 			})
 		}),
 	}

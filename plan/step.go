@@ -4,6 +4,8 @@
 package plan
 
 import (
+	"time"
+
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
@@ -21,6 +23,23 @@ type Step interface {
 	// Diff compares what was seen with what is wanted. It is pure: the same
 	// view gives the same finding.
 	Diff(View) Finding
+}
+
+// NodeMaker is the step that makes a host a Node: its finding says how the kubelet is.
+type NodeMaker interface {
+	Step
+	// MakesNode reports whether the host is to be one.
+	MakesNode() bool
+}
+
+// NodeStep returns the step of a host that makes it a Node; ok is false where none does.
+func NodeStep(all []Step) (step Step, ok bool) {
+	for _, s := range all {
+		if m, is := s.(NodeMaker); is && m.MakesNode() {
+			return s, true
+		}
+	}
+	return nil, false
 }
 
 // User is whom a script runs as.
@@ -94,6 +113,8 @@ type View struct {
 	// Rollback says that the version that was there before is wanted, and not the
 	// configuration's.
 	Rollback bool
+	// At is when the host had answered, by the clock of Node.Heard; zero: not known.
+	At time.Time
 }
 
 // Finding is what a step found on a host.
@@ -113,6 +134,9 @@ type Finding struct {
 	// VMs are the virtual machines that the step saw on the host, by name and
 	// running or not. Unread where it did not look.
 	VMs inventory.Seen[[]string]
+	// Kubelet is the process that makes the host a Node. Unread where the step did not
+	// look for one.
+	Kubelet inventory.Seen[Kubelet]
 	// NoSession says that nobody is logged in at the host's screen: then no virtual
 	// machine starts.
 	NoSession bool
@@ -141,7 +165,12 @@ type Change struct {
 	Detached   bool      // it takes over a minute or cuts the line, so launchd runs it on the host
 	Guard      *Guard    // it may cut the line to the host; nil: it cannot
 	Delivery   *Delivery // what must be on the host before the script runs; nil: nothing
+	Remedy     string    // what helps where the script ends with NotStaying; empty: what helps with any failure
 }
+
+// NotStaying is the exit code of a change's script whose process was started, and does
+// not stay up.
+const NotStaying = 70
 
 // Delivery is an artifact that a change installs. The engine brings it to the
 // host, to the path that it has there (fleet.Artifact.HostPath), just before the

@@ -2,19 +2,15 @@ package steps_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/hex"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
@@ -24,178 +20,122 @@ import (
 // The login user's password on a stub Mac. A shell or od could spoil it.
 const rightPassword = `it's $(a) "test" \n`
 
-// loginMac is a folder in which the scripts run with stub tools.
-type loginMac struct {
-	t     testing.TB
-	shell string
-	root  string // stands for /
-	state string
-}
+// loginMac is a Mac with a login window.
+type loginMac struct{ *scripttest.Mac }
 
-func inShells(t *testing.T, test func(*testing.T, *loginMac)) {
+func inShells(t *testing.T, test func(*testing.T, loginMac)) {
 	t.Helper()
-	for _, shell := range []string{"dash", "bash"} {
-		if _, err := exec.LookPath(shell); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatal(err)
-			}
-			continue
-		}
-		t.Run(shell, func(t *testing.T) {
-			t.Parallel()
-			test(t, newLoginMac(t, shell))
-		})
-	}
+	scripttest.InShells(t, func(t *testing.T, shell []string) { test(t, newLoginMac(t, shell[0])) }, "dash", "bash")
 }
 
 // newLoginMac is a factory Mac.
-func newLoginMac(t testing.TB, shell string) *loginMac {
+func newLoginMac(t testing.TB, shell string) loginMac {
 	t.Helper()
-	dir := t.TempDir()
-	m := &loginMac{t: t, shell: shell, root: filepath.Join(dir, "root"), state: filepath.Join(dir, "state")}
-	stub, err := os.ReadFile("testdata/stubs/login.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := loginMac{scripttest.New(t, []string{shell}, "/etc/")}
+	stub := file(t, "testdata/stubs/login.sh")
 	for _, name := range strings.Fields("base64 chmod chown defaults fdesetup id launchctl mkdir mv pgrep rm sleep stat") {
-		m.write(filepath.Join(dir, "bin", name), stub, 0o755)
+		scripttest.Write(t, filepath.Join(m.Bin, name), stub, 0o755)
 	}
-	m.write(filepath.Join(m.root, "etc", "hosts"), nil, 0o644)
+	m.Put("/etc/hosts", "")
 	m.set("calls", "0")
 	m.set("kill", "never")
 	m.set("right", hex.EncodeToString(m.content(rightPassword)[:len(rightPassword)+1]))
 	return m
 }
 
-func (m *loginMac) write(path string, text []byte, mode os.FileMode) {
-	m.t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text, mode), os.Chmod(path, mode)); err != nil {
-		m.t.Fatal(err)
-	}
+func (m loginMac) write(path string, text []byte, mode os.FileMode) {
+	m.T.Helper()
+	scripttest.Write(m.T, path, string(text), mode)
 }
 
-func (m *loginMac) set(name, text string) {
-	m.write(filepath.Join(m.state, name), []byte(text+"\n"), 0o644)
-}
+func (m loginMac) set(name, text string) { m.Set(name, text+"\n") }
 
-// get returns a part of the Mac's state, "" where there is none.
-func (m *loginMac) get(name string) string {
-	text, err := os.ReadFile(filepath.Join(m.state, name))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		m.t.Fatal(err)
-	}
-	return strings.TrimSpace(string(text))
-}
+func (m loginMac) etc(name string) string { return m.Path("/etc/" + name) }
 
-func (m *loginMac) etc(name string) string { return filepath.Join(m.root, "etc", name) }
-
-func (m *loginMac) content(password string) []byte {
-	m.t.Helper()
+func (m loginMac) content(password string) []byte {
+	m.T.Helper()
 	content, err := kcpassword.Encode([]byte(password))
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	return content
 }
 
-func (m *loginMac) kicks() int { return strings.Count(m.get("kicks"), "kick") }
-
-// run runs a command's script in the Mac's shell, in a process group of its own.
-func (m *loginMac) run(c plan.Command, stdin string) plan.Answer {
-	m.t.Helper()
-	text := strings.ReplaceAll(c.Script, "/etc/", m.root+"/etc/")
-	if text == c.Script {
-		m.t.Fatalf("%s names no file below /etc", c.Name)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, m.shell, append([]string{"-c", text, "sh"}, c.Args...)...)
-	cmd.Env = []string{"PATH=" + filepath.Join(filepath.Dir(m.root), "bin") + ":/usr/bin:/bin", "LC_ALL=C", "STATE=" + m.state, "ROOT=" + m.root}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = time.Second
-	var stdout, stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
-		m.t.Fatalf("%s: %v", c.Name, err)
-	}
-	return plan.Answer{Exit: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
-}
+func (m loginMac) kicks() int { return strings.Count(m.Get("kicks"), "kick") }
 
 // look runs the step's question and asks the step.
-func (m *loginMac) look() plan.Finding {
-	m.t.Helper()
-	s := step(m.t, "auto_login", loggedIn)
-	a := m.run(s.Probes()[0].Command, "")
+func (m loginMac) look() plan.Finding {
+	m.T.Helper()
+	s := step(m.T, "auto_login", loggedIn)
+	a := m.Run(s.Probes()[0].Command, "")
 	if a.Exit != 0 || a.Stderr != "" {
-		m.t.Fatalf("exit %d: %s", a.Exit, a.Stderr)
+		m.T.Fatalf("exit %d: %s", a.Exit, a.Stderr)
 	}
 	m.harmless(a)
 	f := s.Diff(plan.View{Host: host(loggedIn), Facts: plan.Facts{s.Probes()[0].ID: inventory.Present(a)}})
 	if len(f.Unread) > 0 {
-		m.t.Fatalf("unread: %+v", f.Unread)
+		m.T.Fatalf("unread: %+v", f.Unread)
 	}
 	return f
 }
 
 // harmless checks that an answer holds no byte of a password, in any form.
-func (m *loginMac) harmless(a plan.Answer) {
-	m.t.Helper()
+func (m loginMac) harmless(a plan.Answer) {
+	m.T.Helper()
 	var scrub secret.Scrubber
-	for _, text := range []string{rightPassword, string(m.content(rightPassword)), m.get("right"), "41 fa 37", "41fa37"} {
+	for _, text := range []string{rightPassword, string(m.content(rightPassword)), m.Get("right"), "41 fa 37", "41fa37"} {
 		scrub.Learn(text)
 		if strings.Contains(a.Stdout+a.Stderr, text) {
-			m.t.Errorf("the answer holds %q: %+v", text, a)
+			m.T.Errorf("the answer holds %q: %+v", text, a)
 		}
 	}
 	if all := a.Stdout + a.Stderr; scrub.Scrub(all) != all {
-		m.t.Errorf("the answer holds a secret: %+v", a)
+		m.T.Errorf("the answer holds a secret: %+v", a)
 	}
 }
 
 // perform does what a plan says, with a password where that is asked for.
-func (m *loginMac) perform(f plan.Finding, password string) plan.Answer {
-	m.t.Helper()
+func (m loginMac) perform(f plan.Finding, password string) plan.Answer {
+	m.T.Helper()
 	if len(f.Changes) != 1 {
-		m.t.Fatalf("changes: %+v, refused: %+v", f.Changes, f.Refused)
+		m.T.Fatalf("changes: %+v, refused: %+v", f.Changes, f.Refused)
 	}
 	stdin := ""
 	if c := f.Changes[0]; c.Input != plan.NoInput {
 		value, err := secret.New(password)
 		if err != nil {
-			m.t.Fatal(err)
+			m.T.Fatal(err)
 		}
 		input, err := steps.Input(steps.InputFor{Kind: c.Input}, value)
 		if err != nil {
-			m.t.Fatal(err)
+			m.T.Fatal(err)
 		}
 		stdin = input.Reveal()
 	}
-	a := m.run(f.Changes[0].Command, stdin)
+	a := m.Run(f.Changes[0].Command, stdin)
 	m.harmless(a)
 	return a
 }
 
 // finish is what the engine does after a proof.
-func (m *loginMac) finish() {
+func (m loginMac) finish() {
 	if err := os.RemoveAll(m.etc("macfleet/pending")); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 }
 
 // settled checks that nothing is left to do, and nothing lies around.
-func (m *loginMac) settled() {
-	m.t.Helper()
+func (m loginMac) settled() {
+	m.T.Helper()
 	m.finish()
 	if f := m.look(); f.Changes != nil || f.Refused != nil || f.Facts != f.Wanted {
-		m.t.Errorf("left: %+v", f)
+		m.T.Errorf("left: %+v", f)
 	}
 	if _, err := os.Stat(m.etc("kcpassword.macfleet")); err == nil {
-		m.t.Error("the password's new file lies around")
+		m.T.Error("the password's new file lies around")
 	}
-	if m.get("ended") != "" {
-		m.t.Error("a session was ended")
+	if m.Get("ended") != "" {
+		m.T.Error("a session was ended")
 	}
 }
 
@@ -205,45 +145,45 @@ func TestAutoLoginScripts(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
-		mac   func(*loginMac)
+		mac   func(loginMac)
 		code  string
 		kicks int
 		keeps bool // the bytes of the file
 	}{
-		{"factory", func(*loginMac) {}, "auto-login-off", 1, false},
-		{"sealed", func(m *loginMac) { m.ready("<sealed"); m.seal() }, "sealed-kcpassword", 1, false},
-		{"dead", func(m *loginMac) { m.ready(rightPassword); m.set("dead", "") }, "dead-loginwindow", 1, true},
-		{"nobody", func(m *loginMac) { m.ready(rightPassword) }, "no-gui-session", 1, true},
-		{"another writer's padding", func(m *loginMac) {
+		{"factory", func(loginMac) {}, "auto-login-off", 1, false},
+		{"sealed", func(m loginMac) { m.ready("<sealed"); m.seal() }, "sealed-kcpassword", 1, false},
+		{"dead", func(m loginMac) { m.ready(rightPassword); m.set("dead", "") }, "dead-loginwindow", 1, true},
+		{"nobody", func(m loginMac) { m.ready(rightPassword) }, "no-gui-session", 1, true},
+		{"another writer's padding", func(m loginMac) {
 			m.ready(rightPassword)
 			m.write(m.etc("kcpassword"), append(m.content(rightPassword)[:len(rightPassword)+1], 1, 2, 3), 0o600)
 			m.set("user", "anna")
 		}, "auto-login-other-user", 1, true},
-		{"hexadecimal text", func(m *loginMac) {
+		{"hexadecimal text", func(m loginMac) {
 			m.ready(rightPassword)
 			m.write(m.etc("kcpassword"), []byte(strings.ToUpper(string(kcpassword.Hex(m.content(rightPassword))))+"\n"), 0o600)
 			m.set("user", "anna")
 			m.set("session", "m1")
 		}, "auto-login-other-user", 0, true},
-		{"another password, the session is up", func(m *loginMac) { m.ready("other"); m.set("user", "anna"); m.set("session", "m1") }, "auto-login-other-user", 0, false},
-		{"the file is gone, the session is up", func(m *loginMac) { m.set("user", "m1"); m.set("session", "m1") }, "kcpassword-missing", 0, false},
-		{"no end, the session is up", func(m *loginMac) {
+		{"another password, the session is up", func(m loginMac) { m.ready("other"); m.set("user", "anna"); m.set("session", "m1") }, "auto-login-other-user", 0, false},
+		{"the file is gone, the session is up", func(m loginMac) { m.set("user", "m1"); m.set("session", "m1") }, "kcpassword-missing", 0, false},
+		{"no end, the session is up", func(m loginMac) {
 			m.ready("")
 			m.write(m.etc("kcpassword"), m.content("a1234567890")[:11], 0o600)
 			m.set("session", "m1")
 		}, "kcpassword-unterminated", 0, false},
-		{"an empty file", func(m *loginMac) { m.ready(""); m.write(m.etc("kcpassword"), nil, 0o600) }, "kcpassword-unterminated", 1, false},
-		{"the empty password", func(m *loginMac) { m.ready(""); m.write(m.etc("kcpassword"), []byte{0x7d, 1}, 0o600) }, "kcpassword-empty", 1, false},
-		{"anybody may read the file", func(m *loginMac) {
+		{"an empty file", func(m loginMac) { m.ready(""); m.write(m.etc("kcpassword"), nil, 0o600) }, "kcpassword-unterminated", 1, false},
+		{"the empty password", func(m loginMac) { m.ready(""); m.write(m.etc("kcpassword"), []byte{0x7d, 1}, 0o600) }, "kcpassword-empty", 1, false},
+		{"anybody may read the file", func(m loginMac) {
 			m.ready(rightPassword)
 			m.set("session", "m1")
 			m.write(m.etc("kcpassword"), m.content(rightPassword), 0o644)
 		}, "kcpassword-mode", 0, true},
-		{"another's file", func(m *loginMac) { m.ready(rightPassword); m.set("session", "m1"); m.set("owner", "m1:staff") }, "kcpassword-mode", 0, true},
+		{"another's file", func(m loginMac) { m.ready(rightPassword); m.set("session", "m1"); m.set("owner", "m1:staff") }, "kcpassword-mode", 0, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			inShells(t, func(t *testing.T, m *loginMac) {
+			inShells(t, func(t *testing.T, m loginMac) {
 				tc.mac(m)
 				before, _ := os.ReadFile(m.etc("kcpassword"))
 				f := m.look()
@@ -267,14 +207,14 @@ func TestAutoLoginScripts(t *testing.T) {
 }
 
 // ready is a Mac set up with a password, with nobody logged in.
-func (m *loginMac) ready(password string) {
+func (m loginMac) ready(password string) {
 	m.set("user", "m1")
 	if password != "" {
 		m.write(m.etc("kcpassword"), m.content(password), 0o600)
 	}
 }
 
-func (m *loginMac) seal() {
+func (m loginMac) seal() {
 	m.write(m.etc("kcpassword"), []byte("\x41\xfa\x37\x42\xbe\xd9\xb9\xd4\xa3\xb9\x1f"), 0o600)
 }
 
@@ -284,35 +224,35 @@ func TestAutoLoginScriptFails(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name     string
-		mac      func(*loginMac) // before the plan
-		then     func(*loginMac) // between plan and apply
+		mac      func(loginMac) // before the plan
+		then     func(loginMac) // between plan and apply
 		password string
 		exit     int
 		stderr   string
 		kicks    int
 		next     string // code of the next plan
 	}{
-		{"a wrong password in the file", func(m *loginMac) { m.ready("wrong") }, nil, "", 77, "macOS refused the password in /etc/kcpassword and sealed the file: it is not the one of m1", 1, "sealed-kcpassword"},
-		{"a wrong password given", func(*loginMac) {}, nil, "wrong", 77, "macOS refused the password in /etc/kcpassword and sealed the file: it is not the one of m1", 1, "sealed-kcpassword"},
-		{"sealed in the meantime", func(m *loginMac) { m.ready(rightPassword) }, (*loginMac).seal, "", 73, "/etc/kcpassword holds no password to log m1 in with", 0, "sealed-kcpassword"},
-		{"somebody logged in in the meantime", func(m *loginMac) { m.ready(rightPassword) }, func(m *loginMac) { m.set("screen", "anna") }, "", 74, "the screen is anna's: no session is ended", 0, "foreign-session"},
-		{"a machine started in the meantime", func(m *loginMac) { m.ready(rightPassword) }, func(m *loginMac) { m.set("work", "411") }, "", 75,
+		{"a wrong password in the file", func(m loginMac) { m.ready("wrong") }, nil, "", 77, "macOS refused the password in /etc/kcpassword and sealed the file: it is not the one of m1", 1, "sealed-kcpassword"},
+		{"a wrong password given", func(loginMac) {}, nil, "wrong", 77, "macOS refused the password in /etc/kcpassword and sealed the file: it is not the one of m1", 1, "sealed-kcpassword"},
+		{"sealed in the meantime", func(m loginMac) { m.ready(rightPassword) }, loginMac.seal, "", 73, "/etc/kcpassword holds no password to log m1 in with", 0, "sealed-kcpassword"},
+		{"somebody logged in in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("screen", "anna") }, "", 74, "the screen is anna's: no session is ended", 0, "foreign-session"},
+		{"a machine started in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("work", "411") }, "", 75,
 			"a virtual machine or a job runs, or pgrep cannot tell (exit 0): loginwindow is not restarted", 0, "work-in-dead-session"},
-		{"launchctl refuses", func(m *loginMac) { m.ready(rightPassword) }, func(m *loginMac) { m.set("protected", "") }, "", 76,
+		{"launchctl refuses", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "") }, "", 76,
 			"loginwindow cannot be restarted: launchctl kickstart ended with exit 150", 0, "no-gui-session"},
-		{"no session comes", func(m *loginMac) { m.ready(rightPassword) }, func(m *loginMac) { m.set("slow", "") }, "", 78,
+		{"no session comes", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("slow", "") }, "", 78,
 			"no session of m1 came up within 30 s, though /etc/kcpassword is intact", 1, "no-gui-session"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			inShells(t, func(t *testing.T, m *loginMac) {
+			inShells(t, func(t *testing.T, m loginMac) {
 				tc.mac(m)
 				f := m.look()
 				if tc.then != nil {
 					tc.then(m)
 				}
 				a := m.perform(f, tc.password)
-				stderr := strings.ReplaceAll(strings.TrimSpace(a.Stderr), m.root, "")
+				stderr := strings.TrimSpace(a.Stderr)
 				if a.Exit != tc.exit || !strings.HasPrefix(stderr[strings.LastIndex(stderr, "\n")+1:], tc.stderr) || m.kicks() != tc.kicks {
 					t.Errorf("exit %d, %d kicks: %s", a.Exit, m.kicks(), stderr)
 				}
@@ -326,7 +266,7 @@ func TestAutoLoginScriptFails(t *testing.T) {
 				if _, err := os.Stat(m.etc("macfleet/pending/auto_login")); err == nil {
 					t.Error("a token is left, though it is known how the kick ended")
 				}
-				if got != tc.next || m.get("ended") != "" {
+				if got != tc.next || m.Get("ended") != "" {
 					t.Errorf("the next plan says %s; %+v", got, next)
 				}
 			})
@@ -339,12 +279,12 @@ func TestAutoLoginScriptFails(t *testing.T) {
 func TestAutoLoginScriptKilled(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"dash", "bash"} {
-		need(t, shell)
+		scripttest.Need(t, shell)
 		whole := newLoginMac(t, shell)
 		first := whole.look()
-		began, _ := strconv.Atoi(whole.get("calls"))
+		began, _ := strconv.Atoi(whole.Get("calls"))
 		whole.perform(first, rightPassword)
-		calls, _ := strconv.Atoi(whole.get("calls"))
+		calls, _ := strconv.Atoi(whole.Get("calls"))
 		if calls -= began; calls < 10 || calls > 60 {
 			t.Fatalf("%d calls", calls)
 		}
@@ -374,7 +314,7 @@ func TestAutoLoginScriptKilled(t *testing.T) {
 // TestAutoLoginHostileUser: a name is one word to every tool, whatever it holds.
 func TestAutoLoginHostileUser(t *testing.T) {
 	t.Parallel()
-	inShells(t, func(t *testing.T, m *loginMac) {
+	inShells(t, func(t *testing.T, m loginMac) {
 		m.set("session", "m1")
 		for _, name := range []string{"o'hara", `"q"`, "a  b", "$(touch gone)", "`touch gone`", "*", `back\slash\n`, "-n", "größe", "a;b|c&d>e"} {
 			h := host(loggedIn)
@@ -387,10 +327,10 @@ func TestAutoLoginHostileUser(t *testing.T) {
 			}
 			look := func() plan.Finding {
 				p := s.Probes()[0]
-				return s.Diff(plan.View{Host: h, Facts: plan.Facts{p.ID: inventory.Present(m.run(p.Command, ""))}})
+				return s.Diff(plan.View{Host: h, Facts: plan.Facts{p.ID: inventory.Present(m.Run(p.Command, ""))}})
 			}
-			if a := m.perform(look(), rightPassword); a.Exit != 0 || a.Stderr != "" || m.get("user") != name {
-				t.Errorf("%q became %q: %+v", name, m.get("user"), a)
+			if a := m.perform(look(), rightPassword); a.Exit != 0 || a.Stderr != "" || m.Get("user") != name {
+				t.Errorf("%q became %q: %+v", name, m.Get("user"), a)
 			}
 			m.finish()
 			if f := look(); f.Wanted != f.Facts || len(f.Unread) > 0 {
@@ -405,23 +345,23 @@ func TestAutoLoginHostileUser(t *testing.T) {
 
 func TestAutoLoginRemovalScript(t *testing.T) {
 	t.Parallel()
-	inShells(t, func(t *testing.T, m *loginMac) {
+	inShells(t, func(t *testing.T, m loginMac) {
 		m.ready(rightPassword)
 		m.set("session", "m1")
 		m.write(m.etc("kcpassword.macfleet"), m.content(rightPassword), 0o600)
 		for range 2 { // the second time nothing is there
-			a := m.run(plan.Command{Name: "auto_login-remove", Script: file(t, "scripts/auto_login-remove.sh"), Args: []string{"m1"}}, "")
+			a := m.Run(plan.Command{Name: "auto_login-remove", Script: file(t, "scripts/auto_login-remove.sh"), Args: []string{"m1"}}, "")
 			if a.Exit != 0 || a.Stderr != "" {
 				t.Fatalf("%+v", a)
 			}
 		}
 		left, err := os.ReadDir(m.etc(""))
-		if err != nil || len(left) != 1 || m.get("user") != "" || m.get("session") != "m1" || m.kicks() > 0 {
-			t.Errorf("%v %v, user %q, session %q", left, err, m.get("user"), m.get("session"))
+		if err != nil || len(left) != 1 || m.Get("user") != "" || m.Get("session") != "m1" || m.kicks() > 0 {
+			t.Errorf("%v %v, user %q, session %q", left, err, m.Get("user"), m.Get("session"))
 		}
 		m.set("user", "anna")
-		m.run(plan.Command{Name: "auto_login-remove", Script: file(t, "scripts/auto_login-remove.sh"), Args: []string{"m1"}}, "")
-		if m.get("user") != "anna" {
+		m.Run(plan.Command{Name: "auto_login-remove", Script: file(t, "scripts/auto_login-remove.sh"), Args: []string{"m1"}}, "")
+		if m.Get("user") != "anna" {
 			t.Error("another's automatic login was ended")
 		}
 	})
@@ -434,19 +374,4 @@ func file(t testing.TB, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// TestKcpasswordScriptsAgree: the two scripts that read the file share the text
-// that reads it.
-func TestKcpasswordScriptsAgree(t *testing.T) {
-	t.Parallel()
-	reader := func(name string) string {
-		_, text, ok := strings.Cut(file(t, name), "\nbytes() {\n")
-		text, _, end := strings.Cut(text, "\n}\n")
-		if !ok || !end {
-			t.Fatalf("%s has no function bytes", name)
-		}
-		return text
-	}
-	expect(t, "bytes", reader("scripts/auto_login-state.sh"), reader("scripts/auto_login-set.sh"))
 }

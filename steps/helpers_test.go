@@ -1,8 +1,6 @@
 package steps_test
 
 import (
-	"os"
-	"os/exec"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -87,7 +85,7 @@ func asks(s plan.Step, probe string) bool {
 
 func expect[T any](t testing.TB, what string, want, got T) {
 	t.Helper()
-	if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(inventory.Seen[[]string]{}, inventory.Seen[int64]{})); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(inventory.Seen[[]string]{}, inventory.Seen[int64]{}, inventory.Seen[plan.Kubelet]{})); d != "" {
 		t.Errorf("%s (-want +got):\n%s", what, d)
 	}
 }
@@ -133,18 +131,4 @@ func with(facts plan.Facts, answers map[string]plan.Answer) plan.Facts {
 		out[id] = inventory.Present(a)
 	}
 	return out
-}
-
-// need skips a test on a machine that lacks a program; CI installs it, so that
-// there it fails.
-func need(t testing.TB, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil && os.Getenv("CI") != "" {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Skip(err)
-	}
-	return path
 }

@@ -23,37 +23,37 @@ func TestNodeScripts(t *testing.T) {
 		if a := m.run(plan.Command{Script: "exec /usr/local/bin/tart --version"}, ""); a.Stdout != "2.32.1\n" && a.Exit != 0 {
 			t.Errorf("the wrapper: %+v", a)
 		}
-		config := m.read("/etc/tart-kubelet/kubeconfig")
+		config := m.Read("/etc/tart-kubelet/kubeconfig")
 		if !strings.HasSuffix(config, "\n    token: "+tokenOf(stepstest.AccountUID)+"\n") || !strings.HasPrefix(config, stepstest.Kubeconfig(name)) {
 			t.Errorf("the kubeconfig is\n%s", config)
 		}
 		if f := m.look(kubeletID); len(f.Changes) > 0 || f.Refused != nil {
 			t.Errorf("again: %s", brief(f))
 		}
-		pid, runs := m.get("pid"), m.get("runs")
+		pid, runs := m.Get("pid"), m.Get("runs")
 		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.5.0", "version=0.5.0\n")}
 		m.apply(kubeletID)
-		if m.get("pid") == pid || m.get("runs") == runs || strings.Contains(m.get("calls"), "bootout") {
-			t.Errorf("pid %s, %s runs:\n%s", m.get("pid"), m.get("runs"), m.get("calls"))
+		if m.Get("pid") == pid || m.Get("runs") == runs || strings.Contains(m.Get("calls"), "bootout") {
+			t.Errorf("pid %s, %s runs:\n%s", m.Get("pid"), m.Get("runs"), m.Get("calls"))
 		}
 		m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(t, "2.33.0"))}
 		m.apply("tart")
-		if !strings.Contains(m.read("/usr/local/lib/tart.app/Contents/MacOS/tart"), "2.33.0") {
+		if !strings.Contains(m.Read("/usr/local/lib/tart.app/Contents/MacOS/tart"), "2.33.0") {
 			t.Error("the old bundle is there")
 		}
 		m.rollback = true
 		m.apply("tart")
 		m.apply(kubeletID)
 		m.apply(kubeletID) // there is nothing more to do
-		if got := m.read("/usr/local/bin/tart-kubelet"); got != "version=0.4.0\n" {
+		if got := m.Read("/usr/local/bin/tart-kubelet"); got != "version=0.4.0\n" {
 			t.Errorf("after the roll-back %q", got)
 		}
-		if got := m.read("/usr/local/lib/macfleet/tart_kubelet.receipt"); !strings.Contains(got, "\nrolled-back "+m.spec.TartKubelet.Artifact.SHA256+" 0.5.0\n") {
+		if got := m.Read("/usr/local/lib/macfleet/tart_kubelet.receipt"); !strings.Contains(got, "\nrolled-back "+m.spec.TartKubelet.Artifact.SHA256+" 0.5.0\n") {
 			t.Errorf("the receipt:\n%s", got)
 		}
 		m.rollback = false
 		m.apply(kubeletID)
-		if got := m.read("/usr/local/lib/macfleet/tart_kubelet.receipt"); strings.Contains(got, "rolled-back") || m.read("/usr/local/bin/tart-kubelet") != "version=0.5.0\n" {
+		if got := m.Read("/usr/local/lib/macfleet/tart_kubelet.receipt"); strings.Contains(got, "rolled-back") || m.Read("/usr/local/bin/tart-kubelet") != "version=0.5.0\n" {
 			t.Errorf("forth again:\n%s", got)
 		}
 	})
@@ -65,19 +65,19 @@ func TestNodeScriptsPlist(t *testing.T) {
 		m.apply(kubeletID)
 		m.spec.GithubRunner = &fleet.GithubRunner{}
 		m.apply(kubeletID)
-		if !strings.Contains(m.get("job"), "--disable-vm-gc") || strings.Count(m.get("calls"), "launchctl bootstrap system") != 2 {
-			t.Errorf("launchd has\n%s\n%s", m.get("job"), m.get("calls"))
+		if !strings.Contains(m.Get("job"), "--disable-vm-gc") || strings.Count(m.Get("calls"), "launchctl bootstrap system") != 2 {
+			t.Errorf("launchd has\n%s\n%s", m.Get("job"), m.Get("calls"))
 		}
 		for what, edit := range map[string]func(){
-			"the file edited":  func() { m.write(m.path(kubeletPlist), "x") },
-			"the process gone": func() { _ = os.Remove(filepath.Join(m.state, "pid")) },
+			"the file edited":  func() { m.Put(kubeletPlist, "x") },
+			"the process gone": func() { _ = os.Remove(filepath.Join(m.State, "pid")) },
 			"kubeconfig edited": func() {
-				m.write(m.path("/etc/tart-kubelet/kubeconfig"), m.read("/etc/tart-kubelet/kubeconfig")+"# x\n")
+				m.Put("/etc/tart-kubelet/kubeconfig", m.Read("/etc/tart-kubelet/kubeconfig")+"# x\n")
 			},
 			"kubeconfig of before": func() {
-				m.write(m.path("/etc/tart-kubelet/kubeconfig"), strings.Replace(m.read("/etc/tart-kubelet/kubeconfig"), tokenOf(stepstest.AccountUID), tokenOf("gone"), 1))
+				m.Put("/etc/tart-kubelet/kubeconfig", strings.Replace(m.Read("/etc/tart-kubelet/kubeconfig"), tokenOf(stepstest.AccountUID), tokenOf("gone"), 1))
 			},
-			"the program edited": func() { m.write(m.path("/usr/local/bin/tart-kubelet"), "version=0.0\n") },
+			"the program edited": func() { m.Put("/usr/local/bin/tart-kubelet", "version=0.0\n") },
 		} {
 			edit()
 			if f := m.look(kubeletID); len(f.Changes) == 0 {
@@ -85,8 +85,8 @@ func TestNodeScriptsPlist(t *testing.T) {
 			}
 			m.apply(kubeletID)
 		}
-		if strings.Count(m.get("calls"), "launchctl bootstrap system") != 2 {
-			t.Errorf("the job was registered without need:\n%s", m.get("calls"))
+		if strings.Count(m.Get("calls"), "launchctl bootstrap system") != 2 {
+			t.Errorf("the job was registered without need:\n%s", m.Get("calls"))
 		}
 	})
 }
@@ -97,13 +97,13 @@ const kubeletPlist = "/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"
 func TestNodeScriptsTakeOver(t *testing.T) {
 	inNodeShells(t, func(t *testing.T, m *nodeMac) {
 		const legacy = "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist"
-		m.set("legacy", "")
-		m.write(m.path(legacy), "<string>/usr/local/bin/tart-kubelet</string>\n")
+		m.Set("legacy", "")
+		m.Put(legacy, "<string>/usr/local/bin/tart-kubelet</string>\n")
 		m.apply(kubeletID)
-		if m.read(legacy) != "no file" || strings.Contains(m.get("calls"), "bootout system/dev.macfleet") {
-			t.Errorf("calls:\n%s", m.get("calls"))
+		if m.Read(legacy) != "no file" || strings.Contains(m.Get("calls"), "bootout system/dev.macfleet") {
+			t.Errorf("calls:\n%s", m.Get("calls"))
 		}
-		m.write(m.path("/Library/LaunchDaemons/com.example.node.plist"), "<string>/opt/tart-kubelet</string>\n")
+		m.Put("/Library/LaunchDaemons/com.example.node.plist", "<string>/opt/tart-kubelet</string>\n")
 		if f := m.look(kubeletID); brief(f) != "refused second-kubelet" {
 			t.Error(brief(f))
 		}
@@ -127,13 +127,13 @@ func TestNodeScriptsFail(t *testing.T) {
 		}
 		m.rollback = true
 		m.apply(kubeletID)
-		if m.read("/usr/local/bin/tart-kubelet") != "version=0.4.0\n" || m.get("pid") == "" {
+		if m.Read("/usr/local/bin/tart-kubelet") != "version=0.4.0\n" || m.Get("pid") == "" {
 			t.Error("it is not back")
 		}
 		m.rollback = false
 
 		bad := m.artifact("0.6.0", "version=0.6.0\n")
-		m.write(m.path(bad.HostPath()), "other bytes\n")
+		m.Put(bad.HostPath(), "other bytes\n")
 		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: bad}
 		before := m.picture()
 		if a := m.perform(m.look(kubeletID)); a.Exit != 1 || !strings.Contains(lastOf(a.Stderr), "not "+bad.SHA256) {
@@ -143,18 +143,18 @@ func TestNodeScriptsFail(t *testing.T) {
 
 		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.7.0", "unsigned\n")}
 		m.apply(kubeletID)
-		if m.read("/usr/local/bin/tart-kubelet") != "signed\nunsigned\n" {
+		if m.Read("/usr/local/bin/tart-kubelet") != "signed\nunsigned\n" {
 			t.Error("it is not signed")
 		}
-		calls := strings.Count(m.get("calls"), "codesign --force")
+		calls := strings.Count(m.Get("calls"), "codesign --force")
 		m.apply(kubeletID)
-		if calls != 1 || strings.Count(m.get("calls"), "codesign --force") != calls {
+		if calls != 1 || strings.Count(m.Get("calls"), "codesign --force") != calls {
 			t.Errorf("signed %d times at first", calls)
 		}
 
 		for what, content := range map[string]string{"no archive": "x", "an empty one": emptyArchive(t)} {
 			m.spec.Tart = &fleet.Tart{Artifact: m.artifact("9", content)}
-			if a := m.perform(m.look("tart")); a.Exit == 0 || !strings.Contains(m.read("/usr/local/lib/tart.app/Contents/MacOS/tart"), "2.32.1") {
+			if a := m.perform(m.look("tart")); a.Exit == 0 || !strings.Contains(m.Read("/usr/local/lib/tart.app/Contents/MacOS/tart"), "2.32.1") {
 				t.Errorf("%s: exit %d: %s", what, a.Exit, a.Stderr)
 			}
 		}
@@ -181,7 +181,7 @@ func TestNodeScriptsIdle(t *testing.T) {
 		m.apply("tart")
 		m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(t, "2.33.0"))}
 		f := m.look("tart")
-		m.set("work", "  77 /usr/local/lib/tart.app/Contents/MacOS/tart run --no-graphics ci-a --dir=hunter2\n   78 /opt/homebrew/bin/packer build x.pkr.hcl\n")
+		m.Set("work", "  77     1    01:02 /usr/local/lib/tart.app/Contents/MacOS/tart run --no-graphics ci-a --dir=hunter2\n   78     1    01:02 /opt/homebrew/bin/packer build x.pkr.hcl\n")
 		before := m.picture()
 		if a := m.perform(f); a.Exit != 75 || !strings.Contains(a.Stderr, "77 run ci-a\n78 packer build\n") {
 			t.Errorf("exit %d: %s", a.Exit, a.Stderr)
@@ -210,16 +210,13 @@ func TestNodeScriptsKilled(t *testing.T) {
 			whole.ready(id, before)
 			whole.turn(scene)
 			f := whole.look(id)
-			began := whole.count()
-			if a := whole.perform(f); a.Exit != 0 {
-				t.Fatalf("%s", a.Stderr)
-			}
-			calls := whole.count() - began
+			leaves := whole.traced(f)
 			whole.proven(id)
 			want := whole.picture()
-			for n := 1; n <= calls; n++ {
-				if scene == "builder" && n%3 > 0 {
-					continue // it is a roll without a program
+			for i, left := range leaves {
+				n := i + 1
+				if i > 0 && left == leaves[i-1] {
+					continue // the call before did not change a thing
 				}
 				shell := "dash"
 				if n%5 == 0 {
@@ -230,14 +227,14 @@ func TestNodeScriptsKilled(t *testing.T) {
 					m := newNodeMac(t, shell)
 					m.ready(id, before)
 					m.turn(scene)
-					m.set("kill", strconv.Itoa(m.count()+n)+"\n")
+					m.Set("kill", strconv.Itoa(m.count()+n)+"\n")
 					if a := m.perform(f); a.Exit == 0 {
 						t.Fatalf("it was not killed")
 					}
-					m.set("kill", "never\n")
+					m.Set("kill", "never\n")
 					m.apply(id)
 					expect(t, "the Mac", want, m.picture())
-					if id == kubeletID && (m.get("pid") == "" || m.get("runs-of") != whole.get("runs-of")) {
+					if id == kubeletID && (m.Get("pid") == "" || m.Get("runs-of") != whole.Get("runs-of")) {
 						t.Error("the process is of another program")
 					}
 				})
@@ -252,7 +249,7 @@ func TestNodeScriptsRemove(t *testing.T) {
 		before := m.picture()
 		m.apply("tart")
 		m.apply(kubeletID)
-		m.set("work", "77 /usr/local/bin/tart run ci-a\n")
+		m.Set("work", "77 1 01:02 /usr/local/bin/tart run ci-a\n")
 		wanted := m.spec
 		m.spec = none
 		f := m.look(kubeletID)
@@ -262,14 +259,14 @@ func TestNodeScriptsRemove(t *testing.T) {
 		if a := m.perform(f); a.Exit != 75 {
 			t.Errorf("exit %d", a.Exit)
 		}
-		if err := os.Remove(filepath.Join(m.state, "work")); err != nil {
+		if err := os.Remove(filepath.Join(m.State, "work")); err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range []plan.StepID{kubeletID, "tart"} {
 			m.apply(id)
 		}
 		expect(t, "the Mac", before, m.picture())
-		if m.get("job") != "" {
+		if m.Get("job") != "" {
 			t.Error("launchd has the job")
 		}
 		m.spec = wanted
@@ -280,27 +277,43 @@ func TestNodeScriptsRemove(t *testing.T) {
 
 // ready makes the machine one on which a finding's changes were made and proven.
 func (m *nodeMac) ready(id plan.StepID, f plan.Finding) {
-	m.t.Helper()
+	m.T.Helper()
 	if a := m.perform(f); a.Exit != 0 {
-		m.t.Fatalf("%+v", a)
+		m.T.Fatalf("%+v", a)
 	}
-	if err := os.RemoveAll(m.path("/etc/macfleet/pending/" + string(id))); err != nil {
-		m.t.Fatal(err)
+	if err := os.RemoveAll(m.Path("/etc/macfleet/pending/" + string(id))); err != nil {
+		m.T.Fatal(err)
 	}
+}
+
+// traced performs a finding, and returns for each call of a tool a digest of what a
+// kill there would leave behind.
+func (m *nodeMac) traced(f plan.Finding) []string {
+	m.T.Helper()
+	began := m.count()
+	m.Set("tracing", "")
+	if a := m.perform(f); a.Exit != 0 {
+		m.T.Fatalf("%s", a.Stderr)
+	}
+	leaves := strings.Split(m.Get("../trace"), "\n")
+	if err := os.Remove(filepath.Join(m.State, "tracing")); err != nil || len(leaves) != m.count()-began {
+		m.T.Fatalf("%d states at %d calls, %v", len(leaves), m.count()-began, err)
+	}
+	return leaves
 }
 
 // turn makes another configuration of the one that the machine has, or gives it a
 // past.
 func (m *nodeMac) turn(scene string) {
-	m.t.Helper()
+	m.T.Helper()
 	switch scene {
 	case "first":
-		m.set("legacy", "")
-		m.write(m.path("/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist"), "<string>/usr/local/bin/tart-kubelet</string>\n")
+		m.Set("legacy", "")
+		m.Put("/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist", "<string>/usr/local/bin/tart-kubelet</string>\n")
 	case "builder":
 		m.spec.GithubRunner = &fleet.GithubRunner{}
 	case "roll":
-		m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(m.t, "2.33.0"))}
+		m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(m.T, "2.33.0"))}
 		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.5.0", "version=0.5.0\n")}
 	}
 }

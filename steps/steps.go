@@ -7,6 +7,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -146,18 +147,25 @@ func (s setting) differs() bool { return s.seen != s.wanted }
 
 // normal returns the two sides of a finding as text.
 func normal(all []setting) (wanted, facts string) {
+	wanted = text(all, func(s setting) string { return s.wanted })
+	if !slices.ContainsFunc(all, setting.differs) {
+		return wanted, wanted // as nearly always, and one text is enough then
+	}
+	return wanted, text(all, func(s setting) string { return s.seen })
+}
+
+// text is one side of settings, a line each.
+func text(all []setting, side func(setting) string) string {
 	size := 0
 	for _, s := range all {
-		size += len(s.name) + max(len(s.wanted), len(s.seen)) + len(`=""`) + 1
+		size += len(s.name) + len(side(s)) + len(`=""`) + 1
 	}
-	var w, f strings.Builder
-	w.Grow(size)
-	f.Grow(size)
+	var b strings.Builder
+	b.Grow(size)
 	for _, s := range all {
-		writeLine(&w, s.name, s.wanted)
-		writeLine(&f, s.name, s.seen)
+		writeLine(&b, s.name, side(s))
 	}
-	return w.String(), f.String()
+	return b.String()
 }
 
 func writeLine(to *strings.Builder, name, value string) {

@@ -23,6 +23,9 @@ type tartKubelet struct {
 
 func (tartKubelet) ID() plan.StepID { return "tart_kubelet" }
 
+// MakesNode reports whether the host is to be a Node.
+func (k tartKubelet) MakesNode() bool { return k.wish != nil }
+
 // Probes asks one question about all that is of the host, as it is judged from one
 // moment, and one about macOS's list of background items, which is slow on some
 // releases and must not hold up the rest. Where no kubelet is wanted, what another
@@ -73,7 +76,9 @@ type kubeletDiff struct {
 	rest                    []setting
 	configReason            plan.Reason
 	condition, cluster      plan.Reason
+	kubelet                 plan.Kubelet
 	stale                   bool
+	early                   bool // the cluster cannot have heard of the process yet
 }
 
 // compare makes all that the finding says. What the cluster did not answer is
@@ -96,10 +101,11 @@ func (d *kubeletDiff) compare(r *reader) {
 	d.condition = s.condition()
 	d.stale = s.stale()
 	if d.condition == (plan.Reason{}) && !d.stale && !slices.ContainsFunc(d.jobSettings, setting.differs) {
-		d.cluster = s.inCluster(v, d.job)
+		d.cluster, d.early = s.inCluster(v, d.job)
 	}
+	d.kubelet = s.kubelet(d.condition, v.At)
 	d.rest = []setting{
-		{"process", cmp.Or(words(d.condition), choose(d.stale, "older than the program", "runs")), "runs"},
+		{"process", s.processIs(d.condition, d.stale), "runs"},
 		{"folders", s.foldersOf(d.step.user), "the login user's"},
 		{"taken over", listOr(wish.Legacy, "none"), listOr(wish.Legacy, "none")},
 		{"other kubelets", listOr(names(d.taken), "none"), "none"},
@@ -164,7 +170,8 @@ func (d *kubeletDiff) finding() plan.Finding {
 	f.Wanted, f.Facts = normal(d.settings())
 	f.VMs = inventory.Present(d.seen.virtualMachines())
 	f.Warnings = d.seen.receipt.rolledBack(d.goal, d.view.Rollback)
-	f.Warnings = append(f.Warnings, d.orphans()...)
+	f.Warnings = slices.Concat(f.Warnings, d.orphans(), d.notJudged())
+	f.Kubelet = inventory.Present(d.kubelet)
 	if f.Wanted == f.Facts {
 		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.lowDisk())
 		return f

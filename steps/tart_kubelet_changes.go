@@ -70,8 +70,8 @@ func (d *kubeletDiff) run() plan.Change {
 	for _, r := range d.taken {
 		args = append(args, r.target, r.path)
 	}
-	c := plan.Change{Disruption: plan.Restart, Command: script("tart_kubelet-run", plan.Root, args...),
-		Fields: slices.Concat(d.argumentFields(), fields(slices.Concat(d.jobSettings[1:], d.rest)...))}
+	c := plan.Change{Disruption: plan.Restart, Command: script("tart_kubelet-run", plan.Root, args...), Remedy: d.remedy(),
+		Fields: slices.Concat(d.jobFields(), fields(d.rest...))}
 	if !slices.ContainsFunc(c.Fields, func(f plan.Field) bool { return f.Name == "process" }) {
 		// Not its pid: that differs on every host, and is another by the time of the apply.
 		alive := s.service.PID != 0
@@ -86,33 +86,76 @@ func (d *kubeletDiff) run() plan.Change {
 	return c
 }
 
-// argumentFields are the arguments that move, each by its name. Of a job that is
-// not there all are shown, unless its file is right.
+// remedy is what helps where the new process does not stay up: the version before, if
+// there was one and the host has kept it.
+func (d *kubeletDiff) remedy() string {
+	before := d.seen.receipt.previous
+	if d.version.differs() {
+		before = d.seen.receipt.current
+	}
+	const log = "read " + kubeletLog + " on the host; "
+	if d.view.Rollback || before.sha == "" || before.sha == d.goal.sha || !slices.Contains(d.seen.kept, before.sha) {
+		return log + "the host has no other version to go back to: correct what the log names, and apply again"
+	}
+	return log + "macfleet apply --rollback --on name=" + d.view.Host.Name + " --step " + string(d.step.ID()) + " brings back " + before.name + ", which the host has kept"
+}
+
+// jobFields are what moves of the job: its arguments, each by its name, and what else
+// launchd or the file has. A file that says what launchd has says nothing more.
+func (d *kubeletDiff) jobFields() []plan.Field {
+	inLaunchd, file := d.jobSettings[1], d.jobSettings[2]
+	out := d.argumentFields()
+	if inLaunchd.differs() && (len(out) == 0 || inLaunchd.seen != otherArguments) {
+		out = append(out, fields(inLaunchd)...)
+	}
+	switch facts := d.seen.jobFacts(d.jobSettings, d.job); {
+	case !file.differs(), d.seen.loaded && len(out) > 0 && !facts[2].differs():
+		return out
+	case d.seen.loaded:
+		if args, ok := d.seen.onDisk(d.job); ok {
+			return append(out, moved(args, d.job.Arguments, " in the job file")...)
+		}
+	}
+	return append(out, fields(file)...)
+}
+
+// argumentFields are the arguments that move. Of a job that is not there all are
+// shown, unless its file says which.
 func (d *kubeletDiff) argumentFields() []plan.Field {
 	want, seen := d.job.Arguments, d.seen.service.Arguments
-	switch {
-	case !d.seen.loaded && !d.jobSettings[2].differs():
+	switch args, ok := d.seen.onDisk(d.job); {
+	case d.seen.loaded:
+	case !d.jobSettings[2].differs():
 		return nil
-	case !d.seen.loaded:
+	case ok:
+		seen = args
+	default:
 		seen = want[:1]
-	case len(seen) == 0 || seen[0] != want[0]:
+	}
+	if len(seen) == 0 || seen[0] != want[0] {
 		return fields(d.jobSettings[0])
 	}
+	out := moved(seen, want, "")
+	if len(out) == 0 && d.seen.loaded && d.jobSettings[0].differs() { // in another order, or twice
+		return fields(d.jobSettings[0])
+	}
+	return out
+}
+
+// moved are the arguments behind the program that differ, each by its name.
+func moved(seen, want []string, where string) []plan.Field {
 	var out []plan.Field
 	for _, arg := range seen[1:] {
 		flag, value := flagOf(arg)
 		if now, there := argument(want, flag); !there || now != value {
-			out = append(out, plan.Field{Name: flag, Before: value, After: choose(there, now, "none")})
+			out = append(out, plan.Field{Name: flag + where, Before: value, After: choose(there, now, "none")})
 		}
 	}
 	for _, arg := range want[1:] {
 		flag, value := flagOf(arg)
 		if _, there := argument(seen, flag); !there {
-			out = append(out, plan.Field{Name: flag, Before: "none", After: value})
+			out = append(out, plan.Field{Name: flag + where, Before: "none", After: value})
 		}
-	}
-	if len(out) == 0 && d.jobSettings[0].differs() { // in another order, or twice
-		return fields(d.jobSettings[0])
 	}
 	return out
 }
@@ -132,6 +175,21 @@ func argument(args []string, flag string) (value string, there bool) {
 	return "", false
 }
 
+// edited reports whether the job differs by more than the arguments of one description
+// that launchd and the file have in common.
+func (d *kubeletDiff) edited() bool {
+	return slices.ContainsFunc(d.seen.jobFacts(d.jobSettings, d.job)[1:], setting.differs)
+}
+
+// jobText says what of a job that launchd has differs from what is wanted.
+func (d *kubeletDiff) jobText() string {
+	var parts []string
+	for _, f := range d.jobFields() {
+		parts = append(parts, f.Name+" is "+f.Before)
+	}
+	return "the job is not as it is wanted: " + strings.Join(parts, ", ")
+}
+
 // reason names why the process is started anew: what is wrong with the job, or
 // else that something was changed which it reads at its start.
 func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
@@ -142,8 +200,9 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 	}{
 		{len(d.taken) > 0, plan.Reason{Code: "second-kubelet", Text: "the same program runs as " + listOr(names(d.taken), "") + ", which makes way"}},
 		{d.condition.Code == "kubelet-missing", d.condition},
-		{d.seen.loaded && (launchdJob.differs() || file.differs()), plan.Reason{Code: "plist-changed-under-job",
-			Text: "launchd has the job with " + choose(launchdJob.differs(), launchdJob.seen, "what is wanted") + "; " + kubeletPlist + " is " + file.seen}},
+		// A process that fails is worth more words than arguments that the configuration moves.
+		{d.condition.Code != "" && d.seen.loaded && !d.edited(), d.condition},
+		{d.seen.loaded && (launchdJob.differs() || file.differs()), plan.Reason{Code: "plist-changed-under-job", Text: d.jobText()}},
 		{d.condition.Code != "", d.condition},
 		{file.differs(), plan.Reason{Code: "plist-changed-under-job", Text: kubeletPlist + " is " + file.seen}},
 		{d.stale, plan.Reason{Code: "stale-binary-running", Text: "the process was started before the program that lies there now"}},

@@ -87,7 +87,7 @@ func (s kubeletState) jobSettings(want launchd.Job, text string) []setting {
 	case !s.loaded:
 		all[0].seen, all[1].seen = "none", "not loaded"
 	case len(differs) > 0:
-		all[0].seen, all[1].seen = strings.Join(s.service.Arguments, " "), "other "+strings.Join(differs, ", ")
+		all[0].seen, all[1].seen = strings.Join(s.service.Arguments, " "), "other "+strings.Join(differs, ", ") // otherArguments, or more
 	}
 	switch {
 	case !s.isPlist:
@@ -100,6 +100,21 @@ func (s kubeletState) jobSettings(want launchd.Job, text string) []setting {
 		all[2].seen = "owner and mode " + s.plist.mode
 	}
 	return all
+}
+
+// otherArguments is what the setting "job in launchd" says where nothing else of it
+// differs.
+const otherArguments = "other arguments"
+
+// onDisk returns the arguments in the job's file, where that is like the wanted one but
+// for them.
+func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {
+	j, err := launchd.ParsePlist(s.plist.text)
+	if !s.isPlist || err != nil || s.plist.mode != fileMode || len(j.Arguments) == 0 || j.Arguments[0] != want.Arguments[0] {
+		return nil, false
+	}
+	args, want.Arguments = j.Arguments, j.Arguments
+	return args, launchd.Plist(want) == s.plist.text
 }
 
 // jobFacts are the same with nothing in them that hangs on the wanted arguments:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
@@ -24,12 +25,24 @@ const (
 	clockSlack = 2
 )
 
-// condition says why the job does not run as it should, from what shows at one
-// moment. The zero reason says that it does.
-func (s kubeletState) condition() plan.Reason {
+// settled reports whether the job has a process that has lived long enough to count,
+// or is its first.
+func (s kubeletState) settled() bool {
 	p, alive := s.own()
-	last := "it was started " + count(s.service.Runs, "time") + ", the last one ended with " + cmp.Or(s.service.LastReason, s.service.LastExit, "nothing known")
-	settled := alive && (p.age >= settledAfter || s.service.Runs <= 1)
+	return alive && (p.age >= settledAfter || s.service.Runs <= 1)
+}
+
+// lastEnd is how the process before ended, as launchd tells it.
+func (s kubeletState) lastEnd() string {
+	return cmp.Or(s.service.LastReason, s.service.LastExit, "nothing known")
+}
+
+// condition says why the job does not run as it should, from what shows at one
+// moment. The zero reason says that nothing speaks against it: a process that is
+// young, after one that somebody stopped, is a restart by hand and no crash loop.
+func (s kubeletState) condition() plan.Reason {
+	settled := s.settled()
+	last := "it was started " + count(s.service.Runs, "time") + ", the last one ended with " + s.lastEnd()
 	switch {
 	case !s.program.there && !s.isPlist && !s.loaded:
 		return plan.Reason{Code: "kubelet-missing", Text: "nothing of it is there"}
@@ -39,12 +52,58 @@ func (s kubeletState) condition() plan.Reason {
 		return plan.Reason{Code: "kubelet-not-loaded", Text: "launchd does not have " + kubeletLabel}
 	case !settled && s.service.KilledBySignature():
 		return plan.Reason{Code: "killed-by-codesigning", Text: "the kernel kills the program because of its code signature: " + last}
-	case !settled && (s.service.PID != 0 || s.service.State == launchd.Scheduled):
-		return plan.Reason{Code: "kubelet-crash-loop", Text: "it ends as soon as it was started: " + last}
+	case !settled && s.service.Crashed() && (s.service.PID != 0 || s.service.State == launchd.Scheduled):
+		return plan.Reason{Code: plan.CrashLoop, Text: "it ends as soon as it was started: " + last}
+	case s.service.PID == 0 && s.service.State == launchd.Scheduled:
+		return plan.Reason{Code: "kubelet-stopped", Text: "there is no process, and launchd is to start one: " + last}
 	case s.service.PID == 0:
 		return plan.Reason{Code: "kubelet-respawn-stuck", Text: "launchd has the job (" + s.service.State + ") and does not start it again: " + last}
 	}
 	return plan.Reason{}
+}
+
+// processIs is the state of the job's process in short.
+func (s kubeletState) processIs(condition plan.Reason, stale bool) string {
+	switch condition.Code {
+	case "":
+		return choose(stale, "older than the program", "runs")
+	case "killed-by-codesigning":
+		return "killed by codesigning"
+	case "kubelet-missing":
+		return "none"
+	case plan.CrashLoop:
+		return "crash-looping, " + roughly(s.service.Runs) + ", last exit " + s.lastEnd()
+	case "kubelet-stopped":
+		return "none, launchd is to start it"
+	case "kubelet-respawn-stuck":
+		return "none, and launchd does not start it"
+	}
+	return "none, " + words(condition)
+}
+
+// roughly counts starts: hosts in the same crash loop, each with its own number, are
+// shown as one.
+func roughly(runs int) string {
+	for _, many := range []int{1000, 100, 10} {
+		if runs >= many {
+			return fmt.Sprintf("%d+ runs", many)
+		}
+	}
+	return count(runs, "run")
+}
+
+// kubelet is what was seen of the process, whatever the files beside it are. A
+// process counts from when it was started at the latest.
+func (s kubeletState) kubelet(condition plan.Reason, at time.Time) plan.Kubelet {
+	p, alive := s.own()
+	k := plan.Kubelet{Fault: condition}
+	if k.Fault == (plan.Reason{}) && !s.settled() {
+		k.Fault = plan.Reason{Code: plan.Settling, Text: "its kubelet was started a moment ago, and not for the first time: it counts when it has stayed for " + count(settledAfter, "second")}
+	}
+	if alive && !at.IsZero() {
+		k.Started = at.Add(time.Duration(clockSlack-p.age) * time.Second)
+	}
+	return k
 }
 
 func count(n int, noun string) string {
@@ -68,27 +127,47 @@ func (s kubeletState) stale() bool {
 	return s.now-p.age+clockSlack < there
 }
 
-// inCluster says what is wrong with the host's Node though the job runs well, and
-// has for so long that the cluster must know.
-func (s kubeletState) inCluster(v plan.View, want launchd.Job) plan.Reason {
+// inCluster says what is wrong with the host's Node though the job runs well. What
+// the cluster says is about this process once it has heard of it, or has had the time
+// to; early says that it has not.
+func (s kubeletState) inCluster(v plan.View, want launchd.Job) (wrong plan.Reason, early bool) {
 	p, alive := s.own()
 	node, there := v.Node.Get()
+	k := s.kubelet(plan.Reason{}, v.At)
+	heard := there && !node.Heard.IsZero() && !k.Started.IsZero() && k.Heard(node)
 	switch {
 	case !alive || v.Node.IsUnread():
-		return plan.Reason{}
+		return plan.Reason{}, false
 	case there && node.ProviderID != "" && v.Server.ID != "" && node.ProviderID != v.Server.ProviderID():
-		return plan.Reason{Code: "different-provider-id", Text: "the Node is of " + node.ProviderID + ", and the kubelet must register another"}
-	case p.age < heardAfter:
-		return plan.Reason{}
+		return plan.Reason{Code: "different-provider-id", Text: "the Node is of " + node.ProviderID + ", and the kubelet must register another"}, false
+	case p.age < heardAfter && !heard:
+		return plan.Reason{}, true
 	case !there:
-		return plan.Reason{Code: "node-missing", Text: "the cluster has no Node of this name, though the kubelet runs well"}
+		return plan.Reason{Code: "node-missing", Text: "the cluster has no Node of this name, though the kubelet runs well"}, false
 	case node.Ready != inventory.Ready:
-		return plan.Reason{Code: "node-not-ready", Text: fmt.Sprintf("the Node's Ready is %s (%s), though the kubelet runs well", node.Ready, cmp.Or(node.Why, "no reason given"))}
+		return plan.Reason{Code: "node-not-ready", Text: fmt.Sprintf("the Node's Ready is %s (%s), though the kubelet runs well", node.Ready, cmp.Or(node.Why, "no reason given"))}, false
 	}
 	if other := labelsThatDiffer(node.Labels, want); len(other) > 0 {
-		return plan.Reason{Code: "node-labels-differ", Text: "the Node's labels are not those of --node-labels: " + strings.Join(other, ", ")}
+		return plan.Reason{Code: "node-labels-differ", Text: "the Node's labels are not those of --node-labels: " + strings.Join(other, ", ")}, false
 	}
-	return plan.Reason{}
+	return plan.Reason{}, false
+}
+
+// notJudged warns that nothing is known yet of a kubelet that was started a moment
+// ago, or of its Node. It is the same on all hosts, which are shown as one.
+func (d *kubeletDiff) notJudged() []plan.Trouble {
+	const remedy = "look again in a minute, or wait for it: macfleet hosts --wait ready"
+	switch k := d.kubelet; {
+	case d.foreign != nil || len(d.taken) > 0: // whose Node this is, nobody can say
+		return nil
+	case k.Fault.Code == plan.Settling:
+		return []plan.Trouble{{Code: plan.Settling, Text: k.Fault.Text, Remedy: remedy}}
+	case d.early:
+		return []plan.Trouble{{Code: "node-not-judged",
+			Text:   fmt.Sprintf("the kubelet was started less than %d s ago, and the cluster has not heard of it since: its Node is judged when it has, or %[1]d s after the start", heardAfter),
+			Remedy: remedy}}
+	}
+	return nil
 }
 
 // labelsThatDiffer are the labels of --node-labels that the Node does not have so.

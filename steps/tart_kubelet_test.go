@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -37,6 +38,12 @@ func (c *kubeletCase) node(edit func(*inventory.Node)) {
 	n, _ := c.view.Node.Get()
 	edit(&n)
 	c.view.Node = inventory.Present(n)
+}
+
+// heard lets the Node's last heartbeat be that long after the host was looked at.
+func (c *kubeletCase) heard(after time.Duration) {
+	c.view.At = time.Unix(1763100000, 0)
+	c.node(func(n *inventory.Node) { n.Heard = c.view.At.Add(after) })
 }
 
 // want sets a specification.
@@ -91,6 +98,7 @@ func brief(f plan.Finding) string {
 // kubeletCases are hosts and what the step says of them.
 func kubeletCases() []namedKubelet {
 	const anew = "4242 1 00:03 /usr/local/bin/tart-kubelet\n"
+	const stopped = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast terminating signal = Terminated: 15\n"
 	const waits = "\tstate = spawn scheduled\n\truns = 17\n"
 	vm := func(names ...string) string { return strings.Join(names, "\n") + "\n" }
 	builder := func(s *fleet.Spec) { s.GithubRunner = &fleet.GithubRunner{} }
@@ -111,7 +119,28 @@ func kubeletCases() []namedKubelet {
 		{"kubelet-crash-loop with a pid of the moment", func(c *kubeletCase) {
 			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 17\n\tpid = 4242\n\tlast exit code = 2\n", anew
 		}, "kubelet-crash-loop run kick"},
-		{"young after the boot", func(c *kubeletCase) { c.mac.Processes = anew }, ""},
+		{"young after the boot", func(c *kubeletCase) { c.mac.Processes = anew }, "warns node-not-judged"},
+		{"young after the boot, heard of", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-time.Second / 2) }, ""},
+		{"young after the boot, the process before was heard of", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-3 * time.Second) }, "warns node-not-judged"},
+		{"restarted by hand", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stopped, anew }, "warns kubelet-settling"},
+		{"ended by itself and well", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast exit code = 0\n", anew
+		}, "warns kubelet-settling"},
+		{"restarted by hand, and gone while it was looked at", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stopped, "" }, "warns kubelet-settling"},
+		{"a crash loop, and another wish", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, ""
+			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
+		}, "kubelet-crash-loop run load"},
+		{"another wish", func(c *kubeletCase) {
+			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
+		}, "plist-changed-under-job run load"},
+		{"another wish, and an edited file", func(c *kubeletCase) {
+			c.mac.Plist = c.mac.WithArgs("--host-cpu=9").Plist
+			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
+		}, "plist-changed-under-job run load"},
+		{"kubelet-stopped", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = "\tstate = spawn scheduled\n\truns = 3\n\tlast terminating signal = Terminated: 15\n", ""
+		}, "kubelet-stopped run kick"},
 		{"kubelet-respawn-stuck", func(c *kubeletCase) {
 			c.mac.Page, c.mac.Processes = "\tstate = not running\n\truns = 3\n\tlast exit code = 0\n", ""
 		}, "kubelet-respawn-stuck run kick"},
@@ -186,7 +215,12 @@ func kubeletCases() []namedKubelet {
 		{"node-missing", func(c *kubeletCase) { c.view.Node = inventory.Absent[inventory.Node]() }, "node-missing kubeconfig, node-missing run kick"},
 		{"no Node yet", func(c *kubeletCase) {
 			c.view.Node, c.mac.Processes = inventory.Absent[inventory.Node](), "4242 1 00:42 /usr/local/bin/tart-kubelet\n"
-		}, ""},
+		}, "warns node-not-judged"},
+		{"young, heard of, and not Ready", func(c *kubeletCase) {
+			c.mac.Processes = "4242 1 00:42 /usr/local/bin/tart-kubelet\n"
+			c.heard(-30 * time.Second)
+			c.node(func(n *inventory.Node) { n.Ready = inventory.NotReady })
+		}, "node-not-ready kubeconfig, node-not-ready run kick"},
 		{"the cluster does not answer", func(c *kubeletCase) { c.view.Node = inventory.Unread[inventory.Node]("timeout") }, ""},
 		{"node-not-ready", func(c *kubeletCase) { c.node(func(n *inventory.Node) { n.Ready = inventory.ReadyUnknown }) }, "node-not-ready kubeconfig, node-not-ready run kick"},
 		{"different-provider-id", func(c *kubeletCase) {
@@ -451,4 +485,76 @@ func TestElapsed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestKubeletFault: a host is Ready with its own kubelet alone, and one that was heard
+// of before its process began was not heard of.
+func TestKubeletFault(t *testing.T) {
+	t.Parallel()
+	const anew = "4242 1 00:03 /usr/local/bin/tart-kubelet\n"
+	for _, tc := range []struct {
+		name  string
+		edit  func(*kubeletCase)
+		fault string
+		heard bool
+	}{
+		{"healthy", func(c *kubeletCase) { c.heard(-10 * time.Second) }, "", true},
+		{"crash loop", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, ""
+			c.heard(-time.Second)
+		}, "kubelet-crash-loop", true},
+		{"not loaded", func(c *kubeletCase) { c.mac.Job, c.mac.Processes = 113, "" }, "kubelet-not-loaded", true},
+		{"settling", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast exit code = 0\n", anew
+			c.heard(0)
+		}, plan.Settling, true},
+		{"heard before its start", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-2 * time.Second) }, "", false},
+		{"heard since", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(0) }, "", true},
+		{"older than its program", func(c *kubeletCase) {
+			c.mac.Receipt = strings.Replace(c.mac.Receipt, "installed 1763000001", "installed 1763099000", 1)
+		}, "", true},
+	} {
+		c := newKubeletCase()
+		tc.edit(c)
+		f := c.finding(t)
+		k, ok := f.Kubelet.Get()
+		n, _ := c.view.Node.Get()
+		if !ok || k.Fault.Code != tc.fault || k.Heard(n) != tc.heard {
+			t.Errorf("%s: %+v, heard %t", tc.name, k, k.Heard(n))
+		}
+	}
+}
+
+// TestKubeletRemedy: what helps against a crash loop is the version before, where the
+// host has one.
+func TestKubeletRemedy(t *testing.T) {
+	t.Parallel()
+	older, a := stepstest.OlderSHA(), stepstest.KubeletArtifact()
+	before := func(c *kubeletCase) {
+		c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
+		c.mac.Kept += older + "\n"
+	}
+	const back = "macfleet apply --rollback --on name=" + name + " --step tart_kubelet brings back 0.3.0"
+	for _, tc := range []struct {
+		name string
+		edit func(*kubeletCase)
+		want string
+	}{
+		{"one from before", before, back},
+		{"its file is gone", func(c *kubeletCase) { before(c); c.mac.Kept = a.SHA256 + "\n" }, "no other version"},
+		{"the first", func(*kubeletCase) {}, "no other version"},
+		{"the version changes", func(c *kubeletCase) {
+			c.mac.Receipt = strings.Replace(c.mac.Receipt, "current "+a.SHA256+" 0.4.0", "current "+older+" 0.3.0", 1)
+			c.mac.Kept += older + "\n"
+		}, back},
+		{"on the way back", func(c *kubeletCase) { before(c); c.view.Rollback = true }, "no other version"},
+	} {
+		c := newKubeletCase()
+		tc.edit(c)
+		c.view.Pending = true
+		f := c.finding(t)
+		if got := f.Changes[len(f.Changes)-1].Remedy; !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q", tc.name, got)
+		}
+	}
 }

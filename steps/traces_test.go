@@ -54,24 +54,22 @@ func TestTracesOfTheFirewall(t *testing.T) {
 			inFirewallShells(t, func(t *testing.T, b bench) {
 				for path, text := range tc.files {
 					if strings.HasSuffix(path, "/") {
-						if err := os.MkdirAll(filepath.Join(b.root, path), 0o755); err != nil {
-							t.Fatal(err)
-						}
+						b.Folders(path)
 						continue
 					}
-					b.put(path, text)
+					b.Put(path, text)
 				}
-				marker, _ := os.ReadFile(filepath.Join(b.root, "etc/macfleet/host.json"))
-				_, unproven := os.Stat(filepath.Join(b.root, "etc/macfleet/pending/vm_firewall"))
+				marker, _ := os.ReadFile(filepath.Join(b.Root, "etc/macfleet/host.json"))
+				_, unproven := os.Stat(filepath.Join(b.Root, "etc/macfleet/pending/vm_firewall"))
 				view := plan.View{Host: host(fleet.Spec{}), Proven: strings.Contains(string(marker), "vm_firewall"), Pending: unproven == nil}
 				gone := step(t, "vm_firewall", fleet.Spec{})
 				ask := func(p plan.Probe) plan.Finding {
-					b.live("calls", "")
+					b.Set("calls", "")
 					exit, out, errs := b.run(p.Command, 0)
 					if exit != 0 || errs != "" {
 						t.Fatalf("%s: exit %d: %s", p.ID, exit, errs)
 					}
-					view.Facts = plan.Facts{p.ID: inventory.Present(said(strings.ReplaceAll(out, b.root, "")))}
+					view.Facts = plan.Facts{p.ID: inventory.Present(said(out))}
 					return gone.Diff(view)
 				}
 				want := ask(step(t, "vm_firewall", firewalled).Probes()[0])
@@ -91,7 +89,7 @@ func TestTracesOfTheFirewall(t *testing.T) {
 // alone counts.
 func TestTracesOfAutoLogin(t *testing.T) {
 	t.Parallel()
-	inShells(t, func(t *testing.T, m *loginMac) {
+	inShells(t, func(t *testing.T, m loginMac) {
 		m.ready(rightPassword)
 		m.set("session", "m1")
 		gone := step(t, "auto_login", fleet.Spec{})
@@ -100,10 +98,10 @@ func TestTracesOfAutoLogin(t *testing.T) {
 			proven bool
 		}{{"", false}, {proofOf(t, "hostname"), false}, {proofOf(t, "auto_login"), true}} {
 			if tc.marker != "" {
-				m.write(m.etc("macfleet/host.json"), []byte(tc.marker), 0o644)
+				m.Put("/etc/macfleet/host.json", tc.marker)
 			}
 			ask := func(p plan.Probe) plan.Finding {
-				a := m.run(p.Command, "")
+				a := m.Run(p.Command, "")
 				if a.Exit != 0 || a.Stderr != "" {
 					t.Fatalf("%s: %+v", p.ID, a)
 				}
@@ -113,9 +111,9 @@ func TestTracesOfAutoLogin(t *testing.T) {
 			if tc.proven != (len(want.Changes) > 0) {
 				t.Errorf("proven %t: %+v", tc.proven, want)
 			}
-			before := m.get("calls")
+			before := m.Get("calls")
 			expect(t, "what is found", want, ask(gone.Probes()[0]))
-			if early := m.get("calls") == before; early == tc.proven {
+			if early := m.Get("calls") == before; early == tc.proven {
 				t.Errorf("proven %t, and ended early %t", tc.proven, early)
 			}
 		}
@@ -194,10 +192,7 @@ func TestTracesOfTheNode(t *testing.T) {
 					if strings.HasPrefix(tc.path, receipts) {
 						text = "current " + strings.Repeat("ab", 32) + " 1.0\nprevious -\nfile " + strings.Repeat("cd", 32) + " 1 2 3\ninstalled 1763000001\n"
 					}
-					if err := os.MkdirAll(filepath.Dir(m.path(tc.path)), 0o755); err != nil {
-						t.Fatal(err)
-					}
-					m.write(m.path(tc.path), text)
+					m.Put(tc.path, text)
 				}
 				m.spec = none
 				gone, v := step(t, tc.step, none), m.view(tc.step)

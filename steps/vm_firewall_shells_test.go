@@ -1,16 +1,13 @@
 package steps_test
 
 import (
-	"bytes"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/pf"
 	"github.com/macfleet/macfleet/steps/stepstest"
@@ -74,93 +71,56 @@ esac
 }
 
 // bench is a machine of stub tools on which the scripts run.
-type bench struct {
-	t                *testing.T
-	shell            []string
-	root, bin, state string
-}
+type bench struct{ *scripttest.Mac }
 
 func newBench(t *testing.T, shell ...string) bench {
 	t.Helper()
-	for _, tool := range []string{shell[0], "cmp"} {
-		need(t, tool)
-	}
-	dir := t.TempDir()
-	b := bench{t, shell, filepath.Join(dir, "root"), filepath.Join(dir, "bin"), filepath.Join(dir, "state")}
+	scripttest.Need(t, shell[0], "cmp")
+	b := bench{scripttest.New(t, shell, "/etc/", "/Library/")}
 	for name, text := range stubs() {
-		b.write(filepath.Join(b.bin, name), "#!/bin/sh\n"+text, 0o755)
+		b.Tool(name, text)
 	}
-	b.put("/etc/pf.conf", stepstest.StockPFConf)
-	b.put("/Library/LaunchDaemons/other.plist", "")
-	b.live("main.rules", "scrub-anchor \"com.apple/*\" all fragment reassemble\nnat-anchor \"com.apple/*\" all\nnat-anchor \"com.apple.internet-sharing\" all\n"+
+	b.Put("/etc/pf.conf", stepstest.StockPFConf)
+	b.Put("/Library/LaunchDaemons/other.plist", "")
+	b.Set("main.rules", "scrub-anchor \"com.apple/*\" all fragment reassemble\nnat-anchor \"com.apple/*\" all\nnat-anchor \"com.apple.internet-sharing\" all\n"+
 		"rdr-anchor \"com.apple/*\" all\nanchor \"com.apple/*\" all\nblock drop in proto tcp from <fail2ban> to any\n")
-	b.live("main.table.fail2ban", "   192.0.2.1\n   192.0.2.2\n")
-	b.live("calls", "")
+	b.Set("main.table.fail2ban", "   192.0.2.1\n   192.0.2.2\n")
+	b.Set("calls", "")
 	return b
 }
 
-func (b bench) write(path, text string, mode os.FileMode) {
-	b.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		b.t.Fatal(err)
-	}
-}
+func (b bench) calls() string { return b.Kept("calls") }
 
-func (b bench) put(path, text string) { b.write(filepath.Join(b.root, path), text, 0o644) }
-
-func (b bench) live(name, text string) { b.write(filepath.Join(b.state, name), text, 0o644) }
-
-func (b bench) read(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "no file"
-	}
-	return string(text)
-}
-
-func (b bench) calls() string { return b.read(filepath.Join(b.state, "calls")) }
-
-// run runs a script whose paths are those of the bench, and is killed at the
-// call of that number.
+// run runs a script, which is killed at the call of that number.
 func (b bench) run(c plan.Command, kill int) (exit int, stdout, stderr string) {
-	b.t.Helper()
-	text := strings.NewReplacer("/etc/", b.root+"/etc/", "/Library/", b.root+"/Library/").Replace(c.Script)
-	argv := append(append([]string{}, b.shell[1:]...), "-c", text, "sh")
-	cmd := exec.CommandContext(b.t.Context(), b.shell[0], append(argv, c.Args...)...)
-	cmd.Env = []string{"PATH=" + b.bin + ":/usr/bin:/bin", "LC_ALL=C", "STATE=" + b.state, "KILL=" + strconv.Itoa(kill)}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	_ = cmd.Run() // its exit code says it
-	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+	b.T.Helper()
+	a := b.Run(c, "", "KILL="+strconv.Itoa(kill))
+	return a.Exit, a.Stdout, a.Stderr
 }
 
 // finding observes the bench with the step's own probe.
 func (b bench) finding(view plan.View) plan.Finding {
-	b.t.Helper()
-	s := step(b.t, "vm_firewall", firewalled)
+	b.T.Helper()
+	s := step(b.T, "vm_firewall", firewalled)
 	_, out, _ := b.run(s.Probes()[0].Command, 0)
 	view.Host = host(firewalled)
-	view.Facts = with(nil, map[string]plan.Answer{firewallProbe: said(strings.ReplaceAll(out, b.root, ""))})
+	view.Facts = with(nil, map[string]plan.Answer{firewallProbe: said(out)})
 	f := s.Diff(view)
 	if len(f.Unread) > 0 || f.Refused != nil {
-		b.t.Fatalf("%+v, refused %+v\n%s", f.Unread, f.Refused, out)
+		b.T.Fatalf("%+v, refused %+v\n%s", f.Unread, f.Refused, out)
 	}
 	return f
 }
 
 // apply performs a finding's change, and is killed at that call of it.
 func (b bench) apply(f plan.Finding, kill int) (exit int, stderr string) {
-	b.t.Helper()
+	b.T.Helper()
 	for _, c := range f.Changes {
-		b.live("calls", "")
+		b.Set("calls", "")
 		exit, _, stderr = b.run(c.Command, kill)
 		if c.Guard != nil && exit == 0 {
 			kill -= strings.Count(b.calls(), "\n")
-			b.live("calls", "")
+			b.Set("calls", "")
 			exit, _, stderr = b.run(c.Guard.Persist, max(kill, 0))
 		}
 		if exit != 0 {
@@ -172,17 +132,11 @@ func (b bench) apply(f plan.Finding, kill int) (exit int, stderr string) {
 
 // picture is everything that lasts, by name.
 func (b bench) picture() map[string]string {
-	b.t.Helper()
-	out := make(map[string]string)
-	for _, dir := range []string{b.root, b.state} {
-		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && d.Name() != "calls" {
-				out[strings.TrimPrefix(path, filepath.Dir(b.root))] = strings.ReplaceAll(b.read(path), b.root, "")
-			}
-			return err
-		})
-		if err != nil {
-			b.t.Fatal(err)
+	b.T.Helper()
+	out := b.Files(filepath.Dir(b.Root))
+	for name := range out {
+		if strings.HasPrefix(name, "/bin/") || name == "/state/calls" {
+			delete(out, name)
 		}
 	}
 	return out
@@ -190,12 +144,7 @@ func (b bench) picture() map[string]string {
 
 func inFirewallShells(t *testing.T, test func(*testing.T, bench)) {
 	t.Parallel()
-	for _, shell := range [][]string{{"dash"}, {"bash"}, {"bash", "--posix"}} {
-		t.Run(strings.Join(shell, " "), func(t *testing.T) {
-			t.Parallel()
-			test(t, newBench(t, shell...))
-		})
-	}
+	scripttest.InShells(t, func(t *testing.T, shell []string) { test(t, newBench(t, shell...)) })
 }
 
 func TestVMFirewallScripts(t *testing.T) {
@@ -207,15 +156,15 @@ func TestVMFirewallScripts(t *testing.T) {
 		if f := b.finding(plan.View{}); len(f.Changes) > 0 {
 			t.Fatalf("afterwards %+v", fieldsOf(f))
 		}
-		expect(t, "pf.conf", stepstest.StockPFConf+pf.Block("macfleet"), b.read(filepath.Join(b.root, pfConf)))
-		expect(t, "fail2ban's addresses", "   192.0.2.1\n   192.0.2.2\n", b.read(filepath.Join(b.state, "main.table.fail2ban")))
-		if main := b.read(filepath.Join(b.state, "main.rules")); !strings.Contains(main, "nat-anchor \"com.apple.internet-sharing\"") {
+		expect(t, "pf.conf", stepstest.StockPFConf+pf.Block("macfleet"), b.Read(pfConf))
+		expect(t, "fail2ban's addresses", "   192.0.2.1\n   192.0.2.2\n", b.Kept("main.table.fail2ban"))
+		if main := b.Kept("main.rules"); !strings.Contains(main, "nat-anchor \"com.apple.internet-sharing\"") {
 			t.Errorf("a point that was live alone is gone:\n%s", main)
 		}
-		if work, err := os.ReadDir(filepath.Join(b.root, "etc/macfleet")); err != nil || len(work) != 1 || work[0].Name() != "pending" {
+		if work, err := os.ReadDir(filepath.Join(b.Root, "etc/macfleet")); err != nil || len(work) != 1 || work[0].Name() != "pending" {
 			t.Errorf("left in the folder: %v, %v", work, err)
 		}
-		b.put(pfConf, stepstest.StockPFConf+"pass in\n")
+		b.Put(pfConf, stepstest.StockPFConf+"pass in\n")
 		before := b.picture()
 		if exit, text := b.apply(f, 0); exit == 0 || !strings.Contains(text, "was changed after") {
 			t.Errorf("an old plan: exit %d: %s", exit, text)
@@ -234,7 +183,7 @@ func TestVMFirewallScriptsUndo(t *testing.T) {
 				t.Fatal(text)
 			}
 		}
-		if !strings.Contains(b.read(filepath.Join(b.state, "main.rules")), `anchor "macfleet"`) || b.read(filepath.Join(b.state, "enabled")) != "" {
+		if !strings.Contains(b.Kept("main.rules"), `anchor "macfleet"`) || b.Kept("enabled") != "" {
 			t.Error("nothing was live")
 		}
 		for range 2 {
@@ -263,45 +212,45 @@ func TestVMFirewallScriptsTroubles(t *testing.T) {
 	inFirewallShells(t, func(t *testing.T, b bench) {
 		f := b.finding(plan.View{})
 		live, keep := f.Changes[0].Command, f.Changes[0].Guard.Persist
-		b.live("macfleet.busy", "") // older tables, here and in the main ruleset
-		b.live("macfleet.table.vm_sources", "")
-		b.live("main.table.vm_sources", "")
-		b.live("main.busy", "")
+		b.Set("macfleet.busy", "") // older tables, here and in the main ruleset
+		b.Set("macfleet.table.vm_sources", "")
+		b.Set("main.table.vm_sources", "")
+		b.Set("main.busy", "")
 		if exit, _, text := b.run(live, 0); exit != 0 || strings.Contains(b.calls(), "-F all") {
 			t.Errorf("busy: exit %d: %s\n%s", exit, text, b.calls())
 		}
-		expect(t, "fail2ban's addresses", "   192.0.2.1\n   192.0.2.2\n", b.read(filepath.Join(b.state, "main.table.fail2ban")))
+		expect(t, "fail2ban's addresses", "   192.0.2.1\n   192.0.2.2\n", b.Kept("main.table.fail2ban"))
 		wrong := live
 		wrong.Args = append([]string{}, live.Args...)
 		wrong.Args[2] = "nonsense\n"
-		was := b.read(filepath.Join(b.state, "macfleet.rules"))
+		was := b.Kept("macfleet.rules")
 		if exit, _, text := b.run(wrong, 0); exit != 1 || !strings.Contains(text, "syntax error") {
 			t.Errorf("wrong rules: exit %d: %s", exit, text)
 		}
-		expect(t, "the rules from before", was, b.read(filepath.Join(b.state, "macfleet.rules")))
-		b.live("always-busy", "")
+		expect(t, "the rules from before", was, b.Kept("macfleet.rules"))
+		b.Set("always-busy", "")
 		check := keep
 		check.Args = append([]string{}, keep.Args...)
 		if exit, _, text := b.run(check, 0); exit != 0 {
 			t.Errorf("a busy check: %s", text)
 		}
-		if err := os.Remove(filepath.Join(b.state, "always-busy")); err != nil {
+		if err := os.Remove(filepath.Join(b.State, "always-busy")); err != nil {
 			t.Fatal(err)
 		}
-		b.put(pfConf, stepstest.StockPFConf)
+		b.Put(pfConf, stepstest.StockPFConf)
 		check.Args[4] = "nonsense\n"
 		if exit, _, text := b.run(check, 0); exit != 1 || !strings.Contains(text, "refuses") {
 			t.Errorf("a wrong pf.conf: exit %d: %s", exit, text)
 		}
-		expect(t, "pf.conf", stepstest.StockPFConf, b.read(filepath.Join(b.root, pfConf)))
+		expect(t, "pf.conf", stepstest.StockPFConf, b.Read(pfConf))
 		const foreign = "# somebody's\n-e nonsense \\n\n"
-		b.put(pfConf, foreign)
+		b.Put(pfConf, foreign)
 		check.Args[2], check.Args[4] = foreign, "-e nonsense \\n\n"
 		want := "/etc/pf.conf:2: syntax error: -e nonsense \\n (this line is not macfleet's"
 		if exit, _, text := b.run(check, 0); exit != 1 || !strings.Contains(lastOf(text), want) {
 			t.Errorf("a foreign line: exit %d: %s", exit, text)
 		}
-		expect(t, "pf.conf", foreign, b.read(filepath.Join(b.root, pfConf)))
+		expect(t, "pf.conf", foreign, b.Read(pfConf))
 	})
 }
 
@@ -321,11 +270,11 @@ func TestVMFirewallScriptsJob(t *testing.T) {
 		if n := strings.Count(b.calls(), "launchctl bootstrap"); n != 1 || strings.Contains(b.calls(), "bootout") {
 			t.Errorf("first:\n%s", b.calls())
 		}
-		b.put(anchorFile, pf.Header+"\nedited\n")
+		b.Put(anchorFile, pf.Header+"\nedited\n")
 		if exit, text := b.apply(b.finding(plan.View{Proven: true}), 0); exit != 0 || strings.Contains(b.calls(), "boot") || strings.Contains(b.calls(), "pfctl -f") {
 			t.Errorf("the file alone: %s\n%s", text, b.calls())
 		}
-		b.put(bootPlist, "old")
+		b.Put(bootPlist, "old")
 		if exit, text := b.apply(b.finding(plan.View{Proven: true}), 0); exit != 0 || strings.Count(b.calls(), "launchctl boot") != 2 {
 			t.Errorf("another job: %s\n%s", text, b.calls())
 		}
@@ -361,7 +310,7 @@ func TestVMFirewallScriptsKilled(t *testing.T) {
 				if exit, _ := b.apply(b.finding(plan.View{}), n); exit == 0 {
 					return // fewer calls than the probe and the scripts together
 				}
-				pending := b.read(filepath.Join(b.root, "etc/macfleet/pending/vm_firewall")) == ""
+				pending := b.Read("etc/macfleet/pending/vm_firewall") == ""
 				f := b.finding(plan.View{Pending: pending})
 				if exit, text := b.apply(f, 0); exit != 0 {
 					t.Fatalf("the next run: %s\n%s", text, b.calls())

@@ -65,9 +65,8 @@ func (a *app) apply(ctx context.Context, o applyOptions, file ...string) error {
 		return err
 	}
 	// Until the first action runs, the first Ctrl-C ends the command.
-	looking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	looking, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.open(looking, ctx)
 	if err != nil {
 		return err
@@ -130,11 +129,13 @@ func (s *session) sayRollback() {
 
 // settle ends an apply whose plan has no action that can run.
 func (s *session) settle(ctx context.Context, p *plan.Plan) (engine.Result, error) {
+	s.app.acting.Store(true)
 	failures, err := s.engine.Settle(ctx, p)
 	return engine.Result{Failures: failures, After: p}, err
 }
 
 func (s *session) perform(ctx context.Context, p *plan.Plan) (engine.Result, error) {
+	s.app.acting.Store(true)
 	show, done := s.app.progress(s.app.out)
 	defer done()
 	s.engine.Emit = s.timed(show)
@@ -153,6 +154,7 @@ func (s *session) applyStream(ctx context.Context, p *plan.Plan) error {
 		stream.Outcome(r)
 		return outcome(r, err)
 	}
+	s.app.acting.Store(true)
 	s.engine.Emit = s.timed(stream.Event)
 	r, err := s.engine.Apply(ctx, p)
 	stream.Applied(r)

@@ -45,18 +45,19 @@ func (a *app) lockCmd() *cobra.Command {
 func (a *app) statusCmd() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{Use: "status", Short: "List the artifacts: version, digest, whether they are here, who uses them", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.artifactStatus(asJSON) }}
+		RunE: func(c *cobra.Command, _ []string) error { return a.artifactStatus(c.Context(), asJSON) }}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
 }
 
-func (a *app) artifactStatus(asJSON bool) error {
+func (a *app) artifactStatus(ctx context.Context, asJSON bool) error {
 	a.unlocked = true
 	config, err := a.config()
 	if err != nil {
 		return err
 	}
-	rows := view.ArtifactRows(config, a.artifactStore(nil).Cached)
+	store := a.artifactStore(nil)
+	rows := view.ArtifactRows(config, func(of fleet.Artifact) (here, changed bool) { return store.State(ctx, of) })
 	if asJSON {
 		return view.WriteArtifacts(a.out, config, rows)
 	}

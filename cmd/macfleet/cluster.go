@@ -52,11 +52,10 @@ func clusterOptions(c *fleet.Config) kubernetes.Options {
 }
 
 // withCluster runs a function with the configuration's cluster alone: no server
-// and no host is asked for anything.
-func (a *app) withCluster(ctx context.Context, f func(context.Context, *session) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+// and no host is asked for anything. What looks ends with the first Ctrl-C.
+func (a *app) withCluster(acting context.Context, f func(looking, acting context.Context, s *session) error) error {
+	looking, done := a.untilStopped(acting)
+	defer done()
 	s := &session{app: a, started: time.Now()}
 	var err error
 	if s.config, err = a.config(); err != nil {
@@ -69,7 +68,7 @@ func (a *app) withCluster(ctx context.Context, f func(context.Context, *session)
 	if err := s.openCluster(); err != nil {
 		return err
 	}
-	return f(ctx, s)
+	return f(looking, acting, s)
 }
 
 // errNoCluster ends commands that are about the cluster of a configuration that

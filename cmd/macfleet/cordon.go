@@ -34,8 +34,13 @@ func (a *app) cordonCmd() *cobra.Command {
 			"  macfleet cordon fleet=runners,zone=fr-par-3\n\n" +
 			"Exit codes: 0 done, 1 error or not approved, 3 some Nodes are not closed, opened or empty.",
 		RunE: func(c *cobra.Command, args []string) error {
-			if c.Flags().Changed("timeout") && !o.drain {
-				return errors.New("--timeout is of --drain: it is how long a Node's Pods have")
+			switch {
+			case o.undo && o.drain:
+				return errors.New("--undo and --drain exclude each other: --undo opens Nodes to Pods, and --drain takes their Pods away; run macfleet cordon with one of them")
+			case c.Flags().Changed("timeout") && !o.drain:
+				return errors.New("--timeout is of --drain: it is how long a Node's Pods have; write cordon … --drain --timeout 10m, or leave it out")
+			case o.force && !o.drain:
+				return errors.New("--force is of --drain: it also evicts Pods that nothing makes again; write cordon … --drain --force, or leave it out")
 			}
 			return a.cordon(c.Context(), args, o)
 		}}
@@ -45,7 +50,6 @@ func (a *app) cordonCmd() *cobra.Command {
 	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how `LONG` the Pods of a Node have until they are gone")
 	f.BoolVar(&o.force, "force", false, "evict Pods too that nothing makes again")
 	f.BoolVar(&o.approve, "auto-approve", false, "do not ask")
-	c.MarkFlagsMutuallyExclusive("undo", "drain")
 	return c
 }
 
@@ -62,9 +66,8 @@ func (a *app) cordon(ctx context.Context, args []string, o cordonOptions) error 
 		}
 		a.on = append(a.on, arg)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.open(ctx, ctx)
 	if err != nil {
 		return err

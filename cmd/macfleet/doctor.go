@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/internal/wholefile"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -41,9 +41,8 @@ func (a *app) doctor(ctx context.Context, name string, o doctorOptions) error {
 	if _, err := os.Lstat(o.record); o.record != "" && err == nil && !o.force {
 		return fmt.Errorf("record %s: %w; name another file, or add --force", o.record, fs.ErrExist)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.openToLook(ctx)
 	if err != nil {
 		return err
@@ -85,11 +84,7 @@ func (a *app) recordAnswers(path string, snap plan.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	err = replaceFile(path, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
-	if err != nil {
+	if err := replaceFile(path, wholefile.Text(text)); err != nil {
 		return fmt.Errorf("record %s: %w; nothing was recorded", path, err)
 	}
 	a.errText().Say("Recorded the answers in " + path + ". Read it before you give it away.")

@@ -37,7 +37,7 @@ func (a *app) explainCmd() *cobra.Command {
 
 func (a *app) explain(ctx context.Context, host string, step plan.StepID, o explainOptions) error {
 	if o.json && o.script {
-		return errors.New("--json and --script exclude each other: a document holds no scripts")
+		return errors.New("--json and --script exclude each other: a document holds no scripts; run macfleet explain with one of them")
 	}
 	if err := a.oneHost("explain"); err != nil {
 		return err
@@ -72,9 +72,8 @@ func (a *app) explanation(ctx context.Context, host, file string) (plan.Explanat
 		}
 		return plan.ExplainHost(config, steps.For, snap, host)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.openToLook(ctx)
 	if err != nil {
 		return plan.Explanation{}, err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/macfleet/macfleet/fleet/load"
+	"github.com/macfleet/macfleet/internal/wholefile"
 )
 
 // standardInput is what stands for it among file names.
@@ -146,16 +147,7 @@ func rewrite(name string, text []byte) error {
 	if err = errors.Join(err, old.Close()); err != nil {
 		return fail(err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(target), ".macfleet-fmt-*")
-	if err != nil {
-		return fail(err)
-	}
-	defer os.Remove(f.Name()) // it is gone after the rename
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), target)
-	}
-	if err != nil {
+	if err := wholefile.Replace(target, info.Mode().Perm(), wholefile.Text(text)); err != nil {
 		return fail(err)
 	}
 	return nil

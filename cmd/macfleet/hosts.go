@@ -21,8 +21,9 @@ func (a *app) hostsCmd() *cobra.Command {
 	var from source
 	var wait waitOptions
 	c := &cobra.Command{Use: "hosts", Short: "List the members: reachable, converged, Ready", Args: cobra.NoArgs,
-		Long: "hosts lists the members. With --wait ready it asks the cluster alone, until the Nodes of all selected\n" +
-			"members are Ready, and tells who is not whenever that changes.\n\n" +
+		Long: "hosts lists the members. With --wait ready it looks at the cluster until the Nodes of all selected\n" +
+			"members are Ready, and tells who is not whenever that changes. A host whose Node says Ready is asked\n" +
+			"whether its kubelet runs, and a heartbeat of the process before does not count.\n\n" +
 			"Exit codes with --wait: 0 all are Ready, 1 error, 3 some were not in time or are not there.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !c.Flags().Changed("wait") {
@@ -32,7 +33,7 @@ func (a *app) hostsCmd() *cobra.Command {
 				return a.hosts(c.Context(), from, format, wait)
 			}
 			if from != (source{}) || format != "" && format != "json" {
-				return errors.New("--wait goes with --json alone: it looks at the cluster until the Nodes are Ready, and lists nothing")
+				return errors.New("--wait goes with --json alone: it looks at the cluster until the Nodes are Ready, and lists nothing; write hosts --wait ready [--json]")
 			}
 			wait.json = wait.json || format == "json"
 			return a.wait(c.Context(), wait)
@@ -78,8 +79,9 @@ func (a *app) trustCmd() *cobra.Command {
 }
 
 func (a *app) trust(ctx context.Context, name string) error {
-	return a.withCluster(ctx, func(ctx context.Context, s *session) error {
-		dropped, err := drop(s.pins(ctx), name)
+	return a.withCluster(ctx, func(_, acting context.Context, s *session) error {
+		a.acting.Store(true)
+		dropped, err := drop(s.pins(acting), name)
 		if err != nil {
 			return err
 		}

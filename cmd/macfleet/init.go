@@ -16,6 +16,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/internal/wholefile"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
@@ -40,9 +41,9 @@ func (a *app) initClusterCmd() *cobra.Command {
 		Long: "cluster looks at what macfleet needs in the configuration's cluster, asks, and makes what is missing:\n" +
 			"the namespace, the place of the pinned host keys, the private key of the hosts where ssh.private_key\n" +
 			"names a Secret of that namespace, the role of the hosts' kubelets, macfleet's own account with its\n" +
-			"rights, and with a capi block what the Cluster API needs. It needs an administrator's kubeconfig; later\n" +
-			"runs can do with macfleet's own account. Repeated, it changes nothing that is right. An SSH key that is\n" +
-			"there is never replaced.\n\n" +
+			"rights, and with a capi block what the Cluster API needs. It needs an administrator's kubeconfig, since\n" +
+			"macfleet's own account may not read its own roles. Repeated, it changes nothing that is right. An SSH\n" +
+			"key that is there is never replaced.\n\n" +
 			"Exit codes: 0 prepared, 1 error or not approved, 3 something is not as wanted afterwards.",
 		RunE: func(c *cobra.Command, _ []string) error { return a.initCluster(c.Context(), o) }}
 	f := c.Flags()
@@ -64,29 +65,33 @@ func (a *app) initCluster(ctx context.Context, o initClusterOptions) error {
 	if _, err := os.Lstat(o.kubeconfig); o.kubeconfig != "" && err == nil && !o.force {
 		return fmt.Errorf("--kubeconfig-out %s: %w; name another file, or add --force", o.kubeconfig, fs.ErrExist)
 	}
-	return a.withCluster(ctx, func(ctx context.Context, s *session) error {
+	return a.withCluster(ctx, func(looking, acting context.Context, s *session) error {
 		if s.kubernetes == nil {
 			return errNoCluster("init cluster")
 		}
-		if err := engine.CheckCluster(ctx, s.kubernetes, s.config); err != nil {
+		if err := engine.CheckCluster(looking, s.kubernetes, s.config); err != nil {
 			return err
 		}
-		if err := s.prepare(ctx, o); err != nil || o.kubeconfig == "" {
+		if err := s.prepare(looking, acting, o); err != nil || o.kubeconfig == "" {
 			return err
 		}
-		return s.writeKubeconfig(ctx, o)
+		if looking.Err() != nil {
+			return errors.New("the cluster is prepared, and no kubeconfig was written; the same command writes it")
+		}
+		return s.writeKubeconfig(acting, o)
 	})
 }
 
-// prepare makes what the cluster lacks, and looks again.
-func (s *session) prepare(ctx context.Context, o initClusterOptions) error {
+// prepare makes what the cluster lacks, and looks again. What it began to make it
+// makes whole: the public half of a new key is told only by the run that made it.
+func (s *session) prepare(looking, acting context.Context, o initClusterOptions) error {
 	t := s.app.outText()
-	p, err := s.preparation(ctx, o)
+	p, err := s.preparation(looking, o)
 	if err != nil {
 		return err
 	}
 	p.Dry = true
-	missing, err := s.looked(ctx, p)
+	missing, err := s.looked(looking, p)
 	if err != nil {
 		return err
 	}
@@ -95,27 +100,33 @@ func (s *session) prepare(ctx context.Context, o initClusterOptions) error {
 		if err := s.approved(o); err != nil {
 			return err
 		}
+	}
+	if err := looking.Err(); err != nil {
+		return err
+	}
+	s.app.acting.Store(true)
+	if len(unkept(missing)) > 0 {
 		// Where the cluster has lost its pins, those it last said become this machine's
 		// own before an empty place for them takes their place.
-		if err := s.pins(ctx).Update(slices.Clone); err != nil {
+		if err := s.pins(acting).Update(slices.Clone); err != nil {
 			return err
 		}
 		p.Dry = false
-		before, err := s.kubernetes.Prepare(ctx, p)
+		before, err := s.kubernetes.Prepare(acting, p)
 		if err != nil {
 			return err
 		}
-		if err := s.sayKey(ctx, p, before); err != nil {
+		if err := s.sayKey(acting, p, before); err != nil {
 			return err
 		}
 		p.Dry = true
-		if missing, err = s.looked(ctx, p); err != nil {
+		if missing, err = s.looked(acting, p); err != nil {
 			return err
 		}
 		t.Preparation(missing)
 	}
 	// What this machine pinned so far is the cluster's from now on.
-	if err := s.pins(ctx).Update(slices.Clone); err != nil {
+	if err := s.pins(acting).Update(slices.Clone); err != nil {
 		return err
 	}
 	return result(false, len(unkept(missing)) == 0)
@@ -224,7 +235,11 @@ func (s *session) writeKubeconfig(ctx context.Context, o initClusterOptions) err
 	if err != nil {
 		return err
 	}
-	if err := writePrivate(o.kubeconfig, text, o.force); err != nil {
+	write := wholefile.Create
+	if o.force {
+		write = wholefile.Replace
+	}
+	if err := write(o.kubeconfig, 0o600, wholefile.Text(text.Reveal())); err != nil {
 		return fmt.Errorf("--kubeconfig-out: %w", err)
 	}
 	s.app.outText().Say(fmt.Sprintf("Wrote %s, a kubeconfig of macfleet's own account. Its token ends on %s; make another one before then with the same command and --force.",

@@ -3,10 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -35,4 +43,76 @@ func TestPinsOutliveLooking(t *testing.T) {
 	if _, err := s.engine.Pins.All(); err != nil {
 		t.Errorf("read the pins: %v", err)
 	}
+}
+
+// TestInitFinishesWhatRuns: a Ctrl-C while the cluster is being prepared leaves
+// no half of it, and the public half of the key that was made is told.
+func TestInitFinishesWhatRuns(t *testing.T) {
+	world, err := sandbox.Open(t.TempDir(), sandbox.Seed{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := world.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	stop, interrupt := context.WithCancel(t.Context())
+	cluster := interruptedCluster(t, world, interrupt)
+	t.Setenv("KUBECONFIG", cluster)
+	dir := t.TempDir()
+	example, err := os.ReadFile(filepath.Join("..", "..", "examples", "nodes", "nodes.fleet.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The world has the key of the example already.
+	text := strings.Replace(string(example), "macfleet/fleet-ssh/", "macfleet/new-ssh/", 1)
+	if err := os.WriteFile(filepath.Join(dir, "nodes.fleet.hcl"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	a := &app{streams: streams{strings.NewReader(""), &said, io.Discard}, output: output{to: &said}, stop: stop, options: options{dir: dir}}
+	kubeconfig := filepath.Join(dir, "ci")
+	err = a.initCluster(t.Context(), initClusterOptions{approve: true, kubeconfig: kubeconfig, ttl: shortestToken})
+	if stop.Err() == nil {
+		t.Fatal("nothing was made, so nothing was interrupted")
+	}
+	if err == nil || !strings.Contains(err.Error(), "the cluster is prepared, and no kubeconfig was written") {
+		t.Errorf("error %v", err)
+	}
+	for _, want := range []string{"Its public half:", "ssh-ed25519 ", "The cluster is prepared"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is not told:\n%s", want, said.String())
+		}
+	}
+	if _, err := os.Stat(kubeconfig); err == nil {
+		t.Error("a kubeconfig was written after the interruption")
+	}
+}
+
+// interruptedCluster leads to a world's cluster by the kubeconfig that it names, and
+// interrupts when the first object is made there.
+func interruptedCluster(t *testing.T, world *sandbox.World, interrupt func()) string {
+	t.Helper()
+	to, err := url.Parse(world.KubernetesURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		// The loopback's own kubeconfig sends no token without TLS.
+		r.Out.Header.Set("Authorization", "Bearer "+world.KubernetesToken())
+		if r.In.Method == http.MethodPost && !strings.Contains(r.In.URL.Path, "/authorization.k8s.io/") {
+			interrupt()
+		}
+	}}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	name := filepath.Join(t.TempDir(), "kubeconfig")
+	config := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x","clusters":[{"name":"x","cluster":{"server":%q}}],`+
+		`"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],"users":[{"name":"x","user":{"token":"x"}}]}`, server.URL)
+	if err := os.WriteFile(name, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }

@@ -51,9 +51,9 @@ func (o *planOptions) check(c *cobra.Command) error {
 	}
 	switch {
 	case o.format == formatJSON && o.scripts:
-		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts")
+		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts; run macfleet plan with one of them")
 	case o.format == formatMarkdown && o.scripts:
-		return errors.New("--format markdown and --show-scripts exclude each other: a comment holds no scripts")
+		return errors.New("--format markdown and --show-scripts exclude each other: a comment holds no scripts; run macfleet plan with one of them")
 	case o.annotations != "" && o.annotations != "github":
 		return fmt.Errorf("--annotations %s: write github", o.annotations)
 	case o.noSecrets && o.record != "":
@@ -143,9 +143,8 @@ func (a *app) look(ctx context.Context, from source) (*plan.Plan, error) {
 	if from.snapshot != "" {
 		return a.recall(from.snapshot)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.openToLook(ctx)
 	if err != nil {
 		return nil, err

@@ -19,8 +19,7 @@ type waitOptions struct {
 	json    bool
 }
 
-// wait ends when the Nodes of all selected members are Ready, or when time is up.
-// It asks no host.
+// wait ends when all selected members are Ready, or when time is up.
 func (a *app) wait(ctx context.Context, o waitOptions) error {
 	if o.what != "ready" {
 		return fmt.Errorf("--wait %s: write --wait ready", o.what)
@@ -28,9 +27,8 @@ func (a *app) wait(ctx context.Context, o waitOptions) error {
 	if o.timeout <= 0 {
 		return fmt.Errorf("--timeout is %s; it must be more than nothing", o.timeout)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	ctx, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.openToLook(ctx)
 	if err != nil {
 		return err
@@ -47,13 +45,17 @@ func (a *app) wait(ctx context.Context, o waitOptions) error {
 		return errors.New("none of the selected hosts joins the cluster (a host with a tart_kubelet block does), so there is no Node to wait for")
 	}
 	s.engine.Ready.Within = o.timeout
-	late, err := s.engine.WaitReady(ctx, m.Hosts, func(late []engine.NotReady) {
+	waited, err := s.engine.WaitReady(ctx, m, func(late []engine.NotReady) {
 		if len(late) > 0 {
 			a.errText().NotReady(time.Now(), late)
 		}
 	})
 	if err != nil {
 		return err
+	}
+	late := waited.Late
+	for _, h := range waited.Alone {
+		a.errText().Warn(h.Host.Name + " could not be asked, so what its Node says counts alone: " + h.Why)
 	}
 	if o.json {
 		if err := view.WriteReady(a.out, s.config.Owner, m.Hosts, m.Missing, late); err != nil {

@@ -7,8 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/internal/wholefile"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
 )
@@ -35,7 +34,7 @@ func (o *source) flags(c *cobra.Command) {
 func (o source) check() error {
 	switch {
 	case o.record != "" && o.snapshot != "":
-		return errors.New("--record and --snapshot exclude each other: what comes from a file is kept there already")
+		return errors.New("--record and --snapshot exclude each other: what comes from a file is kept there already; leave one of them out")
 	case o.record == "-" || o.snapshot == "-":
 		return errors.New("--record and --snapshot need the name of a file: standard output is the plan's")
 	}
@@ -101,7 +100,7 @@ func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
 			return nil, err
 		}
 	}
-	return s.engine.Compute(snap), nil
+	return s.engine.Compute(ctx, snap), nil
 }
 
 func (s *session) observe(ctx context.Context) (plan.Snapshot, error) {
@@ -126,10 +125,7 @@ func (s *session) record(file string, snap plan.Snapshot) error {
 	if err != nil {
 		return fmt.Errorf("record %s: %w", file, err)
 	}
-	if err := replaceFile(file, func(w io.Writer) error {
-		_, err := w.Write(content)
-		return err
-	}); err != nil {
+	if err := replaceFile(file, wholefile.Text(content)); err != nil {
 		return fmt.Errorf("record %s: %w; nothing was recorded", file, err)
 	}
 	return nil
@@ -142,21 +138,9 @@ func shortSecret(file string) error {
 
 // replaceFile writes a file that only its owner may read, whole or not at all:
 // it appears, or takes the place of an older one, when everything is on the disk.
-func replaceFile(name string, write func(io.Writer) error) (err error) {
+func replaceFile(name string, write func(io.Writer) error) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return &fs.PathError{Op: "write", Path: name, Err: errors.New("it is there and is no regular file")}
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+strings.TrimPrefix(filepath.Base(name), ".")+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return wholefile.Replace(name, 0o600, write)
 }

@@ -52,9 +52,8 @@ func (a *app) restart(ctx context.Context, host, job string, approve bool) error
 		return errors.New("restart must be approved and nobody can be asked here; pass --auto-approve")
 	}
 	a.on, a.steps = []string{"name=" + host}, []string{job}
-	looking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.stop, cancel)()
+	looking, done := a.untilStopped(ctx)
+	defer done()
 	s, err := a.open(looking, ctx)
 	if err != nil {
 		return err
@@ -87,10 +86,10 @@ func (s *session) restartPlan(ctx context.Context, host string, job plan.StepID)
 	if err != nil {
 		return nil, err
 	}
-	p := s.engine.Compute(snap)
+	p := s.engine.Compute(ctx, snap)
 	if len(p.Runnable()) > 0 {
 		s.engine.Selection.Rollback = true
-		if back := s.engine.Compute(snap); len(back.Actions) == 0 {
+		if back := s.engine.Compute(ctx, snap); len(back.Actions) == 0 {
 			p = back
 		} else {
 			s.engine.Selection.Rollback = false

@@ -79,6 +79,7 @@ type app struct {
 	streams
 	options
 	stop     context.Context         // done at the first Ctrl-C
+	acting   atomic.Bool             // something is being changed that the first Ctrl-C does not break off
 	stream   *view.Stream            // of apply --json, from its first line on
 	secrets  secret.Scrubber         // what this process knows and must not say
 	output   output                  // standard output
@@ -114,7 +115,10 @@ func run(ctx context.Context, args []string, s streams) int {
 				leave(errInterrupted)
 				continue
 			}
-			const text = "Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once."
+			text := "Interrupted."
+			if a.acting.Load() {
+				text = "Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once."
+			}
 			if live := a.live.Load(); live != nil {
 				live.Say(text)
 			} else {

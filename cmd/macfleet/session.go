@@ -97,6 +97,14 @@ func variables(environ []string) map[string]string {
 	return out
 }
 
+// untilStopped returns a context that ends with the first Ctrl-C too, and what lets
+// go of it.
+func (a *app) untilStopped(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(a.stop, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
 // open reads the configuration and connects to everything but the hosts. The pins
 // go by acting: what runs is finished after the first Ctrl-C, and pins its host.
 func (a *app) open(ctx, acting context.Context) (*session, error) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -10,34 +12,31 @@ import (
 func (a *app) validateCmd() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{Use: "validate", Short: "Check the configuration, without network or credentials", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if asJSON {
-				return a.validateJSON()
-			}
-			return a.validate()
-		}}
+		RunE: func(c *cobra.Command, _ []string) error { return a.validate(c.Context(), asJSON) }}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
 }
 
-func (a *app) validateJSON() error {
+func (a *app) validate(ctx context.Context, asJSON bool) error {
 	config, faults, err := a.read()
 	if err != nil {
 		return err
 	}
-	if err := view.WriteValidation(a.out, view.DiagnosticsOf(faults.Diags)); err != nil {
-		return err
+	if config != nil {
+		a.changedFiles(ctx, config, &faults)
 	}
-	if config == nil {
+	if asJSON {
+		err = view.WriteValidation(a.out, view.DiagnosticsOf(faults.Diags))
+	} else if len(faults.Diags) > 0 {
+		err = a.errText().Diagnostics(faults.Files, faults.Diags)
+	}
+	switch {
+	case err != nil:
+		return err
+	case faults.Diags.HasErrors():
 		return exit(exitError)
-	}
-	return nil
-}
-
-func (a *app) validate() error {
-	config, err := a.config()
-	if err != nil {
-		return err
+	case asJSON:
+		return nil
 	}
 	replicas := 0
 	for _, f := range config.Fleets {
@@ -47,6 +46,17 @@ func (a *app) validate() error {
 	}
 	a.outText().Valid(config.Owner.String(), len(config.Fleets), replicas)
 	return nil
+}
+
+// changedFiles enters artifacts whose files are not what was locked. A plan finds those
+// that it would send; here nobody knows which hosts have them already.
+func (a *app) changedFiles(ctx context.Context, config *fleet.Config, faults *view.Faults) {
+	store := a.artifactStore(nil)
+	for _, of := range config.Artifacts {
+		if err := store.Unchanged(ctx, of); err != nil {
+			faults.Add("Artifact file is not what was locked", err.Error()+".")
+		}
+	}
 }
 
 func (a *app) versionCmd() *cobra.Command {

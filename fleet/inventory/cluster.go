@@ -3,6 +3,8 @@ package inventory
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,13 +31,21 @@ type Pod struct {
 	Overdue              bool      // that is past, by the cluster's own clock
 }
 
-// VMFinalizer keeps a Pod until its kubelet has removed the virtual machine.
+// VMFinalizer keeps a Pod until its kubelet has removed the virtual machine. A
+// kubelet that is built for another prefix of labels has that in its place.
 const VMFinalizer = "tart-kubelet.tuist.dev/vm-cleanup"
+
+// IsVMFinalizer reports whether a finalizer is that of a kubelet, of whatever build:
+// one that is rolled over leaves its own on the Pods of the one before.
+func IsVMFinalizer(name string) bool {
+	prefix, what, _ := strings.Cut(name, "/")
+	return what == "vm-cleanup" && strings.HasPrefix(prefix, "tart-kubelet.")
+}
 
 // Held reports whether the Pod should be gone, and the kubelet's finalizer is all
 // that keeps it.
 func (p Pod) Held() bool {
-	return p.Overdue && !p.Mirror && len(p.Finalizers) == 1 && p.Finalizers[0] == VMFinalizer
+	return p.Overdue && !p.Mirror && len(p.Finalizers) > 0 && !slices.ContainsFunc(p.Finalizers, func(f string) bool { return !IsVMFinalizer(f) })
 }
 
 // Works reports whether a machine is needed for the Pod: not for one that has
@@ -124,7 +134,11 @@ type Machine struct {
 	// Infrastructure is the provider's part of it, as kubectl takes it: KIND/NAME. Its
 	// controller claims and sets up servers by itself, and is paused by itself.
 	Infrastructure string
-	Paused         bool   // its controller leaves it alone
-	Deployment     string // MachineDeployment that it belongs to; "" = none
-	Available      bool   // that MachineDeployment is available
+	Paused         bool // the Cluster API's own controllers leave it alone: they bind it to no Node
+	// InfrastructurePaused says that the provider's controller leaves the server alone. The
+	// pause of the Machine does not reach it, that of its Cluster does.
+	InfrastructurePaused bool
+	InfrastructureUnread string // why nobody knows; "" = it was read
+	Deployment           string // MachineDeployment that it belongs to; "" = none
+	Available            bool   // that MachineDeployment is available
 }

@@ -73,6 +73,7 @@ type Node struct {
 	ProviderID string
 	Ready      Readiness // Unknown also where the last heartbeat is too long ago, whatever the condition says
 	Why        string    // why it is not Ready
+	Heard      time.Time // of its last heartbeat, by this machine's clock; zero: not known
 	Cordoned   bool
 	CordonedBy string // who cordoned it with macfleet; empty: nobody, or somebody else did
 	Labels     map[string]string

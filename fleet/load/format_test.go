@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/rogpeppe/go-internal/txtar"
 	"pgregory.net/rapid"
 )
 
@@ -103,15 +102,8 @@ func FuzzFormat(f *testing.F) {
 	f.Add([]byte(full))
 	f.Add([]byte("a = [ # one\n1, # two\n  2 ]\nb = { c=1 # three\n d = <<-X\n  e ${f}\n  X\n}\n"))
 	f.Add([]byte("\xef\xbb\xbfa {\r\nb=1 // c\r\n}"))
-	names, _ := filepath.Glob("testdata/faults/*.txtar")
-	for _, name := range names {
-		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, file := range archive.Files {
-			f.Add(file.Data)
-		}
+	for _, text := range faulty(f) {
+		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) { checkFormat(t, src) })
 }

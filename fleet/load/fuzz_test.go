@@ -11,6 +11,22 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
+// faulty are the files of testdata/faults.
+func faulty(f *testing.F) (texts []string) {
+	f.Helper()
+	names, _ := filepath.Glob("testdata/faults/*.txtar")
+	for _, name := range names {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			texts = append(texts, string(file.Data))
+		}
+	}
+	return texts
+}
+
 // FuzzDir looks for a text that ends the process, for a configuration that is
 // returned in spite of errors, and for a diagnostic without a place or a text.
 func FuzzDir(f *testing.F) {
@@ -35,15 +51,8 @@ func FuzzDir(f *testing.F) {
 	for _, content := range hostile {
 		f.Add(content, content, "production", "x="+content)
 	}
-	names, _ := filepath.Glob("testdata/faults/*.txtar")
-	for _, name := range names {
-		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, file := range archive.Files {
-			f.Add(string(file.Data), small, "", "runners=1")
-		}
+	for _, text := range faulty(f) {
+		f.Add(text, small, "", "runners=1")
 	}
 	f.Fuzz(func(t *testing.T, a, b, env, v string) {
 		dir := directory(map[string]string{"a.fleet.hcl": a, "b.fleet.hcl": b})

@@ -49,6 +49,10 @@ func (l *loader) kubernetes(blocks []*hclsyntax.Block, sc *scope) *fleet.Kuberne
 	if !isDomain(k.LabelPrefix) {
 		l.fault(b.Place.at("label_prefix"), "Invalid label prefix", "%s is not the prefix of a label: it must be a domain without a slash, such as %q.", quoted(k.LabelPrefix), defaultLabelPrefix)
 	}
+	if why := fleet.CheckLabel(k.LabelPrefix+"/owner", ""); why != "" && isDomain(k.LabelPrefix) {
+		// A kubelet takes those labels of its Node away that are under its prefix and not its own.
+		l.fault(b.Place.at("label_prefix"), "Invalid label prefix", "%s cannot be the prefix: %s. Choose a domain of yours, such as \"acme.dev\".", quoted(k.LabelPrefix), why)
+	}
 	if len(k.Namespace) > maxOwnNamespace {
 		l.fault(b.Place.at("namespace"), "Invalid namespace", "The argument \"namespace\" must be at most %d characters long: the hosts' accounts are in a second namespace, %s.", maxOwnNamespace, fleet.AgentNamespace(k.Namespace))
 	}

@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"steps/pf":             {"fleet"},
 	"steps/launchd":        {},
 	"steps/stepstest":      {"fleet", "fleet/inventory", "plan"},
-	"hosts":                {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts/sshconfig"},
+	"hosts":                {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts/sshconfig", "internal/wholefile"},
 	"hosts/sshconfig":      {},
 	"providers/transport":  {},
 	"providers/scaleway":   {"internal/secret", "fleet/inventory"},
@@ -47,10 +47,12 @@ var allowed = map[string][]string{
 	"internal/archtest":    {},
 	"internal/bench":       {"fleet", "fleet/inventory", "plan", "plan/plantest", "steps", "hosts", "internal/engine"},
 	"internal/sandbox/...": {"internal/sandbox/..."},
+	"internal/wholefile":   {},
 	"docs/schemas":         {},
 	"internal/schematest":  {"docs/schemas"},
+	"internal/scripttest":  {"plan"},
 	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/artifact", "internal/engine",
-		"internal/view", "internal/sandbox"},
+		"internal/view", "internal/sandbox", "internal/wholefile"},
 }
 
 // reserved says which packages alone may import a library.

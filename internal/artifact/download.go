@@ -34,7 +34,7 @@ func (s *Store) download(ctx context.Context, a fleet.Artifact, want string) (Pi
 	path := filepath.Join(s.Cache, ".download-"+hex.EncodeToString(of[:8]))
 	part, err := lock(ctx, path)
 	if err != nil {
-		return Pin{}, fmt.Errorf("%s: wait for another download of it: %w", a, err)
+		return Pin{}, fmt.Errorf("%s: download into the cache: %w", a, err)
 	}
 	defer func() { _ = part.Close() }() // what matters was flushed by complete
 	if want != "" {

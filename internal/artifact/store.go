@@ -47,7 +47,12 @@ type MismatchError struct {
 
 // Error names both digests, and what to type.
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%s: %s has the SHA-256 %s, and the configuration says %s; if it was changed on purpose, run macfleet artifacts lock --update", e.Artifact, e.Artifact.Source, e.Got.SHA256, e.Artifact.SHA256)
+	return fmt.Sprintf("%s: %s has the SHA-256 %s, and the configuration says %s; %s", e.Artifact, e.Artifact.Source, e.Got.SHA256, e.Artifact.SHA256, e.Remedy())
+}
+
+// Remedy is what to type or do.
+func (e *MismatchError) Remedy() string {
+	return "if it was changed on purpose, run macfleet artifacts lock --update " + e.Artifact.Name + "; else bring back the file that was locked"
 }
 
 // ErrUnlocked is the cause where an artifact has no digest.
@@ -88,18 +93,39 @@ func damaged(err error) bool {
 	return errors.As(err, &e)
 }
 
-// Cached reports whether an artifact's bytes are on this machine, without
-// reading or downloading them.
-func (s *Store) Cached(a fleet.Artifact) bool {
+// State looks for an artifact, and downloads nothing: whether its bytes are on this
+// machine, or else a file of it that has other bytes than were locked. A file beside the
+// configuration is read where that was not done since it changed last; what the cache
+// has is taken for what its name says, as it is downloaded again where it is not.
+func (s *Store) State(ctx context.Context, a fleet.Artifact) (here, changed bool) {
 	path := s.path(a.Source)
 	if fleet.IsURL(a.Source) {
-		if a.SHA256 == "" {
-			return false
-		}
 		path = s.cached(a.SHA256)
 	}
 	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
+	if err != nil || !info.Mode().IsRegular() {
+		return false, false
+	}
+	err = s.Unchanged(ctx, a)
+	return err == nil, damaged(err)
+}
+
+// Unchanged returns a *MismatchError where an artifact's file beside the configuration
+// has other bytes than were locked, and another error where it cannot be read: an
+// upload of it would fail. Of a file that is not there, or has no digest yet, nothing is
+// said: the hosts may have it.
+func (s *Store) Unchanged(ctx context.Context, a fleet.Artifact) error {
+	if a.SHA256 == "" || fleet.IsURL(a.Source) {
+		return nil
+	}
+	pin, err := s.Hash(ctx, a)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && pin.SHA256 != a.SHA256:
+		return &MismatchError{a, pin}
+	}
+	return err
 }
 
 // Hash returns what an artifact's bytes are now, whatever the configuration says
@@ -129,9 +155,17 @@ func (s *Store) cached(sum string) string { return filepath.Join(s.Cache, sum) }
 // checked opens a file and compares its digest, or only takes it where a is not
 // locked.
 func (s *Store) checked(ctx context.Context, a fleet.Artifact, path string) (*os.File, Pin, error) {
+	// To open a pipe would wait for somebody who writes into it.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, Pin{}, fmt.Errorf("%s: read %s: it is no file; an artifact is one file, such as an archive", a, path)
+	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, Pin{}, fmt.Errorf("%s: %w; its source is %q: make the file, or correct the source", a, err, a.Source)
+		remedy := "make the file, or correct the source"
+		if errors.Is(err, fs.ErrPermission) {
+			remedy = "macfleet's user must be able to read it"
+		}
+		return nil, Pin{}, fmt.Errorf("%s: %w; its source is %q: %s", a, err, a.Source, remedy)
 	}
 	pin, err := s.pin(ctx, file)
 	if err == nil && a.SHA256 != "" && pin.SHA256 != a.SHA256 {
@@ -149,11 +183,11 @@ func (s *Store) checked(ctx context.Context, a fleet.Artifact, path string) (*os
 // pin returns what a file's bytes are, and leaves it at its beginning.
 func (s *Store) pin(ctx context.Context, file *os.File) (Pin, error) {
 	info, err := file.Stat()
-	switch {
-	case err != nil:
+	if err != nil {
 		return Pin{}, err
-	case !info.Mode().IsRegular():
-		return Pin{}, errors.New("it is no file; an artifact is one file, such as an archive")
+	}
+	if info.Size() == 0 {
+		return Pin{}, errors.New("it is empty; what made it has failed")
 	}
 	now := identify(file.Name(), info)
 	if sum, known := s.recall(now); known {

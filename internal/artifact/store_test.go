@@ -136,12 +136,12 @@ func TestFile(t *testing.T) {
 	}
 	a := fleet.Artifact{Name: "kubelet", Source: "dist/tart-kubelet", SHA256: sum([]byte("version=1")), Fetch: fleet.FetchPush}
 	_, err := read(t, s, a)
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `artifact.kubelet: open `) || s.Cached(a) {
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `artifact.kubelet: open `) || is(t, s, a) != "absent" {
 		t.Errorf("error = %v", err)
 	}
 	put("version=1")
 	for range 2 {
-		if data, err := read(t, s, a); err != nil || string(data) != "version=1" || !s.Cached(a) {
+		if data, err := read(t, s, a); err != nil || string(data) != "version=1" || is(t, s, a) != "here" {
 			t.Errorf("%q, %v", data, err)
 		}
 	}
@@ -159,15 +159,40 @@ func TestFile(t *testing.T) {
 	if pin, err := s.Hash(t.Context(), a); err != nil || pin != wrong.Got {
 		t.Errorf("%+v, %v", pin, err)
 	}
+	if err := s.Unchanged(t.Context(), a); is(t, s, a) != "changed" || !errors.As(err, &wrong) {
+		t.Errorf("state %s, %v", is(t, s, a), err)
+	}
+	put("")
+	if _, err := s.Hash(t.Context(), a); err == nil || !strings.Contains(err.Error(), "is empty") {
+		t.Errorf("of an empty file: %v", err)
+	}
+	put("version=2")
 	unlocked := a
 	unlocked.SHA256 = ""
+	if err := s.Unchanged(t.Context(), unlocked); err != nil || is(t, s, unlocked) != "here" {
+		t.Errorf("not locked: %s, %v", is(t, s, unlocked), err)
+	}
 	if _, err := read(t, s, unlocked); !errors.Is(err, ErrUnlocked) {
 		t.Errorf("error = %v", err)
 	}
-	folder := a
-	folder.Source = "dist"
-	if _, err := s.Hash(t.Context(), folder); err == nil || !strings.Contains(err.Error(), "an artifact is one file") {
-		t.Errorf("error = %v", err)
+	if os.Getuid() != 0 { // root reads it all the same
+		if err := os.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Hash(t.Context(), a); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "must be able to read it") {
+			t.Errorf("error = %v", err)
+		}
+	}
+	// A pipe that nobody writes into must not be waited for.
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []string{"dist", "pipe"} {
+		odd := a
+		odd.Source = source
+		if _, err := s.Hash(t.Context(), odd); err == nil || !strings.Contains(err.Error(), "an artifact is one file") {
+			t.Errorf("%s: error = %v", source, err)
+		}
 	}
 }
 
@@ -222,11 +247,11 @@ func TestDownload(t *testing.T) {
 	shop := newShop(t, bytes.Repeat([]byte("tart"), 50_000))
 	s := New(t.TempDir(), shop.Client())
 	a := shop.artifact()
-	if s.Cached(a) {
+	if is(t, s, a) != "absent" {
 		t.Error("it is cached before it was downloaded")
 	}
 	for range 2 {
-		if data, err := read(t, s, a); err != nil || !bytes.Equal(data, *shop.data.Load()) || !s.Cached(a) {
+		if data, err := read(t, s, a); err != nil || !bytes.Equal(data, *shop.data.Load()) || is(t, s, a) != "here" {
 			t.Fatalf("%d bytes, %v", len(data), err)
 		}
 	}
@@ -367,7 +392,7 @@ func TestHash(t *testing.T) {
 		}
 	}
 	now := shop.artifact()
-	if before := shop.requests.Load(); !s.Cached(now) {
+	if before := shop.requests.Load(); is(t, s, now) != "here" {
 		t.Error("what was hashed is not cached")
 	} else if _, err := read(t, s, now); err != nil || shop.requests.Load() != before {
 		t.Errorf("what was hashed is downloaded again: %v", err)
@@ -403,4 +428,11 @@ func TestDownloadToAFullDisk(t *testing.T) {
 	if got := cacheOf(s); got != "" {
 		t.Errorf("the cache holds %s", got)
 	}
+}
+
+// is how an artifact on this machine is, in a word.
+func is(t *testing.T, s *Store, a fleet.Artifact) string {
+	t.Helper()
+	here, changed := s.State(t.Context(), a)
+	return map[[2]bool]string{{true, false}: "here", {false, true}: "changed", {false, false}: "absent"}[[2]bool{here, changed}]
 }

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // little measures next to nothing: the tests judge no time.
 func little(t *testing.T, rows ...string) options {
 	t.Helper()
-	return options{rows: rows, rounds: 1, hosts: []int{2}, away: time.Millisecond, parallelism: 2, simulated: 2, recorded: 40, starts: 1,
+	return options{rows: rows, rounds: 1, hosts: []int{2}, away: time.Millisecond, parallelism: 2, simulated: 5, recorded: 40, starts: 1,
 		uploadHosts: 3, uploadBytes: 1 << 20,
 		ansible: []int{2}, cache: t.TempDir(), limit: time.Minute}
 }
@@ -39,7 +39,8 @@ func TestMachinery(t *testing.T) {
 	}{
 		{"ssh", []string{"ssh 2 hosts: macfleet / bare program", "macfleet", "bare", "client CPU, macfleet / bare program", "a host",
 			"ssh 2 hosts, 1ms away: macfleet / bare program", "macfleet", "bare", "client CPU, macfleet / bare program", "a host"}},
-		{"sandbox", []string{"macfleet plan, 2 simulated hosts", "memory at its peak, simulator included", "CPU, simulator included"}},
+		{"sandbox", []string{"macfleet plan, 5 simulated hosts, all steps of examples/nodes", "memory at its peak, simulator included", "CPU, simulator included",
+			"macfleet plan, 5 simulated hosts, names and power alone", "memory at its peak, simulator included", "CPU, simulator included"}},
 		{"plan", []string{"plan 40 hosts x 14 steps, everything differs", "heap at its peak, snapshot included", "80 hosts", "growth",
 			"plan 40 hosts x 14 steps, nothing to do", "heap at its peak, snapshot included", "80 hosts", "growth"}},
 		{"upload", []string{"upload of 1 MB to 3 hosts, 4 at once: macfleet / ssh cat", "deliver", "ssh", "cat", "macfleet / cat by a Go program, which checks nothing",
@@ -52,7 +53,7 @@ func TestMachinery(t *testing.T) {
 			if tt.group == "ssh" || tt.group == "upload" {
 				needServer(t)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 			defer cancel()
 			var log bytes.Buffer
 			rows, err := measure(ctx, little(t, tt.group), &log)

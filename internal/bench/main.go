@@ -138,8 +138,8 @@ func parse(args []string, log io.Writer) (options, error) {
 		}
 		o.hosts = append(o.hosts, n)
 	}
-	if o.rounds < 1 || o.parallelism < 1 || o.starts < 1 || o.simulated < 1 || o.recorded < 1 || o.uploadHosts < 1 || o.uploadHosts > 254 || o.uploadBytes < 1 {
-		return o, errors.New("a number must be at least 1, and -upload-hosts at most 254")
+	if o.rounds < 1 || o.parallelism < 1 || o.starts < 1 || o.simulated < 5 || o.recorded < 1 || o.uploadHosts < 1 || o.uploadHosts > 254 || o.uploadBytes < 1 {
+		return o, errors.New("a number must be at least 1, -simulated at least 5, and -upload-hosts at most 254")
 	}
 	if o.cache == "" {
 		home, err := os.UserCacheDir()

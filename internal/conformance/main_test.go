@@ -2,7 +2,6 @@ package conformance_test
 
 import (
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -28,19 +27,4 @@ func table(t testing.TB) []conformance.Row {
 		t.Fatal(err)
 	}
 	return rows
-}
-
-// need fails in CI, and skips elsewhere, when a program of this machine is
-// missing.
-func need(t testing.TB, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err == nil {
-		return path
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatalf("this test needs %s", program)
-	}
-	t.Skipf("this test needs %s", program)
-	return ""
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/conformance"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
+	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
 func newKey(t *testing.T) (ed25519.PrivateKey, ssh.Signer) {
@@ -165,11 +166,10 @@ func openSSH(t *testing.T, private ed25519.PrivateKey, key ssh.Signer) func(*net
 	t.Helper()
 	sshd := "/usr/sbin/sshd"
 	if _, err := os.Stat(sshd); err != nil {
-		sshd = need(t, "sshd")
+		scripttest.Need(t, "sshd")
+		sshd, _ = exec.LookPath("sshd")
 	}
-	for _, program := range []string{"perl", "sudo"} {
-		need(t, program)
-	}
+	scripttest.Need(t, "perl", "sudo")
 	if os.Getuid() == 0 {
 		// sshd of root insists on its folder for privilege separation.
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/internal/conformance"
+	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
 // path is the search path of the rows, the same as on a Mac.
@@ -21,37 +22,31 @@ const path = "/usr/bin:/bin:/usr/sbin:/sbin"
 // machine's own tools: dash, and bash in the mode in which it is macOS's sh.
 func TestShells(t *testing.T) {
 	t.Parallel()
-	for _, argv := range [][]string{{"dash"}, {"bash", "--posix"}} {
-		t.Run(strings.Join(argv, " "), func(t *testing.T) {
-			t.Parallel()
-			need(t, argv[0])
-			for _, tool := range []string{"perl", "sudo"} {
-				need(t, tool)
+	scripttest.InShells(t, func(t *testing.T, argv []string) {
+		scripttest.Need(t, "perl", "sudo")
+		bin := scripttest.OpenDir(t)
+		// The row's own sh, also the ones that it starts by name.
+		scripttest.Write(t, filepath.Join(bin, "sh"), "#!/bin/sh\nexec "+strings.Join(argv, " ")+` "$@"`+"\n", 0o755)
+		run := 0
+		for _, row := range table(t) {
+			if row.Needs != conformance.POSIX || row.Changes == conformance.Settings {
+				continue
 			}
-			bin := folderForAll(t)
-			// The row's own sh, also the ones that it starts by name.
-			write(t, filepath.Join(bin, "sh"), "#!/bin/sh\nexec "+strings.Join(argv, " ")+` "$@"`+"\n")
-			run := 0
-			for _, row := range table(t) {
-				if row.Needs != conformance.POSIX || row.Changes == conformance.Settings {
-					continue
-				}
-				if row.Who == conformance.Root && os.Getuid() != 0 {
-					continue // somebody's own machine; CI runs as root
-				}
-				o := local(t, bin, row)
-				if o.NotRun == "" {
-					run++
-				}
-				if o.NotRun == "" && !o.Same {
-					t.Errorf("%s differs\n%s", strings.Join(argv, " "), o)
-				}
+			if row.Who == conformance.Root && os.Getuid() != 0 {
+				continue // somebody's own machine; CI runs as root
 			}
-			if run < 200 {
-				t.Errorf("only %d rows were run", run)
+			o := local(t, bin, row)
+			if o.NotRun == "" {
+				run++
 			}
-		})
-	}
+			if o.NotRun == "" && !o.Same {
+				t.Errorf("%s differs\n%s", strings.Join(argv, " "), o)
+			}
+		}
+		if run < 200 {
+			t.Errorf("only %d rows were run", run)
+		}
+	}, "dash", "bash --posix")
 }
 
 // local asks a row on this machine, as whoever runs the test. bin holds sh.
@@ -72,22 +67,4 @@ func local(t *testing.T, bin string, row conformance.Row) conformance.Outcome {
 		t.Fatalf("%s: %v", row.File, err)
 	}
 	return row.Judge(conformance.Result{Exit: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()})
-}
-
-func folderForAll(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, d := range []string{filepath.Dir(dir), dir} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-func write(t *testing.T, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -23,6 +24,7 @@ type Result struct {
 type Failure struct {
 	Action plan.Action
 	Err    error
+	OfNode bool // of the step that makes the host a Node: whatever the Node says, it is not as it should be
 }
 
 // Converged reports whether nothing is left: the plan that was made afterwards
@@ -191,6 +193,11 @@ func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (
 	w := &worker{engine: e, host: h}
 	defer w.close()
 	r := e.perform(ctx, h.Name, actions, w.perform)
+	if step, ok := plan.NodeStep(e.Steps(h.Spec)); ok {
+		for i := range r.Failures {
+			r.Failures[i].OfNode = r.Failures[i].Action.Step == step.ID()
+		}
+	}
 	return r, w.host
 }
 
@@ -207,7 +214,7 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 		}
 		started := e.Now()
 		e.emit(Event{Type: Started, Host: host, Action: a})
-		err := e.scrubError(do(ctx, *a))
+		err := e.scrubError(broken(ctx, do(ctx, *a)))
 		elapsed := e.Now().Sub(started)
 		if err != nil {
 			r.Failures = append(r.Failures, Failure{Action: *a, Err: err})
@@ -218,4 +225,15 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 		e.emit(Event{Type: Done, Host: host, Action: a, Elapsed: elapsed})
 	}
 	return r
+}
+
+// broken says of an action that ended with the run's own end, as by a second
+// Ctrl-C, that it was that: what the connection says of it then would accuse the
+// host.
+func broken(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if err == nil || cause == nil || !errors.Is(err, cause) && !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return fmt.Errorf("%w while it ran; it may be half done", cause)
 }

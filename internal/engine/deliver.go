@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +18,35 @@ import (
 type Artifacts interface {
 	// Open returns an artifact, whole and checked, and its size in bytes.
 	Open(context.Context, fleet.Artifact) (io.ReadCloser, int64, error)
+	// Unchanged returns why an artifact that is sent from here cannot be: its file has
+	// other bytes than the configuration says. It downloads nothing.
+	Unchanged(context.Context, fleet.Artifact) error
+}
+
+// refuseChanged refuses what would send a file that has changed since it was locked,
+// before anything else is done on its host.
+func (e *Engine) refuseChanged(ctx context.Context, p *plan.Plan) {
+	if e.Artifacts == nil {
+		return
+	}
+	said := make(map[string]*plan.Trouble) // by digest; nil: it may be sent
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		for _, c := range a.Changes {
+			if a.Refusal != nil || c.Delivery == nil || c.Delivery.Artifact.Fetch != fleet.FetchPush {
+				continue
+			}
+			of := c.Delivery.Artifact
+			t, known := said[of.SHA256]
+			if !known {
+				if err := e.Artifacts.Unchanged(ctx, of); err != nil {
+					t = changed(err)
+				}
+				said[of.SHA256] = t
+			}
+			a.Refusal = t
+		}
+	}
 }
 
 // deliver brings an artifact to the host before the change that installs it.
@@ -27,6 +58,17 @@ func (w *worker) deliver(ctx context.Context, d plan.Delivery) error {
 		return w.engine.Artifacts.Open(ctx, d.Artifact)
 	})
 	return err
+}
+
+// changed takes apart what an error says of a file, and what it says is to be done.
+func changed(err error) *plan.Trouble {
+	t := &plan.Trouble{Code: "artifact-unreadable", Text: err.Error(), Remedy: "make the file readable for macfleet's user, and run macfleet plan again"}
+	var advising interface{ Remedy() string }
+	if errors.As(err, &advising) {
+		t.Code, t.Remedy = "artifact-changed", advising.Remedy()
+		t.Text = strings.TrimSuffix(t.Text, "; "+t.Remedy)
+	}
+	return t
 }
 
 // prune lets the host drop artifacts that nothing there names any more, after a

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
@@ -50,5 +51,9 @@ func (e *Engine) look(ctx context.Context, t hosts.Target, probes []plan.Probe) 
 		return e.scrub().Host(plan.HostSeen{Trouble: trouble(err)})
 	}
 	defer conn.Close()
-	return e.scrub().Host(conn.Observe(ctx, probes))
+	seen := conn.Observe(ctx, probes)
+	if seen.Trouble == nil {
+		seen.At = e.Now().UTC().Truncate(time.Millisecond)
+	}
+	return e.scrub().Host(seen)
 }

@@ -70,14 +70,16 @@ func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.Compute(snap), nil
+	return e.Compute(ctx, snap), nil
 }
 
-// Compute returns the difference between what is wanted and what was seen. What no
-// plan file approves is refused, where one is applied.
-func (e *Engine) Compute(snap plan.Snapshot) *plan.Plan {
+// Compute returns the difference between what is wanted and what was seen. What would
+// send a file that is not the locked one is refused, and so is what no plan file
+// approves, where one is applied.
+func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 	started := e.Now()
 	p := plan.Compute(e.Config, e.Steps, snap, e.Selection)
+	e.refuseChanged(ctx, p)
 	if e.Approved != nil {
 		e.Approved.Restrict(p)
 	}

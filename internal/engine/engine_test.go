@@ -80,8 +80,7 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := kubernetes.New(kubernetes.Options{URL: w.KubernetesURL(), Token: w.KubernetesToken(),
-		Namespace: c.Kubernetes.Namespace, LabelPrefix: c.Kubernetes.LabelPrefix, APIServer: c.Kubernetes.APIServer, Owner: c.Owner.String()})
+	cluster, err := kubernetes.New(clusterOptions(w, c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +98,15 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 		Passwords: told{servers}, Input: input,
 		Pins: hosts.KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}, Parallelism: 8,
 		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
+}
+
+func clusterOptions(w *sandbox.World, c *fleet.Config) kubernetes.Options {
+	o := kubernetes.Options{URL: w.KubernetesURL(), Token: w.KubernetesToken(), Namespace: c.Kubernetes.Namespace,
+		LabelPrefix: c.Kubernetes.LabelPrefix, APIServer: c.Kubernetes.APIServer, Owner: c.Owner.String()}
+	if capi := c.Kubernetes.CAPI; capi != nil {
+		o.CAPI = &kubernetes.CAPI{Cluster: capi.Cluster, Namespace: capi.Namespace}
+	}
+	return o
 }
 
 func input(f engine.InputFor, v secret.Value) (secret.Value, error) {
@@ -303,6 +311,34 @@ func TestStop(t *testing.T) {
 	}
 	e.Stop = context.Background()
 	converges(t, e)
+}
+
+// TestLeftAtOnce: what a run left in the middle is no fault of the host, whose
+// connection only ended with it.
+func TestLeftAtOnce(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 2)
+	e := run(t, w, config("production", 1))
+	p, err := e.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := errors.New("left")
+	ctx, leave := context.WithCancelCause(t.Context())
+	defer leave(nil)
+	e.Emit = func(ev engine.Event) {
+		if ev.Type == engine.Started && ev.Action.Kind == plan.RunStep {
+			leave(left)
+		}
+	}
+	r, err := e.Apply(ctx, p)
+	if !errors.Is(err, left) || len(r.Failures) != 1 {
+		t.Fatalf("result %+v, error %v", r, err)
+	}
+	var lost *hosts.Error
+	if f := r.Failures[0].Err; !errors.Is(f, left) || errors.As(f, &lost) {
+		t.Errorf("failure %v", f)
+	}
 }
 
 // TestFailureHarmsNobodyElse breaks one host between the plan and the apply.

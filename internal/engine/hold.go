@@ -158,5 +158,5 @@ func (e *Engine) ObserveToHold(ctx context.Context) (*plan.Plan, error) {
 	if err := e.ask(ctx, &snap, plan.Next(e.Config, snap, e.Selection)); err != nil {
 		return nil, err
 	}
-	return e.Compute(snap), nil
+	return e.Compute(ctx, snap), nil
 }

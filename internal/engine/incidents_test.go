@@ -41,7 +41,7 @@ func incidents(t *testing.T) []incident {
 	ofNode := false
 	for line := range strings.Lines(string(text)) {
 		if heading, ok := strings.CutPrefix(line, "## "); ok {
-			ofNode = strings.Contains(heading, "Kubelet") || strings.Contains(heading, "Node")
+			ofNode = slices.ContainsFunc([]string{"Kubelet", "Node", "Cluster API"}, func(of string) bool { return strings.Contains(heading, of) })
 		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		if len(cells) != 4 || !strings.HasPrefix(strings.TrimSpace(cells[0]), "`") {
@@ -120,6 +120,9 @@ func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 		return w, e
 	}
 	c := nodes(2)
+	if i.name == "machine-not-bound" { // which is another owner to who does not connect the Cluster API
+		c.Kubernetes.CAPI = &fleet.CAPI{Cluster: "macs", Namespace: "default"}
+	}
 	if strings.HasSuffix(i.name, "-on-builder") {
 		c.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
 	}

@@ -13,6 +13,8 @@ import (
 type Members struct {
 	Hosts   []plan.Host // in the plan's order, with their Nodes
 	Missing int         // how many more the selected groups want
+
+	pins map[string]plan.Pin // by server id
 }
 
 // Members reads the lists and asks no host. An error means that they cannot be had,
@@ -25,8 +27,11 @@ func (e *Engine) Members(ctx context.Context) (Members, error) {
 	if err := plan.CheckLists(e.Config, snap, e.Selection); err != nil {
 		return Members{}, err
 	}
-	p := e.Compute(snap)
-	var m Members
+	p := e.Compute(ctx, snap)
+	m := Members{pins: make(map[string]plan.Pin, len(snap.Pins))}
+	for _, pin := range snap.Pins {
+		m.pins[pin.ServerID] = pin
+	}
 	for _, h := range p.Hosts {
 		if h.Member {
 			m.Hosts = append(m.Hosts, h)
@@ -40,23 +45,25 @@ func (e *Engine) Members(ctx context.Context) (Members, error) {
 	return m, nil
 }
 
-// NotReady is a host whose Node is not Ready, and why.
+// NotReady is a host that is not Ready, and why.
 type NotReady struct {
 	Host plan.Host
 	Why  string
 }
 
-// WaitReady lists the Nodes until those of all hosts are Ready, or the time of
-// Ready.Within is up, and returns the hosts whose are not. tell hears of them at
-// the first look, and when they or the reasons change. A host that joins no
-// cluster has no Node to wait for.
-func (e *Engine) WaitReady(ctx context.Context, members []plan.Host, tell func([]NotReady)) ([]NotReady, error) {
-	g := &gate{engine: e, started: e.Now(), told: make(map[string]bool)}
-	for _, h := range members {
-		if h.Spec.Spec.JoinsCluster() {
-			g.waiting = append(g.waiting, h)
-		}
-	}
+// Waited is what came of waiting for hosts.
+type Waited struct {
+	Late  []NotReady // not Ready in time
+	Alone []NotReady // Ready by what their Nodes say alone, and why the hosts could not be asked
+}
+
+// WaitReady lists the Nodes until all hosts are Ready, or the time of Ready.Within is
+// up. A host whose Node says Ready is asked for its kubelet. tell hears of those that
+// are not Ready at the first look, and when they or the reasons change. A host that
+// joins no cluster has no Node to wait for.
+func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)) (Waited, error) {
+	g := e.newGate(m.Hosts)
+	g.pins = m.pins
 	late := time.NewTimer(or(e.Ready.Within, DefaultWithin))
 	defer late.Stop()
 	tick := time.NewTicker(or(e.Ready.Every, DefaultEvery))
@@ -65,18 +72,18 @@ func (e *Engine) WaitReady(ctx context.Context, members []plan.Host, tell func([
 	for over := false; ; {
 		g.look(ctx)
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return Waited{}, err
 		}
 		now := g.notReady()
 		if !slices.EqualFunc(now, last, sameReason) {
 			tell(now)
 		}
 		if last = now; over || len(now) == 0 {
-			return now, nil
+			return Waited{now, g.alone}, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return Waited{}, ctx.Err()
 		case <-late.C:
 			over = true // the deadline is the last look's, not the one before
 		case <-tick.C:

@@ -78,9 +78,9 @@ func victimIn(t *testing.T, dir string) *victim {
 	})
 	c := nodes(1)
 	v.spec, v.engine = &c.Fleets[0].Groups[0].Spec, runNodes(t, v.world, c)
-	cluster, err := kubernetes.New(kubernetes.Options{URL: v.world.KubernetesURL(), Token: v.world.KubernetesToken(), Namespace: "macfleet",
-		LabelPrefix: "acme.dev", APIServer: "https://api.acme.dev:6443", Owner: c.Owner.String(),
-		Wrap: func(next http.RoundTripper) http.RoundTripper { v.line.next = next; return v.line }})
+	o := clusterOptions(v.world, c)
+	o.Wrap = func(next http.RoundTripper) http.RoundTripper { v.line.next = next; return v.line }
+	cluster, err := kubernetes.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,13 +96,6 @@ func victimIn(t *testing.T, dir string) *victim {
 // strikes are what may befall a run, each after n others of its kind. They report
 // whether it fell.
 func strikes() map[string]func(v *victim, n int) (fell func() bool) {
-	onHost := func(kind mac.Strike) func(v *victim, n int) func() bool {
-		return func(v *victim, n int) func() bool {
-			v.engine.Hosts = v.hurried
-			v.machine.StrikeAfter(n, kind)
-			return func() bool { v.engine.Hosts = v.patient; return v.machine.Struck() }
-		}
-	}
 	inCluster := func(behind bool) func(v *victim, n int) func() bool {
 		return func(v *victim, n int) func() bool {
 			v.line.behind.Store(behind)
@@ -113,6 +106,15 @@ func strikes() map[string]func(v *victim, n int) (fell func() bool) {
 	return map[string]func(v *victim, n int) func() bool{
 		"the line breaks": onHost(mac.LineBreaks), "killed": onHost(mac.Killed),
 		"the cluster hears nothing": inCluster(false), "the cluster's answer is lost": inCluster(true),
+	}
+}
+
+// onHost strikes on the Mac, or on the way to it.
+func onHost(kind mac.Strike) func(v *victim, n int) func() bool {
+	return func(v *victim, n int) func() bool {
+		v.engine.Hosts = v.hurried
+		v.machine.StrikeAfter(n, kind)
+		return func() bool { v.engine.Hosts = v.patient; return v.machine.Struck() }
 	}
 }
 
@@ -135,7 +137,11 @@ func (v *victim) struckAt(t *testing.T, n int, strike func(*victim, int) func() 
 	if got := v.remains(t); !slices.Equal(got, want) {
 		t.Errorf("struck after %d: (-want +got)\n%s", n, cmp.Diff(want, got))
 	}
-	v.freshProcess(t, n)
+	if v.spec.TartKubelet != nil {
+		v.freshProcess(t, n)
+	} else if all, err := v.machine.Kubelets(); err != nil || slices.ContainsFunc(all, agent.Kubelet.Runs) {
+		t.Errorf("struck after %d: %v, and of kubelets there are %+v", n, err, all)
+	}
 	return true
 }
 

@@ -211,6 +211,14 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	return nil
 }
 
+// learn notes what a step saw of the host's kubelet: it may be another one than the
+// plan saw.
+func (w *worker) learn(f plan.Finding) {
+	if !f.Kubelet.IsUnread() {
+		w.host.Kubelet = f.Kubelet
+	}
+}
+
 // leave ends a step of which only a person can do the rest: nothing of it is half
 // done.
 func (w *worker) leave(ctx context.Context, id plan.StepID, refused error) error {
@@ -230,13 +238,14 @@ func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Find
 		return plan.Finding{}, err
 	}
 	v := w.host.View(step.ID())
-	v.Facts, v.Root = w.engine.scrub().Facts(facts), root
+	v.Facts, v.Root, v.At = w.engine.scrub().Facts(facts), root, w.engine.Now().UTC()
 	_, v.Proven = w.currentMarker().Steps[step.ID()]
 	if done {
 		v.Pending = false
 		v.Node = inventory.Unread[inventory.Node]("it was asked before the change; the end of the run waits for it")
 	}
 	f := step.Diff(v)
+	w.learn(f)
 	switch {
 	case len(f.Unread) > 0:
 		return f, fmt.Errorf("%s: %s", f.Unread[0].Probe, f.Unread[0].Why)
@@ -272,11 +281,27 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 	if err != nil {
 		return err
 	}
-	if answer.Exit != 0 {
-		return &hosts.ScriptError{Host: w.host.Name, Script: c.Command.Name, Answer: answer}
+	if answer.Exit == 0 {
+		return nil
 	}
-	return nil
+	err = &hosts.ScriptError{Host: w.host.Name, Script: c.Command.Name, Answer: answer}
+	if answer.Exit == plan.NotStaying && c.Remedy != "" {
+		err = &AdvisedError{Err: err, Remedy: c.Remedy}
+	}
+	return err
 }
+
+// AdvisedError is a failure of a change that knows what helps.
+type AdvisedError struct {
+	Err    error
+	Remedy string
+}
+
+// Error is what failed.
+func (e *AdvisedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what failed.
+func (e *AdvisedError) Unwrap() error { return e.Err }
 
 // prove enters what was seen of a step without a difference. A host that has no
 // marker yet gets it with all proofs when it is claimed.

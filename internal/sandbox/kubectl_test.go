@@ -31,7 +31,7 @@ func TestKubectl(t *testing.T) {
 		command string
 		want    []string
 	}{
-		{"get nodes -o wide", []string{"mini-1 Ready <none> 0.4.0 " + p.host.Address + " tart"}},
+		{"get nodes -o wide", []string{"mini-1 Ready <none> tart-kubelet-v0 " + p.host.Address + " tart"}},
 		{"describe node mini-1", []string{"ProviderID: scw-applesilicon://fr-par-1/" + p.host.ID, "HolderIdentity: mini-1", "Ready True TartKubeletReady"}},
 		{"get leases -A", []string{"kube-node-lease mini-1 mini-1"}},
 		{"get sa -n macfleet", []string{"tart-kubelet-mini-1"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
@@ -139,8 +140,14 @@ func letCrash(ctx context.Context, v *victim) error {
 	if err := machine.RefuseKubelet(string(version[1])); err != nil {
 		return err
 	}
-	return settled(ctx, machine, machine.RestartJob(kubeletJob))
+	if err := machine.RestartJob(kubeletJob); err != nil {
+		return err
+	}
+	return settled(ctx, machine, machine.Advance(crashedBy)) // its first end shows
 }
+
+// crashedBy is when a kubelet that crashes has done so once.
+const crashedBy = 2 * time.Second
 
 func letsCrash(_ context.Context, v *victim) (bool, error) {
 	machine, err := v.machine()

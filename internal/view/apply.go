@@ -68,9 +68,7 @@ func (t *Text) Applied(r engine.Result) {
 	if r.Converged() {
 		t.line(0, "", fmt.Sprintf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, s), ownerTitle(r.After)))
 		t.held(r.After, nowhere)
-		if text := nodes(r.After); text != "" {
-			t.line(0, "", text)
-		}
+		t.nodes(r)
 		t.notes(r.After)
 		return
 	}
@@ -95,9 +93,7 @@ func (t *Text) Applied(r engine.Result) {
 		text += fmt.Sprintf("; %d still to do", s.Changes())
 	}
 	t.line(0, "", text+".")
-	if text := nodes(r.After); text != "" {
-		t.line(0, "", text)
-	}
+	t.nodes(r)
 	if r.Interrupted {
 		t.line(0, "", "Interrupted: running actions were finished, no other was started. macfleet apply goes on from here.")
 	}
@@ -113,7 +109,10 @@ func failure(f engine.Failure) (text, remedy string) {
 	}
 	var trouble *engine.TroubleError
 	var lost *hosts.Error
+	var advised *engine.AdvisedError
 	switch {
+	case errors.As(f.Err, &advised):
+		return text, advised.Remedy
 	case errors.As(f.Err, &trouble):
 		return trouble.Code + ": " + trouble.Text, trouble.Remedy
 	case errors.As(f.Err, &lost):
@@ -126,9 +125,7 @@ func failure(f engine.Failure) (text, remedy string) {
 func (t *Text) left(p *plan.Plan) {
 	t.blank()
 	fmt.Fprintln(t.out, t.styles.strong.Render("Did not converge"))
-	t.cluster(p, objectRows)
-	actions := byHost(p)
-	t.fleets(p, func(fleet string) []block { return fleetBlocks(p, fleet, actions) })
+	t.differences(p)
 }
 
 // Lines shows a run's events as plain lines, for a log or a pipe.

@@ -23,19 +23,22 @@ type ArtifactRow struct {
 	Name    string   `json:"name"`
 	Version string   `json:"version"`
 	Source  string   `json:"source"`
-	SHA256  string   `json:"sha256"` // "" = not locked
-	Size    int64    `json:"size"`   // bytes; 0 = not written
-	Fetch   string   `json:"fetch"`  // host or push
-	Cached  bool     `json:"cached"` // its bytes are on this machine
-	Fleets  []string `json:"fleets"` // that use it
+	SHA256  string   `json:"sha256"`  // "" = not locked
+	Size    int64    `json:"size"`    // bytes; 0 = not written
+	Fetch   string   `json:"fetch"`   // host or push
+	Cached  bool     `json:"cached"`  // its bytes are on this machine
+	Changed bool     `json:"changed"` // its file has other bytes than were locked
+	Fleets  []string `json:"fleets"`  // that use it
 }
 
-// ArtifactRows returns the artifacts of a configuration in its order.
-func ArtifactRows(c *fleet.Config, cached func(fleet.Artifact) bool) []ArtifactRow {
+// ArtifactRows returns the artifacts of a configuration in its order. state says how
+// what this machine has of one is.
+func ArtifactRows(c *fleet.Config, state func(fleet.Artifact) (cached, changed bool)) []ArtifactRow {
 	rows, uses := []ArtifactRow{}, c.ArtifactUses()
 	for _, a := range c.Artifacts {
+		cached, changed := state(a)
 		rows = append(rows, ArtifactRow{Name: a.Name, Version: a.Version, Source: a.Source, SHA256: a.SHA256, Size: a.Size,
-			Fetch: string(a.Fetch), Cached: cached(a), Fleets: append([]string{}, uses[a.Name]...)})
+			Fetch: string(a.Fetch), Cached: cached, Changed: changed, Fleets: append([]string{}, uses[a.Name]...)})
 	}
 	return rows
 }
@@ -55,9 +58,19 @@ func (t *Text) Artifacts(rows []ArtifactRow) {
 	table := [][]string{{"ARTIFACT", "VERSION", "SHA256", "SIZE", "FETCH", "CACHED", "FLEETS"}}
 	for _, r := range rows {
 		table = append(table, []string{r.Name, r.Version, shortDigest(r.SHA256), bytesOr(r.Size, "-"), r.Fetch,
-			map[bool]string{true: "yes", false: "no"}[r.Cached], or(strings.Join(r.Fleets, ", "), "none")})
+			r.state(), or(strings.Join(r.Fleets, ", "), "none")})
 	}
 	t.columns(0, table)
+}
+
+func (r ArtifactRow) state() string {
+	switch {
+	case r.Changed:
+		return "changed"
+	case r.Cached:
+		return "yes"
+	}
+	return "no"
 }
 
 // shortDigest returns enough of a digest to tell it from others.

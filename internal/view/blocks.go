@@ -72,8 +72,15 @@ func fold(blocks []block) []block {
 
 // fleets prints the blocks of every fleet under its name, folded.
 func (t *Text) fleets(p *plan.Plan, of func(fleet string) []block) {
+	told := len(unpreparedOf(p)) > 0
 	for _, f := range p.Fleets {
-		blocks := fold(of(f))
+		all := of(f)
+		for i := range all {
+			if told {
+				all[i].body = toldAbove(all[i].body)
+			}
+		}
+		blocks := fold(all)
 		if len(blocks) == 0 {
 			continue
 		}

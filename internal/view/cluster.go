@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -21,11 +22,13 @@ func subject(host string) string { return cmp.Or(host, clusterName) }
 // could not be read. rows shows one action.
 func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 	var body []row
+	unprepared := unpreparedOf(p)
 	for _, a := range p.Actions {
-		if a.OfCluster() {
+		if a.OfCluster() && !unpreparedAction(a) {
 			body = append(body, rows(a)...)
 		}
 	}
+	body = append(body, unprepared...)
 	for _, u := range p.Unread {
 		body = append(body, row{sign: signUnknown, text: fmt.Sprintf("not compared: %s: %s", u.Probe, u.Why)})
 	}
@@ -37,6 +40,44 @@ func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 	for _, r := range body {
 		t.line(2*r.depth, r.sign, r.text)
 	}
+}
+
+// notPrepared is the trouble of a cluster in which nobody has run init cluster, and of
+// every host that is to join it.
+const notPrepared = "cluster-not-prepared"
+
+func unpreparedAction(a plan.Action) bool { return a.Refusal != nil && a.Refusal.Code == notPrepared }
+
+// unpreparedOf shows several objects that only an administrator makes as one trouble:
+// one command makes them all.
+func unpreparedOf(p *plan.Plan) []row {
+	var names []string
+	var first *plan.Trouble
+	for _, a := range p.Actions {
+		if a.OfCluster() && unpreparedAction(a) {
+			names = append(names, a.Object.String()+" ("+a.Reason.Code+")")
+			first = a.Refusal
+		}
+	}
+	switch len(names) {
+	case 0:
+		return nil
+	case 1:
+		return trouble(signRefused, *first)
+	}
+	return trouble(signRefused, plan.Trouble{Code: notPrepared, Remedy: first.Remedy,
+		Text: "the cluster lacks what hosts need to join it, or has it otherwise: " + strings.Join(names, ", ")})
+}
+
+// toldAbove shortens what stands at each host of a cluster that is not prepared: it is
+// one trouble, and it was told of the cluster.
+func toldAbove(body []row) []row {
+	at := slices.IndexFunc(body, func(r row) bool { return strings.HasPrefix(r.text, notPrepared+": ") })
+	if at < 0 {
+		return body
+	}
+	out := append(slices.Clone(body[:at]), row{sign: signRefused, depth: body[at].depth, text: notPrepared + ": see the cluster, above"})
+	return append(out, body[min(at+2, len(body)):]...) // without what is to be done, which was said there
 }
 
 func (t *Text) heading(text string) { t.styled(0, "", t.styles.strong.Render(text)) }
@@ -141,28 +182,46 @@ func cost(p *plan.Plan) string {
 	return "Cost: at most " + strings.Join(parts, ", ") + "."
 }
 
-// nodes sums up how the Nodes of a plan's hosts are, or "" where none joins a
-// cluster.
-func nodes(p *plan.Plan) string {
-	joining, ready, failing := 0, 0, 0
-	for _, h := range p.Hosts {
+// nodes sums up how the Nodes of a run's hosts are at its end, and names those that are
+// not Ready. A host whose kubelet could not be changed counts among them, whatever its
+// Node says.
+func (t *Text) nodes(r engine.Result) {
+	failed := make(map[string]plan.StepID) // by server id
+	for _, f := range r.Failures {
+		if f.OfNode {
+			failed[f.Action.ServerID] = f.Action.Step
+		}
+	}
+	joining, failing := 0, 0
+	var late []engine.NotReady
+	for _, h := range r.After.Hosts {
 		if !h.Member || !h.Spec.Spec.JoinsCluster() {
 			continue
 		}
 		joining++
 		failing += h.PodsFailing()
-		if n, ok := h.Node.Get(); ok && n.Ready == inventory.Ready {
-			ready++
+		state, why, _ := h.Ready()
+		if step := failed[h.Server.ID]; state == inventory.Ready && step != "" {
+			state, why = inventory.ReadyUnknown, "its step "+string(step)+" failed"
+		}
+		if state != inventory.Ready {
+			late = append(late, engine.NotReady{Host: h, Why: why})
 		}
 	}
 	if joining == 0 {
-		return ""
+		return
 	}
-	text := fmt.Sprintf("%d of %s Ready", ready, count(joining, "Node"))
+	text := fmt.Sprintf("%d of %s Ready", joining-len(late), count(joining, "Node"))
 	if failing > 0 {
 		text += fmt.Sprintf(", %s failing", count(failing, "Pod"))
 	}
-	return text + "."
+	if len(late) > 0 {
+		text += "; not Ready:"
+	} else {
+		text += "."
+	}
+	t.line(0, "", text)
+	t.late(late)
 }
 
 // clusterEvent returns the line of an event about a host's Node or an artifact on

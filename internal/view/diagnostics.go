@@ -13,6 +13,11 @@ type Faults struct {
 	Diags hcl.Diagnostics
 }
 
+// Add enters an error that has no place in the texts.
+func (f *Faults) Add(summary, detail string) {
+	f.Diags = append(f.Diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail})
+}
+
 // Diagnostics shows the faults of a configuration, each with its place, the
 // source line and what to do.
 func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) error {

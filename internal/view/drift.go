@@ -77,7 +77,7 @@ func driftRows(h plan.Host, a plan.Action) []row {
 		return rows
 	}
 	for _, f := range a.Fields {
-		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: is %s, wanted %s", f.Name, value(h, f.Before), value(h, f.After))})
+		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: %s (wanted: %s)", f.Name, value(h, f.Before), value(h, f.After))})
 	}
 	return append(rows, refusal(h, a)...)
 }

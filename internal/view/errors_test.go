@@ -338,8 +338,12 @@ func troubles() []trouble {
 
 // gateTroubles are those of a host whose work is done and whose Node is waited for.
 func gateTroubles() []plan.Trouble {
-	return []plan.Trouble{{Code: "node-not-ready", Text: "its Node is not Ready after 5m0s: Ready is Unknown: no heartbeat since 10:00:00 UTC; " +
-		"on the host: tart_kubelet: kubelet-crash-loop: it ends as soon as it was started", Remedy: "kubectl describe node " + memberOf}}
+	return []plan.Trouble{{Code: "node-not-ready", Text: "it is not Ready after 5m0s: Ready is Unknown: no heartbeat since 10:00:00 UTC; " +
+		"on the host: tart_kubelet: kubelet-crash-loop: it ends as soon as it was started", Remedy: "kubectl describe node " + memberOf},
+		{Code: "artifact-unreadable", Text: "artifact.tart_kubelet: open dist/tart-kubelet: permission denied; its source is \"dist/tart-kubelet\": macfleet's user must be able to read it",
+			Remedy: "make the file readable for macfleet's user, and run macfleet plan again"},
+		{Code: "artifact-changed", Text: "artifact.tart_kubelet: dist/tart-kubelet has the SHA-256 " + strings.Repeat("0a", 32) + ", and the configuration says " + strings.Repeat("0b", 32),
+			Remedy: "if it was changed on purpose, run macfleet artifacts lock --update tart_kubelet; else bring back the file that was locked"}}
 }
 
 // applyTroubles are those of a host that only an apply meets.

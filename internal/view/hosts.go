@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -20,9 +20,10 @@ type HostRow struct {
 	Name      string `json:"name"`
 	Fleet     string `json:"fleet"`
 	Group     string `json:"group"`
-	Reachable string `json:"reachable"` // yes, or the code of the trouble
-	Converged string `json:"converged"` // yes, no, unknown, or the code of a refusal
-	Ready     string `json:"ready"`     // True, False, Unknown, no-node; "-" without a cluster
+	Reachable string `json:"reachable"`           // yes, or the code of the trouble
+	Converged string `json:"converged"`           // yes, no, unknown, or the code of a refusal
+	Ready     string `json:"ready"`               // True, False, Unknown, no-node; "-" without a cluster
+	ReadyWhy  string `json:"ready_why,omitempty"` // why it is not True, where there is a Node
 	// PodsFailing counts its Pods whose virtual machines could not be made; nil: nobody knows.
 	PodsFailing *int `json:"pods_failing,omitempty"`
 	// Hold keeps everybody off the host, or did until a while ago; nil: nobody holds it.
@@ -44,8 +45,9 @@ func HostRows(p *plan.Plan) []HostRow {
 		}
 		os, _ := h.Seen.OSVersion.Get()
 		r := HostRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Reachable: "yes", Converged: string(h.Converged),
-			Ready: ready(p, h.Node), Type: h.Server.Type, Zone: h.Server.Zone, Address: h.Server.Address,
+			Type: h.Server.Type, Zone: h.Server.Zone, Address: h.Server.Address,
 			Path: h.Seen.Path, ServerID: h.Server.ID, OS: os}
+		r.Ready, r.ReadyWhy = ready(p, h)
 		if _, read := h.Pods.Get(); read && h.Spec.Spec.JoinsCluster() {
 			n := h.PodsFailing()
 			r.PodsFailing = &n
@@ -65,17 +67,20 @@ func HostRows(p *plan.Plan) []HostRow {
 	return rows
 }
 
-func ready(p *plan.Plan, node inventory.Seen[inventory.Node]) string {
-	n, ok := node.Get()
+// ready says how a host stands as a Node, by its Node and its kubelet, and why it is
+// not Ready.
+func ready(p *plan.Plan, h plan.Host) (text, why string) {
+	state, why, known := h.Ready()
+	n, _ := h.Node.Get()
 	switch {
-	case ok && n.Cordoned:
-		return string(n.Ready) + ",cordoned"
-	case ok:
-		return string(n.Ready)
+	case known && n.Cordoned:
+		return string(state) + ",cordoned", why
+	case known:
+		return string(state), why
 	case !p.Cluster:
-		return "-"
+		return "-", ""
 	}
-	return "no-node"
+	return "no-node", ""
 }
 
 // Hosts prints the members as a table. wide adds what the provider and the host
@@ -112,6 +117,16 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 		return
 	}
 	t.table(table)
+	var late []engine.NotReady
+	for _, r := range rows {
+		if r.ReadyWhy != "" {
+			late = append(late, engine.NotReady{Host: plan.Host{Name: r.Name}, Why: r.ReadyWhy})
+		}
+	}
+	if len(late) > 0 {
+		t.Say("Not Ready:")
+		t.late(late)
+	}
 }
 
 func (r HostRow) failing() string {

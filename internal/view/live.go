@@ -90,7 +90,7 @@ func (l *Live) draw(stays string) {
 	columns, rows := l.size()
 	var b strings.Builder
 	if l.drawn > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", l.drawn) // up, and clear what is below
+		fmt.Fprintf(&b, "\r\x1b[%dA\x1b[J", l.drawn) // to the first of them, and clear what is below; ^C may stand behind them
 	}
 	if stays != "" {
 		b.WriteString(cut(stays, columns) + "\n")

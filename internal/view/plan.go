@@ -19,9 +19,7 @@ func (t *Text) Plan(p *plan.Plan) {
 		return
 	}
 	fmt.Fprintln(t.out, t.styles.strong.Render("Plan for "+ownerTitle(p)))
-	t.cluster(p, objectRows)
-	actions := byHost(p)
-	t.fleets(p, func(fleet string) []block { return fleetBlocks(p, fleet, actions) })
+	t.differences(p)
 	t.rejected(p)
 	t.blank()
 	t.held(p, inBlock(p))
@@ -30,6 +28,13 @@ func (t *Text) Plan(p *plan.Plan) {
 		t.line(0, "", text)
 	}
 	t.notes(p)
+}
+
+// differences shows what differs in the cluster and on hosts.
+func (t *Text) differences(p *plan.Plan) {
+	t.cluster(p, objectRows)
+	actions := byHost(p)
+	t.fleets(p, func(fleet string) []block { return fleetBlocks(p, fleet, actions) })
 }
 
 // fleetBlocks shows a fleet: its hosts, and what it lacks.

@@ -14,6 +14,12 @@ import (
 // NotReady shows who is waited for and why, hosts with the same reason in one
 // line.
 func (t *Text) NotReady(at time.Time, late []engine.NotReady) {
+	t.line(0, "", fmt.Sprintf("%s: %s not Ready.", at.UTC().Format("15:04:05 UTC"), count(len(late), "Node")))
+	t.late(late)
+}
+
+// late shows hosts that are not Ready, by reason.
+func (t *Text) late(late []engine.NotReady) {
 	names := make(map[string][]string) // by reason
 	var reasons []string
 	for _, l := range late {
@@ -22,7 +28,6 @@ func (t *Text) NotReady(at time.Time, late []engine.NotReady) {
 		}
 		names[l.Why] = append(names[l.Why], l.Host.Name)
 	}
-	t.line(0, "", fmt.Sprintf("%s: %s not Ready.", at.UTC().Format("15:04:05 UTC"), count(len(late), "Node")))
 	for _, why := range reasons {
 		t.line(2, signUnknown, strings.Join(names[why], ", ")+": "+why)
 	}

@@ -135,6 +135,30 @@ func nodes() *plan.Plan {
 	return plan.Compute(cfg, steps.For, snap, plan.Selection{})
 }
 
+// crashing shows a roll after which two of four kubelets do not run though their Nodes
+// still say Ready, one has just been started, and another could not be brought the
+// new one.
+func crashing(v *view.Text) {
+	p := joining()
+	p.Unread, p.Actions = nil, nil
+	loop := plan.Kubelet{Fault: plan.Reason{Code: plan.CrashLoop, Text: "it ends as soon as it was started: it was started 14 times, the last one ended with 1"}}
+	heard := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for i, k := range []plan.Kubelet{loop, loop, {Started: heard.Add(time.Second)}, {Started: heard.Add(-time.Hour)}} {
+		h := &p.Hosts[i]
+		h.Warnings = nil
+		h.Node = inventory.Present(inventory.Node{Name: h.Name, ProviderID: h.Server.ProviderID(), Ready: inventory.Ready, Heard: heard})
+		h.Kubelet = inventory.Present(k)
+	}
+	step := plan.Action{Kind: plan.RunStep, Host: p.Hosts[3].Name, ServerID: p.Hosts[3].Server.ID, Step: "tart_kubelet"}
+	lost, loops := step, step
+	loops.Host, loops.ServerID = p.Hosts[0].Name, p.Hosts[0].Server.ID
+	v.Applied(engine.Result{Done: 2, After: p, Failures: []engine.Failure{
+		{Action: loops, OfNode: true, Err: &engine.AdvisedError{Err: errors.New("tart_kubelet-run ended with exit 70: tart-kubelet does not stay up"),
+			Remedy: "read /var/log/tart-kubelet.log on the host; macfleet apply --rollback --on name=" + loops.Host + " --step tart_kubelet brings back 0.4.0, which the host has kept"}},
+		{Action: lost, OfNode: true, Err: errors.New("the connection broke")}}})
+	v.Hosts(p, false)
+}
+
 func clean() *plan.Plan {
 	return &plan.Plan{Owner: fleet.Owner{Name: "acme"}, Fleets: []string{"runners"}, Hosts: []plan.Host{member(2, "runners"), member(3, "runners")}}
 }
@@ -155,6 +179,7 @@ func TestGolden(t *testing.T) {
 		"joininghosts": func(v *view.Text) { v.Hosts(joining(), false) },
 		"joined":       func(v *view.Text) { v.Applied(waited()) },
 		"nodes":        func(v *view.Text) { v.Plan(nodes()) },
+		"crashing":     crashing,
 		"nodrift":      func(v *view.Text) { v.Drift(clean()) },
 		"hosts":        func(v *view.Text) { v.Hosts(everything(), false) },
 		"wide":         func(v *view.Text) { v.Hosts(everything(), true) },
@@ -295,10 +320,11 @@ func TestLive(t *testing.T) {
 	if strings.Contains(text, "[31m") && !strings.Contains(text, "\\x1b[31m") {
 		t.Errorf("a foreign escape code: %q", text)
 	}
-	if !strings.HasSuffix(text, "\x1b[1A\x1b[J") {
+	// A terminal that showed ^C has its cursor behind it.
+	if !strings.HasSuffix(text, "\r\x1b[1A\x1b[J") {
 		t.Errorf("the last line at work stays: %q", text)
 	}
-	for line := range strings.Lines(strings.NewReplacer("\x1b[1A\x1b[J", "", "\x1b[2A\x1b[J", "").Replace(text)) {
+	for line := range strings.Lines(strings.NewReplacer("\r\x1b[1A\x1b[J", "", "\r\x1b[2A\x1b[J", "").Replace(text)) {
 		if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > 80 {
 			t.Errorf("%d columns: %q", w, line)
 		}

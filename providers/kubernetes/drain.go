@@ -150,16 +150,16 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(DrainStep, 
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			return c.awaitGone(ctx, p) // its namespace takes it along
 		case ctx.Err() != nil && held != "":
-			return fmt.Errorf("%w while a disruption budget held it: %s", ctx.Err(), held)
+			return &endedError{ctx.Err(), "a disruption budget held it: " + held}
 		case held != "" && outOfTime(err):
-			return fmt.Errorf("%w while a disruption budget held it: %s", context.DeadlineExceeded, held)
+			return &endedError{context.DeadlineExceeded, "a disruption budget held it: " + held}
 		case !apierrors.IsTooManyRequests(err):
 			return err
 		}
 		held = budget(err)
 		tell(DrainHeld, held)
 		if err := sleep(ctx, drainRetry); err != nil {
-			return fmt.Errorf("%w while a disruption budget held it: %s", err, held)
+			return &endedError{err, "a disruption budget held it: " + held}
 		}
 	}
 }
@@ -197,10 +197,26 @@ func (c *Client) awaitGone(ctx context.Context, p *corev1.Pod) error {
 			return err
 		}
 		if err := sleep(ctx, drainPoll); err != nil {
-			return fmt.Errorf("%w while it was being deleted; `kubectl describe pod -n %s %s` says what holds it", err, p.Namespace, p.Name)
+			return &endedError{err, fmt.Sprintf("it was being deleted; `kubectl describe pod -n %s %s` says what holds it", p.Namespace, p.Name)}
 		}
 	}
 }
+
+// endedError says what a drain waited for when its time was up, or when somebody
+// interrupted it.
+type endedError struct {
+	cause error // the context's
+	by    string
+}
+
+func (e *endedError) Error() string {
+	if errors.Is(e.cause, context.DeadlineExceeded) {
+		return "time was up while " + e.by
+	}
+	return "interrupted while " + e.by
+}
+
+func (e *endedError) Unwrap() error { return e.cause }
 
 // sleep waits, and no longer than the context lives.
 func sleep(ctx context.Context, d time.Duration) error {

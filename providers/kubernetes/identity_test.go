@@ -24,15 +24,20 @@ func observe(t testing.TB, client *kubernetes.Client) inventory.Cluster {
 	return seen
 }
 
+// read is what was seen.
+func read[T any](t *testing.T, seen inventory.Seen[T]) T {
+	t.Helper()
+	value, ok := seen.Get()
+	if !ok {
+		t.Fatalf("%T is unread: %s", value, seen.Why())
+	}
+	return value
+}
+
 // identities are those that a plan sees.
 func identities(t *testing.T, client *kubernetes.Client) []inventory.Identity {
 	t.Helper()
-	seen := observe(t, client).Identities
-	list, ok := seen.Get()
-	if !ok {
-		t.Fatalf("identities are unread: %s", seen.Why())
-	}
-	return list
+	return read(t, observe(t, client).Identities)
 }
 
 // TestIdentity takes a host's identity through its life.

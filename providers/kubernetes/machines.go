@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +19,7 @@ import (
 // machines lists the Machines of the Cluster API, in the version that the server
 // prefers. Absent: the cluster knows no such kind.
 func (c *Client) machines(ctx context.Context) inventory.Seen[[]inventory.Machine] {
-	version, err := c.capiVersion(ctx)
+	version, err := c.versionOf(ctx, capiGroup)
 	if apierrors.IsNotFound(err) {
 		return inventory.Absent[[]inventory.Machine]()
 	}
@@ -30,21 +29,21 @@ func (c *Client) machines(ctx context.Context) inventory.Seen[[]inventory.Machin
 	return seen(c.listMachines(ctx, schema.GroupVersion{Group: capiGroup, Version: version}))
 }
 
-// capiVersion asks for one group: all of them would be some hundred kilobytes.
-func (c *Client) capiVersion(ctx context.Context) (string, error) {
-	text, err := c.api.Discovery().RESTClient().Get().AbsPath("/apis/"+capiGroup).SetHeader("Accept", "application/json").DoRaw(ctx)
+// versionOf asks which version of a group the server prefers: to ask for all groups
+// would be some hundred kilobytes.
+func (c *Client) versionOf(ctx context.Context, group string) (string, error) {
+	text, err := c.api.Discovery().RESTClient().Get().AbsPath("/apis/"+group).SetHeader("Accept", "application/json").DoRaw(ctx)
 	if err != nil {
 		return "", err
 	}
-	var group metav1.APIGroup
-	if err := json.Unmarshal(text, &group); err != nil {
+	var known metav1.APIGroup
+	if err := json.Unmarshal(text, &known); err != nil {
 		return "", fmt.Errorf("read the group: %w", err)
 	}
-	return group.PreferredVersion.Version, nil
+	return known.PreferredVersion.Version, nil
 }
 
 func (c *Client) listMachines(ctx context.Context, version schema.GroupVersion) ([]inventory.Machine, error) {
-	found := make(map[string][]unstructured.Unstructured)
 	resources := []string{"machines", "machinedeployments", "clusters"}
 	lists := make([][]unstructured.Unstructured, len(resources))
 	g, gctx := errgroup.WithContext(ctx)
@@ -54,20 +53,21 @@ func (c *Client) listMachines(ctx context.Context, version schema.GroupVersion) 
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	for i, resource := range resources {
-		found[resource] = lists[i]
-	}
 	available, paused := make(map[string]bool), make(map[string]bool)
-	for _, d := range found["machinedeployments"] {
+	for _, d := range lists[1] {
 		available[d.GetNamespace()+"/"+d.GetName()] = isAvailable(d.Object)
 	}
-	for _, k := range found["clusters"] {
+	for _, k := range lists[2] {
 		stopped, _, _ := unstructured.NestedBool(k.Object, "spec", "paused")
 		paused[k.GetNamespace()+"/"+k.GetName()] = stopped
 	}
+	parts, err := c.parts(ctx, lists[0])
+	if err != nil {
+		return nil, err
+	}
 	out := []inventory.Machine{}
-	for _, m := range found["machines"] {
-		out = append(out, toMachine(m, available, paused))
+	for _, m := range lists[0] {
+		out = append(out, toMachine(m, available, paused, parts))
 	}
 	slices.SortFunc(out, func(a, b inventory.Machine) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -90,17 +90,14 @@ func (c *Client) listAll(ctx context.Context, resource schema.GroupVersionResour
 	return out, nil
 }
 
-func toMachine(m unstructured.Unstructured, available, paused map[string]bool) inventory.Machine {
+func toMachine(m unstructured.Unstructured, available, paused map[string]bool, parts parts) inventory.Machine {
 	out := inventory.Machine{Namespace: m.GetNamespace(), Name: m.GetName(), Deployment: m.GetLabels()[capiGroup+"/deployment-name"]}
 	out.ProviderID, _, _ = unstructured.NestedString(m.Object, "spec", "providerID")
 	out.NodeRef, _, _ = unstructured.NestedString(m.Object, "status", "nodeRef", "name")
-	kind, _, _ := unstructured.NestedString(m.Object, "spec", "infrastructureRef", "kind")
-	if name, _, _ := unstructured.NestedString(m.Object, "spec", "infrastructureRef", "name"); kind != "" && name != "" {
-		out.Infrastructure = strings.ToLower(kind) + "/" + name
-	}
 	cluster, _, _ := unstructured.NestedString(m.Object, "spec", "clusterName")
-	_, annotated := m.GetAnnotations()[capiGroup+"/paused"]
-	out.Paused = annotated || paused[m.GetNamespace()+"/"+cluster]
+	all := paused[m.GetNamespace()+"/"+cluster]
+	out.Paused = all || annotated(&m)
+	parts.enter(&out, partOf(m), all)
 	out.Available = out.Deployment != "" && available[m.GetNamespace()+"/"+out.Deployment]
 	return out
 }

@@ -39,9 +39,13 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 		return nil, err
 	}
 	now := c.clock.now()
+	ahead := time.Until(now)
 	for i := range nodes {
 		if beat, ok := beats[nodes[i].Name]; ok {
 			judge(&nodes[i], beat, now)
+		}
+		if heard := nodes[i].Heard; !heard.IsZero() {
+			nodes[i].Heard = heard.Add(-ahead).UTC().Truncate(time.Millisecond)
 		}
 	}
 	slices.SortFunc(nodes, func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) })
@@ -101,6 +105,9 @@ func pages(list func(metav1.ListOptions) (next string, err error)) error {
 
 // judge sets a Node's readiness right by its heartbeat.
 func judge(n *inventory.Node, beat coordinationv1.LeaseSpec, now time.Time) {
+	if beat.RenewTime != nil && beat.RenewTime.After(n.Heard) {
+		n.Heard = beat.RenewTime.Time
+	}
 	if n.Ready != inventory.Ready || beat.RenewTime == nil {
 		return
 	}
@@ -125,7 +132,7 @@ func (c *Client) toNode(n *corev1.Node) inventory.Node {
 		Pods: int(n.Status.Capacity.Pods().Value())}
 	for _, condition := range n.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
-			out.Ready = inventory.Readiness(condition.Status)
+			out.Ready, out.Heard = inventory.Readiness(condition.Status), condition.LastHeartbeatTime.Time
 			if condition.Status != corev1.ConditionTrue {
 				out.Why = cmp.Or(condition.Message, condition.Reason)
 			}

@@ -32,12 +32,7 @@ func (c *cluster) withCAPI(t *testing.T) kubernetes.Options {
 
 func objects(t *testing.T, client *kubernetes.Client) []inventory.Object {
 	t.Helper()
-	seen := observe(t, client).Objects
-	list, ok := seen.Get()
-	if !ok {
-		t.Fatalf("objects are unread: %s", seen.Why())
-	}
-	return list
+	return read(t, observe(t, client).Objects)
 }
 
 // wrong are the objects that are not kept, with why.

@@ -16,16 +16,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// Finalizer is what a tart-kubelet puts on a Pod until its virtual machine is
-// gone.
-const Finalizer = "tart-kubelet.tuist.dev/vm-cleanup"
-
-// finalizers are the names that the agents' finalizer has: the original's, and
-// that of an agent built for the configuration's own label prefix.
-func (c *Client) finalizers() []string {
-	return []string{Finalizer, "tart-kubelet." + c.options.LabelPrefix + "/vm-cleanup"}
-}
-
 // pods lists the Pods on Mac minis. A field selector can name one Node or none,
 // so this asks for all Pods that are on any Node and drops those of other Nodes,
 // page by page: what a big cluster costs is time, never memory. The answer is
@@ -48,7 +38,7 @@ func (c *Client) pods(ctx context.Context, nodes func() ([]inventory.Node, error
 		for i := range list.Items {
 			// A Pod outlives its Node: one that waits for a kubelet is a Mac's.
 			mac, there := macs[list.Items[i].Spec.NodeName]
-			if mac || !there && slices.Contains(list.Items[i].Finalizers, Finalizer) {
+			if mac || !there && slices.ContainsFunc(list.Items[i].Finalizers, inventory.IsVMFinalizer) {
 				out = append(out, c.toPod(&list.Items[i]))
 			}
 		}
@@ -115,7 +105,7 @@ func (e *NotStuckError) Error() string {
 	return fmt.Sprintf("pod %s/%s is left to its kubelet: %s", e.Namespace, e.Name, e.Why)
 }
 
-// ReleasePod takes the kubelet's finalizer off a Pod that is being deleted, so
+// ReleasePod takes the kubelets' finalizer off a Pod that is being deleted, so
 // that it goes. The Pod must be the one that was seen, its time must be up, and
 // nothing may run for it any more: its phase is terminal, or its Node is gone.
 // A kubelet that returned at its own "terminal" before it looked at the deletion
@@ -147,37 +137,40 @@ func (c *Client) release(ctx context.Context, p inventory.Pod) error {
 	if err := c.stuck(ctx, have); err != nil {
 		return err
 	}
-	i := slices.IndexFunc(have.Finalizers, func(f string) bool { return slices.Contains(c.finalizers(), f) })
-	switch {
-	case i < 0 && len(have.Finalizers) > 0:
-		return &NotStuckError{p.Namespace, p.Name, "it is held by " + strings.Join(have.Finalizers, ", ")}
-	case i >= 0:
-		patch, err := withoutFinalizer(have, i)
+	others := slices.DeleteFunc(slices.Clone(have.Finalizers), inventory.IsVMFinalizer)
+	if len(others) > 0 && len(others) == len(have.Finalizers) {
+		return &NotStuckError{p.Namespace, p.Name, "it is held by " + strings.Join(others, ", ")}
+	}
+	// Where the Pod still ran when it was deleted, the cluster waits for the
+	// kubelet's word beside the finalizer, which is a deletion without grace. It comes
+	// first: cut off here, the Pod still shows by its finalizer that it is stuck.
+	if len(others) == 0 && have.DeletionGracePeriodSeconds != nil && *have.DeletionGracePeriodSeconds > 0 {
+		now := int64(0)
+		err := pods.Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &have.UID}})
 		if err != nil {
 			return err
 		}
-		if have, err = pods.Patch(ctx, p.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: manager}); err != nil {
-			return err
-		}
 	}
-	// Where the Pod still ran when it was deleted, the cluster waits for the
-	// kubelet's word beside the finalizer, which is a deletion without grace.
-	if len(have.Finalizers) > 0 || have.DeletionGracePeriodSeconds == nil || *have.DeletionGracePeriodSeconds == 0 {
+	if len(others) == len(have.Finalizers) { // nothing held it but that word
 		return nil
 	}
-	now := int64(0)
-	return pods.Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &have.UID}})
+	patch, err := withoutFinalizers(have)
+	if err == nil {
+		_, err = pods.Patch(ctx, p.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: manager})
+	}
+	return err
 }
 
-// withoutFinalizer is a patch that removes one finalizer from its place, if it
-// still stands there, and touches no other.
-func withoutFinalizer(p *corev1.Pod, i int) ([]byte, error) {
-	at := fmt.Sprintf("/metadata/finalizers/%d", i)
-	return json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": p.UID},
-		{"op": "test", "path": at, "value": p.Finalizers[i]},
-		{"op": "remove", "path": at},
-	})
+// withoutFinalizers is a patch that removes the kubelets' finalizers from their
+// places, if they still stand there, and touches no other.
+func withoutFinalizers(p *corev1.Pod) ([]byte, error) {
+	patch := []map[string]any{{"op": "test", "path": "/metadata/uid", "value": p.UID}}
+	for i, f := range slices.Backward(p.Finalizers) { // places behind one that goes are others then
+		if at := fmt.Sprintf("/metadata/finalizers/%d", i); inventory.IsVMFinalizer(f) {
+			patch = append(patch, map[string]any{"op": "test", "path": at, "value": f}, map[string]any{"op": "remove", "path": at})
+		}
+	}
+	return json.Marshal(patch)
 }
 
 // stuck returns an error unless a Pod may be released.

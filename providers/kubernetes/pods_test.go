@@ -65,15 +65,10 @@ func (c *cluster) deletePod(t *testing.T, pod string, grace int64) {
 // podsOf are the Pods of this test, as a plan sees them.
 func podsOf(t *testing.T, client *kubernetes.Client) []inventory.Pod {
 	t.Helper()
-	seen := observe(t, client).Pods
-	all, ok := seen.Get()
-	if !ok {
-		t.Fatalf("pods are unread: %s", seen.Why())
-	}
-	return slices.DeleteFunc(all, func(p inventory.Pod) bool { return p.Namespace != ns(t) })
+	return slices.DeleteFunc(read(t, observe(t, client).Pods), func(p inventory.Pod) bool { return p.Namespace != ns(t) })
 }
 
-func held(p *corev1.Pod) { p.Finalizers = []string{"acme.test/other", kubernetes.Finalizer} }
+func held(p *corev1.Pod) { p.Finalizers = []string{"acme.test/other", inventory.VMFinalizer} }
 
 // TestPodsSeen sees the Pods on Mac minis and no other.
 func TestPodsSeen(t *testing.T) {
@@ -198,7 +193,7 @@ func TestReleaseAll(t *testing.T) {
 		c.addNamespace(t)
 		client, mac := c.client(t, c.options(t)), name(t, "mac")
 		c.addNode(t, mac, "scw-applesilicon://fr-par-1/id-1")
-		ours := func(p *corev1.Pod) { p.Finalizers = []string{kubernetes.Finalizer} }
+		ours := func(p *corev1.Pod) { p.Finalizers = []string{inventory.VMFinalizer} }
 		atOnce(2*stuckPods, func(i int) {
 			pod := fmt.Sprintf("p-%04d", i)
 			c.addPod(t, mac, pod, ours)

@@ -74,6 +74,7 @@ var rights = map[string]struct{ may, mayNot []right }{
 			"list clusterrolebindings.rbac.authorization.k8s.io", "create clusterrolebindings.rbac.authorization.k8s.io",
 			"delete clusterrolebindings.rbac.authorization.k8s.io", "bind clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet",
 			"get clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet", "list machines.cluster.x-k8s.io", "list clusters.cluster.x-k8s.io",
+			"list scalewayapplesiliconmachines.infrastructure.cluster.x-k8s.io",
 			"get secrets OWN", "create secrets OWN", "delete secrets OWN", "create serviceaccounts OWN", "delete serviceaccounts OWN",
 			"get secrets AGENTS", "list secrets AGENTS", "create secrets AGENTS", "delete secrets AGENTS", "list serviceaccounts AGENTS",
 			"create serviceaccounts AGENTS", "delete serviceaccounts AGENTS", "list rolebindings.rbac.authorization.k8s.io",
@@ -87,7 +88,8 @@ var rights = map[string]struct{ may, mayNot []right }{
 			"list secrets OWN", "create rolebindings.rbac.authorization.k8s.io default", "create rolebindings.rbac.authorization.k8s.io AGENTS",
 			"bind clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet-pods", "bind clusterroles.rbac.authorization.k8s.io #cluster-admin", "bind clusterroles.rbac.authorization.k8s.io #macfleet",
 			"create rolebindings.rbac.authorization.k8s.io OWN", "update leases.coordination.k8s.io kube-node-lease", "delete daemonsets.apps default",
-			"patch machines.cluster.x-k8s.io", "impersonate users", "get /metrics"},
+			"patch machines.cluster.x-k8s.io", "get scalewayapplesiliconmachines.infrastructure.cluster.x-k8s.io",
+			"list scalewayapplesiliconclusters.infrastructure.cluster.x-k8s.io", "impersonate users", "get /metrics"},
 	},
 	"capi": {
 		may: []right{"get nodes", "list nodes", "watch nodes", "patch nodes", "delete nodes", "get pods default", "list pods", "create pods/eviction default", "get /"},
@@ -202,7 +204,7 @@ func TestAsItself(t *testing.T) {
 		c.addPod(t, node.Name, "a", owned("ReplicaSet", "a"))
 		c.phase(t, "a", corev1.PodSucceeded, "")
 		c.kubelet(t)
-		stuck := c.addPod(t, node.Name, "b", func(p *corev1.Pod) { p.Finalizers = []string{kubernetes.Finalizer} })
+		stuck := c.addPod(t, node.Name, "b", func(p *corev1.Pod) { p.Finalizers = []string{inventory.VMFinalizer} })
 		c.phase(t, "b", corev1.PodSucceeded, "")
 		c.deletePod(t, "b", 0)
 		eventually(t, "its time is up", func() error {

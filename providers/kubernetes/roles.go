@@ -84,6 +84,8 @@ func clusterRules() []rbacv1.PolicyRule {
 		rule("rbac.authorization.k8s.io", "clusterroles", "get", agentRole, podRole, leaseRole, capiRole),
 		rule("rbac.authorization.k8s.io", "rolebindings", "get list"),
 		rule(capiGroup, "clusters machines machinedeployments", "get list"),
+		// Whether the controller that sets Macs up leaves one alone.
+		rule("infrastructure."+capiGroup, "scalewayapplesiliconmachines", "list"),
 	}
 }
 

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
@@ -69,6 +73,54 @@ func TestIdentifyStruck(t *testing.T) {
 			}
 		}
 		c.count(t, 40)
+	})
+}
+
+// TestReleaseStruck kills the release of a Pod at each of its requests, before and
+// after the cluster carried it out: the Pod is gone, or shows that it is stuck.
+func TestReleaseStruck(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		c.addNamespace(t)
+		mac, o := name(t, "mac"), c.options(t)
+		client := c.client(t, o)
+		c.addNode(t, mac, "")
+		const strikes = 8
+		for i := range strikes {
+			pod := fmt.Sprint(i)
+			c.addPod(t, mac, pod, func(p *corev1.Pod) {
+				p.Finalizers = []string{inventory.VMFinalizer, "tart-kubelet.acme.dev/vm-cleanup"}
+			})
+			c.phase(t, pod, corev1.PodRunning, "") // the cluster waits for the kubelet's word too
+			c.deletePod(t, pod, 1)
+			c.phase(t, pod, corev1.PodFailed, "TartRunExited")
+		}
+		eventually(t, "their time is up", func() error {
+			if slices.ContainsFunc(podsOf(t, client), func(p inventory.Pod) bool { return !p.Overdue }) {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		for i, p := range podsOf(t, client) {
+			var left atomic.Int64
+			left.Store(int64(i / 2))
+			cut := o
+			cut.Wrap = func(next http.RoundTripper) http.RoundTripper { return struck{next, &left, i%2 == 1} }
+			if err := c.client(t, cut).ReleasePod(t.Context(), p); errors.Is(err, errStruck) != (i < strikes-2) || i >= strikes-2 && err != nil {
+				t.Errorf("strike %d: %v", i, err)
+			}
+			for _, p := range podsOf(t, client) {
+				if !p.Held() {
+					t.Errorf("strike %d: nothing shows that it is stuck: %+v", i, p)
+				}
+			}
+			if err := client.ReleasePod(t.Context(), p); err != nil {
+				t.Errorf("strike %d, again: %v", i, err)
+			}
+		}
+		if rest := podsOf(t, client); len(rest) > 0 {
+			t.Errorf("left: %+v", rest)
+		}
 	})
 }
 

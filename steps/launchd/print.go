@@ -33,6 +33,16 @@ type Service struct {
 // kernel refused its code signature.
 func (s Service) KilledBySignature() bool { return s.LastReason == "OS_REASON_CODESIGNING" }
 
+// Crashed reports whether the process before ended by a fault of its own: not well,
+// and not by a signal with which launchd, a shutdown or a person ends one.
+func (s Service) Crashed() bool {
+	switch s.LastExit {
+	case "", "(never exited)", "0", "Terminated: 15", "Killed: 9":
+		return s.LastReason != ""
+	}
+	return true
+}
+
 // Has reports whether launchd gives the job a property, such as keepalive.
 func (s Service) Has(property string) bool { return slices.Contains(s.Properties, property) }
 

@@ -1,3 +1,4 @@
+# Uses: kcpassword
 # USER, SECONDS to wait for the session, kick|stay, given|kept: whether stdin
 # has the password and the wanted content of /etc/kcpassword in base64, a line each.
 set -eu
@@ -10,34 +11,10 @@ fail() {
   exit "$1"
 }
 
-# bytes prints a file's bytes, also of one that is hexadecimal text.
-bytes() {
-  rest=$(tr -d '0-9A-Fa-f\r\n' <"$1" | od -An -v -tx1)
-  if [ -n "$rest" ]; then
-    od -An -v -tx1 <"$1"
-    return
-  fi
-  digits=$(tr -d '\r\n' <"$1")
-  while [ -n "${digits#?}" ]; do
-    rest=${digits#??}
-    pair=${digits%"$rest"}
-    printf '%s ' "$pair"
-    digits=$rest
-  done | tr A-F a-f
-}
-
-# password prints a file's bytes up to the one that equals its key byte and so
-# ends the password; nothing when there is none.
+# password prints a file's bytes up to the end of the password; nothing when it has
+# none.
 password() {
-  key='7d 89 52 23 d2 bc dd ea a3 b9 1f' seen=
-  for byte in $(bytes "$1"); do
-    seen="$seen $byte"
-    if [ "$byte" = "${key%% *}" ]; then
-      printf '%s' "$seen"
-      return
-    fi
-    key="${key#* } ${key%% *}"
-  done
+  if walk "$1"; then printf '%s' "$seen"; fi
 }
 
 # usable reports whether the file holds a password to log in with.

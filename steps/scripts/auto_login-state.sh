@@ -1,3 +1,4 @@
+# Uses: kcpassword
 # $1 the login user, $2 "traces": where the marker holds no proof of the step, that is all that is said.
 # A line an answer: its name, how the tool ended, what it said. No byte of
 # /etc/kcpassword leaves the host, only what kind of thing it holds.
@@ -9,39 +10,14 @@ preference() {
   answer "$1" "$status" "$said"
 }
 
-# bytes prints a file's bytes, also of one that is hexadecimal text.
-bytes() {
-  rest=$(tr -d '0-9A-Fa-f\r\n' <"$1" | od -An -v -tx1)
-  if [ -n "$rest" ]; then
-    od -An -v -tx1 <"$1"
-    return
-  fi
-  digits=$(tr -d '\r\n' <"$1")
-  while [ -n "${digits#?}" ]; do
-    rest=${digits#??}
-    pair=${digits%"$rest"}
-    printf '%s ' "$pair"
-    digits=$rest
-  done | tr A-F a-f
-}
-
-# kind names what a file holds. A byte that equals its key byte ends the password.
+# kind names what a file holds.
 kind() {
-  key='7d 89 52 23 d2 bc dd ea a3 b9 1f' seen=
-  for byte in $(bytes "$1"); do
-    seen="$seen $byte"
-    if [ "$byte" = "${key%% *}" ]; then
-      case $seen in
-        ' 7d') echo empty ;;
-        ' 41 fa 37 42 be d9 b9 d4 '*) echo sealed ;;
-        *) echo present ;;
-      esac
-      return
-    fi
-    key="${key#* } ${key%% *}"
-  done
-  case $seen in
-    ' 41 fa 37 42 be d9 b9 d4'*) echo sealed ;;
+  end=none
+  if walk "$1"; then end=there; fi
+  case "$end$seen" in
+    'there 7d') echo empty ;;
+    'there 41 fa 37 42 be d9 b9 d4 '* | 'none 41 fa 37 42 be d9 b9 d4'*) echo sealed ;;
+    there*) echo present ;;
     *) echo unterminated ;;
   esac
 }

@@ -33,12 +33,12 @@ if [ -f "$config" ]; then
   printf 'access %s\n' "$(stat -f '%Su:%Sg:%Lp' "$config")"
   sum=$(grep -v '^ *token:' "$config" | shasum -a 256)
   printf 'sha %s\n' "${sum%% *}"
-  while read -r key value _; do
+  grep -E "^[ $tab]*(server|token):" "$config" | while read -r key value _; do
     case $key in
       server:) printf 'server %s\n' "$value" ;;
       token:) case $value in eyJ*.eyJ*.*) value=${value#*.} && printf 'claims %s\n' "${value%%.*}" ;; esac ;;
     esac
-  done <"$config"
+  done
   say "kubeconfig 0"
 fi
 
@@ -50,16 +50,8 @@ else
   file "$plist"
 fi
 
-# page shows a service without the environment that others gave it.
-page() {
-  printf '%s\n' "$1" | while IFS= read -r line; do
-    case $line in
-      "$tab${tab}HOME => "* | "$tab${tab}PATH => "*) ;;
-      *' => '*) continue ;;
-    esac
-    printf '%s\n' "$line"
-  done
-}
+# page shows a service without the environment that others gave it: lines without an arrow, and two of ours.
+page() { printf '%s\n' "$1" | grep -E "^$tab$tab(HOME|PATH) => |^([^=]|=[^>])*=?\$"; }
 said=$(launchctl print "system/$label" 2>/dev/null)
 code=$?
 page "$said"
@@ -75,15 +67,17 @@ other() {
   case $said in *--disable-vm-gc*) echo "${tab}gc = off" ;; esac
   say "other 0 $1"
 }
+# A shell reads a pipe byte by byte: macOS's own services, which are hundreds, and what is no service never
+# come to it.
 for domain in system "gui/$(id -u "$user")"; do
   inside=''
-  launchctl print "$domain" 2>/dev/null | while read -r one two three _; do
+  launchctl print "$domain" 2>/dev/null | grep -E "^$tab$tab|services = \{|\}" | grep -v "[ $tab]com\.apple\." | while read -r one two three _; do
     case "$one $two $three" in
       'services = {') inside=yes ;;
       '}  ') inside='' ;;
       *)
         case $inside:$three in
-          "yes:$label" | yes:com.apple.* | yes: | :*) ;;
+          "yes:$label" | yes: | :*) ;;
           *) other "$domain/$three" ;;
         esac
         ;;
@@ -95,14 +89,13 @@ for path in /Library/LaunchDaemons/*.plist /Library/LaunchAgents/*.plist "/Users
 done
 say "plists 0"
 
-all=$(ps -axwwo pid=,ppid=,etime=,command=)
-code=$?
-printf '%s\n' "$all" | while read -r pid parent age command _; do
+list_processes
+printf '%s\n' "$all" | grep -F tart-kubelet | while read -r pid parent age command _; do
   case ${command##*/} in tart-kubelet) printf '%s %s %s %s\n' "$pid" "$parent" "$age" "$command" ;; esac
 done
 say "processes $code"
-work
-say "work $?"
+show_work
+say "work $code"
 for path in "/Users/$user/.tart/vms"/*; do
   [ ! -d "$path" ] || printf '%s\n' "${path##*/}"
 done

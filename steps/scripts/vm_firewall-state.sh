@@ -4,7 +4,7 @@
 say() { printf '\n== %s\n' "$*"; }
 
 anchor() {
-  case $1 in com.apple* | '*') return ;; esac
+  case $1 in '' | com.apple* | '*') return ;; esac
   pfctl -a "$1" -s rules 2>/dev/null
   say "live rules $? $1"
   pfctl -a "$1" -s Tables 2>/dev/null
@@ -46,12 +46,17 @@ pfctl -s nat 2>/dev/null
 say "nat $?"
 pfctl -s Tables 2>/dev/null
 say "tables $?"
-pfctl -s Anchors 2>/dev/null
-say "anchors $?"
-pfctl -s Anchors 2>/dev/null | while read -r name; do anchor "$name"; done
+newline='
+'
+listed=$(pfctl -s Anchors 2>/dev/null)
+code=$?
+printf '%s\n' "$listed"
+say "anchors $code"
+printf '%s\n' "$listed" | while read -r name; do anchor "$name"; done
 for path in /etc/pf.anchors/*; do
   case $path in */com.apple*) continue ;; esac
-  anchor "${path##*/}"
+  # What the kernel listed was asked about above.
+  case "$listed$newline" in *"  ${path##*/}$newline"*) ;; *) anchor "${path##*/}" ;; esac
   file "$path"
 done
 file /etc/pf.conf

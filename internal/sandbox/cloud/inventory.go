@@ -83,21 +83,27 @@ func (a *API) ServerAt(address netip.Addr) (server Server, found bool, err error
 
 // Rename changes a server's name behind the API's back if change tells so for the present one.
 func (a *API) Rename(id string, change func(present string) (name string, ok bool)) error {
+	return a.edit(id, func(server *Server) bool {
+		name, ok := change(server.Name)
+		if ok {
+			server.Name = name
+			server.UpdatedAt = after(server.UpdatedAt, a.options.Now())
+		}
+		return ok
+	})
+}
+
+// edit changes a server behind the API's back, if there is one and change tells so.
+func (a *API) edit(id string, change func(*Server) bool) error {
 	unlock, err := a.lock.Lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	server, found, err := a.state.get(id)
-	if err != nil || !found {
+	if err != nil || !found || !change(&server) {
 		return err
 	}
-	name, ok := change(server.Name)
-	if !ok {
-		return nil
-	}
-	server.Name = name
-	server.UpdatedAt = after(server.UpdatedAt, a.options.Now())
 	return a.state.put(server)
 }
 
@@ -107,19 +113,11 @@ type Passwords struct{ Sudo, VNC string }
 // Disclose changes what the API tells of a server's passwords, if change says so for what it tells
 // now. The Mac's own password is another matter.
 func (a *API) Disclose(id string, change func(present Passwords) (Passwords, bool)) error {
-	unlock, err := a.lock.Lock()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	server, found, err := a.state.get(id)
-	if err != nil || !found {
-		return err
-	}
-	next, ok := change(Passwords{server.SudoPassword, server.VncURL})
-	if !ok {
-		return nil
-	}
-	server.SudoPassword, server.VncURL = next.Sudo, next.VNC
-	return a.state.put(server)
+	return a.edit(id, func(server *Server) bool {
+		next, ok := change(Passwords{server.SudoPassword, server.VncURL})
+		if ok {
+			server.SudoPassword, server.VncURL = next.Sudo, next.VNC
+		}
+		return ok
+	})
 }

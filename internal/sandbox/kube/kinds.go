@@ -121,6 +121,7 @@ func groupKinds() catalogue {
 		{group: capi, version: "v1beta1", resource: "machinedeployments", singular: "machinedeployment", name: "MachineDeployment", short: []string{"md"}, namespaced: true, status: true, generation: true, conditional: true, optional: true},
 		{group: capi, version: "v1beta1", resource: "machines", singular: "machine", name: "Machine", short: []string{"ma"}, namespaced: true, status: true, generation: true, conditional: true, optional: true},
 		{group: "coordination.k8s.io", resource: leases, singular: "lease", name: "Lease", namespaced: true, conditional: true, columns: leaseColumns()},
+		{group: "infrastructure." + capi, version: "v1alpha1", resource: "scalewayapplesiliconmachines", singular: "scalewayapplesiliconmachine", name: "ScalewayAppleSiliconMachine", short: []string{"samm"}, namespaced: true, status: true, generation: true, conditional: true, optional: true},
 		{group: "policy", resource: disruptionBudgets, singular: "poddisruptionbudget", name: "PodDisruptionBudget", short: []string{"pdb"}, namespaced: true, status: true, generation: true, conditional: true, columns: budgetColumns()},
 		{group: rbacGroup, resource: clusterRoleBindings, singular: "clusterrolebinding", name: "ClusterRoleBinding", columns: bindingColumns(), protectsWithPath: true},
 		{group: rbacGroup, resource: clusterRoles, singular: "clusterrole", name: "ClusterRole", columns: roleColumns(), protectsWithPath: true},

@@ -35,8 +35,15 @@ type member struct {
 // beat is the newest heartbeat of a Node's kubelets.
 type beat struct {
 	last  time.Time
-	live  *member // the newest one whose heartbeats arrive, or nil
+	since time.Time // when the kubelet began that sent it
+	live  *member   // the newest one whose heartbeats arrive, or nil
 	lease bool
+}
+
+// sent is when the last of the heartbeats arrived that a kubelet sends at its start and
+// from then on at intervals.
+func (b *beat) sent(every time.Duration) time.Time {
+	return b.last.Add(-b.last.Sub(b.since) % every)
 }
 
 // settleKubelets does what the kubelets on the Macs and the controller of Nodes would have done
@@ -167,7 +174,7 @@ func (a *API) settleMember(m *member, own preferences, now time.Time) error {
 		last = m.stopped
 	}
 	if last.After(b.last) {
-		b.last = last
+		b.last, b.since = last, m.Started
 	}
 	return nil
 }
@@ -178,6 +185,8 @@ func (a *API) register(m *member, present *object, now time.Time) error {
 	node := newObject(a.kinds.named(nodes), "", m.Node, now)
 	if present != nil {
 		node = present.DeepCopy()
+	} else { // its only taint, which no flag changes; later it writes the status alone
+		set(node, []any{map[string]any{"key": ownPrefix + "macos", "value": "true", "effect": "NoSchedule"}}, "spec", "taints")
 	}
 	if textAt(node, "spec", "providerID") == "" && m.ProviderID != "" {
 		set(node, m.ProviderID, "spec", "providerID")
@@ -194,8 +203,14 @@ func (a *API) register(m *member, present *object, now time.Time) error {
 // shown, but what follows from one that came or did not come.
 func (a *API) settleNode(name string, b *beat, now time.Time) error {
 	present, err := a.state.peek(nodes, "", name)
-	if err != nil || present == nil {
+	if err != nil {
 		return err
+	}
+	if present == nil && b.live == nil {
+		return a.dropLease(name)
+	}
+	if present == nil {
+		return nil
 	}
 	silent := b.live == nil && now.Sub(b.last) >= gracePeriod
 	if b.live != nil && !upToDate(present, b.live) || silent && condition(present, "Ready")["status"] != "Unknown" || staleTaints(present, silent) {
@@ -207,7 +222,7 @@ func (a *API) settleNode(name string, b *beat, now time.Time) error {
 		case silent:
 			setCondition(node, map[string]any{
 				"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.",
-				"lastHeartbeatTime": stampText(b.last.Truncate(statusEvery)),
+				"lastHeartbeatTime": stampText(b.sent(statusEvery)),
 			}, b.last.Add(gracePeriod))
 		}
 		keepTaints(node, silent)
@@ -225,7 +240,7 @@ func (a *API) settleLease(name string, node *object, b *beat) error {
 	if err != nil {
 		return err
 	}
-	last := microText(b.last.Truncate(leaseEvery))
+	last := microText(b.sent(leaseEvery))
 	switch {
 	case present == nil && b.live != nil && b.lease:
 		lease := newObject(a.kinds.named(leases), leaseNamespace, name, b.last)
@@ -240,15 +255,27 @@ func (a *API) settleLease(name string, node *object, b *beat) error {
 	return nil
 }
 
-// ownLabels are those that a kubelet sets whatever it is told.
-func ownLabels(node string) map[string]string {
-	return map[string]string{"kubernetes.io/os": "darwin", "kubernetes.io/arch": "arm64", "kubernetes.io/hostname": node}
+// dropLease does what the garbage collector does with the Lease of a Node that is gone.
+func (a *API) dropLease(name string) error {
+	present, err := a.state.peek(leases, leaseNamespace, name)
+	if err != nil || present == nil {
+		return err
+	}
+	return a.state.remove(leases, present)
 }
 
-// wantedLabels gives a Node's labels as a kubelet leaves them: it owns every prefix that occurs in
-// its --node-labels, and prunes what it no longer carries there.
+// ownPrefix begins the names of the labels and of the taint that are the kubelet's own.
+const ownPrefix = "tuist.dev/"
+
+// ownLabels are those that a kubelet sets whatever it is told.
+func ownLabels(node string) map[string]string {
+	return map[string]string{"kubernetes.io/os": "darwin", "kubernetes.io/arch": "arm64", "kubernetes.io/hostname": node, ownPrefix + "runtime": "tart"}
+}
+
+// wantedLabels gives a Node's labels as a kubelet leaves them: it owns its own prefix, and every one
+// that occurs in its --node-labels, as builds of it differ there; it prunes what it no longer carries.
 func wantedLabels(present map[string]string, m *member) map[string]string {
-	owned := map[string]bool{}
+	owned := map[string]bool{strings.TrimSuffix(ownPrefix, "/"): true}
 	for name := range m.Labels {
 		if prefix, _, found := strings.Cut(name, "/"); found {
 			owned[prefix] = true
@@ -260,8 +287,8 @@ func wantedLabels(present map[string]string, m *member) map[string]string {
 			wanted[name] = value
 		}
 	}
-	maps.Copy(wanted, ownLabels(m.Node))
 	maps.Copy(wanted, m.Labels)
+	maps.Copy(wanted, ownLabels(m.Node))
 	return wanted
 }
 

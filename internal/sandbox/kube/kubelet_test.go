@@ -173,26 +173,26 @@ func TestKubeletRegisters(t *testing.T) {
 	t.Parallel()
 	f := joined(t)
 	node := f.node(t, "acme-01")
-	want := map[string]string{"acme.dev/fleet": "runners", "kubernetes.io/os": "darwin", "kubernetes.io/arch": "arm64", "kubernetes.io/hostname": "acme-01"}
-	if !maps.Equal(node.Labels, want) || node.Spec.ProviderID != "scw-applesilicon://fr-par-1/acme-01" || len(node.Spec.Taints) > 0 {
+	want := map[string]string{"acme.dev/fleet": "runners", "kubernetes.io/os": "darwin", "kubernetes.io/arch": "arm64", "kubernetes.io/hostname": "acme-01", "tuist.dev/runtime": "tart"}
+	if !maps.Equal(node.Labels, want) || node.Spec.ProviderID != "scw-applesilicon://fr-par-1/acme-01" || len(node.Spec.Taints) != 1 || node.Spec.Taints[0].ToString() != "tuist.dev/macos=true:NoSchedule" {
 		t.Errorf("labels %v, id %q, taints %v", node.Labels, node.Spec.ProviderID, node.Spec.Taints)
 	}
 	info := node.Status.NodeInfo
-	if got := fmt.Sprint(node.Status.Capacity.Cpu(), node.Status.Capacity.Memory(), node.Status.Capacity.Pods(), info.KubeletVersion, info.OperatingSystem, info.Architecture, info.ContainerRuntimeVersion); got != "8 14Gi 30.4.0darwinarm64tart" {
+	if got := fmt.Sprint(node.Status.Capacity.Cpu(), node.Status.Capacity.Memory(), node.Status.Capacity.Pods(), info.KubeletVersion, info.OperatingSystem, info.Architecture, info.ContainerRuntimeVersion); got != "8 14Gi 3tart-kubelet-v0darwinarm64tart" {
 		t.Errorf("status %s", got)
 	}
-	if c := ready(node); c.Status != "True" || c.Reason != "TartKubeletReady" || !c.LastHeartbeatTime.Time.Equal(time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)) {
+	if c := ready(node); c.Status != "True" || c.Reason != "TartKubeletReady" || !c.LastHeartbeatTime.Time.Equal(time.Date(2026, 5, 4, 10, 0, 7, 0, time.UTC)) {
 		t.Errorf("ready %+v", c)
 	}
 	f.clock.pass(5 * time.Minute)
-	if c := ready(f.node(t, "acme-01")); !c.LastHeartbeatTime.Time.Equal(time.Date(2026, 5, 4, 10, 5, 0, 0, time.UTC)) {
+	if c := ready(f.node(t, "acme-01")); !c.LastHeartbeatTime.Time.Equal(time.Date(2026, 5, 4, 10, 5, 7, 0, time.UTC)) {
 		t.Errorf("heartbeat %v", c.LastHeartbeatTime)
 	}
 	if again := f.node(t, "acme-01"); again.ResourceVersion != node.ResourceVersion {
 		t.Error("a heartbeat was written")
 	}
 	lease := f.lease(t, "acme-01")
-	if renewed := lease.Spec.RenewTime.Time; !renewed.Equal(time.Date(2026, 5, 4, 10, 5, 0, 0, time.UTC)) || *lease.Spec.LeaseDurationSeconds != 40 || *lease.Spec.HolderIdentity != "acme-01" {
+	if renewed := lease.Spec.RenewTime.Time; !renewed.Equal(time.Date(2026, 5, 4, 10, 5, 7, 0, time.UTC)) || *lease.Spec.LeaseDurationSeconds != 40 || *lease.Spec.HolderIdentity != "acme-01" {
 		t.Errorf("lease %+v", lease.Spec)
 	}
 }
@@ -212,15 +212,15 @@ func TestSilentKubelet(t *testing.T) {
 	if c := ready(node); c.Status != "Unknown" || c.Reason != "NodeStatusUnknown" || c.Message != "Kubelet stopped posting node status." {
 		t.Errorf("after the grace: %+v", c)
 	}
-	if len(node.Spec.Taints) != 2 {
+	if len(node.Spec.Taints) != 3 {
 		t.Errorf("taints %v", node.Spec.Taints)
 	}
 	f.clock.pass(time.Hour)
-	if renewed := f.lease(t, "acme-01").Spec.RenewTime.Time; !renewed.Equal(time.Date(2026, 5, 4, 10, 1, 0, 0, time.UTC)) {
+	if renewed := f.lease(t, "acme-01").Spec.RenewTime.Time; !renewed.Equal(time.Date(2026, 5, 4, 10, 1, 7, 0, time.UTC)) {
 		t.Errorf("the lease goes on: %v", renewed)
 	}
 	f.start(t, "acme-01", nil)
-	if node := f.node(t, "acme-01"); ready(node).Status != "True" || len(node.Spec.Taints) > 0 {
+	if node := f.node(t, "acme-01"); ready(node).Status != "True" || len(node.Spec.Taints) != 1 {
 		t.Errorf("after a restart: %+v %v", ready(node), node.Spec.Taints)
 	}
 }
@@ -228,12 +228,12 @@ func TestSilentKubelet(t *testing.T) {
 func TestKubeletLabels(t *testing.T) {
 	t.Parallel()
 	f := joined(t)
-	patch := []byte(`{"metadata":{"labels":{"acme.dev/extra":"x","other.dev/kept":"y","acme.dev/fleet":"z"}}}`)
+	patch := []byte(`{"metadata":{"labels":{"acme.dev/extra":"x","other.dev/kept":"y","acme.dev/fleet":"z","tuist.dev/golden":"x","tuist.dev/runtime":"docker"}}}`)
 	if _, err := f.admin.CoreV1().Nodes().Patch(t.Context(), "acme-01", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	got := f.node(t, "acme-01").Labels
-	if got["acme.dev/extra"] != "" || got["other.dev/kept"] != "y" || got["acme.dev/fleet"] != "runners" {
+	if got["acme.dev/extra"] != "" || got["other.dev/kept"] != "y" || got["acme.dev/fleet"] != "runners" || got["tuist.dev/golden"] != "" || got["tuist.dev/runtime"] != "tart" {
 		t.Errorf("labels %v", got)
 	}
 }

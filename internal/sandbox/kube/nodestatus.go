@@ -15,7 +15,7 @@ func writeStatus(node *object, m *member, now time.Time) {
 	set(node, maps.Clone(resources), "status", "allocatable")
 	set(node, addresses(m), "status", "addresses")
 	set(node, map[string]any{
-		"operatingSystem": "darwin", "architecture": "arm64", "kubeletVersion": m.Version, "containerRuntimeVersion": "tart",
+		"operatingSystem": "darwin", "architecture": "arm64", "kubeletVersion": nodeVersion, "containerRuntimeVersion": "tart",
 		"osImage": "macOS", "machineID": m.ServerID, "systemUUID": m.ServerID, "bootID": "", "kernelVersion": "", "kubeProxyVersion": "",
 	}, "status", "nodeInfo")
 	setCondition(node, map[string]any{
@@ -25,6 +25,9 @@ func writeStatus(node *object, m *member, now time.Time) {
 }
 
 const readyReason = "TartKubeletReady"
+
+// nodeVersion is what every build of a tart-kubelet tells of itself.
+const nodeVersion = "tart-kubelet-v0"
 
 func capacity(m *member) map[string]any {
 	return map[string]any{"cpu": strconv.Itoa(m.CPU), "memory": fmt.Sprintf("%dMi", m.MemoryMB), "pods": strconv.Itoa(m.MaxPods)}
@@ -42,7 +45,7 @@ func upToDate(node *object, m *member) bool {
 	ready := condition(node, "Ready")
 	resources, _ := at(node, "status", "capacity").(map[string]any)
 	return ready["status"] == "True" && ready["reason"] == readyReason &&
-		textAt(node, "status", "nodeInfo", "kubeletVersion") == m.Version &&
+		textAt(node, "status", "nodeInfo", "kubeletVersion") == nodeVersion &&
 		textAt(node, "status", "nodeInfo", "machineID") == m.ServerID &&
 		nodeAddress(node, "InternalIP") == m.Address &&
 		maps.Equal(resources, capacity(m)) &&
@@ -115,7 +118,7 @@ func shownNode(node *object, b *beat, now time.Time) *object {
 		for i, c := range mapsOf(list) {
 			if c["type"] == "Ready" {
 				c = maps.Clone(c)
-				c["lastHeartbeatTime"] = stampText(b.last.Truncate(statusEvery))
+				c["lastHeartbeatTime"] = stampText(b.sent(statusEvery))
 				list[i] = c
 			}
 		}
@@ -128,7 +131,7 @@ func shownLease(lease *object, b *beat) *object {
 	if b == nil || b.live == nil || !b.lease {
 		return lease
 	}
-	return with(lease, "spec", func(spec map[string]any) { spec["renewTime"] = microText(b.last.Truncate(leaseEvery)) })
+	return with(lease, "spec", func(spec map[string]any) { spec["renewTime"] = microText(b.sent(leaseEvery)) })
 }
 
 // with gives a copy of an object in which one part was changed; all else is shared with it.

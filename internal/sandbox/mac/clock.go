@@ -2,11 +2,8 @@ package mac
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 )
@@ -35,26 +32,14 @@ func (m *Machine) ahead() time.Duration { return m.clock().Ahead }
 // clock counts one that cannot be read as one that nobody has moved. It is asked all the time, and
 // grows with every move, so it is read anew only where the file is another.
 func (m *Machine) clock() clock {
-	name := filepath.Join(m.dir, string(inFirmware("clock")))
-	now, err := os.Stat(name)
-	if err != nil {
+	c, err := decoded[clock](m, clockRecord, json.Unmarshal)
+	if c == nil || err != nil {
 		return clock{}
 	}
-	if last := m.clocks.Load(); last != nil && os.SameFile(last.file, now) && last.file.Size() == now.Size() && last.file.ModTime().Equal(now.ModTime()) {
-		return last.clock
-	}
-	var c clock
-	if data, err := os.ReadFile(name); err == nil && json.Unmarshal(data, &c) == nil {
-		m.clocks.Store(&clockFile{now, c})
-	}
-	return c
+	return *c
 }
 
-// clockFile is what a file said of the clock.
-type clockFile struct {
-	file  fs.FileInfo
-	clock clock
-}
+var clockRecord = inFirmware("clock")
 
 // aheadAt is how far the clock was ahead at a moment of the real one.
 func (m *Machine) aheadAt(real time.Time) time.Duration {
@@ -90,7 +75,7 @@ func (v *visit) advance(d time.Duration) error {
 	c := v.session.machine.clock()
 	c.Ahead += d
 	c.Moved = append(slices.Clip(c.Moved), move{at, c.Ahead})
-	return v.keep(inFirmware("clock"), c)
+	return v.keep(clockRecord, c)
 }
 
 // tick waits for the disk's clock, which moves in steps of some milliseconds, to move on: what was
@@ -116,13 +101,4 @@ func (m *Machine) tick() (time.Time, error) {
 		time.Sleep(time.Millisecond)
 	}
 	return now, nil
-}
-
-// remembers reports whether something is kept at a place, and gives it.
-func (m *Machine) remembers(at place) (data []byte, err error) {
-	data, err = os.ReadFile(filepath.Join(m.dir, string(at)))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return data, err
 }

@@ -111,7 +111,7 @@ func (l *link) executeHalf(ctx context.Context, channel ssh.Channel, line string
 func (l *link) run(ctx context.Context, stdin io.Reader, line string, faults Faults, stdout, stderr io.Writer) (status int, err error) {
 	// Read to its end first: all processes of the command share it by offset, which takes a file,
 	// and a pipe would stay open when nobody reads it.
-	file, err := spool(stdin)
+	file, err := spool(&struckInput{from: stdin, link: l})
 	if err != nil {
 		return 0, err
 	}

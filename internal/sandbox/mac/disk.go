@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -223,13 +224,13 @@ func (v *visit) list(who user, folder node) ([]node, error) {
 	if !who.may(folder.owner, true, toRead) {
 		return nil, syscall.EACCES
 	}
-	names, err := v.names(folder.path)
+	entries, err := v.entries(folder.path)
 	if err != nil {
 		return nil, err
 	}
 	var children []node
-	for _, name := range names {
-		child, err := v.at(folder.child(name))
+	for _, entry := range entries {
+		child, err := v.at(folder.child(entry.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -240,35 +241,35 @@ func (v *visit) list(who user, folder node) ([]node, error) {
 	return children, nil
 }
 
-// names gives the names in a folder, those of bare folders and of the system's programs included.
-func (v *visit) names(folder string) ([]string, error) {
+// entries gives what stands in a folder, by name: bare folders and the system's programs too.
+func (v *visit) entries(folder string) ([]fs.DirEntry, error) {
 	if folder == deviceFolder {
-		return []string{"console"}, nil
+		return []fs.DirEntry{fs.FileInfoToDirEntry(deviceInfo{"console"})}, nil
 	}
 	m := v.session.machine
-	entries, err := fs.ReadDir(v.session.root.FS(), relative(folder))
+	all, err := os.ReadDir(m.root + folder)
 	if err != nil && !(m.bare[folder] && errors.Is(err, fs.ErrNotExist)) {
 		return nil, err
 	}
-	var names []string
-	for _, entry := range entries {
-		names = append(names, entry.Name())
+	onDisk := len(all)
+	add := func(info fs.FileInfo) {
+		if !slices.ContainsFunc(all[:onDisk], func(e fs.DirEntry) bool { return e.Name() == info.Name() }) {
+			all = append(all, fs.FileInfoToDirEntry(info))
+		}
 	}
 	if folder == "/" {
-		names = append(names, "dev")
+		add(folderInfo{"dev"})
 	}
 	for bare := range m.bare {
 		if path.Dir(bare) == folder {
-			names = append(names, path.Base(bare))
+			add(folderInfo{path.Base(bare)})
 		}
 	}
-	for _, t := range m.tools {
-		if t.folder == folder {
-			names = append(names, t.name)
-		}
+	for _, name := range m.programs[folder] {
+		add(programInfo{name})
 	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	slices.SortFunc(all, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return all, nil
 }
 
 // why gives the words in which a tool of macOS reports an error.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -104,6 +105,15 @@ func bareFolders() []string {
 		"/usr", "/usr/bin", "/usr/sbin", "/usr/local", "/usr/local/bin", "/private/var/db", "/private/var/log", "/private/var/empty",
 		"/private/var/tmp", "/private/var/root", "/private/var/root/Library", "/private/var/root/Library/Preferences"}
 }
+
+// everyBare are the bare folders, made once: no machine changes them.
+var everyBare = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	for _, folder := range bareFolders() {
+		all[folder] = true
+	}
+	return all
+})
 
 // bareOwners are the owners of bare folders that are not just root's.
 func bareOwners() map[string]owner {

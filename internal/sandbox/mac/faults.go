@@ -48,15 +48,14 @@ func (p *proc) tool(t tool) int {
 	if p.faults.starting != nil && !p.faults.starting(p) {
 		return exitTerminated
 	}
-	garbler, known := garblers()[t.name]
-	if !p.faults.Garbled || !known {
+	if !p.faults.Garbled || garblers()[t.name] == nil {
 		return p.lostOutput(t.run(p))
 	}
 	own, out := *p, &capture{}
 	own.stdout = out
 	status := t.run(&own)
 	if text := string(out.bytes()); text != "" {
-		p.printf("%s", garbler(text))
+		p.printf("%s", garblers()[t.name](text))
 	}
 	return status
 }

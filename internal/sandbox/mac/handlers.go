@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"mvdan.cc/sh/v3/interp"
 )
@@ -111,10 +112,10 @@ func (sh *shell) readDir(ctx context.Context, name string) ([]fs.DirEntry, error
 		if err != nil {
 			return err
 		}
-		children, err := v.list(p.user, folder)
-		for _, child := range children {
-			entries = append(entries, fs.FileInfoToDirEntry(child.stat()))
+		if !p.user.may(folder.owner, true, toRead) {
+			return syscall.EACCES
 		}
+		entries, err = v.entries(folder.path)
 		return err
 	})
 	return entries, err

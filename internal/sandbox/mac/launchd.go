@@ -1,13 +1,14 @@
 package mac
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
@@ -93,11 +94,33 @@ func (j *job) state() string {
 // launchd gives what launchd holds in memory as it stands now.
 func (v *visit) launchd() (*manager, time.Time, error) {
 	m, now := &manager{}, v.session.now()
-	if err := v.recall(inMemory("launchd"), m); err != nil {
+	held, err := decoded[manager](v.session.machine, launchdRecord, json.Unmarshal)
+	if err != nil {
 		return nil, now, fmt.Errorf("launchd's jobs: %w", err)
+	}
+	if held != nil {
+		m = held.clone()
 	}
 	m.catchUp(now)
 	return m, now, nil
+}
+
+var launchdRecord = inMemory("launchd")
+
+// clone gives one that may be changed. What a job was loaded with never changes.
+func (m *manager) clone() *manager {
+	c := *m
+	c.Unloaded = slices.Clone(m.Unloaded)
+	c.Jobs = maps.Clone(m.Jobs)
+	for target, j := range c.Jobs {
+		one := *j
+		if one.Kubelet != nil {
+			kubelet := *one.Kubelet
+			one.Kubelet = &kubelet
+		}
+		c.Jobs[target] = &one
+	}
+	return &c
 }
 
 // changeLaunchd lets f change what launchd holds in memory; it is kept where f succeeds.
@@ -106,19 +129,14 @@ func (v *visit) changeLaunchd(f func(*manager, time.Time) error) error {
 	if err != nil {
 		return err
 	}
-	before, err := json.Marshal(m)
-	if err == nil {
-		err = f(m, now)
-	}
-	if err != nil {
+	before := m.clone()
+	if err := f(m, now); err != nil {
 		return err
 	}
-	after, err := json.Marshal(m)
-	if err == nil && !bytes.Equal(before, after) {
-		err = v.keep(inMemory("launchd"), m)
-	}
-	if err != nil {
-		return err
+	if !reflect.DeepEqual(before, m) {
+		if err := v.keep(launchdRecord, m); err != nil {
+			return err
+		}
 	}
 	return v.announce(m)
 }
@@ -126,15 +144,14 @@ func (v *visit) changeLaunchd(f func(*manager, time.Time) error) error {
 // pending gives the jobs without the machine's lock, or nil where nothing was ever loaded: the one
 // question that every look at the machine costs.
 func (m *Machine) pending() (*manager, error) {
-	data, err := m.remembers(inMemory("launchd"))
-	if data == nil || err != nil {
-		return nil, err
+	held, err := decoded[manager](m, launchdRecord, json.Unmarshal)
+	if err != nil {
+		return nil, fmt.Errorf("launchd's jobs on the machine in %s: %w; remove %s", m.dir, err, filepath.Join(m.dir, string(launchdRecord)))
 	}
-	held := &manager{}
-	if err := json.Unmarshal(data, held); err != nil {
-		return nil, fmt.Errorf("launchd's jobs on the machine in %s: %w; remove %s", m.dir, err, filepath.Join(m.dir, string(inMemory("launchd"))))
+	if held == nil {
+		return nil, nil
 	}
-	return held, nil
+	return held.clone(), nil
 }
 
 // catchUp lets happen what needs nothing but time: processes end and labels become free.

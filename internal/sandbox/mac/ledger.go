@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // owner is whose a file is and what its mode bits are, the sticky bit included.
@@ -26,12 +25,6 @@ type ledger struct {
 	owners     map[string]owner // by path without links; never changed in place
 	generation uint64
 	stamp      stamp
-}
-
-// stamp tells a hand-edited file from the one that was read.
-type stamp struct {
-	size  int64
-	mtime time.Time
 }
 
 // line is an owner as it is written: people read modes in octal.
@@ -77,12 +70,11 @@ func (m *Machine) current(lock *os.File) (ledger, error) {
 		return ledger{}, fmt.Errorf("read %s: %w", lockFile, err)
 	}
 	generation := binary.BigEndian.Uint64(counter[:])
-	path := filepath.Join(m.dir, ledgerFile)
-	info, err := os.Stat(path)
+	path := m.dir + "/" + ledgerFile
+	now, err := stampOf(path)
 	if err != nil {
 		return ledger{}, err
 	}
-	now := stamp{info.Size(), info.ModTime()}
 	if m.known.owners != nil && m.known.generation == generation && m.known.stamp == now {
 		return m.known, nil
 	}
@@ -117,11 +109,11 @@ func (m *Machine) record(lock *os.File, owners map[string]owner, generation uint
 	if _, err := lock.WriteAt(counter[:], 0); err != nil {
 		return fmt.Errorf("write %s: %w", lockFile, err)
 	}
-	info, err := os.Stat(path)
+	now, err := stampOf(path)
 	if err != nil {
 		return err
 	}
-	m.known = ledger{owners, generation + 1, stamp{info.Size(), info.ModTime()}}
+	m.known = ledger{owners, generation + 1, now}
 	return nil
 }
 

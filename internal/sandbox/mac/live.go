@@ -2,9 +2,7 @@ package mac
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -27,11 +25,8 @@ const (
 
 // recall reads what a part of the machine has kept. Where it has kept nothing, into stays as it is.
 func (v *visit) recall(at place, into any) error {
-	data, err := os.ReadFile(filepath.Join(v.session.machine.dir, string(at)))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	data, err := v.session.machine.remembers(at)
+	if data == nil || err != nil {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {

@@ -40,10 +40,11 @@ type Factory struct {
 // folder; it holds no state and no descriptor between calls.
 // While it serves connections it knows them, so that all of them can break at once.
 type Machine struct {
-	dir   string
-	root  string // the folder of its files
-	tools map[string]tool
-	bare  map[string]bool // folders that may be missing on the disk
+	dir      string
+	root     string // the folder of its files
+	tools    map[string]tool
+	bare     map[string]bool     // folders that may be missing on the disk
+	programs map[string][]string // names of the system's programs, by their folder
 
 	// The mutex is taken before the file lock, so that goroutines wait in Go and not each in a
 	// system call with a thread of its own. It guards known.
@@ -54,7 +55,7 @@ type Machine struct {
 	power    power
 	strikes  strikes
 	commands commands
-	clocks   atomic.Pointer[clockFile]
+	records  records
 	watcher  atomic.Pointer[func(argv []string, environ map[string]string)]
 	outside  Outside
 	lines    lines
@@ -100,10 +101,7 @@ func Open(dir string) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the machine in %s: %w", dir, err)
 	}
-	m := &Machine{dir: dir, root: filepath.Join(dir, rootFolder), tools: toolbox(), bare: map[string]bool{}}
-	for _, folder := range bareFolders() {
-		m.bare[folder] = true
-	}
+	m := &Machine{dir: dir, root: filepath.Join(dir, rootFolder), tools: everyTool(), programs: toolNames(), bare: everyBare()}
 	if _, err := m.identity(); err != nil {
 		return nil, fmt.Errorf("open the machine in %s: %w", dir, err)
 	}
@@ -115,13 +113,14 @@ func (m *Machine) Root() string { return m.root }
 
 func (m *Machine) identity() (identity, error) {
 	var id identity
-	data, err := os.ReadFile(filepath.Join(m.dir, identityFile))
+	known, err := decoded[identity](m, identityFile, json.Unmarshal)
 	if err != nil {
 		return id, err
 	}
-	if err := json.Unmarshal(data, &id); err != nil {
-		return id, fmt.Errorf("%s: %w", identityFile, err)
+	if known == nil {
+		return id, &fs.PathError{Op: "open", Path: filepath.Join(m.dir, identityFile), Err: fs.ErrNotExist}
 	}
+	id = *known
 	if !validUser(id.User) {
 		return id, fmt.Errorf("%s: %q can't be a login user's name", identityFile, id.User)
 	}

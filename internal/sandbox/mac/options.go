@@ -20,25 +20,40 @@ func (p *proc) options(spec string) (o options, operands []string, status int, o
 		if word == "--" {
 			break
 		}
-		for i := 1; i < len(word); i++ {
-			at := strings.IndexByte(spec, word[i])
-			switch {
-			case at < 0 || word[i] == ':':
-				return nil, nil, p.unmodelled(word), false
-			case at+1 == len(spec) || spec[at+1] != ':':
-				o[word[i]] = ""
-				continue
-			case i+1 < len(word):
-				o[word[i]] = word[i+1:]
-			case len(args) == 0:
-				return nil, nil, p.fail(exitUsage, "option requires an argument -- %c", word[i]), false
-			default:
-				o[word[i]], args = args[0], args[1:]
-			}
-			break
+		left, wants, ok := o.take(spec, word[1:], args)
+		switch {
+		case wants != 0:
+			return nil, nil, p.fail(exitUsage, "option requires an argument -- %c", wants), false
+		case !ok:
+			return nil, nil, p.unmodelled(word), false
 		}
+		args = left
 	}
 	return o, args, 0, true
+}
+
+// take reads letters that stand together in one word, and gives what is left of the next words behind
+// the value of the last one. It fails for a letter that spec lacks, and tells one that wants a value.
+func (o options) take(spec, letters string, args []string) (left []string, wants byte, ok bool) {
+	for i := range len(letters) {
+		letter := letters[i]
+		at := strings.IndexByte(spec, letter)
+		switch {
+		case at < 0 || letter == ':':
+			return nil, 0, false
+		case at+1 == len(spec) || spec[at+1] != ':':
+			o[letter] = ""
+			continue
+		case i+1 < len(letters):
+			o[letter] = letters[i+1:]
+		case len(args) == 0:
+			return nil, letter, false
+		default:
+			o[letter], args = args[0], args[1:]
+		}
+		return args, 0, true
+	}
+	return args, 0, true
 }
 
 func parseOctal(text string) (uint64, bool) {

@@ -3,10 +3,11 @@ package mac
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // tool is one of the system's programs, or of the shell's builtins that are answered here.
@@ -70,7 +71,8 @@ func (p *proc) stock(name string) (tool, bool) {
 		if !m.bare[folder] {
 			return tool{}, false
 		}
-		if _, err := os.Lstat(m.root + folder); !os.IsNotExist(err) {
+		var there unix.Stat_t
+		if unix.Lstat(m.root+folder, &there) != unix.ENOENT {
 			return tool{}, false
 		}
 		if folder == t.folder {

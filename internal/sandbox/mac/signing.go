@@ -178,7 +178,16 @@ func (v *visit) released(n node) {
 // as after a program was overwritten in place, the bytes on the disk are whole, codesign finds them
 // valid, and every new process of them is killed. The name is an absolute path on the machine.
 func (m *Machine) SpoilSignature(name string) error {
-	err := m.asRoot(func(v *visit, p *proc) error {
+	err := m.revouch(name, func(known map[string]vouched, inode string) { known[inode] = vouched{Sum: "other bytes"} })
+	if err != nil {
+		return fmt.Errorf("spoil the signature of %s on the machine: %w", name, err)
+	}
+	return nil
+}
+
+// revouch changes what the kernel keeps of a file.
+func (m *Machine) revouch(name string, change func(known map[string]vouched, inode string)) error {
+	return m.asRoot(func(v *visit, p *proc) error {
 		n, err := v.find(p.user, "/", name, true)
 		if err != nil {
 			return err
@@ -187,13 +196,9 @@ func (m *Machine) SpoilSignature(name string) error {
 		if err := v.recall(vouchedRecord, &known); err != nil {
 			return err
 		}
-		known[inodeOf(n)] = vouched{Sum: "other bytes"}
+		change(known, inodeOf(n))
 		return v.keep(vouchedRecord, known)
 	})
-	if err != nil {
-		return fmt.Errorf("spoil the signature of %s on the machine: %w", name, err)
-	}
-	return nil
 }
 
 // SignatureSpoiled reports whether the kernel would kill a new process of a file.
@@ -225,18 +230,7 @@ func isKubelet(name string, head []byte) bool {
 // TrustSignature lets the kernel forget what it keeps of a file: its next process is judged by the
 // bytes that are there. The name is an absolute path on the machine.
 func (m *Machine) TrustSignature(name string) error {
-	err := m.asRoot(func(v *visit, p *proc) error {
-		n, err := v.find(p.user, "/", name, true)
-		if err != nil {
-			return err
-		}
-		known := map[string]vouched{}
-		if err := v.recall(vouchedRecord, &known); err != nil {
-			return err
-		}
-		delete(known, inodeOf(n))
-		return v.keep(vouchedRecord, known)
-	})
+	err := m.revouch(name, func(known map[string]vouched, inode string) { delete(known, inode) })
 	if err != nil {
 		return fmt.Errorf("forget the signature of %s on the machine: %w", name, err)
 	}

@@ -1,6 +1,7 @@
 package mac
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -17,10 +18,13 @@ const (
 	// Killed: what runs over SSH dies before a tool that may change something, and its connection with
 	// it. A death before another tool leaves the machine as one before the next of these does.
 	Killed
+	// InputBreaks: the line breaks in the middle of what is sent to a command, which goes on with what
+	// has come.
+	InputBreaks
 )
 
 // strikes counts the commands, or the tools that may change something, that are started over SSH in
-// this process, and strikes once.
+// this process, or the bytes that are sent to them, and strikes once.
 type strikes struct {
 	mu    sync.Mutex
 	armed bool
@@ -28,8 +32,8 @@ type strikes struct {
 	kind  Strike
 }
 
-// StrikeAfter lets n more commands, or tools that may change something, be started over SSH and
-// strikes before the next one. It knows this process alone.
+// StrikeAfter lets n more commands, or tools that may change something, be started over SSH, or n more
+// bytes be sent to them, and strikes before the next one. It knows this process alone.
 func (m *Machine) StrikeAfter(n int, kind Strike) {
 	m.strikes.mu.Lock()
 	defer m.strikes.mu.Unlock()
@@ -52,25 +56,29 @@ func (m *Machine) Struck() bool {
 	return struck
 }
 
-// fallsOn counts something of a kind and reports whether the strike falls on it.
-func (s *strikes) fallsOn(kind Strike) bool {
+// fallsOn counts n of a kind and reports whether the strike falls on one of them, and how many come
+// before it.
+func (s *strikes) fallsOn(kind Strike, n int) (before int, falls bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.armed || s.kind != kind {
-		return false
+		return n, false
 	}
-	s.left--
-	if s.left >= 0 {
-		return false
+	if n <= s.left {
+		s.left -= n
+		return n, false
 	}
 	s.armed = false
-	return true
+	return s.left, true
 }
 
 // starting is asked before a tool of a command over this connection runs. It reports whether the
 // tool may.
 func (l *link) starting(p *proc) bool {
-	if !l.session.machine.StrikeArmed() || looksOnly(p.argv) || !l.session.machine.strikes.fallsOn(Killed) {
+	if !l.session.machine.StrikeArmed() || looksOnly(p.argv) {
+		return true
+	}
+	if _, falls := l.session.machine.strikes.fallsOn(Killed, 1); !falls {
 		return true
 	}
 	_ = l.cut()
@@ -80,9 +88,29 @@ func (l *link) starting(p *proc) bool {
 
 // beginning is told when a command over this connection begins.
 func (l *link) beginning() {
-	if l.session.machine.strikes.fallsOn(LineBreaks) {
+	if _, falls := l.session.machine.strikes.fallsOn(LineBreaks, 1); falls {
 		l.session.machine.lines.sever()
 	}
+}
+
+// struckInput is what is sent to a command over a connection.
+type struckInput struct {
+	from io.Reader
+	link *link
+	over bool
+}
+
+// Read takes what has come before the line breaks.
+func (s *struckInput) Read(p []byte) (n int, err error) {
+	if s.over {
+		return 0, io.EOF
+	}
+	n, err = s.from.Read(p)
+	if n, s.over = s.link.session.machine.strikes.fallsOn(InputBreaks, n); s.over {
+		s.link.session.machine.lines.sever()
+		return n, io.EOF
+	}
+	return n, err
 }
 
 // looksOnly reports whether a command line cannot change a machine. Shells and what starts others

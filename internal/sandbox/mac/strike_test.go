@@ -1,6 +1,7 @@
 package mac
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -25,6 +26,26 @@ func TestStrike(t *testing.T) {
 			t.Errorf("%+v: struck %t, %v", c, got, err)
 		}
 		waitFor(t, func() bool { return len(strings.Fields(must(t, m, "root", "ls /private/tmp"))) == c.files })
+	}
+}
+
+// TestInputStruck lets a part of what is sent arrive: the command goes on with it.
+func TestInputStruck(t *testing.T) {
+	t.Parallel()
+	for _, after := range []int{0, 1, 5000, 8999} {
+		m, client := login(t, &events{})
+		session, err := client.NewSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		session.Stdin = strings.NewReader(strings.Repeat("x", 9000))
+		m.StrikeAfter(after, InputBreaks)
+		if err := session.Run("cat > /private/tmp/a"); err == nil || !m.Struck() {
+			t.Errorf("struck after %d bytes: %v", after, err)
+		}
+		waitFor(t, func() bool {
+			return strings.TrimSpace(must(t, m, "root", "cat /private/tmp/a 2>/dev/null | wc -c")) == fmt.Sprint(after)
+		})
 	}
 }
 

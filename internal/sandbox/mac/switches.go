@@ -1,6 +1,7 @@
 package mac
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,7 +72,9 @@ func (v *visit) switched(name string) string {
 	if v.switches == nil {
 		v.switches = map[string]string{}
 		// A record that cannot be read counts as none.
-		_ = v.recall(inFirmware("switches"), &v.switches)
+		if set, err := decoded[map[string]string](v.session.machine, inFirmware("switches"), json.Unmarshal); err == nil && set != nil {
+			v.switches = *set
+		}
 	}
 	if value, ok := v.switches[name]; ok {
 		return value

@@ -228,22 +228,9 @@ func (c tartCall) set(args []string) error {
 }
 
 func (c tartCall) ip(args []string) error {
-	args = withoutOption(args, "--wait", "--resolver")
-	if len(args) != 1 {
-		return usageError("Missing expected argument '<name>'")
-	}
-	return c.visit(func(v *visit) error {
-		if _, err := v.vm(c.user, c.home, args[0]); err != nil {
-			return err
-		}
-		one, ok, err := v.running(c.home, args[0])
-		if err == nil && !ok {
-			err = tartError{1, "no IP address found, is your VM running?"}
-		}
-		if err == nil {
-			c.printf("192.168.64.%d\n", 2+one.PID%250)
-		}
-		return err
+	return c.ofRunning(withoutOption(args, "--wait", "--resolver"), tartError{1, "no IP address found, is your VM running?"}, func(_ *visit, one guest) error {
+		c.printf("192.168.64.%d\n", 2+one.PID%250)
+		return nil
 	})
 }
 

@@ -90,6 +90,14 @@ func (c tartCall) wait(started guest) error {
 
 func (c tartCall) stop(args []string) error {
 	args = withoutOption(args, "--timeout", "-t")
+	return c.ofRunning(args, tartError{2, fmt.Sprintf("VM %q is not running", strings.Join(args, " "))}, func(v *visit, one guest) error {
+		return v.endGuests(func(g guest) bool { return g.PID == one.PID })
+	})
+}
+
+// ofRunning does something with the one virtual machine that args name, which fails where it does not
+// run.
+func (c tartCall) ofRunning(args []string, stopped error, do func(*visit, guest) error) error {
 	if len(args) != 1 {
 		return usageError("Missing expected argument '<name>'")
 	}
@@ -99,12 +107,12 @@ func (c tartCall) stop(args []string) error {
 		}
 		one, ok, err := v.running(c.home, args[0])
 		if err == nil && !ok {
-			err = tartError{2, fmt.Sprintf("VM %q is not running", args[0])}
+			err = stopped
 		}
 		if err != nil {
 			return err
 		}
-		return v.endGuests(func(g guest) bool { return g.PID == one.PID })
+		return do(v, one)
 	})
 }
 

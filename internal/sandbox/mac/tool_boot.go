@@ -103,11 +103,12 @@ func sfltool(p *proc) int {
 		p.printf("========================\n Records for UID -2 : FFFFEEEE-DDDD-CCCC-BBBB-AAAAFFFFFFFE\n========================\n\n Items:\n\n")
 		n := 0
 		for _, folder := range []string{"/Library/LaunchDaemons", "/Library/LaunchAgents"} {
-			names, err := v.names(folder)
+			entries, err := v.entries(folder)
 			if err != nil {
 				return err
 			}
-			for _, name := range names {
+			for _, entry := range entries {
+				name := entry.Name()
 				about, _, err := v.describeFile(v.session.users()[0], folder+"/"+name)
 				if path.Ext(name) != ".plist" || err != nil {
 					continue

@@ -8,6 +8,7 @@ import (
 
 // parse reads the command line. What it does not know ends the tool loudly.
 func (c *curlCall) parse(args []string) (status int, ok bool) {
+	o := options{}
 	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]
@@ -29,71 +30,26 @@ func (c *curlCall) parse(args []string) (status int, ok bool) {
 			args = args[used:]
 			continue
 		}
-		used, ok := c.letters(word[1:], args)
-		if !ok {
+		if args, _, ok = o.take("o:C:w:m:Y:y:A:fsSIOLq", word[1:], args); !ok {
 			return c.unmodelled(word), false
 		}
-		args = args[used:]
+	}
+	c.fail, c.silent, c.errors, c.head, c.folds = o.has('f'), o.has('s'), o.has('S'), o.has('I'), o.has('O')
+	c.output, c.write, c.maxTime, c.speedTime, c.resume = o['o'], o['w'], o['m'], o['y'], o.has('C')
+	if c.resume && o['C'] != "-" {
+		return c.unmodelled("-C"), false
+	}
+	if o.has('Y') {
+		n, err := strconv.Atoi(o['Y'])
+		if err != nil {
+			return c.unmodelled("-Y"), false
+		}
+		c.speed = n
 	}
 	if c.output == "" && c.folds {
 		c.output = path.Base(c.address)
 	}
 	return 0, true
-}
-
-// letters reads letters that may stand together, and gives how many of the next words belong to
-// them.
-func (c *curlCall) letters(letters string, next []string) (used int, ok bool) {
-	for i, letter := range letters {
-		if !strings.ContainsRune("oCwmYyA", letter) {
-			switch letter {
-			case 'f':
-				c.fail = true
-			case 's':
-				c.silent = true
-			case 'S':
-				c.errors = true
-			case 'I':
-				c.head = true
-			case 'O':
-				c.folds = true
-			case 'L', 'q':
-			default:
-				return 0, false
-			}
-			continue
-		}
-		value := letters[i+1:]
-		if value == "" {
-			if len(next) == 0 {
-				return 0, false
-			}
-			value, used = next[0], 1
-		}
-		return used, c.value(letter, value)
-	}
-	return 0, true
-}
-
-func (c *curlCall) value(letter rune, value string) bool {
-	switch letter {
-	case 'o':
-		c.output = value
-	case 'C':
-		c.resume = true
-		return value == "-"
-	case 'w':
-		c.write = value
-	case 'm':
-		c.maxTime = value
-	case 'Y':
-		n, err := strconv.Atoi(value)
-		c.speed = n
-		return err == nil
-	case 'y':
-		c.speedTime = value
-	}
-	return true
 }
 
 // long reads an option that has no letter.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 func grep(p *proc) int {
@@ -88,6 +90,18 @@ func (g *grepper) print(label string, number int, line string) {
 	}
 }
 
+// patterns are the first compiled expressions of this process, by their text: hundreds of machines run
+// the same scripts. They are no machine's state.
+var (
+	patterns  sync.Map
+	patterned atomic.Int64 // how many there are
+)
+
+const (
+	maxPatterns = 200
+	longPattern = 300
+)
+
 func grepPattern(o options, pattern string) (*regexp.Regexp, error) {
 	var alternatives []string
 	// Each line of a pattern is one.
@@ -107,9 +121,15 @@ func grepPattern(o options, pattern string) (*regexp.Regexp, error) {
 	if o.has('i') {
 		text = "(?i)" + text
 	}
+	if known, ok := patterns.Load(text); ok {
+		return known.(*regexp.Regexp), nil
+	}
 	matcher, err := regexp.Compile(text)
 	if err != nil {
 		return nil, errors.New("pattern not modelled: " + pattern)
+	}
+	if len(text) < longPattern && patterned.Add(1) <= maxPatterns {
+		patterns.Store(text, matcher)
 	}
 	return matcher, nil
 }

@@ -20,7 +20,7 @@ type tarCall struct {
 }
 
 func tarTool(p *proc) int {
-	c := tarCall{proc: p, archive: "-"}
+	c := tarCall{proc: p}
 	if status, ok := c.parse(); !ok {
 		return status
 	}
@@ -42,7 +42,7 @@ func tarTool(p *proc) int {
 
 // parse reads the letters, with a hyphen or, where they stand first, without.
 func (c *tarCall) parse() (status int, ok bool) {
-	args := c.args()
+	o, args := options{'f': "-"}, c.args()
 	for first := true; len(args) > 0; first = false {
 		word := args[0]
 		args = args[1:]
@@ -52,37 +52,17 @@ func (c *tarCall) parse() (status int, ok bool) {
 			}
 			return c.unmodelled(word), false
 		}
-		letters := strings.TrimPrefix(word, "-")
-		for i := 0; i < len(letters); i++ {
-			switch letters[i] {
-			case 't':
-				c.list = true
-			case 'x':
-				c.extract = true
-			case 'z':
-				c.zipped = true
-			case 'v':
-				c.loud = true
-			case 'o', 'm', 'p':
-			case 'f', 'C':
-				value := letters[i+1:]
-				if value == "" {
-					if len(args) == 0 {
-						return c.fail(exitFailed, "Option -%c requires an argument", letters[i]), false
-					}
-					value, args = args[0], args[1:]
-				}
-				if letters[i] == 'f' {
-					c.archive = value
-				} else {
-					c.folder = value
-				}
-				i = len(letters)
-			default:
-				return c.unmodelled(word), false
-			}
+		left, wants, ok := o.take("txzvompf:C:", strings.TrimPrefix(word, "-"), args)
+		switch {
+		case wants != 0:
+			return c.fail(exitFailed, "Option -%c requires an argument", wants), false
+		case !ok:
+			return c.unmodelled(word), false
 		}
+		args = left
 	}
+	c.list, c.extract, c.zipped, c.loud = o.has('t'), o.has('x'), o.has('z'), o.has('v')
+	c.archive, c.folder = o['f'], o['C']
 	return 0, true
 }
 

@@ -1,6 +1,21 @@
 package mac
 
-import "maps"
+import (
+	"maps"
+	"sync"
+)
+
+// everyTool is the toolbox, made once: no machine changes it.
+var everyTool = sync.OnceValue(toolbox)
+
+// toolNames are the names of the system's programs by their folder.
+var toolNames = sync.OnceValue(func() map[string][]string {
+	all := map[string][]string{}
+	for _, t := range everyTool() {
+		all[t.folder] = append(all[t.folder], t.name)
+	}
+	return all
+})
 
 // toolbox gives the system's programs by name, and the shell's builtins that are answered here.
 func toolbox() map[string]tool {

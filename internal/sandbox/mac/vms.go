@@ -44,13 +44,9 @@ func (m *Machine) asLogin(what string, f func(*visit, tartCall) error) error {
 // VMs gives the virtual machines of the login user, by name.
 func (m *Machine) VMs() (all []VM, err error) {
 	err = m.asLogin("list the virtual machines", func(v *visit, c tartCall) error {
-		names, err := v.vmNames(c.user, c.home)
-		for _, name := range names {
-			_, running, failed := v.running(c.home, name)
-			if failed != nil {
-				return failed
-			}
-			all = append(all, VM{name, running})
+		local, err := c.listed(v, "local")
+		for _, one := range local {
+			all = append(all, VM{one.Name, one.Running})
 		}
 		return err
 	})

@@ -1,12 +1,23 @@
-# work lists the processes of virtual machines and of those who make them, a line each: the pid, what it
-# does, and the machine's name. What else stands on their command lines may be secret.
-work() {
-  all=$(ps -axwwo pid=,command=) || return
-  printf '%s\n' "$all" | while read -r pid program verb first second _; do
+# list_processes sets all to the processes, a line each, and code to how ps ended.
+list_processes() {
+  code=0
+  all=$(ps -axwwo pid=,ppid=,etime=,command=) || code=$?
+}
+
+# show_work lists, of these, the processes of virtual machines and of those who make them, a line each: the
+# pid, what it does, and the machine's name. What else stands on their command lines may be secret.
+show_work() {
+  printf '%s\n' "$all" | grep -E '(tart|packer)( |$)' | while read -r pid _ _ program verb first second _; do
     case $first in -*) first=$second ;; esac
     case ${program##*/} in
       tart) case $verb in run | push | pull | clone | create | import | export) printf '%s %s %s\n' "$pid" "$verb" "$first" ;; esac ;;
       packer) printf '%s packer %s\n' "$pid" "$verb" ;;
     esac
   done
+}
+
+work() {
+  list_processes
+  [ "$code" = 0 ] || return "$code"
+  show_work
 }

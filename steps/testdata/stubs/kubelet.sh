@@ -1,7 +1,7 @@
 #!/bin/sh
 # One stub for all tools: a Mac with launchd, a kubelet and virtual machines. Its state is the files of
 # $STATE; its clock goes on by sleeping alone. The call with the number of $STATE/kill kills this process
-# group instead.
+# group instead. With $STATE/tracing each call first notes what a kill there would leave behind.
 PATH=/usr/bin:/bin
 name=${0##*/}
 echo "$name $*" >>"$STATE/calls"
@@ -10,6 +10,12 @@ read -r victim <"$STATE/kill"
 number=$((number + 1))
 echo "$number" >"$STATE/count"
 [ "$victim" != "$number" ] || kill -9 0
+if [ -e "$STATE/tracing" ]; then
+  {
+    ls -lRi --full-time -I calls -I count "$ROOT" "$STATE"
+    find "$ROOT" "$STATE" -type f ! -name calls ! -name count -exec cat {} +
+  } | cksum >>"$STATE/../trace"
+fi
 has() { [ -e "$STATE/$1" ]; }
 now() { cat "$STATE/clock"; }
 label=dev.macfleet.tart-kubelet
@@ -74,10 +80,8 @@ case "$name $*" in
     if has legacy; then echo two kubelets >>"$STATE/faults"; fi
     if has job; then spawn; else status=113; fi ;;
   'sfltool dumpbtm') printf ' Disposition: [enabled, allowed, notified] (0xb)\n Identifier: 8.%s\n' "$label" ;;
-  'ps -axwwo pid=,command=')
-    ! has work || cat "$STATE/work"
-    echo '    1 /sbin/launchd' ;;
   'ps -axwwo pid=,ppid=,etime=,command=')
+    ! has work || cat "$STATE/work"
     if has pid; then
       age=$(($(now) - $(cat "$STATE/started")))
       printf '%5s     1    %02d:%02d %s\n' "$(cat "$STATE/pid")" $((age / 60)) $((age % 60)) "$ROOT/usr/local/bin/tart-kubelet --node-name=x --token=hunter2"
@@ -88,20 +92,20 @@ case "$name $*" in
   'id -u m1') echo 501 ;;
   'date +%s') now ;;
   'sleep '*) echo $(($(now) + $1)) >"$STATE/clock" ;;
-  "stat -f %i %z %m "*) stat -c '%i %s %Y' "$3" || status=1 ;;
-  'stat -f %c '*) stat -c '%Z' "$3" || status=1 ;;
-  'stat -f %u:%g:%Lp '*) echo "0:0:$(stat -c %a "$3")" ;;
-  'stat -f %Su:%Sg:%Lp '*) echo "$(cat "$STATE/owner.$(stat -c %i "$3")"):$(stat -c %a "$3")" ;;
-  'stat -f %Su:%Sg '*) cat "$STATE/owner.$(stat -c %i "$3")" ;;
+  "stat -f %i %z %m "*) exec stat -c '%i %s %Y' "$3" ;;
+  'stat -f %c '*) exec stat -c '%Z' "$3" ;;
+  'stat -f %u:%g:%Lp '*) exec stat -c '0:0:%a' "$3" ;;
+  'stat -f %Su:%Sg:%Lp '*) exec stat -c "$(cat "$STATE/owner.$(stat -c %i "$3")"):%a" "$3" ;;
+  'stat -f %Su:%Sg '*) exec cat "$STATE/owner.$(stat -c %i "$3")" ;;
   'chown -R '*) ;;
   'chown '*)
     owner=$1
     shift
-    for path in "$@"; do echo "$owner" >"$STATE/owner.$(stat -c %i "$path")"; done ;;
+    for inode in $(stat -c %i "$@"); do echo "$owner" >"$STATE/owner.$inode"; done ;;
   'codesign -v '*) if grep -q ^unsigned "$2" 2>/dev/null; then echo "$2: code object is not signed at all" >&2; status=1; fi ;;
   'codesign --force --sign - '*) { echo signed; cat "$4"; } >"$4.signed" && chmod 0755 "$4.signed" && mv -f "$4.signed" "$4" ;;
   'sync ') ;;
-  shasum\ *) sha256sum || status=$? ;;
+  shasum\ *) exec sha256sum ;;
   chmod\ * | cp\ * | mkdir\ * | mktemp\ * | mv\ * | rm\ * | tar\ *) exec "$name" "$@" ;;
   *)
     echo "no stub for $name $*" >&2

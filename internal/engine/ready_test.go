@@ -1,0 +1,153 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// waits waits for all members and returns who is late and who was not asked.
+func waits(t *testing.T, e *engine.Engine, within time.Duration) engine.Waited {
+	t.Helper()
+	m, err := e.Members(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Ready = engine.Ready{Within: within, Every: time.Millisecond}
+	w, err := e.WaitReady(t.Context(), m, func([]engine.NotReady) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestCrashLoopIsNotReady: after a kubelet has died, the cluster goes on for a minute
+// about a Node that is Ready. The host is not, neither at the end of the apply that
+// could not mend it nor for whoever waits for it.
+func TestCrashLoopIsNotReady(t *testing.T) {
+	t.Parallel()
+	w, e, host := longNode(t, nodes(1))
+	if got := waits(t, e, time.Minute); len(got.Late)+len(got.Alone) > 0 {
+		t.Fatalf("healthy hosts: %+v", got)
+	}
+	if err := w.Inject(host, "kubelet-crash-loop"); err != nil {
+		t.Fatal(err)
+	}
+	r := apply(t, e)
+	var advised *engine.AdvisedError
+	if len(r.Failures) != 1 || !r.Failures[0].OfNode || !errors.As(r.Failures[0].Err, &advised) || !strings.Contains(advised.Remedy, "no other version") {
+		t.Fatalf("failures %+v", r.Failures)
+	}
+	for _, h := range r.After.Hosts {
+		n, _ := h.Node.Get()
+		state, why, _ := h.Ready()
+		if n.Ready != inventory.Ready {
+			t.Errorf("the Node of %s has to say Ready still, and says %s", h.Name, n.Ready)
+		}
+		if (h.Name == host) != (state == inventory.NotReady && strings.HasPrefix(why, plan.CrashLoop)) {
+			t.Errorf("%s is %s: %s", h.Name, state, why)
+		}
+	}
+	got := waits(t, e, 20*time.Millisecond)
+	if len(got.Late) != 1 || got.Late[0].Host.Name != host || !strings.HasPrefix(got.Late[0].Why, plan.CrashLoop) {
+		t.Errorf("late are %+v", got.Late)
+	}
+	if err := w.Inject(host, "unreachable"); err != nil {
+		t.Fatal(err)
+	}
+	got = waits(t, e, time.Minute)
+	if len(got.Late) > 0 || len(got.Alone) != 1 || got.Alone[0].Host.Name != host || !strings.HasPrefix(got.Alone[0].Why, "unreachable") {
+		t.Errorf("of a host that cannot be asked its Node counts: %+v", got)
+	}
+}
+
+// newProcess is a kubelet's step that sees one that was started at a moment.
+type newProcess struct{ started time.Time }
+
+func (newProcess) ID() plan.StepID      { return "tart_kubelet" }
+func (newProcess) MakesNode() bool      { return true }
+func (newProcess) Probes() []plan.Probe { return nil }
+func (s newProcess) Diff(plan.View) plan.Finding {
+	return plan.Finding{Kubelet: inventory.Present(plan.Kubelet{Started: s.started})}
+}
+
+// TestGateWaitsForTheNewProcess: what a Node said before its host's kubelet was started
+// anew is not waited out and not believed.
+func TestGateWaitsForTheNewProcess(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 3)
+	e, c := runJoining(t, w, 1)
+	p := planned(t, e)
+	c.register(p)
+	converges(t, e)
+	host := p.Hosts[0].Name
+	started := e.Now()
+	e.Steps = func(all plan.StepsFor) plan.StepsFor {
+		return func(h fleet.Host) []plan.Step { return append(all(h), newProcess{started}) }
+	}(e.Steps)
+	before := c.lists
+	c.before = func(c *cluster, call int) {
+		n := c.nodes[host]
+		n.Heard = started.Add(-time.Second)
+		if call >= before+5 {
+			n.Heard = started.Add(time.Second)
+		}
+		c.nodes[host] = n
+	}
+	if got := waits(t, e, time.Minute); len(got.Late) > 0 || c.lists < before+5 {
+		t.Errorf("waited %+v after %d looks", got, c.lists-before)
+	}
+}
+
+// files are artifacts on this machine that have all changed since they were locked.
+type files struct{ engine.Artifacts }
+
+func (files) Unchanged(_ context.Context, a fleet.Artifact) error {
+	return fmt.Errorf("%s has other bytes", a)
+}
+
+// TestChangedFileIsRefused: a plan says what an apply could not send, and does the rest.
+func TestChangedFileIsRefused(t *testing.T) {
+	t.Parallel()
+	c := nodes(1)
+	_, e, host := longNode(t, c)
+	e.Artifacts = files{}
+	if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+		t.Fatalf("the host has it, and of it is said %q", said)
+	}
+	newer := sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
+	newer.Fetch = fleet.FetchPush
+	c.Fleets[0].Groups[0].Spec.TartKubelet.Artifact = newer
+	if said := whatIsSaid(planned(t, e), host); !slices.Equal(said, []string{"refused artifact-changed"}) {
+		t.Errorf("it says %q", said)
+	}
+	newer.Fetch = fleet.FetchHost
+	if said := whatIsSaid(planned(t, e), host); slices.Contains(said, "refused artifact-changed") {
+		t.Errorf("of what hosts download it says %q", said)
+	}
+}
+
+// TestReplacedUnderAYoungKubelet: a Node of another server is replaced in one run, also
+// where its kubelet has just been started.
+func TestReplacedUnderAYoungKubelet(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 3)
+	e := runNodes(t, w, nodes(1))
+	converges(t, e)
+	host := planned(t, e).Hosts[0].Name
+	if err := w.Inject(host, "different-provider-id"); err != nil {
+		t.Fatal(err)
+	}
+	if r := apply(t, e); !r.Converged() || r.Done != 2 {
+		t.Errorf("%d actions, %+v", r.Done, r.Failures)
+	}
+}

@@ -1,0 +1,63 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestLeaveStruck strikes a Mac that leaves the cluster anywhere: as its kubelet
+// goes, its Pods are let go, its Node is deleted, its identity is revoked.
+func TestLeaveStruck(t *testing.T) {
+	t.Parallel()
+	w, before := world(t, 3)
+	e := runNodes(t, w, nodes(1))
+	converges(t, e)
+	host := planned(t, e).Hosts[0]
+	if err := w.Inject(host.Name, "stuck-terminating-pods"); err != nil {
+		t.Fatal(err)
+	}
+	for i := 2; i < sandbox.StuckPods; i++ { // two are enough: each costs strikes
+		pod := fmt.Sprintf("/api/v1/namespaces/default/pods/macfleet-sandbox-stuck-%02d-%s", i, host.Server.ID[:8])
+		patchObject(t, w, pod, `{"metadata":{"finalizers":null}}`)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	leaver := func(t *testing.T) *victim {
+		v := victimIn(t, copied(t, before))
+		v.spec.Tart, v.spec.TartKubelet = nil, nil
+		return v
+	}
+	clean := leaver(t)
+	has := make(map[plan.Kind]bool)
+	for _, a := range planned(t, clean.engine).Actions {
+		has[a.Kind] = true
+	}
+	for _, kind := range []plan.Kind{plan.RemoveStep, plan.DeleteNode, plan.RevokeHost, plan.ReleasePods} {
+		if !has[kind] {
+			t.Errorf("nothing of kind %s is done: %v", kind, has)
+		}
+	}
+	converges(t, clean.engine)
+	want := clean.remains(t)
+	for _, file := range want {
+		if strings.HasPrefix(file, "kubernetes/") && strings.Contains(file, host.Name) {
+			t.Errorf("a clean run leaves %s", file)
+		}
+	}
+	for name, strike := range strikes() {
+		const shares = 2
+		for first := range shares {
+			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
+				t.Parallel()
+				everywhere(t, first, shares, func(t *testing.T, n int) bool {
+					return leaver(t).struckAt(t, n, strike, want)
+				})
+			})
+		}
+	}
+}

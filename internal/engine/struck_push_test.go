@@ -1,0 +1,72 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+)
+
+// shelf has one artifact to send.
+type shelf []byte
+
+// Open returns it.
+func (s shelf) Open(context.Context, fleet.Artifact) (io.ReadCloser, int64, error) {
+	return io.NopCloser(bytes.NewReader(s)), int64(len(s)), nil
+}
+
+// Unchanged says that it has the bytes that the configuration names.
+func (s shelf) Unchanged(context.Context, fleet.Artifact) error { return nil }
+
+// pushed is a kubelet that macfleet uploads: some packets of an SSH connection long.
+func pushed(version string) (*fleet.Artifact, shelf) {
+	content := sandbox.Sample("https://artifacts.acme.dev/tart-kubelet-" + version)
+	for sum := sha256.Sum256(content); len(content) < 80_000; sum = sha256.Sum256(sum[:]) {
+		content = fmt.Appendf(content, "%x\n", sum)
+	}
+	sum := sha256.Sum256(content)
+	return &fleet.Artifact{Name: "kubelet", Version: version, Source: "dist/tart-kubelet-" + version, SHA256: hex.EncodeToString(sum[:]),
+		Size: int64(len(content)), Fetch: fleet.FetchPush}, content
+}
+
+// TestPushStruck strikes the roll of a kubelet that macfleet uploads: at each tool, at
+// each command, and at bytes all along what is sent. There is one good file then, and
+// nothing of the others.
+func TestPushStruck(t *testing.T) {
+	t.Parallel()
+	w, before := world(t, 3)
+	converges(t, runNodes(t, w, nodes(1)))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	artifact, content := pushed("0.5.0")
+	roller := func(t *testing.T) *victim {
+		v := victimIn(t, copied(t, before))
+		v.engine.Artifacts, v.spec.TartKubelet.Artifact = content, artifact
+		return v
+	}
+	clean := roller(t)
+	converges(t, clean.engine)
+	want := clean.remains(t)
+	file := fleet.ArtifactFolder + "/" + artifact.SHA256
+	if text, err := clean.machine.ReadFile(file); err != nil || !bytes.Equal(text, content) {
+		t.Errorf("%s holds %d bytes, %v", file, len(text), err)
+	}
+	for name, strike := range map[string]struct {
+		kind mac.Strike
+		step int
+	}{"killed": {mac.Killed, 1}, "the line breaks": {mac.LineBreaks, 1}, // a prime falls anywhere in lines and packets
+		"the line breaks in the bytes": {mac.InputBreaks, 2503}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			everywhere(t, 0, 1, func(t *testing.T, n int) bool { return roller(t).struckAt(t, n*strike.step, onHost(strike.kind), want) })
+		})
+	}
+}

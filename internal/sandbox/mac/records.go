@@ -1,0 +1,109 @@
+package mac
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stamp tells a file that was changed, replaced or edited by hand from the one that was read.
+type stamp struct {
+	inode          uint64
+	size           int64
+	written, moved unix.Timespec
+}
+
+// stampOf is the stamp of a file. The error is fs.ErrNotExist where there is none.
+func stampOf(path string) (stamp, error) {
+	var s unix.Stat_t
+	if err := unix.Stat(path, &s); err != nil {
+		return stamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return stamp{s.Ino, s.Size, s.Mtim, s.Ctim}, nil
+}
+
+// settled reports whether the next change of the file will show. The disk's clock moves in steps of
+// some milliseconds, and within one a file can change twice.
+func (s stamp) settled() bool {
+	return time.Since(time.Unix(s.moved.Unix())) > 100*time.Millisecond
+}
+
+// records are the machine's own files as this process last read them. They hold no state: each is
+// looked at before it is used, as other processes and people change them.
+type records struct {
+	mu    sync.Mutex
+	known map[place]noted
+}
+
+type noted struct {
+	stamp   stamp
+	data    []byte
+	decoded any // what the data mean, once somebody has asked; nobody changes it
+}
+
+// remembers gives what is kept at a place, or nil where nothing is. Nobody may change it.
+func (m *Machine) remembers(at place) ([]byte, error) {
+	r, err := m.look(at)
+	return r.data, err
+}
+
+func (m *Machine) look(at place) (noted, error) {
+	path := m.dir + "/" + string(at)
+	now, err := stampOf(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return noted{}, nil
+	}
+	if err != nil {
+		return noted{}, err
+	}
+	m.records.mu.Lock()
+	r, ok := m.records.known[at]
+	m.records.mu.Unlock()
+	if ok && r.stamp == now {
+		return r, nil
+	}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return noted{}, nil
+	}
+	r = noted{stamp: now, data: data}
+	if err == nil && now.settled() {
+		m.records.keep(at, r)
+	}
+	return r, err
+}
+
+func (r *records) keep(at place, one noted) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil {
+		r.known = map[place]noted{}
+	}
+	r.known[at] = one
+}
+
+// decoded gives the meaning of what is kept at a place, which is worked out once and which nobody
+// may change, or nil where nothing is kept.
+func decoded[T any](m *Machine, at place, decode func([]byte, any) error) (*T, error) {
+	r, err := m.look(at)
+	if r.data == nil || err != nil {
+		return nil, err
+	}
+	if known, ok := r.decoded.(*T); ok {
+		return known, nil
+	}
+	value := new(T)
+	if err := decode(r.data, value); err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	if r.stamp.settled() {
+		r.decoded = value
+		m.records.keep(at, r)
+	}
+	return value, nil
+}

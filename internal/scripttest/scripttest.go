@@ -1,0 +1,196 @@
+// Package scripttest lets tests run scripts in the shells that macOS's /bin/sh may
+// be, in a folder that stands for a Mac, with stubs for its tools.
+package scripttest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// patience bounds what a script may take. It is far above what anything takes.
+const patience = time.Minute
+
+// Need skips a test on a machine that lacks a program. CI has them all, so that
+// there the test fails.
+func Need(t testing.TB, programs ...string) {
+	t.Helper()
+	for _, name := range programs {
+		_, err := exec.LookPath(name)
+		if err != nil && os.Getenv("CI") != "" {
+			t.Fatalf("this test needs Debian's packages bash, dash, perl, sudo and openssh-server: %v", err)
+		}
+		if err != nil {
+			t.Skipf("this test needs Debian's packages bash, dash, perl, sudo and openssh-server: %v", err)
+		}
+	}
+}
+
+// InShells runs a test in shells, at the same time: in dash, bash, and bash in the
+// mode in which it is macOS's sh where it names none.
+func InShells(t *testing.T, test func(t *testing.T, shell []string), shells ...string) {
+	t.Helper()
+	if shells == nil {
+		shells = []string{"dash", "bash", "bash --posix"}
+	}
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			argv := strings.Fields(shell)
+			Need(t, argv[0])
+			test(t, argv)
+		})
+	}
+}
+
+// OpenDir makes a folder that every user can enter.
+func OpenDir(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Write writes a file and makes its folder. It has the mode as asked for, whatever
+// the umask is.
+func Write(t testing.TB, path, text string, mode os.FileMode) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Mac is a folder that stands for a Mac.
+type Mac struct {
+	T     testing.TB
+	Shell []string
+	Root  string // the folder that stands for /
+	Bin   string // holds the stubs of tools
+	State string // what the stubs remember
+
+	here *strings.Replacer
+}
+
+// New makes a Mac without a tool. Paths in scripts that begin as one of tops does
+// are those of the Mac.
+func New(t testing.TB, shell []string, tops ...string) *Mac {
+	t.Helper()
+	dir := OpenDir(t)
+	m := &Mac{T: t, Shell: shell, Root: filepath.Join(dir, "root"), Bin: filepath.Join(dir, "bin"), State: filepath.Join(dir, "state")}
+	m.Folders("/", "/../bin", "/../state")
+	var pairs []string
+	for _, top := range tops {
+		pairs = append(pairs, top, m.Root+top)
+	}
+	m.here = strings.NewReplacer(pairs...)
+	return m
+}
+
+// Path returns where a file of the Mac stands.
+func (m *Mac) Path(path string) string { return filepath.Join(m.Root, path) }
+
+// Here turns the paths in a text into those of the Mac.
+func (m *Mac) Here(text string) string { return m.here.Replace(text) }
+
+// Folders makes folders of the Mac.
+func (m *Mac) Folders(paths ...string) {
+	m.T.Helper()
+	for _, path := range paths {
+		if err := os.MkdirAll(m.Path(path), 0o755); err != nil {
+			m.T.Fatal(err)
+		}
+	}
+}
+
+// Put writes a file of the Mac.
+func (m *Mac) Put(path, text string) {
+	m.T.Helper()
+	Write(m.T, m.Path(path), text, 0o644)
+}
+
+// Read returns a file of the Mac, "no file" where there is none.
+func (m *Mac) Read(path string) string { return read(m.Path(path)) }
+
+// Set writes a file of the state.
+func (m *Mac) Set(name, text string) {
+	m.T.Helper()
+	Write(m.T, filepath.Join(m.State, name), text, 0o644)
+}
+
+// Get returns a file of the state without the white space around it, "" where
+// there is none.
+func (m *Mac) Get(name string) string {
+	text, _ := os.ReadFile(filepath.Join(m.State, name)) // what is not there is nothing
+	return strings.TrimSpace(string(text))
+}
+
+// Kept returns a file of the state, "no file" where there is none.
+func (m *Mac) Kept(name string) string { return read(filepath.Join(m.State, name)) }
+
+func read(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "no file"
+	}
+	return string(text)
+}
+
+// Tool makes a stub.
+func (m *Mac) Tool(name, text string) {
+	m.T.Helper()
+	Write(m.T, filepath.Join(m.Bin, name), "#!/bin/sh\n"+text+"\n", 0o755)
+}
+
+// Files returns the files below a folder: their contents, in which paths are those
+// of a Mac, by their names with a slash in front.
+func (m *Mac) Files(folder string) map[string]string {
+	m.T.Helper()
+	out := make(map[string]string)
+	err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			out[strings.TrimPrefix(path, folder)] = m.plain(read(path))
+		}
+		return err
+	})
+	if err != nil {
+		m.T.Fatal(err)
+	}
+	return out
+}
+
+func (m *Mac) plain(text string) string { return strings.ReplaceAll(text, m.Root, "") }
+
+// Run runs a command's script. Stubs find the Mac in ROOT and what they remember in
+// STATE. A stub may kill the script with all that it started; then the exit code
+// is -1. The answer has a Mac's paths.
+func (m *Mac) Run(c plan.Command, stdin string, env ...string) plan.Answer {
+	m.T.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	argv := append(append(append([]string{}, m.Shell[1:]...), "-c", m.Here(c.Script), "sh"), c.Args...)
+	cmd := exec.CommandContext(ctx, m.Shell[0], argv...)
+	cmd.Env = append([]string{"PATH=" + m.Bin + ":/usr/bin:/bin", "LC_ALL=C", "STATE=" + m.State, "ROOT=" + m.Root}, env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second // a process left behind would hold the streams open
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		m.T.Fatalf("%s: %v", c.Name, err)
+	}
+	return plan.Answer{Exit: cmd.ProcessState.ExitCode(), Stdout: m.plain(stdout.String()), Stderr: m.plain(stderr.String())}
+}

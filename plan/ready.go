@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// Kubelet is the process that makes a host a Node, as one look at the host showed
+// it.
+type Kubelet struct {
+	Fault Reason // why it does not run as it should, or not yet; zero: it runs
+	// Started is when it began at the latest, by this machine's clock; zero: there is
+	// no process, or nobody knows. What the Node said before is of another process.
+	Started time.Time
+}
+
+// Heard reports whether the Node's last heartbeat is of this very process. Where one
+// of the times is not known, nothing speaks against it.
+func (k Kubelet) Heard(n inventory.Node) bool {
+	return k.Started.IsZero() || n.Heard.IsZero() || n.Heard.After(k.Started)
+}
+
+// Ready says whether the host is a Node that takes Pods, by its Node and by its
+// kubelet: the cluster goes on for most of a minute about one that has died. why is
+// empty where it is Ready. known is false where there is no Node to judge.
+func (h Host) Ready() (state inventory.Readiness, why string, known bool) {
+	n, there := h.Node.Get()
+	k, looked := h.Kubelet.Get()
+	switch {
+	case h.Node.IsUnread():
+		return inventory.ReadyUnknown, cmp.Or(h.Node.Why(), "nobody looked at the cluster"), false
+	case !there:
+		return inventory.NotReady, "the cluster has no Node of that name", false
+	case n.ProviderID != "" && n.ProviderID != h.Server.ProviderID():
+		return inventory.ReadyUnknown, "its Node says that it is another server: " + n.ProviderID, true
+	case looked && k.Fault != (Reason{}) && k.Fault.Code != Settling:
+		return inventory.NotReady, k.Fault.Code + ": " + k.Fault.Text, true
+	case n.Ready != inventory.Ready:
+		return n.Ready, "Ready is " + string(n.Ready) + ": " + cmp.Or(n.Why, "no reason given"), true
+	case looked && k.Fault.Code == Settling:
+		return inventory.ReadyUnknown, k.Fault.Text, true
+	case looked && !k.Heard(n):
+		return inventory.ReadyUnknown, "its kubelet was started after its Node's last heartbeat", true
+	}
+	return inventory.Ready, "", true
+}
+
+// The codes of kubelets that others go by.
+const (
+	Settling  = "kubelet-settling"   // it was started a moment ago, and nobody can say yet whether it stays
+	CrashLoop = "kubelet-crash-loop" // it does not
+)
