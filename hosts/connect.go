@@ -42,6 +42,7 @@ type Conn struct {
 	ssh     *ssh.Client
 	key     ssh.PublicKey
 	stop    context.CancelFunc // ends the keepalives
+	marker  string             // the host's marker as it was seen or written last; empty: nobody knows
 }
 
 // Connect opens a connection over the first path that works. One key is offered,

@@ -73,6 +73,10 @@ func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	}
 	seen.Root, seen.Facts = r.root, r.facts
 	identify(&seen)
+	c.marker = ""
+	if a, ok := seen.Facts.Get("host.marker").Get(); ok && a.Exit == 0 {
+		c.marker = asCompared(a.Stdout)
+	}
 	return seen
 }
 

@@ -14,7 +14,7 @@ type Scrub func(text string) string
 // what hosts answered, and the ids under which all that is kept. It runs before
 // anything is computed, so that a plan from a file is the plan that was seen.
 func (s Scrub) Snapshot(in Snapshot) Snapshot {
-	out := Snapshot{Nodes: mapped(s, in.Nodes, s.Nodes), Cluster: mapped(s, in.Cluster, s.cluster), Lock: s.lock(in.Lock)}
+	out := Snapshot{Taken: in.Taken, Nodes: mapped(s, in.Nodes, s.Nodes), Cluster: mapped(s, in.Cluster, s.cluster), Lock: s.lock(in.Lock)}
 	for _, v := range in.Servers {
 		out.Servers = append(out.Servers, s.Server(v))
 	}
@@ -100,6 +100,7 @@ func (s Scrub) marker(m Marker) Marker {
 	if r := m.Run; r != nil {
 		m.Run = &MarkerRun{ID: s(r.ID), Epoch: r.Epoch, Who: s(r.Who), At: r.At}
 	}
+	m.Hold = s.hold(m.Hold)
 	if m.Steps == nil {
 		return m
 	}
@@ -110,6 +111,13 @@ func (s Scrub) marker(m Marker) Marker {
 	}
 	m.Steps = steps
 	return m
+}
+
+func (s Scrub) hold(h *inventory.Hold) *inventory.Hold {
+	if h == nil {
+		return nil
+	}
+	return &inventory.Hold{Who: s(h.Who), Reason: s(h.Reason), Since: h.Since, Until: h.Until}
 }
 
 func (s Scrub) claim(c Claim) Claim {

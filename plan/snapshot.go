@@ -8,6 +8,7 @@ import (
 
 // Snapshot is all that was observed, at one moment.
 type Snapshot struct {
+	Taken   time.Time                         // when; by this a hold is over or not
 	Servers []inventory.Server                // all servers of the project in the configured zones
 	Nodes   inventory.Seen[[]inventory.Node]  // absent: the configuration has no cluster
 	Cluster inventory.Seen[inventory.Cluster] // so here

@@ -57,6 +57,8 @@ type nodeFile struct {
 	Heard      time.Time       `json:"heard,omitzero"`
 	UID        text            `json:"uid,omitempty"`
 	CordonedBy text            `json:"cordoned_by,omitempty"`
+	Hold       *inventory.Hold `json:"hold,omitempty"`
+	HoldUnread text            `json:"hold_unread,omitempty"`
 	Labels     map[string]text `json:"labels,omitempty"`
 	Capacity   *capacityFile   `json:"capacity,omitempty"`
 }

@@ -90,7 +90,16 @@ func (d drawing) marker() plan.Marker {
 	for range d.upTo(2) {
 		m = m.With(plan.StepID(d.valid()), plan.Digest{Wanted: d.valid(), Facts: d.valid()})
 	}
+	m.Hold = d.hold(d.valid)
 	return m
+}
+
+// hold is a hold or none.
+func (d drawing) hold(text func() string) *inventory.Hold {
+	if d.bool() {
+		return nil
+	}
+	return &inventory.Hold{Who: text(), Reason: text(), Since: d.times(), Until: d.times()}
 }
 
 func (d drawing) node() inventory.Node {
@@ -102,6 +111,7 @@ func (d drawing) node() inventory.Node {
 		}
 		n.Labels[d.valid()] = d.text()
 	}
+	n.Hold, n.HoldUnread = d.hold(d.valid), d.text()
 	return n
 }
 
@@ -173,7 +183,9 @@ func (d drawing) snapshot() plan.Snapshot {
 }
 
 func (d drawing) record() plan.Record {
-	return plan.Record{Owner: fleet.Owner{Name: "acme", Environment: d.valid()}, Version: d.valid(), Taken: d.times(), Snapshot: d.snapshot()}
+	r := plan.Record{Owner: fleet.Owner{Name: "acme", Environment: d.valid()}, Version: d.valid(), Taken: d.times(), Snapshot: d.snapshot()}
+	r.Snapshot.Taken = r.Taken
+	return r
 }
 
 // TestRecordRoundTrip holds for every state of every field.
@@ -227,7 +239,7 @@ func TestPlanFromARecord(t *testing.T) {
 				w.snap.Hosts[s.ID] = w.hosts[s.ID]
 			}
 		}
-		content, err := plan.Record{Owner: w.cfg.Owner, Snapshot: w.snap}.Encode()
+		content, err := plan.Record{Owner: w.cfg.Owner, Taken: w.snap.Taken, Snapshot: w.snap}.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}

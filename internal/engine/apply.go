@@ -132,7 +132,7 @@ func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
 func Unpinned(p *plan.Plan) []plan.Host {
 	var out []plan.Host
 	for _, h := range p.Hosts {
-		if h.Member && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned {
+		if h.Member && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned && h.Writable() {
 			out = append(out, h)
 		}
 	}

@@ -21,9 +21,11 @@ type worker struct {
 	engine   *Engine
 	host     plan.Host
 	conn     *hosts.Conn
-	claimed  bool         // the claim on the host is ours
-	password secret.Value // the host's login password, once the host has taken it
-	marker   *plan.Marker // as it is on the host now
+	claimed  bool          // the claim on the host is ours
+	password secret.Value  // the host's login password, once the host has taken it
+	marker   *plan.Marker  // as it is on the host now
+	holding  bool          // it is here to set or take away a hold, and no hold stops it
+	held     *plan.Trouble // somebody holds the host since the run is on it; nil: nobody
 }
 
 // leaving is how long a host has for taking note that the run is done with it.
@@ -44,6 +46,9 @@ func (w *worker) close(ctx context.Context) {
 
 // perform does one action and proves it.
 func (w *worker) perform(ctx context.Context, a plan.Action) error {
+	if w.held != nil {
+		return &TroubleError{*w.held}
+	}
 	w.tell(ctx, a)
 	switch a.Kind {
 	case plan.ClaimServer:
@@ -79,6 +84,9 @@ func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
 		w.host.Seen.Marker, w.host.Seen.Claim, w.host.Seen.Serial = now.Marker, now.Claim, now.Serial
 		w.host.Seen.Refusals = now.Refusals // another run may have tried a password meanwhile
 		now.Trouble = plan.NotOurs(w.engine.Config, w.host)
+		if now.Trouble == nil && !w.holding {
+			now.Trouble = w.heldSince()
+		}
 	}
 	if now.Trouble != nil {
 		conn.Close()
@@ -172,7 +180,7 @@ func (w *worker) writeMarker(ctx context.Context, m plan.Marker) error {
 	if err != nil {
 		return err
 	}
-	if err := conn.WriteMarker(ctx, m); err != nil {
+	if err := w.note(ctx, &m, conn.WriteMarker); err != nil {
 		return err
 	}
 	w.marker = &m
@@ -343,7 +351,8 @@ func (w *worker) prove(ctx context.Context, id plan.StepID, f plan.Finding) erro
 	if err := w.engine.may(); err != nil {
 		return err
 	}
-	if err := conn.WriteProof(ctx, m, id); err != nil {
+	proof := func(ctx context.Context, m plan.Marker) error { return conn.WriteProof(ctx, m, id) }
+	if err := w.note(ctx, &m, proof); err != nil {
 		return err
 	}
 	w.marker = &m
@@ -376,6 +385,7 @@ func (w *worker) currentMarker() plan.Marker {
 		for id, d := range old.Steps {
 			m = m.With(id, d)
 		}
+		m.Hold = w.standing(old.Hold)
 	}
 	for id, d := range w.host.Proven {
 		m = m.With(id, w.proof(d))

@@ -38,6 +38,8 @@ type scene struct {
 	cfg   *fleet.Config
 	snap  plan.Snapshot
 	steps plan.StepsFor
+	// approved is what a plan file allows that is applied; nil: everything.
+	approved *plan.Approved
 }
 
 func newScene() *scene {
@@ -137,6 +139,23 @@ func (s *scene) listed(l fleet.Listed) {
 
 // wants sets how many servers the group wants.
 func (s *scene) wants(n int) { s.cfg.Fleets[0].Groups[0].Replicas = n }
+
+// edited gives the member another name by hand, and its Node none to go by.
+func (s *scene) edited() {
+	s.joins(func(_ *inventory.Cluster, n *inventory.Node) { n.ProviderID = "" })
+	s.on(memberID, func(h *plan.HostSeen) {
+		h.Facts["hostname.HostName"] = inventory.Present(plan.Answer{Stdout: "old-name\n"})
+	})
+}
+
+// held lets somebody hold the member until then.
+func (s *scene) held(until time.Time) {
+	s.edited()
+	s.snap.Taken = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	s.marker(func(m *plan.Marker) {
+		m.Hold = &inventory.Hold{Who: "sam@desk", Reason: "its fan is loud", Since: s.snap.Taken.Add(-time.Hour), Until: until}
+	})
+}
 
 // trouble is one way in which a plan is disturbed, by the code that it shows.
 type trouble struct {
@@ -308,6 +327,16 @@ func troubles() []trouble {
 		{"lock-unread", func(s *scene) {
 			s.snap.Lock = &plan.Lock{Unread: "read lease macfleet/macfleet.acme.production: forbidden; the kubeconfig's user lacks this right"}
 		}},
+		{"held", func(s *scene) { s.held(time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)) }},
+		{"hold-expired", func(s *scene) { s.held(time.Date(2026, 11, 21, 9, 59, 0, 0, time.UTC)) }},
+		{"not-approved", func(s *scene) {
+			s.edited()
+			s.approved = &plan.Approved{Keys: map[string]string{memberID: "SHA256:abc"}}
+		}},
+		{"after-unapproved", func(s *scene) {
+			s.edited()
+			s.approved = &plan.Approved{Keys: map[string]string{memberID: "SHA256:abc"}}
+		}},
 		{"listed-host-missing", func(s *scene) { s.listed(fleet.Listed{Name: "acme-production-runners-m2-0a1b3"}) }},
 	}
 }
@@ -402,6 +431,9 @@ func TestErrors(t *testing.T) {
 				s := newScene()
 				tr.disturb(s)
 				p := plan.Compute(s.cfg, s.steps, s.snap, plan.Selection{})
+				if s.approved != nil {
+					s.approved.Restrict(p)
+				}
 				var one bytes.Buffer
 				view.NewText(&one, 0, false).Plan(p)
 				if !strings.Contains(one.String(), tr.code) {
