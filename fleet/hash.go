@@ -42,7 +42,7 @@ func digestInto(h hash.Hash, v reflect.Value) {
 		}
 		size(1)
 		digestInto(h, v.Elem())
-	case reflect.Slice:
+	case reflect.Slice, reflect.Array:
 		size(v.Len())
 		for i := range v.Len() {
 			digestInto(h, v.Index(i))

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ func filled(t *testing.T, of reflect.Type) reflect.Value {
 	case reflect.Map:
 		v.Set(reflect.MakeMap(of))
 		v.SetMapIndex(reflect.ValueOf("a").Convert(of.Key()), filled(t, of.Elem()))
+	case reflect.Array: // of false
 	case reflect.Struct:
 		for i := range of.NumField() {
 			v.Field(i).Set(filled(t, of.Field(i).Type))
@@ -60,6 +62,10 @@ func each(v reflect.Value, path string, do func(path string)) {
 		changed(reflect.Zero(v.Type()))
 		changed(reflect.AppendSlice(v, v))
 		each(v.Index(0), path+"[]", do)
+	case reflect.Array:
+		for i := range v.Len() {
+			each(v.Index(i), fmt.Sprintf("%s[%d]", path, i), do)
+		}
 	case reflect.Map:
 		changed(reflect.Zero(v.Type()))
 	case reflect.Struct:
