@@ -11,19 +11,33 @@ import (
 
 func (a *app) validateCmd() *cobra.Command {
 	var asJSON bool
+	var notes annotations
 	c := &cobra.Command{Use: "validate", Short: "Check the configuration, without network or credentials", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.validate(c.Context(), asJSON) }}
+		RunE: func(c *cobra.Command, _ []string) error { return a.validate(c.Context(), asJSON, notes) }}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	notes.flags(c)
 	return c
 }
 
-func (a *app) validate(ctx context.Context, asJSON bool) error {
+func (a *app) validate(ctx context.Context, asJSON bool, notes annotations) error {
+	if err := notes.check(); err != nil {
+		return err
+	}
 	config, faults, err := a.read()
 	if err != nil {
 		return err
 	}
 	if config != nil {
 		a.changedFiles(ctx, config, &faults)
+	}
+	if notes != "" {
+		dir, err := a.folder()
+		if err != nil {
+			return err
+		}
+		if err := view.GitHubFaults(a.err, faults.Diags, dir); err != nil {
+			return err
+		}
 	}
 	if asJSON {
 		err = view.WriteValidation(a.out, view.DiagnosticsOf(faults.Diags))
