@@ -188,6 +188,7 @@ func (a *app) completions(root *cobra.Command) {
 		"step":        words(completeSteps),
 		"failed-from": words(a.completeRuns),
 		"log-level":   words(func([]string, string) []string { return []string{"debug", "error", "info", "off", "warn"} }),
+		"format":      words(func([]string, string) []string { return driftFormats() }),
 		"wait":        words(func([]string, string) []string { return []string{"ready"} }),
 		"output":      words(func([]string, string) []string { return []string{"json", "name", "wide"} }),
 	} {

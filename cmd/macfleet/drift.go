@@ -24,6 +24,7 @@ type driftOptions struct {
 	format   string // one of driftFormats
 	json     bool   // an alias
 	since    string // file of an earlier document; empty: none
+	remember string // such a file that is replaced by this look's; empty: none
 	exitZero bool
 }
 
@@ -40,6 +41,7 @@ func (a *app) driftCmd() *cobra.Command {
 	c.Flags().StringVar(&o.format, "format", "text", "print it as `FORMAT`: text, json, markdown (the text of one issue) or prometheus (for its textfile collector)")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document, as --format json")
 	c.Flags().StringVar(&o.since, "since", "", "compare with a `FILE` that --format json made: say what is new and what recovered, and keep what was known of hosts that cannot be asked now")
+	c.Flags().StringVar(&o.remember, "remember", "", "as --since with a `FILE` that need not be there yet, and put this look's document in its place")
 	c.Flags().BoolVar(&o.exitZero, "exit-zero", false, "exit 0 also with drift and when incomplete; errors stay errors")
 	o.flags(c)
 	a.jsonIntoFlag(c)
@@ -54,6 +56,9 @@ func (o *driftOptions) check(jsonInto string) error {
 		o.format = "json"
 	case !slices.Contains(driftFormats(), o.format):
 		return fmt.Errorf("--format %s: write one of %s", o.format, strings.Join(driftFormats(), ", "))
+	}
+	if o.since != "" && o.remember != "" {
+		return errors.New("--since and --remember exclude each other: each names the look before; leave one of them out")
 	}
 	if o.format == "json" && jsonInto != "" {
 		return errTwoJSON
@@ -72,13 +77,14 @@ func (a *app) drift(ctx context.Context, o driftOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.since != "" {
-		if r, err = after(o.since, r); err != nil {
-			return err
-		}
+	if r, err = o.compared(r); err != nil {
+		return err
 	}
 	a.planInto(p)
-	if err := a.showDrift(o.format, p, r); err != nil || o.exitZero {
+	if err := a.showDrift(o.format, p, r); err != nil {
+		return err
+	}
+	if err := o.remembered(p, r); err != nil || o.exitZero {
 		return err
 	}
 	return result(len(r.Items) > 0, r.Complete)
