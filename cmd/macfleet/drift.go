@@ -45,6 +45,7 @@ func (a *app) driftCmd() *cobra.Command {
 	c.Flags().BoolVar(&o.exitZero, "exit-zero", false, "exit 0 also with drift and when incomplete; errors stay errors")
 	o.flags(c)
 	a.jsonIntoFlag(c)
+	_ = c.RegisterFlagCompletionFunc("format", words(func([]string, string) []string { return driftFormats() })) // it has more forms than a plan
 	return c
 }
 

@@ -65,6 +65,7 @@ func TestScripts(t *testing.T) {
 			"day":        dayFromNow,
 			"wrongtries": wrongTries,
 			"secretof":   secretof,
+			"reseal":     reseal,
 			"addsecret":  addsecret,
 
 			"nopasswords": nopasswords,

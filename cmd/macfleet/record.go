@@ -134,7 +134,7 @@ func (s *session) record(file string, snap plan.Snapshot) error {
 	if s.app.secrets.Short() {
 		return shortSecret(file)
 	}
-	content, err := plan.Record{Owner: s.config.Owner, Version: fleet.Version, Taken: time.Now().UTC().Truncate(time.Second), Snapshot: snap}.Encode()
+	content, err := plan.Record{Owner: s.config.Owner, Version: fleet.Version, Taken: snap.Taken, Snapshot: snap}.Encode()
 	if err != nil {
 		return fmt.Errorf("record %s: %w", file, err)
 	}

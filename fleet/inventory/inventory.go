@@ -78,6 +78,9 @@ type Node struct {
 	CordonedBy string // who cordoned it with macfleet; empty: nobody, or somebody else did
 	Labels     map[string]string
 	Capacity   Capacity
+	// Hold is what its annotation says of a person who wants the host left alone; nil: nobody.
+	Hold       *Hold
+	HoldUnread string // why that annotation cannot be read; empty: it can, or there is none
 }
 
 // Capacity is what a Node offers to Pods.

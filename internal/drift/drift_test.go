@@ -236,7 +236,9 @@ func TestUnseen(t *testing.T) {
 		"foreign host": {func(p *plan.Plan) { p.Hosts[0].Refused = &plan.Trouble{Code: "foreign-marker"} }, []drift.Item{item("a1", "power")}, []drift.Item{item("a2", "power")}},
 		"unread step": {func(p *plan.Plan) { p.Hosts[0].Unread = []plan.StepUnread{{Step: "power"}} },
 			[]drift.Item{item("a1", "power")}, []drift.Item{item("a1", "hostname"), item("a2", "power")}},
-		"lost server": {func(p *plan.Plan) { p.Lost = []plan.Lost{{Name: "a9", Fleet: "a", Trouble: plan.Trouble{Code: "server-vanished"}}} },
+		"lost server": {func(p *plan.Plan) {
+			p.Lost = []plan.Lost{{Name: "a9", Fleet: "a", Trouble: plan.Trouble{Code: "server-vanished"}}}
+		},
 			[]drift.Item{item("a9", "power")}, []drift.Item{item("a1", "power")}},
 		"cluster": {func(p *plan.Plan) {
 			p.Unread = []plan.Unread{{Probe: "cluster"}}

@@ -114,6 +114,17 @@ type Remark struct {
 	Text     string
 }
 
+// inProgress says that somebody applies at this moment: what is seen may be half done.
+func inProgress(p *plan.Plan) []Remark {
+	var out []Remark
+	for _, w := range p.Warnings {
+		if w.Code == plan.InProgress {
+			out = append(out, Remark{w.Code, Notice, w.Text})
+		}
+	}
+	return out
+}
+
 // remarksOn says what is to be done about ignore blocks. That one is not used is only
 // known where all was compared.
 func remarksOn(states []IgnoreState, all bool) []Remark {

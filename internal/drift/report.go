@@ -71,7 +71,7 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 	}
 	r.Complete = s.Compared() && len(r.Unseen) == 0
 	r.Ignores = used(states, rules)
-	r.Remarks = remarksOn(r.Ignores, r.Complete && !r.Narrowed)
+	r.Remarks = append(inProgress(p), remarksOn(r.Ignores, r.Complete && !r.Narrowed)...)
 	r.Hosts = r.countHosts(p)
 	r.Fingerprint = fingerprintOf(r.Complete, r.Items...)
 	return r, nil

@@ -74,7 +74,7 @@ func warnings() []string {
 	return []string{
 		// Of the host and its name.
 		"marker-missing", "marker-unreadable", "claim-unreadable", "renamed-by-hand", "hostname-edited", "name-taken", "name-differs", "listed-host-missing", "newer-macfleet",
-		"not-asked", "ssh-config", "unread", "known-after-sudo", "unfinished", "needs-root", "server-gone", "adopted-from-pool",
+		"not-asked", "host-locked", "newer-run", "run-not-noted", "lock-unread", "hold-expired", "apply-broke-off", "ssh-config", "unread", "known-after-sudo", "unfinished", "needs-root", "server-gone", "adopted-from-pool",
 		// What will stop the work one day: after a restart, or when nobody looks.
 		"sleep-enabled", "no-restart-after-power-loss", "auto-logout-enabled", "screensaver-enabled", "auto-login-off", "auto-login-other-user",
 		"auto-login-disabled-by-profile", "kcpassword-missing", "kcpassword-empty", "kcpassword-unterminated", "kcpassword-mode", "sealed-with-session", "foreign-auto-login",
@@ -90,6 +90,6 @@ func warnings() []string {
 }
 
 func notices() []string {
-	return []string{"orphan-vm", "waits-for-idle", "version-rolled-back", "nothing-to-roll-back", "object-surplus", "identity-left-over", "kubelet-settling",
+	return []string{"apply-in-progress", "orphan-vm", "waits-for-idle", "version-rolled-back", "nothing-to-roll-back", "object-surplus", "identity-left-over", "kubelet-settling",
 		"restart-asked", "kubelet-not-wanted", "tart-not-wanted", "vm-firewall-not-wanted", "no-longer-wanted", "block-removed", "host-block-removed"}
 }

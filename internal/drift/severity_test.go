@@ -54,6 +54,7 @@ func others() []string {
 		acme-sample 00000000-0000-4000-8000-000000000000 upload-begins upload-ends
 		artifact-fetch artifact-look artifact-prune artifact-push claim-create claim-drop job-drop job-gui job-look job-running job-start marker-write password-check
 		undo-arm undo-armed undo-change undo-confirm undo-drop undo-now undo-state wrong-artifact download-failed
+		not-approved after-unapproved lock-lost
 		claim-unfinished config-changed first-setup too-few-replicas too-many-replicas pool-too-small release-not-possible replace-not-possible
 		outside-window too-many-disrupted too-many-hosts too-many-wipes dirty-pool-host server-not-ready wrong-os wrong-type`)
 }

@@ -53,6 +53,7 @@ type Engine struct {
 	Ready       Ready
 	Bounds      *plan.Bounds // what a run may do at most, but for its time; nil: anything
 	Selection   plan.Selection
+	Approved    *plan.Approved  // what a plan file allows; nil: whatever the plan holds
 	Parallelism int             // hosts worked on at once, at least 1
 	Watching    bool            // a cluster that does not answer is part of what is observed
 	Scrub       plan.Scrub      // takes secrets out of what is observed; nil: nothing is taken out
@@ -62,6 +63,15 @@ type Engine struct {
 	// Tell lets a Node know of an action that disturbs the work on its host, before it
 	// begins; from many goroutines. nil: nobody is told.
 	Tell func(context.Context, inventory.Node, plan.Action)
+
+	// Run is the run whose changes these are: hosts and markers bear it. Without an id
+	// nothing is fenced.
+	Run   plan.Run
+	Guard Guard // nil: nothing is asked
+	// Raise gives the run an epoch above another; nil: it has none.
+	Raise func(ctx context.Context, above int64) (plan.Run, error)
+	// Locked says who applies at this moment; nil: nobody knows.
+	Locked func(context.Context) (*plan.Lock, error)
 
 	emitting sync.Mutex
 	sending  tellers
@@ -78,11 +88,15 @@ func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 }
 
 // Compute returns the difference between what is wanted and what was seen. What would
-// send a file that is not the locked one is refused.
+// send a file that is not the locked one is refused, and so is what no plan file
+// approves, where one is applied.
 func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 	started := e.Now()
 	p := plan.Compute(e.Config, e.Steps, snap, e.Selection)
 	e.refuseChanged(ctx, p)
+	if e.Approved != nil {
+		e.Approved.Restrict(p)
+	}
 	if e.Bounds != nil {
 		b := *e.Bounds
 		b.Now = started
@@ -148,7 +162,7 @@ func (e *Engine) complete(ctx context.Context, snap plan.Snapshot, sel plan.Sele
 // be read, the Nodes are unread where that is tolerated, else an error.
 func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error) {
 	started := e.Now()
-	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
+	snap := plan.Snapshot{Taken: started.UTC().Truncate(time.Second), Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
 		Hosts: make(map[string]plan.HostSeen)}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
@@ -158,6 +172,10 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 	g.Go(func() (err error) {
 		snap.Pins, err = e.Pins.All()
 		return err
+	})
+	g.Go(func() error {
+		snap.Lock = e.lock(gctx)
+		return nil
 	})
 	if e.Cluster != nil {
 		g.Go(func() error {

@@ -191,6 +191,7 @@ func (t *Text) ignored(r drift.Report) {
 
 func (t *Text) pending(p *plan.Plan, s plan.Summary) {
 	t.only(p)
+	t.held(p, nowhere)
 	if s.Pending > 0 {
 		t.line(0, "", fmt.Sprintf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference")))
 	}
@@ -201,6 +202,9 @@ func (t *Text) pending(p *plan.Plan, s plan.Summary) {
 // knowing.
 func (t *Text) remarks(r drift.Report) {
 	for _, x := range r.Remarks {
+		if x.Code == plan.InProgress {
+			continue // it stands among the warnings
+		}
 		sign := ""
 		if x.Severity == drift.Warning {
 			sign = signDrift

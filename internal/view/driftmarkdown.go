@@ -42,7 +42,7 @@ func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 		return row4(i.Host, i.Step, i.Code, fmt.Sprintf("%s, %s: %s", i.By.Until.Format(time.DateOnly), i.By.Owner, i.By.Reason))
 	})
 	m.table("Notices", "code | what", len(r.Remarks), func(n int) string {
-		return fmt.Sprintf("| %s | %s |", code(r.Remarks[n].Code), cell(r.Remarks[n].Text))
+		return fmt.Sprintf("| %s | %s |", span(r.Remarks[n].Code), cell(r.Remarks[n].Text))
 	})
 	if r.Pending > 0 {
 		m.line("\nPending configuration, which is no drift: %s. `macfleet plan` shows them.", count(r.Pending, "difference"))
@@ -105,7 +105,7 @@ func (m *markdown) items(title string, items []drift.Item) {
 		if i.Refused != "" {
 			what += "; apply does not mend it: " + i.Refused
 		}
-		return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |", i.Severity, code(i.Host), code(i.Step), code(i.Code), cell(what), code(i.Fingerprint))
+		return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |", i.Severity, span(i.Host), span(i.Step), span(i.Code), cell(what), span(i.Fingerprint))
 	})
 }
 
@@ -132,11 +132,11 @@ func (m *markdown) table(title, head string, n int, row func(int) string) {
 }
 
 func row4(a, b, c, d string) string {
-	return fmt.Sprintf("| %s | %s | %s | %s |", code(a), code(b), code(c), cell(d))
+	return fmt.Sprintf("| %s | %s | %s | %s |", span(a), span(b), span(c), cell(d))
 }
 
-// code writes a name so that nothing in it is read as Markdown.
-func code(text string) string {
+// span writes a name so that nothing in it is read as Markdown.
+func span(text string) string {
 	text = strings.NewReplacer("`", "'", "|", `\|`).Replace(plainText(text))
 	if text == "" {
 		return " "

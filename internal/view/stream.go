@@ -63,6 +63,7 @@ type outcome struct {
 	Interrupted bool `json:"interrupted"`
 	// Stopped is why: interrupted, deadline or record; absent where it came to its end.
 	Stopped   string     `json:"stopped,omitempty"`
+	Lost      string     `json:"lock_lost,omitempty"` // why the lock was lost, and the run stopped
 	Converged bool       `json:"converged"`
 	Left      []leftHost `json:"left,omitempty"`
 }
@@ -178,6 +179,9 @@ func (s *Stream) Outcome(r engine.Result) {
 		o.Left = append(o.Left, leftHost{l.Host, l.Fleet, string(l.Why)})
 	}
 	_, o.Stopped = stoppedBy(r)
+	if r.Lost != nil {
+		o.Lost = r.Lost.Error()
+	}
 	m := message{Level: "info", Type: "apply_summary", Outcome: &o, Message: fmt.Sprintf("%s done, converged", count(r.Done, "action"))}
 	if !o.Converged {
 		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))

@@ -127,6 +127,7 @@ func (c *Client) toNode(n *corev1.Node) inventory.Node {
 	if out.Cordoned {
 		out.CordonedBy = n.Annotations[c.label(cordonedBy)]
 	}
+	out.Hold, out.HoldUnread = holdOf(n.Annotations[c.label(holdNote)])
 	out.Capacity = inventory.Capacity{CPU: int(n.Status.Capacity.Cpu().Value()), Memory: n.Status.Capacity.Memory().Value(),
 		Pods: int(n.Status.Capacity.Pods().Value())}
 	for _, condition := range n.Status.Conditions {
