@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -95,13 +96,14 @@ func (h *hub) file(name string) string {
 	return string(text)
 }
 
-var environments = []string{"canary", "production"}
+// environments are those of the example.
+func environments() []string { return []string{"canary", "production"} }
 
-// fleets makes the worlds of both environments as an administrator and the first run
+// fleets makes the worlds of environments as an administrator and the first run
 // leave them.
-func (h *hub) fleets() {
+func (h *hub) fleets(of ...string) {
 	h.t.Helper()
-	for _, e := range environments {
+	for _, e := range of {
 		h.macfleet(e, "init", "cluster", "--auto-approve")
 		h.macfleet(e, "apply", "--auto-approve")
 	}
@@ -113,8 +115,8 @@ func TestPullRequest(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	w := readWorkflow(t, "pull-request.yml")
-	h.fleets()
-	for _, e := range environments {
+	h.fleets(environments()...)
+	for _, e := range environments() {
 		must(t, os.MkdirAll(filepath.Join(h.artifacts, "observed-"+e), 0o755))
 		h.macfleet(e, "plan", "--record", filepath.Join(h.artifacts, "observed-"+e, "observed.json"))
 	}
@@ -151,7 +153,7 @@ func TestPullRequest(t *testing.T) {
 	}
 
 	// With credentials the same comment follows.
-	for _, e := range environments {
+	for _, e := range environments() {
 		r := h.job(w, "plan-live", map[string]string{"environment": e})
 		h.wants(r, "", "::stop-commands::", "::notice file=fleets.fleet.hcl")
 		if strings.Contains(r.log+r.summary, "SECRET") {
@@ -199,7 +201,9 @@ func TestHostilePullRequest(t *testing.T) {
 	// Who opens the pipe for reading waits for ever.
 	outside := filepath.Join(h.dir, "outside")
 	must(t, syscall.Mkfifo(outside, 0o600))
-	must(t, os.WriteFile(filepath.Join(h.dir, "key"), []byte("SENTINEL-of-a-file"), 0o600))
+	key := []byte("SENTINEL-of-a-file")
+	must(t, os.WriteFile(filepath.Join(h.dir, "key"), key, 0o600))
+	sum := fmt.Sprintf("%x", sha256.Sum256(key))
 	bin := filepath.Join(h.dir, "bin")
 	for _, tool := range []string{"op", "ssh", "kubectl"} {
 		must(t, os.WriteFile(filepath.Join(bin, tool), []byte("#!/bin/sh\necho "+tool+" >>'"+filepath.Join(h.dir, "gh", "calls")+"'\necho SENTINEL-of-a-tool\n"), 0o755))
@@ -233,27 +237,39 @@ func TestHostilePullRequest(t *testing.T) {
 	}
 
 	// Files that the configuration points to outside of its folder.
-	h.edit("fleets.fleet.hcl", "dist/tart-kubelet-darwin-arm64", "../outside")
-	h.wants(h.job(w, "plan", nil), "validate", "Invalid source")
-	h.edit("fleets.fleet.hcl", "../outside", "dist/tart-kubelet-darwin-arm64")
-	for _, link := range []string{"dist/more", "more.fleet.hcl", "dist/tart-kubelet-darwin-arm64"} {
+	for _, source := range []string{"../outside", "../key", filepath.Join(h.dir, "key")} {
+		h.edit("fleets.fleet.hcl", "dist/tart-kubelet-darwin-arm64", source)
+		r := h.job(w, "plan", nil)
+		h.wants(r, "", "::warning title=macfleet::Artifact file was not compared: artifact.tart_kubelet: "+source+" lies outside")
+		if strings.Contains(r.log+r.summary, sum) {
+			t.Errorf("%s was read:\n%s", source, r.log)
+		}
+		h.edit("fleets.fleet.hcl", source, "dist/tart-kubelet-darwin-arm64")
+	}
+	kubelet := h.file("repo/dist/tart-kubelet-darwin-arm64")
+	for link, says := range map[string]string{"dist/more": "holds symbolic links", "more.fleet.hcl": "Unreadable file", "dist/tart-kubelet-darwin-arm64": "lies outside"} {
 		path := filepath.Join(h.repo, link)
 		_ = os.Remove(path) // one of them is there
 		must(t, os.Symlink(outside, path))
-		// The steps behind it would wait for the pipe.
-		r := h.job(only(w, "plan", "No link leads out of the repository"), "plan", nil)
-		h.wants(r, "No link leads out of the repository", "holds symbolic links")
+		h.wants(h.job(w, "plan", nil), "No link leads out of the repository", "holds symbolic links", says)
 		must(t, os.Remove(path))
 	}
-	must(t, os.CopyFS(filepath.Join(h.repo, "again"), os.DirFS(filepath.Join(exampleCI, "dist"))))
-	must(t, os.Rename(filepath.Join(h.repo, "again", "tart-kubelet-darwin-arm64"), filepath.Join(h.repo, "dist", "tart-kubelet-darwin-arm64")))
+	must(t, os.WriteFile(filepath.Join(h.repo, "dist", "tart-kubelet-darwin-arm64"), []byte(kubelet), 0o644))
 
 	// With credentials the same configuration does reach out.
-	h.edit("main.fleet.hcl", "k8s://macfleet/fleet-ssh/id_ed25519", "op://acme/SSH/key")
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", "PATH="+bin+":$PATH exec -a macfleet \"$0\" -e production plan --runs-dir "+t.TempDir(), testBinary(t))
-	cmd.Dir, cmd.Env = h.repo, h.env
-	if out, err := cmd.CombinedOutput(); err == nil || dialled.Load() == 0 {
-		t.Errorf("nobody was dialled even with credentials: %v\n%s", err, out)
+	live := func(secret string) {
+		h.edit("main.fleet.hcl", "k8s://macfleet/fleet-ssh/id_ed25519", secret)
+		cmd := exec.CommandContext(t.Context(), testBinary(t), "-e", "production", "plan", "--runs-dir", t.TempDir())
+		cmd.Args[0], cmd.Dir, cmd.Env = "macfleet", h.repo, h.env
+		if out, err := cmd.CombinedOutput(); err == nil {
+			t.Errorf("%s: it planned\n%s", secret, out)
+		}
+		h.edit("main.fleet.hcl", secret, "k8s://macfleet/fleet-ssh/id_ed25519")
+	}
+	live("op://acme/SSH/key")
+	live("k8s://macfleet/fleet-ssh/id_ed25519")
+	if got := h.calls(); !strings.Contains(got, "op") || dialled.Load() == 0 {
+		t.Errorf("even with credentials ran %q, dialled %d times", got, dialled.Load())
 	}
 }
 
@@ -264,25 +280,13 @@ func testBinary(t *testing.T) string {
 	return self
 }
 
-// only returns a workflow whose job has no steps behind one.
-func only(w workflow, name, last string) workflow {
-	j := w.Jobs[name]
-	for n, s := range j.Steps {
-		if s.Name == last {
-			j.Steps = j.Steps[:n+1]
-			break
-		}
-	}
-	return workflow{Jobs: map[string]job{name: j}}
-}
-
 // TestMerge: canary goes first, and production follows with exactly what was approved
 // and only from a canary that is converged, Ready and without drift.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	w := readWorkflow(t, "apply.yml")
-	for _, e := range environments {
+	for _, e := range environments() {
 		h.macfleet(e, "init", "cluster", "--auto-approve")
 	}
 	canary := func() ran {
@@ -344,7 +348,7 @@ func TestProofOfCanary(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	w := readWorkflow(t, "apply.yml")
-	h.fleets()
+	h.fleets("canary")
 	host := strings.Fields(h.macfleet("canary", "hosts", "-o", "name"))[0]
 	j := w.Jobs["canary"]
 	if needs := w.Jobs["plan-production"].Needs; needs != "canary" {
@@ -426,5 +430,64 @@ func TestWorkflowRules(t *testing.T) {
 	must(t, err)
 	if len(*plan.Permissions) != 1 || (*plan.Permissions)["contents"] != "read" || plan.Environment != "" || strings.Contains(string(raw), "github.token") || len(plan.Env) != 0 {
 		t.Errorf("the untrusted job has more than it should: %s", raw)
+	}
+}
+
+// TestDriftIssue: the nightly job opens one issue, is silent while the drift stays, tells
+// of another one, closes the issue when all is well, and never because nobody knows.
+func TestDriftIssue(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	w := readWorkflow(t, "drift.yml")
+	h.fleets("production")
+	hosts := strings.Fields(h.macfleet("production", "hosts", "-o", "name"))
+	run, matrix := 100, map[string]string{"environment": "production", "credentials": "production-read"}
+	night := func(looks string) (string, ran) {
+		t.Helper()
+		run++
+		r := h.job(w, "look", matrix)
+		h.wants(r, looks)
+		if looks == "" {
+			h.publish("drift-production", run, "main", 1)
+		}
+		report := h.job(w, "report", matrix)
+		return h.calls(), report
+	}
+	wants := func(when, pattern, failed string) {
+		t.Helper()
+		calls, r := night("")
+		h.wants(r, failed)
+		if !regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString(calls) {
+			t.Errorf("%s: gh was told %q, wanted %s\n%s", when, calls, pattern, r.log)
+		}
+	}
+	wants("a clean night", "", "")
+	h.macfleet("production", "sandbox", "inject", hosts[0], "sleep-enabled")
+	wants("the first night of drift", "label macfleet-drift-production\nissue created: macfleet-drift-production: Drift of acme-production: 1 difference on 1 host, warning\n", "")
+	wants("the second", "", "")
+	h.macfleet("production", "sandbox", "inject", hosts[1], "hostname-edited")
+	wants("more drift", "issue 1 edited\nissue 1 comment: The drift is another one now: https://github.com/acme/macs/actions/runs/42\n", "")
+	h.macfleet("production", "sandbox", "inject", hosts[1], "unreachable")
+	wants("a host that drifts is silent", "issue 1 edited\n", "")
+	wants("it still is", "", "")
+	h.macfleet("production", "sandbox", "heal", hosts[0], "sleep-enabled")
+	wants("nobody knows of the other one", "issue 1 edited\n", "Issue")
+	h.macfleet("production", "sandbox", "heal", hosts[1], "unreachable")
+	wants("it is back", "issue 1 edited\n(issue 1 comment: .*\n)?", "")
+	h.macfleet("production", "sandbox", "heal", hosts[1], "hostname-edited")
+	wants("all is well", "issue 1 closed: No drift any more: https://github.com/acme/macs/actions/runs/42\n", "")
+	h.macfleet("production", "sandbox", "inject", hosts[1], "unreachable")
+	wants("incomplete without an issue", "", "Issue")
+	h.macfleet("production", "sandbox", "heal", hosts[1], "unreachable")
+
+	// A configuration that cannot be read is a look of nobody.
+	h.macfleet("production", "sandbox", "inject", hosts[0], "sleep-enabled")
+	wants("drift again", "label .*\nissue created: .*\n", "")
+	h.edit("main.fleet.hcl", "macfleet {", "macfleet {{")
+	must(t, os.RemoveAll(filepath.Join(h.artifacts, "drift-production")))
+	calls, r := night("drift")
+	h.wants(r, "What was seen")
+	if calls != "" {
+		t.Errorf("gh was told %q", calls)
 	}
 }

@@ -104,6 +104,7 @@ func (a *app) plan(ctx context.Context, o planOptions) error {
 }
 
 func (a *app) planned(ctx context.Context, o planOptions) (*plan.Plan, error) {
+	a.inside = o.noSecrets
 	if !o.noSecrets || o.snapshot != "" {
 		return a.look(ctx, o.source)
 	}
