@@ -180,6 +180,7 @@ func TestHostilePullRequest(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	w := readWorkflow(t, "pull-request.yml")
+	outsiders := h.traced()
 	h.wants(h.job(w, "observed", nil), "")
 	h.context["needs.observed.result"] = "success"
 	var dialled atomic.Int32
@@ -255,6 +256,10 @@ func TestHostilePullRequest(t *testing.T) {
 		must(t, os.Remove(path))
 	}
 	must(t, os.WriteFile(filepath.Join(h.repo, "dist", "tart-kubelet-darwin-arm64"), []byte(kubelet), 0o644))
+
+	if got := outsiders(); len(got) > 0 {
+		t.Errorf("opened or connected to:\n%s", strings.Join(got, ""))
+	}
 
 	// With credentials the same configuration does reach out.
 	live := func(secret string) {
