@@ -14,6 +14,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
@@ -174,9 +175,13 @@ func shown(t *rapid.T, p *plan.Plan) string {
 	var b bytes.Buffer
 	text := view.NewText(&b, 0, false)
 	text.Plan(p)
-	text.Drift(p)
+	r, err := drift.Of(p, nil, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text.Drift(p, r)
 	text.Hosts(p, true)
-	if err := errors.Join(view.WriteDocument(&b, p), view.WriteHosts(&b, p)); err != nil {
+	if err := errors.Join(view.WriteDocument(&b, p), view.WriteHosts(&b, p), view.WriteDrift(&b, p, r), view.WriteDriftMarkdown(&b, r), view.WriteDriftMetrics(&b, r)); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -441,7 +441,7 @@ func TestErrors(t *testing.T) {
 				}
 				fmt.Fprintf(&b, "== %s\n", tr.code)
 				v.Plan(p)
-				v.Drift(p)
+				v.Drift(p, reported(p))
 				v.Hosts(p, false)
 				if x, err := plan.ExplainHost(s.cfg, s.steps, s.snap, memberOf); err == nil {
 					v.Explain(x, "")

@@ -33,6 +33,7 @@ type Document struct {
 	Rejected        []TroubledHost   `json:"rejected_pool_servers"`
 	Strays          []string         `json:"strays"`
 	Summary         Counts           `json:"summary"`
+	Drift           *DriftReport     `json:"drift,omitempty"` // of drift alone
 }
 
 // TroubledHost is a host with the reason why it could not be asked or changed.
