@@ -56,6 +56,7 @@ type nodeFile struct {
 	Heard      time.Time       `json:"heard,omitzero"`
 	UID        text            `json:"uid,omitempty"`
 	CordonedBy text            `json:"cordoned_by,omitempty"`
+	CordonRun  text            `json:"cordon_run,omitempty"`
 	Labels     map[string]text `json:"labels,omitempty"`
 	Capacity   *capacityFile   `json:"capacity,omitempty"`
 }

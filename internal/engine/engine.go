@@ -53,11 +53,16 @@ type Engine struct {
 	Ready       Ready
 	Bounds      *plan.Bounds // what a run may do at most, but for its time; nil: anything
 	Selection   plan.Selection
-	Parallelism int             // hosts worked on at once, at least 1
-	Scrub       plan.Scrub      // takes secrets out of what is observed; nil: nothing is taken out
-	Stop        context.Context // done: start no new action
-	Now         func() time.Time
-	Emit        func(Event) // called by one goroutine at a time
+	Parallelism int        // hosts worked on at once, at least 1
+	Scrub       plan.Scrub // takes secrets out of what is observed; nil: nothing is taken out
+	// Run is the run whose changes these are: hosts and markers bear it. Without an id
+	// nothing does.
+	Run     plan.Run
+	Drain   Drain
+	Runners Idle            // of builders: what GitHub has given them; nil: nobody knows
+	Stop    context.Context // done: start no new action
+	Now     func() time.Time
+	Emit    func(Event) // called by one goroutine at a time
 	// Tell lets a Node know of an action that disturbs the work on its host, before it
 	// begins; from many goroutines. nil: nobody is told.
 	Tell func(context.Context, inventory.Node, plan.Action)

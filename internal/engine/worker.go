@@ -24,6 +24,9 @@ type worker struct {
 	claimed  bool         // the claim on the host is ours
 	password secret.Value // the host's login password, once the host has taken it
 	marker   *plan.Marker // as it is on the host now
+	closed   bool         // this run has closed its Node to new Pods
+	changed  bool         // and something was changed since
+	opened   bool         // and opened it again, as nothing was
 }
 
 func (w *worker) close() {
@@ -180,9 +183,15 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 		if err != nil {
 			return err
 		}
-		changes = f.Changes
+		if changes = f.Changes; len(f.Busy) > 0 && !w.host.ForceBusy {
+			return w.notDrained(a, fmt.Errorf("there is at work: %s", plan.TaskTexts(f.Busy)))
+		}
+	}
+	if err := w.idle(ctx, a, step); err != nil {
+		return err
 	}
 	for _, c := range changes {
+		w.changed = w.closed
 		if err := w.change(ctx, a, c); err != nil {
 			return err
 		}
