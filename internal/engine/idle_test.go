@@ -12,8 +12,10 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/rollout"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
 // thisRun is whose cordons the tests make.
@@ -217,4 +219,98 @@ func TestAdopted(t *testing.T) {
 	for _, name := range names {
 		isOpen(t, e, name, 0)
 	}
+}
+
+// TestForeignCordon: what a person closed is drained and changed, and stays closed; it
+// counts as a host that is away.
+func TestForeignCordon(t *testing.T) {
+	t.Parallel()
+	_, e, names, c := busyNodes(t, 2)
+	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}}
+	e.Ready.Within = 300 * time.Millisecond
+	if err := e.Cluster.(*kubernetes.Client).Cordon(t.Context(), nodeOf(t, e, names[0]), "mona@desk"); err != nil {
+		t.Fatal(err)
+	}
+	r := apply(t, e)
+	if len(r.Failures) > 0 || len(r.Left) != 1 || r.Left[0].Host != names[1] || r.Left[0].Why != rollout.Unavailable || len(r.Closed) > 0 {
+		t.Errorf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.Closed)
+	}
+	if n := nodeOf(t, e, names[0]); !n.Cordoned || n.CordonedBy != "mona@desk" || n.CordonRun != "" {
+		t.Errorf("%+v", n)
+	}
+	isOpen(t, e, names[1], 1)
+	if said := whatIsSaid(planned(t, e), names[0]); len(said) > 0 {
+		t.Errorf("of the closed one is said %q", said)
+	}
+}
+
+// TestIdleWithoutNode: a host whose Node is not Ready cannot be drained. It is changed once
+// no machine runs on it, and its Node is left alone.
+func TestIdleWithoutNode(t *testing.T) {
+	t.Parallel()
+	w, e, names, _ := busyNodes(t, 1)
+	m, err := w.Mac(names[0])
+	if err == nil {
+		err = w.Inject(names[0], "node-not-ready")
+	}
+	if err == nil {
+		err = m.Advance(10 * time.Minute)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := whatIsSaid(planned(t, e), names[0]); !slices.Contains(said, "refused waits-for-idle") {
+		t.Errorf("it says %q", said)
+	}
+	if err := m.RemoveVM("default-job-of-" + names[0]); err != nil {
+		t.Fatal(err)
+	}
+	var l log
+	e.Emit = l.emit
+	r := apply(t, e)
+	if i := slices.IndexFunc(l.events, func(ev engine.Event) bool { return ev.Type == engine.Closing }); i >= 0 || !r.Converged() {
+		t.Errorf("closed at %d, failures %+v", i, r.Failures)
+	}
+}
+
+// asked is what GitHub says of builders.
+type asked struct {
+	jobs []string
+	err  error
+}
+
+// Busy says it.
+func (a asked) Busy(context.Context, plan.Host) ([]string, error) { return a.jobs, a.err }
+
+// TestIdleBuilder: a builder is changed when nothing runs there and GitHub says so.
+func TestIdleBuilder(t *testing.T) {
+	t.Parallel()
+	c := nodes(1)
+	c.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
+	w, e, host := longNode(t, c)
+	e.Run, e.Drain = thisRun(), engine.Drain{Within: 200 * time.Millisecond, Every: 5 * time.Millisecond}
+	c.Fleets[0].Groups[0].Spec.Tart.Artifact = sample("tart", "2.33.0", "tart-2.33.0.tar.gz")
+	if err := w.Inject(host, "push-in-progress"); err != nil {
+		t.Fatal(err)
+	}
+	if said := whatIsSaid(planned(t, e), host); !slices.Equal(said, []string{"refused waits-for-idle"}) {
+		t.Errorf("under a push it says %q", said)
+	}
+	if err := w.Heal(host, "push-in-progress"); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		runners engine.Idle
+		says    string
+	}{{nil, "nobody can be asked"}, {asked{jobs: []string{"job 12 of acme/app"}}, "job 12 of acme/app"}, {asked{err: errors.New("502")}, "nobody knows"}} {
+		e.Runners = tc.runners
+		r := apply(t, e)
+		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), engine.NotDrained) || !strings.Contains(r.Failures[0].Err.Error(), tc.says) {
+			t.Errorf("%+v: %+v", tc, r.Failures)
+		}
+		isOpen(t, e, host, 0)
+	}
+	e.Runners = engine.NoRunners{}
+	converges(t, e)
+	isOpen(t, e, host, 0)
 }

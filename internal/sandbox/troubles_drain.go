@@ -26,12 +26,20 @@ func drainTroubles() []trouble {
 	}
 }
 
+// putOwned makes a Pod of the host's Node that a controller would make again.
+func (v *victim) putOwned(pod string) error {
+	if err := v.world.kube.PutPod(v.record.Settings["node"], podNamespace, v.own(pod)); err != nil {
+		return err
+	}
+	return v.world.own(podNamespace, v.own(pod))
+}
+
 func (v *victim) budget() kube.Object {
 	return kube.Object{Resource: "poddisruptionbudgets", Namespace: podNamespace, Name: v.own(heldPod)}
 }
 
 func holdPod(_ context.Context, v *victim) error {
-	if err := v.world.RunPod(v.server.ID, podNamespace, v.own(heldPod)); err != nil {
+	if err := v.putOwned(heldPod); err != nil {
 		return err
 	}
 	return v.world.kube.Edit(v.budget(), func(map[string]any) map[string]any {
@@ -45,7 +53,7 @@ func freeHeld(ctx context.Context, v *victim) error {
 }
 
 func neverEnd(_ context.Context, v *victim) error {
-	if err := v.world.RunPod(v.server.ID, podNamespace, v.own(endlessPod)); err != nil {
+	if err := v.putOwned(endlessPod); err != nil {
 		return err
 	}
 	return v.world.kube.Linger(v.server.ID, -1)
