@@ -69,6 +69,7 @@ type Client struct {
 	uploads chan struct{} // holds one for each file on its way
 	turns   turns
 	keys    keyring
+	epochs  epochs
 	jumps   jumps
 	now     func() time.Time
 }

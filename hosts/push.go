@@ -141,8 +141,8 @@ func (p *pushing) exchange(ctx context.Context, packed string, bytes io.Reader) 
 	header := strings.Join([]string{mark, c.folder(), p.artifact.SHA256, strconv.FormatInt(p.size, 10), packed, p.begin, p.part,
 		strconv.FormatInt(p.offset, 10), ""}, "\n")
 	body := &ending{r: bytes}
-	r, err := c.converse(ctx, conversation{mark: mark, line: scriptLine(c.client.opts.Prologue + command.Script),
-		stdin: io.MultiReader(strings.NewReader(header), body), questions: []question{{id: "push", Command: command}},
+	r, err := c.converse(ctx, conversation{mark: mark, line: scriptLine(c.client.opts.Prologue + c.fence() + command.Script),
+		stdin: io.MultiReader(strings.NewReader(c.pass(mark)+header), body), questions: []question{{id: "push", Command: command}},
 		limit: c.client.opts.Deadlines.Exchange + time.Duration(p.size/leastRate)*time.Second})
 	body.end()
 	if err != nil {

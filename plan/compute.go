@@ -56,6 +56,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		c.enter(some)
 	}
 	c.unread()
+	c.plan.Warnings = append(inProgress(cfg.Owner, snap), c.plan.Warnings...)
 	return c.plan
 }
 
@@ -134,6 +135,7 @@ func (c *computation) host(g fleet.Group, p *placed) Host {
 			Remedy: "record another: macfleet plan --record FILE"}
 	}
 	h.Seen = seen
+	h.Held = heldOf(seen.Marker, h.Node, c.snap.Taken)
 	return h
 }
 
@@ -152,6 +154,7 @@ func (c *computation) finish(d *draft) {
 		}
 	}
 	d.actions = append(d.actions, c.release(h)...)
+	h.hold(d.actions)
 	h.failing()
 	c.misplaced(h)
 	c.unbound(h)

@@ -20,17 +20,23 @@ type applyOptions struct {
 	askPasswords []string
 	deadline     time.Duration
 	failedFrom   string
+	lock         lockingOptions
 }
 
 func (a *app) applyCmd() *cobra.Command {
 	var o applyOptions
-	c := &cobra.Command{Use: "apply", Short: "Make it so, then look again", Args: cobra.NoArgs,
+	c := &cobra.Command{Use: "apply [FILE]", Short: "Make it so, then look again", Args: cobra.MaximumNArgs(1),
 		Long: "apply shows the plan, asks, performs it, and observes again. A run that did not converge is a\n" +
 			"failure. Applying again goes on where a run broke off.\n\n" +
+			"With a FILE that plan --out made it asks nobody, and does exactly what that approves: it looks again,\n" +
+			"leaves what the file does not hold, and says so. A file is good for the configuration, the environment\n" +
+			"and the version that it was made with, and for a day.\n\n" +
 			"With --rollback the hosts of --on go back to the version that they had before of everything that they get\n" +
 			"as an artifact (they have kept it), and stay there until an apply without --rollback. The configuration\n" +
 			"still wants the newer one then: let it name the older.\n\n" + exitCodes,
-		RunE: func(c *cobra.Command, _ []string) error { return a.apply(c.Context(), o) }}
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.apply(c.Context(), o, args...)
+		}}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if strings.Contains(err.Error(), "--record") || strings.Contains(err.Error(), "--snapshot") {
 			return fmt.Errorf("%w: apply looks at the world itself and keeps nothing; macfleet plan has --record and --snapshot", err)
@@ -45,13 +51,20 @@ func (a *app) applyCmd() *cobra.Command {
 	c.Flags().DurationVar(&o.deadline, "deadline", 0, "start nothing new this `LONG` after the command began, for example 50m; finish what runs, and exit 3")
 	c.Flags().StringVar(&o.failedFrom, "failed-from", "", "only the hosts on which an earlier `RUN` left something: its id, or last")
 	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
+	o.lock.flags(c)
 	c.Flags().StringArrayVar(&o.askPasswords, "ask-password", nil, "ask for the login password of a `HOST`, where nobody else tells it; from a pipe, a line each")
 	return c
 }
 
-func (a *app) apply(ctx context.Context, o applyOptions) error {
+func (a *app) apply(ctx context.Context, o applyOptions, file ...string) error {
 	if o.json {
 		a.stream = view.NewStream(a.sink(a.out), time.Now)
+	}
+	for _, name := range file {
+		if err := a.takePlanFile(name); err != nil {
+			return err
+		}
+		o.approve = true // by whoever made the file
 	}
 	if err := a.prepareApply(o); err != nil {
 		return err
@@ -75,13 +88,18 @@ func (a *app) apply(ctx context.Context, o applyOptions) error {
 		return err
 	}
 	s.limit(o.deadline)
-	p, err := s.look(looking, "")
+	if err := s.lock(looking, ctx, o.lock); err != nil {
+		return err
+	}
+	defer s.unlock()
+	p, err := s.lookWhenFree(looking, o.lock)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(checkAsked(o.askPasswords, p), a.checkForced(p)); err != nil {
+	if err := errors.Join(checkAsked(o.askPasswords, p), a.checkForced(p), s.checkApproval()); err != nil {
 		return err
 	}
+	s.sayApproval(p)
 	if o.json {
 		return s.applyStream(ctx, p)
 	}

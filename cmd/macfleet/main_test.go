@@ -64,6 +64,7 @@ func TestScripts(t *testing.T) {
 			"replace":    replaceText,
 			"wrongtries": wrongTries,
 			"secretof":   secretof,
+			"reseal":     reseal,
 			"addsecret":  addsecret,
 
 			"nopasswords": nopasswords,

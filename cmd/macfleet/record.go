@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -123,7 +122,7 @@ func (s *session) record(file string, snap plan.Snapshot) error {
 	if s.app.secrets.Short() {
 		return shortSecret(file)
 	}
-	content, err := plan.Record{Owner: s.config.Owner, Version: fleet.Version, Taken: time.Now().UTC().Truncate(time.Second), Snapshot: snap}.Encode()
+	content, err := plan.Record{Owner: s.config.Owner, Version: fleet.Version, Taken: snap.Taken, Snapshot: snap}.Encode()
 	if err != nil {
 		return fmt.Errorf("record %s: %w", file, err)
 	}

@@ -97,7 +97,7 @@ func (s *session) beginRecord(ctx context.Context, p *plan.Plan) (*recording, er
 func (s *session) head() runlog.Head {
 	a := s.app
 	h := runlog.Head{ID: a.this.ID, Who: a.this.Who, Epoch: a.this.Epoch, Started: a.this.Started, Command: a.command, Arguments: given(a.given),
-		Version: fleet.Version, Configuration: s.config.Name, Environment: s.config.Environment, ConfigHash: hashOf(s.config),
+		Version: fleet.Version, Configuration: s.config.Name, Environment: s.config.Environment, ConfigHash: s.config.Hash(),
 		Selection: runlog.Selection{On: a.on, Exclude: a.exclude, Steps: a.steps, Rollback: a.rollback},
 		Limits:    runlog.Limits{Hosts: a.parallelism, ConnectionStarts: a.starts, Uploads: hosts.DefaultUploads, Fleets: []runlog.FleetLimits{}}}
 	if at, ok := s.engine.Stop.Deadline(); ok {
@@ -112,14 +112,6 @@ func (s *session) head() runlog.Head {
 		h.Log, _ = a.log.Path() // the end of the command says why there is none
 	}
 	return h
-}
-
-// hashOf returns the digest of a configuration.
-func hashOf(c any) string {
-	if c, ok := c.(interface{ Hash() string }); ok {
-		return c.Hash()
-	}
-	return ""
 }
 
 func share(s fleet.Share) string {

@@ -94,6 +94,8 @@ type app struct {
 	secrets  secret.Scrubber         // what this process knows and must not say
 	output   output                  // standard output
 	input    *bufio.Reader           // standard input by lines; nil: nobody has read any yet
+	loaded   *fleet.Config           // the configuration, once it was read
+	approved *approval               // the plan file that is applied; nil: none
 	unlocked bool                    // an artifact may lack its digest
 	asked    map[string]secret.Value // login passwords that a person typed, by the name of the host
 
@@ -255,7 +257,7 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.stats, "stats", false, "say what the command cost")
 	a.keeping.flags(f)
 	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.explainCmd(), a.doctorCmd(),
-		a.initCmd(), a.cordonCmd(), a.restartCmd(), a.runsCmd(), a.showCmd(),
+		a.showCmd(), a.runsCmd(), a.initCmd(), a.cordonCmd(), a.holdCmd(), a.unholdCmd(), a.restartCmd(), a.lockingCmd(),
 		a.validateCmd(), a.fmtCmd(), a.artifactsCmd(), a.sandboxCmd(), a.versionCmd())
 	a.completions(root)
 	shells(root)

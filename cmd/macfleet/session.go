@@ -41,6 +41,7 @@ type session struct {
 	halt       context.CancelCauseFunc // lets the run start nothing more; nil: nothing can but a person
 	closers    []func()
 	started    time.Time
+	unlock     func()     // gives the lock back, where there is one; may be called again
 	cost       view.Stats // what is known of it before the end
 }
 
@@ -64,6 +65,7 @@ func (a *app) config() (*fleet.Config, error) {
 	if config == nil {
 		return nil, exit(exitError)
 	}
+	a.loaded = config
 	return config, nil
 }
 
@@ -128,6 +130,9 @@ func (a *app) openAs(ctx, acting context.Context, s *session) (*session, error) 
 	s.config, s.cost.Configuration = config, time.Since(s.started)
 	selection, err := a.selection()
 	if err != nil {
+		return nil, err
+	}
+	if err := s.checkApproval(); err != nil {
 		return nil, err
 	}
 	if a.parallelism < 1 {
@@ -196,8 +201,12 @@ func (s *session) connect(ctx, acting context.Context, selection plan.Selection)
 	}
 	if s.kubernetes != nil {
 		s.engine.Cluster, s.engine.Tell = s.kubernetes, s.tellNode
+		s.engine.Locked = s.lease().Look
 	}
-	s.engine.Run, s.engine.Drain = s.app.this, engine.Drain{Within: s.app.idling.timeout}
+	if s.app.approved != nil {
+		s.engine.Approved = s.app.approved.Approved()
+	}
+	s.engine.Drain = engine.Drain{Within: s.app.idling.timeout}
 	s.engine.Runners = engine.NoRunners{} // no step registers one
 	s.engine.Artifacts = s.app.artifactStore(s.world)
 	s.engine.Input = func(in engine.InputFor, value secret.Value) (secret.Value, error) {

@@ -138,9 +138,9 @@ func TestFirstStop(t *testing.T) {
 	}
 }
 
-// TestKilled: a run that was killed is told of by the next look, with what it was
+// TestBrokenOff: a run that was killed is told of by the next look, with what it was
 // doing, and the next apply goes on from there.
-func TestKilled(t *testing.T) {
+func TestBrokenOff(t *testing.T) {
 	t.Parallel()
 	world := t.TempDir()
 	p := started(t, world, "apply", "--auto-approve", "--parallelism=3")
@@ -164,7 +164,7 @@ func TestKilled(t *testing.T) {
 	if code != exitDone || strings.Contains(said, "Warning") {
 		t.Errorf("exit %d:\n%s", code, said)
 	}
-	kept(t, lastOf(t, world), 32)
+	keptLimits(t, lastOf(t, world), 32)
 }
 
 // TestSecondStop leaves at once and says of what nobody knows how it ends.
@@ -209,12 +209,12 @@ func TestParallelismIsRecorded(t *testing.T) {
 	if r.Head.Limits.Hosts != 3 || r.End.Done != 65 {
 		t.Errorf("limits %+v, end %+v", r.Head.Limits, r.End)
 	}
-	kept(t, r, 3)
+	keptLimits(t, r, 3)
 }
 
-// kept checks a record: what began ended, in the order of the clock, and on no more
+// keptLimits checks a record: what began ended, in the order of the clock, and on no more
 // hosts at once than were allowed.
-func kept(t *testing.T, r runlog.Record, hosts int) {
+func keptLimits(t *testing.T, r runlog.Record, hosts int) {
 	t.Helper()
 	busy, most := make(map[string]string), 0
 	for i, e := range r.Entries {

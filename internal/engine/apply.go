@@ -19,6 +19,7 @@ type Result struct {
 	NotWaited   int        // hosts whose Nodes were not Ready when somebody asked to stop
 	Interrupted bool       // a person, the system, a deadline or a full disk ended the run before its end
 	Stopped     error      // why, where it was Interrupted: the cause of Engine.Stop
+	Lost        error      // why the lock was lost, and the run stopped; nil: it was not
 	After       *plan.Plan // observed afterwards; nil when that failed
 	Closed      []Closed   // hosts whose Nodes the run leaves closed to new Pods
 
@@ -35,7 +36,7 @@ type Failure struct {
 // Converged reports whether nothing is left: the plan that was made afterwards
 // is empty and complete.
 func (r Result) Converged() bool {
-	if r.After == nil || len(r.Failures) > 0 || r.NotStarted+r.NotWaited > 0 {
+	if r.After == nil || len(r.Failures) > 0 || r.NotStarted+r.NotWaited > 0 || r.Lost != nil {
 		return false
 	}
 	s := r.After.Summarise()
@@ -59,7 +60,8 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	}
 	r := e.execute(ctx, p)
 	r.Failures = append(failures, r.Failures...)
-	r.Interrupted, r.Stopped = e.Stop.Err() != nil, context.Cause(e.Stop)
+	r.Lost = e.may()
+	r.Interrupted, r.Stopped = e.Stop.Err() != nil && r.Lost == nil, context.Cause(e.Stop)
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}
@@ -77,6 +79,12 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 // drift would look like configuration that was never applied. A host on which
 // that fails is a failure and harms no other; the error is about the keys.
 func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
+	if err := e.may(); err != nil {
+		return nil, err
+	}
+	if err := e.raise(ctx, p); err != nil {
+		return nil, err
+	}
 	var fresh []plan.Pin
 	for _, h := range Unpinned(p) {
 		// Where the marker is missing, its writing pins: a pin says that this
@@ -115,7 +123,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 // enterProof writes the marker of a host whose steps match.
 func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
 	w := &worker{engine: e, host: h}
-	defer w.close()
+	defer w.close(ctx)
 	if _, err := w.connect(ctx); err != nil {
 		return err
 	}
@@ -127,7 +135,7 @@ func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
 func Unpinned(p *plan.Plan) []plan.Host {
 	var out []plan.Host
 	for _, h := range p.Hosts {
-		if h.Member && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned {
+		if h.Member && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned && h.Writable() {
 			out = append(out, h)
 		}
 	}
@@ -157,7 +165,7 @@ func without(all, drop []plan.Pin) []plan.Pin {
 // since then.
 func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (Result, plan.Host) {
 	w := &worker{engine: e, host: h}
-	defer w.close()
+	defer w.close(ctx)
 	r := e.perform(ctx, h.Name, actions, w.perform)
 	r.closed, r.opened = w.closed, w.opened
 	if step, ok := plan.NodeStep(e.Steps(h.Spec)); ok {
@@ -174,7 +182,7 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 	var r Result
 	for i := range actions {
 		a := &actions[i]
-		if e.Stop.Err() != nil || ctx.Err() != nil || len(r.Failures) > 0 {
+		if len(r.Failures) > 0 || e.stopped(ctx) {
 			r.NotStarted++
 			e.emit(Event{Type: Skipped, Host: host, Action: a})
 			continue
@@ -182,6 +190,9 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 		started := e.Now()
 		e.emit(Event{Type: Started, Host: host, Action: a})
 		err := e.unrecorded()
+		if err == nil {
+			err = e.may() // whoever shows the event may take their time
+		}
 		if err == nil {
 			err = e.scrubError(broken(ctx, do(ctx, *a)))
 		}

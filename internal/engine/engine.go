@@ -53,19 +53,26 @@ type Engine struct {
 	Ready       Ready
 	Bounds      *plan.Bounds // what a run may do at most, but for its time; nil: anything
 	Selection   plan.Selection
-	Parallelism int        // hosts worked on at once, at least 1
-	Scrub       plan.Scrub // takes secrets out of what is observed; nil: nothing is taken out
-	// Run is the run whose changes these are: hosts and markers bear it. Without an id
-	// nothing does.
-	Run     plan.Run
-	Drain   Drain
-	Runners Idle            // of builders: what GitHub has given them; nil: nobody knows
-	Stop    context.Context // done: start no new action
-	Now     func() time.Time
-	Emit    func(Event) // called by one goroutine at a time
+	Approved    *plan.Approved // what a plan file allows; nil: whatever the plan holds
+	Parallelism int            // hosts worked on at once, at least 1
+	Scrub       plan.Scrub     // takes secrets out of what is observed; nil: nothing is taken out
+	Drain       Drain
+	Runners     Idle            // of builders: what GitHub has given them; nil: nobody knows
+	Stop        context.Context // done: start no new action
+	Now         func() time.Time
+	Emit        func(Event) // called by one goroutine at a time
 	// Tell lets a Node know of an action that disturbs the work on its host, before it
 	// begins; from many goroutines. nil: nobody is told.
 	Tell func(context.Context, inventory.Node, plan.Action)
+
+	// Run is the run whose changes these are: hosts and markers bear it. Without an id
+	// nothing is fenced.
+	Run   plan.Run
+	Guard Guard // nil: nothing is asked
+	// Raise gives the run an epoch above another; nil: it has none.
+	Raise func(ctx context.Context, above int64) (plan.Run, error)
+	// Locked says who applies at this moment; nil: nobody knows.
+	Locked func(context.Context) (*plan.Lock, error)
 
 	emitting sync.Mutex
 	sending  tellers
@@ -82,11 +89,15 @@ func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 }
 
 // Compute returns the difference between what is wanted and what was seen. What would
-// send a file that is not the locked one is refused.
+// send a file that is not the locked one is refused, and so is what no plan file
+// approves, where one is applied.
 func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 	started := e.Now()
 	p := plan.Compute(e.Config, e.Steps, snap, e.Selection)
 	e.refuseChanged(ctx, p)
+	if e.Approved != nil {
+		e.Approved.Restrict(p)
+	}
 	if e.Bounds != nil {
 		b := *e.Bounds
 		b.Now = started
@@ -152,7 +163,7 @@ func (e *Engine) complete(ctx context.Context, snap plan.Snapshot, sel plan.Sele
 // be read, the Nodes are unread where that is tolerated, else an error.
 func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error) {
 	started := e.Now()
-	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
+	snap := plan.Snapshot{Taken: started.UTC().Truncate(time.Second), Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
 		Hosts: make(map[string]plan.HostSeen)}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
@@ -162,6 +173,10 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 	g.Go(func() (err error) {
 		snap.Pins, err = e.Pins.All()
 		return err
+	})
+	g.Go(func() error {
+		snap.Lock = e.lock(gctx)
+		return nil
 	})
 	if e.Cluster != nil {
 		g.Go(func() error {

@@ -128,6 +128,9 @@ func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
 func (w *worker) drain(ctx context.Context) error {
 	e := w.engine
 	n, _ := w.host.Node.Get()
+	if err := e.may(); err != nil {
+		return err
+	}
 	if !w.closed {
 		e.emit(Event{Type: Closing, Host: w.host.Name})
 		w.closed = true // whatever comes back: the answer may be lost
@@ -187,6 +190,10 @@ func (e *Engine) open(ctx context.Context, h plan.Host) error {
 	n, there := h.Node.Get()
 	if !there {
 		return nil
+	}
+	// Who has lost the lock leaves it to the run that has it now: that takes the cordon over.
+	if err := e.may(); err != nil {
+		return err
 	}
 	if err := e.Cluster.OpenNode(ctx, n); err != nil {
 		return err

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -112,8 +111,14 @@ func TestGateWaitsForTheNewProcess(t *testing.T) {
 type files struct{ engine.Artifacts }
 
 func (files) Unchanged(_ context.Context, a fleet.Artifact) error {
-	return fmt.Errorf("%s has other bytes", a)
+	return changedError(a.Name)
 }
+
+// changedError says that an artifact has other bytes, as package artifact does.
+type changedError string
+
+func (e changedError) Error() string  { return string(e) + " has other bytes; " + e.Remedy() }
+func (e changedError) Remedy() string { return "macfleet artifacts lock --update " + string(e) }
 
 // TestChangedFileIsRefused: a plan says what an apply could not send, and does the rest.
 func TestChangedFileIsRefused(t *testing.T) {

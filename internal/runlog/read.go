@@ -199,3 +199,14 @@ func lastEntry(f *os.File) (e Entry, ok bool, err error) {
 	}
 	return e, json.Unmarshal(text[bytes.LastIndexByte(text, '\n')+1:], &e) == nil, nil
 }
+
+// IsRecord reports whether a file begins as a record of a run does.
+func IsRecord(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close() // it was read, not written
+	var first Entry
+	return json.NewDecoder(f).Decode(&first) == nil && first.Type == TypeRun
+}

@@ -69,6 +69,7 @@ func (t *Text) Applied(r engine.Result) {
 	s := r.After.Summarise()
 	if r.Converged() {
 		t.line(0, "", fmt.Sprintf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, s), ownerTitle(r.After)))
+		t.held(r.After, nowhere)
 		t.nodes(r)
 		t.notes(r.After)
 		return
@@ -97,6 +98,9 @@ func (t *Text) Applied(r engine.Result) {
 	}
 	t.line(0, "", text+".")
 	t.nodes(r)
+	if r.Lost != nil {
+		t.line(0, "", r.Lost.Error()+". Running actions were finished, no other was started.")
+	}
 	if r.Interrupted {
 		t.line(0, "", stopped(r))
 	}

@@ -84,6 +84,7 @@ func driftRows(h plan.Host, a plan.Action) []row {
 
 func (t *Text) pending(p *plan.Plan, s plan.Summary) {
 	t.only(p)
+	t.held(p, nowhere)
 	if s.Pending > 0 {
 		t.line(0, "", fmt.Sprintf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference")))
 	}

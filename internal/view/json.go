@@ -1,11 +1,9 @@
 package view
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -28,6 +26,7 @@ type Document struct {
 	RefusedHosts    []TroubledHost   `json:"refused_hosts"`
 	Unread          []UnreadStep     `json:"unread"`
 	Warnings        []TroubledHost   `json:"warnings"`
+	HeldHosts       []HeldHost       `json:"held_hosts"`
 	ResourceChanges []ResourceChange `json:"resource_changes"`
 	ResourceDrift   []ResourceChange `json:"resource_drift"`
 	Shortages       []Shortage       `json:"shortages"`
@@ -134,12 +133,13 @@ func DocumentOf(p *plan.Plan) Document {
 	s := p.Summarise()
 	d := Document{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version,
 		Configuration: p.Owner.Name, Environment: p.Owner.Environment, Complete: s.Complete(),
-		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, Warnings: []TroubledHost{},
+		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, Warnings: []TroubledHost{}, HeldHosts: []HeldHost{},
 		ResourceChanges: []ResourceChange{}, ResourceDrift: []ResourceChange{},
 		Shortages: []Shortage{}, Rejected: []TroubledHost{}, Strays: []string{}, Summary: Counts(s)}
 	for _, u := range p.Unread {
 		d.Unread = append(d.Unread, UnreadStep{Address: clusterName, Probe: u.Probe, Why: u.Why, Printed: shortened(u.Bytes)})
 	}
+	d.Unread = append(d.Unread, unaskedSteps(p)...)
 	for _, w := range p.Warnings {
 		d.Warnings = append(d.Warnings, TroubledHost{Address: clusterName, Name: clusterName, Code: w.Code, Diagnosis: w.Text, Remedy: w.Remedy})
 	}
@@ -176,6 +176,9 @@ func (d *Document) host(h plan.Host) {
 	if h.Refused != nil {
 		d.RefusedHosts = append(d.RefusedHosts, troubledHost(h.Name, h.Fleet, *h.Refused))
 	}
+	if h.Held != nil {
+		d.HeldHosts = append(d.HeldHosts, HeldHost{Address: address(h.Name, ""), Name: h.Name, Fleet: h.Fleet, Hold: heldUntil(*h.Held)})
+	}
 	for _, u := range h.Unread {
 		d.Unread = append(d.Unread, unreadStep(h, u))
 	}
@@ -205,12 +208,7 @@ func address(host, step string) string {
 
 // addressOf names an action's subject: a host or a step on it, or an object of the
 // cluster.
-func addressOf(a plan.Action) string {
-	if o := a.Object; a.Kind == plan.KeepObject {
-		return strings.Join(slices.DeleteFunc([]string{clusterName, o.Kind, o.Namespace, o.Name}, func(part string) bool { return part == "" }), ".")
-	}
-	return address(a.Host, cmp.Or(string(a.Step), string(a.Kind)))
-}
+func addressOf(a plan.Action) string { return a.Address() }
 
 func deliveriesOf(a plan.Action) []Delivery {
 	var out []Delivery

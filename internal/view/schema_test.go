@@ -28,6 +28,7 @@ func TestSchemas(t *testing.T) {
 		"runs":      reflect.TypeFor[view.RunsDocument](),
 		"run":       reflect.TypeFor[view.RunDocument](),
 		"record":    reflect.TypeFor[runlog.Entry](),
+		"showplan":  reflect.TypeFor[view.PlanFileDocument](),
 	} {
 		for _, fault := range schematest.Describe(name, of) {
 			t.Errorf("docs/schemas/%s.schema.json: %s", name, fault)

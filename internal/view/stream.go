@@ -64,6 +64,7 @@ type outcome struct {
 	Interrupted bool `json:"interrupted"`
 	// Stopped is why: interrupted, deadline or record; absent where it came to its end.
 	Stopped   string     `json:"stopped,omitempty"`
+	Lost      string     `json:"lock_lost,omitempty"` // why the lock was lost, and the run stopped
 	Converged bool       `json:"converged"`
 	Left      []leftHost `json:"left,omitempty"`
 	// Closed are the hosts whose Nodes stay closed to new Pods.
@@ -189,6 +190,9 @@ func (s *Stream) Outcome(r engine.Result) {
 		o.Closed = append(o.Closed, c.Host)
 	}
 	_, o.Stopped = stoppedBy(r)
+	if r.Lost != nil {
+		o.Lost = r.Lost.Error()
+	}
 	m := message{Level: "info", Type: "apply_summary", Outcome: &o, Message: fmt.Sprintf("%s done, converged", count(r.Done, "action"))}
 	if !o.Converged {
 		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))

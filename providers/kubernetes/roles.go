@@ -102,7 +102,7 @@ func namespaceRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		rule("core", "serviceaccounts secrets", "get create update delete"),
 		rule("core", "configmaps", "get create update"),
-		rule("coordination.k8s.io", "leases", "get create update delete"),
+		rule("coordination.k8s.io", "leases", "get create update"),
 	}
 }
 
