@@ -194,7 +194,7 @@ func TestRecordHoldsEveryField(t *testing.T) {
 	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 7, reflect.TypeFor[plan.HostSeen](): 17, // Refusals are not kept
 		reflect.TypeFor[plan.Undone](): 4, reflect.TypeFor[plan.Lock](): 5, reflect.TypeFor[plan.Entered](): 7, reflect.TypeFor[plan.MarkerRun](): 4, reflect.TypeFor[plan.Password](): 2,
 		reflect.TypeFor[plan.Answer](): 3, reflect.TypeFor[plan.Pin](): 4, reflect.TypeFor[plan.Trouble](): 3,
-		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 12, reflect.TypeFor[inventory.Hold](): 4, reflect.TypeFor[inventory.Capacity](): 3,
+		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 13, reflect.TypeFor[inventory.Hold](): 4, reflect.TypeFor[inventory.Capacity](): 3,
 		reflect.TypeFor[inventory.Cluster](): 5, reflect.TypeFor[inventory.Pod](): 11, reflect.TypeFor[inventory.Identity](): 5,
 		reflect.TypeFor[inventory.Join](): 2, reflect.TypeFor[inventory.Object](): 6, reflect.TypeFor[inventory.Machine](): 10} {
 		if of.NumField() != fields {

@@ -36,7 +36,8 @@ func ParseSelector(text string) (Selector, error) {
 type Selection struct {
 	On, Exclude []Selector
 	Steps       []StepID
-	Rollback    bool // the version that a host had before is wanted, of what comes as an artifact
+	Rollback    bool     // the version that a host had before is wanted, of what comes as an artifact
+	ForceBusy   []string // names of hosts that are changed whatever goes on there
 }
 
 // IsAll reports whether the selection leaves nothing out.

@@ -70,6 +70,7 @@ type options struct {
 	bounds       plan.Bounds // of plan and apply
 	maxHosts     int         // likewise; 0: as the guardrails say
 	bounded      bool        // the command is one of these
+	idling       idling      // of apply
 	rollback     bool        // of plan and apply
 	parallelism  int
 	starts       int

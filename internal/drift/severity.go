@@ -72,6 +72,8 @@ func criticals() []string {
 
 func warnings() []string {
 	return []string{
+		// A run left a Node closed, or could not empty it.
+		"left-cordoned", "not-drained",
 		// Of the host and its name.
 		"marker-missing", "marker-unreadable", "claim-unreadable", "renamed-by-hand", "hostname-edited", "name-taken", "name-differs", "listed-host-missing", "newer-macfleet",
 		"not-asked", "host-locked", "newer-run", "run-not-noted", "lock-unread", "hold-expired", "apply-broke-off", "ssh-config", "unread", "known-after-sudo", "unfinished", "needs-root", "server-gone", "adopted-from-pool",

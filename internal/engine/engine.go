@@ -53,10 +53,12 @@ type Engine struct {
 	Ready       Ready
 	Bounds      *plan.Bounds // what a run may do at most, but for its time; nil: anything
 	Selection   plan.Selection
-	Approved    *plan.Approved  // what a plan file allows; nil: whatever the plan holds
-	Parallelism int             // hosts worked on at once, at least 1
-	Watching    bool            // a cluster that does not answer is part of what is observed
-	Scrub       plan.Scrub      // takes secrets out of what is observed; nil: nothing is taken out
+	Approved    *plan.Approved // what a plan file allows; nil: whatever the plan holds
+	Parallelism int            // hosts worked on at once, at least 1
+	Watching    bool           // a cluster that does not answer is part of what is observed
+	Scrub       plan.Scrub     // takes secrets out of what is observed; nil: nothing is taken out
+	Drain       Drain
+	Runners     Idle            // of builders: what GitHub has given them; nil: nobody knows
 	Stop        context.Context // done: start no new action
 	Now         func() time.Time
 	Emit        func(Event) // called by one goroutine at a time

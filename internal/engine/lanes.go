@@ -22,7 +22,8 @@ type Left struct {
 func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 	s := &schedule{engine: e, gate: e.newGate(), hosts: make(map[string]*plan.Host, len(work)), actions: make(map[string][]plan.Action, len(work)),
 		lanes: make(map[string]rollout.Lane, len(work)), healthy: make(map[string]plan.Healthy), ends: make(chan end),
-		failed: make(map[string][]Failure), told: make(map[string]time.Time), moved: e.Now()}
+		failed: make(map[string][]Failure), told: make(map[string]time.Time), opens: make(map[string]*plan.Action),
+		closed: make(map[string]bool), opening: make(map[string]bool), moved: e.Now()}
 	byServer := make(map[string]*plan.Host, len(p.Hosts))
 	for i := range p.Hosts {
 		byServer[p.Hosts[i].Server.ID] = &p.Hosts[i]
@@ -44,6 +45,7 @@ func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 	for i, actions := range work {
 		id := actions[0].ServerID
 		_, healthy := s.healthy[id]
+		actions, s.opens[id] = opening(actions)
 		s.hosts[id], s.actions[id], s.lanes[id] = byServer[id], actions, laneOf(byServer[id], plan.Worst(actions), healthy)
 		all[i] = rollout.Work{ID: id, Fleet: byServer[id].Fleet, Lane: s.lanes[id]}
 	}

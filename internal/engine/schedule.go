@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/internal/rollout"
@@ -24,7 +25,10 @@ type schedule struct {
 	stopped bool
 	moved   time.Time // when something last went on
 	sum     Result
-	failed  map[string][]Failure // by server id
+	failed  map[string][]Failure    // by server id
+	opens   map[string]*plan.Action // by server id: what opens a Node that an earlier run closed
+	closed  map[string]bool         // by server id: whose Nodes this run closed
+	opening map[string]bool         // by server id: whose Nodes are being opened
 }
 
 // end is what came of a host's work.
@@ -78,10 +82,10 @@ func (s *schedule) run(ctx context.Context) {
 			}
 		case <-stop:
 			stop = nil
-			s.abandon()
+			s.abandon(ctx)
 		case <-cancelled:
 			cancelled = nil
-			s.abandon()
+			s.abandon(ctx)
 		}
 	}
 }
@@ -114,26 +118,45 @@ func (s *schedule) start(ctx context.Context) {
 // something was done and nothing failed. On a host that is unknown or refused nothing
 // was done but in the cluster.
 func (s *schedule) ended(ctx context.Context, w end) {
+	if s.moved = s.engine.Now(); s.opening[w.id] {
+		s.opened(w)
+		return
+	}
 	h, r := w.host, w.result
-	s.moved = s.engine.Now()
+	s.closed[w.id] = s.closed[w.id] || r.closed
 	s.sum.Done += r.Done
 	s.sum.NotStarted += r.NotStarted
 	s.failed[w.id] = append(s.failed[w.id], r.Failures...)
-	waits := r.Done > 0 && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
+	waits := (r.Done > 0 || s.closes(w.id)) && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
 	switch {
 	case len(r.Failures) > 0:
 		s.rollout.Failed(w.id)
+		s.leaveClosed(h, r.opened)
 	case waits && s.stopped:
-		s.rollout.Ended(w.id, s.moved)
 		s.sum.NotWaited++
+		s.through(ctx, h)
+		return
 	case waits:
 		s.rollout.Worked(w.id)
 		s.gate.add(h, s.moved)
 		s.look(ctx)
 		return
 	default:
-		s.rollout.Ended(w.id, s.moved)
+		s.through(ctx, h)
+		return
 	}
+	s.hostEnded(h)
+}
+
+// through ends a host's work: its Node is opened where a run closed it.
+func (s *schedule) through(ctx context.Context, h plan.Host) {
+	id := h.Server.ID
+	if s.closes(id) {
+		s.rollout.Worked(id)
+		s.open(ctx, h)
+		return
+	}
+	s.rollout.Ended(id, s.engine.Now())
 	s.hostEnded(h)
 }
 
@@ -146,9 +169,9 @@ func (s *schedule) hostEnded(h plan.Host) {
 func (s *schedule) look(ctx context.Context) {
 	for _, h := range s.gate.look(ctx) {
 		s.moved = s.engine.Now()
-		s.rollout.Ended(h.Server.ID, s.moved)
-		s.hostEnded(h)
+		s.through(ctx, h)
 	}
+	s.rollout.Closed(s.closedNodes())
 	if s.stopped {
 		return
 	}
@@ -162,12 +185,11 @@ func (s *schedule) look(ctx context.Context) {
 }
 
 // abandon starts nothing more and waits for no Node; what runs comes to its end.
-func (s *schedule) abandon() {
+func (s *schedule) abandon(ctx context.Context) {
 	s.stopped = true
 	for _, h := range s.gate.waiting {
 		s.sum.NotWaited++
-		s.rollout.Ended(h.Server.ID, s.engine.Now())
-		s.hostEnded(h)
+		s.through(ctx, h)
 	}
 	s.gate.waiting = nil
 }
@@ -194,6 +216,9 @@ func (s *schedule) leave() {
 	for _, l := range s.rollout.Left(s.engine.Now(), s.ready) {
 		h := s.hosts[l.ID]
 		actions := s.actions[l.ID]
+		if a := s.opens[l.ID]; a != nil {
+			actions = append(slices.Clip(actions), *a)
+		}
 		for i := range actions {
 			s.sum.NotStarted++
 			s.engine.emit(Event{Type: Skipped, Host: h.Name, Action: &actions[i]})
