@@ -32,8 +32,9 @@ lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 examples/ci/.github/workflows/*.yml
 	shellcheck --shell=sh --severity=warning examples/demo.sh
-	shellcheck .ci/run .ci/apiserver
+	shellcheck .ci/run .ci/apiserver cmd/macfleet/testdata/gh
 	shellcheck --shell=sh --exclude=SC2154 hosts/scripts/*.sh steps/scripts/*.sh internal/conformance/scripts/*.sh
 	shellcheck --shell=sh --exclude=SC2034,SC2154 steps/scripts/shared/*.sh
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -15,10 +14,10 @@ type planOptions struct {
 	source
 	formatOptions
 	keepOptions
-	detailed    bool
-	scripts     bool
-	noSecrets   bool
-	annotations string
+	detailed  bool
+	scripts   bool
+	noSecrets bool
+	notes     annotations
 }
 
 func (a *app) planCmd() *cobra.Command {
@@ -43,12 +42,12 @@ func (a *app) planCmd() *cobra.Command {
 	a.jsonIntoFlag(c)
 	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit 2 with changes, 3 when incomplete")
 	c.Flags().BoolVar(&o.noSecrets, "no-secrets", false, "resolve no secret, use no credential and ask nobody")
-	c.Flags().StringVar(&o.annotations, "annotations", "", "print notes on the lines of the configuration to standard error, as `SERVICE` reads them: github")
+	o.notes.flags(c)
 	return c
 }
 
 func (o *planOptions) check(c *cobra.Command) error {
-	if err := errors.Join(o.formatOptions.check(c), o.source.check()); err != nil {
+	if err := errors.Join(o.formatOptions.check(c), o.source.check(), o.notes.check()); err != nil {
 		return err
 	}
 	switch {
@@ -56,8 +55,6 @@ func (o *planOptions) check(c *cobra.Command) error {
 		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts; run macfleet plan with one of them")
 	case o.format == formatMarkdown && o.scripts:
 		return errors.New("--format markdown and --show-scripts exclude each other: a comment holds no scripts; run macfleet plan with one of them")
-	case o.annotations != "" && o.annotations != "github":
-		return fmt.Errorf("--annotations %s: write github", o.annotations)
 	case o.noSecrets && o.record != "":
 		return errors.New("--no-secrets and --record exclude each other: nothing is observed without secrets")
 	case o.noSecrets && o.out != "":
@@ -78,7 +75,7 @@ func (a *app) plan(ctx context.Context, o planOptions) error {
 		return err
 	}
 	a.planInto(p)
-	if o.annotations != "" {
+	if o.notes != "" {
 		dir, err := a.folder()
 		if err != nil {
 			return err
@@ -107,6 +104,7 @@ func (a *app) plan(ctx context.Context, o planOptions) error {
 }
 
 func (a *app) planned(ctx context.Context, o planOptions) (*plan.Plan, error) {
+	a.inside = o.noSecrets
 	if !o.noSecrets || o.snapshot != "" {
 		return a.look(ctx, o.source)
 	}

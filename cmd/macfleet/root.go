@@ -97,6 +97,7 @@ type app struct {
 	loaded   *fleet.Config           // the configuration, once it was read
 	approved *approval               // the plan file that is applied; nil: none
 	unlocked bool                    // an artifact may lack its digest
+	inside   bool                    // no file outside of the configuration's folder is read for it
 	asked    map[string]secret.Value // login passwords that a person typed, by the name of the host
 
 	args    []string       // of the command line

@@ -85,7 +85,16 @@ func (a *app) read() (*fleet.Config, view.Faults, error) {
 		}
 		return nil, view.Faults{}, fmt.Errorf("read the configuration: %w; name its directory with -C", err)
 	}
-	result, diags := load.Dir(os.DirFS(a.dir), opts)
+	files := os.DirFS(a.dir)
+	if a.inside {
+		root, err := os.OpenRoot(a.dir)
+		if err != nil {
+			return nil, view.Faults{}, fmt.Errorf("read the configuration: %w", err)
+		}
+		defer root.Close()
+		files = root.FS()
+	}
+	result, diags := load.Dir(files, opts)
 	return result.Config, view.Faults{Files: result.Files, Diags: diags}, nil
 }
 

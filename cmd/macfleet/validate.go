@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -11,19 +15,34 @@ import (
 
 func (a *app) validateCmd() *cobra.Command {
 	var asJSON bool
+	var notes annotations
 	c := &cobra.Command{Use: "validate", Short: "Check the configuration, without network or credentials", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.validate(c.Context(), asJSON) }}
+		RunE: func(c *cobra.Command, _ []string) error { return a.validate(c.Context(), asJSON, notes) }}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	notes.flags(c)
+	c.Flags().BoolVar(&a.inside, "no-secrets", false, "read no file outside of the configuration's folder; of secrets none is read anyway")
 	return c
 }
 
-func (a *app) validate(ctx context.Context, asJSON bool) error {
+func (a *app) validate(ctx context.Context, asJSON bool, notes annotations) error {
+	if err := notes.check(); err != nil {
+		return err
+	}
 	config, faults, err := a.read()
 	if err != nil {
 		return err
 	}
 	if config != nil {
 		a.changedFiles(ctx, config, &faults)
+	}
+	if notes != "" {
+		dir, err := a.folder()
+		if err != nil {
+			return err
+		}
+		if err := view.GitHubFaults(a.err, faults.Diags, dir); err != nil {
+			return err
+		}
 	}
 	if asJSON {
 		err = view.WriteValidation(a.out, view.DiagnosticsOf(faults.Diags))
@@ -53,6 +72,10 @@ func (a *app) validate(ctx context.Context, asJSON bool) error {
 func (a *app) changedFiles(ctx context.Context, config *fleet.Config, faults *view.Faults) {
 	store := a.artifactStore(nil)
 	for _, of := range config.Artifacts {
+		if a.inside && !fleet.IsURL(of.Source) && !a.holds(of.Source) {
+			faults.Warn("Artifact file was not compared", of.String()+": "+of.Source+" lies outside of the configuration's folder.")
+			continue
+		}
 		if err := store.Unchanged(ctx, of); err != nil {
 			faults.Add("Artifact file is not what was locked", err.Error()+".")
 		}
@@ -71,4 +94,16 @@ func (a *app) versionCmd() *cobra.Command {
 		}}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
+}
+
+// holds reports whether a path leads to something in the configuration's folder, also
+// through links, or to nothing there.
+func (a *app) holds(path string) bool {
+	root, err := os.OpenRoot(a.dir)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	_, err = root.Stat(filepath.FromSlash(path))
+	return err == nil || errors.Is(err, fs.ErrNotExist)
 }

@@ -111,7 +111,7 @@ func FuzzFormat(f *testing.F) {
 // TestExamples holds the examples to what they show: they load and are laid out.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	environments := map[string]string{"three-fleets": "production", "adopt": "", "host-core": "", "nodes": ""}
+	environments := map[string]string{"three-fleets": "production", "adopt": "", "host-core": "", "nodes": "", "ci": "production"}
 	files, err := filepath.Glob("../../examples/*/*" + extension)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)

@@ -18,6 +18,11 @@ func (f *Faults) Add(summary, detail string) {
 	f.Diags = append(f.Diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail})
 }
 
+// Warn enters a warning that has no place in the texts.
+func (f *Faults) Warn(summary, detail string) {
+	f.Diags = append(f.Diags, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: summary, Detail: detail})
+}
+
 // Diagnostics shows the faults of a configuration, each with its place, the
 // source line and what to do.
 func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) error {
