@@ -20,6 +20,7 @@ type Config struct {
 	SSH          SSH
 	Artifacts    []Artifact // in the order of files and places
 	Guardrails   Guardrails
+	Ignores      []Ignore // in the order of files and places
 	Fleets       []Fleet  // in the order of files and places
 	Hosts        []Listed // hosts with a block of their own, in that order too
 	Elsewhere    []string // ids of servers that host blocks adopt in other environments

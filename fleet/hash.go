@@ -13,7 +13,8 @@ import (
 
 // Hash returns a digest of all that the configuration says after its evaluation:
 // what stands in variables counts, where and in which order of blocks' lines it
-// was written does not. The same configuration gives the same text, "sha256:" and
+// was written does not, and nor do ignore blocks: they are about alarms, and what is
+// done is the same with them. The same configuration gives the same text, "sha256:" and
 // 64 hex digits; any value that is another gives another. A reference to a secret
 // counts as it is written; no secret is in it.
 func (c *Config) Hash() string {
@@ -57,7 +58,7 @@ func digestInto(h hash.Hash, v reflect.Value) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.Type != reflect.TypeFor[Sources]() {
+			if f := v.Type().Field(i); f.Type != reflect.TypeFor[Sources]() && f.Type != reflect.TypeFor[[]Ignore]() {
 				text(f.Name)
 				digestInto(h, v.Field(i))
 			}

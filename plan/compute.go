@@ -127,7 +127,7 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 // host gathers what is known of one server under the name it should bear.
 func (c *computation) host(g fleet.Group, p *placed) Host {
 	h := Host{Name: p.name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Node: p.node,
-		Spec: c.specOf(p.name, p.place, p.server.ID, g), Rollback: c.sel.Rollback}
+		Spec: c.specOf(p.name, p.place, p.server.ID, g), Rollback: c.sel.Rollback, ForceBusy: slices.Contains(c.sel.ForceBusy, p.name)}
 	c.cluster.enter(&h)
 	seen, asked := c.snap.Hosts[p.server.ID]
 	if !asked {
@@ -220,6 +220,7 @@ func (c *computation) work(d *draft) {
 	}
 	d.actions = append(d.actions, c.joined(h)...)
 	d.actions = append(d.actions, c.departing(h, d.actions)...)
+	d.actions = append(d.actions, c.reopening(h)...)
 	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
 		h.Refused = missingSudo()
 	}

@@ -17,6 +17,7 @@ const (
 	SetProviderID Kind = "provider-id" // set the provider id of the host's Node, which has none
 	ReplaceNode   Kind = "node"        // delete the host's Node, so that its kubelet registers another
 	DeleteNode    Kind = "delete-node" // delete the Node of a host that has no kubelet any more
+	UncordonNode  Kind = "uncordon"    // let Pods onto the host's Node again, which an earlier run closed; when it is Ready and the rest is done
 	RevokeHost    Kind = "revoke"      // take the identity of a host's kubelet away; it may have no server any more
 	ReleasePods   Kind = "pods"        // let Pods go that only our finalizer holds
 	KeepObject    Kind = "object"      // bring an object of the cluster itself to what is wanted; it has no host
@@ -82,6 +83,10 @@ type Action struct {
 	Object     *inventory.Object // of KeepObject
 	Deferred   bool              // the changes are known only once an earlier action gave root
 	Disruption Disruption
+	Busy       []Task   // what goes on on the host that it would hurt, as the plan saw it
+	Drains     bool     // the host's Node is drained first
+	Evicts     int      // Pods that the drain takes from it, as the plan saw them
+	Forced     bool     // the host is not waited for: somebody named it
 	Refusal    *Trouble // set when the action is wanted and cannot be done
 }
 
@@ -110,6 +115,8 @@ type Host struct {
 	Pods     inventory.Seen[[]inventory.Pod]
 	Kubelet  inventory.Seen[Kubelet] // absent: nobody could look
 	Rollback bool                    // the version that it had before is wanted
+	// ForceBusy says that it is not waited for, whatever it is at work on.
+	ForceBusy bool
 	// Unapproved says that the plan file that is applied does not know the host, or
 	// knows another key of it: nothing is written there, and no key is pinned.
 	Unapproved bool

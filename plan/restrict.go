@@ -79,11 +79,13 @@ func (r *restriction) host(actions []Action) {
 	}
 }
 
-// Mends reports whether the host's Node is there and not Ready, so that work on it
-// takes nothing from its fleet.
+// Mends reports whether the host is a Node that takes no Pods, by what the cluster or
+// the host itself says, so that work on it takes nothing from its fleet. A kubelet
+// that was started a moment ago is no such host.
 func (h Host) Mends() bool {
 	n, there := h.Node.Get()
-	return h.Member && there && n.Ready != inventory.Ready
+	state, _, _ := h.Ready()
+	return h.Member && there && (n.Ready != inventory.Ready || state == inventory.NotReady)
 }
 
 func refuse(actions []Action, t *Trouble) {

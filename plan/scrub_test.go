@@ -14,6 +14,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
@@ -174,9 +175,13 @@ func shown(t *rapid.T, p *plan.Plan) string {
 	var b bytes.Buffer
 	text := view.NewText(&b, 0, false)
 	text.Plan(p)
-	text.Drift(p)
+	r, err := drift.Of(p, nil, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text.Drift(p, r)
 	text.Hosts(p, true)
-	if err := errors.Join(view.WriteDocument(&b, p), view.WriteHosts(&b, p)); err != nil {
+	if err := errors.Join(view.WriteDocument(&b, p), view.WriteHosts(&b, p), view.WriteDrift(&b, p, r), view.WriteDriftMarkdown(&b, r), view.WriteDriftMetrics(&b, r)); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -189,7 +194,7 @@ func TestRecordHoldsEveryField(t *testing.T) {
 	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 7, reflect.TypeFor[plan.HostSeen](): 17, // Refusals are not kept
 		reflect.TypeFor[plan.Undone](): 4, reflect.TypeFor[plan.Lock](): 5, reflect.TypeFor[plan.Entered](): 7, reflect.TypeFor[plan.MarkerRun](): 4, reflect.TypeFor[plan.Password](): 2,
 		reflect.TypeFor[plan.Answer](): 3, reflect.TypeFor[plan.Pin](): 4, reflect.TypeFor[plan.Trouble](): 3,
-		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 12, reflect.TypeFor[inventory.Hold](): 4, reflect.TypeFor[inventory.Capacity](): 3,
+		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 13, reflect.TypeFor[inventory.Hold](): 4, reflect.TypeFor[inventory.Capacity](): 3,
 		reflect.TypeFor[inventory.Cluster](): 5, reflect.TypeFor[inventory.Pod](): 11, reflect.TypeFor[inventory.Identity](): 5,
 		reflect.TypeFor[inventory.Join](): 2, reflect.TypeFor[inventory.Object](): 6, reflect.TypeFor[inventory.Machine](): 10} {
 		if of.NumField() != fields {

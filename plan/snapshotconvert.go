@@ -105,7 +105,7 @@ func (f serverFile) server() inventory.Server {
 
 func nodeToFile(n inventory.Node) nodeFile {
 	f := nodeFile{Name: text(n.Name), ProviderID: text(n.ProviderID), Ready: text(n.Ready), Cordoned: n.Cordoned, Why: text(n.Why),
-		Heard: n.Heard, UID: text(n.UID), CordonedBy: text(n.CordonedBy), Hold: n.Hold, HoldUnread: text(n.HoldUnread)}
+		Heard: n.Heard, UID: text(n.UID), CordonedBy: text(n.CordonedBy), CordonRun: text(n.CordonRun), Hold: n.Hold, HoldUnread: text(n.HoldUnread)}
 	if n.Labels != nil {
 		f.Labels = make(map[string]text, len(n.Labels))
 	}
@@ -120,7 +120,7 @@ func nodeToFile(n inventory.Node) nodeFile {
 
 func (f nodeFile) node() inventory.Node {
 	n := inventory.Node{Name: string(f.Name), ProviderID: string(f.ProviderID), Ready: inventory.Readiness(f.Ready),
-		Cordoned: f.Cordoned, Why: string(f.Why), Heard: f.Heard, UID: string(f.UID), CordonedBy: string(f.CordonedBy),
+		Cordoned: f.Cordoned, Why: string(f.Why), Heard: f.Heard, UID: string(f.UID), CordonedBy: string(f.CordonedBy), CordonRun: string(f.CordonRun),
 		Hold: f.Hold, HoldUnread: string(f.HoldUnread)}
 	if f.Labels != nil {
 		n.Labels = make(map[string]string, len(f.Labels))

@@ -57,6 +57,7 @@ type nodeFile struct {
 	Heard      time.Time       `json:"heard,omitzero"`
 	UID        text            `json:"uid,omitempty"`
 	CordonedBy text            `json:"cordoned_by,omitempty"`
+	CordonRun  text            `json:"cordon_run,omitempty"`
 	Hold       *inventory.Hold `json:"hold,omitempty"`
 	HoldUnread text            `json:"hold_unread,omitempty"`
 	Labels     map[string]text `json:"labels,omitempty"`

@@ -46,6 +46,7 @@ func (a *app) applyCmd() *cobra.Command {
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line, errors too; needs --auto-approve")
 	a.rollbackFlag(c)
 	a.boundsFlags(c)
+	a.idleFlags(c)
 	a.jsonIntoFlag(c)
 	c.Flags().DurationVar(&o.deadline, "deadline", 0, "start nothing new this `LONG` after the command began, for example 50m; finish what runs, and exit 3")
 	c.Flags().StringVar(&o.failedFrom, "failed-from", "", "only the hosts on which an earlier `RUN` left something: its id, or last")
@@ -95,7 +96,7 @@ func (a *app) apply(ctx context.Context, o applyOptions, file ...string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(checkAsked(o.askPasswords, p), s.checkApproval()); err != nil {
+	if err := errors.Join(checkAsked(o.askPasswords, p), a.checkForced(p), s.checkApproval()); err != nil {
 		return err
 	}
 	s.sayApproval(p)
@@ -108,7 +109,7 @@ func (a *app) apply(ctx context.Context, o applyOptions, file ...string) error {
 		return unseen(err)
 	}
 	if len(p.Runnable())+len(engine.Unpinned(p)) > 0 && !o.approve {
-		if err := a.ask(view.Question(p)); err != nil {
+		if err := a.ask(view.Question(p, s.config.Fleets)); err != nil {
 			return err
 		}
 	}
@@ -120,6 +121,8 @@ func (a *app) prepareApply(o applyOptions) error {
 	switch {
 	case o.json && a.jsonInto != "":
 		return errTwoJSON
+	case a.idling.timeout <= 0:
+		return fmt.Errorf("--drain-timeout is %s; it must be more than nothing", a.idling.timeout)
 	case o.deadline < 0:
 		return fmt.Errorf("--deadline is %s; it must be more than nothing", o.deadline)
 	}

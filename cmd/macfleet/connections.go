@@ -51,7 +51,7 @@ func (s *session) fleetKey(ctx context.Context, cluster *kubernetes.Client, o *h
 	case !ref.IsZero():
 		value, rerr := s.resolver(cluster).Resolve(ctx, ref)
 		if rerr != nil {
-			return fmt.Errorf("ssh private_key: %w", rerr)
+			return keyAway(ref, fmt.Errorf("ssh private_key: %w", rerr))
 		}
 		text, o.KeySource = value.Reveal(), "secret "+ref.String()
 	case s.world != nil:

@@ -62,6 +62,7 @@ func TestScripts(t *testing.T) {
 			"leaks":      leaks,
 			"completes":  completes,
 			"replace":    replaceText,
+			"day":        dayFromNow,
 			"wrongtries": wrongTries,
 			"secretof":   secretof,
 			"reseal":     reseal,

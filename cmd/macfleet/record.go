@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,16 +45,27 @@ func (o source) check() error {
 // recall makes a plan from a recorded observation. It opens nothing but the
 // configuration and the file.
 func (a *app) recall(file string) (*plan.Plan, error) {
-	config, selection, snap, err := a.recorded(file)
+	p, _, _, err := a.recallWith(file)
+	return p, err
+}
+
+// recallWith returns with the plan what it was made for, and when it was observed.
+func (a *app) recallWith(file string) (*plan.Plan, *fleet.Config, time.Time, error) {
+	config, selection, r, err := a.recordOf(file)
 	if err != nil {
-		return nil, err
+		return nil, nil, time.Time{}, err
 	}
-	return plan.Compute(config, steps.For, snap, selection), nil
+	return plan.Compute(config, steps.For, r.Snapshot, selection), config, r.Taken, nil
 }
 
 // recorded reads a recorded observation, and says what it lacks.
 func (a *app) recorded(file string) (*fleet.Config, plan.Selection, plan.Snapshot, error) {
-	var none plan.Snapshot
+	config, selection, r, err := a.recordOf(file)
+	return config, selection, r.Snapshot, err
+}
+
+func (a *app) recordOf(file string) (*fleet.Config, plan.Selection, plan.Record, error) {
+	var none plan.Record
 	config, err := a.config()
 	if err != nil {
 		return nil, plan.Selection{}, none, err
@@ -70,7 +82,7 @@ func (a *app) recorded(file string) (*fleet.Config, plan.Selection, plan.Snapsho
 		return nil, selection, none, fmt.Errorf("snapshot %s: %w", file, err)
 	}
 	a.errText().Recalled(view.Recalled{File: file, Taken: r.Taken, Gaps: plan.GapsOf(config, steps.For, r.Snapshot, selection)})
-	return config, selection, r.Snapshot, nil
+	return config, selection, r, nil
 }
 
 func readRecord(file string, owner fleet.Owner) (plan.Record, error) {

@@ -79,7 +79,7 @@ func (a *app) restart(ctx context.Context, host, job string, approve bool, lock 
 		return exit(exitIncomplete)
 	}
 	if !approve {
-		if err := a.ask(view.Question(p)); err != nil {
+		if err := a.ask(view.Question(p, s.config.Fleets)); err != nil {
 			return err
 		}
 	}

@@ -47,7 +47,7 @@ const exitCodes = `Exit codes:
   0    done; plan --detailed-exitcode: no changes; drift: compared everything, no drift; apply: converged; doctor: all ok
   1    error: faulty configuration, missing credentials, a provider that does not answer
   2    plan --detailed-exitcode: changes; drift: drift (2 beats 3); fmt --check, artifacts lock --check: some files would change
-  3    plan --detailed-exitcode, drift: incomplete; apply: some hosts failed, refused, interrupted or not converged;
+  3    plan --detailed-exitcode, drift: incomplete (drift: a provider that does not answer, too); apply: some hosts failed, refused, interrupted or not converged;
        doctor: something is not ok
   130  left at once by a second Ctrl-C`
 
@@ -70,6 +70,7 @@ type options struct {
 	bounds       plan.Bounds // of plan and apply
 	maxHosts     int         // likewise; 0: as the guardrails say
 	bounded      bool        // the command is one of these
+	idling       idling      // of apply
 	rollback     bool        // of plan and apply
 	parallelism  int
 	starts       int

@@ -150,7 +150,7 @@ func (a *app) openAs(ctx, acting context.Context, s *session) (*session, error) 
 }
 
 func (a *app) selection() (plan.Selection, error) {
-	var sel plan.Selection
+	sel := plan.Selection{ForceBusy: a.idling.force}
 	for _, text := range a.on {
 		s, err := plan.ParseSelector(text)
 		if err != nil {
@@ -206,6 +206,8 @@ func (s *session) connect(ctx, acting context.Context, selection plan.Selection)
 	if s.app.approved != nil {
 		s.engine.Approved = s.app.approved.Approved()
 	}
+	s.engine.Drain = engine.Drain{Within: s.app.idling.timeout}
+	s.engine.Runners = engine.NoRunners{} // no step registers one
 	s.engine.Artifacts = s.app.artifactStore(s.world)
 	s.engine.Input = func(in engine.InputFor, value secret.Value) (secret.Value, error) {
 		return steps.Input(steps.InputFor(in), value)

@@ -19,6 +19,7 @@ type document struct {
 	SSH          *sshBlock          `hcl:"ssh,block"`
 	Artifacts    []artifactBlock    `hcl:"artifact,block"`
 	Guardrails   *guardrailsBlock   `hcl:"guardrails,block"`
+	Ignores      []ignoreBlock      `hcl:"ignore,block"`
 	Defaults     *defaultsBlock     `hcl:"defaults,block"`
 	Fleets       []fleetBlock       `hcl:"fleet,block"`
 	Hosts        []hostBlock        `hcl:"host,block"`

@@ -80,6 +80,7 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	artifacts := decodeAll[artifactBlock](l, blocks["artifact"], sc)
 	cfg.Artifacts = l.artifacts(artifacts, sc)
 	cfg.Guardrails = l.guardrails(blocks["guardrails"], sc)
+	cfg.Ignores = l.ignores(blocks["ignore"], sc)
 	fleets := decodeAll[fleetBlock](l, blocks["fleet"], sc)
 	cfg.Fleets = l.fleets(fleets, l.defaults(blocks["defaults"], sc))
 	l.lengths(name, envs.all, fleets)

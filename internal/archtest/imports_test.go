@@ -42,10 +42,11 @@ var allowed = map[string][]string{
 	"providers/secrets":    {"internal/secret"},
 	"internal/artifact":    {"fleet"},
 	"internal/rollout":     {"fleet"},
+	"internal/drift":       {"fleet", "plan"},
 	"internal/engine":      {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts", "internal/rollout"},
 	"internal/runlog":      {"plan", "hosts", "internal/engine"},
 	"internal/runcheck":    {"internal/runlog"},
-	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/lock", "internal/engine", "internal/rollout", "internal/runlog"},
+	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/drift", "internal/lock", "internal/engine", "internal/rollout", "internal/runlog"},
 	"internal/scriptlint":  {},
 	"internal/conformance": {},
 	"internal/archtest":    {},
@@ -55,7 +56,7 @@ var allowed = map[string][]string{
 	"docs/schemas":         {},
 	"internal/schematest":  {"docs/schemas"},
 	"internal/scripttest":  {"plan"},
-	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/artifact", "internal/lock", "internal/engine",
+	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/artifact", "internal/drift", "internal/lock", "internal/engine",
 		"internal/runlog", "internal/view", "internal/sandbox", "internal/wholefile"},
 }
 
@@ -75,7 +76,7 @@ var reserved = map[string][]string{
 }
 
 // pure packages do no I/O and take no clock, randomness or context.
-var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true, "steps/kcpassword": true, "steps/launchd": true, "steps/pf": true, "internal/rollout": true}
+var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true, "steps/kcpassword": true, "steps/launchd": true, "steps/pf": true, "internal/rollout": true, "internal/drift": true}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "context", "math/rand", "math/rand/v2", "crypto/rand", "syscall"}
 

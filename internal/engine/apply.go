@@ -21,6 +21,9 @@ type Result struct {
 	Stopped     error      // why, where it was Interrupted: the cause of Engine.Stop
 	Lost        error      // why the lock was lost, and the run stopped; nil: it was not
 	After       *plan.Plan // observed afterwards; nil when that failed
+	Closed      []Closed   // hosts whose Nodes the run leaves closed to new Pods
+
+	closed, opened bool // of one host: this run closed its Node, which is to be opened; or did so already
 }
 
 // Failure is an action that did not come to its end.
@@ -164,6 +167,7 @@ func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (
 	w := &worker{engine: e, host: h}
 	defer w.close(ctx)
 	r := e.perform(ctx, h.Name, actions, w.perform)
+	r.closed, r.opened = w.closed, w.opened
 	if step, ok := plan.NodeStep(e.Steps(h.Spec)); ok {
 		for i := range r.Failures {
 			r.Failures[i].OfNode = r.Failures[i].Action.Step == step.ID()

@@ -53,9 +53,12 @@ type Engine struct {
 	Ready       Ready
 	Bounds      *plan.Bounds // what a run may do at most, but for its time; nil: anything
 	Selection   plan.Selection
-	Approved    *plan.Approved  // what a plan file allows; nil: whatever the plan holds
-	Parallelism int             // hosts worked on at once, at least 1
-	Scrub       plan.Scrub      // takes secrets out of what is observed; nil: nothing is taken out
+	Approved    *plan.Approved // what a plan file allows; nil: whatever the plan holds
+	Parallelism int            // hosts worked on at once, at least 1
+	Watching    bool           // a cluster that does not answer is part of what is observed
+	Scrub       plan.Scrub     // takes secrets out of what is observed; nil: nothing is taken out
+	Drain       Drain
+	Runners     Idle            // of builders: what GitHub has given them; nil: nobody knows
 	Stop        context.Context // done: start no new action
 	Now         func() time.Time
 	Emit        func(Event) // called by one goroutine at a time
@@ -108,7 +111,7 @@ func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 // Observe looks at everything that a plan needs. An error means that no plan
 // can be made; a host that cannot be asked is in the snapshot with its trouble.
 func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
-	snap, err := e.lists(ctx, false)
+	snap, err := e.listsOrAway(ctx)
 	if err != nil {
 		return plan.Snapshot{}, err
 	}
@@ -166,7 +169,7 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		snap.Servers, err = e.Servers.List(gctx)
-		return err
+		return away(Scaleway, err)
 	})
 	g.Go(func() (err error) {
 		snap.Pins, err = e.Pins.All()
@@ -200,7 +203,7 @@ func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory
 	var nodes inventory.Seen[[]inventory.Node]
 	var cluster inventory.Cluster
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return CheckCluster(gctx, e.Cluster, e.Config) })
+	g.Go(func() error { return away(Kubernetes, CheckCluster(gctx, e.Cluster, e.Config)) })
 	g.Go(func() error {
 		nodes, cluster = e.Cluster.Observe(gctx, plan.JoinsCluster(e.Config))
 		return nil
@@ -209,7 +212,7 @@ func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory
 		return nodes, cluster, err
 	}
 	if nodes.IsUnread() {
-		return nodes, cluster, errors.New(nodes.Why())
+		return nodes, cluster, away(Kubernetes, errors.New(nodes.Why()))
 	}
 	return nodes, cluster, nil
 }
@@ -225,8 +228,8 @@ func CheckCluster(ctx context.Context, cluster Cluster, cfg *fleet.Config) error
 		return err
 	}
 	if uid != cfg.ClusterUID {
-		return fmt.Errorf("this is another cluster: its kube-system has uid %s, environment %q wants %s; check the context and cluster_uid",
-			uid, cfg.Environment, cfg.ClusterUID)
+		return &otherClusterError{fmt.Sprintf("this is another cluster: its kube-system has uid %s, environment %q wants %s; check the context and cluster_uid",
+			uid, cfg.Environment, cfg.ClusterUID)}
 	}
 	return nil
 }

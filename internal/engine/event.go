@@ -27,6 +27,11 @@ const (
 	HostEnded EventType = "ended"     // it is over, and nothing of the host is waited for any more
 	Soaking   EventType = "soaking"   // a Fleet's canary is watched Until a time
 
+	// A host is made idle before what would hurt its work.
+	Closing  EventType = "closing"  // its Node is about to take no new Pods
+	Evicting EventType = "evicting" // a Pod of it was evicted, is held or is gone, as What says
+	Opened   EventType = "opened"   // its Node takes Pods again
+
 	// An upload takes its place among those at once, and gives it up, done or not.
 	UploadBegins EventType = "upload-begins"
 	UploadEnds   EventType = "upload-ends"
@@ -49,4 +54,7 @@ type Event struct {
 	Artifact string          // of Sending, UploadBegins, UploadEnds
 	Bytes    int64           // that have left, so here
 	Size     int64           // so here
+	Pod      string          // of Evicting: NAMESPACE/NAME
+	What     string          // of Evicting: evicted, held, gone
+	Why      string          // of Evicting: what holds it
 }

@@ -22,25 +22,30 @@ type Left struct {
 func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 	s := &schedule{engine: e, gate: e.newGate(), hosts: make(map[string]*plan.Host, len(work)), actions: make(map[string][]plan.Action, len(work)),
 		lanes: make(map[string]rollout.Lane, len(work)), healthy: make(map[string]plan.Healthy), ends: make(chan end),
-		failed: make(map[string][]Failure), told: make(map[string]time.Time), moved: e.Now()}
+		failed: make(map[string][]Failure), told: make(map[string]time.Time), opens: make(map[string]*plan.Action),
+		closed: make(map[string]bool), opening: make(map[string]bool), moved: e.Now()}
+	byServer := make(map[string]*plan.Host, len(p.Hosts))
+	for i := range p.Hosts {
+		byServer[p.Hosts[i].Server.ID] = &p.Hosts[i]
+	}
 	ids, limits := make(map[string][]string), make(map[string]rollout.Limits)
 	for fleet, all := range p.Healthy {
 		for _, h := range all {
-			s.healthy[h.ServerID] = h
-			ids[fleet] = append(ids[fleet], h.ServerID)
+			// The cluster goes on for a while about a host whose kubelet has died.
+			if of := byServer[h.ServerID]; of == nil || !of.Mends() {
+				s.healthy[h.ServerID] = h
+				ids[fleet] = append(ids[fleet], h.ServerID)
+			}
 		}
 	}
 	for _, f := range e.Config.Fleets {
 		limits[f.Name] = rollout.LimitsOf(f.Rollout, len(ids[f.Name]))
 	}
-	byServer := make(map[string]*plan.Host, len(p.Hosts))
-	for i := range p.Hosts {
-		byServer[p.Hosts[i].Server.ID] = &p.Hosts[i]
-	}
 	all := make([]rollout.Work, len(work))
 	for i, actions := range work {
 		id := actions[0].ServerID
 		_, healthy := s.healthy[id]
+		actions, s.opens[id] = opening(actions)
 		s.hosts[id], s.actions[id], s.lanes[id] = byServer[id], actions, laneOf(byServer[id], plan.Worst(actions), healthy)
 		all[i] = rollout.Work{ID: id, Fleet: byServer[id].Fleet, Lane: s.lanes[id]}
 	}

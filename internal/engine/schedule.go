@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/internal/rollout"
@@ -24,7 +25,10 @@ type schedule struct {
 	stopped bool
 	moved   time.Time // when something last went on
 	sum     Result
-	failed  map[string][]Failure // by server id
+	failed  map[string][]Failure    // by server id
+	opens   map[string]*plan.Action // by server id: what opens a Node that an earlier run closed
+	closed  map[string]bool         // by server id: whose Nodes this run closed
+	opening map[string]bool         // by server id: whose Nodes are being opened
 }
 
 // end is what came of a host's work.
@@ -78,10 +82,10 @@ func (s *schedule) run(ctx context.Context) {
 			}
 		case <-stop:
 			stop = nil
-			s.abandon()
+			s.abandon(ctx)
 		case <-cancelled:
 			cancelled = nil
-			s.abandon()
+			s.abandon(ctx)
 		}
 	}
 }
@@ -90,7 +94,7 @@ func (s *schedule) run(ctx context.Context) {
 func (s *schedule) start(ctx context.Context) {
 	// While the Nodes cannot be listed, nobody knows how many of a fleet are Ready.
 	if !s.stopped && s.engine.Stop.Err() != nil {
-		s.abandon() // an end of work may be heard before the stop
+		s.abandon(ctx) // an end of work may be heard before the stop
 	}
 	if s.stopped || s.gate.last != nil && s.disturbs() {
 		return
@@ -121,27 +125,42 @@ func (s *schedule) start(ctx context.Context) {
 // something was done and nothing failed. On a host that is unknown or refused nothing
 // was done but in the cluster.
 func (s *schedule) ended(ctx context.Context, w end) {
+	if s.moved = s.engine.Now(); s.opening[w.id] {
+		s.opened(w)
+		return
+	}
 	h, r := w.host, w.result
-	s.moved = s.engine.Now()
+	s.closed[w.id] = s.closed[w.id] || r.closed
 	s.sum.Done += r.Done
 	s.sum.NotStarted += r.NotStarted
 	s.failed[w.id] = append(s.failed[w.id], r.Failures...)
-	waits := r.Done > 0 && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
+	waits := (r.Done > 0 || s.closes(w.id)) && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
 	switch {
 	case len(r.Failures) > 0:
 		s.hostEnded(h)
 		s.rollout.Failed(w.id)
+		s.leaveClosed(h, r.opened)
 	case waits && s.stopped:
 		s.sum.NotWaited++
-		s.hostEnded(h)
+		s.through(ctx, h)
 	case waits:
 		s.rollout.Worked(w.id)
 		s.gate.add(h, s.moved)
 		s.look(ctx)
 		return
 	default:
-		s.hostEnded(h)
+		s.through(ctx, h)
 	}
+}
+
+// through ends a host's work: its Node is opened where a run closed it.
+func (s *schedule) through(ctx context.Context, h plan.Host) {
+	if s.closes(h.Server.ID) {
+		s.rollout.Worked(h.Server.ID)
+		s.open(ctx, h)
+		return
+	}
+	s.hostEnded(h)
 }
 
 // hostEnded tells that nothing of a host goes on any more, and counts from then on: by
@@ -155,8 +174,10 @@ func (s *schedule) hostEnded(h plan.Host) {
 // look lists the Nodes: those that are waited for may be Ready, or too late.
 func (s *schedule) look(ctx context.Context) {
 	for _, h := range s.gate.look(ctx) {
-		s.hostEnded(h)
+		s.moved = s.engine.Now()
+		s.through(ctx, h)
 	}
+	s.rollout.Closed(s.closedNodes())
 	if s.stopped {
 		return
 	}
@@ -170,11 +191,11 @@ func (s *schedule) look(ctx context.Context) {
 }
 
 // abandon starts nothing more and waits for no Node; what runs comes to its end.
-func (s *schedule) abandon() {
+func (s *schedule) abandon(ctx context.Context) {
 	s.stopped = true
 	for _, h := range s.gate.waiting {
 		s.sum.NotWaited++
-		s.hostEnded(h)
+		s.through(ctx, h)
 	}
 	s.gate.waiting = nil
 }
@@ -209,6 +230,9 @@ func (s *schedule) leave() {
 // skip tells of a host whose actions are not started.
 func (s *schedule) skip(id string) {
 	actions := s.actions[id]
+	if a := s.opens[id]; a != nil {
+		actions = append(slices.Clip(actions), *a)
+	}
 	for i := range actions {
 		s.sum.NotStarted++
 		s.engine.emit(Event{Type: Skipped, Host: s.hosts[id].Name, Action: &actions[i]})

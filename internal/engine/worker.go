@@ -26,6 +26,9 @@ type worker struct {
 	marker   *plan.Marker  // as it is on the host now
 	holding  bool          // it is here to set or take away a hold, and no hold stops it
 	held     *plan.Trouble // somebody holds the host since the run is on it; nil: nobody
+	closed   bool          // this run has closed its Node to new Pods
+	changed  bool          // and something was changed since
+	opened   bool          // and opened it again, as nothing was
 }
 
 // leaving is how long a host has for taking note that the run is done with it.
@@ -204,9 +207,15 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 		if err != nil {
 			return err
 		}
-		changes = f.Changes
+		if changes = f.Changes; len(f.Busy) > 0 && !w.host.ForceBusy {
+			return w.notDrained(a, fmt.Errorf("there is at work: %s", plan.TaskTexts(f.Busy)))
+		}
+	}
+	if err := w.idle(ctx, a, step); err != nil {
+		return err
 	}
 	for _, c := range changes {
+		w.changed = w.closed
 		if err := w.change(ctx, a, c); err != nil {
 			return err
 		}

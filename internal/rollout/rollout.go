@@ -94,6 +94,7 @@ type Rollout struct {
 	hosts       []*host // in the order in which they start
 	byID        map[string]*host
 	fleets      map[string]*group
+	closed      map[string]bool // by server id: takes no new work
 }
 
 // New returns a rollout of work that has not begun. healthy holds the ids of all
@@ -197,3 +198,8 @@ func (r *Rollout) Soaks(now time.Time) map[string]time.Time {
 	}
 	return out
 }
+
+// Closed says which healthy hosts take no new work, whoever closed them. They count as
+// away, and have not failed for it. Of one that is closed already, its own work takes no
+// further place.
+func (r *Rollout) Closed(ids map[string]bool) { r.closed = ids }

@@ -294,3 +294,33 @@ func BenchmarkNext(b *testing.B) {
 		}
 	}
 }
+
+// TestClosed: hosts that take no new work are away, whoever closed them, and one's own
+// work takes no further place.
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	r := nine(Limits{MaxUnavailable: 1}, disrupt("3", "4")...)
+	r.Closed(map[string]bool{"3": true})
+	if got := r.Next(start, all); !slices.Equal(got, []string{"3"}) {
+		t.Errorf("starts %q", got)
+	}
+	r.Ended("3", start)
+	if got := r.Next(start, all); got != nil {
+		t.Errorf("starts %q while the other is closed", got)
+	}
+	r.Closed(nil)
+	if got := r.Next(start, all); !slices.Equal(got, []string{"4"}) {
+		t.Errorf("starts %q", got)
+	}
+	canary := nine(Limits{MaxUnavailable: 1, Canary: 1, Soak: time.Minute}, disrupt("3", "4")...)
+	canary.Next(start, all)
+	canary.Ended("3", start)
+	canary.Closed(map[string]bool{"3": true})
+	if left := canary.Left(start.Add(time.Second), all); len(left) != 1 || left[0].Why != Soaking {
+		t.Errorf("a canary that somebody closed has not failed: %+v", left)
+	}
+	canary.Closed(map[string]bool{"3": true, "7": true})
+	if got := canary.Next(start.Add(time.Hour), all); got != nil {
+		t.Errorf("starts %q beside two that are closed", got)
+	}
+}

@@ -65,6 +65,7 @@ type sight struct {
 	repairFailures int
 	fleets         map[string]*count
 	first          map[*host]bool // the canaries
+	closed         map[string]bool
 }
 
 // count is what counts of one fleet.
@@ -78,7 +79,7 @@ type count struct {
 
 // look counts once, so that a run of many hosts stays linear.
 func (r *Rollout) look(now time.Time, ready func(id string) bool) *sight {
-	s := &sight{free: r.parallelism, fleets: make(map[string]*count, len(r.fleets)), first: make(map[*host]bool)}
+	s := &sight{free: r.parallelism, fleets: make(map[string]*count, len(r.fleets)), first: make(map[*host]bool), closed: r.closed}
 	for _, h := range r.hosts {
 		if h.state == working {
 			s.free--
@@ -99,7 +100,7 @@ func (r *Rollout) look(now time.Time, ready func(id string) bool) *sight {
 			}
 		}
 		for _, id := range g.healthy {
-			if h := r.byID[id]; h != nil && h.Lane == Disrupt && h.busy() || !ready(id) {
+			if h := r.byID[id]; h != nil && h.Lane == Disrupt && h.busy() || !ready(id) || r.closed[id] {
 				c.away++
 			}
 		}
@@ -118,6 +119,9 @@ func (s *sight) start(h *host) {
 	case Repair:
 		s.repairs++
 	case Disrupt:
+		if s.closed[h.ID] {
+			return // it was away already
+		}
 		s.fleets[h.Fleet].away++
 	}
 }
@@ -131,7 +135,11 @@ func (s *sight) why(h *host) Reason {
 	case h.Lane == Repair && s.repairs >= RepairsAtOnce:
 		return Repairs
 	case h.Lane == Disrupt:
-		return s.fleets[h.Fleet].why(s.first[h])
+		c := *s.fleets[h.Fleet]
+		if s.closed[h.ID] {
+			c.away--
+		}
+		return c.why(s.first[h])
 	}
 	return ""
 }

@@ -38,6 +38,10 @@ const (
 // awaitNode is the kind of what fails without having been started: the wait for a Node.
 const awaitNode = "ready"
 
+// openNode is the kind of what gives a Node back that the run had closed: also after a
+// stop, and told of its failure alone where the run closed it itself.
+const openNode = "uncordon"
+
 // host is one host in the course of a run.
 type host struct {
 	fleet, lane string
@@ -190,7 +194,7 @@ func (c *checker) starts(e runlog.Entry) {
 	if c.actions[key] != "" {
 		c.say("%s of %s starts twice", e.Action.Label(), e.Host)
 	}
-	if c.stopped {
+	if c.stopped && e.Action.Kind != openNode {
 		c.say("%s of %s starts after the stop", e.Action.Label(), e.Host)
 	}
 	c.actions[key] = started
@@ -221,6 +225,9 @@ func (c *checker) finishes(e runlog.Entry) {
 	}
 	key := e.Action.Key()
 	if c.actions[key] != started {
+		if e.Action.Kind == openNode && e.Type == failed {
+			return
+		}
 		c.say("%s of %s is %s and was not under way", e.Action.Label(), e.Host, e.Type)
 		return
 	}

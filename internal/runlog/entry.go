@@ -48,6 +48,8 @@ type Entry struct {
 	Lane      string    `json:"lane,omitempty"`       // of a host that begins or ends: repair, join, plain, disrupt
 	Worst     string    `json:"disruption,omitempty"` // what the run does to a host that begins, at the worst
 	Until     time.Time `json:"until,omitzero"`       // when the canary will have been watched for long enough
+	Pod       string    `json:"pod,omitempty"`        // NAMESPACE/NAME that a drain moves
+	What      string    `json:"what,omitempty"`       // of it: evicted, held (with a text), gone
 }
 
 // Head says whose run it is, and what it may do.
@@ -136,6 +138,8 @@ type Action struct {
 	Reason     string `json:"reason,omitempty"` // its code
 	Disruption string `json:"disruption"`
 	Refused    string `json:"refused,omitempty"` // the code of why it is wanted and is not done
+	Drains     bool   `json:"drains,omitempty"`  // the host's Node is drained first
+	Forced     bool   `json:"forced,omitempty"`  // the host is not waited for, whatever goes on there: --force-busy
 }
 
 // Outcome is what a run came to.
@@ -168,7 +172,7 @@ type End struct {
 // ActionOf returns an action as records hold it.
 func ActionOf(a plan.Action) Action {
 	out := Action{Kind: string(a.Kind), Host: a.Host, Fleet: a.Fleet, Group: a.Group, ServerID: a.ServerID,
-		Step: string(a.Step), Reason: a.Reason.Code, Disruption: a.Disruption.String()}
+		Step: string(a.Step), Reason: a.Reason.Code, Disruption: a.Disruption.String(), Drains: a.Drains, Forced: a.Forced}
 	if a.Object != nil {
 		out.Object = a.Object.String()
 	}

@@ -112,7 +112,7 @@ func (w *Writer) Event(e engine.Event) error {
 func synced(t engine.EventType) bool {
 	switch t {
 	case engine.Started, engine.Done, engine.Failed, engine.UploadBegins, engine.UploadEnds, engine.NodeReady, engine.Waiting, engine.Skipped,
-		engine.HostBegun, engine.HostEnded:
+		engine.HostBegun, engine.HostEnded, engine.Closing, engine.Opened:
 		return true
 	}
 	return false
@@ -124,7 +124,7 @@ func (w *Writer) entry(e engine.Event) (Entry, bool) {
 		return Entry{}, false // it tells of a second; the places that uploads take are kept
 	}
 	out := Entry{Type: Type(e.Type), Time: e.Time, Host: e.Host, Artifact: e.Artifact, Count: e.Count, Seconds: e.Elapsed.Seconds(),
-		Fleet: e.Fleet, Lane: e.Lane, Until: e.Until}
+		Fleet: e.Fleet, Lane: e.Lane, Until: e.Until, Pod: e.Pod, What: e.What, Text: e.Why}
 	if e.Type == engine.HostBegun {
 		out.Worst = e.Worst.String()
 	}

@@ -7,14 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Question returns what a person is asked before an apply: where, how many of
-// each fleet's hosts, and how many keys are taken on trust.
-func Question(p *plan.Plan) string {
+// Question returns what a person is asked before an apply: where, how many of each
+// fleet's hosts, how many keys are taken on trust, and what it disturbs. fleets are the
+// configuration's.
+func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	touched, have := make(map[string]int), make(map[string]int)
 	for _, h := range p.Hosts {
 		have[h.Fleet]++
@@ -45,7 +47,7 @@ func Question(p *plan.Plan) string {
 	if n := len(engine.Unpinned(p)); n > 0 {
 		what = append(what, fmt.Sprintf("trust the host keys of %s", count(n, "member")))
 	}
-	return fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), strings.Join(what, " and "))
+	return fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), strings.Join(what, " and ")) + disturbs(p, fleets)
 }
 
 // Applied shows what a run came to: failures first, then what is left, then one
@@ -73,6 +75,7 @@ func (t *Text) Applied(r engine.Result) {
 		return
 	}
 	t.leftHosts(r.Left)
+	t.closed(r.Closed)
 	if !r.Interrupted { // else it is the rest of the plan that was shown
 		t.left(r.After)
 	}
@@ -155,8 +158,10 @@ func (l *Lines) Event(e engine.Event) {
 	switch e.Type {
 	case engine.Started, engine.Waiting:
 		l.open[subject(e.Host)] = true
-	case engine.Done, engine.Failed, engine.NodeReady, engine.Soaking:
-		delete(l.open, subject(e.Host))
+	case engine.Done, engine.Failed, engine.NodeReady, engine.Soaking, engine.Closing, engine.Evicting, engine.Opened:
+		if idleEvent(e) == "" {
+			delete(l.open, subject(e.Host))
+		}
 		l.text.line(0, "", EventLine(e))
 		l.last = e.Time
 	}
@@ -183,7 +188,7 @@ func (l *Lines) Tick(now time.Time) {
 
 // EventLine returns one event in one line.
 func EventLine(e engine.Event) string {
-	if text := clusterEvent(e) + rolloutEvent(e); text != "" {
+	if text := clusterEvent(e) + rolloutEvent(e) + idleEvent(e); text != "" {
 		return text
 	}
 	what := ""

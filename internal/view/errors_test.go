@@ -317,6 +317,7 @@ func troubles() []trouble {
 				c.Pods = inventory.Unread[[]inventory.Pod]("list the pods: macfleet may not list pods")
 			})
 		}},
+		{"waits-for-idle", func(s *scene) { s.exchanges(running(), pushing()) }},
 		{"tart-create-failed", func(s *scene) {
 			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
 				c.Pods = inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a", Node: memberOf, Phase: "Pending", Reason: inventory.CreateFailed}})
@@ -351,6 +352,8 @@ func annsLock(alive bool) *plan.Lock {
 func gateTroubles() []plan.Trouble {
 	return []plan.Trouble{{Code: "node-not-ready", Text: "it is not Ready after 5m0s: Ready is Unknown: no heartbeat since 10:00:00 UTC; " +
 		"on the host: tart_kubelet: kubelet-crash-loop: it ends as soon as it was started", Remedy: "kubectl describe node " + memberOf},
+		{Code: engine.NotDrained, Text: "tart was not begun: drain node " + memberOf + ": pod ci/a: time was up while a disruption budget held it: The disruption budget web needs 1 healthy pods and has 1 currently",
+			Remedy: "see what holds it, give it longer (--drain-timeout), and apply again"},
 		{Code: "artifact-unreadable", Text: "artifact.tart_kubelet: open dist/tart-kubelet: permission denied; its source is \"dist/tart-kubelet\": macfleet's user must be able to read it",
 			Remedy: "make the file readable for macfleet's user, and run macfleet plan again"},
 		{Code: "artifact-changed", Text: "artifact.tart_kubelet: dist/tart-kubelet has the SHA-256 " + strings.Repeat("0a", 32) + ", and the configuration says " + strings.Repeat("0b", 32),
@@ -441,7 +444,7 @@ func TestErrors(t *testing.T) {
 				}
 				fmt.Fprintf(&b, "== %s\n", tr.code)
 				v.Plan(p)
-				v.Drift(p)
+				v.Drift(p, reported(p))
 				v.Hosts(p, false)
 				if x, err := plan.ExplainHost(s.cfg, s.steps, s.snap, memberOf); err == nil {
 					v.Explain(x, "")

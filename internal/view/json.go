@@ -33,6 +33,7 @@ type Document struct {
 	Rejected        []TroubledHost   `json:"rejected_pool_servers"`
 	Strays          []string         `json:"strays"`
 	Summary         Counts           `json:"summary"`
+	Drift           *DriftReport     `json:"drift,omitempty"` // of drift alone
 }
 
 // TroubledHost is a host with the reason why it could not be asked or changed.
@@ -71,6 +72,10 @@ type ResourceChange struct {
 	Pending      bool          `json:"pending"`
 	Disruption   string        `json:"disruption"`
 	Deferred     bool          `json:"deferred"`
+	Busy         []string      `json:"busy,omitempty"`   // what goes on on the host that it would hurt
+	Drains       bool          `json:"drains,omitempty"` // the Node is drained first
+	Evicts       int           `json:"evicts,omitempty"` // Pods that the drain takes
+	Forced       bool          `json:"forced,omitempty"` // the host is not waited for
 	Undo         string        `json:"undo,omitempty"`
 	Deliveries   []Delivery    `json:"deliveries,omitempty"` // artifacts that it brings to the host
 	Pods         []string      `json:"pods,omitempty"`       // NAMESPACE/NAME of those that are let go
@@ -237,6 +242,10 @@ func changeOf(a plan.Action) ResourceChange {
 	for _, p := range a.Pods {
 		c.Pods = append(c.Pods, p.Namespace+"/"+p.Name)
 	}
+	for _, t := range a.Busy {
+		c.Busy = append(c.Busy, t.Text)
+	}
+	c.Drains, c.Evicts, c.Forced = a.Drains, a.Evicts, a.Forced
 	c.Deliveries = deliveriesOf(a)
 	c.Deferred, c.Undo = a.Deferred, strings.TrimPrefix(guarded(a), "undo: ")
 	if a.Refusal != nil {

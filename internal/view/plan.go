@@ -172,6 +172,9 @@ func actionRows(h plan.Host, a plan.Action) []row {
 	for _, f := range a.Fields {
 		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: %s → %s", f.Name, value(h, f.Before), value(h, f.After))})
 	}
+	if text := idleText(a); text != "" {
+		rows = append(rows, row{depth: 2, text: text})
+	}
 	if text := guarded(a); text != "" {
 		rows = append(rows, row{depth: 2, text: text})
 	}
@@ -205,6 +208,8 @@ func label(a plan.Action) string {
 		return "Node"
 	case plan.SetProviderID:
 		return "provider id of its Node"
+	case plan.UncordonNode:
+		return "cordon of its Node"
 	case plan.ReleasePods:
 		return "Pods"
 	case plan.KeepObject:

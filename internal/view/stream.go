@@ -50,6 +50,7 @@ type hook struct {
 	Step    string  `json:"step,omitempty"`
 	Action  string  `json:"action,omitempty"` // absent while the host is looked at
 	Lane    string  `json:"lane,omitempty"`   // of a host that begins or ends
+	Pod     string  `json:"pod,omitempty"`    // NAMESPACE/NAME that a drain moves
 	Seconds float64 `json:"elapsed_seconds"`
 	Error   string  `json:"error,omitempty"`
 }
@@ -66,6 +67,8 @@ type outcome struct {
 	Lost      string     `json:"lock_lost,omitempty"` // why the lock was lost, and the run stopped
 	Converged bool       `json:"converged"`
 	Left      []leftHost `json:"left,omitempty"`
+	// Closed are the hosts whose Nodes stay closed to new Pods.
+	Closed []string `json:"closed,omitempty"`
 }
 
 // leftHost is a host that a limit of its fleet kept from starting.
@@ -136,6 +139,11 @@ func (s *Stream) Event(e engine.Event) {
 		m.Hook = &hook{Address: address(e.Host, ""), Host: e.Host, Lane: e.Lane}
 		s.write(m)
 		return
+	case engine.Closing, engine.Evicting, engine.Opened:
+		m.Type = map[engine.EventType]string{engine.Closing: "node_closing", engine.Evicting: "pod_evicting", engine.Opened: "node_opened"}[e.Type]
+		m.Hook = &hook{Address: address(e.Host, ""), Host: e.Host, Pod: e.Pod}
+		s.write(m)
+		return
 	case engine.Soaking:
 		m.Type = "canary_soak"
 		s.write(m)
@@ -177,6 +185,9 @@ func (s *Stream) Outcome(r engine.Result) {
 	o := outcome{Done: r.Done, Failed: len(r.Failures), NotStarted: r.NotStarted, NotWaited: r.NotWaited, Interrupted: r.Interrupted, Converged: r.Converged()}
 	for _, l := range r.Left {
 		o.Left = append(o.Left, leftHost{l.Host, l.Fleet, string(l.Why)})
+	}
+	for _, c := range r.Closed {
+		o.Closed = append(o.Closed, c.Host)
 	}
 	_, o.Stopped = stoppedBy(r)
 	if r.Lost != nil {

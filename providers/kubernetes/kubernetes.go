@@ -163,8 +163,8 @@ func (c *Client) Secret(ctx context.Context, namespace, name, key string) (strin
 	}
 	value, ok := s.Data[key]
 	if !ok {
-		return "", fmt.Errorf("secret %s/%s has no key %q; it has: %s", namespace, name, key,
-			strings.Join(slices.Sorted(maps.Keys(s.Data)), ", "))
+		return "", &missingKeyError{fmt.Sprintf("secret %s/%s has no key %q; it has: %s", namespace, name, key,
+			strings.Join(slices.Sorted(maps.Keys(s.Data)), ", "))}
 	}
 	return string(value), nil
 }

@@ -126,6 +126,7 @@ func (c *Client) toNode(n *corev1.Node) inventory.Node {
 		Cordoned: n.Spec.Unschedulable}
 	if out.Cordoned {
 		out.CordonedBy = n.Annotations[c.label(cordonedBy)]
+		out.CordonRun = n.Annotations[c.label(cordonRun)]
 	}
 	out.Hold, out.HoldUnread = holdOf(n.Annotations[c.label(holdNote)])
 	out.Capacity = inventory.Capacity{CPU: int(n.Status.Capacity.Cpu().Value()), Memory: n.Status.Capacity.Memory().Value(),
