@@ -4,6 +4,7 @@
 # make conformance HOST=name  checks the table of macOS's tools on a Mac
 # make fuzz  lets the parsers and rewriters of what hosts say run for a minute each
 # make apiserver builds the kube-apiserver that some tests need, once (6 minutes)
+# make matrix lets each fault befall a roll at each place where it can (10 minutes)
 # make bench measures the budgets and fails when one is exceeded
 
 GO ?= go
@@ -16,7 +17,7 @@ else
 export CGO_ENABLED ?= 0
 endif
 
-.PHONY: build demo test lint fuzz bench conformance apiserver clean
+.PHONY: build demo test lint fuzz matrix bench conformance apiserver clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
@@ -46,6 +47,9 @@ fuzz:
 	$(GO) test ./steps/kcpassword -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME)
 	$(GO) test ./steps -run '^$$' -fuzz '^FuzzVMFirewallState$$' -fuzztime $(FUZZTIME)
 	$(GO) test ./steps -run '^$$' -fuzz '^FuzzAutoLogin$$' -fuzztime $(FUZZTIME)
+
+matrix:
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./internal/engine -run '^(TestFaultMatrix|TestCrowd)$$' -v -parallel 4
 
 # USER is a variable of every shell, so it counts only from the command line.
 # docs/conformance.md says what this does to a Mac and what it never does.

@@ -41,7 +41,9 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 		if s.app.stop.Err() == nil {
 			s.app.announce(s.app.errText(), "Stopping: "+s.stopped()+". What runs is finished, nothing new is started.")
 		}
-		_ = r.writer.Write(runlog.Entry{Type: runlog.TypeStop, Text: s.stopped()}) // the end tells of it too
+		s.engine.Between(func() {
+			_ = r.writer.Write(runlog.Entry{Type: runlog.TypeStop, Text: s.stopped()}) // the end tells of it too
+		})
 		s.app.logged(slog.LevelInfo, "stop", "why", s.stopped())
 	})
 	result, err := do()

@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"internal/drift":       {"fleet", "plan"},
 	"internal/engine":      {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts", "internal/rollout"},
 	"internal/runlog":      {"plan", "hosts", "internal/engine"},
+	"internal/runcheck":    {"internal/runlog"},
 	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/drift", "internal/lock", "internal/engine", "internal/rollout", "internal/runlog"},
 	"internal/scriptlint":  {},
 	"internal/conformance": {},

@@ -182,13 +182,12 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 	var r Result
 	for i := range actions {
 		a := &actions[i]
-		if len(r.Failures) > 0 || e.stopped(ctx) {
+		started := e.Now()
+		if len(r.Failures) > 0 || e.stopped(ctx) || !e.begin(ctx, Event{Type: Started, Host: host, Action: a}) {
 			r.NotStarted++
 			e.emit(Event{Type: Skipped, Host: host, Action: a})
 			continue
 		}
-		started := e.Now()
-		e.emit(Event{Type: Started, Host: host, Action: a})
 		err := e.unrecorded()
 		if err == nil {
 			err = e.may() // whoever shows the event may take their time

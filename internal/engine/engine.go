@@ -276,3 +276,24 @@ func (e *Engine) emit(ev Event) {
 	ev.Time = e.Now()
 	e.Emit(ev)
 }
+
+// begin tells of something that starts now, unless nothing may start any more: a
+// record has nothing that begins after it has told of the stop.
+func (e *Engine) begin(ctx context.Context, ev Event) bool {
+	e.emitting.Lock()
+	defer e.emitting.Unlock()
+	if e.Stop.Err() != nil || ctx.Err() != nil {
+		return false
+	}
+	ev.Time = e.Now()
+	e.Emit(ev)
+	return true
+}
+
+// Between calls f between two events. Where Stop has ended by then, nothing begins
+// after f.
+func (e *Engine) Between(f func()) {
+	e.emitting.Lock()
+	defer e.emitting.Unlock()
+	f()
+}

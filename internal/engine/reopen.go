@@ -68,8 +68,6 @@ func (s *schedule) opened(w end) {
 	delete(s.opens, w.id)
 	if s.failed[w.id] = append(s.failed[w.id], w.result.Failures...); len(w.result.Failures) > 0 {
 		s.rollout.Failed(w.id)
-	} else {
-		s.rollout.Ended(w.id, s.moved)
 	}
 	s.hostEnded(w.host)
 }

@@ -93,6 +93,9 @@ func (s *schedule) run(ctx context.Context) {
 // start starts the hosts that may.
 func (s *schedule) start(ctx context.Context) {
 	// While the Nodes cannot be listed, nobody knows how many of a fleet are Ready.
+	if !s.stopped && s.engine.Stop.Err() != nil {
+		s.abandon(ctx) // an end of work may be heard before the stop
+	}
 	if s.stopped || s.gate.last != nil && s.disturbs() {
 		return
 	}
@@ -100,7 +103,11 @@ func (s *schedule) start(ctx context.Context) {
 	for _, id := range s.rollout.Next(now, s.ready) {
 		h, actions := s.hosts[id], s.actions[id]
 		s.moved = now
-		s.engine.emit(Event{Type: HostBegun, Host: h.Name, Fleet: h.Fleet, Lane: s.lanes[id].String(), Worst: plan.Worst(actions)})
+		if !s.engine.begin(ctx, Event{Type: HostBegun, Host: h.Name, Fleet: h.Fleet, Lane: s.lanes[id].String(), Worst: plan.Worst(actions)}) {
+			s.rollout.Ended(id, now)
+			s.skip(id)
+			continue
+		}
 		go func() {
 			r, after := s.engine.work(ctx, *h, actions)
 			s.ends <- end{id: id, result: r, host: after}
@@ -130,12 +137,12 @@ func (s *schedule) ended(ctx context.Context, w end) {
 	waits := (r.Done > 0 || s.closes(w.id)) && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
 	switch {
 	case len(r.Failures) > 0:
+		s.hostEnded(h)
 		s.rollout.Failed(w.id)
 		s.leaveClosed(h, r.opened)
 	case waits && s.stopped:
 		s.sum.NotWaited++
 		s.through(ctx, h)
-		return
 	case waits:
 		s.rollout.Worked(w.id)
 		s.gate.add(h, s.moved)
@@ -143,26 +150,25 @@ func (s *schedule) ended(ctx context.Context, w end) {
 		return
 	default:
 		s.through(ctx, h)
-		return
 	}
-	s.hostEnded(h)
 }
 
 // through ends a host's work: its Node is opened where a run closed it.
 func (s *schedule) through(ctx context.Context, h plan.Host) {
-	id := h.Server.ID
-	if s.closes(id) {
-		s.rollout.Worked(id)
+	if s.closes(h.Server.ID) {
+		s.rollout.Worked(h.Server.ID)
 		s.open(ctx, h)
 		return
 	}
-	s.rollout.Ended(id, s.engine.Now())
 	s.hostEnded(h)
 }
 
-// hostEnded tells that nothing of a host goes on any more.
+// hostEnded tells that nothing of a host goes on any more, and counts from then on: by
+// the record as well, nothing that waits for it or for its soak begins too early.
 func (s *schedule) hostEnded(h plan.Host) {
 	s.engine.emit(Event{Type: HostEnded, Host: h.Name, Fleet: h.Fleet, Lane: s.lanes[h.Server.ID].String()})
+	s.moved = s.engine.Now()
+	s.rollout.Ended(h.Server.ID, s.moved)
 }
 
 // look lists the Nodes: those that are waited for may be Ready, or too late.
@@ -214,18 +220,22 @@ func (s *schedule) over() bool {
 // leave tells of the hosts that were not started.
 func (s *schedule) leave() {
 	for _, l := range s.rollout.Left(s.engine.Now(), s.ready) {
-		h := s.hosts[l.ID]
-		actions := s.actions[l.ID]
-		if a := s.opens[l.ID]; a != nil {
-			actions = append(slices.Clip(actions), *a)
-		}
-		for i := range actions {
-			s.sum.NotStarted++
-			s.engine.emit(Event{Type: Skipped, Host: h.Name, Action: &actions[i]})
-		}
-		if !s.stopped {
+		s.skip(l.ID)
+		if h := s.hosts[l.ID]; !s.stopped {
 			s.sum.Left = append(s.sum.Left, Left{Host: h.Name, Fleet: h.Fleet, Why: l.Why})
 		}
+	}
+}
+
+// skip tells of a host whose actions are not started.
+func (s *schedule) skip(id string) {
+	actions := s.actions[id]
+	if a := s.opens[id]; a != nil {
+		actions = append(slices.Clip(actions), *a)
+	}
+	for i := range actions {
+		s.sum.NotStarted++
+		s.engine.emit(Event{Type: Skipped, Host: s.hosts[id].Name, Action: &actions[i]})
 	}
 }
 
