@@ -82,7 +82,7 @@ func TestAsked(t *testing.T) {
 		}
 		slices.Sort(want)
 		got := slices.DeleteFunc(a.lines, func(l string) bool { // TestMachines may have brought the kinds by now
-			return strings.Contains(l, "cluster.x-k8s.io/") || c.name == "real" && strings.HasSuffix(l, "kube-root-ca.crt")
+			return strings.Contains(l, "cluster.x-k8s.io/") || strings.HasSuffix(l, "/infrastructure.cluster.x-k8s.io") || c.name == "real" && strings.HasSuffix(l, "kube-root-ca.crt")
 		})
 		if c.name == "real" { // what the cluster gives out there bears no authority, so it is asked for twice
 			want = slices.DeleteFunc(want, func(l string) bool { return strings.HasSuffix(l, "kube-root-ca.crt") })
