@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
