@@ -35,16 +35,7 @@ type disturbed struct {
 // newDisturbed opens a world whose hosts run an old kubelet, and wants a new one.
 func newDisturbed(t *testing.T, dir string, replicas int) *disturbed {
 	t.Helper()
-	d := &disturbed{}
-	var err error
-	if d.world, err = sandbox.Open(dir, sandbox.Seed{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.world.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	d := &disturbed{world: opened(t, dir)}
 	c := nodes(replicas)
 	d.engine = runNodes(t, d.world, c)
 	d.engine.Ready = engine.Ready{Within: 2 * time.Second, Every: 5 * time.Millisecond}
