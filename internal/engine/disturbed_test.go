@@ -36,16 +36,7 @@ type disturbed struct {
 // newDisturbed opens a world whose hosts run an old kubelet, and wants a new one.
 func newDisturbed(t *testing.T, dir string, replicas int) *disturbed {
 	t.Helper()
-	d := &disturbed{}
-	var err error
-	if d.world, err = sandbox.Open(dir, sandbox.Seed{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.world.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	d := &disturbed{world: opened(t, dir)}
 	c := nodes(replicas)
 	// One of them is disturbed, and the others are to go on.
 	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 100}, FailureBudget: 9}

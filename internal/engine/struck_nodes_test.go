@@ -72,19 +72,25 @@ type victim struct {
 	hurried *hosts.Client
 }
 
-// victimIn finds the Mac of a world that is a member, and an engine that makes a Node of it.
-func victimIn(t *testing.T, dir string) *victim {
+// opened is the world of a folder.
+func opened(t *testing.T, dir string) *sandbox.World {
 	t.Helper()
-	v := &victim{dir: dir, line: &brittle{}}
-	var err error
-	if v.world, err = sandbox.Open(dir, sandbox.Seed{}); err != nil {
+	w, err := sandbox.Open(dir, sandbox.Seed{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := v.world.Close(); err != nil {
+		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	return w
+}
+
+// victimIn finds the Mac of a world that is a member, and an engine that makes a Node of it.
+func victimIn(t *testing.T, dir string) *victim {
+	t.Helper()
+	v := &victim{dir: dir, line: &brittle{}, world: opened(t, dir)}
 	c := nodes(1)
 	v.spec, v.engine = &c.Fleets[0].Groups[0].Spec, runNodes(t, v.world, c)
 	o := clusterOptions(v.world, c)
