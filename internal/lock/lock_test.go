@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,12 +26,12 @@ type memory struct {
 	puts    int
 	// get and put spoil a call: an error before it, or after it has had its effect.
 	get func(ctx context.Context) error
-	put func(ctx context.Context, r Record) (before, after error)
+	put func(ctx context.Context) (before, after error)
 }
 
 func (m *memory) Get(ctx context.Context) (Record, string, error) {
-	if m.get != nil {
-		if err := m.get(ctx); err != nil {
+	if get, _ := m.hooks(); get != nil {
+		if err := get(ctx); err != nil {
 			return Record{}, "", err
 		}
 	}
@@ -43,9 +44,9 @@ func (m *memory) named() string { return strings.Repeat("i", m.version) }
 
 func (m *memory) Put(ctx context.Context, r Record, version string) (string, error) {
 	var after error
-	if m.put != nil {
+	if _, put := m.hooks(); put != nil {
 		var before error
-		if before, after = m.put(ctx, r); before != nil {
+		if before, after = put(ctx); before != nil {
 			return "", before
 		}
 	}
@@ -61,6 +62,25 @@ func (m *memory) Put(ctx context.Context, r Record, version string) (string, err
 		return "", after
 	}
 	return m.named(), nil
+}
+
+func (m *memory) hooks() (get func(context.Context) error, put func(context.Context) (before, after error)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.get, m.put
+}
+
+// change changes the store while a lock is renewed in it.
+func (m *memory) change(do func(m *memory)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	do(m)
+}
+
+func (m *memory) writes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.puts
 }
 
 func (m *memory) now() Record {
@@ -129,8 +149,8 @@ func TestOneAfterTheOther(t *testing.T) {
 		if err := ann.Check(); err != nil {
 			t.Fatal(err)
 		}
-		if m.puts != 30 { // at 0 s, 10 s, … 290 s
-			t.Errorf("%d writes in five minutes", m.puts)
+		if n := m.writes(); n != 30 { // at 0 s, 10 s, … 290 s
+			t.Errorf("%d writes in five minutes", n)
 		}
 		if _, err := taken(m, "bob", Options{}); err == nil || !strings.Contains(err.Error(), "ann@mac holds the lock since") {
 			t.Errorf("who does not wait is told %v", err)
@@ -195,9 +215,9 @@ func TestAsleep(t *testing.T) {
 			t.Errorf("later: %v", err)
 		}
 		<-ann.Lost()
-		puts := m.puts
+		puts := m.writes()
 		release(t, ann)
-		if m.puts != puts {
+		if m.writes() != puts {
 			t.Error("a lost lock was released")
 		}
 	})
@@ -209,7 +229,9 @@ func TestSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, clock := new(memory), newClock()
 		ann := take(t, m, "ann", Options{Clock: clock})
-		m.put = func(context.Context, Record) (error, error) { return errors.New("503"), nil }
+		m.change(func(m *memory) {
+			m.put = func(context.Context) (error, error) { return errors.New("503"), nil }
+		})
 		clock.shift(-time.Hour)
 		time.Sleep(29 * time.Second)
 		if err := ann.Check(); err != nil {
@@ -228,10 +250,10 @@ func TestSetBack(t *testing.T) {
 func TestAway(t *testing.T) {
 	t.Parallel()
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	for name, put := range map[string]func(context.Context, Record) (error, error){
-		"refuses": func(context.Context, Record) (error, error) { return errors.New("503"), nil },
-		"does it": func(context.Context, Record) (error, error) { return nil, errors.New("the answer was cut off") },
-		"hangs":   func(ctx context.Context, _ Record) (error, error) { return hang(ctx), nil },
+	for name, put := range map[string]func(context.Context) (error, error){
+		"refuses": func(context.Context) (error, error) { return errors.New("503"), nil },
+		"does it": func(context.Context) (error, error) { return nil, errors.New("the answer was cut off") },
+		"hangs":   func(ctx context.Context) (error, error) { return hang(ctx), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -240,20 +262,20 @@ func TestAway(t *testing.T) {
 				ann := take(t, m, "ann", Options{})
 				for range 20 {
 					time.Sleep(time.Second)
-					m.put = put
+					m.change(func(m *memory) { m.put = put })
 					time.Sleep(12 * time.Second)
-					m.put = nil
+					m.change(func(m *memory) { m.put = nil })
 					time.Sleep(17 * time.Second)
 					if err := ann.Check(); err != nil {
 						t.Fatal(err)
 					}
 				}
-				m.put = put
+				m.change(func(m *memory) { m.put = put })
 				time.Sleep(45 * time.Second)
 				if err := ann.Check(); !errors.Is(err, ErrLost) {
 					t.Errorf("after 45 s: %v", err)
 				}
-				m.put = nil
+				m.change(func(m *memory) { m.put = nil })
 				release(t, ann)
 			})
 		})
@@ -276,9 +298,7 @@ func TestTaken(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := new(memory)
 				ann := take(t, m, "ann", Options{})
-				m.mu.Lock()
-				tc.steal(m)
-				m.mu.Unlock()
+				m.change(tc.steal)
 				select {
 				case <-ann.Lost():
 				case <-time.After(11 * time.Second):
@@ -306,17 +326,17 @@ func TestAcquireFaults(t *testing.T) {
 			t.Errorf("without a look: %v", err)
 		}
 		began := time.Now()
-		m = &memory{put: func(context.Context, Record) (error, error) { return fmt.Errorf("no namespace: %w", ErrRefused), nil }}
+		m = &memory{put: func(context.Context) (error, error) { return fmt.Errorf("no namespace: %w", ErrRefused), nil }}
 		if _, err := taken(m, "ann", Options{Wait: time.Hour}); !errors.Is(err, ErrRefused) || time.Since(began) > 0 {
 			t.Errorf("refused, after %s: %v", time.Since(began), err)
 		}
-		m.put = func(context.Context, Record) (error, error) { return errors.New("503"), nil }
+		m.put = func(context.Context) (error, error) { return errors.New("503"), nil }
 		if _, err := taken(m, "ann", Options{Wait: time.Hour}); err == nil || !strings.Contains(err.Error(), "503") || time.Since(began) > 35*time.Second {
 			t.Errorf("away, after %s: %v", time.Since(began), err)
 		}
-		n := 0
-		m = &memory{put: func(context.Context, Record) (error, error) {
-			if n++; n == 1 {
+		var n atomic.Int64
+		m = &memory{put: func(context.Context) (error, error) {
+			if n.Add(1) == 1 {
 				return nil, errors.New("the answer was cut off")
 			}
 			return nil, nil
@@ -325,18 +345,20 @@ func TestAcquireFaults(t *testing.T) {
 		if ann.Run().Epoch != 1 {
 			t.Errorf("epoch %d", ann.Run().Epoch)
 		}
-		m.get = func(context.Context) error {
-			if n++; n%2 == 0 {
-				return errors.New("503")
+		n.Store(2)
+		m.change(func(m *memory) {
+			m.get = func(context.Context) error {
+				if n.Add(1)%2 == 0 {
+					return errors.New("503")
+				}
+				return nil
 			}
-			return nil
-		}
-		n = 2
+		})
 		time.AfterFunc(30*time.Second, func() { release(t, ann) })
 		bob := take(t, m, "bob", Options{Wait: time.Minute})
 		release(t, bob)
 		cancelled, cancel := context.WithCancelCause(context.Background())
-		m.get, m.record.Held = nil, true
+		m.change(func(m *memory) { m.get, m.record.Held = nil, true })
 		time.AfterFunc(time.Second, func() { cancel(errors.New("interrupted")) })
 		if _, err := Acquire(cancelled, Options{Store: m, Wait: time.Minute}); err == nil || !strings.Contains(err.Error(), "interrupted") {
 			t.Errorf("interrupted: %v", err)
