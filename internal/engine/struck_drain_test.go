@@ -96,6 +96,8 @@ func TestDrainStruck(t *testing.T) {
 // takes over what the first left. closed says that this was a cordon.
 func (v *victim) killedAt(t *testing.T, n int, behind bool) (fell, closed bool) {
 	t.Helper()
+	first := named(fmt.Sprint("first", n), int64(100+2*n)) // above those that newDrainer was given
+	v.engine.Run = first
 	p := planned(t, v.engine)
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
@@ -113,11 +115,10 @@ func (v *victim) killedAt(t *testing.T, n int, behind bool) (fell, closed bool) 
 		return false, false
 	}
 	node := nodeOf(t, v.engine, p.Hosts[0].Name)
-	if closed = node.Cordoned; closed && node.CordonRun != "r1" {
+	if closed = node.Cordoned; closed && node.CordonRun != first.ID {
 		t.Errorf("killed after %d: the cordon is nobody's: %+v", n, node)
 	}
-	defer func(before string) { v.engine.Run.ID = before }(v.engine.Run.ID)
-	v.engine.Run.ID = "r2"
+	v.engine.Run = named(fmt.Sprint("second", n), first.Epoch+1)
 	if r := apply(t, v.engine); !r.Converged() {
 		t.Errorf("killed after %d: %q is left, failures %+v", n, whatIsSaid(r.After, r.After.Hosts[0].Name), r.Failures)
 	}
