@@ -11,6 +11,7 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/lock"
+	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/kubernetes"
@@ -93,7 +94,7 @@ func (s *session) hold(acting context.Context, l *lock.Lock) {
 		case <-stop.Done():
 		}
 	}()
-	s.engine.Run, s.engine.Guard, s.engine.Raise, s.engine.Stop = l.Run(), l, l.Raise, stop
+	s.engine.Run, s.engine.Guard, s.engine.Raise, s.engine.Stop = l.Run(), l, s.raised(l.Raise), stop
 	s.app.this.Epoch = l.Run().Epoch
 	s.unlock = func() {
 		s.unlock = func() {}
@@ -106,6 +107,22 @@ func (s *session) hold(acting context.Context, l *lock.Lock) {
 		}
 		cancel()
 		<-over
+	}
+}
+
+// raised enters in the record that the run has another epoch than when that began:
+// the hosts know it by the new one.
+func (s *session) raised(raise func(context.Context, int64) (plan.Run, error)) func(context.Context, int64) (plan.Run, error) {
+	return func(ctx context.Context, above int64) (plan.Run, error) {
+		run, err := raise(ctx, above)
+		if err != nil || run.Epoch == s.app.this.Epoch {
+			return run, err
+		}
+		s.app.this.Epoch = run.Epoch
+		if r := s.recording; r != nil {
+			err = r.writer.Write(runlog.Entry{Type: runlog.TypeRise, Epoch: run.Epoch})
+		}
+		return run, err
 	}
 }
 

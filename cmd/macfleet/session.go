@@ -159,7 +159,7 @@ func (a *app) openAs(ctx, acting context.Context, s *session) (*session, error) 
 }
 
 func (a *app) selection() (plan.Selection, error) {
-	sel := plan.Selection{ForceBusy: a.idling.force}
+	sel := plan.Selection{ForceBusy: a.idling.force, Former: a.failed != nil}
 	for _, text := range a.on {
 		s, err := plan.ParseSelector(text)
 		if err != nil {
