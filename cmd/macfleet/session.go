@@ -95,7 +95,7 @@ func (a *app) read() (*fleet.Config, view.Faults, error) {
 		files = root.FS()
 	}
 	result, diags := load.Dir(files, opts)
-	return result.Config, view.Faults{Files: result.Files, Diags: diags}, nil
+	return result.Config, view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}, nil
 }
 
 // variables returns what MACFLEET_VAR_<name> says, by name.

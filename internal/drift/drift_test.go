@@ -217,8 +217,20 @@ func TestFingerprints(t *testing.T) {
 func TestFingerprintsStay(t *testing.T) {
 	t.Parallel()
 	r := report(t, planOf(moved("a1", "a", "power", "sleep-enabled")))
-	if r.Items[0].Fingerprint != "c298762a7cafa296" || r.Fingerprint != "021e5c3a1daaaf16" {
+	if r.Items[0].Fingerprint != "792d3c17b777ea84" || r.Fingerprint != "aecdda78d8205228" {
 		t.Errorf("%s of %s", r.Items[0].Fingerprint, r.Fingerprint)
+	}
+}
+
+// TestFingerprintWithoutJudgement: a newer macfleet that judges a code otherwise finds
+// no new drift.
+func TestFingerprintWithoutJudgement(t *testing.T) {
+	t.Parallel()
+	of := func(s drift.Severity) string {
+		return drift.Fingerprint(drift.Item{Host: "a1", Step: "power", Code: "sleep-enabled", Severity: s, Text: string(s)})
+	}
+	if of(drift.Notice) != of(drift.Critical) {
+		t.Error("a severity makes another drift")
 	}
 }
 
