@@ -141,6 +141,19 @@ func (s *session) tellWaiting() func(lock.Waiting) {
 	}
 }
 
+// tellInProgress says that somebody applies, to who changes something that takes no
+// lock: what the run does of the same is not kept from it.
+func (s *session) tellInProgress(ctx context.Context) {
+	if s.kubernetes == nil {
+		return
+	}
+	// Where it cannot be read, whoever must know learns it from what comes next.
+	if l, err := s.lease().Look(ctx); err == nil && l != nil && l.Alive {
+		s.app.warn(fmt.Sprintf("%s applies %s since %s (run %s), and goes on meanwhile; macfleet lock status says more",
+			l.Run.Who, s.config.Owner, l.Since.Format("15:04:05 MST"), l.Run.ID))
+	}
+}
+
 // say tells a person, or a program, what is waited for.
 func (s *session) say(line string) {
 	if stream := s.app.stream; stream != nil {

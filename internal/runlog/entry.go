@@ -61,7 +61,7 @@ type Head struct {
 	Epoch         int64     `json:"epoch"` // 0: it took no lock
 	Started       time.Time `json:"started"`
 	Command       string    `json:"command"`   // apply, restart
-	Arguments     []string  `json:"arguments"` // flags that were given, with the values of variables left out
+	Arguments     []string  `json:"arguments"` // words and flags that were given, with the values of variables left out
 	Selection     Selection `json:"selection"`
 	Version       string    `json:"macfleet_version"`
 	Configuration string    `json:"configuration"`
