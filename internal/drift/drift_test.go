@@ -262,13 +262,19 @@ func TestUnseen(t *testing.T) {
 			a.Deferred, a.Origin = true, plan.Origin{Pending: true}
 			p.Actions = append(p.Actions, a)
 		}, []drift.Item{item("a1", "power")}, []drift.Item{item("a1", "hostname")}},
+		"lost marker": {func(p *plan.Plan) {
+			gone, power, other := moved("a1", "a", "", "marker-missing"), moved("a1", "a", "power", "sleep-enabled"), moved("a2", "a", "power", "sleep-enabled")
+			gone.Kind = plan.CreateMarker
+			power.Origin, other.Origin = plan.Origin{Pending: true}, plan.Origin{Pending: true}
+			p.Actions = append(p.Actions, gone, power, other)
+		}, []drift.Item{item("a1", "power")}, []drift.Item{item("a1", "hostname"), item("a2", "power")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := planOf()
 			c.spoil(p)
 			r := report(t, p)
-			if r.Complete || r.Fingerprint != drift.Unknown {
+			if r.Complete || r.Fingerprint == drift.Clean || len(r.Items) == 0 && r.Fingerprint != drift.Unknown {
 				t.Errorf("complete %t, fingerprint %s", r.Complete, r.Fingerprint)
 			}
 			covered := func(i drift.Item) bool {
@@ -285,6 +291,19 @@ func TestUnseen(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLostMarker: with its marker a host loses the proof that a difference is drift. What
+// was known of it has not recovered by that.
+func TestLostMarker(t *testing.T) {
+	t.Parallel()
+	known := report(t, planOf(moved("a1", "a", "power", "sleep-enabled"), moved("a1", "a", "hostname", "hostname-edited"))).Items
+	gone, power := moved("a1", "a", "", "marker-missing"), moved("a1", "a", "power", "sleep-enabled")
+	gone.Kind, power.Origin = plan.CreateMarker, plan.Origin{Pending: true}
+	c := report(t, planOf(gone, power)).After(known).Since
+	if len(c.Kept) != 1 || c.Kept[0].Step != "power" || len(c.Recovered) != 1 || c.Recovered[0].Step != "hostname" || len(c.New) != 1 {
+		t.Errorf("%+v", c)
 	}
 }
 

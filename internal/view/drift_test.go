@@ -77,6 +77,16 @@ func drifts() map[string]func() (*plan.Plan, drift.Report) {
 			p.Warnings = append(p.Warnings, plan.Trouble{Code: plan.InProgress, Text: "ann@desk applies since 07:29 UTC (run abcd2345)"})
 			return of(p)
 		},
+		"unproven": func() (*plan.Plan, drift.Report) { // what differs, and nobody knows since when
+			p := clean()
+			h := p.Hosts[0]
+			gone := plan.Action{Kind: plan.CreateMarker, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID,
+				Reason: plan.Reason{Code: "marker-missing", Text: "the server bears our name and the host has no marker"}, Origin: plan.Origin{Drift: true}}
+			a := power(h)
+			a.Origin = plan.Origin{Pending: true}
+			p.Actions = []plan.Action{gone, a}
+			return of(p)
+		},
 		"blind": func() (*plan.Plan, drift.Report) {
 			cfg := &fleet.Config{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []fleet.Fleet{{Name: "runners"}}, Ignores: ignores()}
 			why := "scaleway could not be asked: 503 Service Unavailable"
