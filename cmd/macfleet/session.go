@@ -100,7 +100,7 @@ func (a *app) read() (*fleet.Config, view.Faults, error) {
 	}
 	r, err := within(a.stop, longestReading, func() loaded {
 		result, diags := load.Dir(files, opts)
-		return loaded{result.Config, view.Faults{Files: result.Files, Diags: diags}}
+		return loaded{result.Config, view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}}
 	})
 	if err != nil {
 		return nil, view.Faults{}, fmt.Errorf("the configuration: %w", err)
@@ -169,7 +169,7 @@ func (a *app) openAs(ctx, acting context.Context, s *session) (*session, error) 
 }
 
 func (a *app) selection() (plan.Selection, error) {
-	sel := plan.Selection{ForceBusy: a.idling.force}
+	sel := plan.Selection{ForceBusy: a.idling.force, Former: a.failed != nil}
 	for _, text := range a.on {
 		s, err := plan.ParseSelector(text)
 		if err != nil {
