@@ -110,7 +110,6 @@ var ErrNoPlanFile = errors.New("not a plan file that this macfleet reads")
 func DecodePlanFile(content []byte) (PlanFile, error) {
 	var head struct {
 		FormatVersion string `json:"format_version"`
-		SelfDigest    string `json:"self_digest"`
 	}
 	if err := decodePlanFile(content, &head, false); err != nil {
 		return PlanFile{}, err
@@ -118,8 +117,10 @@ func DecodePlanFile(content []byte) (PlanFile, error) {
 	switch {
 	case head.FormatVersion != PlanFileFormat:
 		return PlanFile{}, noPlanFile("its format_version is %q, this one reads %s", head.FormatVersion, PlanFileFormat)
-	case head.SelfDigest == "":
-		return PlanFile{}, noPlanFile("it has no self_digest: it is another document, or was changed by hand")
+	case !selfDigest.Match(content):
+		// Without its line there is nothing to compare, and a text laid out anew
+		// would pass for what it does not say.
+		return PlanFile{}, noPlanFile("it does not end with its self_digest: it is another document, or was changed by hand")
 	case !bytes.Equal(seal(content), content):
 		return PlanFile{}, noPlanFile("it was damaged or changed since it was made: its bytes are not those of its self_digest")
 	}

@@ -220,6 +220,10 @@ func TestPlanFileRefuses(t *testing.T) {
 		{"a changed field", strings.Replace(good, `"bad"`, `"worse"`, 1), "changed since it was made"},
 		{"a space more", strings.Replace(good, "{", "{ ", 1), "changed since it was made"},
 		{"another expiry", strings.Replace(good, "2026-11-22", "2026-11-27", 1), "changed since it was made"},
+		{"laid out anew", strings.ReplaceAll(strings.Replace(good, "2026-11-22", "2026-11-27", 1), "\n  ", "\n    "), "does not end with its self_digest"},
+		{"on one line", strings.ReplaceAll(good, "\n", ""), "does not end with its self_digest"},
+		{"other line ends", strings.ReplaceAll(good, "\n", "\r\n"), "does not end with its self_digest"},
+		{"its digest not the last", strings.Replace(good, "\n}\n", ",\n  \"plan\": {}\n}\n", 1), "does not end with its self_digest"},
 		{"without its digest", strings.Replace(good, "self_digest", "self", 1), "another document"},
 		{"a snapshot", `{"format_version":"1.0","configuration":"acme"}`, "another document"},
 	} {

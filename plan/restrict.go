@@ -109,8 +109,7 @@ func (r *restriction) tooManyHosts() *Trouble {
 // counted already.
 func (r *restriction) disrupts(h Host, d Disruption, counted bool) *Trouble {
 	if !r.open && !r.AnyTime {
-		return &Trouble{Code: "outside-window", Text: fmt.Sprintf("hosts are drained, rebooted or wiped only in a window, and the next one opens at %s", r.next.Format("Mon 2006-01-02 15:04 MST")),
-			Remedy: "apply again then, or pass --outside-windows"}
+		return outsideWindow(r.next)
 	}
 	if d == Wipe {
 		if most := max(1, r.MaxWipes); r.wipes >= most {
@@ -133,4 +132,23 @@ func (r *restriction) disrupts(h Host, d Disruption, counted bool) *Trouble {
 	}
 	r.disrupted[h.Fleet]++
 	return nil
+}
+
+// Closed returns why an action that was planned for a host must not begin at a time, or
+// nil: the window was open when the plan was made, and somebody took long over its
+// approval, or the hosts before this one did over their work.
+func (b Bounds) Closed(h Host, a Action, now time.Time) *Trouble {
+	if a.Disruption < Drain || b.AnyTime || h.Mends() {
+		return nil
+	}
+	open, next := b.Guardrails.Open(now)
+	if open {
+		return nil
+	}
+	return outsideWindow(next)
+}
+
+func outsideWindow(next time.Time) *Trouble {
+	return &Trouble{Code: "outside-window", Text: fmt.Sprintf("hosts are drained, rebooted or wiped only in a window, and the next one opens at %s", next.Format("Mon 2006-01-02 15:04 MST")),
+		Remedy: "apply again then, or pass --outside-windows"}
 }

@@ -96,3 +96,29 @@ func TestRestrictFew(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestClosed: what a window forbids when an action is to begin is what it forbids a plan.
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	night, err := fleet.ParseWindow("daily 22:00-04:00")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := plan.Bounds{Guardrails: fleet.Guardrails{Windows: []fleet.Window{night}}}
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, anyTime := range []bool{false, true} {
+		for _, d := range []plan.Disruption{plan.NoDisruption, plan.Restart, plan.Drain, plan.Reboot, plan.Wipe} {
+			for _, now := range []time.Time{noon, noon.Add(12 * time.Hour)} {
+				p := eight(d)
+				b.Now, b.AnyTime, b.MaxDisrupted, b.MaxWipes = now, anyTime, 9, 9
+				p.Restrict(b)
+				for _, i := range []int{2, len(p.Actions) - 2} { // of a Ready host, and of the one that is not
+					h, _ := p.HostByServer(p.Actions[i].ServerID)
+					if diff := cmp.Diff(p.Actions[i].Refusal, b.Closed(h, p.Actions[i], now)); diff != "" {
+						t.Errorf("%s of %s at %s, any time %t (-plan +then):\n%s", d, h.Name, now, anyTime, diff)
+					}
+				}
+			}
+		}
+	}
+}

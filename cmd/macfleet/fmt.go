@@ -14,6 +14,10 @@ import (
 	"github.com/macfleet/macfleet/internal/wholefile"
 )
 
+// largestText is how many bytes of a file are read to lay it out: far more than a
+// configuration's may have, which is said at its place.
+const largestText = 16 << 20
+
 // standardInput is what stands for it among file names.
 const standardInput = "-"
 
@@ -134,7 +138,7 @@ func (a *app) readText(name string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file (%s)", name, info.Mode().Type())
 	}
-	text, err := os.ReadFile(name)
+	text, err := readSome(name, largestText)
 	if err != nil {
 		return nil, fmt.Errorf("read a file to lay out: %w", err)
 	}

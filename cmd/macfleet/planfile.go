@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -70,9 +71,27 @@ type approval struct {
 	plan.PlanFile
 }
 
+// largestPlanFile is how many bytes of a file are read: that of 500 new hosts has
+// about a tenth, and a wrong name must not fill the memory.
+const largestPlanFile = 64 << 20
+
+// readSome reads a file of at most so many bytes; it may be a pipe.
+func readSome(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has more than %d bytes, and is no such file", most)}
+	}
+	return content, err
+}
+
 // readPlanFile reads a plan file. Whether it may be applied is another question.
 func readPlanFile(name string) (plan.PlanFile, error) {
-	content, err := os.ReadFile(name)
+	content, err := readSome(name, largestPlanFile)
 	if err != nil {
 		return plan.PlanFile{}, fmt.Errorf("plan file: %w; make one: macfleet plan --out FILE", err)
 	}

@@ -94,8 +94,18 @@ func (a *app) read() (*fleet.Config, view.Faults, error) {
 		defer root.Close()
 		files = root.FS()
 	}
-	result, diags := load.Dir(files, opts)
-	return result.Config, view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}, nil
+	type loaded struct {
+		config *fleet.Config
+		faults view.Faults
+	}
+	r, err := within(a.stop, longestReading, func() loaded {
+		result, diags := load.Dir(files, opts)
+		return loaded{result.Config, view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}}
+	})
+	if err != nil {
+		return nil, view.Faults{}, fmt.Errorf("the configuration: %w", err)
+	}
+	return r.config, r.faults, nil
 }
 
 // variables returns what MACFLEET_VAR_<name> says, by name.

@@ -29,6 +29,8 @@ type worker struct {
 	closed   bool          // this run has closed its Node to new Pods
 	changed  bool          // and something was changed since
 	opened   bool          // and opened it again, as nothing was
+	// disturbed says that something began here that drains, reboots or wipes.
+	disturbed bool
 }
 
 // leaving is how long a host has for taking note that the run is done with it.
@@ -52,6 +54,9 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	if w.held != nil {
 		return &TroubleError{*w.held}
 	}
+	if err := w.inWindow(a); err != nil {
+		return err
+	}
 	w.tell(ctx, a)
 	switch a.Kind {
 	case plan.ClaimServer:
@@ -67,6 +72,19 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		return w.inCluster(ctx, a)
 	}
 	return fmt.Errorf("nothing performs an action of kind %q", a.Kind)
+}
+
+// inWindow returns why an action must not begin at this time of the day, or nil. A host
+// that was disturbed in time is brought to its end: half done it would serve nobody until
+// the next window.
+func (w *worker) inWindow(a plan.Action) error {
+	if b := w.engine.Bounds; b != nil && !w.disturbed {
+		if closed := b.Closed(w.host, a, w.engine.Now()); closed != nil {
+			return &TroubleError{*closed}
+		}
+	}
+	w.disturbed = w.disturbed || a.Disruption >= plan.Drain
+	return nil
 }
 
 // connect returns the connection. The host must show the key that the plan saw,

@@ -78,6 +78,9 @@ func (t *Text) Run(r runlog.Record) {
 	h := r.Head
 	fmt.Fprintln(t.out, t.styles.strong.Render(printable("Run "+h.ID+": "+what(h))))
 	t.line(2, "", fmt.Sprintf("who      %s", h.Who))
+	if len(h.Arguments) > 0 { // what was lifted for it is among them
+		t.line(2, "", "with     "+strings.Join(h.Arguments, " "))
+	}
 	t.line(2, "", fmt.Sprintf("when     %s, %s", when(h.Started), lasted(r)))
 	t.line(2, "", fmt.Sprintf("plan     %d to add, %d to change, %d to remove", r.Plan.Add, r.Plan.Change, r.Plan.Remove))
 	t.line(2, "", "outcome  "+outcomeText(r.Outcome(), r.End))
