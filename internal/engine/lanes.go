@@ -50,6 +50,7 @@ func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 		all[i] = rollout.Work{ID: id, Fleet: byServer[id].Fleet, Lane: s.lanes[id]}
 	}
 	s.idleFirst(all)
+	s.closedFirst(all)
 	s.rollout = rollout.New(all, limits, ids, e.Parallelism)
 	return s
 }
@@ -89,6 +90,18 @@ func (s *schedule) idleFirst(all []rollout.Work) {
 			slices.SortStableFunc(all[from:to], func(a, b rollout.Work) int { return cmp.Compare(pods(a), pods(b)) })
 		}
 	}
+}
+
+// closedFirst sorts the hosts to the front whose Nodes an earlier run left closed. They
+// take places of their fleet, so the others could wait for them, and they for the canary.
+func (s *schedule) closedFirst(all []rollout.Work) {
+	open := func(w rollout.Work) int {
+		if s.opens[w.ID] != nil {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b rollout.Work) int { return cmp.Compare(open(a), open(b)) })
 }
 
 // isReady reports whether a Node is Ready and is this server's. A Node of that name

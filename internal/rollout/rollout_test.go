@@ -308,6 +308,13 @@ func TestClosed(t *testing.T) {
 	if got := r.Next(start, all); got != nil {
 		t.Errorf("starts %q while the other is closed", got)
 	}
+	if left := r.Left(start, all); len(left) != 1 || left[0].Why != Cordoned {
+		t.Errorf("what somebody closed may stay so: %+v", left)
+	}
+	away := func(id string) bool { return id != "7" }
+	if left := r.Left(start, away); len(left) != 1 || left[0].Why != Unavailable {
+		t.Errorf("what is not Ready may come back: %+v", left)
+	}
 	r.Closed(nil)
 	if got := r.Next(start, all); !slices.Equal(got, []string{"4"}) {
 		t.Errorf("starts %q", got)
@@ -323,4 +330,30 @@ func TestClosed(t *testing.T) {
 	if got := canary.Next(start.Add(time.Hour), all); got != nil {
 		t.Errorf("starts %q beside two that are closed", got)
 	}
+}
+
+// TestClosedByARun: hosts that a killed run left closed do not wait for each other,
+// however few may be disturbed, and are worked on one after the other.
+func TestClosedByARun(t *testing.T) {
+	t.Parallel()
+	r := nine(Limits{MaxUnavailable: 1, Canary: 1, MinReady: 8}, disrupt("3", "4", "5")...)
+	starts := func(closed []string, want ...string) {
+		t.Helper()
+		ids := make(map[string]bool)
+		for _, id := range closed {
+			ids[id] = true
+		}
+		r.Closed(ids)
+		if diff := cmp.Diff(want, r.Next(start, all)); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	}
+	starts([]string{"3", "4"}, "3")
+	starts([]string{"3", "4"})
+	r.Ended("3", start)
+	starts([]string{"4"}, "4")
+	r.Worked("4")
+	starts([]string{"4"})
+	r.Ended("4", start)
+	starts(nil, "5")
 }

@@ -20,6 +20,7 @@ const (
 	BudgetSpent    Reason = "failure-budget"  // more hosts failed than may
 	TooFewReady    Reason = "min-ready"       // one less would be too few
 	RepairsFailing Reason = "repairs-failing" // as many repairs failed as may
+	Cordoned       Reason = "cordoned"        // hosts that somebody closed take the places: only who did so knows for how long
 )
 
 // group is the progress of one fleet.
@@ -66,20 +67,22 @@ type sight struct {
 	fleets         map[string]*count
 	first          map[*host]bool // the canaries
 	closed         map[string]bool
+	cordoned       map[string]bool // of these those that are away for nothing else
 }
 
 // count is what counts of one fleet.
 type count struct {
-	limits  Limits
-	healthy int
-	away    int // of the healthy: disturbed, or not Ready any more
-	failed  int
-	canary  Reason // what keeps all but the canary
+	limits   Limits
+	healthy  int
+	away     int // of the healthy: disturbed, not Ready any more, or closed
+	cordoned int // of these: Ready and at rest, and closed
+	failed   int
+	canary   Reason // what keeps all but the canary
 }
 
 // look counts once, so that a run of many hosts stays linear.
 func (r *Rollout) look(now time.Time, ready func(id string) bool) *sight {
-	s := &sight{free: r.parallelism, fleets: make(map[string]*count, len(r.fleets)), first: make(map[*host]bool), closed: r.closed}
+	s := &sight{free: r.parallelism, fleets: make(map[string]*count, len(r.fleets)), first: make(map[*host]bool), closed: r.closed, cordoned: make(map[string]bool)}
 	for _, h := range r.hosts {
 		if h.state == working {
 			s.free--
@@ -100,8 +103,13 @@ func (r *Rollout) look(now time.Time, ready func(id string) bool) *sight {
 			}
 		}
 		for _, id := range g.healthy {
-			if h := r.byID[id]; h != nil && h.Lane == Disrupt && h.busy() || !ready(id) || r.closed[id] {
+			switch h := r.byID[id]; {
+			case h != nil && h.Lane == Disrupt && h.busy() || !ready(id):
 				c.away++
+			case r.closed[id]:
+				c.away++
+				c.cordoned++
+				s.cordoned[id] = true
 			}
 		}
 		for _, h := range g.canary() {
@@ -119,10 +127,13 @@ func (s *sight) start(h *host) {
 	case Repair:
 		s.repairs++
 	case Disrupt:
-		if s.closed[h.ID] {
-			return // it was away already
+		switch c := s.fleets[h.Fleet]; {
+		case s.cordoned[h.ID]:
+			c.cordoned-- // it was away already
+			delete(s.cordoned, h.ID)
+		case !s.closed[h.ID]:
+			c.away++
 		}
-		s.fleets[h.Fleet].away++
 	}
 }
 
@@ -136,7 +147,12 @@ func (s *sight) why(h *host) Reason {
 		return Repairs
 	case h.Lane == Disrupt:
 		c := *s.fleets[h.Fleet]
-		if s.closed[h.ID] {
+		switch {
+		case s.cordoned[h.ID]:
+			// It takes no place that is not taken. Hosts that a killed run left closed
+			// would wait for each other for ever.
+			c.away, c.cordoned = c.away-c.cordoned, 0
+		case s.closed[h.ID]:
 			c.away--
 		}
 		return c.why(s.first[h])
@@ -152,8 +168,10 @@ func (c *count) why(canary bool) Reason {
 		return BudgetSpent
 	case c.canary != "" && !canary:
 		return c.canary
-	case c.away >= c.limits.MaxUnavailable:
+	case c.away-c.cordoned >= c.limits.MaxUnavailable:
 		return Unavailable
+	case c.away >= c.limits.MaxUnavailable:
+		return Cordoned
 	case c.limits.MinReady > 0 && c.healthy-c.away-1 < c.limits.MinReady:
 		return TooFewReady
 	}
