@@ -47,7 +47,7 @@ func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 		_, healthy := s.healthy[id]
 		actions, s.opens[id] = opening(actions)
 		s.hosts[id], s.actions[id], s.lanes[id] = byServer[id], actions, laneOf(byServer[id], plan.Worst(actions), healthy)
-		all[i] = rollout.Work{ID: id, Fleet: byServer[id].Fleet, Lane: s.lanes[id]}
+		all[i] = rollout.Work{ID: id, Fleet: byServer[id].Fleet, Lane: s.lanes[id], Trial: crashes(byServer[id])}
 	}
 	s.idleFirst(all)
 	s.closedFirst(all)
@@ -66,6 +66,13 @@ func laneOf(h *plan.Host, worst plan.Disruption, healthy bool) rollout.Lane {
 		return rollout.Repair
 	}
 	return rollout.Join
+}
+
+// crashes reports whether the host's kubelet ends as soon as it is started. Its repair
+// gives it what its fleet is to get, so it shows what becomes of the others.
+func crashes(h *plan.Host) bool {
+	k, _ := h.Kubelet.Get()
+	return k.Fault.Code == plan.CrashLoop
 }
 
 // idleFirst sorts the hosts of the fleets that want it so by how many Pods they

@@ -43,7 +43,7 @@ func ids(n int) []string {
 func disrupt(ids ...string) []Work {
 	var out []Work
 	for _, id := range ids {
-		out = append(out, Work{id, "runners", Disrupt})
+		out = append(out, Work{ID: id, Fleet: "runners", Lane: Disrupt})
 	}
 	return out
 }
@@ -138,7 +138,7 @@ func TestMinReady(t *testing.T) {
 // TestRepair heals hosts that are not Ready though nothing may be disturbed.
 func TestRepair(t *testing.T) {
 	t.Parallel()
-	work := append(disrupt("0", "1"), Work{"x", "runners", Repair}, Work{"y", "runners", Repair}, Work{"z", "runners", Repair}, Work{"w", "runners", Repair})
+	work := append(disrupt("0", "1"), Work{ID: "x", Fleet: "runners", Lane: Repair}, Work{ID: "y", Fleet: "runners", Lane: Repair}, Work{ID: "z", Fleet: "runners", Lane: Repair}, Work{ID: "w", Fleet: "runners", Lane: Repair})
 	r := New(work, map[string]Limits{"runners": {MaxUnavailable: 1}}, map[string][]string{"runners": ids(4)}, 32)
 	if got := r.Next(start, all); !slices.Equal(got, []string{"x", "y", "z", "0"}) {
 		t.Errorf("starts %v", got)
@@ -161,7 +161,7 @@ func TestParallelism(t *testing.T) {
 	t.Parallel()
 	var work []Work
 	for _, id := range ids(5) {
-		work = append(work, Work{id, "runners", Plain})
+		work = append(work, Work{ID: id, Fleet: "runners", Lane: Plain})
 	}
 	r := New(work, nil, nil, 2)
 	if got := r.Next(start, all); !slices.Equal(got, []string{"0", "1"}) {
@@ -197,7 +197,7 @@ func TestLimitsHold(t *testing.T) {
 				healthy = append(healthy, id)
 			}
 			lane[id] = l
-			work = append(work, Work{id, "f", l})
+			work = append(work, Work{ID: id, Fleet: "f", Lane: l})
 		}
 		r := New(work, map[string]Limits{"f": limits}, map[string][]string{"f": healthy}, workers)
 		now, down := start, make(map[string]bool)
@@ -356,4 +356,38 @@ func TestClosedByARun(t *testing.T) {
 	starts([]string{"4"})
 	r.Ended("4", start)
 	starts(nil, "5")
+}
+
+// TestTrial: a host that already dies of what the others are to get is tried first, and
+// alone. Without that each run would lose one healthy host more.
+func TestTrial(t *testing.T) {
+	t.Parallel()
+	begun := func(l Limits) *Rollout {
+		t.Helper()
+		work := append(disrupt("0", "1"), Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true}, Work{ID: "p", Fleet: "runners", Lane: Plain})
+		r := nine(l, work...)
+		if got := r.Next(start, all); !slices.Equal(got, []string{"x", "p"}) {
+			t.Errorf("starts %q", got)
+		}
+		return r
+	}
+	one := Limits{MaxUnavailable: 1, Canary: 1, FailureBudget: 3}
+	r := begun(one)
+	r.Worked("x")
+	if left := r.Left(start, all); len(left) != 2 || left[0].Why != CanaryGoes {
+		t.Errorf("left %+v", left)
+	}
+	r.Ended("x", start)
+	if got := r.Next(start, all); !slices.Equal(got, []string{"0"}) {
+		t.Errorf("starts %q", got)
+	}
+	r = begun(one)
+	r.Failed("x")
+	if left := r.Left(start, all); len(left) != 2 || left[0].Why != CanaryFailed || left[1].Why != CanaryFailed || r.Next(start, all) != nil {
+		t.Errorf("left %+v", left)
+	}
+	without := nine(Limits{MaxUnavailable: 1}, append(disrupt("0"), Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true})...)
+	if got := without.Next(start, all); !slices.Equal(got, []string{"x", "0"}) {
+		t.Errorf("without canaries starts %q", got)
+	}
 }

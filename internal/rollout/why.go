@@ -28,6 +28,7 @@ type group struct {
 	limits  Limits
 	healthy []string // server ids
 	hosts   []*host  // of the lane Disrupt, in their order: the canary first
+	trials  []*host  // of the lane Repair, whose work shows what becomes of the others
 }
 
 // canary returns the hosts that go first.
@@ -41,6 +42,22 @@ func (g *group) watch(now time.Time, ready func(id string) bool) {
 			c.failed = true
 		}
 	}
+}
+
+// whyTrials says what keeps the canary, too: a host that died of an earlier run is a
+// canary already.
+func (g *group) whyTrials() Reason {
+	var why Reason
+	for _, h := range g.trials {
+		switch {
+		case g.limits.Canary == 0:
+		case h.failed:
+			return CanaryFailed
+		case h.state != ended:
+			why = CanaryGoes
+		}
+	}
+	return why
 }
 
 // whyCanary says what keeps all but the canary.
@@ -77,6 +94,7 @@ type count struct {
 	away     int // of the healthy: disturbed, not Ready any more, or closed
 	cordoned int // of these: Ready and at rest, and closed
 	failed   int
+	trials   Reason // what keeps all
 	canary   Reason // what keeps all but the canary
 }
 
@@ -96,7 +114,7 @@ func (r *Rollout) look(now time.Time, ready func(id string) bool) *sight {
 	}
 	for name, g := range r.fleets {
 		g.watch(now, ready)
-		c := &count{limits: g.limits, healthy: len(g.healthy), canary: g.whyCanary(now)}
+		c := &count{limits: g.limits, healthy: len(g.healthy), trials: g.whyTrials(), canary: g.whyCanary(now)}
 		for _, h := range g.hosts {
 			if h.failed {
 				c.failed++
@@ -164,6 +182,8 @@ func (c *count) why(canary bool) Reason {
 	switch {
 	case c.canary == CanaryFailed:
 		return CanaryFailed
+	case c.trials != "":
+		return c.trials
 	case c.failed > c.limits.FailureBudget:
 		return BudgetSpent
 	case c.canary != "" && !canary:
