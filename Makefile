@@ -50,6 +50,7 @@ fuzz:
 
 matrix:
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./internal/engine -run '^(TestFaultMatrix|TestCrowd)$$' -v -parallel 4
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./cmd/macfleet -run '^TestKilledAnywhere$$' -v -parallel 4 -killed.every=1
 
 # USER is a variable of every shell, so it counts only from the command line.
 # docs/conformance.md says what this does to a Mac and what it never does.

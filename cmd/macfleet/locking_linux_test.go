@@ -37,10 +37,7 @@ func newPlace(t *testing.T) place {
 
 // command is a process of its own: the real main.
 func (p place) command(ctx context.Context, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, "macfleet", append([]string{"-C", p.dir, "--lock-lease=3s"}, args...)...)
-	if args[0] != "apply" {
-		c = exec.CommandContext(ctx, "macfleet", append([]string{"-C", p.dir}, args...)...)
-	}
+	c := exec.CommandContext(ctx, "macfleet", append([]string{"-C", p.dir}, args...)...)
 	c.Env = append(os.Environ(), "HOME="+p.dir, "MACFLEET_ENVIRONMENT=production", "MACFLEET_SANDBOX="+filepath.Join(p.dir, "world"), "MACFLEET_VAR_runners=2")
 	c.WaitDelay = time.Second
 	return c
@@ -58,6 +55,10 @@ func (p place) says(code int, args ...string) (stdout, stderr string) {
 	}
 	return out.String(), errs.String()
 }
+
+// shortLock is for runs that are stopped or killed: who comes after them waits for as long.
+// A run that is to come to its end has the time that a busy machine needs.
+const shortLock = "--lock-lease=3s"
 
 // pausing is an apply that stands still between two actions, because nobody reads
 // what it says. The lock is renewed meanwhile.
@@ -81,7 +82,7 @@ func (p place) pausing() *pausing {
 	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, w.Fd(), pipeSize, 4096); errno != 0 {
 		p.t.Fatal(errno)
 	}
-	a := &pausing{place: p, cmd: p.command(context.Background(), "apply", "--auto-approve", "--json", "--parallelism", "1"), out: r, lines: bufio.NewReaderSize(r, 64)}
+	a := &pausing{place: p, cmd: p.command(context.Background(), "apply", "--auto-approve", "--json", "--parallelism", "1", shortLock), out: r, lines: bufio.NewReaderSize(r, 64)}
 	a.cmd.Stdout = w
 	if err := a.cmd.Start(); err != nil {
 		p.t.Fatal(err)
