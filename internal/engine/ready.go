@@ -96,7 +96,7 @@ func (g *gate) release() (ready []plan.Host) {
 		return is
 	})
 	for i := range g.waiting {
-		if h := &g.waiting[i]; !g.told[h.Server.ID] {
+		if h := &g.waiting[i]; !g.told[h.Server.ID] && !g.asking[h.Server.ID] {
 			g.told[h.Server.ID] = true
 			g.engine.emit(Event{Type: Waiting, Host: h.Name, Action: awaits(h)})
 		}
@@ -104,11 +104,12 @@ func (g *gate) release() (ready []plan.Host) {
 	return ready
 }
 
-// late takes the hosts out whose time is up, after a look at that time.
+// late takes the hosts out whose time is up, after a look at that time. One that is being
+// asked may be Ready.
 func (g *gate) late(now time.Time) []plan.Host {
 	var out []plan.Host
 	g.waiting = slices.DeleteFunc(g.waiting, func(h plan.Host) bool {
-		late := now.Sub(g.since[h.Server.ID]) >= or(g.engine.Ready.Within, DefaultWithin)
+		late := now.Sub(g.since[h.Server.ID]) >= or(g.engine.Ready.Within, DefaultWithin) && !g.asking[h.Server.ID]
 		if late {
 			out = append(out, h)
 		}
