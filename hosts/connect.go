@@ -42,6 +42,7 @@ type Conn struct {
 	ssh     *ssh.Client
 	key     ssh.PublicKey
 	stop    context.CancelFunc // ends the keepalives
+	ended   <-chan struct{}    // closed: the connection is gone
 	marker  string             // the host's marker as it was seen or written last; empty: nobody knows
 }
 

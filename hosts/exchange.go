@@ -194,9 +194,9 @@ func (c *Conn) why(ctx context.Context, err error) error {
 // exec runs a command line. A command that ended with an exit code is no error:
 // the frames say what happened.
 func (c *Conn) exec(line string, stdin io.Reader, stdout, stderr *limited) error {
-	session, err := c.ssh.NewSession()
+	session, err := c.session()
 	if err != nil {
-		return fmt.Errorf("open a session: %w", err)
+		return err
 	}
 	defer session.Close() // it is closed already unless Run failed
 	c.client.stats.execs.Add(1)

@@ -54,7 +54,7 @@ func (c *Client) logIn(ctx context.Context, to endpoint) (*Conn, *Error) {
 		return nil, c.loginError(to, conn.key, offered, err)
 	}
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
-	conn.stop = stop
+	conn.stop, conn.ended = stop, endOf(conn.ssh)
 	go keepAlive(alive, conn.ssh, c.opts.Deadlines.Silence/4)
 	return conn, nil
 }

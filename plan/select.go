@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -38,6 +39,7 @@ type Selection struct {
 	Steps       []StepID
 	Rollback    bool     // the version that a host had before is wanted, of what comes as an artifact
 	ForceBusy   []string // names of hosts that are changed whatever goes on there
+	Former      bool     // On names hosts as they were once: those that are gone are passed over
 }
 
 // IsAll reports whether the selection leaves nothing out.
@@ -136,7 +138,11 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 		}
 	}
 	values["zone"] = append(values["zone"], cfg.Scaleway.Zones...)
-	for _, s := range slices.Concat(sel.On, sel.Exclude) {
+	named := slices.Concat(sel.On, sel.Exclude)
+	if sel.Former {
+		named = sel.Exclude
+	}
+	for _, s := range named {
 		for _, t := range s.terms {
 			if err := t.check(values[t.key]); err != nil {
 				return err
@@ -160,6 +166,9 @@ func checkNotEmpty(cfg *fleet.Config, sel Selection, hosts []subject) error {
 	}
 	if slices.ContainsFunc(hosts, sel.matches) || slices.ContainsFunc(slices.Concat(sel.On, sel.Exclude), live) {
 		return nil
+	}
+	if sel.Former {
+		return errors.New("--failed-from: none of the hosts on which that run left something is there any more; macfleet plan shows what is wanted now")
 	}
 	return fmt.Errorf("the selection leaves no host: --on and --exclude contradict each other")
 }

@@ -100,6 +100,7 @@ func (a *app) apply(ctx context.Context, o applyOptions, file ...string) error {
 		return err
 	}
 	s.sayApproval(p)
+	s.sayGone(p)
 	if o.json {
 		return s.applyStream(ctx, p)
 	}

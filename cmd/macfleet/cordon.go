@@ -87,6 +87,7 @@ func (a *app) cordon(ctx context.Context, args []string, o cordonOptions) error 
 	if len(nodes) == 0 {
 		return errors.New("none of the selected hosts has a Node")
 	}
+	s.tellInProgress(ctx)
 	if err := a.askCordon(nodes, o); err != nil {
 		return err
 	}

@@ -25,8 +25,12 @@ func (o driftOptions) compared(r drift.Report) (drift.Report, error) {
 	if r.Narrowed {
 		return r, errors.New("--remember: only looks at all hosts and steps can be compared; leave out --on, --exclude and --step")
 	}
-	if _, err := os.Stat(o.remember); errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(o.remember)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return r, nil // the first look
+	case err == nil && !info.Mode().IsRegular():
+		return r, fmt.Errorf("--remember %s: it is no regular file, and this look could not take its place", o.remember)
 	}
 	return after("--remember", o.remember, r)
 }
@@ -43,6 +47,14 @@ func (o driftOptions) remembered(p *plan.Plan, r drift.Report) error {
 	return nil
 }
 
+// anew says how to go on without an earlier look.
+func anew(flag string) string {
+	if flag == "--remember" {
+		return "remove it to begin anew"
+	}
+	return "make one with macfleet drift --format json"
+}
+
 // after compares a report with an earlier document of the same configuration.
 func after(flag, file string, r drift.Report) (drift.Report, error) {
 	content, err := os.ReadFile(file)
@@ -51,7 +63,7 @@ func after(flag, file string, r drift.Report) (drift.Report, error) {
 	}
 	var d view.Document
 	if err := json.Unmarshal(content, &d); err != nil {
-		return r, fmt.Errorf("%s %s: it is no document of macfleet drift --format json: %w", flag, file, err)
+		return r, fmt.Errorf("%s %s: it is no document of macfleet drift --format json: %w; %s", flag, file, err, anew(flag))
 	}
 	major, _, _ := strings.Cut(d.FormatVersion, ".")
 	ours, _, _ := strings.Cut(view.FormatVersion, ".")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/providers/transport"
@@ -72,12 +73,13 @@ func (a *app) openLog() error {
 	}
 	a.log = runlog.NewLog(path, a.secrets.Scrub)
 	a.logger = a.log.Logger(level)
-	if a.keeping.file == "" {
-		return nil
+	if a.keeping.file != "" {
+		if err := a.log.Open(); err != nil {
+			return fmt.Errorf("--log-file: %w", err)
+		}
 	}
-	if err := a.log.Open(); err != nil {
-		return fmt.Errorf("--log-file: %w", err)
-	}
+	a.logged(slog.LevelInfo, "begin", "who", a.this.Who, "run", a.this.ID, "command", a.command, "arguments", strings.Join(given(a.given), " "),
+		"version", fleet.Version)
 	return nil
 }
 

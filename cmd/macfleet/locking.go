@@ -11,6 +11,7 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/lock"
+	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/kubernetes"
@@ -93,7 +94,7 @@ func (s *session) hold(acting context.Context, l *lock.Lock) {
 		case <-stop.Done():
 		}
 	}()
-	s.engine.Run, s.engine.Guard, s.engine.Raise, s.engine.Stop = l.Run(), l, l.Raise, stop
+	s.engine.Run, s.engine.Guard, s.engine.Raise, s.engine.Stop = l.Run(), l, s.raised(l.Raise), stop
 	s.app.this.Epoch = l.Run().Epoch
 	s.unlock = func() {
 		s.unlock = func() {}
@@ -109,6 +110,22 @@ func (s *session) hold(acting context.Context, l *lock.Lock) {
 	}
 }
 
+// raised enters in the record that the run has another epoch than when that began:
+// the hosts know it by the new one.
+func (s *session) raised(raise func(context.Context, int64) (plan.Run, error)) func(context.Context, int64) (plan.Run, error) {
+	return func(ctx context.Context, above int64) (plan.Run, error) {
+		run, err := raise(ctx, above)
+		if err != nil || run.Epoch == s.app.this.Epoch {
+			return run, err
+		}
+		s.app.this.Epoch = run.Epoch
+		if r := s.recording; r != nil {
+			err = r.writer.Write(runlog.Entry{Type: runlog.TypeRise, Epoch: run.Epoch})
+		}
+		return run, err
+	}
+}
+
 // tellWaiting returns what says that another's lock is waited for: at once, when it
 // changes hands, and now and then.
 func (s *session) tellWaiting() func(lock.Waiting) {
@@ -121,6 +138,19 @@ func (s *session) tellWaiting() func(lock.Waiting) {
 		}
 		last, run = now, w.Record.Run.ID
 		s.say(view.WaitingLine(s.config.String(), w))
+	}
+}
+
+// tellInProgress says that somebody applies, to who changes something that takes no
+// lock: what the run does of the same is not kept from it.
+func (s *session) tellInProgress(ctx context.Context) {
+	if s.kubernetes == nil {
+		return
+	}
+	// Where it cannot be read, whoever must know learns it from what comes next.
+	if l, err := s.lease().Look(ctx); err == nil && l != nil && l.Alive {
+		s.app.warn(fmt.Sprintf("%s applies %s since %s (run %s), and goes on meanwhile; macfleet lock status says more",
+			l.Run.Who, s.config.Owner, l.Since.Format("15:04:05 MST"), l.Run.ID))
 	}
 }
 

@@ -234,6 +234,9 @@ func TestTwoAtOnce(t *testing.T) {
 	if !strings.Contains(stdout, "apply-in-progress: ") {
 		t.Errorf("a plan meanwhile says %s", stdout)
 	}
+	if _, stderr := p.says(exitError, "hosts", "trust", "nobody"); !strings.Contains(stderr, " applies acme-production since ") {
+		t.Errorf("who takes no lock is told %s", stderr)
+	}
 	second := p.command(t.Context(), "apply", "--auto-approve")
 	var out bytes.Buffer
 	second.Stdout = &out

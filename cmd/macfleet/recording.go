@@ -123,13 +123,14 @@ func share(s fleet.Share) string {
 	return fmt.Sprint(s.Count)
 }
 
-// given returns the flags that were given, by the command line or the environment.
-// Of a variable it says the name: a value may be anybody's.
+// given returns the words that were given, and the flags, by the command line or the
+// environment. Of a variable it says the name: a value may be anybody's.
 func given(flags *pflag.FlagSet) []string {
 	out := []string{}
 	if flags == nil {
 		return out
 	}
+	out = append(out, flags.Args()...)
 	flags.Visit(func(f *pflag.Flag) {
 		switch v, many := f.Value.(pflag.SliceValue); {
 		case f.Name == "var":

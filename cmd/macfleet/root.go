@@ -103,7 +103,7 @@ type app struct {
 	args    []string       // of the command line
 	given   *pflag.FlagSet // of the command
 	command string         // its first word
-	failed  *fleet.Owner   // whose run --failed-from names; nil: it names none
+	failed  *failedRun     // that --failed-from names; nil: it names none
 	this    plan.Run       // what this process does, by name
 	log     *runlog.Log    // nil: there is none
 	logger  *slog.Logger   // so here

@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
 )
 
 func (a *app) runsCmd() *cobra.Command {
@@ -22,11 +25,11 @@ func (a *app) runsCmd() *cobra.Command {
 }
 
 func (a *app) runs(asJSON bool) error {
-	all, err := runlog.List(a.runsDir())
-	if all == nil {
+	all, wrong, err := runlog.List(a.runsDir())
+	if err != nil {
 		return err
 	}
-	if err != nil { // about single files
+	for _, err := range wrong {
 		a.errText().Warn(err.Error())
 	}
 	if asJSON {
@@ -38,7 +41,7 @@ func (a *app) runs(asJSON bool) error {
 
 // completeRuns offers the ids of runs.
 func (a *app) completeRuns([]string, string) []string {
-	all, _ := runlog.List(a.runsDir()) // a damaged file offers nothing
+	all, _, _ := runlog.List(a.runsDir()) // a damaged file offers nothing
 	var out []string
 	for _, b := range all {
 		out = append(out, b.Head.ID)
@@ -72,14 +75,39 @@ func (a *app) failedFrom(run string) error {
 	for _, host := range left {
 		a.on = append(a.on, "name="+host)
 	}
-	a.failed = &fleet.Owner{Name: r.Head.Configuration, Environment: r.Head.Environment}
+	a.failed = &failedRun{id: r.Head.ID, owner: fleet.Owner{Name: r.Head.Configuration, Environment: r.Head.Environment}, hosts: left}
 	return nil
+}
+
+// failedRun is the run that --failed-from names.
+type failedRun struct {
+	id    string
+	owner fleet.Owner
+	hosts []string // on which it left something
 }
 
 // ownFailed refuses the hosts of another configuration's run.
 func (s *session) ownFailed() error {
-	if of := s.app.failed; of != nil && *of != s.config.Owner {
-		return fmt.Errorf("--failed-from: that run was of %s, this is %s", of, s.config.Owner)
+	if of := s.app.failed; of != nil && of.owner != s.config.Owner {
+		return fmt.Errorf("--failed-from: that run was of %s, this is %s", of.owner, s.config.Owner)
 	}
 	return nil
+}
+
+// sayGone says which of those hosts no plan knows any more: those that were released
+// since, and servers of the pool that somebody else has claimed.
+func (s *session) sayGone(p *plan.Plan) {
+	of := s.app.failed
+	if of == nil {
+		return
+	}
+	gone := slices.DeleteFunc(slices.Clone(of.hosts), func(name string) bool {
+		return slices.ContainsFunc(p.Hosts, func(h plan.Host) bool { return h.Name == name }) ||
+			slices.ContainsFunc(p.Lost, func(l plan.Lost) bool { return l.Name == name }) ||
+			slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Host == name })
+	})
+	if len(gone) > 0 {
+		s.app.warn(fmt.Sprintf("of the hosts on which the run %s left something, these are no longer there and are passed over: %s; macfleet plan shows what is wanted instead of them",
+			of.id, strings.Join(gone, ", ")))
+	}
 }

@@ -95,7 +95,7 @@ func (a *app) read() (*fleet.Config, view.Faults, error) {
 		files = root.FS()
 	}
 	result, diags := load.Dir(files, opts)
-	return result.Config, view.Faults{Files: result.Files, Diags: diags}, nil
+	return result.Config, view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}, nil
 }
 
 // variables returns what MACFLEET_VAR_<name> says, by name.
@@ -159,7 +159,7 @@ func (a *app) openAs(ctx, acting context.Context, s *session) (*session, error) 
 }
 
 func (a *app) selection() (plan.Selection, error) {
-	sel := plan.Selection{ForceBusy: a.idling.force}
+	sel := plan.Selection{ForceBusy: a.idling.force, Former: a.failed != nil}
 	for _, text := range a.on {
 		s, err := plan.ParseSelector(text)
 		if err != nil {

@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/internal/view"
 )
 
@@ -34,6 +36,7 @@ func (a *app) validate(ctx context.Context, asJSON bool, notes annotations) erro
 	}
 	if config != nil {
 		a.changedFiles(ctx, config, &faults)
+		warnOfIgnores(ctx, config, &faults)
 	}
 	if notes != "" {
 		dir, err := a.folder()
@@ -65,6 +68,16 @@ func (a *app) validate(ctx context.Context, asJSON bool, notes annotations) erro
 	}
 	a.outText().Valid(config.Owner.String(), len(config.Fleets), replicas)
 	return nil
+}
+
+// warnOfIgnores says which ignore blocks are good for nothing, before drift does at night.
+func warnOfIgnores(ctx context.Context, config *fleet.Config, faults *view.Faults) {
+	now := clockOf(ctx)()
+	for _, i := range config.Ignores {
+		if r, ok := drift.RemarkOn(i, now); ok {
+			faults.WarnOfIgnore(i.Name, "Ignore without effect ("+r.Code+")", strings.Replace(r.Text+".", "?.", "?", 1))
+		}
+	}
 }
 
 // changedFiles enters artifacts whose files are not what was locked. A plan finds those

@@ -67,7 +67,7 @@ func (l *loader) ignore(b ignoreBlock) fleet.Ignore {
 		if err != nil {
 			l.fault(b.Place.at("until"), "Invalid day", "The argument %q must be a day such as \"2026-12-31\", not %s. The ignore holds until that day ends, in UTC.", "until", quoted(b.Until))
 		}
-		i.Until = day
+		i.Until, l.ends[i.Name] = day, b.Place.at("until")
 	}
 	return i
 }

@@ -217,8 +217,20 @@ func TestFingerprints(t *testing.T) {
 func TestFingerprintsStay(t *testing.T) {
 	t.Parallel()
 	r := report(t, planOf(moved("a1", "a", "power", "sleep-enabled")))
-	if r.Items[0].Fingerprint != "c298762a7cafa296" || r.Fingerprint != "021e5c3a1daaaf16" {
+	if r.Items[0].Fingerprint != "792d3c17b777ea84" || r.Fingerprint != "aecdda78d8205228" {
 		t.Errorf("%s of %s", r.Items[0].Fingerprint, r.Fingerprint)
+	}
+}
+
+// TestFingerprintWithoutJudgement: a newer macfleet that judges a code otherwise finds
+// no new drift.
+func TestFingerprintWithoutJudgement(t *testing.T) {
+	t.Parallel()
+	of := func(s drift.Severity) string {
+		return drift.Fingerprint(drift.Item{Host: "a1", Step: "power", Code: "sleep-enabled", Severity: s, Text: string(s)})
+	}
+	if of(drift.Notice) != of(drift.Critical) {
+		t.Error("a severity makes another drift")
 	}
 }
 
@@ -250,13 +262,19 @@ func TestUnseen(t *testing.T) {
 			a.Deferred, a.Origin = true, plan.Origin{Pending: true}
 			p.Actions = append(p.Actions, a)
 		}, []drift.Item{item("a1", "power")}, []drift.Item{item("a1", "hostname")}},
+		"lost marker": {func(p *plan.Plan) {
+			gone, power, other := moved("a1", "a", "", "marker-missing"), moved("a1", "a", "power", "sleep-enabled"), moved("a2", "a", "power", "sleep-enabled")
+			gone.Kind = plan.CreateMarker
+			power.Origin, other.Origin = plan.Origin{Pending: true}, plan.Origin{Pending: true}
+			p.Actions = append(p.Actions, gone, power, other)
+		}, []drift.Item{item("a1", "power")}, []drift.Item{item("a1", "hostname"), item("a2", "power")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := planOf()
 			c.spoil(p)
 			r := report(t, p)
-			if r.Complete || r.Fingerprint != drift.Unknown {
+			if r.Complete || r.Fingerprint == drift.Clean || len(r.Items) == 0 && r.Fingerprint != drift.Unknown {
 				t.Errorf("complete %t, fingerprint %s", r.Complete, r.Fingerprint)
 			}
 			covered := func(i drift.Item) bool {
@@ -273,6 +291,19 @@ func TestUnseen(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLostMarker: with its marker a host loses the proof that a difference is drift. What
+// was known of it has not recovered by that.
+func TestLostMarker(t *testing.T) {
+	t.Parallel()
+	known := report(t, planOf(moved("a1", "a", "power", "sleep-enabled"), moved("a1", "a", "hostname", "hostname-edited"))).Items
+	gone, power := moved("a1", "a", "", "marker-missing"), moved("a1", "a", "power", "sleep-enabled")
+	gone.Kind, power.Origin = plan.CreateMarker, plan.Origin{Pending: true}
+	c := report(t, planOf(gone, power)).After(known).Since
+	if len(c.Kept) != 1 || c.Kept[0].Step != "power" || len(c.Recovered) != 1 || c.Recovered[0].Step != "hostname" || len(c.New) != 1 {
+		t.Errorf("%+v", c)
 	}
 }
 

@@ -8,3 +8,6 @@ func Judged() []string {
 	}
 	return out
 }
+
+// Fingerprint is that of an item.
+func Fingerprint(i Item) string { return fingerprint(i) }

@@ -44,13 +44,7 @@ func rulesOf(all []fleet.Ignore, now time.Time) ([]*rule, []IgnoreState, error) 
 	var rules []*rule
 	states := make([]IgnoreState, 0, len(all))
 	for _, i := range all {
-		state := Idle
-		switch {
-		case i.Expired(now):
-			state = Expired
-		case i.TooLong(now):
-			state = TooLong
-		}
+		state := stateOf(i, now)
 		states = append(states, IgnoreState{i, state})
 		if state != Idle {
 			continue
@@ -66,6 +60,17 @@ func rulesOf(all []fleet.Ignore, now time.Time) ([]*rule, []IgnoreState, error) 
 		rules = append(rules, r)
 	}
 	return rules, states, nil
+}
+
+// stateOf says what an ignore block is good for at now, as far as its day says it.
+func stateOf(i fleet.Ignore, now time.Time) State {
+	switch {
+	case i.Expired(now):
+		return Expired
+	case i.TooLong(now):
+		return TooLong
+	}
+	return Idle
 }
 
 // means reports whether the block is about an item, whatever its fields.
@@ -125,30 +130,50 @@ func inProgress(p *plan.Plan) []Remark {
 	return out
 }
 
+// RemarkOn says what is wrong with an ignore block at now, without looking at any host:
+// its day, or a code that no reason has. ok is false where nothing is.
+func RemarkOn(i fleet.Ignore, now time.Time) (r Remark, ok bool) {
+	day := i.Until.Format(time.DateOnly)
+	switch stateOf(i, now) {
+	case Expired:
+		return Remark{"ignore-expired", Warning,
+			fmt.Sprintf("ignore %q of %s ended with %s and ignores nothing: mend what it names, give it another day, or remove the block", i.Name, i.Owner, day)}, true
+	case TooLong:
+		return Remark{"ignore-too-long", Warning,
+			fmt.Sprintf("ignore %q of %s reaches to %s and ignores nothing: an ignore may reach %d days ahead; what stays longer belongs into the configuration",
+				i.Name, i.Owner, day, int(fleet.MaxIgnore.Hours()/24))}, true
+	}
+	if why := noCode(i); why != "" {
+		return Remark{"ignore-unused", Notice, fmt.Sprintf("ignore %q of %s matches nothing: %s", i.Name, i.Owner, why)}, true
+	}
+	return Remark{}, false
+}
+
+// noCode says that an ignore block names a code that no reason has, or "".
+func noCode(i fleet.Ignore) string {
+	if i.Code == "" || slices.Contains(Codes(), i.Code) {
+		return ""
+	}
+	text := "no reason has the code " + i.Code
+	if near := fleet.Nearest(i.Code, Codes()); near != "" {
+		text += fmt.Sprintf(", did you mean %q?", near)
+	}
+	return text
+}
+
 // remarksOn says what is to be done about ignore blocks. That one is not used is only
 // known where all was compared.
-func remarksOn(states []IgnoreState, all bool) []Remark {
+func remarksOn(states []IgnoreState, now time.Time, all bool) []Remark {
 	var out []Remark
 	for _, s := range states {
-		day := s.Until.Format(time.DateOnly)
-		switch s.State {
-		case Expired:
-			out = append(out, Remark{"ignore-expired", Warning,
-				fmt.Sprintf("ignore %q of %s ended with %s and ignores nothing: mend what it names, give it another day, or remove the block", s.Name, s.Owner, day)})
-		case TooLong:
-			out = append(out, Remark{"ignore-too-long", Warning,
-				fmt.Sprintf("ignore %q of %s reaches to %s and ignores nothing: an ignore may reach %d days ahead; what stays longer belongs into the configuration",
-					s.Name, s.Owner, day, int(fleet.MaxIgnore.Hours()/24))})
-		case Idle:
-			if !all {
-				continue
-			}
-			text := fmt.Sprintf("ignore %q of %s (until %s) matches nothing: remove the block once the drift is gone for good", s.Name, s.Owner, day)
-			if s.Code != "" && !slices.Contains(Codes(), s.Code) {
-				text += fmt.Sprintf("; no reason has the code %s", s.Code)
-				if near := fleet.Nearest(s.Code, Codes()); near != "" {
-					text += fmt.Sprintf(", did you mean %q?", near)
-				}
+		switch {
+		case s.State == Expired, s.State == TooLong:
+			r, _ := RemarkOn(s.Ignore, now)
+			out = append(out, r)
+		case s.State == Idle && all:
+			text := fmt.Sprintf("ignore %q of %s (until %s) matches nothing: remove the block once the drift is gone for good", s.Name, s.Owner, s.Until.Format(time.DateOnly))
+			if why := noCode(s.Ignore); why != "" {
+				text += "; " + why
 			}
 			out = append(out, Remark{"ignore-unused", Notice, text})
 		}

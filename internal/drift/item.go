@@ -17,7 +17,7 @@ type Item struct {
 	Severity    Severity
 	Text        string       // the observation in words
 	Fields      []plan.Field // what moved; may be empty
-	Fingerprint string       // of host, step, code and severity alone
+	Fingerprint string       // of host, step and code alone
 	Refused     string       // the code of why apply does not mend it; empty: it does
 	serverID    string
 }

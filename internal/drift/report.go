@@ -71,7 +71,7 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 	}
 	r.Complete = s.Compared() && len(r.Unseen) == 0
 	r.Ignores = used(states, rules)
-	r.Remarks = append(inProgress(p), remarksOn(r.Ignores, r.Complete && !r.Narrowed)...)
+	r.Remarks = append(inProgress(p), remarksOn(r.Ignores, now, r.Complete && !r.Narrowed)...)
 	r.Hosts = r.countHosts(p)
 	r.Fingerprint = fingerprintOf(r.Complete, r.Items...)
 	return r, nil
@@ -82,7 +82,7 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 func Blind(cfg *fleet.Config, why string, now time.Time) Report {
 	r := Report{Owner: cfg.Owner, At: now, Blind: why, Unseen: []Unseen{{Code: "inventory-unread", Severity: SeverityOf("inventory-unread"), Why: why}}}
 	_, r.Ignores, _ = rulesOf(cfg.Ignores, now) // what cannot be read says so as soon as something is seen
-	r.Remarks = remarksOn(r.Ignores, false)
+	r.Remarks = remarksOn(r.Ignores, now, false)
 	for _, f := range cfg.Fleets {
 		r.Hosts = append(r.Hosts, FleetHosts{f.Name, map[HostState]int{}})
 	}

@@ -57,7 +57,28 @@ func unseenOf(p *plan.Plan) []Unseen {
 	for _, l := range p.Lost {
 		see(l.Name, l.Fleet, "", l.Trouble.Code, l.Trouble.Text)
 	}
-	return append(out, deferredOf(p)...)
+	out = append(out, deferredOf(p)...)
+	return append(out, unprovenOf(p)...)
+}
+
+// unprovenOf returns the steps that differ on hosts whose markers somebody took away.
+// With the marker went the proof, so that nobody knows any more whether the difference is
+// drift: what was known to be must not look as if it had recovered.
+func unprovenOf(p *plan.Plan) []Unseen {
+	lost := make(map[string]bool) // by server id
+	for _, a := range p.Actions {
+		if a.Kind == plan.CreateMarker && a.Origin.Drift {
+			lost[a.ServerID] = true
+		}
+	}
+	var out []Unseen
+	for _, a := range p.Actions {
+		if lost[a.ServerID] && a.Kind.OfStep() && !a.Origin.Drift && !a.Deferred {
+			out = append(out, Unseen{a.Host, a.Fleet, string(a.Step), "marker-missing", SeverityOf("marker-missing"),
+				"its proof went with the marker: nobody knows whether the difference is drift"})
+		}
+	}
+	return out
 }
 
 // deferredOf returns the steps that show only to root and were proven before: what

@@ -23,6 +23,7 @@ const (
 	TypeRun  Type = "run"  // the first line: who, when, what
 	TypePlan Type = "plan" // what is to be done
 	TypeStop Type = "stop" // nothing more is started from here on
+	TypeRise Type = "rise" // the run has a higher epoch from here on
 	TypeEnd  Type = "end"  // the last line of a run that came to its end
 )
 
@@ -50,6 +51,7 @@ type Entry struct {
 	Until     time.Time `json:"until,omitzero"`       // when the canary will have been watched for long enough
 	Pod       string    `json:"pod,omitempty"`        // NAMESPACE/NAME that a drain moves
 	What      string    `json:"what,omitempty"`       // of it: evicted, held (with a text), gone
+	Epoch     int64     `json:"epoch,omitempty"`      // of TypeRise
 }
 
 // Head says whose run it is, and what it may do.
@@ -59,7 +61,7 @@ type Head struct {
 	Epoch         int64     `json:"epoch"` // 0: it took no lock
 	Started       time.Time `json:"started"`
 	Command       string    `json:"command"`   // apply, restart
-	Arguments     []string  `json:"arguments"` // flags that were given, with the values of variables left out
+	Arguments     []string  `json:"arguments"` // words and flags that were given, with the values of variables left out
 	Selection     Selection `json:"selection"`
 	Version       string    `json:"macfleet_version"`
 	Configuration string    `json:"configuration"`

@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,12 +18,17 @@ const Kept = 100
 // suffix is how the name of a record ends.
 const suffix = ".jsonl"
 
-// stamp is how the name of a record begins: names sort by time.
+// stamp is how the name of a log begins: names sort by time. Names are read by it
+// too, and a part of a second behind its seconds is no hindrance.
 const stamp = "20060102T150405Z"
 
-// FileName returns the name of a run's record.
-func FileName(started time.Time, id string) string {
-	return started.UTC().Format(stamp) + "-" + id + suffix
+// fineStamp is how the name of a record begins. Two runs begin within one second
+// where a script makes them, and which was the last must be right all the same.
+const fineStamp = "20060102T150405.000000Z"
+
+// FileName returns the name of a record that began at a time.
+func FileName(at time.Time, id string) string {
+	return at.UTC().Format(fineStamp) + "-" + id + suffix
 }
 
 // Last is what stands for the newest run.
@@ -43,29 +49,35 @@ func names(folder string) ([]string, error) {
 			}
 		}
 	}
-	slices.Sort(out)
-	slices.Reverse(out)
+	slices.SortFunc(out, func(a, b string) int { return cmp.Or(began(b).Compare(began(a)), strings.Compare(b, a)) })
 	return out, nil
 }
 
-// List returns the runs of a folder, the newest first. The errors are about files
-// that are no records; they keep no other from being listed.
-func List(folder string) ([]Brief, error) {
+// began returns when a record began, by its name.
+func began(name string) time.Time {
+	at, _, _ := strings.Cut(name, "-")
+	t, _ := time.Parse(stamp, at) // names are checked
+	return t
+}
+
+// List returns the runs of a folder, the newest first. What is wrong with single
+// files keeps no other from being listed. A file in which no run has begun is none.
+func List(folder string) (runs []Brief, wrong []error, err error) {
 	all, err := names(folder)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	out := []Brief{}
-	var errs []error
+	runs = []Brief{}
 	for _, name := range all {
 		b, err := brief(filepath.Join(folder, name))
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		switch {
+		case err == nil:
+			runs = append(runs, b)
+		case !errors.Is(err, errUnbegun) && !errors.Is(err, fs.ErrNotExist): // another process removes old ones
+			wrong = append(wrong, err)
 		}
-		out = append(out, b)
 	}
-	return out, errors.Join(errs...)
+	return runs, wrong, nil
 }
 
 // Newest returns the newest run of a configuration and environment; without a path,
@@ -91,8 +103,13 @@ func Find(folder, run string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if run == Last && len(all) > 0 {
-		return filepath.Join(folder, all[0]), nil
+	if run == Last {
+		for _, name := range all {
+			path := filepath.Join(folder, name)
+			if _, err := brief(path); !errors.Is(err, errUnbegun) {
+				return path, nil
+			}
+		}
 	}
 	var found []string
 	for _, name := range all {

@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -41,18 +42,19 @@ func Read(path string) (Record, error) {
 	}
 	for n := 1; len(text) > 0; n++ {
 		line, rest, ended := bytes.Cut(text, []byte("\n"))
-		var e Entry
-		if err := json.Unmarshal(line, &e); err != nil || !ended {
-			if len(rest) > 0 {
-				return r, fmt.Errorf("%s: line %d is damaged: %w", path, n, err)
-			}
+		e, err := entryOf(line)
+		var newer *NewerError
+		switch {
+		case errors.As(err, &newer):
+			return r, fmt.Errorf("%s: line %d: %w", path, n, err)
+		case err != nil && len(rest) > 0:
+			return r, fmt.Errorf("%s: line %d is damaged: %w", path, n, err)
+		case err != nil || !ended:
 			r.Torn = true
-			break
+			rest = nil
+		default:
+			r.enter(e)
 		}
-		if e.Version > Version {
-			return r, fmt.Errorf("%s: a newer macfleet wrote line %d (version %d, this one reads %d)", path, n, e.Version, Version)
-		}
-		r.enter(e)
 		text = rest
 	}
 	if r.Head.ID == "" {
@@ -60,6 +62,28 @@ func Read(path string) (Record, error) {
 	}
 	r.Living = living && r.End == nil
 	return r, nil
+}
+
+// NewerError says that a newer macfleet wrote a line, in a form that is not known.
+type NewerError struct{ Version int }
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("a newer macfleet wrote it (version %d, this one reads %d); read it with that one", e.Version, Version)
+}
+
+// entryOf reads a line. Its version is read first: of a higher one nothing else may
+// be as it is known.
+func entryOf(line []byte) (e Entry, err error) {
+	var of struct {
+		Version int `json:"v"`
+	}
+	if err := json.Unmarshal(line, &of); err != nil {
+		return e, err
+	}
+	if of.Version > Version {
+		return e, &NewerError{of.Version}
+	}
+	return e, json.Unmarshal(line, &e)
 }
 
 // ErrNoRecord says that a file is no record of a run.
@@ -71,6 +95,8 @@ func (r *Record) enter(e Entry) {
 		r.Head = *e.Run
 	case e.Type == TypePlan && e.Plan != nil:
 		r.Plan = *e.Plan
+	case e.Type == TypeRise:
+		r.Head.Epoch = e.Epoch
 	case e.Type == TypeEnd:
 		r.End = e.End
 	}
@@ -165,9 +191,9 @@ func brief(path string) (Brief, error) {
 		return b, err
 	}
 	defer func() { _ = f.Close() }() // it was read, not written
-	var first Entry
-	if err := json.NewDecoder(f).Decode(&first); err != nil || first.Run == nil {
-		return b, fmt.Errorf("%s: %w", path, ErrNoRecord)
+	first, err := firstEntry(f)
+	if err != nil {
+		return b, fmt.Errorf("%s: %w", path, err)
 	}
 	b.Head = *first.Run
 	last, ok, err := lastEntry(f)
@@ -180,6 +206,30 @@ func brief(path string) (Brief, error) {
 		b.Outcome = Running
 	}
 	return b, nil
+}
+
+// errUnbegun says that a record has no whole first line: its process ended, or is,
+// before anything was done.
+var errUnbegun = errors.New("nothing was begun")
+
+// firstEntry returns the first line of a record.
+func firstEntry(f *os.File) (Entry, error) {
+	line, err := bufio.NewReader(f).ReadBytes('\n')
+	switch {
+	case errors.Is(err, io.EOF):
+		return Entry{}, errUnbegun
+	case err != nil:
+		return Entry{}, err
+	}
+	e, err := entryOf(line)
+	var newer *NewerError
+	switch {
+	case errors.As(err, &newer):
+		return e, err
+	case err != nil || e.Run == nil:
+		return e, ErrNoRecord
+	}
+	return e, nil
 }
 
 // lastEntry returns the last line of a record, where it is whole.
@@ -206,7 +256,7 @@ func IsRecord(path string) bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close() // it was read, not written
-	var first Entry
+	defer f.Close()               // it was read, not written
+	var first struct{ Type Type } // of a newer one nothing else may be as it is known
 	return json.NewDecoder(f).Decode(&first) == nil && first.Type == TypeRun
 }

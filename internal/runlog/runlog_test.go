@@ -139,9 +139,9 @@ func TestBrokenOff(t *testing.T) {
 		if r.Outcome() != runlog.BrokeOff || r.Torn != (torn != "") || len(open) != 1 || open[0].Action.Label() != "hostname" {
 			t.Errorf("behind %q: %q, torn %t, open %v", torn, r.Outcome(), r.Torn, open)
 		}
-		b, err := runlog.List(filepath.Dir(path))
-		if err != nil || len(b) != 1 || b[0].Outcome != runlog.BrokeOff {
-			t.Errorf("listed as %+v, %v", b, err)
+		b, wrong, err := runlog.List(filepath.Dir(path))
+		if err != nil || len(wrong) > 0 || len(b) != 1 || b[0].Outcome != runlog.BrokeOff {
+			t.Errorf("listed as %+v, %v, %v", b, wrong, err)
 		}
 	}
 	if err := os.WriteFile(path, append([]byte("{\n"), text...), 0o600); err != nil {
@@ -150,15 +150,114 @@ func TestBrokenOff(t *testing.T) {
 	if _, err := runlog.Read(path); err == nil || !strings.Contains(err.Error(), "line 1 is damaged") {
 		t.Errorf("a damaged record: %v", err)
 	}
-	if _, err := runlog.List(filepath.Dir(path)); !errors.Is(err, runlog.ErrNoRecord) {
-		t.Errorf("a damaged record in the list: %v", err)
+	if _, wrong, err := runlog.List(filepath.Dir(path)); err != nil || len(wrong) != 1 || !errors.Is(wrong[0], runlog.ErrNoRecord) {
+		t.Errorf("a damaged record in the list: %v, %v", wrong, err)
 	}
-	newer := strings.Replace(string(text), `"v":1`, `"v":2`, 1)
-	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
+}
+
+// TestNewerRecord: what a newer macfleet wrote is refused as that, also where its
+// lines have another form, and is not shown by the half that is understood.
+func TestNewerRecord(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	path := filepath.Join(folder, runlog.FileName(began(), "abcd2345"))
+	for _, text := range []string{
+		`{"v":2,"type":"run","time":"2026-11-21T10:00:00Z","run":{"id":"abcd2345"}}` + "\n",
+		`{"v":2,"type":"run","time":1,"run":["abcd2345"]}` + "\n",
+		`{"v":2,"type":"run","run":["abcd2345"]}` + "\n" + `{"v":2,"type":"end","end":7}` + "\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var newer *runlog.NewerError
+		if _, err := runlog.Read(path); !errors.As(err, &newer) || newer.Version != 2 {
+			t.Errorf("read %s: %v", text, err)
+		}
+		if runs, wrong, err := runlog.List(folder); err != nil || len(runs) != 0 || len(wrong) != 1 || !errors.As(wrong[0], &newer) {
+			t.Errorf("listed %s: %+v, %v, %v", text, runs, wrong, err)
+		}
+		if !runlog.IsRecord(path) {
+			t.Errorf("%s is no record", text)
+		}
+	}
+}
+
+// TestUnbegun: a process that ends, or is, before its first line is whole has begun no
+// run. Its file is no fault, and not the last run.
+func TestUnbegun(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	w := wrote(t, folder, t.Context())
+	if err := w.End(runlog.End{Outcome: runlog.Converged}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := runlog.Read(path); err == nil || !strings.Contains(err.Error(), "newer macfleet") {
-		t.Errorf("a newer record: %v", err)
+	for id, text := range map[string]string{"aaaa2222": "", "bbbb2222": `{"v":1,"type":"run","run":{"id":"bb`} {
+		path := filepath.Join(folder, runlog.FileName(time.Now().Add(time.Hour), id))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if runs, wrong, err := runlog.List(folder); err != nil || len(wrong) > 0 || len(runs) != 1 {
+		t.Errorf("listed %+v, %v, %v", runs, wrong, err)
+	}
+	if path, err := runlog.Find(folder, runlog.Last); err != nil || path != w.Path() {
+		t.Errorf("the last is %s, %v", path, err)
+	}
+}
+
+// TestOrder: the last run is the one that began its record last, also within one second,
+// also where its command began earlier and waited.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	old := filepath.Join(folder, began().Format("20060102T150405Z")+"-eeee2222.jsonl") // as names were once
+	first := `{"v":1,"type":"run","time":"2026-11-21T10:00:00Z","run":{"id":"eeee2222"}}` + "\n"
+	if err := os.WriteFile(old, []byte(first), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range []string{"dddd2222", "aaaa2222", "cccc2222", "bbbb2222"} {
+		h := head(id)
+		h.Started = began().Add(time.Duration(i) * -time.Minute)
+		at := began().Add(time.Duration(i+1) * time.Microsecond)
+		w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: scrub(), Now: func() time.Time { return at }}, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.End(runlog.End{Outcome: runlog.Converged}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, _, err := runlog.List(folder)
+	var got []string
+	for _, b := range all {
+		got = append(got, b.Head.ID)
+	}
+	if want := []string{"bbbb2222", "cccc2222", "aaaa2222", "dddd2222", "eeee2222"}; err != nil || !cmp.Equal(got, want) {
+		t.Errorf("runs are %q, %v, want %q", got, err, want)
+	}
+	if path, err := runlog.Find(folder, runlog.Last); err != nil || !strings.Contains(path, "bbbb2222") {
+		t.Errorf("the last is %s, %v", path, err)
+	}
+	if err := runlog.Prune(folder, 4); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the oldest stays: %v", err)
+	}
+}
+
+// TestRise: the epoch of a run is the one that its hosts know it by.
+func TestRise(t *testing.T) {
+	t.Parallel()
+	w := wrote(t, t.TempDir(), t.Context())
+	if err := w.Write(runlog.Entry{Type: runlog.TypeRise, Epoch: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if r := read(t, w.Path()); r.Head.Epoch != 7 {
+		t.Errorf("epoch %d", r.Head.Epoch)
+	}
+	if err := w.End(runlog.End{Outcome: runlog.Converged}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -244,9 +343,9 @@ func TestFolder(t *testing.T) {
 	if err := runlog.Prune(folder, 1); err != nil {
 		t.Fatal(err)
 	}
-	all, err := runlog.List(folder)
-	if err != nil {
-		t.Fatal(err)
+	all, wrong, err := runlog.List(folder)
+	if err != nil || len(wrong) > 0 {
+		t.Fatal(wrong, err)
 	}
 	var got []string
 	for _, b := range all {

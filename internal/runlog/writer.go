@@ -41,6 +41,14 @@ type Options struct {
 	// Left is done once nobody waits any more for what runs: what ends from then on
 	// is uncertain.
 	Left context.Context
+	Now  func() time.Time // nil: time.Now
+}
+
+func (o Options) now() time.Time {
+	if o.Now == nil {
+		return time.Now()
+	}
+	return o.Now()
 }
 
 // Create begins a record. The error says that the folder takes none: then the run
@@ -49,7 +57,9 @@ func Create(o Options, head Head) (*Writer, error) {
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, unkept(o.Folder, err)
 	}
-	path := filepath.Join(o.Folder, FileName(head.Started, head.ID))
+	// Runs wait for each other before they have a record: its own beginning says in
+	// which order they worked, and that of their commands does not.
+	path := filepath.Join(o.Folder, FileName(o.now(), head.ID))
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, unkept(o.Folder, err)

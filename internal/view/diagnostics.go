@@ -11,6 +11,7 @@ import (
 type Faults struct {
 	Files map[string]*hcl.File
 	Diags hcl.Diagnostics
+	Ends  map[string]hcl.Range // where ignore blocks say until when they hold, by their names
 }
 
 // Add enters an error that has no place in the texts.
@@ -21,6 +22,14 @@ func (f *Faults) Add(summary, detail string) {
 // Warn enters a warning that has no place in the texts.
 func (f *Faults) Warn(summary, detail string) {
 	f.Diags = append(f.Diags, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: summary, Detail: detail})
+}
+
+// WarnOfIgnore enters a warning about an ignore block.
+func (f *Faults) WarnOfIgnore(name, summary, detail string) {
+	f.Warn(summary, detail)
+	if at, ok := f.Ends[name]; ok {
+		f.Diags[len(f.Diags)-1].Subject = &at
+	}
 }
 
 // Diagnostics shows the faults of a configuration, each with its place, the

@@ -15,6 +15,11 @@ import (
 func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 	s := p.Summarise()
 	s.Refused = s.RefusedHosts // the others are about what is wanted
+	for _, u := range r.Unseen {
+		if ofDifference(u) {
+			s.Unread++
+		}
+	}
 	switch {
 	case r.Blind != "":
 		t.line(0, signUnknown, fmt.Sprintf("Nothing of %s could be compared: %s", ownerTitle(p), r.Blind))
@@ -88,11 +93,17 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 		return []row{{sign: signDrift, text: clusterSubject(a) + reason(plan.Host{}, a)}}
 	})
 	actions := byHost(p)
+	unseen := make(map[string][]drift.Unseen) // by host
+	for _, u := range r.Unseen {
+		if ofDifference(u) {
+			unseen[u.Host] = append(unseen[u.Host], u)
+		}
+	}
 	t.fleets(p, func(fleet string) []block {
 		var out []block
 		for _, h := range p.Hosts {
 			if h.Fleet == fleet && h.Member {
-				out = append(out, driftBlocks(h, actions[h.Server.ID], index)...)
+				out = append(out, driftBlocks(h, actions[h.Server.ID], index, unseen[h.Name])...)
 			}
 		}
 		for _, l := range p.Lost {
@@ -104,7 +115,13 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 	})
 }
 
-func driftBlocks(h plan.Host, actions []plan.Action, index driftIndex) []block {
+// ofDifference reports whether a plan has an action for what was not compared: it shows
+// as no trouble of its host.
+func ofDifference(u drift.Unseen) bool {
+	return u.Host != "" && u.Step != "" && u.Code != "unread" && u.Code != "cluster-unread"
+}
+
+func driftBlocks(h plan.Host, actions []plan.Action, index driftIndex, unseen []drift.Unseen) []block {
 	b := ofHost(signDrift, h)
 	drifted := false
 	for _, a := range actions {
@@ -112,6 +129,9 @@ func driftBlocks(h plan.Host, actions []plan.Action, index driftIndex) []block {
 			drifted = true
 			b.body = append(b.body, driftRows(h, a, items)...)
 		}
+	}
+	for _, u := range unseen {
+		b.body = append(b.body, row{sign: signUnknown, text: fmt.Sprintf("%s not compared (%s)", u.Step, u.Code)})
 	}
 	b.body = append(b.body, troubles(h)...)
 	if len(b.body) == 0 {

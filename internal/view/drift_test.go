@@ -72,6 +72,21 @@ func drifts() map[string]func() (*plan.Plan, drift.Report) {
 			kept := drift.Item{Host: "acme-production-runners-m2-00004", Fleet: "runners", Step: "power", Code: "sleep-enabled", Severity: drift.Warning, Fingerprint: "8899aabbccddeeff"}
 			return p, r.After(append(before, r.Items[0], gone, kept))
 		},
+		"busy": func() (*plan.Plan, drift.Report) { // somebody applies
+			p := clean()
+			p.Warnings = append(p.Warnings, plan.Trouble{Code: plan.InProgress, Text: "ann@desk applies since 07:29 UTC (run abcd2345)"})
+			return of(p)
+		},
+		"unproven": func() (*plan.Plan, drift.Report) { // what differs, and nobody knows since when
+			p := clean()
+			h := p.Hosts[0]
+			gone := plan.Action{Kind: plan.CreateMarker, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID,
+				Reason: plan.Reason{Code: "marker-missing", Text: "the server bears our name and the host has no marker"}, Origin: plan.Origin{Drift: true}}
+			a := power(h)
+			a.Origin = plan.Origin{Pending: true}
+			p.Actions = []plan.Action{gone, a}
+			return of(p)
+		},
 		"blind": func() (*plan.Plan, drift.Report) {
 			cfg := &fleet.Config{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []fleet.Fleet{{Name: "runners"}}, Ignores: ignores()}
 			why := "scaleway could not be asked: 503 Service Unavailable"
@@ -189,6 +204,21 @@ func checkMarkdown(t *testing.T, r drift.Report, text string) {
 				t.Errorf("%q stands outside code: %s", sign, line)
 			}
 		}
+	}
+}
+
+// TestMetricsOnce: a series that is there twice would make a reader refuse the whole file.
+func TestMetricsOnce(t *testing.T) {
+	t.Parallel()
+	r := reported(everything())
+	r.Items, r.Unseen = append(r.Items, r.Items...), append(r.Unseen, r.Unseen...)
+	r = r.After(append(r.Items, drift.Item{Host: "x", Fingerprint: "1"}, drift.Item{Host: "x", Fingerprint: "2"}))
+	var b bytes.Buffer
+	if err := view.WriteDriftMetrics(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parseMetrics(b.String()); err != nil {
+		t.Error(err)
 	}
 }
 

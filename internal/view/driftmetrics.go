@@ -3,9 +3,11 @@ package view
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/macfleet/macfleet/internal/drift"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // metrics writes the text format of Prometheus: all samples of a name together,
@@ -13,21 +15,27 @@ import (
 type metrics struct {
 	out   strings.Builder
 	owner []string // labels of every sample, so that files of several configurations may lie side by side
+	seen  map[string]bool
 }
 
 func (m *metrics) gauge(name, help string) {
 	fmt.Fprintf(&m.out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
 }
 
-// sample adds one line. Labels are names and values by turns.
+// sample adds one line. Labels are names and values by turns. What comes twice is
+// written once: a reader refuses a whole file for one series that is there twice.
 func (m *metrics) sample(name string, value float64, labels ...string) {
 	labels = append(m.owner[:len(m.owner):len(m.owner)], labels...)
-	m.out.WriteString(name)
+	series := name
 	for i := 0; i+1 < len(labels); i += 2 {
-		m.out.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
-		fmt.Fprintf(&m.out, `%s="%s"`, labels[i], escapedLabel(labels[i+1]))
+		series += map[bool]string{true: "{", false: ","}[i == 0]
+		series += fmt.Sprintf(`%s="%s"`, labels[i], escapedLabel(labels[i+1]))
 	}
-	fmt.Fprintf(&m.out, "} %s\n", strings.TrimSuffix(fmt.Sprintf("%.3f", value), ".000"))
+	if m.seen[series] {
+		return
+	}
+	m.seen[series] = true
+	fmt.Fprintf(&m.out, "%s} %s\n", series, strings.TrimSuffix(fmt.Sprintf("%.3f", value), ".000"))
 }
 
 // escapedLabel writes a label's value: of what could end it or the line only three
@@ -38,12 +46,14 @@ func escapedLabel(text string) string {
 
 // WriteDriftMetrics prints a drift for the textfile collector of Prometheus.
 func WriteDriftMetrics(out io.Writer, r drift.Report) error {
-	m := &metrics{owner: []string{"configuration", r.Owner.Name, "environment", r.Owner.Environment}}
+	m := &metrics{owner: []string{"configuration", r.Owner.Name, "environment", r.Owner.Environment}, seen: make(map[string]bool)}
 	m.drift(r)
 	m.hosts(r)
 	m.ignores(r)
 	m.gauge("macfleet_complete", "1 when everything could be compared, 0 when drift may be unseen.")
 	m.sample("macfleet_complete", truth(r.Complete))
+	m.gauge("macfleet_apply_in_progress", "1 while somebody applies: what is seen may be half done.")
+	m.sample("macfleet_apply_in_progress", truth(slices.ContainsFunc(r.Remarks, func(x drift.Remark) bool { return x.Code == plan.InProgress })))
 	m.gauge("macfleet_pending", "Differences of configuration that was never applied. They are no drift.")
 	m.sample("macfleet_pending", float64(r.Pending))
 	m.gauge("macfleet_drift_run_timestamp_seconds", "When it was looked, in seconds since 1970.")
@@ -71,13 +81,8 @@ func (m *metrics) drift(r drift.Report) {
 	m.gauge("macfleet_drift_info", "1, with the fingerprint of all drift that is not ignored: clean and unknown are two.")
 	m.sample("macfleet_drift_info", 1, "fingerprint", r.Fingerprint)
 	m.gauge("macfleet_unknown", "1 for each host, or step of one, that could not be compared. Without a host: all.")
-	seen := make(map[drift.Unseen]bool)
-	for _, u := range r.Unseen {
-		u.Why = "" // one step may have several answers that cannot be read
-		if !seen[u] {
-			m.sample("macfleet_unknown", 1, "host", u.Host, "fleet", u.Fleet, "step", u.Step, "code", u.Code, "severity", string(u.Severity))
-		}
-		seen[u] = true
+	for _, u := range r.Unseen { // one step may have several answers that cannot be read
+		m.sample("macfleet_unknown", 1, "host", u.Host, "fleet", u.Fleet, "step", u.Step, "code", u.Code, "severity", string(u.Severity))
 	}
 }
 
