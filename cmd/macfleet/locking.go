@@ -84,13 +84,13 @@ func (s *session) lock(looking, acting context.Context, o lockingOptions) error 
 
 // hold lets the engine work under a lock until it is lost or given back.
 func (s *session) hold(acting context.Context, l *lock.Lock) {
-	stop, cancel := context.WithCancel(s.engine.Stop)
+	stop, cancel := context.WithCancelCause(s.engine.Stop)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		select {
 		case <-l.Lost():
-			cancel() // what waits, such as for Nodes, need not wait any more
+			cancel(l.Check()) // what waits, such as for Nodes, need not wait any more
 		case <-stop.Done():
 		}
 	}()
@@ -105,7 +105,7 @@ func (s *session) hold(acting context.Context, l *lock.Lock) {
 		if err := l.Release(ctx); err != nil && acting.Err() == nil {
 			s.app.errText().Warn(err.Error())
 		}
-		cancel()
+		cancel(nil)
 		<-over
 	}
 }

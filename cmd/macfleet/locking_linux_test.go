@@ -340,6 +340,9 @@ func TestReleasedByForce(t *testing.T) {
 	if code := first.end(); code != exitIncomplete || !strings.Contains(strings.Join(first.said, ""), "released it by force") {
 		t.Errorf("it ended with %d:\n%s", code, strings.Join(first.said, ""))
 	}
+	if why := lastOf(t, filepath.Join(p.dir, "world")).End.Stopped; why != "the lock is lost: somebody released it by force" {
+		t.Errorf("it was stopped, by its record, because of %q", why)
+	}
 	if w := p.writes(from); len(w) > 0 {
 		t.Errorf("it changed\n%s", strings.Join(w, ""))
 	}

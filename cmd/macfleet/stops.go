@@ -68,12 +68,17 @@ func (a *app) announce(notice *view.Text, text string) {
 
 // left says what a command leaves behind that ends at once.
 func (a *app) left() error {
-	if w := a.record.Load(); w != nil {
-		if open := w.Open(); len(open) > 0 {
-			return fmt.Errorf("left at once: nobody knows how these end: %s; macfleet plan shows what is left", opened(open))
-		}
+	w := a.record.Load()
+	switch {
+	case w == nil && a.acting.Load():
+		return errors.New("left at once: what was running may be half done; macfleet plan shows what is left")
+	case w == nil:
+		return errors.New("left at once; macfleet plan shows how things are")
 	}
-	return errors.New("left at once: actions that were running may be half done; macfleet plan shows what is left")
+	if open := w.Open(); len(open) > 0 {
+		return fmt.Errorf("left at once: nobody knows how these end: %s; macfleet plan shows what is left", opened(open))
+	}
+	return errors.New("left at once, between two actions; macfleet plan shows what is left")
 }
 
 // namedAtMost is how many actions a sentence names.

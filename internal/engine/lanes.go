@@ -47,9 +47,10 @@ func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 		_, healthy := s.healthy[id]
 		actions, s.opens[id] = opening(actions)
 		s.hosts[id], s.actions[id], s.lanes[id] = byServer[id], actions, laneOf(byServer[id], plan.Worst(actions), healthy)
-		all[i] = rollout.Work{ID: id, Fleet: byServer[id].Fleet, Lane: s.lanes[id]}
+		all[i] = rollout.Work{ID: id, Fleet: byServer[id].Fleet, Lane: s.lanes[id], Trial: crashes(byServer[id])}
 	}
 	s.idleFirst(all)
+	s.closedFirst(all)
 	s.rollout = rollout.New(all, limits, ids, e.Parallelism)
 	return s
 }
@@ -65,6 +66,13 @@ func laneOf(h *plan.Host, worst plan.Disruption, healthy bool) rollout.Lane {
 		return rollout.Repair
 	}
 	return rollout.Join
+}
+
+// crashes reports whether the host's kubelet ends as soon as it is started. Its repair
+// gives it what its fleet is to get, so it shows what becomes of the others.
+func crashes(h *plan.Host) bool {
+	k, _ := h.Kubelet.Get()
+	return k.Fault.Code == plan.CrashLoop
 }
 
 // idleFirst sorts the hosts of the fleets that want it so by how many Pods they
@@ -89,6 +97,18 @@ func (s *schedule) idleFirst(all []rollout.Work) {
 			slices.SortStableFunc(all[from:to], func(a, b rollout.Work) int { return cmp.Compare(pods(a), pods(b)) })
 		}
 	}
+}
+
+// closedFirst sorts the hosts to the front whose Nodes an earlier run left closed. They
+// take places of their fleet, so the others could wait for them, and they for the canary.
+func (s *schedule) closedFirst(all []rollout.Work) {
+	open := func(w rollout.Work) int {
+		if s.opens[w.ID] != nil {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b rollout.Work) int { return cmp.Compare(open(a), open(b)) })
 }
 
 // isReady reports whether a Node is Ready and is this server's. A Node of that name

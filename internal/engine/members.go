@@ -63,6 +63,7 @@ type Waited struct {
 // joins no cluster has no Node to wait for.
 func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)) (Waited, error) {
 	g, began := e.newGate(), e.Now()
+	defer g.end()
 	g.pins = m.pins
 	for _, h := range m.Hosts {
 		if h.Spec.Spec.JoinsCluster() {
@@ -76,6 +77,8 @@ func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)
 	var last []NotReady
 	for over := false; ; {
 		g.look(ctx)
+		g.hear()
+		g.release()
 		if err := ctx.Err(); err != nil {
 			return Waited{}, err
 		}

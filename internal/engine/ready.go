@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
@@ -38,13 +35,19 @@ type gate struct {
 	pins    map[string]plan.Pin       // by server id, of hosts that were not asked yet
 	told    map[string]bool           // by server id: that it is waited for
 	asked   map[string]time.Time      // by server id: when its kubelet was last looked at
+	asking  map[string]bool           // by server id: that is looked at now
+	answers chan answer               // what the hosts said that are
+	ending  context.Context           // done: nobody wants to know any more
+	cancel  context.CancelFunc        // ends it
 	alone   []NotReady                // whose Nodes are Ready, and why the hosts could not be asked
 	nodes   map[string]inventory.Node // by name, as of the last list that was had
 	last    error                     // of the last look, where it failed
 }
 
 func (e *Engine) newGate() *gate {
-	return &gate{engine: e, since: make(map[string]time.Time), told: make(map[string]bool), asked: make(map[string]time.Time)}
+	ending, cancel := context.WithCancel(context.Background())
+	return &gate{engine: e, ending: ending, cancel: cancel, since: make(map[string]time.Time), told: make(map[string]bool), asked: make(map[string]time.Time),
+		asking: make(map[string]bool), answers: make(chan answer)}
 }
 
 // add waits for one more host.
@@ -60,9 +63,10 @@ func or(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// look lists the Nodes once, and lets go of hosts that are Ready: it returns those. A
-// list that cannot be had is asked for again until time is up.
-func (g *gate) look(ctx context.Context) (ready []plan.Host) {
+// look lists the Nodes once, begins to look at the kubelets of hosts whose Nodes are
+// Ready, and returns what release does. A list that cannot be had is asked for again until
+// time is up.
+func (g *gate) look(ctx context.Context) []plan.Host {
 	nodes, err := g.engine.Cluster.Nodes(ctx)
 	if g.last = g.engine.scrubError(err); err != nil {
 		return nil
@@ -79,6 +83,11 @@ func (g *gate) look(ctx context.Context) (ready []plan.Host) {
 		}
 	}
 	g.ask(ctx)
+	return g.release()
+}
+
+// release lets go of hosts that are Ready: it returns those.
+func (g *gate) release() (ready []plan.Host) {
 	g.waiting = slices.DeleteFunc(g.waiting, func(h plan.Host) bool {
 		is := g.ready(&h)
 		if is {
@@ -87,7 +96,7 @@ func (g *gate) look(ctx context.Context) (ready []plan.Host) {
 		return is
 	})
 	for i := range g.waiting {
-		if h := &g.waiting[i]; !g.told[h.Server.ID] {
+		if h := &g.waiting[i]; !g.told[h.Server.ID] && !g.asking[h.Server.ID] {
 			g.told[h.Server.ID] = true
 			g.engine.emit(Event{Type: Waiting, Host: h.Name, Action: awaits(h)})
 		}
@@ -95,11 +104,12 @@ func (g *gate) look(ctx context.Context) (ready []plan.Host) {
 	return ready
 }
 
-// late takes the hosts out whose time is up, after a look at that time.
+// late takes the hosts out whose time is up, after a look at that time. One that is being
+// asked may be Ready.
 func (g *gate) late(now time.Time) []plan.Host {
 	var out []plan.Host
 	g.waiting = slices.DeleteFunc(g.waiting, func(h plan.Host) bool {
-		late := now.Sub(g.since[h.Server.ID]) >= or(g.engine.Ready.Within, DefaultWithin)
+		late := now.Sub(g.since[h.Server.ID]) >= or(g.engine.Ready.Within, DefaultWithin) && !g.asking[h.Server.ID]
 		if late {
 			out = append(out, h)
 		}
@@ -113,34 +123,63 @@ func (g *gate) waited(h *plan.Host) time.Duration {
 	return g.engine.Now().Sub(g.since[h.Server.ID])
 }
 
-// ask looks at the kubelets of hosts whose Nodes are Ready, where nobody has looked
-// yet or they did not run: the cluster goes on for a while about one that has died.
+// answer is what a host says of its kubelet.
+type answer struct {
+	id      string // of the server
+	kubelet inventory.Seen[plan.Kubelet]
+	alone   string // why the host could not be asked: its Node counts alone
+}
+
+// ask begins to look at the kubelets of hosts whose Nodes are Ready, where nobody has
+// looked yet or they did not run: the cluster goes on for a while about one that has died.
+// A host that takes its time keeps no other's news back.
 func (g *gate) ask(ctx context.Context) {
 	again := askAgain * or(g.engine.Ready.Every, DefaultEvery)
-	var mu sync.Mutex
-	var all errgroup.Group
-	all.SetLimit(g.engine.Parallelism)
-	for i := range g.waiting {
-		h := &g.waiting[i]
+	for _, h := range g.waiting {
+		id := h.Server.ID
 		n, _ := h.Node.Get()
 		k, _ := h.Kubelet.Get()
-		if !g.own(h) || n.Ready != inventory.Ready || h.Kubelet.IsAbsent() || !h.Kubelet.IsUnread() && k.Fault == (plan.Reason{}) {
+		if g.asking[id] || !g.own(&h) || n.Ready != inventory.Ready || h.Kubelet.IsAbsent() || !h.Kubelet.IsUnread() && k.Fault == (plan.Reason{}) {
 			continue
 		}
-		if last, asked := g.asked[h.Server.ID]; asked && g.engine.Now().Sub(last) < again {
+		if last, asked := g.asked[id]; asked && g.engine.Now().Sub(last) < again {
 			continue
 		}
-		g.asked[h.Server.ID] = g.engine.Now()
-		all.Go(func() error {
-			if why := g.kubelet(ctx, h); why != "" {
-				mu.Lock()
-				g.alone = append(g.alone, NotReady{*h, why})
-				mu.Unlock()
-			}
-			return nil
-		})
+		g.asked[id], g.asking[id] = g.engine.Now(), true
+		go func() {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(g.ending, cancel)()
+			why := g.kubelet(ctx, &h)
+			g.answers <- answer{id, h.Kubelet, why}
+		}()
 	}
-	_ = all.Wait() // nothing returns an error
+}
+
+// take takes what a host said, if it is still waited for.
+func (g *gate) take(a answer) {
+	delete(g.asking, a.id)
+	i := slices.IndexFunc(g.waiting, func(h plan.Host) bool { return h.Server.ID == a.id })
+	if i < 0 {
+		return
+	}
+	h := &g.waiting[i]
+	if h.Kubelet = a.kubelet; a.alone != "" {
+		g.alone = append(g.alone, NotReady{*h, a.alone})
+	}
+}
+
+// end lets go of the hosts that are still looked at.
+func (g *gate) end() {
+	g.cancel()
+	g.hear()
+}
+
+// hear takes the answers of all hosts that are looked at.
+func (g *gate) hear() {
+	for len(g.asking) > 0 {
+		g.take(<-g.answers)
+	}
 }
 
 // askAgain is how many looks at the Nodes pass before a host is asked again: one that
@@ -188,7 +227,7 @@ func (g *gate) own(h *plan.Host) bool {
 
 // ready reports whether the host is Ready, and tells of it.
 func (g *gate) ready(h *plan.Host) bool {
-	if state, _, _ := h.Ready(); state != inventory.Ready || !g.own(h) {
+	if state, _, _ := h.Ready(); state != inventory.Ready || !g.own(h) || g.asking[h.Server.ID] {
 		return false
 	}
 	g.engine.emit(Event{Type: NodeReady, Host: h.Name, Action: awaits(h), Elapsed: g.waited(h)})

@@ -49,6 +49,13 @@ func TestCanaryStopsRoll(t *testing.T) {
 	}
 	runAll(t, w, names, "0.4.0", names[0])
 
+	// Nor does the next apply lose another one.
+	r = apply(t, e)
+	if len(r.Failures) != 1 || r.Failures[0].Action.Host != names[0] || len(r.Left) != runners-1 || r.Left[0].Why != rollout.CanaryFailed {
+		t.Errorf("failures %+v, left %+v", r.Failures, r.Left)
+	}
+	runAll(t, w, names, "0.4.0", names[0])
+
 	kubelet.Artifact = sample("kubelet", "0.4.0", "tart-kubelet-0.4.0")
 	converges(t, e)
 	runAll(t, w, names, "0.4.0", "")

@@ -64,6 +64,7 @@ func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 func (s *schedule) run(ctx context.Context) {
 	tick := time.NewTicker(or(s.engine.Ready.Every, DefaultEvery))
 	defer tick.Stop()
+	defer s.gate.end()
 	stop, cancelled := s.engine.Stop.Done(), ctx.Done()
 	if s.disturbs() {
 		s.look(ctx) // the plan may have waited long for its approval
@@ -76,6 +77,9 @@ func (s *schedule) run(ctx context.Context) {
 		select {
 		case end := <-s.ends:
 			s.ended(ctx, end)
+		case a := <-s.gate.answers:
+			s.gate.take(a)
+			s.release(ctx, s.gate.release())
 		case <-tick.C:
 			if len(s.gate.waiting) > 0 || s.disturbs() {
 				s.look(ctx)
@@ -171,12 +175,17 @@ func (s *schedule) hostEnded(h plan.Host) {
 	s.rollout.Ended(h.Server.ID, s.moved)
 }
 
-// look lists the Nodes: those that are waited for may be Ready, or too late.
-func (s *schedule) look(ctx context.Context) {
-	for _, h := range s.gate.look(ctx) {
+// release ends the work of hosts that are Ready.
+func (s *schedule) release(ctx context.Context, ready []plan.Host) {
+	for _, h := range ready {
 		s.moved = s.engine.Now()
 		s.through(ctx, h)
 	}
+}
+
+// look lists the Nodes: those that are waited for may be Ready, or too late.
+func (s *schedule) look(ctx context.Context) {
+	s.release(ctx, s.gate.look(ctx))
 	s.rollout.Closed(s.closedNodes())
 	if s.stopped {
 		return

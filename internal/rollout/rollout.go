@@ -36,6 +36,10 @@ type Work struct {
 	ID    string // of the server
 	Fleet string
 	Lane  Lane
+	// Trial says of a repair that the host's own kubelet dies of what the others are to
+	// get, as far as anybody knows: they wait for it. Without this every run would try
+	// the same on one healthy host more.
+	Trial bool
 }
 
 // Limits bound what is done to one fleet's hosts.
@@ -111,8 +115,11 @@ func New(work []Work, limits map[string]Limits, healthy map[string][]string, par
 			g = &group{limits: limits[w.Fleet], healthy: healthy[w.Fleet]}
 			r.fleets[w.Fleet] = g
 		}
-		if w.Lane == Disrupt {
+		switch {
+		case w.Lane == Disrupt:
 			g.hosts = append(g.hosts, h)
+		case w.Lane == Repair && w.Trial:
+			g.trials = append(g.trials, h)
 		}
 	}
 	slices.SortStableFunc(r.hosts, func(a, b *host) int { return cmp.Compare(a.Lane, b.Lane) })

@@ -43,7 +43,7 @@ func ids(n int) []string {
 func disrupt(ids ...string) []Work {
 	var out []Work
 	for _, id := range ids {
-		out = append(out, Work{id, "runners", Disrupt})
+		out = append(out, Work{ID: id, Fleet: "runners", Lane: Disrupt})
 	}
 	return out
 }
@@ -138,7 +138,7 @@ func TestMinReady(t *testing.T) {
 // TestRepair heals hosts that are not Ready though nothing may be disturbed.
 func TestRepair(t *testing.T) {
 	t.Parallel()
-	work := append(disrupt("0", "1"), Work{"x", "runners", Repair}, Work{"y", "runners", Repair}, Work{"z", "runners", Repair}, Work{"w", "runners", Repair})
+	work := append(disrupt("0", "1"), Work{ID: "x", Fleet: "runners", Lane: Repair}, Work{ID: "y", Fleet: "runners", Lane: Repair}, Work{ID: "z", Fleet: "runners", Lane: Repair}, Work{ID: "w", Fleet: "runners", Lane: Repair})
 	r := New(work, map[string]Limits{"runners": {MaxUnavailable: 1}}, map[string][]string{"runners": ids(4)}, 32)
 	if got := r.Next(start, all); !slices.Equal(got, []string{"x", "y", "z", "0"}) {
 		t.Errorf("starts %v", got)
@@ -161,7 +161,7 @@ func TestParallelism(t *testing.T) {
 	t.Parallel()
 	var work []Work
 	for _, id := range ids(5) {
-		work = append(work, Work{id, "runners", Plain})
+		work = append(work, Work{ID: id, Fleet: "runners", Lane: Plain})
 	}
 	r := New(work, nil, nil, 2)
 	if got := r.Next(start, all); !slices.Equal(got, []string{"0", "1"}) {
@@ -197,7 +197,7 @@ func TestLimitsHold(t *testing.T) {
 				healthy = append(healthy, id)
 			}
 			lane[id] = l
-			work = append(work, Work{id, "f", l})
+			work = append(work, Work{ID: id, Fleet: "f", Lane: l})
 		}
 		r := New(work, map[string]Limits{"f": limits}, map[string][]string{"f": healthy}, workers)
 		now, down := start, make(map[string]bool)
@@ -308,6 +308,13 @@ func TestClosed(t *testing.T) {
 	if got := r.Next(start, all); got != nil {
 		t.Errorf("starts %q while the other is closed", got)
 	}
+	if left := r.Left(start, all); len(left) != 1 || left[0].Why != Cordoned {
+		t.Errorf("what somebody closed may stay so: %+v", left)
+	}
+	away := func(id string) bool { return id != "7" }
+	if left := r.Left(start, away); len(left) != 1 || left[0].Why != Unavailable {
+		t.Errorf("what is not Ready may come back: %+v", left)
+	}
 	r.Closed(nil)
 	if got := r.Next(start, all); !slices.Equal(got, []string{"4"}) {
 		t.Errorf("starts %q", got)
@@ -322,5 +329,65 @@ func TestClosed(t *testing.T) {
 	canary.Closed(map[string]bool{"3": true, "7": true})
 	if got := canary.Next(start.Add(time.Hour), all); got != nil {
 		t.Errorf("starts %q beside two that are closed", got)
+	}
+}
+
+// TestClosedByARun: hosts that a killed run left closed do not wait for each other,
+// however few may be disturbed, and are worked on one after the other.
+func TestClosedByARun(t *testing.T) {
+	t.Parallel()
+	r := nine(Limits{MaxUnavailable: 1, Canary: 1, MinReady: 8}, disrupt("3", "4", "5")...)
+	starts := func(closed []string, want ...string) {
+		t.Helper()
+		ids := make(map[string]bool)
+		for _, id := range closed {
+			ids[id] = true
+		}
+		r.Closed(ids)
+		if diff := cmp.Diff(want, r.Next(start, all)); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	}
+	starts([]string{"3", "4"}, "3")
+	starts([]string{"3", "4"})
+	r.Ended("3", start)
+	starts([]string{"4"}, "4")
+	r.Worked("4")
+	starts([]string{"4"})
+	r.Ended("4", start)
+	starts(nil, "5")
+}
+
+// TestTrial: a host that already dies of what the others are to get is tried first, and
+// alone. Without that each run would lose one healthy host more.
+func TestTrial(t *testing.T) {
+	t.Parallel()
+	begun := func(l Limits) *Rollout {
+		t.Helper()
+		work := append(disrupt("0", "1"), Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true}, Work{ID: "p", Fleet: "runners", Lane: Plain})
+		r := nine(l, work...)
+		if got := r.Next(start, all); !slices.Equal(got, []string{"x", "p"}) {
+			t.Errorf("starts %q", got)
+		}
+		return r
+	}
+	one := Limits{MaxUnavailable: 1, Canary: 1, FailureBudget: 3}
+	r := begun(one)
+	r.Worked("x")
+	if left := r.Left(start, all); len(left) != 2 || left[0].Why != CanaryGoes {
+		t.Errorf("left %+v", left)
+	}
+	r.Ended("x", start)
+	if got := r.Next(start, all); !slices.Equal(got, []string{"0"}) {
+		t.Errorf("starts %q", got)
+	}
+	r = begun(one)
+	r.Failed("x")
+	if left := r.Left(start, all); len(left) != 2 || left[0].Why != CanaryFailed || left[1].Why != CanaryFailed || r.Next(start, all) != nil {
+		t.Errorf("left %+v", left)
+	}
+	without := nine(Limits{MaxUnavailable: 1}, append(disrupt("0"), Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true})...)
+	if got := without.Next(start, all); !slices.Equal(got, []string{"x", "0"}) {
+		t.Errorf("without canaries starts %q", got)
 	}
 }

@@ -20,6 +20,7 @@ const (
 	BudgetSpent    Reason = "failure-budget"  // more hosts failed than may
 	TooFewReady    Reason = "min-ready"       // one less would be too few
 	RepairsFailing Reason = "repairs-failing" // as many repairs failed as may
+	Cordoned       Reason = "cordoned"        // hosts that somebody closed take the places: only who did so knows for how long
 )
 
 // group is the progress of one fleet.
@@ -27,6 +28,7 @@ type group struct {
 	limits  Limits
 	healthy []string // server ids
 	hosts   []*host  // of the lane Disrupt, in their order: the canary first
+	trials  []*host  // of the lane Repair, whose work shows what becomes of the others
 }
 
 // canary returns the hosts that go first.
@@ -40,6 +42,22 @@ func (g *group) watch(now time.Time, ready func(id string) bool) {
 			c.failed = true
 		}
 	}
+}
+
+// whyTrials says what keeps the canary, too: a host that died of an earlier run is a
+// canary already.
+func (g *group) whyTrials() Reason {
+	var why Reason
+	for _, h := range g.trials {
+		switch {
+		case g.limits.Canary == 0:
+		case h.failed:
+			return CanaryFailed
+		case h.state != ended:
+			why = CanaryGoes
+		}
+	}
+	return why
 }
 
 // whyCanary says what keeps all but the canary.
@@ -66,20 +84,23 @@ type sight struct {
 	fleets         map[string]*count
 	first          map[*host]bool // the canaries
 	closed         map[string]bool
+	cordoned       map[string]bool // of these those that are away for nothing else
 }
 
 // count is what counts of one fleet.
 type count struct {
-	limits  Limits
-	healthy int
-	away    int // of the healthy: disturbed, or not Ready any more
-	failed  int
-	canary  Reason // what keeps all but the canary
+	limits   Limits
+	healthy  int
+	away     int // of the healthy: disturbed, not Ready any more, or closed
+	cordoned int // of these: Ready and at rest, and closed
+	failed   int
+	trials   Reason // what keeps all
+	canary   Reason // what keeps all but the canary
 }
 
 // look counts once, so that a run of many hosts stays linear.
 func (r *Rollout) look(now time.Time, ready func(id string) bool) *sight {
-	s := &sight{free: r.parallelism, fleets: make(map[string]*count, len(r.fleets)), first: make(map[*host]bool), closed: r.closed}
+	s := &sight{free: r.parallelism, fleets: make(map[string]*count, len(r.fleets)), first: make(map[*host]bool), closed: r.closed, cordoned: make(map[string]bool)}
 	for _, h := range r.hosts {
 		if h.state == working {
 			s.free--
@@ -93,15 +114,20 @@ func (r *Rollout) look(now time.Time, ready func(id string) bool) *sight {
 	}
 	for name, g := range r.fleets {
 		g.watch(now, ready)
-		c := &count{limits: g.limits, healthy: len(g.healthy), canary: g.whyCanary(now)}
+		c := &count{limits: g.limits, healthy: len(g.healthy), trials: g.whyTrials(), canary: g.whyCanary(now)}
 		for _, h := range g.hosts {
 			if h.failed {
 				c.failed++
 			}
 		}
 		for _, id := range g.healthy {
-			if h := r.byID[id]; h != nil && h.Lane == Disrupt && h.busy() || !ready(id) || r.closed[id] {
+			switch h := r.byID[id]; {
+			case h != nil && h.Lane == Disrupt && h.busy() || !ready(id):
 				c.away++
+			case r.closed[id]:
+				c.away++
+				c.cordoned++
+				s.cordoned[id] = true
 			}
 		}
 		for _, h := range g.canary() {
@@ -119,10 +145,13 @@ func (s *sight) start(h *host) {
 	case Repair:
 		s.repairs++
 	case Disrupt:
-		if s.closed[h.ID] {
-			return // it was away already
+		switch c := s.fleets[h.Fleet]; {
+		case s.cordoned[h.ID]:
+			c.cordoned-- // it was away already
+			delete(s.cordoned, h.ID)
+		case !s.closed[h.ID]:
+			c.away++
 		}
-		s.fleets[h.Fleet].away++
 	}
 }
 
@@ -136,7 +165,12 @@ func (s *sight) why(h *host) Reason {
 		return Repairs
 	case h.Lane == Disrupt:
 		c := *s.fleets[h.Fleet]
-		if s.closed[h.ID] {
+		switch {
+		case s.cordoned[h.ID]:
+			// It takes no place that is not taken. Hosts that a killed run left closed
+			// would wait for each other for ever.
+			c.away, c.cordoned = c.away-c.cordoned, 0
+		case s.closed[h.ID]:
 			c.away--
 		}
 		return c.why(s.first[h])
@@ -148,12 +182,16 @@ func (c *count) why(canary bool) Reason {
 	switch {
 	case c.canary == CanaryFailed:
 		return CanaryFailed
+	case c.trials != "":
+		return c.trials
 	case c.failed > c.limits.FailureBudget:
 		return BudgetSpent
 	case c.canary != "" && !canary:
 		return c.canary
-	case c.away >= c.limits.MaxUnavailable:
+	case c.away-c.cordoned >= c.limits.MaxUnavailable:
 		return Unavailable
+	case c.away >= c.limits.MaxUnavailable:
+		return Cordoned
 	case c.limits.MinReady > 0 && c.healthy-c.away-1 < c.limits.MinReady:
 		return TooFewReady
 	}

@@ -64,6 +64,7 @@ func (t *Text) Applied(r engine.Result) {
 		}
 	}
 	if r.After == nil {
+		t.unproven(r)
 		return
 	}
 	s := r.After.Summarise()
@@ -98,11 +99,23 @@ func (t *Text) Applied(r engine.Result) {
 	}
 	t.line(0, "", text+".")
 	t.nodes(r)
-	if r.Lost != nil {
-		t.line(0, "", r.Lost.Error()+". Running actions were finished, no other was started.")
-	}
+	t.lost(r.Lost)
 	if r.Interrupted {
 		t.line(0, "", stopped(r))
+	}
+}
+
+// unproven says of a run after which nobody could look what it leaves all the same.
+func (t *Text) unproven(r engine.Result) {
+	t.leftHosts(r.Left)
+	t.closed(r.Closed)
+	t.lost(r.Lost)
+}
+
+// lost says why a run stopped that no longer had the lock.
+func (t *Text) lost(why error) {
+	if why != nil {
+		t.line(0, "", why.Error()+". Running actions were finished, no other was started.")
 	}
 }
 

@@ -26,6 +26,8 @@ func leftText(why rollout.Reason) string {
 	switch why {
 	case rollout.Unavailable:
 		return "as many hosts as max_unavailable allows were disturbed or not Ready, to the end"
+	case rollout.Cordoned:
+		return "hosts that somebody closed to new Pods take the places that max_unavailable allows; macfleet hosts shows them"
 	case rollout.CanaryGoes, rollout.Soaking:
 		return "the run ended before the canary was through"
 	case rollout.CanaryFailed:

@@ -167,6 +167,8 @@ func clean() *plan.Plan {
 // without colour, and to a pipe.
 func TestGolden(t *testing.T) {
 	t.Parallel()
+	unproven := engine.Result{Done: 1, NotStarted: 1, Closed: []engine.Closed{{Host: memberOf, Fleet: "runners"}},
+		Lost: errors.New("lock-lost: nothing more is changed: the lock is lost: it was not renewed for 30s")}
 	stopped := engine.Result{Done: 1, NotStarted: 2, Interrupted: true, After: everything()}
 	failed := engine.Result{Done: 1, NotStarted: 2, After: everything(),
 		Failures: []engine.Failure{{Action: power(member(2, "runners")), Err: errors.New("power-set-sleep ended with exit 1: 'pmset' must be run as root...")}}}
@@ -187,6 +189,7 @@ func TestGolden(t *testing.T) {
 		"stopped":      func(v *view.Text) { v.Applied(stopped) },
 		"stats":        func(v *view.Text) { v.Stats(cost()) },
 		"done":         func(v *view.Text) { v.Applied(engine.Result{Done: 4, After: clean()}) },
+		"unproven":     func(v *view.Text) { v.Applied(unproven) },
 		"explain": func(v *view.Text) {
 			for _, x := range explanations() {
 				v.Explain(x, "")

@@ -103,7 +103,7 @@ func (l Lease) record(have *coordinationv1.Lease) lock.Record {
 		// Whoever holds it without our notes is named by what stands there.
 		r.Held = true
 		if r.Run.ID == "" || r.Run.ID != holder {
-			r.Run.ID, r.Run.Who = holder, holder
+			r.Run.ID, r.Run.Who, r.Run.Started, r.Machine = holder, holder, time.Time{}, "a machine that nobody has noted"
 		}
 	}
 	if t := have.Spec.AcquireTime; t != nil {

@@ -150,12 +150,15 @@ func TestLeaseByHand(t *testing.T) {
 	t.Parallel()
 	s := serving(t, map[string]string{
 		"/apis/coordination.k8s.io/v1/namespaces/macfleet/leases/a": `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"a","resourceVersion":"7",
-			"annotations":{"macfleet.dev/run":"old","macfleet.dev/who":"ann"}},"spec":{"holderIdentity":"kubectl","leaseDurationSeconds":40,"renewTime":"2026-11-21T09:58:00.000000Z"}}`,
+			"annotations":{"macfleet.dev/run":"old","macfleet.dev/who":"ann","macfleet.dev/machine":"desk","macfleet.dev/started":"2026-11-21T09:00:00Z"}},"spec":{"holderIdentity":"kubectl","leaseDurationSeconds":40,"renewTime":"2026-11-21T09:58:00.000000Z"}}`,
 		"/apis/coordination.k8s.io/v1/namespaces/macfleet/leases/b": `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"b","resourceVersion":"8"}}`,
 	}, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
 	seen, err := s.Lease("a").Look(t.Context())
 	if err != nil || seen == nil || seen.Run.ID != "kubectl" || seen.Run.Who != "kubectl" || seen.Alive {
 		t.Errorf("by hand: %+v, %v", seen, err)
+	}
+	if r, _, err := s.Lease("a").Get(t.Context()); err != nil || r.Machine == "desk" || !r.Run.Started.IsZero() {
+		t.Errorf("whoever took it by hand is not where the run before was: %+v, %v", r, err)
 	}
 	if seen, err := s.Lease("b").Look(t.Context()); seen != nil || err != nil {
 		t.Errorf("empty: %+v, %v", seen, err)
