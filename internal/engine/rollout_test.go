@@ -196,3 +196,74 @@ func TestRepairNeedsNoSlot(t *testing.T) {
 		t.Errorf("after: %+v", r.After.Summarise())
 	}
 }
+
+// TestFiveOfNine heals four of five dead runners while the fleet gets another kubelet: the
+// four healthy ones go one at a time, and the fifth, which is held, stays as it is.
+func TestFiveOfNine(t *testing.T) {
+	t.Parallel()
+	const runners, dead = 9, 5
+	w, _ := world(t, runners+2)
+	c := nodes(runners)
+	c.Fleets[0].Rollout = fleet.DefaultRollout()
+	e := runNodes(t, w, c)
+	converges(t, e)
+	p := planned(t, e)
+	names := hostNames(p)
+	for _, name := range names {
+		if err := w.RunPod(name, "acme-runners", "job-of-"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range names[:dead] {
+		m, err := w.Mac(name)
+		if err == nil {
+			err = w.Inject(name, "node-not-ready")
+		}
+		if err == nil {
+			err = m.Advance(10 * time.Minute)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := p.Hosts[:1]
+	now := time.Now().UTC().Truncate(time.Second)
+	hold := &inventory.Hold{Who: "sam@desk", Reason: "its fan", Since: now, Until: now.Add(time.Hour)}
+	for _, x := range e.Hold(t.Context(), held, hold, nil) {
+		if !x.Done(hold) {
+			t.Fatalf("%+v", x)
+		}
+	}
+	c.Fleets[0].Groups[0].Spec.TartKubelet.Artifact = sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
+	lanes, disturbed := make(map[string]int), 0
+	e.Emit = func(ev engine.Event) {
+		switch ev.Type {
+		case engine.HostBegun:
+			if lanes[ev.Lane]++; ev.Host == held[0].Name {
+				t.Errorf("the held host is touched")
+			}
+			if ev.Lane == "disrupt" {
+				if disturbed++; disturbed > 1 {
+					t.Errorf("%s is disturbed beside another", ev.Host)
+				}
+			}
+		case engine.HostEnded:
+			if ev.Lane == "disrupt" {
+				disturbed--
+			}
+		}
+	}
+	r := apply(t, e)
+	if len(r.Failures)+len(r.Left) > 0 || r.Converged() {
+		t.Errorf("converged: %t, failures %+v, left %+v", r.Converged(), r.Failures, r.Left)
+	}
+	if lanes["repair"] != dead-1 || lanes["disrupt"] != runners-dead {
+		t.Errorf("lanes %v", lanes)
+	}
+	for _, h := range r.After.Hosts {
+		if n, _ := h.Node.Get(); (n.Ready == inventory.Ready) == (h.Name == held[0].Name) {
+			t.Errorf("%s is %s: %s", h.Name, n.Ready, n.Why)
+		}
+	}
+	runAll(t, w, names[1:], "0.5.0", "")
+}
