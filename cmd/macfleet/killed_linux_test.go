@@ -120,21 +120,23 @@ func (p place) lastRecord() (runlog.Record, string) {
 }
 
 // lasting is what runs leave for good: the members, and the files of the Macs but for
-// notes of which runs entered.
+// notes of which runs entered, and for half files of simulated tools and of Macs in the
+// making, which died with the process.
 func (p place) lasting() []string {
 	p.t.Helper()
 	stdout, _ := p.says(exitDone, "hosts", "-o", "name")
 	out := strings.Fields(stdout)
 	root := filepath.Join(p.dir, "world", "macs")
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.Contains(name, "/root/") || strings.Contains(name, "/etc/macfleet/runs/") {
+		short, _ := filepath.Rel(root, name)
+		if err != nil || d.IsDir() || !strings.Contains(name, "/root/") || strings.HasPrefix(short, ".") ||
+			strings.Contains(name, "/etc/macfleet/runs/") || strings.HasPrefix(d.Name(), ".new-") {
 			return err
 		}
 		info, err := d.Info()
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
-		short, _ := filepath.Rel(root, name)
 		out = append(out, fmt.Sprintf("%s %s", info.Mode(), regexp.MustCompile(`[0-9a-f]{32,}`).ReplaceAllString(short, "*")))
 		return err
 	})
