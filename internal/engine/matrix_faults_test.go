@@ -66,8 +66,13 @@ func faults() map[string]fault {
 		"ssh: dropped behind a word": {at: atWord, line: droppedBehind},
 		"ssh: half-open":             {at: atWord, line: halfOpen, hasty: true},
 		"ssh: slow":                  {at: atWord, line: slow},
-		"host: reboots":              {at: atWord, happens: func(a *arena) error { return a.machine.Reboot(context.Background()) }},
-		"host: clock leaps ahead":    {at: atWord, happens: func(a *arena) error { return a.machine.Advance(time.Hour) }},
+		"host: reboots": {at: atWord, happens: func(a *arena) error { return a.machine.Reboot(context.Background()) },
+			mend: func(t *testing.T, a *arena) { // nobody, but its kubelet reports every 10 s
+				if err := a.machine.Advance(20 * time.Second); err != nil {
+					t.Fatal(err)
+				}
+			}},
+		"host: clock leaps ahead": {at: atWord, happens: func(a *arena) error { return a.machine.Advance(time.Hour) }},
 		"host: full disk": {at: atWord, happens: func(a *arena) error { return a.world.Inject(a.name, "disk-full") },
 			mend: func(t *testing.T, a *arena) {
 				if err := a.world.Heal(a.name, "disk-full"); err != nil {

@@ -108,6 +108,10 @@ func wishes() map[string]func(s *fleet.Spec, second bool) {
 			version := map[bool]string{false: "0.4.0", true: "0.5.0"}[second]
 			s.TartKubelet.Artifact = sample("kubelet", version, "tart-kubelet-"+version)
 		},
+		"tart": func(s *fleet.Spec, second bool) { // below a Node that is closed and opened for it
+			version := map[bool]string{false: "2.32.1", true: "2.33.0"}[second]
+			s.Tart.Artifact = sample("tart", version, "tart-"+version+".tar.gz")
+		},
 	}
 }
 
@@ -181,6 +185,7 @@ func (a *arena) point(t *testing.T, count *tally, name string, n int, f fault, w
 		t.Errorf("%s after %d: (-want +got)\n%s", name, n, cmp.Diff(want, got))
 	}
 	a.freshProcess(t, n)
+	isOpen(t, a.engine, a.name, 0)
 	return true
 }
 
