@@ -53,6 +53,7 @@ func arenaIn(t *testing.T, dir string) *arena {
 	c := a.engine.Config
 	o := clusterOptions(a.world, c)
 	o.Wrap = func(next http.RoundTripper) http.RoundTripper { return faultyHTTP{a, atCluster, next} }
+	o.Now = a.now
 	cluster, err := kubernetes.New(o)
 	if err != nil {
 		t.Fatal(err)

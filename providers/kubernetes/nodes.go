@@ -39,7 +39,7 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 		return nil, err
 	}
 	now := c.clock.now()
-	ahead := time.Until(now)
+	ahead := now.Sub(c.clock.here())
 	for i := range nodes {
 		if beat, ok := beats[nodes[i].Name]; ok {
 			judge(&nodes[i], beat, now)
