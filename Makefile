@@ -4,6 +4,7 @@
 # make conformance HOST=name  checks the table of macOS's tools on a Mac
 # make fuzz  lets the parsers and rewriters of what hosts say run for a minute each
 # make apiserver builds the kube-apiserver that some tests need, once (6 minutes)
+# make matrix lets each fault befall a roll at each place where it can (10 minutes)
 # make bench measures the budgets and fails when one is exceeded
 
 GO ?= go
@@ -16,7 +17,7 @@ else
 export CGO_ENABLED ?= 0
 endif
 
-.PHONY: build demo test lint fuzz bench conformance apiserver clean
+.PHONY: build demo test lint fuzz matrix bench conformance apiserver clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
@@ -32,8 +33,9 @@ lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 examples/ci/.github/workflows/*.yml
 	shellcheck --shell=sh --severity=warning examples/demo.sh
-	shellcheck .ci/run .ci/apiserver
+	shellcheck .ci/run .ci/apiserver cmd/macfleet/testdata/gh
 	shellcheck --shell=sh --exclude=SC2154 hosts/scripts/*.sh steps/scripts/*.sh internal/conformance/scripts/*.sh
 	shellcheck --shell=sh --exclude=SC2034,SC2154 steps/scripts/shared/*.sh
 
@@ -45,6 +47,10 @@ fuzz:
 	$(GO) test ./steps/kcpassword -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME)
 	$(GO) test ./steps -run '^$$' -fuzz '^FuzzVMFirewallState$$' -fuzztime $(FUZZTIME)
 	$(GO) test ./steps -run '^$$' -fuzz '^FuzzAutoLogin$$' -fuzztime $(FUZZTIME)
+
+matrix:
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./internal/engine -run '^(TestFaultMatrix|TestCrowd)$$' -v -parallel 4
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./cmd/macfleet -run '^TestKilledAnywhere$$' -v -parallel 4 -killed.every=1
 
 # USER is a variable of every shell, so it counts only from the command line.
 # docs/conformance.md says what this does to a Mac and what it never does.

@@ -19,9 +19,11 @@ type Config struct {
 	Kubernetes   *Kubernetes // nil: this configuration has no cluster
 	SSH          SSH
 	Artifacts    []Artifact // in the order of files and places
-	Fleets       []Fleet    // in the order of files and places
-	Hosts        []Listed   // hosts with a block of their own, in that order too
-	Elsewhere    []string   // ids of servers that host blocks adopt in other environments
+	Guardrails   Guardrails
+	Ignores      []Ignore // in the order of files and places
+	Fleets       []Fleet  // in the order of files and places
+	Hosts        []Listed // hosts with a block of their own, in that order too
+	Elsewhere    []string // ids of servers that host blocks adopt in other environments
 }
 
 // Scaleway is where the servers are rented.
@@ -76,8 +78,8 @@ type Timeouts struct {
 // Fleet is a named set of servers with one specification.
 type Fleet struct {
 	Name    string
-	OS      string   // macOS family, for example Tahoe
-	Rollout *Rollout // nil: the default
+	OS      string // macOS family, for example Tahoe
+	Rollout Rollout
 	Groups  []Group
 }
 
@@ -100,20 +102,6 @@ type Listed struct {
 	Password secret.Ref // the login user's, where the provider tells none; zero: not written
 	Spec     Spec       // the group's, and this block's on top
 	Sources  Sources
-}
-
-// Rollout limits how many hosts of a fleet change at once.
-type Rollout struct {
-	MaxUnavailable Share  // of healthy hosts
-	Canary         int    // hosts that go first
-	Soak           string // a Go duration that the canary is watched
-	FailureBudget  int    // failed hosts tolerated before no new one starts
-}
-
-// Share is a number of hosts, or a part of them.
-type Share struct {
-	Count   int // used when Percent is 0
-	Percent int // 1 to 100
 }
 
 // Listed returns the block of the host of that name.

@@ -4,6 +4,7 @@ package hosts
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"time"
 
@@ -52,6 +53,7 @@ type Options struct {
 	Starts    int            // connections that are not logged in yet, at once; 0 = DefaultStarts
 	Uploads   int            // files on their way to hosts at once; 0 = DefaultUploads
 	Progress  func(Progress) // of uploads; called often, from many goroutines; nil: nobody wants it
+	Log       *slog.Logger   // of connections and execs, without what was said; nil: nobody wants it
 	// ArtifactFolder says where a server keeps its artifacts, by its id; nil: in
 	// fleet.ArtifactFolder. Many servers on one machine need a folder each.
 	ArtifactFolder func(server string) string
@@ -67,6 +69,7 @@ type Client struct {
 	uploads chan struct{} // holds one for each file on its way
 	turns   turns
 	keys    keyring
+	epochs  epochs
 	jumps   jumps
 	now     func() time.Time
 }

@@ -18,6 +18,12 @@ type Target struct {
 	Server inventory.Server
 	Name   string    // for messages, where it is not the server's
 	Pin    *plan.Pin // nil: no key is known yet, and any is taken
+	// Run is whose changes go over the connection: the host is entered, and refuses
+	// whatever this run sends once a newer one entered. nil: nothing is changed.
+	Run *plan.Run
+	// From is the id of a run that this one takes the host from, though the host keeps
+	// its lock; empty: none.
+	From string
 }
 
 func (t Target) name() string { return cmp.Or(t.Name, t.Server.Name) }
@@ -36,6 +42,8 @@ type Conn struct {
 	ssh     *ssh.Client
 	key     ssh.PublicKey
 	stop    context.CancelFunc // ends the keepalives
+	ended   <-chan struct{}    // closed: the connection is gone
+	marker  string             // the host's marker as it was seen or written last; empty: nobody knows
 }
 
 // Connect opens a connection over the first path that works. One key is offered,

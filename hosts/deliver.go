@@ -30,7 +30,19 @@ type Progress struct {
 	Artifact fleet.Artifact
 	Done     int64 // bytes of the artifact that have left, or were there before
 	Size     int64
+	Edge     Edge
 }
+
+// Edge says whether an upload just took its place among those at once, or gave it
+// up, done or not. What is told then holds no bytes.
+type Edge int
+
+// The edges of an upload.
+const (
+	Underway Edge = iota // neither
+	Begins
+	Ends
+)
 
 // The exit codes of the scripts that bring an artifact.
 const (

@@ -80,8 +80,20 @@ func sshdTarget(t testing.TB, change func(*Options)) (*Client, string) {
 
 func TestDeliver(t *testing.T) {
 	t.Parallel()
-	var last atomic.Int64
-	c, dir := sshdTarget(t, func(o *Options) { o.Progress = func(p Progress) { last.Store(p.Done*1000 + p.Size%1000) } })
+	var last, begun, under atomic.Int64
+	c, dir := sshdTarget(t, func(o *Options) {
+		o.Progress = func(p Progress) {
+			switch p.Edge {
+			case Begins:
+				begun.Add(1)
+				under.Add(1)
+			case Ends:
+				under.Add(-1)
+			default:
+				last.Store(p.Done*1000 + p.Size%1000)
+			}
+		}
+	})
 	conn := connect(t, c, acme1())
 	var names []string
 	for _, size := range []int{0, 1, 3 << 20} {
@@ -105,6 +117,9 @@ func TestDeliver(t *testing.T) {
 		if want := int64(size*1000 + size%1000); last.Load() != want {
 			t.Errorf("progress %d, want %d", last.Load(), want)
 		}
+	}
+	if begun.Load() != 3 || under.Load() != 0 {
+		t.Errorf("%d uploads began, %d did not end", begun.Load(), under.Load())
 	}
 	for _, name := range names {
 		if !strings.Contains(listed(t, dir), name) || len(strings.Fields(listed(t, dir))) != len(names) {

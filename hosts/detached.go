@@ -80,7 +80,7 @@ func (d *detached) over(ctx context.Context, do func() error) error {
 	for {
 		err := do()
 		var e *Error
-		if !errors.As(err, &e) || e.Code == "no-gui-session" || ctx.Err() != nil {
+		if !errors.As(err, &e) || e.Code == "no-gui-session" || e.refusesRun() || ctx.Err() != nil {
 			return err
 		}
 		for err != nil {

@@ -31,17 +31,18 @@ type Exec struct {
 // ask the very same. The mark in it is a new one each time. The error is about
 // the probes: too long a script, an argument with a NUL byte.
 func (c *Client) Exec(probes []plan.Probe) (Exec, error) {
-	_, sent, err := c.send(observation(probes), c.opts.Deadlines.Question)
+	_, sent, err := c.send("", observation(probes), c.opts.Deadlines.Question)
 	return sent, err
 }
 
-// send returns what an exchange sends, and the mark that frames its answer.
-func (c *Client) send(questions []question, each time.Duration) (mark string, sent Exec, err error) {
+// send returns what an exchange sends behind a fence, and the mark that frames its
+// answer.
+func (c *Client) send(fence string, questions []question, each time.Duration) (mark string, sent Exec, err error) {
 	mark = newMark()
 	if questions, err = c.sessions(questions, each); err != nil {
 		return "", Exec{}, err
 	}
-	if sent.Line, err = commandLine(c.opts.Prologue, questions); err != nil {
+	if sent.Line, err = fencedLine(fence, c.opts.Prologue, questions); err != nil {
 		return "", Exec{}, err
 	}
 	if sent.Stdin, err = data(mark, c.opts.User, max(1, int(each/time.Second)), questions); err != nil {
@@ -72,6 +73,10 @@ func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	}
 	seen.Root, seen.Facts = r.root, r.facts
 	identify(&seen)
+	c.marker = ""
+	if a, ok := seen.Facts.Get("host.marker").Get(); ok && a.Exit == 0 {
+		c.marker = asCompared(a.Stdout)
+	}
 	return seen
 }
 
@@ -122,11 +127,11 @@ func (c *Conn) run(ctx context.Context, q question) (plan.Answer, error) {
 
 // exchange runs one exec with all questions and takes its output apart.
 func (c *Conn) exchange(ctx context.Context, questions []question, each, all time.Duration) (reply, error) {
-	mark, sent, err := c.client.send(questions, each)
+	mark, sent, err := c.client.send(c.fence(), questions, each)
 	if err != nil {
 		return reply{}, err
 	}
-	return c.converse(ctx, conversation{mark, sent.Line, strings.NewReader(sent.Stdin), questions, all})
+	return c.converse(ctx, conversation{mark, sent.Line, strings.NewReader(c.pass(mark) + sent.Stdin), questions, all})
 }
 
 // conversation is one exec, whose answer comes in frames.
@@ -138,8 +143,8 @@ type conversation struct {
 	limit     time.Duration
 }
 
-// converse runs one exec and takes its output apart.
-func (c *Conn) converse(ctx context.Context, t conversation) (reply, error) {
+// talk runs one exec and takes its output apart.
+func (c *Conn) talk(ctx context.Context, t conversation) (reply, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.limit, fmt.Errorf("no end of the command within %s", t.limit))
 	defer cancel()
 	// A channel can't be told to give up: closing the connection frees every
@@ -155,6 +160,9 @@ func (c *Conn) converse(ctx context.Context, t conversation) (reply, error) {
 		return reply{}, fmt.Errorf("the host printed more than %d bytes", maxOutput)
 	}
 	r, perr := parse(t.mark, stdout.String(), stderr.String(), t.questions)
+	if refused := c.passed(t.mark, stdout.String()); refused != nil {
+		return reply{}, refused
+	}
 	switch {
 	case perr != nil && err == nil:
 		return reply{}, fmt.Errorf("%w: it printed %q", perr, head(stdout.String()+stderr.String()))
@@ -186,9 +194,9 @@ func (c *Conn) why(ctx context.Context, err error) error {
 // exec runs a command line. A command that ended with an exit code is no error:
 // the frames say what happened.
 func (c *Conn) exec(line string, stdin io.Reader, stdout, stderr *limited) error {
-	session, err := c.ssh.NewSession()
+	session, err := c.session()
 	if err != nil {
-		return fmt.Errorf("open a session: %w", err)
+		return err
 	}
 	defer session.Close() // it is closed already unless Run failed
 	c.client.stats.execs.Add(1)
@@ -208,6 +216,10 @@ func (c *Conn) exec(line string, stdin io.Reader, stdout, stderr *limited) error
 
 // lost says that a conversation broke off.
 func (c *Conn) lost(err error) *Error {
+	var refused *Error
+	if errors.As(err, &refused) {
+		return refused // by the fence
+	}
 	if j := new(jumpLostError); errors.As(err, &j) {
 		return jumpLost(c.target, j)
 	}

@@ -12,7 +12,8 @@ import (
 const left = "host.left"
 
 // enterLeft reads the answer: lines of "pending STEP", "undone KEY VALUE" and
-// "refused SEAL OUTCOME TRIES TIME". The answer itself is dropped: what a refused
+// "refused SEAL OUTCOME TRIES TIME" and
+// "run EPOCH …". The answer itself is dropped: what a refused
 // password is known by stands in it, and facts are kept and shown.
 func enterLeft(seen *plan.HostSeen) {
 	answer, ok := seen.Facts.Get(left).Get()
@@ -28,6 +29,10 @@ func enterLeft(seen *plan.HostSeen) {
 			seen.Pending = append(seen.Pending, plan.StepID(rest))
 		case "undone":
 			undone.WriteString(rest + "\n")
+		case "run":
+			if e, ok := parseEntered(rest); ok && (seen.Entered == nil || e.Epoch > seen.Entered.Epoch) {
+				seen.Entered = &e
+			}
 		case "refused":
 			seen.Refusals = append(seen.Refusals, parseRefusal(rest))
 		}

@@ -31,9 +31,9 @@ func (to endpoint) spend(c *Client, in Phase, began time.Time) {
 	}
 }
 
-// login dials a machine and logs in. It holds a place among the connections that
+// logIn dials a machine and logs in. It holds a place among the connections that
 // are under way from the dialling to the end of the authentication.
-func (c *Client) login(ctx context.Context, to endpoint) (*Conn, *Error) {
+func (c *Client) logIn(ctx context.Context, to endpoint) (*Conn, *Error) {
 	if err := acquire(ctx, c.starts); err != nil {
 		return nil, &Error{Host: to.target.name(), Code: "unreachable", Phase: Dialing, Err: err, Remedy: "run the command again"}
 	}
@@ -54,7 +54,7 @@ func (c *Client) login(ctx context.Context, to endpoint) (*Conn, *Error) {
 		return nil, c.loginError(to, conn.key, offered, err)
 	}
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
-	conn.stop = stop
+	conn.stop, conn.ended = stop, endOf(conn.ssh)
 	go keepAlive(alive, conn.ssh, c.opts.Deadlines.Silence/4)
 	return conn, nil
 }

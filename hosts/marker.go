@@ -3,7 +3,9 @@ package hosts
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/macfleet/macfleet/plan"
 )
@@ -34,14 +36,22 @@ func (c *Conn) DropClaim(ctx context.Context, claim plan.Claim) error {
 	return err
 }
 
-// WriteMarker replaces the host's marker in one step.
+// moved is the exit code by which marker-write says that it found another marker than
+// the writer knows.
+const moved = 5
+
+// ErrMarkerMoved says that the host's marker is another one than this connection saw
+// or wrote last: it was left as it is.
+var ErrMarkerMoved = errors.New("the host's marker is another one since it was read")
+
+// WriteMarker replaces the host's marker in one step, where it is still the one that
+// this connection saw last; else the error wraps ErrMarkerMoved.
 func (c *Conn) WriteMarker(ctx context.Context, m plan.Marker) error {
 	text, err := m.Encode()
 	if err != nil {
 		return err
 	}
-	_, err = c.own(ctx, "marker-write", text)
-	return err
+	return c.writeMarker(ctx, text, "")
 }
 
 // WriteProof is WriteMarker with the proof of a step, after which nothing of it
@@ -51,8 +61,28 @@ func (c *Conn) WriteProof(ctx context.Context, m plan.Marker, step plan.StepID) 
 	if err != nil {
 		return err
 	}
-	_, err = c.own(ctx, "marker-write", text, string(step))
+	return c.writeMarker(ctx, text, string(step))
+}
+
+func (c *Conn) writeMarker(ctx context.Context, text, step string) error {
+	_, err := c.own(ctx, "marker-write", text, step, c.marker)
+	var failed *ScriptError
+	switch {
+	case err == nil:
+		c.marker = asCompared(text)
+	case errors.As(err, &failed) && failed.Answer.Exit == moved:
+		return fmt.Errorf("%s: %w", c.target.name(), ErrMarkerMoved)
+	}
 	return err
+}
+
+// asCompared is a marker's text as the host compares it: a shell takes the last line ends
+// off. Nothing is known of text that no argument can hold.
+func asCompared(text string) string {
+	if strings.ContainsRune(text, 0) {
+		return ""
+	}
+	return strings.TrimRight(text, "\n")
 }
 
 // own runs one of this package's own changes as root.

@@ -2,11 +2,13 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
@@ -68,6 +70,21 @@ func TestClaimAndMarker(t *testing.T) {
 		if diff := cmp.Diff(want, seen, whole); diff != "" {
 			t.Errorf("seen (-want +got):\n%s", diff)
 		}
+	}
+	other := connect(t, New(Options{User: me(t), Key: newKey(t), Dial: p.dial, Deadlines: patient(), Prologue: withStubs(bin)}), acme1())
+	held := acmeMarker()
+	held.Hold = &inventory.Hold{Who: "sam@desk", Reason: "it's\n\"loud\"", Until: time.Unix(1794000000, 0).UTC()}
+	if err := other.WriteMarker(within(t), held); err != nil {
+		t.Fatal(err) // who has seen none writes his own
+	}
+	if err := conn.WriteProof(within(t), acmeMarker(), "power"); !errors.Is(err, ErrMarkerMoved) {
+		t.Errorf("over a marker that nobody here has seen: %v", err)
+	}
+	if m, _ := conn.Observe(within(t), nil).Marker.Get(); cmp.Diff(held, m) != "" {
+		t.Errorf("the hold is gone: %+v", m)
+	}
+	if err := conn.WriteProof(within(t), acmeMarker(), "power"); err != nil {
+		t.Errorf("over a marker that was seen: %v", err)
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil {

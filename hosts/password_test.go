@@ -191,7 +191,7 @@ func TestPasswordCheckKilled(t *testing.T) {
 			if r.Seal != sealed || r.Refused || r.Tries != n+1 || r.Spent() != spent || r.At.Unix() != int64(1700000000+n) {
 				t.Errorf("after %d kills: %q", n+1, g.note(t))
 			}
-			if exit, said := g.check(t, s, 1700000000+n); exit != 7 {
+			if exit, said := g.check(t, s, 1700000000+n); exit != 8 {
 				t.Errorf("beside a run that may still be trying: exit %d, %s", exit, said)
 			}
 			if err := os.WriteFile(filepath.Join(g.home, ".macfleet/trying"), []byte("1700000000\n"), 0o600); err != nil {

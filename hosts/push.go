@@ -37,6 +37,8 @@ func (c *Conn) push(ctx context.Context, a fleet.Artifact, seen look, source Sou
 		return Delivered{}, fmt.Errorf("deliver %s to %s: %w", a, c.target.name(), err)
 	}
 	defer func() { <-c.client.uploads }()
+	c.progress(Progress{Artifact: a, Edge: Begins})
+	defer c.progress(Progress{Artifact: a, Edge: Ends}) // before the place is free
 	done, err := c.pushFrom(ctx, a, seen, source)
 	if errors.Is(err, errPartGone) { // another run cleared it away
 		return c.pushFrom(ctx, a, look{free: seen.free}, source)
@@ -72,7 +74,7 @@ func (c *Conn) pushFrom(ctx context.Context, a fleet.Artifact, seen look, source
 		}
 	}
 	resumed := p.offset
-	p.bytes = &meter{source: io.LimitReader(bytes, all-p.offset), left: all - p.offset, now: c.client.now, tell: func(n int64) { c.progress(a, resumed+n, all) }}
+	p.bytes = &meter{source: io.LimitReader(bytes, all-p.offset), left: all - p.offset, now: c.client.now, tell: func(n int64) { c.progress(Progress{Artifact: a, Done: resumed + n, Size: all}) }}
 	done, err := p.send(ctx)
 	done.Resumed = resumed
 	return done, err
@@ -87,9 +89,10 @@ func beginsWith(r io.Reader, n int64, sum string) (bool, error) {
 	return hex.EncodeToString(h.Sum(nil)) == sum, nil
 }
 
-func (c *Conn) progress(a fleet.Artifact, done, all int64) {
+func (c *Conn) progress(p Progress) {
 	if c.client.opts.Progress != nil {
-		c.client.opts.Progress(Progress{Host: c.target.name(), Artifact: a, Done: done, Size: all})
+		p.Host = c.target.name()
+		c.client.opts.Progress(p)
 	}
 }
 
@@ -138,8 +141,8 @@ func (p *pushing) exchange(ctx context.Context, packed string, bytes io.Reader) 
 	header := strings.Join([]string{mark, c.folder(), p.artifact.SHA256, strconv.FormatInt(p.size, 10), packed, p.begin, p.part,
 		strconv.FormatInt(p.offset, 10), ""}, "\n")
 	body := &ending{r: bytes}
-	r, err := c.converse(ctx, conversation{mark: mark, line: scriptLine(c.client.opts.Prologue + command.Script),
-		stdin: io.MultiReader(strings.NewReader(header), body), questions: []question{{id: "push", Command: command}},
+	r, err := c.converse(ctx, conversation{mark: mark, line: scriptLine(c.client.opts.Prologue + c.fence() + command.Script),
+		stdin: io.MultiReader(strings.NewReader(c.pass(mark)+header), body), questions: []question{{id: "push", Command: command}},
 		limit: c.client.opts.Deadlines.Exchange + time.Duration(p.size/leastRate)*time.Second})
 	body.end()
 	if err != nil {

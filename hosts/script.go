@@ -40,8 +40,13 @@ type question struct {
 // commandLine returns the exec string of an exchange: the same questions give
 // the same text for every host. Values travel in stdin, see data.
 func commandLine(prologue string, questions []question) (string, error) {
+	return fencedLine("", prologue, questions)
+}
+
+// fencedLine is commandLine behind a fence.
+func fencedLine(fence, prologue string, questions []question) (string, error) {
 	var b strings.Builder
-	b.WriteString(prologue)
+	b.WriteString(prologue + fence)
 	fmt.Fprintf(&b, "prologue=%s\nwatchdog=%s\n", quote(prologue), quote(strings.TrimSpace(file("watchdog.pl"))))
 	b.WriteString(file("scripts/exchange.sh"))
 	for _, q := range questions {

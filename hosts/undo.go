@@ -111,7 +111,7 @@ func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
 	}
 	g := &guarded{conn: c, step: step, change: ch, id: newMark()[:16], target: c.same()}
 	// What cannot be sent must not be found out when the host is armed.
-	_, _, err := c.client.send([]question{g.wrapped()}, g.undoLimit())
+	_, _, err := c.client.send(c.fence(), []question{g.wrapped()}, g.undoLimit())
 	return g, err
 }
 

@@ -3,6 +3,7 @@ package hosts
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -64,6 +65,10 @@ func (g *guarded) settle(ctx context.Context) error {
 		done, err := g.decide(ctx, have, missing)
 		if done {
 			return err
+		}
+		if e := new(Error); errors.As(err, &e) && e.refusesRun() {
+			closeAll(have)
+			return err // what is not confirmed the host takes back by itself
 		}
 		if missing == nil {
 			missing = err

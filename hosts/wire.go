@@ -56,15 +56,20 @@ type watched struct {
 	silence time.Duration
 	silent  atomic.Bool // it broke for this reason
 	broke   atomic.Pointer[error]
+	over    atomic.Bool // nothing more can be read
 	asked   atomic.Bool // bytes went out since the last ones came in
 	stats   *stats
 }
 
 func (w *watched) Read(p []byte) (int, error) {
 	if err := w.SetReadDeadline(time.Now().Add(w.silence)); err != nil {
+		w.over.Store(true)
 		return 0, err
 	}
 	n, err := w.Conn.Read(p)
+	if err != nil {
+		w.over.Store(true)
+	}
 	w.stats.received.Add(int64(n))
 	if n > 0 && w.asked.Swap(false) {
 		w.stats.turns.Add(1)

@@ -113,6 +113,7 @@ func TestExamineTroubles(t *testing.T) {
 		"no-key":          "connection unknown, ssh unknown, host key unknown, authentication problem, answers unknown",
 		"connection-lost": "answers problem",
 		// These come after an observation, so they end none.
+		"newer-run": nothing, "host-locked": nothing, "run-not-noted": nothing,
 		"rolled-back": nothing, "undo-armed": nothing, "cut-off": nothing, "no-gui-session": nothing, "job-running": nothing,
 		"disk-full": nothing, "download-failed": nothing, "wrong-artifact": nothing,
 	}

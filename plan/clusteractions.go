@@ -57,6 +57,10 @@ func notPrepared(o inventory.Object) *Trouble {
 // unread enters what of the cluster could not be read and a host needs.
 func (c *computation) unread() {
 	joins := slices.ContainsFunc(c.plan.Hosts, func(h Host) bool { return h.Spec.Spec.JoinsCluster() })
+	if joins && c.cfg.Kubernetes != nil && c.snap.Nodes.IsUnread() {
+		c.plan.Unread = []Unread{{Probe: "cluster", Why: c.snap.Nodes.Why()}}
+		return
+	}
 	if !joins || !c.plan.Cluster {
 		return
 	}

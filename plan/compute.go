@@ -25,7 +25,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
 		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps}, rejected: make(map[Rejected]bool)}
 	c.cluster = indexCluster(snap)
-	c.plan.Cluster = c.cluster.there
+	c.plan.Cluster, c.plan.Healthy = c.cluster.there, c.healthy()
 	c.objects()
 	c.needs = c.assign(sel)
 	c.orphans()
@@ -56,6 +56,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		c.enter(some)
 	}
 	c.unread()
+	c.plan.Warnings = append(inProgress(cfg.Owner, snap), c.plan.Warnings...)
 	return c.plan
 }
 
@@ -126,7 +127,7 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 // host gathers what is known of one server under the name it should bear.
 func (c *computation) host(g fleet.Group, p *placed) Host {
 	h := Host{Name: p.name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Node: p.node,
-		Spec: c.specOf(p.name, p.place, p.server.ID, g), Rollback: c.sel.Rollback}
+		Spec: c.specOf(p.name, p.place, p.server.ID, g), Rollback: c.sel.Rollback, ForceBusy: slices.Contains(c.sel.ForceBusy, p.name)}
 	c.cluster.enter(&h)
 	seen, asked := c.snap.Hosts[p.server.ID]
 	if !asked {
@@ -134,6 +135,7 @@ func (c *computation) host(g fleet.Group, p *placed) Host {
 			Remedy: "record another: macfleet plan --record FILE"}
 	}
 	h.Seen = seen
+	h.Held = heldOf(seen.Marker, h.Node, c.snap.Taken)
 	return h
 }
 
@@ -152,6 +154,7 @@ func (c *computation) finish(d *draft) {
 		}
 	}
 	d.actions = append(d.actions, c.release(h)...)
+	h.hold(d.actions)
 	h.failing()
 	c.misplaced(h)
 	c.unbound(h)
@@ -217,6 +220,7 @@ func (c *computation) work(d *draft) {
 	}
 	d.actions = append(d.actions, c.joined(h)...)
 	d.actions = append(d.actions, c.departing(h, d.actions)...)
+	d.actions = append(d.actions, c.reopening(h)...)
 	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
 		h.Refused = missingSudo()
 	}

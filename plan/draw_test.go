@@ -48,6 +48,7 @@ func drawWorld(t *rapid.T) *world {
 	if _, read := w.snap.Nodes.Get(); read && rapid.Bool().Draw(t, "joins") {
 		drawCluster(t, w)
 	}
+	drawHolds(t, w)
 	if on := rapid.SampledFrom([]string{"", "", "", "fleet=macos", "group=m2", "ready=true", "name=*1", "name=acme-legacy-*"}).Draw(t, "on"); on != "" {
 		s, err := plan.ParseSelector(on)
 		if err != nil {
@@ -59,6 +60,31 @@ func drawWorld(t *rapid.T) *world {
 		w.sel.Steps = []plan.StepID{"alpha"}
 	}
 	return w
+}
+
+// drawHolds lets people hold some of the hosts, in the marker, on the Node or both.
+func drawHolds(t *rapid.T, w *world) {
+	w.snap.Taken = time.Unix(2, 0).UTC()
+	hold := func() *inventory.Hold {
+		if rapid.IntRange(0, 5).Draw(t, "held") > 0 {
+			return nil
+		}
+		return &inventory.Hold{Who: "sam@desk", Reason: "a look at its fan", Until: time.Unix(rapid.Int64Range(1, 3).Draw(t, "until"), 0).UTC()}
+	}
+	nodes, _ := w.snap.Nodes.Get()
+	for i := range nodes {
+		if nodes[i].Hold = hold(); rapid.IntRange(0, 9).Draw(t, "unread") == 0 {
+			nodes[i].HoldUnread = "no JSON"
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.hosts)) {
+		h := w.hosts[id]
+		if m, ok := h.Marker.Get(); ok {
+			m.Hold = hold()
+			h.Marker = inventory.Present(m)
+			w.hosts[id] = h
+		}
+	}
 }
 
 // drawSeenWorld is drawWorld where every host was asked.

@@ -37,6 +37,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		a.Origin, a.Reason = explain(f, Reason{f.Refused.Code, f.Refused.Text}, marker, id)
 	case len(f.Changes) > 0:
 		a.change(h, f, marker)
+		a.idle(h, f)
 	case view.Pending:
 		a.Origin.Drift = true
 		a.Reason = Reason{"unfinished", "an earlier run began to change it and never proved it"}
@@ -54,7 +55,7 @@ func (h *Host) View(id StepID) View {
 	_, proven := marker.Steps[id]
 	return View{Host: h.Spec, Server: h.Server, Node: h.Node, Facts: h.Seen.Facts, Root: h.Seen.Root,
 		Proven: proven, Pending: slices.Contains(h.Seen.Pending, id),
-		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback, At: h.Seen.At}
+		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback, Force: h.ForceBusy, At: h.Seen.At}
 }
 
 // needsRoot reports whether root would know all that is unread.

@@ -5,3 +5,6 @@ var ComputeOn = compute
 
 // RecordFile is the snapshot file, for the test of its schema.
 type RecordFile = recordFile
+
+// PlanFileKeys is the plan file, for the test of its schema.
+type PlanFileKeys = planFile

@@ -19,7 +19,7 @@ func (c *computation) departing(h *Host, actions []Action) []Action {
 	i, _ := h.Identity.Get()
 	var out []Action
 	if n, ok := h.Node.Get(); ok && n.Name == h.Name {
-		gone := deleteNode(h, n)
+		gone := deleteNode(h, n, slices.ContainsFunc(actions, func(a Action) bool { return a.Drains || a.Forced }))
 		if out = append(out, gone); gone.Refusal != nil {
 			return out
 		}
@@ -51,11 +51,16 @@ func (h *Host) stays(actions []Action) bool {
 	return len(h.Unread) > 0 || h.blind || slices.ContainsFunc(actions, refused)
 }
 
-func deleteNode(h *Host, n inventory.Node) Action {
+// deleteNode deletes the Node of a host that leaves. drained says that the plan has taken
+// its Pods away by then.
+func deleteNode(h *Host, n inventory.Node, drained bool) Action {
 	a := h.action(DeleteNode)
 	a.Reason = Reason{"block-removed", "the configuration no longer makes it a Node"}
 	a.Origin.Pending = true
-	if a.Refusal = h.busy(n); n.ProviderID != h.Server.ProviderID() {
+	if !drained {
+		a.Refusal = h.busy(n)
+	}
+	if n.ProviderID != h.Server.ProviderID() {
 		a.Refusal = &Trouble{Code: "node-not-proven", Text: fmt.Sprintf("the Node %s does not say that it is this server", n.Name),
 			Remedy: "see what it is (kubectl describe node " + n.Name + "); if it is left over, delete it: kubectl delete node " + n.Name}
 	}

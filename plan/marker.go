@@ -12,6 +12,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
 // Marker is /etc/macfleet/host.json on a host: whose it is, and what was last
@@ -27,7 +28,9 @@ type Marker struct {
 	Serial        string            `json:"serial"`
 	ClusterUID    string            `json:"cluster_uid,omitempty"`
 	Version       string            `json:"version"` // of the macfleet that wrote it
+	Run           *MarkerRun        `json:"run,omitempty"`
 	Steps         map[StepID]Digest `json:"steps"`
+	Hold          *inventory.Hold   `json:"hold,omitempty"` // a person wants the host left alone; nil: nobody
 }
 
 // Digest is what one step's last proof left: what was wanted, the normalised

@@ -17,6 +17,7 @@ const (
 	SetProviderID Kind = "provider-id" // set the provider id of the host's Node, which has none
 	ReplaceNode   Kind = "node"        // delete the host's Node, so that its kubelet registers another
 	DeleteNode    Kind = "delete-node" // delete the Node of a host that has no kubelet any more
+	UncordonNode  Kind = "uncordon"    // let Pods onto the host's Node again, which an earlier run closed; when it is Ready and the rest is done
 	RevokeHost    Kind = "revoke"      // take the identity of a host's kubelet away; it may have no server any more
 	ReleasePods   Kind = "pods"        // let Pods go that only our finalizer holds
 	KeepObject    Kind = "object"      // bring an object of the cluster itself to what is wanted; it has no host
@@ -82,6 +83,10 @@ type Action struct {
 	Object     *inventory.Object // of KeepObject
 	Deferred   bool              // the changes are known only once an earlier action gave root
 	Disruption Disruption
+	Busy       []Task   // what goes on on the host that it would hurt, as the plan saw it
+	Drains     bool     // the host's Node is drained first
+	Evicts     int      // Pods that the drain takes from it, as the plan saw them
+	Forced     bool     // the host is not waited for: somebody named it
 	Refusal    *Trouble // set when the action is wanted and cannot be done
 }
 
@@ -97,25 +102,31 @@ const (
 
 // Host is one host of the plan: a member, or a server that a claim makes one.
 type Host struct {
-	Name      string
-	Fleet     string
-	Group     string
-	Server    inventory.Server
-	Spec      fleet.Host
-	Member    bool // false: it is still in the pool
-	Seen      HostSeen
-	Node      inventory.Seen[inventory.Node]
-	Identity  inventory.Seen[inventory.Identity]
-	Join      inventory.Seen[inventory.Join]
-	Pods      inventory.Seen[[]inventory.Pod]
-	Kubelet   inventory.Seen[Kubelet] // absent: nobody could look
-	Rollback  bool                    // the version that it had before is wanted
-	Unknown   *Trouble                // it could not be asked
-	Refused   *Trouble                // it was asked and must not be changed
-	Unread    []StepUnread
-	Warnings  []StepWarning
-	Proven    map[StepID]Digest // of the steps without a difference
-	Converged Convergence
+	Name     string
+	Fleet    string
+	Group    string
+	Server   inventory.Server
+	Spec     fleet.Host
+	Member   bool // false: it is still in the pool
+	Seen     HostSeen
+	Node     inventory.Seen[inventory.Node]
+	Identity inventory.Seen[inventory.Identity]
+	Join     inventory.Seen[inventory.Join]
+	Pods     inventory.Seen[[]inventory.Pod]
+	Kubelet  inventory.Seen[Kubelet] // absent: nobody could look
+	Rollback bool                    // the version that it had before is wanted
+	// ForceBusy says that it is not waited for, whatever it is at work on.
+	ForceBusy bool
+	// Unapproved says that the plan file that is applied does not know the host, or
+	// knows another key of it: nothing is written there, and no key is pinned.
+	Unapproved bool
+	Held       *Held    // a person wants it left alone, or did until a while ago; nil: nobody
+	Unknown    *Trouble // it could not be asked
+	Refused    *Trouble // it was asked and must not be changed
+	Unread     []StepUnread
+	Warnings   []StepWarning
+	Proven     map[StepID]Digest // of the steps without a difference
+	Converged  Convergence
 
 	compared   bool // its steps were asked, whatever they said
 	adopting   bool // it is listed, and no apply of ours has known it yet
@@ -140,8 +151,8 @@ func (h Host) Rootless() *Trouble {
 // what the marker says, also when its host block is gone.
 func (h Host) MarkerStale() bool {
 	m, ok := h.Seen.Marker.Get()
-	if !ok {
-		return false // the marker is missing, and creating it enters everything
+	if !ok || !h.Writable() {
+		return false // creating a marker that is missing enters everything; a held host is left alone
 	}
 	if m.Name != h.Name || m.Fleet != h.Fleet || m.Group != h.Group {
 		return true
@@ -153,6 +164,10 @@ func (h Host) MarkerStale() bool {
 	}
 	return false
 }
+
+// Writable reports whether a run may note anything on the host, or pin its key:
+// nobody holds it, and what is applied knows it.
+func (h Host) Writable() bool { return h.Standing() == nil && !h.Unapproved }
 
 // StepUnread is an answer that a step could not use.
 type StepUnread struct {
@@ -201,9 +216,11 @@ type Plan struct {
 	Rejected  []Rejected
 	Strays    []inventory.Server // in no pool and no fleet: shown, never touched
 	Lost      []Lost
-	Cluster   bool      // the configuration has a cluster
-	Unread    []Unread  // parts of the cluster that could not be read, and that hosts need
-	Warnings  []Trouble // what the cluster says of no host
+	Cluster   bool                 // the configuration has a cluster
+	Healthy   map[string][]Healthy // by fleet, selected or not; without a cluster: the hosts that answered
+	Unread    []Unread             // parts of the cluster that could not be read, and that hosts need
+	Warnings  []Trouble            // what the cluster says of no host
+	Unasked   []Unasked            // groups of which nobody was asked anything
 }
 
 // Summary counts a plan.
@@ -212,7 +229,7 @@ type Summary struct {
 	Refused             int // what is wanted and can't be done: releases, missing servers, hosts that must not be touched
 	RefusedHosts        int // of these, hosts that could not be compared
 	Unknown             int // hosts that could not be asked
-	Unread              int // steps with answers that could not be read, and parts of the cluster
+	Unread              int // steps with answers that could not be read, parts of the cluster, and groups of which nobody was asked
 	Drift               int // differences whose facts moved since their proof
 	Pending             int // differences whose wish moved, or that were never proven
 	Hosts               int // members
@@ -255,7 +272,7 @@ func (p *Plan) Summarise() Summary {
 		s.Refused += sh.Missing
 		s.Pending += sh.Missing
 	}
-	s.Unread += len(p.Unread)
+	s.Unread += len(p.Unread) + len(p.Unasked)
 	s.Refused += len(p.Lost)
 	s.RefusedHosts += len(p.Lost)
 	return s

@@ -148,6 +148,9 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 			if a.Kind.Sign() == plan.Replace {
 				total++ // it goes and comes
 			}
+			if held := hosts[id].Standing(); held != nil {
+				t.Fatalf("%+v runs on a host that is held %s", a, held)
+			}
 			checkClusterAction(t, w, a, hosts[id])
 			if a.OfCluster() || a.Kind == plan.ReleasePods {
 				continue // they touch no machine

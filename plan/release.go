@@ -6,7 +6,7 @@ import (
 )
 
 // leaving returns the ids of the n members that a scale-down takes: not Ready
-// first, then the newest. Adopted ones are not taken while they are listed.
+// first, then the newest, and those last that a person holds. Adopted ones are not taken while they are listed.
 func (c *computation) leaving(members []*placed, n int) map[string]bool {
 	order := slices.DeleteFunc(slices.Clone(members), func(p *placed) bool { return p.adopted })
 	n = min(n, len(order))
@@ -15,6 +15,7 @@ func (c *computation) leaving(members []*placed, n int) map[string]bool {
 	}
 	slices.SortStableFunc(order, func(a, b *placed) int {
 		return cmp.Or(
+			cmp.Compare(c.holds(a), c.holds(b)),
 			cmp.Compare(c.workable(a), c.workable(b)),
 			b.server.Created.Compare(a.server.Created),
 			cmp.Compare(a.name, b.name))
@@ -24,6 +25,14 @@ func (c *computation) leaving(members []*placed, n int) map[string]bool {
 		out[p.server.ID] = true
 	}
 	return out
+}
+
+// holds returns 1 for a member that a person holds, and 0 for others.
+func (c *computation) holds(p *placed) int {
+	if h := heldOf(c.snap.Hosts[p.server.ID].Marker, p.node, c.snap.Taken); h != nil && !h.Expired {
+		return 1
+	}
+	return 0
 }
 
 // workable returns 0 for a member that is not Ready or cannot be reached, and 1

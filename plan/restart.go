@@ -6,5 +6,8 @@ func Restarting(h Host, step StepID, c Change) Action {
 	a := h.action(RunStep)
 	a.Step, a.Reason, a.Disruption = step, c.Reason, c.Disruption
 	a.Fields, a.Changes = c.Fields, []Change{c}
+	if held := h.Standing(); held != nil {
+		a.Refusal = held.Trouble(h.Name)
+	}
 	return a
 }

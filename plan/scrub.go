@@ -14,7 +14,7 @@ type Scrub func(text string) string
 // what hosts answered, and the ids under which all that is kept. It runs before
 // anything is computed, so that a plan from a file is the plan that was seen.
 func (s Scrub) Snapshot(in Snapshot) Snapshot {
-	out := Snapshot{Nodes: mapped(s, in.Nodes, s.Nodes), Cluster: mapped(s, in.Cluster, s.cluster)}
+	out := Snapshot{Taken: in.Taken, Nodes: mapped(s, in.Nodes, s.Nodes), Cluster: mapped(s, in.Cluster, s.cluster), Lock: s.lock(in.Lock)}
 	for _, v := range in.Servers {
 		out.Servers = append(out.Servers, s.Server(v))
 	}
@@ -50,6 +50,11 @@ func (s Scrub) Host(h HostSeen) HostSeen {
 	if u := h.Undone; u != nil {
 		h.Undone = &Undone{Step: StepID(s(string(u.Step))), At: u.At, Why: s(u.Why), Exit: u.Exit}
 	}
+	if e := h.Entered; e != nil {
+		scrubbed := *e
+		scrubbed.ID, scrubbed.Who = s(e.ID), s(e.Who)
+		h.Entered = &scrubbed
+	}
 	if w := h.Password; w != nil {
 		h.Password = &Password{Source: s(w.Source), Trouble: s.trouble(w.Trouble)}
 	}
@@ -58,6 +63,15 @@ func (s Scrub) Host(h HostSeen) HostSeen {
 	h.Marker, h.Claim = mapped(s, h.Marker, s.marker), mapped(s, h.Claim, s.claim)
 	h.Facts = s.Facts(h.Facts)
 	return h
+}
+
+func (s Scrub) lock(l *Lock) *Lock {
+	if l == nil {
+		return nil
+	}
+	out := *l
+	out.Run.ID, out.Run.Who, out.Unread = s(l.Run.ID), s(l.Run.Who), s(l.Unread)
+	return &out
 }
 
 func (s Scrub) trouble(t *Trouble) *Trouble {
@@ -83,6 +97,10 @@ func (s Scrub) marker(m Marker) Marker {
 	m.Configuration, m.Environment, m.Name = s(m.Configuration), s(m.Environment), s(m.Name)
 	m.Fleet, m.Group, m.ServerID = s(m.Fleet), s(m.Group), s(m.ServerID)
 	m.Serial, m.ClusterUID, m.Version = s(m.Serial), s(m.ClusterUID), s(m.Version)
+	if r := m.Run; r != nil {
+		m.Run = &MarkerRun{ID: s(r.ID), Epoch: r.Epoch, Who: s(r.Who), At: r.At}
+	}
+	m.Hold = s.hold(m.Hold)
 	if m.Steps == nil {
 		return m
 	}
@@ -93,6 +111,13 @@ func (s Scrub) marker(m Marker) Marker {
 	}
 	m.Steps = steps
 	return m
+}
+
+func (s Scrub) hold(h *inventory.Hold) *inventory.Hold {
+	if h == nil {
+		return nil
+	}
+	return &inventory.Hold{Who: s(h.Who), Reason: s(h.Reason), Since: h.Since, Until: h.Until}
 }
 
 func (s Scrub) claim(c Claim) Claim {

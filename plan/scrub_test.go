@@ -14,6 +14,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
@@ -27,11 +28,13 @@ const planted = `planted-<se"cret>-value`
 // one: it is filled by reflection, so that a field added later is in it too.
 func full(t *testing.T, fill func(reflect.Value)) plan.Snapshot {
 	t.Helper()
-	seen := plan.HostSeen{Trouble: &plan.Trouble{}}
+	seen := plan.HostSeen{Trouble: &plan.Trouble{}, Entered: &plan.Entered{}}
 	fill(reflect.ValueOf(&seen).Elem())
 	marker := filled[plan.Marker](fill)
+	marker.Run, marker.Hold = &plan.MarkerRun{}, &inventory.Hold{Who: planted, Reason: planted}
+	fill(reflect.ValueOf(marker.Run).Elem())
 	marker.Steps = map[plan.StepID]plan.Digest{planted: {Wanted: planted, Facts: planted}}
-	claim := filled[plan.Claim](fill)
+	lock, claim := filled[plan.Lock](fill), filled[plan.Claim](fill)
 	seen.Serial, seen.OSVersion = inventory.Present(planted), inventory.Unread[string](planted)
 	seen.Marker, seen.Claim = inventory.Present(marker), inventory.Present(claim)
 	seen.Facts = plan.Facts{planted: inventory.Present(plan.Answer{Stdout: planted, Stderr: planted}),
@@ -40,12 +43,13 @@ func full(t *testing.T, fill func(reflect.Value)) plan.Snapshot {
 		Claim: inventory.Unread[plan.Claim](planted), OSVersion: inventory.Present(planted)}
 	server := filled[inventory.Server](fill)
 	node := filled[inventory.Node](fill)
+	node.Hold = &inventory.Hold{Who: planted, Reason: planted}
 	pin := filled[plan.Pin](fill)
 	node.Labels = map[string]string{planted: planted}
 	node.Capacity = inventory.Capacity{CPU: 1, Memory: 2, Pods: 3}
 	return plan.Snapshot{Servers: []inventory.Server{server}, Nodes: inventory.Present([]inventory.Node{node}), Pins: []plan.Pin{pin},
-		Cluster: inventory.Present(fullCluster(fill)),
-		Hosts:   map[string]plan.HostSeen{planted: seen, "id-2": unread}}
+		Cluster: inventory.Present(fullCluster(fill)), Lock: &lock,
+		Hosts: map[string]plan.HostSeen{planted: seen, "id-2": unread}}
 }
 
 func filled[T any](fill func(reflect.Value)) (x T) {
@@ -171,9 +175,13 @@ func shown(t *rapid.T, p *plan.Plan) string {
 	var b bytes.Buffer
 	text := view.NewText(&b, 0, false)
 	text.Plan(p)
-	text.Drift(p)
+	r, err := drift.Of(p, nil, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text.Drift(p, r)
 	text.Hosts(p, true)
-	if err := errors.Join(view.WriteDocument(&b, p), view.WriteHosts(&b, p)); err != nil {
+	if err := errors.Join(view.WriteDocument(&b, p), view.WriteHosts(&b, p), view.WriteDrift(&b, p, r), view.WriteDriftMarkdown(&b, r), view.WriteDriftMetrics(&b, r)); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -183,10 +191,10 @@ func shown(t *rapid.T, p *plan.Plan) string {
 // and not to the file, nor to the scrubbing.
 func TestRecordHoldsEveryField(t *testing.T) {
 	t.Parallel()
-	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 5, reflect.TypeFor[plan.HostSeen](): 16, // Refusals are not kept
-		reflect.TypeFor[plan.Undone](): 4, reflect.TypeFor[plan.Password](): 2,
+	for of, fields := range map[reflect.Type]int{reflect.TypeFor[plan.Snapshot](): 7, reflect.TypeFor[plan.HostSeen](): 17, // Refusals are not kept
+		reflect.TypeFor[plan.Undone](): 4, reflect.TypeFor[plan.Lock](): 5, reflect.TypeFor[plan.Entered](): 7, reflect.TypeFor[plan.MarkerRun](): 4, reflect.TypeFor[plan.Password](): 2,
 		reflect.TypeFor[plan.Answer](): 3, reflect.TypeFor[plan.Pin](): 4, reflect.TypeFor[plan.Trouble](): 3,
-		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 10, reflect.TypeFor[inventory.Capacity](): 3,
+		reflect.TypeFor[inventory.Server](): 9, reflect.TypeFor[inventory.Node](): 13, reflect.TypeFor[inventory.Hold](): 4, reflect.TypeFor[inventory.Capacity](): 3,
 		reflect.TypeFor[inventory.Cluster](): 5, reflect.TypeFor[inventory.Pod](): 11, reflect.TypeFor[inventory.Identity](): 5,
 		reflect.TypeFor[inventory.Join](): 2, reflect.TypeFor[inventory.Object](): 6, reflect.TypeFor[inventory.Machine](): 10} {
 		if of.NumField() != fields {

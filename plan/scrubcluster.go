@@ -45,9 +45,10 @@ func (s Scrub) machine(m inventory.Machine) inventory.Machine {
 func (s Scrub) Nodes(in []inventory.Node) []inventory.Node {
 	out := make([]inventory.Node, 0, len(in))
 	for _, n := range in {
-		n.Name, n.UID, n.ProviderID, n.Why, n.CordonedBy = s(n.Name), s(n.UID), s(n.ProviderID), s(n.Why), s(n.CordonedBy)
+		n.Name, n.UID, n.ProviderID, n.Why, n.CordonedBy, n.CordonRun = s(n.Name), s(n.UID), s(n.ProviderID), s(n.Why), s(n.CordonedBy), s(n.CordonRun)
 		n.Ready = inventory.Readiness(s(string(n.Ready)))
 		n.Labels = s.labels(n.Labels)
+		n.Hold, n.HoldUnread = s.hold(n.Hold), s(n.HoldUnread)
 		out = append(out, n)
 	}
 	return out

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -16,28 +17,16 @@ type Selector struct{ terms []term }
 
 type term struct{ key, value string }
 
-// selectorKeys are the properties a selector may name.
-func selectorKeys() []string { return []string{"fleet", "group", "name", "ready", "type", "zone"} }
-
 // ParseSelector reads "fleet=runners,zone=fr-par-1,ready=false,name=…". The
 // error names the keys that exist.
 func ParseSelector(text string) (Selector, error) {
+	terms, err := fleet.SelectorTerms(text)
+	if err != nil {
+		return Selector{}, err
+	}
 	var s Selector
-	for _, part := range strings.Split(text, ",") {
-		key, value, found := strings.Cut(part, "=")
-		if !found || value == "" {
-			return Selector{}, fmt.Errorf("selector %q: write key=value, with one of the keys %s", text, strings.Join(selectorKeys(), ", "))
-		}
-		if !slices.Contains(selectorKeys(), key) {
-			return Selector{}, fmt.Errorf("selector %q: there is no key %q; the keys are %s", text, key, strings.Join(selectorKeys(), ", "))
-		}
-		if key == "ready" && value != "true" && value != "false" {
-			return Selector{}, fmt.Errorf("selector %q: ready is true or false", text)
-		}
-		if _, err := path.Match(value, ""); err != nil {
-			return Selector{}, fmt.Errorf("selector %q: the pattern %q is not complete", text, value)
-		}
-		s.terms = append(s.terms, term{key, value})
+	for _, t := range terms {
+		s.terms = append(s.terms, term{t.Key, t.Pattern})
 	}
 	return s, nil
 }
@@ -48,7 +37,9 @@ func ParseSelector(text string) (Selector, error) {
 type Selection struct {
 	On, Exclude []Selector
 	Steps       []StepID
-	Rollback    bool // the version that a host had before is wanted, of what comes as an artifact
+	Rollback    bool     // the version that a host had before is wanted, of what comes as an artifact
+	ForceBusy   []string // names of hosts that are changed whatever goes on there
+	Former      bool     // On names hosts as they were once: those that are gone are passed over
 }
 
 // IsAll reports whether the selection leaves nothing out.
@@ -147,7 +138,11 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 		}
 	}
 	values["zone"] = append(values["zone"], cfg.Scaleway.Zones...)
-	for _, s := range slices.Concat(sel.On, sel.Exclude) {
+	named := slices.Concat(sel.On, sel.Exclude)
+	if sel.Former {
+		named = sel.Exclude
+	}
+	for _, s := range named {
 		for _, t := range s.terms {
 			if err := t.check(values[t.key]); err != nil {
 				return err
@@ -171,6 +166,9 @@ func checkNotEmpty(cfg *fleet.Config, sel Selection, hosts []subject) error {
 	}
 	if slices.ContainsFunc(hosts, sel.matches) || slices.ContainsFunc(slices.Concat(sel.On, sel.Exclude), live) {
 		return nil
+	}
+	if sel.Former {
+		return errors.New("--failed-from: none of the hosts on which that run left something is there any more; macfleet plan shows what is wanted now")
 	}
 	return fmt.Errorf("the selection leaves no host: --on and --exclude contradict each other")
 }

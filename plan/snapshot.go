@@ -8,11 +8,13 @@ import (
 
 // Snapshot is all that was observed, at one moment.
 type Snapshot struct {
+	Taken   time.Time                         // when; by this a hold is over or not
 	Servers []inventory.Server                // all servers of the project in the configured zones
 	Nodes   inventory.Seen[[]inventory.Node]  // absent: the configuration has no cluster
 	Cluster inventory.Seen[inventory.Cluster] // so here
 	Pins    []Pin                             // host keys known from earlier runs
 	Hosts   map[string]HostSeen               // by server id; a host that was not asked is missing
+	Lock    *Lock                             // nil: nobody but we holds it, or no cluster keeps one
 }
 
 // Pin is a host key that was accepted once. It is keyed by server id and name,
@@ -42,6 +44,7 @@ type HostSeen struct {
 	Claim     inventory.Seen[Claim]
 	Pending   []StepID  // steps that an earlier run began and never proved
 	Undone    *Undone   // the change that the host took back last; nil: none, or a later one was confirmed
+	Entered   *Entered  // the run that entered it last; nil: none
 	Refusals  []Refusal // passwords that were tried in vain; not recorded
 	Password  *Password // nil: nobody has looked for one, as nothing needs it
 	Facts     Facts

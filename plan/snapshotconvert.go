@@ -17,6 +17,7 @@ func fileOf(s Snapshot) snapshotFile {
 	}
 	cluster := toFile(s.Cluster, clusterToFile)
 	f.Cluster = &cluster
+	f.Lock = lockToFile(s.Lock)
 	return f
 }
 
@@ -28,6 +29,7 @@ func (f snapshotFile) snapshot() Snapshot {
 	for id, h := range f.Hosts {
 		s.Hosts[id] = h.seen()
 	}
+	s.Lock = f.Lock.lock()
 	switch {
 	case f.Cluster != nil:
 		s.Cluster = fromFile(*f.Cluster, clusterFile.cluster)
@@ -103,7 +105,7 @@ func (f serverFile) server() inventory.Server {
 
 func nodeToFile(n inventory.Node) nodeFile {
 	f := nodeFile{Name: text(n.Name), ProviderID: text(n.ProviderID), Ready: text(n.Ready), Cordoned: n.Cordoned, Why: text(n.Why),
-		Heard: n.Heard, UID: text(n.UID), CordonedBy: text(n.CordonedBy)}
+		Heard: n.Heard, UID: text(n.UID), CordonedBy: text(n.CordonedBy), CordonRun: text(n.CordonRun), Hold: n.Hold, HoldUnread: text(n.HoldUnread)}
 	if n.Labels != nil {
 		f.Labels = make(map[string]text, len(n.Labels))
 	}
@@ -118,7 +120,8 @@ func nodeToFile(n inventory.Node) nodeFile {
 
 func (f nodeFile) node() inventory.Node {
 	n := inventory.Node{Name: string(f.Name), ProviderID: string(f.ProviderID), Ready: inventory.Readiness(f.Ready),
-		Cordoned: f.Cordoned, Why: string(f.Why), Heard: f.Heard, UID: string(f.UID), CordonedBy: string(f.CordonedBy)}
+		Cordoned: f.Cordoned, Why: string(f.Why), Heard: f.Heard, UID: string(f.UID), CordonedBy: string(f.CordonedBy), CordonRun: string(f.CordonRun),
+		Hold: f.Hold, HoldUnread: string(f.HoldUnread)}
 	if f.Labels != nil {
 		n.Labels = make(map[string]string, len(f.Labels))
 	}
@@ -152,6 +155,7 @@ func hostToFile(h HostSeen) hostFile {
 	if u := h.Undone; u != nil {
 		f.Undone = &undoneFile{Step: text(u.Step), At: u.At, Why: text(u.Why), Exit: u.Exit}
 	}
+	f.Entered = enteredToFile(h.Entered)
 	if w := h.Password; w != nil {
 		f.Password = &passwordFile{Source: text(w.Source), Trouble: troubleToFile(w.Trouble)}
 	}
@@ -174,6 +178,7 @@ func (f hostFile) seen() HostSeen {
 	if u := f.Undone; u != nil {
 		h.Undone = &Undone{Step: StepID(u.Step), At: u.At, Why: string(u.Why), Exit: u.Exit}
 	}
+	h.Entered = f.Entered.entered()
 	if w := f.Password; w != nil {
 		h.Password = &Password{Source: string(w.Source), Trouble: w.Trouble.trouble()}
 	}

@@ -32,6 +32,7 @@ type snapshotFile struct {
 	Cluster *seenFile[clusterFile] `json:"cluster,omitempty"`
 	Pins    []pinFile              `json:"pins"`
 	Hosts   map[string]hostFile    `json:"hosts"` // by server id
+	Lock    *lockFile              `json:"lock,omitempty"`
 }
 
 type serverFile struct {
@@ -56,6 +57,9 @@ type nodeFile struct {
 	Heard      time.Time       `json:"heard,omitzero"`
 	UID        text            `json:"uid,omitempty"`
 	CordonedBy text            `json:"cordoned_by,omitempty"`
+	CordonRun  text            `json:"cordon_run,omitempty"`
+	Hold       *inventory.Hold `json:"hold,omitempty"`
+	HoldUnread text            `json:"hold_unread,omitempty"`
 	Labels     map[string]text `json:"labels,omitempty"`
 	Capacity   *capacityFile   `json:"capacity,omitempty"`
 }
@@ -87,6 +91,7 @@ type hostFile struct {
 	Claim       seenFile[Claim]                 `json:"claim"`
 	Pending     []text                          `json:"pending,omitempty"`
 	Undone      *undoneFile                     `json:"undone,omitempty"`
+	Entered     *enteredFile                    `json:"entered,omitempty"`
 	Password    *passwordFile                   `json:"password,omitempty"`
 	Facts       map[string]seenFile[answerFile] `json:"facts"` // by probe id
 }

@@ -69,8 +69,10 @@ func DecodeRecord(content []byte) (Record, error) {
 	if missing := f.missing(); missing != "" {
 		return Record{}, fmt.Errorf("%w: it has no %s; record another", ErrNoSnapshot, missing)
 	}
+	snap := f.snapshot()
+	snap.Taken = f.Taken // what was over then is over in its plan
 	return Record{Owner: fleet.Owner{Name: f.Configuration, Environment: f.Environment}, Version: f.MacfleetVersion,
-		Taken: f.Taken, Snapshot: f.snapshot()}, nil
+		Taken: f.Taken, Snapshot: snap}, nil
 }
 
 // decodeOne reads one JSON object and insists that nothing follows it.

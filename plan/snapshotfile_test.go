@@ -66,6 +66,10 @@ func (d drawing) host() plan.HostSeen {
 		h.Undone = &plan.Undone{Step: plan.StepID(d.text()), At: d.times(), Why: d.text(), Exit: d.upTo(255)}
 	}
 	if d.upTo(3) == 0 {
+		h.Entered = &plan.Entered{ID: d.text(), Who: d.text(), Epoch: int64(d.upTo(9)), At: d.times(), Alone: d.bool(), Held: d.bool(),
+			Idle: time.Duration(d.upTo(999)) * time.Second}
+	}
+	if d.upTo(3) == 0 {
 		h.Password = &plan.Password{Source: d.text(), Trouble: &plan.Trouble{Code: d.text(), Text: d.text(), Remedy: d.text()}}
 	}
 	for range d.upTo(3) {
@@ -80,14 +84,26 @@ func (d drawing) host() plan.HostSeen {
 func (d drawing) marker() plan.Marker {
 	m := plan.Marker{Configuration: d.valid(), Environment: d.valid(), Name: d.valid(), Fleet: d.valid(), Group: d.valid(),
 		ServerID: d.valid(), Serial: d.valid(), ClusterUID: d.valid(), Version: d.valid()}
+	if d.bool() {
+		m.Run = &plan.MarkerRun{ID: d.valid(), Epoch: int64(d.upTo(9)), Who: d.valid(), At: d.times()}
+	}
 	for range d.upTo(2) {
 		m = m.With(plan.StepID(d.valid()), plan.Digest{Wanted: d.valid(), Facts: d.valid()})
 	}
+	m.Hold = d.hold(d.valid)
 	return m
 }
 
+// hold is a hold or none.
+func (d drawing) hold(text func() string) *inventory.Hold {
+	if d.bool() {
+		return nil
+	}
+	return &inventory.Hold{Who: text(), Reason: text(), Since: d.times(), Until: d.times()}
+}
+
 func (d drawing) node() inventory.Node {
-	n := inventory.Node{Heard: d.times(), Name: d.text(), UID: d.text(), ProviderID: d.text(), Ready: inventory.Readiness(d.text()), Cordoned: d.bool(), CordonedBy: d.text(),
+	n := inventory.Node{Heard: d.times(), Name: d.text(), UID: d.text(), ProviderID: d.text(), Ready: inventory.Readiness(d.text()), Cordoned: d.bool(), CordonedBy: d.text(), CordonRun: d.text(),
 		Why: d.text(), Capacity: inventory.Capacity{CPU: d.upTo(9), Memory: int64(d.upTo(9)), Pods: d.upTo(9)}}
 	for range d.upTo(2) {
 		if n.Labels == nil {
@@ -95,6 +111,7 @@ func (d drawing) node() inventory.Node {
 		}
 		n.Labels[d.valid()] = d.text()
 	}
+	n.Hold, n.HoldUnread = d.hold(d.valid), d.text()
 	return n
 }
 
@@ -146,6 +163,9 @@ func (d drawing) snapshot() plan.Snapshot {
 		}
 		return out
 	}), Cluster: drawSeen(d, d.cluster)}
+	if d.bool() {
+		s.Lock = &plan.Lock{Run: plan.Run{ID: d.text(), Who: d.text(), Epoch: int64(d.upTo(9))}, Since: d.times(), Renewed: d.times(), Alive: d.bool(), Unread: d.text()}
+	}
 	for range d.upTo(2) {
 		s.Servers = append(s.Servers, inventory.Server{ID: d.text(), Name: d.text(), Type: d.text(), Zone: d.text(), Address: d.text(),
 			OSFamily: d.text(), Status: d.text(), Delivered: d.bool(), Created: d.times()})
@@ -163,7 +183,9 @@ func (d drawing) snapshot() plan.Snapshot {
 }
 
 func (d drawing) record() plan.Record {
-	return plan.Record{Owner: fleet.Owner{Name: "acme", Environment: d.valid()}, Version: d.valid(), Taken: d.times(), Snapshot: d.snapshot()}
+	r := plan.Record{Owner: fleet.Owner{Name: "acme", Environment: d.valid()}, Version: d.valid(), Taken: d.times(), Snapshot: d.snapshot()}
+	r.Snapshot.Taken = r.Taken
+	return r
 }
 
 // TestRecordRoundTrip holds for every state of every field.
@@ -217,7 +239,7 @@ func TestPlanFromARecord(t *testing.T) {
 				w.snap.Hosts[s.ID] = w.hosts[s.ID]
 			}
 		}
-		content, err := plan.Record{Owner: w.cfg.Owner, Snapshot: w.snap}.Encode()
+		content, err := plan.Record{Owner: w.cfg.Owner, Taken: w.snap.Taken, Snapshot: w.snap}.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}

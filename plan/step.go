@@ -113,6 +113,9 @@ type View struct {
 	// Rollback says that the version that was there before is wanted, and not the
 	// configuration's.
 	Rollback bool
+	// Force says that the host is changed whatever goes on there: a change that looks
+	// for itself does not wait either.
+	Force bool
 	// At is when the host had answered, by the clock of Node.Heard; zero: not known.
 	At time.Time
 }
@@ -140,6 +143,9 @@ type Finding struct {
 	// NoSession says that nobody is logged in at the host's screen: then no virtual
 	// machine starts.
 	NoSession bool
+	// Busy is what goes on on the host that changes of the class Drain would hurt. The
+	// engine makes the host idle before them, or the plan refuses them.
+	Busy []Task
 	// Refused says that something differs and macfleet cannot or must not remove
 	// the difference. Changes are shown then and not made.
 	Refused *Trouble

@@ -49,6 +49,9 @@ func told(f plan.Finding) string {
 	trouble := func(what string, t plan.Trouble) {
 		fmt.Fprintf(&b, "%s %s: %s\n  remedy: %s\n", what, t.Code, t.Text, t.Remedy)
 	}
+	if len(f.Busy) > 0 {
+		fmt.Fprintf(&b, "busy: %s\n", plan.TaskTexts(f.Busy))
+	}
 	if f.Refused != nil {
 		trouble("refused", *f.Refused)
 	}

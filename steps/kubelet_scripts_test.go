@@ -187,8 +187,16 @@ func TestNodeScriptsIdle(t *testing.T) {
 			t.Errorf("exit %d: %s", a.Exit, a.Stderr)
 		}
 		expect(t, "the Mac", before, m.picture())
-		if f := m.look("tart"); brief(f) != "tart-outdated tart-install, refused waits-for-idle" || !strings.Contains(f.Refused.Text, "tart run ci-a (pid 77), packer build (pid 78)") {
-			t.Errorf("%+v", f.Refused)
+		if f := m.look("tart"); brief(f) != "tart-outdated tart-install, busy" || plan.TaskTexts(f.Busy) != "tart run ci-a (pid 77), packer build (pid 78)" || f.Changes[0].Disruption != plan.Drain {
+			t.Errorf("%+v", f)
+		}
+		m.force = true
+		if a := m.perform(m.look("tart")); a.Exit != 0 {
+			t.Errorf("by force: exit %d: %s", a.Exit, a.Stderr)
+		}
+		m.spec.Tart = nil
+		if a := m.perform(m.look("tart")); a.Exit != 0 {
+			t.Errorf("removed by force: exit %d: %s", a.Exit, a.Stderr)
 		}
 	})
 }
@@ -253,7 +261,7 @@ func TestNodeScriptsRemove(t *testing.T) {
 		wanted := m.spec
 		m.spec = none
 		f := m.look(kubeletID)
-		if brief(f) != "kubelet-not-wanted remove, refused waits-for-idle" {
+		if brief(f) != "kubelet-not-wanted remove, busy" {
 			t.Error(brief(f))
 		}
 		if a := m.perform(f); a.Exit != 75 {

@@ -27,6 +27,7 @@ type nodeMac struct {
 	*scripttest.Mac
 	spec     fleet.Spec
 	rollback bool
+	force    bool
 }
 
 // tools are those that the scripts call: all are one stub.
@@ -119,7 +120,7 @@ func tokenOf(account string) string {
 func (m *nodeMac) view(id plan.StepID) plan.View {
 	v := stepstest.View(host(m.spec), nil)
 	v.Node = inventory.Absent[inventory.Node]()
-	v.Rollback = m.rollback
+	v.Rollback, v.Force = m.rollback, m.force
 	_, err := os.Stat(m.Path("/etc/macfleet/pending/" + string(id)))
 	v.Pending = err == nil
 	return v

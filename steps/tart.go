@@ -111,21 +111,27 @@ func (t tart) Diff(v plan.View) plan.Finding {
 	if len(diff) == 0 {
 		return f
 	}
-	f.Changes = []plan.Change{t.change(seen, want, all)}
+	f.Changes = []plan.Change{t.change(v, seen, want, all)}
 	f.Changes[0].Fields = diff
+	if f.Changes[0].Disruption == plan.Drain {
+		f.Busy = tasks(seen.work)
+	}
 	f.Refused = t.refusal(seen, want, f.Changes[0])
 	return f
 }
 
 // change is the one renderer, for a first set-up and for every later change.
-func (t tart) change(seen tartState, want goal, all []setting) plan.Change {
+func (t tart) change(v plan.View, seen tartState, want goal, all []setting) plan.Change {
 	c := plan.Change{Reason: seen.reason(all)}
 	if !all[0].differs() {
 		c.Command = script("tart-wrapper", plan.Root, tartWrapper)
 		return c
 	}
 	c.Delivery = want.delivery(tartSpace, seen.free)
-	c.Command = script("tart-install", plan.Root, want.path(), want.sha, want.name, want.way(), tartWrapper)
+	c.Command = script("tart-install", plan.Root, want.path(), want.sha, want.name, want.way(), tartWrapper, forced(v))
+	if seen.program.there {
+		c.Disruption = plan.Drain
+	}
 	return c
 }
 
@@ -156,8 +162,6 @@ func (t tart) refusal(seen tartState, want goal, c plan.Change) *plan.Trouble {
 	switch d := c.Delivery; {
 	case want.sha == "":
 		return artifactMissing(t.ID())
-	case c.Command.Name == "tart-install" && seen.program.there && len(seen.work) > 0:
-		return waitsForIdle("exchanging Tart", seen.work)
 	case d != nil && seen.free != unknownSpace && seen.free < d.Space:
 		return diskFull(seen.free, d.Space)
 	}
@@ -183,12 +187,8 @@ func (t tart) leave(v plan.View, seen tartState, unread []plan.Unread) plan.Find
 	}
 	all := []setting{{"Tart", seen.receipt.version(seen.program), ""}}
 	_, facts := normal(all)
-	f := plan.Finding{Facts: facts, Changes: []plan.Change{{
+	return plan.Finding{Facts: facts, Busy: tasks(seen.work), Changes: []plan.Change{{
 		Reason: plan.Reason{Code: "tart-not-wanted", Text: "the configuration has no tart block for this host, and macfleet installed what is here"},
-		Fields: fields(all...), Removes: true, Command: script("tart-remove", plan.Root),
+		Fields: fields(all...), Disruption: plan.Drain, Removes: true, Command: script("tart-remove", plan.Root, forced(v)),
 	}}}
-	if len(seen.work) > 0 {
-		f.Refused = waitsForIdle("removing Tart", seen.work)
-	}
-	return f
 }

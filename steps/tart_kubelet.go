@@ -2,7 +2,6 @@ package steps
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -177,6 +176,9 @@ func (d *kubeletDiff) finding() plan.Finding {
 		return f
 	}
 	f.Changes = d.changes()
+	if d.hurtsWork() {
+		f.Busy = tasks(d.seen.work)
+	}
 	f.Refused = d.refusal(f.Changes)
 	return f
 }
@@ -188,8 +190,6 @@ func (d *kubeletDiff) refusal(changes []plan.Change) *plan.Trouble {
 		return artifactMissing(d.step.ID())
 	case cmp.Or(d.foreign, d.noRoom, d.noWay, d.background()) != nil:
 		return cmp.Or(d.foreign, d.noRoom, d.noWay, d.background())
-	case d.collectsAgain() && len(d.seen.work) > 0:
-		return waitsForIdle("turning the garbage collection of virtual machines on again", d.seen.work)
 	}
 	for _, c := range changes {
 		if c.Delivery != nil && d.seen.free != unknownSpace && d.seen.free < c.Delivery.Space {
@@ -227,6 +227,10 @@ func (d *kubeletDiff) background() *plan.Trouble {
 func (d *kubeletDiff) collectsAgain() bool {
 	return !d.view.Host.Spec.BuildsImages() && !d.seen.collects()
 }
+
+// hurtsWork reports whether what goes on on the host would not outlive the changes: its
+// machines would be collected from now on.
+func (d *kubeletDiff) hurtsWork() bool { return d.collectsAgain() && len(d.seen.work) > 0 }
 
 // unbacked are the local virtual machines that no Pod of the Node is behind. ok is
 // false where nobody knows the Pods. The base images of the agent's own are none.
@@ -276,16 +280,11 @@ func (k tartKubelet) leave(v plan.View, seen kubeletState, unread []plan.Unread)
 		all = append(all, setting{"receipt", "made by macfleet", ""})
 	}
 	_, facts := normal(all)
-	f := plan.Finding{Facts: facts, Changes: []plan.Change{{
+	return plan.Finding{Facts: facts, Busy: tasks(seen.work), Changes: []plan.Change{{
 		Reason:     plan.Reason{Code: "kubelet-not-wanted", Text: "the configuration has no tart_kubelet block for this host, and macfleet made what is here"},
 		Fields:     fields(all...),
 		Disruption: plan.Drain,
 		Removes:    true,
-		Command:    script("tart_kubelet-remove", plan.Root, program),
+		Command:    script("tart_kubelet-remove", plan.Root, program, forced(v)),
 	}}}
-	if len(seen.work) > 0 {
-		f.Refused = waitsForIdle("removing the kubelet", seen.work)
-		f.Refused.Remedy = fmt.Sprintf("take the Pods off the Node (kubectl drain %s --ignore-daemonsets), and apply again when their machines have ended", v.Host.Name)
-	}
-	return f
 }

@@ -77,6 +77,9 @@ func (d *kubeletDiff) run() plan.Change {
 		alive := s.service.PID != 0
 		c.Fields = append(c.Fields, plan.Field{Name: "process", Before: choose(alive, "runs", "none"), After: choose(alive, "restarted", "started")})
 	}
+	if d.hurtsWork() {
+		c.Disruption = plan.Drain
+	}
 	if d.collectsAgain() {
 		left, _ := d.unbacked()
 		for _, name := range left {

@@ -83,6 +83,9 @@ func brief(f plan.Finding) string {
 		}
 		out = append(out, c.Reason.Code+" "+strings.TrimPrefix(c.Command.Name, "tart_kubelet-")+way)
 	}
+	if len(f.Busy) > 0 {
+		out = append(out, "busy")
+	}
 	if f.Refused != nil {
 		out = append(out, "refused "+f.Refused.Code)
 	}
@@ -256,7 +259,7 @@ func kubeletCases() []namedKubelet {
 		{"a builder no more that pushes", func(c *kubeletCase) {
 			c.mac = c.mac.WithArgs("--disable-vm-gc")
 			c.mac.Machines, c.mac.Work = vm("bake"), "77 push bake\n"
-		}, "plist-changed-under-job run load, refused waits-for-idle"},
+		}, "plist-changed-under-job run load, busy"},
 		{"a runner at work", func(c *kubeletCase) { c.mac.Work, c.mac.Receipt = "77 run ci-a\n", "" }, "kubelet-unknown binary, kubelet-unknown run kick"},
 		{"no room for Pods", func(c *kubeletCase) { c.mac.Hardware = "2\n17179869184\n" }, "plist-changed-under-job run load, refused reserve-too-large"},
 		{"no artifact", func(c *kubeletCase) { c.want(func(s *fleet.Spec) { s.TartKubelet.Artifact = nil }) }, "kubelet-outdated binary, kubelet-outdated run kick, refused artifact-missing"},
@@ -313,8 +316,8 @@ func TestKubeletBuilderNoMore(t *testing.T) {
 	expect(t, "machines", []string{"bake: deleted by the garbage collection"}, got)
 	for _, w := range []string{"77 run ci-a\n", "78 push bake\n", "79 packer build\n"} {
 		c.mac.Work = w
-		if f := c.finding(t); f.Refused == nil || f.Refused.Code != "waits-for-idle" || !strings.Contains(f.Refused.Text, strings.Fields(w)[2]) {
-			t.Errorf("%q: %+v", w, f.Refused)
+		if f := c.finding(t); len(f.Busy) != 1 || !strings.Contains(f.Busy[0].Text, strings.Fields(w)[2]) || (f.Busy[0].VM == "ci-a") != strings.Contains(w, "run") {
+			t.Errorf("%q: %+v", w, f.Busy)
 		}
 	}
 }
@@ -390,16 +393,16 @@ func TestKubeletRemoval(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"settled", func(*kubeletCase) {}, "kubelet-not-wanted remove", []string{"program"}},
-		{"no receipt", func(c *kubeletCase) { c.mac.Receipt = "" }, "kubelet-not-wanted remove", []string{""}},
+		{"settled", func(*kubeletCase) {}, "kubelet-not-wanted remove", []string{"program", ""}},
+		{"no receipt", func(c *kubeletCase) { c.mac.Receipt = "" }, "kubelet-not-wanted remove", []string{"", ""}},
 		{"factory", func(c *kubeletCase) { c.mac = stepstest.FactoryKubelet() }, "", nil},
 		{"somebody else's", func(c *kubeletCase) {
 			c.mac = stepstest.FactoryKubelet()
 			c.mac.Stamp, c.mac.Access = "1 2 3", "0:0:755"
 			c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": "\tprogram = /usr/local/bin/tart-kubelet\n"}
 		}, "", nil},
-		{"half removed", func(c *kubeletCase) { c.mac = stepstest.FactoryKubelet(); c.view.Pending = true }, "kubelet-not-wanted remove", []string{""}},
-		{"machines run", func(c *kubeletCase) { c.mac.Work = "77 run ci-a\n" }, "kubelet-not-wanted remove, refused waits-for-idle", []string{"program"}},
+		{"half removed", func(c *kubeletCase) { c.mac = stepstest.FactoryKubelet(); c.view.Pending = true }, "kubelet-not-wanted remove", []string{"", ""}},
+		{"machines run", func(c *kubeletCase) { c.mac.Work = "77 run ci-a\n" }, "kubelet-not-wanted remove, busy", []string{"program", ""}},
 	} {
 		c := newKubeletCase()
 		c.spec, c.host = none, host(none)

@@ -30,7 +30,7 @@ func TestTart(t *testing.T) {
 		{"outdated", func(m *stepstest.Tart, _ *plan.View) { m.Receipt = outdated.Replace(m.Receipt) }, "tart-outdated tart-install"},
 		{"outdated, machines run", func(m *stepstest.Tart, _ *plan.View) {
 			m.Receipt, m.Work = outdated.Replace(m.Receipt), "7 run ci-a\n8 push bake\n"
-		}, "tart-outdated tart-install, refused waits-for-idle"},
+		}, "tart-outdated tart-install, busy"},
 		{"outdated, full", func(m *stepstest.Tart, _ *plan.View) { m.Receipt, m.FreeKB = outdated.Replace(m.Receipt), 20_000 },
 			"tart-outdated tart-install, refused disk-full"},
 		{"edited", func(m *stepstest.Tart, _ *plan.View) { m.Stamp, m.SHA = "1 2 3", strings.Repeat("ee", 32) }, "tart-edited tart-install"},
@@ -92,7 +92,7 @@ func TestTartRemoval(t *testing.T) {
 	}{
 		"settled":        {func(*stepstest.Tart) {}, "tart-not-wanted tart-remove"},
 		"another tool's": {func(m *stepstest.Tart) { m.Receipt = "" }, ""},
-		"machines run":   {func(m *stepstest.Tart) { m.Work = "7 run ci-a\n" }, "tart-not-wanted tart-remove, refused waits-for-idle"},
+		"machines run":   {func(m *stepstest.Tart) { m.Work = "7 run ci-a\n" }, "tart-not-wanted tart-remove, busy"},
 	} {
 		m := stepstest.SettledTart()
 		tc.edit(&m)

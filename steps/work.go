@@ -44,15 +44,21 @@ func running(all []working) []string {
 	return out
 }
 
-// waitsForIdle refuses what would hurt work that is going on.
-func waitsForIdle(what string, all []working) *plan.Trouble {
-	names := make([]string, len(all))
-	for i, w := range all {
-		names[i] = w.String()
+// tasks are processes as a plan tells of them.
+func tasks(all []working) []plan.Task {
+	var out []plan.Task
+	for _, w := range all {
+		t := plan.Task{Text: w.String()}
+		if w.does == "run" {
+			t.VM = w.machine
+		}
+		out = append(out, t)
 	}
-	return &plan.Trouble{Code: "waits-for-idle", Text: what + " waits until nothing uses the virtual machines; now there is " + strings.Join(names, ", "),
-		Remedy: "apply again when that has ended; kubectl drain takes the Pods off a Node, and a builder is idle once GitHub says so"}
+	return out
 }
+
+// forced is what a script is told that looks for work itself.
+func forced(v plan.View) string { return choose(v.Force, "force", "") }
 
 // diskFull refuses what would not fit.
 func diskFull(free, needed int64) *plan.Trouble {

@@ -65,6 +65,10 @@ func (a *app) withCluster(acting context.Context, f func(looking, acting context
 	if err := s.openWorld(); err != nil {
 		return err
 	}
+	if err := a.openLog(); err != nil {
+		return err
+	}
+	s.cluster.Tell = a.told("kubernetes")
 	if err := s.openCluster(); err != nil {
 		return err
 	}

@@ -186,7 +186,11 @@ func (a *app) completions(root *cobra.Command) {
 		"exclude":     parts(a.completeSelector),
 		"var":         parts(a.completeVariables),
 		"step":        words(completeSteps),
+		"failed-from": words(a.completeRuns),
+		"log-level":   words(func([]string, string) []string { return []string{"debug", "error", "info", "off", "warn"} }),
 		"wait":        words(func([]string, string) []string { return []string{"ready"} }),
+		"format":      words(completeForms),
+		"annotations": words(func([]string, string) []string { return []string{"github"} }),
 		"output":      words(func([]string, string) []string { return []string{"json", "name", "wide"} }),
 	} {
 		for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
@@ -199,8 +203,11 @@ func (a *app) completions(root *cobra.Command) {
 		"hosts trust":    inOrder(a.completePinned),
 		"doctor":         inOrder(a.completeHosts),
 		"cordon":         a.completeSelected,
+		"hold":           a.completeSelected,
+		"unhold":         a.completeSelected,
 		"restart":        inOrder(a.completeHosts, completeJobs),
 		"artifacts lock": a.completeArtifacts,
+		"show":           inOrder(a.completeRuns),
 		"explain":        inOrder(a.completeHosts, completeSteps),
 		"sandbox path":   inOrder(a.completeSimulated),
 		"sandbox inject": inOrder(a.completeSimulated, completeIncidents),

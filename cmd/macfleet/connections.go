@@ -18,7 +18,7 @@ import (
 // client makes the client of hosts: from the configuration's ssh block and, in
 // the real world, from the person's own ssh configuration and agent.
 func (s *session) client(ctx context.Context, cluster *kubernetes.Client) (*hosts.Client, error) {
-	o := hosts.Options{User: s.config.SSH.User, Via: s.config.SSH.Via, Deadlines: deadlines(s.config.SSH.Timeouts), Starts: s.app.starts, Progress: s.sent}
+	o := hosts.Options{User: s.config.SSH.User, Via: s.config.SSH.Via, Deadlines: deadlines(s.config.SSH.Timeouts), Starts: s.app.starts, Progress: s.sent, Log: s.app.logger}
 	if err := s.fleetKey(ctx, cluster, &o); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *session) fleetKey(ctx context.Context, cluster *kubernetes.Client, o *h
 	case !ref.IsZero():
 		value, rerr := s.resolver(cluster).Resolve(ctx, ref)
 		if rerr != nil {
-			return fmt.Errorf("ssh private_key: %w", rerr)
+			return keyAway(ref, fmt.Errorf("ssh private_key: %w", rerr))
 		}
 		text, o.KeySource = value.Reveal(), "secret "+ref.String()
 	case s.world != nil:

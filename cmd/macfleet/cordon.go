@@ -87,6 +87,7 @@ func (a *app) cordon(ctx context.Context, args []string, o cordonOptions) error 
 	if len(nodes) == 0 {
 		return errors.New("none of the selected hosts has a Node")
 	}
+	s.tellInProgress(ctx)
 	if err := a.askCordon(nodes, o); err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (w *cordoning) run(ctx context.Context, nodes []inventory.Node) bool {
 		if err != nil {
 			w.session.app.errText().Error(fmt.Errorf("%s: %w", n.Name, err))
 			if left := len(nodes) - i - 1; left > 0 {
-				t.Say(fmt.Sprintf("%d Nodes were not begun.", left))
+				t.Say(fmt.Sprintf("Nodes that were not begun: %d.", left))
 			}
 			if !w.options.undo {
 				t.Say("What was closed stays closed; macfleet cordon " + n.Name + " --undo opens what macfleet closed.")

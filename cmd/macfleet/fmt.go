@@ -14,11 +14,16 @@ import (
 	"github.com/macfleet/macfleet/internal/wholefile"
 )
 
+// largestText is how many bytes of a file are read to lay it out: far more than a
+// configuration's may have, which is said at its place.
+const largestText = 16 << 20
+
 // standardInput is what stands for it among file names.
 const standardInput = "-"
 
 func (a *app) fmtCmd() *cobra.Command {
 	var check bool
+	var notes annotations
 	c := &cobra.Command{
 		Use:   "fmt [FILE...]",
 		Short: "Lay out the configuration's files in the one canonical way",
@@ -28,21 +33,26 @@ func (a *app) fmtCmd() *cobra.Command {
 			"  0    done; --check: all are laid out so already\n" +
 			"  1    a file cannot be read, parsed or written; the others are done\n" +
 			"  2    --check: some would change",
-		RunE: func(_ *cobra.Command, args []string) error { return a.format(args, check) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.format(args, check, notes) },
 	}
+	notes.flags(c)
 	c.Flags().BoolVar(&check, "check", false, "write nothing; print the names of what would change and exit with 2")
 	return c
 }
 
 // format lays out files. A fault of one does not keep it from the others.
-func (a *app) format(names []string, check bool) error {
+func (a *app) format(names []string, check bool, notes annotations) error {
+	if err := notes.check(); err != nil {
+		return err
+	}
 	if len(names) == 0 {
 		var err error
 		if names, err = a.configFiles(); err != nil {
 			return err
 		}
 	}
-	faulty, different := false, false
+	faulty := false
+	var different []string
 	for _, name := range names {
 		changed, err := a.formatOne(name, check)
 		if err != nil {
@@ -51,12 +61,19 @@ func (a *app) format(names []string, check bool) error {
 				a.errText().Error(err)
 			}
 		}
-		different = different || changed
+		if changed {
+			different = append(different, name)
+		}
+	}
+	if notes != "" {
+		if err := a.layoutNotes(different); err != nil {
+			return err
+		}
 	}
 	switch {
 	case faulty:
 		return exit(exitError)
-	case check && different:
+	case check && len(different) > 0:
 		return exit(exitDifferent)
 	}
 	return nil
@@ -121,7 +138,7 @@ func (a *app) readText(name string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file (%s)", name, info.Mode().Type())
 	}
-	text, err := os.ReadFile(name)
+	text, err := readSome(name, largestText)
 	if err != nil {
 		return nil, fmt.Errorf("read a file to lay out: %w", err)
 	}

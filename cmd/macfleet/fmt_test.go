@@ -25,7 +25,7 @@ func TestFormatLeavesWhatIsProtected(t *testing.T) {
 	var out, problems bytes.Buffer
 	a := &app{streams: streams{strings.NewReader(""), &out, &problems}}
 	var err error
-	unprivileged(t, func() { err = a.format([]string{name}, false) })
+	unprivileged(t, func() { err = a.format([]string{name}, false, "") })
 	if err != exit(exitError) {
 		t.Errorf("error = %v", err)
 	}

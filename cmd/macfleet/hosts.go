@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"time"
@@ -79,12 +80,14 @@ func (a *app) trustCmd() *cobra.Command {
 }
 
 func (a *app) trust(ctx context.Context, name string) error {
-	return a.withCluster(ctx, func(_, acting context.Context, s *session) error {
+	return a.withCluster(ctx, func(looking, acting context.Context, s *session) error {
+		s.tellInProgress(looking)
 		a.acting.Store(true)
 		dropped, err := drop(s.pins(acting), name)
 		if err != nil {
 			return err
 		}
+		a.logged(slog.LevelInfo, "forgot", "host", name, "server", dropped.ServerID, "key", hosts.FingerprintOf(dropped))
 		a.outText().Say(fmt.Sprintf("Forgot the key %s of %s, pinned since %s.", hosts.FingerprintOf(dropped), name, dropped.Since.Format("2006-01-02")))
 		return nil
 	})

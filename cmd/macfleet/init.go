@@ -97,6 +97,7 @@ func (s *session) prepare(looking, acting context.Context, o initClusterOptions)
 	}
 	t.Preparation(missing)
 	if len(unkept(missing)) > 0 {
+		s.tellInProgress(looking)
 		if err := s.approved(o); err != nil {
 			return err
 		}

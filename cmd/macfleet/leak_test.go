@@ -43,7 +43,7 @@ func rename(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // leaks insists that no planted secret is in what was printed last, nor in any
-// file that was made outside the world, nor in its pins.
+// file that was made outside the world, nor in its pins, records and logs.
 func leaks(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: leaks")
@@ -54,6 +54,14 @@ func leaks(ts *testscript.TestScript, neg bool, args []string) {
 			if _, err := os.Stat(ts.MkAbs(f)); err == nil {
 				places = append(places, f)
 			}
+		}
+		for _, kept := range []string{"runs", "logs"} {
+			files, err := filepath.Glob(filepath.Join(ts.Getenv("MACFLEET_SANDBOX"), kept, "*"))
+			ts.Check(err)
+			if len(files) == 0 {
+				ts.Fatalf("the world has no %s", kept)
+			}
+			places = append(places, files...)
 		}
 		nowhere(ts, false, append([]string{planted}, places...))
 	}

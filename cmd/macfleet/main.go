@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"runtime/debug"
+	_ "time/tzdata" // small images of CI have no zones, and windows name one
 )
 
 // gcPercent is how much garbage may lie beside what is in use, in percent. What

@@ -16,6 +16,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// Under the race detector every program sleeps for a second before it ends, so that
+	// a report may be written to its end. There are hundreds of them here.
+	if err := os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=20")); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){
 		"macfleet": func() {
 			os.Exit(run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
@@ -34,9 +39,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("MACFLEET_ENVIRONMENT", "production")
 			env.Setenv("MACFLEET_SANDBOX", filepath.Join(env.WorkDir, "world"))
-			// Under the race detector every program sleeps for a second before it ends, so that
-			// a report may be written to its end. There are hundreds of them here.
-			env.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=20"))
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			examples, err := filepath.Abs("../../examples")
 			if err != nil {
 				return err
@@ -56,13 +59,16 @@ func TestScripts(t *testing.T) {
 			"requests":   requests,
 			"schema":     schema,
 			"recorded":   recorded,
+			"lastrecord": lastrecord,
 			"keyline":    keyline,
 			"rename":     rename,
 			"leaks":      leaks,
 			"completes":  completes,
 			"replace":    replaceText,
+			"day":        dayFromNow,
 			"wrongtries": wrongTries,
 			"secretof":   secretof,
+			"reseal":     reseal,
 			"addsecret":  addsecret,
 
 			"nopasswords": nopasswords,

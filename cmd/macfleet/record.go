@@ -45,16 +45,27 @@ func (o source) check() error {
 // recall makes a plan from a recorded observation. It opens nothing but the
 // configuration and the file.
 func (a *app) recall(file string) (*plan.Plan, error) {
-	config, selection, snap, err := a.recorded(file)
+	p, _, _, err := a.recallWith(file)
+	return p, err
+}
+
+// recallWith returns with the plan what it was made for, and when it was observed.
+func (a *app) recallWith(file string) (*plan.Plan, *fleet.Config, time.Time, error) {
+	config, selection, r, err := a.recordOf(file)
 	if err != nil {
-		return nil, err
+		return nil, nil, time.Time{}, err
 	}
-	return plan.Compute(config, steps.For, snap, selection), nil
+	return plan.Compute(config, steps.For, r.Snapshot, selection), config, r.Taken, nil
 }
 
 // recorded reads a recorded observation, and says what it lacks.
 func (a *app) recorded(file string) (*fleet.Config, plan.Selection, plan.Snapshot, error) {
-	var none plan.Snapshot
+	config, selection, r, err := a.recordOf(file)
+	return config, selection, r.Snapshot, err
+}
+
+func (a *app) recordOf(file string) (*fleet.Config, plan.Selection, plan.Record, error) {
+	var none plan.Record
 	config, err := a.config()
 	if err != nil {
 		return nil, plan.Selection{}, none, err
@@ -71,7 +82,7 @@ func (a *app) recorded(file string) (*fleet.Config, plan.Selection, plan.Snapsho
 		return nil, selection, none, fmt.Errorf("snapshot %s: %w", file, err)
 	}
 	a.errText().Recalled(view.Recalled{File: file, Taken: r.Taken, Gaps: plan.GapsOf(config, steps.For, r.Snapshot, selection)})
-	return config, selection, r.Snapshot, nil
+	return config, selection, r, nil
 }
 
 func readRecord(file string, owner fleet.Owner) (plan.Record, error) {
@@ -92,6 +103,7 @@ func readRecord(file string, owner fleet.Owner) (plan.Record, error) {
 // look observes everything, keeps it in a file if one is named, and returns the
 // plan. It shows its progress.
 func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
+	s.tellBroken()
 	snap, err := s.observe(ctx)
 	if err != nil {
 		return nil, err
@@ -122,7 +134,7 @@ func (s *session) record(file string, snap plan.Snapshot) error {
 	if s.app.secrets.Short() {
 		return shortSecret(file)
 	}
-	content, err := plan.Record{Owner: s.config.Owner, Version: fleet.Version, Taken: time.Now().UTC().Truncate(time.Second), Snapshot: snap}.Encode()
+	content, err := plan.Record{Owner: s.config.Owner, Version: fleet.Version, Taken: snap.Taken, Snapshot: snap}.Encode()
 	if err != nil {
 		return fmt.Errorf("record %s: %w", file, err)
 	}

@@ -22,7 +22,7 @@ func schema(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	text := []byte(ts.ReadFile(args[1]))
 	validate := schematest.Validate
-	if args[0] == "stream" {
+	if args[0] == "stream" || args[0] == "record" {
 		validate = schematest.ValidateLines
 	}
 	if err := validate(args[0], text); err != nil {

@@ -17,12 +17,16 @@ import (
 
 func (a *app) restartCmd() *cobra.Command {
 	approve := false
+	var lock lockingOptions
 	c := &cobra.Command{Use: "restart HOST JOB", Short: "Start a job of a host anew, and prove it", Args: cobra.ExactArgs(2),
 		Long: "restart starts a job anew on a host that has no difference in it, and waits for a new process that is\n" +
 			"the same some seconds later, and then for the host's Node. The jobs are: " + strings.Join(jobNames(), ", ") + ".\n" +
 			"Virtual machines go on. Where something differs, macfleet apply --on name=HOST repairs that, and\n" +
 			"restarts what has to be.\n\n" + exitCodes,
-		RunE: func(c *cobra.Command, args []string) error { return a.restart(c.Context(), args[0], args[1], approve) }}
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.restart(c.Context(), args[0], args[1], approve, lock)
+		}}
+	lock.flags(c)
 	c.Flags().BoolVar(&approve, "auto-approve", false, "do not ask")
 	return c
 }
@@ -37,7 +41,7 @@ func jobNames() []string {
 
 func completeJobs([]string, string) []string { return jobNames() }
 
-func (a *app) restart(ctx context.Context, host, job string, approve bool) error {
+func (a *app) restart(ctx context.Context, host, job string, approve bool, lock lockingOptions) error {
 	if err := a.oneHost("restart"); err != nil {
 		return err
 	}
@@ -59,6 +63,10 @@ func (a *app) restart(ctx context.Context, host, job string, approve bool) error
 		return err
 	}
 	defer s.close()
+	if err := s.lock(looking, ctx, lock); err != nil {
+		return err
+	}
+	defer s.unlock()
 	p, err := s.restartPlan(looking, host, plan.StepID(job))
 	if err != nil {
 		return err
@@ -71,7 +79,7 @@ func (a *app) restart(ctx context.Context, host, job string, approve bool) error
 		return exit(exitIncomplete)
 	}
 	if !approve {
-		if err := a.ask(view.Question(p)); err != nil {
+		if err := a.ask(view.Question(p, s.config.Fleets)); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -14,14 +15,17 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // streams are the three of a process.
@@ -43,7 +47,7 @@ const exitCodes = `Exit codes:
   0    done; plan --detailed-exitcode: no changes; drift: compared everything, no drift; apply: converged; doctor: all ok
   1    error: faulty configuration, missing credentials, a provider that does not answer
   2    plan --detailed-exitcode: changes; drift: drift (2 beats 3); fmt --check, artifacts lock --check: some files would change
-  3    plan --detailed-exitcode, drift: incomplete; apply: some hosts failed, refused, interrupted or not converged;
+  3    plan --detailed-exitcode, drift: incomplete (drift: a provider that does not answer, too); apply: some hosts failed, refused, interrupted or not converged;
        doctor: something is not ok
   130  left at once by a second Ctrl-C`
 
@@ -63,12 +67,18 @@ type options struct {
 	sandboxHosts int
 	on, exclude  []string
 	steps        []string
-	rollback     bool // of plan and apply
+	bounds       plan.Bounds // of plan and apply
+	maxHosts     int         // likewise; 0: as the guardrails say
+	bounded      bool        // the command is one of these
+	idling       idling      // of apply
+	rollback     bool        // of plan and apply
 	parallelism  int
 	starts       int
 	sshConfig    string
 	noColor      bool
 	stats        bool
+	keeping      keeping
+	jsonInto     string // of apply, plan and drift
 }
 
 // sandboxDefault is the sandbox's folder under the configuration's.
@@ -84,10 +94,24 @@ type app struct {
 	secrets  secret.Scrubber         // what this process knows and must not say
 	output   output                  // standard output
 	input    *bufio.Reader           // standard input by lines; nil: nobody has read any yet
+	loaded   *fleet.Config           // the configuration, once it was read
+	approved *approval               // the plan file that is applied; nil: none
 	unlocked bool                    // an artifact may lack its digest
+	inside   bool                    // no file outside of the configuration's folder is read for it
 	asked    map[string]secret.Value // login passwords that a person typed, by the name of the host
 
-	live atomic.Pointer[view.Live] // the progress that is on the terminal; nil: none
+	args    []string       // of the command line
+	given   *pflag.FlagSet // of the command
+	command string         // its first word
+	failed  *failedRun     // that --failed-from names; nil: it names none
+	this    plan.Run       // what this process does, by name
+	log     *runlog.Log    // nil: there is none
+	logger  *slog.Logger   // so here
+	into    *view.Stream   // of --json-into; nil: there is none
+	written output         // so here
+
+	live   atomic.Pointer[view.Live]     // the progress that is on the terminal; nil: none
+	record atomic.Pointer[runlog.Writer] // of the run that is under way; nil: none
 }
 
 var errInterrupted = errors.New("interrupted")
@@ -101,30 +125,16 @@ func run(ctx context.Context, args []string, s streams) int {
 	// (Notify and not Ignore, which programs that are started would inherit.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	a := &app{streams: s, stop: stop, output: output{to: s.out}}
+	signal.Notify(signals, stopSignals()...)
+	a := &app{streams: s, stop: stop, output: output{to: s.out}, args: args, this: newRun(time.Now())}
 	// It stands beside the app, whose flags are being read while this may speak.
 	notice := (&app{streams: s}).errText()
+	late := time.NewTimer(time.Hour)
+	late.Stop() // until the second Ctrl-C
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		for range signals {
-			if stop.Err() != nil {
-				leave(errInterrupted)
-				continue
-			}
-			text := "Interrupted."
-			if a.acting.Load() {
-				text = "Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once."
-			}
-			if live := a.live.Load(); live != nil {
-				live.Say(text)
-			} else {
-				notice.Print("\n") // the terminal has shown ^C
-				notice.Say(text)
-			}
-			interrupt()
-		}
+		a.heed(signals, notice, interrupt, leave, late)
 	}()
 	defer func() {
 		signal.Stop(signals)
@@ -135,38 +145,55 @@ func run(ctx context.Context, args []string, s streams) int {
 	}()
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if i := slices.Index(args, "--sandbox"); i >= 0 && tooMuch(err) {
-		err = fmt.Errorf("%w\nA folder for --sandbox stands behind a sign: --sandbox=DIR", err)
+	ended := make(chan int, 1)
+	go func() {
+		err := root.ExecuteContext(ctx)
+		if i := slices.Index(args, "--sandbox"); i >= 0 && tooMuch(err) {
+			err = fmt.Errorf("%w\nA folder for --sandbox stands behind a sign: --sandbox=DIR", err)
+		}
+		ended <- a.code(ctx, err)
+	}()
+	select {
+	case code := <-ended:
+		return code
+	case <-late.C:
+		notice.Error(a.left())
+		return exitLeft
 	}
-	return a.code(ctx, err)
 }
 
 // code shows an error and returns its exit code.
 func (a *app) code(ctx context.Context, err error) int {
+	code, shown := a.verdict(ctx, err)
+	if shown != nil {
+		a.fail(shown)
+	}
+	a.endLog(code, code == exitError || code == exitLeft || code == exitIncomplete && a.record.Load() != nil)
+	return code
+}
+
+// verdict returns the exit code of what a command came to, and the error that is
+// still to be shown.
+func (a *app) verdict(ctx context.Context, err error) (int, error) {
 	var quiet exit
 	switch {
 	case errors.Is(context.Cause(ctx), errInterrupted):
-		a.fail(errors.New("left at once: actions that were running may be half done; macfleet plan shows what is left"))
-		return exitLeft
+		return exitLeft, a.left()
 	case a.stop.Err() != nil && errors.Is(err, context.Canceled):
-		a.fail(errors.New("interrupted before anything was done"))
-		return exitError
+		return exitError, errors.New("interrupted before anything was done")
 	case a.stop.Err() != nil && err != nil && !errors.As(err, &quiet):
-		a.fail(fmt.Errorf("interrupted: %w", err))
-		return exitError
+		return exitError, fmt.Errorf("interrupted: %w", err)
 	}
-	if lost := a.unwritten(); lost != nil && (err == nil || errors.As(err, &quiet)) {
+	if lost := errors.Join(a.unwritten(), a.notInto()); lost != nil && (err == nil || errors.As(err, &quiet)) {
 		err = lost
 	}
 	switch {
 	case err == nil:
-		return exitDone
+		return exitDone, nil
 	case errors.As(err, &quiet):
-		return int(quiet)
+		return int(quiet), nil
 	}
-	a.fail(err)
-	return exitError
+	return exitError, err
 }
 
 // fail shows the error that ends the command: to a program that reads a stream
@@ -174,6 +201,10 @@ func (a *app) code(ctx context.Context, err error) int {
 func (a *app) fail(err error) {
 	if text := a.secrets.Scrub(err.Error()); text != err.Error() {
 		err = errors.New(text)
+	}
+	a.logged(slog.LevelError, "error", "error", err)
+	if a.into != nil {
+		a.into.Error(err)
 	}
 	if a.stream != nil {
 		a.stream.Error(err)
@@ -198,6 +229,7 @@ func (a *app) root() *cobra.Command {
 			if err := fromEnvironment(c.Flags()); err != nil {
 				return err
 			}
+			a.given, a.command = c.Flags(), strings.Fields(c.CommandPath() + " macfleet")[1]
 			if c.Flags().Changed("sandbox") && a.sandbox == "" {
 				return errors.New("--sandbox= names no folder; without one this would be the real world")
 			}
@@ -224,8 +256,9 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.sshConfig, "ssh-config", "", "the ssh client's `FILE`, none for no file (default ~/.ssh/config and /etc/ssh/ssh_config; a sandbox has none)")
 	f.BoolVar(&a.noColor, "no-color", false, "no colours")
 	f.BoolVar(&a.stats, "stats", false, "say what the command cost")
+	a.keeping.flags(f)
 	root.AddCommand(a.planCmd(), a.applyCmd(), a.driftCmd(), a.hostsCmd(), a.explainCmd(), a.doctorCmd(),
-		a.initCmd(), a.cordonCmd(), a.restartCmd(),
+		a.showCmd(), a.runsCmd(), a.initCmd(), a.cordonCmd(), a.holdCmd(), a.unholdCmd(), a.restartCmd(), a.lockingCmd(),
 		a.validateCmd(), a.fmtCmd(), a.artifactsCmd(), a.sandboxCmd(), a.versionCmd())
 	a.completions(root)
 	shells(root)

@@ -186,6 +186,11 @@ func (a *app) reset() error {
 	// The pins lie in the folder too. Without them the world is still whole; a
 	// folder with pins alone would be no world.
 	if sandbox.Exists(a.sandboxDir()) {
+		for _, kept := range []string{"runs", "logs"} {
+			if err := os.RemoveAll(a.beside(kept)); err != nil {
+				return fmt.Errorf("remove the sandbox: %w", err)
+			}
+		}
 		for _, pins := range []string{a.pinFile("").Path, a.pinCache("").Path} {
 			if err := errors.Join(removeIfThere(pins), removeIfThere(pins+".lock")); err != nil {
 				return err

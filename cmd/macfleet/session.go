@@ -36,9 +36,12 @@ type session struct {
 	cluster  transport.Counter
 	// kubernetes is the cluster; nil: the configuration has none.
 	kubernetes *kubernetes.Client
-	readOnly   bool // nothing is changed, so that what cannot be read may be done without
+	readOnly   bool                    // nothing is changed, so that what cannot be read may be done without
+	recording  *recording              // of what changes something; nil: nothing does yet
+	halt       context.CancelCauseFunc // lets the run start nothing more; nil: nothing can but a person
 	closers    []func()
 	started    time.Time
+	unlock     func()     // gives the lock back, where there is one; may be called again
 	cost       view.Stats // what is known of it before the end
 }
 
@@ -46,6 +49,9 @@ type session struct {
 // the exit code.
 func (a *app) config() (*fleet.Config, error) {
 	config, faults, err := a.read()
+	if a.into != nil {
+		a.into.Diagnostics(view.DiagnosticsOf(faults.Diags))
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -59,6 +65,7 @@ func (a *app) config() (*fleet.Config, error) {
 	if config == nil {
 		return nil, exit(exitError)
 	}
+	a.loaded = config
 	return config, nil
 }
 
@@ -78,8 +85,27 @@ func (a *app) read() (*fleet.Config, view.Faults, error) {
 		}
 		return nil, view.Faults{}, fmt.Errorf("read the configuration: %w; name its directory with -C", err)
 	}
-	result, diags := load.Dir(os.DirFS(a.dir), opts)
-	return result.Config, view.Faults{Files: result.Files, Diags: diags}, nil
+	files := os.DirFS(a.dir)
+	if a.inside {
+		root, err := os.OpenRoot(a.dir)
+		if err != nil {
+			return nil, view.Faults{}, fmt.Errorf("read the configuration: %w", err)
+		}
+		defer root.Close()
+		files = root.FS()
+	}
+	type loaded struct {
+		config *fleet.Config
+		faults view.Faults
+	}
+	r, err := within(a.stop, longestReading, func() loaded {
+		result, diags := load.Dir(files, opts)
+		return loaded{result.Config, view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}}
+	})
+	if err != nil {
+		return nil, view.Faults{}, fmt.Errorf("the configuration: %w", err)
+	}
+	return r.config, r.faults, nil
 }
 
 // variables returns what MACFLEET_VAR_<name> says, by name.
@@ -125,6 +151,9 @@ func (a *app) openAs(ctx, acting context.Context, s *session) (*session, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkApproval(); err != nil {
+		return nil, err
+	}
 	if a.parallelism < 1 {
 		return nil, fmt.Errorf("--parallelism is %d; it must be at least 1", a.parallelism)
 	}
@@ -140,7 +169,7 @@ func (a *app) openAs(ctx, acting context.Context, s *session) (*session, error) 
 }
 
 func (a *app) selection() (plan.Selection, error) {
-	var sel plan.Selection
+	sel := plan.Selection{ForceBusy: a.idling.force, Former: a.failed != nil}
 	for _, text := range a.on {
 		s, err := plan.ParseSelector(text)
 		if err != nil {
@@ -169,6 +198,10 @@ func (s *session) connect(ctx, acting context.Context, selection plan.Selection)
 	if err := s.openWorld(); err != nil {
 		return err
 	}
+	if err := s.app.openLog(); err != nil {
+		return err
+	}
+	s.scaleway.Tell, s.cluster.Tell = s.app.told("scaleway"), s.app.told("kubernetes")
 	servers, err := s.servers()
 	if err != nil {
 		return err
@@ -182,9 +215,18 @@ func (s *session) connect(ctx, acting context.Context, selection plan.Selection)
 	s.closers = append(s.closers, s.hosts.Close)
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: s.hosts, Pins: s.pins(acting),
 		Selection: selection, Parallelism: s.app.parallelism, Scrub: s.app.secrets.Scrub, Stop: s.app.stop, Now: time.Now, Emit: func(engine.Event) {}}
-	if s.kubernetes != nil {
-		s.engine.Cluster = s.kubernetes
+	if s.engine.Bounds, err = s.boundsOf(); err != nil {
+		return err
 	}
+	if s.kubernetes != nil {
+		s.engine.Cluster, s.engine.Tell = s.kubernetes, s.tellNode
+		s.engine.Locked = s.lease().Look
+	}
+	if s.app.approved != nil {
+		s.engine.Approved = s.app.approved.Approved()
+	}
+	s.engine.Drain = engine.Drain{Within: s.app.idling.timeout}
+	s.engine.Runners = engine.NoRunners{} // no step registers one
 	s.engine.Artifacts = s.app.artifactStore(s.world)
 	s.engine.Input = func(in engine.InputFor, value secret.Value) (secret.Value, error) {
 		return steps.Input(steps.InputFor(in), value)
@@ -242,6 +284,7 @@ func (s *session) sent(p hosts.Progress) { s.engine.Sent(p) }
 func (s *session) timed(show func(engine.Event)) func(engine.Event) {
 	return func(e engine.Event) {
 		s.cost.Phases.Event(e)
+		s.event(e) // it is on the disk before anything that it tells of begins
 		show(e)
 	}
 }

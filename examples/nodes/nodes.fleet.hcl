@@ -93,6 +93,12 @@ fleet "runners" {
     vm_sources = ["192.168.64.0/22"]
     block      = ["10.0.0.0/8", "172.16.0.0/12", "169.254.0.0/16"]
   }
+
+  rollout {                 # how a run goes over hosts that do work: docs/rollout.md
+    max_unavailable = "30%" # of those that are Ready, rounded down, at least one
+    canary          = 1     # goes first, and alone
+    failure_budget  = 1     # failed hosts that do not stop the rest
+  }
 }
 
 # A builder's kubelet leaves virtual machines alone that no Pod is behind.

@@ -76,8 +76,12 @@ type Node struct {
 	Heard      time.Time // of its last heartbeat, by this machine's clock; zero: not known
 	Cordoned   bool
 	CordonedBy string // who cordoned it with macfleet; empty: nobody, or somebody else did
+	CordonRun  string // the run of macfleet apply that cordoned it, and will open it again; empty: none
 	Labels     map[string]string
 	Capacity   Capacity
+	// Hold is what its annotation says of a person who wants the host left alone; nil: nobody.
+	Hold       *Hold
+	HoldUnread string // why that annotation cannot be read; empty: it can, or there is none
 }
 
 // Capacity is what a Node offers to Pods.

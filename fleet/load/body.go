@@ -91,11 +91,11 @@ func (l *loader) labels(b *hclsyntax.Block, n nested) bool {
 	case have == want:
 		return true
 	case have < want:
-		l.fault(b.TypeRange, "Missing name", "A %s block needs a name: write %s.", n.name, blockForm(n))
+		l.fault(b.TypeRange, "Missing name", "%s needs a name: write %s.", aBlock(n.name), blockForm(n))
 	case want == 0:
-		l.fault(b.LabelRanges[0], "Unexpected name", "A %s block has no name: write %s.", n.name, blockForm(n))
+		l.fault(b.LabelRanges[0], "Unexpected name", "%s has no name: write %s.", aBlock(n.name), blockForm(n))
 	default:
-		l.fault(b.LabelRanges[1], "Unexpected name", "A %s block has one name: write %s.", n.name, blockForm(n))
+		l.fault(b.LabelRanges[1], "Unexpected name", "%s has one name: write %s.", aBlock(n.name), blockForm(n))
 	}
 	l.suspect(n.name)
 	l.lose(b)
@@ -117,4 +117,9 @@ func blockForm(n nested) string {
 		return n.name + ` "NAME" { … }`
 	}
 	return n.name + " { … }"
+}
+
+// aBlock begins a sentence about a block.
+func aBlock(name string) string {
+	return strings.Replace(shape{name: name}.inside(), "in a", "A", 1)
 }

@@ -1,10 +1,13 @@
 package load
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -36,7 +39,12 @@ func (l *loader) parse(fsys fs.FS) []*hclsyntax.Body {
 	for _, name := range names {
 		content, err := read(fsys, name)
 		if err != nil {
-			l.fault(fileStart(name), "Unreadable file", "The file cannot be read: %s.", err)
+			var large *hcl.Diagnostic
+			if errors.As(err, &large) {
+				l.take(hcl.Diagnostics{large}, fileStart(name))
+			} else {
+				l.fault(fileStart(name), "Unreadable file", "The file cannot be read: %s.", err)
+			}
 			// Anything may stand in it: then nothing counts as missing.
 			l.lost = append(l.lost, nil)
 			continue
@@ -49,7 +57,8 @@ func (l *loader) parse(fsys fs.FS) []*hclsyntax.Body {
 }
 
 // read reads a regular file, or what a link to one leads to. Anything else, such
-// as a pipe, could keep its reader waiting for ever.
+// as a pipe, could keep its reader waiting for ever, and a file of holes fill the
+// memory: that error is a *hcl.Diagnostic.
 func read(fsys fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
@@ -58,11 +67,15 @@ func read(fsys fs.FS, name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
 	}
+	if fault := oversize(name, info.Size()); fault != nil {
+		return nil, fault
+	}
 	return fs.ReadFile(fsys, name)
 }
 
 // list returns the names of the configuration's files and those of other HCL
-// files, both sorted.
+// files, both sorted. A name that cannot be shown is an error: it could end a line, and
+// tell a terminal, or a job's runner, what to do.
 func list(fsys fs.FS) (names, others []string, err error) {
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
@@ -71,6 +84,8 @@ func list(fsys fs.FS) (names, others []string, err error) {
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case e.IsDir():
+		case strings.HasSuffix(name, ".hcl") && (!utf8.ValidString(name) || strings.ContainsFunc(name, hidden)):
+			return nil, nil, fmt.Errorf("the name of the file %q cannot be shown as it is; rename it", name)
 		case strings.HasSuffix(name, extension):
 			names = append(names, name)
 		case strings.HasSuffix(name, ".hcl"):
@@ -81,6 +96,8 @@ func list(fsys fs.FS) (names, others []string, err error) {
 	slices.Sort(others)
 	return names, others, nil
 }
+
+func hidden(r rune) bool { return !unicode.IsPrint(r) }
 
 // parseFile parses one file. It reports the first syntax fault and returns nil
 // when there is one: what follows it may be a consequence.

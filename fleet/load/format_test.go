@@ -111,7 +111,7 @@ func FuzzFormat(f *testing.F) {
 // TestExamples holds the examples to what they show: they load and are laid out.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	environments := map[string]string{"three-fleets": "production", "adopt": "", "host-core": "", "nodes": ""}
+	environments := map[string]string{"three-fleets": "production", "adopt": "", "host-core": "", "nodes": "", "ci": "production"}
 	files, err := filepath.Glob("../../examples/*/*" + extension)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -140,5 +140,45 @@ func TestIrregularFile(t *testing.T) {
 	r, diags := Dir(fsys, Options{})
 	if r.Config != nil || len(diags) != 1 || diags[0].Summary != "Unreadable file" || !strings.Contains(diags[0].Detail, "no regular file") {
 		t.Errorf("config %v, diagnostics %v", r.Config, diags)
+	}
+}
+
+// sparse is a file that is larger than any memory.
+type sparse struct{ fstest.MapFS }
+
+func (s sparse) Stat(name string) (fs.FileInfo, error) {
+	info, err := s.MapFS.Stat(name)
+	return holes{info}, err
+}
+
+func (s sparse) ReadFile(name string) ([]byte, error) { panic(name + " is read") }
+
+type holes struct{ fs.FileInfo }
+
+func (holes) Size() int64 { return 1 << 50 }
+
+// TestHugeFile: its size is looked at first.
+func TestHugeFile(t *testing.T) {
+	t.Parallel()
+	r, diags := Dir(sparse{fstest.MapFS{"a.fleet.hcl": {Data: []byte(small)}}}, Options{})
+	if r.Config != nil || len(diags) != 1 || diags[0].Summary != tooLarge || diags[0].Subject.Filename != "a.fleet.hcl" {
+		t.Errorf("config %v, diagnostics %v", r.Config, diags)
+	}
+}
+
+// TestFileNames: one that would end a line of what is printed, or tell a terminal what
+// to do, is not used.
+func TestFileNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a\n::error::b.fleet.hcl", "a\x1b[2J.fleet.hcl", "a\u202eb.hcl", "a\r.fleet.hcl"} {
+		fsys := fstest.MapFS{"a.fleet.hcl": {Data: []byte(small)}, name: {Data: []byte("locals {}\n")}}
+		_, err := FileNames(fsys)
+		r, diags := Dir(fsys, Options{})
+		if err == nil || r.Config != nil || len(diags) != 1 || !strings.Contains(diags[0].Detail, "cannot be shown as it is; rename it") || strings.Contains(diags[0].Detail, name) {
+			t.Errorf("%q: %v, config %v, diagnostics %v", name, err, r.Config, diags)
+		}
+	}
+	if names, err := FileNames(fstest.MapFS{"ä b%0A.fleet.hcl": {}, "n\nm.txt": {}}); err != nil || len(names) != 1 {
+		t.Errorf("%q, %v", names, err)
 	}
 }

@@ -18,6 +18,8 @@ type document struct {
 	Kubernetes   *kubernetesBlock   `hcl:"kubernetes,block"`
 	SSH          *sshBlock          `hcl:"ssh,block"`
 	Artifacts    []artifactBlock    `hcl:"artifact,block"`
+	Guardrails   *guardrailsBlock   `hcl:"guardrails,block"`
+	Ignores      []ignoreBlock      `hcl:"ignore,block"`
 	Defaults     *defaultsBlock     `hcl:"defaults,block"`
 	Fleets       []fleetBlock       `hcl:"fleet,block"`
 	Hosts        []hostBlock        `hcl:"host,block"`
@@ -130,10 +132,18 @@ type hostBlock struct {
 	fleet.Spec
 }
 
+type guardrailsBlock struct {
+	Place    place
+	MaxHosts *int     `hcl:"max_hosts,optional" least:"1" max:"100000"`
+	Windows  []string `hcl:"windows,optional"`
+}
+
 type rolloutBlock struct {
 	Place          place
 	MaxUnavailable cty.Value `hcl:"max_unavailable,optional"` // a number or "20%"
 	Canary         *int      `hcl:"canary,optional" max:"1000"`
 	Soak           *string   `hcl:"soak,optional"`
 	FailureBudget  *int      `hcl:"failure_budget,optional" max:"1000"`
+	MinReady       *int      `hcl:"min_ready,optional" max:"1000"`
+	Order          *string   `hcl:"order,optional"`
 }

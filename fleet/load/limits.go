@@ -22,8 +22,8 @@ const tooLarge = "Text too large"
 
 // excess returns the fault of a text that goes beyond the bounds, or nil.
 func excess(name string, content []byte) *hcl.Diagnostic {
-	if len(content) > maxFile {
-		return excessAt(fileStart(name), "The text has %d bytes; at most %d are read. Split it into several files.", len(content), maxFile)
+	if fault := oversize(name, int64(len(content))); fault != nil {
+		return fault
 	}
 	tokens, _ := hclsyntax.LexConfig(content, name, hcl.InitialPos)
 	depth, operators := 0, 0
@@ -51,6 +51,14 @@ func excess(name string, content []byte) *hcl.Diagnostic {
 		}
 	}
 	return nil
+}
+
+// oversize returns the fault of a text of so many bytes, or nil.
+func oversize(name string, size int64) *hcl.Diagnostic {
+	if size <= maxFile {
+		return nil
+	}
+	return excessAt(fileStart(name), "The text has %d bytes; at most %d are read. Split it into several files.", size, maxFile)
 }
 
 func excessAt(at hcl.Range, detail string, args ...any) *hcl.Diagnostic {

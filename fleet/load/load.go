@@ -40,19 +40,22 @@ type Result struct {
 	// the configuration's files, the variable files, and the texts of variables
 	// from --var and from the environment.
 	Files map[string]*hcl.File
+	// Ends are where ignore blocks say until when they hold, by their names: whoever
+	// knows what day it is judges that.
+	Ends map[string]hcl.Range
 }
 
 // Dir reads the *.fleet.hcl files directly in fsys, in the order of their
 // names. The diagnostics are sorted by file and position, those without a place
 // first; Config is nil exactly when one of them is an error.
 func Dir(fsys fs.FS, opts Options) (Result, hcl.Diagnostics) {
-	l := &loader{opts: opts, files: map[string]*hcl.File{}, functions: functions(), maybe: map[string]bool{}}
+	l := &loader{opts: opts, files: map[string]*hcl.File{}, ends: map[string]hcl.Range{}, functions: functions(), maybe: map[string]bool{}}
 	cfg := l.config(fsys)
 	diags := l.finish()
 	if diags.HasErrors() {
 		cfg = nil
 	}
-	return Result{Config: cfg, Files: l.files}, diags
+	return Result{Config: cfg, Files: l.files, Ends: l.ends}, diags
 }
 
 // config takes the steps in the order in which each gives the next its values.
@@ -79,6 +82,8 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 
 	artifacts := decodeAll[artifactBlock](l, blocks["artifact"], sc)
 	cfg.Artifacts = l.artifacts(artifacts, sc)
+	cfg.Guardrails = l.guardrails(blocks["guardrails"], sc)
+	cfg.Ignores = l.ignores(blocks["ignore"], sc)
 	fleets := decodeAll[fleetBlock](l, blocks["fleet"], sc)
 	cfg.Fleets = l.fleets(fleets, l.defaults(blocks["defaults"], sc))
 	l.lengths(name, envs.all, fleets)
@@ -93,6 +98,7 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 type loader struct {
 	opts      Options
 	files     map[string]*hcl.File
+	ends      map[string]hcl.Range // of ignore blocks
 	functions functionTable
 	diags     hcl.Diagnostics
 	// lost are texts that were not understood, such as a file with a syntax

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -80,10 +81,12 @@ fleet "runners" {
     }
   }
   rollout {
-    max_unavailable = "20%"
-    canary          = 1
+    max_unavailable = "30%"
+    canary          = 2
     soak            = "15m"
     failure_budget  = 2
+    min_ready       = 5
+    order           = "idle"
   }
 }
 `
@@ -106,12 +109,12 @@ func TestConfig(t *testing.T) {
 			Via:        []string{"public"},
 		},
 		Fleets: []fleet.Fleet{
-			{Name: "macos", OS: "Tahoe", Groups: []fleet.Group{
+			{Name: "macos", OS: "Tahoe", Rollout: fleet.DefaultRollout(), Groups: []fleet.Group{
 				{Name: "m2", Type: "M2-L", Replicas: 5, Spec: fleet.Spec{Hostname: &fleet.Hostname{}}.WithBuiltIn()},
 			}},
 			{
 				Name: "runners", OS: "Sequoia",
-				Rollout: &fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 20}, Canary: 1, Soak: "15m", FailureBudget: 2},
+				Rollout: fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 30}, Canary: 2, Soak: 15 * time.Minute, FailureBudget: 2, MinReady: 5, Order: fleet.ByIdle},
 				Groups: []fleet.Group{
 					{Name: "m2", Type: "M2-L", Replicas: 9, Spec: fleet.Spec{
 						Hostname: &fleet.Hostname{},

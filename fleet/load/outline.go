@@ -31,7 +31,7 @@ func Outline(fsys fs.FS) Names {
 	n := Names{Steps: stepNames()}
 	names, _, _ := list(fsys) // an unreadable directory has no names
 	for _, name := range names {
-		content, err := fs.ReadFile(fsys, name)
+		content, err := read(fsys, name)
 		if err != nil || excess(name, content) != nil {
 			continue
 		}

@@ -2,10 +2,12 @@ package load
 
 import (
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -14,20 +16,14 @@ import (
 // maxHosts is the most that a group can have.
 const maxHosts = 1000
 
-// rollout reads the limits of a change, or returns nil where the block is
-// missing. What the block leaves out is one host at a time, no canary, no soak
-// and no tolerated failure.
-func (l *loader) rollout(b *rolloutBlock) *fleet.Rollout {
+// rollout reads the limits of a change. What is left out is as it is without the
+// block.
+func (l *loader) rollout(b *rolloutBlock) fleet.Rollout {
+	r := fleet.DefaultRollout()
 	if b == nil {
-		return nil
+		return r
 	}
-	l.warn(b.Place.header(), "No effect yet", "The rollout block is checked, but it has no effect yet in this version of macfleet.")
-	r := &fleet.Rollout{
-		MaxUnavailable: fleet.Share{Count: 1},
-		Canary:         deref(b.Canary),
-		Soak:           or(b.Soak, "0s"),
-		FailureBudget:  deref(b.FailureBudget),
-	}
+	r.Canary, r.FailureBudget, r.MinReady = or(b.Canary, r.Canary), or(b.FailureBudget, r.FailureBudget), or(b.MinReady, r.MinReady)
 	if b.Place.good["max_unavailable"] {
 		share, ok := parseShare(b.MaxUnavailable)
 		if !ok {
@@ -35,10 +31,43 @@ func (l *loader) rollout(b *rolloutBlock) *fleet.Rollout {
 		}
 		r.MaxUnavailable = share
 	}
-	if d, err := time.ParseDuration(r.Soak); err != nil || d < 0 {
-		l.fault(b.Place.at("soak"), "Invalid duration", "The argument %q must be a duration such as \"15m\" or \"1h30m\", not %s.", "soak", quoted(r.Soak))
+	if b.Soak != nil {
+		d, err := time.ParseDuration(*b.Soak)
+		if err != nil || d < 0 || d > maxSoak {
+			l.fault(b.Place.at("soak"), "Invalid duration", "The argument %q must be a duration up to 24h, such as \"15m\" or \"1h30m\", not %s.", "soak", quoted(*b.Soak))
+		}
+		r.Soak = d
+	}
+	if b.Order != nil {
+		if r.Order = fleet.Order(*b.Order); !slices.Contains(fleet.Orders(), r.Order) {
+			l.fault(b.Place.at("order"), "Invalid order", "The argument %q must be \"name\" or \"idle\" (those with the fewest Pods first), not %s.", "order", quoted(*b.Order))
+		}
 	}
 	return r
+}
+
+// maxSoak bounds how long one run may watch: it holds the lock meanwhile.
+const maxSoak = 24 * time.Hour
+
+// guardrails reads what no run may go beyond.
+func (l *loader) guardrails(blocks []*hclsyntax.Block, sc *scope) fleet.Guardrails {
+	b := decodeOnly[guardrailsBlock](l, blocks, sc)
+	if b == nil {
+		return fleet.Guardrails{}
+	}
+	g := fleet.Guardrails{MaxHosts: deref(b.MaxHosts)}
+	if b.Place.good["windows"] && len(b.Windows) == 0 {
+		l.fault(b.Place.at("windows"), "Empty list", "The argument \"windows\" must hold at least one window: in none nothing could ever be drained. Leave it out where hosts may be disturbed at any time.")
+	}
+	for _, text := range b.Windows {
+		w, err := fleet.ParseWindow(text)
+		if err != nil {
+			l.fault(b.Place.at("windows"), "Invalid window", "%s.", err)
+			continue
+		}
+		g.Windows = append(g.Windows, w)
+	}
+	return g
 }
 
 // parseShare reads a number of hosts (2 or "2") or a share of them ("20%").

@@ -10,3 +10,13 @@ say() {
 }
 say undone /etc/macfleet/undo/undone
 say refused "$HOME/.macfleet/refused"
+# The run that entered last: its epoch, and its age and that of its last command.
+for file in /etc/macfleet/runs/*; do
+  n=${file##*/}
+  case $n in '' | *[!0-9]*) continue ;; esac
+  left=no heard=
+  if [ -e "$file.left" ]; then left=yes; fi
+  if [ -f "$file.seen" ]; then heard=$(cat "$file.seen"); fi
+  read -r run keeper at who <"$file" || :
+  printf 'run %s %s %s %s %s %s %s %s\n' "$n" "$keeper" "$at" "${heard:-$at}" "$(date +%s)" "$left" "$run" "$who"
+done

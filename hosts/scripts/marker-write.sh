@@ -1,5 +1,11 @@
-# $1 is the marker. $2 is a step that it proves, of which nothing is pending then.
+# $1 is the marker. $2 is a step that it proves, of which nothing is pending then. $3 is
+# the marker that the writer knows: over another one it would write blindly, and a hold
+# that somebody set meanwhile would be lost.
 set -e
+if [ -n "$3" ] && [ -e /etc/macfleet/host.json ] && [ "$(cat /etc/macfleet/host.json)" != "$3" ]; then
+  echo "the marker is another one since it was read" >&2
+  exit 5
+fi
 # What a run left that was killed here. A claim is decided once there is a marker.
 rm -f /etc/macfleet/.host.*
 [ ! -e /etc/macfleet/host.json ] || rm -f /etc/macfleet/.claim.*
@@ -10,4 +16,4 @@ chmod 0644 "$new"
 chown 0:0 "$new"
 mv -f "$new" /etc/macfleet/host.json
 sync
-[ $# = 1 ] || rm -f "/etc/macfleet/pending/$2"
+[ -z "$2" ] || rm -f "/etc/macfleet/pending/$2"

@@ -20,14 +20,16 @@ date +%s >"$own"
 if ! ln "$own" "$dir/trying" 2>/dev/null; then
   since=$(cat "$dir/trying" 2>/dev/null || date +%s)
   case $since in '' | *[!0-9]*) since=0 ;; esac
-  if [ "$(($(date +%s) - since))" -lt 70 ]; then
+  # A clock that was set back must not put that off for ever.
+  age=$(($(date +%s) - since))
+  if [ "$age" -lt 70 ] && [ "$age" -gt -70 ]; then
     echo "another run is trying a password here" >&2
-    exit 7
+    exit 8
   fi
   rm -rf "$dir/trying"
   if ! ln "$own" "$dir/trying"; then
     echo "another run is trying a password here" >&2
-    exit 7
+    exit 8
   fi
 fi
 trap 'rm -f "$dir/trying"' EXIT

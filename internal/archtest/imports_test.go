@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"fleet/load":           {"fleet", "internal/secret"},
 	"plan":                 {"fleet", "fleet/inventory"},
 	"plan/plantest":        {"fleet", "fleet/inventory", "plan", "steps", "steps/stepstest"},
+	"internal/lock":        {"plan"},
 	"steps":                {"internal/secret", "fleet", "fleet/inventory", "plan", "steps/kcpassword", "steps/launchd", "steps/pf"},
 	"steps/kcpassword":     {},
 	"steps/pf":             {"fleet"},
@@ -37,11 +38,15 @@ var allowed = map[string][]string{
 	"hosts/sshconfig":      {},
 	"providers/transport":  {},
 	"providers/scaleway":   {"internal/secret", "fleet/inventory"},
-	"providers/kubernetes": {"internal/secret", "fleet/inventory", "plan"},
+	"providers/kubernetes": {"internal/secret", "fleet/inventory", "plan", "internal/lock"},
 	"providers/secrets":    {"internal/secret"},
 	"internal/artifact":    {"fleet"},
-	"internal/engine":      {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts"},
-	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/engine"},
+	"internal/rollout":     {"fleet"},
+	"internal/drift":       {"fleet", "plan"},
+	"internal/engine":      {"internal/secret", "fleet", "fleet/inventory", "plan", "hosts", "internal/rollout"},
+	"internal/runlog":      {"plan", "hosts", "internal/engine"},
+	"internal/runcheck":    {"internal/runlog"},
+	"internal/view":        {"fleet", "fleet/inventory", "plan", "hosts", "internal/drift", "internal/lock", "internal/engine", "internal/rollout", "internal/runlog"},
 	"internal/scriptlint":  {},
 	"internal/conformance": {},
 	"internal/archtest":    {},
@@ -51,8 +56,8 @@ var allowed = map[string][]string{
 	"docs/schemas":         {},
 	"internal/schematest":  {"docs/schemas"},
 	"internal/scripttest":  {"plan"},
-	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/artifact", "internal/engine",
-		"internal/view", "internal/sandbox", "internal/wholefile"},
+	"cmd/macfleet": {"internal/secret", "fleet", "fleet/inventory", "fleet/load", "plan", "steps", "hosts/...", "providers/...", "internal/artifact", "internal/drift", "internal/lock", "internal/engine",
+		"internal/runlog", "internal/view", "internal/sandbox", "internal/wholefile"},
 }
 
 // reserved says which packages alone may import a library.
@@ -71,7 +76,7 @@ var reserved = map[string][]string{
 }
 
 // pure packages do no I/O and take no clock, randomness or context.
-var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true, "steps/kcpassword": true, "steps/launchd": true, "steps/pf": true}
+var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "steps": true, "steps/kcpassword": true, "steps/launchd": true, "steps/pf": true, "internal/rollout": true, "internal/drift": true}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "context", "math/rand", "math/rand/v2", "crypto/rand", "syscall"}
 

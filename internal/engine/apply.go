@@ -14,10 +14,16 @@ import (
 type Result struct {
 	Done        int        // actions that were done and proven
 	Failures    []Failure  // in the plan's order of hosts
-	NotStarted  int        // actions left because of a failure or a stop
+	NotStarted  int        // actions left because of a failure, a limit or a stop
+	Left        []Left     // hosts that a limit of their fleet kept from starting
 	NotWaited   int        // hosts whose Nodes were not Ready when somebody asked to stop
-	Interrupted bool       // a person or the system asked to stop
+	Interrupted bool       // a person, the system, a deadline or a full disk ended the run before its end
+	Stopped     error      // why, where it was Interrupted: the cause of Engine.Stop
+	Lost        error      // why the lock was lost, and the run stopped; nil: it was not
 	After       *plan.Plan // observed afterwards; nil when that failed
+	Closed      []Closed   // hosts whose Nodes the run leaves closed to new Pods
+
+	closed, opened bool // of one host: this run closed its Node, which is to be opened; or did so already
 }
 
 // Failure is an action that did not come to its end.
@@ -30,16 +36,16 @@ type Failure struct {
 // Converged reports whether nothing is left: the plan that was made afterwards
 // is empty and complete.
 func (r Result) Converged() bool {
-	if r.After == nil || len(r.Failures) > 0 || r.NotStarted+r.NotWaited > 0 {
+	if r.After == nil || len(r.Failures) > 0 || r.NotStarted+r.NotWaited > 0 || r.Lost != nil {
 		return false
 	}
 	s := r.After.Summarise()
 	return s.Changes() == 0 && s.Complete()
 }
 
-// Apply performs the plan's actions, the very ones that were shown, waits until the
-// Nodes of the hosts that it worked on are Ready, and then observes again: proof is
-// observation. It returns an error only when the
+// Apply performs the plan's actions, the very ones that were shown, as many hosts at
+// once as their fleets' rollouts let it, waits until the Nodes of the hosts that it
+// worked on are Ready, and then observes again: proof is observation. It returns an error only when the
 // second observation fails or ctx ends; what went wrong on hosts is in the
 // result.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
@@ -52,11 +58,10 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r, worked := e.execute(ctx, p)
+	r := e.execute(ctx, p)
 	r.Failures = append(failures, r.Failures...)
-	late, left := e.await(ctx, worked)
-	r.Failures, r.NotWaited = append(r.Failures, late...), left
-	r.Interrupted = e.Stop.Err() != nil
+	r.Lost = e.may()
+	r.Interrupted, r.Stopped = e.Stop.Err() != nil && r.Lost == nil, context.Cause(e.Stop)
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}
@@ -74,6 +79,12 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 // drift would look like configuration that was never applied. A host on which
 // that fails is a failure and harms no other; the error is about the keys.
 func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
+	if err := e.may(); err != nil {
+		return nil, err
+	}
+	if err := e.raise(ctx, p); err != nil {
+		return nil, err
+	}
 	var fresh []plan.Pin
 	for _, h := range Unpinned(p) {
 		// Where the marker is missing, its writing pins: a pin says that this
@@ -112,7 +123,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 // enterProof writes the marker of a host whose steps match.
 func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
 	w := &worker{engine: e, host: h}
-	defer w.close()
+	defer w.close(ctx)
 	if _, err := w.connect(ctx); err != nil {
 		return err
 	}
@@ -124,7 +135,7 @@ func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
 func Unpinned(p *plan.Plan) []plan.Host {
 	var out []plan.Host
 	for _, h := range p.Hosts {
-		if h.Member && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned {
+		if h.Member && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned && h.Writable() {
 			out = append(out, h)
 		}
 	}
@@ -150,49 +161,13 @@ func without(all, drop []plan.Pin) []plan.Pin {
 	return kept
 }
 
-// execute works on many hosts at once, and on one host in the plan's order. A
-// failure ends its host's work and nobody else's. What is no host's comes first.
-// It returns the hosts on which something was done and nothing failed.
-func (e *Engine) execute(ctx context.Context, p *plan.Plan) (Result, []plan.Host) {
-	work := p.Runnable()
-	var sum Result
-	if len(work) > 0 && work[0][0].OfCluster() {
-		sum = e.keep(ctx, work[0])
-		work = work[1:]
-	}
-	results, hosts := make([]Result, len(work)), make([]plan.Host, len(work))
-	byServer := make(map[string]*plan.Host, len(p.Hosts)) // by server id
-	for i := range p.Hosts {
-		byServer[p.Hosts[i].Server.ID] = &p.Hosts[i]
-	}
-	var g errgroup.Group
-	g.SetLimit(e.Parallelism)
-	for i, actions := range work {
-		g.Go(func() error {
-			results[i], hosts[i] = e.work(ctx, *byServer[actions[0].ServerID], actions)
-			return nil
-		})
-	}
-	_ = g.Wait() // the workers return no error
-	var worked []plan.Host
-	for i, r := range results {
-		sum.Done += r.Done
-		sum.NotStarted += r.NotStarted
-		sum.Failures = append(sum.Failures, r.Failures...)
-		// On a host that is unknown or refused nothing was done but in the cluster.
-		if h := hosts[i]; r.Done > 0 && len(r.Failures) == 0 && h.Unknown == nil && h.Refused == nil {
-			worked = append(worked, h)
-		}
-	}
-	return sum, worked
-}
-
 // work performs one host's actions. It returns the host with what is known of it
 // since then.
 func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (Result, plan.Host) {
 	w := &worker{engine: e, host: h}
-	defer w.close()
+	defer w.close(ctx)
 	r := e.perform(ctx, h.Name, actions, w.perform)
+	r.closed, r.opened = w.closed, w.opened
 	if step, ok := plan.NodeStep(e.Steps(h.Spec)); ok {
 		for i := range r.Failures {
 			r.Failures[i].OfNode = r.Failures[i].Action.Step == step.ID()
@@ -207,14 +182,19 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 	var r Result
 	for i := range actions {
 		a := &actions[i]
-		if e.Stop.Err() != nil || ctx.Err() != nil || len(r.Failures) > 0 {
+		started := e.Now()
+		if len(r.Failures) > 0 || e.stopped(ctx) || !e.begin(ctx, Event{Type: Started, Host: host, Action: a}) {
 			r.NotStarted++
 			e.emit(Event{Type: Skipped, Host: host, Action: a})
 			continue
 		}
-		started := e.Now()
-		e.emit(Event{Type: Started, Host: host, Action: a})
-		err := e.scrubError(broken(ctx, do(ctx, *a)))
+		err := e.unrecorded()
+		if err == nil {
+			err = e.may() // whoever shows the event may take their time
+		}
+		if err == nil {
+			err = e.scrubError(broken(ctx, do(ctx, *a)))
+		}
 		elapsed := e.Now().Sub(started)
 		if err != nil {
 			r.Failures = append(r.Failures, Failure{Action: *a, Err: err})

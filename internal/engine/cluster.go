@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // Cluster is the Kubernetes cluster whose Nodes the hosts are. What changes
@@ -34,6 +36,19 @@ type Cluster interface {
 	DeleteNode(ctx context.Context, n inventory.Node) error
 	// ReleasePod takes the kubelet's finalizer off a Pod that is being deleted.
 	ReleasePod(ctx context.Context, p inventory.Pod) error
+	// CloseNode lets no new Pod onto a Node, in the name of a run. ours says whether the
+	// Node is a run's then, this one's or an earlier one's that it takes over; one that
+	// anybody else closed stays theirs.
+	CloseNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error)
+	// OpenNode takes back what CloseNode did. What anybody else closed stays closed.
+	OpenNode(ctx context.Context, n inventory.Node) error
+	// EmptyNode evicts the Pods of a Node, all but those of DaemonSets, with respect for
+	// their disruption budgets. Its error names the Pods that stay, and what holds them.
+	// tell hears of each Pod (NAMESPACE/NAME), from several goroutines at once: evicted,
+	// held with the reason, gone.
+	EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, tell func(pod, what, why string)) error
+	// PodsOn lists the Pods of one Node.
+	PodsOn(ctx context.Context, n inventory.Node) ([]inventory.Pod, error)
 	// Keep brings an object of the cluster itself to what is wanted.
 	Keep(ctx context.Context, o inventory.Object) error
 }

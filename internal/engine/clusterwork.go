@@ -63,7 +63,7 @@ func (w *worker) releasePods(ctx context.Context, pods []inventory.Pod) error {
 	g.SetLimit(atOnce)
 	for i, p := range pods {
 		g.Go(func() error {
-			if w.engine.Stop.Err() == nil && ctx.Err() == nil {
+			if errs[i] = w.engine.may(); errs[i] == nil && w.engine.Stop.Err() == nil && ctx.Err() == nil {
 				errs[i] = w.engine.Cluster.ReleasePod(ctx, p)
 			}
 			return nil

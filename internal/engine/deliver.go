@@ -91,9 +91,18 @@ type tellers struct {
 	last map[string]time.Time // by host
 }
 
-// Sent tells how far an upload is, now and then and when it is complete. It is what
-// hosts.Options.Progress wants to call.
+// Sent tells how far an upload is, now and then and when it is complete, and each
+// time that it takes or gives up its place. It is what hosts.Options.Progress wants
+// to call.
 func (e *Engine) Sent(p hosts.Progress) {
+	switch p.Edge {
+	case hosts.Begins:
+		e.emit(Event{Type: UploadBegins, Host: p.Host, Artifact: p.Artifact.Name})
+		return
+	case hosts.Ends:
+		e.emit(Event{Type: UploadEnds, Host: p.Host, Artifact: p.Artifact.Name})
+		return
+	}
 	now := e.Now()
 	e.sending.mu.Lock()
 	due := now.Sub(e.sending.last[p.Host]) >= everySecond || p.Done == p.Size

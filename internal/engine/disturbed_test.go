@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
@@ -37,6 +38,8 @@ func newDisturbed(t *testing.T, dir string, replicas int) *disturbed {
 	t.Helper()
 	d := &disturbed{world: opened(t, dir)}
 	c := nodes(replicas)
+	// One of them is disturbed, and the others are to go on.
+	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 100}, FailureBudget: 9}
 	d.engine = runNodes(t, d.world, c)
 	d.engine.Ready = engine.Ready{Within: 2 * time.Second, Every: 5 * time.Millisecond}
 	o := clusterOptions(d.world, c)

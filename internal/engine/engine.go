@@ -51,12 +51,29 @@ type Engine struct {
 	// password, or the token of its kubelet.
 	Input       func(InputFor, secret.Value) (secret.Value, error)
 	Ready       Ready
+	Bounds      *plan.Bounds // what a run may do at most, but for its time; nil: anything
 	Selection   plan.Selection
-	Parallelism int             // hosts worked on at once, at least 1
-	Scrub       plan.Scrub      // takes secrets out of what is observed; nil: nothing is taken out
+	Approved    *plan.Approved // what a plan file allows; nil: whatever the plan holds
+	Parallelism int            // hosts worked on at once, at least 1
+	Watching    bool           // a cluster that does not answer is part of what is observed
+	Scrub       plan.Scrub     // takes secrets out of what is observed; nil: nothing is taken out
+	Drain       Drain
+	Runners     Idle            // of builders: what GitHub has given them; nil: nobody knows
 	Stop        context.Context // done: start no new action
 	Now         func() time.Time
 	Emit        func(Event) // called by one goroutine at a time
+	// Tell lets a Node know of an action that disturbs the work on its host, before it
+	// begins; from many goroutines. nil: nobody is told.
+	Tell func(context.Context, inventory.Node, plan.Action)
+
+	// Run is the run whose changes these are: hosts and markers bear it. Without an id
+	// nothing is fenced.
+	Run   plan.Run
+	Guard Guard // nil: nothing is asked
+	// Raise gives the run an epoch above another; nil: it has none.
+	Raise func(ctx context.Context, above int64) (plan.Run, error)
+	// Locked says who applies at this moment; nil: nobody knows.
+	Locked func(context.Context) (*plan.Lock, error)
 
 	emitting sync.Mutex
 	sending  tellers
@@ -73,11 +90,20 @@ func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 }
 
 // Compute returns the difference between what is wanted and what was seen. What would
-// send a file that is not the locked one is refused.
+// send a file that is not the locked one is refused, and so is what no plan file
+// approves, where one is applied.
 func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 	started := e.Now()
 	p := plan.Compute(e.Config, e.Steps, snap, e.Selection)
 	e.refuseChanged(ctx, p)
+	if e.Approved != nil {
+		e.Approved.Restrict(p)
+	}
+	if e.Bounds != nil {
+		b := *e.Bounds
+		b.Now = started
+		p.Restrict(b)
+	}
 	e.emit(Event{Type: Computed, Elapsed: e.Now().Sub(started)})
 	return p
 }
@@ -85,7 +111,7 @@ func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 // Observe looks at everything that a plan needs. An error means that no plan
 // can be made; a host that cannot be asked is in the snapshot with its trouble.
 func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
-	snap, err := e.lists(ctx, false)
+	snap, err := e.listsOrAway(ctx)
 	if err != nil {
 		return plan.Snapshot{}, err
 	}
@@ -138,16 +164,20 @@ func (e *Engine) complete(ctx context.Context, snap plan.Snapshot, sel plan.Sele
 // be read, the Nodes are unread where that is tolerated, else an error.
 func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error) {
 	started := e.Now()
-	snap := plan.Snapshot{Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
+	snap := plan.Snapshot{Taken: started.UTC().Truncate(time.Second), Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
 		Hosts: make(map[string]plan.HostSeen)}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		snap.Servers, err = e.Servers.List(gctx)
-		return err
+		return away(Scaleway, err)
 	})
 	g.Go(func() (err error) {
 		snap.Pins, err = e.Pins.All()
 		return err
+	})
+	g.Go(func() error {
+		snap.Lock = e.lock(gctx)
+		return nil
 	})
 	if e.Cluster != nil {
 		g.Go(func() error {
@@ -173,7 +203,7 @@ func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory
 	var nodes inventory.Seen[[]inventory.Node]
 	var cluster inventory.Cluster
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return CheckCluster(gctx, e.Cluster, e.Config) })
+	g.Go(func() error { return away(Kubernetes, CheckCluster(gctx, e.Cluster, e.Config)) })
 	g.Go(func() error {
 		nodes, cluster = e.Cluster.Observe(gctx, plan.JoinsCluster(e.Config))
 		return nil
@@ -182,7 +212,7 @@ func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory
 		return nodes, cluster, err
 	}
 	if nodes.IsUnread() {
-		return nodes, cluster, errors.New(nodes.Why())
+		return nodes, cluster, away(Kubernetes, errors.New(nodes.Why()))
 	}
 	return nodes, cluster, nil
 }
@@ -198,8 +228,8 @@ func CheckCluster(ctx context.Context, cluster Cluster, cfg *fleet.Config) error
 		return err
 	}
 	if uid != cfg.ClusterUID {
-		return fmt.Errorf("this is another cluster: its kube-system has uid %s, environment %q wants %s; check the context and cluster_uid",
-			uid, cfg.Environment, cfg.ClusterUID)
+		return &otherClusterError{fmt.Sprintf("this is another cluster: its kube-system has uid %s, environment %q wants %s; check the context and cluster_uid",
+			uid, cfg.Environment, cfg.ClusterUID)}
 	}
 	return nil
 }
@@ -245,4 +275,25 @@ func (e *Engine) emit(ev Event) {
 	defer e.emitting.Unlock()
 	ev.Time = e.Now()
 	e.Emit(ev)
+}
+
+// begin tells of something that starts now, unless nothing may start any more: a
+// record has nothing that begins after it has told of the stop.
+func (e *Engine) begin(ctx context.Context, ev Event) bool {
+	e.emitting.Lock()
+	defer e.emitting.Unlock()
+	if e.Stop.Err() != nil || ctx.Err() != nil {
+		return false
+	}
+	ev.Time = e.Now()
+	e.Emit(ev)
+	return true
+}
+
+// Between calls f between two events. Where Stop has ended by then, nothing begins
+// after f.
+func (e *Engine) Between(f func()) {
+	e.emitting.Lock()
+	defer e.emitting.Unlock()
+	f()
 }

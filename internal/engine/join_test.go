@@ -71,6 +71,7 @@ func TestRollAndBack(t *testing.T) {
 	const runners = 9
 	w, _ := world(t, runners+2)
 	c := nodes(runners)
+	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 30}, FailureBudget: 1}
 	e := runNodes(t, w, c)
 	converges(t, e)
 	names := hostNames(planned(t, e))

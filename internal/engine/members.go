@@ -62,8 +62,14 @@ type Waited struct {
 // are not Ready at the first look, and when they or the reasons change. A host that
 // joins no cluster has no Node to wait for.
 func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)) (Waited, error) {
-	g := e.newGate(m.Hosts)
+	g, began := e.newGate(), e.Now()
+	defer g.end()
 	g.pins = m.pins
+	for _, h := range m.Hosts {
+		if h.Spec.Spec.JoinsCluster() {
+			g.add(h, began)
+		}
+	}
 	late := time.NewTimer(or(e.Ready.Within, DefaultWithin))
 	defer late.Stop()
 	tick := time.NewTicker(or(e.Ready.Every, DefaultEvery))
@@ -71,6 +77,8 @@ func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)
 	var last []NotReady
 	for over := false; ; {
 		g.look(ctx)
+		g.hear()
+		g.release()
 		if err := ctx.Err(); err != nil {
 			return Waited{}, err
 		}

@@ -3,3 +3,5 @@
 package engine_test
 
 const everyStrike = 1
+
+const everyPoint = 1

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -126,13 +127,13 @@ func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
 		}
 	}
 	now := w.engine.Now()
-	err := w.conn.CheckPassword(ctx, p.Value, seal, w.host.Seen.Refusals, now)
+	err := w.tryPassword(ctx, p, seal, now)
 	switch {
 	case errors.Is(err, hosts.ErrPasswordRefused):
 		return secret.Value{}, &TroubleError{*plan.WrongPassword(w.host.Name, p.Source, now)}
 	case errors.Is(err, hosts.ErrAccountLocked):
 		return secret.Value{}, &TroubleError{*plan.LockedAccount(w.host.Name, w.host.Spec.User)}
-	case errors.Is(err, hosts.ErrPasswordRace):
+	case errors.Is(err, hosts.ErrPasswordRace), errors.Is(err, hosts.ErrPasswordBusy):
 		return secret.Value{}, fmt.Errorf("%w: nothing was tried; apply again when the other run is over", err)
 	case brokenRules(err):
 		return secret.Value{}, &TroubleError{*plan.BrokenSudo(w.host.Name, err.Error())}
@@ -141,6 +142,30 @@ func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
 	}
 	w.password = p.Value
 	return w.password, nil
+}
+
+// tryPassword has the host try a password, and waits while the host says that another run
+// does: one that was killed there keeps it busy for as long as its script might have
+// taken. The host tries nothing meanwhile, so asking again harms no account.
+func (w *worker) tryPassword(ctx context.Context, p Password, seal secret.Seal, now time.Time) error {
+	e := w.engine
+	giveUp := e.Now().Add(hosts.PasswordBusy)
+	for {
+		err := w.conn.CheckPassword(ctx, p.Value, seal, w.host.Seen.Refusals, now)
+		if !errors.Is(err, hosts.ErrPasswordBusy) || e.Now().After(giveUp) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-e.Stop.Done():
+			return err
+		case <-time.After(or(e.Ready.Every, DefaultEvery)):
+		}
+		if err := e.may(); err != nil {
+			return err
+		}
+	}
 }
 
 // input returns what a change's script reads on its standard input.

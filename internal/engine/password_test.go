@@ -47,6 +47,24 @@ func TestOnePasswordTriedAtOnce(t *testing.T) {
 	}
 }
 
+// TestKilledWhileItTried: a run that was killed while a host tried a password keeps that
+// host busy for a while. The next run waits, and goes on.
+func TestKilledWhileItTried(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 3)
+	e := run(t, w, hostCore("production", 1))
+	machine, err := w.Mac(planned(t, e).Hosts[0].Server.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A second before that is over, so that the wait is short.
+	left := `mkdir -p "$HOME/.macfleet" && echo "$(($(date +%s) - 69))" >"$HOME/.macfleet/trying"`
+	if a, err := machine.Run(t.Context(), "m1", left); err != nil || a.Exit != 0 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	converges(t, e)
+}
+
 // TestLockedCandidate: a pool server whose account is locked gives way to another
 // one.
 func TestLockedCandidate(t *testing.T) {

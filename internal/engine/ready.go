@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
@@ -33,54 +30,30 @@ const (
 // gate waits until the Nodes of hosts are Ready.
 type gate struct {
 	engine  *Engine
-	started time.Time
 	waiting []plan.Host
-	pins    map[string]plan.Pin  // by server id, of hosts that were not asked yet
-	told    map[string]bool      // by server id: that it is waited for
-	asked   map[string]time.Time // by server id: when its kubelet was last looked at
-	alone   []NotReady           // whose Nodes are Ready, and why the hosts could not be asked
-	last    error                // of the last look, where it failed
+	since   map[string]time.Time      // by server id: from when on it is waited for
+	pins    map[string]plan.Pin       // by server id, of hosts that were not asked yet
+	told    map[string]bool           // by server id: that it is waited for
+	asked   map[string]time.Time      // by server id: when its kubelet was last looked at
+	asking  map[string]bool           // by server id: that is looked at now
+	answers chan answer               // what the hosts said that are
+	ending  context.Context           // done: nobody wants to know any more
+	cancel  context.CancelFunc        // ends it
+	alone   []NotReady                // whose Nodes are Ready, and why the hosts could not be asked
+	nodes   map[string]inventory.Node // by name, as of the last list that was had
+	last    error                     // of the last look, where it failed
 }
 
-// newGate returns a gate for those of hosts that join the cluster.
-func (e *Engine) newGate(all []plan.Host) *gate {
-	g := &gate{engine: e, started: e.Now(), told: make(map[string]bool), asked: make(map[string]time.Time)}
-	for _, h := range all {
-		if h.Spec.Spec.JoinsCluster() {
-			g.waiting = append(g.waiting, h)
-		}
-	}
-	return g
+func (e *Engine) newGate() *gate {
+	ending, cancel := context.WithCancel(context.Background())
+	return &gate{engine: e, ending: ending, cancel: cancel, since: make(map[string]time.Time), told: make(map[string]bool), asked: make(map[string]time.Time),
+		asking: make(map[string]bool), answers: make(chan answer)}
 }
 
-// await waits for the Nodes of the hosts that joined the cluster or were worked on
-// in this run, all with one look, until they are Ready, time is up, or somebody
-// asks to stop. Hosts that are not Ready in time are failures; it returns how many
-// were left by a stop.
-func (e *Engine) await(ctx context.Context, touched []plan.Host) (failures []Failure, left int) {
-	g := e.newGate(touched)
-	if e.Cluster == nil || len(g.waiting) == 0 {
-		return nil, 0
-	}
-	late := time.NewTimer(or(e.Ready.Within, DefaultWithin))
-	defer late.Stop()
-	tick := time.NewTicker(or(e.Ready.Every, DefaultEvery))
-	defer tick.Stop()
-	for {
-		if g.look(ctx); len(g.waiting) == 0 {
-			return nil, 0
-		}
-		select {
-		case <-ctx.Done():
-			return nil, len(g.waiting)
-		case <-e.Stop.Done():
-			return nil, len(g.waiting)
-		case <-late.C:
-			g.look(ctx) // the deadline is the last look's, not the one before
-			return g.failures(ctx), 0
-		case <-tick.C:
-		}
-	}
+// add waits for one more host.
+func (g *gate) add(h plan.Host, since time.Time) {
+	g.waiting = append(g.waiting, h)
+	g.since[h.Server.ID] = since
 }
 
 func or(d, otherwise time.Duration) time.Duration {
@@ -90,62 +63,123 @@ func or(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// look lists the Nodes once, and lets go of hosts that are Ready. A list that cannot
-// be had is asked for again until time is up.
-func (g *gate) look(ctx context.Context) {
+// look lists the Nodes once, begins to look at the kubelets of hosts whose Nodes are
+// Ready, and returns what release does. A list that cannot be had is asked for again until
+// time is up.
+func (g *gate) look(ctx context.Context) []plan.Host {
 	nodes, err := g.engine.Cluster.Nodes(ctx)
 	if g.last = g.engine.scrubError(err); err != nil {
-		return
+		return nil
 	}
-	byName := make(map[string]inventory.Node, len(nodes))
+	g.nodes = make(map[string]inventory.Node, len(nodes))
 	for _, n := range g.engine.scrub().Nodes(nodes) {
-		byName[n.Name] = n
+		g.nodes[n.Name] = n
 	}
 	for i := range g.waiting {
 		h := &g.waiting[i]
 		h.Node = inventory.Absent[inventory.Node]()
-		if n, there := byName[h.Name]; there {
+		if n, there := g.nodes[h.Name]; there {
 			h.Node = inventory.Present(n)
 		}
 	}
 	g.ask(ctx)
-	g.waiting = slices.DeleteFunc(g.waiting, func(h plan.Host) bool { return g.ready(&h) })
+	return g.release()
+}
+
+// release lets go of hosts that are Ready: it returns those.
+func (g *gate) release() (ready []plan.Host) {
+	g.waiting = slices.DeleteFunc(g.waiting, func(h plan.Host) bool {
+		is := g.ready(&h)
+		if is {
+			ready = append(ready, h)
+		}
+		return is
+	})
 	for i := range g.waiting {
-		if h := &g.waiting[i]; !g.told[h.Server.ID] {
+		if h := &g.waiting[i]; !g.told[h.Server.ID] && !g.asking[h.Server.ID] {
 			g.told[h.Server.ID] = true
 			g.engine.emit(Event{Type: Waiting, Host: h.Name, Action: awaits(h)})
 		}
 	}
+	return ready
 }
 
-// ask looks at the kubelets of hosts whose Nodes are Ready, where nobody has looked
-// yet or they did not run: the cluster goes on for a while about one that has died.
+// late takes the hosts out whose time is up, after a look at that time. One that is being
+// asked may be Ready.
+func (g *gate) late(now time.Time) []plan.Host {
+	var out []plan.Host
+	g.waiting = slices.DeleteFunc(g.waiting, func(h plan.Host) bool {
+		late := now.Sub(g.since[h.Server.ID]) >= or(g.engine.Ready.Within, DefaultWithin) && !g.asking[h.Server.ID]
+		if late {
+			out = append(out, h)
+		}
+		return late
+	})
+	return out
+}
+
+// waited is how long a host has been waited for.
+func (g *gate) waited(h *plan.Host) time.Duration {
+	return g.engine.Now().Sub(g.since[h.Server.ID])
+}
+
+// answer is what a host says of its kubelet.
+type answer struct {
+	id      string // of the server
+	kubelet inventory.Seen[plan.Kubelet]
+	alone   string // why the host could not be asked: its Node counts alone
+}
+
+// ask begins to look at the kubelets of hosts whose Nodes are Ready, where nobody has
+// looked yet or they did not run: the cluster goes on for a while about one that has died.
+// A host that takes its time keeps no other's news back.
 func (g *gate) ask(ctx context.Context) {
 	again := askAgain * or(g.engine.Ready.Every, DefaultEvery)
-	var mu sync.Mutex
-	var all errgroup.Group
-	all.SetLimit(g.engine.Parallelism)
-	for i := range g.waiting {
-		h := &g.waiting[i]
+	for _, h := range g.waiting {
+		id := h.Server.ID
 		n, _ := h.Node.Get()
 		k, _ := h.Kubelet.Get()
-		if !g.own(h) || n.Ready != inventory.Ready || h.Kubelet.IsAbsent() || !h.Kubelet.IsUnread() && k.Fault == (plan.Reason{}) {
+		if g.asking[id] || !g.own(&h) || n.Ready != inventory.Ready || h.Kubelet.IsAbsent() || !h.Kubelet.IsUnread() && k.Fault == (plan.Reason{}) {
 			continue
 		}
-		if last, asked := g.asked[h.Server.ID]; asked && g.engine.Now().Sub(last) < again {
+		if last, asked := g.asked[id]; asked && g.engine.Now().Sub(last) < again {
 			continue
 		}
-		g.asked[h.Server.ID] = g.engine.Now()
-		all.Go(func() error {
-			if why := g.kubelet(ctx, h); why != "" {
-				mu.Lock()
-				g.alone = append(g.alone, NotReady{*h, why})
-				mu.Unlock()
-			}
-			return nil
-		})
+		g.asked[id], g.asking[id] = g.engine.Now(), true
+		go func() {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(g.ending, cancel)()
+			why := g.kubelet(ctx, &h)
+			g.answers <- answer{id, h.Kubelet, why}
+		}()
 	}
-	_ = all.Wait() // nothing returns an error
+}
+
+// take takes what a host said, if it is still waited for.
+func (g *gate) take(a answer) {
+	delete(g.asking, a.id)
+	i := slices.IndexFunc(g.waiting, func(h plan.Host) bool { return h.Server.ID == a.id })
+	if i < 0 {
+		return
+	}
+	h := &g.waiting[i]
+	if h.Kubelet = a.kubelet; a.alone != "" {
+		g.alone = append(g.alone, NotReady{*h, a.alone})
+	}
+}
+
+// end lets go of the hosts that are still looked at.
+func (g *gate) end() {
+	g.cancel()
+	g.hear()
+}
+
+// hear takes the answers of all hosts that are looked at.
+func (g *gate) hear() {
+	for len(g.asking) > 0 {
+		g.take(<-g.answers)
+	}
 }
 
 // askAgain is how many looks at the Nodes pass before a host is asked again: one that
@@ -193,10 +227,10 @@ func (g *gate) own(h *plan.Host) bool {
 
 // ready reports whether the host is Ready, and tells of it.
 func (g *gate) ready(h *plan.Host) bool {
-	if state, _, _ := h.Ready(); state != inventory.Ready || !g.own(h) {
+	if state, _, _ := h.Ready(); state != inventory.Ready || !g.own(h) || g.asking[h.Server.ID] {
 		return false
 	}
-	g.engine.emit(Event{Type: NodeReady, Host: h.Name, Action: awaits(h), Elapsed: g.engine.Now().Sub(g.started)})
+	g.engine.emit(Event{Type: NodeReady, Host: h.Name, Action: awaits(h), Elapsed: g.waited(h)})
 	return true
 }
 
@@ -205,26 +239,16 @@ func awaits(h *plan.Host) *plan.Action {
 	return &plan.Action{Kind: plan.AwaitNode, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}
 }
 
-// failures says of each host that is still waited for why it is not Ready, by all
-// that is known: its Node, and a last look at the host itself.
-func (g *gate) failures(ctx context.Context) []Failure {
-	out := make([]Failure, len(g.waiting))
-	var all errgroup.Group
-	all.SetLimit(g.engine.Parallelism)
-	for i := range g.waiting {
-		all.Go(func() error {
-			h := &g.waiting[i]
-			found, remedy := g.engine.lastLook(ctx, h)
-			t := plan.Trouble{Code: "node-not-ready",
-				Text:   fmt.Sprintf("it is not Ready after %s: %s; %s", g.engine.Now().Sub(g.started).Round(time.Second), g.node(h), found),
-				Remedy: cmp.Or(remedy, "kubectl describe node "+h.Name+", and read /var/log/tart-kubelet.log on the host; apply again goes on from there")}
-			out[i] = Failure{Action: *awaits(h), Err: &TroubleError{t}}
-			g.engine.emit(Event{Type: Failed, Host: h.Name, Action: awaits(h), Err: out[i].Err, Elapsed: g.engine.Now().Sub(g.started)})
-			return nil
-		})
-	}
-	_ = all.Wait() // nothing returns an error
-	return out
+// failure says of a host that was waited for why it is not Ready, by all that is
+// known: its Node, and a last look at the host itself.
+func (e *Engine) failure(ctx context.Context, h *plan.Host, node string, waited time.Duration) Failure {
+	found, remedy := e.lastLook(ctx, h)
+	t := plan.Trouble{Code: "node-not-ready",
+		Text:   fmt.Sprintf("it is not Ready after %s: %s; %s", waited.Round(time.Second), node, found),
+		Remedy: cmp.Or(remedy, "kubectl describe node "+h.Name+", and read /var/log/tart-kubelet.log on the host; apply again goes on from there")}
+	f := Failure{Action: *awaits(h), Err: &TroubleError{t}}
+	e.emit(Event{Type: Failed, Host: h.Name, Action: awaits(h), Err: f.Err, Elapsed: waited})
+	return f
 }
 
 // node says what the cluster knows of a host's Node.

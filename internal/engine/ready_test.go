@@ -10,6 +10,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -154,5 +155,63 @@ func TestReplacedUnderAYoungKubelet(t *testing.T) {
 	}
 	if r := apply(t, e); !r.Converged() || r.Done != 2 {
 		t.Errorf("%d actions, %+v", r.Done, r.Failures)
+	}
+}
+
+// young is a kubelet's step to which every process that was just started is too young to
+// count, so that its host is asked once more.
+type young struct{ plan.Step }
+
+func (young) MakesNode() bool { return true }
+func (s young) Diff(v plan.View) plan.Finding {
+	f := s.Step.Diff(v)
+	if v.Node.IsUnread() {
+		f.Kubelet = inventory.Present(plan.Kubelet{Fault: plan.Reason{Code: plan.Settling, Text: "a moment ago"}})
+	}
+	return f
+}
+
+// TestSilentHostKeepsNobodyBack: a host that says nothing when its kubelet is looked at
+// holds back neither what is heard of another one nor the end of a run that is stopped.
+func TestSilentHostKeepsNobodyBack(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	c := nodes(2)
+	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 2}}
+	e := runNodes(t, w, c)
+	converges(t, e)
+	e.Hosts = client(t, w, hosts.Deadlines{Handshake: 20 * time.Second})
+	e.Ready.Within = time.Minute
+	e.Steps = func(all plan.StepsFor) plan.StepsFor {
+		return func(h fleet.Host) []plan.Step {
+			steps := slices.Clone(all(h))
+			i := slices.IndexFunc(steps, func(s plan.Step) bool { return s.ID() == "tart_kubelet" })
+			steps[i] = young{steps[i]}
+			return steps
+		}
+	}(e.Steps)
+	c.Fleets[0].Groups[0].Spec.TartKubelet.Artifact = sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
+	p := planned(t, e)
+	stop, cancel := context.WithCancel(t.Context())
+	e.Stop = stop
+	var silent string
+	var ready []string
+	e.Emit = func(ev engine.Event) {
+		switch {
+		case ev.Type == engine.Done && silent == "":
+			if silent = ev.Host; w.Inject(silent, "silent") != nil {
+				t.Error("not injected")
+			}
+		case ev.Type == engine.NodeReady:
+			ready = append(ready, ev.Host)
+			if err := w.Heal(silent, "silent"); err != nil {
+				t.Error(err)
+			}
+			cancel()
+		}
+	}
+	r, err := e.Apply(t.Context(), p)
+	if err != nil || r.NotWaited != 1 || len(ready) != 1 || ready[0] == silent {
+		t.Errorf("silent is %s, Ready are %q, %d not waited for: %v", silent, ready, r.NotWaited, err)
 	}
 }

@@ -21,19 +21,43 @@ type worker struct {
 	engine   *Engine
 	host     plan.Host
 	conn     *hosts.Conn
-	claimed  bool         // the claim on the host is ours
-	password secret.Value // the host's login password, once the host has taken it
-	marker   *plan.Marker // as it is on the host now
+	claimed  bool          // the claim on the host is ours
+	password secret.Value  // the host's login password, once the host has taken it
+	marker   *plan.Marker  // as it is on the host now
+	holding  bool          // it is here to set or take away a hold, and no hold stops it
+	held     *plan.Trouble // somebody holds the host since the run is on it; nil: nobody
+	closed   bool          // this run has closed its Node to new Pods
+	changed  bool          // and something was changed since
+	opened   bool          // and opened it again, as nothing was
+	// disturbed says that something began here that drains, reboots or wipes.
+	disturbed bool
 }
 
-func (w *worker) close() {
-	if w.conn != nil {
-		w.conn.Close()
+// leaving is how long a host has for taking note that the run is done with it.
+const leaving = 10 * time.Second
+
+// close leaves the host. One that cannot be told takes the run for dead later.
+func (w *worker) close(ctx context.Context) {
+	if w.conn == nil {
+		return
 	}
+	if ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(ctx, leaving)
+		_ = w.conn.Leave(bounded)
+		cancel()
+	}
+	w.conn.Close()
 }
 
 // perform does one action and proves it.
 func (w *worker) perform(ctx context.Context, a plan.Action) error {
+	if w.held != nil {
+		return &TroubleError{*w.held}
+	}
+	if err := w.inWindow(a); err != nil {
+		return err
+	}
+	w.tell(ctx, a)
 	switch a.Kind {
 	case plan.ClaimServer:
 		return w.claim(ctx)
@@ -50,6 +74,19 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	return fmt.Errorf("nothing performs an action of kind %q", a.Kind)
 }
 
+// inWindow returns why an action must not begin at this time of the day, or nil. A host
+// that was disturbed in time is brought to its end: half done it would serve nobody until
+// the next window.
+func (w *worker) inWindow(a plan.Action) error {
+	if b := w.engine.Bounds; b != nil && !w.disturbed {
+		if closed := b.Closed(w.host, a, w.engine.Now()); closed != nil {
+			return &TroubleError{*closed}
+		}
+	}
+	w.disturbed = w.disturbed || a.Disruption >= plan.Drain
+	return nil
+}
+
 // connect returns the connection. The host must show the key that the plan saw,
 // pinned or not, and must still be ours to touch.
 func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
@@ -59,7 +96,7 @@ func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
 	pin := w.engine.pinOf(w.host)
 	// The server keeps its present name here, so that the same line of the ssh
 	// configuration counts as when the plan was made.
-	conn, err := w.engine.Hosts.Connect(ctx, hosts.Target{Server: w.host.Server, Name: w.host.Name, Pin: &pin})
+	conn, err := w.engine.Hosts.Connect(ctx, hosts.Target{Server: w.host.Server, Name: w.host.Name, Pin: &pin, Run: w.engine.run()})
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +105,9 @@ func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
 		w.host.Seen.Marker, w.host.Seen.Claim, w.host.Seen.Serial = now.Marker, now.Claim, now.Serial
 		w.host.Seen.Refusals = now.Refusals // another run may have tried a password meanwhile
 		now.Trouble = plan.NotOurs(w.engine.Config, w.host)
+		if now.Trouble == nil && !w.holding {
+			now.Trouble = w.heldSince()
+		}
 	}
 	if now.Trouble != nil {
 		conn.Close()
@@ -104,6 +144,9 @@ func (w *worker) claim(ctx context.Context) error {
 	}
 	ours, err := w.claimHost(ctx)
 	if err != nil {
+		return err
+	}
+	if err := w.engine.may(); err != nil {
 		return err
 	}
 	if err := w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, w.host.Name); err != nil {
@@ -151,11 +194,14 @@ func (w *worker) mark(ctx context.Context) error {
 }
 
 func (w *worker) writeMarker(ctx context.Context, m plan.Marker) error {
+	if err := w.engine.may(); err != nil {
+		return err
+	}
 	conn, err := w.connect(ctx)
 	if err != nil {
 		return err
 	}
-	if err := conn.WriteMarker(ctx, m); err != nil {
+	if err := w.note(ctx, &m, conn.WriteMarker); err != nil {
 		return err
 	}
 	w.marker = &m
@@ -179,9 +225,15 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 		if err != nil {
 			return err
 		}
-		changes = f.Changes
+		if changes = f.Changes; len(f.Busy) > 0 && !w.host.ForceBusy {
+			return w.notDrained(a, fmt.Errorf("there is at work: %s", plan.TaskTexts(f.Busy)))
+		}
+	}
+	if err := w.idle(ctx, a, step); err != nil {
+		return err
 	}
 	for _, c := range changes {
+		w.changed = w.closed
 		if err := w.change(ctx, a, c); err != nil {
 			return err
 		}
@@ -250,10 +302,16 @@ func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Find
 // change runs one change: guarded where it may cut the line, under launchd where
 // it takes long, and with a password where it needs one.
 func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error {
+	if err := w.engine.may(); err != nil {
+		return err
+	}
 	if c.Delivery != nil {
 		if err := w.deliver(ctx, *c.Delivery); err != nil {
 			return err
 		}
+	}
+	if err := w.engine.may(); err != nil {
+		return err // a delivery takes long
 	}
 	var answer plan.Answer
 	var err error
@@ -317,7 +375,11 @@ func (w *worker) prove(ctx context.Context, id plan.StepID, f plan.Finding) erro
 	if err != nil {
 		return err
 	}
-	if err := conn.WriteProof(ctx, m, id); err != nil {
+	if err := w.engine.may(); err != nil {
+		return err
+	}
+	proof := func(ctx context.Context, m plan.Marker) error { return conn.WriteProof(ctx, m, id) }
+	if err := w.note(ctx, &m, proof); err != nil {
 		return err
 	}
 	w.marker = &m
@@ -350,6 +412,7 @@ func (w *worker) currentMarker() plan.Marker {
 		for id, d := range old.Steps {
 			m = m.With(id, d)
 		}
+		m.Hold = w.standing(old.Hold)
 	}
 	for id, d := range w.host.Proven {
 		m = m.With(id, w.proof(d))
@@ -361,6 +424,6 @@ func (w *worker) newMarker() plan.Marker {
 	c := w.engine.Config
 	serial, _ := w.host.Seen.Serial.Get()
 	return plan.Marker{Configuration: c.Name, Environment: c.Environment, Name: w.host.Name, Fleet: w.host.Fleet,
-		Group: w.host.Group, ServerID: w.host.Server.ID, Serial: serial, ClusterUID: c.ClusterUID, Version: fleet.Version,
+		Group: w.host.Group, ServerID: w.host.Server.ID, Serial: serial, ClusterUID: c.ClusterUID, Version: fleet.Version, Run: w.engine.Run.Marked(),
 		Steps: make(map[plan.StepID]plan.Digest)}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
+	"github.com/macfleet/macfleet/internal/sandbox/kube"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
@@ -107,7 +108,9 @@ func (w *World) RunPod(host, namespace, name string) error {
 	pod := agent.Pod{Namespace: namespace, Name: name}
 	made, err := w.putPod(machine, pod)
 	if err == nil && made {
-		err = machine.StartPod(pod)
+		if err = w.own(namespace, name); err == nil {
+			err = machine.StartPod(pod)
+		}
 	} else if err == nil {
 		err = machine.StartVM(pod.VM())
 	}
@@ -115,6 +118,27 @@ func (w *World) RunPod(host, namespace, name string) error {
 		return fmt.Errorf("run Pod %s/%s on %s: %w", namespace, name, server.Name, err)
 	}
 	return nil
+}
+
+// own gives a Pod a controller, which makes another elsewhere when it is evicted.
+func (w *World) own(namespace, name string) error {
+	return w.kube.Edit(kube.Object{Resource: "pods", Namespace: namespace, Name: name}, func(content map[string]any) map[string]any {
+		if metadata, ok := content["metadata"].(map[string]any); ok {
+			metadata["labels"] = map[string]any{"app": name}
+			metadata["ownerReferences"] = []any{map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "of-" + name, "controller": true}}
+		}
+		return content
+	})
+}
+
+// Linger lets the kubelet of a host pass over Pods that are deleted so many times before it ends one;
+// below 0 it never does.
+func (w *World) Linger(host string, looks int) error {
+	server, err := w.find(host)
+	if err != nil {
+		return err
+	}
+	return w.kube.Linger(server.ID, looks)
 }
 
 // putPod makes the object of a Pod on the Node of a Mac's kubelet, where the cluster knows Pods.

@@ -7,14 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Question returns what a person is asked before an apply: where, how many of
-// each fleet's hosts, and how many keys are taken on trust.
-func Question(p *plan.Plan) string {
+// Question returns what a person is asked before an apply: where, how many of each
+// fleet's hosts, how many keys are taken on trust, and what it disturbs. fleets are the
+// configuration's.
+func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	touched, have := make(map[string]int), make(map[string]int)
 	for _, h := range p.Hosts {
 		have[h.Fleet]++
@@ -45,7 +47,7 @@ func Question(p *plan.Plan) string {
 	if n := len(engine.Unpinned(p)); n > 0 {
 		what = append(what, fmt.Sprintf("trust the host keys of %s", count(n, "member")))
 	}
-	return fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), strings.Join(what, " and "))
+	return fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), strings.Join(what, " and ")) + disturbs(p, fleets)
 }
 
 // Applied shows what a run came to: failures first, then what is left, then one
@@ -62,15 +64,19 @@ func (t *Text) Applied(r engine.Result) {
 		}
 	}
 	if r.After == nil {
+		t.unproven(r)
 		return
 	}
 	s := r.After.Summarise()
 	if r.Converged() {
 		t.line(0, "", fmt.Sprintf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, s), ownerTitle(r.After)))
+		t.held(r.After, nowhere)
 		t.nodes(r)
 		t.notes(r.After)
 		return
 	}
+	t.leftHosts(r.Left)
+	t.closed(r.Closed)
 	if !r.Interrupted { // else it is the rest of the plan that was shown
 		t.left(r.After)
 	}
@@ -93,8 +99,23 @@ func (t *Text) Applied(r engine.Result) {
 	}
 	t.line(0, "", text+".")
 	t.nodes(r)
+	t.lost(r.Lost)
 	if r.Interrupted {
-		t.line(0, "", "Interrupted: running actions were finished, no other was started. macfleet apply goes on from here.")
+		t.line(0, "", stopped(r))
+	}
+}
+
+// unproven says of a run after which nobody could look what it leaves all the same.
+func (t *Text) unproven(r engine.Result) {
+	t.leftHosts(r.Left)
+	t.closed(r.Closed)
+	t.lost(r.Lost)
+}
+
+// lost says why a run stopped that no longer had the lock.
+func (t *Text) lost(why error) {
+	if why != nil {
+		t.line(0, "", why.Error()+". Running actions were finished, no other was started.")
 	}
 }
 
@@ -150,8 +171,10 @@ func (l *Lines) Event(e engine.Event) {
 	switch e.Type {
 	case engine.Started, engine.Waiting:
 		l.open[subject(e.Host)] = true
-	case engine.Done, engine.Failed, engine.NodeReady:
-		delete(l.open, subject(e.Host))
+	case engine.Done, engine.Failed, engine.NodeReady, engine.Soaking, engine.Closing, engine.Evicting, engine.Opened:
+		if idleEvent(e) == "" {
+			delete(l.open, subject(e.Host))
+		}
 		l.text.line(0, "", EventLine(e))
 		l.last = e.Time
 	}
@@ -178,7 +201,7 @@ func (l *Lines) Tick(now time.Time) {
 
 // EventLine returns one event in one line.
 func EventLine(e engine.Event) string {
-	if text := clusterEvent(e); text != "" {
+	if text := clusterEvent(e) + rolloutEvent(e) + idleEvent(e); text != "" {
 		return text
 	}
 	what := ""

@@ -2,6 +2,8 @@ package view
 
 import (
 	"fmt"
+	"io"
+	"regexp"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -11,6 +13,7 @@ import (
 type Faults struct {
 	Files map[string]*hcl.File
 	Diags hcl.Diagnostics
+	Ends  map[string]hcl.Range // where ignore blocks say until when they hold, by their names
 }
 
 // Add enters an error that has no place in the texts.
@@ -18,17 +21,61 @@ func (f *Faults) Add(summary, detail string) {
 	f.Diags = append(f.Diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail})
 }
 
+// Warn enters a warning that has no place in the texts.
+func (f *Faults) Warn(summary, detail string) {
+	f.Diags = append(f.Diags, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: summary, Detail: detail})
+}
+
+// WarnOfIgnore enters a warning about an ignore block.
+func (f *Faults) WarnOfIgnore(name, summary, detail string) {
+	f.Warn(summary, detail)
+	if at, ok := f.Ends[name]; ok {
+		f.Diags[len(f.Diags)-1].Subject = &at
+	}
+}
+
 // Diagnostics shows the faults of a configuration, each with its place, the
 // source line and what to do.
 func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) error {
-	w := hcl.NewDiagnosticTextWriter(t.out, files, uint(max(t.width, 0)), t.styles.create.Render("x") != "x")
+	var b strings.Builder
+	coloured := t.styles.create.Render("x") != "x"
+	w := hcl.NewDiagnosticTextWriter(&b, files, uint(max(t.width, 0)), coloured)
 	if err := w.WriteDiagnostics(diags); err != nil {
+		return fmt.Errorf("show diagnostics: %w", err)
+	}
+	if _, err := io.WriteString(t.out, harmless(b.String(), coloured)); err != nil {
 		return fmt.Errorf("show diagnostics: %w", err)
 	}
 	if n := len(diags.Errs()); n > 0 {
 		t.line(0, "", fmt.Sprintf("%s in the configuration.", count(n, "error")))
 	}
 	return nil
+}
+
+// harmless writes out what a terminal would obey: the lines of a configuration are
+// somebody's, and a pull request's are a stranger's. Tabs are left, and the colours
+// of the writer where there are any.
+func harmless(text string, coloured bool) string {
+	colours := regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	var b strings.Builder
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		line = strings.TrimSuffix(line, "\r") // of a file with such line ends
+		for line != "" {
+			from, to := len(line), len(line)
+			if j := strings.IndexByte(line, '\t'); j >= 0 {
+				from, to = j, j+1
+			}
+			if at := colours.FindStringIndex(line); coloured && at != nil && at[0] < from {
+				from, to = at[0], at[1]
+			}
+			b.WriteString(printable(line[:from]) + line[from:to])
+			line = line[to:]
+		}
+	}
+	return b.String()
 }
 
 // Error shows an error that ended a command.

@@ -2,32 +2,108 @@ package view
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
+	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/plan"
 )
 
 // Drift shows what changed behind our back. What the configuration wants and
-// was never done is counted, not shown: that is no drift.
-func (t *Text) Drift(p *plan.Plan) {
+// was never done is counted, not shown: that is no drift. What is ignored is shown
+// apart.
+func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 	s := p.Summarise()
-	if s.Drift == 0 && s.Compared() {
-		t.line(0, "", fmt.Sprintf("No drift. %s of %s compared.", all(p, s), ownerTitle(p)))
-		t.pending(p, s)
-		return
+	s.Refused = s.RefusedHosts // the others are about what is wanted
+	for _, u := range r.Unseen {
+		if ofDifference(u) {
+			s.Unread++
+		}
 	}
+	switch {
+	case r.Blind != "":
+		t.line(0, signUnknown, fmt.Sprintf("Nothing of %s could be compared: %s", ownerTitle(p), r.Blind))
+	case len(r.Items) == 0 && r.Complete:
+		t.line(0, "", fmt.Sprintf("No drift. %s of %s compared.", all(p, s), ownerTitle(p)))
+	default:
+		t.drifted(p, r)
+		t.blank()
+		text := fmt.Sprintf("Drift: %s%s", count(len(r.Items), "difference"), severities(r.Items))
+		if len(r.Items) == 0 {
+			text = "No drift on the rest"
+		}
+		if rest := incomplete(s); rest != "" {
+			text += "; incomplete: " + rest
+		}
+		t.line(0, "", text+".")
+	}
+	t.since(r)
+	t.ignored(r)
+	t.pending(p, s)
+	t.remarks(r)
+}
+
+func severities(items []drift.Item) string {
+	var parts []string
+	for _, s := range drift.Severities() {
+		n := 0
+		for _, i := range items {
+			if i.Severity == s {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// driftIndex finds the items that an action made.
+type driftIndex map[[2]string][]drift.Item
+
+func indexDrift(items []drift.Item) driftIndex {
+	out := make(driftIndex, len(items))
+	for _, i := range items {
+		key := [2]string{i.Host, i.Step}
+		out[key] = append(out[key], i)
+	}
+	return out
+}
+
+func (x driftIndex) of(a plan.Action) []drift.Item {
+	if !a.Origin.Drift {
+		return nil
+	}
+	host, step := drift.Subject(a)
+	return x[[2]string{host, step}]
+}
+
+// drifted shows each host that drifted, or that could not be compared.
+func (t *Text) drifted(p *plan.Plan, r drift.Report) {
+	index := indexDrift(r.Items)
 	fmt.Fprintln(t.out, t.styles.strong.Render("Drift of "+ownerTitle(p)))
 	t.cluster(p, func(a plan.Action) []row {
-		if !a.Origin.Drift {
+		if len(index.of(a)) == 0 {
 			return nil
 		}
 		return []row{{sign: signDrift, text: clusterSubject(a) + reason(plan.Host{}, a)}}
 	})
 	actions := byHost(p)
+	unseen := make(map[string][]drift.Unseen) // by host
+	for _, u := range r.Unseen {
+		if ofDifference(u) {
+			unseen[u.Host] = append(unseen[u.Host], u)
+		}
+	}
 	t.fleets(p, func(fleet string) []block {
 		var out []block
 		for _, h := range p.Hosts {
 			if h.Fleet == fleet && h.Member {
-				out = append(out, driftBlocks(h, actions[h.Server.ID])...)
+				out = append(out, driftBlocks(h, actions[h.Server.ID], index, unseen[h.Name])...)
 			}
 		}
 		for _, l := range p.Lost {
@@ -37,28 +113,25 @@ func (t *Text) Drift(p *plan.Plan) {
 		}
 		return out
 	})
-	t.blank()
-	text := fmt.Sprintf("Drift: %s", count(s.Drift, "difference"))
-	if s.Drift == 0 {
-		text = "No drift on the rest"
-	}
-	s.Refused = s.RefusedHosts // the others are about what is wanted
-	if rest := incomplete(s); rest != "" {
-		text += "; incomplete: " + rest
-	}
-	t.line(0, "", text+".")
-	t.pending(p, s)
 }
 
-func driftBlocks(h plan.Host, actions []plan.Action) []block {
+// ofDifference reports whether a plan has an action for what was not compared: it shows
+// as no trouble of its host.
+func ofDifference(u drift.Unseen) bool {
+	return u.Host != "" && u.Step != "" && u.Code != "unread" && u.Code != "cluster-unread"
+}
+
+func driftBlocks(h plan.Host, actions []plan.Action, index driftIndex, unseen []drift.Unseen) []block {
 	b := ofHost(signDrift, h)
 	drifted := false
 	for _, a := range actions {
-		if !a.Origin.Drift {
-			continue
+		if items := index.of(a); len(items) > 0 {
+			drifted = true
+			b.body = append(b.body, driftRows(h, a, items)...)
 		}
-		drifted = true
-		b.body = append(b.body, driftRows(h, a)...)
+	}
+	for _, u := range unseen {
+		b.body = append(b.body, row{sign: signUnknown, text: fmt.Sprintf("%s not compared (%s)", u.Step, u.Code)})
 	}
 	b.body = append(b.body, troubles(h)...)
 	if len(b.body) == 0 {
@@ -70,22 +143,92 @@ func driftBlocks(h plan.Host, actions []plan.Action) []block {
 	return []block{b}
 }
 
-func driftRows(h plan.Host, a plan.Action) []row {
-	rows := []row{{sign: signDrift, text: fmt.Sprintf("%s (%s)", label(a), a.Reason.Code)}}
-	if !a.Kind.OfStep() {
-		rows[0].text += ": " + general(h, a.Reason.Text)
-		return rows
+func driftRows(h plan.Host, a plan.Action, items []drift.Item) []row {
+	var rows []row
+	for _, i := range items {
+		text := fmt.Sprintf("%s (%s)", label(a), i.Code)
+		if !a.Kind.OfStep() {
+			text += ": " + general(h, i.Text)
+		}
+		rows = append(rows, row{sign: signDrift, text: text})
+		if a.Kind.OfStep() {
+			rows = append(rows, driftFields(h, i.Fields)...)
+		}
 	}
-	for _, f := range a.Fields {
-		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: %s (wanted: %s)", f.Name, value(h, f.Before), value(h, f.After))})
+	if !a.Kind.OfStep() {
+		return rows
 	}
 	return append(rows, refusal(h, a)...)
 }
 
+func driftFields(h plan.Host, fields []plan.Field) []row {
+	var rows []row
+	for _, f := range fields {
+		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: %s (wanted: %s)", f.Name, value(h, f.Before), value(h, f.After))})
+	}
+	return rows
+}
+
+// since says what is different from an earlier look.
+func (t *Text) since(r drift.Report) {
+	if r.Since == nil {
+		return
+	}
+	c := r.Since
+	t.line(0, "", fmt.Sprintf("Since the look before: %d new, %d as before, %d recovered, %d not known now.", len(c.New), len(c.Stays), len(c.Recovered), len(c.Kept)))
+	each := func(what string, items []drift.Item) {
+		for _, i := range items {
+			t.line(4, "", fmt.Sprintf("%s: %s %s (%s)", what, i.Host, i.Step, i.Code))
+		}
+	}
+	each("new", c.New)
+	each("recovered", c.Recovered)
+	each("not known now", c.Kept)
+}
+
+// ignored shows drift that raises no alarm.
+func (t *Text) ignored(r drift.Report) {
+	if len(r.Ignored) == 0 {
+		return
+	}
+	t.blank()
+	t.heading("Ignored, and no alarm; macfleet apply mends it all the same")
+	var blocks []block
+	for _, i := range r.Ignored {
+		b := block{hosts: []string{i.Host}, body: []row{
+			{text: fmt.Sprintf("%s (%s)", i.Step, i.Code)},
+			{depth: 1, text: fmt.Sprintf("ignore %q until %s, %s: %s", i.By.Name, i.By.Until.Format(time.DateOnly), i.By.Owner, i.By.Reason)}}}
+		for _, f := range i.Fields {
+			b.body = append(b.body, row{depth: 2, text: fmt.Sprintf("%s: %s (wanted: %s)", f.Name, f.Before, f.After)})
+		}
+		blocks = append(blocks, b)
+	}
+	for _, b := range fold(blocks) {
+		t.block(b)
+	}
+	t.blank()
+}
+
 func (t *Text) pending(p *plan.Plan, s plan.Summary) {
 	t.only(p)
+	t.held(p, nowhere)
 	if s.Pending > 0 {
 		t.line(0, "", fmt.Sprintf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference")))
 	}
 	t.warnings(p)
+}
+
+// remarks says what is to be done about ignore blocks, and whatever else is worth
+// knowing.
+func (t *Text) remarks(r drift.Report) {
+	for _, x := range r.Remarks {
+		if x.Code == plan.InProgress {
+			continue // it stands among the warnings
+		}
+		sign := ""
+		if x.Severity == drift.Warning {
+			sign = signDrift
+		}
+		t.line(0, sign, fmt.Sprintf("%s: %s", x.Code, x.Text))
+	}
 }

@@ -38,6 +38,8 @@ type scene struct {
 	cfg   *fleet.Config
 	snap  plan.Snapshot
 	steps plan.StepsFor
+	// approved is what a plan file allows that is applied; nil: everything.
+	approved *plan.Approved
 }
 
 func newScene() *scene {
@@ -137,6 +139,23 @@ func (s *scene) listed(l fleet.Listed) {
 
 // wants sets how many servers the group wants.
 func (s *scene) wants(n int) { s.cfg.Fleets[0].Groups[0].Replicas = n }
+
+// edited gives the member another name by hand, and its Node none to go by.
+func (s *scene) edited() {
+	s.joins(func(_ *inventory.Cluster, n *inventory.Node) { n.ProviderID = "" })
+	s.on(memberID, func(h *plan.HostSeen) {
+		h.Facts["hostname.HostName"] = inventory.Present(plan.Answer{Stdout: "old-name\n"})
+	})
+}
+
+// held lets somebody hold the member until then.
+func (s *scene) held(until time.Time) {
+	s.edited()
+	s.snap.Taken = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	s.marker(func(m *plan.Marker) {
+		m.Hold = &inventory.Hold{Who: "sam@desk", Reason: "its fan is loud", Since: s.snap.Taken.Add(-time.Hour), Until: until}
+	})
+}
 
 // trouble is one way in which a plan is disturbed, by the code that it shows.
 type trouble struct {
@@ -298,23 +317,79 @@ func troubles() []trouble {
 				c.Pods = inventory.Unread[[]inventory.Pod]("list the pods: macfleet may not list pods")
 			})
 		}},
+		{"waits-for-idle", func(s *scene) { s.exchanges(running(), pushing()) }},
 		{"tart-create-failed", func(s *scene) {
 			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
 				c.Pods = inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a", Node: memberOf, Phase: "Pending", Reason: inventory.CreateFailed}})
 			})
 		}},
+		{"apply-in-progress", func(s *scene) { s.snap.Lock = annsLock(true) }},
+		{"apply-broke-off", func(s *scene) { s.snap.Lock = annsLock(false) }},
+		{"lock-unread", func(s *scene) {
+			s.snap.Lock = &plan.Lock{Unread: "read lease macfleet/macfleet.acme.production: forbidden; the kubeconfig's user lacks this right"}
+		}},
+		{"held", func(s *scene) { s.held(time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)) }},
+		{"hold-expired", func(s *scene) { s.held(time.Date(2026, 11, 21, 9, 59, 0, 0, time.UTC)) }},
+		{"not-approved", func(s *scene) {
+			s.edited()
+			s.approved = &plan.Approved{Keys: map[string]string{memberID: "SHA256:abc"}}
+		}},
+		{"after-unapproved", func(s *scene) {
+			s.edited()
+			s.approved = &plan.Approved{Keys: map[string]string{memberID: "SHA256:abc"}}
+		}},
 		{"listed-host-missing", func(s *scene) { s.listed(fleet.Listed{Name: "acme-production-runners-m2-0a1b3"}) }},
 	}
+}
+
+// annsLock is a lock that somebody holds while a plan is made.
+func annsLock(alive bool) *plan.Lock {
+	at := time.Unix(1794000000, 0)
+	return &plan.Lock{Run: plan.Run{ID: "k3h7w2mq5a", Who: "ann@laptop", Epoch: 41}, Since: at, Renewed: at.Add(time.Minute), Alive: alive}
 }
 
 // gateTroubles are those of a host whose work is done and whose Node is waited for.
 func gateTroubles() []plan.Trouble {
 	return []plan.Trouble{{Code: "node-not-ready", Text: "it is not Ready after 5m0s: Ready is Unknown: no heartbeat since 10:00:00 UTC; " +
 		"on the host: tart_kubelet: kubelet-crash-loop: it ends as soon as it was started", Remedy: "kubectl describe node " + memberOf},
+		{Code: engine.NotDrained, Text: "tart was not begun: drain node " + memberOf + ": pod ci/a: time was up while a disruption budget held it: The disruption budget web needs 1 healthy pods and has 1 currently",
+			Remedy: "see what holds it, give it longer (--drain-timeout), and apply again"},
 		{Code: "artifact-unreadable", Text: "artifact.tart_kubelet: open dist/tart-kubelet: permission denied; its source is \"dist/tart-kubelet\": macfleet's user must be able to read it",
 			Remedy: "make the file readable for macfleet's user, and run macfleet plan again"},
 		{Code: "artifact-changed", Text: "artifact.tart_kubelet: dist/tart-kubelet has the SHA-256 " + strings.Repeat("0a", 32) + ", and the configuration says " + strings.Repeat("0b", 32),
-			Remedy: "if it was changed on purpose, run macfleet artifacts lock --update tart_kubelet; else bring back the file that was locked"}}
+			Remedy: "if it was changed on purpose, run macfleet artifacts lock --update tart_kubelet; else bring back the file that was locked"},
+		{Code: "lock-lost", Text: "nothing more is changed: the lock is lost: bob@ci has taken it (run p5xq, since 10:00:00 UTC)",
+			Remedy: "macfleet lock status says who has it; apply again when that run is over"}}
+}
+
+// bobEntered is another run on the host.
+func bobEntered() plan.Entered {
+	return plan.Entered{ID: "p5xq", Who: "bob@ci", Epoch: 42, At: time.Unix(1794000000, 0), Idle: 42 * time.Second}
+}
+
+// boundTroubles are those of hosts that one run may not touch any more.
+func boundTroubles() []plan.Trouble {
+	var out []plan.Trouble
+	night, _ := fleet.ParseWindow("daily 22:00-04:00")
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, b := range []plan.Bounds{
+		{Guardrails: fleet.Guardrails{MaxHosts: 1}}, {Guardrails: fleet.Guardrails{Windows: []fleet.Window{night}}, Now: noon}, {MaxDisrupted: 2}, {},
+	} {
+		p := &plan.Plan{Healthy: make(map[string][]plan.Healthy)}
+		for _, id := range []string{"1", "2"} {
+			name := "acme-production-runners-m2-0a1b" + id
+			p.Hosts = append(p.Hosts, plan.Host{Name: name, Fleet: "runners", Member: true, Server: inventory.Server{ID: id}})
+			p.Healthy["runners"] = append(p.Healthy["runners"], plan.Healthy{ServerID: id, Name: name})
+			d := plan.Drain
+			if b.MaxDisrupted > 0 {
+				d = plan.Wipe
+			}
+			p.Actions = append(p.Actions, plan.Action{Host: name, ServerID: id, Disruption: d})
+		}
+		p.Restrict(b)
+		out = append(out, *p.Actions[1].Refusal)
+	}
+	return out
 }
 
 // applyTroubles are those of a host that only an apply meets.
@@ -330,6 +405,12 @@ func applyTroubles() []*hosts.Error {
 			Remedy: "the step auto_login makes the session; or log in through VNC as m1"},
 		{Host: memberOf, Code: "job-running", Phase: hosts.Talking, Err: errors.New("os-update still runs after 1h0m0s"),
 			Remedy: "run macfleet apply again: it waits for the job that runs"},
+		{Host: memberOf, Code: "newer-run", Phase: hosts.Talking, Err: &hosts.EnteredError{Code: "newer-run", Other: bobEntered()},
+			Remedy: "another apply works on this host now: let it end, then run macfleet apply again"},
+		{Host: memberOf, Code: "host-locked", Phase: hosts.Talking, Err: &hosts.EnteredError{Code: "host-locked", Other: bobEntered()},
+			Remedy: "let that apply end; one that broke off is taken over 10m0s after its last command, or at once after: macfleet lock release --force p5xq"},
+		{Host: memberOf, Code: "run-not-noted", Phase: hosts.Talking, Err: errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed"),
+			Remedy: "see whether the disk is full or can be written to: macfleet doctor " + memberOf},
 		{Host: memberOf, Code: "disk-full", Phase: hosts.Delivering, Err: errors.New("artifact.tart: 210 MB are needed, and 20 MB are free"),
 			Remedy: "make room on the host, for example with tart list and tart delete or tart prune, and run macfleet apply again"},
 		{Host: memberOf, Code: "wrong-artifact", Phase: hosts.Delivering, Err: fmt.Errorf("artifact.tart: https://releases.acme.dev/tart.tar.gz has the SHA-256 %s, not %s",
@@ -353,6 +434,9 @@ func TestErrors(t *testing.T) {
 				s := newScene()
 				tr.disturb(s)
 				p := plan.Compute(s.cfg, s.steps, s.snap, plan.Selection{})
+				if s.approved != nil {
+					s.approved.Restrict(p)
+				}
 				var one bytes.Buffer
 				view.NewText(&one, 0, false).Plan(p)
 				if !strings.Contains(one.String(), tr.code) {
@@ -360,7 +444,7 @@ func TestErrors(t *testing.T) {
 				}
 				fmt.Fprintf(&b, "== %s\n", tr.code)
 				v.Plan(p)
-				v.Drift(p)
+				v.Drift(p, reported(p))
 				v.Hosts(p, false)
 				if x, err := plan.ExplainHost(s.cfg, s.steps, s.snap, memberOf); err == nil {
 					v.Explain(x, "")
@@ -368,7 +452,7 @@ func TestErrors(t *testing.T) {
 					v.Error(err)
 				}
 			}
-			for _, x := range gateTroubles() {
+			for _, x := range append(gateTroubles(), boundTroubles()...) {
 				fmt.Fprintf(&b, "== %s\n", x.Code)
 				v.Applied(engine.Result{Failures: []engine.Failure{{Err: &engine.TroubleError{Trouble: x}, Action: plan.Action{Kind: plan.AwaitNode, Host: memberOf}}}})
 			}

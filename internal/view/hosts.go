@@ -25,13 +25,15 @@ type HostRow struct {
 	Ready     string `json:"ready"`               // True, False, Unknown, no-node; "-" without a cluster
 	ReadyWhy  string `json:"ready_why,omitempty"` // why it is not True, where there is a Node
 	// PodsFailing counts its Pods whose virtual machines could not be made; nil: nobody knows.
-	PodsFailing *int   `json:"pods_failing,omitempty"`
-	Type        string `json:"type"`
-	Zone        string `json:"zone"`
-	Address     string `json:"address"`
-	Path        string `json:"path"` // how it was reached; "" = it was not
-	ServerID    string `json:"server_id"`
-	OS          string `json:"os"` // version the host says it runs; "" = not known
+	PodsFailing *int `json:"pods_failing,omitempty"`
+	// Hold keeps everybody off the host, or did until a while ago; nil: nobody holds it.
+	Hold     *HeldUntil `json:"hold,omitempty"`
+	Type     string     `json:"type"`
+	Zone     string     `json:"zone"`
+	Address  string     `json:"address"`
+	Path     string     `json:"path"` // how it was reached; "" = it was not
+	ServerID string     `json:"server_id"`
+	OS       string     `json:"os"` // version the host says it runs; "" = not known
 }
 
 // HostRows returns the members of a plan in its order.
@@ -49,6 +51,10 @@ func HostRows(p *plan.Plan) []HostRow {
 		if _, read := h.Pods.Get(); read && h.Spec.Spec.JoinsCluster() {
 			n := h.PodsFailing()
 			r.PodsFailing = &n
+		}
+		if h.Held != nil {
+			hold := heldUntil(*h.Held)
+			r.Hold = &hold
 		}
 		if h.Unknown != nil {
 			r.Reachable = h.Unknown.Code
@@ -86,6 +92,10 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 	if pods {
 		table[0] = append(table[0], "PODS FAILING")
 	}
+	held := slices.ContainsFunc(rows, func(r HostRow) bool { return r.Hold != nil && !r.Hold.Expired })
+	if held {
+		table[0] = append(table[0], "HELD")
+	}
 	if wide {
 		table[0] = append(table[0], "GROUP", "TYPE", "ZONE", "ADDRESS", "PATH", "OS", "SERVER")
 	}
@@ -93,6 +103,9 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 		row := []string{r.Name, r.Fleet, r.Reachable, r.Converged, r.Ready}
 		if pods {
 			row = append(row, r.failing())
+		}
+		if held {
+			row = append(row, r.held())
 		}
 		if wide {
 			row = append(row, r.Group, r.Type, r.Zone, r.Address, r.Path, r.OS, r.ServerID)
@@ -121,6 +134,16 @@ func (r HostRow) failing() string {
 		return "-"
 	}
 	return strconv.Itoa(*r.PodsFailing)
+}
+
+func (r HostRow) held() string {
+	switch {
+	case r.Hold == nil || r.Hold.Expired:
+		return "-"
+	case r.Hold.Until == nil:
+		return "yes"
+	}
+	return fmt.Sprintf("by %s until %s", r.Hold.Who, r.Hold.Until.UTC().Format("2006-01-02 15:04"))
 }
 
 // HostNames prints one name a line.

@@ -1,11 +1,9 @@
 package view
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -28,12 +26,14 @@ type Document struct {
 	RefusedHosts    []TroubledHost   `json:"refused_hosts"`
 	Unread          []UnreadStep     `json:"unread"`
 	Warnings        []TroubledHost   `json:"warnings"`
+	HeldHosts       []HeldHost       `json:"held_hosts"`
 	ResourceChanges []ResourceChange `json:"resource_changes"`
 	ResourceDrift   []ResourceChange `json:"resource_drift"`
 	Shortages       []Shortage       `json:"shortages"`
 	Rejected        []TroubledHost   `json:"rejected_pool_servers"`
 	Strays          []string         `json:"strays"`
 	Summary         Counts           `json:"summary"`
+	Drift           *DriftReport     `json:"drift,omitempty"` // of drift alone
 }
 
 // TroubledHost is a host with the reason why it could not be asked or changed.
@@ -72,6 +72,10 @@ type ResourceChange struct {
 	Pending      bool          `json:"pending"`
 	Disruption   string        `json:"disruption"`
 	Deferred     bool          `json:"deferred"`
+	Busy         []string      `json:"busy,omitempty"`   // what goes on on the host that it would hurt
+	Drains       bool          `json:"drains,omitempty"` // the Node is drained first
+	Evicts       int           `json:"evicts,omitempty"` // Pods that the drain takes
+	Forced       bool          `json:"forced,omitempty"` // the host is not waited for
 	Undo         string        `json:"undo,omitempty"`
 	Deliveries   []Delivery    `json:"deliveries,omitempty"` // artifacts that it brings to the host
 	Pods         []string      `json:"pods,omitempty"`       // NAMESPACE/NAME of those that are let go
@@ -130,12 +134,13 @@ func DocumentOf(p *plan.Plan) Document {
 	s := p.Summarise()
 	d := Document{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version,
 		Configuration: p.Owner.Name, Environment: p.Owner.Environment, Complete: s.Complete(),
-		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, Warnings: []TroubledHost{},
+		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, Warnings: []TroubledHost{}, HeldHosts: []HeldHost{},
 		ResourceChanges: []ResourceChange{}, ResourceDrift: []ResourceChange{},
 		Shortages: []Shortage{}, Rejected: []TroubledHost{}, Strays: []string{}, Summary: Counts(s)}
 	for _, u := range p.Unread {
 		d.Unread = append(d.Unread, UnreadStep{Address: clusterName, Probe: u.Probe, Why: u.Why, Printed: shortened(u.Bytes)})
 	}
+	d.Unread = append(d.Unread, unaskedSteps(p)...)
 	for _, w := range p.Warnings {
 		d.Warnings = append(d.Warnings, TroubledHost{Address: clusterName, Name: clusterName, Code: w.Code, Diagnosis: w.Text, Remedy: w.Remedy})
 	}
@@ -172,6 +177,9 @@ func (d *Document) host(h plan.Host) {
 	if h.Refused != nil {
 		d.RefusedHosts = append(d.RefusedHosts, troubledHost(h.Name, h.Fleet, *h.Refused))
 	}
+	if h.Held != nil {
+		d.HeldHosts = append(d.HeldHosts, HeldHost{Address: address(h.Name, ""), Name: h.Name, Fleet: h.Fleet, Hold: heldUntil(*h.Held)})
+	}
 	for _, u := range h.Unread {
 		d.Unread = append(d.Unread, unreadStep(h, u))
 	}
@@ -201,12 +209,7 @@ func address(host, step string) string {
 
 // addressOf names an action's subject: a host or a step on it, or an object of the
 // cluster.
-func addressOf(a plan.Action) string {
-	if o := a.Object; a.Kind == plan.KeepObject {
-		return strings.Join(slices.DeleteFunc([]string{clusterName, o.Kind, o.Namespace, o.Name}, func(part string) bool { return part == "" }), ".")
-	}
-	return address(a.Host, cmp.Or(string(a.Step), string(a.Kind)))
-}
+func addressOf(a plan.Action) string { return a.Address() }
 
 func deliveriesOf(a plan.Action) []Delivery {
 	var out []Delivery
@@ -239,6 +242,10 @@ func changeOf(a plan.Action) ResourceChange {
 	for _, p := range a.Pods {
 		c.Pods = append(c.Pods, p.Namespace+"/"+p.Name)
 	}
+	for _, t := range a.Busy {
+		c.Busy = append(c.Busy, t.Text)
+	}
+	c.Drains, c.Evicts, c.Forced = a.Drains, a.Evicts, a.Forced
 	c.Deliveries = deliveriesOf(a)
 	c.Deferred, c.Undo = a.Deferred, strings.TrimPrefix(guarded(a), "undo: ")
 	if a.Refusal != nil {

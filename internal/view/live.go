@@ -145,6 +145,8 @@ func (p *progress) event(e engine.Event) string {
 		if w, at := p.active[e.Host]; at {
 			p.active[e.Host] = work{EventLine(e), w.since}
 		}
+	case engine.Soaking, engine.Closing, engine.Evicting, engine.Opened:
+		return EventLine(e)
 	case engine.Done, engine.Failed, engine.NodeReady:
 		delete(p.active, e.Host)
 		if e.Action == nil || e.Action.Kind != plan.AwaitNode {

@@ -14,6 +14,7 @@ func (t *Text) Plan(p *plan.Plan) {
 	s := p.Summarise()
 	if s.Changes() == 0 && s.Complete() {
 		t.line(0, "", noChanges(p, s))
+		t.held(p, nowhere)
 		t.notes(p)
 		return
 	}
@@ -21,6 +22,7 @@ func (t *Text) Plan(p *plan.Plan) {
 	t.differences(p)
 	t.rejected(p)
 	t.blank()
+	t.held(p, inBlock(p))
 	t.line(0, "", summary(s))
 	if text := cost(p); text != "" {
 		t.line(0, "", text)
@@ -32,15 +34,18 @@ func (t *Text) Plan(p *plan.Plan) {
 func (t *Text) differences(p *plan.Plan) {
 	t.cluster(p, objectRows)
 	actions := byHost(p)
-	t.fleets(p, func(fleet string) []block {
-		var out []block
-		for _, h := range p.Hosts {
-			if h.Fleet == fleet {
-				out = append(out, planBlocks(h, actions[h.Server.ID])...)
-			}
+	t.fleets(p, func(fleet string) []block { return fleetBlocks(p, fleet, actions) })
+}
+
+// fleetBlocks shows a fleet: its hosts, and what it lacks.
+func fleetBlocks(p *plan.Plan, fleet string, actions map[string][]plan.Action) []block {
+	var out []block
+	for _, h := range p.Hosts {
+		if h.Fleet == fleet {
+			out = append(out, planBlocks(h, actions[h.Server.ID])...)
 		}
-		return append(out, missing(p, fleet)...)
-	})
+	}
+	return append(append(out, missing(p, fleet)...), unasked(p, fleet)...)
 }
 
 func ownerTitle(p *plan.Plan) string {
@@ -100,7 +105,7 @@ func planBlocks(h plan.Host, actions []plan.Action) []block {
 			b.title = "from the pool" + reason(h, a)
 			b.hosts = []string{fmt.Sprintf("%s  from %s, %s in %s, host key %s not pinned",
 				h.Name, h.Server.Name, h.Server.Type, h.Server.Zone, h.Seen.Fingerprint)}
-		case a.Disruption == plan.Wipe && a.Refusal != nil:
+		case a.Disruption == plan.Wipe && a.Refusal != nil && !byHold(a):
 			b.body = append(b.body, row{sign: string(a.Kind.Sign()), text: label(a) + reason(h, a)})
 			for _, r := range trouble(signRefused, generalTrouble(h, *a.Refusal)) {
 				r.depth++
@@ -110,7 +115,7 @@ func planBlocks(h plan.Host, actions []plan.Action) []block {
 			b.body = append(b.body, actionRows(h, a)...)
 		}
 	}
-	b.body = append(b.body, troubles(h)...)
+	b.body = append(append(b.body, holdRows(h, actions)...), troubles(h)...)
 	if len(b.body) == 0 && b.sign != string(plan.Create) {
 		return nil
 	}
@@ -167,6 +172,9 @@ func actionRows(h plan.Host, a plan.Action) []row {
 	for _, f := range a.Fields {
 		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: %s → %s", f.Name, value(h, f.Before), value(h, f.After))})
 	}
+	if text := idleText(a); text != "" {
+		rows = append(rows, row{depth: 2, text: text})
+	}
 	if text := guarded(a); text != "" {
 		rows = append(rows, row{depth: 2, text: text})
 	}
@@ -175,7 +183,7 @@ func actionRows(h plan.Host, a plan.Action) []row {
 
 // refusal says why an action will not run, unless nothing runs on the host.
 func refusal(h plan.Host, a plan.Action) []row {
-	if a.Refusal == nil || h.Refused != nil || h.Unknown != nil {
+	if a.Refusal == nil || h.Refused != nil || h.Unknown != nil || byHold(a) {
 		return nil
 	}
 	rows := trouble(signRefused, generalTrouble(h, *a.Refusal))
@@ -200,6 +208,8 @@ func label(a plan.Action) string {
 		return "Node"
 	case plan.SetProviderID:
 		return "provider id of its Node"
+	case plan.UncordonNode:
+		return "cordon of its Node"
 	case plan.ReleasePods:
 		return "Pods"
 	case plan.KeepObject:

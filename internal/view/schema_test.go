@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/schematest"
 	"github.com/macfleet/macfleet/internal/view"
 )
@@ -24,6 +25,10 @@ func TestSchemas(t *testing.T) {
 		"explain":   reflect.TypeFor[view.ExplainDocument](),
 		"artifacts": reflect.TypeFor[view.ArtifactsDocument](),
 		"ready":     reflect.TypeFor[view.ReadyDocument](),
+		"runs":      reflect.TypeFor[view.RunsDocument](),
+		"run":       reflect.TypeFor[view.RunDocument](),
+		"record":    reflect.TypeFor[runlog.Entry](),
+		"showplan":  reflect.TypeFor[view.PlanFileDocument](),
 	} {
 		for _, fault := range schematest.Describe(name, of) {
 			t.Errorf("docs/schemas/%s.schema.json: %s", name, fault)

@@ -49,6 +49,8 @@ type hook struct {
 	Host    string  `json:"host"`
 	Step    string  `json:"step,omitempty"`
 	Action  string  `json:"action,omitempty"` // absent while the host is looked at
+	Lane    string  `json:"lane,omitempty"`   // of a host that begins or ends
+	Pod     string  `json:"pod,omitempty"`    // NAMESPACE/NAME that a drain moves
 	Seconds float64 `json:"elapsed_seconds"`
 	Error   string  `json:"error,omitempty"`
 }
@@ -60,7 +62,20 @@ type outcome struct {
 	NotStarted  int  `json:"not_started"`
 	NotWaited   int  `json:"not_waited"`
 	Interrupted bool `json:"interrupted"`
-	Converged   bool `json:"converged"`
+	// Stopped is why: interrupted, deadline or record; absent where it came to its end.
+	Stopped   string     `json:"stopped,omitempty"`
+	Lost      string     `json:"lock_lost,omitempty"` // why the lock was lost, and the run stopped
+	Converged bool       `json:"converged"`
+	Left      []leftHost `json:"left,omitempty"`
+	// Closed are the hosts whose Nodes stay closed to new Pods.
+	Closed []string `json:"closed,omitempty"`
+}
+
+// leftHost is a host that a limit of its fleet kept from starting.
+type leftHost struct {
+	Host   string `json:"host"`
+	Fleet  string `json:"fleet"`
+	Reason string `json:"reason"`
 }
 
 // NewStream returns a stream and prints its first line.
@@ -119,6 +134,20 @@ func (s *Stream) Event(e engine.Event) {
 		m.Progress = &progressed{Artifact: e.Artifact, Bytes: e.Bytes, Size: e.Size}
 		s.write(m)
 		return
+	case engine.HostBegun, engine.HostEnded:
+		m.Type = map[engine.EventType]string{engine.HostBegun: "host_start", engine.HostEnded: "host_complete"}[e.Type]
+		m.Hook = &hook{Address: address(e.Host, ""), Host: e.Host, Lane: e.Lane}
+		s.write(m)
+		return
+	case engine.Closing, engine.Evicting, engine.Opened:
+		m.Type = map[engine.EventType]string{engine.Closing: "node_closing", engine.Evicting: "pod_evicting", engine.Opened: "node_opened"}[e.Type]
+		m.Hook = &hook{Address: address(e.Host, ""), Host: e.Host, Pod: e.Pod}
+		s.write(m)
+		return
+	case engine.Soaking:
+		m.Type = "canary_soak"
+		s.write(m)
+		return
 	case engine.Observing:
 		m.Type, m.Hosts = "observe_start", e.Count
 		s.write(m)
@@ -154,6 +183,16 @@ func (s *Stream) Applied(r engine.Result) {
 // Outcome prints what a run came to.
 func (s *Stream) Outcome(r engine.Result) {
 	o := outcome{Done: r.Done, Failed: len(r.Failures), NotStarted: r.NotStarted, NotWaited: r.NotWaited, Interrupted: r.Interrupted, Converged: r.Converged()}
+	for _, l := range r.Left {
+		o.Left = append(o.Left, leftHost{l.Host, l.Fleet, string(l.Why)})
+	}
+	for _, c := range r.Closed {
+		o.Closed = append(o.Closed, c.Host)
+	}
+	_, o.Stopped = stoppedBy(r)
+	if r.Lost != nil {
+		o.Lost = r.Lost.Error()
+	}
 	m := message{Level: "info", Type: "apply_summary", Outcome: &o, Message: fmt.Sprintf("%s done, converged", count(r.Done, "action"))}
 	if !o.Converged {
 		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))

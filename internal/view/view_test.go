@@ -167,26 +167,29 @@ func clean() *plan.Plan {
 // without colour, and to a pipe.
 func TestGolden(t *testing.T) {
 	t.Parallel()
+	unproven := engine.Result{Done: 1, NotStarted: 1, Closed: []engine.Closed{{Host: memberOf, Fleet: "runners"}},
+		Lost: errors.New("lock-lost: nothing more is changed: the lock is lost: it was not renewed for 30s")}
 	stopped := engine.Result{Done: 1, NotStarted: 2, Interrupted: true, After: everything()}
 	failed := engine.Result{Done: 1, NotStarted: 2, After: everything(),
 		Failures: []engine.Failure{{Action: power(member(2, "runners")), Err: errors.New("power-set-sleep ended with exit 1: 'pmset' must be run as root...")}}}
 	shows := map[string]func(*view.Text){
 		"plan":         func(v *view.Text) { v.Plan(everything()) },
 		"clean":        func(v *view.Text) { v.Plan(clean()) },
-		"drift":        func(v *view.Text) { v.Drift(everything()) },
+		"drift":        func(v *view.Text) { v.Drift(everything(), reported(everything())) },
 		"joining":      func(v *view.Text) { v.Plan(joining()) },
-		"joiningdrift": func(v *view.Text) { v.Drift(joining()) },
+		"joiningdrift": func(v *view.Text) { v.Drift(joining(), reported(joining())) },
 		"joininghosts": func(v *view.Text) { v.Hosts(joining(), false) },
 		"joined":       func(v *view.Text) { v.Applied(waited()) },
 		"nodes":        func(v *view.Text) { v.Plan(nodes()) },
 		"crashing":     crashing,
-		"nodrift":      func(v *view.Text) { v.Drift(clean()) },
+		"nodrift":      func(v *view.Text) { v.Drift(clean(), reported(clean())) },
 		"hosts":        func(v *view.Text) { v.Hosts(everything(), false) },
 		"wide":         func(v *view.Text) { v.Hosts(everything(), true) },
 		"applied":      func(v *view.Text) { v.Applied(failed) },
 		"stopped":      func(v *view.Text) { v.Applied(stopped) },
 		"stats":        func(v *view.Text) { v.Stats(cost()) },
 		"done":         func(v *view.Text) { v.Applied(engine.Result{Done: 4, After: clean()}) },
+		"unproven":     func(v *view.Text) { v.Applied(unproven) },
 		"explain": func(v *view.Text) {
 			for _, x := range explanations() {
 				v.Explain(x, "")

@@ -9,7 +9,10 @@ import (
 // clock is the cluster's own, from the Date of its answers: what is "too long
 // ago" must not hang on a laptop's clock. A Date is cut to whole seconds, so it
 // never runs ahead.
-type clock struct{ last atomic.Pointer[reading] }
+type clock struct {
+	local func() time.Time // this machine's; nil: time.Now
+	last  atomic.Pointer[reading]
+}
 
 type reading struct{ server, local time.Time }
 
@@ -18,9 +21,17 @@ type reading struct{ server, local time.Time }
 func (c *clock) now() time.Time {
 	r := c.last.Load()
 	if r == nil {
-		return time.Now()
+		return c.here()
 	}
-	return r.server.Add(time.Since(r.local))
+	return r.server.Add(c.here().Sub(r.local))
+}
+
+// here returns the time by this machine's clock.
+func (c *clock) here() time.Time {
+	if c.local != nil {
+		return c.local()
+	}
+	return time.Now()
 }
 
 func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
@@ -39,7 +50,7 @@ func (t clocked) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		t.clock.last.Store(&reading{server: date, local: time.Now()})
+		t.clock.last.Store(&reading{server: date, local: t.clock.here()})
 	}
 	return resp, nil
 }

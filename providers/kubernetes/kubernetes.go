@@ -59,6 +59,8 @@ type Options struct {
 	// TokenWait bounds how long the cluster has for filling a token Secret; zero =
 	// 30 s.
 	TokenWait time.Duration
+	// Now is this machine's clock; nil = time.Now.
+	Now func() time.Time
 }
 
 // Client sees and changes one cluster. It is safe for use by several goroutines.
@@ -87,7 +89,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{options: o, config: config, clock: new(clock)}
+	c := &Client{options: o, config: config, clock: &clock{local: o.Now}}
 	config.Wrap(o.Wrap)
 	config.Wrap(c.clock.wrap)
 	config.Timeout = timeout
@@ -163,8 +165,8 @@ func (c *Client) Secret(ctx context.Context, namespace, name, key string) (strin
 	}
 	value, ok := s.Data[key]
 	if !ok {
-		return "", fmt.Errorf("secret %s/%s has no key %q; it has: %s", namespace, name, key,
-			strings.Join(slices.Sorted(maps.Keys(s.Data)), ", "))
+		return "", &missingKeyError{fmt.Sprintf("secret %s/%s has no key %q; it has: %s", namespace, name, key,
+			strings.Join(slices.Sorted(maps.Keys(s.Data)), ", "))}
 	}
 	return string(value), nil
 }

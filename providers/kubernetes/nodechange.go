@@ -118,10 +118,11 @@ func (c *Client) DeleteNode(ctx context.Context, n inventory.Node) error {
 }
 
 // Cordon lets no new Pod onto a Node, and notes by whom. A Node that somebody
-// else cordoned stays theirs.
+// else cordoned stays theirs; one that a run closed is the caller's from then on, and
+// the run leaves it closed.
 func (c *Client) Cordon(ctx context.Context, n inventory.Node, by string) error {
 	err := c.changeNode(ctx, n, func(have *corev1.Node) (map[string]any, error) {
-		if have.Spec.Unschedulable {
+		if _, ofRun := have.Annotations[c.label(cordonRun)]; have.Spec.Unschedulable && !ofRun {
 			return nil, nil
 		}
 		return c.cordon(true, by), nil
@@ -150,6 +151,5 @@ func (c *Client) Uncordon(ctx context.Context, n inventory.Node) (done bool, err
 }
 
 func (c *Client) cordon(unschedulable, by any) map[string]any {
-	return map[string]any{"spec": map[string]any{"unschedulable": unschedulable},
-		"metadata": map[string]any{"annotations": map[string]any{c.label(cordonedBy): by}}}
+	return c.closing(unschedulable, by, nil)
 }

@@ -39,7 +39,7 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 		return nil, err
 	}
 	now := c.clock.now()
-	ahead := time.Until(now)
+	ahead := now.Sub(c.clock.here())
 	for i := range nodes {
 		if beat, ok := beats[nodes[i].Name]; ok {
 			judge(&nodes[i], beat, now)
@@ -126,7 +126,9 @@ func (c *Client) toNode(n *corev1.Node) inventory.Node {
 		Cordoned: n.Spec.Unschedulable}
 	if out.Cordoned {
 		out.CordonedBy = n.Annotations[c.label(cordonedBy)]
+		out.CordonRun = n.Annotations[c.label(cordonRun)]
 	}
+	out.Hold, out.HoldUnread = holdOf(n.Annotations[c.label(holdNote)])
 	out.Capacity = inventory.Capacity{CPU: int(n.Status.Capacity.Cpu().Value()), Memory: n.Status.Capacity.Memory().Value(),
 		Pods: int(n.Status.Capacity.Pods().Value())}
 	for _, condition := range n.Status.Conditions {

@@ -193,3 +193,54 @@ func TestCordon(t *testing.T) {
 		state(true, "")
 	})
 }
+
+// TestHold: a person's hold is an annotation that every look finds, whoever wrote it.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client, node := c.client(t, c.options(t)), c.addNode(t, name(t, "01"), "")
+		until := time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC)
+		want := &inventory.Hold{Who: "ann@laptop", Reason: "its fan, \"loud\"", Since: until.Add(-time.Hour), Until: until}
+		state := func(hold *inventory.Hold, unread string) {
+			t.Helper()
+			n := nodesOf(t, client)[0]
+			if diff := cmp.Diff(hold, n.Hold); diff != "" || !strings.HasPrefix(n.HoldUnread, unread) || (unread == "") != (n.HoldUnread == "") {
+				t.Errorf("unread %q, hold (-want +got):\n%s", n.HoldUnread, diff)
+			}
+		}
+		set := func(hold *inventory.Hold) {
+			t.Helper()
+			if err := client.SetHold(t.Context(), node, hold); err != nil {
+				t.Fatal(err)
+			}
+		}
+		state(nil, "")
+		set(nil)
+		for range 2 {
+			set(want)
+			state(want, "")
+		}
+		write := func(note string) {
+			t.Helper()
+			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"acme.dev/hold": note}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.admin.CoreV1().Nodes().Patch(t.Context(), node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("until friday")
+		state(nil, "it is not JSON as macfleet writes it")
+		write(`{"until":"2026-11-24T10:00:00Z"}`)
+		state(&inventory.Hold{Who: "somebody", Until: until}, "")
+		set(nil)
+		state(nil, "")
+		another := node
+		another.UID = "0b1f4c52-6a0e-4d0b-9a55-000000000000"
+		var replaced *kubernetes.ReplacedError
+		if err := client.SetHold(t.Context(), another, want); !errors.As(err, &replaced) {
+			t.Errorf("a Node that was made anew: %v", err)
+		}
+	})
+}

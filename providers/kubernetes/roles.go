@@ -70,6 +70,8 @@ func clusterRules() []rbacv1.PolicyRule {
 		// A Pod that a kubelet left behind: its finalizer, and what is left of it then.
 		rule("core", "pods", "get list patch delete"),
 		rule("core", "pods/eviction", "create"),
+		// It says on a Node what it does to it. Events of Nodes stand in the default namespace.
+		rule("core", "events", "create"),
 		// A drain asks whether a Pod is a DaemonSet's.
 		rule("apps", "daemonsets", "get"),
 		// Which cluster this is, and how hosts reach it.
@@ -100,7 +102,7 @@ func namespaceRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		rule("core", "serviceaccounts secrets", "get create update delete"),
 		rule("core", "configmaps", "get create update"),
-		rule("coordination.k8s.io", "leases", "get create update delete"),
+		rule("coordination.k8s.io", "leases", "get create update"),
 	}
 }
 

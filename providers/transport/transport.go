@@ -17,7 +17,19 @@ import (
 )
 
 // Counter counts the requests that went out, repeated ones included.
-type Counter struct{ requests atomic.Int64 }
+type Counter struct {
+	Tell     func(Request) // of each of them, from many goroutines; nil: nobody wants it
+	requests atomic.Int64
+}
+
+// Request is one request that was answered or failed, without query, header and
+// body.
+type Request struct {
+	Method, Host, Path string
+	Status             int           // 0: there was no answer
+	Took               time.Duration // until the answer began
+	Err                error
+}
 
 // Requests returns the count so far.
 func (c *Counter) Requests() int64 { return c.requests.Load() }
@@ -39,7 +51,16 @@ func (t paced) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.counter.requests.Add(1)
-	return t.next.RoundTrip(r)
+	began := time.Now()
+	resp, err := t.next.RoundTrip(r)
+	if t.counter.Tell != nil {
+		told := Request{Method: r.Method, Host: r.URL.Host, Path: r.URL.Path, Took: time.Since(began), Err: err}
+		if resp != nil {
+			told.Status = resp.StatusCode
+		}
+		t.counter.Tell(told)
+	}
+	return resp, err
 }
 
 // CloseIdleConnections passes the call on, so that no idle connection is left

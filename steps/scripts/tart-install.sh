@@ -1,8 +1,9 @@
 # Uses: receipt note work put
 # Installs the bundle: it is unpacked beside the one in use, looked at, and takes its place by two renames.
-# $1 the archive, $2 its digest, $3 its version, $4 "back" where it is a version from before, $5 the wrapper.
+# $1 the archive, $2 its digest, $3 its version, $4 "back" where it is a version from before, $5 the wrapper,
+# $6 "force" where it does not wait for work to end.
 set -e
-archive=$1 digest=$2 version=$3 way=$4 wrapper=$5
+archive=$1 digest=$2 version=$3 way=$4 wrapper=$5 force=$6
 lib=/usr/local/lib
 bundle=$lib/tart.app old=$lib/.tart.old
 program=$bundle/Contents/MacOS/tart
@@ -38,7 +39,7 @@ fi
 
 if [ -d "$bundle" ]; then
   busy=$(work)
-  if [ -n "$busy" ]; then
+  if [ -n "$busy" ] && [ "$force" != force ]; then
     rm -f /etc/macfleet/pending/tart
     printf '%s\n' "$busy" >&2
     echo "tart is not exchanged while it is in use; it has begun since macfleet looked" >&2

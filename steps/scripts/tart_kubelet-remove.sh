@@ -1,8 +1,9 @@
 # Uses: work
-# Takes the Node's agent away. $1 is "program" where the receipt says that the program is macfleet's.
+# Takes the Node's agent away. $1 is "program" where the receipt says that the program is macfleet's. $2 is
+# "force" where it does not wait for virtual machines to end.
 set -e
 busy=$(work)
-if [ -n "$busy" ]; then
+if [ -n "$busy" ] && [ "$2" != force ]; then
   printf '%s\n' "$busy" >&2
   echo "tart-kubelet is not removed while virtual machines run; one has begun since macfleet looked" >&2
   exit 75

@@ -223,3 +223,38 @@ func (a *API) IdentityOf(serverID string) (parts []Object, err error) {
 	})
 	return parts, err
 }
+
+// Linger lets a server's kubelet pass over the Pods that are deleted so many times, before it ends
+// one: a virtual machine takes its time. Below 0 it never ends any.
+func (a *API) Linger(serverID string, looks int) error {
+	return a.remember(serverID, func(_ agent.Kubelet, known *memory) {
+		if known.Lingers == nil {
+			known.Lingers = map[string]int{}
+		}
+		if known.Lingers[serverID] = looks; looks == 0 {
+			delete(known.Lingers, serverID)
+		}
+	})
+}
+
+// Lingers tells whether a server's kubelet ends no Pod.
+func (a *API) Lingers(serverID string) (does bool, err error) {
+	err = a.byHand(func(time.Time) error {
+		_, known, err := a.newest(serverID)
+		does = err == nil && known.Lingers[serverID] < 0
+		return err
+	})
+	return does, err
+}
+
+// lingers tells whether a server's kubelet passes over a Pod now, and counts that.
+func (m *memory) lingers(serverID string) bool {
+	left := m.Lingers[serverID]
+	switch {
+	case left == 1:
+		delete(m.Lingers, serverID)
+	case left > 1:
+		m.Lingers[serverID] = left - 1
+	}
+	return left != 0
+}

@@ -28,6 +28,8 @@ type memory struct {
 	// By server id: incidents.
 	OldBug map[string]bool   `json:"old_bug,omitempty"` // its kubelet passes over Pods that have ended, also where they are deleted
 	NoVMs  map[string]string `json:"no_vms,omitempty"`  // why its kubelet can start no virtual machine
+	// how often its kubelet still passes over Pods that are deleted before it ends them; below 0: it never does
+	Lingers map[string]int `json:"lingers,omitempty"`
 }
 
 // run is one process of a kubelet as the cluster knows it.

@@ -31,6 +31,9 @@ func (a *API) settlePods(known *memory, own preferences, now time.Time) error {
 		switch {
 		case finished(pod) && (pod.GetDeletionTimestamp() == nil || known.OldBug[b.live.ServerID]):
 		case pod.GetDeletionTimestamp() != nil:
+			if known.lingers(b.live.ServerID) {
+				continue
+			}
 			err = a.endPod(pod, own)
 		default:
 			why := b.live.NoVMs

@@ -1,0 +1,498 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// macfleet runs a command beside the jobs, as a person does.
+func (h *hub) macfleet(environment string, args ...string) string {
+	h.t.Helper()
+	cmd := exec.CommandContext(h.t.Context(), filepath.Join(h.dir, "person", "macfleet"), args...)
+	if err := os.MkdirAll(filepath.Dir(cmd.Path), 0o755); err != nil {
+		h.t.Fatal(err)
+	}
+	self, err := os.Executable()
+	must(h.t, err)
+	_ = os.Symlink(self, cmd.Path) // it is there from the second time on
+	cmd.Dir = h.repo
+	cmd.Env = append(h.env, "MACFLEET_ENVIRONMENT="+environment, "MACFLEET_SANDBOX="+h.world(environment))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		h.t.Fatalf("macfleet %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// calls returns what gh was told to change since the last time.
+func (h *hub) calls() string {
+	name := filepath.Join(h.dir, "gh", "calls")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	must(h.t, os.Remove(name))
+	return string(text)
+}
+
+// edit replaces a text in a file of the repository.
+func (h *hub) edit(name, old, with string) {
+	h.t.Helper()
+	path := filepath.Join(h.repo, name)
+	text, err := os.ReadFile(path)
+	must(h.t, err)
+	if !strings.Contains(string(text), old) {
+		h.t.Fatalf("%s has no %q", name, old)
+	}
+	must(h.t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), old, with)), 0o644))
+}
+
+// publish lets a job's artifact be one of an earlier run, of a branch of a repository.
+func (h *hub) publish(artifact string, run int, branch string, repository int) {
+	h.t.Helper()
+	to := filepath.Join(h.dir, "gh", fmt.Sprintf("run-%d", run), artifact)
+	must(h.t, os.RemoveAll(to))
+	must(h.t, os.CopyFS(to, os.DirFS(filepath.Join(h.artifacts, artifact))))
+	list := filepath.Join(h.dir, "gh", "artifacts-"+artifact+".json")
+	var all struct {
+		Artifacts []any `json:"artifacts"`
+	}
+	if text, err := os.ReadFile(list); err == nil {
+		must(h.t, json.Unmarshal(text, &all))
+	}
+	all.Artifacts = append([]any{map[string]any{"name": artifact, "expired": false, "workflow_run": map[string]any{"id": run, "head_branch": branch,
+		"repository_id": 1, "head_repository_id": repository}}}, all.Artifacts...)
+	text, err := json.Marshal(all)
+	must(h.t, err)
+	must(h.t, os.WriteFile(list, text, 0o600))
+}
+
+func (h *hub) wants(r ran, failed string, texts ...string) {
+	h.t.Helper()
+	if r.failed != failed {
+		h.t.Fatalf("step %q failed, wanted %q\n%s", r.failed, failed, r.log)
+	}
+	for _, text := range texts {
+		if !strings.Contains(r.log+r.summary, text) {
+			h.t.Errorf("the job does not say %q:\n%s\n%s", text, r.log, r.summary)
+		}
+	}
+}
+
+func (h *hub) file(name string) string {
+	h.t.Helper()
+	text, err := os.ReadFile(filepath.Join(h.dir, name))
+	must(h.t, err)
+	return string(text)
+}
+
+// environments are those of the example.
+func environments() []string { return []string{"canary", "production"} }
+
+// fleets makes the worlds of environments as an administrator and the first run
+// leave them.
+func (h *hub) fleets(of ...string) {
+	h.t.Helper()
+	for _, e := range of {
+		h.macfleet(e, "init", "cluster", "--auto-approve")
+		h.macfleet(e, "apply", "--auto-approve")
+	}
+}
+
+// TestPullRequest: a pull request is laid out, valid and planned without a secret, and
+// has one comment, which follows it.
+func TestPullRequest(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	w := readWorkflow(t, "pull-request.yml")
+	h.fleets(environments()...)
+	for _, e := range environments() {
+		must(t, os.MkdirAll(filepath.Join(h.artifacts, "observed-"+e), 0o755))
+		h.macfleet(e, "plan", "--record", filepath.Join(h.artifacts, "observed-"+e, "observed.json"))
+	}
+	h.publish("observed-canary", 5, "main", 1)
+	h.edit("fleets.fleet.hcl", "power {}", "power {\n    sleep = 15\n  }")
+	pull := func() ran {
+		h.wants(h.job(w, "observed", nil), "")
+		h.context["needs.observed.result"] = "success"
+		return h.job(w, "plan", nil)
+	}
+
+	r := pull()
+	h.wants(r, "", "::notice file=fleets.fleet.hcl,line=", "sleep: never → 15 min", "### macfleet plan: acme, environment canary", "not compared")
+	for _, e := range r.envs {
+		if name, value, _ := strings.Cut(e, "="); strings.Contains(value, "SECRET") || strings.Contains(value, "token-of") || strings.HasPrefix(name, "SCW_") || name == "KUBECONFIG" {
+			t.Errorf("the untrusted job has %s", e)
+		}
+	}
+	h.wants(h.job(w, "comment", nil), "")
+	h.wants(h.job(w, "comment", nil), "")
+	if got := h.calls(); got != "comment\ncomment 1001 edited\n" {
+		t.Errorf("comments: %s", got)
+	}
+
+	// What a fork or another branch left under the name is not taken.
+	h.publish("observed-production", 6, "main", 2)
+	h.publish("observed-production", 7, "other", 1)
+	h.wants(pull(), "", "::notice file=fleets.fleet.hcl")
+	h.publish("observed-production", 8, "main", 1)
+	h.wants(pull(), "")
+	h.wants(h.job(w, "comment", nil), "")
+	if text := h.file("gh/comments.json"); !strings.Contains(text, "environment production") || strings.Contains(text, "not compared") || len(text) > 65_000 {
+		t.Errorf("the comment is %s", text)
+	}
+
+	// With credentials the same comment follows.
+	for _, e := range environments() {
+		r := h.job(w, "plan-live", map[string]string{"environment": e})
+		h.wants(r, "", "::stop-commands::", "::notice file=fleets.fleet.hcl")
+		if strings.Contains(r.log+r.summary, "SECRET") {
+			t.Errorf("a secret stands in %s", r.log+r.summary)
+		}
+	}
+	h.calls()
+	h.wants(h.job(w, "comment-live", nil), "")
+	if got := h.calls(); got != "comment 1001 edited\n" || !strings.Contains(h.file("gh/comments.json"), "compared with the fleets as they are") {
+		t.Errorf("comments: %s", got)
+	}
+
+	// Faults stand on their lines.
+	h.edit("fleets.fleet.hcl", "  power {", "  power{")
+	h.wants(h.job(w, "plan", nil), "fmt", "::error file=fleets.fleet.hcl,line=1,title=macfleet::It is not laid out")
+	h.edit("fleets.fleet.hcl", "  power{", "  power {\n    slep = 1")
+	h.wants(h.job(w, "plan", nil), "fmt", "::error file=fleets.fleet.hcl,line=", "slep")
+}
+
+// TestHostilePullRequest: a configuration that wants secrets, files and other people's
+// servers gets nothing in the untrusted job. The same one does get them where it is
+// planned with credentials, so that this test can fail.
+func TestHostilePullRequest(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	w := readWorkflow(t, "pull-request.yml")
+	outsiders := h.traced()
+	h.wants(h.job(w, "observed", nil), "")
+	h.context["needs.observed.result"] = "success"
+	var dialled atomic.Int32
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := server.Accept()
+			if err != nil {
+				return
+			}
+			dialled.Add(1)
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = server.Close(); <-done })
+	// Who opens the pipe for reading waits for ever.
+	outside := filepath.Join(h.dir, "outside")
+	must(t, syscall.Mkfifo(outside, 0o600))
+	key := []byte("SENTINEL-of-a-file")
+	must(t, os.WriteFile(filepath.Join(h.dir, "key"), key, 0o600))
+	sum := fmt.Sprintf("%x", sha256.Sum256(key))
+	bin := filepath.Join(h.dir, "bin")
+	for _, tool := range []string{"op", "ssh", "kubectl"} {
+		must(t, os.WriteFile(filepath.Join(bin, tool), []byte("#!/bin/sh\necho "+tool+" >>'"+filepath.Join(h.dir, "gh", "calls")+"'\necho SENTINEL-of-a-tool\n"), 0o755))
+	}
+	kubeconfig := filepath.Join(h.dir, "kubeconfig")
+	must(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
+"clusters":[{"name":"a","cluster":{"server":"https://%s"}}],"users":[{"name":"a","user":{"token":"SENTINEL-of-the-cluster"}}]}`, server.Addr()), 0o600))
+	h.edit("main.fleet.hcl", `"https://api.${env.name}.acme.dev:6443"`, fmt.Sprintf("%q", "https://attacker.example:"+strings.Split(server.Addr().String(), ":")[1]))
+	h.edit("fleets.fleet.hcl", "https://artifacts.acme.dev", "https://"+server.Addr().String())
+	// More than a runner has by itself: what a person left on it.
+	h.env = append(h.env, "PLANTED=SENTINEL-of-the-environment", "KUBECONFIG="+kubeconfig, "SCW_API_URL=http://"+server.Addr().String(), "SCW_ACCESS_KEY=SCWSENTINEL000000000", "SCW_SECRET_KEY=5a4d6b3c-0000-4000-8000-5e4713e10000",
+		"HTTPS_PROXY=http://"+server.Addr().String(), "HTTP_PROXY=http://"+server.Addr().String(), "GODEBUG=netdns=go+2")
+
+	for _, secret := range []string{"env://PLANTED", "file://" + outside, "file://../key", "op://acme/SSH/key", "k8s://macfleet/fleet-ssh/id_ed25519"} {
+		h.edit("main.fleet.hcl", "k8s://macfleet/fleet-ssh/id_ed25519", secret)
+		host := fmt.Sprintf("host \"attacker\" {\n  server_id   = \"8f1c2a44-0d3b-4c1e-9a77-2b6f0e5d4c31\"\n  group       = fleet.runners.group.m2\n  environment = \"production\"\n  password    = secret(%q)\n}\n", secret)
+		must(t, os.WriteFile(filepath.Join(h.repo, "hosts.fleet.hcl"), []byte(host), 0o644))
+		r := h.job(w, "plan", nil)
+		h.wants(r, "", "environment production", "not compared")
+		comment := h.job(w, "comment", nil)
+		h.wants(comment, "")
+		for _, text := range []string{r.log, r.summary, comment.log, h.file("gh/comments.json")} {
+			if strings.Contains(text, "SENTINEL") || strings.Contains(text, "hostLookupOrder(") {
+				t.Errorf("%s: something was read, or somebody looked for:\n%s", secret, text)
+			}
+		}
+		if got := strings.ReplaceAll(strings.ReplaceAll(h.calls(), "comment 1001 edited\n", ""), "comment\n", ""); got != "" || dialled.Load() != 0 {
+			t.Errorf("%s: ran %q, dialled %d times", secret, got, dialled.Load())
+		}
+		h.edit("main.fleet.hcl", secret, "k8s://macfleet/fleet-ssh/id_ed25519")
+	}
+
+	// Files that the configuration points to outside of its folder.
+	for _, source := range []string{"../outside", "../key", filepath.Join(h.dir, "key")} {
+		h.edit("fleets.fleet.hcl", "dist/tart-kubelet-darwin-arm64", source)
+		r := h.job(w, "plan", nil)
+		h.wants(r, "", "::warning title=macfleet::Artifact file was not compared: artifact.tart_kubelet: "+source+" lies outside")
+		if strings.Contains(r.log+r.summary, sum) {
+			t.Errorf("%s was read:\n%s", source, r.log)
+		}
+		h.edit("fleets.fleet.hcl", source, "dist/tart-kubelet-darwin-arm64")
+	}
+	kubelet := h.file("repo/dist/tart-kubelet-darwin-arm64")
+	for link, says := range map[string]string{"dist/more": "holds symbolic links", "more.fleet.hcl": "Unreadable file", "dist/tart-kubelet-darwin-arm64": "lies outside"} {
+		path := filepath.Join(h.repo, link)
+		_ = os.Remove(path) // one of them is there
+		must(t, os.Symlink(outside, path))
+		h.wants(h.job(w, "plan", nil), "No link leads out of the repository", "holds symbolic links", says)
+		must(t, os.Remove(path))
+	}
+	must(t, os.WriteFile(filepath.Join(h.repo, "dist", "tart-kubelet-darwin-arm64"), []byte(kubelet), 0o644))
+
+	if got := outsiders(); len(got) > 0 {
+		t.Errorf("opened or connected to:\n%s", strings.Join(got, ""))
+	}
+
+	// With credentials the same configuration does reach out.
+	live := func(secret string) {
+		h.edit("main.fleet.hcl", "k8s://macfleet/fleet-ssh/id_ed25519", secret)
+		cmd := exec.CommandContext(t.Context(), testBinary(t), "-e", "production", "plan", "--runs-dir", t.TempDir())
+		cmd.Args[0], cmd.Dir, cmd.Env = "macfleet", h.repo, h.env
+		if out, err := cmd.CombinedOutput(); err == nil {
+			t.Errorf("%s: it planned\n%s", secret, out)
+		}
+		h.edit("main.fleet.hcl", secret, "k8s://macfleet/fleet-ssh/id_ed25519")
+	}
+	live("op://acme/SSH/key")
+	live("k8s://macfleet/fleet-ssh/id_ed25519")
+	if got := h.calls(); !strings.Contains(got, "op") || dialled.Load() == 0 {
+		t.Errorf("even with credentials ran %q, dialled %d times", got, dialled.Load())
+	}
+}
+
+func testBinary(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	return self
+}
+
+// TestMerge: canary goes first, and production follows with exactly what was approved
+// and only from a canary that is converged, Ready and without drift.
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	w := readWorkflow(t, "apply.yml")
+	for _, e := range environments() {
+		h.macfleet(e, "init", "cluster", "--auto-approve")
+	}
+	canary := func() ran {
+		r := h.job(w, "plan-canary", nil)
+		h.wants(r, "")
+		return h.job(w, "canary", nil)
+	}
+	h.wants(canary(), "", "converged.", "Nodes are Ready", "macfleet apply: canary, exit 0")
+	r := h.job(w, "plan-production", nil)
+	h.wants(r, "", "### macfleet plan: acme, environment production")
+	if r.outputs["changes"] != "true" {
+		t.Fatalf("outputs %v", r.outputs)
+	}
+	h.context["needs.plan-production.outputs.changes"] = r.outputs["changes"]
+	h.wants(h.job(w, "production", nil), "", "converged.", "Nodes are Ready")
+	records, err := filepath.Glob(filepath.Join(h.artifacts, "record-production-1", "runs", "*.jsonl"))
+	if err != nil || len(records) != 1 {
+		t.Errorf("records: %v %v", records, err)
+	}
+	if log := r.log; strings.Contains(log, "SECRET") {
+		t.Errorf("a secret is in %s", log)
+	}
+
+	// Nothing more to do: production is asked for no approval.
+	if r := h.job(w, "plan-production", nil); r.failed != "" || r.outputs["changes"] != "false" {
+		t.Errorf("failed %q, outputs %v", r.failed, r.outputs)
+	}
+
+	// Between approval and apply the world moves: what nobody approved is left.
+	h.edit("fleets.fleet.hcl", "power {}", "power {\n    sleep = 15\n  }")
+	h.wants(h.job(w, "plan-production", nil), "")
+	hosts := strings.Fields(h.macfleet("production", "hosts", "-o", "name"))
+	h.macfleet("production", "sandbox", "inject", hosts[0], "hostname-edited")
+	h.context["github.run_attempt"] = "2"
+	h.wants(h.job(w, "production", nil), "apply", "not-approved", "Run the failed jobs again")
+	h.macfleet("production", "sandbox", "heal", hosts[0], "hostname-edited")
+	h.context["github.run_attempt"] = "3"
+	h.wants(h.job(w, "production", nil), "", "converged.")
+
+	// A canary that is not well stops it; the same job again goes on.
+	host := strings.Fields(h.macfleet("canary", "hosts", "-o", "name"))[0]
+	h.macfleet("canary", "sandbox", "inject", host, "unreachable")
+	h.wants(canary(), "apply", "Run the failed jobs again", "macfleet apply: canary, exit 3")
+	h.macfleet("canary", "sandbox", "heal", host, "unreachable")
+	h.context["github.run_attempt"] = "4"
+	h.wants(h.job(w, "canary", nil), "apply", "not-approved")
+	h.wants(h.job(w, "plan-canary", nil), "")
+	h.context["github.run_attempt"] = "5"
+	h.wants(h.job(w, "canary", nil), "", "converged.")
+
+	// A commit that is not the newest applies nothing.
+	must(t, os.WriteFile(filepath.Join(h.dir, "gh", "head"), []byte("newer"), 0o600))
+	h.wants(h.job(w, "canary", nil), "The newest commit alone", "A newer commit is on main")
+}
+
+// TestProofOfCanary: after an apply that did all, a Node that is not Ready and drift
+// each end the job, and with it the way to production.
+func TestProofOfCanary(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	w := readWorkflow(t, "apply.yml")
+	h.fleets("canary")
+	host := strings.Fields(h.macfleet("canary", "hosts", "-o", "name"))[0]
+	j := w.Jobs["canary"]
+	if needs := w.Jobs["plan-production"].Needs; needs != "canary" {
+		t.Errorf("production's plan needs %v", needs)
+	}
+	proof := func(name string) workflow {
+		var steps []step
+		for _, s := range j.Steps {
+			if s.Name == "macfleet" || s.Name == name {
+				steps = append(steps, s)
+			}
+		}
+		return workflow{Jobs: map[string]job{"canary": {Env: j.Env, Steps: steps}}}
+	}
+	ready := proof("Ready")
+	ready.Jobs["canary"].Steps[1].Run = strings.Replace(ready.Jobs["canary"].Steps[1].Run, "--timeout 3m", "--timeout 1s", 1)
+	h.wants(h.job(ready, "canary", nil), "")
+	h.wants(h.job(proof("drift"), "canary", nil), "")
+	h.macfleet("canary", "sandbox", "inject", host, "sleep-enabled")
+	h.wants(h.job(proof("drift"), "canary", nil), "drift", "exit status 2")
+	h.macfleet("canary", "sandbox", "inject", host, "node-not-ready")
+	h.wants(h.job(ready, "canary", nil), "Ready", "exit status 3")
+	h.macfleet("canary", "sandbox", "heal", host, "sleep-enabled")
+	h.macfleet("canary", "sandbox", "heal", host, "node-not-ready")
+	h.macfleet("canary", "sandbox", "inject", host, "unreachable")
+	h.wants(h.job(proof("drift"), "canary", nil), "drift", "exit status 3")
+}
+
+// writes reports whether a job may change anything on GitHub.
+func writes(j job) bool {
+	for _, may := range *j.Permissions {
+		if may != "read" {
+			return true
+		}
+	}
+	return false
+}
+
+// TestWorkflowRules holds the workflow files to what they promise, beyond what their
+// commands do.
+func TestWorkflowRules(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(exampleCI, ".github", "workflows", "*.yml"))
+	if err != nil || len(files) != 3 {
+		t.Fatalf("workflows: %v %v", files, err)
+	}
+	pinned := regexp.MustCompile(`^actions/(checkout|upload-artifact|download-artifact)@[0-9a-f]{40}$`)
+	for _, name := range files {
+		w := readWorkflow(t, filepath.Base(name))
+		text, err := os.ReadFile(name)
+		must(t, err)
+		if w.Permissions == nil || len(w.Permissions) != 0 || regexp.MustCompile(`(?m)^\s*pull_request_target`).Match(text) {
+			t.Errorf("%s: permissions %v, or pull_request_target", name, w.Permissions)
+		}
+		for id, j := range w.Jobs {
+			if j.Permissions == nil || j.Timeout == 0 {
+				t.Errorf("%s: job %s says not what it may do, or has no end", name, id)
+			}
+			raw, err := json.Marshal(j)
+			must(t, err)
+			if strings.Contains(string(raw), "secrets.") != (j.Environment != "") {
+				t.Errorf("%s: job %s: secrets and an environment go together", name, id)
+			}
+			if writes(j) && strings.Contains(string(raw), "secrets.") {
+				t.Errorf("%s: job %s writes to GitHub and has the fleet's credentials", name, id)
+			}
+			if strings.Contains(string(raw), "macfleet apply") && (j.Concurrency["group"] != "macfleet-"+id || j.Concurrency["cancel-in-progress"] != false || j.Timeout != 60) {
+				t.Errorf("%s: job %s: concurrency %v, %d minutes", name, id, j.Concurrency, j.Timeout)
+			}
+			for _, s := range j.Steps {
+				if s.Uses != "" && !strings.HasPrefix(s.Uses, "./") && !pinned.MatchString(s.Uses) {
+					t.Errorf("%s: job %s uses %s", name, id, s.Uses)
+				}
+			}
+		}
+	}
+	plan := readWorkflow(t, "pull-request.yml").Jobs["plan"]
+	raw, err := json.Marshal(plan)
+	must(t, err)
+	if len(*plan.Permissions) != 1 || (*plan.Permissions)["contents"] != "read" || plan.Environment != "" || strings.Contains(string(raw), "github.token") || len(plan.Env) != 0 {
+		t.Errorf("the untrusted job has more than it should: %s", raw)
+	}
+}
+
+// TestDriftIssue: the nightly job opens one issue, is silent while the drift stays, tells
+// of another one, closes the issue when all is well, and never because nobody knows.
+func TestDriftIssue(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	w := readWorkflow(t, "drift.yml")
+	h.fleets("production")
+	hosts := strings.Fields(h.macfleet("production", "hosts", "-o", "name"))
+	run, matrix := 100, map[string]string{"environment": "production", "credentials": "production-read"}
+	night := func(looks string) (string, ran) {
+		t.Helper()
+		run++
+		r := h.job(w, "look", matrix)
+		h.wants(r, looks)
+		if looks == "" {
+			h.publish("drift-production", run, "main", 1)
+		}
+		report := h.job(w, "report", matrix)
+		return h.calls(), report
+	}
+	wants := func(when, pattern, failed string) {
+		t.Helper()
+		calls, r := night("")
+		h.wants(r, failed)
+		if !regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString(calls) {
+			t.Errorf("%s: gh was told %q, wanted %s\n%s", when, calls, pattern, r.log)
+		}
+	}
+	wants("a clean night", "", "")
+	h.macfleet("production", "sandbox", "inject", hosts[0], "sleep-enabled")
+	wants("the first night of drift", "label macfleet-drift-production\nissue created: macfleet-drift-production: Drift of acme-production: 1 difference on 1 host, warning\n", "")
+	wants("the second", "", "")
+	h.macfleet("production", "sandbox", "inject", hosts[1], "hostname-edited")
+	wants("more drift", "issue 1 edited\nissue 1 comment: The drift is another one now: https://github.com/acme/macs/actions/runs/42\n", "")
+	h.macfleet("production", "sandbox", "inject", hosts[1], "unreachable")
+	wants("a host that drifts is silent", "issue 1 edited\n", "")
+	wants("it still is", "", "")
+	h.macfleet("production", "sandbox", "heal", hosts[0], "sleep-enabled")
+	wants("nobody knows of the other one", "issue 1 edited\n", "Issue")
+	h.macfleet("production", "sandbox", "heal", hosts[1], "unreachable")
+	wants("it is back", "issue 1 edited\n(issue 1 comment: .*\n)?", "")
+	h.macfleet("production", "sandbox", "heal", hosts[1], "hostname-edited")
+	wants("all is well", "issue 1 closed: No drift any more: https://github.com/acme/macs/actions/runs/42\n", "")
+	h.macfleet("production", "sandbox", "inject", hosts[1], "unreachable")
+	wants("incomplete without an issue", "", "Issue")
+	h.macfleet("production", "sandbox", "heal", hosts[1], "unreachable")
+
+	// A configuration that cannot be read is a look of nobody.
+	h.macfleet("production", "sandbox", "inject", hosts[0], "sleep-enabled")
+	wants("drift again", "label .*\nissue created: .*\n", "")
+	h.edit("main.fleet.hcl", "macfleet {", "macfleet {{")
+	must(t, os.RemoveAll(filepath.Join(h.artifacts, "drift-production")))
+	calls, r := night("drift")
+	h.wants(r, "What was seen")
+	if calls != "" {
+		t.Errorf("gh was told %q", calls)
+	}
+}

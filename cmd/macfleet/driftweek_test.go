@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/macfleet/macfleet/internal/drift"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/view"
+)
+
+// week is a simulated world in which drift is looked for, and what who watches it was
+// told.
+type week struct {
+	t      *testing.T
+	dir    string
+	now    time.Time
+	last   string          // file of the look before
+	firing map[string]bool // fingerprints of items, for a watcher that keeps nothing else
+}
+
+func newWeek(t *testing.T) *week {
+	t.Helper()
+	w := &week{t: t, dir: t.TempDir(), now: time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC), firing: map[string]bool{}}
+	if err := copyExample(w.dir); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// macfleet runs a command on the day that it is.
+func (w *week) macfleet(wanted int, args ...string) string {
+	w.t.Helper()
+	var out, errs bytes.Buffer
+	ctx := context.WithValue(w.t.Context(), clockKey{}, func() time.Time { return w.now })
+	args = append([]string{"-C", w.dir, "-e", "production", "--sandbox=" + filepath.Join(w.dir, "world")}, args...)
+	if got := run(ctx, args, streams{strings.NewReader(""), &out, &errs}); got != wanted {
+		w.t.Fatalf("%s: macfleet %q: exit %d, wanted %d\n%s\n%s", w.now.Format("Mon 15:04"), args, got, wanted, &out, &errs)
+	}
+	return out.String()
+}
+
+// world does something in the simulated world.
+func (w *week) world(do func(*sandbox.World) error) {
+	w.t.Helper()
+	sim, err := sandbox.Open(filepath.Join(w.dir, "world"), sandbox.Seed{})
+	if err == nil {
+		err = do(sim)
+		if cerr := sim.Close(); err == nil {
+			err = cerr
+		}
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *week) inject(host, incident string) {
+	w.world(func(sim *sandbox.World) error { return sim.Inject(host, incident) })
+}
+
+// broken lets a provider answer nothing while something is done: a file of its state
+// cannot be read.
+func (w *week) broken(pattern string, while func()) {
+	w.t.Helper()
+	files, err := filepath.Glob(filepath.Join(w.dir, "world", pattern))
+	if err != nil || len(files) == 0 {
+		w.t.Fatalf("no %s: %v", pattern, err)
+	}
+	was, err := os.ReadFile(files[0])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.write(files[0], "{")
+	while()
+	w.write(files[0], string(was))
+}
+
+func (w *week) write(file, text string) {
+	w.t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// passes lets half a day go by, here and on the hosts.
+func (w *week) passes(hosts []string) {
+	w.now = w.now.Add(12 * time.Hour)
+	w.world(func(sim *sandbox.World) error {
+		for _, h := range hosts {
+			m, err := sim.Mac(h)
+			if err == nil {
+				err = m.Advance(12 * time.Hour)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// looks asks for the drift, and returns what each watcher is told: one that hands the
+// look before to macfleet, and one that goes by the fingerprints of items alone.
+func (w *week) looks(exit int) (told []string, fingerprint string, complete bool, notices []string) {
+	w.t.Helper()
+	args := []string{"drift", "--format", "json"}
+	if w.last != "" {
+		args = append(args, "--since", w.last)
+	}
+	text := w.macfleet(exit, args...)
+	w.last = filepath.Join(w.dir, "last.json")
+	w.write(w.last, text)
+	var d view.Document
+	if err := json.Unmarshal([]byte(text), &d); err != nil || d.Drift == nil {
+		w.t.Fatalf("%v: %s", err, text)
+	}
+	told = []string{}
+	if d.Drift.Since != nil {
+		for _, i := range d.Drift.Since.New {
+			told = append(told, "new "+i.Step)
+		}
+		for _, i := range d.Drift.Since.Recovered {
+			told = append(told, "recovered "+i.Step)
+		}
+	}
+	slices.Sort(told)
+	if alone := w.watched(*d.Drift); d.Drift.Since != nil && !slices.Equal(told, alone) {
+		w.t.Errorf("%s: with the look before %q, without %q", w.now.Format("Mon 15:04"), told, alone)
+	}
+	for _, n := range d.Drift.Notices {
+		notices = append(notices, n.Code)
+	}
+	return told, d.Drift.Fingerprint, d.Drift.Complete, notices
+}
+
+// watched is the rule of docs/drift.md for alarms: an item that is not firing fires;
+// one that is gone recovers, unless unknown names its host.
+func (w *week) watched(d view.DriftReport) (told []string) {
+	told = []string{}
+	there := map[string]bool{}
+	for _, i := range d.Items {
+		key := i.Fingerprint + " " + i.Host + " " + i.Step
+		there[key] = true
+		if !w.firing[key] {
+			told = append(told, "new "+i.Step)
+			w.firing[key] = true
+		}
+	}
+	for key := range w.firing {
+		parts := strings.Fields(key)
+		unknown := slices.ContainsFunc(d.Unknown, func(u view.UnknownDrift) bool {
+			return u.Host == "" || u.Host == parts[1] && (u.Step == "" || u.Step == parts[2])
+		})
+		if !there[key] && !unknown {
+			told = append(told, "recovered "+parts[2])
+			delete(w.firing, key)
+		}
+	}
+	slices.Sort(told)
+	return told
+}
+
+// TestDriftOverAWeek looks twice a day. Who watches is told of each drift once when
+// it comes and once when it goes; of nothing while hosts or providers are silent.
+func TestDriftOverAWeek(t *testing.T) {
+	t.Parallel()
+	w := newWeek(t)
+	w.write(filepath.Join(w.dir, "ignore.fleet.hcl"), `ignore "vendor" {
+  step   = "power"
+  on     = "fleet=builders"
+  owner  = "team-ci"
+  reason = "the vendor looks at it"
+  until  = "2026-11-28"
+}
+`)
+	w.macfleet(exitDone, "apply", "--auto-approve")
+	runners := strings.Fields(w.macfleet(exitDone, "hosts", "-o", "name", "--on", "fleet=runners"))
+	builder := strings.Fields(w.macfleet(exitDone, "hosts", "-o", "name", "--on", "fleet=builders"))[0]
+	a, b := runners[0], runners[1]
+	all := strings.Fields(w.macfleet(exitDone, "hosts", "-o", "name"))
+	same := map[string]string{} // fingerprints by what is known to have drifted
+	ask := func(exit int, complete bool, known string, want ...string) {
+		t.Helper()
+		at := w.now.Format("Mon 15:04")
+		told, print, whole, notices := w.looks(exit)
+		if diff := cmp.Diff(append([]string{}, want...), told); diff != "" || whole != complete {
+			t.Errorf("%s: complete %t; told (-want +got):\n%s", at, whole, diff)
+		}
+		if before, there := same[known]; there && before != print {
+			t.Errorf("%s: the fingerprint of %q was %s and is %s", at, known, before, print)
+		}
+		if same[known] = print; (print == drift.Clean) != (known == "") {
+			t.Errorf("%s: the fingerprint of %q is %s", at, known, print)
+		}
+		expired := w.now.After(time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
+		if slices.Contains(notices, "ignore-expired") != expired {
+			t.Errorf("%s: notices %q", at, notices)
+		}
+	}
+	look := func(exit int, complete bool, known string, want ...string) {
+		t.Helper()
+		w.passes(all)
+		ask(exit, complete, known, want...)
+	}
+	look(exitDone, true, "") // Monday
+	look(exitDone, true, "")
+	w.inject(a, "sleep-enabled") // Tuesday
+	w.inject(builder, "sleep-enabled")
+	look(exitDifferent, true, "A", "new power")
+	look(exitDifferent, true, "A")
+	w.inject(b, "hostname-edited") // Wednesday
+	look(exitDifferent, true, "A B", "new hostname")
+	look(exitDifferent, true, "A B")
+	w.inject(a, "unreachable") // Thursday: what it had is kept, and B's stays as it is
+	look(exitDifferent, false, "A B")
+	w.passes(all)
+	w.broken("scaleway/servers/*.json", func() { ask(exitIncomplete, false, "A B") })
+	w.passes(all)
+	w.broken("kubernetes/namespaces/kube-system.json", func() { ask(exitIncomplete, false, "A B") }) // Friday
+	w.world(func(sim *sandbox.World) error { return sim.Heal(a, "unreachable") })
+	look(exitDifferent, true, "A B")
+	w.macfleet(exitDone, "apply", "--auto-approve", "--on", "name="+b) // Saturday
+	look(exitDifferent, true, "A", "recovered hostname")
+	w.inject(b, "unreachable")
+	look(exitDifferent, false, "A")
+	w.world(func(sim *sandbox.World) error { return sim.Heal(b, "unreachable") }) // Sunday: the ignore block has ended
+	look(exitDifferent, true, "A builder", "new power")
+	look(exitDifferent, true, "A builder")
+	w.macfleet(exitDone, "apply", "--auto-approve") // Monday
+	look(exitDone, true, "", "recovered power", "recovered power")
+	w.inject(a, "unreachable") // of which nothing was known
+	told, print, _, _ := w.looks(exitIncomplete)
+	if len(told) > 0 || print != drift.Unknown {
+		t.Errorf("in the end %q, %s", told, print)
+	}
+}
+
+// dayFromNow VARIABLE N sets a variable to the day that is in N days, in UTC.
+func dayFromNow(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: day VARIABLE N")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Setenv(args[0], time.Now().UTC().AddDate(0, 0, n).Format(time.DateOnly))
+}

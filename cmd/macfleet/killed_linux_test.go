@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/internal/runcheck"
+	"github.com/macfleet/macfleet/internal/runlog"
+)
+
+// killedEvery: TestKilledAnywhere tries each of these lines of an apply; make matrix all of them.
+var killedEvery = flag.Int("killed.every", 12, "kill an apply at each so-many-th line of what it says")
+
+// TestKilledAnywhere kills processes by signal: wherever that is, the next plan says that
+// the run broke off, and the next apply converges to what a run without a kill leaves. The
+// matrix of faults dies between two exact words; here whole processes die, with their
+// files, locks and connections.
+func TestKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	whole := newPlace(t)
+	stdout, _ := whole.says(exitDone, "apply", "--auto-approve", "--json")
+	want, lines := whole.lasting(), strings.Count(stdout, "\n")
+	var points, killed atomic.Int64
+	t.Cleanup(func() {
+		t.Logf("%d points, %d broke off", points.Load(), killed.Load())
+		if killed.Load() == 0 {
+			t.Error("no run broke off")
+		}
+	})
+	for n := 1; n < lines; n += *killedEvery {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			points.Add(1)
+			if p.killedAt(n) {
+				killed.Add(1)
+			}
+			if got := p.lasting(); !slices.Equal(got, want) {
+				t.Errorf("(-want +got)\n%s", cmp.Diff(want, got))
+			}
+		})
+	}
+}
+
+// killedAt kills an apply once it has said n lines, and lets others come after it. It
+// reports false where the signal came before the record or after its end.
+func (p place) killedAt(n int) bool {
+	p.t.Helper()
+	first := p.command(context.Background(), "apply", "--auto-approve", "--json", shortLock)
+	out, err := first.StdoutPipe()
+	if err == nil {
+		err = first.Start()
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	one := make([]byte, 1) // no more is read than was said: it goes on for as long as its pipe has room
+	for seen := 0; seen < n; {
+		if _, err := out.Read(one); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			p.t.Fatal(err)
+		}
+		if one[0] == '\n' {
+			seen++
+		}
+	}
+	if err := first.Process.Signal(syscall.SIGKILL); err != nil {
+		p.t.Fatal(err)
+	}
+	_ = first.Wait() // the record says how it ended
+	r, path := p.lastRecord()
+	killed := path != "" && r.Outcome() == runlog.BrokeOff
+	stdout, stderr := p.says(exitDone, "plan")
+	if told := strings.Contains(stderr, " broke off at "); told != killed {
+		p.t.Errorf("killed after %d: it broke off (%t), and the next plan says\n%s%s", n, killed, stdout, stderr)
+	}
+	stdout, _ = p.says(exitDone, "apply", "--auto-approve")
+	if !strings.Contains(stdout, "All 6 hosts") {
+		p.t.Errorf("killed after %d, the next apply says\n%s", n, stdout)
+	}
+	p.says(exitDone, "plan", "--detailed-exitcode")
+	if stdout, _ := p.says(exitDone, "lock", "status"); !strings.Contains(stdout, "nobody has the lock") {
+		p.t.Errorf("killed after %d: %s", n, stdout)
+	}
+	if path != "" {
+		for _, v := range runcheck.Violations(r) {
+			p.t.Errorf("killed after %d: %s", n, v)
+		}
+	}
+	return killed
+}
+
+// lastRecord reads the newest record, if there is one.
+func (p place) lastRecord() (runlog.Record, string) {
+	p.t.Helper()
+	path, err := runlog.Find(filepath.Join(p.dir, "world", "runs"), runlog.Last)
+	if err != nil {
+		return runlog.Record{}, ""
+	}
+	r, err := runlog.Read(path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return r, path
+}
+
+// lasting is what runs leave for good: the members, and the files of the Macs but for
+// notes of which runs entered, and for half files of simulated tools and of Macs in the
+// making, which died with the process.
+func (p place) lasting() []string {
+	p.t.Helper()
+	stdout, _ := p.says(exitDone, "hosts", "-o", "name")
+	out := strings.Fields(stdout)
+	root := filepath.Join(p.dir, "world", "macs")
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		short, _ := filepath.Rel(root, name)
+		if err != nil || d.IsDir() || !strings.Contains(name, "/root/") || strings.HasPrefix(short, ".") ||
+			strings.Contains(name, "/etc/macfleet/runs/") || strings.HasPrefix(d.Name(), ".new-") {
+			return err
+		}
+		info, err := d.Info()
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		out = append(out, fmt.Sprintf("%s %s", info.Mode(), regexp.MustCompile(`[0-9a-f]{32,}`).ReplaceAllString(short, "*")))
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// place is the example configuration with a world of its own.
+type place struct {
+	t   *testing.T
+	dir string
+}
+
+func newPlace(t *testing.T) place {
+	t.Helper()
+	p := place{t: t, dir: t.TempDir()}
+	if err := copyExample(p.dir); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// command is a process of its own: the real main.
+func (p place) command(ctx context.Context, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, "macfleet", append([]string{"-C", p.dir}, args...)...)
+	c.Env = append(os.Environ(), "HOME="+p.dir, "MACFLEET_ENVIRONMENT=production", "MACFLEET_SANDBOX="+filepath.Join(p.dir, "world"), "MACFLEET_VAR_runners=2")
+	c.WaitDelay = time.Second
+	return c
+}
+
+// says runs a command to its end.
+func (p place) says(code int, args ...string) (stdout, stderr string) {
+	p.t.Helper()
+	c := p.command(p.t.Context(), args...)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	_ = c.Run() // the exit code is looked at
+	if got := c.ProcessState.ExitCode(); got != code {
+		p.t.Fatalf("macfleet %s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, code, out.String(), errs.String())
+	}
+	return out.String(), errs.String()
+}
+
+// shortLock is for runs that are stopped or killed: who comes after them waits for as long.
+// A run that is to come to its end has the time that a busy machine needs.
+const shortLock = "--lock-lease=3s"
+
+// pausing is an apply that stands still between two actions, because nobody reads
+// what it says. The lock is renewed meanwhile.
+type pausing struct {
+	place
+	cmd   *exec.Cmd
+	out   *os.File
+	lines *bufio.Reader
+	said  []string
+}
+
+// pipeSize is Linux's F_SETPIPE_SZ: with a small pipe nobody says much unheard.
+const pipeSize = 1031
+
+func (p place) pausing() *pausing {
+	p.t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, w.Fd(), pipeSize, 4096); errno != 0 {
+		p.t.Fatal(errno)
+	}
+	a := &pausing{place: p, cmd: p.command(context.Background(), "apply", "--auto-approve", "--json", "--parallelism", "1", shortLock), out: r, lines: bufio.NewReaderSize(r, 64)}
+	a.cmd.Stdout = w
+	if err := a.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	_ = w.Close() // it is the process's now
+	p.t.Cleanup(func() { _ = r.Close() })
+	for !strings.Contains(a.read(), `"type":"apply_complete"`) {
+	}
+	a.until("it waits for its reader", func() bool { return a.writing() && !a.locks() })
+	return a
+}
+
+// read returns the next line, "" at the end.
+func (a *pausing) read() string {
+	line, err := a.lines.ReadString('\n')
+	if err == nil {
+		a.said = append(a.said, line)
+		return line
+	}
+	return ""
+}
+
+// end reads the rest and returns the exit code.
+func (a *pausing) end() int {
+	for a.read() != "" {
+	}
+	_ = a.cmd.Wait() // the exit code is looked at
+	return a.cmd.ProcessState.ExitCode()
+}
+
+func (a *pausing) until(what string, is func() bool) {
+	a.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range 12_000 {
+		if is() {
+			return
+		}
+		<-tick.C
+	}
+	a.t.Fatalf("%s: not within a minute", what)
+}
+
+// writing reports whether a thread of the process is in a write to standard output.
+func (a *pausing) writing() bool {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", a.cmd.Process.Pid))
+	return slices.ContainsFunc(files, func(name string) bool {
+		text, err := os.ReadFile(name)
+		return err == nil && strings.HasPrefix(string(text), fmt.Sprintf("%d 0x1 ", syscall.SYS_WRITE))
+	})
+}
+
+// locks reports whether the process holds a file of the world locked, as it does while
+// it simulates an answer: stopped then, it would stop everybody. The record of its
+// run, which it keeps locked to its end, stops nobody.
+func (a *pausing) locks() bool {
+	text, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	records, _ := filepath.Glob(filepath.Join(a.dir, "world", "runs", "*"))
+	own := make(map[string]bool) // by inode
+	for _, name := range records {
+		if info, err := os.Stat(name); err == nil {
+			own[fmt.Sprint(info.Sys().(*syscall.Stat_t).Ino)] = true
+		}
+	}
+	for _, l := range regexp.MustCompile(fmt.Sprintf(`FLOCK +ADVISORY +\S+ +%d \S+:(\d+) `, a.cmd.Process.Pid)).FindAllSubmatch(text, -1) {
+		if !own[string(l[1])] {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *pausing) signal(s syscall.Signal) {
+	a.t.Helper()
+	if err := a.cmd.Process.Signal(s); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// stop stops the process where it keeps nobody else from the world.
+func (a *pausing) stop() {
+	a.t.Helper()
+	a.until("it can be stopped", func() bool {
+		a.signal(syscall.SIGSTOP)
+		a.until("it is stopped", func() bool {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.cmd.Process.Pid))
+			return err == nil && strings.Contains(string(text), ") T ")
+		})
+		if !a.locks() {
+			return true
+		}
+		a.signal(syscall.SIGCONT)
+		return false
+	})
+}
+
+// macs are the digests of all files of all simulated Macs.
+func (p place) macs() map[string]string {
+	p.t.Helper()
+	out := make(map[string]string)
+	err := filepath.WalkDir(filepath.Join(p.dir, "world", "macs"), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || !strings.Contains(name, "/root/") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		out[name] = fmt.Sprintf("%x", sha256.Sum256(text))
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return out
+}
+
+// writes are the changes that the simulated Scaleway and Kubernetes were asked for
+// from a place in the record on.
+func (p place) writes(from int) []string {
+	var out []string
+	for line := range strings.Lines(p.record()[from:]) {
+		if regexp.MustCompile(` (POST|PUT|PATCH|DELETE) `).MatchString(line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func (p place) record() string {
+	p.t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.dir, "world", "access.log"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestTwoAtOnce: the second apply waits, says for whom, and then makes a plan of what
+// the first has left.
+func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	first := p.pausing()
+	if _, stderr := p.says(exitError, "apply", "--auto-approve", "--lock-timeout", "0"); !strings.Contains(stderr, " holds the lock since ") {
+		t.Errorf("who does not wait is told %s", stderr)
+	}
+	stdout, _ := p.says(exitDone, "plan")
+	if !strings.Contains(stdout, "apply-in-progress: ") {
+		t.Errorf("a plan meanwhile says %s", stdout)
+	}
+	if _, stderr := p.says(exitError, "hosts", "trust", "nobody"); !strings.Contains(stderr, " applies acme-production since ") {
+		t.Errorf("who takes no lock is told %s", stderr)
+	}
+	second := p.command(t.Context(), "apply", "--auto-approve")
+	var out bytes.Buffer
+	second.Stdout = &out
+	errs, err := second.StderrPipe()
+	if err == nil {
+		err = second.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(errs)
+	for lines.Scan() && !strings.Contains(lines.Text(), "Waiting for the lock of acme-production: ") {
+	}
+	if code := first.end(); code != exitDone {
+		t.Errorf("the first ended with %d:\n%s", code, strings.Join(first.said, ""))
+	}
+	for lines.Scan() {
+	}
+	if err := second.Wait(); err != nil || !strings.Contains(out.String(), "No changes. All 6 hosts") {
+		t.Errorf("the second: %v\n%s", err, out.String())
+	}
+}
+
+// TestStoppedPastTheLock: an apply that is stopped for longer than its lock counts,
+// while another takes over, changes nothing more when it goes on.
+func TestStoppedPastTheLock(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	first := p.pausing()
+	first.stop()
+	p.says(exitDone, "apply", "--auto-approve")
+	from, before := len(p.record()), p.macs()
+	first.signal(syscall.SIGCONT)
+	if code := first.end(); code != exitIncomplete {
+		t.Errorf("it ended with %d", code)
+	}
+	if text := strings.Join(first.said, ""); !strings.Contains(text, "lock-lost: ") || !strings.Contains(text, `"lock_lost":"`) {
+		t.Errorf("it says\n%s", text)
+	}
+	if w := p.writes(from); len(w) > 0 {
+		t.Errorf("it changed\n%s", strings.Join(w, ""))
+	}
+	if diff := cmp.Diff(before, p.macs()); diff != "" {
+		t.Errorf("on the Macs (-before +after):\n%s", diff)
+	}
+}
+
+// TestKilled: the lock of a run that was killed ends by itself, and the next apply
+// goes on from where it was.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	first := p.pausing()
+	first.stop() // killed with a file locked it would leave nothing, too; but be sure
+	first.signal(syscall.SIGKILL)
+	first.end()
+	if stdout, _ := p.says(exitDone, "lock", "status"); !strings.Contains(stdout, " has the lock (lease macfleet/macfleet.acme.production).") {
+		t.Errorf("status: %s", stdout)
+	}
+	if stdout, _ := p.says(exitDone, "apply", "--auto-approve"); !strings.Contains(stdout, "All 6 hosts") {
+		t.Errorf("the next apply: %s", stdout)
+	}
+}
+
+// TestInterruptGivesTheLockBack: after Ctrl-C nobody waits.
+func TestInterruptGivesTheLockBack(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	first := p.pausing()
+	first.signal(syscall.SIGINT)
+	if code := first.end(); code != exitIncomplete {
+		t.Errorf("it ended with %d:\n%s", code, strings.Join(first.said, ""))
+	}
+	if stdout, _ := p.says(exitDone, "lock", "status"); !strings.Contains(stdout, "nobody has the lock") {
+		t.Errorf("status: %s", stdout)
+	}
+	p.says(exitDone, "apply", "--auto-approve", "--lock-timeout", "0")
+}
+
+// TestReleasedByForce: a run whose lock is taken away changes nothing more, and is
+// taken away only by its name.
+func TestReleasedByForce(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	first := p.pausing()
+	status, _ := p.says(exitDone, "lock", "status")
+	id := regexp.MustCompile(`(?m)^ *run +(\S+)$`).FindStringSubmatch(status)
+	if id == nil {
+		t.Fatalf("status: %s", status)
+	}
+	for _, args := range [][]string{{"--auto-approve"}, {"--force", "another"}, nil} {
+		if _, stderr := p.says(exitError, append([]string{"lock", "release"}, args...)...); stderr == "" {
+			t.Errorf("%q was let through", args)
+		}
+	}
+	if stdout, _ := p.says(exitDone, "lock", "release", "--force", id[1]); !strings.Contains(stdout, "is released") {
+		t.Errorf("release: %s", stdout)
+	}
+	first.until("it notices", func() bool { return strings.Contains(p.record(), "PUT /apis/coordination.k8s.io") && first.refused() })
+	from := len(p.record())
+	if code := first.end(); code != exitIncomplete || !strings.Contains(strings.Join(first.said, ""), "released it by force") {
+		t.Errorf("it ended with %d:\n%s", code, strings.Join(first.said, ""))
+	}
+	if why := lastOf(t, filepath.Join(p.dir, "world")).End.Stopped; why != "the lock is lost: somebody released it by force" {
+		t.Errorf("it was stopped, by its record, because of %q", why)
+	}
+	if w := p.writes(from); len(w) > 0 {
+		t.Errorf("it changed\n%s", strings.Join(w, ""))
+	}
+}
+
+// refused reports whether a renewal met another's write.
+func (a *pausing) refused() bool {
+	return regexp.MustCompile(`PUT /apis/coordination\S+ 409`).MatchString(a.record())
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/runlog"
+)
+
+// process is a macfleet of its own, whose lines are read as they come.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	out    *bufio.Reader
+	stderr bytes.Buffer
+	said   strings.Builder
+}
+
+// started starts a macfleet on the example of three fleets.
+func started(t *testing.T, world string, args ...string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, cmd: exec.Command(self)}
+	p.cmd.Args = append([]string{"macfleet", "-C", "../../examples/three-fleets", "-e", "production", "--sandbox=" + world}, args...)
+	p.cmd.Stderr = &p.stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.out = bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // it has ended, unless the test failed
+	return p
+}
+
+// until reads up to a line that holds a text.
+func (p *process) until(text string) {
+	p.t.Helper()
+	for {
+		line, err := p.out.ReadString('\n')
+		p.said.WriteString(line)
+		if strings.Contains(line, text) {
+			return
+		}
+		if err != nil {
+			p.t.Fatalf("it ended without %q:\n%s\n%s", text, p.said.String(), p.stderr.String())
+		}
+	}
+}
+
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// end waits for the end, and returns the exit code and all that was said.
+func (p *process) end() (int, string) {
+	p.t.Helper()
+	rest, err := io.ReadAll(p.out)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.said.Write(rest)
+	var exit *exec.ExitError
+	if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		p.t.Fatal(err)
+	}
+	return p.cmd.ProcessState.ExitCode(), p.said.String() + p.stderr.String()
+}
+
+func matches(t *testing.T, text, pattern string) {
+	t.Helper()
+	if !regexp.MustCompile("(?m)" + pattern).MatchString(text) {
+		t.Errorf("nothing matches %s in:\n%s", pattern, text)
+	}
+}
+
+// lastOf reads the newest record of a world.
+func lastOf(t *testing.T, world string) runlog.Record {
+	t.Helper()
+	path, err := runlog.Find(filepath.Join(world, "runs"), runlog.Last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := runlog.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestFirstStop: what runs is finished, the rest is listed with the command that
+// goes on; so for a person, for the end of a job, and for a terminal that was
+// closed, which sends its signal twice.
+func TestFirstStop(t *testing.T) {
+	t.Parallel()
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(s.String(), func(t *testing.T) {
+			t.Parallel()
+			world := t.TempDir()
+			p := started(t, world, "apply", "--auto-approve", "--parallelism=1")
+			p.until(" done (")
+			p.signal(s)
+			if s == syscall.SIGHUP {
+				p.signal(s)
+			}
+			code, said := p.end()
+			if code != exitIncomplete {
+				t.Errorf("exit %d:\n%s", code, said)
+			}
+			matches(t, said, `^Interrupted: finishing what runs`)
+			matches(t, said, `^Interrupted: running actions were finished, no other was started`)
+			matches(t, said, `^Not started$`)
+			matches(t, said, `^  acme-production-builders-m2-\w+: sudo, claim, marker, hostname, power$`)
+			matches(t, said, `^To go on: macfleet -C \S+ -e production --sandbox=\S+ apply --auto-approve --parallelism=1$`)
+			r := lastOf(t, world)
+			if r.Outcome() != runlog.Incomplete || r.End.Stopped != "interrupted" || r.End.NotStarted == 0 || len(r.Open()) != 0 {
+				t.Errorf("recorded as %q, %+v, open %v", r.Outcome(), r.End, r.Open())
+			}
+		})
+	}
+}
+
+// TestBrokenOff: a run that was killed is told of by the next look, with what it was
+// doing, and the next apply goes on from there.
+func TestBrokenOff(t *testing.T) {
+	t.Parallel()
+	world := t.TempDir()
+	p := started(t, world, "apply", "--auto-approve", "--parallelism=3")
+	p.until(" done (")
+	p.signal(syscall.SIGKILL)
+	_, _ = p.end()
+	r := lastOf(t, world)
+	if r.Outcome() != runlog.BrokeOff {
+		t.Fatalf("recorded as %q", r.Outcome())
+	}
+	_, said := started(t, world, "runs").end()
+	matches(t, said, ` apply production +broke off +-$`)
+	_, said = started(t, world, "plan").end()
+	matches(t, said, `^Warning: the run `+r.Head.ID+` of \S+ broke off at .* UTC, (during acme-production-\S+: \w+|between two actions)`)
+	code, said := started(t, world, "apply", "--auto-approve").end()
+	if code != exitDone {
+		t.Errorf("exit %d", code)
+	}
+	matches(t, said, `^Warning: the run `+r.Head.ID)
+	code, said = started(t, world, "plan", "--detailed-exitcode").end()
+	if code != exitDone || strings.Contains(said, "Warning") {
+		t.Errorf("exit %d:\n%s", code, said)
+	}
+	keptLimits(t, lastOf(t, world), 32)
+}
+
+// TestSecondStop leaves at once and says of what nobody knows how it ends.
+func TestSecondStop(t *testing.T) {
+	t.Parallel()
+	world := t.TempDir()
+	if code, said := started(t, world, "apply", "--auto-approve").end(); code != exitDone {
+		t.Fatalf("exit %d:\n%s", code, said)
+	}
+	host := lastOf(t, world).Plan.Hosts[0].Name
+	for _, incident := range []string{"slow", "sleep-enabled", "hostname-edited"} {
+		if code, said := started(t, world, "sandbox", "inject", host, incident).end(); code != exitDone {
+			t.Fatalf("exit %d:\n%s", code, said)
+		}
+	}
+	p := started(t, world, "apply", "--auto-approve", "--json", "--on", "name="+host)
+	p.until(`"type":"apply_start"`)
+	p.signal(os.Interrupt)
+	p.signal(syscall.SIGTERM)
+	code, said := p.end()
+	if code != exitLeft {
+		t.Fatalf("exit %d:\n%s", code, said)
+	}
+	matches(t, said, `left at once: nobody knows how these end: `+host+`: hostname; macfleet plan shows what is left`)
+	r := lastOf(t, world)
+	if open := r.Open(); r.Outcome() != runlog.LeftAtOnce || len(open) != 1 || open[0].Host != host {
+		t.Errorf("recorded as %q, open %v", r.Outcome(), open)
+	}
+	_, said = started(t, world, "plan").end()
+	matches(t, said, `^Warning: the run `+r.Head.ID+` of \S+ was left at .* during `+host+`: hostname`)
+}
+
+// TestParallelismIsRecorded: the record alone tells that a limit was kept at every
+// moment.
+func TestParallelismIsRecorded(t *testing.T) {
+	t.Parallel()
+	world := t.TempDir()
+	if code, said := started(t, world, "apply", "--auto-approve", "--parallelism=3").end(); code != exitDone {
+		t.Fatalf("exit %d:\n%s", code, said)
+	}
+	r := lastOf(t, world)
+	if r.Head.Limits.Hosts != 3 || r.End.Done != 65 {
+		t.Errorf("limits %+v, end %+v", r.Head.Limits, r.End)
+	}
+	keptLimits(t, r, 3)
+}
+
+// keptLimits checks a record: what began ended, in the order of the clock, and on no more
+// hosts at once than were allowed.
+func keptLimits(t *testing.T, r runlog.Record, hosts int) {
+	t.Helper()
+	busy, most := make(map[string]string), 0
+	for i, e := range r.Entries {
+		if i > 0 && e.Time.Before(r.Entries[i-1].Time) {
+			t.Errorf("line %d is older than the one before", i+1)
+		}
+		switch engine.EventType(e.Type) {
+		case engine.Started:
+			if busy[e.Host] != "" {
+				t.Errorf("%s: %s began during %s", e.Host, e.Action.Key(), busy[e.Host])
+			}
+			busy[e.Host] = e.Action.Key()
+		case engine.Done, engine.Failed:
+			if busy[e.Host] != e.Action.Key() {
+				t.Errorf("%s: %s ended during %s", e.Host, e.Action.Key(), busy[e.Host])
+			}
+			delete(busy, e.Host)
+		}
+		most = max(most, len(busy))
+	}
+	if most > hosts || len(busy) != 0 {
+		t.Errorf("%d hosts at once of %d allowed; %v did not end", most, hosts, busy)
+	}
+}

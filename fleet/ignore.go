@@ -1,0 +1,75 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// MaxIgnore is how far ahead an ignore may reach: what stays longer is no exception
+// but how things are, and belongs into the configuration.
+const MaxIgnore = 180 * 24 * time.Hour
+
+// Ignore is drift that raises no alarm until a day. It changes nothing else: apply
+// mends what it names.
+type Ignore struct {
+	Name   string
+	Step   string // a step, or another part of DriftParts; empty: any
+	Code   string // of the reason; empty: any. Step or Code is given
+	On     string // a selector of hosts, as SelectorTerms reads it; empty: all
+	Field  string // the one value of a difference that is meant; empty: all
+	Owner  string // who answers for it
+	Reason string
+	Until  time.Time // the last day on which it holds, at 0:00 UTC
+}
+
+// Expires returns when it holds no more: at the end of its last day, in UTC.
+func (i Ignore) Expires() time.Time { return i.Until.AddDate(0, 0, 1) }
+
+// Expired reports whether it holds no more at t.
+func (i Ignore) Expired(t time.Time) bool { return !t.Before(i.Expires()) }
+
+// TooLong reports whether it reaches further ahead of t than it may.
+func (i Ignore) TooLong(t time.Time) bool {
+	t = t.UTC()
+	today := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+	return i.Until.Sub(today) > MaxIgnore
+}
+
+// DriftParts are what can drift of a host, or of the cluster, beside its steps: the
+// kinds of actions that are no step's.
+func DriftParts() []string {
+	return []string{"delete-node", "identity", "marker", "node", "object", "pods", "provider-id", "rename", "revoke"}
+}
+
+const maxIgnoreText = 200
+
+// CheckIgnoreText says what is wrong with the owner, the reason or the field of an
+// ignore, or "".
+func CheckIgnoreText(text string) string {
+	control := func(r rune) bool { return r < ' ' || r == 0x7f }
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "it must not be empty"
+	case len(text) > maxIgnoreText || strings.ContainsFunc(text, control):
+		return fmt.Sprintf("it must be one line of at most %d bytes", maxIgnoreText)
+	}
+	return ""
+}
+
+// CheckIgnoreName says what is wrong with the name of an ignore, or "". It stands
+// in metrics and tables.
+func CheckIgnoreName(text string) string {
+	if !only(text, 63, "-_.") || !alnum(text[0]) {
+		return "it must be 1 to 63 letters, digits, hyphens, underscores and dots, and begin with a letter or digit"
+	}
+	return ""
+}
+
+// CheckCode says what is wrong with the code of a reason, or "".
+func CheckCode(text string) string {
+	if !only(text, 63, "-") || strings.ToLower(text) != text || !alnum(text[0]) {
+		return "a code is a word such as sleep-enabled, as drift shows it"
+	}
+	return ""
+}

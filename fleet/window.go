@@ -1,0 +1,131 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Window is a span of the day, on some days of the week.
+type Window struct {
+	Text string        // as it was written
+	Days [7]bool       // by time.Weekday: the days on which it opens
+	From time.Duration // since midnight by the clock of the zone
+	To   time.Duration // likewise; not above From: it closes on the next day
+	Zone string        // of the IANA database, for example Europe/Paris
+}
+
+// days are the names of weekdays, by time.Weekday.
+var days = [7]string{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
+
+// ParseWindow reads a window such as "Mon-Fri 22:00-06:00 Europe/Paris" or
+// "Sat,Sun 00:00-24:00"; "daily" stands for all days, and without a zone it is
+// UTC. The error says what of it is not understood.
+func ParseWindow(text string) (Window, error) {
+	w := Window{Text: text, Zone: "UTC"}
+	parts := strings.Fields(text)
+	if len(parts) < 2 || len(parts) > 3 {
+		return w, fmt.Errorf("%q must be days, times and perhaps a zone, such as %q", text, "Mon-Fri 22:00-06:00 Europe/Paris")
+	}
+	for _, part := range strings.Split(parts[0], ",") {
+		if err := w.addDays(part); err != nil {
+			return w, err
+		}
+	}
+	from, to, _ := strings.Cut(parts[1], "-")
+	var ok, ok2 bool
+	w.From, ok = parseTime(from)
+	w.To, ok2 = parseTime(to)
+	if !ok || !ok2 || w.From == 24*time.Hour || w.From == w.To {
+		return w, fmt.Errorf("%q must be two different times of the day, such as %q", parts[1], "22:00-06:00")
+	}
+	if len(parts) == 3 {
+		w.Zone = parts[2]
+	}
+	// "Local" would mean something else on each machine.
+	if _, err := time.LoadLocation(w.Zone); err != nil || w.Zone == "Local" {
+		return w, fmt.Errorf("%q is no time zone such as %q", w.Zone, "Europe/Paris")
+	}
+	return w, nil
+}
+
+// addDays adds "Mon", "Fri-Mon" or "daily".
+func (w *Window) addDays(text string) error {
+	if text == "daily" {
+		text = "Sun-Sat"
+	}
+	first, last, span := strings.Cut(text, "-")
+	if !span {
+		last = first
+	}
+	a, b := slices.Index(days[:], first), slices.Index(days[:], last)
+	if a < 0 || b < 0 {
+		return fmt.Errorf("%q must be days such as %q, %q or %q", text, "Mon-Fri", "Sat,Sun", "daily")
+	}
+	for d := a; ; d = (d + 1) % 7 {
+		w.Days[d] = true
+		if d == b {
+			return nil
+		}
+	}
+}
+
+// parseTime reads "22:00". "24:00" is the end of a day.
+func parseTime(text string) (time.Duration, bool) {
+	if text == "24:00" {
+		return 24 * time.Hour, true
+	}
+	t, err := time.Parse("15:04", text)
+	if err != nil || len(text) != len("15:04") {
+		return 0, false
+	}
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, true
+}
+
+// Contains reports whether the window is open at t.
+func (w Window) Contains(t time.Time) bool {
+	zone, err := time.LoadLocation(w.Zone)
+	if err != nil {
+		return false // it was checked when it was read; without the zone nobody knows
+	}
+	t = t.In(zone)
+	clock := time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
+	today, yesterday := w.Days[t.Weekday()], w.Days[(t.Weekday()+6)%7]
+	if w.To > w.From {
+		return today && clock >= w.From && clock < w.To
+	}
+	return today && clock >= w.From || yesterday && clock < w.To
+}
+
+// Opens returns when the window opens next after t.
+func (w Window) Opens(t time.Time) time.Time {
+	zone, err := time.LoadLocation(w.Zone)
+	if err != nil {
+		return time.Time{}
+	}
+	t = t.In(zone)
+	for i := range 9 {
+		at := time.Date(t.Year(), t.Month(), t.Day()+i, 0, int(w.From/time.Minute), 0, 0, zone)
+		if w.Days[at.Weekday()] && at.After(t) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// Open reports whether hosts may be disturbed at t, and if not, when next.
+func (g Guardrails) Open(t time.Time) (open bool, next time.Time) {
+	if len(g.Windows) == 0 {
+		return true, time.Time{}
+	}
+	for _, w := range g.Windows {
+		if w.Contains(t) {
+			return true, time.Time{}
+		}
+		if at := w.Opens(t); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return false, next
+}

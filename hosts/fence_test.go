@@ -1,0 +1,365 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// enters lets a run go through the fence of a lab. A run with epoch 0 has its lock
+// on the host. It returns what the fence says, without the mark.
+func (l lab) enters(run string, epoch int) string {
+	a, _ := l.entersAt(0, run, epoch)
+	return a
+}
+
+func (l lab) entersAt(at int, run string, epoch int) (said string, killed bool) {
+	l.T.Helper()
+	keeper := "cluster"
+	if epoch <= 0 {
+		keeper, epoch = "host", -epoch // minus what the host gave it before
+	}
+	l.stdin = fmt.Sprintf("MARK\n%s\n%d\n%s\n600\n-\nof %s's laptop\n", run, epoch, keeper, run)
+	a, killed := l.run(at, plan.Command{Name: "fence", Script: file("scripts/fence.sh") + "echo behind it\n"})
+	text := strings.TrimSpace(a.Stdout)
+	switch rest, ok := strings.CutPrefix(text, "MARK entered "); {
+	case ok && strings.HasSuffix(rest, "\nbehind it"):
+		return "entered " + strings.TrimSuffix(rest, "\nbehind it"), killed
+	case strings.HasPrefix(text, "MARK host 0\n\nMARK refused ") && !strings.Contains(text, "behind it"):
+		return strings.TrimPrefix(text, "MARK host 0\n\nMARK "), killed
+	}
+	return fmt.Sprintf("exit %d: %q %q", a.Exit, a.Stdout, a.Stderr), killed
+}
+
+func (l lab) enter(run string, epoch int, want string) {
+	l.T.Helper()
+	if got := l.enters(run, epoch); got != want {
+		l.T.Errorf("%s with epoch %d: %q, want %q", run, epoch, got, want)
+	}
+}
+
+// runs lists what lies in the folder of runs.
+func (l lab) runs() string {
+	entries, _ := os.ReadDir(filepath.Join(l.etc, "runs"))
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+// TestFenceWithLease: the higher epoch counts, whoever has been there.
+func TestFenceWithLease(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		l.enter("ann", 3, "entered 3")
+		l.enter("ann", 3, "entered 3")
+		l.enter("bob", 3, "refused newer 3 1000 1000 ann of ann's laptop") // two with one epoch: the first
+		l.clock(1005)
+		l.enter("bob", 7, "entered 7")
+		l.enter("ann", 3, "refused newer 7 1005 1005 bob of bob's laptop")
+		l.enter("ann", 6, "refused newer 7 1005 1005 bob of bob's laptop")
+		l.enter("bob", 9, "entered 9") // it was raised
+		l.enter("bob", 7, "entered 9") // and an exec of before is still its own
+		if got := l.runs(); got != "9 9.seen" {
+			t.Errorf("left: %s", got)
+		}
+		if got := l.read(l.etc, "runs", "9"); got != "bob cluster 1005 of bob's laptop\n" {
+			t.Errorf("note %q", got)
+		}
+	})
+}
+
+// TestFenceAlone: where no cluster keeps the lock, the host does, by its own clock.
+func TestFenceAlone(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		l.enter("ann", 0, "entered 1")
+		l.clock(1400)
+		l.enter("ann", -1, "entered 1")
+		l.enter("bob", 0, "refused locked 1 1000 1400 ann of ann's laptop")
+		l.clock(1999) // 599 s after its last command
+		l.enter("bob", 0, "refused locked 1 1000 1999 ann of ann's laptop")
+		l.enter("cid", 5, "refused locked 1 1000 1999 ann of ann's laptop") // nor one with a Lease
+		l.clock(2000)
+		l.enter("bob", 0, "entered 2")
+		l.enter("ann", -1, "refused newer 2 2000 2000 bob of bob's laptop")
+		// It leaves, and nobody waits for it; but it is still the newer one.
+		l.want(0, own("leave", plan.Root, "bob"))
+		l.enter("ann", -1, "refused newer 2 2000 2000 bob of bob's laptop")
+		l.enter("cid", 0, "entered 3")
+		l.want(0, own("leave", plan.Root, "bob"))
+		l.enter("dan", 0, "refused locked 3 2000 2000 cid of cid's laptop")
+		// A clock that is set back holds nobody up for ever.
+		l.clock(1300)
+		l.enter("dan", 0, "entered 4")
+		// A run with a Lease that is over leaves nothing to wait for.
+		l.want(0, own("leave", plan.Root, "dan"))
+		l.enter("eve", 8, "entered 8")
+		l.enter("fay", 0, "entered 9")
+	})
+}
+
+// TestFenceStrange: what no macfleet wrote keeps nobody out, and lets nobody in.
+func TestFenceStrange(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		for name, text := range map[string]string{"4": "", "x": "ann host 1", "007": "x", "99999999999": "x", "5.seen": "then", "-3": "x", "a b": "x"} {
+			write(t, filepath.Join(l.etc, "runs", name), text, 0o644)
+		}
+		l.enter("ann", 4, "refused newer 4 0 1000 -")
+		l.enter("ann", 5, "entered 5")
+		write(t, filepath.Join(l.etc, "runs", "5.seen"), "", 0o644) // the disk was full
+		l.enter("bob", 0, "entered 6")
+		write(t, filepath.Join(l.etc, "runs", "6.seen"), "", 0o644)
+		l.enter("cid", 0, "refused locked 6 1000 1000 bob of bob's laptop")
+		if err := errors.Join(os.RemoveAll(filepath.Join(l.etc, "runs")), os.WriteFile(filepath.Join(l.etc, "runs"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		l.enter("ann", 5, "refused unnoted 0 0 1000 -")
+	})
+}
+
+// TestFenceAtOnce: of many runs that enter at the same moment one goes on where the
+// host keeps the lock, and the highest epoch where a cluster does.
+func TestFenceAtOnce(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		const many = 6
+		said := make([]string, many)
+		race := func(epoch func(int) int) {
+			var all sync.WaitGroup
+			for i := range many {
+				all.Go(func() { said[i] = l.enters(fmt.Sprint("run", i), epoch(i)) })
+			}
+			all.Wait()
+		}
+		race(func(int) int { return 0 })
+		if n := len(slices.DeleteFunc(slices.Clone(said), func(s string) bool { return !strings.HasPrefix(s, "entered ") })); n != 1 {
+			t.Errorf("%d runs entered: %q", n, said)
+		}
+		for i, s := range said {
+			if s == "entered 1" {
+				l.want(0, own("leave", plan.Root, fmt.Sprint("run", i)))
+			}
+		}
+		race(func(i int) int { return 10 + i })
+		for i := range many {
+			if got := l.enters(fmt.Sprint("run", i), 10+i); strings.HasPrefix(got, "entered ") != (i == many-1) {
+				t.Errorf("run %d: %q", i, got)
+			}
+		}
+	})
+}
+
+// TestFenceKilledAnywhere ends the fence at each call of a tool: the same run, and
+// then a newer one, go on from there.
+func TestFenceKilledAnywhere(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		l.mortal()
+		for at := 1; ; at++ {
+			epoch := 10 * at
+			_, killed := l.entersAt(at, "ann", epoch)
+			l.enter("ann", epoch, fmt.Sprint("entered ", epoch))
+			l.enter("bob", epoch+1, fmt.Sprint("entered ", epoch+1))
+			l.enter("ann", epoch, fmt.Sprintf("refused newer %d 1000 1000 bob of bob's laptop", epoch+1))
+			if !killed {
+				if at < 8 {
+					t.Errorf("only %d calls were struck", at-1)
+				}
+				break
+			}
+		}
+	})
+}
+
+// TestFenceShowsWhoEntered reads the notes as an observation does.
+func TestFenceShowsWhoEntered(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		l.enter("ann", 0, "entered 1")
+		l.clock(1042)
+		show := func() (seen plan.HostSeen) {
+			a := l.want(0, plan.Command{Name: "left", Script: file("scripts/left.sh")})
+			for line := range strings.Lines(a.Stdout) {
+				if e, ok := parseEntered(strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "run ")); ok {
+					seen.Entered = &e
+				}
+			}
+			return seen
+		}
+		want := plan.Entered{ID: "ann", Who: "of ann's laptop", Epoch: 1, At: time.Unix(1000, 0).UTC(), Alone: true, Held: true, Idle: 42 * time.Second}
+		if diff := cmp.Diff(&want, show().Entered); diff != "" {
+			t.Errorf("held (-want +got):\n%s", diff)
+		}
+		l.want(0, own("leave", plan.Root, "ann"))
+		want.Held = false
+		if diff := cmp.Diff(&want, show().Entered); diff != "" {
+			t.Errorf("left (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestParseEntered(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "1", "1 host 1 1 1 no", "x host 1 1 1 no ann who", "-1 host 1 1 1 no ann who", "1 host 99999999999999 1 1 no ann who", "0 host 1 1 1 no ann"} {
+		if e, ok := parseEntered(text); ok {
+			t.Errorf("%q is read as %+v", text, e)
+		}
+	}
+	if e, ok := parseEntered("1 host 1000 1000 1600 no ann of a laptop"); !ok || e.Held || e.Who != "of a laptop" {
+		t.Errorf("one that was silent for too long: %+v", e)
+	}
+}
+
+// TestLockSpan: a run that lives is silent on a host at most while it waits for the
+// confirmation of a change, or for one change's end.
+func TestLockSpan(t *testing.T) {
+	t.Parallel()
+	d := DefaultDeadlines()
+	if silent := max(d.Undo+d.Return+d.Dial+d.Handshake, d.Change+d.Exchange); LockSpan <= silent {
+		t.Errorf("a run may be silent for %s, and its lock ends after %s", silent, LockSpan)
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"": "somebody", "ann@mac": "ann@mac", "a\nMARK refused\r\tx": "a MARK refused x", "größe": "gr e", `a\b`: "a b",
+		strings.Repeat("x", 200): strings.Repeat("x", 100)} {
+		if got := oneLine(in); got != want {
+			t.Errorf("oneLine(%q) = %q", in, got)
+		}
+	}
+}
+
+// TestFenced: once a newer run entered, nothing that the older one sends runs: no
+// plain change, none with an input, none under launchd, no guarded one, no delivery,
+// no claim, no marker. Looking goes on.
+func TestFenced(t *testing.T) {
+	t.Parallel()
+	s := newSimulation(t)
+	older, newer := acme1(), acme1()
+	older.Run, newer.Run = &plan.Run{ID: "aaaa", Who: "ann@laptop", Epoch: 4}, &plan.Run{ID: "bbbb", Who: "bob@ci", Epoch: 5}
+	one := connect(t, s.client(), older)
+	if a, err := one.Run(within(t), on("/var/one", "first")); err != nil || a.Exit != 0 {
+		t.Fatal(a, err)
+	}
+	if seen := connect(t, s.client(), newer).Observe(within(t), nil); seen.Trouble != nil || seen.Entered == nil || seen.Entered.ID != "bbbb" || seen.Entered.Epoch != 5 {
+		t.Fatalf("the newer run sees %+v", seen)
+	}
+	restore := on("/var/one", "restored")
+	secretly := on("/var/one", "second")
+	for name, change := range map[string]func() error{
+		"Run":     func() error { return second(one.Run(within(t), on("/var/one", "second"))) },
+		"RunWith": func() error { return second(one.RunWith(within(t), secretly, hidden(t, "sesame"))) },
+		"RunDetached": func() error {
+			return second(one.RunDetached(within(t), "power", plan.Change{Command: on("/var/one", "second"), Detached: true}))
+		},
+		"RunGuarded": func() error {
+			return one.RunGuarded(within(t), "power", plan.Change{Command: on("/var/one", "second"),
+				Guard: &plan.Guard{Restore: &restore, Persist: on("/var/one", "second")}})
+		},
+		"unarmed": func() error {
+			return one.RunGuarded(within(t), "power", plan.Change{Command: on("/var/one", "second"),
+				Guard: &plan.Guard{Why: "nothing takes it back", Persist: on("/var/one", "second")}})
+		},
+		"Deliver": func() error {
+			d := plan.Delivery{Artifact: fleet.Artifact{Name: "tart", SHA256: strings.Repeat("0", 64), Fetch: fleet.FetchPush}}
+			return second(one.Deliver(within(t), d, func() (io.ReadCloser, int64, error) {
+				return io.NopCloser(strings.NewReader("x")), 1, nil
+			}))
+		},
+		"push": func() error {
+			a := fleet.Artifact{Name: "tart", SHA256: strings.Repeat("0", 64)}
+			return second(one.push(within(t), a, look{free: 1 << 30}, func() (io.ReadCloser, int64, error) {
+				return io.NopCloser(strings.NewReader("x")), 1, nil
+			}))
+		},
+		"Claim":       func() error { return second(one.Claim(within(t), acmeClaim())) },
+		"DropClaim":   func() error { return one.DropClaim(within(t), acmeClaim()) },
+		"WriteMarker": func() error { return one.WriteMarker(within(t), acmeMarker()) },
+		"WriteProof":  func() error { return one.WriteProof(within(t), acmeMarker(), "power") },
+		"Leave":       func() error { return one.Leave(within(t)) },
+	} {
+		err := change()
+		var refused *EnteredError
+		if !errors.As(err, &refused) || refused.Other.ID != "bbbb" || refused.Other.Who != "bob@ci" || refused.Other.Epoch != 5 {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if e := asError(t, err); e.Code != "newer-run" || !strings.Contains(e.Error(), "bob@ci entered at ") {
+			t.Errorf("%s: %s: %v", name, e.Code, e)
+		}
+	}
+	if got := s.text("/var/one") + s.text("/etc/macfleet/host.json") + s.text("/etc/macfleet/claim.json"); got != "first" {
+		t.Errorf("on the Mac: %q", got)
+	}
+	if a, err := connect(t, s.client(), acme1()).Run(within(t), plan.Command{Name: "id", Script: "ls /etc/macfleet", As: plan.Root}); err != nil || strings.Contains(a.Stdout, "jobs") || strings.Contains(a.Stdout, "undo") {
+		t.Errorf("left by the older run: %q, %v", a.Stdout, err)
+	}
+}
+
+// TestFencedAlone: a run that the host itself gave an epoch keeps it over all of its
+// connections, and never takes a new one once another has entered.
+func TestFencedAlone(t *testing.T) {
+	t.Parallel()
+	s := newSimulation(t)
+	ann, bob := acme1(), acme1()
+	ann.Run, bob.Run = &plan.Run{ID: "aaaa", Who: "ann@laptop"}, &plan.Run{ID: "bbbb", Who: "bob@ci"}
+	hers, his := s.client(), s.client()
+	for range 2 {
+		conn := connect(t, hers, ann)
+		if seen := conn.Observe(within(t), nil); seen.Trouble != nil || seen.Entered.Epoch != 1 || !seen.Entered.Alone || !seen.Entered.Held {
+			t.Fatalf("she sees %+v", seen.Entered)
+		}
+		if err := conn.Leave(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := connect(t, hers, ann)
+	if _, err := conn.Run(within(t), on("/var/one", "hers")); err != nil {
+		t.Fatal(err)
+	}
+	if seen := connect(t, his, bob).Observe(within(t), nil); seen.Trouble == nil || seen.Trouble.Code != "host-locked" ||
+		!strings.Contains(seen.Trouble.Text, "ann@laptop") || !strings.Contains(seen.Trouble.Remedy, "aaaa") {
+		t.Errorf("he is told %+v", seen.Trouble)
+	}
+	if err := s.Advance(LockSpan + time.Second); err != nil {
+		t.Fatal(err)
+	}
+	other := connect(t, his, bob)
+	if _, err := other.Run(within(t), on("/var/one", "his")); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Leave(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*Conn{conn, connect(t, hers, ann)} {
+		_, err := c.Run(within(t), on("/var/one", "hers again"))
+		if e := asError(t, err); e.Code != "newer-run" {
+			t.Errorf("she goes on: %v", err)
+		}
+	}
+	if got := s.text("/var/one"); got != "his" {
+		t.Errorf("on the Mac: %q", got)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func hidden(t *testing.T, text string) secret.Value {
+	t.Helper()
+	v, err := secret.New(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

@@ -1,0 +1,39 @@
+package hosts
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestLog notes connections and execs, and nothing of what was said.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	c, _ := sshdTarget(t, func(o *Options) {
+		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	conn := connect(t, c, acme1())
+	command := plan.Command{Name: "speak", Script: "read -r given\nprintf '%s' \"$given\"\nexit 3\n", As: plan.Login}
+	input, err := secret.New("sentinel-of-input")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := conn.RunWith(within(t), command, input)
+	if err != nil || a.Exit != 3 || a.Stdout != "sentinel-of-input" {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	text := log.String()
+	for _, want := range []string{"msg=connect host=", "msg=exec host=", "scripts=speak sent=", "received=17 exit=3\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "sentinel") {
+		t.Errorf("the log tells what was said:\n%s", text)
+	}
+}

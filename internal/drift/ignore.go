@@ -1,0 +1,182 @@
+package drift
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// State is what an ignore block is good for today.
+type State string
+
+// The states of ignore blocks.
+const (
+	Active  State = "active"   // it holds, and there is drift that it names
+	Idle    State = "unused"   // it holds, and nothing is as it says
+	Expired State = "expired"  // its last day is over: it ignores nothing
+	TooLong State = "too-long" // it reaches too far ahead: it ignores nothing
+)
+
+// IgnoreState is an ignore block and its state.
+type IgnoreState struct {
+	fleet.Ignore
+	State State
+}
+
+// Ignored is drift that counts as none for now. apply mends it all the same.
+type Ignored struct {
+	Item
+	By fleet.Ignore
+}
+
+// rule is an ignore block that is being tried on items.
+type rule struct {
+	fleet.Ignore
+	on   *plan.Selector // nil: all hosts
+	used bool
+}
+
+// rulesOf returns the ignore blocks that hold at now, and the states of all.
+func rulesOf(all []fleet.Ignore, now time.Time) ([]*rule, []IgnoreState, error) {
+	var rules []*rule
+	states := make([]IgnoreState, 0, len(all))
+	for _, i := range all {
+		state := stateOf(i, now)
+		states = append(states, IgnoreState{i, state})
+		if state != Idle {
+			continue
+		}
+		r := &rule{Ignore: i}
+		if i.On != "" {
+			on, err := plan.ParseSelector(i.On)
+			if err != nil {
+				return nil, nil, fmt.Errorf("ignore %q: %w", i.Name, err)
+			}
+			r.on = &on
+		}
+		rules = append(rules, r)
+	}
+	return rules, states, nil
+}
+
+// stateOf says what an ignore block is good for at now, as far as its day says it.
+func stateOf(i fleet.Ignore, now time.Time) State {
+	switch {
+	case i.Expired(now):
+		return Expired
+	case i.TooLong(now):
+		return TooLong
+	}
+	return Idle
+}
+
+// means reports whether the block is about an item, whatever its fields.
+func (r *rule) means(i Item, h *plan.Host) bool {
+	switch {
+	case r.Step != "" && r.Step != i.Step, r.Code != "" && r.Code != i.Code:
+		return false
+	case r.on == nil:
+		return true
+	}
+	return h != nil && r.on.Keeps(*h)
+}
+
+// apart splits an item into what counts and what is ignored. The first block that
+// means the item, or a field of it, has it.
+func apart(i Item, h *plan.Host, rules []*rule) (counts *Item, ignored []Ignored) {
+	rest := i
+	for _, r := range rules {
+		if !r.means(i, h) {
+			continue
+		}
+		if r.Field == "" {
+			r.used = true
+			return nil, append(ignored, Ignored{rest, r.Ignore})
+		}
+		named := func(f plan.Field) bool { return f.Name == r.Field }
+		if !slices.ContainsFunc(rest.Fields, named) {
+			continue
+		}
+		r.used = true
+		part := rest
+		part.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), func(f plan.Field) bool { return !named(f) })
+		rest.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), named)
+		ignored = append(ignored, Ignored{part, r.Ignore})
+		if len(rest.Fields) == 0 {
+			return nil, ignored
+		}
+	}
+	return &rest, ignored
+}
+
+// Remark is worth knowing and no drift.
+type Remark struct {
+	Code     string
+	Severity Severity // Warning or Notice
+	Text     string
+}
+
+// inProgress says that somebody applies at this moment: what is seen may be half done.
+func inProgress(p *plan.Plan) []Remark {
+	var out []Remark
+	for _, w := range p.Warnings {
+		if w.Code == plan.InProgress {
+			out = append(out, Remark{w.Code, Notice, w.Text})
+		}
+	}
+	return out
+}
+
+// RemarkOn says what is wrong with an ignore block at now, without looking at any host:
+// its day, or a code that no reason has. ok is false where nothing is.
+func RemarkOn(i fleet.Ignore, now time.Time) (r Remark, ok bool) {
+	day := i.Until.Format(time.DateOnly)
+	switch stateOf(i, now) {
+	case Expired:
+		return Remark{"ignore-expired", Warning,
+			fmt.Sprintf("ignore %q of %s ended with %s and ignores nothing: mend what it names, give it another day, or remove the block", i.Name, i.Owner, day)}, true
+	case TooLong:
+		return Remark{"ignore-too-long", Warning,
+			fmt.Sprintf("ignore %q of %s reaches to %s and ignores nothing: an ignore may reach %d days ahead; what stays longer belongs into the configuration",
+				i.Name, i.Owner, day, int(fleet.MaxIgnore.Hours()/24))}, true
+	}
+	if why := noCode(i); why != "" {
+		return Remark{"ignore-unused", Notice, fmt.Sprintf("ignore %q of %s matches nothing: %s", i.Name, i.Owner, why)}, true
+	}
+	return Remark{}, false
+}
+
+// noCode says that an ignore block names a code that no reason has, or "".
+func noCode(i fleet.Ignore) string {
+	if i.Code == "" || slices.Contains(Codes(), i.Code) {
+		return ""
+	}
+	text := "no reason has the code " + i.Code
+	if near := fleet.Nearest(i.Code, Codes()); near != "" {
+		text += fmt.Sprintf(", did you mean %q?", near)
+	}
+	return text
+}
+
+// remarksOn says what is to be done about ignore blocks. That one is not used is only
+// known where all was compared.
+func remarksOn(states []IgnoreState, now time.Time, all bool) []Remark {
+	var out []Remark
+	for _, s := range states {
+		switch {
+		case s.State == Expired, s.State == TooLong:
+			r, _ := RemarkOn(s.Ignore, now)
+			out = append(out, r)
+		case s.State == Idle && all:
+			text := fmt.Sprintf("ignore %q of %s (until %s) matches nothing: remove the block once the drift is gone for good", s.Name, s.Owner, s.Until.Format(time.DateOnly))
+			if why := noCode(s.Ignore); why != "" {
+				text += "; " + why
+			}
+			out = append(out, Remark{"ignore-unused", Notice, text})
+		}
+	}
+	return out
+}

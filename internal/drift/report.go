@@ -1,0 +1,158 @@
+package drift
+
+import (
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Report is the drift of one look at a configuration.
+type Report struct {
+	Owner       fleet.Owner
+	At          time.Time // when it was looked
+	Narrowed    bool      // a selection was looked at and not all
+	Complete    bool      // everything that is looked for could be compared
+	Fingerprint string    // of Items, and of those that are Kept since an earlier report
+	Items       []Item    // in the plan's order
+	Ignored     []Ignored
+	Unseen      []Unseen
+	Blind       string // why nothing at all could be looked at; empty: something could
+	Pending     int    // differences of configuration that was never applied: no drift
+	Hosts       []FleetHosts
+	Ignores     []IgnoreState
+	Remarks     []Remark
+	Since       *Changes // nil: it was compared with no earlier report
+}
+
+// HostState is what drift says of a host as a whole.
+type HostState string
+
+// The states of hosts, from the one that counts first.
+const (
+	Drifted  HostState = "drift"
+	NotKnown HostState = "unknown" // not all of it was compared, and no drift was seen
+	Passed   HostState = "ignored" // all its drift is ignored
+	Waiting  HostState = "pending" // nothing drifted, and something of the configuration was never applied
+	Fine     HostState = "clean"
+)
+
+// HostStates lists them.
+func HostStates() []HostState { return []HostState{Drifted, NotKnown, Passed, Waiting, Fine} }
+
+// FleetHosts counts the hosts of a fleet by state. Each is counted once.
+type FleetHosts struct {
+	Fleet string
+	By    map[HostState]int
+}
+
+// Of makes the report of a plan, with the ignore blocks that hold at now.
+func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
+	rules, states, err := rulesOf(ignores, now)
+	if err != nil {
+		return Report{}, err
+	}
+	s := p.Summarise()
+	r := Report{Owner: p.Owner, At: now, Narrowed: p.Narrowed, Unseen: unseenOf(p), Pending: s.Pending}
+	hosts := make(map[string]*plan.Host, len(p.Hosts))
+	for i := range p.Hosts {
+		hosts[p.Hosts[i].Server.ID] = &p.Hosts[i]
+	}
+	for _, i := range itemsOf(p) {
+		var h *plan.Host
+		if i.serverID != "" {
+			h = hosts[i.serverID]
+		}
+		counts, ignored := apart(i, h, rules)
+		if counts != nil {
+			r.Items = append(r.Items, *counts)
+		}
+		r.Ignored = append(r.Ignored, ignored...)
+	}
+	r.Complete = s.Compared() && len(r.Unseen) == 0
+	r.Ignores = used(states, rules)
+	r.Remarks = append(inProgress(p), remarksOn(r.Ignores, now, r.Complete && !r.Narrowed)...)
+	r.Hosts = r.countHosts(p)
+	r.Fingerprint = fingerprintOf(r.Complete, r.Items...)
+	return r, nil
+}
+
+// Blind is the report of a look that saw nothing: the provider that lists the
+// servers does not answer.
+func Blind(cfg *fleet.Config, why string, now time.Time) Report {
+	r := Report{Owner: cfg.Owner, At: now, Blind: why, Unseen: []Unseen{{Code: "inventory-unread", Severity: SeverityOf("inventory-unread"), Why: why}}}
+	_, r.Ignores, _ = rulesOf(cfg.Ignores, now) // what cannot be read says so as soon as something is seen
+	r.Remarks = remarksOn(r.Ignores, now, false)
+	for _, f := range cfg.Fleets {
+		r.Hosts = append(r.Hosts, FleetHosts{f.Name, map[HostState]int{}})
+	}
+	r.Fingerprint = Unknown
+	return r
+}
+
+// used sets the states of blocks that ignore something.
+func used(states []IgnoreState, rules []*rule) []IgnoreState {
+	for i := range states {
+		for _, r := range rules {
+			if r.used && r.Name == states[i].Name {
+				states[i].State = Active
+			}
+		}
+	}
+	return states
+}
+
+func (r *Report) countHosts(p *plan.Plan) []FleetHosts {
+	state := make(map[string]HostState)
+	for _, h := range p.Hosts {
+		if h.Member {
+			state[h.Name] = Fine
+		}
+	}
+	for _, a := range p.Actions {
+		if _, member := state[a.Host]; member && a.Origin.Pending {
+			state[a.Host] = Waiting
+		}
+	}
+	for _, i := range r.Ignored {
+		state[i.Host] = Passed
+	}
+	for _, u := range r.Unseen {
+		state[u.Host] = NotKnown
+	}
+	for _, i := range r.Items {
+		state[i.Host] = Drifted
+	}
+	var out []FleetHosts
+	at := make(map[string]int)
+	for _, f := range p.Fleets {
+		at[f] = len(out)
+		out = append(out, FleetHosts{f, map[HostState]int{}})
+	}
+	count := func(fleet, host string) {
+		if i, ok := at[fleet]; ok {
+			out[i].By[state[host]]++
+		}
+	}
+	for _, h := range p.Hosts {
+		if h.Member {
+			count(h.Fleet, h.Name)
+		}
+	}
+	for _, l := range p.Lost {
+		count(l.Fleet, l.Name)
+	}
+	return out
+}
+
+// Worst returns the worst severity of the items; ok is false where there is none.
+func (r Report) Worst() (worst Severity, ok bool) {
+	for _, s := range Severities() {
+		for _, i := range r.Items {
+			if i.Severity == s {
+				return s, true
+			}
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,99 @@
+package drift
+
+import (
+	"strings"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Unseen is what nobody can say whether it drifted: it was not asked, or its answer
+// cannot be used.
+type Unseen struct {
+	Host     string // empty: all hosts and the cluster; "cluster": its objects
+	Fleet    string
+	Step     string // empty: all of the host
+	Code     string
+	Severity Severity
+	Why      string
+}
+
+// Covers reports whether an item may be there unseen.
+func (u Unseen) Covers(i Item) bool {
+	switch u.Host {
+	case "":
+		return true
+	case ofCluster:
+		return strings.HasPrefix(i.Host, ofCluster+".")
+	}
+	return u.Host == i.Host && (u.Step == "" || u.Step == i.Step)
+}
+
+// unseenOf returns what of a plan's hosts and cluster was not compared.
+func unseenOf(p *plan.Plan) []Unseen {
+	var out []Unseen
+	see := func(host, fleet, step, code, why string) {
+		out = append(out, Unseen{host, fleet, step, code, SeverityOf(code), why})
+	}
+	for _, u := range p.Unread {
+		see(ofCluster, "", u.Probe, "cluster-unread", u.Why)
+	}
+	for _, h := range p.Hosts {
+		if !h.Member {
+			continue
+		}
+		if h.Unknown != nil {
+			see(h.Name, h.Fleet, "", h.Unknown.Code, h.Unknown.Text)
+		}
+		if h.Refused != nil {
+			see(h.Name, h.Fleet, "", h.Refused.Code, h.Refused.Text)
+		}
+		for _, u := range h.Unread {
+			see(h.Name, h.Fleet, string(u.Step), "unread", u.Probe+": "+u.Why)
+		}
+		if len(p.Unread) > 0 && h.Spec.Spec.JoinsCluster() {
+			see(h.Name, h.Fleet, "", "cluster-unread", "what the cluster knows of it could not be read")
+		}
+	}
+	for _, l := range p.Lost {
+		see(l.Name, l.Fleet, "", l.Trouble.Code, l.Trouble.Text)
+	}
+	out = append(out, deferredOf(p)...)
+	return append(out, unprovenOf(p)...)
+}
+
+// unprovenOf returns the steps that differ on hosts whose markers somebody took away.
+// With the marker went the proof, so that nobody knows any more whether the difference is
+// drift: what was known to be must not look as if it had recovered.
+func unprovenOf(p *plan.Plan) []Unseen {
+	lost := make(map[string]bool) // by server id
+	for _, a := range p.Actions {
+		if a.Kind == plan.CreateMarker && a.Origin.Drift {
+			lost[a.ServerID] = true
+		}
+	}
+	var out []Unseen
+	for _, a := range p.Actions {
+		if lost[a.ServerID] && a.Kind.OfStep() && !a.Origin.Drift && !a.Deferred {
+			out = append(out, Unseen{a.Host, a.Fleet, string(a.Step), "marker-missing", SeverityOf("marker-missing"),
+				"its proof went with the marker: nobody knows whether the difference is drift"})
+		}
+	}
+	return out
+}
+
+// deferredOf returns the steps that show only to root and were proven before: what
+// they say is not known until there is root again.
+func deferredOf(p *plan.Plan) []Unseen {
+	var out []Unseen
+	for _, a := range p.Actions {
+		if !a.Deferred {
+			continue // nearly always, and finding the host takes longer
+		}
+		h, _ := p.HostByServer(a.ServerID)
+		marker, _ := h.Seen.Marker.Get()
+		if _, proven := marker.Steps[a.Step]; proven {
+			out = append(out, Unseen{a.Host, a.Fleet, string(a.Step), a.Reason.Code, SeverityOf(a.Reason.Code), a.Reason.Text})
+		}
+	}
+	return out
+}

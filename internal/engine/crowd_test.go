@@ -1,0 +1,273 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/runcheck"
+	"github.com/macfleet/macfleet/internal/runlog"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// touch is a step that makes a file and restarts nothing, though it says so. On a host
+// where it breaks it fails.
+type touch struct {
+	id     plan.StepID
+	breaks bool
+}
+
+func (s touch) ID() plan.StepID { return s.id }
+
+func (s touch) Probes() []plan.Probe {
+	return []plan.Probe{{ID: string(s.id) + "-file", Command: plan.Command{Name: string(s.id), As: plan.Login,
+		Script: `[ -e "$HOME/.acme-$1" ] && echo yes || echo no`, Args: []string{string(s.id)}}}}
+}
+
+func (s touch) Diff(v plan.View) plan.Finding {
+	a, ok := v.Facts.Get(string(s.id) + "-file").Get()
+	if !ok {
+		return plan.Finding{Unread: []plan.Unread{{Probe: string(s.id) + "-file", Why: "it was not asked"}}}
+	}
+	f := plan.Finding{Wanted: "yes", Facts: strings.TrimSpace(a.Stdout)}
+	if f.Facts != f.Wanted {
+		f.Changes = []plan.Change{{Reason: plan.Reason{Code: "file-missing", Text: "it is not there"}, Disruption: plan.Restart,
+			Command: plan.Command{Name: string(s.id), As: plan.Login, Script: `[ "$2" = no ] && : >"$HOME/.acme-$1"`, Args: []string{string(s.id), map[bool]string{true: "yes", false: "no"}[s.breaks]}}}}
+	}
+	return f
+}
+
+// The ways in which a host of a crowd fails, beside the number of a step.
+const (
+	unreached = 3 // it cannot be dialled any more
+	neverBack = 4 // its Node does not become Ready
+)
+
+// crowd is a run over many hosts in five fleets, a fifth of which fail.
+type crowd struct {
+	engine  *engine.Engine
+	cluster *cluster
+	fails   map[string]int // by host name: where
+	gone    map[string]bool
+	open    atomic.Int64 // connections
+	heap    uint64       // the most that was seen
+	events  int
+	record  *runlog.Writer
+	done    int
+}
+
+// crowded wants so many hosts, in fleets of different limits.
+func crowded(n int) *fleet.Config {
+	c := joining(n / 5)
+	one := c.Fleets[0]
+	c.Fleets = nil
+	for i, r := range []fleet.Rollout{
+		{MaxUnavailable: fleet.Share{Percent: 20}, FailureBudget: n},
+		{MaxUnavailable: fleet.Share{Percent: 5}, FailureBudget: 3},
+		{MaxUnavailable: fleet.Share{Count: 7}, Canary: 2, Soak: 100 * time.Millisecond, FailureBudget: n},
+		{MaxUnavailable: fleet.Share{Percent: 50}, FailureBudget: n, MinReady: n / 10},
+		{MaxUnavailable: fleet.Share{Percent: 100}, Canary: 1},
+	} {
+		f := one
+		f.Name, f.Rollout = "f"+strconv.Itoa(i), r
+		c.Fleets = append(c.Fleets, f)
+	}
+	return c
+}
+
+// TestCrowd rolls three steps to 500 hosts, of which a fifth fail at random places and a
+// tenth are to be mended: the record alone shows that every limit held at every moment,
+// and nothing is left behind. It has the process for itself: it looks at its memory.
+func TestCrowd(t *testing.T) {
+	n := 500 / everyStrike / 5 * 5
+	w, _ := open(t, sandbox.Seed{Hosts: n + 2, PasswordlessSudo: true})
+	c := newCrowd(t, w, n)
+	c.engine.Steps = func(fleet.Host) []plan.Step { return nil }
+	p := planned(t, c.engine)
+	c.cluster.register(p)
+	c.recorded(t, p)
+	if r := performed(t, c.engine, p); len(r.Failures) > 0 || len(r.Left) > 0 {
+		t.Fatalf("they do not join: %d failures, %q, left %v", len(r.Failures), whatFailed(r)[:1], r.Left)
+	}
+	c.checked(t)
+	c.sicken(p)
+	c.engine.Steps = func(h fleet.Host) []plan.Step {
+		var out []plan.Step
+		for i := range 3 {
+			at, fails := c.fails[h.Name]
+			out = append(out, touch{plan.StepID("touch" + strconv.Itoa(i)), fails && at == i})
+		}
+		return out
+	}
+	p = planned(t, c.engine)
+	if s := p.Summarise(); s.Unknown+s.Refused > 0 || len(p.Actions) != 3*n {
+		t.Fatalf("%+v, %d actions", s, len(p.Actions))
+	}
+	for _, h := range p.Hosts {
+		if c.fails[h.Name] == unreached {
+			if _, fails := c.fails[h.Name]; fails {
+				c.gone[h.Server.Address] = true
+			}
+		}
+	}
+	c.recorded(t, p)
+	r := performed(t, c.engine, p)
+	c.checked(t)
+	if len(r.Failures) < n/20 || r.Done < n {
+		t.Errorf("only %d failures and %d actions", len(r.Failures), r.Done)
+	}
+	for _, f := range r.Failures {
+		if _, fails := c.fails[f.Action.Host]; !fails {
+			t.Errorf("%s fails: %v", f.Action.Host, f.Err)
+		}
+	}
+	if n := c.open.Load(); n != 0 {
+		t.Errorf("%d connections are left", n)
+	}
+	t.Logf("%d hosts, %d actions done, %d failures, %d hosts not started; %d MB at the most", n, r.Done, len(r.Failures), len(r.Left), c.heap>>20)
+	if c.heap > 300<<20 {
+		t.Errorf("%d MB of heap", c.heap>>20)
+	}
+}
+
+func newCrowd(t *testing.T, w *sandbox.World, n int) *crowd {
+	t.Helper()
+	e := run(t, w, crowded(n))
+	c := &crowd{engine: e, cluster: newCluster(), fails: make(map[string]int), gone: make(map[string]bool)}
+	c.cluster.Cluster, e.Cluster = e.Cluster, c.cluster
+	e.Ready, e.Parallelism, e.Run = engine.Ready{Within: 500 * time.Millisecond, Every: 5 * time.Millisecond}, 32, named("crowd", 1)
+	e.Hosts = hosts.New(hosts.Options{User: "m1", Key: fleetKey(t, w), Poll: time.Millisecond,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if host, _, _ := net.SplitHostPort(address); c.gone[host] {
+				return nil, errors.New("no route to host")
+			}
+			conn, err := w.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			c.open.Add(1)
+			return &tallied{Conn: conn, open: &c.open}, nil
+		}})
+	t.Cleanup(e.Hosts.Close)
+	return c
+}
+
+// tallied is a connection that is counted until it is closed.
+type tallied struct {
+	net.Conn
+	open   *atomic.Int64
+	closed atomic.Bool
+}
+
+// Close closes it.
+func (c *tallied) Close() error {
+	if !c.closed.Swap(true) {
+		c.open.Add(-1)
+	}
+	return c.Conn.Close()
+}
+
+// sicken draws which hosts will fail and where, and which are not Ready.
+func (c *crowd) sicken(p *plan.Plan) {
+	random := rand.New(rand.NewPCG(6, 1))
+	for _, h := range p.Hosts {
+		if random.IntN(5) == 0 {
+			c.fails[h.Name] = random.IntN(neverBack + 1)
+		}
+		if random.IntN(10) == 0 {
+			c.cluster.late[h.Name] = inventory.NotReady
+		}
+	}
+}
+
+// recorded lets the next apply be recorded.
+func (c *crowd) recorded(t *testing.T, p *plan.Plan) {
+	t.Helper()
+	head := runlog.Head{ID: "crowd", Started: time.Now(), Command: "apply", Limits: runlog.Limits{Hosts: c.engine.Parallelism, Uploads: hosts.DefaultUploads}}
+	for _, f := range c.engine.Config.Fleets {
+		share := fmt.Sprint(f.Rollout.MaxUnavailable.Count)
+		if f.Rollout.MaxUnavailable.Percent > 0 {
+			share = fmt.Sprintf("%d%%", f.Rollout.MaxUnavailable.Percent)
+		}
+		head.Limits.Fleets = append(head.Limits.Fleets, runlog.FleetLimits{Fleet: f.Name, MaxUnavailable: share, Canary: f.Rollout.Canary,
+			Soak: f.Rollout.Soak.String(), FailureBudget: f.Rollout.FailureBudget, MinReady: f.Rollout.MinReady})
+	}
+	var err error
+	if c.record, err = runlog.Create(runlog.Options{Folder: t.TempDir(), Scrub: func(s string) string { return s }}, head); err != nil {
+		t.Fatal(err)
+	}
+	short := runlog.PlanOf(p)
+	if err := c.record.Write(runlog.Entry{Type: runlog.TypePlan, Plan: &short}); err != nil {
+		t.Fatal(err)
+	}
+	c.done = 0
+	c.engine.Emit = func(ev engine.Event) {
+		if err := c.record.Event(ev); err != nil {
+			t.Error(err)
+		}
+		c.event(ev)
+	}
+}
+
+// event lets Nodes go and come as their hosts are worked on, and looks at the memory.
+func (c *crowd) event(ev engine.Event) {
+	if c.events++; c.events%100 == 0 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		c.heap = max(c.heap, m.HeapAlloc)
+	}
+	c.cluster.mu.Lock()
+	defer c.cluster.mu.Unlock()
+	at, fails := c.fails[ev.Host]
+	switch {
+	case ev.Type == engine.Done:
+		c.done++
+		if fails && at == neverBack && ev.Action.Step == "touch2" {
+			c.cluster.late[ev.Host] = inventory.NotReady
+		}
+	case ev.Type == engine.Waiting && (!fails || at != neverBack), ev.Type == engine.Failed:
+		delete(c.cluster.late, ev.Host)
+	}
+}
+
+// checked ends the record and reads it alone.
+func (c *crowd) checked(t *testing.T) {
+	t.Helper()
+	c.engine.Emit = c.event
+	if err := c.record.End(runlog.End{Outcome: runlog.Incomplete, Done: c.done}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := runlog.Read(c.record.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range runcheck.Violations(r) {
+		t.Error(v)
+	}
+	lanes := make(map[string]bool)
+	for _, e := range r.Entries {
+		lanes[e.Lane] = true
+	}
+	delete(lanes, "")
+	t.Logf("%d lines, lanes %q", len(r.Entries), slices.Collect(func(yield func(string) bool) {
+		for l := range lanes {
+			if !yield(l) {
+				return
+			}
+		}
+	}))
+}

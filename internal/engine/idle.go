@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Idle proves of hosts that nothing is at work on them.
+type Idle interface {
+	// Busy returns what is at work on a host, in words; empty: nothing is. An error
+	// means that nobody knows, which counts as busy.
+	Busy(context.Context, plan.Host) ([]string, error)
+}
+
+// NoRunners is the Idle of a macfleet that has registered no runner: nobody gives work to
+// a builder but on the host itself.
+type NoRunners struct{}
+
+// Busy returns nothing.
+func (NoRunners) Busy(context.Context, plan.Host) ([]string, error) { return nil, nil }
+
+// Drain says how hosts are made idle. A zero field means the default.
+type Drain struct {
+	Within time.Duration // the Pods of one host have to end, and their machines; 0 = DefaultDrain
+	Every  time.Duration // between two looks at what still runs; 0 = DefaultEvery
+}
+
+// DefaultDrain is how long the Pods of one host have to end, and their machines.
+const DefaultDrain = 10 * time.Minute
+
+// NotDrained is the code of a host that could not be made idle.
+const NotDrained = "not-drained"
+
+// idle makes the host idle before an action that would hurt what is at work there. Where
+// that fails, and nothing was changed since, its Node is opened again.
+func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error {
+	if a.Disruption < plan.Drain || a.Forced {
+		return nil
+	}
+	proving, cancel := context.WithTimeout(ctx, or(w.engine.Drain.Within, DefaultDrain))
+	defer cancel()
+	defer context.AfterFunc(w.engine.Stop, cancel)()
+	err := w.makeIdle(proving, step)
+	if err == nil || ctx.Err() != nil { // a second Ctrl-C leaves at once; the next run finds the cordon
+		return err
+	}
+	var trouble *TroubleError
+	if !errors.As(err, &trouble) {
+		err = w.notDrained(a, err)
+	}
+	if w.changed {
+		return err
+	}
+	if open := w.reopen(ctx); open != nil {
+		return fmt.Errorf("%w; and its Node stays closed to new Pods: %w", err, open)
+	}
+	return err
+}
+
+func (w *worker) notDrained(a plan.Action, err error) error {
+	name := w.host.Name
+	t := plan.Trouble{Code: NotDrained, Text: fmt.Sprintf("%s was not begun: %s", a.Step, err),
+		Remedy: "see what holds it, give it longer (--drain-timeout), and apply again; --force-busy " + name + " does not wait, and that work is lost"}
+	if w.engine.Stop.Err() != nil {
+		t.Text, t.Remedy = fmt.Sprintf("%s was not begun: the run was stopped while the host was made idle", a.Step), "apply again"
+	}
+	return &TroubleError{t}
+}
+
+// makeIdle drains the host's Node where a kubelet heeds that, and then has the host itself
+// show that nothing runs. A machine is gone a moment after its Pod.
+func (w *worker) makeIdle(ctx context.Context, step plan.Step) error {
+	drains := w.host.Drainable() && w.engine.Cluster != nil
+	if drains {
+		if err := w.drain(ctx); err != nil {
+			return err
+		}
+	}
+	var last []string
+	for {
+		busy, err := w.busy(ctx, step)
+		switch {
+		case err != nil && ctx.Err() != nil && len(last) > 0:
+			return fmt.Errorf("time was up, and this still ran: %s", strings.Join(last, ", "))
+		case err != nil || len(busy) == 0:
+			return err
+		case !drains:
+			return fmt.Errorf("nothing ends what is at work there: %s", strings.Join(busy, ", "))
+		}
+		last = busy
+		select {
+		case <-ctx.Done():
+		case <-time.After(or(w.engine.Drain.Every, DefaultEvery)):
+		}
+	}
+}
+
+// busy asks everybody who may know what is at work on the host.
+func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
+	f, err := w.look(ctx, step, false)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, t := range f.Busy {
+		out = append(out, t.Text)
+	}
+	if !w.host.Spec.Spec.BuildsImages() {
+		return out, nil
+	}
+	if w.engine.Runners == nil {
+		return append(out, "perhaps a job of GitHub: nobody can be asked"), nil
+	}
+	jobs, err := w.engine.Runners.Busy(ctx, w.host)
+	if err != nil {
+		return nil, fmt.Errorf("nobody knows whether GitHub has given it work: %w", err)
+	}
+	return append(out, jobs...), nil
+}
+
+// drain closes the host's Node to new Pods, evicts those that it has, and counts.
+func (w *worker) drain(ctx context.Context) error {
+	e := w.engine
+	n, _ := w.host.Node.Get()
+	if err := e.may(); err != nil {
+		return err
+	}
+	if !w.closed {
+		e.emit(Event{Type: Closing, Host: w.host.Name})
+		w.closed = true // whatever comes back: the answer may be lost
+		ours, err := e.Cluster.CloseNode(ctx, n, e.Run)
+		if err != nil {
+			return err
+		}
+		w.closed = ours
+	}
+	if err := e.Cluster.EmptyNode(ctx, n, or(e.Drain.Within, DefaultDrain), w.evictions()); err != nil {
+		return err
+	}
+	pods, err := e.Cluster.PodsOn(ctx, n)
+	if err != nil {
+		return err
+	}
+	var left []string
+	for _, p := range pods {
+		if p.Works() {
+			left = append(left, p.Namespace+"/"+p.Name)
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("these Pods are on the Node again: %s", strings.Join(left, ", "))
+	}
+	return nil
+}
+
+// evictions tells of Pods on their way, each word once: a budget that holds one is asked
+// every few seconds.
+func (w *worker) evictions() func(pod, what, why string) {
+	var mu sync.Mutex
+	said := make(map[string]string)
+	return func(pod, what, why string) {
+		mu.Lock()
+		old := said[pod]
+		said[pod] = what + why
+		mu.Unlock()
+		if old != what+why {
+			w.engine.emit(Event{Type: Evicting, Host: w.host.Name, Pod: pod, What: what, Why: why})
+		}
+	}
+}
+
+// reopen lets Pods onto the host's Node again, where this run closed it.
+func (w *worker) reopen(ctx context.Context) error {
+	if !w.closed {
+		return nil
+	}
+	err := w.engine.open(ctx, w.host)
+	w.closed, w.opened = err != nil, err == nil
+	return err
+}
+
+// open lets Pods onto a host's Node again, if it is there.
+func (e *Engine) open(ctx context.Context, h plan.Host) error {
+	n, there := h.Node.Get()
+	if !there {
+		return nil
+	}
+	// Who has lost the lock leaves it to the run that has it now: that takes the cordon over.
+	if err := e.may(); err != nil {
+		return err
+	}
+	if err := e.Cluster.OpenNode(ctx, n); err != nil {
+		return err
+	}
+	e.emit(Event{Type: Opened, Host: h.Name, Fleet: h.Fleet})
+	return nil
+}

@@ -1,0 +1,343 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/rollout"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+// thisRun is whose cordons the tests make.
+func thisRun() plan.Run { return plan.Run{ID: "r1", Who: "ci@acme"} }
+
+// busyNodes are Nodes at work, each with a Pod, that are to get another Tart.
+func busyNodes(t *testing.T, replicas int) (*sandbox.World, *engine.Engine, []string, *fleet.Config) {
+	t.Helper()
+	w, _ := world(t, replicas+2)
+	c := nodes(replicas)
+	e := runNodes(t, w, c)
+	e.Run, e.Drain = thisRun(), engine.Drain{Within: 20 * time.Second, Every: 5 * time.Millisecond}
+	converges(t, e)
+	names := hostNames(planned(t, e))
+	for _, name := range names {
+		if err := w.RunPod(name, "default", "job-of-"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Fleets[0].Groups[0].Spec.Tart.Artifact = sample("tart", "2.33.0", "tart-2.33.0.tar.gz")
+	return w, e, names, c
+}
+
+// nodeOf is a host's Node as the cluster has it.
+func nodeOf(t *testing.T, e *engine.Engine, host string) inventory.Node {
+	t.Helper()
+	all, err := e.Cluster.Nodes(t.Context())
+	i := slices.IndexFunc(all, func(n inventory.Node) bool { return n.Name == host })
+	if err != nil || i < 0 {
+		t.Fatalf("the Node %s: %d, %v", host, i, err)
+	}
+	return all[i]
+}
+
+// open finds a host's Node open, with its Pod still there or not.
+func isOpen(t *testing.T, e *engine.Engine, host string, pods int) {
+	t.Helper()
+	n := nodeOf(t, e, host)
+	if n.Cordoned || n.CordonRun != "" || n.CordonedBy != "" {
+		t.Errorf("%s is closed: %+v", host, n)
+	}
+	on, err := e.Cluster.PodsOn(t.Context(), n)
+	if err != nil || len(on) != pods {
+		t.Errorf("%s has the Pods %+v, %v", host, on, err)
+	}
+}
+
+// log collects events.
+type log struct {
+	mu     sync.Mutex
+	events []engine.Event
+}
+
+func (l *log) emit(ev engine.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, ev)
+}
+
+// TestDrained: Tart is exchanged below Pods at work: host after host is closed, drained,
+// changed, and opened when it is Ready.
+func TestDrained(t *testing.T) {
+	t.Parallel()
+	w, e, names, c := busyNodes(t, 3)
+	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}}
+	if err := w.Linger(names[0], 40); err != nil {
+		t.Fatal(err)
+	}
+	p := planned(t, e)
+	for _, a := range p.Actions {
+		if !a.Drains || a.Evicts != 1 || a.Disruption != plan.Drain || len(a.Busy) != 1 || a.Refusal != nil {
+			t.Errorf("%+v", a)
+		}
+	}
+	var l log
+	e.Emit = l.emit
+	if r := performed(t, e, p); !r.Converged() || len(r.Closed) > 0 {
+		t.Fatalf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.Closed)
+	}
+	var got []string
+	for _, ev := range l.events {
+		if slices.Contains([]engine.EventType{engine.HostBegun, engine.Closing, engine.Evicting, engine.Done, engine.NodeReady, engine.Opened, engine.HostEnded}, ev.Type) {
+			got = append(got, strings.TrimSpace(string(ev.Type)+" "+ev.What))
+		}
+	}
+	one := []string{"begun", "closing", "evicting evicted", "evicting gone", "done", "ready", "opened", "ended"}
+	if want := slices.Concat(one, one, one); !slices.Equal(got, want) {
+		t.Errorf("events %q", got)
+	}
+	for _, name := range names {
+		isOpen(t, e, name, 0)
+	}
+}
+
+// TestNotDrained: what holds a Pod is named, nothing is changed, and the Node is open
+// again.
+func TestNotDrained(t *testing.T) {
+	t.Parallel()
+	for incident, says := range map[string]string{"budget-blocks": "disruption budget", "pod-never-ends": "kubectl describe pod"} {
+		t.Run(incident, func(t *testing.T) {
+			t.Parallel()
+			w, e, names, _ := busyNodes(t, 1)
+			e.Drain.Within = 1500 * time.Millisecond
+			if err := w.Inject(names[0], incident); err != nil {
+				t.Fatal(err)
+			}
+			r := apply(t, e)
+			var trouble *engine.TroubleError
+			if len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &trouble) || trouble.Code != engine.NotDrained {
+				t.Fatalf("failures %+v", r.Failures)
+			}
+			if !strings.Contains(trouble.Text, says) || !strings.Contains(trouble.Text, "default/macfleet-sandbox-") || len(r.Closed) > 0 {
+				t.Errorf("it says %q; closed %+v", trouble.Text, r.Closed)
+			}
+			if n := nodeOf(t, e, names[0]); n.Cordoned {
+				t.Errorf("closed: %+v", n)
+			}
+			if err := w.Heal(names[0], incident); err != nil {
+				t.Fatal(err)
+			}
+			e.Drain.Within = 0
+			converges(t, e)
+			isOpen(t, e, names[0], 0)
+		})
+	}
+}
+
+// TestStoppedInDrain: the first Ctrl-C ends a drain, and the Node is open again.
+func TestStoppedInDrain(t *testing.T) {
+	t.Parallel()
+	w, e, names, _ := busyNodes(t, 1)
+	if err := w.Linger(names[0], -1); err != nil {
+		t.Fatal(err)
+	}
+	stop, halt := context.WithCancel(t.Context())
+	defer halt()
+	e.Stop = stop
+	e.Emit = func(ev engine.Event) {
+		if ev.Type == engine.Evicting {
+			halt()
+		}
+	}
+	r := apply(t, e)
+	if r.Done != 0 || !r.Interrupted || len(r.Failures) != 1 || len(r.Closed) > 0 || !strings.Contains(r.Failures[0].Err.Error(), "stopped") {
+		t.Errorf("%+v", r)
+	}
+	isOpen(t, e, names[0], 1)
+}
+
+// TestForced changes a busy host that somebody names, and leaves the other to be drained.
+func TestForced(t *testing.T) {
+	t.Parallel()
+	w, e, names, c := busyNodes(t, 2)
+	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 2}}
+	if err := w.Linger(names[0], -1); err != nil {
+		t.Fatal(err)
+	}
+	e.Selection.ForceBusy = names[:1]
+	p := planned(t, e)
+	for _, a := range p.Actions {
+		if forced := a.Host == names[0]; a.Forced != forced || a.Drains == forced || len(a.Busy) != 1 {
+			t.Errorf("%+v", a)
+		}
+	}
+	if r := performed(t, e, p); !r.Converged() {
+		t.Fatalf("failures %+v", r.Failures)
+	}
+	isOpen(t, e, names[0], 1)
+	isOpen(t, e, names[1], 0)
+}
+
+// TestAdopted: a cordon that a run left behind is opened by the next apply, or used by it;
+// anybody else's stays, and counts as a host that is away.
+func TestAdopted(t *testing.T) {
+	t.Parallel()
+	_, e, names, c := busyNodes(t, 2)
+	for _, name := range names {
+		if ours, err := e.Cluster.CloseNode(t.Context(), nodeOf(t, e, name), plan.Run{ID: "r0", Who: "laptop"}); err != nil || !ours {
+			t.Fatal(ours, err)
+		}
+	}
+	tart := c.Fleets[0].Groups[0].Spec.Tart
+	wanted := tart.Artifact
+	tart.Artifact = sample("tart", "2.32.1", "tart-2.32.1.tar.gz")
+	if said := whatIsSaid(planned(t, e), names[0]); !slices.Equal(said, []string{"drift left-cordoned"}) {
+		t.Errorf("it says %q", said)
+	}
+	if r := apply(t, e); !r.Converged() || r.Done != 2 {
+		t.Errorf("%d done, failures %+v", r.Done, r.Failures)
+	}
+	isOpen(t, e, names[0], 1)
+
+	// One that goes on where another run closed.
+	if _, err := e.Cluster.CloseNode(t.Context(), nodeOf(t, e, names[0]), plan.Run{ID: "r0", Who: "laptop"}); err != nil {
+		t.Fatal(err)
+	}
+	tart.Artifact = wanted
+	if r := apply(t, e); !r.Converged() {
+		t.Fatalf("failures %+v, left %+v", r.Failures, r.Left)
+	}
+	for _, name := range names {
+		isOpen(t, e, name, 0)
+	}
+}
+
+// TestForeignCordon: what a person closed is drained and changed, and stays closed; it
+// counts as a host that is away.
+func TestForeignCordon(t *testing.T) {
+	t.Parallel()
+	_, e, names, c := busyNodes(t, 2)
+	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}}
+	e.Ready.Within = time.Hour // nobody waits for a person who may have gone home
+	if err := e.Cluster.(*kubernetes.Client).Cordon(t.Context(), nodeOf(t, e, names[0]), "mona@desk"); err != nil {
+		t.Fatal(err)
+	}
+	r := apply(t, e)
+	if len(r.Failures) > 0 || len(r.Left) != 1 || r.Left[0].Host != names[1] || r.Left[0].Why != rollout.Cordoned || len(r.Closed) > 0 {
+		t.Errorf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.Closed)
+	}
+	if n := nodeOf(t, e, names[0]); !n.Cordoned || n.CordonedBy != "mona@desk" || n.CordonRun != "" {
+		t.Errorf("%+v", n)
+	}
+	isOpen(t, e, names[1], 1)
+	if said := whatIsSaid(planned(t, e), names[0]); len(said) > 0 {
+		t.Errorf("of the closed one is said %q", said)
+	}
+}
+
+// TestIdleWithoutNode: a host whose Node is not Ready cannot be drained. It is changed once
+// no machine runs on it, and its Node is left alone.
+func TestIdleWithoutNode(t *testing.T) {
+	t.Parallel()
+	w, e, names, _ := busyNodes(t, 1)
+	m, err := w.Mac(names[0])
+	if err == nil {
+		err = w.Inject(names[0], "node-not-ready")
+	}
+	if err == nil {
+		err = m.Advance(10 * time.Minute)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := whatIsSaid(planned(t, e), names[0]); !slices.Contains(said, "refused waits-for-idle") {
+		t.Errorf("it says %q", said)
+	}
+	if err := m.RemoveVM("default-job-of-" + names[0]); err != nil {
+		t.Fatal(err)
+	}
+	var l log
+	e.Emit = l.emit
+	r := apply(t, e)
+	if i := slices.IndexFunc(l.events, func(ev engine.Event) bool { return ev.Type == engine.Closing }); i >= 0 || !r.Converged() {
+		t.Errorf("closed at %d, failures %+v", i, r.Failures)
+	}
+}
+
+// asked is what GitHub says of builders.
+type asked struct {
+	jobs []string
+	err  error
+}
+
+// Busy says it.
+func (a asked) Busy(context.Context, plan.Host) ([]string, error) { return a.jobs, a.err }
+
+// TestIdleBuilder: a builder is changed when nothing runs there and GitHub says so.
+func TestIdleBuilder(t *testing.T) {
+	t.Parallel()
+	c := nodes(1)
+	c.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
+	w, e, host := longNode(t, c)
+	e.Run, e.Drain = thisRun(), engine.Drain{Within: 200 * time.Millisecond, Every: 5 * time.Millisecond}
+	c.Fleets[0].Groups[0].Spec.Tart.Artifact = sample("tart", "2.33.0", "tart-2.33.0.tar.gz")
+	if err := w.Inject(host, "push-in-progress"); err != nil {
+		t.Fatal(err)
+	}
+	if said := whatIsSaid(planned(t, e), host); !slices.Equal(said, []string{"refused waits-for-idle"}) {
+		t.Errorf("under a push it says %q", said)
+	}
+	if err := w.Heal(host, "push-in-progress"); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		runners engine.Idle
+		says    string
+	}{{nil, "nobody can be asked"}, {asked{jobs: []string{"job 12 of acme/app"}}, "job 12 of acme/app"}, {asked{err: errors.New("502")}, "nobody knows"}} {
+		e.Runners = tc.runners
+		r := apply(t, e)
+		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), engine.NotDrained) || !strings.Contains(r.Failures[0].Err.Error(), tc.says) {
+			t.Errorf("%+v: %+v", tc, r.Failures)
+		}
+		isOpen(t, e, host, 0)
+	}
+	e.Runners = engine.NoRunners{}
+	converges(t, e)
+	isOpen(t, e, host, 0)
+}
+
+// TestLeftClosedGoesFirst: hosts that earlier runs left closed take all places of the
+// fleet. They go first, one after the other, and the canary is one of them.
+func TestLeftClosedGoesFirst(t *testing.T) {
+	t.Parallel()
+	_, e, names, c := busyNodes(t, 3)
+	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}, Canary: 1}
+	for _, name := range names[1:] {
+		if _, err := e.Cluster.CloseNode(t.Context(), nodeOf(t, e, name), plan.Run{ID: "r0", Who: "laptop"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var l log
+	e.Emit = l.emit
+	if r := apply(t, e); !r.Converged() {
+		t.Errorf("failures %+v, left %+v", r.Failures, r.Left)
+	}
+	var begun []string
+	for _, ev := range l.events {
+		if ev.Type == engine.HostBegun {
+			begun = append(begun, ev.Host)
+		}
+	}
+	if !slices.Equal(begun, []string{names[1], names[2], names[0]}) {
+		t.Errorf("begun: %q", begun)
+	}
+}

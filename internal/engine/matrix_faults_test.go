@@ -1,0 +1,120 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/engine"
+)
+
+// fault is one that befalls a run at one place.
+type fault struct {
+	at      place
+	line    lineFault
+	status  int                          // the answer of a provider; 0: there is none
+	err     error                        // where there is none
+	unheard bool                         // the provider has not heard the request
+	hasty   bool                         // a host that says nothing is given up soon
+	once    bool                         // where it falls makes no difference
+	instead bool                         // what was about to happen does not
+	before  func(a *arena)               // the run begins
+	happens func(a *arena) error         // there
+	mend    func(t *testing.T, a *arena) // what a person does before the next apply
+}
+
+// lineFault is what befalls a connection.
+type lineFault int
+
+const (
+	dropped       lineFault = iota + 1 // before a word has left
+	droppedBehind                      // behind a word, before the answer
+	halfOpen                           // nobody says anything any more
+	slow
+	cut // the end of an answer is missing
+)
+
+// lost is a lock that a test takes away.
+type lost struct{ a *arena }
+
+// Check returns an error once the fault fell.
+func (l lost) Check() error {
+	l.a.mu.Lock()
+	defer l.a.mu.Unlock()
+	if l.a.left < 0 {
+		return errTaken
+	}
+	return nil
+}
+
+// runOf returns an engine of a later run on the same arena, with lines of its own.
+func runOf(a *arena) *engine.Engine {
+	a.epoch++
+	other := &engine.Engine{Config: a.engine.Config, Steps: a.engine.Steps, Servers: a.engine.Servers, Cluster: a.engine.Cluster,
+		Passwords: a.engine.Passwords, Input: a.engine.Input, Pins: a.engine.Pins, Artifacts: a.engine.Artifacts, Ready: a.engine.Ready,
+		Parallelism: 1, Hosts: a.patient, Run: named("thief", a.epoch), Now: time.Now, Stop: context.Background(), Emit: func(engine.Event) {}}
+	return other
+}
+
+// faults are what may befall a run, by name.
+func faults() map[string]fault {
+	out := map[string]fault{
+		"ssh: dropped":               {at: atWord, line: dropped},
+		"ssh: dropped behind a word": {at: atWord, line: droppedBehind},
+		"ssh: half-open":             {at: atWord, line: halfOpen, hasty: true},
+		"ssh: slow":                  {at: atWord, line: slow},
+		"host: reboots": {at: atWord, happens: func(a *arena) error { return a.machine.Reboot(context.Background()) },
+			mend: func(t *testing.T, a *arena) { // nobody, but its kubelet reports every 10 s
+				if err := a.machine.Advance(20 * time.Second); err != nil {
+					t.Fatal(err)
+				}
+			}},
+		"host: clock leaps ahead": {at: atWord, happens: func(a *arena) error { return a.machine.Advance(time.Hour) }},
+		"host: full disk": {at: atWord, happens: func(a *arena) error { return a.world.Inject(a.name, "disk-full") },
+			mend: func(t *testing.T, a *arena) {
+				if err := a.world.Heal(a.name, "disk-full"); err != nil {
+					t.Fatal(err)
+				}
+			}},
+		"kill -9 before an event": {at: atEvent, instead: true, happens: (*arena).perish},
+		"kill -9 after an event":  {at: afterEvent, happens: (*arena).perish},
+		"record: full disk": {at: afterEvent, happens: func(a *arena) error {
+			a.halt(errFull)
+			return nil
+		}},
+		"stopped": {at: afterEvent, happens: func(a *arena) error {
+			a.halt(errors.New("interrupted"))
+			return nil
+		}},
+		"lock: stolen, and it knows":      {at: afterEvent, before: func(a *arena) { a.engine.Guard = lost{a} }},
+		"lock: stolen while it is asleep": {at: afterEvent, happens: (*arena).steal},
+		"operator: clock is ahead":        {at: afterEvent, once: true, before: skewed(48 * time.Hour)},
+		"operator: clock is behind":       {at: afterEvent, once: true, before: skewed(-48 * time.Hour)},
+	}
+	for name, at := range map[string]place{"scaleway": atCloud, "kubernetes": atCluster} {
+		for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusTooManyRequests} {
+			out[name+": "+http.StatusText(status)] = fault{at: at, status: status, unheard: true}
+		}
+		out[name+": dropped"] = fault{at: at, err: errBroken, unheard: true}
+		out[name+": answer is lost"] = fault{at: at, err: errBroken}
+		out[name+": answer is cut"] = fault{at: at, line: cut}
+		out[name+": timeout"] = fault{at: at, err: os.ErrDeadlineExceeded, unheard: true}
+		out[name+": timeout, and it was heard"] = fault{at: at, err: os.ErrDeadlineExceeded}
+	}
+	return out
+}
+
+// perish ends the process: nothing leaves it any more.
+func (a *arena) perish() error {
+	a.dead.Store(true)
+	a.die(errDied)
+	return nil
+}
+
+// skewed lets the clock of the machine that macfleet runs on be wrong in one run.
+func skewed(d time.Duration) func(a *arena) {
+	return func(a *arena) { a.ahead.Store(int64(d)) }
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Closed is a host whose Node a run leaves closed to new Pods: what was begun there is not
+// proven. The next apply goes on there, or opens it.
+type Closed struct{ Host, Fleet string }
+
+// opening takes out of a host's actions the one that opens its Node: that is done when
+// the rest is, and the Node is Ready.
+func opening(actions []plan.Action) (rest []plan.Action, open *plan.Action) {
+	i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Kind == plan.UncordonNode })
+	if i < 0 {
+		return actions, nil
+	}
+	return slices.Delete(slices.Clone(actions), i, i+1), &actions[i]
+}
+
+// closes reports whether a host's Node is closed in the name of a run: this one's, or an
+// earlier one's that the plan wants to be opened.
+func (s *schedule) closes(id string) bool { return s.closed[id] || s.opens[id] != nil }
+
+// open opens the Node of a host whose work is done. The host keeps its place until then.
+func (s *schedule) open(ctx context.Context, h plan.Host) {
+	id, action := h.Server.ID, s.opens[h.Server.ID]
+	s.opening[id] = true
+	go func() {
+		e, told := s.engine, plan.Action{Kind: plan.UncordonNode, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: id}
+		if action != nil {
+			told = *action
+			e.emit(Event{Type: Started, Host: h.Name, Action: action})
+		}
+		var r Result
+		started, err := e.Now(), e.unrecorded()
+		if err == nil {
+			err = e.scrubError(broken(ctx, e.open(ctx, h)))
+		}
+		switch ev := (Event{Host: h.Name, Action: &told, Err: err, Elapsed: e.Now().Sub(started)}); {
+		case err != nil:
+			r.Failures = []Failure{{Action: told, Err: err}}
+			ev.Type = Failed
+			e.emit(ev)
+		case action != nil:
+			r.Done, ev.Type = 1, Done
+			e.emit(ev)
+		}
+		s.ends <- end{id: id, result: r, host: h}
+	}()
+}
+
+// opened takes what came of it.
+func (s *schedule) opened(w end) {
+	delete(s.opening, w.id)
+	s.sum.Done += w.result.Done
+	if len(w.result.Failures) > 0 {
+		s.staysClosed(w.host)
+	} else if delete(s.closed, w.id); s.gate.nodes != nil {
+		n := s.gate.nodes[w.host.Name]
+		n.Cordoned = false // until the next list says more
+		s.gate.nodes[w.host.Name] = n
+		s.rollout.Closed(s.closedNodes())
+	}
+	delete(s.opens, w.id)
+	if s.failed[w.id] = append(s.failed[w.id], w.result.Failures...); len(w.result.Failures) > 0 {
+		s.rollout.Failed(w.id)
+	}
+	s.hostEnded(w.host)
+}
+
+// staysClosed notes that a host's Node stays closed.
+func (s *schedule) staysClosed(h plan.Host) {
+	s.sum.Closed = append(s.sum.Closed, Closed{h.Name, h.Fleet})
+}
+
+// leaveClosed notes so of a host whose work failed, and that its opening was not
+// started. opened says that its Node was opened even so.
+func (s *schedule) leaveClosed(h plan.Host, opened bool) {
+	id := h.Server.ID
+	if a := s.opens[id]; a != nil {
+		s.sum.NotStarted++
+		s.engine.emit(Event{Type: Skipped, Host: h.Name, Action: a})
+	}
+	if _, there := h.Node.Get(); there && s.closes(id) && !opened {
+		s.staysClosed(h)
+	}
+	delete(s.opens, id)
+	delete(s.closed, id)
+}
+
+// closedNodes are the healthy hosts whose Nodes take no new Pods, whoever closed them:
+// they are away.
+func (s *schedule) closedNodes() map[string]bool {
+	out := make(map[string]bool)
+	for id, h := range s.healthy {
+		if n, there := s.gate.nodes[h.Name]; there && n.Cordoned {
+			out[id] = true
+		}
+	}
+	return out
+}

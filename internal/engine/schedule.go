@@ -1,0 +1,273 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/rollout"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// schedule is the work of one run: it starts hosts as the rollout lets them, and
+// waits for their Nodes. Only its own goroutine touches it; the hosts' workers tell
+// it of their end.
+type schedule struct {
+	engine  *Engine
+	rollout *rollout.Rollout
+	gate    *gate
+	hosts   map[string]*plan.Host    // by server id
+	actions map[string][]plan.Action // likewise
+	lanes   map[string]rollout.Lane  // likewise
+	healthy map[string]plan.Healthy  // likewise
+	told    map[string]time.Time     // by fleet: until when the soak is that was told
+	ends    chan end
+	stopped bool
+	moved   time.Time // when something last went on
+	sum     Result
+	failed  map[string][]Failure    // by server id
+	opens   map[string]*plan.Action // by server id: what opens a Node that an earlier run closed
+	closed  map[string]bool         // by server id: whose Nodes this run closed
+	opening map[string]bool         // by server id: whose Nodes are being opened
+}
+
+// end is what came of a host's work.
+type end struct {
+	id     string
+	result Result
+	host   plan.Host
+}
+
+// execute works on hosts as the limits of their fleets let it, and on one host in
+// the plan's order. A failure ends its host's work; whether it keeps others, the
+// rollout says. What is no host's comes first.
+func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
+	work := p.Runnable()
+	var kept Result
+	if len(work) > 0 && work[0][0].OfCluster() {
+		kept = e.keep(ctx, work[0])
+		work = work[1:]
+	}
+	s := e.schedule(p, work)
+	s.run(ctx)
+	s.leave()
+	s.sum.Done += kept.Done
+	s.sum.NotStarted += kept.NotStarted
+	s.sum.Failures = kept.Failures
+	for _, actions := range work {
+		s.sum.Failures = append(s.sum.Failures, s.failed[actions[0].ServerID]...)
+	}
+	return s.sum
+}
+
+// run ends when nothing is at work and nothing can start any more.
+func (s *schedule) run(ctx context.Context) {
+	tick := time.NewTicker(or(s.engine.Ready.Every, DefaultEvery))
+	defer tick.Stop()
+	defer s.gate.end()
+	stop, cancelled := s.engine.Stop.Done(), ctx.Done()
+	if s.disturbs() {
+		s.look(ctx) // the plan may have waited long for its approval
+	}
+	for {
+		s.start(ctx)
+		if s.over() {
+			return
+		}
+		select {
+		case end := <-s.ends:
+			s.ended(ctx, end)
+		case a := <-s.gate.answers:
+			s.gate.take(a)
+			s.release(ctx, s.gate.release())
+		case <-tick.C:
+			if len(s.gate.waiting) > 0 || s.disturbs() {
+				s.look(ctx)
+			}
+		case <-stop:
+			stop = nil
+			s.abandon(ctx)
+		case <-cancelled:
+			cancelled = nil
+			s.abandon(ctx)
+		}
+	}
+}
+
+// start starts the hosts that may.
+func (s *schedule) start(ctx context.Context) {
+	// While the Nodes cannot be listed, nobody knows how many of a fleet are Ready.
+	if !s.stopped && s.engine.Stop.Err() != nil {
+		s.abandon(ctx) // an end of work may be heard before the stop
+	}
+	if s.stopped || s.gate.last != nil && s.disturbs() {
+		return
+	}
+	now := s.engine.Now()
+	for _, id := range s.rollout.Next(now, s.ready) {
+		h, actions := s.hosts[id], s.actions[id]
+		s.moved = now
+		if !s.engine.begin(ctx, Event{Type: HostBegun, Host: h.Name, Fleet: h.Fleet, Lane: s.lanes[id].String(), Worst: plan.Worst(actions)}) {
+			s.rollout.Ended(id, now)
+			s.skip(id)
+			continue
+		}
+		go func() {
+			r, after := s.engine.work(ctx, *h, actions)
+			s.ends <- end{id: id, result: r, host: after}
+		}()
+	}
+	for fleet, until := range s.rollout.Soaks(now) {
+		if !s.told[fleet].Equal(until) {
+			s.told[fleet] = until
+			s.engine.emit(Event{Type: Soaking, Fleet: fleet, Until: until})
+		}
+	}
+}
+
+// ended takes what came of a host's work, and lets its Node be waited for where
+// something was done and nothing failed. On a host that is unknown or refused nothing
+// was done but in the cluster.
+func (s *schedule) ended(ctx context.Context, w end) {
+	if s.moved = s.engine.Now(); s.opening[w.id] {
+		s.opened(w)
+		return
+	}
+	h, r := w.host, w.result
+	s.closed[w.id] = s.closed[w.id] || r.closed
+	s.sum.Done += r.Done
+	s.sum.NotStarted += r.NotStarted
+	s.failed[w.id] = append(s.failed[w.id], r.Failures...)
+	waits := (r.Done > 0 || s.closes(w.id)) && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
+	switch {
+	case len(r.Failures) > 0:
+		s.hostEnded(h)
+		s.rollout.Failed(w.id)
+		s.leaveClosed(h, r.opened)
+	case waits && s.stopped:
+		s.sum.NotWaited++
+		s.through(ctx, h)
+	case waits:
+		s.rollout.Worked(w.id)
+		s.gate.add(h, s.moved)
+		s.look(ctx)
+		return
+	default:
+		s.through(ctx, h)
+	}
+}
+
+// through ends a host's work: its Node is opened where a run closed it.
+func (s *schedule) through(ctx context.Context, h plan.Host) {
+	if s.closes(h.Server.ID) {
+		s.rollout.Worked(h.Server.ID)
+		s.open(ctx, h)
+		return
+	}
+	s.hostEnded(h)
+}
+
+// hostEnded tells that nothing of a host goes on any more, and counts from then on: by
+// the record as well, nothing that waits for it or for its soak begins too early.
+func (s *schedule) hostEnded(h plan.Host) {
+	s.engine.emit(Event{Type: HostEnded, Host: h.Name, Fleet: h.Fleet, Lane: s.lanes[h.Server.ID].String()})
+	s.moved = s.engine.Now()
+	s.rollout.Ended(h.Server.ID, s.moved)
+}
+
+// release ends the work of hosts that are Ready.
+func (s *schedule) release(ctx context.Context, ready []plan.Host) {
+	for _, h := range ready {
+		s.moved = s.engine.Now()
+		s.through(ctx, h)
+	}
+}
+
+// look lists the Nodes: those that are waited for may be Ready, or too late.
+func (s *schedule) look(ctx context.Context) {
+	s.release(ctx, s.gate.look(ctx))
+	s.rollout.Closed(s.closedNodes())
+	if s.stopped {
+		return
+	}
+	for _, h := range s.gate.late(s.engine.Now()) {
+		node, waited := s.gate.node(&h), s.gate.waited(&h)
+		go func() {
+			f := s.engine.failure(ctx, &h, node, waited)
+			s.ends <- end{id: h.Server.ID, host: h, result: Result{Failures: []Failure{f}}}
+		}()
+	}
+}
+
+// abandon starts nothing more and waits for no Node; what runs comes to its end.
+func (s *schedule) abandon(ctx context.Context) {
+	s.stopped = true
+	for _, h := range s.gate.waiting {
+		s.sum.NotWaited++
+		s.through(ctx, h)
+	}
+	s.gate.waiting = nil
+}
+
+// over reports whether nothing is at work and nothing can start any more: what keeps
+// the others will not pass, or has not passed for as long as a Node may take.
+func (s *schedule) over() bool {
+	if s.rollout.Running() > 0 {
+		return false
+	}
+	now, passing := s.engine.Now(), s.gate.last != nil
+	left := s.rollout.Left(now, s.ready)
+	for _, l := range left {
+		if l.Why == rollout.Soaking {
+			return s.stopped
+		}
+		passing = passing || l.Why == rollout.Unavailable
+	}
+	return s.stopped || len(left) == 0 || !passing || now.Sub(s.moved) >= or(s.engine.Ready.Within, DefaultWithin)
+}
+
+// leave tells of the hosts that were not started.
+func (s *schedule) leave() {
+	for _, l := range s.rollout.Left(s.engine.Now(), s.ready) {
+		s.skip(l.ID)
+		if h := s.hosts[l.ID]; !s.stopped {
+			s.sum.Left = append(s.sum.Left, Left{Host: h.Name, Fleet: h.Fleet, Why: l.Why})
+		}
+	}
+}
+
+// skip tells of a host whose actions are not started.
+func (s *schedule) skip(id string) {
+	actions := s.actions[id]
+	if a := s.opens[id]; a != nil {
+		actions = append(slices.Clip(actions), *a)
+	}
+	for i := range actions {
+		s.sum.NotStarted++
+		s.engine.emit(Event{Type: Skipped, Host: s.hosts[id].Name, Action: &actions[i]})
+	}
+}
+
+// ready reports whether a healthy host's Node was Ready when the Nodes were last
+// listed.
+func (s *schedule) ready(id string) bool {
+	if s.engine.Cluster == nil {
+		return true
+	}
+	h := s.healthy[id]
+	n, there := s.gate.nodes[h.Name]
+	return there && isReady(n, h.ProviderID)
+}
+
+// disturbs reports whether healthy hosts wait for their turn, or are watched.
+func (s *schedule) disturbs() bool {
+	if s.engine.Cluster == nil {
+		return false
+	}
+	for _, lane := range s.lanes {
+		if lane == rollout.Disrupt {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,47 @@
+package engine_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestWindowCloses: a plan that was made in a window is approved after its end, or the
+// hosts before took long. No Node is closed and no Pod is evicted any more, unless
+// somebody said that windows do not count.
+func TestWindowCloses(t *testing.T) {
+	t.Parallel()
+	for name, anyTime := range map[string]bool{"windows count": false, "they do not": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, e, names, _ := busyNodes(t, 1)
+			e.Bounds = &plan.Bounds{AnyTime: anyTime}
+			p := planned(t, e)
+			if n := len(p.Runnable()); n != 1 {
+				t.Fatalf("%d hosts are to be worked on", n)
+			}
+			from := time.Now().UTC().Add(6 * time.Hour)
+			window, err := fleet.ParseWindow("daily " + from.Format("15:04") + "-" + from.Add(time.Hour).Format("15:04"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Bounds.Guardrails.Windows = []fleet.Window{window}
+			r := performed(t, e, p)
+			if anyTime {
+				if len(r.Failures) > 0 || r.Done == 0 {
+					t.Fatalf("%+v", r)
+				}
+				return
+			}
+			var trouble *engine.TroubleError
+			if r.Done != 0 || len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &trouble) || trouble.Code != "outside-window" {
+				t.Fatalf("%+v", r)
+			}
+			isOpen(t, e, names[0], 1)
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Acquire takes the lock, waits for whoever has it, and keeps it renewed until
+// Release. The error is a *HeldError when another one kept it for too long, the
+// cause of ctx when that ended, or the store's.
+//
+// Another's lock is dead only when its record was seen unchanged for as long as it
+// counts, by the clock of this machine: clocks that differ do not matter.
+func Acquire(ctx context.Context, o Options) (*Lock, error) {
+	o = o.filled()
+	a := acquiring{Options: o, began: o.Clock.Now()}
+	for {
+		l, err := a.look(ctx)
+		if l != nil {
+			go l.keep()
+			return l, nil
+		}
+		if cerr := context.Cause(ctx); cerr != nil {
+			return nil, fmt.Errorf("wait for the lock: %w", cerr)
+		}
+		if err != nil && a.hopeless(err) {
+			return nil, err
+		}
+		w, waited := a.waiting(err), a.began.atMost(o.Clock.Now())
+		if w.Left <= 0 {
+			return nil, a.over(w, waited)
+		}
+		if a.record.Held && (!a.tried || err != nil) {
+			o.Tell(w)
+		}
+		select {
+		case <-ctx.Done():
+		case <-o.Clock.After(min(o.Poll, w.Left)):
+		}
+	}
+}
+
+// acquiring is one try to get the lock.
+type acquiring struct {
+	Options
+	began   Instant
+	record  Record // as it was seen last
+	version string // so here; empty: none was seen
+	since   Instant
+	tried   bool // we wrote, and do not know what became of it
+}
+
+// hopeless reports whether an error is not worth another try: the store refuses, or
+// nobody was seen to hold the lock and it cannot be had for as long as it would count.
+func (a *acquiring) hopeless(err error) bool {
+	if errors.Is(err, ErrRefused) {
+		return true
+	}
+	return !a.record.Held && (!a.tried || a.began.atMost(a.Clock.Now()) >= a.Lasts)
+}
+
+func (a *acquiring) over(w Waiting, waited time.Duration) error {
+	if a.version == "" {
+		return fmt.Errorf("take the lock: %w", w.Err)
+	}
+	return &HeldError{Waiting: w, Waited: waited}
+}
+
+func (a *acquiring) waiting(err error) Waiting {
+	now := a.Clock.Now()
+	w := Waiting{Record: a.record, Left: a.Wait - a.began.atMost(now), Err: err}
+	if a.version != "" {
+		w.Still = a.since.atLeast(now)
+	}
+	return w
+}
+
+// look takes the lock where it is free, dead, or ours by an earlier write whose
+// answer was lost. Without a lock and without an error, another one has it.
+func (a *acquiring) look(ctx context.Context) (*Lock, error) {
+	r, version, err := a.Store.Get(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the lock: %w", err)
+	}
+	now := a.Clock.Now() // after the answer: it was not renewed between here and the next look
+	ours := r.Held && r.Run.ID == a.Run.ID
+	if version != a.version {
+		a.record, a.version, a.since = r, version, now
+	}
+	if r.Held && !ours && a.since.atLeast(now) < max(r.Lasts, time.Second) {
+		a.tried = false
+		return nil, nil
+	}
+	next := Record{Held: true, Run: a.Run, Machine: a.Machine, Since: now.Wall, Renewed: now.Wall, Lasts: a.Lasts}
+	next.Run.Epoch = r.Run.Epoch
+	if !ours {
+		next.Run.Epoch++
+	}
+	a.tried = true
+	version, err = a.Store.Put(ctx, next, version)
+	switch {
+	case errors.Is(err, ErrConflict):
+		a.tried = false
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("take the lock: %w", err)
+	}
+	return newLock(a.Options, next, version, now), nil
+}

@@ -1,0 +1,116 @@
+// Package lock lets one apply at a time work on a configuration. It is a small
+// compare-and-swap over a store that keeps one record: an expiry that the holder
+// pushes on, and an epoch that rises with every holder.
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Record is what the store keeps.
+type Record struct {
+	Held    bool
+	Run     plan.Run      // who holds it, or who held it last; its epoch is the last one given
+	Machine string        // where the run is
+	Since   time.Time     // when it was taken, by the holder's clock
+	Renewed time.Time     // when it was renewed last, by the holder's clock
+	Lasts   time.Duration // how long it counts without being renewed
+}
+
+// Store keeps one record.
+type Store interface {
+	// Get returns the record and its version, which changes whenever the record is
+	// written. Without a record the version is empty.
+	Get(context.Context) (Record, string, error)
+	// Put replaces the record that has this version, or makes the first, and returns
+	// the new version. The error is or wraps ErrConflict where another one was faster,
+	// and ErrRefused where it was not written and never will be;
+	// of any other error nobody knows whether the record was written.
+	Put(ctx context.Context, r Record, version string) (string, error)
+}
+
+// ErrConflict says that the record is not the one any more that was read.
+var ErrConflict = errors.New("another one was faster")
+
+// ErrRefused says that the store has written nothing, and will not when it is asked
+// again: a right or a place is missing.
+var ErrRefused = errors.New("refused")
+
+// ErrLost says that the lock is not ours any more, whoever has it. Nothing may be
+// changed after it.
+var ErrLost = errors.New("the lock is lost")
+
+// Options say who takes the lock, and how. Store and Run are set; of the others a
+// zero field means the default.
+type Options struct {
+	Store   Store
+	Run     plan.Run // its epoch comes from the lock
+	Machine string
+	Lasts   time.Duration // 0 = DefaultLasts
+	Every   time.Duration // between two renewals; 0 = a third of Lasts
+	Poll    time.Duration // between two looks at another's lock; 0 = DefaultPoll, or Every if that is shorter
+	// Wait is how long another's lock is waited for; 0 = not at all.
+	Wait  time.Duration
+	Tell  func(Waiting) // hears of each look at another's lock; nil: nobody wants it
+	Clock Clock         // nil = this machine's
+}
+
+// The defaults of Options: those of k0sctl and of Kubernetes' own controllers.
+const (
+	DefaultLasts = 30 * time.Second
+	DefaultPoll  = 2 * time.Second
+)
+
+func (o Options) filled() Options {
+	if o.Lasts == 0 {
+		o.Lasts = DefaultLasts
+	}
+	if o.Every == 0 {
+		o.Every = o.Lasts / 3
+	}
+	if o.Poll == 0 {
+		o.Poll = min(DefaultPoll, o.Every)
+	}
+	if o.Clock == nil {
+		o.Clock = clock{time.Now()}
+	}
+	if o.Tell == nil {
+		o.Tell = func(Waiting) {}
+	}
+	return o
+}
+
+// Waiting is what is known of a lock that another one holds.
+type Waiting struct {
+	Record Record
+	Still  time.Duration // for how long nobody has renewed it, as seen from here
+	Left   time.Duration // until Wait is over
+	Err    error         // of the last look, where it failed; Record is then from before
+}
+
+// HeldError says that another one holds the lock and did not give it back in time.
+type HeldError struct {
+	Waiting
+	Waited time.Duration
+}
+
+// Error says who holds it, where, since when, and how to go on.
+func (e *HeldError) Error() string {
+	text := fmt.Sprintf("%s holds the lock since %s (run %s, on %s)", e.Record.Run.Who, e.Record.Since.UTC().Format("15:04:05 MST"),
+		e.Record.Run.ID, e.Record.Machine)
+	if e.Waited > 0 {
+		text += fmt.Sprintf("; it was waited for %s", e.Waited.Round(time.Second))
+	}
+	if e.Err != nil {
+		text += "; the last look at it failed: " + e.Err.Error()
+	}
+	return text + "; macfleet lock status says whether that run lives, --lock-timeout how long to wait"
+}
+
+// Unwrap returns why the last look failed.
+func (e *HeldError) Unwrap() error { return e.Err }

@@ -1,0 +1,220 @@
+// Package runlog keeps what runs did: a record of each run that changes something,
+// a line for each event, and a log of what every command asked of the world.
+package runlog
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Version is the version of a record's lines. A reader refuses a higher one, and
+// passes over types and keys that it does not know.
+const Version = 1
+
+// Type says what a line of a record tells. Beside those here, the types of engine
+// events are types of lines.
+type Type string
+
+// The types that are no engine events.
+const (
+	TypeRun  Type = "run"  // the first line: who, when, what
+	TypePlan Type = "plan" // what is to be done
+	TypeStop Type = "stop" // nothing more is started from here on
+	TypeRise Type = "rise" // the run has a higher epoch from here on
+	TypeEnd  Type = "end"  // the last line of a run that came to its end
+)
+
+// Entry is one line of a record.
+type Entry struct {
+	Version   int       `json:"v"`
+	Type      Type      `json:"type"`
+	Time      time.Time `json:"time"`
+	Run       *Head     `json:"run,omitempty"`  // of TypeRun
+	Plan      *Plan     `json:"plan,omitempty"` // of TypePlan
+	End       *End      `json:"end,omitempty"`  // of TypeEnd
+	Host      string    `json:"host,omitempty"`
+	Action    *Action   `json:"action,omitempty"`
+	Artifact  string    `json:"artifact,omitempty"`
+	Count     int       `json:"count,omitempty"`      // of hosts about to be asked
+	Seconds   float64   `json:"seconds,omitempty"`    // that it took
+	Code      string    `json:"code,omitempty"`       // of a failure or a trouble, where it has one
+	Text      string    `json:"text,omitempty"`       // of a failure, a trouble or a stop
+	Remedy    string    `json:"remedy,omitempty"`     // what to do, where it is known of this very failure
+	Output    []string  `json:"output,omitempty"`     // the last lines of a script that failed
+	Uncertain bool      `json:"uncertain,omitempty"`  // nobody waited for how the action ended
+	Fleet     string    `json:"fleet,omitempty"`      // of a host that begins or ends, or whose canary is watched
+	Lane      string    `json:"lane,omitempty"`       // of a host that begins or ends: repair, join, plain, disrupt
+	Worst     string    `json:"disruption,omitempty"` // what the run does to a host that begins, at the worst
+	Until     time.Time `json:"until,omitzero"`       // when the canary will have been watched for long enough
+	Pod       string    `json:"pod,omitempty"`        // NAMESPACE/NAME that a drain moves
+	What      string    `json:"what,omitempty"`       // of it: evicted, held (with a text), gone
+	Epoch     int64     `json:"epoch,omitempty"`      // of TypeRise
+}
+
+// Head says whose run it is, and what it may do.
+type Head struct {
+	ID            string    `json:"id"`
+	Who           string    `json:"who"`
+	Epoch         int64     `json:"epoch"` // 0: it took no lock
+	Started       time.Time `json:"started"`
+	Command       string    `json:"command"`   // apply, restart
+	Arguments     []string  `json:"arguments"` // words and flags that were given, with the values of variables left out
+	Selection     Selection `json:"selection"`
+	Version       string    `json:"macfleet_version"`
+	Configuration string    `json:"configuration"`
+	Environment   string    `json:"environment"`
+	// ConfigHash is a digest of what the configuration says, variables included.
+	ConfigHash string `json:"config_hash"`
+	Limits     Limits `json:"limits"`
+	Log        string `json:"log,omitempty"` // the file of its debug log
+}
+
+// Selection is what a run was limited to; without any, it was about everything.
+type Selection struct {
+	On       []string `json:"on,omitempty"`
+	Exclude  []string `json:"exclude,omitempty"`
+	Steps    []string `json:"steps,omitempty"`
+	Rollback bool     `json:"rollback,omitempty"`
+}
+
+// Limits are what a run keeps to at every moment.
+type Limits struct {
+	Hosts            int           `json:"hosts"`             // worked on at once
+	ConnectionStarts int           `json:"connection_starts"` // opened at once
+	Uploads          int           `json:"uploads"`           // at once
+	Deadline         string        `json:"deadline,omitempty"`
+	Fleets           []FleetLimits `json:"fleets"`
+}
+
+// FleetLimits are the limits of one fleet's rollout.
+type FleetLimits struct {
+	Fleet          string `json:"fleet"`
+	MaxUnavailable string `json:"max_unavailable"` // a number, or a part such as 20%
+	Canary         int    `json:"canary"`
+	Soak           string `json:"soak,omitempty"`
+	FailureBudget  int    `json:"failure_budget"`
+	MinReady       int    `json:"min_ready,omitempty"`
+}
+
+// Plan is what was approved, in short.
+type Plan struct {
+	Add       int      `json:"add"`
+	Change    int      `json:"change"`
+	Remove    int      `json:"remove"`
+	Refused   int      `json:"refused"`
+	Unknown   int      `json:"unknown"`
+	Unread    int      `json:"unread"`
+	Drift     int      `json:"drift"`
+	Pending   int      `json:"pending"`
+	Converged int      `json:"converged"`
+	Hosts     []Host   `json:"hosts"`
+	Actions   []Action `json:"actions"`
+	// Healthy are the names of the hosts whose Nodes were Ready, by fleet: shares of a
+	// rollout are shares of these.
+	Healthy map[string][]string `json:"healthy,omitempty"`
+}
+
+// Host is one host as the plan saw it.
+type Host struct {
+	Name     string `json:"name"`
+	Fleet    string `json:"fleet"`
+	Group    string `json:"group"`
+	ServerID string `json:"server_id"`
+	Member   bool   `json:"member"`            // false: it is to be claimed
+	Ready    string `json:"ready"`             // True, False or Unknown of its Node; "-": it has none or it was not read
+	Trouble  string `json:"trouble,omitempty"` // the code of why it could not be asked or must not be changed
+}
+
+// Action is one action of a plan.
+type Action struct {
+	Kind       string `json:"kind"`
+	Host       string `json:"host,omitempty"` // empty: it is of the cluster
+	Fleet      string `json:"fleet,omitempty"`
+	Group      string `json:"group,omitempty"`
+	ServerID   string `json:"server_id,omitempty"`
+	Step       string `json:"step,omitempty"`
+	Object     string `json:"object,omitempty"` // of the cluster
+	Reason     string `json:"reason,omitempty"` // its code
+	Disruption string `json:"disruption"`
+	Refused    string `json:"refused,omitempty"` // the code of why it is wanted and is not done
+	Drains     bool   `json:"drains,omitempty"`  // the host's Node is drained first
+	Forced     bool   `json:"forced,omitempty"`  // the host is not waited for, whatever goes on there: --force-busy
+}
+
+// Outcome is what a run came to.
+type Outcome string
+
+// The outcomes.
+const (
+	Converged  Outcome = "converged"
+	Incomplete Outcome = "incomplete" // something failed, was not started or did not converge
+	Errored    Outcome = "error"      // the run could not be brought to its end, or not be proven
+	LeftAtOnce Outcome = "left"       // a second Ctrl-C: what ran is uncertain
+	// BrokeOff and Running are of records without a last line.
+	BrokeOff Outcome = "broke off"
+	Running  Outcome = "running"
+)
+
+// End is how a run ended.
+type End struct {
+	Outcome    Outcome `json:"outcome"`
+	Exit       int     `json:"exit"`
+	Stopped    string  `json:"stopped,omitempty"` // why nothing more was started before the end
+	Error      string  `json:"error,omitempty"`
+	Done       int     `json:"done"`
+	Failed     int     `json:"failed"`
+	NotStarted int     `json:"not_started"`
+	NotWaited  int     `json:"not_waited"` // hosts whose Nodes were not waited for to the end
+	Left       int     `json:"left"`       // changes that the last look still found
+}
+
+// ActionOf returns an action as records hold it.
+func ActionOf(a plan.Action) Action {
+	out := Action{Kind: string(a.Kind), Host: a.Host, Fleet: a.Fleet, Group: a.Group, ServerID: a.ServerID,
+		Step: string(a.Step), Reason: a.Reason.Code, Disruption: a.Disruption.String(), Drains: a.Drains, Forced: a.Forced}
+	if a.Object != nil {
+		out.Object = a.Object.String()
+	}
+	if a.Refusal != nil {
+		out.Refused = a.Refusal.Code
+	}
+	return out
+}
+
+// Key tells an action from all others of its run.
+func (a Action) Key() string {
+	return strings.Join([]string{a.ServerID, a.Host, a.Kind, a.Step, a.Object}, " ")
+}
+
+// Label names what an action is about.
+func (a Action) Label() string { return cmp.Or(a.Step, a.Object, a.Kind) }
+
+// PlanOf returns a plan as records hold it.
+func PlanOf(p *plan.Plan) Plan {
+	s := p.Summarise()
+	out := Plan{Add: s.Add, Change: s.Change, Remove: s.Remove, Refused: s.Refused, Unknown: s.Unknown, Unread: s.Unread,
+		Drift: s.Drift, Pending: s.Pending, Converged: s.Converged, Hosts: []Host{}, Actions: []Action{},
+		Healthy: make(map[string][]string)}
+	for fleet, all := range p.Healthy {
+		for _, h := range all {
+			out.Healthy[fleet] = append(out.Healthy[fleet], h.Name)
+		}
+	}
+	for _, h := range p.Hosts {
+		x := Host{Name: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Member: h.Member, Ready: "-"}
+		if n, ok := h.Node.Get(); ok {
+			x.Ready = string(n.Ready)
+		}
+		if t := cmp.Or(h.Unknown, h.Refused); t != nil {
+			x.Trouble = t.Code
+		}
+		out.Hosts = append(out.Hosts, x)
+	}
+	for _, a := range p.Actions {
+		out.Actions = append(out.Actions, ActionOf(a))
+	}
+	return out
+}

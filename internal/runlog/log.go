@@ -1,0 +1,178 @@
+package runlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// LogSize is how long a log may grow, in bytes. At that length it becomes FILE.old,
+// in the place of an earlier one, and the log begins anew: the end of a long run
+// stays, and no run fills a disk.
+const LogSize = 8 << 20
+
+// LogsKept is how many logs of each command stay.
+const LogsKept = 20
+
+// LogName returns the name of a command's log.
+func LogName(started time.Time, command, id string) string {
+	return started.UTC().Format(stamp) + "-" + command + "-" + id + logSuffix
+}
+
+const (
+	logSuffix = ".log"
+	oldSuffix = ".old"
+)
+
+// Log is a file of what a command asked of the world. It is made with the first
+// line. No secret that scrub knows stands in it. It is safe for concurrent use.
+type Log struct {
+	path  string
+	scrub func(string) string
+	size  int64 // at which it is turned
+
+	mu      sync.Mutex
+	file    *os.File
+	written int64
+	turns   bool // it is a file, and not a pipe
+	err     error
+}
+
+// NewLog returns a log that will be in a file; the file's folder is made when
+// missing.
+func NewLog(path string, scrub func(string) string) *Log {
+	return &Log{path: path, scrub: scrub, size: LogSize}
+}
+
+// Logger returns what writes into the log, from a level on.
+func (l *Log) Logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level, ReplaceAttr: l.replace}))
+}
+
+// replace takes secrets out of a text before it is quoted.
+func (l *Log) replace(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindTime:
+		return slog.Time(a.Key, a.Value.Time().UTC())
+	case slog.KindString:
+		return slog.String(a.Key, l.scrub(a.Value.String()))
+	case slog.KindAny:
+		if err, ok := a.Value.Any().(error); ok {
+			return slog.String(a.Key, l.scrub(err.Error()))
+		}
+	}
+	return a
+}
+
+// Open makes the file now, so that one which cannot be written to shows.
+func (l *Log) Open() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ready()
+}
+
+func (l *Log) ready() error {
+	if l.file != nil || l.err != nil {
+		return l.err
+	}
+	if l.err = os.MkdirAll(filepath.Dir(l.path), 0o700); l.err != nil {
+		return l.err
+	}
+	if l.file, l.err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); l.err != nil {
+		return l.err
+	}
+	var info fs.FileInfo
+	if info, l.err = l.file.Stat(); l.err == nil {
+		l.turns, l.written = info.Mode().IsRegular(), info.Size()
+	}
+	return l.err
+}
+
+// Write adds a line. A log that cannot be written is none, and ends no command.
+func (l *Log) Write(line []byte) (int, error) {
+	text := l.scrub(string(line))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ready() != nil {
+		return len(line), nil
+	}
+	if l.turns && l.written+int64(len(text)) > l.size {
+		if l.turn(); l.err != nil {
+			return len(line), nil
+		}
+	}
+	n, err := io.WriteString(l.file, text)
+	l.written += int64(n)
+	l.err = err
+	return len(line), nil
+}
+
+// turn puts what was written aside and begins anew.
+func (l *Log) turn() {
+	err := errors.Join(l.file.Close(), os.Rename(l.path, l.path+oldSuffix))
+	l.file, l.written = nil, 0
+	if l.err = err; err == nil {
+		l.err = l.ready()
+	}
+}
+
+// Path returns the log's file, or why there is none. Both are empty while nothing
+// was written.
+func (l *Log) Path() (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.err != nil:
+		return "", fmt.Errorf("no log could be kept: %w", l.err)
+	case l.file == nil:
+		return "", nil
+	}
+	return l.path, nil
+}
+
+// Close ends the log.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}
+
+// PruneLogs removes the oldest logs of a command from a folder until no more than
+// keep are left.
+func PruneLogs(folder, command string, keep int) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return fmt.Errorf("read the logs: %w", err)
+	}
+	var all []string
+	for _, e := range entries {
+		at, rest, ok := strings.Cut(e.Name(), "-")
+		if _, terr := time.Parse(stamp, at); ok && terr == nil && strings.HasPrefix(rest, command+"-") && strings.HasSuffix(rest, logSuffix) {
+			all = append(all, e.Name())
+		}
+	}
+	slices.Sort(all)
+	var errs []error
+	for _, name := range all[:max(0, len(all)-keep)] {
+		for _, gone := range []string{name, name + oldSuffix} {
+			if err := os.Remove(filepath.Join(folder, gone)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,363 @@
+package runlog_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/runlog"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
+)
+
+const sentinel = "Sentinel-Password-0001"
+
+func began() time.Time { return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) }
+
+func head(id string) runlog.Head {
+	return runlog.Head{ID: id, Who: "ana@desk", Started: began(), Command: "apply", Configuration: "acme", Environment: "production"}
+}
+
+func scrub() func(string) string {
+	var s secret.Scrubber
+	s.Learn(sentinel)
+	return s.Scrub
+}
+
+func step(host, id string) *plan.Action {
+	return &plan.Action{Kind: plan.RunStep, Host: host, ServerID: "id-" + host, Fleet: "runners", Step: plan.StepID(id)}
+}
+
+// wrote makes a record with a plan of three actions and these events.
+func wrote(t *testing.T, folder string, left context.Context, events ...engine.Event) *runlog.Writer {
+	t.Helper()
+	w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: scrub(), Left: left}, head("abcd2345"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := runlog.PlanOf(&plan.Plan{Actions: []plan.Action{*step("one", "power"), *step("one", "hostname"), *step("two", "power")}})
+	if err := w.Write(runlog.Entry{Type: runlog.TypePlan, Plan: &p}); err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range events {
+		e.Time = began().Add(time.Duration(i+1) * time.Second)
+		if e.Action != nil {
+			e.Host = e.Action.Host
+		}
+		if err := w.Event(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func read(t *testing.T, path string) runlog.Record {
+	t.Helper()
+	r, err := runlog.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func states(r runlog.Record) map[string]runlog.State {
+	out := make(map[string]runlog.State)
+	for _, h := range r.Reports() {
+		for _, a := range h.Actions {
+			out[h.Host+" "+a.Action.Label()] = a.State
+		}
+	}
+	return out
+}
+
+// TestRecord writes a run and reads what became of each action.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	failed := &hosts.ScriptError{Host: "one", Script: "power", Answer: plan.Answer{Exit: 2, Stdout: "set " + sentinel + "\n", Stderr: "no such\n" + sentinel + "\n"}}
+	w := wrote(t, t.TempDir(), t.Context(),
+		engine.Event{Type: engine.Started, Action: step("one", "power")},
+		engine.Event{Type: engine.Started, Action: step("two", "power")},
+		engine.Event{Type: engine.Failed, Action: step("one", "power"), Err: failed, Elapsed: time.Second},
+		engine.Event{Type: engine.Skipped, Action: step("one", "hostname")},
+		engine.Event{Type: engine.Done, Action: step("two", "power"), Elapsed: 2 * time.Second},
+		engine.Event{Type: engine.Waiting, Action: &plan.Action{Kind: plan.AwaitNode, Host: "two", ServerID: "id-two"}})
+	if r := read(t, w.Path()); r.Outcome() != runlog.Running || len(r.Open()) != 0 {
+		t.Errorf("before its end the run is %q, with %v", r.Outcome(), r.Open())
+	}
+	if err := w.End(runlog.End{Outcome: runlog.Incomplete, Exit: 3, Done: 1, Failed: 1, NotStarted: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r := read(t, w.Path())
+	want := map[string]runlog.State{"one power": runlog.StateFailed, "one hostname": runlog.StateNotStarted, "two power": runlog.StateDone, "two ready": runlog.StateNotWaited}
+	if diff := cmp.Diff(want, states(r)); diff != "" {
+		t.Error(diff)
+	}
+	if got := r.Reports()[0].Actions[0].Output; !cmp.Equal(got, []string{"set <secret>", "no such", "<secret>"}) {
+		t.Errorf("the last words are %q", got)
+	}
+	if got := r.Unfinished(); !cmp.Equal(got, []string{"one"}) {
+		t.Errorf("unfinished: %q", got)
+	}
+	if r.Outcome() != runlog.Incomplete || r.End.Exit != 3 || r.Head.ID != "abcd2345" {
+		t.Errorf("ended as %+v of %+v", r.End, r.Head)
+	}
+	text, err := os.ReadFile(w.Path())
+	if err != nil || strings.Contains(string(text), sentinel) {
+		t.Errorf("a secret stands in the record (%v)", err)
+	}
+	if info, err := os.Stat(w.Path()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+// TestBrokenOff: a process that ends without a last line leaves what it had begun.
+func TestBrokenOff(t *testing.T) {
+	t.Parallel()
+	w := wrote(t, t.TempDir(), t.Context(),
+		engine.Event{Type: engine.Started, Action: step("one", "power")},
+		engine.Event{Type: engine.Done, Action: step("one", "power")},
+		engine.Event{Type: engine.Started, Action: step("one", "hostname")})
+	text, err := os.ReadFile(w.Path()) // the other file has no lock, as if its process were gone
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), runlog.FileName(began(), "abcd2345"))
+	for _, torn := range []string{"", `{"v":1,"type":"do`, `{"v":1,"type":"done"}`} {
+		if err := os.WriteFile(path, append(text, torn...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := read(t, path)
+		open := r.Open()
+		if r.Outcome() != runlog.BrokeOff || r.Torn != (torn != "") || len(open) != 1 || open[0].Action.Label() != "hostname" {
+			t.Errorf("behind %q: %q, torn %t, open %v", torn, r.Outcome(), r.Torn, open)
+		}
+		b, wrong, err := runlog.List(filepath.Dir(path))
+		if err != nil || len(wrong) > 0 || len(b) != 1 || b[0].Outcome != runlog.BrokeOff {
+			t.Errorf("listed as %+v, %v, %v", b, wrong, err)
+		}
+	}
+	if err := os.WriteFile(path, append([]byte("{\n"), text...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runlog.Read(path); err == nil || !strings.Contains(err.Error(), "line 1 is damaged") {
+		t.Errorf("a damaged record: %v", err)
+	}
+	if _, wrong, err := runlog.List(filepath.Dir(path)); err != nil || len(wrong) != 1 || !errors.Is(wrong[0], runlog.ErrNoRecord) {
+		t.Errorf("a damaged record in the list: %v, %v", wrong, err)
+	}
+}
+
+// TestNewerRecord: what a newer macfleet wrote is refused as that, also where its
+// lines have another form, and is not shown by the half that is understood.
+func TestNewerRecord(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	path := filepath.Join(folder, runlog.FileName(began(), "abcd2345"))
+	for _, text := range []string{
+		`{"v":2,"type":"run","time":"2026-11-21T10:00:00Z","run":{"id":"abcd2345"}}` + "\n",
+		`{"v":2,"type":"run","time":1,"run":["abcd2345"]}` + "\n",
+		`{"v":2,"type":"run","run":["abcd2345"]}` + "\n" + `{"v":2,"type":"end","end":7}` + "\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var newer *runlog.NewerError
+		if _, err := runlog.Read(path); !errors.As(err, &newer) || newer.Version != 2 {
+			t.Errorf("read %s: %v", text, err)
+		}
+		if runs, wrong, err := runlog.List(folder); err != nil || len(runs) != 0 || len(wrong) != 1 || !errors.As(wrong[0], &newer) {
+			t.Errorf("listed %s: %+v, %v, %v", text, runs, wrong, err)
+		}
+		if !runlog.IsRecord(path) {
+			t.Errorf("%s is no record", text)
+		}
+	}
+}
+
+// TestUnbegun: a process that ends, or is, before its first line is whole has begun no
+// run. Its file is no fault, and not the last run.
+func TestUnbegun(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	w := wrote(t, folder, t.Context())
+	if err := w.End(runlog.End{Outcome: runlog.Converged}); err != nil {
+		t.Fatal(err)
+	}
+	for id, text := range map[string]string{"aaaa2222": "", "bbbb2222": `{"v":1,"type":"run","run":{"id":"bb`} {
+		path := filepath.Join(folder, runlog.FileName(time.Now().Add(time.Hour), id))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if runs, wrong, err := runlog.List(folder); err != nil || len(wrong) > 0 || len(runs) != 1 {
+		t.Errorf("listed %+v, %v, %v", runs, wrong, err)
+	}
+	if path, err := runlog.Find(folder, runlog.Last); err != nil || path != w.Path() {
+		t.Errorf("the last is %s, %v", path, err)
+	}
+}
+
+// TestOrder: the last run is the one that began its record last, also within one second,
+// also where its command began earlier and waited.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	old := filepath.Join(folder, began().Format("20060102T150405Z")+"-eeee2222.jsonl") // as names were once
+	first := `{"v":1,"type":"run","time":"2026-11-21T10:00:00Z","run":{"id":"eeee2222"}}` + "\n"
+	if err := os.WriteFile(old, []byte(first), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range []string{"dddd2222", "aaaa2222", "cccc2222", "bbbb2222"} {
+		h := head(id)
+		h.Started = began().Add(time.Duration(i) * -time.Minute)
+		at := began().Add(time.Duration(i+1) * time.Microsecond)
+		w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: scrub(), Now: func() time.Time { return at }}, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.End(runlog.End{Outcome: runlog.Converged}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, _, err := runlog.List(folder)
+	var got []string
+	for _, b := range all {
+		got = append(got, b.Head.ID)
+	}
+	if want := []string{"bbbb2222", "cccc2222", "aaaa2222", "dddd2222", "eeee2222"}; err != nil || !cmp.Equal(got, want) {
+		t.Errorf("runs are %q, %v, want %q", got, err, want)
+	}
+	if path, err := runlog.Find(folder, runlog.Last); err != nil || !strings.Contains(path, "bbbb2222") {
+		t.Errorf("the last is %s, %v", path, err)
+	}
+	if err := runlog.Prune(folder, 4); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the oldest stays: %v", err)
+	}
+}
+
+// TestRise: the epoch of a run is the one that its hosts know it by.
+func TestRise(t *testing.T) {
+	t.Parallel()
+	w := wrote(t, t.TempDir(), t.Context())
+	if err := w.Write(runlog.Entry{Type: runlog.TypeRise, Epoch: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if r := read(t, w.Path()); r.Head.Epoch != 7 {
+		t.Errorf("epoch %d", r.Head.Epoch)
+	}
+	if err := w.End(runlog.End{Outcome: runlog.Converged}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUncertain: what ends after somebody left at once is not known to have ended.
+func TestUncertain(t *testing.T) {
+	t.Parallel()
+	left, leave := context.WithCancel(t.Context())
+	w := wrote(t, t.TempDir(), left, engine.Event{Type: engine.Started, Action: step("one", "power")},
+		engine.Event{Type: engine.Started, Action: step("two", "power")})
+	leave()
+	for _, e := range []engine.Event{{Type: engine.Failed, Host: "one", Action: step("one", "power"), Err: context.Canceled},
+		{Type: engine.Done, Host: "two", Action: step("two", "power")}} {
+		if err := w.Event(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.End(runlog.End{Outcome: runlog.LeftAtOnce, Exit: 130}); err != nil {
+		t.Fatal(err)
+	}
+	r := read(t, w.Path())
+	for _, open := range [][]runlog.Entry{w.Open(), r.Open()} {
+		if len(open) != 1 || open[0].Host != "one" {
+			t.Errorf("uncertain: %v", open)
+		}
+	}
+	if s := states(r); s["one power"] != runlog.StateUncertain || s["two power"] != runlog.StateDone {
+		t.Errorf("states: %v", s)
+	}
+}
+
+// TestUnwritable: no record, no run; and a record that takes no more says so each
+// time.
+func TestUnwritable(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := runlog.Create(runlog.Options{Folder: file, Scrub: scrub()}, head("abcd2345"))
+	if err == nil || !strings.Contains(err.Error(), "nothing was changed") || !strings.Contains(err.Error(), "--runs-dir") {
+		t.Errorf("a folder that is none: %v", err)
+	}
+	w := wrote(t, t.TempDir(), t.Context())
+	if err := w.End(runlog.End{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := w.Event(engine.Event{Type: engine.Started, Action: step("one", "power")}); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("after the end: %v", err)
+		}
+	}
+}
+
+// TestFolder finds runs by how their ids begin, and keeps the newest and those that
+// live.
+func TestFolder(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	living := wrote(t, folder, t.Context()) // the oldest
+	for i, id := range []string{"aaaa2222", "aabb3333", "cccc4444"} {
+		h := head(id)
+		h.Started = began().Add(time.Duration(i+1) * time.Hour)
+		w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: scrub()}, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.End(runlog.End{Outcome: runlog.Converged}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for run, want := range map[string]string{"last": "cccc4444", "AAB": "aabb3333", "cccc4444": "cccc4444", "aa": "2 runs begin", "zz": "no run is called", "": "no run is called"} {
+		path, err := runlog.Find(folder, run)
+		if err == nil && !strings.Contains(path, want) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q finds %s, %v; want %s", run, path, err, want)
+		}
+	}
+	if b, err := runlog.Newest(folder, "acme", "production"); err != nil || b.Head.ID != "cccc4444" {
+		t.Errorf("the newest is %+v, %v", b, err)
+	}
+	if b, err := runlog.Newest(folder, "acme", "staging"); err != nil || b.Path != "" {
+		t.Errorf("another environment's newest is %+v, %v", b, err)
+	}
+	if err := runlog.Prune(folder, 1); err != nil {
+		t.Fatal(err)
+	}
+	all, wrong, err := runlog.List(folder)
+	if err != nil || len(wrong) > 0 {
+		t.Fatal(wrong, err)
+	}
+	var got []string
+	for _, b := range all {
+		got = append(got, b.Head.ID+" "+string(b.Outcome))
+	}
+	if want := []string{"cccc4444 converged", "abcd2345 running"}; !cmp.Equal(got, want) {
+		t.Errorf("kept %q, want %q", got, want)
+	}
+	if err := living.End(runlog.End{Outcome: runlog.Converged}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runlog.Find(t.TempDir(), "last"); err == nil || !strings.Contains(err.Error(), "--runs-dir") {
+		t.Errorf("an empty folder: %v", err)
+	}
+}

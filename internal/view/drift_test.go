@@ -1,0 +1,248 @@
+package view_test
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/drift"
+	"github.com/macfleet/macfleet/internal/schematest"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// driftDay is when the plans of these tests were looked at.
+func driftDay() time.Time { return time.Date(2026, 11, 21, 7, 30, 0, 0, time.UTC) }
+
+func reported(p *plan.Plan, ignores ...fleet.Ignore) drift.Report {
+	r, err := drift.Of(p, ignores, driftDay())
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// ignores are one block in each state.
+func ignores() []fleet.Ignore {
+	day := func(text string) time.Time {
+		t, err := time.Parse(time.DateOnly, text)
+		if err != nil {
+			panic(err)
+		}
+		return t
+	}
+	return []fleet.Ignore{
+		{Name: "vendor", Step: "power", Code: "sleep-enabled", On: "name=*-00002", Owner: "team-ci", Reason: "the vendor's test runs until Christmas", Until: day("2026-12-31")},
+		{Name: "old", Code: "sleep-enabled", Owner: "team-ci", Reason: "it was \"so\" | <b>last</b> month", Until: day("2026-11-20")},
+		{Name: "typo", Code: "sleep-enabeld", Owner: "team-ci", Reason: "nobody reads it", Until: day("2026-12-01")},
+		{Name: "forever", Code: "hostname-edited", Owner: "team-x", Reason: "because", Until: day("2027-11-21")},
+	}
+}
+
+// hostile is a plan in which hosts say what would break tables and metrics.
+func hostile() *plan.Plan {
+	p := clean()
+	a := power(p.Hosts[0])
+	a.Fields = []plan.Field{{Name: "sleep", Before: "1 | @acme/ops <img src=x> --> `x` [a](https://evil.example)\nnext \x1b[31m\xff", After: "never"}}
+	a.Changes[0].Fields = a.Fields
+	p.Actions = []plan.Action{a}
+	p.Lost = []plan.Lost{{Name: "a\"b\\c\nd", Fleet: "runners", Trouble: plan.Trouble{Code: "server-vanished", Text: "<!-- -->", Remedy: "none"}}}
+	return p
+}
+
+// drifts are the reports that are shown in every format.
+func drifts() map[string]func() (*plan.Plan, drift.Report) {
+	of := func(p *plan.Plan, all ...fleet.Ignore) (*plan.Plan, drift.Report) { return p, reported(p, all...) }
+	return map[string]func() (*plan.Plan, drift.Report){
+		"clean":      func() (*plan.Plan, drift.Report) { return of(clean()) },
+		"everything": func() (*plan.Plan, drift.Report) { return of(everything(), ignores()...) },
+		"joining":    func() (*plan.Plan, drift.Report) { return of(joining()) },
+		"hostile":    func() (*plan.Plan, drift.Report) { return of(hostile()) },
+		"unused":     func() (*plan.Plan, drift.Report) { return of(clean(), ignores()...) },
+		"since": func() (*plan.Plan, drift.Report) {
+			p, r := of(everything())
+			before := reported(clean()).Items
+			gone := drift.Item{Host: "acme-production-runners-m2-00003", Fleet: "runners", Step: "hostname", Code: "hostname-edited", Severity: drift.Warning, Fingerprint: "0011223344556677"}
+			kept := drift.Item{Host: "acme-production-runners-m2-00004", Fleet: "runners", Step: "power", Code: "sleep-enabled", Severity: drift.Warning, Fingerprint: "8899aabbccddeeff"}
+			return p, r.After(append(before, r.Items[0], gone, kept))
+		},
+		"busy": func() (*plan.Plan, drift.Report) { // somebody applies
+			p := clean()
+			p.Warnings = append(p.Warnings, plan.Trouble{Code: plan.InProgress, Text: "ann@desk applies since 07:29 UTC (run abcd2345)"})
+			return of(p)
+		},
+		"unproven": func() (*plan.Plan, drift.Report) { // what differs, and nobody knows since when
+			p := clean()
+			h := p.Hosts[0]
+			gone := plan.Action{Kind: plan.CreateMarker, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID,
+				Reason: plan.Reason{Code: "marker-missing", Text: "the server bears our name and the host has no marker"}, Origin: plan.Origin{Drift: true}}
+			a := power(h)
+			a.Origin = plan.Origin{Pending: true}
+			p.Actions = []plan.Action{gone, a}
+			return of(p)
+		},
+		"blind": func() (*plan.Plan, drift.Report) {
+			cfg := &fleet.Config{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []fleet.Fleet{{Name: "runners"}}, Ignores: ignores()}
+			why := "scaleway could not be asked: 503 Service Unavailable"
+			return &plan.Plan{Owner: cfg.Owner, Fleets: []string{"runners"}}, drift.Blind(cfg, why, driftDay())
+		},
+	}
+}
+
+// TestDriftFormats keeps each format of each report, and looks whether it can be read
+// back.
+func TestDriftFormats(t *testing.T) {
+	t.Parallel()
+	for name, make := range drifts() {
+		p, r := make()
+		for format, write := range map[string]func(*bytes.Buffer) error{
+			"txt":  func(b *bytes.Buffer) error { view.NewText(b, 0, false).Drift(p, r); return nil },
+			"json": func(b *bytes.Buffer) error { return view.WriteDrift(b, p, r) },
+			"md":   func(b *bytes.Buffer) error { return view.WriteDriftMarkdown(b, r) },
+			"prom": func(b *bytes.Buffer) error { return view.WriteDriftMetrics(b, r) },
+		} {
+			t.Run(name+"."+format, func(t *testing.T) {
+				t.Parallel()
+				var b bytes.Buffer
+				if err := write(&b); err != nil {
+					t.Fatal(err)
+				}
+				goldenReport(t, "testdata/driftreport/"+name+"."+format, b.String())
+				switch format {
+				case "json":
+					if err := schematest.Validate("plan", b.Bytes()); err != nil {
+						t.Error(err)
+					}
+				case "prom":
+					checkMetrics(t, r, b.String())
+				case "md":
+					checkMarkdown(t, r, b.String())
+				}
+			})
+		}
+	}
+}
+
+func goldenReport(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll("testdata/driftreport", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// checkMetrics reads the metrics back and compares them with the report.
+func checkMetrics(t *testing.T, r drift.Report, text string) {
+	t.Helper()
+	all, err := parseMetrics(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range all {
+		if s.labels["configuration"] != r.Owner.Name || s.labels["environment"] != r.Owner.Environment {
+			t.Errorf("%s does not say whose it is: %v", s.name, s.labels)
+		}
+		if s.name == "macfleet_drift" {
+			got = append(got, s.labels["host"]+"|"+s.labels["fleet"]+"|"+s.labels["step"]+"|"+s.labels["code"]+"|"+s.labels["severity"])
+		}
+		if s.name == "macfleet_drift_info" && s.labels["fingerprint"] != r.Fingerprint {
+			t.Errorf("fingerprint %q, want %q", s.labels["fingerprint"], r.Fingerprint)
+		}
+		if s.name == "macfleet_drift_run_timestamp_seconds" && s.value != float64(r.At.Unix()) {
+			t.Errorf("it was looked at %v, want %d", s.value, r.At.Unix())
+		}
+		if s.name == "macfleet_complete" && (s.value == 1) != r.Complete {
+			t.Errorf("complete is %v", s.value)
+		}
+	}
+	var want []string
+	for _, i := range r.Items {
+		want = append(want, i.Host+"|"+i.Fleet+"|"+i.Step+"|"+i.Code+"|"+string(i.Severity))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("drift (-want +got):\n%s", diff)
+	}
+}
+
+var driftComment = regexp.MustCompile(`(?m)^<!-- macfleet-drift fingerprint=([0-9a-z]+) complete=(true|false) -->$`)
+
+func checkMarkdown(t *testing.T, r drift.Report, text string) {
+	t.Helper()
+	found := driftComment.FindAllStringSubmatch(text, -1)
+	if len(found) != 1 || found[0][1] != r.Fingerprint || (found[0][2] == "true") != r.Complete {
+		t.Errorf("the comment says %q, want %s and %t", found, r.Fingerprint, r.Complete)
+	}
+	if strings.Count(text, "<") != 1 || strings.Count(text, "-->") != 1 {
+		t.Errorf("what a host says makes markup:\n%s", text)
+	}
+	if !strings.HasPrefix(text, "# ") {
+		t.Errorf("it begins with no title:\n%s", text)
+	}
+	for line := range strings.Lines(text) {
+		outside := regexp.MustCompile("`[^`]*`").ReplaceAllString(line, "")
+		for _, sign := range []string{"@a", "http:", "https:", "](", "\x1b"} {
+			if strings.Contains(outside, sign) {
+				t.Errorf("%q stands outside code: %s", sign, line)
+			}
+		}
+	}
+}
+
+// TestMetricsOnce: a series that is there twice would make a reader refuse the whole file.
+func TestMetricsOnce(t *testing.T) {
+	t.Parallel()
+	r := reported(everything())
+	r.Items, r.Unseen = append(r.Items, r.Items...), append(r.Unseen, r.Unseen...)
+	r = r.After(append(r.Items, drift.Item{Host: "x", Fingerprint: "1"}, drift.Item{Host: "x", Fingerprint: "2"}))
+	var b bytes.Buffer
+	if err := view.WriteDriftMetrics(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parseMetrics(b.String()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDriftMarkdownIsBounded shows a thousand drifted hosts: what does not fit is
+// counted, and the fingerprint is there.
+func TestDriftMarkdownIsBounded(t *testing.T) {
+	t.Parallel()
+	p := clean()
+	p.Hosts = nil
+	for n := range 1000 {
+		h := member(n, "runners")
+		a := power(h)
+		a.Changes[0].Fields = []plan.Field{{Name: "sleep", Before: strings.Repeat("ü", 5000), After: "never"}}
+		p.Hosts, p.Actions = append(p.Hosts, h), append(p.Actions, a)
+	}
+	r := reported(p)
+	var b bytes.Buffer
+	if err := view.WriteDriftMarkdown(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	left := regexp.MustCompile(`\nThe text is too long: (\d+) more rows, and what follows, are left out`)
+	if len(text) > 60_000 || !left.MatchString(text) {
+		t.Errorf("it has %d bytes and ends with %q", len(text), text[max(0, len(text)-200):])
+	}
+	checkMarkdown(t, r, text)
+}

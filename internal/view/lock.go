@@ -1,0 +1,82 @@
+package view
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/lock"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// WaitingLine says of a lock that is waited for who has it, where, since when, and how
+// long that may still take. of is whose lock it is.
+func WaitingLine(of string, w lock.Waiting) string {
+	text := fmt.Sprintf("Waiting for the lock of %s: %s has it since %s (run %s, on %s)", of, w.Record.Run.Who, moment(w.Record.Since), w.Record.Run.ID, w.Record.Machine)
+	if left := w.Record.Lasts - w.Still; w.Still > w.Record.Lasts/2 && left > 0 {
+		text += fmt.Sprintf("; it is not renewed, and free in %s unless it is", seconds(left))
+	}
+	if w.Err != nil {
+		text += "; the last look failed: " + w.Err.Error()
+	}
+	return text + fmt.Sprintf("; given up in %s.", seconds(w.Left))
+}
+
+func seconds(d time.Duration) string { return d.Round(time.Second).String() }
+
+// moment writes a time for a person, in a form that is the same everywhere.
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+
+// Waiting prints that another one's lock is waited for.
+func (s *Stream) Waiting(line string) {
+	s.write(message{Level: "info", Type: "lock_waiting", Message: line})
+}
+
+// LockStatus is what is known of a lock.
+type LockStatus struct {
+	Of     string        // whose it is
+	Where  string        // what keeps it: a Lease, or a host
+	There  bool          // somebody has had it
+	Record lock.Record   // who has it, or had it last
+	Age    time.Duration // since it was renewed, by the clock of who keeps it
+	Dead   bool          // for too long
+}
+
+// Lock shows a lock.
+func (t *Text) Lock(s LockStatus) {
+	r := s.Record
+	switch {
+	case !s.There:
+		t.line(0, "", fmt.Sprintf("%s: nobody has the lock (%s).", s.Of, s.Where))
+		return
+	case !r.Held:
+		t.line(0, "", fmt.Sprintf("%s: nobody has the lock (%s). %s had it last, until %s (run %s, epoch %d).", s.Of, s.Where, r.Run.Who, moment(r.Renewed), r.Run.ID, r.Run.Epoch))
+		return
+	}
+	t.line(0, "", fmt.Sprintf("%s: %s has the lock (%s).", s.Of, r.Run.Who, s.Where))
+	t.line(2, "", "run    "+r.Run.ID)
+	if r.Machine != "" {
+		t.line(2, "", "on     "+r.Machine)
+	}
+	t.line(2, "", "since  "+moment(r.Since))
+	t.line(2, "", fmt.Sprintf("epoch  %d", r.Run.Epoch))
+	alive := "it is valid: its run lives, or ended less than that ago"
+	if s.Dead {
+		alive = "it has expired: the next apply takes it over"
+	}
+	t.line(2, "", fmt.Sprintf("last sign of life %s ago, it counts for %s without one: %s", seconds(s.Age), seconds(r.Lasts), alive))
+}
+
+// ReleaseQuestion is what a person is asked before a lock is taken from a run.
+func ReleaseQuestion(s LockStatus) string {
+	text := fmt.Sprintf("Take the lock of %s from %s (run %s)? ", s.Of, s.Record.Run.Who, s.Record.Run.ID)
+	if s.Dead {
+		return text + fmt.Sprintf("It gave no sign of life for %s.", seconds(s.Age))
+	}
+	return text + "It gives signs of life. It finishes what it is doing and starts nothing more; another apply that begins meanwhile may meet it on the same host."
+}
+
+// HostLock is the lock that a host keeps for the run which entered it last.
+func HostLock(name string, e plan.Entered, span time.Duration) LockStatus {
+	return LockStatus{Of: name, Where: "kept by the host", There: true, Age: e.Idle,
+		Record: lock.Record{Held: e.Held, Run: plan.Run{ID: e.ID, Who: e.Who, Epoch: e.Epoch}, Since: e.At, Renewed: e.At, Lasts: span}}
+}

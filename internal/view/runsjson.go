@@ -1,0 +1,69 @@
+package view
+
+import (
+	"io"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/runlog"
+)
+
+// RunsDocument is the runs of a folder as one JSON object.
+type RunsDocument struct {
+	FormatVersion   string    `json:"format_version"`
+	MacfleetVersion string    `json:"macfleet_version"`
+	Runs            []RunLine `json:"runs"`
+}
+
+// RunLine is one run in a list.
+type RunLine struct {
+	ID            string      `json:"id"`
+	Who           string      `json:"who"`
+	Started       time.Time   `json:"started"`
+	Command       string      `json:"command"`
+	Configuration string      `json:"configuration"`
+	Environment   string      `json:"environment"`
+	Outcome       string      `json:"outcome"`
+	Seconds       *float64    `json:"seconds,omitempty"` // absent: it did not come to its end
+	End           *runlog.End `json:"end,omitempty"`     // so here
+	Record        string      `json:"record"`
+}
+
+// WriteRuns prints the runs of a folder as one JSON object.
+func WriteRuns(out io.Writer, runs []runlog.Brief) error {
+	d := RunsDocument{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version, Runs: []RunLine{}}
+	for _, b := range runs {
+		h := b.Head
+		line := RunLine{ID: h.ID, Who: h.Who, Started: h.Started, Command: h.Command, Configuration: h.Configuration,
+			Environment: h.Environment, Outcome: string(b.Outcome), End: b.End, Record: b.Path}
+		if b.End != nil {
+			seconds := b.Lasted.Seconds()
+			line.Seconds = &seconds
+		}
+		d.Runs = append(d.Runs, line)
+	}
+	return writeJSON(out, d)
+}
+
+// RunDocument is one run as one JSON object.
+type RunDocument struct {
+	FormatVersion   string              `json:"format_version"`
+	MacfleetVersion string              `json:"macfleet_version"`
+	Run             runlog.Head         `json:"run"`
+	Outcome         string              `json:"outcome"`
+	End             *runlog.End         `json:"end,omitempty"` // absent: it did not come to its end
+	Seconds         float64             `json:"seconds"`       // until the last line of its record
+	Torn            bool                `json:"torn"`          // that line was cut off
+	Record          string              `json:"record"`
+	Hosts           []runlog.HostReport `json:"hosts"`
+}
+
+// WriteRun prints one run as one JSON object.
+func WriteRun(out io.Writer, r runlog.Record) error {
+	d := RunDocument{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version, Run: r.Head, Outcome: string(r.Outcome()),
+		End: r.End, Seconds: r.Lasted().Seconds(), Torn: r.Torn, Record: r.Path, Hosts: r.Reports()}
+	if d.Hosts == nil {
+		d.Hosts = []runlog.HostReport{}
+	}
+	return writeJSON(out, d)
+}

@@ -1,0 +1,159 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// ApprovalOf returns the digest by which an action of the plan is known again, in
+// a later plan too: over what would be done, and to whom. Scripts, their arguments,
+// the kind of their input, artifacts by their digests, the fields as a person reads
+// them, and the key of a host that is worked on count; nothing does that moves by
+// itself, such as free space, process numbers and times, and no secret. It is
+// "sha256:" and 64 hex digits.
+func (p *Plan) ApprovalOf(a Action) string {
+	h, _ := p.HostByServer(a.ServerID)
+	return p.approvalOf(a, h.Seen.Fingerprint)
+}
+
+// approvalOf is ApprovalOf for a host with that key.
+func (p *Plan) approvalOf(a Action, key string) string {
+	d := approval{sha256.New()}
+	d.text("macfleet action 1", p.Owner.Name, p.Owner.Environment, string(a.Kind), a.Host, a.Fleet, a.Group, a.ServerID, string(a.Step))
+	if a.Kind.onHost() {
+		d.text(key) // the person trusted this key and no other
+	}
+	d.flags(a.Deferred)
+	d.fields(a.Fields)
+	d.size(len(a.Changes))
+	for i := range a.Changes {
+		d.change(&a.Changes[i])
+	}
+	d.size(len(a.Pods))
+	for _, pod := range a.Pods {
+		d.text(pod.Namespace, pod.Name, pod.UID)
+	}
+	if o := a.Object; o != nil {
+		d.text(o.Kind, o.Namespace, o.Name, string(o.State))
+	}
+	return digestKind + hex.EncodeToString(d.Sum(nil))
+}
+
+// onHost reports whether an action works on the host itself.
+func (k Kind) onHost() bool { return k.OfStep() || k == ClaimServer || k == CreateMarker }
+
+// approval gathers what a digest is over. Each text has its length in front, so
+// that none runs into the next.
+type approval struct{ hash.Hash }
+
+func (d approval) size(n int) { _ = binary.Write(d, binary.BigEndian, int64(n)) } // a hash takes everything
+
+func (d approval) text(all ...string) {
+	for _, s := range all {
+		d.size(len(s))
+		d.Write([]byte(s))
+	}
+}
+
+func (d approval) flags(all ...bool) { _ = binary.Write(d, binary.BigEndian, all) }
+
+func (d approval) fields(all []Field) {
+	d.size(len(all))
+	for _, f := range all {
+		d.text(f.Name, f.Before, f.After)
+	}
+}
+
+func (d approval) command(c *Command) {
+	d.flags(c != nil)
+	if c == nil {
+		return
+	}
+	d.text(c.Name, c.Script, string(c.As))
+	d.size(len(c.Args))
+	d.text(c.Args...)
+}
+
+func (d approval) change(c *Change) {
+	d.fields(c.Fields)
+	d.command(&c.Command)
+	d.text(string(c.Input), c.Disruption.String())
+	d.flags(c.Removes, c.GrantsRoot, c.Detached, c.Guard != nil, c.Delivery != nil)
+	if g := c.Guard; g != nil {
+		d.command(g.Restore)
+		d.command(&g.Persist)
+		d.text(g.Why)
+	}
+	if c.Delivery != nil {
+		x := c.Delivery.Artifact
+		d.text(x.Name, x.Version, x.Source, x.SHA256, string(x.Fetch))
+	}
+}
+
+// Approved is what somebody approved: actions, by their digests, and the hosts that
+// the plan was about.
+type Approved struct {
+	Owner   fleet.Owner
+	Digests map[string]string // of actions, by address
+	Keys    map[string]string // fingerprints of the hosts' keys, by server id; "": the host was not asked
+}
+
+// Restrict refuses all of a plan that was not approved, and what comes after it on
+// the same host: it may need it. A host that was in no approved plan, or whose key
+// nobody approved, is left alone. It returns how many actions it refused.
+func (x Approved) Restrict(p *Plan) int {
+	left := make(map[string]Action) // by server id: the first one that was not approved
+	foreign, keys := make(map[string]bool), p.keys()
+	for i := range p.Hosts {
+		h := &p.Hosts[i]
+		key, known := x.Keys[h.Server.ID]
+		if foreign[h.Server.ID] = !known || !h.Seen.Pinned && key != h.Seen.Fingerprint; foreign[h.Server.ID] {
+			h.Unapproved = true
+		}
+	}
+	n := 0
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		earlier, blocked := left[a.ServerID]
+		switch {
+		case a.Refusal != nil:
+			continue
+		case blocked && !a.OfCluster():
+			a.Refusal = afterUnapproved(earlier)
+		case foreign[a.ServerID], x.Digests[a.Address()] != p.approvalOf(*a, keys[a.ServerID]):
+			a.Refusal = notApproved()
+			left[a.ServerID] = *a
+		default:
+			continue
+		}
+		n++
+	}
+	return n
+}
+
+// keys returns the fingerprints of the hosts' keys, by server id.
+func (p *Plan) keys() map[string]string {
+	out := make(map[string]string, len(p.Hosts))
+	for i := range p.Hosts {
+		out[p.Hosts[i].Server.ID] = p.Hosts[i].Seen.Fingerprint
+	}
+	return out
+}
+
+func notApproved() *Trouble {
+	return &Trouble{Code: "not-approved", Text: "the plan file does not approve it: it was not to be done, or otherwise, when that was made",
+		Remedy: "look at it, and approve it with another plan: macfleet plan --out FILE"}
+}
+
+func afterUnapproved(a Action) *Trouble {
+	what := string(a.Step)
+	if what == "" {
+		what = string(a.Kind)
+	}
+	return &Trouble{Code: "after-unapproved", Text: "it comes after " + what + ", which the plan file does not approve",
+		Remedy: "approve both with another plan: macfleet plan --out FILE"}
+}

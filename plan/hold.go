@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// LongestHold is how far off the end of a hold may be: what nobody remembers any
+// more must not keep a host from repairs for ever.
+const LongestHold = 30 * 24 * time.Hour
+
+// Held is a hold as a plan sees it.
+type Held struct {
+	inventory.Hold
+	In      []string // where it stands: marker, Node
+	Unread  string   // why what it says cannot be read; it holds all the same
+	Expired bool     // its time is over: it is shown and counts for nothing
+}
+
+// The places of a hold.
+const (
+	InMarker = "marker"
+	InNode   = "Node"
+)
+
+// heldOf returns the hold of a host by all who know of one, or nil. Of two the one
+// that ends later counts; one that cannot be read, or that names no end, holds:
+// hands off is what somebody asked for, and when that ends nobody knows.
+func heldOf(marker inventory.Seen[Marker], node inventory.Seen[inventory.Node], now time.Time) *Held {
+	var out *Held
+	m, _ := marker.Get()
+	n, _ := node.Get()
+	for _, x := range []struct {
+		in     string
+		hold   *inventory.Hold
+		unread string
+	}{{InMarker, m.Hold, ""}, {InNode, n.Hold, n.HoldUnread}} {
+		if x.hold == nil && x.unread == "" {
+			continue
+		}
+		h := Held{In: []string{x.in}, Unread: x.unread}
+		if x.hold != nil {
+			h.Hold = *x.hold
+			if h.Until.IsZero() {
+				h.Unread = "it names no end"
+			}
+		}
+		h.Expired = h.Unread == "" && !h.Until.After(now)
+		out = out.and(h)
+	}
+	return out
+}
+
+// and joins what two places say.
+func (h *Held) and(other Held) *Held {
+	if h == nil {
+		return &other
+	}
+	later := *h
+	if h.Expired && !other.Expired || h.Expired == other.Expired && other.Until.After(h.Until) {
+		later = other
+	}
+	if h.Expired == other.Expired {
+		later.In = append(append([]string(nil), h.In...), other.In...)
+	}
+	return &later
+}
+
+// Standing returns the hold that keeps everybody off the host, or nil.
+func (h Host) Standing() *Held {
+	if h.Held == nil || h.Held.Expired {
+		return nil
+	}
+	return h.Held
+}
+
+// String says who holds a host until when, and why.
+func (h Held) String() string {
+	if h.Unread != "" && h.Who == "" {
+		return fmt.Sprintf("by somebody: what its %s says of that cannot be read: %s", strings.Join(h.In, " and "), h.Unread)
+	}
+	until := "nobody said when, as " + h.Unread
+	if !h.Until.IsZero() {
+		until = h.Until.UTC().Format(holdTime)
+	}
+	return fmt.Sprintf("by %s until %s (%s)", h.Who, until, h.Reason)
+}
+
+const holdTime = "2006-01-02 15:04 UTC"
+
+// Trouble is why nothing is done on the host.
+func (h Held) Trouble(host string) *Trouble {
+	return &Trouble{Code: "held", Text: "it is held " + h.String(),
+		Remedy: "wait for that, or, when you know that it may be touched: macfleet unhold " + host}
+}
+
+// hold refuses whatever would be done on a host that is held, and says of a hold
+// whose time is over that it is.
+func (h *Host) hold(actions []Action) {
+	if h.Held != nil && h.Held.Expired {
+		h.Warnings = append(h.Warnings, StepWarning{Trouble: Trouble{Code: "hold-expired",
+			Text:   fmt.Sprintf("the hold of %s (%s) ended %s and counts for nothing any more", h.Held.Who, h.Held.Reason, h.Held.Until.UTC().Format(holdTime)),
+			Remedy: "take it away: macfleet unhold " + h.Name}})
+	}
+	held := h.Standing()
+	if held == nil {
+		return
+	}
+	for i := range actions {
+		if actions[i].Refusal == nil {
+			actions[i].Refusal = held.Trouble(h.Name)
+		}
+	}
+}
+
+// ParseUntil reads when a hold ends: a span from now (90m, 12h, 3d, 2w), or a time
+// in UTC (2026-11-25, its first moment; 2026-11-25 18:00; RFC 3339). It lies in the
+// future, at most LongestHold away; the error says what to write.
+func ParseUntil(text string, now time.Time) (time.Time, error) {
+	until, ok := untilOf(text, now)
+	switch {
+	case !ok:
+		return until, fmt.Errorf("%q is no time: write a span such as 90m, 12h, 3d or 2w, or a time in UTC such as 2026-11-25 or \"2026-11-25 18:00\"", text)
+	case !until.After(now):
+		return until, fmt.Errorf("%q is over already: %s", text, until.UTC().Format(holdTime))
+	case until.Sub(now) > LongestHold:
+		return until, fmt.Errorf("%q is more than 30 days away; hold it for less, and again when that is over", text)
+	}
+	return until.UTC().Truncate(time.Second), nil
+}
+
+func untilOf(text string, now time.Time) (time.Time, bool) {
+	for _, form := range []string{time.DateOnly, "2006-01-02 15:04", time.RFC3339} {
+		if at, err := time.Parse(form, text); err == nil {
+			return at, true
+		}
+	}
+	for unit, span := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if number, ok := strings.CutSuffix(text, unit); ok {
+			n, err := strconv.ParseUint(number, 10, 16)
+			return now.Add(time.Duration(n) * span), err == nil
+		}
+	}
+	span, err := time.ParseDuration(text)
+	return now.Add(span), err == nil
+}

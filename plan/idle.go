@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// Task is work that goes on on a host, and that a change would hurt.
+type Task struct {
+	VM   string // the virtual machine that runs, by name; empty: it is no machine that runs, and no drain ends it
+	Text string // as a person sees it, for example "tart push image (pid 77)"
+}
+
+// TaskTexts are tasks in words.
+func TaskTexts(all []Task) string {
+	texts := make([]string, len(all))
+	for i, t := range all {
+		texts[i] = t.Text
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Drainable reports whether the host can be made idle: it is a Node that is Ready
+// and is its own, so that its kubelet ends the machines of Pods that are evicted. On
+// one that is not Ready nothing heeds an eviction: there the host itself is asked.
+func (h Host) Drainable() bool {
+	n, there := h.Node.Get()
+	return h.Member && there && n.Ready == inventory.Ready && n.ProviderID == h.Server.ProviderID()
+}
+
+// idle enters into an action that needs an idle host what is at work there, and
+// refuses it where macfleet cannot end that work.
+func (a *Action) idle(h *Host, f Finding) {
+	if a.Disruption < Drain || a.Refusal != nil {
+		return
+	}
+	a.Busy = f.Busy
+	if h.ForceBusy {
+		a.Forced = true
+		return
+	}
+	if a.Refusal = h.waits(a.Step, f.Busy); a.Refusal == nil && h.Drainable() {
+		a.Drains, a.Evicts = true, len(h.evicted())
+	}
+}
+
+// evicted are the Pods that a drain takes from the host's Node.
+func (h *Host) evicted() []inventory.Pod {
+	pods, _ := h.Pods.Get()
+	return slices.DeleteFunc(slices.Clone(pods), func(p inventory.Pod) bool { return !p.Works() })
+}
+
+// waits returns why an action has to wait for work that macfleet cannot end, or nil.
+func (h *Host) waits(step StepID, busy []Task) *Trouble {
+	force := "macfleet apply --force-busy " + h.Name + " does not wait, and that work is lost"
+	no := func(with, remedy string) *Trouble {
+		return &Trouble{Code: "waits-for-idle", Text: string(step) + " waits until nothing on the host uses the virtual machines; now there is " + with,
+			Remedy: remedy + "; " + force}
+	}
+	pods := h.evicted()
+	alone := slices.IndexFunc(pods, func(p inventory.Pod) bool { return p.Controller == "" })
+	switch {
+	case h.Drainable() && alone >= 0 && !h.Spec.Spec.BuildsImages():
+		pod := pods[alone].Namespace + "/" + pods[alone].Name
+		return no("the Pod "+pod+", which nothing makes again elsewhere", fmt.Sprintf("apply again when it has ended, or delete it: kubectl -n %s delete pod %s", pods[alone].Namespace, pods[alone].Name))
+	case len(busy) == 0:
+		return nil
+	case !h.Drainable() && h.Spec.Spec.JoinsCluster() && !h.Node.IsAbsent():
+		return no(TaskTexts(busy), "its Node is not Ready, so that no drain ends a virtual machine: apply again when they have ended")
+	case h.Spec.Spec.BuildsImages() || !h.Drainable():
+		return no(TaskTexts(busy), "apply again when that has ended; a builder is idle once GitHub says so")
+	}
+	left := slices.DeleteFunc(slices.Clone(busy), func(t Task) bool {
+		return t.VM != "" && slices.ContainsFunc(pods, func(p inventory.Pod) bool { return p.VM() == t.VM })
+	})
+	if len(left) > 0 {
+		return no(TaskTexts(left), "no Pod of the Node is behind that, so that no drain ends it: apply again when it has ended")
+	}
+	return nil
+}
+
+// reopening returns the action that opens the host's Node to new Pods again, which a
+// run closed that did not come to its end. What anybody else closed stays closed.
+func (c *computation) reopening(h *Host) []Action {
+	n, ok := h.Node.Get()
+	if !ok || !h.Member || n.CordonRun == "" || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 || n.ProviderID != h.Server.ProviderID() {
+		return nil
+	}
+	a := h.action(UncordonNode)
+	a.Reason = Reason{"left-cordoned", fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy)}
+	a.Origin.Drift = true
+	a.Fields = []Field{{"new Pods", "kept away", "let in"}}
+	return []Action{a}
+}

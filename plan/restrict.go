@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// Bounds are what one run may do at most. What goes beyond stays in the plan, and
+// is refused there.
+type Bounds struct {
+	Guardrails fleet.Guardrails
+	Now        time.Time
+	// MaxDisrupted is how many Ready hosts of a fleet may be drained, rebooted or
+	// wiped; 0: a quarter of them, rounded down and at least one.
+	MaxDisrupted int
+	MaxWipes     int  // hosts that may be wiped; 0: one
+	AnyTime      bool // the windows do not count
+}
+
+// Restrict refuses what goes beyond the bounds, with all that comes after it on the
+// same host. What mends a host whose Node is not Ready is never refused: it takes
+// nothing from the fleet. The hosts of a plan come first that stand first in it.
+func (p *Plan) Restrict(b Bounds) {
+	r := restriction{Bounds: b, plan: p, disrupted: make(map[string]int)}
+	r.open, r.next = b.Guardrails.Open(b.Now)
+	for from := 0; from < len(p.Actions); {
+		to := from + 1
+		for to < len(p.Actions) && p.Actions[to].ServerID == p.Actions[from].ServerID {
+			to++
+		}
+		if !p.Actions[from].OfCluster() {
+			r.host(p.Actions[from:to])
+		}
+		from = to
+	}
+}
+
+// restriction is how much of the bounds is taken.
+type restriction struct {
+	Bounds
+	plan      *Plan
+	open      bool
+	next      time.Time // when a window opens
+	hosts     int
+	wipes     int
+	disrupted map[string]int // by fleet
+}
+
+// host takes what one host's actions need of the bounds, or refuses the rest of
+// them from the first that goes beyond.
+func (r *restriction) host(actions []Action) {
+	h, known := r.plan.HostByServer(actions[0].ServerID)
+	runs := false
+	for i := range actions {
+		runs = runs || actions[i].Refusal == nil
+	}
+	if !known || !runs || h.Mends() {
+		return
+	}
+	if refused := r.tooManyHosts(); refused != nil {
+		refuse(actions, refused)
+		return
+	}
+	r.hosts++
+	counted := false
+	for i := range actions {
+		a := &actions[i]
+		if a.Refusal != nil || a.Disruption < Drain {
+			continue
+		}
+		if refused := r.disrupts(h, a.Disruption, counted); refused != nil {
+			refuse(actions[i:], refused)
+			return
+		}
+		counted = true
+	}
+}
+
+// Mends reports whether the host is a Node that takes no Pods, by what the cluster or
+// the host itself says, so that work on it takes nothing from its fleet. A kubelet
+// that was started a moment ago is no such host.
+func (h Host) Mends() bool {
+	n, there := h.Node.Get()
+	state, _, _ := h.Ready()
+	return h.Member && there && (n.Ready != inventory.Ready || state == inventory.NotReady)
+}
+
+func refuse(actions []Action, t *Trouble) {
+	for i := range actions {
+		if actions[i].Refusal == nil {
+			actions[i].Refusal = t
+		}
+	}
+}
+
+func (r *restriction) tooManyHosts() *Trouble {
+	most := r.Guardrails.MaxHosts
+	if most == 0 || r.hosts < most {
+		return nil
+	}
+	return &Trouble{Code: "too-many-hosts", Text: fmt.Sprintf("one run changes at most %s, by the guardrails", count(most, "host")),
+		Remedy: "apply again for the others, or name the number: --max-hosts"}
+}
+
+// disrupts takes a disruption's share of the bounds. counted says that the host is
+// counted already.
+func (r *restriction) disrupts(h Host, d Disruption, counted bool) *Trouble {
+	if !r.open && !r.AnyTime {
+		return outsideWindow(r.next)
+	}
+	if d == Wipe {
+		if most := max(1, r.MaxWipes); r.wipes >= most {
+			return &Trouble{Code: "too-many-wipes", Text: fmt.Sprintf("one run wipes at most %s", count(most, "host")),
+				Remedy: "apply again for the others, or name the number: --max-wipes"}
+		}
+		r.wipes++
+	}
+	if counted || !r.plan.IsHealthy(h) {
+		return nil
+	}
+	ready := len(r.plan.Healthy[h.Fleet])
+	most := r.MaxDisrupted
+	if most == 0 {
+		most = max(1, ready/4)
+	}
+	if r.disrupted[h.Fleet] >= most {
+		return &Trouble{Code: "too-many-disrupted", Text: fmt.Sprintf("one run drains, reboots or wipes at most %d of the %s of %s", most, count(ready, "Ready host"), h.Fleet),
+			Remedy: "apply again for the others, or name the number: --max-disrupted"}
+	}
+	r.disrupted[h.Fleet]++
+	return nil
+}
+
+// Closed returns why an action that was planned for a host must not begin at a time, or
+// nil: the window was open when the plan was made, and somebody took long over its
+// approval, or the hosts before this one did over their work.
+func (b Bounds) Closed(h Host, a Action, now time.Time) *Trouble {
+	if a.Disruption < Drain || b.AnyTime || h.Mends() {
+		return nil
+	}
+	open, next := b.Guardrails.Open(now)
+	if open {
+		return nil
+	}
+	return outsideWindow(next)
+}
+
+func outsideWindow(next time.Time) *Trouble {
+	return &Trouble{Code: "outside-window", Text: fmt.Sprintf("hosts are drained, rebooted or wiped only in a window, and the next one opens at %s", next.Format("Mon 2006-01-02 15:04 MST")),
+		Remedy: "apply again then, or pass --outside-windows"}
+}

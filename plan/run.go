@@ -1,0 +1,123 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// Run names one apply: the lock, the record, the hosts and the cordons of a run
+// bear it.
+type Run struct {
+	ID    string // random letters and digits, in lower case
+	Who   string // user@machine, or what a CI job says of itself
+	Epoch int64  // rises with every run that takes the lock; 0: it has none yet
+	// Started is when the command began, by the clock of the one who runs it.
+	Started time.Time
+}
+
+// MaxEpoch is the highest epoch of a host that counts for the lock's own. A host
+// that says more is refused and harms no other: half of the numbers of nine digits
+// stay free above it, whatever hosts say.
+const MaxEpoch = 500_000_000
+
+// MarkerRun is the run that wrote a marker last.
+type MarkerRun struct {
+	ID    string    `json:"id"`
+	Epoch int64     `json:"epoch"`
+	Who   string    `json:"who"`
+	At    time.Time `json:"at"` // when the run began, by the clock of the one who ran it
+}
+
+// Marked returns the run as markers bear it; nil for a run without an id.
+func (r Run) Marked() *MarkerRun {
+	if r.ID == "" {
+		return nil
+	}
+	return &MarkerRun{ID: r.ID, Epoch: r.Epoch, Who: r.Who, At: r.Started.UTC().Truncate(time.Second)}
+}
+
+// Entered is the run that entered a host last, as the host notes it.
+type Entered struct {
+	ID    string
+	Who   string
+	Epoch int64
+	At    time.Time // when it entered, by the host's clock
+	Alone bool      // no cluster keeps a lock for it: the host does
+	Held  bool      // it has not left, and its last command is not too old
+	Idle  time.Duration
+}
+
+// Lock is the lock of a configuration and environment, as one look shows it.
+type Lock struct {
+	Run     Run       // who holds it
+	Since   time.Time // when they took it, by their clock
+	Renewed time.Time // so here
+	Alive   bool      // it was renewed lately, by the clock of who keeps it
+	Unread  string    // why it could not be read; all else is then empty
+}
+
+// Epoch returns the highest epoch that hosts know of, within MaxEpoch: of runs that
+// entered them, and of those that wrote their markers. 0: none.
+func (p *Plan) Epoch() int64 {
+	var out int64
+	for _, h := range p.Hosts {
+		seen := []int64{}
+		if m, ok := h.Seen.Marker.Get(); ok && m.Run != nil {
+			seen = append(seen, m.Run.Epoch)
+		}
+		if e := h.Seen.Entered; e != nil {
+			seen = append(seen, e.Epoch)
+		}
+		for _, epoch := range seen {
+			if epoch <= MaxEpoch {
+				out = max(out, epoch)
+			}
+		}
+	}
+	return out
+}
+
+// InProgress is the code of the warning that somebody applies at this moment: what
+// is seen may be half done.
+const InProgress = "apply-in-progress"
+
+// inProgress says who applies while this plan is made. Where no cluster keeps a lock,
+// the hosts do.
+func inProgress(owner fleet.Owner, snap Snapshot) []Trouble {
+	cfg := owner.String()
+	var out []Trouble
+	switch l := snap.Lock; {
+	case l == nil:
+	case l.Unread != "":
+		out = append(out, Trouble{Code: "lock-unread", Text: "nobody knows whether an apply is in progress: " + l.Unread,
+			Remedy: "macfleet init cluster gives the right to read Leases in macfleet's namespace"})
+	default:
+		t := Trouble{Code: InProgress, Remedy: "wait for its end: what is shown here may be half done; macfleet lock status says more",
+			Text: fmt.Sprintf("%s applies %s since %s (run %s)", l.Run.Who, cfg, clockTime(l.Since), l.Run.ID)}
+		if !l.Alive {
+			t.Code, t.Remedy = "apply-broke-off", "macfleet apply waits until its lock has expired, and goes on from there"
+			t.Text = fmt.Sprintf("an apply seems to have broken off: %s held the lock of %s since %s (run %s) and has not renewed it since %s",
+				l.Run.Who, cfg, clockTime(l.Since), l.Run.ID, clockTime(l.Renewed))
+		}
+		out = append(out, t)
+	}
+	held := make(map[string]*Entered) // by run id
+	for _, h := range snap.Hosts {
+		if e := h.Entered; e != nil && e.Alone && e.Held && (held[e.ID] == nil || e.At.Before(held[e.ID].At)) {
+			held[e.ID] = e
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(held)) {
+		e := held[id]
+		out = append(out, Trouble{Code: InProgress, Remedy: "wait for its end: what is shown here may be half done; macfleet lock status says more",
+			Text: fmt.Sprintf("%s works on hosts of %s since %s (run %s)", e.Who, cfg, clockTime(e.At), e.ID)})
+	}
+	return out
+}
+
+// clockTime writes a moment for a person, in a form that is the same everywhere.
+func clockTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

@@ -1,0 +1,198 @@
+package kubernetes_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/macfleet/macfleet/internal/lock"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+func TestLeaseName(t *testing.T) {
+	t.Parallel()
+	names := []string{kubernetes.LeaseName("acme", ""), kubernetes.LeaseName("acme", "prod"), kubernetes.LeaseName("acme-prod", ""),
+		kubernetes.LeaseName("acme-prod", "x"), kubernetes.LeaseName("acme", "prod-x")}
+	if want := "macfleet.acme.prod"; names[1] != want {
+		t.Errorf("%q, want %q", names[1], want)
+	}
+	slices.Sort(names)
+	if n := len(slices.Compact(names)); n != 5 {
+		t.Errorf("two configurations have one Lease: %q", names)
+	}
+}
+
+// TestLease is the store that the lock needs: a compare-and-swap by version, on a
+// record that comes back as it was put.
+func TestLease(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client := c.client(t, c.options(t))
+		l := client.Lease(kubernetes.LeaseName("acme", "prod"))
+		at := time.Date(2026, 11, 21, 10, 0, 0, 123456000, time.UTC)
+		want := lock.Record{Held: true, Run: plan.Run{ID: "k3h7", Who: "ann@laptop, größer", Epoch: 41, Started: at.Truncate(time.Second)}, Machine: "laptop",
+			Since: at, Renewed: at.Add(time.Second), Lasts: 30 * time.Second}
+		if _, err := l.Put(t.Context(), want, ""); !errors.Is(err, kubernetes.ErrUnprepared) {
+			t.Errorf("without the namespace: %v", err)
+		}
+		c.addNamespace(t)
+		if _, version, err := l.Get(t.Context()); version != "" || err != nil {
+			t.Fatalf("nothing is there, and it has version %q, %v", version, err)
+		}
+		first, err := l.Put(t.Context(), want, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, version, err := l.Get(t.Context())
+		if err != nil || version != first {
+			t.Fatalf("version %q after %q, %v", version, first, err)
+		}
+		if diff := cmp.Diff(want, got, cmp.Comparer(time.Time.Equal)); diff != "" {
+			t.Errorf("record (-want +got):\n%s", diff)
+		}
+		want.Renewed = want.Renewed.Add(time.Microsecond)
+		second, err := l.Put(t.Context(), want, first)
+		if err != nil || second == first {
+			t.Fatalf("the same again has version %q after %q, %v: nobody sees that it was renewed", second, first, err)
+		}
+		for _, stale := range []string{"", first, strings.Fields(first)[0] + " 7777777", "another-uid " + strings.Fields(second)[1]} {
+			if _, err := l.Put(t.Context(), want, stale); !errors.Is(err, lock.ErrConflict) {
+				t.Errorf("over version %q: %v", stale, err)
+			}
+		}
+		want.Held = false
+		if _, err := l.Put(t.Context(), want, second); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err = l.Get(t.Context()); err != nil || got.Held || got.Run.ID != "k3h7" || got.Run.Epoch != 41 {
+			t.Errorf("free: %+v, %v", got, err)
+		}
+		_, version, _ = l.Get(t.Context())
+		if err := c.admin.CoordinationV1().Leases(ns(t)).Delete(t.Context(), "macfleet.acme.prod", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Put(t.Context(), want, version); !errors.Is(err, lock.ErrConflict) {
+			t.Errorf("over a deleted one: %v", err)
+		}
+	})
+}
+
+// TestLock takes the lock with macfleet's own account: its rights are enough. A look
+// says who has it, with one request.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		boss := c.prepared(t)
+		token, _, err := boss.IssueToken(t.Context(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := c.options(t)
+		o.Token = token.Reveal()
+		var a asked
+		o.Wrap = a.wrap
+		client := c.client(t, o)
+		store := client.Lease(kubernetes.LeaseName("acme", "prod"))
+		var ann *lock.Lock
+		eventually(t, "its rights count", func() (err error) {
+			ann, err = lock.Acquire(t.Context(), lock.Options{Store: store, Run: plan.Run{ID: "ann", Who: "ann@laptop"}, Machine: "laptop"})
+			return err
+		})
+		a.lines = nil
+		seen, err := store.Look(t.Context())
+		if err != nil || seen == nil || seen.Run.Who != "ann@laptop" || !seen.Alive || seen.Since.IsZero() {
+			t.Errorf("a look shows %+v, %v", seen, err)
+		}
+		if diff := cmp.Diff([]string{"GET /apis/coordination.k8s.io/v1/namespaces/" + ns(t) + "/leases/macfleet.acme.prod"}, a.lines); diff != "" {
+			t.Errorf("a look asks (-want +got):\n%s", diff)
+		}
+		_, err = lock.Acquire(t.Context(), lock.Options{Store: store, Run: plan.Run{ID: "bob"}})
+		var held *lock.HeldError
+		if !errors.As(err, &held) || held.Record.Machine != "laptop" {
+			t.Errorf("at the same time: %v", err)
+		}
+		if r, err := ann.Raise(t.Context(), 41); err != nil || r.Epoch != 42 {
+			t.Errorf("raised to %d, %v", r.Epoch, err)
+		}
+		if err := errors.Join(ann.Check(), ann.Release(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if seen, err := store.Look(t.Context()); seen != nil || err != nil {
+			t.Errorf("free: %+v, %v", seen, err)
+		}
+		bob, err := lock.Acquire(t.Context(), lock.Options{Store: store, Run: plan.Run{ID: "bob"}})
+		if err != nil || bob.Run().Epoch != 43 {
+			t.Fatalf("the next epoch: %+v, %v", bob, err)
+		}
+		if _, err := lock.Break(t.Context(), store, "bob"); err != nil {
+			t.Error(err)
+		}
+		if _, err := bob.Raise(t.Context(), 99); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("broken: %v", err)
+		}
+		if err := bob.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLeaseByHand takes what somebody else wrote for what it is.
+func TestLeaseByHand(t *testing.T) {
+	t.Parallel()
+	s := serving(t, map[string]string{
+		"/apis/coordination.k8s.io/v1/namespaces/macfleet/leases/a": `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"a","resourceVersion":"7",
+			"annotations":{"macfleet.dev/run":"old","macfleet.dev/who":"ann","macfleet.dev/machine":"desk","macfleet.dev/started":"2026-11-21T09:00:00Z"}},"spec":{"holderIdentity":"kubectl","leaseDurationSeconds":40,"renewTime":"2026-11-21T09:58:00.000000Z"}}`,
+		"/apis/coordination.k8s.io/v1/namespaces/macfleet/leases/b": `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"b","resourceVersion":"8"}}`,
+	}, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
+	seen, err := s.Lease("a").Look(t.Context())
+	if err != nil || seen == nil || seen.Run.ID != "kubectl" || seen.Run.Who != "kubectl" || seen.Alive {
+		t.Errorf("by hand: %+v, %v", seen, err)
+	}
+	if r, _, err := s.Lease("a").Get(t.Context()); err != nil || r.Machine == "desk" || !r.Run.Started.IsZero() {
+		t.Errorf("whoever took it by hand is not where the run before was: %+v, %v", r, err)
+	}
+	if seen, err := s.Lease("b").Look(t.Context()); seen != nil || err != nil {
+		t.Errorf("empty: %+v, %v", seen, err)
+	}
+	if seen, err := s.Lease("c").Look(t.Context()); seen != nil || err != nil {
+		t.Errorf("none: %+v, %v", seen, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Lease("a").Look(ctx); err == nil || !strings.Contains(err.Error(), "read lease macfleet/a: ") {
+		t.Errorf("not read: %v", err)
+	}
+}
+
+// serving is a client of a server that has some answers by path, and one time.
+func serving(t *testing.T, answers map[string]string, now time.Time) *kubernetes.Client {
+	t.Helper()
+	client, err := kubernetes.New(kubernetes.Options{URL: "http://127.0.0.1:1", Token: "t", Wrap: func(http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if err := r.Context().Err(); err != nil {
+				return nil, err
+			}
+			text, ok := answers[r.URL.Path]
+			status := http.StatusOK
+			if !ok {
+				status, text = http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+			}
+			return &http.Response{StatusCode: status, Request: r, Body: io.NopCloser(strings.NewReader(text)),
+				Header: http.Header{"Content-Type": {"application/json"}, "Date": {now.Format(http.TimeFormat)}}}, nil
+		})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}

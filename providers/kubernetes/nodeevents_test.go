@@ -1,0 +1,45 @@
+package kubernetes_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+// TestTellNode tells, with no more rights than macfleet has, what happens to a Node,
+// and where kubectl looks for it.
+func TestTellNode(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		c.addNamespace(t)
+		admin, node := c.client(t, c.options(t)), c.addNode(t, name(t, "mac"), "")
+		if _, err := admin.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		token, _, err := admin.IssueToken(t.Context(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := c.options(t)
+		o.Token = token.Reveal()
+		client := c.client(t, o)
+		e := kubernetes.NodeEvent{Reason: "Restarting", Text: "tart_kubelet (artifact-changed) restarts", At: time.Now(), Run: plan.Run{ID: "k3j5abcd", Who: "ana@desk"}}
+		eventually(t, "the event", func() error { return client.TellNode(t.Context(), node, e) })
+		all, err := c.admin.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + node.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all.Items) != 1 {
+			t.Fatalf("%d events", len(all.Items))
+		}
+		got := all.Items[0]
+		if got.InvolvedObject.Kind != "Node" || string(got.InvolvedObject.UID) != node.UID || got.Reason != e.Reason ||
+			got.Message != "tart_kubelet (artifact-changed) restarts (macfleet run k3j5abcd of ana@desk)" || got.Source.Component != "macfleet" {
+			t.Errorf("the event is %+v", got)
+		}
+	})
+}
