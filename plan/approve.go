@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
+	"slices"
 
 	"github.com/macfleet/macfleet/fleet"
 )
@@ -102,11 +103,11 @@ type Approved struct {
 	Keys    map[string]string // fingerprints of the hosts' keys, by server id; "": the host was not asked
 }
 
-// Restrict refuses all of a plan that was not approved, and what comes after it on
-// the same host: it may need it. A host that was in no approved plan, or whose key
-// nobody approved, is left alone. It returns how many actions it refused.
-func (x Approved) Restrict(p *Plan) int {
-	left := make(map[string]Action) // by server id: the first one that was not approved
+// Restrict refuses all of a plan that was not approved, and what needs that on the same
+// host. A host that was in no approved plan, or whose key nobody approved, is left alone.
+// It returns how many actions it refused.
+func (x Approved) Restrict(p *Plan, steps StepsFor) int {
+	left := make(map[string][]Action) // by server id: those that were not approved
 	foreign, keys := make(map[string]bool), p.keys()
 	for i := range p.Hosts {
 		h := &p.Hosts[i]
@@ -118,21 +119,31 @@ func (x Approved) Restrict(p *Plan) int {
 	n := 0
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		earlier, blocked := left[a.ServerID]
-		switch {
+		switch earlier := slices.IndexFunc(left[a.ServerID], func(b Action) bool { return !a.OfCluster() && p.needs(*a, b, steps) }); {
 		case a.Refusal != nil:
 			continue
-		case blocked && !a.OfCluster():
-			a.Refusal = afterUnapproved(earlier)
 		case foreign[a.ServerID], x.Digests[a.Address()] != p.approvalOf(*a, keys[a.ServerID]):
 			a.Refusal = notApproved()
-			left[a.ServerID] = *a
+			left[a.ServerID] = append(left[a.ServerID], *a)
+		case earlier >= 0:
+			a.Refusal = afterUnapproved(left[a.ServerID][earlier])
 		default:
 			continue
 		}
 		n++
 	}
 	return n
+}
+
+// needs reports whether an action may need an earlier one of its host. Each needs that the
+// host is ours and gives root; and work is let onto a host only when all else is proven.
+func (p *Plan) needs(later, earlier Action, steps StepsFor) bool {
+	if !earlier.Kind.OfStep() || !later.Kind.OfStep() || earlier.grantsRoot() {
+		return true
+	}
+	h, _ := p.HostByServer(later.ServerID)
+	node, makes := NodeStep(steps(h.Spec))
+	return makes && node.ID() == later.Step
 }
 
 // keys returns the fingerprints of the hosts' keys, by server id.
@@ -154,6 +165,6 @@ func afterUnapproved(a Action) *Trouble {
 	if what == "" {
 		what = string(a.Kind)
 	}
-	return &Trouble{Code: "after-unapproved", Text: "it comes after " + what + ", which the plan file does not approve",
+	return &Trouble{Code: "after-unapproved", Text: "it may need " + what + ", which comes before and which the plan file does not approve",
 		Remedy: "approve both with another plan: macfleet plan --out FILE"}
 }

@@ -97,7 +97,7 @@ func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 	p := plan.Compute(e.Config, e.Steps, snap, e.Selection)
 	e.refuseChanged(ctx, p)
 	if e.Approved != nil {
-		e.Approved.Restrict(p)
+		e.Approved.Restrict(p, e.Steps)
 	}
 	if e.Bounds != nil {
 		b := *e.Bounds

@@ -38,8 +38,8 @@ type scene struct {
 	cfg   *fleet.Config
 	snap  plan.Snapshot
 	steps plan.StepsFor
-	// approved is what a plan file allows that is applied; nil: everything.
-	approved *plan.Approved
+	// approved is what a plan file allows of the plan that is applied; nil: everything.
+	approved func(*plan.Plan) plan.Approved
 }
 
 func newScene() *scene {
@@ -332,14 +332,27 @@ func troubles() []trouble {
 		{"hold-expired", func(s *scene) { s.held(time.Date(2026, 11, 21, 9, 59, 0, 0, time.UTC)) }},
 		{"not-approved", func(s *scene) {
 			s.edited()
-			s.approved = &plan.Approved{Keys: map[string]string{memberID: "SHA256:abc"}}
+			s.approved = func(*plan.Plan) plan.Approved {
+				return plan.Approved{Keys: map[string]string{memberID: "SHA256:abc"}}
+			}
 		}},
 		{"after-unapproved", func(s *scene) {
-			s.edited()
-			s.approved = &plan.Approved{Keys: map[string]string{memberID: "SHA256:abc"}}
+			s.wants(2)
+			s.approved = allButTheClaim
 		}},
 		{"listed-host-missing", func(s *scene) { s.listed(fleet.Listed{Name: "acme-production-runners-m2-0a1b3"}) }},
 	}
+}
+
+// allButTheClaim approves what comes behind a claim that nobody approved.
+func allButTheClaim(p *plan.Plan) plan.Approved {
+	out := plan.Approved{Keys: map[string]string{memberID: "SHA256:abc", poolID: "SHA256:abc"}, Digests: make(map[string]string)}
+	for _, a := range p.Actions {
+		if a.Kind != plan.ClaimServer {
+			out.Digests[a.Address()] = p.ApprovalOf(a)
+		}
+	}
+	return out
 }
 
 // annsLock is a lock that somebody holds while a plan is made.
@@ -435,7 +448,7 @@ func TestErrors(t *testing.T) {
 				tr.disturb(s)
 				p := plan.Compute(s.cfg, s.steps, s.snap, plan.Selection{})
 				if s.approved != nil {
-					s.approved.Restrict(p)
+					s.approved(p).Restrict(p, s.steps)
 				}
 				var one bytes.Buffer
 				view.NewText(&one, 0, false).Plan(p)
