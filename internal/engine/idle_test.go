@@ -288,7 +288,8 @@ func TestIdleBuilder(t *testing.T) {
 	c := nodes(1)
 	c.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
 	w, e, host := longNode(t, c)
-	e.Run, e.Drain = thisRun(), engine.Drain{Within: 200 * time.Millisecond, Every: 5 * time.Millisecond}
+	// A busy machine needs a while for one look, and only what was seen is told.
+	e.Run, e.Drain = thisRun(), engine.Drain{Within: 3 * time.Second, Every: 5 * time.Millisecond}
 	c.Fleets[0].Groups[0].Spec.Tart.Artifact = sample("tart", "2.33.0", "tart-2.33.0.tar.gz")
 	if err := w.Inject(host, "push-in-progress"); err != nil {
 		t.Fatal(err)
