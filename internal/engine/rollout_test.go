@@ -12,6 +12,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/rollout"
+	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -159,18 +160,7 @@ func TestRepairNeedsNoSlot(t *testing.T) {
 	e := runNodes(t, w, c)
 	converges(t, e)
 	names := hostNames(planned(t, e))
-	for _, name := range names[1:] {
-		m, err := w.Mac(name)
-		if err == nil {
-			err = w.Inject(name, "node-not-ready")
-		}
-		if err == nil {
-			err = m.Advance(10 * time.Minute)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	dies(t, w, names[1:])
 	c.Fleets[0].Groups[0].Spec.TartKubelet.Artifact = sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
 	lanes := make(map[string]string)
 	e.Emit = func(ev engine.Event) {
@@ -197,6 +187,23 @@ func TestRepairNeedsNoSlot(t *testing.T) {
 	}
 }
 
+// dies lets the Nodes of hosts be not Ready, for long enough that the cluster says so.
+func dies(t *testing.T, w *sandbox.World, names []string) {
+	t.Helper()
+	for _, name := range names {
+		m, err := w.Mac(name)
+		if err == nil {
+			err = w.Inject(name, "node-not-ready")
+		}
+		if err == nil {
+			err = m.Advance(10 * time.Minute)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestFiveOfNine heals four of five dead runners while the fleet gets another kubelet: the
 // four healthy ones go one at a time, and the fifth, which is held, stays as it is.
 func TestFiveOfNine(t *testing.T) {
@@ -214,18 +221,7 @@ func TestFiveOfNine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range names[:dead] {
-		m, err := w.Mac(name)
-		if err == nil {
-			err = w.Inject(name, "node-not-ready")
-		}
-		if err == nil {
-			err = m.Advance(10 * time.Minute)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	dies(t, w, names[:dead])
 	held := p.Hosts[:1]
 	now := time.Now().UTC().Truncate(time.Second)
 	hold := &inventory.Hold{Who: "sam@desk", Reason: "its fan", Since: now, Until: now.Add(time.Hour)}
