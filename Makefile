@@ -1,43 +1,51 @@
 # make demo  tells the story in a simulated world; needs Go alone
 # make test  runs every test
 # make lint  runs the checks that CI runs beside the tests
-# make conformance HOST=name  checks the table of macOS's tools on a Mac
-# make fuzz  lets the parsers and rewriters of what hosts say run for a minute each
-# make apiserver builds the kube-apiserver that some tests need, once (6 minutes)
+# make race  runs the packages with goroutines under the race detector (needs a C compiler)
+# make strikes kills runs and scripts at each place; MACFLEET_TEST_SHARD=0 to 6 takes a seventh of them
 # make matrix lets each fault befall a roll at each place where it can (10 minutes)
+# make fuzz  lets the parsers and rewriters of what hosts say run for a minute each
 # make bench measures the budgets and fails when one is exceeded
+# make conformance HOST=name  checks the table of macOS's tools on a Mac
+# make apiserver builds the kube-apiserver that some tests need, once (6 minutes)
 
 GO ?= go
 
-# The race detector needs a C compiler, which a fresh machine may lack: CI has
-# one.
-ifdef CI
-RACE := -race
-else
+# Only the race detector needs a C compiler, which a fresh machine may lack.
 export CGO_ENABLED ?= 0
-endif
 
-.PHONY: build demo test lint fuzz matrix bench conformance apiserver clean
+.PHONY: build demo test lint race strikes fuzz matrix bench conformance apiserver clean
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
+	$(GO) build -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
 
 demo: build
 	sh examples/demo.sh bin/macfleet
 
-# The race detector makes the runs of the whole program several times slower.
+# Each package stays below Go's own limit of ten minutes. CI gives more: its machines may be
+# shared.
+TIMEOUT ?= 9m
 test:
-	$(GO) test $(RACE) -timeout 30m ./...
+	$(GO) test -timeout $(TIMEOUT) ./...
+
+# The packages that start goroutines. Pure ones (fleet, plan, steps, view) have none.
+RACE ?= ./hosts/... ./internal/app ./internal/engine ./internal/lock ./internal/runlog ./internal/artifact ./internal/sandbox/... ./providers/...
+race:
+	CGO_ENABLED=1 $(GO) test -race -short -timeout $(TIMEOUT) $(RACE)
+	CGO_ENABLED=1 $(GO) test -race -short -timeout $(TIMEOUT) ./cmd/macfleet -run 'TestScripts/(story|nodes|peers|lock)$$'
+
+strikes:
+	MACFLEET_TEST_SHARD=$${MACFLEET_TEST_SHARD:-all} $(GO) test -count=1 -timeout 50m ./internal/engine ./cmd/macfleet ./hosts ./steps -run 'Struck|Killed'
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
-	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 examples/ci/.github/workflows/*.yml
+	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 .github/workflows/*.yml examples/ci/.github/workflows/*.yml
 	shellcheck --shell=sh --severity=warning examples/demo.sh
 	shellcheck .ci/run .ci/apiserver cmd/macfleet/testdata/gh
-	shellcheck --shell=sh --exclude=SC2154 hosts/scripts/*.sh steps/scripts/*.sh internal/conformance/scripts/*.sh
-	shellcheck --shell=sh --exclude=SC2034,SC2154 steps/scripts/shared/*.sh
+	shellcheck --shell=sh --exclude=SC2154 $$(find . -path '*/scripts/*.sh' -not -path '*/shared/*')
+	shellcheck --shell=sh --exclude=SC2034,SC2154 $$(find . -path '*/scripts/shared/*.sh')
 
 # A corpus lies beside each test, in testdata/fuzz.
 FUZZTIME ?= 60s
@@ -49,8 +57,8 @@ fuzz:
 	$(GO) test ./steps -run '^$$' -fuzz '^FuzzAutoLogin$$' -fuzztime $(FUZZTIME)
 
 matrix:
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./internal/engine -run '^(TestFaultMatrix|TestCrowd)$$' -v -parallel 4
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m ./cmd/macfleet -run '^TestKilledAnywhere$$' -v -parallel 4 -killed.every=1
+	$(GO) test -count=1 -timeout 30m ./internal/engine -run '^(TestFaultMatrixOverSSH|TestCrowdOverSSH)$$' -v -parallel 4 -all
+	$(GO) test -count=1 -timeout 30m ./cmd/macfleet -run '^TestKilledAnywhere$$' -v -parallel 4 -killed.every=1 -shard all
 
 # USER is a variable of every shell, so it counts only from the command line.
 # docs/conformance.md says what this does to a Mac and what it never does.

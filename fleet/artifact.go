@@ -4,12 +4,12 @@ import "strings"
 
 // Artifact is a file that hosts get: a program, or an archive of one.
 type Artifact struct {
-	Name    string // of its block
-	Version string
-	Source  string // an https URL, or the path of a file beside the configuration
-	SHA256  string // 64 digits of small hex; empty: not locked, and nothing may be done with it
-	Size    int64  // in bytes; 0: not written
-	Fetch   Fetch
+	Name    string `json:"artifact"` // of its block
+	Version string `json:"version"`
+	Source  string `json:"-"`      // an https URL, or the path of a file beside the configuration
+	SHA256  string `json:"sha256"` // 64 digits of small hex; empty: not locked, and nothing may be done with it
+	Size    int64  `json:"size"`   // in bytes; 0: not written
+	Fetch   Fetch  `json:"fetch"`
 }
 
 // Fetch is how a host gets an artifact.

@@ -64,15 +64,17 @@ type SSH struct {
 	Timeouts   Timeouts
 }
 
-// Timeouts bound a conversation with a host. A zero field means the default.
+// Timeouts bound a conversation with a host. A zero field means the default of the
+// package that keeps it. The tag "shortest" bounds a field; one of a second or more
+// also means whole seconds, as the host counts them.
 type Timeouts struct {
-	Dial      time.Duration // until the connection stands
-	Handshake time.Duration // from there until the login is done
-	Question  time.Duration // one question, on the host; whole seconds
-	Change    time.Duration // one change, on the host; whole seconds
-	Exchange  time.Duration // all questions together, beyond the changes' own time
-	Silence   time.Duration // without a byte from the host
-	Undo      time.Duration // until a change that may cut the line is confirmed; whole seconds
+	Dial      time.Duration `hcl:"dial,optional" shortest:"1ms"`      // until the connection stands
+	Handshake time.Duration `hcl:"handshake,optional" shortest:"1ms"` // from there until the login is done
+	Question  time.Duration `hcl:"question,optional" shortest:"1s"`   // one question, on the host
+	Change    time.Duration `hcl:"change,optional" shortest:"1s"`     // one change, on the host
+	Exchange  time.Duration `hcl:"exchange,optional" shortest:"1ms"`  // all questions together, beyond the changes' own time
+	Silence   time.Duration `hcl:"silence,optional" shortest:"1ms"`   // without a byte from the host
+	Undo      time.Duration `hcl:"undo,optional" shortest:"10s"`      // until a change that may cut the line is confirmed; the host looks every five seconds
 }
 
 // Fleet is a named set of servers with one specification.

@@ -42,17 +42,17 @@ func DriftParts() []string {
 	return []string{"delete-node", "identity", "marker", "node", "object", "pods", "provider-id", "rename", "revoke"}
 }
 
-const maxIgnoreText = 200
+const maxNote = 200
 
-// CheckIgnoreText says what is wrong with the owner, the reason or the field of an
+// checkNote says what is wrong with the owner, the reason or the field of an
 // ignore, or "".
-func CheckIgnoreText(text string) string {
+func checkNote(text string) string {
 	control := func(r rune) bool { return r < ' ' || r == 0x7f }
 	switch {
 	case strings.TrimSpace(text) == "":
 		return "it must not be empty"
-	case len(text) > maxIgnoreText || strings.ContainsFunc(text, control):
-		return fmt.Sprintf("it must be one line of at most %d bytes", maxIgnoreText)
+	case len(text) > maxNote || strings.ContainsFunc(text, control):
+		return fmt.Sprintf("it must be one line of at most %d bytes", maxNote)
 	}
 	return ""
 }
@@ -66,8 +66,8 @@ func CheckIgnoreName(text string) string {
 	return ""
 }
 
-// CheckCode says what is wrong with the code of a reason, or "".
-func CheckCode(text string) string {
+// checkCode says what is wrong with the code of a reason, or "".
+func checkCode(text string) string {
 	if !only(text, 63, "-") || strings.ToLower(text) != text || !alnum(text[0]) {
 		return "a code is a word such as sleep-enabled, as drift shows it"
 	}

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -19,7 +20,7 @@ func CheckLabel(key, value string) string {
 		prefix, name = "", key
 	}
 	switch {
-	case !labelText(name) || found && !domain(prefix):
+	case !labelText(name) || found && !IsDomain(prefix):
 		return fmt.Sprintf(`a label's name must be at most %d letters, digits, dots, hyphens and underscores between letters or digits, and may have a domain and a slash before it, such as "acme.dev/size"`, maxLabel)
 	case value != "" && !labelText(value):
 		return fmt.Sprintf("a label's value must be empty, or at most %d letters, digits, dots, hyphens and underscores between letters or digits", maxLabel)
@@ -42,14 +43,13 @@ func labelText(text string) bool {
 	return only(text, maxLabel, "._-") && alnum(text[0]) && alnum(text[len(text)-1])
 }
 
-func domain(text string) bool {
-	if len(text) > maxPrefix {
-		return false
-	}
-	for _, part := range strings.Split(text, ".") {
-		if !only(part, maxLabel, "-") || strings.ToLower(part) != part || !alnum(part[0]) || !alnum(part[len(part)-1]) {
-			return false
-		}
-	}
-	return true
+// IsDNSLabel reports whether a text is one part of a domain's name.
+func IsDNSLabel(text string) bool {
+	return labelText(text) && only(text, maxLabel, "-") && strings.ToLower(text) == text
+}
+
+// IsDomain reports whether a text is a domain, in small letters.
+func IsDomain(text string) bool {
+	notPart := func(part string) bool { return !IsDNSLabel(part) }
+	return len(text) <= maxPrefix && !slices.ContainsFunc(strings.Split(text, "."), notPart)
 }

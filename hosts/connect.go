@@ -66,7 +66,7 @@ func (c *Client) overPaths(ctx context.Context, t Target, paths []string) (*Conn
 	}
 	turn, err := c.turns.take(ctx, t.id())
 	if err != nil {
-		return nil, &Error{Host: t.name(), Code: "unreachable", Phase: Dialing, Err: err, Remedy: "run the command again"}
+		return nil, &Error{Host: t.name(), Code: CodeUnreachable, Phase: Dialing, Err: err, Remedy: "run the command again"}
 	}
 	defer turn.give()
 	if turn.refused != nil {
@@ -76,7 +76,7 @@ func (c *Client) overPaths(ctx context.Context, t Target, paths []string) (*Conn
 	}
 	conn, failed := c.connect(ctx, t, paths)
 	if failed != nil {
-		if failed.Code == "key-refused" {
+		if failed.Code == CodeKeyRefused {
 			turn.refused = failed
 		}
 		return nil, failed
@@ -107,7 +107,7 @@ func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, 
 		}
 		var e *Error
 		if !errors.As(err, &e) {
-			e = &Error{Host: t.name(), Code: "unreachable", Phase: Dialing, Err: err, Remedy: "run the command again"}
+			e = &Error{Host: t.name(), Code: CodeUnreachable, Phase: Dialing, Err: err, Remedy: "run the command again"}
 		}
 		failed = append(failed, try{r, e})
 		if e.final || ctx.Err() != nil {
@@ -137,7 +137,7 @@ func (c *Client) over(ctx context.Context, r route, t Target, key loginKey) (*Co
 
 // keyless says that there is no key to offer.
 func keyless(t Target, err error) *Error {
-	e := &Error{Host: t.name(), Code: "no-key", Phase: Authorising, Err: err, Remedy: "write private_key in the ssh block", final: true}
+	e := &Error{Host: t.name(), Code: CodeNoKey, Phase: Authorising, Err: err, Remedy: "write private_key in the ssh block", final: true}
 	var k *keyError
 	if errors.As(err, &k) {
 		e.Remedy = k.remedy
@@ -152,7 +152,7 @@ func checkPin(t Target) error {
 		return nil
 	}
 	if _, err := parseKey(t.Pin.Key); err != nil {
-		return &Error{Host: t.name(), Code: "damaged-pin", Phase: HostKey, Err: fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
+		return &Error{Host: t.name(), Code: CodeDamagedPin, Phase: HostKey, Err: fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
 			Remedy: "compare the host's key by another way, then: macfleet hosts trust " + t.Pin.Name}
 	}
 	return nil

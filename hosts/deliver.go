@@ -11,6 +11,14 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// The codes that are raised here.
+var (
+	codeWrongArtifact = plan.NewCode("wrong-artifact", plan.NotDrift, "what arrived has another SHA-256 than the configuration says; it was removed",
+		"if the file was changed on purpose, run macfleet artifacts lock --update; else find out who changed it")
+	codeDownloadFailed = plan.NewCode("download-failed", plan.NotDrift, "the host could not download an artifact; what came stays for the next time",
+		`see whether the host reaches the URL, or let macfleet upload it with fetch = "push"; then run macfleet apply again`)
+)
+
 // Delivered says how an artifact came to a host.
 type Delivered struct {
 	There   bool  // it lay there already
@@ -158,17 +166,17 @@ func (c *Conn) outcome(a fleet.Artifact, answer plan.Answer, retry string) error
 	case diskFull:
 		return c.full(a, said)
 	case wrongBytes:
-		return &Error{Host: c.target.name(), Code: "wrong-artifact", Phase: Delivering, Err: fmt.Errorf("%s: %s", a, said),
+		return &Error{Host: c.target.name(), Code: codeWrongArtifact, Phase: Delivering, Err: fmt.Errorf("%s: %s", a, said),
 			Remedy: "if the file was changed on purpose, run macfleet artifacts lock --update; else find out who changed it"}
 	case downloadFailed:
-		return &Error{Host: c.target.name(), Code: "download-failed", Phase: Delivering, Err: fmt.Errorf("%s: %s", a, said), Remedy: retry}
+		return &Error{Host: c.target.name(), Code: codeDownloadFailed, Phase: Delivering, Err: fmt.Errorf("%s: %s", a, said), Remedy: retry}
 	}
 	return &ScriptError{Host: c.target.name(), Script: "delivery of " + a.String(), Answer: answer}
 }
 
 // full says that an artifact has no place.
 func (c *Conn) full(a fleet.Artifact, why string) *Error {
-	return &Error{Host: c.target.name(), Code: "disk-full", Phase: Delivering, Err: fmt.Errorf("%s: %s", a, why),
+	return &Error{Host: c.target.name(), Code: plan.CodeDiskFull, Phase: Delivering, Err: fmt.Errorf("%s: %s", a, why),
 		Remedy: "make room on the host, for example with tart list and tart delete or tart prune, and run macfleet apply again"}
 }
 

@@ -265,12 +265,12 @@ func TestDeliverTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// TestDeliverLimit brings an artifact to twenty real hosts at once: never are more
+// TestDeliverLimit brings an artifact to eight real hosts at once: never are more
 // on their way than may be, and as many are.
 func TestDeliverLimit(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	const limit, all = 3, 20
+	const limit, all = 3, 8
 	key, addresses, dir := newKey(t), map[string]string{}, openDir(t)
 	for i := range all {
 		addresses[fmt.Sprintf("192.0.2.%d:22", i+1)] = startDaemon(t, daemonOptions{hostKeys: []any{edwards(t)}, login: key.PublicKey()}).address
@@ -280,7 +280,7 @@ func TestDeliverLimit(t *testing.T) {
 	var now, most, first atomic.Int32
 	var standing, done sync.WaitGroup
 	standing.Add(limit)
-	d := deliveryOf(random(6 << 20))
+	d := deliveryOf(random(3 << 20))
 	for i := range all {
 		done.Go(func() {
 			to := target(fmt.Sprintf("acme-%d", i), fmt.Sprintf("192.0.2.%d", i+1))
@@ -299,7 +299,7 @@ func TestDeliverLimit(t *testing.T) {
 					standing.Done()
 				}
 				standing.Wait()
-			}), bytes.NewReader(d.data[:6<<20-50]), hook(func() { now.Add(-1) }), bytes.NewReader(d.data[6<<20-50:])))
+			}), bytes.NewReader(d.data[:3<<20-50]), hook(func() { now.Add(-1) }), bytes.NewReader(d.data[3<<20-50:])))
 			if _, err := conn.Deliver(within(t), d.Delivery, source); err != nil {
 				t.Error(err)
 			}

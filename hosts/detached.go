@@ -14,6 +14,9 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+var codeJobRunning = plan.NewCode("job-running", plan.NotDrift, "a change runs under launchd for longer than an hour",
+	"run macfleet apply again: it waits for the job that runs")
+
 // noSession is the exit code of a job's scripts where the login user has no Aqua
 // session.
 const noSession = 69
@@ -32,7 +35,7 @@ type NoSessionError struct {
 func (e *NoSessionError) Error() string { return e.Said }
 
 func (c *Conn) noSession(said string) *Error {
-	return &Error{Host: c.target.name(), Code: "no-gui-session", Phase: Talking,
+	return &Error{Host: c.target.name(), Code: plan.CodeNoGUISession, Phase: Talking,
 		Err:    &NoSessionError{User: c.client.opts.User, Said: lastLine(said)},
 		Remedy: "the step auto_login makes the session; or log in through VNC as " + c.client.opts.User}
 }
@@ -80,7 +83,7 @@ func (d *detached) over(ctx context.Context, do func() error) error {
 	for {
 		err := do()
 		var e *Error
-		if !errors.As(err, &e) || e.Code == "no-gui-session" || e.refusesRun() || ctx.Err() != nil {
+		if !errors.As(err, &e) || e.Code == plan.CodeNoGUISession || e.refusesRun() || ctx.Err() != nil {
 			return err
 		}
 		for err != nil {
@@ -148,7 +151,7 @@ func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
 			return plan.Answer{}, fmt.Errorf("%s on %s ended without a result: the Mac was restarted, or somebody ended it", d.command.Name, d.conn.target.name())
 		}
 		if time.Now().After(d.until) {
-			return plan.Answer{}, &Error{Host: d.conn.target.name(), Code: "job-running", Phase: Talking,
+			return plan.Answer{}, &Error{Host: d.conn.target.name(), Code: codeJobRunning, Phase: Talking,
 				Err:    fmt.Errorf("%s still runs after %s", d.command.Name, d.conn.client.opts.Deadlines.Job),
 				Remedy: "run macfleet apply again: it waits for the job that runs"}
 		}

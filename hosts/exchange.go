@@ -42,7 +42,7 @@ func (c *Client) send(fence string, questions []question, each time.Duration) (m
 	if questions, err = c.sessions(questions, each); err != nil {
 		return "", Exec{}, err
 	}
-	if sent.Line, err = fencedLine(fence, c.opts.Prologue, questions); err != nil {
+	if sent.Line, err = commandLine(fence, c.opts.Prologue, questions); err != nil {
 		return "", Exec{}, err
 	}
 	if sent.Stdin, err = data(mark, c.opts.User, max(1, int(each/time.Second)), questions); err != nil {
@@ -223,7 +223,7 @@ func (c *Conn) lost(err error) *Error {
 	if j := new(jumpLostError); errors.As(err, &j) {
 		return jumpLost(c.target, j)
 	}
-	return &Error{Host: c.target.name(), Code: "connection-lost", Phase: Talking, Err: err,
+	return &Error{Host: c.target.name(), Code: CodeConnectionLost, Phase: Talking, Err: err,
 		Remedy: "run the command again; if it stays, log in by hand and see what the login shell prints and whether tools hang"}
 }
 

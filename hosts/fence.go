@@ -13,6 +13,16 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// The codes that are raised here.
+var (
+	CodeNewerRun = plan.NewCode("newer-run", plan.Warning, "another apply entered the host since; nothing was run",
+		"another apply works on this host now: let it end, then run macfleet apply again")
+	codeHostLocked = plan.NewCode("host-locked", plan.Warning, "another apply is at work on the host, and no cluster keeps its lock",
+		"let that apply end; macfleet lock release --force RUN for one that broke off")
+	codeRunNotNoted = plan.NewCode("run-not-noted", plan.Warning, "the run could not be noted on the host, so nothing was run",
+		"see whether the disk is full or can be written to: macfleet doctor NAME")
+)
+
 // LockSpan is how long a run may be silent on a host that keeps a lock for it,
 // because no cluster does, before the lock counts as left behind. It is longer than
 // a change takes that waits for its confirmation: only there does a run that lives
@@ -24,14 +34,14 @@ const LockSpan = 10 * time.Minute
 // entered since; this run is over here) or "host-locked" (the other one is at work
 // and no cluster keeps its lock).
 type EnteredError struct {
-	Code  string
+	Code  plan.Code
 	Other plan.Entered
 }
 
 // Error says who entered, and when.
 func (e *EnteredError) Error() string {
 	text := fmt.Sprintf("%s entered at %s (run %s, epoch %d)", e.Other.Who, e.Other.At.UTC().Format("15:04:05 MST"), e.Other.ID, e.Other.Epoch)
-	if e.Code == "host-locked" {
+	if e.Code == codeHostLocked {
 		text += ", and its last command began " + e.Other.Idle.String() + " ago"
 	}
 	return text
@@ -114,17 +124,17 @@ func (c *Conn) refusedRun(line string) *Error {
 		return n
 	}
 	at := number(words[2])
-	why := &EnteredError{Code: "newer-run", Other: plan.Entered{Epoch: number(words[1]), At: time.Unix(at, 0).UTC(), ID: words[4], Who: words[5],
+	why := &EnteredError{Code: CodeNewerRun, Other: plan.Entered{Epoch: number(words[1]), At: time.Unix(at, 0).UTC(), ID: words[4], Who: words[5],
 		Idle: time.Duration(max(0, number(words[3])-at)) * time.Second}}
-	e := &Error{Host: c.target.name(), Code: "newer-run", Phase: Talking, Err: why,
+	e := &Error{Host: c.target.name(), Code: CodeNewerRun, Phase: Talking, Err: why,
 		Remedy: "another apply works on this host now: let it end, then run macfleet apply again"}
 	switch words[0] {
 	case "locked":
-		why.Code, e.Code = "host-locked", "host-locked"
+		why.Code, e.Code = codeHostLocked, codeHostLocked
 		e.Remedy = fmt.Sprintf("let that apply end; one that broke off is taken over %s after its last command, or at once after: macfleet lock release --force %s",
 			LockSpan, why.Other.ID)
 	case "unnoted":
-		e.Code, e.Err = "run-not-noted", errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed")
+		e.Code, e.Err = codeRunNotNoted, errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed")
 		e.Remedy = "see whether the disk is full or can be written to: macfleet doctor " + c.target.name()
 	}
 	return e
@@ -132,7 +142,7 @@ func (c *Conn) refusedRun(line string) *Error {
 
 // refusesRun reports whether the host has let no script run.
 func (e *Error) refusesRun() bool {
-	return slices.Contains([]string{"newer-run", "host-locked", "run-not-noted"}, e.Code)
+	return slices.Contains([]plan.Code{CodeNewerRun, codeHostLocked, codeRunNotNoted}, e.Code)
 }
 
 // Leave says that the run is done with the host. Whoever waits for it need not wait

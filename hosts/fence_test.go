@@ -295,7 +295,7 @@ func TestFenced(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if e := asError(t, err); e.Code != "newer-run" || !strings.Contains(e.Error(), "bob@ci entered at ") {
+		if e := asError(t, err); e.Code.String() != "newer-run" || !strings.Contains(e.Error(), "bob@ci entered at ") {
 			t.Errorf("%s: %s: %v", name, e.Code, e)
 		}
 	}
@@ -328,7 +328,7 @@ func TestFencedAlone(t *testing.T) {
 	if _, err := conn.Run(within(t), on("/var/one", "hers")); err != nil {
 		t.Fatal(err)
 	}
-	if seen := connect(t, his, bob).Observe(within(t), nil); seen.Trouble == nil || seen.Trouble.Code != "host-locked" ||
+	if seen := connect(t, his, bob).Observe(within(t), nil); seen.Trouble == nil || seen.Trouble.Code.String() != "host-locked" ||
 		!strings.Contains(seen.Trouble.Text, "ann@laptop") || !strings.Contains(seen.Trouble.Remedy, "aaaa") {
 		t.Errorf("he is told %+v", seen.Trouble)
 	}
@@ -344,7 +344,7 @@ func TestFencedAlone(t *testing.T) {
 	}
 	for _, c := range []*Conn{conn, connect(t, hers, ann)} {
 		_, err := c.Run(within(t), on("/var/one", "hers again"))
-		if e := asError(t, err); e.Code != "newer-run" {
+		if e := asError(t, err); e.Code.String() != "newer-run" {
 			t.Errorf("she goes on: %v", err)
 		}
 	}

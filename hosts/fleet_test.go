@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	daemons     = 50
+	daemons     = 34
 	parallelism = 32 // as a run has it by default
 )
 
@@ -42,7 +42,7 @@ type member struct {
 	stranger *stranger
 }
 
-// testFleet is fifty real sshd and every kind of stranger, at fake addresses.
+// testFleet is real sshd and every kind of stranger, at fake addresses.
 type testFleet struct {
 	login    ssh.Signer
 	bin      string // stubs of the Mac's tools
@@ -203,9 +203,9 @@ func (m member) judge(t *testing.T, d Deadlines, seen plan.HostSeen, err error) 
 	}
 }
 
-// TestFleet observes fifty real sshd at once through one Client, while a host of
+// TestFleet observes more real sshd than run at once through one Client, while a host of
 // every other kind stands beside them: each dead peer has its own error, and the
-// fifty answer as if they were alone. It runs alone, because it counts the
+// real ones answer as if they were alone. It runs alone, because it counts the
 // descriptors of the whole process.
 func TestFleet(t *testing.T) {
 	need(t, "sshd", "dash", "perl")

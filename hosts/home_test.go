@@ -28,11 +28,16 @@ func newHome(t testing.TB) home {
 
 func (h home) path(name string) string { return filepath.Join(h.dir, ".ssh", name) }
 
-// config writes .ssh/config and reads it as the command does.
+// own writes out the home in a text: ssh takes ~ for that of the user who runs it.
+func (h home) own(text string) string { return strings.ReplaceAll(text, "~", h.dir) }
+
+// config writes a file and has ssh read it as the command does.
 func (h home) config(t testing.TB, text string) *sshconfig.Config {
 	t.Helper()
-	write(t, h.path("config"), text, 0o600)
-	c, err := sshconfig.Read(sshconfig.Environment{Home: h.dir, User: me(t)}, sshconfig.Sources(h.dir)[:1])
+	need(t, "ssh")
+	file := filepath.Join(t.TempDir(), "config")
+	write(t, file, h.own(text)+"\nHost *\n UserKnownHostsFile "+h.path("known_hosts")+"\n", 0o600)
+	c, err := sshconfig.Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}

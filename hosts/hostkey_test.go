@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // rsaKey is slow to make, so all tests share one.
@@ -179,7 +180,7 @@ func noPartOf(t testing.TB, text string, err error) {
 func TestError(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("it went away")
-	var err error = &Error{Host: "acme-1", Code: "connection-lost", Phase: Talking, Remedy: "look", Err: cause}
+	var err error = &Error{Host: "acme-1", Code: plantest.Code("connection-lost"), Phase: Talking, Remedy: "look", Err: cause}
 	if got, want := err.Error(), "acme-1: command: it went away"; got != want {
 		t.Errorf("error = %q, want %q", got, want)
 	}
@@ -187,7 +188,7 @@ func TestError(t *testing.T) {
 		t.Error("the cause is not wrapped")
 	}
 	// A plan names the host beside the trouble, so the text does not.
-	want := &plan.Trouble{Code: "connection-lost", Text: "command: it went away", Remedy: "look"}
+	want := &plan.Trouble{Code: plantest.Code("connection-lost"), Text: "command: it went away", Remedy: "look"}
 	if diff := cmp.Diff(want, err.(*Error).Trouble()); diff != "" {
 		t.Errorf("trouble (-want +got):\n%s", diff)
 	}

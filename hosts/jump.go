@@ -218,12 +218,12 @@ func byHand(hop sshconfig.Hop) string {
 func behind(t Target, err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
-		return &Error{Host: t.name(), Code: "unreachable", Phase: Dialing, Err: err, Remedy: "run the command again"}
+		return &Error{Host: t.name(), Code: CodeUnreachable, Phase: Dialing, Err: err, Remedy: "run the command again"}
 	}
-	if e.Code == "jump-failed" || e.Code == "jump-lost" { // the jump host is itself behind the one that failed
-		return &Error{Host: t.name(), Code: "jump-failed", Phase: Dialing, Err: e.Err, Remedy: e.Remedy, final: e.final}
+	if e.Code == CodeJumpFailed || e.Code == CodeJumpLost { // the jump host is itself behind the one that failed
+		return &Error{Host: t.name(), Code: CodeJumpFailed, Phase: Dialing, Err: e.Err, Remedy: e.Remedy, final: e.final}
 	}
-	return &Error{Host: t.name(), Code: "jump-failed", Phase: Dialing, Err: fmt.Errorf("jump host %w", e), Remedy: e.Remedy, final: e.final}
+	return &Error{Host: t.name(), Code: CodeJumpFailed, Phase: Dialing, Err: fmt.Errorf("jump host %w", e), Remedy: e.Remedy, final: e.final}
 }
 
 // dial opens a connection from the jump host. A channel of SSH knows no
@@ -294,6 +294,6 @@ func jumpLost(t Target, err error) *Error {
 	if errors.As(err, &lost) {
 		name = lost.name
 	}
-	return &Error{Host: t.name(), Code: "jump-lost", Phase: Talking, Err: err,
+	return &Error{Host: t.name(), Code: CodeJumpLost, Phase: Talking, Err: err,
 		Remedy: "see whether it runs: ssh " + name + "; then run the command again"}
 }

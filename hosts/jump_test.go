@@ -133,7 +133,7 @@ func TestJumpDies(t *testing.T) {
 			tt.end(b)
 			for range conns {
 				e := asError(t, <-errs)
-				if e.Code != "jump-lost" || !strings.Contains(e.Error(), tt.text) || !strings.Contains(e.Remedy, "ssh bastion") {
+				if e.Code.String() != "jump-lost" || !strings.Contains(e.Error(), tt.text) || !strings.Contains(e.Remedy, "ssh bastion") {
 					t.Errorf("error = %v (%s), remedy %q", e, e.Code, e.Remedy)
 				}
 			}
@@ -194,7 +194,7 @@ func TestJumpRefused(t *testing.T) {
 				wg.Go(func() {
 					_, err := c.Connect(within(t), target(name, peerAddress))
 					e := asError(t, err)
-					if !strings.Contains(e.Error(), tt.text) || tt.final && (e.Code != "jump-failed" || !strings.Contains(e.Remedy, tt.remedy)) {
+					if !strings.Contains(e.Error(), tt.text) || tt.final && (e.Code.String() != "jump-failed" || !strings.Contains(e.Remedy, tt.remedy)) {
 						t.Errorf("error = %v (%s), remedy %q", err, e.Code, e.Remedy)
 					}
 					if tried := strings.Contains(e.Error(), "tailscale: "); tried == tt.final {
@@ -316,7 +316,7 @@ func TestJumpUnderTwoNames(t *testing.T) {
 	t.Cleanup(c.Close)
 	for _, name := range []string{"acme-1", "acme-2"} {
 		_, err := c.Connect(within(t), target(name, peerAddress))
-		if e := asError(t, err); e.Code != "jump-failed" {
+		if e := asError(t, err); e.Code.String() != "jump-failed" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -13,13 +13,21 @@ import (
 	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/macfleet/macfleet/hosts/sshconfig"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// The codes that are raised here.
+var (
+	codeKnownHosts     = plan.NewCode("known-hosts", plan.Critical, "your known hosts have a line that cannot be read", "mend the line")
+	codeUnknownHostKey = plan.NewCode("unknown-host-key", plan.Critical, "no key of the host is among your known hosts",
+		"compare the host's key by another way, and enter it")
 )
 
 // known makes a jump host be checked against the person's own known hosts, and
 // asks for the key types that stand there. A jump host that nobody knows is not
 // dialled.
 func known(to *endpoint, s sshconfig.Settings) *Error {
-	fail := func(code string, err error, remedy string) *Error {
+	fail := func(code plan.Code, err error, remedy string) *Error {
 		return &Error{Host: to.target.name(), Code: code, Phase: HostKey, Err: err, Remedy: remedy}
 	}
 	var files []string
@@ -30,7 +38,7 @@ func known(to *endpoint, s sshconfig.Settings) *Error {
 	}
 	db, err := knownhosts.NewDB(files...)
 	if err != nil {
-		return fail("known-hosts", err, "mend or remove the line")
+		return fail(codeKnownHosts, err, "mend or remove the line")
 	}
 	address := strings.ToLower(to.address)
 	if s.Alias != "" { // which stands there without a port
@@ -42,7 +50,7 @@ func known(to *endpoint, s sshconfig.Settings) *Error {
 		}
 	}
 	if len(to.algorithms) == 0 {
-		return fail("unknown-host-key", fmt.Errorf("no key of %s is among your known hosts (%s)", knownhosts.Normalize(address), strings.Join(s.Known, ", ")),
+		return fail(codeUnknownHostKey, fmt.Errorf("no key of %s is among your known hosts (%s)", knownhosts.Normalize(address), strings.Join(s.Known, ", ")),
 			"log in once by hand and compare the key: "+to.byHand)
 	}
 	check := db.HostKeyCallback()

@@ -1,7 +1,6 @@
 package hosts
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -9,7 +8,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/macfleet/macfleet/hosts/sshconfig"
+	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
 // needIPv6 fails in CI, and skips elsewhere, when this machine has no IPv6.
@@ -20,11 +19,7 @@ func needIPv6(t testing.TB) {
 		_ = l.Close()
 		return
 	}
-	text := fmt.Sprintf("this test needs IPv6 on the loopback interface: %v", err)
-	if os.Getenv("CI") != "" {
-		t.Fatal(text)
-	}
-	t.Skip(text)
+	scripttest.Lacking(t, "this test needs IPv6 on the loopback interface: %v", err)
 }
 
 // TestKeyChoice compares the order in which keys are looked for.
@@ -83,15 +78,7 @@ func TestKeyChoice(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			write := sshconfig.Environment{Home: h.dir, User: "acme"}
-			file := t.TempDir() + "/config"
-			if err := os.WriteFile(file, []byte(tt.config), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			config, err := sshconfig.Read(write, []sshconfig.Source{{Path: file}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			config := h.config(t, tt.config)
 			o := Options{User: "acme", Key: fleet, KeySource: "secret env://KEY", Agent: tt.agent, Deadlines: patient()}
 			if tt.noFleet {
 				o.Key = nil
@@ -108,7 +95,7 @@ func TestKeyChoice(t *testing.T) {
 			k, err := choose(said)
 			if tt.want == nil {
 				e := keyless(acme1(), err)
-				if err == nil || !strings.Contains(e.Error(), tt.text) || !strings.Contains(e.Remedy, tt.remedy) || e.Code != "no-key" {
+				if err == nil || !strings.Contains(e.Error(), h.own(tt.text)) || !strings.Contains(e.Remedy, h.own(tt.remedy)) || e.Code.String() != "no-key" {
 					t.Errorf("error = %v, remedy %q", e, e.Remedy)
 				}
 				return
@@ -116,7 +103,7 @@ func TestKeyChoice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if k.fingerprint() != ssh.FingerprintSHA256(tt.want) || !strings.Contains(k.source, tt.text) {
+			if k.fingerprint() != ssh.FingerprintSHA256(tt.want) || !strings.Contains(k.source, h.own(tt.text)) {
 				t.Errorf("key = %s, %s", k.fingerprint(), k.source)
 			}
 		})
@@ -176,13 +163,13 @@ func TestOpenSSHRefusedOnce(t *testing.T) {
 	d := startDaemon(t, daemonOptions{hostKeys: []any{edwards(t)}, login: key.PublicKey()})
 	c := New(Options{User: me(t), Key: key, Deadlines: patient(), Dial: book(map[string]string{peerAddress + ":22": d.address}),
 		Config: h.config(t, "Host acme-1\n IdentityFile ~/.ssh/id_wrong\n"), Agent: startAgent(t, edwards(t)), Via: []string{Public, Tailscale}})
-	want := "the host refused the key " + ssh.FingerprintSHA256(wrong) + ", which is ~/.ssh/id_wrong (IdentityFile), for user " + me(t) + " (tried once, not again)"
+	want := "the host refused the key " + ssh.FingerprintSHA256(wrong) + ", which is " + h.path("id_wrong") + " (IdentityFile), for user " + me(t) + " (tried once, not again)"
 	for _, name := range []string{"acme-1", "acme-1", "renamed"} {
 		to := acme1()
 		to.Name = name
 		_, err := c.Connect(within(t), to)
 		e := asError(t, err)
-		if e.Host != name || e.Code != "key-refused" || !strings.Contains(err.Error(), want) || !strings.Contains(e.Remedy, "IdentityFile") {
+		if e.Host != name || e.Code.String() != "key-refused" || !strings.Contains(err.Error(), want) || !strings.Contains(e.Remedy, "IdentityFile") {
 			t.Errorf("error = %v, remedy %q, want %q", err, e.Remedy, want)
 		}
 	}

@@ -35,7 +35,7 @@ func (to endpoint) spend(c *Client, in Phase, began time.Time) {
 // are under way from the dialling to the end of the authentication.
 func (c *Client) logIn(ctx context.Context, to endpoint) (*Conn, *Error) {
 	if err := acquire(ctx, c.starts); err != nil {
-		return nil, &Error{Host: to.target.name(), Code: "unreachable", Phase: Dialing, Err: err, Remedy: "run the command again"}
+		return nil, &Error{Host: to.target.name(), Code: CodeUnreachable, Phase: Dialing, Err: err, Remedy: "run the command again"}
 	}
 	defer func() { <-c.starts }()
 	began := time.Now()
@@ -103,7 +103,7 @@ func (c *Conn) handshake(ctx context.Context, to endpoint, offered *bool) error 
 
 // dialError says why a machine could not be dialled.
 func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
-	e := &Error{Host: to.target.name(), Code: "unreachable", Phase: Dialing, Err: err,
+	e := &Error{Host: to.target.name(), Code: CodeUnreachable, Phase: Dialing, Err: err,
 		Remedy: "see whether the machine runs: its state in the Scaleway console, a reboot from there as the last resort"}
 	if to.byHand != "" {
 		e.Remedy = "see whether it runs: " + to.byHand
@@ -132,7 +132,7 @@ func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
 // be tried after it.
 func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err error) *Error {
 	_, number, _ := net.SplitHostPort(to.address)
-	e := &Error{Host: to.target.name(), Code: "no-ssh-answer", Phase: Handshaking, Err: err, final: offered,
+	e := &Error{Host: to.target.name(), Code: CodeNoSSHAnswer, Phase: Handshaking, Err: err, final: offered,
 		Remedy: "something other than a healthy sshd answers on port " + number + ": look at the machine through VNC"}
 	if to.byHand != "" {
 		e.Remedy = "see what answers there: " + to.byHand
@@ -146,23 +146,23 @@ func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err 
 	case errors.As(err, &lost):
 		return jumpLost(to.target, lost)
 	case errors.As(err, &changed):
-		e.Code, e.Phase, e.Err, e.final = "wrong-host-key", HostKey, changed, true
+		e.Code, e.Phase, e.Err, e.final = CodeWrongHostKey, HostKey, changed, true
 		e.Remedy = changed.remedy
 		if pin != nil {
 			e.Remedy = "if the machine was reinstalled on purpose: macfleet hosts trust " + pin.Name +
 				"; otherwise somebody else answers at this address: do not go on"
 		}
 	case shown == nil && strings.Contains(err.Error(), "no common algorithm for host key"):
-		e.Code, e.Phase, e.final = "wrong-host-key", HostKey, true
+		e.Code, e.Phase, e.final = CodeWrongHostKey, HostKey, true
 		e.Remedy = "the host has no key of the known type any more; if it was reinstalled on purpose, forget the old key and log in once by hand"
 		if pin != nil {
 			e.Remedy = "the host has no key of the pinned type any more; if it was reinstalled on purpose: macfleet hosts trust " + pin.Name
 		}
 	case errors.As(err, &unsigned):
-		e.Code, e.Phase, e.Err = "no-key", Authorising, fmt.Errorf("%s: %w", to.key.source, unsigned)
+		e.Code, e.Phase, e.Err = CodeNoKey, Authorising, fmt.Errorf("%s: %w", to.key.source, unsigned)
 		e.Remedy = "unlock the agent and let it sign, then run the command again"
 	case strings.Contains(err.Error(), "unable to authenticate"):
-		e.Code, e.Phase = "key-refused", Authorising
+		e.Code, e.Phase = CodeKeyRefused, Authorising
 		e.Err = fmt.Errorf("the host refused the key %s, which is %s, for user %s (tried once, not again)",
 			to.key.fingerprint(), to.key.source, to.user)
 		e.Remedy = "put the public key into ~/.ssh/authorized_keys of " + to.user + " on the host, or " + to.key.other

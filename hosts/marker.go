@@ -40,12 +40,8 @@ func (c *Conn) DropClaim(ctx context.Context, claim plan.Claim) error {
 // the writer knows.
 const moved = 5
 
-// ErrMarkerMoved says that the host's marker is another one than this connection saw
-// or wrote last: it was left as it is.
-var ErrMarkerMoved = errors.New("the host's marker is another one since it was read")
-
 // WriteMarker replaces the host's marker in one step, where it is still the one that
-// this connection saw last; else the error wraps ErrMarkerMoved.
+// this connection saw last; else the error wraps plan.ErrMarkerMoved.
 func (c *Conn) WriteMarker(ctx context.Context, m plan.Marker) error {
 	text, err := m.Encode()
 	if err != nil {
@@ -71,7 +67,7 @@ func (c *Conn) writeMarker(ctx context.Context, text, step string) error {
 	case err == nil:
 		c.marker = asCompared(text)
 	case errors.As(err, &failed) && failed.Answer.Exit == moved:
-		return fmt.Errorf("%s: %w", c.target.name(), ErrMarkerMoved)
+		return fmt.Errorf("%s: %w", c.target.name(), plan.ErrMarkerMoved)
 	}
 	return err
 }

@@ -165,7 +165,7 @@ func story(t *testing.T, ask leg) []plan.Facts {
 
 // wantedOf returns the steps whose block the specification has.
 func wantedOf(h fleet.Host) []plan.Step {
-	return slices.DeleteFunc(steps.For(h), func(s plan.Step) bool { return s.Diff(plan.View{Host: h}).Wanted == "" })
+	return slices.DeleteFunc(steps.For(h), func(s plan.Step) bool { return s.Wanted() == "" })
 }
 
 // identityOfHost leaves out the two files that a test machine may not have.

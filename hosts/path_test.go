@@ -91,7 +91,7 @@ func TestPaths(t *testing.T) {
 			conn, err := c.Connect(within(t), to)
 			if tt.code != "" {
 				e := asError(t, err)
-				if e.Code != tt.code || !strings.Contains(err.Error(), tt.text) || e.Remedy == "" {
+				if e.Code.String() != tt.code || !strings.Contains(err.Error(), tt.text) || e.Remedy == "" {
 					t.Errorf("error = %v (%s), want %s with %q", err, e.Code, tt.code, tt.text)
 				}
 			} else if err != nil {
@@ -138,7 +138,7 @@ func TestConfigFault(t *testing.T) {
 	t.Parallel()
 	c := New(Options{User: "acme", Key: newKey(t), Dial: book(nil), Config: newHome(t).config(t, "Host acme-1\n ProxyCommand nc %h\n")})
 	_, err := c.Connect(within(t), acme1())
-	wantError(t, err, "ssh-config", Dialing, "config:2: macfleet starts no ProxyCommand")
+	wantError(t, err, "ssh-config", Dialing, "macfleet starts no ProxyCommand to reach acme-1 (nc %h)")
 }
 
 // TestStarts counts, at the server, the connections that are not logged in yet.

@@ -215,7 +215,7 @@ func wantError(t testing.TB, err error, code string, phase Phase, text string) {
 func wantErrorOf(t testing.TB, host string, err error, code string, phase Phase, text string) {
 	t.Helper()
 	e := asError(t, err)
-	if e.Host != host || e.Code != code || e.Phase != phase {
+	if e.Host != host || e.Code.String() != code || e.Phase != phase {
 		t.Errorf("error of %q has code %q in phase %q, want %q, %q, %q (%v)", e.Host, e.Code, e.Phase, host, code, phase, err)
 	}
 	if e.Remedy == "" {

@@ -20,10 +20,10 @@ const (
 	Public    = "public"    // the address of the inventory, or what the ssh configuration has instead
 )
 
-// DefaultStarts is how many connections may be under way at once. A jump host's
-// sshd takes ten before it drops some at random (MaxStartups), and each start
-// costs a Mac more than all that follows.
-const DefaultStarts = 16
+// DefaultStarts is how many connections may be under way at once. Each goes to a Mac of
+// its own, and those behind a jump host share one connection to it; so the limit is for
+// the line, and for the CPU here. Far hosts take a second each to let somebody in.
+const DefaultStarts = 192
 
 // DefaultUploads is how many files may be on their way at once: they share one
 // line out of an office.
@@ -119,7 +119,7 @@ func (c *Client) route(ctx context.Context, path string, t Target, s sshconfig.S
 		r.host = t.Server.Address
 	}
 	if r.host == "" {
-		return r, &Error{Host: t.name(), Code: "unreachable", Phase: Dialing,
+		return r, &Error{Host: t.name(), Code: CodeUnreachable, Phase: Dialing,
 			Err: errors.New("the inventory names no address"), Remedy: "look at the server in the Scaleway console"}
 	}
 	if r.hops, err = c.chain(s.Jumps); err != nil {
@@ -129,7 +129,7 @@ func (c *Client) route(ctx context.Context, path string, t Target, s sshconfig.S
 }
 
 func configError(t Target, err error) *Error {
-	return &Error{Host: t.name(), Code: "ssh-config", Phase: Dialing, Err: fmt.Errorf("the ssh configuration: %w", err),
+	return &Error{Host: t.name(), Code: CodeSSHConfig, Phase: Dialing, Err: fmt.Errorf("the ssh configuration: %w", err),
 		Remedy: "mend that line, or name another file with --ssh-config FILE (none reads no file)", final: true}
 }
 
@@ -143,7 +143,7 @@ func tailnetPrefixes() []netip.Prefix {
 // is MagicDNS, for the host's own name: server, Node and device bear one.
 func (c *Client) tailnetAddress(ctx context.Context, t Target) (string, error) {
 	fail := func(err error) (string, error) {
-		return "", &Error{Host: t.name(), Code: "unreachable", Phase: Dialing, Err: err,
+		return "", &Error{Host: t.name(), Code: CodeUnreachable, Phase: Dialing, Err: err,
 			Remedy: "see whether this machine and the host are in the tailnet: tailscale status"}
 	}
 	dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
@@ -178,7 +178,7 @@ type try struct {
 func (t try) why() string {
 	var number syscall.Errno
 	switch {
-	case t.err.Code == "jump-failed":
+	case t.err.Code == CodeJumpFailed:
 		return "the jump host failed"
 	case errors.As(t.err, &number):
 		return number.Error()

@@ -21,10 +21,11 @@ const DefaultPrologue = "PATH=/usr/bin:/bin:/usr/sbin:/sbin; LC_ALL=C; export PA
 func ScriptText(c plan.Command) string { return DefaultPrologue + c.Script }
 
 // bootstrap runs a script as root where root is to be had without a password,
-// and as the login user elsewhere. The script is its $1 and stdin is left for
-// the data: dash reads ahead, so a script and its data on one stdin would run
-// the data. The null device as sudo's stdin keeps it from eating the data.
-const bootstrap = `[ "$(id -u)" = 0 ] || ! sudo -n true </dev/null 2>/dev/null || exec sudo -n /bin/sh -c "$1" sh; exec /bin/sh -c "$1" sh`
+// and as the login user elsewhere. The script is its $1, its arguments follow,
+// and stdin is left for the data: dash reads ahead, so a script and its data on
+// one stdin would run the data. The null device as sudo's stdin keeps it from
+// eating the data.
+const bootstrap = `[ "$(id -u)" = 0 ] || ! sudo -n true </dev/null 2>/dev/null || exec sudo -n /bin/sh -c "$@"; exec /bin/sh -c "$@"`
 
 // maxScript is the longest command line that is sent, in bytes; a Mac takes a
 // few times as much.
@@ -37,39 +38,36 @@ type question struct {
 	input *string // what the script reads on its standard input, a secret; nil: nothing
 }
 
-// commandLine returns the exec string of an exchange: the same questions give
-// the same text for every host. Values travel in stdin, see data.
-func commandLine(prologue string, questions []question) (string, error) {
-	return fencedLine("", prologue, questions)
-}
-
-// fencedLine is commandLine behind a fence.
-func fencedLine(fence, prologue string, questions []question) (string, error) {
-	var b strings.Builder
-	b.WriteString(prologue + fence)
-	fmt.Fprintf(&b, "prologue=%s\nwatchdog=%s\n", quote(prologue), quote(strings.TrimSpace(file("watchdog.pl"))))
-	b.WriteString(file("scripts/exchange.sh"))
+// commandLine returns the exec string of an exchange, behind a fence if there is
+// one: the same questions give the same text for every host. Values travel in
+// stdin, see data.
+func commandLine(fence, prologue string, questions []question) (string, error) {
+	words := []string{strings.TrimSpace(file("watchdog.pl")), prologue}
 	for _, q := range questions {
 		if q.As != plan.Root && q.As != plan.Login {
 			return "", fmt.Errorf("%s: nothing runs as user %q", q.id, q.As)
 		}
-		piped := 0
+		piped := "0"
 		if q.input != nil {
-			piped = 1
+			piped = "1"
 		}
-		fmt.Fprintf(&b, "ask %s %s %d %d %s\n", quote(q.id), q.As, len(q.Args), piped, quote(q.Script))
+		words = append(words, q.id, string(q.As), strconv.Itoa(len(q.Args)), piped, q.Script)
 	}
-	b.WriteString(`printf '\n%s done\n' "$mark"` + "\n")
-	line := scriptLine(b.String())
+	// perl takes the shell's place.
+	line := scriptLine(prologue+fence+`exec perl -e "$@"`, words...)
 	if len(line) > maxScript {
 		return "", fmt.Errorf("the script of %d questions is %d bytes, more than %d", len(questions), len(line), maxScript)
 	}
 	return line, nil
 }
 
-// scriptLine returns the exec string of a script.
-func scriptLine(script string) string {
-	return "/bin/sh -c " + quote(bootstrap) + " sh " + quote(script)
+// scriptLine returns the exec string of a script and its arguments.
+func scriptLine(script string, args ...string) string {
+	words := append([]string{"/bin/sh", "-c", quote(bootstrap), "sh", quote(script), "sh"}, make([]string, len(args))...)
+	for i, arg := range args {
+		words[6+i] = quote(arg)
+	}
+	return strings.Join(words, " ")
 }
 
 // data returns what goes to stdin of an exchange: the mark, the login user, the

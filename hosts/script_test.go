@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write what is got into the golden files
 // them looks at every shell they go through.
 func TestCommandLineGolden(t *testing.T) {
 	t.Parallel()
-	got, err := commandLine(DefaultPrologue, []question{
+	got, err := commandLine("", DefaultPrologue, []question{
 		{id: "power.settings", Command: plan.Command{Name: "settings", Script: "pmset -g custom\n", As: plan.Root}},
 		{id: "user.shell", Command: plan.Command{Name: "shell", Script: "printf '%s' \"it's $1 and $2\"", As: plan.Login,
 			Args: []string{"acme's", "$(secret)"}}},
@@ -53,7 +53,7 @@ func TestCommandLineGolden(t *testing.T) {
 func TestCommandLineIsTheSameForEveryHost(t *testing.T) {
 	t.Parallel()
 	line := func(args ...string) string {
-		text, err := commandLine(DefaultPrologue, []question{{id: "a.b", Command: plan.Command{Script: "echo", As: plan.Root, Args: args}}})
+		text, err := commandLine("", DefaultPrologue, []question{{id: "a.b", Command: plan.Command{Script: "echo", As: plan.Root, Args: args}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestCommandLineIsTheSameForEveryHost(t *testing.T) {
 func TestCommandLineRefusesTooMuch(t *testing.T) {
 	t.Parallel()
 	long := []question{{id: "a.b", Command: plan.Command{Script: strings.Repeat("x", maxScript), As: plan.Root}}}
-	if text, err := commandLine(DefaultPrologue, long); err == nil {
+	if text, err := commandLine("", DefaultPrologue, long); err == nil {
 		t.Errorf("a script of %d bytes was taken: line of %d bytes", maxScript, len(text))
 	}
 }
@@ -125,7 +125,7 @@ func TestScriptsAreSound(t *testing.T) {
 	kinds := map[string]scriptlint.Kind{
 		"file.sh": scriptlint.Probe, "left.sh": scriptlint.Probe, "password-check.sh": scriptlint.Change,
 		"serial.sh": scriptlint.Probe, "os-version.sh": scriptlint.Probe,
-		"exchange.sh": scriptlint.Change, "claim-create.sh": scriptlint.Change, "claim-drop.sh": scriptlint.Change, "marker-write.sh": scriptlint.Change,
+		"claim-create.sh": scriptlint.Change, "claim-drop.sh": scriptlint.Change, "marker-write.sh": scriptlint.Change,
 		"undo-arm.sh": scriptlint.Change, "undo-change.sh": scriptlint.Change, "undo-confirm.sh": scriptlint.Change, "undo-drop.sh": scriptlint.Change,
 		"undo-now.sh": scriptlint.Change, "undo-run.sh": scriptlint.Change, "undo-state.sh": scriptlint.Probe, "artifact-look.sh": scriptlint.Probe, "artifact-push.sh": scriptlint.Change,
 		"artifact-fetch.sh": scriptlint.Change, "artifact-prune.sh": scriptlint.Change,

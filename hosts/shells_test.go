@@ -38,38 +38,41 @@ func shells() []shell {
 	}
 }
 
-// innerScript takes the script out of a command line, as bootstrap gets it.
-func innerScript(t testing.TB, line string) string {
+// inner takes what the bootstrap runs out of a command line: a script and its
+// arguments, with another shell in place of /bin/sh, if one is named.
+func inner(t testing.TB, line, shell string) []string {
 	t.Helper()
 	text, ok := strings.CutPrefix(line, "/bin/sh -c "+quote(bootstrap)+" sh ")
 	if !ok {
 		t.Fatalf("the command line does not begin with the bootstrap: %q", head(line))
 	}
-	// Only a shell can say what a quoted word means.
-	out, err := exec.CommandContext(within(t), "dash", "-c", "printf '%s.' "+text).Output()
+	// Only a shell can say what quoted words mean.
+	out, err := exec.CommandContext(within(t), "dash", "-c", "printf '%s\\0' "+text).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSuffix(string(out), ".")
+	words := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	if shell != "" {
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "/bin/sh", shell)
+		}
+	}
+	return words
 }
 
 // ask runs an exchange in a local shell and takes its output apart.
 func (s shell) ask(t *testing.T, prologue, asUser string, limit int, questions []question) reply {
 	t.Helper()
 	need(t, s.argv[0], "perl")
-	line, err := commandLine(prologue, questions)
+	line, err := commandLine("", prologue, questions)
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := innerScript(t, line)
+	wrapper := ""
 	if s.inner {
 		// The wrapper stands where all users can reach it.
-		wrapper := filepath.Join(openDir(t), "sh")
+		wrapper = filepath.Join(openDir(t), "sh")
 		write(t, wrapper, "#!/bin/sh\nexec "+strings.Join(s.argv, " ")+` "$@"`+"\n", 0o755)
-		if strings.Count(script, "/bin/sh") != 2 {
-			t.Fatal("exchange.sh does not name /bin/sh twice: mend this test")
-		}
-		script = strings.ReplaceAll(script, "/bin/sh", wrapper)
 	}
 	mark := newMark()
 	input, err := data(mark, asUser, limit, questions)
@@ -78,7 +81,7 @@ func (s shell) ask(t *testing.T, prologue, asUser string, limit int, questions [
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.argv[0], append(append([]string{}, s.argv[1:]...), "-c", script, "sh")...)
+	cmd := exec.CommandContext(ctx, s.argv[0], append(append(append([]string{}, s.argv[1:]...), "-c"), inner(t, line, wrapper)...)...)
 	// A process that outlives its question would hold the streams open.
 	cmd.WaitDelay = time.Second
 	var stdout, stderr bytes.Buffer
@@ -127,6 +130,25 @@ func login(id, script string, args ...string) question {
 	return question{id: id, Command: probe(id, script, args...).Command}
 }
 
+// groupsOf is what id says of a user's groups.
+func groupsOf(t testing.TB, name string) string {
+	t.Helper()
+	out, err := exec.CommandContext(within(t), "id", "-G", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func homeOf(t testing.TB, name string) string {
+	t.Helper()
+	u, err := user.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.HomeDir
+}
+
 func inEveryShell(t *testing.T, test func(*testing.T, shell)) {
 	t.Parallel()
 	for _, s := range shells() {
@@ -161,7 +183,7 @@ func TestShellsAgree(t *testing.T) {
 			login("a.one-line-without-end", "printf x; printf y >&2"),
 			login("a.locale", `printf '%s' "$LC_ALL"`),
 			login("a.name", `printf '%s %s' "$0" "$#"`, "x", "y"),
-			login("a.variables-of-the-exchange", `printf '%s' "${mark-}${limit-}${prologue-}${watchdog-}${value-}"`),
+			login("a.variables-of-the-exchange", `printf '%s' "${mark-}${run-}${epoch-}${1-}"`),
 			login("a.errexit", "set -e; false; printf no"),
 			login("a.absent", ourFile("host.json").Script),
 			login("a.trap", `trap 'printf bye' EXIT; exit 5`),
@@ -341,8 +363,11 @@ func TestShellsWatchdog(t *testing.T) {
 			login("good.0", "printf good"),
 			login("bad.0", family, w.path),
 			login("good.1", "cat; "+echo, "x\n"),
+			login("bad.1", "printf part; kill -STOP $$"),
+			login("good.2", "printf good"),
 		})
-		want := plan.Facts{"good.0": said(0, "good", ""), "bad.0": unread(stoppedByWatchdog), "good.1": said(0, "<x\n>", "")}
+		want := plan.Facts{"good.0": said(0, "good", ""), "bad.0": unread(stoppedByWatchdog), "good.1": said(0, "<x\n>", ""),
+			"bad.1": unread(stoppedByWatchdog), "good.2": said(0, "good", "")}
 		if diff := cmp.Diff(want, r.facts, whole); diff != "" {
 			t.Errorf("answers (-want +got):\n%s", diff)
 		}
@@ -364,6 +389,44 @@ func TestWatchdogKills(t *testing.T) {
 	allDead(t, f, "up")
 }
 
+// TestShellsInput gives questions more than a pipe holds: what one does not read costs it nothing, and
+// what one never comes to read costs its own answer.
+func TestShellsInput(t *testing.T) {
+	inThreeShells(t, func(t *testing.T, s shell) {
+		flood := strings.Repeat("acme\n", 1<<16)
+		with := func(id, script string) question {
+			q := login(id, script)
+			q.input = &flood
+			return q
+		}
+		r := s.ask(t, DefaultPrologue, me(t), 2, []question{
+			with("a.reads", "wc -c"), with("a.reads-a-line", "read -r line; printf '%s' \"$line\""), with("a.reads-nothing", "exit 3"),
+			with("a.hangs", "sleep 1000"), login("a.none", "cat"),
+		})
+		if a, _ := r.facts.Get("a.reads").Get(); strings.TrimSpace(a.Stdout) != fmt.Sprint(len(flood)) {
+			t.Errorf("the question read %q bytes of %d", a.Stdout, len(flood))
+		}
+		delete(r.facts, "a.reads")
+		want := plan.Facts{"a.reads-a-line": said(0, "acme", ""), "a.reads-nothing": said(3, "", ""), "a.hangs": unread(stoppedByWatchdog), "a.none": said(0, "", "")}
+		if diff := cmp.Diff(want, r.facts, whole); diff != "" {
+			t.Errorf("answers (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestShellsNobody: a question for a login user that the host does not have is asked as nobody else.
+func TestShellsNobody(t *testing.T) {
+	t.Parallel()
+	r := shells()[0].ask(t, DefaultPrologue, "no-such-user", 10, []question{login("a.user", "id -un"), {id: "a.root", Command: plan.Command{Script: "id -un", As: plan.Root}}})
+	want := plan.Facts{"a.user": unread("needs root"), "a.root": unread("needs root")}
+	if isRoot() {
+		want = plan.Facts{"a.user": said(126, "", "watchdog: no-such-user cannot be asked\n"), "a.root": said(0, "root\n", "")}
+	}
+	if diff := cmp.Diff(want, r.facts, whole); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+}
+
 // TestShellsLoginUserOfRoot asks as the login user where the exchange itself
 // runs as root, which is how a host with sudo without password is asked.
 func TestShellsLoginUserOfRoot(t *testing.T) {
@@ -375,7 +438,7 @@ func TestShellsLoginUserOfRoot(t *testing.T) {
 		w, f := newWitness(t, openDir(t))
 		all := hostile()
 		r := s.ask(t, DefaultPrologue, "nobody", 1, []question{
-			login("a.user", "cat; id -un"),
+			login("a.user", "cat; id -un; id -G; printf '%s' \"$HOME $USER\""),
 			login("a.arguments", echo, all...),
 			login("a.path", `printf '%s' "$PATH"`),
 			login("a.fails", "exit 9"),
@@ -383,7 +446,7 @@ func TestShellsLoginUserOfRoot(t *testing.T) {
 			{id: "a.root", Command: plan.Command{Script: "id -un", As: plan.Root}},
 		})
 		want := plan.Facts{
-			"a.user":      said(0, "nobody\n", ""),
+			"a.user":      said(0, "nobody\n"+groupsOf(t, "nobody")+homeOf(t, "nobody")+" nobody", ""),
 			"a.arguments": said(0, echoed(all), ""),
 			"a.path":      said(0, "/usr/bin:/bin:/usr/sbin:/sbin", ""),
 			"a.fails":     said(9, "", ""),
@@ -402,12 +465,12 @@ func TestShellsCutData(t *testing.T) {
 	inEveryShell(t, func(t *testing.T, s shell) {
 		need(t, s.argv[0], "perl")
 		questions := []question{login("a.b", echo, "acme"), login("a.c", echo, "fleet")}
-		line, err := commandLine(DefaultPrologue, questions)
+		line, err := commandLine("", DefaultPrologue, questions)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, input := range []string{"", testMark + "\n", testMark + "\n" + me(t) + "\n10\n", testMark + "\n" + me(t) + "\n10\n4\nacme"} {
-			cmd := exec.CommandContext(within(t), s.argv[0], append(append([]string{}, s.argv[1:]...), "-c", innerScript(t, line), "sh")...)
+			cmd := exec.CommandContext(within(t), s.argv[0], append(append(append([]string{}, s.argv[1:]...), "-c"), inner(t, line, "")...)...)
 			cmd.Stdin = strings.NewReader(input)
 			out, err := cmd.Output()
 			if cmd.ProcessState.ExitCode() != 91 {

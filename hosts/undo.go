@@ -12,6 +12,9 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+var codeUndoArmed = plan.NewCode("undo-armed", plan.NotDrift, "another change is not confirmed yet, or a run that died left one",
+	"run macfleet plan in a minute: what is not confirmed by then is as it was before")
+
 // RolledBackError says that a change was made and that the host took it back. It
 // comes inside an *Error with the code "rolled-back".
 type RolledBackError struct {
@@ -143,7 +146,7 @@ func (g *guarded) survey(ctx context.Context) error {
 		case err == nil:
 			conn.Close()
 			g.paths = append(g.paths, path)
-		case ctx.Err() != nil, errors.As(err, &e) && e.Code == "key-refused":
+		case ctx.Err() != nil, errors.As(err, &e) && e.Code == CodeKeyRefused:
 			// Nobody could confirm over that path later: the host bans who asks again.
 			return err
 		}
@@ -181,7 +184,7 @@ func (g *guarded) busy(text string) error {
 	left, step, _ := strings.Cut(strings.TrimSpace(text), " ")
 	n, _ := strconv.Atoi(left) // a number that cannot be read is as good as none
 	busy := &BusyError{Step: plan.StepID(step), Left: time.Duration(max(0, n)) * time.Second}
-	return &Error{Host: g.target.name(), Code: "undo-armed", Phase: Undoing, Err: busy,
+	return &Error{Host: g.target.name(), Code: codeUndoArmed, Phase: Undoing, Err: busy,
 		Remedy: "run macfleet plan in a minute: what is not confirmed by then is as it was before"}
 }
 

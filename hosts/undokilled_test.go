@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// killedEverywhere runs a test with a kill at every call of a tool, until the
-// script comes to its end. The shells take turns: which of them it is makes no
-// difference to what is left behind, and the tests must be quick.
+// killedEverywhere runs a test with a kill at every call of a tool that is this run's,
+// until the script comes to its end. The shells take turns: which of them it is makes
+// no difference to what is left behind, and the tests must be quick.
 func killedEverywhere(t *testing.T, test func(t *testing.T, l lab, at int) (killed bool)) {
 	t.Parallel()
 	needRoot(t)
@@ -19,6 +20,9 @@ func killedEverywhere(t *testing.T, test func(t *testing.T, l lab, at int) (kill
 	argvs := [][]string{{"dash"}, {"bash", "--posix"}}
 	const most = 200
 	for at := 1; at <= most && !t.Failed(); at++ {
+		if !scripttest.Mine(at) {
+			continue
+		}
 		l := newLab(t, argvs[at%2])
 		l.mortal()
 		if !test(t, l, at) {

@@ -12,6 +12,9 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+var codeCutOff = plan.NewCode("cut-off", plan.Critical, "nobody knows whether a change stands: the host answers on no path",
+	"reboot the Mac: what was not confirmed is taken back at the next boot, too")
+
 // reach opens new connections over the paths that have none. The error says why
 // one of them does not work.
 func (g *guarded) reach(ctx context.Context, have map[string]*Conn) error {
@@ -186,7 +189,7 @@ func (g *guarded) rolledBack(u plan.Undone) error {
 	if back.Exit != 0 {
 		remedy = "look at the host before anything else: macfleet plan shows what differs"
 	}
-	return &Error{Host: back.Host, Code: "rolled-back", Phase: Undoing, Err: back, Remedy: remedy}
+	return &Error{Host: back.Host, Code: plan.CodeRolledBack, Phase: Undoing, Err: back, Remedy: remedy}
 }
 
 // cutOff says that nobody knows how the change ended.
@@ -195,7 +198,7 @@ func (g *guarded) cutOff(err error) error {
 	if g.change.Guard.Restore == nil {
 		remedy = "reboot the Mac from the Scaleway console: the change was not made to outlive a boot"
 	}
-	return &Error{Host: g.target.name(), Code: "cut-off", Phase: Undoing, Remedy: remedy,
+	return &Error{Host: g.target.name(), Code: codeCutOff, Phase: Undoing, Remedy: remedy,
 		Err: fmt.Errorf("%s: nobody knows whether the change stands: %w", g.step, err)}
 }
 

@@ -6,22 +6,39 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
+// The codes that are raised here.
+var (
+	codeAdopted            = NewCode("adopted", NotDrift, "the configuration takes the server over under its present name")
+	codeClaimUnfinished    = NewCode("claim-unfinished", NotDrift, "an earlier run claimed the host and did not finish")
+	CodeMarkerMissing      = NewCode("marker-missing", Warning, "the server bears our name, and the host has no marker")
+	codeTooFewReplicas     = NewCode("too-few-replicas", NotDrift, "the group has fewer hosts than are wanted")
+	codeRenamedByHand      = NewCode("renamed-by-hand", Warning, "somebody renamed the server at the provider")
+	codeTooManyReplicas    = NewCode("too-many-replicas", NotDrift, "the group has more hosts than are wanted")
+	codeReleaseNotPossible = NewCode("release-not-possible", NotDrift, "a server is to go, and macfleet cannot drain and reinstall it",
+		"raise replicas again, or give the server back by hand: drain, reinstall, rename into the pool, then macfleet hosts trust NAME")
+	codeWrongType = NewCode("wrong-type", NotDrift, "the server has another type than is wanted")
+	codeWrongOS   = NewCode("wrong-os", NotDrift, "the host runs another family of macOS than is wanted",
+		"reinstall it with the wanted family, or set os of the fleet")
+	codeReplaceNotPossible = NewCode("replace-not-possible", NotDrift, "a server is to be replaced, and macfleet cannot do that",
+		"set the group back, or replace the server by hand: give this one back to the pool and let macfleet claim another")
+)
+
 // mark returns the action that claims the host on the host.
 func mark(h *Host) Action {
 	a := h.action(CreateMarker)
 	_, begun := h.Seen.Claim.Get()
 	switch {
 	case h.adopting:
-		a.Reason = Reason{"adopted", "the configuration takes the server over under its present name"}
+		a.Reason = Reason{codeAdopted, "the configuration takes the server over under its present name"}
 		a.Origin.Pending = true
 	case begun && !h.Seen.Pinned:
-		a.Reason = Reason{"claim-unfinished", "an earlier run claimed the host and did not finish"}
+		a.Reason = Reason{codeClaimUnfinished, "an earlier run claimed the host and did not finish"}
 		a.Origin.Pending = true
 	case h.Member:
-		a.Reason = Reason{"marker-missing", "the server bears our name and the host has no marker"}
+		a.Reason = Reason{CodeMarkerMissing, "the server bears our name and the host has no marker"}
 		a.Origin.Drift = true
 	default:
-		a.Reason = Reason{"too-few-replicas", "it says whose the host is and what was proven on it"}
+		a.Reason = Reason{codeTooFewReplicas, "it says whose the host is and what was proven on it"}
 		a.Origin.Pending = true
 	}
 	return a
@@ -33,7 +50,7 @@ func (h *Host) action(k Kind) Action {
 
 func rename(h *Host) Action {
 	a := h.action(RenameServer)
-	a.Reason = Reason{"renamed-by-hand", fmt.Sprintf("Scaleway calls the server %s; it is still a member", h.Server.Name)}
+	a.Reason = Reason{codeRenamedByHand, fmt.Sprintf("Scaleway calls the server %s; it is still a member", h.Server.Name)}
 	a.Origin.Drift = true
 	a.Fields = []Field{{"name", h.Server.Name, h.Name}}
 	return a
@@ -41,10 +58,10 @@ func rename(h *Host) Action {
 
 func releaseRefused(h *Host, replicas int) Action {
 	a := h.action(ReleaseServer)
-	a.Reason = Reason{"too-many-replicas", fmt.Sprintf("%s.%s wants %d", h.Fleet, h.Group, replicas)}
+	a.Reason = Reason{codeTooManyReplicas, fmt.Sprintf("%s.%s wants %d", h.Fleet, h.Group, replicas)}
 	a.Origin.Pending = true
 	a.Disruption = Wipe
-	a.Refusal = &Trouble{Code: "release-not-possible",
+	a.Refusal = &Trouble{Code: codeReleaseNotPossible,
 		Text:   fmt.Sprintf("macfleet %s cannot drain and reinstall a host, so it gives no server back", fleet.Version),
 		Remedy: "raise replicas again, or give the server back by hand: drain, reinstall, rename into the pool, then macfleet hosts trust " + h.Name}
 	return a
@@ -55,21 +72,19 @@ func releaseRefused(h *Host, replicas int) Action {
 func replaceRefused(h *Host, f fleet.Fleet, g fleet.Group) []Action {
 	a := h.action(ReplaceServer)
 	version, _ := h.Seen.OSVersion.Get()
-	switch family := osFamily(version); {
+	switch family := OSFamily(version); {
 	case h.Server.Type != g.Type:
-		a.Reason = Reason{"wrong-type", fmt.Sprintf("the server is of type %s, %s.%s wants %s", h.Server.Type, f.Name, g.Name, g.Type)}
+		a.Reason = Reason{codeWrongType, fmt.Sprintf("the server is of type %s, %s.%s wants %s", h.Server.Type, f.Name, g.Name, g.Type)}
 		a.Fields = []Field{{"type", h.Server.Type, g.Type}}
 	case family != "" && family != f.OS:
-		a.Reason = Reason{"wrong-os", fmt.Sprintf("the host runs macOS %s (%s), %s wants %s", version, family, f.Name, f.OS)}
+		a.Reason = Reason{codeWrongOS, fmt.Sprintf("the host runs macOS %s (%s), %s wants %s", version, family, f.Name, f.OS)}
 		a.Fields = []Field{{"os", family, f.OS}}
 	default:
 		return nil
 	}
 	a.Origin.Pending = true
 	a.Disruption = Wipe
-	a.Refusal = &Trouble{Code: "replace-not-possible",
-		Text:   fmt.Sprintf("macfleet %s cannot drain and reinstall a host, so it replaces no server", fleet.Version),
-		Remedy: "set the group back, or replace the server by hand: give this one back to the pool and let macfleet claim another"}
+	a.Refusal = codeReplaceNotPossible.Trouble(fmt.Sprintf("macfleet %s cannot drain and reinstall a host, so it replaces no server", fleet.Version))
 	return []Action{a}
 }
 

@@ -2,6 +2,15 @@ package plan
 
 import "fmt"
 
+// The codes that are raised here.
+var (
+	codeNameTaken       = NewCode("name-taken", Warning, "two servers bear the name", "rename one of the two")
+	codeAdoptedFromPool = NewCode("adopted-from-pool", Warning, "a server with a host block still bears the name of a pool server",
+		"rename it before it is adopted, or remove its host block and let it be claimed")
+	codeNameDiffers = NewCode("name-differs", Warning, "a server with a host block bears another name",
+		"write the server's name in the configuration, or correct its server_id")
+)
+
 // refuseAdopted enters into the adopted servers why they cannot be taken over.
 // Their names are not made from their ids, so that only the inventory can show
 // that a block means the right machine.
@@ -34,7 +43,7 @@ func (c *census) refuseAdopted(servers []placed) {
 func notAdoptable(p *placed, bearers []string) *Trouble {
 	for _, id := range bearers {
 		if id != p.server.ID {
-			return &Trouble{Code: "name-taken",
+			return &Trouble{Code: codeNameTaken,
 				Text:   fmt.Sprintf("server %s is listed as %s, and server %s has that name too", p.server.ID, p.name, id),
 				Remedy: "rename one of the two in the Scaleway console, and check the server_id of the host block"}
 		}
@@ -43,11 +52,11 @@ func notAdoptable(p *placed, bearers []string) *Trouble {
 	case p.name == p.server.Name || p.witnessed:
 		return nil
 	case p.pooled:
-		return &Trouble{Code: "adopted-from-pool",
+		return &Trouble{Code: codeAdoptedFromPool,
 			Text:   fmt.Sprintf("server %s is called %s, so it belongs to the pool", p.server.ID, p.server.Name),
 			Remedy: "rename it in the Scaleway console before it is adopted, or remove its host block and let it be claimed"}
 	}
-	return &Trouble{Code: "name-differs",
+	return &Trouble{Code: codeNameDiffers,
 		Text:   fmt.Sprintf("server %s is called %s; an adopted server keeps its present name", p.server.ID, p.server.Name),
 		Remedy: fmt.Sprintf("write host %q in the configuration, or correct its server_id", p.server.Name)}
 }

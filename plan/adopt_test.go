@@ -7,6 +7,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // TestAdoption takes a server over: the marker and the steps' first changes, and
@@ -114,7 +115,7 @@ func TestAdoptionRefused(t *testing.T) {
 			tc.edit(w)
 			p := w.plan(t)
 			h := oneHost(t, p)
-			if len(p.Actions) != 0 || h.Refused == nil || h.Refused.Code != tc.code || h.Name != legacy || h.Converged != plan.NotCompared {
+			if len(p.Actions) != 0 || h.Refused == nil || h.Refused.Code.String() != tc.code || h.Name != legacy || h.Converged != plan.NotCompared {
 				t.Fatalf("actions %v, host %s: %+v", lines(p), h.Name, h.Refused)
 			}
 			explained(t, h.Refused)
@@ -184,7 +185,7 @@ func TestAdoptedServerMissing(t *testing.T) {
 		}
 		l := p.Lost[0]
 		explained(t, &l.Trouble)
-		if l.Name != legacy || l.Fleet != "macos" || l.ServerID != serverID(1) || l.Trouble.Code != code || strings.Contains(l.Trouble.Remedy, "trust") {
+		if l.Name != legacy || l.Fleet != "macos" || l.ServerID != serverID(1) || l.Trouble.Code.String() != code || strings.Contains(l.Trouble.Remedy, "trust") {
 			t.Errorf("%s: lost %+v", code, l)
 		}
 		w.cfg.Hosts = nil
@@ -226,7 +227,7 @@ func TestHostBlockRemoved(t *testing.T) {
 	}
 	s := p.Shortages[0]
 	explained(t, &s.Trouble)
-	if s.Trouble.Code != "host-block-removed" || s.Missing != 1 || !strings.Contains(s.Trouble.Text, legacy) {
+	if s.Trouble.Code.String() != "host-block-removed" || s.Missing != 1 || !strings.Contains(s.Trouble.Text, legacy) {
 		t.Errorf("shortage %+v", s)
 	}
 	expect(t, "strays", []string{legacy}, strays(p))
@@ -304,12 +305,12 @@ func TestNotOursKnowsAdopted(t *testing.T) {
 		t.Errorf("renamed at the provider and in its block: %+v, stale %t", x, h.MarkerStale())
 	}
 	h.Server.Name = "someones-mac"
-	if x := plan.NotOurs(w.cfg, h); x == nil || x.Code != "marker-of-another-server" {
+	if x := plan.NotOurs(w.cfg, h); x == nil || x.Code.String() != "marker-of-another-server" {
 		t.Errorf("a block that gives it a name which it does not bear: %+v", x)
 	}
 	h.Server.Name = h.Name
 	h.Seen.Marker = inventory.Present(w.marker("macos", "m2", 9))
-	if x := plan.NotOurs(w.cfg, h); x == nil || x.Code != "marker-of-another-server" {
+	if x := plan.NotOurs(w.cfg, h); x == nil || x.Code.String() != "marker-of-another-server" {
 		t.Errorf("a marker of another server: %+v", x)
 	}
 }
@@ -337,7 +338,7 @@ func TestSilentStrayHoldsAPlace(t *testing.T) {
 	for name, disturb := range map[string]func(*world){
 		"not ready": func(w *world) { w.snap.Servers[0].Status = "rebooting" },
 		"unreachable": func(w *world) {
-			w.change(1, func(h *plan.HostSeen) { *h = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable"}} })
+			w.change(1, func(h *plan.HostSeen) { *h = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable")}} })
 		},
 		"of another type": func(w *world) { w.snap.Servers[0].Type = "M1-M" },
 	} {
@@ -351,7 +352,7 @@ func TestSilentStrayHoldsAPlace(t *testing.T) {
 		if got := claimed(p); len(got) != 0 {
 			t.Errorf("%s: claims %v", name, got)
 		}
-		if len(p.Shortages) != 1 || p.Shortages[0].Trouble.Code != "host-block-removed" {
+		if len(p.Shortages) != 1 || p.Shortages[0].Trouble.Code.String() != "host-block-removed" {
 			t.Errorf("%s: shortages %+v", name, p.Shortages)
 		}
 	}

@@ -10,6 +10,14 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
+// The codes that are raised here.
+var (
+	codeNotApproved = NewCode("not-approved", NotDrift, "the plan file does not approve it",
+		"look at it, and approve it with another plan: macfleet plan --out FILE")
+	codeAfterUnapproved = NewCode("after-unapproved", NotDrift, "it may need an action that comes before it and that the plan file does not approve",
+		"approve both with another plan: macfleet plan --out FILE")
+)
+
 // ApprovalOf returns the digest by which an action of the plan is known again, in
 // a later plan too: over what would be done, and to whom. Scripts, their arguments,
 // the kind of their input, artifacts by their digests, the fields as a person reads
@@ -103,12 +111,23 @@ type Approved struct {
 	Keys    map[string]string // fingerprints of the hosts' keys, by server id; "": the host was not asked
 }
 
+// Approve returns the approval of everything that the plan would do.
+func (p *Plan) Approve() *Approved {
+	x := &Approved{Owner: p.Owner, Digests: make(map[string]string, len(p.Actions)), Keys: p.Keys()}
+	for _, a := range p.Actions {
+		if a.Refusal == nil {
+			x.Digests[a.Address()] = p.approvalOf(a, x.Keys[a.ServerID])
+		}
+	}
+	return x
+}
+
 // Restrict refuses all of a plan that was not approved, and what needs that on the same
 // host. A host that was in no approved plan, or whose key nobody approved, is left alone.
 // It returns how many actions it refused.
 func (x Approved) Restrict(p *Plan, steps StepsFor) int {
 	left := make(map[string][]Action) // by server id: those that were not approved
-	foreign, keys := make(map[string]bool), p.keys()
+	foreign, keys := make(map[string]bool), p.Keys()
 	for i := range p.Hosts {
 		h := &p.Hosts[i]
 		key, known := x.Keys[h.Server.ID]
@@ -146,8 +165,8 @@ func (p *Plan) needs(later, earlier Action, steps StepsFor) bool {
 	return makes && node.ID() == later.Step
 }
 
-// keys returns the fingerprints of the hosts' keys, by server id.
-func (p *Plan) keys() map[string]string {
+// Keys returns the fingerprints of the hosts' keys, by server id.
+func (p *Plan) Keys() map[string]string {
 	out := make(map[string]string, len(p.Hosts))
 	for i := range p.Hosts {
 		out[p.Hosts[i].Server.ID] = p.Hosts[i].Seen.Fingerprint
@@ -156,8 +175,7 @@ func (p *Plan) keys() map[string]string {
 }
 
 func notApproved() *Trouble {
-	return &Trouble{Code: "not-approved", Text: "the plan file does not approve it: it was not to be done, or otherwise, when that was made",
-		Remedy: "look at it, and approve it with another plan: macfleet plan --out FILE"}
+	return codeNotApproved.Trouble("the plan file does not approve it: it was not to be done, or otherwise, when that was made")
 }
 
 func afterUnapproved(a Action) *Trouble {
@@ -165,6 +183,5 @@ func afterUnapproved(a Action) *Trouble {
 	if what == "" {
 		what = string(a.Kind)
 	}
-	return &Trouble{Code: "after-unapproved", Text: "it may need " + what + ", which comes before and which the plan file does not approve",
-		Remedy: "approve both with another plan: macfleet plan --out FILE"}
+	return codeAfterUnapproved.Trouble("it may need " + what + ", which comes before and which the plan file does not approve")
 }

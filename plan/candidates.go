@@ -8,6 +8,21 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
+// The codes that are raised here.
+var (
+	codeServerNotReady = NewCode("server-not-ready", NotDrift, "a candidate is not delivered or not ready", "wait until it is ready")
+	codeDirtyPoolHost  = NewCode("dirty-pool-host", NotDrift, "a pool server bears a marker of an earlier owner",
+		"reinstall it before it goes into the pool")
+	codeClaimedByAnother = NewCode("claimed-by-another", Critical, "another run or configuration has claimed the host",
+		"let the other run finish; if that claim is dead, remove /etc/macfleet on the host and apply again")
+	CodeMissingSudoPassword = NewCode("missing-sudo-password", Warning, "the login password is needed, and none is known",
+		"give it once: macfleet apply --ask-password NAME; or give the login user passwordless sudo on the host")
+	codeMarkerUnreadable = NewCode("marker-unreadable", Warning, "the marker on the host cannot be read",
+		"look at the file on the host; remove it only if you know that the host is yours")
+	codeClaimUnreadable = NewCode("claim-unreadable", Warning, "the claim file on the host cannot be read",
+		"look at the file on the host; remove it only if you know that the host is yours")
+)
+
 // need is what one group lacks, and which pool servers would fill it.
 type need struct {
 	fleet    fleet.Fleet
@@ -108,11 +123,11 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 func unusable(s inventory.Server, name string, names map[string]bool) *Trouble {
 	switch {
 	case !s.Usable():
-		return &Trouble{Code: "server-not-ready",
+		return &Trouble{Code: codeServerNotReady,
 			Text:   fmt.Sprintf("Scaleway says status %s, delivered %t", s.Status, s.Delivered),
 			Remedy: "wait until it is ready, or look at it in the Scaleway console"}
 	case names[name]:
-		return &Trouble{Code: "name-taken",
+		return &Trouble{Code: codeNameTaken,
 			Text:   fmt.Sprintf("another server already bears the name %s", name),
 			Remedy: "claim another server, or rename the other one"}
 	}
@@ -128,28 +143,24 @@ func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name string, n 
 		return markerUnreadable(seen.Marker.Why())
 	}
 	if m, ok := seen.Marker.Get(); ok {
-		return &Trouble{Code: "dirty-pool-host",
-			Text:   fmt.Sprintf("it bears the marker of %s (%s), so it was not given back clean", m.Name, m.Owner()),
-			Remedy: "reinstall it before it goes into the pool"}
+		return codeDirtyPoolHost.Trouble(fmt.Sprintf("it bears the marker of %s (%s), so it was not given back clean", m.Name, m.Owner()))
 	}
 	if seen.Claim.IsUnread() {
-		return claimUnreadable(seen.Claim.Why())
+		return ClaimUnreadable(seen.Claim.Why())
 	}
 	if c, ok := seen.Claim.Get(); ok && !c.Same(ClaimOf(cfg.Owner, name, s.ID)) {
-		return &Trouble{Code: "claimed-by-another",
+		return &Trouble{Code: codeClaimedByAnother,
 			Text:   fmt.Sprintf("%s is being claimed as %s", s.Name, c.Name),
 			Remedy: "let the other run finish; if it is dead, reinstall the server"}
 	}
-	if v, ok := seen.OSVersion.Get(); ok && osFamily(v) != "" && osFamily(v) != n.fleet.OS {
-		return &Trouble{Code: "wrong-os",
-			Text:   fmt.Sprintf("it runs macOS %s (%s), the fleet wants %s", v, osFamily(v), n.fleet.OS),
-			Remedy: "reinstall it with the wanted family, or set os of the fleet"}
+	if v, ok := seen.OSVersion.Get(); ok && OSFamily(v) != "" && OSFamily(v) != n.fleet.OS {
+		return codeWrongOS.Trouble(fmt.Sprintf("it runs macOS %s (%s), the fleet wants %s", v, OSFamily(v), n.fleet.OS))
 	}
 	switch w := seen.Password; {
 	case seen.Root:
 		return nil
 	case !n.group.Spec.GrantsRoot():
-		return missingSudo()
+		return MissingSudo()
 	case w != nil:
 		return w.Trouble
 	}
@@ -161,9 +172,9 @@ func ClaimOf(owner fleet.Owner, name, serverID string) Claim {
 	return Claim{Configuration: owner.Name, Environment: owner.Environment, Name: name, ServerID: serverID}
 }
 
-// osFamily returns the family of a macOS version by Apple's numbers, or "" for
+// OSFamily returns the family of a macOS version by Apple's numbers, or "" for
 // one that was not out when this was written.
-func osFamily(version string) string {
+func OSFamily(version string) string {
 	major, _, _ := strings.Cut(version, ".")
 	switch major {
 	case "13":
@@ -178,20 +189,18 @@ func osFamily(version string) string {
 	return ""
 }
 
-func missingSudo() *Trouble {
-	return &Trouble{Code: "missing-sudo-password",
+// MissingSudo is the trouble of a host that asks for a password before it gives root.
+func MissingSudo() *Trouble {
+	return &Trouble{Code: CodeMissingSudoPassword,
 		Text:   "root is not to be had without a password, and no step of this run sets that up",
 		Remedy: "run without --step and without disable = [\"sudo\"], or give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)"}
 }
 
 func markerUnreadable(why string) *Trouble {
-	return &Trouble{Code: "marker-unreadable",
-		Text:   "its marker /etc/macfleet/host.json cannot be read: " + why,
-		Remedy: "look at the file on the host; remove it only if you know that the host is yours"}
+	return codeMarkerUnreadable.Trouble("its marker /etc/macfleet/host.json cannot be read: " + why)
 }
 
-func claimUnreadable(why string) *Trouble {
-	return &Trouble{Code: "claim-unreadable",
-		Text:   "its claim /etc/macfleet/claim.json cannot be read: " + why,
-		Remedy: "look at the file on the host; remove it only if you know that the host is yours"}
+// ClaimUnreadable is the trouble of a host whose claim cannot be read.
+func ClaimUnreadable(why string) *Trouble {
+	return codeClaimUnreadable.Trouble("its claim /etc/macfleet/claim.json cannot be read: " + why)
 }

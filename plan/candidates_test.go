@@ -7,6 +7,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 func TestFreshWorld(t *testing.T) {
@@ -52,7 +53,7 @@ func TestFreshWorld(t *testing.T) {
 	explained(t, &s.Trouble)
 	s.Trouble = plan.Trouble{Code: s.Trouble.Code}
 	expect(t, "shortage", plan.Shortage{Fleet: "runners", Group: "m2", Type: "M2-L", OS: "Sequoia", Missing: 1,
-		Trouble: plan.Trouble{Code: "pool-too-small"}}, s)
+		Trouble: plan.Trouble{Code: plantest.Code("pool-too-small")}}, s)
 	expect(t, "summary", plan.Summary{Add: 8, Change: 8, Refused: 1, Pending: 17}, p.Summarise())
 }
 
@@ -77,7 +78,7 @@ var badCandidates = []struct {
 		w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: id, Name: "acme-prod-macos-m2-00001"})
 	}, "name-taken", false},
 	{"trouble", func(w *world, _ *inventory.Server) {
-		w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable", Text: "no answer", Remedy: "look"}}
+		w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable"), Text: "no answer", Remedy: "look"}}
 	}, "unreachable", true},
 	{"marker of another configuration", func(w *world, _ *inventory.Server) {
 		m := w.marker("macos", "m2", 1)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 func TestGaps(t *testing.T) {
@@ -22,7 +23,7 @@ func TestGaps(t *testing.T) {
 	former.Facts = plan.Facts{"alpha.get": former.Facts["alpha.get"]}
 	w.snap.Hosts[serverID(1)] = former
 	expect(t, "of an earlier version", plan.Gaps{Probes: []string{"beta.get"}}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
-	former.Trouble, former.Facts = &plan.Trouble{Code: "unreachable"}, nil
+	former.Trouble, former.Facts = &plan.Trouble{Code: plantest.Code("unreachable")}, nil
 	w.snap.Hosts[serverID(1)] = former
 	expect(t, "of a host that could not be asked", plan.Gaps{}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
 }
@@ -51,6 +52,8 @@ func (s choosy) Probes() []plan.Probe {
 	}
 	return []plan.Probe{{ID: "gamma.traces", Unless: "gamma.state"}}
 }
+
+func (choosy) Wanted() string { return "" }
 
 func (choosy) Diff(plan.View) plan.Finding { return plan.Finding{} }
 

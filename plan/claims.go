@@ -8,6 +8,14 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
+// The codes that are raised here.
+var (
+	codePoolTooSmall = NewCode("pool-too-small", NotDrift, "the pool has fewer free servers than are wanted",
+		"order servers under names that begin with the pool's prefix, or lower replicas")
+	codeHostBlockRemoved = NewCode("host-block-removed", Notice, "an adopted server no longer has its host block",
+		"write its host block again, or lower replicas")
+)
+
 // claims plans the claims of a group, and names what the pool lacks.
 func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	i := slices.IndexFunc(c.needs, func(n need) bool { return n.fleet.Name == f.Name && n.group.Name == g.Name })
@@ -22,7 +30,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 		}
 		h := c.host(g, p)
 		claim := h.action(ClaimServer)
-		claim.Reason = Reason{"too-few-replicas", fmt.Sprintf("%s.%s wants %d", f.Name, g.Name, g.Replicas)}
+		claim.Reason = Reason{codeTooFewReplicas, fmt.Sprintf("%s.%s wants %d", f.Name, g.Name, g.Replicas)}
 		claim.Origin.Pending = true
 		claim.Fields = []Field{{"name", p.server.Name, h.Name}}
 		c.drafts = append(c.drafts, draft{host: h, actions: []Action{claim}})
@@ -52,7 +60,7 @@ func (n *need) shortage(missing int, t Trouble) Shortage {
 }
 
 func (n *need) poolTooSmall(prefix string) Trouble {
-	t := Trouble{Code: "pool-too-small",
+	t := Trouble{Code: codePoolTooSmall,
 		Text: fmt.Sprintf("%s.%s wants %d, and the pool %s… has no more %s with %s",
 			n.fleet.Name, n.group.Name, n.group.Replicas, prefix, n.group.Type, n.fleet.OS),
 		Remedy: fmt.Sprintf("order %s in the Scaleway console under names that begin with %s, or lower replicas",
@@ -68,7 +76,7 @@ func (n *need) poolTooSmall(prefix string) Trouble {
 // block: another one claimed for each would be one too many once a person writes
 // the block again.
 func (n *need) unlisted() Trouble {
-	return Trouble{Code: "host-block-removed",
+	return Trouble{Code: codeHostBlockRemoved,
 		Text: fmt.Sprintf("%s.%s wants %d, and %s still says in its marker that it belongs there, but has no host block any more",
 			n.fleet.Name, n.group.Name, n.group.Replicas, serverNames(n.former)),
 		Remedy: "write its host block again, or lower replicas; to claim another server in its place, remove /etc/macfleet on it first"}
@@ -77,7 +85,7 @@ func (n *need) unlisted() Trouble {
 // silent says that servers which were adopted once cannot be asked where they
 // belong: a reboot must not cost another claim.
 func (n *need) silent() Trouble {
-	return Trouble{Code: "host-block-removed",
+	return Trouble{Code: codeHostBlockRemoved,
 		Text: fmt.Sprintf("%s.%s wants %d, and %s, which was adopted once and has no host block any more, cannot be asked whether it belongs there",
 			n.fleet.Name, n.group.Name, n.group.Replicas, serverNames(n.unsure)),
 		Remedy: "write its host block again, or wait until it answers; if it was given up: macfleet hosts trust with the name under which it was adopted"}

@@ -8,6 +8,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // kubeletStep reads a token when its one answer is wrong. The answer ends in the
@@ -18,6 +19,8 @@ func (kubeletStep) ID() plan.StepID { return "gamma" }
 
 func (kubeletStep) Probes() []plan.Probe { return []plan.Probe{{ID: "gamma.get"}} }
 
+func (s kubeletStep) Wanted() string { return s.wish }
+
 func (s kubeletStep) Diff(v plan.View) plan.Finding {
 	a, ok := v.Facts.Get("gamma.get").Get()
 	if !ok {
@@ -27,9 +30,9 @@ func (s kubeletStep) Diff(v plan.View) plan.Finding {
 		return plan.Finding{Unread: []plan.Unread{{Probe: "gamma.get", Why: v.Identity.Why()}}}
 	}
 	state, vms, _ := strings.Cut(a.Stdout, " vms ")
-	f := plan.Finding{Wanted: s.wish, Facts: state, VMs: inventory.Present(strings.Fields(vms)), NoSession: state == "no session"}
+	f := plan.Finding{Facts: state, VMs: inventory.Present(strings.Fields(vms)), NoSession: state == "no session"}
 	if i, _ := v.Identity.Get(); state != s.wish || !i.Complete() {
-		f.Changes = []plan.Change{{Reason: plan.Reason{Code: "kubeconfig-differs", Text: "t"}, Input: plan.Kubeconfig}}
+		f.Changes = []plan.Change{{Reason: plan.Reason{Code: plantest.Code("kubeconfig-differs"), Text: "t"}, Input: plan.Kubeconfig}}
 	}
 	return f
 }
@@ -103,7 +106,7 @@ func joined() *world {
 	w := newWorld(1, 0, 0)
 	w.join()
 	w.member("macos", "m2", 1)
-	m := w.marker("macos", "m2", 1).With("gamma", plan.DigestOf(plan.Finding{Wanted: good, Facts: good}))
+	m := w.marker("macos", "m2", 1).With("gamma", plan.DigestOf(good, good))
 	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
 	w.answers(1, good+" vms ci-old")
 	w.identity(first)
@@ -214,7 +217,7 @@ func TestMisjoined(t *testing.T) {
 		edit(w)
 		h := oneHost(t, w.plan(t))
 		explained(t, h.Refused)
-		if h.Refused == nil || h.Refused.Code != code {
+		if h.Refused == nil || h.Refused.Code.String() != code {
 			t.Errorf("%s: refused %+v", code, h.Refused)
 		}
 	}
@@ -238,7 +241,9 @@ func TestReleasePods(t *testing.T) {
 	alike := ended
 	alike.Finalizers = []string{"other-kubelet.acme.dev/vm-cleanup"}
 	noNode := func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }
-	unreachable := func(w *world) { w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable"}} }
+	unreachable := func(w *world) {
+		w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable")}}
+	}
 	for _, tc := range []struct {
 		name string
 		edit func(*world)
@@ -279,7 +284,7 @@ func TestReleasePods(t *testing.T) {
 				if a.Kind != plan.ReleasePods {
 					continue
 				}
-				if a.Refusal != nil || a.Reason.Code != "stuck-terminating-pods" || !a.Origin.Drift {
+				if a.Refusal != nil || a.Reason.Code.String() != "stuck-terminating-pods" || !a.Origin.Drift {
 					t.Errorf("%+v", a)
 				}
 				for _, p := range a.Pods {
@@ -354,7 +359,7 @@ func TestFailingPods(t *testing.T) {
 		w.answers(1, answer)
 		w.pods(failed, stuckPod("b", "Running"))
 		h := oneHost(t, w.plan(t))
-		if len(h.Warnings) != 1 || h.Warnings[0].Code != "tart-create-failed" || h.Warnings[0].Step != "" || !strings.Contains(h.Warnings[0].Text, want) {
+		if len(h.Warnings) != 1 || h.Warnings[0].Code.String() != "tart-create-failed" || h.Warnings[0].Step != "" || !strings.Contains(h.Warnings[0].Text, want) {
 			t.Errorf("%s: warnings %+v", answer, h.Warnings)
 		}
 		explained(t, &h.Warnings[0].Trouble)

@@ -8,6 +8,29 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
+// The codes that are raised here.
+var (
+	codeObjectDiffers      = NewCode("object-differs", Warning, "an object of the cluster is not as macfleet keeps it")
+	codeObjectMissing      = NewCode("object-missing", Warning, "an object that macfleet keeps in the cluster is missing")
+	codeObjectSurplus      = NewCode("object-surplus", Notice, "an object that macfleet made is no longer wanted")
+	CodeClusterNotPrepared = NewCode("cluster-not-prepared", Critical, "the cluster lacks objects that only an administrator may make",
+		"let an administrator of the cluster run: macfleet init cluster")
+	codeNodeTwice = NewCode("node-twice", Critical, "two Nodes say that they are this server",
+		"find out which of them its kubelet keeps, and delete the other")
+	codeNodeNameDiffers     = NewCode("node-name-differs", Critical, "the server's Node has another name", "drain it and delete it, then apply")
+	codeIdentityMissing     = NewCode("identity-missing", Warning, "the cluster does not know the host's kubelet yet")
+	CodeTokenRevoked        = NewCode("token-revoked", Critical, "the cluster no longer knows the host's kubelet")
+	CodeDifferentProviderID = NewCode("different-provider-id", Critical, "the Node says that it is another server")
+	codePodsUnread          = NewCode("pods-unread", Warning, "nobody knows what runs on the Node",
+		"give macfleet the right to list Pods: macfleet init cluster")
+	codePodsOnNode = NewCode("pods-on-node", Warning, "Pods are at work on a Node that must be deleted",
+		"drain it first: kubectl drain NAME --ignore-daemonsets")
+	codeEmptyProviderID      = NewCode("empty-provider-id", Warning, "the Node does not say which server it is")
+	codeStuckTerminatingPods = NewCode("stuck-terminating-pods", Warning, "Pods that have ended are kept by the kubelet's finalizer alone")
+	codeTartCreateFailed     = NewCode("tart-create-failed", Critical, "no virtual machine starts on the host",
+		"see why: kubectl get events -A --field-selector reason=TartCreateFailed; and on the host /var/log/tart-kubelet.log")
+)
+
 // objects plans what the cluster itself lacks. It is no host's: a run that is
 // limited to some leaves it alone.
 func (c *computation) objects() {
@@ -19,7 +42,7 @@ func (c *computation) objects() {
 		if o.State == inventory.ObjectKept {
 			continue
 		}
-		a := Action{Kind: KeepObject, Object: &o, Reason: Reason{"object-" + string(o.State), o.Why}}
+		a := Action{Kind: KeepObject, Object: &o, Reason: Reason{objectCode(o.State), o.Why}}
 		a.Origin = Origin{Drift: o.State == inventory.ObjectDiffers, Pending: o.State != inventory.ObjectDiffers}
 		if o.Prepared {
 			a.Refusal = notPrepared(o)
@@ -39,9 +62,6 @@ func (x *clusterIndex) unprepared() *Trouble {
 	return nil
 }
 
-// notPreparedCode is the trouble of a cluster in which nobody has run init cluster.
-const notPreparedCode = "cluster-not-prepared"
-
 func notPrepared(o inventory.Object) *Trouble {
 	text := fmt.Sprintf("the cluster has no %s", o)
 	switch o.State {
@@ -50,8 +70,7 @@ func notPrepared(o inventory.Object) *Trouble {
 	case inventory.ObjectSurplus:
 		text = fmt.Sprintf("the cluster still has the %s: %s", o, o.Why)
 	}
-	return &Trouble{Code: notPreparedCode, Text: text,
-		Remedy: "let an administrator of the cluster run: macfleet init cluster"}
+	return CodeClusterNotPrepared.Trouble(text)
 }
 
 // unread enters what of the cluster could not be read and a host needs.
@@ -94,11 +113,11 @@ func (x *clusterIndex) misjoined(h *Host) *Trouble {
 	others := slices.DeleteFunc(slices.Clone(named), func(name string) bool { return name == h.Name })
 	switch {
 	case len(named) > 1:
-		return &Trouble{Code: "node-twice",
+		return &Trouble{Code: codeNodeTwice,
 			Text:   fmt.Sprintf("the Nodes %s all say that they are its server", strings.Join(named, ", ")),
 			Remedy: "find out which of them its kubelet keeps, then delete what is not " + h.Name + ": kubectl delete node " + strings.Join(others, " ")}
 	case len(others) > 0:
-		return &Trouble{Code: "node-name-differs",
+		return &Trouble{Code: codeNodeNameDiffers,
 			Text:   fmt.Sprintf("its Node is called %s; a Node cannot be renamed, and no machine may be two", others[0]),
 			Remedy: fmt.Sprintf("drain it and delete it, then apply: kubectl drain %s --ignore-daemonsets; kubectl delete node %[1]s", others[0])}
 	}
@@ -127,10 +146,10 @@ func (c *computation) joining(h *Host, tokens, proven bool) []Action {
 
 func identify(h *Host, i inventory.Identity, proven bool) Action {
 	a := h.action(IdentifyHost)
-	a.Reason = Reason{"identity-missing", "the cluster does not know its kubelet yet"}
+	a.Reason = Reason{codeIdentityMissing, "the cluster does not know its kubelet yet"}
 	a.Origin.Pending = true
 	if proven {
-		a.Reason = Reason{"token-revoked", "the cluster no longer knows its kubelet"}
+		a.Reason = Reason{CodeTokenRevoked, "the cluster no longer knows its kubelet"}
 		a.Origin = Origin{Drift: true}
 	}
 	for _, p := range partsOf(i) {
@@ -153,7 +172,7 @@ func partsOf(i inventory.Identity) []identityPart {
 
 func replaceNode(h *Host, n inventory.Node) Action {
 	a := h.action(ReplaceNode)
-	a.Reason = Reason{"different-provider-id", "the Node says that it is another server, and that cannot be changed: it is deleted, and its kubelet registers a new one"}
+	a.Reason = Reason{CodeDifferentProviderID, "the Node says that it is another server, and that cannot be changed: it is deleted, and its kubelet registers a new one"}
 	a.Origin.Drift = true
 	a.Disruption = Restart
 	a.Fields = []Field{{"provider id", n.ProviderID, h.Server.ProviderID()}}
@@ -172,10 +191,9 @@ func (h *Host) busy(n inventory.Node) *Trouble {
 	}
 	switch {
 	case !read:
-		return &Trouble{Code: "pods-unread", Text: "nobody knows what runs on the Node: " + h.Pods.Why(),
-			Remedy: "give macfleet the right to list Pods: macfleet init cluster"}
+		return codePodsUnread.Trouble("nobody knows what runs on the Node: " + h.Pods.Why())
 	case working > 0:
-		return &Trouble{Code: "pods-on-node", Text: fmt.Sprintf("on the Node %s at work, which would be lost with it", areAt(working, "Pod")),
+		return &Trouble{Code: codePodsOnNode, Text: fmt.Sprintf("on the Node %s at work, which would be lost with it", areAt(working, "Pod")),
 			Remedy: "drain it first: kubectl drain " + n.Name + " --ignore-daemonsets"}
 	}
 	return nil
@@ -195,7 +213,7 @@ func (c *computation) joined(h *Host) []Action {
 		return nil
 	}
 	a := h.action(SetProviderID)
-	a.Reason = Reason{"empty-provider-id", "the Node does not say which server it is"}
+	a.Reason = Reason{codeEmptyProviderID, "the Node does not say which server it is"}
 	a.Origin.Drift = true
 	a.Fields = []Field{{"provider id", "", h.Server.ProviderID()}}
 	return []Action{a}
@@ -226,7 +244,7 @@ func (c *computation) release(h *Host) []Action {
 	}
 	a := h.action(ReleasePods)
 	a.Pods = stuck
-	a.Reason = Reason{"stuck-terminating-pods", fmt.Sprintf("%s should be gone, and only the kubelet's finalizer keeps them", count(len(stuck), "Pod"))}
+	a.Reason = Reason{codeStuckTerminatingPods, fmt.Sprintf("%s should be gone, and only the kubelet's finalizer keeps them", count(len(stuck), "Pod"))}
 	a.Origin.Drift = true
 	return []Action{a}
 }
@@ -237,7 +255,7 @@ func (h *Host) failing() {
 	if n == 0 {
 		return
 	}
-	t := Trouble{Code: "tart-create-failed", Text: fmt.Sprintf("the virtual machines of %s could not be made (%s)", count(n, "Pod"), inventory.CreateFailed),
+	t := Trouble{Code: codeTartCreateFailed, Text: fmt.Sprintf("the virtual machines of %s could not be made (%s)", count(n, "Pod"), inventory.CreateFailed),
 		Remedy: "see why: kubectl get events -A --field-selector reason=" + inventory.CreateFailed + "; and on the host /var/log/tart-kubelet.log"}
 	if h.noSession {
 		t.Text += ", and nobody is logged in at the screen, without which none starts"
@@ -256,4 +274,16 @@ func (h Host) PodsFailing() int {
 		}
 	}
 	return n
+}
+
+// objectCode names what is wrong with an object of the cluster.
+func objectCode(s inventory.ObjectState) Code {
+	switch s {
+	case inventory.ObjectMissing:
+		return codeObjectMissing
+	case inventory.ObjectDiffers:
+		return codeObjectDiffers
+	default:
+		return codeObjectSurplus
+	}
 }

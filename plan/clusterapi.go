@@ -8,6 +8,16 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
+// The codes that are raised here.
+var (
+	codeOwnedByClusterAPI = NewCode("owned-by-cluster-api", Critical, "the Cluster API sets the host up, too",
+		"let one of the two go: pause it there, or take the host out of this configuration")
+	codeMachineNotBound = NewCode("machine-not-bound", Warning, "the host's Machine of the Cluster API is bound to no Node",
+		"see what keeps the Cluster API from binding it")
+	codePodNamespaceNotListed = NewCode("pod-namespace-not-listed", Warning, "Pods of a namespace that is not listed are on the Macs",
+		"add them to pod_namespaces in the kubernetes block and run macfleet init cluster, or keep such Pods off the Macs")
+)
+
 // ownedByClusterAPI returns why a host must not be touched that is a Machine of the
 // Cluster API whose provider's controller works on it, or nil. Two owners of one Mac run two
 // kubelets, and these delete each other's virtual machines. With a capi block the
@@ -21,7 +31,7 @@ func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
 			continue
 		}
 		of := strings.TrimSpace("machine/" + m.Name + " " + m.Infrastructure)
-		t := &Trouble{Code: "owned-by-cluster-api",
+		t := &Trouble{Code: codeOwnedByClusterAPI,
 			Text: fmt.Sprintf("it is the Machine %s/%s of the Cluster API, whose controller sets it up too", m.Namespace, m.Name),
 			Remedy: fmt.Sprintf("let one of the two go: pause it there with kubectl annotate -n %s %s cluster.x-k8s.io/paused=true, or take the host out of this configuration",
 				m.Namespace, of)}
@@ -46,7 +56,7 @@ func (c *computation) unbound(h *Host) {
 	}
 	for _, m := range c.cluster.machines[h.Server.ProviderID()] {
 		if why := notBound(h, m); why != "" {
-			h.Warnings = append(h.Warnings, StepWarning{Trouble: Trouble{Code: "machine-not-bound",
+			h.Warnings = append(h.Warnings, StepWarning{Trouble: Trouble{Code: codeMachineNotBound,
 				Text: fmt.Sprintf("the Machine %s/%s of the Cluster API %s", m.Namespace, m.Name, why), Remedy: c.bindRemedy(h, m)}})
 		}
 	}
@@ -103,7 +113,5 @@ func (c *computation) misplaced(h *Host) {
 	}
 	slices.Sort(where)
 	where = slices.Compact(where)
-	h.Warnings = append(h.Warnings, StepWarning{Trouble: Trouble{Code: "pod-namespace-not-listed",
-		Text:   "Pods of the namespaces " + strings.Join(where, ", ") + " are on its Node, where its kubelet may not run any",
-		Remedy: "add them to pod_namespaces in the kubernetes block and run macfleet init cluster, or keep such Pods off the Macs"}})
+	h.Warnings = append(h.Warnings, StepWarning{Trouble: *codePodNamespaceNotListed.Trouble("Pods of the namespaces " + strings.Join(where, ", ") + " are on its Node, where its kubelet may not run any")})
 }

@@ -131,7 +131,7 @@ func (c *computation) host(g fleet.Group, p *placed) Host {
 	c.cluster.enter(&h)
 	seen, asked := c.snap.Hosts[p.server.ID]
 	if !asked {
-		seen.Trouble = &Trouble{Code: "not-asked", Text: "the host was not asked: the snapshot was recorded for less",
+		seen.Trouble = &Trouble{Code: codeNotAsked, Text: "the host was not asked: the snapshot was recorded for less",
 			Remedy: "record another: macfleet plan --record FILE"}
 	}
 	h.Seen = seen
@@ -191,7 +191,7 @@ func (c *computation) enter(some []draft) {
 func (c *computation) work(d *draft) {
 	h := &d.host
 	if h.Seen.Trouble != nil {
-		h.Unknown = diagnosed(*h.Seen.Trouble, h.Server)
+		h.Unknown = Diagnosed(*h.Seen.Trouble, h.Server)
 		return
 	}
 	if h.Refused = d.refused; h.Refused == nil {
@@ -222,7 +222,7 @@ func (c *computation) work(d *draft) {
 	d.actions = append(d.actions, c.departing(h, d.actions)...)
 	d.actions = append(d.actions, c.reopening(h)...)
 	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
-		h.Refused = missingSudo()
+		h.Refused = MissingSudo()
 	}
 }
 
@@ -270,8 +270,8 @@ func (w *stepWork) look(a Action, marker Marker) {
 	}
 }
 
-// diagnosed adds what the provider says of a server whose host is silent.
-func diagnosed(t Trouble, s inventory.Server) *Trouble {
+// Diagnosed adds what the provider says of a server whose host is silent.
+func Diagnosed(t Trouble, s inventory.Server) *Trouble {
 	if !s.Usable() {
 		t.Text += fmt.Sprintf("; Scaleway says status %s, delivered %t", s.Status, s.Delivered)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 const (
@@ -152,7 +153,7 @@ func TestUnknownHost(t *testing.T) {
 	w := newWorld(2, 0, 0)
 	w.member("macos", "m2", 1)
 	w.member("macos", "m2", 2)
-	tr := &plan.Trouble{Code: "unreachable", Text: "no answer", Remedy: "look"}
+	tr := &plan.Trouble{Code: plantest.Code("unreachable"), Text: "no answer", Remedy: "look"}
 	w.hosts[serverID(1)] = plan.HostSeen{Trouble: tr}
 	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("other", good) })
 	p := w.plan(t)
@@ -171,7 +172,7 @@ func TestAHostThatWasNotAskedIsUnknown(t *testing.T) {
 	p := w.compute() // without asking
 	h := oneHost(t, p)
 	explained(t, h.Unknown)
-	if h.Unknown.Code != "not-asked" || len(p.Actions) != 0 {
+	if h.Unknown.Code.String() != "not-asked" || len(p.Actions) != 0 {
 		t.Errorf("unknown %+v, actions %v", h.Unknown, lines(p))
 	}
 	fresh := newWorld(1, 0, 0)
@@ -230,7 +231,7 @@ func TestMarkerForbids(t *testing.T) {
 				return
 			}
 			explained(t, h.Refused)
-			if h.Refused.Code != tc.want || h.Converged == plan.Converged {
+			if h.Refused.Code.String() != tc.want || h.Converged == plan.Converged {
 				t.Errorf("refused as %s, converged %s; want %s", h.Refused.Code, h.Converged, tc.want)
 			}
 			if p.Actions != nil || p.Summarise().RefusedHosts != 1 || p.Summarise().Compared() {
@@ -263,7 +264,7 @@ func TestMissingMarker(t *testing.T) {
 		p := w.plan(t)
 		expect(t, tc.name, tc.want, lines(p))
 		h := oneHost(t, p)
-		if got := h.Refused; (got == nil) != (tc.code == "") || got != nil && got.Code != tc.code {
+		if got := h.Refused; (got == nil) != (tc.code == "") || got != nil && got.Code.String() != tc.code {
 			t.Errorf("%s: refused %+v, want %q", tc.name, got, tc.code)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // drawWorld makes a small world in which everything that can go wrong does, and
@@ -236,7 +237,7 @@ func drawHost(t *rapid.T, w *world, id string, n int) plan.HostSeen {
 	h.Pinned = rapid.Bool().Draw(t, "pinned")
 	switch rapid.IntRange(0, 9).Draw(t, "host") {
 	case 0:
-		return plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable", Text: "t", Remedy: "r"}}
+		return plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable"), Text: "t", Remedy: "r"}}
 	case 1:
 		h.Root = false
 	case 2:

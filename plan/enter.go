@@ -2,6 +2,16 @@ package plan
 
 import "slices"
 
+// The codes that are raised here.
+var (
+	CodeUnfinished     = NewCode("unfinished", Warning, "an earlier run began to change it and never proved it")
+	codeKnownAfterSudo = NewCode("known-after-sudo", Warning, "the step needs root to look, and the host gives it once sudo is set up")
+	CodeRolledBack     = NewCode("rolled-back", Warning, "a change was made, and the host took it back",
+		"look at what the change does to the host's connections before it is applied again")
+	CodeFirstSetup    = NewCode("first-setup", NotDrift, "the step was never proven on the host")
+	codeConfigChanged = NewCode("config-changed", NotDrift, "the configuration has changed since the step was last proven")
+)
+
 // NeedsRoot is why an answer is unread that only root can have.
 const NeedsRoot = "needs root"
 
@@ -11,6 +21,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	id := step.ID()
 	view := h.View(id)
 	f := step.Diff(view)
+	f.readable()
 	for _, w := range f.Warnings {
 		h.Warnings = append(h.Warnings, StepWarning{id, w})
 	}
@@ -25,7 +36,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	a.Step = id
 	switch {
 	case f.needsRoot() && !h.Seen.Root:
-		return h.afterRoot(a, f)
+		return h.afterRoot(a, step.Wanted() != "")
 	case len(f.Unread) > 0:
 		for _, u := range f.Unread {
 			h.Unread = append(h.Unread, StepUnread{id, u})
@@ -34,20 +45,23 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	case f.Refused != nil:
 		a.Changes, a.Fields = f.Changes, fieldsOf(f.Changes)
 		a.Refusal, a.Disruption = f.Refused, NoDisruption
-		a.Origin, a.Reason = explain(f, Reason{f.Refused.Code, f.Refused.Text}, marker, id)
+		a.Origin, a.Reason = explain(step, f, Reason{f.Refused.Code, f.Refused.Text}, marker)
 	case len(f.Changes) > 0:
-		a.change(h, f, marker)
+		a.change(h, step, f, marker)
 		a.idle(h, f)
 	case view.Pending:
 		a.Origin.Drift = true
-		a.Reason = Reason{"unfinished", "an earlier run began to change it and never proved it"}
+		a.Reason = Reason{CodeUnfinished, "an earlier run began to change it and never proved it"}
 	default:
-		h.prove(id, f, marker)
+		h.prove(step, f, marker)
 		return a, false
 	}
 	h.rolledBack(id)
 	return a, true
 }
+
+// Compared reports whether the host's steps were asked, whatever they said.
+func (h *Host) Compared() bool { return h.compared }
 
 // View is what a step may look at on the host.
 func (h *Host) View(id StepID) View {
@@ -66,17 +80,17 @@ func (f Finding) needsRoot() bool {
 
 // afterRoot puts a step off until there is root. Where there will be none, the host
 // is refused for that, and not each step beside it.
-func (h *Host) afterRoot(a Action, f Finding) (Action, bool) {
+func (h *Host) afterRoot(a Action, wanted bool) (Action, bool) {
 	h.blind = true
 	a.Deferred, a.Origin = true, Origin{Pending: true}
-	a.Reason = Reason{"known-after-sudo", "what differs shows only to root, which the host gives once sudo is set up"}
-	return a, h.rootToCome && f.Wanted != ""
+	a.Reason = Reason{codeKnownAfterSudo, "what differs shows only to root, which the host gives once sudo is set up"}
+	return a, h.rootToCome && wanted
 }
 
 // change makes the action of a finding's changes.
-func (a *Action) change(h *Host, f Finding, marker Marker) {
+func (a *Action) change(h *Host, step Step, f Finding, marker Marker) {
 	a.Changes, a.Fields = f.Changes, fieldsOf(f.Changes)
-	a.Origin, a.Reason = explain(f, f.Changes[0].Reason, marker, a.Step)
+	a.Origin, a.Reason = explain(step, f, f.Changes[0].Reason, marker)
 	removes := true
 	for _, c := range f.Changes {
 		a.Disruption = max(a.Disruption, c.Disruption)
@@ -96,18 +110,18 @@ func (a Action) grantsRoot() bool {
 }
 
 // prove enters the proof of a step without a difference.
-func (h *Host) prove(id StepID, f Finding, marker Marker) {
-	if f.Wanted == "" && f.Facts == "" {
+func (h *Host) prove(step Step, f Finding, marker Marker) {
+	if f.Facts == "" {
 		return // nothing was compared: a proof of it would later look like drift
 	}
 	if h.Proven == nil {
 		h.Proven = make(map[StepID]Digest, len(marker.Steps))
 	}
-	last, proven := marker.Steps[id]
-	if !proven || last.moved(f) != (Origin{}) {
-		last = DigestOf(f)
+	last, proven := marker.Steps[step.ID()]
+	if wanted := step.Wanted(); !proven || last.Moved(wanted, f.Facts) != (Origin{}) {
+		last = DigestOf(wanted, f.Facts)
 	}
-	h.Proven[id] = last
+	h.Proven[step.ID()] = last
 }
 
 // rolledBack warns that the host took back what the step wants to do again.
@@ -116,9 +130,7 @@ func (h *Host) rolledBack(id StepID) {
 	if u == nil || u.Step != id {
 		return
 	}
-	h.Warnings = append(h.Warnings, StepWarning{id, Trouble{Code: "rolled-back",
-		Text:   "the host took the last change back by itself at " + u.At.UTC().Format("2006-01-02 15:04:05 MST") + ": " + u.Why,
-		Remedy: "look at what the change does to the host's connections before it is applied again"}})
+	h.Warnings = append(h.Warnings, StepWarning{id, *CodeRolledBack.Trouble("the host took the last change back by itself at " + u.At.UTC().Format("2006-01-02 15:04:05 MST") + ": " + u.Why)})
 }
 
 // fieldsOf returns what moves over all changes of a step. The changes then share
@@ -142,12 +154,12 @@ func fieldsOf(changes []Change) []Field {
 
 // explain says where a difference comes from, by the digests of the last proof.
 // first is what the step itself gives as the reason.
-func explain(f Finding, first Reason, marker Marker, id StepID) (Origin, Reason) {
-	last, proven := marker.Steps[id]
+func explain(step Step, f Finding, first Reason, marker Marker) (Origin, Reason) {
+	last, proven := marker.Steps[step.ID()]
 	if !proven {
-		return Origin{Pending: true}, Reason{"first-setup", first.Text}
+		return Origin{Pending: true}, Reason{CodeFirstSetup, first.Text}
 	}
-	o := last.moved(f)
+	o := last.Moved(step.Wanted(), f.Facts)
 	if o.Drift {
 		return o, first
 	}
@@ -157,5 +169,5 @@ func explain(f Finding, first Reason, marker Marker, id StepID) (Origin, Reason)
 	}
 	// The wish moved; or this version renders the same wish otherwise.
 	o.Pending = true
-	return o, Reason{"config-changed", first.Text}
+	return o, Reason{codeConfigChanged, first.Text}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // whole compares values with all their fields, unexported ones too.
@@ -29,6 +30,13 @@ func (s fakeStep) probe() string { return string(s.id) + ".get" }
 
 func (s fakeStep) Probes() []plan.Probe { return []plan.Probe{{ID: s.probe()}} }
 
+func (s fakeStep) Wanted() string {
+	if s.wish == "" {
+		return ""
+	}
+	return "it=" + s.wish
+}
+
 func (s fakeStep) Diff(v plan.View) plan.Finding {
 	if s.wish == "" {
 		return plan.Finding{}
@@ -38,19 +46,21 @@ func (s fakeStep) Diff(v plan.View) plan.Finding {
 	if !ok {
 		return plan.Finding{Unread: []plan.Unread{{Probe: s.probe(), Why: seen.Why()}}}
 	}
-	f := plan.Finding{Wanted: "it=" + s.wish, Facts: "it=" + a.Stdout}
+	f := plan.Finding{Facts: "it=" + a.Stdout}
 	if a.Exit != 0 {
-		f.Refused = &plan.Trouble{Code: "disk-full", Text: "the disk is full", Remedy: "delete something"}
+		f.Refused = &plan.Trouble{Code: plantest.Code("disk-full"), Text: "the disk is full", Remedy: "delete something"}
 	}
-	if f.Wanted != f.Facts {
+	if s.Wanted() != f.Facts {
 		f.Changes = []plan.Change{{
-			Reason:  plan.Reason{Code: string(s.id) + "-off", Text: "it is " + a.Stdout},
+			Reason:  plan.Reason{Code: plantest.Code(string(s.id) + "-off"), Text: "it is " + a.Stdout},
 			Fields:  []plan.Field{{Name: string(s.id), Before: a.Stdout, After: s.wish}},
 			Command: plan.Command{Name: string(s.id) + "-set", Script: "true\n", As: plan.Root},
 		}}
 	}
 	return f
 }
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 const good = "good"
 
@@ -167,7 +177,7 @@ func (w *world) free(n int) *inventory.Server {
 
 // proof is the digests of a step whose facts are what was wanted.
 func proof(wanted, facts string) plan.Digest {
-	return plan.DigestOf(plan.Finding{Wanted: "it=" + wanted, Facts: "it=" + facts})
+	return plan.DigestOf("it="+wanted, "it="+facts)
 }
 
 func (w *world) marker(fleetName, group string, n int) plan.Marker {
@@ -249,7 +259,7 @@ func lines(p *plan.Plan) []string {
 		}
 		line := fmt.Sprintf("%s %s %s %s", a.Host, what, a.Reason.Code, origin)
 		if a.Refusal != nil {
-			line += " !" + a.Refusal.Code
+			line += " !" + a.Refusal.Code.String()
 		}
 		out = append(out, line)
 	}
@@ -279,7 +289,7 @@ func claimed(p *plan.Plan) []string {
 func rejected(p *plan.Plan) []string {
 	var out []string
 	for _, r := range p.Rejected {
-		out = append(out, r.Server.Name+" "+r.Trouble.Code)
+		out = append(out, r.Server.Name+" "+r.Trouble.Code.String())
 	}
 	return out
 }
@@ -304,7 +314,7 @@ func oneHost(t *testing.T, p *plan.Plan) plan.Host {
 // explained checks that a trouble tells a person something.
 func explained(t *testing.T, tr *plan.Trouble) {
 	t.Helper()
-	if tr == nil || tr.Code == "" || strings.TrimSpace(tr.Text) == "" || strings.TrimSpace(tr.Remedy) == "" {
+	if tr == nil || tr.Code.String() == "" || strings.TrimSpace(tr.Text) == "" || strings.TrimSpace(tr.Remedy) == "" {
 		t.Errorf("the trouble %+v does not say what happened and what to do", tr)
 	}
 }

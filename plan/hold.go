@@ -9,6 +9,13 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
+// The codes that are raised here.
+var (
+	CodeHeld = NewCode("held", NotDrift, "somebody holds the host",
+		"wait until the hold ends, or, when you know that the host may be touched: macfleet unhold NAME")
+	codeHoldExpired = NewCode("hold-expired", Warning, "a hold of the host has ended and is still there", "take it away: macfleet unhold NAME")
+)
+
 // LongestHold is how far off the end of a hold may be: what nobody remembers any
 // more must not keep a host from repairs for ever.
 const LongestHold = 30 * 24 * time.Hour
@@ -16,9 +23,9 @@ const LongestHold = 30 * 24 * time.Hour
 // Held is a hold as a plan sees it.
 type Held struct {
 	inventory.Hold
-	In      []string // where it stands: marker, Node
-	Unread  string   // why what it says cannot be read; it holds all the same
-	Expired bool     // its time is over: it is shown and counts for nothing
+	In      []string `json:"in"`               // where it stands: marker, Node
+	Unread  string   `json:"unread,omitempty"` // why what it says cannot be read; it holds all the same
+	Expired bool     `json:"expired"`          // its time is over: it is shown and counts for nothing
 }
 
 // The places of a hold.
@@ -94,7 +101,7 @@ const holdTime = "2006-01-02 15:04 UTC"
 
 // Trouble is why nothing is done on the host.
 func (h Held) Trouble(host string) *Trouble {
-	return &Trouble{Code: "held", Text: "it is held " + h.String(),
+	return &Trouble{Code: CodeHeld, Text: "it is held " + h.String(),
 		Remedy: "wait for that, or, when you know that it may be touched: macfleet unhold " + host}
 }
 
@@ -102,7 +109,7 @@ func (h Held) Trouble(host string) *Trouble {
 // whose time is over that it is.
 func (h *Host) hold(actions []Action) {
 	if h.Held != nil && h.Held.Expired {
-		h.Warnings = append(h.Warnings, StepWarning{Trouble: Trouble{Code: "hold-expired",
+		h.Warnings = append(h.Warnings, StepWarning{Trouble: Trouble{Code: codeHoldExpired,
 			Text:   fmt.Sprintf("the hold of %s (%s) ended %s and counts for nothing any more", h.Held.Who, h.Held.Reason, h.Held.Until.UTC().Format(holdTime)),
 			Remedy: "take it away: macfleet unhold " + h.Name}})
 	}

@@ -57,13 +57,13 @@ func TestHold(t *testing.T) {
 				t.Fatalf("%+v", p)
 			}
 			refusal, host := p.Actions[0].Refusal, p.Hosts[0]
-			warned := slices.ContainsFunc(host.Warnings, func(s plan.StepWarning) bool { return s.Code == "hold-expired" })
+			warned := slices.ContainsFunc(host.Warnings, func(s plan.StepWarning) bool { return s.Code.String() == "hold-expired" })
 			switch {
 			case tc.want == "" || tc.want == "expired":
 				if refusal != nil || warned != (tc.want == "expired") || host.Standing() != nil {
 					t.Errorf("refusal %+v, warnings %+v", refusal, host.Warnings)
 				}
-			case refusal == nil || refusal.Code != "held" || !strings.Contains(refusal.Text, tc.want) || !strings.Contains(refusal.Remedy, "macfleet unhold "+first):
+			case refusal == nil || refusal.Code.String() != "held" || !strings.Contains(refusal.Text, tc.want) || !strings.Contains(refusal.Remedy, "macfleet unhold "+first):
 				t.Errorf("refusal %+v, wanted %q", refusal, tc.want)
 			case p.Summarise().Complete() || !p.Summarise().Compared() || host.Converged != plan.Differs || host.MarkerStale():
 				t.Errorf("summary %+v, host %+v", p.Summarise(), host)

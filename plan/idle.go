@@ -8,10 +8,17 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
+// The codes that are raised here.
+var (
+	codeWaitsForIdle = NewCode("waits-for-idle", Notice, "the change waits until nothing on the host uses the virtual machines",
+		"apply again once they have ended")
+	codeLeftCordoned = NewCode("left-cordoned", Warning, "an earlier run closed the Node to new Pods and did not come to its end")
+)
+
 // Task is work that goes on on a host, and that a change would hurt.
 type Task struct {
-	VM   string // the virtual machine that runs, by name; empty: it is no machine that runs, and no drain ends it
-	Text string // as a person sees it, for example "tart push image (pid 77)"
+	VM   string `json:"vm,omitempty"` // the virtual machine that runs, by name; empty: it is no machine that runs, and no drain ends it
+	Text string `json:"text"`         // as a person sees it, for example "tart push image (pid 77)"
 }
 
 // TaskTexts are tasks in words.
@@ -57,7 +64,7 @@ func (h *Host) evicted() []inventory.Pod {
 func (h *Host) waits(step StepID, busy []Task) *Trouble {
 	force := "macfleet apply --force-busy " + h.Name + " does not wait, and that work is lost"
 	no := func(with, remedy string) *Trouble {
-		return &Trouble{Code: "waits-for-idle", Text: string(step) + " waits until nothing on the host uses the virtual machines; now there is " + with,
+		return &Trouble{Code: codeWaitsForIdle, Text: string(step) + " waits until nothing on the host uses the virtual machines; now there is " + with,
 			Remedy: remedy + "; " + force}
 	}
 	pods := h.evicted()
@@ -90,7 +97,7 @@ func (c *computation) reopening(h *Host) []Action {
 		return nil
 	}
 	a := h.action(UncordonNode)
-	a.Reason = Reason{"left-cordoned", fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy)}
+	a.Reason = Reason{codeLeftCordoned, fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy)}
 	a.Origin.Drift = true
 	a.Fields = []Field{{"new Pods", "kept away", "let in"}}
 	return []Action{a}

@@ -8,6 +8,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // hurtful is a step whose change would hurt what goes on on the host.
@@ -20,8 +21,10 @@ func (hurtful) ID() plan.StepID { return "alpha" }
 
 func (hurtful) Probes() []plan.Probe { return nil }
 
+func (hurtful) Wanted() string { return "2" }
+
 func (h hurtful) Diff(plan.View) plan.Finding {
-	return plan.Finding{Wanted: "2", Facts: "1", Busy: h.busy, Changes: []plan.Change{{Reason: plan.Reason{Code: "old"}, Disruption: plan.Drain, Removes: h.removes}}}
+	return plan.Finding{Facts: "1", Busy: h.busy, Changes: []plan.Change{{Reason: plan.Reason{Code: plantest.Code("old")}, Disruption: plan.Drain, Removes: h.removes}}}
 }
 
 // TestIdle: work that a drain ends is drained, any other is waited for, and nobody is
@@ -84,7 +87,7 @@ func TestIdle(t *testing.T) {
 		}
 		if a.Refusal != nil {
 			explained(t, a.Refusal)
-			if a.Refusal.Code != "waits-for-idle" || !strings.Contains(a.Refusal.Text+a.Refusal.Remedy, tc.waits) {
+			if a.Refusal.Code.String() != "waits-for-idle" || !strings.Contains(a.Refusal.Text+a.Refusal.Remedy, tc.waits) {
 				t.Errorf("%s: %+v", name, a.Refusal)
 			}
 		}

@@ -9,6 +9,16 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
+// The codes that are raised here.
+var (
+	CodeBlockRemoved  = NewCode("block-removed", Notice, "the configuration no longer has the block, and macfleet made what is there")
+	codeNodeNotProven = NewCode("node-not-proven", Warning, "the Node of that name does not say that it is this server",
+		"see what it is (kubectl describe node NAME); if it is left over, delete it")
+	codeServerGone       = NewCode("server-gone", Warning, "no server and no Node is left of the host")
+	codeIdentityLeftOver = NewCode("identity-left-over", Notice, "the cluster knows the kubelet of a host that is gone",
+		"revoke the identity, if that Mac is not to come back")
+)
+
 // departing returns what is done in the cluster for a host that no longer joins it,
 // after its kubelet is gone: its Node is deleted, and its identity revoked. The
 // identity goes last, as it is all that shows that the Node was macfleet's doing.
@@ -25,7 +35,7 @@ func (c *computation) departing(h *Host, actions []Action) []Action {
 		}
 	}
 	revoke := h.action(RevokeHost)
-	revoke.Reason = Reason{"block-removed", "the configuration no longer makes it a Node, and its kubelet is gone"}
+	revoke.Reason = Reason{CodeBlockRemoved, "the configuration no longer makes it a Node, and its kubelet is gone"}
 	revoke.Origin.Pending = true
 	for _, p := range partsOf(i) {
 		if p.there {
@@ -55,13 +65,13 @@ func (h *Host) stays(actions []Action) bool {
 // its Pods away by then.
 func deleteNode(h *Host, n inventory.Node, drained bool) Action {
 	a := h.action(DeleteNode)
-	a.Reason = Reason{"block-removed", "the configuration no longer makes it a Node"}
+	a.Reason = Reason{CodeBlockRemoved, "the configuration no longer makes it a Node"}
 	a.Origin.Pending = true
 	if !drained {
 		a.Refusal = h.busy(n)
 	}
 	if n.ProviderID != h.Server.ProviderID() {
-		a.Refusal = &Trouble{Code: "node-not-proven", Text: fmt.Sprintf("the Node %s does not say that it is this server", n.Name),
+		a.Refusal = &Trouble{Code: codeNodeNotProven, Text: fmt.Sprintf("the Node %s does not say that it is this server", n.Name),
 			Remedy: "see what it is (kubectl describe node " + n.Name + "); if it is left over, delete it: kubectl delete node " + n.Name}
 	}
 	return a
@@ -82,10 +92,10 @@ func (c *computation) orphans() {
 			continue
 		case c.vanishedForGood(i.Host):
 			a := Action{Kind: RevokeHost, Host: i.Host, Origin: Origin{Pending: true},
-				Reason: Reason{"server-gone", "no server and no Node is left of that host"}}
+				Reason: Reason{codeServerGone, "no server and no Node is left of that host"}}
 			c.plan.Actions = append(c.plan.Actions, a)
 		default:
-			c.plan.Warnings = append(c.plan.Warnings, Trouble{Code: "identity-left-over",
+			c.plan.Warnings = append(c.plan.Warnings, Trouble{Code: codeIdentityLeftOver,
 				Text:   fmt.Sprintf("the cluster still knows a kubelet of %s, which is no host of the configuration", i.Host),
 				Remedy: "if that Mac is not to come back: " + revocation(c.cfg.Kubernetes, i.Host)})
 		}

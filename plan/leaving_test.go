@@ -8,6 +8,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // left is a host whose configuration no longer makes it a Node.
@@ -41,7 +42,7 @@ func TestLeaving(t *testing.T) {
 			[]string{whole[0] + " !pods-on-node"}},
 		{"what comes back by itself", func(w *world) { w.pods(returning()...) }, whole},
 		{"a host that is silent", func(w *world) {
-			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable"}}
+			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable")}}
 		}, nil},
 		{"Pods that nobody lets go", func(w *world) { w.pods(stuckPod("a", "Succeeded")) }, append(slices.Clone(whole), "pods stuck-terminating-pods D")},
 		{"Pods that nobody lets go, and has left", func(w *world) {
@@ -98,7 +99,7 @@ func TestOrphanedIdentities(t *testing.T) {
 			p := w.plan(t)
 			revoked := slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Kind == plan.RevokeHost && a.Host == tc.host && a.OfCluster() })
 			said := slices.ContainsFunc(p.Warnings, func(x plan.Trouble) bool {
-				return x.Code == "identity-left-over" && strings.Contains(x.Remedy, "kubectl -n macfleet-agents delete secret/tart-kubelet-"+tc.host+"-token")
+				return x.Code.String() == "identity-left-over" && strings.Contains(x.Remedy, "kubectl -n macfleet-agents delete secret/tart-kubelet-"+tc.host+"-token")
 			})
 			if revoked != tc.revoked || said != tc.said {
 				t.Errorf("revoked %t, said %t: %+v %+v", revoked, said, p.Actions, p.Warnings)
@@ -156,10 +157,10 @@ func TestClusterAPI(t *testing.T) {
 				tc.edit(w)
 			}
 			h := oneHost(t, w.plan(t))
-			if (h.Refused != nil) != (tc.refused != "") || h.Refused != nil && (h.Refused.Code != "owned-by-cluster-api" || !strings.Contains(h.Refused.Remedy, tc.refused)) {
+			if (h.Refused != nil) != (tc.refused != "") || h.Refused != nil && (h.Refused.Code.String() != "owned-by-cluster-api" || !strings.Contains(h.Refused.Remedy, tc.refused)) {
 				t.Errorf("refused %+v", h.Refused)
 			}
-			if (len(h.Warnings) > 0) != (tc.warning != "") || len(h.Warnings) > 0 && (h.Warnings[0].Code != "machine-not-bound" || !strings.Contains(h.Warnings[0].Remedy, tc.warning)) {
+			if (len(h.Warnings) > 0) != (tc.warning != "") || len(h.Warnings) > 0 && (h.Warnings[0].Code.String() != "machine-not-bound" || !strings.Contains(h.Warnings[0].Remedy, tc.warning)) {
 				t.Errorf("warnings %+v", h.Warnings)
 			}
 		})
@@ -176,7 +177,7 @@ func TestPodNamespaces(t *testing.T) {
 		t.Errorf("warned of Pods in place: %+v", h.Warnings)
 	}
 	w.pods(inventory.Pod{Namespace: "web", Name: "a", Node: first, Phase: "Pending"})
-	if h := oneHost(t, w.plan(t)); len(h.Warnings) != 1 || h.Warnings[0].Code != "pod-namespace-not-listed" {
+	if h := oneHost(t, w.plan(t)); len(h.Warnings) != 1 || h.Warnings[0].Code.String() != "pod-namespace-not-listed" {
 		t.Errorf("warnings %+v", h.Warnings)
 	}
 }

@@ -96,7 +96,7 @@ func TestListedHostMissing(t *testing.T) {
 		}
 		l := p.Lost[0]
 		explained(t, &l.Trouble)
-		if l.Name != tc.name || l.Fleet != "macos" || l.Trouble.Code != "listed-host-missing" || !strings.Contains(l.Trouble.Remedy, tc.remedy) {
+		if l.Name != tc.name || l.Fleet != "macos" || l.Trouble.Code.String() != "listed-host-missing" || !strings.Contains(l.Trouble.Remedy, tc.remedy) {
 			t.Errorf("lost %+v", l)
 		}
 		if p.Summarise().Complete() {
@@ -111,7 +111,7 @@ func TestListedHostMissing(t *testing.T) {
 	w := newWorld(1, 0, 0)
 	w.pin(1, first)
 	w.list(fleet.Listed{Name: first, Fleet: "macos", Group: "m2", Spec: own(5)})
-	if p := w.plan(t); len(p.Lost) != 1 || p.Lost[0].Trouble.Code != "server-vanished" {
+	if p := w.plan(t); len(p.Lost) != 1 || p.Lost[0].Trouble.Code.String() != "server-vanished" {
 		t.Errorf("lost %+v", p.Lost)
 	}
 }

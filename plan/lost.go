@@ -9,6 +9,16 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
+// The codes that are raised here.
+var (
+	codeServerVanished = NewCode("server-vanished", Critical, "a server that was a member is in no inventory",
+		"if it is really gone, forget it: macfleet hosts forget NAME")
+	codeAdoptedServerMissing = NewCode("adopted-server-missing", Critical, "the inventory lacks a server that has a host block",
+		"find out where it is; if it was given back, remove its host block")
+	codeListedHostMissing = NewCode("listed-host-missing", Warning, "the configuration has a host block of that name, and no server bears it",
+		"correct the name of the host block, or remove it")
+)
+
 // CheckInventory returns an error when host-key pins or Nodes know servers and
 // the inventory holds none of them: a wrong project or a key that lost its
 // rights looks like an empty fleet, and must never become "create everything".
@@ -66,7 +76,7 @@ func (c *computation) lost() {
 
 // vanished says what is known of a server that the inventory lacks.
 func (c *computation) vanished(id string, t testimony) Trouble {
-	x := Trouble{Code: "server-vanished",
+	x := Trouble{Code: codeServerVanished,
 		Text:   fmt.Sprintf("server %s is known by its %s and is not in the inventory", id, t.by),
 		Remedy: "if it is really gone, forget it with: " + t.forget()}
 	if _, adopted := c.adopted[id]; !adopted {
@@ -75,7 +85,7 @@ func (c *computation) vanished(id string, t testimony) Trouble {
 	// As long as the block stands, forgetting the witness would not help.
 	x.Remedy = fmt.Sprintf("if it is really gone, remove host %q from the configuration", t.name)
 	if t.by == byBlock {
-		x.Code = "adopted-server-missing"
+		x.Code = codeAdoptedServerMissing
 		x.Text = fmt.Sprintf("server %s is not in the inventory of zones %s, and nothing shows that it ever was",
 			id, strings.Join(c.cfg.Scaleway.Zones, ", "))
 		x.Remedy = "check its server_id, the zones and the project"
@@ -105,7 +115,7 @@ func (c *computation) unmatched() {
 		if near := fleet.Nearest(name, names); near != "" {
 			remedy = fmt.Sprintf("did you mean %q? Correct the block's name, or remove the block", near)
 		}
-		c.plan.Lost = append(c.plan.Lost, Lost{Name: name, Fleet: l.Fleet, Trouble: Trouble{Code: "listed-host-missing",
+		c.plan.Lost = append(c.plan.Lost, Lost{Name: name, Fleet: l.Fleet, Trouble: Trouble{Code: codeListedHostMissing,
 			Text: "the configuration has a host block of that name, and no server bears it", Remedy: remedy}})
 	}
 }

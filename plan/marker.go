@@ -29,7 +29,7 @@ type Marker struct {
 	ClusterUID    string            `json:"cluster_uid,omitempty"`
 	Version       string            `json:"version"` // of the macfleet that wrote it
 	Run           *MarkerRun        `json:"run,omitempty"`
-	Steps         map[StepID]Digest `json:"steps"`
+	Steps         map[StepID]Digest `json:"steps,omitempty"`
 	Hold          *inventory.Hold   `json:"hold,omitempty"` // a person wants the host left alone; nil: nobody
 }
 
@@ -46,9 +46,9 @@ func (d Digest) Same(other Digest) bool {
 	return d.Wanted == other.Wanted && d.Facts == other.Facts
 }
 
-// DigestOf returns the digests of a finding.
-func DigestOf(f Finding) Digest {
-	return Digest{Wanted: digest(f.Wanted), Facts: digest(f.Facts)}
+// DigestOf returns the digests of what a step wants and of what was seen.
+func DigestOf(wanted, facts string) Digest {
+	return Digest{Wanted: digest(wanted), Facts: digest(facts)}
 }
 
 // digestKind stands before the hex digits of a digest.
@@ -71,10 +71,14 @@ func digest(text string) string {
 	return string(d[:])
 }
 
-// moved says what differs between a proof and a finding.
-func (d Digest) moved(f Finding) Origin {
-	wanted, facts := digestOf(f.Wanted), digestOf(f.Facts)
-	return Origin{Drift: string(facts[:]) != d.Facts, Pending: string(wanted[:]) != d.Wanted}
+// Moved says what differs between a proof and what is wanted and seen now.
+func (d Digest) Moved(wanted, facts string) Origin {
+	want := digestOf(wanted)
+	seen := want
+	if facts != wanted { // nearly always they are one text
+		seen = digestOf(facts)
+	}
+	return Origin{Drift: string(seen[:]) != d.Facts, Pending: string(want[:]) != d.Wanted}
 }
 
 // ParseMarker reads a marker. Text that is not one JSON object with an owner, a

@@ -6,6 +6,17 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
+// The codes that are raised here.
+var (
+	codeForeignMarker = NewCode("foreign-marker", Critical, "the marker says that the host is another owner's",
+		"find out whose host it is; if it is yours, remove /etc/macfleet on it and apply again")
+	codeNewerMacfleet         = NewCode("newer-macfleet", Warning, "a newer version of macfleet wrote the marker", "use that version or a later one")
+	codeMarkerOfAnotherServer = NewCode("marker-of-another-server", Critical, "the marker names another server",
+		"find out which machine answers at this address; if the marker is stale, remove /etc/macfleet on it and apply again")
+	codeSwappedHost = NewCode("swapped-host", Critical, "the serial number of the Mac is not the marker's",
+		"ask the provider whether the machine was exchanged; then remove /etc/macfleet on it and apply again")
+)
+
 // NotOurs returns why the host's marker or claim forbids to touch it, or nil. The
 // plan asks, and so does whoever is about to change the host: between the two a
 // person may have thought for hours.
@@ -22,19 +33,13 @@ func notOurs(cfg *fleet.Config, h *Host) *Trouble {
 	serial, _ := h.Seen.Serial.Get()
 	switch {
 	case m.Owner() != cfg.Owner:
-		return &Trouble{Code: "foreign-marker",
-			Text:   fmt.Sprintf("its marker says that it is %s of %s", m.Name, m.Owner()),
-			Remedy: "find out whose host it is; if it is yours, remove /etc/macfleet on it and apply again"}
+		return codeForeignMarker.Trouble(fmt.Sprintf("its marker says that it is %s of %s", m.Name, m.Owner()))
 	case m.newer():
-		return &Trouble{Code: "newer-macfleet",
-			Text:   fmt.Sprintf("macfleet %q worked on it last, this is %s", m.Version, fleet.Version),
-			Remedy: "use that version or a later one"}
+		return codeNewerMacfleet.Trouble(fmt.Sprintf("macfleet %q worked on it last, this is %s", m.Version, fleet.Version))
 	case m.ServerID != h.Server.ID || m.Name != h.Name && !adoptedAs(cfg, h):
-		return &Trouble{Code: "marker-of-another-server",
-			Text:   fmt.Sprintf("its marker was written for %s (server %s)", m.Name, m.ServerID),
-			Remedy: "find out which machine answers at this address; if the marker is stale, remove /etc/macfleet on it and apply again"}
+		return codeMarkerOfAnotherServer.Trouble(fmt.Sprintf("its marker was written for %s (server %s)", m.Name, m.ServerID))
 	case m.Serial != "" && serial != "" && m.Serial != serial:
-		return &Trouble{Code: "swapped-host",
+		return &Trouble{Code: codeSwappedHost,
 			Text:   fmt.Sprintf("the machine has serial number %s, its marker was written on %s", serial, m.Serial),
 			Remedy: "ask Scaleway whether the machine was exchanged; then remove /etc/macfleet on it and apply again"}
 	}
@@ -51,13 +56,11 @@ func adoptedAs(cfg *fleet.Config, h *Host) bool {
 
 func claimedByAnother(cfg *fleet.Config, h *Host) *Trouble {
 	if h.Seen.Claim.IsUnread() {
-		return claimUnreadable(h.Seen.Claim.Why())
+		return ClaimUnreadable(h.Seen.Claim.Why())
 	}
 	claim, ok := h.Seen.Claim.Get()
 	if !ok || claim.Same(ClaimOf(cfg.Owner, h.Name, h.Server.ID)) {
 		return nil
 	}
-	return &Trouble{Code: "claimed-by-another",
-		Text:   fmt.Sprintf("it is claimed as %s of %s", claim.Name, fleet.Owner{Name: claim.Configuration, Environment: claim.Environment}),
-		Remedy: "let the other run finish; if that claim is dead, remove /etc/macfleet on the host and apply again"}
+	return codeClaimedByAnother.Trouble(fmt.Sprintf("it is claimed as %s of %s", claim.Name, fleet.Owner{Name: claim.Configuration, Environment: claim.Environment}))
 }

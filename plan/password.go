@@ -5,11 +5,20 @@ import (
 	"time"
 )
 
+// The codes that are raised here.
+var (
+	codeWrongPassword = NewCode("wrong-password", Critical, "sudo refused the login password, and it is not tried again",
+		"find the right one and give it: macfleet apply --ask-password NAME")
+	CodeSudoLocked = NewCode("sudo-locked", Critical, "the login user's account is locked after too many wrong passwords",
+		"wait until the lock is over; or unlock the account over VNC, as another administrator")
+	CodeSudoersBroken = NewCode("sudoers-broken", Critical, "sudo cannot read its own rules", "write the file anew over VNC, in Terminal")
+)
+
 // Password says whether a host's login password is known, and from where. The
 // password itself stands in no plan.
 type Password struct {
-	Source  string   // where it was found, in words; empty: nowhere
-	Trouble *Trouble // why it must not be used, or why there is none; nil: it may be tried
+	Source  string   `json:"source"`            // where it was found, in words; empty: nowhere
+	Trouble *Trouble `json:"trouble,omitempty"` // why it must not be used, or why there is none; nil: it may be tried
 }
 
 // Refusal is what a host remembers of a password that was tried there: never the
@@ -30,7 +39,7 @@ func (r Refusal) Spent() bool { return r.Refused || r.Tries >= mostTries }
 
 // WrongPassword says that a host refused every password that is known.
 func WrongPassword(host, source string, at time.Time) *Trouble {
-	return &Trouble{Code: "wrong-password",
+	return &Trouble{Code: codeWrongPassword,
 		Text: fmt.Sprintf("on %s the host refused the login password from %s; it is not tried again, because a few wrong tries lock the account",
 			at.UTC().Format("2006-01-02 15:04 MST"), source),
 		Remedy: "find the right one and give it: macfleet apply --ask-password " + host +
@@ -38,14 +47,14 @@ func WrongPassword(host, source string, at time.Time) *Trouble {
 }
 
 // MissingPassword says that no login password is known.
-func MissingPassword(host, code, why string) *Trouble {
+func MissingPassword(host string, code Code, why string) *Trouble {
 	return &Trouble{Code: code, Text: "the login password is needed, and " + why,
 		Remedy: "give it once: macfleet apply --ask-password " + host}
 }
 
 // LockedAccount says that macOS refuses the login user's password, right or wrong.
 func LockedAccount(host, user string) *Trouble {
-	return &Trouble{Code: "sudo-locked",
+	return &Trouble{Code: CodeSudoLocked,
 		Text: "the account of " + user + " is locked after too many wrong passwords, so no password is tried",
 		Remedy: "wait until the lock is over; or over VNC, as another administrator: sudo dscl . -delete /Users/" + user +
 			" AuthenticationAuthority ';tally;'; then run macfleet apply --on name=" + host}
@@ -54,7 +63,7 @@ func LockedAccount(host, user string) *Trouble {
 // BrokenSudo says that sudo cannot read its own rules and gives root to nobody,
 // with the right password neither. sudo 1.8 does that for any faulty file.
 func BrokenSudo(host, said string) *Trouble {
-	return &Trouble{Code: "sudoers-broken", Text: "sudo gives root to nobody, because it cannot read its own rules: " + said,
+	return &Trouble{Code: CodeSudoersBroken, Text: "sudo gives root to nobody, because it cannot read its own rules: " + said,
 		Remedy: "over VNC, in Terminal, which asks for the password in a window of its own: osascript -e " +
 			"'do shell script \"rm /etc/sudoers.d/macfleet\" with administrator privileges' (or the file that is named above); then run macfleet apply --on name=" + host}
 }

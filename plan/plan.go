@@ -62,32 +62,32 @@ func (a Action) OfCluster() bool { return a.ServerID == "" }
 
 // Origin tells the two sources of a difference apart; both can be true.
 type Origin struct {
-	Drift   bool // the facts moved since the last proof
-	Pending bool // the wish moved since the last proof, or there was none yet
+	Drift   bool `json:"drift"`   // the facts moved since the last proof
+	Pending bool `json:"pending"` // the wish moved since the last proof, or there was none yet
 }
 
 // Action is one thing a plan will do. An action depends on all earlier actions
 // of its host and on nothing else.
 type Action struct {
-	Kind       Kind
-	Host       string // the name the host has or gets
-	Fleet      string
-	Group      string
-	ServerID   string // of the host's server; empty: the action is no host's
-	Step       StepID // of RunStep and RemoveStep
-	Reason     Reason // why, in short: of a step, its first change's
-	Origin     Origin
-	Fields     []Field // what moves, over all changes
-	Changes    []Change
-	Pods       []inventory.Pod   // of ReleasePods
-	Object     *inventory.Object // of KeepObject
-	Deferred   bool              // the changes are known only once an earlier action gave root
-	Disruption Disruption
-	Busy       []Task   // what goes on on the host that it would hurt, as the plan saw it
-	Drains     bool     // the host's Node is drained first
-	Evicts     int      // Pods that the drain takes from it, as the plan saw them
-	Forced     bool     // the host is not waited for: somebody named it
-	Refusal    *Trouble // set when the action is wanted and cannot be done
+	Kind     Kind   `json:"kind"`
+	Host     string `json:"host"` // the name the host has or gets
+	Fleet    string `json:"fleet"`
+	Group    string `json:"group"`
+	ServerID string `json:"server_id"`      // of the host's server; empty: the action is no host's
+	Step     StepID `json:"step,omitempty"` // of RunStep and RemoveStep
+	Reason   Reason `json:"-"`              // why, in short: of a step, its first change's
+	Origin
+	Fields     []Field           `json:"fields"` // what moves, over all changes
+	Changes    []Change          `json:"changes,omitempty"`
+	Pods       []inventory.Pod   `json:"held_pods,omitempty"` // of ReleasePods
+	Object     *inventory.Object `json:"object,omitempty"`    // of KeepObject
+	Deferred   bool              `json:"deferred"`            // the changes are known only once an earlier action gave root
+	Disruption Disruption        `json:"disruption"`
+	Busy       []Task            `json:"tasks,omitempty"`   // what goes on on the host that it would hurt, as the plan saw it
+	Drains     bool              `json:"drains,omitempty"`  // the host's Node is drained first
+	Evicts     int               `json:"evicts,omitempty"`  // Pods that the drain takes from it, as the plan saw them
+	Forced     bool              `json:"forced,omitempty"`  // the host is not waited for: somebody named it
+	Refusal    *Trouble          `json:"refused,omitempty"` // set when the action is wanted and cannot be done
 }
 
 // Convergence is what is known of a host against its specification.
@@ -102,31 +102,31 @@ const (
 
 // Host is one host of the plan: a member, or a server that a claim makes one.
 type Host struct {
-	Name     string
-	Fleet    string
-	Group    string
-	Server   inventory.Server
-	Spec     fleet.Host
-	Member   bool // false: it is still in the pool
-	Seen     HostSeen
-	Node     inventory.Seen[inventory.Node]
-	Identity inventory.Seen[inventory.Identity]
-	Join     inventory.Seen[inventory.Join]
-	Pods     inventory.Seen[[]inventory.Pod]
-	Kubelet  inventory.Seen[Kubelet] // absent: nobody could look
-	Rollback bool                    // the version that it had before is wanted
+	Name     string                             `json:"name"`
+	Fleet    string                             `json:"fleet"`
+	Group    string                             `json:"group"`
+	Server   inventory.Server                   `json:"server"`
+	Spec     fleet.Host                         `json:"-"`
+	Member   bool                               `json:"member"` // false: it is still in the pool
+	Seen     HostSeen                           `json:"-"`
+	Node     inventory.Seen[inventory.Node]     `json:"-"`
+	Identity inventory.Seen[inventory.Identity] `json:"-"`
+	Join     inventory.Seen[inventory.Join]     `json:"-"`
+	Pods     inventory.Seen[[]inventory.Pod]    `json:"-"`
+	Kubelet  inventory.Seen[Kubelet]            `json:"-"`                  // absent: nobody could look
+	Rollback bool                               `json:"rollback,omitempty"` // the version that it had before is wanted
 	// ForceBusy says that it is not waited for, whatever it is at work on.
-	ForceBusy bool
+	ForceBusy bool `json:"force_busy,omitempty"`
 	// Unapproved says that the plan file that is applied does not know the host, or
 	// knows another key of it: nothing is written there, and no key is pinned.
-	Unapproved bool
-	Held       *Held    // a person wants it left alone, or did until a while ago; nil: nobody
-	Unknown    *Trouble // it could not be asked
-	Refused    *Trouble // it was asked and must not be changed
-	Unread     []StepUnread
-	Warnings   []StepWarning
-	Proven     map[StepID]Digest // of the steps without a difference
-	Converged  Convergence
+	Unapproved bool              `json:"unapproved,omitempty"`
+	Held       *Held             `json:"held,omitempty"`    // a person wants it left alone, or did until a while ago; nil: nobody
+	Unknown    *Trouble          `json:"unknown,omitempty"` // it could not be asked
+	Refused    *Trouble          `json:"refused,omitempty"` // it was asked and must not be changed
+	Unread     []StepUnread      `json:"unread,omitempty"`
+	Warnings   []StepWarning     `json:"warnings,omitempty"`
+	Proven     map[StepID]Digest `json:"-"` // of the steps without a difference
+	Converged  Convergence       `json:"converged"`
 
 	compared   bool // its steps were asked, whatever they said
 	adopting   bool // it is listed, and no apply of ours has known it yet
@@ -171,69 +171,74 @@ func (h Host) Writable() bool { return h.Standing() == nil && !h.Unapproved }
 
 // StepUnread is an answer that a step could not use.
 type StepUnread struct {
-	Step StepID
+	Step StepID `json:"step"`
 	Unread
 }
 
 // StepWarning is what a step says without a difference; without a step, what the
 // cluster says.
 type StepWarning struct {
-	Step StepID
+	Step StepID `json:"step,omitempty"`
 	Trouble
 }
 
 // Shortage is a group that gets too few servers.
 type Shortage struct {
-	Fleet, Group string
-	Type, OS     string
-	Missing      int // how many servers are wanted and not given
-	Trouble      Trouble
+	Fleet   string `json:"fleet"`
+	Group   string `json:"group"`
+	Type    string `json:"type"`
+	OS      string `json:"os"`
+	Missing int    `json:"missing"` // how many servers are wanted and not given
+	Trouble
 }
 
 // Rejected is a pool server that was looked at for a claim and not taken.
 type Rejected struct {
-	Server  inventory.Server
-	Trouble Trouble
+	Server inventory.Server `json:"server"`
+	Trouble
 }
 
 // Lost is a server that earlier runs knew or the configuration lists, and the
 // inventory does not hold.
 type Lost struct {
-	Name, Fleet string
-	ServerID    string // empty: the configuration lists a name alone
-	Trouble     Trouble
+	Name     string `json:"name"`
+	Fleet    string `json:"fleet"`
+	ServerID string `json:"server_id,omitempty"` // empty: the configuration lists a name alone
+	Trouble
 }
 
 // Plan is the whole difference between what is wanted and what was seen.
 type Plan struct {
-	Owner     fleet.Owner
-	Narrowed  bool     // the run is limited to a selection
-	Steps     []StepID // the only steps that were compared; empty: all
-	Fleets    []string // in the order of the configuration
-	Hosts     []Host   // by fleet and group in that order, members before claims, then by name
-	Actions   []Action // of no host first, then by host in that order, a host's in the order they run
-	Shortages []Shortage
-	Rejected  []Rejected
-	Strays    []inventory.Server // in no pool and no fleet: shown, never touched
-	Lost      []Lost
-	Cluster   bool                 // the configuration has a cluster
-	Healthy   map[string][]Healthy // by fleet, selected or not; without a cluster: the hosts that answered
-	Unread    []Unread             // parts of the cluster that could not be read, and that hosts need
-	Warnings  []Trouble            // what the cluster says of no host
-	Unasked   []Unasked            // groups of which nobody was asked anything
+	Owner     fleet.Owner          `json:"-"`
+	Narrowed  bool                 `json:"narrowed"`         // the run is limited to a selection
+	Steps     []StepID             `json:"steps,omitempty"`  // the only steps that were compared; empty: all
+	Fleets    []string             `json:"fleets,omitempty"` // in the order of the configuration
+	Hosts     []Host               `json:"hosts"`            // by fleet and group in that order, members before claims, then by name
+	Actions   []Action             `json:"resource_changes"` // of no host first, then by host in that order, a host's in the order they run
+	Shortages []Shortage           `json:"shortages"`
+	Rejected  []Rejected           `json:"rejected_pool_servers"`
+	Strays    []inventory.Server   `json:"stray_servers,omitempty"` // in no pool and no fleet: shown, never touched
+	Lost      []Lost               `json:"lost,omitempty"`
+	Cluster   bool                 `json:"cluster"`                    // the configuration has a cluster
+	Healthy   map[string][]Healthy `json:"-"`                          // by fleet, selected or not; without a cluster: the hosts that answered
+	Unread    []Unread             `json:"cluster_unread,omitempty"`   // parts of the cluster that could not be read, and that hosts need
+	Warnings  []Trouble            `json:"cluster_warnings,omitempty"` // what the cluster says of no host
+	Unasked   []Unasked            `json:"unasked,omitempty"`          // groups of which nobody was asked anything
 }
 
 // Summary counts a plan.
 type Summary struct {
-	Add, Change, Remove int // actions that will run, by sign
-	Refused             int // what is wanted and can't be done: releases, missing servers, hosts that must not be touched
-	RefusedHosts        int // of these, hosts that could not be compared
-	Unknown             int // hosts that could not be asked
-	Unread              int // steps with answers that could not be read, parts of the cluster, and groups of which nobody was asked
-	Drift               int // differences whose facts moved since their proof
-	Pending             int // differences whose wish moved, or that were never proven
-	Hosts               int // members
-	Converged           int // members without a difference
+	Add          int `json:"add"` // actions that will run, by sign
+	Change       int `json:"change"`
+	Remove       int `json:"remove"`
+	Refused      int `json:"refused"`       // what is wanted and can't be done: releases, missing servers, hosts that must not be touched
+	RefusedHosts int `json:"refused_hosts"` // of these, hosts that could not be compared
+	Unknown      int `json:"unknown"`       // hosts that could not be asked
+	Unread       int `json:"unread"`        // steps with answers that could not be read, parts of the cluster, and groups of which nobody was asked
+	Drift        int `json:"drift"`         // differences whose facts moved since their proof
+	Pending      int `json:"pending"`       // differences whose wish moved, or that were never proven
+	Hosts        int `json:"hosts"`         // members
+	Converged    int `json:"converged"`     // members without a difference
 }
 
 // Summarise counts the plan.
@@ -259,7 +264,7 @@ func (p *Plan) Summarise() Summary {
 	}
 	unprepared := false
 	for _, a := range p.Actions {
-		if a.OfCluster() && a.Refusal != nil && a.Refusal.Code == notPreparedCode {
+		if a.OfCluster() && a.Refusal != nil && a.Refusal.Code == CodeClusterNotPrepared {
 			if unprepared { // one command makes all that is missing
 				s.Pending, s.Drift = s.Pending+ones(a.Origin.Pending), s.Drift+ones(a.Origin.Drift)
 				continue

@@ -7,6 +7,15 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
+// The codes that are raised here.
+var (
+	CodeNodeNotReady = NewCode("node-not-ready", Critical, "the Node is not Ready",
+		"kubectl describe node NAME, and read /var/log/tart-kubelet.log on the host; then apply again")
+	CodeKubeletSettling = NewCode("kubelet-settling", Notice, "the kubelet was started a moment ago, and nobody can say yet whether it stays",
+		"run macfleet plan in a minute")
+	CodeKubeletCrashLoop = NewCode("kubelet-crash-loop", Critical, "the kubelet ends as soon as it was started")
+)
+
 // Kubelet is the process that makes a host a Node, as one look at the host showed
 // it.
 type Kubelet struct {
@@ -35,20 +44,14 @@ func (h Host) Ready() (state inventory.Readiness, why string, known bool) {
 		return inventory.NotReady, "the cluster has no Node of that name", false
 	case n.ProviderID != "" && n.ProviderID != h.Server.ProviderID():
 		return inventory.ReadyUnknown, "its Node says that it is another server: " + n.ProviderID, true
-	case looked && k.Fault != (Reason{}) && k.Fault.Code != Settling:
-		return inventory.NotReady, k.Fault.Code + ": " + k.Fault.Text, true
+	case looked && k.Fault != (Reason{}) && k.Fault.Code != CodeKubeletSettling:
+		return inventory.NotReady, k.Fault.Code.String() + ": " + k.Fault.Text, true
 	case n.Ready != inventory.Ready:
 		return n.Ready, "Ready is " + string(n.Ready) + ": " + cmp.Or(n.Why, "no reason given"), true
-	case looked && k.Fault.Code == Settling:
+	case looked && k.Fault.Code == CodeKubeletSettling:
 		return inventory.ReadyUnknown, k.Fault.Text, true
 	case looked && !k.Heard(n):
 		return inventory.ReadyUnknown, "its kubelet was started after its Node's last heartbeat", true
 	}
 	return inventory.Ready, "", true
 }
-
-// The codes of kubelets that others go by.
-const (
-	Settling  = "kubelet-settling"   // it was started a moment ago, and nobody can say yet whether it stays
-	CrashLoop = "kubelet-crash-loop" // it does not
-)

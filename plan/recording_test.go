@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,5 +46,45 @@ func TestRecordingKeepsUnread(t *testing.T) {
 	}
 	if facts, err := plan.DecodeRecording(text); err != nil || !facts.Get("alpha.get").IsUnread() {
 		t.Errorf("%+v, %v", facts, err)
+	}
+}
+
+func TestRecording(t *testing.T) {
+	t.Parallel()
+	s := inventory.Server{ID: serverID(1), Name: "globex-prod-1", Address: "198.51.100.7"}
+	seen := clean(1)
+	seen.Marker = inventory.Present(plan.Marker{Name: "globex-prod-1-old", ServerID: s.ID})
+	seen.Facts = plan.Facts{
+		"host.serial": inventory.Present(plan.Answer{Stdout: "C0700001"}),
+		"alpha.get":   inventory.Present(plan.Answer{Exit: 3, Stdout: "globex-prod-1-old globex-prod-1 198.51.100.7\n", Stderr: "C0700001 " + s.ID}),
+		"beta.get":    inventory.Unread[plan.Answer]("needs root"),
+	}
+	text, err := plan.EncodeRecording(s, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, real := range []string{"globex", "198.51.100.7", "C0700001", s.ID, seen.Key, "host."} {
+		if strings.Contains(string(text), real) {
+			t.Errorf("%s is in the recording:\n%s", real, text)
+		}
+	}
+	facts, err := plan.DecodeRecording(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := facts.Get("alpha.get").Get()
+	if want := (plan.Answer{Exit: 3, Stdout: "acme-sample acme-sample 192.0.2.1\n", Stderr: "C07SAMPLE1 00000000-0000-4000-8000-000000000000"}); a != want {
+		t.Errorf("answer = %+v", a)
+	}
+	if why := facts.Get("beta.get").Why(); why != "needs root" || len(facts) != 2 {
+		t.Errorf("facts = %+v", facts)
+	}
+	for _, bad := range []string{"", "{}", `{"recording": 2, "answers": {"a": {}}}`, `{"recording": 1}`} {
+		if _, err := plan.DecodeRecording([]byte(bad)); err == nil {
+			t.Errorf("%q was read", bad)
+		}
+	}
+	if _, err := plan.EncodeRecording(s, plan.HostSeen{Trouble: &plan.Trouble{Text: "no route"}}); err == nil || !strings.Contains(err.Error(), "no route") {
+		t.Errorf("a host that was not observed: %v", err)
 	}
 }

@@ -8,6 +8,18 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
+// The codes that are raised here.
+var (
+	codeTooManyHosts = NewCode("too-many-hosts", NotDrift, "one run may change no more hosts",
+		"apply again for the others, or name the number: --max-hosts")
+	codeTooManyWipes = NewCode("too-many-wipes", NotDrift, "one run may wipe no more hosts",
+		"apply again for the others, or name the number: --max-wipes")
+	codeTooManyDisrupted = NewCode("too-many-disrupted", NotDrift, "one run may disturb no more Ready hosts",
+		"apply again for the others, or name the number: --max-disrupted")
+	codeOutsideWindow = NewCode("outside-window", NotDrift, "the host is disturbed only in a window, and none is open",
+		"apply again then, or pass --outside-windows")
+)
+
 // Bounds are what one run may do at most. What goes beyond stays in the plan, and
 // is refused there.
 type Bounds struct {
@@ -101,8 +113,7 @@ func (r *restriction) tooManyHosts() *Trouble {
 	if most == 0 || r.hosts < most {
 		return nil
 	}
-	return &Trouble{Code: "too-many-hosts", Text: fmt.Sprintf("one run changes at most %s, by the guardrails", count(most, "host")),
-		Remedy: "apply again for the others, or name the number: --max-hosts"}
+	return codeTooManyHosts.Trouble(fmt.Sprintf("one run changes at most %s, by the guardrails", count(most, "host")))
 }
 
 // disrupts takes a disruption's share of the bounds. counted says that the host is
@@ -113,8 +124,7 @@ func (r *restriction) disrupts(h Host, d Disruption, counted bool) *Trouble {
 	}
 	if d == Wipe {
 		if most := max(1, r.MaxWipes); r.wipes >= most {
-			return &Trouble{Code: "too-many-wipes", Text: fmt.Sprintf("one run wipes at most %s", count(most, "host")),
-				Remedy: "apply again for the others, or name the number: --max-wipes"}
+			return codeTooManyWipes.Trouble(fmt.Sprintf("one run wipes at most %s", count(most, "host")))
 		}
 		r.wipes++
 	}
@@ -127,8 +137,7 @@ func (r *restriction) disrupts(h Host, d Disruption, counted bool) *Trouble {
 		most = max(1, ready/4)
 	}
 	if r.disrupted[h.Fleet] >= most {
-		return &Trouble{Code: "too-many-disrupted", Text: fmt.Sprintf("one run drains, reboots or wipes at most %d of the %s of %s", most, count(ready, "Ready host"), h.Fleet),
-			Remedy: "apply again for the others, or name the number: --max-disrupted"}
+		return codeTooManyDisrupted.Trouble(fmt.Sprintf("one run drains, reboots or wipes at most %d of the %s of %s", most, count(ready, "Ready host"), h.Fleet))
 	}
 	r.disrupted[h.Fleet]++
 	return nil
@@ -149,6 +158,5 @@ func (b Bounds) Closed(h Host, a Action, now time.Time) *Trouble {
 }
 
 func outsideWindow(next time.Time) *Trouble {
-	return &Trouble{Code: "outside-window", Text: fmt.Sprintf("hosts are drained, rebooted or wiped only in a window, and the next one opens at %s", next.Format("Mon 2006-01-02 15:04 MST")),
-		Remedy: "apply again then, or pass --outside-windows"}
+	return codeOutsideWindow.Trouble(fmt.Sprintf("hosts are drained, rebooted or wiped only in a window, and the next one opens at %s", next.Format("Mon 2006-01-02 15:04 MST")))
 }

@@ -38,7 +38,7 @@ func refusals(p *plan.Plan) map[string]int {
 	out := make(map[string]int)
 	for _, a := range p.Actions {
 		if a.Refusal != nil {
-			out[a.Refusal.Code]++
+			out[a.Refusal.Code.String()]++
 		}
 	}
 	return out

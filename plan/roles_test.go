@@ -9,6 +9,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // TestRenamedByHand: a server that somebody renamed is still a member when
@@ -160,7 +161,7 @@ func TestReleases(t *testing.T) {
 		{"unknown counts as not Ready", 2, func(w *world) { w.node(2, second, inventory.ReadyUnknown) }, []string{second}},
 		{"Ready nodes and none are alike", 2, func(w *world) { w.node(3, third, inventory.Ready) }, []string{third}},
 		{"unreachable before newest", 2, func(w *world) {
-			w.hosts[serverID(2)] = plan.HostSeen{Trouble: &plan.Trouble{Code: "unreachable", Text: "t", Remedy: "r"}}
+			w.hosts[serverID(2)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable"), Text: "t", Remedy: "r"}}
 		}, []string{second}},
 		{"of two not Ready the newer", 2, func(w *world) { w.node(1, first, inventory.NotReady); w.node(2, second, inventory.NotReady) }, []string{second}},
 		{"of two made at once the first by name", 2, func(w *world) {
@@ -180,7 +181,7 @@ func TestReleases(t *testing.T) {
 			var got []string
 			for _, a := range p.Actions {
 				explained(t, a.Refusal)
-				if a.Kind != plan.ReleaseServer || a.Disruption != plan.Wipe || a.Refusal.Code != "release-not-possible" || !a.Origin.Pending {
+				if a.Kind != plan.ReleaseServer || a.Disruption != plan.Wipe || a.Refusal.Code.String() != "release-not-possible" || !a.Origin.Pending {
 					t.Errorf("action %s of %s: %+v", a.Kind, a.Host, a)
 				}
 				got = append(got, a.Host)

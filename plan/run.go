@@ -9,14 +9,24 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
+// The codes that are raised here.
+var (
+	CodeApplyInProgress = NewCode("apply-in-progress", Notice, "an apply is at work at this moment",
+		"wait for its end: what is shown here may be half done; macfleet lock status says more")
+	codeLockUnread = NewCode("lock-unread", Warning, "nobody knows whether an apply is in progress",
+		"macfleet init cluster gives the right to read Leases in macfleet's namespace")
+	codeApplyBrokeOff = NewCode("apply-broke-off", Warning, "an apply ended without giving up its lock",
+		"macfleet apply waits until its lock has expired, and goes on from there")
+)
+
 // Run names one apply: the lock, the record, the hosts and the cordons of a run
 // bear it.
 type Run struct {
-	ID    string // random letters and digits, in lower case
-	Who   string // user@machine, or what a CI job says of itself
-	Epoch int64  // rises with every run that takes the lock; 0: it has none yet
+	ID    string `json:"id"`    // random letters and digits, in lower case
+	Who   string `json:"who"`   // user@machine, or what a CI job says of itself
+	Epoch int64  `json:"epoch"` // rises with every run that takes the lock; 0: it has none yet
 	// Started is when the command began, by the clock of the one who runs it.
-	Started time.Time
+	Started time.Time `json:"started,omitzero"`
 }
 
 // MaxEpoch is the highest epoch of a host that counts for the lock's own. A host
@@ -42,22 +52,22 @@ func (r Run) Marked() *MarkerRun {
 
 // Entered is the run that entered a host last, as the host notes it.
 type Entered struct {
-	ID    string
-	Who   string
-	Epoch int64
-	At    time.Time // when it entered, by the host's clock
-	Alone bool      // no cluster keeps a lock for it: the host does
-	Held  bool      // it has not left, and its last command is not too old
-	Idle  time.Duration
+	ID    string        `json:"id"`
+	Who   string        `json:"who"`
+	Epoch int64         `json:"epoch"`
+	At    time.Time     `json:"at"`    // when it entered, by the host's clock
+	Alone bool          `json:"alone"` // no cluster keeps a lock for it: the host does
+	Held  bool          `json:"held"`  // it has not left, and its last command is not too old
+	Idle  time.Duration `json:"idle_nanoseconds"`
 }
 
 // Lock is the lock of a configuration and environment, as one look shows it.
 type Lock struct {
-	Run     Run       // who holds it
-	Since   time.Time // when they took it, by their clock
-	Renewed time.Time // so here
-	Alive   bool      // it was renewed lately, by the clock of who keeps it
-	Unread  string    // why it could not be read; all else is then empty
+	Run     Run       `json:"run"`              // who holds it
+	Since   time.Time `json:"since"`            // when they took it, by their clock
+	Renewed time.Time `json:"renewed"`          // so here
+	Alive   bool      `json:"alive"`            // it was renewed lately, by the clock of who keeps it
+	Unread  string    `json:"unread,omitempty"` // why it could not be read; all else is then empty
 }
 
 // Epoch returns the highest epoch that hosts know of, within MaxEpoch: of runs that
@@ -81,10 +91,6 @@ func (p *Plan) Epoch() int64 {
 	return out
 }
 
-// InProgress is the code of the warning that somebody applies at this moment: what
-// is seen may be half done.
-const InProgress = "apply-in-progress"
-
 // inProgress says who applies while this plan is made. Where no cluster keeps a lock,
 // the hosts do.
 func inProgress(owner fleet.Owner, snap Snapshot) []Trouble {
@@ -93,13 +99,12 @@ func inProgress(owner fleet.Owner, snap Snapshot) []Trouble {
 	switch l := snap.Lock; {
 	case l == nil:
 	case l.Unread != "":
-		out = append(out, Trouble{Code: "lock-unread", Text: "nobody knows whether an apply is in progress: " + l.Unread,
-			Remedy: "macfleet init cluster gives the right to read Leases in macfleet's namespace"})
+		out = append(out, *codeLockUnread.Trouble("nobody knows whether an apply is in progress: " + l.Unread))
 	default:
-		t := Trouble{Code: InProgress, Remedy: "wait for its end: what is shown here may be half done; macfleet lock status says more",
+		t := Trouble{Code: CodeApplyInProgress, Remedy: "wait for its end: what is shown here may be half done; macfleet lock status says more",
 			Text: fmt.Sprintf("%s applies %s since %s (run %s)", l.Run.Who, cfg, clockTime(l.Since), l.Run.ID)}
 		if !l.Alive {
-			t.Code, t.Remedy = "apply-broke-off", "macfleet apply waits until its lock has expired, and goes on from there"
+			t.Code, t.Remedy = codeApplyBrokeOff, "macfleet apply waits until its lock has expired, and goes on from there"
 			t.Text = fmt.Sprintf("an apply seems to have broken off: %s held the lock of %s since %s (run %s) and has not renewed it since %s",
 				l.Run.Who, cfg, clockTime(l.Since), l.Run.ID, clockTime(l.Renewed))
 		}
@@ -113,7 +118,7 @@ func inProgress(owner fleet.Owner, snap Snapshot) []Trouble {
 	}
 	for _, id := range slices.Sorted(maps.Keys(held)) {
 		e := held[id]
-		out = append(out, Trouble{Code: InProgress, Remedy: "wait for its end: what is shown here may be half done; macfleet lock status says more",
+		out = append(out, Trouble{Code: CodeApplyInProgress, Remedy: "wait for its end: what is shown here may be half done; macfleet lock status says more",
 			Text: fmt.Sprintf("%s works on hosts of %s since %s (run %s)", e.Who, cfg, clockTime(e.At), e.ID)})
 	}
 	return out

@@ -206,3 +206,20 @@ func (c *census) subjects(needs []need) []subject {
 	}
 	return out
 }
+
+// SelectHost returns the selection of one host, by any name that Find takes.
+func SelectHost(cfg *fleet.Config, snap Snapshot, name string) (Selection, error) {
+	server, err := Find(cfg, snap, name)
+	if err != nil {
+		return Selection{}, err
+	}
+	c := takeCensus(cfg, snap)
+	name = server.Name
+	for _, h := range c.subjects(c.assign(Selection{})) {
+		if h.server.ID == server.ID {
+			name = h.name
+		}
+	}
+	pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
+	return Selection{On: []Selector{{terms: []term{{"name", pattern}}}}}, nil
+}

@@ -280,7 +280,7 @@ func TestWrongTypeAndFamily(t *testing.T) {
 		p := w.plan(t)
 		got := ""
 		if len(p.Actions) > 0 {
-			got = p.Actions[0].Reason.Code
+			got = p.Actions[0].Reason.Code.String()
 		}
 		if got != code || p.Summarise().Complete() != (code == "") || p.Runnable() != nil {
 			t.Errorf("want %q: %+v", code, p.Actions)

@@ -8,46 +8,46 @@ import (
 
 // Snapshot is all that was observed, at one moment.
 type Snapshot struct {
-	Taken   time.Time                         // when; by this a hold is over or not
-	Servers []inventory.Server                // all servers of the project in the configured zones
-	Nodes   inventory.Seen[[]inventory.Node]  // absent: the configuration has no cluster
-	Cluster inventory.Seen[inventory.Cluster] // so here
-	Pins    []Pin                             // host keys known from earlier runs
-	Hosts   map[string]HostSeen               // by server id; a host that was not asked is missing
-	Lock    *Lock                             // nil: nobody but we holds it, or no cluster keeps one
+	Taken   time.Time                         `json:"taken"`          // when; by this a hold is over or not
+	Servers []inventory.Server                `json:"servers"`        // all servers of the project in the configured zones
+	Nodes   inventory.Seen[[]inventory.Node]  `json:"nodes"`          // absent: the configuration has no cluster
+	Cluster inventory.Seen[inventory.Cluster] `json:"cluster"`        // so here
+	Pins    []Pin                             `json:"pins"`           // host keys known from earlier runs
+	Hosts   map[string]HostSeen               `json:"hosts"`          // by server id; a host that was not asked is missing
+	Lock    *Lock                             `json:"lock,omitempty"` // nil: nobody but we holds it, or no cluster keeps one
 }
 
 // Pin is a host key that was accepted once. It is keyed by server id and name,
 // so that a pin without its server is a witness of a server that vanished or
 // was renamed by hand.
 type Pin struct {
-	ServerID string
-	Name     string
-	Key      string // "ssh-ed25519 AAAA…", as in an authorized_keys file
-	Since    time.Time
+	ServerID string    `json:"server_id"`
+	Name     string    `json:"name"`
+	Key      string    `json:"key"` // "ssh-ed25519 AAAA…", as in an authorized_keys file
+	Since    time.Time `json:"since"`
 }
 
 // HostSeen is one host as SSH showed it.
 type HostSeen struct {
-	Trouble *Trouble // why nothing was learnt; everything below is then empty
+	Trouble *Trouble `json:"trouble,omitempty"` // why nothing was learnt; everything below is then empty
 
-	At          time.Time // when it had answered, by this machine's clock; zero: not known
-	Path        string    // how it was reached: public, tailscale, and through which jump hosts
-	Key         string    // host key, "type base64"
-	Fingerprint string    // of the host key, SHA256:…
-	Pinned      bool      // the key was known before
-	Root        bool      // root is to be had without a password
+	At          time.Time `json:"at,omitzero"` // when it had answered, by this machine's clock; zero: not known
+	Path        string    `json:"path"`        // how it was reached: public, tailscale, and through which jump hosts
+	Key         string    `json:"key"`         // host key, "type base64"
+	Fingerprint string    `json:"fingerprint"` // of the host key, SHA256:…
+	Pinned      bool      `json:"pinned"`      // the key was known before
+	Root        bool      `json:"root"`        // root is to be had without a password
 
-	Serial    inventory.Seen[string]
-	OSVersion inventory.Seen[string] // for example 26.3
-	Marker    inventory.Seen[Marker]
-	Claim     inventory.Seen[Claim]
-	Pending   []StepID  // steps that an earlier run began and never proved
-	Undone    *Undone   // the change that the host took back last; nil: none, or a later one was confirmed
-	Entered   *Entered  // the run that entered it last; nil: none
-	Refusals  []Refusal // passwords that were tried in vain; not recorded
-	Password  *Password // nil: nobody has looked for one, as nothing needs it
-	Facts     Facts
+	Serial    inventory.Seen[string] `json:"serial"`
+	OSVersion inventory.Seen[string] `json:"os_version"` // for example 26.3
+	Marker    inventory.Seen[Marker] `json:"marker"`
+	Claim     inventory.Seen[Claim]  `json:"claim"`
+	Pending   []StepID               `json:"pending,omitempty"`  // steps that an earlier run began and never proved
+	Undone    *Undone                `json:"undone,omitempty"`   // the change that the host took back last; nil: none, or a later one was confirmed
+	Entered   *Entered               `json:"entered,omitempty"`  // the run that entered it last; nil: none
+	Refusals  []Refusal              `json:"-"`                  // passwords that were tried in vain; not recorded
+	Password  *Password              `json:"password,omitempty"` // nil: nobody has looked for one, as nothing needs it
+	Facts     Facts                  `json:"facts,omitempty"`
 }
 
 // Claim is /etc/macfleet/claim.json on a host: the half of a claim that is
@@ -70,7 +70,7 @@ func (c Claim) Same(other Claim) bool {
 // Trouble says why a host could not be asked or must not be worked on, and what
 // a person can do.
 type Trouble struct {
-	Code   string // stable, for programs
-	Text   string // what happened, in words
-	Remedy string // what to type or do next
+	Code   Code   `json:"code"`      // stable, for programs
+	Text   string `json:"diagnosis"` // what happened, in words
+	Remedy string `json:"remedy"`    // what to type or do next
 }

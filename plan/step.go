@@ -4,10 +4,21 @@
 package plan
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// The codes that are raised here.
+var (
+	CodeDiskFull = NewCode("disk-full", Critical, "the host has less room than an artifact needs",
+		"make room on the host, such as by deleting images (tart list, tart delete, tart prune), and run the command again")
+	CodeNoGUISession = NewCode("no-gui-session", Critical, "the login user has no session at the host's screen",
+		"the step auto_login makes the session; or log in through VNC")
+	CodeUnreachable = NewCode("unreachable", Critical, "nobody answers at the host's address", "see whether the machine runs")
 )
 
 // StepID names one concern on a host. It is the name of its block.
@@ -18,6 +29,10 @@ type StepID string
 type Step interface {
 	// ID is unique among the steps of a host.
 	ID() StepID
+	// Wanted is what the configuration alone wants of the step, in normal form, as
+	// text; empty where it wants nothing. It holds no secret. Its digest enters the
+	// marker after the proof.
+	Wanted() string
 	// Probes are the questions whose answers Diff needs. They change nothing.
 	Probes() []Probe
 	// Diff compares what was seen with what is wanted. It is pure: the same
@@ -54,11 +69,13 @@ const (
 
 // Command is a fixed script and its data. The script is POSIX sh with bare tool
 // names; the arguments reach it as $1, $2, … and are never pasted into it.
+//
+// No document holds any of it: there is no secret in a document, and no command to run.
 type Command struct {
-	Name   string // of the script, for messages
-	Script string
-	As     User
-	Args   []string // any text without NUL bytes
+	Name   string   `json:"-"` // of the script, for messages
+	Script string   `json:"-"`
+	As     User     `json:"-"`
+	Args   []string `json:"-"` // any text without NUL bytes
 }
 
 // Probe is a read-only question to a host.
@@ -69,13 +86,6 @@ type Probe struct {
 	// that one is asked, this one is not. It is for what few hosts have and many are
 	// asked about, such as what an earlier wish made.
 	Unless string
-}
-
-// Answer is what a probe's or a change's script said.
-type Answer struct {
-	Exit   int
-	Stdout string
-	Stderr string
 }
 
 // Facts are the answers to probes, by probe id. An answer is unread when the
@@ -122,15 +132,15 @@ type View struct {
 
 // Finding is what a step found on a host.
 type Finding struct {
-	// Wanted and Facts are the two sides in normal form, as text: equal text
-	// means no difference. Neither holds a secret. Their digests enter the
-	// marker after the proof.
-	Wanted, Facts string
+	// Facts are what was seen in normal form, as text. They hold no secret, and do not
+	// move when the configuration does. Empty means that nothing was compared. Their
+	// digest enters the marker after the proof.
+	Facts string
 	// Changes remove the difference, in order. Empty when nothing differs, and
 	// always when something is unread.
 	Changes []Change
 	// Unread lists the answers that could not be understood. They make the run
-	// incomplete and are never a difference. A step with a wish says Wanted even so.
+	// incomplete and are never a difference.
 	Unread []Unread
 	// Warnings are true and worth saying, and ask for no change.
 	Warnings []Trouble
@@ -153,25 +163,25 @@ type Finding struct {
 
 // Unread is an answer that says nothing about the host.
 type Unread struct {
-	Probe string
-	Why   string
-	Bytes string // what the tool printed, shown to the person; empty when nothing came
+	Probe string `json:"probe"`
+	Why   string `json:"why"`
+	Bytes string `json:"printed,omitempty"` // what the tool printed, shown to the person; empty when nothing came
 }
 
 // Change is one difference within a step, as data. Only package hosts executes
 // it, and apply runs the very changes that were shown.
 type Change struct {
-	Reason     Reason
-	Fields     []Field
-	Command    Command
-	Input      InputKind // what the script reads on its standard input
-	Disruption Disruption
-	Removes    bool      // it takes away what macfleet made
-	GrantsRoot bool      // afterwards root is to be had without a password
-	Detached   bool      // it takes over a minute or cuts the line, so launchd runs it on the host
-	Guard      *Guard    // it may cut the line to the host; nil: it cannot
-	Delivery   *Delivery // what must be on the host before the script runs; nil: nothing
-	Remedy     string    // what helps where the script ends with NotStaying; empty: what helps with any failure
+	Reason     Reason     `json:"reason"`
+	Fields     []Field    `json:"-"`
+	Command    Command    `json:"-"`
+	Input      InputKind  `json:"input,omitempty"` // what the script reads on its standard input
+	Disruption Disruption `json:"disruption"`
+	Removes    bool       `json:"removes,omitempty"`     // it takes away what macfleet made
+	GrantsRoot bool       `json:"grants_root,omitempty"` // afterwards root is to be had without a password
+	Detached   bool       `json:"detached,omitempty"`    // it takes over a minute or cuts the line, so launchd runs it on the host
+	Guard      *Guard     `json:"guard,omitempty"`       // it may cut the line to the host; nil: it cannot
+	Delivery   *Delivery  `json:"delivery,omitempty"`    // what must be on the host before the script runs; nil: nothing
+	Remedy     string     `json:"remedy,omitempty"`      // what helps where the script ends with NotStaying; empty: what helps with any failure
 }
 
 // NotStaying is the exit code of a change's script whose process was started, and does
@@ -182,12 +192,12 @@ const NotStaying = 70
 // host, to the path that it has there (fleet.Artifact.HostPath), just before the
 // change's script runs. One that is there already is not brought again.
 type Delivery struct {
-	Artifact fleet.Artifact
+	fleet.Artifact
 	// Space is how many bytes must be free on the host before anything is written:
 	// the artifact, what is unpacked from it, and what stays of the version before.
-	Space int64
+	Space int64 `json:"space"`
 	// Free is how many bytes are free there, as the step saw it.
-	Free inventory.Seen[int64]
+	Free inventory.Seen[int64] `json:"free,omitzero"`
 }
 
 // InputKind names what a change's script reads on its standard input. The step
@@ -209,21 +219,22 @@ func (k InputKind) NeedsPassword() bool { return k == LoginPassword || k == Auto
 // works on what is live alone; the host takes it back by itself unless new
 // connections confirm it.
 type Guard struct {
-	Restore *Command // brings back what was live before; nil: there is nothing to go back to
-	Persist Command  // makes the confirmed change outlive a boot
-	Why     string   // why nothing can be restored, where Restore is nil
+	Restore *Command `json:"restore,omitempty"` // brings back what was live before; nil: there is nothing to go back to
+	Persist Command  `json:"-"`                 // makes the confirmed change outlive a boot
+	Why     string   `json:"why,omitempty"`     // why nothing can be restored, where Restore is nil
 }
 
 // Field is one value that a change moves, as a person reads it.
 type Field struct {
-	Name          string
-	Before, After string
+	Name   string `json:"name"`
+	Before string `json:"before"`
+	After  string `json:"after"`
 }
 
 // Reason says why: a stable code for programs, and the observation in words.
 type Reason struct {
-	Code string
-	Text string
+	Code Code   `json:"code"`
+	Text string `json:"text"`
 }
 
 // Disruption is what an action does to the work on a host.
@@ -238,7 +249,21 @@ const (
 	Wipe
 )
 
+// disruptions are the names of the classes.
+var disruptions = []string{"none", "restart", "drain", "reboot", "wipe"}
+
 // String returns the class as it stands in documents: "none" to "wipe".
-func (d Disruption) String() string {
-	return [...]string{"none", "restart", "drain", "reboot", "wipe"}[d]
+func (d Disruption) String() string { return disruptions[d] }
+
+// MarshalText returns the class as it stands in documents.
+func (d Disruption) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads the name of a class.
+func (d *Disruption) UnmarshalText(text []byte) error {
+	i := slices.Index(disruptions, string(text))
+	if i < 0 {
+		return fmt.Errorf("%q is no class of disruption", text)
+	}
+	*d = Disruption(i)
+	return nil
 }

@@ -1,12 +1,23 @@
 package plan
 
-import "github.com/macfleet/macfleet/fleet"
+import (
+	"fmt"
+
+	"github.com/macfleet/macfleet/fleet"
+)
 
 // Unasked is a group of which nobody was asked anything: it is not compared.
 type Unasked struct {
-	Fleet, Group string
-	Type, OS     string
-	Replicas     int
+	Fleet    string `json:"fleet"`
+	Group    string `json:"group"`
+	Type     string `json:"type"`
+	OS       string `json:"os"`
+	Replicas int    `json:"replicas"`
+}
+
+// String says what is wanted, and that it was not compared.
+func (u Unasked) String() string {
+	return fmt.Sprintf("not compared: %s of type %s with macOS %s wanted; without secrets nobody was asked", count(u.Replicas, "host"), u.Type, u.OS)
 }
 
 // ComputeUnasked returns the plan of a run that may ask nobody: what is wanted, and

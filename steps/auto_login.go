@@ -9,6 +9,31 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// The codes that are raised here.
+var (
+	codeAutoLoginOff           = plan.NewCode("auto-login-off", plan.Warning, "automatic login is off")
+	codeAutoLoginOtherUser     = plan.NewCode("auto-login-other-user", plan.Warning, "automatic login is another user's")
+	codeKcpasswordMissing      = plan.NewCode("kcpassword-missing", plan.Warning, "/etc/kcpassword is missing")
+	codeKcpasswordUnterminated = plan.NewCode("kcpassword-unterminated", plan.Warning, "the password in /etc/kcpassword has no end")
+	codeKcpasswordEmpty        = plan.NewCode("kcpassword-empty", plan.Warning, "the password in /etc/kcpassword is empty")
+	codeSealedKcpassword       = plan.NewCode("sealed-kcpassword", plan.Critical, "there is no session, and /etc/kcpassword holds <sealed> in place of a password")
+	codeDeadLoginwindow        = plan.NewCode("dead-loginwindow", plan.Critical, "there is no session, and loginwindow does not run")
+	codeKcpasswordMode         = plan.NewCode("kcpassword-mode", plan.Warning, "/etc/kcpassword has another owner or mode")
+	codeFilevaultOn            = plan.NewCode("filevault-on", plan.Critical, "FileVault is on: nobody is logged in automatically after a boot",
+		"turn it off on the host: sudo fdesetup disable")
+	codeAutoLoginDisabledByProfile = plan.NewCode("auto-login-disabled-by-profile", plan.Warning, "a management profile forbids automatic login",
+		"remove the key com.apple.login.mcx.DisableAutoLoginClient from the device's management profile")
+	codeForeignSession = plan.NewCode("foreign-session", plan.Critical, "another user is logged in at the host's screen",
+		"log that user out, then plan again")
+	codeWorkInDeadSession = plan.NewCode("work-in-dead-session", plan.Critical, "the login user has no session, and yet a virtual machine or a job runs",
+		"wait for it or end it (ps -p PID -o command), then plan again")
+	codeSealedWithSession = plan.NewCode("sealed-with-session", plan.Warning, "/etc/kcpassword holds <sealed>, and the session is up",
+		"nothing now; where the session goes missing, apply writes the password and brings it back")
+	codeForeignAutoLogin = plan.NewCode("foreign-auto-login", plan.Warning, "automatic login is set up for a user that macfleet did not choose",
+		"nothing, if that is meant")
+	codeNoLongerWanted = plan.NewCode("no-longer-wanted", plan.Notice, "auto_login is no longer configured, and macfleet set it up")
+)
+
 // autoLogin keeps an Aqua session of the login user on the Mac: without one no
 // virtual machine starts, and nothing says why but a timeout.
 //
@@ -21,6 +46,13 @@ type autoLogin struct {
 }
 
 func (autoLogin) ID() plan.StepID { return "auto_login" }
+
+func (a autoLogin) Wanted() string {
+	if a.wish == nil {
+		return ""
+	}
+	return wanted(a.settings(loginState{}))
+}
 
 // Without a wish the question is asked where an earlier apply was proven: what it
 // made is to be removed.
@@ -45,13 +77,11 @@ func (a autoLogin) Diff(v plan.View) plan.Finding {
 		return a.removal(v, seen, r.unread)
 	}
 	seen := r.loginState(a.probeID(), a.user)
-	var f plan.Finding
-	all := a.settings(seen)
-	f.Wanted, f.Facts = normal(all)
 	if len(r.unread) > 0 {
-		return plan.Finding{Wanted: f.Wanted, Unread: r.unread}
+		return plan.Finding{Unread: r.unread}
 	}
-	f.NoSession = !seen.session
+	all := a.settings(seen)
+	f := plan.Finding{Facts: facts(all), NoSession: !seen.session}
 	if seen.session && seen.file == fileSealed {
 		f.Warnings = []plan.Trouble{sealedWithSession(a.user)}
 	}
@@ -118,32 +148,32 @@ func (a autoLogin) change(seen loginState, diff []plan.Field) plan.Change {
 // causes say what is wrong, the most telling first.
 func (s loginState) causes(user string) []plan.Reason {
 	var out []plan.Reason
-	found := func(code, text string) { out = append(out, plan.Reason{Code: code, Text: text}) }
+	found := func(code plan.Code, text string) { out = append(out, plan.Reason{Code: code, Text: text}) }
 	switch {
 	case s.user == "":
-		found("auto-login-off", "automatic login is off")
+		found(codeAutoLoginOff, "automatic login is off")
 	case s.user != user:
-		found("auto-login-other-user", fmt.Sprintf("automatic login is %q's", s.user))
+		found(codeAutoLoginOtherUser, fmt.Sprintf("automatic login is %q's", s.user))
 	}
 	switch {
 	case s.file == fileAbsent:
-		found("kcpassword-missing", "/etc/kcpassword is missing")
+		found(codeKcpasswordMissing, "/etc/kcpassword is missing")
 	case s.file == fileUnterminated:
-		found("kcpassword-unterminated", "the password in /etc/kcpassword has no end")
+		found(codeKcpasswordUnterminated, "the password in /etc/kcpassword has no end")
 	case s.file == fileEmpty:
-		found("kcpassword-empty", "the password in /etc/kcpassword is empty")
+		found(codeKcpasswordEmpty, "the password in /etc/kcpassword is empty")
 	case s.file == fileSealed && !s.session:
-		found("sealed-kcpassword", "/etc/kcpassword holds <sealed> in place of a password")
+		found(codeSealedKcpassword, "/etc/kcpassword holds <sealed> in place of a password")
 	}
 	switch {
 	case s.session:
 	case s.dead:
-		found("dead-loginwindow", "loginwindow does not run")
+		found(codeDeadLoginwindow, "loginwindow does not run")
 	default:
-		found("no-gui-session", "no session of "+user+" is there")
+		found(plan.CodeNoGUISession, "no session of "+user+" is there")
 	}
 	if s.badAccess() {
-		found("kcpassword-mode", "/etc/kcpassword is "+s.access)
+		found(codeKcpasswordMode, "/etc/kcpassword is "+s.access)
 	}
 	return out
 }
@@ -153,26 +183,21 @@ func (s loginState) causes(user string) []plan.Reason {
 func (a autoLogin) refusal(s loginState) *plan.Trouble {
 	switch {
 	case s.fileVault:
-		return &plan.Trouble{Code: "filevault-on", Text: "FileVault is on: nobody is logged in automatically, and after a boot the Mac waits for a password at its screen",
-			Remedy: "turn it off on the host: sudo fdesetup disable"}
+		return codeFilevaultOn.Trouble("FileVault is on: nobody is logged in automatically, and after a boot the Mac waits for a password at its screen")
 	case s.forbidden:
-		return &plan.Trouble{Code: "auto-login-disabled-by-profile", Text: "DisableAutoLoginClient forbids automatic login",
-			Remedy: "remove the key com.apple.login.mcx.DisableAutoLoginClient from the device's management profile"}
+		return codeAutoLoginDisabledByProfile.Trouble("DisableAutoLoginClient forbids automatic login")
 	case s.session:
 		return nil
 	case s.screen != nobody:
-		return &plan.Trouble{Code: "foreign-session", Text: fmt.Sprintf("%s has no session and %q is logged in at the screen, whose session is not ended", a.user, s.screen),
-			Remedy: "log that user out, then plan again"}
+		return codeForeignSession.Trouble(fmt.Sprintf("%s has no session and %q is logged in at the screen, whose session is not ended", a.user, s.screen))
 	case s.work != "":
-		return &plan.Trouble{Code: "work-in-dead-session", Text: fmt.Sprintf("%s has no session, and yet a virtual machine or a job runs (pid %s)", a.user, s.work),
-			Remedy: "wait for it or end it (ps -p PID -o command), then plan again"}
+		return codeWorkInDeadSession.Trouble(fmt.Sprintf("%s has no session, and yet a virtual machine or a job runs (pid %s)", a.user, s.work))
 	}
 	return nil
 }
 
 func sealedWithSession(user string) plan.Trouble {
-	return plan.Trouble{Code: "sealed-with-session", Text: "/etc/kcpassword holds <sealed>, and the session of " + user + " is up: whether it comes back after a boot, the next boot shows",
-		Remedy: "nothing now; where the session goes missing, apply writes the password and brings it back"}
+	return *codeSealedWithSession.Trouble("/etc/kcpassword holds <sealed>, and the session of " + user + " is up: whether it comes back after a boot, the next boot shows")
 }
 
 // removal takes away what macfleet made. The session goes on: who ends it ends
@@ -184,7 +209,7 @@ func (a autoLogin) removal(v plan.View, seen loginState, unread []plan.Unread) p
 	case len(unread) > 0:
 		return plan.Finding{Unread: unread}
 	case seen.user != "" && seen.user != a.user:
-		return plan.Finding{Warnings: []plan.Trouble{{Code: "foreign-auto-login",
+		return plan.Finding{Warnings: []plan.Trouble{{Code: codeForeignAutoLogin,
 			Text:   fmt.Sprintf("auto_login is no longer configured, and automatic login is now %q's: it is left alone", seen.user),
 			Remedy: "nothing, if that is meant"}}}
 	}
@@ -192,9 +217,9 @@ func (a autoLogin) removal(v plan.View, seen loginState, unread []plan.Unread) p
 	if len(diff) == 0 {
 		return plan.Finding{}
 	}
-	_, facts := normal(a.settings(seen)) // as proven: what has not moved is no drift
-	return plan.Finding{Facts: facts, Changes: []plan.Change{{
-		Reason:  plan.Reason{Code: "no-longer-wanted", Text: "auto_login is no longer configured"},
+	// The facts are as proven: what has not moved is no drift.
+	return plan.Finding{Facts: facts(a.settings(seen)), Changes: []plan.Change{{
+		Reason:  plan.Reason{Code: codeNoLongerWanted, Text: "auto_login is no longer configured"},
 		Fields:  diff,
 		Command: script("auto_login-remove", plan.Root, a.user),
 		Removes: true,

@@ -9,15 +9,31 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+var codeHostnameEdited = plan.NewCode("hostname-edited", plan.Warning, "the Mac's own names are not the server's")
+
 // hostname gives the Mac the name of its server in all three places that macOS
 // keeps one. Bonjour appends "-2" to LocalHostName at a clash, so it drifts by
 // itself.
-type hostname struct{ wish *fleet.Hostname }
+type hostname struct {
+	wish *fleet.Hostname
+	name string // of the host
+}
 
 func (hostname) ID() plan.StepID { return "hostname" }
 
 // names are what scutil calls the three, in the order in which they are set.
 func (hostname) names() []string { return []string{"ComputerName", "HostName", "LocalHostName"} }
+
+func (h hostname) Wanted() string {
+	if h.wish == nil {
+		return ""
+	}
+	all := make([]setting, 0, 3)
+	for _, name := range h.names() {
+		all = append(all, setting{name: name, wanted: h.name})
+	}
+	return wanted(all)
+}
 
 func (h hostname) Probes() []plan.Probe {
 	if h.wish == nil {
@@ -42,19 +58,18 @@ func (h hostname) Diff(v plan.View) plan.Finding {
 	all := make([]setting, 0, 3)
 	for _, name := range h.names() {
 		if seen, ok := h.read(&r, name); ok {
-			all = append(all, setting{name, seen, v.Host.Name})
+			all = append(all, setting{name, seen, h.name})
 		}
 	}
 	if len(r.unread) > 0 {
 		return plan.Finding{Unread: r.unread}
 	}
-	wanted, facts := normal(all)
-	f := plan.Finding{Wanted: wanted, Facts: facts}
+	f := plan.Finding{Facts: facts(all)}
 	if diff := fields(all...); len(diff) > 0 {
 		f.Changes = []plan.Change{{
-			Reason:  plan.Reason{Code: "hostname-edited", Text: notCalled(diff)},
+			Reason:  plan.Reason{Code: codeHostnameEdited, Text: notCalled(diff)},
 			Fields:  diff,
-			Command: script("hostname-set", plan.Root, v.Host.Name),
+			Command: script("hostname-set", plan.Root, h.name),
 		}}
 	}
 	return f

@@ -9,12 +9,28 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// The codes that are raised here.
+var (
+	codeSleepEnabled            = plan.NewCode("sleep-enabled", plan.Warning, "the Mac sleeps when it is idle, which stops virtual machines")
+	codeNoRestartAfterPowerLoss = plan.NewCode("no-restart-after-power-loss", plan.Warning, "the Mac stays off after a power loss")
+	codeScreensaverEnabled      = plan.NewCode("screensaver-enabled", plan.Warning, "a screen saver is on")
+	codeAutoLogoutEnabled       = plan.NewCode("auto-logout-enabled", plan.Warning, "macOS logs the user out after a while, which ends all virtual machines")
+)
+
 // power keeps a Mac awake, its session open, and brings it back after a power
 // loss. A sleeping Mac, a locked or ended session cannot start a virtual
 // machine: VZErrorDomain code -9.
 type power struct{ wish *fleet.Power }
 
 func (power) ID() plan.StepID { return "power" }
+
+func (p power) Wanted() string {
+	if p.wish == nil {
+		return ""
+	}
+	all := powerSettings(powerState{}, p.wanted())
+	return wanted(all[:])
+}
 
 func (p power) Probes() []plan.Probe {
 	if p.wish == nil {
@@ -64,13 +80,13 @@ func (p power) Diff(v plan.View) plan.Finding {
 		}
 		rest = rest[n:]
 	}
-	f.Wanted, f.Facts = normal(all[:])
+	f.Facts = facts(all[:])
 	return f
 }
 
 // powerGroup is the settings that one script makes: one an argument.
 type powerGroup struct {
-	code   string // of the reason, when one of them differs
+	code   plan.Code // of the reason, when one of them differs
 	script string
 	as     plan.User
 	values []int // the script's arguments
@@ -100,11 +116,11 @@ func powerSettings(seen, want powerState) [7]setting {
 // powerSettings, in that order.
 func powerGroups(want powerState) []powerGroup {
 	return []powerGroup{
-		{"sleep-enabled", "power-set-sleep", plan.Root, []int{want.sleep, want.displaySleep, want.diskSleep}},
-		{"no-restart-after-power-loss", "power-set-restart", plan.Root, []int{want.restart}},
-		{"screensaver-enabled", "power-set-screensaver", plan.Login, []int{want.screensaver}},
-		{"screensaver-enabled", "power-set-login-screensaver", plan.Root, []int{want.loginScreensaver}},
-		{"auto-logout-enabled", "power-set-auto-logout", plan.Root, []int{want.autoLogout}},
+		{codeSleepEnabled, "power-set-sleep", plan.Root, []int{want.sleep, want.displaySleep, want.diskSleep}},
+		{codeNoRestartAfterPowerLoss, "power-set-restart", plan.Root, []int{want.restart}},
+		{codeScreensaverEnabled, "power-set-screensaver", plan.Login, []int{want.screensaver}},
+		{codeScreensaverEnabled, "power-set-login-screensaver", plan.Root, []int{want.loginScreensaver}},
+		{codeAutoLogoutEnabled, "power-set-auto-logout", plan.Root, []int{want.autoLogout}},
 	}
 }
 

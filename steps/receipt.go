@@ -11,6 +11,14 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// The codes that are raised here.
+var (
+	codeNothingToRollBack = plan.NewCode("nothing-to-roll-back", plan.Notice, "there is no version to go back to",
+		"let the configuration name the version that is wanted, and apply it without --rollback")
+	codeVersionRolledBack = plan.NewCode("version-rolled-back", plan.Notice, "the host runs the version before, because somebody asked for it",
+		"an apply installs what the configuration names; let it name the version to stay there")
+)
+
 // version is one version of an artifact, as a receipt notes it.
 type version struct{ sha, name string }
 
@@ -104,14 +112,19 @@ const leastSize = 64 << 20
 // way is how the scripts are told.
 func (g goal) way() string { return choose(g.back, "back", "forth") }
 
+// goalOf is the configuration's version.
+func goalOf(want *fleet.Artifact) goal {
+	if want == nil {
+		return goal{}
+	}
+	return goal{version: version{want.SHA256, want.Version}, artifact: *want}
+}
+
 // goal returns the version that the host is to have: the configuration's or, on a
 // way back, the one from before. A host that already went back, or never came as
 // far as the configuration, stays. The trouble says that there is no way back.
 func (r receipt) goal(want *fleet.Artifact, kept []string, rollback bool) (goal, *plan.Trouble) {
-	wish := goal{}
-	if want != nil {
-		wish = goal{version: version{want.SHA256, want.Version}, artifact: *want}
-	}
+	wish := goalOf(want)
 	stay := goal{version: r.current, back: true}
 	switch {
 	case !rollback:
@@ -129,8 +142,7 @@ func (r receipt) goal(want *fleet.Artifact, kept []string, rollback bool) (goal,
 }
 
 func nothingBefore(why string) *plan.Trouble {
-	return &plan.Trouble{Code: "nothing-to-roll-back", Text: "there is no version to go back to: " + why,
-		Remedy: "let the configuration name the version that is wanted, and apply it without --rollback"}
+	return codeNothingToRollBack.Trouble("there is no version to go back to: " + why)
 }
 
 // rolledBack warns that an apply installs again what was taken back, as long as
@@ -139,7 +151,7 @@ func (r receipt) rolledBack(want goal, rollback bool) []plan.Trouble {
 	if r.rolled.sha == "" || rollback || want.sha == r.current.sha {
 		return nil
 	}
-	return []plan.Trouble{{Code: "version-rolled-back",
+	return []plan.Trouble{{Code: codeVersionRolledBack,
 		Text:   fmt.Sprintf("%s is in use since it was rolled back from %s", r.current.name, r.rolled.name),
 		Remedy: "an apply installs what the configuration names; let it name " + r.current.name + " to stay there"}}
 }

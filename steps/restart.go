@@ -5,6 +5,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+var codeRestartAsked = plan.NewCode("restart-asked", plan.Notice, "somebody asks for a restart")
+
 // restarts is a step with a job of its own, which a person may want to start anew.
 type restarts interface {
 	plan.Step
@@ -30,11 +32,11 @@ func Jobs() []plan.StepID {
 func Restart(id plan.StepID, v plan.View) (c plan.Change, ok bool) {
 	for _, s := range For(v.Host) {
 		r, has := s.(restarts)
-		if !has || s.ID() != id || s.Diff(v).Wanted == "" {
+		if !has || s.ID() != id || s.Wanted() == "" {
 			continue
 		}
 		c = r.restart(v)
-		c.Reason = plan.Reason{Code: "restart-asked", Text: "somebody asks for it"}
+		c.Reason = plan.Reason{Code: codeRestartAsked, Text: "somebody asks for it"}
 		return c, true
 	}
 	return plan.Change{}, false

@@ -26,7 +26,7 @@ func TestRestartNeedsAJob(t *testing.T) {
 		{fleet.Host{User: "m1"}, tartKubelet{}.ID(), false},
 	} {
 		c, ok := Restart(tt.step, plan.View{Host: tt.host})
-		if ok != tt.ok || ok && (c.Disruption != plan.Restart || c.Reason.Code != "restart-asked") {
+		if ok != tt.ok || ok && (c.Disruption != plan.Restart || c.Reason.Code.String() != "restart-asked") {
 			t.Errorf("%s: %t, %+v", tt.step, ok, c.Reason)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,13 +26,13 @@ var scripts embed.FS
 func For(h fleet.Host) []plan.Step {
 	return []plan.Step{
 		sudo{wish: h.Spec.Sudo, user: h.User},
-		hostname{wish: h.Spec.Hostname},
+		hostname{wish: h.Spec.Hostname, name: h.Name},
 		power{wish: h.Spec.Power},
 		autoLogin{wish: h.Spec.AutoLogin, user: h.User},
 		vmFirewall{wish: h.Spec.VMFirewall},
 		tart{wish: h.Spec.Tart},
-		tartKubelet{wish: h.Spec.TartKubelet, user: h.User},
-		githubRunner{wish: h.Spec.GithubRunner},
+		tartKubelet{wish: h.Spec.TartKubelet, host: h},
+		githubRunner{wish: h.Spec.GithubRunner, joins: h.Spec.JoinsCluster()},
 	}
 }
 
@@ -145,14 +144,11 @@ type setting struct {
 
 func (s setting) differs() bool { return s.seen != s.wanted }
 
-// normal returns the two sides of a finding as text.
-func normal(all []setting) (wanted, facts string) {
-	wanted = text(all, func(s setting) string { return s.wanted })
-	if !slices.ContainsFunc(all, setting.differs) {
-		return wanted, wanted // as nearly always, and one text is enough then
-	}
-	return wanted, text(all, func(s setting) string { return s.seen })
-}
+// wanted is the side of settings that is wanted, as text.
+func wanted(all []setting) string { return text(all, func(s setting) string { return s.wanted }) }
+
+// facts is the side of settings that was seen, as text.
+func facts(all []setting) string { return text(all, func(s setting) string { return s.seen }) }
 
 // text is one side of settings, a line each.
 func text(all []setting, side func(setting) string) string {
@@ -239,7 +235,6 @@ func (r *reader) odd(id, why string, a plan.Answer) {
 
 // refused is the finding of a difference that macfleet must not remove. The
 // trouble is what was seen.
-func refused(wanted string, t *plan.Trouble) plan.Finding {
-	_, facts := normal([]setting{{name: t.Code, seen: t.Text}})
-	return plan.Finding{Wanted: wanted, Facts: facts, Refused: t}
+func refused(t *plan.Trouble) plan.Finding {
+	return plan.Finding{Facts: facts([]setting{{name: t.Code.String(), seen: t.Text}}), Refused: t}
 }

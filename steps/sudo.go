@@ -8,6 +8,13 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// The codes that are raised here.
+var (
+	codeSudoMissing    = plan.NewCode("sudo-missing", plan.Critical, "root is not to be had without a password")
+	codeSudoersMissing = plan.NewCode("sudoers-missing", plan.Warning, "/etc/sudoers.d/macfleet is missing, and root is to be had by other means")
+	codeSudoersEdited  = plan.NewCode("sudoers-edited", plan.Warning, "/etc/sudoers.d/macfleet is not as macfleet writes it")
+)
+
 // sudo lets the login user become root without a password, by a file of its own
 // in /etc/sudoers.d. It is proven by becoming root, not by the file: a file that
 // merely exists proved nothing on hosts whose sudo was broken.
@@ -22,6 +29,13 @@ const sudoFile = "/etc/sudoers.d/macfleet"
 const managed = "# Managed by macfleet.\n"
 
 func (sudo) ID() plan.StepID { return "sudo" }
+
+func (s sudo) Wanted() string {
+	if s.wish == nil {
+		return ""
+	}
+	return wanted(sudoState{}.settings())
+}
 
 func (s sudo) Probes() []plan.Probe {
 	return []plan.Probe{
@@ -46,25 +60,27 @@ type sudoState struct {
 	said    string // sudo's words where root was not given
 }
 
+func (s sudoState) settings() []setting {
+	return []setting{
+		{"root without a password", s.root, "yes"},
+		{"account", s.account, "open"},
+		{sudoFile, s.file, "right"},
+	}
+}
+
 func (s sudo) Diff(v plan.View) plan.Finding {
 	seen, unread := s.read(v)
-	all := []setting{
-		{"root without a password", seen.root, "yes"},
-		{"account", seen.account, "open"},
-		{sudoFile, seen.file, "right"},
-	}
+	all := seen.settings()
 	switch {
 	case s.wish == nil && v.Root && v.Proven && len(unread) == 0 && seen.ours:
 		return s.remove(all)
 	case s.wish == nil:
 		return plan.Finding{}
 	}
-	var f plan.Finding
-	f.Wanted, f.Facts = normal(all)
 	if len(unread) > 0 {
-		f.Facts, f.Unread = "", unread
-		return f
+		return plan.Finding{Unread: unread}
 	}
+	f := plan.Finding{Facts: facts(all)}
 	if len(fields(all...)) == 0 {
 		return f
 	}
@@ -84,7 +100,7 @@ func (s sudo) changes(v plan.View, seen sudoState, all []setting) []plan.Change 
 	var out []plan.Change
 	if diff := fields(all[1]); len(diff) > 0 {
 		out = append(out, plan.Change{Fields: diff, Command: script("sudo-unlock", plan.Root, s.user),
-			Reason: plan.Reason{Code: "sudo-locked", Text: "the login user's account is locked after too many wrong passwords"}})
+			Reason: plan.Reason{Code: plan.CodeSudoLocked, Text: "the login user's account is locked after too many wrong passwords"}})
 	}
 	diff := fields(all[0], all[2])
 	if !v.Root {
@@ -104,23 +120,22 @@ func (s sudo) changes(v plan.View, seen sudoState, all []setting) []plan.Change 
 func (s sudo) reason(seen sudoState) plan.Reason {
 	switch {
 	case seen.root == "broken", seen.root == "unusable":
-		return plan.Reason{Code: "sudoers-broken", Text: "sudo cannot read its rules: " + seen.said}
+		return plan.Reason{Code: plan.CodeSudoersBroken, Text: "sudo cannot read its rules: " + seen.said}
 	case seen.root == "no":
-		return plan.Reason{Code: "sudo-missing", Text: "root is not to be had without a password"}
+		return plan.Reason{Code: codeSudoMissing, Text: "root is not to be had without a password"}
 	case seen.file == "missing":
-		return plan.Reason{Code: "sudoers-missing", Text: sudoFile + " is missing, and root is to be had by other means"}
+		return plan.Reason{Code: codeSudoersMissing, Text: sudoFile + " is missing, and root is to be had by other means"}
 	}
-	return plan.Reason{Code: "sudoers-edited", Text: sudoFile + " is not as macfleet writes it"}
+	return plan.Reason{Code: codeSudoersEdited, Text: sudoFile + " is not as macfleet writes it"}
 }
 
 // remove takes the drop-in away, if root stays to be had by other means: the
 // script tries, and puts the file back where it does not.
 // What was seen has the form of the proof, or the removal would look like drift.
 func (s sudo) remove(all []setting) plan.Finding {
-	var f plan.Finding
-	_, f.Facts = normal(all)
+	f := plan.Finding{Facts: facts(all)}
 	f.Changes = []plan.Change{{Removes: true, Command: script("sudo-remove", plan.Login),
-		Reason: plan.Reason{Code: "block-removed", Text: "the configuration no longer wants " + sudoFile},
+		Reason: plan.Reason{Code: plan.CodeBlockRemoved, Text: "the configuration no longer wants " + sudoFile},
 		Fields: []plan.Field{{Name: sudoFile, Before: "there", After: "gone"}}}}
 	return f
 }

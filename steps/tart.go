@@ -8,6 +8,18 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// The codes that are raised here.
+var (
+	codeTartMissing       = plan.NewCode("tart-missing", plan.Critical, "there is no bundle of Tart")
+	codeTartUnknown       = plan.NewCode("tart-unknown", plan.Warning, "Tart's bundle was not installed by macfleet, so nobody knows its version")
+	codeTartEdited        = plan.NewCode("tart-edited", plan.Warning, "Tart's bundle is not what was installed")
+	codeTartOutdated      = plan.NewCode("tart-outdated", plan.Warning, "Tart has another version than is wanted")
+	codeTartWrapperEdited = plan.NewCode("tart-wrapper-edited", plan.Warning, "Tart's wrapper is not as macfleet writes it")
+	codeArtifactMissing   = plan.NewCode("artifact-missing", plan.Warning, "a block names no artifact with a digest",
+		"write artifact = artifact.NAME into the block, and run macfleet artifacts lock")
+	codeTartNotWanted = plan.NewCode("tart-not-wanted", plan.Notice, "the configuration has no tart block, and macfleet installed what is there")
+)
+
 // tart is the program that runs virtual machines: the whole bundle, because the
 // entitlement to run one is part of the bundle's signature, and a wrapper that
 // runs its program by the path that it has there. It is never exchanged under a
@@ -15,6 +27,22 @@ import (
 type tart struct{ wish *fleet.Tart }
 
 func (tart) ID() plan.StepID { return "tart" }
+
+func (t tart) Wanted() string {
+	if t.wish == nil {
+		return ""
+	}
+	return wanted(tartState{}.settings(goalOf(t.wish.Artifact), false))
+}
+
+// settings are both sides in normal form.
+func (s tartState) settings(want goal, unfinished bool) []setting {
+	return []setting{
+		{"bundle", s.receipt.version(s.program), want.String()},
+		{"wrapper", s.wrapper, asRendered},
+		{"earlier run", choose(unfinished || s.old, "unfinished", "finished"), "finished"},
+	}
+}
 
 func (t tart) Probes() []plan.Probe {
 	p := probe(t.ID(), "state", plan.Root)
@@ -93,16 +121,11 @@ func (t tart) Diff(v plan.View) plan.Finding {
 		return t.leave(v, seen, r.unread)
 	}
 	want, back := seen.receipt.goal(t.wish.Artifact, seen.kept, v.Rollback)
-	all := []setting{
-		{"bundle", seen.receipt.version(seen.program), want.String()},
-		{"wrapper", seen.wrapper, asRendered},
-		{"earlier run", choose(v.Pending || seen.old, "unfinished", "finished"), "finished"},
-	}
-	var f plan.Finding
-	f.Wanted, f.Facts = normal(all)
 	if len(r.unread) > 0 {
-		return plan.Finding{Wanted: f.Wanted, Unread: r.unread}
+		return plan.Finding{Unread: r.unread}
 	}
+	all := seen.settings(want, v.Pending)
+	f := plan.Finding{Facts: facts(all)}
 	f.Warnings = seen.receipt.rolledBack(want, v.Rollback)
 	if back != nil {
 		f.Warnings = append(f.Warnings, *back) // that is no fault: few fleets change it
@@ -144,17 +167,17 @@ func (s tartState) reason(all []setting) plan.Reason {
 	bundle := all[0]
 	switch {
 	case bundle.seen == "missing":
-		return plan.Reason{Code: "tart-missing", Text: "there is no bundle of Tart"}
+		return plan.Reason{Code: codeTartMissing, Text: "there is no bundle of Tart"}
 	case bundle.differs() && !s.receipt.there():
-		return plan.Reason{Code: "tart-unknown", Text: "the bundle of Tart was not installed by macfleet, so nobody knows its version"}
+		return plan.Reason{Code: codeTartUnknown, Text: "the bundle of Tart was not installed by macfleet, so nobody knows its version"}
 	case bundle.differs() && strings.HasSuffix(bundle.seen, ", edited"):
-		return plan.Reason{Code: "tart-edited", Text: "the bundle of Tart is not what was installed"}
+		return plan.Reason{Code: codeTartEdited, Text: "the bundle of Tart is not what was installed"}
 	case bundle.differs():
-		return plan.Reason{Code: "tart-outdated", Text: "Tart is " + bundle.seen}
+		return plan.Reason{Code: codeTartOutdated, Text: "Tart is " + bundle.seen}
 	case all[1].differs():
-		return plan.Reason{Code: "tart-wrapper-edited", Text: tartPath + ": " + s.wrapper}
+		return plan.Reason{Code: codeTartWrapperEdited, Text: tartPath + ": " + s.wrapper}
 	}
-	return plan.Reason{Code: "unfinished", Text: "an earlier run began and was never proven"}
+	return plan.Reason{Code: plan.CodeUnfinished, Text: "an earlier run began and was never proven"}
 }
 
 // refusal says why the change must not be made now.
@@ -169,8 +192,7 @@ func (t tart) refusal(seen tartState, want goal, c plan.Change) *plan.Trouble {
 }
 
 func artifactMissing(id plan.StepID) *plan.Trouble {
-	return &plan.Trouble{Code: "artifact-missing", Text: fmt.Sprintf("the %s block names no artifact with a digest, so there is nothing to install", id),
-		Remedy: "write artifact = artifact.NAME into the block, and run macfleet artifacts lock"}
+	return codeArtifactMissing.Trouble(fmt.Sprintf("the %s block names no artifact with a digest, so there is nothing to install", id))
 }
 
 // leave is the finding where no tart is wanted: what macfleet installed goes, and
@@ -186,9 +208,8 @@ func (t tart) leave(v plan.View, seen tartState, unread []plan.Unread) plan.Find
 		return plan.Finding{}
 	}
 	all := []setting{{"Tart", seen.receipt.version(seen.program), ""}}
-	_, facts := normal(all)
-	return plan.Finding{Facts: facts, Busy: tasks(seen.work), Changes: []plan.Change{{
-		Reason: plan.Reason{Code: "tart-not-wanted", Text: "the configuration has no tart block for this host, and macfleet installed what is here"},
+	return plan.Finding{Facts: facts(all), Busy: tasks(seen.work), Changes: []plan.Change{{
+		Reason: plan.Reason{Code: codeTartNotWanted, Text: "the configuration has no tart block for this host, and macfleet installed what is here"},
 		Fields: fields(all...), Disruption: plan.Drain, Removes: true, Command: script("tart-remove", plan.Root, forced(v)),
 	}}}
 }

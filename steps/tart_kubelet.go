@@ -3,6 +3,7 @@ package steps
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -11,13 +12,22 @@ import (
 	"github.com/macfleet/macfleet/steps/launchd"
 )
 
+// The codes that are raised here.
+var (
+	codeBTMDisallowed = plan.NewCode("btm-disallowed", plan.Critical, "macOS does not let the kubelet's job run in the background",
+		"over VNC, allow it in System Settings, General, Login Items & Extensions; or on the host: sudo sfltool resetbtm, and restart it when it is idle (sudo sfltool dumpbtm shows the list)")
+	codeOrphanVM = plan.NewCode("orphan-vm", plan.Notice, "a virtual machine is there that no Pod is behind",
+		"look at it before (as the login user: tart list); a host that makes machines of its own needs a github_runner block, which turns that off")
+	codeKubeletNotWanted = plan.NewCode("kubelet-not-wanted", plan.Notice, "the configuration has no tart_kubelet block, and macfleet made what is there")
+)
+
 // tartKubelet makes a host a Node of the cluster, last of all that a Pod needs: its
 // program, the kubeconfig of its identity, and a launchd job that keeps it
 // running. What counts is the process: equal files beside an old process, or one
 // that dies at every start, are no Node.
 type tartKubelet struct {
 	wish *fleet.TartKubelet
-	user string // the login user
+	host fleet.Host
 }
 
 func (tartKubelet) ID() plan.StepID { return "tart_kubelet" }
@@ -25,12 +35,29 @@ func (tartKubelet) ID() plan.StepID { return "tart_kubelet" }
 // MakesNode reports whether the host is to be a Node.
 func (k tartKubelet) MakesNode() bool { return k.wish != nil }
 
+// Wanted is the job without what only the host and the inventory know, and what the
+// job rests on.
+func (k tartKubelet) Wanted() string {
+	if k.wish == nil {
+		return ""
+	}
+	job := kubeletJob(k.wish, plan.View{Host: k.host}, capacity{})
+	return wanted([]setting{
+		{name: "version", wanted: goalOf(k.wish.Artifact).String()},
+		{name: "arguments", wanted: strings.Join(job.Arguments, " ")},
+		{name: "reserve", wanted: strconv.Itoa(*k.wish.Reserve.CPU) + " cores, " + *k.wish.Reserve.Memory},
+		{name: "process", wanted: "runs"},
+		{name: "taken over", wanted: listOr(k.wish.Legacy, "none")},
+		{name: "Node", wanted: "registered"},
+	})
+}
+
 // Probes asks one question about all that is of the host, as it is judged from one
 // moment, and one about macOS's list of background items, which is slow on some
 // releases and must not hold up the rest. Where no kubelet is wanted, what another
 // wish left there is all that matters.
 func (k tartKubelet) Probes() []plan.Probe {
-	state := probe(k.ID(), "state", plan.Root, k.user)
+	state := probe(k.ID(), "state", plan.Root, k.host.User)
 	state.ID = k.stateID()
 	if k.wish == nil {
 		return []plan.Probe{traces(state)}
@@ -41,7 +68,7 @@ func (k tartKubelet) Probes() []plan.Probe {
 // backgroundID is the probe that asks for macOS's list of background items.
 const backgroundID = "tart_kubelet.background"
 
-func (k tartKubelet) stateID() string { return string(k.ID()) + ".state/" + k.user }
+func (k tartKubelet) stateID() string { return string(k.ID()) + ".state/" + k.host.User }
 
 func (k tartKubelet) Diff(v plan.View) plan.Finding {
 	r := reader{facts: v.Facts}
@@ -52,7 +79,7 @@ func (k tartKubelet) Diff(v plan.View) plan.Finding {
 	d := kubeletDiff{step: k, view: v, seen: seen}
 	d.compare(&r)
 	if len(r.unread) > 0 {
-		return plan.Finding{Wanted: d.finding().Wanted, Unread: r.unread}
+		return plan.Finding{Unread: r.unread}
 	}
 	return d.finding()
 }
@@ -71,7 +98,7 @@ type kubeletDiff struct {
 	foreign *plan.Trouble
 
 	version, access, config setting
-	jobSettings             []setting
+	jobSettings, jobFacts   []setting
 	rest                    []setting
 	configReason            plan.Reason
 	condition, cluster      plan.Reason
@@ -96,6 +123,7 @@ func (d *kubeletDiff) compare(r *reader) {
 	d.compareConfig(r)
 	d.plist = launchd.Plist(d.job)
 	d.jobSettings = s.jobSettings(d.job, d.plist)
+	d.jobFacts = s.jobFacts(d.jobSettings, d.job)
 	d.taken, d.foreign = d.step.rivals(s)
 	d.condition = s.condition()
 	d.stale = s.stale()
@@ -105,7 +133,7 @@ func (d *kubeletDiff) compare(r *reader) {
 	d.kubelet = s.kubelet(d.condition, v.At)
 	d.rest = []setting{
 		{"process", s.processIs(d.condition, d.stale), "runs"},
-		{"folders", s.foldersOf(d.step.user), "the login user's"},
+		{"folders", s.foldersOf(d.step.host.User), "the login user's"},
 		{"taken over", listOr(wish.Legacy, "none"), listOr(wish.Legacy, "none")},
 		{"other kubelets", listOr(names(d.taken), "none"), "none"},
 		{"Node", cmp.Or(words(d.cluster), "registered"), "registered"},
@@ -131,7 +159,7 @@ func (d *kubeletDiff) compareConfig(r *reader) {
 
 // words are a reason in short, the same on every host.
 func words(r plan.Reason) string {
-	code := strings.TrimPrefix(strings.TrimPrefix(r.Code, "kubelet-"), "node-")
+	code := strings.TrimPrefix(strings.TrimPrefix(r.Code.String(), "kubelet-"), "node-")
 	return strings.ReplaceAll(code, "-", " ")
 }
 
@@ -161,17 +189,18 @@ func (s kubeletState) foldersOf(user string) string {
 
 // settings are both sides in normal form.
 func (d *kubeletDiff) settings() []setting {
-	return slices.Concat([]setting{d.version, d.access, d.config}, d.seen.jobFacts(d.jobSettings, d.job), d.rest)
+	return slices.Concat([]setting{d.version, d.access, d.config}, d.jobFacts, d.rest)
 }
 
 func (d *kubeletDiff) finding() plan.Finding {
 	var f plan.Finding
-	f.Wanted, f.Facts = normal(d.settings())
+	all := d.settings()
+	f.Facts = facts(all)
 	f.VMs = inventory.Present(d.seen.virtualMachines())
 	f.Warnings = d.seen.receipt.rolledBack(d.goal, d.view.Rollback)
 	f.Warnings = slices.Concat(f.Warnings, d.orphans(), d.notJudged())
 	f.Kubelet = inventory.Present(d.kubelet)
-	if f.Wanted == f.Facts {
+	if !slices.ContainsFunc(all, setting.differs) {
 		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.lowDisk())
 		return f
 	}
@@ -217,9 +246,7 @@ func (d *kubeletDiff) background() *plan.Trouble {
 	if !ok || !strings.Contains(a.Stdout, "disallowed") {
 		return nil
 	}
-	return &plan.Trouble{Code: "btm-disallowed",
-		Text:   "macOS's list of background items disallows " + kubeletLabel + ": it does not come back after a boot, nor by itself after it ended",
-		Remedy: "over VNC, allow it in System Settings, General, Login Items & Extensions; or on the host: sudo sfltool resetbtm, and restart it when it is idle (sudo sfltool dumpbtm shows the list)"}
+	return codeBTMDisallowed.Trouble("macOS's list of background items disallows " + kubeletLabel + ": it does not come back after a boot, nor by itself after it ended")
 }
 
 // collectsAgain reports whether machines that were kept would be deleted from now
@@ -252,7 +279,7 @@ func (d *kubeletDiff) orphans() []plan.Trouble {
 	if len(left) == 0 || !known || d.view.Host.Spec.BuildsImages() || d.collectsAgain() {
 		return nil
 	}
-	return []plan.Trouble{{Code: "orphan-vm",
+	return []plan.Trouble{{Code: codeOrphanVM,
 		Text:   "no Pod is behind the local " + choose(len(left) == 1, "virtual machine ", "virtual machines ") + strings.Join(left, ", ") + ", so the kubelet deletes it within 5 minutes",
 		Remedy: "look at it before (as the login user: tart list); a host that makes machines of its own needs a github_runner block, which turns that off"}}
 }
@@ -279,9 +306,8 @@ func (k tartKubelet) leave(v plan.View, seen kubeletState, unread []plan.Unread)
 	if diff := fields(all...); len(diff) == 0 {
 		all = append(all, setting{"receipt", "made by macfleet", ""})
 	}
-	_, facts := normal(all)
-	return plan.Finding{Facts: facts, Busy: tasks(seen.work), Changes: []plan.Change{{
-		Reason:     plan.Reason{Code: "kubelet-not-wanted", Text: "the configuration has no tart_kubelet block for this host, and macfleet made what is here"},
+	return plan.Finding{Facts: facts(all), Busy: tasks(seen.work), Changes: []plan.Change{{
+		Reason:     plan.Reason{Code: codeKubeletNotWanted, Text: "the configuration has no tart_kubelet block for this host, and macfleet made what is here"},
 		Fields:     fields(all...),
 		Disruption: plan.Drain,
 		Removes:    true,

@@ -8,6 +8,21 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// The codes that are raised here.
+var (
+	codeKilledByCodesigning = plan.NewCode("killed-by-codesigning", plan.Critical, "the kernel kills the kubelet because of its code signature")
+	codeNodeMissing         = plan.NewCode("node-missing", plan.Critical, "the cluster has no Node of this name, though the kubelet runs well")
+	codeKubeletEdited       = plan.NewCode("kubelet-edited", plan.Warning, "the kubelet's program is not what was installed")
+	codeKubeletMissing      = plan.NewCode("kubelet-missing", plan.Critical, "the kubelet is not there")
+	codeKubeletUnknown      = plan.NewCode("kubelet-unknown", plan.Warning, "the kubelet was not installed by macfleet, so nobody knows its version")
+	codeKubeletOutdated     = plan.NewCode("kubelet-outdated", plan.Warning, "the kubelet has another version than is wanted")
+	codeSecondKubelet       = plan.NewCode("second-kubelet", plan.Critical, "another job runs the same kubelet: the two delete each other's virtual machines",
+		"end it on the host, or let macfleet take it over with legacy of the tart_kubelet block")
+	codePlistChangedUnderJob = plan.NewCode("plist-changed-under-job", plan.Warning, "the kubelet's property list is not as launchd loaded it")
+	codeStaleBinaryRunning   = plan.NewCode("stale-binary-running", plan.Warning, "the kubelet's process was started before the program that lies there now")
+	codeKubeletFolders       = plan.NewCode("kubelet-folders", plan.Warning, "the folders of the kubelet are not as macfleet makes them")
+)
+
 // kubeletSpace is how many times its size the program needs: the artifact, and
 // the copy that is installed.
 const kubeletSpace = 2
@@ -16,13 +31,13 @@ const kubeletSpace = 2
 // was, a new process. Virtual machines have sessions of their own and live on.
 func (d *kubeletDiff) changes() []plan.Change {
 	var out []plan.Change
-	killed := d.condition.Code == "killed-by-codesigning"
+	killed := d.condition.Code == codeKilledByCodesigning
 	if d.version.differs() || d.access.differs() || killed {
 		out = append(out, d.program(killed))
 	}
 	// Whether the cluster takes a token, only the cluster knows: where the Node is
 	// not heard of, a new kubeconfig is cheap.
-	if unheard := d.cluster.Code == "node-missing" || d.cluster.Code == "node-not-ready"; d.config.differs() || unheard {
+	if unheard := d.cluster.Code == codeNodeMissing || d.cluster.Code == plan.CodeNodeNotReady; d.config.differs() || unheard {
 		c := plan.Change{Reason: cmp.Or(d.configReason, d.cluster), Fields: fields(d.config), Input: plan.Kubeconfig,
 			Command: script("tart_kubelet-kubeconfig", plan.Root, d.view.Host.User)}
 		if len(c.Fields) == 0 {
@@ -50,15 +65,15 @@ func (d *kubeletDiff) program(anew bool) plan.Change {
 func (d *kubeletDiff) programReason() plan.Reason {
 	switch seen := d.version.seen; {
 	case !d.version.differs():
-		return plan.Reason{Code: "kubelet-edited", Text: kubeletProgram + " has owner and mode " + d.access.seen}
+		return plan.Reason{Code: codeKubeletEdited, Text: kubeletProgram + " has owner and mode " + d.access.seen}
 	case !d.seen.program.there:
-		return plan.Reason{Code: "kubelet-missing", Text: kubeletProgram + " is not there"}
+		return plan.Reason{Code: codeKubeletMissing, Text: kubeletProgram + " is not there"}
 	case !d.seen.receipt.there():
-		return plan.Reason{Code: "kubelet-unknown", Text: kubeletProgram + " was not installed by macfleet, so nobody knows its version"}
+		return plan.Reason{Code: codeKubeletUnknown, Text: kubeletProgram + " was not installed by macfleet, so nobody knows its version"}
 	case seen != d.seen.receipt.current.String():
-		return plan.Reason{Code: "kubelet-edited", Text: kubeletProgram + " is not what was installed"}
+		return plan.Reason{Code: codeKubeletEdited, Text: kubeletProgram + " is not what was installed"}
 	default:
-		return plan.Reason{Code: "kubelet-outdated", Text: "the kubelet is " + seen}
+		return plan.Reason{Code: codeKubeletOutdated, Text: "the kubelet is " + seen}
 	}
 }
 
@@ -111,8 +126,8 @@ func (d *kubeletDiff) jobFields() []plan.Field {
 	if inLaunchd.differs() && (len(out) == 0 || inLaunchd.seen != otherArguments) {
 		out = append(out, fields(inLaunchd)...)
 	}
-	switch facts := d.seen.jobFacts(d.jobSettings, d.job); {
-	case !file.differs(), d.seen.loaded && len(out) > 0 && !facts[2].differs():
+	switch {
+	case !file.differs(), d.seen.loaded && len(out) > 0 && !d.jobFacts[2].differs():
 		return out
 	case d.seen.loaded:
 		if args, ok := d.seen.onDisk(d.job); ok {
@@ -181,7 +196,7 @@ func argument(args []string, flag string) (value string, there bool) {
 // edited reports whether the job differs by more than the arguments of one description
 // that launchd and the file have in common.
 func (d *kubeletDiff) edited() bool {
-	return slices.ContainsFunc(d.seen.jobFacts(d.jobSettings, d.job)[1:], setting.differs)
+	return slices.ContainsFunc(d.jobFacts[1:], setting.differs)
 }
 
 // jobText says what of a job that launchd has differs from what is wanted.
@@ -201,16 +216,16 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 		is     bool
 		reason plan.Reason
 	}{
-		{len(d.taken) > 0, plan.Reason{Code: "second-kubelet", Text: "the same program runs as " + listOr(names(d.taken), "") + ", which makes way"}},
-		{d.condition.Code == "kubelet-missing", d.condition},
+		{len(d.taken) > 0, plan.Reason{Code: codeSecondKubelet, Text: "the same program runs as " + listOr(names(d.taken), "") + ", which makes way"}},
+		{d.condition.Code == codeKubeletMissing, d.condition},
 		// A process that fails is worth more words than arguments that the configuration moves.
-		{d.condition.Code != "" && d.seen.loaded && !d.edited(), d.condition},
-		{d.seen.loaded && (launchdJob.differs() || file.differs()), plan.Reason{Code: "plist-changed-under-job", Text: d.jobText()}},
-		{d.condition.Code != "", d.condition},
-		{file.differs(), plan.Reason{Code: "plist-changed-under-job", Text: kubeletPlist + " is " + file.seen}},
-		{d.stale, plan.Reason{Code: "stale-binary-running", Text: "the process was started before the program that lies there now"}},
-		{d.rest[1].differs(), plan.Reason{Code: "kubelet-folders", Text: d.rest[1].seen}},
-		{d.cluster.Code != "", d.cluster},
+		{d.condition.Code != (plan.Code{}) && d.seen.loaded && !d.edited(), d.condition},
+		{d.seen.loaded && (launchdJob.differs() || file.differs()), plan.Reason{Code: codePlistChangedUnderJob, Text: d.jobText()}},
+		{d.condition.Code != (plan.Code{}), d.condition},
+		{file.differs(), plan.Reason{Code: codePlistChangedUnderJob, Text: kubeletPlist + " is " + file.seen}},
+		{d.stale, plan.Reason{Code: codeStaleBinaryRunning, Text: "the process was started before the program that lies there now"}},
+		{d.rest[1].differs(), plan.Reason{Code: codeKubeletFolders, Text: d.rest[1].seen}},
+		{d.cluster.Code != (plan.Code{}), d.cluster},
 	} {
 		if r.is {
 			return r.reason
@@ -219,5 +234,5 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 	if len(earlier) > 0 {
 		return earlier[0].Reason
 	}
-	return plan.Reason{Code: "unfinished", Text: "an earlier run began and was never proven"}
+	return plan.Reason{Code: plan.CodeUnfinished, Text: "an earlier run began and was never proven"}
 }

@@ -13,6 +13,12 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// The codes that are raised here.
+var (
+	codeKubeconfigMissing = plan.NewCode("kubeconfig-missing", plan.Critical, "the kubelet's kubeconfig is missing")
+	codeKubeconfigDiffers = plan.NewCode("kubeconfig-differs", plan.Warning, "the kubelet's kubeconfig is not as macfleet writes it")
+)
+
 // kubeconfigHead renders all of a kubeconfig but its last line, the token's.
 func kubeconfigHead(node string, join inventory.Join) (string, error) {
 	for _, word := range []string{node, join.Server} {
@@ -104,7 +110,7 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (setti
 	s := setting{name: "kubeconfig", wanted: "for " + join.Server}
 	if !seen.there {
 		s.seen = "missing"
-		return s, plan.Reason{Code: "kubeconfig-missing", Text: kubeletConfig + " is not there"}, nil
+		return s, plan.Reason{Code: codeKubeconfigMissing, Text: kubeletConfig + " is not there"}, nil
 	}
 	elsewhere, err := kubeconfigHead(node, inventory.Join{Server: seen.server, CA: join.CA})
 	forAnother := err == nil && seen.server != join.Server && seen.sha == digest(elsewhere)
@@ -136,5 +142,5 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (setti
 		return s, plan.Reason{}, nil
 	}
 	s.seen = strings.Join(all, ", ")
-	return s, plan.Reason{Code: choose(len(revoked) > 0, "token-revoked", "kubeconfig-differs"), Text: kubeletConfig + ": " + s.seen}, nil
+	return s, plan.Reason{Code: choose(len(revoked) > 0, plan.CodeTokenRevoked, codeKubeconfigDiffers), Text: kubeletConfig + ": " + s.seen}, nil
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/macfleet/macfleet/steps/launchd"
 )
 
+var codeReserveTooLarge = plan.NewCode("reserve-too-large", plan.Warning, "the reserve block leaves nothing of the host for its Node",
+	"set less in the reserve block of tart_kubelet")
+
 // keepMachines is the flag with which a kubelet deletes no virtual machine by
 // itself. A builder's machines are nobody's Pods: without the flag they are
 // deleted while they are being pushed.
@@ -30,9 +33,7 @@ func capacityOf(reserve *fleet.Reserve, cpus int, memory int64) (capacity, *plan
 	kept, ok := fleet.Bytes(*reserve.Memory)
 	c := capacity{cpus - *reserve.CPU, (memory - kept) >> 20}
 	if !ok || c.cpus < 1 || c.mega < 1 {
-		return c, &plan.Trouble{Code: "reserve-too-large",
-			Text:   fmt.Sprintf("the host has %d cores and %d MiB of memory, and reserve keeps %d cores and %s of them", cpus, memory>>20, *reserve.CPU, *reserve.Memory),
-			Remedy: "set less in the reserve block of tart_kubelet"}
+		return c, codeReserveTooLarge.Trouble(fmt.Sprintf("the host has %d cores and %d MiB of memory, and reserve keeps %d cores and %s of them", cpus, memory>>20, *reserve.CPU, *reserve.Memory))
 	}
 	return c, nil
 }
@@ -121,9 +122,10 @@ func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {
 // another wish is no drift. The rest of the job, and its file, are compared for the
 // arguments that launchd has.
 func (s kubeletState) jobFacts(compared []setting, want launchd.Job) []setting {
-	if s.loaded {
-		want.Arguments = s.service.Arguments
+	if !s.loaded || slices.Equal(want.Arguments, s.service.Arguments) {
+		return compared
 	}
+	want.Arguments = s.service.Arguments
 	return append([]setting{compared[0]}, s.jobSettings(want, launchd.Plist(want))[1:]...)
 }
 

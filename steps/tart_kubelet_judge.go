@@ -12,6 +12,17 @@ import (
 	"github.com/macfleet/macfleet/steps/launchd"
 )
 
+// The codes that are raised here.
+var (
+	codeKubeletDisabled     = plan.NewCode("kubelet-disabled", plan.Critical, "launchd must not start the kubelet: its job was disabled")
+	codeKubeletNotLoaded    = plan.NewCode("kubelet-not-loaded", plan.Critical, "launchd does not have the kubelet's job")
+	codeKubeletStopped      = plan.NewCode("kubelet-stopped", plan.Critical, "the kubelet has no process, and launchd is to start one")
+	codeKubeletRespawnStuck = plan.NewCode("kubelet-respawn-stuck", plan.Critical, "launchd has the kubelet's job and does not start it again")
+	codeNodeLabelsDiffer    = plan.NewCode("node-labels-differ", plan.Warning, "the Node's labels are not those of the kubelet's job")
+	codeNodeNotJudged       = plan.NewCode("node-not-judged", plan.Warning, "whether the kubelet's Node is well could not be judged",
+		"run macfleet plan again")
+)
+
 const (
 	// settledAfter is how many seconds a process must live before it counts: in a
 	// crash loop every start shows one for a moment.
@@ -45,19 +56,19 @@ func (s kubeletState) condition() plan.Reason {
 	last := "it was started " + count(s.service.Runs, "time") + ", the last one ended with " + s.lastEnd()
 	switch {
 	case !s.program.there && !s.isPlist && !s.loaded:
-		return plan.Reason{Code: "kubelet-missing", Text: "nothing of it is there"}
+		return plan.Reason{Code: codeKubeletMissing, Text: "nothing of it is there"}
 	case !s.loaded && s.disabled:
-		return plan.Reason{Code: "kubelet-disabled", Text: "launchd must not start " + kubeletLabel + ": it was disabled"}
+		return plan.Reason{Code: codeKubeletDisabled, Text: "launchd must not start " + kubeletLabel + ": it was disabled"}
 	case !s.loaded:
-		return plan.Reason{Code: "kubelet-not-loaded", Text: "launchd does not have " + kubeletLabel}
+		return plan.Reason{Code: codeKubeletNotLoaded, Text: "launchd does not have " + kubeletLabel}
 	case !settled && s.service.KilledBySignature():
-		return plan.Reason{Code: "killed-by-codesigning", Text: "the kernel kills the program because of its code signature: " + last}
+		return plan.Reason{Code: codeKilledByCodesigning, Text: "the kernel kills the program because of its code signature: " + last}
 	case !settled && s.service.Crashed() && (s.service.PID != 0 || s.service.State == launchd.Scheduled):
-		return plan.Reason{Code: plan.CrashLoop, Text: "it ends as soon as it was started: " + last}
+		return plan.Reason{Code: plan.CodeKubeletCrashLoop, Text: "it ends as soon as it was started: " + last}
 	case s.service.PID == 0 && s.service.State == launchd.Scheduled:
-		return plan.Reason{Code: "kubelet-stopped", Text: "there is no process, and launchd is to start one: " + last}
+		return plan.Reason{Code: codeKubeletStopped, Text: "there is no process, and launchd is to start one: " + last}
 	case s.service.PID == 0:
-		return plan.Reason{Code: "kubelet-respawn-stuck", Text: "launchd has the job (" + s.service.State + ") and does not start it again: " + last}
+		return plan.Reason{Code: codeKubeletRespawnStuck, Text: "launchd has the job (" + s.service.State + ") and does not start it again: " + last}
 	}
 	return plan.Reason{}
 }
@@ -65,17 +76,17 @@ func (s kubeletState) condition() plan.Reason {
 // processIs is the state of the job's process in short.
 func (s kubeletState) processIs(condition plan.Reason, stale bool) string {
 	switch condition.Code {
-	case "":
+	case plan.Code{}:
 		return choose(stale, "older than the program", "runs")
-	case "killed-by-codesigning":
+	case codeKilledByCodesigning:
 		return "killed by codesigning"
-	case "kubelet-missing":
+	case codeKubeletMissing:
 		return "none"
-	case plan.CrashLoop:
+	case plan.CodeKubeletCrashLoop:
 		return "crash-looping, " + roughly(s.service.Runs) + ", last exit " + s.lastEnd()
-	case "kubelet-stopped":
+	case codeKubeletStopped:
 		return "none, launchd is to start it"
-	case "kubelet-respawn-stuck":
+	case codeKubeletRespawnStuck:
 		return "none, and launchd does not start it"
 	}
 	return "none, " + words(condition)
@@ -98,7 +109,7 @@ func (s kubeletState) kubelet(condition plan.Reason, at time.Time) plan.Kubelet 
 	p, alive := s.own()
 	k := plan.Kubelet{Fault: condition}
 	if k.Fault == (plan.Reason{}) && !s.settled() {
-		k.Fault = plan.Reason{Code: plan.Settling, Text: "its kubelet was started a moment ago, and not for the first time: it counts when it has stayed for " + count(settledAfter, "second")}
+		k.Fault = plan.Reason{Code: plan.CodeKubeletSettling, Text: "its kubelet was started a moment ago, and not for the first time: it counts when it has stayed for " + count(settledAfter, "second")}
 	}
 	if alive && !at.IsZero() {
 		k.Started = at.Add(time.Duration(clockSlack-p.age) * time.Second)
@@ -139,16 +150,16 @@ func (s kubeletState) inCluster(v plan.View, want launchd.Job) (wrong plan.Reaso
 	case !alive || v.Node.IsUnread():
 		return plan.Reason{}, false
 	case there && node.ProviderID != "" && v.Server.ID != "" && node.ProviderID != v.Server.ProviderID():
-		return plan.Reason{Code: "different-provider-id", Text: "the Node is of " + node.ProviderID + ", and the kubelet must register another"}, false
+		return plan.Reason{Code: plan.CodeDifferentProviderID, Text: "the Node is of " + node.ProviderID + ", and the kubelet must register another"}, false
 	case p.age < heardAfter && !heard:
 		return plan.Reason{}, true
 	case !there:
-		return plan.Reason{Code: "node-missing", Text: "the cluster has no Node of this name, though the kubelet runs well"}, false
+		return plan.Reason{Code: codeNodeMissing, Text: "the cluster has no Node of this name, though the kubelet runs well"}, false
 	case node.Ready != inventory.Ready:
-		return plan.Reason{Code: "node-not-ready", Text: fmt.Sprintf("the Node's Ready is %s (%s), though the kubelet runs well", node.Ready, cmp.Or(node.Why, "no reason given"))}, false
+		return plan.Reason{Code: plan.CodeNodeNotReady, Text: fmt.Sprintf("the Node's Ready is %s (%s), though the kubelet runs well", node.Ready, cmp.Or(node.Why, "no reason given"))}, false
 	}
 	if other := labelsThatDiffer(node.Labels, want); len(other) > 0 {
-		return plan.Reason{Code: "node-labels-differ", Text: "the Node's labels are not those of --node-labels: " + strings.Join(other, ", ")}, false
+		return plan.Reason{Code: codeNodeLabelsDiffer, Text: "the Node's labels are not those of --node-labels: " + strings.Join(other, ", ")}, false
 	}
 	return plan.Reason{}, false
 }
@@ -160,10 +171,10 @@ func (d *kubeletDiff) notJudged() []plan.Trouble {
 	switch k := d.kubelet; {
 	case d.foreign != nil || len(d.taken) > 0: // whose Node this is, nobody can say
 		return nil
-	case k.Fault.Code == plan.Settling:
-		return []plan.Trouble{{Code: plan.Settling, Text: k.Fault.Text, Remedy: remedy}}
+	case k.Fault.Code == plan.CodeKubeletSettling:
+		return []plan.Trouble{{Code: plan.CodeKubeletSettling, Text: k.Fault.Text, Remedy: remedy}}
 	case d.early:
-		return []plan.Trouble{{Code: "node-not-judged",
+		return []plan.Trouble{{Code: codeNodeNotJudged,
 			Text:   fmt.Sprintf("the kubelet was started less than %d s ago, and the cluster has not heard of it since: its Node is judged when it has, or %[1]d s after the start", heardAfter),
 			Remedy: remedy}}
 	}
@@ -264,7 +275,7 @@ func (k tartKubelet) rivals(s kubeletState) (taken []rival, foreign *plan.Troubl
 			continue
 		}
 		if foreign == nil {
-			foreign = &plan.Trouble{Code: "second-kubelet",
+			foreign = &plan.Trouble{Code: codeSecondKubelet,
 				Text:   "another kubelet is on this host: " + r.what + "; two of them delete each other's virtual machines",
 				Remedy: "end it on the host: " + r.command() + choose(r.pid == 0, "; or let macfleet take it over: write \""+r.label()+"\" into legacy of the tart_kubelet block", "")}
 		}

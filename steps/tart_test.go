@@ -79,7 +79,7 @@ func TestTartArtifact(t *testing.T) {
 		t.Errorf("%+v", f.Changes)
 	}
 	spec.Tart = &fleet.Tart{}
-	if f := step(t, "tart", spec).Diff(stepstest.View(host(spec), facts)); f.Refused == nil || f.Refused.Code != "artifact-missing" {
+	if f := step(t, "tart", spec).Diff(stepstest.View(host(spec), facts)); f.Refused == nil || f.Refused.Code.String() != "artifact-missing" {
 		t.Errorf("%+v", f)
 	}
 }

@@ -10,6 +10,13 @@ import (
 	"github.com/macfleet/macfleet/steps/pf"
 )
 
+// The codes that are raised here.
+var (
+	codeVMFirewallNotRendered = plan.NewCode("vm-firewall-not-rendered", plan.Warning, "the firewall's rules cannot be made of the configuration",
+		"correct the vm_firewall block")
+	codeVMFirewallNotWanted = plan.NewCode("vm-firewall-not-wanted", plan.Notice, "the configuration has no vm_firewall block, and macfleet made what is there")
+)
+
 // vmFirewall keeps virtual machines from private networks: the host's own, and
 // those that it routes to. No policy of the cluster can, as it never sees their
 // packets. It is a pf anchor with its file, a block in /etc/pf.conf that
@@ -18,6 +25,17 @@ import (
 type vmFirewall struct{ wish *fleet.VMFirewall }
 
 func (vmFirewall) ID() plan.StepID { return "vm_firewall" }
+
+func (f vmFirewall) Wanted() string {
+	if f.wish == nil {
+		return ""
+	}
+	want, err := f.wanted()
+	if err != nil {
+		return "not rendered: " + err.Error()
+	}
+	return wantedText(want)
+}
 
 // Probes asks one question, the same whatever is wanted: one script serves all
 // hosts, and what an earlier wish made is found under any name. Without a wish
@@ -39,19 +57,20 @@ func (f vmFirewall) Diff(v plan.View) plan.Finding {
 		return f.leave(v, seen, r.unread)
 	}
 	seen := r.packetFilter(id)
-	want, err := f.wanted(v, seen)
+	want, err := f.wanted()
 	if err != nil {
-		return refused("", &plan.Trouble{Code: "vm-firewall-not-rendered", Text: err.Error(), Remedy: "correct the vm_firewall block"})
+		return refused(codeVMFirewallNotRendered.Trouble(err.Error()))
 	}
+	want.before(v, seen)
 	if a, ok := v.Facts.Get(id).Get(); ok && seen.anchors[want.anchor].odd != nil {
 		r.odd(id, fmt.Sprintf("pfctl on the anchor %s: %v", want.anchor, seen.anchors[want.anchor].odd), a)
 	}
 	if len(r.unread) > 0 {
-		return plan.Finding{Wanted: wantedText(want), Unread: r.unread}
+		return plan.Finding{Unread: r.unread}
 	}
 	c := comparison{view: v, seen: seen, want: want}
 	if trouble := c.inspect(); trouble != nil {
-		return refused(wantedText(want), trouble)
+		return refused(trouble)
 	}
 	return c.finding()
 }
@@ -68,9 +87,8 @@ type packetFilterWish struct {
 	unsure  []string // anchors that may be of an earlier wish of ours
 }
 
-// wanted is the wish as a state. What an earlier wish made under another name is
-// in what was seen.
-func (f vmFirewall) wanted(v plan.View, seen packetFilter) (packetFilterWish, error) {
+// wanted is the wish as a state.
+func (f vmFirewall) wanted() (packetFilterWish, error) {
 	var w packetFilterWish
 	var err error
 	if w.sources.Sources, err = pf.Networks(f.wish.VMSources); err != nil {
@@ -88,6 +106,11 @@ func (f vmFirewall) wanted(v plan.View, seen packetFilter) (packetFilterWish, er
 			w.legacy = append(w.legacy, name)
 		}
 	}
+	return w, nil
+}
+
+// before adds what an earlier wish made under another name, which is in what was seen.
+func (w *packetFilterWish) before(v plan.View, seen packetFilter) {
 	former, unsure := seen.made(v, w.anchor)
 	w.unsure = unsure
 	for _, name := range former {
@@ -101,7 +124,6 @@ func (f vmFirewall) wanted(v plan.View, seen packetFilter) (packetFilterWish, er
 			w.givenUp = append(w.givenUp, name)
 		}
 	}
-	return w, nil
 }
 
 // leave is the finding where no firewall is wanted: what macfleet made goes, and
@@ -142,7 +164,7 @@ func (f vmFirewall) leave(v plan.View, seen packetFilter, unread []plan.Unread) 
 		check, err = conf.LoadFile("", names, nil)
 	}
 	if err != nil {
-		return refused("", brokenConf(err))
+		return refused(brokenConf(err))
 	}
 	var all []setting
 	for _, name := range names {
@@ -154,13 +176,12 @@ func (f vmFirewall) leave(v plan.View, seen packetFilter, unread []plan.Unread) 
 	if v.Pending {
 		all = append(all, setting{"earlier run", "unfinished", "finished"})
 	}
-	_, facts := normal(all)
 	var warnings []plan.Trouble
 	if len(unsure) > 0 {
 		warnings = append(warnings, unsureWhose(unsure))
 	}
-	return plan.Finding{Facts: facts, Warnings: warnings, Changes: []plan.Change{{
-		Reason:  plan.Reason{Code: "vm-firewall-not-wanted", Text: "the configuration has no vm_firewall block for this host, and macfleet made what is here"},
+	return plan.Finding{Facts: facts(all), Warnings: warnings, Changes: []plan.Change{{
+		Reason:  plan.Reason{Code: codeVMFirewallNotWanted, Text: "the configuration has no vm_firewall block for this host, and macfleet made what is here"},
 		Fields:  fields(all...),
 		Removes: true,
 		Command: script("vm_firewall-remove", plan.Root, append([]string{seen.conf(), rest, check}, names...)...),

@@ -9,6 +9,30 @@ import (
 	"github.com/macfleet/macfleet/steps/pf"
 )
 
+// The codes that are raised here.
+var (
+	codeBypassedAnchor = plan.NewCode("bypassed-anchor", plan.Critical, `a rule with "quick" decides before the anchor is asked`,
+		`move the block in /etc/pf.conf ahead of that rule, or take "quick" off it, and restart the host`)
+	codeVMSubnetUncovered = plan.NewCode("vm-subnet-uncovered", plan.Critical, "the network of the virtual machines is not among vm_sources",
+		"add it to vm_sources")
+	codeVMFirewallMissing   = plan.NewCode("vm-firewall-missing", plan.Critical, "nothing of the firewall is there")
+	codePFConfResetByUpdate = plan.NewCode("pf-conf-reset-by-update", plan.Critical, "/etc/pf.conf has no line of the anchor: updates of macOS write a new one")
+	codeBeginWithoutEnd     = plan.NewCode("begin-without-end", plan.Warning, "the last line of macfleet's block in /etc/pf.conf is missing")
+	codeDuplicatePFBlock    = plan.NewCode("duplicate-pf-block", plan.Warning, "macfleet's block stands twice in /etc/pf.conf")
+	codeLegacyPFBlock       = plan.NewCode("legacy-pf-block", plan.Warning, "earlier forms of the packet filter's block or anchor are still there")
+	codePersistTableLeft    = plan.NewCode("persist-table-left", plan.Warning, "tables outlived their rules, so the next load would be refused as busy")
+	codeStockAnchorsMissing = plan.NewCode("stock-anchors-missing", plan.Warning, "the live rules lack anchors of /etc/pf.conf")
+	codeUnreferencedAnchor  = plan.NewCode("unreferenced-anchor", plan.Critical, "the live rules do not evaluate the anchor")
+	codeFlushedPFAnchor     = plan.NewCode("flushed-pf-anchor", plan.Critical, "the rules of the anchor are gone from the kernel")
+	codePFDisabled          = plan.NewCode("pf-disabled", plan.Critical, "pf is disabled")
+	codeLiveRulesEdited     = plan.NewCode("live-rules-edited", plan.Critical, "the live rules or tables of the anchor are others")
+	codeAnchorFileMissing   = plan.NewCode("anchor-file-missing", plan.Warning, "the file of the pf anchor is missing")
+	codeAnchorFileEdited    = plan.NewCode("anchor-file-edited", plan.Warning, "the file of the pf anchor is not as macfleet writes it")
+	codePFConfEdited        = plan.NewCode("pf-conf-edited", plan.Warning, "macfleet's block in /etc/pf.conf is not as it writes it")
+	codeBootJobMissing      = plan.NewCode("boot-job-missing", plan.Warning, "the boot job of the firewall is missing")
+	codeBootJobEdited       = plan.NewCode("boot-job-edited", plan.Warning, "the boot job of the firewall is not as macfleet writes it")
+)
+
 // bootJob is the launchd job that enables pf after a boot. macOS's own job loads
 // /etc/pf.conf by then; where it did not, this one does. A job that loaded in any
 // case would take away what macOS adds at run time for virtual machines' network,
@@ -53,7 +77,7 @@ func (c *comparison) finding() plan.Finding {
 	all := packetFilterSettings(c.state, c.want)
 	var f plan.Finding
 	diff := fields(all...)
-	f.Wanted, f.Facts = wantedText(c.want), c.factsText(c.state.pending && len(diff) == 1)
+	f.Facts = c.factsText(c.state.pending && len(diff) == 1)
 	if rules := pf.Bypass(c.seen.main, c.want.anchor); len(rules) > 0 {
 		f.Warnings = append(f.Warnings, bypassed(c.want.anchor, rules))
 	}
@@ -85,7 +109,7 @@ func bypassed(anchor string, rules []string) plan.Trouble {
 	if len(rules) > 1 {
 		more = fmt.Sprintf(" (and %d more such rules)", len(rules)-1)
 	}
-	return plan.Trouble{Code: "bypassed-anchor",
+	return plan.Trouble{Code: codeBypassedAnchor,
 		Text:   fmt.Sprintf("the live rule %q%s stands ahead of the anchor %s: what it lets pass is never blocked", rules[0], more, anchor),
 		Remedy: "in " + pfConfPath + ", move the lines from # BEGIN " + anchor + " to # END " + anchor + " ahead of it, or take \"quick\" off it, and restart the host"}
 }
@@ -102,7 +126,7 @@ func (c *comparison) uncovered() *plan.Trouble {
 			return nil
 		}
 	}
-	return &plan.Trouble{Code: "vm-subnet-uncovered",
+	return &plan.Trouble{Code: codeVMSubnetUncovered,
 		Text:   fmt.Sprintf("virtual machines run in %s (bridge100), which vm_sources (%s) does not cover: nothing is blocked for them", b, c.want.live.Sources),
 		Remedy: fmt.Sprintf("add %q to vm_sources", b)}
 }
@@ -197,29 +221,30 @@ func (c *comparison) reason() plan.Reason {
 	s, f := c.state, c.state.form
 	file, job := s.file != "missing", s.job != "missing"
 	for _, r := range []struct {
-		is         bool
-		code, text string
+		is   bool
+		code plan.Code
+		text string
 	}{
-		{!file && !job && f.Absent(), "vm-firewall-missing", "nothing of it is there"},
-		{f.Absent() && file, "pf-conf-reset-by-update", "/etc/pf.conf has no line of the anchor, though its file is there: updates of macOS write a new one"},
-		{f.Unclosed, "begin-without-end", "/etc/pf.conf has " + describeForm(f)},
-		{f.Blocks > 1, "duplicate-pf-block", "/etc/pf.conf has " + describeForm(f) + "; pf refuses to load the whole file"},
-		{f.Bare > 0 || len(s.legacy) > 0, "legacy-pf-block", "earlier forms: /etc/pf.conf has " + describeForm(f) + "; anchors given up: " + listOr(s.legacy, "none")},
-		{len(s.leftover) > 0, "persist-table-left", "tables outlived their rules (" + listOr(s.leftover, "") + "), so the next load would be refused as busy"},
-		{len(s.missing) > 0, "stock-anchors-missing", "the live rules lack " + listOr(s.missing, "") + " of /etc/pf.conf"},
-		{!s.evaluated, "unreferenced-anchor", "the live rules do not evaluate the anchor " + c.want.anchor},
-		{len(s.rules) == 0, "flushed-pf-anchor", "the anchor " + c.want.anchor + " has no rules"},
-		{!s.enabled, "pf-disabled", "pf is disabled"},
-		{!c.rulesAreRight(), "live-rules-edited", "the live rules or tables of the anchor " + c.want.anchor + " are others"},
-		{!file, "anchor-file-missing", pf.File(c.want.anchor) + " is not there"},
-		{s.file != asRendered, "anchor-file-edited", pf.File(c.want.anchor) + ": " + s.file},
-		{!f.Settled, "pf-conf-edited", "/etc/pf.conf has " + describeForm(f)},
-		{!job, "boot-job-missing", bootJobPath + " is not there"},
-		{s.job != jobLoaded, "boot-job-edited", "the boot job is " + s.job},
+		{!file && !job && f.Absent(), codeVMFirewallMissing, "nothing of it is there"},
+		{f.Absent() && file, codePFConfResetByUpdate, "/etc/pf.conf has no line of the anchor, though its file is there: updates of macOS write a new one"},
+		{f.Unclosed, codeBeginWithoutEnd, "/etc/pf.conf has " + describeForm(f)},
+		{f.Blocks > 1, codeDuplicatePFBlock, "/etc/pf.conf has " + describeForm(f) + "; pf refuses to load the whole file"},
+		{f.Bare > 0 || len(s.legacy) > 0, codeLegacyPFBlock, "earlier forms: /etc/pf.conf has " + describeForm(f) + "; anchors given up: " + listOr(s.legacy, "none")},
+		{len(s.leftover) > 0, codePersistTableLeft, "tables outlived their rules (" + listOr(s.leftover, "") + "), so the next load would be refused as busy"},
+		{len(s.missing) > 0, codeStockAnchorsMissing, "the live rules lack " + listOr(s.missing, "") + " of /etc/pf.conf"},
+		{!s.evaluated, codeUnreferencedAnchor, "the live rules do not evaluate the anchor " + c.want.anchor},
+		{len(s.rules) == 0, codeFlushedPFAnchor, "the anchor " + c.want.anchor + " has no rules"},
+		{!s.enabled, codePFDisabled, "pf is disabled"},
+		{!c.rulesAreRight(), codeLiveRulesEdited, "the live rules or tables of the anchor " + c.want.anchor + " are others"},
+		{!file, codeAnchorFileMissing, pf.File(c.want.anchor) + " is not there"},
+		{s.file != asRendered, codeAnchorFileEdited, pf.File(c.want.anchor) + ": " + s.file},
+		{!f.Settled, codePFConfEdited, "/etc/pf.conf has " + describeForm(f)},
+		{!job, codeBootJobMissing, bootJobPath + " is not there"},
+		{s.job != jobLoaded, codeBootJobEdited, "the boot job is " + s.job},
 	} {
 		if r.is {
 			return plan.Reason{Code: r.code, Text: r.text}
 		}
 	}
-	return plan.Reason{Code: "unfinished", Text: "an earlier run began and was never proven"}
+	return plan.Reason{Code: plan.CodeUnfinished, Text: "an earlier run began and was never proven"}
 }

@@ -10,6 +10,15 @@ import (
 	"github.com/macfleet/macfleet/steps/pf"
 )
 
+// The codes that are raised here.
+var (
+	codePFConfBroken = plan.NewCode("pf-conf-broken", plan.Critical, "/etc/pf.conf cannot be read",
+		"mend it on the host; pfctl -nf /etc/pf.conf says what pf thinks of it")
+	codePFConfMissing = plan.NewCode("pf-conf-missing", plan.Critical, "the host has no /etc/pf.conf", "put macOS's own file back")
+	codeForeignAnchor = plan.NewCode("foreign-anchor", plan.Warning, "the anchor of that name was not made by macfleet",
+		"choose another anchor in the vm_firewall block, or remove it on the host")
+)
+
 // comparison is a host's packet filter beside what is wanted of it.
 type comparison struct {
 	view  plan.View
@@ -44,8 +53,7 @@ const (
 var errNUL = errors.New("it holds a NUL byte")
 
 func brokenConf(err error) *plan.Trouble {
-	return &plan.Trouble{Code: "pf-conf-broken", Text: pfConfPath + " cannot be read: " + err.Error(),
-		Remedy: "mend it on the host; pfctl -nf /etc/pf.conf says what pf thinks of it"}
+	return codePFConfBroken.Trouble(pfConfPath + " cannot be read: " + err.Error())
 }
 
 // inspect brings what was seen into the terms of the wish. It returns what
@@ -53,7 +61,7 @@ func brokenConf(err error) *plan.Trouble {
 func (c *comparison) inspect() *plan.Trouble {
 	conf, there := c.seen.files[pfConfPath]
 	if !there {
-		return &plan.Trouble{Code: "pf-conf-missing", Text: "the host has no " + pfConfPath, Remedy: "put macOS's own file back"}
+		return codePFConfMissing.Trouble("the host has no " + pfConfPath)
 	}
 	if strings.ContainsRune(conf.text, 0) {
 		return brokenConf(errNUL)
@@ -177,8 +185,7 @@ func (c *comparison) stranger() *plan.Trouble {
 	default:
 		return nil
 	}
-	return &plan.Trouble{Code: "foreign-anchor", Text: fmt.Sprintf("macfleet did not make %s, and /etc/pf.conf does not name the anchor", what),
-		Remedy: "choose another anchor in the vm_firewall block, or remove it on the host"}
+	return codeForeignAnchor.Trouble(fmt.Sprintf("macfleet did not make %s, and /etc/pf.conf does not name the anchor", what))
 }
 
 // packetFilterSettings are both sides of what a change moves, as a person reads
@@ -205,7 +212,7 @@ func packetFilterSettings(s packetFilterState, want packetFilterWish) []setting 
 	}
 }
 
-func choose(yes bool, one, other string) string {
+func choose[T any](yes bool, one, other T) T {
 	if yes {
 		return one
 	}

@@ -13,7 +13,7 @@ import (
 // wantedText is the wish.
 func wantedText(w packetFilterWish) string {
 	rules := anchorText(true, w.live.Rules, map[string]string{pf.SourceTable: w.live.Sources, pf.BlockedTable: w.live.Blocked})
-	wanted, _ := normal([]setting{
+	return wanted([]setting{
 		{name: "pf", wanted: "enabled"},
 		{name: "macOS's own anchors", wanted: "live"},
 		{name: "tables left over", wanted: "none"},
@@ -25,7 +25,6 @@ func wantedText(w packetFilterWish) string {
 		{name: "pf.conf " + w.anchor, wanted: describeForm(pf.Form{Blocks: 1, Settled: true})},
 		{name: "file " + w.anchor, wanted: oneLine(w.file)},
 	})
-	return wanted
 }
 
 // factsText is what was seen, in the terms of wantedText: of each anchor that the
@@ -48,8 +47,7 @@ func (c *comparison) factsText(unfinished bool) string {
 	for _, name := range names {
 		all = append(all, c.anchorFacts(name)...)
 	}
-	_, facts := normal(all)
-	return facts
+	return facts(all)
 }
 
 // anchorFacts is what there is of one anchor. A point that evaluates nothing

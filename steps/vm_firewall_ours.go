@@ -9,6 +9,9 @@ import (
 	"github.com/macfleet/macfleet/steps/pf"
 )
 
+var codeUnknownAnchor = plan.NewCode("unknown-anchor", plan.Warning, "an anchor is there that may be macfleet's, and nothing proves it",
+	"where it is macfleet's, say so in the first line of its file")
+
 // ours returns the anchors that macfleet made, by what it alone writes: the first
 // line of an anchor's file, and the boot job, which names its anchor.
 func (p packetFilter) ours() []string {
@@ -72,7 +75,7 @@ func (p packetFilter) resembles(anchor, file string) bool {
 
 // unsureWhose warns of anchors that may be macfleet's.
 func unsureWhose(names []string) plan.Trouble {
-	return plan.Trouble{Code: "unknown-anchor",
+	return plan.Trouble{Code: codeUnknownAnchor,
 		Text: "macfleet made a firewall on this host, and nothing says any more which anchor it is; it may be " +
 			strings.Join(names, ", ") + ", which is left alone",
 		Remedy: "where it is macfleet's, make \"" + pf.Header + "\" the first line of " + pf.File(names[0]) +

@@ -46,7 +46,7 @@ func TestVMFirewallUnsure(t *testing.T) {
 		p := settledWith(happens)
 		view := plan.View{Host: host(none), Facts: filtered(p), Proven: true}
 		f := step(t, "vm_firewall", none).Diff(view)
-		if len(f.Changes) > 0 || f.Refused != nil || f.Facts == "" || len(f.Warnings) != 1 || f.Warnings[0].Code != "unknown-anchor" || !strings.Contains(f.Warnings[0].Text, "macfleet, which") {
+		if len(f.Changes) > 0 || f.Refused != nil || f.Facts == "" || len(f.Warnings) != 1 || f.Warnings[0].Code.String() != "unknown-anchor" || !strings.Contains(f.Warnings[0].Text, "macfleet, which") {
 			t.Errorf("%s: %+v", what, f)
 		}
 		if f := judged(t, renamed, p, view); len(f.Changes) != 1 || len(f.Warnings) != 1 {
@@ -104,7 +104,7 @@ func TestVMFirewallBypassed(t *testing.T) {
 		if len(f.Warnings) != tc.warned || len(f.Changes) != tc.changes || f.Refused != nil {
 			t.Errorf("%s: %+v", tc.name, f)
 		}
-		if tc.warned > 0 && len(f.Warnings) > 0 && (f.Warnings[0].Code != "bypassed-anchor" || !strings.Contains(f.Warnings[0].Text, strings.TrimSpace(quick)) || f.Warnings[0].Remedy == "") {
+		if tc.warned > 0 && len(f.Warnings) > 0 && (f.Warnings[0].Code.String() != "bypassed-anchor" || !strings.Contains(f.Warnings[0].Text, strings.TrimSpace(quick)) || f.Warnings[0].Remedy == "") {
 			t.Errorf("%s: %+v", tc.name, f.Warnings[0])
 		}
 	}

@@ -95,8 +95,8 @@ func TestVMFirewallConverges(t *testing.T) {
 			p = performed(t, p, c)
 		}
 		second := s.Diff(plan.View{Host: h, Facts: filtered(p), Proven: true})
-		if len(second.Changes)+len(second.Unread) > 0 || second.Refused != nil || second.Wanted != first.Wanted || second.Facts != first.Wanted {
-			t.Fatalf("after its changes %+v\nwanted\n%s", second, first.Wanted)
+		if len(second.Changes)+len(second.Unread) > 0 || second.Refused != nil || second.Facts != s.Wanted() {
+			t.Fatalf("after its changes %+v\nwanted\n%s", second, s.Wanted())
 		}
 	})
 }

@@ -301,7 +301,7 @@ func TestVMFirewallScriptsKilled(t *testing.T) {
 	want := whole.picture()
 	for _, shell := range []string{"dash", "bash"} {
 		for n := 1; n <= calls; n++ {
-			if shell == "bash" && n%8 != 0 {
+			if shell == "bash" && n%8 != 0 || !scripttest.Mine(n) {
 				continue
 			}
 			t.Run(shell+" "+strconv.Itoa(n), func(t *testing.T) {

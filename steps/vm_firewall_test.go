@@ -131,7 +131,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 				return
 			}
 			c := f.Changes[0]
-			if len(f.Changes) != 1 || c.Reason.Code != tc.code || c.Removes || c.Disruption != plan.NoDisruption {
+			if len(f.Changes) != 1 || c.Reason.Code.String() != tc.code || c.Removes || c.Disruption != plan.NoDisruption {
 				t.Errorf("%d changes, reason %+v, removes %t", len(f.Changes), c.Reason, c.Removes)
 			}
 			if (c.Guard != nil) != tc.live || tc.live && (c.Command.Args[3] != "") != tc.main {
@@ -159,7 +159,7 @@ func bridge(address, mask string) string {
 func TestVMFirewallFirstSetup(t *testing.T) {
 	t.Parallel()
 	f := judged(t, firewalled, stepstest.FactoryPacketFilter(), plan.View{})
-	if len(f.Changes) != 1 || f.Changes[0].Guard == nil || f.Changes[0].Reason.Code != "vm-firewall-missing" {
+	if len(f.Changes) != 1 || f.Changes[0].Guard == nil || f.Changes[0].Reason.Code.String() != "vm-firewall-missing" {
 		t.Fatalf("%+v", f)
 	}
 	on, back := f.Changes[0].Command.Args, f.Changes[0].Guard.Restore.Args
@@ -191,7 +191,7 @@ func TestVMFirewallTakesOver(t *testing.T) {
 	p.Rules += "anchor \"old.runners\" all\n"
 	p.Anchors["old.runners"] = stepstest.Anchor{Rules: "block drop quick from <vm_sources> to any\n", Tables: "vm_sources\n", Sources: "   192.168.64.0/22\n"}
 	f := judged(t, spec, p, plan.View{})
-	if len(f.Changes) != 1 || f.Changes[0].Reason.Code != "legacy-pf-block" || !slices.Equal(f.Changes[0].Command.Args[5:], []string{"old.runners"}) {
+	if len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != "legacy-pf-block" || !slices.Equal(f.Changes[0].Command.Args[5:], []string{"old.runners"}) {
 		t.Fatalf("%+v", f)
 	}
 	if back := f.Changes[0].Guard.Restore.Args; !strings.Contains(back[3], "anchor \"old.runners\"") || !slices.Equal(back[5:], []string{"old.runners"}) {
@@ -238,8 +238,8 @@ func TestVMFirewallStrangers(t *testing.T) {
 		f := judged(t, firewalled, p, tc.view)
 		got := ""
 		if f.Refused != nil {
-			got = f.Refused.Code
-			if f.Refused.Text == "" || f.Refused.Remedy == "" || len(f.Changes) > 0 || f.Wanted == "" || f.Facts == "" {
+			got = f.Refused.Code.String()
+			if f.Refused.Text == "" || f.Refused.Remedy == "" || len(f.Changes) > 0 || f.Facts == "" {
 				t.Errorf("%s: %+v", tc.name, f)
 			}
 		}
@@ -263,10 +263,10 @@ func TestVMFirewallUncovered(t *testing.T) {
 	} {
 		p := settledWith(func(p *stepstest.PacketFilter) { p.Bridge = tc.bridge })
 		f := judged(t, firewalled, p, plan.View{Proven: true})
-		if len(f.Changes) > 0 || (f.Refused == nil) != tc.covered || (f.Wanted == f.Facts) != tc.covered {
+		if len(f.Changes) > 0 || (f.Refused == nil) != tc.covered || (wantedBy(t, "vm_firewall", firewalled) == f.Facts) != tc.covered {
 			t.Errorf("%q: %+v", tc.bridge, f)
 		}
-		if f.Refused != nil && (f.Refused.Code != "vm-subnet-uncovered" || f.Refused.Remedy == "") {
+		if f.Refused != nil && (f.Refused.Code.String() != "vm-subnet-uncovered" || f.Refused.Remedy == "") {
 			t.Errorf("%+v", f.Refused)
 		}
 		p.Info = "Status: Disabled\n"
@@ -294,12 +294,12 @@ func TestVMFirewallUnread(t *testing.T) {
 		swap("   192.168.64.0/22\n", "   192.168.64.0/22 since\n"), swap("== info 0", "== weather 0"), swap("== info 0", "== info"), swap("anchor \"com.apple/*\" all", "anchor \"com.apple/* all"),
 	} {
 		f := step(t, "vm_firewall", firewalled).Diff(plan.View{Host: host(firewalled), Facts: with(nil, map[string]plan.Answer{firewallProbe: said(text)}), Proven: true})
-		if len(f.Unread) != 1 || f.Changes != nil || f.Refused != nil || f.Facts != "" || !strings.Contains(f.Wanted, "anchor macfleet=\"evaluated") {
+		if len(f.Unread) != 1 || f.Changes != nil || f.Refused != nil || f.Facts != "" || !strings.Contains(wantedBy(t, "vm_firewall", firewalled), "anchor macfleet=\"evaluated") {
 			t.Errorf("%.60q: %+v", text, f)
 		}
 	}
 	f := step(t, "vm_firewall", firewalled).Diff(plan.View{Host: host(firewalled), Facts: plan.Facts{firewallProbe: inventory.Unread[plan.Answer](plan.NeedsRoot)}})
-	if len(f.Unread) != 1 || f.Unread[0].Why != plan.NeedsRoot || f.Wanted == "" {
+	if len(f.Unread) != 1 || f.Unread[0].Why != plan.NeedsRoot {
 		t.Errorf("%+v", f)
 	}
 }
@@ -334,7 +334,7 @@ func TestVMFirewallRemoval(t *testing.T) {
 		{"a removal that was cut", stepstest.FactoryPacketFilter(), plan.View{Pending: true}, []string{}},
 	} {
 		f := judged(t, none, tc.p, tc.view)
-		if (tc.names == nil) != (len(f.Changes) == 0) || f.Wanted != "" || f.Refused != nil || len(f.Unread)+len(f.Warnings) > 0 {
+		if (tc.names == nil) != (len(f.Changes) == 0) || f.Refused != nil || len(f.Unread)+len(f.Warnings) > 0 {
 			t.Errorf("%s: %+v", tc.name, f)
 			continue
 		}
@@ -352,7 +352,7 @@ func TestVMFirewallRemoval(t *testing.T) {
 		}
 	}
 	broken := settledWith(func(p *stepstest.PacketFilter) { p.Files[pfConf] += "\"" })
-	if f := judged(t, none, broken, plan.View{}); f.Refused == nil || f.Refused.Code != "pf-conf-broken" {
+	if f := judged(t, none, broken, plan.View{}); f.Refused == nil || f.Refused.Code.String() != "pf-conf-broken" {
 		t.Errorf("%+v", f)
 	}
 	lost := plan.View{Host: host(none), Facts: plan.Facts{}, Proven: true}
@@ -383,7 +383,7 @@ func FuzzVMFirewallState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, spec := range []fleet.Spec{firewalled, {}} {
 			view := plan.View{Host: host(spec), Facts: with(nil, map[string]plan.Answer{firewallProbe: said(text)})}
-			if f := step(t, "vm_firewall", spec).Diff(view); f.Refused == nil && (len(f.Unread) == 0) != (f.Wanted != "" && f.Facts != "") && spec.VMFirewall != nil {
+			if f := step(t, "vm_firewall", spec).Diff(view); f.Refused == nil && (len(f.Unread) == 0) != (f.Facts != "") && spec.VMFirewall != nil {
 				t.Errorf("%q: %+v", text, f)
 			}
 		}
@@ -400,7 +400,7 @@ func TestVMFirewallFactsKeepStill(t *testing.T) {
 		"anchor": {Anchor: &other}, "vm_sources": {VMSources: []string{"192.168.64.0/24"}}, "block": {Block: []string{"10.0.0.0/8"}},
 	} {
 		f := judged(t, fleet.Spec{VMFirewall: &wish}, stepstest.SettledPacketFilter(), plan.View{Proven: true})
-		if f.Facts != facts || f.Wanted == facts || len(f.Changes) != 1 {
+		if f.Facts != facts || len(f.Changes) != 1 {
 			t.Errorf("another %s: the facts\n%sbecame\n%s", what, facts, f.Facts)
 		}
 	}

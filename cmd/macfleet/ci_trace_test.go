@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
 // traced lets every macfleet of the jobs run under strace, where this machine has one
@@ -74,10 +76,7 @@ func TestTraces(t *testing.T) {
 	h := newHub(t)
 	outsiders := h.traced()
 	if _, err := os.Stat(filepath.Join(h.dir, "traces")); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("strace does not work here")
-		}
-		t.Skip("strace does not work here")
+		scripttest.Lacking(t, "strace does not work here")
 	}
 	must(t, os.WriteFile(filepath.Join(h.dir, "key"), []byte("a key"), 0o600))
 	h.edit("fleets.fleet.hcl", "dist/tart-kubelet-darwin-arm64", "../key")

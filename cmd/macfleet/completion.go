@@ -1,221 +1,106 @@
 package main
 
 import (
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/fleet/load"
-	"github.com/macfleet/macfleet/internal/sandbox"
-	"github.com/macfleet/macfleet/steps"
+	"github.com/macfleet/macfleet/internal/app"
 )
-
-// complete returns the words that an argument or a flag's value may become. It
-// reads local files alone: no network, no secret, no error, whatever state the
-// configuration is in.
-type complete func(done []string, begun string) []string
-
-// words makes cobra's function of one of ours. Flags are read from the
-// environment first, as every command does.
-func words(f complete) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		_ = fromEnvironment(c.Flags()) // a flag that cannot be set is the command's own fault to tell
-		return matching(f(args, begun), begun), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// parts is words for values that go on: no space is put behind them.
-func parts(f complete) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		found, directive := words(f)(c, args, begun)
-		return found, directive | cobra.ShellCompDirectiveNoSpace
-	}
-}
-
-// matching keeps the words that begin as the typed one does, each once.
-func matching(all []string, begun string) []string {
-	all = slices.DeleteFunc(slices.Clone(all), func(w string) bool { return !strings.HasPrefix(w, begun) })
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// inOrder offers one kind of word for each place of a command's arguments.
-func inOrder(places ...complete) complete {
-	return func(done []string, begun string) []string {
-		if len(done) >= len(places) {
-			return nil
-		}
-		return places[len(done)](done, begun)
-	}
-}
-
-// names returns what the configuration's files declare.
-func (a *app) names() load.Names { return load.Outline(os.DirFS(a.dir)) }
-
-func (a *app) completeEnvironments([]string, string) []string { return a.names().Environments }
-
-// completeVariables offers NAME= for --var.
-func (a *app) completeVariables([]string, string) []string {
-	var out []string
-	for _, name := range a.names().Variables {
-		out = append(out, name+"=")
-	}
-	return out
-}
-
-// completeHosts offers the members that are known without asking anybody: those
-// with a pinned key, and those with a block of their own.
-func (a *app) completeHosts([]string, string) []string {
-	return append(a.names().Hosts, a.completePinned(nil, "")...)
-}
-
-// completeArtifacts offers the artifacts that were not named yet.
-func (a *app) completeArtifacts(done []string, _ string) []string {
-	return slices.DeleteFunc(a.names().Artifacts, func(name string) bool { return slices.Contains(done, name) })
-}
-
-// completePinned offers the hosts whose keys are pinned.
-func (a *app) completePinned([]string, string) []string {
-	environments := []string{a.environment}
-	if a.environment == "" && a.sandbox == "" {
-		environments = append(environments, a.names().Environments...)
-	}
-	var out []string
-	for _, e := range environments {
-		pins, _ := localPins{own: a.pinFile(e), cache: a.pinCache(e)}.All() // a damaged file offers nothing
-		for _, p := range pins {
-			out = append(out, p.Name)
-		}
-	}
-	return out
-}
-
-// completeSteps offers the ids of all steps.
-func completeSteps([]string, string) []string {
-	var out []string
-	for _, s := range steps.For(fleet.Host{Spec: fleet.Spec{}.WithDefaults()}) {
-		out = append(out, string(s.ID()))
-	}
-	return out
-}
-
-// completeSimulated offers the hosts of the simulated world.
-func (a *app) completeSimulated([]string, string) []string { return sandbox.Names(a.sandboxDir()) }
-
-func completeIncidents([]string, string) []string {
-	var out []string
-	for _, i := range sandbox.Incidents() {
-		out = append(out, i.Name)
-	}
-	return out
-}
-
-func completeSwitches([]string, string) []string {
-	var out []string
-	for _, s := range sandbox.Switches() {
-		out = append(out, s.Name)
-	}
-	return out
-}
-
-// completeSwitchValues offers the values of the switch that was named.
-func completeSwitchValues(args []string, _ string) []string {
-	for _, s := range sandbox.Switches() {
-		if len(args) > 1 && s.Name == args[1] {
-			return s.Values
-		}
-	}
-	return nil
-}
-
-// completeSelector offers the keys of a selector that were not given yet, and
-// behind a key its values.
-func (a *app) completeSelector(_ []string, begun string) []string {
-	front, last := "", begun
-	if i := strings.LastIndex(begun, ","); i >= 0 {
-		front, last = begun[:i+1], begun[i+1:]
-	}
-	key, _, valued := strings.Cut(last, "=")
-	var out []string
-	for _, k := range []string{"fleet", "group", "name", "ready", "type", "zone"} {
-		switch {
-		case valued && k == key:
-			for _, v := range a.selectorValues(k) {
-				out = append(out, front+k+"="+v)
-			}
-		case !valued && !strings.Contains(","+front, ","+k+"="):
-			out = append(out, front+k+"=")
-		}
-	}
-	return out
-}
-
-// completeSelected offers hosts, and selectors where one was begun.
-func (a *app) completeSelected(done []string, begun string) []string {
-	if strings.Contains(begun, "=") {
-		return a.completeSelector(nil, begun)
-	}
-	return slices.DeleteFunc(a.completeHosts(nil, ""), func(h string) bool { return slices.Contains(done, h) })
-}
-
-func (a *app) selectorValues(key string) []string {
-	switch n := a.names(); key {
-	case "fleet":
-		return n.Fleets
-	case "group":
-		return n.Groups
-	case "type":
-		return n.Types
-	case "zone":
-		return n.Zones
-	case "name":
-		return a.completeHosts(nil, "")
-	}
-	return []string{"false", "true"} // ready
-}
 
 // completions tells cobra what the flags and arguments of the commands become.
 // A command or flag that is not there is passed over.
-func (a *app) completions(root *cobra.Command) {
-	for name, f := range map[string]cobra.CompletionFunc{
-		"environment": words(a.completeEnvironments),
-		"on":          parts(a.completeSelector),
-		"exclude":     parts(a.completeSelector),
-		"var":         parts(a.completeVariables),
-		"step":        words(completeSteps),
-		"failed-from": words(a.completeRuns),
-		"log-level":   words(func([]string, string) []string { return []string{"debug", "error", "info", "off", "warn"} }),
-		"wait":        words(func([]string, string) []string { return []string{"ready"} }),
-		"format":      words(completeForms),
-		"annotations": words(func([]string, string) []string { return []string{"github"} }),
-		"output":      words(func([]string, string) []string { return []string{"json", "name", "wide"} }),
+func completions(env *app.Env, root *cobra.Command) {
+	for flag, f := range map[string]cobra.CompletionFunc{
+		"environment": value(env, app.AnEnvironment, cobra.ShellCompDirectiveNoFileComp),
+		"step":        value(env, app.AStep, cobra.ShellCompDirectiveNoFileComp),
+		"failed-from": value(env, app.ARun, cobra.ShellCompDirectiveNoFileComp),
+		// No space is put behind values that go on.
+		"on":          value(env, app.ASelector, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
+		"exclude":     value(env, app.ASelector, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
+		"var":         value(env, app.AVariable, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
+		"log-level":   words("debug", "error", "info", "off", "warn"),
+		"wait":        words("ready"),
+		"format":      words(app.Forms()...),
+		"annotations": words("github"),
+		"output":      words(app.HostsFormats()...),
 	} {
 		for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
-			if c.Flags().Lookup(name) != nil || c.PersistentFlags().Lookup(name) != nil {
-				_ = c.RegisterFlagCompletionFunc(name, f) // it fails for a flag that is not there or has one
+			if c.Flags().Lookup(flag) != nil || c.PersistentFlags().Lookup(flag) != nil {
+				_ = c.RegisterFlagCompletionFunc(flag, f) // it fails for a flag that is not there or has one
 			}
 		}
 	}
-	for path, f := range map[string]complete{
-		"hosts trust":    inOrder(a.completePinned),
-		"doctor":         inOrder(a.completeHosts),
-		"cordon":         a.completeSelected,
-		"hold":           a.completeSelected,
-		"unhold":         a.completeSelected,
-		"restart":        inOrder(a.completeHosts, completeJobs),
-		"artifacts lock": a.completeArtifacts,
-		"show":           inOrder(a.completeRuns),
-		"explain":        inOrder(a.completeHosts, completeSteps),
-		"sandbox path":   inOrder(a.completeSimulated),
-		"sandbox inject": inOrder(a.completeSimulated, completeIncidents),
-		"sandbox heal":   inOrder(a.completeSimulated, completeIncidents),
-		"sandbox switch": inOrder(a.completeSimulated, completeSwitches, completeSwitchValues),
+	for path, kinds := range map[string][]app.Kind{
+		"hosts trust":    {app.APinnedHost},
+		"doctor":         {app.AHost},
+		"restart":        {app.AHost, app.AJob},
+		"show":           {app.ARun},
+		"explain":        {app.AHost, app.AStep},
+		"sandbox path":   {app.ASimulatedHost},
+		"sandbox inject": {app.ASimulatedHost, app.AnIncident},
+		"sandbox heal":   {app.ASimulatedHost, app.AnIncident},
+		"sandbox switch": {app.ASimulatedHost, app.ASwitch, app.ASwitchValue},
+		// Any number of these.
+		"cordon":         {app.HostsOrSelectors},
+		"hold":           {app.HostsOrSelectors},
+		"unhold":         {app.HostsOrSelectors},
+		"artifacts lock": {app.AnArtifact},
 	} {
 		if c, rest, err := root.Find(strings.Fields(path)); err == nil && len(rest) == 0 && c != root {
-			c.ValidArgsFunction = words(f)
+			c.ValidArgsFunction = arguments(env, kinds)
+		}
+	}
+}
+
+// words completes to words that are known now.
+func words(all ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		all := slices.DeleteFunc(slices.Clone(all), func(w string) bool { return !strings.HasPrefix(w, begun) })
+		slices.Sort(all)
+		return all, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// value completes to one kind of word. Flags are read from the environment first, as every
+// command does.
+func value(env *app.Env, kind app.Kind, directive cobra.ShellCompDirective) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		_ = fromEnvironment(c.Flags()) // a flag that cannot be set is the command's own fault to tell
+		return app.Complete(env, kind, args, begun), directive
+	}
+}
+
+// arguments completes to one kind of word for each place.
+func arguments(env *app.Env, kinds []app.Kind) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		place := len(args)
+		if kinds[0].Repeats() {
+			place = 0
+		}
+		if place >= len(kinds) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return value(env, kinds[place], cobra.ShellCompDirectiveNoFileComp)(c, args, begun)
+	}
+}
+
+// shells adds the command that prints completion scripts, for the shells of
+// macOS and Linux.
+func shells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	c, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	c.Short = "Print the completion script for bash, zsh or fish"
+	c.Long = "completion prints the script that completes macfleet's commands, flags and names in a shell.\n" +
+		"The help of the command for a shell says where to put it."
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	for _, shell := range c.Commands() {
+		if shell.Name() == "powershell" {
+			c.RemoveCommand(shell)
 		}
 	}
 }

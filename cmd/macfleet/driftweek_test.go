@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/macfleet/macfleet/internal/app"
 	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/view"
@@ -43,9 +43,9 @@ func newWeek(t *testing.T) *week {
 func (w *week) macfleet(wanted int, args ...string) string {
 	w.t.Helper()
 	var out, errs bytes.Buffer
-	ctx := context.WithValue(w.t.Context(), clockKey{}, func() time.Time { return w.now })
+	ctx := app.WithClock(w.t.Context(), func() time.Time { return w.now })
 	args = append([]string{"-C", w.dir, "-e", "production", "--sandbox=" + filepath.Join(w.dir, "world")}, args...)
-	if got := run(ctx, args, streams{strings.NewReader(""), &out, &errs}); got != wanted {
+	if got := run(ctx, args, app.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); got != wanted {
 		w.t.Fatalf("%s: macfleet %q: exit %d, wanted %d\n%s\n%s", w.now.Format("Mon 15:04"), args, got, wanted, &out, &errs)
 	}
 	return out.String()
@@ -122,7 +122,7 @@ func (w *week) looks(exit int) (told []string, fingerprint string, complete bool
 	text := w.macfleet(exit, args...)
 	w.last = filepath.Join(w.dir, "last.json")
 	w.write(w.last, text)
-	var d view.Document
+	var d view.DriftDocument
 	if err := json.Unmarshal([]byte(text), &d); err != nil || d.Drift == nil {
 		w.t.Fatalf("%v: %s", err, text)
 	}
@@ -139,8 +139,8 @@ func (w *week) looks(exit int) (told []string, fingerprint string, complete bool
 	if alone := w.watched(*d.Drift); d.Drift.Since != nil && !slices.Equal(told, alone) {
 		w.t.Errorf("%s: with the look before %q, without %q", w.now.Format("Mon 15:04"), told, alone)
 	}
-	for _, n := range d.Drift.Notices {
-		notices = append(notices, n.Code)
+	for _, n := range d.Drift.Remarks {
+		notices = append(notices, n.Code.String())
 	}
 	return told, d.Drift.Fingerprint, d.Drift.Complete, notices
 }
@@ -160,7 +160,7 @@ func (w *week) watched(d view.DriftReport) (told []string) {
 	}
 	for key := range w.firing {
 		parts := strings.Fields(key)
-		unknown := slices.ContainsFunc(d.Unknown, func(u view.UnknownDrift) bool {
+		unknown := slices.ContainsFunc(d.Unseen, func(u drift.Unseen) bool {
 			return u.Host == "" || u.Host == parts[1] && (u.Step == "" || u.Step == parts[2])
 		})
 		if !there[key] && !unknown {
@@ -185,11 +185,11 @@ func TestDriftOverAWeek(t *testing.T) {
   until  = "2026-11-28"
 }
 `)
-	w.macfleet(exitDone, "apply", "--auto-approve")
-	runners := strings.Fields(w.macfleet(exitDone, "hosts", "-o", "name", "--on", "fleet=runners"))
-	builder := strings.Fields(w.macfleet(exitDone, "hosts", "-o", "name", "--on", "fleet=builders"))[0]
+	w.macfleet(app.ExitDone, "apply", "--auto-approve")
+	runners := strings.Fields(w.macfleet(app.ExitDone, "hosts", "-o", "name", "--on", "fleet=runners"))
+	builder := strings.Fields(w.macfleet(app.ExitDone, "hosts", "-o", "name", "--on", "fleet=builders"))[0]
 	a, b := runners[0], runners[1]
-	all := strings.Fields(w.macfleet(exitDone, "hosts", "-o", "name"))
+	all := strings.Fields(w.macfleet(app.ExitDone, "hosts", "-o", "name"))
 	same := map[string]string{} // fingerprints by what is known to have drifted
 	ask := func(exit int, complete bool, known string, want ...string) {
 		t.Helper()
@@ -214,34 +214,34 @@ func TestDriftOverAWeek(t *testing.T) {
 		w.passes(all)
 		ask(exit, complete, known, want...)
 	}
-	look(exitDone, true, "") // Monday
-	look(exitDone, true, "")
+	look(app.ExitDone, true, "") // Monday
+	look(app.ExitDone, true, "")
 	w.inject(a, "sleep-enabled") // Tuesday
 	w.inject(builder, "sleep-enabled")
-	look(exitDifferent, true, "A", "new power")
-	look(exitDifferent, true, "A")
+	look(app.ExitDifferent, true, "A", "new power")
+	look(app.ExitDifferent, true, "A")
 	w.inject(b, "hostname-edited") // Wednesday
-	look(exitDifferent, true, "A B", "new hostname")
-	look(exitDifferent, true, "A B")
+	look(app.ExitDifferent, true, "A B", "new hostname")
+	look(app.ExitDifferent, true, "A B")
 	w.inject(a, "unreachable") // Thursday: what it had is kept, and B's stays as it is
-	look(exitDifferent, false, "A B")
+	look(app.ExitDifferent, false, "A B")
 	w.passes(all)
-	w.broken("scaleway/servers/*.json", func() { ask(exitIncomplete, false, "A B") })
+	w.broken("scaleway/servers/*.json", func() { ask(app.ExitIncomplete, false, "A B") })
 	w.passes(all)
-	w.broken("kubernetes/namespaces/kube-system.json", func() { ask(exitIncomplete, false, "A B") }) // Friday
+	w.broken("kubernetes/namespaces/kube-system.json", func() { ask(app.ExitIncomplete, false, "A B") }) // Friday
 	w.world(func(sim *sandbox.World) error { return sim.Heal(a, "unreachable") })
-	look(exitDifferent, true, "A B")
-	w.macfleet(exitDone, "apply", "--auto-approve", "--on", "name="+b) // Saturday
-	look(exitDifferent, true, "A", "recovered hostname")
+	look(app.ExitDifferent, true, "A B")
+	w.macfleet(app.ExitDone, "apply", "--auto-approve", "--on", "name="+b) // Saturday
+	look(app.ExitDifferent, true, "A", "recovered hostname")
 	w.inject(b, "unreachable")
-	look(exitDifferent, false, "A")
+	look(app.ExitDifferent, false, "A")
 	w.world(func(sim *sandbox.World) error { return sim.Heal(b, "unreachable") }) // Sunday: the ignore block has ended
-	look(exitDifferent, true, "A builder", "new power")
-	look(exitDifferent, true, "A builder")
-	w.macfleet(exitDone, "apply", "--auto-approve") // Monday
-	look(exitDone, true, "", "recovered power", "recovered power")
+	look(app.ExitDifferent, true, "A builder", "new power")
+	look(app.ExitDifferent, true, "A builder")
+	w.macfleet(app.ExitDone, "apply", "--auto-approve") // Monday
+	look(app.ExitDone, true, "", "recovered power", "recovered power")
 	w.inject(a, "unreachable") // of which nothing was known
-	told, print, _, _ := w.looks(exitIncomplete)
+	told, print, _, _ := w.looks(app.ExitIncomplete)
 	if len(told) > 0 || print != drift.Unknown {
 		t.Errorf("in the end %q, %s", told, print)
 	}

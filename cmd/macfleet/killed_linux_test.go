@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -11,19 +12,42 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/macfleet/macfleet/internal/app"
 	"github.com/macfleet/macfleet/internal/runcheck"
 	"github.com/macfleet/macfleet/internal/runlog"
 )
 
-// killedEvery: TestKilledAnywhere tries each of these lines of an apply; make matrix all of them.
-var killedEvery = flag.Int("killed.every", 12, "kill an apply at each so-many-th line of what it says")
+// Seven commits kill an apply at each third line, and make matrix does at each line.
+var (
+	share       = flag.String("shard", cmp.Or(os.Getenv("MACFLEET_TEST_SHARD"), "0"), "kill an apply at share N (0 to 6) of its lines, or all")
+	killedEvery = flag.Int("killed.every", 3, "kill an apply at each so-many-th line of what it says")
+)
+
+// killedAtLines are the lines of a share, or all, of an apply that says so many.
+func killedAtLines(t *testing.T, lines int) []int {
+	t.Helper()
+	const shares = 7
+	mine, err := strconv.Atoi(*share)
+	if *share != "all" && (err != nil || mine < 0 || mine >= shares) {
+		t.Fatalf("-shard %s: write 0 to %d, or all", *share, shares-1)
+	}
+	var out []int
+	for i, n := 0, 1; n < lines; i, n = i+1, n+*killedEvery {
+		if *share == "all" || i%shares == mine {
+			out = append(out, n)
+		}
+	}
+	t.Logf("share %s of %d (-shard, MACFLEET_TEST_SHARD): after lines %v of %d", *share, shares, out, lines)
+	return out
+}
 
 // TestKilledAnywhere kills processes by signal: wherever that is, the next plan says that
 // the run broke off, and the next apply converges to what a run without a kill leaves. The
@@ -32,7 +56,7 @@ var killedEvery = flag.Int("killed.every", 12, "kill an apply at each so-many-th
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	whole := newPlace(t)
-	stdout, _ := whole.says(exitDone, "apply", "--auto-approve", "--json")
+	stdout, _ := whole.says(app.ExitDone, "apply", "--auto-approve", "--json")
 	want, lines := whole.lasting(), strings.Count(stdout, "\n")
 	var points, killed atomic.Int64
 	t.Cleanup(func() {
@@ -41,7 +65,7 @@ func TestKilledAnywhere(t *testing.T) {
 			t.Error("no run broke off")
 		}
 	})
-	for n := 1; n < lines; n += *killedEvery {
+	for _, n := range killedAtLines(t, lines) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
@@ -50,7 +74,7 @@ func TestKilledAnywhere(t *testing.T) {
 				killed.Add(1)
 			}
 			if got := p.lasting(); !slices.Equal(got, want) {
-				t.Errorf("(-want +got)\n%s", cmp.Diff(want, got))
+				t.Errorf("(-want +got)\n%s", gocmp.Diff(want, got))
 			}
 		})
 	}
@@ -85,16 +109,16 @@ func (p place) killedAt(n int) bool {
 	_ = first.Wait() // the record says how it ended
 	r, path := p.lastRecord()
 	killed := path != "" && r.Outcome() == runlog.BrokeOff
-	stdout, stderr := p.says(exitDone, "plan")
+	stdout, stderr := p.says(app.ExitDone, "plan")
 	if told := strings.Contains(stderr, " broke off at "); told != killed {
 		p.t.Errorf("killed after %d: it broke off (%t), and the next plan says\n%s%s", n, killed, stdout, stderr)
 	}
-	stdout, _ = p.says(exitDone, "apply", "--auto-approve")
+	stdout, _ = p.says(app.ExitDone, "apply", "--auto-approve")
 	if !strings.Contains(stdout, "All 6 hosts") {
 		p.t.Errorf("killed after %d, the next apply says\n%s", n, stdout)
 	}
-	p.says(exitDone, "plan", "--detailed-exitcode")
-	if stdout, _ := p.says(exitDone, "lock", "status"); !strings.Contains(stdout, "nobody has the lock") {
+	p.says(app.ExitDone, "plan", "--detailed-exitcode")
+	if stdout, _ := p.says(app.ExitDone, "lock", "status"); !strings.Contains(stdout, "nobody has the lock") {
 		p.t.Errorf("killed after %d: %s", n, stdout)
 	}
 	if path != "" {
@@ -124,7 +148,7 @@ func (p place) lastRecord() (runlog.Record, string) {
 // making, which died with the process.
 func (p place) lasting() []string {
 	p.t.Helper()
-	stdout, _ := p.says(exitDone, "hosts", "-o", "name")
+	stdout, _ := p.says(app.ExitDone, "hosts", "-o", "name")
 	out := strings.Fields(stdout)
 	root := filepath.Join(p.dir, "world", "macs")
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {

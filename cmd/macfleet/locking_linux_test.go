@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/internal/app"
 )
 
 // place is the example configuration with a world of its own.
@@ -227,14 +229,14 @@ func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	first := p.pausing()
-	if _, stderr := p.says(exitError, "apply", "--auto-approve", "--lock-timeout", "0"); !strings.Contains(stderr, " holds the lock since ") {
+	if _, stderr := p.says(app.ExitError, "apply", "--auto-approve", "--lock-timeout", "0"); !strings.Contains(stderr, " holds the lock since ") {
 		t.Errorf("who does not wait is told %s", stderr)
 	}
-	stdout, _ := p.says(exitDone, "plan")
+	stdout, _ := p.says(app.ExitDone, "plan")
 	if !strings.Contains(stdout, "apply-in-progress: ") {
 		t.Errorf("a plan meanwhile says %s", stdout)
 	}
-	if _, stderr := p.says(exitError, "hosts", "trust", "nobody"); !strings.Contains(stderr, " applies acme-production since ") {
+	if _, stderr := p.says(app.ExitError, "hosts", "trust", "nobody"); !strings.Contains(stderr, " applies acme-production since ") {
 		t.Errorf("who takes no lock is told %s", stderr)
 	}
 	second := p.command(t.Context(), "apply", "--auto-approve")
@@ -250,7 +252,7 @@ func TestTwoAtOnce(t *testing.T) {
 	lines := bufio.NewScanner(errs)
 	for lines.Scan() && !strings.Contains(lines.Text(), "Waiting for the lock of acme-production: ") {
 	}
-	if code := first.end(); code != exitDone {
+	if code := first.end(); code != app.ExitDone {
 		t.Errorf("the first ended with %d:\n%s", code, strings.Join(first.said, ""))
 	}
 	for lines.Scan() {
@@ -267,10 +269,10 @@ func TestStoppedPastTheLock(t *testing.T) {
 	p := newPlace(t)
 	first := p.pausing()
 	first.stop()
-	p.says(exitDone, "apply", "--auto-approve")
+	p.says(app.ExitDone, "apply", "--auto-approve")
 	from, before := len(p.record()), p.macs()
 	first.signal(syscall.SIGCONT)
-	if code := first.end(); code != exitIncomplete {
+	if code := first.end(); code != app.ExitIncomplete {
 		t.Errorf("it ended with %d", code)
 	}
 	if text := strings.Join(first.said, ""); !strings.Contains(text, "lock-lost: ") || !strings.Contains(text, `"lock_lost":"`) {
@@ -293,10 +295,10 @@ func TestKilled(t *testing.T) {
 	first.stop() // killed with a file locked it would leave nothing, too; but be sure
 	first.signal(syscall.SIGKILL)
 	first.end()
-	if stdout, _ := p.says(exitDone, "lock", "status"); !strings.Contains(stdout, " has the lock (lease macfleet/macfleet.acme.production).") {
+	if stdout, _ := p.says(app.ExitDone, "lock", "status"); !strings.Contains(stdout, " has the lock (lease macfleet/macfleet.acme.production).") {
 		t.Errorf("status: %s", stdout)
 	}
-	if stdout, _ := p.says(exitDone, "apply", "--auto-approve"); !strings.Contains(stdout, "All 6 hosts") {
+	if stdout, _ := p.says(app.ExitDone, "apply", "--auto-approve"); !strings.Contains(stdout, "All 6 hosts") {
 		t.Errorf("the next apply: %s", stdout)
 	}
 }
@@ -307,13 +309,13 @@ func TestInterruptGivesTheLockBack(t *testing.T) {
 	p := newPlace(t)
 	first := p.pausing()
 	first.signal(syscall.SIGINT)
-	if code := first.end(); code != exitIncomplete {
+	if code := first.end(); code != app.ExitIncomplete {
 		t.Errorf("it ended with %d:\n%s", code, strings.Join(first.said, ""))
 	}
-	if stdout, _ := p.says(exitDone, "lock", "status"); !strings.Contains(stdout, "nobody has the lock") {
+	if stdout, _ := p.says(app.ExitDone, "lock", "status"); !strings.Contains(stdout, "nobody has the lock") {
 		t.Errorf("status: %s", stdout)
 	}
-	p.says(exitDone, "apply", "--auto-approve", "--lock-timeout", "0")
+	p.says(app.ExitDone, "apply", "--auto-approve", "--lock-timeout", "0")
 }
 
 // TestReleasedByForce: a run whose lock is taken away changes nothing more, and is
@@ -322,22 +324,22 @@ func TestReleasedByForce(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	first := p.pausing()
-	status, _ := p.says(exitDone, "lock", "status")
+	status, _ := p.says(app.ExitDone, "lock", "status")
 	id := regexp.MustCompile(`(?m)^ *run +(\S+)$`).FindStringSubmatch(status)
 	if id == nil {
 		t.Fatalf("status: %s", status)
 	}
 	for _, args := range [][]string{{"--auto-approve"}, {"--force", "another"}, nil} {
-		if _, stderr := p.says(exitError, append([]string{"lock", "release"}, args...)...); stderr == "" {
+		if _, stderr := p.says(app.ExitError, append([]string{"lock", "release"}, args...)...); stderr == "" {
 			t.Errorf("%q was let through", args)
 		}
 	}
-	if stdout, _ := p.says(exitDone, "lock", "release", "--force", id[1]); !strings.Contains(stdout, "is released") {
+	if stdout, _ := p.says(app.ExitDone, "lock", "release", "--force", id[1]); !strings.Contains(stdout, "is released") {
 		t.Errorf("release: %s", stdout)
 	}
 	first.until("it notices", func() bool { return strings.Contains(p.record(), "PUT /apis/coordination.k8s.io") && first.refused() })
 	from := len(p.record())
-	if code := first.end(); code != exitIncomplete || !strings.Contains(strings.Join(first.said, ""), "released it by force") {
+	if code := first.end(); code != app.ExitIncomplete || !strings.Contains(strings.Join(first.said, ""), "released it by force") {
 		t.Errorf("it ended with %d:\n%s", code, strings.Join(first.said, ""))
 	}
 	if why := lastOf(t, filepath.Join(p.dir, "world")).End.Stopped; why != "the lock is lost: somebody released it by force" {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime/debug"
 	_ "time/tzdata" // small images of CI have no zones, and windows name one
+
+	"github.com/macfleet/macfleet/internal/app"
 )
 
 // gcPercent is how much garbage may lie beside what is in use, in percent. What
@@ -17,5 +19,5 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	os.Exit(run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(context.Background(), os.Args[1:], app.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

@@ -3,16 +3,21 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/macfleet/macfleet/internal/app"
 )
 
 func TestMain(m *testing.M) {
@@ -21,9 +26,20 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=20")); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){
+	// Most of what runs here is short and small: it collects less garbage than it could.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+		if err := os.Setenv("GOGC", "400"); err != nil {
+			panic(err)
+		}
+	}
+	// Some tests wait, for a lock or a deadline. -parallel N counts, where it is given.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
+	testscript.Main(tested{m}, map[string]func(){
 		"macfleet": func() {
-			os.Exit(run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+			os.Exit(run(context.Background(), os.Args[1:], app.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 		},
 	})
 }
@@ -69,15 +85,17 @@ func TestScripts(t *testing.T) {
 			"wrongtries": wrongTries,
 			"secretof":   secretof,
 			"reseal":     reseal,
+			"shows":      shows,
 			"addsecret":  addsecret,
 
 			"nopasswords": nopasswords,
+			"applied":     applied,
 		},
 	})
 }
 
 func copyExample(dir string) error {
-	files, err := filepath.Glob("../../examples/three-fleets/*.fleet.hcl")
+	files, err := filepath.Glob("testdata/plain/*.fleet.hcl")
 	if err != nil {
 		return err
 	}

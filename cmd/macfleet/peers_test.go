@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/macfleet/macfleet/internal/app"
 	"github.com/macfleet/macfleet/internal/sandbox"
 )
 
@@ -43,7 +44,7 @@ func TestApplyCutInChange(t *testing.T) {
 		t.Helper()
 		var errs bytes.Buffer
 		args = append([]string{"-C", dir, "-e", "production", "--sandbox=" + folder}, args...)
-		if got := run(t.Context(), args, streams{strings.NewReader(""), out, &errs}); got != wanted {
+		if got := run(t.Context(), args, app.Streams{In: strings.NewReader(""), Out: out, Err: &errs}); got != wanted {
 			t.Fatalf("macfleet %q: exit %d, wanted %d\n%s\n%s", args, got, wanted, out, &errs)
 		}
 	}
@@ -65,25 +66,25 @@ func TestApplyCutInChange(t *testing.T) {
 		t.Helper()
 		world(func(w *sandbox.World) error { return w.Inject(host, incident) })
 	}
-	macfleet(exitDone, &ambush{}, "apply", "--auto-approve")
+	macfleet(app.ExitDone, &ambush{}, "apply", "--auto-approve")
 	var names ambush
-	macfleet(exitDone, &names, "hosts", "-o", "name", "--on", "fleet=runners")
+	macfleet(app.ExitDone, &names, "hosts", "-o", "name", "--on", "fleet=runners")
 	one := strings.Fields(names.String())[0]
 	// The first step opens the connection, the second one loses it.
 	inject(one, "hostname-edited")
 	inject(one, "sleep-enabled")
 	sprung := 0
 	out := &ambush{host: one, step: "power", spring: func() { sprung++; inject(one, "dies-in-command") }}
-	macfleet(exitIncomplete, out, "apply", "--auto-approve", "--json")
+	macfleet(app.ExitIncomplete, out, "apply", "--auto-approve", "--json")
 	if sprung != 1 || !strings.Contains(out.String(), "the host hung up") {
 		t.Errorf("the incident came about %d times:\n%s", sprung, out)
 	}
 	world(func(w *sandbox.World) error { return w.Heal(one, "dies-in-command") })
 	var drift ambush
-	macfleet(exitDone, &drift, "drift") // the change was made
-	macfleet(exitDone, &ambush{}, "apply", "--auto-approve")
+	macfleet(app.ExitDone, &drift, "drift") // the change was made
+	macfleet(app.ExitDone, &ambush{}, "apply", "--auto-approve")
 	var plan ambush
-	macfleet(exitDone, &plan, "plan", "--detailed-exitcode")
+	macfleet(app.ExitDone, &plan, "plan", "--detailed-exitcode")
 	if !strings.Contains(plan.String(), "No changes") {
 		t.Errorf("plan afterwards:\n%s", &plan)
 	}

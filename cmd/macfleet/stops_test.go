@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/macfleet/macfleet/internal/app"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runlog"
 )
@@ -26,7 +28,7 @@ type process struct {
 	said   strings.Builder
 }
 
-// started starts a macfleet on the example of three fleets.
+// started starts a macfleet on three plain fleets.
 func started(t *testing.T, world string, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
@@ -34,7 +36,7 @@ func started(t *testing.T, world string, args ...string) *process {
 		t.Fatal(err)
 	}
 	p := &process{t: t, cmd: exec.Command(self)}
-	p.cmd.Args = append([]string{"macfleet", "-C", "../../examples/three-fleets", "-e", "production", "--sandbox=" + world}, args...)
+	p.cmd.Args = append([]string{"macfleet", "-C", "testdata/plain", "-e", "production", "--sandbox=" + world}, args...)
 	p.cmd.Stderr = &p.stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -111,6 +113,11 @@ func lastOf(t *testing.T, world string) runlog.Record {
 // closed, which sends its signal twice.
 func TestFirstStop(t *testing.T) {
 	t.Parallel()
+	// Under nohup a process inherits that the signal is ignored; one that is caught here is
+	// not ignored in the processes that the test starts.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangup) })
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +129,7 @@ func TestFirstStop(t *testing.T) {
 				p.signal(s)
 			}
 			code, said := p.end()
-			if code != exitIncomplete {
+			if code != app.ExitIncomplete {
 				t.Errorf("exit %d:\n%s", code, said)
 			}
 			matches(t, said, `^Interrupted: finishing what runs`)
@@ -143,7 +150,7 @@ func TestFirstStop(t *testing.T) {
 func TestBrokenOff(t *testing.T) {
 	t.Parallel()
 	world := t.TempDir()
-	p := started(t, world, "apply", "--auto-approve", "--parallelism=3")
+	p := started(t, world, "apply", "--auto-approve", "--parallelism=3", "--lock-lease=3s") // nobody waits long for its lock
 	p.until(" done (")
 	p.signal(syscall.SIGKILL)
 	_, _ = p.end()
@@ -156,12 +163,12 @@ func TestBrokenOff(t *testing.T) {
 	_, said = started(t, world, "plan").end()
 	matches(t, said, `^Warning: the run `+r.Head.ID+` of \S+ broke off at .* UTC, (during acme-production-\S+: \w+|between two actions)`)
 	code, said := started(t, world, "apply", "--auto-approve").end()
-	if code != exitDone {
+	if code != app.ExitDone {
 		t.Errorf("exit %d", code)
 	}
 	matches(t, said, `^Warning: the run `+r.Head.ID)
 	code, said = started(t, world, "plan", "--detailed-exitcode").end()
-	if code != exitDone || strings.Contains(said, "Warning") {
+	if code != app.ExitDone || strings.Contains(said, "Warning") {
 		t.Errorf("exit %d:\n%s", code, said)
 	}
 	keptLimits(t, lastOf(t, world), 32)
@@ -171,12 +178,12 @@ func TestBrokenOff(t *testing.T) {
 func TestSecondStop(t *testing.T) {
 	t.Parallel()
 	world := t.TempDir()
-	if code, said := started(t, world, "apply", "--auto-approve").end(); code != exitDone {
+	if code, said := started(t, world, "apply", "--auto-approve").end(); code != app.ExitDone {
 		t.Fatalf("exit %d:\n%s", code, said)
 	}
 	host := lastOf(t, world).Plan.Hosts[0].Name
 	for _, incident := range []string{"slow", "sleep-enabled", "hostname-edited"} {
-		if code, said := started(t, world, "sandbox", "inject", host, incident).end(); code != exitDone {
+		if code, said := started(t, world, "sandbox", "inject", host, incident).end(); code != app.ExitDone {
 			t.Fatalf("exit %d:\n%s", code, said)
 		}
 	}
@@ -185,7 +192,7 @@ func TestSecondStop(t *testing.T) {
 	p.signal(os.Interrupt)
 	p.signal(syscall.SIGTERM)
 	code, said := p.end()
-	if code != exitLeft {
+	if code != app.ExitLeft {
 		t.Fatalf("exit %d:\n%s", code, said)
 	}
 	matches(t, said, `left at once: nobody knows how these end: `+host+`: hostname; macfleet plan shows what is left`)
@@ -202,7 +209,7 @@ func TestSecondStop(t *testing.T) {
 func TestParallelismIsRecorded(t *testing.T) {
 	t.Parallel()
 	world := t.TempDir()
-	if code, said := started(t, world, "apply", "--auto-approve", "--parallelism=3").end(); code != exitDone {
+	if code, said := started(t, world, "apply", "--auto-approve", "--parallelism=3").end(); code != app.ExitDone {
 		t.Fatalf("exit %d:\n%s", code, said)
 	}
 	r := lastOf(t, world)

@@ -1,5 +1,8 @@
 # One Mac mini that was there before macfleet: it is adopted under the name that
-# it has, and one of its values is its own. There is no cluster.
+# it has, and one of its values is its own. There is no cluster. Try it:
+#
+#     macfleet -C examples/adopt --sandbox apply
+#     macfleet -C examples/adopt --sandbox explain acme-legacy-01
 
 macfleet {
   name = "acme"

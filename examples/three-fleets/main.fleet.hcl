@@ -1,7 +1,10 @@
-# Three fleets of Mac minis: Macs for services, runners for customers' jobs, and
-# builders that bake virtual machine images. Try it without an account:
+# Three fleets of Mac minis that are Nodes of a Kubernetes cluster: Macs for
+# services, runners for customers' jobs, and builders that bake virtual machine
+# images. Each Pod on them is one virtual machine. Try it without an account:
 #
-#   macfleet -C examples/three-fleets -e production --sandbox plan
+#     macfleet -C examples/three-fleets -e production --sandbox init cluster
+#     macfleet -C examples/three-fleets -e production --sandbox apply
+#     macfleet -C examples/three-fleets -e production --sandbox hosts
 
 macfleet {
   required_version = ">= 0.1.0"
@@ -14,9 +17,22 @@ variable "runners" {
   default     = 9
 }
 
+variable "quiet_hours" {
+  description = "When hosts may be drained, rebooted or wiped."
+  type        = list(string)
+  default     = ["daily 00:00-24:00"]
+}
+
+environment "canary" {
+  cluster_uid = "7c3a9f10-2b4d-4e6f-8a91-c0d2e4f60718"
+  project_id  = "1f2e3d4c-5b6a-4978-8695-a4b3c2d1e0f9"
+  variables   = { runners = 2 }
+}
+
 environment "production" {
   cluster_uid = "0b1f4c52-6a0e-4d0b-9a55-3f1f5d2c7e10"
   project_id  = "5d6e8f70-1b2c-4d3e-8f90-a1b2c3d4e5f6"
+  variables   = { quiet_hours = ["Mon-Fri 22:00-06:00 Europe/Paris", "Sat,Sun 00:00-24:00 Europe/Paris"] }
 }
 
 scaleway {
@@ -26,7 +42,7 @@ scaleway {
 
 kubernetes {
   context      = "acme-${env.name}"
-  api_server   = "https://api.acme.dev:6443"
+  api_server   = "https://api.${env.name}.acme.dev:6443" # as the hosts reach it
   namespace    = "macfleet"
   label_prefix = "acme.dev"
 }
@@ -36,10 +52,8 @@ ssh {
   private_key = secret("k8s://macfleet/fleet-ssh/id_ed25519")
 }
 
-# Every fleet inherits these; a fleet overrides them field by field.
-defaults {
-  os = "Tahoe"
-
-  hostname {}
-  power {}
+# Limits of one run, whatever its plan contains.
+guardrails {
+  max_hosts = 20
+  windows   = var.quiet_hours
 }

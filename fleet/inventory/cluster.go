@@ -11,24 +11,26 @@ import (
 // Cluster is what the cluster holds beside its Nodes that concerns the hosts.
 // Each part is unread by itself: one right that is missing hides no other.
 type Cluster struct {
-	Pods       Seen[[]Pod]      // on the Nodes of Mac minis, by namespace and name
-	Identities Seen[[]Identity] // by host; those of this configuration alone
-	Join       Seen[Join]
-	Objects    Seen[[]Object]  // what the configuration wants of the cluster itself, kept or not
-	Machines   Seen[[]Machine] // absent: the cluster knows no Cluster API
+	Pods       Seen[[]Pod]      `json:"pods"`       // on the Nodes of Mac minis, by namespace and name
+	Identities Seen[[]Identity] `json:"identities"` // by host; those of this configuration alone
+	Join       Seen[Join]       `json:"join"`
+	Objects    Seen[[]Object]   `json:"objects"`  // what the configuration wants of the cluster itself, kept or not
+	Machines   Seen[[]Machine]  `json:"machines"` // absent: the cluster knows no Cluster API
 }
 
 // Pod is a Pod on a Mac mini: there it is one virtual machine.
 type Pod struct {
-	Namespace, Name, UID string
-	Node                 string
-	Phase                string // Pending, Running, Succeeded, Failed, Unknown
-	Reason               string // why its container does not run, for example TartCreateFailed
-	Controller           string // kind of the object that makes it again, for example DaemonSet; "" = none
-	Mirror               bool   // the kubelet's own, from a file: the API cannot delete it
-	Finalizers           []string
-	Due                  time.Time // when it had to be gone: deletion plus grace; zero: it is not being deleted
-	Overdue              bool      // that is past, by the cluster's own clock
+	Namespace  string    `json:"namespace"`
+	Name       string    `json:"name"`
+	UID        string    `json:"uid"`
+	Node       string    `json:"node,omitempty"`
+	Phase      string    `json:"phase,omitempty"`      // Pending, Running, Succeeded, Failed, Unknown
+	Reason     string    `json:"reason,omitempty"`     // why its container does not run, for example TartCreateFailed
+	Controller string    `json:"controller,omitempty"` // kind of the object that makes it again, for example DaemonSet; "" = none
+	Mirror     bool      `json:"mirror,omitempty"`     // the kubelet's own, from a file: the API cannot delete it
+	Finalizers []string  `json:"finalizers,omitempty"`
+	Due        time.Time `json:"due,omitzero"`      // when it had to be gone: deletion plus grace; zero: it is not being deleted
+	Overdue    bool      `json:"overdue,omitempty"` // that is past, by the cluster's own clock
 }
 
 // VMFinalizer keeps a Pod until its kubelet has removed the virtual machine. A
@@ -78,11 +80,11 @@ func (p Pod) Finished() bool { return p.Phase == "Succeeded" || p.Phase == "Fail
 // Secret with its token, and its binding to the agents' role. A part that is
 // missing is "" or false.
 type Identity struct {
-	Host           string
-	ServiceAccount string // its uid
-	Secret         string // the uid of the Secret
-	Issued         bool   // the Secret holds a token
-	Bound          bool   // to the role, and to nothing else
+	Host           string `json:"host"`
+	ServiceAccount string `json:"service_account"` // its uid
+	Secret         string `json:"secret"`          // the uid of the Secret
+	Issued         bool   `json:"issued"`          // the Secret holds a token
+	Bound          bool   `json:"bound"`           // to the role, and to nothing else
 }
 
 // Complete reports whether a kubelet can work with it.
@@ -92,19 +94,21 @@ func (i Identity) Complete() bool {
 
 // Join is how hosts reach the cluster.
 type Join struct {
-	Server string // https URL
-	CA     string // PEM
+	Server string `json:"server"` // https URL
+	CA     string `json:"ca"`     // PEM
 }
 
 // Object is a thing that the cluster itself must hold: a namespace, a role, a
 // Secret.
 type Object struct {
-	Kind, Namespace, Name string
-	State                 ObjectState
-	Why                   string // what is not as wanted
+	Kind      string      `json:"kind"`
+	Namespace string      `json:"namespace"`
+	Name      string      `json:"name"`
+	State     ObjectState `json:"state"`
+	Why       string      `json:"why"` // what is not as wanted
 	// Prepared says that macfleet init cluster makes it, with rights that macfleet
 	// itself lacks. No host joins a cluster that has none.
-	Prepared bool
+	Prepared bool `json:"prepared"`
 }
 
 // String returns the object as messages name it.
@@ -128,17 +132,18 @@ const (
 
 // Machine is a Machine of the Cluster API.
 type Machine struct {
-	Namespace, Name string
-	ProviderID      string
-	NodeRef         string // name of the Node that it is bound to; "" = none
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+	ProviderID string `json:"provider_id"`
+	NodeRef    string `json:"node_ref"` // name of the Node that it is bound to; "" = none
 	// Infrastructure is the provider's part of it, as kubectl takes it: KIND/NAME. Its
 	// controller claims and sets up servers by itself, and is paused by itself.
-	Infrastructure string
-	Paused         bool // the Cluster API's own controllers leave it alone: they bind it to no Node
+	Infrastructure string `json:"infrastructure"`
+	Paused         bool   `json:"paused"` // the Cluster API's own controllers leave it alone: they bind it to no Node
 	// InfrastructurePaused says that the provider's controller leaves the server alone. The
 	// pause of the Machine does not reach it, that of its Cluster does.
-	InfrastructurePaused bool
-	InfrastructureUnread string // why nobody knows; "" = it was read
-	Deployment           string // MachineDeployment that it belongs to; "" = none
-	Available            bool   // that MachineDeployment is available
+	InfrastructurePaused bool   `json:"infrastructure_paused"`
+	InfrastructureUnread string `json:"infrastructure_unread"` // why nobody knows; "" = it was read
+	Deployment           string `json:"deployment"`            // MachineDeployment that it belongs to; "" = none
+	Available            bool   `json:"available"`             // that MachineDeployment is available
 }

@@ -8,6 +8,6 @@ import "time"
 type Hold struct {
 	Who    string    `json:"who"` // user@machine
 	Reason string    `json:"reason"`
-	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until"` // zero: it names no end, and holds until somebody takes it away
+	Since  time.Time `json:"since,omitzero"`
+	Until  time.Time `json:"until,omitzero"` // zero: it names no end, and holds until somebody takes it away
 }

@@ -32,7 +32,8 @@ func TestFaults(t *testing.T) {
 			}
 			files, opts, want := unpack(t, archive)
 			r, diags := Dir(directory(files), opts)
-			got := rendered(r, diags)
+			// The goldens stay as they are when a step is added.
+			got := strings.ReplaceAll(rendered(r, diags), "version are "+listed(stepNames())+".", "version are STEPS.")
 			if diff := cmp.Diff(want, got); diff != "" && !*update {
 				t.Errorf("diagnostics (-want +got):\n%s", diff)
 			}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -108,10 +109,12 @@ func FuzzFormat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) { checkFormat(t, src) })
 }
 
-// TestExamples holds the examples to what they show: they load and are laid out.
+// TestExamples holds the examples to what they show: they are laid out, and load in
+// each environment that they declare.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	environments := map[string]string{"three-fleets": "production", "adopt": "", "host-core": "", "nodes": "", "ci": "production"}
+	declared := regexp.MustCompile(`(?m)^environment "(\w+)"`)
+	environments := make(map[string][]string) // by folder
 	files, err := filepath.Glob("../../examples/*/*" + extension)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -124,12 +127,19 @@ func TestExamples(t *testing.T) {
 		if diff := cmp.Diff(string(text), string(checkFormat(t, text))); diff != "" {
 			t.Errorf("%s (-is +laid out):\n%s", name, diff)
 		}
-		example := filepath.Base(filepath.Dir(name))
-		environment, known := environments[example]
-		if !known {
-			t.Errorf("the example %s is not in this test", example)
+		var names []string
+		for _, e := range declared.FindAllSubmatch(text, -1) {
+			names = append(names, string(e[1]))
 		}
-		mustLoad(t, os.DirFS(filepath.Dir(name)), Options{Environment: environment, Version: "0.1.0"})
+		environments[filepath.Dir(name)] = append(environments[filepath.Dir(name)], names...)
+	}
+	for dir, names := range environments {
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, name := range names {
+			mustLoad(t, os.DirFS(dir), Options{Environment: name, Version: "0.1.0"})
+		}
 	}
 }
 

@@ -92,7 +92,7 @@ func (r *roster) label(b hostBlock) bool {
 	const why = "it becomes the name of a Node, so it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit. Rename the server first"
 	at := b.Place.label()
 	sound := r.name(at, "host", b.Name, func(name string) string {
-		if labelPattern.MatchString(name) {
+		if fleet.IsDNSLabel(name) {
 			return ""
 		}
 		return why

@@ -14,11 +14,11 @@ type ignoreBlock struct {
 	Place  place
 	Name   string  `hcl:"name,label"`
 	Step   *string `hcl:"step,optional"`
-	Code   *string `hcl:"code,optional"`
+	Code   *string `hcl:"code,optional" is:"code"`
 	On     *string `hcl:"on,optional"`
-	Field  *string `hcl:"field,optional"`
-	Owner  string  `hcl:"owner"`
-	Reason string  `hcl:"reason"`
+	Field  *string `hcl:"field,optional" is:"note"`
+	Owner  string  `hcl:"owner" is:"note"`
+	Reason string  `hcl:"reason" is:"note"`
 	Until  string  `hcl:"until"`
 }
 
@@ -45,18 +45,6 @@ func (l *loader) ignore(b ignoreBlock) fleet.Ignore {
 		l.fault(b.Place.header(), "Missing argument", "An ignore block says what it is about: write step, code, or both.")
 	}
 	l.ignorePart(b)
-	check := func(name, text string, check func(string) string) {
-		if !b.Place.good[name] {
-			return
-		}
-		if why := check(text); why != "" {
-			l.fault(b.Place.at(name), "Invalid value", "The argument %q must not be %s: %s.", name, quoted(text), why)
-		}
-	}
-	check("code", i.Code, fleet.CheckCode)
-	check("field", i.Field, fleet.CheckIgnoreText)
-	check("owner", i.Owner, fleet.CheckIgnoreText)
-	check("reason", i.Reason, fleet.CheckIgnoreText)
 	if b.Place.good["on"] {
 		if _, err := fleet.SelectorTerms(i.On); err != nil {
 			l.fault(b.Place.at("on"), "Invalid selector", "%s.", err)

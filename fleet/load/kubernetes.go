@@ -18,10 +18,7 @@ const (
 	defaultPodNamespace = "default"
 )
 
-var (
-	labelPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`) // a DNS label
-	numericLabel = regexp.MustCompile(`^(0x[0-9a-f]*|[0-9]+)$`)
-)
+var numericLabel = regexp.MustCompile(`^(0x[0-9a-f]*|[0-9]+)$`)
 
 // kubernetes reads the cluster, or returns nil where there is none.
 func (l *loader) kubernetes(blocks []*hclsyntax.Block, sc *scope) *fleet.Kubernetes {
@@ -43,13 +40,13 @@ func (l *loader) kubernetes(blocks []*hclsyntax.Block, sc *scope) *fleet.Kuberne
 			l.fault(b.Place.at("api_server"), "Invalid API server", "%s cannot be the API server's address: %s. Write it as hosts reach it, such as \"https://api.acme.dev:6443\".", quoted(k.APIServer), why)
 		}
 	}
-	if !labelPattern.MatchString(k.Namespace) {
+	if !fleet.IsDNSLabel(k.Namespace) {
 		l.fault(b.Place.at("namespace"), "Invalid namespace", "%s is not the name of a namespace: it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit.", quoted(k.Namespace))
 	}
-	if !isDomain(k.LabelPrefix) {
+	if !fleet.IsDomain(k.LabelPrefix) {
 		l.fault(b.Place.at("label_prefix"), "Invalid label prefix", "%s is not the prefix of a label: it must be a domain without a slash, such as %q.", quoted(k.LabelPrefix), defaultLabelPrefix)
 	}
-	if why := fleet.CheckLabel(k.LabelPrefix+"/owner", ""); why != "" && isDomain(k.LabelPrefix) {
+	if why := fleet.CheckLabel(k.LabelPrefix+"/owner", ""); why != "" && fleet.IsDomain(k.LabelPrefix) {
 		// A kubelet takes those labels of its Node away that are under its prefix and not its own.
 		l.fault(b.Place.at("label_prefix"), "Invalid label prefix", "%s cannot be the prefix: %s. Choose a domain of yours, such as \"acme.dev\".", quoted(k.LabelPrefix), why)
 	}
@@ -93,7 +90,7 @@ func podNamespaceFault(ns string, k *fleet.Kubernetes, twice bool) string {
 	switch {
 	case twice:
 		return "the list names it twice"
-	case !labelPattern.MatchString(ns):
+	case !fleet.IsDNSLabel(ns):
 		return "it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit"
 	case ns == k.Namespace, ns == fleet.AgentNamespace(k.Namespace):
 		return "it is macfleet's own. Whoever is root on one host reads the Secrets of these namespaces, and would have the fleet's key or the other hosts' tokens"
@@ -111,7 +108,7 @@ func (l *loader) capi(b *capiBlock) *fleet.CAPI {
 	}
 	c := &fleet.CAPI{Cluster: b.Cluster, Namespace: or(b.Namespace, "default")}
 	for name, text := range map[string]string{"cluster": c.Cluster, "namespace": c.Namespace} {
-		if b.Place.good[name] && !labelPattern.MatchString(text) {
+		if b.Place.good[name] && !fleet.IsDNSLabel(text) {
 			l.fault(b.Place.at(name), "Invalid name", "The argument %q must not be %s: it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit.", name, quoted(text))
 		}
 	}
@@ -152,18 +149,6 @@ func hostFault(host string) string {
 		return "it is neither a name nor an IP address in full"
 	}
 	return ""
-}
-
-func isDomain(text string) bool {
-	if len(text) > 253 {
-		return false
-	}
-	for _, part := range strings.Split(text, ".") {
-		if !labelPattern.MatchString(part) {
-			return false
-		}
-	}
-	return true
 }
 
 func or[T any](p *T, otherwise T) T {

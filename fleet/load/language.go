@@ -71,21 +71,10 @@ type capiBlock struct {
 
 type sshBlock struct {
 	Place      place
-	User       *string        `hcl:"user,optional"`
-	PrivateKey secret.Ref     `hcl:"private_key,optional"`
-	Via        []string       `hcl:"via,optional"`
-	Timeouts   *timeoutsBlock `hcl:"timeouts,block"`
-}
-
-type timeoutsBlock struct {
-	Place     place
-	Dial      *string `hcl:"dial,optional"`
-	Handshake *string `hcl:"handshake,optional"`
-	Question  *string `hcl:"question,optional"`
-	Change    *string `hcl:"change,optional"`
-	Exchange  *string `hcl:"exchange,optional"`
-	Silence   *string `hcl:"silence,optional"`
-	Undo      *string `hcl:"undo,optional"`
+	User       *string         `hcl:"user,optional"`
+	PrivateKey secret.Ref      `hcl:"private_key,optional"`
+	Via        []string        `hcl:"via,optional"`
+	Timeouts   *fleet.Timeouts `hcl:"timeouts,block"`
 }
 
 type artifactBlock struct {

@@ -16,7 +16,7 @@ func TestOutline(t *testing.T) {
 		Fleets:       []string{"macos", "runners"},
 		Groups:       []string{"m2", "m4"},
 		Types:        []string{"M2-L", "M4-S"},
-		Steps:        []string{"auto_login", "github_runner", "hostname", "power", "sudo", "tart", "tart_kubelet", "vm_firewall"},
+		Steps:        slices.Sorted(slices.Values(stepNames())),
 		Hosts:        []string{"legacy"},
 		Variables:    []string{"runners"},
 		Artifacts:    []string{"tart"},

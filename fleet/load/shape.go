@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A shape is what a block may hold, read from the hcl tags of the struct that
@@ -23,10 +24,11 @@ type shape struct {
 type argument struct {
 	name     string
 	required bool
-	most     int64  // of a whole number: the tag "max", or maxNumber
-	kind     string // of a text: the tag "is", see fleet.CheckText
-	least    int    // of a list, how many; of a whole number, the smallest: the tag "least"
-	index    []int  // of the field
+	most     int64         // of a whole number: the tag "max", or maxNumber
+	kind     string        // of a text: the tag "is", see fleet.CheckText
+	least    int           // of a list, how many; of a whole number, the smallest: the tag "least"
+	index    []int         // of the field
+	shortest time.Duration // of a duration: the tag "shortest"
 }
 
 type nested struct {
@@ -56,7 +58,7 @@ func shapeOf(name string, t reflect.Type) shape {
 			n.labeled = len(shapeOf(field, n.typ).labels) > 0
 			sh.blocks = append(sh.blocks, n)
 		default:
-			sh.args = append(sh.args, argument{name: field, required: kind != "optional", most: most(f.Tag), kind: f.Tag.Get("is"), least: least(f.Tag), index: f.Index})
+			sh.args = append(sh.args, argument{name: field, required: kind != "optional", most: most(f.Tag), kind: f.Tag.Get("is"), least: least(f.Tag), index: f.Index, shortest: shortest(f.Tag)})
 		}
 	}
 	return sh
@@ -72,6 +74,11 @@ func most(tag reflect.StructTag) int64 {
 func least(tag reflect.StructTag) int {
 	n, _ := strconv.Atoi(tag.Get("least")) // without the tag a list may be empty, and a number 0
 	return n
+}
+
+func shortest(tag reflect.StructTag) time.Duration {
+	d, _ := time.ParseDuration(tag.Get("shortest")) // only durations have the tag
+	return d
 }
 
 func (sh shape) argument(name string) bool {

@@ -3,7 +3,6 @@ package load
 import (
 	"regexp"
 	"slices"
-	"time"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
@@ -38,7 +37,7 @@ func (l *loader) ssh(blocks []*hclsyntax.Block, sc *scope, k *fleet.Kubernetes) 
 	if b.Place.good["via"] {
 		l.via(b)
 	}
-	s.Timeouts = l.timeouts(b.Timeouts)
+	s.Timeouts = deref(b.Timeouts)
 	return s
 }
 
@@ -56,48 +55,4 @@ func (l *loader) via(b *sshBlock) {
 			l.fault(at, "Duplicate path", "The path %q is listed twice. Remove one.", path)
 		}
 	}
-}
-
-// The bounds of a timeout. What a host is told to keep it counts in seconds.
-const (
-	leastTimeout = time.Millisecond
-	mostTimeout  = time.Hour
-	leastUndo    = 10 * time.Second // the host looks every five
-)
-
-// timeouts reads how long each part of a conversation may take. What is left out
-// is the default of the package that keeps it.
-func (l *loader) timeouts(b *timeoutsBlock) fleet.Timeouts {
-	if b == nil {
-		return fleet.Timeouts{}
-	}
-	return fleet.Timeouts{
-		Dial:      l.timeout(b, "dial", b.Dial, leastTimeout),
-		Handshake: l.timeout(b, "handshake", b.Handshake, leastTimeout),
-		Question:  l.timeout(b, "question", b.Question, time.Second),
-		Change:    l.timeout(b, "change", b.Change, time.Second),
-		Exchange:  l.timeout(b, "exchange", b.Exchange, leastTimeout),
-		Silence:   l.timeout(b, "silence", b.Silence, leastTimeout),
-		Undo:      l.timeout(b, "undo", b.Undo, leastUndo),
-	}
-}
-
-// timeout reads one of them. A least of a second or more means whole seconds.
-func (l *loader) timeout(b *timeoutsBlock, name string, text *string, least time.Duration) time.Duration {
-	if text == nil || !b.Place.good[name] {
-		return 0
-	}
-	const summary = "Invalid duration"
-	d, err := time.ParseDuration(*text)
-	switch at := b.Place.at(name); {
-	case err != nil:
-		l.fault(at, summary, "The argument %q must be a duration such as \"20s\" or \"1m30s\", not %s.", name, quoted(*text))
-	case d < least || d > mostTimeout:
-		l.fault(at, summary, "The argument %q must be from %s to %s, not %s.", name, least, "1h", quoted(*text))
-	case least >= time.Second && d%time.Second != 0:
-		l.fault(at, summary, "The argument %q must be whole seconds, because the host counts them, not %s.", name, quoted(*text))
-	default:
-		return d
-	}
-	return 0
 }

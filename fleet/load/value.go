@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -49,6 +50,9 @@ func (l *loader) assign(attr *hclsyntax.Attribute, sc *scope, a argument, field 
 	val, ok := l.value(attr, sc, plain)
 	if !ok {
 		return false
+	}
+	if field.Type() == reflect.TypeFor[time.Duration]() {
+		return l.duration(attr, val, a, field)
 	}
 	if field.CanInt() {
 		return l.wholeNumber(attr, val, a, field)
@@ -113,6 +117,31 @@ func (l *loader) wholeNumber(attr *hclsyntax.Attribute, val cty.Value, a argumen
 	}
 	field.SetInt(n)
 	return true
+}
+
+// longestDuration bounds every duration.
+const longestDuration = time.Hour
+
+// duration stores a duration within the bounds of its field.
+func (l *loader) duration(attr *hclsyntax.Attribute, val cty.Value, a argument, field reflect.Value) bool {
+	var text string
+	if !l.convert(attr, val, reflect.ValueOf(&text).Elem()) {
+		return false
+	}
+	const summary = "Invalid duration"
+	d, err := time.ParseDuration(text)
+	switch at := attr.Expr.Range(); {
+	case err != nil:
+		l.fault(at, summary, "The argument %q must be a duration such as \"20s\" or \"1m30s\", not %s.", a.name, quoted(text))
+	case d < a.shortest || d > longestDuration:
+		l.fault(at, summary, "The argument %q must be from %s to %s, not %s.", a.name, a.shortest, "1h", quoted(text))
+	case a.shortest >= time.Second && d%time.Second != 0:
+		l.fault(at, summary, "The argument %q must be whole seconds, because the host counts them, not %s.", a.name, quoted(text))
+	default:
+		field.SetInt(int64(d))
+		return true
+	}
+	return false
 }
 
 // misfit returns "" when val is of the type want without a conversion that

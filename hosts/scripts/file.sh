@@ -2,8 +2,7 @@
 dir=/etc/macfleet
 file=$dir/$1
 if [ -e "$file" ] || [ -L "$file" ]; then
-  cat "$file"
-  exit
+  exec cat "$file"
 fi
 # It is absent only where the folder is absent, or lets us look.
 [ -e "$dir" ] || [ -L "$dir" ] || exit 4

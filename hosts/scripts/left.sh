@@ -16,7 +16,7 @@ for file in /etc/macfleet/runs/*; do
   case $n in '' | *[!0-9]*) continue ;; esac
   left=no heard=
   if [ -e "$file.left" ]; then left=yes; fi
-  if [ -f "$file.seen" ]; then heard=$(cat "$file.seen"); fi
+  if [ -f "$file.seen" ]; then read -r heard <"$file.seen" || :; fi
   read -r run keeper at who <"$file" || :
   printf 'run %s %s %s %s %s %s %s %s\n' "$n" "$keeper" "$at" "${heard:-$at}" "$(date +%s)" "$left" "$run" "$who"
 done

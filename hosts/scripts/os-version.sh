@@ -1,1 +1,1 @@
-sw_vers -productVersion
+exec sw_vers -productVersion

@@ -1,1 +1,1 @@
-ioreg -rd1 -c IOPlatformExpertDevice
+exec ioreg -rd1 -c IOPlatformExpertDevice

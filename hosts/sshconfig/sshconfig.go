@@ -1,76 +1,20 @@
-// Package sshconfig reads a person's configuration of OpenSSH's client, the
-// parts of it that say how a machine is reached: Host, Match, Include, HostName,
-// Port, User, IdentityFile, IdentityAgent, ProxyJump and the known hosts. It
-// reads them as ssh does; what it can't read so is an error and never a guess.
+// Package sshconfig asks ssh what a person's own configuration of it says of a
+// machine: ssh -G prints the values that a connection would have.
 package sshconfig
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
+	"net"
+	"os"
+	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 )
 
-// Environment is what the files may refer to. Each field may be empty.
-type Environment struct {
-	Home      string                           // of the person, for ~ and %d
-	User      string                           // name of the person, for %u
-	UID       string                           // for %i
-	LookupEnv func(name string) (string, bool) // for ${NAME}; nil: none is set
-}
-
-// Config is what the files say. A nil Config says nothing.
-type Config struct {
-	env   Environment
-	files [][]line // the first value wins
-}
-
-// Source is a file to read.
-type Source struct {
-	Path     string
-	Base     string // of relative names in Include
-	Optional bool   // it may be missing
-}
-
-// Sources returns the person's own file and the system's, in the order in which
-// they count.
-func Sources(home string) []Source {
-	return []Source{
-		{Path: filepath.Join(home, ".ssh", "config"), Base: filepath.Join(home, ".ssh"), Optional: true},
-		{Path: "/etc/ssh/ssh_config", Base: "/etc/ssh", Optional: true},
-	}
-}
-
-// Read reads files and all that they include. An error names file and line, or
-// the file that cannot be read, and what to do.
-func Read(env Environment, sources []Source) (*Config, error) {
-	c := &Config{env: env}
-	for _, s := range sources {
-		lines, err := reader{home: env.Home, base: s.Base}.read(s.Path, 0)
-		var fault *FaultError
-		switch {
-		case s.Optional && errors.Is(err, fs.ErrNotExist):
-			continue
-		case errors.As(err, &fault):
-			return nil, fmt.Errorf("read the ssh configuration: %w", err)
-		case err != nil:
-			return nil, fmt.Errorf("read the ssh configuration: %w; make it readable, or name another with --ssh-config FILE (none reads no file)", err)
-		}
-		c.files = append(c.files, lines)
-	}
-	// What goes wrong for a name that nobody bears goes wrong for all.
-	if _, err := c.evaluate(nobody, ""); err != nil {
-		return nil, fmt.Errorf("read the ssh configuration: %w", err)
-	}
-	return c, nil
-}
-
-// nobody is a name that no machine bears: what the files say of it they say of
-// all.
-const nobody = "no-machine-bears-this-name"
-
-// Settings are what the files say of one machine. A zero field says nothing.
+// Settings are what the configuration says of one machine. A zero field says nothing.
 type Settings struct {
 	HostName string // name or address to connect to
 	Port     int
@@ -89,85 +33,188 @@ type Identity struct {
 	Shown string // as a person writes it
 }
 
-// Lookup returns what the files say of a machine, which has one or more names:
-// what is said of the first goes before what is said of the second, and both go
-// before what is said of all machines. User is who logs in, empty when the files
-// may say it. The error is a *FaultError.
+// Hop is one jump host as ProxyJump names it.
+type Hop struct {
+	Host string // a name to look up in its turn, or an address without brackets
+	User string // empty: not named here
+	Port int    // 0: not named here
+}
+
+// Lookup returns what the configuration says of a machine that has one or more
+// names: what is said of the first goes before what is said of the second, and
+// both go before what is said of all machines. User is who logs in, empty when the
+// configuration may say it. A nil Config says nothing.
 func (c *Config) Lookup(user string, names ...string) (Settings, error) {
 	if c == nil {
-		return Settings{}, nil
+		return Settings{User: user}, nil
 	}
-	all, err := c.evaluate(nobody, user)
-	if err != nil {
+	l := lookup{names: names}
+	var err error
+	if l.all, err = c.answer(user, nobody); err != nil {
 		return Settings{}, err
 	}
-	l := lookup{config: c, all: all, user: user}
 	for _, name := range names {
-		said, err := c.evaluate(name, user)
+		a, err := c.answer(user, name)
 		if err != nil {
 			return Settings{}, err
 		}
-		l.names, l.said = append(l.names, name), append(l.said, said)
+		l.said = append(l.said, a)
 	}
 	return l.settings()
 }
 
 // lookup is the work on one machine.
 type lookup struct {
-	config *Config
-	user   string
-	names  []string
-	said   []values // by name
-	all    values   // of a name that nobody bears
+	names []string
+	said  []answer // by name
+	all   answer   // of a name that no machine has
 }
 
 // pick returns the value of a keyword and the name it was found under.
-func (l lookup) pick(keyword string) (value, string, bool) {
-	general, _ := l.all.first(keyword)
-	for i, said := range l.said {
-		if v, ok := said.first(keyword); ok && !v.same(general) {
-			return v, l.names[i], true
+func (l lookup) pick(keyword string) (value, name string) {
+	for i, a := range l.said {
+		if v := a.first(keyword); v != l.all.first(keyword) {
+			return v, l.names[i]
 		}
 	}
-	v, ok := l.said[0].first(keyword)
-	return v, l.names[0], ok
+	return l.said[0].first(keyword), l.names[0]
 }
 
-func (v value) same(other value) bool { return slices.Equal(v.args, other.args) }
-
-// identities returns the IdentityFiles of this machine and those of all. "none"
-// stands for no file.
-func (l lookup) identities(t tokens) (own, shared []Identity, err error) {
-	add := func(to *[]Identity, v value) error {
-		if v.text == "none" {
-			return nil
-		}
-		path, err := t.path(v, v.text)
-		if err == nil {
-			*to = append(*to, Identity{Path: path, Shown: l.config.shown(path)})
-		}
-		return err
+func (l lookup) settings() (Settings, error) {
+	var s Settings
+	var name string
+	s.HostName, name = l.pick("HostName")
+	number, _ := l.pick("Port")
+	s.Port, _ = strconv.Atoi(number) // ssh checked it
+	s.User, _ = l.pick("User")
+	s.Alias, _ = l.pick("HostKeyAlias")
+	s.Agent, _ = l.pick("IdentityAgent")
+	if variable, ok := strings.CutPrefix(s.Agent, "$"); ok {
+		s.Agent = os.Getenv(variable)
+	} else if s.Agent == "SSH_AUTH_SOCK" {
+		s.Agent = ""
 	}
-	for _, said := range l.said {
-		for _, v := range said["IdentityFile"] {
+	for _, keyword := range []string{"UserKnownHostsFile", "GlobalKnownHostsFile"} {
+		files, _ := l.pick(keyword)
+		s.Known = append(s.Known, slices.DeleteFunc(strings.Fields(files), func(f string) bool { return f == "none" })...)
+	}
+	t := newTokens(name, s)
+	how, _ := l.pick(proxy)
+	if command, ok := strings.CutPrefix(how, "ProxyCommand "); ok {
+		return Settings{}, fmt.Errorf("macfleet starts no ProxyCommand to reach %s (%s); "+
+			"write ProxyJump HOST instead, or ProxyCommand none for these hosts in a file that is named with --ssh-config", l.names[0], command)
+	}
+	if jumps := strings.TrimPrefix(how, "ProxyJump "); jumps != "" {
+		jumps, err := t.expand("ProxyJump", jumps)
+		if err != nil {
+			return Settings{}, err
+		}
+		for hop := range strings.SplitSeq(jumps, ",") {
+			s.Jumps = append(s.Jumps, parseHop(hop))
+		}
+	}
+	var err error
+	s.Own, s.Shared, err = l.identities(t)
+	return s, err
+}
+
+// identities returns the IdentityFiles of this machine and those of all.
+func (l lookup) identities(t tokens) (own, shared []Identity, err error) {
+	for _, a := range l.said {
+		for _, text := range a.values["IdentityFile"] {
 			to := &own
-			if slices.ContainsFunc(l.all["IdentityFile"], v.same) {
+			if slices.Contains(l.all.values["IdentityFile"], text) {
 				to = &shared
 			}
-			if err := add(to, v); err != nil {
+			i, err := t.identity(text)
+			if err != nil {
 				return nil, nil, err
+			}
+			if !slices.Contains(*to, i) {
+				*to = append(*to, i)
 			}
 		}
 	}
-	return unique(own), unique(shared), nil
+	return own, shared, nil
 }
 
-func unique(all []Identity) []Identity {
-	var out []Identity
-	for _, i := range all {
-		if !slices.Contains(out, i) {
-			out = append(out, i)
-		}
+// parseHop reads a hop as ssh -G prints it: [user@]host[:port], an IPv6 address in
+// brackets.
+func parseHop(text string) Hop {
+	var h Hop
+	if i := strings.LastIndex(text, "@"); i >= 0 {
+		h.User, text = text[:i], text[i+1:]
 	}
-	return out
+	host, number, err := net.SplitHostPort(text)
+	if err != nil { // no port
+		host = strings.Trim(text, "[]")
+	}
+	h.Host = host
+	h.Port, _ = strconv.Atoi(number) // ssh checked it
+	return h
+}
+
+// tokens are what the signs of IdentityFile and ProxyJump stand for. ssh -G prints
+// these two as they are written, and the others expanded.
+type tokens struct {
+	home string
+	of   map[string]string
+}
+
+func newTokens(name string, s Settings) tokens {
+	t := tokens{home: os.Getenv("HOME")}
+	host := s.HostName
+	if host == "" {
+		host = name
+	}
+	t.of = map[string]string{"%%": "%", "%h": host, "%n": name, "%p": strconv.Itoa(s.Port), "%r": s.User, "%i": strconv.Itoa(os.Getuid())}
+	if me, err := user.Current(); err == nil { // as ssh, which does not look at HOME
+		t.home, t.of["%u"] = me.HomeDir, me.Username
+	}
+	t.of["%d"] = t.home
+	return t
+}
+
+var sign = regexp.MustCompile(`%.?|\$\{[^}]*\}`)
+
+func (t tokens) expand(keyword, text string) (string, error) {
+	var unknown string
+	out := sign.ReplaceAllStringFunc(text, func(s string) string {
+		with, ok := t.of[s]
+		if name, variable := strings.CutPrefix(s, "${"); variable {
+			with, ok = os.LookupEnv(strings.TrimSuffix(name, "}"))
+		}
+		if !ok {
+			unknown = s
+		}
+		return with
+	})
+	if unknown != "" {
+		return "", fmt.Errorf("macfleet knows no %s in %s %s; write out what it stands for", unknown, keyword, text)
+	}
+	return out, nil
+}
+
+// identity finds the file that an IdentityFile names. A relative one starts at the
+// working directory, as for ssh.
+func (t tokens) identity(text string) (Identity, error) {
+	rest, inHome := strings.CutPrefix(text, "~/")
+	if !inHome && strings.HasPrefix(text, "~") {
+		return Identity{}, fmt.Errorf("macfleet does not know the home of another user in IdentityFile %s; write the whole path", text)
+	}
+	path, err := t.expand("IdentityFile", rest)
+	if err != nil {
+		return Identity{}, err
+	}
+	if inHome {
+		path = filepath.Join(t.home, path)
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return Identity{}, fmt.Errorf("IdentityFile %s: %w", text, err)
+	}
+	i := Identity{Path: path, Shown: path}
+	if rest, ok := strings.CutPrefix(path, t.home+"/"); ok && t.home != "" {
+		i.Shown = "~/" + rest
+	}
+	return i, nil
 }

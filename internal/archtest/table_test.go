@@ -51,25 +51,11 @@ func quotedIn(cell string) []string {
 	return out
 }
 
-// TestArchitectureTable compares docs/architecture.md with the table of this
-// package, and both with the packages that exist.
+// TestArchitectureTable finds rows of docs/architecture.md without a package.
 func TestArchitectureTable(t *testing.T) {
 	t.Parallel()
-	rows, all := documented(t), sources(t)
-	for pkg, rules := range allowed {
-		got, ok := rows[pkg]
-		if !ok {
-			t.Errorf("docs/architecture.md has no row for %s", pkg)
-			continue
-		}
-		if want := slices.Sorted(slices.Values(rules)); !slices.Equal(got, want) {
-			t.Errorf("docs/architecture.md: %s may import %q, want %q", pkg, got, want)
-		}
-	}
-	for pkg := range rows {
-		if _, ok := allowed[pkg]; !ok {
-			t.Errorf("docs/architecture.md has a row for %s, which this package's table lacks", pkg)
-		}
+	all := sources(t)
+	for pkg := range documented(t) {
 		if !slices.ContainsFunc(all, func(s source) bool { return covers([]string{pkg}, s.pkg) }) {
 			t.Errorf("docs/architecture.md has a row for %s, which is no package", pkg)
 		}

@@ -36,7 +36,7 @@ func (b *bench) ansible(ctx context.Context) (rows []row, err error) {
 
 func (b *bench) ansibleOf(ctx context.Context, program string, n int) (rows []row, err error) {
 	dir := filepath.Join(b.dir, fmt.Sprintf("a%d", n)) // short: sockets lie below it
-	f, stop, err := startFleet(ctx, dir, n)
+	f, stop, err := startFleet(ctx, dir, n, "")
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (f *sshFleet) tasks(module string) []map[string]any {
 	}
 	var out []map[string]any
 	for _, s := range scripts {
-		out = append(out, map[string]any{"ansible.builtin." + module: strings.TrimSpace(f.prologue()) + "; " + s, "changed_when": false,
+		out = append(out, map[string]any{"ansible.builtin." + module: strings.TrimSpace(f.Tools.prologue()) + "; " + s, "changed_when": false,
 			"failed_when": false}) // an exit code is an answer
 	}
 	return out

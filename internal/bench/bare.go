@@ -21,15 +21,20 @@ import (
 // with the same stdin on as many hosts at once, and reads what comes. It has no
 // deadlines, parses no answer and plans nothing.
 func observeBare(ctx context.Context, f *sshFleet) (result, error) {
+	sent, err := hosts.New(hosts.Options{User: f.User, Prologue: f.Tools.prologue()}).Exec(f.probes())
+	if err != nil {
+		return result{}, err
+	}
+	return observeWith(ctx, f, sent)
+}
+
+// observeWith sends the same exec to every host.
+func observeWith(ctx context.Context, f *sshFleet, sent hosts.Exec) (result, error) {
 	signer, err := ssh.ParsePrivateKey([]byte(f.Key))
 	if err != nil {
 		return result{}, err
 	}
 	key, err := f.hostKey()
-	if err != nil {
-		return result{}, err
-	}
-	sent, err := hosts.New(hosts.Options{User: f.User, Prologue: f.prologue()}).Exec(f.probes())
 	if err != nil {
 		return result{}, err
 	}
@@ -39,7 +44,7 @@ func observeBare(ctx context.Context, f *sshFleet) (result, error) {
 	var turns atomic.Int64
 	began := time.Now()
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(f.Parallelism)
+	g.SetLimit(max(1, f.Parallelism))
 	for i, address := range f.Addresses {
 		g.Go(func() (err error) {
 			if ctx.Err() != nil {

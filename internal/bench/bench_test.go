@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
 // TestMain lets the test's own binary be the measured child.
@@ -25,8 +27,7 @@ func TestMain(m *testing.M) {
 // little measures next to nothing: the tests judge no time.
 func little(t *testing.T, rows ...string) options {
 	t.Helper()
-	return options{rows: rows, rounds: 1, hosts: []int{2}, away: time.Millisecond, parallelism: 2, simulated: 5, recorded: 40, starts: 1,
-		uploadHosts: 3, uploadBytes: 1 << 20,
+	return options{rows: rows, rounds: 1, hosts: []int{2}, parallelism: 2, simulated: 5, recorded: 40, starts: 1,
 		ansible: []int{2}, cache: t.TempDir(), limit: time.Minute}
 }
 
@@ -37,20 +38,17 @@ func TestMachinery(t *testing.T) {
 		group string
 		want  []string
 	}{
-		{"ssh", []string{"ssh 2 hosts: macfleet / bare program", "macfleet", "bare", "client CPU, macfleet / bare program", "a host",
-			"ssh 2 hosts, 1ms away: macfleet / bare program", "macfleet", "bare", "client CPU, macfleet / bare program", "a host"}},
-		{"sandbox", []string{"macfleet plan, 5 simulated hosts, all steps of examples/nodes", "memory at its peak, simulator included", "CPU, simulator included",
-			"macfleet plan, 5 simulated hosts, names and power alone", "memory at its peak, simulator included", "CPU, simulator included"}},
-		{"plan", []string{"plan 40 hosts x 14 steps, everything differs", "heap at its peak, snapshot included", "80 hosts", "growth",
-			"plan 40 hosts x 14 steps, nothing to do", "heap at its peak, snapshot included", "80 hosts", "growth"}},
-		{"upload", []string{"upload of 1 MB to 3 hosts, 4 at once: macfleet / ssh cat", "deliver", "ssh", "cat", "macfleet / cat by a Go program, which checks nothing",
-			"most on their way at once"}},
+		{"ssh", []string{"ssh 2 hosts: macfleet / bare program", "macfleet", "bare", "client CPU, macfleet / bare program", "a host"}},
+		{"slow", []string{"5 hosts that take a second each, 256 at once", "macfleet's own CPU a host"}},
+		{"sandbox", []string{"macfleet plan, 5 simulated hosts, all steps of examples/three-fleets", "CPU a host, the simulator's left out", "memory at its peak"}},
+		{"plan", []string{"plan 40 hosts x 14 steps, everything differs", "as a multiple of reading the snapshot with encoding/json", "heap at its peak, snapshot included", "80 hosts", "growth",
+			"plan 40 hosts x 14 steps, nothing to do", "as a multiple of reading the snapshot with encoding/json", "heap at its peak, snapshot included", "80 hosts", "growth"}},
 		{"version", []string{"macfleet version, 1 starts", "the binary"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.group, func(t *testing.T) {
 			t.Parallel()
-			if tt.group == "ssh" || tt.group == "upload" {
+			if tt.group == "ssh" {
 				needServer(t)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -92,13 +90,31 @@ func TestAnsible(t *testing.T) {
 	}
 }
 
+// TestHost keeps what an observation starts on a host within its budget.
+func TestHost(t *testing.T) {
+	t.Parallel()
+	needServer(t)
+	rows, err := measure(t.Context(), little(t, "host"), &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows[0].budget == "" {
+		if os.Getenv("CI") != "" {
+			t.Fatal(rows[0])
+		}
+		t.Skip(rows[0])
+	}
+	for _, r := range rows {
+		if r.over {
+			t.Errorf("%s: %s, budget %s", r.what, r.figure, r.budget)
+		}
+	}
+}
+
 func needServer(t *testing.T) {
 	t.Helper()
 	if _, err := findServer(); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		scripttest.Lacking(t, "%v", err)
 	}
 }
 

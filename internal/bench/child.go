@@ -11,16 +11,19 @@ import (
 
 // job is what a child does; it reads it from stdin.
 type job struct {
-	Kind      string // macfleet, bare: observe a fleet; deliver, cat: send it a file; compute: plan a recorded one
+	Kind      string // macfleet, bare: observe a fleet; compute: plan a recorded one; world, slow: serve hosts
 	Fleet     *sshFleet
-	Hosts     int  // of compute
-	Converged bool // of compute: there is nothing to do
+	Hosts     int    // of compute
+	Converged bool   // of compute: there is nothing to do
+	Dir       string // of world
+	Recorded  recorded
 }
 
 // result is what a child says on stdout.
 type result struct {
 	Wall    time.Duration // of the work alone, without start and preparation
 	Heap    uint64        // bytes, the largest size the heap had
+	Decoded time.Duration // of compute: reading the same snapshot as JSON takes this long
 	Answers int           // of the hosts, to all questions
 	Sent    int64         // bytes, of macfleet alone
 	Turns   int64         // round trips
@@ -39,10 +42,10 @@ func child(ctx context.Context, in io.Reader, out io.Writer) error {
 		r, err = observeMacfleet(ctx, j.Fleet)
 	case "bare":
 		r, err = observeBare(ctx, j.Fleet)
-	case "deliver":
-		r, err = uploadMacfleet(ctx, j.Fleet)
-	case "cat":
-		r, err = uploadBare(ctx, j.Fleet)
+	case "world":
+		return serveWorld(in, out, j.Dir)
+	case "slow":
+		return serveSlow(in, out, j.Recorded)
 	case "compute":
 		r, err = compute(j.Hosts, j.Converged)
 	default:

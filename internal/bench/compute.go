@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -33,6 +34,15 @@ func compute(n int, converged bool) (result, error) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	r.Heap = m.HeapSys
+	text, err := json.Marshal(snapshot)
+	if err != nil {
+		return r, err
+	}
+	began = time.Now()
+	if err := json.Unmarshal(text, new(plan.Snapshot)); err != nil {
+		return r, err
+	}
+	r.Decoded = time.Since(began)
 	if s := p.Summarise(); s.Hosts != n || (s.Changes() == 0) != converged {
 		return r, fmt.Errorf("the plan of %d recorded hosts (converged: %t) is %+v", n, converged, s)
 	}
@@ -49,7 +59,7 @@ func (b *bench) plan(ctx context.Context) ([]row, error) {
 		}
 		b.say("plan: %d and %d recorded hosts, %s", b.recorded, 2*b.recorded, what)
 		var once, twice, growth []float64
-		var heap []float64
+		var heap, decodings []float64
 		for range b.rounds {
 			small, _, err := b.do(ctx, job{Kind: "compute", Hosts: b.recorded, Converged: converged})
 			if err != nil {
@@ -60,12 +70,14 @@ func (b *bench) plan(ctx context.Context) ([]row, error) {
 				return rows, err
 			}
 			once, twice = append(once, small.Wall.Seconds()), append(twice, big.Wall.Seconds())
+			decodings = append(decodings, small.Wall.Seconds()/small.Decoded.Seconds())
 			growth = append(growth, big.Wall.Seconds()/small.Wall.Seconds())
 			heap = append(heap, megabytes(int64(small.Heap)))
 		}
 		name := fmt.Sprintf("plan %d hosts x 14 steps, %s", b.recorded, what)
 		rows = append(rows,
 			judged(name, medianFloat(once), planSeconds, " s"),
+			shown("  as a multiple of reading the snapshot with encoding/json", "%.2fx", medianFloat(decodings)),
 			judged("  heap at its peak, snapshot included", medianFloat(heap), planMegabytes, " MB"),
 			shown(fmt.Sprintf("  %d hosts", 2*b.recorded), "%.2f s", medianFloat(twice)),
 			judged("  growth", medianFloat(growth), planGrowth, times))

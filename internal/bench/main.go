@@ -35,14 +35,11 @@ func main() {
 type options struct {
 	rows        []string
 	rounds      int
-	hosts       []int         // real sshd hosts, one figure for each number
-	away        time.Duration // added to a round trip, for the last number of hosts
+	hosts       []int // real sshd hosts, one figure for each number
 	parallelism int
 	simulated   int   // hosts of the sandbox
 	recorded    int   // hosts that are planned; and twice as many for the growth
 	starts      int   // of `version`
-	uploadHosts int   // real sshd hosts that get a file
-	uploadBytes int64 // of it
 	ansible     []int // real sshd hosts, asked through Ansible
 	cache       string
 	limit       time.Duration // of the whole run
@@ -55,11 +52,12 @@ type group struct {
 }
 
 var groups = []group{
+	{"host", (*bench).host},
 	{"ssh", (*bench).ssh},
+	{"slow", (*bench).slow},
 	{"sandbox", (*bench).sandbox},
 	{"plan", (*bench).plan},
 	{"version", (*bench).version},
-	{"upload", (*bench).upload},
 	{"ansible", (*bench).ansible},
 }
 
@@ -114,12 +112,9 @@ func parse(args []string, log io.Writer) (options, error) {
 	hosts := f.String("hosts", "10,50,100", "numbers of real sshd hosts")
 	f.IntVar(&o.rounds, "rounds", 5, "rounds of each figure")
 	f.IntVar(&o.parallelism, "parallelism", 32, "hosts asked at once, by macfleet and by the bare program")
-	f.DurationVar(&o.away, "away", 40*time.Millisecond, "a round trip to hosts that are far away")
-	f.IntVar(&o.simulated, "simulated", 500, "hosts of the sandbox")
+	f.IntVar(&o.simulated, "simulated", 500, "simulated hosts")
 	f.IntVar(&o.recorded, "recorded", 10_000, "recorded hosts to plan; twice as many show the growth")
 	f.IntVar(&o.starts, "starts", 20, "starts of macfleet version")
-	f.IntVar(&o.uploadHosts, "upload-hosts", 20, "real sshd hosts that get a file")
-	f.Int64Var(&o.uploadBytes, "upload-bytes", 60<<20, "size of that file")
 	f.StringVar(&o.cache, "cache", "", "folder that keeps the prepared sandbox (default: the user's cache)")
 	f.DurationVar(&o.limit, "limit", 40*time.Minute, "end of the whole run")
 	if err := f.Parse(args); err != nil {
@@ -138,8 +133,8 @@ func parse(args []string, log io.Writer) (options, error) {
 		}
 		o.hosts = append(o.hosts, n)
 	}
-	if o.rounds < 1 || o.parallelism < 1 || o.starts < 1 || o.simulated < 5 || o.recorded < 1 || o.uploadHosts < 1 || o.uploadHosts > 254 || o.uploadBytes < 1 {
-		return o, errors.New("a number must be at least 1, -simulated at least 5, and -upload-hosts at most 254")
+	if o.rounds < 1 || o.parallelism < 1 || o.starts < 1 || o.simulated < 5 || o.recorded < 1 {
+		return o, errors.New("a number must be at least 1, and -simulated at least 5")
 	}
 	if o.cache == "" {
 		home, err := os.UserCacheDir()

@@ -13,6 +13,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
 )
@@ -25,11 +26,11 @@ func observeMacfleet(ctx context.Context, f *sshFleet) (result, error) {
 		return result{}, err
 	}
 	e, book := f.engine()
-	client := hosts.New(hosts.Options{User: f.User, Key: key, Prologue: f.prologue(),
+	client := hosts.New(hosts.Options{User: f.User, Key: key, Prologue: f.Tools.prologue(),
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, book[address])
 		}})
-	e.Hosts = client
+	e.Hosts = overssh.Hosts{Client: client}
 	began := time.Now()
 	p, err := e.Plan(ctx)
 	r := result{Wall: time.Since(began)}
@@ -74,7 +75,7 @@ func (f *sshFleet) engine() (*engine.Engine, map[string]string) {
 	for i, to := range f.Addresses {
 		id := fmt.Sprintf("%05x-0000", i)
 		s := inventory.Server{ID: id, Name: config.HostName("macos", "m2", id), Type: "M2-L", Zone: "fr-par-1",
-			Address: fmt.Sprintf("192.0.2.%d", i+1), OSFamily: "Tahoe", Status: "ready", Delivered: true}
+			Address: fmt.Sprintf("198.18.%d.%d", i/250, i%250+1), OSFamily: "Tahoe", Status: "ready", Delivered: true}
 		list = append(list, s)
 		pinned = append(pinned, plan.Pin{ServerID: id, Name: s.Name, Key: f.HostKey})
 		book[s.Address+":22"] = to

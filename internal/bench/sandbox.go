@@ -1,84 +1,38 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/macfleet/macfleet/internal/sandbox"
 )
 
 // The budgets of a no-change plan of simulated hosts.
 const (
-	sandboxSeconds   = 2.0
 	sandboxMegabytes = 200.0
+	hostMilliseconds = 4.0
 )
 
-// simulation is a simulated fleet to plan.
-type simulation struct {
-	name   string // of its rows and of its folder
-	fixed  int    // hosts that the variable does not count
-	number string // the variable of how many hosts there are
-	begin  [][]string
-	write  func(ctx context.Context, dir string) error // its configuration
-}
-
-var simulations = []simulation{
-	{"all steps of examples/nodes", 4, "runners", [][]string{{"init", "cluster", "--auto-approve"}}, copyNodes},
-	{"names and power alone", 0, "hosts", nil, writeLight},
-}
-
-// lightFleet is what a fleet of hosts without Nodes may be.
-const lightFleet = `macfleet {
-  name = "acme"
-}
-
-variable "hosts" {
-  type = number
-}
-
-scaleway {
-  zones       = ["fr-par-1"]
-  pool_prefix = "spare-"
-}
-
-kubernetes {
-  namespace = "macfleet"
-}
-
-ssh {
-  user        = "m1"
-  private_key = secret("k8s://macfleet/fleet-ssh/id_ed25519")
-}
-
-fleet "macos" {
-  os = "Tahoe"
-  hostname {}
-  power {}
-  group "m2" {
-    type     = "M2-L"
-    replicas = var.hosts
-  }
-}
-`
-
-func writeLight(_ context.Context, dir string) error {
-	return os.WriteFile(filepath.Join(dir, "fleet.fleet.hcl"), []byte(lightFleet), 0o644)
-}
-
-// copyNodes copies the example, with the artifact beside it.
-func copyNodes(ctx context.Context, dir string) error {
+// copyExample copies the example, with the artifact beside it. The limit of hosts that
+// one run changes goes, since one run makes the whole fleet.
+func copyExample(ctx context.Context, dir string) error {
 	root, _, err := execute(ctx, nil, nil, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/macfleet/macfleet")
 	if err != nil {
 		return err
 	}
-	example := filepath.Join(strings.TrimSpace(root), "examples", "nodes")
-	for _, name := range []string{"nodes.fleet.hcl", "dist/tart-kubelet-darwin-arm64"} {
+	example := filepath.Join(strings.TrimSpace(root), "examples", "three-fleets")
+	for _, name := range []string{"main.fleet.hcl", "fleets.fleet.hcl", "dist/tart-kubelet-darwin-arm64"} {
 		text, err := os.ReadFile(filepath.Join(example, name))
 		if err != nil {
 			return err
 		}
+		text = bytes.Replace(text, []byte("  max_hosts = 20\n"), nil, 1)
 		to := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
@@ -90,70 +44,65 @@ func copyNodes(ctx context.Context, dir string) error {
 	return nil
 }
 
-// sandbox measures no-change plans of simulated fleets: the very command, with
-// the simulated Macs, Scaleway and Kubernetes in the same process.
-func (b *bench) sandbox(ctx context.Context) (rows []row, err error) {
-	for _, s := range simulations {
-		more, err := b.simulation(ctx, s)
-		if rows = append(rows, more...); err != nil {
-			return rows, fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
-	return rows, nil
-}
+// fixedHosts of the example are not counted by its variable.
+const fixedHosts = 4
 
-func (b *bench) simulation(ctx context.Context, s simulation) ([]row, error) {
+// sandbox measures a plan of a converged simulated fleet: the very command, while another process
+// serves the simulated Macs, Scaleway and Kubernetes.
+func (b *bench) sandbox(ctx context.Context) (_ []row, err error) {
 	binary, err := b.binary()
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(b.cache, fmt.Sprintf("simulated-%s-%d", s.number, b.simulated))
+	dir := filepath.Join(b.cache, fmt.Sprintf("simulated-%d", b.simulated))
+	world := filepath.Join(dir, "world")
 	macfleet := func(args ...string) []string {
-		return append([]string{binary, "-C", dir, "--sandbox=" + filepath.Join(dir, "world"), "--var", fmt.Sprintf("%s=%d", s.number, b.simulated-s.fixed),
+		return append([]string{binary, "-C", dir, "-e", "production", "--sandbox=" + world, "--var", fmt.Sprintf("runners=%d", b.simulated-fixedHosts),
 			// A few servers of a world are of other types.
 			"--sandbox-hosts", strconv.Itoa(b.simulated + b.simulated/10 + 4), "--parallelism", strconv.Itoa(b.parallelism)}, args...)
 	}
-	if err := b.prepare(ctx, s, dir, macfleet); err != nil {
+	if err := b.prepare(ctx, dir, macfleet); err != nil {
 		return nil, err
 	}
-	b.say("sandbox: plan of %d simulated hosts, %s", b.simulated, s.name)
+	at, stop, err := b.serve(ctx, job{Kind: "world", Dir: world})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	b.say("sandbox: plan of %d simulated hosts", b.simulated)
 	var walls, peaks, cpus []float64
 	for range b.rounds {
-		_, u, err := execute(ctx, nil, nil, macfleet("plan", "--detailed-exitcode")...)
+		_, u, err := execute(ctx, nil, []string{sandbox.SharedVariable + "=" + at}, macfleet("plan", "--detailed-exitcode")...)
 		if err != nil {
 			return nil, err
 		}
-		walls, peaks, cpus = append(walls, u.wall.Seconds()), append(peaks, megabytes(u.peak)), append(cpus, u.cpu.Seconds())
+		walls, peaks, cpus = append(walls, u.wall.Seconds()), append(peaks, megabytes(u.peak)), append(cpus, float64(u.cpu.Microseconds())/1000/float64(b.simulated))
 	}
 	return []row{
-		judged(fmt.Sprintf("macfleet plan, %d simulated hosts, %s", b.simulated, s.name), medianFloat(walls), sandboxSeconds, " s"),
-		judged("  memory at its peak, simulator included", medianFloat(peaks), sandboxMegabytes, " MB"),
-		shown("  CPU, simulator included", "%.2f s", medianFloat(cpus))}, nil
+		shown(fmt.Sprintf("macfleet plan, %d simulated hosts, all steps of examples/three-fleets", b.simulated), "%.1f s", medianFloat(walls)),
+		judged("  CPU a host, the simulator's left out", medianFloat(cpus), hostMilliseconds, " ms"),
+		judged("  memory at its peak", medianFloat(peaks), sandboxMegabytes, " MB")}, nil
 }
 
-// prepare converges a simulated fleet, which takes minutes the first time:
-// Scaleway takes so many renames a second and no more. A world that another
-// version left and that does not converge is made anew.
-func (b *bench) prepare(ctx context.Context, s simulation, dir string, macfleet func(...string) []string) error {
+// prepare makes the fleet, unless an earlier run has.
+func (b *bench) prepare(ctx context.Context, dir string, macfleet func(...string) []string) error {
 	b.say("sandbox: converging %d simulated hosts in %s", b.simulated, dir)
-	err := s.converge(ctx, dir, macfleet)
+	err := converge(ctx, dir, macfleet)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
+	// What an earlier macfleet left may be of another kind.
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	return s.converge(ctx, dir, macfleet)
+	return converge(ctx, dir, macfleet)
 }
 
-func (s simulation) converge(ctx context.Context, dir string, macfleet func(...string) []string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+func converge(ctx context.Context, dir string, macfleet func(...string) []string) error {
+	if err := copyExample(ctx, dir); err != nil {
 		return err
 	}
-	if err := s.write(ctx, dir); err != nil {
-		return err
-	}
-	for _, args := range append(s.begin, []string{"apply", "--auto-approve"}) {
+	for _, args := range [][]string{{"init", "cluster", "--auto-approve"}, {"apply", "--auto-approve"}} {
 		if _, _, err := execute(ctx, nil, nil, macfleet(args...)...); err != nil {
 			return err
 		}

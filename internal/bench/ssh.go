@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -31,23 +30,13 @@ func (b *bench) ssh(ctx context.Context) (rows []row, err error) {
 
 // sshOf compares the two on n hosts, near and, with the most hosts, far.
 func (b *bench) sshOf(ctx context.Context, n int) (rows []row, err error) {
-	f, stop, err := startFleet(ctx, filepath.Join(b.dir, fmt.Sprintf("ssh-%d", n)), n)
+	f, stop, err := startFleet(ctx, filepath.Join(b.dir, fmt.Sprintf("ssh-%d", n)), n, "")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	f.Parallelism = b.parallelism
-	rows, err = b.compare(ctx, fmt.Sprintf("ssh %d hosts", n), f)
-	if err != nil || n < slices.Max(b.hosts) || b.away == 0 {
-		return rows, err
-	}
-	far, end, err := f.far(b.away)
-	if err != nil {
-		return rows, err
-	}
-	defer end()
-	more, err := b.compare(ctx, fmt.Sprintf("ssh %d hosts, %s away", n, b.away), far)
-	return append(rows, more...), err
+	return b.compare(ctx, fmt.Sprintf("ssh %d hosts", n), f)
 }
 
 // compare alternates the two programs; who goes first changes each round. The

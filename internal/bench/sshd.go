@@ -25,11 +25,10 @@ import (
 type sshFleet struct {
 	Addresses   []string // host:port
 	User        string
-	Key         string // private key, PEM
-	HostKey     string // "type base64"
-	Tools       string // folder of the stub tools
+	Key         string  // private key, PEM
+	HostKey     string  // "type base64"
+	Tools       standIn // whose stub tools answer
 	Parallelism int
-	Payload     *payload // nil: nothing is sent
 }
 
 // ErrNoServer says that the machine has no OpenSSH server.
@@ -38,7 +37,7 @@ var ErrNoServer = errors.New("no sshd on this machine; install openssh-server, o
 // startFleet starts n servers; stop ends them and waits for their sessions. The
 // home folder of every session is an empty one: OpenSSH runs commands through
 // the login shell, and its start-up files would cost more than all the rest.
-func startFleet(ctx context.Context, dir string, n int) (fleet *sshFleet, stop func() error, err error) {
+func startFleet(ctx context.Context, dir string, n int, more string) (fleet *sshFleet, stop func() error, err error) {
 	path, err := findServer()
 	if err != nil {
 		return nil, nil, err
@@ -50,14 +49,15 @@ func startFleet(ctx context.Context, dir string, n int) (fleet *sshFleet, stop f
 	if err := os.MkdirAll(filepath.Join(dir, "home"), 0o755); err != nil {
 		return nil, nil, err
 	}
-	fleet = &sshFleet{User: me.Username, Tools: filepath.Join(dir, "tools")}
-	if err := writeTools(fleet.Tools); err != nil {
+	fleet = &sshFleet{User: me.Username}
+	if fleet.Tools, err = writeStandIn(filepath.Join(dir, "mac")); err != nil {
 		return nil, nil, err
 	}
 	config, err := writeKeys(dir, fleet)
 	if err != nil {
 		return nil, nil, err
 	}
+	config += more
 	var all []*daemon
 	stop = func() error {
 		var failed []error

@@ -184,7 +184,7 @@ func openSSH(t *testing.T, private ed25519.PrivateKey, key ssh.Signer) func(*net
 	for name, text := range map[string][]byte{
 		"host_key": pem.EncodeToMemory(block), "authorized_keys": ssh.MarshalAuthorizedKey(key.PublicKey()),
 		"sshd_config": fmt.Appendf(nil, "PidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n"+
-			"KbdInteractiveAuthentication no\nPrintMotd no\nHostKey %s/host_key\nAuthorizedKeysFile %[1]s/authorized_keys\n", dir),
+			"KbdInteractiveAuthentication no\nPrintMotd no\nSetEnv SHLVL=2\nHostKey %s/host_key\nAuthorizedKeysFile %[1]s/authorized_keys\n", dir),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)

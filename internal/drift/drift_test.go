@@ -14,6 +14,8 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
+	"github.com/macfleet/macfleet/steps"
 )
 
 func day(text string) time.Time {
@@ -29,11 +31,11 @@ func noon() time.Time { return day("2026-11-21").Add(12 * time.Hour) }
 // moved is an action whose step drifted for some reasons, each with a field of that
 // name.
 func moved(host, fleet string, step plan.StepID, codes ...string) plan.Action {
-	a := plan.Action{Kind: plan.RunStep, Host: host, Fleet: fleet, ServerID: "id-" + host, Step: step, Reason: plan.Reason{Code: codes[0], Text: codes[0] + " was seen"},
+	a := plan.Action{Kind: plan.RunStep, Host: host, Fleet: fleet, ServerID: "id-" + host, Step: step, Reason: plan.Reason{Code: plantest.Code(codes[0]), Text: codes[0] + " was seen"},
 		Origin: plan.Origin{Drift: true}}
 	for _, c := range codes {
 		f := plan.Field{Name: "field of " + c, Before: "seen", After: "wanted"}
-		a.Changes = append(a.Changes, plan.Change{Reason: plan.Reason{Code: c, Text: c + " was seen"}, Fields: []plan.Field{f}})
+		a.Changes = append(a.Changes, plan.Change{Reason: plan.Reason{Code: plantest.Code(c), Text: c + " was seen"}, Fields: []plan.Field{f}})
 		a.Fields = append(a.Fields, f)
 	}
 	return a
@@ -60,7 +62,7 @@ func report(t interface{ Fatal(...any) }, p *plan.Plan, ignores ...fleet.Ignore)
 func shown(items []drift.Item) []string {
 	out := []string{}
 	for _, i := range items {
-		text := i.Host + " " + i.Step + " " + i.Code
+		text := i.Host + " " + i.Step + " " + i.Code.String()
 		for _, f := range i.Fields {
 			text += " [" + f.Name + "]"
 		}
@@ -76,9 +78,9 @@ func TestItems(t *testing.T) {
 	both := moved("b2", "b", "hostname", "hostname-edited")
 	both.Origin.Pending = true
 	refused := moved("a2", "a", "tart", "tart-missing")
-	refused.Reason, refused.Refusal = plan.Reason{Code: "disk-full"}, &plan.Trouble{Code: "disk-full"}
-	object := plan.Action{Kind: plan.KeepObject, Object: &inventory.Object{Kind: "Secret", Namespace: "default", Name: "x"}, Reason: plan.Reason{Code: "object-differs"}, Origin: plan.Origin{Drift: true}}
-	rename := plan.Action{Kind: plan.RenameServer, Host: "a1", Fleet: "a", ServerID: "id-a1", Reason: plan.Reason{Code: "renamed-by-hand"}, Origin: plan.Origin{Drift: true}}
+	refused.Reason, refused.Refusal = plan.Reason{Code: plantest.Code("disk-full")}, &plan.Trouble{Code: plantest.Code("disk-full")}
+	object := plan.Action{Kind: plan.KeepObject, Object: &inventory.Object{Kind: "Secret", Namespace: "default", Name: "x"}, Reason: plan.Reason{Code: plantest.Code("object-differs")}, Origin: plan.Origin{Drift: true}}
+	rename := plan.Action{Kind: plan.RenameServer, Host: "a1", Fleet: "a", ServerID: "id-a1", Reason: plan.Reason{Code: plantest.Code("renamed-by-hand")}, Origin: plan.Origin{Drift: true}}
 	r := report(t, planOf(object, rename, moved("a1", "a", "power", "sleep-enabled", "auto-logout-enabled", "sleep-enabled"), refused, pending, both))
 	want := []string{"cluster.Secret.default.x object object-differs", "a1 rename renamed-by-hand",
 		"a1 power sleep-enabled [field of sleep-enabled] [field of sleep-enabled]", "a1 power auto-logout-enabled [field of auto-logout-enabled]",
@@ -86,7 +88,7 @@ func TestItems(t *testing.T) {
 	if diff := cmp.Diff(want, shown(r.Items)); diff != "" {
 		t.Errorf("items (-want +got):\n%s", diff)
 	}
-	if r.Pending != 2 || r.Items[4].Refused != "disk-full" || r.Items[4].Severity != drift.Critical {
+	if r.Pending != 2 || r.Items[4].Refused != plantest.Code("disk-full") || r.Items[4].Severity != plan.Critical {
 		t.Errorf("%d pending, refused %+v", r.Pending, r.Items[4])
 	}
 	if !r.Complete || r.Fingerprint == drift.Clean || r.Fingerprint == drift.Unknown {
@@ -104,7 +106,7 @@ func TestPendingIsNoDrift(t *testing.T) {
 	if len(r.Items)+len(r.Ignored) > 0 || r.Pending != 1 || r.Fingerprint != drift.Clean || r.Hosts[1].By[drift.Waiting] != 1 {
 		t.Errorf("%+v", r)
 	}
-	if len(r.Remarks) != 1 || r.Remarks[0].Code != "ignore-unused" {
+	if len(r.Remarks) != 1 || r.Remarks[0].Code.String() != "ignore-unused" {
 		t.Errorf("remarks %+v", r.Remarks)
 	}
 }
@@ -144,7 +146,7 @@ func TestIgnores(t *testing.T) {
 				t.Errorf("left %q, ignored %d, state %s", shown(r.Items), len(r.Ignored), r.Ignores[0].State)
 			}
 			code := map[drift.State]string{drift.Idle: "ignore-unused", drift.Expired: "ignore-expired", drift.TooLong: "ignore-too-long"}[c.state]
-			if said := len(r.Remarks) == 1 && r.Remarks[0].Code == code; said != (code != "") {
+			if said := len(r.Remarks) == 1 && r.Remarks[0].Code.String() == code; said != (code != "") {
 				t.Errorf("remarks %+v, want %q", r.Remarks, code)
 			}
 		})
@@ -185,7 +187,7 @@ func TestFingerprints(t *testing.T) {
 		}
 		list := func(of map[string]plan.Action, change bool) (out []plan.Action, about []string) {
 			for k, a := range of { // in any order
-				about = append(about, k+" "+a.Reason.Code)
+				about = append(about, k+" "+a.Reason.Code.String())
 				if change {
 					a.Fields = []plan.Field{{Name: "other", Before: rapid.String().Draw(t, "before")}}
 					a.Reason.Text = rapid.String().Draw(t, "text")
@@ -226,10 +228,10 @@ func TestFingerprintsStay(t *testing.T) {
 // no new drift.
 func TestFingerprintWithoutJudgement(t *testing.T) {
 	t.Parallel()
-	of := func(s drift.Severity) string {
-		return drift.Fingerprint(drift.Item{Host: "a1", Step: "power", Code: "sleep-enabled", Severity: s, Text: string(s)})
+	of := func(s plan.Severity) string {
+		return drift.Fingerprint(drift.Item{Host: "a1", Step: "power", Code: plantest.Code("sleep-enabled"), Severity: s, Text: string(s)})
 	}
-	if of(drift.Notice) != of(drift.Critical) {
+	if of(plan.Notice) != of(plan.Critical) {
 		t.Error("a severity makes another drift")
 	}
 }
@@ -244,12 +246,12 @@ func TestUnseen(t *testing.T) {
 		of    []drift.Item // may be there unseen
 		not   []drift.Item
 	}{
-		"silent host":  {func(p *plan.Plan) { p.Hosts[0].Unknown = &plan.Trouble{Code: "unreachable"} }, []drift.Item{item("a1", "power"), item("a1", "rename")}, []drift.Item{item("a2", "power")}},
-		"foreign host": {func(p *plan.Plan) { p.Hosts[0].Refused = &plan.Trouble{Code: "foreign-marker"} }, []drift.Item{item("a1", "power")}, []drift.Item{item("a2", "power")}},
+		"silent host":  {func(p *plan.Plan) { p.Hosts[0].Unknown = &plan.Trouble{Code: plantest.Code("unreachable")} }, []drift.Item{item("a1", "power"), item("a1", "rename")}, []drift.Item{item("a2", "power")}},
+		"foreign host": {func(p *plan.Plan) { p.Hosts[0].Refused = &plan.Trouble{Code: plantest.Code("foreign-marker")} }, []drift.Item{item("a1", "power")}, []drift.Item{item("a2", "power")}},
 		"unread step": {func(p *plan.Plan) { p.Hosts[0].Unread = []plan.StepUnread{{Step: "power"}} },
 			[]drift.Item{item("a1", "power")}, []drift.Item{item("a1", "hostname"), item("a2", "power")}},
 		"lost server": {func(p *plan.Plan) {
-			p.Lost = []plan.Lost{{Name: "a9", Fleet: "a", Trouble: plan.Trouble{Code: "server-vanished"}}}
+			p.Lost = []plan.Lost{{Name: "a9", Fleet: "a", Trouble: plan.Trouble{Code: plantest.Code("server-vanished")}}}
 		},
 			[]drift.Item{item("a9", "power")}, []drift.Item{item("a1", "power")}},
 		"cluster": {func(p *plan.Plan) {
@@ -317,7 +319,7 @@ func TestAfter(t *testing.T) {
 			p.Actions = append(p.Actions, moved(h, h[:1], "power", "sleep-enabled"))
 		}
 		if silent {
-			p.Hosts[0].Unknown = &plan.Trouble{Code: "unreachable"}
+			p.Hosts[0].Unknown = &plan.Trouble{Code: plantest.Code("unreachable")}
 		}
 		return report(t, p)
 	}
@@ -355,5 +357,25 @@ func TestSelectorThatIsNone(t *testing.T) {
 	_, err := drift.Of(planOf(), []fleet.Ignore{{Name: "odd", On: "colour=red", Until: day("2026-12-01")}}, noon())
 	if err == nil || !strings.Contains(err.Error(), `ignore "odd"`) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestParts compares what an ignore block may name with the kinds that plans have.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	for _, part := range fleet.DriftParts() {
+		if k := plan.Kind(part); k.OfStep() || k == plan.ClaimServer || k == plan.ReleaseServer {
+			t.Errorf("%s cannot drift", part)
+		}
+	}
+	for _, k := range []plan.Kind{plan.RenameServer, plan.CreateMarker, plan.IdentifyHost, plan.SetProviderID, plan.ReplaceNode, plan.DeleteNode, plan.RevokeHost, plan.ReleasePods, plan.KeepObject} {
+		if !slices.Contains(fleet.DriftParts(), string(k)) {
+			t.Errorf("an ignore block cannot name %s", k)
+		}
+	}
+	for _, s := range steps.For(fleet.Host{}) {
+		if slices.Contains(fleet.DriftParts(), string(s.ID())) {
+			t.Errorf("%s is a step", s.ID())
+		}
 	}
 }

@@ -9,6 +9,13 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// The codes that are raised here.
+var (
+	codeIgnoreExpired = plan.NewCode("ignore-expired", plan.Warning, "the last day of an ignore block is over: it ignores nothing")
+	codeIgnoreTooLong = plan.NewCode("ignore-too-long", plan.Warning, "an ignore block reaches too far ahead: it ignores nothing")
+	codeIgnoreUnused  = plan.NewCode("ignore-unused", plan.Notice, "everything was compared, and nothing is as an ignore block says")
+)
+
 // State is what an ignore block is good for today.
 type State string
 
@@ -76,7 +83,7 @@ func stateOf(i fleet.Ignore, now time.Time) State {
 // means reports whether the block is about an item, whatever its fields.
 func (r *rule) means(i Item, h *plan.Host) bool {
 	switch {
-	case r.Step != "" && r.Step != i.Step, r.Code != "" && r.Code != i.Code:
+	case r.Step != "" && r.Step != i.Step, r.Code != "" && r.Code != i.Code.String():
 		return false
 	case r.on == nil:
 		return true
@@ -96,13 +103,13 @@ func apart(i Item, h *plan.Host, rules []*rule) (counts *Item, ignored []Ignored
 			r.used = true
 			return nil, append(ignored, Ignored{rest, r.Ignore})
 		}
-		named := func(f plan.Field) bool { return f.Name == r.Field }
+		named := func(f Field) bool { return f.Name == r.Field }
 		if !slices.ContainsFunc(rest.Fields, named) {
 			continue
 		}
 		r.used = true
 		part := rest
-		part.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), func(f plan.Field) bool { return !named(f) })
+		part.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), func(f Field) bool { return !named(f) })
 		rest.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), named)
 		ignored = append(ignored, Ignored{part, r.Ignore})
 		if len(rest.Fields) == 0 {
@@ -114,17 +121,17 @@ func apart(i Item, h *plan.Host, rules []*rule) (counts *Item, ignored []Ignored
 
 // Remark is worth knowing and no drift.
 type Remark struct {
-	Code     string
-	Severity Severity // Warning or Notice
-	Text     string
+	Code     plan.Code     `json:"code"`
+	Severity plan.Severity `json:"severity"` // Warning or Notice
+	Text     string        `json:"text"`
 }
 
 // inProgress says that somebody applies at this moment: what is seen may be half done.
 func inProgress(p *plan.Plan) []Remark {
 	var out []Remark
 	for _, w := range p.Warnings {
-		if w.Code == plan.InProgress {
-			out = append(out, Remark{w.Code, Notice, w.Text})
+		if w.Code == plan.CodeApplyInProgress {
+			out = append(out, Remark{w.Code, plan.Notice, w.Text})
 		}
 	}
 	return out
@@ -136,26 +143,26 @@ func RemarkOn(i fleet.Ignore, now time.Time) (r Remark, ok bool) {
 	day := i.Until.Format(time.DateOnly)
 	switch stateOf(i, now) {
 	case Expired:
-		return Remark{"ignore-expired", Warning,
+		return Remark{codeIgnoreExpired, plan.Warning,
 			fmt.Sprintf("ignore %q of %s ended with %s and ignores nothing: mend what it names, give it another day, or remove the block", i.Name, i.Owner, day)}, true
 	case TooLong:
-		return Remark{"ignore-too-long", Warning,
+		return Remark{codeIgnoreTooLong, plan.Warning,
 			fmt.Sprintf("ignore %q of %s reaches to %s and ignores nothing: an ignore may reach %d days ahead; what stays longer belongs into the configuration",
 				i.Name, i.Owner, day, int(fleet.MaxIgnore.Hours()/24))}, true
 	}
 	if why := noCode(i); why != "" {
-		return Remark{"ignore-unused", Notice, fmt.Sprintf("ignore %q of %s matches nothing: %s", i.Name, i.Owner, why)}, true
+		return Remark{codeIgnoreUnused, plan.Notice, fmt.Sprintf("ignore %q of %s matches nothing: %s", i.Name, i.Owner, why)}, true
 	}
 	return Remark{}, false
 }
 
 // noCode says that an ignore block names a code that no reason has, or "".
 func noCode(i fleet.Ignore) string {
-	if i.Code == "" || slices.Contains(Codes(), i.Code) {
+	if i.Code == "" || slices.Contains(codes(), i.Code) {
 		return ""
 	}
 	text := "no reason has the code " + i.Code
-	if near := fleet.Nearest(i.Code, Codes()); near != "" {
+	if near := fleet.Nearest(i.Code, codes()); near != "" {
 		text += fmt.Sprintf(", did you mean %q?", near)
 	}
 	return text
@@ -175,7 +182,7 @@ func remarksOn(states []IgnoreState, now time.Time, all bool) []Remark {
 			if why := noCode(s.Ignore); why != "" {
 				text += "; " + why
 			}
-			out = append(out, Remark{"ignore-unused", Notice, text})
+			out = append(out, Remark{codeIgnoreUnused, plan.Notice, text})
 		}
 	}
 	return out

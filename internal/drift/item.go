@@ -10,16 +10,31 @@ import (
 
 // Item is one thing that moved behind our back: of one host, or of the cluster.
 type Item struct {
-	Host        string // an object of the cluster is cluster.KIND.NAME
-	Fleet       string // empty: of the cluster
-	Step        string // or the kind of an action that is no step's, such as rename
-	Code        string
-	Severity    Severity
-	Text        string       // the observation in words
-	Fields      []plan.Field // what moved; may be empty
-	Fingerprint string       // of host, step and code alone
-	Refused     string       // the code of why apply does not mend it; empty: it does
+	Host        string        `json:"host"`  // an object of the cluster is cluster.KIND.NAME
+	Fleet       string        `json:"fleet"` // empty: of the cluster
+	Step        string        `json:"step"`  // or the kind of an action that is no step's, such as rename
+	Code        plan.Code     `json:"code"`
+	Severity    plan.Severity `json:"severity"`
+	Text        string        `json:"text"`             // the observation in words
+	Fields      []Field       `json:"fields"`           // what moved; may be empty
+	Fingerprint string        `json:"fingerprint"`      // of host, step and code alone
+	Refused     plan.Code     `json:"refused,omitzero"` // the code of why apply does not mend it; empty: it does
 	serverID    string
+}
+
+// Field is a value that moved.
+type Field struct {
+	Name   string `json:"name"`
+	Before string `json:"seen"`
+	After  string `json:"wanted"`
+}
+
+func moved(fields []plan.Field) []Field {
+	out := make([]Field, 0, len(fields))
+	for _, f := range fields {
+		out = append(out, Field(f))
+	}
+	return out
 }
 
 // itemsOf returns a plan's drift in the plan's order. A step whose changes have
@@ -47,7 +62,7 @@ func itemsOfAction(a plan.Action) []Item {
 	}
 	of := func(r plan.Reason, fields []plan.Field) Item {
 		i := base
-		i.Code, i.Text, i.Severity, i.Fields = r.Code, r.Text, SeverityOf(r.Code), slices.Clip(fields)
+		i.Code, i.Text, i.Severity, i.Fields = r.Code, r.Text, severityOf(r.Code), moved(fields)
 		return i
 	}
 	other := func(c plan.Change) bool { return c.Reason.Code != a.Changes[0].Reason.Code }
@@ -61,7 +76,7 @@ func itemsOfAction(a plan.Action) []Item {
 			out = append(out, of(c.Reason, c.Fields))
 			continue
 		}
-		out[at].Fields = append(out[at].Fields, c.Fields...)
+		out[at].Fields = append(out[at].Fields, moved(c.Fields)...)
 		if c.Reason.Text != "" && !strings.Contains(out[at].Text, c.Reason.Text) {
 			out[at].Text += ", " + c.Reason.Text
 		}

@@ -7,22 +7,25 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+var codeInventoryUnread = plan.NewCode("inventory-unread", plan.Critical, "the servers could not be listed, so nothing can be looked at",
+	"see why the provider does not answer, and run the command again")
+
 // Report is the drift of one look at a configuration.
 type Report struct {
-	Owner       fleet.Owner
-	At          time.Time // when it was looked
-	Narrowed    bool      // a selection was looked at and not all
-	Complete    bool      // everything that is looked for could be compared
-	Fingerprint string    // of Items, and of those that are Kept since an earlier report
-	Items       []Item    // in the plan's order
-	Ignored     []Ignored
-	Unseen      []Unseen
-	Blind       string // why nothing at all could be looked at; empty: something could
-	Pending     int    // differences of configuration that was never applied: no drift
-	Hosts       []FleetHosts
-	Ignores     []IgnoreState
-	Remarks     []Remark
-	Since       *Changes // nil: it was compared with no earlier report
+	Owner       fleet.Owner   `json:"-"`
+	At          time.Time     `json:"-"`           // when it was looked
+	Narrowed    bool          `json:"selected"`    // a selection was looked at and not all
+	Complete    bool          `json:"complete"`    // everything that is looked for could be compared
+	Fingerprint string        `json:"fingerprint"` // of Items, and of those that are Kept since an earlier report
+	Items       []Item        `json:"items"`       // in the plan's order
+	Ignored     []Ignored     `json:"-"`
+	Unseen      []Unseen      `json:"unknown"`
+	Blind       string        `json:"-"`       // why nothing at all could be looked at; empty: something could
+	Pending     int           `json:"pending"` // differences of configuration that was never applied: no drift
+	Hosts       []FleetHosts  `json:"-"`
+	Ignores     []IgnoreState `json:"-"`
+	Remarks     []Remark      `json:"notices"`
+	Since       *Changes      `json:"since,omitempty"` // nil: it was compared with no earlier report
 }
 
 // HostState is what drift says of a host as a whole.
@@ -80,7 +83,7 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 // Blind is the report of a look that saw nothing: the provider that lists the
 // servers does not answer.
 func Blind(cfg *fleet.Config, why string, now time.Time) Report {
-	r := Report{Owner: cfg.Owner, At: now, Blind: why, Unseen: []Unseen{{Code: "inventory-unread", Severity: SeverityOf("inventory-unread"), Why: why}}}
+	r := Report{Owner: cfg.Owner, At: now, Blind: why, Unseen: []Unseen{{Code: codeInventoryUnread, Severity: severityOf(codeInventoryUnread), Why: why}}}
 	_, r.Ignores, _ = rulesOf(cfg.Ignores, now) // what cannot be read says so as soon as something is seen
 	r.Remarks = remarksOn(r.Ignores, now, false)
 	for _, f := range cfg.Fleets {
@@ -146,8 +149,8 @@ func (r *Report) countHosts(p *plan.Plan) []FleetHosts {
 }
 
 // Worst returns the worst severity of the items; ok is false where there is none.
-func (r Report) Worst() (worst Severity, ok bool) {
-	for _, s := range Severities() {
+func (r Report) Worst() (worst plan.Severity, ok bool) {
+	for _, s := range plan.Severities() {
 		for _, i := range r.Items {
 			if i.Severity == s {
 				return s, true

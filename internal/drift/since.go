@@ -2,10 +2,10 @@ package drift
 
 // Changes are what is different from an earlier report.
 type Changes struct {
-	New       []Item // was not there
-	Stays     []Item // was there
-	Kept      []Item // was there, and nobody can say whether it still is
-	Recovered []Item // was there, was looked for, and is gone or is ignored now
+	New       []Item `json:"new"`       // was not there
+	Stays     []Item `json:"stays"`     // was there
+	Kept      []Item `json:"kept"`      // was there, and nobody can say whether it still is
+	Recovered []Item `json:"recovered"` // was there, was looked for, and is gone or is ignored now
 }
 
 // After compares the report with an earlier one, of which it takes what was known:

@@ -6,15 +6,22 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// The codes that are raised here.
+var (
+	CodeClusterUnread = plan.NewCode("cluster-unread", plan.Critical, "what the cluster knows could not be read",
+		"see why the cluster does not answer, and run the command again")
+	CodeUnread = plan.NewCode("unread", plan.Warning, "an answer of the host cannot be read", "see what the host says: macfleet explain NAME")
+)
+
 // Unseen is what nobody can say whether it drifted: it was not asked, or its answer
 // cannot be used.
 type Unseen struct {
-	Host     string // empty: all hosts and the cluster; "cluster": its objects
-	Fleet    string
-	Step     string // empty: all of the host
-	Code     string
-	Severity Severity
-	Why      string
+	Host     string        `json:"host"` // empty: all hosts and the cluster; "cluster": its objects
+	Fleet    string        `json:"fleet"`
+	Step     string        `json:"step"` // empty: all of the host
+	Code     plan.Code     `json:"code"`
+	Severity plan.Severity `json:"severity"`
+	Why      string        `json:"why"`
 }
 
 // Covers reports whether an item may be there unseen.
@@ -31,11 +38,11 @@ func (u Unseen) Covers(i Item) bool {
 // unseenOf returns what of a plan's hosts and cluster was not compared.
 func unseenOf(p *plan.Plan) []Unseen {
 	var out []Unseen
-	see := func(host, fleet, step, code, why string) {
-		out = append(out, Unseen{host, fleet, step, code, SeverityOf(code), why})
+	see := func(host, fleet, step string, code plan.Code, why string) {
+		out = append(out, Unseen{host, fleet, step, code, severityOf(code), why})
 	}
 	for _, u := range p.Unread {
-		see(ofCluster, "", u.Probe, "cluster-unread", u.Why)
+		see(ofCluster, "", u.Probe, CodeClusterUnread, u.Why)
 	}
 	for _, h := range p.Hosts {
 		if !h.Member {
@@ -48,10 +55,10 @@ func unseenOf(p *plan.Plan) []Unseen {
 			see(h.Name, h.Fleet, "", h.Refused.Code, h.Refused.Text)
 		}
 		for _, u := range h.Unread {
-			see(h.Name, h.Fleet, string(u.Step), "unread", u.Probe+": "+u.Why)
+			see(h.Name, h.Fleet, string(u.Step), CodeUnread, u.Probe+": "+u.Why)
 		}
 		if len(p.Unread) > 0 && h.Spec.Spec.JoinsCluster() {
-			see(h.Name, h.Fleet, "", "cluster-unread", "what the cluster knows of it could not be read")
+			see(h.Name, h.Fleet, "", CodeClusterUnread, "what the cluster knows of it could not be read")
 		}
 	}
 	for _, l := range p.Lost {
@@ -74,7 +81,7 @@ func unprovenOf(p *plan.Plan) []Unseen {
 	var out []Unseen
 	for _, a := range p.Actions {
 		if lost[a.ServerID] && a.Kind.OfStep() && !a.Origin.Drift && !a.Deferred {
-			out = append(out, Unseen{a.Host, a.Fleet, string(a.Step), "marker-missing", SeverityOf("marker-missing"),
+			out = append(out, Unseen{a.Host, a.Fleet, string(a.Step), plan.CodeMarkerMissing, severityOf(plan.CodeMarkerMissing),
 				"its proof went with the marker: nobody knows whether the difference is drift"})
 		}
 	}
@@ -92,7 +99,7 @@ func deferredOf(p *plan.Plan) []Unseen {
 		h, _ := p.HostByServer(a.ServerID)
 		marker, _ := h.Seen.Marker.Get()
 		if _, proven := marker.Steps[a.Step]; proven {
-			out = append(out, Unseen{a.Host, a.Fleet, string(a.Step), a.Reason.Code, SeverityOf(a.Reason.Code), a.Reason.Text})
+			out = append(out, Unseen{a.Host, a.Fleet, string(a.Step), a.Reason.Code, severityOf(a.Reason.Code), a.Reason.Text})
 		}
 	}
 	return out

@@ -124,7 +124,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
 	w := &worker{engine: e, host: h}
 	defer w.close(ctx)
-	if _, err := w.connect(ctx); err != nil {
+	if err := w.connect(ctx); err != nil {
 		return err
 	}
 	return w.writeMarker(ctx, w.currentMarker())

@@ -70,7 +70,7 @@ func TestWatchingWithoutACluster(t *testing.T) {
 	if r := r.After(before.Items); len(r.Since.New)+len(r.Since.Recovered) > 0 || r.Fingerprint != before.Fingerprint {
 		t.Errorf("new %d, recovered %d, fingerprint %s, was %s", len(r.Since.New), len(r.Since.Recovered), r.Fingerprint, before.Fingerprint)
 	}
-	if !slices.ContainsFunc(r.Unseen, func(u drift.Unseen) bool { return u.Host == host && u.Code == "cluster-unread" }) {
+	if !slices.ContainsFunc(r.Unseen, func(u drift.Unseen) bool { return u.Host == host && u.Code.String() == "cluster-unread" }) {
 		t.Errorf("nothing is said to be unknown of %s: %+v", host, r.Unseen)
 	}
 	e.Cluster = there

@@ -13,6 +13,14 @@ import (
 // something changes what the plan saw or nothing: a Node or Pod that was made
 // anew under the same name is left alone, with an error.
 type Cluster interface {
+	Nodes
+	Identities
+	Drainer
+	Objects
+}
+
+// Nodes are the cluster's view of the hosts.
+type Nodes interface {
 	// UID returns the uid of the kube-system namespace, by which clusters are told
 	// apart.
 	UID(context.Context) (string, error)
@@ -21,6 +29,15 @@ type Cluster interface {
 	// Observe reads the Nodes and all else; what only a host that joins needs is read
 	// where joins says so. What cannot be read is unread in the result.
 	Observe(ctx context.Context, joins bool) (inventory.Seen[[]inventory.Node], inventory.Cluster)
+	// SetProviderID sets the provider id of a Node that has none.
+	SetProviderID(ctx context.Context, n inventory.Node, id string) error
+	// DeleteNode deletes a Node, so that its kubelet registers another where there is
+	// one.
+	DeleteNode(ctx context.Context, n inventory.Node) error
+}
+
+// Identities are who the hosts' kubelets are to the cluster.
+type Identities interface {
 	// Identify completes a host's identity: ServiceAccount, token Secret, binding.
 	// It makes nothing twice and takes back nothing that is right.
 	Identify(ctx context.Context, host string) (inventory.Identity, error)
@@ -29,13 +46,10 @@ type Cluster interface {
 	// Revoke takes a host's identity away: the binding first, then the token, then the
 	// account. What is gone is no error.
 	Revoke(ctx context.Context, host string) error
-	// SetProviderID sets the provider id of a Node that has none.
-	SetProviderID(ctx context.Context, n inventory.Node, id string) error
-	// DeleteNode deletes a Node, so that its kubelet registers another where there is
-	// one.
-	DeleteNode(ctx context.Context, n inventory.Node) error
-	// ReleasePod takes the kubelet's finalizer off a Pod that is being deleted.
-	ReleasePod(ctx context.Context, p inventory.Pod) error
+}
+
+// Drainer makes Nodes idle.
+type Drainer interface {
 	// CloseNode lets no new Pod onto a Node, in the name of a run. ours says whether the
 	// Node is a run's then, this one's or an earlier one's that it takes over; one that
 	// anybody else closed stays theirs.
@@ -49,6 +63,12 @@ type Cluster interface {
 	EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, tell func(pod, what, why string)) error
 	// PodsOn lists the Pods of one Node.
 	PodsOn(ctx context.Context, n inventory.Node) ([]inventory.Pod, error)
-	// Keep brings an object of the cluster itself to what is wanted.
+	// ReleasePod takes the kubelet's finalizer off a Pod that is being deleted.
+	ReleasePod(ctx context.Context, p inventory.Pod) error
+}
+
+// Objects are what the cluster itself must hold.
+type Objects interface {
+	// Keep brings an object of the cluster to what is wanted.
 	Keep(ctx context.Context, o inventory.Object) error
 }

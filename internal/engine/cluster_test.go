@@ -281,7 +281,7 @@ func TestGateTooLate(t *testing.T) {
 				t.Fatalf("failures %+v", r.Failures)
 			}
 			var trouble *engine.TroubleError
-			if err := r.Failures[0].Err; !errors.As(err, &trouble) || trouble.Code != "node-not-ready" {
+			if err := r.Failures[0].Err; !errors.As(err, &trouble) || trouble.Code.String() != "node-not-ready" {
 				t.Fatal(err)
 			}
 			for _, part := range tc.says {

@@ -10,8 +10,15 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/plan"
+)
+
+// The codes that are raised here.
+var (
+	codeArtifactUnreadable = plan.NewCode("artifact-unreadable", plan.Warning, "an artifact's file cannot be read on this machine",
+		"make the file readable for macfleet's user, and run macfleet plan again")
+	codeArtifactChanged = plan.NewCode("artifact-changed", plan.Warning, "an artifact's file has another SHA-256 than the configuration says",
+		"if it was changed on purpose, run macfleet artifacts lock --update; else bring back the file that was locked")
 )
 
 // Artifacts has the files that hosts get.
@@ -51,21 +58,20 @@ func (e *Engine) refuseChanged(ctx context.Context, p *plan.Plan) {
 
 // deliver brings an artifact to the host before the change that installs it.
 func (w *worker) deliver(ctx context.Context, d plan.Delivery) error {
-	_, err := w.conn.Deliver(ctx, d, func() (io.ReadCloser, int64, error) {
+	return w.conn.Deliver(ctx, d, func() (io.ReadCloser, int64, error) {
 		if w.engine.Artifacts == nil {
 			return nil, 0, fmt.Errorf("nothing here has %s", d.Artifact)
 		}
 		return w.engine.Artifacts.Open(ctx, d.Artifact)
 	})
-	return err
 }
 
 // changed takes apart what an error says of a file, and what it says is to be done.
 func changed(err error) *plan.Trouble {
-	t := &plan.Trouble{Code: "artifact-unreadable", Text: err.Error(), Remedy: "make the file readable for macfleet's user, and run macfleet plan again"}
+	t := codeArtifactUnreadable.Trouble(err.Error())
 	var advising interface{ Remedy() string }
 	if errors.As(err, &advising) {
-		t.Code, t.Remedy = "artifact-changed", advising.Remedy()
+		t.Code, t.Remedy = codeArtifactChanged, advising.Remedy()
 		t.Text = strings.TrimSuffix(t.Text, "; "+t.Remedy)
 	}
 	return t
@@ -76,7 +82,7 @@ func changed(err error) *plan.Trouble {
 func (w *worker) prune(ctx context.Context, changes []plan.Change) {
 	for _, c := range changes {
 		if c.Delivery != nil {
-			_ = w.conn.PruneArtifacts(ctx)
+			_, _ = w.conn.Do(ctx, PruneArtifacts{})
 			return
 		}
 	}
@@ -91,29 +97,29 @@ type tellers struct {
 	last map[string]time.Time // by host
 }
 
-// Sent tells how far an upload is, now and then and when it is complete, and each
-// time that it takes or gives up its place. It is what hosts.Options.Progress wants
-// to call.
-func (e *Engine) Sent(p hosts.Progress) {
-	switch p.Edge {
-	case hosts.Begins:
-		e.emit(Event{Type: UploadBegins, Host: p.Host, Artifact: p.Artifact.Name})
-		return
-	case hosts.Ends:
-		e.emit(Event{Type: UploadEnds, Host: p.Host, Artifact: p.Artifact.Name})
-		return
-	}
+// UploadBegins tells that an upload takes its place among those at once.
+func (e *Engine) UploadBegins(host string, a fleet.Artifact) {
+	e.emit(Event{Type: UploadBegins, Host: host, Artifact: a.Name})
+}
+
+// UploadEnds tells that an upload gives up its place.
+func (e *Engine) UploadEnds(host string, a fleet.Artifact) {
+	e.emit(Event{Type: UploadEnds, Host: host, Artifact: a.Name})
+}
+
+// Sent tells how far an upload is, now and then and when it is complete.
+func (e *Engine) Sent(host string, a fleet.Artifact, done, size int64) {
 	now := e.Now()
 	e.sending.mu.Lock()
-	due := now.Sub(e.sending.last[p.Host]) >= everySecond || p.Done == p.Size
+	due := now.Sub(e.sending.last[host]) >= everySecond || done == size
 	if due {
 		if e.sending.last == nil {
 			e.sending.last = make(map[string]time.Time)
 		}
-		e.sending.last[p.Host] = now
+		e.sending.last[host] = now
 	}
 	e.sending.mu.Unlock()
 	if due {
-		e.emit(Event{Type: Sending, Host: p.Host, Artifact: p.Artifact.Name, Bytes: p.Done, Size: p.Size})
+		e.emit(Event{Type: Sending, Host: host, Artifact: a.Name, Bytes: done, Size: size})
 	}
 }

@@ -8,10 +8,21 @@ import (
 	"testing"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
+
+// examined returns the check list of a server.
+func examined(t *testing.T, e *engine.Engine, name string) (doctor.Checkup, plan.Snapshot, error) {
+	t.Helper()
+	server, snap, err := e.Examine(t.Context(), name, doctor.ClockProbe())
+	if err != nil {
+		return doctor.Checkup{}, snap, err
+	}
+	return doctor.Examine(e.Config, e.Steps, snap, server.ID), snap, nil
+}
 
 // TestExamine looks at servers of every role and changes nothing.
 func TestExamine(t *testing.T) {
@@ -29,14 +40,14 @@ func TestExamine(t *testing.T) {
 	}
 	for _, s := range servers {
 		for _, name := range []string{s.Name, s.ID} {
-			c, snap, err := e.Examine(t.Context(), name)
+			c, snap, err := examined(t, e, name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !c.Healthy() || c.Server.ID != s.ID || len(c.Checks) < 12 {
 				t.Errorf("%s: %+v", name, c.Checks)
 			}
-			if len(snap.Servers) != 1 || len(snap.Hosts) != 1 || snap.Hosts[s.ID].Trouble != nil {
+			if len(snap.Hosts) != 1 || snap.Hosts[s.ID].Trouble != nil {
 				t.Errorf("%s: the snapshot holds %+v", name, snap)
 			}
 		}
@@ -63,13 +74,13 @@ func TestExamineRenamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.ClusterUID = "another"
-	got, _, err := e.Examine(t.Context(), name)
+	got, _, err := examined(t, e, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var states []string
 	for _, check := range got.Checks {
-		if check.State != plan.CheckOK {
+		if check.State != doctor.OK {
 			states = append(states, check.Name+" "+string(check.State))
 		}
 	}
@@ -92,7 +103,7 @@ func TestExamineLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, snap, err := e.Examine(t.Context(), servers[0].Name)
+	c, snap, err := examined(t, e, servers[0].Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +113,8 @@ func TestExamineLists(t *testing.T) {
 	if why := snap.Nodes.Why(); !snap.Nodes.IsUnread() || why != "the cluster says "+secret.Scrubbed {
 		t.Errorf("the Nodes are unread because %q", why)
 	}
-	i := slices.IndexFunc(c.Checks, func(c plan.Check) bool { return c.Name == "node" })
-	if i < 0 || c.Checks[i].State != plan.CheckUnknown || c.Count(plan.CheckUnknown) != 1 {
+	i := slices.IndexFunc(c.Checks, func(c doctor.Check) bool { return c.Name == "node" })
+	if i < 0 || c.Checks[i].State != doctor.Unknown || c.Count(doctor.Unknown) != 1 {
 		t.Errorf("checks %+v", c.Checks)
 	}
 	if _, err := e.Observe(t.Context()); err == nil {

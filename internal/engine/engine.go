@@ -3,18 +3,21 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -28,6 +31,10 @@ type Servers interface {
 	// the first, and proves it by reading it back.
 	Rename(ctx context.Context, zone, id, from, to string) error
 }
+
+// DefaultObservers is how many hosts are observed at once. A look costs a host little and
+// this machine a few milliseconds; what it takes is waiting for far hosts.
+const DefaultObservers = 256
 
 // InputFor says what a change's script reads, and of which host.
 type InputFor struct {
@@ -43,8 +50,8 @@ type Engine struct {
 	Steps     plan.StepsFor
 	Servers   Servers
 	Cluster   Cluster // nil: the configuration has none
-	Hosts     *hosts.Client
-	Pins      hosts.Pins
+	Hosts     Hosts
+	Pins      Pins
 	Passwords Passwords // nil: none is known
 	Artifacts Artifacts // nil: there are none
 	// Input renders what a change's script reads, around a secret: a host's login
@@ -55,8 +62,9 @@ type Engine struct {
 	Selection   plan.Selection
 	Approved    *plan.Approved // what a plan file allows; nil: whatever the plan holds
 	Parallelism int            // hosts worked on at once, at least 1
+	Observers   int            // hosts observed at once; 0 = DefaultObservers
 	Watching    bool           // a cluster that does not answer is part of what is observed
-	Scrub       plan.Scrub     // takes secrets out of what is observed; nil: nothing is taken out
+	Scrub       wire.Scrub     // takes secrets out of what is observed; nil: nothing is taken out
 	Drain       Drain
 	Runners     Idle            // of builders: what GitHub has given them; nil: nobody knows
 	Stop        context.Context // done: start no new action
@@ -77,6 +85,28 @@ type Engine struct {
 
 	emitting sync.Mutex
 	sending  tellers
+	computed atomic.Pointer[computation]
+}
+
+// computation is the plan that the last look came to. It counts for that very
+// observation alone, and once: who takes it may change it.
+type computation struct {
+	hosts reflect.Value // the snapshot's map
+	sel   string
+	plan  *plan.Plan
+}
+
+func (e *Engine) remember(snap plan.Snapshot, sel plan.Selection, p *plan.Plan) {
+	e.computed.Store(&computation{reflect.ValueOf(snap.Hosts), fmt.Sprintf("%+v", sel), p})
+}
+
+// compute returns the plan of an observation, that of the look itself where nothing was
+// learnt since.
+func (e *Engine) compute(snap plan.Snapshot) *plan.Plan {
+	if c := e.computed.Swap(nil); c != nil && c.hosts.Pointer() == reflect.ValueOf(snap.Hosts).Pointer() && c.sel == fmt.Sprintf("%+v", e.Selection) {
+		return c.plan
+	}
+	return plan.Compute(e.Config, e.Steps, snap, e.Selection)
 }
 
 // Plan observes everything and computes the difference. An error means that no
@@ -94,7 +124,7 @@ func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 // approves, where one is applied.
 func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 	started := e.Now()
-	p := plan.Compute(e.Config, e.Steps, snap, e.Selection)
+	p := e.compute(snap)
 	e.refuseChanged(ctx, p)
 	if e.Approved != nil {
 		e.Approved.Restrict(p, e.Steps)
@@ -122,7 +152,7 @@ func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
 }
 
 // ObserveHost looks at the lists and at one host alone, by any name that
-// plan.ExplainHost takes.
+// plan.Find takes.
 func (e *Engine) ObserveHost(ctx context.Context, name string) (plan.Snapshot, error) {
 	snap, err := e.lists(ctx, false)
 	if err != nil {
@@ -193,7 +223,7 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 		return plan.Snapshot{}, e.scrubError(err)
 	}
 	e.emit(Event{Type: Listed, Elapsed: e.Now().Sub(started)})
-	return e.scrub().Snapshot(snap), nil
+	return e.Scrub.Snapshot(snap), nil
 }
 
 // observeCluster looks at the cluster, and whether it is the wanted one. An error
@@ -219,7 +249,7 @@ func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory
 
 // CheckCluster returns an error when a cluster is not the one that the environment
 // is about. An environment that names none takes any.
-func CheckCluster(ctx context.Context, cluster Cluster, cfg *fleet.Config) error {
+func CheckCluster(ctx context.Context, cluster Nodes, cfg *fleet.Config) error {
 	if cfg.ClusterUID == "" {
 		return nil
 	}
@@ -244,11 +274,11 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 	probes := plan.Probes(e.Config, e.Steps, e.Selection)
 	var mu sync.Mutex
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(e.Parallelism)
+	g.SetLimit(cmp.Or(e.Observers, DefaultObservers))
 	for _, s := range servers {
 		g.Go(func() error {
 			started := e.Now()
-			seen := e.look(gctx, hosts.Target{Server: s, Pin: pins[s.ID]}, probes)
+			seen := e.look(gctx, Target{Server: s, Pin: pins[s.ID]}, probes)
 			if gctx.Err() != nil {
 				return context.Cause(gctx)
 			}
@@ -263,11 +293,11 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 }
 
 func trouble(err error) *plan.Trouble {
-	var e *hosts.Error
+	var e interface{ Trouble() *plan.Trouble }
 	if errors.As(err, &e) {
 		return e.Trouble()
 	}
-	return &plan.Trouble{Code: "unreachable", Text: err.Error(), Remedy: "run the command again"}
+	return &plan.Trouble{Code: plan.CodeUnreachable, Text: err.Error(), Remedy: "run the command again"}
 }
 
 func (e *Engine) emit(ev Event) {

@@ -17,9 +17,11 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 	"github.com/macfleet/macfleet/providers/scaleway"
 	"github.com/macfleet/macfleet/providers/transport"
@@ -94,7 +96,7 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 		t.Fatal(err)
 	}
 	return &engine.Engine{Config: c, Steps: steps.For, Servers: servers, Cluster: cluster,
-		Hosts:     hosts.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext}),
+		Hosts:     overssh.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext}),
 		Passwords: told{servers}, Input: input,
 		Pins: hosts.KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}, Parallelism: 8,
 		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
@@ -120,9 +122,9 @@ func (p told) Find(ctx context.Context, s inventory.Server, _ string) ([]engine.
 	all, err := p.scaleway.Passwords(ctx, s.Zone, s.ID)
 	switch {
 	case errors.Is(err, scaleway.ErrSealed):
-		return nil, &engine.NoPasswordError{Code: "sealed-in-get", Why: err.Error()}
+		return nil, &engine.NoPasswordError{Code: plantest.Code("sealed-in-get"), Why: err.Error()}
 	case err != nil:
-		return nil, &engine.NoPasswordError{Code: "password-not-disclosed", Why: err.Error()}
+		return nil, &engine.NoPasswordError{Code: plantest.Code("password-not-disclosed"), Why: err.Error()}
 	}
 	var out []engine.Password
 	for _, a := range all {
@@ -157,7 +159,7 @@ func apply(t *testing.T, e *engine.Engine) engine.Result {
 func converges(t *testing.T, e *engine.Engine) {
 	t.Helper()
 	if r := apply(t, e); !r.Converged() {
-		t.Fatalf("did not converge: %+v, failures %v", r.After.Summarise(), r.Failures)
+		t.Fatalf("did not converge: %+v, failures %v, left %+v, of the first host %q", r.After.Summarise(), r.Failures, r.Left, whatIsSaid(r.After, r.After.Hosts[0].Name))
 	}
 }
 
@@ -285,7 +287,7 @@ func TestBrokenClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = planned(t, e)
-	if len(p.Hosts) != 1 || !slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Reason.Code == "marker-missing" }) {
+	if len(p.Hosts) != 1 || !slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Reason.Code.String() == "marker-missing" }) {
 		t.Fatalf("hosts %d, actions %+v", len(p.Hosts), p.Actions)
 	}
 	converges(t, e)

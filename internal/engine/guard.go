@@ -6,6 +6,9 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+var codeLockLost = plan.NewCode("lock-lost", plan.NotDrift, "the apply lost its lock, so it changes nothing more",
+	"macfleet lock status says who has it; apply again when that run is over")
+
 // Guard is asked before each action and each change whether the run may still
 // change anything.
 type Guard interface {
@@ -16,8 +19,7 @@ type Guard interface {
 
 // lockLost is why a run stopped whose lock is another's.
 func lockLost(err error) *TroubleError {
-	return &TroubleError{plan.Trouble{Code: "lock-lost", Text: "nothing more is changed: " + err.Error(),
-		Remedy: "macfleet lock status says who has it; apply again when that run is over"}}
+	return &TroubleError{*codeLockLost.Trouble("nothing more is changed: " + err.Error())}
 }
 
 // may returns nil while the run may change something, and a *TroubleError with the

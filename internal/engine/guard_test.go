@@ -98,7 +98,7 @@ func TestNewerRun(t *testing.T) {
 	}
 	// The worker meets it when it enters the host.
 	var trouble *engine.TroubleError
-	if err := r.Failures[0].Err; !errors.As(err, &refused) && (!errors.As(err, &trouble) || trouble.Code != "newer-run" || !strings.Contains(trouble.Text, "bob@mac")) {
+	if err := r.Failures[0].Err; !errors.As(err, &refused) && (!errors.As(err, &trouble) || trouble.Code.String() != "newer-run" || !strings.Contains(trouble.Text, "bob@mac")) {
 		t.Errorf("it failed with %v", err)
 	}
 	h, _ := r.After.HostByServer(r.Failures[0].Action.ServerID)
@@ -149,17 +149,17 @@ func TestInProgress(t *testing.T) {
 	}
 	warned := func(code string) bool {
 		for _, x := range planned(t, e).Warnings {
-			if x.Code == code {
+			if x.Code.String() == code {
 				return true
 			}
 		}
 		return false
 	}
-	if !warned(plan.InProgress) {
+	if !warned(plan.CodeApplyInProgress.String()) {
 		t.Error("nobody was told")
 	}
 	e.Run = named("ann", 3)
-	if warned(plan.InProgress) {
+	if warned(plan.CodeApplyInProgress.String()) {
 		t.Error("it was told of itself")
 	}
 	e.Run, e.Locked = plan.Run{}, func(context.Context) (*plan.Lock, error) { return nil, errors.New("forbidden") }

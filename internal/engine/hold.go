@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -34,12 +33,12 @@ func (w *worker) standing(h *inventory.Hold) *inventory.Hold {
 
 // note writes a marker. Where another one stands there by now, what it says of a hold
 // is carried over, and the host is left alone from there on.
-func (w *worker) note(ctx context.Context, m *plan.Marker, write func(context.Context, plan.Marker) error) error {
-	err := write(ctx, *m)
-	if !errors.Is(err, hosts.ErrMarkerMoved) {
+func (w *worker) note(ctx context.Context, m *plan.Marker, proven plan.StepID) error {
+	_, err := w.conn.Do(ctx, WriteMarker{*m, proven})
+	if !errors.Is(err, plan.ErrMarkerMoved) {
 		return err
 	}
-	now := w.engine.scrub().Host(w.conn.Observe(ctx, nil))
+	now := w.engine.Scrub.Host(w.conn.Observe(ctx, nil))
 	if now.Trouble != nil {
 		return &TroubleError{*now.Trouble}
 	}
@@ -49,7 +48,8 @@ func (w *worker) note(ctx context.Context, m *plan.Marker, write func(context.Co
 	}
 	there, _ := now.Marker.Get()
 	m.Hold, w.held = w.standing(there.Hold), w.heldSince()
-	return write(ctx, *m)
+	_, err = w.conn.Do(ctx, WriteMarker{*m, proven})
+	return err
 }
 
 // SetNodeHold writes a hold onto a Node, or takes away what stands there where
@@ -109,7 +109,7 @@ func (e *Engine) holdMarker(ctx context.Context, host plan.Host, h *inventory.Ho
 	}
 	w := &worker{engine: e, host: host, holding: true}
 	defer w.close(ctx)
-	if _, err := w.connect(ctx); err != nil {
+	if err := w.connect(ctx); err != nil {
 		return err
 	}
 	var err error
@@ -119,10 +119,10 @@ func (e *Engine) holdMarker(ctx context.Context, host plan.Host, h *inventory.Ho
 			return errors.New("its marker is gone")
 		}
 		now.Hold = h
-		if err = w.conn.WriteMarker(ctx, now); !errors.Is(err, hosts.ErrMarkerMoved) {
+		if _, err = w.conn.Do(ctx, WriteMarker{Marker: now}); !errors.Is(err, plan.ErrMarkerMoved) {
 			return err
 		}
-		w.host.Seen.Marker = w.engine.scrub().Host(w.conn.Observe(ctx, nil)).Marker
+		w.host.Seen.Marker = w.engine.Scrub.Host(w.conn.Observe(ctx, nil)).Marker
 	}
 	return err
 }

@@ -11,6 +11,10 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// CodeNotDrained means: the host could not be made idle in time.
+var CodeNotDrained = plan.NewCode("not-drained", plan.Warning, "the host could not be made idle in time",
+	"see what holds it, give it longer (--drain-timeout), and apply again")
+
 // Idle proves of hosts that nothing is at work on them.
 type Idle interface {
 	// Busy returns what is at work on a host, in words; empty: nothing is. An error
@@ -33,9 +37,6 @@ type Drain struct {
 
 // DefaultDrain is how long the Pods of one host have to end, and their machines.
 const DefaultDrain = 10 * time.Minute
-
-// NotDrained is the code of a host that could not be made idle.
-const NotDrained = "not-drained"
 
 // idle makes the host idle before an action that would hurt what is at work there. Where
 // that fails, and nothing was changed since, its Node is opened again.
@@ -65,7 +66,7 @@ func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error 
 
 func (w *worker) notDrained(a plan.Action, err error) error {
 	name := w.host.Name
-	t := plan.Trouble{Code: NotDrained, Text: fmt.Sprintf("%s was not begun: %s", a.Step, err),
+	t := plan.Trouble{Code: CodeNotDrained, Text: fmt.Sprintf("%s was not begun: %s", a.Step, err),
 		Remedy: "see what holds it, give it longer (--drain-timeout), and apply again; --force-busy " + name + " does not wait, and that work is lost"}
 	if w.engine.Stop.Err() != nil {
 		t.Text, t.Remedy = fmt.Sprintf("%s was not begun: the run was stopped while the host was made idle", a.Step), "apply again"

@@ -124,7 +124,7 @@ func TestNotDrained(t *testing.T) {
 			}
 			r := apply(t, e)
 			var trouble *engine.TroubleError
-			if len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &trouble) || trouble.Code != engine.NotDrained {
+			if len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &trouble) || trouble.Code != engine.CodeNotDrained {
 				t.Fatalf("failures %+v", r.Failures)
 			}
 			if !strings.Contains(trouble.Text, says) || !strings.Contains(trouble.Text, "default/macfleet-sandbox-") || len(r.Closed) > 0 {
@@ -306,7 +306,7 @@ func TestIdleBuilder(t *testing.T) {
 	}{{nil, "nobody can be asked"}, {asked{jobs: []string{"job 12 of acme/app"}}, "job 12 of acme/app"}, {asked{err: errors.New("502")}, "nobody knows"}} {
 		e.Runners = tc.runners
 		r := apply(t, e)
-		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), engine.NotDrained) || !strings.Contains(r.Failures[0].Err.Error(), tc.says) {
+		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), engine.CodeNotDrained.String()) || !strings.Contains(r.Failures[0].Err.Error(), tc.says) {
 			t.Errorf("%+v: %+v", tc, r.Failures)
 		}
 		isOpen(t, e, host, 0)

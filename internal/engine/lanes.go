@@ -72,7 +72,7 @@ func laneOf(h *plan.Host, worst plan.Disruption, healthy bool) rollout.Lane {
 // gives it what its fleet is to get, so it shows what becomes of the others.
 func crashes(h *plan.Host) bool {
 	k, _ := h.Kubelet.Get()
-	return k.Fault.Code == plan.CrashLoop
+	return k.Fault.Code == plan.CodeKubeletCrashLoop
 }
 
 // idleFirst sorts the hosts of the fleets that want it so by how many Pods they

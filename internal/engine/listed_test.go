@@ -45,7 +45,7 @@ func TestAdopt(t *testing.T) {
 	var kinds []string
 	for _, a := range p.Actions {
 		if a.Host == legacy {
-			kinds = append(kinds, string(a.Kind)+" "+a.Reason.Code)
+			kinds = append(kinds, string(a.Kind)+" "+a.Reason.Code.String())
 		}
 		if a.Origin.Drift {
 			t.Errorf("drift: %+v", a)
@@ -75,7 +75,7 @@ func TestAdopt(t *testing.T) {
 	}
 	c.Hosts = nil
 	p = planned(t, e)
-	if len(p.Actions) != 0 || len(p.Strays) != 1 || len(p.Shortages) != 1 || p.Shortages[0].Trouble.Code != "host-block-removed" {
+	if len(p.Actions) != 0 || len(p.Strays) != 1 || len(p.Shortages) != 1 || p.Shortages[0].Trouble.Code.String() != "host-block-removed" {
 		t.Errorf("without its block: actions %+v, strays %v, shortages %+v", p.Actions, p.Strays, p.Shortages)
 	}
 }
@@ -99,7 +99,7 @@ func TestAdoptionBreaksOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = planned(t, e)
-	if len(p.Actions) < 2 || p.Actions[1].Reason.Code != "adopted" || p.Actions[1].Origin.Drift { // behind sudo
+	if len(p.Actions) < 2 || p.Actions[1].Reason.Code.String() != "adopted" || p.Actions[1].Origin.Drift { // behind sudo
 		t.Errorf("actions %+v", p.Actions)
 	}
 	converges(t, e)

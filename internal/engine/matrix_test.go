@@ -4,157 +4,347 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
-	"github.com/macfleet/macfleet/internal/runcheck"
-	"github.com/macfleet/macfleet/internal/runlog"
+	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// leastPoints is how many points of the fault matrix must be tried where all are.
-const leastPoints = 2000
+// leastPoints is how many points of the fault matrix must be tried.
+const leastPoints = 3000
 
-// tally counts the points of the matrix, and what the plans after them say.
-type tally struct {
-	points atomic.Int64
-	mu     sync.Mutex
-	said   map[string]map[string]int // by fault: what the next plan says of the host, and how often
+// before and after an event of a run: the places of faults that are no call.
+const (
+	beforeEvent enginetest.Place = 100 + iota
+	behindEvent
+)
+
+// memFault befalls a run in memory at one place.
+type memFault struct {
+	at      enginetest.Place
+	is      enginetest.Fault // of a call
+	happens func(m *memory)  // there, or what befalls an event
+	instead bool             // the event is not recorded
+	behind  bool             // it happens when the call has had its effect
+	before  func(m *memory)  // the run begins
+	mend    func(m *memory)  // what time or a person does before the next apply
+	once    bool             // where it falls makes no difference
 }
 
-func (c *tally) add(fault string, said []string) {
-	c.points.Add(1)
-	text := strings.Join(said, ", ")
-	if text == "" {
-		text = "nothing is left"
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.said[fault] == nil {
-		c.said[fault] = make(map[string]int)
-	}
-	c.said[fault][text]++
+// memory is a world in memory with a fault that falls at one place.
+type memory struct {
+	t      *testing.T
+	world  *enginetest.World
+	engine *engine.Engine
+	values map[plan.StepID]string // what is wanted
+	epoch  int64
+	idle   bool // no Pods run
+
+	mu   sync.Mutex
+	f    memFault
+	left int // places before the one where the fault falls; -1: it fell
+	die  context.CancelCauseFunc
+	halt context.CancelCauseFunc
+	dead bool
 }
 
-// report prints what was tried.
-func (c *tally) report(t *testing.T) {
-	var out strings.Builder
-	for _, fault := range slices.Sorted(maps.Keys(c.said)) {
-		for _, text := range slices.Sorted(maps.Keys(c.said[fault])) {
-			fmt.Fprintf(&out, "%5d  %s: %s\n", c.said[fault][text], fault, text)
+// newMemory returns a world whose two hosts have all that a step can ask for.
+func newMemory(t *testing.T) *memory {
+	t.Helper()
+	m := &memory{t: t, left: -1, world: enginetest.New(2, 2, fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}, Canary: 1})}
+	m.values = map[plan.StepID]string{"sudo": "yes", "plain": "a", "tools": "t1", "net": "n1", "long": "l1", "agent": "v1"}
+	m.world.Things = func(fleet.Host) []enginetest.Thing {
+		return []enginetest.Thing{
+			{Key: "sudo", Value: m.values["sudo"], Input: plan.LoginPassword, Grants: true},
+			{Key: "plain", Value: m.values["plain"]},
+			{Key: "tools", Value: m.values["tools"], Class: plan.Drain, Root: true, Brought: true},
+			{Key: "net", Value: m.values["net"], Root: true, Guarded: true},
+			{Key: "long", Value: m.values["long"], Root: true, Detached: true},
+			{Key: "agent", Value: m.values["agent"], Class: plan.Restart, Root: true, Brought: true, Node: true, Input: plan.Kubeconfig},
 		}
 	}
-	t.Logf("%d points; the next plan says:\n%s", c.points.Load(), out.String())
-	if whole := len(c.said) == len(faults()); whole && c.points.Load() < leastPoints && everyPoint == 1 && !t.Failed() {
-		t.Errorf("%d points are fewer than %d", c.points.Load(), leastPoints)
+	m.world.Befalls = m.befallsCall
+	m.engine = m.world.Engine()
+	return m
+}
+
+// asRun begins another run, as another process has it.
+func (m *memory) asRun() {
+	m.epoch++
+	m.engine = m.world.Engine()
+	m.engine.Run = named(fmt.Sprint("run", m.epoch), m.epoch)
+	for _, machine := range m.world.Machines {
+		if _, joined := m.world.Node(machine.Server.Name); joined && !m.idle && len(m.world.Pods(machine.Server.Name)) == 0 {
+			m.world.RunPod(machine.Server.Name, fmt.Sprint("job-", m.epoch, "-", machine.Server.ID))
+		}
 	}
 }
 
-// TestFaultMatrix lets each fault befall a roll at each place where it can: at each
-// word to the host, at each call of a provider, at each event of the run record. The
-// run ends; what it kept of itself keeps its limits; the next plan is complete; the next
-// apply converges, and then everything is as after a run without a fault, once.
+// counts reports whether the fault falls at this place.
+func (m *memory) counts(at enginetest.Place) (memFault, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.left < 0 || m.f.at != at {
+		return memFault{}, false
+	}
+	m.left--
+	return m.f, m.left < 0
+}
+
+func (m *memory) befallsCall(c enginetest.Call) enginetest.Fault {
+	f, falls := m.counts(c.Place)
+	if !falls {
+		return enginetest.Fault{}
+	}
+	out := f.is
+	if f.happens != nil && f.behind {
+		out.Behind = func() { f.happens(m) }
+	} else if f.happens != nil {
+		out.Happens = func() { f.happens(m) }
+	}
+	return out
+}
+
+// befallsEvent lets the fault happen where it falls at an event. It reports whether the
+// event is recorded no more.
+func (m *memory) befallsEvent(at enginetest.Place) bool {
+	m.mu.Lock()
+	dead := m.dead
+	m.mu.Unlock()
+	if dead {
+		return true
+	}
+	f, falls := m.counts(at)
+	if falls && f.happens != nil {
+		f.happens(m)
+	}
+	return falls && f.instead
+}
+
+// perish ends the process.
+func (m *memory) perish() {
+	m.mu.Lock()
+	m.dead = true
+	m.mu.Unlock()
+	m.world.Die(errDied)
+	m.die(errDied)
+}
+
+// host is the name of the first host.
+func (m *memory) host() string { return m.world.Machines[0].Server.Name }
+
+// memFaults are what may befall a run, by name.
+func memFaults() map[string]memFault {
+	lost := enginetest.ErrLost
+	later := func(*memory) { time.Sleep(3 * time.Minute) } // on the virtual clock
+	out := map[string]memFault{
+		"host: line breaks before":      {at: enginetest.OnHost, is: enginetest.Fault{Err: lost}},
+		"host: answer is lost":          {at: enginetest.OnHost, is: enginetest.Fault{Err: lost, Heard: true}},
+		"host: half of it is done":      {at: enginetest.OnHost, is: enginetest.Fault{Err: lost, Half: true}},
+		"host: hangs":                   {at: enginetest.OnHost, is: enginetest.Fault{Err: lost, Hang: true}},
+		"host: hangs behind it":         {at: enginetest.OnHost, is: enginetest.Fault{Err: lost, Hang: true, Heard: true}},
+		"host: is slow":                 {at: enginetest.OnHost, is: enginetest.Fault{Hang: true}},
+		"host: answers rubbish":         {at: enginetest.OnHost, is: enginetest.Fault{Garbled: true}},
+		"host: reboots":                 {at: enginetest.OnHost, mend: later, happens: func(m *memory) { m.world.Change(m.world.Machines[0].Reboot) }},
+		"host: reboots under the other": {at: enginetest.OnHost, mend: later, happens: func(m *memory) { m.world.Change(m.world.Machines[1].Reboot) }},
+		"host: full disk": {at: enginetest.OnHost, happens: func(m *memory) { m.world.Change(func() { m.world.Machines[0].FullDisk = true }) },
+			mend: func(m *memory) { m.world.Machines[0].FullDisk = false }},
+		"host: away": {at: enginetest.OnHost, happens: func(m *memory) { m.world.Change(func() { m.world.Machines[0].Away = true }) },
+			mend: func(m *memory) { m.world.Machines[0].Away = false; later(m) }},
+		"cluster: Node deleted":              {at: enginetest.InCluster, mend: later, happens: func(m *memory) { m.world.DeleteNode(m.host()) }},
+		"cluster: Node made anew":            {at: enginetest.InCluster, mend: later, happens: func(m *memory) { m.world.RemakeNode(m.host()) }},
+		"cluster: Node deleted under a host": {at: enginetest.OnHost, mend: later, happens: func(m *memory) { m.world.DeleteNode(m.host()) }},
+		"cluster: token revoked":             {at: enginetest.InCluster, mend: later, happens: func(m *memory) { m.world.RevokeToken(m.host()) }},
+		"cluster: conflict":                  {at: enginetest.InCluster, is: enginetest.Fault{Err: errors.New("409 Conflict")}},
+		"cluster: a Pod comes":               {at: enginetest.InCluster, mend: func(m *memory) { m.world.EndPods(m.host()) }, happens: func(m *memory) { m.world.RunPod(m.host(), fmt.Sprint("late-", m.epoch)) }},
+		"kill -9 before an event":            {at: beforeEvent, instead: true, happens: (*memory).perish},
+		"kill -9 after an event":             {at: behindEvent, happens: (*memory).perish},
+		"kill -9 at a host":                  {at: enginetest.OnHost, happens: (*memory).perish},
+		"kill -9 at the cluster":             {at: enginetest.InCluster, happens: (*memory).perish},
+		"kill -9 behind a host":              {at: enginetest.OnHost, behind: true, happens: (*memory).perish},
+		"kill -9 behind the cluster":         {at: enginetest.InCluster, behind: true, happens: (*memory).perish},
+		"kill -9 behind the cloud":           {at: enginetest.InCloud, behind: true, happens: (*memory).perish},
+		"record: full disk":                  {at: behindEvent, happens: func(m *memory) { m.halt(errFull) }},
+		"stopped":                            {at: behindEvent, happens: func(m *memory) { m.halt(errors.New("interrupted")) }},
+		"stopped at a host":                  {at: enginetest.OnHost, happens: func(m *memory) { m.halt(errors.New("interrupted")) }},
+		"left at once":                       {at: behindEvent, happens: func(m *memory) { m.halt(errors.New("interrupted")); m.die(errDied) }},
+		"lock: lost, and it knows":           {at: behindEvent, before: func(m *memory) { m.engine.Guard = fallen{m} }},
+		"lock: stolen while it is asleep":    {at: enginetest.OnHost, happens: (*memory).steal},
+		"operator: clock is ahead":           {at: behindEvent, once: true, before: func(m *memory) { m.skew(48 * time.Hour) }},
+		"operator: clock is behind":          {at: behindEvent, once: true, before: func(m *memory) { m.skew(-48 * time.Hour) }},
+	}
+	for name, at := range map[string]enginetest.Place{"cloud": enginetest.InCloud, "cluster": enginetest.InCluster} {
+		out[name+": refuses"] = memFault{at: at, is: enginetest.Fault{Err: errors.New("503 Service Unavailable")}}
+		out[name+": answer is lost"] = memFault{at: at, is: enginetest.Fault{Err: lost, Heard: true}}
+		out[name+": hangs"] = memFault{at: at, is: enginetest.Fault{Err: context.DeadlineExceeded, Hang: true}}
+		out[name+": hangs behind it"] = memFault{at: at, is: enginetest.Fault{Err: context.DeadlineExceeded, Hang: true, Heard: true}}
+	}
+	return out
+}
+
+func (m *memory) skew(d time.Duration) {
+	m.engine.Now = func() time.Time { return time.Now().Add(d) }
+}
+
+// steal is another run that takes over in the middle of this one, and comes to its end.
+func (m *memory) steal() {
+	m.epoch++
+	other := m.world.Engine()
+	other.Run = named(fmt.Sprint("thief", m.epoch), m.epoch)
+	p, err := other.Plan(m.t.Context())
+	if err == nil {
+		_, err = other.Apply(m.t.Context(), p)
+	}
+	if err != nil {
+		m.t.Error(err)
+	}
+}
+
+// fallen is a lock that is lost once the fault fell.
+type fallen struct{ m *memory }
+
+// Check returns why.
+func (l fallen) Check() error {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	if l.m.left < 0 {
+		return errTaken
+	}
+	return nil
+}
+
+// memWishes are what is rolled to and fro.
+var memWishes = map[string]func(m *memory, second bool){
+	"settings": func(m *memory, second bool) {
+		m.values["plain"] = map[bool]string{false: "a", true: "b"}[second]
+		m.values["net"] = map[bool]string{false: "n1", true: "n2"}[second]
+		m.values["long"] = map[bool]string{false: "l1", true: "l2"}[second]
+	},
+	"agent": func(m *memory, second bool) { m.values["agent"] = map[bool]string{false: "v1", true: "v2"}[second] },
+	"tools": func(m *memory, second bool) { m.values["tools"] = map[bool]string{false: "t1", true: "t2"}[second] },
+	// A Node leaves the cluster, and joins it again.
+	"leaves": func(m *memory, second bool) {
+		spec := &m.world.Config.Fleets[0].Groups[0].Spec
+		m.values["agent"], spec.TartKubelet, m.idle = "v1", &fleet.TartKubelet{}, true
+		if second {
+			m.values["agent"], spec.TartKubelet = "", nil
+		}
+	},
+}
+
+// TestFaultMatrix lets each fault befall a roll in memory at each place where it can: at
+// each call to a host, of the providers, at each event of the run. The run ends and keeps
+// its limits; the next plan is complete; the next apply converges, and then everything is
+// as after a run without a fault. TestFaultMatrixOverSSH tries points of it on Macs.
 func TestFaultMatrix(t *testing.T) {
 	t.Parallel()
 	count := &tally{said: make(map[string]map[string]int)}
-	t.Cleanup(func() { count.report(t) })
-	w, dir := world(t, 3)
-	converges(t, run(t, w, hostCore("production", 1)))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for scenario, wish := range wishes() {
-		before, want := rolled(t, copied(t, dir), wish)
-		for name, f := range faults() {
+	t.Cleanup(func() {
+		count.report(t)
+		whole := count.parts.Load() == int64(len(memFaults())*(len(memWishes)+1))
+		if whole && !t.Failed() && (count.points.Load() < leastPoints || count.left.Load() == 0) {
+			t.Errorf("%d points are fewer than %d, or no run ever left a cordon (%d)", count.points.Load(), leastPoints, count.left.Load())
+		}
+	})
+	for scenario, wish := range memWishes {
+		for name, f := range memFaults() {
 			t.Run(scenario+", "+name, func(t *testing.T) {
 				t.Parallel()
-				a := arenaIn(t, copied(t, before))
-				a.epoch = rolledEpochs
-				second := false
-				for n := 0; ; n += everyPoint {
-					wish(a.spec, second)
-					if !a.point(t, count, name, n, f, want[second]) || f.once || t.Failed() {
-						break
-					}
-					second = !second
-					if n > 1000 {
-						t.Fatal("there is no end")
-					}
-				}
+				synctest.Test(t, func(t *testing.T) { everyPlace(t, count, name, f, wish) })
 			})
 		}
 	}
-}
-
-// wishes are what is rolled to and fro.
-func wishes() map[string]func(s *fleet.Spec, second bool) {
-	return map[string]func(s *fleet.Spec, second bool){
-		"flags": func(s *fleet.Spec, second bool) {
-			pods := map[bool]int{false: 3, true: 4}[second]
-			s.TartKubelet.MaxPods = &pods
-		},
-		"kubelet": func(s *fleet.Spec, second bool) {
-			version := map[bool]string{false: "0.4.0", true: "0.5.0"}[second]
-			s.TartKubelet.Artifact = sample("kubelet", version, "tart-kubelet-"+version)
-		},
-		"tart": func(s *fleet.Spec, second bool) { // below a Node that is closed and opened for it
-			version := map[bool]string{false: "2.32.1", true: "2.33.0"}[second]
-			s.Tart.Artifact = sample("tart", version, "tart-"+version+".tar.gz")
-		},
+	for name, f := range memFaults() {
+		t.Run("first set-up, "+name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { everyPlaceOfASetUp(t, count, name, f) })
+		})
 	}
 }
 
-// rolledEpochs is more than the runs that rolled has made.
-const rolledEpochs = 100
-
-// rolled rolls a world to and fro, and returns it with what is there after each.
-func rolled(t *testing.T, dir string, wish func(*fleet.Spec, bool)) (string, map[bool][]string) {
+// everyPlace rolls to and fro, with the fault at one place after the other.
+func everyPlace(t *testing.T, count *tally, name string, f memFault, wish func(*memory, bool)) {
 	t.Helper()
-	a := arenaIn(t, dir)
+	count.parts.Add(1)
+	m := newMemory(t)
 	want := make(map[bool][]string)
-	for i := range 4 { // the first of each knows no version from before
-		second := i%2 == 1
-		wish(a.spec, second)
-		a.asRun()
-		converges(t, a.engine)
-		want[second] = a.lasting(t)
+	for i := range 5 { // the first joins, and the next of each know no version from before
+		wish(m, i%2 == 1)
+		m.asRun()
+		converges(t, m.engine)
+		want[i%2 == 1] = m.lasting()
 	}
-	a.close()
-	if err := a.world.Close(); err != nil {
-		t.Fatal(err)
+	second := true
+	for n := 0; n < 1000; n++ {
+		wish(m, second)
+		if !m.point(count, name, n, f, want[second]) || f.once || t.Failed() {
+			return
+		}
+		second = !second
 	}
-	return dir, want
+	t.Fatal("there is no end")
 }
 
-// lasting is what remains, but for the notes of which runs entered the host.
-func (a *arena) lasting(t *testing.T) []string {
+// everyPlaceOfASetUp claims servers and sets them up, with the fault at one place after
+// the other, each time in a world of its own.
+func everyPlaceOfASetUp(t *testing.T, count *tally, name string, f memFault) {
 	t.Helper()
-	return slices.DeleteFunc(a.remains(t), func(line string) bool { return strings.Contains(line, "etc/macfleet/runs") })
+	count.parts.Add(1)
+	clean := newMemory(t)
+	clean.asRun()
+	converges(t, clean.engine)
+	want := clean.lasting()
+	for n := 0; n < 1000; n++ {
+		if m := newMemory(t); !m.point(count, name, n, f, want) || f.once || t.Failed() {
+			return
+		}
+	}
+	t.Fatal("there is no end")
+}
+
+// lasting is what remains when all kubelets were heard, but for Pods: they come and go.
+func (m *memory) lasting() []string {
+	time.Sleep(10 * time.Second) // on the virtual clock
+	return slices.DeleteFunc(m.world.Lasting(), func(line string) bool { return line[:4] == "pod " })
 }
 
 // point rolls with a fault at the nth place, and again without. It reports whether the
 // fault fell.
-func (a *arena) point(t *testing.T, count *tally, name string, n int, f fault, want []string) bool {
-	t.Helper()
-	a.asRun()
-	p := planned(t, a.engine)
-	record := a.records(t, p)
+func (m *memory) point(count *tally, name string, n int, f memFault, want []string) bool {
+	t := m.t
+	m.asRun()
+	p := planned(t, m.engine)
 	ctx, die := context.WithCancelCause(t.Context())
 	defer die(nil)
-	a.arm(n, f, die)
-	r, err := a.engine.Apply(ctx, p)
-	fell := a.disarm(t)
+	stop, halt := context.WithCancelCause(t.Context())
+	defer halt(nil)
+	m.engine.Stop = stop
+	record := recordOf(t, m.engine, p, func(before bool) bool {
+		if before {
+			return m.befallsEvent(beforeEvent)
+		}
+		return m.befallsEvent(behindEvent)
+	})
+	m.mu.Lock()
+	m.f, m.left, m.die, m.halt = f, n, die, halt
+	m.mu.Unlock()
+	if f.before != nil {
+		f.before(m)
+	}
+	r, err := m.engine.Apply(ctx, p)
+	m.mu.Lock()
+	fell := m.left < 0
+	m.left, m.f, m.dead = -1, memFault{}, false
+	m.mu.Unlock()
+	m.world.Die(nil)
 	broke := errors.Is(err, errDied)
 	if !broke {
 		record.end(t, r)
@@ -166,116 +356,43 @@ func (a *arena) point(t *testing.T, count *tally, name string, n int, f fault, w
 		return false
 	}
 	record.check(t, n, broke)
-	next := a.asRun()
-	p = planned(t, a.engine)
+	for _, machine := range m.world.Machines {
+		if node, _ := m.world.Node(machine.Server.Name); broke && node.Cordoned {
+			count.left.Add(1)
+			if node.CordonRun != m.engine.Run.ID {
+				t.Errorf("%s after %d: the cordon is nobody's: %+v", name, n, node)
+			}
+		}
+	}
+	m.recovers(count, name, n, f, want)
+	return true
+}
+
+// recovers is the next run after a fault.
+func (m *memory) recovers(count *tally, name string, n int, f memFault, want []string) {
+	t := m.t
+	m.asRun()
+	p := planned(t, m.engine)
 	said := whatIsSaid(p, p.Hosts[0].Name)
 	count.add(name, said)
 	if f.mend != nil {
-		f.mend(t, a)
-		p = planned(t, a.engine)
+		f.mend(m)
+		p = planned(t, m.engine)
 	}
 	if s := p.Summarise(); s.Unknown+s.Unread+s.Refused > 0 {
 		t.Errorf("%s after %d: the next plan is not complete: %q", name, n, said)
 	}
-	r = performed(t, a.engine, p)
+	r := performed(t, m.engine, p)
 	if !r.Converged() {
-		t.Errorf("%s after %d: run %s leaves %q, failures %q, lost %v", name, n, next.ID, whatIsSaid(r.After, r.After.Hosts[0].Name), whatFailed(r), r.Lost)
+		t.Errorf("%s after %d: the next run leaves %q, failures %q, left %v", name, n, whatIsSaid(r.After, r.After.Hosts[0].Name), whatFailed(r), r.Left)
 	}
-	if got := a.lasting(t); !slices.Equal(got, want) {
+	if got := m.lasting(); !slices.Equal(got, want) {
 		t.Errorf("%s after %d: (-want +got)\n%s", name, n, cmp.Diff(want, got))
 	}
-	a.freshProcess(t, n)
-	isOpen(t, a.engine, a.name, 0)
-	return true
-}
-
-// asRun begins another run, with a client of its own, as another process has it.
-func (a *arena) asRun() plan.Run {
-	a.epoch++
-	a.engine.Run = named(fmt.Sprintf("run%d", a.epoch), a.epoch)
-	a.engine.Hosts, a.engine.Guard, a.engine.Now, a.engine.Stop = a.patient, nil, a.now, context.Background()
-	a.ahead.Store(0)
-	a.engine.Emit = func(engine.Event) {}
-	return a.engine.Run
-}
-
-// now is the clock here.
-func (a *arena) now() time.Time { return time.Now().Add(time.Duration(a.ahead.Load())) }
-
-// recorded is the record of a point's run.
-type recorded struct {
-	writer *runlog.Writer
-	done   int
-}
-
-// records lets the events of the next apply be written to a record.
-func (a *arena) records(t *testing.T, p *plan.Plan) *recorded {
-	t.Helper()
-	head := runlog.Head{ID: a.engine.Run.ID, Started: time.Now(), Command: "apply",
-		Limits: runlog.Limits{Hosts: a.engine.Parallelism, Uploads: hosts.DefaultUploads, Fleets: []runlog.FleetLimits{{Fleet: p.Hosts[0].Fleet, MaxUnavailable: "1"}}}}
-	w, err := runlog.Create(runlog.Options{Folder: t.TempDir(), Scrub: func(s string) string { return s }}, head)
-	if err != nil {
-		t.Fatal(err)
+	if open, _ := m.world.Connections(); open != 0 {
+		t.Errorf("%s after %d: %d connections are left", name, n, open)
 	}
-	short := runlog.PlanOf(p)
-	if err := w.Write(runlog.Entry{Type: runlog.TypePlan, Plan: &short}); err != nil {
-		t.Fatal(err)
+	for _, what := range m.world.Wrong() {
+		t.Errorf("%s after %d: %s", name, n, what)
 	}
-	rec := &recorded{writer: w}
-	stop, halt := context.WithCancelCause(t.Context())
-	t.Cleanup(func() { halt(nil) })
-	a.engine.Stop, a.halt = stop, halt
-	a.engine.Emit = func(ev engine.Event) {
-		if a.befalls(atEvent) {
-			return // it died before the line was written, or the line could not be
-		}
-		if err := w.Event(ev); err != nil {
-			t.Error(err)
-		}
-		if ev.Type == engine.Done {
-			rec.done++
-		}
-		a.befalls(afterEvent)
-	}
-	return rec
-}
-
-// end ends the record of a run that came to its end.
-func (r *recorded) end(t *testing.T, result engine.Result) {
-	t.Helper()
-	if err := r.writer.End(runlog.End{Outcome: runlog.Incomplete, Done: r.done}); err != nil {
-		t.Error(err)
-	}
-	if result.Done != r.done {
-		t.Errorf("%d actions were done, and %d events tell of it", result.Done, r.done)
-	}
-}
-
-// check reads the record alone.
-func (r *recorded) check(t *testing.T, n int, broke bool) {
-	t.Helper()
-	read, err := runlog.Read(r.writer.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range runcheck.Violations(read) {
-		t.Errorf("after %d: %s", n, v)
-	}
-	if broke == (read.End != nil) {
-		t.Errorf("after %d: it broke off (%t), and its record ends with %+v", n, broke, read.End)
-	}
-}
-
-var (
-	errDied = errors.New("the process died")
-	errFull = &engine.UnrecordedError{Err: syscall.ENOSPC}
-)
-
-// whatFailed is what became of actions.
-func whatFailed(r engine.Result) []string {
-	var out []string
-	for _, f := range r.Failures {
-		out = append(out, fmt.Sprintf("%s %s: %v", f.Action.Kind, f.Action.Step, f.Err))
-	}
-	return out
 }

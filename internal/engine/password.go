@@ -11,9 +11,16 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
+)
+
+// The codes that are raised here.
+var (
+	CodePasswordNotDisclosed = plan.NewCode("password-not-disclosed", plan.Warning, "the login password is needed, and the provider does not tell it",
+		"give it once: macfleet apply --ask-password NAME")
+	CodeSealedInGet = plan.NewCode("sealed-in-get", plan.Warning, "the login password is needed, and the provider answers <sealed> in its place",
+		"give it once: macfleet apply --ask-password NAME")
 )
 
 // Passwords finds the login passwords of hosts, as late as possible.
@@ -31,7 +38,7 @@ type Password struct {
 
 // NoPasswordError says why no password of a host is known.
 type NoPasswordError struct {
-	Code string // stable: missing-sudo-password, password-not-disclosed, sealed-in-get
+	Code plan.Code
 	Why  string
 }
 
@@ -42,7 +49,7 @@ func (e *NoPasswordError) Error() string { return e.Why }
 // the seal under which an earlier try of it is noted there, if there is one.
 func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Seal, *plan.Trouble) {
 	if e.Passwords == nil {
-		return Password{}, "", plan.MissingPassword(h.Name, "missing-sudo-password", "nothing here finds passwords")
+		return Password{}, "", plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "nothing here finds passwords")
 	}
 	known, err := e.Passwords.Find(ctx, h.Server, h.Name)
 	var none *NoPasswordError
@@ -50,7 +57,7 @@ func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Se
 	case errors.As(err, &none):
 		return Password{}, "", plan.MissingPassword(h.Name, none.Code, none.Why)
 	case err != nil:
-		return Password{}, "", plan.MissingPassword(h.Name, "missing-sudo-password", "it could not be looked up: "+err.Error())
+		return Password{}, "", plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "it could not be looked up: "+err.Error())
 	}
 	var last plan.Refusal
 	var from string
@@ -89,9 +96,13 @@ func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, sel p
 	for i, h := range wanted {
 		seen := snap.Hosts[h.Server.ID]
 		seen.Password = &found[i]
-		snap.Hosts[h.Server.ID] = e.scrub().Host(seen)
+		snap.Hosts[h.Server.ID] = e.Scrub.Host(seen)
 	}
-	return len(wanted)+e.hopeless(p, snap) > 0, nil
+	more := len(wanted)+e.hopeless(p, snap) > 0
+	if !more {
+		e.remember(snap, sel, p)
+	}
+	return more, nil
 }
 
 // hopeless notes on pool servers that were chosen for a claim why they will never
@@ -120,22 +131,16 @@ func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
 	if trouble != nil {
 		return secret.Value{}, &TroubleError{*trouble}
 	}
-	if seal == "" {
-		var err error
-		if seal, err = p.Value.Seal(); err != nil {
-			return secret.Value{}, err
-		}
-	}
 	now := w.engine.Now()
-	err := w.tryPassword(ctx, p, seal, now)
+	said, err := w.tryPassword(ctx, p, seal, now)
 	switch {
-	case errors.Is(err, hosts.ErrPasswordRefused):
+	case errors.Is(err, plan.ErrPasswordRefused):
 		return secret.Value{}, &TroubleError{*plan.WrongPassword(w.host.Name, p.Source, now)}
-	case errors.Is(err, hosts.ErrAccountLocked):
+	case errors.Is(err, plan.ErrAccountLocked):
 		return secret.Value{}, &TroubleError{*plan.LockedAccount(w.host.Name, w.host.Spec.User)}
-	case errors.Is(err, hosts.ErrPasswordRace), errors.Is(err, hosts.ErrPasswordBusy):
+	case errors.Is(err, plan.ErrPasswordRace), errors.Is(err, plan.ErrPasswordBusy):
 		return secret.Value{}, fmt.Errorf("%w: nothing was tried; apply again when the other run is over", err)
-	case brokenRules(err):
+	case strings.Contains(said.Stderr, "policy plugin"): // sudo could not even read its rules
 		return secret.Value{}, &TroubleError{*plan.BrokenSudo(w.host.Name, err.Error())}
 	case err != nil:
 		return secret.Value{}, fmt.Errorf("check the login password from %s: %w", p.Source, err)
@@ -147,23 +152,23 @@ func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
 // tryPassword has the host try a password, and waits while the host says that another run
 // does: one that was killed there keeps it busy for as long as its script might have
 // taken. The host tries nothing meanwhile, so asking again harms no account.
-func (w *worker) tryPassword(ctx context.Context, p Password, seal secret.Seal, now time.Time) error {
+func (w *worker) tryPassword(ctx context.Context, p Password, seal secret.Seal, now time.Time) (plan.Answer, error) {
 	e := w.engine
-	giveUp := e.Now().Add(hosts.PasswordBusy)
+	giveUp := e.Now().Add(passwordBusy)
 	for {
-		err := w.conn.CheckPassword(ctx, p.Value, seal, w.host.Seen.Refusals, now)
-		if !errors.Is(err, hosts.ErrPasswordBusy) || e.Now().After(giveUp) {
-			return err
+		said, err := w.conn.Do(ctx, TryPassword{p.Value, seal, w.host.Seen.Refusals, now})
+		if !errors.Is(err, plan.ErrPasswordBusy) || e.Now().After(giveUp) {
+			return said, err
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return said, err
 		case <-e.Stop.Done():
-			return err
+			return said, err
 		case <-time.After(or(e.Ready.Every, DefaultEvery)):
 		}
 		if err := e.may(); err != nil {
-			return err
+			return said, err
 		}
 	}
 }
@@ -195,11 +200,4 @@ func (w *worker) credentials(ctx context.Context) (inventory.Join, secret.Value,
 	}
 	token, err := w.engine.Cluster.Token(ctx, w.host.Name)
 	return join, token, err
-}
-
-// brokenRules reports whether sudo could not even read its rules. It is nobody's
-// then, password or not.
-func brokenRules(err error) bool {
-	var failed *hosts.ScriptError
-	return errors.As(err, &failed) && strings.Contains(failed.Answer.Stderr, "policy plugin")
 }

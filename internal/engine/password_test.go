@@ -76,7 +76,7 @@ func TestLockedCandidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := planned(t, e)
-	if len(p.Rejected) != 1 || p.Rejected[0].Server.ID != first || p.Rejected[0].Trouble.Code != "sudo-locked" {
+	if len(p.Rejected) != 1 || p.Rejected[0].Server.ID != first || p.Rejected[0].Trouble.Code.String() != "sudo-locked" {
 		t.Errorf("rejected %+v", p.Rejected)
 	}
 	if len(p.Hosts) != 1 || p.Hosts[0].Server.ID == first || p.Hosts[0].Refused != nil {
@@ -123,7 +123,7 @@ func TestBrokenSudo(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := planned(t, e)
-	if r := p.Hosts[0].Refused; r == nil || r.Code != "sudoers-broken" || !strings.Contains(r.Remedy, "osascript") {
+	if r := p.Hosts[0].Refused; r == nil || r.Code.String() != "sudoers-broken" || !strings.Contains(r.Remedy, "osascript") {
 		t.Errorf("refused %+v", r)
 	}
 	if got := p.Runnable(); len(got) > 0 {

@@ -9,13 +9,14 @@ import (
 
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 	"github.com/macfleet/macfleet/plan"
 )
 
 // client returns a client of a world with deadlines of its own.
-func client(t *testing.T, w *sandbox.World, d hosts.Deadlines) *hosts.Client {
+func client(t *testing.T, w *sandbox.World, d hosts.Deadlines) overssh.Hosts {
 	t.Helper()
 	pem, err := w.Secret(keyRef)
 	if err != nil {
@@ -25,7 +26,7 @@ func client(t *testing.T, w *sandbox.World, d hosts.Deadlines) *hosts.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hosts.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext, Deadlines: d})
+	return overssh.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext, Deadlines: d})
 }
 
 // settings returns a Mac's power settings, read past SSH.
@@ -81,7 +82,7 @@ func TestDiesInChange(t *testing.T) {
 		t.Fatalf("%d actions done, failures %+v; want 3 and one failure on %s", r.Done, r.Failures, one.Name)
 	}
 	var lost *hosts.Error
-	if err := r.Failures[0].Err; !errors.As(err, &lost) || lost.Code != "connection-lost" || lost.Phase != hosts.Talking {
+	if err := r.Failures[0].Err; !errors.As(err, &lost) || lost.Code.String() != "connection-lost" || lost.Phase != hosts.Talking {
 		t.Errorf("failure = %v", err)
 	}
 	if last != "power" {
@@ -118,7 +119,7 @@ func TestSilentHost(t *testing.T) {
 			if h.Unknown != nil {
 				t.Errorf("%s: %+v", h.Name, h.Unknown)
 			}
-		case h.Unknown == nil || h.Unknown.Code != "no-ssh-answer" || !strings.Contains(h.Unknown.Text, "handshake: no login within 1s") || h.Unknown.Remedy == "":
+		case h.Unknown == nil || h.Unknown.Code.String() != "no-ssh-answer" || !strings.Contains(h.Unknown.Text, "handshake: no login within 1s") || h.Unknown.Remedy == "":
 			t.Errorf("the silent host: %+v", h.Unknown)
 		}
 	}

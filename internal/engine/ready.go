@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -72,7 +71,7 @@ func (g *gate) look(ctx context.Context) []plan.Host {
 		return nil
 	}
 	g.nodes = make(map[string]inventory.Node, len(nodes))
-	for _, n := range g.engine.scrub().Nodes(nodes) {
+	for _, n := range g.engine.Scrub.Nodes(nodes) {
 		g.nodes[n.Name] = n
 	}
 	for i := range g.waiting {
@@ -195,7 +194,7 @@ func (g *gate) kubelet(ctx context.Context, h *plan.Host) (why string) {
 	if !ok {
 		return ""
 	}
-	target := hosts.Target{Server: h.Server, Name: h.Name}
+	target := Target{Server: h.Server, Name: h.Name}
 	if pin, known := g.pins[h.Server.ID]; known {
 		target.Pin = &pin
 	} else if h.Seen.Key != "" {
@@ -204,7 +203,7 @@ func (g *gate) kubelet(ctx context.Context, h *plan.Host) (why string) {
 	}
 	seen := e.look(ctx, target, step.Probes())
 	if seen.Trouble != nil {
-		return seen.Trouble.Code + ": " + seen.Trouble.Text
+		return seen.Trouble.Code.String() + ": " + seen.Trouble.Text
 	}
 	v := h.View(step.ID())
 	v.Facts, v.Root, v.At, v.Pending = seen.Facts, seen.Root, seen.At, false
@@ -243,7 +242,7 @@ func awaits(h *plan.Host) *plan.Action {
 // known: its Node, and a last look at the host itself.
 func (e *Engine) failure(ctx context.Context, h *plan.Host, node string, waited time.Duration) Failure {
 	found, remedy := e.lastLook(ctx, h)
-	t := plan.Trouble{Code: "node-not-ready",
+	t := plan.Trouble{Code: plan.CodeNodeNotReady,
 		Text:   fmt.Sprintf("it is not Ready after %s: %s; %s", waited.Round(time.Second), node, found),
 		Remedy: cmp.Or(remedy, "kubectl describe node "+h.Name+", and read /var/log/tart-kubelet.log on the host; apply again goes on from there")}
 	f := Failure{Action: *awaits(h), Err: &TroubleError{t}}
@@ -264,7 +263,7 @@ func (g *gate) node(h *plan.Host) string {
 // nothing. Of a kubelet that does not stay up, remedy is what helps.
 func (e *Engine) lastLook(ctx context.Context, h *plan.Host) (text, remedy string) {
 	pin := e.pinOf(*h)
-	seen := e.look(ctx, hosts.Target{Server: h.Server, Name: h.Name, Pin: &pin}, plan.Probes(e.Config, e.Steps, e.Selection))
+	seen := e.look(ctx, Target{Server: h.Server, Name: h.Name, Pin: &pin}, plan.Probes(e.Config, e.Steps, e.Selection))
 	if seen.Trouble != nil {
 		return fmt.Sprintf("the host cannot be asked: %s: %s", seen.Trouble.Code, seen.Trouble.Text), ""
 	}
@@ -272,7 +271,7 @@ func (e *Engine) lastLook(ctx context.Context, h *plan.Host) (text, remedy strin
 	var found []string
 	for _, step := range e.Steps(h.Spec) {
 		f := step.Diff(h.View(step.ID()))
-		if k, _ := f.Kubelet.Get(); k.Fault.Code == plan.CrashLoop && len(f.Changes) > 0 {
+		if k, _ := f.Kubelet.Get(); k.Fault.Code == plan.CodeKubeletCrashLoop && len(f.Changes) > 0 {
 			remedy = f.Changes[len(f.Changes)-1].Remedy
 		}
 		switch {

@@ -53,12 +53,12 @@ func TestCrashLoopIsNotReady(t *testing.T) {
 		if n.Ready != inventory.Ready {
 			t.Errorf("the Node of %s has to say Ready still, and says %s", h.Name, n.Ready)
 		}
-		if (h.Name == host) != (state == inventory.NotReady && strings.HasPrefix(why, plan.CrashLoop)) {
+		if (h.Name == host) != (state == inventory.NotReady && strings.HasPrefix(why, plan.CodeKubeletCrashLoop.String())) {
 			t.Errorf("%s is %s: %s", h.Name, state, why)
 		}
 	}
 	got := waits(t, e, 20*time.Millisecond)
-	if len(got.Late) != 1 || got.Late[0].Host.Name != host || !strings.HasPrefix(got.Late[0].Why, plan.CrashLoop) {
+	if len(got.Late) != 1 || got.Late[0].Host.Name != host || !strings.HasPrefix(got.Late[0].Why, plan.CodeKubeletCrashLoop.String()) {
 		t.Errorf("late are %+v", got.Late)
 	}
 	if err := w.Inject(host, "unreachable"); err != nil {
@@ -75,6 +75,7 @@ type newProcess struct{ started time.Time }
 
 func (newProcess) ID() plan.StepID      { return "tart_kubelet" }
 func (newProcess) MakesNode() bool      { return true }
+func (newProcess) Wanted() string       { return "a new one" }
 func (newProcess) Probes() []plan.Probe { return nil }
 func (s newProcess) Diff(plan.View) plan.Finding {
 	return plan.Finding{Kubelet: inventory.Present(plan.Kubelet{Started: s.started})}
@@ -166,7 +167,7 @@ func (young) MakesNode() bool { return true }
 func (s young) Diff(v plan.View) plan.Finding {
 	f := s.Step.Diff(v)
 	if v.Node.IsUnread() {
-		f.Kubelet = inventory.Present(plan.Kubelet{Fault: plan.Reason{Code: plan.Settling, Text: "a moment ago"}})
+		f.Kubelet = inventory.Present(plan.Kubelet{Fault: plan.Reason{Code: plan.CodeKubeletSettling, Text: "a moment ago"}})
 	}
 	return f
 }

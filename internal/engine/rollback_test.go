@@ -12,6 +12,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 	"github.com/macfleet/macfleet/plan"
@@ -42,7 +43,7 @@ func TestRollback(t *testing.T) {
 			group.Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{Block: []string{"10.0.0.0/8"}}}.WithBuiltIn().WithDefaults()
 			r := apply(t, e)
 			var failed *hosts.Error
-			if r.Converged() || len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &failed) || failed.Code != "rolled-back" {
+			if r.Converged() || len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &failed) || failed.Code.String() != "rolled-back" {
 				t.Fatalf("failures %v", r.Failures)
 			}
 			if after := firewall(t, machine); after != before {
@@ -52,7 +53,7 @@ func TestRollback(t *testing.T) {
 			if len(p.Actions) != 1 {
 				t.Fatalf("the next plan has %d actions", len(p.Actions))
 			}
-			if a := p.Actions[0]; a.Origin != (plan.Origin{Pending: true}) || a.Reason.Code != "config-changed" {
+			if a := p.Actions[0]; a.Origin != (plan.Origin{Pending: true}) || a.Reason.Code.String() != "config-changed" {
 				t.Errorf("nobody edited anything, and the next plan says %+v, %+v", a.Origin, a.Reason)
 			}
 			if said := whatIsSaid(p, host); !slices.Contains(said, "warning rolled-back") {
@@ -71,7 +72,7 @@ func TestRollback(t *testing.T) {
 
 // hurried returns a client for which the host's clock runs ahead whenever the
 // host does not answer.
-func hurried(t *testing.T, w *sandbox.World, machine *mac.Machine) *hosts.Client {
+func hurried(t *testing.T, w *sandbox.World, machine *mac.Machine) overssh.Hosts {
 	t.Helper()
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := w.DialContext(ctx, network, address)
@@ -80,7 +81,7 @@ func hurried(t *testing.T, w *sandbox.World, machine *mac.Machine) *hosts.Client
 		}
 		return conn, err
 	}
-	c := hosts.New(hosts.Options{User: "m1", Key: fleetKey(t, w), Dial: dial, Poll: time.Millisecond})
+	c := overssh.New(hosts.Options{User: "m1", Key: fleetKey(t, w), Dial: dial, Poll: time.Millisecond})
 	t.Cleanup(c.Close)
 	return c
 }

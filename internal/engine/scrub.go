@@ -1,24 +1,12 @@
 package engine
 
-import "github.com/macfleet/macfleet/plan"
-
-// scrub returns what takes secrets out of everything that comes from outside. It
-// runs before anything is computed or kept: the digests in a marker, a plan and
-// a recorded plan are then all about the same text.
-func (e *Engine) scrub() plan.Scrub {
-	if e.Scrub == nil {
-		return func(text string) string { return text }
-	}
-	return e.Scrub
-}
-
 // scrubError takes secrets out of an error's text: a host's last words and a
 // provider's answer stand in it.
 func (e *Engine) scrubError(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || e.Scrub == nil {
+		return err
 	}
-	if text := e.scrub()(err.Error()); text != err.Error() {
+	if text := e.Scrub(err.Error()); text != err.Error() {
 		return &scrubbedError{text, err}
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/scaleway"
 )
@@ -52,7 +53,7 @@ func TestObservationIsScrubbed(t *testing.T) {
 	if c, ok := snap.Hosts[s.ID].Claim.Get(); !ok || c.Name != secret.Scrubbed {
 		t.Errorf("the claim is %+v, %t", c, ok)
 	}
-	content, err := plan.Record{Snapshot: snap}.Encode()
+	content, err := wire.NewRecord(e.Config.Owner, snap).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,46 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
-	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// brittle is a line to the cluster that breaks at one call: before it, or behind it,
-// where the cluster has heard it and nobody hears the answer.
-type brittle struct {
-	next   http.RoundTripper
-	left   atomic.Int64 // calls until then; it breaks at 0
-	behind atomic.Bool
-	killed func() // is called when it breaks, and nothing passes from then on; nil: later calls pass
-	dead   atomic.Bool
-}
-
 var errBroken = errors.New("the line to the cluster broke")
-
-// RoundTrip passes a call on, unless it is the one.
-func (b *brittle) RoundTrip(r *http.Request) (*http.Response, error) {
-	if b.dead.Load() {
-		return nil, errBroken
-	}
-	last := b.left.Add(-1) == 0
-	if last && b.killed != nil {
-		defer b.killed()
-		b.dead.Store(true)
-	}
-	if last && !b.behind.Load() {
-		return nil, errBroken
-	}
-	answer, err := b.next.RoundTrip(r)
-	if last && err == nil {
-		_ = answer.Body.Close()
-		return nil, errBroken
-	}
-	return answer, err
-}
 
 // victim is a Mac that is, or becomes, a Node, and is struck meanwhile.
 type victim struct {
@@ -67,9 +32,8 @@ type victim struct {
 	engine  *engine.Engine
 	spec    *fleet.Spec
 	machine *mac.Machine
-	line    *brittle
-	patient *hosts.Client // for which no clock runs ahead
-	hurried *hosts.Client
+	patient engine.Hosts // for which no clock runs ahead
+	hurried engine.Hosts
 }
 
 // opened is the world of a folder.
@@ -90,17 +54,10 @@ func opened(t *testing.T, dir string) *sandbox.World {
 // victimIn finds the Mac of a world that is a member, and an engine that makes a Node of it.
 func victimIn(t *testing.T, dir string) *victim {
 	t.Helper()
-	v := &victim{dir: dir, line: &brittle{}, world: opened(t, dir)}
+	v := &victim{dir: dir, world: opened(t, dir)}
 	c := nodes(1)
 	v.spec, v.engine = &c.Fleets[0].Groups[0].Spec, runNodes(t, v.world, c)
-	o := clusterOptions(v.world, c)
-	o.Wrap = func(next http.RoundTripper) http.RoundTripper { v.line.next = next; return v.line }
-	cluster, err := kubernetes.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	v.engine.Cluster = cluster
+	var err error
 	if v.machine, err = v.world.Mac(member(t, v.world)); err != nil {
 		t.Fatal(err)
 	}
@@ -108,19 +65,11 @@ func victimIn(t *testing.T, dir string) *victim {
 	return v
 }
 
-// strikes are what may befall a run, each after n others of its kind. They report
-// whether it fell.
+// strikes are what may befall a run on a host, each after n others of its kind. They report
+// whether it fell. TestFaultMatrix has what befalls calls of the cluster.
 func strikes() map[string]func(v *victim, n int) (fell func() bool) {
-	inCluster := func(behind bool) func(v *victim, n int) func() bool {
-		return func(v *victim, n int) func() bool {
-			v.line.behind.Store(behind)
-			v.line.left.Store(int64(n) + 1)
-			return func() bool { return v.line.left.Swap(0) <= 0 }
-		}
-	}
 	return map[string]func(v *victim, n int) func() bool{
 		"the line breaks": onHost(mac.LineBreaks), "killed": onHost(mac.Killed),
-		"the cluster hears nothing": inCluster(false), "the cluster's answer is lost": inCluster(true),
 	}
 }
 
@@ -233,7 +182,7 @@ func listed(t *testing.T, root, folder string, content bool) []string {
 }
 
 // TestJoinStruck strikes a first join anywhere: at each tool on the host that may
-// change something, at each command, before and behind each call of the cluster.
+// change something, and at each command.
 func TestJoinStruck(t *testing.T) {
 	t.Parallel()
 	w, before := world(t, 3)
@@ -257,14 +206,15 @@ func TestJoinStruck(t *testing.T) {
 	}
 }
 
-// everywhere strikes after first, first + step, … until no strike falls any more.
-func everywhere(t *testing.T, first, step int, at func(t *testing.T, n int) bool) {
+// everywhere strikes at a share of the places, until no strike falls any more.
+func everywhere(t *testing.T, share, shares int, at func(t *testing.T, n int) bool) {
 	t.Helper()
-	for n := first; ; n += step * everyStrike {
+	first, step := strikesOf(t, share, shares)
+	for n := first; ; n += step {
 		fell := false
 		t.Run(fmt.Sprint(n), func(t *testing.T) { fell = at(t, n) }) // which closes what it has opened
 		if !fell {
-			if n == first {
+			if n == 0 {
 				t.Error("no strike fell")
 			}
 			return

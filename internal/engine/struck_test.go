@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
@@ -34,15 +35,7 @@ func TestApplyStruckAnywhere(t *testing.T) {
 		for first := range shares {
 			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
 				t.Parallel()
-				n, fallen := first, 0
-				for ; strikeOnce(t, n, kind, want); fallen++ {
-					if n += shares * everyStrike; n > 1000 {
-						t.Fatal("the set-up has no end")
-					}
-				}
-				if fallen == 0 {
-					t.Error("no strike fell")
-				}
+				everywhere(t, first, shares, func(t *testing.T, n int) bool { return strikeOnce(t, n, kind, want) })
 			})
 		}
 	}
@@ -105,13 +98,13 @@ func strikeOnce(t *testing.T, n int, kind mac.Strike, want []string) bool {
 
 // overtaken returns a client for which the host's clock runs ahead once a strike
 // has fallen: a change that was cut off is waited for as long as its undo may take.
-func overtaken(t *testing.T, w *sandbox.World, machine *mac.Machine) *hosts.Client {
+func overtaken(t *testing.T, w *sandbox.World, machine *mac.Machine) overssh.Hosts {
 	t.Helper()
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := w.DialContext(ctx, network, address)
 		return clocked{conn, machine}, err
 	}
-	c := hosts.New(hosts.Options{User: "m1", Key: fleetKey(t, w), Dial: dial, Poll: time.Millisecond})
+	c := overssh.New(hosts.Options{User: "m1", Key: fleetKey(t, w), Dial: dial, Poll: time.Millisecond})
 	t.Cleanup(c.Close)
 	return c
 }

@@ -12,7 +12,7 @@ func TestUnpreparedCluster(t *testing.T) {
 		t.Fatalf("rejected %+v, short %+v, hosts %d", p.Rejected, p.Shortages, len(p.Hosts))
 	}
 	for _, h := range p.Hosts {
-		if h.Refused == nil || h.Refused.Code != "cluster-not-prepared" {
+		if h.Refused == nil || h.Refused.Code.String() != "cluster-not-prepared" {
 			t.Errorf("%s: refused %+v", h.Name, h.Refused)
 		}
 	}

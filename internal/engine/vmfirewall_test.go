@@ -62,7 +62,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := planned(t, e)
-				if len(p.Actions) != 1 || p.Actions[0].Reason.Code != incident || !p.Actions[0].Origin.Drift {
+				if len(p.Actions) != 1 || p.Actions[0].Reason.Code.String() != incident || !p.Actions[0].Origin.Drift {
 					t.Errorf("%s: %d actions: %+v", incident, len(p.Actions), p.Actions)
 				}
 				converges(t, e)
@@ -82,7 +82,7 @@ func TestVMFirewallComesAndGoes(t *testing.T) {
 	name := "acme.runners"
 	group := &e.Config.Fleets[0].Groups[0]
 	group.Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{Anchor: &name, VMSources: []string{"192.168.64.0/24", "10.77.0.0/16"}, Block: []string{"10.0.0.0/8"}}}.WithBuiltIn().WithDefaults()
-	if p := planned(t, e); len(p.Actions) != 1 || p.Actions[0].Reason.Code != "config-changed" {
+	if p := planned(t, e); len(p.Actions) != 1 || p.Actions[0].Reason.Code.String() != "config-changed" {
 		t.Errorf("%+v", p.Actions)
 	}
 	converges(t, e)
@@ -118,7 +118,7 @@ func TestVMFirewallUncovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := planned(t, e)
-	if len(p.Actions) != 1 || p.Actions[0].Refusal == nil || p.Actions[0].Refusal.Code != "vm-subnet-uncovered" {
+	if len(p.Actions) != 1 || p.Actions[0].Refusal == nil || p.Actions[0].Refusal.Code.String() != "vm-subnet-uncovered" {
 		t.Errorf("%+v", p.Actions)
 	}
 }

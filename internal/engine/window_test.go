@@ -38,7 +38,7 @@ func TestWindowCloses(t *testing.T) {
 				return
 			}
 			var trouble *engine.TroubleError
-			if r.Done != 0 || len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &trouble) || trouble.Code != "outside-window" {
+			if r.Done != 0 || len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &trouble) || trouble.Code.String() != "outside-window" {
 				t.Fatalf("%+v", r)
 			}
 			isOpen(t, e, names[0], 1)

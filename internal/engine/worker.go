@@ -10,7 +10,6 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -20,7 +19,7 @@ import (
 type worker struct {
 	engine   *Engine
 	host     plan.Host
-	conn     *hosts.Conn
+	conn     Host
 	claimed  bool          // the claim on the host is ours
 	password secret.Value  // the host's login password, once the host has taken it
 	marker   *plan.Marker  // as it is on the host now
@@ -33,20 +32,11 @@ type worker struct {
 	disturbed bool
 }
 
-// leaving is how long a host has for taking note that the run is done with it.
-const leaving = 10 * time.Second
-
-// close leaves the host. One that cannot be told takes the run for dead later.
+// close leaves the host.
 func (w *worker) close(ctx context.Context) {
-	if w.conn == nil {
-		return
+	if w.conn != nil {
+		w.conn.Close(ctx)
 	}
-	if ctx.Err() == nil {
-		bounded, cancel := context.WithTimeout(ctx, leaving)
-		_ = w.conn.Leave(bounded)
-		cancel()
-	}
-	w.conn.Close()
 }
 
 // perform does one action and proves it.
@@ -87,20 +77,20 @@ func (w *worker) inWindow(a plan.Action) error {
 	return nil
 }
 
-// connect returns the connection. The host must show the key that the plan saw,
-// pinned or not, and must still be ours to touch.
-func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
+// connect opens the connection where there is none. The host must show the key that
+// the plan saw, pinned or not, and must still be ours to touch.
+func (w *worker) connect(ctx context.Context) error {
 	if w.conn != nil {
-		return w.conn, nil
+		return nil
 	}
 	pin := w.engine.pinOf(w.host)
 	// The server keeps its present name here, so that the same line of the ssh
 	// configuration counts as when the plan was made.
-	conn, err := w.engine.Hosts.Connect(ctx, hosts.Target{Server: w.host.Server, Name: w.host.Name, Pin: &pin, Run: w.engine.run()})
+	conn, err := w.engine.Hosts.Connect(ctx, Target{Server: w.host.Server, Name: w.host.Name, Pin: &pin, Run: w.engine.run()})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	now := w.engine.scrub().Host(conn.Observe(ctx, nil))
+	now := w.engine.Scrub.Host(conn.Observe(ctx, nil))
 	if now.Trouble == nil {
 		w.host.Seen.Marker, w.host.Seen.Claim, w.host.Seen.Serial = now.Marker, now.Claim, now.Serial
 		w.host.Seen.Refusals = now.Refusals // another run may have tried a password meanwhile
@@ -110,11 +100,11 @@ func (w *worker) connect(ctx context.Context) (*hosts.Conn, error) {
 		}
 	}
 	if now.Trouble != nil {
-		conn.Close()
-		return nil, &TroubleError{*now.Trouble}
+		conn.Close(ctx)
+		return &TroubleError{*now.Trouble}
 	}
 	w.conn = conn
-	return conn, nil
+	return nil
 }
 
 // TroubleError says that a host must not be touched any more, though the plan
@@ -150,7 +140,7 @@ func (w *worker) claim(ctx context.Context) error {
 		return err
 	}
 	if err := w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, w.host.Name); err != nil {
-		if derr := w.conn.DropClaim(ctx, ours); derr != nil {
+		if _, derr := w.conn.Do(ctx, DropClaim{ours}); derr != nil {
 			return fmt.Errorf("%w; and the claim on the host stayed: %w", err, derr)
 		}
 		return err
@@ -160,14 +150,13 @@ func (w *worker) claim(ctx context.Context) error {
 
 // claimHost creates the claim on the host, or finds our own from an earlier run.
 func (w *worker) claimHost(ctx context.Context) (plan.Claim, error) {
-	conn, err := w.connect(ctx)
-	if err != nil {
+	if err := w.connect(ctx); err != nil {
 		return plan.Claim{}, err
 	}
 	ours := plan.ClaimOf(w.engine.Config.Owner, w.host.Name, w.host.Server.ID)
 	ours.Nonce = rand.Text()
-	found, err := conn.Claim(ctx, ours)
-	if err != nil {
+	found := ours
+	if _, err := w.conn.Do(ctx, TakeClaim{&found}); err != nil {
 		return plan.Claim{}, err
 	}
 	if !found.Same(ours) {
@@ -197,11 +186,10 @@ func (w *worker) writeMarker(ctx context.Context, m plan.Marker) error {
 	if err := w.engine.may(); err != nil {
 		return err
 	}
-	conn, err := w.connect(ctx)
-	if err != nil {
+	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	if err := w.note(ctx, &m, conn.WriteMarker); err != nil {
+	if err := w.note(ctx, &m, ""); err != nil {
 		return err
 	}
 	w.marker = &m
@@ -211,7 +199,7 @@ func (w *worker) writeMarker(ctx context.Context, m plan.Marker) error {
 // step runs a step's changes in order, asks its probes again, and enters the
 // proof into the marker. A step that still differs has failed.
 func (w *worker) step(ctx context.Context, a plan.Action) error {
-	if _, err := w.connect(ctx); err != nil {
+	if err := w.connect(ctx); err != nil {
 		return err
 	}
 	step, ok := w.find(a.Step)
@@ -248,7 +236,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	case len(f.Changes) > 0:
 		return fmt.Errorf("the change had no effect: %s: %s", f.Changes[0].Reason.Code, f.Changes[0].Reason.Text)
 	}
-	if err := w.prove(ctx, a.Step, f); err != nil {
+	if err := w.prove(ctx, step, f); err != nil {
 		return err
 	}
 	w.prune(ctx, changes)
@@ -269,7 +257,8 @@ func (w *worker) leave(ctx context.Context, id plan.StepID, refused error) error
 	if w.marker == nil && w.host.Seen.Marker.IsAbsent() {
 		return refused
 	}
-	return errors.Join(refused, w.conn.WriteProof(ctx, w.currentMarker(), id))
+	_, err := w.conn.Do(ctx, WriteMarker{w.currentMarker(), id})
+	return errors.Join(refused, err)
 }
 
 // look asks a step's probes and judges the answers; done says that its changes
@@ -282,7 +271,7 @@ func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Find
 		return plan.Finding{}, err
 	}
 	v := w.host.View(step.ID())
-	v.Facts, v.Root, v.At = w.engine.scrub().Facts(facts), root, w.engine.Now().UTC()
+	v.Facts, v.Root, v.At = w.engine.Scrub.Facts(facts), root, w.engine.Now().UTC()
 	_, v.Proven = w.currentMarker().Steps[step.ID()]
 	if done {
 		v.Pending = false
@@ -299,8 +288,7 @@ func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Find
 	return f, nil
 }
 
-// change runs one change: guarded where it may cut the line, under launchd where
-// it takes long, and with a password where it needs one.
+// change runs one change, with what it needs: an artifact on the host, a password.
 func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error {
 	if err := w.engine.may(); err != nil {
 		return err
@@ -313,30 +301,16 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 	if err := w.engine.may(); err != nil {
 		return err // a delivery takes long
 	}
-	var answer plan.Answer
-	var err error
-	switch {
-	case c.Guard != nil:
-		return w.conn.RunGuarded(ctx, a.Step, c)
-	case c.Detached || c.Command.As == plan.Gui:
-		answer, err = w.conn.RunDetached(ctx, a.Step, c)
-	case c.Input != plan.NoInput:
-		var input secret.Value
-		if input, err = w.input(ctx, c.Input); err == nil {
-			answer, err = w.conn.RunWith(ctx, c.Command, input)
+	task := RunChange{Step: a.Step, Change: c}
+	if c.Input != plan.NoInput {
+		var err error
+		if task.Input, err = w.input(ctx, c.Input); err != nil {
+			return err
 		}
-	default:
-		answer, err = w.conn.Run(ctx, c.Command)
 	}
-	if err != nil {
-		return err
-	}
-	if answer.Exit == 0 {
-		return nil
-	}
-	err = &hosts.ScriptError{Host: w.host.Name, Script: c.Command.Name, Answer: answer}
-	if answer.Exit == plan.NotStaying && c.Remedy != "" {
-		err = &AdvisedError{Err: err, Remedy: c.Remedy}
+	answer, err := w.conn.Do(ctx, task)
+	if err != nil && answer.Exit == plan.NotStaying && c.Remedy != "" {
+		return &AdvisedError{Err: err, Remedy: c.Remedy}
 	}
 	return err
 }
@@ -355,31 +329,30 @@ func (e *AdvisedError) Unwrap() error { return e.Err }
 
 // prove enters what was seen of a step without a difference. A host that has no
 // marker yet gets it with all proofs when it is claimed.
-func (w *worker) prove(ctx context.Context, id plan.StepID, f plan.Finding) error {
+func (w *worker) prove(ctx context.Context, step plan.Step, f plan.Finding) error {
+	id, wanted := step.ID(), step.Wanted()
 	if w.marker == nil && w.host.Seen.Marker.IsAbsent() {
 		proven := maps.Clone(w.host.Proven)
 		if proven == nil {
 			proven = make(map[plan.StepID]plan.Digest)
 		}
-		proven[id] = plan.DigestOf(f)
+		proven[id] = plan.DigestOf(wanted, f.Facts)
 		w.host.Proven = proven
 		return nil
 	}
 	m := w.currentMarker()
-	if f.Wanted == "" {
+	if wanted == "" {
 		m = m.Without(id)
 	} else {
-		m = m.With(id, w.proof(plan.DigestOf(f)))
+		m = m.With(id, w.proof(plan.DigestOf(wanted, f.Facts)))
 	}
-	conn, err := w.connect(ctx)
-	if err != nil {
+	if err := w.connect(ctx); err != nil {
 		return err
 	}
 	if err := w.engine.may(); err != nil {
 		return err
 	}
-	proof := func(ctx context.Context, m plan.Marker) error { return conn.WriteProof(ctx, m, id) }
-	if err := w.note(ctx, &m, proof); err != nil {
+	if err := w.note(ctx, &m, id); err != nil {
 		return err
 	}
 	w.marker = &m

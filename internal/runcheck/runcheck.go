@@ -129,7 +129,7 @@ func (c *checker) begins(e runlog.Entry) {
 	}
 	h := &host{fleet: e.Fleet, lane: e.Lane}
 	for _, a := range c.record.Plan.Actions {
-		if a.Host == e.Host && a.Refused == "" && c.actions[a.Key()] == "" {
+		if a.Host == e.Host && a.Refused.String() == "" && c.actions[a.Key()] == "" {
 			h.left++
 		}
 	}

@@ -40,7 +40,7 @@ type Entry struct {
 	Artifact  string    `json:"artifact,omitempty"`
 	Count     int       `json:"count,omitempty"`      // of hosts about to be asked
 	Seconds   float64   `json:"seconds,omitempty"`    // that it took
-	Code      string    `json:"code,omitempty"`       // of a failure or a trouble, where it has one
+	Code      plan.Code `json:"code,omitzero"`        // of a failure or a trouble, where it has one
 	Text      string    `json:"text,omitempty"`       // of a failure, a trouble or a stop
 	Remedy    string    `json:"remedy,omitempty"`     // what to do, where it is known of this very failure
 	Output    []string  `json:"output,omitempty"`     // the last lines of a script that failed
@@ -119,29 +119,29 @@ type Plan struct {
 
 // Host is one host as the plan saw it.
 type Host struct {
-	Name     string `json:"name"`
-	Fleet    string `json:"fleet"`
-	Group    string `json:"group"`
-	ServerID string `json:"server_id"`
-	Member   bool   `json:"member"`            // false: it is to be claimed
-	Ready    string `json:"ready"`             // True, False or Unknown of its Node; "-": it has none or it was not read
-	Trouble  string `json:"trouble,omitempty"` // the code of why it could not be asked or must not be changed
+	Name     string    `json:"name"`
+	Fleet    string    `json:"fleet"`
+	Group    string    `json:"group"`
+	ServerID string    `json:"server_id"`
+	Member   bool      `json:"member"`           // false: it is to be claimed
+	Ready    string    `json:"ready"`            // True, False or Unknown of its Node; "-": it has none or it was not read
+	Trouble  plan.Code `json:"trouble,omitzero"` // the code of why it could not be asked or must not be changed
 }
 
 // Action is one action of a plan.
 type Action struct {
-	Kind       string `json:"kind"`
-	Host       string `json:"host,omitempty"` // empty: it is of the cluster
-	Fleet      string `json:"fleet,omitempty"`
-	Group      string `json:"group,omitempty"`
-	ServerID   string `json:"server_id,omitempty"`
-	Step       string `json:"step,omitempty"`
-	Object     string `json:"object,omitempty"` // of the cluster
-	Reason     string `json:"reason,omitempty"` // its code
-	Disruption string `json:"disruption"`
-	Refused    string `json:"refused,omitempty"` // the code of why it is wanted and is not done
-	Drains     bool   `json:"drains,omitempty"`  // the host's Node is drained first
-	Forced     bool   `json:"forced,omitempty"`  // the host is not waited for, whatever goes on there: --force-busy
+	Kind       string    `json:"kind"`
+	Host       string    `json:"host,omitempty"` // empty: it is of the cluster
+	Fleet      string    `json:"fleet,omitempty"`
+	Group      string    `json:"group,omitempty"`
+	ServerID   string    `json:"server_id,omitempty"`
+	Step       string    `json:"step,omitempty"`
+	Object     string    `json:"object,omitempty"` // of the cluster
+	Reason     plan.Code `json:"reason,omitzero"`  // its code
+	Disruption string    `json:"disruption"`
+	Refused    plan.Code `json:"refused,omitzero"` // the code of why it is wanted and is not done
+	Drains     bool      `json:"drains,omitempty"` // the host's Node is drained first
+	Forced     bool      `json:"forced,omitempty"` // the host is not waited for, whatever goes on there: --force-busy
 }
 
 // Outcome is what a run came to.

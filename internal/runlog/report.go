@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // State is how far an action came.
@@ -28,13 +29,13 @@ type HostReport struct {
 
 // ActionReport is what became of one action.
 type ActionReport struct {
-	Action  Action   `json:"action"`
-	State   State    `json:"state"`
-	Seconds float64  `json:"seconds"`
-	Code    string   `json:"code,omitempty"`
-	Text    string   `json:"text,omitempty"`
-	Remedy  string   `json:"remedy,omitempty"`
-	Output  []string `json:"output,omitempty"`
+	Action  Action    `json:"action"`
+	State   State     `json:"state"`
+	Seconds float64   `json:"seconds"`
+	Code    plan.Code `json:"code,omitzero"`
+	Text    string    `json:"text,omitempty"`
+	Remedy  string    `json:"remedy,omitempty"`
+	Output  []string  `json:"output,omitempty"`
 }
 
 // Reports returns what the run did, in the plan's order of hosts and actions. What
@@ -43,7 +44,7 @@ func (r Record) Reports() []HostReport {
 	b := builder{hosts: make(map[string]int), actions: make(map[string]place)}
 	for _, a := range r.Plan.Actions {
 		state := StateNotStarted
-		if a.Refused != "" {
+		if a.Refused != (plan.Code{}) {
 			state = StateRefused
 		}
 		b.action(a).State = state

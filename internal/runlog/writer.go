@@ -16,6 +16,7 @@ import (
 
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/wire"
 )
 
 // Writer writes the record of one run. It is safe for concurrent use. The file is
@@ -213,7 +214,7 @@ func (w *Writer) write(e Entry, sync bool) error {
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(scrubbed(e, w.scrub)) // it ends the line
+	err := enc.Encode(wire.Clean(w.scrub, e)) // it ends the line
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {

@@ -17,6 +17,9 @@ import (
 // DialContext connects to port 22 of a server's public address: a real TCP connection over
 // loopback, at whose other end the simulated Mac speaks SSH. No other address is reachable.
 func (w *World) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	if w.shared != nil {
+		return w.shared.dial(ctx, addr)
+	}
 	fail := func(err error) error {
 		return &net.OpError{Op: "dial", Net: network, Addr: target(addr), Err: err}
 	}

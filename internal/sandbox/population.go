@@ -28,38 +28,53 @@ func population(seed Seed) ([]cloud.Server, error) {
 	servers := make([]cloud.Server, 0, seed.Hosts)
 	used := map[string]bool{}
 	for i := range seed.Hosts {
-		id := serverID(i, used)
-		zone := seed.Zones[i%len(seed.Zones)]
-		os, err := cloud.Embedded(poolOS, zone)
+		server, err := delivered(seed, i, serverID(i, used))
 		if err != nil {
-			return nil, fmt.Errorf("make the sandbox: %w", err)
+			return nil, err
 		}
-		address, secret := publicIP(i), password(id)
-		created := firstOrder().Add(time.Duration(i) * 37 * time.Minute)
-		servers = append(servers, cloud.Server{
-			ID:                 id,
-			Type:               serverType(i, seed.Hosts),
-			Name:               fmt.Sprintf("%s%0*d", seed.PoolPrefix, width, i+1),
-			ProjectID:          seed.ProjectID,
-			OrganizationID:     organizationID,
-			IP:                 address,
-			VncURL:             fmt.Sprintf("vnc://%s:%s@%s:%d", seed.SSHUser, secret, address, vncPort),
-			VncPort:            vncPort,
-			SSHUsername:        seed.SSHUser,
-			SudoPassword:       secret,
-			OS:                 os,
-			Status:             "ready",
-			CreatedAt:          created,
-			UpdatedAt:          created.Add(25 * time.Minute),
-			DeletableAt:        created.Add(24 * time.Hour),
-			Zone:               zone,
-			Delivered:          true,
-			VpcStatus:          "vpc_disabled",
-			Commitment:         &cloud.Commitment{Type: "none"},
-			PublicBandwidthBps: 1_000_000_000,
-		})
+		server.Type, server.Name = serverType(i, seed.Hosts), fmt.Sprintf("%s%0*d", seed.PoolPrefix, width, i+1)
+		servers = append(servers, server)
+	}
+	for i, rented := range seed.Rented {
+		server, err := delivered(seed, seed.Hosts+i, rented.ID)
+		if err != nil {
+			return nil, err
+		}
+		server.Type, server.Name = rented.Type, rented.Name
+		servers = append(servers, server)
 	}
 	return servers, nil
+}
+
+// delivered gives the server in position i as it was delivered, without a type and a name.
+func delivered(seed Seed, i int, id string) (cloud.Server, error) {
+	zone := seed.Zones[i%len(seed.Zones)]
+	os, err := cloud.Embedded(poolOS, zone)
+	if err != nil {
+		return cloud.Server{}, fmt.Errorf("make the sandbox: %w", err)
+	}
+	address, secret := publicIP(i), password(id)
+	created := firstOrder().Add(time.Duration(i) * 37 * time.Minute)
+	return cloud.Server{
+		ID:                 id,
+		ProjectID:          seed.ProjectID,
+		OrganizationID:     organizationID,
+		IP:                 address,
+		VncURL:             fmt.Sprintf("vnc://%s:%s@%s:%d", seed.SSHUser, secret, address, vncPort),
+		VncPort:            vncPort,
+		SSHUsername:        seed.SSHUser,
+		SudoPassword:       secret,
+		OS:                 os,
+		Status:             "ready",
+		CreatedAt:          created,
+		UpdatedAt:          created.Add(25 * time.Minute),
+		DeletableAt:        created.Add(24 * time.Hour),
+		Zone:               zone,
+		Delivered:          true,
+		VpcStatus:          "vpc_disabled",
+		Commitment:         &cloud.Commitment{Type: "none"},
+		PublicBandwidthBps: 1_000_000_000,
+	}, nil
 }
 
 // firstOrder is when the first server of every world was ordered.

@@ -31,6 +31,7 @@ type World struct {
 	kubernetes *endpoint
 	secure     secured // the same API for kubectl
 	ssh        *switchboard
+	shared     *shared // nil where this process serves the world itself
 
 	// connections ends what was started on behalf of callers, when the world is closed.
 	connections context.Context
@@ -60,7 +61,7 @@ func load(dir string) (_ *World, err error) {
 		return nil, err
 	}
 	lock := store.NewLocker(filepath.Join(dir, apiLock))
-	w := &World{dir: dir, settings: own, changes: store.NewLocker(filepath.Join(dir, changesLock))}
+	w := &World{dir: dir, settings: own, shared: sharedFor(dir), changes: store.NewLocker(filepath.Join(dir, changesLock))}
 	w.connections, w.hangUp = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -119,8 +120,13 @@ func (w *World) Close() error {
 	return w.closed
 }
 
-// ScalewayURL gives the address of the simulated Scaleway API, served by this process.
-func (w *World) ScalewayURL() string { return w.scaleway.url() }
+// ScalewayURL gives the address of the simulated Scaleway API.
+func (w *World) ScalewayURL() string {
+	if w.shared != nil {
+		return w.shared.scaleway
+	}
+	return w.scaleway.url()
+}
 
 // ScalewayKeys gives the credentials that the simulated Scaleway accepts.
 func (w *World) ScalewayKeys() (accessKey, secretKey string) {
@@ -130,8 +136,13 @@ func (w *World) ScalewayKeys() (accessKey, secretKey string) {
 // ProjectID gives the project that all servers of this world belong to.
 func (w *World) ProjectID() string { return w.settings.ProjectID }
 
-// KubernetesURL gives the address of the simulated Kubernetes API, served by this process.
-func (w *World) KubernetesURL() string { return w.kubernetes.url() }
+// KubernetesURL gives the address of the simulated Kubernetes API.
+func (w *World) KubernetesURL() string {
+	if w.shared != nil {
+		return w.shared.kubernetes
+	}
+	return w.kubernetes.url()
+}
 
 // KubernetesToken gives the bearer token that the simulated Kubernetes accepts.
 func (w *World) KubernetesToken() string { return w.settings.KubernetesToken }

@@ -16,11 +16,15 @@ type Seed struct {
 	Zones                 []string
 	PoolPrefix            string // names of pool servers: prefix + "01" …
 	Hosts                 int    // pool size; 0 = 16
+	Rented                []Rented
 	PasswordlessSudo      bool   // whether somebody has prepared the Macs; as the provider delivers them, sudo asks for a password
 	SSHUser               string // "" = "m1"
 	KubeContext           string // name of the cluster in a kubeconfig; "" = any name will do
 	SSHKeyRef             string // reference under which the world's fleet private key is found, e.g. "k8s://macfleet/fleet-ssh/id_ed25519"
 }
+
+// Rented is a server that is in no pool: a configuration names it by its id.
+type Rented struct{ ID, Name, Type string }
 
 const (
 	defaultHosts     = 16

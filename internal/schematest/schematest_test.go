@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/schematest"
+	"github.com/macfleet/macfleet/plan"
 )
 
 const version = `{"format_version":"1.0","macfleet_version":"0.1.0","go":"go1.26","os":"linux","arch":"amd64"}`
@@ -36,33 +39,50 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestDescribe finds each way in which a type and a schema can differ.
-func TestDescribe(t *testing.T) {
+type inner struct {
+	Kind  plan.Kind `json:"kind"`
+	Twice int       `json:"twice"`
+}
+
+type document struct {
+	Head  string `json:"format_version"`
+	Twice string `json:"twice"`
+	inner
+	Secret string                               `json:"-"`
+	Class  plan.Disruption                      `json:"class,omitempty"`
+	State  inventory.ObjectState                `json:"state"`
+	Seen   inventory.Seen[[]inventory.Capacity] `json:"seen"`
+	Own    map[string]*plan.Answer              `json:"own,omitempty"`
+	At     time.Time                            `json:"at,omitzero"`
+}
+
+// TestGenerate describes a type with a field of each kind.
+func TestGenerate(t *testing.T) {
 	t.Parallel()
-	type right struct {
-		Format string `json:"format_version"`
-		Mac    string `json:"macfleet_version"`
-		Go     string `json:"go"`
-		OS     string `json:"os"`
-		Arch   string `json:"arch"`
-		Commit string `json:"commit,omitempty"`
+	docs := []schematest.Document{{Name: "x", Title: "it", Of: reflect.TypeFor[document](), Version: "3"}}
+	answer := map[reflect.Type]map[string]any{reflect.TypeFor[plan.Answer](): {"type": "object"}}
+	files, err := schematest.Generate(docs, answer, reflect.TypeFor[inventory.ObjectState]())
+	if err != nil {
+		t.Fatal(err)
 	}
-	type wrong struct {
-		Format int    `json:"format_version"`
-		Mac    string `json:"macfleet_version"`
-		Go     string `json:"go"`
-		OS     string `json:"os"`
-		Commit string `json:"commit"`
-		More   string `json:"more"`
-	}
-	if faults := schematest.Describe("version", reflect.TypeFor[right]()); len(faults) > 0 {
-		t.Error(faults)
-	}
-	all := strings.Join(schematest.Describe("version", reflect.TypeFor[wrong]()), "\n")
-	for _, part := range []string{`version.format_version: type "string", it is written as "integer"`, "no field writes the key arch",
-		"the key commit: optional is false", "the key more is not described"} {
-		if !strings.Contains(all, part) {
-			t.Errorf("lacks %q:\n%s", part, all)
+	for _, part := range []string{`"$ref": "defs.schema.json#/$defs/schematest_test.document"`, `"format_version": {"pattern":"^3\\.[0-9]+$"}`} {
+		if text := string(files["x.schema.json"]); !strings.Contains(text, part) {
+			t.Errorf("x lacks %s:\n%s", part, text)
 		}
+	}
+	text := string(files["defs.schema.json"])
+	for _, part := range []string{`"required": ["format_version","twice","state","seen","kind"]`, `"additionalProperties": false`, `"twice": {"type":"string"}`, `"state": {"type":"string"}`,
+		`"class": {"enum":["none","restart","drain","reboot","wipe"],"type":"string"}`, `"kind": {"enum":["claim",`, `"at": {"format":"date-time","type":"string"}`,
+		`{"additionalProperties":false,"properties":{"state":{"const":"present"},"value":{"items":{"$ref":"defs.schema.json#/$defs/inventory.Capacity"},"type":"array"}},"required":["state","value"],"type":"object"}`,
+		`"own": {"additionalProperties":{"$ref":"defs.schema.json#/$defs/plan.Answer"},"type":"object"}`, `"memory": {"description":"bytes","type":"integer"}`} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the definitions lack %s:\n%s", part, text)
+		}
+	}
+	if strings.Contains(text, "Secret") || strings.Count(text, `"twice"`) != 2 {
+		t.Errorf("too much is described:\n%s", text)
+	}
+	if _, err := schematest.Generate(docs, nil); err == nil || !strings.Contains(err.Error(), "plan.Answer writes its own JSON") {
+		t.Errorf("a type that writes its own JSON: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -24,7 +25,9 @@ func Names() ([]string, error) {
 	}
 	var names []string
 	for _, f := range files {
-		names = append(names, strings.TrimSuffix(f, suffix))
+		if name := strings.TrimSuffix(f, suffix); name != defs {
+			names = append(names, name)
+		}
 	}
 	return names, nil
 }
@@ -32,20 +35,7 @@ func Names() ([]string, error) {
 // Validate returns an error unless a document follows the schema of that name.
 // Formats, such as those of times, are checked too.
 func Validate(name string, document []byte) error {
-	raw, err := schemas.Files.ReadFile(name + suffix)
-	if err != nil {
-		return fmt.Errorf("there is no schema %q: %w", name, err)
-	}
-	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return fmt.Errorf("schema %s: %w", name, err)
-	}
-	c := jsonschema.NewCompiler()
-	c.AssertFormat()
-	if err := c.AddResource(name, parsed); err != nil {
-		return fmt.Errorf("schema %s: %w", name, err)
-	}
-	schema, err := c.Compile(name)
+	schema, err := compiled(name)
 	if err != nil {
 		return fmt.Errorf("schema %s: %w", name, err)
 	}
@@ -54,6 +44,40 @@ func Validate(name string, document []byte) error {
 		return fmt.Errorf("no JSON document: %w", err)
 	}
 	return schema.Validate(value)
+}
+
+// compilation holds the schemas that were read. A compiler is for one user at a time.
+var compilation struct {
+	sync.Mutex
+	*jsonschema.Compiler
+}
+
+func compiled(name string) (*jsonschema.Schema, error) {
+	compilation.Lock()
+	defer compilation.Unlock()
+	if compilation.Compiler == nil {
+		c := jsonschema.NewCompiler()
+		c.AssertFormat()
+		files, err := fs.Glob(schemas.Files, "*"+suffix)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			raw, err := schemas.Files.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+			if err != nil {
+				return nil, err
+			}
+			if err := c.AddResource(file, parsed); err != nil {
+				return nil, err
+			}
+		}
+		compilation.Compiler = c
+	}
+	return compilation.Compile(name + suffix)
 }
 
 // ValidateLines returns an error unless every line of a text follows the schema.

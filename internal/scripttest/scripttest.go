@@ -25,14 +25,20 @@ const patience = time.Minute
 func Need(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
-		_, err := exec.LookPath(name)
-		if err != nil && os.Getenv("CI") != "" {
-			t.Fatalf("this test needs Debian's packages bash, dash, perl, sudo and openssh-server: %v", err)
-		}
-		if err != nil {
-			t.Skipf("this test needs Debian's packages bash, dash, perl, sudo and openssh-server: %v", err)
+		if _, err := exec.LookPath(name); err != nil {
+			Lacking(t, "this test needs Debian's packages bash, dash, jq, kubernetes-client, openssh-client, openssh-server, openssl, perl and sudo: %v", err)
 		}
 	}
+}
+
+// Lacking ends a test for which this machine lacks something: it is skipped, and fails
+// in CI, which lacks nothing.
+func Lacking(t testing.TB, what string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf(what, args...)
+	}
+	t.Skipf(what, args...)
 }
 
 // InShells runs a test in shells, at the same time: in dash, bash, and bash in the

@@ -68,7 +68,7 @@ func annotationsOf(a plan.Action, cfg *fleet.Config) []annotation {
 	sources := cfg.SourcesOf(a.Host, a.Fleet, a.Group)
 	level, refused := "notice", ""
 	if a.Refusal != nil {
-		level, refused = "warning", "; not done: "+a.Refusal.Code
+		level, refused = "warning", "; not done: "+a.Refusal.Code.String()
 	}
 	if a.Disruption > plan.Restart {
 		level = "warning"

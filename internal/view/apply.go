@@ -134,9 +134,9 @@ func failure(f engine.Failure) (text, remedy string) {
 	case errors.As(f.Err, &advised):
 		return text, advised.Remedy
 	case errors.As(f.Err, &trouble):
-		return trouble.Code + ": " + trouble.Text, trouble.Remedy
+		return trouble.Code.String() + ": " + trouble.Text, trouble.Remedy
 	case errors.As(f.Err, &lost):
-		return lost.Code + ": " + lost.Trouble().Text, lost.Remedy
+		return lost.Code.String() + ": " + lost.Trouble().Text, lost.Remedy
 	}
 	return text, remedy
 }

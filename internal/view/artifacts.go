@@ -7,15 +7,13 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/wire"
 )
 
 // ArtifactsDocument is the artifacts of a configuration as one JSON object.
 type ArtifactsDocument struct {
-	FormatVersion   string        `json:"format_version"`
-	MacfleetVersion string        `json:"macfleet_version"`
-	Configuration   string        `json:"configuration"`
-	Environment     string        `json:"environment"`
-	Artifacts       []ArtifactRow `json:"artifacts"`
+	wire.OwnedHead
+	Artifacts []ArtifactRow `json:"artifacts"`
 }
 
 // ArtifactRow is one artifact, and what is known of it without asking anybody.
@@ -45,8 +43,7 @@ func ArtifactRows(c *fleet.Config, state func(fleet.Artifact) (cached, changed b
 
 // WriteArtifacts prints the artifacts as one JSON object.
 func WriteArtifacts(out io.Writer, c *fleet.Config, rows []ArtifactRow) error {
-	return writeJSON(out, ArtifactsDocument{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version, Configuration: c.Name,
-		Environment: c.Environment, Artifacts: rows})
+	return wire.Write(out, ArtifactsDocument{wire.HeadOf(c.Owner), rows})
 }
 
 // Artifacts prints the artifacts as a table.

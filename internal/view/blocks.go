@@ -129,7 +129,7 @@ func (t *Text) block(b block) {
 
 // trouble returns the rows of a trouble: what it is, and what to do.
 func trouble(sign string, x plan.Trouble) []row {
-	rows := []row{{sign: sign, text: x.Code + ": " + x.Text, trouble: true}}
+	rows := []row{{sign: sign, text: x.Code.String() + ": " + x.Text, trouble: true}}
 	if x.Remedy != "" {
 		rows = append(rows, row{depth: 1, text: "to do: " + x.Remedy, command: true, trouble: true})
 	}

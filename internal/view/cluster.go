@@ -42,11 +42,9 @@ func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 	}
 }
 
-// notPrepared is the trouble of a cluster in which nobody has run init cluster, and of
-// every host that is to join it.
-const notPrepared = "cluster-not-prepared"
-
-func unpreparedAction(a plan.Action) bool { return a.Refusal != nil && a.Refusal.Code == notPrepared }
+func unpreparedAction(a plan.Action) bool {
+	return a.Refusal != nil && a.Refusal.Code == plan.CodeClusterNotPrepared
+}
 
 // unpreparedOf shows several objects that only an administrator makes as one trouble:
 // one command makes them all.
@@ -55,7 +53,7 @@ func unpreparedOf(p *plan.Plan) []row {
 	var first *plan.Trouble
 	for _, a := range p.Actions {
 		if a.OfCluster() && unpreparedAction(a) {
-			names = append(names, a.Object.String()+" ("+a.Reason.Code+")")
+			names = append(names, a.Object.String()+" ("+a.Reason.Code.String()+")")
 			first = a.Refusal
 		}
 	}
@@ -65,18 +63,18 @@ func unpreparedOf(p *plan.Plan) []row {
 	case 1:
 		return trouble(signRefused, *first)
 	}
-	return trouble(signRefused, plan.Trouble{Code: notPrepared, Remedy: first.Remedy,
+	return trouble(signRefused, plan.Trouble{Code: plan.CodeClusterNotPrepared, Remedy: first.Remedy,
 		Text: "the cluster lacks what hosts need to join it, or has it otherwise: " + strings.Join(names, ", ")})
 }
 
 // toldAbove shortens what stands at each host of a cluster that is not prepared: it is
 // one trouble, and it was told of the cluster.
 func toldAbove(body []row) []row {
-	at := slices.IndexFunc(body, func(r row) bool { return strings.HasPrefix(r.text, notPrepared+": ") })
+	at := slices.IndexFunc(body, func(r row) bool { return strings.HasPrefix(r.text, plan.CodeClusterNotPrepared.String()+": ") })
 	if at < 0 {
 		return body
 	}
-	out := append(slices.Clone(body[:at]), row{sign: signRefused, depth: body[at].depth, text: notPrepared + ": see the cluster, above"})
+	out := append(slices.Clone(body[:at]), row{sign: signRefused, depth: body[at].depth, text: plan.CodeClusterNotPrepared.String() + ": see the cluster, above"})
 	return append(out, body[min(at+2, len(body)):]...) // without what is to be done, which was said there
 }
 

@@ -1,20 +1,19 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
 
-	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/internal/doctor"
+	"github.com/macfleet/macfleet/internal/wire"
 )
 
 // Checkup prints the check list of one host: what is ok, what is a problem and
 // what to do, and what nobody knows.
-func (t *Text) Checkup(c plan.Checkup) {
+func (t *Text) Checkup(c doctor.Checkup) {
 	title := t.styles.strong.Render(printable(c.Name))
 	if c.Name != c.Server.Name {
 		title += printable("  (server " + c.Server.Name + ")")
@@ -32,25 +31,25 @@ func (t *Text) Checkup(c plan.Checkup) {
 		t.check(check, column)
 	}
 	t.blank()
-	t.line(0, "", fmt.Sprintf("%s: %d ok, %s, %d unknown.", count(len(c.Checks), "check"), c.Count(plan.CheckOK),
-		count(c.Count(plan.CheckProblem), "problem"), c.Count(plan.CheckUnknown)))
+	t.line(0, "", fmt.Sprintf("%s: %d ok, %s, %d unknown.", count(len(c.Checks), "check"), c.Count(doctor.OK),
+		count(c.Count(doctor.Problem), "problem"), c.Count(doctor.Unknown)))
 }
 
 // check prints one check behind its state and its name, which is column wide.
-func (t *Text) check(c plan.Check, column int) {
+func (t *Text) check(c doctor.Check, column int) {
 	state := fmt.Sprintf("%-7s", c.State)
 	switch c.State {
-	case plan.CheckOK:
+	case doctor.OK:
 		state = t.styles.create.Render(state)
-	case plan.CheckProblem:
+	case doctor.Problem:
 		state = t.styles.remove.Render(state)
-	case plan.CheckUnknown:
+	case doctor.Unknown:
 		state = t.styles.unknown.Render(state)
 	}
 	lead := "  " + state + "  " + c.Name + strings.Repeat(" ", column-lipgloss.Width(c.Name)) + "  "
 	texts := []string{c.Text}
 	if c.Bytes != "" {
-		texts = append(texts, "it printed: "+fmt.Sprintf("%q", shortened(c.Bytes)))
+		texts = append(texts, "it printed: "+fmt.Sprintf("%q", wire.Shortened(c.Bytes)))
 	}
 	if c.Remedy != "" {
 		texts = append(texts, "do: "+c.Remedy)
@@ -65,13 +64,12 @@ func (t *Text) check(c plan.Check, column int) {
 
 // CheckupDocument is a checkup as one JSON object.
 type CheckupDocument struct {
-	FormatVersion   string         `json:"format_version"`
-	MacfleetVersion string         `json:"macfleet_version"`
-	Name            string         `json:"name"`
-	Server          string         `json:"server"`
-	ServerID        string         `json:"server_id"`
-	Healthy         bool           `json:"healthy"`
-	Checks          []CheckupCheck `json:"checks"`
+	wire.Head
+	Name     string         `json:"name"`
+	Server   string         `json:"server"`
+	ServerID string         `json:"server_id"`
+	Healthy  bool           `json:"healthy"`
+	Checks   []CheckupCheck `json:"checks"`
 }
 
 // CheckupCheck is one check.
@@ -84,13 +82,11 @@ type CheckupCheck struct {
 }
 
 // WriteCheckup prints a checkup as one JSON document.
-func WriteCheckup(w io.Writer, c plan.Checkup) error {
-	d := CheckupDocument{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version, Name: c.Name, Server: c.Server.Name,
+func WriteCheckup(w io.Writer, c doctor.Checkup) error {
+	d := CheckupDocument{Head: wire.NewHead(), Name: c.Name, Server: c.Server.Name,
 		ServerID: c.Server.ID, Healthy: c.Healthy(), Checks: []CheckupCheck{}}
 	for _, check := range c.Checks {
-		d.Checks = append(d.Checks, CheckupCheck{check.Name, string(check.State), check.Text, check.Remedy, shortened(check.Bytes)})
+		d.Checks = append(d.Checks, CheckupCheck{check.Name, string(check.State), check.Text, check.Remedy, wire.Shortened(check.Bytes)})
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(d)
+	return wire.Write(w, d)
 }

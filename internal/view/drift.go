@@ -45,7 +45,7 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 
 func severities(items []drift.Item) string {
 	var parts []string
-	for _, s := range drift.Severities() {
+	for _, s := range plan.Severities() {
 		n := 0
 		for _, i := range items {
 			if i.Severity == s {
@@ -118,7 +118,7 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 // ofDifference reports whether a plan has an action for what was not compared: it shows
 // as no trouble of its host.
 func ofDifference(u drift.Unseen) bool {
-	return u.Host != "" && u.Step != "" && u.Code != "unread" && u.Code != "cluster-unread"
+	return u.Host != "" && u.Step != "" && u.Code != drift.CodeUnread && u.Code != drift.CodeClusterUnread
 }
 
 func driftBlocks(h plan.Host, actions []plan.Action, index driftIndex, unseen []drift.Unseen) []block {
@@ -161,7 +161,7 @@ func driftRows(h plan.Host, a plan.Action, items []drift.Item) []row {
 	return append(rows, refusal(h, a)...)
 }
 
-func driftFields(h plan.Host, fields []plan.Field) []row {
+func driftFields(h plan.Host, fields []drift.Field) []row {
 	var rows []row
 	for _, f := range fields {
 		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: %s (wanted: %s)", f.Name, value(h, f.Before), value(h, f.After))})
@@ -222,11 +222,11 @@ func (t *Text) pending(p *plan.Plan, s plan.Summary) {
 // knowing.
 func (t *Text) remarks(r drift.Report) {
 	for _, x := range r.Remarks {
-		if x.Code == plan.InProgress {
+		if x.Code == plan.CodeApplyInProgress {
 			continue // it stands among the warnings
 		}
 		sign := ""
-		if x.Severity == drift.Warning {
+		if x.Severity == plan.Warning {
 			sign = signDrift
 		}
 		t.line(0, sign, fmt.Sprintf("%s: %s", x.Code, x.Text))

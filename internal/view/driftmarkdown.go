@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/internal/drift"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // mostMarkdown is how many bytes a drift has at most as Markdown: GitHub takes 65,536
@@ -35,14 +36,14 @@ func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 	}
 	m.table("Not compared", "host | step | code | why", len(r.Unseen), func(n int) string {
 		u := r.Unseen[n]
-		return row4(u.Host, u.Step, u.Code, u.Why)
+		return row4(u.Host, u.Step, u.Code.String(), u.Why)
 	})
 	m.table("Ignored for now; `macfleet apply` mends it all the same", "host | step | code | until, by whom", len(r.Ignored), func(n int) string {
 		i := r.Ignored[n]
-		return row4(i.Host, i.Step, i.Code, fmt.Sprintf("%s, %s: %s", i.By.Until.Format(time.DateOnly), i.By.Owner, i.By.Reason))
+		return row4(i.Host, i.Step, i.Code.String(), fmt.Sprintf("%s, %s: %s", i.By.Until.Format(time.DateOnly), i.By.Owner, i.By.Reason))
 	})
 	m.table("Notices", "code | what", len(r.Remarks), func(n int) string {
-		return fmt.Sprintf("| %s | %s |", span(r.Remarks[n].Code), cell(r.Remarks[n].Text))
+		return fmt.Sprintf("| %s | %s |", span(r.Remarks[n].Code.String()), cell(r.Remarks[n].Text))
 	})
 	if r.Pending > 0 {
 		m.line("\nPending configuration, which is no drift: %s. `macfleet plan` shows them.", count(r.Pending, "difference"))
@@ -102,10 +103,10 @@ func (m *markdown) items(title string, items []drift.Item) {
 			}
 			what += map[bool]string{true: "; ", false: ""}[k > 0] + fmt.Sprintf("%s: %s (wanted: %s)", f.Name, f.Before, f.After)
 		}
-		if i.Refused != "" {
-			what += "; apply does not mend it: " + i.Refused
+		if i.Refused != (plan.Code{}) {
+			what += "; apply does not mend it: " + i.Refused.String()
 		}
-		return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |", i.Severity, span(i.Host), span(i.Step), span(i.Code), cell(what), span(i.Fingerprint))
+		return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |", i.Severity, span(i.Host), span(i.Step), span(i.Code.String()), cell(what), span(i.Fingerprint))
 	})
 }
 

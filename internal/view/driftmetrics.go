@@ -53,7 +53,7 @@ func WriteDriftMetrics(out io.Writer, r drift.Report) error {
 	m.gauge("macfleet_complete", "1 when everything could be compared, 0 when drift may be unseen.")
 	m.sample("macfleet_complete", truth(r.Complete))
 	m.gauge("macfleet_apply_in_progress", "1 while somebody applies: what is seen may be half done.")
-	m.sample("macfleet_apply_in_progress", truth(slices.ContainsFunc(r.Remarks, func(x drift.Remark) bool { return x.Code == plan.InProgress })))
+	m.sample("macfleet_apply_in_progress", truth(slices.ContainsFunc(r.Remarks, func(x drift.Remark) bool { return x.Code == plan.CodeApplyInProgress })))
 	m.gauge("macfleet_pending", "Differences of configuration that was never applied. They are no drift.")
 	m.sample("macfleet_pending", float64(r.Pending))
 	m.gauge("macfleet_drift_run_timestamp_seconds", "When it was looked, in seconds since 1970.")
@@ -66,7 +66,7 @@ func WriteDriftMetrics(out io.Writer, r drift.Report) error {
 
 func (m *metrics) drift(r drift.Report) {
 	labels := func(i drift.Item) []string {
-		return []string{"host", i.Host, "fleet", i.Fleet, "step", i.Step, "code", i.Code, "severity", string(i.Severity)}
+		return []string{"host", i.Host, "fleet", i.Fleet, "step", i.Step, "code", i.Code.String(), "severity", string(i.Severity)}
 	}
 	m.gauge("macfleet_drift", "1 for each thing that changed behind our back and is not ignored.")
 	for _, i := range r.Items {
@@ -82,7 +82,7 @@ func (m *metrics) drift(r drift.Report) {
 	m.sample("macfleet_drift_info", 1, "fingerprint", r.Fingerprint)
 	m.gauge("macfleet_unknown", "1 for each host, or step of one, that could not be compared. Without a host: all.")
 	for _, u := range r.Unseen { // one step may have several answers that cannot be read
-		m.sample("macfleet_unknown", 1, "host", u.Host, "fleet", u.Fleet, "step", u.Step, "code", u.Code, "severity", string(u.Severity))
+		m.sample("macfleet_unknown", 1, "host", u.Host, "fleet", u.Fleet, "step", u.Step, "code", u.Code.String(), "severity", string(u.Severity))
 	}
 }
 

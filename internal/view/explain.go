@@ -6,12 +6,14 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 
+	"github.com/macfleet/macfleet/internal/doctor"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
 // Explain shows one host with every value, where it was written, what was seen,
 // what would be done and why. With a step it shows that step alone.
-func (t *Text) Explain(x plan.Explanation, only plan.StepID) {
+func (t *Text) Explain(x doctor.Explanation, only plan.StepID) {
 	h := x.Host
 	t.styled(0, "", t.styles.strong.Render(h.Name)+printable(fmt.Sprintf(", %s of fleet %s, group %s", standing(h), h.Fleet, h.Group)))
 	if only == "" {
@@ -42,9 +44,9 @@ func standing(h plan.Host) string {
 }
 
 // machine shows what the provider and the host say of the machine.
-func (t *Text) machine(x plan.Explanation) {
+func (t *Text) machine(x doctor.Explanation) {
 	h := x.Host
-	for _, v := range []plan.Effective{x.Type, x.OS} {
+	for _, v := range []doctor.Effective{x.Type, x.OS} {
 		t.pair(v.Path, fmt.Sprintf("%s, written in %s", v.Text, written(v)))
 	}
 	server := fmt.Sprintf("%s, type %s in %s, status %s", h.Server.ID, h.Server.Type, h.Server.Zone, h.Server.Status)
@@ -103,13 +105,13 @@ func (t *Text) action(h plan.Host, a plan.Action) {
 }
 
 func (t *Text) refused(x plan.Trouble) {
-	t.detail("refused", x.Code+": "+x.Text)
+	t.detail("refused", x.Code.String()+": "+x.Text)
 	if x.Remedy != "" {
 		t.detail("to do", x.Remedy)
 	}
 }
 
-func (t *Text) step(h plan.Host, s plan.StepExplanation) {
+func (t *Text) step(h plan.Host, s doctor.StepExplanation) {
 	sign, state := verdict(h, s)
 	t.line(0, sign, string(s.ID)+": "+state)
 	var rows [][]string
@@ -129,11 +131,11 @@ func (t *Text) step(h plan.Host, s plan.StepExplanation) {
 	for _, u := range s.Finding.Unread {
 		t.detail("unread", u.Probe+": "+u.Why)
 		if u.Bytes != "" {
-			t.detail("", fmt.Sprintf("it printed %q", shortened(u.Bytes)))
+			t.detail("", fmt.Sprintf("it printed %q", wire.Shortened(u.Bytes)))
 		}
 	}
 	for _, w := range s.Finding.Warnings {
-		t.detail("warning", w.Code+": "+w.Text)
+		t.detail("warning", w.Code.String()+": "+w.Text)
 	}
 	for i, f := range changedFields(s) {
 		t.detail(first(i, "differs"), fmt.Sprintf("%s: %s → %s", f.Name, or(f.Before, "not set"), or(f.After, "not set")))
@@ -142,10 +144,10 @@ func (t *Text) step(h plan.Host, s plan.StepExplanation) {
 		for i, c := range s.Action.Changes {
 			t.detail(first(i, "would"), fmt.Sprintf("run %s as %s (%s)", c.Command.Name, asWhom(h, c.Command), c.Reason.Code))
 		}
-		t.detail("why", s.Action.Reason.Code+": "+s.Action.Reason.Text)
+		t.detail("why", s.Action.Reason.Code.String()+": "+s.Action.Reason.Text)
 		t.detail("harm", s.Action.Disruption.String())
-		if text := guarded(*s.Action); text != "" {
-			t.detail("undo", strings.TrimPrefix(text, "undo: "))
+		if text := s.Action.Undo(); text != "" {
+			t.detail("undo", text)
 		}
 		if s.Action.Refusal != nil {
 			t.refused(*s.Action.Refusal)
@@ -164,7 +166,7 @@ func first(i int, word string) string {
 	return ""
 }
 
-func changedFields(s plan.StepExplanation) []plan.Field {
+func changedFields(s doctor.StepExplanation) []plan.Field {
 	var out []plan.Field
 	for _, c := range s.Finding.Changes {
 		out = append(out, c.Fields...)
@@ -181,7 +183,7 @@ func asWhom(h plan.Host, c plan.Command) string {
 }
 
 // verdict says how a step stands.
-func verdict(h plan.Host, s plan.StepExplanation) (sign, state string) {
+func verdict(h plan.Host, s doctor.StepExplanation) (sign, state string) {
 	switch {
 	case len(s.Finding.Unread) > 0:
 		return signUnknown, "not compared"
@@ -196,7 +198,7 @@ func verdict(h plan.Host, s plan.StepExplanation) (sign, state string) {
 }
 
 // proof says what the marker holds of a step, and what moved since.
-func proof(s plan.StepExplanation) string {
+func proof(s doctor.StepExplanation) string {
 	if s.Proof == nil {
 		return "none yet"
 	}
@@ -218,12 +220,12 @@ func proof(s plan.StepExplanation) string {
 }
 
 // written says where a value that somebody must have written stands.
-func written(v plan.Effective) string {
+func written(v doctor.Effective) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s", v.Source.Level, place(v)))
 }
 
 // place returns "file:line", or nothing for a value that nobody wrote.
-func place(v plan.Effective) string {
+func place(v doctor.Effective) string {
 	if v.Source.File == "" {
 		return ""
 	}

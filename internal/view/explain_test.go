@@ -7,12 +7,14 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
-func valueAt(path, text string, level fleet.Level, line int) plan.Effective {
-	e := plan.Effective{Value: fleet.Value{Path: path, Text: text}, Source: fleet.Source{Level: level}}
+func valueAt(path, text string, level fleet.Level, line int) doctor.Effective {
+	e := doctor.Effective{Value: fleet.Value{Path: path, Text: text}, Source: fleet.Source{Level: level}}
 	if level != fleet.BuiltIn {
 		e.Source.File, e.Source.Line = "acme.fleet.hcl", line
 	}
@@ -21,7 +23,7 @@ func valueAt(path, text string, level fleet.Level, line int) plan.Effective {
 
 // explanations are one host with all that can be said of a step, one that could
 // not be asked, and one that must not be touched and is still in the pool.
-func explanations() []plan.Explanation {
+func explanations() []doctor.Explanation {
 	proven := plan.Digest{Wanted: "w", Facts: "f", At: time.Date(2026, 11, 20, 14, 3, 0, 0, time.UTC)}
 	h := member(2, "runners")
 	h.Server.Status = "ready"
@@ -31,35 +33,35 @@ func explanations() []plan.Explanation {
 	h.Spec.User = "m1"
 	a := power(h)
 	renamed := plan.Action{Kind: plan.RenameServer, Host: h.Name, ServerID: h.Server.ID, Fields: []plan.Field{{Name: "name", Before: "someones-mac", After: h.Name}},
-		Reason: plan.Reason{Code: "renamed-by-hand", Text: "Scaleway calls the server someones-mac; it is still a member"}}
-	values := []plan.Effective{valueAt("power", "", fleet.InDefaults, 12), valueAt("power.sleep", "0", fleet.InHost, 40),
+		Reason: plan.Reason{Code: plantest.Code("renamed-by-hand"), Text: "Scaleway calls the server someones-mac; it is still a member"}}
+	values := []doctor.Effective{valueAt("power", "", fleet.InDefaults, 12), valueAt("power.sleep", "0", fleet.InHost, 40),
 		valueAt("power.display_sleep", "5", fleet.InGroup, 31), valueAt("power.disk_sleep", "0", fleet.InFleet, 27),
 		valueAt("power.screensaver", "0", fleet.BuiltIn, 0)}
-	whole := plan.Explanation{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Host: h,
+	whole := doctor.Explanation{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Host: h,
 		Type: valueAt("type", "M2-L", fleet.InGroup, 29), OS: valueAt("os", "Tahoe", fleet.InDefaults, 10), Actions: []plan.Action{renamed},
-		Steps: []plan.StepExplanation{
-			{ID: "hostname", Wanted: true, Values: []plan.Effective{valueAt("hostname", "", fleet.InDefaults, 11)}, Proof: &proven,
+		Steps: []doctor.StepExplanation{
+			{ID: "hostname", Wanted: true, Values: []doctor.Effective{valueAt("hostname", "", fleet.InDefaults, 11)}, Proof: &proven,
 				Finding: plan.Finding{Unread: []plan.Unread{{Probe: "hostname.HostName", Why: "scutil --get HostName ended with exit 3", Bytes: "\x1b[31mno\n"}}}},
 			{ID: "power", Wanted: true, Values: values, Proof: &proven, Action: &a,
-				Finding: plan.Finding{Wanted: "sleep=\"never\"\n", Facts: "sleep=\"10 min\"\n", Changes: []plan.Change{{Reason: a.Reason, Fields: a.Fields, Command: a.Changes[0].Command}}}},
-			{ID: "quiet", Wanted: true, Values: []plan.Effective{valueAt("quiet", "", fleet.InFleet, 20)}, Finding: plan.Finding{Wanted: "x=\"1\"\n", Facts: "x=\"1\"\n"}},
+				Want: "sleep=\"never\"\n", Finding: plan.Finding{Facts: "sleep=\"10 min\"\n", Changes: []plan.Change{{Reason: a.Reason, Fields: a.Fields, Command: a.Changes[0].Command}}}},
+			{ID: "quiet", Wanted: true, Values: []doctor.Effective{valueAt("quiet", "", fleet.InFleet, 20)}, Want: "x=\"1\"\n", Finding: plan.Finding{Facts: "x=\"1\"\n"}},
 			{ID: "absent"},
 		}}
 	dead := whole
 	dead.Host = member(4, "runners")
-	dead.Host.Unknown = &plan.Trouble{Code: "unreachable", Text: "dial tcp 198.51.100.4:22: connect: no route to host", Remedy: "see whether the machine runs"}
-	dead.Actions, dead.Steps = nil, []plan.StepExplanation{{ID: "power", Wanted: true, Values: values}}
+	dead.Host.Unknown = &plan.Trouble{Code: plantest.Code("unreachable"), Text: "dial tcp 198.51.100.4:22: connect: no route to host", Remedy: "see whether the machine runs"}
+	dead.Actions, dead.Steps = nil, []doctor.StepExplanation{{ID: "power", Wanted: true, Values: values}}
 	refused := whole
 	refused.Host = member(5, "runners")
 	refused.Host.Member, refused.Host.Server.Name = false, "acme-pool-05"
 	refused.Host.Server.Status, refused.Host.Seen.Marker = "ready", inventory.Absent[plan.Marker]()
 	refused.Host.Seen.Fingerprint, refused.Host.Seen.Pinned = "SHA256:def", false
-	refused.Host.Refused = &plan.Trouble{Code: "missing-sudo-password", Text: "root is not to be had without a password", Remedy: "give the login user passwordless sudo"}
+	refused.Host.Refused = &plan.Trouble{Code: plantest.Code("missing-sudo-password"), Text: "root is not to be had without a password", Remedy: "give the login user passwordless sudo"}
 	b := power(refused.Host)
 	b.Refusal = refused.Host.Refused
-	refused.Actions, refused.Steps = nil, []plan.StepExplanation{{ID: "power", Wanted: true, Values: values[:1], Action: &b,
-		Finding: plan.Finding{Wanted: "sleep=\"never\"\n", Facts: "sleep=\"10 min\"\n", Changes: b.Changes}}}
-	return []plan.Explanation{whole, dead, refused}
+	refused.Actions, refused.Steps = nil, []doctor.StepExplanation{{ID: "power", Wanted: true, Values: values[:1], Action: &b,
+		Want: "sleep=\"never\"\n", Finding: plan.Finding{Facts: "sleep=\"10 min\"\n", Changes: b.Changes}}}
+	return []doctor.Explanation{whole, dead, refused}
 }
 
 func TestExplainDocument(t *testing.T) {

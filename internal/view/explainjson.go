@@ -1,26 +1,22 @@
 package view
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 	"time"
 
-	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/doctor"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
 // ExplainDocument is an explanation of one host as one JSON object.
 type ExplainDocument struct {
-	FormatVersion   string           `json:"format_version"`
-	MacfleetVersion string           `json:"macfleet_version"`
-	Configuration   string           `json:"configuration"`
-	Environment     string           `json:"environment"`
-	Host            ExplainedHost    `json:"host"`
-	Unknown         *TroubledHost    `json:"unknown,omitempty"`
-	Refused         *TroubledHost    `json:"refused,omitempty"`
-	Actions         []ResourceChange `json:"actions"` // beside the steps
-	Steps           []ExplainedStep  `json:"steps"`
+	wire.OwnedHead
+	Host    ExplainedHost      `json:"host"`
+	Unknown *wire.TroubledHost `json:"unknown,omitempty"`
+	Refused *wire.TroubledHost `json:"refused,omitempty"`
+	Actions []wire.Action      `json:"actions"` // beside the steps
+	Steps   []ExplainedStep    `json:"steps"`
 }
 
 // ExplainedHost is the machine.
@@ -56,14 +52,14 @@ type EffectiveValue struct {
 
 // ExplainedStep is one step.
 type ExplainedStep struct {
-	Step   string           `json:"step"`
-	Wanted bool             `json:"wanted"` // the configuration has its block
-	Values []EffectiveValue `json:"values"`
-	Seen   string           `json:"seen"` // the facts in normal form; "" when not compared
-	Want   string           `json:"want"` // the wish in the same form
-	Unread []UnreadStep     `json:"unread"`
-	Change *ResourceChange  `json:"change,omitempty"`
-	Proof  *Proof           `json:"proof,omitempty"`
+	Step   string            `json:"step"`
+	Wanted bool              `json:"wanted"` // the configuration has its block
+	Values []EffectiveValue  `json:"values"`
+	Seen   string            `json:"seen"` // the facts in normal form; "" when not compared
+	Want   string            `json:"want"` // the wish in the same form
+	Unread []wire.UnreadStep `json:"unread"`
+	Change *wire.Action      `json:"change,omitempty"`
+	Proof  *Proof            `json:"proof,omitempty"`
 }
 
 // Proof is a step's last proof by the host's marker.
@@ -75,26 +71,25 @@ type Proof struct {
 
 // ExplainDocumentOf returns an explanation as a document, of one step when only
 // is not empty.
-func ExplainDocumentOf(x plan.Explanation, only plan.StepID) ExplainDocument {
+func ExplainDocumentOf(x doctor.Explanation, only plan.StepID) ExplainDocument {
 	h := x.Host
 	os, _ := h.Seen.OSVersion.Get()
 	serial, _ := h.Seen.Serial.Get()
-	d := ExplainDocument{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version,
-		Configuration: x.Owner.Name, Environment: x.Owner.Environment, Actions: []ResourceChange{}, Steps: []ExplainedStep{},
+	d := ExplainDocument{OwnedHead: wire.HeadOf(x.Owner), Actions: []wire.Action{}, Steps: []ExplainedStep{},
 		Host: ExplainedHost{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Member: h.Member, ServerID: h.Server.ID,
 			ServerName: h.Server.Name, Type: h.Server.Type, Zone: h.Server.Zone, Status: h.Server.Status, Address: h.Server.Address,
 			Path: h.Seen.Path, HostKey: h.Seen.Fingerprint, Pinned: h.Seen.Pinned, OSVersion: os, Serial: serial,
 			WantedType: effectiveValue(x.Type), WantedOS: effectiveValue(x.OS), Convergence: string(h.Converged)}}
 	if h.Unknown != nil {
-		t := troubledHost(h.Name, h.Fleet, *h.Unknown)
+		t := wire.Troubled(h.Name, h.Fleet, *h.Unknown)
 		d.Unknown = &t
 	}
 	if h.Refused != nil {
-		t := troubledHost(h.Name, h.Fleet, *h.Refused)
+		t := wire.Troubled(h.Name, h.Fleet, *h.Refused)
 		d.Refused = &t
 	}
 	for _, a := range x.Actions {
-		d.Actions = append(d.Actions, changeOf(a))
+		d.Actions = append(d.Actions, wire.ActionOf(a))
 	}
 	for _, s := range x.Steps {
 		if only == "" || s.ID == only {
@@ -104,17 +99,17 @@ func ExplainDocumentOf(x plan.Explanation, only plan.StepID) ExplainDocument {
 	return d
 }
 
-func explainedStep(h plan.Host, s plan.StepExplanation) ExplainedStep {
+func explainedStep(h plan.Host, s doctor.StepExplanation) ExplainedStep {
 	e := ExplainedStep{Step: string(s.ID), Wanted: s.Wanted, Values: []EffectiveValue{}, Seen: s.Finding.Facts,
-		Want: s.Finding.Wanted, Unread: []UnreadStep{}}
+		Want: s.Want, Unread: []wire.UnreadStep{}}
 	for _, v := range s.Values {
 		e.Values = append(e.Values, effectiveValue(v))
 	}
 	for _, u := range s.Finding.Unread {
-		e.Unread = append(e.Unread, unreadStep(h, plan.StepUnread{Step: s.ID, Unread: u}))
+		e.Unread = append(e.Unread, wire.UnreadOf(h, plan.StepUnread{Step: s.ID, Unread: u}))
 	}
 	if s.Action != nil {
-		c := changeOf(*s.Action)
+		c := wire.ActionOf(*s.Action)
 		e.Change = &c
 	}
 	if s.Proof != nil {
@@ -127,16 +122,11 @@ func explainedStep(h plan.Host, s plan.StepExplanation) ExplainedStep {
 	return e
 }
 
-func effectiveValue(v plan.Effective) EffectiveValue {
+func effectiveValue(v doctor.Effective) EffectiveValue {
 	return EffectiveValue{Path: v.Path, Value: v.Text, Level: string(v.Source.Level), File: v.Source.File, Line: v.Source.Line}
 }
 
 // WriteExplanation prints an explanation as one JSON object.
-func WriteExplanation(out io.Writer, x plan.Explanation, only plan.StepID) error {
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(ExplainDocumentOf(x, only)); err != nil {
-		return fmt.Errorf("write JSON: %w", err)
-	}
-	return nil
+func WriteExplanation(out io.Writer, x doctor.Explanation, only plan.StepID) error {
+	return wire.Write(out, ExplainDocumentOf(x, only))
 }

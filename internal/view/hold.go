@@ -4,42 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 )
-
-// HeldHost is a host that a person wants left alone, or did until a while ago.
-type HeldHost struct {
-	Address string    `json:"address"`
-	Name    string    `json:"name"`
-	Fleet   string    `json:"fleet"`
-	Hold    HeldUntil `json:"hold"`
-}
-
-// HeldUntil is a hold.
-type HeldUntil struct {
-	Who     string     `json:"who"`
-	Reason  string     `json:"reason"`
-	Since   *time.Time `json:"since,omitempty"`
-	Until   *time.Time `json:"until,omitempty"`  // absent: nobody knows
-	In      []string   `json:"in"`               // marker, Node
-	Unread  string     `json:"unread,omitempty"` // why it cannot be read; it holds all the same
-	Expired bool       `json:"expired"`          // its time is over, and it counts for nothing
-}
-
-func heldUntil(h plan.Held) HeldUntil {
-	out := HeldUntil{Who: h.Who, Reason: h.Reason, In: h.In, Unread: h.Unread, Expired: h.Expired}
-	if !h.Since.IsZero() {
-		out.Since = &h.Since
-	}
-	if !h.Until.IsZero() {
-		out.Until = &h.Until
-	}
-	return out
-}
 
 // held lists the hosts that a person holds, those together that are held alike.
 // shown says of which the plan has said so already.
@@ -67,7 +36,7 @@ func refusedByHold(h plan.Host, actions []plan.Action) bool {
 	return h.Standing() != nil && slices.ContainsFunc(actions, byHold)
 }
 
-func byHold(a plan.Action) bool { return a.Refusal != nil && a.Refusal.Code == "held" }
+func byHold(a plan.Action) bool { return a.Refusal != nil && a.Refusal.Code == plan.CodeHeld }
 
 // holdRows say once in a host's block who holds it.
 func holdRows(h plan.Host, actions []plan.Action) []row {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 
-	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -27,7 +27,7 @@ type HostRow struct {
 	// PodsFailing counts its Pods whose virtual machines could not be made; nil: nobody knows.
 	PodsFailing *int `json:"pods_failing,omitempty"`
 	// Hold keeps everybody off the host, or did until a while ago; nil: nobody holds it.
-	Hold     *HeldUntil `json:"hold,omitempty"`
+	Hold     *plan.Held `json:"hold,omitempty"`
 	Type     string     `json:"type"`
 	Zone     string     `json:"zone"`
 	Address  string     `json:"address"`
@@ -45,22 +45,18 @@ func HostRows(p *plan.Plan) []HostRow {
 		}
 		os, _ := h.Seen.OSVersion.Get()
 		r := HostRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Reachable: "yes", Converged: string(h.Converged),
-			Type: h.Server.Type, Zone: h.Server.Zone, Address: h.Server.Address,
+			Type: h.Server.Type, Zone: h.Server.Zone, Address: h.Server.Address, Hold: h.Held,
 			Path: h.Seen.Path, ServerID: h.Server.ID, OS: os}
 		r.Ready, r.ReadyWhy = ready(p, h)
 		if _, read := h.Pods.Get(); read && h.Spec.Spec.JoinsCluster() {
 			n := h.PodsFailing()
 			r.PodsFailing = &n
 		}
-		if h.Held != nil {
-			hold := heldUntil(*h.Held)
-			r.Hold = &hold
-		}
 		if h.Unknown != nil {
-			r.Reachable = h.Unknown.Code
+			r.Reachable = h.Unknown.Code.String()
 		}
 		if h.Refused != nil {
-			r.Converged = h.Refused.Code
+			r.Converged = h.Refused.Code.String()
 		}
 		rows = append(rows, r)
 	}
@@ -140,7 +136,7 @@ func (r HostRow) held() string {
 	switch {
 	case r.Hold == nil || r.Hold.Expired:
 		return "-"
-	case r.Hold.Until == nil:
+	case r.Hold.Until.IsZero():
 		return "yes"
 	}
 	return fmt.Sprintf("by %s until %s", r.Hold.Who, r.Hold.Until.UTC().Format("2006-01-02 15:04"))
@@ -155,17 +151,13 @@ func (t *Text) HostNames(p *plan.Plan) {
 
 // HostsDocument is the members as one JSON object.
 type HostsDocument struct {
-	FormatVersion   string    `json:"format_version"`
-	MacfleetVersion string    `json:"macfleet_version"`
-	Configuration   string    `json:"configuration"`
-	Environment     string    `json:"environment"`
-	Hosts           []HostRow `json:"hosts"`
+	wire.OwnedHead
+	Hosts []HostRow `json:"hosts"` // the members
 }
 
 // WriteHosts prints the members as one JSON object.
 func WriteHosts(out io.Writer, p *plan.Plan) error {
-	return writeJSON(out, HostsDocument{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version,
-		Configuration: p.Owner.Name, Environment: p.Owner.Environment, Hosts: HostRows(p)})
+	return wire.Write(out, HostsDocument{wire.HeadOf(p.Owner), HostRows(p)})
 }
 
 // table prints aligned columns. Where they do not fit, each row becomes lines

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -33,9 +34,9 @@ func NewMarkdown(limit int) (Markdown, error) {
 func (m Markdown) Plan(out io.Writer, p *plan.Plan) error { return m.write(out, p, "") }
 
 // PlanFile prints a plan file.
-func (m Markdown) PlanFile(out io.Writer, f plan.PlanFile) error {
+func (m Markdown) PlanFile(out io.Writer, f wire.PlanFile) error {
 	return m.write(out, f.Plan, fmt.Sprintf("Made %s by %s, good until %s; it approves %s.\n\n",
-		moment(f.Made), code(f.Who), moment(f.Expires), count(len(f.Actions()), "action")))
+		moment(f.MadeAt), code(f.MadeBy), moment(f.ExpiresAt), count(len(f.Actions()), "action")))
 }
 
 func (m Markdown) write(out io.Writer, p *plan.Plan, made string) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/hosts/sshconfig"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // connectionTroubles are what a connection to a host can end in: the texts are
@@ -52,7 +53,7 @@ func connectionTroubles(t *testing.T) []trouble {
 	}
 	slices.SortStableFunc(out, func(a, b trouble) int { return strings.Compare(a.code, b.code) })
 	// What a jump host that dies leaves behind is seen in package hosts.
-	lost := &hosts.Error{Host: memberOf, Code: "jump-lost", Phase: hosts.Talking, Err: errors.New("jump host bastion: no byte from it for 20s"),
+	lost := &hosts.Error{Host: memberOf, Code: plantest.Code("jump-lost"), Phase: hosts.Talking, Err: errors.New("jump host bastion: no byte from it for 20s"),
 		Remedy: "see whether it runs: ssh bastion; then run the command again"}
 	return append(out, silence("jump-lost", plan.HostSeen{Trouble: lost.Trouble()}))
 }
@@ -65,7 +66,7 @@ func silence(code string, seen plan.HostSeen) trouble {
 type faulty struct{}
 
 func (faulty) Lookup(string, ...string) (sshconfig.Settings, error) {
-	return sshconfig.Settings{}, &sshconfig.FaultError{File: "~/.ssh/config", Line: 7, Why: "Port 0 is no port"}
+	return sshconfig.Settings{}, errors.New("~/.ssh/config:7: Port 0 is no port; ")
 }
 
 // behindBastion is an ssh configuration with one jump host that nobody knows.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -150,20 +151,10 @@ func troubles(h plan.Host) []row {
 	for _, u := range h.Unread {
 		out = append(out, row{sign: signUnknown, text: fmt.Sprintf("%s not compared: %s: %s", u.Step, u.Probe, u.Why)})
 		if u.Bytes != "" {
-			out = append(out, row{depth: 1, text: fmt.Sprintf("it printed %q", shortened(u.Bytes))})
+			out = append(out, row{depth: 1, text: fmt.Sprintf("it printed %q", wire.Shortened(u.Bytes))})
 		}
 	}
 	return out
-}
-
-// mostBytes is how much of an answer that could not be used is shown.
-const mostBytes = 500
-
-func shortened(text string) string {
-	if len(text) <= mostBytes {
-		return text
-	}
-	return strings.ToValidUTF8(text[:mostBytes], "") + "…"
 }
 
 // actionRows shows one action: its sign, what it is about, why, and the fields.
@@ -175,8 +166,8 @@ func actionRows(h plan.Host, a plan.Action) []row {
 	if text := idleText(a); text != "" {
 		rows = append(rows, row{depth: 2, text: text})
 	}
-	if text := guarded(a); text != "" {
-		rows = append(rows, row{depth: 2, text: text})
+	if text := a.Undo(); text != "" {
+		rows = append(rows, row{depth: 2, text: "undo: " + text})
 	}
 	return append(append(rows, deliveries(a)...), refusal(h, a)...)
 }
@@ -224,7 +215,7 @@ func reason(h plan.Host, a plan.Action) string {
 	if !a.Kind.OfStep() && a.Reason.Text != "" {
 		return fmt.Sprintf(" (%s): %s", a.Reason.Code, general(h, a.Reason.Text))
 	}
-	if o := origin(a.Origin); a.Kind.OfStep() && o != "" && a.Reason.Code != "first-setup" && !a.Deferred {
+	if o := origin(a.Origin); a.Kind.OfStep() && o != "" && a.Reason.Code != plan.CodeFirstSetup && !a.Deferred {
 		return fmt.Sprintf(" (%s, %s)", a.Reason.Code, o)
 	}
 	return fmt.Sprintf(" (%s)", a.Reason.Code)

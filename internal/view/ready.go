@@ -8,6 +8,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -35,13 +36,10 @@ func (t *Text) late(late []engine.NotReady) {
 
 // ReadyDocument says which Nodes are Ready, as one JSON object.
 type ReadyDocument struct {
-	FormatVersion   string     `json:"format_version"`
-	MacfleetVersion string     `json:"macfleet_version"`
-	Configuration   string     `json:"configuration"`
-	Environment     string     `json:"environment"`
-	Ready           bool       `json:"ready"`   // all of them are, and none is missing
-	Missing         int        `json:"missing"` // servers that are wanted and not there
-	Hosts           []ReadyRow `json:"hosts"`   // those that join the cluster
+	wire.OwnedHead
+	Ready   bool       `json:"ready"`   // all of them are, and none is missing
+	Missing int        `json:"missing"` // servers that are wanted and not there
+	Hosts   []ReadyRow `json:"hosts"`   // those that join the cluster
 }
 
 // ReadyRow is one host that joins the cluster.
@@ -55,8 +53,7 @@ type ReadyRow struct {
 
 // WriteReady prints which Nodes are Ready as one JSON object.
 func WriteReady(out io.Writer, owner fleet.Owner, members []plan.Host, missing int, late []engine.NotReady) error {
-	d := ReadyDocument{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version, Configuration: owner.Name, Environment: owner.Environment,
-		Ready: missing+len(late) == 0, Missing: missing, Hosts: []ReadyRow{}}
+	d := ReadyDocument{OwnedHead: wire.HeadOf(owner), Ready: missing+len(late) == 0, Missing: missing, Hosts: []ReadyRow{}}
 	why := make(map[string]string)
 	for _, l := range late {
 		why[l.Host.Name] = l.Why
@@ -67,5 +64,5 @@ func WriteReady(out io.Writer, owner fleet.Owner, members []plan.Host, missing i
 			d.Hosts = append(d.Hosts, ReadyRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Ready: !waits, Why: reason})
 		}
 	}
-	return writeJSON(out, d)
+	return wire.Write(out, d)
 }

@@ -160,7 +160,7 @@ func (t *Text) acted(group []runlog.ActionReport) {
 	t.line(4, "", text)
 	for _, a := range group {
 		if a.Text != "" {
-			t.line(6, "", strings.TrimPrefix(a.Code+": "+a.Text, ": "))
+			t.line(6, "", strings.TrimPrefix(a.Code.String()+": "+a.Text, ": "))
 		}
 		for _, line := range a.Output {
 			t.line(8, "|", line)

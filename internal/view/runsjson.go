@@ -4,15 +4,14 @@ import (
 	"io"
 	"time"
 
-	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/runlog"
+	"github.com/macfleet/macfleet/internal/wire"
 )
 
 // RunsDocument is the runs of a folder as one JSON object.
 type RunsDocument struct {
-	FormatVersion   string    `json:"format_version"`
-	MacfleetVersion string    `json:"macfleet_version"`
-	Runs            []RunLine `json:"runs"`
+	wire.Head
+	Runs []RunLine `json:"runs"`
 }
 
 // RunLine is one run in a list.
@@ -31,7 +30,7 @@ type RunLine struct {
 
 // WriteRuns prints the runs of a folder as one JSON object.
 func WriteRuns(out io.Writer, runs []runlog.Brief) error {
-	d := RunsDocument{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version, Runs: []RunLine{}}
+	d := RunsDocument{Head: wire.NewHead(), Runs: []RunLine{}}
 	for _, b := range runs {
 		h := b.Head
 		line := RunLine{ID: h.ID, Who: h.Who, Started: h.Started, Command: h.Command, Configuration: h.Configuration,
@@ -42,28 +41,27 @@ func WriteRuns(out io.Writer, runs []runlog.Brief) error {
 		}
 		d.Runs = append(d.Runs, line)
 	}
-	return writeJSON(out, d)
+	return wire.Write(out, d)
 }
 
 // RunDocument is one run as one JSON object.
 type RunDocument struct {
-	FormatVersion   string              `json:"format_version"`
-	MacfleetVersion string              `json:"macfleet_version"`
-	Run             runlog.Head         `json:"run"`
-	Outcome         string              `json:"outcome"`
-	End             *runlog.End         `json:"end,omitempty"` // absent: it did not come to its end
-	Seconds         float64             `json:"seconds"`       // until the last line of its record
-	Torn            bool                `json:"torn"`          // that line was cut off
-	Record          string              `json:"record"`
-	Hosts           []runlog.HostReport `json:"hosts"`
+	wire.Head
+	Run     runlog.Head         `json:"run"`
+	Outcome string              `json:"outcome"`
+	End     *runlog.End         `json:"end,omitempty"` // absent: it did not come to its end
+	Seconds float64             `json:"seconds"`       // until the last line of its record
+	Torn    bool                `json:"torn"`          // that line was cut off
+	Record  string              `json:"record"`
+	Hosts   []runlog.HostReport `json:"hosts"`
 }
 
 // WriteRun prints one run as one JSON object.
 func WriteRun(out io.Writer, r runlog.Record) error {
-	d := RunDocument{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version, Run: r.Head, Outcome: string(r.Outcome()),
+	d := RunDocument{Head: wire.NewHead(), Run: r.Head, Outcome: string(r.Outcome()),
 		End: r.End, Seconds: r.Lasted().Seconds(), Torn: r.Torn, Record: r.Path, Hosts: r.Reports()}
 	if d.Hosts == nil {
 		d.Hosts = []runlog.HostReport{}
 	}
-	return writeJSON(out, d)
+	return wire.Write(out, d)
 }

@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/plan"
 )
 
 // Scripts prints the exact scripts that an explanation's actions would run, as
 // one text of comments and shell. Lines are never broken: it is a script. With
 // a step it prints that step's alone.
-func (t *Text) Scripts(x plan.Explanation, only plan.StepID) {
+func (t *Text) Scripts(x doctor.Explanation, only plan.StepID) {
 	for _, s := range x.Steps {
 		switch {
 		case only != "" && s.ID != only:

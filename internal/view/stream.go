@@ -8,6 +8,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -20,20 +21,20 @@ type Stream struct {
 
 // message is one line of a stream.
 type message struct {
-	Level     string          `json:"@level"`
-	Message   string          `json:"@message"`
-	Timestamp time.Time       `json:"@timestamp"`
-	Type      string          `json:"type"`
-	Version   string          `json:"macfleet_version,omitempty"`
-	Format    string          `json:"format_version,omitempty"`
-	Change    *ResourceChange `json:"change,omitempty"`
-	Hook      *hook           `json:"hook,omitempty"`
-	Host      *TroubledHost   `json:"host,omitempty"`
-	Summary   *Counts         `json:"summary,omitempty"`
-	Outcome   *outcome        `json:"outcome,omitempty"`
-	Hosts     int             `json:"hosts,omitempty"`
-	Progress  *progressed     `json:"progress,omitempty"`
-	Fault     *Diagnostic     `json:"diagnostic,omitempty"`
+	Level     string             `json:"@level"`
+	Message   string             `json:"@message"`
+	Timestamp time.Time          `json:"@timestamp"`
+	Type      string             `json:"type"`
+	Version   string             `json:"macfleet_version,omitempty"`
+	Format    string             `json:"format_version,omitempty"`
+	Change    *wire.Action       `json:"change,omitempty"`
+	Hook      *hook              `json:"hook,omitempty"`
+	Host      *wire.TroubledHost `json:"host,omitempty"`
+	Summary   *plan.Summary      `json:"summary,omitempty"`
+	Outcome   *outcome           `json:"outcome,omitempty"`
+	Hosts     int                `json:"hosts,omitempty"`
+	Progress  *progressed        `json:"progress,omitempty"`
+	Fault     *Diagnostic        `json:"diagnostic,omitempty"`
 }
 
 // progressed is an artifact on its way to a host.
@@ -82,7 +83,7 @@ type leftHost struct {
 func NewStream(out io.Writer, now func() time.Time) *Stream {
 	s := &Stream{enc: json.NewEncoder(out), now: now}
 	s.enc.SetEscapeHTML(false)
-	s.write(message{Level: "info", Type: "version", Message: "macfleet " + fleet.Version, Version: fleet.Version, Format: FormatVersion})
+	s.write(message{Level: "info", Type: "version", Message: "macfleet " + fleet.Version, Version: fleet.Version, Format: wire.Format})
 	return s
 }
 
@@ -94,19 +95,19 @@ func (s *Stream) write(m message) {
 
 // Plan prints every action that is planned, what can't be done, and the counts.
 func (s *Stream) Plan(p *plan.Plan) {
-	d := DocumentOf(p)
+	d := wire.PlanOf(p)
 	for i := range d.ResourceChanges {
 		c := &d.ResourceChanges[i]
-		m := message{Level: "info", Type: "planned_change", Message: c.Address + ": " + c.ActionReason, Change: c}
+		m := message{Level: "info", Type: "planned_change", Message: c.Address + ": " + c.ActionReason.String(), Change: c}
 		if c.Refused != nil {
 			m.Level, m.Type = "warn", "refused_change"
 		}
 		s.write(m)
 	}
-	for _, group := range [][]TroubledHost{d.UnknownHosts, d.RefusedHosts} {
+	for _, group := range [][]wire.TroubledHost{d.UnknownHosts, d.RefusedHosts} {
 		for i := range group {
 			h := &group[i]
-			s.write(message{Level: "warn", Type: "host_trouble", Message: h.Name + ": " + h.Code + ": " + h.Diagnosis, Host: h})
+			s.write(message{Level: "warn", Type: "host_trouble", Message: h.Name + ": " + h.Code.String() + ": " + h.Text, Host: h})
 		}
 	}
 	s.write(message{Level: "info", Type: "change_summary", Message: summary(p.Summarise()), Summary: &d.Summary})
@@ -130,18 +131,18 @@ func (s *Stream) Event(e engine.Event) {
 		m.Type = "node_ready"
 	case engine.Sending:
 		m.Type = "artifact_progress"
-		m.Hook = &hook{Address: address(e.Host, ""), Host: e.Host}
+		m.Hook = &hook{Address: wire.HostAddress(e.Host), Host: e.Host}
 		m.Progress = &progressed{Artifact: e.Artifact, Bytes: e.Bytes, Size: e.Size}
 		s.write(m)
 		return
 	case engine.HostBegun, engine.HostEnded:
 		m.Type = map[engine.EventType]string{engine.HostBegun: "host_start", engine.HostEnded: "host_complete"}[e.Type]
-		m.Hook = &hook{Address: address(e.Host, ""), Host: e.Host, Lane: e.Lane}
+		m.Hook = &hook{Address: wire.HostAddress(e.Host), Host: e.Host, Lane: e.Lane}
 		s.write(m)
 		return
 	case engine.Closing, engine.Evicting, engine.Opened:
 		m.Type = map[engine.EventType]string{engine.Closing: "node_closing", engine.Evicting: "pod_evicting", engine.Opened: "node_opened"}[e.Type]
-		m.Hook = &hook{Address: address(e.Host, ""), Host: e.Host, Pod: e.Pod}
+		m.Hook = &hook{Address: wire.HostAddress(e.Host), Host: e.Host, Pod: e.Pod}
 		s.write(m)
 		return
 	case engine.Soaking:
@@ -154,9 +155,9 @@ func (s *Stream) Event(e engine.Event) {
 		return
 	case engine.Observed:
 		m.Type = "observe_complete"
-		m.Hook = &hook{Address: address(e.Host, ""), Host: e.Host, Seconds: e.Elapsed.Seconds()}
+		m.Hook = &hook{Address: wire.HostAddress(e.Host), Host: e.Host, Seconds: e.Elapsed.Seconds()}
 		if e.Trouble != nil {
-			h := troubledHost(e.Host, "", *e.Trouble)
+			h := wire.Troubled(e.Host, "", *e.Trouble)
 			m.Level, m.Host = "warn", &h
 		}
 		s.write(m)
@@ -164,8 +165,8 @@ func (s *Stream) Event(e engine.Event) {
 	default:
 		return
 	}
-	c := changeOf(*e.Action)
-	m.Hook = &hook{Address: c.Address, Host: c.Host, Step: c.Step, Action: c.Kind, Seconds: e.Elapsed.Seconds()}
+	c := wire.ActionOf(*e.Action)
+	m.Hook = &hook{Address: c.Address, Host: c.Host, Step: string(c.Step), Action: string(c.Kind), Seconds: e.Elapsed.Seconds()}
 	if e.Err != nil {
 		m.Hook.Error = e.Err.Error()
 	}
@@ -198,7 +199,7 @@ func (s *Stream) Outcome(r engine.Result) {
 		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))
 	}
 	if r.After != nil {
-		c := Counts(r.After.Summarise())
+		c := r.After.Summarise()
 		m.Summary = &c
 	}
 	s.write(m)

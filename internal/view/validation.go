@@ -5,17 +5,16 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/wire"
 )
 
 // Validation is what a check of a configuration came to, as one JSON object.
 type Validation struct {
-	FormatVersion   string       `json:"format_version"`
-	MacfleetVersion string       `json:"macfleet_version"`
-	Valid           bool         `json:"valid"`
-	ErrorCount      int          `json:"error_count"`
-	WarningCount    int          `json:"warning_count"`
-	Diagnostics     []Diagnostic `json:"diagnostics"`
+	wire.Head
+	Valid        bool         `json:"valid"`
+	ErrorCount   int          `json:"error_count"`
+	WarningCount int          `json:"warning_count"`
+	Diagnostics  []Diagnostic `json:"diagnostics"`
 }
 
 // Diagnostic is a fault of the configuration, or any other error that ended a
@@ -59,7 +58,7 @@ func DiagnosticsOf(diags hcl.Diagnostics) []Diagnostic {
 
 // WriteValidation prints the faults of a configuration as one JSON object.
 func WriteValidation(out io.Writer, all []Diagnostic) error {
-	v := Validation{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version, Diagnostics: all}
+	v := Validation{Head: wire.NewHead(), Diagnostics: all}
 	for _, d := range all {
 		if d.Severity == "error" {
 			v.ErrorCount++
@@ -68,5 +67,5 @@ func WriteValidation(out io.Writer, all []Diagnostic) error {
 		}
 	}
 	v.Valid = v.ErrorCount == 0
-	return writeJSON(out, v)
+	return wire.Write(out, v)
 }

@@ -5,22 +5,21 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/wire"
 )
 
 // Version says which macfleet this is, as one JSON object.
 type Version struct {
-	FormatVersion   string `json:"format_version"`
-	MacfleetVersion string `json:"macfleet_version"`
-	Go              string `json:"go"`
-	OS              string `json:"os"`
-	Arch            string `json:"arch"`
-	Commit          string `json:"commit,omitempty"` // of the source, where the build recorded it
+	wire.Head
+	Go     string `json:"go"`
+	OS     string `json:"os"`
+	Arch   string `json:"arch"`
+	Commit string `json:"commit,omitempty"` // of the source, where the build recorded it
 }
 
 // WriteVersion prints the version as one JSON object.
 func WriteVersion(out io.Writer) error {
-	v := Version{FormatVersion: FormatVersion, MacfleetVersion: fleet.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	v := Version{Head: wire.NewHead(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
@@ -28,5 +27,5 @@ func WriteVersion(out io.Writer) error {
 			}
 		}
 	}
-	return writeJSON(out, v)
+	return wire.Write(out, v)
 }

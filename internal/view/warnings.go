@@ -31,18 +31,3 @@ func (t *Text) warnings(p *plan.Plan) {
 		t.block(b)
 	}
 }
-
-// guarded says what keeps an action from locking everybody out; empty for one
-// that cannot.
-func guarded(a plan.Action) string {
-	for _, c := range a.Changes {
-		switch g := c.Guard; {
-		case g == nil:
-		case g.Restore == nil:
-			return "undo: not armed: " + g.Why
-		default:
-			return "undo: armed; the host takes it back by itself unless a new connection confirms it"
-		}
-	}
-	return ""
-}

@@ -68,7 +68,7 @@ func (m member) proofs(stepsFor plan.StepsFor, settled plan.Facts) map[plan.Step
 	v.Server, v.Node, v.Identity = m.server, inventory.Present(m.node()), inventory.Present(m.identity())
 	out := make(map[plan.StepID]plan.Digest, Steps)
 	for _, step := range stepsFor(h) {
-		out[step.ID()] = plan.DigestOf(step.Diff(v))
+		out[step.ID()] = plan.DigestOf(step.Wanted(), step.Diff(v).Facts)
 	}
 	return out
 }

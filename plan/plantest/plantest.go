@@ -6,7 +6,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/steps"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
@@ -36,7 +35,7 @@ type fate struct {
 
 func recorded(n int, f fate) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 	cfg := config(n)
-	existing := steps.For(fleet.Host{Spec: cfg.Fleets[0].Groups[0].Spec, User: cfg.SSH.User})
+	existing := wanting(fleet.Host{Name: "x", Spec: cfg.Fleets[0].Groups[0].Spec, User: cfg.SSH.User})
 	stepsFor := repeated(existing)
 	snap := plan.Snapshot{Hosts: make(map[string]plan.HostSeen, n)}
 	var nodes []inventory.Node

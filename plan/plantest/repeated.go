@@ -2,6 +2,7 @@ package plantest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -41,13 +42,18 @@ func repeated(existing []plan.Step) plan.StepsFor {
 		}
 	}
 	return func(h fleet.Host) []plan.Step {
-		real := steps.For(h)
+		real := wanting(h)
 		out := make([]plan.Step, Steps)
 		for i := range out {
 			out[i] = repetition{real[order[i]], &all[i]}
 		}
 		return out
 	}
+}
+
+// wanting returns the steps of a host that want something.
+func wanting(h fleet.Host) []plan.Step {
+	return slices.DeleteFunc(steps.For(h), func(s plan.Step) bool { return s.Wanted() == "" })
 }
 
 // place returns which real step is the i-th, and in its how manieth repetition.

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,21 +28,15 @@ func (c *Client) admission() []kept {
 // that the cluster itself puts the accounts of a namespace into, so that it need not
 // change with the hosts.
 func (c *Client) agentBinding(ns, role string) wish[*rbacv1.RoleBinding] {
-	group := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + c.options.AgentNamespace}
+	group := []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + c.options.AgentNamespace}}
 	return wish[*rbacv1.RoleBinding]{kind: "RoleBinding", api: c.api.RbacV1().RoleBindings(ns), owner: c.label(labelOwner),
 		want: &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: c.agentBindingName(), Labels: c.agentMarks()},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects: []rbacv1.Subject{group}},
+			Subjects: group},
 		spoilt: func(have *rbacv1.RoleBinding) bool {
 			return have.RoleRef.Name != role || have.RoleRef.Kind != "ClusterRole"
 		},
-		mend: func(have *rbacv1.RoleBinding) string {
-			if len(have.Subjects) == 1 && have.Subjects[0] == group {
-				return ""
-			}
-			have.Subjects = []rbacv1.Subject{group}
-			return "subjects"
-		}}
+		mend: func(have *rbacv1.RoleBinding) string { return replace(&have.Subjects, group, "subjects") }}
 }
 
 // agentBindingName has the owner in it: several configurations may run Pods in one
@@ -60,22 +53,15 @@ func (c *Client) agentMarks() map[string]string {
 // wants no Pods any more: what was once needed would stay a right for ever.
 func (c *Client) surplus(ctx context.Context) ([]inventory.Object, error) {
 	var out []inventory.Object
-	err := pages(func(o metav1.ListOptions) (string, error) {
-		o.LabelSelector = klabels.Set(c.agentMarks()).String()
-		list, err := c.api.RbacV1().RoleBindings(metav1.NamespaceAll).List(ctx, o)
-		if err != nil {
-			return "", err
-		}
-		for _, b := range list.Items {
+	ours := metav1.ListOptions{LabelSelector: klabels.Set(c.agentMarks()).String()}
+	err := each(ctx, "agents' role bindings", c.api.RbacV1().RoleBindings(metav1.NamespaceAll).List, ours, func(l *rbacv1.RoleBindingList) error {
+		for _, b := range l.Items {
 			if b.Name == c.agentBindingName() && b.Namespace != corev1.NamespaceNodeLease && !slices.Contains(c.options.PodNamespaces, b.Namespace) {
 				out = append(out, inventory.Object{Kind: "RoleBinding", Namespace: b.Namespace, Name: b.Name, Prepared: true,
 					State: inventory.ObjectSurplus, Why: "pod_namespaces does not name " + b.Namespace})
 			}
 		}
-		return list.Continue, nil
+		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list the agents' role bindings: %w", explain(err))
-	}
-	return out, nil
+	return out, err
 }

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +21,7 @@ const cordonRun = "cordon-run"
 // now: one that an earlier run left behind is taken over, and what a person or another
 // tool closed is theirs and stays so.
 func (c *Client) CloseNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error) {
-	err = c.changeNode(ctx, n, func(have *corev1.Node) (map[string]any, error) {
+	err = c.changeNode(ctx, "cordon", n, func(have *corev1.Node) (map[string]any, error) {
 		of, left := have.Annotations[c.label(cordonRun)]
 		ours = left || !have.Spec.Unschedulable
 		if !ours || have.Spec.Unschedulable && of == run.ID {
@@ -30,16 +29,13 @@ func (c *Client) CloseNode(ctx context.Context, n inventory.Node, run plan.Run) 
 		}
 		return c.closing(true, run.Who, run.ID), nil
 	})
-	if err != nil {
-		return false, fmt.Errorf("cordon node %s: %w", n.Name, err)
-	}
-	return ours, nil
+	return ours && err == nil, err
 }
 
 // OpenNode takes back the cordon of a run. Any other cordon stays. A Node that is gone, or
 // was made anew, has none.
 func (c *Client) OpenNode(ctx context.Context, n inventory.Node) error {
-	err := c.changeNode(ctx, n, func(have *corev1.Node) (map[string]any, error) {
+	err := c.changeNode(ctx, "uncordon", n, func(have *corev1.Node) (map[string]any, error) {
 		if _, ours := have.Annotations[c.label(cordonRun)]; !ours {
 			return nil, nil
 		}
@@ -49,7 +45,7 @@ func (c *Client) OpenNode(ctx context.Context, n inventory.Node) error {
 	if err == nil || apierrors.IsNotFound(err) || errors.As(err, &replaced) {
 		return nil
 	}
-	return fmt.Errorf("uncordon node %s: %w", n.Name, err)
+	return err
 }
 
 func (c *Client) closing(unschedulable, by, run any) map[string]any {
@@ -66,19 +62,12 @@ func (c *Client) EmptyNode(ctx context.Context, n inventory.Node, within time.Du
 // PodsOn lists the Pods of one Node.
 func (c *Client) PodsOn(ctx context.Context, n inventory.Node) ([]inventory.Pod, error) {
 	var out []inventory.Pod
-	err := pages(func(o metav1.ListOptions) (string, error) {
-		o.FieldSelector = "spec.nodeName=" + n.Name
-		list, err := c.api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
-		if err != nil {
-			return "", err
+	of := metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name}
+	err := each(ctx, "pods of node "+n.Name, c.api.CoreV1().Pods(metav1.NamespaceAll).List, of, func(l *corev1.PodList) error {
+		for i := range l.Items {
+			out = append(out, c.toPod(&l.Items[i]))
 		}
-		for i := range list.Items {
-			out = append(out, c.toPod(&list.Items[i]))
-		}
-		return list.Continue, nil
+		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list the pods of node %s: %w", n.Name, explain(err))
-	}
-	return out, nil
+	return out, err
 }

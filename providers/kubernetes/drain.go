@@ -149,17 +149,15 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(DrainStep, 
 			return nil
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			return c.awaitGone(ctx, p) // its namespace takes it along
-		case ctx.Err() != nil && held != "":
-			return &endedError{ctx.Err(), "a disruption budget held it: " + held}
-		case held != "" && outOfTime(err):
-			return &endedError{context.DeadlineExceeded, "a disruption budget held it: " + held}
+		case held != "" && (ctx.Err() != nil || outOfTime(err)):
+			return heldBy(held, cmp.Or(ctx.Err(), context.DeadlineExceeded))
 		case !apierrors.IsTooManyRequests(err):
 			return err
 		}
 		held = budget(err)
 		tell(DrainHeld, held)
 		if err := sleep(ctx, drainRetry); err != nil {
-			return &endedError{err, "a disruption budget held it: " + held}
+			return heldBy(held, err)
 		}
 	}
 }
@@ -207,6 +205,10 @@ func (c *Client) awaitGone(ctx context.Context, p *corev1.Pod) error {
 type endedError struct {
 	cause error // the context's
 	by    string
+}
+
+func heldBy(budget string, cause error) error {
+	return &endedError{cause, "a disruption budget held it: " + budget}
 }
 
 func (e *endedError) Error() string {

@@ -25,16 +25,12 @@ func (c *Client) SetHold(ctx context.Context, n inventory.Node, h *inventory.Hol
 		}
 		note = string(text)
 	}
-	err := c.changeNode(ctx, n, func(have *corev1.Node) (map[string]any, error) {
+	return c.changeNode(ctx, "note the hold on", n, func(have *corev1.Node) (map[string]any, error) {
 		if now, there := have.Annotations[c.label(holdNote)]; note == nil && !there || note == now {
 			return nil, nil
 		}
 		return map[string]any{"metadata": map[string]any{"annotations": map[string]any{c.label(holdNote): note}}}, nil
 	})
-	if err != nil {
-		return fmt.Errorf("note the hold on node %s: %w", n.Name, err)
-	}
-	return nil
 }
 
 // holdOf reads the hold on a Node. One that cannot be read is said to be there:

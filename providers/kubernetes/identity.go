@@ -36,7 +36,7 @@ func (c *Client) identity(host string) identity {
 // role. The token never expires: the kubelet cannot renew one, and a fleet must
 // outlive a week in which nobody runs macfleet. Revoking takes the binding away.
 func (c *Client) identityOf(ns, name, role string, marks map[string]string) identity {
-	owner := c.label(labelOwner)
+	owner, subjects := c.label(labelOwner), []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: name}}
 	return identity{
 		account: wish[*corev1.ServiceAccount]{kind: "ServiceAccount", api: c.api.CoreV1().ServiceAccounts(ns), owner: owner,
 			want: &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: marks}}},
@@ -44,17 +44,11 @@ func (c *Client) identityOf(ns, name, role string, marks map[string]string) iden
 		binding: wish[*rbacv1.ClusterRoleBinding]{kind: "ClusterRoleBinding", api: c.api.RbacV1().ClusterRoleBindings(), owner: owner,
 			want: &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: marks},
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: name}}},
+				Subjects: subjects},
 			spoilt: func(have *rbacv1.ClusterRoleBinding) bool {
 				return have.RoleRef.Name != role || have.RoleRef.Kind != "ClusterRole"
 			},
-			mend: func(have *rbacv1.ClusterRoleBinding) string {
-				if only(have.Subjects, ns, name) {
-					return ""
-				}
-				have.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: name}}
-				return "subjects"
-			}},
+			mend: func(have *rbacv1.ClusterRoleBinding) string { return replace(&have.Subjects, subjects, "subjects") }},
 	}
 }
 

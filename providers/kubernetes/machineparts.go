@@ -52,7 +52,7 @@ func (c *Client) parts(ctx context.Context, machines []unstructured.Unstructured
 		case ctx.Err() != nil:
 			return parts{}, context.Cause(ctx)
 		case err != nil && !apierrors.IsNotFound(err): // the cluster may lack the kind
-			out.unread[kind] = fmt.Sprintf("list the %ss: %v", strings.ToLower(kind.Kind), explain(err))
+			out.unread[kind] = err.Error()
 		}
 	}
 	return out, nil
@@ -64,18 +64,14 @@ func (c *Client) listParts(ctx context.Context, kind schema.GroupVersionKind, in
 	at := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: strings.ToLower(kind.Kind) + "s"}
 	if at.Version == "" {
 		if at.Version, err = c.versionOf(ctx, kind.Group); err != nil {
-			return err
+			return fmt.Errorf("list the %s: %w", at.Resource, explain(err))
 		}
 	}
-	return pages(func(o metav1.ListOptions) (string, error) {
-		list, err := c.meta.Resource(at).List(ctx, o)
-		if err != nil {
-			return "", err
+	return each(ctx, at.Resource, c.meta.Resource(at).List, metav1.ListOptions{}, func(l *metav1.PartialObjectMetadataList) error {
+		for i := range l.Items {
+			into[part{kind, l.Items[i].Namespace, l.Items[i].Name}] = &l.Items[i]
 		}
-		for i := range list.Items {
-			into[part{kind, list.Items[i].Namespace, list.Items[i].Name}] = &list.Items[i]
-		}
-		return list.Continue, nil
+		return nil
 	})
 }
 

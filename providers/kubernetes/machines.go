@@ -76,18 +76,14 @@ func (c *Client) listMachines(ctx context.Context, version schema.GroupVersion) 
 }
 
 func (c *Client) listAll(ctx context.Context, resource schema.GroupVersionResource) (out []unstructured.Unstructured, err error) {
-	err = pages(func(o metav1.ListOptions) (string, error) {
-		list, err := c.dynamic.Resource(resource).List(ctx, o)
-		if err != nil {
-			return "", err
-		}
-		out = append(out, list.Items...)
-		return list.GetContinue(), nil
+	err = each(ctx, resource.Resource+" of the Cluster API", c.dynamic.Resource(resource).List, metav1.ListOptions{}, func(l *unstructured.UnstructuredList) error {
+		out = append(out, l.Items...)
+		return nil
 	})
-	if err != nil && !apierrors.IsNotFound(err) { // the group may lack the kind
-		return nil, fmt.Errorf("list the %s of the Cluster API: %w", resource.Resource, explain(err))
+	if apierrors.IsNotFound(err) { // the group may lack the kind
+		return nil, nil
 	}
-	return out, nil
+	return out, err
 }
 
 func toMachine(m unstructured.Unstructured, available, paused map[string]bool, parts parts) inventory.Machine {

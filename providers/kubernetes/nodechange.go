@@ -51,8 +51,16 @@ func (c *Client) node(ctx context.Context, n inventory.Node) (*corev1.Node, erro
 }
 
 // changeNode patches a Node with what change makes of its present state; nil: it
-// is right as it is. A change that met another one looks again.
-func (c *Client) changeNode(ctx context.Context, n inventory.Node, change func(*corev1.Node) (map[string]any, error)) error {
+// is right as it is. A change that met another one looks again. The error says what
+// was being done.
+func (c *Client) changeNode(ctx context.Context, what string, n inventory.Node, change func(*corev1.Node) (map[string]any, error)) error {
+	if err := c.patchNode(ctx, n, change); err != nil {
+		return fmt.Errorf("%s node %s: %w", what, n.Name, err)
+	}
+	return nil
+}
+
+func (c *Client) patchNode(ctx context.Context, n inventory.Node, change func(*corev1.Node) (map[string]any, error)) error {
 	var last error
 	for range tries {
 		have, err := c.node(ctx, n)
@@ -84,7 +92,7 @@ func (c *Client) changeNode(ctx context.Context, n inventory.Node, change func(*
 // SetProviderID sets the provider id of a Node that has none. A Node that has
 // this one is right; one that has another gives a ProviderIDError.
 func (c *Client) SetProviderID(ctx context.Context, n inventory.Node, id string) error {
-	err := c.changeNode(ctx, n, func(have *corev1.Node) (map[string]any, error) {
+	return c.changeNode(ctx, "set the provider id of", n, func(have *corev1.Node) (map[string]any, error) {
 		switch have.Spec.ProviderID {
 		case "":
 			return map[string]any{"spec": map[string]any{"providerID": id}}, nil
@@ -93,10 +101,6 @@ func (c *Client) SetProviderID(ctx context.Context, n inventory.Node, id string)
 		}
 		return nil, &ProviderIDError{Node: n.Name, Has: have.Spec.ProviderID, Want: id}
 	})
-	if err != nil {
-		return fmt.Errorf("set the provider id of node %s: %w", n.Name, err)
-	}
-	return nil
 }
 
 // DeleteNode deletes a Node, so that its kubelet registers another. One that is
@@ -121,35 +125,24 @@ func (c *Client) DeleteNode(ctx context.Context, n inventory.Node) error {
 // else cordoned stays theirs; one that a run closed is the caller's from then on, and
 // the run leaves it closed.
 func (c *Client) Cordon(ctx context.Context, n inventory.Node, by string) error {
-	err := c.changeNode(ctx, n, func(have *corev1.Node) (map[string]any, error) {
+	return c.changeNode(ctx, "cordon", n, func(have *corev1.Node) (map[string]any, error) {
 		if _, ofRun := have.Annotations[c.label(cordonRun)]; have.Spec.Unschedulable && !ofRun {
 			return nil, nil
 		}
-		return c.cordon(true, by), nil
+		return c.closing(true, by, nil), nil
 	})
-	if err != nil {
-		return fmt.Errorf("cordon node %s: %w", n.Name, err)
-	}
-	return nil
 }
 
 // Uncordon takes back a cordon of macfleet's. A Node that somebody else cordoned
 // stays cordoned; done says whether Pods may come again.
 func (c *Client) Uncordon(ctx context.Context, n inventory.Node) (done bool, err error) {
-	err = c.changeNode(ctx, n, func(have *corev1.Node) (map[string]any, error) {
+	err = c.changeNode(ctx, "uncordon", n, func(have *corev1.Node) (map[string]any, error) {
 		_, ours := have.Annotations[c.label(cordonedBy)]
 		done = ours || !have.Spec.Unschedulable
 		if !ours {
 			return nil, nil
 		}
-		return c.cordon(nil, nil), nil
+		return c.closing(nil, nil, nil), nil
 	})
-	if err != nil {
-		return false, fmt.Errorf("uncordon node %s: %w", n.Name, err)
-	}
-	return done, nil
-}
-
-func (c *Client) cordon(unschedulable, by any) map[string]any {
-	return c.closing(unschedulable, by, nil)
+	return done && err == nil, err
 }

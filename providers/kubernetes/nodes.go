@@ -32,7 +32,12 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 	var beats map[string]coordinationv1.LeaseSpec
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return c.eachNode(gctx, func(n *corev1.Node) { nodes = append(nodes, c.toNode(n)) })
+		return each(gctx, "nodes", c.api.CoreV1().Nodes().List, metav1.ListOptions{}, func(l *corev1.NodeList) error {
+			for i := range l.Items {
+				nodes = append(nodes, c.toNode(&l.Items[i]))
+			}
+			return nil
+		})
 	})
 	g.Go(func() (err error) { beats, err = c.heartbeats(gctx); return })
 	if err := g.Wait(); err != nil {
@@ -52,54 +57,34 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 	return nodes, nil
 }
 
-func (c *Client) eachNode(ctx context.Context, do func(*corev1.Node)) error {
-	err := pages(func(o metav1.ListOptions) (string, error) {
-		list, err := c.api.CoreV1().Nodes().List(ctx, o)
-		if err != nil {
-			return "", err
-		}
-		for i := range list.Items {
-			do(&list.Items[i])
-		}
-		return list.Continue, nil
-	})
-	if err != nil {
-		return fmt.Errorf("list the nodes: %w", explain(err))
-	}
-	return nil
-}
-
 // heartbeats returns the Leases of all kubelets by their Nodes' names.
 func (c *Client) heartbeats(ctx context.Context) (map[string]coordinationv1.LeaseSpec, error) {
 	out := make(map[string]coordinationv1.LeaseSpec)
-	err := pages(func(o metav1.ListOptions) (string, error) {
-		list, err := c.api.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, o)
-		if err != nil {
-			return "", err
+	err := each(ctx, "nodes' leases", c.api.CoordinationV1().Leases(corev1.NamespaceNodeLease).List, metav1.ListOptions{}, func(l *coordinationv1.LeaseList) error {
+		for i := range l.Items {
+			out[l.Items[i].Name] = l.Items[i].Spec
 		}
-		for i := range list.Items {
-			out[list.Items[i].Name] = list.Items[i].Spec
-		}
-		return list.Continue, nil
+		return nil
 	})
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("list the nodes' leases: %w", explain(err))
 	}
-	return out, nil
+	return out, err
 }
 
-// pages asks for one page after the other: list returns where the next one
-// starts.
-func pages(list func(metav1.ListOptions) (next string, err error)) error {
-	for o := (metav1.ListOptions{Limit: pageSize}); ; {
-		next, err := list(o)
-		if err != nil || next == "" {
-			return err
+// each lists a kind page by page; what names it in the error.
+func each[L metav1.ListInterface](ctx context.Context, what string, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions, page func(L) error) error {
+	for o.Limit = pageSize; ; {
+		l, err := list(ctx, o)
+		if err == nil {
+			err = page(l)
 		}
-		o.Continue = next
+		if err != nil {
+			return fmt.Errorf("list the %s: %w", what, explain(err))
+		}
+		if o.Continue = l.GetContinue(); o.Continue == "" {
+			return nil
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -14,8 +13,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
 )
-
-func fields(text string) []string { return strings.Fields(text) }
 
 // kept is an object of the cluster itself, of whatever kind.
 type kept interface {
@@ -58,15 +55,16 @@ func (c *Client) namespace(name string) kept {
 func (c *Client) clusterRole(name string, rules []rbacv1.PolicyRule) kept {
 	return wish[*rbacv1.ClusterRole]{kind: "ClusterRole", api: c.api.RbacV1().ClusterRoles(),
 		want: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: c.marks(false)}, Rules: rules},
-		mend: func(have *rbacv1.ClusterRole) string { return mendRules(&have.Rules, rules) }}
+		mend: func(have *rbacv1.ClusterRole) string { return replace(&have.Rules, rules, "rules") }}
 }
 
-func mendRules(have *[]rbacv1.PolicyRule, want []rbacv1.PolicyRule) string {
+// replace puts a value in the place of another one and says what changed; "" = nothing.
+func replace[T any](have *T, want T, what string) (changed string) {
 	if equality.Semantic.DeepEqual(*have, want) {
 		return ""
 	}
 	*have = want
-	return "rules"
+	return what
 }
 
 // objects says how what the cluster itself must hold stands, and what it must not
@@ -198,15 +196,9 @@ func (c *Client) namespacedRole(ns string, rules []rbacv1.PolicyRule) []kept {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.options.Namespace, Name: ownName}}
 	return []kept{
 		wish[*rbacv1.Role]{kind: "Role", api: c.api.RbacV1().Roles(ns), want: &rbacv1.Role{ObjectMeta: meta, Rules: rules},
-			mend: func(have *rbacv1.Role) string { return mendRules(&have.Rules, rules) }},
+			mend: func(have *rbacv1.Role) string { return replace(&have.Rules, rules, "rules") }},
 		wish[*rbacv1.RoleBinding]{kind: "RoleBinding", api: c.api.RbacV1().RoleBindings(ns),
 			want: &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ownName}},
-			mend: func(have *rbacv1.RoleBinding) string {
-				if only(have.Subjects, c.options.Namespace, ownName) {
-					return ""
-				}
-				have.Subjects = subjects
-				return "subjects"
-			}},
+			mend: func(have *rbacv1.RoleBinding) string { return replace(&have.Subjects, subjects, "subjects") }},
 	}
 }

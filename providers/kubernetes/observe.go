@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -59,44 +58,27 @@ type identityParts struct {
 }
 
 func (c *Client) identityParts(ctx context.Context) (parts identityParts, err error) {
-	selector := klabels.Set{labelManagedBy: manager, labelComponent: component, c.label(labelOwner): c.options.Owner}.String()
+	ours := metav1.ListOptions{LabelSelector: klabels.Set{labelManagedBy: manager, labelComponent: component, c.label(labelOwner): c.options.Owner}.String()}
 	ns := c.options.AgentNamespace
 	g, ctx := errgroup.WithContext(ctx)
-	list := func(what string, one func(o metav1.ListOptions) (string, error)) {
-		g.Go(func() error {
-			err := pages(func(o metav1.ListOptions) (string, error) {
-				o.LabelSelector = selector
-				return one(o)
-			})
-			if err != nil {
-				return fmt.Errorf("list the %s of hosts: %w", what, explain(err))
-			}
+	g.Go(func() error {
+		return each(ctx, "service accounts of hosts", c.api.CoreV1().ServiceAccounts(ns).List, ours, func(l *corev1.ServiceAccountList) error {
+			parts.accounts = append(parts.accounts, pointers(l.Items)...)
 			return nil
 		})
-	}
-	list("service accounts", func(o metav1.ListOptions) (string, error) {
-		l, err := c.api.CoreV1().ServiceAccounts(ns).List(ctx, o)
-		if err != nil {
-			return "", err
-		}
-		parts.accounts = append(parts.accounts, pointers(l.Items)...)
-		return l.Continue, nil
 	})
-	list("secrets", func(o metav1.ListOptions) (string, error) {
-		l, err := c.meta.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(ns).List(ctx, o)
-		if err != nil {
-			return "", err
-		}
-		parts.secrets = append(parts.secrets, pointers(l.Items)...)
-		return l.Continue, nil
+	g.Go(func() error {
+		secrets := c.meta.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(ns)
+		return each(ctx, "secrets of hosts", secrets.List, ours, func(l *metav1.PartialObjectMetadataList) error {
+			parts.secrets = append(parts.secrets, pointers(l.Items)...)
+			return nil
+		})
 	})
-	list("role bindings", func(o metav1.ListOptions) (string, error) {
-		l, err := c.api.RbacV1().ClusterRoleBindings().List(ctx, o)
-		if err != nil {
-			return "", err
-		}
-		parts.bindings = append(parts.bindings, pointers(l.Items)...)
-		return l.Continue, nil
+	g.Go(func() error {
+		return each(ctx, "role bindings of hosts", c.api.RbacV1().ClusterRoleBindings().List, ours, func(l *rbacv1.ClusterRoleBindingList) error {
+			parts.bindings = append(parts.bindings, pointers(l.Items)...)
+			return nil
+		})
 	})
 	return parts, g.Wait()
 }

@@ -24,15 +24,11 @@ import (
 func (c *Client) pods(ctx context.Context, nodes func() ([]inventory.Node, error)) ([]inventory.Pod, error) {
 	var macs map[string]bool
 	out := []inventory.Pod{}
-	err := pages(func(o metav1.ListOptions) (string, error) {
-		o.FieldSelector = "spec.nodeName!="
-		list, err := c.api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
-		if err != nil {
-			return "", err
-		}
+	bound := metav1.ListOptions{FieldSelector: "spec.nodeName!="}
+	err := each(ctx, "pods", c.api.CoreV1().Pods(metav1.NamespaceAll).List, bound, func(list *corev1.PodList) (err error) {
 		if macs == nil {
 			if macs, err = macNodes(nodes); err != nil {
-				return "", err
+				return err
 			}
 		}
 		for i := range list.Items {
@@ -42,10 +38,10 @@ func (c *Client) pods(ctx context.Context, nodes func() ([]inventory.Node, error
 				out = append(out, c.toPod(&list.Items[i]))
 			}
 		}
-		return list.Continue, nil
+		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the pods: %w", explain(err))
+		return nil, err
 	}
 	slices.SortFunc(out, func(a, b inventory.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

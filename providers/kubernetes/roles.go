@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"strings"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
@@ -18,7 +20,7 @@ func rule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {
 	if group == "core" {
 		group = ""
 	}
-	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: fields(resources), Verbs: fields(verbs), ResourceNames: names}
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Fields(resources), Verbs: strings.Fields(verbs), ResourceNames: names}
 }
 
 // agentRules is what a tart-kubelet asks of the whole cluster, and no more. All

@@ -10,15 +10,15 @@ preference() {
   answer "$1" "$status" "$said"
 }
 
-# kind names what a file holds.
-kind() {
+# look sets kind to what a file holds.
+look() {
   end=none
   if walk "$1"; then end=there; fi
   case "$end$seen" in
-    'there 7d') echo empty ;;
-    'there 41 fa 37 42 be d9 b9 d4 '* | 'none 41 fa 37 42 be d9 b9 d4'*) echo sealed ;;
-    there*) echo present ;;
-    *) echo unterminated ;;
+    'there 7d') kind=empty ;;
+    'there 41 fa 37 42 be d9 b9 d4 '* | 'none 41 fa 37 42 be d9 b9 d4'*) kind=sealed ;;
+    there*) kind=present ;;
+    *) kind=unterminated ;;
   esac
 }
 
@@ -43,7 +43,8 @@ preference user /Library/Preferences/com.apple.loginwindow autoLoginUser
 if [ -f /etc/kcpassword ] && [ ! -L /etc/kcpassword ]; then
   status=0
   said=$(stat -f '%Su:%Sg %Lp' /etc/kcpassword 2>&1) || status=$?
-  answer kcpassword "$status" "$(kind /etc/kcpassword) $said"
+  look /etc/kcpassword
+  answer kcpassword "$status" "$kind $said"
 elif [ -e /etc/kcpassword ] || [ -L /etc/kcpassword ]; then
   answer kcpassword 1 'not a plain file'
 else

@@ -1,1 +1,1 @@
-scutil --get "$1"
+exec scutil --get "$1"

@@ -1,1 +1,1 @@
-defaults read /Library/Preferences/.GlobalPreferences com.apple.autologout.AutoLogOutDelay
+exec defaults read /Library/Preferences/.GlobalPreferences com.apple.autologout.AutoLogOutDelay

@@ -1,1 +1,1 @@
-defaults read /Library/Preferences/com.apple.screensaver loginWindowIdleTime
+exec defaults read /Library/Preferences/com.apple.screensaver loginWindowIdleTime

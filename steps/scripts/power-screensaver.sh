@@ -1,1 +1,1 @@
-defaults -currentHost read com.apple.screensaver idleTime
+exec defaults -currentHost read com.apple.screensaver idleTime

@@ -1,1 +1,1 @@
-pmset -g custom
+exec pmset -g custom

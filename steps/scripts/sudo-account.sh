@@ -1,1 +1,1 @@
-dscl . -read "/Users/$(id -un)" AuthenticationAuthority
+exec dscl . -read "/Users/$(id -un)" AuthenticationAuthority

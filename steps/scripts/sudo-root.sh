@@ -1,1 +1,1 @@
-sudo -k -n true
+exec sudo -k -n true

@@ -13,7 +13,7 @@ else
   file /usr/local/bin/tart
 fi
 if [ -f "$program" ]; then
-  now=$(stamp "$program")
+  now=$(stat -f '%i %z %m' "$program")
   printf 'stamp %s\n' "$now"
   read_receipt tart
   case $installed in "$now "*) ;; *) printf 'sha %s\n' "$(sha "$program")" ;; esac

@@ -19,8 +19,9 @@ if [ "$2" = traces ] && ! traces; then
 fi
 file "$receipts/tart_kubelet.receipt"
 if [ -f "$program" ]; then
-  now=$(stamp "$program")
-  printf 'stamp %s\nchanged %s\naccess %s\n' "$now" "$(stat -f '%c' "$program")" "$(stat -f '%u:%g:%Lp' "$program")"
+  rest=$(stat -f '%i %z %m|%c|%u:%g:%Lp' "$program")
+  now=${rest%%|*} rest=${rest#*|}
+  printf 'stamp %s\nchanged %s\naccess %s\n' "$now" "${rest%%|*}" "${rest#*|}"
   read_receipt tart_kubelet
   case $installed in "$now "*) ;; *) printf 'sha %s\n' "$(sha "$program")" ;; esac
   say "program 0"
@@ -33,12 +34,12 @@ if [ -f "$config" ]; then
   printf 'access %s\n' "$(stat -f '%Su:%Sg:%Lp' "$config")"
   sum=$(grep -v '^ *token:' "$config" | shasum -a 256)
   printf 'sha %s\n' "${sum%% *}"
-  grep -E "^[ $tab]*(server|token):" "$config" | while read -r key value _; do
+  while read -r key value _; do
     case $key in
       server:) printf 'server %s\n' "$value" ;;
       token:) case $value in eyJ*.eyJ*.*) value=${value#*.} && printf 'claims %s\n' "${value%%.*}" ;; esac ;;
     esac
-  done
+  done <"$config"
   say "kubeconfig 0"
 fi
 
@@ -51,12 +52,21 @@ else
 fi
 
 # page shows a service without the environment that others gave it: lines without an arrow, and two of ours.
-page() { printf '%s\n' "$1" | grep -E "^$tab$tab(HOME|PATH) => |^([^=]|=[^>])*=?\$"; }
+page() {
+  grep -E "^$tab$tab(HOME|PATH) => |^([^=]|=[^>])*=?\$" <<EOF
+$1
+EOF
+}
 said=$(launchctl print "system/$label" 2>/dev/null)
 code=$?
 page "$said"
 say "job $code"
-launchctl print-disabled system 2>/dev/null | grep -F "\"$label\""
+said=$(launchctl print-disabled system 2>/dev/null)
+while IFS= read -r line; do
+  case $line in *"\"$label\""*) printf '%s\n' "$line" ;; esac
+done <<EOF
+$said
+EOF
 say "disabled 0"
 
 # other shows what else launchd has that has to do with the same program.
@@ -69,30 +79,38 @@ other() {
 }
 # A shell reads a pipe byte by byte: macOS's own services, which are hundreds, and what is no service never
 # come to it.
-for domain in system "gui/$(id -u "$user")"; do
-  inside=''
-  launchctl print "$domain" 2>/dev/null | grep -E "^$tab$tab|services = \{|\}" | grep -v "[ $tab]com\.apple\." | while read -r one two three _; do
-    case "$one $two $three" in
-      'services = {') inside=yes ;;
-      '}  ') inside='' ;;
-      *)
-        case $inside:$three in
-          "yes:$label" | yes: | :*) ;;
-          *) other "$domain/$three" ;;
-        esac
-        ;;
-    esac
-  done
+gui=gui/$(id -u "$user")
+{
+  echo '== system'
+  launchctl print system
+  echo "== $gui"
+  launchctl print "$gui"
+} 2>/dev/null | grep -E "^$tab$tab|services = \{|\}|^== " | grep -v "[ $tab]com\.apple\." | while read -r one two three _; do
+  case "$one $two $three" in
+    '== '*) domain=$two inside='' ;;
+    'services = {') inside=yes ;;
+    '}  ') inside='' ;;
+    *)
+      case $inside:$three in
+        "yes:$label" | yes:dev.macfleet.pf | yes:dev.macfleet.undo | yes: | :*) ;;
+        *) other "$domain/$three" ;;
+      esac
+      ;;
+  esac
 done
+set --
 for path in /Library/LaunchDaemons/*.plist /Library/LaunchAgents/*.plist "/Users/$user/Library/LaunchAgents"/*.plist; do
-  if [ -f "$path" ] && [ "$path" != "$plist" ] && grep -q '/tart-kubelet</string>' "$path"; then printf '%s\n' "$path"; fi
+  if [ -f "$path" ] && [ "$path" != "$plist" ]; then set -- "$@" "$path"; fi
 done
+[ $# = 0 ] || grep -lsF '/tart-kubelet</string>' "$@"
 say "plists 0"
 
 list_processes
-printf '%s\n' "$all" | grep -F tart-kubelet | while read -r pid parent age command _; do
+while read -r pid parent age command _; do
   case ${command##*/} in tart-kubelet) printf '%s %s %s %s\n' "$pid" "$parent" "$age" "$command" ;; esac
-done
+done <<EOF
+$all
+EOF
 say "processes $code"
 show_work
 say "work $code"
@@ -100,9 +118,11 @@ for path in "/Users/$user/.tart/vms"/*; do
   [ ! -d "$path" ] || printf '%s\n' "${path##*/}"
 done
 say "machines 0"
+set --
 for path in /var/log/tart-vms /var/lib/tart-userdata /var/log/tart-kubelet.log; do
-  [ ! -e "$path" ] || printf '%s %s\n' "$(stat -f '%Su:%Sg' "$path")" "$path"
+  [ ! -e "$path" ] || set -- "$@" "$path"
 done
+[ $# = 0 ] || stat -f '%Su:%Sg %N' "$@"
 say "folders 0"
 sysctl -n hw.ncpu hw.memsize
 say "hardware $?"

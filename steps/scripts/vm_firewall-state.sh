@@ -52,7 +52,9 @@ listed=$(pfctl -s Anchors 2>/dev/null)
 code=$?
 printf '%s\n' "$listed"
 say "anchors $code"
-printf '%s\n' "$listed" | while read -r name; do anchor "$name"; done
+while read -r name; do anchor "$name"; done <<EOF
+$listed
+EOF
 for path in /etc/pf.anchors/*; do
   case $path in */com.apple*) continue ;; esac
   # What the kernel listed was asked about above.

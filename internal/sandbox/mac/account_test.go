@@ -103,9 +103,6 @@ func TestDirectory(t *testing.T) {
 		{script: "sudo dscl . -passwd /Users/m1 new && dscl . -authonly m1 new && dscl . -authonly m1 swordfish 2>/dev/null", exit: 78},
 		{script: "dscl localhost -authonly m1 secret; dscl", stderr: "dscl: option not modelled: localhost\ndscl: option not modelled: \n", exit: 64},
 		{script: "dscl . -create /Users/m1 Password secret", stderr: "dscl: option not modelled: . -create\n", exit: 64},
-		{script: "dseditgroup -o checkmember -m m1 admin", stdout: "yes m1 is a member of admin\n"},
-		{script: "dseditgroup -o checkmember -m m1 wheel", stdout: "no m1 is NOT a member of wheel\n", exit: 67},
-		{script: "dseditgroup -o checkmember -m m1 ghosts", stderr: "Group not found.\n", exit: 64},
 	})
 }
 

@@ -203,7 +203,7 @@ func TestConsoleTools(t *testing.T) {
 		t.Helper()
 		return must(t, m, "m1", script)
 	}
-	const owner = "stat -f '%Su %u %Sg %HT' /dev/console; [ -e /dev/console ] && ls -l /dev/console | cut -c 1-10; ls /dev; who | tr -s ' ' | cut -d ' ' -f 1,2; users"
+	const owner = "stat -f '%Su %u %Sg %HT' /dev/console; [ -e /dev/console ] && ls -l /dev/console | cut -c 1-10; ls /dev; who | tr -s ' ' | cut -d ' ' -f 1,2"
 	const store = "echo 'show State:/Users/ConsoleUser' | scutil | grep -E '^  (Name|UID) : '"
 	if got := show(owner); got != "root 0 wheel Character Device\ncrw-------\nconsole\n" {
 		t.Errorf("at the login window: %q", got)
@@ -212,7 +212,7 @@ func TestConsoleTools(t *testing.T) {
 		t.Errorf("at the login window: %q", got)
 	}
 	ok(t, m.LogIn())
-	if got := show(owner); got != "m1 501 staff Character Device\ncrw--w----\nconsole\nm1 console\nm1\n" {
+	if got := show(owner); got != "m1 501 staff Character Device\ncrw--w----\nconsole\nm1 console\n" {
 		t.Errorf("in a session: %q", got)
 	}
 	if got := show(store); got != "  Name : m1\n  UID : 501\n" {
@@ -230,49 +230,6 @@ func TestConsoleTools(t *testing.T) {
 		if _, _, exit := run(t, m, "root", script); exit == 0 {
 			t.Errorf("%s: done", script)
 		}
-	}
-}
-
-func TestSysadminctl(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	said := func(script string) string {
-		t.Helper()
-		stdout, stderr, exit := run(t, m, "root", script)
-		if exit != 0 || stdout != "" {
-			t.Errorf("%s: exit %d, stdout %q", script, exit, stdout)
-		}
-		_, text, _ := strings.Cut(strings.TrimSpace(stderr), "] ")
-		return text
-	}
-	for _, c := range []struct{ script, want string }{
-		{"sysadminctl -autologin status", "Automatic login is OFF."},
-		// Over SSH to a bare host it fails exactly when it is needed, and its status does not say so.
-		{"sysadminctl -autologin set -userName m1 -password swordfish", "SACSetAutoLoginPassword error:22"},
-		{"sysadminctl -secureTokenStatus m1", "Secure token is ENABLED for user m1"},
-		{"sysadminctl -secureTokenStatus ghost", "Secure token is DISABLED for user ghost"},
-		{"sysadminctl -screenLock status", "screenLock is off"},
-	} {
-		if got := said(c.script); got != c.want {
-			t.Errorf("%s: %q, want %q", c.script, got, c.want)
-		}
-	}
-	ok(t, m.LogIn())
-	if got := said("sysadminctl -autologin set -userName m1 -password wrong"); got != "Authentication failed for user m1" {
-		t.Errorf("a wrong password: %q", got)
-	}
-	said("echo swordfish | sysadminctl -autologin set -userName m1 -password -")
-	wantScreen(t, m, "set", Screen{User: "m1", Loginwindow: true, AutoLogin: true})
-	if got := said("sysadminctl -autologin status"); got != "Automatic login user: m1" {
-		t.Errorf("status %q", got)
-	}
-	said("sysadminctl -autologin off")
-	wantScreen(t, m, "off", Screen{User: "m1", Loginwindow: true})
-	if got := tries(t, m); got != "sysadminctl:wrong sysadminctl:right" {
-		t.Errorf("tries %q", got)
-	}
-	if _, stderr, exit := run(t, m, "root", "sysadminctl -addUser x -password secret"); exit != exitUnmodelled || strings.Contains(stderr, "secret") {
-		t.Errorf("exit %d, stderr %q", exit, stderr)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // PasswordTry is one check of the login user's password. What was tried is not kept.
 type PasswordTry struct {
 	At     time.Time `json:"at"`
-	Tool   string    `json:"tool"` // sudo, dscl, sysadminctl or loginwindow
+	Tool   string    `json:"tool"` // sudo, dscl or loginwindow
 	Right  bool      `json:"right"`
 	Locked bool      `json:"locked,omitempty"` // refused whatever it was, because the account was locked
 }

@@ -127,17 +127,3 @@ func (v *visit) setAutoLogin(password string) error {
 	return errors.Join(v.writePlist(loginwindowPlist, settings, owner{Mode: 0o644}),
 		v.writeKcpassword(newKcpassword(password, kcpasswordBlock)))
 }
-
-func (v *visit) unsetAutoLogin() error {
-	settings, err := v.readPlist(loginwindowPlist)
-	if err != nil {
-		return err
-	}
-	delete(settings, autoLoginUserKey)
-	root := v.session.users()[0]
-	n, err := v.resolve(root, "/", kcpasswordFile, true)
-	if err == nil && n.exists() {
-		err = v.remove(root, n)
-	}
-	return errors.Join(err, v.writePlist(loginwindowPlist, settings, owner{Mode: 0o644}))
-}

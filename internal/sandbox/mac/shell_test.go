@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
-	"time"
 )
 
 // What works in macOS's sh is in facts of the interpreter: here-documents, traps on EXIT, local,
@@ -125,23 +124,46 @@ func TestStubs(t *testing.T) {
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	dog := "perl -e " + quote(strings.TrimSpace(watchdog)) + " "
-	for _, want := range []row{
-		{script: dog + "5 /bin/sh -c 'echo $1; exit 3' sh arg", stdout: "arg\n", exit: 3},
-		{script: dog + "1 /bin/sh -c 'echo before; sleep 600 | cat; echo after'; echo $?", stdout: "before\n124\n", stderr: "watchdog: stopped after 1 s\n"},
-		{script: dog + "1 /bin/sh -c 'while :; do :; done'", exit: 124, stderr: "watchdog: stopped after 1 s\n"},
-		{script: dog + "1 /nope", exit: 127, stderr: "watchdog: exec /nope: No such file or directory\n"},
-		// What runs in the background dies with the command.
-		{script: dog + "9 /bin/sh -c 'sleep 600 & echo started'; echo $?", stdout: "started\n0\n"},
+	const host, done = "\nM host 501\n", "\nM done\n"
+	framed := func(id, text, status string) string {
+		return "\nM begin " + id + "\n" + text + "\nM end " + status + "\n"
+	}
+	one := func(out, errs, status string) (stdout, stderr string) {
+		return host + framed("q", out, status) + done, framed("q", errs, status)
+	}
+	for _, tc := range []struct {
+		name, who, input string
+		words            []string
+		out, errs        string // of the one question q
+		status           string
+		exit             int // of perl; 0: the answer is whole
+	}{
+		{name: "arguments", input: "M\nm1\n5\n3\na b4\na\nbc", words: []string{"q", "user", "2", "0", `printf '%s|' "$@"; cat; exit 3`}, out: "a b|a\nbc|", status: "3"},
+		{name: "input", input: "M\nm1\n5\n3\nabc", words: []string{"q", "user", "0", "1", "cat; echo e >&2"}, out: "abc", errs: "e\n", status: "0"},
+		{name: "too late", input: "M\nm1\n1\n", words: []string{"q", "user", "0", "0", "echo before; sleep 600 | cat; echo after"}, out: "before\n", errs: "watchdog: stopped after 1 s\n", status: "124"},
+		{name: "too late without a tool", input: "M\nm1\n1\n", words: []string{"q", "user", "0", "0", "while :; do :; done"}, errs: "watchdog: stopped after 1 s\n", status: "124"},
+		{name: "what runs in the background dies with it", input: "M\nm1\n9\n", words: []string{"q", "user", "0", "0", "sleep 600 & echo started"}, out: "started\n", status: "0"},
+		{name: "root is not to be had", input: "M\nm1\n5\n", words: []string{"q", "root", "0", "0", "id -un"}, status: "needs-root"},
+		{name: "cut input", input: "M\nm1\n5\n3\nab", words: []string{"q", "user", "1", "0", "echo never"}, exit: 91},
+		{name: "no length", input: "M\nm1\n5\nab\n", words: []string{"q", "user", "1", "0", "echo never"}, exit: 91},
 	} {
-		start := time.Now()
-		stdout, stderr, exit := run(t, m, "m1", want.script)
-		if got := (row{want.script, stdout, stderr, exit}); got != want {
-			t.Errorf("got %+v, want %+v", got, want)
+		words := ""
+		for _, w := range append([]string{strings.TrimSpace(watchdog), "PATH=/usr/bin:/bin\n"}, tc.words...) {
+			words += " " + quote(w)
 		}
-		if time.Since(start) > 30*time.Second {
-			t.Errorf("%s: took %s", want.script, time.Since(start))
+		stdout, stderr, exit := run(t, m, "m1", "printf '%s' "+quote(tc.input)+" | perl -e"+words)
+		wantOut, wantErrs := one(tc.out, tc.errs, tc.status)
+		if tc.exit != 0 {
+			wantOut, wantErrs = "", ""
 		}
+		if stdout != wantOut || stderr != wantErrs || exit != tc.exit {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q", tc.name, exit, stdout, stderr)
+		}
+	}
+	// As root it becomes the login user.
+	text := "printf 'M\\nm1\\n5\\n' | sudo perl -e " + quote(strings.TrimSpace(watchdog)) + " '' a user 0 0 'echo $(id -un) $HOME $USER' b root 0 0 'id -un'"
+	if stdout, stderr, _ := run(t, m, "m1", text); stdout != "\nM host 0\n"+framed("a", "m1 /Users/m1 m1\n", "0")+framed("b", "root\n", "0")+done {
+		t.Errorf("as root: %q, %q", stdout, stderr)
 	}
 }
 

@@ -318,10 +318,10 @@ func BenchmarkConnectAndExec(b *testing.B) {
 // benchmarkScript asks what a fleet's observation asks, each question in a shell of its own.
 func benchmarkScript() (line, stdin string) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "watchdog=%s\nread -r mark\nask() { read -r n; v=$(dd bs=1 count=\"$n\" 2>/dev/null; printf x); printf '\\n%%s begin\\n' \"$mark\"; perl -e \"$watchdog\" 10 sudo -n -H -u m1 /bin/sh -c \"$1\" sh \"${v%%x}\" </dev/null; printf '\\n%%s end %%s\\n' \"$mark\" $?; }\n", quote(strings.TrimSpace(watchdog)))
-	stdin = "mark\n"
-	for _, q := range []string{"ioreg -rd1 -c IOPlatformExpertDevice", "sw_vers -productVersion", "pmset -g custom", "scutil --get $1", "[ -e /etc/x ] || exit 4; cat /etc/x"} {
-		fmt.Fprintf(&b, "ask %s\n", quote(q))
+	fmt.Fprintf(&b, "exec perl -e %s ''", quote(strings.TrimSpace(watchdog)))
+	stdin = "mark\nm1\n10\n"
+	for i, q := range []string{"ioreg -rd1 -c IOPlatformExpertDevice", "sw_vers -productVersion", "pmset -g custom", "scutil --get $1", "[ -e /etc/x ] || exit 4; cat /etc/x"} {
+		fmt.Fprintf(&b, " q%d user 1 0 %s", i, quote(q))
 		stdin += "12\nComputerName"
 	}
 	return bootstrapped(b.String()), stdin

@@ -2,8 +2,6 @@ package mac
 
 import (
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 )
 
@@ -204,36 +202,6 @@ func pwpolicy(p *proc) int {
 		a.Tally = 0
 		return true
 	})
-}
-
-// exitNoMember is how dseditgroup ends for who is no member.
-const exitNoMember = 67
-
-func dseditgroup(p *proc) int {
-	args := p.args()
-	if len(args) != 5 || args[0] != "-o" || args[1] != "checkmember" || args[2] != "-m" {
-		return p.unmodelled(joined(args))
-	}
-	name, group := args[3], args[4]
-	if !slices.Contains(allGroups(), group) {
-		_, _ = io.WriteString(p.stderr, "Group not found.\n")
-		return 64
-	}
-	who, known := p.session.user(name)
-	if !known || !slices.Contains(groupNames(who), group) {
-		p.printf("no %s is NOT a member of %s\n", name, group)
-		return exitNoMember
-	}
-	p.printf("yes %s is a member of %s\n", name, group)
-	return 0
-}
-
-func allGroups() []string {
-	var all []string
-	for _, g := range groups() {
-		all = append(all, g.name)
-	}
-	return all
 }
 
 func joined(words []string) string { return strings.Join(words, " ") }

@@ -1,10 +1,8 @@
 package mac
 
 import (
-	"fmt"
 	"io"
 	"strings"
-	"time"
 )
 
 // who lists sessions with a terminal or the screen; a command over SSH has neither.
@@ -15,13 +13,6 @@ func who(p *proc) int {
 	return p.atConsole(func(c console) {
 		p.printf("%-16s %-12s %s \n", c.User, "console", c.Since.Local().Format("Jan _2 15:04"))
 	})
-}
-
-func usersTool(p *proc) int {
-	if len(p.args()) > 0 {
-		return p.unmodelled(joined(p.args()))
-	}
-	return p.atConsole(func(c console) { p.printf("%s\n", c.User) })
 }
 
 // atConsole calls show with the session at the screen, if there is one.
@@ -152,9 +143,4 @@ func (p *proc) showConsoleUser() int {
 }
 `, owner.groups[0], name, owner.uid, owner.name, done, owner.uid)
 	return 0
-}
-
-// noteLog writes a message as macOS's own logging does, all on one line of the standard error.
-func (p *proc) noteLog(format string, args ...any) {
-	_, _ = fmt.Fprintf(p.stderr, "%s %s[%d:%d] %s\n", time.Now().Format("2006-01-02 15:04:05.000"), p.name(), 4242, 171717, fmt.Sprintf(format, args...))
 }

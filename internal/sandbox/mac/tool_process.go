@@ -1,9 +1,12 @@
 package mac
 
 import (
+	"bufio"
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -11,27 +14,129 @@ import (
 	"time"
 )
 
-// watchdog is the one perl text that is modelled: it runs a command with a deadline.
+// watchdog is the one perl text that is modelled: it asks the questions of an exchange, each with a deadline.
 //
 //go:embed watchdog.pl
 var watchdog string
 
-// watchdogExpired is the exit status of the watchdog when time was up.
-const watchdogExpired = 124
+// Exit statuses of the watchdog: its input ends early, a question was stopped, one could not be asked.
+const (
+	watchdogCut     = 91
+	watchdogExpired = 124
+	watchdogFailed  = 126
+)
+
+// exchange is what the watchdog was given.
+type exchange struct {
+	proc       *proc
+	mark, user string
+	limit      int
+	questions  []asked
+}
+
+// asked is one question of an exchange.
+type asked struct {
+	id, as string
+	input  *string
+	argv   []string
+}
 
 func perl(p *proc) int {
 	args := p.args()
-	if len(args) < 4 || args[0] != "-e" || strings.TrimSpace(args[1]) != strings.TrimSpace(watchdog) {
+	if len(args) < 3 || args[0] != "-e" || strings.TrimSpace(args[1]) != strings.TrimSpace(watchdog) || len(args[3:])%5 != 0 {
 		return p.shellFail(exitNotFound, "perl: not modelled: another text than the watchdog")
 	}
+	x, ok := readExchange(p, args[2], args[3:])
+	if !ok {
+		return watchdogCut
+	}
+	p.printf("\n%s host %d\n", x.mark, p.user.uid)
+	for _, q := range x.questions {
+		x.both("begin " + q.id)
+		status := "needs-root"
+		if p.user.uid == 0 || q.as == "user" && p.user.name == x.user {
+			status = strconv.Itoa(x.ask(q))
+		}
+		x.both("end " + status)
+	}
+	p.printf("\n%s done\n", x.mark)
+	return 0
+}
+
+// readExchange reads all of the input before anything is asked.
+func readExchange(p *proc, prologue string, words []string) (exchange, bool) {
+	in := bufio.NewReader(p.input())
+	whole := true
+	line := func() string {
+		text, err := in.ReadString('\n')
+		whole = whole && err == nil
+		return strings.TrimSuffix(text, "\n")
+	}
+	value := func() string {
+		n, err := strconv.Atoi(line())
+		if err != nil || n < 0 || !whole {
+			whole = false
+			return ""
+		}
+		text := make([]byte, n)
+		_, err = io.ReadFull(in, text)
+		whole = whole && err == nil
+		return string(text)
+	}
+	x := exchange{proc: p, mark: line(), user: line()}
+	x.limit, _ = strconv.Atoi(line())
+	for q := range slices.Chunk(words, 5) {
+		one := asked{id: q[0], as: q[1], argv: []string{"/bin/sh", "-c", prologue + q[4], "sh"}}
+		count, _ := strconv.Atoi(q[2]) // macfleet wrote it
+		for range count {
+			one.argv = append(one.argv, value())
+		}
+		if q[3] == "1" {
+			text := value()
+			one.input = &text
+		}
+		x.questions = append(x.questions, one)
+	}
+	return x, whole
+}
+
+func (x exchange) both(text string) {
+	text = "\n" + x.mark + " " + text + "\n"
+	_, _ = io.WriteString(x.proc.stdout, text)
+	_, _ = io.WriteString(x.proc.stderr, text)
+}
+
+// ask runs a question; what it leaves in the background is killed with it.
+func (x exchange) ask(q asked) (status int) {
+	p := x.proc
+	failed := func(format string, args ...any) int {
+		_, _ = fmt.Fprintf(p.stderr, "watchdog: "+format+"\n", args...)
+		return watchdogFailed
+	}
+	c := p.child(q.argv)
+	c.stdin = nil
+	if q.input != nil {
+		file, err := spool(strings.NewReader(*q.input))
+		if err != nil {
+			return failed("pipe: %s", why(err))
+		}
+		if c.stdin = file; file != nil {
+			defer file.Close() // only read from
+		}
+	}
+	if q.as == "user" && p.user.name != x.user {
+		who, ok := p.session.user(x.user)
+		if !ok {
+			return failed("%s cannot be asked", x.user)
+		}
+		c.user = who
+		c.env["HOME"], c.env["USER"], c.env["LOGNAME"], c.env["SHELL"] = who.home, who.name, who.name, who.shell
+	}
 	// alarm(3) counts whole seconds; none is no alarm.
-	limit, _ := strconv.Atoi(args[2])
-	c := p.child(args[3:])
-	// What the command leaves in the background is killed with it.
 	ctx, end := context.WithCancelCause(p.ctx)
 	defer end(nil)
-	if limit > 0 {
-		d := time.Duration(limit) * time.Second
+	if x.limit > 0 {
+		d := time.Duration(x.limit) * time.Second
 		late := func() { end(context.DeadlineExceeded) }
 		defer time.AfterFunc(d, late).Stop()
 		c.alarms = append(slices.Clip(p.alarms), alarm{p.session.now().Add(d), late})
@@ -39,16 +144,11 @@ func perl(p *proc) int {
 	c.ctx = ctx
 	found, err := c.look(c.argv[0])
 	if err != nil {
-		reason := why(err)
-		if errors.Is(err, errNotFound) {
-			reason = "No such file or directory"
-		}
-		_, _ = p.stderr.Write([]byte("watchdog: exec " + c.argv[0] + ": " + reason + "\n"))
-		return exitNotFound
+		return failed("exec %s: %s", c.argv[0], why(err))
 	}
-	status := c.exec(found)
+	status = c.exec(found)
 	if p.ctx.Err() == nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		_, _ = p.stderr.Write([]byte("watchdog: stopped after " + args[2] + " s\n"))
+		_, _ = fmt.Fprintf(p.stderr, "watchdog: stopped after %d s\n", x.limit)
 		return watchdogExpired
 	}
 	return status

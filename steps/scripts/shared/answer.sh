@@ -16,8 +16,13 @@ kept() {
   say "kept 0"
 }
 
-# room shows the free space of the disk.
+# room shows the free space of the disk: the last line of df.
 room() {
-  df -k / | tail -n 1
-  say "disk $?"
+  code=0
+  said=$(df -k /) || code=$?
+  while read -r line; do last=$line; done <<EOF
+$said
+EOF
+  printf '%s\n' "$last"
+  say "disk $code"
 }

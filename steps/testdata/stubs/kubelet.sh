@@ -92,11 +92,13 @@ case "$name $*" in
   'id -u m1') echo 501 ;;
   'date +%s') now ;;
   'sleep '*) echo $(($(now) + $1)) >"$STATE/clock" ;;
+  'stat -f %i %z %m|%c|%u:%g:%Lp '*) exec stat -c '%i %s %Y|%Z|0:0:%a' "$3" ;;
   "stat -f %i %z %m "*) exec stat -c '%i %s %Y' "$3" ;;
-  'stat -f %c '*) exec stat -c '%Z' "$3" ;;
   'stat -f %u:%g:%Lp '*) exec stat -c '0:0:%a' "$3" ;;
   'stat -f %Su:%Sg:%Lp '*) exec stat -c "$(cat "$STATE/owner.$(stat -c %i "$3")"):%a" "$3" ;;
-  'stat -f %Su:%Sg '*) exec cat "$STATE/owner.$(stat -c %i "$3")" ;;
+  'stat -f %Su:%Sg %N '*)
+    shift 2
+    for path; do printf '%s %s\n' "$(cat "$STATE/owner.$(stat -c %i "$path")")" "$path"; done ;;
   'chown -R '*) ;;
   'chown '*)
     owner=$1

@@ -1,0 +1,234 @@
+package sshconfig
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrNoSSH says that this machine has no ssh to ask.
+var ErrNoSSH = errors.New("ssh is not installed")
+
+// Config asks ssh about names, and about names that ssh can't tell apart once.
+type Config struct {
+	file     string   // instead of ssh's own files; empty: these
+	patterns []string // of all Host lines
+	each     bool     // something beyond Host tells machines apart: each name is asked
+	running  chan struct{}
+	mu       sync.Mutex
+	asked    map[string]func() (answer, error)
+}
+
+// atOnce is how many ssh processes may run at one time, and patience how long one
+// may take: a Match exec runs a program of the person.
+const (
+	atOnce   = 8
+	patience = 20 * time.Second
+)
+
+// nobody is a name that no machine has: what ssh says of it, it says of all.
+const nobody = "no-machine-bears-this-name"
+
+// askable are the names that ssh takes as a host. Others, such as a server's name
+// with a blank, are known by what is said of all machines.
+var askable = regexp.MustCompile(`^[\w.:][\w.:-]*$`)
+
+// Read checks the configuration, a file or ssh's own files where it is empty, and
+// finds out what tells machines apart in it. The error is ErrNoSSH, or has ssh's
+// own words.
+func Read(file string) (*Config, error) {
+	if info, err := os.Stat(file); err == nil && info.IsDir() { // which ssh takes for an empty file
+		return nil, fmt.Errorf("%s is a directory", file)
+	}
+	c := &Config{file: file, running: make(chan struct{}, atOnce), asked: make(map[string]func() (answer, error))}
+	_, told, err := c.run("-v", "--", nobody)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(told) {
+		if _, name, ok := strings.Cut(strings.TrimSpace(line), "debug1: Reading configuration data "); ok {
+			c.scan(name)
+		}
+	}
+	return c, nil
+}
+
+// scan collects the patterns of a file that ssh read.
+func (c *Config) scan(file string) {
+	text, err := os.ReadFile(file)
+	c.each = c.each || err != nil || bytes.Contains(text, []byte("%C")) // a hash of the name
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(strings.Replace(line, "=", " ", 1))
+		if len(words) == 0 {
+			continue
+		}
+		rest := strings.ToLower(strings.Join(words[1:], " "))
+		switch strings.ToLower(strings.Trim(words[0], `"`)) {
+		case "host":
+			c.each = c.each || strings.ContainsAny(rest, `"'\[`)
+			c.patterns = append(c.patterns, words[1:]...)
+		case "match":
+			c.each = c.each || !slices.Contains([]string{"all", "final all", "canonical all"}, rest)
+		case "include":
+			c.each = c.each || strings.ContainsAny(rest, "%$")
+		}
+	}
+}
+
+// class is the same for names that fit the same patterns.
+func (c *Config) class(name string) string {
+	if c.each {
+		return name
+	}
+	var fits strings.Builder
+	for _, p := range c.patterns {
+		ok, _ := path.Match(strings.TrimPrefix(p, "!"), name) // a damaged pattern fits nothing
+		fmt.Fprintf(&fits, "%t ", ok)
+	}
+	return fits.String()
+}
+
+// answer is what ssh says of a name.
+type answer struct {
+	name   string              // that was asked
+	values map[string][]string // by keyword
+}
+
+func (a answer) first(keyword string) string {
+	return strings.Join(a.values[keyword][:min(1, len(a.values[keyword]))], "")
+}
+
+// alone reports whether the answer has the name itself in it, so that it can't
+// serve for another name of its class.
+func (a answer) alone() bool {
+	for _, values := range a.values {
+		for _, v := range values {
+			if strings.Contains(strings.ToLower(v), strings.ToLower(a.name)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// answer returns what ssh says of a name, or of one that it can't tell from it.
+func (c *Config) answer(user, name string) (answer, error) {
+	if !askable.MatchString(name) {
+		name = nobody
+	}
+	a, err := c.once(user, name, user+" "+c.class(name))
+	if err == nil && a.name != name && a.alone() {
+		return c.once(user, name, user+"\n"+name)
+	}
+	return a, err
+}
+
+// once asks once for a key.
+func (c *Config) once(user, name, key string) (answer, error) {
+	c.mu.Lock()
+	ask := c.asked[key]
+	if ask == nil {
+		ask = sync.OnceValues(func() (answer, error) { return c.ask(user, name) })
+		c.asked[key] = ask
+	}
+	c.mu.Unlock()
+	return ask()
+}
+
+func (c *Config) ask(user, name string) (answer, error) {
+	args := []string{"--", name}
+	if user != "" {
+		args = []string{"-l", user, "--", name}
+	}
+	out, _, err := c.run(args...)
+	if err != nil {
+		return answer{}, err
+	}
+	return parse(name, out), nil
+}
+
+// keywords are those that say how a machine is reached, as ssh's manual spells them.
+func keywords() []string {
+	return []string{"HostName", "Port", "User", "HostKeyAlias", "IdentityAgent", "IdentityFile", "ProxyJump", "ProxyCommand", "UserKnownHostsFile", "GlobalKnownHostsFile"}
+}
+
+// parse reads what ssh -G prints of a name.
+func parse(name, text string) answer {
+	a := answer{name: name, values: make(map[string][]string)}
+	for line := range strings.Lines(text) {
+		keyword, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
+		i := slices.IndexFunc(keywords(), func(k string) bool { return strings.EqualFold(k, keyword) })
+		if i < 0 {
+			continue
+		}
+		switch keyword = keywords()[i]; keyword {
+		case "HostName":
+			value = strings.Trim(value, "[]")
+			if strings.EqualFold(value, name) { // nothing is said
+				continue
+			}
+		case "ProxyJump", "ProxyCommand", "IdentityFile":
+			if value == "none" {
+				continue
+			}
+			if keyword != "IdentityFile" { // one setting
+				keyword, value = proxy, keyword+" "+value
+			}
+		}
+		a.values[keyword] = append(a.values[keyword], value)
+	}
+	return a
+}
+
+// proxy is where a ProxyJump or a ProxyCommand is kept, its keyword in front.
+const proxy = "proxy"
+
+// run runs ssh and returns what it prints. The error has its own words.
+func (c *Config) run(args ...string) (stdout, stderr string, err error) {
+	c.running <- struct{}{}
+	defer func() { <-c.running }()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	// With a file that is none, ssh does not print those that it would try by itself.
+	// It must not ask DNS for the name: the inventory has the address.
+	all := []string{"-G", "-o", "IdentityFile=none", "-o", "CanonicalizeHostname=no"}
+	if c.file != "" {
+		all = append(all, "-F", c.file)
+	}
+	cmd := exec.CommandContext(ctx, "ssh", append(all, args...)...)
+	cmd.WaitDelay = time.Second // a Match exec may leave a process that holds the pipes
+	var out, told bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &told
+	err = cmd.Run()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return "", "", ErrNoSSH
+	case ctx.Err() != nil:
+		return "", "", fmt.Errorf("ssh -G did not answer within %s", patience)
+	case err != nil:
+		return "", "", fmt.Errorf("%s: %w", cmp.Or(words(told.String()), "ssh -G"), err)
+	}
+	return out.String(), told.String(), nil
+}
+
+// words are what ssh says to a person.
+func words(stderr string) string {
+	var out []string
+	for line := range strings.Lines(stderr) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "debug1: ") && !strings.HasPrefix(line, "OpenSSH_") && !strings.Contains(line, "terminating, ") {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "; ")
+}

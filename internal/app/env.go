@@ -1,0 +1,130 @@
+// Package app holds what macfleet's commands do: each is one function of an Env, which is
+// what all commands have, and of the options of that command alone. It wires providers,
+// steps, hosts and engine; nothing else does.
+package app
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/runlog"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Streams are the three of a process.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Global are the flags that every command has.
+type Global struct {
+	Dir, Environment string
+	Vars, VarFiles   []string
+	Sandbox          string // folder of the simulated world; empty: the real one
+	SandboxHosts     int
+	Selection
+	Parallelism, ObserveParallelism, Starts int
+	SSHConfig                               string // file; empty: the usual ones
+	NoColor, Stats                          bool
+	RunsDir, LogFile                        string // empty: the default
+	LogLevel                                string
+}
+
+// DefaultObservers is how many hosts are observed at once unless a flag says otherwise.
+const DefaultObservers = engine.DefaultObservers
+
+// DefaultStarts is how many connections are opened at once unless a flag says otherwise.
+const DefaultStarts = hosts.DefaultStarts
+
+// SandboxDefault is the sandbox's folder under the configuration's.
+var SandboxDefault = filepath.Join(".macfleet", "sandbox")
+
+// Call is the command line.
+type Call struct {
+	Line    []string // all of its words
+	Command string   // its first word that is no flag
+	Args    []string // words that are no flags
+	// Flags are those that the line or the environment gave, as --name=value. Of a
+	// variable it holds the name alone: a value may be anybody's.
+	Flags []string
+}
+
+// gave reports whether a flag was given.
+func (c Call) gave(flag string) bool {
+	for _, f := range c.Flags {
+		if name, _, _ := strings.Cut(f, "="); name == "--"+flag {
+			return true
+		}
+	}
+	return false
+}
+
+// words are the arguments, and then the flags.
+func (c Call) words() []string { return append(append([]string{}, c.Args...), c.Flags...) }
+
+// Env is what a command works with.
+type Env struct {
+	Streams
+	Global
+	Call
+
+	stop    context.Context // done at the first Ctrl-C
+	acting  atomic.Bool     // something is being changed that the first Ctrl-C does not break off
+	secrets secret.Scrubber // what this process knows and must not say
+	now     func() time.Time
+	output  output        // standard output
+	input   *bufio.Reader // standard input by lines; nil: nobody has read any yet
+	stream  *view.Stream  // of --json or --json-into, from its first line on; nil: there is none
+	mute    bool          // standard output is the stream's: no text for people
+	into    output        // the file of --json-into
+
+	this   plan.Run     // what this process does, by name
+	log    *runlog.Log  // nil: there is none
+	logger *slog.Logger // so here
+
+	live   atomic.Pointer[view.Live]     // the progress that is on the terminal; nil: none
+	record atomic.Pointer[runlog.Writer] // of the run that is under way; nil: none
+}
+
+// clockKey is under which a context has a clock of its own.
+type clockKey struct{}
+
+// WithClock lets a command run at another time: that of a simulated week, in tests.
+func WithClock(ctx context.Context, now func() time.Time) context.Context {
+	return context.WithValue(ctx, clockKey{}, now)
+}
+
+func clockOf(ctx context.Context) func() time.Time {
+	if now, ok := ctx.Value(clockKey{}).(func() time.Time); ok {
+		return now
+	}
+	return time.Now
+}
+
+// beside is where something of this machine alone is kept: beside the configuration,
+// or in the sandbox whose it is.
+func (env *Env) beside(name string) string {
+	if env.Sandbox != "" {
+		return filepath.Join(env.sandboxDir(), name)
+	}
+	return filepath.Join(env.Dir, ".macfleet", name)
+}
+
+// untilStopped returns a context that ends with the first Ctrl-C too, and what lets
+// go of it.
+func (env *Env) untilStopped(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(env.stop, cancel)
+	return ctx, func() { stop(); cancel() }
+}

@@ -1,0 +1,73 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/macfleet/macfleet/internal/doctor"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/internal/wire"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+)
+
+// ExplainOptions are the arguments and flags of explain.
+type ExplainOptions struct {
+	Host     string
+	Step     string // empty: all of them
+	JSON     bool
+	Script   bool
+	Snapshot string // file; empty: the world is looked at
+}
+
+// Explain says everything about one host, in the world or in a recorded observation.
+func Explain(ctx context.Context, env *Env, o ExplainOptions) error {
+	if o.JSON && o.Script {
+		return errors.New("--json and --script exclude each other: a document holds no scripts; run macfleet explain with one of them")
+	}
+	if err := env.oneHost("explain"); err != nil {
+		return err
+	}
+	x, err := env.explanation(ctx, o.Host, o.Snapshot)
+	if err != nil {
+		return err
+	}
+	step := plan.StepID(o.Step)
+	if step != "" {
+		if _, err := x.Step(step); err != nil {
+			return err
+		}
+	}
+	return env.answer(o.JSON, func(w io.Writer) error { return view.WriteExplanation(w, x, step) }, func(t *view.Text) {
+		if o.Script {
+			t.Scripts(x, step)
+		} else {
+			t.Explain(x, step)
+		}
+	})
+}
+
+func (env *Env) explanation(ctx context.Context, host, file string) (doctor.Explanation, error) {
+	config, err := env.config(reading{})
+	if err != nil {
+		return doctor.Explanation{}, err
+	}
+	var snap plan.Snapshot
+	if file != "" {
+		var r wire.Record
+		_, r, err = env.recorded(file, config, Selection{})
+		snap = r.Snapshot
+	} else {
+		err = env.with(ctx, need{config: config, readOnly: true}, func(looking context.Context, s *session) error {
+			return s.showing(env.Err, func() (err error) {
+				snap, err = s.engine.ObserveHost(looking, host)
+				return err
+			})
+		})
+	}
+	if err != nil {
+		return doctor.Explanation{}, err
+	}
+	return doctor.Explain(config, steps.For, snap, host)
+}

@@ -1,0 +1,38 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A file that may not be written is named and left, although a rename in its
+// directory would be allowed.
+func TestFormatLeavesWhatIsProtected(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "a.fleet.hcl")
+	const crooked = "a   {\nb=1\n}\n"
+	if err := os.WriteFile(name, []byte(crooked), 0o444); err != nil {
+		t.Fatal(err)
+	}
+	var out, problems bytes.Buffer
+	env := &Env{Streams: Streams{strings.NewReader(""), &out, &problems}}
+	var err error
+	unprivileged(t, func() { err = Format(env, FormatOptions{Files: []string{name}}) })
+	if err != exit(ExitError) {
+		t.Errorf("error = %v", err)
+	}
+	if !strings.Contains(problems.String(), "write "+name) || out.Len() > 0 {
+		t.Errorf("said %q and %q", out.String(), problems.String())
+	}
+	if text, err := os.ReadFile(name); err != nil || string(text) != crooked {
+		t.Errorf("file = %q, %v", text, err)
+	}
+}

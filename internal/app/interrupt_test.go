@@ -1,0 +1,121 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestPinsOutliveLooking: the first Ctrl-C ends what looks. What runs is finished
+// after it, and pins its host; the look that proves it reads the pins.
+func TestPinsOutliveLooking(t *testing.T) {
+	t.Parallel()
+	dir, world := filepath.Join("..", "..", "examples", "three-fleets"), t.TempDir()
+	var said bytes.Buffer
+	nobody := Streams{strings.NewReader(""), &said, &said}
+	stop, interrupt := context.WithCancel(t.Context())
+	env := &Env{Streams: nobody, output: output{to: &said}, stop: stop, now: time.Now,
+		Global: Global{Dir: dir, Environment: "canary", Sandbox: world, SandboxHosts: 1, Parallelism: 1, ObserveParallelism: 1, Starts: 1}}
+	if err := InitCluster(t.Context(), env, InitClusterOptions{Approve: true, TokenTTL: shortestToken}); err != nil {
+		t.Fatalf("init cluster: %v: %s", err, said.String())
+	}
+	err := env.with(t.Context(), need{}, func(looking context.Context, s *session) error {
+		interrupt()
+		<-looking.Done()
+		if err := s.engine.Pins.Update(func(all []plan.Pin) []plan.Pin { return all }); err != nil {
+			t.Errorf("write the pins: %v", err)
+		}
+		if _, err := s.engine.Pins.All(); err != nil {
+			t.Errorf("read the pins: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestInitFinishesWhatRuns: a Ctrl-C while the cluster is being prepared leaves
+// no half of it, and the public half of the key that was made is told.
+func TestInitFinishesWhatRuns(t *testing.T) {
+	world, err := sandbox.Open(t.TempDir(), sandbox.Seed{ClusterUID: "7c3a9f10-2b4d-4e6f-8a91-c0d2e4f60718"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := world.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	stop, interrupt := context.WithCancel(t.Context())
+	cluster := interruptedCluster(t, world, interrupt)
+	t.Setenv("KUBECONFIG", cluster)
+	dir := t.TempDir()
+	example, err := os.ReadFile(filepath.Join("..", "..", "examples", "three-fleets", "main.fleet.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The world has the key of the example already.
+	text := strings.Replace(string(example), "macfleet/fleet-ssh/", "macfleet/new-ssh/", 1)
+	if err := os.WriteFile(filepath.Join(dir, "main.fleet.hcl"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	env := &Env{Streams: Streams{strings.NewReader(""), &said, io.Discard}, output: output{to: &said}, stop: stop, now: time.Now, Global: Global{Dir: dir, Environment: "canary"}}
+	kubeconfig := filepath.Join(dir, "ci")
+	err = InitCluster(t.Context(), env, InitClusterOptions{Approve: true, Kubeconfig: kubeconfig, TokenTTL: shortestToken})
+	if stop.Err() == nil {
+		t.Fatal("nothing was made, so nothing was interrupted")
+	}
+	if err == nil || !strings.Contains(err.Error(), "the cluster is prepared, and no kubeconfig was written") {
+		t.Errorf("error %v", err)
+	}
+	for _, want := range []string{"Its public half:", "ssh-ed25519 ", "The cluster is prepared"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is not told:\n%s", want, said.String())
+		}
+	}
+	if _, err := os.Stat(kubeconfig); err == nil {
+		t.Error("a kubeconfig was written after the interruption")
+	}
+}
+
+// interruptedCluster leads to a world's cluster by the kubeconfig that it names, and
+// interrupts when the first object is made there.
+func interruptedCluster(t *testing.T, world *sandbox.World, interrupt func()) string {
+	t.Helper()
+	to, err := url.Parse(world.KubernetesURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		// The loopback's own kubeconfig sends no token without TLS.
+		r.Out.Header.Set("Authorization", "Bearer "+world.KubernetesToken())
+		if r.In.Method == http.MethodPost && !strings.Contains(r.In.URL.Path, "/authorization.k8s.io/") {
+			interrupt()
+		}
+	}}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	name := filepath.Join(t.TempDir(), "kubeconfig")
+	config := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"acme-canary","clusters":[{"name":"x","cluster":{"server":%q}}],`+
+		`"contexts":[{"name":"acme-canary","context":{"cluster":"x","user":"x"}}],"users":[{"name":"x","user":{"token":"x"}}]}`, server.URL)
+	if err := os.WriteFile(name, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}

@@ -1,0 +1,193 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/lock"
+	"github.com/macfleet/macfleet/internal/runlog"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+// Locking are the flags of commands that change hosts.
+type Locking struct {
+	Timeout time.Duration // how long another's lock is waited for
+	Lasts   time.Duration // how long ours counts without being renewed
+}
+
+// LockTimeout is how long another's apply is waited for. A run that changes a few
+// hosts ends within it, and a CI job does not yet.
+const LockTimeout = 15 * time.Minute
+
+// LockLasts is how long a lock counts without being renewed.
+const LockLasts = lock.DefaultLasts
+
+func (o Locking) check() error {
+	if o.Timeout < 0 {
+		return fmt.Errorf("--lock-timeout is %s; it must not be negative", o.Timeout)
+	}
+	if o.Lasts < time.Second || o.Lasts%time.Second != 0 {
+		return fmt.Errorf("--lock-lease is %s; it must be whole seconds", o.Lasts)
+	}
+	return nil
+}
+
+// releasing is how long the cluster has for taking the lock back. After that it
+// expires.
+const releasing = 5 * time.Second
+
+// lease is the lock of the configuration and environment.
+func (s *session) lease() kubernetes.Lease {
+	return s.kubernetes.Lease(kubernetes.LeaseName(s.config.Name, s.config.Environment))
+}
+
+// locked does something under the lock. That is taken before anything is looked at, so that
+// a plan is made of what the run before has left. looking ends with the first Ctrl-C,
+// acting with the second. Without a cluster, or with one that is not prepared, hosts keep
+// the lock.
+func (s *session) locked(looking, acting context.Context, o Locking, do func() error) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	s.engine.Run = s.env.this
+	if s.kubernetes == nil {
+		return do()
+	}
+	// A lock in a wrong cluster would be a change there.
+	if err := engine.CheckCluster(looking, s.kubernetes, s.config); err != nil {
+		return err
+	}
+	l, err := lock.Acquire(looking, lock.Options{Store: s.lease(), Run: s.env.this, Machine: machine(), Lasts: o.Lasts, Wait: o.Timeout, Tell: s.tellWaiting()})
+	switch {
+	case errors.Is(err, kubernetes.ErrUnprepared):
+		return do()
+	case err != nil:
+		return err
+	}
+	defer s.hold(acting, l)()
+	return do()
+}
+
+// hold lets the engine work under a lock until it is lost, or given back by what it returns.
+func (s *session) hold(acting context.Context, l *lock.Lock) (giveBack func()) {
+	stop, cancel := context.WithCancelCause(s.engine.Stop)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case <-l.Lost():
+			cancel(l.Check()) // what waits, such as for Nodes, need not wait any more
+		case <-stop.Done():
+		}
+	}()
+	s.engine.Run, s.engine.Guard, s.engine.Raise, s.engine.Stop = l.Run(), l, s.raised(l.Raise), stop
+	s.env.this.Epoch = l.Run().Epoch
+	return func() {
+		// Who leaves at once leaves actions that may still run on hosts: the lock then
+		// ends by itself.
+		ctx, end := context.WithTimeout(acting, releasing)
+		defer end()
+		if err := l.Release(ctx); err != nil && acting.Err() == nil {
+			s.env.errText().Warn(err.Error())
+		}
+		cancel(nil)
+		<-over
+	}
+}
+
+// raised enters in the record that the run has another epoch than when that began:
+// the hosts know it by the new one.
+func (s *session) raised(raise func(context.Context, int64) (plan.Run, error)) func(context.Context, int64) (plan.Run, error) {
+	return func(ctx context.Context, above int64) (plan.Run, error) {
+		run, err := raise(ctx, above)
+		if err != nil || run.Epoch == s.env.this.Epoch {
+			return run, err
+		}
+		s.env.this.Epoch = run.Epoch
+		if r := s.recording; r != nil {
+			err = r.writer.Write(runlog.Entry{Type: runlog.TypeRise, Epoch: run.Epoch})
+		}
+		return run, err
+	}
+}
+
+// tellWaiting returns what says that another's lock is waited for: at once, when it
+// changes hands, and now and then.
+func (s *session) tellWaiting() func(lock.Waiting) {
+	var last time.Time
+	var run string
+	return func(w lock.Waiting) {
+		now := time.Now()
+		if run == w.Record.Run.ID && now.Sub(last) < heartbeat {
+			return
+		}
+		last, run = now, w.Record.Run.ID
+		s.env.say(view.WaitingLine(s.config.String(), w))
+	}
+}
+
+// tellInProgress says that somebody applies, to who changes something that takes no
+// lock: what the run does of the same is not kept from it.
+func (s *session) tellInProgress(ctx context.Context) {
+	if s.kubernetes == nil {
+		return
+	}
+	// Where it cannot be read, whoever must know learns it from what comes next.
+	if l, err := s.lease().Look(ctx); err == nil && l != nil && l.Alive {
+		s.env.warn(fmt.Sprintf("%s applies %s since %s (run %s), and goes on meanwhile; macfleet lock status says more",
+			l.Run.Who, s.config.Owner, l.Since.Format("15:04:05 MST"), l.Run.ID))
+	}
+}
+
+// hostPoll is how often hosts are looked at anew that another run works on: each
+// look asks all of them everything.
+const hostPoll = 10 * time.Second
+
+// lookWhenFree is look, and waits for runs that hosts keep a lock for: the plan that
+// it returns was made when they were free.
+func (s *session) lookWhenFree(ctx context.Context, o Locking) (*plan.Plan, error) {
+	late := time.Now().Add(o.Timeout)
+	for {
+		p, err := s.look(ctx, "")
+		if err != nil {
+			return nil, err
+		}
+		h, held := heldByAnother(p, s.engine.Run.ID)
+		if !held {
+			return p, nil
+		}
+		w := lock.Waiting{Record: view.HostLock(h.Name, *h.Seen.Entered, hosts.LockSpan).Record, Still: h.Seen.Entered.Idle, Left: time.Until(late)}
+		w.Record.Machine = "host " + h.Name
+		if w.Left <= 0 {
+			return nil, &lock.HeldError{Waiting: w, Waited: o.Timeout}
+		}
+		s.env.say(view.WaitingLine(h.Name, w))
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(min(hostPoll, w.Left)):
+		}
+	}
+}
+
+// heldByAnother returns a host that this plan would change and another run works on,
+// by what the host itself says.
+func heldByAnother(p *plan.Plan, run string) (plan.Host, bool) {
+	work := make(map[string]bool) // by server id
+	for _, actions := range p.Runnable() {
+		work[actions[0].ServerID] = true
+	}
+	for _, h := range p.Hosts {
+		e := h.Seen.Entered
+		if e != nil && e.Alone && e.Held && e.ID != run && (work[h.Server.ID] || h.MarkerStale()) {
+			return h, true
+		}
+	}
+	return plan.Host{}, false
+}

@@ -1,0 +1,168 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/internal/wholefile"
+	"github.com/macfleet/macfleet/internal/wire"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+)
+
+// Source says where an observation comes from, and whether it is kept.
+type Source struct {
+	Record   string // file to keep it in; empty: it is not kept
+	Snapshot string // file it is read from; empty: the world is looked at
+}
+
+func (o Source) check() error {
+	switch {
+	case o.Record != "" && o.Snapshot != "":
+		return errors.New("--record and --snapshot exclude each other: what comes from a file is kept there already; leave one of them out")
+	case o.Record == "-" || o.Snapshot == "-":
+		return errors.New("--record and --snapshot need the name of a file: standard output is the plan's")
+	}
+	return nil
+}
+
+// looked is what a look came to.
+type looked struct {
+	plan   *plan.Plan
+	config *fleet.Config // set also where a provider was away
+	taken  time.Time
+}
+
+// look observes everything, or reads it from a file, and computes the plan. The first
+// Ctrl-C ends it: nothing is half done.
+func (env *Env) look(ctx context.Context, from Source, n need) (looked, error) {
+	if err := from.check(); err != nil {
+		return looked{}, err
+	}
+	config, err := env.config(n.reading)
+	if err != nil {
+		return looked{}, err
+	}
+	if from.Snapshot != "" {
+		sel, r, err := env.recorded(from.Snapshot, config, n.Selection)
+		if err != nil {
+			return looked{}, err
+		}
+		return looked{plan.Compute(config, steps.For, r.Snapshot, sel), config, r.Taken}, nil
+	}
+	n.config, n.readOnly = config, true
+	out := looked{config: config}
+	err = env.with(ctx, n, func(looking context.Context, s *session) (err error) {
+		out.plan, err = s.look(looking, from.Record)
+		return err
+	})
+	out.taken = env.now()
+	return out, err
+}
+
+// recorded reads a recorded observation, and says what it lacks. It opens nothing but
+// the file.
+func (env *Env) recorded(file string, config *fleet.Config, of Selection) (plan.Selection, wire.Record, error) {
+	sel, err := of.parsed()
+	if err != nil {
+		return sel, wire.Record{}, err
+	}
+	r, err := readRecord(file, config.Owner)
+	if err != nil {
+		return sel, r, err
+	}
+	if err := plan.CheckLists(config, r.Snapshot, sel); err != nil {
+		return sel, r, fmt.Errorf("snapshot %s: %w", file, err)
+	}
+	env.errText().Recalled(view.Recalled{File: file, Taken: r.Taken, Gaps: plan.GapsOf(config, steps.For, r.Snapshot, sel)})
+	return sel, r, nil
+}
+
+func readRecord(file string, owner fleet.Owner) (wire.Record, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return wire.Record{}, fmt.Errorf("snapshot: %w; record one: macfleet plan --record %s", err, file)
+	}
+	r, err := wire.DecodeRecord(content)
+	if err == nil {
+		err = r.Check(owner)
+	}
+	if err != nil {
+		return wire.Record{}, fmt.Errorf("snapshot %s: %w", file, err)
+	}
+	return r, nil
+}
+
+// look observes everything, keeps it in a file if one is named, and returns the
+// plan. It shows its progress.
+func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
+	s.tellBroken()
+	snap, err := s.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if file != "" {
+		if err := s.keepSnapshot(file, snap); err != nil {
+			return nil, err
+		}
+	}
+	return s.engine.Compute(ctx, snap), nil
+}
+
+func (s *session) observe(ctx context.Context) (snap plan.Snapshot, err error) {
+	err = s.showing(s.env.Err, func() error {
+		snap, err = s.engine.Observe(ctx)
+		return err
+	})
+	return snap, err
+}
+
+func (s *session) keepSnapshot(file string, snap plan.Snapshot) error {
+	content, err := wire.NewRecord(s.config.Owner, snap).Encode()
+	if err != nil {
+		return fmt.Errorf("record %s: %w", file, err)
+	}
+	return s.env.keepAnswers(file, content)
+}
+
+// keepAnswers writes what hosts answered into a file. It could hold a secret that is too
+// short to be found there: then nothing is written.
+func (env *Env) keepAnswers(file string, content []byte) error {
+	if env.secrets.Short() {
+		return shortSecret(file)
+	}
+	if err := replaceFile(file, wholefile.Text(content)); err != nil {
+		return fmt.Errorf("record %s: %w; nothing was recorded", file, err)
+	}
+	return nil
+}
+
+func shortSecret(file string) error {
+	return fmt.Errorf("record %s: a secret of this run is shorter than %d characters and cannot be told from ordinary text, "+
+		"so nothing was recorded; replace it by a longer one", file, secret.Shortest)
+}
+
+// replaceFile writes a file that only its owner may read, whole or not at all:
+// it appears, or takes the place of an older one, when everything is on the disk.
+func replaceFile(name string, write func(io.Writer) error) error {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "write", Path: name, Err: errors.New("it is there and is no regular file")}
+	}
+	return wholefile.Replace(name, 0o600, write)
+}
+
+// checkNewFile refuses to take a file's place without --force.
+func checkNewFile(flag, name string, force bool) error {
+	if _, err := os.Lstat(name); name != "" && err == nil && !force {
+		return fmt.Errorf("%s %s: %w; name another file, or add --force", flag, name, fs.ErrExist)
+	}
+	return nil
+}

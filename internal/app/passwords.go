@@ -1,0 +1,150 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/scaleway"
+	"github.com/macfleet/macfleet/providers/secrets"
+)
+
+// passwords finds login passwords: what Scaleway tells, then the host's own
+// block, then what a person typed.
+type passwords struct {
+	scaleway *scaleway.Client
+	config   *fleet.Config
+	secrets  secrets.Resolver
+	asked    map[string]secret.Value // by the name given to --ask-password
+	learn    func(string)            // hears every password, to keep it out of what is said
+
+	mu    sync.Mutex
+	known map[string][]engine.Password // by server id; Scaleway is asked once
+}
+
+// Find looks in all places, and fails only when none has a password.
+func (p *passwords) Find(ctx context.Context, server inventory.Server, host string) ([]engine.Password, error) {
+	p.mu.Lock()
+	known, ok := p.known[server.ID]
+	p.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	var found []engine.Password
+	told, terr := p.scaleway.Passwords(ctx, server.Zone, server.ID)
+	for _, t := range told {
+		found = append(found, engine.Password{Value: t.Value, Source: t.Source})
+	}
+	var rerr error
+	if l, ok := p.config.Listed(host); ok && l.Password != (secret.Ref{}) {
+		var v secret.Value
+		if v, rerr = p.secrets.Resolve(ctx, l.Password); rerr == nil {
+			found = append(found, engine.Password{Value: v, Source: "its host block"})
+		}
+	}
+	for _, name := range namesOf(server, host) {
+		if v, ok := p.asked[name]; ok {
+			found = append(found, engine.Password{Value: v, Source: "--ask-password"})
+			break
+		}
+	}
+	if len(found) == 0 {
+		return nil, noPassword(terr, rerr)
+	}
+	for _, f := range found {
+		p.learn(f.Value.Reveal())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known[server.ID] = found
+	return found, nil
+}
+
+// noPassword says why there is none: the host block's fault weighs more, because
+// somebody wrote it.
+func noPassword(told, resolved error) error {
+	switch {
+	case resolved != nil:
+		return &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "the password of its host block cannot be had: " + resolved.Error()}
+	case errors.Is(told, scaleway.ErrSealed):
+		return &engine.NoPasswordError{Code: engine.CodeSealedInGet, Why: told.Error()}
+	case errors.Is(told, scaleway.ErrNotDisclosed):
+		return &engine.NoPasswordError{Code: engine.CodePasswordNotDisclosed, Why: told.Error()}
+	case told != nil:
+		return &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "Scaleway cannot be asked: " + told.Error()}
+	}
+	return &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "none is known"}
+}
+
+// askPasswords asks for the passwords of hosts, without showing what is typed.
+// From a pipe a line each is read.
+func (env *Env) askPasswords(names []string) (map[string]secret.Value, error) {
+	asked := make(map[string]secret.Value, len(names))
+	for _, name := range names {
+		if _, twice := asked[name]; twice {
+			return nil, fmt.Errorf("--ask-password: %s is given twice", name)
+		}
+		text, err := env.askPassword(name)
+		if err != nil {
+			return nil, fmt.Errorf("read the password of %s: %w", name, err)
+		}
+		v, err := secret.New(text)
+		if err != nil {
+			return nil, fmt.Errorf("the password of %s: %w", name, err)
+		}
+		asked[name] = v
+	}
+	return asked, nil
+}
+
+func (env *Env) askPassword(name string) (string, error) {
+	if file, ok := env.In.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		t := env.errText()
+		t.Print("Login password of " + name + ": ")
+		text, err := term.ReadPassword(int(file.Fd()))
+		t.Print("\n")
+		return string(text), err
+	}
+	line, err := env.lines().ReadString('\n')
+	if errors.Is(err, io.EOF) && line != "" {
+		err = nil
+	}
+	return strings.TrimRight(line, "\r\n"), err
+}
+
+// lines reads the standard input by lines. There is one reader: it reads ahead.
+func (env *Env) lines() *bufio.Reader {
+	if env.input == nil {
+		env.input = bufio.NewReader(env.In)
+	}
+	return env.input
+}
+
+// checkAsked returns an error for a name given to --ask-password that no host of
+// the plan bears or should bear.
+func checkAsked(asked []string, p *plan.Plan) error {
+	for _, name := range asked {
+		if !slices.ContainsFunc(p.Hosts, func(h plan.Host) bool { return slices.Contains(namesOf(h.Server, h.Name), name) }) {
+			return fmt.Errorf("--ask-password: no host of this run is called %q", name)
+		}
+	}
+	return nil
+}
+
+// namesOf are the names under which a person may speak of a host.
+func namesOf(server inventory.Server, host string) []string {
+	return []string{host, server.Name, server.ID}
+}

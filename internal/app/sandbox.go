@@ -1,0 +1,176 @@
+package app
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/sandbox"
+)
+
+// sandboxDir returns the sandbox's folder. The default one lies beside the
+// configuration; any other is relative to the working directory.
+func (env *Env) sandboxDir() string {
+	if env.Sandbox == "" || env.Sandbox == SandboxDefault {
+		return filepath.Join(env.Dir, SandboxDefault)
+	}
+	return env.Sandbox
+}
+
+// openWorld opens the simulated world, where one is asked for, and makes it when
+// it is not there, with the configuration's plain values.
+func (s *session) openWorld() error {
+	if s.env.Sandbox == "" {
+		return nil
+	}
+	w, err := sandbox.Open(s.env.sandboxDir(), s.env.seed(s.config))
+	if err != nil {
+		return err
+	}
+	s.world = w
+	if want := s.config.ProjectID; want != "" && want != w.ProjectID() {
+		return fmt.Errorf("the sandbox %s was made for project %s, environment %q wants %s; name another folder, or run: macfleet sandbox reset",
+			s.env.sandboxDir(), w.ProjectID(), s.config.Environment, want)
+	}
+	return nil
+}
+
+// seed returns the values for a new world. Where the configuration names none,
+// any will do.
+func (env *Env) seed(c *fleet.Config) sandbox.Seed {
+	seed := sandbox.Seed{ProjectID: c.ProjectID, ClusterUID: c.ClusterUID, Zones: c.Scaleway.Zones,
+		PoolPrefix: c.Scaleway.PoolPrefix, Hosts: env.SandboxHosts, SSHUser: c.SSH.User, SSHKeyRef: c.SSH.PrivateKey.String()}
+	for _, h := range c.Hosts {
+		if _, g, ok := c.Group(h.Fleet, h.Group); ok && h.ServerID != "" {
+			seed.Rented = append(seed.Rented, sandbox.Rented{ID: h.ServerID, Name: h.Name, Type: g.Type})
+		}
+	}
+	if c.Kubernetes != nil {
+		seed.KubeContext = c.Kubernetes.Context
+	}
+	if seed.ProjectID == "" {
+		seed.ProjectID = "5a4d6b3c-0000-4000-8000-000000000001"
+	}
+	if seed.ClusterUID == "" {
+		seed.ClusterUID = "5a4d6b3c-0000-4000-8000-000000000002"
+	}
+	return seed
+}
+
+// Incidents are what can happen to a simulated host, and what each is.
+func Incidents() []sandbox.Incident { return sandbox.Incidents() }
+
+// inWorld opens the world for one of the sandbox commands. It needs a
+// configuration only where the world must be made.
+func (env *Env) inWorld(do func(*sandbox.World) error) (err error) {
+	var seed sandbox.Seed
+	if !sandbox.Exists(env.sandboxDir()) {
+		config, err := env.config(reading{})
+		if err != nil {
+			return err
+		}
+		seed = env.seed(config)
+	}
+	w, err := sandbox.Open(env.sandboxDir(), seed)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	return do(w)
+}
+
+// SandboxList lists the simulated servers and their incidents.
+func SandboxList(env *Env) error {
+	return env.inWorld(func(w *sandbox.World) error {
+		all, err := w.Hosts()
+		if err != nil {
+			return err
+		}
+		rows := [][]string{{"NAME", "TYPE", "ZONE", "ADDRESS", "INCIDENTS"}}
+		for _, h := range all {
+			rows = append(rows, []string{h.Name, h.Type, h.Zone, h.Address, strings.Join(h.Incidents, ",")})
+		}
+		env.outText().Table(rows)
+		return nil
+	})
+}
+
+// SandboxPath prints the folder that is a simulated host's file system.
+func SandboxPath(env *Env, host string) error {
+	return env.inWorld(func(w *sandbox.World) error {
+		path, err := w.Path(host)
+		if err == nil {
+			env.outText().Print(path + "\n")
+		}
+		return err
+	})
+}
+
+// SandboxInject lets something happen to a host.
+func SandboxInject(env *Env, host, incident string) error {
+	return env.disturb(func(w *sandbox.World) error { return w.Inject(host, incident) }, "Injected %s on %s.", incident, host)
+}
+
+// SandboxHeal undoes incidents; an empty name stands for all.
+func SandboxHeal(env *Env, host, incident string) error {
+	return env.disturb(func(w *sandbox.World) error { return w.Heal(host, incident) },
+		"Healed %s on %s.", cmp.Or(incident, "every incident"), cmp.Or(host, "all hosts"))
+}
+
+// SandboxSwitch shows how a simulated host behaves where Macs are told to differ: in all
+// such things, or in one, which is set where a value is given.
+func SandboxSwitch(env *Env, host string, nameAndValue ...string) error {
+	if len(nameAndValue) == 2 {
+		name, value := nameAndValue[0], nameAndValue[1]
+		return env.disturb(func(w *sandbox.World) error { return w.SetSwitch(host, name, value) }, "Switched %s to %s on %s.", name, value, host)
+	}
+	return env.inWorld(func(w *sandbox.World) error {
+		switches, err := w.Switches(host, nameAndValue...)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{{"SWITCH", "VALUE", "VALUES", "DECIDES"}}
+		for _, s := range switches {
+			rows = append(rows, []string{s.Name, s.Value, strings.Join(s.Values, ","), s.Summary})
+		}
+		env.outText().Table(rows)
+		return nil
+	})
+}
+
+// disturb does something in the world, and says so.
+func (env *Env) disturb(do func(*sandbox.World) error, said string, args ...any) error {
+	return env.inWorld(func(w *sandbox.World) error {
+		if err := do(w); err != nil {
+			return err
+		}
+		env.outText().Say(fmt.Sprintf(said, args...))
+		return nil
+	})
+}
+
+// SandboxReset removes the simulated world.
+func SandboxReset(env *Env) error {
+	// The pins lie in the folder too. Without them the world is still whole; a
+	// folder with pins alone would be no world.
+	if sandbox.Exists(env.sandboxDir()) {
+		all := []string{env.beside("runs"), env.beside("logs")}
+		for _, pins := range []string{env.pinFile("").Path, env.pinCache("").Path} {
+			all = append(all, pins, pins+".lock")
+		}
+		for _, name := range all {
+			if err := os.RemoveAll(name); err != nil {
+				return fmt.Errorf("remove the sandbox: %w", err)
+			}
+		}
+	}
+	if err := sandbox.Reset(env.sandboxDir()); err != nil {
+		return err
+	}
+	env.outText().Say("Removed the sandbox " + env.sandboxDir() + ".")
+	return nil
+}

@@ -1,0 +1,229 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/overssh"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+	"github.com/macfleet/macfleet/providers/scaleway"
+	"github.com/macfleet/macfleet/providers/secrets"
+	"github.com/macfleet/macfleet/providers/transport"
+	"github.com/macfleet/macfleet/steps"
+)
+
+// reach is how much of the world a session connects to.
+type reach int
+
+const (
+	everything  reach = iota
+	clusterOnly       // no server and no host is asked for anything
+	worldOnly         // the simulated world, where there is one
+)
+
+// need says what a command wants of its session.
+type need struct {
+	reading
+	Selection
+	reach    reach
+	config   *fleet.Config           // nil: it is read
+	readOnly bool                    // nothing is changed, so that what cannot be read may be done without
+	watching bool                    // a provider that is away is part of the answer
+	bounds   *Bounds                 // of plan and apply
+	drain    time.Duration           // of one host; 0: the default
+	approved *approval               // the plan file that is applied; nil: none
+	failed   *failedRun              // that --failed-from names; nil: it names none
+	asked    map[string]secret.Value // login passwords that a person typed, by the name of the host
+}
+
+// session is a command's view of the world: the configuration, and everything
+// that is needed to look and to act.
+type session struct {
+	need
+	env      *Env
+	world    *sandbox.World // nil outside the sandbox
+	hosts    *hosts.Client
+	engine   *engine.Engine
+	scaleway transport.Counter
+	cluster  transport.Counter
+	// kubernetes is the cluster; nil: the configuration has none.
+	kubernetes *kubernetes.Client
+	recording  *recording              // of what changes something; nil: nothing does yet
+	halt       context.CancelCauseFunc // lets the run start nothing more; nil: nothing can but a person
+	closers    []func()
+	started    time.Time
+	cost       view.Stats // what is known of it before the end
+}
+
+// with opens a session and does something with it. looking ends with the first Ctrl-C
+// and acting, which is the context of the command, with the second. The pins go by acting,
+// unless nothing is changed: what runs is finished after the first, and pins its host.
+func (env *Env) with(acting context.Context, n need, do func(looking context.Context, s *session) error) error {
+	looking, done := env.untilStopped(acting)
+	defer done()
+	if n.readOnly {
+		acting = looking
+	}
+	s := &session{env: env, need: n, started: time.Now()}
+	defer s.close()
+	if err := s.open(looking, acting); err != nil {
+		return err
+	}
+	return do(looking, s)
+}
+
+// open reads the configuration and connects to everything but the hosts.
+func (s *session) open(looking, acting context.Context) (err error) {
+	if s.config == nil {
+		if s.config, err = s.env.config(s.reading); err != nil {
+			return err
+		}
+	}
+	s.cost.Configuration = time.Since(s.started)
+	var sel plan.Selection
+	if s.reach == everything {
+		if sel, err = s.checked(); err != nil {
+			return err
+		}
+	}
+	if err := s.openWorld(); err != nil || s.reach == worldOnly {
+		return err
+	}
+	if err := s.env.openLog(); err != nil {
+		return err
+	}
+	s.scaleway.Tell, s.cluster.Tell = s.env.told("scaleway"), s.env.told("kubernetes")
+	if s.reach == clusterOnly {
+		return s.openCluster()
+	}
+	if err := s.connect(looking, acting, sel); err != nil {
+		return err
+	}
+	s.cost.Credentials = time.Since(s.started) - s.cost.Configuration
+	return nil
+}
+
+// checked returns the selection, after what must not be is refused.
+func (s *session) checked() (plan.Selection, error) {
+	sel, err := s.parsed()
+	if err != nil {
+		return sel, err
+	}
+	sel.Former = s.failed != nil
+	if err := s.checkApproval(); err != nil {
+		return sel, err
+	}
+	if s.env.Parallelism < 1 {
+		return sel, fmt.Errorf("--parallelism is %d; it must be at least 1", s.env.Parallelism)
+	}
+	if s.env.ObserveParallelism < 1 {
+		return sel, fmt.Errorf("--observe-parallelism is %d; it must be at least 1", s.env.ObserveParallelism)
+	}
+	if s.env.Starts < 1 {
+		return sel, fmt.Errorf("--connection-starts is %d; it must be at least 1", s.env.Starts)
+	}
+	return sel, nil
+}
+
+func (s *session) connect(looking, acting context.Context, sel plan.Selection) error {
+	env := s.env
+	servers, err := s.servers()
+	if err != nil {
+		return err
+	}
+	if err := s.openCluster(); err != nil {
+		return err
+	}
+	if s.hosts, err = s.client(looking); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.hosts.Close)
+	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: overssh.Hosts{Client: s.hosts}, Pins: s.pins(acting),
+		Selection: sel, Parallelism: env.Parallelism, Observers: env.ObserveParallelism, Watching: s.watching, Scrub: env.secrets.Scrub, Stop: env.stop, Now: time.Now, Emit: s.event,
+		Drain: engine.Drain{Within: s.drain}, Runners: engine.NoRunners{}, // no step registers one
+		Artifacts: env.artifactStore(s.world),
+		Input: func(in engine.InputFor, value secret.Value) (secret.Value, error) {
+			return steps.Input(steps.InputFor(in), value)
+		},
+		Passwords: &passwords{scaleway: servers, config: s.config, secrets: s.resolver(), asked: s.asked,
+			learn: env.secrets.Learn, known: make(map[string][]engine.Password)}}
+	if s.engine.Bounds, err = s.bounds.of(s.config); err != nil {
+		return err
+	}
+	if s.kubernetes != nil {
+		s.engine.Cluster, s.engine.Tell = s.kubernetes, s.tellNode
+		s.engine.Locked = s.lease().Look
+	}
+	if s.approved != nil {
+		s.engine.Approved = s.approved.Approved()
+	}
+	return nil
+}
+
+func (s *session) servers() (*scaleway.Client, error) {
+	client := transport.New(&s.scaleway, scaleway.RequestsPerSecond)
+	client.Transport = transport.Watch(client.Transport, s.env.secrets.Learn)
+	s.closers = append(s.closers, client.CloseIdleConnections)
+	o := scaleway.Options{ProjectID: s.config.ProjectID, Zones: s.config.Scaleway.Zones, HTTP: client}
+	if s.world != nil {
+		o.URL = s.world.ScalewayURL()
+		o.AccessKey, o.SecretKey = s.world.ScalewayKeys()
+		o.ProjectID = s.world.ProjectID()
+	}
+	return scaleway.New(o)
+}
+
+func (s *session) resolver() secrets.Resolver {
+	r := secrets.Resolver{Dir: s.env.Dir, LookupEnv: os.LookupEnv, Tell: s.env.secrets.Learn}
+	if s.kubernetes != nil {
+		r.Kubernetes = s.kubernetes.Secret
+	}
+	if s.world != nil {
+		r.World = s.world.Secret
+	}
+	return r
+}
+
+// close ends everything that the session opened, and says what it cost.
+func (s *session) close() {
+	for _, c := range s.closers {
+		c()
+	}
+	if s.world != nil {
+		if err := s.world.Close(); err != nil {
+			s.env.errText().Error(err)
+		}
+	}
+	if s.env.Stats && s.hosts != nil {
+		s.cost.Hosts, s.cost.Spent, s.cost.Total = s.hosts.Stats(), s.hosts.Spent(), time.Since(s.started)
+		s.cost.Requests = []view.Requests{{Provider: "scaleway", Count: s.scaleway.Requests()}, {Provider: "kubernetes", Count: s.cluster.Requests()}}
+		s.env.errText().Stats(s.cost)
+	}
+}
+
+// showing does something while its events are shown, on the given stream where they are
+// lines, and kept. A program hears them in its own stream.
+func (s *session) showing(lines io.Writer, do func() error) error {
+	quiet := s.engine.Emit
+	defer func() { s.engine.Emit = quiet }()
+	if s.env.mute {
+		return do()
+	}
+	show, done := s.env.progress(lines)
+	defer done()
+	s.engine.Emit = func(e engine.Event) {
+		s.event(e) // it is on the disk before anything that it tells of begins
+		show(e)
+	}
+	return do()
+}

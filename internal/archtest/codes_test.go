@@ -1,0 +1,100 @@
+package archtest
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	_ "github.com/macfleet/macfleet/hosts"
+	_ "github.com/macfleet/macfleet/internal/drift"
+	_ "github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
+	_ "github.com/macfleet/macfleet/steps"
+)
+
+var update = flag.Bool("update", false, "write docs/codes.md")
+
+const codesHead = `# Codes
+
+Every reason and every trouble that macfleet reports has a code. Codes are stable: scripts, alerts and ` + "`ignore`" + ` blocks can rely on them.
+A code without a remedy names a difference that ` + "`macfleet apply`" + ` removes. A trouble's text and remedy name the host; this page has the general form.
+Severities are those of [drift](drift.md); a code without one is never drift, it is said by plan or apply alone.
+
+This page is generated from the declarations (` + "`plan.NewCode`" + `): ` + "`go test ./internal/archtest -run TestCodes -update`" + `.
+`
+
+// TestCodes keeps docs/codes.md equal to the declarations.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	groups := make(map[string][]plan.Code)
+	for _, c := range plan.Codes() {
+		groups[groupOf(c)] = append(groups[groupOf(c)], c)
+	}
+	var b bytes.Buffer
+	b.WriteString(codesHead)
+	for _, g := range slices.Sorted(func(yield func(string) bool) {
+		for g := range groups {
+			if !yield(g) {
+				return
+			}
+		}
+	}) {
+		fmt.Fprintf(&b, "\n## %s\n\n| code | severity | meaning | remedy |\n|---|---|---|---|\n", g)
+		for _, c := range groups[g] {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c, cmp.Or(string(c.Severity()), "–"), cell(c.Meaning()), cmp.Or(cell(c.Remedy()), "–"))
+		}
+	}
+	file := filepath.Join(root, "docs", "codes.md")
+	if *update {
+		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have, err := os.ReadFile(file); err != nil || !bytes.Equal(have, b.Bytes()) {
+		t.Errorf("docs/codes.md is not as the codes are declared (%v); go test ./internal/archtest -run TestCodes -update writes it", err)
+	}
+}
+
+// groupOf returns the heading under which a code stands: its step, or its package.
+func groupOf(c plan.Code) string {
+	dir, file := path.Split(c.Home())
+	switch dir = strings.TrimSuffix(dir, "/"); dir {
+	case "steps":
+		return "steps: " + file
+	case "internal/engine":
+		return "apply"
+	default:
+		return strings.TrimPrefix(dir, "internal/")
+	}
+}
+
+// cell escapes what would end a cell or begin a tag.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text)
+}
+
+// TestCodesAreAllSeen finds the packages that declare codes: each must be linked into
+// this test, or its codes would be missing in the page.
+func TestCodesAreAllSeen(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]bool)
+	for _, c := range plan.Codes() {
+		seen[path.Dir(c.Home())] = true
+	}
+	for _, s := range sources(t) {
+		text, err := os.ReadFile(filepath.Join(root, s.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.test && bytes.Contains(text, []byte("plan.NewCode(")) && !seen[s.pkg] {
+			t.Errorf("%s declares codes and is not imported by this test", s.pkg)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+)
+
+// The budgets of what an observation with all steps starts on a host: as it is delivered, and when it
+// is converged, with every file, job and anchor that macfleet made there to be looked at.
+const (
+	deliveredProcesses = 70.0
+	convergedProcesses = 95.0
+)
+
+// host measures what an observation with all steps costs on the host: the processes, counted by strace
+// below a real sshd, and the CPU time of the login shell with all that it starts.
+func (b *bench) host(ctx context.Context) ([]row, error) {
+	if _, err := exec.LookPath("strace"); err != nil || os.Geteuid() != 0 {
+		return []row{shown("host", "needs strace, and root")}, nil
+	}
+	// The login user reads what stands for the Mac, too.
+	if err := os.Chmod(b.dir, 0o755); err != nil {
+		return nil, err
+	}
+	delivered, err := b.hostOf(ctx, "delivered", false, deliveredProcesses)
+	if err != nil {
+		return nil, err
+	}
+	converged, err := b.hostOf(ctx, "converged", true, convergedProcesses)
+	return append(delivered, converged...), err
+}
+
+func (b *bench) hostOf(ctx context.Context, what string, converged bool, budget float64) ([]row, error) {
+	m, err := writeStandIn(filepath.Join(b.dir, what))
+	if err == nil && !converged {
+		err = os.RemoveAll(m.root())
+	}
+	if err != nil {
+		return nil, err
+	}
+	probes := everyStep()
+	questions := len(probes) + hostQuestions
+	sent, err := hosts.New(hosts.Options{User: standInUser, Prologue: m.prologue()}).Exec(probes)
+	if err != nil {
+		return nil, err
+	}
+	sent.Line = m.here(sent.Line)
+	n, err := b.processes(ctx, m, sent)
+	if err != nil {
+		return nil, err
+	}
+	var cpus []float64
+	for range 4 * b.rounds {
+		out, u, err := execute(ctx, strings.NewReader(sent.Stdin), []string{"PATH=" + m.path()}, "/bin/sh", "-c", sent.Line)
+		if err != nil {
+			return nil, err
+		}
+		// There is no claim, and where nothing is there no marker and no file of sudo's either.
+		if good := strings.Count(out, " end 0\n") + strings.Count(out, " end 4\n"); good != questions {
+			return nil, fmt.Errorf("%d questions of %d have a good answer:\n%s", good, questions, tail(out))
+		}
+		cpus = append(cpus, float64(u.cpu.Microseconds())/1000)
+	}
+	return []row{judged(fmt.Sprintf("processes of an observation, all steps, %s host", what), float64(n), budget, ""),
+		shown(fmt.Sprintf("  CPU of its %d questions, sshd left out", questions), "%.0f ms", medianFloat(cpus))}, nil
+}
+
+// hostQuestions are those that hosts asks of its own accord.
+const hostQuestions = 5
+
+// everyStep returns the questions of a member that has every step.
+func everyStep() []plan.Probe {
+	spec := fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{Anchor: new("acme.runners")},
+		Tart: &fleet.Tart{}, TartKubelet: &fleet.TartKubelet{}, GithubRunner: &fleet.GithubRunner{}}.WithBuiltIn().WithDefaults()
+	var out []plan.Probe
+	for _, s := range steps.For(fleet.Host{User: standInUser, Spec: spec}) {
+		out = append(out, s.Probes()...)
+	}
+	return out
+}
+
+// processes counts what one exchange starts below a real sshd.
+func (b *bench) processes(ctx context.Context, m standIn, sent hosts.Exec) (n int, err error) {
+	trace := filepath.Join(string(m), "trace")
+	f, stop, err := startFleet(ctx, filepath.Join(string(m), "sshd"), 1,
+		"ForceCommand exec env PATH="+m.path()+" strace -f -qq -e trace=clone,clone3,fork,vfork -o "+trace+` /bin/sh -c "$SSH_ORIGINAL_COMMAND"`+"\n")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	r, err := observeWith(ctx, f, sent)
+	if err != nil {
+		return 0, err
+	}
+	if want := len(everyStep()) + hostQuestions; r.Answers != want {
+		return 0, fmt.Errorf("%d of %d questions were answered", r.Answers, want)
+	}
+	text, err := os.ReadFile(trace)
+	return 1 + len(started.FindAll(text, -1)), err
+}
+
+// started is the end of strace's line about a new process.
+var started = regexp.MustCompile(`(?m)(?:clone|clone3|fork|vfork)(?:\(.*| resumed>.*) = [0-9]+$`)

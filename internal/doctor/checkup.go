@@ -1,0 +1,302 @@
+// Package doctor looks at what was seen of one host: whether it is well, and what every
+// value and difference of it rests on. It is pure.
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// State is what came of a check.
+type State string
+
+// The states of a check.
+const (
+	OK      State = "ok"
+	Problem State = "problem"
+	Unknown State = "unknown" // nobody knows: it was not asked, or the answer says nothing
+)
+
+// Check is one thing that was looked at on a host.
+type Check struct {
+	Name   string // what was looked at: inventory, connection, …, or "step" and its id
+	State  State
+	Text   string // what was found
+	Remedy string // what to type or do next; empty when it is ok
+	Bytes  string // what a tool printed, where a step could not read it
+}
+
+// Checkup is the check list of one server.
+type Checkup struct {
+	Name   string // the name it should bear
+	Server inventory.Server
+	Checks []Check
+}
+
+// Count returns how many checks have a state.
+func (c Checkup) Count(state State) int {
+	n := 0
+	for _, check := range c.Checks {
+		if check.State == state {
+			n++
+		}
+	}
+	return n
+}
+
+// Healthy reports whether every check is ok.
+func (c Checkup) Healthy() bool { return c.Count(OK) == len(c.Checks) }
+
+// ClockProbe asks a host what time it is. It belongs to no step: only a checkup
+// asks it.
+func ClockProbe() plan.Probe {
+	return plan.Probe{ID: "checkup.clock", Command: plan.Command{Name: "clock", Script: "date +%s\n", As: plan.Login}}
+}
+
+// Examine judges what was seen of one server, whatever its role, for a person. A host
+// that was not asked has only unknown checks beyond the inventory.
+func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serverID string) Checkup {
+	e := examination{cfg: cfg, of: plan.SubjectOf(cfg, snap, serverID)}
+	e.pinned = slices.ContainsFunc(snap.Pins, func(p plan.Pin) bool { return p.ServerID == serverID })
+	e.inventory()
+	e.cluster()
+	e.connection()
+	if e.of.Seen.Trouble == nil {
+		e.machine()
+		e.ownership()
+		e.clock()
+		for _, s := range stepsFor(e.of.Spec) {
+			e.step(s)
+		}
+	}
+	return Checkup{Name: e.of.Name, Server: e.of.Server, Checks: e.checks}
+}
+
+// examination carries the inputs and the list being built.
+type examination struct {
+	cfg    *fleet.Config
+	of     plan.Subject
+	pinned bool // a host key is pinned
+	checks []Check
+}
+
+func (e *examination) ok(name, format string, args ...any) {
+	e.checks = append(e.checks, Check{Name: name, State: OK, Text: fmt.Sprintf(format, args...)})
+}
+
+func (e *examination) bad(name string, state State, remedy, format string, args ...any) {
+	e.checks = append(e.checks, Check{Name: name, State: state, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+func (e *examination) inventory() {
+	s := e.of.Server
+	role := "in no pool and no fleet"
+	switch {
+	case e.of.Member:
+		role = "member of " + e.of.Fleet.Name + "." + e.of.Group.Name
+	case e.of.Pooled:
+		role = "in the pool"
+	}
+	text := fmt.Sprintf("%s in %s, address %s, status %s, delivered %t; %s", s.Type, s.Zone, cmp.Or(s.Address, "none"), s.Status, s.Delivered, role)
+	switch {
+	case !s.Usable():
+		e.bad("inventory", Problem, "wait for it, or look at the server in the Scaleway console", "%s", text)
+	case e.of.Member && e.of.Name != s.Name:
+		e.bad("inventory", Problem, "give it its name back: macfleet apply --on name="+e.of.Name, "%s; Scaleway calls it %s", text, s.Name)
+	default:
+		e.ok("inventory", "%s", text)
+	}
+}
+
+// cluster tells what the cluster says, where the configuration has one.
+func (e *examination) cluster() {
+	node, ok := e.of.Node.Get()
+	switch {
+	case ok && node.Ready != inventory.Ready:
+		e.bad("node", Problem, "kubectl describe node "+node.Name, "Ready is %s: %s", node.Ready, node.Why)
+	case ok && node.Cordoned:
+		e.ok("node", "Ready, cordoned")
+	case ok:
+		e.ok("node", "Ready")
+	case e.of.Node.IsUnread():
+		e.bad("node", Unknown, "look at the cluster", "%s", e.of.Node.Why())
+	}
+}
+
+// root tells how root is to be had. A server as the provider delivers it asks for
+// a password, and its claim sets that right.
+func (e *examination) root() {
+	t := plan.MissingSudo()
+	switch {
+	case e.of.Seen.Root:
+		e.ok("root", "to be had without a password")
+	case !e.of.Spec.Spec.GrantsRoot():
+		e.bad("root", Problem, t.Remedy, "%s", t.Text)
+	case e.of.Member:
+		e.bad("root", Problem, "macfleet apply --on name="+e.of.Name, "not to be had without a password")
+	default:
+		e.ok("root", "not without a password yet, as the provider delivers its servers")
+	}
+}
+
+// machine tells what kind of Mac it is.
+func (e *examination) machine() {
+	e.root()
+	version, read := e.of.Seen.OSVersion.Get()
+	family := plan.OSFamily(version)
+	switch {
+	case !read:
+		e.bad("macos", Unknown, "run sw_vers on the host", "%s", e.of.Seen.OSVersion.Why())
+	case family == "":
+		e.bad("macos", Unknown, "look for a newer macfleet", "%s, a family that macfleet %s does not know", version, fleet.Version)
+	case e.of.Member && family != e.of.Fleet.OS:
+		e.bad("macos", Problem, "set os of the fleet, or replace the server by hand: give this one back to the pool (drain, reinstall, "+
+			"rename, then macfleet hosts trust "+e.of.Name+") and let macfleet claim another", "%s (%s), %s wants %s", version, family, e.of.Fleet.Name, e.of.Fleet.OS)
+	default:
+		e.ok("macos", "%s (%s)", version, family)
+	}
+	if serial, ok := e.of.Seen.Serial.Get(); ok {
+		e.ok("serial", "%s", serial)
+	} else {
+		e.bad("serial", Unknown, "run ioreg -rd1 -c IOPlatformExpertDevice on the host", "%s", e.of.Seen.Serial.Why())
+	}
+}
+
+// ownership tells whose the host is.
+func (e *examination) ownership() {
+	marker, marked := e.of.Seen.Marker.Get()
+	trouble := plan.NotOurs(e.cfg, e.of.Host)
+	switch {
+	case trouble != nil && (marked || e.of.Seen.Marker.IsUnread()):
+		e.bad("marker", Problem, trouble.Remedy, "%s", trouble.Text)
+		trouble = nil
+	case marked:
+		e.ok("marker", "%s of %s; proven: %s", marker.Name, marker.Owner(), proven(marker))
+	case e.of.Member:
+		e.bad("marker", Problem, "macfleet apply --on name="+e.of.Name, "the server bears our name and the host has no marker")
+	default:
+		e.ok("marker", "none, as it should be for a server that is nobody's")
+	}
+	claim, claimed := e.of.Seen.Claim.Get()
+	switch {
+	case trouble != nil:
+		e.bad("claim", Problem, trouble.Remedy, "%s", trouble.Text)
+	case e.of.Seen.Claim.IsUnread():
+		t := plan.ClaimUnreadable(e.of.Seen.Claim.Why())
+		e.bad("claim", Problem, t.Remedy, "%s", t.Text)
+	case claimed && marked:
+		e.ok("claim", "as %s", claim.Name)
+	case claimed:
+		e.bad("claim", Problem, "macfleet apply --on name="+claim.Name, "an earlier run claimed it as %s and did not finish", claim.Name)
+	default:
+		e.ok("claim", "none")
+	}
+}
+
+// proven lists the steps whose proof the marker holds.
+func proven(m plan.Marker) string {
+	if len(m.Steps) == 0 {
+		return "nothing yet"
+	}
+	ids := make([]string, 0, len(m.Steps))
+	for id := range m.Steps {
+		ids = append(ids, string(id))
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, ", ")
+}
+
+// maxSkew is how far a host's clock may be off: logins and certificates start
+// to fail minutes beyond.
+const maxSkew = time.Minute
+
+// clock compares the host's clock with ours; the answer took seconds at most.
+func (e *examination) clock() {
+	answer, ok := e.of.Seen.Facts.Get(ClockProbe().ID).Get()
+	if !ok {
+		e.bad("clock", Unknown, "run date on the host", "%s", e.of.Seen.Facts.Get(ClockProbe().ID).Why())
+		return
+	}
+	seconds, err := strconv.ParseInt(strings.TrimSpace(answer.Stdout), 10, 64)
+	if err != nil || answer.Exit != 0 {
+		e.checks = append(e.checks, Check{Name: "clock", State: Unknown, Text: fmt.Sprintf("date +%%s ended with exit %d and no number", answer.Exit),
+			Remedy: "run date on the host", Bytes: answer.Stdout + answer.Stderr})
+		return
+	}
+	if off := time.Unix(seconds, 0).Sub(e.of.Seen.At).Truncate(time.Second); off.Abs() > maxSkew {
+		e.bad("clock", Problem, "set it on the host: sudo sntp -sS time.apple.com", "the host's clock is off by %s", off)
+		return
+	}
+	e.ok("clock", "within a minute of this machine's")
+}
+
+// step tells whether a step can read its answers. What differs is no matter of
+// a checkup: plan shows it.
+func (e *examination) step(s plan.Step) {
+	probes := s.Probes()
+	if len(probes) == 0 {
+		return // the configuration wants nothing of it
+	}
+	name := "step " + string(s.ID())
+	finding := s.Diff(e.of.View(s.ID()))
+	if r := finding.Refused; r != nil && e.of.Member {
+		e.checks = append(e.checks, Check{Name: name, State: Problem, Text: r.Code.String() + ": " + r.Text, Remedy: r.Remedy})
+		return
+	}
+	if len(finding.Unread) == 0 {
+		e.ok(name, "%s read, %s", count(len(probes), "answer"), differing(finding, e.of.Member))
+		return
+	}
+	for _, u := range finding.Unread {
+		c := Check{Name: name, State: Unknown, Text: u.Probe + ": " + u.Why, Bytes: u.Bytes, Remedy: e.unreadRemedy(u)}
+		if u.Bytes != "" {
+			c.State = Problem
+		}
+		e.checks = append(e.checks, c)
+	}
+}
+
+// The reasons of package hosts for an answer that did not come.
+const (
+	whyStopped = "it did not answer in time and was stopped"
+	whyCutOff  = "the answer was cut off"
+)
+
+// unreadRemedy says what to do about an answer that a step could not read.
+func (e *examination) unreadRemedy(u plan.Unread) string {
+	switch u.Why {
+	case plan.NeedsRoot:
+		return plan.MissingSudo().Remedy
+	case whyStopped:
+		return "run the command again; if it stays, see on the host what the tool waits for, or raise question in timeouts of the ssh block"
+	case whyCutOff:
+		return "run the command again; if it stays, log in by hand and see what the login shell prints"
+	}
+	// The present name: it is the one that is found without the host's marker.
+	return "record it (macfleet doctor " + e.of.Server.Name + " --record FILE) and report it"
+}
+
+func differing(f plan.Finding, member bool) string {
+	switch {
+	case !member:
+		return "nothing is wanted of a server that is no member"
+	case len(f.Changes) == 0:
+		return "no difference"
+	}
+	return count(len(f.Changes), "difference") + ": see macfleet plan"
+}
+
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

@@ -1,0 +1,263 @@
+package doctor_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	_ "github.com/macfleet/macfleet/hosts" // declares its codes
+	"github.com/macfleet/macfleet/internal/doctor"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// examined returns the check list of a server as "name state", and the checks by
+// name.
+func (w *world) examined(t *testing.T, n int) (states string, by map[string]doctor.Check) {
+	t.Helper()
+	for id, seen := range w.hosts {
+		if _, told := seen.Facts["checkup.clock"]; !told && seen.Facts != nil {
+			seen.Facts["checkup.clock"] = inventory.Present(plan.Answer{Stdout: fmt.Sprintln(noon.Unix() + 2)})
+		}
+		seen.At = noon
+		w.snap.Hosts[id] = seen
+	}
+	c := doctor.Examine(w.cfg, w.steps, w.snap, serverID(n))
+	by = make(map[string]doctor.Check)
+	var out []string
+	for _, check := range c.Checks {
+		if check.State != doctor.OK {
+			out = append(out, check.Name+" "+string(check.State))
+		}
+		if (check.State == doctor.Problem) != (check.State != doctor.Unknown && check.Remedy != "") {
+			t.Errorf("%s is %s with the remedy %q", check.Name, check.State, check.Remedy)
+		}
+		if check.Text == "" {
+			t.Errorf("%s says nothing", check.Name)
+		}
+		by[check.Name] = check
+	}
+	if c.Healthy() != (len(out) == 0) || c.Count(doctor.OK)+len(out) != len(c.Checks) {
+		t.Errorf("healthy %t with %v", c.Healthy(), out)
+	}
+	return strings.Join(out, ", "), by
+}
+
+func TestExamine(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		edit   func(*plan.HostSeen)
+		states string
+	}{
+		{"healthy", func(*plan.HostSeen) {}, ""},
+		{"no root", func(s *plan.HostSeen) { s.Root = false }, "root problem"},
+		{"another macOS", func(s *plan.HostSeen) { s.OSVersion = inventory.Present("15.7") }, "macos problem"},
+		{"a macOS of the future", func(s *plan.HostSeen) { s.OSVersion = inventory.Present("40.1") }, "macos unknown"},
+		{"no version", func(s *plan.HostSeen) { s.OSVersion = inventory.Unread[string]("exit 1") }, "macos unknown"},
+		{"no serial", func(s *plan.HostSeen) { s.Serial = inventory.Unread[string]("exit 1") }, "serial unknown"},
+		{"another machine", func(s *plan.HostSeen) { s.Serial = inventory.Present("C07OTHER") }, "marker problem"},
+		{"no marker", func(s *plan.HostSeen) { s.Marker = inventory.Absent[plan.Marker]() }, "marker problem"},
+		{"marker unread", func(s *plan.HostSeen) { s.Marker = inventory.Unread[plan.Marker]("needs root") }, "marker problem"},
+		{"foreign marker", func(s *plan.HostSeen) {
+			m, _ := s.Marker.Get()
+			m.Configuration = "globex"
+			s.Marker = inventory.Present(m)
+		}, "marker problem"},
+		{"claim unread", func(s *plan.HostSeen) { s.Claim = inventory.Unread[plan.Claim]("not JSON") }, "claim problem"},
+		{"clock", func(s *plan.HostSeen) {
+			s.Facts["checkup.clock"] = inventory.Present(plan.Answer{Stdout: fmt.Sprintln(noon.Add(-time.Hour).Unix())})
+		}, "clock problem"},
+		{"clock unread", func(s *plan.HostSeen) {
+			s.Facts["checkup.clock"] = inventory.Present(plan.Answer{Stdout: "soon\n"})
+		}, "clock unknown"},
+		{"answer unread", func(s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Unread[plan.Answer]("needs root") }, "step alpha unknown"},
+		{"a difference", func(s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Present(plan.Answer{Stdout: "bad"}) }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			w.member(1)
+			w.change(1, c.edit)
+			states, by := w.examined(t, 1)
+			if d := cmp.Diff(c.states, states); d != "" {
+				t.Errorf("(-want +got):\n%s\n%+v", d, by)
+			}
+		})
+	}
+}
+
+// nothing is the state of a host of which nothing at all is known.
+const nothing = "connection unknown, ssh unknown, host key unknown, authentication unknown, answers unknown"
+
+// TestExamineTroubles takes every trouble that a conversation can end with: ok is
+// only what was looked at before.
+func TestExamineTroubles(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{
+		"unreachable":     "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
+		"ssh-config":      "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
+		"jump-failed":     "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
+		"jump-lost":       "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
+		"no-ssh-answer":   "ssh problem, host key unknown, authentication unknown, answers unknown",
+		"wrong-host-key":  "host key problem, authentication unknown, answers unknown",
+		"damaged-pin":     "connection unknown, ssh unknown, host key problem, authentication unknown, answers unknown",
+		"key-refused":     "authentication problem, answers unknown",
+		"no-key":          "connection unknown, ssh unknown, host key unknown, authentication problem, answers unknown",
+		"connection-lost": "answers problem",
+		// These come after an observation, so they end none.
+		"newer-run": nothing, "host-locked": nothing, "run-not-noted": nothing,
+		"rolled-back": nothing, "undo-armed": nothing, "cut-off": nothing, "no-gui-session": nothing, "job-running": nothing,
+		"unknown-host-key": nothing, "known-hosts": nothing, // they become jump-failed
+		"disk-full": nothing, "download-failed": nothing, "wrong-artifact": nothing,
+	}
+	for _, c := range plan.Codes() {
+		if _, told := want[c.String()]; !told && strings.HasPrefix(c.Home(), "hosts/") {
+			t.Errorf("what does a checkup say of %s?", c)
+		}
+	}
+	want["jump-host-refused"] = nothing // of a later version
+	want[""] = nothing
+	for code, states := range want {
+		w := newWorld()
+		w.member(1)
+		w.change(1, func(s *plan.HostSeen) {
+			*s = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code(code), Text: "it went wrong", Remedy: "do something"}}
+		})
+		got, by := w.examined(t, 1)
+		if got != states {
+			t.Errorf("%q: %s\nwant %s", code, got, states)
+		}
+		told := 0
+		for _, c := range by {
+			if c.Text == "it went wrong" && c.Remedy == "do something" {
+				told++
+			}
+			if c.State == doctor.OK && strings.Contains(c.Text, "192.0.2.") && c.Name != "inventory" {
+				t.Errorf("%q: nobody knows which address it was: %+v", code, c)
+			}
+		}
+		if told != 1 {
+			t.Errorf("%q: the trouble stands %d times: %+v", code, told, by)
+		}
+	}
+}
+
+// TestExamineWords looks at sentences: each must be true and tell what to type.
+func TestExamineWords(t *testing.T) {
+	t.Parallel()
+	name := newWorld().name(1)
+	trouble := func(code string) func(*world, *plan.HostSeen) {
+		return func(_ *world, s *plan.HostSeen) {
+			*s = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code(code), Text: "it went wrong", Remedy: "do"}}
+		}
+	}
+	pinned := func(code string) func(*world, *plan.HostSeen) {
+		return func(w *world, s *plan.HostSeen) { w.pin(1); trouble(code)(w, s) }
+	}
+	path := func(path string) func(*world, *plan.HostSeen) {
+		return func(_ *world, s *plan.HostSeen) { s.Path = path }
+	}
+	unread := func(why string) func(*world, *plan.HostSeen) {
+		return func(_ *world, s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Unread[plan.Answer](why) }
+	}
+	for _, c := range []struct {
+		name, check, text, remedy string
+		edit                      func(*world, *plan.HostSeen)
+	}{
+		{"the tailnet", "connection", "the host answers (path: tailscale)", "", path("tailscale")},
+		{"a HostName", "connection", "the host answers (path: public)", "", path("public")},
+		{"a jump host", "connection", "the host answers (path: public through bastion)", "", path("public through bastion")},
+		{"refused, no pin", "host key", "none is pinned yet, so any is taken", "", trouble("key-refused")},
+		{"refused, pinned", "host key", "it is the pinned one", "", pinned("key-refused")},
+		{"behind the connection", "answers", "not asked: there is no connection", "", trouble("unreachable")},
+		{"behind ssh", "answers", "not asked: no ssh server answers", "", trouble("no-ssh-answer")},
+		{"before the host key", "connection", "not asked: the host key is in doubt", "", trouble("damaged-pin")},
+		{"without a key", "connection", "not asked: no login is possible", "", trouble("no-key")},
+		{"clock", "clock", "within a minute of this machine's", "", func(*world, *plan.HostSeen) {}},
+		{"another macOS", "macos", "15.7 (Sequoia), macos wants Tahoe", "set os of the fleet, or replace the server by hand: give this one back to the pool " +
+			"(drain, reinstall, rename, then macfleet hosts trust " + name + ") and let macfleet claim another",
+			func(_ *world, s *plan.HostSeen) { s.OSVersion = inventory.Present("15.7") }},
+		{"root", "step alpha", "alpha.get: needs root", `run without --step and without disable = ["sudo"], or give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)`, unread("needs root")},
+		{"hung", "step alpha", "alpha.get: it did not answer in time and was stopped",
+			"run the command again; if it stays, see on the host what the tool waits for, or raise question in timeouts of the ssh block",
+			unread("it did not answer in time and was stopped")},
+		{"cut off", "step alpha", "alpha.get: the answer was cut off", "run the command again; if it stays, log in by hand and see what the login shell prints", unread("the answer was cut off")},
+		{"something else", "step alpha", "alpha.get: strange", "record it (macfleet doctor " + name + " --record FILE) and report it", unread("strange")},
+	} {
+		w := newWorld()
+		w.member(1)
+		w.change(1, func(s *plan.HostSeen) { c.edit(w, s) })
+		_, by := w.examined(t, 1)
+		if got := by[c.check]; got.Text != c.text || got.Remedy != c.remedy {
+			t.Errorf("%s: %q, do %q\nwant %q, do %q", c.name, got.Text, got.Remedy, c.text, c.remedy)
+		}
+	}
+}
+
+// TestUnreadReasons insists on a remedy of its own for each reason that package
+// hosts gives for a missing answer.
+func TestUnreadReasons(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../hosts/frame.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := []string{plan.NeedsRoot}
+	for _, m := range regexp.MustCompile(`Unread\[plan\.Answer\]\("([^"]+)"\)`).FindAllStringSubmatch(string(text), -1) {
+		reasons = append(reasons, m[1])
+	}
+	if len(reasons) < 3 {
+		t.Errorf("reasons %q", reasons)
+	}
+	for _, why := range reasons {
+		w := newWorld()
+		w.member(1)
+		w.change(1, func(s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Unread[plan.Answer](why) })
+		if _, by := w.examined(t, 1); strings.HasPrefix(by["step alpha"].Remedy, "record it") {
+			t.Errorf("%s: %s", why, by["step alpha"].Remedy)
+		}
+	}
+}
+
+func TestExamineRoles(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.free(1)
+	w.server(2, "somebody-elses")
+	w.member(3)
+	w.snap.Servers[2].Name = "acme-by-hand"
+	w.pin(3)
+	w.free(4)
+	w.snap.Servers[3].Status = "reinstalling"
+	w.free(5)
+	w.change(5, func(s *plan.HostSeen) {
+		s.Claim = inventory.Present(plan.Claim{Configuration: "globex", Environment: "prod", Name: "globex-1", ServerID: serverID(5)})
+	})
+	w.notReady(3)
+	for n, want := range map[int]struct{ states, inventory, marker string }{
+		1: {"", "in the pool", "nobody's"},
+		2: {"", "in no pool and no fleet", "nobody's"},
+		3: {"inventory problem, node problem", "Scaleway calls it acme-by-hand", "proven: alpha, beta"},
+		4: {"inventory problem", "status reinstalling", "nobody's"},
+		5: {"claim problem", "in the pool", "nobody's"},
+	} {
+		states, by := w.examined(t, n)
+		if states != want.states || !strings.Contains(by["inventory"].Text, want.inventory) || !strings.Contains(by["marker"].Text, want.marker) {
+			t.Errorf("server %d: %s\n%+v", n, states, by)
+		}
+	}
+	delete(w.hosts, serverID(1))
+	delete(w.snap.Hosts, serverID(1))
+	if states, _ := w.examined(t, 1); states != nothing {
+		t.Errorf("a host that was not asked: %s", states)
+	}
+}

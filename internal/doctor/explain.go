@@ -1,0 +1,131 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Explanation is everything that a plan rests on, of one host.
+type Explanation struct {
+	Owner   fleet.Owner
+	Host    plan.Host
+	Type    Effective     // server type
+	OS      Effective     // family
+	Actions []plan.Action // beside the steps: claim, marker, rename, …
+	Steps   []StepExplanation
+}
+
+// Effective is one value that counts for a host, with the place it came from.
+type Effective struct {
+	fleet.Value
+	Source fleet.Source
+}
+
+// StepExplanation is one step of a host.
+type StepExplanation struct {
+	ID      plan.StepID
+	Wanted  bool         // the configuration has its block
+	Values  []Effective  // the block first; empty without one
+	Want    string       // what the configuration wants, in normal form; empty where nothing was compared
+	Finding plan.Finding // the zero Finding where the host was not compared
+	Action  *plan.Action // nil: nothing is to be done
+	Proof   *plan.Digest // last proof in the marker; nil: there is none
+}
+
+// Compared reports whether anything was compared: not where the configuration
+// lacks the block, or the host or an answer was not to be had.
+func (s StepExplanation) Compared() bool {
+	return len(s.Finding.Unread) == 0 && s.Finding.Facts != ""
+}
+
+// Moved says what changed since the last proof. It is zero without a proof and
+// where the step could not be compared.
+func (s StepExplanation) Moved() plan.Origin {
+	if s.Proof == nil || !s.Compared() {
+		return plan.Origin{}
+	}
+	return s.Proof.Moved(s.Want, s.Finding.Facts)
+}
+
+// Explain explains one host, by any name that plan.Find takes. The snapshot must
+// hold what plan.Next asks for; a host that could not be asked is explained as far as
+// it is known. The error says what the server of that name is instead.
+func Explain(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, name string) (Explanation, error) {
+	server, err := plan.Find(cfg, snap, name)
+	if err != nil {
+		return Explanation{}, err
+	}
+	p := plan.Compute(cfg, stepsFor, snap, plan.Selection{})
+	h, ok := p.HostByServer(server.ID)
+	if !ok {
+		return Explanation{}, notAHost(p, server)
+	}
+	sources := cfg.SourcesOf(h.Name, h.Fleet, h.Group)
+	f, g, _ := cfg.Group(h.Fleet, h.Group)
+	x := Explanation{Owner: p.Owner, Host: h,
+		Type: Effective{fleet.Value{Path: "type", Text: g.Type}, sources.Of("type")},
+		OS:   Effective{fleet.Value{Path: "os", Text: f.OS}, sources.Of("os")}}
+	byStep := make(map[plan.StepID]*plan.Action)
+	for i := range p.Actions {
+		switch a := &p.Actions[i]; {
+		case a.ServerID != h.Server.ID:
+		case a.Kind.OfStep():
+			byStep[a.Step] = a
+		default:
+			x.Actions = append(x.Actions, *a)
+		}
+	}
+	marker, _ := h.Seen.Marker.Get()
+	for _, step := range stepsFor(h.Spec) {
+		s := StepExplanation{ID: step.ID(), Values: effective(h.Spec.Spec, sources, step.ID()), Action: byStep[step.ID()]}
+		s.Wanted = len(s.Values) > 0
+		if h.Compared() {
+			s.Want, s.Finding = step.Wanted(), step.Diff(h.View(step.ID()))
+		}
+		if d, ok := marker.Steps[s.ID]; ok {
+			s.Proof = &d
+		}
+		x.Steps = append(x.Steps, s)
+	}
+	return x, nil
+}
+
+// effective returns the values of a step's block.
+func effective(spec fleet.Spec, sources fleet.Sources, step plan.StepID) []Effective {
+	var out []Effective
+	for _, v := range spec.Values() {
+		if block, _, _ := strings.Cut(v.Path, "."); block == string(step) {
+			out = append(out, Effective{v, sources.Of(v.Path)})
+		}
+	}
+	return out
+}
+
+// notAHost says what a server is that is no host of the plan.
+func notAHost(p *plan.Plan, server inventory.Server) error {
+	if slices.ContainsFunc(p.Strays, func(s inventory.Server) bool { return s.ID == server.ID }) {
+		return fmt.Errorf("%s is a stray: it is in no pool and no fleet, and the configuration wants nothing of it; adopt it with a host block, or leave it", server.Name)
+	}
+	return fmt.Errorf("%s is in the pool and no claim takes it: the configuration wants nothing of it; macfleet doctor %s looks at it", server.Name, server.Name)
+}
+
+// Step returns one step of an explanation. The error lists the steps.
+func (x Explanation) Step(id plan.StepID) (StepExplanation, error) {
+	var ids []string
+	for _, s := range x.Steps {
+		if s.ID == id {
+			return s, nil
+		}
+		ids = append(ids, string(s.ID))
+	}
+	hint := ""
+	if near := fleet.Nearest(string(id), ids); near != "" {
+		hint = " did you mean " + near + "?"
+	}
+	return StepExplanation{}, fmt.Errorf("no step is called %s;%s the steps are %s", id, hint, strings.Join(ids, ", "))
+}

@@ -1,0 +1,380 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/runcheck"
+	"github.com/macfleet/macfleet/internal/runlog"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// tally counts the points of the matrix, and what the plans after them say.
+type tally struct {
+	points atomic.Int64
+	parts  atomic.Int64 // scenarios with a fault
+	left   atomic.Int64 // cordons that runs left behind
+	mu     sync.Mutex
+	said   map[string]map[string]int // by fault: what the next plan says of the host, and how often
+}
+
+func (c *tally) add(fault string, said []string) {
+	c.points.Add(1)
+	text := strings.Join(said, ", ")
+	if text == "" {
+		text = "nothing is left"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.said[fault] == nil {
+		c.said[fault] = make(map[string]int)
+	}
+	c.said[fault][text]++
+}
+
+// report prints what was tried.
+func (c *tally) report(t *testing.T) {
+	var out strings.Builder
+	for _, fault := range slices.Sorted(maps.Keys(c.said)) {
+		for _, text := range slices.Sorted(maps.Keys(c.said[fault])) {
+			fmt.Fprintf(&out, "%5d  %s: %s\n", c.said[fault][text], fault, text)
+		}
+	}
+	t.Logf("%d points; the next plan says:\n%s", c.points.Load(), out.String())
+}
+
+// sampled is how many points of the fault matrix are tried over SSH, where not all are.
+const sampled = 150
+
+// TestFaultMatrixOverSSH lets each fault befall a roll on a Mac at places where it can: at
+// words to the host, at calls of a provider, at events of the run record. The run ends;
+// what it kept of itself keeps its limits; the next plan is complete; the next apply
+// converges, and then everything is as after a run without a fault, once. The places are
+// drawn by -seed; with -all it is each place.
+func TestFaultMatrixOverSSH(t *testing.T) {
+	t.Parallel()
+	count := &tally{said: make(map[string]map[string]int)}
+	t.Cleanup(func() { count.report(t) })
+	w, dir := world(t, 3)
+	converges(t, run(t, w, hostCore("production", 1)))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(drawn(), 0))
+	t.Logf("-seed %d", drawn())
+	for _, scenario := range slices.Sorted(maps.Keys(wishes())) {
+		wish := wishes()[scenario]
+		before, want := rolled(t, copied(t, dir), wish)
+		if *all {
+			for name := range faults() {
+				t.Run(scenario+", "+name, func(t *testing.T) {
+					t.Parallel()
+					r := roller{arena: arenaIn(t, copied(t, before)), wish: wish, want: want, count: count}
+					for n := 0; r.point(t, name, n) && !faults()[name].once && !t.Failed(); n++ {
+					}
+				})
+			}
+			continue
+		}
+		draw := rand.New(rand.NewPCG(random.Uint64(), 0))
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			r := roller{arena: arenaIn(t, copied(t, before)), wish: wish, want: want, count: count}
+			r.sample(t, draw)
+		})
+	}
+}
+
+// roller rolls to and fro in an arena.
+type roller struct {
+	*arena
+	wish   func(*fleet.Spec, bool)
+	want   map[bool][]string
+	count  *tally
+	second bool
+}
+
+// point rolls once, with a fault at the nth place, and reports whether it fell.
+func (r *roller) point(t *testing.T, name string, n int) bool {
+	t.Helper()
+	r.epoch = max(r.epoch, rolledEpochs)
+	r.wish(r.spec, r.second)
+	r.second = !r.second
+	return r.arena.point(t, r.count, name, n, faults()[name], r.want[!r.second])
+}
+
+// sample tries this scenario's part of the points: each fault once, and then some more, at
+// drawn places of as many as a roll has that nothing befalls.
+func (r *roller) sample(t *testing.T, draw *rand.Rand) {
+	t.Helper()
+	r.faultless(t)
+	names := slices.Sorted(maps.Keys(faults()))
+	points := sampled / len(wishes())
+	if testing.Short() {
+		points = len(names) / 2 // under the race detector
+	}
+	draw.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	for i := range points {
+		name := names[i%len(names)]
+		r.point(t, name, draw.IntN(max(1, r.places[faults()[name].at])))
+		if t.Failed() {
+			t.Logf("again: -run '%s' -seed %d", t.Name(), drawn())
+			return
+		}
+	}
+}
+
+// faultless rolls once and counts the places.
+func (r *roller) faultless(t *testing.T) {
+	t.Helper()
+	r.epoch = max(r.epoch, rolledEpochs)
+	r.wish(r.spec, r.second)
+	r.second = !r.second
+	r.asRun()
+	p := planned(t, r.engine)
+	r.records(t, p)
+	r.mu.Lock()
+	r.seen = make(map[place]int)
+	r.mu.Unlock()
+	if done := performed(t, r.engine, p); !done.Converged() {
+		t.Fatal(whatFailed(done))
+	}
+	r.mu.Lock()
+	r.places, r.seen = r.seen, nil
+	r.mu.Unlock()
+}
+
+// wishes are what is rolled to and fro.
+func wishes() map[string]func(s *fleet.Spec, second bool) {
+	return map[string]func(s *fleet.Spec, second bool){
+		"flags": func(s *fleet.Spec, second bool) {
+			pods := map[bool]int{false: 3, true: 4}[second]
+			s.TartKubelet.MaxPods = &pods
+		},
+		"kubelet": func(s *fleet.Spec, second bool) {
+			version := map[bool]string{false: "0.4.0", true: "0.5.0"}[second]
+			s.TartKubelet.Artifact = sample("kubelet", version, "tart-kubelet-"+version)
+		},
+		"tart": func(s *fleet.Spec, second bool) { // below a Node that is closed and opened for it
+			version := map[bool]string{false: "2.32.1", true: "2.33.0"}[second]
+			s.Tart.Artifact = sample("tart", version, "tart-"+version+".tar.gz")
+		},
+	}
+}
+
+// rolledEpochs is more than the runs that rolled has made.
+const rolledEpochs = 100
+
+// rolled rolls a world to and fro, and returns it with what is there after each.
+func rolled(t *testing.T, dir string, wish func(*fleet.Spec, bool)) (string, map[bool][]string) {
+	t.Helper()
+	a := arenaIn(t, dir)
+	want := make(map[bool][]string)
+	for i := range 4 { // the first of each knows no version from before
+		second := i%2 == 1
+		wish(a.spec, second)
+		a.asRun()
+		converges(t, a.engine)
+		want[second] = a.lasting(t)
+	}
+	a.close()
+	if err := a.world.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, want
+}
+
+// lasting is what remains, but for the notes of which runs entered the host.
+func (a *arena) lasting(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(a.remains(t), func(line string) bool { return strings.Contains(line, "etc/macfleet/runs") })
+}
+
+// point rolls with a fault at the nth place, and again without. It reports whether the
+// fault fell.
+func (a *arena) point(t *testing.T, count *tally, name string, n int, f fault, want []string) bool {
+	t.Helper()
+	a.asRun()
+	p := planned(t, a.engine)
+	record := a.records(t, p)
+	ctx, die := context.WithCancelCause(t.Context())
+	defer die(nil)
+	a.arm(n, f, die)
+	r, err := a.engine.Apply(ctx, p)
+	fell := a.disarm(t)
+	broke := errors.Is(err, errDied)
+	if !broke {
+		record.end(t, r)
+	}
+	if !fell {
+		if err != nil || !r.Converged() {
+			t.Errorf("%s after %d did not fall: %v, failures %q", name, n, err, whatFailed(r))
+		}
+		return false
+	}
+	record.check(t, n, broke)
+	next := a.asRun()
+	p = planned(t, a.engine)
+	said := whatIsSaid(p, p.Hosts[0].Name)
+	count.add(name, said)
+	if f.mend != nil {
+		f.mend(t, a)
+		p = planned(t, a.engine)
+	}
+	if s := p.Summarise(); s.Unknown+s.Unread+s.Refused > 0 {
+		t.Errorf("%s after %d: the next plan is not complete: %q", name, n, said)
+	}
+	r = performed(t, a.engine, p)
+	if !r.Converged() {
+		t.Errorf("%s after %d: run %s leaves %q, failures %q, lost %v", name, n, next.ID, whatIsSaid(r.After, r.After.Hosts[0].Name), whatFailed(r), r.Lost)
+	}
+	if got := a.lasting(t); !slices.Equal(got, want) {
+		t.Errorf("%s after %d: (-want +got)\n%s", name, n, cmp.Diff(want, got))
+	}
+	a.freshProcess(t, n)
+	isOpen(t, a.engine, a.name, 0)
+	return true
+}
+
+// asRun begins another run, with a client of its own, as another process has it.
+func (a *arena) asRun() plan.Run {
+	a.epoch++
+	a.engine.Run = named(fmt.Sprintf("run%d", a.epoch), a.epoch)
+	a.engine.Hosts, a.engine.Guard, a.engine.Now, a.engine.Stop = a.patient, nil, a.now, context.Background()
+	a.ahead.Store(0)
+	a.engine.Emit = func(engine.Event) {}
+	return a.engine.Run
+}
+
+// now is the clock here.
+func (a *arena) now() time.Time { return time.Now().Add(time.Duration(a.ahead.Load())) }
+
+// records lets the events of the next apply be written to a record.
+func (a *arena) records(t *testing.T, p *plan.Plan) *recorded {
+	t.Helper()
+	stop, halt := context.WithCancelCause(t.Context())
+	t.Cleanup(func() { halt(nil) })
+	a.engine.Stop, a.halt = stop, halt
+	return recordOf(t, a.engine, p, func(before bool) bool {
+		if before {
+			return a.befalls(atEvent)
+		}
+		return a.befalls(afterEvent)
+	})
+}
+
+// recorded is the record of a point's run.
+type recorded struct {
+	writer *runlog.Writer
+	done   int
+}
+
+// recordOf lets the events of an engine's next apply be written to a record. befalls is
+// asked before and behind each; where it says so before, the event is not written.
+func recordOf(t *testing.T, e *engine.Engine, p *plan.Plan, befalls func(before bool) bool) *recorded {
+	t.Helper()
+	limits := runlog.Limits{Hosts: e.Parallelism, Uploads: hosts.DefaultUploads}
+	for _, f := range e.Config.Fleets {
+		share := fmt.Sprint(max(1, f.Rollout.MaxUnavailable.Count))
+		if f.Rollout.MaxUnavailable.Percent > 0 {
+			share = fmt.Sprintf("%d%%", f.Rollout.MaxUnavailable.Percent)
+		}
+		limits.Fleets = append(limits.Fleets, runlog.FleetLimits{Fleet: f.Name, MaxUnavailable: share, Canary: f.Rollout.Canary,
+			Soak: f.Rollout.Soak.String(), FailureBudget: f.Rollout.FailureBudget, MinReady: f.Rollout.MinReady})
+	}
+	w, err := runlog.Create(runlog.Options{Folder: quick(t), Scrub: func(s string) string { return s }},
+		runlog.Head{ID: e.Run.ID, Started: time.Now(), Command: "apply", Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := runlog.PlanOf(p)
+	if err := w.Write(runlog.Entry{Type: runlog.TypePlan, Plan: &short}); err != nil {
+		t.Fatal(err)
+	}
+	rec := &recorded{writer: w}
+	e.Emit = func(ev engine.Event) {
+		if befalls(true) {
+			return // it died before the line was written, or the line could not be
+		}
+		if err := w.Event(ev); err != nil {
+			t.Error(err)
+		}
+		if ev.Type == engine.Done {
+			rec.done++
+		}
+		befalls(false)
+	}
+	return rec
+}
+
+// quick is a folder for records, in memory where there is one: they are synced at each
+// line.
+func quick(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "macfleet-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// end ends the record of a run that came to its end.
+func (r *recorded) end(t *testing.T, result engine.Result) {
+	t.Helper()
+	if err := r.writer.End(runlog.End{Outcome: runlog.Incomplete, Done: r.done}); err != nil {
+		t.Error(err)
+	}
+	if result.Done != r.done {
+		t.Errorf("%d actions were done, and %d events tell of it", result.Done, r.done)
+	}
+}
+
+// check reads the record alone.
+func (r *recorded) check(t *testing.T, n int, broke bool) {
+	t.Helper()
+	read, err := runlog.Read(r.writer.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range runcheck.Violations(read) {
+		t.Errorf("after %d: %s", n, v)
+	}
+	if broke == (read.End != nil) {
+		t.Errorf("after %d: it broke off (%t), and its record ends with %+v", n, broke, read.End)
+	}
+}
+
+var (
+	errDied = errors.New("the process died")
+	errFull = &engine.UnrecordedError{Err: syscall.ENOSPC}
+)
+
+// whatFailed is what became of actions.
+func whatFailed(r engine.Result) []string {
+	var out []string
+	for _, f := range r.Failures {
+		out = append(out, fmt.Sprintf("%s %s: %v", f.Action.Kind, f.Action.Step, f.Err))
+	}
+	return out
+}

@@ -1,0 +1,316 @@
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// node is a Node, and when its kubelet was heard last.
+type node struct{ inventory.Node }
+
+// How kubelets behave: when one is heard after its start, how often then, and after
+// which silence its Node is not Ready.
+const (
+	firstHeard = 2 * time.Second
+	heartbeat  = 10 * time.Second
+	unheard    = 40 * time.Second
+)
+
+// Node returns a host's Node.
+func (w *World) Node(host string) (inventory.Node, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.list() {
+		if n.Name == host {
+			return n, true
+		}
+	}
+	return inventory.Node{}, false
+}
+
+// DeleteNode deletes a host's Node, as a person does. Its kubelet makes another.
+func (w *World) DeleteNode(host string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deleteNode(host)
+}
+
+// RemakeNode deletes a host's Node, and another is there at once.
+func (w *World) RemakeNode(host string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deleteNode(host)
+	if m := w.machineOf(host); m != nil {
+		m.nodeGone = time.Time{}
+		w.beat(m)
+	}
+}
+
+// Cordon closes a host's Node in the name of a person or of a run.
+func (w *World) Cordon(host, who, run string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.nodes[host]
+	n.Cordoned, n.CordonedBy, n.CordonRun = true, who, run
+}
+
+// RevokeToken takes the identity of a host's kubelet away.
+func (w *World) RevokeToken(host string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.identities, host)
+}
+
+// StopKubelet ends a host's kubelet, which nobody starts again.
+func (w *World) StopKubelet(host string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.machineOf(host).process = ""
+}
+
+func (w *World) deleteNode(host string) {
+	delete(w.nodes, host)
+	if m := w.machineOf(host); m != nil {
+		m.nodeGone = time.Now()
+	}
+}
+
+// machineOf returns the machine that bears a name, or nil.
+func (w *World) machineOf(name string) *Machine {
+	if i := slices.IndexFunc(w.Machines, func(m *Machine) bool { return m.Server.Name == name }); i >= 0 {
+		return w.Machines[i]
+	}
+	return nil
+}
+
+func (w *World) tokenOf(host string) string {
+	return fmt.Sprintf("token %d of %s", w.identities[host], host)
+}
+
+// beat lets a machine's kubelet report.
+func (w *World) beat(m *Machine) {
+	if m == nil {
+		return
+	}
+	name, since := m.Server.Name, time.Since(m.started)
+	if m.process == "" || time.Now().Before(m.up) || since < firstHeard || w.identities[name] == 0 || m.token != w.tokenOf(name) {
+		return
+	}
+	n := w.nodes[name]
+	if n == nil {
+		if !m.nodeGone.IsZero() && time.Since(m.nodeGone) < 3*time.Second {
+			return
+		}
+		n = &node{inventory.Node{Name: name, UID: fmt.Sprint("node-", time.Now().UnixNano()), ProviderID: m.Server.ProviderID()}}
+		w.nodes[name] = n
+	}
+	n.Heard = m.started.Add(firstHeard + (since - firstHeard).Truncate(heartbeat))
+	if n.Heard.Before(m.nodeGone) {
+		n.Heard = time.Now()
+	}
+}
+
+// list returns all Nodes as they are now.
+func (w *World) list() []inventory.Node {
+	for _, m := range w.Machines {
+		w.beat(m)
+	}
+	var out []inventory.Node
+	for _, n := range w.nodes {
+		if n.Ready = inventory.Ready; time.Since(n.Heard) > unheard {
+			n.Ready, n.Why = inventory.ReadyUnknown, "no heartbeat"
+		}
+		out = append(out, n.Node)
+	}
+	slices.SortFunc(out, func(a, b inventory.Node) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// podsOn returns the Pods at work on a Node.
+func (w *World) podsOn(name string) []inventory.Pod {
+	var out []inventory.Pod
+	for _, p := range w.pods {
+		if p.Node == name && p.Works() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// cluster is the cluster.
+type cluster struct{ world *World }
+
+func (c cluster) call(ctx context.Context, what, name string, effect func() error) error {
+	return c.world.call(ctx, Call{InCluster, what, name}, effect)
+}
+
+// UID returns the cluster's uid.
+func (c cluster) UID(ctx context.Context) (string, error) {
+	return c.world.Config.ClusterUID, c.call(ctx, "uid", "", func() error { return nil })
+}
+
+// Nodes lists all Nodes.
+func (c cluster) Nodes(ctx context.Context) (out []inventory.Node, err error) {
+	return out, c.call(ctx, "nodes", "", func() error { out = c.world.list(); return nil })
+}
+
+// Observe reads the Nodes and all else.
+func (c cluster) Observe(ctx context.Context, _ bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
+	var nodes []inventory.Node
+	seen := inventory.Cluster{Machines: inventory.Absent[[]inventory.Machine]()}
+	err := c.call(ctx, "observe", "", func() error {
+		nodes = c.world.list()
+		all := []inventory.Identity{}
+		for host := range c.world.identities {
+			all = append(all, identity(host))
+		}
+		seen.Pods, seen.Identities = inventory.Present(slices.Clone(c.world.pods)), inventory.Present(all)
+		seen.Join = inventory.Present(inventory.Join{Server: "https://api.acme.dev:6443", CA: "pem"})
+		seen.Objects = inventory.Present(slices.Clone(c.world.objects))
+		return nil
+	})
+	if err != nil {
+		return inventory.Unread[[]inventory.Node](err.Error()), inventory.Cluster{}
+	}
+	return inventory.Present(nodes), seen
+}
+
+func identity(host string) inventory.Identity {
+	return inventory.Identity{Host: host, ServiceAccount: "sa", Secret: "s", Issued: true, Bound: true}
+}
+
+// Identify completes a host's identity.
+func (c cluster) Identify(ctx context.Context, host string) (inventory.Identity, error) {
+	return identity(host), c.call(ctx, "identify", host, func() error {
+		if c.world.identities[host] == 0 {
+			c.world.identities[host] = 1 + int(time.Now().UnixNano()%1000)
+		}
+		return nil
+	})
+}
+
+// Token returns the token of a host's identity.
+func (c cluster) Token(ctx context.Context, host string) (secret.Value, error) {
+	var text string
+	if err := c.call(ctx, "token", host, func() error {
+		if text = c.world.tokenOf(host); c.world.identities[host] == 0 {
+			return fmt.Errorf("%s has no identity", host)
+		}
+		return nil
+	}); err != nil {
+		return secret.Value{}, err
+	}
+	return secret.New(text)
+}
+
+// Revoke takes a host's identity away.
+func (c cluster) Revoke(ctx context.Context, host string) error {
+	return c.call(ctx, "revoke", host, func() error { delete(c.world.identities, host); return nil })
+}
+
+// SetProviderID sets a Node's provider id.
+func (c cluster) SetProviderID(ctx context.Context, n inventory.Node, id string) error {
+	return c.onNode(ctx, "provider-id", n, func(have *node) error { have.ProviderID = id; return nil })
+}
+
+// DeleteNode deletes a Node.
+func (c cluster) DeleteNode(ctx context.Context, n inventory.Node) error {
+	return c.onNode(ctx, "delete", n, func(*node) error { c.world.deleteNode(n.Name); return nil })
+}
+
+// onNode changes the very Node that was seen.
+func (c cluster) onNode(ctx context.Context, what string, n inventory.Node, change func(*node) error) error {
+	return c.call(ctx, what, n.Name, func() error {
+		c.world.list() // kubelets report meanwhile
+		have := c.world.nodes[n.Name]
+		if have == nil || have.UID != n.UID {
+			return fmt.Errorf("the Node %s is another one by now", n.Name)
+		}
+		return change(have)
+	})
+}
+
+// CloseNode cordons a Node in the name of a run.
+func (c cluster) CloseNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error) {
+	return ours, c.onNode(ctx, "close", n, func(have *node) error {
+		if ours = !have.Cordoned || have.CordonRun != ""; ours {
+			have.Cordoned, have.CordonedBy, have.CordonRun = true, run.Who, run.ID
+		}
+		return nil
+	})
+}
+
+// OpenNode takes the cordon of a run back.
+func (c cluster) OpenNode(ctx context.Context, n inventory.Node) error {
+	return c.onNode(ctx, "open", n, func(have *node) error {
+		if have.CordonRun != "" {
+			have.Cordoned, have.CordonedBy, have.CordonRun = false, "", ""
+		}
+		return nil
+	})
+}
+
+// EmptyNode evicts the Pods of a Node, one after the other.
+func (c cluster) EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, tell func(pod, what, why string)) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	c.world.mu.Lock()
+	all := c.world.podsOn(n.Name)
+	c.world.mu.Unlock()
+	for _, p := range all {
+		name := p.Namespace + "/" + p.Name
+		for c.held(p.Name) {
+			tell(name, "held", "a disruption budget")
+			if err := pass(ctx, time.Second); err != nil {
+				return fmt.Errorf("%s is held by a disruption budget: %w", name, err)
+			}
+		}
+		tell(name, "evicted", "")
+		if err := c.call(ctx, "evict", p.Name, func() error {
+			c.world.pods = slices.DeleteFunc(c.world.pods, func(have inventory.Pod) bool { return have.Name == p.Name })
+			return nil
+		}); err != nil {
+			return err
+		}
+		tell(name, "gone", "")
+	}
+	return nil
+}
+
+func (c cluster) held(pod string) bool {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	return c.world.Held[pod]
+}
+
+// PodsOn lists the Pods of a Node.
+func (c cluster) PodsOn(ctx context.Context, n inventory.Node) (out []inventory.Pod, err error) {
+	return out, c.call(ctx, "pods", n.Name, func() error { out = c.world.podsOn(n.Name); return nil })
+}
+
+// ReleasePod lets a Pod go.
+func (c cluster) ReleasePod(ctx context.Context, p inventory.Pod) error {
+	return c.call(ctx, "release", p.Name, func() error {
+		c.world.pods = slices.DeleteFunc(c.world.pods, func(have inventory.Pod) bool { return have.Name == p.Name })
+		return nil
+	})
+}
+
+// Keep brings an object to what is wanted.
+func (c cluster) Keep(ctx context.Context, o inventory.Object) error {
+	return c.call(ctx, "keep", o.Name, func() error {
+		for i := range c.world.objects {
+			if c.world.objects[i].Name == o.Name {
+				c.world.objects[i].State = inventory.ObjectKept
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,430 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Machine is a Mac. Its exported fields may be changed within World.Change.
+type Machine struct {
+	Server   inventory.Server
+	State    map[string]string // what its steps keep, by step
+	Root     bool              // root can be had without a password
+	Away     bool              // nobody can connect
+	FullDisk bool              // nothing more is written
+	Slow     time.Duration     // how long it takes for each answer, beyond Latency
+	Skew     time.Duration     // of its clock
+
+	pending   map[plan.StepID]bool
+	artifacts map[string]bool // by digest
+	marker    string
+	claim     *plan.Claim
+	entered   plan.Run
+	refusals  []plan.Refusal
+	key       string
+	serial    string
+	boots     int
+	up        time.Time // when it has booted
+	process   string    // what its kubelet was started from; empty: none runs
+	token     string    // which the kubelet was given
+	started   time.Time // when the kubelet was
+	nodeGone  time.Time // when its Node was deleted last
+}
+
+// Reboot restarts the machine: all lines to it break, and it is back after a minute.
+func (m *Machine) Reboot() {
+	m.boots++
+	m.up = time.Now().Add(time.Minute)
+	if m.process != "" {
+		m.process, m.started = m.State[agentOf(m)], m.up
+	}
+}
+
+// agentOf is the key under which the machine keeps its kubelet.
+func agentOf(m *Machine) string {
+	for key := range m.State {
+		if strings.HasPrefix(key, "agent") {
+			return key
+		}
+	}
+	return ""
+}
+
+func (m *Machine) lasting() []string {
+	var out []string
+	for key, v := range m.State {
+		out = append(out, fmt.Sprintf("%s has %s=%s", m.Server.Name, key, v))
+	}
+	for id := range m.pending {
+		out = append(out, fmt.Sprintf("%s pending %s", m.Server.Name, id))
+	}
+	if mark, err := plan.ParseMarker(m.marker); err == nil {
+		for id, d := range mark.Steps {
+			if m.State[string(id)] == "" {
+				continue // a removal whose answer was lost leaves its proof, which says nothing
+			}
+			out = append(out, fmt.Sprintf("%s proves %s %s %s", m.Server.Name, id, d.Wanted, d.Facts))
+		}
+		out = append(out, fmt.Sprintf("%s is marked as %s of %s hold %v", m.Server.Name, mark.Name, mark.Owner(), mark.Hold))
+	}
+	return append(out, fmt.Sprintf("%s runs %q root %t artifacts %d claimed %t", m.Server.Name, m.process, m.Root, len(m.artifacts), m.claim != nil))
+}
+
+// Error says that a host could not be asked, or refused to be.
+type Error struct{ Host, Code, Text string }
+
+// Error names host and cause.
+func (e *Error) Error() string { return e.Host + ": " + e.Text }
+
+// Trouble returns the error as the plan carries it.
+func (e *Error) Trouble() *plan.Trouble {
+	return &plan.Trouble{Code: code(e.Code), Text: e.Text, Remedy: "run the command again"}
+}
+
+// code returns the code of a name, declared or not.
+func code(name string) (c plan.Code) {
+	if err := c.UnmarshalText([]byte(name)); err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// ErrLost is why a host or a provider gives no answer.
+var ErrLost = errors.New("the line broke")
+
+func (m *Machine) lost(err error) error {
+	return &Error{m.Server.Name, "connection-lost", err.Error()}
+}
+
+// lines connects to machines.
+type lines struct{ world *World }
+
+// Connect opens a connection.
+func (l lines) Connect(ctx context.Context, t engine.Target) (engine.Host, error) {
+	w := l.world
+	w.mu.Lock()
+	m := w.Member(t.Server.ID)
+	w.mu.Unlock()
+	c := &conn{world: w, machine: m, target: t, boots: -1}
+	err := c.call(ctx, "connect", func(Fault) error {
+		if t.Pin != nil && t.Pin.Key != m.key {
+			return &Error{m.Server.Name, "host-key-changed", "it showed another key"}
+		}
+		c.boots = m.boots
+		w.open++
+		w.most = max(w.most, w.open)
+		return nil
+	})
+	if err != nil {
+		if c.boots >= 0 { // the answer alone was lost
+			c.end()
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// conn is a connection to a machine.
+type conn struct {
+	world   *World
+	machine *Machine
+	target  engine.Target
+	boots   int    // of the machine, when it was made; -1: it is not made yet
+	broken  bool   // nothing passes any more
+	ended   bool   // and it is counted as closed
+	marker  string // as it was seen or written last
+}
+
+// call lets a call take its time, the faults and its effect.
+func (c *conn) call(ctx context.Context, what string, effect func(Fault) error) error {
+	w, m := c.world, c.machine
+	f := w.befalls(Call{OnHost, what, m.Server.Name})
+	wait := Latency + m.Slow
+	if f.Hang {
+		wait += Silence
+	}
+	late := pass(ctx, wait)
+	if f.Behind != nil {
+		defer f.Behind()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.dead != nil:
+		return w.dead
+	case late != nil:
+		c.broken = true
+		return m.lost(late)
+	case m.Away, time.Now().Before(m.up):
+		c.broken = true
+		return &Error{m.Server.Name, "unreachable", "no route to host"}
+	case c.broken, c.boots >= 0 && c.boots != m.boots:
+		return m.lost(ErrLost)
+	}
+	if err := c.fence(); err != nil {
+		return err
+	}
+	if f.Err != nil && !f.Heard && !f.Half {
+		c.broken = true
+		return m.lost(f.Err)
+	}
+	err := effect(f)
+	if f.Err != nil {
+		c.broken = true
+		return m.lost(f.Err)
+	}
+	return err
+}
+
+// fence keeps an older run out, and notes the one that enters.
+func (c *conn) fence() error {
+	run := c.target.Run
+	if run == nil || c.boots < 0 {
+		return nil
+	}
+	if c.machine.entered.Epoch > run.Epoch {
+		return &Error{c.machine.Server.Name, "newer-run", "run " + c.machine.entered.ID + " entered"}
+	}
+	c.machine.entered = *run
+	return nil
+}
+
+// Observe answers the questions, those after the identity first.
+func (c *conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
+	m := c.machine
+	seen := plan.HostSeen{Key: m.key, Fingerprint: "SHA256:" + m.key, Pinned: c.target.Pin != nil, Path: "memory"}
+	err := c.call(ctx, "observe", func(f Fault) error {
+		seen.Root, seen.Serial, seen.OSVersion = m.Root, inventory.Present(m.serial), inventory.Present("26.3")
+		seen.Marker, seen.Claim = inventory.Absent[plan.Marker](), inventory.Absent[plan.Claim]()
+		if c.marker = m.marker; m.marker != "" {
+			mark, err := plan.ParseMarker(m.marker)
+			if seen.Marker = inventory.Present(mark); err != nil || f.Garbled {
+				seen.Marker = inventory.Unread[plan.Marker]("it is rubbish")
+			}
+		}
+		if m.claim != nil {
+			seen.Claim = inventory.Present(*m.claim)
+		}
+		for id := range m.pending {
+			seen.Pending = append(seen.Pending, id)
+		}
+		if m.entered.ID != "" {
+			seen.Entered = &plan.Entered{ID: m.entered.ID, Who: m.entered.Who, Epoch: m.entered.Epoch}
+		}
+		seen.Refusals = slices.Clone(m.refusals)
+		seen.Facts = c.answers(probes, f)
+		return nil
+	})
+	if err != nil {
+		seen.Trouble = &plan.Trouble{Code: code("connection-lost"), Text: err.Error()}
+		if known := (*Error)(nil); errors.As(err, &known) {
+			seen.Trouble = known.Trouble()
+		}
+	}
+	return seen
+}
+
+// Probe answers questions.
+func (c *conn) Probe(ctx context.Context, probes []plan.Probe) (facts plan.Facts, root bool, err error) {
+	err = c.call(ctx, "probe", func(f Fault) error {
+		facts, root = c.answers(probes, f), c.machine.Root
+		return nil
+	})
+	return facts, root, err
+}
+
+func (c *conn) answers(probes []plan.Probe, f Fault) plan.Facts {
+	out := make(plan.Facts, len(probes))
+	for _, p := range probes {
+		a := plan.Answer{Stdout: c.answer(p)}
+		if f.Garbled {
+			a.Stdout = "\x00rubbish"
+		}
+		if out[p.ID] = inventory.Present(a); p.As == plan.Root && !c.machine.Root {
+			out[p.ID] = inventory.Unread[plan.Answer](plan.NeedsRoot)
+		}
+	}
+	return out
+}
+
+// answer is "VALUE PROCESS STARTED VM VM …".
+func (c *conn) answer(p plan.Probe) string {
+	m := c.machine
+	words := []string{orNone(m.State[p.Args[0]]), orNone(m.process), m.started.UTC().Format(time.RFC3339Nano)}
+	for _, pod := range c.world.podsOn(m.Server.Name) {
+		words = append(words, pod.VM())
+	}
+	return strings.Join(words, " ")
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// Do does a task.
+func (c *conn) Do(ctx context.Context, task engine.Task) (a plan.Answer, err error) {
+	m := c.machine
+	what := strings.TrimPrefix(fmt.Sprintf("%T", task), "engine.")
+	err = c.call(ctx, what, func(f Fault) error {
+		if m.FullDisk {
+			a.Exit = 1
+			return fmt.Errorf("%s on %s: no space left on device", what, m.Server.Name)
+		}
+		switch t := task.(type) {
+		case engine.RunChange:
+			a.Exit = c.change(t, f)
+			if a.Exit != 0 {
+				return fmt.Errorf("%s on %s ended with exit %d", t.Change.Command.Name, m.Server.Name, a.Exit)
+			}
+		case engine.TakeClaim:
+			if m.claim == nil {
+				m.claim = &plan.Claim{}
+				*m.claim = *t.Claim
+			}
+			*t.Claim = *m.claim
+		case engine.DropClaim:
+			if m.claim != nil && *m.claim == t.Claim && m.marker == "" {
+				m.claim = nil
+			}
+		case engine.WriteMarker:
+			return c.mark(t)
+		case engine.TryPassword:
+			if t.Password.Reveal() != "password of "+m.Server.ID {
+				c.world.wrong = append(c.world.wrong, "a wrong password was tried on "+m.Server.Name)
+				return plan.ErrPasswordRefused
+			}
+		case engine.PruneArtifacts:
+			for sum := range m.artifacts {
+				if !slices.Contains([]string{m.State["agent"], m.State["tools"], m.State["was agent"], m.State["was tools"]}, sum) {
+					delete(m.artifacts, sum)
+				}
+			}
+		}
+		return nil
+	})
+	return a, err
+}
+
+func (c *conn) mark(t engine.WriteMarker) error {
+	m := c.machine
+	if m.marker != c.marker {
+		return plan.ErrMarkerMoved
+	}
+	text, err := t.Marker.Encode()
+	if err != nil {
+		return err
+	}
+	m.marker, c.marker = text, text
+	delete(m.pending, t.Proven)
+	return nil
+}
+
+// change does what a step's script does: it notes that it began, writes, and starts the
+// process that runs from what was written.
+func (c *conn) change(t engine.RunChange, f Fault) (exit int) {
+	w, m, args := c.world, c.machine, t.Change.Command.Args
+	key, value, force := args[0], args[1], args[2] == "force"
+	if working := w.podsOn(m.Server.Name); t.Change.Disruption >= plan.Drain && !force && len(working) > 0 {
+		w.wrong = append(w.wrong, fmt.Sprintf("%s was changed under %s on %s", key, working[0].Name, m.Server.Name))
+	}
+	switch {
+	case args[3] == "breaks":
+		return 1
+	case t.Change.Command.As == plan.Root && !m.Root && t.Change.Input != plan.LoginPassword:
+		return 126
+	case t.Change.Delivery != nil && !m.artifacts[value]:
+		w.wrong = append(w.wrong, fmt.Sprintf("%s was installed from nothing on %s", key, m.Server.Name))
+	}
+	if t.Change.Delivery != nil {
+		m.pending[t.Step] = true // a process runs from what is swapped now
+	}
+	if f.Half && t.Change.Guard != nil {
+		return 0 // the host took it back: nobody confirmed
+	}
+	if old := m.State[key]; value == "" {
+		delete(m.State, key)
+		delete(m.State, "was "+key)
+	} else if m.State[key] = value; old != value && old != "" {
+		m.State["was "+key] = old
+	}
+	if f.Half {
+		return 0
+	}
+	if t.Change.GrantsRoot {
+		m.Root = true
+	}
+	if args[4] == "node" {
+		if t.Change.Input == plan.Kubeconfig {
+			m.token = t.Input.Reveal()
+		}
+		m.process, m.started = value, time.Now()
+	}
+	if t.Change.Disruption >= plan.Reboot {
+		m.Reboot()
+		m.up = time.Time{} // it waits for its return
+		c.boots = m.boots
+	}
+	return 0
+}
+
+// Deliver brings an artifact.
+func (c *conn) Deliver(ctx context.Context, d plan.Delivery, source engine.Source) error {
+	m := c.machine
+	return c.call(ctx, "deliver", func(f Fault) error {
+		switch {
+		case m.artifacts[d.Artifact.SHA256]:
+			return nil
+		case m.FullDisk:
+			return &Error{m.Server.Name, "disk-full", "no space left on device"}
+		case f.Half:
+			return nil
+		}
+		r, _, err := source()
+		if err != nil {
+			return err
+		}
+		m.artifacts[d.Artifact.SHA256] = true
+		return r.Close()
+	})
+}
+
+// Close ends the connection.
+func (c *conn) Close(ctx context.Context) {
+	if c.target.Run != nil && ctx.Err() == nil {
+		_ = c.call(ctx, "leave", func(Fault) error { return nil })
+	}
+	c.end()
+}
+
+func (c *conn) end() {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	if !c.ended {
+		c.ended = true
+		c.world.open--
+	}
+}
+
+// shelf has every artifact.
+type shelf struct{}
+
+// Open returns one.
+func (shelf) Open(_ context.Context, a fleet.Artifact) (io.ReadCloser, int64, error) {
+	return io.NopCloser(strings.NewReader(a.SHA256)), int64(len(a.SHA256)), nil
+}
+
+// Unchanged says that it has the wanted bytes.
+func (shelf) Unchanged(context.Context, fleet.Artifact) error { return nil }

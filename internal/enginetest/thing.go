@@ -1,0 +1,130 @@
+package enginetest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Thing is a toy step: it keeps one value on a host.
+type Thing struct {
+	Key      plan.StepID
+	Value    string // wanted; empty: nothing, and what a run made goes
+	Class    plan.Disruption
+	Input    plan.InputKind
+	Root     bool // only root can see and change it
+	Grants   bool // it gives root
+	Brought  bool // the value is an artifact's digest, which is brought first
+	Guarded  bool // its change may cut the line
+	Detached bool // its change takes long
+	Node     bool // the value is what the host's kubelet runs from
+	Breaks   bool // its change fails
+}
+
+// step is a Thing of a world.
+type step struct {
+	Thing
+	world *World
+}
+
+// ID returns the key.
+func (s step) ID() plan.StepID { return s.Key }
+
+// Wanted is the value; of a kubelet, that its process runs from it too.
+func (s step) Wanted() string {
+	if s.MakesNode() {
+		return s.Value + " " + s.Value
+	}
+	return s.Value
+}
+
+// MakesNode reports whether the thing is the host's kubelet.
+func (s step) MakesNode() bool { return s.Node && s.Value != "" }
+
+// Probes returns the one question.
+func (s step) Probes() []plan.Probe {
+	as := plan.Login
+	if s.Root {
+		as = plan.Root
+	}
+	return []plan.Probe{{ID: s.probe(), Command: plan.Command{Name: string(s.Key), Script: "get", As: as, Args: []string{string(s.Key)}}}}
+}
+
+func (s step) probe() string { return string(s.Key) + ".value" }
+
+// Diff compares.
+func (s step) Diff(v plan.View) plan.Finding {
+	s.world.mu.Lock()
+	s.world.diffs[v.Server.ID+" "+string(s.Key)]++
+	s.world.mu.Unlock()
+	f := plan.Finding{}
+	a, ok := v.Facts.Get(s.probe()).Get()
+	words := strings.Fields(a.Stdout)
+	switch {
+	case !ok:
+		f.Unread = []plan.Unread{{Probe: s.probe(), Why: v.Facts.Get(s.probe()).Why()}}
+		return f
+	case len(words) < 3:
+		f.Unread = []plan.Unread{{Probe: s.probe(), Why: "it is rubbish", Bytes: a.Stdout}}
+		return f
+	}
+	value, process := strings.Trim(words[0], "-"), strings.Trim(words[1], "-")
+	if s.Grants && !v.Root {
+		value = "" // half done
+	}
+	if f.Facts = value; s.Node && s.Value == "" {
+		f.Facts += process
+	}
+	for _, vm := range words[3:] {
+		f.Busy = append(f.Busy, plan.Task{VM: vm, Text: "the virtual machine " + vm})
+	}
+	f.VMs = inventory.Present(words[3:])
+	if s.MakesNode() {
+		started, _ := time.Parse(time.RFC3339Nano, words[2])
+		k := plan.Kubelet{Started: started}
+		if process == "" {
+			k = plan.Kubelet{Fault: plan.Reason{Code: code("kubelet-not-running"), Text: "no process runs"}}
+		}
+		f.Kubelet = inventory.Present(k)
+		f.Facts += " " + process
+	}
+	revoked := s.Input == plan.Kubeconfig && v.Identity.IsAbsent()
+	switch {
+	case s.Value == "" && (f.Facts == "" || !v.Proven):
+		f.Facts = ""
+	case f.Facts != s.Wanted(), v.Pending, revoked:
+		f.Changes = []plan.Change{s.change(v, value)}
+	}
+	return f
+}
+
+func (s step) change(v plan.View, value string) plan.Change {
+	word := func(is bool, name string) string {
+		if is {
+			return name
+		}
+		return "-"
+	}
+	as := plan.Login
+	if s.Root {
+		as = plan.Root
+	}
+	c := plan.Change{Reason: plan.Reason{Code: code("value-differs"), Text: fmt.Sprintf("it is %q", value)}, Fields: []plan.Field{{Name: "value", Before: value, After: s.Value}},
+		Command: plan.Command{Name: string(s.Key), Script: "set", As: as,
+			Args: []string{string(s.Key), s.Value, word(v.Force, "force"), word(s.Breaks, "breaks"), word(s.Node, "node")}},
+		Input: s.Input, Disruption: s.Class, Removes: s.Value == "", GrantsRoot: s.Grants, Detached: s.Detached}
+	if s.Value == "" {
+		c.Input = plan.NoInput
+	}
+	if s.Guarded {
+		c.Guard = &plan.Guard{Why: "nothing was there"}
+	}
+	if s.Brought && s.Value != "" {
+		c.Delivery = &plan.Delivery{Artifact: fleet.Artifact{Name: string(s.Key), Version: s.Value, SHA256: s.Value, Fetch: fleet.FetchPush}}
+	}
+	return c
+}

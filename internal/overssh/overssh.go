@@ -1,0 +1,115 @@
+// Package overssh lets the engine work on hosts over SSH: it translates the engine's
+// tasks into the calls of package hosts.
+package overssh
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Hosts connects over a client. Closing it closes the client.
+type Hosts struct{ *hosts.Client }
+
+// New returns hosts over a client of their own.
+func New(o hosts.Options) Hosts { return Hosts{hosts.New(o)} }
+
+// Connect opens a connection. The error is a *hosts.Error.
+func (h Hosts) Connect(ctx context.Context, t engine.Target) (engine.Host, error) {
+	conn, err := h.Client.Connect(ctx, hosts.Target{Server: t.Server, Name: t.Name, Pin: t.Pin, Run: t.Run})
+	if err != nil {
+		return nil, err
+	}
+	return &host{Conn: conn, name: cmp.Or(t.Name, t.Server.Name)}, nil
+}
+
+// host is a connection, which answers Observe and Probe itself.
+type host struct {
+	*hosts.Conn
+	name string
+}
+
+// Deliver brings an artifact to the host.
+func (h *host) Deliver(ctx context.Context, d plan.Delivery, source engine.Source) error {
+	_, err := h.Conn.Deliver(ctx, d, hosts.Source(source))
+	return err
+}
+
+// leaving is how long a host has for taking note that the run is done with it.
+const leaving = 10 * time.Second
+
+// Close leaves the host. One that cannot be told takes the run for dead later.
+func (h *host) Close(ctx context.Context) {
+	if ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(ctx, leaving)
+		_ = h.Leave(bounded)
+		cancel()
+	}
+	h.Conn.Close()
+}
+
+// Do does one task.
+func (h *host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err error) {
+	switch t := task.(type) {
+	case engine.RunChange:
+		return h.change(ctx, t)
+	case engine.TakeClaim:
+		*t.Claim, err = h.Claim(ctx, *t.Claim)
+	case engine.DropClaim:
+		err = h.Conn.DropClaim(ctx, t.Claim)
+	case engine.WriteMarker:
+		err = h.WriteProof(ctx, t.Marker, t.Proven)
+	case engine.TryPassword:
+		if t.Seal == "" {
+			t.Seal, err = t.Password.Seal()
+		}
+		if err == nil {
+			err = h.CheckPassword(ctx, t.Password, t.Seal, t.Remembered, t.At)
+		}
+	case engine.PruneArtifacts:
+		err = h.Conn.PruneArtifacts(ctx)
+	default:
+		err = fmt.Errorf("nothing does %T on %s", task, h.name)
+	}
+	if failed := (*hosts.ScriptError)(nil); errors.As(err, &failed) {
+		a = failed.Answer
+	}
+	return a, err
+}
+
+// change runs one change in the way that it needs.
+func (h *host) change(ctx context.Context, t engine.RunChange) (a plan.Answer, err error) {
+	c := t.Change
+	switch {
+	case c.Guard != nil:
+		return a, h.RunGuarded(ctx, t.Step, c)
+	case c.Detached || c.Command.As == plan.Gui:
+		a, err = h.RunDetached(ctx, t.Step, c)
+	case c.Input != plan.NoInput:
+		a, err = h.RunWith(ctx, c.Command, t.Input)
+	default:
+		a, err = h.Run(ctx, c.Command)
+	}
+	if err == nil && a.Exit != 0 {
+		err = &hosts.ScriptError{Host: h.name, Script: c.Command.Name, Answer: a}
+	}
+	return a, err
+}
+
+// Sent tells the engine how far an upload is: it is for hosts.Options.Progress.
+func Sent(e *engine.Engine, p hosts.Progress) {
+	switch p.Edge {
+	case hosts.Begins:
+		e.UploadBegins(p.Host, p.Artifact)
+	case hosts.Ends:
+		e.UploadEnds(p.Host, p.Artifact)
+	default:
+		e.Sent(p.Host, p.Artifact, p.Done, p.Size)
+	}
+}

@@ -1,0 +1,82 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+)
+
+// SharedVariable is the environment variable by which a process uses a world that another process
+// serves: its value is what Share gave there.
+const SharedVariable = "MACFLEET_SANDBOX_SHARED"
+
+// shared is where another process serves a world.
+type shared struct{ dir, scaleway, kubernetes, macs string }
+
+// sharedFor gives nil where nobody serves the world in dir for this process.
+func sharedFor(dir string) *shared {
+	words := strings.Split(os.Getenv(SharedVariable), "\n")
+	if len(words) != 4 || words[0] != dir {
+		return nil
+	}
+	return &shared{words[0], words[1], words[2], words[3]}
+}
+
+// Share lets other processes use this world until it is closed: what they ask of its Macs and APIs is
+// answered here, so that their own cost can be told apart from the simulator's.
+func (w *World) Share() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("share the sandbox: %w", err)
+	}
+	context.AfterFunc(w.connections, func() { _ = listener.Close() })
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go w.pass(near)
+		}
+	}()
+	return strings.Join([]string{w.dir, w.ScalewayURL(), w.KubernetesURL(), listener.Addr().String()}, "\n"), nil
+}
+
+// pass connects a caller with the Mac that its first line names.
+func (w *World) pass(near net.Conn) {
+	defer near.Close()
+	context.AfterFunc(w.connections, func() { _ = near.Close() })
+	in := bufio.NewReader(near)
+	address, err := in.ReadString('\n')
+	if err != nil {
+		return
+	}
+	far, err := w.DialContext(w.connections, "tcp", strings.TrimSpace(address))
+	if err != nil {
+		return // the caller sees a host that hangs up
+	}
+	defer far.Close()
+	go func() {
+		_, _ = io.Copy(far, in) // it ends with either connection
+		_ = far.Close()
+	}()
+	_, _ = io.Copy(near, far)
+}
+
+// dial connects to a Mac by way of the process that serves it.
+func (s *shared) dial(ctx context.Context, address string) (net.Conn, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", s.macs)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.WriteString(conn, address+"\n"); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}

@@ -1,0 +1,31 @@
+package scripttest
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+)
+
+// Shares is how many runs cover all places at which tests end a script, an apply or a
+// process.
+const Shares = 7
+
+// Share returns this run's share, from MACFLEET_TEST_SHARD: 0 to 6, 0 where it is not set;
+// -1: all.
+var Share = sync.OnceValue(func() int {
+	text := cmp.Or(os.Getenv("MACFLEET_TEST_SHARD"), "0")
+	if text == "all" {
+		return -1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n >= Shares {
+		panic(fmt.Sprintf("MACFLEET_TEST_SHARD is %q: write 0 to %d, or all", text, Shares-1))
+	}
+	return n
+})
+
+// Mine reports whether a test ends its script at place n in this run. Seven runs, one
+// with each share, cover every place.
+func Mine(n int) bool { return Share() < 0 || n%Shares == Share() }

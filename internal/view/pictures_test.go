@@ -1,0 +1,195 @@
+package view_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/view"
+)
+
+// picture is one output for people. Two goldens keep it: NAME-80-colour.txt, a
+// terminal of 80 columns, and NAME-pipe.txt.
+type picture struct {
+	name string
+	draw func(terminal) string
+}
+
+// shown is a picture of what one writer prints.
+func shown(name string, show func(*view.Text)) picture {
+	return picture{name, func(k terminal) string {
+		var b bytes.Buffer
+		show(view.NewText(&b, k.width, k.colour))
+		return b.String()
+	}}
+}
+
+// pictures are all outputs that goldens keep.
+func pictures(t *testing.T) []picture {
+	t.Helper()
+	unproven := engine.Result{Done: 1, NotStarted: 1, Closed: []engine.Closed{{Host: memberOf, Fleet: "runners"}},
+		Lost: errors.New("lock-lost: nothing more is changed: the lock is lost: it was not renewed for 30s")}
+	stopped := engine.Result{Done: 1, NotStarted: 2, Interrupted: true, After: everything()}
+	failed := engine.Result{Done: 1, NotStarted: 2, After: everything(),
+		Failures: []engine.Failure{{Action: power(member(2, "runners")), Err: errors.New("power-set-sleep ended with exit 1: 'pmset' must be run as root...")}}}
+	shows := map[string]func(*view.Text){
+		"plan":         func(v *view.Text) { v.Plan(everything()) },
+		"clean":        func(v *view.Text) { v.Plan(clean()) },
+		"joining":      func(v *view.Text) { v.Plan(joining()) },
+		"joininghosts": func(v *view.Text) { v.Hosts(joining(), false) },
+		"joined":       func(v *view.Text) { v.Applied(waited()) },
+		"nodes":        func(v *view.Text) { v.Plan(nodes()) },
+		"crashing":     crashing,
+		"hosts":        func(v *view.Text) { v.Hosts(everything(), false) },
+		"wide":         func(v *view.Text) { v.Hosts(everything(), true) },
+		"applied":      func(v *view.Text) { v.Applied(failed) },
+		"stopped":      func(v *view.Text) { v.Applied(stopped) },
+		"stats":        func(v *view.Text) { v.Stats(cost()) },
+		"done":         func(v *view.Text) { v.Applied(engine.Result{Done: 4, After: clean()}) },
+		"unproven":     func(v *view.Text) { v.Applied(unproven) },
+		"explain": func(v *view.Text) {
+			for _, x := range explanations() {
+				v.Explain(x, "")
+				v.Explain(x, "power")
+				v.Scripts(x, "")
+			}
+		},
+		"scripts": func(v *view.Text) { v.PlanScripts(everything()) },
+		"drains":  drains,
+		"doctor":  func(v *view.Text) { v.Checkup(sick()) },
+		"planfile": func(v *view.Text) {
+			f := kept()
+			v.Kept("plan.json", f)
+			v.PlanFile(f, f.MadeAt)
+			v.PlanFile(f, f.ExpiresAt)
+			v.Approved("plan.json", f, clean())
+		},
+	}
+	for name, of := range drifts() {
+		p, r := of()
+		shows["drift-"+name] = func(v *view.Text) { v.Drift(p, r) }
+	}
+	out := []picture{errorBlocks(disturbed(t))}
+	for name, show := range shows {
+		out = append(out, shown(name, show))
+	}
+	return out
+}
+
+// terminal is what is written to.
+type terminal struct {
+	name   string
+	width  int
+	colour bool
+}
+
+// kinds are the terminals that people use.
+func kinds() []terminal {
+	return []terminal{{"80", 80, false}, {"80-colour", 80, true}, {"200", 200, false}, {"200-colour", 200, true}, {"pipe", 0, false}}
+}
+
+// TestGolden keeps each picture as a terminal with colour and as a pipe show it. A
+// file that no picture is compared with keeps nothing.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	stale := make(map[string]bool)
+	files, err := filepath.Glob("testdata/*-*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		stale[filepath.Base(file)] = true
+	}
+	for _, p := range pictures(t) {
+		for _, k := range kinds() {
+			if name := p.name + "-" + k.name + ".txt"; k.name == "80-colour" || k.name == "pipe" {
+				golden(t, name, p.draw(k))
+				delete(stale, name)
+			}
+		}
+	}
+	for name := range stale {
+		t.Errorf("testdata/%s belongs to no picture: remove it", name)
+	}
+}
+
+// TestEveryTerminal holds for all pictures and for all that plan, drift, hosts and
+// explain say of each trouble: colour adds nothing but colour, no line is wider than
+// the terminal, and a terminal of any width shows the same words in the same order.
+func TestEveryTerminal(t *testing.T) {
+	t.Parallel()
+	all := pictures(t)
+	for _, d := range disturbed(t) {
+		for _, p := range d.pictures {
+			all = append(all, picture{d.code + " in " + p.name, p.draw})
+		}
+	}
+	for _, p := range all {
+		text := make(map[string]string)
+		for _, k := range kinds() {
+			text[k.name] = p.draw(k)
+			fits(t, p.name+" at "+k.name, k, text[k.name])
+		}
+		for _, width := range []string{"80", "200"} {
+			if diff := cmp.Diff(text[width], escapes.ReplaceAllString(text[width+"-colour"], "")); diff != "" {
+				t.Errorf("%s: colour changes what %s columns show:\n%s", p.name, width, diff)
+			}
+		}
+		if diff := cmp.Diff(letters(text["pipe"]), letters(text["200"])); diff != "" {
+			t.Errorf("%s: 200 columns show other words than a pipe:\n%s", p.name, diff)
+		}
+		if strings.Contains(text["200"], "NAME  ") && !strings.Contains(text["80"], "NAME  ") {
+			continue // a table that is too wide becomes one record for each row
+		}
+		if diff := cmp.Diff(letters(text["200"]), letters(text["80"])); diff != "" {
+			t.Errorf("%s: 80 columns show other words than 200:\n%s", p.name, diff)
+		}
+	}
+}
+
+var escapes = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// letters returns a text without its spaces: a word that is wider than the terminal
+// is cut.
+func letters(text string) string { return strings.Join(strings.Fields(text), "") }
+
+// fits checks that nothing is wider than the terminal, and that there is no
+// escape code without colour.
+func fits(t *testing.T, name string, k terminal, text string) {
+	t.Helper()
+	if !k.colour && strings.Contains(text, "\x1b") {
+		t.Errorf("%s: an escape code without colour", name)
+	}
+	for line := range strings.Lines(text) {
+		if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); k.width > 0 && w > k.width {
+			t.Errorf("%s: a line of %d columns: %s", name, w, line)
+		}
+	}
+}
+
+// golden compares a text with the file of testdata that keeps it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (run with -update to accept):\n%s", name, diff)
+	}
+}

@@ -1,0 +1,326 @@
+package wire_test
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/schematest"
+	"github.com/macfleet/macfleet/internal/wire"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// whole compares values with all their fields, unexported ones too.
+var whole = cmp.Exporter(func(reflect.Type) bool { return true })
+
+// filler gives every field that it reaches a value of its own.
+type filler struct {
+	n      int
+	absent bool              // observations are unread, each with a reason
+	text   func() string     // what texts are filled with
+	left   map[string]string // fields that stay as they are, by path, and why
+	met    map[string]bool   // those of them that were reached
+}
+
+func newFiller(left map[string]string) *filler {
+	f := &filler{left: left, met: make(map[string]bool)}
+	f.text = func() string { return fmt.Sprintf("text %d", f.n) }
+	return f
+}
+
+// path is where a field is, without indices: Hosts.Server.ID.
+func (f *filler) fill(v reflect.Value, path string) {
+	f.n++
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(time.Unix(1_700_000_000+int64(f.n), 0).UTC()))
+		return
+	case strings.HasPrefix(v.Type().Name(), "Seen["):
+		f.seen(v, path)
+		return
+	case v.Type() == reflect.TypeFor[plan.Code]():
+		inside(v, "name").SetString(fmt.Sprintf("code-%d", f.n))
+		return
+	case v.Kind() == reflect.Int && v.Type().Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		v.SetInt(int64(1 + f.n%4)) // one of few classes
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(f.text())
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(f.n))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.fill(v.Elem(), path)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			f.fill(v.Index(i), path)
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range 2 {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			f.fill(key, path)
+			f.fill(value, path)
+			v.SetMapIndex(key, value)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			name := strings.TrimPrefix(path+"."+v.Type().Field(i).Name, ".")
+			if f.left[name] != "" {
+				f.met[name] = true
+				continue
+			}
+			f.fill(v.Field(i), name)
+		}
+	default:
+		panic(fmt.Sprintf("%s is a %s", path, v.Kind()))
+	}
+}
+
+// seen fills an observation, whose fields are its own.
+func (f *filler) seen(v reflect.Value, path string) {
+	name := "why"
+	if !f.absent {
+		name = "value"
+		inside(v, "state").SetInt(2)
+	}
+	f.fill(inside(v, name), path)
+}
+
+// inside is an unexported field that can be set.
+func inside(v reflect.Value, name string) reflect.Value {
+	field := v.FieldByName(name)
+	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem()
+}
+
+func (f *filler) stale(t *testing.T) {
+	t.Helper()
+	for path := range f.left {
+		if !f.met[path] {
+			t.Errorf("%s is an exception, and there is no such field", path)
+		}
+	}
+}
+
+// TestEveryFieldOfASnapshotIsRecorded fills all fields, and reads what was written.
+func TestEveryFieldOfASnapshotIsRecorded(t *testing.T) {
+	t.Parallel()
+	for _, absent := range []bool{false, true} {
+		f := newFiller(map[string]string{"Hosts.Refusals": "what a refused password is known by stays where it is"})
+		f.absent = absent
+		var want plan.Snapshot
+		f.fill(reflect.ValueOf(&want).Elem(), "")
+		f.stale(t)
+		content, err := wire.NewRecord(fleet.Owner{Name: "acme", Environment: "prod"}, want).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schematest.Validate("snapshot", content); err != nil {
+			t.Errorf("%v\n%s", err, content)
+		}
+		got, err := wire.DecodeRecord(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Snapshot, whole); diff != "" {
+			t.Errorf("decoded (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// notInPlans are the fields of a plan that no document holds, and why.
+func notInPlans() map[string]string {
+	const observed = "it was observed, and apply observes it again"
+	left := map[string]string{
+		"Healthy":                                  "apply counts it again, and nothing that plan shows depends on it",
+		"Hosts.Spec":                               "the configuration says it",
+		"Hosts.Node":                               observed,
+		"Hosts.Identity":                           observed,
+		"Hosts.Join":                               observed,
+		"Hosts.Pods":                               observed,
+		"Hosts.Kubelet":                            observed,
+		"Hosts.Proven":                             "the markers hold it",
+		"Actions.Changes.Fields":                   "its action has the fields of all changes",
+		"Actions.Changes.Command":                  "no document holds a command to run",
+		"Actions.Changes.Guard.Persist":            "no document holds a command to run",
+		"Actions.Changes.Guard.Restore.Name":       "no document holds a command to run",
+		"Actions.Changes.Guard.Restore.Script":     "no document holds a command to run",
+		"Actions.Changes.Guard.Restore.As":         "no document holds a command to run",
+		"Actions.Changes.Guard.Restore.Args":       "no document holds a command to run",
+		"Actions.Changes.Delivery.Artifact.Source": "a source may hold a token; the digest counts",
+	}
+	host := reflect.TypeFor[plan.Host]()
+	for i := range host.NumField() {
+		if f := host.Field(i); !f.IsExported() {
+			left["Hosts."+f.Name] = "the computation alone needs it"
+		}
+	}
+	seen := reflect.TypeFor[plan.HostSeen]()
+	for i := range seen.NumField() {
+		if name := seen.Field(i).Name; !slices.Contains([]string{"Fingerprint", "Pinned"}, name) {
+			left["Hosts.Seen."+name] = observed
+		}
+	}
+	return left
+}
+
+// TestEveryFieldOfAPlanIsInItsFile fills all fields of a plan, its hosts, actions and
+// troubles, and reads what a plan file of it holds.
+func TestEveryFieldOfAPlanIsInItsFile(t *testing.T) {
+	t.Parallel()
+	f := newFiller(notInPlans())
+	var want plan.Plan
+	f.fill(reflect.ValueOf(&want).Elem(), "")
+	f.stale(t)
+	content, err := wire.NewPlanFile(&want).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := wire.DecodePlanFile(content)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, content)
+	}
+	if diff := cmp.Diff(&want, file.Plan, whole); diff != "" {
+		t.Errorf("decoded (-want +got):\n%s", diff)
+	}
+	if strings.Contains(string(content), "null") {
+		t.Errorf("a list is null:\n%s", content)
+	}
+}
+
+// TestEveryFieldOfAPlanFile survives, and a reader finds what the plan showed.
+func TestEveryFieldOfAPlanFile(t *testing.T) {
+	t.Parallel()
+	f := newFiller(map[string]string{"Document": "it is made from the plan", "Plan": "another test fills it", "Approves": "it is made from the digests",
+		"OwnedHead.Head.FormatVersion": "another one is not read", "OwnedHead.Configuration": "it is the plan's", "OwnedHead.Environment": "it is the plan's", "SelfDigest": "it is made from the bytes"})
+	p := plan.Plan{Owner: fleet.Owner{Name: "acme"}, Actions: []plan.Action{{Kind: plan.RunStep, Host: "one", Step: "power"}}}
+	want := wire.NewPlanFile(&p)
+	f.fill(reflect.ValueOf(&want).Elem(), "")
+	f.stale(t)
+	want.Digests = p.Approve().Digests
+	content, err := want.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := wire.DecodePlanFile(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Actions()) != 1 || !slices.Equal(got.Approves, []string{"host.one.power"}) {
+		t.Errorf("it approves %q", got.Approves)
+	}
+	want.Document.MacfleetVersion = want.MacfleetVersion
+	got.Plan, got.SelfDigest, got.Approves = want.Plan, "", nil
+	if diff := cmp.Diff(want, got, whole, cmp.Comparer(func(a, b wire.Plan) bool { return a.MacfleetVersion == b.MacfleetVersion })); diff != "" {
+		t.Errorf("decoded (-want +got):\n%s", diff)
+	}
+}
+
+const planted = `planted-<se"cret>-value`
+
+// texts calls a function with every text of a value, map keys and unexported fields
+// among them.
+func texts(v reflect.Value, path string, say func(path, text string)) {
+	switch v.Kind() {
+	case reflect.String:
+		say(path, v.String())
+	case reflect.Pointer:
+		if !v.IsNil() {
+			texts(v.Elem(), path, say)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			texts(v.Index(i), path, say)
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			texts(k, path, say)
+			texts(v.MapIndex(k), path, say)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			texts(v.Field(i), path+"."+v.Type().Field(i).Name, say)
+		}
+	}
+}
+
+// TestCleanLeavesNoSecret plants one in every text of what is observed.
+func TestCleanLeavesNoSecret(t *testing.T) {
+	t.Parallel()
+	scrub := func(text string) string { return strings.ReplaceAll(text, planted, "<secret>") }
+	for _, absent := range []bool{false, true} {
+		f := newFiller(map[string]string{})
+		f.absent = absent
+		f.text = func() string { return fmt.Sprint(f.n, planted) }
+		var snap plan.Snapshot
+		f.fill(reflect.ValueOf(&snap).Elem(), "")
+		found := 0
+		texts(reflect.ValueOf(wire.Scrub(scrub).Snapshot(snap)), "", func(path, text string) {
+			if strings.Contains(text, planted) && !strings.Contains(path, ".Refusals") { // they hold no secret
+				t.Errorf("%s still is %s", path, text)
+			}
+			if strings.Contains(text, "<secret>") {
+				found++
+			}
+		})
+		before := 0
+		texts(reflect.ValueOf(snap), "", func(_, text string) {
+			if strings.Contains(text, planted) {
+				before++
+			}
+		})
+		if found < 50 && !absent || before < found {
+			t.Errorf("%d of %d texts are clean, and what was given lost none", found, before)
+		}
+	}
+}
+
+// TestCleanTextIsUTF8: but for what a host printed, which keeps its bytes.
+func TestCleanTextIsUTF8(t *testing.T) {
+	t.Parallel()
+	f := newFiller(map[string]string{})
+	f.text = func() string { return fmt.Sprint(f.n, "\xff") }
+	var snap plan.Snapshot
+	f.fill(reflect.ValueOf(&snap).Elem(), "")
+	texts(reflect.ValueOf(wire.Scrub(nil).Snapshot(snap)), "", func(path, text string) {
+		kept := strings.HasSuffix(path, ".Stdout") || strings.HasSuffix(path, ".Stderr") || strings.Contains(path, ".Refusals")
+		if text != "" && utf8.ValidString(text) == kept {
+			t.Errorf("%s is %q", path, text)
+		}
+	})
+}
+
+// TestCleanChangesNothingElse, and leaves what was given as it was.
+func TestCleanChangesNothingElse(t *testing.T) {
+	t.Parallel()
+	fill := func() (snap plan.Snapshot) {
+		newFiller(map[string]string{}).fill(reflect.ValueOf(&snap).Elem(), "")
+		return snap
+	}
+	given := fill()
+	if diff := cmp.Diff(given, wire.Scrub(nil).Snapshot(given), whole); diff != "" {
+		t.Errorf("cleaned (-want +got):\n%s", diff)
+	}
+	wire.Scrub(func(string) string { return "other" }).Snapshot(given)
+	if diff := cmp.Diff(fill(), given, whole); diff != "" {
+		t.Errorf("what was given (-before +after):\n%s", diff)
+	}
+	if s := wire.Clean(nil, inventory.Absent[string]()); !s.IsAbsent() {
+		t.Errorf("absent became %+v", s)
+	}
+}

@@ -1,0 +1,282 @@
+package wire
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Plan is a plan as one JSON object. It holds no time of its own and no secret: the
+// same input gives the same bytes. What is a plan.Plan's stands under its own keys;
+// the other keys are derived from it for readers, and ignored when a plan is read.
+type Plan struct {
+	OwnedHead
+	Complete     bool           `json:"complete"`      // everything could be compared and nothing that is wanted is refused
+	UnknownHosts []TroubledHost `json:"unknown_hosts"` // hosts that could not be asked
+	RefusedHosts []TroubledHost `json:"refused_hosts"` // hosts that must not be changed, and servers that vanished
+	Unread       []UnreadStep   `json:"unread"`        // answers that could not be used
+	Warnings     []TroubledHost `json:"warnings"`      // what steps say without a difference: nothing is changed for it
+	HeldHosts    []HeldHost     `json:"held_hosts"`    // hosts that a person wants left alone, or did until a while ago
+	Summary      plan.Summary   `json:"summary"`
+	Strays       []string       `json:"strays"` // names of servers in no pool and no fleet
+
+	plan.Plan
+	Hosts           []Host     `json:"hosts"`                 // by fleet and group in the configuration's order, then by name
+	ResourceChanges []Action   `json:"resource_changes"`      // all actions, of no host first, then by host, a host's in the order in which they run
+	ResourceDrift   []Action   `json:"resource_drift"`        // the actions among them that come from drift
+	Shortages       []Shortage `json:"shortages"`             // groups whose pool has too few servers
+	Rejected        []Rejected `json:"rejected_pool_servers"` // pool servers that were looked at for a claim and not taken
+}
+
+// Host is a host of a plan. Of what was observed there its key alone is part of a plan.
+type Host struct {
+	plan.Host
+	Fingerprint string `json:"fingerprint"` // of the host key, SHA256:…
+	Pinned      bool   `json:"pinned"`      // the key was known before
+}
+
+// TroubledHost is a host with the reason why it could not be asked or changed.
+type TroubledHost struct {
+	Address string `json:"address"` // what names the host in documents: host.NAME
+	Name    string `json:"name"`
+	Fleet   string `json:"fleet,omitempty"`
+	plan.Trouble
+}
+
+// UnreadStep is an answer that could not be used.
+type UnreadStep struct {
+	Address string `json:"address"` // of the step on its host
+	Host    string `json:"host"`
+	plan.StepUnread
+}
+
+// HeldHost is a host that a person wants left alone, or did until a while ago.
+type HeldHost struct {
+	Address string    `json:"address"` // what names the host in documents: host.NAME
+	Name    string    `json:"name"`
+	Fleet   string    `json:"fleet"`
+	Hold    plan.Held `json:"hold"`
+}
+
+// Shortage is a group that gets too few servers.
+type Shortage struct {
+	plan.Shortage
+	Text string `json:"text"` // its diagnosis
+}
+
+// Rejected is a pool server that was looked at for a claim and not taken.
+type Rejected struct {
+	Address string `json:"address"` // what names the server in documents: host.NAME
+	Name    string `json:"name"`
+	plan.Rejected
+}
+
+// PlanOf returns a plan as a document.
+func PlanOf(p *plan.Plan) Plan {
+	s := p.Summarise()
+	d := Plan{OwnedHead: HeadOf(p.Owner), Plan: *p, Complete: s.Complete(), Summary: s,
+		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, Warnings: []TroubledHost{}, HeldHosts: []HeldHost{},
+		Hosts: make([]Host, 0, len(p.Hosts)), ResourceChanges: make([]Action, 0, len(p.Actions)), ResourceDrift: []Action{},
+		Shortages: []Shortage{}, Rejected: []Rejected{}, Strays: []string{}}
+	for _, u := range p.Unread {
+		u.Bytes = Shortened(u.Bytes)
+		d.Unread = append(d.Unread, UnreadStep{Address: clusterName, StepUnread: plan.StepUnread{Unread: u}})
+	}
+	for _, u := range p.Unasked {
+		d.Unread = append(d.Unread, UnreadStep{Address: "fleet." + u.Fleet + "." + u.Group,
+			StepUnread: plan.StepUnread{Unread: plan.Unread{Probe: "hosts", Why: u.String()}}})
+	}
+	for _, w := range p.Warnings {
+		d.Warnings = append(d.Warnings, TroubledHost{Address: clusterName, Name: clusterName, Trouble: w})
+	}
+	for i := range p.Hosts {
+		d.host(p.Hosts[i])
+	}
+	for _, a := range p.Actions {
+		c := ActionOf(a)
+		d.ResourceChanges = append(d.ResourceChanges, c)
+		if a.Drift {
+			d.ResourceDrift = append(d.ResourceDrift, c)
+		}
+	}
+	for _, l := range p.Lost {
+		d.RefusedHosts = append(d.RefusedHosts, Troubled(l.Name, l.Fleet, l.Trouble))
+	}
+	for _, sh := range p.Shortages {
+		d.Shortages = append(d.Shortages, Shortage{sh, sh.Trouble.Text})
+	}
+	for _, r := range p.Rejected {
+		d.Rejected = append(d.Rejected, Rejected{HostAddress(r.Server.Name), r.Server.Name, r})
+	}
+	for _, st := range p.Strays {
+		d.Strays = append(d.Strays, st.Name)
+	}
+	return d
+}
+
+func (d *Plan) host(h plan.Host) {
+	d.Hosts = append(d.Hosts, Host{h, h.Seen.Fingerprint, h.Seen.Pinned})
+	if h.Unknown != nil {
+		d.UnknownHosts = append(d.UnknownHosts, Troubled(h.Name, h.Fleet, *h.Unknown))
+	}
+	if h.Refused != nil {
+		d.RefusedHosts = append(d.RefusedHosts, Troubled(h.Name, h.Fleet, *h.Refused))
+	}
+	if h.Held != nil {
+		d.HeldHosts = append(d.HeldHosts, HeldHost{HostAddress(h.Name), h.Name, h.Fleet, *h.Held})
+	}
+	for _, u := range h.Unread {
+		d.Unread = append(d.Unread, UnreadOf(h, u))
+	}
+	for _, w := range h.Warnings {
+		x := Troubled(h.Name, h.Fleet, w.Trouble)
+		if w.Step != "" {
+			x.Address += "." + string(w.Step)
+		}
+		d.Warnings = append(d.Warnings, x)
+	}
+}
+
+// plan returns the plan that a document holds.
+func (d Plan) plan() (*plan.Plan, error) {
+	p := d.Plan
+	p.Owner = d.OwnedHead.Owner()
+	p.Hosts, p.Actions, p.Shortages, p.Rejected = nil, nil, nil, nil
+	for _, h := range d.Hosts {
+		h.Host.Seen = plan.HostSeen{Fingerprint: h.Fingerprint, Pinned: h.Pinned}
+		p.Hosts = append(p.Hosts, h.Host)
+	}
+	for _, a := range d.ResourceChanges {
+		if a.Kind == plan.KeepObject && a.Object == nil {
+			return nil, errors.New("its action " + a.Address + " names no object")
+		}
+		p.Actions = append(p.Actions, a.action())
+	}
+	for _, s := range d.Shortages {
+		p.Shortages = append(p.Shortages, s.Shortage)
+	}
+	for _, r := range d.Rejected {
+		p.Rejected = append(p.Rejected, r.Rejected)
+	}
+	return &p, nil
+}
+
+// Action is an action of a plan, with what is derived from it for readers.
+type Action struct {
+	Address string `json:"address"` // host.NAME.STEP, host.NAME.KIND, or cluster.KIND.NAMESPACE.NAME of an object of the cluster
+	plan.Action
+	Change       Sides         `json:"change"`
+	ActionReason plan.Code     `json:"action_reason"` // why, as a stable code for programs
+	ReasonText   string        `json:"reason_text"`   // why, in words
+	Reasons      []plan.Code   `json:"reasons"`       // codes of a step's changes, in their order
+	BusyTexts    []string      `json:"busy,omitempty"`
+	Undo         string        `json:"undo,omitempty"`       // whether the host takes the change back by itself unless it is confirmed, and why not where it does not
+	Deliveries   []Delivery    `json:"deliveries,omitempty"` // artifacts that it brings to the host
+	PodNames     []string      `json:"pods,omitempty"`       // NAMESPACE/NAME of those that are let go
+	Refused      *TroubledHost `json:"refused,omitempty"`    // why the action is wanted and will not be done
+}
+
+// Delivery is an artifact that an action brings to a host.
+type Delivery struct {
+	plan.Delivery
+	Free *int64 `json:"free,omitempty"` // bytes that are free there; absent: not known
+}
+
+// Sides holds the two sides of an action by field.
+type Sides struct {
+	Actions         []string          `json:"actions"` // create, update, delete, as Terraform has them
+	Before          map[string]string `json:"before"`
+	After           map[string]string `json:"after"`
+	BeforeSensitive map[string]bool   `json:"before_sensitive"`
+	AfterSensitive  map[string]bool   `json:"after_sensitive"`
+}
+
+// ActionOf returns an action as a part of a document.
+func ActionOf(a plan.Action) Action {
+	c := Action{Address: a.Address(), Action: a, ActionReason: a.Reason.Code, ReasonText: a.Reason.Text, Reasons: []plan.Code{}, Undo: a.Undo(),
+		Change: Sides{Actions: verbs(a.Kind.Sign()), Before: map[string]string{}, After: map[string]string{},
+			BeforeSensitive: map[string]bool{}, AfterSensitive: map[string]bool{}}}
+	if a.Fields == nil {
+		c.Fields = []plan.Field{}
+	}
+	for _, f := range a.Fields {
+		c.Change.Before[f.Name], c.Change.After[f.Name] = f.Before, f.After
+	}
+	for _, ch := range a.Changes {
+		c.Reasons = append(c.Reasons, ch.Reason.Code)
+		if ch.Delivery == nil {
+			continue
+		}
+		d := Delivery{Delivery: *ch.Delivery}
+		if free, ok := d.Delivery.Free.Get(); ok {
+			d.Free = &free
+		}
+		c.Deliveries = append(c.Deliveries, d)
+	}
+	for _, p := range a.Pods {
+		c.PodNames = append(c.PodNames, p.Namespace+"/"+p.Name)
+	}
+	for _, t := range a.Busy {
+		c.BusyTexts = append(c.BusyTexts, t.Text)
+	}
+	if a.Refusal != nil {
+		r := Troubled(a.Host, a.Fleet, *a.Refusal)
+		if a.Host == "" {
+			r.Address = c.Address
+		}
+		c.Refused = &r
+	}
+	return c
+}
+
+// action returns the action that a document holds.
+func (c Action) action() plan.Action {
+	a := c.Action
+	a.Reason = plan.Reason{Code: c.ActionReason, Text: c.ReasonText}
+	if c.Refused != nil {
+		a.Refusal = &c.Refused.Trouble
+	}
+	return a
+}
+
+// verbs are Terraform's words for a sign.
+func verbs(s plan.Sign) []string {
+	switch s {
+	case plan.Create:
+		return []string{"create"}
+	case plan.Remove:
+		return []string{"delete"}
+	case plan.Replace:
+		return []string{"delete", "create"}
+	}
+	return []string{"update"}
+}
+
+// clusterName stands in addresses where a host's would.
+const clusterName = "cluster"
+
+// HostAddress is what names a host in documents.
+func HostAddress(name string) string { return "host." + name }
+
+// Troubled returns a host with what stands against it.
+func Troubled(name, fleet string, x plan.Trouble) TroubledHost {
+	return TroubledHost{HostAddress(name), name, fleet, x}
+}
+
+// UnreadOf returns an answer of a host that a step could not use.
+func UnreadOf(h plan.Host, u plan.StepUnread) UnreadStep {
+	u.Bytes = Shortened(u.Bytes)
+	return UnreadStep{HostAddress(h.Name) + "." + string(u.Step), h.Name, u}
+}
+
+// mostBytes is how much of an answer that could not be used is shown.
+const mostBytes = 500
+
+// Shortened returns as much of an answer that could not be used as is shown.
+func Shortened(text string) string {
+	if len(text) <= mostBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostBytes], "") + "…"
+}

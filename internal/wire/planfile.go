@@ -1,0 +1,190 @@
+package wire
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// PlanFileFormat is the version of the plan file.
+const PlanFileFormat = "2.0"
+
+// LongestExpiry is how long a plan file may be good at most: the world goes on.
+const LongestExpiry = 7 * 24 * time.Hour
+
+// PlanFile is a plan that is kept: a person reads it, and an apply of it does what
+// stands there and nothing else.
+type PlanFile struct {
+	OwnedHead
+	ConfigurationHash string            `json:"configuration_hash"` // fleet.Config.Hash of what it was made for
+	MadeAt            time.Time         `json:"made_at"`
+	MadeBy            string            `json:"made_by"` // user@machine
+	ExpiresAt         time.Time         `json:"expires_at"`
+	Expired           *bool             `json:"expired,omitempty"` // that is over; of macfleet show alone
+	On                []string          `json:"on"`                // selectors, as they were given
+	Exclude           []string          `json:"exclude"`           // so here
+	Steps             []plan.StepID     `json:"steps"`             // the only steps that were compared; empty: all
+	Rollback          bool              `json:"rollback"`          // the version before was planned for
+	Approves          []string          `json:"approves"`          // addresses of the actions that it approves
+	Document          Plan              `json:"plan"`              // as macfleet plan --json prints it
+	Digests           map[string]string `json:"digests"`           // of the actions that it approves, by address
+	SelfDigest        string            `json:"self_digest"`       // of all other bytes of the file; the last key
+
+	Plan *plan.Plan `json:"-"` // what Document holds: no script, no argument, no fact
+}
+
+// NewPlanFile returns the file of a plan that was just computed. When it was made, by
+// whom and for what is the caller's to fill.
+func NewPlanFile(p *plan.Plan) PlanFile {
+	f := PlanFile{OwnedHead: HeadOf(p.Owner), Document: PlanOf(p), Digests: p.Approve().Digests, Steps: p.Steps, Plan: p}
+	f.FormatVersion = PlanFileFormat
+	return f
+}
+
+// Approved returns what the file approves.
+func (f PlanFile) Approved() *plan.Approved {
+	return &plan.Approved{Owner: f.Plan.Owner, Digests: f.Digests, Keys: f.Plan.Keys()}
+}
+
+// Actions returns the actions that the file approves, in their order.
+func (f PlanFile) Actions() []plan.Action {
+	var out []plan.Action
+	for _, a := range f.Plan.Actions {
+		if f.Digests[a.Address()] != "" {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Gone returns the approved actions that a present plan of the same selection does
+// not have any more: somebody has done them since.
+func (f PlanFile) Gone(now *plan.Plan) []plan.Action {
+	wanted := make(map[string]bool, len(now.Actions)) // by address
+	for _, a := range now.Actions {
+		wanted[a.Address()] = true
+	}
+	var out []plan.Action
+	for _, a := range f.Actions() {
+		if !wanted[a.Address()] {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// filled returns the file with the keys that are derived from others.
+func (f PlanFile) filled() PlanFile {
+	f.On, f.Exclude, f.Steps = append([]string{}, f.On...), append([]string{}, f.Exclude...), append([]plan.StepID{}, f.Steps...)
+	f.Approves = []string{}
+	for _, a := range f.Actions() {
+		f.Approves = append(f.Approves, a.Address())
+	}
+	return f
+}
+
+// Shown returns the file as macfleet show prints it at a time.
+func (f PlanFile) Shown(now time.Time) PlanFile {
+	expired := !now.Before(f.ExpiresAt)
+	f.FormatVersion, f.Expired = Format, &expired
+	return f.filled()
+}
+
+// Encode returns the file's content: the same plan file gives the same bytes. Its
+// last line is a digest of all others.
+func (f PlanFile) Encode() ([]byte, error) {
+	var b bytes.Buffer
+	if err := encoder(&b, "  ").Encode(f.filled()); err != nil {
+		return nil, fmt.Errorf("encode the plan file: %w", err)
+	}
+	return seal(b.Bytes()), nil
+}
+
+// selfDigest is the line that holds the digest of a file's other bytes.
+var selfDigest = regexp.MustCompile(`(\n  "self_digest": ")([^"\n]*)("\n\}\n?)$`)
+
+const digestKind = "sha256:"
+
+// seal enters the digest of a content, which is over the content without one.
+func seal(content []byte) []byte {
+	bare := selfDigest.ReplaceAll(content, []byte("${1}${3}"))
+	sum := sha256.Sum256(bare)
+	return selfDigest.ReplaceAll(bare, []byte("${1}"+digestKind+hex.EncodeToString(sum[:])+"${3}"))
+}
+
+// ErrNoPlanFile means that a text is no plan file that this macfleet can read:
+// damaged, changed by hand, or of another format.
+var ErrNoPlanFile = errors.New("not a plan file that this macfleet reads")
+
+// DecodePlanFile reads a file's content. The error wraps ErrNoPlanFile.
+func DecodePlanFile(content []byte) (PlanFile, error) {
+	var head Head
+	if err := decode(content, &head, false); err != nil {
+		return PlanFile{}, noPlanFile("%w", err)
+	}
+	switch {
+	case head.FormatVersion != PlanFileFormat:
+		return PlanFile{}, noPlanFile("its format_version is %q, this one reads %s", head.FormatVersion, PlanFileFormat)
+	case !selfDigest.Match(content):
+		// Without its line there is nothing to compare, and a text laid out anew
+		// would pass for what it does not say.
+		return PlanFile{}, noPlanFile("it does not end with its self_digest: it is another document, or was changed by hand")
+	case !bytes.Equal(seal(content), content):
+		return PlanFile{}, noPlanFile("it was damaged or changed since it was made: its bytes are not those of its self_digest")
+	}
+	var f PlanFile
+	if err := decode(content, &f, true); err != nil {
+		return PlanFile{}, noPlanFile("%w", err)
+	}
+	p, err := f.Document.plan()
+	if err != nil {
+		return PlanFile{}, noPlanFile("%w", err)
+	}
+	f.Plan, f.Document = p, PlanOf(p)
+	f.Document.MacfleetVersion = f.MacfleetVersion
+	return f, nil
+}
+
+func noPlanFile(format string, args ...any) error {
+	return fmt.Errorf("%w: %w; make another: macfleet plan --out FILE", ErrNoPlanFile, fmt.Errorf(format, args...))
+}
+
+// Check returns why the file must not be applied to a configuration now, or nil.
+func (f PlanFile) Check(cfg *fleet.Config, now time.Time) error {
+	const another = "; look again: macfleet plan --out FILE"
+	switch {
+	case f.Owner() != cfg.Owner:
+		return fmt.Errorf("it was made for %s, this configuration is %s; choose its directory with -C and its environment with -e", ownerText(f.Owner()), ownerText(cfg.Owner))
+	case f.MacfleetVersion != fleet.Version:
+		return fmt.Errorf("macfleet %s made it, this is %s, which may do the same thing otherwise"+another, f.MacfleetVersion, fleet.Version)
+	case f.ConfigurationHash != cfg.Hash():
+		return fmt.Errorf("the configuration is another one since (%s then, %s now; variables count)"+another, brief(f.ConfigurationHash), brief(cfg.Hash()))
+	case f.ExpiresAt.Sub(f.MadeAt) > LongestExpiry || f.MadeAt.After(now.Add(clockSkew)):
+		return fmt.Errorf("it says that it was made %s and is good until %s, which no macfleet writes: was it changed, or is a clock wrong?"+another, at(f.MadeAt), at(f.ExpiresAt))
+	case !now.Before(f.ExpiresAt):
+		return fmt.Errorf("it expired %s"+another, at(f.ExpiresAt))
+	}
+	return nil
+}
+
+// clockSkew is how far the clocks of two machines may be apart.
+const clockSkew = 10 * time.Minute
+
+// brief is a digest for a message.
+func brief(digest string) string { return digest[:min(len(digest), len(digestKind)+12)] }
+
+func at(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+func ownerText(o fleet.Owner) string {
+	if o.Environment == "" {
+		return fmt.Sprintf("%q without an environment", o.Name)
+	}
+	return fmt.Sprintf("%q, environment %q", o.Name, o.Environment)
+}

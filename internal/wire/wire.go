@@ -1,0 +1,81 @@
+// Package wire holds the documents that macfleet writes and reads: what was observed,
+// plans, plan files and events. The types of plan and inventory carry the JSON keys,
+// each written once; here are what stands around them, how strictly they are read, and
+// the one walk that takes secrets out of them.
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// Format is the version of every document that macfleet prints: readers ignore
+// unknown keys of the same major version and refuse another one.
+const Format = "1.0"
+
+// Head is what a document begins with.
+type Head struct {
+	FormatVersion   string `json:"format_version"`   // version of this format: a reader ignores unknown keys and refuses another major version
+	MacfleetVersion string `json:"macfleet_version"` // version of the macfleet that wrote it
+}
+
+// OwnedHead is the head of a document about a configuration.
+type OwnedHead struct {
+	Head
+	Configuration string `json:"configuration"` // name of the configuration
+	Environment   string `json:"environment"`   // empty: the configuration has none
+}
+
+// NewHead returns the head of a document that this macfleet prints.
+func NewHead() Head { return Head{Format, fleet.Version} }
+
+// HeadOf returns the head of such a document about a configuration.
+func HeadOf(o fleet.Owner) OwnedHead { return OwnedHead{NewHead(), o.Name, o.Environment} }
+
+// Owner returns whose document it is.
+func (h OwnedHead) Owner() fleet.Owner {
+	return fleet.Owner{Name: h.Configuration, Environment: h.Environment}
+}
+
+// Write prints one JSON document.
+func Write(out io.Writer, document any) error {
+	if err := encoder(out, "  ").Encode(document); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}
+
+func encoder(out io.Writer, indent string) *json.Encoder {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	return enc
+}
+
+// decode reads one JSON object and insists that nothing follows it. strict refuses
+// keys that the object does not have.
+func decode(content []byte, into any, strict bool) error {
+	dec := json.NewDecoder(bytes.NewReader(content))
+	if strict {
+		dec.DisallowUnknownFields()
+	}
+	err := dec.Decode(into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it is cut off")
+	case errors.As(err, &wrong):
+		return fmt.Errorf("%s is a JSON %s", wrong.Field, wrong.Value)
+	case err != nil:
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the JSON object")
+	}
+	return nil
+}
