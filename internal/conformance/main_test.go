@@ -5,12 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/macfleet/macfleet/internal/conformance"
+	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { scripttest.Main(m) }
 
 // patience bounds what a test waits for. It is far above what anything takes.
 const patience = 60 * time.Second

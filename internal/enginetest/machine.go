@@ -148,8 +148,10 @@ type conn struct {
 // call lets a call take its time, the faults and its effect.
 func (c *conn) call(ctx context.Context, what string, effect func(Fault) error) error {
 	w, m := c.world, c.machine
-	f := w.befalls(Call{OnHost, what, m.Server.Name})
-	wait := Latency + m.Slow
+	w.mu.Lock()
+	name, wait := m.Server.Name, Latency+m.Slow // another process may rename it at this moment
+	w.mu.Unlock()
+	f := w.befalls(Call{OnHost, what, name})
 	if f.Hang {
 		wait += Silence
 	}

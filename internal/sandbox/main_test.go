@@ -11,13 +11,13 @@ import (
 
 	"github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
-	"go.uber.org/goleak"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { scripttest.Main(m) }
 
 const (
 	project = "22222222-2222-4222-8222-222222222222"

@@ -50,10 +50,12 @@ var real struct {
 var errNoServer = errors.New("no kube-apiserver or etcd: run `make apiserver`, and install Debian's etcd-server")
 
 func TestMain(m *testing.M) {
+	remove := scripttest.InMemory() // etcd waits for its disk with each write
 	code := m.Run()
 	if real.server != nil {
 		real.server.stop()
 	}
+	remove()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

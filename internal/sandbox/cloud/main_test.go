@@ -9,12 +9,12 @@ import (
 
 	"github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
-	"go.uber.org/goleak"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
+	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { scripttest.Main(m) }
 
 const (
 	accessKey = "SCWXXXXXXXXXXXXXXXXX"

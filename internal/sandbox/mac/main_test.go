@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"go.uber.org/goleak"
+	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
 // otherProcess tells the test binary that it is to be a second process on a machine's folder.
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(otherProcess); dir != "" {
 		os.Exit(workOn(dir))
 	}
-	goleak.VerifyTestMain(m)
+	scripttest.Main(m)
 }
 
 func factory() Factory {
