@@ -6,227 +6,111 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
-	"github.com/macfleet/macfleet/internal/sandbox"
-	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// cluster is one in memory, for what the simulated one is too whole for: it breaks
-// at will, and its Nodes become Ready when a test wants it.
-type cluster struct {
-	engine.Cluster // the simulated one, for its uid
-
-	mu      sync.Mutex
-	nodes   map[string]inventory.Node
-	known   map[string]inventory.Identity
-	pods    []inventory.Pod
-	objects []inventory.Object
-	lists   int                            // of Nodes
-	calls   []string                       // that change something
-	before  func(c *cluster, call int)     // the list of Nodes, or nil
-	refuse  func(what, name string) error  // a change, or nil
-	late    map[string]inventory.Readiness // what Nodes say of themselves; Ready where nothing stands
+// nodesInMemory are servers that become Nodes of one fleet. Beside root, two things are
+// kept on each: plain, which disturbs nobody, and agent, from which its kubelet runs.
+type nodesInMemory struct {
+	*enginetest.World
+	engine *engine.Engine
+	want   map[plan.StepID]string
+	events []engine.Event
 }
 
-func newCluster() *cluster {
-	return &cluster{nodes: make(map[string]inventory.Node), known: make(map[string]inventory.Identity), late: make(map[string]inventory.Readiness)}
-}
-
-// register does what a kubelet does that starts.
-func (c *cluster) register(p *plan.Plan) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, h := range p.Hosts {
-		c.nodes[h.Name] = inventory.Node{Name: h.Name, UID: "u-" + h.Name, ProviderID: h.Server.ProviderID(), Ready: inventory.Ready}
-	}
-}
-
-func (c *cluster) Nodes(context.Context) ([]inventory.Node, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lists++
-	if c.before != nil {
-		c.before(c, c.lists)
-	}
-	if c.refuse != nil {
-		if err := c.refuse("list", ""); err != nil {
-			return nil, err
-		}
-	}
-	var out []inventory.Node
-	for _, n := range c.nodes {
-		if r, ok := c.late[n.Name]; ok {
-			n.Ready, n.Why = r, "no heartbeat since 10:00:00 UTC"
-		}
-		out = append(out, n)
-	}
-	return out, nil
-}
-
-func (c *cluster) Observe(ctx context.Context, _ bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
-	list, err := c.Nodes(ctx)
-	nodes := inventory.Present(list)
-	if err != nil {
-		nodes = inventory.Unread[[]inventory.Node](err.Error())
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := []inventory.Identity{}
-	for _, i := range c.known {
-		all = append(all, i)
-	}
-	return nodes, inventory.Cluster{Pods: inventory.Present(slices.Clone(c.pods)), Identities: inventory.Present(all),
-		Join:    inventory.Present(inventory.Join{Server: "https://api.acme.dev:6443", CA: "pem"}),
-		Objects: inventory.Present(slices.Clone(c.objects)), Machines: inventory.Absent[[]inventory.Machine]()}
-}
-
-// do notes a change, and makes it unless it is refused.
-func (c *cluster) do(what, name string, change func()) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calls = append(c.calls, what+" "+name)
-	if c.refuse != nil {
-		if err := c.refuse(what, name); err != nil {
-			return err
-		}
-	}
-	change()
-	return nil
-}
-
-func (c *cluster) Identify(_ context.Context, host string) (inventory.Identity, error) {
-	i := inventory.Identity{Host: host, ServiceAccount: "sa", Secret: "s", Issued: true, Bound: true}
-	return i, c.do("identify", host, func() { c.known[host] = i })
-}
-
-func (c *cluster) Revoke(_ context.Context, host string) error {
-	return c.do("revoke", host, func() { delete(c.known, host) })
-}
-
-func (c *cluster) Token(_ context.Context, host string) (secret.Value, error) {
-	if err := c.do("token", host, func() {}); err != nil {
-		return secret.Value{}, err
-	}
-	return secret.New("token-of-" + host)
-}
-
-func (c *cluster) SetProviderID(_ context.Context, n inventory.Node, id string) error {
-	return c.do("provider-id", n.Name, func() { n.ProviderID = id; c.nodes[n.Name] = n })
-}
-
-func (c *cluster) DeleteNode(_ context.Context, n inventory.Node) error {
-	return c.do("delete", n.Name, func() { delete(c.nodes, n.Name) })
-}
-
-func (c *cluster) ReleasePod(_ context.Context, p inventory.Pod) error {
-	return c.do("release", p.Name, func() {
-		c.pods = slices.DeleteFunc(c.pods, func(have inventory.Pod) bool { return have.Name == p.Name })
-	})
-}
-
-func (c *cluster) Keep(_ context.Context, o inventory.Object) error {
-	return c.do("keep", o.Name, func() {
-		for i := range c.objects {
-			if c.objects[i].Name == o.Name {
-				c.objects[i].State = inventory.ObjectKept
-			}
-		}
-	})
-}
-
-// joining wants some Macs that become Nodes. Their steps are those of the host
-// core: what a kubelet does, the test does.
-func joining(replicas int) *fleet.Config {
-	c := config("production", replicas)
-	c.Kubernetes.LabelPrefix = "acme.dev"
-	c.Fleets[0].Groups[0].Spec.TartKubelet = &fleet.TartKubelet{}
-	return c
-}
-
-// withoutKubelets drops the steps that the cluster in memory stands in for.
-func withoutKubelets(all plan.StepsFor) plan.StepsFor {
-	return func(h fleet.Host) []plan.Step {
-		h.Spec.TartKubelet = nil
-		return all(h)
-	}
-}
-
-// runJoining returns an engine for such a fleet, and its cluster.
-func runJoining(t *testing.T, w *sandbox.World, replicas int) (*engine.Engine, *cluster) {
+// inMemory calls f in a bubble with so many servers, all of which the fleet wants.
+func inMemory(t *testing.T, servers int, r fleet.Rollout, f func(t *testing.T, w *nodesInMemory)) {
 	t.Helper()
-	e := run(t, w, joining(replicas))
-	c := newCluster()
-	c.Cluster, e.Cluster = e.Cluster, c
-	e.Steps = withoutKubelets(e.Steps)
-	e.Ready = engine.Ready{Within: time.Minute, Every: time.Millisecond}
-	return e, c
+	synctest.Test(t, func(t *testing.T) {
+		w := &nodesInMemory{World: enginetest.New(servers, servers, r), want: map[plan.StepID]string{"plain": "a", "agent": "v1"}}
+		w.Things = func(fleet.Host) []enginetest.Thing {
+			return []enginetest.Thing{{Key: "sudo", Value: "yes", Input: plan.LoginPassword, Grants: true},
+				{Key: "plain", Value: w.want["plain"]},
+				{Key: "agent", Value: w.want["agent"], Class: plan.Restart, Brought: true, Node: true, Input: plan.Kubeconfig}}
+		}
+		w.engine = w.Engine()
+		w.engine.Run = named("r", 1)
+		w.engine.Emit = func(ev engine.Event) { w.events = append(w.events, ev) }
+		f(t, w)
+		if open, _ := w.Connections(); open != 0 || len(w.Wrong()) > 0 {
+			t.Errorf("%d connections are left, and %q was done", open, w.Wrong())
+		}
+	})
+}
+
+// everyoneAtOnce limits nothing.
+var everyoneAtOnce = fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 100}}
+
+// happened lists the events of some types as "TYPE HOST".
+func (w *nodesInMemory) happened(types ...engine.EventType) (out []string) {
+	for _, ev := range w.events {
+		if slices.Contains(types, ev.Type) {
+			out = append(out, fmt.Sprint(ev.Type, " ", ev.Host))
+		}
+	}
+	return out
+}
+
+// on lets something happen at the first event of a type of a host.
+func (w *nodesInMemory) on(of engine.EventType, host string, happens func()) {
+	done, next := false, w.engine.Emit
+	w.engine.Emit = func(ev engine.Event) {
+		next(ev)
+		if ev.Type == of && ev.Host == host && !done {
+			done = true
+			happens()
+		}
+	}
 }
 
 // TestGate: an apply ends when the Nodes of the hosts that it worked on are Ready:
 // one list for all of them, however many there are, and again when it fails.
 func TestGate(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 5)
-	e, c := runJoining(t, w, 3)
-	p := planned(t, e)
-	var events []string
-	waiting, looks := 0, 0 // looks since all three hosts wait
-	e.Emit = func(ev engine.Event) {
-		if ev.Type == engine.Waiting || ev.Type == engine.NodeReady {
-			events = append(events, fmt.Sprint(ev.Type, " ", slices.IndexFunc(p.Hosts, func(h plan.Host) bool { return h.Name == ev.Host })))
+	inMemory(t, 3, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		p := planned(t, w.engine)
+		names := hostNames(p)
+		w.Member(p.Hosts[0].Server.ID).Late = 50 * time.Second
+		w.Member(p.Hosts[1].Server.ID).Late = 20 * time.Second
+		began, lists := time.Time{}, 0
+		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+			if c != (enginetest.Call{Place: enginetest.InCluster, What: "nodes"}) {
+				return enginetest.Fault{}
+			}
+			if lists++; lists == 1 {
+				began = time.Now()
+			}
+			if lists%5 == 2 {
+				return enginetest.Fault{Err: errors.New("the api server is away")}
+			}
+			return enginetest.Fault{}
 		}
-		if ev.Type == engine.Waiting {
-			waiting++
+		r := performed(t, w.engine, p)
+		if !r.Converged() {
+			t.Fatalf("result %+v", r)
 		}
-	}
-	c.before = func(c *cluster, _ int) {
-		if waiting < 3 {
-			return
+		got := w.happened(engine.Waiting, engine.NodeReady)
+		slices.Sort(got[:3]) // they end their work in any order
+		if want := []string{"waiting " + names[0], "waiting " + names[1], "waiting " + names[2], "ready " + names[2], "ready " + names[1], "ready " + names[0]}; !slices.Equal(got, want) {
+			t.Errorf("events %q", got)
 		}
-		looks++
-		switch looks {
-		case 1:
-			c.refuse = func(string, string) error { return errors.New("the api server is away") }
-		case 2:
-			c.refuse = nil
-			c.mu.Unlock()
-			c.register(p)
-			c.mu.Lock()
-			c.late[p.Hosts[0].Name], c.late[p.Hosts[1].Name] = inventory.ReadyUnknown, inventory.NotReady
-		case 3:
-			delete(c.late, p.Hosts[1].Name)
-		case 4:
-			clear(c.late)
+		if most := int(time.Since(began)/engine.DefaultEvery) + 5; lists < 15 || lists > most {
+			t.Errorf("the Nodes were listed %d times, want 15 to %d", lists, most)
 		}
-	}
-	r := performed(t, e, p)
-	if !r.Converged() {
-		t.Fatalf("result %+v", r)
-	}
-	slices.Sort(events[:3]) // they end their work in any order
-	if want := []string{"waiting 0", "waiting 1", "waiting 2", "ready 2", "ready 1", "ready 0"}; !slices.Equal(events, want) {
-		t.Errorf("events %q", events)
-	}
-	if looks != 5 { // four looks of the gate, and the proof
-		t.Errorf("the Nodes were listed %d times", looks)
-	}
-	for _, h := range r.After.Hosts {
-		if n, _ := h.Node.Get(); n.Ready != inventory.Ready {
-			t.Errorf("the final plan says of %s: %+v", h.Name, n)
+		for _, h := range r.After.Hosts {
+			if n, _ := h.Node.Get(); n.Ready != inventory.Ready {
+				t.Errorf("the final plan says of %s: %+v", h.Name, n)
+			}
 		}
-	}
-	for _, h := range p.Hosts {
-		if !slices.Contains(c.calls, "identify "+h.Name) {
-			t.Errorf("%s was not made known: %q", h.Name, c.calls)
-		}
-	}
+	})
 }
 
 // TestGateTooLate: a host that is not Ready in time is a failure that says what the
@@ -234,61 +118,51 @@ func TestGate(t *testing.T) {
 func TestGateTooLate(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		disturb func(c *cluster, w *sandbox.World, h plan.Host) error
+		joined  bool // before: its Node is there
+		disturb func(t *testing.T, w *nodesInMemory, host string)
 		says    []string
 	}{
-		"no Node": {func(c *cluster, _ *sandbox.World, h plan.Host) error { delete(c.nodes, h.Name); return nil }, []string{"no Node of that name", "all is as it should be"}},
-		"silent Node": {func(c *cluster, _ *sandbox.World, h plan.Host) error {
-			c.late[h.Name] = inventory.ReadyUnknown
-			return nil
-		}, []string{"no heartbeat since"}},
-		"another's Node": {func(c *cluster, _ *sandbox.World, h plan.Host) error {
-			n := c.nodes[h.Name]
-			n.ProviderID = "scw-applesilicon://fr-par-1/another"
-			c.nodes[h.Name] = n
-			return nil
-		}, []string{"another server"}},
-		"no host": {func(c *cluster, w *sandbox.World, h plan.Host) error {
-			delete(c.nodes, h.Name)
-			return w.Inject(h.Name, "unreachable")
-		}, []string{"no Node", "cannot be asked: unreachable"}},
-		"drifted host": {func(c *cluster, w *sandbox.World, h plan.Host) error {
-			delete(c.nodes, h.Name)
-			return w.Inject(h.Name, "sleep-enabled")
-		}, []string{"on the host: power: sleep-enabled"}},
+		"no Node":     {disturb: func(*testing.T, *nodesInMemory, string) {}, says: []string{"no Node of that name", "all is as it should be"}},
+		"silent Node": {joined: true, disturb: func(*testing.T, *nodesInMemory, string) {}, says: []string{"no heartbeat"}},
+		"another's Node": {joined: true, disturb: func(t *testing.T, w *nodesInMemory, host string) {
+			n, _ := w.Node(host)
+			if err := w.engine.Cluster.SetProviderID(t.Context(), n, "scw-applesilicon://fr-par-1/another"); err != nil {
+				t.Error(err)
+			}
+		}, says: []string{"another server"}},
+		"no host": {disturb: func(_ *testing.T, w *nodesInMemory, host string) {
+			w.Change(func() { w.Member(host).Away = true })
+		}, says: []string{"no Node", "cannot be asked: unreachable"}},
+		"drifted host": {disturb: func(_ *testing.T, w *nodesInMemory, host string) {
+			w.Change(func() { w.Member(host).State["plain"] = "edited" })
+		}, says: []string{"on the host: plain: value-differs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 4)
-			e, c := runJoining(t, w, 2)
-			e.Ready.Within = 20 * time.Millisecond
-			p := planned(t, e)
-			c.register(p)
-			delete(c.nodes, p.Hosts[0].Name)
-			e.Emit = func(ev engine.Event) {
-				if ev.Type != engine.Waiting {
-					return
+			inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+				p := planned(t, w.engine)
+				host := p.Hosts[0].Name
+				if tc.joined {
+					converges(t, w.engine)
+					w.want["agent"] = "v2"
+					p = planned(t, w.engine)
 				}
-				c.register(p)
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				if err := tc.disturb(c, w, p.Hosts[0]); err != nil {
-					t.Error(err)
+				w.Member(p.Hosts[0].Server.ID).Late = time.Hour
+				w.on(engine.Waiting, host, func() { tc.disturb(t, w, host) })
+				r := performed(t, w.engine, p)
+				if r.Converged() || len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.AwaitNode || r.Failures[0].Action.Host != host {
+					t.Fatalf("failures %+v", r.Failures)
 				}
-			}
-			r := performed(t, e, p)
-			if r.Converged() || len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.AwaitNode || r.Failures[0].Action.Host != p.Hosts[0].Name {
-				t.Fatalf("failures %+v", r.Failures)
-			}
-			var trouble *engine.TroubleError
-			if err := r.Failures[0].Err; !errors.As(err, &trouble) || trouble.Code.String() != "node-not-ready" {
-				t.Fatal(err)
-			}
-			for _, part := range tc.says {
-				if !strings.Contains(trouble.Text, part) {
-					t.Errorf("it says %q, without %q", trouble.Text, part)
+				var trouble *engine.TroubleError
+				if err := r.Failures[0].Err; !errors.As(err, &trouble) || trouble.Code.String() != "node-not-ready" {
+					t.Fatal(err)
 				}
-			}
+				for _, part := range tc.says {
+					if !strings.Contains(trouble.Text, part) {
+						t.Errorf("it says %q, without %q", trouble.Text, part)
+					}
+				}
+			})
 		})
 	}
 }
@@ -297,137 +171,169 @@ func TestGateTooLate(t *testing.T) {
 // converged.
 func TestGateStopped(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	e, _ := runJoining(t, w, 2)
-	stop, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	e.Stop = stop
-	e.Emit = func(ev engine.Event) {
-		if ev.Type == engine.Waiting {
-			cancel()
+	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		stop, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w.engine.Stop = stop
+		p := planned(t, w.engine)
+		w.on(engine.Waiting, p.Hosts[0].Name, cancel)
+		if r := performed(t, w.engine, p); r.NotWaited != 2 || !r.Interrupted || r.Converged() || len(r.Failures) > 0 {
+			t.Errorf("result %+v", r)
 		}
-	}
-	if r := apply(t, e); r.NotWaited != 2 || !r.Interrupted || r.Converged() || len(r.Failures) > 0 {
-		t.Errorf("result %+v", r)
-	}
+	})
 }
 
 // TestGateWaitsForNobodyElse: a host on which nothing was done, or that failed, is
 // not waited for.
 func TestGateWaitsForNobodyElse(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	e, c := runJoining(t, w, 2)
-	c.before = func(*cluster, int) {}
-	p := planned(t, e)
-	c.register(p)
-	converges(t, e)
-	delete(c.nodes, p.Hosts[0].Name)
-	if err := w.Inject(p.Hosts[1].Name, "sleep-enabled"); err != nil {
-		t.Fatal(err)
-	}
-	if r := apply(t, e); len(r.Failures) > 0 || r.Done != 1 {
-		t.Errorf("result %+v", r)
-	}
-	c.refuse = func(what, _ string) error {
-		if what == "identify" {
-			return errors.New("forbidden")
+	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		converges(t, w.engine)
+		p := planned(t, w.engine)
+		one, two := p.Hosts[0].Name, p.Hosts[1].Name
+		w.Change(func() {
+			w.Member(one).Late = time.Hour
+			w.Member(two).State["plain"] = "edited"
+		})
+		w.DeleteNode(one)
+		w.events = nil
+		if r := apply(t, w.engine); len(r.Failures) > 0 || r.Done != 1 {
+			t.Errorf("result %+v", r)
 		}
-		return nil
-	}
-	delete(c.known, p.Hosts[0].Name)
-	r := apply(t, e)
-	if len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.IdentifyHost {
-		t.Errorf("failures %+v", r.Failures)
-	}
+		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+			if c.What == "identify" {
+				return enginetest.Fault{Err: errors.New("forbidden")}
+			}
+			return enginetest.Fault{}
+		}
+		w.RevokeToken(one)
+		r := apply(t, w.engine)
+		if len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.IdentifyHost {
+			t.Errorf("failures %+v", r.Failures)
+		}
+		if slices.Contains(w.happened(engine.Waiting), "waiting "+one) {
+			t.Errorf("%s was waited for: %q", one, w.happened(engine.Waiting))
+		}
+	})
 }
+
+// TestGateWaitsForTheNewProcess: what a Node said before its host's kubelet was started
+// anew is not waited out and not believed.
+func TestGateWaitsForTheNewProcess(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		converges(t, w.engine)
+		w.want["agent"] = "v2"
+		p := planned(t, w.engine)
+		host, late := p.Hosts[0].Name, 15*time.Second
+		w.Change(func() { w.Member(host).Late = late })
+		if r := performed(t, w.engine, p); !r.Converged() {
+			t.Fatalf("result %+v", r)
+		}
+		var done, ready time.Time
+		for _, ev := range w.events {
+			switch {
+			case ev.Type == engine.Done && ev.Action.Step == "agent":
+				done = ev.Time
+			case ev.Type == engine.NodeReady:
+				ready = ev.Time
+			}
+		}
+		if ready.Sub(done) < late {
+			t.Errorf("it counted as Ready %s after it was started anew", ready.Sub(done))
+		}
+	})
+}
+
+// inCluster is a fleet whose Nodes, Pods and objects are not as wanted. It returns the
+// hosts whose Node has no provider id, another server's, and Pods that nobody ends.
+func inCluster(t *testing.T, w *nodesInMemory) (empty, other, dead string) {
+	t.Helper()
+	converges(t, w.engine)
+	names := hostNames(planned(t, w.engine))
+	empty, other, dead = names[0], names[1], names[2]
+	w.Objects = []inventory.Object{{Kind: "Secret", Name: "acme-kubeconfig", State: inventory.ObjectMissing}}
+	for host, id := range map[string]string{empty: "", other: "scw-applesilicon://fr-par-1/another"} {
+		n, _ := w.Node(host)
+		if err := w.engine.Cluster.SetProviderID(t.Context(), n, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 20 {
+		w.AddPod(inventory.Pod{Namespace: "ci", Name: fmt.Sprintf("p-%02d", i), Node: dead, Phase: "Failed",
+			Finalizers: []string{inventory.VMFinalizer}, Overdue: i > 0})
+	}
+	return empty, other, dead
+}
+
+// reads are the calls of a cluster that change nothing.
+var reads = []string{"uid", "nodes", "observe", "pods", "token"}
 
 // TestInCluster performs what a plan decided on Nodes, Pods and objects, and
 // nothing is left.
 func TestInCluster(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 5)
-	e, c := runJoining(t, w, 3)
-	p := planned(t, e)
-	c.register(p)
-	converges(t, e)
-	empty, other, dead := p.Hosts[0].Name, p.Hosts[1].Name, p.Hosts[2].Name
-	c.calls = nil
-	c.objects = []inventory.Object{{Kind: "Secret", Name: "acme-kubeconfig", State: inventory.ObjectMissing}}
-	n := c.nodes[empty]
-	n.ProviderID = ""
-	c.nodes[empty] = n
-	n = c.nodes[other]
-	n.ProviderID = "scw-applesilicon://fr-par-1/another"
-	c.nodes[other] = n
-	for i := range 20 {
-		c.pods = append(c.pods, inventory.Pod{Namespace: "ci", Name: fmt.Sprintf("p-%02d", i), Node: dead, Phase: "Failed",
-			Finalizers: []string{inventory.VMFinalizer}, Overdue: i > 0})
-	}
-	if err := w.Inject(dead, "unreachable"); err != nil {
-		t.Fatal(err)
-	}
-	p = planned(t, e)
-	c.before = func(c *cluster, _ int) { // the other's kubelet registers anew
-		if _, there := c.nodes[other]; !there {
-			h, _ := p.HostByServer(p.Hosts[1].Server.ID)
-			c.nodes[other] = inventory.Node{Name: other, ProviderID: h.Server.ProviderID(), Ready: inventory.Ready}
+	inMemory(t, 3, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		empty, other, dead := inCluster(t, w)
+		w.Change(func() { w.Member(dead).Away = true })
+		var calls []string
+		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+			if c.Place == enginetest.InCluster && !slices.Contains(reads, c.What) {
+				calls = append(calls, c.What+" "+c.Name)
+			}
+			return enginetest.Fault{}
 		}
-	}
-	r := performed(t, e, p)
-	if len(r.Failures) > 0 || r.After.Summarise().Changes() > 0 {
-		t.Fatalf("failures %+v, left %+v", r.Failures, r.After.Actions)
-	}
-	if len(c.pods) != 1 || c.pods[0].Name != "p-00" {
-		t.Errorf("Pods %+v", c.pods)
-	}
-	slices.Sort(c.calls)
-	want := []string{"delete " + other, "keep acme-kubeconfig", "provider-id " + empty}
-	for i := 1; i < 20; i++ {
-		want = append(want, fmt.Sprintf("release p-%02d", i))
-	}
-	slices.Sort(want)
-	if !slices.Equal(c.calls, want) {
-		t.Errorf("calls %q", c.calls)
-	}
+		r := apply(t, w.engine)
+		if len(r.Failures) > 0 || r.After.Summarise().Changes() > 0 {
+			t.Fatalf("failures %+v, left %+v", r.Failures, r.After.Actions)
+		}
+		if left := w.Pods(dead); len(left) != 0 { // p-00 does not work either
+			t.Errorf("Pods %q", left)
+		}
+		slices.Sort(calls)
+		want := []string{"delete " + other, "keep acme-kubeconfig", "provider-id " + empty}
+		for i := 1; i < 20; i++ {
+			want = append(want, fmt.Sprintf("release p-%02d", i))
+		}
+		slices.Sort(want)
+		if !slices.Equal(calls, want) {
+			t.Errorf("calls %q", calls)
+		}
+	})
 }
 
 // TestInClusterStruck breaks each change of a cluster in turn: the host or object
 // fails, the others go on, and the next apply ends it.
 func TestInClusterStruck(t *testing.T) {
 	t.Parallel()
-	for n := range 6 {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			t.Parallel()
-			w, _ := world(t, 4)
-			e, c := runJoining(t, w, 2)
-			c.objects = []inventory.Object{{Kind: "Secret", Name: "acme-kubeconfig", State: inventory.ObjectMissing}}
-			p := planned(t, e)
-			c.register(p)
-			node := c.nodes[p.Hosts[0].Name]
-			node.ProviderID = ""
-			c.nodes[node.Name] = node
-			c.pods = []inventory.Pod{{Name: "p-0", Node: node.Name, Phase: "Failed", Finalizers: []string{inventory.VMFinalizer}, Overdue: true}}
+	for n := 0; ; n++ {
+		fell := false
+		inMemory(t, 3, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+			inCluster(t, w)
 			left := n
-			c.refuse = func(what, _ string) error {
-				if what == "list" {
-					return nil
+			w.Befalls = func(c enginetest.Call) enginetest.Fault {
+				if c.Place != enginetest.InCluster || slices.Contains(reads, c.What) {
+					return enginetest.Fault{}
 				}
 				if left--; left == -1 {
-					return errors.New("the line broke")
+					fell = true
+					return enginetest.Fault{Err: enginetest.ErrLost}
 				}
-				return nil
+				return enginetest.Fault{}
 			}
-			performed(t, e, planned(t, e))
-			if left >= 0 && n < 3 {
-				t.Error("no strike fell")
+			r := apply(t, w.engine)
+			if fell == r.Converged() || fell && len(r.Failures) != 1 {
+				t.Errorf("strike %d fell: %t, failures %+v", n, fell, r.Failures)
 			}
-			for range 2 {
-				if apply(t, e).Converged() {
-					return
-				}
+			if fell && !apply(t, w.engine).Converged() {
+				t.Errorf("after strike %d the next apply does not converge", n)
 			}
-			t.Errorf("%q", c.calls)
 		})
+		if !fell {
+			if n < 22 {
+				t.Errorf("only %d strikes fell", n)
+			}
+			return
+		}
 	}
 }

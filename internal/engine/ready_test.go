@@ -70,45 +70,6 @@ func TestCrashLoopIsNotReady(t *testing.T) {
 	}
 }
 
-// newProcess is a kubelet's step that sees one that was started at a moment.
-type newProcess struct{ started time.Time }
-
-func (newProcess) ID() plan.StepID      { return "tart_kubelet" }
-func (newProcess) MakesNode() bool      { return true }
-func (newProcess) Wanted() string       { return "a new one" }
-func (newProcess) Probes() []plan.Probe { return nil }
-func (s newProcess) Diff(plan.View) plan.Finding {
-	return plan.Finding{Kubelet: inventory.Present(plan.Kubelet{Started: s.started})}
-}
-
-// TestGateWaitsForTheNewProcess: what a Node said before its host's kubelet was started
-// anew is not waited out and not believed.
-func TestGateWaitsForTheNewProcess(t *testing.T) {
-	t.Parallel()
-	w, _ := world(t, 3)
-	e, c := runJoining(t, w, 1)
-	p := planned(t, e)
-	c.register(p)
-	converges(t, e)
-	host := p.Hosts[0].Name
-	started := e.Now()
-	e.Steps = func(all plan.StepsFor) plan.StepsFor {
-		return func(h fleet.Host) []plan.Step { return append(all(h), newProcess{started}) }
-	}(e.Steps)
-	before := c.lists
-	c.before = func(c *cluster, call int) {
-		n := c.nodes[host]
-		n.Heard = started.Add(-time.Second)
-		if call >= before+5 {
-			n.Heard = started.Add(time.Second)
-		}
-		c.nodes[host] = n
-	}
-	if got := waits(t, e, time.Minute); len(got.Late) > 0 || c.lists < before+5 {
-		t.Errorf("waited %+v after %d looks", got, c.lists-before)
-	}
-}
-
 // files are artifacts on this machine that have all changed since they were locked.
 type files struct{ engine.Artifacts }
 

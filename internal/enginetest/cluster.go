@@ -100,7 +100,8 @@ func (w *World) beat(m *Machine) {
 		return
 	}
 	name, since := m.Server.Name, time.Since(m.started)
-	if m.process == "" || time.Now().Before(m.up) || since < firstHeard || w.identities[name] == 0 || m.token != w.tokenOf(name) {
+	first := firstHeard + m.Late
+	if m.process == "" || m.process == m.Refuses || time.Now().Before(m.up) || since < first || w.identities[name] == 0 || m.token != w.tokenOf(name) {
 		return
 	}
 	n := w.nodes[name]
@@ -111,7 +112,7 @@ func (w *World) beat(m *Machine) {
 		n = &node{inventory.Node{Name: name, UID: fmt.Sprint("node-", time.Now().UnixNano()), ProviderID: m.Server.ProviderID()}}
 		w.nodes[name] = n
 	}
-	n.Heard = m.started.Add(firstHeard + (since - firstHeard).Truncate(heartbeat))
+	n.Heard = m.started.Add(first + (since - first).Truncate(heartbeat))
 	if n.Heard.Before(m.nodeGone) {
 		n.Heard = time.Now()
 	}
@@ -173,7 +174,7 @@ func (c cluster) Observe(ctx context.Context, _ bool) (inventory.Seen[[]inventor
 		}
 		seen.Pods, seen.Identities = inventory.Present(slices.Clone(c.world.pods)), inventory.Present(all)
 		seen.Join = inventory.Present(inventory.Join{Server: "https://api.acme.dev:6443", CA: "pem"})
-		seen.Objects = inventory.Present(slices.Clone(c.world.objects))
+		seen.Objects = inventory.Present(slices.Clone(c.world.Objects))
 		return nil
 	})
 	if err != nil {
@@ -306,9 +307,9 @@ func (c cluster) ReleasePod(ctx context.Context, p inventory.Pod) error {
 // Keep brings an object to what is wanted.
 func (c cluster) Keep(ctx context.Context, o inventory.Object) error {
 	return c.call(ctx, "keep", o.Name, func() error {
-		for i := range c.world.objects {
-			if c.world.objects[i].Name == o.Name {
-				c.world.objects[i].State = inventory.ObjectKept
+		for i := range c.world.Objects {
+			if c.world.Objects[i].Name == o.Name {
+				c.world.Objects[i].State = inventory.ObjectKept
 			}
 		}
 		return nil

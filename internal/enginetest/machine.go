@@ -24,6 +24,8 @@ type Machine struct {
 	FullDisk bool              // nothing more is written
 	Slow     time.Duration     // how long it takes for each answer, beyond Latency
 	Skew     time.Duration     // of its clock
+	Late     time.Duration     // how much later than others its kubelet is heard first
+	Refuses  string            // a value of which its kubelet dies at once
 
 	pending   map[plan.StepID]bool
 	artifacts map[string]bool // by digest
@@ -259,10 +261,17 @@ func (c *conn) answers(probes []plan.Probe, f Fault) plan.Facts {
 	return out
 }
 
+// dead is what a machine says of a kubelet that ends as soon as it is started.
+const dead = "dead"
+
 // answer is "VALUE PROCESS STARTED VM VM …".
 func (c *conn) answer(p plan.Probe) string {
 	m := c.machine
-	words := []string{orNone(m.State[p.Args[0]]), orNone(m.process), m.started.UTC().Format(time.RFC3339Nano)}
+	process := orNone(m.process)
+	if m.process == m.Refuses && m.Refuses != "" {
+		process = dead
+	}
+	words := []string{orNone(m.State[p.Args[0]]), process, m.started.UTC().Format(time.RFC3339Nano)}
 	for _, pod := range c.world.podsOn(m.Server.Name) {
 		words = append(words, pod.VM())
 	}

@@ -86,8 +86,11 @@ func (s step) Diff(v plan.View) plan.Finding {
 	if s.MakesNode() {
 		started, _ := time.Parse(time.RFC3339Nano, words[2])
 		k := plan.Kubelet{Started: started}
-		if process == "" {
+		switch process {
+		case "":
 			k = plan.Kubelet{Fault: plan.Reason{Code: code("kubelet-not-running"), Text: "no process runs"}}
+		case dead:
+			k = plan.Kubelet{Fault: plan.Reason{Code: plan.CodeKubeletCrashLoop, Text: "it dies of " + value}}
 		}
 		f.Kubelet = inventory.Present(k)
 		f.Facts += " " + process

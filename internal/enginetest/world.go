@@ -64,13 +64,14 @@ type World struct {
 	Befalls func(Call) Fault
 	// Held are Pods that no eviction takes, by name.
 	Held map[string]bool
+	// Objects are what a run keeps in the cluster.
+	Objects []inventory.Object
 
 	mu         sync.Mutex
 	dead       error // the process has died: whatever it still does has no effect
 	nodes      map[string]*node
 	identities map[string]int // how often a host's identity was made
 	pods       []inventory.Pod
-	objects    []inventory.Object
 	pins       []plan.Pin
 	open       int // connections
 	most       int // that were open at once
@@ -155,6 +156,13 @@ func (w *World) RunPod(host, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pods = append(w.pods, inventory.Pod{Namespace: "ci", Name: name, UID: "pod-" + name, Node: host, Phase: "Running", Controller: "ReplicaSet"})
+}
+
+// AddPod puts a Pod onto a Node, whatever its state.
+func (w *World) AddPod(p inventory.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pods = append(w.pods, p)
 }
 
 // EndPods ends the Pods of a host's Node.
