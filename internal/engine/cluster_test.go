@@ -17,8 +17,9 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// nodesInMemory are servers that become Nodes of one fleet. Beside root, two things are
-// kept on each: plain, which disturbs nobody, and agent, from which its kubelet runs.
+// nodesInMemory are servers that become Nodes of one fleet. Beside root, three things are
+// kept on each: plain, which disturbs nobody, tools, for which a host is drained, and
+// agent, from which its kubelet runs.
 type nodesInMemory struct {
 	*enginetest.World
 	engine *engine.Engine
@@ -30,10 +31,11 @@ type nodesInMemory struct {
 func inMemory(t *testing.T, servers int, r fleet.Rollout, f func(t *testing.T, w *nodesInMemory)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &nodesInMemory{World: enginetest.New(servers, servers, r), want: map[plan.StepID]string{"plain": "a", "agent": "v1"}}
+		w := &nodesInMemory{World: enginetest.New(servers, servers, r), want: map[plan.StepID]string{"plain": "a", "tools": "t1", "agent": "v1"}}
 		w.Things = func(fleet.Host) []enginetest.Thing {
 			return []enginetest.Thing{{Key: "sudo", Value: "yes", Input: plan.LoginPassword, Grants: true},
 				{Key: "plain", Value: w.want["plain"]},
+				{Key: "tools", Value: w.want["tools"], Class: plan.Drain, Root: true, Brought: true},
 				{Key: "agent", Value: w.want["agent"], Class: plan.Restart, Brought: true, Node: true, Input: plan.Kubeconfig}}
 		}
 		w.engine = w.Engine()

@@ -12,10 +12,8 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
-	"github.com/macfleet/macfleet/internal/rollout"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
 // thisRun is whose cordons the tests make.
@@ -75,41 +73,6 @@ func (l *log) emit(ev engine.Event) {
 	l.events = append(l.events, ev)
 }
 
-// TestDrained: Tart is exchanged below Pods at work: host after host is closed, drained,
-// changed, and opened when it is Ready.
-func TestDrained(t *testing.T) {
-	t.Parallel()
-	w, e, names, c := busyNodes(t, 3)
-	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}}
-	if err := w.Linger(names[0], 40); err != nil {
-		t.Fatal(err)
-	}
-	p := planned(t, e)
-	for _, a := range p.Actions {
-		if !a.Drains || a.Evicts != 1 || a.Disruption != plan.Drain || len(a.Busy) != 1 || a.Refusal != nil {
-			t.Errorf("%+v", a)
-		}
-	}
-	var l log
-	e.Emit = l.emit
-	if r := performed(t, e, p); !r.Converged() || len(r.Closed) > 0 {
-		t.Fatalf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.Closed)
-	}
-	var got []string
-	for _, ev := range l.events {
-		if slices.Contains([]engine.EventType{engine.HostBegun, engine.Closing, engine.Evicting, engine.Done, engine.NodeReady, engine.Opened, engine.HostEnded}, ev.Type) {
-			got = append(got, strings.TrimSpace(string(ev.Type)+" "+ev.What))
-		}
-	}
-	one := []string{"begun", "closing", "evicting evicted", "evicting gone", "done", "ready", "opened", "ended"}
-	if want := slices.Concat(one, one, one); !slices.Equal(got, want) {
-		t.Errorf("events %q", got)
-	}
-	for _, name := range names {
-		isOpen(t, e, name, 0)
-	}
-}
-
 // TestNotDrained: what holds a Pod is named, nothing is changed, and the Node is open
 // again.
 func TestNotDrained(t *testing.T) {
@@ -140,107 +103,6 @@ func TestNotDrained(t *testing.T) {
 			converges(t, e)
 			isOpen(t, e, names[0], 0)
 		})
-	}
-}
-
-// TestStoppedInDrain: the first Ctrl-C ends a drain, and the Node is open again.
-func TestStoppedInDrain(t *testing.T) {
-	t.Parallel()
-	w, e, names, _ := busyNodes(t, 1)
-	if err := w.Linger(names[0], -1); err != nil {
-		t.Fatal(err)
-	}
-	stop, halt := context.WithCancel(t.Context())
-	defer halt()
-	e.Stop = stop
-	e.Emit = func(ev engine.Event) {
-		if ev.Type == engine.Evicting {
-			halt()
-		}
-	}
-	r := apply(t, e)
-	if r.Done != 0 || !r.Interrupted || len(r.Failures) != 1 || len(r.Closed) > 0 || !strings.Contains(r.Failures[0].Err.Error(), "stopped") {
-		t.Errorf("%+v", r)
-	}
-	isOpen(t, e, names[0], 1)
-}
-
-// TestForced changes a busy host that somebody names, and leaves the other to be drained.
-func TestForced(t *testing.T) {
-	t.Parallel()
-	w, e, names, c := busyNodes(t, 2)
-	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 2}}
-	if err := w.Linger(names[0], -1); err != nil {
-		t.Fatal(err)
-	}
-	e.Selection.ForceBusy = names[:1]
-	p := planned(t, e)
-	for _, a := range p.Actions {
-		if forced := a.Host == names[0]; a.Forced != forced || a.Drains == forced || len(a.Busy) != 1 {
-			t.Errorf("%+v", a)
-		}
-	}
-	if r := performed(t, e, p); !r.Converged() {
-		t.Fatalf("failures %+v", r.Failures)
-	}
-	isOpen(t, e, names[0], 1)
-	isOpen(t, e, names[1], 0)
-}
-
-// TestAdopted: a cordon that a run left behind is opened by the next apply, or used by it;
-// anybody else's stays, and counts as a host that is away.
-func TestAdopted(t *testing.T) {
-	t.Parallel()
-	_, e, names, c := busyNodes(t, 2)
-	for _, name := range names {
-		if ours, err := e.Cluster.CloseNode(t.Context(), nodeOf(t, e, name), plan.Run{ID: "r0", Who: "laptop"}); err != nil || !ours {
-			t.Fatal(ours, err)
-		}
-	}
-	tart := c.Fleets[0].Groups[0].Spec.Tart
-	wanted := tart.Artifact
-	tart.Artifact = sample("tart", "2.32.1", "tart-2.32.1.tar.gz")
-	if said := whatIsSaid(planned(t, e), names[0]); !slices.Equal(said, []string{"drift left-cordoned"}) {
-		t.Errorf("it says %q", said)
-	}
-	if r := apply(t, e); !r.Converged() || r.Done != 2 {
-		t.Errorf("%d done, failures %+v", r.Done, r.Failures)
-	}
-	isOpen(t, e, names[0], 1)
-
-	// One that goes on where another run closed.
-	if _, err := e.Cluster.CloseNode(t.Context(), nodeOf(t, e, names[0]), plan.Run{ID: "r0", Who: "laptop"}); err != nil {
-		t.Fatal(err)
-	}
-	tart.Artifact = wanted
-	if r := apply(t, e); !r.Converged() {
-		t.Fatalf("failures %+v, left %+v", r.Failures, r.Left)
-	}
-	for _, name := range names {
-		isOpen(t, e, name, 0)
-	}
-}
-
-// TestForeignCordon: what a person closed is drained and changed, and stays closed; it
-// counts as a host that is away.
-func TestForeignCordon(t *testing.T) {
-	t.Parallel()
-	_, e, names, c := busyNodes(t, 2)
-	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}}
-	e.Ready.Within = time.Hour // nobody waits for a person who may have gone home
-	if err := e.Cluster.(*kubernetes.Client).Cordon(t.Context(), nodeOf(t, e, names[0]), "mona@desk"); err != nil {
-		t.Fatal(err)
-	}
-	r := apply(t, e)
-	if len(r.Failures) > 0 || len(r.Left) != 1 || r.Left[0].Host != names[1] || r.Left[0].Why != rollout.Cordoned || len(r.Closed) > 0 {
-		t.Errorf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.Closed)
-	}
-	if n := nodeOf(t, e, names[0]); !n.Cordoned || n.CordonedBy != "mona@desk" || n.CordonRun != "" {
-		t.Errorf("%+v", n)
-	}
-	isOpen(t, e, names[1], 1)
-	if said := whatIsSaid(planned(t, e), names[0]); len(said) > 0 {
-		t.Errorf("of the closed one is said %q", said)
 	}
 }
 
@@ -314,31 +176,4 @@ func TestIdleBuilder(t *testing.T) {
 	e.Runners = engine.NoRunners{}
 	converges(t, e)
 	isOpen(t, e, host, 0)
-}
-
-// TestLeftClosedGoesFirst: hosts that earlier runs left closed take all places of the
-// fleet. They go first, one after the other, and the canary is one of them.
-func TestLeftClosedGoesFirst(t *testing.T) {
-	t.Parallel()
-	_, e, names, c := busyNodes(t, 3)
-	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}, Canary: 1}
-	for _, name := range names[1:] {
-		if _, err := e.Cluster.CloseNode(t.Context(), nodeOf(t, e, name), plan.Run{ID: "r0", Who: "laptop"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var l log
-	e.Emit = l.emit
-	if r := apply(t, e); !r.Converged() {
-		t.Errorf("failures %+v, left %+v", r.Failures, r.Left)
-	}
-	var begun []string
-	for _, ev := range l.events {
-		if ev.Type == engine.HostBegun {
-			begun = append(begun, ev.Host)
-		}
-	}
-	if !slices.Equal(begun, []string{names[1], names[2], names[0]}) {
-		t.Errorf("begun: %q", begun)
-	}
 }

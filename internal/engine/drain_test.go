@@ -1,0 +1,171 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/rollout"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// busyInMemory are Nodes at work, each with a Pod, that are to get other tools, for which
+// a host is drained.
+func busyInMemory(t *testing.T, servers int, r fleet.Rollout, f func(t *testing.T, w *nodesInMemory, names []string)) {
+	t.Helper()
+	inMemory(t, servers, r, func(t *testing.T, w *nodesInMemory) {
+		names := w.atWork(t)
+		w.want["tools"] = "t2"
+		f(t, w, names)
+	})
+}
+
+// isOpen finds a host's Node open, with its Pod still there or not.
+func (w *nodesInMemory) isOpen(t *testing.T, host string, pods int) {
+	t.Helper()
+	if n, _ := w.Node(host); n.Cordoned || n.CordonRun != "" || n.CordonedBy != "" {
+		t.Errorf("%s is closed: %+v", host, n)
+	}
+	if on := w.Pods(host); len(on) != pods {
+		t.Errorf("%s has the Pods %q", host, on)
+	}
+}
+
+// oneByOne lets one host be disturbed at a time.
+var oneByOne = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}}
+
+// TestDrained: tools are exchanged below Pods at work: host after host is closed, drained,
+// changed, and opened when it is Ready.
+func TestDrained(t *testing.T) {
+	t.Parallel()
+	busyInMemory(t, 3, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
+		p := planned(t, w.engine)
+		for _, a := range p.Actions {
+			if !a.Drains || a.Evicts != 1 || a.Disruption != plan.Drain || len(a.Busy) != 1 || a.Refusal != nil {
+				t.Errorf("%+v", a)
+			}
+		}
+		if r := performed(t, w.engine, p); !r.Converged() || len(r.Closed) > 0 {
+			t.Fatalf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.Closed)
+		}
+		var got []string
+		for _, ev := range w.events {
+			if slices.Contains([]engine.EventType{engine.HostBegun, engine.Closing, engine.Evicting, engine.Done, engine.NodeReady, engine.Opened, engine.HostEnded}, ev.Type) {
+				got = append(got, strings.TrimSpace(string(ev.Type)+" "+ev.What))
+			}
+		}
+		one := []string{"begun", "closing", "evicting evicted", "evicting gone", "done", "ready", "opened", "ended"}
+		if want := slices.Concat(one, one, one); !slices.Equal(got, want) {
+			t.Errorf("events %q", got)
+		}
+		for _, name := range names {
+			w.isOpen(t, name, 0)
+		}
+	})
+}
+
+// TestStoppedInDrain: the first Ctrl-C ends a drain, and the Node is open again.
+func TestStoppedInDrain(t *testing.T) {
+	t.Parallel()
+	busyInMemory(t, 1, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.Held["job-of-"+names[0]] = true
+		stop, halt := context.WithCancel(t.Context())
+		defer halt()
+		w.engine.Stop = stop
+		w.on(engine.Evicting, names[0], halt)
+		r := apply(t, w.engine)
+		if r.Done != 0 || !r.Interrupted || len(r.Failures) != 1 || len(r.Closed) > 0 || !strings.Contains(r.Failures[0].Err.Error(), "stopped") {
+			t.Errorf("%+v", r)
+		}
+		w.isOpen(t, names[0], 1)
+	})
+}
+
+// TestForced changes a busy host that somebody names, and leaves the other to be drained.
+func TestForced(t *testing.T) {
+	t.Parallel()
+	busyInMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.Held["job-of-"+names[0]] = true
+		w.engine.Selection.ForceBusy = names[:1]
+		p := planned(t, w.engine)
+		for _, a := range p.Actions {
+			if forced := a.Host == names[0]; a.Forced != forced || a.Drains == forced || len(a.Busy) != 1 {
+				t.Errorf("%+v", a)
+			}
+		}
+		if r := performed(t, w.engine, p); !r.Converged() {
+			t.Fatalf("failures %+v", r.Failures)
+		}
+		w.isOpen(t, names[0], 1)
+		w.isOpen(t, names[1], 0)
+	})
+}
+
+// TestAdopted: a cordon that a run left behind is opened by the next apply, or used by it.
+func TestAdopted(t *testing.T) {
+	t.Parallel()
+	busyInMemory(t, 2, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
+		for _, name := range names {
+			w.Cordon(name, "laptop", "r0")
+		}
+		w.want["tools"] = "t1"
+		if said := whatIsSaid(planned(t, w.engine), names[0]); !slices.Equal(said, []string{"drift left-cordoned"}) {
+			t.Errorf("it says %q", said)
+		}
+		if r := apply(t, w.engine); !r.Converged() || r.Done != 2 {
+			t.Errorf("%d done, failures %+v", r.Done, r.Failures)
+		}
+		w.isOpen(t, names[0], 1)
+
+		// One that goes on where another run closed.
+		w.Cordon(names[0], "laptop", "r0")
+		w.want["tools"] = "t2"
+		if r := apply(t, w.engine); !r.Converged() {
+			t.Fatalf("failures %+v, left %+v", r.Failures, r.Left)
+		}
+		for _, name := range names {
+			w.isOpen(t, name, 0)
+		}
+	})
+}
+
+// TestForeignCordon: what a person closed is drained and changed, and stays closed; it
+// counts as a host that is away.
+func TestForeignCordon(t *testing.T) {
+	t.Parallel()
+	busyInMemory(t, 2, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.Cordon(names[0], "mona@desk", "")
+		r := apply(t, w.engine) // nobody waits for a person who may have gone home
+		if len(r.Failures) > 0 || len(r.Left) != 1 || r.Left[0].Host != names[1] || r.Left[0].Why != rollout.Cordoned || len(r.Closed) > 0 {
+			t.Errorf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.Closed)
+		}
+		if n, _ := w.Node(names[0]); !n.Cordoned || n.CordonedBy != "mona@desk" || n.CordonRun != "" {
+			t.Errorf("%+v", n)
+		}
+		w.isOpen(t, names[1], 1)
+		if said := whatIsSaid(planned(t, w.engine), names[0]); len(said) > 0 {
+			t.Errorf("of the closed one is said %q", said)
+		}
+	})
+}
+
+// TestLeftClosedGoesFirst: hosts that earlier runs left closed take all places of the
+// fleet. They go first, one after the other, and the canary is one of them.
+func TestLeftClosedGoesFirst(t *testing.T) {
+	t.Parallel()
+	limits := fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}, Canary: 1}
+	busyInMemory(t, 3, limits, func(t *testing.T, w *nodesInMemory, names []string) {
+		for _, name := range names[1:] {
+			w.Cordon(name, "laptop", "r0")
+		}
+		if r := apply(t, w.engine); !r.Converged() {
+			t.Errorf("failures %+v, left %+v", r.Failures, r.Left)
+		}
+		if got, want := w.happened(engine.HostBegun), []string{"begun " + names[1], "begun " + names[2], "begun " + names[0]}; !slices.Equal(got, want) {
+			t.Errorf("begun: %q", got)
+		}
+	})
+}
