@@ -55,6 +55,7 @@ func world(t *testing.T, servers int) (*sandbox.World, string) {
 
 func open(t *testing.T, seed sandbox.Seed) (*sandbox.World, string) {
 	t.Helper()
+	scripttest.Sampled(t)
 	dir := filepath.Join(t.TempDir(), "world")
 	seed.ProjectID, seed.ClusterUID, seed.Zones, seed.PoolPrefix = project, uid, []string{"fr-par-1"}, "acme-pool-"
 	seed.SSHUser, seed.SSHKeyRef = "m1", keyRef

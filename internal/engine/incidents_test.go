@@ -13,7 +13,6 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
-	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -82,10 +81,7 @@ func TestIncidentsAreDocumented(t *testing.T) {
 // never spoken of.
 func TestIncidents(t *testing.T) {
 	t.Parallel()
-	for n, row := range incidents(t) {
-		if testing.Short() && !scripttest.Mine(n) {
-			continue // under the race detector, which meets a seventh of them
-		}
+	for _, row := range incidents(t) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			w, e := row.fleet(t)

@@ -63,12 +63,12 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestRollAndBack rolls a new kubelet to nine runners. On one of them it dies at
+// TestRollAndBack rolls a new kubelet to four runners. On one of them it dies at
 // every start: that host is reported and stops, and a roll back mends it, and
 // moves the others too. Repeated, it changes nothing. No virtual machine ends of it.
 func TestRollAndBack(t *testing.T) {
 	t.Parallel()
-	const runners = 9
+	const runners = 4
 	w, _ := world(t, runners+2)
 	c := nodes(runners)
 	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 30}, FailureBudget: 1}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
+	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -254,15 +256,23 @@ func TestFaultMatrix(t *testing.T) {
 			t.Errorf("%d points are fewer than %d, or no run ever left a cordon (%d)", count.points.Load(), leastPoints, count.left.Load())
 		}
 	})
+	var names []string
+	for i, name := range slices.Sorted(maps.Keys(memFaults())) {
+		if !testing.Short() || scripttest.Mine(i) { // -short: under the race detector
+			names = append(names, name)
+		}
+	}
 	for scenario, wish := range memWishes {
-		for name, f := range memFaults() {
+		for _, name := range names {
+			f := memFaults()[name]
 			t.Run(scenario+", "+name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) { everyPlace(t, count, name, f, wish) })
 			})
 		}
 	}
-	for name, f := range memFaults() {
+	for _, name := range names {
+		f := memFaults()[name]
 		t.Run("first set-up, "+name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { everyPlaceOfASetUp(t, count, name, f) })

@@ -60,13 +60,14 @@ type World struct {
 	Config   *fleet.Config
 	Things   func(fleet.Host) []Thing // the steps of a host
 	Machines []*Machine
-	// Befalls is asked before each call; nil: nothing happens.
+	// Befalls is asked before each call, one at a time; nil: nothing happens.
 	Befalls func(Call) Fault
 	// Held are Pods that no eviction takes, by name.
 	Held map[string]bool
 	// Objects are what a run keeps in the cluster.
 	Objects []inventory.Object
 
+	asking     sync.Mutex // Befalls
 	mu         sync.Mutex
 	dead       error // the process has died: whatever it still does has no effect
 	nodes      map[string]*node
@@ -212,7 +213,9 @@ func (w *World) befalls(c Call) Fault {
 	if w.Befalls == nil {
 		return Fault{}
 	}
+	w.asking.Lock()
 	f := w.Befalls(c)
+	w.asking.Unlock()
 	if f.Happens != nil {
 		f.Happens()
 	}

@@ -3,9 +3,11 @@ package scripttest
 import (
 	"cmp"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"strconv"
 	"sync"
+	"testing"
 )
 
 // Shares is how many runs cover all places at which tests end a script, an apply or a
@@ -25,6 +27,16 @@ var Share = sync.OnceValue(func() int {
 	}
 	return n
 })
+
+// Sampled leaves a test out under -short, as the run with the race detector has it, unless
+// it falls into this run's share: simulated Macs are slow there, and the run without the
+// detector has every test.
+func Sampled(t testing.TB) {
+	t.Helper()
+	if testing.Short() && !Mine(int(crc32.ChecksumIEEE([]byte(t.Name())))) {
+		t.Skip("under -short one of seven shares has it (MACFLEET_TEST_SHARD)")
+	}
+}
 
 // Mine reports whether a test ends its script at place n in this run. Seven runs, one
 // with each share, cover every place.
