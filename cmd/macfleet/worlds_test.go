@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
 // worlds keeps simulated worlds as commands leave a new one, each made once: a world's
@@ -66,10 +68,11 @@ func (w *worlds) of(key string) (*madeWorld, error) {
 	return m, nil
 }
 
-// tested runs the tests, and then removes the worlds that they had in common.
+// tested runs the tests, and then removes what they had in common.
 type tested struct{ *testing.M }
 
 func (m tested) Run() int {
+	defer scripttest.InMemory()()
 	defer func() {
 		if prepared.dir != "" {
 			_ = os.RemoveAll(prepared.dir) // it lies in the folder for temporary files

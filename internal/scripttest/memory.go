@@ -1,0 +1,35 @@
+package scripttest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+)
+
+// enoughMemory is how many bytes must be free in memory before tests keep their files there.
+const enoughMemory = 2 << 30
+
+// InMemory lets the temporary files of this process, and of those that it starts, lie in
+// memory where the machine has room for them there, and returns what removes them. A
+// simulated world is thousands of small files that live for seconds: on a disk most of a
+// test's time is spent on making and removing them. Where somebody chose the folder by
+// TMPDIR, that stays.
+func InMemory() (remove func()) {
+	var free syscall.Statfs_t
+	if os.Getenv("TMPDIR") != "" || syscall.Statfs("/dev/shm", &free) != nil || uint64(free.Bavail)*uint64(free.Bsize) < enoughMemory {
+		return func() {}
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "macfleet-tests-")
+	if err != nil {
+		return func() {}
+	}
+	remove = func() { _ = os.RemoveAll(dir) } // what stays is gone with the next start of the machine
+	// Containers may forbid to run programs there, and tests do.
+	program := filepath.Join(dir, "program")
+	if os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755) != nil || exec.Command(program).Run() != nil || os.Setenv("TMPDIR", dir) != nil {
+		remove()
+		return func() {}
+	}
+	return remove
+}
