@@ -136,12 +136,8 @@ func (s *session) sayApproval(p *plan.Plan) {
 	if a == nil {
 		return
 	}
-	if s.env.stream != nil {
-		s.env.stream.Approved(a.name, a.PlanFile, p)
-	}
-	if !s.env.mute {
-		s.env.outText().Approved(a.name, a.PlanFile, p)
-	}
+	s.env.stream.Approved(a.name, a.PlanFile, p)
+	s.env.outText().Approved(a.name, a.PlanFile, p)
 }
 
 // showPlanFile prints a plan file. It needs no configuration and asks nobody.

@@ -29,9 +29,7 @@ func (env *Env) config(how reading) (*fleet.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if env.stream != nil {
-		env.stream.Diagnostics(view.DiagnosticsOf(faults.Diags))
-	}
+	env.stream.Diagnostics(view.DiagnosticsOf(faults.Diags))
 	if !env.mute && len(faults.Diags) > 0 {
 		if err := env.errText().Diagnostics(faults.Files, faults.Diags); err != nil {
 			return nil, err

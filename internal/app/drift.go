@@ -66,9 +66,7 @@ func Drift(ctx context.Context, env *Env, o DriftOptions) error {
 	if r, err = o.compared(r); err != nil {
 		return err
 	}
-	if env.stream != nil {
-		env.stream.Plan(p)
-	}
+	env.stream.Plan(p)
 	if err := env.printDrift(o.Format, p, r); err != nil {
 		return err
 	}

@@ -18,8 +18,14 @@ import (
 	"github.com/macfleet/macfleet/internal/view"
 )
 
-// outText returns the writer of text for people on standard output.
-func (env *Env) outText() *view.Text { return env.text(env.Out) }
+// outText returns the writer of text for people on standard output. Where that is the
+// stream's, the text is nobody's.
+func (env *Env) outText() *view.Text {
+	if env.mute {
+		return view.NewText(io.Discard, 0, false)
+	}
+	return env.text(env.Out)
+}
 
 // errText returns the one on standard error.
 func (env *Env) errText() *view.Text { return env.text(env.Err) }
@@ -172,9 +178,7 @@ func (env *Env) openStream(onOut bool, file string) error {
 // stream.
 func (env *Env) warn(text string) {
 	text = env.secrets.Scrub(text)
-	if env.stream != nil {
-		env.stream.Diagnostics([]view.Diagnostic{{Severity: "warning", Summary: text}})
-	}
+	env.stream.Diagnostics([]view.Diagnostic{{Severity: "warning", Summary: text}})
 	if !env.mute {
 		env.errText().Warn(text)
 	}
@@ -182,9 +186,7 @@ func (env *Env) warn(text string) {
 
 // say tells a person, or a program, what is waited for.
 func (env *Env) say(line string) {
-	if env.stream != nil {
-		env.stream.Waiting(line)
-	}
+	env.stream.Waiting(line)
 	if !env.mute {
 		env.errText().Say(line)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 
@@ -131,17 +130,6 @@ func (env *Env) lines() *bufio.Reader {
 		env.input = bufio.NewReader(env.In)
 	}
 	return env.input
-}
-
-// checkAsked returns an error for a name given to --ask-password that no host of
-// the plan bears or should bear.
-func checkAsked(asked []string, p *plan.Plan) error {
-	for _, name := range asked {
-		if !slices.ContainsFunc(p.Hosts, func(h plan.Host) bool { return slices.Contains(namesOf(h.Server, h.Name), name) }) {
-			return fmt.Errorf("--ask-password: no host of this run is called %q", name)
-		}
-	}
-	return nil
 }
 
 // namesOf are the names under which a person may speak of a host.

@@ -124,9 +124,7 @@ func (env *Env) fail(err error) {
 		err = errors.New(text)
 	}
 	env.logged(slog.LevelError, "error", "error", err)
-	if env.stream != nil {
-		env.stream.Error(err)
-	}
+	env.stream.Error(err)
 	if !env.mute {
 		env.errText().Error(err)
 	}

@@ -48,7 +48,7 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 		err = result(false, r.Converged())
 	}
 	unwatch()
-	if r.Interrupted && !s.env.mute {
+	if r.Interrupted {
 		s.env.outText().Remaining(rec.left, s.env.resume())
 	}
 	code, shown := s.env.verdict(ctx, err)
@@ -157,9 +157,7 @@ func (s *session) event(e engine.Event) {
 			s.halt(&engine.UnrecordedError{Err: err})
 		}
 	}
-	if s.env.stream != nil {
-		s.env.stream.Event(e)
-	}
+	s.env.stream.Event(e)
 }
 
 // tellBroken says that the last run of this configuration did not come to its end.

@@ -124,14 +124,10 @@ func (s *session) checked() (plan.Selection, error) {
 	if err := s.checkApproval(); err != nil {
 		return sel, err
 	}
-	if s.env.Parallelism < 1 {
-		return sel, fmt.Errorf("--parallelism is %d; it must be at least 1", s.env.Parallelism)
-	}
-	if s.env.ObserveParallelism < 1 {
-		return sel, fmt.Errorf("--observe-parallelism is %d; it must be at least 1", s.env.ObserveParallelism)
-	}
-	if s.env.Starts < 1 {
-		return sel, fmt.Errorf("--connection-starts is %d; it must be at least 1", s.env.Starts)
+	for flag, n := range map[string]int{"parallelism": s.env.Parallelism, "observe-parallelism": s.env.ObserveParallelism, "connection-starts": s.env.Starts} {
+		if n < 1 {
+			return sel, fmt.Errorf("--%s is %d; it must be at least 1", flag, n)
+		}
 	}
 	return sel, nil
 }
