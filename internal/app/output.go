@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -31,12 +32,7 @@ func (env *Env) outText() *view.Text {
 func (env *Env) errText() *view.Text { return env.text(env.Err) }
 
 func (env *Env) text(w io.Writer) *view.Text {
-	width := 0
-	if fd, ok := terminal(w); ok {
-		if columns, _, err := term.GetSize(fd); err == nil {
-			width = columns
-		}
-	}
+	width, _ := size(w)
 	_, tty := terminal(w)
 	return view.NewText(env.sink(w), width, tty && !env.NoColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
 }
@@ -87,12 +83,14 @@ func (env *Env) unwritten() error {
 	return errors.Join(env.output.lost("write to standard output"), env.into.lost("--json-into: write to "+env.into.name))
 }
 
-// size returns the size of the terminal behind standard error, or zeros.
-func (env *Env) size() (columns, rows int) {
-	if fd, ok := terminal(env.Err); ok {
-		columns, rows, _ = term.GetSize(fd) // zeros when it is not known
+// size returns the size of the terminal behind a stream, or zeros.
+func size(w io.Writer) (columns, rows int) {
+	if fd, ok := terminal(w); ok {
+		if columns, rows, err := term.GetSize(fd); err == nil {
+			return columns, rows
+		}
 	}
-	return columns, rows
+	return 0, 0
 }
 
 // terminal returns the file descriptor of a stream that is a terminal.
@@ -118,7 +116,7 @@ const heartbeat = 10 * time.Second
 func (env *Env) progress(lines io.Writer) (show func(engine.Event), done func()) {
 	_, shown := terminal(lines)
 	if _, ok := terminal(env.Err); ok && shown && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" {
-		live := view.NewLive(env.Err, env.size, time.Now)
+		live := view.NewLive(env.Err, func() (columns, rows int) { return size(env.Err) }, time.Now)
 		env.live.Store(live)
 		return live.Event, func() {
 			env.live.Store(nil)
@@ -279,16 +277,10 @@ func (n Annotations) print(env *Env, notes func(dir string) error) error {
 	if n == "" {
 		return nil
 	}
-	top, err := filepath.Abs(os.Getenv("GITHUB_WORKSPACE")) // here, where there is none
-	if err != nil {
-		return fmt.Errorf("--annotations: %w", err)
-	}
-	dir, err := filepath.Abs(env.Dir)
-	if err != nil {
-		return fmt.Errorf("--annotations: %w", err)
-	}
+	top, terr := filepath.Abs(os.Getenv("GITHUB_WORKSPACE")) // here, where there is none
+	dir, derr := filepath.Abs(env.Dir)
 	name, err := filepath.Rel(top, dir)
-	if err != nil {
+	if err := cmp.Or(terr, derr, err); err != nil {
 		return fmt.Errorf("--annotations: %w", err)
 	}
 	return notes(filepath.ToSlash(name))

@@ -30,17 +30,13 @@ type passwords struct {
 	asked    map[string]secret.Value // by the name given to --ask-password
 	learn    func(string)            // hears every password, to keep it out of what is said
 
-	mu    sync.Mutex
-	known map[string][]engine.Password // by server id; Scaleway is asked once
+	known sync.Map // []engine.Password by server id: Scaleway is asked once
 }
 
 // Find looks in all places, and fails only when none has a password.
 func (p *passwords) Find(ctx context.Context, server inventory.Server, host string) ([]engine.Password, error) {
-	p.mu.Lock()
-	known, ok := p.known[server.ID]
-	p.mu.Unlock()
-	if ok {
-		return known, nil
+	if known, ok := p.known.Load(server.ID); ok {
+		return known.([]engine.Password), nil
 	}
 	var found []engine.Password
 	told, terr := p.scaleway.Passwords(ctx, server.Zone, server.ID)
@@ -66,9 +62,7 @@ func (p *passwords) Find(ctx context.Context, server inventory.Server, host stri
 	for _, f := range found {
 		p.learn(f.Value.Reveal())
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.known[server.ID] = found
+	p.known.Store(server.ID, found)
 	return found, nil
 }
 

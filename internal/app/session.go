@@ -152,8 +152,7 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 		Input: func(in engine.InputFor, value secret.Value) (secret.Value, error) {
 			return steps.Input(steps.InputFor(in), value)
 		},
-		Passwords: &passwords{scaleway: servers, config: s.config, secrets: s.resolver(), asked: s.asked,
-			learn: env.secrets.Learn, known: make(map[string][]engine.Password)}}
+		Passwords: &passwords{scaleway: servers, config: s.config, secrets: s.resolver(), asked: s.asked, learn: env.secrets.Learn}}
 	if s.engine.Bounds, err = s.bounds.of(s.config); err != nil {
 		return err
 	}
