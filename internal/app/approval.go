@@ -111,9 +111,7 @@ func takePlanFile(name string, sel *Selection) (*approval, error) {
 		return nil, err
 	}
 	sel.On, sel.Exclude, sel.Rollback = f.On, f.Exclude, f.Rollback
-	for _, id := range f.Steps {
-		sel.Steps = append(sel.Steps, string(id))
-	}
+	sel.Steps = named(f.Steps, func(id plan.StepID) string { return string(id) })
 	return &approval{name, f}, nil
 }
 
