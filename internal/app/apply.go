@@ -110,7 +110,10 @@ func (s *session) apply(looking, acting context.Context, o ApplyOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(checkAsked(o.AskPasswords, p), checkForced(o.ForceBusy, p), s.checkApproval()); err != nil {
+	if err := errors.Join(
+		checkNamed("ask-password", o.AskPasswords, p, func(h plan.Host) []string { return namesOf(h.Server, h.Name) }),
+		checkNamed("force-busy", o.ForceBusy, p, func(h plan.Host) []string { return []string{h.Name} }),
+		s.checkApproval()); err != nil {
 		return err
 	}
 	s.sayApproval(p)
@@ -122,12 +125,8 @@ func (s *session) apply(looking, acting context.Context, o ApplyOptions) error {
 // A plan with no action that can run was shown already, and is its own proof.
 func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) error {
 	env := s.env
-	if env.stream != nil {
-		env.stream.Plan(p)
-	}
-	if !env.mute {
-		env.outText().Plan(p)
-	}
+	env.stream.Plan(p)
+	env.outText().Plan(p)
 	if err := env.unwritten(); err != nil {
 		return fmt.Errorf("%w; the plan could not be seen, so nothing was changed", err)
 	}
@@ -148,7 +147,7 @@ func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) erro
 			})
 		}
 		s.sayApplied(r, idle)
-		if err == nil && s.Rollback && !env.mute {
+		if err == nil && s.Rollback {
 			env.outText().Say("The configuration still wants the newer version: the next apply without --rollback installs it again. Let it name the older one.")
 		}
 		return r, err
@@ -164,14 +163,12 @@ func (s *session) settle(ctx context.Context, p *plan.Plan) (engine.Result, erro
 // sayApplied says what an apply came to.
 func (s *session) sayApplied(r engine.Result, idle bool) {
 	env := s.env
-	switch {
-	case env.stream == nil:
-	case idle:
+	if idle {
 		env.stream.Outcome(r)
-	default:
+	} else {
 		env.stream.Applied(r)
 	}
-	if !env.mute && (!idle || len(r.Failures) > 0) {
+	if !idle || len(r.Failures) > 0 {
 		env.outText().Applied(r)
 	}
 }
@@ -207,12 +204,12 @@ func (env *Env) ask(question string) error {
 	}
 }
 
-// checkForced returns an error for a name given to --force-busy that no host of the plan
-// bears: whoever forces something must mean a host.
-func checkForced(names []string, p *plan.Plan) error {
+// checkNamed returns an error for a name given to a flag that no host of the plan bears or
+// should bear: whoever names one must mean a host.
+func checkNamed(flag string, names []string, p *plan.Plan, of func(plan.Host) []string) error {
 	for _, name := range names {
-		if !slices.ContainsFunc(p.Hosts, func(h plan.Host) bool { return h.Name == name }) {
-			return fmt.Errorf("--force-busy: no host of this run is called %q", name)
+		if !slices.ContainsFunc(p.Hosts, func(h plan.Host) bool { return slices.Contains(of(h), name) }) {
+			return fmt.Errorf("--%s: no host of this run is called %q", flag, name)
 		}
 	}
 	return nil

@@ -111,9 +111,7 @@ func takePlanFile(name string, sel *Selection) (*approval, error) {
 		return nil, err
 	}
 	sel.On, sel.Exclude, sel.Rollback = f.On, f.Exclude, f.Rollback
-	for _, id := range f.Steps {
-		sel.Steps = append(sel.Steps, string(id))
-	}
+	sel.Steps = named(f.Steps, func(id plan.StepID) string { return string(id) })
 	return &approval{name, f}, nil
 }
 
@@ -136,12 +134,8 @@ func (s *session) sayApproval(p *plan.Plan) {
 	if a == nil {
 		return
 	}
-	if s.env.stream != nil {
-		s.env.stream.Approved(a.name, a.PlanFile, p)
-	}
-	if !s.env.mute {
-		s.env.outText().Approved(a.name, a.PlanFile, p)
-	}
+	s.env.stream.Approved(a.name, a.PlanFile, p)
+	s.env.outText().Approved(a.name, a.PlanFile, p)
 }
 
 // showPlanFile prints a plan file. It needs no configuration and asks nobody.

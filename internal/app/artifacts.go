@@ -87,10 +87,7 @@ func artifactsNamed(all []fleet.Artifact, names []string) ([]fleet.Artifact, err
 	if len(names) == 0 {
 		return all, nil
 	}
-	var known []string
-	for _, of := range all {
-		known = append(known, of.Name)
-	}
+	known := named(all, func(of fleet.Artifact) string { return of.Name })
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("no artifact is named %s; %s", name, cmp.Or(didYouMean("did you mean %s?", name, known), "macfleet artifacts status lists them"))

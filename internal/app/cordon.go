@@ -79,10 +79,7 @@ func (env *Env) askCordon(nodes []inventory.Node, o CordonOptions) error {
 	case o.Drain:
 		what = "Close to new Pods, and evict the Pods of"
 	}
-	var names []string
-	for _, n := range nodes {
-		names = append(names, n.Name)
-	}
+	names := named(nodes, func(n inventory.Node) string { return n.Name })
 	return env.ask(what + " " + strings.Join(names, ", ") + "?")
 }
 

@@ -1,10 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,19 +19,20 @@ import (
 	"github.com/macfleet/macfleet/internal/view"
 )
 
-// outText returns the writer of text for people on standard output.
-func (env *Env) outText() *view.Text { return env.text(env.Out) }
+// outText returns the writer of text for people on standard output. Where that is the
+// stream's, the text is nobody's.
+func (env *Env) outText() *view.Text {
+	if env.mute {
+		return view.NewText(io.Discard, 0, false)
+	}
+	return env.text(env.Out)
+}
 
 // errText returns the one on standard error.
 func (env *Env) errText() *view.Text { return env.text(env.Err) }
 
 func (env *Env) text(w io.Writer) *view.Text {
-	width := 0
-	if fd, ok := terminal(w); ok {
-		if columns, _, err := term.GetSize(fd); err == nil {
-			width = columns
-		}
-	}
+	width, _ := size(w)
 	_, tty := terminal(w)
 	return view.NewText(env.sink(w), width, tty && !env.NoColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
 }
@@ -78,12 +83,14 @@ func (env *Env) unwritten() error {
 	return errors.Join(env.output.lost("write to standard output"), env.into.lost("--json-into: write to "+env.into.name))
 }
 
-// size returns the size of the terminal behind standard error, or zeros.
-func (env *Env) size() (columns, rows int) {
-	if fd, ok := terminal(env.Err); ok {
-		columns, rows, _ = term.GetSize(fd) // zeros when it is not known
+// size returns the size of the terminal behind a stream, or zeros.
+func size(w io.Writer) (columns, rows int) {
+	if fd, ok := terminal(w); ok {
+		if columns, rows, err := term.GetSize(fd); err == nil {
+			return columns, rows
+		}
 	}
-	return columns, rows
+	return 0, 0
 }
 
 // terminal returns the file descriptor of a stream that is a terminal.
@@ -109,7 +116,7 @@ const heartbeat = 10 * time.Second
 func (env *Env) progress(lines io.Writer) (show func(engine.Event), done func()) {
 	_, shown := terminal(lines)
 	if _, ok := terminal(env.Err); ok && shown && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" {
-		live := view.NewLive(env.Err, env.size, time.Now)
+		live := view.NewLive(env.Err, func() (columns, rows int) { return size(env.Err) }, time.Now)
 		env.live.Store(live)
 		return live.Event, func() {
 			env.live.Store(nil)
@@ -142,4 +149,139 @@ func (env *Env) plain(w io.Writer) (show func(engine.Event), done func()) {
 		close(quit)
 		<-ended
 	}
+}
+
+// errTwoJSON ends a command that was to write JSON twice.
+var errTwoJSON = errors.New("--json and --json-into exclude each other: with --json-into standard output is text")
+
+// openStream lets a program follow the command, in lines of JSON: on standard output,
+// which then is no person's any more, or in a file, beside the text. A pipe will do.
+func (env *Env) openStream(onOut bool, file string) error {
+	switch {
+	case onOut:
+		env.mute = true
+		env.stream = view.NewStream(&env.output, time.Now)
+	case file != "":
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return fmt.Errorf("--json-into: %w", err)
+		}
+		env.into.to, env.into.name = f, file
+		env.stream = view.NewStream(&env.into, time.Now)
+	}
+	return env.into.lost("--json-into: write to " + file)
+}
+
+// warn says what does not end the command: to a person, and to programs that read a
+// stream.
+func (env *Env) warn(text string) {
+	text = env.secrets.Scrub(text)
+	env.stream.Diagnostics([]view.Diagnostic{{Severity: "warning", Summary: text}})
+	if !env.mute {
+		env.errText().Warn(text)
+	}
+}
+
+// say tells a person, or a program, what is waited for.
+func (env *Env) say(line string) {
+	env.stream.Waiting(line)
+	if !env.mute {
+		env.errText().Say(line)
+	}
+}
+
+// The forms in which plans are printed.
+const (
+	formatText     = "text"
+	formatJSON     = "json"
+	formatMarkdown = "markdown"
+)
+
+// DefaultLimit is how long a Markdown document is: GitHub takes comments of 65,536
+// characters, and something stands around it.
+const DefaultLimit = 60_000
+
+// Form says how a plan is printed.
+type Form struct {
+	Format string // one of Forms
+	JSON   bool   // an alias of the form json
+	Limit  int    // bytes of Markdown
+}
+
+// Forms are the forms in which plans are printed; the first is the default.
+func Forms() []string { return []string{formatText, formatJSON, formatMarkdown} }
+
+// check settles the form.
+func (o *Form) check(c Call) error {
+	switch {
+	case !slices.Contains(Forms(), o.Format):
+		return fmt.Errorf("--format %s: write %s", o.Format, strings.Join(Forms(), ", "))
+	case o.JSON && c.gave("format") && o.Format != formatJSON:
+		return fmt.Errorf("--json and --format %s exclude each other", o.Format)
+	case c.gave("limit") && o.Format != formatMarkdown:
+		return errors.New("--limit is of --format markdown")
+	}
+	if o.JSON {
+		o.Format = formatJSON
+	}
+	if o.Format != formatMarkdown {
+		return nil
+	}
+	_, err := view.NewMarkdown(o.Limit)
+	return err
+}
+
+// printed is something in each of its forms.
+type printed struct {
+	json     func(io.Writer) error
+	markdown func(view.Markdown, io.Writer) error
+	text     func(*view.Text)
+}
+
+// print prints something in the form that was asked for.
+func (env *Env) print(o Form, p printed) error {
+	if o.Format != formatMarkdown {
+		return env.answer(o.Format == formatJSON, p.json, p.text)
+	}
+	m, err := view.NewMarkdown(o.Limit)
+	if err != nil {
+		return err
+	}
+	return p.markdown(m, env.sink(env.Out))
+}
+
+// answer prints something as one JSON document, or as text for people.
+func (env *Env) answer(asJSON bool, document func(io.Writer) error, text func(*view.Text)) error {
+	if asJSON {
+		return document(env.Out)
+	}
+	text(env.outText())
+	return nil
+}
+
+// Annotations is whose notes a command prints on the lines of the configuration,
+// beside what it says: github, or empty for nobody's.
+type Annotations string
+
+func (n Annotations) check() error {
+	if n != "" && n != "github" {
+		return fmt.Errorf("--annotations %s: write github", string(n))
+	}
+	return nil
+}
+
+// print prints notes, where they are asked for. dir is the configuration's folder as notes
+// on its lines name it: from the top of the repository where the environment tells it,
+// else from here.
+func (n Annotations) print(env *Env, notes func(dir string) error) error {
+	if n == "" {
+		return nil
+	}
+	top, terr := filepath.Abs(os.Getenv("GITHUB_WORKSPACE")) // here, where there is none
+	dir, derr := filepath.Abs(env.Dir)
+	name, err := filepath.Rel(top, dir)
+	if err := cmp.Or(terr, derr, err); err != nil {
+		return fmt.Errorf("--annotations: %w", err)
+	}
+	return notes(filepath.ToSlash(name))
 }

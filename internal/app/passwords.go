@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 
@@ -31,17 +30,13 @@ type passwords struct {
 	asked    map[string]secret.Value // by the name given to --ask-password
 	learn    func(string)            // hears every password, to keep it out of what is said
 
-	mu    sync.Mutex
-	known map[string][]engine.Password // by server id; Scaleway is asked once
+	known sync.Map // []engine.Password by server id: Scaleway is asked once
 }
 
 // Find looks in all places, and fails only when none has a password.
 func (p *passwords) Find(ctx context.Context, server inventory.Server, host string) ([]engine.Password, error) {
-	p.mu.Lock()
-	known, ok := p.known[server.ID]
-	p.mu.Unlock()
-	if ok {
-		return known, nil
+	if known, ok := p.known.Load(server.ID); ok {
+		return known.([]engine.Password), nil
 	}
 	var found []engine.Password
 	told, terr := p.scaleway.Passwords(ctx, server.Zone, server.ID)
@@ -67,9 +62,7 @@ func (p *passwords) Find(ctx context.Context, server inventory.Server, host stri
 	for _, f := range found {
 		p.learn(f.Value.Reveal())
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.known[server.ID] = found
+	p.known.Store(server.ID, found)
 	return found, nil
 }
 
@@ -131,17 +124,6 @@ func (env *Env) lines() *bufio.Reader {
 		env.input = bufio.NewReader(env.In)
 	}
 	return env.input
-}
-
-// checkAsked returns an error for a name given to --ask-password that no host of
-// the plan bears or should bear.
-func checkAsked(asked []string, p *plan.Plan) error {
-	for _, name := range asked {
-		if !slices.ContainsFunc(p.Hosts, func(h plan.Host) bool { return slices.Contains(namesOf(h.Server, h.Name), name) }) {
-			return fmt.Errorf("--ask-password: no host of this run is called %q", name)
-		}
-	}
-	return nil
 }
 
 // namesOf are the names under which a person may speak of a host.

@@ -117,14 +117,10 @@ func drop(pins hosts.Pins, name string) (plan.Pin, error) {
 	if err != nil {
 		return plan.Pin{}, err
 	}
-	var names []string
-	for _, p := range all {
-		if p.Name == name {
-			return p, pins.Update(func(now []plan.Pin) []plan.Pin {
-				return slices.DeleteFunc(now, func(q plan.Pin) bool { return q.Name == name })
-			})
-		}
-		names = append(names, p.Name)
+	is := func(p plan.Pin) bool { return p.Name == name }
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i], pins.Update(func(now []plan.Pin) []plan.Pin { return slices.DeleteFunc(now, is) })
 	}
+	names := named(all, func(p plan.Pin) string { return p.Name })
 	return plan.Pin{}, fmt.Errorf("no host key is pinned for %s; %s", name, cmp.Or(didYouMean("did you mean %s?", name, names), "macfleet hosts lists the members"))
 }

@@ -59,9 +59,7 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 	if err != nil {
 		return err
 	}
-	if env.stream != nil {
-		env.stream.Plan(l.plan)
-	}
+	env.stream.Plan(l.plan)
 	if err := o.Annotations.print(env, func(dir string) error { return view.GitHubAnnotations(env.Err, l.plan, l.config, dir) }); err != nil {
 		return err
 	}

@@ -19,11 +19,7 @@ type RestartOptions struct {
 
 // Jobs are the jobs that can be restarted.
 func Jobs() []string {
-	var out []string
-	for _, id := range steps.Jobs() {
-		out = append(out, string(id))
-	}
-	return out
+	return named(steps.Jobs(), func(id plan.StepID) string { return string(id) })
 }
 
 // Restart starts a job of a host anew, and proves it.

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
 // recording is the record of a run that is under way.
@@ -46,7 +48,7 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 		err = result(false, r.Converged())
 	}
 	unwatch()
-	if r.Interrupted && !s.env.mute {
+	if r.Interrupted {
 		s.env.outText().Remaining(rec.left, s.env.resume())
 	}
 	code, shown := s.env.verdict(ctx, err)
@@ -155,9 +157,7 @@ func (s *session) event(e engine.Event) {
 			s.halt(&engine.UnrecordedError{Err: err})
 		}
 	}
-	if s.env.stream != nil {
-		s.env.stream.Event(e)
-	}
+	s.env.stream.Event(e)
 }
 
 // tellBroken says that the last run of this configuration did not come to its end.
@@ -183,4 +183,21 @@ func (s *session) tellBroken() {
 	}
 	s.env.warn(fmt.Sprintf("the run %s of %s %s at %s, %s; what it left is looked at now, and apply goes on from there (macfleet show %s)",
 		r.Head.ID, r.Head.Who, how, at, during, r.Head.ID))
+}
+
+// tellWithin bounds how long an action waits until its Node's event is written.
+const tellWithin = 5 * time.Second
+
+// tellNode writes an event onto the Node of a host that is about to be disturbed. One
+// that cannot be written, as in a cluster that an older macfleet prepared, holds
+// nothing up.
+func (s *session) tellNode(ctx context.Context, n inventory.Node, a plan.Action) {
+	ctx, cancel := context.WithTimeout(ctx, tellWithin)
+	defer cancel()
+	x := runlog.ActionOf(a)
+	err := s.kubernetes.TellNode(ctx, n, kubernetes.NodeEvent{Reason: "Macfleet", Run: s.env.this, At: time.Now(),
+		Text: fmt.Sprintf("%s (%s) begins: %s", x.Label(), x.Reason, x.Disruption)})
+	if err != nil {
+		s.env.logged(slog.LevelWarn, "the Node was not told", "host", n.Name, "error", err)
+	}
 }

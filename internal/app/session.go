@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"time"
 
@@ -123,14 +124,10 @@ func (s *session) checked() (plan.Selection, error) {
 	if err := s.checkApproval(); err != nil {
 		return sel, err
 	}
-	if s.env.Parallelism < 1 {
-		return sel, fmt.Errorf("--parallelism is %d; it must be at least 1", s.env.Parallelism)
-	}
-	if s.env.ObserveParallelism < 1 {
-		return sel, fmt.Errorf("--observe-parallelism is %d; it must be at least 1", s.env.ObserveParallelism)
-	}
-	if s.env.Starts < 1 {
-		return sel, fmt.Errorf("--connection-starts is %d; it must be at least 1", s.env.Starts)
+	for flag, n := range map[string]int{"parallelism": s.env.Parallelism, "observe-parallelism": s.env.ObserveParallelism, "connection-starts": s.env.Starts} {
+		if n < 1 {
+			return sel, fmt.Errorf("--%s is %d; it must be at least 1", flag, n)
+		}
 	}
 	return sel, nil
 }
@@ -155,8 +152,7 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 		Input: func(in engine.InputFor, value secret.Value) (secret.Value, error) {
 			return steps.Input(steps.InputFor(in), value)
 		},
-		Passwords: &passwords{scaleway: servers, config: s.config, secrets: s.resolver(), asked: s.asked,
-			learn: env.secrets.Learn, known: make(map[string][]engine.Password)}}
+		Passwords: &passwords{scaleway: servers, config: s.config, secrets: s.resolver(), asked: s.asked, learn: env.secrets.Learn}}
 	if s.engine.Bounds, err = s.bounds.of(s.config); err != nil {
 		return err
 	}
@@ -226,4 +222,45 @@ func (s *session) showing(lines io.Writer, do func() error) error {
 		show(e)
 	}
 	return do()
+}
+
+// openCluster opens the configuration's cluster, where it has one.
+func (s *session) openCluster() error {
+	if s.config.Kubernetes == nil {
+		return nil
+	}
+	o := clusterOptions(s.config)
+	o.Wrap = func(next http.RoundTripper) http.RoundTripper {
+		return transport.Watch(s.cluster.Wrap(next), s.env.secrets.Learn)
+	}
+	if s.world != nil {
+		if known := s.world.KubeContext(); o.Context != "" && known != "" && o.Context != known {
+			return fmt.Errorf("the sandbox %s has no context %q; it has: %s", s.env.sandboxDir(), o.Context, known)
+		}
+		o.URL, o.Token = s.world.KubernetesURL(), s.world.KubernetesToken()
+	}
+	c, err := kubernetes.New(o)
+	if err != nil {
+		return err
+	}
+	s.kubernetes = c
+	s.closers = append(s.closers, c.Close)
+	return nil
+}
+
+// clusterOptions are what the configuration says of its cluster.
+func clusterOptions(c *fleet.Config) kubernetes.Options {
+	k := c.Kubernetes
+	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, Owner: c.Owner.String(), APIServer: k.APIServer,
+		AgentNamespace: fleet.AgentNamespace(k.Namespace), PodNamespaces: k.PodNamespaces}
+	if k.CAPI != nil {
+		o.CAPI = &kubernetes.CAPI{Cluster: k.CAPI.Cluster, Namespace: k.CAPI.Namespace}
+	}
+	return o
+}
+
+// errNoCluster ends commands that are about the cluster of a configuration that
+// has none.
+func errNoCluster(command string) error {
+	return fmt.Errorf("the configuration has no kubernetes block, so macfleet %s has no cluster to work on; docs/configuration.md says how to write one", command)
 }

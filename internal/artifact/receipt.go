@@ -4,9 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
+
+	"github.com/macfleet/macfleet/internal/wholefile"
 )
 
 // identity tells a file's bytes apart from those that it had before, without
@@ -46,23 +50,22 @@ func (s *Store) recall(now identity) (string, bool) {
 
 // remember enters a digest. What it cannot write is found out again next time.
 func (s *Store) remember(now identity, sum string) {
-	text, err := json.Marshal(receipt{now, sum})
-	if err != nil || s.makeCache() != nil {
-		return
-	}
-	temp, err := os.CreateTemp(s.Cache, ".receipt-*")
-	if err != nil {
-		return
-	}
-	_, werr := temp.Write(text)
-	if cerr := temp.Close(); werr != nil || cerr != nil || os.Rename(temp.Name(), s.receipt(now.Path)) != nil {
-		_ = os.Remove(temp.Name()) // it is of no use
+	if s.makeCache() == nil {
+		_ = wholefile.Replace(s.receipt(now.Path), 0o600, func(w io.Writer) error { return json.NewEncoder(w).Encode(receipt{now, sum}) })
 	}
 }
 
 func (s *Store) receipt(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return filepath.Join(s.Cache, "receipt-"+hex.EncodeToString(sum[:8])+".json")
+}
+
+// inode returns the number of a file on its disk.
+func inode(info fs.FileInfo) uint64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return s.Ino
+	}
+	return 0
 }
 
 func (s *Store) makeCache() error { return os.MkdirAll(s.Cache, 0o755) }

@@ -37,9 +37,19 @@ const Last = "last"
 // names returns the records of a folder, the newest first. A folder that is not
 // there holds none.
 func names(folder string) ([]string, error) {
+	out, err := stamped(folder, suffix)
+	if err != nil {
+		return nil, fmt.Errorf("read the records of runs: %w", err)
+	}
+	return out, nil
+}
+
+// stamped returns the files of a folder whose names begin with a time and end so, the
+// newest first.
+func stamped(folder, suffix string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the records of runs: %w", err)
+		return nil, err
 	}
 	var out []string
 	for _, e := range entries {
@@ -142,9 +152,15 @@ func Prune(folder string, keep int) error {
 		if living, err := lives(path); err != nil || living {
 			continue // another process removed it, or writes it
 		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, remove(path))
 	}
 	return errors.Join(errs...)
+}
+
+// remove removes a file, which another process may have done.
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

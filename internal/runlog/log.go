@@ -151,28 +151,18 @@ func (l *Log) Close() error {
 // PruneLogs removes the oldest logs of a command from a folder until no more than
 // keep are left.
 func PruneLogs(folder, command string, keep int) error {
-	entries, err := os.ReadDir(folder)
+	all, err := stamped(folder, logSuffix)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
 		return fmt.Errorf("read the logs: %w", err)
 	}
-	var all []string
-	for _, e := range entries {
-		at, rest, ok := strings.Cut(e.Name(), "-")
-		if _, terr := time.Parse(stamp, at); ok && terr == nil && strings.HasPrefix(rest, command+"-") && strings.HasSuffix(rest, logSuffix) {
-			all = append(all, e.Name())
-		}
-	}
-	slices.Sort(all)
+	all = slices.DeleteFunc(all, func(name string) bool {
+		_, rest, _ := strings.Cut(name, "-")
+		return !strings.HasPrefix(rest, command+"-")
+	})
 	var errs []error
-	for _, name := range all[:max(0, len(all)-keep)] {
-		for _, gone := range []string{name, name + oldSuffix} {
-			if err := os.Remove(filepath.Join(folder, gone)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, err)
-			}
-		}
+	for _, name := range all[min(keep, len(all)):] {
+		path := filepath.Join(folder, name)
+		errs = append(errs, remove(path), remove(path+oldSuffix))
 	}
 	return errors.Join(errs...)
 }

@@ -3,10 +3,12 @@ package runlog
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -125,32 +127,31 @@ func (r Record) Lasted() time.Duration {
 // Open returns the actions that were begun and of which nobody knows how they
 // ended, the oldest first.
 func (r Record) Open() []Entry {
-	open := make(map[string]Entry)
+	open := make(begun)
 	for _, e := range r.Entries {
-		switch {
-		case e.Action == nil || e.Uncertain:
-		case e.Type == Type(engine.Started):
-			open[e.Action.Key()] = e
-		case e.Type == Type(engine.Done), e.Type == Type(engine.Failed):
-			delete(open, e.Action.Key())
-		}
+		open.note(e)
 	}
-	return inOrder(open)
+	return open.inOrder()
 }
 
-// inOrder returns entries by time.
-func inOrder(all map[string]Entry) []Entry {
-	out := make([]Entry, 0, len(all))
-	for _, e := range all {
-		out = append(out, e)
+// begun are the lines that began actions of which nobody knows how they ended, by action.
+type begun map[string]Entry
+
+func (b begun) note(e Entry) {
+	switch {
+	case e.Action == nil || e.Uncertain:
+	case e.Type == Type(engine.Started):
+		b[e.Action.Key()] = e
+	case e.Type == Type(engine.Done), e.Type == Type(engine.Failed):
+		delete(b, e.Action.Key())
 	}
-	slices.SortFunc(out, func(a, b Entry) int {
-		if n := a.Time.Compare(b.Time); n != 0 {
-			return n
-		}
-		return strings.Compare(a.Action.Key(), b.Action.Key())
+}
+
+// inOrder returns them by time.
+func (b begun) inOrder() []Entry {
+	return slices.SortedFunc(maps.Values(b), func(a, b Entry) int {
+		return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Action.Key(), b.Action.Key()))
 	})
-	return out
 }
 
 // lives reports whether the process that writes a record is still there.

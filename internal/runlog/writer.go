@@ -31,7 +31,7 @@ type Writer struct {
 	mu   sync.Mutex
 	file *os.File
 	err  error // the first that a line met
-	open map[string]Entry
+	open begun
 }
 
 // Options are what a record needs.
@@ -65,7 +65,7 @@ func Create(o Options, head Head) (*Writer, error) {
 	if err != nil {
 		return nil, unkept(o.Folder, err)
 	}
-	w := &Writer{path: path, scrub: o.Scrub, short: o.Short, left: o.Left, file: file, open: make(map[string]Entry)}
+	w := &Writer{path: path, scrub: o.Scrub, short: o.Short, left: o.Left, file: file, open: make(begun)}
 	if err := w.begin(head); err != nil {
 		return nil, errors.Join(unkept(o.Folder, err), file.Close(), os.Remove(path))
 	}
@@ -115,7 +115,9 @@ func (w *Writer) Event(e engine.Event) error {
 	if !kept {
 		return nil
 	}
-	w.note(entry)
+	w.mu.Lock()
+	w.open.note(entry)
+	w.mu.Unlock()
 	return w.write(entry, synced(e.Type))
 }
 
@@ -184,25 +186,12 @@ func lastLines(text string, n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// note keeps which actions are open.
-func (w *Writer) note(e Entry) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case e.Action == nil || e.Uncertain:
-	case e.Type == Type(engine.Started):
-		w.open[e.Action.Key()] = e
-	case e.Type == Type(engine.Done), e.Type == Type(engine.Failed):
-		delete(w.open, e.Action.Key())
-	}
-}
-
 // Open returns the actions that were begun and of which nobody knows how they
 // ended, the oldest first.
 func (w *Writer) Open() []Entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return inOrder(w.open)
+	return w.open.inOrder()
 }
 
 func (w *Writer) write(e Entry, sync bool) error {
