@@ -23,18 +23,18 @@ type Explanation struct {
 // Effective is one value that counts for a host, with the place it came from.
 type Effective struct {
 	fleet.Value
-	Source fleet.Source
+	fleet.Source
 }
 
 // StepExplanation is one step of a host.
 type StepExplanation struct {
-	ID      plan.StepID
-	Wanted  bool         // the configuration has its block
-	Values  []Effective  // the block first; empty without one
-	Want    string       // what the configuration wants, in normal form; empty where nothing was compared
-	Finding plan.Finding // the zero Finding where the host was not compared
-	Action  *plan.Action // nil: nothing is to be done
-	Proof   *plan.Digest // last proof in the marker; nil: there is none
+	ID      plan.StepID  `json:"step"`
+	Wanted  bool         `json:"wanted"` // the configuration has its block
+	Values  []Effective  `json:"values"` // the block first; empty without one
+	Want    string       `json:"-"`      // what the configuration wants, in normal form; empty where nothing was compared
+	Finding plan.Finding `json:"-"`      // the zero Finding where the host was not compared
+	Action  *plan.Action `json:"-"`      // nil: nothing is to be done
+	Proof   *plan.Digest `json:"-"`      // last proof in the marker; nil: there is none
 }
 
 // Compared reports whether anything was compared: not where the configuration
@@ -97,7 +97,7 @@ func Explain(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, name
 
 // effective returns the values of a step's block.
 func effective(spec fleet.Spec, sources fleet.Sources, step plan.StepID) []Effective {
-	var out []Effective
+	out := []Effective{}
 	for _, v := range spec.Values() {
 		if block, _, _ := strings.Cut(v.Path, "."); block == string(step) {
 			out = append(out, Effective{v, sources.Of(v.Path)})

@@ -12,7 +12,7 @@ type Changes struct {
 // its items, and what it had kept itself. What could not be asked now keeps what was
 // known of it, so that the fingerprint stays as it was until somebody knows better.
 func (r Report) After(known []Item) Report {
-	var c Changes
+	c := Changes{New: []Item{}, Stays: []Item{}, Kept: []Item{}, Recovered: []Item{}}
 	before := make(map[string]bool, len(known))
 	for _, i := range known {
 		before[i.Fingerprint] = true
@@ -41,7 +41,7 @@ func (r Report) After(known []Item) Report {
 		there[i.Fingerprint] = true // whatever is told twice
 	}
 	r.Since = &c
-	r.Fingerprint = fingerprintOf(r.Complete, append(append([]Item{}, r.Items...), c.Kept...)...)
+	r.Fingerprint = fingerprintOf(r.Complete, r.Known()...)
 	return r
 }
 

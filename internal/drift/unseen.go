@@ -37,7 +37,7 @@ func (u Unseen) Covers(i Item) bool {
 
 // unseenOf returns what of a plan's hosts and cluster was not compared.
 func unseenOf(p *plan.Plan) []Unseen {
-	var out []Unseen
+	out := []Unseen{}
 	see := func(host, fleet, step string, code plan.Code, why string) {
 		out = append(out, Unseen{host, fleet, step, code, severityOf(code), why})
 	}

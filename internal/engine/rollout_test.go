@@ -83,7 +83,7 @@ func TestRolloutOrder(t *testing.T) {
 		switch ev.Type {
 		case engine.HostBegun:
 			running++
-			if ev.Lane != "disrupt" || ev.Worst != plan.Restart || ev.Fleet != c.Fleets[0].Name {
+			if ev.Lane != "disrupt" || ev.Worst != plan.Restart.String() || ev.Fleet != c.Fleets[0].Name {
 				t.Errorf("%+v", ev)
 			}
 			if canary.IsZero() && ev.Host != names[0] {

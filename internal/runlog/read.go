@@ -129,9 +129,9 @@ func (r Record) Open() []Entry {
 	for _, e := range r.Entries {
 		switch {
 		case e.Action == nil || e.Uncertain:
-		case e.Type == Type(engine.Started):
+		case e.Type == engine.Started:
 			open[e.Action.Key()] = e
-		case e.Type == Type(engine.Done), e.Type == Type(engine.Failed):
+		case e.Type == engine.Done, e.Type == engine.Failed:
 			delete(open, e.Action.Key())
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/wire"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // Writer writes the record of one run. It is safe for concurrent use. The file is
@@ -82,7 +83,7 @@ func (w *Writer) begin(head Head) error {
 	if err := flock(w.file, unix.LOCK_EX); err != nil {
 		return err
 	}
-	if err := w.write(Entry{Type: TypeRun, Time: head.Started, Run: &head}, true); err != nil {
+	if err := w.write(Entry{Event: engine.Event{Type: TypeRun, Time: head.Started}, Run: &head}, true); err != nil {
 		return err
 	}
 	dir, err := os.Open(filepath.Dir(w.path))
@@ -134,17 +135,13 @@ func (w *Writer) entry(e engine.Event) (Entry, bool) {
 	if e.Type == engine.Sending {
 		return Entry{}, false // it tells of a second; the places that uploads take are kept
 	}
-	out := Entry{Type: Type(e.Type), Time: e.Time, Host: e.Host, Artifact: e.Artifact, Count: e.Count, Seconds: e.Elapsed.Seconds(),
-		Fleet: e.Fleet, Lane: e.Lane, Until: e.Until, Pod: e.Pod, What: e.What, Text: e.Why}
-	if e.Type == engine.HostBegun {
-		out.Worst = e.Worst.String()
-	}
+	out := Entry{Event: e}
 	if e.Action != nil {
 		a := ActionOf(*e.Action)
 		out.Action = &a
 	}
 	if e.Trouble != nil {
-		out.Code, out.Text, out.Remedy = e.Trouble.Code, e.Trouble.Text, e.Trouble.Remedy
+		out.tell(*e.Trouble)
 	}
 	if e.Err != nil {
 		out.fail(e.Err)
@@ -153,6 +150,7 @@ func (w *Writer) entry(e engine.Event) (Entry, bool) {
 		}
 		out.Uncertain = e.Type == engine.Failed && w.left != nil && w.left.Err() != nil
 	}
+	out.Event.Action, out.Event.Trouble, out.Event.Err = nil, nil, nil // what stays of them is entered
 	return out, true
 }
 
@@ -167,13 +165,15 @@ func (e *Entry) fail(err error) {
 	var script *hosts.ScriptError
 	switch {
 	case errors.As(err, &trouble):
-		e.Code, e.Text, e.Remedy = trouble.Code, trouble.Text, trouble.Remedy
+		e.tell(trouble.Trouble)
 	case errors.As(err, &lost):
-		e.Code, e.Text, e.Remedy = lost.Code, lost.Trouble().Text, lost.Remedy
+		e.tell(*lost.Trouble())
 	case errors.As(err, &script):
 		e.Output = append(lastLines(script.Answer.Stdout, outputLines/2), lastLines(script.Answer.Stderr, outputLines/2)...)
 	}
 }
+
+func (e *Entry) tell(x plan.Trouble) { e.Code, e.Text, e.Remedy = x.Code, x.Text, x.Remedy }
 
 func lastLines(text string, n int) []string {
 	text = strings.TrimRight(text, "\n")
@@ -190,9 +190,9 @@ func (w *Writer) note(e Entry) {
 	defer w.mu.Unlock()
 	switch {
 	case e.Action == nil || e.Uncertain:
-	case e.Type == Type(engine.Started):
+	case e.Type == engine.Started:
 		w.open[e.Action.Key()] = e
-	case e.Type == Type(engine.Done), e.Type == Type(engine.Failed):
+	case e.Type == engine.Done, e.Type == engine.Failed:
 		delete(w.open, e.Action.Key())
 	}
 }
@@ -233,6 +233,6 @@ func (w *Writer) write(e Entry, sync bool) error {
 // End writes the last line and closes the record. The error is the first that any
 // line met.
 func (w *Writer) End(end End) error {
-	err := w.write(Entry{Type: TypeEnd, End: &end}, true)
+	err := w.write(Entry{Event: engine.Event{Type: TypeEnd}, End: &end}, true)
 	return errors.Join(err, w.file.Close())
 }

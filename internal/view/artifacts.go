@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -55,7 +56,7 @@ func (t *Text) Artifacts(rows []ArtifactRow) {
 	table := [][]string{{"ARTIFACT", "VERSION", "SHA256", "SIZE", "FETCH", "CACHED", "FLEETS"}}
 	for _, r := range rows {
 		table = append(table, []string{r.Name, r.Version, shortDigest(r.SHA256), bytesOr(r.Size, "-"), r.Fetch,
-			r.state(), or(strings.Join(r.Fleets, ", "), "none")})
+			r.state(), cmp.Or(strings.Join(r.Fleets, ", "), "none")})
 	}
 	t.columns(0, table)
 }

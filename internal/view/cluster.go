@@ -35,8 +35,7 @@ func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 	if len(body) == 0 {
 		return
 	}
-	t.blank()
-	t.heading("Cluster")
+	t.section("Cluster")
 	for _, r := range body {
 		t.line(2*r.depth, r.sign, r.text)
 	}
@@ -77,8 +76,6 @@ func toldAbove(body []row) []row {
 	out := append(slices.Clone(body[:at]), row{sign: signRefused, depth: body[at].depth, text: plan.CodeClusterNotPrepared.String() + ": see the cluster, above"})
 	return append(out, body[min(at+2, len(body)):]...) // without what is to be done, which was said there
 }
-
-func (t *Text) heading(text string) { t.styled(0, "", t.styles.strong.Render(text)) }
 
 // clusterSubject names what an action of the cluster is about.
 func clusterSubject(a plan.Action) string {
@@ -218,20 +215,40 @@ func (t *Text) nodes(r engine.Result) {
 	} else {
 		text += "."
 	}
-	t.line(0, "", text)
+	t.Say(text)
 	t.late(late)
 }
 
-// clusterEvent returns the line of an event about a host's Node or an artifact on
-// its way, or "".
-func clusterEvent(e engine.Event) string {
-	switch e.Type {
-	case engine.Waiting:
-		return e.Host + ": waiting until its Node is Ready"
-	case engine.NodeReady:
-		return fmt.Sprintf("%s: its Node is Ready (%.1f s)", e.Host, e.Elapsed.Seconds())
-	case engine.Sending:
-		return fmt.Sprintf("%s: %s sent, %s of %s", e.Host, e.Artifact, bytes(e.Bytes), bytes(e.Size))
+// Prepared is an object that a cluster needs before its first plan, and what for.
+type Prepared struct {
+	inventory.Object
+	For string
+}
+
+// Preparation shows what a cluster lacks, what for, and how much is right. Objects
+// for the same thing are one line.
+func (t *Text) Preparation(all []Prepared) {
+	needed := slices.DeleteFunc(slices.Clone(all), func(p Prepared) bool { return p.State == inventory.ObjectKept })
+	kept := len(all) - len(needed)
+	if len(needed) == 0 {
+		t.sayf("The cluster is prepared: %s as wanted.", count(kept, "object"))
+		return
 	}
-	return ""
+	t.Say("The cluster needs, before macfleet can work with it:")
+	signs := map[inventory.ObjectState]string{inventory.ObjectDiffers: "~", inventory.ObjectSurplus: "-"}
+	for _, same := range grouped(needed, func(p Prepared) [2]string { return [2]string{string(p.State), p.For} }) {
+		t.line(2, cmp.Or(signs[same[0].State], "+"), joined(same, objectName)+": "+same[0].For)
+	}
+	if kept > 0 {
+		t.sayf("%s as wanted.", count(kept, "object"))
+	}
+}
+
+// objectName is an object's kind and place, and what is not as wanted.
+func objectName(o Prepared) string {
+	name := o.String()
+	if o.Why != "" {
+		name += " (" + o.Why + ")"
+	}
+	return name
 }

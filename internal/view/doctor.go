@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
@@ -15,8 +16,8 @@ import (
 // what to do, and what nobody knows.
 func (t *Text) Checkup(c doctor.Checkup) {
 	title := t.styles.strong.Render(printable(c.Name))
-	if c.Name != c.Server.Name {
-		title += printable("  (server " + c.Server.Name + ")")
+	if c.Name != c.Server {
+		title += printable("  (server " + c.Server + ")")
 	}
 	t.styled(0, "", title)
 	t.blank()
@@ -31,8 +32,8 @@ func (t *Text) Checkup(c doctor.Checkup) {
 		t.check(check, column)
 	}
 	t.blank()
-	t.line(0, "", fmt.Sprintf("%s: %d ok, %s, %d unknown.", count(len(c.Checks), "check"), c.Count(doctor.OK),
-		count(c.Count(doctor.Problem), "problem"), c.Count(doctor.Unknown)))
+	t.sayf("%s: %d ok, %s, %d unknown.", count(len(c.Checks), "check"), c.Count(doctor.OK),
+		count(c.Count(doctor.Problem), "problem"), c.Count(doctor.Unknown))
 }
 
 // check prints one check behind its state and its name, which is column wide.
@@ -55,38 +56,23 @@ func (t *Text) check(c doctor.Check, column int) {
 		texts = append(texts, "do: "+c.Remedy)
 	}
 	for _, text := range texts {
-		for _, part := range wrap(printable(text), t.width-lipgloss.Width(lead)) {
-			fmt.Fprintln(t.out, strings.TrimRight(lead+part, " "))
-			lead = strings.Repeat(" ", lipgloss.Width(lead))
-		}
+		t.behind(lead, printable(text))
+		lead = strings.Repeat(" ", lipgloss.Width(lead))
 	}
 }
 
 // CheckupDocument is a checkup as one JSON object.
 type CheckupDocument struct {
 	wire.Head
-	Name     string         `json:"name"`
-	Server   string         `json:"server"`
-	ServerID string         `json:"server_id"`
-	Healthy  bool           `json:"healthy"`
-	Checks   []CheckupCheck `json:"checks"`
+	doctor.Checkup
 }
 
-// CheckupCheck is one check.
-type CheckupCheck struct {
-	Name    string `json:"name"`
-	State   string `json:"state"`
-	Text    string `json:"text"`
-	Remedy  string `json:"remedy,omitempty"`
-	Printed string `json:"printed,omitempty"` // what a step could not read, at most 500 bytes
-}
-
-// WriteCheckup prints a checkup as one JSON document.
+// WriteCheckup prints a checkup as one JSON document. Of what a step could not read it has
+// no more than a person is shown.
 func WriteCheckup(w io.Writer, c doctor.Checkup) error {
-	d := CheckupDocument{Head: wire.NewHead(), Name: c.Name, Server: c.Server.Name,
-		ServerID: c.Server.ID, Healthy: c.Healthy(), Checks: []CheckupCheck{}}
-	for _, check := range c.Checks {
-		d.Checks = append(d.Checks, CheckupCheck{check.Name, string(check.State), check.Text, check.Remedy, wire.Shortened(check.Bytes)})
+	c.Checks = slices.Clone(c.Checks)
+	for i := range c.Checks {
+		c.Checks[i].Bytes = wire.Shortened(c.Checks[i].Bytes)
 	}
-	return wire.Write(w, d)
+	return wire.Write(w, CheckupDocument{wire.NewHead(), c})
 }

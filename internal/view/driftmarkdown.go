@@ -1,10 +1,10 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/plan"
@@ -40,7 +40,7 @@ func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 	})
 	m.table("Ignored for now; `macfleet apply` mends it all the same", "host | step | code | until, by whom", len(r.Ignored), func(n int) string {
 		i := r.Ignored[n]
-		return row4(i.Host, i.Step, i.Code.String(), fmt.Sprintf("%s, %s: %s", i.By.Until.Format(time.DateOnly), i.By.Owner, i.By.Reason))
+		return row4(i.Host, i.Step, i.Code.String(), fmt.Sprintf("%s, %s: %s", i.Until, i.Owner, i.Reason))
 	})
 	m.table("Notices", "code | what", len(r.Remarks), func(n int) string {
 		return fmt.Sprintf("| %s | %s |", span(r.Remarks[n].Code.String()), cell(r.Remarks[n].Text))
@@ -55,7 +55,7 @@ func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 }
 
 func driftTitle(r drift.Report) string {
-	of := plainText(r.Owner.String())
+	of := printable(r.Owner.String())
 	hosts := make(map[string]bool)
 	for _, i := range r.Items {
 		hosts[i.Host] = true
@@ -96,13 +96,8 @@ func (m *markdown) fits(text string) bool {
 func (m *markdown) items(title string, items []drift.Item) {
 	m.table(title, "severity | host | step | code | what | fingerprint", len(items), func(n int) string {
 		i := items[n]
-		what := i.Text
-		for k, f := range i.Fields {
-			if k == 0 {
-				what = ""
-			}
-			what += map[bool]string{true: "; ", false: ""}[k > 0] + fmt.Sprintf("%s: %s (wanted: %s)", f.Name, f.Before, f.After)
-		}
+		moved := mapped(i.Fields, func(f drift.Field) string { return movedRow(f, f.Before, f.After).text })
+		what := cmp.Or(strings.Join(moved, "; "), i.Text)
 		if i.Refused != (plan.Code{}) {
 			what += "; apply does not mend it: " + i.Refused.String()
 		}
@@ -138,7 +133,7 @@ func row4(a, b, c, d string) string {
 
 // span writes a name so that nothing in it is read as Markdown.
 func span(text string) string {
-	text = strings.NewReplacer("`", "'", "|", `\|`).Replace(plainText(text))
+	text = strings.NewReplacer("`", "'", "|", `\|`).Replace(printable(text))
 	if text == "" {
 		return " "
 	}
@@ -148,7 +143,7 @@ func span(text string) string {
 // cell writes text that a host or a provider said into a table: it starts no
 // markup, calls nobody by name, links to no issue and ends no comment.
 func cell(text string) string {
-	text = plainText(text)
+	text = printable(text)
 	if runes := []rune(text); len(runes) > mostCell {
 		text = string(runes[:mostCell]) + "…"
 	}
@@ -169,6 +164,3 @@ func cell(text string) string {
 	}
 	return strings.ReplaceAll(b.String(), "www.", "www\u2060.")
 }
-
-// plainText is one line without what is not to be seen.
-func plainText(text string) string { return printable(text) }

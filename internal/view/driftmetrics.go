@@ -90,7 +90,7 @@ func (m *metrics) hosts(r drift.Report) {
 	m.gauge("macfleet_hosts", "Hosts of a fleet by state; each is counted once.")
 	for _, h := range r.Hosts {
 		for _, s := range drift.HostStates() {
-			m.sample("macfleet_hosts", float64(h.By[s]), "fleet", h.Fleet, "state", string(s))
+			m.sample("macfleet_hosts", float64(*h.Of(s)), "fleet", h.Fleet, "state", string(s))
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (m *metrics) ignores(r drift.Report) {
 	}
 	m.gauge("macfleet_ignore_expires_timestamp_seconds", "When an ignore block ends, in seconds since 1970.")
 	for _, i := range r.Ignores {
-		m.sample("macfleet_ignore_expires_timestamp_seconds", float64(i.Expires().Unix()), "name", i.Name, "owner", i.Owner)
+		m.sample("macfleet_ignore_expires_timestamp_seconds", float64(i.Expires.Unix()), "name", i.Name, "owner", i.Owner)
 	}
 }
 

@@ -1,11 +1,14 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
+	"time"
 
-	"github.com/charmbracelet/lipgloss"
-
+	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
@@ -47,56 +50,48 @@ func standing(h plan.Host) string {
 func (t *Text) machine(x doctor.Explanation) {
 	h := x.Host
 	for _, v := range []doctor.Effective{x.Type, x.OS} {
-		t.pair(v.Path, fmt.Sprintf("%s, written in %s", v.Text, written(v)))
+		t.said(v.Path, fmt.Sprintf("%s, written in %s", v.Text, written(v)))
 	}
 	server := fmt.Sprintf("%s, type %s in %s, status %s", h.Server.ID, h.Server.Type, h.Server.Zone, h.Server.Status)
 	if h.Server.Name != h.Name {
 		server += ", now called " + h.Server.Name
 	}
-	t.pair("server", server)
+	t.said("server", server)
 	if h.Unknown != nil {
-		t.pair("address", h.Server.Address)
+		t.said("address", h.Server.Address)
 		return
 	}
 	address := h.Server.Address
 	if h.Seen.Path != "" {
 		address += ", reached by " + h.Seen.Path
 	}
-	t.pair("address", address)
+	t.said("address", address)
 	pinned := "not pinned"
 	if h.Seen.Pinned {
 		pinned = "pinned"
 	}
-	t.pair("host key", h.Seen.Fingerprint+", "+pinned)
+	t.said("host key", h.Seen.Fingerprint+", "+pinned)
 	os, _ := h.Seen.OSVersion.Get()
 	serial, _ := h.Seen.Serial.Get()
-	t.pair("macOS", or(os, "not known")+", serial number "+or(serial, "not known"))
+	t.said("macOS", cmp.Or(os, "not known")+", serial number "+cmp.Or(serial, "not known"))
 	marker := "none"
 	if m, ok := h.Seen.Marker.Get(); ok {
 		marker = fmt.Sprintf("of %s, written by macfleet %s", m.Owner(), m.Version)
 	} else if h.Seen.Marker.IsUnread() {
 		marker = "not read: " + h.Seen.Marker.Why()
 	}
-	t.pair("marker", marker)
+	t.said("marker", marker)
 }
 
-func or(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
-}
+// said prints a word of the machine, and detail one of a step.
+func (t *Text) said(word, text string) { t.pair(2, 9, word, text) }
 
-// pair prints a word and what is said of it.
-func (t *Text) pair(word, text string) { t.line(2, fmt.Sprintf("%-9s", word), text) }
-
-// detail is pair one level deeper, of a step.
-func (t *Text) detail(word, text string) { t.line(4, fmt.Sprintf("%-7s", word), text) }
+func (t *Text) detail(word, text string) { t.pair(4, 7, word, text) }
 
 func (t *Text) action(h plan.Host, a plan.Action) {
 	t.line(0, string(a.Kind.Sign()), label(a))
 	for _, f := range a.Fields {
-		t.detail("differs", fmt.Sprintf("%s: %s → %s", f.Name, or(f.Before, "not set"), or(f.After, "not set")))
+		t.detail("differs", differs(f))
 	}
 	t.detail("why", fmt.Sprintf("%s: %s", a.Reason.Code, a.Reason.Text))
 	if a.Refusal != nil {
@@ -138,7 +133,7 @@ func (t *Text) step(h plan.Host, s doctor.StepExplanation) {
 		t.detail("warning", w.Code.String()+": "+w.Text)
 	}
 	for i, f := range changedFields(s) {
-		t.detail(first(i, "differs"), fmt.Sprintf("%s: %s → %s", f.Name, or(f.Before, "not set"), or(f.After, "not set")))
+		t.detail(first(i, "differs"), differs(f))
 	}
 	if s.Action != nil {
 		for i, c := range s.Action.Changes {
@@ -156,6 +151,10 @@ func (t *Text) step(h plan.Host, s doctor.StepExplanation) {
 	if h.Unknown == nil && (s.Wanted || s.Proof != nil) {
 		t.detail("proof", proof(s))
 	}
+}
+
+func differs(f plan.Field) string {
+	return fmt.Sprintf("%s: %s → %s", f.Name, cmp.Or(f.Before, "not set"), cmp.Or(f.After, "not set"))
 }
 
 // first returns the word for the first of several lines.
@@ -204,7 +203,7 @@ func proof(s doctor.StepExplanation) string {
 	}
 	text := "at a time that was not noted"
 	if !s.Proof.At.IsZero() {
-		text = s.Proof.At.UTC().Format("2006-01-02 15:04:05 UTC")
+		text = moment(s.Proof.At)
 	}
 	switch o := s.Moved(); {
 	case !s.Compared():
@@ -232,29 +231,188 @@ func place(v doctor.Effective) string {
 	return v.Source.String()
 }
 
-// columns prints rows of aligned cells without a head. A row that does not fit
-// is wrapped.
-func (t *Text) columns(indent int, rows [][]string) {
-	var widths []int
-	for _, r := range rows {
-		for i, c := range r {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], lipgloss.Width(printable(c)))
+// Scripts prints the exact scripts that an explanation's actions would run, as
+// one text of comments and shell. Lines are never broken: it is a script. With
+// a step it prints that step's alone.
+func (t *Text) Scripts(x doctor.Explanation, only plan.StepID) {
+	for _, s := range x.Steps {
+		switch {
+		case only != "" && s.ID != only:
+		case s.Wanted && !s.Compared():
+			t.comment(fmt.Sprintf("%s: could not be compared, so nothing would run", s.ID))
+		case s.Action == nil:
+			t.comment(fmt.Sprintf("%s: no difference, so nothing would run", s.ID))
+		case s.Action.Refusal != nil:
+			t.comment(fmt.Sprintf("%s: refused (%s), so nothing would run; without that:", s.ID, s.Action.Refusal.Code))
+			t.commands(x.Host, s.Action.Changes)
+		default:
+			t.commands(x.Host, s.Action.Changes)
 		}
 	}
-	for _, r := range rows {
-		var b strings.Builder
-		for i, c := range r {
-			c = printable(c)
-			b.WriteString(c + strings.Repeat(" ", widths[i]-lipgloss.Width(c)+2))
+}
+
+func (t *Text) commands(h plan.Host, changes []plan.Change) {
+	for _, c := range changes {
+		t.comment(fmt.Sprintf("%s, as %s on %s", c.Command.Name, asWhom(h, c.Command), h.Name))
+		for i, arg := range c.Command.Args {
+			t.comment(fmt.Sprintf("$%d is %q", i+1, arg))
 		}
-		text := strings.TrimRight(b.String(), " ")
-		if t.width > 0 && indent+lipgloss.Width(text) > t.width {
-			t.line(indent, "", text)
+		t.Print(script(c.Command))
+		t.blank()
+	}
+}
+
+func (t *Text) comment(text string) { fmt.Fprintln(t.out, "# "+printable(text)) }
+
+func script(c plan.Command) string {
+	return strings.TrimRight(hosts.ScriptText(c), "\n") + "\n"
+}
+
+// use is a script that would run on a host.
+type use struct {
+	name, as, text string
+	runs           string // where, and with which arguments
+}
+
+// PlanScripts prints every script that a plan's steps would run, once, with the
+// hosts and the arguments that it would get. Claims and markers are macfleet's
+// own files under /etc/macfleet and no step's.
+func (t *Text) PlanScripts(p *plan.Plan) {
+	uses := scriptsOf(p)
+	if len(uses) == 0 {
+		return
+	}
+	t.section("Scripts")
+	for _, u := range uses {
+		t.blank()
+		t.comment(u[0].name + ", as " + u[0].as)
+		for _, on := range u {
+			t.comment("  " + on.runs)
+		}
+		t.Print(u[0].text)
+	}
+}
+
+// scriptsOf gathers a plan's scripts in the order of their first use.
+func scriptsOf(p *plan.Plan) [][]use {
+	var all []use
+	hosts := make(map[string]plan.Host, len(p.Hosts))
+	for _, h := range p.Hosts {
+		hosts[h.Server.ID] = h
+	}
+	for _, a := range p.Actions {
+		if a.Refusal != nil {
 			continue
 		}
-		fmt.Fprintln(t.out, strings.Repeat(" ", indent)+text)
+		h := hosts[a.ServerID]
+		for _, c := range a.Changes {
+			all = append(all, use{c.Command.Name, asWhom(h, c.Command), script(c.Command), "on " + h.Name + arguments(c.Command)})
+		}
 	}
+	return grouped(all, func(u use) use { return use{name: u.name, as: u.as, text: u.text} })
+}
+
+func arguments(c plan.Command) string {
+	if len(c.Args) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(mapped(c.Args, strconv.Quote), " ")
+}
+
+// ExplainDocument is an explanation of one host as one JSON object.
+type ExplainDocument struct {
+	wire.OwnedHead
+	Host    ExplainedHost      `json:"host"`
+	Unknown *wire.TroubledHost `json:"unknown,omitempty"`
+	Refused *wire.TroubledHost `json:"refused,omitempty"`
+	Actions []wire.Action      `json:"actions"` // beside the steps
+	Steps   []ExplainedStep    `json:"steps"`
+}
+
+// ExplainedHost is the machine.
+type ExplainedHost struct {
+	Name        string           `json:"name"`
+	Fleet       string           `json:"fleet"`
+	Group       string           `json:"group"`
+	Member      bool             `json:"member"` // false: a claim would make it one
+	ServerID    string           `json:"server_id"`
+	ServerName  string           `json:"server_name"` // as the provider calls it now
+	Type        string           `json:"type"`
+	Zone        string           `json:"zone"`
+	Status      string           `json:"status"`
+	Address     string           `json:"address"`
+	Path        string           `json:"path"` // how it was reached
+	HostKey     string           `json:"host_key"`
+	Pinned      bool             `json:"pinned"`
+	OSVersion   string           `json:"os_version"` // "" = not known
+	Serial      string           `json:"serial"`     // "" = not known
+	WantedType  doctor.Effective `json:"wanted_type"`
+	WantedOS    doctor.Effective `json:"wanted_os"`
+	Convergence string           `json:"converged"` // yes, no, unknown
+}
+
+// ExplainedStep is one step.
+type ExplainedStep struct {
+	doctor.StepExplanation
+	Seen   string            `json:"seen"` // the facts in normal form; "" when not compared
+	Want   string            `json:"want"` // the wish in the same form
+	Unread []wire.UnreadStep `json:"unread"`
+	Change *wire.Action      `json:"change,omitempty"`
+	Proof  *Proof            `json:"proof,omitempty"`
+}
+
+// Proof is a step's last proof by the host's marker.
+type Proof struct {
+	At                 *time.Time `json:"at,omitempty"`
+	HostMoved          bool       `json:"host_moved"`
+	ConfigurationMoved bool       `json:"configuration_moved"`
+}
+
+// WriteExplanation prints an explanation as one JSON object, of one step when only is not
+// empty.
+func WriteExplanation(out io.Writer, x doctor.Explanation, only plan.StepID) error {
+	h := x.Host
+	os, _ := h.Seen.OSVersion.Get()
+	serial, _ := h.Seen.Serial.Get()
+	d := ExplainDocument{OwnedHead: wire.HeadOf(x.Owner), Actions: []wire.Action{}, Steps: []ExplainedStep{},
+		Host: ExplainedHost{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Member: h.Member, ServerID: h.Server.ID,
+			ServerName: h.Server.Name, Type: h.Server.Type, Zone: h.Server.Zone, Status: h.Server.Status, Address: h.Server.Address,
+			Path: h.Seen.Path, HostKey: h.Seen.Fingerprint, Pinned: h.Seen.Pinned, OSVersion: os, Serial: serial,
+			WantedType: x.Type, WantedOS: x.OS, Convergence: string(h.Converged)}}
+	if h.Unknown != nil {
+		t := wire.Troubled(h.Name, h.Fleet, *h.Unknown)
+		d.Unknown = &t
+	}
+	if h.Refused != nil {
+		t := wire.Troubled(h.Name, h.Fleet, *h.Refused)
+		d.Refused = &t
+	}
+	for _, a := range x.Actions {
+		d.Actions = append(d.Actions, wire.ActionOf(a))
+	}
+	for _, s := range x.Steps {
+		if only == "" || s.ID == only {
+			d.Steps = append(d.Steps, explainedStep(h, s))
+		}
+	}
+	return wire.Write(out, d)
+}
+
+func explainedStep(h plan.Host, s doctor.StepExplanation) ExplainedStep {
+	e := ExplainedStep{StepExplanation: s, Seen: s.Finding.Facts, Want: s.Want, Unread: []wire.UnreadStep{}}
+	for _, u := range s.Finding.Unread {
+		e.Unread = append(e.Unread, wire.UnreadOf(h, plan.StepUnread{Step: s.ID, Unread: u}))
+	}
+	if s.Action != nil {
+		c := wire.ActionOf(*s.Action)
+		e.Change = &c
+	}
+	if s.Proof != nil {
+		moved := s.Moved()
+		e.Proof = &Proof{HostMoved: moved.Drift, ConfigurationMoved: moved.Pending}
+		if !s.Proof.At.IsZero() {
+			e.Proof.At = &s.Proof.At
+		}
+	}
+	return e
 }

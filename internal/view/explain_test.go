@@ -45,7 +45,7 @@ func explanations() []doctor.Explanation {
 			{ID: "power", Wanted: true, Values: values, Proof: &proven, Action: &a,
 				Want: "sleep=\"never\"\n", Finding: plan.Finding{Facts: "sleep=\"10 min\"\n", Changes: []plan.Change{{Reason: a.Reason, Fields: a.Fields, Command: a.Changes[0].Command}}}},
 			{ID: "quiet", Wanted: true, Values: []doctor.Effective{valueAt("quiet", "", fleet.InFleet, 20)}, Want: "x=\"1\"\n", Finding: plan.Finding{Facts: "x=\"1\"\n"}},
-			{ID: "absent"},
+			{ID: "absent", Values: []doctor.Effective{}},
 		}}
 	dead := whole
 	dead.Host = member(4, "runners")

@@ -2,8 +2,11 @@ package view
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/lock"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -23,14 +26,6 @@ func WaitingLine(of string, w lock.Waiting) string {
 
 func seconds(d time.Duration) string { return d.Round(time.Second).String() }
 
-// moment writes a time for a person, in a form that is the same everywhere.
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
-
-// Waiting prints that another one's lock is waited for.
-func (s *Stream) Waiting(line string) {
-	s.write(message{Level: "info", Type: "lock_waiting", Message: line})
-}
-
 // LockStatus is what is known of a lock.
 type LockStatus struct {
 	Of     string        // whose it is
@@ -46,19 +41,19 @@ func (t *Text) Lock(s LockStatus) {
 	r := s.Record
 	switch {
 	case !s.There:
-		t.line(0, "", fmt.Sprintf("%s: nobody has the lock (%s).", s.Of, s.Where))
+		t.sayf("%s: nobody has the lock (%s).", s.Of, s.Where)
 		return
 	case !r.Held:
-		t.line(0, "", fmt.Sprintf("%s: nobody has the lock (%s). %s had it last, until %s (run %s, epoch %d).", s.Of, s.Where, r.Run.Who, moment(r.Renewed), r.Run.ID, r.Run.Epoch))
+		t.sayf("%s: nobody has the lock (%s). %s had it last, until %s (run %s, epoch %d).", s.Of, s.Where, r.Run.Who, moment(r.Renewed), r.Run.ID, r.Run.Epoch)
 		return
 	}
-	t.line(0, "", fmt.Sprintf("%s: %s has the lock (%s).", s.Of, r.Run.Who, s.Where))
-	t.line(2, "", "run    "+r.Run.ID)
+	t.sayf("%s: %s has the lock (%s).", s.Of, r.Run.Who, s.Where)
+	t.pair(2, 6, "run", r.Run.ID)
 	if r.Machine != "" {
-		t.line(2, "", "on     "+r.Machine)
+		t.pair(2, 6, "on", r.Machine)
 	}
-	t.line(2, "", "since  "+moment(r.Since))
-	t.line(2, "", fmt.Sprintf("epoch  %d", r.Run.Epoch))
+	t.pair(2, 6, "since", moment(r.Since))
+	t.pair(2, 6, "epoch", fmt.Sprint(r.Run.Epoch))
 	alive := "it is valid: its run lives, or ended less than that ago"
 	if s.Dead {
 		alive = "it has expired: the next apply takes it over"
@@ -79,4 +74,34 @@ func ReleaseQuestion(s LockStatus) string {
 func HostLock(name string, e plan.Entered, span time.Duration) LockStatus {
 	return LockStatus{Of: name, Where: "kept by the host", There: true, Age: e.Idle,
 		Record: lock.Record{Held: e.Held, Run: plan.Run{ID: e.ID, Who: e.Who, Epoch: e.Epoch}, Since: e.At, Renewed: e.At, Lasts: span}}
+}
+
+// Holding says where a hold was written, or taken away where there is none, a line
+// for each host, and why it was not elsewhere.
+func (t *Text) Holding(all []engine.Holding, hold *inventory.Hold) {
+	done, failed := "no longer held", "still held"
+	if hold != nil {
+		done, failed = "held "+plan.Held{Hold: *hold}.String(), "not held"
+	}
+	for _, h := range all {
+		var in, not []string
+		for _, place := range []struct {
+			name string
+			err  error
+		}{{plan.InMarker, h.Marker}, {plan.InNode, h.Node}} {
+			if place.err == nil {
+				in = append(in, place.name)
+			} else {
+				not = append(not, fmt.Sprintf("%s: %v", place.name, place.err))
+			}
+		}
+		sign, text := "", h.Host.Name+": "+done+" ("+strings.Join(in, ", ")+")"
+		if !h.Done(hold) {
+			sign, text = signRefused, h.Host.Name+": "+failed
+		}
+		t.line(0, sign, text)
+		for _, n := range not {
+			t.line(4, "", n)
+		}
+	}
 }
