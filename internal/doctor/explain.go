@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -34,22 +35,21 @@ type StepExplanation struct {
 	Want    string       `json:"-"`      // what the configuration wants, in normal form; empty where nothing was compared
 	Finding plan.Finding `json:"-"`      // the zero Finding where the host was not compared
 	Action  *plan.Action `json:"-"`      // nil: nothing is to be done
-	Proof   *plan.Digest `json:"-"`      // last proof in the marker; nil: there is none
+	Proof   *Proof       `json:"-"`      // nil: there is none
+}
+
+// Proof is a step's last proof by the host's marker, and what changed since as far as the
+// step could be compared.
+type Proof struct {
+	At                 time.Time `json:"at,omitzero"`
+	HostMoved          bool      `json:"host_moved"`
+	ConfigurationMoved bool      `json:"configuration_moved"`
 }
 
 // Compared reports whether anything was compared: not where the configuration
 // lacks the block, or the host or an answer was not to be had.
 func (s StepExplanation) Compared() bool {
 	return len(s.Finding.Unread) == 0 && s.Finding.Facts != ""
-}
-
-// Moved says what changed since the last proof. It is zero without a proof and
-// where the step could not be compared.
-func (s StepExplanation) Moved() plan.Origin {
-	if s.Proof == nil || !s.Compared() {
-		return plan.Origin{}
-	}
-	return s.Proof.Moved(s.Want, s.Finding.Facts)
 }
 
 // Explain explains one host, by any name that plan.Find takes. The snapshot must
@@ -88,7 +88,11 @@ func Explain(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, name
 			s.Want, s.Finding = step.Wanted(), step.Diff(h.View(step.ID()))
 		}
 		if d, ok := marker.Steps[s.ID]; ok {
-			s.Proof = &d
+			s.Proof = &Proof{At: d.At}
+			if s.Compared() {
+				moved := d.Moved(s.Want, s.Finding.Facts)
+				s.Proof.HostMoved, s.Proof.ConfigurationMoved = moved.Drift, moved.Pending
+			}
 		}
 		x.Steps = append(x.Steps, s)
 	}

@@ -160,17 +160,25 @@ const outputLines = 20
 // fail enters what went wrong.
 func (e *Entry) fail(err error) {
 	e.Text = err.Error()
-	var trouble *engine.TroubleError
-	var lost *hosts.Error
 	var script *hosts.ScriptError
-	switch {
-	case errors.As(err, &trouble):
-		e.tell(trouble.Trouble)
-	case errors.As(err, &lost):
-		e.tell(*lost.Trouble())
-	case errors.As(err, &script):
+	if x := TroubleOf(err); x != nil {
+		e.tell(*x)
+	} else if errors.As(err, &script) {
 		e.Output = append(lastLines(script.Answer.Stdout, outputLines/2), lastLines(script.Answer.Stderr, outputLines/2)...)
 	}
+}
+
+// TroubleOf returns what an error says of a host with a code, or nil.
+func TroubleOf(err error) *plan.Trouble {
+	var trouble *engine.TroubleError
+	var lost *hosts.Error
+	switch {
+	case errors.As(err, &trouble):
+		return &trouble.Trouble
+	case errors.As(err, &lost):
+		return lost.Trouble()
+	}
+	return nil
 }
 
 func (e *Entry) tell(x plan.Trouble) { e.Code, e.Text, e.Remedy = x.Code, x.Text, x.Remedy }

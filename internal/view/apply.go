@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/rollout"
+	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -34,17 +34,10 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 			parts = append(parts, fmt.Sprintf("%s %d of %d", f, touched[f], have[f]))
 		}
 	}
-	var what []string
-	if total > 0 {
-		what = append(what, fmt.Sprintf("change %s (%s)", count(total, "host"), strings.Join(parts, ", ")))
-	}
-	if objects > 0 {
-		what = append(what, fmt.Sprintf("change %s of the cluster", count(objects, "object")))
-	}
-	if n := len(engine.Unpinned(p)); n > 0 {
-		what = append(what, fmt.Sprintf("trust the host keys of %s", count(n, "member")))
-	}
-	return fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), strings.Join(what, " and ")) + disturbs(p, fleets)
+	keys := len(engine.Unpinned(p))
+	what := listed(" and ", given(total > 0, "change %s (%s)", count(total, "host"), strings.Join(parts, ", ")),
+		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(keys > 0, "trust the host keys of %s", count(keys, "member")))
+	return fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), what) + disturbs(p, fleets)
 }
 
 // disturbs says of a plan how much of each fleet it disturbs, which hosts it drains, and
@@ -64,11 +57,8 @@ func disturbs(p *plan.Plan, fleets []fleet.Fleet) string {
 			drained = append(drained, fmt.Sprintf("%s (%s)", h.Name, count(actions[i].Evicts, "Pod")))
 		}
 		if i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Forced }); i >= 0 {
-			text := h.Name
-			if len(actions[i].Busy) > 0 {
-				text += " (" + plan.TaskTexts(actions[i].Busy) + ")"
-			}
-			forced = append(forced, text)
+			busy := actions[i].Busy
+			forced = append(forced, h.Name+given(len(busy) > 0, " (%s)", plan.TaskTexts(busy)))
 		}
 	}
 	var shares []string
@@ -77,16 +67,10 @@ func disturbs(p *plan.Plan, fleets []fleet.Fleet) string {
 			shares = append(shares, fmt.Sprintf("%d of %d %s, at most %d at once", n, ready, f.Name, rollout.LimitsOf(f.Rollout, ready).MaxUnavailable))
 		}
 	}
-	out := ""
-	for _, s := range []struct {
-		what string
-		all  []string
-	}{{"It disturbs ", shares}, {"It drains ", drained}, {"By force, whatever goes on there: ", forced}} {
-		if len(s.all) > 0 {
-			out += " " + s.what + strings.Join(s.all, ", ") + "."
-		}
+	sentence := func(what string, all []string) string {
+		return given(len(all) > 0, " %s %s.", what, strings.Join(all, ", "))
 	}
-	return out
+	return sentence("It disturbs", shares) + sentence("It drains", drained) + sentence("By force, whatever goes on there:", forced)
 }
 
 // Applied shows what a run came to: failures first, then what is left, then one
@@ -122,18 +106,9 @@ func (t *Text) Applied(r engine.Result) {
 		t.differences(r.After)
 	}
 	t.blank()
-	waits := ""
-	if r.NotWaited > 0 {
-		waits = count(r.NotWaited, "Node") + " not waited for"
-	}
-	text := fmt.Sprintf("Applied %s; %d of %s converged", count(r.Done, "action"), s.Converged, count(s.Hosts, "host"))
-	for _, part := range []string{incomplete(s), tally(amount{len(r.Failures), "failed"}), tally(amount{r.NotStarted, "not started"}), waits,
-		tally(amount{s.Changes(), "still to do"})} {
-		if part != "" {
-			text += "; " + part
-		}
-	}
-	t.Say(text + ".")
+	t.Say(listed("; ", fmt.Sprintf("Applied %s", count(r.Done, "action")), fmt.Sprintf("%d of %s converged", s.Converged, count(s.Hosts, "host")),
+		incomplete(s), given(len(r.Failures) > 0, "%d failed", len(r.Failures)), given(r.NotStarted > 0, "%d not started", r.NotStarted),
+		given(r.NotWaited > 0, "%s not waited for", count(r.NotWaited, "Node")), given(s.Changes() > 0, "%d still to do", s.Changes())) + ".")
 	t.nodes(r)
 	t.lost(r.Lost)
 	if r.Interrupted {
@@ -152,23 +127,15 @@ func (t *Text) lost(why error) {
 // failure says what went wrong and what to do: what is known of this very error,
 // or what helps with any.
 func failure(f engine.Failure) (text, remedy string) {
-	text = f.Err.Error()
-	remedy = "macfleet plan --on name=" + f.Action.Host + " shows what is left; apply again goes on from there"
-	if f.Action.Host == "" {
-		remedy = "macfleet plan shows what is left; apply again goes on from there"
-	}
-	var trouble *engine.TroubleError
-	var lost *hosts.Error
 	var advised *engine.AdvisedError
-	switch {
-	case errors.As(f.Err, &advised):
-		return text, advised.Remedy
-	case errors.As(f.Err, &trouble):
-		return trouble.Code.String() + ": " + trouble.Text, trouble.Remedy
-	case errors.As(f.Err, &lost):
-		return lost.Code.String() + ": " + lost.Trouble().Text, lost.Remedy
+	if errors.As(f.Err, &advised) {
+		return f.Err.Error(), advised.Remedy
 	}
-	return text, remedy
+	if x := runlog.TroubleOf(f.Err); x != nil {
+		return x.Code.String() + ": " + x.Text, x.Remedy
+	}
+	on := given(f.Action.Host != "", " --on name=%s", f.Action.Host)
+	return f.Err.Error(), "macfleet plan" + on + " shows what is left; apply again goes on from there"
 }
 
 // leftHosts shows the hosts that a limit of their fleet kept from starting: a line

@@ -142,6 +142,15 @@ func trouble(sign string, x plan.Trouble) []row {
 	return rows
 }
 
+// against returns the rows of a trouble of a host, whose remedy may be a command; none
+// where there is no trouble.
+func against(sign string, h plan.Host, x *plan.Trouble) []row {
+	if x == nil {
+		return nil
+	}
+	return trouble(sign, plan.Trouble{Code: x.Code, Text: general(h, x.Text), Remedy: named(h, x.Remedy, anyName)})
+}
+
 // general replaces a host's own name, so that equal things look equal.
 func general(h plan.Host, text string) string { return named(h, text, ownName) }
 
@@ -151,11 +160,4 @@ func named(h plan.Host, text, word string) string {
 		return text
 	}
 	return strings.ReplaceAll(text, h.Name, word)
-}
-
-// generalTrouble does so for a trouble, whose remedy may be a command.
-func generalTrouble(h plan.Host, x plan.Trouble) plan.Trouble {
-	x.Text = general(h, x.Text)
-	x.Remedy = named(h, x.Remedy, anyName)
-	return x
 }

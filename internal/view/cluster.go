@@ -122,19 +122,28 @@ func size(a fleet.Artifact) string {
 
 // bytes writes a number of bytes as disks are sold.
 func bytes(n int64) string {
-	for _, unit := range []struct {
-		name string
-		of   int64
-	}{{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
-		if n >= unit.of {
-			text := fmt.Sprintf("%.1f", float64(n)/float64(unit.of))
-			if n >= 10*unit.of {
-				text = fmt.Sprintf("%d", n/unit.of)
-			}
-			return strings.TrimSuffix(text, ".0") + " " + unit.name
-		}
+	of, unit := unitOf(n)
+	switch {
+	case unit == "":
+		return fmt.Sprintf("%d bytes", n)
+	case n >= 10*of:
+		return fmt.Sprintf("%d %s", n/of, unit)
 	}
-	return fmt.Sprintf("%d bytes", n)
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/float64(of)), ".0") + " " + unit
+}
+
+// unitOf returns the largest unit of which a number of bytes has one; below a thousand
+// there is none.
+func unitOf(n int64) (of int64, unit string) {
+	switch {
+	case n >= 1e9:
+		return 1e9, "GB"
+	case n >= 1e6:
+		return 1e6, "MB"
+	case n >= 1e3:
+		return 1e3, "kB"
+	}
+	return 1, ""
 }
 
 // cost says what a plan disturbs and what it moves, or "".
@@ -161,20 +170,11 @@ func cost(p *plan.Plan) string {
 	}
 	var parts []string
 	for d := plan.Restart; d <= plan.Wipe; d++ {
-		if of[d] > 0 {
-			parts = append(parts, count(of[d], d.String()))
-		}
+		parts = append(parts, given(of[d] > 0, "%s", count(of[d], d.String())))
 	}
-	if sent > 0 {
-		parts = append(parts, bytes(sent)+" to send")
-	}
-	if fetched > 0 {
-		parts = append(parts, bytes(fetched)+" that hosts download")
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "Cost: at most " + strings.Join(parts, ", ") + "."
+	parts = append(parts, given(sent > 0, "%s to send", bytes(sent)), given(fetched > 0, "%s that hosts download", bytes(fetched)))
+	text := listed(", ", parts...)
+	return given(text != "", "Cost: at most %s.", text)
 }
 
 // nodes sums up how the Nodes of a run's hosts are at its end, and names those that are
@@ -206,16 +206,11 @@ func (t *Text) nodes(r engine.Result) {
 	if joining == 0 {
 		return
 	}
-	text := fmt.Sprintf("%d of %s Ready", joining-len(late), count(joining, "Node"))
-	if failing > 0 {
-		text += fmt.Sprintf(", %s failing", count(failing, "Pod"))
-	}
+	end := "."
 	if len(late) > 0 {
-		text += "; not Ready:"
-	} else {
-		text += "."
+		end = "; not Ready:"
 	}
-	t.Say(text)
+	t.sayf("%d of %s Ready%s%s", joining-len(late), count(joining, "Node"), given(failing > 0, ", %s failing", count(failing, "Pod")), end)
 	t.late(late)
 }
 
@@ -246,9 +241,5 @@ func (t *Text) Preparation(all []Prepared) {
 
 // objectName is an object's kind and place, and what is not as wanted.
 func objectName(o Prepared) string {
-	name := o.String()
-	if o.Why != "" {
-		name += " (" + o.Why + ")"
-	}
-	return name
+	return o.String() + given(o.Why != "", " (%s)", o.Why)
 }

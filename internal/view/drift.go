@@ -32,10 +32,8 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 		if len(r.Items) == 0 {
 			text = "No drift on the rest"
 		}
-		if rest := incomplete(s); rest != "" {
-			text += "; incomplete: " + rest
-		}
-		t.Say(text + ".")
+		rest := incomplete(s)
+		t.Say(text + given(rest != "", "; incomplete: %s", rest) + ".")
 	}
 	t.since(r)
 	t.ignored(r)
@@ -49,10 +47,7 @@ func severities(items []drift.Item) string {
 		of[i.Severity]++
 	}
 	text := tally(mapped(plan.Severities(), func(s plan.Severity) amount { return amount{of[s], string(s)} })...)
-	if text == "" {
-		return ""
-	}
-	return " (" + text + ")"
+	return given(text != "", " (%s)", text)
 }
 
 // driftIndex finds the items that an action made, by host and step.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/doctor"
@@ -52,20 +51,13 @@ func (t *Text) machine(x doctor.Explanation) {
 	for _, v := range []doctor.Effective{x.Type, x.OS} {
 		t.said(v.Path, fmt.Sprintf("%s, written in %s", v.Text, written(v)))
 	}
-	server := fmt.Sprintf("%s, type %s in %s, status %s", h.Server.ID, h.Server.Type, h.Server.Zone, h.Server.Status)
-	if h.Server.Name != h.Name {
-		server += ", now called " + h.Server.Name
-	}
-	t.said("server", server)
+	t.said("server", fmt.Sprintf("%s, type %s in %s, status %s%s", h.Server.ID, h.Server.Type, h.Server.Zone, h.Server.Status,
+		given(h.Server.Name != h.Name, ", now called %s", h.Server.Name)))
 	if h.Unknown != nil {
 		t.said("address", h.Server.Address)
 		return
 	}
-	address := h.Server.Address
-	if h.Seen.Path != "" {
-		address += ", reached by " + h.Seen.Path
-	}
-	t.said("address", address)
+	t.said("address", h.Server.Address+given(h.Seen.Path != "", ", reached by %s", h.Seen.Path))
 	pinned := "not pinned"
 	if h.Seen.Pinned {
 		pinned = "pinned"
@@ -88,18 +80,27 @@ func (t *Text) said(word, text string) { t.pair(2, 9, word, text) }
 
 func (t *Text) detail(word, text string) { t.pair(4, 7, word, text) }
 
+// details prints lines of a step, the word at the first.
+func (t *Text) details(word string, lines []string) {
+	for _, line := range lines {
+		t.detail(word, line)
+		word = ""
+	}
+}
+
 func (t *Text) action(h plan.Host, a plan.Action) {
 	t.line(0, string(a.Kind.Sign()), label(a))
 	for _, f := range a.Fields {
 		t.detail("differs", differs(f))
 	}
 	t.detail("why", fmt.Sprintf("%s: %s", a.Reason.Code, a.Reason.Text))
-	if a.Refusal != nil {
-		t.refused(*a.Refusal)
-	}
+	t.refused(a.Refusal)
 }
 
-func (t *Text) refused(x plan.Trouble) {
+func (t *Text) refused(x *plan.Trouble) {
+	if x == nil {
+		return
+	}
 	t.detail("refused", x.Code.String()+": "+x.Text)
 	if x.Remedy != "" {
 		t.detail("to do", x.Remedy)
@@ -118,10 +119,8 @@ func (t *Text) step(h plan.Host, s doctor.StepExplanation) {
 		rows = append(rows, []string{name, text, string(v.Source.Level), place(v)})
 	}
 	t.columns(4, rows)
-	for i, line := range strings.Split(strings.TrimSuffix(s.Finding.Facts, "\n"), "\n") {
-		if s.Finding.Facts != "" {
-			t.detail(first(i, "seen"), line)
-		}
+	if s.Finding.Facts != "" {
+		t.details("seen", strings.Split(strings.TrimSuffix(s.Finding.Facts, "\n"), "\n"))
 	}
 	for _, u := range s.Finding.Unread {
 		t.detail("unread", u.Probe+": "+u.Why)
@@ -132,21 +131,21 @@ func (t *Text) step(h plan.Host, s doctor.StepExplanation) {
 	for _, w := range s.Finding.Warnings {
 		t.detail("warning", w.Code.String()+": "+w.Text)
 	}
-	for i, f := range changedFields(s) {
-		t.detail(first(i, "differs"), differs(f))
+	var changed []string
+	for _, c := range s.Finding.Changes {
+		changed = append(changed, mapped(c.Fields, differs)...)
 	}
+	t.details("differs", changed)
 	if s.Action != nil {
-		for i, c := range s.Action.Changes {
-			t.detail(first(i, "would"), fmt.Sprintf("run %s as %s (%s)", c.Command.Name, asWhom(h, c.Command), c.Reason.Code))
-		}
+		t.details("would", mapped(s.Action.Changes, func(c plan.Change) string {
+			return fmt.Sprintf("run %s as %s (%s)", c.Command.Name, asWhom(h, c.Command), c.Reason.Code)
+		}))
 		t.detail("why", s.Action.Reason.Code.String()+": "+s.Action.Reason.Text)
 		t.detail("harm", s.Action.Disruption.String())
 		if text := s.Action.Undo(); text != "" {
 			t.detail("undo", text)
 		}
-		if s.Action.Refusal != nil {
-			t.refused(*s.Action.Refusal)
-		}
+		t.refused(s.Action.Refusal)
 	}
 	if h.Unknown == nil && (s.Wanted || s.Proof != nil) {
 		t.detail("proof", proof(s))
@@ -155,22 +154,6 @@ func (t *Text) step(h plan.Host, s doctor.StepExplanation) {
 
 func differs(f plan.Field) string {
 	return fmt.Sprintf("%s: %s → %s", f.Name, cmp.Or(f.Before, "not set"), cmp.Or(f.After, "not set"))
-}
-
-// first returns the word for the first of several lines.
-func first(i int, word string) string {
-	if i == 0 {
-		return word
-	}
-	return ""
-}
-
-func changedFields(s doctor.StepExplanation) []plan.Field {
-	var out []plan.Field
-	for _, c := range s.Finding.Changes {
-		out = append(out, c.Fields...)
-	}
-	return out
 }
 
 // asWhom names the user that a script runs as.
@@ -205,17 +188,14 @@ func proof(s doctor.StepExplanation) string {
 	if !s.Proof.At.IsZero() {
 		text = moment(s.Proof.At)
 	}
-	switch o := s.Moved(); {
+	moved := listed(" and ", given(s.Proof.HostMoved, "the host"), given(s.Proof.ConfigurationMoved, "the configuration"))
+	switch {
 	case !s.Compared():
 		return text
-	case o.Drift && o.Pending:
-		return text + "; since then the host and the configuration moved"
-	case o.Drift:
-		return text + "; since then the host moved"
-	case o.Pending:
-		return text + "; since then the configuration moved"
+	case moved == "":
+		return text + "; nothing moved since"
 	}
-	return text + "; nothing moved since"
+	return text + "; since then " + moved + " moved"
 }
 
 // written says where a value that somebody must have written stands.
@@ -242,10 +222,10 @@ func (t *Text) Scripts(x doctor.Explanation, only plan.StepID) {
 			t.comment(fmt.Sprintf("%s: could not be compared, so nothing would run", s.ID))
 		case s.Action == nil:
 			t.comment(fmt.Sprintf("%s: no difference, so nothing would run", s.ID))
-		case s.Action.Refusal != nil:
-			t.comment(fmt.Sprintf("%s: refused (%s), so nothing would run; without that:", s.ID, s.Action.Refusal.Code))
-			t.commands(x.Host, s.Action.Changes)
 		default:
+			if r := s.Action.Refusal; r != nil {
+				t.comment(fmt.Sprintf("%s: refused (%s), so nothing would run; without that:", s.ID, r.Code))
+			}
 			t.commands(x.Host, s.Action.Changes)
 		}
 	}
@@ -313,10 +293,7 @@ func scriptsOf(p *plan.Plan) [][]use {
 }
 
 func arguments(c plan.Command) string {
-	if len(c.Args) == 0 {
-		return ""
-	}
-	return " with " + strings.Join(mapped(c.Args, strconv.Quote), " ")
+	return given(len(c.Args) > 0, " with %s", strings.Join(mapped(c.Args, strconv.Quote), " "))
 }
 
 // ExplainDocument is an explanation of one host as one JSON object.
@@ -358,14 +335,7 @@ type ExplainedStep struct {
 	Want   string            `json:"want"` // the wish in the same form
 	Unread []wire.UnreadStep `json:"unread"`
 	Change *wire.Action      `json:"change,omitempty"`
-	Proof  *Proof            `json:"proof,omitempty"`
-}
-
-// Proof is a step's last proof by the host's marker.
-type Proof struct {
-	At                 *time.Time `json:"at,omitempty"`
-	HostMoved          bool       `json:"host_moved"`
-	ConfigurationMoved bool       `json:"configuration_moved"`
+	Proof  *doctor.Proof     `json:"proof,omitempty"`
 }
 
 // WriteExplanation prints an explanation as one JSON object, of one step when only is not
@@ -374,19 +344,18 @@ func WriteExplanation(out io.Writer, x doctor.Explanation, only plan.StepID) err
 	h := x.Host
 	os, _ := h.Seen.OSVersion.Get()
 	serial, _ := h.Seen.Serial.Get()
-	d := ExplainDocument{OwnedHead: wire.HeadOf(x.Owner), Actions: []wire.Action{}, Steps: []ExplainedStep{},
+	against := func(x *plan.Trouble) *wire.TroubledHost {
+		if x == nil {
+			return nil
+		}
+		t := wire.Troubled(h.Name, h.Fleet, *x)
+		return &t
+	}
+	d := ExplainDocument{OwnedHead: wire.HeadOf(x.Owner), Unknown: against(h.Unknown), Refused: against(h.Refused), Actions: []wire.Action{}, Steps: []ExplainedStep{},
 		Host: ExplainedHost{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Member: h.Member, ServerID: h.Server.ID,
 			ServerName: h.Server.Name, Type: h.Server.Type, Zone: h.Server.Zone, Status: h.Server.Status, Address: h.Server.Address,
 			Path: h.Seen.Path, HostKey: h.Seen.Fingerprint, Pinned: h.Seen.Pinned, OSVersion: os, Serial: serial,
 			WantedType: x.Type, WantedOS: x.OS, Convergence: string(h.Converged)}}
-	if h.Unknown != nil {
-		t := wire.Troubled(h.Name, h.Fleet, *h.Unknown)
-		d.Unknown = &t
-	}
-	if h.Refused != nil {
-		t := wire.Troubled(h.Name, h.Fleet, *h.Refused)
-		d.Refused = &t
-	}
 	for _, a := range x.Actions {
 		d.Actions = append(d.Actions, wire.ActionOf(a))
 	}
@@ -399,20 +368,13 @@ func WriteExplanation(out io.Writer, x doctor.Explanation, only plan.StepID) err
 }
 
 func explainedStep(h plan.Host, s doctor.StepExplanation) ExplainedStep {
-	e := ExplainedStep{StepExplanation: s, Seen: s.Finding.Facts, Want: s.Want, Unread: []wire.UnreadStep{}}
+	e := ExplainedStep{StepExplanation: s, Seen: s.Finding.Facts, Want: s.Want, Unread: []wire.UnreadStep{}, Proof: s.Proof}
 	for _, u := range s.Finding.Unread {
 		e.Unread = append(e.Unread, wire.UnreadOf(h, plan.StepUnread{Step: s.ID, Unread: u}))
 	}
 	if s.Action != nil {
 		c := wire.ActionOf(*s.Action)
 		e.Change = &c
-	}
-	if s.Proof != nil {
-		moved := s.Moved()
-		e.Proof = &Proof{HostMoved: moved.Drift, ConfigurationMoved: moved.Pending}
-		if !s.Proof.At.IsZero() {
-			e.Proof.At = &s.Proof.At
-		}
 	}
 	return e
 }

@@ -114,7 +114,7 @@ func planBlocks(h plan.Host, actions []plan.Action) []block {
 				h.Name, h.Server.Name, h.Server.Type, h.Server.Zone, h.Seen.Fingerprint)}
 		case a.Disruption == plan.Wipe && a.Refusal != nil && !byHold(a):
 			b.body = append(b.body, row{sign: string(a.Kind.Sign()), text: label(a) + reason(h, a)})
-			b.body = append(b.body, deeper(trouble(signRefused, generalTrouble(h, *a.Refusal)))...)
+			b.body = append(b.body, deeper(against(signRefused, h, a.Refusal))...)
 		default:
 			b.body = append(b.body, actionRows(h, a)...)
 		}
@@ -144,13 +144,7 @@ func worst(h plan.Host, sign string, actions []plan.Action) string {
 
 // troubles returns what stands against a host, and what could not be read.
 func troubles(h plan.Host) []row {
-	var out []row
-	if h.Unknown != nil {
-		out = append(out, trouble(signUnknown, generalTrouble(h, *h.Unknown))...)
-	}
-	if h.Refused != nil {
-		out = append(out, trouble(signRefused, generalTrouble(h, *h.Refused))...)
-	}
+	out := append(against(signUnknown, h, h.Unknown), against(signRefused, h, h.Refused)...)
 	for _, u := range h.Unread {
 		out = append(out, row{sign: signUnknown, text: fmt.Sprintf("%s not compared: %s: %s", u.Step, u.Probe, u.Why)})
 		if u.Bytes != "" {
@@ -195,10 +189,10 @@ func idleText(a plan.Action) string {
 
 // refusal says why an action will not run, unless nothing runs on the host.
 func refusal(h plan.Host, a plan.Action) []row {
-	if a.Refusal == nil || h.Refused != nil || h.Unknown != nil || byHold(a) {
+	if h.Refused != nil || h.Unknown != nil || byHold(a) {
 		return nil
 	}
-	return deeper(trouble(signRefused, generalTrouble(h, *a.Refusal)))
+	return deeper(against(signRefused, h, a.Refusal))
 }
 
 // deeper moves rows in.
@@ -308,11 +302,7 @@ func (t *Text) rejected(p *plan.Plan) {
 }
 
 func summary(s plan.Summary) string {
-	text := fmt.Sprintf("Plan: %d to add, %d to change, %d to remove", s.Add, s.Change, s.Remove)
-	if rest := incomplete(s); rest != "" {
-		text += "; " + rest
-	}
-	return text + "."
+	return listed("; ", fmt.Sprintf("Plan: %d to add, %d to change, %d to remove", s.Add, s.Change, s.Remove), incomplete(s)) + "."
 }
 
 // incomplete says what keeps a comparison from being complete.
@@ -360,7 +350,7 @@ func holdRows(h plan.Host, actions []plan.Action) []row {
 	if h.Standing() == nil || !slices.ContainsFunc(actions, byHold) || h.Refused != nil || h.Unknown != nil {
 		return nil
 	}
-	return trouble(signRefused, generalTrouble(h, *h.Standing().Trouble(h.Name)))
+	return against(signRefused, h, h.Standing().Trouble(h.Name))
 }
 
 // inBlock says which hosts of a plan show their holds in their blocks.
@@ -380,7 +370,7 @@ func (t *Text) warnings(p *plan.Plan) {
 	}
 	for _, h := range p.Hosts {
 		for _, w := range h.Warnings {
-			body := trouble(signDrift, generalTrouble(h, w.Trouble))
+			body := against(signDrift, h, &w.Trouble)
 			if w.Step != "" {
 				body[0].text = fmt.Sprintf("%s (%s): %s", w.Step, w.Trouble.Code, general(h, w.Trouble.Text))
 			}

@@ -17,11 +17,8 @@ func (t *Text) PlanFile(f wire.PlanFile, now time.Time) {
 		good = "expired "
 	}
 	limits := flags(f.On, f.Exclude, mapped(f.Steps, func(id plan.StepID) string { return string(id) }), f.Rollback)
-	if limits != "" {
-		limits = "; planned with" + limits
-	}
 	t.sayf("Made %s by %s with macfleet %s, %s.", moment(f.MadeAt), f.MadeBy, f.MacfleetVersion, good+moment(f.ExpiresAt))
-	t.sayf("It approves %s; configuration %s%s.", count(len(f.Actions()), "action"), f.ConfigurationHash, limits)
+	t.sayf("It approves %s; configuration %s%s.", count(len(f.Actions()), "action"), f.ConfigurationHash, given(limits != "", "; planned with%s", limits))
 	t.blank()
 	t.Plan(f.Plan)
 }
@@ -61,17 +58,10 @@ type Recalled struct {
 
 // Recalled says how old the observation is, and what it does not answer.
 func (t *Text) Recalled(r Recalled) {
-	text := fmt.Sprintf("From %s, observed %s.", r.File, r.Taken.UTC().Format("2006-01-02 15:04 UTC"))
-	var parts []string
-	if n := len(r.Hosts); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s not asked (%s)", count(n, "host"), some(r.Hosts)))
+	missed := func(noun string, all []string) string {
+		return given(len(all) > 0, "%s not asked (%s)", count(len(all), noun), some(all))
 	}
-	if n := len(r.Probes); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s not asked (%s)", count(n, "question"), some(r.Probes)))
-	}
-	if len(parts) > 0 {
-		text += " It is older than the configuration, or was recorded for a selection: " + strings.Join(parts, ", ") +
-			". Record another: macfleet plan --record FILE."
-	}
-	t.Say(text)
+	gaps := listed(", ", missed("host", r.Hosts), missed("question", r.Probes))
+	t.sayf("From %s, observed %s.%s", r.File, r.Taken.UTC().Format("2006-01-02 15:04 UTC"), given(gaps != "",
+		" It is older than the configuration, or was recorded for a selection: %s. Record another: macfleet plan --record FILE.", gaps))
 }

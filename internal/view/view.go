@@ -261,8 +261,20 @@ type amount struct {
 
 // tally lists amounts without what there is none of: "1 failed, 2 not started".
 func tally(all ...amount) string {
-	all = slices.DeleteFunc(all, func(a amount) bool { return a.n == 0 })
-	return joined(all, func(a amount) string { return fmt.Sprintf("%d %s", a.n, a.what) })
+	return listed(", ", mapped(all, func(a amount) string { return given(a.n > 0, "%d %s", a.n, a.what) })...)
+}
+
+// listed joins the parts that say something.
+func listed(sep string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), sep)
+}
+
+// given says something where it is so.
+func given(so bool, format string, args ...any) string {
+	if !so {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
 }
 
 // some joins at most three names.
