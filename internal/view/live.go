@@ -184,51 +184,38 @@ func (p *progress) lines(now time.Time, rows int) []string {
 
 // Lines shows a run's events as plain lines, for a log or a pipe.
 type Lines struct {
-	text  *Text
-	beat  time.Duration
-	last  time.Time
-	start time.Time
-	open  map[string]bool // hosts at work
+	text *Text
+	beat time.Duration
+	last time.Time // when something was printed
+	show progress
 }
 
 // NewLines returns a shower of events that prints a heartbeat when nothing else
 // was printed for that long.
 func NewLines(t *Text, beat time.Duration) *Lines {
-	return &Lines{text: t, beat: beat, open: make(map[string]bool)}
+	return &Lines{text: t, beat: beat, show: progress{active: make(map[string]work)}}
 }
 
 // Event prints what a person wants to see of an event.
 func (l *Lines) Event(e engine.Event) {
-	if l.start.IsZero() {
-		l.start, l.last = e.Time, e.Time
+	if l.last.IsZero() {
+		l.last = e.Time
 	}
-	switch e.Type {
-	case engine.Started, engine.Waiting:
-		l.open[subject(e.Host)] = true
-	case engine.Done, engine.Failed, engine.NodeReady, engine.Soaking:
-		delete(l.open, subject(e.Host))
-		l.say(e.Time, EventLine(e))
-	case engine.Closing, engine.Evicting, engine.Opened:
-		l.say(e.Time, EventLine(e))
+	if line := l.show.event(e); line != "" {
+		l.text.Say(line)
+		l.last = e.Time
 	}
-}
-
-func (l *Lines) say(at time.Time, text string) {
-	l.text.Say(text)
-	l.last = at
 }
 
 // Tick prints a heartbeat when it is due. It is called from outside, every
 // second or so, never at the same time as Event.
 func (l *Lines) Tick(now time.Time) {
-	if l.start.IsZero() || now.Sub(l.last) < l.beat {
+	if l.last.IsZero() || now.Sub(l.last) < l.beat {
 		return
 	}
-	text := fmt.Sprintf("Still working, %s so far", now.Sub(l.start).Round(time.Second))
-	if len(l.open) > 0 {
-		text += ": " + strings.Join(slices.Sorted(maps.Keys(l.open)), ", ")
-	}
-	l.say(now, text)
+	names := joined(slices.Sorted(maps.Keys(l.show.active)), subject)
+	l.text.sayf("Still working, %s so far%s", now.Sub(l.show.began).Round(time.Second), given(names != "", ": %s", names))
+	l.last = now
 }
 
 // EventLine returns one event in one line.
@@ -269,11 +256,7 @@ func EventLine(e engine.Event) string {
 	case engine.Opened:
 		return who + "its Node takes Pods again"
 	case engine.Evicting:
-		text := fmt.Sprintf("%sPod %s %s", who, e.Pod, e.What)
-		if e.Text != "" {
-			text += ": " + e.Text
-		}
-		return text
+		return fmt.Sprintf("%sPod %s %s%s", who, e.Pod, e.What, given(e.Text != "", ": %s", e.Text))
 	}
 	return fmt.Sprintf("asking %s", count(e.Count, "host"))
 }

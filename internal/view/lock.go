@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -14,14 +13,11 @@ import (
 // WaitingLine says of a lock that is waited for who has it, where, since when, and how
 // long that may still take. of is whose lock it is.
 func WaitingLine(of string, w lock.Waiting) string {
-	text := fmt.Sprintf("Waiting for the lock of %s: %s has it since %s (run %s, on %s)", of, w.Record.Run.Who, moment(w.Record.Since), w.Record.Run.ID, w.Record.Machine)
-	if left := w.Record.Lasts - w.Still; w.Still > w.Record.Lasts/2 && left > 0 {
-		text += fmt.Sprintf("; it is not renewed, and free in %s unless it is", seconds(left))
-	}
-	if w.Err != nil {
-		text += "; the last look failed: " + w.Err.Error()
-	}
-	return text + fmt.Sprintf("; given up in %s.", seconds(w.Left))
+	left := w.Record.Lasts - w.Still
+	return listed("; ",
+		fmt.Sprintf("Waiting for the lock of %s: %s has it since %s (run %s, on %s)", of, w.Record.Run.Who, moment(w.Record.Since), w.Record.Run.ID, w.Record.Machine),
+		given(w.Still > w.Record.Lasts/2 && left > 0, "it is not renewed, and free in %s unless it is", seconds(left)),
+		given(w.Err != nil, "the last look failed: %v", w.Err), fmt.Sprintf("given up in %s.", seconds(w.Left)))
 }
 
 func seconds(d time.Duration) string { return d.Round(time.Second).String() }
@@ -84,24 +80,17 @@ func (t *Text) Holding(all []engine.Holding, hold *inventory.Hold) {
 		done, failed = "held "+plan.Held{Hold: *hold}.String(), "not held"
 	}
 	for _, h := range all {
-		var in, not []string
-		for _, place := range []struct {
-			name string
-			err  error
-		}{{plan.InMarker, h.Marker}, {plan.InNode, h.Node}} {
-			if place.err == nil {
-				in = append(in, place.name)
-			} else {
-				not = append(not, fmt.Sprintf("%s: %v", place.name, place.err))
-			}
-		}
-		sign, text := "", h.Host.Name+": "+done+" ("+strings.Join(in, ", ")+")"
+		in := listed(", ", given(h.Marker == nil, plan.InMarker), given(h.Node == nil, plan.InNode))
+		sign, text := "", h.Host.Name+": "+done+" ("+in+")"
 		if !h.Done(hold) {
 			sign, text = signRefused, h.Host.Name+": "+failed
 		}
 		t.line(0, sign, text)
-		for _, n := range not {
-			t.line(4, "", n)
+		if h.Marker != nil {
+			t.line(4, "", fmt.Sprintf("%s: %v", plan.InMarker, h.Marker))
+		}
+		if h.Node != nil {
+			t.line(4, "", fmt.Sprintf("%s: %v", plan.InNode, h.Node))
 		}
 	}
 }

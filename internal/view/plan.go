@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -205,27 +206,20 @@ func deeper(rows []row) []row {
 
 // label names what an action is about.
 func label(a plan.Action) string {
-	switch a.Kind {
-	case plan.RunStep, plan.RemoveStep:
+	switch {
+	case a.Kind.OfStep():
 		return string(a.Step)
-	case plan.CreateMarker:
-		return "marker"
-	case plan.RenameServer:
-		return "server name"
-	case plan.RevokeHost:
-		return "identity in the cluster"
-	case plan.ReplaceNode, plan.DeleteNode, plan.AwaitNode:
-		return "Node"
-	case plan.SetProviderID:
-		return "provider id of its Node"
-	case plan.UncordonNode:
-		return "cordon of its Node"
-	case plan.ReleasePods:
-		return "Pods"
-	case plan.KeepObject:
+	case a.Kind == plan.KeepObject:
 		return a.Object.String()
 	}
-	return string(a.Kind)
+	return cmp.Or(labels[a.Kind], string(a.Kind))
+}
+
+// labels name what actions are about, where that is not their kind.
+var labels = map[plan.Kind]string{
+	plan.CreateMarker: "marker", plan.RenameServer: "server name", plan.RevokeHost: "identity in the cluster",
+	plan.ReplaceNode: "Node", plan.DeleteNode: "Node", plan.AwaitNode: "Node",
+	plan.SetProviderID: "provider id of its Node", plan.UncordonNode: "cordon of its Node", plan.ReleasePods: "Pods",
 }
 
 // reason returns " (code): text" to stand behind what an action is about. A
@@ -234,22 +228,11 @@ func reason(h plan.Host, a plan.Action) string {
 	if !a.Kind.OfStep() && a.Reason.Text != "" {
 		return fmt.Sprintf(" (%s): %s", a.Reason.Code, general(h, a.Reason.Text))
 	}
-	if o := origin(a.Origin); a.Kind.OfStep() && o != "" && a.Reason.Code != plan.CodeFirstSetup && !a.Deferred {
-		return fmt.Sprintf(" (%s, %s)", a.Reason.Code, o)
+	origin := ""
+	if a.Kind.OfStep() && a.Reason.Code != plan.CodeFirstSetup && !a.Deferred {
+		origin = listed(", and ", given(a.Origin.Drift, "drift"), given(a.Origin.Pending, "the configuration changed"))
 	}
-	return fmt.Sprintf(" (%s)", a.Reason.Code)
-}
-
-func origin(o plan.Origin) string {
-	switch {
-	case o.Drift && o.Pending:
-		return "drift, and the configuration changed"
-	case o.Drift:
-		return "drift"
-	case o.Pending:
-		return "the configuration changed"
-	}
-	return ""
+	return fmt.Sprintf(" (%s)", listed(", ", a.Reason.Code.String(), origin))
 }
 
 func value(h plan.Host, v string) string {
