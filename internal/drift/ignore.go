@@ -198,3 +198,14 @@ func remarksOn(states []IgnoreState, now time.Time, all bool) []Remark {
 	}
 	return out
 }
+
+// codes returns the names that an item of drift may bear, sorted.
+func codes() []string {
+	var out []string
+	for _, c := range plan.Codes() {
+		if c.Severity() != plan.NotDrift {
+			out = append(out, c.String())
+		}
+	}
+	return out
+}

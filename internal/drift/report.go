@@ -72,18 +72,19 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 		hosts[p.Hosts[i].Server.ID] = &p.Hosts[i]
 	}
 	for _, i := range itemsOf(p) {
-		var h *plan.Host
-		if i.serverID != "" {
-			h = hosts[i.serverID]
-		}
-		counts, ignored := apart(i, h, rules)
+		counts, ignored := apart(i, hosts[i.serverID], rules)
 		if counts != nil {
 			r.Items = append(r.Items, *counts)
 		}
 		r.Ignored = append(r.Ignored, ignored...)
 	}
 	r.Complete = s.Compared() && len(r.Unseen) == 0
-	r.Ignores = used(states, rules)
+	for i := range states {
+		if slices.ContainsFunc(rules, func(r *rule) bool { return r.used && r.Name == states[i].Name }) {
+			states[i].State = Active
+		}
+	}
+	r.Ignores = states
 	r.Remarks = append(inProgress(p), remarksOn(r.Ignores, now, r.Complete && !r.Narrowed)...)
 	r.Hosts = r.countHosts(p)
 	r.Fingerprint = fingerprintOf(r.Complete, r.Items...)
@@ -101,18 +102,6 @@ func Blind(cfg *fleet.Config, why string, now time.Time) Report {
 	}
 	r.Fingerprint = Unknown
 	return r
-}
-
-// used sets the states of blocks that ignore something.
-func used(states []IgnoreState, rules []*rule) []IgnoreState {
-	for i := range states {
-		for _, r := range rules {
-			if r.used && r.Name == states[i].Name {
-				states[i].State = Active
-			}
-		}
-	}
-	return states
 }
 
 func (r *Report) countHosts(p *plan.Plan) []FleetHosts {
@@ -170,11 +159,52 @@ func (r Report) Known() []Item {
 // Worst returns the worst severity of the items; ok is false where there is none.
 func (r Report) Worst() (worst plan.Severity, ok bool) {
 	for _, s := range plan.Severities() {
-		for _, i := range r.Items {
-			if i.Severity == s {
-				return s, true
-			}
+		if slices.ContainsFunc(r.Items, func(i Item) bool { return i.Severity == s }) {
+			return s, true
 		}
 	}
 	return "", false
+}
+
+// Changes are what is different from an earlier report.
+type Changes struct {
+	New       []Item `json:"new"`       // was not there
+	Stays     []Item `json:"stays"`     // was there
+	Kept      []Item `json:"kept"`      // was there, and nobody can say whether it still is
+	Recovered []Item `json:"recovered"` // was there, was looked for, and is gone or is ignored now
+}
+
+// After compares the report with an earlier one, of which it takes what was known:
+// its items, and what it had kept itself. What could not be asked now keeps what was
+// known of it, so that the fingerprint stays as it was until somebody knows better.
+func (r Report) After(known []Item) Report {
+	c := Changes{New: []Item{}, Stays: []Item{}, Kept: []Item{}, Recovered: []Item{}}
+	before, there, ignored := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	for _, i := range known {
+		before[i.Fingerprint] = true
+	}
+	for _, i := range r.Items {
+		there[i.Fingerprint] = true
+		if before[i.Fingerprint] {
+			c.Stays = append(c.Stays, i)
+		} else {
+			c.New = append(c.New, i)
+		}
+	}
+	for _, i := range r.Ignored {
+		ignored[i.Fingerprint] = true
+	}
+	for _, i := range known {
+		switch {
+		case there[i.Fingerprint]:
+		case !ignored[i.Fingerprint] && slices.ContainsFunc(r.Unseen, func(u Unseen) bool { return u.Covers(i) }):
+			c.Kept = append(c.Kept, i)
+		default:
+			c.Recovered = append(c.Recovered, i)
+		}
+		there[i.Fingerprint] = true // whatever is told twice
+	}
+	r.Since = &c
+	r.Fingerprint = fingerprintOf(r.Complete, r.Known()...)
+	return r
 }

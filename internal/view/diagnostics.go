@@ -42,7 +42,7 @@ func (f *Faults) WarnOfIgnore(name, summary, detail string) {
 // source line and what to do.
 func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) error {
 	var b strings.Builder
-	coloured := t.styles.create.Render("x") != "x"
+	coloured := t.strong.Render("x") != "x"
 	w := hcl.NewDiagnosticTextWriter(&b, files, uint(max(t.width, 0)), coloured)
 	if err := w.WriteDiagnostics(diags); err != nil {
 		return fmt.Errorf("show diagnostics: %w", err)

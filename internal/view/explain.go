@@ -20,12 +20,12 @@ import (
 // what would be done and why. With a step it shows that step alone.
 func (t *Text) Explain(x doctor.Explanation, only plan.StepID) {
 	h := x.Host
-	t.styled(0, "", t.styles.strong.Render(h.Name)+printable(fmt.Sprintf(", %s of fleet %s, group %s", standing(h), h.Fleet, h.Group)))
+	t.styled(0, "", t.strong.Render(h.Name)+printable(fmt.Sprintf(", %s of fleet %s, group %s", standing(h), h.Fleet, h.Group)))
 	if only == "" {
 		t.machine(x)
-		for _, r := range troubles(h) {
-			if h.Unknown != nil || h.Refused != nil {
-				t.line(2+2*r.depth, r.sign, strings.ReplaceAll(strings.ReplaceAll(r.text, anyName, h.Name), ownName, h.Name))
+		if h.Unknown != nil || h.Refused != nil {
+			for _, r := range troubles(h) {
+				t.line(2+2*r.depth, r.sign, ofHost("", h).exact(r))
 			}
 		}
 		for _, a := range x.Actions {
@@ -208,10 +208,7 @@ func written(v doctor.Effective) string {
 
 // place returns "file:line", or nothing for a value that nobody wrote.
 func place(v doctor.Effective) string {
-	if v.Source.File == "" {
-		return ""
-	}
-	return v.Source.String()
+	return given(v.Source.File != "", "%s", v.Source)
 }
 
 // Scripts prints the exact scripts that an explanation's actions would run, as
@@ -385,7 +382,7 @@ func explainedStep(h plan.Host, s doctor.StepExplanation) ExplainedStep {
 // Checkup prints the check list of one host: what is ok, what is a problem and
 // what to do, and what nobody knows.
 func (t *Text) Checkup(c doctor.Checkup) {
-	title := t.styles.strong.Render(printable(c.Name))
+	title := t.strong.Render(printable(c.Name))
 	if c.Name != c.Server {
 		title += printable("  (server " + c.Server + ")")
 	}
@@ -408,15 +405,8 @@ func (t *Text) Checkup(c doctor.Checkup) {
 
 // check prints one check behind its state and its name, which is column wide.
 func (t *Text) check(c doctor.Check, column int) {
-	state := fmt.Sprintf("%-7s", c.State)
-	switch c.State {
-	case doctor.OK:
-		state = t.styles.create.Render(state)
-	case doctor.Problem:
-		state = t.styles.remove.Render(state)
-	case doctor.Unknown:
-		state = t.styles.unknown.Render(state)
-	}
+	sign := map[doctor.State]string{doctor.OK: signOK, doctor.Problem: signRefused, doctor.Unknown: signUnknown}[c.State]
+	state := t.signs[sign].Render(fmt.Sprintf("%-7s", c.State))
 	lead := "  " + state + "  " + c.Name + strings.Repeat(" ", column-lipgloss.Width(c.Name)) + "  "
 	texts := []string{c.Text}
 	if c.Bytes != "" {

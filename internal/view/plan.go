@@ -53,10 +53,7 @@ func fleetBlocks(p *plan.Plan, fleet string, actions map[string][]plan.Action) [
 }
 
 func ownerTitle(p *plan.Plan) string {
-	if p.Owner.Environment == "" {
-		return p.Owner.Name
-	}
-	return p.Owner.Name + ", environment " + p.Owner.Environment
+	return p.Owner.Name + given(p.Owner.Environment != "", ", environment %s", p.Owner.Environment)
 }
 
 // hostsOf counts a plan's hosts by fleet.

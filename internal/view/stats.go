@@ -69,12 +69,8 @@ func (t *Text) Stats(s Stats) {
 	t.sayf("Stats: %s, %s, %s, %.1f kB sent, %.1f kB received; requests: %s; %s.",
 		count(int(s.Hosts.Connections), "SSH connection"), count(int(s.Hosts.Execs), "exec"), count(int(s.Hosts.Turns), "round trip"),
 		float64(s.Hosts.Sent)/1000, float64(s.Hosts.Received)/1000, asked, inSeconds(s.Total))
-	parts := []string{"configuration " + inSeconds(s.Configuration), "credentials " + inSeconds(s.Credentials),
-		"lists " + inSeconds(s.Phases.Lists), "hosts " + inSeconds(s.Phases.Hosts), "compute " + inSeconds(s.Phases.Compute)}
-	if s.Phases.Actions > 0 {
-		parts = append(parts, "actions "+inSeconds(s.Phases.Actions))
-	}
-	t.line(2, "", "By the clock: "+strings.Join(parts, ", ")+".")
+	t.line(2, "", fmt.Sprintf("By the clock: configuration %s, credentials %s, lists %s, hosts %s, compute %s%s.", inSeconds(s.Configuration), inSeconds(s.Credentials),
+		inSeconds(s.Phases.Lists), inSeconds(s.Phases.Hosts), inSeconds(s.Phases.Compute), given(s.Phases.Actions > 0, ", actions %s", inSeconds(s.Phases.Actions))))
 	if len(s.Spent) == 0 {
 		return
 	}

@@ -18,14 +18,11 @@ import (
 
 // Text writes for people.
 type Text struct {
-	out    io.Writer
-	width  int // columns; 0 = no limit
-	styles styles
-}
-
-// styles are the few ways in which text differs. Without colour all are plain.
-type styles struct {
-	create, update, remove, unknown, drift, strong, faint lipgloss.Style
+	out   io.Writer
+	width int // columns; 0 = no limit
+	// The few ways in which text differs. Without colour all are plain.
+	signs         map[string]lipgloss.Style
+	strong, faint lipgloss.Style
 }
 
 // NewText returns a writer of text for people. Width 0 stands for a pipe, where
@@ -38,30 +35,22 @@ func NewText(out io.Writer, width int, colour bool) *Text {
 	r := lipgloss.NewRenderer(out, termenv.WithProfile(profile))
 	r.SetColorProfile(profile)
 	fg := func(c string) lipgloss.Style { return r.NewStyle().Foreground(lipgloss.Color(c)) }
-	return &Text{out: out, width: width, styles: styles{
-		create: fg("2"), update: fg("3"), remove: fg("1"), unknown: fg("5"), drift: fg("6"),
-		strong: r.NewStyle().Bold(true), faint: r.NewStyle().Faint(true)}}
+	return &Text{out: out, width: width, strong: r.NewStyle().Bold(true), faint: r.NewStyle().Faint(true),
+		signs: map[string]lipgloss.Style{signOK: fg("2"), signUpdate: fg("3"), "-": fg("1"), "-/+": fg("1"), signRefused: fg("1"), signUnknown: fg("5"), signDrift: fg("6")}}
 }
 
 // sign renders a symbol in its colour.
 func (t *Text) sign(s string) string {
-	switch s {
-	case "+":
-		return t.styles.create.Render(s)
-	case "~":
-		return t.styles.update.Render(s)
-	case "-", "-/+", signRefused:
-		return t.styles.remove.Render(s)
-	case signUnknown:
-		return t.styles.unknown.Render(s)
-	case signDrift:
-		return t.styles.drift.Render(s)
+	if style, ok := t.signs[s]; ok {
+		return style.Render(s)
 	}
 	return s
 }
 
-// The symbols beside those of the actions.
+// The symbols of what is well and of what changes, and those beside the actions' own.
 const (
+	signOK      = "+"
+	signUpdate  = "~"
 	signUnknown = "?" // the host could not be asked
 	signDrift   = "!" // it moved behind our back
 	signRefused = "x" // it is wanted and is not done
@@ -102,7 +91,7 @@ func (t *Text) pair(indent, column int, word, text string) {
 }
 
 // heading prints a title.
-func (t *Text) heading(text string) { t.styled(0, "", t.styles.strong.Render(printable(text))) }
+func (t *Text) heading(text string) { t.styled(0, "", t.strong.Render(printable(text))) }
 
 // section prints a title below an empty line.
 func (t *Text) section(title string) {
@@ -116,7 +105,7 @@ func (t *Text) Print(text string) { fmt.Fprint(t.out, text) }
 // Error shows an error that ended a command.
 func (t *Text) Error(err error) {
 	first, rest, more := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-	t.styled(0, "", t.styles.remove.Render("Error:")+" "+printable(first))
+	t.styled(0, "", t.signs[signRefused].Render("Error:")+" "+printable(first))
 	if more {
 		for line := range strings.SplitSeq(rest, "\n") {
 			t.line(2, "", strings.TrimSpace(line))
@@ -126,7 +115,7 @@ func (t *Text) Error(err error) {
 
 // Warn shows what does not end the command.
 func (t *Text) Warn(text string) {
-	t.styled(0, "", t.styles.update.Render("Warning:")+" "+printable(text))
+	t.styled(0, "", t.signs[signUpdate].Render("Warning:")+" "+printable(text))
 }
 
 // Table prints rows in columns, the first of them the heads. Where they do not fit, each
@@ -141,7 +130,7 @@ func (t *Text) Table(rows [][]string) {
 	}
 	for n, line := range lines {
 		if n == 0 {
-			line = t.styles.faint.Render(line)
+			line = t.faint.Render(line)
 		}
 		fmt.Fprintln(t.out, line)
 	}
