@@ -24,9 +24,9 @@ const (
 // the configuration, the file's name relative to its directory; both are empty
 // for BuiltIn.
 type Source struct {
-	Level Level
-	File  string
-	Line  int
+	Level Level  `json:"level"` // built in, defaults, fleet, group or host
+	File  string `json:"file"`  // "" when built in
+	Line  int    `json:"line"`  // 0 when built in
 }
 
 // String returns "file:line", or "built in".
@@ -52,8 +52,8 @@ func (s Sources) Of(path string) Source {
 
 // Value is one effective value of a specification.
 type Value struct {
-	Path string // "power.sleep"; of a block itself "power"
-	Text string // as it would be written in the configuration; empty for a block
+	Path string `json:"path"`  // "power.sleep"; of a block itself "power"
+	Text string `json:"value"` // as it would be written in the configuration; empty for a block
 }
 
 // Values lists every value of the blocks that s has, each block before its

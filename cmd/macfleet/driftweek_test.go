@@ -147,7 +147,7 @@ func (w *week) looks(exit int) (told []string, fingerprint string, complete bool
 
 // watched is the rule of docs/drift.md for alarms: an item that is not firing fires;
 // one that is gone recovers, unless unknown names its host.
-func (w *week) watched(d view.DriftReport) (told []string) {
+func (w *week) watched(d drift.Report) (told []string) {
 	told = []string{}
 	there := map[string]bool{}
 	for _, i := range d.Items {

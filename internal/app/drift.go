@@ -161,7 +161,7 @@ func after(flag, file string, r drift.Report) (drift.Report, error) {
 	}
 	var d struct { // of the document, what counts for the next look
 		wire.OwnedHead
-		Drift *view.DriftReport `json:"drift"`
+		Drift *drift.Report `json:"drift"`
 	}
 	if err := json.Unmarshal(content, &d); err != nil {
 		return r, fmt.Errorf("%s %s: it is no document of macfleet drift --format json: %w; %s", flag, file, err, anew(flag))

@@ -47,7 +47,7 @@ func Doctor(ctx context.Context, env *Env, o DoctorOptions) error {
 		if err != nil {
 			return err
 		}
-		return result(false, checkup.Healthy())
+		return result(false, checkup.Healthy)
 	})
 }
 

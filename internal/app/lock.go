@@ -111,7 +111,7 @@ func (s *session) raised(raise func(context.Context, int64) (plan.Run, error)) f
 		}
 		s.env.this.Epoch = run.Epoch
 		if r := s.recording; r != nil {
-			err = r.writer.Write(runlog.Entry{Type: runlog.TypeRise, Epoch: run.Epoch})
+			err = r.writer.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeRise}, Epoch: run.Epoch})
 		}
 		return run, err
 	}

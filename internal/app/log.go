@@ -104,7 +104,7 @@ func (env *Env) told(provider string) func(transport.Request) {
 
 // logEvent notes an event of a run.
 func (env *Env) logEvent(e engine.Event) {
-	attrs := []any{"host", e.Host, "ms", e.Elapsed.Milliseconds()}
+	attrs := []any{"host", e.Host, "ms", int64(e.Seconds * 1000)}
 	if e.Action != nil {
 		x := runlog.ActionOf(*e.Action)
 		attrs = append(attrs, "action", strings.TrimSpace(x.Kind+" "+x.Step+x.Object))

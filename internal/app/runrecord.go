@@ -39,7 +39,7 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 			s.env.announce(s.env.errText(), "Stopping: "+s.stopped()+". What runs is finished, nothing new is started.")
 		}
 		s.engine.Between(func() {
-			_ = rec.writer.Write(runlog.Entry{Type: runlog.TypeStop, Text: s.stopped()}) // the end tells of it too
+			_ = rec.writer.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeStop, Text: s.stopped()}}) // the end tells of it too
 		})
 		s.env.logged(slog.LevelInfo, "stop", "why", s.stopped())
 	})
@@ -88,7 +88,7 @@ func (s *session) beginRecord(ctx context.Context, p *plan.Plan) (*recording, er
 		s.env.logged(slog.LevelWarn, "old records stay", "error", err)
 	}
 	plan := runlog.PlanOf(p)
-	if err := w.Write(runlog.Entry{Type: runlog.TypePlan, Plan: &plan}); err != nil {
+	if err := w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &plan}); err != nil {
 		return nil, fmt.Errorf("keep a record of the run: %w; nothing was changed", err)
 	}
 	return &recording{writer: w}, nil

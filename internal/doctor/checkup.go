@@ -27,18 +27,20 @@ const (
 
 // Check is one thing that was looked at on a host.
 type Check struct {
-	Name   string // what was looked at: inventory, connection, …, or "step" and its id
-	State  State
-	Text   string // what was found
-	Remedy string // what to type or do next; empty when it is ok
-	Bytes  string // what a tool printed, where a step could not read it
+	Name   string `json:"name"` // what was looked at: inventory, connection, …, or "step" and its id
+	State  State  `json:"state"`
+	Text   string `json:"text"`              // what was found
+	Remedy string `json:"remedy,omitempty"`  // what to type or do next; empty when it is ok
+	Bytes  string `json:"printed,omitempty"` // what a tool printed, where a step could not read it; in a document at most 500 bytes of it
 }
 
 // Checkup is the check list of one server.
 type Checkup struct {
-	Name   string // the name it should bear
-	Server inventory.Server
-	Checks []Check
+	Name     string  `json:"name"`   // the name it should bear
+	Server   string  `json:"server"` // as the provider calls it now
+	ServerID string  `json:"server_id"`
+	Healthy  bool    `json:"healthy"` // every check is ok
+	Checks   []Check `json:"checks"`
 }
 
 // Count returns how many checks have a state.
@@ -51,9 +53,6 @@ func (c Checkup) Count(state State) int {
 	}
 	return n
 }
-
-// Healthy reports whether every check is ok.
-func (c Checkup) Healthy() bool { return c.Count(OK) == len(c.Checks) }
 
 // ClockProbe asks a host what time it is. It belongs to no step: only a checkup
 // asks it.
@@ -77,7 +76,9 @@ func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serv
 			e.step(s)
 		}
 	}
-	return Checkup{Name: e.of.Name, Server: e.of.Server, Checks: e.checks}
+	c := Checkup{Name: e.of.Name, Server: e.of.Server.Name, ServerID: e.of.Server.ID, Checks: e.checks}
+	c.Healthy = c.Count(OK) == len(c.Checks)
+	return c
 }
 
 // examination carries the inputs and the list being built.
@@ -248,7 +249,7 @@ func (e *examination) step(s plan.Step) {
 	name := "step " + string(s.ID())
 	finding := s.Diff(e.of.View(s.ID()))
 	if r := finding.Refused; r != nil && e.of.Member {
-		e.checks = append(e.checks, Check{Name: name, State: Problem, Text: r.Code.String() + ": " + r.Text, Remedy: r.Remedy})
+		e.bad(name, Problem, r.Remedy, "%s: %s", r.Code, r.Text)
 		return
 	}
 	if len(finding.Unread) == 0 {

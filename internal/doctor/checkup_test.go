@@ -45,8 +45,8 @@ func (w *world) examined(t *testing.T, n int) (states string, by map[string]doct
 		}
 		by[check.Name] = check
 	}
-	if c.Healthy() != (len(out) == 0) || c.Count(doctor.OK)+len(out) != len(c.Checks) {
-		t.Errorf("healthy %t with %v", c.Healthy(), out)
+	if c.Healthy != (len(out) == 0) || c.Count(doctor.OK)+len(out) != len(c.Checks) {
+		t.Errorf("healthy %t with %v", c.Healthy, out)
 	}
 	return strings.Join(out, ", "), by
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -23,33 +24,32 @@ type Explanation struct {
 // Effective is one value that counts for a host, with the place it came from.
 type Effective struct {
 	fleet.Value
-	Source fleet.Source
+	fleet.Source
 }
 
 // StepExplanation is one step of a host.
 type StepExplanation struct {
-	ID      plan.StepID
-	Wanted  bool         // the configuration has its block
-	Values  []Effective  // the block first; empty without one
-	Want    string       // what the configuration wants, in normal form; empty where nothing was compared
-	Finding plan.Finding // the zero Finding where the host was not compared
-	Action  *plan.Action // nil: nothing is to be done
-	Proof   *plan.Digest // last proof in the marker; nil: there is none
+	ID      plan.StepID  `json:"step"`
+	Wanted  bool         `json:"wanted"` // the configuration has its block
+	Values  []Effective  `json:"values"` // the block first; empty without one
+	Want    string       `json:"-"`      // what the configuration wants, in normal form; empty where nothing was compared
+	Finding plan.Finding `json:"-"`      // the zero Finding where the host was not compared
+	Action  *plan.Action `json:"-"`      // nil: nothing is to be done
+	Proof   *Proof       `json:"-"`      // nil: there is none
+}
+
+// Proof is a step's last proof by the host's marker, and what changed since as far as the
+// step could be compared.
+type Proof struct {
+	At                 time.Time `json:"at,omitzero"`
+	HostMoved          bool      `json:"host_moved"`
+	ConfigurationMoved bool      `json:"configuration_moved"`
 }
 
 // Compared reports whether anything was compared: not where the configuration
 // lacks the block, or the host or an answer was not to be had.
 func (s StepExplanation) Compared() bool {
 	return len(s.Finding.Unread) == 0 && s.Finding.Facts != ""
-}
-
-// Moved says what changed since the last proof. It is zero without a proof and
-// where the step could not be compared.
-func (s StepExplanation) Moved() plan.Origin {
-	if s.Proof == nil || !s.Compared() {
-		return plan.Origin{}
-	}
-	return s.Proof.Moved(s.Want, s.Finding.Facts)
 }
 
 // Explain explains one host, by any name that plan.Find takes. The snapshot must
@@ -88,7 +88,11 @@ func Explain(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, name
 			s.Want, s.Finding = step.Wanted(), step.Diff(h.View(step.ID()))
 		}
 		if d, ok := marker.Steps[s.ID]; ok {
-			s.Proof = &d
+			s.Proof = &Proof{At: d.At}
+			if s.Compared() {
+				moved := d.Moved(s.Want, s.Finding.Facts)
+				s.Proof.HostMoved, s.Proof.ConfigurationMoved = moved.Drift, moved.Pending
+			}
 		}
 		x.Steps = append(x.Steps, s)
 	}
@@ -97,7 +101,7 @@ func Explain(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, name
 
 // effective returns the values of a step's block.
 func effective(spec fleet.Spec, sources fleet.Sources, step plan.StepID) []Effective {
-	var out []Effective
+	out := []Effective{}
 	for _, v := range spec.Values() {
 		if block, _, _ := strings.Cut(v.Path, "."); block == string(step) {
 			out = append(out, Effective{v, sources.Of(v.Path)})

@@ -103,7 +103,7 @@ func TestPendingIsNoDrift(t *testing.T) {
 	pending := moved("b1", "b", "hostname", "hostname-edited")
 	pending.Origin = plan.Origin{Pending: true}
 	r := report(t, planOf(pending), fleet.Ignore{Name: "x", Step: "hostname", Until: day("2026-12-01")})
-	if len(r.Items)+len(r.Ignored) > 0 || r.Pending != 1 || r.Fingerprint != drift.Clean || r.Hosts[1].By[drift.Waiting] != 1 {
+	if len(r.Items)+len(r.Ignored) > 0 || r.Pending != 1 || r.Fingerprint != drift.Clean || r.Hosts[1].Pending != 1 {
 		t.Errorf("%+v", r)
 	}
 	if len(r.Remarks) != 1 || r.Remarks[0].Code.String() != "ignore-unused" {
@@ -165,7 +165,7 @@ func TestPartOfAnItem(t *testing.T) {
 	if got := shown(r.Items); len(got) != 1 || got[0] != "a1 power sleep-enabled [field of sleep-enabled]" || r.Fingerprint != all.Fingerprint {
 		t.Errorf("left %q", got)
 	}
-	if got := r.Ignored; len(got) != 1 || len(got[0].Fields) != 1 || got[0].Fields[0].Name != "disk" || r.Hosts[0].By[drift.Drifted] != 1 {
+	if got := r.Ignored; len(got) != 1 || len(got[0].Fields) != 1 || got[0].Fields[0].Name != "disk" || r.Hosts[0].Drift != 1 {
 		t.Errorf("ignored %+v", got)
 	}
 }

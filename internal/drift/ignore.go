@@ -27,16 +27,24 @@ const (
 	TooLong State = "too-long" // it reaches too far ahead: it ignores nothing
 )
 
-// IgnoreState is an ignore block and its state.
+// IgnoreState is an ignore block of the configuration and its state.
 type IgnoreState struct {
-	fleet.Ignore
-	State State
+	Name    string    `json:"name"`
+	Owner   string    `json:"owner"`
+	Reason  string    `json:"reason"`
+	Until   string    `json:"until"`
+	State   State     `json:"state"`
+	Expires time.Time `json:"-"` // when it holds no more
+	block   fleet.Ignore
 }
 
-// Ignored is drift that counts as none for now. apply mends it all the same.
+// Ignored is drift that raises no alarm, and by whose word. apply mends it all the same.
 type Ignored struct {
-	Item
-	By fleet.Ignore
+	Item   `json:"item"`
+	Ignore string `json:"ignore"`
+	Owner  string `json:"owner"`
+	Reason string `json:"reason"`
+	Until  string `json:"until"`
 }
 
 // rule is an ignore block that is being tried on items.
@@ -52,7 +60,7 @@ func rulesOf(all []fleet.Ignore, now time.Time) ([]*rule, []IgnoreState, error) 
 	states := make([]IgnoreState, 0, len(all))
 	for _, i := range all {
 		state := stateOf(i, now)
-		states = append(states, IgnoreState{i, state})
+		states = append(states, IgnoreState{i.Name, i.Owner, i.Reason, i.Until.Format(time.DateOnly), state, i.Expires(), i})
 		if state != Idle {
 			continue
 		}
@@ -60,7 +68,7 @@ func rulesOf(all []fleet.Ignore, now time.Time) ([]*rule, []IgnoreState, error) 
 		if i.On != "" {
 			on, err := plan.ParseSelector(i.On)
 			if err != nil {
-				return nil, nil, fmt.Errorf("ignore %q: %w", i.Name, err)
+				return nil, []IgnoreState{}, fmt.Errorf("ignore %q: %w", i.Name, err)
 			}
 			r.on = &on
 		}
@@ -95,23 +103,26 @@ func (r *rule) means(i Item, h *plan.Host) bool {
 // means the item, or a field of it, has it.
 func apart(i Item, h *plan.Host, rules []*rule) (counts *Item, ignored []Ignored) {
 	rest := i
+	ignore := func(part Item, r *rule) {
+		r.used = true
+		ignored = append(ignored, Ignored{part, r.Name, r.Owner, r.Reason, r.Until.Format(time.DateOnly)})
+	}
 	for _, r := range rules {
 		if !r.means(i, h) {
 			continue
 		}
 		if r.Field == "" {
-			r.used = true
-			return nil, append(ignored, Ignored{rest, r.Ignore})
+			ignore(rest, r)
+			return nil, ignored
 		}
 		named := func(f Field) bool { return f.Name == r.Field }
 		if !slices.ContainsFunc(rest.Fields, named) {
 			continue
 		}
-		r.used = true
 		part := rest
 		part.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), func(f Field) bool { return !named(f) })
 		rest.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), named)
-		ignored = append(ignored, Ignored{part, r.Ignore})
+		ignore(part, r)
 		if len(rest.Fields) == 0 {
 			return nil, ignored
 		}
@@ -128,7 +139,7 @@ type Remark struct {
 
 // inProgress says that somebody applies at this moment: what is seen may be half done.
 func inProgress(p *plan.Plan) []Remark {
-	var out []Remark
+	out := []Remark{}
 	for _, w := range p.Warnings {
 		if w.Code == plan.CodeApplyInProgress {
 			out = append(out, Remark{w.Code, plan.Notice, w.Text})
@@ -171,18 +182,29 @@ func noCode(i fleet.Ignore) string {
 // remarksOn says what is to be done about ignore blocks. That one is not used is only
 // known where all was compared.
 func remarksOn(states []IgnoreState, now time.Time, all bool) []Remark {
-	var out []Remark
+	out := []Remark{}
 	for _, s := range states {
 		switch {
 		case s.State == Expired, s.State == TooLong:
-			r, _ := RemarkOn(s.Ignore, now)
+			r, _ := RemarkOn(s.block, now)
 			out = append(out, r)
 		case s.State == Idle && all:
-			text := fmt.Sprintf("ignore %q of %s (until %s) matches nothing: remove the block once the drift is gone for good", s.Name, s.Owner, s.Until.Format(time.DateOnly))
-			if why := noCode(s.Ignore); why != "" {
+			text := fmt.Sprintf("ignore %q of %s (until %s) matches nothing: remove the block once the drift is gone for good", s.Name, s.Owner, s.Until)
+			if why := noCode(s.block); why != "" {
 				text += "; " + why
 			}
 			out = append(out, Remark{codeIgnoreUnused, plan.Notice, text})
+		}
+	}
+	return out
+}
+
+// codes returns the names that an item of drift may bear, sorted.
+func codes() []string {
+	var out []string
+	for _, c := range plan.Codes() {
+		if c.Severity() != plan.NotDrift {
+			out = append(out, c.String())
 		}
 	}
 	return out

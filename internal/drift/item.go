@@ -1,7 +1,14 @@
+// Package drift makes of a plan what alarms go by: one item for each thing that
+// moved behind our back, how bad it is, what is ignored for now, what nobody knows,
+// and fingerprints that stay equal as long as the drift does. It does no I/O and
+// takes no clock: what day it is, it is told.
 package drift
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -95,4 +102,45 @@ func Subject(a plan.Action) (host, step string) {
 	}
 	parts := []string{ofCluster, a.Object.Kind, a.Object.Namespace, a.Object.Name}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "."), step
+}
+
+// severityOf returns how bad it is that a code is met among drift, or among what keeps
+// macfleet from seeing any.
+func severityOf(c plan.Code) plan.Severity { return cmp.Or(c.Severity(), plan.Warning) }
+
+// The fingerprints of no drift.
+const (
+	Clean   = "clean"   // all was compared, and there is none
+	Unknown = "unknown" // there is none among what was compared, and that was not all
+)
+
+// fingerprint is of what an item is about, and of nothing that moves from run to
+// run: neither times and counts, nor texts. How bad a code is may be judged otherwise
+// by a newer macfleet, and that is no new drift.
+func fingerprint(i Item) string {
+	return short(fmt.Sprintf("%q %q %q", i.Host, i.Step, i.Code))
+}
+
+// fingerprintOf is the same for the same items in any order.
+func fingerprintOf(complete bool, all ...Item) string {
+	prints := make([]string, 0, len(all))
+	for _, i := range all {
+		prints = append(prints, i.Fingerprint)
+	}
+	slices.Sort(prints)
+	prints = slices.Compact(prints)
+	switch {
+	case len(prints) > 0:
+		return short(strings.Join(prints, "\n"))
+	case complete:
+		return Clean
+	}
+	return Unknown
+}
+
+// short is 64 bits of a digest: enough to tell drifts apart, and short enough for a
+// title.
+func short(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }

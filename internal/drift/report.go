@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -18,14 +19,14 @@ type Report struct {
 	Complete    bool          `json:"complete"`    // everything that is looked for could be compared
 	Fingerprint string        `json:"fingerprint"` // of Items, and of those that are Kept since an earlier report
 	Items       []Item        `json:"items"`       // in the plan's order
-	Ignored     []Ignored     `json:"-"`
 	Unseen      []Unseen      `json:"unknown"`
 	Blind       string        `json:"-"`       // why nothing at all could be looked at; empty: something could
 	Pending     int           `json:"pending"` // differences of configuration that was never applied: no drift
-	Hosts       []FleetHosts  `json:"-"`
-	Ignores     []IgnoreState `json:"-"`
 	Remarks     []Remark      `json:"notices"`
 	Since       *Changes      `json:"since,omitempty"` // nil: it was compared with no earlier report
+	Ignored     []Ignored     `json:"ignored"`
+	Hosts       []FleetHosts  `json:"hosts"`
+	Ignores     []IgnoreState `json:"ignores"`
 }
 
 // HostState is what drift says of a host as a whole.
@@ -45,8 +46,17 @@ func HostStates() []HostState { return []HostState{Drifted, NotKnown, Passed, Wa
 
 // FleetHosts counts the hosts of a fleet by state. Each is counted once.
 type FleetHosts struct {
-	Fleet string
-	By    map[HostState]int
+	Fleet   string `json:"fleet"`
+	Drift   int    `json:"drift"`
+	Unknown int    `json:"unknown"`
+	Ignored int    `json:"ignored"`
+	Pending int    `json:"pending"`
+	Clean   int    `json:"clean"`
+}
+
+// Of returns where the hosts of a state are counted.
+func (f *FleetHosts) Of(s HostState) *int {
+	return map[HostState]*int{Drifted: &f.Drift, NotKnown: &f.Unknown, Passed: &f.Ignored, Waiting: &f.Pending, Fine: &f.Clean}[s]
 }
 
 // Of makes the report of a plan, with the ignore blocks that hold at now.
@@ -56,24 +66,25 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 		return Report{}, err
 	}
 	s := p.Summarise()
-	r := Report{Owner: p.Owner, At: now, Narrowed: p.Narrowed, Unseen: unseenOf(p), Pending: s.Pending}
+	r := Report{Owner: p.Owner, At: now, Narrowed: p.Narrowed, Items: []Item{}, Ignored: []Ignored{}, Unseen: unseenOf(p), Pending: s.Pending}
 	hosts := make(map[string]*plan.Host, len(p.Hosts))
 	for i := range p.Hosts {
 		hosts[p.Hosts[i].Server.ID] = &p.Hosts[i]
 	}
 	for _, i := range itemsOf(p) {
-		var h *plan.Host
-		if i.serverID != "" {
-			h = hosts[i.serverID]
-		}
-		counts, ignored := apart(i, h, rules)
+		counts, ignored := apart(i, hosts[i.serverID], rules)
 		if counts != nil {
 			r.Items = append(r.Items, *counts)
 		}
 		r.Ignored = append(r.Ignored, ignored...)
 	}
 	r.Complete = s.Compared() && len(r.Unseen) == 0
-	r.Ignores = used(states, rules)
+	for i := range states {
+		if slices.ContainsFunc(rules, func(r *rule) bool { return r.used && r.Name == states[i].Name }) {
+			states[i].State = Active
+		}
+	}
+	r.Ignores = states
 	r.Remarks = append(inProgress(p), remarksOn(r.Ignores, now, r.Complete && !r.Narrowed)...)
 	r.Hosts = r.countHosts(p)
 	r.Fingerprint = fingerprintOf(r.Complete, r.Items...)
@@ -83,26 +94,14 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 // Blind is the report of a look that saw nothing: the provider that lists the
 // servers does not answer.
 func Blind(cfg *fleet.Config, why string, now time.Time) Report {
-	r := Report{Owner: cfg.Owner, At: now, Blind: why, Unseen: []Unseen{{Code: codeInventoryUnread, Severity: severityOf(codeInventoryUnread), Why: why}}}
+	r := Report{Owner: cfg.Owner, At: now, Blind: why, Items: []Item{}, Ignored: []Ignored{}, Hosts: []FleetHosts{}, Unseen: []Unseen{{Code: codeInventoryUnread, Severity: severityOf(codeInventoryUnread), Why: why}}}
 	_, r.Ignores, _ = rulesOf(cfg.Ignores, now) // what cannot be read says so as soon as something is seen
 	r.Remarks = remarksOn(r.Ignores, now, false)
 	for _, f := range cfg.Fleets {
-		r.Hosts = append(r.Hosts, FleetHosts{f.Name, map[HostState]int{}})
+		r.Hosts = append(r.Hosts, FleetHosts{Fleet: f.Name})
 	}
 	r.Fingerprint = Unknown
 	return r
-}
-
-// used sets the states of blocks that ignore something.
-func used(states []IgnoreState, rules []*rule) []IgnoreState {
-	for i := range states {
-		for _, r := range rules {
-			if r.used && r.Name == states[i].Name {
-				states[i].State = Active
-			}
-		}
-	}
-	return states
 }
 
 func (r *Report) countHosts(p *plan.Plan) []FleetHosts {
@@ -126,15 +125,15 @@ func (r *Report) countHosts(p *plan.Plan) []FleetHosts {
 	for _, i := range r.Items {
 		state[i.Host] = Drifted
 	}
-	var out []FleetHosts
+	out := []FleetHosts{}
 	at := make(map[string]int)
 	for _, f := range p.Fleets {
 		at[f] = len(out)
-		out = append(out, FleetHosts{f, map[HostState]int{}})
+		out = append(out, FleetHosts{Fleet: f})
 	}
 	count := func(fleet, host string) {
 		if i, ok := at[fleet]; ok {
-			out[i].By[state[host]]++
+			*out[i].Of(state[host])++
 		}
 	}
 	for _, h := range p.Hosts {
@@ -148,14 +147,64 @@ func (r *Report) countHosts(p *plan.Plan) []FleetHosts {
 	return out
 }
 
+// Known returns the items that the report knew: those it saw, and those it kept from
+// reports before it.
+func (r Report) Known() []Item {
+	if r.Since == nil {
+		return r.Items
+	}
+	return slices.Concat(r.Items, r.Since.Kept)
+}
+
 // Worst returns the worst severity of the items; ok is false where there is none.
 func (r Report) Worst() (worst plan.Severity, ok bool) {
 	for _, s := range plan.Severities() {
-		for _, i := range r.Items {
-			if i.Severity == s {
-				return s, true
-			}
+		if slices.ContainsFunc(r.Items, func(i Item) bool { return i.Severity == s }) {
+			return s, true
 		}
 	}
 	return "", false
+}
+
+// Changes are what is different from an earlier report.
+type Changes struct {
+	New       []Item `json:"new"`       // was not there
+	Stays     []Item `json:"stays"`     // was there
+	Kept      []Item `json:"kept"`      // was there, and nobody can say whether it still is
+	Recovered []Item `json:"recovered"` // was there, was looked for, and is gone or is ignored now
+}
+
+// After compares the report with an earlier one, of which it takes what was known:
+// its items, and what it had kept itself. What could not be asked now keeps what was
+// known of it, so that the fingerprint stays as it was until somebody knows better.
+func (r Report) After(known []Item) Report {
+	c := Changes{New: []Item{}, Stays: []Item{}, Kept: []Item{}, Recovered: []Item{}}
+	before, there, ignored := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	for _, i := range known {
+		before[i.Fingerprint] = true
+	}
+	for _, i := range r.Items {
+		there[i.Fingerprint] = true
+		if before[i.Fingerprint] {
+			c.Stays = append(c.Stays, i)
+		} else {
+			c.New = append(c.New, i)
+		}
+	}
+	for _, i := range r.Ignored {
+		ignored[i.Fingerprint] = true
+	}
+	for _, i := range known {
+		switch {
+		case there[i.Fingerprint]:
+		case !ignored[i.Fingerprint] && slices.ContainsFunc(r.Unseen, func(u Unseen) bool { return u.Covers(i) }):
+			c.Kept = append(c.Kept, i)
+		default:
+			c.Recovered = append(c.Recovered, i)
+		}
+		there[i.Fingerprint] = true // whatever is told twice
+	}
+	r.Since = &c
+	r.Fingerprint = fingerprintOf(r.Complete, r.Known()...)
+	return r
 }

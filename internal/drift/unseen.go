@@ -37,7 +37,7 @@ func (u Unseen) Covers(i Item) bool {
 
 // unseenOf returns what of a plan's hosts and cluster was not compared.
 func unseenOf(p *plan.Plan) []Unseen {
-	var out []Unseen
+	out := []Unseen{}
 	see := func(host, fleet, step string, code plan.Code, why string) {
 		out = append(out, Unseen{host, fleet, step, code, severityOf(code), why})
 	}
@@ -64,42 +64,29 @@ func unseenOf(p *plan.Plan) []Unseen {
 	for _, l := range p.Lost {
 		see(l.Name, l.Fleet, "", l.Trouble.Code, l.Trouble.Text)
 	}
-	out = append(out, deferredOf(p)...)
-	return append(out, unprovenOf(p)...)
-}
-
-// unprovenOf returns the steps that differ on hosts whose markers somebody took away.
-// With the marker went the proof, so that nobody knows any more whether the difference is
-// drift: what was known to be must not look as if it had recovered.
-func unprovenOf(p *plan.Plan) []Unseen {
+	for _, a := range p.Actions {
+		if !a.Deferred {
+			continue // nearly always, and finding the host takes longer
+		}
+		// A step that shows only to root, and was proven before: what it says is not known
+		// until there is root again.
+		h, _ := p.HostByServer(a.ServerID)
+		marker, _ := h.Seen.Marker.Get()
+		if _, proven := marker.Steps[a.Step]; proven {
+			see(a.Host, a.Fleet, string(a.Step), a.Reason.Code, a.Reason.Text)
+		}
+	}
+	// With a marker that somebody took away went the proof, so that nobody knows any more
+	// whether a difference is drift: what was known to be must not look as if it had recovered.
 	lost := make(map[string]bool) // by server id
 	for _, a := range p.Actions {
 		if a.Kind == plan.CreateMarker && a.Origin.Drift {
 			lost[a.ServerID] = true
 		}
 	}
-	var out []Unseen
 	for _, a := range p.Actions {
 		if lost[a.ServerID] && a.Kind.OfStep() && !a.Origin.Drift && !a.Deferred {
-			out = append(out, Unseen{a.Host, a.Fleet, string(a.Step), plan.CodeMarkerMissing, severityOf(plan.CodeMarkerMissing),
-				"its proof went with the marker: nobody knows whether the difference is drift"})
-		}
-	}
-	return out
-}
-
-// deferredOf returns the steps that show only to root and were proven before: what
-// they say is not known until there is root again.
-func deferredOf(p *plan.Plan) []Unseen {
-	var out []Unseen
-	for _, a := range p.Actions {
-		if !a.Deferred {
-			continue // nearly always, and finding the host takes longer
-		}
-		h, _ := p.HostByServer(a.ServerID)
-		marker, _ := h.Seen.Marker.Get()
-		if _, proven := marker.Steps[a.Step]; proven {
-			out = append(out, Unseen{a.Host, a.Fleet, string(a.Step), a.Reason.Code, severityOf(a.Reason.Code), a.Reason.Text})
+			see(a.Host, a.Fleet, string(a.Step), plan.CodeMarkerMissing, "its proof went with the marker: nobody knows whether the difference is drift")
 		}
 	}
 	return out

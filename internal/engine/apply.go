@@ -198,11 +198,11 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 		elapsed := e.Now().Sub(started)
 		if err != nil {
 			r.Failures = append(r.Failures, Failure{Action: *a, Err: err})
-			e.emit(Event{Type: Failed, Host: host, Action: a, Err: err, Elapsed: elapsed})
+			e.emit(Event{Type: Failed, Host: host, Action: a, Err: err, Seconds: elapsed.Seconds()})
 			continue
 		}
 		r.Done++
-		e.emit(Event{Type: Done, Host: host, Action: a, Elapsed: elapsed})
+		e.emit(Event{Type: Done, Host: host, Action: a, Seconds: elapsed.Seconds()})
 	}
 	return r
 }

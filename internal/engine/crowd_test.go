@@ -353,7 +353,7 @@ func (c *crowd) recorded(t *testing.T, p *plan.Plan) {
 		t.Fatal(err)
 	}
 	short := runlog.PlanOf(p)
-	if err := c.record.Write(runlog.Entry{Type: runlog.TypePlan, Plan: &short}); err != nil {
+	if err := c.record.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &short}); err != nil {
 		t.Fatal(err)
 	}
 	c.done = 0

@@ -33,7 +33,7 @@ func (e *Engine) Examine(ctx context.Context, name string, more ...plan.Probe) (
 	if err := context.Cause(ctx); err != nil {
 		return server, snap, err
 	}
-	e.emit(Event{Type: Observed, Host: server.Name, Trouble: seen.Trouble, Elapsed: e.Now().Sub(started)})
+	e.emit(Event{Type: Observed, Host: server.Name, Trouble: seen.Trouble, Seconds: e.Now().Sub(started).Seconds()})
 	snap.Hosts[server.ID] = seen
 	return server, snap, nil
 }

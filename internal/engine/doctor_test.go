@@ -44,7 +44,7 @@ func TestExamine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !c.Healthy() || c.Server.ID != s.ID || len(c.Checks) < 12 {
+			if !c.Healthy || c.ServerID != s.ID || len(c.Checks) < 12 {
 				t.Errorf("%s: %+v", name, c.Checks)
 			}
 			if len(snap.Hosts) != 1 || snap.Hosts[s.ID].Trouble != nil {
@@ -84,8 +84,8 @@ func TestExamineRenamed(t *testing.T) {
 			states = append(states, check.Name+" "+string(check.State))
 		}
 	}
-	if got.Name != name || got.Server.Name == name || strings.Join(states, ", ") != "inventory problem, node unknown" {
-		t.Errorf("%s, server %s: %v", got.Name, got.Server.Name, states)
+	if got.Name != name || got.Server == name || strings.Join(states, ", ") != "inventory problem, node unknown" {
+		t.Errorf("%s, server %s: %v", got.Name, got.Server, states)
 	}
 }
 

@@ -134,7 +134,7 @@ func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 		b.Now = started
 		p.Restrict(b)
 	}
-	e.emit(Event{Type: Computed, Elapsed: e.Now().Sub(started)})
+	e.emit(Event{Type: Computed, Seconds: e.Now().Sub(started).Seconds()})
 	return p
 }
 
@@ -222,7 +222,7 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 	if err := g.Wait(); err != nil {
 		return plan.Snapshot{}, e.scrubError(err)
 	}
-	e.emit(Event{Type: Listed, Elapsed: e.Now().Sub(started)})
+	e.emit(Event{Type: Listed, Seconds: e.Now().Sub(started).Seconds()})
 	return e.Scrub.Snapshot(snap), nil
 }
 
@@ -285,7 +285,7 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 			mu.Lock()
 			snap.Hosts[s.ID] = seen
 			mu.Unlock()
-			e.emit(Event{Type: Observed, Host: s.Name, Trouble: seen.Trouble, Elapsed: e.Now().Sub(started)})
+			e.emit(Event{Type: Observed, Host: s.Name, Trouble: seen.Trouble, Seconds: e.Now().Sub(started).Seconds()})
 			return nil
 		})
 	}

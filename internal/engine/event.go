@@ -37,24 +37,25 @@ const (
 	UploadEnds   EventType = "upload-ends"
 )
 
-// Event is one thing that happened in a run.
+// Event is one thing that happened in a run. The record of a run has it under these keys,
+// with what it makes of Action, Trouble and Err.
 type Event struct {
-	Type     EventType
-	Time     time.Time
-	Host     string
-	Action   *plan.Action    // of Started, Done, Failed, Skipped, Waiting, NodeReady
-	Trouble  *plan.Trouble   // of Observed: why the host could not be asked
-	Err      error           // of Failed
-	Count    int             // of Observing
-	Elapsed  time.Duration   // of Listed, Observed, Computed, Done, Failed, NodeReady
-	Lane     string          // of HostBegun and HostEnded: repair, join, plain, disrupt
-	Worst    plan.Disruption // of HostBegun
-	Fleet    string          // of HostBegun, HostEnded, Soaking
-	Until    time.Time       // of Soaking
-	Artifact string          // of Sending, UploadBegins, UploadEnds
-	Bytes    int64           // that have left, so here
-	Size     int64           // so here
-	Pod      string          // of Evicting: NAMESPACE/NAME
-	What     string          // of Evicting: evicted, held, gone
-	Why      string          // of Evicting: what holds it
+	Type     EventType     `json:"type"`
+	Time     time.Time     `json:"time"`
+	Host     string        `json:"host,omitempty"`
+	Action   *plan.Action  `json:"-"`                    // of Started, Done, Failed, Skipped, Waiting, NodeReady
+	Trouble  *plan.Trouble `json:"-"`                    // of Observed: why the host could not be asked
+	Err      error         `json:"-"`                    // of Failed
+	Artifact string        `json:"artifact,omitempty"`   // of Sending, UploadBegins, UploadEnds
+	Bytes    int64         `json:"-"`                    // of Sending: that have left
+	Size     int64         `json:"-"`                    // so here
+	Count    int           `json:"count,omitempty"`      // of hosts about to be asked
+	Seconds  float64       `json:"seconds,omitempty"`    // that it took
+	Text     string        `json:"text,omitempty"`       // of a failure, a trouble or a stop; of Evicting: what holds the Pod
+	Fleet    string        `json:"fleet,omitempty"`      // of a host that begins or ends, or whose canary is watched
+	Lane     string        `json:"lane,omitempty"`       // of a host that begins or ends: repair, join, plain, disrupt
+	Worst    string        `json:"disruption,omitempty"` // what the run does to a host that begins, at the worst
+	Until    time.Time     `json:"until,omitzero"`       // when the canary will have been watched for long enough
+	Pod      string        `json:"pod,omitempty"`        // NAMESPACE/NAME that a drain moves
+	What     string        `json:"what,omitempty"`       // of it: evicted, held (with a text), gone
 }

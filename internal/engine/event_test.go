@@ -23,8 +23,8 @@ func TestEvents(t *testing.T) {
 	var got []engine.EventType
 	e.Emit = func(ev engine.Event) {
 		timed := slices.Contains([]engine.EventType{engine.Listed, engine.Observed, engine.Computed, engine.Done}, ev.Type)
-		if timed != (ev.Elapsed > 0) {
-			t.Errorf("%s took %s", ev.Type, ev.Elapsed)
+		if timed != (ev.Seconds > 0) {
+			t.Errorf("%s took %f s", ev.Type, ev.Seconds)
 		}
 		if ev.Time.IsZero() {
 			t.Errorf("%s has no time", ev.Type)

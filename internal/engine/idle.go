@@ -171,7 +171,7 @@ func (w *worker) evictions() func(pod, what, why string) {
 		said[pod] = what + why
 		mu.Unlock()
 		if old != what+why {
-			w.engine.emit(Event{Type: Evicting, Host: w.host.Name, Pod: pod, What: what, Why: why})
+			w.engine.emit(Event{Type: Evicting, Host: w.host.Name, Pod: pod, What: what, Text: why})
 		}
 	}
 }

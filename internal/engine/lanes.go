@@ -14,8 +14,9 @@ import (
 
 // Left is a host that a run did not start with, and why.
 type Left struct {
-	Host, Fleet string
-	Why         rollout.Reason
+	Host  string         `json:"host"`
+	Fleet string         `json:"fleet"`
+	Why   rollout.Reason `json:"reason"`
 }
 
 // schedule returns the work of a plan, not begun.

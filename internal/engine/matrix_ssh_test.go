@@ -304,7 +304,7 @@ func recordOf(t *testing.T, e *engine.Engine, p *plan.Plan, befalls func(before 
 		t.Fatal(err)
 	}
 	short := runlog.PlanOf(p)
-	if err := w.Write(runlog.Entry{Type: runlog.TypePlan, Plan: &short}); err != nil {
+	if err := w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &short}); err != nil {
 		t.Fatal(err)
 	}
 	rec := &recorded{writer: w}

@@ -229,7 +229,7 @@ func (g *gate) ready(h *plan.Host) bool {
 	if state, _, _ := h.Ready(); state != inventory.Ready || !g.own(h) || g.asking[h.Server.ID] {
 		return false
 	}
-	g.engine.emit(Event{Type: NodeReady, Host: h.Name, Action: awaits(h), Elapsed: g.waited(h)})
+	g.engine.emit(Event{Type: NodeReady, Host: h.Name, Action: awaits(h), Seconds: g.waited(h).Seconds()})
 	return true
 }
 
@@ -246,7 +246,7 @@ func (e *Engine) failure(ctx context.Context, h *plan.Host, node string, waited 
 		Text:   fmt.Sprintf("it is not Ready after %s: %s; %s", waited.Round(time.Second), node, found),
 		Remedy: cmp.Or(remedy, "kubectl describe node "+h.Name+", and read /var/log/tart-kubelet.log on the host; apply again goes on from there")}
 	f := Failure{Action: *awaits(h), Err: &TroubleError{t}}
-	e.emit(Event{Type: Failed, Host: h.Name, Action: awaits(h), Err: f.Err, Elapsed: waited})
+	e.emit(Event{Type: Failed, Host: h.Name, Action: awaits(h), Err: f.Err, Seconds: waited.Seconds()})
 	return f
 }
 

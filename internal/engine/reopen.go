@@ -40,7 +40,7 @@ func (s *schedule) open(ctx context.Context, h plan.Host) {
 		if err == nil {
 			err = e.scrubError(broken(ctx, e.open(ctx, h)))
 		}
-		switch ev := (Event{Host: h.Name, Action: &told, Err: err, Elapsed: e.Now().Sub(started)}); {
+		switch ev := (Event{Host: h.Name, Action: &told, Err: err, Seconds: e.Now().Sub(started).Seconds()}); {
 		case err != nil:
 			r.Failures = []Failure{{Action: told, Err: err}}
 			ev.Type = Failed

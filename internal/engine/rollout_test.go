@@ -92,7 +92,7 @@ func TestRolloutOrder(t *testing.T) {
 			case engine.HostBegun:
 				running++
 				most = max(most, running)
-				if ev.Lane != "disrupt" || ev.Worst != plan.Restart || ev.Fleet != "f0" {
+				if ev.Lane != "disrupt" || ev.Worst != plan.Restart.String() || ev.Fleet != "f0" {
 					t.Errorf("%+v", ev)
 				}
 				if canary.IsZero() && ev.Host != names[0] {

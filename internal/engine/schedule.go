@@ -107,7 +107,7 @@ func (s *schedule) start(ctx context.Context) {
 	for _, id := range s.rollout.Next(now, s.ready) {
 		h, actions := s.hosts[id], s.actions[id]
 		s.moved = now
-		if !s.engine.begin(ctx, Event{Type: HostBegun, Host: h.Name, Fleet: h.Fleet, Lane: s.lanes[id].String(), Worst: plan.Worst(actions)}) {
+		if !s.engine.begin(ctx, Event{Type: HostBegun, Host: h.Name, Fleet: h.Fleet, Lane: s.lanes[id].String(), Worst: plan.Worst(actions).String()}) {
 			s.rollout.Ended(id, now)
 			s.skip(id)
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runcheck"
 	"github.com/macfleet/macfleet/internal/runlog"
 )
@@ -54,7 +55,7 @@ func (s *sheet) add(e runlog.Entry) {
 func (s *sheet) tell(lines ...string) *sheet {
 	for _, line := range lines {
 		words := strings.Fields(line)
-		e := runlog.Entry{Type: runlog.Type(words[0])}
+		e := runlog.Entry{Event: engine.Event{Type: runlog.Type(words[0])}}
 		switch {
 		case words[0] == "wait":
 			var seconds int
@@ -154,7 +155,7 @@ func TestBroken(t *testing.T) {
 			s := fresh(c.limits, c.hosts, c.names...).tell(c.lines...)
 			switch name {
 			case "a fleet without limits":
-				s.add(runlog.Entry{Type: "begun", Host: "d0", Fleet: "other", Lane: "disrupt"})
+				s.add(runlog.Entry{Event: engine.Event{Type: "begun", Host: "d0", Fleet: "other", Lane: "disrupt"}})
 			case "an end that miscounts":
 				s.End.Done = 7
 			}

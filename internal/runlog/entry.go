@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -14,9 +15,8 @@ import (
 // passes over types and keys that it does not know.
 const Version = 1
 
-// Type says what a line of a record tells. Beside those here, the types of engine
-// events are types of lines.
-type Type string
+// Type says what a line of a record tells: an event of the engine, or one of those here.
+type Type = engine.EventType
 
 // The types that are no engine events.
 const (
@@ -27,31 +27,19 @@ const (
 	TypeEnd  Type = "end"  // the last line of a run that came to its end
 )
 
-// Entry is one line of a record.
+// Entry is one line of a record: an event, with what stays of its action and its error.
 type Entry struct {
-	Version   int       `json:"v"`
-	Type      Type      `json:"type"`
-	Time      time.Time `json:"time"`
+	Version int `json:"v"`
+	engine.Event
 	Run       *Head     `json:"run,omitempty"`  // of TypeRun
 	Plan      *Plan     `json:"plan,omitempty"` // of TypePlan
 	End       *End      `json:"end,omitempty"`  // of TypeEnd
-	Host      string    `json:"host,omitempty"`
 	Action    *Action   `json:"action,omitempty"`
-	Artifact  string    `json:"artifact,omitempty"`
-	Count     int       `json:"count,omitempty"`      // of hosts about to be asked
-	Seconds   float64   `json:"seconds,omitempty"`    // that it took
-	Code      plan.Code `json:"code,omitzero"`        // of a failure or a trouble, where it has one
-	Text      string    `json:"text,omitempty"`       // of a failure, a trouble or a stop
-	Remedy    string    `json:"remedy,omitempty"`     // what to do, where it is known of this very failure
-	Output    []string  `json:"output,omitempty"`     // the last lines of a script that failed
-	Uncertain bool      `json:"uncertain,omitempty"`  // nobody waited for how the action ended
-	Fleet     string    `json:"fleet,omitempty"`      // of a host that begins or ends, or whose canary is watched
-	Lane      string    `json:"lane,omitempty"`       // of a host that begins or ends: repair, join, plain, disrupt
-	Worst     string    `json:"disruption,omitempty"` // what the run does to a host that begins, at the worst
-	Until     time.Time `json:"until,omitzero"`       // when the canary will have been watched for long enough
-	Pod       string    `json:"pod,omitempty"`        // NAMESPACE/NAME that a drain moves
-	What      string    `json:"what,omitempty"`       // of it: evicted, held (with a text), gone
-	Epoch     int64     `json:"epoch,omitempty"`      // of TypeRise
+	Code      plan.Code `json:"code,omitzero"`       // of a failure or a trouble, where it has one
+	Remedy    string    `json:"remedy,omitempty"`    // what to do, where it is known of this very failure
+	Output    []string  `json:"output,omitempty"`    // the last lines of a script that failed
+	Uncertain bool      `json:"uncertain,omitempty"` // nobody waited for how the action ended
+	Epoch     int64     `json:"epoch,omitempty"`     // of TypeRise
 }
 
 // Head says whose run it is, and what it may do.

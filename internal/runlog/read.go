@@ -140,9 +140,9 @@ type begun map[string]Entry
 func (b begun) note(e Entry) {
 	switch {
 	case e.Action == nil || e.Uncertain:
-	case e.Type == Type(engine.Started):
+	case e.Type == engine.Started:
 		b[e.Action.Key()] = e
-	case e.Type == Type(engine.Done), e.Type == Type(engine.Failed):
+	case e.Type == engine.Done, e.Type == engine.Failed:
 		delete(b, e.Action.Key())
 	}
 }

@@ -41,7 +41,7 @@ type ActionReport struct {
 // Reports returns what the run did, in the plan's order of hosts and actions. What
 // stands in no plan, such as the wait for a Node, is its host's last.
 func (r Record) Reports() []HostReport {
-	b := builder{hosts: make(map[string]int), actions: make(map[string]place)}
+	b := builder{out: []HostReport{}, hosts: make(map[string]int), actions: make(map[string]place)}
 	for _, a := range r.Plan.Actions {
 		state := StateNotStarted
 		if a.Refused != (plan.Code{}) {
@@ -85,7 +85,7 @@ func (b *builder) action(a Action) *ActionReport {
 
 func (b *builder) enter(e Entry) {
 	r := b.action(*e.Action)
-	switch engine.EventType(e.Type) {
+	switch e.Type {
 	case engine.Started:
 		r.State = StateUncertain
 	case engine.Waiting:

@@ -1,7 +1,9 @@
 package runlog_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -44,7 +46,7 @@ func wrote(t *testing.T, folder string, left context.Context, events ...engine.E
 		t.Fatal(err)
 	}
 	p := runlog.PlanOf(&plan.Plan{Actions: []plan.Action{*step("one", "power"), *step("one", "hostname"), *step("two", "power")}})
-	if err := w.Write(runlog.Entry{Type: runlog.TypePlan, Plan: &p}); err != nil {
+	if err := w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &p}); err != nil {
 		t.Fatal(err)
 	}
 	for i, e := range events {
@@ -85,9 +87,9 @@ func TestRecord(t *testing.T) {
 	w := wrote(t, t.TempDir(), t.Context(),
 		engine.Event{Type: engine.Started, Action: step("one", "power")},
 		engine.Event{Type: engine.Started, Action: step("two", "power")},
-		engine.Event{Type: engine.Failed, Action: step("one", "power"), Err: failed, Elapsed: time.Second},
+		engine.Event{Type: engine.Failed, Action: step("one", "power"), Err: failed, Seconds: 1},
 		engine.Event{Type: engine.Skipped, Action: step("one", "hostname")},
-		engine.Event{Type: engine.Done, Action: step("two", "power"), Elapsed: 2 * time.Second},
+		engine.Event{Type: engine.Done, Action: step("two", "power"), Seconds: 2},
 		engine.Event{Type: engine.Waiting, Action: &plan.Action{Kind: plan.AwaitNode, Host: "two", ServerID: "id-two"}})
 	if r := read(t, w.Path()); r.Outcome() != runlog.Running || len(r.Open()) != 0 {
 		t.Errorf("before its end the run is %q, with %v", r.Outcome(), r.Open())
@@ -250,7 +252,7 @@ func TestOrder(t *testing.T) {
 func TestRise(t *testing.T) {
 	t.Parallel()
 	w := wrote(t, t.TempDir(), t.Context())
-	if err := w.Write(runlog.Entry{Type: runlog.TypeRise, Epoch: 7}); err != nil {
+	if err := w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeRise}, Epoch: 7}); err != nil {
 		t.Fatal(err)
 	}
 	if r := read(t, w.Path()); r.Head.Epoch != 7 {
@@ -360,4 +362,55 @@ func TestFolder(t *testing.T) {
 	if _, err := runlog.Find(t.TempDir(), "last"); err == nil || !strings.Contains(err.Error(), "--runs-dir") {
 		t.Errorf("an empty folder: %v", err)
 	}
+}
+
+// TestFormerRecord reads lines as they were written before events and lines were one type:
+// their keys are the same, in another order.
+func TestFormerRecord(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "former")
+	const text = `{"v":1,"type":"run","time":"2026-11-21T10:00:00Z","run":{"id":"abcd2345","who":"ann@desk","epoch":3}}
+{"v":1,"type":"plan","time":"2026-11-21T10:00:01Z","plan":{"add":0,"change":1,"hosts":[],"actions":[{"kind":"step","host":"one","server_id":"id-one","step":"power","reason":"sleep-enabled","disruption":"none"}]}}
+{"v":1,"type":"begun","time":"2026-11-21T10:00:02Z","host":"one","fleet":"f","lane":"plain","disruption":"none"}
+{"v":1,"type":"evicting","time":"2026-11-21T10:00:03Z","host":"one","text":"its budget","pod":"ci/a","what":"held"}
+{"v":1,"type":"failed","time":"2026-11-21T10:00:04Z","host":"one","action":{"kind":"step","host":"one","server_id":"id-one","step":"power","disruption":"none"},"seconds":1.25,"code":"sleep-enabled","text":"it failed","remedy":"look","output":["no such"],"uncertain":true}
+{"v":1,"type":"soaking","time":"2026-11-21T10:00:05Z","fleet":"f","until":"2026-11-21T10:05:00Z"}
+{"v":1,"type":"rise","time":"2026-11-21T10:00:06Z","epoch":4}
+{"v":1,"type":"stop","time":"2026-11-21T10:00:07Z","text":"a signal"}
+{"v":1,"type":"end","time":"2026-11-21T10:00:08Z","end":{"outcome":"incomplete","exit":3,"done":0,"failed":1,"not_started":0,"not_waited":0,"left":1}}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := runlog.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again bytes.Buffer
+	for _, e := range r.Entries {
+		if err := json.NewEncoder(&again).Encode(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	former, now := lines(t, text), lines(t, again.String())
+	if diff := cmp.Diff(former[2:len(former)-1], now[2:len(now)-1]); diff != "" { // the others hold lists that are always there now
+		t.Errorf("what is read is not what was written (-want +got):\n%s", diff)
+	}
+	if r.Head.Epoch != 4 || r.Plan.Change != 1 || r.Outcome() != runlog.Incomplete || r.Reports()[0].Actions[0].State != runlog.StateUncertain {
+		t.Errorf("%+v", r)
+	}
+}
+
+// lines reads each line of a text as JSON.
+func lines(t *testing.T, text string) []any {
+	t.Helper()
+	var out []any
+	for line := range strings.Lines(text) {
+		var v any
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, v)
+	}
+	return out
 }

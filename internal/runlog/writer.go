@@ -17,6 +17,7 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/wire"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // Writer writes the record of one run. It is safe for concurrent use. The file is
@@ -82,7 +83,7 @@ func (w *Writer) begin(head Head) error {
 	if err := flock(w.file, unix.LOCK_EX); err != nil {
 		return err
 	}
-	if err := w.write(Entry{Type: TypeRun, Time: head.Started, Run: &head}, true); err != nil {
+	if err := w.write(Entry{Event: engine.Event{Type: TypeRun, Time: head.Started}, Run: &head}, true); err != nil {
 		return err
 	}
 	dir, err := os.Open(filepath.Dir(w.path))
@@ -136,17 +137,13 @@ func (w *Writer) entry(e engine.Event) (Entry, bool) {
 	if e.Type == engine.Sending {
 		return Entry{}, false // it tells of a second; the places that uploads take are kept
 	}
-	out := Entry{Type: Type(e.Type), Time: e.Time, Host: e.Host, Artifact: e.Artifact, Count: e.Count, Seconds: e.Elapsed.Seconds(),
-		Fleet: e.Fleet, Lane: e.Lane, Until: e.Until, Pod: e.Pod, What: e.What, Text: e.Why}
-	if e.Type == engine.HostBegun {
-		out.Worst = e.Worst.String()
-	}
+	out := Entry{Event: e}
 	if e.Action != nil {
 		a := ActionOf(*e.Action)
 		out.Action = &a
 	}
 	if e.Trouble != nil {
-		out.Code, out.Text, out.Remedy = e.Trouble.Code, e.Trouble.Text, e.Trouble.Remedy
+		out.tell(*e.Trouble)
 	}
 	if e.Err != nil {
 		out.fail(e.Err)
@@ -155,6 +152,7 @@ func (w *Writer) entry(e engine.Event) (Entry, bool) {
 		}
 		out.Uncertain = e.Type == engine.Failed && w.left != nil && w.left.Err() != nil
 	}
+	out.Event.Action, out.Event.Trouble, out.Event.Err = nil, nil, nil // what stays of them is entered
 	return out, true
 }
 
@@ -164,18 +162,28 @@ const outputLines = 20
 // fail enters what went wrong.
 func (e *Entry) fail(err error) {
 	e.Text = err.Error()
-	var trouble *engine.TroubleError
-	var lost *hosts.Error
 	var script *hosts.ScriptError
-	switch {
-	case errors.As(err, &trouble):
-		e.Code, e.Text, e.Remedy = trouble.Code, trouble.Text, trouble.Remedy
-	case errors.As(err, &lost):
-		e.Code, e.Text, e.Remedy = lost.Code, lost.Trouble().Text, lost.Remedy
-	case errors.As(err, &script):
+	if x := TroubleOf(err); x != nil {
+		e.tell(*x)
+	} else if errors.As(err, &script) {
 		e.Output = append(lastLines(script.Answer.Stdout, outputLines/2), lastLines(script.Answer.Stderr, outputLines/2)...)
 	}
 }
+
+// TroubleOf returns what an error says of a host with a code, or nil.
+func TroubleOf(err error) *plan.Trouble {
+	var trouble *engine.TroubleError
+	var lost *hosts.Error
+	switch {
+	case errors.As(err, &trouble):
+		return &trouble.Trouble
+	case errors.As(err, &lost):
+		return lost.Trouble()
+	}
+	return nil
+}
+
+func (e *Entry) tell(x plan.Trouble) { e.Code, e.Text, e.Remedy = x.Code, x.Text, x.Remedy }
 
 func lastLines(text string, n int) []string {
 	text = strings.TrimRight(text, "\n")
@@ -222,6 +230,6 @@ func (w *Writer) write(e Entry, sync bool) error {
 // End writes the last line and closes the record. The error is the first that any
 // line met.
 func (w *Writer) End(end End) error {
-	err := w.write(Entry{Type: TypeEnd, End: &end}, true)
+	err := w.write(Entry{Event: engine.Event{Type: TypeEnd}, End: &end}, true)
 	return errors.Join(err, w.file.Close())
 }

@@ -1,15 +1,16 @@
 package view
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/rollout"
+	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -17,12 +18,8 @@ import (
 // fleet's hosts, how many keys are taken on trust, and what it disturbs. fleets are the
 // configuration's.
 func Question(p *plan.Plan, fleets []fleet.Fleet) string {
-	touched, have := make(map[string]int), make(map[string]int)
-	for _, h := range p.Hosts {
-		have[h.Fleet]++
-	}
-	total := 0
-	objects := 0
+	touched, have := make(map[string]int), hostsOf(p)
+	total, objects := 0, 0
 	for _, actions := range p.Runnable() {
 		if actions[0].OfCluster() {
 			objects += len(actions)
@@ -37,25 +34,50 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 			parts = append(parts, fmt.Sprintf("%s %d of %d", f, touched[f], have[f]))
 		}
 	}
-	var what []string
-	if total > 0 {
-		what = append(what, fmt.Sprintf("change %s (%s)", count(total, "host"), strings.Join(parts, ", ")))
+	keys := len(engine.Unpinned(p))
+	what := listed(" and ", given(total > 0, "change %s (%s)", count(total, "host"), strings.Join(parts, ", ")),
+		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(keys > 0, "trust the host keys of %s", count(keys, "member")))
+	return fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), what) + disturbs(p, fleets)
+}
+
+// disturbs says of a plan how much of each fleet it disturbs, which hosts it drains, and
+// which it does not wait for; each is a sentence.
+func disturbs(p *plan.Plan, fleets []fleet.Fleet) string {
+	disturbed := make(map[string]int)
+	var drained, forced []string
+	for _, actions := range p.Runnable() {
+		h, known := p.HostByServer(actions[0].ServerID)
+		if !known {
+			continue
+		}
+		if p.IsHealthy(h) && plan.Worst(actions) >= plan.Restart {
+			disturbed[h.Fleet]++
+		}
+		if i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Drains }); i >= 0 {
+			drained = append(drained, fmt.Sprintf("%s (%s)", h.Name, count(actions[i].Evicts, "Pod")))
+		}
+		if i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Forced }); i >= 0 {
+			busy := actions[i].Busy
+			forced = append(forced, h.Name+given(len(busy) > 0, " (%s)", plan.TaskTexts(busy)))
+		}
 	}
-	if objects > 0 {
-		what = append(what, fmt.Sprintf("change %s of the cluster", count(objects, "object")))
+	var shares []string
+	for _, f := range fleets {
+		if n, ready := disturbed[f.Name], len(p.Healthy[f.Name]); n > 0 {
+			shares = append(shares, fmt.Sprintf("%d of %d %s, at most %d at once", n, ready, f.Name, rollout.LimitsOf(f.Rollout, ready).MaxUnavailable))
+		}
 	}
-	if n := len(engine.Unpinned(p)); n > 0 {
-		what = append(what, fmt.Sprintf("trust the host keys of %s", count(n, "member")))
+	sentence := func(what string, all []string) string {
+		return given(len(all) > 0, " %s %s.", what, strings.Join(all, ", "))
 	}
-	return fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), strings.Join(what, " and ")) + disturbs(p, fleets)
+	return sentence("It disturbs", shares) + sentence("It drains", drained) + sentence("By force, whatever goes on there:", forced)
 }
 
 // Applied shows what a run came to: failures first, then what is left, then one
 // line.
 func (t *Text) Applied(r engine.Result) {
 	if len(r.Failures) > 0 {
-		t.blank()
-		fmt.Fprintln(t.out, t.styles.strong.Render("Failed"))
+		t.section("Failed")
 		for _, f := range r.Failures {
 			t.line(0, signRefused, subject(f.Action.Host))
 			text, remedy := failure(f)
@@ -63,13 +85,15 @@ func (t *Text) Applied(r engine.Result) {
 			t.line(6, "", "to do: "+remedy)
 		}
 	}
-	if r.After == nil {
-		t.unproven(r)
+	if r.After == nil { // nobody could look
+		t.leftHosts(r.Left)
+		t.closed(r.Closed)
+		t.lost(r.Lost)
 		return
 	}
 	s := r.After.Summarise()
 	if r.Converged() {
-		t.line(0, "", fmt.Sprintf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, s), ownerTitle(r.After)))
+		t.sayf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, s), ownerTitle(r.After))
 		t.held(r.After, nowhere)
 		t.nodes(r)
 		t.notes(r.After)
@@ -78,151 +102,110 @@ func (t *Text) Applied(r engine.Result) {
 	t.leftHosts(r.Left)
 	t.closed(r.Closed)
 	if !r.Interrupted { // else it is the rest of the plan that was shown
-		t.left(r.After)
+		t.section("Did not converge")
+		t.differences(r.After)
 	}
 	t.blank()
-	text := fmt.Sprintf("Applied %s; %d of %s converged", count(r.Done, "action"), s.Converged, count(s.Hosts, "host"))
-	if rest := incomplete(s); rest != "" {
-		text += "; " + rest
-	}
-	if n := len(r.Failures); n > 0 {
-		text += fmt.Sprintf("; %d failed", n)
-	}
-	if r.NotStarted > 0 {
-		text += fmt.Sprintf("; %d not started", r.NotStarted)
-	}
-	if r.NotWaited > 0 {
-		text += fmt.Sprintf("; %s not waited for", count(r.NotWaited, "Node"))
-	}
-	if s.Changes() > 0 {
-		text += fmt.Sprintf("; %d still to do", s.Changes())
-	}
-	t.line(0, "", text+".")
+	t.Say(listed("; ", fmt.Sprintf("Applied %s", count(r.Done, "action")), fmt.Sprintf("%d of %s converged", s.Converged, count(s.Hosts, "host")),
+		incomplete(s), given(len(r.Failures) > 0, "%d failed", len(r.Failures)), given(r.NotStarted > 0, "%d not started", r.NotStarted),
+		given(r.NotWaited > 0, "%s not waited for", count(r.NotWaited, "Node")), given(s.Changes() > 0, "%d still to do", s.Changes())) + ".")
 	t.nodes(r)
 	t.lost(r.Lost)
 	if r.Interrupted {
-		t.line(0, "", stopped(r))
+		text, _ := stoppedBy(r)
+		t.Say(text + ": running actions were finished, no other was started. macfleet apply goes on from here.")
 	}
-}
-
-// unproven says of a run after which nobody could look what it leaves all the same.
-func (t *Text) unproven(r engine.Result) {
-	t.leftHosts(r.Left)
-	t.closed(r.Closed)
-	t.lost(r.Lost)
 }
 
 // lost says why a run stopped that no longer had the lock.
 func (t *Text) lost(why error) {
 	if why != nil {
-		t.line(0, "", why.Error()+". Running actions were finished, no other was started.")
+		t.Say(why.Error() + ". Running actions were finished, no other was started.")
 	}
 }
 
 // failure says what went wrong and what to do: what is known of this very error,
 // or what helps with any.
 func failure(f engine.Failure) (text, remedy string) {
-	text = f.Err.Error()
-	remedy = "macfleet plan --on name=" + f.Action.Host + " shows what is left; apply again goes on from there"
-	if f.Action.Host == "" {
-		remedy = "macfleet plan shows what is left; apply again goes on from there"
-	}
-	var trouble *engine.TroubleError
-	var lost *hosts.Error
 	var advised *engine.AdvisedError
-	switch {
-	case errors.As(f.Err, &advised):
-		return text, advised.Remedy
-	case errors.As(f.Err, &trouble):
-		return trouble.Code.String() + ": " + trouble.Text, trouble.Remedy
-	case errors.As(f.Err, &lost):
-		return lost.Code.String() + ": " + lost.Trouble().Text, lost.Remedy
+	if errors.As(f.Err, &advised) {
+		return f.Err.Error(), advised.Remedy
 	}
-	return text, remedy
-}
-
-// left shows what the second observation found.
-func (t *Text) left(p *plan.Plan) {
-	t.blank()
-	fmt.Fprintln(t.out, t.styles.strong.Render("Did not converge"))
-	t.differences(p)
-}
-
-// Lines shows a run's events as plain lines, for a log or a pipe.
-type Lines struct {
-	text  *Text
-	beat  time.Duration
-	last  time.Time
-	start time.Time
-	open  map[string]bool // hosts at work
-}
-
-// NewLines returns a shower of events that prints a heartbeat when nothing else
-// was printed for that long.
-func NewLines(t *Text, beat time.Duration) *Lines {
-	return &Lines{text: t, beat: beat, open: make(map[string]bool)}
-}
-
-// Event prints what a person wants to see of an event.
-func (l *Lines) Event(e engine.Event) {
-	if l.start.IsZero() {
-		l.start, l.last = e.Time, e.Time
+	if x := runlog.TroubleOf(f.Err); x != nil {
+		return x.Code.String() + ": " + x.Text, x.Remedy
 	}
-	switch e.Type {
-	case engine.Started, engine.Waiting:
-		l.open[subject(e.Host)] = true
-	case engine.Done, engine.Failed, engine.NodeReady, engine.Soaking, engine.Closing, engine.Evicting, engine.Opened:
-		if idleEvent(e) == "" {
-			delete(l.open, subject(e.Host))
-		}
-		l.text.line(0, "", EventLine(e))
-		l.last = e.Time
-	}
+	on := given(f.Action.Host != "", " --on name=%s", f.Action.Host)
+	return f.Err.Error(), "macfleet plan" + on + " shows what is left; apply again goes on from there"
 }
 
-// Tick prints a heartbeat when it is due. It is called from outside, every
-// second or so, never at the same time as Event.
-func (l *Lines) Tick(now time.Time) {
-	if l.start.IsZero() || now.Sub(l.last) < l.beat {
+// leftHosts shows the hosts that a limit of their fleet kept from starting: a line
+// for each fleet and reason.
+func (t *Text) leftHosts(all []engine.Left) {
+	if len(all) == 0 {
 		return
 	}
-	l.last = now
-	names := make([]string, 0, len(l.open))
-	for name := range l.open {
-		names = append(names, name)
+	t.section("Not started")
+	for _, same := range grouped(all, func(l engine.Left) engine.Left { return engine.Left{Fleet: l.Fleet, Why: l.Why} }) {
+		of := same[0]
+		t.line(0, signRefused, fmt.Sprintf("%s, %s: %s: %s", of.Fleet, count(len(same), "host"), of.Why, cmp.Or(leftTexts[of.Why], "other hosts were worked on, to the end")))
+		t.line(4, "", some(mapped(same, func(l engine.Left) string { return l.Host })))
 	}
-	slices.Sort(names)
-	text := fmt.Sprintf("Still working, %s so far", now.Sub(l.start).Round(time.Second))
-	if len(names) > 0 {
-		text += ": " + strings.Join(names, ", ")
-	}
-	l.text.line(0, "", text)
+	t.line(4, "", "to do: mend what failed, and apply again: it goes on from there")
 }
 
-// EventLine returns one event in one line.
-func EventLine(e engine.Event) string {
-	if text := clusterEvent(e) + rolloutEvent(e) + idleEvent(e); text != "" {
-		return text
+// leftTexts say why a host was not started, where it is not that others were worked on.
+var leftTexts = map[rollout.Reason]string{
+	rollout.Unavailable:    "as many hosts as max_unavailable allows were disturbed or not Ready, to the end",
+	rollout.Cordoned:       "hosts that somebody closed to new Pods take the places that max_unavailable allows; macfleet hosts shows them",
+	rollout.CanaryGoes:     "the run ended before the canary was through",
+	rollout.Soaking:        "the run ended before the canary was through",
+	rollout.CanaryFailed:   "the canary failed or did not stay Ready, so no other host was touched",
+	rollout.BudgetSpent:    "more hosts failed than failure_budget allows",
+	rollout.TooFewReady:    "fewer hosts would be Ready than min_ready wants",
+	rollout.RepairsFailing: "too many repairs failed",
+}
+
+// closed names the hosts that a run leaves closed to new Pods.
+func (t *Text) closed(all []engine.Closed) {
+	if len(all) == 0 {
+		return
 	}
-	what := ""
-	if e.Action != nil {
-		what = string(e.Action.Kind.Sign()) + " " + label(*e.Action)
+	names := mapped(all, func(c engine.Closed) string { return c.Host })
+	slices.Sort(names)
+	t.blank()
+	t.sayf("Closed to new Pods, as what was begun there is not proven: %s.", some(names))
+	t.line(4, "", "to do: apply again: it goes on there, and opens them when they are Ready")
+}
+
+// hostsNamed is how many hosts a list of what is left names.
+const hostsNamed = 20
+
+// Remaining says what a run that was stopped did not start, and what to type.
+func (t *Text) Remaining(left []plan.Action, resume string) {
+	if len(left) > 0 {
+		t.section("Not started")
 	}
-	took := fmt.Sprintf("(%.1f s)", e.Elapsed.Seconds())
-	switch e.Type {
-	case engine.Done:
-		return fmt.Sprintf("%s: %s done %s", subject(e.Host), what, took)
-	case engine.Failed:
-		return fmt.Sprintf("%s: %s failed %s: %v", subject(e.Host), what, took, e.Err)
-	case engine.Started:
-		return fmt.Sprintf("%s: %s", subject(e.Host), what)
-	case engine.Skipped:
-		return fmt.Sprintf("%s: %s not started", subject(e.Host), what)
-	case engine.Observed:
-		if e.Trouble != nil {
-			return fmt.Sprintf("%s: %s: %s", subject(e.Host), e.Trouble.Code, e.Trouble.Text)
-		}
-		return fmt.Sprintf("%s: seen %s", subject(e.Host), took)
+	hosts := grouped(left, func(a plan.Action) string { return a.Host })
+	slices.SortFunc(hosts, func(a, b []plan.Action) int { return strings.Compare(a[0].Host, b[0].Host) })
+	for _, of := range hosts[:min(len(hosts), hostsNamed)] {
+		t.line(2, "", subject(of[0].Host)+": "+joined(of, label))
 	}
-	return fmt.Sprintf("asking %s", count(e.Count, "host"))
+	if more := len(hosts) - hostsNamed; more > 0 {
+		t.line(2, "", fmt.Sprintf("and %s more", count(more, "host")))
+	}
+	t.Say("To go on: " + resume)
+}
+
+// stoppedBy returns what stopped a run, for a person and for a program.
+func stoppedBy(r engine.Result) (text, code string) {
+	var lost *engine.UnrecordedError
+	switch {
+	case !r.Interrupted:
+		return "", ""
+	case errors.Is(r.Stopped, engine.ErrDeadline):
+		return "The deadline passed", "deadline"
+	case errors.As(r.Stopped, &lost):
+		return "The record of the run could not be written", "record"
+	}
+	return "Interrupted", "interrupted"
 }

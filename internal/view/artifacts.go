@@ -1,9 +1,9 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -55,7 +55,7 @@ func (t *Text) Artifacts(rows []ArtifactRow) {
 	table := [][]string{{"ARTIFACT", "VERSION", "SHA256", "SIZE", "FETCH", "CACHED", "FLEETS"}}
 	for _, r := range rows {
 		table = append(table, []string{r.Name, r.Version, shortDigest(r.SHA256), bytesOr(r.Size, "-"), r.Fetch,
-			r.state(), or(strings.Join(r.Fleets, ", "), "none")})
+			r.state(), cmp.Or(strings.Join(r.Fleets, ", "), "none")})
 	}
 	t.columns(0, table)
 }
@@ -80,17 +80,14 @@ func shortDigest(sum string) string {
 }
 
 func bytesOr(n int64, none string) string {
+	of, unit := unitOf(n)
 	switch {
 	case n == 0:
 		return none
-	case n < 1000:
-		return strconv.FormatInt(n, 10) + " B"
-	case n < 1_000_000:
-		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
-	case n < 1_000_000_000:
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	case unit == "":
+		return fmt.Sprintf("%d B", n)
 	}
-	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	return fmt.Sprintf("%.1f %s", float64(n)/float64(of), unit)
 }
 
 // Lock is what became of an artifact when its source was looked at.

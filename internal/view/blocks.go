@@ -53,21 +53,16 @@ func (b block) key() string {
 
 // fold joins blocks that differ in their hosts alone, at the place of the first.
 func fold(blocks []block) []block {
-	var out []block
-	at := make(map[string]int)
-	for _, b := range blocks {
-		k := b.key()
-		if i, ok := at[k]; ok {
-			out[i].hosts = append(out[i].hosts, b.hosts...)
-			for j, r := range b.body { // those that fold have as many rows
-				out[i].body[j].free = min(out[i].body[j].free, r.free)
+	return mapped(grouped(blocks, block.key), func(same []block) block {
+		b := same[0]
+		for _, other := range same[1:] {
+			b.hosts = append(b.hosts, other.hosts...)
+			for j, r := range other.body { // those that fold have as many rows
+				b.body[j].free = min(b.body[j].free, r.free)
 			}
-			continue
 		}
-		at[k] = len(out)
-		out = append(out, b)
-	}
-	return out
+		return b
+	})
 }
 
 // fleets prints the blocks of every fleet under its name, folded.
@@ -80,15 +75,18 @@ func (t *Text) fleets(p *plan.Plan, of func(fleet string) []block) {
 				all[i].body = toldAbove(all[i].body)
 			}
 		}
-		blocks := fold(all)
-		if len(blocks) == 0 {
-			continue
-		}
-		t.blank()
-		fmt.Fprintln(t.out, t.styles.strong.Render("Fleet "+f))
-		for _, b := range blocks {
-			t.block(b)
-		}
+		t.blocks("Fleet "+f, all)
+	}
+}
+
+// blocks prints blocks under a title, folded.
+func (t *Text) blocks(title string, all []block) {
+	if len(all) == 0 {
+		return
+	}
+	t.section(title)
+	for _, b := range fold(all) {
+		t.block(b)
 	}
 }
 
@@ -108,23 +106,31 @@ func (t *Text) block(b block) {
 		}
 	}
 	for _, r := range b.body {
-		if len(b.hosts) == 1 && r.command {
-			r.text = strings.ReplaceAll(r.text, anyName, b.name)
+		free := ", at least "
+		if len(b.hosts) == 1 {
+			free = ", "
+			r.text = b.exact(r)
 		}
-		if len(b.hosts) == 1 && r.trouble && b.name != "" {
-			r.text = strings.ReplaceAll(r.text, ownName, b.name)
-		}
-		if len(b.hosts) == 1 && b.id != "" {
-			r.text = strings.ReplaceAll(r.text, ownID, b.id)
-		}
-		switch {
-		case r.free > 0 && len(b.hosts) == 1:
-			r.text += ", " + bytes(r.free) + " free"
-		case r.free > 0:
-			r.text += ", at least " + bytes(r.free) + " free"
+		if r.free > 0 {
+			r.text += free + bytes(r.free) + " free"
 		}
 		t.line(4+2*r.depth, r.sign, r.text)
 	}
+}
+
+// exact is a row's text of the block's one host.
+func (b block) exact(r row) string {
+	text := r.text
+	if r.command {
+		text = strings.ReplaceAll(text, anyName, b.name)
+	}
+	if r.trouble && b.name != "" {
+		text = strings.ReplaceAll(text, ownName, b.name)
+	}
+	if b.id != "" {
+		text = strings.ReplaceAll(text, ownID, b.id)
+	}
+	return text
 }
 
 // trouble returns the rows of a trouble: what it is, and what to do.
@@ -136,6 +142,15 @@ func trouble(sign string, x plan.Trouble) []row {
 	return rows
 }
 
+// against returns the rows of a trouble of a host, whose remedy may be a command; none
+// where there is no trouble.
+func against(sign string, h plan.Host, x *plan.Trouble) []row {
+	if x == nil {
+		return nil
+	}
+	return trouble(sign, plan.Trouble{Code: x.Code, Text: general(h, x.Text), Remedy: named(h, x.Remedy, anyName)})
+}
+
 // general replaces a host's own name, so that equal things look equal.
 func general(h plan.Host, text string) string { return named(h, text, ownName) }
 
@@ -145,11 +160,4 @@ func named(h plan.Host, text, word string) string {
 		return text
 	}
 	return strings.ReplaceAll(text, h.Name, word)
-}
-
-// generalTrouble does so for a trouble, whose remedy may be a command.
-func generalTrouble(h plan.Host, x plan.Trouble) plan.Trouble {
-	x.Text = general(h, x.Text)
-	x.Remedy = named(h, x.Remedy, anyName)
-	return x
 }

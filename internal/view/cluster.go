@@ -35,8 +35,7 @@ func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 	if len(body) == 0 {
 		return
 	}
-	t.blank()
-	t.heading("Cluster")
+	t.section("Cluster")
 	for _, r := range body {
 		t.line(2*r.depth, r.sign, r.text)
 	}
@@ -77,8 +76,6 @@ func toldAbove(body []row) []row {
 	out := append(slices.Clone(body[:at]), row{sign: signRefused, depth: body[at].depth, text: plan.CodeClusterNotPrepared.String() + ": see the cluster, above"})
 	return append(out, body[min(at+2, len(body)):]...) // without what is to be done, which was said there
 }
-
-func (t *Text) heading(text string) { t.styled(0, "", t.styles.strong.Render(text)) }
 
 // clusterSubject names what an action of the cluster is about.
 func clusterSubject(a plan.Action) string {
@@ -125,19 +122,28 @@ func size(a fleet.Artifact) string {
 
 // bytes writes a number of bytes as disks are sold.
 func bytes(n int64) string {
-	for _, unit := range []struct {
-		name string
-		of   int64
-	}{{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
-		if n >= unit.of {
-			text := fmt.Sprintf("%.1f", float64(n)/float64(unit.of))
-			if n >= 10*unit.of {
-				text = fmt.Sprintf("%d", n/unit.of)
-			}
-			return strings.TrimSuffix(text, ".0") + " " + unit.name
-		}
+	of, unit := unitOf(n)
+	switch {
+	case unit == "":
+		return fmt.Sprintf("%d bytes", n)
+	case n >= 10*of:
+		return fmt.Sprintf("%d %s", n/of, unit)
 	}
-	return fmt.Sprintf("%d bytes", n)
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/float64(of)), ".0") + " " + unit
+}
+
+// unitOf returns the largest unit of which a number of bytes has one; below a thousand
+// there is none.
+func unitOf(n int64) (of int64, unit string) {
+	switch {
+	case n >= 1e9:
+		return 1e9, "GB"
+	case n >= 1e6:
+		return 1e6, "MB"
+	case n >= 1e3:
+		return 1e3, "kB"
+	}
+	return 1, ""
 }
 
 // cost says what a plan disturbs and what it moves, or "".
@@ -164,20 +170,11 @@ func cost(p *plan.Plan) string {
 	}
 	var parts []string
 	for d := plan.Restart; d <= plan.Wipe; d++ {
-		if of[d] > 0 {
-			parts = append(parts, count(of[d], d.String()))
-		}
+		parts = append(parts, given(of[d] > 0, "%s", count(of[d], d.String())))
 	}
-	if sent > 0 {
-		parts = append(parts, bytes(sent)+" to send")
-	}
-	if fetched > 0 {
-		parts = append(parts, bytes(fetched)+" that hosts download")
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "Cost: at most " + strings.Join(parts, ", ") + "."
+	parts = append(parts, given(sent > 0, "%s to send", bytes(sent)), given(fetched > 0, "%s that hosts download", bytes(fetched)))
+	text := listed(", ", parts...)
+	return given(text != "", "Cost: at most %s.", text)
 }
 
 // nodes sums up how the Nodes of a run's hosts are at its end, and names those that are
@@ -209,29 +206,40 @@ func (t *Text) nodes(r engine.Result) {
 	if joining == 0 {
 		return
 	}
-	text := fmt.Sprintf("%d of %s Ready", joining-len(late), count(joining, "Node"))
-	if failing > 0 {
-		text += fmt.Sprintf(", %s failing", count(failing, "Pod"))
-	}
+	end := "."
 	if len(late) > 0 {
-		text += "; not Ready:"
-	} else {
-		text += "."
+		end = "; not Ready:"
 	}
-	t.line(0, "", text)
+	t.sayf("%d of %s Ready%s%s", joining-len(late), count(joining, "Node"), given(failing > 0, ", %s failing", count(failing, "Pod")), end)
 	t.late(late)
 }
 
-// clusterEvent returns the line of an event about a host's Node or an artifact on
-// its way, or "".
-func clusterEvent(e engine.Event) string {
-	switch e.Type {
-	case engine.Waiting:
-		return e.Host + ": waiting until its Node is Ready"
-	case engine.NodeReady:
-		return fmt.Sprintf("%s: its Node is Ready (%.1f s)", e.Host, e.Elapsed.Seconds())
-	case engine.Sending:
-		return fmt.Sprintf("%s: %s sent, %s of %s", e.Host, e.Artifact, bytes(e.Bytes), bytes(e.Size))
+// Prepared is an object that a cluster needs before its first plan, and what for.
+type Prepared struct {
+	inventory.Object
+	For string
+}
+
+// Preparation shows what a cluster lacks, what for, and how much is right. Objects
+// for the same thing are one line.
+func (t *Text) Preparation(all []Prepared) {
+	needed := slices.DeleteFunc(slices.Clone(all), func(p Prepared) bool { return p.State == inventory.ObjectKept })
+	kept := len(all) - len(needed)
+	if len(needed) == 0 {
+		t.sayf("The cluster is prepared: %s as wanted.", count(kept, "object"))
+		return
 	}
-	return ""
+	t.Say("The cluster needs, before macfleet can work with it:")
+	signs := map[inventory.ObjectState]string{inventory.ObjectDiffers: "~", inventory.ObjectSurplus: "-"}
+	for _, same := range grouped(needed, func(p Prepared) [2]string { return [2]string{string(p.State), p.For} }) {
+		t.line(2, cmp.Or(signs[same[0].State], "+"), joined(same, objectName)+": "+same[0].For)
+	}
+	if kept > 0 {
+		t.sayf("%s as wanted.", count(kept, "object"))
+	}
+}
+
+// objectName is an object's kind and place, and what is not as wanted.
+func objectName(o Prepared) string {
+	return o.String() + given(o.Why != "", " (%s)", o.Why)
 }

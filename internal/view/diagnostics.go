@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+
+	"github.com/macfleet/macfleet/internal/wire"
 )
 
 // Faults are what is wrong with a configuration, and the texts it stands in.
@@ -38,7 +42,7 @@ func (f *Faults) WarnOfIgnore(name, summary, detail string) {
 // source line and what to do.
 func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) error {
 	var b strings.Builder
-	coloured := t.styles.create.Render("x") != "x"
+	coloured := t.strong.Render("x") != "x"
 	w := hcl.NewDiagnosticTextWriter(&b, files, uint(max(t.width, 0)), coloured)
 	if err := w.WriteDiagnostics(diags); err != nil {
 		return fmt.Errorf("show diagnostics: %w", err)
@@ -47,7 +51,7 @@ func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) er
 		return fmt.Errorf("show diagnostics: %w", err)
 	}
 	if n := len(diags.Errs()); n > 0 {
-		t.line(0, "", fmt.Sprintf("%s in the configuration.", count(n, "error")))
+		t.sayf("%s in the configuration.", count(n, "error"))
 	}
 	return nil
 }
@@ -78,32 +82,91 @@ func harmless(text string, coloured bool) string {
 	return b.String()
 }
 
-// Error shows an error that ended a command.
-func (t *Text) Error(err error) {
-	for i, text := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
-		if i == 0 {
-			t.styled(0, "", t.styles.remove.Render("Error:")+" "+printable(text))
-			continue
-		}
-		t.line(2, "", strings.TrimSpace(text))
-	}
-}
-
-// Warn shows what does not end the command.
-func (t *Text) Warn(text string) {
-	t.styled(0, "", t.styles.update.Render("Warning:")+" "+printable(text))
-}
-
 // Valid says that a configuration has no fault.
 func (t *Text) Valid(owner string, fleets, replicas int) {
-	t.line(0, "", fmt.Sprintf("The configuration of %s is valid: %s, %s wanted.", owner, count(fleets, "fleet"), count(replicas, "host")))
+	t.sayf("The configuration of %s is valid: %s, %s wanted.", owner, count(fleets, "fleet"), count(replicas, "host"))
 }
 
-// Print prints plain text as it is.
-func (t *Text) Print(text string) { fmt.Fprint(t.out, text) }
+// Validation is what a check of a configuration came to, as one JSON object.
+type Validation struct {
+	wire.Head
+	Valid        bool         `json:"valid"`
+	ErrorCount   int          `json:"error_count"`
+	WarningCount int          `json:"warning_count"`
+	Diagnostics  []Diagnostic `json:"diagnostics"`
+}
 
-// Say prints a line, wrapped.
-func (t *Text) Say(text string) { t.line(0, "", text) }
+// Diagnostic is a fault of the configuration, or any other error that ended a
+// command.
+type Diagnostic struct {
+	Severity string `json:"severity"` // error or warning
+	Summary  string `json:"summary"`
+	Detail   string `json:"detail"`
+	Range    *Range `json:"range,omitempty"` // absent: the fault has no place
+}
 
-// Table prints rows of columns, the first of them the heads.
-func (t *Text) Table(rows [][]string) { t.table(rows) }
+// Range is a place in a file, from its first character to behind its last.
+type Range struct {
+	Filename string   `json:"filename"`
+	Start    Position `json:"start"`
+	End      Position `json:"end"`
+}
+
+// Position is a place between two characters.
+type Position struct {
+	Line   int `json:"line"`   // counted from 1
+	Column int `json:"column"` // in characters, counted from 1
+	Byte   int `json:"byte"`   // from the beginning of the file, counted from 0
+}
+
+// DiagnosticsOf returns a configuration's faults for programs.
+func DiagnosticsOf(diags hcl.Diagnostics) []Diagnostic {
+	out := []Diagnostic{}
+	for _, d := range diags {
+		one := Diagnostic{Severity: "error", Summary: d.Summary, Detail: d.Detail}
+		if d.Severity == hcl.DiagWarning {
+			one.Severity = "warning"
+		}
+		if r := d.Subject; r != nil {
+			one.Range = &Range{Filename: r.Filename, Start: Position(r.Start), End: Position(r.End)}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// WriteValidation prints the faults of a configuration as one JSON object.
+func WriteValidation(out io.Writer, all []Diagnostic) error {
+	v := Validation{Head: wire.NewHead(), Diagnostics: all}
+	for _, d := range all {
+		if d.Severity == "error" {
+			v.ErrorCount++
+		} else {
+			v.WarningCount++
+		}
+	}
+	v.Valid = v.ErrorCount == 0
+	return wire.Write(out, v)
+}
+
+// Version says which macfleet this is, as one JSON object.
+type Version struct {
+	wire.Head
+	Go     string `json:"go"`
+	OS     string `json:"os"`
+	Arch   string `json:"arch"`
+	Commit string `json:"commit,omitempty"` // of the source, where the build recorded it
+}
+
+// WriteVersion prints the version as one JSON object.
+func WriteVersion(out io.Writer) error {
+	v := Version{Head: wire.NewHead(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v.Commit = s.Value
+			}
+		}
+	}
+	return wire.Write(out, v)
+}

@@ -13,7 +13,7 @@ const report = "record it (macfleet doctor renamed --record FILE) and report it"
 
 // sick is a host with one check of each kind.
 func sick() doctor.Checkup {
-	return doctor.Checkup{Name: "acme-production-runners-m2-00003", Server: numbered(3, "renamed\x1b[31m"), Checks: []doctor.Check{
+	return doctor.Checkup{Name: "acme-production-runners-m2-00003", Server: "renamed\x1b[31m", ServerID: "00003-x", Checks: []doctor.Check{
 		{Name: "inventory", State: doctor.Problem, Text: "M2-L in fr-par-1, status ready, delivered true; member of runners.m2; Scaleway calls it renamed",
 			Remedy: "give it its name back: macfleet apply --on name=acme-production-runners-m2-00003"},
 		{Name: "connection", State: doctor.OK, Text: "the host answers (path: public)"},

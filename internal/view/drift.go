@@ -2,10 +2,10 @@ package view
 
 import (
 	"fmt"
-	"strings"
-	"time"
+	"io"
 
 	"github.com/macfleet/macfleet/internal/drift"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -24,7 +24,7 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 	case r.Blind != "":
 		t.line(0, signUnknown, fmt.Sprintf("Nothing of %s could be compared: %s", ownerTitle(p), r.Blind))
 	case len(r.Items) == 0 && r.Complete:
-		t.line(0, "", fmt.Sprintf("No drift. %s of %s compared.", all(p, s), ownerTitle(p)))
+		t.sayf("No drift. %s of %s compared.", all(p, s), ownerTitle(p))
 	default:
 		t.drifted(p, r)
 		t.blank()
@@ -32,10 +32,8 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 		if len(r.Items) == 0 {
 			text = "No drift on the rest"
 		}
-		if rest := incomplete(s); rest != "" {
-			text += "; incomplete: " + rest
-		}
-		t.line(0, "", text+".")
+		rest := incomplete(s)
+		t.Say(text + given(rest != "", "; incomplete: %s", rest) + ".")
 	}
 	t.since(r)
 	t.ignored(r)
@@ -44,35 +42,16 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 }
 
 func severities(items []drift.Item) string {
-	var parts []string
-	for _, s := range plan.Severities() {
-		n := 0
-		for _, i := range items {
-			if i.Severity == s {
-				n++
-			}
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, s))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, ", ") + ")"
-}
-
-// driftIndex finds the items that an action made.
-type driftIndex map[[2]string][]drift.Item
-
-func indexDrift(items []drift.Item) driftIndex {
-	out := make(driftIndex, len(items))
+	of := make(map[plan.Severity]int)
 	for _, i := range items {
-		key := [2]string{i.Host, i.Step}
-		out[key] = append(out[key], i)
+		of[i.Severity]++
 	}
-	return out
+	text := tally(mapped(plan.Severities(), func(s plan.Severity) amount { return amount{of[s], string(s)} })...)
+	return given(text != "", " (%s)", text)
 }
+
+// driftIndex finds the items that an action made, by host and step.
+type driftIndex map[[2]string][]drift.Item
 
 func (x driftIndex) of(a plan.Action) []drift.Item {
 	if !a.Origin.Drift {
@@ -84,8 +63,11 @@ func (x driftIndex) of(a plan.Action) []drift.Item {
 
 // drifted shows each host that drifted, or that could not be compared.
 func (t *Text) drifted(p *plan.Plan, r drift.Report) {
-	index := indexDrift(r.Items)
-	fmt.Fprintln(t.out, t.styles.strong.Render("Drift of "+ownerTitle(p)))
+	index := make(driftIndex)
+	for _, i := range r.Items {
+		index[[2]string{i.Host, i.Step}] = append(index[[2]string{i.Host, i.Step}], i)
+	}
+	t.heading("Drift of " + ownerTitle(p))
 	t.cluster(p, func(a plan.Action) []row {
 		if len(index.of(a)) == 0 {
 			return nil
@@ -106,12 +88,7 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 				out = append(out, driftBlocks(h, actions[h.Server.ID], index, unseen[h.Name])...)
 			}
 		}
-		for _, l := range p.Lost {
-			if l.Fleet == fleet {
-				out = append(out, block{sign: signRefused, hosts: []string{l.Name}, body: trouble("", l.Trouble)})
-			}
-		}
-		return out
+		return append(out, lost(p, fleet)...)
 	})
 }
 
@@ -152,7 +129,7 @@ func driftRows(h plan.Host, a plan.Action, items []drift.Item) []row {
 		}
 		rows = append(rows, row{sign: signDrift, text: text})
 		if a.Kind.OfStep() {
-			rows = append(rows, driftFields(h, i.Fields)...)
+			rows = append(rows, mapped(i.Fields, func(f drift.Field) row { return movedRow(f, value(h, f.Before), value(h, f.After)) })...)
 		}
 	}
 	if !a.Kind.OfStep() {
@@ -161,12 +138,9 @@ func driftRows(h plan.Host, a plan.Action, items []drift.Item) []row {
 	return append(rows, refusal(h, a)...)
 }
 
-func driftFields(h plan.Host, fields []drift.Field) []row {
-	var rows []row
-	for _, f := range fields {
-		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: %s (wanted: %s)", f.Name, value(h, f.Before), value(h, f.After))})
-	}
-	return rows
+// movedRow says of a value that moved what was seen and what is wanted.
+func movedRow(f drift.Field, seen, wanted string) row {
+	return row{depth: 2, text: fmt.Sprintf("%s: %s (wanted: %s)", f.Name, seen, wanted)}
 }
 
 // since says what is different from an earlier look.
@@ -175,7 +149,7 @@ func (t *Text) since(r drift.Report) {
 		return
 	}
 	c := r.Since
-	t.line(0, "", fmt.Sprintf("Since the look before: %d new, %d as before, %d recovered, %d not known now.", len(c.New), len(c.Stays), len(c.Recovered), len(c.Kept)))
+	t.sayf("Since the look before: %d new, %d as before, %d recovered, %d not known now.", len(c.New), len(c.Stays), len(c.Recovered), len(c.Kept))
 	each := func(what string, items []drift.Item) {
 		for _, i := range items {
 			t.line(4, "", fmt.Sprintf("%s: %s %s (%s)", what, i.Host, i.Step, i.Code))
@@ -191,21 +165,14 @@ func (t *Text) ignored(r drift.Report) {
 	if len(r.Ignored) == 0 {
 		return
 	}
-	t.blank()
-	t.heading("Ignored, and no alarm; macfleet apply mends it all the same")
-	var blocks []block
-	for _, i := range r.Ignored {
-		b := block{hosts: []string{i.Host}, body: []row{
-			{text: fmt.Sprintf("%s (%s)", i.Step, i.Code)},
-			{depth: 1, text: fmt.Sprintf("ignore %q until %s, %s: %s", i.By.Name, i.By.Until.Format(time.DateOnly), i.By.Owner, i.By.Reason)}}}
+	t.blocks("Ignored, and no alarm; macfleet apply mends it all the same", mapped(r.Ignored, func(i drift.Ignored) block {
+		body := []row{{text: fmt.Sprintf("%s (%s)", i.Step, i.Code)},
+			{depth: 1, text: fmt.Sprintf("ignore %q until %s, %s: %s", i.Ignore, i.Until, i.Owner, i.Reason)}}
 		for _, f := range i.Fields {
-			b.body = append(b.body, row{depth: 2, text: fmt.Sprintf("%s: %s (wanted: %s)", f.Name, f.Before, f.After)})
+			body = append(body, movedRow(f, f.Before, f.After))
 		}
-		blocks = append(blocks, b)
-	}
-	for _, b := range fold(blocks) {
-		t.block(b)
-	}
+		return block{hosts: []string{i.Host}, body: body}
+	}))
 	t.blank()
 }
 
@@ -213,7 +180,7 @@ func (t *Text) pending(p *plan.Plan, s plan.Summary) {
 	t.only(p)
 	t.held(p, nowhere)
 	if s.Pending > 0 {
-		t.line(0, "", fmt.Sprintf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference")))
+		t.sayf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference"))
 	}
 	t.warnings(p)
 }
@@ -231,4 +198,20 @@ func (t *Text) remarks(r drift.Report) {
 		}
 		t.line(0, sign, fmt.Sprintf("%s: %s", x.Code, x.Text))
 	}
+}
+
+// DriftDocument is a plan with the drift in it, as one JSON object.
+type DriftDocument struct {
+	wire.Plan
+	Drift *drift.Report `json:"drift,omitempty"` // what alarms go by; of drift alone
+}
+
+// WriteDrift prints a drift as one JSON object: the plan, and the report on it.
+func WriteDrift(out io.Writer, p *plan.Plan, r drift.Report) error {
+	d := DriftDocument{Plan: wire.PlanOf(p), Drift: &r}
+	if r.Blind != "" {
+		d.Complete, d.Summary.Unread = false, 1
+		d.Unread = []wire.UnreadStep{{Address: "inventory", StepUnread: plan.StepUnread{Unread: plan.Unread{Probe: "inventory", Why: r.Blind}}}}
+	}
+	return wire.Write(out, d)
 }

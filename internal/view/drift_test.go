@@ -70,8 +70,8 @@ func drifts() map[string]func() (*plan.Plan, drift.Report) {
 		"since": func() (*plan.Plan, drift.Report) {
 			p, r := of(everything())
 			before := reported(clean()).Items
-			gone := drift.Item{Host: "acme-production-runners-m2-00003", Fleet: "runners", Step: "hostname", Code: plantest.Code("hostname-edited"), Severity: plan.Warning, Fingerprint: "0011223344556677"}
-			kept := drift.Item{Host: "acme-production-runners-m2-00004", Fleet: "runners", Step: "power", Code: plantest.Code("sleep-enabled"), Severity: plan.Warning, Fingerprint: "8899aabbccddeeff"}
+			gone := drift.Item{Host: "acme-production-runners-m2-00003", Fleet: "runners", Step: "hostname", Code: plantest.Code("hostname-edited"), Severity: plan.Warning, Fields: []drift.Field{}, Fingerprint: "0011223344556677"}
+			kept := drift.Item{Host: "acme-production-runners-m2-00004", Fleet: "runners", Step: "power", Code: plantest.Code("sleep-enabled"), Severity: plan.Warning, Fields: []drift.Field{}, Fingerprint: "8899aabbccddeeff"}
 			return p, r.After(append(before, r.Items[0], gone, kept))
 		},
 		"busy": func() (*plan.Plan, drift.Report) { // somebody applies

@@ -24,7 +24,8 @@ func valueAt(path, text string, level fleet.Level, line int) doctor.Effective {
 // explanations are one host with all that can be said of a step, one that could
 // not be asked, and one that must not be touched and is still in the pool.
 func explanations() []doctor.Explanation {
-	proven := plan.Digest{Wanted: "w", Facts: "f", At: time.Date(2026, 11, 20, 14, 3, 0, 0, time.UTC)}
+	proven := doctor.Proof{At: time.Date(2026, 11, 20, 14, 3, 0, 0, time.UTC)}
+	moved := doctor.Proof{At: proven.At, HostMoved: true, ConfigurationMoved: true}
 	h := member(2, "runners")
 	h.Server.Status = "ready"
 	h.Seen.Path, h.Seen.Fingerprint = "public through bastion.acme.dev", "SHA256:abc"
@@ -42,10 +43,10 @@ func explanations() []doctor.Explanation {
 		Steps: []doctor.StepExplanation{
 			{ID: "hostname", Wanted: true, Values: []doctor.Effective{valueAt("hostname", "", fleet.InDefaults, 11)}, Proof: &proven,
 				Finding: plan.Finding{Unread: []plan.Unread{{Probe: "hostname.HostName", Why: "scutil --get HostName ended with exit 3", Bytes: "\x1b[31mno\n"}}}},
-			{ID: "power", Wanted: true, Values: values, Proof: &proven, Action: &a,
+			{ID: "power", Wanted: true, Values: values, Proof: &moved, Action: &a,
 				Want: "sleep=\"never\"\n", Finding: plan.Finding{Facts: "sleep=\"10 min\"\n", Changes: []plan.Change{{Reason: a.Reason, Fields: a.Fields, Command: a.Changes[0].Command}}}},
 			{ID: "quiet", Wanted: true, Values: []doctor.Effective{valueAt("quiet", "", fleet.InFleet, 20)}, Want: "x=\"1\"\n", Finding: plan.Finding{Facts: "x=\"1\"\n"}},
-			{ID: "absent"},
+			{ID: "absent", Values: []doctor.Effective{}},
 		}}
 	dead := whole
 	dead.Host = member(4, "runners")

@@ -5,10 +5,9 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
+	"time"
 
-	"github.com/charmbracelet/lipgloss"
-
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
@@ -83,36 +82,30 @@ func ready(p *plan.Plan, h plan.Host) (text, why string) {
 // say of the machine.
 func (t *Text) Hosts(p *plan.Plan, wide bool) {
 	rows := HostRows(p)
-	table := [][]string{{"NAME", "FLEET", "REACHABLE", "CONVERGED", "READY"}}
-	pods := slices.ContainsFunc(rows, func(r HostRow) bool { return r.PodsFailing != nil })
-	if pods {
-		table[0] = append(table[0], "PODS FAILING")
-	}
-	held := slices.ContainsFunc(rows, func(r HostRow) bool { return r.Hold != nil && !r.Hold.Expired })
-	if held {
-		table[0] = append(table[0], "HELD")
-	}
-	if wide {
-		table[0] = append(table[0], "GROUP", "TYPE", "ZONE", "ADDRESS", "PATH", "OS", "SERVER")
-	}
-	for _, r := range rows {
-		row := []string{r.Name, r.Fleet, r.Reachable, r.Converged, r.Ready}
-		if pods {
-			row = append(row, r.failing())
-		}
-		if held {
-			row = append(row, r.held())
-		}
-		if wide {
-			row = append(row, r.Group, r.Type, r.Zone, r.Address, r.Path, r.OS, r.ServerID)
-		}
-		table = append(table, row)
-	}
-	if len(table) == 1 {
-		t.line(0, "", "No hosts: nothing was claimed yet, or the selection matches none.")
+	if len(rows) == 0 {
+		t.Say("No hosts: nothing was claimed yet, or the selection matches none.")
 		return
 	}
-	t.table(table)
+	table := [][]string{{"NAME", "FLEET", "REACHABLE", "CONVERGED", "READY", "PODS FAILING", "HELD", "GROUP", "TYPE", "ZONE", "ADDRESS", "PATH", "OS", "SERVER"}}
+	for _, r := range rows {
+		table = append(table, []string{r.Name, r.Fleet, r.Reachable, r.Converged, r.Ready, r.failing(), r.held(),
+			r.Group, r.Type, r.Zone, r.Address, r.Path, r.OS, r.ServerID})
+	}
+	pods := slices.ContainsFunc(rows, func(r HostRow) bool { return r.PodsFailing != nil })
+	held := slices.ContainsFunc(rows, func(r HostRow) bool { return r.Hold != nil && !r.Hold.Expired })
+	t.Table(mapped(table, func(row []string) []string {
+		shown := row[:5:5]
+		if pods {
+			shown = append(shown, row[5])
+		}
+		if held {
+			shown = append(shown, row[6])
+		}
+		if wide {
+			shown = append(shown, row[7:]...)
+		}
+		return shown
+	}))
 	var late []engine.NotReady
 	for _, r := range rows {
 		if r.ReadyWhy != "" {
@@ -160,58 +153,49 @@ func WriteHosts(out io.Writer, p *plan.Plan) error {
 	return wire.Write(out, HostsDocument{wire.HeadOf(p.Owner), HostRows(p)})
 }
 
-// table prints aligned columns. Where they do not fit, each row becomes lines
-// of "column: value".
-func (t *Text) table(rows [][]string) {
-	rows = shown(rows)
-	widths := make([]int, len(rows[0]))
-	for _, r := range rows {
-		for i, c := range r {
-			widths[i] = max(widths[i], lipgloss.Width(c))
-		}
-	}
-	total := -2
-	for _, w := range widths {
-		total += w + 2
-	}
-	if t.width > 0 && total > t.width {
-		t.records(rows)
-		return
-	}
-	for n, r := range rows {
-		var b strings.Builder
-		for i, c := range r {
-			b.WriteString(c)
-			if i < len(r)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-lipgloss.Width(c)+2))
-			}
-		}
-		text := strings.TrimRight(b.String(), " ")
-		if n == 0 {
-			text = t.styles.faint.Render(text)
-		}
-		fmt.Fprintln(t.out, text)
+// NotReady shows who is waited for and why, hosts with the same reason in one
+// line.
+func (t *Text) NotReady(at time.Time, late []engine.NotReady) {
+	t.sayf("%s: %s not Ready.", at.UTC().Format("15:04:05 UTC"), count(len(late), "Node"))
+	t.late(late)
+}
+
+// late shows hosts that are not Ready, by reason.
+func (t *Text) late(late []engine.NotReady) {
+	for _, same := range grouped(late, func(l engine.NotReady) string { return l.Why }) {
+		t.line(2, signUnknown, joined(same, func(l engine.NotReady) string { return l.Host.Name })+": "+same[0].Why)
 	}
 }
 
-// shown makes rows printable, so that columns are measured as they appear.
-func shown(rows [][]string) [][]string {
-	out := make([][]string, len(rows))
-	for i, r := range rows {
-		for _, c := range r {
-			out[i] = append(out[i], printable(c))
-		}
-	}
-	return out
+// ReadyDocument says which Nodes are Ready, as one JSON object.
+type ReadyDocument struct {
+	wire.OwnedHead
+	Ready   bool       `json:"ready"`   // all of them are, and none is missing
+	Missing int        `json:"missing"` // servers that are wanted and not there
+	Hosts   []ReadyRow `json:"hosts"`   // those that join the cluster
 }
 
-func (t *Text) records(rows [][]string) {
-	for _, r := range rows[1:] {
-		t.styled(0, "", t.styles.strong.Render(r[0]))
-		var parts []string
-		for i, c := range r[1:] {
-			parts = append(parts, strings.ToLower(rows[0][i+1])+" "+c)
-		}
-		t.line(4, "", strings.Join(parts, ", "))
+// ReadyRow is one host that joins the cluster.
+type ReadyRow struct {
+	Name  string `json:"name"`
+	Fleet string `json:"fleet"`
+	Group string `json:"group"`
+	Ready bool   `json:"ready"`
+	Why   string `json:"why"` // "" = it is Ready
+}
+
+// WriteReady prints which Nodes are Ready as one JSON object.
+func WriteReady(out io.Writer, owner fleet.Owner, members []plan.Host, missing int, late []engine.NotReady) error {
+	d := ReadyDocument{OwnedHead: wire.HeadOf(owner), Ready: missing+len(late) == 0, Missing: missing, Hosts: []ReadyRow{}}
+	why := make(map[string]string)
+	for _, l := range late {
+		why[l.Host.Name] = l.Why
 	}
+	for _, h := range members {
+		if h.Spec.Spec.JoinsCluster() {
+			reason, waits := why[h.Name]
+			d.Hosts = append(d.Hosts, ReadyRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Ready: !waits, Why: reason})
+		}
+	}
+	return wire.Write(out, d)
 }

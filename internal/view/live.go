@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -163,17 +164,12 @@ func (p *progress) lines(now time.Time, rows int) []string {
 		return nil
 	}
 	var out []string
-	names := make([]string, 0, len(p.active))
-	for name := range p.active {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(p.active)) {
 		w := p.active[name]
 		out = append(out, fmt.Sprintf("  %s  %.0f s", w.what, max(0, now.Sub(w.since).Seconds())))
 	}
 	if room := rows - 2; rows > 2 && len(out) > room {
-		out = append(out[:room-1], fmt.Sprintf("  and %d more", len(names)-room+1))
+		out = append(out[:room-1], fmt.Sprintf("  and %d more", len(p.active)-room+1))
 	}
 	switch {
 	case len(p.active) > 0 || p.ended > 0 && p.asked == 0:
@@ -184,4 +180,83 @@ func (p *progress) lines(now time.Time, rows int) []string {
 		return append(out, fmt.Sprintf("Asking %s, %d answered, %.0f s", count(p.asked, "host"), p.answer, max(0, now.Sub(p.began).Seconds())))
 	}
 	return append(out, "Reading the inventory")
+}
+
+// Lines shows a run's events as plain lines, for a log or a pipe.
+type Lines struct {
+	text *Text
+	beat time.Duration
+	last time.Time // when something was printed
+	show progress
+}
+
+// NewLines returns a shower of events that prints a heartbeat when nothing else
+// was printed for that long.
+func NewLines(t *Text, beat time.Duration) *Lines {
+	return &Lines{text: t, beat: beat, show: progress{active: make(map[string]work)}}
+}
+
+// Event prints what a person wants to see of an event.
+func (l *Lines) Event(e engine.Event) {
+	if l.last.IsZero() {
+		l.last = e.Time
+	}
+	if line := l.show.event(e); line != "" {
+		l.text.Say(line)
+		l.last = e.Time
+	}
+}
+
+// Tick prints a heartbeat when it is due. It is called from outside, every
+// second or so, never at the same time as Event.
+func (l *Lines) Tick(now time.Time) {
+	if l.last.IsZero() || now.Sub(l.last) < l.beat {
+		return
+	}
+	names := joined(slices.Sorted(maps.Keys(l.show.active)), subject)
+	l.text.sayf("Still working, %s so far%s", now.Sub(l.show.began).Round(time.Second), given(names != "", ": %s", names))
+	l.last = now
+}
+
+// EventLine returns one event in one line.
+func EventLine(e engine.Event) string {
+	who, took := subject(e.Host)+": ", fmt.Sprintf("(%.1f s)", e.Seconds)
+	what := ""
+	if e.Action != nil {
+		what = string(e.Action.Kind.Sign()) + " " + label(*e.Action)
+	}
+	switch e.Type {
+	case engine.Done:
+		return fmt.Sprintf("%s%s done %s", who, what, took)
+	case engine.Failed:
+		return fmt.Sprintf("%s%s failed %s: %v", who, what, took, e.Err)
+	case engine.Started:
+		return who + what
+	case engine.Skipped:
+		return who + what + " not started"
+	case engine.Observed:
+		if e.Trouble != nil {
+			return fmt.Sprintf("%s%s: %s", who, e.Trouble.Code, e.Trouble.Text)
+		}
+		return who + "seen " + took
+	case engine.Waiting:
+		return who + "waiting until its Node is Ready"
+	case engine.NodeReady:
+		return who + "its Node is Ready " + took
+	case engine.Sending:
+		return fmt.Sprintf("%s%s sent, %s of %s", who, e.Artifact, bytes(e.Bytes), bytes(e.Size))
+	case engine.HostBegun:
+		return fmt.Sprintf("%sbegins (%s, %s)", who, e.Lane, e.Worst)
+	case engine.HostEnded:
+		return who + "ended"
+	case engine.Soaking:
+		return fmt.Sprintf("%s: the canary is Ready and watched until %s; then the others start", e.Fleet, e.Until.UTC().Format("15:04:05 UTC"))
+	case engine.Closing:
+		return who + "its Node takes no new Pods"
+	case engine.Opened:
+		return who + "its Node takes Pods again"
+	case engine.Evicting:
+		return fmt.Sprintf("%sPod %s %s%s", who, e.Pod, e.What, given(e.Text != "", ": %s", e.Text))
+	}
+	return fmt.Sprintf("asking %s", count(e.Count, "host"))
 }

@@ -1,11 +1,13 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"io"
 	"strings"
 
+	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -159,3 +161,140 @@ func title(b block) string {
 }
 
 const mostTitles = 5
+
+// mostMarkdown is how many bytes a drift has at most as Markdown: GitHub takes 65,536
+// characters for the body of an issue, and who posts it adds some.
+const mostMarkdown = 60_000
+
+// mostCell is how many characters of a text stand in a table.
+const mostCell = 200
+
+// WriteDriftMarkdown prints a drift as the text of one issue: a title on the first
+// line, tables, and the fingerprint in a comment that nobody sees.
+func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
+	m := &markdown{}
+	m.line("# %s", driftTitle(r))
+	m.line("")
+	m.line("<!-- macfleet-drift fingerprint=%s complete=%t -->", r.Fingerprint, r.Complete)
+	if r.Blind != "" {
+		m.line("\n**Nothing could be compared**: %s", cell(r.Blind))
+	} else if !r.Complete {
+		m.line("\n**Not everything could be compared**: where that is so, drift may be unseen.")
+	}
+	m.items("", r.Items)
+	if r.Since != nil {
+		m.items("Not known now, as it was before", r.Since.Kept)
+		m.items("Recovered", r.Since.Recovered)
+	}
+	tableOf(m, "Not compared", "host | step | code | why", r.Unseen, func(u drift.Unseen) []string {
+		return []string{span(u.Host), span(u.Step), span(u.Code.String()), cell(u.Why)}
+	})
+	tableOf(m, "Ignored for now; `macfleet apply` mends it all the same", "host | step | code | until, by whom", r.Ignored, func(i drift.Ignored) []string {
+		return []string{span(i.Host), span(i.Step), span(i.Code.String()), cell(fmt.Sprintf("%s, %s: %s", i.Until, i.Owner, i.Reason))}
+	})
+	tableOf(m, "Notices", "code | what", r.Remarks, func(x drift.Remark) []string { return []string{span(x.Code.String()), cell(x.Text)} })
+	if r.Pending > 0 {
+		m.line("\nPending configuration, which is no drift: %s. `macfleet plan` shows them.", count(r.Pending, "difference"))
+	}
+	if _, err := io.WriteString(out, m.out.String()); err != nil {
+		return fmt.Errorf("write Markdown: %w", err)
+	}
+	return nil
+}
+
+func driftTitle(r drift.Report) string {
+	of := printable(r.Owner.String())
+	hosts := grouped(r.Items, func(i drift.Item) string { return i.Host })
+	switch worst, any := r.Worst(); {
+	case any:
+		return fmt.Sprintf("Drift of %s: %s on %s, %s", of, count(len(r.Items), "difference"), count(len(hosts), "host"), worst)
+	case r.Since != nil && len(r.Since.Kept) > 0:
+		return fmt.Sprintf("Drift of %s: %s not known now", of, count(len(r.Since.Kept), "difference"))
+	case !r.Complete:
+		return fmt.Sprintf("Drift of %s: not everything could be compared", of)
+	}
+	return fmt.Sprintf("No drift of %s", of)
+}
+
+// markdown collects lines as long as there is room.
+type markdown struct {
+	out  strings.Builder
+	full bool
+}
+
+func (m *markdown) line(format string, args ...any) {
+	m.fits(fmt.Sprintf(format, args...))
+}
+
+// tail is the room that is kept for saying what was left out.
+const tail = 200
+
+// fits adds a line where there is room for it.
+func (m *markdown) fits(text string) bool {
+	if m.full || m.out.Len()+len(text)+1 > mostMarkdown-tail {
+		return false
+	}
+	m.out.WriteString(text + "\n")
+	return true
+}
+
+func (m *markdown) items(title string, items []drift.Item) {
+	tableOf(m, title, "severity | host | step | code | what | fingerprint", items, func(i drift.Item) []string {
+		moved := mapped(i.Fields, func(f drift.Field) string { return movedRow(f, f.Before, f.After).text })
+		what := cmp.Or(strings.Join(moved, "; "), i.Text)
+		what += given(i.Refused != (plan.Code{}), "; apply does not mend it: %s", i.Refused)
+		return []string{string(i.Severity), span(i.Host), span(i.Step), span(i.Code.String()), cell(what), span(i.Fingerprint)}
+	})
+}
+
+// tableOf adds a table of all, with as many rows as fit, and says how many did not.
+func tableOf[T any](m *markdown, title, head string, all []T, row func(T) []string) {
+	if len(all) == 0 || m.full {
+		return
+	}
+	if !m.fits(given(title != "", "\n**%s**\n", title) + "\n| " + head + " |\n|" + strings.Repeat(" --- |", strings.Count(head, "|")+1)) {
+		m.full = true
+		return
+	}
+	for i, x := range all {
+		if !m.fits("| " + strings.Join(row(x), " | ") + " |") {
+			m.full = true
+			fmt.Fprintf(&m.out, "\nThe text is too long: %d more rows, and what follows, are left out. `macfleet drift` shows all.\n", len(all)-i)
+			return
+		}
+	}
+}
+
+// span writes a name so that nothing in it is read as Markdown.
+func span(text string) string {
+	text = strings.NewReplacer("`", "'", "|", `\|`).Replace(printable(text))
+	if text == "" {
+		return " "
+	}
+	return "`" + text + "`"
+}
+
+// cell writes text that a host or a provider said into a table: it starts no
+// markup, calls nobody by name, links to no issue and ends no comment.
+func cell(text string) string {
+	text = printable(text)
+	if runes := []rune(text); len(runes) > mostCell {
+		text = string(runes[:mostCell]) + "…"
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case strings.ContainsRune("&<>", r):
+			fmt.Fprintf(&b, "&#%d;", r)
+		case strings.ContainsRune("\\`*_{}[]()#+!|~$", r):
+			b.WriteString(`\` + string(r))
+		case r == '@':
+			b.WriteString("@\u2060") // a word joiner, which nobody sees: no name follows the sign
+		case r == ':':
+			b.WriteString("&#58;") // no address begins here
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return strings.ReplaceAll(b.String(), "www.", "www\u2060.")
+}

@@ -1,9 +1,12 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
@@ -14,19 +17,19 @@ import (
 func (t *Text) Plan(p *plan.Plan) {
 	s := p.Summarise()
 	if s.Changes() == 0 && s.Complete() {
-		t.line(0, "", noChanges(p, s))
+		t.Say(noChanges(p, s))
 		t.held(p, nowhere)
 		t.notes(p)
 		return
 	}
-	fmt.Fprintln(t.out, t.styles.strong.Render("Plan for "+ownerTitle(p)))
+	t.heading("Plan for " + ownerTitle(p))
 	t.differences(p)
 	t.rejected(p)
 	t.blank()
 	t.held(p, inBlock(p))
-	t.line(0, "", summary(s))
+	t.Say(summary(s))
 	if text := cost(p); text != "" {
-		t.line(0, "", text)
+		t.Say(text)
 	}
 	t.notes(p)
 }
@@ -46,27 +49,28 @@ func fleetBlocks(p *plan.Plan, fleet string, actions map[string][]plan.Action) [
 			out = append(out, planBlocks(h, actions[h.Server.ID])...)
 		}
 	}
-	return append(append(out, missing(p, fleet)...), unasked(p, fleet)...)
+	return append(out, missing(p, fleet)...)
 }
 
 func ownerTitle(p *plan.Plan) string {
-	if p.Owner.Environment == "" {
-		return p.Owner.Name
+	return p.Owner.Name + given(p.Owner.Environment != "", ", environment %s", p.Owner.Environment)
+}
+
+// hostsOf counts a plan's hosts by fleet.
+func hostsOf(p *plan.Plan) map[string]int {
+	out := make(map[string]int)
+	for _, h := range p.Hosts {
+		out[h.Fleet]++
 	}
-	return p.Owner.Name + ", environment " + p.Owner.Environment
+	return out
 }
 
 func noChanges(p *plan.Plan, s plan.Summary) string {
 	var parts []string
+	have := hostsOf(p)
 	for _, f := range p.Fleets {
-		n := 0
-		for _, h := range p.Hosts {
-			if h.Fleet == f {
-				n++
-			}
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", f, n))
+		if have[f] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", f, have[f]))
 		}
 	}
 	if len(parts) == 0 {
@@ -108,10 +112,7 @@ func planBlocks(h plan.Host, actions []plan.Action) []block {
 				h.Name, h.Server.Name, h.Server.Type, h.Server.Zone, h.Seen.Fingerprint)}
 		case a.Disruption == plan.Wipe && a.Refusal != nil && !byHold(a):
 			b.body = append(b.body, row{sign: string(a.Kind.Sign()), text: label(a) + reason(h, a)})
-			for _, r := range trouble(signRefused, generalTrouble(h, *a.Refusal)) {
-				r.depth++
-				b.body = append(b.body, r)
-			}
+			b.body = append(b.body, deeper(against(signRefused, h, a.Refusal))...)
 		default:
 			b.body = append(b.body, actionRows(h, a)...)
 		}
@@ -141,13 +142,7 @@ func worst(h plan.Host, sign string, actions []plan.Action) string {
 
 // troubles returns what stands against a host, and what could not be read.
 func troubles(h plan.Host) []row {
-	var out []row
-	if h.Unknown != nil {
-		out = append(out, trouble(signUnknown, generalTrouble(h, *h.Unknown))...)
-	}
-	if h.Refused != nil {
-		out = append(out, trouble(signRefused, generalTrouble(h, *h.Refused))...)
-	}
+	out := append(against(signUnknown, h, h.Unknown), against(signRefused, h, h.Refused)...)
 	for _, u := range h.Unread {
 		out = append(out, row{sign: signUnknown, text: fmt.Sprintf("%s not compared: %s: %s", u.Step, u.Probe, u.Why)})
 		if u.Bytes != "" {
@@ -172,12 +167,34 @@ func actionRows(h plan.Host, a plan.Action) []row {
 	return append(append(rows, deliveries(a)...), refusal(h, a)...)
 }
 
+// idleText says what is done about the work on a host before an action that would hurt it,
+// or "".
+func idleText(a plan.Action) string {
+	switch {
+	case a.Refusal != nil || a.Disruption < plan.Drain:
+		return ""
+	case a.Forced && len(a.Busy) > 0:
+		return "by force, while there is " + plan.TaskTexts(a.Busy)
+	case a.Forced:
+		return "by force: it is not looked whether anything is at work there"
+	case a.Drains && a.Evicts > 0:
+		return "drains the host first: " + count(a.Evicts, "Pod")
+	case a.Drains:
+		return "drains the host first: no Pod at present"
+	}
+	return "only while nothing uses the host's virtual machines"
+}
+
 // refusal says why an action will not run, unless nothing runs on the host.
 func refusal(h plan.Host, a plan.Action) []row {
-	if a.Refusal == nil || h.Refused != nil || h.Unknown != nil || byHold(a) {
+	if h.Refused != nil || h.Unknown != nil || byHold(a) {
 		return nil
 	}
-	rows := trouble(signRefused, generalTrouble(h, *a.Refusal))
+	return deeper(against(signRefused, h, a.Refusal))
+}
+
+// deeper moves rows in.
+func deeper(rows []row) []row {
 	for i := range rows {
 		rows[i].depth++
 	}
@@ -186,27 +203,20 @@ func refusal(h plan.Host, a plan.Action) []row {
 
 // label names what an action is about.
 func label(a plan.Action) string {
-	switch a.Kind {
-	case plan.RunStep, plan.RemoveStep:
+	switch {
+	case a.Kind.OfStep():
 		return string(a.Step)
-	case plan.CreateMarker:
-		return "marker"
-	case plan.RenameServer:
-		return "server name"
-	case plan.RevokeHost:
-		return "identity in the cluster"
-	case plan.ReplaceNode, plan.DeleteNode, plan.AwaitNode:
-		return "Node"
-	case plan.SetProviderID:
-		return "provider id of its Node"
-	case plan.UncordonNode:
-		return "cordon of its Node"
-	case plan.ReleasePods:
-		return "Pods"
-	case plan.KeepObject:
+	case a.Kind == plan.KeepObject:
 		return a.Object.String()
 	}
-	return string(a.Kind)
+	return cmp.Or(labels[a.Kind], string(a.Kind))
+}
+
+// labels name what actions are about, where that is not their kind.
+var labels = map[plan.Kind]string{
+	plan.CreateMarker: "marker", plan.RenameServer: "server name", plan.RevokeHost: "identity in the cluster",
+	plan.ReplaceNode: "Node", plan.DeleteNode: "Node", plan.AwaitNode: "Node",
+	plan.SetProviderID: "provider id of its Node", plan.UncordonNode: "cordon of its Node", plan.ReleasePods: "Pods",
 }
 
 // reason returns " (code): text" to stand behind what an action is about. A
@@ -215,22 +225,11 @@ func reason(h plan.Host, a plan.Action) string {
 	if !a.Kind.OfStep() && a.Reason.Text != "" {
 		return fmt.Sprintf(" (%s): %s", a.Reason.Code, general(h, a.Reason.Text))
 	}
-	if o := origin(a.Origin); a.Kind.OfStep() && o != "" && a.Reason.Code != plan.CodeFirstSetup && !a.Deferred {
-		return fmt.Sprintf(" (%s, %s)", a.Reason.Code, o)
+	origin := ""
+	if a.Kind.OfStep() && a.Reason.Code != plan.CodeFirstSetup && !a.Deferred {
+		origin = listed(", and ", given(a.Origin.Drift, "drift"), given(a.Origin.Pending, "the configuration changed"))
 	}
-	return fmt.Sprintf(" (%s)", a.Reason.Code)
-}
-
-func origin(o plan.Origin) string {
-	switch {
-	case o.Drift && o.Pending:
-		return "drift, and the configuration changed"
-	case o.Drift:
-		return "drift"
-	case o.Pending:
-		return "the configuration changed"
-	}
-	return ""
+	return fmt.Sprintf(" (%s)", listed(", ", a.Reason.Code.String(), origin))
 }
 
 func value(h plan.Host, v string) string {
@@ -245,7 +244,8 @@ func value(h plan.Host, v string) string {
 	return v
 }
 
-// missing shows what a fleet wants and nobody can give, and what vanished.
+// missing shows what a fleet wants and nobody can give, what vanished, and the groups that
+// a run without secrets could compare with nothing.
 func missing(p *plan.Plan, fleet string) []block {
 	var out []block
 	for _, s := range p.Shortages {
@@ -254,6 +254,18 @@ func missing(p *plan.Plan, fleet string) []block {
 				body: trouble("", s.Trouble)})
 		}
 	}
+	out = append(out, lost(p, fleet)...)
+	for _, u := range p.Unasked {
+		if u.Fleet == fleet {
+			out = append(out, block{sign: signUnknown, hosts: []string{u.Fleet + "." + u.Group}, body: []row{{sign: signUnknown, text: u.String()}}})
+		}
+	}
+	return out
+}
+
+// lost shows the servers of a fleet that vanished.
+func lost(p *plan.Plan, fleet string) []block {
+	var out []block
 	for _, l := range p.Lost {
 		if l.Fleet == fleet {
 			out = append(out, block{sign: signRefused, hosts: []string{l.Name}, body: trouble("", l.Trouble)})
@@ -264,80 +276,86 @@ func missing(p *plan.Plan, fleet string) []block {
 
 // rejected names the pool servers that were looked at and not taken.
 func (t *Text) rejected(p *plan.Plan) {
-	if len(p.Rejected) == 0 {
-		return
-	}
-	t.blank()
-	fmt.Fprintln(t.out, t.styles.strong.Render("Not taken from the pool"))
-	seen := make(map[string]bool)
-	var blocks []block
-	for _, r := range p.Rejected {
-		if !seen[r.Server.ID] {
-			seen[r.Server.ID] = true
-			blocks = append(blocks, block{sign: signUnknown, hosts: []string{r.Server.Name}, body: trouble("", r.Trouble)})
-		}
-	}
-	for _, b := range fold(blocks) {
-		t.block(b)
-	}
+	t.blocks("Not taken from the pool", mapped(grouped(p.Rejected, func(r plan.Rejected) string { return r.Server.ID }), func(same []plan.Rejected) block {
+		return block{sign: signUnknown, hosts: []string{same[0].Server.Name}, body: trouble("", same[0].Trouble)}
+	}))
 }
 
 func summary(s plan.Summary) string {
-	text := fmt.Sprintf("Plan: %d to add, %d to change, %d to remove", s.Add, s.Change, s.Remove)
-	if rest := incomplete(s); rest != "" {
-		text += "; " + rest
-	}
-	return text + "."
+	return listed("; ", fmt.Sprintf("Plan: %d to add, %d to change, %d to remove", s.Add, s.Change, s.Remove), incomplete(s)) + "."
 }
 
 // incomplete says what keeps a comparison from being complete.
 func incomplete(s plan.Summary) string {
-	var parts []string
-	add := func(n int, what string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, what))
-		}
-	}
-	add(s.Refused, "refused")
-	add(s.Unknown, "unknown")
-	add(s.Unread, "not compared")
-	return strings.Join(parts, ", ")
+	return tally(amount{s.Refused, "refused"}, amount{s.Unknown, "unknown"}, amount{s.Unread, "not compared"})
 }
 
 // notes prints what is worth knowing and no difference.
 func (t *Text) notes(p *plan.Plan) {
 	t.only(p)
 	if len(p.Strays) > 0 {
-		names := make([]string, 0, len(p.Strays))
-		for _, s := range p.Strays {
-			names = append(names, s.Name)
+		t.sayf("Strays, in no pool and no fleet, never touched: %s.", joined(p.Strays, func(s inventory.Server) string { return s.Name }))
+	}
+	if unpinned := engine.Unpinned(p); len(unpinned) > 0 {
+		t.sayf("Host keys of %s are not pinned yet; apply pins them:", count(len(unpinned), "member"))
+		for _, h := range unpinned {
+			t.line(4, "", h.Name+"  "+h.Seen.Fingerprint)
 		}
-		t.line(0, "", fmt.Sprintf("Strays, in no pool and no fleet, never touched: %s.", strings.Join(names, ", ")))
 	}
-	t.unpinned(p)
 	t.warnings(p)
-}
-
-func (t *Text) unpinned(p *plan.Plan) {
-	unpinned := engine.Unpinned(p)
-	if len(unpinned) == 0 {
-		return
-	}
-	t.line(0, "", fmt.Sprintf("Host keys of %s are not pinned yet; apply pins them:", count(len(unpinned), "member")))
-	for _, h := range unpinned {
-		t.line(4, "", h.Name+"  "+h.Seen.Fingerprint)
-	}
 }
 
 // only says what was left out of a run that was limited to some steps: it must
 // not look like a clean fleet.
 func (t *Text) only(p *plan.Plan) {
-	if len(p.Steps) == 0 {
-		return
+	if len(p.Steps) > 0 {
+		t.sayf("Compared: %s alone, no other step, no server's name, no replicas.", joined(p.Steps, func(id plan.StepID) string { return string(id) }))
 	}
-	ids := make([]string, 0, len(p.Steps))
-	for _, id := range p.Steps {
-		ids = append(ids, string(id))
+}
+
+// held lists the hosts that a person holds, those together that are held alike.
+// shown says of which the plan has said so already.
+func (t *Text) held(p *plan.Plan, shown func(plan.Host) bool) {
+	held := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool { return h.Standing() == nil || shown(h) })
+	for _, same := range grouped(held, func(h plan.Host) string { return h.Standing().String() }) {
+		t.sayf("Held %s: %s.", same[0].Standing(), joined(same, func(h plan.Host) string { return h.Name }))
 	}
-	t.line(0, "", fmt.Sprintf("Compared: %s alone, no other step, no server's name, no replicas.", strings.Join(ids, ", ")))
+}
+
+func byHold(a plan.Action) bool { return a.Refusal != nil && a.Refusal.Code == plan.CodeHeld }
+
+// holdRows say once in a host's block who holds it, where that is why nothing is done
+// there, and not behind each action.
+func holdRows(h plan.Host, actions []plan.Action) []row {
+	if h.Standing() == nil || !slices.ContainsFunc(actions, byHold) || h.Refused != nil || h.Unknown != nil {
+		return nil
+	}
+	return against(signRefused, h, h.Standing().Trouble(h.Name))
+}
+
+// inBlock says which hosts of a plan show their holds in their blocks.
+func inBlock(p *plan.Plan) func(plan.Host) bool {
+	actions := byHost(p)
+	return func(h plan.Host) bool { return len(holdRows(h, actions[h.Server.ID])) > 0 }
+}
+
+func nowhere(plan.Host) bool { return false }
+
+// warnings shows what steps say without a difference: the same on many hosts
+// once.
+func (t *Text) warnings(p *plan.Plan) {
+	var blocks []block
+	for _, w := range p.Warnings {
+		blocks = append(blocks, block{sign: signDrift, hosts: []string{clusterName}, name: clusterName, body: trouble(signDrift, w)})
+	}
+	for _, h := range p.Hosts {
+		for _, w := range h.Warnings {
+			body := against(signDrift, h, &w.Trouble)
+			if w.Step != "" {
+				body[0].text = fmt.Sprintf("%s (%s): %s", w.Step, w.Trouble.Code, general(h, w.Trouble.Text))
+			}
+			blocks = append(blocks, block{sign: signDrift, hosts: []string{h.Name}, name: h.Name, body: body})
+		}
+	}
+	t.blocks("Warnings", blocks)
 }

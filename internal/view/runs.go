@@ -2,21 +2,19 @@ package view
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
 	"time"
 
-	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runlog"
-	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/internal/wire"
 )
 
 // Runs shows the runs of a folder as a table, the newest first.
 func (t *Text) Runs(runs []runlog.Brief) {
 	if len(runs) == 0 {
-		t.line(0, "", "No runs: nothing was applied from here yet.")
+		t.Say("No runs: nothing was applied from here yet.")
 		return
 	}
 	rows := [][]string{{"WHEN", "ID", "WHO", "WHAT", "OUTCOME", "TOOK"}}
@@ -25,25 +23,29 @@ func (t *Text) Runs(runs []runlog.Brief) {
 		if b.End != nil {
 			took = b.Lasted.Round(time.Second).String()
 		}
-		rows = append(rows, []string{when(b.Head.Started), b.Head.ID, b.Head.Who, what(b.Head), outcomeText(b.Outcome, b.End), took})
+		rows = append(rows, []string{moment(b.Head.Started), b.Head.ID, b.Head.Who, what(b.Head), outcomeText(b.Outcome, b.End), took})
 	}
-	t.table(rows)
+	t.Table(rows)
 }
-
-func when(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 MST") }
 
 // what says what a run was to do, and where.
 func what(h runlog.Head) string {
-	text := h.Command + " " + cmp.Or(h.Environment, h.Configuration)
+	of := h.Selection
+	return h.Command + " " + cmp.Or(h.Environment, h.Configuration) + flags(of.On, of.Exclude, of.Steps, of.Rollback)
+}
+
+// flags are the flags of a selection, each behind a space.
+func flags(on, exclude, steps []string, rollback bool) string {
+	text := ""
 	for _, part := range []struct {
 		flag string
 		of   []string
-	}{{"--on", h.Selection.On}, {"--exclude", h.Selection.Exclude}, {"--step", h.Selection.Steps}} {
+	}{{"--on", on}, {"--exclude", exclude}, {"--step", steps}} {
 		for _, v := range part.of {
 			text += " " + part.flag + " " + v
 		}
 	}
-	if h.Selection.Rollback {
+	if rollback {
 		text += " --rollback"
 	}
 	return text
@@ -58,42 +60,29 @@ func outcomeText(o runlog.Outcome, end *runlog.End) string {
 	case o != runlog.Incomplete:
 		return string(o)
 	}
-	var parts []string
-	for _, part := range []struct {
-		n    int
-		what string
-	}{{end.Failed, "failed"}, {end.NotStarted, "not started"}, {end.NotWaited, "not waited for"}} {
-		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
-		}
-	}
-	if len(parts) == 0 {
-		return "did not converge"
-	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(tally(amount{end.Failed, "failed"}, amount{end.NotStarted, "not started"}, amount{end.NotWaited, "not waited for"}), "did not converge")
 }
 
 // Run shows one run: whose, what it came to, and what happened on each host.
 func (t *Text) Run(r runlog.Record) {
 	h := r.Head
-	fmt.Fprintln(t.out, t.styles.strong.Render(printable("Run "+h.ID+": "+what(h))))
-	t.line(2, "", fmt.Sprintf("who      %s", h.Who))
-	if len(h.Arguments) > 0 { // what was lifted for it is among them
-		t.line(2, "", "with     "+strings.Join(h.Arguments, " "))
+	said := func(word, text string) {
+		if text != "" {
+			t.pair(2, 8, word, text)
+		}
 	}
-	t.line(2, "", fmt.Sprintf("when     %s, %s", when(h.Started), lasted(r)))
-	t.line(2, "", fmt.Sprintf("plan     %d to add, %d to change, %d to remove", r.Plan.Add, r.Plan.Change, r.Plan.Remove))
-	t.line(2, "", "outcome  "+outcomeText(r.Outcome(), r.End))
-	if r.End != nil && r.End.Stopped != "" {
-		t.line(2, "", "stopped  "+r.End.Stopped)
+	t.heading("Run " + h.ID + ": " + what(h))
+	said("who", h.Who)
+	said("with", strings.Join(h.Arguments, " ")) // what was lifted for it is among them
+	said("when", moment(h.Started)+", "+lasted(r))
+	said("plan", fmt.Sprintf("%d to add, %d to change, %d to remove", r.Plan.Add, r.Plan.Change, r.Plan.Remove))
+	said("outcome", outcomeText(r.Outcome(), r.End))
+	if r.End != nil {
+		said("stopped", r.End.Stopped)
+		said("error", r.End.Error)
 	}
-	if r.End != nil && r.End.Error != "" {
-		t.line(2, "", "error    "+r.End.Error)
-	}
-	t.line(2, "", "record   "+r.Path)
-	if h.Log != "" {
-		t.line(2, "", "log      "+h.Log)
-	}
+	said("record", r.Path)
+	said("log", h.Log)
 	if r.Torn {
 		t.line(2, "", "The last line of the record was cut off and is left out.")
 	}
@@ -171,49 +160,56 @@ func (t *Text) acted(group []runlog.ActionReport) {
 	}
 }
 
-// hostsNamed is how many hosts a list of what is left names.
-const hostsNamed = 20
+// RunsDocument is the runs of a folder as one JSON object.
+type RunsDocument struct {
+	wire.Head
+	Runs []RunLine `json:"runs"`
+}
 
-// Remaining says what a run that was stopped did not start, and what to type.
-func (t *Text) Remaining(left []plan.Action, resume string) {
-	if len(left) > 0 {
-		t.blank()
-		fmt.Fprintln(t.out, t.styles.strong.Render("Not started"))
-	}
-	labels := make(map[string][]string) // by host
-	var hosts []string
-	for _, a := range left {
-		if labels[a.Host] == nil {
-			hosts = append(hosts, a.Host)
+// RunLine is one run in a list.
+type RunLine struct {
+	ID            string      `json:"id"`
+	Who           string      `json:"who"`
+	Started       time.Time   `json:"started"`
+	Command       string      `json:"command"`
+	Configuration string      `json:"configuration"`
+	Environment   string      `json:"environment"`
+	Outcome       string      `json:"outcome"`
+	Seconds       *float64    `json:"seconds,omitempty"` // absent: it did not come to its end
+	End           *runlog.End `json:"end,omitempty"`     // so here
+	Record        string      `json:"record"`
+}
+
+// WriteRuns prints the runs of a folder as one JSON object.
+func WriteRuns(out io.Writer, runs []runlog.Brief) error {
+	d := RunsDocument{Head: wire.NewHead(), Runs: []RunLine{}}
+	for _, b := range runs {
+		h := b.Head
+		line := RunLine{ID: h.ID, Who: h.Who, Started: h.Started, Command: h.Command, Configuration: h.Configuration,
+			Environment: h.Environment, Outcome: string(b.Outcome), End: b.End, Record: b.Path}
+		if b.End != nil {
+			seconds := b.Lasted.Seconds()
+			line.Seconds = &seconds
 		}
-		labels[a.Host] = append(labels[a.Host], label(a))
+		d.Runs = append(d.Runs, line)
 	}
-	slices.Sort(hosts)
-	for _, h := range hosts[:min(len(hosts), hostsNamed)] {
-		t.line(2, "", subject(h)+": "+strings.Join(labels[h], ", "))
-	}
-	if more := len(hosts) - hostsNamed; more > 0 {
-		t.line(2, "", fmt.Sprintf("and %s more", count(more, "host")))
-	}
-	t.line(0, "", "To go on: "+resume)
+	return wire.Write(out, d)
 }
 
-// stopped says why a run started nothing more.
-func stopped(r engine.Result) string {
-	text, _ := stoppedBy(r)
-	return text + ": running actions were finished, no other was started. macfleet apply goes on from here."
+// RunDocument is one run as one JSON object.
+type RunDocument struct {
+	wire.Head
+	Run     runlog.Head         `json:"run"`
+	Outcome string              `json:"outcome"`
+	End     *runlog.End         `json:"end,omitempty"` // absent: it did not come to its end
+	Seconds float64             `json:"seconds"`       // until the last line of its record
+	Torn    bool                `json:"torn"`          // that line was cut off
+	Record  string              `json:"record"`
+	Hosts   []runlog.HostReport `json:"hosts"`
 }
 
-// stoppedBy returns what stopped a run, for a person and for a program.
-func stoppedBy(r engine.Result) (text, code string) {
-	var lost *engine.UnrecordedError
-	switch {
-	case !r.Interrupted:
-		return "", ""
-	case errors.Is(r.Stopped, engine.ErrDeadline):
-		return "The deadline passed", "deadline"
-	case errors.As(r.Stopped, &lost):
-		return "The record of the run could not be written", "record"
-	}
-	return "Interrupted", "interrupted"
+// WriteRun prints one run as one JSON object.
+func WriteRun(out io.Writer, r runlog.Record) error {
+	return wire.Write(out, RunDocument{Head: wire.NewHead(), Run: r.Head, Outcome: string(r.Outcome()),
+		End: r.End, Seconds: r.Lasted().Seconds(), Torn: r.Torn, Record: r.Path, Hosts: r.Reports()})
 }

@@ -43,7 +43,7 @@ type Phases struct {
 func (p *Phases) Event(e engine.Event) {
 	switch e.Type {
 	case engine.Listed:
-		p.Lists += e.Elapsed
+		p.Lists += duration(e.Seconds)
 		p.acted = time.Time{} // what follows is another observation
 	case engine.Observing:
 		p.asked = e.Time
@@ -51,7 +51,7 @@ func (p *Phases) Event(e engine.Event) {
 		p.Hosts += e.Time.Sub(p.asked)
 		p.asked = e.Time
 	case engine.Computed:
-		p.Compute += e.Elapsed
+		p.Compute += duration(e.Seconds)
 	case engine.Started:
 		if p.acted.IsZero() {
 			p.acted = e.Time
@@ -65,19 +65,12 @@ func (p *Phases) Event(e engine.Event) {
 // Stats shows what a command cost: counts, where the time went, and the hosts
 // that took longest.
 func (t *Text) Stats(s Stats) {
-	var asked []string
-	for _, r := range s.Requests {
-		asked = append(asked, fmt.Sprintf("%s %d", r.Provider, r.Count))
-	}
-	t.line(0, "", fmt.Sprintf("Stats: %s, %s, %s, %.1f kB sent, %.1f kB received; requests: %s; %s.",
+	asked := joined(s.Requests, func(r Requests) string { return fmt.Sprintf("%s %d", r.Provider, r.Count) })
+	t.sayf("Stats: %s, %s, %s, %.1f kB sent, %.1f kB received; requests: %s; %s.",
 		count(int(s.Hosts.Connections), "SSH connection"), count(int(s.Hosts.Execs), "exec"), count(int(s.Hosts.Turns), "round trip"),
-		float64(s.Hosts.Sent)/1000, float64(s.Hosts.Received)/1000, strings.Join(asked, ", "), inSeconds(s.Total)))
-	parts := []string{"configuration " + inSeconds(s.Configuration), "credentials " + inSeconds(s.Credentials),
-		"lists " + inSeconds(s.Phases.Lists), "hosts " + inSeconds(s.Phases.Hosts), "compute " + inSeconds(s.Phases.Compute)}
-	if s.Phases.Actions > 0 {
-		parts = append(parts, "actions "+inSeconds(s.Phases.Actions))
-	}
-	t.line(2, "", "By the clock: "+strings.Join(parts, ", ")+".")
+		float64(s.Hosts.Sent)/1000, float64(s.Hosts.Received)/1000, asked, inSeconds(s.Total))
+	t.line(2, "", fmt.Sprintf("By the clock: configuration %s, credentials %s, lists %s, hosts %s, compute %s%s.", inSeconds(s.Configuration), inSeconds(s.Credentials),
+		inSeconds(s.Phases.Lists), inSeconds(s.Phases.Hosts), inSeconds(s.Phases.Compute), given(s.Phases.Actions > 0, ", actions %s", inSeconds(s.Phases.Actions))))
 	if len(s.Spent) == 0 {
 		return
 	}
@@ -104,19 +97,22 @@ func (t *Text) slowest(all []hosts.Spent) {
 	for _, h := range all[:min(len(all), slowestHosts)] {
 		rows = append(rows, []string{h.Host, inSeconds(h.Total()), mostOf(h)})
 	}
-	t.table(rows)
+	t.Table(rows)
 }
 
 // mostOf names a host's slowest phase; of equal ones the first.
 func mostOf(h hosts.Spent) string {
-	name, most := "dial", h.Dial
-	if h.Handshake > most {
-		name, most = "handshake", h.Handshake
+	switch most := max(h.Dial, h.Handshake, h.Exec); most {
+	case h.Dial:
+		return "dial " + inSeconds(most)
+	case h.Handshake:
+		return "handshake " + inSeconds(most)
 	}
-	if h.Exec > most {
-		name, most = "exec", h.Exec
-	}
-	return name + " " + inSeconds(most)
+	return "exec " + inSeconds(h.Exec)
+}
+
+func duration(seconds float64) time.Duration {
+	return time.Duration(seconds * float64(time.Second))
 }
 
 func inSeconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }

@@ -46,7 +46,7 @@ func TestPhases(t *testing.T) {
 		{33, engine.Listed, 3}, {33, engine.Observing, 0}, {34, engine.Observed, 1}, {34, engine.Observing, 0}, {36, engine.Observed, 2}, {38, engine.Computed, 2},
 		{50, engine.Started, 0}, {51, engine.Done, 1},
 	} {
-		p.Event(engine.Event{Type: e.kind, Time: start.Add(time.Duration(e.at) * time.Second), Elapsed: time.Duration(e.elapsed) * time.Second})
+		p.Event(engine.Event{Type: e.kind, Time: start.Add(time.Duration(e.at) * time.Second), Seconds: float64(e.elapsed)})
 	}
 	got := []time.Duration{p.Lists, p.Hosts, p.Compute, p.Actions}
 	want := []time.Duration{5 * time.Second, 7 * time.Second, 3 * time.Second, 10 * time.Second}

@@ -1,9 +1,11 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -64,26 +66,19 @@ type outcome struct {
 	NotWaited   int  `json:"not_waited"`
 	Interrupted bool `json:"interrupted"`
 	// Stopped is why: interrupted, deadline or record; absent where it came to its end.
-	Stopped   string     `json:"stopped,omitempty"`
-	Lost      string     `json:"lock_lost,omitempty"` // why the lock was lost, and the run stopped
-	Converged bool       `json:"converged"`
-	Left      []leftHost `json:"left,omitempty"`
+	Stopped   string        `json:"stopped,omitempty"`
+	Lost      string        `json:"lock_lost,omitempty"` // why the lock was lost, and the run stopped
+	Converged bool          `json:"converged"`
+	Left      []engine.Left `json:"left,omitempty"`
 	// Closed are the hosts whose Nodes stay closed to new Pods.
 	Closed []string `json:"closed,omitempty"`
-}
-
-// leftHost is a host that a limit of its fleet kept from starting.
-type leftHost struct {
-	Host   string `json:"host"`
-	Fleet  string `json:"fleet"`
-	Reason string `json:"reason"`
 }
 
 // NewStream returns a stream and prints its first line.
 func NewStream(out io.Writer, now func() time.Time) *Stream {
 	s := &Stream{enc: json.NewEncoder(out), now: now}
 	s.enc.SetEscapeHTML(false)
-	s.write(message{Level: "info", Type: "version", Message: "macfleet " + fleet.Version, Version: fleet.Version, Format: wire.Format})
+	s.write(message{Type: "version", Message: "macfleet " + fleet.Version, Version: fleet.Version, Format: wire.Format})
 	return s
 }
 
@@ -92,7 +87,7 @@ func (s *Stream) write(m message) {
 	if s == nil {
 		return
 	}
-	m.Timestamp = s.now().UTC()
+	m.Level, m.Timestamp = cmp.Or(m.Level, "info"), s.now().UTC()
 	_ = s.enc.Encode(m)
 }
 
@@ -104,77 +99,54 @@ func (s *Stream) Plan(p *plan.Plan) {
 	d := wire.PlanOf(p)
 	for i := range d.ResourceChanges {
 		c := &d.ResourceChanges[i]
-		m := message{Level: "info", Type: "planned_change", Message: c.Address + ": " + c.ActionReason.String(), Change: c}
+		m := message{Type: "planned_change", Message: c.Address + ": " + c.ActionReason.String(), Change: c}
 		if c.Refused != nil {
 			m.Level, m.Type = "warn", "refused_change"
 		}
 		s.write(m)
 	}
-	for _, group := range [][]wire.TroubledHost{d.UnknownHosts, d.RefusedHosts} {
-		for i := range group {
-			h := &group[i]
-			s.write(message{Level: "warn", Type: "host_trouble", Message: h.Name + ": " + h.Code.String() + ": " + h.Text, Host: h})
-		}
+	for _, h := range append(d.UnknownHosts, d.RefusedHosts...) {
+		s.write(message{Level: "warn", Type: "host_trouble", Message: h.Name + ": " + h.Code.String() + ": " + h.Text, Host: &h})
 	}
-	s.write(message{Level: "info", Type: "change_summary", Message: summary(p.Summarise()), Summary: &d.Summary})
+	s.write(message{Type: "change_summary", Message: summary(p.Summarise()), Summary: &d.Summary})
+}
+
+// streamed are the types of lines that tell of events. Other events have none.
+var streamed = map[engine.EventType]string{
+	engine.Started: "apply_start", engine.Done: "apply_complete", engine.Failed: "apply_errored", engine.Skipped: "apply_skipped",
+	engine.Waiting: "node_waiting", engine.NodeReady: "node_ready", engine.Sending: "artifact_progress",
+	engine.HostBegun: "host_start", engine.HostEnded: "host_complete", engine.Soaking: "canary_soak",
+	engine.Closing: "node_closing", engine.Evicting: "pod_evicting", engine.Opened: "node_opened",
+	engine.Observing: "observe_start", engine.Observed: "observe_complete",
 }
 
 // Event prints an action's start and end, and each host that was looked at.
 func (s *Stream) Event(e engine.Event) {
-	m := message{Level: "info", Message: EventLine(e)}
-	switch e.Type {
-	case engine.Started:
-		m.Type = "apply_start"
-	case engine.Done:
-		m.Type = "apply_complete"
-	case engine.Failed:
-		m.Level, m.Type = "error", "apply_errored"
-	case engine.Skipped:
-		m.Level, m.Type = "warn", "apply_skipped"
-	case engine.Waiting:
-		m.Type = "node_waiting"
-	case engine.NodeReady:
-		m.Type = "node_ready"
-	case engine.Sending:
-		m.Type = "artifact_progress"
-		m.Hook = &hook{Address: wire.HostAddress(e.Host), Host: e.Host}
-		m.Progress = &progressed{Artifact: e.Artifact, Bytes: e.Bytes, Size: e.Size}
-		s.write(m)
-		return
-	case engine.HostBegun, engine.HostEnded:
-		m.Type = map[engine.EventType]string{engine.HostBegun: "host_start", engine.HostEnded: "host_complete"}[e.Type]
-		m.Hook = &hook{Address: wire.HostAddress(e.Host), Host: e.Host, Lane: e.Lane}
-		s.write(m)
-		return
-	case engine.Closing, engine.Evicting, engine.Opened:
-		m.Type = map[engine.EventType]string{engine.Closing: "node_closing", engine.Evicting: "pod_evicting", engine.Opened: "node_opened"}[e.Type]
-		m.Hook = &hook{Address: wire.HostAddress(e.Host), Host: e.Host, Pod: e.Pod}
-		s.write(m)
-		return
-	case engine.Soaking:
-		m.Type = "canary_soak"
-		s.write(m)
-		return
-	case engine.Observing:
-		m.Type, m.Hosts = "observe_start", e.Count
-		s.write(m)
-		return
-	case engine.Observed:
-		m.Type = "observe_complete"
-		m.Hook = &hook{Address: wire.HostAddress(e.Host), Host: e.Host, Seconds: e.Elapsed.Seconds()}
-		if e.Trouble != nil {
-			h := wire.Troubled(e.Host, "", *e.Trouble)
-			m.Level, m.Host = "warn", &h
-		}
-		s.write(m)
-		return
-	default:
+	m := message{Type: streamed[e.Type], Message: EventLine(e), Hosts: e.Count}
+	if m.Type == "" {
 		return
 	}
-	c := wire.ActionOf(*e.Action)
-	m.Hook = &hook{Address: c.Address, Host: c.Host, Step: string(c.Step), Action: string(c.Kind), Seconds: e.Elapsed.Seconds()}
+	switch {
+	case e.Action != nil:
+		a := e.Action
+		m.Hook = &hook{Address: a.Address(), Host: a.Host, Step: string(a.Step), Action: string(a.Kind), Seconds: e.Seconds}
+	case e.Host != "":
+		m.Hook = &hook{Address: wire.HostAddress(e.Host), Host: e.Host, Lane: e.Lane, Pod: e.Pod, Seconds: e.Seconds}
+	}
+	switch e.Type {
+	case engine.Failed:
+		m.Level = "error"
+	case engine.Skipped:
+		m.Level = "warn"
+	case engine.Sending:
+		m.Progress = &progressed{Artifact: e.Artifact, Bytes: e.Bytes, Size: e.Size}
+	}
 	if e.Err != nil {
 		m.Hook.Error = e.Err.Error()
+	}
+	if e.Trouble != nil {
+		h := wire.Troubled(e.Host, "", *e.Trouble)
+		m.Level, m.Host = "warn", &h
 	}
 	s.write(m)
 }
@@ -189,18 +161,13 @@ func (s *Stream) Applied(r engine.Result) {
 
 // Outcome prints what a run came to.
 func (s *Stream) Outcome(r engine.Result) {
-	o := outcome{Done: r.Done, Failed: len(r.Failures), NotStarted: r.NotStarted, NotWaited: r.NotWaited, Interrupted: r.Interrupted, Converged: r.Converged()}
-	for _, l := range r.Left {
-		o.Left = append(o.Left, leftHost{l.Host, l.Fleet, string(l.Why)})
-	}
-	for _, c := range r.Closed {
-		o.Closed = append(o.Closed, c.Host)
-	}
+	o := outcome{Done: r.Done, Failed: len(r.Failures), NotStarted: r.NotStarted, NotWaited: r.NotWaited, Interrupted: r.Interrupted,
+		Converged: r.Converged(), Left: r.Left, Closed: mapped(r.Closed, func(c engine.Closed) string { return c.Host })}
 	_, o.Stopped = stoppedBy(r)
 	if r.Lost != nil {
 		o.Lost = r.Lost.Error()
 	}
-	m := message{Level: "info", Type: "apply_summary", Outcome: &o, Message: fmt.Sprintf("%s done, converged", count(r.Done, "action"))}
+	m := message{Type: "apply_summary", Outcome: &o, Message: fmt.Sprintf("%s done, converged", count(r.Done, "action"))}
 	if !o.Converged {
 		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))
 	}
@@ -211,25 +178,29 @@ func (s *Stream) Outcome(r engine.Result) {
 	s.write(m)
 }
 
+// Waiting prints that another one's lock is waited for.
+func (s *Stream) Waiting(line string) { s.write(message{Type: "lock_waiting", Message: line}) }
+
+// Approved prints by whose approval an apply goes on.
+func (s *Stream) Approved(name string, f wire.PlanFile, now *plan.Plan) {
+	s.write(message{Type: "plan_file", Message: strings.Join(approved(name, f, now), " ")})
+}
+
 // Error prints an error that ended the command. It is the last line.
 func (s *Stream) Error(err error) {
-	s.diagnostic(Diagnostic{Severity: "error", Summary: err.Error()})
+	s.Diagnostics([]Diagnostic{{Severity: "error", Summary: err.Error()}})
 }
 
 // Diagnostics prints the faults of a configuration, a line each.
 func (s *Stream) Diagnostics(all []Diagnostic) {
 	for _, d := range all {
-		s.diagnostic(d)
+		m := message{Level: "error", Type: "diagnostic", Message: d.Summary, Fault: &d}
+		if d.Severity != "error" {
+			m.Level = "warn"
+		}
+		if d.Detail != "" {
+			m.Message += ": " + d.Detail
+		}
+		s.write(m)
 	}
-}
-
-func (s *Stream) diagnostic(d Diagnostic) {
-	m := message{Level: "error", Type: "diagnostic", Message: d.Summary, Fault: &d}
-	if d.Severity != "error" {
-		m.Level = "warn"
-	}
-	if d.Detail != "" {
-		m.Message += ": " + d.Detail
-	}
-	s.write(m)
 }

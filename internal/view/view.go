@@ -5,8 +5,10 @@ package view
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,14 +18,11 @@ import (
 
 // Text writes for people.
 type Text struct {
-	out    io.Writer
-	width  int // columns; 0 = no limit
-	styles styles
-}
-
-// styles are the few ways in which text differs. Without colour all are plain.
-type styles struct {
-	create, update, remove, unknown, drift, strong, faint lipgloss.Style
+	out   io.Writer
+	width int // columns; 0 = no limit
+	// The few ways in which text differs. Without colour all are plain.
+	signs         map[string]lipgloss.Style
+	strong, faint lipgloss.Style
 }
 
 // NewText returns a writer of text for people. Width 0 stands for a pipe, where
@@ -36,39 +35,28 @@ func NewText(out io.Writer, width int, colour bool) *Text {
 	r := lipgloss.NewRenderer(out, termenv.WithProfile(profile))
 	r.SetColorProfile(profile)
 	fg := func(c string) lipgloss.Style { return r.NewStyle().Foreground(lipgloss.Color(c)) }
-	return &Text{out: out, width: width, styles: styles{
-		create: fg("2"), update: fg("3"), remove: fg("1"), unknown: fg("5"), drift: fg("6"),
-		strong: r.NewStyle().Bold(true), faint: r.NewStyle().Faint(true)}}
+	return &Text{out: out, width: width, strong: r.NewStyle().Bold(true), faint: r.NewStyle().Faint(true),
+		signs: map[string]lipgloss.Style{signOK: fg("2"), signUpdate: fg("3"), "-": fg("1"), "-/+": fg("1"), signRefused: fg("1"), signUnknown: fg("5"), signDrift: fg("6")}}
 }
 
 // sign renders a symbol in its colour.
 func (t *Text) sign(s string) string {
-	switch s {
-	case "+":
-		return t.styles.create.Render(s)
-	case "~":
-		return t.styles.update.Render(s)
-	case "-", "-/+":
-		return t.styles.remove.Render(s)
-	case signUnknown:
-		return t.styles.unknown.Render(s)
-	case signDrift:
-		return t.styles.drift.Render(s)
-	case signRefused:
-		return t.styles.remove.Render(s)
+	if style, ok := t.signs[s]; ok {
+		return style.Render(s)
 	}
 	return s
 }
 
-// The symbols beside those of the actions.
+// The symbols of what is well and of what changes, and those beside the actions' own.
 const (
+	signOK      = "+"
+	signUpdate  = "~"
 	signUnknown = "?" // the host could not be asked
 	signDrift   = "!" // it moved behind our back
 	signRefused = "x" // it is wanted and is not done
 )
 
-// line prints text behind a head, wrapped so that all further lines begin under
-// the text.
+// line prints text behind a sign.
 func (t *Text) line(indent int, sign, text string) {
 	t.styled(indent, sign, printable(text))
 }
@@ -77,20 +65,118 @@ func (t *Text) line(indent int, sign, text string) {
 func (t *Text) styled(indent int, sign, text string) {
 	lead := strings.Repeat(" ", indent)
 	if sign != "" {
-		lead += sign + " "
+		lead += t.sign(sign) + " "
 	}
-	hang := len(lead)
-	for i, part := range wrap(text, t.width-hang) {
-		if i == 0 {
-			head := strings.Repeat(" ", indent)
-			if sign != "" {
-				head += t.sign(sign) + " "
-			}
-			fmt.Fprintln(t.out, strings.TrimRight(head+part, " "))
+	t.behind(lead, text)
+}
+
+// behind prints text behind a lead. What is wrapped begins under the text.
+func (t *Text) behind(lead, text string) {
+	hang := lipgloss.Width(lead)
+	for _, part := range wrap(text, t.width-hang) {
+		fmt.Fprintln(t.out, strings.TrimRight(lead+part, " "))
+		lead = strings.Repeat(" ", hang)
+	}
+}
+
+// Say prints a line, wrapped.
+func (t *Text) Say(text string) { t.line(0, "", text) }
+
+// sayf prints such a line.
+func (t *Text) sayf(format string, args ...any) { t.Say(fmt.Sprintf(format, args...)) }
+
+// pair prints a word in a column, and what is said of it.
+func (t *Text) pair(indent, column int, word, text string) {
+	t.line(indent, fmt.Sprintf("%-*s", column, word), text)
+}
+
+// heading prints a title.
+func (t *Text) heading(text string) { t.styled(0, "", t.strong.Render(printable(text))) }
+
+// section prints a title below an empty line.
+func (t *Text) section(title string) {
+	t.blank()
+	t.heading(title)
+}
+
+// Print prints plain text as it is.
+func (t *Text) Print(text string) { fmt.Fprint(t.out, text) }
+
+// Error shows an error that ended a command.
+func (t *Text) Error(err error) {
+	first, rest, more := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	t.styled(0, "", t.signs[signRefused].Render("Error:")+" "+printable(first))
+	if more {
+		for line := range strings.SplitSeq(rest, "\n") {
+			t.line(2, "", strings.TrimSpace(line))
+		}
+	}
+}
+
+// Warn shows what does not end the command.
+func (t *Text) Warn(text string) {
+	t.styled(0, "", t.signs[signUpdate].Render("Warning:")+" "+printable(text))
+}
+
+// Table prints rows in columns, the first of them the heads. Where they do not fit, each
+// row becomes lines of "column: value".
+func (t *Text) Table(rows [][]string) {
+	lines := aligned(rows)
+	for _, line := range lines {
+		if t.width > 0 && lipgloss.Width(line) > t.width {
+			t.records(rows)
+			return
+		}
+	}
+	for n, line := range lines {
+		if n == 0 {
+			line = t.faint.Render(line)
+		}
+		fmt.Fprintln(t.out, line)
+	}
+}
+
+func (t *Text) records(rows [][]string) {
+	for _, r := range rows[1:] {
+		t.heading(r[0])
+		var parts []string
+		for i, c := range r[1:] {
+			parts = append(parts, strings.ToLower(rows[0][i+1])+" "+c)
+		}
+		t.line(4, "", strings.Join(parts, ", "))
+	}
+}
+
+// columns prints rows in columns without a head. A row that does not fit is wrapped.
+func (t *Text) columns(indent int, rows [][]string) {
+	for _, line := range aligned(rows) {
+		if t.width > 0 && indent+lipgloss.Width(line) > t.width {
+			t.line(indent, "", line)
 			continue
 		}
-		fmt.Fprintln(t.out, strings.Repeat(" ", hang)+part)
+		fmt.Fprintln(t.out, strings.Repeat(" ", indent)+line)
 	}
+}
+
+// aligned returns rows with their cells in columns.
+func aligned(rows [][]string) []string {
+	var widths []int
+	for _, r := range rows {
+		for i, c := range r {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], lipgloss.Width(printable(c)))
+		}
+	}
+	return mapped(rows, func(r []string) string {
+		var b strings.Builder
+		for i, c := range r {
+			c = printable(c)
+			b.WriteString(c + strings.Repeat(" ", widths[i]-lipgloss.Width(c)+2))
+		}
+		return strings.TrimRight(b.String(), " ")
+	})
 }
 
 // printable makes visible what is not to be seen: control characters, those that
@@ -154,4 +240,66 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// amount is how many there are of something.
+type amount struct {
+	n    int
+	what string
+}
+
+// tally lists amounts without what there is none of: "1 failed, 2 not started".
+func tally(all ...amount) string {
+	return listed(", ", mapped(all, func(a amount) string { return given(a.n > 0, "%d %s", a.n, a.what) })...)
+}
+
+// listed joins the parts that say something.
+func listed(sep string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), sep)
+}
+
+// given says something where it is so.
+func given(so bool, format string, args ...any) string {
+	if !so {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// some joins at most three names.
+func some(names []string) string {
+	if len(names) > 3 {
+		return strings.Join(names[:3], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// moment writes a time for a person, in a form that is the same everywhere.
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+
+// mapped returns what f makes of each.
+func mapped[T, U any](all []T, f func(T) U) []U {
+	var out []U
+	for _, x := range all {
+		out = append(out, f(x))
+	}
+	return out
+}
+
+// joined joins what text says of each.
+func joined[T any](all []T, text func(T) string) string { return strings.Join(mapped(all, text), ", ") }
+
+// grouped puts together what has the same key, at the place of the first.
+func grouped[T any, K comparable](all []T, key func(T) K) [][]T {
+	var out [][]T
+	at := make(map[K]int)
+	for _, x := range all {
+		k := key(x)
+		if _, ok := at[k]; !ok {
+			at[k] = len(out)
+			out = append(out, nil)
+		}
+		out[at[k]] = append(out[at[k]], x)
+	}
+	return out
 }

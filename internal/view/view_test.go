@@ -213,11 +213,11 @@ func TestStream(t *testing.T) {
 	s.Plan(everything())
 	a := power(member(2, "runners"))
 	s.Event(engine.Event{Type: engine.Started, Host: a.Host, Action: &a})
-	s.Event(engine.Event{Type: engine.Failed, Host: a.Host, Action: &a, Err: errors.New("exit 1"), Elapsed: time.Second})
+	s.Event(engine.Event{Type: engine.Failed, Host: a.Host, Action: &a, Err: errors.New("exit 1"), Seconds: 1})
 	s.Event(engine.Event{Type: engine.Sending, Host: a.Host, Artifact: "tart_kubelet", Bytes: 12 << 20, Size: 24 << 20})
 	w := plan.Action{Kind: plan.AwaitNode, Host: a.Host}
 	s.Event(engine.Event{Type: engine.Waiting, Host: a.Host, Action: &w})
-	s.Event(engine.Event{Type: engine.NodeReady, Host: a.Host, Action: &w, Elapsed: 12 * time.Second})
+	s.Event(engine.Event{Type: engine.NodeReady, Host: a.Host, Action: &w, Seconds: 12})
 	o := joining().Actions[0]
 	s.Event(engine.Event{Type: engine.Started, Action: &o})
 	s.Outcome(engine.Result{Done: 3, Failures: []engine.Failure{{Action: a, Err: errors.New("exit 1")}}, After: everything()})
@@ -239,7 +239,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 	l.Tick(at.Add(10 * time.Second))
 	l.Tick(at.Add(11 * time.Second))
-	l.Event(engine.Event{Type: engine.Done, Time: at.Add(12 * time.Second), Host: a.Host, Action: &a, Elapsed: 12 * time.Second})
+	l.Event(engine.Event{Type: engine.Done, Time: at.Add(12 * time.Second), Host: a.Host, Action: &a, Seconds: 12})
 	want := "Still working, 10s so far: acme-production-runners-m2-00002\n" +
 		"acme-production-runners-m2-00002: ~ power done (12.0 s)\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
