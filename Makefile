@@ -35,7 +35,7 @@ race:
 	CGO_ENABLED=1 $(GO) test -race -short -timeout $(TIMEOUT) ./cmd/macfleet -run 'TestScripts/(story|nodes|peers|lock)$$'
 
 strikes:
-	MACFLEET_TEST_SHARD=$${MACFLEET_TEST_SHARD:-all} $(GO) test -count=1 -timeout 50m ./internal/engine ./cmd/macfleet ./hosts ./steps -run 'Struck|Killed'
+	MACFLEET_TEST_SHARD=$${MACFLEET_TEST_SHARD:-all} $(GO) test -count=1 -timeout 50m ./internal/engine ./cmd/macfleet ./hosts ./steps/... -run 'Struck|Killed'
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
@@ -53,8 +53,8 @@ fuzz:
 	$(GO) test ./steps/pf -run '^$$' -fuzz '^FuzzRewrite$$' -fuzztime $(FUZZTIME)
 	$(GO) test ./steps/pf -run '^$$' -fuzz '^FuzzListings$$' -fuzztime $(FUZZTIME)
 	$(GO) test ./steps/kcpassword -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME)
-	$(GO) test ./steps -run '^$$' -fuzz '^FuzzVMFirewallState$$' -fuzztime $(FUZZTIME)
-	$(GO) test ./steps -run '^$$' -fuzz '^FuzzAutoLogin$$' -fuzztime $(FUZZTIME)
+	$(GO) test ./steps/vmfirewall -run '^$$' -fuzz '^FuzzVMFirewallState$$' -fuzztime $(FUZZTIME)
+	$(GO) test ./steps/autologin -run '^$$' -fuzz '^FuzzAutoLogin$$' -fuzztime $(FUZZTIME)
 
 matrix:
 	$(GO) test -count=1 -timeout 30m ./internal/engine -run '^(TestFaultMatrixOverSSH|TestCrowdOverSSH)$$' -v -parallel 4 -all

@@ -7,6 +7,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kit"
 )
 
 var codePodOnBuilder = plan.NewCode("pod-on-builder", plan.Critical, "a Pod is on the Node of a host that builds images",
@@ -29,7 +30,7 @@ func (g githubRunner) Wanted() string {
 	if g.wish == nil || !g.joins {
 		return ""
 	}
-	return wanted([]setting{{name: "Pods", wanted: "none"}})
+	return kit.Wanted([]kit.Setting{{Name: "Pods", Wanted: "none"}})
 }
 
 func (g githubRunner) Diff(v plan.View) plan.Finding {
@@ -47,12 +48,12 @@ func (g githubRunner) Diff(v plan.View) plan.Finding {
 	if !known && v.Pods.IsUnread() {
 		return plan.Finding{Unread: []plan.Unread{{Probe: "the Pods of the Node", Why: cmp.Or(v.Pods.Why(), "the cluster was not asked")}}}
 	}
-	f := plan.Finding{Facts: facts([]setting{{name: "Pods", seen: listOr(names, "none")}})}
+	f := plan.Finding{Facts: kit.Facts([]kit.Setting{{Name: "Pods", Seen: kit.ListOr(names, "none")}})}
 	if len(names) > 0 {
 		f.Refused = &plan.Trouble{Code: codePodOnBuilder,
-			Text: fmt.Sprintf("%s on the Node of a builder: %s", count(len(names), "Pod"), strings.Join(names, ", ")),
+			Text: fmt.Sprintf("%s on the Node of a builder: %s", kit.Count(len(names), "Pod"), strings.Join(names, ", ")),
 			Remedy: "give what makes them a nodeSelector for another fleet, or the Node a taint that they do not tolerate (kubectl taint node " + v.Host.Name +
-				" builder=true:NoSchedule), then " + commands[0] + choose(len(commands) > 1, " and so on", "") + "; macfleet evicts nobody by itself"}
+				" builder=true:NoSchedule), then " + commands[0] + kit.Choose(len(commands) > 1, " and so on", "") + "; macfleet evicts nobody by itself"}
 	}
 	return f
 }

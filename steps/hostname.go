@@ -3,10 +3,10 @@ package steps
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kit"
 )
 
 var codeHostnameEdited = plan.NewCode("hostname-edited", plan.Warning, "the Mac's own names are not the server's")
@@ -28,11 +28,11 @@ func (h hostname) Wanted() string {
 	if h.wish == nil {
 		return ""
 	}
-	all := make([]setting, 0, 3)
+	all := make([]kit.Setting, 0, 3)
 	for _, name := range h.names() {
-		all = append(all, setting{name: name, wanted: h.name})
+		all = append(all, kit.Setting{Name: name, Wanted: h.name})
 	}
-	return wanted(all)
+	return kit.Wanted(all)
 }
 
 func (h hostname) Probes() []plan.Probe {
@@ -41,7 +41,7 @@ func (h hostname) Probes() []plan.Probe {
 	}
 	var out []plan.Probe
 	for _, name := range h.names() {
-		p := probe(h.ID(), "get", plan.Login, name)
+		p := scripts.Probe(h.ID(), "get", plan.Login, name)
 		p.ID = h.probeID(name)
 		out = append(out, p)
 	}
@@ -54,22 +54,22 @@ func (h hostname) Diff(v plan.View) plan.Finding {
 	if h.wish == nil {
 		return plan.Finding{} // a Mac always has names; there is nothing to remove
 	}
-	r := reader{facts: v.Facts}
-	all := make([]setting, 0, 3)
+	r := kit.Reader{Facts: v.Facts}
+	all := make([]kit.Setting, 0, 3)
 	for _, name := range h.names() {
 		if seen, ok := h.read(&r, name); ok {
-			all = append(all, setting{name, seen, h.name})
+			all = append(all, kit.Compare(name, seen, h.name))
 		}
 	}
-	if len(r.unread) > 0 {
-		return plan.Finding{Unread: r.unread}
+	if len(r.Unread) > 0 {
+		return plan.Finding{Unread: r.Unread}
 	}
-	f := plan.Finding{Facts: facts(all)}
-	if diff := fields(all...); len(diff) > 0 {
+	f := plan.Finding{Facts: kit.Facts(all)}
+	if diff := kit.Fields(all...); len(diff) > 0 {
 		f.Changes = []plan.Change{{
 			Reason:  plan.Reason{Code: codeHostnameEdited, Text: notCalled(diff)},
 			Fields:  diff,
-			Command: script("hostname-set", plan.Root, h.name),
+			Command: scripts.Command("hostname-set", plan.Root, h.name),
 		}}
 	}
 	return f
@@ -77,25 +77,19 @@ func (h hostname) Diff(v plan.View) plan.Finding {
 
 // read returns one of the names; one that is not set is "". scutil says so in
 // words, with exit 1.
-func (h hostname) read(r *reader, name string) (string, bool) {
+func (h hostname) read(r *kit.Reader, name string) (string, bool) {
 	id := h.probeID(name)
-	a, ok := r.answer(id)
+	a, ok := r.Answer(id)
 	switch {
 	case !ok:
 		return "", false
-	case a.Exit == 0 && isName(strings.TrimSuffix(a.Stdout, "\n")):
+	case a.Exit == 0 && kit.IsName(strings.TrimSuffix(a.Stdout, "\n")):
 		return strings.TrimSuffix(a.Stdout, "\n"), true
 	case a.Exit == 1 && strings.Contains(a.Stdout+a.Stderr, "not set"):
 		return "", true
 	}
-	r.odd(id, fmt.Sprintf("scutil --get %s ended with exit %d and neither a name nor \"not set\"", name, a.Exit), a)
+	r.Odd(id, fmt.Sprintf("scutil --get %s ended with exit %d and neither a name nor \"not set\"", name, a.Exit), a)
 	return "", false
-}
-
-// isName reports whether a text can be a Mac's name: what has several lines is
-// chatter, and the name is not known.
-func isName(text string) bool {
-	return strings.TrimSpace(text) != "" && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 func notCalled(diff []plan.Field) string {

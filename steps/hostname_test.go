@@ -15,48 +15,48 @@ var named = fleet.Spec{Hostname: &fleet.Hostname{}}
 
 // names are the facts of a Mac whose three names are these.
 func names(computer, hostName, local plan.Answer) plan.Facts {
-	return with(nil, map[string]plan.Answer{
+	return stepstest.With(nil, map[string]plan.Answer{
 		"hostname.ComputerName": computer, "hostname.HostName": hostName, "hostname.LocalHostName": local})
 }
 
 func TestHostname(t *testing.T) {
 	t.Parallel()
-	right := said(name + "\n")
+	right := stepstest.Said(name + "\n")
 	for _, tc := range []struct {
 		name  string
 		facts plan.Facts
 		want  []plan.Field
 	}{
 		{"all right", names(right, right, right), nil},
-		{"without a line's end", names(said(name), right, right), nil},
+		{"without a line's end", names(stepstest.Said(name), right, right), nil},
 		{"factory", stepstest.FactoryFacts(), []plan.Field{
 			{Name: "ComputerName", Before: "Mac mini", After: name}, {Name: "HostName", After: name}, {Name: "LocalHostName", Before: "Mac-mini", After: name}}},
 		{"not set, on stdout", names(right, plan.Answer{Exit: 1, Stdout: "HostName: not set\n"}, right),
 			[]plan.Field{{Name: "HostName", After: name}}},
-		{"a Bonjour clash", names(right, right, said(name+"-2\n")), []plan.Field{{Name: "LocalHostName", Before: name + "-2", After: name}}},
-		{"another case", names(said(strings.ToUpper(name)+"\n"), right, right), []plan.Field{{Name: "ComputerName", Before: strings.ToUpper(name), After: name}}},
-		{"a name with a space at its end", names(said(name+" \n"), right, right), []plan.Field{{Name: "ComputerName", Before: name + " ", After: name}}},
-		{"a name in another script", names(said("Mac mini de Zoé – 2\n"), right, right), []plan.Field{{Name: "ComputerName", Before: "Mac mini de Zoé – 2", After: name}}},
+		{"a Bonjour clash", names(right, right, stepstest.Said(name+"-2\n")), []plan.Field{{Name: "LocalHostName", Before: name + "-2", After: name}}},
+		{"another case", names(stepstest.Said(strings.ToUpper(name)+"\n"), right, right), []plan.Field{{Name: "ComputerName", Before: strings.ToUpper(name), After: name}}},
+		{"a name with a space at its end", names(stepstest.Said(name+" \n"), right, right), []plan.Field{{Name: "ComputerName", Before: name + " ", After: name}}},
+		{"a name in another script", names(stepstest.Said("Mac mini de Zoé – 2\n"), right, right), []plan.Field{{Name: "ComputerName", Before: "Mac mini de Zoé – 2", After: name}}},
 		{"a remark beside the name", names(plan.Answer{Stdout: name + "\n", Stderr: "2026-11-21 scutil[1:2] noise\n"}, right, right), nil},
-		{"a host called not set", names(said("not set\n"), right, right), []plan.Field{{Name: "ComputerName", Before: "not set", After: name}}},
+		{"a host called not set", names(stepstest.Said("not set\n"), right, right), []plan.Field{{Name: "ComputerName", Before: "not set", After: name}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			f := diff(t, "hostname", named, tc.facts)
-			expect(t, "fields", tc.want, fieldsOf(f))
-			expect(t, "unread", nil, unreadOf(f))
+			f := stepstest.Diff(t, "hostname", named, tc.facts)
+			stepstest.Expect(t, "fields", tc.want, stepstest.FieldsOf(f))
+			stepstest.Expect(t, "unread", nil, stepstest.UnreadOf(f))
 			var want [][]string
 			if tc.want != nil { // all three are set at once
 				want = [][]string{{"hostname-edited", "hostname-set", "root", name}}
 			}
-			expect(t, "changes", want, changesOf(f))
+			stepstest.Expect(t, "changes", want, stepstest.ChangesOf(f))
 		})
 	}
 }
 
 func TestHostnameUnread(t *testing.T) {
 	t.Parallel()
-	right := said(name + "\n")
+	right := stepstest.Said(name + "\n")
 	for _, tc := range []struct {
 		name  string
 		facts plan.Facts
@@ -64,27 +64,27 @@ func TestHostnameUnread(t *testing.T) {
 	}{
 		{"never asked", nil, []string{"hostname.ComputerName", "hostname.HostName", "hostname.LocalHostName"}},
 		{"one never asked", plan.Facts{"hostname.ComputerName": inventory.Present(right), "hostname.HostName": inventory.Present(right)}, []string{"hostname.LocalHostName"}},
-		{"empty", names(right, said(""), right), []string{"hostname.HostName"}},
-		{"white space", names(right, said(" \n"), right), []string{"hostname.HostName"}},
-		{"chatter before the name", names(right, said("SCDynamicStore: reopened\n"+name+"\n"), right), []string{"hostname.HostName"}},
-		{"chatter after the name", names(said(name+"\nx\n"), right, right), []string{"hostname.ComputerName"}},
-		{"silent failure", names(right, failed(1, ""), right), []string{"hostname.HostName"}},
-		{"another failure", names(right, failed(1, "scutil: cannot connect\n"), right), []string{"hostname.HostName"}},
-		{"the words with another exit", names(right, failed(2, "HostName: not set\n"), right), []string{"hostname.HostName"}},
-		{"the words with exit 0", names(right, failed(0, "HostName: not set\n"), right), []string{"hostname.HostName"}},
+		{"empty", names(right, stepstest.Said(""), right), []string{"hostname.HostName"}},
+		{"white space", names(right, stepstest.Said(" \n"), right), []string{"hostname.HostName"}},
+		{"chatter before the name", names(right, stepstest.Said("SCDynamicStore: reopened\n"+name+"\n"), right), []string{"hostname.HostName"}},
+		{"chatter after the name", names(stepstest.Said(name+"\nx\n"), right, right), []string{"hostname.ComputerName"}},
+		{"silent failure", names(right, stepstest.Failed(1, ""), right), []string{"hostname.HostName"}},
+		{"another failure", names(right, stepstest.Failed(1, "scutil: cannot connect\n"), right), []string{"hostname.HostName"}},
+		{"the words with another exit", names(right, stepstest.Failed(2, "HostName: not set\n"), right), []string{"hostname.HostName"}},
+		{"the words with exit 0", names(right, stepstest.Failed(0, "HostName: not set\n"), right), []string{"hostname.HostName"}},
 		{"a name with an exit", names(plan.Answer{Exit: 1, Stdout: name + "\n"}, right, right), []string{"hostname.ComputerName"}},
-		{"tool not found", names(failed(127, "sh: scutil: command not found\n"), right, right), []string{"hostname.ComputerName"}},
-		{"one unread, one differs", names(said("x\n"), failed(1, ""), right), []string{"hostname.HostName"}},
+		{"tool not found", names(stepstest.Failed(127, "sh: scutil: command not found\n"), right, right), []string{"hostname.ComputerName"}},
+		{"one unread, one differs", names(stepstest.Said("x\n"), stepstest.Failed(1, ""), right), []string{"hostname.HostName"}},
 	} {
-		expect(t, tc.name, tc.want, unreadOf(diff(t, "hostname", named, tc.facts)))
+		stepstest.Expect(t, tc.name, tc.want, stepstest.UnreadOf(stepstest.Diff(t, "hostname", named, tc.facts)))
 	}
-	f := diff(t, "hostname", named, names(right, plan.Answer{Exit: 1, Stdout: "out", Stderr: "err"}, right))
+	f := stepstest.Diff(t, "hostname", named, names(right, plan.Answer{Exit: 1, Stdout: "out", Stderr: "err"}, right))
 	if len(f.Unread) != 1 || f.Unread[0].Bytes != "outerr" || !strings.Contains(f.Unread[0].Why, "exit 1") {
 		t.Errorf("unread %+v", f.Unread)
 	}
-	lost := with(names(right, right, right), nil)
+	lost := stepstest.With(names(right, right, right), nil)
 	lost["hostname.HostName"] = inventory.Unread[plan.Answer]("the answer was cut off")
-	if f := diff(t, "hostname", named, lost); len(f.Unread) != 1 || f.Unread[0].Why != "the answer was cut off" {
+	if f := stepstest.Diff(t, "hostname", named, lost); len(f.Unread) != 1 || f.Unread[0].Why != "the answer was cut off" {
 		t.Errorf("unread %+v", f.Unread)
 	}
 }
@@ -100,9 +100,9 @@ func FuzzScutil(f *testing.F) {
 	} {
 		f.Add(seed.exit, seed.stdout, seed.stderr)
 	}
-	right := said(name + "\n")
+	right := stepstest.Said(name + "\n")
 	f.Fuzz(func(t *testing.T, exit int, stdout, stderr string) {
-		found := diff(t, "hostname", named, names(right, plan.Answer{Exit: exit, Stdout: stdout, Stderr: stderr}, right))
+		found := stepstest.Diff(t, "hostname", named, names(right, plan.Answer{Exit: exit, Stdout: stdout, Stderr: stderr}, right))
 		switch {
 		case len(found.Unread) > 0:
 			if text := strings.TrimSuffix(stdout, "\n"); exit == 0 && strings.TrimSpace(text) != "" && !strings.ContainsFunc(text, unicode.IsControl) {

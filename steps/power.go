@@ -7,6 +7,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kit"
 )
 
 // The codes that are raised here.
@@ -29,7 +30,7 @@ func (p power) Wanted() string {
 		return ""
 	}
 	all := powerSettings(powerState{}, p.wanted())
-	return wanted(all[:])
+	return kit.Wanted(all[:])
 }
 
 func (p power) Probes() []plan.Probe {
@@ -37,10 +38,10 @@ func (p power) Probes() []plan.Probe {
 		return nil
 	}
 	return []plan.Probe{
-		probe(p.ID(), "settings", plan.Login),
-		probe(p.ID(), "screensaver", plan.Login),
-		probe(p.ID(), "login-screensaver", plan.Login),
-		probe(p.ID(), "auto-logout", plan.Login),
+		scripts.Probe(p.ID(), "settings", plan.Login),
+		scripts.Probe(p.ID(), "screensaver", plan.Login),
+		scripts.Probe(p.ID(), "login-screensaver", plan.Login),
+		scripts.Probe(p.ID(), "auto-logout", plan.Login),
 	}
 }
 
@@ -71,16 +72,16 @@ func (p power) Diff(v plan.View) plan.Finding {
 	groups, rest := powerGroups(want), all[:]
 	for _, g := range groups {
 		n := len(g.values)
-		if diff := fields(rest[:n]...); len(diff) > 0 {
+		if diff := kit.Fields(rest[:n]...); len(diff) > 0 {
 			if f.Changes == nil {
 				f.Changes = make([]plan.Change, 0, len(groups))
 			}
 			f.Changes = append(f.Changes, plan.Change{
-				Reason: plan.Reason{Code: g.code, Text: isNot(diff)}, Fields: diff, Command: g.command()})
+				Reason: plan.Reason{Code: g.code, Text: kit.IsNot(diff)}, Fields: diff, Command: g.command()})
 		}
 		rest = rest[n:]
 	}
-	f.Facts = facts(all[:])
+	f.Facts = kit.Facts(all[:])
 	return f
 }
 
@@ -97,15 +98,15 @@ func (g powerGroup) command() plan.Command {
 	for _, v := range g.values {
 		args = append(args, strconv.Itoa(v))
 	}
-	return script(g.script, g.as, args...)
+	return scripts.Command(g.script, g.as, args...)
 }
 
-func powerSettings(seen, want powerState) [7]setting {
-	return [...]setting{
+func powerSettings(seen, want powerState) [7]kit.Setting {
+	return [...]kit.Setting{
 		minutes("sleep", seen.sleep, want.sleep),
 		minutes("display sleep", seen.displaySleep, want.displaySleep),
 		minutes("disk sleep", seen.diskSleep, want.diskSleep),
-		{"restart after power loss", onOff(seen.restart), onOff(want.restart)},
+		kit.Compare("restart after power loss", onOff(seen.restart), onOff(want.restart)),
 		seconds("screensaver", seen.screensaver, want.screensaver),
 		seconds("screensaver at the login window", seen.loginScreensaver, want.loginScreensaver),
 		seconds("auto-logout", seen.autoLogout, want.autoLogout),
@@ -138,22 +139,22 @@ func (p power) wanted() powerState {
 }
 
 func readPower(facts plan.Facts) (powerState, []plan.Unread) {
-	r := reader{facts: facts}
+	r := kit.Reader{Facts: facts}
 	var s powerState
-	r.pmset("power.settings", map[string]*int{
+	readPmset(&r, "power.settings", map[string]*int{
 		"sleep": &s.sleep, "displaysleep": &s.displaySleep, "disksleep": &s.diskSleep, "autorestart": &s.restart})
-	s.screensaver = r.preference("power.screensaver", unset)
-	s.loginScreensaver = r.preference("power.login-screensaver", unset)
-	s.autoLogout = r.preference("power.auto-logout", 0) // macOS logs nobody out by itself
-	return s, r.unread
+	s.screensaver = r.Preference("power.screensaver", unset)
+	s.loginScreensaver = r.Preference("power.login-screensaver", unset)
+	s.autoLogout = r.Preference("power.auto-logout", 0) // macOS logs nobody out by itself
+	return s, r.Unread
 }
 
 // pmset reads the wanted keys of `pmset -g custom`: a section per power source,
 // lines of key and value, and after the value perhaps a remark. A Mac mini has
 // mains alone; where another source is listed too, both must agree, because
 // pmset -a sets both.
-func (r *reader) pmset(id string, into map[string]*int) {
-	a, ok := r.answer(id)
+func readPmset(r *kit.Reader, id string, into map[string]*int) {
+	a, ok := r.Answer(id)
 	if !ok {
 		return
 	}
@@ -173,40 +174,22 @@ func (r *reader) pmset(id string, into map[string]*int) {
 		}
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 0 || found[key] && *into[key] != n {
-			r.odd(id, fmt.Sprintf("pmset -g custom says %q", strings.TrimSpace(line)), a)
+			r.Odd(id, fmt.Sprintf("pmset -g custom says %q", strings.TrimSpace(line)), a)
 			return
 		}
 		*into[key], found[key] = n, true
 	}
 	if a.Exit != 0 || len(found) < len(into) {
-		r.odd(id, fmt.Sprintf("pmset -g custom ended with exit %d and %d of %d settings", a.Exit, len(found), len(into)), a)
+		r.Odd(id, fmt.Sprintf("pmset -g custom ended with exit %d and %d of %d settings", a.Exit, len(found), len(into)), a)
 	}
 }
 
-// preference reads a whole number from `defaults read`; a key that does not
-// exist, which defaults says in words with exit 1, is missing.
-func (r *reader) preference(id string, missing int) int {
-	a, ok := r.answer(id)
-	if !ok {
-		return 0
-	}
-	if a.Exit == 1 && strings.Contains(a.Stderr, "does not exist") {
-		return missing
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(a.Stdout))
-	if a.Exit != 0 || err != nil || n < 0 {
-		r.odd(id, fmt.Sprintf("defaults read ended with exit %d and no whole number", a.Exit), a)
-		return 0
-	}
-	return n
+func minutes(name string, seen, wanted int) kit.Setting {
+	return kit.Compare(name, span(seen, "min"), span(wanted, "min"))
 }
 
-func minutes(name string, seen, wanted int) setting {
-	return setting{name, span(seen, "min"), span(wanted, "min")}
-}
-
-func seconds(name string, seen, wanted int) setting {
-	return setting{name, span(seen, "s"), span(wanted, "s")}
+func seconds(name string, seen, wanted int) kit.Setting {
+	return kit.Compare(name, span(seen, "s"), span(wanted, "s"))
 }
 
 func span(n int, unit string) string {
@@ -227,12 +210,4 @@ func onOff(n int) string {
 		return "on"
 	}
 	return strconv.Itoa(n)
-}
-
-func isNot(diff []plan.Field) string {
-	var out []string
-	for _, f := range diff {
-		out = append(out, f.Name+": "+f.Before)
-	}
-	return strings.Join(out, ", ")
 }

@@ -26,8 +26,8 @@ const missing = "2026-11-21 10:00:00.000 defaults[411:5012] \nThe domain/default
 
 // converged are the facts of a Mac that never sleeps.
 func converged() plan.Facts {
-	return with(nil, map[string]plan.Answer{"power.settings": said(pmset(0, 0, 0, 1)), "power.screensaver": said("0\n"),
-		"power.login-screensaver": said("0\n"), "power.auto-logout": said("0\n")})
+	return stepstest.With(nil, map[string]plan.Answer{"power.settings": stepstest.Said(pmset(0, 0, 0, 1)), "power.screensaver": stepstest.Said("0\n"),
+		"power.login-screensaver": stepstest.Said("0\n"), "power.auto-logout": stepstest.Said("0\n")})
 }
 
 func TestPower(t *testing.T) {
@@ -39,25 +39,25 @@ func TestPower(t *testing.T) {
 		run   [][]string
 	}{
 		{"all right", nil, nil, nil},
-		{"nobody is ever logged out by default", map[string]plan.Answer{"power.auto-logout": failed(1, missing)}, nil, nil},
-		{"sleeps", map[string]plan.Answer{"power.settings": said(pmset(1, 0, 0, 1))},
+		{"nobody is ever logged out by default", map[string]plan.Answer{"power.auto-logout": stepstest.Failed(1, missing)}, nil, nil},
+		{"sleeps", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(1, 0, 0, 1))},
 			[]plan.Field{{Name: "sleep", Before: "1 min", After: "never"}}, [][]string{{"sleep-enabled", "power-set-sleep", "root", "0", "0", "0"}}},
-		{"three settings, one change", map[string]plan.Answer{"power.settings": said(pmset(1, 180, 10, 1))},
+		{"three settings, one change", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(1, 180, 10, 1))},
 			[]plan.Field{{Name: "sleep", Before: "1 min", After: "never"}, {Name: "display sleep", Before: "180 min", After: "never"}, {Name: "disk sleep", Before: "10 min", After: "never"}},
 			[][]string{{"sleep-enabled", "power-set-sleep", "root", "0", "0", "0"}}},
-		{"stays off after a power loss", map[string]plan.Answer{"power.settings": said(pmset(0, 0, 0, 0))},
+		{"stays off after a power loss", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(0, 0, 0, 0))},
 			[]plan.Field{{Name: "restart after power loss", Before: "off", After: "on"}}, [][]string{{"no-restart-after-power-loss", "power-set-restart", "root", "1"}}},
-		{"restarts in a way nobody knows", map[string]plan.Answer{"power.settings": said(pmset(0, 0, 0, 2))},
+		{"restarts in a way nobody knows", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(0, 0, 0, 2))},
 			[]plan.Field{{Name: "restart after power loss", Before: "2", After: "on"}}, [][]string{{"no-restart-after-power-loss", "power-set-restart", "root", "1"}}},
-		{"screensaver", map[string]plan.Answer{"power.screensaver": said("1200\n")},
+		{"screensaver", map[string]plan.Answer{"power.screensaver": stepstest.Said("1200\n")},
 			[]plan.Field{{Name: "screensaver", Before: "1200 s", After: "never"}}, [][]string{{"screensaver-enabled", "power-set-screensaver", "user", "0"}}},
-		{"screensaver by macOS's default", map[string]plan.Answer{"power.screensaver": failed(1, missing)},
+		{"screensaver by macOS's default", map[string]plan.Answer{"power.screensaver": stepstest.Failed(1, missing)},
 			[]plan.Field{{Name: "screensaver", Before: "macOS default", After: "never"}}, [][]string{{"screensaver-enabled", "power-set-screensaver", "user", "0"}}},
-		{"screensaver at the login window", map[string]plan.Answer{"power.login-screensaver": failed(1, missing)},
+		{"screensaver at the login window", map[string]plan.Answer{"power.login-screensaver": stepstest.Failed(1, missing)},
 			[]plan.Field{{Name: "screensaver at the login window", Before: "macOS default", After: "never"}}, [][]string{{"screensaver-enabled", "power-set-login-screensaver", "root", "0"}}},
-		{"auto-logout", map[string]plan.Answer{"power.auto-logout": said("3600\n")},
+		{"auto-logout", map[string]plan.Answer{"power.auto-logout": stepstest.Said("3600\n")},
 			[]plan.Field{{Name: "auto-logout", Before: "3600 s", After: "never"}}, [][]string{{"auto-logout-enabled", "power-set-auto-logout", "root", "0"}}},
-		{"a number with white space", map[string]plan.Answer{"power.screensaver": said("  0 \n\n")}, nil, nil},
+		{"a number with white space", map[string]plan.Answer{"power.screensaver": stepstest.Said("  0 \n\n")}, nil, nil},
 		{"a number beside noise", map[string]plan.Answer{"power.screensaver": {Stdout: "0\n", Stderr: "noise"}}, nil, nil},
 		{"factory", factory(), []plan.Field{
 			{Name: "sleep", Before: "1 min", After: "never"}, {Name: "display sleep", Before: "10 min", After: "never"}, {Name: "disk sleep", Before: "10 min", After: "never"},
@@ -68,10 +68,10 @@ func TestPower(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			f := diff(t, "power", awake, with(converged(), tc.facts))
-			expect(t, "fields", tc.want, fieldsOf(f))
-			expect(t, "changes", tc.run, changesOf(f))
-			expect(t, "unread", nil, unreadOf(f))
+			f := stepstest.Diff(t, "power", awake, stepstest.With(converged(), tc.facts))
+			stepstest.Expect(t, "fields", tc.want, stepstest.FieldsOf(f))
+			stepstest.Expect(t, "changes", tc.run, stepstest.ChangesOf(f))
+			stepstest.Expect(t, "unread", nil, stepstest.UnreadOf(f))
 		})
 	}
 }
@@ -104,9 +104,9 @@ func TestPowerWish(t *testing.T) {
 		{"restart", fleet.Power{RestartAfterPowerLoss: ptr(false)}, []plan.Field{{Name: "restart after power loss", Before: "on", After: "off"}}, [][]string{{"no-restart-after-power-loss", "power-set-restart", "root", "0"}}},
 		{"the defaults, written", fleet.Power{Sleep: ptr(0), DisplaySleep: ptr(0), DiskSleep: ptr(0), Screensaver: ptr(0), AutoLogout: ptr(0), RestartAfterPowerLoss: ptr(true)}, nil, nil},
 	} {
-		f := diff(t, "power", fleet.Spec{Power: &tc.wish}, converged())
-		expect(t, tc.name+": fields", tc.want, fieldsOf(f))
-		expect(t, tc.name+": changes", tc.run, changesOf(f))
+		f := stepstest.Diff(t, "power", fleet.Spec{Power: &tc.wish}, converged())
+		stepstest.Expect(t, tc.name+": fields", tc.want, stepstest.FieldsOf(f))
+		stepstest.Expect(t, tc.name+": changes", tc.run, stepstest.ChangesOf(f))
 	}
 }
 
@@ -120,40 +120,40 @@ func TestPmset(t *testing.T) {
 		unread bool
 		want   []plan.Field
 	}{
-		{"two sources that agree", said(battery + ok), false, nil},
-		{"three sources that agree", said(battery + ok + strings.Replace(ok, "AC", "UPS", 1)), false, nil},
-		{"two sources that agree on the wrong", said(strings.ReplaceAll(battery+ok, "disksleep            0", "disksleep            10")), false,
+		{"two sources that agree", stepstest.Said(battery + ok), false, nil},
+		{"three sources that agree", stepstest.Said(battery + ok + strings.Replace(ok, "AC", "UPS", 1)), false, nil},
+		{"two sources that agree on the wrong", stepstest.Said(strings.ReplaceAll(battery+ok, "disksleep            0", "disksleep            10")), false,
 			[]plan.Field{{Name: "disk sleep", Before: "10 min", After: "never"}}},
-		{"two sources that disagree", said(pmset(0, 10, 0, 1) + ok), true, nil},
-		{"a source that lists less", said("Battery Power:\n sleep 0\n" + ok), false, nil},
-		{"a remark after the value", said(strings.Replace(ok, "autorestart          1", "autorestart          1 (imposed by 7)", 1)), false, nil},
-		{"no remark", said("AC Power:\n sleep 0\n displaysleep 0\n disksleep 0\n autorestart 1\n"), false, nil},
-		{"tabs and carriage returns", said("AC Power:\r\n\tsleep\t0\r\n\tdisplaysleep\t0\r\n\tdisksleep\t0\r\n\tautorestart\t1\r\n"), false, nil},
-		{"no end of the last line", said(strings.TrimSuffix(ok, "\n") + "\n sleep 0"), false, nil},
-		{"a huge number", said(strings.Replace(ok, "disksleep            0", "disksleep            2147483647", 1)), false,
+		{"two sources that disagree", stepstest.Said(pmset(0, 10, 0, 1) + ok), true, nil},
+		{"a source that lists less", stepstest.Said("Battery Power:\n sleep 0\n" + ok), false, nil},
+		{"a remark after the value", stepstest.Said(strings.Replace(ok, "autorestart          1", "autorestart          1 (imposed by 7)", 1)), false, nil},
+		{"no remark", stepstest.Said("AC Power:\n sleep 0\n displaysleep 0\n disksleep 0\n autorestart 1\n"), false, nil},
+		{"tabs and carriage returns", stepstest.Said("AC Power:\r\n\tsleep\t0\r\n\tdisplaysleep\t0\r\n\tdisksleep\t0\r\n\tautorestart\t1\r\n"), false, nil},
+		{"no end of the last line", stepstest.Said(strings.TrimSuffix(ok, "\n") + "\n sleep 0"), false, nil},
+		{"a huge number", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            2147483647", 1)), false,
 			[]plan.Field{{Name: "disk sleep", Before: "2147483647 min", After: "never"}}},
-		{"a number that is too large", said(strings.Replace(ok, "disksleep            0", "disksleep            99999999999999999999", 1)), true, nil},
-		{"a negative number", said(strings.Replace(ok, "disksleep            0", "disksleep            -1", 1)), true, nil},
-		{"no number", said(strings.Replace(ok, "disksleep            0", "disksleep            never", 1)), true, nil},
-		{"half a number", said(strings.Replace(ok, "disksleep            0", "disksleep            0.5", 1)), true, nil},
-		{"a key without a value", said(strings.Replace(ok, "disksleep            0", "disksleep", 1)), true, nil},
-		{"a key is missing", said(strings.Replace(ok, "autorestart", "autoreboot", 1)), true, nil},
-		{"another case", said(strings.Replace(ok, " sleep ", " Sleep ", 1)), true, nil},
-		{"empty", said(""), true, nil},
-		{"garbage", said("\x00\xff\n\n::\n"), true, nil},
+		{"a number that is too large", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            99999999999999999999", 1)), true, nil},
+		{"a negative number", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            -1", 1)), true, nil},
+		{"no number", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            never", 1)), true, nil},
+		{"half a number", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            0.5", 1)), true, nil},
+		{"a key without a value", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep", 1)), true, nil},
+		{"a key is missing", stepstest.Said(strings.Replace(ok, "autorestart", "autoreboot", 1)), true, nil},
+		{"another case", stepstest.Said(strings.Replace(ok, " sleep ", " Sleep ", 1)), true, nil},
+		{"empty", stepstest.Said(""), true, nil},
+		{"garbage", stepstest.Said("\x00\xff\n\n::\n"), true, nil},
 		{"usage", plan.Answer{Exit: 64, Stdout: "Usage: pmset <options>\n"}, true, nil},
 		{"an exit although all is there", plan.Answer{Exit: 1, Stdout: ok}, true, nil},
-		{"not found", failed(127, "sh: pmset: command not found\n"), true, nil},
+		{"not found", stepstest.Failed(127, "sh: pmset: command not found\n"), true, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			f := diff(t, "power", awake, with(converged(), map[string]plan.Answer{"power.settings": tc.answer}))
-			expect(t, "fields", tc.want, fieldsOf(f))
+			f := stepstest.Diff(t, "power", awake, stepstest.With(converged(), map[string]plan.Answer{"power.settings": tc.answer}))
+			stepstest.Expect(t, "fields", tc.want, stepstest.FieldsOf(f))
 			if tc.unread {
-				expect(t, "unread", []string{"power.settings"}, unreadOf(f))
-				expect(t, "what was printed", tc.answer.Stdout+tc.answer.Stderr, f.Unread[0].Bytes)
+				stepstest.Expect(t, "unread", []string{"power.settings"}, stepstest.UnreadOf(f))
+				stepstest.Expect(t, "what was printed", tc.answer.Stdout+tc.answer.Stderr, f.Unread[0].Bytes)
 			} else {
-				expect(t, "unread", nil, unreadOf(f))
+				stepstest.Expect(t, "unread", nil, stepstest.UnreadOf(f))
 			}
 		})
 	}
@@ -163,29 +163,29 @@ func TestPreferenceUnread(t *testing.T) {
 	t.Parallel()
 	for _, probe := range []string{"power.screensaver", "power.login-screensaver", "power.auto-logout"} {
 		for what, a := range map[string]plan.Answer{
-			"empty":                      said(""),
-			"garbage":                    said("\x00\xff"),
-			"a word":                     said("never\n"),
-			"half a number":              said("0.5\n"),
-			"hexadecimal":                said("0x10\n"),
-			"two numbers":                said("0\n0\n"),
-			"a list":                     said("(\n    0\n)\n"),
-			"negative":                   said("-1\n"),
-			"too large":                  said("99999999999999999999\n"),
+			"empty":                      stepstest.Said(""),
+			"garbage":                    stepstest.Said("\x00\xff"),
+			"a word":                     stepstest.Said("never\n"),
+			"half a number":              stepstest.Said("0.5\n"),
+			"hexadecimal":                stepstest.Said("0x10\n"),
+			"two numbers":                stepstest.Said("0\n0\n"),
+			"a list":                     stepstest.Said("(\n    0\n)\n"),
+			"negative":                   stepstest.Said("-1\n"),
+			"too large":                  stepstest.Said("99999999999999999999\n"),
 			"a number with an exit":      {Exit: 1, Stdout: "0\n"},
-			"silent failure":             failed(1, ""),
-			"another failure":            failed(1, "defaults: could not open\n"),
-			"missing with another exit":  failed(2, missing),
-			"missing, but with exit 0":   failed(0, missing),
-			"not found":                  failed(127, "sh: defaults: command not found\n"),
+			"silent failure":             stepstest.Failed(1, ""),
+			"another failure":            stepstest.Failed(1, "defaults: could not open\n"),
+			"missing with another exit":  stepstest.Failed(2, missing),
+			"missing, but with exit 0":   stepstest.Failed(0, missing),
+			"not found":                  stepstest.Failed(127, "sh: defaults: command not found\n"),
 			"missing, said in the wrong": {Exit: 1, Stdout: missing},
 		} {
-			f := diff(t, "power", awake, with(converged(), map[string]plan.Answer{probe: a}))
-			expect(t, probe+" "+what, []string{probe}, unreadOf(f))
+			f := stepstest.Diff(t, "power", awake, stepstest.With(converged(), map[string]plan.Answer{probe: a}))
+			stepstest.Expect(t, probe+" "+what, []string{probe}, stepstest.UnreadOf(f))
 		}
 		lost := converged()
 		lost[probe] = inventory.Unread[plan.Answer]("needs root")
-		f := diff(t, "power", awake, lost)
+		f := stepstest.Diff(t, "power", awake, lost)
 		if len(f.Unread) != 1 || f.Unread[0] != (plan.Unread{Probe: probe, Why: "needs root"}) {
 			t.Errorf("%s lost: %+v", probe, f.Unread)
 		}
@@ -195,8 +195,8 @@ func TestPreferenceUnread(t *testing.T) {
 // TestEveryUnreadAnswerIsNamed: one lost answer does not hide another.
 func TestEveryUnreadAnswerIsNamed(t *testing.T) {
 	t.Parallel()
-	expect(t, "unread", []string{"power.settings", "power.screensaver", "power.login-screensaver", "power.auto-logout"},
-		unreadOf(diff(t, "power", awake, nil)))
+	stepstest.Expect(t, "unread", []string{"power.settings", "power.screensaver", "power.login-screensaver", "power.auto-logout"},
+		stepstest.UnreadOf(stepstest.Diff(t, "power", awake, nil)))
 }
 
 // FuzzPmset: whatever pmset says is four settings or unread.
@@ -208,7 +208,7 @@ func FuzzPmset(f *testing.F) {
 		f.Add(1, seed)
 	}
 	f.Fuzz(func(t *testing.T, exit int, stdout string) {
-		found := diff(t, "power", awake, with(converged(), map[string]plan.Answer{"power.settings": {Exit: exit, Stdout: stdout}}))
+		found := stepstest.Diff(t, "power", awake, stepstest.With(converged(), map[string]plan.Answer{"power.settings": {Exit: exit, Stdout: stdout}}))
 		if len(found.Unread) > 0 {
 			return
 		}
@@ -220,7 +220,7 @@ func FuzzPmset(f *testing.F) {
 				t.Errorf("%q says nothing of %s", stdout, key)
 			}
 		}
-		for _, field := range fieldsOf(found) {
+		for _, field := range stepstest.FieldsOf(found) {
 			if strings.Contains(field.Before, "-") || field.Before == "macOS default" {
 				t.Errorf("%q gives %+v", stdout, field)
 			}
@@ -242,12 +242,12 @@ func FuzzPreference(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, exit int, stdout, stderr string) {
 		answer := plan.Answer{Exit: exit, Stdout: stdout, Stderr: stderr}
-		found := diff(t, "power", awake, with(converged(), map[string]plan.Answer{"power.screensaver": answer}))
+		found := stepstest.Diff(t, "power", awake, stepstest.With(converged(), map[string]plan.Answer{"power.screensaver": answer}))
 		if len(found.Unread) > 0 {
 			return
 		}
 		before := "never"
-		if moved := fieldsOf(found); len(moved) > 0 {
+		if moved := stepstest.FieldsOf(found); len(moved) > 0 {
 			before = moved[0].Before
 		}
 		switch {

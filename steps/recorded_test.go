@@ -11,6 +11,7 @@ import (
 
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
+	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
 const recorded = "testdata/recorded"
@@ -52,13 +53,14 @@ func unreadable(t *testing.T, facts plan.Facts) []string {
 	t.Helper()
 	var out []string
 	read := 0
-	for _, s := range steps.For(host(everything)) {
+	for _, s := range steps.For(stepstest.Host(everything)) {
 		if !holds(facts, s) {
 			continue
 		}
-		f := s.Diff(plan.View{Host: host(everything), Facts: facts})
-		sound(t, s.ID(), everything, f)
-		out = append(out, unreadOf(f)...)
+		v := plan.View{Host: stepstest.Host(everything), Facts: facts}
+		f := s.Diff(v)
+		stepstest.Sound(t, s.ID(), v, f)
+		out = append(out, stepstest.UnreadOf(f)...)
 		read++
 	}
 	if read == 0 {
@@ -105,14 +107,14 @@ func TestRecordedStates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := host(everything)
+		h := stepstest.Host(everything)
 		h.Name = "acme-sample" // as a recording calls its host
 		for _, s := range steps.For(h) {
 			if !holds(facts, s) {
 				continue
 			}
 			if f := s.Diff(plan.View{Host: h, Facts: facts}); (len(f.Changes) > 0) != differs {
-				t.Errorf("%s: %s has %d changes: %+v", name, s.ID(), len(f.Changes), fieldsOf(f))
+				t.Errorf("%s: %s has %d changes: %+v", name, s.ID(), len(f.Changes), stepstest.FieldsOf(f))
 			}
 		}
 	}

@@ -3,23 +3,16 @@ package steps
 import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kit"
 )
 
 var codeRestartAsked = plan.NewCode("restart-asked", plan.Notice, "somebody asks for a restart")
-
-// restarts is a step with a job of its own, which a person may want to start anew.
-type restarts interface {
-	plan.Step
-	// restart returns the change that does it. The view is of a host that has no
-	// difference in this step.
-	restart(v plan.View) plan.Change
-}
 
 // Jobs returns the steps that have a job to restart.
 func Jobs() []plan.StepID {
 	var out []plan.StepID
 	for _, s := range For(fleet.Host{}) {
-		if _, ok := s.(restarts); ok {
+		if _, ok := s.(kit.Restarter); ok {
 			out = append(out, s.ID())
 		}
 	}
@@ -31,20 +24,13 @@ func Jobs() []plan.StepID {
 // where the host has no such job.
 func Restart(id plan.StepID, v plan.View) (c plan.Change, ok bool) {
 	for _, s := range For(v.Host) {
-		r, has := s.(restarts)
+		r, has := s.(kit.Restarter)
 		if !has || s.ID() != id || s.Wanted() == "" {
 			continue
 		}
-		c = r.restart(v)
+		c = r.Restart(v)
 		c.Reason = plan.Reason{Code: codeRestartAsked, Text: "somebody asks for it"}
 		return c, true
 	}
 	return plan.Change{}, false
-}
-
-func (k tartKubelet) restart(v plan.View) plan.Change {
-	r := reader{facts: v.Facts}
-	d := kubeletDiff{step: k, view: v, seen: r.kubelet(k.stateID())}
-	d.compare(&r)
-	return d.run()
 }

@@ -1,4 +1,4 @@
-package steps
+package steps_test
 
 import (
 	"slices"
@@ -6,13 +6,15 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
 )
 
 // TestRestartNeedsAJob: a step without a job, and a host without the block, have
 // nothing to restart.
 func TestRestartNeedsAJob(t *testing.T) {
 	t.Parallel()
-	if jobs := Jobs(); !slices.Equal(jobs, []plan.StepID{tartKubelet{}.ID()}) {
+	const kubelet, power = plan.StepID("tart_kubelet"), plan.StepID("power")
+	if jobs := steps.Jobs(); !slices.Equal(jobs, []plan.StepID{kubelet}) {
 		t.Errorf("the jobs are %q", jobs)
 	}
 	wanted := fleet.Host{User: "m1", Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}.WithDefaults()}
@@ -21,11 +23,11 @@ func TestRestartNeedsAJob(t *testing.T) {
 		step plan.StepID
 		ok   bool
 	}{
-		{wanted, tartKubelet{}.ID(), true},
-		{wanted, power{}.ID(), false},
-		{fleet.Host{User: "m1"}, tartKubelet{}.ID(), false},
+		{wanted, kubelet, true},
+		{wanted, power, false},
+		{fleet.Host{User: "m1"}, kubelet, false},
 	} {
-		c, ok := Restart(tt.step, plan.View{Host: tt.host})
+		c, ok := steps.Restart(tt.step, plan.View{Host: tt.host})
 		if ok != tt.ok || ok && (c.Disruption != plan.Restart || c.Reason.Code.String() != "restart-asked") {
 			t.Errorf("%s: %t, %+v", tt.step, ok, c.Reason)
 		}

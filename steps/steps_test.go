@@ -1,7 +1,7 @@
 package steps_test
 
 import (
-	"os"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -12,10 +12,13 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/scriptlint"
+	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
+
+const name = stepstest.Name
 
 // everything wants every step.
 var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{},
@@ -25,10 +28,10 @@ var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Po
 // nothing of a host on which it was never proven, whatever that one says.
 func TestNoWishGivesNothing(t *testing.T) {
 	t.Parallel()
-	for _, s := range steps.For(host(fleet.Spec{})) {
+	for _, s := range steps.For(stepstest.Host(fleet.Spec{})) {
 		for _, facts := range []plan.Facts{nil, stepstest.FactoryFacts(), converged()} {
-			f := s.Diff(plan.View{Host: host(fleet.Spec{}), Facts: facts, Root: true})
-			expect(t, string(s.ID()), plan.Finding{Warnings: f.Warnings}, f)
+			f := s.Diff(plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: facts, Root: true})
+			stepstest.Expect(t, string(s.ID()), plan.Finding{Warnings: f.Warnings}, f)
 		}
 	}
 }
@@ -38,11 +41,11 @@ func TestNoWishGivesNothing(t *testing.T) {
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
-	other := host(everything)
+	other := stepstest.Host(everything)
 	other.Name = "acme-prod-runners-m4-fffff"
 	others := steps.For(other)
-	for i, s := range steps.For(host(everything)) {
-		expect(t, "probes of another host", s.Probes(), others[i].Probes())
+	for i, s := range steps.For(stepstest.Host(everything)) {
+		stepstest.Expect(t, "probes of another host", s.Probes(), others[i].Probes())
 		for _, p := range s.Probes() {
 			if seen[p.ID] || !strings.HasPrefix(p.ID, string(s.ID())+".") || p.Script == "" || p.As != plan.Root && p.As != plan.Login {
 				t.Errorf("%s: probe %+v, twice %t", s.ID(), p, seen[p.ID])
@@ -88,16 +91,16 @@ func TestScripts(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range steps.For(host(fleet.Spec{})) { // what is taken away again
-		lint(s.Diff(plan.View{Host: host(fleet.Spec{}), Facts: stepstest.SettledFacts(name), Root: true, Proven: true}))
+	for _, s := range steps.For(stepstest.Host(fleet.Spec{})) { // what is taken away again
+		lint(s.Diff(plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: stepstest.SettledFacts(name), Root: true, Proven: true}))
 	}
-	facts := with(stepstest.FactoryFacts(), map[string]plan.Answer{"power.auto-logout": said("60\n"),
-		"sudo.account": said("AuthenticationAuthority: ;tally;\n")})
-	for _, s := range steps.For(host(whole)) {
+	facts := stepstest.With(stepstest.FactoryFacts(), map[string]plan.Answer{"power.auto-logout": stepstest.Said("60\n"),
+		"sudo.account": stepstest.Said("AuthenticationAuthority: ;tally;\n")})
+	for _, s := range steps.For(stepstest.Host(whole)) {
 		for _, p := range s.Probes() {
 			check(p.Command, scriptlint.Probe)
 		}
-		f := s.Diff(stepstest.View(host(whole), facts))
+		f := s.Diff(stepstest.View(stepstest.Host(whole), facts))
 		if len(f.Changes) == 0 && len(s.Probes()) > 0 {
 			t.Errorf("%s changes nothing on a Mac that nobody has touched", s.ID())
 		}
@@ -105,50 +108,49 @@ func TestScripts(t *testing.T) {
 	}
 	unwrapped := stepstest.SettledTart()
 	unwrapped.Wrapper = ""
-	facts = with(facts, map[string]plan.Answer{"tart.state": unwrapped.Answer()})
-	lint(step(t, "tart", whole).Diff(stepstest.View(host(whole), facts)))
-	texts := read(t, "scripts")
-	shared := read(t, "scripts/shared")
-	for name, text := range texts {
-		if front, _ := strings.CutSuffix(used[name], text); front+text != used[name] || !strings.HasSuffix(used[name], text) || front != inFront(t, text, shared) {
-			t.Errorf("no step uses scripts/%s.sh as it is", name)
+	facts = stepstest.With(facts, map[string]plan.Answer{"tart.state": unwrapped.Answer()})
+	lint(stepstest.Step(t, "tart", whole).Diff(stepstest.View(stepstest.Host(whole), facts)))
+	shared := written(t, "kit/shared/*.sh", "*/scripts/shared/*.sh")
+	wanted := make(map[string]bool)
+	for name, text := range written(t, "scripts/*.sh", "*/scripts/*.sh") {
+		front := ""
+		line, _, _ := strings.Cut(text, "\n")
+		if words, uses := strings.CutPrefix(line, "# Uses: "); uses {
+			for _, word := range strings.Fields(words) {
+				front += shared[word]
+				wanted[word] = true
+			}
+		}
+		if used[name] != front+text {
+			t.Errorf("no step uses %s.sh as it is", name)
 		}
 	}
 	for name := range shared {
-		t.Errorf("no script uses scripts/shared/%s.sh", name)
-	}
-}
-
-// inFront returns the shared functions that a script asks for, and takes them out
-// of those that nobody has asked for yet.
-func inFront(t *testing.T, text string, shared map[string]string) string {
-	t.Helper()
-	line, _, _ := strings.Cut(text, "\n")
-	words, _ := strings.CutPrefix(line, "# Uses: ")
-	front := ""
-	for _, name := range strings.Fields(words) {
-		if words != line {
-			front += file(t, "scripts/shared/"+name+".sh")
-			delete(shared, name)
+		if !wanted[name] {
+			t.Errorf("no script uses the functions of %s.sh", name)
 		}
 	}
-	return front
 }
 
-// read returns the scripts of a folder by their names.
-func read(t *testing.T, folder string) map[string]string {
+// written returns the scripts of all packages by their names, which are unique.
+func written(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
-	files, err := os.ReadDir(folder)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("scripts: %v, %v", files, err)
-	}
 	out := make(map[string]string)
-	for _, f := range files {
-		if script, found := strings.CutSuffix(f.Name(), ".sh"); found {
-			out[script] = file(t, folder+"/"+f.Name())
-		} else if !f.IsDir() {
-			t.Errorf("%s is no script", f.Name())
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
 		}
+		for _, f := range files {
+			name := strings.TrimSuffix(filepath.Base(f), ".sh")
+			if out[name] != "" {
+				t.Errorf("%s.sh is there twice", name)
+			}
+			out[name] = scripttest.Text(t, f)
+		}
+	}
+	if len(out) < 5 {
+		t.Fatalf("%d scripts", len(out))
 	}
 	return out
 }
@@ -159,19 +161,19 @@ func TestChangesConverge(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		spec, facts := drawSpec(r), drawFacts(r)
-		for _, s := range steps.For(host(spec)) {
-			first := s.Diff(plan.View{Host: host(spec), Facts: facts, Root: true})
+		for _, s := range steps.For(stepstest.Host(spec)) {
+			first := s.Diff(plan.View{Host: stepstest.Host(spec), Facts: facts, Root: true})
 			if len(first.Unread) > 0 {
 				r.Fatalf("%s: unread %+v", s.ID(), first.Unread)
 			}
 			if (s.Wanted() == first.Facts) != (len(first.Changes) == 0) {
 				r.Fatalf("%s: %d changes from\n%sto\n%s", s.ID(), len(first.Changes), first.Facts, s.Wanted())
 			}
-			after := with(facts, nil)
+			after := stepstest.With(facts, nil)
 			for _, c := range first.Changes {
 				perform(r, c, after)
 			}
-			second := s.Diff(plan.View{Host: host(spec), Facts: after, Root: true})
+			second := s.Diff(plan.View{Host: stepstest.Host(spec), Facts: after, Root: true})
 			if len(second.Changes)+len(second.Unread) != 0 || second.Facts != s.Wanted() {
 				r.Fatalf("%s: after its changes %+v\nwanted\n%s", s.ID(), second, s.Wanted())
 			}
@@ -189,21 +191,21 @@ func drawSpec(r *rapid.T) fleet.Spec {
 
 func drawFacts(r *rapid.T) plan.Facts {
 	number := rapid.SampledFrom([]int{0, 1, 10, 180, 1200, 2147483647})
-	text := rapid.SampledFrom([]plan.Answer{said(name + "\n"), said(name + "-2\n"), said("Mac mini\n"), failed(1, "HostName: not set\n")})
-	preference := rapid.OneOf(rapid.Just(failed(1, missing)), rapid.Map(number, func(n int) plan.Answer { return said(strconv.Itoa(n) + "\n") }))
-	return with(nil, map[string]plan.Answer{
-		"sudo.root":             rapid.SampledFrom([]plan.Answer{{}, failed(1, needsWord), failed(1, brokenFile)}).Draw(r, "root"),
-		"sudo.account":          rapid.SampledFrom([]plan.Answer{said("AuthenticationAuthority: ;tally;\n"), said("No such key: AuthenticationAuthority\n")}).Draw(r, "account"),
-		"sudo.file":             rapid.SampledFrom([]plan.Answer{{Exit: 4}, said("440 0 0\n" + dropIn), said("644 501 20\n")}).Draw(r, "file"),
+	text := rapid.SampledFrom([]plan.Answer{stepstest.Said(name + "\n"), stepstest.Said(name + "-2\n"), stepstest.Said("Mac mini\n"), stepstest.Failed(1, "HostName: not set\n")})
+	preference := rapid.OneOf(rapid.Just(stepstest.Failed(1, missing)), rapid.Map(number, func(n int) plan.Answer { return stepstest.Said(strconv.Itoa(n) + "\n") }))
+	return stepstest.With(nil, map[string]plan.Answer{
+		"sudo.root":             rapid.SampledFrom([]plan.Answer{{}, stepstest.Failed(1, needsWord), stepstest.Failed(1, brokenFile)}).Draw(r, "root"),
+		"sudo.account":          rapid.SampledFrom([]plan.Answer{stepstest.Said("AuthenticationAuthority: ;tally;\n"), stepstest.Said("No such key: AuthenticationAuthority\n")}).Draw(r, "account"),
+		"sudo.file":             rapid.SampledFrom([]plan.Answer{{Exit: 4}, stepstest.Said("440 0 0\n" + dropIn), stepstest.Said("644 501 20\n")}).Draw(r, "file"),
 		"hostname.ComputerName": text.Draw(r, "computer"), "hostname.HostName": text.Draw(r, "host"), "hostname.LocalHostName": text.Draw(r, "local"),
-		"power.settings":    said(pmset(number.Draw(r, "sleep"), number.Draw(r, "display"), number.Draw(r, "disk"), rapid.IntRange(0, 2).Draw(r, "restart"))),
+		"power.settings":    stepstest.Said(pmset(number.Draw(r, "sleep"), number.Draw(r, "display"), number.Draw(r, "disk"), rapid.IntRange(0, 2).Draw(r, "restart"))),
 		"power.screensaver": preference.Draw(r, "screensaver"), "power.login-screensaver": preference.Draw(r, "login"), "power.auto-logout": preference.Draw(r, "logout"),
 	})
 }
 
 // perform does to the facts what a change's script does to a Mac.
 func perform(r *rapid.T, c plan.Change, facts plan.Facts) {
-	set := func(id, text string) { facts[id] = inventory.Present(said(text + "\n")) }
+	set := func(id, text string) { facts[id] = inventory.Present(stepstest.Said(text + "\n")) }
 	now := map[string]string{}
 	if a, ok := facts.Get("power.settings").Get(); ok {
 		for _, line := range strings.Split(a.Stdout, "\n") {
@@ -219,7 +221,7 @@ func perform(r *rapid.T, c plan.Change, facts plan.Facts) {
 		}
 		return
 	case "sudo-install":
-		facts["sudo.root"], facts["sudo.file"] = inventory.Present(plan.Answer{}), inventory.Present(said("440 0 0\n"+args[0]))
+		facts["sudo.root"], facts["sudo.file"] = inventory.Present(plan.Answer{}), inventory.Present(stepstest.Said("440 0 0\n"+args[0]))
 		return
 	case "sudo-unlock":
 		set("sudo.account", "AuthenticationAuthority: ;ShadowHash;")
@@ -251,18 +253,18 @@ func TestNormalFormsTellSettingsApart(t *testing.T) {
 	forms := make(map[string]string)
 	for what, facts := range map[string]map[string]plan.Answer{
 		"converged":        nil,
-		"sleep":            {"power.settings": said(pmset(1, 0, 0, 1))},
-		"sleep longer":     {"power.settings": said(pmset(11, 0, 0, 1))},
-		"display":          {"power.settings": said(pmset(0, 1, 0, 1))},
-		"disk":             {"power.settings": said(pmset(0, 0, 1, 1))},
-		"restart":          {"power.settings": said(pmset(0, 0, 0, 0))},
-		"screensaver":      {"power.screensaver": said("1")},
-		"screensaver gone": {"power.screensaver": failed(1, missing)},
-		"login":            {"power.login-screensaver": said("1")},
-		"login gone":       {"power.login-screensaver": failed(1, missing)},
-		"logout":           {"power.auto-logout": said("1")},
+		"sleep":            {"power.settings": stepstest.Said(pmset(1, 0, 0, 1))},
+		"sleep longer":     {"power.settings": stepstest.Said(pmset(11, 0, 0, 1))},
+		"display":          {"power.settings": stepstest.Said(pmset(0, 1, 0, 1))},
+		"disk":             {"power.settings": stepstest.Said(pmset(0, 0, 1, 1))},
+		"restart":          {"power.settings": stepstest.Said(pmset(0, 0, 0, 0))},
+		"screensaver":      {"power.screensaver": stepstest.Said("1")},
+		"screensaver gone": {"power.screensaver": stepstest.Failed(1, missing)},
+		"login":            {"power.login-screensaver": stepstest.Said("1")},
+		"login gone":       {"power.login-screensaver": stepstest.Failed(1, missing)},
+		"logout":           {"power.auto-logout": stepstest.Said("1")},
 	} {
-		form := diff(t, "power", awake, with(converged(), facts)).Facts
+		form := stepstest.Diff(t, "power", awake, stepstest.With(converged(), facts)).Facts
 		if twin, taken := forms[form]; taken || form == "" {
 			t.Errorf("%s and %s have the same normal form:\n%s", what, twin, form)
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kcpassword"
+	"github.com/macfleet/macfleet/steps/kit"
 )
 
 // The codes that are raised here.
@@ -34,14 +36,14 @@ func (s sudo) Wanted() string {
 	if s.wish == nil {
 		return ""
 	}
-	return wanted(sudoState{}.settings())
+	return kit.Wanted(sudoState{}.settings())
 }
 
 func (s sudo) Probes() []plan.Probe {
 	return []plan.Probe{
-		probe(s.ID(), "root", plan.Login),
-		probe(s.ID(), "account", plan.Login),
-		probe(s.ID(), "file", plan.Root),
+		scripts.Probe(s.ID(), "root", plan.Login),
+		scripts.Probe(s.ID(), "account", plan.Login),
+		scripts.Probe(s.ID(), "file", plan.Root),
 	}
 }
 
@@ -60,11 +62,11 @@ type sudoState struct {
 	said    string // sudo's words where root was not given
 }
 
-func (s sudoState) settings() []setting {
-	return []setting{
-		{"root without a password", s.root, "yes"},
-		{"account", s.account, "open"},
-		{sudoFile, s.file, "right"},
+func (s sudoState) settings() []kit.Setting {
+	return []kit.Setting{
+		kit.Compare("root without a password", s.root, "yes"),
+		kit.Compare("account", s.account, "open"),
+		kit.Compare(sudoFile, s.file, "right"),
 	}
 }
 
@@ -80,8 +82,8 @@ func (s sudo) Diff(v plan.View) plan.Finding {
 	if len(unread) > 0 {
 		return plan.Finding{Unread: unread}
 	}
-	f := plan.Finding{Facts: facts(all)}
-	if len(fields(all...)) == 0 {
+	f := plan.Finding{Facts: kit.Facts(all)}
+	if len(kit.Fields(all...)) == 0 {
 		return f
 	}
 	f.Changes = s.changes(v, seen, all)
@@ -96,25 +98,36 @@ func (s sudo) Diff(v plan.View) plan.Finding {
 }
 
 // changes unlocks the account before anything asks for its password.
-func (s sudo) changes(v plan.View, seen sudoState, all []setting) []plan.Change {
+func (s sudo) changes(v plan.View, seen sudoState, all []kit.Setting) []plan.Change {
 	var out []plan.Change
-	if diff := fields(all[1]); len(diff) > 0 {
-		out = append(out, plan.Change{Fields: diff, Command: script("sudo-unlock", plan.Root, s.user),
+	if diff := kit.Fields(all[1]); len(diff) > 0 {
+		out = append(out, plan.Change{Fields: diff, Command: scripts.Command("sudo-unlock", plan.Root, s.user),
 			Reason: plan.Reason{Code: plan.CodeSudoLocked, Text: "the login user's account is locked after too many wrong passwords"}})
 	}
-	diff := fields(all[0], all[2])
+	diff := kit.Fields(all[0], all[2])
 	if !v.Root {
-		diff = fields(all[0]) // what the file is like shows only to root
+		diff = kit.Fields(all[0]) // what the file is like shows only to root
 	}
 	if len(diff) == 0 {
 		return out
 	}
 	install := plan.Change{Reason: s.reason(seen), Fields: diff,
-		Command: script("sudo-install", plan.Login, s.content())}
+		Command: scripts.Command("sudo-install", plan.Login, s.content())}
 	if !v.Root {
 		install.Input, install.GrantsRoot = plan.LoginPassword, true
 	}
 	return append(out, install)
+}
+
+func (sudo) Reads() plan.InputKind { return plan.LoginPassword }
+
+// Render returns the password as a line. The encoder refuses what is none, or could not
+// stand in one.
+func (sudo) Render(_ kit.InputFor, password string) (string, error) {
+	if _, err := kcpassword.Encode([]byte(password)); err != nil {
+		return "", fmt.Errorf("the login password is of no use: %w", err)
+	}
+	return password + "\n", nil
 }
 
 func (s sudo) reason(seen sudoState) plan.Reason {
@@ -132,27 +145,27 @@ func (s sudo) reason(seen sudoState) plan.Reason {
 // remove takes the drop-in away, if root stays to be had by other means: the
 // script tries, and puts the file back where it does not.
 // What was seen has the form of the proof, or the removal would look like drift.
-func (s sudo) remove(all []setting) plan.Finding {
-	f := plan.Finding{Facts: facts(all)}
-	f.Changes = []plan.Change{{Removes: true, Command: script("sudo-remove", plan.Login),
+func (s sudo) remove(all []kit.Setting) plan.Finding {
+	f := plan.Finding{Facts: kit.Facts(all)}
+	f.Changes = []plan.Change{{Removes: true, Command: scripts.Command("sudo-remove", plan.Login),
 		Reason: plan.Reason{Code: plan.CodeBlockRemoved, Text: "the configuration no longer wants " + sudoFile},
 		Fields: []plan.Field{{Name: sudoFile, Before: "there", After: "gone"}}}}
 	return f
 }
 
 func (s sudo) read(v plan.View) (sudoState, []plan.Unread) {
-	r := reader{facts: v.Facts}
+	r := kit.Reader{Facts: v.Facts}
 	var seen sudoState
-	if a, ok := r.answer("sudo.root"); ok {
+	if a, ok := r.Answer("sudo.root"); ok {
 		seen.root, seen.said = sudoAnswer(a)
 		if seen.root == "" {
-			r.odd("sudo.root", "sudo -n true ended otherwise than expected", a)
+			r.Odd("sudo.root", "sudo -n true ended otherwise than expected", a)
 		}
 	}
-	if a, ok := r.answer("sudo.account"); ok {
+	if a, ok := r.Answer("sudo.account"); ok {
 		switch {
 		case a.Exit != 0:
-			r.odd("sudo.account", fmt.Sprintf("dscl ended with exit %d", a.Exit), a)
+			r.Odd("sudo.account", fmt.Sprintf("dscl ended with exit %d", a.Exit), a)
 		case strings.Contains(a.Stdout, ";tally;"):
 			seen.account = "locked"
 		default:
@@ -161,14 +174,14 @@ func (s sudo) read(v plan.View) (sudoState, []plan.Unread) {
 	}
 	seen.file = "known to root alone"
 	if v.Root {
-		if a, ok := r.answer("sudo.file"); ok {
+		if a, ok := r.Answer("sudo.file"); ok {
 			seen.file, seen.ours = s.fileState(a)
 			if seen.file == "" {
-				r.odd("sudo.file", "the drop-in could not be read", a)
+				r.Odd("sudo.file", "the drop-in could not be read", a)
 			}
 		}
 	}
-	return seen, r.unread
+	return seen, r.Unread
 }
 
 // sudoAnswer reads what became of `sudo -k -n true`. Which words sudo has for a

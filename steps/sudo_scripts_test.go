@@ -9,6 +9,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
 // sudoer is a host whose sudo gives root for a password, for a good drop-in, or by
@@ -104,7 +105,7 @@ func (h sudoer) folder() (counts string, others int) {
 
 func installation(t *testing.T) plan.Command {
 	t.Helper()
-	f := step(t, "sudo", wantsSudo()).Diff(sudoView(false, map[string]plan.Answer{"sudo.root": failed(1, needsWord)}))
+	f := stepstest.Step(t, "sudo", wantsSudo()).Diff(sudoView(false, map[string]plan.Answer{"sudo.root": stepstest.Failed(1, needsWord)}))
 	return f.Changes[0].Command
 }
 
@@ -112,7 +113,7 @@ func removal(t *testing.T) plan.Command {
 	t.Helper()
 	v := sudoView(true, nil)
 	v.Proven = true
-	return step(t, "sudo", fleet.Spec{}).Diff(v).Changes[0].Command
+	return stepstest.Step(t, "sudo", fleet.Spec{}).Diff(v).Changes[0].Command
 }
 
 func TestSudoInstall(t *testing.T) {

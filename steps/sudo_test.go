@@ -19,16 +19,16 @@ func wantsSudo() fleet.Spec { return fleet.Spec{}.WithBuiltIn() }
 
 // sudoView is a host with some answers of its own, with root or without.
 func sudoView(root bool, answers map[string]plan.Answer) plan.View {
-	facts := with(stepstest.SettledFacts(name), answers)
+	facts := stepstest.With(stepstest.SettledFacts(name), answers)
 	if !root {
 		facts["sudo.file"] = inventory.Unread[plan.Answer](plan.NeedsRoot)
 	}
-	return plan.View{Host: host(wantsSudo()), Facts: facts, Root: root}
+	return plan.View{Host: stepstest.Host(wantsSudo()), Facts: facts, Root: root}
 }
 
 func TestSudo(t *testing.T) {
 	t.Parallel()
-	locked := map[string]plan.Answer{"sudo.account": said("AuthenticationAuthority: ;ShadowHash; ;tally;\n")}
+	locked := map[string]plan.Answer{"sudo.account": stepstest.Said("AuthenticationAuthority: ;ShadowHash; ;tally;\n")}
 	for title, c := range map[string]struct {
 		root    bool
 		answers map[string]plan.Answer
@@ -37,20 +37,20 @@ func TestSudo(t *testing.T) {
 		input   plan.InputKind // of the last change
 	}{
 		"settled":             {root: true},
-		"no root":             {answers: map[string]plan.Answer{"sudo.root": failed(1, needsWord)}, want: []string{"sudo-missing"}, input: plan.LoginPassword},
-		"no sudoer":           {answers: map[string]plan.Answer{"sudo.root": failed(1, "m1 is not in the sudoers file.\n")}, want: []string{"sudo-missing"}, input: plan.LoginPassword},
-		"broken":              {answers: map[string]plan.Answer{"sudo.root": failed(1, brokenFile)}, want: []string{"sudoers-broken"}, input: plan.LoginPassword},
-		"broken, old wording": {answers: map[string]plan.Answer{"sudo.root": failed(1, ">>> /etc/sudoers.d/x: syntax error near line 1 <<<\nsudo: parse error in /etc/sudoers.d/x near line 1\n")}, want: []string{"sudoers-broken"}, input: plan.LoginPassword},
+		"no root":             {answers: map[string]plan.Answer{"sudo.root": stepstest.Failed(1, needsWord)}, want: []string{"sudo-missing"}, input: plan.LoginPassword},
+		"no sudoer":           {answers: map[string]plan.Answer{"sudo.root": stepstest.Failed(1, "m1 is not in the sudoers file.\n")}, want: []string{"sudo-missing"}, input: plan.LoginPassword},
+		"broken":              {answers: map[string]plan.Answer{"sudo.root": stepstest.Failed(1, brokenFile)}, want: []string{"sudoers-broken"}, input: plan.LoginPassword},
+		"broken, old wording": {answers: map[string]plan.Answer{"sudo.root": stepstest.Failed(1, ">>> /etc/sudoers.d/x: syntax error near line 1 <<<\nsudo: parse error in /etc/sudoers.d/x near line 1\n")}, want: []string{"sudoers-broken"}, input: plan.LoginPassword},
 		"by other means":      {root: true, answers: map[string]plan.Answer{"sudo.file": {Exit: 4}}, want: []string{"sudoers-missing"}},
-		"edited":              {root: true, answers: map[string]plan.Answer{"sudo.file": said("440 0 0\n" + dropIn + "eve ALL = (ALL) ALL\n")}, want: []string{"sudoers-edited"}},
-		"mode":                {root: true, answers: map[string]plan.Answer{"sudo.file": said("644 0 0\n" + dropIn)}, want: []string{"sudoers-edited"}},
-		"owner":               {root: true, answers: map[string]plan.Answer{"sudo.file": said("440 501 20\n" + dropIn)}, want: []string{"sudoers-edited"}},
+		"edited":              {root: true, answers: map[string]plan.Answer{"sudo.file": stepstest.Said("440 0 0\n" + dropIn + "eve ALL = (ALL) ALL\n")}, want: []string{"sudoers-edited"}},
+		"mode":                {root: true, answers: map[string]plan.Answer{"sudo.file": stepstest.Said("644 0 0\n" + dropIn)}, want: []string{"sudoers-edited"}},
+		"owner":               {root: true, answers: map[string]plan.Answer{"sudo.file": stepstest.Said("440 501 20\n" + dropIn)}, want: []string{"sudoers-edited"}},
 		"locked with root":    {root: true, answers: locked, want: []string{"sudo-locked"}},
-		"locked without root": {answers: with2(locked, "sudo.root", failed(1, needsWord)), want: []string{"sudo-locked", "sudo-missing"}, input: plan.LoginPassword, refused: "sudo-locked"},
+		"locked without root": {answers: with2(locked, "sudo.root", stepstest.Failed(1, needsWord)), want: []string{"sudo-locked", "sudo-missing"}, input: plan.LoginPassword, refused: "sudo-locked"},
 	} {
 		v := sudoView(c.root, c.answers)
-		f := step(t, "sudo", wantsSudo()).Diff(v)
-		sound(t, "sudo", wantsSudo(), f)
+		f := stepstest.Step(t, "sudo", wantsSudo()).Diff(v)
+		stepstest.Sound(t, "sudo", v, f)
 		var codes []string
 		for _, ch := range f.Changes {
 			codes = append(codes, ch.Reason.Code.String())
@@ -58,7 +58,7 @@ func TestSudo(t *testing.T) {
 				t.Errorf("%s: only a change that needs the password grants root: %+v", title, ch)
 			}
 		}
-		expect(t, title, c.want, codes)
+		stepstest.Expect(t, title, c.want, codes)
 		if n := len(f.Changes); n > 0 && f.Changes[n-1].Input != c.input {
 			t.Errorf("%s: input %q, want %q", title, f.Changes[n-1].Input, c.input)
 		}
@@ -72,13 +72,14 @@ func TestSudo(t *testing.T) {
 func TestSudoUnread(t *testing.T) {
 	t.Parallel()
 	for probe, answer := range map[string]plan.Answer{
-		"sudo.root":    failed(1, "sudo: something new\n"),
-		"sudo.account": failed(56, "<dscl_cmd> DS Error: -14136 (eDSRecordNotFound)\n"),
-		"sudo.file":    failed(1, "cat: /etc/sudoers.d/macfleet: Input/output error\n"),
+		"sudo.root":    stepstest.Failed(1, "sudo: something new\n"),
+		"sudo.account": stepstest.Failed(56, "<dscl_cmd> DS Error: -14136 (eDSRecordNotFound)\n"),
+		"sudo.file":    stepstest.Failed(1, "cat: /etc/sudoers.d/macfleet: Input/output error\n"),
 	} {
-		f := step(t, "sudo", wantsSudo()).Diff(sudoView(true, map[string]plan.Answer{probe: answer}))
-		sound(t, "sudo", wantsSudo(), f)
-		expect(t, probe, []string{probe}, unreadOf(f))
+		v := sudoView(true, map[string]plan.Answer{probe: answer})
+		f := stepstest.Step(t, "sudo", wantsSudo()).Diff(v)
+		stepstest.Sound(t, "sudo", v, f)
+		stepstest.Expect(t, probe, []string{probe}, stepstest.UnreadOf(f))
 		if len(f.Unread) > 0 && f.Facts != "" {
 			t.Errorf("%s: what is wanted is known all the same", probe)
 		}
@@ -95,7 +96,7 @@ func TestSudoRemoval(t *testing.T) {
 		"ours":         {func(*plan.View) {}, true},
 		"never proven": {func(v *plan.View) { v.Proven = false }, false},
 		"a stranger's file": {func(v *plan.View) {
-			v.Facts["sudo.file"] = inventory.Present(said("440 0 0\nm1 ALL = (ALL) NOPASSWD: ALL\n"))
+			v.Facts["sudo.file"] = inventory.Present(stepstest.Said("440 0 0\nm1 ALL = (ALL) NOPASSWD: ALL\n"))
 		}, false},
 		"no root":      {func(v *plan.View) { v.Root = false }, false},
 		"gone already": {func(v *plan.View) { v.Facts["sudo.file"] = inventory.Present(plan.Answer{Exit: 4}) }, false},
@@ -103,8 +104,8 @@ func TestSudoRemoval(t *testing.T) {
 		v := sudoView(true, nil)
 		v.Proven = true
 		c.edit(&v)
-		f := step(t, "sudo", fleet.Spec{}).Diff(v)
-		if proof := step(t, "sudo", wantsSudo()).Diff(v); c.removes && f.Facts != proof.Facts {
+		f := stepstest.Step(t, "sudo", fleet.Spec{}).Diff(v)
+		if proof := stepstest.Step(t, "sudo", wantsSudo()).Diff(v); c.removes && f.Facts != proof.Facts {
 			t.Errorf("%s: a removal that looks like drift: %q, proven was %q", title, f.Facts, proof.Facts)
 		}
 		if got := len(f.Changes) == 1 && f.Changes[0].Removes; got != c.removes {

@@ -1,11 +1,11 @@
 package steps
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kit"
 )
 
 // The codes that are raised here.
@@ -15,9 +15,7 @@ var (
 	codeTartEdited        = plan.NewCode("tart-edited", plan.Warning, "Tart's bundle is not what was installed")
 	codeTartOutdated      = plan.NewCode("tart-outdated", plan.Warning, "Tart has another version than is wanted")
 	codeTartWrapperEdited = plan.NewCode("tart-wrapper-edited", plan.Warning, "Tart's wrapper is not as macfleet writes it")
-	codeArtifactMissing   = plan.NewCode("artifact-missing", plan.Warning, "a block names no artifact with a digest",
-		"write artifact = artifact.NAME into the block, and run macfleet artifacts lock")
-	codeTartNotWanted = plan.NewCode("tart-not-wanted", plan.Notice, "the configuration has no tart block, and macfleet installed what is there")
+	codeTartNotWanted     = plan.NewCode("tart-not-wanted", plan.Notice, "the configuration has no tart block, and macfleet installed what is there")
 )
 
 // tart is the program that runs virtual machines: the whole bundle, because the
@@ -32,22 +30,22 @@ func (t tart) Wanted() string {
 	if t.wish == nil {
 		return ""
 	}
-	return wanted(tartState{}.settings(goalOf(t.wish.Artifact), false))
+	return kit.Wanted(tartState{}.settings(kit.GoalOf(t.wish.Artifact), false))
 }
 
 // settings are both sides in normal form.
-func (s tartState) settings(want goal, unfinished bool) []setting {
-	return []setting{
-		{"bundle", s.receipt.version(s.program), want.String()},
-		{"wrapper", s.wrapper, asRendered},
-		{"earlier run", choose(unfinished || s.old, "unfinished", "finished"), "finished"},
+func (s tartState) settings(want kit.Goal, unfinished bool) []kit.Setting {
+	return []kit.Setting{
+		kit.Compare("bundle", s.receipt.Version(s.program), want.String()),
+		kit.Compare("wrapper", s.wrapper, kit.AsRendered),
+		kit.Compare("earlier run", kit.Choose(unfinished || s.old, "unfinished", "finished"), "finished"),
 	}
 }
 
 func (t tart) Probes() []plan.Probe {
-	p := probe(t.ID(), "state", plan.Root)
+	p := scripts.Probe(t.ID(), "state", plan.Root)
 	if t.wish == nil {
-		p = traces(p)
+		p = kit.Traces(p)
 	}
 	return []plan.Probe{p}
 }
@@ -60,99 +58,96 @@ const (
 
 // tartState is what was seen of tart on a host.
 type tartState struct {
-	receipt receipt
-	program installedFile
+	receipt kit.Receipt
+	program kit.InstalledFile
 	wrapper string // "as rendered", or what is else
 	old     bool   // a bundle that was to go is still there
 	kept    []string
 	free    int64
-	work    []working
+	work    []kit.Working
 }
 
-func (r *reader) tart(id string) tartState {
-	s := tartState{wrapper: "missing", free: unknownSpace}
-	r.takenApart(id, func(p part) (err error) {
-		switch p.name {
+func readTart(r *kit.Reader, id string) tartState {
+	s := tartState{wrapper: "missing", free: kit.UnknownSpace}
+	r.Parts(id, func(p kit.Part) (err error) {
+		switch p.Name {
 		case "file":
 			return s.file(p)
 		case "link":
 			s.wrapper = "a link"
 		case "program":
-			err = s.program.read(p)
+			err = s.program.Read(p)
 		case "old":
 			s.old = true
 		case "kept":
-			s.kept = p.lines()
+			s.kept = p.Lines()
 		case "disk":
-			s.free = freeSpace(p)
+			s.free = kit.FreeSpace(p)
 		case "work":
-			s.work, err = works(p)
+			s.work, err = kit.Works(p)
 		default:
-			err = errPart
+			err = kit.ErrPart
 		}
 		return err
 	})
 	return s
 }
 
-func (s *tartState) file(p part) error {
-	access, path, _ := strings.Cut(p.of, " ")
+func (s *tartState) file(p kit.Part) error {
+	access, path, _ := strings.Cut(p.Of, " ")
 	if path != tartPath {
-		return s.receipt.read(p.body)
+		return s.receipt.Read(p.Body)
 	}
 	switch {
-	case p.body != tartWrapper:
+	case p.Body != tartWrapper:
 		s.wrapper = "edited"
-	case access != programMode:
+	case access != kit.ProgramMode:
 		s.wrapper = "owner and mode " + access
 	default:
-		s.wrapper = asRendered
+		s.wrapper = kit.AsRendered
 	}
 	return nil
 }
 
-// programMode is the owner, group and mode of a program.
-const programMode = "0:0:755"
-
 func (t tart) Diff(v plan.View) plan.Finding {
-	r := reader{facts: v.Facts}
-	seen := r.tart(answered(v.Facts, "tart.state"))
+	r := kit.Reader{Facts: v.Facts}
+	seen := readTart(&r, kit.Answered(v.Facts, "tart.state"))
 	if t.wish == nil {
-		return t.leave(v, seen, r.unread)
+		return t.leave(v, seen, r.Unread)
 	}
-	want, back := seen.receipt.goal(t.wish.Artifact, seen.kept, v.Rollback)
-	if len(r.unread) > 0 {
-		return plan.Finding{Unread: r.unread}
+	want, back := seen.receipt.Goal(t.wish.Artifact, seen.kept, v.Rollback)
+	if len(r.Unread) > 0 {
+		return plan.Finding{Unread: r.Unread}
 	}
 	all := seen.settings(want, v.Pending)
-	f := plan.Finding{Facts: facts(all)}
-	f.Warnings = seen.receipt.rolledBack(want, v.Rollback)
+	f := plan.Finding{Facts: kit.Facts(all)}
+	f.Warnings = seen.receipt.RolledBack(want, v.Rollback)
 	if back != nil {
 		f.Warnings = append(f.Warnings, *back) // that is no fault: few fleets change it
 	}
-	diff := fields(all...)
+	diff := kit.Fields(all...)
 	if len(diff) == 0 {
 		return f
 	}
 	f.Changes = []plan.Change{t.change(v, seen, want, all)}
 	f.Changes[0].Fields = diff
 	if f.Changes[0].Disruption == plan.Drain {
-		f.Busy = tasks(seen.work)
+		f.Busy = kit.Tasks(seen.work)
 	}
 	f.Refused = t.refusal(seen, want, f.Changes[0])
 	return f
 }
 
 // change is the one renderer, for a first set-up and for every later change.
-func (t tart) change(v plan.View, seen tartState, want goal, all []setting) plan.Change {
+func (t tart) change(v plan.View, seen tartState, want kit.Goal, all []kit.Setting) plan.Change {
 	c := plan.Change{Reason: seen.reason(all)}
-	if !all[0].differs() {
-		c.Command = script("tart-wrapper", plan.Root, tartWrapper)
+	if !all[0].Differs() {
+		c.Command = scripts.Command("tart-wrapper", plan.Root, tartWrapper)
 		return c
 	}
-	c.Delivery = want.delivery(tartSpace, seen.free)
-	c.Command = script("tart-install", plan.Root, want.path(), want.sha, want.name, want.way(), tartWrapper, forced(v))
-	if seen.program.there {
+	c.Delivery = want.Delivery(tartSpace, seen.free)
+	c.Command = scripts.Command("tart-install", plan.Root, want.Path(), want.SHA, want.Name, want.Way(), tartWrapper, kit.Forced(v))
+	if seen.program.There {
 		c.Disruption = plan.Drain
 	}
 	return c
@@ -163,36 +158,32 @@ func (t tart) change(v plan.View, seen tartState, want goal, all []setting) plan
 const tartSpace = 4
 
 // reason names what is wrong, the cause before its consequences.
-func (s tartState) reason(all []setting) plan.Reason {
+func (s tartState) reason(all []kit.Setting) plan.Reason {
 	bundle := all[0]
 	switch {
-	case bundle.seen == "missing":
+	case bundle.Seen == "missing":
 		return plan.Reason{Code: codeTartMissing, Text: "there is no bundle of Tart"}
-	case bundle.differs() && !s.receipt.there():
+	case bundle.Differs() && !s.receipt.There():
 		return plan.Reason{Code: codeTartUnknown, Text: "the bundle of Tart was not installed by macfleet, so nobody knows its version"}
-	case bundle.differs() && strings.HasSuffix(bundle.seen, ", edited"):
+	case bundle.Differs() && strings.HasSuffix(bundle.Seen, ", edited"):
 		return plan.Reason{Code: codeTartEdited, Text: "the bundle of Tart is not what was installed"}
-	case bundle.differs():
-		return plan.Reason{Code: codeTartOutdated, Text: "Tart is " + bundle.seen}
-	case all[1].differs():
+	case bundle.Differs():
+		return plan.Reason{Code: codeTartOutdated, Text: "Tart is " + bundle.Seen}
+	case all[1].Differs():
 		return plan.Reason{Code: codeTartWrapperEdited, Text: tartPath + ": " + s.wrapper}
 	}
 	return plan.Reason{Code: plan.CodeUnfinished, Text: "an earlier run began and was never proven"}
 }
 
 // refusal says why the change must not be made now.
-func (t tart) refusal(seen tartState, want goal, c plan.Change) *plan.Trouble {
+func (t tart) refusal(seen tartState, want kit.Goal, c plan.Change) *plan.Trouble {
 	switch d := c.Delivery; {
-	case want.sha == "":
-		return artifactMissing(t.ID())
-	case d != nil && seen.free != unknownSpace && seen.free < d.Space:
-		return diskFull(seen.free, d.Space)
+	case want.SHA == "":
+		return kit.ArtifactMissing(t.ID())
+	case d != nil && seen.free != kit.UnknownSpace && seen.free < d.Space:
+		return kit.DiskFull(seen.free, d.Space)
 	}
 	return nil
-}
-
-func artifactMissing(id plan.StepID) *plan.Trouble {
-	return codeArtifactMissing.Trouble(fmt.Sprintf("the %s block names no artifact with a digest, so there is nothing to install", id))
 }
 
 // leave is the finding where no tart is wanted: what macfleet installed goes, and
@@ -204,12 +195,12 @@ func (t tart) leave(v plan.View, seen tartState, unread []plan.Unread) plan.Find
 		}
 		return plan.Finding{Unread: unread}
 	}
-	if !seen.receipt.there() {
+	if !seen.receipt.There() {
 		return plan.Finding{}
 	}
-	all := []setting{{"Tart", seen.receipt.version(seen.program), ""}}
-	return plan.Finding{Facts: facts(all), Busy: tasks(seen.work), Changes: []plan.Change{{
+	all := []kit.Setting{kit.Compare("Tart", seen.receipt.Version(seen.program), "")}
+	return plan.Finding{Facts: kit.Facts(all), Busy: kit.Tasks(seen.work), Changes: []plan.Change{{
 		Reason: plan.Reason{Code: codeTartNotWanted, Text: "the configuration has no tart block for this host, and macfleet installed what is here"},
-		Fields: fields(all...), Disruption: plan.Drain, Removes: true, Command: script("tart-remove", plan.Root, forced(v)),
+		Fields: kit.Fields(all...), Disruption: plan.Drain, Removes: true, Command: scripts.Command("tart-remove", plan.Root, kit.Forced(v)),
 	}}}
 }

@@ -10,6 +10,10 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
+var none = fleet.Spec{}
+
+var joined = fleet.Spec{TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}}
+
 var tarted = fleet.Spec{Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}}
 
 func TestTart(t *testing.T) {
@@ -56,12 +60,12 @@ func TestTart(t *testing.T) {
 		}, "tart-outdated tart-install"},
 		{"nothing to go back to", func(_ *stepstest.Tart, v *plan.View) { v.Rollback = true }, "warns nothing-to-roll-back"},
 	} {
-		m, v := stepstest.SettledTart(), stepstest.View(host(tarted), nil)
+		m, v := stepstest.SettledTart(), stepstest.View(stepstest.Host(tarted), nil)
 		tc.edit(&m, &v)
-		v.Facts = with(nil, map[string]plan.Answer{"tart.state": m.Answer()})
-		f := step(t, "tart", tarted).Diff(v)
-		sound(t, "tart", tarted, f)
-		if got := brief(f); got != tc.want {
+		v.Facts = stepstest.With(nil, map[string]plan.Answer{"tart.state": m.Answer()})
+		f := stepstest.Step(t, "tart", tarted).Diff(v)
+		stepstest.Sound(t, "tart", v, f)
+		if got := stepstest.Brief(f); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
@@ -73,13 +77,13 @@ func TestTartArtifact(t *testing.T) {
 	other := stepstest.TartArtifact()
 	other.SHA256, other.Version = strings.Repeat("88", 32), "2.33.0"
 	spec := fleet.Spec{Tart: &fleet.Tart{Artifact: other}}
-	facts := with(nil, map[string]plan.Answer{"tart.state": stepstest.SettledTart().Answer()})
-	f := step(t, "tart", spec).Diff(stepstest.View(host(spec), facts))
+	facts := stepstest.With(nil, map[string]plan.Answer{"tart.state": stepstest.SettledTart().Answer()})
+	f := stepstest.Step(t, "tart", spec).Diff(stepstest.View(stepstest.Host(spec), facts))
 	if len(f.Changes) != 1 || f.Changes[0].Delivery.Artifact != *other || f.Changes[0].Command.Args[0] != other.HostPath() || f.Changes[0].Command.Args[1] != other.SHA256 {
 		t.Errorf("%+v", f.Changes)
 	}
 	spec.Tart = &fleet.Tart{}
-	if f := step(t, "tart", spec).Diff(stepstest.View(host(spec), facts)); f.Refused == nil || f.Refused.Code.String() != "artifact-missing" {
+	if f := stepstest.Step(t, "tart", spec).Diff(stepstest.View(stepstest.Host(spec), facts)); f.Refused == nil || f.Refused.Code.String() != "artifact-missing" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -96,9 +100,10 @@ func TestTartRemoval(t *testing.T) {
 	} {
 		m := stepstest.SettledTart()
 		tc.edit(&m)
-		f := step(t, "tart", none).Diff(stepstest.View(host(none), with(nil, map[string]plan.Answer{"tart.state": m.Answer()})))
-		sound(t, "tart", none, f)
-		if got := brief(f); got != tc.want {
+		v := stepstest.View(stepstest.Host(none), stepstest.With(nil, map[string]plan.Answer{"tart.state": m.Answer()}))
+		f := stepstest.Step(t, "tart", none).Diff(v)
+		stepstest.Sound(t, "tart", v, f)
+		if got := stepstest.Brief(f); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
@@ -123,36 +128,14 @@ func TestGithubRunner(t *testing.T) {
 		{"no Node", fleet.Spec{GithubRunner: &fleet.GithubRunner{}}, inventory.Seen[[]inventory.Pod]{}, ""},
 		{"a runner", joined, inventory.Present([]inventory.Pod{work}), ""},
 	} {
-		v := stepstest.View(host(tc.spec), nil)
+		v := stepstest.View(stepstest.Host(tc.spec), nil)
 		v.Pods = tc.pods
-		f := step(t, "github_runner", tc.spec).Diff(v)
-		if got := brief(f); got != tc.want {
+		f := stepstest.Step(t, "github_runner", tc.spec).Diff(v)
+		if got := stepstest.Brief(f); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 		if f.Refused != nil && (!strings.Contains(f.Refused.Text, "2 Pods on the Node of a builder: ci/a, ci/b") || !strings.Contains(f.Refused.Remedy, "kubectl -n ci delete pod a")) {
 			t.Errorf("%s: %+v", tc.name, f.Refused)
 		}
 	}
-}
-
-// FuzzKubeletAnswers: no answer makes the steps fail, and none that is odd is a
-// difference.
-func FuzzKubeletAnswers(f *testing.F) {
-	f.Add(stepstest.SettledKubelet(name).Answer().Stdout, stepstest.SettledTart().Answer().Stdout)
-	f.Add(stepstest.FactoryKubelet().Answer().Stdout, stepstest.Tart{}.Answer().Stdout)
-	f.Add("current x\n== file 0 0:0:644 /usr/local/lib/macfleet/tart.receipt\n\n== end\n", "\n== processes x\n")
-	f.Add("1 2\n== hardware 0\n== end", "x\n== disk 0\n\n== end\n")
-	f.Fuzz(func(t *testing.T, kubelet, bundle string) {
-		facts := with(nil, map[string]plan.Answer{kubeletProbe: said(kubelet), backgroundProbe: {}, "tart.state": said(bundle)})
-		for _, spec := range []fleet.Spec{joined, tarted, none} {
-			for _, id := range []plan.StepID{"tart", kubeletID} {
-				v := stepstest.View(host(spec), facts)
-				v.Proven = true
-				found := step(t, id, spec).Diff(v)
-				if len(found.Unread) > 0 && (found.Changes != nil || found.Facts != "") {
-					t.Errorf("%s: unread and yet %+v", id, found)
-				}
-			}
-		}
-	})
 }

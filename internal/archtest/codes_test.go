@@ -65,10 +65,13 @@ func TestCodes(t *testing.T) {
 // groupOf returns the heading under which a code stands: its step, or its package.
 func groupOf(c plan.Code) string {
 	dir, file := path.Split(c.Home())
-	switch dir = strings.TrimSuffix(dir, "/"); dir {
-	case "steps":
+	dir = strings.TrimSuffix(dir, "/")
+	switch step, own := strings.CutPrefix(dir, "steps/"); {
+	case own:
+		return "steps: " + step
+	case dir == "steps":
 		return "steps: " + file
-	case "internal/engine":
+	case dir == "internal/engine":
 		return "apply"
 	default:
 		return strings.TrimPrefix(dir, "internal/")

@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
 	"os"
@@ -31,9 +32,12 @@ func ids(t *testing.T) []plan.StepID {
 	return out
 }
 
+// packageOf returns the package of a step with more than one file.
+func packageOf(id plan.StepID) string { return "steps/" + strings.ReplaceAll(string(id), "_", "") }
+
 // TestOneStepOnePlace counts what a step touches: one field of the
-// specification, one file with its scripts, one row of the documentation, and
-// its id in no other package.
+// specification, one file with its scripts or one package, one row of the
+// documentation, and its id in no other package.
 func TestOneStepOnePlace(t *testing.T) {
 	t.Parallel()
 	listed := make(map[plan.StepID]bool)
@@ -52,8 +56,9 @@ func TestOneStepOnePlace(t *testing.T) {
 			t.Errorf("steps.For lacks %s", id)
 		}
 		delete(listed, id)
-		if _, err := os.Stat(filepath.Join(root, "steps", string(id)+".go")); err != nil {
-			t.Errorf("step %s: %v", id, err)
+		_, file := os.Stat(filepath.Join(root, "steps", string(id)+".go"))
+		if _, folder := os.Stat(filepath.Join(root, packageOf(id))); (file == nil) == (folder == nil) {
+			t.Errorf("step %s has neither a file nor a package of its own, or both: %v, %v", id, file, folder)
 		}
 		if n := strings.Count(string(docs), "\n| `"+string(id)+"` |"); n != 1 {
 			t.Errorf("docs/steps.md has %d rows for %s", n, id)
@@ -69,7 +74,7 @@ func TestOneStepOnePlace(t *testing.T) {
 func elsewhere(t *testing.T, id plan.StepID) {
 	t.Helper()
 	for _, s := range sources(t) {
-		if s.test || s.name == "steps/"+string(id)+".go" {
+		if s.test || s.name == "steps/"+string(id)+".go" || s.pkg == packageOf(id) {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -78,7 +83,7 @@ func elsewhere(t *testing.T, id plan.StepID) {
 				return true // they know tools, which may bear a step's name
 			}
 			if text, err := strconv.Unquote(lit.Value); err == nil && text == string(id) {
-				t.Errorf("%s: the id of step %s belongs into steps/%s.go alone", s.fset.Position(n.Pos()), id, id)
+				t.Errorf("%s: the id of step %s belongs into its own file or package", s.fset.Position(n.Pos()), id)
 			}
 			return true
 		})
@@ -86,9 +91,9 @@ func elsewhere(t *testing.T, id plan.StepID) {
 }
 
 // TestEveryFieldReachesItsStep walks the specification and changes one field at
-// a time: what the step wants must change with it, on the first set-up and on
-// every later run alike, because one renderer serves both. A field that does
-// not say whether it is per host or per fleet is an error too.
+// a time: what the step wants must change with it, and what it finds, both on a Mac
+// that nobody has touched and on one that is as the other wish has it. A field that
+// does not say whether it is per host or per fleet is an error too.
 func TestEveryFieldReachesItsStep(t *testing.T) {
 	t.Parallel()
 	spec := reflect.TypeFor[fleet.Spec]()
@@ -124,8 +129,18 @@ func reaches(t *testing.T, step reflect.StructField, i int, block reflect.Type, 
 			t.Errorf("%s.%s has no per tag", block.Name(), f.Name)
 		}
 		base, moved := specWith(i, nil), specWith(i, func(v reflect.Value) { disturb(t, at(v).Field(j), f.Tag.Get("default")) })
-		if wanted(t, base, step) == wanted(t, moved, step) {
-			t.Errorf("%s.%s does not reach the step", block.Name(), f.Name)
+		before, after := stepWith(t, base, step), stepWith(t, moved, step)
+		if before.Wanted() == after.Wanted() {
+			t.Errorf("%s.%s does not reach what the step wants", block.Name(), f.Name)
+		}
+		for what, facts := range map[string]plan.Facts{"untouched": stepstest.FactoryFacts(), "settled": stepstest.SettledFacts(hostName)} {
+			was, is := before.Diff(stepstest.View(hostWith(base), facts)), after.Diff(stepstest.View(hostWith(moved), facts))
+			if told(was) == told(is) {
+				t.Errorf("%s.%s does not reach what the step finds on a Mac that is %s", block.Name(), f.Name, what)
+			}
+			if what == "settled" && len(was.Changes)+len(was.Unread) > 0 {
+				t.Errorf("%s is not settled: %+v", step.Name, was)
+			}
 		}
 	}
 }
@@ -134,6 +149,12 @@ func specWith(i int, change func(reflect.Value)) fleet.Spec {
 	var spec fleet.Spec
 	f := reflect.ValueOf(&spec).Elem().Field(i)
 	f.Set(reflect.New(f.Type().Elem()))
+	if spec.Tart != nil {
+		spec.Tart.Artifact = stepstest.TartArtifact()
+	}
+	if spec.TartKubelet != nil {
+		spec.TartKubelet.Artifact = stepstest.KubeletArtifact()
+	}
 	if change != nil {
 		change(f.Elem())
 	}
@@ -157,7 +178,9 @@ func disturb(t *testing.T, f reflect.Value, standard string) {
 	case reflect.Map: // of labels
 		f.Set(reflect.ValueOf(map[string]string{"acme.io/moved": "yes"}))
 	case reflect.Struct: // an artifact
-		f.Set(reflect.ValueOf(*stepstest.KubeletArtifact()))
+		other := *stepstest.KubeletArtifact()
+		other.Version, other.SHA256 = "9.9.9", stepstest.OlderSHA()
+		f.Set(reflect.ValueOf(other))
 	case reflect.Slice: // of texts, which may have a grammar: a network is a text of all
 		f.Set(reflect.ValueOf([]string{"198.51.100.0/24"}))
 	default:
@@ -165,15 +188,25 @@ func disturb(t *testing.T, f reflect.Value, standard string) {
 	}
 }
 
-// wanted returns what a step wants by its specification.
-func wanted(t *testing.T, spec fleet.Spec, field reflect.StructField) string {
+const hostName = stepstest.Name
+
+func hostWith(spec fleet.Spec) fleet.Host {
+	return fleet.Host{Name: hostName, User: "m1", Spec: spec.WithDefaults()}
+}
+
+// stepWith returns the step of a field of the specification.
+func stepWith(t *testing.T, spec fleet.Spec, field reflect.StructField) plan.Step {
 	t.Helper()
 	id, _, _ := strings.Cut(field.Tag.Get("hcl"), ",")
-	for _, s := range steps.For(fleet.Host{Name: "acme-macos-m2-0a1b2", User: "m1", Spec: spec.WithDefaults()}) {
-		if string(s.ID()) == id {
-			return s.Wanted()
-		}
+	return stepstest.StepOf(t, plan.StepID(id), hostWith(spec))
+}
+
+// told is what a finding says and does.
+func told(f plan.Finding) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%v %v\n", f.Facts, f.Refused, f.Warnings)
+	for _, c := range f.Changes {
+		fmt.Fprintf(&b, "%s %q %v %+v\n", c.Command.Name, c.Command.Args, c.Fields, c.Guard)
 	}
-	t.Fatalf("no step %s", id)
-	return ""
+	return b.String()
 }

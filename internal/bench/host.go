@@ -20,7 +20,7 @@ import (
 // is converged, with every file, job and anchor that macfleet made there to be looked at.
 const (
 	deliveredProcesses = 70.0
-	convergedProcesses = 95.0
+	convergedProcesses = 70.0
 )
 
 // host measures what an observation with all steps costs on the host: the processes, counted by strace

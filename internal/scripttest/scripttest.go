@@ -200,3 +200,19 @@ func (m *Mac) Run(c plan.Command, stdin string, env ...string) plan.Answer {
 	}
 	return plan.Answer{Exit: cmd.ProcessState.ExitCode(), Stdout: m.plain(stdout.String()), Stderr: m.plain(stderr.String())}
 }
+
+// LastLine is the last line, which is all that a person sees.
+func LastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// Text returns the text of a file of the test's package.
+func Text(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

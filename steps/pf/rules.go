@@ -73,11 +73,7 @@ func Rules(s Spec) (string, error) {
 }
 
 func table(name string, networks []netip.Prefix) string {
-	var texts []string
-	for _, p := range sorted(networks) {
-		texts = append(texts, p.String())
-	}
-	return "table <" + name + "> { " + strings.Join(texts, ", ") + " }\n"
+	return "table <" + name + "> { " + NetworkList(networks) + " }\n"
 }
 
 // ruleLines are the rules without a direction: a packet of a virtual machine comes

@@ -1,1 +1,1 @@
-exec dscl . -read "/Users/$(id -un)" AuthenticationAuthority
+exec dscl . -read "/Users/${USER:-$(id -un)}" AuthenticationAuthority

@@ -6,17 +6,18 @@ if [ "$1" = traces ] && [ ! -e "$receipts/tart.receipt" ]; then
   say end
   exit
 fi
-file "$receipts/tart.receipt"
+survey "$receipts/tart.receipt" /usr/local/bin/tart "$program"
+show_receipt tart
 if [ -h /usr/local/bin/tart ]; then
   say "link 0 /usr/local/bin/tart"
 else
   file /usr/local/bin/tart
 fi
 if [ -f "$program" ]; then
-  now=$(stat -f '%i %z %m' "$program")
-  printf 'stamp %s\n' "$now"
+  about "$program"
+  printf 'stamp %s\n' "$stamp"
   read_receipt tart
-  case $installed in "$now "*) ;; *) printf 'sha %s\n' "$(sha "$program")" ;; esac
+  case $installed in "$stamp "*) ;; *) printf 'sha %s\n' "$(sha "$program")" ;; esac
   say "program 0"
 fi
 [ ! -d /usr/local/lib/.tart.old ] || say "old 0"

@@ -116,9 +116,9 @@ func (p PacketFilter) Answer() plan.Answer {
 	for _, name := range names {
 		a := p.Anchors[name]
 		part(a.Rules, "live rules 0 %s", name)
-		part(a.Tables, "live tables 0 %s", name)
-		part(a.Sources, "live vm_sources %d %s", gone(a.Sources), name)
-		part(a.Blocked, "live blocked_dst %d %s", gone(a.Blocked), name)
+		for _, table := range []struct{ name, held string }{{"vm_sources", a.Sources}, {"blocked_dst", a.Blocked}} {
+			part(table.held, "live %s %d %s", table.name, choose(strings.Contains(a.Tables, table.name), 0, 1), name)
+		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(p.Files)) {
 		mode := p.Modes[path]
@@ -128,14 +128,14 @@ func (p PacketFilter) Answer() plan.Answer {
 		part(p.Files[path], "file 0 %s %s", mode, path)
 	}
 	part("", "job %d", p.Job)
-	part(p.Bridge, "bridge %d", gone(p.Bridge))
+	part(p.Bridge, "bridge %d", choose(p.Bridge != "", 0, 1))
 	part("", "end")
 	return plan.Answer{Stdout: b.String()}
 }
 
-func gone(text string) int {
-	if text == "" {
-		return 1
+func choose(yes bool, one, other int) int {
+	if yes {
+		return one
 	}
-	return 0
+	return other
 }

@@ -1,0 +1,245 @@
+// Package autologin is the step auto_login: a session of the login user at the screen.
+package autologin
+
+import (
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kcpassword"
+	"github.com/macfleet/macfleet/steps/kit"
+)
+
+//go:embed scripts
+var files embed.FS
+
+var scripts = kit.ScriptsOf(files)
+
+// The codes that are raised here.
+var (
+	codeAutoLoginOff           = plan.NewCode("auto-login-off", plan.Warning, "automatic login is off")
+	codeAutoLoginOtherUser     = plan.NewCode("auto-login-other-user", plan.Warning, "automatic login is another user's")
+	codeKcpasswordMissing      = plan.NewCode("kcpassword-missing", plan.Warning, "/etc/kcpassword is missing")
+	codeKcpasswordUnterminated = plan.NewCode("kcpassword-unterminated", plan.Warning, "the password in /etc/kcpassword has no end")
+	codeKcpasswordEmpty        = plan.NewCode("kcpassword-empty", plan.Warning, "the password in /etc/kcpassword is empty")
+	codeSealedKcpassword       = plan.NewCode("sealed-kcpassword", plan.Critical, "there is no session, and /etc/kcpassword holds <sealed> in place of a password")
+	codeDeadLoginwindow        = plan.NewCode("dead-loginwindow", plan.Critical, "there is no session, and loginwindow does not run")
+	codeKcpasswordMode         = plan.NewCode("kcpassword-mode", plan.Warning, "/etc/kcpassword has another owner or mode")
+	codeFilevaultOn            = plan.NewCode("filevault-on", plan.Critical, "FileVault is on: nobody is logged in automatically after a boot",
+		"turn it off on the host: sudo fdesetup disable")
+	codeAutoLoginDisabledByProfile = plan.NewCode("auto-login-disabled-by-profile", plan.Warning, "a management profile forbids automatic login",
+		"remove the key com.apple.login.mcx.DisableAutoLoginClient from the device's management profile")
+	codeForeignSession = plan.NewCode("foreign-session", plan.Critical, "another user is logged in at the host's screen",
+		"log that user out, then plan again")
+	codeWorkInDeadSession = plan.NewCode("work-in-dead-session", plan.Critical, "the login user has no session, and yet a virtual machine or a job runs",
+		"wait for it or end it (ps -p PID -o command), then plan again")
+	codeSealedWithSession = plan.NewCode("sealed-with-session", plan.Warning, "/etc/kcpassword holds <sealed>, and the session is up",
+		"nothing now; where the session goes missing, apply writes the password and brings it back")
+	codeForeignAutoLogin = plan.NewCode("foreign-auto-login", plan.Warning, "automatic login is set up for a user that macfleet did not choose",
+		"nothing, if that is meant")
+	codeNoLongerWanted = plan.NewCode("no-longer-wanted", plan.Notice, "auto_login is no longer configured, and macfleet set it up")
+)
+
+// autoLogin keeps an Aqua session of the login user on the Mac: without one no
+// virtual machine starts, and nothing says why but a timeout.
+//
+// The session is what counts. /etc/kcpassword explains a missing one, and no
+// more: whether a Mac seals the file only after a wrong password, or by design
+// too, nobody knows.
+type autoLogin struct {
+	wish *fleet.AutoLogin
+	user string // the login user
+}
+
+// newAutoLogin returns the step of a host.
+func New(h fleet.Host) plan.Step { return autoLogin{wish: h.Spec.AutoLogin, user: h.User} }
+
+func (autoLogin) ID() plan.StepID { return "auto_login" }
+
+func (a autoLogin) Wanted() string {
+	if a.wish == nil {
+		return ""
+	}
+	return kit.Wanted(a.settings(loginState{}))
+}
+
+// Without a wish the question is asked where an earlier apply was proven: what it
+// made is to be removed.
+func (a autoLogin) Probes() []plan.Probe {
+	p := scripts.Probe(a.ID(), "state", plan.Root, a.user)
+	p.ID = a.probeID()
+	if a.wish == nil {
+		p = kit.Traces(p)
+	}
+	return []plan.Probe{p}
+}
+
+func (a autoLogin) probeID() string { return string(a.ID()) + ".state/" + a.user }
+
+// sessionWait is how many seconds a session may take; it needs about two.
+const sessionWait = 30
+
+func (a autoLogin) Diff(v plan.View) plan.Finding {
+	r := kit.Reader{Facts: v.Facts}
+	if a.wish == nil {
+		seen := readLogin(&r, kit.Answered(v.Facts, a.probeID()), a.user)
+		return a.removal(v, seen, r.Unread)
+	}
+	seen := readLogin(&r, a.probeID(), a.user)
+	if len(r.Unread) > 0 {
+		return plan.Finding{Unread: r.Unread}
+	}
+	all := a.settings(seen)
+	f := plan.Finding{Facts: kit.Facts(all), NoSession: !seen.session}
+	if seen.session && seen.file == fileSealed {
+		f.Warnings = []plan.Trouble{sealedWithSession(a.user)}
+	}
+	if f.Refused = a.refusal(seen); f.Refused != nil {
+		return f
+	}
+	if diff := kit.Fields(all...); len(diff) > 0 {
+		f.Changes = []plan.Change{a.change(seen, diff)}
+	}
+	return f
+}
+
+// settings are both sides in normal form. A sealed file is one that serves while
+// the session is up.
+func (a autoLogin) settings(seen loginState) []kit.Setting {
+	file, session := seen.file, "none"
+	if seen.serves() {
+		file = filePresent
+	}
+	if seen.badAccess() {
+		file += ", " + seen.access
+	}
+	if seen.session {
+		session = a.user
+	}
+	return []kit.Setting{
+		kit.Compare("FileVault", kit.Switched(seen.fileVault), "off"),
+		kit.Compare("profile against automatic login", kit.Switched(seen.forbidden), "off"),
+		kit.Compare("automatic login", seen.user, a.user),
+		kit.Compare("kcpassword", file, filePresent),
+		kit.Compare("GUI session", session, a.user),
+	}
+}
+
+// change is the one renderer of automatic login, for a first set-up and for a
+// repair.
+func (a autoLogin) change(seen loginState, diff []plan.Field) plan.Change {
+	causes := seen.causes(a.user)
+	var texts []string
+	for _, cause := range causes {
+		texts = append(texts, cause.Text)
+	}
+	c := plan.Change{Fields: diff, Reason: plan.Reason{Code: causes[0].Code, Text: strings.Join(texts, ", ")}}
+	// Whose password an intact file holds, only a login tells. It is tried as it
+	// is: where macOS then seals the file, the next plan sees it.
+	kick, input := "stay", "kept"
+	if !seen.session {
+		kick, c.Disruption = "kick", plan.Restart
+	}
+	if seen.user != a.user || !seen.serves() {
+		input, c.Input = "given", plan.AutoLogin
+	}
+	c.Command = scripts.Command("auto_login-set", plan.Root, a.user, strconv.Itoa(sessionWait), kick, input)
+	return c
+}
+
+// causes say what is wrong, the most telling first.
+func (s loginState) causes(user string) []plan.Reason {
+	var out []plan.Reason
+	found := func(code plan.Code, text string) { out = append(out, plan.Reason{Code: code, Text: text}) }
+	switch {
+	case s.user == "":
+		found(codeAutoLoginOff, "automatic login is off")
+	case s.user != user:
+		found(codeAutoLoginOtherUser, fmt.Sprintf("automatic login is %q's", s.user))
+	}
+	switch {
+	case s.file == fileAbsent:
+		found(codeKcpasswordMissing, "/etc/kcpassword is missing")
+	case s.file == fileUnterminated:
+		found(codeKcpasswordUnterminated, "the password in /etc/kcpassword has no end")
+	case s.file == fileEmpty:
+		found(codeKcpasswordEmpty, "the password in /etc/kcpassword is empty")
+	case s.file == fileSealed && !s.session:
+		found(codeSealedKcpassword, "/etc/kcpassword holds <sealed> in place of a password")
+	}
+	switch {
+	case s.session:
+	case s.dead:
+		found(codeDeadLoginwindow, "loginwindow does not run")
+	default:
+		found(plan.CodeNoGUISession, "no session of "+user+" is there")
+	}
+	if s.badAccess() {
+		found(codeKcpasswordMode, "/etc/kcpassword is "+s.access)
+	}
+	return out
+}
+
+// refusal says what macfleet cannot remove, or must not: restarting loginwindow
+// ends a session with all that runs in it.
+func (a autoLogin) refusal(s loginState) *plan.Trouble {
+	switch {
+	case s.fileVault:
+		return codeFilevaultOn.Trouble("FileVault is on: nobody is logged in automatically, and after a boot the Mac waits for a password at its screen")
+	case s.forbidden:
+		return codeAutoLoginDisabledByProfile.Trouble("DisableAutoLoginClient forbids automatic login")
+	case s.session:
+		return nil
+	case s.screen != nobody:
+		return codeForeignSession.Trouble(fmt.Sprintf("%s has no session and %q is logged in at the screen, whose session is not ended", a.user, s.screen))
+	case s.work != "":
+		return codeWorkInDeadSession.Trouble(fmt.Sprintf("%s has no session, and yet a virtual machine or a job runs (pid %s)", a.user, s.work))
+	}
+	return nil
+}
+
+func sealedWithSession(user string) plan.Trouble {
+	return *codeSealedWithSession.Trouble("/etc/kcpassword holds <sealed>, and the session of " + user + " is up: whether it comes back after a boot, the next boot shows")
+}
+
+func (autoLogin) Reads() plan.InputKind { return plan.AutoLogin }
+
+// Render returns the password and the wanted content of /etc/kcpassword, a line each. The
+// encoder refuses what is no password, or could not stand in one line.
+func (autoLogin) Render(_ kit.InputFor, password string) (string, error) {
+	file, err := kcpassword.Encode([]byte(password))
+	if err != nil {
+		return "", fmt.Errorf("the login password is of no use: %w", err)
+	}
+	return password + "\n" + base64.StdEncoding.EncodeToString(file) + "\n", nil
+}
+
+// removal takes away what macfleet made. The session goes on: who ends it ends
+// the work in it.
+func (a autoLogin) removal(v plan.View, seen loginState, unread []plan.Unread) plan.Finding {
+	switch {
+	case !v.Proven:
+		return plan.Finding{} // nobody's, or a stranger's
+	case len(unread) > 0:
+		return plan.Finding{Unread: unread}
+	case seen.user != "" && seen.user != a.user:
+		return plan.Finding{Warnings: []plan.Trouble{{Code: codeForeignAutoLogin,
+			Text:   fmt.Sprintf("auto_login is no longer configured, and automatic login is now %q's: it is left alone", seen.user),
+			Remedy: "nothing, if that is meant"}}}
+	}
+	diff := kit.Fields(kit.Compare("automatic login", seen.user, ""), kit.Compare("kcpassword", seen.file, fileAbsent))
+	if len(diff) == 0 {
+		return plan.Finding{}
+	}
+	// The facts are as proven: what has not moved is no drift.
+	return plan.Finding{Facts: kit.Facts(a.settings(seen)), Changes: []plan.Change{{
+		Reason:  plan.Reason{Code: codeNoLongerWanted, Text: "auto_login is no longer configured"},
+		Fields:  diff,
+		Command: scripts.Command("auto_login-remove", plan.Root, a.user),
+		Removes: true,
+	}}}
+}

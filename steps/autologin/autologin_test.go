@@ -1,0 +1,415 @@
+package autologin_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+var loggedIn = fleet.Spec{AutoLogin: &fleet.AutoLogin{}}
+
+const loginProbe = "auto_login.state/m1"
+
+// macLogin is a Mac as the step's question sees it. The zero value is a factory
+// Mac with nobody at its screen.
+type macLogin struct {
+	vault, managed, forbidden bool
+	user                      string // whom loginwindow logs in
+	file                      string // "" = absent
+	access                    string // "" = root:wheel 600
+	screen                    string // "" = nobody's
+	session, dead             bool
+	work                      string
+}
+
+// fine is a Mac that automatic login has set up.
+var fine = macLogin{user: "m1", file: "present", screen: "m1", session: true}
+
+func (m macLogin) but(edit func(*macLogin)) macLogin {
+	edit(&m)
+	return m
+}
+
+func noKey(key string) string {
+	return "2026-11-21 10:00:00.000 defaults[411:5012] \nThe domain/default pair of (x, " + key + ") does not exist\n"
+}
+
+func (m macLogin) answer() plan.Answer {
+	var b strings.Builder
+	line := func(name string, exit int, text string) { fmt.Fprintf(&b, "%s %d %s\n", name, exit, text) }
+	flag := func(name string, on bool) {
+		if on {
+			line(name, 0, "1")
+		} else {
+			line(name, 1, strings.TrimSuffix(noKey(name), "\n"))
+		}
+	}
+	line("filevault", 0, map[bool]string{false: "FileVault is Off.", true: "FileVault is On."}[m.vault])
+	flag("managed", m.managed)
+	flag("forbidden", m.forbidden)
+	if m.user == "" {
+		flag("user", false)
+	} else {
+		line("user", 0, m.user)
+	}
+	if m.file == "" {
+		line("kcpassword", 0, "absent")
+	} else {
+		line("kcpassword", 0, m.file+" "+or(m.access, "root:wheel 600"))
+	}
+	line("console", 0, or(m.screen, "root"))
+	if m.session {
+		line("session", 0, "Aqua")
+		return stepstest.Said(b.String())
+	}
+	line("session", 113, "Could not find domain for user gui: 501")
+	line("loginwindow", 0, map[bool]string{false: "alive", true: "dead"}[m.dead])
+	if m.work == "" {
+		line("work", 1, "")
+	} else {
+		line("work", 0, m.work)
+	}
+	return stepstest.Said(b.String())
+}
+
+func or(text, instead string) string {
+	if text == "" {
+		return instead
+	}
+	return text
+}
+
+func (m macLogin) facts() plan.Facts {
+	return plan.Facts{loginProbe: inventory.Present(m.answer())}
+}
+
+func (m macLogin) look(t testing.TB) plan.Finding {
+	t.Helper()
+	return stepstest.Step(t, "auto_login", loggedIn).Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: m.facts()})
+}
+
+func TestAutoLogin(t *testing.T) {
+	t.Parallel()
+	const kick, stay, given, kept = "kick", "stay", "given", "kept"
+	down := fine.but(func(m *macLogin) { m.session, m.screen = false, "" })
+	for _, tc := range []struct {
+		name    string
+		mac     macLogin
+		codes   string // of the change, or of what refuses it; with its warnings
+		does    []string
+		text    string
+		refused bool
+	}{
+		{"all right", fine, "", nil, "", false},
+		{"sealed, and the session is up", fine.but(func(m *macLogin) { m.file = "sealed" }), "sealed-with-session", nil, "", false},
+		{"another one at the screen, and our session is up", fine.but(func(m *macLogin) { m.screen = "anna" }), "", nil, "", false},
+		{"factory", macLogin{}, "auto-login-off", []string{kick, given}, "automatic login is off, /etc/kcpassword is missing, no session of m1 is there", false},
+		{"sealed", down.but(func(m *macLogin) { m.file = "sealed" }), "sealed-kcpassword", []string{kick, given}, "/etc/kcpassword holds <sealed> in place of a password, no session of m1 is there", false},
+		{"sealed, and loginwindow is dead", down.but(func(m *macLogin) { m.file, m.dead = "sealed", true }), "sealed-kcpassword", []string{kick, given},
+			"/etc/kcpassword holds <sealed> in place of a password, loginwindow does not run", false},
+		{"loginwindow is dead", down.but(func(m *macLogin) { m.dead = true }), "dead-loginwindow", []string{kick, kept}, "loginwindow does not run", false},
+		{"nobody is logged in", down, "no-gui-session", []string{kick, kept}, "no session of m1 is there", false},
+		{"nobody is logged in, and anybody may read the file", down.but(func(m *macLogin) { m.access = "m1:staff 644" }), "no-gui-session", []string{kick, kept},
+			"no session of m1 is there, /etc/kcpassword is m1:staff 0644", false},
+		{"the file is gone, the session is up", fine.but(func(m *macLogin) { m.file = "" }), "kcpassword-missing", []string{stay, given}, "/etc/kcpassword is missing", false},
+		{"the password has no end", fine.but(func(m *macLogin) { m.file = "unterminated" }), "kcpassword-unterminated", []string{stay, given}, "the password in /etc/kcpassword has no end", false},
+		{"the password is empty", fine.but(func(m *macLogin) { m.file = "empty" }), "kcpassword-empty", []string{stay, given}, "the password in /etc/kcpassword is empty", false},
+		{"automatic login is off", fine.but(func(m *macLogin) { m.user = "" }), "auto-login-off", []string{stay, given}, "automatic login is off", false},
+		{"automatic login is off, the file sealed", fine.but(func(m *macLogin) { m.user, m.file = "", "sealed" }), "sealed-with-session auto-login-off", []string{stay, given}, "automatic login is off", false},
+		{"another's automatic login", fine.but(func(m *macLogin) { m.user = "anna" }), "auto-login-other-user", []string{stay, given}, `automatic login is "anna"'s`, false},
+		{"the file's owner", fine.but(func(m *macLogin) { m.access = "m1:wheel 600" }), "kcpassword-mode", []string{stay, kept}, "/etc/kcpassword is m1:wheel 0600", false},
+		{"the file's mode, and it is sealed", fine.but(func(m *macLogin) { m.file, m.access = "sealed", "root:wheel 644" }), "sealed-with-session kcpassword-mode", []string{stay, kept}, "/etc/kcpassword is root:wheel 0644", false},
+		{"FileVault", down.but(func(m *macLogin) { m.vault = true }), "filevault-on", nil, "FileVault is on", true},
+		{"FileVault, and the session is up", fine.but(func(m *macLogin) { m.vault = true }), "filevault-on", nil, "FileVault is on", true},
+		{"a profile", down.but(func(m *macLogin) { m.managed = true }), "auto-login-disabled-by-profile", nil, "DisableAutoLoginClient", true},
+		{"the profile's key, set by hand", fine.but(func(m *macLogin) { m.forbidden = true }), "auto-login-disabled-by-profile", nil, "DisableAutoLoginClient", true},
+		{"another's session", down.but(func(m *macLogin) { m.screen = "anna" }), "foreign-session", nil, `"anna" is logged in at the screen`, true},
+		{"work without a session", down.but(func(m *macLogin) { m.work = "411\n412" }), "work-in-dead-session", nil, "a virtual machine or a job runs (pid 411, 412)", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			f := tc.mac.look(t)
+			stepstest.Expect(t, "unread", nil, f.Unread)
+			var codes []string
+			for _, w := range f.Warnings {
+				codes = append(codes, w.Code.String())
+			}
+			var does []string
+			text := ""
+			for _, c := range f.Changes {
+				codes = append(codes, c.Reason.Code.String())
+				text = c.Reason.Text
+				stepstest.Expect(t, "script", []string{"auto_login-set", "root", "m1", "30"}, append([]string{c.Command.Name, string(c.Command.As)}, c.Command.Args[:2]...))
+				does = append(does, c.Command.Args[2:]...)
+			}
+			if f.Refused != nil {
+				codes = append(codes, f.Refused.Code.String())
+				text = f.Refused.Text
+				if f.Refused.Remedy == "" {
+					t.Error("no remedy")
+				}
+			}
+			stepstest.Expect(t, "codes", tc.codes, strings.Join(codes, " "))
+			stepstest.Expect(t, "what it does", tc.does, does)
+			if text != tc.text && (!tc.refused || !strings.Contains(text, tc.text)) || tc.refused != (f.Refused != nil) {
+				t.Errorf("%q, refused %t; want %q", text, f.Refused != nil, tc.text)
+			}
+		})
+	}
+}
+
+// every calls a function with every Mac there is, as far as it matters.
+func everyLogin(visit func(macLogin)) {
+	flags := []bool{false, true}
+	for _, user := range []string{"", "m1", "anna"} {
+		for _, file := range []string{"", "present", "sealed", "empty", "unterminated"} {
+			for _, access := range []string{"", "m1:staff 644"} {
+				for _, screen := range []string{"", "anna"} {
+					for bits := range 1 << 5 {
+						on := func(i int) bool { return flags[bits>>i&1] }
+						m := macLogin{vault: on(0), managed: on(1), user: user, file: file, access: access, screen: screen, session: on(2), dead: on(3)}
+						if on(4) {
+							m.work = "411"
+						}
+						visit(m)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestAutoLoginNeverEndsASession holds for every Mac: loginwindow is kicked where
+// it costs nobody anything, the password is asked for where it is needed, and
+// what is done leaves nothing to do.
+func TestAutoLoginNeverEndsASession(t *testing.T) {
+	t.Parallel()
+	everyLogin(func(m macLogin) {
+		f := m.look(t)
+		stuck := m.vault || m.managed || !m.session && (m.screen != "" || m.work != "")
+		intact := m.user == "m1" && (m.file == "present" || m.file == "sealed" && m.session)
+		switch {
+		case len(f.Unread) > 0:
+			t.Fatalf("%+v: %+v", m, f)
+		case stuck:
+			if f.Refused == nil || len(f.Changes) > 0 || f.Facts == stepstest.WantedBy(t, "auto_login", loggedIn) {
+				t.Fatalf("%+v: %+v", m, f)
+			}
+			return
+		case f.Refused != nil:
+			t.Fatalf("%+v: %+v", m, f.Refused)
+		case m.session && intact && m.access == "":
+			if len(f.Changes) > 0 || f.Facts != stepstest.WantedBy(t, "auto_login", loggedIn) {
+				t.Fatalf("%+v: %+v", m, f)
+			}
+			return
+		}
+		if len(f.Changes) != 1 || f.Facts == stepstest.WantedBy(t, "auto_login", loggedIn) {
+			t.Fatalf("%+v: %+v", m, f)
+		}
+		c := f.Changes[0]
+		if kick := c.Command.Args[2] == "kick"; kick == m.session || kick != (c.Disruption == plan.Restart) {
+			t.Fatalf("%+v: kick %t, disruption %s", m, kick, c.Disruption)
+		}
+		if given := c.Command.Args[3] == "given"; given == intact || given != (c.Input == plan.AutoLogin) || !given && c.Input != plan.NoInput {
+			t.Fatalf("%+v: given %t, input %q", m, given, c.Input)
+		}
+		after := m.perform(c)
+		if g := after.look(t); len(g.Changes)+len(g.Unread) > 0 || g.Refused != nil || g.Facts != stepstest.WantedBy(t, "auto_login", loggedIn) {
+			t.Fatalf("%+v became %+v: %+v", m, after, g)
+		}
+	})
+}
+
+// perform does to a Mac what the script of a change does.
+func (m macLogin) perform(c plan.Change) macLogin {
+	m.user, m.access = c.Command.Args[0], ""
+	if c.Command.Args[3] == "given" {
+		m.file = "present"
+	}
+	if c.Command.Args[2] == "kick" {
+		m.session, m.screen, m.dead = true, m.user, false
+	}
+	return m
+}
+
+// TestAutoLoginUnread: what was not understood is no difference.
+func TestAutoLoginUnread(t *testing.T) {
+	t.Parallel()
+	up, down := fine.answer().Stdout, macLogin{user: "m1", file: "present"}.answer().Stdout
+	for _, tc := range []struct{ name, base, from, to string }{
+		{"FileVault in other words", up, "FileVault is Off.", "FileVault is Off, but will be enabled after the next restart."},
+		{"fdesetup fails", up, "filevault 0 FileVault is Off.", "filevault 1 Error."},
+		{"fdesetup is missing", up, "filevault 0 FileVault is Off.", "filevault 127 sh: fdesetup: not found"},
+		{"a flag without truth", up, "managed 1 2026", "managed 0 maybe 2026"},
+		{"a flag that fails", up, "forbidden 1 2026", "forbidden 2 2026"},
+		{"a flag that fails in other words", up, "does not exist", "was not heard of"},
+		{"chatter behind the user", up, "user 0 m1", "user 0 m1\nnoise"},
+		{"defaults fails", up, "user 0 m1", "user 1 Could not connect"},
+		{"a kind of file that nobody knows", up, "present root", "strange root"},
+		{"a file without its mode", up, "present root:wheel 600", "present root:wheel"},
+		{"a link in the file's place", up, "kcpassword 0 present root:wheel 600", "kcpassword 1 not a plain file"},
+		{"stat fails", up, "kcpassword 0 present root:wheel 600", "kcpassword 1 present stat: Operation not permitted"},
+		{"nobody owns the screen", up, "console 0 m1", "console 0 "},
+		{"stat of the screen fails", up, "console 0 m1", "console 1 m1"},
+		{"a session that is not Aqua", up, "session 0 Aqua", "session 0 no word of an Aqua session"},
+		{"launchctl fails", up, "session 0 Aqua", "session 1 Operation not permitted"},
+		{"the screen is ours, the session gone", down, "console 0 root", "console 0 m1"},
+		{"pgrep fails", down, "work 1 ", "work 3 pgrep: Cannot get process list"},
+		{"pgrep finds nothing and says so", down, "work 1 ", "work 1 no"},
+		{"pgrep finds and says nothing", down, "work 1 ", "work 0 "},
+		{"a line twice", up, "console 0 m1\n", "console 0 m1\nconsole 0 m1\n"},
+		{"chatter before", up, "filevault", "hello\nfilevault"},
+		{"cut off", up, "session 0 Aqua\n", ""},
+		{"cut off later", down, "work 1 \n", ""},
+		{"a line without a code", up, "console 0 m1", "console m1"},
+		{"nothing", up, up, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if !strings.Contains(tc.base, tc.from) {
+				t.Fatalf("the answer does not hold %q", tc.from)
+			}
+			text := strings.ReplaceAll(tc.base, tc.from, tc.to)
+			facts := plan.Facts{loginProbe: inventory.Present(stepstest.Said(text))}
+			f := stepstest.Step(t, "auto_login", loggedIn).Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: facts})
+			if len(f.Unread) != 1 || f.Unread[0].Probe != loginProbe || f.Unread[0].Why == "" || f.Unread[0].Bytes != text {
+				t.Errorf("unread %+v", f.Unread)
+			}
+			if f.Changes != nil || f.Refused != nil || f.Facts != "" {
+				t.Errorf("unread and yet %+v", f)
+			}
+		})
+	}
+	for name, facts := range map[string]plan.Facts{
+		"never asked":      nil,
+		"needs root":       {loginProbe: inventory.Unread[plan.Answer]("needs root")},
+		"the script fails": {loginProbe: inventory.Present(plan.Answer{Exit: 1, Stdout: up, Stderr: "id: m1: no such user\n"})},
+	} {
+		f := stepstest.Step(t, "auto_login", loggedIn).Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: facts})
+		if len(f.Unread) != 1 || f.Unread[0].Why == "" || f.Changes != nil {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// TestAutoLoginReads: what releases of macOS say in several ways.
+func TestAutoLoginReads(t *testing.T) {
+	t.Parallel()
+	up, down := fine.answer().Stdout, macLogin{user: "m1", file: "present"}.answer().Stdout
+	for _, tc := range []struct{ name, base, from, to, code string }{
+		{"no session, 112", down, "session 113", "session 112", "no-gui-session"},
+		{"no session, 125", down, "session 113 Could not find domain for user gui: 501", "session 125 Could not print domain: 125: Domain does not support specified action", "no-gui-session"},
+		{"loginwindow is not to be asked about", down, "loginwindow 0 alive", "loginwindow 150 Operation not permitted while System Integrity Protection is engaged", "no-gui-session"},
+		{"the disk is being decrypted", up, "FileVault is Off.", "FileVault is Off.\nDecryption in progress: Percent completed = 42", ""},
+		{"the disk is being encrypted", up, "FileVault is Off.", "FileVault is On.\nEncryption in progress: Percent completed = 42", "filevault-on"},
+		{"a flag that is false", up, "managed 1 " + strings.TrimSuffix(noKey("managed"), "\n"), "managed 0 0", ""},
+		{"the empty user", up, "user 0 m1", "user 0 ", "auto-login-off"},
+		{"a user with spaces", up, "user 0 m1", `user 0 anna 'b' "c" $d`, "auto-login-other-user"},
+		{"sticky", up, "wheel 600", "wheel 1600", "kcpassword-mode"},
+	} {
+		if !strings.Contains(tc.base, tc.from) {
+			t.Fatalf("the answer does not hold %q", tc.from)
+		}
+		facts := plan.Facts{loginProbe: inventory.Present(stepstest.Said(strings.ReplaceAll(tc.base, tc.from, tc.to)))}
+		f := stepstest.Step(t, "auto_login", loggedIn).Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: facts})
+		got := ""
+		if len(f.Changes) > 0 {
+			got = f.Changes[0].Reason.Code.String()
+		}
+		if f.Refused != nil {
+			got = f.Refused.Code.String()
+		}
+		if got != tc.code || len(f.Unread) > 0 {
+			t.Errorf("%s: %q, unread %+v; want %q", tc.name, got, f.Unread, tc.code)
+		}
+	}
+}
+
+// TestAutoLoginRemoval: what macfleet made goes when the block goes; what a
+// stranger made stays.
+func TestAutoLoginRemoval(t *testing.T) {
+	t.Parallel()
+	gone := stepstest.Step(t, "auto_login", fleet.Spec{})
+	remove := func(facts plan.Facts, proven bool) plan.Finding {
+		return gone.Diff(plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: facts, Proven: proven})
+	}
+	for _, tc := range []struct {
+		name   string
+		mac    macLogin
+		fields []plan.Field
+		warns  bool
+	}{
+		{"all of it", fine, []plan.Field{{Name: "automatic login", Before: "m1"}, {Name: "kcpassword", Before: "present", After: "absent"}}, false},
+		{"the file alone", fine.but(func(m *macLogin) { m.user = "" }), []plan.Field{{Name: "kcpassword", Before: "present", After: "absent"}}, false},
+		{"a sealed file", fine.but(func(m *macLogin) { m.file = "sealed" }), []plan.Field{{Name: "automatic login", Before: "m1"}, {Name: "kcpassword", Before: "sealed", After: "absent"}}, false},
+		{"the user alone", fine.but(func(m *macLogin) { m.file = "" }), []plan.Field{{Name: "automatic login", Before: "m1"}}, false},
+		{"nothing is left", fine.but(func(m *macLogin) { m.user, m.file = "", "" }), nil, false},
+		{"another's", fine.but(func(m *macLogin) { m.user = "anna" }), nil, true},
+	} {
+		f := remove(tc.mac.facts(), true)
+		stepstest.Expect(t, tc.name, tc.fields, stepstest.FieldsOf(f))
+		if (len(f.Warnings) == 1 && f.Warnings[0].Code.String() == "foreign-auto-login") != tc.warns || f.Refused != nil || tc.fields != nil && f.Facts != tc.mac.look(t).Facts || tc.fields == nil && f.Facts != "" {
+			t.Errorf("%s: %+v", tc.name, f)
+		}
+		for _, c := range f.Changes {
+			if !c.Removes || c.Input != plan.NoInput || c.Disruption != plan.NoDisruption {
+				t.Errorf("%s: %+v", tc.name, c)
+			}
+			stepstest.Expect(t, tc.name, []string{"auto_login-remove", "root", "m1"}, append([]string{c.Command.Name, string(c.Command.As)}, c.Command.Args...))
+		}
+		stepstest.Expect(t, "a stranger's: "+tc.name, plan.Finding{}, remove(tc.mac.facts(), false))
+	}
+	stepstest.Expect(t, "unread and not ours", plan.Finding{}, remove(nil, false))
+	if f := remove(nil, true); len(f.Unread) != 1 || f.Changes != nil {
+		t.Errorf("unread and ours: %+v", f)
+	}
+}
+
+// TestAutoLoginProbes: two fleets with two login users ask two questions.
+func TestAutoLoginProbes(t *testing.T) {
+	t.Parallel()
+	other := stepstest.Host(loggedIn)
+	other.User = "o'hara"
+	for _, s := range steps.For(other) {
+		if s.ID() != "auto_login" {
+			continue
+		}
+		p := s.Probes()
+		if len(p) != 1 || p[0].ID != "auto_login.state/o'hara" || !slices.Equal(p[0].Args, []string{"o'hara"}) {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// FuzzAutoLogin: whatever the host says, the answer is understood or unread, and
+// a session that is there is never ended.
+func FuzzAutoLogin(f *testing.F) {
+	f.Add(fine.answer().Stdout, 0)
+	f.Add(macLogin{}.answer().Stdout, 0)
+	f.Add(macLogin{user: "m1", file: "sealed", dead: true, work: "1"}.answer().Stdout, 1)
+	f.Add("", 0)
+	f.Add("session 0 Aqua\nsession 113 \n", 0)
+	f.Fuzz(func(t *testing.T, stdout string, exit int) {
+		facts := plan.Facts{loginProbe: inventory.Present(plan.Answer{Exit: exit, Stdout: stdout})}
+		found := stepstest.Step(t, "auto_login", loggedIn).Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: facts})
+		if len(found.Unread) > 0 && (found.Changes != nil || found.Refused != nil || found.Facts != "") {
+			t.Fatalf("unread and yet %+v", found)
+		}
+		if len(found.Unread) == 0 && exit != 0 {
+			t.Fatalf("exit %d: %+v", exit, found)
+		}
+		for _, c := range found.Changes {
+			if c.Command.Args[2] == "kick" && strings.Contains("\n"+stdout, "\nsession 0 Aqua\n") {
+				t.Fatalf("%q makes it end a session", stdout)
+			}
+		}
+	})
+}

@@ -1,0 +1,93 @@
+# Uses: kcpassword
+# $1 the login user, $2 "traces": where the marker holds no proof of the step, that is all that is said.
+# A line an answer: its name, how the tool ended, what it said. No byte of
+# /etc/kcpassword leaves the host, only what kind of thing it holds.
+answer() { printf '%s %s %s\n' "$1" "$2" "$3"; }
+
+preference() {
+  status=0
+  said=$(defaults read "$2" "$3" 2>&1) || status=$?
+  answer "$1" "$status" "$said"
+}
+
+# look sets kind to what a file holds.
+look() {
+  end=none
+  if walk "$1"; then end=there; fi
+  case "$end$seen" in
+    'there 7d') kind=empty ;;
+    'there 41 fa 37 42 be d9 b9 d4 '* | 'none 41 fa 37 42 be d9 b9 d4'*) kind=sealed ;;
+    there*) kind=present ;;
+    *) kind=unterminated ;;
+  esac
+}
+
+traces() {
+  [ -e /etc/macfleet/host.json ] || return 1
+  grep -qF '"auto_login"' /etc/macfleet/host.json
+  [ $? != 1 ]
+}
+
+if [ "$2" = traces ] && ! traces; then
+  answer nothing 0 'the marker holds no proof'
+  exit
+fi
+status=0
+said=$(fdesetup status 2>&1) || status=$?
+answer filevault "$status" "$said"
+
+managed='/Library/Managed Preferences/com.apple.loginwindow'
+if [ -e "$managed.plist" ]; then
+  preference managed "$managed" com.apple.login.mcx.DisableAutoLoginClient
+else
+  answer managed 1 "$managed.plist does not exist"
+fi
+preference forbidden /Library/Preferences/com.apple.loginwindow com.apple.login.mcx.DisableAutoLoginClient
+preference user /Library/Preferences/com.apple.loginwindow autoLoginUser
+
+file=/etc/kcpassword kind=''
+if [ -f "$file" ] && [ ! -L "$file" ]; then
+  look "$file"
+elif [ -e "$file" ] || [ -L "$file" ]; then
+  answer kcpassword 1 'not a plain file'
+else
+  answer kcpassword 0 absent
+fi
+
+# One tool tells who may touch the file, and whose the screen is.
+status=0
+[ -n "$kind" ] || file=''
+all=$(stat -f '%Su %u %Sg %Lp' ${file:+"$file"} /dev/console 2>&1) || status=$?
+while read -r owner number group mode; do
+  [ -z "$kind" ] || answer kcpassword "$status" "$kind $owner:$group $mode"
+  kind='' screen=$owner uid=$number
+done <<EOF
+$all
+EOF
+answer console "$status" "$screen"
+
+status=0
+[ "$screen" = "$1" ] || uid=$(id -u "$1") || exit
+said=$(launchctl print "gui/$uid" 2>&1) || status=$?
+if [ "$status" = 0 ]; then
+  case $said in
+    *'session = Aqua'*) answer session 0 Aqua; exit ;;
+    *) said='no word of an Aqua session' ;;
+  esac
+fi
+answer session "$status" "$said"
+
+status=0
+said=$(launchctl print system/com.apple.loginwindow 2>&1) || status=$?
+if [ "$status" = 0 ]; then
+  case $said in
+    *'	pid = '*) said=alive ;;
+    *) said=dead ;;
+  esac
+fi
+answer loginwindow "$status" "$said"
+
+# The brackets keep the pattern from finding itself in an argument list.
+status=0
+said=$(pgrep -f '[R]unner\.Worker|[t]art run|[c]om\.apple\.Virtualization\.VirtualMachine' 2>&1) || status=$?
+answer work "$status" "$said"

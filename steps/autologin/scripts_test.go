@@ -1,0 +1,372 @@
+package autologin_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+	"github.com/macfleet/macfleet/steps/kcpassword"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+// The login user's password on a stub Mac. A shell or od could spoil it.
+const rightPassword = `it's $(a) "test" \n`
+
+// loginMac is a Mac with a login window.
+type loginMac struct{ *scripttest.Mac }
+
+func inShells(t *testing.T, test func(*testing.T, loginMac)) {
+	t.Helper()
+	scripttest.InShells(t, func(t *testing.T, shell []string) { test(t, newLoginMac(t, shell[0])) }, "dash", "bash")
+}
+
+// newLoginMac is a factory Mac.
+func newLoginMac(t testing.TB, shell string) loginMac {
+	t.Helper()
+	m := loginMac{scripttest.New(t, []string{shell}, "/etc/")}
+	stub := scripttest.Text(t, "testdata/login.sh")
+	for _, name := range strings.Fields("base64 chmod chown defaults fdesetup id launchctl mkdir mv pgrep rm sleep stat") {
+		scripttest.Write(t, filepath.Join(m.Bin, name), stub, 0o755)
+	}
+	m.Put("/etc/hosts", "")
+	m.set("calls", "0")
+	m.set("kill", "never")
+	m.set("right", hex.EncodeToString(m.content(rightPassword)[:len(rightPassword)+1]))
+	return m
+}
+
+func (m loginMac) write(path string, text []byte, mode os.FileMode) {
+	m.T.Helper()
+	scripttest.Write(m.T, path, string(text), mode)
+}
+
+func (m loginMac) set(name, text string) { m.Set(name, text+"\n") }
+
+func (m loginMac) etc(name string) string { return m.Path("/etc/" + name) }
+
+func (m loginMac) content(password string) []byte {
+	m.T.Helper()
+	content, err := kcpassword.Encode([]byte(password))
+	if err != nil {
+		m.T.Fatal(err)
+	}
+	return content
+}
+
+func (m loginMac) kicks() int { return strings.Count(m.Get("kicks"), "kick") }
+
+// look runs the step's question and asks the step.
+func (m loginMac) look() plan.Finding {
+	m.T.Helper()
+	s := stepstest.Step(m.T, "auto_login", loggedIn)
+	a := m.Run(s.Probes()[0].Command, "")
+	if a.Exit != 0 || a.Stderr != "" {
+		m.T.Fatalf("exit %d: %s", a.Exit, a.Stderr)
+	}
+	m.harmless(a)
+	f := s.Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: plan.Facts{s.Probes()[0].ID: inventory.Present(a)}})
+	if len(f.Unread) > 0 {
+		m.T.Fatalf("unread: %+v", f.Unread)
+	}
+	return f
+}
+
+// harmless checks that an answer holds no byte of a password, in any form.
+func (m loginMac) harmless(a plan.Answer) {
+	m.T.Helper()
+	var scrub secret.Scrubber
+	for _, text := range []string{rightPassword, string(m.content(rightPassword)), m.Get("right"), "41 fa 37", "41fa37"} {
+		scrub.Learn(text)
+		if strings.Contains(a.Stdout+a.Stderr, text) {
+			m.T.Errorf("the answer holds %q: %+v", text, a)
+		}
+	}
+	if all := a.Stdout + a.Stderr; scrub.Scrub(all) != all {
+		m.T.Errorf("the answer holds a secret: %+v", a)
+	}
+}
+
+// perform does what a plan says, with a password where that is asked for.
+func (m loginMac) perform(f plan.Finding, password string) plan.Answer {
+	m.T.Helper()
+	if len(f.Changes) != 1 {
+		m.T.Fatalf("changes: %+v, refused: %+v", f.Changes, f.Refused)
+	}
+	stdin := ""
+	if c := f.Changes[0]; c.Input != plan.NoInput {
+		value, err := secret.New(password)
+		if err != nil {
+			m.T.Fatal(err)
+		}
+		input, err := steps.Input(steps.InputFor{Kind: c.Input}, value)
+		if err != nil {
+			m.T.Fatal(err)
+		}
+		stdin = input.Reveal()
+	}
+	a := m.Run(f.Changes[0].Command, stdin)
+	m.harmless(a)
+	return a
+}
+
+// finish is what the engine does after a proof.
+func (m loginMac) finish() {
+	if err := os.RemoveAll(m.etc("macfleet/pending")); err != nil {
+		m.T.Fatal(err)
+	}
+}
+
+// settled checks that nothing is left to do, and nothing lies around.
+func (m loginMac) settled() {
+	m.T.Helper()
+	m.finish()
+	if f := m.look(); f.Changes != nil || f.Refused != nil || f.Facts != stepstest.WantedBy(m.T, "auto_login", loggedIn) {
+		m.T.Errorf("left: %+v", f)
+	}
+	if _, err := os.Stat(m.etc("kcpassword.macfleet")); err == nil {
+		m.T.Error("the password's new file lies around")
+	}
+	if m.Get("ended") != "" {
+		m.T.Error("a session was ended")
+	}
+}
+
+// TestAutoLoginScripts goes from a state over the step's own plan to a Mac with
+// a session.
+func TestAutoLoginScripts(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		mac   func(loginMac)
+		code  string
+		kicks int
+		keeps bool // the bytes of the file
+	}{
+		{"factory", func(loginMac) {}, "auto-login-off", 1, false},
+		{"sealed", func(m loginMac) { m.ready("<sealed"); m.seal() }, "sealed-kcpassword", 1, false},
+		{"dead", func(m loginMac) { m.ready(rightPassword); m.set("dead", "") }, "dead-loginwindow", 1, true},
+		{"nobody", func(m loginMac) { m.ready(rightPassword) }, "no-gui-session", 1, true},
+		{"another writer's padding", func(m loginMac) {
+			m.ready(rightPassword)
+			m.write(m.etc("kcpassword"), append(m.content(rightPassword)[:len(rightPassword)+1], 1, 2, 3), 0o600)
+			m.set("user", "anna")
+		}, "auto-login-other-user", 1, true},
+		{"hexadecimal text", func(m loginMac) {
+			m.ready(rightPassword)
+			m.write(m.etc("kcpassword"), []byte(strings.ToUpper(string(kcpassword.Hex(m.content(rightPassword))))+"\n"), 0o600)
+			m.set("user", "anna")
+			m.set("session", "m1")
+		}, "auto-login-other-user", 0, true},
+		{"another password, the session is up", func(m loginMac) { m.ready("other"); m.set("user", "anna"); m.set("session", "m1") }, "auto-login-other-user", 0, false},
+		{"the file is gone, the session is up", func(m loginMac) { m.set("user", "m1"); m.set("session", "m1") }, "kcpassword-missing", 0, false},
+		{"no end, the session is up", func(m loginMac) {
+			m.ready("")
+			m.write(m.etc("kcpassword"), m.content("a1234567890")[:11], 0o600)
+			m.set("session", "m1")
+		}, "kcpassword-unterminated", 0, false},
+		{"an empty file", func(m loginMac) { m.ready(""); m.write(m.etc("kcpassword"), nil, 0o600) }, "kcpassword-unterminated", 1, false},
+		{"the empty password", func(m loginMac) { m.ready(""); m.write(m.etc("kcpassword"), []byte{0x7d, 1}, 0o600) }, "kcpassword-empty", 1, false},
+		{"anybody may read the file", func(m loginMac) {
+			m.ready(rightPassword)
+			m.set("session", "m1")
+			m.write(m.etc("kcpassword"), m.content(rightPassword), 0o644)
+		}, "kcpassword-mode", 0, true},
+		{"another's file", func(m loginMac) { m.ready(rightPassword); m.set("session", "m1"); m.set("owner", "m1:staff") }, "kcpassword-mode", 0, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			inShells(t, func(t *testing.T, m loginMac) {
+				tc.mac(m)
+				before, _ := os.ReadFile(m.etc("kcpassword"))
+				f := m.look()
+				if len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != tc.code {
+					t.Fatalf("%+v", f)
+				}
+				if a := m.perform(f, rightPassword); a.Exit != 0 || a.Stderr != "" {
+					t.Fatalf("%+v", a)
+				}
+				after, err := os.ReadFile(m.etc("kcpassword"))
+				if err != nil || bytes.Equal(before, after) != tc.keeps || m.kicks() != tc.kicks {
+					t.Errorf("%v, %d kicks, file % x became % x", err, m.kicks(), before, after)
+				}
+				if got, err := kcpassword.Decode(after); err != nil || string(got) != rightPassword {
+					t.Errorf("the file holds %q, %v", got, err)
+				}
+				m.settled()
+			})
+		})
+	}
+}
+
+// ready is a Mac set up with a password, with nobody logged in.
+func (m loginMac) ready(password string) {
+	m.set("user", "m1")
+	if password != "" {
+		m.write(m.etc("kcpassword"), m.content(password), 0o600)
+	}
+}
+
+func (m loginMac) seal() {
+	m.write(m.etc("kcpassword"), []byte("\x41\xfa\x37\x42\xbe\xd9\xb9\xd4\xa3\xb9\x1f"), 0o600)
+}
+
+// TestAutoLoginScriptFails: each failure has its code and a last line that says
+// what was found; no session is ended and no token left.
+func TestAutoLoginScriptFails(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name     string
+		mac      func(loginMac) // before the plan
+		then     func(loginMac) // between plan and apply
+		password string
+		exit     int
+		stderr   string
+		kicks    int
+		next     string // code of the next plan
+	}{
+		{"a wrong password in the file", func(m loginMac) { m.ready("wrong") }, nil, "", 77, "macOS refused the password in /etc/kcpassword and sealed the file: it is not the one of m1", 1, "sealed-kcpassword"},
+		{"a wrong password given", func(loginMac) {}, nil, "wrong", 77, "macOS refused the password in /etc/kcpassword and sealed the file: it is not the one of m1", 1, "sealed-kcpassword"},
+		{"sealed in the meantime", func(m loginMac) { m.ready(rightPassword) }, loginMac.seal, "", 73, "/etc/kcpassword holds no password to log m1 in with", 0, "sealed-kcpassword"},
+		{"somebody logged in in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("screen", "anna") }, "", 74, "the screen is anna's: no session is ended", 0, "foreign-session"},
+		{"a machine started in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("work", "411") }, "", 75,
+			"a virtual machine or a job runs, or pgrep cannot tell (exit 0): loginwindow is not restarted", 0, "work-in-dead-session"},
+		{"launchctl refuses", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "") }, "", 76,
+			"loginwindow cannot be restarted: launchctl kickstart ended with exit 150", 0, "no-gui-session"},
+		{"no session comes", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("slow", "") }, "", 78,
+			"no session of m1 came up within 30 s, though /etc/kcpassword is intact", 1, "no-gui-session"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			inShells(t, func(t *testing.T, m loginMac) {
+				tc.mac(m)
+				f := m.look()
+				if tc.then != nil {
+					tc.then(m)
+				}
+				a := m.perform(f, tc.password)
+				stderr := strings.TrimSpace(a.Stderr)
+				if a.Exit != tc.exit || !strings.HasPrefix(stderr[strings.LastIndex(stderr, "\n")+1:], tc.stderr) || m.kicks() != tc.kicks {
+					t.Errorf("exit %d, %d kicks: %s", a.Exit, m.kicks(), stderr)
+				}
+				next := m.look()
+				got := ""
+				if next.Refused != nil {
+					got = next.Refused.Code.String()
+				} else if len(next.Changes) == 1 {
+					got = next.Changes[0].Reason.Code.String()
+				}
+				if _, err := os.Stat(m.etc("macfleet/pending/auto_login")); err == nil {
+					t.Error("a token is left, though it is known how the kick ended")
+				}
+				if got != tc.next || m.Get("ended") != "" {
+					t.Errorf("the next plan says %s; %+v", got, next)
+				}
+			})
+		})
+	}
+}
+
+// TestAutoLoginScriptKilled kills the script behind each of its calls, runs what
+// the next plan says, and finds a Mac that was kicked once.
+func TestAutoLoginScriptKilled(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"dash", "bash"} {
+		scripttest.Need(t, shell)
+		whole := newLoginMac(t, shell)
+		first := whole.look()
+		began, _ := strconv.Atoi(whole.Get("calls"))
+		whole.perform(first, rightPassword)
+		calls, _ := strconv.Atoi(whole.Get("calls"))
+		if calls -= began; calls < 10 || calls > 60 {
+			t.Fatalf("%d calls", calls)
+		}
+		for n := 1; n <= calls; n++ {
+			if !scripttest.Mine(n) {
+				continue
+			}
+			t.Run(shell+" after "+strconv.Itoa(n), func(t *testing.T) {
+				t.Parallel()
+				m := newLoginMac(t, shell)
+				m.set("kill", strconv.Itoa(n))
+				if a := m.perform(first, rightPassword); a.Exit != -1 {
+					t.Fatalf("it was not killed: %+v", a)
+				}
+				m.set("kill", "never")
+				if f := m.look(); f.Facts != stepstest.WantedBy(t, "auto_login", loggedIn) {
+					if a := m.perform(f, rightPassword); a.Exit != 0 {
+						t.Fatalf("%+v", a)
+					}
+				}
+				if m.kicks() != 1 {
+					t.Errorf("%d kicks", m.kicks())
+				}
+				m.settled()
+			})
+		}
+	}
+}
+
+// TestAutoLoginHostileUser: a name is one word to every tool, whatever it holds.
+func TestAutoLoginHostileUser(t *testing.T) {
+	t.Parallel()
+	inShells(t, func(t *testing.T, m loginMac) {
+		m.set("session", "m1")
+		for _, name := range []string{"o'hara", `"q"`, "a  b", "$(touch gone)", "`touch gone`", "*", `back\slash\n`, "-n", "größe", "a;b|c&d>e"} {
+			h := stepstest.Host(loggedIn)
+			h.User = name
+			var s plan.Step
+			for _, s = range steps.For(h) {
+				if s.ID() == "auto_login" {
+					break
+				}
+			}
+			look := func() plan.Finding {
+				p := s.Probes()[0]
+				return s.Diff(plan.View{Host: h, Facts: plan.Facts{p.ID: inventory.Present(m.Run(p.Command, ""))}})
+			}
+			if a := m.perform(look(), rightPassword); a.Exit != 0 || a.Stderr != "" || m.Get("user") != name {
+				t.Errorf("%q became %q: %+v", name, m.Get("user"), a)
+			}
+			m.finish()
+			if f := look(); f.Facts != s.Wanted() || len(f.Unread) > 0 {
+				t.Errorf("%q: %+v", name, f)
+			}
+		}
+		if files, err := os.ReadDir(m.etc("")); err != nil || len(files) != 2 {
+			t.Errorf("%v, %v", files, err)
+		}
+	})
+}
+
+func TestAutoLoginRemovalScript(t *testing.T) {
+	t.Parallel()
+	inShells(t, func(t *testing.T, m loginMac) {
+		m.ready(rightPassword)
+		m.set("session", "m1")
+		m.write(m.etc("kcpassword.macfleet"), m.content(rightPassword), 0o600)
+		for range 2 { // the second time nothing is there
+			a := m.Run(plan.Command{Name: "auto_login-remove", Script: scripttest.Text(t, "scripts/auto_login-remove.sh"), Args: []string{"m1"}}, "")
+			if a.Exit != 0 || a.Stderr != "" {
+				t.Fatalf("%+v", a)
+			}
+		}
+		left, err := os.ReadDir(m.etc(""))
+		if err != nil || len(left) != 1 || m.Get("user") != "" || m.Get("session") != "m1" || m.kicks() > 0 {
+			t.Errorf("%v %v, user %q, session %q", left, err, m.Get("user"), m.Get("session"))
+		}
+		m.set("user", "anna")
+		m.Run(plan.Command{Name: "auto_login-remove", Script: scripttest.Text(t, "scripts/auto_login-remove.sh"), Args: []string{"m1"}}, "")
+		if m.Get("user") != "anna" {
+			t.Error("another's automatic login was ended")
+		}
+	})
+}

@@ -1,0 +1,84 @@
+#!/bin/sh
+# One stub for all tools: what a Mac with a login window does. Its state is the
+# files of $STATE. After the call whose number is in $STATE/kill, everything in
+# this process group dies.
+PATH=/usr/bin:/bin
+name=${0##*/}
+read -r number <"$STATE/calls"
+number=$((number + 1))
+echo "$number" >"$STATE/calls"
+status=0
+
+missing() {
+  echo "The domain/default pair of ($1, $2) does not exist" >&2
+  status=1
+}
+
+session() {
+  if [ -e "$STATE/coming" ]; then
+    read -r left <"$STATE/coming"
+    left=$((left - 1))
+    echo "$left" >"$STATE/coming"
+    if [ "$left" -lt 1 ]; then
+      rm "$STATE/coming"
+      echo m1 >"$STATE/session"
+    fi
+  fi
+  [ -e "$STATE/session" ]
+}
+
+# kick tries the automatic login; a wrong password is sealed.
+kick() {
+  echo kick >>"$STATE/kicks"
+  wait=3
+  [ ! -e "$STATE/slow" ] || wait=1000
+  [ ! -e "$STATE/session" ] && [ ! -e "$STATE/coming" ] || echo ended >>"$STATE/ended"
+  rm -f "$STATE/session" "$STATE/coming" "$STATE/dead"
+  [ "$(cat "$STATE/user" 2>/dev/null)" = m1 ] && [ -e "$ROOT/etc/kcpassword" ] || return
+  held=$(od -An -v -tx1 <"$ROOT/etc/kcpassword" | tr -d ' \n')
+  case $held in
+    "$(cat "$STATE/right")"*) echo "$wait" >"$STATE/coming" ;;
+    *) printf '\101\372\067\102\276\331\271\324\243\271\037' >"$ROOT/etc/kcpassword" ;;
+  esac
+}
+
+case "$name $*" in
+  'id -u '*) echo 501 ;;
+  'fdesetup status') echo "FileVault is $(cat "$STATE/vault" 2>/dev/null || echo Off)." ;;
+  'defaults read /Library/Preferences/com.apple.loginwindow autoLoginUser')
+    cat "$STATE/user" 2>/dev/null || missing com.apple.loginwindow autoLoginUser ;;
+  'defaults read '*DisableAutoLoginClient) missing com.apple.loginwindow DisableAutoLoginClient ;;
+  'defaults write /Library/Preferences/com.apple.loginwindow autoLoginUser -string '*) printf '%s\n' "$5" >"$STATE/user" ;;
+  'defaults delete /Library/Preferences/com.apple.loginwindow autoLoginUser') rm "$STATE/user" ;;
+  'stat -f %Su /dev/console') cat "$STATE/screen" "$STATE/session" 2>/dev/null | grep . || echo root ;;
+  'stat -f %Su %u %Sg %Lp '*)
+    if [ $# = 4 ]; then
+      owner=$(cat "$STATE/owner" 2>/dev/null || echo root:wheel)
+      echo "${owner%:*} 0 ${owner#*:} $(stat -c %a "$3")"
+    fi
+    screen=$(cat "$STATE/screen" "$STATE/session" 2>/dev/null | grep . || echo root)
+    echo "$screen 501 wheel 620" ;;
+  'chown root:wheel '*) [ -e "$2" ] && rm -f "$STATE/owner" || status=1 ;;
+  'launchctl print gui/501')
+    if session; then
+      printf 'gui/501 = {\n\ttype = login\n\tsession = Aqua\n}\n'
+    else
+      echo 'Could not find domain for user gui: 501' >&2
+      status=113
+    fi ;;
+  'launchctl print system/com.apple.loginwindow')
+    printf 'system/com.apple.loginwindow = {\n\tstate = running\n'
+    [ -e "$STATE/dead" ] || printf '\tpid = 99\n'
+    echo '}' ;;
+  'launchctl kickstart -k system/com.apple.loginwindow')
+    if [ -e "$STATE/protected" ]; then status=150; else kick; fi ;;
+  'pgrep -f '*) cat "$STATE/work" 2>/dev/null || status=1 ;;
+  'sleep 1') ;;
+  'base64 --decode' | 'chmod '* | 'mkdir -p '* | 'mv -f '* | 'rm -f '*) "$name" "$@" || status=$? ;;
+  *)
+    echo "no stub for $name $*" >&2
+    status=127 ;;
+esac
+read -r victim <"$STATE/kill"
+[ "$victim" != "$number" ] || kill -9 0
+exit "$status"

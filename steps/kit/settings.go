@@ -1,0 +1,131 @@
+package kit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Setting is one value of a step: how a person calls it, and both sides in
+// normal form.
+type Setting struct{ Name, Seen, Wanted string }
+
+// Compare returns a setting of what was seen and what is wanted.
+func Compare(name, seen, wanted string) Setting { return Setting{name, seen, wanted} }
+
+// Differs reports whether the two sides do.
+func (s Setting) Differs() bool { return s.Seen != s.Wanted }
+
+// Wanted is the side of settings that is wanted, as text.
+func Wanted(all []Setting) string { return text(all, func(s Setting) string { return s.Wanted }) }
+
+// Facts is the side of settings that was seen, as text.
+func Facts(all []Setting) string { return text(all, func(s Setting) string { return s.Seen }) }
+
+// text is one side of settings, a line each.
+func text(all []Setting, side func(Setting) string) string {
+	size := 0
+	for _, s := range all {
+		size += len(s.Name) + len(side(s)) + len(`=""`) + 1
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for _, s := range all {
+		writeLine(&b, s.Name, side(s))
+	}
+	return b.String()
+}
+
+func writeLine(to *strings.Builder, name, value string) {
+	to.WriteString(name)
+	to.WriteByte('=')
+	if plainText(value) { // nearly all are, and quoting is slow
+		to.WriteByte('"')
+		to.WriteString(value)
+		to.WriteByte('"')
+	} else {
+		to.WriteString(strconv.Quote(value))
+	}
+	to.WriteByte('\n')
+}
+
+// plainText reports whether strconv.Quote would change nothing within a text.
+func plainText(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// Fields returns the settings that differ, for a person.
+func Fields(all ...Setting) []plan.Field {
+	n := 0
+	for _, s := range all {
+		if s.Differs() {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	out := make([]plan.Field, 0, n)
+	for _, s := range all {
+		if s.Differs() {
+			out = append(out, plan.Field{Name: s.Name, Before: s.Seen, After: s.Wanted})
+		}
+	}
+	return out
+}
+
+// Refused is the finding of a difference that macfleet must not remove. The
+// trouble is what was seen.
+func Refused(t *plan.Trouble) plan.Finding {
+	return plan.Finding{Facts: Facts([]Setting{{Name: t.Code.String(), Seen: t.Text}}), Refused: t}
+}
+
+func Choose[T any](yes bool, one, other T) T {
+	if yes {
+		return one
+	}
+	return other
+}
+
+func ListOr(all []string, none string) string {
+	if len(all) == 0 {
+		return none
+	}
+	return strings.Join(all, "; ")
+}
+
+func Switched(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func IsNot(diff []plan.Field) string {
+	var out []string
+	for _, f := range diff {
+		out = append(out, f.Name+": "+f.Before)
+	}
+	return strings.Join(out, ", ")
+}
+
+// IsName reports whether a text can be a Mac's name: what has several lines is
+// chatter, and the name is not known.
+func IsName(text string) bool {
+	return strings.TrimSpace(text) != "" && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,153 @@
+package tartkubelet
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kit"
+)
+
+// The codes that are raised here.
+var (
+	codeKubeconfigMissing = plan.NewCode("kubeconfig-missing", plan.Critical, "the kubelet's kubeconfig is missing")
+	codeKubeconfigDiffers = plan.NewCode("kubeconfig-differs", plan.Warning, "the kubelet's kubeconfig is not as macfleet writes it")
+)
+
+// kubeconfigHead renders all of a kubeconfig but its last line, the token's.
+func kubeconfigHead(node string, join inventory.Join) (string, error) {
+	for _, word := range []string{node, join.Server} {
+		if word == "" || strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"'#{}[],&*!|>%@\`, r) }) {
+			return "", fmt.Errorf("%q cannot stand in a kubeconfig", word)
+		}
+	}
+	user, ca := "tart-kubelet-"+node, ""
+	if join.CA != "" {
+		ca = "    certificate-authority-data: " + base64.StdEncoding.EncodeToString([]byte(join.CA)) + "\n"
+	}
+	return "apiVersion: v1\nkind: Config\nclusters:\n- name: cluster\n  cluster:\n    server: " + join.Server + "\n" + ca +
+		"contexts:\n- name: " + user + "\n  context:\n    cluster: cluster\n    user: " + user + "\ncurrent-context: " + user +
+		"\nusers:\n- name: " + user + "\n  user:\n", nil
+}
+
+// kubeconfigText renders a kubeconfig. Its errors hold no part of the token.
+func kubeconfigText(node string, join inventory.Join, token string) (string, error) {
+	head, err := kubeconfigHead(node, join)
+	if err != nil {
+		return "", err
+	}
+	strange := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.=+/~", r))
+	}
+	if token == "" || strings.ContainsFunc(token, strange) {
+		return "", errors.New("the token is none that a kubeconfig could hold")
+	}
+	return head + "    token: " + token + "\n", nil
+}
+
+func (tartKubelet) Reads() plan.InputKind { return plan.Kubeconfig }
+
+func (tartKubelet) Render(in kit.InputFor, token string) (string, error) {
+	return kubeconfigText(in.Host.Name, in.Join, token)
+}
+
+// seenKubeconfig is what a host tells of its kubeconfig: nothing of it is secret.
+type seenKubeconfig struct {
+	there  bool
+	access string
+	sha    string // of all but the token
+	server string
+	claims string // of the token, as it has them
+}
+
+// tokenClaims are what a token says of itself.
+type tokenClaims struct {
+	account string // uid of the ServiceAccount
+	secret  string // name of the Secret that it is of
+}
+
+// readClaims reads the middle part of a token: of one that a Secret holds, or of
+// one that was asked for. ok is false where it is none of a ServiceAccount's.
+func readClaims(text string) (c tokenClaims, ok bool) {
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
+	var claims struct {
+		UID    string `json:"kubernetes.io/serviceaccount/service-account.uid"`
+		Secret string `json:"kubernetes.io/serviceaccount/secret.name"`
+		Bound  struct {
+			Account struct {
+				UID string `json:"uid"`
+			} `json:"serviceaccount"`
+			Secret struct {
+				Name string `json:"name"`
+			} `json:"secret"`
+		} `json:"kubernetes.io"`
+	}
+	if err != nil || json.Unmarshal(raw, &claims) != nil {
+		return c, false
+	}
+	c = tokenClaims{claims.UID, claims.Secret}
+	if c.account == "" {
+		c = tokenClaims{claims.Bound.Account.UID, claims.Bound.Secret.Name}
+	}
+	return c, c.account != ""
+}
+
+// tokenSecret is the name of the Secret that holds a host's token.
+func tokenSecret(node string) string { return "tart-kubelet-" + node + "-token" }
+
+// kubeconfigAccess is who may touch a kubeconfig: the agent, which runs as the
+// login user.
+func kubeconfigAccess(user string) string { return user + ":staff:600" }
+
+// configSetting compares the kubeconfig with what the cluster says. The reason is
+// what is wrong with it. An identity that is not complete gives no token that
+// works.
+func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (kit.Setting, plan.Reason, error) {
+	node := v.Host.Name
+	head, err := kubeconfigHead(node, join)
+	if err != nil {
+		return kit.Setting{}, plan.Reason{}, err
+	}
+	s := kit.Setting{Name: "kubeconfig", Wanted: "for " + join.Server}
+	if !seen.there {
+		s.Seen = "missing"
+		return s, plan.Reason{Code: codeKubeconfigMissing, Text: kubeletConfig + " is not there"}, nil
+	}
+	elsewhere, err := kubeconfigHead(node, inventory.Join{Server: seen.server, CA: join.CA})
+	forAnother := err == nil && seen.server != join.Server && seen.sha == digest(elsewhere)
+	var revoked, differs []string
+	identity, known := v.Identity.Get()
+	claims, readable := readClaims(seen.claims)
+	switch {
+	case !known || !identity.Complete():
+		revoked = append(revoked, "the identity in the cluster is not complete")
+	case readable && claims.account != identity.ServiceAccount:
+		revoked = append(revoked, "its token is of a ServiceAccount that is gone")
+	case readable && claims.secret != "" && claims.secret != tokenSecret(node):
+		revoked = append(revoked, "its token is of the Secret "+claims.secret)
+	}
+	switch {
+	case forAnother:
+		differs = append(differs, "for "+seen.server) // what it was proven to be, so another address is no drift
+	case seen.server != join.Server:
+		differs = append(differs, "its server is "+cmp.Or(seen.server, "none"))
+	case seen.sha != digest(head):
+		differs = append(differs, "it is not as macfleet writes it for this cluster")
+	}
+	if want := kubeconfigAccess(v.Host.User); seen.access != want {
+		differs = append(differs, "owner and mode "+seen.access)
+	}
+	all := slices.Concat(revoked, differs)
+	if len(all) == 0 {
+		s.Seen = s.Wanted
+		return s, plan.Reason{}, nil
+	}
+	s.Seen = strings.Join(all, ", ")
+	return s, plan.Reason{Code: kit.Choose(len(revoked) > 0, plan.CodeTokenRevoked, codeKubeconfigDiffers), Text: kubeletConfig + ": " + s.Seen}, nil
+}

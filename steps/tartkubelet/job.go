@@ -1,0 +1,151 @@
+package tartkubelet
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kit"
+	"github.com/macfleet/macfleet/steps/launchd"
+)
+
+var codeReserveTooLarge = plan.NewCode("reserve-too-large", plan.Warning, "the reserve block leaves nothing of the host for its Node",
+	"set less in the reserve block of tart_kubelet")
+
+// keepMachines is the flag with which a kubelet deletes no virtual machine by
+// itself. A builder's machines are nobody's Pods: without the flag they are
+// deleted while they are being pushed.
+const keepMachines = "--disable-vm-gc"
+
+// capacity is what a host offers to Pods.
+type capacity struct {
+	cpus int
+	mega int64 // mebibytes of memory
+}
+
+// capacityOf is what the host has, less what it keeps for itself.
+func capacityOf(reserve *fleet.Reserve, cpus int, memory int64) (capacity, *plan.Trouble) {
+	kept, ok := fleet.Bytes(*reserve.Memory)
+	c := capacity{cpus - *reserve.CPU, (memory - kept) >> 20}
+	if !ok || c.cpus < 1 || c.mega < 1 {
+		return c, codeReserveTooLarge.Trouble(fmt.Sprintf("the host has %d cores and %d MiB of memory, and reserve keeps %d cores and %s of them", cpus, memory>>20, *reserve.CPU, *reserve.Memory))
+	}
+	return c, nil
+}
+
+// kubeletJob is the one renderer of the agent's job, for a first set-up, an
+// update and a repair alike. What is empty is left out, and labels have one order.
+// Once a step puts hosts into a tailnet, a host that has it gets
+// --node-ip-source=tailscale here, behind --node-labels: only then, as a kubelet
+// without tailscale beside it ends at once.
+func kubeletJob(wish *fleet.TartKubelet, v plan.View, c capacity) launchd.Job {
+	h := v.Host
+	args := []string{kubeletProgram, "--node-name=" + h.Name, "--kubeconfig=" + kubeletConfig, "--host-cpu=" + strconv.Itoa(c.cpus),
+		"--host-memory-mb=" + strconv.FormatInt(c.mega, 10), "--max-pods=" + strconv.Itoa(*wish.MaxPods)}
+	if labels := nodeLabels(wish, h); len(labels) > 0 {
+		var pairs []string
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			pairs = append(pairs, key+"="+labels[key])
+		}
+		args = append(args, "--node-labels="+strings.Join(pairs, ","))
+	}
+	if v.Server.ID != "" {
+		args = append(args, "--provider-id="+v.Server.ProviderID())
+	}
+	if h.Spec.BuildsImages() {
+		args = append(args, keepMachines)
+	}
+	return launchd.Job{Label: kubeletLabel, User: h.User, Arguments: args, RunAtLoad: true, KeepAlive: true, Throttle: 10,
+		Environment: map[string]string{"HOME": "/Users/" + h.User, "PATH": "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin"},
+		Stdout:      kubeletLog, Stderr: kubeletLog}
+}
+
+// nodeLabels are those of the block, and where the host belongs. The agent is
+// their one writer: what somebody else writes under its prefix it takes off again.
+func nodeLabels(wish *fleet.TartKubelet, h fleet.Host) map[string]string {
+	labels := maps.Clone(wish.Labels)
+	if h.LabelPrefix == "" {
+		return labels
+	}
+	if labels == nil {
+		labels = make(map[string]string)
+	}
+	labels[h.LabelPrefix+"/fleet"], labels[h.LabelPrefix+"/group"] = h.Fleet, h.Group
+	return labels
+}
+
+// jobSettings compare the job with what is wanted: its description in launchd, and
+// on the disk, from which the next boot takes it. text is its property list.
+func (s kubeletState) jobSettings(want launchd.Job, text string) []kit.Setting {
+	args := strings.Join(want.Arguments, " ")
+	all := []kit.Setting{kit.Compare("arguments", args, args), kit.Compare("job in launchd", kit.AsRendered, kit.AsRendered), kit.Compare("job file", kit.AsRendered, kit.AsRendered)}
+	switch differs := s.service.Differs(want); {
+	case !s.loaded:
+		all[0].Seen, all[1].Seen = "none", "not loaded"
+	case len(differs) > 0:
+		all[0].Seen, all[1].Seen = strings.Join(s.service.Arguments, " "), "other "+strings.Join(differs, ", ") // otherArguments, or more
+	}
+	switch {
+	case !s.isPlist:
+		all[2].Seen = "missing"
+	case s.withheld != "" && s.withheld != digest(text):
+		all[2].Seen = "edited, and it may hold a secret"
+	case s.withheld == "" && s.plist.Text != text:
+		all[2].Seen = "edited"
+	case s.plist.Mode != kit.FileMode:
+		all[2].Seen = "owner and mode " + s.plist.Mode
+	}
+	return all
+}
+
+// otherArguments is what the setting "job in launchd" says where nothing else of it
+// differs.
+const otherArguments = "other arguments"
+
+// onDisk returns the arguments in the job's file, where that is like the wanted one but
+// for them.
+func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {
+	j, err := launchd.ParsePlist(s.plist.Text)
+	if !s.isPlist || err != nil || s.plist.Mode != kit.FileMode || len(j.Arguments) == 0 || j.Arguments[0] != want.Arguments[0] {
+		return nil, false
+	}
+	args, want.Arguments = j.Arguments, j.Arguments
+	return args, launchd.Plist(want) == s.plist.Text
+}
+
+// jobFacts are the same with nothing in them that hangs on the wanted arguments:
+// another wish is no drift. The rest of the job, and its file, are compared for the
+// arguments that launchd has.
+func (s kubeletState) jobFacts(compared []kit.Setting, want launchd.Job) []kit.Setting {
+	if !s.loaded || slices.Equal(want.Arguments, s.service.Arguments) {
+		return compared
+	}
+	want.Arguments = s.service.Arguments
+	return append([]kit.Setting{compared[0]}, s.jobSettings(want, launchd.Plist(want))[1:]...)
+}
+
+// digest is the SHA-256 of a text, in hex.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// collects reports whether the job that runs here deletes virtual machines that no
+// Pod is behind. Where none was ever set up, it does: nothing says that machines
+// are kept.
+func (s kubeletState) collects() bool {
+	if s.loaded {
+		return !slices.Contains(s.service.Arguments, keepMachines)
+	}
+	j, err := launchd.ParsePlist(s.plist.Text)
+	if s.isPlist && err == nil {
+		return !slices.Contains(j.Arguments, keepMachines)
+	}
+	return !slices.ContainsFunc(s.others, func(o otherJob) bool { return o.keepsMachines })
+}

@@ -1,0 +1,328 @@
+package tartkubelet_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+// TestNodeScripts sets up a Mac, rolls both programs, and goes back.
+func TestNodeScripts(t *testing.T) {
+	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+		m.apply("tart")
+		m.apply(kubeletID)
+		if a := m.run(plan.Command{Script: "exec /usr/local/bin/tart --version"}, ""); a.Stdout != "2.32.1\n" && a.Exit != 0 {
+			t.Errorf("the wrapper: %+v", a)
+		}
+		config := m.Read("/etc/tart-kubelet/kubeconfig")
+		if !strings.HasSuffix(config, "\n    token: "+tokenOf(stepstest.AccountUID)+"\n") || !strings.HasPrefix(config, stepstest.Kubeconfig(name)) {
+			t.Errorf("the kubeconfig is\n%s", config)
+		}
+		if f := m.look(kubeletID); len(f.Changes) > 0 || f.Refused != nil {
+			t.Errorf("again: %s", stepstest.Brief(f))
+		}
+		pid, runs := m.Get("pid"), m.Get("runs")
+		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.5.0", "version=0.5.0\n")}
+		m.apply(kubeletID)
+		if m.Get("pid") == pid || m.Get("runs") == runs || strings.Contains(m.Get("calls"), "bootout") {
+			t.Errorf("pid %s, %s runs:\n%s", m.Get("pid"), m.Get("runs"), m.Get("calls"))
+		}
+		m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(t, "2.33.0"))}
+		m.apply("tart")
+		if !strings.Contains(m.Read("/usr/local/lib/tart.app/Contents/MacOS/tart"), "2.33.0") {
+			t.Error("the old bundle is there")
+		}
+		m.rollback = true
+		m.apply("tart")
+		m.apply(kubeletID)
+		m.apply(kubeletID) // there is nothing more to do
+		if got := m.Read("/usr/local/bin/tart-kubelet"); got != "version=0.4.0\n" {
+			t.Errorf("after the roll-back %q", got)
+		}
+		if got := m.Read("/usr/local/lib/macfleet/tart_kubelet.receipt"); !strings.Contains(got, "\nrolled-back "+m.spec.TartKubelet.Artifact.SHA256+" 0.5.0\n") {
+			t.Errorf("the receipt:\n%s", got)
+		}
+		m.rollback = false
+		m.apply(kubeletID)
+		if got := m.Read("/usr/local/lib/macfleet/tart_kubelet.receipt"); strings.Contains(got, "rolled-back") || m.Read("/usr/local/bin/tart-kubelet") != "version=0.5.0\n" {
+			t.Errorf("forth again:\n%s", got)
+		}
+	})
+}
+
+// TestNodeScriptsPlist: another plist is loaded anew, the same one never.
+func TestNodeScriptsPlist(t *testing.T) {
+	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+		m.apply(kubeletID)
+		m.spec.GithubRunner = &fleet.GithubRunner{}
+		m.apply(kubeletID)
+		if !strings.Contains(m.Get("job"), "--disable-vm-gc") || strings.Count(m.Get("calls"), "launchctl bootstrap system") != 2 {
+			t.Errorf("launchd has\n%s\n%s", m.Get("job"), m.Get("calls"))
+		}
+		for what, edit := range map[string]func(){
+			"the file edited":  func() { m.Put(kubeletPlist, "x") },
+			"the process gone": func() { _ = os.Remove(filepath.Join(m.State, "pid")) },
+			"kubeconfig edited": func() {
+				m.Put("/etc/tart-kubelet/kubeconfig", m.Read("/etc/tart-kubelet/kubeconfig")+"# x\n")
+			},
+			"kubeconfig of before": func() {
+				m.Put("/etc/tart-kubelet/kubeconfig", strings.Replace(m.Read("/etc/tart-kubelet/kubeconfig"), tokenOf(stepstest.AccountUID), tokenOf("gone"), 1))
+			},
+			"the program edited": func() { m.Put("/usr/local/bin/tart-kubelet", "version=0.0\n") },
+		} {
+			edit()
+			if f := m.look(kubeletID); len(f.Changes) == 0 {
+				t.Errorf("%s: nothing differs", what)
+			}
+			m.apply(kubeletID)
+		}
+		if strings.Count(m.Get("calls"), "launchctl bootstrap system") != 2 {
+			t.Errorf("the job was registered without need:\n%s", m.Get("calls"))
+		}
+	})
+}
+
+const kubeletPlist = "/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"
+
+// TestNodeScriptsTakeOver: the job of before is gone before ours starts.
+func TestNodeScriptsTakeOver(t *testing.T) {
+	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+		const legacy = "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist"
+		m.Set("legacy", "")
+		m.Put(legacy, "<string>/usr/local/bin/tart-kubelet</string>\n")
+		m.apply(kubeletID)
+		if m.Read(legacy) != "no file" || strings.Contains(m.Get("calls"), "bootout system/dev.macfleet") {
+			t.Errorf("calls:\n%s", m.Get("calls"))
+		}
+		m.Put("/Library/LaunchDaemons/com.example.node.plist", "<string>/opt/tart-kubelet</string>\n")
+		if f := m.look(kubeletID); stepstest.Brief(f) != "refused second-kubelet" {
+			t.Error(stepstest.Brief(f))
+		}
+	})
+}
+
+// TestNodeScriptsFail: a version that crashes ends the step with what its log
+// says, and the one from before comes back.
+func TestNodeScriptsFail(t *testing.T) {
+	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+		m.apply("tart")
+		m.apply(kubeletID)
+		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.5.0", "crashes\n")}
+		a := m.perform(m.look(kubeletID))
+		if a.Exit != 70 || !strings.Contains(scripttest.LastLine(a.Stderr), "does not stay up: state = spawn scheduled;last exit code = 1;") ||
+			!strings.HasSuffix(scripttest.LastLine(a.Stderr), "this version crashes") {
+			t.Errorf("exit %d: %s", a.Exit, a.Stderr)
+		}
+		if f := m.look(kubeletID); stepstest.Brief(f) != "kubelet-crash-loop run kick" {
+			t.Error(stepstest.Brief(f))
+		}
+		m.rollback = true
+		m.apply(kubeletID)
+		if m.Read("/usr/local/bin/tart-kubelet") != "version=0.4.0\n" || m.Get("pid") == "" {
+			t.Error("it is not back")
+		}
+		m.rollback = false
+
+		bad := m.artifact("0.6.0", "version=0.6.0\n")
+		m.Put(bad.HostPath(), "other bytes\n")
+		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: bad}
+		before := m.picture()
+		if a := m.perform(m.look(kubeletID)); a.Exit != 1 || !strings.Contains(scripttest.LastLine(a.Stderr), "not "+bad.SHA256) {
+			t.Errorf("other bytes: exit %d: %s", a.Exit, a.Stderr)
+		}
+		stepstest.Expect(t, "the program", before["/usr/local/bin/tart-kubelet"], m.picture()["/usr/local/bin/tart-kubelet"])
+
+		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.7.0", "unsigned\n")}
+		m.apply(kubeletID)
+		if m.Read("/usr/local/bin/tart-kubelet") != "signed\nunsigned\n" {
+			t.Error("it is not signed")
+		}
+		calls := strings.Count(m.Get("calls"), "codesign --force")
+		m.apply(kubeletID)
+		if calls != 1 || strings.Count(m.Get("calls"), "codesign --force") != calls {
+			t.Errorf("signed %d times at first", calls)
+		}
+
+		for what, content := range map[string]string{"no archive": "x", "an empty one": emptyArchive(t)} {
+			m.spec.Tart = &fleet.Tart{Artifact: m.artifact("9", content)}
+			if a := m.perform(m.look("tart")); a.Exit == 0 || !strings.Contains(m.Read("/usr/local/lib/tart.app/Contents/MacOS/tart"), "2.32.1") {
+				t.Errorf("%s: exit %d: %s", what, a.Exit, a.Stderr)
+			}
+		}
+	})
+}
+
+func emptyArchive(t testing.TB) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if err := tar.NewWriter(z).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestNodeScriptsIdle: Tart is not exchanged under a machine, neither by a plan nor
+// by one that began since.
+func TestNodeScriptsIdle(t *testing.T) {
+	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+		m.apply("tart")
+		m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(t, "2.33.0"))}
+		f := m.look("tart")
+		m.Set("work", "  77     1    01:02 /usr/local/lib/tart.app/Contents/MacOS/tart run --no-graphics ci-a --dir=hunter2\n   78     1    01:02 /opt/homebrew/bin/packer build x.pkr.hcl\n")
+		before := m.picture()
+		if a := m.perform(f); a.Exit != 75 || !strings.Contains(a.Stderr, "77 run ci-a\n78 packer build\n") {
+			t.Errorf("exit %d: %s", a.Exit, a.Stderr)
+		}
+		stepstest.Expect(t, "the Mac", before, m.picture())
+		if f := m.look("tart"); stepstest.Brief(f) != "tart-outdated tart-install, busy" || plan.TaskTexts(f.Busy) != "tart run ci-a (pid 77), packer build (pid 78)" || f.Changes[0].Disruption != plan.Drain {
+			t.Errorf("%+v", f)
+		}
+		m.force = true
+		if a := m.perform(m.look("tart")); a.Exit != 0 {
+			t.Errorf("by force: exit %d: %s", a.Exit, a.Stderr)
+		}
+		m.spec.Tart = nil
+		if a := m.perform(m.look("tart")); a.Exit != 0 {
+			t.Errorf("removed by force: exit %d: %s", a.Exit, a.Stderr)
+		}
+	})
+}
+
+// TestNodeScriptsKilled kills the scripts at each call of a tool, in a first
+// set-up and in a roll. The next run brings the Mac to where it would have been.
+func TestNodeScriptsKilled(t *testing.T) {
+	t.Parallel()
+	for _, id := range []plan.StepID{"tart", kubeletID} {
+		for _, scene := range []string{"first", "roll", "builder"} {
+			if id == "tart" && scene == "builder" {
+				continue
+			}
+			whole := newNodeMac(t, "dash")
+			var before plan.Finding
+			if scene != "first" {
+				before = whole.look(id)
+			}
+			whole.ready(id, before)
+			whole.turn(scene)
+			f := whole.look(id)
+			leaves := whole.traced(f)
+			whole.proven(id)
+			want := whole.picture()
+			for i, left := range leaves {
+				n := i + 1
+				if i > 0 && left == leaves[i-1] || !scripttest.Mine(n) {
+					continue // the call before did not change a thing, or another run's
+				}
+				shell := "dash"
+				if n%5 == 0 {
+					shell = "bash"
+				}
+				t.Run(string(id)+" "+scene+" "+strconv.Itoa(n), func(t *testing.T) {
+					t.Parallel()
+					m := newNodeMac(t, shell)
+					m.ready(id, before)
+					m.turn(scene)
+					m.Set("kill", strconv.Itoa(m.count()+n)+"\n")
+					if a := m.perform(f); a.Exit == 0 {
+						t.Fatalf("it was not killed")
+					}
+					m.Set("kill", "never\n")
+					m.apply(id)
+					stepstest.Expect(t, "the Mac", want, m.picture())
+					if id == kubeletID && (m.Get("pid") == "" || m.Get("runs-of") != whole.Get("runs-of")) {
+						t.Error("the process is of another program")
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestNodeScriptsRemove: what was made goes, and the Mac is as before.
+func TestNodeScriptsRemove(t *testing.T) {
+	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+		before := m.picture()
+		m.apply("tart")
+		m.apply(kubeletID)
+		m.Set("work", "77 1 01:02 /usr/local/bin/tart run ci-a\n")
+		wanted := m.spec
+		m.spec = none
+		f := m.look(kubeletID)
+		if stepstest.Brief(f) != "kubelet-not-wanted remove, busy" {
+			t.Error(stepstest.Brief(f))
+		}
+		if a := m.perform(f); a.Exit != 75 {
+			t.Errorf("exit %d", a.Exit)
+		}
+		if err := os.Remove(filepath.Join(m.State, "work")); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []plan.StepID{kubeletID, "tart"} {
+			m.apply(id)
+		}
+		stepstest.Expect(t, "the Mac", before, m.picture())
+		if m.Get("job") != "" {
+			t.Error("launchd has the job")
+		}
+		m.spec = wanted
+		m.apply("tart")
+		m.apply(kubeletID)
+	})
+}
+
+// ready makes the machine one on which a finding's changes were made and proven.
+func (m *nodeMac) ready(id plan.StepID, f plan.Finding) {
+	m.T.Helper()
+	if a := m.perform(f); a.Exit != 0 {
+		m.T.Fatalf("%+v", a)
+	}
+	if err := os.RemoveAll(m.Path("/etc/macfleet/pending/" + string(id))); err != nil {
+		m.T.Fatal(err)
+	}
+}
+
+// traced performs a finding, and returns for each call of a tool a digest of what a
+// kill there would leave behind.
+func (m *nodeMac) traced(f plan.Finding) []string {
+	m.T.Helper()
+	began := m.count()
+	m.Set("tracing", "")
+	if a := m.perform(f); a.Exit != 0 {
+		m.T.Fatalf("%s", a.Stderr)
+	}
+	leaves := strings.Split(m.Get("../trace"), "\n")
+	if err := os.Remove(filepath.Join(m.State, "tracing")); err != nil || len(leaves) != m.count()-began {
+		m.T.Fatalf("%d states at %d calls, %v", len(leaves), m.count()-began, err)
+	}
+	return leaves
+}
+
+// turn makes another configuration of the one that the machine has, or gives it a
+// past.
+func (m *nodeMac) turn(scene string) {
+	m.T.Helper()
+	switch scene {
+	case "first":
+		m.Set("legacy", "")
+		m.Put("/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist", "<string>/usr/local/bin/tart-kubelet</string>\n")
+	case "builder":
+		m.spec.GithubRunner = &fleet.GithubRunner{}
+	case "roll":
+		m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(m.T, "2.33.0"))}
+		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.5.0", "version=0.5.0\n")}
+	}
+}

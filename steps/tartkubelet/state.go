@@ -1,0 +1,229 @@
+package tartkubelet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/macfleet/macfleet/steps/kit"
+	"github.com/macfleet/macfleet/steps/launchd"
+)
+
+// The places of the Node's agent on a host.
+const (
+	kubeletLabel   = "dev.macfleet.tart-kubelet"
+	kubeletTarget  = "system/" + kubeletLabel
+	kubeletPlist   = "/Library/LaunchDaemons/" + kubeletLabel + ".plist"
+	kubeletProgram = "/usr/local/bin/tart-kubelet"
+	kubeletConfig  = "/etc/tart-kubelet/kubeconfig"
+	kubeletLog     = "/var/log/tart-kubelet.log"
+)
+
+// kubeletFolders must belong to the login user, whom the agent runs as.
+func kubeletFolders() []string {
+	return []string{"/var/log/tart-vms", "/var/lib/tart-userdata", kubeletLog}
+}
+
+// kubeletState is what was seen of the Node's agent on a host, at one moment.
+type kubeletState struct {
+	receipt kit.Receipt
+	program kit.InstalledFile
+	kept    []string
+	free    int64
+	config  seenKubeconfig
+
+	plist    kit.FileState
+	isPlist  bool
+	withheld string          // the digest of a plist that may hold a secret of somebody's; empty: it was read
+	loaded   bool            // launchd has the job
+	service  launchd.Service // as launchd has it
+	disabled bool            // launchd must not start the job
+
+	others    []otherJob
+	plists    []string // other property lists that run a tart-kubelet
+	processes []kubeletProcess
+	work      []kit.Working
+	machines  []string // local virtual machines of the login user
+	owners    map[string]string
+	cpus      int
+	memory    int64 // bytes
+	now       int64 // seconds since 1970, by the host's clock
+}
+
+// otherJob is a job under another label that has to do with the same program.
+type otherJob struct {
+	target, path, program string
+	pid                   int
+	keepsMachines         bool // it runs with --disable-vm-gc
+}
+
+// kubeletProcess is a process of a tart-kubelet.
+type kubeletProcess struct {
+	pid, parent int
+	age         int64 // seconds
+	program     string
+}
+
+// kubelet reads the answer of the script tart_kubelet-state.
+func readKubelet(r *kit.Reader, id string) kubeletState {
+	s := kubeletState{free: kit.UnknownSpace, owners: make(map[string]string)}
+	r.Parts(id, s.take)
+	return s
+}
+
+func (s *kubeletState) take(p kit.Part) (err error) {
+	switch p.Name {
+	case "file", "withheld":
+		return s.file(p)
+	case "program":
+		return s.program.Read(p)
+	case "kept":
+		s.kept = p.Lines()
+	case "disk":
+		s.free = kit.FreeSpace(p)
+	case "kubeconfig":
+		s.config = seenKubeconfig{there: true, access: p.Value("access"), sha: p.Value("sha"), server: p.Value("server"), claims: p.Value("claims")}
+	case "job":
+		return s.job(p)
+	case "disabled":
+		s.disabled = strings.Contains(p.Body, "=> disabled") || strings.Contains(p.Body, "=> true")
+	case "other":
+		s.other(p)
+	case "plists":
+		s.plists = p.Lines()
+	case "processes":
+		return s.process(p)
+	case "work":
+		s.work, err = kit.Works(p)
+	case "machines":
+		s.machines = p.Lines()
+	case "folders":
+		for _, line := range p.Lines() {
+			owner, path, _ := strings.Cut(line, " ")
+			s.owners[path] = owner
+		}
+	case "hardware":
+		return s.hardware(p)
+	case "now":
+		s.now, err = strconv.ParseInt(strings.TrimSpace(p.Body), 10, 64)
+	default:
+		err = kit.ErrPart
+	}
+	return err
+}
+
+func (s *kubeletState) file(p kit.Part) error {
+	mode, path, _ := strings.Cut(p.Of, " ")
+	if path != kubeletPlist {
+		return s.receipt.Read(p.Body)
+	}
+	s.isPlist, s.withheld, s.plist = true, p.Value("sha"), kit.FileState{Text: p.Body, Mode: mode}
+	return nil
+}
+
+func (s *kubeletState) job(p kit.Part) (err error) {
+	if err := kit.JobCode(p.Exit); err != nil {
+		return err
+	}
+	if s.loaded = p.Exit == 0; s.loaded {
+		s.service, err = launchd.ParsePrint(strings.TrimLeft(p.Body, "\n"))
+	}
+	return err
+}
+
+// other reads some lines of another job's page.
+func (s *kubeletState) other(p kit.Part) {
+	j := otherJob{target: p.Of}
+	for _, line := range p.Lines() {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " = ")
+		switch key {
+		case "path":
+			j.path = value
+		case "program":
+			j.program = value
+		case "pid":
+			j.pid, _ = strconv.Atoi(value) // 0 says that nobody knows
+		case "gc":
+			j.keepsMachines = value == "off"
+		}
+	}
+	s.others = append(s.others, j)
+}
+
+func (s *kubeletState) process(p kit.Part) error {
+	for _, line := range p.Lines() {
+		words := strings.Fields(line)
+		if len(words) != 4 {
+			return fmt.Errorf("%q is no process", line)
+		}
+		pid, err := strconv.Atoi(words[0])
+		parent, perr := strconv.Atoi(words[1])
+		age, aerr := elapsed(words[2])
+		if err := errors.Join(err, perr, aerr); err != nil {
+			return err
+		}
+		s.processes = append(s.processes, kubeletProcess{pid, parent, age, words[3]})
+	}
+	return p.Worked()
+}
+
+// elapsed reads how long a process runs, as ps shows it: [[days-]hours:]minutes:seconds.
+func elapsed(text string) (seconds int64, err error) {
+	days, clock, found := strings.Cut(text, "-")
+	if !found {
+		days, clock = "0", text
+	}
+	fields := append([]string{days}, strings.Split(clock, ":")...)
+	if len(fields) < 3 || len(fields) > 4 {
+		return 0, fmt.Errorf("%q is no time", text)
+	}
+	for i, field := range fields {
+		n, err := strconv.ParseUint(field, 10, 31)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no time", text)
+		}
+		switch {
+		case i > 1:
+			seconds *= 60
+		case i == 1 && len(fields) == 3:
+			seconds *= 24 * 60 // there are no hours
+		case i == 1:
+			seconds *= 24
+		}
+		seconds += int64(n)
+	}
+	return seconds, nil
+}
+
+func (s *kubeletState) hardware(p kit.Part) (err error) {
+	lines := p.Lines()
+	if err := p.Worked(); err != nil || len(lines) != 2 {
+		return errors.Join(err, fmt.Errorf("%d lines where cores and memory are asked for", len(lines)))
+	}
+	if s.cpus, err = strconv.Atoi(strings.TrimSpace(lines[0])); err != nil {
+		return err
+	}
+	s.memory, err = strconv.ParseInt(strings.TrimSpace(lines[1]), 10, 64)
+	return err
+}
+
+// own returns the process of the job. What ended between two questions has
+// none.
+func (s *kubeletState) own() (kubeletProcess, bool) {
+	for _, p := range s.processes {
+		if s.loaded && s.service.PID != 0 && p.pid == s.service.PID {
+			return p, true
+		}
+	}
+	return kubeletProcess{}, false
+}
+
+// virtualMachines are those of the login user, running or not, and every one that
+// runs.
+func (s *kubeletState) virtualMachines() []string {
+	out := append(slices.Clone(s.machines), kit.Running(s.work)...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,565 @@
+package tartkubelet_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+const name = stepstest.Name
+
+// none wants nothing.
+var none = fleet.Spec{}
+
+const kubeletID, kubeletProbe, backgroundProbe = "tart_kubelet", "tart_kubelet.state/m1", "tart_kubelet.background"
+
+// joined wants a kubelet.
+var joined = fleet.Spec{TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}}
+
+// kubeletCase is a host whose kubelet is judged.
+type kubeletCase struct {
+	mac  stepstest.Kubelet
+	view plan.View
+	spec fleet.Spec
+	host fleet.Host
+}
+
+func newKubeletCase() *kubeletCase {
+	return &kubeletCase{mac: stepstest.SettledKubelet(name), view: stepstest.View(stepstest.Host(joined), nil), spec: joined, host: stepstest.Host(joined)}
+}
+
+func (c *kubeletCase) node(edit func(*inventory.Node)) {
+	n, _ := c.view.Node.Get()
+	edit(&n)
+	c.view.Node = inventory.Present(n)
+}
+
+// heard lets the Node's last heartbeat be that long after the host was looked at.
+func (c *kubeletCase) heard(after time.Duration) {
+	c.view.At = time.Unix(1763100000, 0)
+	c.node(func(n *inventory.Node) { n.Heard = c.view.At.Add(after) })
+}
+
+// want sets a specification.
+func (c *kubeletCase) want(edit func(*fleet.Spec)) {
+	wish := *c.spec.TartKubelet
+	c.spec.TartKubelet = &wish
+	edit(&c.spec)
+	c.host = stepstest.Host(c.spec)
+}
+
+func (c *kubeletCase) finding(t testing.TB) plan.Finding {
+	t.Helper()
+	v := c.view
+	v.Host = c.host
+	s := stepstest.StepOf(t, kubeletID, c.host)
+	v.Facts = stepstest.With(nil, map[string]plan.Answer{s.Probes()[0].ID: c.mac.Answer(), backgroundProbe: stepstest.Said(c.mac.Background)})
+	f := s.Diff(v)
+	stepstest.Sound(t, kubeletID, v, f)
+	return f
+}
+
+// namedKubelet is a case of a table.
+type namedKubelet struct {
+	name string
+	edit func(*kubeletCase)
+	want string
+}
+
+// kubeletCases are hosts and what the step says of them.
+func kubeletCases() []namedKubelet {
+	const anew = "4242 1 00:03 /usr/local/bin/tart-kubelet\n"
+	const stopped = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast terminating signal = Terminated: 15\n"
+	const waits = "\tstate = spawn scheduled\n\truns = 17\n"
+	vm := func(names ...string) string { return strings.Join(names, "\n") + "\n" }
+	builder := func(s *fleet.Spec) { s.GithubRunner = &fleet.GithubRunner{} }
+	return []namedKubelet{
+		{"healthy", func(*kubeletCase) {}, ""},
+		{"factory", func(c *kubeletCase) {
+			c.mac = stepstest.FactoryKubelet()
+			c.view.Node = inventory.Absent[inventory.Node]()
+		},
+			"kubelet-missing binary, kubeconfig-missing kubeconfig, kubelet-missing run load"},
+		{"killed-by-codesigning", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = waits+"\tlast exit reason = OS_REASON_CODESIGNING\n", ""
+		}, "killed-by-codesigning binary, killed-by-codesigning run kick"},
+		{"killed once, runs since", func(c *kubeletCase) {
+			c.mac.Page = "\tstate = running\n\truns = 4\n\tpid = 4242\n\tlast exit reason = OS_REASON_CODESIGNING\n"
+		}, ""},
+		{"kubelet-crash-loop between two starts", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, "" }, "kubelet-crash-loop run kick"},
+		{"kubelet-crash-loop with a pid of the moment", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 17\n\tpid = 4242\n\tlast exit code = 2\n", anew
+		}, "kubelet-crash-loop run kick"},
+		{"young after the boot", func(c *kubeletCase) { c.mac.Processes = anew }, "warns node-not-judged"},
+		{"young after the boot, heard of", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-time.Second / 2) }, ""},
+		{"young after the boot, the process before was heard of", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-3 * time.Second) }, "warns node-not-judged"},
+		{"restarted by hand", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stopped, anew }, "warns kubelet-settling"},
+		{"ended by itself and well", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast exit code = 0\n", anew
+		}, "warns kubelet-settling"},
+		{"restarted by hand, and gone while it was looked at", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stopped, "" }, "warns kubelet-settling"},
+		{"a crash loop, and another wish", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, ""
+			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
+		}, "kubelet-crash-loop run load"},
+		{"another wish", func(c *kubeletCase) {
+			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
+		}, "plist-changed-under-job run load"},
+		{"another wish, and an edited file", func(c *kubeletCase) {
+			c.mac.Plist = c.mac.WithArgs("--host-cpu=9").Plist
+			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
+		}, "plist-changed-under-job run load"},
+		{"kubelet-stopped", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = "\tstate = spawn scheduled\n\truns = 3\n\tlast terminating signal = Terminated: 15\n", ""
+		}, "kubelet-stopped run kick"},
+		{"kubelet-respawn-stuck", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = "\tstate = not running\n\truns = 3\n\tlast exit code = 0\n", ""
+		}, "kubelet-respawn-stuck run kick"},
+		{"not loaded", func(c *kubeletCase) { c.mac.Job, c.mac.Processes = 113, "" }, "kubelet-not-loaded run load"},
+		{"disabled", func(c *kubeletCase) { c.mac.Job, c.mac.Processes, c.mac.Disabled = 113, "", true }, "kubelet-disabled run load"},
+		{"plist-changed-under-job on the disk", func(c *kubeletCase) { c.mac.Plist = c.mac.WithArgs("--max-pods=9").Plist }, "plist-changed-under-job run kick"},
+		{"plist-changed-under-job in memory", func(c *kubeletCase) { c.mac.Args = append(slices.Clone(c.mac.Args), "--max-pods=9") }, "plist-changed-under-job run load"},
+		{"another plist in both", func(c *kubeletCase) { c.mac = c.mac.WithArgs("--max-pods=9") }, "plist-changed-under-job run load"},
+		{"the plist's mode", func(c *kubeletCase) { c.mac.PlistMode = "0:0:666" }, "plist-changed-under-job run kick"},
+		{"a secret in the plist", func(c *kubeletCase) { c.mac.Withheld = strings.Repeat("e", 64) }, "plist-changed-under-job run kick"},
+		{"a label that sounds like a secret", func(c *kubeletCase) {
+			sum := sha256.Sum256([]byte(c.mac.Plist))
+			c.mac.Withheld = hex.EncodeToString(sum[:])
+		}, ""},
+		{"stale-binary-running", func(c *kubeletCase) {
+			c.mac.Receipt = strings.Replace(c.mac.Receipt, "installed 1763000001", "installed 1763099000", 1)
+		}, "stale-binary-running run kick"},
+		{"stale, the file replaced by hand", func(c *kubeletCase) {
+			c.mac.Stamp, c.mac.SHA, c.mac.Changed = "999 61000000 1763000000", stepstest.KubeletArtifact().SHA256, 1763099000
+		}, "stale-binary-running run kick"},
+		{"replaced by hand before the start", func(c *kubeletCase) {
+			c.mac.Stamp, c.mac.SHA, c.mac.Changed = "999 61000000 1763000000", stepstest.KubeletArtifact().SHA256, 1763090000
+		}, ""},
+		{"edited program", func(c *kubeletCase) { c.mac.Stamp, c.mac.SHA = "999 5 1", strings.Repeat("ee", 32) }, "kubelet-edited binary, kubelet-edited run kick"},
+		{"the program's mode", func(c *kubeletCase) { c.mac.Access = "501:20:755" }, "kubelet-edited binary, kubelet-edited run kick"},
+		{"an older version", func(c *kubeletCase) {
+			c.mac.Receipt = strings.Replace(c.mac.Receipt, "current "+stepstest.KubeletArtifact().SHA256+" 0.4.0", "current "+stepstest.OlderSHA()+" 0.3.0", 1)
+		}, "kubelet-outdated binary, kubelet-outdated run kick"},
+		{"not installed by macfleet", func(c *kubeletCase) { c.mac.Receipt = "" }, "kubelet-unknown binary, kubelet-unknown run kick"},
+		{"no kubeconfig", func(c *kubeletCase) { c.mac.ConfigAccess = "" }, "kubeconfig-missing kubeconfig, kubeconfig-missing run kick"},
+		{"another server", func(c *kubeletCase) { c.mac.ConfigServer = "https://127.0.0.1:6443" }, "kubeconfig-differs kubeconfig, kubeconfig-differs run kick"},
+		{"another CA", func(c *kubeletCase) { c.mac.ConfigSHA = strings.Repeat("0", 64) }, "kubeconfig-differs kubeconfig, kubeconfig-differs run kick"},
+		{"anybody reads the kubeconfig", func(c *kubeletCase) { c.mac.ConfigAccess = "m1:staff:644" }, "kubeconfig-differs kubeconfig, kubeconfig-differs run kick"},
+		{"token of a ServiceAccount that is gone", func(c *kubeletCase) { c.mac.ConfigClaims = stepstest.Claims("other", "tart-kubelet-"+name+"-token") },
+			"token-revoked kubeconfig, token-revoked run kick"},
+		{"token of another Secret", func(c *kubeletCase) { c.mac.ConfigClaims = stepstest.Claims(stepstest.AccountUID, "other") }, "token-revoked kubeconfig, token-revoked run kick"},
+		{"the identity is gone", func(c *kubeletCase) { c.view.Identity = inventory.Absent[inventory.Identity]() }, "token-revoked kubeconfig, token-revoked run kick"},
+		{"a token that says nothing", func(c *kubeletCase) { c.mac.ConfigClaims = "" }, ""},
+		{"the cluster is not known", func(c *kubeletCase) { c.view.Join = inventory.Unread[inventory.Join]("it was forbidden") }, "unread how hosts reach the cluster is not known: it was forbidden"},
+		{"identities are not known", func(c *kubeletCase) { c.view.Identity = inventory.Unread[inventory.Identity]("it was forbidden") },
+			"unread the host's identity in the cluster is not known: it was forbidden"},
+		{"folders of somebody else", func(c *kubeletCase) { c.mac.Folders = strings.Replace(c.mac.Folders, "m1:staff", "root:wheel", 1) }, "kubelet-folders run kick"},
+		{"unfinished", func(c *kubeletCase) { c.view.Pending = true }, "unfinished run kick"},
+		{"second-kubelet of before", func(c *kubeletCase) {
+			c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": "\tpath = /Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n\tprogram = /usr/local/bin/tart-kubelet\n\tpid = 77\n"}
+			c.mac.Plists, c.mac.Processes = "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n", c.mac.Processes+"77 1 02:00:00 /usr/local/bin/tart-kubelet\n"
+		}, "second-kubelet run kick"},
+		{"second-kubelet of somebody's", func(c *kubeletCase) {
+			c.mac.Others = map[string]string{"gui/501/com.example.node": "\tprogram = /opt/tart-kubelet\n"}
+		}, "refused second-kubelet"},
+		{"second-kubelet behind a shell", func(c *kubeletCase) {
+			c.mac.Others = map[string]string{"system/com.example.node": "\tprogram = /bin/sh\n\tpid = 70\n"}
+			c.mac.Processes += "71 70 02:00 /opt/tart-kubelet\n"
+		}, "refused second-kubelet"},
+		{"its log is read by a job", func(c *kubeletCase) {
+			c.mac.Others = map[string]string{"system/com.example.shipper": "\tprogram = /usr/bin/tail\n\tpid = 70\n"}
+		}, ""},
+		{"second-kubelet of the next boot", func(c *kubeletCase) { c.mac.Plists = "/Library/LaunchDaemons/com.example.node.plist\n" }, "refused second-kubelet"},
+		{"second-kubelet by hand", func(c *kubeletCase) { c.mac.Processes += "99 1 02:00 /opt/tart-kubelet\n" }, "refused second-kubelet"},
+		{"a legacy job", func(c *kubeletCase) {
+			c.mac.Plists = "/Library/LaunchDaemons/com.example.node.plist\n"
+			c.want(func(s *fleet.Spec) { s.TartKubelet.Legacy = []string{"com.example.node"} })
+		}, "second-kubelet run kick"},
+		{"btm-disallowed", func(c *kubeletCase) {
+			c.mac.Background = "         Disposition: [enabled, disallowed, notified] (0x9)\n"
+		}, "refused btm-disallowed"},
+		{"btm-disallowed and dead", func(c *kubeletCase) {
+			c.mac.Background, c.mac.Job, c.mac.Processes = "         Disposition: [enabled, disallowed, notified] (0x9)\n", 113, ""
+		}, "kubelet-not-loaded run load, refused btm-disallowed"},
+		{"disk-full", func(c *kubeletCase) { c.mac.FreeKB = 20_000 }, "refused disk-full"},
+		{"disk-full before an update", func(c *kubeletCase) { c.mac.FreeKB, c.mac.Receipt = 20_000, "" }, "kubelet-unknown binary, kubelet-unknown run kick, refused disk-full"},
+		{"node-missing", func(c *kubeletCase) { c.view.Node = inventory.Absent[inventory.Node]() }, "node-missing kubeconfig, node-missing run kick"},
+		{"no Node yet", func(c *kubeletCase) {
+			c.view.Node, c.mac.Processes = inventory.Absent[inventory.Node](), "4242 1 00:42 /usr/local/bin/tart-kubelet\n"
+		}, "warns node-not-judged"},
+		{"young, heard of, and not Ready", func(c *kubeletCase) {
+			c.mac.Processes = "4242 1 00:42 /usr/local/bin/tart-kubelet\n"
+			c.heard(-30 * time.Second)
+			c.node(func(n *inventory.Node) { n.Ready = inventory.NotReady })
+		}, "node-not-ready kubeconfig, node-not-ready run kick"},
+		{"the cluster does not answer", func(c *kubeletCase) { c.view.Node = inventory.Unread[inventory.Node]("timeout") }, ""},
+		{"node-not-ready", func(c *kubeletCase) { c.node(func(n *inventory.Node) { n.Ready = inventory.ReadyUnknown }) }, "node-not-ready kubeconfig, node-not-ready run kick"},
+		{"different-provider-id", func(c *kubeletCase) {
+			c.node(func(n *inventory.Node) { n.ProviderID = "scw-applesilicon://fr-par-1/other" })
+		}, "different-provider-id run kick"},
+		{"empty provider id", func(c *kubeletCase) { c.node(func(n *inventory.Node) { n.ProviderID = "" }) }, ""},
+		{"node-labels-differ", func(c *kubeletCase) {
+			c.host.LabelPrefix = "acme.dev"
+			c.mac = c.labelled("acme.dev/fleet=macos,acme.dev/group=m2")
+			c.node(func(n *inventory.Node) {
+				n.Labels = map[string]string{"acme.dev/fleet": "runners", "acme.dev/group": "m2"}
+			})
+		}, "node-labels-differ run kick"},
+		{"orphan-vm", func(c *kubeletCase) { c.mac.Machines = vm("bake", "tuist-golden-0123456789abcdef") }, "warns orphan-vm"},
+		{"a machine of a Pod", func(c *kubeletCase) {
+			c.mac.Machines = vm("ci-a")
+			c.view.Pods = inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a"}})
+		}, ""},
+		{"nobody knows the Pods", func(c *kubeletCase) {
+			c.mac.Machines = vm("bake")
+			c.view.Pods = inventory.Unread[[]inventory.Pod]("timeout")
+		}, ""},
+		{"a builder's machines", func(c *kubeletCase) {
+			c.want(builder)
+			c.mac = c.mac.WithArgs("--disable-vm-gc")
+			c.mac.Machines = vm("bake")
+		}, ""},
+		{"a host becomes a builder", func(c *kubeletCase) { c.want(builder) }, "plist-changed-under-job run load"},
+		{"a builder no more", func(c *kubeletCase) {
+			c.mac = c.mac.WithArgs("--disable-vm-gc")
+			c.mac.Machines = vm("bake")
+		}, "plist-changed-under-job run load"},
+		{"a builder no more that pushes", func(c *kubeletCase) {
+			c.mac = c.mac.WithArgs("--disable-vm-gc")
+			c.mac.Machines, c.mac.Work = vm("bake"), "77 push bake\n"
+		}, "plist-changed-under-job run load, busy"},
+		{"a runner at work", func(c *kubeletCase) { c.mac.Work, c.mac.Receipt = "77 run ci-a\n", "" }, "kubelet-unknown binary, kubelet-unknown run kick"},
+		{"no room for Pods", func(c *kubeletCase) { c.mac.Hardware = "2\n17179869184\n" }, "plist-changed-under-job run load, refused reserve-too-large"},
+		{"no artifact", func(c *kubeletCase) { c.want(func(s *fleet.Spec) { s.TartKubelet.Artifact = nil }) }, "kubelet-outdated binary, kubelet-outdated run kick, refused artifact-missing"},
+	}
+}
+
+func TestKubeletIncidents(t *testing.T) {
+	t.Parallel()
+	for _, tc := range kubeletCases() {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := newKubeletCase()
+			tc.edit(c)
+			f := c.finding(t)
+			if got := stepstest.Brief(f); got != tc.want {
+				t.Errorf("%s\nwant %s\n%+v", got, tc.want, stepstest.FieldsOf(f))
+			}
+			for _, trouble := range append(f.Warnings, refusals(f)...) {
+				if trouble.Text == "" || trouble.Remedy == "" {
+					t.Errorf("%+v", trouble)
+				}
+			}
+		})
+	}
+}
+
+func refusals(f plan.Finding) []plan.Trouble {
+	if f.Refused == nil {
+		return nil
+	}
+	return []plan.Trouble{*f.Refused}
+}
+
+// labelled has --node-labels where the renderer puts them.
+func (c *kubeletCase) labelled(labels string) stepstest.Kubelet {
+	args := slices.Insert(slices.Clone(c.mac.Args), 6, "--node-labels="+labels)
+	c.mac.Args = args
+	return c.mac.WithArgs()
+}
+
+// TestKubeletBuilderNoMore lists what the garbage collection will delete.
+func TestKubeletBuilderNoMore(t *testing.T) {
+	t.Parallel()
+	c := newKubeletCase()
+	c.mac = c.mac.WithArgs("--disable-vm-gc")
+	c.mac.Machines = "bake\nci-a\n"
+	c.view.Pods = inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a"}})
+	var got []string
+	for _, field := range stepstest.FieldsOf(c.finding(t)) {
+		if machine, ok := strings.CutPrefix(field.Name, "virtual machine "); ok {
+			got = append(got, machine+": "+field.After)
+		}
+	}
+	stepstest.Expect(t, "machines", []string{"bake: deleted by the garbage collection"}, got)
+	for _, w := range []string{"77 run ci-a\n", "78 push bake\n", "79 packer build\n"} {
+		c.mac.Work = w
+		if f := c.finding(t); len(f.Busy) != 1 || !strings.Contains(f.Busy[0].Text, strings.Fields(w)[2]) || (f.Busy[0].VM == "ci-a") != strings.Contains(w, "run") {
+			t.Errorf("%q: %+v", w, f.Busy)
+		}
+	}
+}
+
+// TestKubeletRollback: a host goes back to the version from before, once, and the
+// next apply without the word goes forth again.
+func TestKubeletRollback(t *testing.T) {
+	t.Parallel()
+	older, a := stepstest.OlderSHA(), stepstest.KubeletArtifact()
+	rolled := strings.NewReplacer("current "+a.SHA256+" 0.4.0", "current "+older+" 0.3.0", "previous -\n", "previous -\nrolled-back "+a.SHA256+" 0.4.0\n")
+	for _, tc := range []struct {
+		name     string
+		edit     func(*kubeletCase)
+		rollback bool
+		want     string
+		sha      string
+	}{
+		{"there was one before", func(c *kubeletCase) {
+			c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
+			c.mac.Kept += older + "\n"
+		}, true, "kubelet-outdated binary, kubelet-outdated run kick", older},
+		{"its file is gone", func(c *kubeletCase) {
+			c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
+		}, true, "refused nothing-to-roll-back", ""},
+		{"it is the first", func(*kubeletCase) {}, true, "refused nothing-to-roll-back", ""},
+		{"it is back already", func(c *kubeletCase) { c.mac.Receipt = rolled.Replace(c.mac.Receipt) }, true, "", ""},
+		{"back, and forth again", func(c *kubeletCase) { c.mac.Receipt = rolled.Replace(c.mac.Receipt) }, false,
+			"kubelet-outdated binary, kubelet-outdated run kick, warns version-rolled-back", a.SHA256},
+		{"back, and wanted so since", func(c *kubeletCase) {
+			c.mac.Receipt += "rolled-back " + older + " 0.5.0\n"
+		}, false, "", ""},
+		{"never came as far", func(c *kubeletCase) {
+			c.mac.Receipt = strings.NewReplacer("current "+a.SHA256+" 0.4.0", "current "+older+" 0.3.0", "previous -", "previous "+strings.Repeat("02", 32)+" 0.2.0").Replace(c.mac.Receipt)
+		}, true, "", ""},
+	} {
+		c := newKubeletCase()
+		tc.edit(c)
+		c.view.Rollback = tc.rollback
+		f := c.finding(t)
+		if got := stepstest.Brief(f); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+		if tc.sha != "" && (f.Changes[0].Command.Args[1] != tc.sha || (f.Changes[0].Delivery == nil) != tc.rollback) {
+			t.Errorf("%s: %+v", tc.name, f.Changes[0])
+		}
+	}
+}
+
+// TestKubeletTakesOver: the other jobs go by their targets and files.
+func TestKubeletTakesOver(t *testing.T) {
+	t.Parallel()
+	c := newKubeletCase()
+	c.mac = stepstest.FactoryKubelet()
+	c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": "\tpath = /Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n\tprogram = /usr/local/bin/tart-kubelet\n\tgc = off\n"}
+	c.mac.Plists = "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n"
+	c.mac.Machines = "bake\n"
+	c.view.Node = inventory.Absent[inventory.Node]()
+	f := c.finding(t)
+	run := f.Changes[len(f.Changes)-1]
+	stepstest.Expect(t, "jobs that go", []string{"system/dev.tuist.tart-kubelet", "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist"}, run.Command.Args[3:])
+	if !slices.ContainsFunc(run.Fields, func(f plan.Field) bool { return f.Name == "virtual machine bake" }) {
+		t.Errorf("it kept the machines, and the new one does not: %+v", run.Fields)
+	}
+}
+
+// TestKubeletRemoval: what macfleet made goes when the block does, and nothing
+// else does.
+func TestKubeletRemoval(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		edit func(*kubeletCase)
+		want string
+		args []string
+	}{
+		{"settled", func(*kubeletCase) {}, "kubelet-not-wanted remove", []string{"program", ""}},
+		{"no receipt", func(c *kubeletCase) { c.mac.Receipt = "" }, "kubelet-not-wanted remove", []string{"", ""}},
+		{"factory", func(c *kubeletCase) { c.mac = stepstest.FactoryKubelet() }, "", nil},
+		{"somebody else's", func(c *kubeletCase) {
+			c.mac = stepstest.FactoryKubelet()
+			c.mac.Stamp, c.mac.Access = "1 2 3", "0:0:755"
+			c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": "\tprogram = /usr/local/bin/tart-kubelet\n"}
+		}, "", nil},
+		{"half removed", func(c *kubeletCase) { c.mac = stepstest.FactoryKubelet(); c.view.Pending = true }, "kubelet-not-wanted remove", []string{"", ""}},
+		{"machines run", func(c *kubeletCase) { c.mac.Work = "77 run ci-a\n" }, "kubelet-not-wanted remove, busy", []string{"program", ""}},
+	} {
+		c := newKubeletCase()
+		c.spec, c.host = none, stepstest.Host(none)
+		tc.edit(c)
+		f := c.finding(t)
+		if got := stepstest.Brief(f); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+		if tc.args != nil {
+			stepstest.Expect(t, tc.name, tc.args, f.Changes[0].Command.Args)
+		}
+	}
+}
+
+// TestKubeletUnread: an answer that breaks off, or holds what nobody knows, is no
+// difference.
+func TestKubeletUnread(t *testing.T) {
+	t.Parallel()
+	whole := stepstest.SettledKubelet(name).Answer().Stdout
+	for what, text := range map[string]string{
+		"empty":             "",
+		"cut off":           whole[:len(whole)/2],
+		"an unknown part":   "x\n== weather 0\n" + whole,
+		"no number":         strings.Replace(whole, "== job 0", "== job zero", 1),
+		"launchctl says 5":  strings.Replace(whole, "== job 0", "== job 5", 1),
+		"ps failed":         strings.Replace(whole, "== processes 0", "== processes 1", 1),
+		"half a page":       strings.Replace(whole, "\tproperties", "}\n\tproperties", 1) + "x",
+		"a broken receipt":  strings.Replace(whole, "current ", "current x", 1),
+		"no hardware":       strings.Replace(whole, "17179869184", "", 1),
+		"a strange process": strings.Replace(whole, "01:00:00", "an hour", 1),
+		"no time":           strings.Replace(whole, "1763100000", "noon", 1),
+	} {
+		v := stepstest.View(stepstest.Host(joined), stepstest.With(nil, map[string]plan.Answer{kubeletProbe: stepstest.Said(text), backgroundProbe: {}}))
+		f := stepstest.Step(t, kubeletID, joined).Diff(v)
+		stepstest.Sound(t, kubeletID, v, f)
+		if what == "half a page" {
+			continue // the page ends where it says so
+		}
+		if len(f.Unread) == 0 {
+			t.Errorf("%s: %s", what, stepstest.Brief(f))
+		}
+	}
+	f := stepstest.Step(t, kubeletID, joined).Diff(stepstest.View(stepstest.Host(joined), nil))
+	if len(f.Unread) != 1 {
+		t.Errorf("nothing was asked: %+v", f)
+	}
+	if f := stepstest.Step(t, kubeletID, none).Diff(stepstest.View(stepstest.Host(none), nil)); len(f.Unread) > 0 {
+		t.Errorf("nothing is wanted and nothing was ever proven: %+v", f)
+	}
+}
+
+// TestKubeletNoSecret: nothing of a finding holds what may be secret.
+func TestKubeletNoSecret(t *testing.T) {
+	t.Parallel()
+	c := newKubeletCase()
+	c.mac.Withheld, c.mac.ConfigClaims = strings.Repeat("e", 64), stepstest.Claims("other", "x")
+	f := c.finding(t)
+	if text := fmt.Sprintf("%+v", f); strings.Contains(text, c.mac.ConfigClaims) {
+		t.Errorf("the token's claims: %s", text)
+	}
+}
+
+// TestElapsed: every age that ps may show is read.
+func TestElapsed(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		age := rapid.IntRange(0, 30*86400).Draw(r, "age")
+		text := fmt.Sprintf("%02d:%02d", age/60%60, age%60)
+		if age >= 3600 {
+			text = fmt.Sprintf("%02d:%s", age/3600%24, text)
+		}
+		if age >= 86400 {
+			text = fmt.Sprintf("%d-%s", age/86400, text)
+		}
+		c := newKubeletCase()
+		c.mac.Processes = "4242 1 " + text + " /usr/local/bin/tart-kubelet\n"
+		started := c.mac.Now - int64(age)
+		for off, stale := range map[int64]bool{-3: false, 0: false, 2: false, 3: true} {
+			c.mac.Receipt = stepstest.SettledKubelet(name).Receipt
+			c.mac.Receipt = c.mac.Receipt[:strings.Index(c.mac.Receipt, "installed ")] + fmt.Sprintf("installed %d\n", started+off)
+			f := c.finding(t)
+			if got := len(f.Changes) > 0; got != stale {
+				r.Fatalf("%s, installed %d s after the start: %s", text, off, stepstest.Brief(f))
+			}
+		}
+	})
+}
+
+// TestKubeletFault: a host is Ready with its own kubelet alone, and one that was heard
+// of before its process began was not heard of.
+func TestKubeletFault(t *testing.T) {
+	t.Parallel()
+	const anew = "4242 1 00:03 /usr/local/bin/tart-kubelet\n"
+	for _, tc := range []struct {
+		name  string
+		edit  func(*kubeletCase)
+		fault string
+		heard bool
+	}{
+		{"healthy", func(c *kubeletCase) { c.heard(-10 * time.Second) }, "", true},
+		{"crash loop", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, ""
+			c.heard(-time.Second)
+		}, "kubelet-crash-loop", true},
+		{"not loaded", func(c *kubeletCase) { c.mac.Job, c.mac.Processes = 113, "" }, "kubelet-not-loaded", true},
+		{"settling", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast exit code = 0\n", anew
+			c.heard(0)
+		}, plan.CodeKubeletSettling.String(), true},
+		{"heard before its start", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-2 * time.Second) }, "", false},
+		{"heard since", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(0) }, "", true},
+		{"older than its program", func(c *kubeletCase) {
+			c.mac.Receipt = strings.Replace(c.mac.Receipt, "installed 1763000001", "installed 1763099000", 1)
+		}, "", true},
+	} {
+		c := newKubeletCase()
+		tc.edit(c)
+		f := c.finding(t)
+		k, ok := f.Kubelet.Get()
+		n, _ := c.view.Node.Get()
+		if !ok || k.Fault.Code.String() != tc.fault || k.Heard(n) != tc.heard {
+			t.Errorf("%s: %+v, heard %t", tc.name, k, k.Heard(n))
+		}
+	}
+}
+
+// TestKubeletRemedy: what helps against a crash loop is the version before, where the
+// host has one.
+func TestKubeletRemedy(t *testing.T) {
+	t.Parallel()
+	older, a := stepstest.OlderSHA(), stepstest.KubeletArtifact()
+	before := func(c *kubeletCase) {
+		c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
+		c.mac.Kept += older + "\n"
+	}
+	const back = "macfleet apply --rollback --on name=" + name + " --step tart_kubelet brings back 0.3.0"
+	for _, tc := range []struct {
+		name string
+		edit func(*kubeletCase)
+		want string
+	}{
+		{"one from before", before, back},
+		{"its file is gone", func(c *kubeletCase) { before(c); c.mac.Kept = a.SHA256 + "\n" }, "no other version"},
+		{"the first", func(*kubeletCase) {}, "no other version"},
+		{"the version changes", func(c *kubeletCase) {
+			c.mac.Receipt = strings.Replace(c.mac.Receipt, "current "+a.SHA256+" 0.4.0", "current "+older+" 0.3.0", 1)
+			c.mac.Kept += older + "\n"
+		}, back},
+		{"on the way back", func(c *kubeletCase) { before(c); c.view.Rollback = true }, "no other version"},
+	} {
+		c := newKubeletCase()
+		tc.edit(c)
+		c.view.Pending = true
+		f := c.finding(t)
+		if got := f.Changes[len(f.Changes)-1].Remedy; !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q", tc.name, got)
+		}
+	}
+}
+
+// FuzzKubeletAnswers: no answer makes the steps fail, and none that is odd is a
+// difference.
+func FuzzKubeletAnswers(f *testing.F) {
+	f.Add(stepstest.SettledKubelet(name).Answer().Stdout, stepstest.SettledTart().Answer().Stdout)
+	f.Add(stepstest.FactoryKubelet().Answer().Stdout, stepstest.Tart{}.Answer().Stdout)
+	f.Add("current x\n== file 0 0:0:644 /usr/local/lib/macfleet/tart.receipt\n\n== end\n", "\n== processes x\n")
+	f.Add("1 2\n== hardware 0\n== end", "x\n== disk 0\n\n== end\n")
+	f.Fuzz(func(t *testing.T, kubelet, bundle string) {
+		facts := stepstest.With(nil, map[string]plan.Answer{kubeletProbe: stepstest.Said(kubelet), backgroundProbe: {}, "tart.state": stepstest.Said(bundle)})
+		for _, spec := range []fleet.Spec{joined, fleet.Spec{Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}}, none} {
+			for _, id := range []plan.StepID{"tart", kubeletID} {
+				v := stepstest.View(stepstest.Host(spec), facts)
+				v.Proven = true
+				found := stepstest.Step(t, id, spec).Diff(v)
+				if len(found.Unread) > 0 && (found.Changes != nil || found.Facts != "") {
+					t.Errorf("%s: unread and yet %+v", id, found)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,117 @@
+#!/bin/sh
+# One stub for all tools: a Mac with launchd, a kubelet and virtual machines. Its state is the files of
+# $STATE; its clock goes on by sleeping alone. The call with the number of $STATE/kill kills this process
+# group instead. With $STATE/tracing each call first notes what a kill there would leave behind.
+PATH=/usr/bin:/bin
+name=${0##*/}
+echo "$name $*" >>"$STATE/calls"
+read -r number <"$STATE/count"
+read -r victim <"$STATE/kill"
+number=$((number + 1))
+echo "$number" >"$STATE/count"
+[ "$victim" != "$number" ] || kill -9 0
+if [ -e "$STATE/tracing" ]; then
+  {
+    ls -lRi --full-time -I calls -I count "$ROOT" "$STATE"
+    find "$ROOT" "$STATE" -type f ! -name calls ! -name count -exec cat {} +
+  } | cksum >>"$STATE/../trace"
+fi
+has() { [ -e "$STATE/$1" ]; }
+now() { cat "$STATE/clock"; }
+label=dev.macfleet.tart-kubelet
+
+# spawn starts the job's process; in a crash loop it lives for a moment.
+spawn() {
+  pid=$(($(cat "$STATE/pids") + 1))
+  echo "$pid" >"$STATE/pids"
+  echo $(($(cat "$STATE/runs" 2>/dev/null || echo 0) + 1)) >"$STATE/runs"
+  now >"$STATE/started"
+  if grep -q crashes "$ROOT/usr/local/bin/tart-kubelet" || ! [ -s "$ROOT/etc/tart-kubelet/kubeconfig" ]; then
+    rm -f "$STATE/pid"
+    echo "fatal: this version crashes" >>"$ROOT/var/log/tart-kubelet.log"
+  else
+    echo "$pid" >"$STATE/pid"
+    cksum <"$ROOT/usr/local/bin/tart-kubelet" >"$STATE/runs-of"
+  fi
+}
+
+page() {
+  printf 'system/%s = {\n\tpath = %s\n\ttype = LaunchDaemon\n' "$label" "$ROOT/Library/LaunchDaemons/$label.plist"
+  if has draining; then
+    printf '\tstate = SIGTERMed\n'
+  elif has pid; then
+    printf '\tstate = running\n'
+  else
+    printf '\tstate = spawn scheduled\n'
+  fi
+  printf '\n\tprogram = %s/usr/local/bin/tart-kubelet\n\targuments = {\n' "$ROOT"
+  sed -n '/ProgramArguments/,/<\/array>/s/^\t\t<string>\(.*\)<\/string>$/\t\t\1/p' "$STATE/job"
+  printf '\t}\n\n\tenvironment = {\n\t\tHOME => %s\n\t\tPATH => %s\n\t\tSECRET => hunter2\n\t}\n\n\tusername = m1\n\tminimum runtime = 10\n\truns = %s\n' "$ROOT/Users/m1" "$ROOT/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin" "$(cat "$STATE/runs")"
+  ! has pid || printf '\tpid = %s\n' "$(cat "$STATE/pid")"
+  printf '\tlast exit code = 1\n\tproperties = keepalive | runatload\n}\n'
+}
+
+drain() {
+  left=$(cat "$STATE/draining" 2>/dev/null) || return 0
+  if [ "$left" -gt 0 ]; then echo $((left - 1)) >"$STATE/draining"; else rm -f "$STATE/draining" "$STATE/job" "$STATE/pid" "$STATE/runs"; fi
+}
+
+status=0
+case "$name $*" in
+  "launchctl print system/$label")
+    drain
+    if has job; then page; else echo "Could not find service" >&2; status=113; fi ;;
+  'launchctl print system/dev.tuist.tart-kubelet')
+    if has legacy; then printf 'system/dev.tuist.tart-kubelet = {\n\tpath = %s/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n\tprogram = /usr/local/bin/tart-kubelet\n\tpid = 77\n}\n' "$ROOT"; else status=113; fi ;;
+  'launchctl print system')
+    printf 'system = {\n\ttype = system\n\tservices = {\n\t\t       1      - \tcom.apple.x\n'
+    ! has legacy || printf '\t\t      77      - \tdev.tuist.tart-kubelet\n'
+    ! has job || printf '\t\t      77      - \t%s\n' "$label"
+    printf '\t}\n\tendpoints = {\n\t\t0x1 M A com.example.endpoint\n\t}\n}\n' ;;
+  'launchctl print gui/501') status=113 ;;
+  'launchctl print-disabled system') printf '\tdisabled services = {\n\t}\n' ;;
+  "launchctl bootout system/$label") if has job; then echo 2 >"$STATE/draining"; else status=3; fi ;;
+  'launchctl bootout system/dev.tuist.tart-kubelet') rm -f "$STATE/legacy" ;;
+  "launchctl enable system/$label") ;;
+  'launchctl bootstrap system '*)
+    if has legacy; then echo two kubelets >>"$STATE/faults"; fi
+    if has job; then echo 'Bootstrap failed: 5: Input/output error' >&2; status=5; else cp "$3" "$STATE/job"; spawn; fi ;;
+  "launchctl kickstart -k system/$label")
+    if has legacy; then echo two kubelets >>"$STATE/faults"; fi
+    if has job; then spawn; else status=113; fi ;;
+  'sfltool dumpbtm') printf ' Disposition: [enabled, allowed, notified] (0xb)\n Identifier: 8.%s\n' "$label" ;;
+  'ps -axwwo pid=,ppid=,etime=,command=')
+    ! has work || cat "$STATE/work"
+    if has pid; then
+      age=$(($(now) - $(cat "$STATE/started")))
+      printf '%5s     1    %02d:%02d %s\n' "$(cat "$STATE/pid")" $((age / 60)) $((age % 60)) "$ROOT/usr/local/bin/tart-kubelet --node-name=x --token=hunter2"
+    fi
+    echo '    1     0 01:00:00 /sbin/launchd' ;;
+  'df -k /') printf 'Filesystem 1024-blocks Used Available Capacity iused ifree %%iused Mounted on\n/dev/disk3s1s1 482797652 10485760 400000000 3%% 404167 4000000000 0%% /\n' ;;
+  'sysctl -n hw.ncpu hw.memsize') printf '10\n17179869184\n' ;;
+  'id -u m1') echo 501 ;;
+  'date +%s') now ;;
+  'sleep '*) echo $(($(now) + $1)) >"$STATE/clock" ;;
+  'stat -f %i %z %m|%c|%u:%g:%Lp|%Su:%Sg:%Lp|%N '*)
+    shift 2
+    for path; do
+      owner=$(cat "$STATE/owner.$(stat -c %i "$path")" 2>/dev/null || echo root:wheel)
+      stat -c "%i %s %Y|%Z|0:0:%a|$owner:%a|%n" "$path"
+    done ;;
+  "stat -f %i %z %m "*) exec stat -c '%i %s %Y' "$3" ;;
+  'chown -R '*) ;;
+  'chown '*)
+    owner=$1
+    shift
+    for inode in $(stat -c %i "$@"); do echo "$owner" >"$STATE/owner.$inode"; done ;;
+  'codesign -v '*) if grep -q ^unsigned "$2" 2>/dev/null; then echo "$2: code object is not signed at all" >&2; status=1; fi ;;
+  'codesign --force --sign - '*) { echo signed; cat "$4"; } >"$4.signed" && chmod 0755 "$4.signed" && mv -f "$4.signed" "$4" ;;
+  'sync ') ;;
+  shasum\ *) exec sha256sum ;;
+  chmod\ * | cp\ * | mkdir\ * | mktemp\ * | mv\ * | rm\ * | tar\ *) exec "$name" "$@" ;;
+  *)
+    echo "no stub for $name $*" >&2
+    echo "$name $*" >>"$STATE/faults"
+    status=127 ;;
+esac
+exit "$status"

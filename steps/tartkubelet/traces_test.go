@@ -1,0 +1,58 @@
+package tartkubelet_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+// TestTracesOfTheNode is TestTracesOfTheFirewall for a Mac that is to be no Node:
+// each thing that a run leaves, by itself, is enough for the full answer.
+func TestTracesOfTheNode(t *testing.T) {
+	t.Parallel()
+	const receipts, job = "/usr/local/lib/macfleet/", "/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"
+	for name, tc := range map[string]struct {
+		step plan.StepID
+		path string // what is there
+		want bool   // what is there counts
+	}{
+		"no Tart":                    {"tart", "", false},
+		"somebody else's Tart":       {"tart", "/usr/local/lib/tart.app", false},
+		"a receipt of Tart":          {"tart", receipts + "tart.receipt", true},
+		"no kubelet":                 {kubeletID, "", false},
+		"somebody else's kubelet":    {kubeletID, "/usr/local/bin/tart-kubelet", false},
+		"a receipt of the kubelet":   {kubeletID, receipts + "tart_kubelet.receipt", true},
+		"its job for the next boot":  {kubeletID, job, true},
+		"a removal that was cut off": {kubeletID, "/etc/macfleet/pending/tart_kubelet", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inNodeShells(t, func(t *testing.T, m *nodeMac) {
+				wanted := m.spec
+				if tc.path != "" {
+					text := "made by somebody\n"
+					if strings.HasPrefix(tc.path, receipts) {
+						text = "current " + strings.Repeat("ab", 32) + " 1.0\nprevious -\nfile " + strings.Repeat("cd", 32) + " 1 2 3\ninstalled 1763000001\n"
+					}
+					m.Put(tc.path, text)
+				}
+				m.spec = none
+				gone, v := stepstest.Step(t, tc.step, none), m.view(tc.step)
+				full := stepstest.Step(t, tc.step, wanted).Probes()[0]
+				ask := func(p plan.Probe) (plan.Finding, int) {
+					before := m.count()
+					v.Facts = plan.Facts{p.ID: inventory.Present(m.run(p.Command, ""))}
+					return gone.Diff(v), m.count() - before
+				}
+				want, _ := ask(full)
+				got, calls := ask(gone.Probes()[0])
+				stepstest.Expect(t, "what is found", want, got)
+				if found := len(want.Changes)+len(want.Unread) > 0; found != tc.want || !found && calls > 1 {
+					t.Errorf("%+v; %d tools were called", want, calls)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,32 @@
+package vmfirewall_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+// TestVMFirewallRolledBack: a run for another wish began and was taken back. What
+// is there is what was proven for the first wish, so its facts are the same.
+func TestVMFirewallRolledBack(t *testing.T) {
+	t.Parallel()
+	p := stepstest.SettledPacketFilter()
+	proven := judged(t, firewalled, p, plan.View{Proven: true})
+	other := fleet.Spec{VMFirewall: &fleet.VMFirewall{Block: []string{"10.0.0.0/8"}}}
+	f := judged(t, other, p, plan.View{Proven: true, Pending: true})
+	stepstest.Expect(t, "facts", proven.Facts, f.Facts)
+	if len(f.Changes) != 1 || f.Changes[0].Guard == nil {
+		t.Fatalf("%+v", f)
+	}
+	var names []string
+	for _, field := range stepstest.FieldsOf(f) {
+		names = append(names, field.Name+": "+field.Before+" → "+field.After)
+	}
+	stepstest.Expect(t, "fields", "blocked_dst: 10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12 → 10.0.0.0/8\nanchor file: of an earlier wish → as rendered\nearlier run: unfinished → finished", strings.Join(names, "\n"))
+	if f := judged(t, firewalled, p, plan.View{Proven: true, Pending: true}); len(f.Changes) != 1 || f.Facts == proven.Facts || f.Changes[0].Reason.Code.String() != "unfinished" {
+		t.Errorf("the first wish again: %+v", f)
+	}
+}

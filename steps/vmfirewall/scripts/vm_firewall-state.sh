@@ -1,0 +1,63 @@
+# Uses: answer
+# Everything that the step looks at. Behind each answer stands a line with its name, its exit code
+# and what it is of. What pfctl says on stderr is noise.
+# $1 "traces": where macfleet has left nothing, that is all that is said.
+anchor() {
+  case $1 in '' | com.apple* | '*') return ;; esac
+  pfctl -a "$1" -s rules 2>/dev/null
+  say "live rules $? $1"
+  pfctl -a "$1" -t vm_sources -T show 2>/dev/null
+  say "live vm_sources $? $1"
+  pfctl -a "$1" -t blocked_dst -T show 2>/dev/null
+  say "live blocked_dst $? $1"
+}
+
+# traces looks for what macfleet may have left, and in doubt finds some: its proof in the marker, a change
+# that was never proven, its boot job, its line in an anchor's file.
+traces() {
+  [ ! -e /etc/macfleet/pending/vm_firewall ] && [ ! -f /Library/LaunchDaemons/dev.macfleet.pf.plist ] || return 0
+  if [ -e /etc/macfleet/host.json ]; then
+    grep -qF '"vm_firewall"' /etc/macfleet/host.json
+    [ $? = 1 ] || return 0
+  fi
+  [ -d /etc/pf.anchors ] || return 1
+  grep -qsF 'Managed by macfleet.' /etc/pf.anchors/*
+  [ $? != 1 ]
+}
+
+if [ "$1" = traces ] && ! traces; then
+  say nothing
+  exit
+fi
+pfctl -s info 2>/dev/null
+say "info $?"
+pfctl -s rules 2>/dev/null
+say "rules $?"
+pfctl -s nat 2>/dev/null
+say "nat $?"
+pfctl -s Tables 2>/dev/null
+say "tables $?"
+newline='
+'
+listed=$(pfctl -s Anchors 2>/dev/null)
+code=$?
+printf '%s\n' "$listed"
+say "anchors $code"
+while read -r name; do anchor "$name"; done <<EOF
+$listed
+EOF
+conf=/etc/pf.conf job=/Library/LaunchDaemons/dev.macfleet.pf.plist
+survey /etc/pf.anchors/* "$conf" "$job"
+for path in /etc/pf.anchors/*; do
+  case $path in */com.apple*) continue ;; esac
+  # What the kernel listed was asked about above.
+  case "$listed$newline" in *"  ${path##*/}$newline"*) ;; *) anchor "${path##*/}" ;; esac
+  file "$path"
+done
+file "$conf"
+file "$job"
+launchctl print system/dev.macfleet.pf >/dev/null 2>&1
+say "job $?"
+ifconfig bridge100 2>/dev/null
+say "bridge $?"
+say end

@@ -1,0 +1,352 @@
+package vmfirewall_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/pf"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+// stubs are the tools of a Mac, as far as the scripts of the firewall need them.
+// Their state is files in $STATE; each call is a line of $STATE/calls, and the
+// call with the number of $KILL kills everything.
+func stubs() map[string]string {
+	const call = `echo "${0##*/} $*" >>"$STATE/calls"
+[ "$(wc -l <"$STATE/calls" | tr -d ' ')" != "$KILL" ] || kill -9 0
+`
+	return map[string]string{
+		"chown": call, "sync": call, "sleep": call,
+		"ifconfig": call + "exit 1\n",
+		"stat":     call + "shift 2\nfor path; do echo \"1 2 3|4|0:0:644|root:wheel:644|$path\"; done\n",
+		"launchctl": call + `case $1 in
+print) [ -f "$STATE/loaded" ] && exit 0; exit 113 ;;
+bootout) rm -f "$STATE/loaded" ;;
+bootstrap) [ ! -f "$STATE/loaded" ] || exit 5; cp "$3" "$STATE/loaded" ;;
+esac
+`,
+		"pfctl": call + `echo "No ALTQ support in kernel" >&2
+anchor=main
+[ "$1" != -a ] || { anchor=$2; shift 2; }
+busy() { echo "$1:3: cannot define table vm_sources: Resource busy" >&2; echo "pfctl: Syntax error in config file: pf rules not loaded" >&2; exit 1; }
+wrong() { echo "$1:1: syntax error" >&2; echo "pfctl: Syntax error in config file: pf rules not loaded" >&2; exit 1; }
+case "$1 $2" in
+"-s info") if [ -f "$STATE/enabled" ]; then echo "Status: Enabled for 0 days"; else echo "Status: Disabled"; fi ;;
+"-s rules") [ ! -f "$STATE/$anchor.rules" ] || grep -e ^block -e ^anchor -e ^scrub "$STATE/$anchor.rules" ;;
+"-s nat") grep -e ^nat -e ^rdr "$STATE/main.rules" ;;
+"-s Tables") for t in "$STATE/$anchor".table.*; do [ ! -f "$t" ] || echo "${t##*.table.}"; done ;;
+"-s Anchors") for a in "$STATE"/*.rules; do a=${a##*/}; echo "  ${a%.rules}"; done ;;
+"-t "*) table=$STATE/$anchor.table.$2
+	case "$4 $5" in
+	"show ") [ -f "$table" ] || exit 1; cat "$table" ;;
+	"kill ") [ -f "$table" ] || exit 1; rm -f "$table" "$STATE/$anchor.busy" ;;
+	"add -f") cat "$6" >>"$table"; sort -u -o "$table" "$table" ;;
+	esac ;;
+"-F rules") rm -f "$STATE/$anchor.rules" ;;
+"-nf "*) [ ! -f "$STATE/always-busy" ] || busy "$2"; ! grep -q nonsense "$2" || wrong "$2" ;;
+"-f "*)
+	[ ! -f "$STATE/$anchor.busy" ] || busy "$2"
+	! grep -q nonsense "$2" || wrong "$2"
+	cp "$2" "$STATE/$anchor.rules"
+	if [ "$anchor" = main ]; then
+		for t in "$STATE"/main.table.*; do [ ! -f "$t" ] || : >"$t"; done
+	else
+		rm -f "$STATE/$anchor.table."*
+		while read -r word name rest; do
+			name=${name#<}
+			[ "$word" != table ] || echo "$rest" | tr -d '{},' | tr -s ' ' '\n' | grep . >"$STATE/$anchor.table.${name%>}"
+		done <"$2"
+	fi ;;
+"-E ") : >"$STATE/enabled"; echo "Token : 77" ;;
+"-X 77") rm -f "$STATE/enabled" ;;
+*) echo "pfctl: no such call: $*" >&2; exit 64 ;;
+esac
+`,
+	}
+}
+
+// bench is a machine of stub tools on which the scripts run.
+type bench struct{ *scripttest.Mac }
+
+func newBench(t *testing.T, shell ...string) bench {
+	t.Helper()
+	scripttest.Need(t, shell[0], "cmp")
+	b := bench{scripttest.New(t, shell, "/etc/", "/Library/")}
+	for name, text := range stubs() {
+		b.Tool(name, text)
+	}
+	b.Put("/etc/pf.conf", stepstest.StockPFConf)
+	b.Put("/Library/LaunchDaemons/other.plist", "")
+	b.Set("main.rules", "scrub-anchor \"com.apple/*\" all fragment reassemble\nnat-anchor \"com.apple/*\" all\nnat-anchor \"com.apple.internet-sharing\" all\n"+
+		"rdr-anchor \"com.apple/*\" all\nanchor \"com.apple/*\" all\nblock drop in proto tcp from <fail2ban> to any\n")
+	b.Set("main.table.fail2ban", "   192.0.2.1\n   192.0.2.2\n")
+	b.Set("calls", "")
+	return b
+}
+
+func (b bench) calls() string { return b.Kept("calls") }
+
+// run runs a script, which is killed at the call of that number.
+func (b bench) run(c plan.Command, kill int) (exit int, stdout, stderr string) {
+	b.T.Helper()
+	a := b.Run(c, "", "KILL="+strconv.Itoa(kill))
+	return a.Exit, a.Stdout, a.Stderr
+}
+
+// finding observes the bench with the step's own probe.
+func (b bench) finding(view plan.View) plan.Finding {
+	b.T.Helper()
+	s := stepstest.Step(b.T, "vm_firewall", firewalled)
+	_, out, _ := b.run(s.Probes()[0].Command, 0)
+	view.Host = stepstest.Host(firewalled)
+	view.Facts = stepstest.With(nil, map[string]plan.Answer{firewallProbe: stepstest.Said(out)})
+	f := s.Diff(view)
+	if len(f.Unread) > 0 || f.Refused != nil {
+		b.T.Fatalf("%+v, refused %+v\n%s", f.Unread, f.Refused, out)
+	}
+	return f
+}
+
+// apply performs a finding's change, and is killed at that call of it.
+func (b bench) apply(f plan.Finding, kill int) (exit int, stderr string) {
+	b.T.Helper()
+	for _, c := range f.Changes {
+		b.Set("calls", "")
+		exit, _, stderr = b.run(c.Command, kill)
+		if c.Guard != nil && exit == 0 {
+			kill -= strings.Count(b.calls(), "\n")
+			b.Set("calls", "")
+			exit, _, stderr = b.run(c.Guard.Persist, max(kill, 0))
+		}
+		if exit != 0 {
+			return exit, stderr
+		}
+	}
+	return 0, ""
+}
+
+// picture is everything that lasts, by name.
+func (b bench) picture() map[string]string {
+	b.T.Helper()
+	out := b.Files(filepath.Dir(b.Root))
+	for name := range out {
+		if strings.HasPrefix(name, "/bin/") || name == "/state/calls" {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+func inFirewallShells(t *testing.T, test func(*testing.T, bench)) {
+	t.Parallel()
+	scripttest.InShells(t, func(t *testing.T, shell []string) { test(t, newBench(t, shell...)) })
+}
+
+func TestVMFirewallScripts(t *testing.T) {
+	inFirewallShells(t, func(t *testing.T, b bench) {
+		f := b.finding(plan.View{})
+		if exit, text := b.apply(f, 0); exit != 0 {
+			t.Fatalf("exit %d: %s\n%s", exit, text, b.calls())
+		}
+		if f := b.finding(plan.View{}); len(f.Changes) > 0 {
+			t.Fatalf("afterwards %+v", stepstest.FieldsOf(f))
+		}
+		stepstest.Expect(t, "pf.conf", stepstest.StockPFConf+pf.Block("macfleet"), b.Read(pfConf))
+		stepstest.Expect(t, "fail2ban's addresses", "   192.0.2.1\n   192.0.2.2\n", b.Kept("main.table.fail2ban"))
+		if main := b.Kept("main.rules"); !strings.Contains(main, "nat-anchor \"com.apple.internet-sharing\"") {
+			t.Errorf("a point that was live alone is gone:\n%s", main)
+		}
+		if work, err := os.ReadDir(filepath.Join(b.Root, "etc/macfleet")); err != nil || len(work) != 1 || work[0].Name() != "pending" {
+			t.Errorf("left in the folder: %v, %v", work, err)
+		}
+		b.Put(pfConf, stepstest.StockPFConf+"pass in\n")
+		before := b.picture()
+		if exit, text := b.apply(f, 0); exit == 0 || !strings.Contains(text, "was changed after") {
+			t.Errorf("an old plan: exit %d: %s", exit, text)
+		}
+		stepstest.Expect(t, "after an old plan", before["/root"+pfConf], b.picture()["/root"+pfConf])
+	})
+}
+
+// TestVMFirewallScriptsUndo: what was live comes back, and no file has changed.
+func TestVMFirewallScriptsUndo(t *testing.T) {
+	inFirewallShells(t, func(t *testing.T, b bench) {
+		before := b.picture()
+		f := b.finding(plan.View{})
+		for range 2 { // twice gives the same
+			if exit, _, text := b.run(f.Changes[0].Command, 0); exit != 0 {
+				t.Fatal(text)
+			}
+		}
+		if !strings.Contains(b.Kept("main.rules"), `anchor "macfleet"`) || b.Kept("enabled") != "" {
+			t.Error("nothing was live")
+		}
+		for range 2 {
+			if exit, _, text := b.run(*f.Changes[0].Guard.Restore, 0); exit != 0 {
+				t.Fatal(text)
+			}
+		}
+		after := b.picture()
+		for path, text := range before {
+			if !strings.HasSuffix(path, "main.rules") { // the same points, printed as they were written
+				stepstest.Expect(t, path, text, after[path])
+			}
+		}
+		if text := after["/state/main.rules"]; strings.Contains(text, "macfleet") || !strings.Contains(text, "internet-sharing") {
+			t.Errorf("the main ruleset is\n%s", text)
+		}
+		for path := range after {
+			if strings.Contains(path, "macfleet.") || path == "/state/enabled" {
+				t.Errorf("%s is left", path)
+			}
+		}
+	})
+}
+
+func TestVMFirewallScriptsTroubles(t *testing.T) {
+	inFirewallShells(t, func(t *testing.T, b bench) {
+		f := b.finding(plan.View{})
+		live, keep := f.Changes[0].Command, f.Changes[0].Guard.Persist
+		b.Set("macfleet.busy", "") // older tables, here and in the main ruleset
+		b.Set("macfleet.table.vm_sources", "")
+		b.Set("main.table.vm_sources", "")
+		b.Set("main.busy", "")
+		if exit, _, text := b.run(live, 0); exit != 0 || strings.Contains(b.calls(), "-F all") {
+			t.Errorf("busy: exit %d: %s\n%s", exit, text, b.calls())
+		}
+		stepstest.Expect(t, "fail2ban's addresses", "   192.0.2.1\n   192.0.2.2\n", b.Kept("main.table.fail2ban"))
+		wrong := live
+		wrong.Args = append([]string{}, live.Args...)
+		wrong.Args[2] = "nonsense\n"
+		was := b.Kept("macfleet.rules")
+		if exit, _, text := b.run(wrong, 0); exit != 1 || !strings.Contains(text, "syntax error") {
+			t.Errorf("wrong rules: exit %d: %s", exit, text)
+		}
+		stepstest.Expect(t, "the rules from before", was, b.Kept("macfleet.rules"))
+		b.Set("always-busy", "")
+		check := keep
+		check.Args = append([]string{}, keep.Args...)
+		if exit, _, text := b.run(check, 0); exit != 0 {
+			t.Errorf("a busy check: %s", text)
+		}
+		if err := os.Remove(filepath.Join(b.State, "always-busy")); err != nil {
+			t.Fatal(err)
+		}
+		b.Put(pfConf, stepstest.StockPFConf)
+		check.Args[4] = "nonsense\n"
+		if exit, _, text := b.run(check, 0); exit != 1 || !strings.Contains(text, "refuses") {
+			t.Errorf("a wrong pf.conf: exit %d: %s", exit, text)
+		}
+		stepstest.Expect(t, "pf.conf", stepstest.StockPFConf, b.Read(pfConf))
+		const foreign = "# somebody's\n-e nonsense \\n\n"
+		b.Put(pfConf, foreign)
+		check.Args[2], check.Args[4] = foreign, "-e nonsense \\n\n"
+		want := "/etc/pf.conf:2: syntax error: -e nonsense \\n (this line is not macfleet's"
+		if exit, _, text := b.run(check, 0); exit != 1 || !strings.Contains(scripttest.LastLine(text), want) {
+			t.Errorf("a foreign line: exit %d: %s", exit, text)
+		}
+		stepstest.Expect(t, "pf.conf", foreign, b.Read(pfConf))
+	})
+}
+
+// TestVMFirewallScriptsJob: the boot job is registered when it has to be and
+// never otherwise.
+func TestVMFirewallScriptsJob(t *testing.T) {
+	inFirewallShells(t, func(t *testing.T, b bench) {
+		if exit, text := b.apply(b.finding(plan.View{}), 0); exit != 0 {
+			t.Fatal(text)
+		}
+		if n := strings.Count(b.calls(), "launchctl bootstrap"); n != 1 || strings.Contains(b.calls(), "bootout") {
+			t.Errorf("first:\n%s", b.calls())
+		}
+		b.Put(anchorFile, pf.Header+"\nedited\n")
+		if exit, text := b.apply(b.finding(plan.View{Proven: true}), 0); exit != 0 || strings.Contains(b.calls(), "boot") || strings.Contains(b.calls(), "pfctl -f") {
+			t.Errorf("the file alone: %s\n%s", text, b.calls())
+		}
+		b.Put(bootPlist, "old")
+		if exit, text := b.apply(b.finding(plan.View{Proven: true}), 0); exit != 0 || strings.Count(b.calls(), "launchctl boot") != 2 {
+			t.Errorf("another job: %s\n%s", text, b.calls())
+		}
+		if f := b.finding(plan.View{Proven: true}); len(f.Changes) > 0 {
+			t.Errorf("%+v", stepstest.FieldsOf(f))
+		}
+	})
+}
+
+// TestVMFirewallScriptsKilled kills the scripts at each call of a tool. The next
+// run brings the machine to where it would have been.
+func TestVMFirewallScriptsKilled(t *testing.T) {
+	t.Parallel()
+	whole := newBench(t, "dash")
+	first := whole.finding(plan.View{})
+	exit, _, _ := whole.run(first.Changes[0].Command, 0)
+	if exit != 0 {
+		t.Fatal("the first script failed")
+	}
+	if exit, _, text := whole.run(first.Changes[0].Guard.Persist, 0); exit != 0 {
+		t.Fatal(text)
+	}
+	calls := strings.Count(whole.calls(), "\n")
+	want := whole.picture()
+	for _, shell := range []string{"dash", "bash"} {
+		for n := 1; n <= calls; n++ {
+			if shell == "bash" && n%8 != 0 || !scripttest.Mine(n) {
+				continue
+			}
+			t.Run(shell+" "+strconv.Itoa(n), func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t, shell)
+				if exit, _ := b.apply(b.finding(plan.View{}), n); exit == 0 {
+					return // fewer calls than the probe and the scripts together
+				}
+				pending := b.Read("etc/macfleet/pending/vm_firewall") == ""
+				f := b.finding(plan.View{Pending: pending})
+				if exit, text := b.apply(f, 0); exit != 0 {
+					t.Fatalf("the next run: %s\n%s", text, b.calls())
+				}
+				if f := b.finding(plan.View{}); len(f.Changes) > 0 {
+					t.Fatalf("afterwards %+v", stepstest.FieldsOf(f))
+				}
+				got := b.picture()
+				for path := range want {
+					if path != "/state/main.rules" && !strings.HasPrefix(path, "/root/etc/macfleet") {
+						stepstest.Expect(t, path, want[path], got[path])
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestVMFirewallScriptsRemove: what was made goes, and the machine is as before.
+func TestVMFirewallScriptsRemove(t *testing.T) {
+	inFirewallShells(t, func(t *testing.T, b bench) {
+		before := b.picture()
+		if exit, text := b.apply(b.finding(plan.View{}), 0); exit != 0 {
+			t.Fatal(text)
+		}
+		p := stepstest.SettledPacketFilter()
+		f := judged(t, none, p, plan.View{})
+		for range 2 {
+			if exit, _, text := b.run(f.Changes[0].Command, 0); exit != 0 {
+				t.Fatal(text)
+			}
+		}
+		after := b.picture()
+		for path, text := range before {
+			if path != "/state/main.rules" {
+				stepstest.Expect(t, path, text, after[path])
+			}
+		}
+		for path := range after {
+			if strings.Contains(path, "macfleet") && path != "/root/etc/macfleet/pending/vm_firewall" {
+				t.Errorf("%s is left", path)
+			}
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package vmfirewall
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/macfleet/macfleet/steps/kit"
+	"github.com/macfleet/macfleet/steps/pf"
+)
+
+const (
+	pfConfPath  = "/etc/pf.conf"
+	bootJobPath = "/Library/LaunchDaemons/dev.macfleet.pf.plist"
+)
+
+// packetFilter is what was seen of pf on a host.
+type packetFilter struct {
+	enabled bool
+	listed  []string   // anchors that the kernel has
+	points  []pf.Point // where the live main ruleset evaluates anchors
+	main    string     // the rules of the live main ruleset, as listed
+	tables  []string   // of the main ruleset
+	anchors map[string]anchorState
+	files   map[string]kit.FileState // by path: pf.conf, anchors' files, the boot job
+	parsed  pf.Conf                  // pf.conf, read once
+	broken  error                    // why it cannot be
+	job     bool                     // launchd has the boot job
+	bridge  netip.Prefix             // the network of virtual machines; invalid: none runs
+}
+
+// anchorState is an anchor as it is in the kernel.
+type anchorState struct {
+	filled bool              // it has rules
+	rules  []string          // in normal form
+	held   map[string]string // what each of our tables holds that is there
+	odd    error             // what is not understood of it
+}
+
+func (p packetFilter) conf() string { return p.files[pfConfPath].Text }
+
+// readPacketFilter reads the answer of the script vm_firewall-state.
+func readPacketFilter(r *kit.Reader, id string) packetFilter {
+	p := packetFilter{anchors: make(map[string]anchorState), files: make(map[string]kit.FileState)}
+	r.Parts(id, p.take)
+	p.parsed, p.broken = pf.Parse(p.conf())
+	return p
+}
+
+// take reads one part.
+func (p *packetFilter) take(part kit.Part) (err error) {
+	live, inAnchor := strings.CutPrefix(part.Name, "live ")
+	switch {
+	case part.Name == "job":
+		p.job = part.Exit == 0
+		return kit.JobCode(part.Exit)
+	case part.Name == "bridge":
+		p.bridge = bridgeNetwork(part.Body, part.Exit)
+		return nil
+	case inAnchor:
+		return p.live(live, part)
+	case part.Exit != 0:
+		return part.Worked()
+	}
+	switch part.Name {
+	case "info":
+		p.enabled, err = pf.Enabled(part.Body)
+	case "rules", "nat":
+		var points []pf.Point
+		points, err = pf.Points(part.Body)
+		p.points = append(p.points, points...)
+		if part.Name == "rules" {
+			p.main = part.Body
+		}
+	case "tables":
+		p.tables, err = pf.Names(part.Body)
+	case "anchors":
+		p.listed, err = pf.Names(part.Body)
+	case "file":
+		mode, path, _ := strings.Cut(part.Of, " ")
+		p.files[path] = kit.FileState{Text: part.Body, Mode: mode}
+	default:
+		err = kit.ErrPart
+	}
+	return err
+}
+
+// live reads what the kernel says of an anchor. One that only a file knows has nothing
+// there; a table that is not there, or an anchor, ends with another code.
+func (p *packetFilter) live(what string, part kit.Part) error {
+	state := p.anchors[part.Of]
+	switch {
+	case what == "tables": // which earlier versions asked for; showing each says the same
+		return nil
+	case what != "rules" && !slices.Contains(pf.Tables(), what):
+		return kit.ErrPart
+	case part.Exit != 0 && (what != "rules" || !slices.Contains(p.listed, part.Of)):
+		return nil
+	case part.Exit != 0:
+		return part.Worked()
+	case what == "rules":
+		state.filled = strings.TrimSpace(part.Body) != ""
+		state.rules, state.odd = pf.LiveRules(part.Body)
+	default:
+		networks, odd := pf.Addresses(part.Body)
+		if state.held == nil {
+			state.held = make(map[string]string)
+		}
+		state.held[what], state.odd = pf.NetworkList(networks), errors.Join(state.odd, odd)
+	}
+	p.anchors[part.Of] = state
+	return nil
+}
+
+// bridgeNetwork reads the network of `ifconfig bridge100`, which exists while
+// virtual machines run.
+func bridgeNetwork(text string, exit int) netip.Prefix {
+	words := strings.Fields(text)
+	for i := range words {
+		if exit != 0 || words[i] != "inet" || i+3 >= len(words) || words[i+2] != "netmask" {
+			continue
+		}
+		address, err := netip.ParseAddr(words[i+1])
+		mask, merr := strconv.ParseUint(strings.TrimPrefix(words[i+3], "0x"), 16, 32)
+		if err != nil || merr != nil {
+			continue
+		}
+		bits := 0
+		for mask&(1<<31) != 0 {
+			bits, mask = bits+1, mask<<1
+		}
+		if network, err := address.Prefix(bits); err == nil && bits > 0 {
+			return network
+		}
+	}
+	return netip.Prefix{}
+}
