@@ -35,7 +35,7 @@ race:
 	CGO_ENABLED=1 $(GO) test -race -short -timeout $(TIMEOUT) ./cmd/macfleet -run 'TestScripts/(story|nodes|peers|lock)$$'
 
 strikes:
-	MACFLEET_TEST_SHARD=$${MACFLEET_TEST_SHARD:-all} $(GO) test -count=1 -timeout 50m ./internal/engine ./cmd/macfleet ./hosts ./steps -run 'Struck|Killed|Race|AtOnce'
+	MACFLEET_TEST_SHARD=$${MACFLEET_TEST_SHARD:-all} $(GO) test -count=1 -timeout 50m ./internal/engine ./cmd/macfleet ./hosts ./providers/kubernetes ./steps -run 'Struck|Killed|Race|AtOnce'
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
