@@ -35,9 +35,9 @@ type NoSessionError struct {
 func (e *NoSessionError) Error() string { return e.Said }
 
 func (c *Conn) noSession(said string) *Error {
-	return &Error{Host: c.target.name(), Code: plan.CodeNoGUISession, Phase: Talking,
-		Err:    &NoSessionError{User: c.client.opts.User, Said: lastLine(said)},
-		Remedy: "the step auto_login makes the session; or log in through VNC as " + c.client.opts.User}
+	user := c.client.opts.User
+	return c.target.fails(plan.CodeNoGUISession, Talking, &NoSessionError{User: user, Said: lastLine(said)},
+		"the step auto_login makes the session; or log in through VNC as "+user)
 }
 
 // detached is a change that launchd runs.
@@ -151,9 +151,8 @@ func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
 			return plan.Answer{}, fmt.Errorf("%s on %s ended without a result: the Mac was restarted, or somebody ended it", d.command.Name, d.conn.target.name())
 		}
 		if time.Now().After(d.until) {
-			return plan.Answer{}, &Error{Host: d.conn.target.name(), Code: codeJobRunning, Phase: Talking,
-				Err:    fmt.Errorf("%s still runs after %s", d.command.Name, d.conn.client.opts.Deadlines.Job),
-				Remedy: "run macfleet apply again: it waits for the job that runs"}
+			return plan.Answer{}, d.conn.target.fails(codeJobRunning, Talking,
+				fmt.Errorf("%s still runs after %s", d.command.Name, d.conn.client.opts.Deadlines.Job))
 		}
 		if err := pause(ctx, d.conn.client.opts.Poll); err != nil {
 			return plan.Answer{}, fmt.Errorf("%s on %s goes on under launchd: %w", d.command.Name, d.conn.target.name(), err)
@@ -164,7 +163,6 @@ func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
 // job is a script and its data as launchd runs them.
 type job struct {
 	name     string // of its folder and of its label
-	as       plan.User
 	user     string // the login user
 	digest   string // of what it does
 	prologue string
@@ -176,13 +174,13 @@ func (c *Client) job(name string, command plan.Command) job {
 	for _, part := range append([]string{string(command.As), command.Script}, command.Args...) {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
-	return job{name: plain(name), as: command.As, user: c.opts.User, digest: hex.EncodeToString(sum.Sum(nil)),
+	return job{name: plain(name), user: c.opts.User, digest: hex.EncodeToString(sum.Sum(nil)),
 		prologue: c.opts.Prologue, command: command}
 }
 
 // script returns one of the scripts that handle a job.
 func (j job) script(name string, as plan.User, args ...string) plan.Command {
-	c := own(name, as, append([]string{j.name, string(j.as), j.user}, args...)...)
+	c := own(name, as, append([]string{j.name, string(j.command.As), j.user}, args...)...)
 	c.Script = file("scripts/job.sh") + c.Script
 	return c
 }
@@ -195,7 +193,7 @@ func (j job) started() []string {
 // reader is who reads what the job wrote: root must not follow what a user put
 // into a folder of his own.
 func (j job) reader() plan.User {
-	if j.as == plan.Root {
+	if j.command.As == plan.Root {
 		return plan.Root
 	}
 	return plan.Login
@@ -205,7 +203,7 @@ func (j job) reader() plan.User {
 // that XML would take for its own.
 func (j job) plist() string {
 	user := ""
-	if j.as == plan.Login {
+	if j.command.As == plan.Login {
 		user = "\t<key>UserName</key>\n\t<string>" + j.user + "</string>\n"
 	}
 	return strings.NewReplacer("NAME", j.name, "USER\n", user).Replace(file("plists/job.plist"))

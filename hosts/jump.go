@@ -1,10 +1,12 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -23,7 +25,6 @@ type jumps struct {
 	ctx     context.Context // ends with the Client
 	end     context.CancelFunc
 	mu      sync.Mutex
-	closed  bool
 	all     map[string]*jump // by the whole chain up to it
 	running sync.WaitGroup
 }
@@ -38,21 +39,12 @@ type jump struct {
 	over  chan struct{} // closed: the connection is gone
 }
 
-func (j *jumps) open() {
-	j.ctx, j.end = context.WithCancel(context.Background())
-	j.all = make(map[string]*jump)
-}
-
 // Close ends the connections to jump hosts and with them those of all hosts
 // behind. After it no jump host can be reached. It may be called more than once.
 func (c *Client) Close() {
 	c.jumps.end()
 	c.jumps.mu.Lock()
-	c.jumps.closed = true
-	var all []*jump
-	for _, j := range c.jumps.all {
-		all = append(all, j)
-	}
+	all := slices.Collect(maps.Values(c.jumps.all))
 	c.jumps.mu.Unlock()
 	for _, j := range all {
 		if <-j.ready; j.conn != nil {
@@ -69,7 +61,7 @@ const maxHops = 8
 // itself; those after it are reached through their neighbour, as ssh does.
 func (c *Client) chain(hops []sshconfig.Hop) ([]sshconfig.Hop, error) {
 	for len(hops) > 0 {
-		s, err := c.lookup(hops[0].User, hops[0].Host)
+		s, err := c.opts.Config.Lookup(hops[0].User, hops[0].Host)
 		if err != nil {
 			return nil, err
 		}
@@ -96,11 +88,11 @@ func (c *Client) jump(ctx context.Context, hops []sshconfig.Hop) (*jump, error) 
 	}
 	c.jumps.mu.Lock()
 	j := c.jumps.all[id]
-	if c.jumps.closed {
+	if c.jumps.ctx.Err() != nil {
 		c.jumps.mu.Unlock()
 		return nil, errors.New("the run is over")
 	}
-	if j == nil || j.gone() || j.forgiven(c.opts.Deadlines.Silence) {
+	if j == nil || closed(j.over) || j.forgiven(c.opts.Deadlines.Silence) {
 		j = &jump{name: hops[len(hops)-1].Host, ready: make(chan struct{}), over: make(chan struct{})}
 		c.jumps.all[id] = j
 		c.jumps.running.Go(func() { c.open(j, hops) })
@@ -123,7 +115,7 @@ func (c *Client) jump(ctx context.Context, hops []sshconfig.Hop) (*jump, error) 
 func (c *Client) chainID(hops []sshconfig.Hop) (string, error) {
 	var id strings.Builder
 	for _, hop := range hops {
-		s, err := c.lookup(hop.User, hop.Host)
+		s, err := c.opts.Config.Lookup(hop.User, hop.Host)
 		if err != nil {
 			return "", err
 		}
@@ -134,21 +126,12 @@ func (c *Client) chainID(hops []sshconfig.Hop) (string, error) {
 
 // jumpRoute is where a jump host listens.
 func jumpRoute(hop sshconfig.Hop, s sshconfig.Settings) route {
-	r := route{host: hop.Host, port: s.Port}
-	if s.HostName != "" {
-		r.host = s.HostName
-	}
-	if hop.Port != 0 {
-		r.port = hop.Port
-	}
-	return r
+	return route{host: cmp.Or(s.HostName, hop.Host), port: cmp.Or(hop.Port, s.Port)}
 }
 
-// gone reports whether a connection stood and is no more: then another may be
-// opened.
-func (j *jump) gone() bool {
+func closed(ch <-chan struct{}) bool {
 	select {
-	case <-j.over:
+	case <-ch:
 		return true
 	default:
 		return false
@@ -158,12 +141,7 @@ func (j *jump) gone() bool {
 // forgiven reports whether a failure is so long ago that another try is worth
 // it. One after which a key was offered, or with a wrong host key, never is.
 func (j *jump) forgiven(after time.Duration) bool {
-	select {
-	case <-j.ready:
-		return j.err != nil && !j.err.final && time.Since(j.since) > after
-	default:
-		return false
-	}
+	return closed(j.ready) && j.err != nil && !j.err.final && time.Since(j.since) > after
 }
 
 // open connects to a jump host and waits for the end of the connection. It runs
@@ -183,7 +161,7 @@ func (c *Client) openJump(ctx context.Context, hops []sshconfig.Hop) (*Conn, *Er
 	last := len(hops) - 1
 	hop := hops[last]
 	t := Target{Server: inventory.Server{Name: hop.Host}}
-	s, err := c.lookup(hop.User, hop.Host)
+	s, err := c.opts.Config.Lookup(hop.User, hop.Host)
 	if err != nil {
 		return nil, configError(t, err)
 	}
@@ -208,22 +186,25 @@ func byHand(hop sshconfig.Hop) string {
 	if hop.Port != 0 {
 		words = append(words, "-p", strconv.Itoa(hop.Port))
 	}
+	to := hop.Host
 	if hop.User != "" {
-		return strings.Join(append(words, hop.User+"@"+hop.Host), " ")
+		to = hop.User + "@" + to
 	}
-	return strings.Join(append(words, hop.Host), " ")
+	return strings.Join(append(words, to), " ")
 }
 
 // behind says of a machine that the jump host before it failed.
 func behind(t Target, err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
-		return &Error{Host: t.name(), Code: CodeUnreachable, Phase: Dialing, Err: err, Remedy: "run the command again"}
+		return t.unreached(err)
 	}
+	out := t.fails(CodeJumpFailed, Dialing, fmt.Errorf("jump host %w", e), e.Remedy)
 	if e.Code == CodeJumpFailed || e.Code == CodeJumpLost { // the jump host is itself behind the one that failed
-		return &Error{Host: t.name(), Code: CodeJumpFailed, Phase: Dialing, Err: e.Err, Remedy: e.Remedy, final: e.final}
+		out.Err = e.Err
 	}
-	return &Error{Host: t.name(), Code: CodeJumpFailed, Phase: Dialing, Err: fmt.Errorf("jump host %w", e), Remedy: e.Remedy, final: e.final}
+	out.final = e.final
+	return out
 }
 
 // dial opens a connection from the jump host. A channel of SSH knows no
@@ -294,6 +275,5 @@ func jumpLost(t Target, err error) *Error {
 	if errors.As(err, &lost) {
 		name = lost.name
 	}
-	return &Error{Host: t.name(), Code: CodeJumpLost, Phase: Talking, Err: err,
-		Remedy: "see whether it runs: ssh " + name + "; then run the command again"}
+	return t.fails(CodeJumpLost, Talking, err, "see whether it runs: ssh "+name+"; then run the command again")
 }

@@ -83,12 +83,5 @@ func asCompared(text string) string {
 
 // own runs one of this package's own changes as root.
 func (c *Conn) own(ctx context.Context, name string, args ...string) (plan.Answer, error) {
-	a, err := c.Run(ctx, own(name, plan.Root, args...))
-	if err != nil {
-		return a, err
-	}
-	if a.Exit != 0 {
-		return a, &ScriptError{Host: c.target.name(), Script: name, Answer: a}
-	}
-	return a, nil
+	return c.checked(ctx, own(name, plan.Root, args...))
 }
