@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -146,6 +147,7 @@ func New(o Options) *Client {
 		o.ArtifactFolder = func(string) string { return fleet.ArtifactFolder }
 	}
 	c := &Client{opts: o, starts: make(chan struct{}, o.Starts), uploads: make(chan struct{}, o.Uploads), now: time.Now}
+	c.times.of = make(map[string]Spent)
 	c.jumps.all = make(map[string]*jump)
 	c.jumps.ctx, c.jumps.end = context.WithCancel(context.Background())
 	return c
@@ -191,9 +193,6 @@ func (c *Client) spend(t Target, in Phase, began time.Time) {
 	took := time.Since(began)
 	c.times.mu.Lock()
 	defer c.times.mu.Unlock()
-	if c.times.of == nil {
-		c.times.of = make(map[string]Spent)
-	}
 	s := c.times.of[t.id()]
 	s.Host = t.name()
 	switch in {
@@ -211,10 +210,5 @@ func (c *Client) spend(t Target, in Phase, began time.Time) {
 func (c *Client) Spent() []Spent {
 	c.times.mu.Lock()
 	defer c.times.mu.Unlock()
-	out := make([]Spent, 0, len(c.times.of))
-	for _, s := range c.times.of {
-		out = append(out, s)
-	}
-	slices.SortFunc(out, func(a, b Spent) int { return strings.Compare(a.Host, b.Host) })
-	return out
+	return slices.SortedFunc(maps.Values(c.times.of), func(a, b Spent) int { return strings.Compare(a.Host, b.Host) })
 }

@@ -42,10 +42,9 @@ func (c *Conn) noSession(said string) *Error {
 
 // detached is a change that launchd runs.
 type detached struct {
-	conn    *Conn
-	command plan.Command
-	job     job
-	until   time.Time
+	conn  *Conn
+	job   job
+	until time.Time
 }
 
 // RunDetached runs a change under launchd, so that it goes on when the line or
@@ -59,7 +58,7 @@ func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change
 	if ch.Input != plan.NoInput {
 		return plan.Answer{}, fmt.Errorf("%s on %s: a detached change reads no input: it would lie in a file", step, c.target.name())
 	}
-	d := detached{conn: c, command: ch.Command, job: c.client.job(string(step), ch.Command), until: time.Now().Add(c.client.opts.Deadlines.Job)}
+	d := detached{conn: c, job: c.client.job(string(step), ch.Command), until: time.Now().Add(c.client.opts.Deadlines.Job)}
 	for {
 		mine, err := d.start(ctx)
 		if err != nil {
@@ -143,19 +142,19 @@ func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
 		case "ended":
 			exit, err := strconv.Atoi(code)
 			if err != nil {
-				return plan.Answer{}, fmt.Errorf("%s on %s ended with %q instead of an exit code", d.command.Name, d.conn.target.name(), code)
+				return plan.Answer{}, fmt.Errorf("%s on %s ended with %q instead of an exit code", d.job.command.Name, d.conn.target.name(), code)
 			}
 			return plan.Answer{Exit: exit, Stdout: rest, Stderr: a.Stderr}, nil
 		case "running":
 		default:
-			return plan.Answer{}, fmt.Errorf("%s on %s ended without a result: the Mac was restarted, or somebody ended it", d.command.Name, d.conn.target.name())
+			return plan.Answer{}, fmt.Errorf("%s on %s ended without a result: the Mac was restarted, or somebody ended it", d.job.command.Name, d.conn.target.name())
 		}
 		if time.Now().After(d.until) {
 			return plan.Answer{}, d.conn.target.fails(codeJobRunning, Talking,
-				fmt.Errorf("%s still runs after %s", d.command.Name, d.conn.client.opts.Deadlines.Job))
+				fmt.Errorf("%s still runs after %s", d.job.command.Name, d.conn.client.opts.Deadlines.Job))
 		}
 		if err := pause(ctx, d.conn.client.opts.Poll); err != nil {
-			return plan.Answer{}, fmt.Errorf("%s on %s goes on under launchd: %w", d.command.Name, d.conn.target.name(), err)
+			return plan.Answer{}, fmt.Errorf("%s on %s goes on under launchd: %w", d.job.command.Name, d.conn.target.name(), err)
 		}
 	}
 }

@@ -280,8 +280,8 @@ func TestFenced(t *testing.T) {
 		},
 		"Claim":       func() error { return second(one.Claim(within(t), acmeClaim())) },
 		"DropClaim":   func() error { return one.DropClaim(within(t), acmeClaim()) },
-		"WriteMarker": func() error { return one.WriteMarker(within(t), acmeMarker()) },
-		"WriteProof":  func() error { return one.WriteProof(within(t), acmeMarker(), "power") },
+		"WriteMarker": func() error { return one.WriteMarker(within(t), acmeMarker(), "") },
+		"proof":       func() error { return one.WriteMarker(within(t), acmeMarker(), "power") },
 		"Leave":       func() error { return one.Leave(within(t)) },
 	} {
 		err := change()

@@ -100,7 +100,7 @@ func (c *Conn) RunGuarded(ctx context.Context, step plan.StepID, ch plan.Change)
 		return err
 	}
 	g.failed = g.run(ctx)
-	return g.settle(ctx)
+	return g.settle(ctx, g.decide)
 }
 
 func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
@@ -214,13 +214,14 @@ func (g *guarded) unarmed(ctx context.Context) error {
 	if errors.As(failed, &e) {
 		return failed
 	}
-	have, err := g.reachAll(ctx)
-	if err != nil {
+	err := g.settle(ctx, func(_ context.Context, have map[string]*Conn, missing error) (done bool, err error) {
+		if missing == nil {
+			g.keep(have)
+		}
+		return missing == nil, nil
+	})
+	if err = cmp.Or(err, failed); err != nil {
 		return err
-	}
-	g.keep(have)
-	if failed != nil {
-		return failed
 	}
 	_, err = g.conn.checked(ctx, g.change.Guard.Persist)
 	return err
@@ -295,29 +296,13 @@ func and(a, b error) error {
 	return fmt.Errorf("%w; %w", a, b)
 }
 
-// reachAll asks until every path that worked before works again, as long as the
-// host may take for it.
-func (g *guarded) reachAll(ctx context.Context) (map[string]*Conn, error) {
-	have := make(map[string]*Conn)
-	for {
-		err := g.reach(ctx, have)
-		if err == nil {
-			return have, nil
-		}
-		if perr := g.pause(ctx); perr != nil {
-			closeAll(have)
-			return nil, g.cutOff(and(err, perr))
-		}
-	}
-}
-
-// settle asks until it is known whether the change stands. The host decides: a
-// confirmation and the undo race on one mv there.
-func (g *guarded) settle(ctx context.Context) error {
+// settle asks until it is known whether the change stands, as long as the host may take
+// for it. look says when it is: it gets the new connections, and why a path has none.
+func (g *guarded) settle(ctx context.Context, look func(ctx context.Context, have map[string]*Conn, missing error) (done bool, err error)) error {
 	have := make(map[string]*Conn)
 	for {
 		missing := g.reach(ctx, have)
-		done, err := g.decide(ctx, have, missing)
+		done, err := look(ctx, have, missing)
 		if done {
 			return err
 		}
@@ -336,7 +321,8 @@ func (g *guarded) settle(ctx context.Context) error {
 }
 
 // decide confirms the change where all paths work, has it taken back where it
-// failed, and looks whether it was. An error without done means that a connection
+// failed, and looks whether it was: a confirmation and the undo race on one mv on the
+// host. An error without done means that a connection
 // broke, or that nothing is decided yet.
 func (g *guarded) decide(ctx context.Context, have map[string]*Conn, missing error) (done bool, err error) {
 	path, conn := g.standing(have)

@@ -30,6 +30,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/providers/transport"
 )
 
 const (
@@ -266,33 +267,18 @@ func (c *clock) here() time.Time {
 	return time.Now()
 }
 
+// wrap reads the clock from each answer.
 func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
-	return clocked{next: next, clock: c}
-}
-
-type clocked struct {
-	next  http.RoundTripper
-	clock *clock
-}
-
-// RoundTrip passes the request on and reads the clock from its answer.
-func (t clocked) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := t.next.RoundTrip(r)
-	if err != nil {
-		return resp, err
-	}
-	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		t.clock.last.Store(&reading{server: date, local: t.clock.here()})
-	}
-	return resp, nil
-}
-
-// CloseIdleConnections passes the call on, so that no idle connection is left
-// when a command ends.
-func (t clocked) CloseIdleConnections() {
-	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
+	return transport.Around(next, func(r *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(r)
+		if err != nil {
+			return resp, err
+		}
+		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+			c.last.Store(&reading{server: date, local: c.here()})
+		}
+		return resp, nil
+	})
 }
 
 // Unanswered reports whether an error of the cluster says nothing about what was
