@@ -102,7 +102,8 @@ type Client struct {
 	starts  chan struct{} // holds one for each connection that is not logged in yet
 	uploads chan struct{} // holds one for each file on its way
 	turns   turns
-	keys    keyring
+	files   sync.Map // what IdentityFiles hold, by path: each is read once
+	agents  sync.Map // the keys of ssh agents, by socket: each is asked once
 	epochs  sync.Map // what hosts gave to runs that had none, an int64 by host and run
 	jumps   jumps
 	now     func() time.Time

@@ -86,7 +86,7 @@ func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, 
 	if err != nil {
 		return nil, configError(t, err)
 	}
-	key, err := c.keyForHost(said)
+	key, err := c.keyFor(said, false)
 	if err != nil {
 		return nil, keyless(t, err)
 	}

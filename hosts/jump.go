@@ -169,7 +169,7 @@ func (c *Client) openJump(ctx context.Context, hops []sshconfig.Hop) (*Conn, *Er
 	if e := known(&to, s); e != nil {
 		return nil, e
 	}
-	if to.key, err = c.keyForJump(s); err != nil {
+	if to.key, err = c.keyFor(s, true); err != nil {
 		return nil, keyless(t, err)
 	}
 	if last > 0 {

@@ -40,34 +40,19 @@ type keyError struct {
 
 func (e *keyError) Error() string { return e.why }
 
-// keyForHost chooses the key for a host: its own IdentityFile, the configuration's
-// key, an IdentityFile of all machines, the agent's only key. What a person wrote
-// for this host goes before what the team wrote for the fleet, and that before
-// what the person uses everywhere.
-func (c *Client) keyForHost(s sshconfig.Settings) (loginKey, error) {
-	k, ok, err := c.firstKey(s.Own, s, true)
-	if ok || err != nil {
+// keyFor chooses the key for a host: its own IdentityFile, the configuration's key, an
+// IdentityFile of all machines, the agent's only key. What a person wrote for this host
+// goes before what the team wrote for the fleet, and that before what the person uses
+// everywhere. A jump host is the person's own matter: there the fleet's key comes last.
+func (c *Client) keyFor(s sshconfig.Settings, jump bool) (loginKey, error) {
+	if k, ok, err := c.firstKey(s.Own, s, true); ok || err != nil {
 		return k, err
 	}
-	if c.opts.Key != nil {
+	if c.opts.Key != nil && !jump {
 		return c.configured(), nil
 	}
 	if k, ok, err := c.firstKey(s.Shared, s, false); ok || err != nil {
 		return k, err
-	}
-	return c.onlyKey(c.agent(s))
-}
-
-// keyForJump chooses the key for a jump host, which is the person's own matter: the
-// fleet's key comes last.
-func (c *Client) keyForJump(s sshconfig.Settings) (loginKey, error) {
-	for _, of := range []struct {
-		files    []sshconfig.Identity
-		insisted bool
-	}{{s.Own, true}, {s.Shared, false}} {
-		if k, ok, err := c.firstKey(of.files, s, of.insisted); ok || err != nil {
-			return k, err
-		}
 	}
 	k, err := c.onlyKey(c.agent(s))
 	if err != nil && c.opts.Key != nil {
@@ -95,7 +80,7 @@ func (c *Client) agent(s sshconfig.Settings) string {
 // as good as not named, as for ssh.
 func (c *Client) firstKey(files []sshconfig.Identity, s sshconfig.Settings, insist bool) (loginKey, bool, error) {
 	for _, f := range files {
-		k, err := c.keys.file(f.Path)
+		k, err := c.file(f.Path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -104,7 +89,7 @@ func (c *Client) firstKey(files []sshconfig.Identity, s sshconfig.Settings, insi
 		}
 		found := loginKey{signer: k.signer, source: f.Shown + " (IdentityFile)", other: "name another IdentityFile in ~/.ssh/config"}
 		if k.signer == nil {
-			if found.signer, err = c.keys.held(c.agent(s), k.public, c.opts.Deadlines); err != nil {
+			if found.signer, err = c.held(c.agent(s), k.public); err != nil {
 				return loginKey{}, false, &keyError{fmt.Sprintf("IdentityFile %s %s, and %v", f.Shown, k.half, err),
 					"unlock it into the agent: ssh-add " + strings.TrimSuffix(f.Shown, ".pub")}
 			}
@@ -125,7 +110,7 @@ func (c *Client) onlyKey(socket string) (loginKey, error) {
 	if socket == "" {
 		return loginKey{}, &keyError{"there is no key to offer, and no ssh agent runs (SSH_AUTH_SOCK)", none}
 	}
-	all, err := c.keys.agent(socket, c.opts.Deadlines)
+	all, err := c.agentKeys(socket)
 	switch {
 	case err != nil:
 		return loginKey{}, &keyError{fmt.Sprintf("there is no key to offer: %v", err), none}
@@ -139,12 +124,9 @@ func (c *Client) onlyKey(socket string) (loginKey, error) {
 		return loginKey{}, &keyError{fmt.Sprintf("the ssh agent holds %d keys and one is offered: %s", len(all), strings.Join(names, ", ")),
 			"choose one with IdentityFile in ~/.ssh/config, naming its .pub file"}
 	}
-	return loginKey{signer: all[0].signer(socket, c.opts.Deadlines), source: fmt.Sprintf("agent key %q", all[0].comment),
+	return loginKey{signer: c.signer(socket, all[0]), source: fmt.Sprintf("agent key %q", all[0].comment),
 		other: "choose one with IdentityFile in ~/.ssh/config, naming its .pub file"}, nil
 }
-
-// keyring reads each file and asks each agent once.
-type keyring struct{ files, agents sync.Map }
 
 // once returns what do returned the first time for a key.
 func once[V any](all *sync.Map, key string, do func() (V, error)) (V, error) {
@@ -161,8 +143,8 @@ type fileKey struct {
 
 // file reads an IdentityFile. The error wraps fs.ErrNotExist when neither it nor
 // its public half is there, and never holds a part of a key.
-func (r *keyring) file(path string) (fileKey, error) {
-	return once(&r.files, path, func() (fileKey, error) { return readKey(path) })
+func (c *Client) file(path string) (fileKey, error) {
+	return once(&c.files, path, func() (fileKey, error) { return readKey(path) })
 }
 
 func readKey(path string) (fileKey, error) {
@@ -217,28 +199,28 @@ type agentKey struct {
 	comment string
 }
 
-func (k agentKey) signer(socket string, d Deadlines) ssh.Signer {
-	return &agentSigner{socket: socket, public: k.public, patience: d.Handshake}
+func (c *Client) signer(socket string, k agentKey) ssh.Signer {
+	return &agentSigner{socket: socket, public: k.public, patience: c.opts.Deadlines.Handshake}
 }
 
 // agent lists the keys of an agent. Certificates are not counted: their keys are
 // listed too.
-func (r *keyring) agent(socket string, d Deadlines) ([]agentKey, error) {
-	return once(&r.agents, socket, func() ([]agentKey, error) { return listKeys(socket, d.Dial) })
+func (c *Client) agentKeys(socket string) ([]agentKey, error) {
+	return once(&c.agents, socket, func() ([]agentKey, error) { return listKeys(socket, c.opts.Deadlines.Dial) })
 }
 
 // held returns a signer for a key that the agent holds.
-func (r *keyring) held(socket string, public ssh.PublicKey, d Deadlines) (ssh.Signer, error) {
+func (c *Client) held(socket string, public ssh.PublicKey) (ssh.Signer, error) {
 	if socket == "" {
 		return nil, errors.New("no ssh agent runs (SSH_AUTH_SOCK)")
 	}
-	all, err := r.agent(socket, d)
+	all, err := c.agentKeys(socket)
 	if err != nil {
 		return nil, err
 	}
 	for _, k := range all {
 		if bytes.Equal(k.public.Marshal(), public.Marshal()) {
-			return k.signer(socket, d), nil
+			return c.signer(socket, k), nil
 		}
 	}
 	return nil, fmt.Errorf("the ssh agent does not hold %s", ssh.FingerprintSHA256(public))

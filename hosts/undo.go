@@ -66,12 +66,13 @@ type guarded struct {
 	step   plan.StepID
 	change plan.Change
 	id     string
-	target Target    // with the host key of conn, which every new connection must show
-	paths  []string  // those that worked before the change
-	late   time.Time // from then on the host takes it back by itself
-	until  time.Time // until then it must answer again
-	failed error     // why the change must not stay
-	asked  bool      // the host was told to take it back
+	target Target           // with the host key of conn, which every new connection must show
+	paths  []string         // those that worked before the change
+	late   time.Time        // from then on the host takes it back by itself
+	until  time.Time        // until then it must answer again
+	failed error            // why the change must not stay
+	asked  bool             // the host was told to take it back
+	have   map[string]*Conn // new connections, by path
 }
 
 // RunGuarded runs a change that may cut the line. The host is armed to take it
@@ -87,6 +88,7 @@ func (c *Conn) RunGuarded(ctx context.Context, step plan.StepID, ch plan.Change)
 	if err != nil {
 		return fmt.Errorf("%s on %s: %w", step, c.target.name(), err)
 	}
+	defer g.closeAll()
 	if err := g.survey(ctx); err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
 	case ch.Input != plan.NoInput:
 		return nil, errors.New("a guarded change reads no input")
 	}
-	g := &guarded{conn: c, step: step, change: ch, id: newMark()[:16], target: c.same()}
+	g := &guarded{conn: c, step: step, change: ch, id: newMark()[:16], target: c.same(), have: make(map[string]*Conn)}
 	// What cannot be sent must not be found out when the host is armed.
 	_, _, err := c.client.send(c.fence(), []question{g.wrapped()}, g.undoLimit())
 	return g, err
@@ -214,14 +216,13 @@ func (g *guarded) unarmed(ctx context.Context) error {
 	if errors.As(failed, &e) {
 		return failed
 	}
-	err := g.settle(ctx, func(_ context.Context, have map[string]*Conn, missing error) (done bool, err error) {
-		if missing == nil {
-			g.keep(have)
-		}
-		return missing == nil, nil
-	})
-	if err = cmp.Or(err, failed); err != nil {
+	err := g.settle(ctx, func(_ context.Context, missing error) (bool, error) { return missing == nil, nil })
+	if err != nil {
 		return err
+	}
+	g.keep()
+	if failed != nil {
+		return failed
 	}
 	_, err = g.conn.checked(ctx, g.change.Guard.Persist)
 	return err
@@ -238,17 +239,18 @@ func (c *Conn) checked(ctx context.Context, command plan.Command) (plan.Answer, 
 
 // keep makes one of the new connections the one to go on with, that of the
 // preferred path, and closes the others.
-func (g *guarded) keep(have map[string]*Conn) {
-	if path, conn := g.standing(have); conn != nil {
-		delete(have, path)
+func (g *guarded) keep() {
+	if path, conn := g.standing(); conn != nil {
+		delete(g.have, path)
 		g.conn.become(conn)
 	}
-	closeAll(have)
+	g.closeAll()
 }
 
-func closeAll(all map[string]*Conn) {
-	for _, conn := range all {
+func (g *guarded) closeAll() {
+	for path, conn := range g.have {
 		conn.Close()
+		delete(g.have, path)
 	}
 }
 
@@ -267,7 +269,7 @@ var codeCutOff = plan.NewCode("cut-off", plan.Critical, "nobody knows whether a 
 
 // reach opens new connections over the paths that have none. The error says why
 // one of them does not work.
-func (g *guarded) reach(ctx context.Context, have map[string]*Conn) error {
+func (g *guarded) reach(ctx context.Context) error {
 	if !g.late.IsZero() && time.Now().After(g.late) {
 		// The host may have refused the key because of the change.
 		g.conn.client.turns.forgive(ctx, g.target.id())
@@ -275,7 +277,7 @@ func (g *guarded) reach(ctx context.Context, have map[string]*Conn) error {
 	}
 	var failed error
 	for _, path := range g.paths {
-		if have[path] != nil {
+		if g.have[path] != nil {
 			continue
 		}
 		conn, err := g.conn.client.along(ctx, g.target, path)
@@ -283,7 +285,7 @@ func (g *guarded) reach(ctx context.Context, have map[string]*Conn) error {
 			failed = and(failed, fmt.Errorf("no new connection over %s: %w", path, err))
 			continue
 		}
-		have[path] = conn
+		g.have[path] = conn
 	}
 	return failed
 }
@@ -297,85 +299,77 @@ func and(a, b error) error {
 }
 
 // settle asks until it is known whether the change stands, as long as the host may take
-// for it. look says when it is: it gets the new connections, and why a path has none.
-func (g *guarded) settle(ctx context.Context, look func(ctx context.Context, have map[string]*Conn, missing error) (done bool, err error)) error {
-	have := make(map[string]*Conn)
+// for it. decide says when it is; it gets the reason why a path has no new connection.
+func (g *guarded) settle(ctx context.Context, decide func(ctx context.Context, missing error) (done bool, err error)) error {
 	for {
-		missing := g.reach(ctx, have)
-		done, err := look(ctx, have, missing)
+		missing := g.reach(ctx)
+		done, err := decide(ctx, missing)
 		if done {
 			return err
 		}
 		if e := new(Error); errors.As(err, &e) && e.refusesRun() {
-			closeAll(have)
 			return err // what is not confirmed the host takes back by itself
 		}
-		if missing == nil {
-			missing = err
-		}
 		if perr := g.pause(ctx); perr != nil {
-			closeAll(have)
-			return g.cutOff(and(missing, perr))
+			return g.cutOff(and(cmp.Or(missing, err), perr))
 		}
 	}
 }
 
-// decide confirms the change where all paths work, has it taken back where it
-// failed, and looks whether it was: a confirmation and the undo race on one mv on the
-// host. An error without done means that a connection
-// broke, or that nothing is decided yet.
-func (g *guarded) decide(ctx context.Context, have map[string]*Conn, missing error) (done bool, err error) {
-	path, conn := g.standing(have)
+// decide asks the host, which decides: a confirmation and the undo race on one mv
+// there. An error without done means that a connection broke, or that nothing is
+// decided yet.
+func (g *guarded) decide(ctx context.Context, missing error) (done bool, err error) {
+	path, conn := g.standing()
 	if conn == nil {
 		return false, missing
 	}
+	state, undone, err := g.ask(ctx, conn, missing)
+	if err != nil {
+		conn.Close()
+		delete(g.have, path)
+		return false, err
+	}
+	switch state {
+	case "confirmed":
+		return true, g.persist(ctx)
+	case "undone":
+		g.keep()
+		g.failed = cmp.Or(g.failed, missing)
+		return true, g.rolledBack(undone)
+	}
+	return false, fmt.Errorf("the change is %s on the host", state)
+}
+
+// ask confirms the change where all paths work, has it taken back where it failed, and
+// returns whether it is armed, undoing, undone or confirmed: by this run, whose answer
+// may have been lost.
+func (g *guarded) ask(ctx context.Context, conn *Conn, missing error) (state string, undone plan.Undone, err error) {
 	if g.failed == nil && missing == nil {
-		confirmed, err := g.confirm(ctx, conn)
-		switch {
-		case err != nil:
-			g.drop(have, path)
-			return false, err
-		case confirmed:
-			return true, g.persist(ctx, have)
+		if confirmed, err := g.confirm(ctx, conn); confirmed || err != nil {
+			return "confirmed", plan.Undone{}, err
 		}
 	}
 	if g.failed != nil && !g.asked {
-		if _, err := conn.checked(ctx, own("undo-now", plan.Root, g.id, "the change failed")); err != nil {
-			g.drop(have, path)
-			return false, err
+		if _, err := conn.own(ctx, "undo-now", g.id, "the change failed"); err != nil {
+			return "", plan.Undone{}, err
 		}
 		g.asked = true
 	}
-	state, undone, err := g.state(ctx, conn)
-	switch {
-	case err != nil:
-		g.drop(have, path)
-		return false, err
-	case state == "confirmed": // by this run, whose answer was lost
-		return true, g.persist(ctx, have)
-	case state != "undone":
-		return false, fmt.Errorf("the change is %s on the host", state)
-	}
-	g.keep(have)
-	if g.failed == nil {
-		g.failed = missing
-	}
-	return true, g.rolledBack(undone)
+	a, err := conn.own(ctx, "undo-state", g.id)
+	state, rest, _ := strings.Cut(a.Stdout, "\n")
+	undone, _ = parseUndone(rest)
+	return state, undone, err
 }
 
 // standing returns a connection that stands, the preferred path's first.
-func (g *guarded) standing(have map[string]*Conn) (string, *Conn) {
+func (g *guarded) standing() (string, *Conn) {
 	for _, path := range g.paths {
-		if conn := have[path]; conn != nil {
+		if conn := g.have[path]; conn != nil {
 			return path, conn
 		}
 	}
 	return "", nil
-}
-
-func (g *guarded) drop(have map[string]*Conn, path string) {
-	have[path].Close()
-	delete(have, path)
 }
 
 // confirm lets the change stand. It is false, without an error, where the change
@@ -397,19 +391,11 @@ func (g *guarded) confirm(ctx context.Context, conn *Conn) (bool, error) {
 	return false, nil
 }
 
-// state asks whether the change is armed, undoing, undone or confirmed.
-func (g *guarded) state(ctx context.Context, conn *Conn) (string, plan.Undone, error) {
-	a, err := conn.checked(ctx, own("undo-state", plan.Root, g.id))
-	state, rest, _ := strings.Cut(a.Stdout, "\n")
-	undone, _ := parseUndone(rest)
-	return state, undone, err
-}
-
 // persist makes the confirmed change outlive a boot.
-func (g *guarded) persist(ctx context.Context, have map[string]*Conn) error {
-	g.keep(have)
+func (g *guarded) persist(ctx context.Context) error {
+	g.keep()
 	_, failed := g.conn.checked(ctx, g.change.Guard.Persist)
-	if _, err := g.conn.checked(ctx, own("undo-drop", plan.Root, g.id)); failed == nil {
+	if _, err := g.conn.own(ctx, "undo-drop", g.id); failed == nil {
 		failed = err
 	}
 	if failed != nil {
