@@ -57,7 +57,7 @@ func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
 // along opens a connection over the first of these paths that works: one at a time to
 // a host, and none to one that refused the key. The error is an *Error.
 func (c *Client) along(ctx context.Context, t Target, paths ...string) (*Conn, error) {
-	if err := checkPin(t); err != nil {
+	if _, err := t.pinned(); err != nil {
 		return nil, err
 	}
 	turn, err := c.turns.take(ctx, t.id())
@@ -115,8 +115,7 @@ func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, 
 
 // over connects to a host over one path. The error is an *Error.
 func (c *Client) over(ctx context.Context, r route, t Target, key loginKey) (*Conn, error) {
-	to := endpoint{target: t, address: r.address(), user: c.opts.User, key: key, algorithms: algorithms(t.Pin),
-		accept: func(key ssh.PublicKey) error { return check(t.Pin, key) }}
+	to := endpoint{target: t, address: r.address(), user: c.opts.User, key: key, algorithms: algorithms(t.Pin), accept: t.accept}
 	if len(r.hops) > 0 {
 		j, err := c.jump(ctx, r.hops)
 		if err != nil {
@@ -141,17 +140,28 @@ func keyless(t Target, err error) *Error {
 	return e
 }
 
-// checkPin returns an *Error for a pin that cannot be read: without it nobody
-// knows which key the host should show.
-func checkPin(t Target) error {
+// pinned returns the key that the host must show; nil: any. The error is an *Error for a
+// pin that cannot be read: without it nobody knows which key that is.
+func (t Target) pinned() (ssh.PublicKey, error) {
 	if t.Pin == nil {
-		return nil
+		return nil, nil
 	}
-	if _, err := parseKey(t.Pin.Key); err != nil {
-		return t.fails(CodeDamagedPin, HostKey, fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
+	key, err := parseKey(t.Pin.Key)
+	if err != nil {
+		return nil, t.fails(CodeDamagedPin, HostKey, fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
 			"compare the host's key by another way, then: macfleet hosts trust "+t.Pin.Name)
 	}
-	return nil
+	return key, nil
+}
+
+// accept compares a host's key with its pin. Without a pin any key is taken:
+// plan shows it as not pinned and apply pins it.
+func (t Target) accept(key ssh.PublicKey) error {
+	pinned, err := t.pinned()
+	if pinned == nil {
+		return err
+	}
+	return same(pinned, key)
 }
 
 // Close ends the connection. It is safe to call on a broken one.

@@ -223,7 +223,7 @@ func (c *Conn) talk(ctx context.Context, t conversation) (reply, error) {
 
 // why finds what is behind an error that says only that the connection is gone.
 func (c *Conn) why(ctx context.Context, err error) error {
-	if missesExit(err) {
+	if missing := (*ssh.ExitMissingError)(nil); errors.As(err, &missing) {
 		err = c.ending()
 	}
 	switch {

@@ -35,8 +35,7 @@ type jump struct {
 	ready chan struct{} // closed: conn or err is set
 	conn  *Conn
 	err   *Error
-	since time.Time     // of err
-	over  chan struct{} // closed: the connection is gone
+	since time.Time // of err
 }
 
 // Close ends the connections to jump hosts and with them those of all hosts
@@ -92,8 +91,8 @@ func (c *Client) jump(ctx context.Context, hops []sshconfig.Hop) (*jump, error) 
 		c.jumps.mu.Unlock()
 		return nil, errors.New("the run is over")
 	}
-	if j == nil || closed(j.over) || j.forgiven(c.opts.Deadlines.Silence) {
-		j = &jump{name: hops[len(hops)-1].Host, ready: make(chan struct{}), over: make(chan struct{})}
+	if j == nil || j.gone() || j.forgiven(c.opts.Deadlines.Silence) {
+		j = &jump{name: hops[len(hops)-1].Host, ready: make(chan struct{})}
 		c.jumps.all[id] = j
 		c.jumps.running.Go(func() { c.open(j, hops) })
 	}
@@ -138,6 +137,10 @@ func closed(ch <-chan struct{}) bool {
 	}
 }
 
+// gone reports whether a connection stood and is no more: then another may be
+// opened.
+func (j *jump) gone() bool { return closed(j.ready) && j.conn != nil && closed(j.conn.ended) }
+
 // forgiven reports whether a failure is so long ago that another try is worth
 // it. One after which a key was offered, or with a wrong host key, never is.
 func (j *jump) forgiven(after time.Duration) bool {
@@ -151,9 +154,8 @@ func (c *Client) open(j *jump, hops []sshconfig.Hop) {
 	j.since = time.Now()
 	close(j.ready)
 	if j.conn != nil {
-		_ = j.conn.ssh.Wait() // why it ended is asked when somebody wants to know
+		<-j.conn.ended
 		j.conn.Close()
-		close(j.over)
 	}
 }
 
@@ -256,7 +258,7 @@ func (j *jump) lost(ctx context.Context) error {
 	}
 	// Whoever hears of it must not be given the same connection again.
 	select {
-	case <-j.over:
+	case <-j.conn.ended:
 	case <-patient.Done():
 	}
 	if further := j.conn.through.lost(ctx); further != nil {

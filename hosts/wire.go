@@ -158,12 +158,6 @@ func refusedCommand(err error) error {
 	return err
 }
 
-// missesExit reports whether a command ended without an exit status.
-func missesExit(err error) bool {
-	var missing *ssh.ExitMissingError
-	return errors.As(err, &missing)
-}
-
 // maxText is the longest text of an error, in bytes, that is shown.
 const maxText = 600
 
