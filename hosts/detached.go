@@ -59,6 +59,7 @@ func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change
 		return plan.Answer{}, fmt.Errorf("%s on %s: a detached change reads no input: it would lie in a file", step, c.target.name())
 	}
 	d := detached{conn: c, job: c.client.job(string(step), ch.Command), until: time.Now().Add(c.client.opts.Deadlines.Job)}
+	drop := d.job.script("job-drop", plan.Root)
 	for {
 		mine, err := d.start(ctx)
 		if err != nil {
@@ -68,71 +69,58 @@ func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change
 		if err != nil {
 			return plan.Answer{}, err
 		}
-		if err := d.over(ctx, func() error {
-			_, err := d.conn.checked(ctx, d.job.script("job-drop", plan.Root))
-			return err
-		}); err != nil || mine {
+		if _, err := d.run(ctx, drop, drop); err != nil || mine {
 			return a, err
 		}
 	}
 }
 
-// over repeats what a lost connection interrupts, over a new one.
-func (d *detached) over(ctx context.Context, do func() error) error {
-	for {
-		err := do()
+// run runs a script that must end with exit 0. A lost connection is replaced by a new
+// one, over which the script runs again, as it is then.
+func (d *detached) run(ctx context.Context, first, again plan.Command) (plan.Answer, error) {
+	for command := first; ; command = again {
+		a, err := d.conn.checked(ctx, command)
 		var e *Error
-		if !errors.As(err, &e) || e.Code == plan.CodeNoGUISession || e.refusesRun() || ctx.Err() != nil {
-			return err
+		if !errors.As(err, &e) || e.refusesRun() || ctx.Err() != nil {
+			return a, err
 		}
 		for err != nil {
 			if time.Now().After(d.until) {
-				return e
+				return a, e
 			}
 			if perr := pause(ctx, d.conn.client.opts.Poll); perr != nil {
-				return e
+				return a, e
 			}
 			var next *Conn
 			if next, err = d.conn.client.Connect(ctx, d.conn.same()); err == nil {
 				d.conn.become(next)
 			} else if errors.As(err, &e) && e.final {
-				return e
+				return a, e
 			}
 		}
 	}
 }
 
 // start starts the job, or finds the one that runs. It reports whether that one
-// does what ours would.
+// does what ours would. Where an answer is lost, the job may be at its end before the
+// next one.
 func (d *detached) start(ctx context.Context) (mine bool, err error) {
-	may := "fresh"
-	err = d.over(ctx, func() error {
-		command := d.job.script("job-start", plan.Root, append([]string{may}, d.job.started()...)...)
-		// Where this answer is lost, the job may be at its end before the next one.
-		may = "resume"
-		a, err := d.conn.Run(ctx, command)
-		switch {
-		case err != nil:
-			return err
-		case a.Exit == noSession:
-			return d.conn.noSession(a.Stderr)
-		case a.Exit != 0:
-			return &ScriptError{Host: d.conn.target.name(), Script: command.Name, Answer: a}
-		}
-		mine = strings.TrimSpace(a.Stdout) == d.job.digest
-		return nil
-	})
-	return mine, err
+	start := func(may string) plan.Command {
+		return d.job.script("job-start", plan.Root, append([]string{may}, d.job.started()...)...)
+	}
+	a, err := d.run(ctx, start("fresh"), start("resume"))
+	var failed *ScriptError
+	if errors.As(err, &failed) && failed.Answer.Exit == noSession {
+		return false, d.conn.noSession(failed.Answer.Stderr)
+	}
+	return strings.TrimSpace(a.Stdout) == d.job.digest, err
 }
 
 // wait asks until the job has ended.
 func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
+	look := d.job.script("job-look", d.job.reader())
 	for {
-		var a plan.Answer
-		err := d.over(ctx, func() (err error) {
-			a, err = d.conn.checked(ctx, d.job.script("job-look", d.job.reader()))
-			return err
-		})
+		a, err := d.run(ctx, look, look)
 		if err != nil {
 			return plan.Answer{}, err
 		}

@@ -169,17 +169,12 @@ func (g *guarded) arm(ctx context.Context) error {
 	restore := g.change.Guard.Restore
 	args := []string{g.id, string(g.step), seconds(o.Deadlines.Undo), o.Prologue + restore.Script,
 		o.Prologue + file("scripts/undo-run.sh"), file("plists/undo.plist")}
-	command := own("undo-arm", plan.Root, append(args, restore.Args...)...)
-	a, err := g.conn.Run(ctx, command)
-	switch {
-	case err != nil:
-		return err
-	case a.Exit == undoTaken:
-		return g.busy(a.Stdout)
-	case a.Exit != 0:
-		return &ScriptError{Host: g.target.name(), Script: command.Name, Answer: a}
+	_, err := g.conn.own(ctx, "undo-arm", append(args, restore.Args...)...)
+	var failed *ScriptError
+	if errors.As(err, &failed) && failed.Answer.Exit == undoTaken {
+		return g.busy(failed.Answer.Stdout)
 	}
-	return nil
+	return err
 }
 
 func (g *guarded) busy(text string) error {
