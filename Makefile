@@ -2,7 +2,7 @@
 # make test  runs every test
 # make lint  runs the checks that CI runs beside the tests
 # make race  runs the packages with goroutines under the race detector (needs a C compiler)
-# make strikes kills runs and scripts at each place; MACFLEET_TEST_SHARD=0 to 6 takes a seventh of them
+# make strikes kills runs and scripts at each place, and lets them race; MACFLEET_TEST_SHARD=0 to 6 takes a seventh of them
 # make matrix lets each fault befall a roll at each place where it can (10 minutes)
 # make fuzz  lets the parsers and rewriters of what hosts say run for a minute each
 # make bench measures the budgets and fails when one is exceeded
@@ -35,7 +35,7 @@ race:
 	CGO_ENABLED=1 $(GO) test -race -short -timeout $(TIMEOUT) ./cmd/macfleet -run 'TestScripts/(story|nodes|peers|lock)$$'
 
 strikes:
-	MACFLEET_TEST_SHARD=$${MACFLEET_TEST_SHARD:-all} $(GO) test -count=1 -timeout 50m ./internal/engine ./cmd/macfleet ./hosts ./steps/... -run 'Struck|Killed'
+	MACFLEET_TEST_SHARD=$${MACFLEET_TEST_SHARD:-all} $(GO) test -count=1 -timeout 50m ./internal/engine ./cmd/macfleet ./hosts ./providers/kubernetes ./steps/... -run 'Struck|Killed|Race|AtOnce'
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"

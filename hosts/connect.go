@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"golang.org/x/crypto/ssh"
 
@@ -50,23 +51,18 @@ type Conn struct {
 // once, because the provider bans an address after failed logins: a host that
 // refused it is not asked again by this Client. The error is an *Error.
 func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
-	return c.overPaths(ctx, t, c.opts.Via)
+	return c.along(ctx, t, c.opts.Via...)
 }
 
-// along opens a connection over one path alone. The error is an *Error.
-func (c *Client) along(ctx context.Context, t Target, path string) (*Conn, error) {
-	return c.overPaths(ctx, t, []string{path})
-}
-
-// overPaths makes one connection at a time to a host, and none to one that refused
-// the key.
-func (c *Client) overPaths(ctx context.Context, t Target, paths []string) (*Conn, error) {
-	if err := checkPin(t); err != nil {
+// along opens a connection over the first of these paths that works: one at a time to
+// a host, and none to one that refused the key. The error is an *Error.
+func (c *Client) along(ctx context.Context, t Target, paths ...string) (*Conn, error) {
+	if _, err := t.pinned(); err != nil {
 		return nil, err
 	}
 	turn, err := c.turns.take(ctx, t.id())
 	if err != nil {
-		return nil, &Error{Host: t.name(), Code: CodeUnreachable, Phase: Dialing, Err: err, Remedy: "run the command again"}
+		return nil, t.unreached(err)
 	}
 	defer turn.give()
 	if turn.refused != nil {
@@ -86,11 +82,11 @@ func (c *Client) overPaths(ctx context.Context, t Target, paths []string) (*Conn
 
 // connect tries the paths in their order, as long as no key was offered.
 func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, *Error) {
-	said, err := c.lookup(c.opts.User, t.Server.Name, t.Server.Address)
+	said, err := c.opts.Config.Lookup(c.opts.User, t.Server.Name, t.Server.Address)
 	if err != nil {
 		return nil, configError(t, err)
 	}
-	key, err := c.keyForHost(said)
+	key, err := c.keyFor(said, false)
 	if err != nil {
 		return nil, keyless(t, err)
 	}
@@ -107,7 +103,7 @@ func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, 
 		}
 		var e *Error
 		if !errors.As(err, &e) {
-			e = &Error{Host: t.name(), Code: CodeUnreachable, Phase: Dialing, Err: err, Remedy: "run the command again"}
+			e = t.unreached(err)
 		}
 		failed = append(failed, try{r, e})
 		if e.final || ctx.Err() != nil {
@@ -119,8 +115,7 @@ func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, 
 
 // over connects to a host over one path. The error is an *Error.
 func (c *Client) over(ctx context.Context, r route, t Target, key loginKey) (*Conn, error) {
-	to := endpoint{target: t, address: r.address(), user: c.opts.User, key: key, algorithms: algorithms(t.Pin),
-		accept: func(key ssh.PublicKey) error { return check(t.Pin, key) }}
+	to := endpoint{target: t, address: r.address(), user: c.opts.User, key: key, algorithms: algorithms(t.Pin), accept: t.accept}
 	if len(r.hops) > 0 {
 		j, err := c.jump(ctx, r.hops)
 		if err != nil {
@@ -137,29 +132,77 @@ func (c *Client) over(ctx context.Context, r route, t Target, key loginKey) (*Co
 
 // keyless says that there is no key to offer.
 func keyless(t Target, err error) *Error {
-	e := &Error{Host: t.name(), Code: CodeNoKey, Phase: Authorising, Err: err, Remedy: "write private_key in the ssh block", final: true}
-	var k *keyError
-	if errors.As(err, &k) {
+	e := t.fails(CodeNoKey, Authorising, err, "write private_key in the ssh block")
+	e.final = true
+	if k := new(keyError); errors.As(err, &k) {
 		e.Remedy = k.remedy
 	}
 	return e
 }
 
-// checkPin returns an *Error for a pin that cannot be read: without it nobody
-// knows which key the host should show.
-func checkPin(t Target) error {
+// pinned returns the key that the host must show; nil: any. The error is an *Error for a
+// pin that cannot be read: without it nobody knows which key that is.
+func (t Target) pinned() (ssh.PublicKey, error) {
 	if t.Pin == nil {
-		return nil
+		return nil, nil
 	}
-	if _, err := parseKey(t.Pin.Key); err != nil {
-		return &Error{Host: t.name(), Code: CodeDamagedPin, Phase: HostKey, Err: fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
-			Remedy: "compare the host's key by another way, then: macfleet hosts trust " + t.Pin.Name}
+	key, err := parseKey(t.Pin.Key)
+	if err != nil {
+		return nil, t.fails(CodeDamagedPin, HostKey, fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
+			"compare the host's key by another way, then: macfleet hosts trust "+t.Pin.Name)
 	}
-	return nil
+	return key, nil
+}
+
+// accept compares a host's key with its pin. Without a pin any key is taken:
+// plan shows it as not pinned and apply pins it.
+func (t Target) accept(key ssh.PublicKey) error {
+	pinned, err := t.pinned()
+	if pinned == nil {
+		return err
+	}
+	return same(pinned, key)
 }
 
 // Close ends the connection. It is safe to call on a broken one.
 func (c *Conn) Close() {
 	c.stop()
 	_ = c.ssh.Close() // a connection that broke is closed already
+}
+
+// turns lets one connection at a time be made to a host, and remembers for the
+// life of the Client who refused a key: fail2ban on the Macs bans an address
+// after a few refusals, on all its ports and until a reboot.
+type turns struct{ all sync.Map } // a *turn by the host's id
+
+type turn struct {
+	busy    chan struct{} // holds one while a connection is made
+	refused *Error        // touched by who holds busy
+}
+
+// take waits for the host's turn. It returns an error when ctx ends before.
+func (t *turns) take(ctx context.Context, id string) (*turn, error) {
+	found, _ := t.all.LoadOrStore(id, &turn{busy: make(chan struct{}, 1)})
+	it := found.(*turn)
+	return it, acquire(ctx, it.busy)
+}
+
+// forgive forgets a refusal of the key: what refused it was taken back.
+func (t *turns) forgive(ctx context.Context, id string) {
+	if turn, err := t.take(ctx, id); err == nil {
+		turn.refused = nil
+		turn.give()
+	}
+}
+
+func (t *turn) give() { <-t.busy }
+
+// acquire takes a place in a semaphore, or returns why ctx ended.
+func acquire(ctx context.Context, semaphore chan struct{}) error {
+	select {
+	case semaphore <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

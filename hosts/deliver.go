@@ -101,9 +101,6 @@ func (c *Conn) Deliver(ctx context.Context, d plan.Delivery, source Source) (Del
 
 // folder is where artifacts lie on this host.
 func (c *Conn) folder() string {
-	if c.client.opts.ArtifactFolder == nil {
-		return fleet.ArtifactFolder
-	}
 	return c.client.opts.ArtifactFolder(c.target.Server.ID)
 }
 
@@ -166,18 +163,17 @@ func (c *Conn) outcome(a fleet.Artifact, answer plan.Answer, retry string) error
 	case diskFull:
 		return c.full(a, said)
 	case wrongBytes:
-		return &Error{Host: c.target.name(), Code: codeWrongArtifact, Phase: Delivering, Err: fmt.Errorf("%s: %s", a, said),
-			Remedy: "if the file was changed on purpose, run macfleet artifacts lock --update; else find out who changed it"}
+		return c.target.fails(codeWrongArtifact, Delivering, fmt.Errorf("%s: %s", a, said))
 	case downloadFailed:
-		return &Error{Host: c.target.name(), Code: codeDownloadFailed, Phase: Delivering, Err: fmt.Errorf("%s: %s", a, said), Remedy: retry}
+		return c.target.fails(codeDownloadFailed, Delivering, fmt.Errorf("%s: %s", a, said), retry)
 	}
 	return &ScriptError{Host: c.target.name(), Script: "delivery of " + a.String(), Answer: answer}
 }
 
 // full says that an artifact has no place.
 func (c *Conn) full(a fleet.Artifact, why string) *Error {
-	return &Error{Host: c.target.name(), Code: plan.CodeDiskFull, Phase: Delivering, Err: fmt.Errorf("%s: %s", a, why),
-		Remedy: "make room on the host, for example with tart list and tart delete or tart prune, and run macfleet apply again"}
+	return c.target.fails(plan.CodeDiskFull, Delivering, fmt.Errorf("%s: %s", a, why),
+		"make room on the host, for example with tart list and tart delete or tart prune, and run macfleet apply again")
 }
 
 // PruneArtifacts removes the artifacts from a host that no step keeps and that

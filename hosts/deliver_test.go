@@ -198,7 +198,7 @@ func (c cutting) Read([]byte) (int, error) {
 // sends the other half.
 func TestDeliverGoesOn(t *testing.T) {
 	t.Parallel()
-	const all = 60 << 20
+	const all = 24 << 20
 	c, dir := sshdTarget(t, func(*Options) {})
 	conn := connect(t, c, acme1())
 	d := deliveryOf(random(all))

@@ -35,17 +35,16 @@ type NoSessionError struct {
 func (e *NoSessionError) Error() string { return e.Said }
 
 func (c *Conn) noSession(said string) *Error {
-	return &Error{Host: c.target.name(), Code: plan.CodeNoGUISession, Phase: Talking,
-		Err:    &NoSessionError{User: c.client.opts.User, Said: lastLine(said)},
-		Remedy: "the step auto_login makes the session; or log in through VNC as " + c.client.opts.User}
+	user := c.client.opts.User
+	return c.target.fails(plan.CodeNoGUISession, Talking, &NoSessionError{User: user, Said: lastLine(said)},
+		"the step auto_login makes the session; or log in through VNC as "+user)
 }
 
 // detached is a change that launchd runs.
 type detached struct {
-	conn    *Conn
-	command plan.Command
-	job     job
-	until   time.Time
+	conn  *Conn
+	job   job
+	until time.Time
 }
 
 // RunDetached runs a change under launchd, so that it goes on when the line or
@@ -59,7 +58,8 @@ func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change
 	if ch.Input != plan.NoInput {
 		return plan.Answer{}, fmt.Errorf("%s on %s: a detached change reads no input: it would lie in a file", step, c.target.name())
 	}
-	d := detached{conn: c, command: ch.Command, job: c.client.job(string(step), ch.Command), until: time.Now().Add(c.client.opts.Deadlines.Job)}
+	d := detached{conn: c, job: c.client.job(string(step), ch.Command), until: time.Now().Add(c.client.opts.Deadlines.Job)}
+	drop := d.job.script("job-drop", plan.Root)
 	for {
 		mine, err := d.start(ctx)
 		if err != nil {
@@ -69,71 +69,58 @@ func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change
 		if err != nil {
 			return plan.Answer{}, err
 		}
-		if err := d.over(ctx, func() error {
-			_, err := d.conn.checked(ctx, d.job.script("job-drop", plan.Root))
-			return err
-		}); err != nil || mine {
+		if _, err := d.run(ctx, drop, drop); err != nil || mine {
 			return a, err
 		}
 	}
 }
 
-// over repeats what a lost connection interrupts, over a new one.
-func (d *detached) over(ctx context.Context, do func() error) error {
-	for {
-		err := do()
+// run runs a script that must end with exit 0. A lost connection is replaced by a new
+// one, over which the script runs again, as it is then.
+func (d *detached) run(ctx context.Context, first, again plan.Command) (plan.Answer, error) {
+	for command := first; ; command = again {
+		a, err := d.conn.checked(ctx, command)
 		var e *Error
-		if !errors.As(err, &e) || e.Code == plan.CodeNoGUISession || e.refusesRun() || ctx.Err() != nil {
-			return err
+		if !errors.As(err, &e) || e.refusesRun() || ctx.Err() != nil {
+			return a, err
 		}
 		for err != nil {
 			if time.Now().After(d.until) {
-				return e
+				return a, e
 			}
 			if perr := pause(ctx, d.conn.client.opts.Poll); perr != nil {
-				return e
+				return a, e
 			}
 			var next *Conn
 			if next, err = d.conn.client.Connect(ctx, d.conn.same()); err == nil {
 				d.conn.become(next)
 			} else if errors.As(err, &e) && e.final {
-				return e
+				return a, e
 			}
 		}
 	}
 }
 
 // start starts the job, or finds the one that runs. It reports whether that one
-// does what ours would.
+// does what ours would. Where an answer is lost, the job may be at its end before the
+// next one.
 func (d *detached) start(ctx context.Context) (mine bool, err error) {
-	may := "fresh"
-	err = d.over(ctx, func() error {
-		command := d.job.script("job-start", plan.Root, append([]string{may}, d.job.started()...)...)
-		// Where this answer is lost, the job may be at its end before the next one.
-		may = "resume"
-		a, err := d.conn.Run(ctx, command)
-		switch {
-		case err != nil:
-			return err
-		case a.Exit == noSession:
-			return d.conn.noSession(a.Stderr)
-		case a.Exit != 0:
-			return &ScriptError{Host: d.conn.target.name(), Script: command.Name, Answer: a}
-		}
-		mine = strings.TrimSpace(a.Stdout) == d.job.digest
-		return nil
-	})
-	return mine, err
+	start := func(may string) plan.Command {
+		return d.job.script("job-start", plan.Root, append([]string{may}, d.job.started()...)...)
+	}
+	a, err := d.run(ctx, start("fresh"), start("resume"))
+	var failed *ScriptError
+	if errors.As(err, &failed) && failed.Answer.Exit == noSession {
+		return false, d.conn.noSession(failed.Answer.Stderr)
+	}
+	return strings.TrimSpace(a.Stdout) == d.job.digest, err
 }
 
 // wait asks until the job has ended.
 func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
+	look := d.job.script("job-look", d.job.reader())
 	for {
-		var a plan.Answer
-		err := d.over(ctx, func() (err error) {
-			a, err = d.conn.checked(ctx, d.job.script("job-look", d.job.reader()))
-			return err
-		})
+		a, err := d.run(ctx, look, look)
 		if err != nil {
 			return plan.Answer{}, err
 		}
@@ -143,20 +130,19 @@ func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
 		case "ended":
 			exit, err := strconv.Atoi(code)
 			if err != nil {
-				return plan.Answer{}, fmt.Errorf("%s on %s ended with %q instead of an exit code", d.command.Name, d.conn.target.name(), code)
+				return plan.Answer{}, fmt.Errorf("%s on %s ended with %q instead of an exit code", d.job.command.Name, d.conn.target.name(), code)
 			}
 			return plan.Answer{Exit: exit, Stdout: rest, Stderr: a.Stderr}, nil
 		case "running":
 		default:
-			return plan.Answer{}, fmt.Errorf("%s on %s ended without a result: the Mac was restarted, or somebody ended it", d.command.Name, d.conn.target.name())
+			return plan.Answer{}, fmt.Errorf("%s on %s ended without a result: the Mac was restarted, or somebody ended it", d.job.command.Name, d.conn.target.name())
 		}
 		if time.Now().After(d.until) {
-			return plan.Answer{}, &Error{Host: d.conn.target.name(), Code: codeJobRunning, Phase: Talking,
-				Err:    fmt.Errorf("%s still runs after %s", d.command.Name, d.conn.client.opts.Deadlines.Job),
-				Remedy: "run macfleet apply again: it waits for the job that runs"}
+			return plan.Answer{}, d.conn.target.fails(codeJobRunning, Talking,
+				fmt.Errorf("%s still runs after %s", d.job.command.Name, d.conn.client.opts.Deadlines.Job))
 		}
 		if err := pause(ctx, d.conn.client.opts.Poll); err != nil {
-			return plan.Answer{}, fmt.Errorf("%s on %s goes on under launchd: %w", d.command.Name, d.conn.target.name(), err)
+			return plan.Answer{}, fmt.Errorf("%s on %s goes on under launchd: %w", d.job.command.Name, d.conn.target.name(), err)
 		}
 	}
 }
@@ -164,7 +150,6 @@ func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
 // job is a script and its data as launchd runs them.
 type job struct {
 	name     string // of its folder and of its label
-	as       plan.User
 	user     string // the login user
 	digest   string // of what it does
 	prologue string
@@ -176,13 +161,13 @@ func (c *Client) job(name string, command plan.Command) job {
 	for _, part := range append([]string{string(command.As), command.Script}, command.Args...) {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
-	return job{name: plain(name), as: command.As, user: c.opts.User, digest: hex.EncodeToString(sum.Sum(nil)),
+	return job{name: plain(name), user: c.opts.User, digest: hex.EncodeToString(sum.Sum(nil)),
 		prologue: c.opts.Prologue, command: command}
 }
 
 // script returns one of the scripts that handle a job.
 func (j job) script(name string, as plan.User, args ...string) plan.Command {
-	c := own(name, as, append([]string{j.name, string(j.as), j.user}, args...)...)
+	c := own(name, as, append([]string{j.name, string(j.command.As), j.user}, args...)...)
 	c.Script = file("scripts/job.sh") + c.Script
 	return c
 }
@@ -195,7 +180,7 @@ func (j job) started() []string {
 // reader is who reads what the job wrote: root must not follow what a user put
 // into a folder of his own.
 func (j job) reader() plan.User {
-	if j.as == plan.Root {
+	if j.command.As == plan.Root {
 		return plan.Root
 	}
 	return plan.Login
@@ -205,7 +190,7 @@ func (j job) reader() plan.User {
 // that XML would take for its own.
 func (j job) plist() string {
 	user := ""
-	if j.as == plan.Login {
+	if j.command.As == plan.Login {
 		user = "\t<key>UserName</key>\n\t<string>" + j.user + "</string>\n"
 	}
 	return strings.NewReplacer("NAME", j.name, "USER\n", user).Replace(file("plists/job.plist"))

@@ -1,7 +1,9 @@
 package hosts
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/macfleet/macfleet/plan"
 )
@@ -52,6 +54,17 @@ type Error struct {
 	Err    error
 
 	final bool // no other path may be tried after it
+}
+
+// fails returns an error of a conversation with this machine. Where no remedy is given,
+// it is the code's own.
+func (t Target) fails(code plan.Code, in Phase, err error, remedy ...string) *Error {
+	return &Error{Host: t.name(), Code: code, Phase: in, Err: err, Remedy: cmp.Or(strings.Join(remedy, ""), code.Remedy())}
+}
+
+// unreached says that the machine was not even dialled to the end.
+func (t Target) unreached(err error) *Error {
+	return t.fails(CodeUnreachable, Dialing, err, "run the command again")
 }
 
 // Error returns host, phase and cause; the remedy is apart.

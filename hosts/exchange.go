@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -53,11 +54,14 @@ func (c *Client) send(fence string, questions []question, each time.Duration) (m
 
 // observation returns the questions of a whole observation.
 func observation(probes []plan.Probe) []question {
-	questions := identity()
+	return append(identity(), questionsOf(probes)...)
+}
+
+func questionsOf(probes []plan.Probe) (out []question) {
 	for _, p := range probes {
-		questions = append(questions, question{id: p.ID, Command: p.Command})
+		out = append(out, question{id: p.ID, Command: p.Command})
 	}
-	return questions
+	return out
 }
 
 // Observe asks a host all questions in one exec, the identity questions first.
@@ -83,11 +87,7 @@ func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 // Probe asks a host some questions. It changes nothing. root says whether root
 // was to be had. The error is an *Error, when the connection broke.
 func (c *Conn) Probe(ctx context.Context, probes []plan.Probe) (facts plan.Facts, root bool, err error) {
-	var questions []question
-	for _, p := range probes {
-		questions = append(questions, question{id: p.ID, Command: p.Command})
-	}
-	r, err := c.exchange(ctx, questions, c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
+	r, err := c.exchange(ctx, questionsOf(probes), c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
 	if err != nil {
 		return nil, false, c.lost(err)
 	}
@@ -143,6 +143,53 @@ type conversation struct {
 	limit     time.Duration
 }
 
+// converse runs one exec and takes its output apart, and notes that: which scripts,
+// how many bytes and how they ended, never what was said.
+func (c *Conn) converse(ctx context.Context, t conversation) (reply, error) {
+	began := time.Now()
+	r, err := c.talk(ctx, t)
+	log := c.client.opts.Log.With("host", c.target.name(), "scripts", scripts(t.questions), "sent", len(t.line), "ms", time.Since(began).Milliseconds()).
+		With(heard(r.facts, t.questions)...)
+	if err != nil {
+		log.Warn("exec", "error", err)
+	} else {
+		log.Debug("exec")
+	}
+	return r, err
+}
+
+// scriptsNamed is how many scripts of one exec are named in the log.
+const scriptsNamed = 3
+
+func scripts(questions []question) string {
+	var names []string
+	for _, q := range questions {
+		names = append(names, cmp.Or(q.Name, q.id))
+	}
+	if more := len(names) - scriptsNamed; more > 0 {
+		return strings.Join(names[:scriptsNamed], ",") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ",")
+}
+
+// heard sums up answers: their bytes, and how the only one or how many of them ended
+// otherwise than with 0.
+func heard(facts plan.Facts, questions []question) []any {
+	bytes, unlucky, exit := 0, 0, 0
+	for _, q := range questions {
+		if a, ok := facts.Get(q.id).Get(); ok {
+			bytes += len(a.Stdout) + len(a.Stderr)
+			if exit = a.Exit; exit != 0 {
+				unlucky++
+			}
+		}
+	}
+	if len(questions) == 1 {
+		return []any{"received", bytes, "exit", exit}
+	}
+	return []any{"received", bytes, "not_zero", unlucky}
+}
+
 // talk runs one exec and takes its output apart.
 func (c *Conn) talk(ctx context.Context, t conversation) (reply, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.limit, fmt.Errorf("no end of the command within %s", t.limit))
@@ -176,7 +223,7 @@ func (c *Conn) talk(ctx context.Context, t conversation) (reply, error) {
 
 // why finds what is behind an error that says only that the connection is gone.
 func (c *Conn) why(ctx context.Context, err error) error {
-	if missesExit(err) {
+	if missing := (*ssh.ExitMissingError)(nil); errors.As(err, &missing) {
 		err = c.ending()
 	}
 	switch {
@@ -223,8 +270,7 @@ func (c *Conn) lost(err error) *Error {
 	if j := new(jumpLostError); errors.As(err, &j) {
 		return jumpLost(c.target, j)
 	}
-	return &Error{Host: c.target.name(), Code: CodeConnectionLost, Phase: Talking, Err: err,
-		Remedy: "run the command again; if it stays, log in by hand and see what the login shell prints and whether tools hang"}
+	return c.target.fails(CodeConnectionLost, Talking, err)
 }
 
 func newMark() string {

@@ -1,13 +1,13 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/macfleet/macfleet/plan"
@@ -47,27 +47,6 @@ func (e *EnteredError) Error() string {
 	return text
 }
 
-// epochs are what hosts gave to runs that had none: by host and run.
-type epochs struct {
-	mu    sync.Mutex
-	given map[string]int64
-}
-
-func (e *epochs) get(key string) int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.given[key]
-}
-
-func (e *epochs) set(key string, epoch int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.given == nil {
-		e.given = make(map[string]int64)
-	}
-	e.given[key] = epoch
-}
-
 // fence is what stands before a script on this connection, and nothing where no
 // run's changes go over it.
 func (c *Conn) fence() string {
@@ -87,7 +66,9 @@ func (c *Conn) pass(mark string) string {
 	}
 	keeper, epoch := "cluster", r.Epoch
 	if epoch == 0 {
-		keeper, epoch = "host", c.client.epochs.get(c.epochKey())
+		given, _ := c.client.epochs.Load(c.epochKey())
+		keeper = "host"
+		epoch, _ = given.(int64) // 0: the host is to give one
 	}
 	return fmt.Sprintf("%s\n%s\n%d\n%s\n%d\n%s\n%s\n", mark, oneWord(r.ID), epoch, keeper, int(LockSpan/time.Second), oneWord(c.target.From), oneLine(r.Who))
 }
@@ -101,7 +82,7 @@ func (c *Conn) passed(mark, stdout string) error {
 		line, _, _ := strings.Cut(rest, "\n")
 		// A number that cannot be read is as good as none: the fence looks again.
 		if epoch, err := strconv.ParseInt(line, 10, 64); err == nil && epoch > 0 {
-			c.client.epochs.set(c.epochKey(), epoch)
+			c.client.epochs.Store(c.epochKey(), epoch)
 		}
 		return nil
 	}
@@ -126,18 +107,16 @@ func (c *Conn) refusedRun(line string) *Error {
 	at := number(words[2])
 	why := &EnteredError{Code: CodeNewerRun, Other: plan.Entered{Epoch: number(words[1]), At: time.Unix(at, 0).UTC(), ID: words[4], Who: words[5],
 		Idle: time.Duration(max(0, number(words[3])-at)) * time.Second}}
-	e := &Error{Host: c.target.name(), Code: CodeNewerRun, Phase: Talking, Err: why,
-		Remedy: "another apply works on this host now: let it end, then run macfleet apply again"}
 	switch words[0] {
 	case "locked":
-		why.Code, e.Code = codeHostLocked, codeHostLocked
-		e.Remedy = fmt.Sprintf("let that apply end; one that broke off is taken over %s after its last command, or at once after: macfleet lock release --force %s",
-			LockSpan, why.Other.ID)
+		why.Code = codeHostLocked
+		return c.target.fails(codeHostLocked, Talking, why,
+			fmt.Sprintf("let that apply end; one that broke off is taken over %s after its last command, or at once after: macfleet lock release --force %s", LockSpan, why.Other.ID))
 	case "unnoted":
-		e.Code, e.Err = codeRunNotNoted, errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed")
-		e.Remedy = "see whether the disk is full or can be written to: macfleet doctor " + c.target.name()
+		return c.target.fails(codeRunNotNoted, Talking, errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed"),
+			"see whether the disk is full or can be written to: macfleet doctor "+c.target.name())
 	}
-	return e
+	return c.target.fails(CodeNewerRun, Talking, why)
 }
 
 // refusesRun reports whether the host has let no script run.
@@ -157,10 +136,7 @@ func (c *Conn) Leave(ctx context.Context) error {
 
 // oneWord returns a text as a word without blanks.
 func oneWord(text string) string {
-	if w := plain(text); w != "" {
-		return w
-	}
-	return "-"
+	return cmp.Or(plain(text), "-")
 }
 
 // oneLine returns a text as a line of at most 100 bytes that any shell takes for one.

@@ -30,19 +30,6 @@ func (e *keyChangedError) Error() string {
 	return fmt.Sprintf("the host shows the key %s, pinned is %s", e.shown, e.pinned)
 }
 
-// check compares a host's key with its pin. Without a pin any key is taken:
-// plan shows it as not pinned and apply pins it.
-func check(pin *plan.Pin, key ssh.PublicKey) error {
-	if pin == nil {
-		return nil
-	}
-	pinned, err := parseKey(pin.Key)
-	if err != nil {
-		return fmt.Errorf("the pin of %s is damaged: %w", pin.Name, err)
-	}
-	return same(pinned, key)
-}
-
 // same compares the key that is shown with the one that was accepted.
 func same(pinned, shown ssh.PublicKey) error {
 	if !bytes.Equal(pinned.Marshal(), shown.Marshal()) {

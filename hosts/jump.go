@@ -1,10 +1,12 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -23,7 +25,6 @@ type jumps struct {
 	ctx     context.Context // ends with the Client
 	end     context.CancelFunc
 	mu      sync.Mutex
-	closed  bool
 	all     map[string]*jump // by the whole chain up to it
 	running sync.WaitGroup
 }
@@ -34,13 +35,7 @@ type jump struct {
 	ready chan struct{} // closed: conn or err is set
 	conn  *Conn
 	err   *Error
-	since time.Time     // of err
-	over  chan struct{} // closed: the connection is gone
-}
-
-func (j *jumps) open() {
-	j.ctx, j.end = context.WithCancel(context.Background())
-	j.all = make(map[string]*jump)
+	since time.Time // of err
 }
 
 // Close ends the connections to jump hosts and with them those of all hosts
@@ -48,11 +43,7 @@ func (j *jumps) open() {
 func (c *Client) Close() {
 	c.jumps.end()
 	c.jumps.mu.Lock()
-	c.jumps.closed = true
-	var all []*jump
-	for _, j := range c.jumps.all {
-		all = append(all, j)
-	}
+	all := slices.Collect(maps.Values(c.jumps.all))
 	c.jumps.mu.Unlock()
 	for _, j := range all {
 		if <-j.ready; j.conn != nil {
@@ -69,7 +60,7 @@ const maxHops = 8
 // itself; those after it are reached through their neighbour, as ssh does.
 func (c *Client) chain(hops []sshconfig.Hop) ([]sshconfig.Hop, error) {
 	for len(hops) > 0 {
-		s, err := c.lookup(hops[0].User, hops[0].Host)
+		s, err := c.opts.Config.Lookup(hops[0].User, hops[0].Host)
 		if err != nil {
 			return nil, err
 		}
@@ -96,12 +87,12 @@ func (c *Client) jump(ctx context.Context, hops []sshconfig.Hop) (*jump, error) 
 	}
 	c.jumps.mu.Lock()
 	j := c.jumps.all[id]
-	if c.jumps.closed {
+	if c.jumps.ctx.Err() != nil {
 		c.jumps.mu.Unlock()
 		return nil, errors.New("the run is over")
 	}
 	if j == nil || j.gone() || j.forgiven(c.opts.Deadlines.Silence) {
-		j = &jump{name: hops[len(hops)-1].Host, ready: make(chan struct{}), over: make(chan struct{})}
+		j = &jump{name: hops[len(hops)-1].Host, ready: make(chan struct{})}
 		c.jumps.all[id] = j
 		c.jumps.running.Go(func() { c.open(j, hops) })
 	}
@@ -123,7 +114,7 @@ func (c *Client) jump(ctx context.Context, hops []sshconfig.Hop) (*jump, error) 
 func (c *Client) chainID(hops []sshconfig.Hop) (string, error) {
 	var id strings.Builder
 	for _, hop := range hops {
-		s, err := c.lookup(hop.User, hop.Host)
+		s, err := c.opts.Config.Lookup(hop.User, hop.Host)
 		if err != nil {
 			return "", err
 		}
@@ -134,36 +125,26 @@ func (c *Client) chainID(hops []sshconfig.Hop) (string, error) {
 
 // jumpRoute is where a jump host listens.
 func jumpRoute(hop sshconfig.Hop, s sshconfig.Settings) route {
-	r := route{host: hop.Host, port: s.Port}
-	if s.HostName != "" {
-		r.host = s.HostName
-	}
-	if hop.Port != 0 {
-		r.port = hop.Port
-	}
-	return r
+	return route{host: cmp.Or(s.HostName, hop.Host), port: cmp.Or(hop.Port, s.Port)}
 }
 
-// gone reports whether a connection stood and is no more: then another may be
-// opened.
-func (j *jump) gone() bool {
+func closed(ch <-chan struct{}) bool {
 	select {
-	case <-j.over:
+	case <-ch:
 		return true
 	default:
 		return false
 	}
 }
 
+// gone reports whether a connection stood and is no more: then another may be
+// opened.
+func (j *jump) gone() bool { return closed(j.ready) && j.conn != nil && closed(j.conn.ended) }
+
 // forgiven reports whether a failure is so long ago that another try is worth
 // it. One after which a key was offered, or with a wrong host key, never is.
 func (j *jump) forgiven(after time.Duration) bool {
-	select {
-	case <-j.ready:
-		return j.err != nil && !j.err.final && time.Since(j.since) > after
-	default:
-		return false
-	}
+	return closed(j.ready) && j.err != nil && !j.err.final && time.Since(j.since) > after
 }
 
 // open connects to a jump host and waits for the end of the connection. It runs
@@ -173,9 +154,8 @@ func (c *Client) open(j *jump, hops []sshconfig.Hop) {
 	j.since = time.Now()
 	close(j.ready)
 	if j.conn != nil {
-		_ = j.conn.ssh.Wait() // why it ended is asked when somebody wants to know
+		<-j.conn.ended
 		j.conn.Close()
-		close(j.over)
 	}
 }
 
@@ -183,7 +163,7 @@ func (c *Client) openJump(ctx context.Context, hops []sshconfig.Hop) (*Conn, *Er
 	last := len(hops) - 1
 	hop := hops[last]
 	t := Target{Server: inventory.Server{Name: hop.Host}}
-	s, err := c.lookup(hop.User, hop.Host)
+	s, err := c.opts.Config.Lookup(hop.User, hop.Host)
 	if err != nil {
 		return nil, configError(t, err)
 	}
@@ -191,7 +171,7 @@ func (c *Client) openJump(ctx context.Context, hops []sshconfig.Hop) (*Conn, *Er
 	if e := known(&to, s); e != nil {
 		return nil, e
 	}
-	if to.key, err = c.keyForJump(s); err != nil {
+	if to.key, err = c.keyFor(s, true); err != nil {
 		return nil, keyless(t, err)
 	}
 	if last > 0 {
@@ -208,22 +188,25 @@ func byHand(hop sshconfig.Hop) string {
 	if hop.Port != 0 {
 		words = append(words, "-p", strconv.Itoa(hop.Port))
 	}
+	to := hop.Host
 	if hop.User != "" {
-		return strings.Join(append(words, hop.User+"@"+hop.Host), " ")
+		to = hop.User + "@" + to
 	}
-	return strings.Join(append(words, hop.Host), " ")
+	return strings.Join(append(words, to), " ")
 }
 
 // behind says of a machine that the jump host before it failed.
 func behind(t Target, err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
-		return &Error{Host: t.name(), Code: CodeUnreachable, Phase: Dialing, Err: err, Remedy: "run the command again"}
+		return t.unreached(err)
 	}
+	out := t.fails(CodeJumpFailed, Dialing, fmt.Errorf("jump host %w", e), e.Remedy)
 	if e.Code == CodeJumpFailed || e.Code == CodeJumpLost { // the jump host is itself behind the one that failed
-		return &Error{Host: t.name(), Code: CodeJumpFailed, Phase: Dialing, Err: e.Err, Remedy: e.Remedy, final: e.final}
+		out.Err = e.Err
 	}
-	return &Error{Host: t.name(), Code: CodeJumpFailed, Phase: Dialing, Err: fmt.Errorf("jump host %w", e), Remedy: e.Remedy, final: e.final}
+	out.final = e.final
+	return out
 }
 
 // dial opens a connection from the jump host. A channel of SSH knows no
@@ -275,7 +258,7 @@ func (j *jump) lost(ctx context.Context) error {
 	}
 	// Whoever hears of it must not be given the same connection again.
 	select {
-	case <-j.over:
+	case <-j.conn.ended:
 	case <-patient.Done():
 	}
 	if further := j.conn.through.lost(ctx); further != nil {
@@ -294,6 +277,5 @@ func jumpLost(t Target, err error) *Error {
 	if errors.As(err, &lost) {
 		name = lost.name
 	}
-	return &Error{Host: t.name(), Code: CodeJumpLost, Phase: Talking, Err: err,
-		Remedy: "see whether it runs: ssh " + name + "; then run the command again"}
+	return t.fails(CodeJumpLost, Talking, err, "see whether it runs: ssh "+name+"; then run the command again")
 }

@@ -27,18 +27,12 @@ var (
 // asks for the key types that stand there. A jump host that nobody knows is not
 // dialled.
 func known(to *endpoint, s sshconfig.Settings) *Error {
-	fail := func(code plan.Code, err error, remedy string) *Error {
-		return &Error{Host: to.target.name(), Code: code, Phase: HostKey, Err: err, Remedy: remedy}
-	}
-	var files []string
-	for _, name := range s.Known {
-		if _, err := os.Stat(name); err == nil {
-			files = append(files, name)
-		}
-	}
-	db, err := knownhosts.NewDB(files...)
+	db, err := knownhosts.NewDB(slices.DeleteFunc(slices.Clone(s.Known), func(name string) bool {
+		_, err := os.Stat(name)
+		return err != nil
+	})...)
 	if err != nil {
-		return fail(codeKnownHosts, err, "mend or remove the line")
+		return to.target.fails(codeKnownHosts, HostKey, err, "mend or remove the line")
 	}
 	address := strings.ToLower(to.address)
 	if s.Alias != "" { // which stands there without a port
@@ -50,7 +44,7 @@ func known(to *endpoint, s sshconfig.Settings) *Error {
 		}
 	}
 	if len(to.algorithms) == 0 {
-		return fail(codeUnknownHostKey, fmt.Errorf("no key of %s is among your known hosts (%s)", knownhosts.Normalize(address), strings.Join(s.Known, ", ")),
+		return to.target.fails(codeUnknownHostKey, HostKey, fmt.Errorf("no key of %s is among your known hosts (%s)", knownhosts.Normalize(address), strings.Join(s.Known, ", ")),
 			"log in once by hand and compare the key: "+to.byHand)
 	}
 	check := db.HostKeyCallback()

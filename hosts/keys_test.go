@@ -88,11 +88,7 @@ func TestKeyChoice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			choose := c.keyForHost
-			if tt.jump {
-				choose = c.keyForJump
-			}
-			k, err := choose(said)
+			k, err := c.keyFor(said, tt.jump)
 			if tt.want == nil {
 				e := keyless(acme1(), err)
 				if err == nil || !strings.Contains(e.Error(), h.own(tt.text)) || !strings.Contains(e.Remedy, h.own(tt.remedy)) || e.Code.String() != "no-key" {

@@ -31,11 +31,25 @@ func (to endpoint) spend(c *Client, in Phase, began time.Time) {
 	}
 }
 
+// login logs in to a machine and notes that. Neither keys nor what a host prints
+// stand in the log.
+func (c *Client) login(ctx context.Context, to endpoint) (*Conn, *Error) {
+	began := time.Now()
+	conn, err := c.logIn(ctx, to)
+	log := c.opts.Log.With("host", to.target.name(), "address", to.address, "user", to.user, "ms", time.Since(began).Milliseconds())
+	if err != nil {
+		log.Warn("connect", "code", err.Code, "error", err.text())
+	} else {
+		log.Debug("connect")
+	}
+	return conn, err
+}
+
 // logIn dials a machine and logs in. It holds a place among the connections that
 // are under way from the dialling to the end of the authentication.
 func (c *Client) logIn(ctx context.Context, to endpoint) (*Conn, *Error) {
 	if err := acquire(ctx, c.starts); err != nil {
-		return nil, &Error{Host: to.target.name(), Code: CodeUnreachable, Phase: Dialing, Err: err, Remedy: "run the command again"}
+		return nil, to.target.unreached(err)
 	}
 	defer func() { <-c.starts }()
 	began := time.Now()
@@ -103,8 +117,8 @@ func (c *Conn) handshake(ctx context.Context, to endpoint, offered *bool) error 
 
 // dialError says why a machine could not be dialled.
 func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
-	e := &Error{Host: to.target.name(), Code: CodeUnreachable, Phase: Dialing, Err: err,
-		Remedy: "see whether the machine runs: its state in the Scaleway console, a reboot from there as the last resort"}
+	e := to.target.fails(CodeUnreachable, Dialing, err,
+		"see whether the machine runs: its state in the Scaleway console, a reboot from there as the last resort")
 	if to.byHand != "" {
 		e.Remedy = "see whether it runs: " + to.byHand
 	}
@@ -132,8 +146,9 @@ func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
 // be tried after it.
 func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err error) *Error {
 	_, number, _ := net.SplitHostPort(to.address)
-	e := &Error{Host: to.target.name(), Code: CodeNoSSHAnswer, Phase: Handshaking, Err: err, final: offered,
-		Remedy: "something other than a healthy sshd answers on port " + number + ": look at the machine through VNC"}
+	e := to.target.fails(CodeNoSSHAnswer, Handshaking, err,
+		"something other than a healthy sshd answers on port "+number+": look at the machine through VNC")
+	e.final = offered
 	if to.byHand != "" {
 		e.Remedy = "see what answers there: " + to.byHand
 	}
@@ -170,10 +185,9 @@ func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err 
 			e.Remedy += "; Scaleway installs project keys only at the first boot"
 		}
 	case errors.As(err, &gone):
-		e.Remedy = "run the command again in a minute: sshd hangs up on newcomers while too many logins are under way (MaxStartups); " +
-			"if it stays, look at the machine through VNC"
-		if to.byHand != "" {
-			e.Remedy = "run the command again in a minute: sshd hangs up on newcomers while too many logins are under way (MaxStartups)"
+		e.Remedy = "run the command again in a minute: sshd hangs up on newcomers while too many logins are under way (MaxStartups)"
+		if to.byHand == "" {
+			e.Remedy += "; if it stays, look at the machine through VNC"
 		}
 	}
 	return e

@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"flag"
 	"net"
 	"reflect"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -17,7 +20,15 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-func TestMain(m *testing.M) { scripttest.Main(m) }
+// TestMain lets more tests run at once than there are processors: most of them wait for
+// other processes, or for a deadline.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if atOnce := flag.Lookup("test.parallel"); atOnce.Value.String() == atOnce.DefValue {
+		_ = atOnce.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // a number is valid
+	}
+	scripttest.Main(m)
+}
 
 // patience bounds what a test waits for. It is far above what anything takes,
 // so that it only ends a test that hangs.

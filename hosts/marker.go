@@ -41,27 +41,14 @@ func (c *Conn) DropClaim(ctx context.Context, claim plan.Claim) error {
 const moved = 5
 
 // WriteMarker replaces the host's marker in one step, where it is still the one that
-// this connection saw last; else the error wraps plan.ErrMarkerMoved.
-func (c *Conn) WriteMarker(ctx context.Context, m plan.Marker) error {
+// this connection saw last; else the error wraps plan.ErrMarkerMoved. With the proof of
+// a step (empty: none) nothing of that step is pending any more.
+func (c *Conn) WriteMarker(ctx context.Context, m plan.Marker, proven plan.StepID) error {
 	text, err := m.Encode()
 	if err != nil {
 		return err
 	}
-	return c.writeMarker(ctx, text, "")
-}
-
-// WriteProof is WriteMarker with the proof of a step, after which nothing of it
-// is pending any more.
-func (c *Conn) WriteProof(ctx context.Context, m plan.Marker, step plan.StepID) error {
-	text, err := m.Encode()
-	if err != nil {
-		return err
-	}
-	return c.writeMarker(ctx, text, string(step))
-}
-
-func (c *Conn) writeMarker(ctx context.Context, text, step string) error {
-	_, err := c.own(ctx, "marker-write", text, step, c.marker)
+	_, err = c.own(ctx, "marker-write", text, string(proven), c.marker)
 	var failed *ScriptError
 	switch {
 	case err == nil:
@@ -83,12 +70,5 @@ func asCompared(text string) string {
 
 // own runs one of this package's own changes as root.
 func (c *Conn) own(ctx context.Context, name string, args ...string) (plan.Answer, error) {
-	a, err := c.Run(ctx, own(name, plan.Root, args...))
-	if err != nil {
-		return a, err
-	}
-	if a.Exit != 0 {
-		return a, &ScriptError{Host: c.target.name(), Script: name, Answer: a}
-	}
-	return a, nil
+	return c.checked(ctx, own(name, plan.Root, args...))
 }

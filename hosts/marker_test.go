@@ -62,7 +62,7 @@ func TestClaimAndMarker(t *testing.T) {
 		}
 	}
 	for _, marker := range []plan.Marker{acmeMarker(), acmeMarker().With("power", plan.Digest{Wanted: "a", Facts: "it's"})} {
-		if err := conn.WriteMarker(within(t), marker); err != nil {
+		if err := conn.WriteMarker(within(t), marker, ""); err != nil {
 			t.Fatal(err)
 		}
 		seen = conn.Observe(within(t), nil)
@@ -75,16 +75,16 @@ func TestClaimAndMarker(t *testing.T) {
 	other := connect(t, New(Options{User: me(t), Key: newKey(t), Dial: p.dial, Deadlines: patient(), Prologue: withStubs(bin)}), acme1())
 	held := acmeMarker()
 	held.Hold = &inventory.Hold{Who: "sam@desk", Reason: "it's\n\"loud\"", Until: time.Unix(1794000000, 0).UTC()}
-	if err := other.WriteMarker(within(t), held); err != nil {
+	if err := other.WriteMarker(within(t), held, ""); err != nil {
 		t.Fatal(err) // who has seen none writes his own
 	}
-	if err := conn.WriteProof(within(t), acmeMarker(), "power"); !errors.Is(err, plan.ErrMarkerMoved) {
+	if err := conn.WriteMarker(within(t), acmeMarker(), "power"); !errors.Is(err, plan.ErrMarkerMoved) {
 		t.Errorf("over a marker that nobody here has seen: %v", err)
 	}
 	if m, _ := conn.Observe(within(t), nil).Marker.Get(); cmp.Diff(held, m) != "" {
 		t.Errorf("the hold is gone: %+v", m)
 	}
-	if err := conn.WriteProof(within(t), acmeMarker(), "power"); err != nil {
+	if err := conn.WriteMarker(within(t), acmeMarker(), "power"); err != nil {
 		t.Errorf("over a marker that was seen: %v", err)
 	}
 	left, err := os.ReadDir(dir)
@@ -115,7 +115,7 @@ func TestClaimAndMarker(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.WriteMarker(within(t), acmeMarker()); err == nil || !strings.Contains(err.Error(), "marker-write on acme-1 ended with exit 1: ") {
+	if err := conn.WriteMarker(within(t), acmeMarker(), ""); err == nil || !strings.Contains(err.Error(), "marker-write on acme-1 ended with exit 1: ") {
 		t.Errorf("marker without its folder = %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -135,7 +134,7 @@ func (e *ending) Read(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.over {
-		return 0, errDone
+		return 0, errors.New("nobody reads any more")
 	}
 	return e.r.Read(p)
 }
@@ -147,41 +146,33 @@ func (e *ending) end() {
 	e.over = true
 }
 
-// packer is a source packed with gzip.
+// packer is a source packed with gzip while it is read.
 type packer struct {
-	*io.PipeReader
-	sent atomic.Int64
-	done chan struct{}
+	source io.Reader
+	gzip   *gzip.Writer
+	packed bytes.Buffer // and not read yet
+	sent   int64
+	over   bool // the source is
 }
 
-var errDone = errors.New("nobody reads any more")
-
-// pack packs a source while it is read. The packer must be ended.
 func pack(source io.Reader) *packer {
-	r, w := io.Pipe()
-	p := &packer{PipeReader: r, done: make(chan struct{})}
-	go func() {
-		defer close(p.done)
-		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
-		_, err := io.Copy(z, source)
-		if err == nil {
-			err = z.Close()
-		}
-		_ = w.CloseWithError(err) // it never fails
-	}()
+	p := &packer{source: source}
+	p.gzip, _ = gzip.NewWriterLevel(&p.packed, gzip.BestSpeed) // the level is valid
 	return p
 }
 
 // Read reads packed bytes.
 func (p *packer) Read(b []byte) (int, error) {
-	n, err := p.PipeReader.Read(b)
-	p.sent.Add(int64(n))
+	for p.packed.Len() == 0 && !p.over {
+		_, err := io.CopyN(p.gzip, p.source, sampled)
+		if p.over = err == io.EOF; p.over {
+			err = p.gzip.Close()
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	n, err := p.packed.Read(b)
+	p.sent += int64(n)
 	return n, err
-}
-
-// end stops the packing, and returns how many bytes were read from it.
-func (p *packer) end() int64 {
-	_ = p.CloseWithError(errDone) // it never fails
-	<-p.done
-	return p.sent.Load()
 }

@@ -33,7 +33,7 @@ func TestDeliverPacks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		data  []byte
 		packs bool
-	}{"a program": {wordy(20 << 20), true}, "an archive": {random(20 << 20), false}, "a small one": {wordy(5 << 20), false}} {
+	}{"a program": {wordy(12 << 20), true}, "an archive": {random(12 << 20), false}, "a small one": {wordy(5 << 20), false}} {
 		d := deliveryOf(tt.data)
 		got, err := conn.Deliver(within(t), d.Delivery, d.source)
 		if err != nil || got.Packed != tt.packs || (got.Sent < int64(len(d.data))/2) != tt.packs {
@@ -43,8 +43,8 @@ func TestDeliverPacks(t *testing.T) {
 			t.Errorf("%s: %v, %d bytes", name, err, len(data))
 		}
 	}
-	d := deliveryOf(wordy(21 << 20))
-	_, err := conn.Deliver(within(t), d.Delivery, d.from(io.MultiReader(bytes.NewReader(d.data[:15<<20]), broken{errors.New("the disk is ill")})))
+	d := deliveryOf(wordy(13 << 20))
+	_, err := conn.Deliver(within(t), d.Delivery, d.from(io.MultiReader(bytes.NewReader(d.data[:9<<20]), broken{errors.New("the disk is ill")})))
 	if err == nil || !strings.Contains(err.Error(), "the disk is ill") {
 		t.Errorf("error = %v", err)
 	}
@@ -57,6 +57,7 @@ func TestDeliverPacks(t *testing.T) {
 func TestMeter(t *testing.T) {
 	t.Parallel()
 	const each = 32 << 10
+	data := wordy(20 << 20)
 	for name, tt := range map[string]struct {
 		stall, each time.Duration // before the first bytes; for each piece behind the window
 		from, to    int64         // where it ends; 0: nowhere
@@ -67,7 +68,7 @@ func TestMeter(t *testing.T) {
 		"ten megabits":                {50 * time.Millisecond, 28 * time.Millisecond, past, 4 << 20},
 	} {
 		at := time.Unix(0, 0)
-		m := &meter{source: bytes.NewReader(wordy(20 << 20)), left: 20 << 20, now: func() time.Time { return at }}
+		m := &meter{source: bytes.NewReader(data), left: 20 << 20, now: func() time.Time { return at }}
 		n, buffer := int64(0), make([]byte, each)
 		for {
 			got, err := m.Read(buffer)

@@ -11,13 +11,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The exit codes of password-check.sh.
-const (
-	passwordRefused = 3
-	accountLocked   = 5
-	passwordRace    = 7
-	passwordBusy    = 8
-)
+// passwordEnds are the exit codes of password-check.sh.
+var passwordEnds = map[int]error{3: plan.ErrPasswordRefused, 5: plan.ErrAccountLocked, 7: plan.ErrPasswordRace, 8: plan.ErrPasswordBusy}
 
 // CheckPassword tries the login user's password once and leaves a note on the
 // host when it is refused, under the given seal. It tries nothing when the host
@@ -32,17 +27,11 @@ func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal se
 		return fmt.Errorf("check the password of %s: %w", c.target.name(), err)
 	}
 	a, err := c.RunWith(ctx, command, input)
-	switch {
+	switch why := passwordEnds[a.Exit]; {
 	case err != nil:
 		return err
-	case a.Exit == passwordRefused:
-		return fmt.Errorf("%s: %w", c.target.name(), plan.ErrPasswordRefused)
-	case a.Exit == accountLocked:
-		return fmt.Errorf("%s: %w", c.target.name(), plan.ErrAccountLocked)
-	case a.Exit == passwordRace:
-		return fmt.Errorf("%s: %w", c.target.name(), plan.ErrPasswordRace)
-	case a.Exit == passwordBusy:
-		return fmt.Errorf("%s: %w", c.target.name(), plan.ErrPasswordBusy)
+	case why != nil:
+		return fmt.Errorf("%s: %w", c.target.name(), why)
 	case a.Exit != 0:
 		return &ScriptError{Host: c.target.name(), Script: command.Name, Answer: a}
 	}

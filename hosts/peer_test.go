@@ -19,8 +19,9 @@ type peer struct {
 	dial      Dial
 	listener  net.Listener
 	accepting sync.WaitGroup
-	open      sync.WaitGroup // connections that the client has not closed yet
 	mu        sync.Mutex
+	changed   *sync.Cond
+	open      int // connections that the client has not closed yet
 	conns     []net.Conn
 }
 
@@ -37,6 +38,7 @@ func listen(t testing.TB, handle func(net.Conn)) *peer {
 		t.Fatal(err)
 	}
 	p := &peer{dial: book(map[string]string{peerAddress + ":22": l.Addr().String()}), listener: l}
+	p.changed = sync.NewCond(&p.mu)
 	p.accepting.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -45,11 +47,16 @@ func listen(t testing.TB, handle func(net.Conn)) *peer {
 			}
 			p.mu.Lock()
 			p.conns = append(p.conns, c)
+			p.open++
 			p.mu.Unlock()
-			p.open.Go(func() {
-				defer c.Close()
+			go func() {
 				handle(c)
-			})
+				_ = c.Close() // it may be closed already
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.open--
+				p.changed.Broadcast()
+			}()
 		}
 	})
 	t.Cleanup(func() { p.closed(t) })
@@ -80,7 +87,14 @@ func (p *peer) cut() {
 func (p *peer) hungUp(t testing.TB) {
 	t.Helper()
 	done := make(chan struct{})
-	go func() { p.open.Wait(); close(done) }()
+	go func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for p.open > 0 {
+			p.changed.Wait()
+		}
+		close(done)
+	}()
 	select {
 	case <-done:
 	case <-time.After(patience):

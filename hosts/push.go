@@ -90,10 +90,8 @@ func beginsWith(r io.Reader, n int64, sum string) (bool, error) {
 }
 
 func (c *Conn) progress(p Progress) {
-	if c.client.opts.Progress != nil {
-		p.Host = c.target.name()
-		c.client.opts.Progress(p)
-	}
+	p.Host = c.target.name()
+	c.client.opts.Progress(p)
 }
 
 // send sends the bytes as they are, and packs the rest where the line turns out
@@ -107,7 +105,7 @@ func (p *pushing) send(ctx context.Context) (done Delivered, err error) {
 		}
 		packed := pack(p.bytes.rest())
 		answer, err = p.exchange(ctx, "gzip", packed)
-		done.Packed, done.Sent = true, done.Sent+packed.end()
+		done.Packed, done.Sent = true, done.Sent+packed.sent
 	}
 	to := p.conn.target.name()
 	switch {

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/macfleet/macfleet/hosts/sshconfig"
 )
@@ -20,63 +20,6 @@ const (
 	Public    = "public"    // the address of the inventory, or what the ssh configuration has instead
 )
 
-// DefaultStarts is how many connections may be under way at once. Each goes to a Mac of
-// its own, and those behind a jump host share one connection to it; so the limit is for
-// the line, and for the CPU here. Far hosts take a second each to let somebody in.
-const DefaultStarts = 192
-
-// DefaultUploads is how many files may be on their way at once: they share one
-// line out of an office.
-const DefaultUploads = 4
-
-// DefaultPoll is the time between two looks at what goes on on a host.
-const DefaultPoll = 2 * time.Second
-
-// Config is what a person's own ssh configuration says of a machine.
-// *sshconfig.Config is one.
-type Config interface {
-	// Lookup returns what is said of a machine that has one or more names. An
-	// error names file and line.
-	Lookup(user string, names ...string) (sshconfig.Settings, error)
-}
-
-// Lookup finds the addresses of a name; it is net.DefaultResolver's outside
-// tests and the sandbox.
-type Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
-
-// newClient returns a Client whose options are filled in but for what this part
-// of the package knows.
-func newClient(o Options) *Client {
-	if len(o.Via) == 0 {
-		o.Via = []string{Public}
-	}
-	if o.Starts == 0 {
-		o.Starts = DefaultStarts
-	}
-	if o.Uploads == 0 {
-		o.Uploads = DefaultUploads
-	}
-	if o.Lookup == nil {
-		o.Lookup = func(ctx context.Context, name string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
-		}
-	}
-	if o.KeySource == "" {
-		o.KeySource = "the configuration"
-	}
-	c := &Client{opts: o, starts: make(chan struct{}, o.Starts), uploads: make(chan struct{}, o.Uploads), now: time.Now}
-	c.jumps.open()
-	return c
-}
-
-// lookup returns what the ssh configuration says of a machine.
-func (c *Client) lookup(user string, names ...string) (sshconfig.Settings, error) {
-	if c.opts.Config == nil {
-		return sshconfig.Settings{User: user}, nil
-	}
-	return c.opts.Config.Lookup(user, names...)
-}
-
 // route is one way to a host.
 type route struct {
 	path string // Tailscale or Public
@@ -86,11 +29,7 @@ type route struct {
 }
 
 func (r route) address() string {
-	number := r.port
-	if number == 0 {
-		number = 22
-	}
-	return net.JoinHostPort(r.host, strconv.Itoa(number))
+	return net.JoinHostPort(r.host, strconv.Itoa(cmp.Or(r.port, 22)))
 }
 
 // String returns the path as people read it: "public through bastion".
@@ -115,12 +54,8 @@ func (c *Client) route(ctx context.Context, path string, t Target, s sshconfig.S
 		r.host, err = c.tailnetAddress(ctx, t)
 		return r, err
 	}
-	if r.host = s.HostName; r.host == "" {
-		r.host = t.Server.Address
-	}
-	if r.host == "" {
-		return r, &Error{Host: t.name(), Code: CodeUnreachable, Phase: Dialing,
-			Err: errors.New("the inventory names no address"), Remedy: "look at the server in the Scaleway console"}
+	if r.host = cmp.Or(s.HostName, t.Server.Address); r.host == "" {
+		return r, t.fails(CodeUnreachable, Dialing, errors.New("the inventory names no address"), "look at the server in the Scaleway console")
 	}
 	if r.hops, err = c.chain(s.Jumps); err != nil {
 		return r, configError(t, err)
@@ -129,8 +64,9 @@ func (c *Client) route(ctx context.Context, path string, t Target, s sshconfig.S
 }
 
 func configError(t Target, err error) *Error {
-	return &Error{Host: t.name(), Code: CodeSSHConfig, Phase: Dialing, Err: fmt.Errorf("the ssh configuration: %w", err),
-		Remedy: "mend that line, or name another file with --ssh-config FILE (none reads no file)", final: true}
+	e := t.fails(CodeSSHConfig, Dialing, fmt.Errorf("the ssh configuration: %w", err))
+	e.final = true
+	return e
 }
 
 // tailnetPrefixes are the addresses that Tailscale gives. What a resolver says
@@ -143,8 +79,7 @@ func tailnetPrefixes() []netip.Prefix {
 // is MagicDNS, for the host's own name: server, Node and device bear one.
 func (c *Client) tailnetAddress(ctx context.Context, t Target) (string, error) {
 	fail := func(err error) (string, error) {
-		return "", &Error{Host: t.name(), Code: CodeUnreachable, Phase: Dialing, Err: err,
-			Remedy: "see whether this machine and the host are in the tailnet: tailscale status"}
+		return "", t.fails(CodeUnreachable, Dialing, err, "see whether this machine and the host are in the tailnet: tailscale status")
 	}
 	dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
 	defer cancel()
@@ -152,7 +87,7 @@ func (c *Client) tailnetAddress(ctx context.Context, t Target) (string, error) {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound, err == nil && len(all) == 0:
-		return fail(errNoAddress)
+		return fail(errors.New("no address"))
 	case err != nil:
 		return fail(fmt.Errorf("look up %s: %w", t.Server.Name, err))
 	}
@@ -165,8 +100,6 @@ func (c *Client) tailnetAddress(ctx context.Context, t Target) (string, error) {
 	}
 	return fail(fmt.Errorf("%s is no address of the tailnet and may be another machine's", all[0]))
 }
-
-var errNoAddress = errors.New("no address")
 
 // try is a path that did not work.
 type try struct {

@@ -1,10 +1,10 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,12 +66,13 @@ type guarded struct {
 	step   plan.StepID
 	change plan.Change
 	id     string
-	target Target    // with the host key of conn, which every new connection must show
-	paths  []string  // those that worked before the change
-	late   time.Time // from then on the host takes it back by itself
-	until  time.Time // until then it must answer again
-	failed error     // why the change must not stay
-	asked  bool      // the host was told to take it back
+	target Target           // with the host key of conn, which every new connection must show
+	paths  []string         // those that worked before the change
+	late   time.Time        // from then on the host takes it back by itself
+	until  time.Time        // until then it must answer again
+	failed error            // why the change must not stay
+	asked  bool             // the host was told to take it back
+	have   map[string]*Conn // new connections, by path
 }
 
 // RunGuarded runs a change that may cut the line. The host is armed to take it
@@ -87,6 +88,7 @@ func (c *Conn) RunGuarded(ctx context.Context, step plan.StepID, ch plan.Change)
 	if err != nil {
 		return fmt.Errorf("%s on %s: %w", step, c.target.name(), err)
 	}
+	defer g.closeAll()
 	if err := g.survey(ctx); err != nil {
 		return err
 	}
@@ -100,7 +102,7 @@ func (c *Conn) RunGuarded(ctx context.Context, step plan.StepID, ch plan.Change)
 		return err
 	}
 	g.failed = g.run(ctx)
-	return g.settle(ctx)
+	return g.settle(ctx, g.decide)
 }
 
 func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
@@ -112,7 +114,7 @@ func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
 	case ch.Input != plan.NoInput:
 		return nil, errors.New("a guarded change reads no input")
 	}
-	g := &guarded{conn: c, step: step, change: ch, id: newMark()[:16], target: c.same()}
+	g := &guarded{conn: c, step: step, change: ch, id: newMark()[:16], target: c.same(), have: make(map[string]*Conn)}
 	// What cannot be sent must not be found out when the host is armed.
 	_, _, err := c.client.send(c.fence(), []question{g.wrapped()}, g.undoLimit())
 	return g, err
@@ -167,25 +169,19 @@ func (g *guarded) arm(ctx context.Context) error {
 	restore := g.change.Guard.Restore
 	args := []string{g.id, string(g.step), seconds(o.Deadlines.Undo), o.Prologue + restore.Script,
 		o.Prologue + file("scripts/undo-run.sh"), file("plists/undo.plist")}
-	command := own("undo-arm", plan.Root, append(args, restore.Args...)...)
-	a, err := g.conn.Run(ctx, command)
-	switch {
-	case err != nil:
-		return err
-	case a.Exit == undoTaken:
-		return g.busy(a.Stdout)
-	case a.Exit != 0:
-		return &ScriptError{Host: g.target.name(), Script: command.Name, Answer: a}
+	_, err := g.conn.own(ctx, "undo-arm", append(args, restore.Args...)...)
+	var failed *ScriptError
+	if errors.As(err, &failed) && failed.Answer.Exit == undoTaken {
+		return g.busy(failed.Answer.Stdout)
 	}
-	return nil
+	return err
 }
 
 func (g *guarded) busy(text string) error {
 	left, step, _ := strings.Cut(strings.TrimSpace(text), " ")
 	n, _ := strconv.Atoi(left) // a number that cannot be read is as good as none
 	busy := &BusyError{Step: plan.StepID(step), Left: time.Duration(max(0, n)) * time.Second}
-	return &Error{Host: g.target.name(), Code: codeUndoArmed, Phase: Undoing, Err: busy,
-		Remedy: "run macfleet plan in a minute: what is not confirmed by then is as it was before"}
+	return g.target.fails(codeUndoArmed, Undoing, busy)
 }
 
 // run runs the change's own script and returns why it must be taken back: nil
@@ -215,11 +211,11 @@ func (g *guarded) unarmed(ctx context.Context) error {
 	if errors.As(failed, &e) {
 		return failed
 	}
-	have, err := g.reachAll(ctx)
+	err := g.settle(ctx, func(_ context.Context, missing error) (bool, error) { return missing == nil, nil })
 	if err != nil {
 		return err
 	}
-	g.keep(have)
+	g.keep()
 	if failed != nil {
 		return failed
 	}
@@ -238,20 +234,18 @@ func (c *Conn) checked(ctx context.Context, command plan.Command) (plan.Answer, 
 
 // keep makes one of the new connections the one to go on with, that of the
 // preferred path, and closes the others.
-func (g *guarded) keep(have map[string]*Conn) {
-	for _, path := range g.conn.client.opts.Via {
-		if conn := have[path]; conn != nil {
-			delete(have, path)
-			g.conn.become(conn)
-			break
-		}
+func (g *guarded) keep() {
+	if path, conn := g.standing(); conn != nil {
+		delete(g.have, path)
+		g.conn.become(conn)
 	}
-	closeAll(have)
+	g.closeAll()
 }
 
-func closeAll(all map[string]*Conn) {
-	for _, conn := range all {
+func (g *guarded) closeAll() {
+	for path, conn := range g.have {
 		conn.Close()
+		delete(g.have, path)
 	}
 }
 
@@ -265,7 +259,182 @@ func (c *Conn) become(other *Conn) {
 
 func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(d/time.Second))) }
 
-// missing are the paths without a connection.
-func (g *guarded) missing(have map[string]*Conn) []string {
-	return slices.DeleteFunc(slices.Clone(g.paths), func(path string) bool { return have[path] != nil })
+var codeCutOff = plan.NewCode("cut-off", plan.Critical, "nobody knows whether a change stands: the host answers on no path",
+	"reboot the Mac: what was not confirmed is taken back at the next boot, too")
+
+// reach opens new connections over the paths that have none. The error says why
+// one of them does not work.
+func (g *guarded) reach(ctx context.Context) error {
+	if !g.late.IsZero() && time.Now().After(g.late) {
+		// The host may have refused the key because of the change.
+		g.conn.client.turns.forgive(ctx, g.target.id())
+		g.late = time.Time{}
+	}
+	var failed error
+	for _, path := range g.paths {
+		if g.have[path] != nil {
+			continue
+		}
+		conn, err := g.conn.client.along(ctx, g.target, path)
+		if err != nil {
+			failed = and(failed, fmt.Errorf("no new connection over %s: %w", path, err))
+			continue
+		}
+		g.have[path] = conn
+	}
+	return failed
+}
+
+// and joins two errors in one line.
+func and(a, b error) error {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return fmt.Errorf("%w; %w", a, b)
+}
+
+// settle asks until it is known whether the change stands, as long as the host may take
+// for it. decide says when it is; it gets the reason why a path has no new connection.
+func (g *guarded) settle(ctx context.Context, decide func(ctx context.Context, missing error) (done bool, err error)) error {
+	for {
+		missing := g.reach(ctx)
+		done, err := decide(ctx, missing)
+		if done {
+			return err
+		}
+		if e := new(Error); errors.As(err, &e) && e.refusesRun() {
+			return err // what is not confirmed the host takes back by itself
+		}
+		if perr := g.pause(ctx); perr != nil {
+			return g.cutOff(and(cmp.Or(missing, err), perr))
+		}
+	}
+}
+
+// decide asks the host, which decides: a confirmation and the undo race on one mv
+// there. An error without done means that a connection broke, or that nothing is
+// decided yet.
+func (g *guarded) decide(ctx context.Context, missing error) (done bool, err error) {
+	path, conn := g.standing()
+	if conn == nil {
+		return false, missing
+	}
+	state, undone, err := g.ask(ctx, conn, missing)
+	if err != nil {
+		conn.Close()
+		delete(g.have, path)
+		return false, err
+	}
+	switch state {
+	case "confirmed":
+		return true, g.persist(ctx)
+	case "undone":
+		g.keep()
+		g.failed = cmp.Or(g.failed, missing)
+		return true, g.rolledBack(undone)
+	}
+	return false, fmt.Errorf("the change is %s on the host", state)
+}
+
+// ask confirms the change where all paths work, has it taken back where it failed, and
+// returns whether it is armed, undoing, undone or confirmed: by this run, whose answer
+// may have been lost.
+func (g *guarded) ask(ctx context.Context, conn *Conn, missing error) (state string, undone plan.Undone, err error) {
+	if g.failed == nil && missing == nil {
+		if confirmed, err := g.confirm(ctx, conn); confirmed || err != nil {
+			return "confirmed", plan.Undone{}, err
+		}
+	}
+	if g.failed != nil && !g.asked {
+		if _, err := conn.own(ctx, "undo-now", g.id, "the change failed"); err != nil {
+			return "", plan.Undone{}, err
+		}
+		g.asked = true
+	}
+	a, err := conn.own(ctx, "undo-state", g.id)
+	state, rest, _ := strings.Cut(a.Stdout, "\n")
+	undone, _ = parseUndone(rest)
+	return state, undone, err
+}
+
+// standing returns a connection that stands, the preferred path's first.
+func (g *guarded) standing() (string, *Conn) {
+	for _, path := range g.paths {
+		if conn := g.have[path]; conn != nil {
+			return path, conn
+		}
+	}
+	return "", nil
+}
+
+// confirm lets the change stand. It is false, without an error, where the change
+// is not at its end, failed, or was taken back.
+func (g *guarded) confirm(ctx context.Context, conn *Conn) (bool, error) {
+	command := own("undo-confirm", plan.Root, g.id, string(g.step))
+	a, err := conn.Run(ctx, command)
+	switch {
+	case err != nil:
+		return false, err
+	case a.Exit == undoFailed:
+		a.Exit, _ = strconv.Atoi(strings.TrimSpace(a.Stdout)) // the change's own
+		g.failed = &ScriptError{Host: g.target.name(), Script: g.change.Command.Name, Answer: a}
+	case a.Exit == 0:
+		return true, nil
+	case a.Exit != undoTaken && a.Exit != undoRunning:
+		return false, &ScriptError{Host: g.target.name(), Script: command.Name, Answer: a}
+	}
+	return false, nil
+}
+
+// persist makes the confirmed change outlive a boot.
+func (g *guarded) persist(ctx context.Context) error {
+	g.keep()
+	_, failed := g.conn.checked(ctx, g.change.Guard.Persist)
+	if _, err := g.conn.own(ctx, "undo-drop", g.id); failed == nil {
+		failed = err
+	}
+	if failed != nil {
+		return fmt.Errorf("the change is confirmed and does not outlive a boot yet: %w", failed)
+	}
+	return nil
+}
+
+func (g *guarded) rolledBack(u plan.Undone) error {
+	back := &RolledBackError{Host: g.target.name(), Step: g.step, Why: cmp.Or(u.Why, "the host does not say why"), Exit: u.Exit, Err: g.failed}
+	remedy := "the host is as it was before: mend what the change does to its connections, then run macfleet plan"
+	if back.Exit != 0 {
+		remedy = "look at the host before anything else: macfleet plan shows what differs"
+	}
+	return g.target.fails(plan.CodeRolledBack, Undoing, back, remedy)
+}
+
+// cutOff says that nobody knows how the change ended.
+func (g *guarded) cutOff(err error) error {
+	remedy := "reboot the Mac from the Scaleway console: what was not confirmed is taken back at the next boot, too"
+	if g.change.Guard.Restore == nil {
+		remedy = "reboot the Mac from the Scaleway console: the change was not made to outlive a boot"
+	}
+	return g.target.fails(codeCutOff, Undoing, fmt.Errorf("%s: nobody knows whether the change stands: %w", g.step, err), remedy)
+}
+
+// pause waits for the next look at the host. It returns an error when there is
+// none: the host had all the time it needs, or ctx ended.
+func (g *guarded) pause(ctx context.Context) error {
+	o := g.conn.client.opts
+	if time.Now().After(g.until) {
+		return fmt.Errorf("no answer within %s", o.Deadlines.Undo+o.Deadlines.Return)
+	}
+	return pause(ctx, o.Poll)
+}
+
+// pause waits, or returns why ctx ended.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -64,7 +64,7 @@ func (h *host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err err
 	case engine.DropClaim:
 		err = h.Conn.DropClaim(ctx, t.Claim)
 	case engine.WriteMarker:
-		err = h.WriteProof(ctx, t.Marker, t.Proven)
+		err = h.Conn.WriteMarker(ctx, t.Marker, t.Proven)
 	case engine.TryPassword:
 		if t.Seal == "" {
 			t.Seal, err = t.Password.Seal()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -173,4 +174,23 @@ func digest(parts ...string) string {
 		fmt.Fprintf(h, "%d:%s", len(p), p)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// changedByOthers says who wrote an object's data last, if it was not macfleet:
+// so a content that must not be read is compared all the same. A server that
+// keeps no record of managers says nothing.
+func changedByOthers(have metav1.Object) string {
+	for _, entry := range have.GetManagedFields() {
+		if entry.Manager == manager || entry.FieldsV1 == nil {
+			continue
+		}
+		var owned map[string]json.RawMessage
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned); err != nil {
+			continue
+		}
+		if _, data := owned["f:data"]; data {
+			return "its content was changed by " + entry.Manager
+		}
+	}
+	return ""
 }

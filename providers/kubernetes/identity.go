@@ -6,9 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	klabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
@@ -27,9 +29,9 @@ type identity struct {
 }
 
 func (c *Client) identity(host string) identity {
-	name := component + "-" + host
-	return c.identityOf(c.options.AgentNamespace, name, agentRole, map[string]string{labelManagedBy: manager, labelComponent: component,
-		c.label(labelHost): host, c.label(labelOwner): c.options.Owner})
+	marks := c.agentMarks()
+	marks[c.label(labelHost)] = host
+	return c.identityOf(c.options.AgentNamespace, component+"-"+host, agentRole, marks)
 }
 
 // identityOf is a ServiceAccount, the Secret with its token and its binding to a
@@ -215,4 +217,45 @@ func (c *Client) identities(ctx context.Context) ([]inventory.Identity, error) {
 		out = append(out, *found[host])
 	}
 	return slices.Clip(out), nil
+}
+
+// identityParts is what identities are made of, as the cluster lists it.
+type identityParts struct {
+	accounts []*corev1.ServiceAccount
+	secrets  []*metav1.PartialObjectMetadata
+	bindings []*rbacv1.ClusterRoleBinding
+}
+
+func (c *Client) identityParts(ctx context.Context) (parts identityParts, err error) {
+	ours := metav1.ListOptions{LabelSelector: klabels.Set(c.agentMarks()).String()}
+	ns := c.options.AgentNamespace
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return each(ctx, "service accounts of hosts", c.api.CoreV1().ServiceAccounts(ns).List, ours, func(l *corev1.ServiceAccountList) error {
+			parts.accounts = append(parts.accounts, pointers(l.Items)...)
+			return nil
+		})
+	})
+	g.Go(func() error {
+		secrets := c.meta.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(ns)
+		return each(ctx, "secrets of hosts", secrets.List, ours, func(l *metav1.PartialObjectMetadataList) error {
+			parts.secrets = append(parts.secrets, pointers(l.Items)...)
+			return nil
+		})
+	})
+	g.Go(func() error {
+		return each(ctx, "role bindings of hosts", c.api.RbacV1().ClusterRoleBindings().List, ours, func(l *rbacv1.ClusterRoleBindingList) error {
+			parts.bindings = append(parts.bindings, pointers(l.Items)...)
+			return nil
+		})
+	})
+	return parts, g.Wait()
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
 }

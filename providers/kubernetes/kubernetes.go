@@ -5,15 +5,19 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,7 +26,11 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
+
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/providers/transport"
 )
 
 const (
@@ -100,19 +108,25 @@ func New(o Options) (*Client, error) {
 	// The client's own limit of 5 requests a second is made for controllers; the
 	// server shares itself out among its clients.
 	config.QPS, config.Burst = 500, 500
-	if c.http, err = rest.HTTPClientFor(config); err != nil {
-		return nil, fmt.Errorf("kubernetes client: %w", err)
-	}
-	if c.api, err = kubernetes.NewForConfigAndClient(config, c.http); err != nil {
-		return nil, fmt.Errorf("kubernetes client: %w", err)
-	}
-	if c.meta, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), c.http); err != nil {
-		return nil, fmt.Errorf("kubernetes client: %w", err)
-	}
-	if c.dynamic, err = dynamic.NewForConfigAndClient(config, c.http); err != nil {
+	if err := c.open(); err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}
 	return c, nil
+}
+
+// open makes client-go's clients, which share one of HTTP.
+func (c *Client) open() (err error) {
+	if c.http, err = rest.HTTPClientFor(c.config); err != nil {
+		return err
+	}
+	if c.api, err = kubernetes.NewForConfigAndClient(c.config, c.http); err != nil {
+		return err
+	}
+	if c.meta, err = metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http); err != nil {
+		return err
+	}
+	c.dynamic, err = dynamic.NewForConfigAndClient(c.config, c.http)
+	return err
 }
 
 // quiet keeps client-go from writing to stderr by itself, for example when a
@@ -181,3 +195,107 @@ func explain(err error) error {
 	}
 	return err
 }
+
+// IssueToken issues a token of macfleet's own account that ends after ttl, which
+// the cluster may shorten: the time it returns is the cluster's. A cluster
+// refuses less than ten minutes.
+func (c *Client) IssueToken(ctx context.Context, ttl time.Duration) (secret.Value, time.Time, error) {
+	seconds := int64(ttl / time.Second)
+	answer, err := c.api.CoreV1().ServiceAccounts(c.options.Namespace).CreateToken(ctx, ownName,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return secret.Value{}, time.Time{}, fmt.Errorf("issue a token of service account %s/%s: %w", c.options.Namespace, ownName, explain(err))
+	}
+	token, err := secret.New(answer.Status.Token)
+	if err != nil {
+		return secret.Value{}, time.Time{}, fmt.Errorf("token of service account %s/%s: %w", c.options.Namespace, ownName, err)
+	}
+	return token, answer.Status.ExpirationTimestamp.UTC(), nil
+}
+
+// Kubeconfig renders a kubeconfig of macfleet's own account with a token, for CI.
+// The address and the authority are those by which this client reaches the
+// cluster; the context bears the configuration's name for it.
+func (c *Client) Kubeconfig(token secret.Value) (secret.Value, error) {
+	ca := c.config.CAData
+	if len(ca) == 0 && c.config.CAFile != "" {
+		var err error
+		if ca, err = os.ReadFile(c.config.CAFile); err != nil {
+			return secret.Value{}, fmt.Errorf("read the cluster's certificate authority: %w", err)
+		}
+	}
+	return secret.New(kubeconfig(cmp.Or(c.options.Context, "macfleet"), ownName, c.config.Host, string(ca), token))
+}
+
+// kubeconfig renders a kubeconfig with one cluster, one user and one context.
+func kubeconfig(cluster, user, server, ca string, token secret.Value) string {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[cluster] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: []byte(ca)}
+	config.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: token.Reveal()}
+	config.Contexts[cluster] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: user}
+	config.CurrentContext = cluster
+	// Writing plain values into memory cannot fail.
+	text, _ := clientcmd.Write(*config)
+	return string(text)
+}
+
+// clock is the cluster's own, from the Date of its answers: what is "too long
+// ago" must not hang on a laptop's clock. A Date is cut to whole seconds, so it
+// never runs ahead.
+type clock struct {
+	local func() time.Time // this machine's; nil: time.Now
+	last  atomic.Pointer[reading]
+}
+
+type reading struct{ server, local time.Time }
+
+// now returns the cluster's time, and the local one as long as no answer bore a
+// Date.
+func (c *clock) now() time.Time {
+	r := c.last.Load()
+	if r == nil {
+		return c.here()
+	}
+	return r.server.Add(c.here().Sub(r.local))
+}
+
+// here returns the time by this machine's clock.
+func (c *clock) here() time.Time {
+	if c.local != nil {
+		return c.local()
+	}
+	return time.Now()
+}
+
+// wrap reads the clock from each answer.
+func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
+	return transport.Around(next, func(r *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(r)
+		if err != nil {
+			return resp, err
+		}
+		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+			c.last.Store(&reading{server: date, local: c.here()})
+		}
+		return resp, nil
+	})
+}
+
+// Unanswered reports whether an error of the cluster says nothing about what was
+// asked: there was no way to it, or it could not answer. That something is not there
+// or not allowed is an answer.
+func Unanswered(err error) bool {
+	var status apierrors.APIStatus
+	if err == nil || !errors.As(err, &status) {
+		var missing *missingKeyError
+		return err != nil && !errors.As(err, &missing)
+	}
+	code := status.Status().Code
+	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
+}
+
+// missingKeyError says that a Secret is there and has not the key.
+type missingKeyError struct{ text string }
+
+// Error names the keys that it has.
+func (e *missingKeyError) Error() string { return e.text }

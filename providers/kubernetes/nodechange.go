@@ -1,9 +1,12 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // cordonedBy is the annotation that says who cordoned a Node with macfleet.
@@ -145,4 +149,128 @@ func (c *Client) Uncordon(ctx context.Context, n inventory.Node) (done bool, err
 		return c.closing(nil, nil, nil), nil
 	})
 	return done && err == nil, err
+}
+
+// cordonRun is the annotation that names the run that cordoned a Node, and will
+// uncordon it. A person's cordon has none.
+const cordonRun = "cordon-run"
+
+// CloseNode cordons a Node in the name of a run. ours says whether the cordon is a run's
+// now: one that an earlier run left behind is taken over, and what a person or another
+// tool closed is theirs and stays so.
+func (c *Client) CloseNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error) {
+	err = c.changeNode(ctx, "cordon", n, func(have *corev1.Node) (map[string]any, error) {
+		of, left := have.Annotations[c.label(cordonRun)]
+		ours = left || !have.Spec.Unschedulable
+		if !ours || have.Spec.Unschedulable && of == run.ID {
+			return nil, nil
+		}
+		return c.closing(true, run.Who, run.ID), nil
+	})
+	return ours && err == nil, err
+}
+
+// OpenNode takes back the cordon of a run. Any other cordon stays. A Node that is gone, or
+// was made anew, has none.
+func (c *Client) OpenNode(ctx context.Context, n inventory.Node) error {
+	err := c.changeNode(ctx, "uncordon", n, func(have *corev1.Node) (map[string]any, error) {
+		if _, ours := have.Annotations[c.label(cordonRun)]; !ours {
+			return nil, nil
+		}
+		return c.closing(nil, nil, nil), nil
+	})
+	var replaced *ReplacedError
+	if err == nil || apierrors.IsNotFound(err) || errors.As(err, &replaced) {
+		return nil
+	}
+	return err
+}
+
+func (c *Client) closing(unschedulable, by, run any) map[string]any {
+	return map[string]any{"spec": map[string]any{"unschedulable": unschedulable},
+		"metadata": map[string]any{"annotations": map[string]any{c.label(cordonedBy): by, c.label(cordonRun): run}}}
+}
+
+// EmptyNode evicts the Pods of a Node within a time, as Drain does. tell hears of each Pod
+// (NAMESPACE/NAME) that is evicted, held or gone, from several goroutines at once.
+func (c *Client) EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, tell func(pod, what, why string)) error {
+	return c.Drain(ctx, n, DrainOptions{Timeout: within, Progress: func(e DrainEvent) { tell(e.Namespace+"/"+e.Pod, string(e.What), e.Why) }})
+}
+
+// PodsOn lists the Pods of one Node.
+func (c *Client) PodsOn(ctx context.Context, n inventory.Node) ([]inventory.Pod, error) {
+	var out []inventory.Pod
+	of := metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name}
+	err := each(ctx, "pods of node "+n.Name, c.api.CoreV1().Pods(metav1.NamespaceAll).List, of, func(l *corev1.PodList) error {
+		for i := range l.Items {
+			out = append(out, c.toPod(&l.Items[i]))
+		}
+		return nil
+	})
+	return out, err
+}
+
+// holdNote is the annotation by which a person keeps macfleet off a host: a hold as
+// JSON.
+const holdNote = "hold"
+
+// SetHold writes a hold onto a Node, in place of whatever stands there; nil takes it
+// away. A Node that was made anew since it was seen is left alone.
+func (c *Client) SetHold(ctx context.Context, n inventory.Node, h *inventory.Hold) error {
+	var note any
+	if h != nil {
+		text, err := json.Marshal(h)
+		if err != nil {
+			return fmt.Errorf("encode the hold of node %s: %w", n.Name, err)
+		}
+		note = string(text)
+	}
+	return c.changeNode(ctx, "note the hold on", n, func(have *corev1.Node) (map[string]any, error) {
+		if now, there := have.Annotations[c.label(holdNote)]; note == nil && !there || note == now {
+			return nil, nil
+		}
+		return map[string]any{"metadata": map[string]any{"annotations": map[string]any{c.label(holdNote): note}}}, nil
+	})
+}
+
+// holdOf reads the hold on a Node. One that cannot be read is said to be there:
+// somebody meant something by it.
+func holdOf(note string) (hold *inventory.Hold, unread string) {
+	if note == "" {
+		return nil, ""
+	}
+	var h inventory.Hold
+	if err := json.Unmarshal([]byte(note), &h); err != nil {
+		return nil, "it is not JSON as macfleet writes it: " + err.Error()
+	}
+	h.Who = cmp.Or(h.Who, "somebody")
+	return &h, ""
+}
+
+// NodeEvent is what people who look at a Node should know: what is done to it, and in
+// which run.
+type NodeEvent struct {
+	Reason string // one word in CamelCase
+	Text   string
+	Run    plan.Run
+	At     time.Time
+}
+
+// TellNode adds an event to a Node, where kubectl describe shows it. The cluster
+// forgets it after an hour or so. Events of what is in no namespace stand in the
+// default one.
+func (c *Client) TellNode(ctx context.Context, n inventory.Node, e NodeEvent) error {
+	at := metav1.NewTime(e.At)
+	event := corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", n.Name, e.At.UnixNano()), Namespace: metav1.NamespaceDefault},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: types.UID(n.UID)},
+		Reason:         e.Reason,
+		Message:        fmt.Sprintf("%s (macfleet run %s of %s)", e.Text, e.Run.ID, e.Run.Who),
+		Source:         corev1.EventSource{Component: manager},
+		FirstTimestamp: at, LastTimestamp: at, Count: 1, Type: corev1.EventTypeNormal,
+	}
+	if _, err := c.api.CoreV1().Events(event.Namespace).Create(ctx, &event, metav1.CreateOptions{FieldManager: manager}); err != nil {
+		return fmt.Errorf("tell of node %s: %w", n.Name, explain(err))
+	}
+	return nil
 }

@@ -3,12 +3,15 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	klabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
@@ -201,4 +204,95 @@ func (c *Client) namespacedRole(ns string, rules []rbacv1.PolicyRule) []kept {
 			want: &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ownName}},
 			mend: func(have *rbacv1.RoleBinding) string { return replace(&have.Subjects, subjects, "subjects") }},
 	}
+}
+
+// admission is what lets hosts in at all: the namespace of their accounts, and what
+// these may do, in the whole cluster and in some namespaces. An administrator makes
+// it, once for all hosts.
+func (c *Client) admission() []kept {
+	out := []kept{c.namespace(c.options.AgentNamespace), c.clusterRole(agentRole, agentRules()), c.clusterRole(podRole, podRules()),
+		c.clusterRole(leaseRole, leaseRules()), c.agentBinding(corev1.NamespaceNodeLease, leaseRole)}
+	for _, ns := range c.options.PodNamespaces {
+		out = append(out, c.agentBinding(ns, podRole))
+	}
+	return out
+}
+
+// agentBinding gives all agents a role in one namespace. Its subject is the group
+// that the cluster itself puts the accounts of a namespace into, so that it need not
+// change with the hosts.
+func (c *Client) agentBinding(ns, role string) wish[*rbacv1.RoleBinding] {
+	group := []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + c.options.AgentNamespace}}
+	return wish[*rbacv1.RoleBinding]{kind: "RoleBinding", api: c.api.RbacV1().RoleBindings(ns), owner: c.label(labelOwner),
+		want: &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: c.agentBindingName(), Labels: c.agentMarks()},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: group},
+		spoilt: func(have *rbacv1.RoleBinding) bool {
+			return have.RoleRef.Name != role || have.RoleRef.Kind != "ClusterRole"
+		},
+		mend: func(have *rbacv1.RoleBinding) string { return replace(&have.Subjects, group, "subjects") }}
+}
+
+// agentBindingName has the owner in it: several configurations may run Pods in one
+// namespace.
+func (c *Client) agentBindingName() string { return agentRole + "-" + c.options.Owner }
+
+func (c *Client) agentMarks() map[string]string {
+	marks := c.marks(true)
+	marks[labelComponent] = component
+	return marks
+}
+
+// surplus lists the bindings of this configuration's agents in namespaces where it
+// wants no Pods any more: what was once needed would stay a right for ever.
+func (c *Client) surplus(ctx context.Context) ([]inventory.Object, error) {
+	var out []inventory.Object
+	ours := metav1.ListOptions{LabelSelector: klabels.Set(c.agentMarks()).String()}
+	err := each(ctx, "agents' role bindings", c.api.RbacV1().RoleBindings(metav1.NamespaceAll).List, ours, func(l *rbacv1.RoleBindingList) error {
+		for _, b := range l.Items {
+			if b.Name == c.agentBindingName() && b.Namespace != corev1.NamespaceNodeLease && !slices.Contains(c.options.PodNamespaces, b.Namespace) {
+				out = append(out, inventory.Object{Kind: "RoleBinding", Namespace: b.Namespace, Name: b.Name, Prepared: true,
+					State: inventory.ObjectSurplus, Why: "pod_namespaces does not name " + b.Namespace})
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// pinMap is the place of the pinned host keys. It is made empty: that it is there
+// says that the cluster keeps them. What it holds is never touched here.
+func (c *Client) pinMap() kept {
+	ns := c.options.Namespace
+	return wish[*corev1.ConfigMap]{kind: "ConfigMap", api: c.api.CoreV1().ConfigMaps(ns),
+		want: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: pinsName, Labels: c.marks(false)}}}
+}
+
+// Purpose says what an object of those that Prepare makes is for; "" = nothing
+// that it knows.
+func (c *Client) Purpose(o inventory.Object) string {
+	if capi := c.options.CAPI; capi != nil && slices.Contains([]string{capiAccount, capiAccount + "-token", capiRole, capi.secret()}, o.Name) {
+		return "binds the Machines of the Cluster API's cluster " + path(capi.Namespace, capi.Cluster) + " to their Nodes"
+	}
+	switch {
+	case o.State == inventory.ObjectSurplus:
+		return "what tart-kubelets may do where no Pods of theirs are to run any more"
+	case o.Kind == "Namespace" && o.Name == c.options.AgentNamespace:
+		return "holds the accounts of the hosts' tart-kubelets, and nothing else"
+	case o.Kind == "Namespace" && o.Name != c.options.Namespace:
+		return "holds Pods that run on the hosts"
+	case strings.HasPrefix(o.Name, agentRole):
+		return "what a host's tart-kubelet may do, and no more"
+	}
+	switch o.Kind {
+	case "Namespace":
+		return "holds all that is macfleet's"
+	case "ConfigMap":
+		return "pins the host keys, for everybody who runs macfleet"
+	case "Secret":
+		return "the private key with which macfleet logs in to the hosts"
+	case "ServiceAccount":
+		return "who macfleet is where nobody sits, such as in CI"
+	}
+	return "what macfleet's own account may do, and no more"
 }

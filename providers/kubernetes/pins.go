@@ -102,7 +102,10 @@ func (p *Pins) Update(change func([]plan.Pin) []plan.Pin) error {
 		if err != nil {
 			return err
 		}
-		after := sortPins(change(slices.Clone(all)))
+		after := change(slices.Clone(all))
+		slices.SortFunc(after, func(a, b plan.Pin) int {
+			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID))
+		})
 		if last = p.write(before, after, version); last == nil {
 			return errors.Join(p.cache(after), p.moved())
 		}
@@ -193,25 +196,11 @@ func (p *Pins) write(before, after []plan.Pin, version string) error {
 	return err
 }
 
-func sortPins(pins []plan.Pin) []plan.Pin {
-	slices.SortFunc(pins, func(a, b plan.Pin) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID))
-	})
-	return pins
-}
-
-// pinLine is a pin as the ConfigMap holds it.
-type pinLine struct {
-	Name     string    `json:"name"`
-	ServerID string    `json:"server_id"`
-	Key      string    `json:"key"`
-	Since    time.Time `json:"since"`
-}
-
 func renderPins(pins []plan.Pin) (string, error) {
 	var b strings.Builder
 	for _, p := range pins {
-		text, err := json.Marshal(pinLine{p.Name, p.ServerID, p.Key, p.Since.UTC().Truncate(time.Second)})
+		p.Since = p.Since.UTC().Truncate(time.Second)
+		text, err := json.Marshal(p)
 		if err != nil {
 			return "", err
 		}
@@ -228,15 +217,16 @@ func parsePins(text string) ([]plan.Pin, error) {
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		var l pinLine
-		err := json.Unmarshal([]byte(line), &l)
-		if err == nil && (l.Name == "" || l.ServerID == "" || l.Key == "") {
+		var pin plan.Pin
+		err := json.Unmarshal([]byte(line), &pin)
+		if err == nil && (pin.Name == "" || pin.ServerID == "" || pin.Key == "") {
 			err = errors.New("it lacks name, server_id or key")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s, line %d: %w; mend or remove the line", pinsKey, i+1, err)
 		}
-		pins = append(pins, plan.Pin{Name: l.Name, ServerID: l.ServerID, Key: l.Key, Since: l.Since.UTC()})
+		pin.Since = pin.Since.UTC()
+		pins = append(pins, pin)
 	}
 	return pins, nil
 }

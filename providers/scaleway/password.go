@@ -44,16 +44,13 @@ func (c *Client) Passwords(ctx context.Context, zone, id string) ([]Password, er
 		return nil, fmt.Errorf("read server %s: %w", id, explain(err))
 	}
 	var out []Password
-	var seen []string
 	for _, p := range []struct{ text, source string }{
 		{s.SudoPassword, "Scaleway"}, {fromVNC(s.VncURL), "the VNC address that Scaleway tells"},
 	} {
 		v, err := secret.New(p.text)
-		if err != nil || len(seen) > 0 && seen[0] == p.text {
-			continue
+		if err == nil && (len(out) == 0 || out[0].Value.Reveal() != p.text) {
+			out = append(out, Password{v, p.source})
 		}
-		seen = append(seen, p.text)
-		out = append(out, Password{v, p.source})
 	}
 	switch {
 	case len(out) > 0:
@@ -72,17 +69,11 @@ func fromVNC(address string) string {
 		password, _ := u.User.Password()
 		return password
 	}
-	if secretPlaceholder(address) {
+	if _, err := secret.New(address); address != "" && err != nil {
 		return address
 	}
 	_, rest, _ := strings.Cut(address, "://")
 	at := strings.LastIndex(rest, "@")
 	_, password, _ := strings.Cut(rest[:max(at, 0)], ":")
 	return password
-}
-
-// secretPlaceholder reports whether a text stands where a secret would.
-func secretPlaceholder(text string) bool {
-	_, err := secret.New(text)
-	return text != "" && err != nil
 }

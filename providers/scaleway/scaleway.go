@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -77,10 +78,10 @@ func credentials(o Options) ([]scw.ClientOption, error) {
 	if errors.As(err, &missing) {
 		return []scw.ClientOption{scw.WithEnv()}, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read scw's configuration %s: %w", scw.GetConfigPath(), err)
+	var profile *scw.Profile
+	if err == nil {
+		profile, err = config.GetActiveProfile()
 	}
-	profile, err := config.GetActiveProfile()
 	if err != nil {
 		return nil, fmt.Errorf("read scw's configuration %s: %w", scw.GetConfigPath(), err)
 	}
@@ -106,10 +107,7 @@ func (c *Client) List(ctx context.Context) ([]inventory.Server, error) {
 			byID[s.ID] = toServer(s)
 		}
 	}
-	out := make([]inventory.Server, 0, len(byID))
-	for _, s := range byID {
-		out = append(out, s)
-	}
+	out := slices.AppendSeq(make([]inventory.Server, 0, len(byID)), maps.Values(byID))
 	slices.SortFunc(out, func(a, b inventory.Server) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})

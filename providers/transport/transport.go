@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -36,39 +37,65 @@ func (c *Counter) Requests() int64 { return c.requests.Load() }
 
 // Wrap returns a round tripper that counts what passes through it.
 func (c *Counter) Wrap(next http.RoundTripper) http.RoundTripper {
-	return paced{next: next, counter: c, limit: rate.NewLimiter(rate.Inf, 0)}
+	return c.paced(next, rate.NewLimiter(rate.Inf, 0))
 }
 
-type paced struct {
-	next    http.RoundTripper
-	counter *Counter
-	limit   *rate.Limiter
-}
-
-// RoundTrip waits for its turn, counts the request and passes it on.
-func (t paced) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := t.limit.Wait(r.Context()); err != nil {
-		return nil, err
-	}
-	t.counter.requests.Add(1)
-	began := time.Now()
-	resp, err := t.next.RoundTrip(r)
-	if t.counter.Tell != nil {
-		told := Request{Method: r.Method, Host: r.URL.Host, Path: r.URL.Path, Took: time.Since(began), Err: err}
-		if resp != nil {
-			told.Status = resp.StatusCode
+// paced lets each request wait for its turn, and counts it.
+func (c *Counter) paced(next http.RoundTripper, limit *rate.Limiter) http.RoundTripper {
+	return Around(next, func(r *http.Request) (*http.Response, error) {
+		if err := limit.Wait(r.Context()); err != nil {
+			return nil, err
 		}
-		t.counter.Tell(told)
-	}
-	return resp, err
+		c.requests.Add(1)
+		began := time.Now()
+		resp, err := next.RoundTrip(r)
+		if c.Tell != nil {
+			told := Request{Method: r.Method, Host: r.URL.Host, Path: r.URL.Path, Took: time.Since(began), Err: err}
+			if resp != nil {
+				told.Status = resp.StatusCode
+			}
+			c.Tell(told)
+		}
+		return resp, err
+	})
 }
+
+// Around returns a round tripper that does something around next, which trip calls.
+func Around(next http.RoundTripper, trip func(*http.Request) (*http.Response, error)) http.RoundTripper {
+	return around{next, trip}
+}
+
+type around struct {
+	next http.RoundTripper
+	trip func(*http.Request) (*http.Response, error)
+}
+
+// RoundTrip does one round trip.
+func (a around) RoundTrip(r *http.Request) (*http.Response, error) { return a.trip(r) }
 
 // CloseIdleConnections passes the call on, so that no idle connection is left
 // when a command ends.
-func (t paced) CloseIdleConnections() {
-	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+func (a around) CloseIdleConnections() {
+	if c, ok := a.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
+}
+
+// Watch returns a round tripper that tells of every credential that leaves the
+// process in a request's header, before the request goes out: whatever a server
+// answers with, the credential is known by then, wherever it came from.
+func Watch(next http.RoundTripper, tell func(credential string)) http.RoundTripper {
+	return Around(next, func(r *http.Request) (*http.Response, error) {
+		for _, name := range []string{"X-Auth-Token", "Authorization"} {
+			for _, value := range r.Header.Values(name) {
+				if scheme, rest, ok := strings.Cut(value, " "); ok && scheme != "" {
+					value = rest // "Bearer …"
+				}
+				tell(value)
+			}
+		}
+		return next.RoundTrip(r)
+	})
 }
 
 // The limits of repeating: a request is sent at most tries+1 times, waiting at
@@ -88,7 +115,7 @@ func New(counter *Counter, perSecond int) *http.Client {
 	// What a second lets through is the burst and what is refilled meanwhile.
 	burst := max(1, perSecond/8)
 	limit := rate.NewLimiter(rate.Limit(max(1, perSecond-burst)), burst)
-	return repeating(&http.Client{Transport: paced{next: base(), counter: counter, limit: limit}, Timeout: timeout})
+	return repeating(&http.Client{Transport: counter.paced(base(), limit), Timeout: timeout})
 }
 
 // Downloads returns an HTTP client that repeats in the same way until an answer
