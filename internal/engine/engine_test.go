@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +29,10 @@ import (
 	"github.com/macfleet/macfleet/steps"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // much is made here that is soon garbage
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	project = "5d6e8f70-1b2c-4d3e-8f90-a1b2c3d4e5f6"

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,10 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // much is made here that is soon garbage
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	project = "22222222-2222-4222-8222-222222222222"

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -21,6 +22,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(otherProcess); dir != "" {
 		os.Exit(workOn(dir))
 	}
+	debug.SetGCPercent(400) // much is made here that is soon garbage
 	goleak.VerifyTestMain(m)
 }
 
