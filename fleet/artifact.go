@@ -1,6 +1,10 @@
 package fleet
 
-import "strings"
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
 
 // Artifact is a file that hosts get: a program, or an archive of one.
 type Artifact struct {
@@ -35,3 +39,79 @@ const ArtifactFolder = "/usr/local/lib/macfleet/artifacts"
 
 // IsURL reports whether a source is a URL, and not the path of a file.
 func IsURL(source string) bool { return strings.Contains(source, "://") }
+
+// Artifacts returns the artifacts that the blocks of s use, in the order of the
+// struct.
+func (s Spec) Artifacts() []Artifact {
+	var all []Artifact
+	s.eachArtifact(func(_ string, a *Artifact) {
+		if a != nil {
+			all = append(all, *a)
+		}
+	})
+	return all
+}
+
+// WithoutArtifact returns the ids of the steps in s that take an artifact and
+// have none.
+func (s Spec) WithoutArtifact() []string {
+	var all []string
+	s.eachArtifact(func(step string, a *Artifact) {
+		if a == nil {
+			all = append(all, step)
+		}
+	})
+	return all
+}
+
+// eachArtifact visits the field for an artifact of every block of s that has one.
+func (s Spec) eachArtifact(visit func(step string, a *Artifact)) {
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		if v.Field(i).IsNil() {
+			continue
+		}
+		field := v.Field(i).Elem().FieldByName("Artifact")
+		if field.IsValid() && field.Type() == reflect.TypeFor[*Artifact]() {
+			step, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("hcl"), ",")
+			visit(step, field.Interface().(*Artifact))
+		}
+	}
+}
+
+// ArtifactUses returns which fleets use each artifact, by the names of both, in
+// the order of the fleets.
+func (c *Config) ArtifactUses() map[string][]string {
+	uses := map[string][]string{}
+	for _, of := range c.Specs() {
+		for _, a := range of.Spec.Artifacts() {
+			if !slices.Contains(uses[a.Name], of.Fleet) {
+				uses[a.Name] = append(uses[a.Name], of.Fleet)
+			}
+		}
+	}
+	return uses
+}
+
+// Specified is a specification, and which hosts have it.
+type Specified struct {
+	Fleet, Group string
+	Host         string // one with a block of its own; empty: all others of the group
+	Spec         Spec
+	Sources      Sources
+}
+
+// Specs returns the specifications of all groups, and then of all hosts with a
+// block of their own.
+func (c *Config) Specs() []Specified {
+	var all []Specified
+	for _, f := range c.Fleets {
+		for _, g := range f.Groups {
+			all = append(all, Specified{Fleet: f.Name, Group: g.Name, Spec: g.Spec, Sources: g.Sources})
+		}
+	}
+	for _, h := range c.Hosts {
+		all = append(all, Specified{Fleet: h.Fleet, Group: h.Group, Host: h.Name, Spec: h.Spec, Sources: h.Sources})
+	}
+	return all
+}

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/internal/secret"
@@ -108,10 +109,8 @@ type Listed struct {
 
 // Listed returns the block of the host of that name.
 func (c *Config) Listed(name string) (Listed, bool) {
-	for _, l := range c.Hosts {
-		if l.Name == name {
-			return l, true
-		}
+	if i := slices.IndexFunc(c.Hosts, func(l Listed) bool { return l.Name == name }); i >= 0 {
+		return c.Hosts[i], true
 	}
 	return Listed{}, false
 }
@@ -129,14 +128,13 @@ func (c *Config) SourcesOf(host, fleet, group string) Sources {
 // Group returns the group of that fleet and name.
 func (c *Config) Group(fleet, group string) (Fleet, Group, bool) {
 	for _, f := range c.Fleets {
-		if f.Name != fleet {
-			continue
-		}
-		for _, g := range f.Groups {
-			if g.Name == group {
-				return f, g, true
-			}
+		if i := slices.IndexFunc(f.Groups, func(g Group) bool { return g.Name == group }); f.Name == fleet && i >= 0 {
+			return f, f.Groups[i], true
 		}
 	}
 	return Fleet{}, Group{}, false
 }
+
+// Version is macfleet's own version. It is a constant of the source, so that a
+// binary says the same whoever built it.
+const Version = "0.1.0"

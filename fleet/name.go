@@ -16,7 +16,10 @@ const SuffixLength = 5
 var (
 	ownerPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 	partPattern  = regexp.MustCompile(`^[a-z0-9]+$`)
-	hexPattern   = regexp.MustCompile(`^[0-9a-f]{5}$`)
+	// named is "<owner>-<fleet>-<group>-<suffix>", which is taken apart from the right.
+	named = regexp.MustCompile(`^(.*)-([a-z0-9]+)-([a-z0-9]+)-([0-9a-f]{5})$`)
+	// ownable is any text with which the "<fleet>-<group>-<suffix>" of a name can begin.
+	ownable = regexp.MustCompile(`^([a-z0-9]*|[a-z0-9]+-[a-z0-9]*|[a-z0-9]+-[a-z0-9]+-[0-9a-f]{0,5})$`)
 )
 
 // Owner is whose servers these are: the configuration's name and the
@@ -37,7 +40,8 @@ func (o Owner) String() string {
 // HostName returns the name of a server in a group:
 // <name>-<environment>-<fleet>-<group>-<first 5 hex characters of the id>.
 func (o Owner) HostName(fleet, group, serverID string) string {
-	return strings.Join([]string{o.String(), fleet, group, suffix(serverID)}, "-")
+	suffix := strings.ToLower(serverID[:min(len(serverID), SuffixLength)])
+	return strings.Join([]string{o.String(), fleet, group, suffix}, "-")
 }
 
 // Place is what an owned name says.
@@ -47,19 +51,11 @@ type Place struct{ Fleet, Group, Suffix string }
 // the name is taken apart from the right, and what is left is compared whole,
 // so that "acme" never owns "acme-prod-…".
 func (o Owner) Parse(name string) (Place, bool) {
-	rest, suffix, ok := cutLast(name)
-	if !ok || !hexPattern.MatchString(suffix) {
+	m := named.FindStringSubmatch(name)
+	if m == nil || m[1] != o.String() {
 		return Place{}, false
 	}
-	rest, group, ok := cutLast(rest)
-	if !ok || !partPattern.MatchString(group) {
-		return Place{}, false
-	}
-	owner, fleet, ok := cutLast(rest)
-	if !ok || !partPattern.MatchString(fleet) || owner != o.String() {
-		return Place{}, false
-	}
-	return Place{Fleet: fleet, Group: group, Suffix: suffix}, true
+	return Place{Fleet: m[2], Group: m[3], Suffix: m[4]}, true
 }
 
 // PoolConflict returns why prefix cannot name a pool beside o's servers, or "".
@@ -70,8 +66,8 @@ func (o Owner) PoolConflict(prefix string) string {
 	switch {
 	case strings.HasPrefix(owned, prefix):
 		return fmt.Sprintf("every server of %s would count as one of the pool", o)
-	case strings.HasPrefix(prefix, owned) && ownable(strings.TrimPrefix(prefix, owned)):
-		return fmt.Sprintf("a pool server could bear a name that belongs to %s, such as %q", o, sample(owned, prefix))
+	case strings.HasPrefix(prefix, owned) && ownable.MatchString(strings.TrimPrefix(prefix, owned)):
+		return fmt.Sprintf("a pool server could bear a name that belongs to %s, such as %q", o, o.sample(prefix))
 	}
 	return ""
 }
@@ -93,56 +89,13 @@ func CheckPart(text string) string {
 	return ""
 }
 
-// ownable reports whether some text that begins with start can be the
-// "<fleet>-<group>-<suffix>" of an owned name.
-func ownable(start string) bool {
-	parts := strings.Split(start, "-")
-	if len(parts) > 3 {
-		return false
-	}
-	for i, p := range parts {
-		last := i == len(parts)-1
-		switch {
-		case p == "":
-			if !last {
-				return false
-			}
-		case i == 2:
-			return strings.Trim(p, "0123456789abcdef") == "" && len(p) <= SuffixLength
-		case !partPattern.MatchString(p):
-			return false
+// sample completes prefix to a name that o owns.
+func (o Owner) sample(prefix string) string {
+	const whole = "x-x-0a1b2"
+	for i := len(whole); i > 0; i-- {
+		if _, owned := o.Parse(prefix + whole[i:]); owned {
+			return prefix + whole[i:]
 		}
 	}
-	return true
-}
-
-// sample completes prefix to an owned name.
-func sample(owned, prefix string) string {
-	parts := strings.Split(strings.TrimPrefix(prefix, owned), "-")
-	for len(parts) < 3 {
-		parts = append(parts, "")
-	}
-	for i, filler := range []string{"x", "x", "0a1b2"} {
-		if i == 2 {
-			parts[i] += filler[len(parts[i]):]
-		} else if parts[i] == "" {
-			parts[i] = filler
-		}
-	}
-	return owned + strings.Join(parts, "-")
-}
-
-func suffix(serverID string) string {
-	if len(serverID) > SuffixLength {
-		serverID = serverID[:SuffixLength]
-	}
-	return strings.ToLower(serverID)
-}
-
-func cutLast(s string) (before, after string, found bool) {
-	i := strings.LastIndexByte(s, '-')
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+1:], true
+	return prefix + whole
 }

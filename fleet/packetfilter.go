@@ -21,13 +21,10 @@ const maxAnchor = 63
 
 // CheckAnchor says what is wrong with the name of a pf anchor, or "".
 func CheckAnchor(name string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
-	}
 	switch {
-	case name == "" || len(name) > maxAnchor || strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }):
+	case !only(name, maxAnchor, "._-"):
 		return fmt.Sprintf("it must be 1 to %d letters, digits, dots, hyphens and underscores", maxAnchor)
-	case strings.ContainsAny(name[:1], "._-"):
+	case !alnum(name[0]):
 		return "it must begin with a letter or digit"
 	case strings.HasPrefix(strings.ToLower(name), "com.apple"):
 		return "names that begin with com.apple are macOS's own"

@@ -2,7 +2,12 @@ package fleet
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/agext/levenshtein"
 )
 
 // kinds are the checks of texts by the values of the tag "is". Each says what is wrong
@@ -78,4 +83,121 @@ func CheckJob(text string) string {
 		return "this is a job of macfleet's own"
 	}
 	return ""
+}
+
+const (
+	maxLabel  = 63  // a label's value, and its name without the prefix
+	maxPrefix = 253 // the domain before the slash
+)
+
+// CheckLabel says what is wrong with a label of a Node, or "". Labels that begin
+// with Kubernetes' own domains are refused: the kubelet and its API server decide
+// about them.
+func CheckLabel(key, value string) string {
+	prefix, name, found := strings.Cut(key, "/")
+	if !found {
+		prefix, name = "", key
+	}
+	switch {
+	case !labelText(name) || found && !IsDomain(prefix):
+		return fmt.Sprintf(`a label's name must be at most %d letters, digits, dots, hyphens and underscores between letters or digits, and may have a domain and a slash before it, such as "acme.dev/size"`, maxLabel)
+	case value != "" && !labelText(value):
+		return fmt.Sprintf("a label's value must be empty, or at most %d letters, digits, dots, hyphens and underscores between letters or digits", maxLabel)
+	case Under(key, "kubernetes.io"), Under(key, "k8s.io"):
+		return "labels under kubernetes.io and k8s.io are Kubernetes' own"
+	case key == "tuist.dev/runtime":
+		return "the label tuist.dev/runtime is the agent's own, whatever it is told"
+	}
+	return ""
+}
+
+// Under reports whether a label's key has that domain, or one below it, before
+// its slash.
+func Under(key, domain string) bool {
+	prefix, _, found := strings.Cut(key, "/")
+	return found && (prefix == domain || strings.HasSuffix(prefix, "."+domain))
+}
+
+func labelText(text string) bool {
+	return only(text, maxLabel, "._-") && alnum(text[0]) && alnum(text[len(text)-1])
+}
+
+// IsDNSLabel reports whether a text is one part of a domain's name.
+func IsDNSLabel(text string) bool {
+	return labelText(text) && only(text, maxLabel, "-") && strings.ToLower(text) == text
+}
+
+// IsDomain reports whether a text is a domain, in small letters.
+func IsDomain(text string) bool {
+	notPart := func(part string) bool { return !IsDNSLabel(part) }
+	return len(text) <= maxPrefix && !slices.ContainsFunc(strings.Split(text, "."), notPart)
+}
+
+// Bytes returns how many bytes a quantity is, written as Kubernetes does it: a
+// whole number, and behind it nothing, k, M, G, T, Ki, Mi, Gi or Ti. It reports
+// false for anything else, and for what no number holds.
+func Bytes(quantity string) (int64, bool) {
+	digits := strings.TrimRight(quantity, "kKMGTi")
+	units := map[string]int64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+	unit, known := units[quantity[len(digits):]]
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil || !known || int64(n) > math.MaxInt64/unit {
+		return 0, false
+	}
+	return int64(n) * unit, true
+}
+
+// CheckQuantity says what is wrong with a quantity, or "".
+func CheckQuantity(text string) string {
+	if _, ok := Bytes(text); !ok {
+		return `it must be a whole number of bytes as Kubernetes writes it, such as "2Gi" or "512Mi"`
+	}
+	return ""
+}
+
+// longestCompared is the longest name, in bytes, that is compared with others.
+const longestCompared = MaxName + 1
+
+// Nearest returns the candidate that name is probably a misspelling of, or "": at
+// most two letters differ, less in a short name. More would turn one machine's
+// name into another's. Of equally near ones it returns the first.
+func Nearest(name string, candidates []string) string {
+	if len(name) > longestCompared {
+		return ""
+	}
+	plain := flat(name)
+	if len(plain) < 2 {
+		return ""
+	}
+	best, least := "", min(3, 1+(len(plain)+1)/3)
+	for _, c := range candidates {
+		if len(c) > longestCompared {
+			continue
+		}
+		if d := distance(plain, flat(c)); d < least {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// distance counts the letters that differ. Letters in another order are one
+// slip.
+func distance(a, b string) int {
+	if a != b && anagram(a, b) {
+		return 1
+	}
+	return levenshtein.Distance(a, b, nil)
+}
+
+func anagram(a, b string) bool {
+	x, y := []rune(a), []rune(b)
+	slices.Sort(x)
+	slices.Sort(y)
+	return slices.Equal(x, y)
+}
+
+// flat removes the differences that a person overlooks.
+func flat(name string) string {
+	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))
 }

@@ -1,7 +1,13 @@
 package fleet
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"hash"
 	"reflect"
 	"slices"
 	"strconv"
@@ -128,27 +134,19 @@ func (s Spec) WithDefaults() Spec {
 func fill(v reflect.Value) {
 	for i := range v.NumField() {
 		field, tag := v.Field(i), v.Type().Field(i).Tag
-		if text, ok := tag.Lookup("default"); ok && field.Kind() == reflect.Slice && field.IsNil() {
-			field.Set(reflect.ValueOf(strings.Split(text, ",")))
-		}
-		if field.Kind() != reflect.Pointer {
-			continue
-		}
-		if _, kind, _ := strings.Cut(tag.Get("hcl"), ","); kind == "block" {
-			if field.IsNil() && tag.Get("default") != "" {
-				field.Set(reflect.New(field.Type().Elem()))
-			}
-			if !field.IsNil() {
-				block := reflect.New(field.Type().Elem())
-				block.Elem().Set(field.Elem())
-				fill(block.Elem())
-				field.Set(block)
-			}
-			continue
-		}
+		isBlock := strings.HasSuffix(tag.Get("hcl"), ",block")
 		if text, ok := tag.Lookup("default"); ok && field.IsNil() {
-			field.Set(reflect.New(field.Type().Elem()))
-			set(field.Elem(), text)
+			if field.Kind() == reflect.Slice {
+				field.Set(reflect.ValueOf(strings.Split(text, ",")))
+			} else if field.Set(reflect.New(field.Type().Elem())); !isBlock {
+				set(field.Elem(), text)
+			}
+		}
+		if isBlock && !field.IsNil() {
+			block := reflect.New(field.Type().Elem())
+			block.Elem().Set(field.Elem())
+			fill(block.Elem())
+			field.Set(block)
 		}
 	}
 }
@@ -156,22 +154,67 @@ func fill(v reflect.Value) {
 // set stores the text of a default tag. A tag that does not fit its field is a
 // fault of this package, and a test reads them all.
 func set(v reflect.Value, text string) {
+	if v.Kind() == reflect.String {
+		v.SetString(text)
+	} else if err := json.Unmarshal([]byte(text), v.Addr().Interface()); err != nil {
+		panic(fmt.Sprintf("the default %q does not fit a %s", text, v.Kind()))
+	}
+}
+
+// Hash returns a digest of all that the configuration says after its evaluation:
+// what stands in variables counts, where and in which order of blocks' lines it
+// was written does not, and nor do ignore blocks: they are about alarms, and what is
+// done is the same with them. The same configuration gives the same text, "sha256:" and
+// 64 hex digits; any value that is another gives another. A reference to a secret
+// counts as it is written; no secret is in it.
+func (c *Config) Hash() string {
+	h := sha256.New()
+	digestInto(h, reflect.ValueOf(*c))
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// digestInto writes a value so that no two values are written alike: each text
+// and list has its length in front, each field its name.
+func digestInto(h hash.Hash, v reflect.Value) {
+	size := func(n int) { _ = binary.Write(h, binary.BigEndian, int64(n)) } // a hash takes everything
+	text := func(s string) {
+		size(len(s))
+		h.Write([]byte(s))
+	}
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(text)
-		return
-	case reflect.Bool:
-		b, err := strconv.ParseBool(text)
-		if err == nil {
-			v.SetBool(b)
+		text(v.String())
+	case reflect.Bool, reflect.Int, reflect.Int64:
+		text(fmt.Sprint(v.Interface()))
+	case reflect.Pointer:
+		if v.IsNil() {
+			size(0)
 			return
 		}
-	case reflect.Int:
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err == nil {
-			v.SetInt(n)
-			return
+		size(1)
+		digestInto(h, v.Elem())
+	case reflect.Slice, reflect.Array:
+		size(v.Len())
+		for i := range v.Len() {
+			digestInto(h, v.Index(i))
 		}
+	case reflect.Map:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
+		size(len(keys))
+		for _, k := range keys {
+			text(k.String())
+			digestInto(h, v.MapIndex(k))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.Type != reflect.TypeFor[Sources]() && f.Type != reflect.TypeFor[[]Ignore]() {
+				text(f.Name)
+				digestInto(h, v.Field(i))
+			}
+		}
+	default:
+		// A test walks every type of a Config.
+		panic(fmt.Sprintf("a configuration holds a %s, which has no digest", v.Type()))
 	}
-	panic(fmt.Sprintf("the default %q does not fit a %s", text, v.Kind()))
 }

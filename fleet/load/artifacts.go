@@ -104,33 +104,15 @@ func fileFault(path string) string {
 	return ""
 }
 
-// assignArtifact evaluates an argument that takes an artifact.
-func (l *loader) assignArtifact(attr *hclsyntax.Attribute, sc *scope, field reflect.Value) bool {
-	val, ok := l.value(attr, sc, asArtifact)
-	if !ok {
-		return false
-	}
-	if val.Type() != artifactType {
-		hint := ""
-		if val.Type() == cty.String {
-			hint = didYouMean(sc.artifactNamed(val.AsString()))
+// noArtifact reports a value where an artifact must be.
+func (l *loader) noArtifact(attr *hclsyntax.Attribute, sc *scope, val cty.Value) {
+	hint := ""
+	if val.Type() == cty.String {
+		if _, known := sc.artifacts[val.AsString()]; known {
+			hint = didYouMean("artifact." + val.AsString())
 		}
-		l.fault(attr.Expr.Range(), wrongType, "The argument %q must be an artifact, not %s. Write artifact.NAME with the name of an artifact block.%s", attr.Name, describe(val), hint)
-		return false
 	}
-	a, ok := val.EncapsulatedValue().(*fleet.Artifact)
-	if ok {
-		field.Set(reflect.ValueOf(*a))
-	}
-	return ok
-}
-
-// artifactNamed returns the reference to the artifact of that name, or "".
-func (sc *scope) artifactNamed(name string) string {
-	if _, known := sc.artifacts[name]; known {
-		return "artifact." + name
-	}
-	return ""
+	l.fault(attr.Expr.Range(), wrongType, "The argument %q must be an artifact, not %s. Write artifact.NAME with the name of an artifact block.%s", attr.Name, describe(val), hint)
 }
 
 // locked reports the artifacts that a fleet uses and that have no digest.

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"regexp"
 
 	"github.com/hashicorp/hcl/v2"
@@ -38,7 +39,6 @@ func (l *loader) environments(blocks []*hclsyntax.Block) environments {
 }
 
 func (l *loader) choose(envs *environments) {
-	const summary = "Unknown environment"
 	want, names := l.opts.Environment, envs.names()
 	for i := range envs.all {
 		if envs.all[i].Name == want {
@@ -47,16 +47,26 @@ func (l *loader) choose(envs *environments) {
 		}
 	}
 	switch {
-	case len(names) == 0 && want == "":
-		envs.settled = !l.mayStand("environment")
-	case want == "":
-		l.faultOutside("No environment chosen", "The configuration defines environments, so one must be chosen with -e: %s.", listed(names))
-	case l.mayStand(want) || len(names) == 0 && l.mayStand("environment"):
+	case want != "":
+		l.unknownEnvironment(nil, want, *envs, fmt.Sprintf("The environment %s is chosen, but the configuration defines none. Leave out -e, or write environment %[1]s { … }.", quoted(want)))
 	case len(names) == 0:
-		l.faultOutside(summary, "The environment %s is chosen, but the configuration defines none. Leave out -e, or write environment %s { … }.", quoted(want), quoted(want))
+		envs.settled = !l.mayStand("environment")
 	default:
-		l.faultOutside(summary, "No environment is named %s.%s The configuration defines %s.", quoted(want), didYouMean(fleet.Nearest(want, names)), listed(names))
+		l.faultOutside("No environment chosen", "The configuration defines environments, so one must be chosen with -e: %s.", listed(names))
 	}
+}
+
+// unknownEnvironment reports that no environment has a name, unless it may stand in what
+// was not understood; none is the sentence for a configuration without any.
+func (l *loader) unknownEnvironment(at *hcl.Range, name string, envs environments, none string) {
+	names, detail := envs.names(), none
+	switch {
+	case l.mayStand(name) || len(names) == 0 && l.mayStand("environment"):
+		return
+	case len(names) > 0:
+		detail = fmt.Sprintf("No environment is named %s.%s The configuration defines %s.", quoted(name), didYouMean(fleet.Nearest(name, names)), listed(names))
+	}
+	l.report(hcl.DiagError, at, "Unknown environment", "%s", []any{detail})
 }
 
 // uuid reports whether an argument is a UUID, or missing.

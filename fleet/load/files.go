@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
 )
 
 const (
@@ -127,4 +128,99 @@ func (l *loader) parseFile(name string, content []byte) *hclsyntax.Body {
 func (l *loader) broken(name string, content []byte, d *hcl.Diagnostic) {
 	l.take(hcl.Diagnostics{d}, fileStart(name))
 	l.lost = append(l.lost, content)
+}
+
+// Format returns src in the canonical layout: two spaces a level, equals signs
+// in columns. Only spaces change, so the result means the same, and a second time
+// changes nothing; line ends stay as they are, LF or CRLF, and a byte order mark
+// is dropped. A text that does not parse is returned as it is, with the
+// diagnostics that say why, which use the name. Otherwise they are nil.
+func Format(name string, src []byte) ([]byte, hcl.Diagnostics) {
+	l := &loader{files: map[string]*hcl.File{}, maybe: map[string]bool{}}
+	// An argument that is written twice is a fault, but none of the syntax.
+	if l.parseFile(name, slices.Clone(src)) == nil {
+		return src, l.finish()
+	}
+	return hclwrite.Format(src), nil
+}
+
+// Files returns a text as the source that diagnostics about it are shown with.
+func Files(name string, src []byte) map[string]*hcl.File {
+	return map[string]*hcl.File{name: {Bytes: src}}
+}
+
+// FileNames returns the names of the configuration's files in a directory, in
+// the order in which they are read.
+func FileNames(fsys fs.FS) ([]string, error) {
+	names, _, err := list(fsys)
+	return names, err
+}
+
+// The parser and the evaluator call themselves as deep as a text is nested, and
+// Go ends the process when a stack is full. These bounds are far above any real
+// configuration and far below that.
+const (
+	maxFile      = 1 << 20 // bytes
+	maxDepth     = 100     // brackets in brackets
+	maxOperators = 10_000  // in one file; a chain of them nests without brackets
+	maxExponent  = 4       // digits of a number's exponent
+)
+
+const tooLarge = "Text too large"
+
+// excess returns the fault of a text that goes beyond the bounds, or nil.
+func excess(name string, content []byte) *hcl.Diagnostic {
+	if fault := oversize(name, int64(len(content))); fault != nil {
+		return fault
+	}
+	tokens, _ := hclsyntax.LexConfig(content, name, hcl.InitialPos)
+	depth, operators := 0, 0
+	for _, t := range tokens {
+		if slices.Contains(opening, t.Type) {
+			depth++
+		} else if slices.Contains(closing, t.Type) {
+			depth = max(depth-1, 0)
+		}
+		if slices.Contains(chaining, t.Type) {
+			operators++
+		}
+		switch {
+		case t.Type == hclsyntax.TokenNumberLit && longExponent(string(t.Bytes)):
+			return excessAt(t.Range, "The exponent of this number is too large.")
+		case depth > maxDepth:
+			return excessAt(t.Range, "Brackets are nested more than %d deep here. Write it flatter.", maxDepth)
+		case operators > maxOperators:
+			return excessAt(t.Range, "The file has more than %d operators and lists. Split it into several files.", maxOperators)
+		}
+	}
+	return nil
+}
+
+// oversize returns the fault of a text of so many bytes, or nil.
+func oversize(name string, size int64) *hcl.Diagnostic {
+	if size <= maxFile {
+		return nil
+	}
+	return excessAt(fileStart(name), "The text has %d bytes; at most %d are read. Split it into several files.", size, maxFile)
+}
+
+func excessAt(at hcl.Range, detail string, args ...any) *hcl.Diagnostic {
+	return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: tooLarge, Detail: fmt.Sprintf(detail, args...), Subject: &at}
+}
+
+// The tokens that nest, and those that nest what follows them without brackets.
+var (
+	opening = []hclsyntax.TokenType{hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote,
+		hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl}
+	closing = []hclsyntax.TokenType{hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenCQuote,
+		hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd}
+	chaining = []hclsyntax.TokenType{hclsyntax.TokenStar, hclsyntax.TokenSlash, hclsyntax.TokenPlus, hclsyntax.TokenMinus, hclsyntax.TokenPercent,
+		hclsyntax.TokenEqualOp, hclsyntax.TokenNotEqual, hclsyntax.TokenLessThan, hclsyntax.TokenLessThanEq,
+		hclsyntax.TokenGreaterThan, hclsyntax.TokenGreaterThanEq, hclsyntax.TokenAnd, hclsyntax.TokenOr,
+		hclsyntax.TokenBang, hclsyntax.TokenQuestion, hclsyntax.TokenOBrack, hclsyntax.TokenTemplateControl}
+)
+
+func longExponent(text string) bool {
+	i := strings.IndexAny(text, "eE")
+	return i >= 0 && len(strings.TrimLeft(text[i+1:], "+-0")) > maxExponent
 }

@@ -1,7 +1,8 @@
 package load
 
 import (
-	"maps"
+	"fmt"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -17,15 +18,9 @@ type functionTable map[string]function.Function
 // functions returns all functions of the language. All are pure: none reads a
 // clock, a file or randomness.
 func functions() functionTable {
-	all := functionTable{"secret": secretFunction()}
-	for _, some := range []functionTable{textFunctions(), numberFunctions(), collectionFunctions(), conversionFunctions()} {
-		maps.Copy(all, some)
-	}
-	return all
-}
-
-func textFunctions() functionTable {
 	return functionTable{
+		"secret": secretFunction(),
+
 		"chomp":      stdlib.ChompFunc,
 		"format":     bounded(stdlib.FormatFunc, shortWidths),
 		"formatlist": bounded(stdlib.FormatListFunc, shortWidths),
@@ -44,11 +39,7 @@ func textFunctions() functionTable {
 		"trimspace":  stdlib.TrimSpaceFunc,
 		"trimsuffix": stdlib.TrimSuffixFunc,
 		"upper":      stdlib.UpperFunc,
-	}
-}
 
-func numberFunctions() functionTable {
-	return functionTable{
 		"abs":      stdlib.AbsoluteFunc,
 		"ceil":     stdlib.CeilFunc,
 		"floor":    stdlib.FloorFunc,
@@ -56,11 +47,7 @@ func numberFunctions() functionTable {
 		"min":      stdlib.MinFunc,
 		"parseint": stdlib.ParseIntFunc,
 		"signum":   stdlib.SignumFunc,
-	}
-}
 
-func collectionFunctions() functionTable {
-	return functionTable{
 		"coalesce":        stdlib.CoalesceFunc,
 		"coalescelist":    stdlib.CoalesceListFunc,
 		"compact":         stdlib.CompactFunc,
@@ -83,11 +70,7 @@ func collectionFunctions() functionTable {
 		"sort":            stdlib.SortFunc,
 		"values":          stdlib.ValuesFunc,
 		"zipmap":          stdlib.ZipmapFunc,
-	}
-}
 
-func conversionFunctions() functionTable {
-	return functionTable{
 		"jsondecode": bounded(stdlib.JSONDecodeFunc, flatJSON),
 		"jsonencode": stdlib.JSONEncodeFunc,
 		"tobool":     stdlib.MakeToFunc(cty.Bool),
@@ -131,4 +114,64 @@ func (l *loader) unknownFunction(call *hclsyntax.FunctionCallExpr) {
 		help = " Write the value itself, or use a function of the documentation."
 	}
 	l.fault(call.NameRange, "Unknown function", "No function is named %s.%s", quoted(call.Name), help)
+}
+
+// Some functions make much out of a short text: bounded ones refuse such texts.
+
+// bounded is f with a check of the texts among its arguments.
+func bounded(f function.Function, check func(text string) string) function.Function {
+	return function.New(&function.Spec{
+		Params:   f.Params(),
+		VarParam: f.VarParam(),
+		Type: func(args []cty.Value) (cty.Type, error) {
+			for i, arg := range args {
+				if why := refuse(arg, check); why != "" {
+					return cty.NilType, function.NewArgErrorf(i, "%s", why)
+				}
+			}
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
+	})
+}
+
+func refuse(arg cty.Value, check func(string) string) string {
+	if !arg.IsKnown() || arg.IsNull() || arg.Type() != cty.String {
+		return ""
+	}
+	return check(arg.AsString())
+}
+
+// shortWidths refuses a format such as "%1000000000d".
+func shortWidths(text string) string {
+	const most = 3 // digits
+	for _, verb := range strings.Split(text, "%")[1:] {
+		end := strings.IndexFunc(verb, func(r rune) bool { return !strings.ContainsRune("+-# 0123456789.[]", r) })
+		if end < 0 {
+			end = len(verb)
+		}
+		digits := strings.FieldsFunc(verb[:end], func(r rune) bool { return r < '0' || r > '9' })
+		for _, d := range digits {
+			if len(d) > most {
+				return fmt.Sprintf("a width has at most %d digits", most)
+			}
+		}
+	}
+	return ""
+}
+
+// flatJSON refuses deeply nested JSON.
+func flatJSON(text string) string {
+	if strings.Count(text, "[")+strings.Count(text, "{") > maxOperators {
+		return fmt.Sprintf("it has more than %d lists and objects", maxOperators)
+	}
+	return ""
+}
+
+// shortNumber refuses a number whose digits would fill the memory.
+func shortNumber(text string) string {
+	if longExponent(text) {
+		return "the exponent is too large"
+	}
+	return ""
 }

@@ -1,15 +1,18 @@
 package load
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/gocty"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -41,11 +44,11 @@ func (l *loader) assign(attr *hclsyntax.Attribute, sc *scope, a argument, field 
 		field.Set(value)
 		return true
 	}
-	if field.Type() == reflect.TypeFor[secret.Ref]() {
-		return l.assignSecret(attr, sc, field)
-	}
-	if field.Type() == reflect.TypeFor[fleet.Artifact]() {
-		return l.assignArtifact(attr, sc, field)
+	switch field.Type() {
+	case reflect.TypeFor[secret.Ref]():
+		return l.capsule(attr, sc, asSecret, secretType, field, l.noSecret)
+	case reflect.TypeFor[fleet.Artifact]():
+		return l.capsule(attr, sc, asArtifact, artifactType, field, l.noArtifact)
 	}
 	val, ok := l.value(attr, sc, plain)
 	if !ok {
@@ -58,6 +61,20 @@ func (l *loader) assign(attr *hclsyntax.Attribute, sc *scope, a argument, field 
 		return l.wholeNumber(attr, val, a, field)
 	}
 	return l.convert(attr, val, field) && l.texts(attr, a, field)
+}
+
+// capsule evaluates an argument whose value is one of ours inside a cty value. wrong
+// reports a value of any other type.
+func (l *loader) capsule(attr *hclsyntax.Attribute, sc *scope, use purpose, want cty.Type, field reflect.Value, wrong func(*hclsyntax.Attribute, *scope, cty.Value)) bool {
+	val, ok := l.value(attr, sc, use)
+	if ok && val.Type() != want {
+		wrong(attr, sc, val)
+		ok = false
+	}
+	if ok {
+		field.Set(reflect.ValueOf(val.EncapsulatedValue()).Elem())
+	}
+	return ok
 }
 
 // value evaluates an argument. It reports false for a fault, a null, and for a
@@ -240,4 +257,103 @@ func elementRange(expr hcl.Expression, i int) hcl.Range {
 		return tuple.Exprs[i].Range()
 	}
 	return expr.Range()
+}
+
+// texts checks a text, or each of a list, by the tags of its field.
+func (l *loader) texts(attr *hclsyntax.Attribute, a argument, field reflect.Value) bool {
+	switch {
+	case field.Kind() == reflect.String:
+		why := fleet.CheckText(a.kind, field.String())
+		if why != "" {
+			l.fault(attr.Expr.Range(), "Invalid value", "The argument %q must not be %s: %s.", a.name, quoted(field.String()), why)
+		}
+		return why == ""
+	case field.Type() == reflect.TypeFor[map[string]string]():
+		return l.textMap(attr, a, field.Interface().(map[string]string))
+	case field.Kind() != reflect.Slice || field.Type().Elem().Kind() != reflect.String:
+		return true
+	case field.Len() < a.least:
+		l.fault(attr.Expr.Range(), "Empty list", "The argument %q must hold at least %d. Leave it out to have its default.", a.name, a.least)
+		return false
+	}
+	ok := true
+	for i := range field.Len() {
+		text := field.Index(i).String()
+		if why := fleet.CheckText(a.kind, text); why != "" {
+			ok = false
+			l.fault(elementRange(attr.Expr, i), "Invalid value", "The argument %q must not hold %s: %s.", a.name, quoted(text), why)
+		}
+	}
+	return ok
+}
+
+// textMap checks the texts of a map, each with its key.
+func (l *loader) textMap(attr *hclsyntax.Attribute, a argument, m map[string]string) bool {
+	ok := true
+	for _, key := range sortedKeys(m) {
+		if why := fleet.CheckPair(a.kind, key, m[key]); why != "" {
+			ok = false
+			l.fault(attr.Expr.Range(), "Invalid value", "The argument %q must not hold %s = %s: %s.", a.name, quoted(key), quoted(m[key]), why)
+		}
+	}
+	return ok
+}
+
+// secretType is the type of what secret() returns. Two calls of cty.Capsule
+// would make two types, so it is made once.
+var secretType = cty.Capsule("secret", reflect.TypeFor[secret.Ref]())
+
+// secretFunction is secret("scheme://path"): a reference, not its secret.
+func secretFunction() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "reference", Type: cty.String}},
+		Type:   function.StaticReturnType(secretType),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			ref, err := secret.ParseRef(args[0].AsString())
+			if err != nil {
+				return cty.NilVal, function.NewArgError(0, errors.New(withoutText(err)))
+			}
+			return cty.CapsuleVal(secretType, &ref), nil
+		},
+	})
+}
+
+// withoutText drops the text that ParseRef quotes at the start of its error: a
+// text that is no reference may be a secret itself.
+func withoutText(err error) string {
+	_, rest, found := strings.Cut(err.Error(), "is not a secret reference: ")
+	if !found {
+		return "this is not a secret reference"
+	}
+	return rest
+}
+
+// noSecret reports a value where a secret must be.
+func (l *loader) noSecret(attr *hclsyntax.Attribute, _ *scope, val cty.Value) {
+	l.mask(attr.Expr.Range())
+	l.fault(attr.Expr.Range(), wrongType, "The argument %q must be a secret, not %s. A secret never stands in a configuration: write secret(\"…\") with the place where it is found, for example secret(\"file://path\").", attr.Name, describe(val))
+}
+
+// mask stars a text out in what is kept of its file, so that a diagnostic can
+// show the line and not the secret that somebody wrote there.
+func (l *loader) mask(rng hcl.Range) {
+	for i, b := range l.source(rng) {
+		if b != '"' && b != '\n' {
+			l.source(rng)[i] = '*'
+		}
+	}
+}
+
+// secretCalls marks the calls of secret() whose result is the value of the
+// whole expression: alone, in parentheses, or as a branch of a condition.
+func secretCalls(expr hclsyntax.Expression, found map[*hclsyntax.FunctionCallExpr]bool) {
+	switch e := expr.(type) {
+	case *hclsyntax.FunctionCallExpr:
+		found[e] = true
+	case *hclsyntax.ParenthesesExpr:
+		secretCalls(e.Expression, found)
+	case *hclsyntax.ConditionalExpr:
+		secretCalls(e.TrueResult, found)
+		secretCalls(e.FalseResult, found)
+	}
 }

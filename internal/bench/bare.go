@@ -5,9 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -21,91 +20,72 @@ import (
 // with the same stdin on as many hosts at once, and reads what comes. It has no
 // deadlines, parses no answer and plans nothing.
 func observeBare(ctx context.Context, f *sshFleet) (result, error) {
-	sent, err := hosts.New(hosts.Options{User: f.User, Prologue: f.Tools.prologue()}).Exec(f.probes())
+	sent, err := f.Tools.exec(f.User, probesOf(f.User, spec()))
 	if err != nil {
 		return result{}, err
 	}
 	return observeWith(ctx, f, sent)
 }
 
-// observeWith sends the same exec to every host.
+// observeWith sends the same exec to every host and counts the answers.
 func observeWith(ctx context.Context, f *sshFleet, sent hosts.Exec) (result, error) {
-	signer, err := ssh.ParsePrivateKey([]byte(f.Key))
-	if err != nil {
-		return result{}, err
-	}
-	key, err := f.hostKey()
-	if err != nil {
-		return result{}, err
-	}
-	config := &ssh.ClientConfig{User: f.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)},
-		HostKeyCallback: ssh.FixedHostKey(key), HostKeyAlgorithms: []string{key.Type()}}
-	answers := make([]int, len(f.Addresses))
-	var turns atomic.Int64
+	mark, _, _ := strings.Cut(sent.Stdin, "\n")
+	answers := make([]int, f.Hosts)
 	began := time.Now()
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, f.Parallelism))
-	for i, address := range f.Addresses {
-		g.Go(func() (err error) {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			answers[i], err = askBare(config, address, sent, &turns)
-			return err
-		})
-	}
-	err = g.Wait()
-	r := result{Wall: time.Since(began), Turns: turns.Load()}
+	err := f.each(ctx, func(_ context.Context, i int) error {
+		out, err := f.run(sent.Line, strings.NewReader(sent.Stdin))
+		answers[i] = strings.Count(out, "\n"+mark+" end ")
+		return err
+	})
+	r := result{Wall: time.Since(began)}
 	for _, n := range answers {
 		r.Answers += n
 	}
 	return r, err
 }
 
-// counted counts round trips, as package hosts does.
-type counted struct {
-	net.Conn
-	asked atomic.Bool
-	turns *atomic.Int64
-}
-
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 && c.asked.Swap(false) {
-		c.turns.Add(1)
+// each does something for every host, on as many at once as the fleet allows.
+func (f *sshFleet) each(ctx context.Context, do func(ctx context.Context, i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, f.Parallelism))
+	for i := range f.Hosts {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return do(ctx, i)
+		})
 	}
-	return n, err
+	return g.Wait()
 }
 
-func (c *counted) Write(p []byte) (int, error) {
-	c.asked.Store(true)
-	return c.Conn.Write(p)
-}
-
-// askBare runs the exec on one host and counts the answers in its output.
-func askBare(config *ssh.ClientConfig, address string, sent hosts.Exec, turns *atomic.Int64) (int, error) {
-	raw, err := net.Dial("tcp", address)
+// run runs a command line over a connection of its own. Its exit code is no error: it
+// is an answer.
+func (f *sshFleet) run(line string, stdin io.Reader) (string, error) {
+	signer, err := ssh.ParsePrivateKey([]byte(f.Key))
 	if err != nil {
-		return 0, err
+		return "", err
 	}
-	defer raw.Close()
-	conn, channels, requests, err := ssh.NewClientConn(&counted{Conn: raw, turns: turns}, address, config)
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(f.HostKey))
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", address, err)
+		return "", err
 	}
-	client := ssh.NewClient(conn, channels, requests)
+	client, err := ssh.Dial("tcp", f.Address, &ssh.ClientConfig{User: f.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)},
+		HostKeyCallback: ssh.FixedHostKey(key), HostKeyAlgorithms: []string{key.Type()}})
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", f.Address, err)
+	}
 	defer client.Close()
 	session, err := client.NewSession()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", address, err)
+		return "", fmt.Errorf("%s: %w", f.Address, err)
 	}
-	var out, errs bytes.Buffer
-	session.Stdin, session.Stdout, session.Stderr = strings.NewReader(sent.Stdin), &out, &errs
-	err = session.Run(sent.Line)
+	var out bytes.Buffer
+	session.Stdin, session.Stdout, session.Stderr = stdin, &out, io.Discard
+	err = session.Run(line)
 	var exit *ssh.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		return 0, fmt.Errorf("%s: %w", address, err)
+		return "", fmt.Errorf("%s: %w", f.Address, err)
 	}
-	mark, _, _ := strings.Cut(sent.Stdin, "\n")
-	return strings.Count(out.String(), "\n"+mark+" end "), nil
+	return out.String(), nil
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -27,8 +25,7 @@ func TestMain(m *testing.M) {
 // little measures next to nothing: the tests judge no time.
 func little(t *testing.T, rows ...string) options {
 	t.Helper()
-	return options{rows: rows, rounds: 1, hosts: []int{2}, parallelism: 2, simulated: 5, recorded: 40, starts: 1,
-		ansible: []int{2}, cache: t.TempDir(), limit: time.Minute}
+	return options{rows: rows, rounds: 1, hosts: 2, simulated: 5, recorded: 40, cache: t.TempDir(), limit: time.Minute}
 }
 
 // TestMachinery runs every group once and looks at what the table has.
@@ -39,17 +36,21 @@ func TestMachinery(t *testing.T) {
 		want  []string
 	}{
 		{"ssh", []string{"ssh 2 hosts: macfleet / bare program", "macfleet", "bare", "client CPU, macfleet / bare program", "a host"}},
+		{"upload", []string{"upload of 8 MB to 20 hosts: macfleet / bare program", "deliver", "cat", "client CPU, macfleet / bare program", "macfleet's throughput"}},
 		{"slow", []string{"5 hosts that take a second each, 256 at once", "macfleet's own CPU a host"}},
 		{"sandbox", []string{"macfleet plan, 5 simulated hosts, all steps of examples/three-fleets", "CPU a host, the simulator's left out", "memory at its peak"}},
 		{"plan", []string{"plan 40 hosts x 14 steps, everything differs", "as a multiple of reading the snapshot with encoding/json", "heap at its peak, snapshot included", "80 hosts", "growth",
 			"plan 40 hosts x 14 steps, nothing to do", "as a multiple of reading the snapshot with encoding/json", "heap at its peak, snapshot included", "80 hosts", "growth"}},
-		{"version", []string{"macfleet version, 1 starts", "the binary"}},
+		{"version", []string{"macfleet version, 4 starts", "the binary"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.group, func(t *testing.T) {
 			t.Parallel()
-			if tt.group == "ssh" {
+			if tt.group == "ssh" || tt.group == "upload" {
 				needServer(t)
+			}
+			if tt.group == "upload" && os.Geteuid() != 0 {
+				scripttest.Lacking(t, "an upload needs root")
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 			defer cancel()
@@ -69,24 +70,6 @@ func TestMachinery(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestAnsible measures Ansible where it is installed, and says so elsewhere.
-func TestAnsible(t *testing.T) {
-	t.Parallel()
-	rows, err := measure(t.Context(), little(t, "ansible"), &bytes.Buffer{})
-	if _, missing := exec.LookPath("ansible-playbook"); missing != nil {
-		if err != nil || len(rows) != 1 || rows[0].figure != "not installed" {
-			t.Errorf("without Ansible: %+v, %v", rows, err)
-		}
-		return
-	}
-	if errors.Is(err, ErrNoServer) {
-		needServer(t)
-	}
-	if err != nil || len(rows) != 3 {
-		t.Errorf("%+v, %v", rows, err)
 	}
 }
 
@@ -138,11 +121,11 @@ only shown  7 MB
 			t.Errorf("the first %d rows end with %d, want %d", n, got, code)
 		}
 	}
-	if got := medianFloat([]float64{9, 1, 3}); got != 3 {
+	if got := median([]float64{9, 1, 3}); got != 3 {
 		t.Errorf("median = %g, want 3", got)
 	}
-	if got := medianTime([]time.Duration{9, 1, 3, 5}); got != 4 {
-		t.Errorf("median = %d, want 4", got)
+	if got := median([]float64{9, 1, 3, 5}); got != 4 {
+		t.Errorf("median = %g, want 4", got)
 	}
 }
 
@@ -154,7 +137,6 @@ func TestArguments(t *testing.T) {
 		text string
 	}{
 		{[]string{"-rows", "ssh,speed"}, 2, `nothing is called "speed"`},
-		{[]string{"-hosts", "10,many"}, 2, `"many" is no number`},
 		{[]string{"-rounds", "0"}, 2, "at least 1"},
 		{[]string{"-h"}, 0, "what to measure"},
 		{[]string{"-rows", "plan", "-recorded", "40", "-limit", "1ns"}, 2, "not done within 1ns"},

@@ -11,12 +11,11 @@ import (
 
 // job is what a child does; it reads it from stdin.
 type job struct {
-	Kind      string // macfleet, bare: observe a fleet; compute: plan a recorded one; world, slow: serve hosts
+	Kind      string // one of jobs, or world: serve simulated hosts until stdin ends
 	Fleet     *sshFleet
 	Hosts     int    // of compute
 	Converged bool   // of compute: there is nothing to do
 	Dir       string // of world
-	Recorded  recorded
 }
 
 // result is what a child says on stdout.
@@ -24,9 +23,19 @@ type result struct {
 	Wall    time.Duration // of the work alone, without start and preparation
 	Heap    uint64        // bytes, the largest size the heap had
 	Decoded time.Duration // of compute: reading the same snapshot as JSON takes this long
-	Answers int           // of the hosts, to all questions
+	Answers int           // of the hosts, to all questions; of an upload the files that arrived
 	Sent    int64         // bytes, of macfleet alone
-	Turns   int64         // round trips
+	Turns   int64         // round trips, of macfleet alone
+}
+
+// jobs are what is measured in processes of their own: of two that are compared
+// neither pays for the other's garbage.
+var jobs = map[string]func(context.Context, job) (result, error){
+	"macfleet": func(ctx context.Context, j job) (result, error) { return observeMacfleet(ctx, j.Fleet) },
+	"bare":     func(ctx context.Context, j job) (result, error) { return observeBare(ctx, j.Fleet) },
+	"deliver":  func(ctx context.Context, j job) (result, error) { return sendAll(ctx, j.Fleet, true) },
+	"cat":      func(ctx context.Context, j job) (result, error) { return sendAll(ctx, j.Fleet, false) },
+	"compute":  func(_ context.Context, j job) (result, error) { return compute(j.Hosts, j.Converged) },
 }
 
 // child does one job.
@@ -35,22 +44,14 @@ func child(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := json.NewDecoder(in).Decode(&j); err != nil {
 		return fmt.Errorf("read the job: %w", err)
 	}
-	var r result
-	var err error
-	switch j.Kind {
-	case "macfleet":
-		r, err = observeMacfleet(ctx, j.Fleet)
-	case "bare":
-		r, err = observeBare(ctx, j.Fleet)
-	case "world":
+	if j.Kind == "world" {
 		return serveWorld(in, out, j.Dir)
-	case "slow":
-		return serveSlow(in, out, j.Recorded)
-	case "compute":
-		r, err = compute(j.Hosts, j.Converged)
-	default:
-		err = fmt.Errorf("no job is called %q", j.Kind)
 	}
+	do, known := jobs[j.Kind]
+	if !known {
+		return fmt.Errorf("no job is called %q", j.Kind)
+	}
+	r, err := do(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -64,8 +65,6 @@ func (b *bench) do(ctx context.Context, j job) (result, usage, error) {
 	if err != nil {
 		return r, usage{}, err
 	}
-	// The children work in one process each: of two that are compared neither
-	// pays for the other's garbage.
 	out, u, err := execute(ctx, bytes.NewReader(text), nil, b.self, childArgument)
 	if err != nil {
 		return r, u, fmt.Errorf("%s: %w", j.Kind, err)

@@ -76,13 +76,11 @@ func (b *bench) plan(ctx context.Context) ([]row, error) {
 		}
 		name := fmt.Sprintf("plan %d hosts x 14 steps, %s", b.recorded, what)
 		rows = append(rows,
-			judged(name, medianFloat(once), planSeconds, " s"),
-			shown("  as a multiple of reading the snapshot with encoding/json", "%.2fx", medianFloat(decodings)),
-			judged("  heap at its peak, snapshot included", medianFloat(heap), planMegabytes, " MB"),
-			shown(fmt.Sprintf("  %d hosts", 2*b.recorded), "%.2f s", medianFloat(twice)),
-			judged("  growth", medianFloat(growth), planGrowth, times))
+			judged(name, median(once), planSeconds, " s"),
+			shown("  as a multiple of reading the snapshot with encoding/json", "%.2fx", median(decodings)),
+			judged("  heap at its peak, snapshot included", median(heap), planMegabytes, " MB"),
+			shown(fmt.Sprintf("  %d hosts", 2*b.recorded), "%.2f s", median(twice)),
+			judged("  growth", median(growth), planGrowth, times))
 	}
 	return rows, nil
 }
-
-func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }

@@ -12,8 +12,6 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
-	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/steps"
 )
 
 // The budgets of what an observation with all steps starts on a host: as it is delivered, and when it
@@ -49,20 +47,20 @@ func (b *bench) hostOf(ctx context.Context, what string, converged bool, budget 
 	if err != nil {
 		return nil, err
 	}
-	probes := everyStep()
+	probes := probesOf(standInUser, everyStep())
 	questions := len(probes) + hostQuestions
-	sent, err := hosts.New(hosts.Options{User: standInUser, Prologue: m.prologue()}).Exec(probes)
+	sent, err := m.exec(standInUser, probes)
 	if err != nil {
 		return nil, err
 	}
 	sent.Line = m.here(sent.Line)
-	n, err := b.processes(ctx, m, sent)
+	n, err := processes(ctx, m, sent, questions)
 	if err != nil {
 		return nil, err
 	}
 	var cpus []float64
 	for range 4 * b.rounds {
-		out, u, err := execute(ctx, strings.NewReader(sent.Stdin), []string{"PATH=" + m.path()}, "/bin/sh", "-c", sent.Line)
+		out, u, err := m.run(ctx, sent)
 		if err != nil {
 			return nil, err
 		}
@@ -70,28 +68,23 @@ func (b *bench) hostOf(ctx context.Context, what string, converged bool, budget 
 		if good := strings.Count(out, " end 0\n") + strings.Count(out, " end 4\n"); good != questions {
 			return nil, fmt.Errorf("%d questions of %d have a good answer:\n%s", good, questions, tail(out))
 		}
-		cpus = append(cpus, float64(u.cpu.Microseconds())/1000)
+		cpus = append(cpus, milliseconds(u.cpu))
 	}
 	return []row{judged(fmt.Sprintf("processes of an observation, all steps, %s host", what), float64(n), budget, ""),
-		shown(fmt.Sprintf("  CPU of its %d questions, sshd left out", questions), "%.0f ms", medianFloat(cpus))}, nil
+		shown(fmt.Sprintf("  CPU of its %d questions, sshd left out", questions), "%.0f ms", median(cpus))}, nil
 }
 
 // hostQuestions are those that hosts asks of its own accord.
 const hostQuestions = 5
 
-// everyStep returns the questions of a member that has every step.
-func everyStep() []plan.Probe {
-	spec := fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{Anchor: new("acme.runners")},
+// everyStep is what a member with every step should be.
+func everyStep() fleet.Spec {
+	return fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{Anchor: new("acme.runners")},
 		Tart: &fleet.Tart{}, TartKubelet: &fleet.TartKubelet{}, GithubRunner: &fleet.GithubRunner{}}.WithBuiltIn().WithDefaults()
-	var out []plan.Probe
-	for _, s := range steps.For(fleet.Host{User: standInUser, Spec: spec}) {
-		out = append(out, s.Probes()...)
-	}
-	return out
 }
 
 // processes counts what one exchange starts below a real sshd.
-func (b *bench) processes(ctx context.Context, m standIn, sent hosts.Exec) (n int, err error) {
+func processes(ctx context.Context, m standIn, sent hosts.Exec, questions int) (n int, err error) {
 	trace := filepath.Join(string(m), "trace")
 	f, stop, err := startFleet(ctx, filepath.Join(string(m), "sshd"), 1,
 		"ForceCommand exec env PATH="+m.path()+" strace -f -qq -e trace=clone,clone3,fork,vfork -o "+trace+` /bin/sh -c "$SSH_ORIGINAL_COMMAND"`+"\n")
@@ -103,8 +96,8 @@ func (b *bench) processes(ctx context.Context, m standIn, sent hosts.Exec) (n in
 	if err != nil {
 		return 0, err
 	}
-	if want := len(everyStep()) + hostQuestions; r.Answers != want {
-		return 0, fmt.Errorf("%d of %d questions were answered", r.Answers, want)
+	if r.Answers != questions {
+		return 0, fmt.Errorf("%d of %d questions were answered", r.Answers, questions)
 	}
 	text, err := os.ReadFile(trace)
 	return 1 + len(started.FindAll(text, -1)), err

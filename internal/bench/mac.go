@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/plan"
 )
 
 //go:embed mac.txtar
@@ -51,4 +55,14 @@ func (m standIn) here(line string) string {
 		pairs = append(pairs, top, m.root()+top)
 	}
 	return strings.NewReplacer(pairs...).Replace(line)
+}
+
+// exec returns what is sent to a host to put questions to the stand-in.
+func (m standIn) exec(user string, probes []plan.Probe) (hosts.Exec, error) {
+	return hosts.New(hosts.Options{User: user, Prologue: m.prologue()}).Exec(probes)
+}
+
+// run puts them without a connection.
+func (m standIn) run(ctx context.Context, sent hosts.Exec) (string, usage, error) {
+	return execute(ctx, strings.NewReader(sent.Stdin), []string{"PATH=" + m.path()}, "/bin/sh", "-c", sent.Line)
 }

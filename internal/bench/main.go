@@ -18,7 +18,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -33,17 +32,17 @@ func main() {
 
 // options are what a run measures, and how often.
 type options struct {
-	rows        []string
-	rounds      int
-	hosts       []int // real sshd hosts, one figure for each number
-	parallelism int
-	simulated   int   // hosts of the sandbox
-	recorded    int   // hosts that are planned; and twice as many for the growth
-	starts      int   // of `version`
-	ansible     []int // real sshd hosts, asked through Ansible
-	cache       string
-	limit       time.Duration // of the whole run
+	rows      []string
+	rounds    int
+	hosts     int // real sshd hosts
+	simulated int // hosts of the sandbox, and slow ones
+	recorded  int // hosts that are planned; and twice as many for the growth
+	cache     string
+	limit     time.Duration // of the whole run
 }
+
+// parallelism is how many hosts are asked at once, by macfleet and by the bare program.
+const parallelism = 32
 
 // group is one subject of the table.
 type group struct {
@@ -54,11 +53,11 @@ type group struct {
 var groups = []group{
 	{"host", (*bench).host},
 	{"ssh", (*bench).ssh},
+	{"upload", (*bench).upload},
 	{"slow", (*bench).slow},
 	{"sandbox", (*bench).sandbox},
 	{"plan", (*bench).plan},
 	{"version", (*bench).version},
-	{"ansible", (*bench).ansible},
 }
 
 // childArgument makes this program one of its own measured children.
@@ -101,7 +100,7 @@ func verdict(rows []row) int {
 }
 
 func parse(args []string, log io.Writer) (options, error) {
-	o := options{ansible: []int{10, 50}}
+	var o options
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(log)
 	var names []string
@@ -109,12 +108,10 @@ func parse(args []string, log io.Writer) (options, error) {
 		names = append(names, g.name)
 	}
 	rows := f.String("rows", strings.Join(names, ","), "what to measure")
-	hosts := f.String("hosts", "10,50,100", "numbers of real sshd hosts")
 	f.IntVar(&o.rounds, "rounds", 5, "rounds of each figure")
-	f.IntVar(&o.parallelism, "parallelism", 32, "hosts asked at once, by macfleet and by the bare program")
-	f.IntVar(&o.simulated, "simulated", 500, "simulated hosts")
+	f.IntVar(&o.hosts, "hosts", 100, "real sshd hosts")
+	f.IntVar(&o.simulated, "simulated", 500, "simulated hosts, and hosts that take a second each")
 	f.IntVar(&o.recorded, "recorded", 10_000, "recorded hosts to plan; twice as many show the growth")
-	f.IntVar(&o.starts, "starts", 20, "starts of macfleet version")
 	f.StringVar(&o.cache, "cache", "", "folder that keeps the prepared sandbox (default: the user's cache)")
 	f.DurationVar(&o.limit, "limit", 40*time.Minute, "end of the whole run")
 	if err := f.Parse(args); err != nil {
@@ -126,14 +123,7 @@ func parse(args []string, log io.Writer) (options, error) {
 			return o, fmt.Errorf("-rows: nothing is called %q; write some of %s", r, strings.Join(names, ","))
 		}
 	}
-	for text := range strings.SplitSeq(*hosts, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 254 {
-			return o, fmt.Errorf("-hosts: %q is no number from 1 to 254", text)
-		}
-		o.hosts = append(o.hosts, n)
-	}
-	if o.rounds < 1 || o.parallelism < 1 || o.starts < 1 || o.simulated < 5 || o.recorded < 1 {
+	if o.rounds < 1 || o.hosts < 1 || o.simulated < 5 || o.recorded < 1 {
 		return o, errors.New("a number must be at least 1, and -simulated at least 5")
 	}
 	if o.cache == "" {

@@ -7,8 +7,6 @@ import (
 	"net"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
@@ -21,15 +19,11 @@ import (
 // observeMacfleet observes and plans a fleet as `macfleet plan` does: all but
 // the providers' lists is the real thing.
 func observeMacfleet(ctx context.Context, f *sshFleet) (result, error) {
-	key, err := hosts.ParsePrivateKey(f.Key)
+	client, err := f.client(hosts.Options{Prologue: f.Tools.prologue()})
 	if err != nil {
 		return result{}, err
 	}
-	e, book := f.engine()
-	client := hosts.New(hosts.Options{User: f.User, Key: key, Prologue: f.Tools.prologue(),
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, book[address])
-		}})
+	e := f.engine()
 	e.Hosts = overssh.Hosts{Client: client}
 	began := time.Now()
 	p, err := e.Plan(ctx)
@@ -50,7 +44,7 @@ func observeMacfleet(ctx context.Context, f *sshFleet) (result, error) {
 		r.Answers++ // what earlier runs left behind is read and kept in no fact
 	}
 	stats := client.Stats()
-	if n := int64(len(f.Addresses)); stats.Connections != n || stats.Execs != n {
+	if n := int64(f.Hosts); stats.Connections != n || stats.Execs != n {
 		return r, fmt.Errorf("%d hosts took %d connections and %d execs", n, stats.Connections, stats.Execs)
 	}
 	r.Sent, r.Turns = stats.Sent, stats.Turns
@@ -62,26 +56,32 @@ func spec() fleet.Spec {
 	return fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithBuiltIn().WithDefaults()
 }
 
-// engine returns an engine that lacks only its hosts client, and where the
-// servers' addresses lead to.
-func (f *sshFleet) engine() (*engine.Engine, map[string]string) {
-	n := len(f.Addresses)
+// client returns a client to whom every server has the address of the fleet.
+func (f *sshFleet) client(o hosts.Options) (*hosts.Client, error) {
+	key, err := hosts.ParsePrivateKey(f.Key)
+	o.User, o.Key = f.User, key
+	o.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, f.Address)
+	}
+	return hosts.New(o), err
+}
+
+// engine returns an engine that lacks only its hosts client.
+func (f *sshFleet) engine() *engine.Engine {
 	config := &fleet.Config{Owner: fleet.Owner{Name: "acme"}, Scaleway: fleet.Scaleway{Zones: []string{"fr-par-1"}, PoolPrefix: "spare-"},
 		SSH:    fleet.SSH{User: f.User},
-		Fleets: []fleet.Fleet{{Name: "macos", OS: "Tahoe", Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: n, Spec: spec()}}}}}
+		Fleets: []fleet.Fleet{{Name: "macos", OS: "Tahoe", Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: f.Hosts, Spec: spec()}}}}}
 	var list servers
 	var pinned pins
-	book := make(map[string]string, n)
-	for i, to := range f.Addresses {
+	for i := range f.Hosts {
 		id := fmt.Sprintf("%05x-0000", i)
 		s := inventory.Server{ID: id, Name: config.HostName("macos", "m2", id), Type: "M2-L", Zone: "fr-par-1",
 			Address: fmt.Sprintf("198.18.%d.%d", i/250, i%250+1), OSFamily: "Tahoe", Status: "ready", Delivered: true}
 		list = append(list, s)
 		pinned = append(pinned, plan.Pin{ServerID: id, Name: s.Name, Key: f.HostKey})
-		book[s.Address+":22"] = to
 	}
 	return &engine.Engine{Config: config, Steps: steps.For, Servers: list, Pins: pinned, Parallelism: f.Parallelism,
-		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}, book
+		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
 }
 
 // servers is an inventory that nobody changes.
@@ -104,17 +104,11 @@ func (p pins) All() ([]plan.Pin, error) { return p, nil }
 
 func (pins) Update(func([]plan.Pin) []plan.Pin) error { return errReadOnly }
 
-// probes returns what macfleet asks this fleet.
-func (f *sshFleet) probes() []plan.Probe {
+// probesOf returns what the steps of a specification ask a host.
+func probesOf(user string, spec fleet.Spec) []plan.Probe {
 	var out []plan.Probe
-	for _, s := range steps.For(fleet.Host{User: f.User, Spec: spec()}) {
+	for _, s := range steps.For(fleet.Host{User: user, Spec: spec}) {
 		out = append(out, s.Probes()...)
 	}
 	return out
-}
-
-// hostKey returns the one key that all servers have.
-func (f *sshFleet) hostKey() (ssh.PublicKey, error) {
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(f.HostKey))
-	return key, err
 }

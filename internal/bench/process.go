@@ -73,3 +73,30 @@ func builder(ctx context.Context, dir string) func() (string, error) {
 		return path, err
 	})
 }
+
+// versionMilliseconds is the budget of a start.
+const versionMilliseconds = 50.0
+
+// version measures how long the command takes to start and end.
+func (b *bench) version(ctx context.Context) ([]row, error) {
+	binary, err := b.binary()
+	if err != nil {
+		return nil, err
+	}
+	starts := 4 * b.rounds
+	b.say("version: %d starts", starts)
+	var walls []float64
+	for range starts {
+		_, u, err := execute(ctx, nil, nil, binary, "version")
+		if err != nil {
+			return nil, err
+		}
+		walls = append(walls, milliseconds(u.wall))
+	}
+	info, err := os.Stat(binary)
+	if err != nil {
+		return nil, err
+	}
+	return []row{judged(fmt.Sprintf("macfleet version, %d starts", starts), median(walls), versionMilliseconds, " ms"),
+		judged("  the binary", megabytes(info.Size()), 60, " MB")}, nil
+}

@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -59,12 +62,12 @@ func (b *bench) sandbox(ctx context.Context) (_ []row, err error) {
 	macfleet := func(args ...string) []string {
 		return append([]string{binary, "-C", dir, "-e", "production", "--sandbox=" + world, "--var", fmt.Sprintf("runners=%d", b.simulated-fixedHosts),
 			// A few servers of a world are of other types.
-			"--sandbox-hosts", strconv.Itoa(b.simulated + b.simulated/10 + 4), "--parallelism", strconv.Itoa(b.parallelism)}, args...)
+			"--sandbox-hosts", strconv.Itoa(b.simulated + b.simulated/10 + 4), "--parallelism", strconv.Itoa(parallelism)}, args...)
 	}
 	if err := b.prepare(ctx, dir, macfleet); err != nil {
 		return nil, err
 	}
-	at, stop, err := b.serve(ctx, job{Kind: "world", Dir: world})
+	at, stop, err := b.serve(ctx, world)
 	if err != nil {
 		return nil, err
 	}
@@ -76,12 +79,12 @@ func (b *bench) sandbox(ctx context.Context) (_ []row, err error) {
 		if err != nil {
 			return nil, err
 		}
-		walls, peaks, cpus = append(walls, u.wall.Seconds()), append(peaks, megabytes(u.peak)), append(cpus, float64(u.cpu.Microseconds())/1000/float64(b.simulated))
+		walls, peaks, cpus = append(walls, u.wall.Seconds()), append(peaks, megabytes(u.peak)), append(cpus, milliseconds(u.cpu)/float64(b.simulated))
 	}
 	return []row{
-		shown(fmt.Sprintf("macfleet plan, %d simulated hosts, all steps of examples/three-fleets", b.simulated), "%.1f s", medianFloat(walls)),
-		judged("  CPU a host, the simulator's left out", medianFloat(cpus), hostMilliseconds, " ms"),
-		judged("  memory at its peak", medianFloat(peaks), sandboxMegabytes, " MB")}, nil
+		shown(fmt.Sprintf("macfleet plan, %d simulated hosts, all steps of examples/three-fleets", b.simulated), "%.1f s", median(walls)),
+		judged("  CPU a host, the simulator's left out", median(cpus), hostMilliseconds, " ms"),
+		judged("  memory at its peak", median(peaks), sandboxMegabytes, " MB")}, nil
 }
 
 // prepare makes the fleet, unless an earlier run has.
@@ -108,4 +111,49 @@ func converge(ctx context.Context, dir string, macfleet func(...string) []string
 		}
 	}
 	return nil
+}
+
+// serve starts a process that serves a simulated world until stop is called, so that its cost is not
+// the measured program's.
+func (b *bench) serve(ctx context.Context, dir string) (at string, stop func() error, err error) {
+	cmd := exec.CommandContext(ctx, b.self, childArgument)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() error { return errors.Join(in.Close(), cmd.Wait()) }
+	err = json.NewEncoder(in).Encode(job{Kind: "world", Dir: dir})
+	if err == nil {
+		err = json.NewDecoder(out).Decode(&at)
+	}
+	if err != nil {
+		return "", nil, errors.Join(fmt.Errorf("serve the simulated world: %w", err), stop())
+	}
+	return at, stop, nil
+}
+
+// serveWorld serves the simulated world of a folder, prints where, and ends with its input.
+func serveWorld(in io.Reader, out io.Writer, dir string) (err error) {
+	w, err := sandbox.Open(dir, sandbox.Seed{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	at, err := w.Share()
+	if err != nil {
+		return err
+	}
+	if err := json.NewEncoder(out).Encode(at); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, in)
+	return err
 }

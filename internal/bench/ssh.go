@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"time"
 )
 
 // observeRatio is how much longer than the bare program macfleet may take. Ten
@@ -17,33 +16,27 @@ const (
 
 // ssh compares macfleet's observation of real OpenSSH servers with that of a
 // bare Go program.
-func (b *bench) ssh(ctx context.Context) (rows []row, err error) {
-	for _, n := range b.hosts {
-		more, err := b.sshOf(ctx, n)
-		rows = append(rows, more...)
-		if err != nil {
-			return rows, err
-		}
-	}
-	return rows, nil
-}
-
-// sshOf compares the two on n hosts, near and, with the most hosts, far.
-func (b *bench) sshOf(ctx context.Context, n int) (rows []row, err error) {
-	f, stop, err := startFleet(ctx, filepath.Join(b.dir, fmt.Sprintf("ssh-%d", n)), n, "")
+func (b *bench) ssh(ctx context.Context) (_ []row, err error) {
+	f, stop, err := startFleet(ctx, filepath.Join(b.dir, "ssh"), b.hosts, "")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	f.Parallelism = b.parallelism
-	return b.compare(ctx, fmt.Sprintf("ssh %d hosts", n), f)
+	f.Parallelism = parallelism
+	ours, rows, err := b.compare(ctx, fmt.Sprintf("ssh %d hosts: macfleet / bare program", b.hosts), f, "macfleet", "bare", observeRatio)
+	if err != nil {
+		return nil, err
+	}
+	n := float64(b.hosts)
+	return append(rows, shown("  a host", "%.0f questions, 1 exec, %.1f round trips, %.1f kB sent", float64(ours.last.Answers)/n,
+		float64(ours.last.Turns)/n, float64(ours.last.Sent)/1000/n)), nil
 }
 
-// compare alternates the two programs; who goes first changes each round. The
-// first round only warms up.
-func (b *bench) compare(ctx context.Context, what string, f *sshFleet) ([]row, error) {
+// compare alternates macfleet's job and the bare program's; who goes first changes each
+// round. The first round only warms up. Without a budget the ratio is shown alone.
+func (b *bench) compare(ctx context.Context, what string, f *sshFleet, own, other string, budget float64) (*side, []row, error) {
 	b.say("%s: %d rounds", what, b.rounds)
-	ours, bare := &side{kind: "macfleet"}, &side{kind: "bare"}
+	ours, bare := &side{kind: own}, &side{kind: other}
 	for round := range b.rounds + 1 {
 		order := []*side{ours, bare}
 		if round%2 == 1 {
@@ -51,36 +44,31 @@ func (b *bench) compare(ctx context.Context, what string, f *sshFleet) ([]row, e
 		}
 		for _, s := range order {
 			if err := b.once(ctx, s, f, round > 0); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 	}
 	if ours.last.Answers != bare.last.Answers || ours.last.Answers == 0 {
-		return nil, fmt.Errorf("macfleet got %d answers and the bare program %d: they did not do the same", ours.last.Answers, bare.last.Answers)
+		return nil, nil, fmt.Errorf("%s counts %d and %s %d: they did not do the same", own, ours.last.Answers, other, bare.last.Answers)
 	}
-	var ratios, cpu []float64
+	var ratios, cpus []float64
 	for i := range ours.walls {
-		ratios = append(ratios, ours.walls[i].Seconds()/bare.walls[i].Seconds())
-		cpu = append(cpu, ours.cpus[i].Seconds()/bare.cpus[i].Seconds())
+		ratios = append(ratios, ours.walls[i]/bare.walls[i])
+		cpus = append(cpus, ours.cpus[i]/bare.cpus[i])
 	}
-	n := float64(len(f.Addresses))
-	what += ": macfleet / bare program"
-	first := judged(what, medianFloat(ratios), observeRatio, times)
-	if n < judgedFrom {
-		first = shown(what, "%.2fx", medianFloat(ratios))
+	first := shown(what, "%.2fx", median(ratios))
+	if budget > 0 && f.Hosts >= judgedFrom {
+		first = judged(what, median(ratios), budget, times)
 	}
-	return []row{first, ours.row(), bare.row(),
-		shown("  client CPU, macfleet / bare program", "%.2fx", medianFloat(cpu)),
-		shown("  a host", "%.0f questions, 1 exec, %.1f round trips (bare %.1f), %.1f kB sent", float64(ours.last.Answers)/n,
-			float64(ours.last.Turns)/n, float64(bare.last.Turns)/n, float64(ours.last.Sent)/1000/n)}, nil
+	return ours, []row{first, ours.row(), bare.row(), shown("  client CPU, macfleet / bare program", "%.2fx", median(cpus))}, nil
 }
 
-// side is one of two programs that are compared.
+// side is what was measured of one program.
 type side struct {
 	kind  string
-	walls []time.Duration
-	cpus  []time.Duration
-	peaks []float64
+	walls []float64 // seconds
+	cpus  []float64 // milliseconds
+	peaks []float64 // megabytes
 	last  result
 }
 
@@ -91,12 +79,11 @@ func (b *bench) once(ctx context.Context, s *side, f *sshFleet, counts bool) err
 	}
 	s.last = r
 	if counts {
-		s.walls, s.cpus, s.peaks = append(s.walls, r.Wall), append(s.cpus, u.cpu), append(s.peaks, megabytes(u.peak))
+		s.walls, s.cpus, s.peaks = append(s.walls, r.Wall.Seconds()), append(s.cpus, milliseconds(u.cpu)), append(s.peaks, megabytes(u.peak))
 	}
 	return nil
 }
 
 func (s *side) row() row {
-	return shown("  "+s.kind, "%.2f s, client CPU %.0f ms, %.0f MB", medianTime(s.walls).Seconds(),
-		float64(medianTime(s.cpus).Milliseconds()), medianFloat(s.peaks))
+	return shown("  "+s.kind, "%.2f s, client CPU %.0f ms, %.0f MB", median(s.walls), median(s.cpus), median(s.peaks))
 }

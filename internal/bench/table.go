@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -73,7 +72,7 @@ func show(out io.Writer, head string, rows []row) {
 // the machine: then every time is too high, and ratios alone can be trusted.
 func machine(o options) string {
 	text := fmt.Sprintf("Machine: %d cores, %s, %s/%s; medians of %d rounds, parallelism %d.", runtime.NumCPU(), runtime.Version(),
-		runtime.GOOS, runtime.GOARCH, o.rounds, o.parallelism)
+		runtime.GOOS, runtime.GOARCH, o.rounds, parallelism)
 	if load, ok := loaded(); ok {
 		text += fmt.Sprintf("\nThe load was %.1f before the start: others use this machine, so times are too high.", load)
 	}
@@ -96,19 +95,11 @@ func loaded() (float64, bool) {
 }
 
 // median returns the middle value, or the mean of the two in the middle.
-func median[T cmp.Ordered](of []T, mean func(a, b T) T) T {
-	of = slices.Clone(of)
-	slices.Sort(of)
-	if n := len(of); n%2 == 0 {
-		return mean(of[n/2-1], of[n/2])
-	}
-	return of[len(of)/2]
+func median(of []float64) float64 {
+	of = slices.Sorted(slices.Values(of))
+	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
 }
 
-func medianTime(of []time.Duration) time.Duration {
-	return median(of, func(a, b time.Duration) time.Duration { return (a + b) / 2 })
-}
+func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
 
-func medianFloat(of []float64) float64 {
-	return median(of, func(a, b float64) float64 { return (a + b) / 2 })
-}
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

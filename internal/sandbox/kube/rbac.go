@@ -129,14 +129,24 @@ func (g *grants) of(ref roleRef) ([]rbacv1.PolicyRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rules []rbacv1.PolicyRule
-	if role != nil {
-		if rules, err = rulesOf(role); err != nil {
-			return nil, err
+	rules := g.state.rules[ref]
+	if rules.of != role {
+		rules = ruled{of: role}
+		if role != nil {
+			if rules.rules, err = rulesOf(role); err != nil {
+				return nil, err
+			}
 		}
+		g.state.rules[ref] = rules
 	}
-	g.rules[ref] = rules
-	return rules, nil
+	g.rules[ref] = rules.rules
+	return rules.rules, nil
+}
+
+// ruled is what a role means. It is worked out anew once the role is another object.
+type ruled struct {
+	of    *object
+	rules []rbacv1.PolicyRule
 }
 
 func rulesOf(role *object) ([]rbacv1.PolicyRule, error) {

@@ -47,7 +47,11 @@ func (a *API) settleNamespaces(now time.Time) error {
 
 // furnish gives a namespace its default ServiceAccount and the certificate of the cluster.
 func (a *API) furnish(namespace string, now time.Time) error {
-	if err := a.ensure(serviceAccounts, newObject(a.kinds.named(serviceAccounts), namespace, "default", now)); err != nil {
+	account, err := a.state.peek(serviceAccounts, namespace, "default")
+	if err == nil && account == nil {
+		err = a.state.put(serviceAccounts, newObject(a.kinds.named(serviceAccounts), namespace, "default", now))
+	}
+	if err != nil {
 		return err
 	}
 	const name = "kube-root-ca.crt"

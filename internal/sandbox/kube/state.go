@@ -27,11 +27,12 @@ type state struct {
 	kinds catalogue
 	files files
 	trust trust
+	rules map[roleRef]ruled
 	ledger
 }
 
 func newState(dir string, kinds catalogue) *state {
-	return &state{dir: dir, kinds: kinds, files: files{}, ledger: ledger{path: filepath.Join(dir, "resource-version")}}
+	return &state{dir: dir, kinds: kinds, files: files{}, rules: map[roleRef]ruled{}, ledger: ledger{path: filepath.Join(dir, "resource-version")}}
 }
 
 // path gives the file of an object. The names come checked by validFile.

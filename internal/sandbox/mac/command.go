@@ -1,12 +1,12 @@
 package mac
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -127,21 +127,37 @@ func (s *session) loginUser() user {
 	return who
 }
 
-// spool copies a stream to a nameless file, or gives nil when it is empty.
-func spool(stream io.Reader) (*os.File, error) {
-	first := make([]byte, 4096)
-	n, err := io.ReadAtLeast(stream, first, 1)
-	if errors.Is(err, io.EOF) {
-		return nil, nil
-	}
+// piped gives a pipe that holds a short text and its end: that costs no file.
+func piped(text []byte) (*os.File, error) {
+	r, w, err := os.Pipe()
 	if err != nil {
+		return nil, err
+	}
+	_, err = w.Write(text)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// spool copies a stream to its end, so that processes can share it by its offset: to a pipe or a
+// nameless file. It gives nil when the stream is empty.
+func spool(stream io.Reader) (*os.File, error) {
+	first := make([]byte, 4096) // what every pipe holds
+	n, err := io.ReadFull(stream, first)
+	switch {
+	case n == 0 && errors.Is(err, io.EOF):
+		return nil, nil
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return piped(first[:n])
+	case err != nil:
 		return nil, err
 	}
 	file, err := os.CreateTemp("", "mac-stdin-")
 	if err != nil {
 		return nil, err
 	}
-	_, err = io.Copy(file, io.MultiReader(strings.NewReader(string(first[:n])), stream))
+	_, err = io.Copy(file, io.MultiReader(bytes.NewReader(first), stream))
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}

@@ -1,8 +1,13 @@
 package load
 
 import (
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/macfleet/macfleet/fleet"
 )
@@ -75,5 +80,79 @@ func overlay(dst, src reflect.Value) {
 		}
 	default:
 		dst.Set(src)
+	}
+}
+
+// A layer is what one level says of the steps, or several of them one over the
+// other, and where each value stands. Values and sources are merged by one rule:
+// what is written nearer to the host wins.
+type layer struct {
+	spec    fleet.Spec
+	sources fleet.Sources
+}
+
+// layerOf is what a block of that level says. Beside the steps it notes where
+// the arguments of those names stand.
+func layerOf(level fleet.Level, at place, spec fleet.Spec, args ...string) layer {
+	n := notes{level: level, sources: fleet.Sources{}}
+	for _, name := range args {
+		if attr := at.attrs[name]; attr != nil {
+			n.note(name, attr.NameRange)
+		}
+	}
+	if at.block != nil {
+		n.body(at.block.Body, reflect.TypeFor[fleet.Spec](), "")
+	}
+	return layer{spec: spec, sources: n.sources}
+}
+
+// over lays l over base.
+func (l layer) over(base layer) layer {
+	sources := fleet.Sources{}
+	maps.Copy(sources, base.sources)
+	maps.Copy(sources, l.sources)
+	return layer{spec: merge(base.spec, l.spec), sources: sources}
+}
+
+// without returns l less the steps of those names.
+func (l layer) without(names []string) layer {
+	sources := maps.Clone(l.sources)
+	maps.DeleteFunc(sources, func(path string, _ fleet.Source) bool {
+		step, _, _ := strings.Cut(path, ".")
+		return slices.Contains(names, step)
+	})
+	return layer{spec: without(l.spec, names), sources: sources}
+}
+
+// notes gathers where the values of one level stand.
+type notes struct {
+	level   fleet.Level
+	sources fleet.Sources
+}
+
+func (n notes) note(path string, at hcl.Range) {
+	n.sources[path] = fleet.Source{Level: n.level, File: at.Filename, Line: at.Start.Line}
+}
+
+// body notes what a body has of a struct's arguments and blocks. An argument
+// that is written has a value other than the field's zero, so noting what is
+// written notes what overlay lets win; a test holds the fields to it.
+func (n notes) body(body *hclsyntax.Body, t reflect.Type, prefix string) {
+	sh := shapeOf("", t)
+	for _, a := range sh.args {
+		if attr := body.Attributes[a.name]; attr != nil {
+			n.note(prefix+a.name, attr.NameRange)
+		}
+	}
+	for _, b := range body.Blocks {
+		inner, known := sh.block(b.Type)
+		if !known {
+			continue
+		}
+		path := prefix + inner.name
+		n.note(path, b.DefRange())
+		if !inner.many {
+			n.body(b.Body, inner.typ, path+".")
+		}
 	}
 }
