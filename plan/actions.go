@@ -48,9 +48,9 @@ func (h *Host) action(k Kind) Action {
 	return Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}
 }
 
-func rename(h *Host) Action {
+func (c *computation) rename(h *Host) Action {
 	a := h.action(RenameServer)
-	a.Reason = Reason{codeRenamedByHand, fmt.Sprintf("Scaleway calls the server %s; it is still a member", h.Server.Name)}
+	a.Reason = Reason{codeRenamedByHand, fmt.Sprintf("%s calls the server %s; it is still a member", c.vendor.Name, h.Server.Name)}
 	a.Origin.Drift = true
 	a.Fields = []Field{{"name", h.Server.Name, h.Name}}
 	return a

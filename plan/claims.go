@@ -51,7 +51,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 		c.plan.Shortages = append(c.plan.Shortages, n.shortage(len(n.unsure), n.silent()))
 	}
 	if n.missing() > 0 {
-		c.plan.Shortages = append(c.plan.Shortages, n.shortage(n.missing(), n.poolTooSmall(c.cfg.Scaleway.PoolPrefix)))
+		c.plan.Shortages = append(c.plan.Shortages, n.shortage(n.missing(), n.poolTooSmall(c.vendor)))
 	}
 }
 
@@ -59,12 +59,12 @@ func (n *need) shortage(missing int, t Trouble) Shortage {
 	return Shortage{Fleet: n.fleet.Name, Group: n.group.Name, Type: n.group.Type, OS: n.fleet.OS, Missing: missing, Trouble: t}
 }
 
-func (n *need) poolTooSmall(prefix string) Trouble {
+func (n *need) poolTooSmall(vendor fleet.Vendor) Trouble {
 	t := Trouble{Code: codePoolTooSmall,
 		Text: fmt.Sprintf("%s.%s wants %d, and the pool %s… has no more %s with %s",
-			n.fleet.Name, n.group.Name, n.group.Replicas, prefix, n.group.Type, n.fleet.OS),
-		Remedy: fmt.Sprintf("order %s in the Scaleway console under names that begin with %s, or lower replicas",
-			count(n.missing(), n.group.Type+" server"), prefix)}
+			n.fleet.Name, n.group.Name, n.group.Replicas, vendor.PoolPrefix, n.group.Type, n.fleet.OS),
+		Remedy: fmt.Sprintf("order %s in %s under names that begin with %s, or lower replicas",
+			count(n.missing(), n.group.Type+" server"), vendor.Console(), vendor.PoolPrefix)}
 	if len(n.rejected) > 0 { // an order costs a day's rent at least, and may not be needed
 		t.Text += fmt.Sprintf("; not taken, though there: %d", len(n.rejected))
 		t.Remedy = "see why, under what was not taken from the pool; if it stays so, " + t.Remedy

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"runtime"
 	"slices"
 
@@ -116,7 +115,7 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 				d.actions = append(d.actions, releaseRefused(h, g.Replicas))
 			}
 			if p.renamed() {
-				d.actions = append(d.actions, rename(h))
+				d.actions = append(d.actions, c.rename(h))
 			}
 			d.actions = append(d.actions, replaceRefused(h, f, g)...)
 		}
@@ -191,7 +190,7 @@ func (c *computation) enter(some []draft) {
 func (c *computation) work(d *draft) {
 	h := &d.host
 	if h.Seen.Trouble != nil {
-		h.Unknown = Diagnosed(*h.Seen.Trouble, h.Server)
+		h.Unknown = Diagnosed(*h.Seen.Trouble, c.vendor, h.Server)
 		return
 	}
 	if h.Refused = d.refused; h.Refused == nil {
@@ -270,10 +269,10 @@ func (w *stepWork) look(a Action, marker Marker) {
 	}
 }
 
-// Diagnosed adds what the provider says of a server whose host is silent.
-func Diagnosed(t Trouble, s inventory.Server) *Trouble {
+// Diagnosed adds what the vendor says of a server whose host is silent.
+func Diagnosed(t Trouble, of fleet.Vendor, s inventory.Server) *Trouble {
 	if !s.Usable() {
-		t.Text += fmt.Sprintf("; Scaleway says status %s, delivered %t", s.Status, s.Delivered)
+		t.Text += "; " + condition(of, s)
 	}
 	return &t
 }

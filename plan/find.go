@@ -45,7 +45,7 @@ func Find(cfg *fleet.Config, snap Snapshot, name string) (inventory.Server, erro
 	for _, h := range hosts {
 		names = append(names, h.name)
 	}
-	hint := "; macfleet hosts lists the members, the Scaleway console all servers"
+	hint := "; macfleet hosts lists the members, " + c.vendor.Console() + " all servers"
 	if near := fleet.Nearest(name, names); near != "" {
 		hint = "; did you mean " + near + "?"
 	}

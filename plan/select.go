@@ -137,7 +137,7 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 			values["type"] = append(values["type"], g.Type)
 		}
 	}
-	values["zone"] = append(values["zone"], cfg.Scaleway.Zones...)
+	values["zone"] = append(values["zone"], c.vendor.Zones...)
 	named := slices.Concat(sel.On, sel.Exclude)
 	if sel.Former {
 		named = sel.Exclude
