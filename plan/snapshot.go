@@ -32,7 +32,7 @@ type HostSeen struct {
 	Trouble *Trouble `json:"trouble,omitempty"` // why nothing was learnt; everything below is then empty
 
 	At          time.Time `json:"at,omitzero"` // when it had answered, by this machine's clock; zero: not known
-	Path        string    `json:"path"`        // how it was reached: a word of the configuration's via, and through which jump hosts
+	Path        string    `json:"path"`        // how it was reached: the path's name, and through which jump hosts
 	Key         string    `json:"key"`         // host key, "type base64"
 	Fingerprint string    `json:"fingerprint"` // of the host key, SHA256:…
 	Pinned      bool      `json:"pinned"`      // the key was known before
