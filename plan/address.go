@@ -13,5 +13,8 @@ func (a Action) Address() string {
 		parts := []string{"cluster", o.Kind, o.Namespace, o.Name}
 		return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
 	}
-	return "host." + a.Host + "." + cmp.Or(string(a.Step), string(a.Kind))
+	return "host." + a.Host + "." + a.what()
 }
+
+// what names what an action does to its host: its step, or its kind.
+func (a Action) what() string { return cmp.Or(string(a.Step), string(a.Kind)) }

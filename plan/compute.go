@@ -17,10 +17,31 @@ type StepsFor func(fleet.Host) []Step
 // unknown, and the rest goes on. The same input gives the same plan. Steps of
 // different hosts are asked at the same time.
 func Compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection) *Plan {
-	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0))
+	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0), nil)
 }
 
-func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int) *Plan {
+// Complete is Compute after more was learnt of the passwords that a plan of the same
+// snapshot needs. Steps are asked again only of the hosts again names (by server id), and
+// of those that the plan did not have.
+func Complete(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, before *Plan, again map[string]bool) *Plan {
+	known := make(map[string]draft, len(before.Hosts))
+	for _, h := range before.Hosts {
+		if !again[h.Server.ID] {
+			known[h.Server.ID] = draft{host: h}
+		}
+	}
+	for id, actions := range before.byServer() {
+		if d, is := known[id]; is {
+			d.actions = actions
+			known[id] = d
+		}
+	}
+	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0), known)
+}
+
+// compute is Compute on a number of goroutines. What is known of hosts by their server
+// ids is not computed again.
+func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int, known map[string]draft) *Plan {
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
 		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps}, rejected: make(map[Rejected]bool)}
 	c.cluster = indexCluster(snap)
@@ -49,6 +70,11 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		some := c.drafts[:min(len(c.drafts), batch)]
 		inParallel(len(some), workers, func(i int) {
 			d := &some[i]
+			if k, is := known[d.host.Server.ID]; is && k.host.Name == d.host.Name {
+				k.host.Seen = d.host.Seen
+				*d = k
+				return
+			}
 			d.actions = append(room[i*roomForActions:i*roomForActions:(i+1)*roomForActions], d.actions...)
 			c.finish(d)
 		})

@@ -95,9 +95,9 @@ func (a *Action) change(h *Host, step Step, f Finding, marker Marker) {
 	for _, c := range f.Changes {
 		a.Disruption = max(a.Disruption, c.Disruption)
 		removes = removes && c.Removes
-		if w := h.Seen.Password; c.Input.NeedsPassword() && w != nil && w.Trouble != nil {
-			a.Refusal = w.Trouble
-		}
+	}
+	if w := h.Seen.Password; w != nil && f.Needs().Password {
+		a.Refusal = w.Trouble
 	}
 	if removes {
 		// That the configuration no longer wants it is no drift of the host.

@@ -1,4 +1,8 @@
 package plan
 
+import "github.com/macfleet/macfleet/fleet"
+
 // ComputeOn is Compute on a number of goroutines.
-var ComputeOn = compute
+func ComputeOn(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int) *Plan {
+	return compute(cfg, stepsFor, snap, sel, workers, nil)
+}

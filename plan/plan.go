@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"iter"
+	"slices"
+
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
@@ -90,6 +93,14 @@ type Action struct {
 	Refusal    *Trouble          `json:"refused,omitempty"` // set when the action is wanted and cannot be done
 }
 
+// Needs returns what the action needs to run; of one that is refused, nothing.
+func (a Action) Needs() Needs {
+	if a.Refusal != nil {
+		return Needs{}
+	}
+	return needsOf(a.Changes)
+}
+
 // Convergence is what is known of a host against its specification.
 type Convergence string
 
@@ -134,16 +145,6 @@ type Host struct {
 	blind      bool // something of it only root could see
 	noSession  bool // nobody is logged in at its screen
 	vms        inventory.Seen[[]string]
-}
-
-// Rootless returns why nothing of the host itself will ever give root, or nil:
-// what refuses it for another reason, such as a cluster that is not prepared, says
-// nothing about that.
-func (h Host) Rootless() *Trouble {
-	if !h.compared || h.Seen.Root {
-		return nil
-	}
-	return h.Refused
 }
 
 // MarkerStale reports whether the marker lacks something that is known by now: the
@@ -329,15 +330,36 @@ func (s Summary) Changes() int { return s.Add + s.Change + s.Remove }
 // no host come first. A host with no such action is not in the list.
 func (p *Plan) Runnable() [][]Action {
 	var out [][]Action
-	for _, a := range p.Actions {
-		if a.Refusal != nil {
-			continue
+	for _, actions := range p.byServer() {
+		if runs := slices.DeleteFunc(slices.Clone(actions), func(a Action) bool { return a.Refusal != nil }); len(runs) > 0 {
+			out = append(out, runs)
 		}
-		if n := len(out); n > 0 && out[n-1][0].ServerID == a.ServerID {
-			out[n-1] = append(out[n-1], a)
-			continue
+	}
+	return out
+}
+
+// byServer yields the actions of each server, those of none first.
+func (p *Plan) byServer() iter.Seq2[string, []Action] {
+	return func(yield func(string, []Action) bool) {
+		for rest := p.Actions; len(rest) > 0; {
+			id := rest[0].ServerID
+			n := slices.IndexFunc(rest, func(a Action) bool { return a.ServerID != id })
+			if n < 0 {
+				n = len(rest)
+			}
+			if !yield(id, rest[:n]) {
+				return
+			}
+			rest = rest[n:]
 		}
-		out = append(out, []Action{a})
+	}
+}
+
+// hostsByServer indexes the hosts.
+func (p *Plan) hostsByServer() map[string]*Host {
+	out := make(map[string]*Host, len(p.Hosts))
+	for i := range p.Hosts {
+		out[p.Hosts[i].Server.ID] = &p.Hosts[i]
 	}
 	return out
 }
