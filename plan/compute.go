@@ -24,19 +24,24 @@ func Compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection)
 // snapshot needs. Steps are asked again only of the hosts again names (by server id), and
 // of those that the plan did not have.
 func Complete(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, before *Plan, again map[string]bool) *Plan {
-	known := make(map[string]draft, len(before.Hosts))
-	for _, h := range before.Hosts {
-		if !again[h.Server.ID] {
-			known[h.Server.ID] = draft{host: h}
+	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0), before.besides(again))
+}
+
+// besides returns what the plan has of all hosts but these, by server id.
+func (p *Plan) besides(these map[string]bool) map[string]draft {
+	out := make(map[string]draft, len(p.Hosts))
+	for _, h := range p.Hosts {
+		if !these[h.Server.ID] {
+			out[h.Server.ID] = draft{host: h}
 		}
 	}
-	for id, actions := range before.byServer() {
-		if d, is := known[id]; is {
+	for id, actions := range p.byServer() {
+		if d, is := out[id]; is {
 			d.actions = actions
-			known[id] = d
+			out[id] = d
 		}
 	}
-	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0), known)
+	return out
 }
 
 // compute is Compute on a number of goroutines. What is known of hosts by their server
