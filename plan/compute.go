@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -174,15 +176,7 @@ func (c *computation) host(g fleet.Group, p *placed) Host {
 func (c *computation) finish(d *draft) {
 	h := &d.host
 	c.work(d)
-	blocked := h.Refused
-	if h.Unknown != nil {
-		blocked = h.Unknown
-	}
-	for i := range d.actions {
-		if d.actions[i].Refusal == nil {
-			d.actions[i].Refusal = blocked
-		}
-	}
+	refuse(d.actions, cmp.Or(h.Unknown, h.Refused))
 	d.actions = append(d.actions, c.release(h)...)
 	h.hold(d.actions)
 	h.failing()
@@ -224,16 +218,7 @@ func (c *computation) work(d *draft) {
 		h.Unknown = Diagnosed(*h.Seen.Trouble, c.vendor, h.Server)
 		return
 	}
-	if h.Refused = d.refused; h.Refused == nil {
-		h.Refused = notOurs(c.cfg, h)
-	}
-	if h.Refused == nil {
-		h.Refused = c.ownedByClusterAPI(h)
-	}
-	if h.Refused == nil {
-		h.Refused = c.cluster.misjoined(h)
-	}
-	if h.Refused != nil {
+	if h.Refused = cmp.Or(d.refused, notOurs(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h)); h.Refused != nil {
 		return
 	}
 	h.compared = true
@@ -306,4 +291,19 @@ func Diagnosed(t Trouble, of fleet.Vendor, s inventory.Server) *Trouble {
 		t.Text += "; " + condition(of, s)
 	}
 	return &t
+}
+
+// inParallel calls do with every number below n, on several goroutines at once. What
+// do does for one number must not touch what it does for another: then the
+// outcome is that of a loop.
+func inParallel(n, workers int, do func(int)) {
+	var wg sync.WaitGroup
+	for first := range workers {
+		wg.Go(func() {
+			for i := first; i < n; i += workers {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
 }

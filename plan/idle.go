@@ -96,9 +96,7 @@ func (c *computation) reopening(h *Host) []Action {
 	if !ok || !h.Member || n.CordonRun == "" || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 || n.ProviderID != h.Server.ProviderID() {
 		return nil
 	}
-	a := h.action(UncordonNode)
-	a.Reason = Reason{codeLeftCordoned, fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy)}
-	a.Origin.Drift = true
+	a := h.action(UncordonNode, drifted, codeLeftCordoned, fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy))
 	a.Fields = []Field{{"new Pods", "kept away", "let in"}}
 	return []Action{a}
 }

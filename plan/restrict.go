@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -93,11 +94,10 @@ func (h Host) Mends() bool {
 	return h.Member && there && (n.Ready != inventory.Ready || state == inventory.NotReady)
 }
 
+// refuse refuses all actions that are not refused yet.
 func refuse(actions []Action, t *Trouble) {
 	for i := range actions {
-		if actions[i].Refusal == nil {
-			actions[i].Refusal = t
-		}
+		actions[i].Refusal = cmp.Or(actions[i].Refusal, t)
 	}
 }
 
