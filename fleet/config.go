@@ -33,6 +33,22 @@ type Scaleway struct {
 	PoolPrefix string   // servers whose name starts with it are nobody's
 }
 
+// Vendor is who rents the servers out, for all that does not speak to them: where the
+// servers are, and what its messages and remedies call whom.
+type Vendor struct {
+	Name       string
+	Zones      []string
+	PoolPrefix string
+}
+
+// Vendor returns who rents the servers out, by the block that the configuration has.
+func (c *Config) Vendor() Vendor {
+	return Vendor{Name: "Scaleway", Zones: c.Scaleway.Zones, PoolPrefix: c.Scaleway.PoolPrefix}
+}
+
+// Console is where a person orders and renames servers.
+func (v Vendor) Console() string { return "the " + v.Name + " console" }
+
 // Kubernetes is the cluster whose Nodes the hosts are.
 type Kubernetes struct {
 	Context     string // of the kubeconfig; empty = its current one

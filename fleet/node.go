@@ -32,3 +32,6 @@ func (s Spec) JoinsCluster() bool { return s.TartKubelet != nil }
 // BuildsImages reports whether virtual machines on the host are its own work, and
 // not those of Pods.
 func (s Spec) BuildsImages() bool { return s.GithubRunner != nil }
+
+// JobsFrom names who gives a host that builds images its work, and knows when it has none.
+func (s Spec) JobsFrom() string { return "GitHub" }

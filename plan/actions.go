@@ -25,41 +25,37 @@ var (
 
 // mark returns the action that claims the host on the host.
 func mark(h *Host) Action {
-	a := h.action(CreateMarker)
 	_, begun := h.Seen.Claim.Get()
 	switch {
 	case h.adopting:
-		a.Reason = Reason{codeAdopted, "the configuration takes the server over under its present name"}
-		a.Origin.Pending = true
+		return h.action(CreateMarker, pending, codeAdopted, "the configuration takes the server over under its present name")
 	case begun && !h.Seen.Pinned:
-		a.Reason = Reason{codeClaimUnfinished, "an earlier run claimed the host and did not finish"}
-		a.Origin.Pending = true
+		return h.action(CreateMarker, pending, codeClaimUnfinished, "an earlier run claimed the host and did not finish")
 	case h.Member:
-		a.Reason = Reason{CodeMarkerMissing, "the server bears our name and the host has no marker"}
-		a.Origin.Drift = true
-	default:
-		a.Reason = Reason{codeTooFewReplicas, "it says whose the host is and what was proven on it"}
-		a.Origin.Pending = true
+		return h.action(CreateMarker, drifted, CodeMarkerMissing, "the server bears our name and the host has no marker")
 	}
-	return a
+	return h.action(CreateMarker, pending, codeTooFewReplicas, "it says whose the host is and what was proven on it")
 }
 
-func (h *Host) action(k Kind) Action {
-	return Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}
+// Where nearly all actions come from.
+var (
+	drifted = Origin{Drift: true}
+	pending = Origin{Pending: true}
+)
+
+// action returns an action of the host, and why it is one.
+func (h *Host) action(k Kind, from Origin, code Code, why string) Action {
+	return Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Origin: from, Reason: Reason{code, why}}
 }
 
-func rename(h *Host) Action {
-	a := h.action(RenameServer)
-	a.Reason = Reason{codeRenamedByHand, fmt.Sprintf("Scaleway calls the server %s; it is still a member", h.Server.Name)}
-	a.Origin.Drift = true
+func (c *computation) rename(h *Host) Action {
+	a := h.action(RenameServer, drifted, codeRenamedByHand, fmt.Sprintf("%s calls the server %s; it is still a member", c.vendor.Name, h.Server.Name))
 	a.Fields = []Field{{"name", h.Server.Name, h.Name}}
 	return a
 }
 
 func releaseRefused(h *Host, replicas int) Action {
-	a := h.action(ReleaseServer)
-	a.Reason = Reason{codeTooManyReplicas, fmt.Sprintf("%s.%s wants %d", h.Fleet, h.Group, replicas)}
-	a.Origin.Pending = true
+	a := h.action(ReleaseServer, pending, codeTooManyReplicas, fmt.Sprintf("%s.%s wants %d", h.Fleet, h.Group, replicas))
 	a.Disruption = Wipe
 	a.Refusal = &Trouble{Code: codeReleaseNotPossible,
 		Text:   fmt.Sprintf("macfleet %s cannot drain and reinstall a host, so it gives no server back", fleet.Version),
@@ -70,19 +66,18 @@ func releaseRefused(h *Host, replicas int) Action {
 // replaceRefused returns the action that a member of another type or OS family
 // than its group wants would need.
 func replaceRefused(h *Host, f fleet.Fleet, g fleet.Group) []Action {
-	a := h.action(ReplaceServer)
+	var a Action
 	version, _ := h.Seen.OSVersion.Get()
 	switch family := OSFamily(version); {
 	case h.Server.Type != g.Type:
-		a.Reason = Reason{codeWrongType, fmt.Sprintf("the server is of type %s, %s.%s wants %s", h.Server.Type, f.Name, g.Name, g.Type)}
+		a = h.action(ReplaceServer, pending, codeWrongType, fmt.Sprintf("the server is of type %s, %s.%s wants %s", h.Server.Type, f.Name, g.Name, g.Type))
 		a.Fields = []Field{{"type", h.Server.Type, g.Type}}
 	case family != "" && family != f.OS:
-		a.Reason = Reason{codeWrongOS, fmt.Sprintf("the host runs macOS %s (%s), %s wants %s", version, family, f.Name, f.OS)}
+		a = h.action(ReplaceServer, pending, codeWrongOS, fmt.Sprintf("the host runs macOS %s (%s), %s wants %s", version, family, f.Name, f.OS))
 		a.Fields = []Field{{"os", family, f.OS}}
 	default:
 		return nil
 	}
-	a.Origin.Pending = true
 	a.Disruption = Wipe
 	a.Refusal = codeReplaceNotPossible.Trouble(fmt.Sprintf("macfleet %s cannot drain and reinstall a host, so it replaces no server", fleet.Version))
 	return []Action{a}
@@ -93,4 +88,16 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Restarting returns the action that runs a step's change without a difference: a
+// person asks for it.
+func Restarting(h Host, step StepID, c Change) Action {
+	a := h.action(RunStep, Origin{}, c.Reason.Code, c.Reason.Text)
+	a.Step, a.Disruption = step, c.Disruption
+	a.Fields, a.Changes = c.Fields, []Change{c}
+	if held := h.Standing(); held != nil {
+		a.Refusal = held.Trouble(h.Name)
+	}
+	return a
 }

@@ -33,19 +33,19 @@ func (c *census) refuseAdopted(servers []placed) {
 	}
 	for i := range servers {
 		if p := &servers[i]; p.adopted {
-			p.refused = notAdoptable(p, bearers[p.name])
+			p.refused = c.notAdoptable(p, bearers[p.name])
 		}
 	}
 }
 
 // notAdoptable returns why a listed server is not taken over under its listed
 // name, which the servers of bearers have or should have, or nil.
-func notAdoptable(p *placed, bearers []string) *Trouble {
+func (c *census) notAdoptable(p *placed, bearers []string) *Trouble {
 	for _, id := range bearers {
 		if id != p.server.ID {
 			return &Trouble{Code: codeNameTaken,
 				Text:   fmt.Sprintf("server %s is listed as %s, and server %s has that name too", p.server.ID, p.name, id),
-				Remedy: "rename one of the two in the Scaleway console, and check the server_id of the host block"}
+				Remedy: "rename one of the two in " + c.vendor.Console() + ", and check the server_id of the host block"}
 		}
 	}
 	switch {
@@ -54,7 +54,7 @@ func notAdoptable(p *placed, bearers []string) *Trouble {
 	case p.pooled:
 		return &Trouble{Code: codeAdoptedFromPool,
 			Text:   fmt.Sprintf("server %s is called %s, so it belongs to the pool", p.server.ID, p.server.Name),
-			Remedy: "rename it in the Scaleway console before it is adopted, or remove its host block and let it be claimed"}
+			Remedy: "rename it in " + c.vendor.Console() + " before it is adopted, or remove its host block and let it be claimed"}
 	}
 	return &Trouble{Code: codeNameDiffers,
 		Text:   fmt.Sprintf("server %s is called %s; an adopted server keeps its present name", p.server.ID, p.server.Name),

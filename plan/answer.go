@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
@@ -39,14 +38,10 @@ func (a *Answer) UnmarshalJSON(content []byte) error {
 // cannot hold such bytes, and a host may print any.
 type text string
 
-type bytesJSON struct {
-	Base64 []byte `json:"base64"`
-}
-
 // MarshalJSON writes the text, or its bytes.
 func (t text) MarshalJSON() ([]byte, error) {
 	if !utf8.ValidString(string(t)) {
-		return json.Marshal(bytesJSON{[]byte(t)})
+		return json.Marshal(map[string][]byte{"base64": []byte(t)})
 	}
 	return unescaped(string(t))
 }
@@ -57,7 +52,7 @@ func (t *text) UnmarshalJSON(content []byte) error {
 		return json.Unmarshal(content, (*string)(t))
 	}
 	var b struct {
-		Base64 *string `json:"base64"`
+		Base64 []byte `json:"base64"`
 	}
 	if err := json.Unmarshal(content, &b); err != nil {
 		return err
@@ -65,9 +60,8 @@ func (t *text) UnmarshalJSON(content []byte) error {
 	if b.Base64 == nil {
 		return fmt.Errorf("a text that is an object has no base64")
 	}
-	raw, err := base64.StdEncoding.DecodeString(*b.Base64)
-	*t = text(raw)
-	return err
+	*t = text(b.Base64)
+	return nil
 }
 
 // unescaped is a value in JSON, with <, > and & as they are.

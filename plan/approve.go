@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -126,41 +127,40 @@ func (p *Plan) Approve() *Approved {
 // host. A host that was in no approved plan, or whose key nobody approved, is left alone.
 // It returns how many actions it refused.
 func (x Approved) Restrict(p *Plan, steps StepsFor) int {
-	left := make(map[string][]Action) // by server id: those that were not approved
-	foreign, keys := make(map[string]bool), p.Keys()
-	for i := range p.Hosts {
-		h := &p.Hosts[i]
-		key, known := x.Keys[h.Server.ID]
-		if foreign[h.Server.ID] = !known || !h.Seen.Pinned && key != h.Seen.Fingerprint; foreign[h.Server.ID] {
-			h.Unapproved = true
-		}
+	hosts := p.hostsByServer()
+	for id, h := range hosts {
+		key, known := x.Keys[id]
+		h.Unapproved = !known || !h.Seen.Pinned && key != h.Seen.Fingerprint
 	}
 	n := 0
-	for i := range p.Actions {
-		a := &p.Actions[i]
-		switch earlier := slices.IndexFunc(left[a.ServerID], func(b Action) bool { return !a.OfCluster() && p.needs(*a, b, steps) }); {
-		case a.Refusal != nil:
-			continue
-		case foreign[a.ServerID], x.Digests[a.Address()] != p.approvalOf(*a, keys[a.ServerID]):
-			a.Refusal = notApproved()
-			left[a.ServerID] = append(left[a.ServerID], *a)
-		case earlier >= 0:
-			a.Refusal = afterUnapproved(left[a.ServerID][earlier])
-		default:
-			continue
+	for id, actions := range p.byServer() {
+		h := cmp.Or(hosts[id], &Host{}) // those of no host have no key
+		var left []Action               // of these, that were not approved
+		for i := range actions {
+			a := &actions[i]
+			switch earlier := slices.IndexFunc(left, func(b Action) bool { return !a.OfCluster() && h.needs(*a, b, steps) }); {
+			case a.Refusal != nil:
+				continue
+			case h.Unapproved, x.Digests[a.Address()] != p.approvalOf(*a, h.Seen.Fingerprint):
+				a.Refusal = codeNotApproved.Trouble("the plan file does not approve it: it was not to be done, or otherwise, when that was made")
+				left = append(left, *a)
+			case earlier >= 0:
+				a.Refusal = codeAfterUnapproved.Trouble("it may need " + left[earlier].what() + ", which comes before and which the plan file does not approve")
+			default:
+				continue
+			}
+			n++
 		}
-		n++
 	}
 	return n
 }
 
-// needs reports whether an action may need an earlier one of its host. Each needs that the
+// needs reports whether an action may need an earlier one of the host. Each needs that the
 // host is ours and gives root; and work is let onto a host only when all else is proven.
-func (p *Plan) needs(later, earlier Action, steps StepsFor) bool {
+func (h *Host) needs(later, earlier Action, steps StepsFor) bool {
 	if !earlier.Kind.OfStep() || !later.Kind.OfStep() || earlier.grantsRoot() {
 		return true
 	}
-	h, _ := p.HostByServer(later.ServerID)
 	node, makes := NodeStep(steps(h.Spec))
 	return makes && node.ID() == later.Step
 }
@@ -172,16 +172,4 @@ func (p *Plan) Keys() map[string]string {
 		out[p.Hosts[i].Server.ID] = p.Hosts[i].Seen.Fingerprint
 	}
 	return out
-}
-
-func notApproved() *Trouble {
-	return codeNotApproved.Trouble("the plan file does not approve it: it was not to be done, or otherwise, when that was made")
-}
-
-func afterUnapproved(a Action) *Trouble {
-	what := string(a.Step)
-	if what == "" {
-		what = string(a.Kind)
-	}
-	return codeAfterUnapproved.Trouble("it may need " + what + ", which comes before and which the plan file does not approve")
 }

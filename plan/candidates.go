@@ -104,7 +104,7 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		}
 		name := c.cfg.HostName(n.fleet.Name, n.group.Name, s.ID)
 		seen, asked := c.snap.Hosts[s.ID]
-		trouble := unusable(s, name, names)
+		trouble := c.unusable(s, name, names)
 		if trouble == nil && asked {
 			trouble = unfit(c.cfg, seen, s, name, *n)
 		}
@@ -120,18 +120,23 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 
 // unusable returns why a pool server cannot be claimed by what the provider
 // says of it.
-func unusable(s inventory.Server, name string, names map[string]bool) *Trouble {
+func (c *census) unusable(s inventory.Server, name string, names map[string]bool) *Trouble {
 	switch {
 	case !s.Usable():
 		return &Trouble{Code: codeServerNotReady,
-			Text:   fmt.Sprintf("Scaleway says status %s, delivered %t", s.Status, s.Delivered),
-			Remedy: "wait until it is ready, or look at it in the Scaleway console"}
+			Text:   condition(c.vendor, s),
+			Remedy: "wait until it is ready, or look at it in " + c.vendor.Console()}
 	case names[name]:
 		return &Trouble{Code: codeNameTaken,
 			Text:   fmt.Sprintf("another server already bears the name %s", name),
 			Remedy: "claim another server, or rename the other one"}
 	}
 	return nil
+}
+
+// condition is what the vendor says of a server.
+func condition(of fleet.Vendor, s inventory.Server) string {
+	return fmt.Sprintf("%s says status %s, delivered %t", of.Name, s.Status, s.Delivered)
 }
 
 // unfit returns why a pool server cannot be claimed by what its host shows.

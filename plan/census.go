@@ -37,7 +37,7 @@ func (c *census) placeAll() []placed {
 		p := &out[i]
 		*p = placed{server: s, name: s.Name, role: stray}
 		known, witnessed := c.known[s.ID]
-		pooled := strings.HasPrefix(s.Name, c.cfg.Scaleway.PoolPrefix)
+		pooled := strings.HasPrefix(s.Name, c.vendor.PoolPrefix)
 		name := s.Name
 		// A server that bears a pool name may have been given back by hand: then
 		// only its own marker makes it a member still.

@@ -29,9 +29,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 			continue
 		}
 		h := c.host(g, p)
-		claim := h.action(ClaimServer)
-		claim.Reason = Reason{codeTooFewReplicas, fmt.Sprintf("%s.%s wants %d", f.Name, g.Name, g.Replicas)}
-		claim.Origin.Pending = true
+		claim := h.action(ClaimServer, pending, codeTooFewReplicas, fmt.Sprintf("%s.%s wants %d", f.Name, g.Name, g.Replicas))
 		claim.Fields = []Field{{"name", p.server.Name, h.Name}}
 		c.drafts = append(c.drafts, draft{host: h, actions: []Action{claim}})
 	}
@@ -44,27 +42,22 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 			c.plan.Rejected = append(c.plan.Rejected, r)
 		}
 	}
-	if len(n.former) > 0 {
-		c.plan.Shortages = append(c.plan.Shortages, n.shortage(len(n.former), n.unlisted()))
+	lacks := func(missing int, why Trouble) {
+		if missing > 0 {
+			c.plan.Shortages = append(c.plan.Shortages, Shortage{Fleet: n.fleet.Name, Group: n.group.Name, Type: n.group.Type, OS: n.fleet.OS, Missing: missing, Trouble: why})
+		}
 	}
-	if len(n.unsure) > 0 {
-		c.plan.Shortages = append(c.plan.Shortages, n.shortage(len(n.unsure), n.silent()))
-	}
-	if n.missing() > 0 {
-		c.plan.Shortages = append(c.plan.Shortages, n.shortage(n.missing(), n.poolTooSmall(c.cfg.Scaleway.PoolPrefix)))
-	}
+	lacks(len(n.former), n.unlisted())
+	lacks(len(n.unsure), n.silent())
+	lacks(n.missing(), n.poolTooSmall(c.vendor))
 }
 
-func (n *need) shortage(missing int, t Trouble) Shortage {
-	return Shortage{Fleet: n.fleet.Name, Group: n.group.Name, Type: n.group.Type, OS: n.fleet.OS, Missing: missing, Trouble: t}
-}
-
-func (n *need) poolTooSmall(prefix string) Trouble {
+func (n *need) poolTooSmall(vendor fleet.Vendor) Trouble {
 	t := Trouble{Code: codePoolTooSmall,
 		Text: fmt.Sprintf("%s.%s wants %d, and the pool %s… has no more %s with %s",
-			n.fleet.Name, n.group.Name, n.group.Replicas, prefix, n.group.Type, n.fleet.OS),
-		Remedy: fmt.Sprintf("order %s in the Scaleway console under names that begin with %s, or lower replicas",
-			count(n.missing(), n.group.Type+" server"), prefix)}
+			n.fleet.Name, n.group.Name, n.group.Replicas, vendor.PoolPrefix, n.group.Type, n.fleet.OS),
+		Remedy: fmt.Sprintf("order %s in %s under names that begin with %s, or lower replicas",
+			count(n.missing(), n.group.Type+" server"), vendor.Console(), vendor.PoolPrefix)}
 	if len(n.rejected) > 0 { // an order costs a day's rent at least, and may not be needed
 		t.Text += fmt.Sprintf("; not taken, though there: %d", len(n.rejected))
 		t.Remedy = "see why, under what was not taken from the pool; if it stays so, " + t.Remedy
@@ -92,9 +85,9 @@ func (n *need) silent() Trouble {
 }
 
 func serverNames(all []placed) string {
-	names := make([]string, 0, len(all))
-	for i := range all {
-		names = append(names, all[i].server.Name)
+	var names []string
+	for _, p := range all {
+		names = append(names, p.server.Name)
 	}
 	return strings.Join(names, ", ")
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ func (c *computation) objects() {
 		if o.State == inventory.ObjectKept {
 			continue
 		}
-		a := Action{Kind: KeepObject, Object: &o, Reason: Reason{objectCode(o.State), o.Why}}
+		a := Action{Kind: KeepObject, Object: &o, Reason: Reason{cmp.Or(objectCodes[o.State], codeObjectSurplus), o.Why}}
 		a.Origin = Origin{Drift: o.State == inventory.ObjectDiffers, Pending: o.State != inventory.ObjectDiffers}
 		if o.Prepared {
 			a.Refusal = notPrepared(o)
@@ -75,29 +76,28 @@ func notPrepared(o inventory.Object) *Trouble {
 
 // unread enters what of the cluster could not be read and a host needs.
 func (c *computation) unread() {
-	joins := slices.ContainsFunc(c.plan.Hosts, func(h Host) bool { return h.Spec.Spec.JoinsCluster() })
-	if joins && c.cfg.Kubernetes != nil && c.snap.Nodes.IsUnread() {
-		c.plan.Unread = []Unread{{Probe: "cluster", Why: c.snap.Nodes.Why()}}
-		return
-	}
-	if !joins || !c.plan.Cluster {
-		return
-	}
-	if c.snap.Cluster.IsUnread() {
-		c.plan.Unread = []Unread{{Probe: "cluster", Why: clusterOf(c.snap).Pods.Why()}}
-		return
-	}
 	seen := c.cluster.seen
-	note := func(part string, unread bool, why string) {
-		if unread {
-			c.plan.Unread = append(c.plan.Unread, Unread{Probe: "cluster." + part, Why: why})
+	note := func(probe string, part interface {
+		IsUnread() bool
+		Why() string
+	}) {
+		if part.IsUnread() {
+			c.plan.Unread = append(c.plan.Unread, Unread{Probe: probe, Why: part.Why()})
 		}
 	}
-	note("pods", seen.Pods.IsUnread(), seen.Pods.Why())
-	note("identities", seen.Identities.IsUnread(), seen.Identities.Why())
-	note("join", seen.Join.IsUnread(), seen.Join.Why())
-	note("objects", seen.Objects.IsUnread(), seen.Objects.Why())
-	note("machines", seen.Machines.IsUnread(), seen.Machines.Why())
+	switch joins := slices.ContainsFunc(c.plan.Hosts, func(h Host) bool { return h.Spec.Spec.JoinsCluster() }); {
+	case joins && c.cfg.Kubernetes != nil && c.snap.Nodes.IsUnread():
+		note("cluster", c.snap.Nodes)
+	case !joins || !c.plan.Cluster:
+	case c.snap.Cluster.IsUnread():
+		note("cluster", seen.Pods)
+	default:
+		note("cluster.pods", seen.Pods)
+		note("cluster.identities", seen.Identities)
+		note("cluster.join", seen.Join)
+		note("cluster.objects", seen.Objects)
+		note("cluster.machines", seen.Machines)
+	}
 }
 
 // misjoined returns why a host that joins the cluster must not be touched: the
@@ -145,12 +145,9 @@ func (c *computation) joining(h *Host, tokens, proven bool) []Action {
 }
 
 func identify(h *Host, i inventory.Identity, proven bool) Action {
-	a := h.action(IdentifyHost)
-	a.Reason = Reason{codeIdentityMissing, "the cluster does not know its kubelet yet"}
-	a.Origin.Pending = true
+	a := h.action(IdentifyHost, pending, codeIdentityMissing, "the cluster does not know its kubelet yet")
 	if proven {
-		a.Reason = Reason{CodeTokenRevoked, "the cluster no longer knows its kubelet"}
-		a.Origin = Origin{Drift: true}
+		a = h.action(IdentifyHost, drifted, CodeTokenRevoked, "the cluster no longer knows its kubelet")
 	}
 	for _, p := range partsOf(i) {
 		if !p.there {
@@ -171,9 +168,8 @@ func partsOf(i inventory.Identity) []identityPart {
 }
 
 func replaceNode(h *Host, n inventory.Node) Action {
-	a := h.action(ReplaceNode)
-	a.Reason = Reason{CodeDifferentProviderID, "the Node says that it is another server, and that cannot be changed: it is deleted, and its kubelet registers a new one"}
-	a.Origin.Drift = true
+	a := h.action(ReplaceNode, drifted, CodeDifferentProviderID,
+		"the Node says that it is another server, and that cannot be changed: it is deleted, and its kubelet registers a new one")
 	a.Disruption = Restart
 	a.Fields = []Field{{"provider id", n.ProviderID, h.Server.ProviderID()}}
 	a.Refusal = h.busy(n)
@@ -182,13 +178,8 @@ func replaceNode(h *Host, n inventory.Node) Action {
 
 // busy returns why a Node must not be deleted now, or nil.
 func (h *Host) busy(n inventory.Node) *Trouble {
-	pods, read := h.Pods.Get()
-	working := 0
-	for _, p := range pods {
-		if p.Works() {
-			working++
-		}
-	}
+	_, read := h.Pods.Get()
+	working := len(h.evicted())
 	switch {
 	case !read:
 		return codePodsUnread.Trouble("nobody knows what runs on the Node: " + h.Pods.Why())
@@ -212,9 +203,7 @@ func (c *computation) joined(h *Host) []Action {
 	if !ok || n.ProviderID != "" || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
 		return nil
 	}
-	a := h.action(SetProviderID)
-	a.Reason = Reason{codeEmptyProviderID, "the Node does not say which server it is"}
-	a.Origin.Drift = true
+	a := h.action(SetProviderID, drifted, codeEmptyProviderID, "the Node does not say which server it is")
 	a.Fields = []Field{{"provider id", "", h.Server.ProviderID()}}
 	return []Action{a}
 }
@@ -242,10 +231,8 @@ func (c *computation) release(h *Host) []Action {
 	if len(stuck) == 0 {
 		return nil
 	}
-	a := h.action(ReleasePods)
+	a := h.action(ReleasePods, drifted, codeStuckTerminatingPods, count(len(stuck), "Pod")+" should be gone, and only the kubelet's finalizer keeps them")
 	a.Pods = stuck
-	a.Reason = Reason{codeStuckTerminatingPods, fmt.Sprintf("%s should be gone, and only the kubelet's finalizer keeps them", count(len(stuck), "Pod"))}
-	a.Origin.Drift = true
 	return []Action{a}
 }
 
@@ -269,21 +256,10 @@ func (h Host) PodsFailing() int {
 	pods, _ := h.Pods.Get()
 	n := 0
 	for _, p := range pods {
-		if p.Reason == inventory.CreateFailed {
-			n++
-		}
+		n += ones(p.Reason == inventory.CreateFailed)
 	}
 	return n
 }
 
-// objectCode names what is wrong with an object of the cluster.
-func objectCode(s inventory.ObjectState) Code {
-	switch s {
-	case inventory.ObjectMissing:
-		return codeObjectMissing
-	case inventory.ObjectDiffers:
-		return codeObjectDiffers
-	default:
-		return codeObjectSurplus
-	}
-}
+// objectCodes name what is wrong with an object of the cluster, but that it is surplus.
+var objectCodes = map[inventory.ObjectState]Code{inventory.ObjectMissing: codeObjectMissing, inventory.ObjectDiffers: codeObjectDiffers}

@@ -58,17 +58,15 @@ func indexCluster(snap Snapshot) *clusterIndex {
 // clusterOf returns what was seen of the cluster. What was not looked at at all
 // is absent or unread in each of its parts.
 func clusterOf(snap Snapshot) inventory.Cluster {
-	c, ok := snap.Cluster.Get()
-	switch {
-	case ok:
+	if c, ok := snap.Cluster.Get(); ok {
 		return c
-	case snap.Nodes.IsAbsent():
-		return inventory.Cluster{Pods: inventory.Absent[[]inventory.Pod](), Identities: inventory.Absent[[]inventory.Identity](),
-			Join: inventory.Absent[inventory.Join](), Objects: inventory.Absent[[]inventory.Object](), Machines: inventory.Absent[[]inventory.Machine]()}
 	}
-	why := cmp.Or(snap.Cluster.Why(), "nobody looked there")
-	return inventory.Cluster{Pods: inventory.Unread[[]inventory.Pod](why), Identities: inventory.Unread[[]inventory.Identity](why),
-		Join: inventory.Unread[inventory.Join](why), Objects: inventory.Unread[[]inventory.Object](why), Machines: inventory.Unread[[]inventory.Machine](why)}
+	whole := inventory.Unread[inventory.Cluster](cmp.Or(snap.Cluster.Why(), "nobody looked there"))
+	if snap.Nodes.IsAbsent() {
+		whole = inventory.Absent[inventory.Cluster]()
+	}
+	return inventory.Cluster{Pods: restOf[[]inventory.Pod](whole), Identities: restOf[[]inventory.Identity](whole),
+		Join: restOf[inventory.Join](whole), Objects: restOf[[]inventory.Object](whole), Machines: restOf[[]inventory.Machine](whole)}
 }
 
 // enter tells a host what the cluster knows of it. A Node that bears its name is

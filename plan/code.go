@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"maps"
 	"path"
 	"runtime"
@@ -52,13 +51,11 @@ func NewCode(name string, severity Severity, meaning string, remedy ...string) C
 
 // Codes returns every code that this program declares, sorted.
 func Codes() []Code {
-	return slices.SortedFunc(func(yield func(Code) bool) {
-		for name := range maps.Keys(declared) {
-			if !yield(Code{name}) {
-				return
-			}
-		}
-	}, func(a, b Code) int { return cmp.Compare(a.name, b.name) })
+	var out []Code
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		out = append(out, Code{name})
+	}
+	return out
 }
 
 // String returns the name, as it stands in documents.

@@ -1,9 +1,10 @@
 package plan
 
 import (
-	"fmt"
+	"cmp"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -18,10 +19,36 @@ type StepsFor func(fleet.Host) []Step
 // unknown, and the rest goes on. The same input gives the same plan. Steps of
 // different hosts are asked at the same time.
 func Compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection) *Plan {
-	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0))
+	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0), nil)
 }
 
-func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int) *Plan {
+// Complete is Compute after more was learnt of the passwords that a plan of the same
+// snapshot needs. Steps are asked again only of the hosts again names (by server id), and
+// of those that the plan did not have.
+func Complete(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, before *Plan, again map[string]bool) *Plan {
+	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0), before.besides(again))
+}
+
+// besides returns what the plan has of all hosts but these, by server id.
+func (p *Plan) besides(these map[string]bool) map[string]draft {
+	out := make(map[string]draft, len(p.Hosts))
+	for _, h := range p.Hosts {
+		if !these[h.Server.ID] {
+			out[h.Server.ID] = draft{host: h}
+		}
+	}
+	for id, actions := range p.byServer() {
+		if d, is := out[id]; is {
+			d.actions = actions
+			out[id] = d
+		}
+	}
+	return out
+}
+
+// compute is Compute on a number of goroutines. What is known of hosts by their server
+// ids is not computed again.
+func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int, known map[string]draft) *Plan {
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
 		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps}, rejected: make(map[Rejected]bool)}
 	c.cluster = indexCluster(snap)
@@ -50,6 +77,11 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		some := c.drafts[:min(len(c.drafts), batch)]
 		inParallel(len(some), workers, func(i int) {
 			d := &some[i]
+			if k, is := known[d.host.Server.ID]; is && k.host.Name == d.host.Name {
+				k.host.Seen = d.host.Seen
+				*d = k
+				return
+			}
 			d.actions = append(room[i*roomForActions:i*roomForActions:(i+1)*roomForActions], d.actions...)
 			c.finish(d)
 		})
@@ -116,7 +148,7 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 				d.actions = append(d.actions, releaseRefused(h, g.Replicas))
 			}
 			if p.renamed() {
-				d.actions = append(d.actions, rename(h))
+				d.actions = append(d.actions, c.rename(h))
 			}
 			d.actions = append(d.actions, replaceRefused(h, f, g)...)
 		}
@@ -144,15 +176,7 @@ func (c *computation) host(g fleet.Group, p *placed) Host {
 func (c *computation) finish(d *draft) {
 	h := &d.host
 	c.work(d)
-	blocked := h.Refused
-	if h.Unknown != nil {
-		blocked = h.Unknown
-	}
-	for i := range d.actions {
-		if d.actions[i].Refusal == nil {
-			d.actions[i].Refusal = blocked
-		}
-	}
+	refuse(d.actions, cmp.Or(h.Unknown, h.Refused))
 	d.actions = append(d.actions, c.release(h)...)
 	h.hold(d.actions)
 	h.failing()
@@ -191,19 +215,10 @@ func (c *computation) enter(some []draft) {
 func (c *computation) work(d *draft) {
 	h := &d.host
 	if h.Seen.Trouble != nil {
-		h.Unknown = Diagnosed(*h.Seen.Trouble, h.Server)
+		h.Unknown = Diagnosed(*h.Seen.Trouble, c.vendor, h.Server)
 		return
 	}
-	if h.Refused = d.refused; h.Refused == nil {
-		h.Refused = notOurs(c.cfg, h)
-	}
-	if h.Refused == nil {
-		h.Refused = c.ownedByClusterAPI(h)
-	}
-	if h.Refused == nil {
-		h.Refused = c.cluster.misjoined(h)
-	}
-	if h.Refused != nil {
+	if h.Refused = cmp.Or(d.refused, notOurs(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h)); h.Refused != nil {
 		return
 	}
 	h.compared = true
@@ -270,10 +285,25 @@ func (w *stepWork) look(a Action, marker Marker) {
 	}
 }
 
-// Diagnosed adds what the provider says of a server whose host is silent.
-func Diagnosed(t Trouble, s inventory.Server) *Trouble {
+// Diagnosed adds what the vendor says of a server whose host is silent.
+func Diagnosed(t Trouble, of fleet.Vendor, s inventory.Server) *Trouble {
 	if !s.Usable() {
-		t.Text += fmt.Sprintf("; Scaleway says status %s, delivered %t", s.Status, s.Delivered)
+		t.Text += "; " + condition(of, s)
 	}
 	return &t
+}
+
+// inParallel calls do with every number below n, on several goroutines at once. What
+// do does for one number must not touch what it does for another: then the
+// outcome is that of a loop.
+func inParallel(n, workers int, do func(int)) {
+	var wg sync.WaitGroup
+	for first := range workers {
+		wg.Go(func() {
+			for i := first; i < n; i += workers {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
 }

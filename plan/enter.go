@@ -1,6 +1,11 @@
 package plan
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
 
 // The codes that are raised here.
 var (
@@ -32,7 +37,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	if !f.Kubelet.IsUnread() {
 		h.Kubelet = f.Kubelet
 	}
-	a = h.action(RunStep)
+	a = h.action(RunStep, Origin{}, Code{}, "")
 	a.Step = id
 	switch {
 	case f.needsRoot() && !h.Seen.Root:
@@ -50,8 +55,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		a.change(h, step, f, marker)
 		a.idle(h, f)
 	case view.Pending:
-		a.Origin.Drift = true
-		a.Reason = Reason{CodeUnfinished, "an earlier run began to change it and never proved it"}
+		a.Origin, a.Reason = drifted, Reason{CodeUnfinished, "an earlier run began to change it and never proved it"}
 	default:
 		h.prove(step, f, marker)
 		return a, false
@@ -82,7 +86,7 @@ func (f Finding) needsRoot() bool {
 // is refused for that, and not each step beside it.
 func (h *Host) afterRoot(a Action, wanted bool) (Action, bool) {
 	h.blind = true
-	a.Deferred, a.Origin = true, Origin{Pending: true}
+	a.Deferred, a.Origin = true, pending
 	a.Reason = Reason{codeKnownAfterSudo, "what differs shows only to root, which the host gives once sudo is set up"}
 	return a, h.rootToCome && wanted
 }
@@ -95,13 +99,13 @@ func (a *Action) change(h *Host, step Step, f Finding, marker Marker) {
 	for _, c := range f.Changes {
 		a.Disruption = max(a.Disruption, c.Disruption)
 		removes = removes && c.Removes
-		if w := h.Seen.Password; c.Input.NeedsPassword() && w != nil && w.Trouble != nil {
-			a.Refusal = w.Trouble
-		}
+	}
+	if w := h.Seen.Password; w != nil && f.Needs().Password {
+		a.Refusal = w.Trouble
 	}
 	if removes {
 		// That the configuration no longer wants it is no drift of the host.
-		a.Kind, a.Origin, a.Reason = RemoveStep, Origin{Pending: true}, f.Changes[0].Reason
+		a.Kind, a.Origin, a.Reason = RemoveStep, pending, f.Changes[0].Reason
 	}
 }
 
@@ -126,11 +130,9 @@ func (h *Host) prove(step Step, f Finding, marker Marker) {
 
 // rolledBack warns that the host took back what the step wants to do again.
 func (h *Host) rolledBack(id StepID) {
-	u := h.Seen.Undone
-	if u == nil || u.Step != id {
-		return
+	if u := h.Seen.Undone; u != nil && u.Step == id {
+		h.Warnings = append(h.Warnings, StepWarning{id, *CodeRolledBack.Trouble("the host took the last change back by itself at " + clockTime(u.At) + ": " + u.Why)})
 	}
-	h.Warnings = append(h.Warnings, StepWarning{id, *CodeRolledBack.Trouble("the host took the last change back by itself at " + u.At.UTC().Format("2006-01-02 15:04:05 MST") + ": " + u.Why)})
 }
 
 // fieldsOf returns what moves over all changes of a step. The changes then share
@@ -157,7 +159,7 @@ func fieldsOf(changes []Change) []Field {
 func explain(step Step, f Finding, first Reason, marker Marker) (Origin, Reason) {
 	last, proven := marker.Steps[step.ID()]
 	if !proven {
-		return Origin{Pending: true}, Reason{CodeFirstSetup, first.Text}
+		return pending, Reason{CodeFirstSetup, first.Text}
 	}
 	o := last.Moved(step.Wanted(), f.Facts)
 	if o.Drift {
@@ -165,9 +167,53 @@ func explain(step Step, f Finding, first Reason, marker Marker) (Origin, Reason)
 	}
 	if o == (Origin{}) && f.Refused != nil && len(f.Changes) == 0 {
 		// All is as it was proven, and cannot stay so: the disk has filled up.
-		return Origin{Drift: true}, first
+		return drifted, first
 	}
 	// The wish moved; or this version renders the same wish otherwise.
 	o.Pending = true
 	return o, Reason{codeConfigChanged, first.Text}
+}
+
+// readable makes every text of a finding valid UTF-8: a step may repeat any bytes that
+// a host printed, and no document can hold them.
+func (f *Finding) readable() {
+	for i := range f.Changes {
+		c := &f.Changes[i]
+		makeReadable(&c.Reason.Text)
+		for j := range c.Fields {
+			makeReadable(&c.Fields[j].Before, &c.Fields[j].After)
+		}
+	}
+	for i := range f.Unread {
+		makeReadable(&f.Unread[i].Why, &f.Unread[i].Bytes)
+	}
+	for i := range f.Warnings {
+		makeReadable(&f.Warnings[i].Text)
+	}
+	for i := range f.Busy {
+		makeReadable(&f.Busy[i].Text)
+	}
+	if f.Refused != nil {
+		makeReadable(&f.Refused.Text)
+	}
+}
+
+// makeReadable writes bytes that are no UTF-8 as \xff.
+func makeReadable(texts ...*string) {
+	for _, text := range texts {
+		if utf8.ValidString(*text) {
+			continue
+		}
+		var b strings.Builder
+		for rest := *text; len(rest) > 0; {
+			r, size := utf8.DecodeRuneInString(rest)
+			if r == utf8.RuneError && size == 1 {
+				fmt.Fprintf(&b, `\x%02x`, rest[0])
+			} else {
+				b.WriteString(rest[:size])
+			}
+			rest = rest[size:]
+		}
+		*text = b.String()
+	}
 }

@@ -113,14 +113,8 @@ func (h *Host) hold(actions []Action) {
 			Text:   fmt.Sprintf("the hold of %s (%s) ended %s and counts for nothing any more", h.Held.Who, h.Held.Reason, h.Held.Until.UTC().Format(holdTime)),
 			Remedy: "take it away: macfleet unhold " + h.Name}})
 	}
-	held := h.Standing()
-	if held == nil {
-		return
-	}
-	for i := range actions {
-		if actions[i].Refusal == nil {
-			actions[i].Refusal = held.Trouble(h.Name)
-		}
+	if held := h.Standing(); held != nil {
+		refuse(actions, held.Trouble(h.Name))
 	}
 }
 

@@ -78,7 +78,7 @@ func (h *Host) waits(step StepID, busy []Task) *Trouble {
 	case !h.Drainable() && h.Spec.Spec.JoinsCluster() && !h.Node.IsAbsent():
 		return no(TaskTexts(busy), "its Node is not Ready, so that no drain ends a virtual machine: apply again when they have ended")
 	case h.Spec.Spec.BuildsImages() || !h.Drainable():
-		return no(TaskTexts(busy), "apply again when that has ended; a builder is idle once GitHub says so")
+		return no(TaskTexts(busy), "apply again when that has ended; a builder is idle once "+h.Spec.Spec.JobsFrom()+" says so")
 	}
 	left := slices.DeleteFunc(slices.Clone(busy), func(t Task) bool {
 		return t.VM != "" && slices.ContainsFunc(pods, func(p inventory.Pod) bool { return p.VM() == t.VM })
@@ -96,9 +96,7 @@ func (c *computation) reopening(h *Host) []Action {
 	if !ok || !h.Member || n.CordonRun == "" || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 || n.ProviderID != h.Server.ProviderID() {
 		return nil
 	}
-	a := h.action(UncordonNode)
-	a.Reason = Reason{codeLeftCordoned, fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy)}
-	a.Origin.Drift = true
+	a := h.action(UncordonNode, drifted, codeLeftCordoned, fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy))
 	a.Fields = []Field{{"new Pods", "kept away", "let in"}}
 	return []Action{a}
 }

@@ -34,9 +34,7 @@ func (c *computation) departing(h *Host, actions []Action) []Action {
 			return out
 		}
 	}
-	revoke := h.action(RevokeHost)
-	revoke.Reason = Reason{CodeBlockRemoved, "the configuration no longer makes it a Node, and its kubelet is gone"}
-	revoke.Origin.Pending = true
+	revoke := h.action(RevokeHost, pending, CodeBlockRemoved, "the configuration no longer makes it a Node, and its kubelet is gone")
 	for _, p := range partsOf(i) {
 		if p.there {
 			revoke.Fields = append(revoke.Fields, Field{p.name, "present", ""})
@@ -64,9 +62,7 @@ func (h *Host) stays(actions []Action) bool {
 // deleteNode deletes the Node of a host that leaves. drained says that the plan has taken
 // its Pods away by then.
 func deleteNode(h *Host, n inventory.Node, drained bool) Action {
-	a := h.action(DeleteNode)
-	a.Reason = Reason{CodeBlockRemoved, "the configuration no longer makes it a Node"}
-	a.Origin.Pending = true
+	a := h.action(DeleteNode, pending, CodeBlockRemoved, "the configuration no longer makes it a Node")
 	if !drained {
 		a.Refusal = h.busy(n)
 	}

@@ -37,8 +37,8 @@ func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 	}
 	slices.Sort(names)
 	return fmt.Errorf("the inventory of zones %s holds none of the %d servers known from earlier runs (%s): "+
-		"check the project and the rights of the Scaleway key; if a server is really gone, forget it with: %s",
-		strings.Join(cfg.Scaleway.Zones, ", "), len(names), sampleOf(names), forget[names[0]])
+		"check the project and the rights of the %s key; if a server is really gone, forget it with: %s",
+		strings.Join(c.vendor.Zones, ", "), len(names), sampleOf(names), c.vendor.Name, forget[names[0]])
 }
 
 // forget returns the command that makes the witness forget.
@@ -87,7 +87,7 @@ func (c *computation) vanished(id string, t testimony) Trouble {
 	if t.by == byBlock {
 		x.Code = codeAdoptedServerMissing
 		x.Text = fmt.Sprintf("server %s is not in the inventory of zones %s, and nothing shows that it ever was",
-			id, strings.Join(c.cfg.Scaleway.Zones, ", "))
+			id, strings.Join(c.vendor.Zones, ", "))
 		x.Remedy = "check its server_id, the zones and the project"
 	}
 	return x

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
@@ -116,27 +117,19 @@ func (m Marker) Owner() fleet.Owner {
 // With returns the marker with a step's proof entered. One that says what the
 // last one said keeps its time: it was proven then.
 func (m Marker) With(step StepID, d Digest) Marker {
-	steps := make(map[StepID]Digest, len(m.Steps)+1)
-	for id, have := range m.Steps {
-		steps[id] = have
-	}
-	if have, ok := steps[step]; ok && have.Same(d) {
+	if have, ok := m.Steps[step]; ok && have.Same(d) {
 		d = have
 	}
-	steps[step] = d
-	m.Steps = steps
-	m.Version = fleet.Version
+	m = m.Without(step)
+	m.Steps[step] = d
 	return m
 }
 
 // Without returns the marker without a step's proof: what it proved is gone.
 func (m Marker) Without(step StepID) Marker {
-	steps := make(map[StepID]Digest, len(m.Steps))
-	for id, have := range m.Steps {
-		if id != step {
-			steps[id] = have
-		}
-	}
+	steps := make(map[StepID]Digest, len(m.Steps)+1)
+	maps.Copy(steps, m.Steps)
+	delete(steps, step)
 	m.Steps, m.Version = steps, fleet.Version
 	return m
 }

@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
@@ -54,4 +57,80 @@ func ofAnotherEnvironment(cfg *fleet.Config, s inventory.Server) bool {
 		}
 	}
 	return false
+}
+
+// Probes returns every probe that any host's steps have, each once, of the steps
+// that the selection names. They depend on no host, and what only one host's
+// block wants is asked of all: one script serves the whole fleet. What another
+// answer says too is not asked.
+func Probes(cfg *fleet.Config, stepsFor StepsFor, sel Selection) []Probe {
+	var out []Probe
+	asked := make(map[string]bool)
+	for _, spec := range specs(cfg) {
+		for _, step := range stepsFor(fleet.Host{User: cfg.SSH.User, Spec: spec}) {
+			if !sel.Asks(step.ID()) {
+				continue
+			}
+			for _, p := range step.Probes() {
+				if !asked[p.ID] {
+					asked[p.ID] = true
+					out = append(out, p)
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(p Probe) bool { return asked[p.Unless] })
+}
+
+// specs returns the specifications of all groups, and of the hosts that have
+// their own.
+func specs(cfg *fleet.Config) []fleet.Spec {
+	var out []fleet.Spec
+	for _, f := range cfg.Fleets {
+		for _, g := range f.Groups {
+			out = append(out, g.Spec)
+		}
+	}
+	for _, l := range cfg.Hosts {
+		out = append(out, l.Spec)
+	}
+	return out
+}
+
+// JoinsCluster reports whether something of the cluster itself is wanted: a host
+// joins it, or the Cluster API is connected.
+func JoinsCluster(cfg *fleet.Config) bool {
+	if cfg.Kubernetes == nil {
+		return false
+	}
+	return cfg.Kubernetes.CAPI != nil || slices.ContainsFunc(specs(cfg), fleet.Spec.JoinsCluster)
+}
+
+// Gaps are questions of a plan that a snapshot does not answer, because it was
+// recorded for less: before the configuration changed, or with a selection.
+type Gaps struct {
+	Hosts  []string // names of servers that were not asked, sorted
+	Probes []string // ids of probes that some host was not asked, sorted
+}
+
+// GapsOf returns what a plan would still have to ask. A snapshot that was just
+// observed has no gaps.
+func GapsOf(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection) Gaps {
+	var g Gaps
+	for _, s := range Next(cfg, snap, sel) {
+		g.Hosts = append(g.Hosts, s.Name)
+	}
+	slices.Sort(g.Hosts)
+	missing := make(map[string]bool)
+	for _, p := range Probes(cfg, stepsFor, sel) {
+		for _, h := range snap.Hosts {
+			_, asked := h.Facts[p.ID]
+			_, instead := h.Facts[p.Unless]
+			if !asked && !instead && h.Trouble == nil {
+				missing[p.ID] = true
+			}
+		}
+	}
+	g.Probes = slices.Sorted(maps.Keys(missing))
+	return g
 }

@@ -41,7 +41,7 @@ func notOurs(cfg *fleet.Config, h *Host) *Trouble {
 	case m.Serial != "" && serial != "" && m.Serial != serial:
 		return &Trouble{Code: codeSwappedHost,
 			Text:   fmt.Sprintf("the machine has serial number %s, its marker was written on %s", serial, m.Serial),
-			Remedy: "ask Scaleway whether the machine was exchanged; then remove /etc/macfleet on it and apply again"}
+			Remedy: "ask " + cfg.Vendor().Name + " whether the machine was exchanged; then remove /etc/macfleet on it and apply again"}
 	}
 	return nil
 }

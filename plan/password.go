@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -71,20 +73,36 @@ func BrokenSudo(host, said string) *Trouble {
 // PasswordsWanted returns the hosts whose login password the plan's changes need
 // and nobody has looked for yet.
 func (p *Plan) PasswordsWanted() []Host {
-	wanted := make(map[string]bool) // by server id
-	for _, a := range p.Actions {
-		for _, c := range a.Changes {
-			if a.Refusal != nil {
-				break
-			}
-			wanted[a.ServerID] = wanted[a.ServerID] || c.Input.NeedsPassword()
-		}
-	}
+	hosts := p.hostsByServer()
 	var out []Host
-	for _, h := range p.Hosts {
-		if wanted[h.Server.ID] && h.Seen.Password == nil && h.Unknown == nil {
-			out = append(out, h)
+	for id, actions := range p.byServer() {
+		h := hosts[id]
+		if h != nil && h.Seen.Password == nil && h.Unknown == nil && slices.ContainsFunc(actions, func(a Action) bool { return a.Needs().Password }) {
+			out = append(out, *h)
 		}
 	}
 	return out
 }
+
+// Hopeless returns the pool servers that were chosen for a claim and will never give
+// root, whatever their password, each with the reason.
+func (p *Plan) Hopeless() map[string]*Trouble {
+	out := make(map[string]*Trouble) // by server id
+	for i := range p.Hosts {
+		// What refuses a host before its steps were asked, such as a cluster that is not
+		// prepared, says nothing about root.
+		if h := &p.Hosts[i]; h.compared && !h.Seen.Root && h.Refused != nil && !h.Member && h.Seen.Password == nil {
+			out[h.Server.ID] = h.Refused
+		}
+	}
+	return out
+}
+
+// What a host answers to a write of its marker or to a password, other than by taking it.
+var (
+	ErrMarkerMoved     = errors.New("the host's marker is another one since it was read")
+	ErrPasswordRefused = errors.New("the host refused the password")
+	ErrAccountLocked   = errors.New("the account is locked after too many wrong passwords")
+	ErrPasswordRace    = errors.New("another run has tried a password on this host meanwhile")
+	ErrPasswordBusy    = errors.New("another run tries a password on this host, or broke off while it did")
+)

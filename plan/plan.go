@@ -1,6 +1,12 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
@@ -90,6 +96,14 @@ type Action struct {
 	Refusal    *Trouble          `json:"refused,omitempty"` // set when the action is wanted and cannot be done
 }
 
+// Needs returns what the action needs to run; of one that is refused, nothing.
+func (a Action) Needs() Needs {
+	if a.Refusal != nil {
+		return Needs{}
+	}
+	return needsOf(a.Changes)
+}
+
 // Convergence is what is known of a host against its specification.
 type Convergence string
 
@@ -134,16 +148,6 @@ type Host struct {
 	blind      bool // something of it only root could see
 	noSession  bool // nobody is logged in at its screen
 	vms        inventory.Seen[[]string]
-}
-
-// Rootless returns why nothing of the host itself will ever give root, or nil:
-// what refuses it for another reason, such as a cluster that is not prepared, says
-// nothing about that.
-func (h Host) Rootless() *Trouble {
-	if !h.compared || h.Seen.Root {
-		return nil
-	}
-	return h.Refused
 }
 
 // MarkerStale reports whether the marker lacks something that is known by now: the
@@ -247,31 +251,17 @@ func (p *Plan) Summarise() Summary {
 	blocked := make(map[string]bool) // by server id: hosts that are refused or unknown as a whole
 	for _, h := range p.Hosts {
 		blocked[h.Server.ID] = h.Refused != nil || h.Unknown != nil
-		if h.Member {
-			s.Hosts++
-		}
-		if h.Member && h.Converged == Converged {
-			s.Converged++
-		}
-		if h.Unknown != nil {
-			s.Unknown++
-		}
-		if h.Refused != nil {
-			s.Refused++
-			s.RefusedHosts++
-		}
+		s.Hosts += ones(h.Member)
+		s.Converged += ones(h.Member && h.Converged == Converged)
+		s.Unknown += ones(h.Unknown != nil)
+		s.Refused += ones(h.Refused != nil)
+		s.RefusedHosts += ones(h.Refused != nil)
 		s.Unread += len(h.Unread)
 	}
 	unprepared := false
 	for _, a := range p.Actions {
-		if a.OfCluster() && a.Refusal != nil && a.Refusal.Code == CodeClusterNotPrepared {
-			if unprepared { // one command makes all that is missing
-				s.Pending, s.Drift = s.Pending+ones(a.Origin.Pending), s.Drift+ones(a.Origin.Drift)
-				continue
-			}
-			unprepared = true
-		}
-		s.count(a, blocked[a.ServerID])
+		s.count(a, blocked[a.ServerID] || unprepared && a.unprepared())
+		unprepared = unprepared || a.unprepared() // one command makes all that is missing
 	}
 	for _, sh := range p.Shortages {
 		s.Refused += sh.Missing
@@ -290,15 +280,16 @@ func ones(is bool) int {
 	return 0
 }
 
+// unprepared reports whether the action waits for an administrator of the cluster.
+func (a Action) unprepared() bool {
+	return a.OfCluster() && a.Refusal != nil && a.Refusal.Code == CodeClusterNotPrepared
+}
+
 // count counts an action. One that is refused with its whole host is counted
 // there.
 func (s *Summary) count(a Action, blocked bool) {
-	if a.Origin.Drift {
-		s.Drift++
-	}
-	if a.Origin.Pending {
-		s.Pending++
-	}
+	s.Drift += ones(a.Origin.Drift)
+	s.Pending += ones(a.Origin.Pending)
 	switch {
 	case a.Refusal != nil && (a.Disruption == Wipe || !blocked):
 		s.Refused++
@@ -329,15 +320,36 @@ func (s Summary) Changes() int { return s.Add + s.Change + s.Remove }
 // no host come first. A host with no such action is not in the list.
 func (p *Plan) Runnable() [][]Action {
 	var out [][]Action
-	for _, a := range p.Actions {
-		if a.Refusal != nil {
-			continue
+	for _, actions := range p.byServer() {
+		if runs := slices.DeleteFunc(slices.Clone(actions), func(a Action) bool { return a.Refusal != nil }); len(runs) > 0 {
+			out = append(out, runs)
 		}
-		if n := len(out); n > 0 && out[n-1][0].ServerID == a.ServerID {
-			out[n-1] = append(out[n-1], a)
-			continue
+	}
+	return out
+}
+
+// byServer yields the actions of each server, those of none first.
+func (p *Plan) byServer() iter.Seq2[string, []Action] {
+	return func(yield func(string, []Action) bool) {
+		for rest := p.Actions; len(rest) > 0; {
+			id := rest[0].ServerID
+			n := slices.IndexFunc(rest, func(a Action) bool { return a.ServerID != id })
+			if n < 0 {
+				n = len(rest)
+			}
+			if !yield(id, rest[:n]) {
+				return
+			}
+			rest = rest[n:]
 		}
-		out = append(out, []Action{a})
+	}
+}
+
+// hostsByServer indexes the hosts.
+func (p *Plan) hostsByServer() map[string]*Host {
+	out := make(map[string]*Host, len(p.Hosts))
+	for i := range p.Hosts {
+		out[p.Hosts[i].Server.ID] = &p.Hosts[i]
 	}
 	return out
 }
@@ -350,4 +362,44 @@ func (p *Plan) HostByServer(id string) (Host, bool) {
 		}
 	}
 	return Host{}, false
+}
+
+// Address names what an action is about, once in a plan: host.NAME.STEP, or
+// host.NAME.KIND, or cluster.KIND.NAME for an object of the cluster.
+func (a Action) Address() string {
+	if o := a.Object; a.Kind == KeepObject && o != nil {
+		parts := []string{"cluster", o.Kind, o.Namespace, o.Name}
+		return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
+	}
+	return "host." + a.Host + "." + a.what()
+}
+
+// what names what an action does to its host: its step, or its kind.
+func (a Action) what() string { return cmp.Or(string(a.Step), string(a.Kind)) }
+
+// Unasked is a group of which nobody was asked anything: it is not compared.
+type Unasked struct {
+	Fleet    string `json:"fleet"`
+	Group    string `json:"group"`
+	Type     string `json:"type"`
+	OS       string `json:"os"`
+	Replicas int    `json:"replicas"`
+}
+
+// String says what is wanted, and that it was not compared.
+func (u Unasked) String() string {
+	return fmt.Sprintf("not compared: %s of type %s with macOS %s wanted; without secrets nobody was asked", count(u.Replicas, "host"), u.Type, u.OS)
+}
+
+// ComputeUnasked returns the plan of a run that may ask nobody: what is wanted, and
+// that nothing of it was compared. It is never complete unless nothing is wanted.
+func ComputeUnasked(cfg *fleet.Config) *Plan {
+	p := &Plan{Owner: cfg.Owner}
+	for _, f := range cfg.Fleets {
+		p.Fleets = append(p.Fleets, f.Name)
+		for _, g := range f.Groups {
+			p.Unasked = append(p.Unasked, Unasked{Fleet: f.Name, Group: g.Name, Type: g.Type, OS: f.OS, Replicas: g.Replicas})
+		}
+	}
+	return p
 }

@@ -24,9 +24,7 @@ type recording struct {
 
 // recordedAnswer is one answer; Unread stands alone.
 type recordedAnswer struct {
-	Exit   int  `json:"exit"`
-	Stdout text `json:"stdout"`
-	Stderr text `json:"stderr"`
+	answerJSON
 	Unread text `json:"unread,omitempty"`
 }
 
@@ -53,7 +51,7 @@ func EncodeRecording(s inventory.Server, seen HostSeen) ([]byte, error) {
 			r.Answers[id] = recordedAnswer{Unread: text(cmp.Or(hide.Replace(answer.Why()), "no reason was given"))}
 			continue
 		}
-		r.Answers[id] = recordedAnswer{Exit: a.Exit, Stdout: text(hide.Replace(a.Stdout)), Stderr: text(hide.Replace(a.Stderr))}
+		r.Answers[id] = recordedAnswer{answerJSON: answerJSON{a.Exit, text(hide.Replace(a.Stdout)), text(hide.Replace(a.Stderr))}}
 	}
 	content, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 // made. It says for each host which specification is its own.
 type register struct {
 	cfg       *fleet.Config
+	vendor    fleet.Vendor
 	places    map[string]fleet.Place   // of the groups, by their names' common part "acme-prod-macos-m2"
 	adopted   map[string]*fleet.Listed // by server id
 	overrides map[string]*fleet.Listed // by name
@@ -18,7 +19,7 @@ type register struct {
 }
 
 func newRegister(cfg *fleet.Config) *register {
-	r := &register{cfg: cfg, places: make(map[string]fleet.Place),
+	r := &register{cfg: cfg, vendor: cfg.Vendor(), places: make(map[string]fleet.Place),
 		adopted: make(map[string]*fleet.Listed), overrides: make(map[string]*fleet.Listed),
 		elsewhere: make(map[string]bool)}
 	for _, id := range cfg.Elsewhere {

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -38,15 +40,11 @@ type Bounds struct {
 func (p *Plan) Restrict(b Bounds) {
 	r := restriction{Bounds: b, plan: p, disrupted: make(map[string]int)}
 	r.open, r.next = b.Guardrails.Open(b.Now)
-	for from := 0; from < len(p.Actions); {
-		to := from + 1
-		for to < len(p.Actions) && p.Actions[to].ServerID == p.Actions[from].ServerID {
-			to++
+	hosts := p.hostsByServer()
+	for id, actions := range p.byServer() {
+		if h := hosts[id]; h != nil {
+			r.host(h, actions)
 		}
-		if !p.Actions[from].OfCluster() {
-			r.host(p.Actions[from:to])
-		}
-		from = to
 	}
 }
 
@@ -63,13 +61,9 @@ type restriction struct {
 
 // host takes what one host's actions need of the bounds, or refuses the rest of
 // them from the first that goes beyond.
-func (r *restriction) host(actions []Action) {
-	h, known := r.plan.HostByServer(actions[0].ServerID)
-	runs := false
-	for i := range actions {
-		runs = runs || actions[i].Refusal == nil
-	}
-	if !known || !runs || h.Mends() {
+func (r *restriction) host(h *Host, actions []Action) {
+	runs := slices.ContainsFunc(actions, func(a Action) bool { return a.Refusal == nil })
+	if !runs || h.Mends() {
 		return
 	}
 	if refused := r.tooManyHosts(); refused != nil {
@@ -100,11 +94,10 @@ func (h Host) Mends() bool {
 	return h.Member && there && (n.Ready != inventory.Ready || state == inventory.NotReady)
 }
 
+// refuse refuses all actions that are not refused yet.
 func refuse(actions []Action, t *Trouble) {
 	for i := range actions {
-		if actions[i].Refusal == nil {
-			actions[i].Refusal = t
-		}
+		actions[i].Refusal = cmp.Or(actions[i].Refusal, t)
 	}
 }
 
@@ -118,7 +111,7 @@ func (r *restriction) tooManyHosts() *Trouble {
 
 // disrupts takes a disruption's share of the bounds. counted says that the host is
 // counted already.
-func (r *restriction) disrupts(h Host, d Disruption, counted bool) *Trouble {
+func (r *restriction) disrupts(h *Host, d Disruption, counted bool) *Trouble {
 	if !r.open && !r.AnyTime {
 		return outsideWindow(r.next)
 	}
@@ -128,7 +121,7 @@ func (r *restriction) disrupts(h Host, d Disruption, counted bool) *Trouble {
 		}
 		r.wipes++
 	}
-	if counted || !r.plan.IsHealthy(h) {
+	if counted || !r.plan.IsHealthy(*h) {
 		return nil
 	}
 	ready := len(r.plan.Healthy[h.Fleet])

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -94,4 +95,91 @@ func witnesses(r *register, snap Snapshot) map[string]testimony {
 		}
 	}
 	return known
+}
+
+// leaving returns the ids of the n members that a scale-down takes: not Ready
+// first, then the newest, and those last that a person holds. Adopted ones are not taken while they are listed.
+func (c *computation) leaving(members []*placed, n int) map[string]bool {
+	order := slices.DeleteFunc(slices.Clone(members), func(p *placed) bool { return p.adopted })
+	n = min(n, len(order))
+	if n <= 0 {
+		return nil
+	}
+	slices.SortStableFunc(order, func(a, b *placed) int {
+		return cmp.Or(
+			cmp.Compare(c.holds(a), c.holds(b)),
+			cmp.Compare(c.workable(a), c.workable(b)),
+			b.server.Created.Compare(a.server.Created),
+			cmp.Compare(a.name, b.name))
+	})
+	out := make(map[string]bool, n)
+	for _, p := range order[:n] {
+		out[p.server.ID] = true
+	}
+	return out
+}
+
+// holds returns 1 for a member that a person holds, and 0 for others.
+func (c *computation) holds(p *placed) int {
+	if h := heldOf(c.snap.Hosts[p.server.ID].Marker, p.node, c.snap.Taken); h != nil && !h.Expired {
+		return 1
+	}
+	return 0
+}
+
+// workable returns 0 for a member that is not Ready or cannot be reached, and 1
+// for others, those without a Node among them.
+func (c *computation) workable(p *placed) int {
+	if c.snap.Hosts[p.server.ID].Trouble != nil || p.notReady() {
+		return 0
+	}
+	return 1
+}
+
+// Healthy is a member whose Node was Ready when the plan was made.
+type Healthy struct {
+	ServerID   string
+	Name       string // of the Node
+	ProviderID string
+}
+
+// healthy returns the members of each fleet whose Nodes are Ready, selected or not:
+// how many of a fleet may be disturbed at once does not depend on how many a run is
+// about. Without a cluster it is the hosts that were asked and answered.
+func (c *computation) healthy() map[string][]Healthy {
+	out := make(map[string][]Healthy)
+	for i := range c.servers {
+		p := &c.servers[i]
+		if p.role != member || !c.works(p) {
+			continue
+		}
+		out[p.place.Fleet] = append(out[p.place.Fleet], Healthy{p.server.ID, p.name, p.server.ProviderID()})
+	}
+	for _, all := range out {
+		slices.SortFunc(all, func(a, b Healthy) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return out
+}
+
+func (c *computation) works(p *placed) bool {
+	if c.cluster.there {
+		n, ok := p.node.Get()
+		return ok && n.Ready == inventory.Ready && n.ProviderID == p.server.ProviderID()
+	}
+	seen, asked := c.snap.Hosts[p.server.ID]
+	return asked && seen.Trouble == nil
+}
+
+// IsHealthy reports whether a host is among the healthy ones of its fleet.
+func (p *Plan) IsHealthy(h Host) bool {
+	return slices.ContainsFunc(p.Healthy[h.Fleet], func(o Healthy) bool { return o.ServerID == h.Server.ID })
+}
+
+// Worst returns what actions do to the work on their host, at the worst.
+func Worst(actions []Action) Disruption {
+	worst := NoDisruption
+	for _, a := range actions {
+		worst = max(worst, a.Disruption)
+	}
+	return worst
 }

@@ -75,14 +75,14 @@ type Lock struct {
 func (p *Plan) Epoch() int64 {
 	var out int64
 	for _, h := range p.Hosts {
-		seen := []int64{}
-		if m, ok := h.Seen.Marker.Get(); ok && m.Run != nil {
-			seen = append(seen, m.Run.Epoch)
+		var marked, entered int64
+		if m, _ := h.Seen.Marker.Get(); m.Run != nil {
+			marked = m.Run.Epoch
 		}
 		if e := h.Seen.Entered; e != nil {
-			seen = append(seen, e.Epoch)
+			entered = e.Epoch
 		}
-		for _, epoch := range seen {
+		for _, epoch := range []int64{marked, entered} {
 			if epoch <= MaxEpoch {
 				out = max(out, epoch)
 			}
@@ -101,14 +101,12 @@ func inProgress(owner fleet.Owner, snap Snapshot) []Trouble {
 	case l.Unread != "":
 		out = append(out, *codeLockUnread.Trouble("nobody knows whether an apply is in progress: " + l.Unread))
 	default:
-		t := Trouble{Code: CodeApplyInProgress, Remedy: "wait for its end: what is shown here may be half done; macfleet lock status says more",
-			Text: fmt.Sprintf("%s applies %s since %s (run %s)", l.Run.Who, cfg, clockTime(l.Since), l.Run.ID)}
+		t := CodeApplyInProgress.Trouble(fmt.Sprintf("%s applies %s since %s (run %s)", l.Run.Who, cfg, clockTime(l.Since), l.Run.ID))
 		if !l.Alive {
-			t.Code, t.Remedy = codeApplyBrokeOff, "macfleet apply waits until its lock has expired, and goes on from there"
-			t.Text = fmt.Sprintf("an apply seems to have broken off: %s held the lock of %s since %s (run %s) and has not renewed it since %s",
-				l.Run.Who, cfg, clockTime(l.Since), l.Run.ID, clockTime(l.Renewed))
+			t = codeApplyBrokeOff.Trouble(fmt.Sprintf("an apply seems to have broken off: %s held the lock of %s since %s (run %s) and has not renewed it since %s",
+				l.Run.Who, cfg, clockTime(l.Since), l.Run.ID, clockTime(l.Renewed)))
 		}
-		out = append(out, t)
+		out = append(out, *t)
 	}
 	held := make(map[string]*Entered) // by run id
 	for _, h := range snap.Hosts {
@@ -118,8 +116,7 @@ func inProgress(owner fleet.Owner, snap Snapshot) []Trouble {
 	}
 	for _, id := range slices.Sorted(maps.Keys(held)) {
 		e := held[id]
-		out = append(out, Trouble{Code: CodeApplyInProgress, Remedy: "wait for its end: what is shown here may be half done; macfleet lock status says more",
-			Text: fmt.Sprintf("%s works on hosts of %s since %s (run %s)", e.Who, cfg, clockTime(e.At), e.ID)})
+		out = append(out, *CodeApplyInProgress.Trouble(fmt.Sprintf("%s works on hosts of %s since %s (run %s)", e.Who, cfg, clockTime(e.At), e.ID)))
 	}
 	return out
 }

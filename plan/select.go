@@ -137,7 +137,7 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 			values["type"] = append(values["type"], g.Type)
 		}
 	}
-	values["zone"] = append(values["zone"], cfg.Scaleway.Zones...)
+	values["zone"] = append(values["zone"], c.vendor.Zones...)
 	named := slices.Concat(sel.On, sel.Exclude)
 	if sel.Former {
 		named = sel.Exclude
@@ -222,4 +222,66 @@ func SelectHost(cfg *fleet.Config, snap Snapshot, name string) (Selection, error
 	}
 	pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 	return Selection{On: []Selector{{terms: []term{{"name", pattern}}}}}, nil
+}
+
+// CheckLists returns an error when no plan must be made of what the providers list
+// (CheckInventory, CheckSelection). What hosts said is left aside: a recorded
+// observation is judged as it was before any host was asked.
+func CheckLists(cfg *fleet.Config, snap Snapshot, sel Selection) error {
+	snap.Hosts = nil
+	if err := CheckInventory(cfg, snap); err != nil {
+		return err
+	}
+	return CheckSelection(cfg, snap, sel)
+}
+
+// Keeps reports whether a selector keeps a host of a plan.
+func (s Selector) Keeps(h Host) bool {
+	n, there := h.Node.Get()
+	return s.matches(subject{name: h.Name, fleet: h.Fleet, group: h.Group, server: h.Server, ready: there && n.Ready == inventory.Ready})
+}
+
+// Find returns the server that a person means: by the name it bears or should
+// bear, by its present name at the provider, by its id, or by the name under
+// which its key is pinned. The error says what became of a server that vanished,
+// or which name is near.
+func Find(cfg *fleet.Config, snap Snapshot, name string) (inventory.Server, error) {
+	c := takeCensus(cfg, snap)
+	hosts := c.subjects(c.assign(Selection{}))
+	for _, h := range hosts {
+		if h.name == name && h.server.ID != "" {
+			return h.server, nil
+		}
+	}
+	byID := make(map[string]inventory.Server, len(snap.Servers))
+	var names []string
+	for _, s := range snap.Servers {
+		if s.Name == name || s.ID == name {
+			return s, nil
+		}
+		byID[s.ID] = s
+		names = append(names, s.Name)
+	}
+	for _, p := range snap.Pins {
+		if s, there := byID[p.ServerID]; there && p.Name == name {
+			return s, nil
+		}
+	}
+	for id, t := range c.gone {
+		if t.name == name {
+			remedy := "if it is really gone, forget it with: " + t.forget()
+			if t.by == byBlock {
+				remedy = "check its server_id, the zones and the project"
+			}
+			return inventory.Server{}, fmt.Errorf("%s: server %s is known by its %s and is not in the inventory; %s", name, id, t.by, remedy)
+		}
+	}
+	for _, h := range hosts {
+		names = append(names, h.name)
+	}
+	hint := "; macfleet hosts lists the members, " + c.vendor.Console() + " all servers"
+	if near := fleet.Nearest(name, names); near != "" {
+		hint = "; did you mean " + near + "?"
+	}
+	return inventory.Server{}, fmt.Errorf("no server is called %s%s", name, hint)
 }

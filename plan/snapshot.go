@@ -32,7 +32,7 @@ type HostSeen struct {
 	Trouble *Trouble `json:"trouble,omitempty"` // why nothing was learnt; everything below is then empty
 
 	At          time.Time `json:"at,omitzero"` // when it had answered, by this machine's clock; zero: not known
-	Path        string    `json:"path"`        // how it was reached: public, tailscale, and through which jump hosts
+	Path        string    `json:"path"`        // how it was reached: the path's name, and through which jump hosts
 	Key         string    `json:"key"`         // host key, "type base64"
 	Fingerprint string    `json:"fingerprint"` // of the host key, SHA256:…
 	Pinned      bool      `json:"pinned"`      // the key was known before
@@ -73,4 +73,28 @@ type Trouble struct {
 	Code   Code   `json:"code"`      // stable, for programs
 	Text   string `json:"diagnosis"` // what happened, in words
 	Remedy string `json:"remedy"`    // what to type or do next
+}
+
+// Undone is a change that a host took back by itself, because nobody confirmed
+// over a new connection that it can still be reached.
+type Undone struct {
+	Step StepID    `json:"step"`
+	At   time.Time `json:"at"`
+	Why  string    `json:"why"`  // in the host's words
+	Exit int       `json:"exit"` // of the script that restored the state from before
+}
+
+// Undo says whether the host takes what an action does back by itself; empty for an
+// action that cannot lock anybody out.
+func (a Action) Undo() string {
+	for _, c := range a.Changes {
+		switch g := c.Guard; {
+		case g == nil:
+		case g.Restore == nil:
+			return "not armed: " + g.Why
+		default:
+			return "armed; the host takes it back by itself unless a new connection confirms it"
+		}
+	}
+	return ""
 }

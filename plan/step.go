@@ -161,6 +161,27 @@ type Finding struct {
 	Refused *Trouble
 }
 
+// Needs are what changes need that no look at the host finds.
+type Needs struct {
+	Password bool             // the login user's password
+	Files    []fleet.Artifact // that are sent to the host from where the run is
+}
+
+// Needs returns what the changes that remove the difference need.
+func (f Finding) Needs() Needs { return needsOf(f.Changes) }
+
+func needsOf(changes []Change) Needs {
+	var n Needs
+	for i := range changes {
+		c := &changes[i]
+		n.Password = n.Password || c.Input.NeedsPassword()
+		if c.Delivery != nil && c.Delivery.Artifact.Fetch == fleet.FetchPush {
+			n.Files = append(n.Files, c.Delivery.Artifact)
+		}
+	}
+	return n
+}
+
 // Unread is an answer that says nothing about the host.
 type Unread struct {
 	Probe string `json:"probe"`

@@ -105,7 +105,7 @@ func readRecord(file string, owner fleet.Owner) (wire.Record, error) {
 // plan. It shows its progress.
 func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
 	s.tellBroken()
-	snap, err := s.observe(ctx)
+	snap, p, err := s.observe(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,15 +114,15 @@ func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
 			return nil, err
 		}
 	}
-	return s.engine.Compute(ctx, snap), nil
+	return p, nil
 }
 
-func (s *session) observe(ctx context.Context) (snap plan.Snapshot, err error) {
+func (s *session) observe(ctx context.Context) (snap plan.Snapshot, p *plan.Plan, err error) {
 	err = s.showing(s.env.Err, func() error {
-		snap, err = s.engine.Observe(ctx)
+		snap, p, err = s.engine.Observe(ctx)
 		return err
 	})
-	return snap, err
+	return snap, p, err
 }
 
 func (s *session) keepSnapshot(file string, snap plan.Snapshot) error {

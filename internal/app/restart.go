@@ -54,11 +54,10 @@ func Restart(ctx context.Context, env *Env, o RestartOptions) error {
 // must not be changed or cannot be asked keeps what its plan says of that. A host
 // that was rolled back is taken as it is.
 func (s *session) restartPlan(ctx context.Context, host string, job plan.StepID) (*plan.Plan, error) {
-	snap, err := s.observe(ctx)
+	snap, p, err := s.observe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := s.engine.Compute(ctx, snap)
 	if len(p.Runnable()) > 0 {
 		s.engine.Selection.Rollback = true
 		if back := s.engine.Compute(ctx, snap); len(back.Actions) == 0 {

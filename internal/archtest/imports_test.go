@@ -119,6 +119,39 @@ func rulesFor(allowed map[string][]string, pkg string) ([]string, bool) {
 	return nil, false
 }
 
+// vendors are whom package plan does not know: what it says of them the configuration has.
+var vendors = []string{"scaleway", "github", "tailscale"}
+
+// TestPlanNamesNoVendor reads what is not a test, but for the paths of imports.
+func TestPlanNamesNoVendor(t *testing.T) {
+	t.Parallel()
+	read := 0
+	for _, s := range sources(t) {
+		if s.pkg != "plan" || s.test {
+			continue
+		}
+		read++
+		text, err := os.ReadFile(filepath.Join(root, s.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			n++
+			line = strings.ToLower(strings.ReplaceAll(line, module, ""))
+			isImport := strings.HasPrefix(strings.TrimSpace(line), `"github.com/`)
+			for _, vendor := range vendors {
+				if !isImport && strings.Contains(line, vendor) {
+					t.Errorf("%s:%d names %s: %s", s.name, n, vendor, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+	if read == 0 {
+		t.Error("package plan has no sources")
+	}
+}
+
 func TestImportDirections(t *testing.T) {
 	t.Parallel()
 	allowed := documented(t)

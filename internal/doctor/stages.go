@@ -34,7 +34,7 @@ func (e *examination) connection() {
 	failed, passed := len(all), len(all)
 	var t *plan.Trouble
 	if e.of.Seen.Trouble != nil {
-		t = plan.Diagnosed(*e.of.Seen.Trouble, e.of.Server)
+		t = plan.Diagnosed(*e.of.Seen.Trouble, e.cfg.Vendor(), e.of.Server)
 		failed, passed = -1, 0
 		for i, s := range all {
 			switch {

@@ -1,49 +1,75 @@
 package engine_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestOneLookOneComputation counts how often each step of each host is asked: once, and
-// once more where a password was looked for.
+// TestOneLookOneComputation counts how often each step of each host is asked: once, also
+// where a password was looked for, and once more where that changes what can be done.
 func TestOneLookOneComputation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := slowly(5)
-		needs := false
-		w.Things = func(fleet.Host) []enginetest.Thing {
+		needs := make(map[string]bool) // by host's name
+		w.Things = func(h fleet.Host) []enginetest.Thing {
 			out := []enginetest.Thing{{Key: "plain", Value: "a"}, {Key: "other", Value: "b"}}
-			if needs {
+			if needs[h.Name] || h.Name == "" { // what one host wants all are asked
 				out = append(out, enginetest.Thing{Key: "login", Value: "c", Input: plan.LoginPassword})
 			}
 			return out
 		}
 		e := w.Engine()
-		asked := func(most int) {
+		asked := func(twice ...string) *plan.Plan {
 			t.Helper()
 			w.Diffs()
 			p := planned(t, e)
 			all := w.Diffs()
-			if want := len(p.Hosts) * len(w.Things(fleet.Host{})); len(all) != want || want == 0 {
-				t.Errorf("%d steps were asked, of %d", len(all), want)
-			}
-			for step, n := range all {
-				if n != most {
-					t.Errorf("%s was asked %d times, want %d", step, n, most)
+			for _, h := range p.Hosts {
+				want := 1
+				if slices.Contains(twice, h.Name) {
+					want = 2
+				}
+				for _, thing := range w.Things(h.Spec) {
+					step := h.Server.ID + " " + string(thing.Key)
+					if all[step] != want {
+						t.Errorf("%s was asked %d times, want %d", step, all[step], want)
+					}
+					delete(all, step)
 				}
 			}
+			if len(all) > 0 || len(p.Hosts) == 0 {
+				t.Errorf("of %d hosts these were asked too: %v", len(p.Hosts), all)
+			}
+			return p
 		}
-		asked(1)
-		needs = true
-		asked(2)
+		hosts := asked().Hosts
+		found, lacks := hosts[1].Name, hosts[3].Name
+		needs[found], needs[lacks] = true, true
+		e.Passwords = passwordsOf{found}
+		p := asked(lacks)
+		for _, a := range p.Actions {
+			if refused := a.Refusal != nil; refused != (a.Step == "login" && a.Host == lacks) {
+				t.Errorf("%s is refused: %t", a.Address(), refused)
+			}
+		}
+		for _, h := range p.Hosts {
+			if w := h.Seen.Password; (w != nil) != needs[h.Name] || w != nil && (w.Trouble != nil) != (h.Name == lacks) {
+				t.Errorf("of the password of %s the plan says %+v", h.Name, w)
+			}
+		}
 		// What was learnt since counts.
-		snap, err := e.Observe(t.Context())
+		snap, _, err := e.Observe(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,4 +80,16 @@ func TestOneLookOneComputation(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	})
+}
+
+// passwordsOf knows the passwords of these hosts and of no other.
+type passwordsOf []string
+
+// Find returns a host's.
+func (p passwordsOf) Find(_ context.Context, _ inventory.Server, host string) ([]engine.Password, error) {
+	if !slices.Contains(p, host) {
+		return nil, &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "nobody knows it"}
+	}
+	v, err := secret.New("password of " + host)
+	return []engine.Password{{Value: v, Source: "a test"}}, err
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,11 +40,7 @@ func (e *Engine) refuseChanged(ctx context.Context, p *plan.Plan) {
 	said := make(map[string]*plan.Trouble) // by digest; nil: it may be sent
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		for _, c := range a.Changes {
-			if a.Refusal != nil || c.Delivery == nil || c.Delivery.Artifact.Fetch != fleet.FetchPush {
-				continue
-			}
-			of := c.Delivery.Artifact
+		for _, of := range a.Needs().Files {
 			t, known := said[of.SHA256]
 			if !known {
 				if err := e.Artifacts.Unchanged(ctx, of); err != nil {
@@ -51,7 +48,7 @@ func (e *Engine) refuseChanged(ctx context.Context, p *plan.Plan) {
 				}
 				said[of.SHA256] = t
 			}
-			a.Refusal = t
+			a.Refusal = cmp.Or(a.Refusal, t)
 		}
 	}
 }

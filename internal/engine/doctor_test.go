@@ -117,7 +117,7 @@ func TestExamineLists(t *testing.T) {
 	if i < 0 || c.Checks[i].State != doctor.Unknown || c.Count(doctor.Unknown) != 1 {
 		t.Errorf("checks %+v", c.Checks)
 	}
-	if _, err := e.Observe(t.Context()); err == nil {
+	if _, _, err := e.Observe(t.Context()); err == nil {
 		t.Error("a plan was made without its cluster")
 	}
 	e.Servers = failing{Servers: e.Servers, list: errors.New("denied: " + planted)}

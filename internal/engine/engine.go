@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -85,46 +83,25 @@ type Engine struct {
 
 	emitting sync.Mutex
 	sending  tellers
-	computed atomic.Pointer[computation]
-}
-
-// computation is the plan that the last look came to. It counts for that very
-// observation alone, and once: who takes it may change it.
-type computation struct {
-	hosts reflect.Value // the snapshot's map
-	sel   string
-	plan  *plan.Plan
-}
-
-func (e *Engine) remember(snap plan.Snapshot, sel plan.Selection, p *plan.Plan) {
-	e.computed.Store(&computation{reflect.ValueOf(snap.Hosts), fmt.Sprintf("%+v", sel), p})
-}
-
-// compute returns the plan of an observation, that of the look itself where nothing was
-// learnt since.
-func (e *Engine) compute(snap plan.Snapshot) *plan.Plan {
-	if c := e.computed.Swap(nil); c != nil && c.hosts.Pointer() == reflect.ValueOf(snap.Hosts).Pointer() && c.sel == fmt.Sprintf("%+v", e.Selection) {
-		return c.plan
-	}
-	return plan.Compute(e.Config, e.Steps, snap, e.Selection)
 }
 
 // Plan observes everything and computes the difference. An error means that no
 // plan can be made at all; hosts that cannot be asked are part of the plan.
 func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
-	snap, err := e.Observe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return e.Compute(ctx, snap), nil
+	_, p, err := e.Observe(ctx)
+	return p, err
 }
 
-// Compute returns the difference between what is wanted and what was seen. What would
-// send a file that is not the locked one is refused, and so is what no plan file
-// approves, where one is applied.
+// Compute returns the difference between what is wanted and what was seen, within what
+// the run may do.
 func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 	started := e.Now()
-	p := e.compute(snap)
+	return e.judge(ctx, plan.Compute(e.Config, e.Steps, snap, e.Selection), started)
+}
+
+// judge refuses in a plan what would send a file that is not the locked one, what no
+// plan file approves where one is applied, and what goes beyond the bounds.
+func (e *Engine) judge(ctx context.Context, p *plan.Plan, started time.Time) *plan.Plan {
 	e.refuseChanged(ctx, p)
 	if e.Approved != nil {
 		e.Approved.Restrict(p, e.Steps)
@@ -138,17 +115,21 @@ func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 	return p
 }
 
-// Observe looks at everything that a plan needs. An error means that no plan
-// can be made; a host that cannot be asked is in the snapshot with its trouble.
-func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, error) {
+// Observe looks at everything that a plan needs, and returns both. An error means that no
+// plan can be made; a host that cannot be asked is in the snapshot with its trouble.
+func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, *plan.Plan, error) {
 	snap, err := e.listsOrAway(ctx)
 	if err != nil {
-		return plan.Snapshot{}, err
+		return plan.Snapshot{}, nil, err
 	}
 	if err := plan.CheckLists(e.Config, snap, e.Selection); err != nil {
-		return plan.Snapshot{}, err
+		return plan.Snapshot{}, nil, err
 	}
-	return e.complete(ctx, snap, e.Selection)
+	p, err := e.complete(ctx, &snap, e.Selection)
+	if err != nil {
+		return plan.Snapshot{}, nil, err
+	}
+	return snap, e.judge(ctx, p, e.Now()), nil
 }
 
 // ObserveHost looks at the lists and at one host alone, by any name that
@@ -165,29 +146,36 @@ func (e *Engine) ObserveHost(ctx context.Context, name string) (plan.Snapshot, e
 	if err != nil {
 		return plan.Snapshot{}, err
 	}
-	return e.complete(ctx, snap, sel)
+	_, err = e.complete(ctx, &snap, sel)
+	return snap, err
 }
 
-// complete asks the selected hosts, and looks for the passwords that are needed.
-// Each round asks hosts or looks for passwords that were not there before, so the
-// rounds end: at the latest when every server was asked.
-func (e *Engine) complete(ctx context.Context, snap plan.Snapshot, sel plan.Selection) (plan.Snapshot, error) {
-	for {
-		if next := plan.Next(e.Config, snap, sel); len(next) > 0 {
-			if err := e.ask(ctx, &snap, next); err != nil {
-				return plan.Snapshot{}, err
+// complete asks the selected hosts, computes their plan, and looks for the passwords that
+// it needs: a candidate whose password is not to be had gives way to another one. Each
+// round asks hosts or looks for passwords that were not there before, so the rounds end:
+// at the latest when every server was asked.
+func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Selection) (*plan.Plan, error) {
+	var p *plan.Plan
+	var again map[string]bool
+	for more := true; more; {
+		next := plan.Next(e.Config, *snap, sel)
+		for ; len(next) > 0; next = plan.Next(e.Config, *snap, sel) {
+			if err := e.ask(ctx, snap, next); err != nil {
+				return nil, err
 			}
-			continue
+			p = nil // the others' places may be other ones now
 		}
-		// A candidate whose password is not to be had gives way to another one.
-		more, err := e.lookForPasswords(ctx, snap, sel)
-		if err != nil {
-			return plan.Snapshot{}, err
+		if p == nil {
+			p = plan.Compute(e.Config, e.Steps, *snap, sel)
+		} else {
+			p = plan.Complete(e.Config, e.Steps, *snap, sel, p, again)
 		}
-		if !more {
-			return snap, nil
+		var err error
+		if again, more, err = e.lookForPasswords(ctx, *snap, p); err != nil {
+			return nil, err
 		}
 	}
+	return p, nil
 }
 
 // lists reads what the providers list, all at once. Without a cluster that can

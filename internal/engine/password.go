@@ -75,10 +75,10 @@ func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Se
 	return Password{}, "", plan.WrongPassword(h.Name, from, last.At)
 }
 
-// lookForPasswords enters into the snapshot whether passwords are known for the
-// hosts of a plan whose changes need one. It reports whether it entered any.
-func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, sel plan.Selection) (bool, error) {
-	p := plan.Compute(e.Config, e.Steps, snap, sel)
+// lookForPasswords enters into the snapshot what is known of the passwords that a plan's
+// changes need. more says that it entered any; again are the hosts, by server id, of
+// which it changes more than that.
+func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, p *plan.Plan) (again map[string]bool, more bool, err error) {
 	wanted := p.PasswordsWanted()
 	found := make([]plan.Password, len(wanted))
 	g, gctx := errgroup.WithContext(ctx)
@@ -91,33 +91,23 @@ func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, sel p
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return false, err
+		return nil, false, err
+	}
+	again = make(map[string]bool)
+	enter := func(id string, w *plan.Password) {
+		seen := snap.Hosts[id]
+		seen.Password = w
+		snap.Hosts[id] = e.Scrub.Host(seen)
+		again[id] = w.Trouble != nil
 	}
 	for i, h := range wanted {
-		seen := snap.Hosts[h.Server.ID]
-		seen.Password = &found[i]
-		snap.Hosts[h.Server.ID] = e.Scrub.Host(seen)
+		enter(h.Server.ID, &found[i])
 	}
-	more := len(wanted)+e.hopeless(p, snap) > 0
-	if !more {
-		e.remember(snap, sel, p)
+	// A candidate that will never give root gives way to another one.
+	for id, t := range p.Hopeless() {
+		enter(id, &plan.Password{Trouble: t})
 	}
-	return more, nil
-}
-
-// hopeless notes on pool servers that were chosen for a claim why they will never
-// give root, whatever the password: then another one is chosen. It returns how many
-// there are.
-func (e *Engine) hopeless(p *plan.Plan, snap plan.Snapshot) int {
-	n := 0
-	for _, h := range p.Hosts {
-		seen := snap.Hosts[h.Server.ID]
-		if t := h.Rootless(); t != nil && !h.Member && seen.Password == nil {
-			seen.Password = &plan.Password{Trouble: t}
-			snap.Hosts[h.Server.ID], n = seen, n+1
-		}
-	}
-	return n
+	return again, len(again) > 0, nil
 }
 
 // givePassword returns the host's login password after the host has taken it.

@@ -46,7 +46,7 @@ func TestObservationIsScrubbed(t *testing.T) {
 	}
 	var events strings.Builder
 	e.Emit = func(ev engine.Event) { fmt.Fprintf(&events, "%+v\n", ev) }
-	snap, err := e.Observe(t.Context())
+	snap, _, err := e.Observe(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestErrorsAreScrubbed(t *testing.T) {
 	}
 
 	e.Servers = failing{Servers: good, list: raced}
-	_, err = e.Observe(t.Context())
+	_, _, err = e.Observe(t.Context())
 	said(err)
 	if !errors.As(err, &cause) {
 		t.Errorf("the cause of %v is lost", err)
