@@ -16,7 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if atOnce := flag.Lookup("test.parallel"); atOnce.Value.String() == atOnce.DefValue {
 		_ = atOnce.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // a number is valid
 	}
-	scripttest.Main(m)
+	maintest.Main(m)
 }
 
 // patience bounds what a test waits for. It is far above what anything takes,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/internal/maintest"
 )
 
 // worlds keeps simulated worlds as commands leave a new one, each made once: a world's
@@ -72,7 +72,7 @@ func (w *worlds) of(key string) (*madeWorld, error) {
 type tested struct{ *testing.M }
 
 func (m tested) Run() int {
-	defer scripttest.InMemory()()
+	defer maintest.InMemory()()
 	defer func() {
 		if prepared.dir != "" {
 			_ = os.RemoveAll(prepared.dir) // it lies in the folder for temporary files

@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/internal/maintest"
 )
 
-func TestMain(m *testing.M) { scripttest.Main(m) }
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 func sum(data []byte) string {
 	text, _, err := digest(context.Background(), bytes.NewReader(data))

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/internal/conformance"
-	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/internal/maintest"
 )
 
-func TestMain(m *testing.M) { scripttest.Main(m) }
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 // patience bounds what a test waits for. It is far above what anything takes.
 const patience = 60 * time.Second

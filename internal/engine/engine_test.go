@@ -15,6 +15,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/scripttest"
@@ -27,7 +28,7 @@ import (
 	"github.com/macfleet/macfleet/steps"
 )
 
-func TestMain(m *testing.M) { scripttest.Main(m) }
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 const (
 	project = "5d6e8f70-1b2c-4d3e-8f90-a1b2c3d4e5f6"

@@ -13,11 +13,11 @@ import (
 	"github.com/scaleway/scaleway-sdk-go/scw"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/internal/sandbox"
-	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
-func TestMain(m *testing.M) { scripttest.Main(m) }
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 const (
 	project = "22222222-2222-4222-8222-222222222222"

@@ -23,6 +23,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
@@ -50,7 +51,7 @@ var real struct {
 var errNoServer = errors.New("no kube-apiserver or etcd: run `make apiserver`, and install Debian's etcd-server")
 
 func TestMain(m *testing.M) {
-	remove := scripttest.InMemory() // etcd waits for its disk with each write
+	remove := maintest.InMemory() // etcd waits for its disk with each write
 	code := m.Run()
 	if real.server != nil {
 		real.server.stop()

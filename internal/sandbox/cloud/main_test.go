@@ -10,11 +10,11 @@ import (
 	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
 
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
-	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
-func TestMain(m *testing.M) { scripttest.Main(m) }
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 const (
 	accessKey = "SCWXXXXXXXXXXXXXXXXX"

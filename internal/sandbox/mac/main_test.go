@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/internal/maintest"
 )
 
 // otherProcess tells the test binary that it is to be a second process on a machine's folder.
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(otherProcess); dir != "" {
 		os.Exit(workOn(dir))
 	}
-	scripttest.Main(m)
+	maintest.Main(m)
 }
 
 func factory() Factory {

@@ -1,4 +1,5 @@
-package scripttest
+// Package maintest runs the tests of a package.
+package maintest
 
 import (
 	"os"
@@ -44,9 +45,13 @@ func Main(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	remove := InMemory()
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		remove()
-		os.Exit(code)
-	}))
+	goleak.VerifyTestMain(inMemory{m})
+}
+
+type inMemory struct{ *testing.M }
+
+// Run runs the tests.
+func (m inMemory) Run() int {
+	defer InMemory()()
+	return m.M.Run()
 }
