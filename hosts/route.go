@@ -51,8 +51,10 @@ func (c *Client) route(ctx context.Context, path string, t Target, s sshconfig.S
 	r := route{path: path, port: s.Port}
 	var err error
 	if path == Tailscale {
-		r.host, err = c.tailnetAddress(ctx, t)
-		return r, err
+		if r.host, err = c.tailnetAddress(ctx, t.Server.Name); err != nil {
+			return r, t.fails(CodeUnreachable, Dialing, err, "see whether this machine and the host are in the tailnet: tailscale status")
+		}
+		return r, nil
 	}
 	if r.host = cmp.Or(s.HostName, t.Server.Address); r.host == "" {
 		return r, t.fails(CodeUnreachable, Dialing, errors.New("the inventory names no address"), "look at the server in the Scaleway console")
@@ -77,19 +79,16 @@ func tailnetPrefixes() []netip.Prefix {
 
 // tailnetAddress asks the system's resolver, which on a machine of the tailnet
 // is MagicDNS, for the host's own name: server, Node and device bear one.
-func (c *Client) tailnetAddress(ctx context.Context, t Target) (string, error) {
-	fail := func(err error) (string, error) {
-		return "", t.fails(CodeUnreachable, Dialing, err, "see whether this machine and the host are in the tailnet: tailscale status")
-	}
+func (c *Client) tailnetAddress(ctx context.Context, name string) (string, error) {
 	dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
 	defer cancel()
-	all, err := c.opts.Lookup(dctx, t.Server.Name)
+	all, err := c.opts.Lookup(dctx, name)
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound, err == nil && len(all) == 0:
-		return fail(errors.New("no address"))
+		return "", errors.New("no address")
 	case err != nil:
-		return fail(fmt.Errorf("look up %s: %w", t.Server.Name, err))
+		return "", fmt.Errorf("look up %s: %w", name, err)
 	}
 	for _, a := range all {
 		for _, p := range tailnetPrefixes() {
@@ -98,7 +97,7 @@ func (c *Client) tailnetAddress(ctx context.Context, t Target) (string, error) {
 			}
 		}
 	}
-	return fail(fmt.Errorf("%s is no address of the tailnet and may be another machine's", all[0]))
+	return "", fmt.Errorf("%s is no address of the tailnet and may be another machine's", all[0])
 }
 
 // try is a path that did not work.

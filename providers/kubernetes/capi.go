@@ -61,8 +61,8 @@ func (k capiToken) look(ctx context.Context) (inventory.Object, error) {
 	}
 	w := k.i.secret.wish
 	w.metadata = k.c.secretMetadata(k.c.options.Namespace, w.want.Name)
-	w.judge = func(have *metav1.PartialObjectMetadata) string {
-		if err != nil || have.Annotations[corev1.ServiceAccountUIDKey] != string(account.UID) {
+	w.judge = func(have metav1.Object) string {
+		if err != nil || have.GetAnnotations()[corev1.ServiceAccountUIDKey] != string(account.UID) {
 			return "it holds no token of the account"
 		}
 		return ""
@@ -147,11 +147,8 @@ func (k kubeconfigSecret) wish(token types.UID, ca string, value secret.Value) w
 			have.Annotations[k.c.label(contentOf)], have.Data, have.OwnerReferences = content, data, nil
 			return why
 		},
-		judge: func(have *metav1.PartialObjectMetadata) string {
-			if why := differs(have, k.c.label(contentOf), content); why != "" {
-				return why
-			}
-			return changedByOthers(have)
+		judge: func(have metav1.Object) string {
+			return cmp.Or(differs(have, k.c.label(contentOf), content), changedByOthers(have))
 		}}
 }
 

@@ -59,7 +59,7 @@ type wish[T metav1.Object] struct {
 	// metadata tells an object by its metadata alone, where plan must not read the
 	// rest; nil: all of it is read.
 	metadata func(ctx context.Context) (*metav1.PartialObjectMetadata, error)
-	judge    func(have *metav1.PartialObjectMetadata) (differs string)
+	judge    func(have metav1.Object) (differs string)
 }
 
 // object names the thing.
@@ -113,31 +113,30 @@ func (w wish[T]) look(ctx context.Context) (inventory.Object, error) {
 	return out, nil
 }
 
-func (w wish[T]) difference(ctx context.Context) (string, error) {
+func (w wish[T]) difference(ctx context.Context) (why string, err error) {
+	var have metav1.Object
 	if w.metadata != nil {
-		have, err := w.metadata(ctx)
-		if err != nil {
-			return "", err
-		}
-		if err := w.foreign(have); err != nil {
-			return err.Error(), nil
-		}
-		if why := labels(w.want, have); why != "" || w.judge == nil {
-			return why, nil
-		}
-		return w.judge(have), nil
+		have, err = w.metadata(ctx)
+	} else {
+		have, err = w.api.Get(ctx, w.want.GetName(), metav1.GetOptions{})
 	}
-	have, err := w.api.Get(ctx, w.want.GetName(), metav1.GetOptions{})
 	if err != nil {
 		return "", err
 	}
 	if err := w.foreign(have); err != nil {
 		return err.Error(), nil
 	}
-	if w.spoilt != nil && w.spoilt(have) {
+	whole, ok := have.(T)
+	switch {
+	case ok && w.spoilt != nil && w.spoilt(whole):
 		return "has to be made anew", nil
+	case ok:
+		return w.change(whole), nil
 	}
-	return w.change(have), nil
+	if why = labels(w.want, have); why == "" && w.judge != nil {
+		why = w.judge(have)
+	}
+	return why, nil
 }
 
 // change makes of what is there what is wanted, and says what it changed.
