@@ -29,6 +29,7 @@ test:
 	$(GO) test -timeout $(TIMEOUT) ./...
 
 # The packages that start goroutines. Pure ones (fleet, plan, steps, view) have none.
+# Of the engine's tests with simulated Macs it runs a seventh, as MACFLEET_TEST_SHARD says.
 RACE ?= ./hosts/... ./internal/app ./internal/engine ./internal/lock ./internal/runlog ./internal/artifact ./internal/sandbox/... ./providers/...
 race:
 	CGO_ENABLED=1 $(GO) test -race -short -timeout $(TIMEOUT) $(RACE)
