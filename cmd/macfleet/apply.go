@@ -46,7 +46,7 @@ func applyCmd(env *app.Env) *cobra.Command {
 
 func restartCmd(env *app.Env) *cobra.Command {
 	var o app.RestartOptions
-	c := &cobra.Command{Use: "restart HOST JOB", Short: "Start a job of a host anew, and prove it", Args: cobra.ExactArgs(2),
+	c := &cobra.Command{Use: "restart HOST JOB", Short: "Start a job of a host anew, and prove it", Args: cobra.ExactArgs(2), ValidArgsFunction: arguments(env, app.AHost, app.AJob),
 		Long: "restart starts a job anew on a host that has no difference in it, and waits for a new process that is\n" +
 			"the same some seconds later, and then for the host's Node. The jobs are: " + strings.Join(app.Jobs(), ", ") + ".\n" +
 			"Virtual machines go on. Where something differs, macfleet apply --on name=HOST repairs that, and\n" +

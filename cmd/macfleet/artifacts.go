@@ -15,7 +15,7 @@ func artifactsCmd(env *app.Env) *cobra.Command {
 
 func artifactsLockCmd(env *app.Env) *cobra.Command {
 	var o app.LockArtifactsOptions
-	c := &cobra.Command{Use: "lock [NAME...]", Short: "Write the digests of artifacts into the configuration", Args: cobra.ArbitraryArgs,
+	c := &cobra.Command{Use: "lock [NAME...]", Short: "Write the digests of artifacts into the configuration", Args: cobra.ArbitraryArgs, ValidArgsFunction: arguments(env, app.AnArtifact),
 		Long: "lock reads the source of each artifact, downloading URLs, and writes sha256 and size into its block.\n" +
 			"A digest that stands there already is changed with --update alone: a server that has other bytes\n" +
 			"under the same name is an accident or an attack.",

@@ -9,8 +9,8 @@ import (
 	"github.com/macfleet/macfleet/internal/app"
 )
 
-// completions tells cobra what the flags and arguments of the commands become.
-// A command or flag that is not there is passed over.
+// completions tells cobra what the flags of the commands become. A flag that is not there
+// is passed over.
 func completions(env *app.Env, root *cobra.Command) {
 	for flag, f := range map[string]cobra.CompletionFunc{
 		"environment": value(env, app.AnEnvironment, cobra.ShellCompDirectiveNoFileComp),
@@ -30,26 +30,6 @@ func completions(env *app.Env, root *cobra.Command) {
 			if c.Flags().Lookup(flag) != nil || c.PersistentFlags().Lookup(flag) != nil {
 				_ = c.RegisterFlagCompletionFunc(flag, f) // it fails for a flag that is not there or has one
 			}
-		}
-	}
-	for path, kinds := range map[string][]app.Kind{
-		"hosts trust":    {app.APinnedHost},
-		"doctor":         {app.AHost},
-		"restart":        {app.AHost, app.AJob},
-		"show":           {app.ARun},
-		"explain":        {app.AHost, app.AStep},
-		"sandbox path":   {app.ASimulatedHost},
-		"sandbox inject": {app.ASimulatedHost, app.AnIncident},
-		"sandbox heal":   {app.ASimulatedHost, app.AnIncident},
-		"sandbox switch": {app.ASimulatedHost, app.ASwitch, app.ASwitchValue},
-		// Any number of these.
-		"cordon":         {app.HostsOrSelectors},
-		"hold":           {app.HostsOrSelectors},
-		"unhold":         {app.HostsOrSelectors},
-		"artifacts lock": {app.AnArtifact},
-	} {
-		if c, rest, err := root.Find(strings.Fields(path)); err == nil && len(rest) == 0 && c != root {
-			c.ValidArgsFunction = arguments(env, kinds)
 		}
 	}
 }
@@ -73,7 +53,7 @@ func value(env *app.Env, kind app.Kind, directive cobra.ShellCompDirective) cobr
 }
 
 // arguments completes to one kind of word for each place.
-func arguments(env *app.Env, kinds []app.Kind) cobra.CompletionFunc {
+func arguments(env *app.Env, kinds ...app.Kind) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		place := len(args)
 		if kinds[0].Repeats() {

@@ -8,7 +8,7 @@ import (
 
 func doctorCmd(env *app.Env) *cobra.Command {
 	var o app.DoctorOptions
-	c := &cobra.Command{Use: "doctor HOST", Short: "Look at one host and say what is wrong with it", Args: cobra.ExactArgs(1),
+	c := &cobra.Command{Use: "doctor HOST", Short: "Look at one host and say what is wrong with it", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.AHost),
 		Long: "doctor asks one server of the inventory everything that plan asks, and changes nothing: a member,\n" +
 			"a server of the pool or any other, by its name or id. It prints a check list with remedies.\n\n" +
 			"--record keeps the host's answers in a file, without names, addresses and keys: from a real Mac\n" +
@@ -27,7 +27,7 @@ func doctorCmd(env *app.Env) *cobra.Command {
 func explainCmd(env *app.Env) *cobra.Command {
 	var o app.ExplainOptions
 	c := &cobra.Command{Use: "explain HOST [STEP]", Short: "Say everything about one host: each value with its place, what was seen, what would be done and why",
-		Args: cobra.RangeArgs(1, 2),
+		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: arguments(env, app.AHost, app.AStep),
 		Long: "explain looks at one host and changes nothing. For each step it shows every value that counts\n" +
 			"with the file and line it was written at, what was seen, what differs, what would be done and\n" +
 			"why, and the last proof. HOST is a name that `macfleet hosts` or `macfleet plan` shows, or\n" +

@@ -10,7 +10,7 @@ import (
 
 func holdCmd(env *app.Env) *cobra.Command {
 	var o app.HoldOptions
-	c := &cobra.Command{Use: "hold SELECTOR|HOST...", Short: "Keep everybody off hosts until a time", Args: cobra.MinimumNArgs(1),
+	c := &cobra.Command{Use: "hold SELECTOR|HOST...", Short: "Keep everybody off hosts until a time", Args: cobra.MinimumNArgs(1), ValidArgsFunction: arguments(env, app.HostsOrSelectors),
 		Long: "hold lets no macfleet change the hosts until a time, whoever runs it and wherever: plans show who holds\n" +
 			"them, why and until when. It stands in the host's marker and on its Node; one of the two is enough, so\n" +
 			"that it works while the other cannot be reached.\n\n" +
@@ -27,7 +27,7 @@ func holdCmd(env *app.Env) *cobra.Command {
 }
 
 func unholdCmd(env *app.Env) *cobra.Command {
-	return &cobra.Command{Use: "unhold SELECTOR|HOST...", Short: "Take a hold away", Args: cobra.MinimumNArgs(1),
+	return &cobra.Command{Use: "unhold SELECTOR|HOST...", Short: "Take a hold away", Args: cobra.MinimumNArgs(1), ValidArgsFunction: arguments(env, app.HostsOrSelectors),
 		Long: "unhold takes away the holds of hosts, whoever set them, from their markers and their Nodes. A place that\n" +
 			"cannot be reached keeps its hold, and the host stays held.\n\n" +
 			"Exit codes: 0 done, 1 error, 3 some hosts are still held.",
@@ -36,7 +36,7 @@ func unholdCmd(env *app.Env) *cobra.Command {
 
 func cordonCmd(env *app.Env) *cobra.Command {
 	var o app.CordonOptions
-	c := &cobra.Command{Use: "cordon SELECTOR|HOST...", Short: "Let no new Pod onto the Nodes of hosts, and empty them", Args: cobra.MinimumNArgs(1),
+	c := &cobra.Command{Use: "cordon SELECTOR|HOST...", Short: "Let no new Pod onto the Nodes of hosts, and empty them", Args: cobra.MinimumNArgs(1), ValidArgsFunction: arguments(env, app.HostsOrSelectors),
 		Long: "cordon closes the Nodes of hosts to new Pods and notes on them who did so with macfleet. --undo opens\n" +
 			"those again, and leaves alone what somebody closed by another way. --drain then evicts their Pods, one\n" +
 			"Node after the other; disruption budgets are honoured, Pods of DaemonSets stay.\n\n" +

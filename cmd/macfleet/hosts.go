@@ -27,7 +27,7 @@ func hostsCmd(env *app.Env) *cobra.Command {
 }
 
 func trustCmd(env *app.Env) *cobra.Command {
-	return &cobra.Command{Use: "trust NAME", Short: "Forget a host's pinned key", Args: cobra.ExactArgs(1),
+	return &cobra.Command{Use: "trust NAME", Short: "Forget a host's pinned key", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.APinnedHost),
 		Long: "trust drops the pinned key of a host that was reinstalled on purpose, or the trace of a server\n" +
 			"that is really gone. The next plan shows the new key and the next apply pins it.",
 		RunE: func(c *cobra.Command, args []string) error { return app.Trust(c.Context(), env, args[0]) }}

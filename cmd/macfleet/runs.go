@@ -18,7 +18,7 @@ func runsCmd(env *app.Env) *cobra.Command {
 
 func showCmd(env *app.Env) *cobra.Command {
 	var o app.Form
-	c := &cobra.Command{Use: "show RUN|FILE", Short: "Show what a run did, or a plan that plan --out kept", Args: cobra.ExactArgs(1),
+	c := &cobra.Command{Use: "show RUN|FILE", Short: "Show what a run did, or a plan that plan --out kept", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.ARun),
 		Long: "show tells who did what and when in a run, what happened on each host, and the last words of scripts that\n" +
 			"failed. RUN is its id or how the id begins, or last. A file is shown by what is in it: a record of a run, or a\n" +
 			"plan as plan printed it, with who made it and how long it is good. It reads files alone.",

@@ -19,17 +19,17 @@ func sandboxCmd(env *app.Env) *cobra.Command {
 	c.AddCommand(
 		&cobra.Command{Use: "list", Short: "List the simulated servers and their incidents", Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return app.SandboxList(env) }},
-		&cobra.Command{Use: "path HOST", Short: "Print the folder that is a simulated host's file system", Args: cobra.ExactArgs(1),
+		&cobra.Command{Use: "path HOST", Short: "Print the folder that is a simulated host's file system", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.ASimulatedHost),
 			RunE: func(_ *cobra.Command, args []string) error { return app.SandboxPath(env, args[0]) }},
-		&cobra.Command{Use: "inject HOST INCIDENT", Short: "Let something happen to a host", Args: cobra.ExactArgs(2),
+		&cobra.Command{Use: "inject HOST INCIDENT", Short: "Let something happen to a host", Args: cobra.ExactArgs(2), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.AnIncident),
 			Long: "inject lets something happen to a host. The incidents:\n\n" + incidents.String(),
 			RunE: func(_ *cobra.Command, args []string) error { return app.SandboxInject(env, args[0], args[1]) }},
-		&cobra.Command{Use: "heal [HOST [INCIDENT]]", Short: "Undo incidents", Args: cobra.MaximumNArgs(2),
+		&cobra.Command{Use: "heal [HOST [INCIDENT]]", Short: "Undo incidents", Args: cobra.MaximumNArgs(2), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.AnIncident),
 			RunE: func(_ *cobra.Command, args []string) error {
 				args = append(args, "", "")
 				return app.SandboxHeal(env, args[0], args[1])
 			}},
-		&cobra.Command{Use: "switch HOST [NAME [VALUE]]", Short: "Show or set how a simulated host behaves where Macs are told to differ", Args: cobra.RangeArgs(1, 3),
+		&cobra.Command{Use: "switch HOST [NAME [VALUE]]", Short: "Show or set how a simulated host behaves where Macs are told to differ", Args: cobra.RangeArgs(1, 3), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.ASwitch, app.ASwitchValue),
 			RunE: func(_ *cobra.Command, args []string) error { return app.SandboxSwitch(env, args[0], args[1:]...) }},
 		sandboxRunCmd(env),
 		&cobra.Command{Use: "reset", Short: "Remove the simulated world", Args: cobra.NoArgs,

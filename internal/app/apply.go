@@ -131,8 +131,8 @@ func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) erro
 		return fmt.Errorf("%w; the plan could not be seen, so nothing was changed", err)
 	}
 	idle := len(p.Runnable()) == 0
-	if (!idle || len(engine.Unpinned(p)) > 0) && !approved {
-		if err := env.ask(view.Question(p, s.config.Fleets)); err != nil {
+	if !idle || len(engine.Unpinned(p)) > 0 {
+		if err := env.ask(approved, view.Question(p, s.config.Fleets)); err != nil {
 			return err
 		}
 	}
@@ -182,8 +182,12 @@ func (env *Env) approvable(what string, approved, askable bool, remedy string) e
 	return fmt.Errorf("%s must be approved and nobody can be asked here; %s", what, remedy)
 }
 
-// ask prints a question and returns an error unless the answer is yes.
-func (env *Env) ask(question string) error {
+// ask prints a question and returns an error unless the answer is yes, or it is approved
+// already.
+func (env *Env) ask(approved bool, question string) error {
+	if approved {
+		return nil
+	}
 	t := env.errText()
 	t.Print("\n")
 	t.Say(question)

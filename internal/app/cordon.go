@@ -69,9 +69,6 @@ func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 }
 
 func (env *Env) askCordon(nodes []inventory.Node, o CordonOptions) error {
-	if o.Approve {
-		return nil
-	}
 	what := "Close to new Pods"
 	switch {
 	case o.Undo:
@@ -80,7 +77,7 @@ func (env *Env) askCordon(nodes []inventory.Node, o CordonOptions) error {
 		what = "Close to new Pods, and evict the Pods of"
 	}
 	names := named(nodes, func(n inventory.Node) string { return n.Name })
-	return env.ask(what + " " + strings.Join(names, ", ") + "?")
+	return env.ask(o.Approve, what+" "+strings.Join(names, ", ")+"?")
 }
 
 // cordoning works on Nodes, one after the other: a mistake shows at the first.

@@ -62,7 +62,6 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 	if err != nil {
 		return err
 	}
-	p.Dry = true
 	missing, err := s.preparedNow(looking, p)
 	if err != nil {
 		return err
@@ -73,10 +72,8 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 		if err := s.env.approvable("init cluster", o.Approve, true, "pass --auto-approve"); err != nil {
 			return err
 		}
-		if !o.Approve {
-			if err := s.env.ask("Make this in the cluster of " + s.config.Owner.String() + "?"); err != nil {
-				return err
-			}
+		if err := s.env.ask(o.Approve, "Make this in the cluster of "+s.config.Owner.String()+"?"); err != nil {
+			return err
 		}
 	}
 	if err := looking.Err(); err != nil {
@@ -89,7 +86,6 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 		if err := s.pins(acting).Update(slices.Clone); err != nil {
 			return err
 		}
-		p.Dry = false
 		before, err := s.kubernetes.Prepare(acting, p)
 		if err != nil {
 			return err
@@ -97,7 +93,6 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 		if err := s.sayKey(acting, p, before); err != nil {
 			return err
 		}
-		p.Dry = true
 		if missing, err = s.preparedNow(acting, p); err != nil {
 			return err
 		}
@@ -112,6 +107,7 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 
 // preparedNow says how what the cluster needs stands, and what it is for.
 func (s *session) preparedNow(ctx context.Context, p kubernetes.PrepareOptions) ([]view.Prepared, error) {
+	p.Dry = true
 	all, err := s.kubernetes.Prepare(ctx, p)
 	var out []view.Prepared
 	for _, o := range all {

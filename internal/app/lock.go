@@ -303,8 +303,8 @@ func (env *Env) release(ctx context.Context, k kept, o ReleaseOptions) (bool, er
 	case o.Force == "" && !k.status.Dead:
 		env.outText().Lock(k.status)
 		return false, fmt.Errorf("the run %s gives signs of life; let it end, or name it: macfleet lock release --force %s", r.Run.ID, r.Run.ID)
-	case o.Force == "" && !o.Approve:
-		if err := env.ask(view.ReleaseQuestion(k.status)); err != nil {
+	case o.Force == "":
+		if err := env.ask(o.Approve, view.ReleaseQuestion(k.status)); err != nil {
 			return false, err
 		}
 	}

@@ -37,7 +37,7 @@ func Acquire(ctx context.Context, o Options) (*Lock, error) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-o.Clock.After(min(o.Poll, w.Left)):
+		case <-o.Clock.After(min(longestPoll, o.every(), w.Left)):
 		}
 	}
 }

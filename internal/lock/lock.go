@@ -71,7 +71,7 @@ func (l *Lock) lose(why error) {
 // keep renews the lock until it is lost or let go.
 func (l *Lock) keep() {
 	defer close(l.done)
-	pause := l.options.Every
+	pause := l.options.every()
 	for {
 		select {
 		case <-l.renewing.Done():
@@ -88,8 +88,8 @@ func (l *Lock) keep() {
 		cancel()
 		// A renewal that failed is tried again as often as possible: the API server may
 		// be back before the lock expires.
-		if pause = l.options.Every; err != nil {
-			pause = l.options.Every / 5
+		if pause = l.options.every(); err != nil {
+			pause = l.options.every() / 5
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (l *Lock) bounded(ctx context.Context) (context.Context, context.CancelFunc
 	l.mu.Lock()
 	left := l.options.Lasts - l.asked.atMost(l.options.Clock.Now())
 	l.mu.Unlock()
-	return context.WithTimeout(ctx, max(min(left, l.options.Every/2), time.Millisecond))
+	return context.WithTimeout(ctx, max(min(left, l.options.every()/2), time.Millisecond))
 }
 
 // renewals bounds how often a write is tried again at once whose version was not

@@ -52,29 +52,24 @@ type Options struct {
 	Run     plan.Run // its epoch comes from the lock
 	Machine string
 	Lasts   time.Duration // 0 = DefaultLasts
-	Every   time.Duration // between two renewals; 0 = a third of Lasts
-	Poll    time.Duration // between two looks at another's lock; 0 = DefaultPoll, or Every if that is shorter
 	// Wait is how long another's lock is waited for; 0 = not at all.
 	Wait  time.Duration
 	Tell  func(Waiting) // hears of each look at another's lock; nil: nobody wants it
 	Clock Clock         // nil = this machine's
 }
 
-// The defaults of Options: those of k0sctl and of Kubernetes' own controllers.
+// Those of k0sctl and of Kubernetes' own controllers.
 const (
 	DefaultLasts = 30 * time.Second
-	DefaultPoll  = 2 * time.Second
+	longestPoll  = 2 * time.Second // between two looks at another's lock
 )
+
+// every is the time between two renewals.
+func (o Options) every() time.Duration { return o.Lasts / 3 }
 
 func (o Options) filled() Options {
 	if o.Lasts == 0 {
 		o.Lasts = DefaultLasts
-	}
-	if o.Every == 0 {
-		o.Every = o.Lasts / 3
-	}
-	if o.Poll == 0 {
-		o.Poll = min(DefaultPoll, o.Every)
 	}
 	if o.Clock == nil {
 		o.Clock = clock{time.Now()}

@@ -37,7 +37,6 @@ const (
 type Log struct {
 	path  string
 	scrub func(string) string
-	size  int64 // at which it is turned
 
 	mu      sync.Mutex
 	file    *os.File
@@ -49,7 +48,7 @@ type Log struct {
 // NewLog returns a log that will be in a file; the file's folder is made when
 // missing.
 func NewLog(path string, scrub func(string) string) *Log {
-	return &Log{path: path, scrub: scrub, size: LogSize}
+	return &Log{path: path, scrub: scrub}
 }
 
 // Logger returns what writes into the log, from a level on.
@@ -104,7 +103,7 @@ func (l *Log) Write(line []byte) (int, error) {
 	if l.ready() != nil {
 		return len(line), nil
 	}
-	if l.turns && l.written+int64(len(text)) > l.size {
+	if l.turns && l.written+int64(len(text)) > LogSize {
 		if l.turn(); l.err != nil {
 			return len(line), nil
 		}

@@ -2,6 +2,7 @@ package secret
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -19,21 +20,15 @@ const (
 
 // schemes lists every scheme with the form of its path, in the order of the
 // documentation.
-func schemes() []struct {
+var schemes = []struct {
 	scheme Scheme
 	form   string
 	parts  int // path elements; 0 = any text
-} {
-	return []struct {
-		scheme Scheme
-		form   string
-		parts  int
-	}{
-		{Env, "env://NAME", 1},
-		{File, "file://path", 0},
-		{Kubernetes, "k8s://namespace/name/key", 3},
-		{OnePass, "op://vault/item/field", 3},
-	}
+}{
+	{Env, "env://NAME", 1},
+	{File, "file://path", 0},
+	{Kubernetes, "k8s://namespace/name/key", 3},
+	{OnePass, "op://vault/item/field", 3},
 }
 
 // Ref says where a secret is found, for example
@@ -50,7 +45,7 @@ func ParseRef(text string) (Ref, error) {
 	if !found {
 		return Ref{}, fmt.Errorf("%q is not a secret reference: it must look like %s", text, forms())
 	}
-	for _, s := range schemes() {
+	for _, s := range schemes {
 		if string(s.scheme) != scheme {
 			continue
 		}
@@ -78,20 +73,12 @@ func (r Ref) String() string {
 
 func hasParts(path string, n int) bool {
 	parts := strings.Split(path, "/")
-	if len(parts) != n {
-		return false
-	}
-	for _, p := range parts {
-		if p == "" {
-			return false
-		}
-	}
-	return true
+	return len(parts) == n && !slices.Contains(parts, "")
 }
 
 func forms() string {
 	var all []string
-	for _, s := range schemes() {
+	for _, s := range schemes {
 		all = append(all, s.form)
 	}
 	return strings.Join(all, ", ")

@@ -64,12 +64,7 @@ func bootstrapTokens(text string) []span {
 
 // lower reports whether a text is of small letters and digits alone.
 func lower(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
 // partOfName reports whether a letter goes on with a word, a name or a path.
