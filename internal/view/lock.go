@@ -59,11 +59,11 @@ func (t *Text) Lock(s LockStatus) {
 
 // ReleaseQuestion is what a person is asked before a lock is taken from a run.
 func ReleaseQuestion(s LockStatus) string {
-	text := fmt.Sprintf("Take the lock of %s from %s (run %s)? ", s.Of, s.Record.Run.Who, s.Record.Run.ID)
+	alive := "It gives signs of life. It finishes what it is doing and starts nothing more; another apply that begins meanwhile may meet it on the same host."
 	if s.Dead {
-		return text + fmt.Sprintf("It gave no sign of life for %s.", seconds(s.Age))
+		alive = fmt.Sprintf("It gave no sign of life for %s.", seconds(s.Age))
 	}
-	return text + "It gives signs of life. It finishes what it is doing and starts nothing more; another apply that begins meanwhile may meet it on the same host."
+	return fmt.Sprintf("Take the lock of %s from %s (run %s)? %s", s.Of, s.Record.Run.Who, s.Record.Run.ID, alive)
 }
 
 // HostLock is the lock that a host keeps for the run which entered it last.

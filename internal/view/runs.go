@@ -36,19 +36,10 @@ func what(h runlog.Head) string {
 
 // flags are the flags of a selection, each behind a space.
 func flags(on, exclude, steps []string, rollback bool) string {
-	text := ""
-	for _, part := range []struct {
-		flag string
-		of   []string
-	}{{"--on", on}, {"--exclude", exclude}, {"--step", steps}} {
-		for _, v := range part.of {
-			text += " " + part.flag + " " + v
-		}
+	each := func(flag string, all []string) string {
+		return strings.Join(mapped(all, func(v string) string { return " " + flag + " " + v }), "")
 	}
-	if rollback {
-		text += " --rollback"
-	}
-	return text
+	return each("--on", on) + each("--exclude", exclude) + each("--step", steps) + given(rollback, " --rollback")
 }
 
 func outcomeText(o runlog.Outcome, end *runlog.End) string {
@@ -136,17 +127,12 @@ func byState(all []runlog.ActionReport) [][]runlog.ActionReport {
 
 // acted shows actions that came equally far.
 func (t *Text) acted(group []runlog.ActionReport) {
-	var labels []string
 	took := 0.0
 	for _, a := range group {
-		labels = append(labels, a.Action.Label())
 		took += a.Seconds
 	}
-	text := fmt.Sprintf("%s: %s", group[0].State, strings.Join(labels, ", "))
-	if took > 0 {
-		text += fmt.Sprintf(" (%.1f s)", took)
-	}
-	t.line(4, "", text)
+	labels := joined(group, func(a runlog.ActionReport) string { return a.Action.Label() })
+	t.line(4, "", fmt.Sprintf("%s: %s%s", group[0].State, labels, given(took > 0, " (%.1f s)", took)))
 	for _, a := range group {
 		if a.Text != "" {
 			t.line(6, "", strings.TrimPrefix(a.Code.String()+": "+a.Text, ": "))
