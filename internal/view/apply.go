@@ -18,7 +18,7 @@ import (
 // fleet's hosts, how many keys are taken on trust, and what it disturbs. fleets are the
 // configuration's.
 func Question(p *plan.Plan, fleets []fleet.Fleet) string {
-	touched, have := make(map[string]int), hostsOf(p)
+	touched, have := make(map[string]int), byFleet(p)
 	total, objects := 0, 0
 	for _, actions := range p.Runnable() {
 		if actions[0].OfCluster() {
@@ -31,7 +31,7 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	var parts []string
 	for _, f := range p.Fleets {
 		if touched[f] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d of %d", f, touched[f], have[f]))
+			parts = append(parts, fmt.Sprintf("%s %d of %d", f, touched[f], len(have[f])))
 		}
 	}
 	keys := len(engine.Unpinned(p))

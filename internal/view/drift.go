@@ -44,11 +44,8 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 }
 
 func severities(items []drift.Item) string {
-	of := make(map[plan.Severity]int)
-	for _, i := range items {
-		of[i.Severity]++
-	}
-	text := tally(mapped(plan.Severities(), func(s plan.Severity) amount { return amount{of[s], string(s)} })...)
+	of := by(items, func(i drift.Item) plan.Severity { return i.Severity })
+	text := tally(mapped(plan.Severities(), func(s plan.Severity) amount { return amount{len(of[s]), string(s)} })...)
 	return given(text != "", " (%s)", text)
 }
 
@@ -65,10 +62,7 @@ func (x driftIndex) of(a plan.Action) []drift.Item {
 
 // drifted shows each host that drifted, or that could not be compared.
 func (t *Text) drifted(p *plan.Plan, r drift.Report) {
-	index := make(driftIndex)
-	for _, i := range r.Items {
-		index[[2]string{i.Host, i.Step}] = append(index[[2]string{i.Host, i.Step}], i)
-	}
+	index := driftIndex(by(r.Items, func(i drift.Item) [2]string { return [2]string{i.Host, i.Step} }))
 	t.heading("Drift of " + ownerTitle(p))
 	t.cluster(p, func(a plan.Action) []row {
 		if len(index.of(a)) == 0 {
@@ -77,12 +71,7 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 		return []row{{sign: signDrift, text: clusterSubject(a) + reason(plan.Host{}, a)}}
 	})
 	actions := byHost(p)
-	unseen := make(map[string][]drift.Unseen) // by host
-	for _, u := range r.Unseen {
-		if ofDifference(u) {
-			unseen[u.Host] = append(unseen[u.Host], u)
-		}
-	}
+	unseen := by(r.Unseen, func(u drift.Unseen) string { return u.Host })
 	t.fleets(p, func(fleet string) []block {
 		var out []block
 		for _, h := range p.Hosts {
@@ -110,7 +99,9 @@ func driftBlocks(h plan.Host, actions []plan.Action, index driftIndex, unseen []
 		}
 	}
 	for _, u := range unseen {
-		b.body = append(b.body, row{sign: signUnknown, text: fmt.Sprintf("%s not compared (%s)", u.Step, u.Code)})
+		if ofDifference(u) {
+			b.body = append(b.body, row{sign: signUnknown, text: fmt.Sprintf("%s not compared (%s)", u.Step, u.Code)})
+		}
 	}
 	b.body = append(b.body, troubles(h)...)
 	if len(b.body) == 0 {

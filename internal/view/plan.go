@@ -58,21 +58,21 @@ func ownerTitle(p *plan.Plan) string {
 	return p.Owner.Name + given(p.Owner.Environment != "", ", environment %s", p.Owner.Environment)
 }
 
-// hostsOf counts a plan's hosts by fleet.
-func hostsOf(p *plan.Plan) map[string]int {
-	out := make(map[string]int)
-	for _, h := range p.Hosts {
-		out[h.Fleet]++
-	}
-	return out
+// byFleet finds a plan's hosts by fleet, and byHost its actions by server id.
+func byFleet(p *plan.Plan) map[string][]plan.Host {
+	return by(p.Hosts, func(h plan.Host) string { return h.Fleet })
+}
+
+func byHost(p *plan.Plan) map[string][]plan.Action {
+	return by(p.Actions, func(a plan.Action) string { return a.ServerID })
 }
 
 func noChanges(p *plan.Plan, s plan.Summary) string {
 	var parts []string
-	have := hostsOf(p)
+	have := byFleet(p)
 	for _, f := range p.Fleets {
-		if have[f] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", f, have[f]))
+		if n := len(have[f]); n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", f, n))
 		}
 	}
 	if len(parts) == 0 {
@@ -91,15 +91,6 @@ func all(p *plan.Plan, s plan.Summary) string {
 		return "The 1 " + noun
 	}
 	return "All " + count(s.Hosts, noun)
-}
-
-// byHost groups a plan's actions by server id.
-func byHost(p *plan.Plan) map[string][]plan.Action {
-	out := make(map[string][]plan.Action)
-	for _, a := range p.Actions {
-		out[a.ServerID] = append(out[a.ServerID], a)
-	}
-	return out
 }
 
 // planBlocks shows one host: what will be done, and what can't be.
