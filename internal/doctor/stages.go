@@ -1,0 +1,90 @@
+package doctor
+
+import (
+	"slices"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// stage is one check of a conversation.
+type stage struct {
+	name   string
+	failed string   // why nothing else was asked, where it failed
+	at     []string // codes of the troubles that end a conversation here: all before is well
+	early  []string // those of this stage that may come before anything is dialled
+}
+
+// stages are the checks of a conversation in their order. docs/connections.md
+// lists the codes.
+func stages() []stage {
+	return []stage{
+		{"connection", "there is no connection", []string{"unreachable", "jump-lost"}, []string{"ssh-config", "jump-failed"}},
+		{"ssh", "no ssh server answers", []string{"no-ssh-answer"}, nil},
+		{"host key", "the host key is in doubt", []string{"wrong-host-key"}, []string{"damaged-pin"}},
+		{"authentication", "no login is possible", []string{"key-refused"}, []string{"no-key"}},
+		{"answers", "the conversation broke off", []string{"connection-lost"}, nil},
+	}
+}
+
+// connection tells how far the conversation came. Only what was looked at is
+// well: the rest nobody knows, and nothing at all where the trouble's code is a
+// strange one.
+func (e *examination) connection() {
+	all := stages()
+	failed, passed := len(all), len(all)
+	var t *plan.Trouble
+	if e.of.Seen.Trouble != nil {
+		t = plan.Diagnosed(*e.of.Seen.Trouble, e.of.Server)
+		failed, passed = -1, 0
+		for i, s := range all {
+			switch {
+			case slices.Contains(s.at, t.Code.String()):
+				failed, passed = i, i
+			case slices.Contains(s.early, t.Code.String()):
+				failed = i
+			}
+		}
+	}
+	for i, s := range all {
+		switch {
+		case i < passed:
+			e.ok(s.name, "%s", e.well(s.name))
+		case i == failed:
+			e.bad(s.name, Problem, t.Remedy, "%s", t.Text)
+		case failed >= 0:
+			e.bad(s.name, Unknown, "", "not asked: %s", all[failed].failed)
+		case i == 0:
+			e.bad(s.name, Unknown, t.Remedy, "%s", t.Text)
+		default:
+			e.bad(s.name, Unknown, "", "not known either")
+		}
+	}
+}
+
+// well says what is well at a stage.
+func (e *examination) well(stage string) string {
+	switch stage {
+	case "connection":
+		if e.of.Seen.Path == "" { // nobody says which path it was that ended later
+			return "the host answers"
+		}
+		// No address: the ssh configuration or the tailnet may have had another
+		// one than the inventory.
+		return "the host answers (path: " + e.of.Seen.Path + ")"
+	case "ssh":
+		return "an ssh server answers"
+	case "host key":
+		switch {
+		case e.of.Seen.Fingerprint == "" && e.pinned:
+			return "it is the pinned one"
+		case e.of.Seen.Fingerprint == "":
+			return "none is pinned yet, so any is taken"
+		case e.of.Seen.Pinned:
+			return e.of.Seen.Fingerprint + ", the pinned one"
+		}
+		return e.of.Seen.Fingerprint + ", not pinned yet: an apply that works on the host pins it"
+	case "authentication":
+		return "user " + e.cfg.SSH.User + " was let in"
+	}
+	return "all questions were answered in one command"
+}
