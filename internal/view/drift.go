@@ -161,9 +161,7 @@ func (t *Text) ignored(r drift.Report) {
 	t.blocks("Ignored, and no alarm; macfleet apply mends it all the same", mapped(r.Ignored, func(i drift.Ignored) block {
 		body := []row{{text: fmt.Sprintf("%s (%s)", i.Step, i.Code)},
 			{depth: 1, text: fmt.Sprintf("ignore %q until %s, %s: %s", i.Ignore, i.Until, i.Owner, i.Reason)}}
-		for _, f := range i.Fields {
-			body = append(body, movedRow(f, f.Before, f.After))
-		}
+		body = append(body, mapped(i.Fields, func(f drift.Field) row { return movedRow(f, f.Before, f.After) })...)
 		return block{hosts: []string{i.Host}, body: body}
 	}))
 	t.blank()

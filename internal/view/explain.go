@@ -348,9 +348,7 @@ func WriteExplanation(out io.Writer, x doctor.Explanation, only plan.StepID) err
 			ServerName: h.Server.Name, Type: h.Server.Type, Zone: h.Server.Zone, Status: h.Server.Status, Address: h.Server.Address,
 			Path: h.Seen.Path, HostKey: h.Seen.Fingerprint, Pinned: h.Seen.Pinned, OSVersion: os, Serial: serial,
 			WantedType: x.Type, WantedOS: x.OS, Convergence: string(h.Converged)}}
-	for _, a := range x.Actions {
-		d.Actions = append(d.Actions, wire.ActionOf(a))
-	}
+	d.Actions = append(d.Actions, mapped(x.Actions, wire.ActionOf)...)
 	for _, s := range x.Steps {
 		if only == "" || s.ID == only {
 			d.Steps = append(d.Steps, explainedStep(h, s))

@@ -163,11 +163,9 @@ func (p *progress) lines(now time.Time, rows int) []string {
 	if p.over {
 		return nil
 	}
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(p.active)) {
-		w := p.active[name]
-		out = append(out, fmt.Sprintf("  %s  %.0f s", w.what, max(0, now.Sub(w.since).Seconds())))
-	}
+	out := mapped(slices.Sorted(maps.Keys(p.active)), func(name string) string {
+		return fmt.Sprintf("  %s  %.0f s", p.active[name].what, max(0, now.Sub(p.active[name].since).Seconds()))
+	})
 	if room := rows - 2; rows > 2 && len(out) > room {
 		out = append(out[:room-1], fmt.Sprintf("  and %d more", len(p.active)-room+1))
 	}

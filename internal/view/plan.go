@@ -68,17 +68,12 @@ func byHost(p *plan.Plan) map[string][]plan.Action {
 }
 
 func noChanges(p *plan.Plan, s plan.Summary) string {
-	var parts []string
 	have := byFleet(p)
-	for _, f := range p.Fleets {
-		if n := len(have[f]); n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", f, n))
-		}
-	}
-	if len(parts) == 0 {
+	of := listed(", ", mapped(p.Fleets, func(f string) string { return given(len(have[f]) > 0, "%s %d", f, len(have[f])) })...)
+	if of == "" {
 		return fmt.Sprintf("No changes. %s has no hosts here.", ownerTitle(p))
 	}
-	return fmt.Sprintf("No changes. %s of %s converged (%s).", all(p, s), ownerTitle(p), strings.Join(parts, ", "))
+	return fmt.Sprintf("No changes. %s of %s converged (%s).", all(p, s), ownerTitle(p), of)
 }
 
 // all names the hosts that a statement is about.
