@@ -4,8 +4,11 @@ package schematest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,67 +20,50 @@ import (
 // suffix is how the names of the files end.
 const suffix = ".schema.json"
 
-// Names returns the names of all schemas, such as "plan".
-func Names() ([]string, error) {
+// compiled holds all schemas by their names.
+var compiled = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
+	c, out := jsonschema.NewCompiler(), make(map[string]*jsonschema.Schema)
+	c.AssertFormat()
 	files, err := fs.Glob(schemas.Files, "*"+suffix)
+	for _, file := range files {
+		raw, rerr := schemas.Files.ReadFile(file)
+		parsed, perr := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+		err = errors.Join(err, rerr, perr, c.AddResource(file, parsed))
+	}
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, f := range files {
-		if name := strings.TrimSuffix(f, suffix); name != defs {
-			names = append(names, name)
+	for _, file := range files {
+		if out[strings.TrimSuffix(file, suffix)], err = c.Compile(file); err != nil {
+			return nil, err
 		}
 	}
-	return names, nil
+	delete(out, defs) // what the others are made of
+	return out, nil
+})
+
+// Names returns the names of all schemas, such as "plan".
+func Names() ([]string, error) {
+	all, err := compiled()
+	return slices.Sorted(maps.Keys(all)), err
 }
 
 // Validate returns an error unless a document follows the schema of that name.
 // Formats, such as those of times, are checked too.
 func Validate(name string, document []byte) error {
-	schema, err := compiled(name)
+	all, err := compiled()
 	if err != nil {
-		return fmt.Errorf("schema %s: %w", name, err)
+		return fmt.Errorf("schemas: %w", err)
+	}
+	schema, ok := all[name]
+	if !ok {
+		return fmt.Errorf("there is no schema %s", name)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
 		return fmt.Errorf("no JSON document: %w", err)
 	}
 	return schema.Validate(value)
-}
-
-// compilation holds the schemas that were read. A compiler is for one user at a time.
-var compilation struct {
-	sync.Mutex
-	*jsonschema.Compiler
-}
-
-func compiled(name string) (*jsonschema.Schema, error) {
-	compilation.Lock()
-	defer compilation.Unlock()
-	if compilation.Compiler == nil {
-		c := jsonschema.NewCompiler()
-		c.AssertFormat()
-		files, err := fs.Glob(schemas.Files, "*"+suffix)
-		if err != nil {
-			return nil, err
-		}
-		for _, file := range files {
-			raw, err := schemas.Files.ReadFile(file)
-			if err != nil {
-				return nil, err
-			}
-			parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-			if err != nil {
-				return nil, err
-			}
-			if err := c.AddResource(file, parsed); err != nil {
-				return nil, err
-			}
-		}
-		compilation.Compiler = c
-	}
-	return compilation.Compile(name + suffix)
 }
 
 // ValidateLines returns an error unless every line of a text follows the schema.

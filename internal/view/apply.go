@@ -18,7 +18,7 @@ import (
 // fleet's hosts, how many keys are taken on trust, and what it disturbs. fleets are the
 // configuration's.
 func Question(p *plan.Plan, fleets []fleet.Fleet) string {
-	touched, have := make(map[string]int), hostsOf(p)
+	touched, have := make(map[string]int), byFleet(p)
 	total, objects := 0, 0
 	for _, actions := range p.Runnable() {
 		if actions[0].OfCluster() {
@@ -28,14 +28,9 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 		touched[actions[0].Fleet]++
 		total++
 	}
-	var parts []string
-	for _, f := range p.Fleets {
-		if touched[f] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d of %d", f, touched[f], have[f]))
-		}
-	}
+	parts := mapped(p.Fleets, func(f string) string { return given(touched[f] > 0, "%s %d of %d", f, touched[f], len(have[f])) })
 	keys := len(engine.Unpinned(p))
-	what := listed(" and ", given(total > 0, "change %s (%s)", count(total, "host"), strings.Join(parts, ", ")),
+	what := listed(" and ", given(total > 0, "change %s (%s)", count(total, "host"), listed(", ", parts...)),
 		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(keys > 0, "trust the host keys of %s", count(keys, "member")))
 	return fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), what) + disturbs(p, fleets)
 }

@@ -60,26 +60,16 @@ func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) er
 // somebody's, and a pull request's are a stranger's. Tabs are left, and the colours
 // of the writer where there are any.
 func harmless(text string, coloured bool) string {
-	colours := regexp.MustCompile(`\x1b\[[0-9;]*m`)
-	var b strings.Builder
-	for i, line := range strings.Split(text, "\n") {
-		if i > 0 {
-			b.WriteByte('\n')
+	pieces := regexp.MustCompile(`\r?\n|\t|\x1b\[[0-9;]*m|[^\t\r\n\x1b]+|[\r\x1b]`)
+	return pieces.ReplaceAllStringFunc(text, func(piece string) string {
+		switch {
+		case piece == "\r\n": // of a file with such line ends
+			return "\n"
+		case piece == "\n", piece == "\t", coloured && strings.HasPrefix(piece, "\x1b["):
+			return piece
 		}
-		line = strings.TrimSuffix(line, "\r") // of a file with such line ends
-		for line != "" {
-			from, to := len(line), len(line)
-			if j := strings.IndexByte(line, '\t'); j >= 0 {
-				from, to = j, j+1
-			}
-			if at := colours.FindStringIndex(line); coloured && at != nil && at[0] < from {
-				from, to = at[0], at[1]
-			}
-			b.WriteString(printable(line[:from]) + line[from:to])
-			line = line[to:]
-		}
-	}
-	return b.String()
+		return printable(piece)
+	})
 }
 
 // Valid says that a configuration has no fault.

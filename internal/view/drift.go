@@ -3,6 +3,8 @@ package view
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/internal/wire"
@@ -42,11 +44,8 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 }
 
 func severities(items []drift.Item) string {
-	of := make(map[plan.Severity]int)
-	for _, i := range items {
-		of[i.Severity]++
-	}
-	text := tally(mapped(plan.Severities(), func(s plan.Severity) amount { return amount{of[s], string(s)} })...)
+	of := by(items, func(i drift.Item) plan.Severity { return i.Severity })
+	text := tally(mapped(plan.Severities(), func(s plan.Severity) amount { return amount{len(of[s]), string(s)} })...)
 	return given(text != "", " (%s)", text)
 }
 
@@ -63,10 +62,7 @@ func (x driftIndex) of(a plan.Action) []drift.Item {
 
 // drifted shows each host that drifted, or that could not be compared.
 func (t *Text) drifted(p *plan.Plan, r drift.Report) {
-	index := make(driftIndex)
-	for _, i := range r.Items {
-		index[[2]string{i.Host, i.Step}] = append(index[[2]string{i.Host, i.Step}], i)
-	}
+	index := driftIndex(by(r.Items, func(i drift.Item) [2]string { return [2]string{i.Host, i.Step} }))
 	t.heading("Drift of " + ownerTitle(p))
 	t.cluster(p, func(a plan.Action) []row {
 		if len(index.of(a)) == 0 {
@@ -75,12 +71,7 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 		return []row{{sign: signDrift, text: clusterSubject(a) + reason(plan.Host{}, a)}}
 	})
 	actions := byHost(p)
-	unseen := make(map[string][]drift.Unseen) // by host
-	for _, u := range r.Unseen {
-		if ofDifference(u) {
-			unseen[u.Host] = append(unseen[u.Host], u)
-		}
-	}
+	unseen := by(r.Unseen, func(u drift.Unseen) string { return u.Host })
 	t.fleets(p, func(fleet string) []block {
 		var out []block
 		for _, h := range p.Hosts {
@@ -108,7 +99,9 @@ func driftBlocks(h plan.Host, actions []plan.Action, index driftIndex, unseen []
 		}
 	}
 	for _, u := range unseen {
-		b.body = append(b.body, row{sign: signUnknown, text: fmt.Sprintf("%s not compared (%s)", u.Step, u.Code)})
+		if ofDifference(u) {
+			b.body = append(b.body, row{sign: signUnknown, text: fmt.Sprintf("%s not compared (%s)", u.Step, u.Code)})
+		}
 	}
 	b.body = append(b.body, troubles(h)...)
 	if len(b.body) == 0 {
@@ -168,9 +161,7 @@ func (t *Text) ignored(r drift.Report) {
 	t.blocks("Ignored, and no alarm; macfleet apply mends it all the same", mapped(r.Ignored, func(i drift.Ignored) block {
 		body := []row{{text: fmt.Sprintf("%s (%s)", i.Step, i.Code)},
 			{depth: 1, text: fmt.Sprintf("ignore %q until %s, %s: %s", i.Ignore, i.Until, i.Owner, i.Reason)}}
-		for _, f := range i.Fields {
-			body = append(body, movedRow(f, f.Before, f.After))
-		}
+		body = append(body, mapped(i.Fields, func(f drift.Field) row { return movedRow(f, f.Before, f.After) })...)
 		return block{hosts: []string{i.Host}, body: body}
 	}))
 	t.blank()
@@ -214,4 +205,92 @@ func WriteDrift(out io.Writer, p *plan.Plan, r drift.Report) error {
 		d.Unread = []wire.UnreadStep{{Address: "inventory", StepUnread: plan.StepUnread{Unread: plan.Unread{Probe: "inventory", Why: r.Blind}}}}
 	}
 	return wire.Write(out, d)
+}
+
+// metrics writes the text format of Prometheus: all samples of a name together,
+// under its help.
+type metrics struct {
+	out   strings.Builder
+	owner []string // labels of every sample, so that files of several configurations may lie side by side
+	seen  map[string]bool
+}
+
+// sample is one line. Labels are names and values by turns.
+type sample struct {
+	value  float64
+	labels []string
+}
+
+func labelled(value float64, labels ...string) sample { return sample{value, labels} }
+
+// gauge adds the samples of a name. What comes twice is written once: a reader refuses a
+// whole file for one series that is there twice.
+func (m *metrics) gauge(name, help string, samples ...sample) {
+	fmt.Fprintf(&m.out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
+	for _, s := range samples {
+		labels := slices.Concat(m.owner, s.labels)
+		var pairs []string
+		for i := 0; i+1 < len(labels); i += 2 {
+			pairs = append(pairs, fmt.Sprintf(`%s="%s"`, labels[i], escapedLabel(labels[i+1])))
+		}
+		series := name + "{" + strings.Join(pairs, ",") + "}"
+		if m.seen[series] {
+			continue
+		}
+		m.seen[series] = true
+		fmt.Fprintf(&m.out, "%s %s\n", series, strings.TrimSuffix(fmt.Sprintf("%.3f", s.value), ".000"))
+	}
+}
+
+// escapedLabel writes a label's value: of what could end it or the line only three
+// characters count, and the text must be UTF-8.
+func escapedLabel(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// WriteDriftMetrics prints a drift for the textfile collector of Prometheus.
+func WriteDriftMetrics(out io.Writer, r drift.Report) error {
+	m := &metrics{owner: []string{"configuration", r.Owner.Name, "environment", r.Owner.Environment}, seen: make(map[string]bool)}
+	ofItem := func(i drift.Item) sample {
+		return labelled(1, "host", i.Host, "fleet", i.Fleet, "step", i.Step, "code", i.Code.String(), "severity", string(i.Severity))
+	}
+	m.gauge("macfleet_drift", "1 for each thing that changed behind our back and is not ignored.", mapped(r.Items, ofItem)...)
+	if r.Since != nil {
+		m.gauge("macfleet_drift_kept", "1 for each drift of the look before that nobody can say whether it is still there.", mapped(r.Since.Kept, ofItem)...)
+	}
+	m.gauge("macfleet_drift_info", "1, with the fingerprint of all drift that is not ignored: clean and unknown are two.", labelled(1, "fingerprint", r.Fingerprint))
+	// One step may have several answers that cannot be read.
+	m.gauge("macfleet_unknown", "1 for each host, or step of one, that could not be compared. Without a host: all.", mapped(r.Unseen, func(u drift.Unseen) sample {
+		return labelled(1, "host", u.Host, "fleet", u.Fleet, "step", u.Step, "code", u.Code.String(), "severity", string(u.Severity))
+	})...)
+	var hosts []sample
+	for _, h := range r.Hosts {
+		for _, s := range drift.HostStates() {
+			hosts = append(hosts, labelled(float64(*h.Of(s)), "fleet", h.Fleet, "state", string(s)))
+		}
+	}
+	m.gauge("macfleet_hosts", "Hosts of a fleet by state; each is counted once.", hosts...)
+	m.gauge("macfleet_ignored", "Drift that is ignored for now. apply mends it all the same.", labelled(float64(len(r.Ignored))))
+	m.gauge("macfleet_ignore", "1 for each ignore block, with what it is good for: active, unused, expired, too-long.", mapped(r.Ignores, func(i drift.IgnoreState) sample {
+		return labelled(1, "name", i.Name, "owner", i.Owner, "state", string(i.State))
+	})...)
+	m.gauge("macfleet_ignore_expires_timestamp_seconds", "When an ignore block ends, in seconds since 1970.", mapped(r.Ignores, func(i drift.IgnoreState) sample {
+		return labelled(float64(i.Expires.Unix()), "name", i.Name, "owner", i.Owner)
+	})...)
+	m.gauge("macfleet_complete", "1 when everything could be compared, 0 when drift may be unseen.", labelled(truth(r.Complete)))
+	applies := slices.ContainsFunc(r.Remarks, func(x drift.Remark) bool { return x.Code == plan.CodeApplyInProgress })
+	m.gauge("macfleet_apply_in_progress", "1 while somebody applies: what is seen may be half done.", labelled(truth(applies)))
+	m.gauge("macfleet_pending", "Differences of configuration that was never applied. They are no drift.", labelled(float64(r.Pending)))
+	m.gauge("macfleet_drift_run_timestamp_seconds", "When it was looked, in seconds since 1970.", labelled(float64(r.At.UnixMilli())/1000))
+	if _, err := io.WriteString(out, m.out.String()); err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	return nil
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }

@@ -20,7 +20,11 @@ import (
 // what would be done and why. With a step it shows that step alone.
 func (t *Text) Explain(x doctor.Explanation, only plan.StepID) {
 	h := x.Host
-	t.styled(0, "", t.strong.Render(h.Name)+printable(fmt.Sprintf(", %s of fleet %s, group %s", standing(h), h.Fleet, h.Group)))
+	standing := "to be claimed from the pool as a member"
+	if h.Member {
+		standing = "a member"
+	}
+	t.styled(0, "", t.strong.Render(h.Name)+printable(fmt.Sprintf(", %s of fleet %s, group %s", standing, h.Fleet, h.Group)))
 	if only == "" {
 		t.machine(x)
 		if h.Unknown != nil || h.Refused != nil {
@@ -41,18 +45,11 @@ func (t *Text) Explain(x doctor.Explanation, only plan.StepID) {
 	}
 }
 
-func standing(h plan.Host) string {
-	if h.Member {
-		return "a member"
-	}
-	return "to be claimed from the pool as a member"
-}
-
 // machine shows what the provider and the host say of the machine.
 func (t *Text) machine(x doctor.Explanation) {
 	h := x.Host
 	for _, v := range []doctor.Effective{x.Type, x.OS} {
-		t.said(v.Path, fmt.Sprintf("%s, written in %s", v.Text, written(v)))
+		t.said(v.Path, fmt.Sprintf("%s, written in %s", v.Text, listed(" ", string(v.Level), place(v))))
 	}
 	t.said("server", fmt.Sprintf("%s, type %s in %s, status %s%s", h.Server.ID, h.Server.Type, h.Server.Zone, h.Server.Status,
 		given(h.Server.Name != h.Name, ", now called %s", h.Server.Name)))
@@ -199,11 +196,6 @@ func proof(s doctor.StepExplanation) string {
 		return text + "; nothing moved since"
 	}
 	return text + "; since then " + moved + " moved"
-}
-
-// written says where a value that somebody must have written stands.
-func written(v doctor.Effective) string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s", v.Source.Level, place(v)))
 }
 
 // place returns "file:line", or nothing for a value that nobody wrote.
@@ -356,9 +348,7 @@ func WriteExplanation(out io.Writer, x doctor.Explanation, only plan.StepID) err
 			ServerName: h.Server.Name, Type: h.Server.Type, Zone: h.Server.Zone, Status: h.Server.Status, Address: h.Server.Address,
 			Path: h.Seen.Path, HostKey: h.Seen.Fingerprint, Pinned: h.Seen.Pinned, OSVersion: os, Serial: serial,
 			WantedType: x.Type, WantedOS: x.OS, Convergence: string(h.Converged)}}
-	for _, a := range x.Actions {
-		d.Actions = append(d.Actions, wire.ActionOf(a))
-	}
+	d.Actions = append(d.Actions, mapped(x.Actions, wire.ActionOf)...)
 	for _, s := range x.Steps {
 		if only == "" || s.ID == only {
 			d.Steps = append(d.Steps, explainedStep(h, s))
@@ -382,11 +372,7 @@ func explainedStep(h plan.Host, s doctor.StepExplanation) ExplainedStep {
 // Checkup prints the check list of one host: what is ok, what is a problem and
 // what to do, and what nobody knows.
 func (t *Text) Checkup(c doctor.Checkup) {
-	title := t.strong.Render(printable(c.Name))
-	if c.Name != c.Server {
-		title += printable("  (server " + c.Server + ")")
-	}
-	t.styled(0, "", title)
+	t.styled(0, "", t.strong.Render(printable(c.Name))+printable(given(c.Name != c.Server, "  (server %s)", c.Server)))
 	t.blank()
 	column := 0
 	for _, check := range c.Checks {

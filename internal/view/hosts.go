@@ -106,15 +106,12 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 		}
 		return shown
 	}))
-	var late []engine.NotReady
-	for _, r := range rows {
-		if r.ReadyWhy != "" {
-			late = append(late, engine.NotReady{Host: plan.Host{Name: r.Name}, Why: r.ReadyWhy})
-		}
-	}
-	if len(late) > 0 {
+	rows = slices.DeleteFunc(rows, func(r HostRow) bool { return r.ReadyWhy == "" })
+	if len(rows) > 0 {
 		t.Say("Not Ready:")
-		t.late(late)
+		t.late(mapped(rows, func(r HostRow) engine.NotReady {
+			return engine.NotReady{Host: plan.Host{Name: r.Name}, Why: r.ReadyWhy}
+		}))
 	}
 }
 

@@ -163,11 +163,9 @@ func (p *progress) lines(now time.Time, rows int) []string {
 	if p.over {
 		return nil
 	}
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(p.active)) {
-		w := p.active[name]
-		out = append(out, fmt.Sprintf("  %s  %.0f s", w.what, max(0, now.Sub(w.since).Seconds())))
-	}
+	out := mapped(slices.Sorted(maps.Keys(p.active)), func(name string) string {
+		return fmt.Sprintf("  %s  %.0f s", p.active[name].what, max(0, now.Sub(p.active[name].since).Seconds()))
+	})
 	if room := rows - 2; rows > 2 && len(out) > room {
 		out = append(out[:room-1], fmt.Sprintf("  and %d more", len(p.active)-room+1))
 	}
@@ -225,38 +223,30 @@ func EventLine(e engine.Event) string {
 	if e.Action != nil {
 		what = string(e.Action.Kind.Sign()) + " " + label(*e.Action)
 	}
-	switch e.Type {
-	case engine.Done:
-		return fmt.Sprintf("%s%s done %s", who, what, took)
-	case engine.Failed:
-		return fmt.Sprintf("%s%s failed %s: %v", who, what, took, e.Err)
-	case engine.Started:
-		return who + what
-	case engine.Skipped:
-		return who + what + " not started"
-	case engine.Observed:
-		if e.Trouble != nil {
-			return fmt.Sprintf("%s%s: %s", who, e.Trouble.Code, e.Trouble.Text)
-		}
-		return who + "seen " + took
-	case engine.Waiting:
-		return who + "waiting until its Node is Ready"
-	case engine.NodeReady:
-		return who + "its Node is Ready " + took
-	case engine.Sending:
-		return fmt.Sprintf("%s%s sent, %s of %s", who, e.Artifact, bytes(e.Bytes), bytes(e.Size))
-	case engine.HostBegun:
-		return fmt.Sprintf("%sbegins (%s, %s)", who, e.Lane, e.Worst)
-	case engine.HostEnded:
-		return who + "ended"
-	case engine.Soaking:
+	seen := "seen " + took
+	if e.Trouble != nil {
+		seen = e.Trouble.Code.String() + ": " + e.Trouble.Text
+	}
+	text, known := map[engine.EventType]string{
+		engine.Done:      what + " done " + took,
+		engine.Failed:    fmt.Sprintf("%s failed %s: %v", what, took, e.Err),
+		engine.Started:   what,
+		engine.Skipped:   what + " not started",
+		engine.Observed:  seen,
+		engine.Waiting:   "waiting until its Node is Ready",
+		engine.NodeReady: "its Node is Ready " + took,
+		engine.Sending:   fmt.Sprintf("%s sent, %s of %s", e.Artifact, bytes(e.Bytes), bytes(e.Size)),
+		engine.HostBegun: fmt.Sprintf("begins (%s, %s)", e.Lane, e.Worst),
+		engine.HostEnded: "ended",
+		engine.Closing:   "its Node takes no new Pods",
+		engine.Opened:    "its Node takes Pods again",
+		engine.Evicting:  fmt.Sprintf("Pod %s %s%s", e.Pod, e.What, given(e.Text != "", ": %s", e.Text)),
+	}[e.Type]
+	switch {
+	case known:
+		return who + text
+	case e.Type == engine.Soaking:
 		return fmt.Sprintf("%s: the canary is Ready and watched until %s; then the others start", e.Fleet, e.Until.UTC().Format("15:04:05 UTC"))
-	case engine.Closing:
-		return who + "its Node takes no new Pods"
-	case engine.Opened:
-		return who + "its Node takes Pods again"
-	case engine.Evicting:
-		return fmt.Sprintf("%sPod %s %s%s", who, e.Pod, e.What, given(e.Text != "", ": %s", e.Text))
 	}
 	return fmt.Sprintf("asking %s", count(e.Count, "host"))
 }

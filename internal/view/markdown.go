@@ -81,10 +81,8 @@ func (f part) text(room int) string {
 	body, note := f.body, ""
 	for {
 		fence := fenceFor(body)
-		out := fmt.Sprintf("\n<details><summary>%s</summary>\n\n%stext\n%s%s\n%s\n</details>\n", code(f.title), fence, body, fence, note)
-		if f.heading != "" {
-			out = "\n#### " + f.heading + "\n" + out
-		}
+		out := given(f.heading != "", "\n#### %s\n", f.heading) +
+			fmt.Sprintf("\n<details><summary>%s</summary>\n\n%stext\n%s%s\n%s\n</details>\n", code(f.title), fence, body, fence, note)
 		if len(out) <= room {
 			return out
 		}
@@ -154,10 +152,7 @@ func title(b block) string {
 	if len(what) > mostTitles {
 		what[mostTitles] = "…"
 	}
-	if len(what) == 0 {
-		return b.sign + " " + who
-	}
-	return b.sign + " " + who + ": " + strings.Join(what, ", ")
+	return b.sign + " " + listed(": ", who, strings.Join(what, ", "))
 }
 
 const mostTitles = 5

@@ -3,8 +3,10 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
@@ -56,27 +58,22 @@ func ownerTitle(p *plan.Plan) string {
 	return p.Owner.Name + given(p.Owner.Environment != "", ", environment %s", p.Owner.Environment)
 }
 
-// hostsOf counts a plan's hosts by fleet.
-func hostsOf(p *plan.Plan) map[string]int {
-	out := make(map[string]int)
-	for _, h := range p.Hosts {
-		out[h.Fleet]++
-	}
-	return out
+// byFleet finds a plan's hosts by fleet, and byHost its actions by server id.
+func byFleet(p *plan.Plan) map[string][]plan.Host {
+	return by(p.Hosts, func(h plan.Host) string { return h.Fleet })
+}
+
+func byHost(p *plan.Plan) map[string][]plan.Action {
+	return by(p.Actions, func(a plan.Action) string { return a.ServerID })
 }
 
 func noChanges(p *plan.Plan, s plan.Summary) string {
-	var parts []string
-	have := hostsOf(p)
-	for _, f := range p.Fleets {
-		if have[f] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", f, have[f]))
-		}
-	}
-	if len(parts) == 0 {
+	have := byFleet(p)
+	of := listed(", ", mapped(p.Fleets, func(f string) string { return given(len(have[f]) > 0, "%s %d", f, len(have[f])) })...)
+	if of == "" {
 		return fmt.Sprintf("No changes. %s has no hosts here.", ownerTitle(p))
 	}
-	return fmt.Sprintf("No changes. %s of %s converged (%s).", all(p, s), ownerTitle(p), strings.Join(parts, ", "))
+	return fmt.Sprintf("No changes. %s of %s converged (%s).", all(p, s), ownerTitle(p), of)
 }
 
 // all names the hosts that a statement is about.
@@ -89,15 +86,6 @@ func all(p *plan.Plan, s plan.Summary) string {
 		return "The 1 " + noun
 	}
 	return "All " + count(s.Hosts, noun)
-}
-
-// byHost groups a plan's actions by server id.
-func byHost(p *plan.Plan) map[string][]plan.Action {
-	out := make(map[string][]plan.Action)
-	for _, a := range p.Actions {
-		out[a.ServerID] = append(out[a.ServerID], a)
-	}
-	return out
 }
 
 // planBlocks shows one host: what will be done, and what can't be.
@@ -358,4 +346,60 @@ func (t *Text) warnings(p *plan.Plan) {
 		}
 	}
 	t.blocks("Warnings", blocks)
+}
+
+// PlanFile shows a plan file: what it is, and then the plan as it was.
+func (t *Text) PlanFile(f wire.PlanFile, now time.Time) {
+	good := "good until "
+	if !now.Before(f.ExpiresAt) {
+		good = "expired "
+	}
+	limits := flags(f.On, f.Exclude, mapped(f.Steps, func(id plan.StepID) string { return string(id) }), f.Rollback)
+	t.sayf("Made %s by %s with macfleet %s, %s.", moment(f.MadeAt), f.MadeBy, f.MacfleetVersion, good+moment(f.ExpiresAt))
+	t.sayf("It approves %s; configuration %s%s.", count(len(f.Actions()), "action"), f.ConfigurationHash, given(limits != "", "; planned with%s", limits))
+	t.blank()
+	t.Plan(f.Plan)
+}
+
+// Kept says that a plan file was written, and what is done with it.
+func (t *Text) Kept(name string, f wire.PlanFile) {
+	t.sayf("Wrote %s: it approves %s until %s. macfleet apply %s does these and no others.", name, count(len(f.Actions()), "action"), moment(f.ExpiresAt), name)
+}
+
+// Approved says by whose approval an apply goes on, and what of it is no more to be
+// done.
+func (t *Text) Approved(name string, f wire.PlanFile, now *plan.Plan) {
+	for _, line := range approved(name, f, now) {
+		t.Say(line)
+	}
+}
+
+func approved(name string, f wire.PlanFile, now *plan.Plan) []string {
+	out := []string{fmt.Sprintf("Applying %s, made %s by %s: it approves %s.", name, moment(f.MadeAt), f.MadeBy, count(len(f.Actions()), "action"))}
+	if gone := joined(f.Gone(now), func(a plan.Action) string { return strings.TrimPrefix(a.Address(), "host.") }); gone != "" {
+		out = append(out, fmt.Sprintf("No more to be done, somebody has done it since: %s.", gone))
+	}
+	return out
+}
+
+// WritePlanFile prints a plan file as one JSON object.
+func WritePlanFile(out io.Writer, f wire.PlanFile, now time.Time) error {
+	return wire.Write(out, f.Shown(now))
+}
+
+// Recalled is a recorded observation that a plan is made from.
+type Recalled struct {
+	File  string
+	Taken time.Time
+	plan.Gaps
+}
+
+// Recalled says how old the observation is, and what it does not answer.
+func (t *Text) Recalled(r Recalled) {
+	missed := func(noun string, all []string) string {
+		return given(len(all) > 0, "%s not asked (%s)", count(len(all), noun), some(all))
+	}
+	gaps := listed(", ", missed("host", r.Hosts), missed("question", r.Probes))
+	t.sayf("From %s, observed %s.%s", r.File, r.Taken.UTC().Format("2006-01-02 15:04 UTC"), given(gaps != "",
+		" It is older than the configuration, or was recorded for a selection: %s. Record another: macfleet plan --record FILE.", gaps))
 }

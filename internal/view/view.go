@@ -289,6 +289,15 @@ func mapped[T, U any](all []T, f func(T) U) []U {
 // joined joins what text says of each.
 func joined[T any](all []T, text func(T) string) string { return strings.Join(mapped(all, text), ", ") }
 
+// by finds things by a key of theirs.
+func by[T any, K comparable](all []T, key func(T) K) map[K][]T {
+	out := make(map[K][]T)
+	for _, x := range all {
+		out[key(x)] = append(out[key(x)], x)
+	}
+	return out
+}
+
 // grouped puts together what has the same key, at the place of the first.
 func grouped[T any, K comparable](all []T, key func(T) K) [][]T {
 	var out [][]T
