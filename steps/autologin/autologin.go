@@ -206,6 +206,7 @@ func sealedWithSession(user string) plan.Trouble {
 	return *codeSealedWithSession.Trouble("/etc/kcpassword holds <sealed>, and the session of " + user + " is up: whether it comes back after a boot, the next boot shows")
 }
 
+// Reads names the input of its script.
 func (autoLogin) Reads() plan.InputKind { return plan.AutoLogin }
 
 // Render returns the password and the wanted content of /etc/kcpassword, a line each. The

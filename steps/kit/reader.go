@@ -26,6 +26,16 @@ func (r *Reader) Answer(id string) (a plan.Answer, ok bool) {
 	return a, ok
 }
 
+// Blind is the finding of a step without a wish that cannot say what is left of it. Where
+// nothing was ever proven or begun, nothing says that there is anything. blind is false
+// where all was read.
+func (r *Reader) Blind(v plan.View) (f plan.Finding, blind bool) {
+	if v.Proven || v.Pending {
+		f.Unread = r.Unread
+	}
+	return f, len(r.Unread) > 0
+}
+
 // Odd notes an answer that the step does not understand.
 func (r *Reader) Odd(id, why string, a plan.Answer) {
 	bytes := a.Stdout
@@ -150,6 +160,17 @@ func JobCode(exit int) error {
 
 // FileState is a file as it was seen, with its owner, group and mode.
 type FileState struct{ Text, Mode string }
+
+// Is says how a file compares with what macfleet writes: as rendered, or what is else.
+func (f FileState) Is(rendered bool, mode string) string {
+	switch {
+	case !rendered:
+		return "edited"
+	case f.Mode != mode:
+		return "owner and mode " + f.Mode
+	}
+	return AsRendered
+}
 
 // What is right of a file that macfleet writes, and owner, group and mode of one, and of a program.
 const (

@@ -85,7 +85,7 @@ func (k tartKubelet) Diff(v plan.View) plan.Finding {
 	r := kit.Reader{Facts: v.Facts}
 	seen := readKubelet(&r, kit.Answered(v.Facts, k.stateID()))
 	if k.wish == nil {
-		return k.leave(v, seen, r.Unread)
+		return k.leave(v, seen, &r)
 	}
 	d := kubeletDiff{step: k, view: v, seen: seen}
 	d.compare(&r)
@@ -95,6 +95,7 @@ func (k tartKubelet) Diff(v plan.View) plan.Finding {
 	return d.finding()
 }
 
+// Restart starts the job anew, as it is wanted.
 func (k tartKubelet) Restart(v plan.View) plan.Change {
 	r := kit.Reader{Facts: v.Facts}
 	d := kubeletDiff{step: k, view: v, seen: readKubelet(&r, k.stateID())}
@@ -143,14 +144,15 @@ func (d *kubeletDiff) compare(r *kit.Reader) {
 	d.jobSettings = s.jobSettings(d.job, d.plist)
 	d.jobFacts = s.jobFacts(d.jobSettings, d.job)
 	d.taken, d.foreign = d.step.rivals(s)
-	d.condition = s.condition()
+	var process string
+	d.condition, process = s.condition()
 	d.stale = s.stale()
 	if d.condition == (plan.Reason{}) && !d.stale && !slices.ContainsFunc(d.jobSettings, kit.Setting.Differs) {
 		d.cluster, d.early = s.inCluster(v, d.job)
 	}
 	d.kubelet = s.kubelet(d.condition, v.At)
 	d.rest = []kit.Setting{
-		kit.Compare("process", s.processIs(d.condition, d.stale), "runs"),
+		kit.Compare("process", process, "runs"),
 		kit.Compare("folders", s.foldersOf(d.step.host.User), "the login user's"),
 		kit.Compare("taken over", kit.ListOr(wish.Legacy, "none"), kit.ListOr(wish.Legacy, "none")),
 		kit.Compare("other kubelets", kit.ListOr(names(d.taken), "none"), "none"),
@@ -303,12 +305,9 @@ func (d *kubeletDiff) orphans() []plan.Trouble {
 }
 
 // leave is the finding where the host is to be no Node: what macfleet made goes.
-func (k tartKubelet) leave(v plan.View, seen kubeletState, unread []plan.Unread) plan.Finding {
-	if len(unread) > 0 {
-		if !v.Proven && !v.Pending {
-			return plan.Finding{} // nothing says that there was ever anything
-		}
-		return plan.Finding{Unread: unread}
+func (k tartKubelet) leave(v plan.View, seen kubeletState, r *kit.Reader) plan.Finding {
+	if f, blind := r.Blind(v); blind {
+		return f
 	}
 	ours := seen.receipt.There() || seen.isPlist || seen.loaded
 	if !ours && !v.Pending {

@@ -143,27 +143,20 @@ func (c *comparison) anchorFile() string {
 		return "missing"
 	case file.Text != c.want.file && file.Mode == kit.FileMode && pf.IsRendered(file.Text):
 		return "of an earlier wish"
-	case file.Text != c.want.file:
-		return "edited"
-	case file.Mode != kit.FileMode:
-		return "owner and mode " + file.Mode
 	}
-	return kit.AsRendered
+	return file.Is(file.Text == c.want.file, kit.FileMode)
 }
 
 func (c *comparison) bootJob() string {
 	file, there := c.seen.files[bootJobPath]
+	state := file.Is(isBootJob(file.Text, c.want.anchor), kit.FileMode)
 	switch {
 	case !there:
 		return "missing"
-	case !isBootJob(file.Text, c.want.anchor):
-		return "edited"
-	case file.Mode != kit.FileMode:
-		return "owner and mode " + file.Mode
-	case !c.seen.job:
-		return "not loaded"
+	case state == kit.AsRendered:
+		return kit.Choose(c.seen.job, jobLoaded, "not loaded")
 	}
-	return jobLoaded
+	return state
 }
 
 // stranger refuses an anchor of the wanted name that somebody else made and that

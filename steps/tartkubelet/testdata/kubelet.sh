@@ -17,14 +17,24 @@ if [ -e "$STATE/tracing" ]; then
   } | cksum >>"$STATE/../trace"
 fi
 has() { [ -e "$STATE/$1" ]; }
-now() { cat "$STATE/clock"; }
+# get sets value to a line of the state, empty where there is none.
+get() {
+  value=''
+  [ ! -e "$STATE/$1" ] || read -r value <"$STATE/$1" || :
+}
+now() {
+  get clock
+  echo "$value"
+}
 label=dev.macfleet.tart-kubelet
 
 # spawn starts the job's process; in a crash loop it lives for a moment.
 spawn() {
-  pid=$(($(cat "$STATE/pids") + 1))
+  get pids
+  pid=$((value + 1))
   echo "$pid" >"$STATE/pids"
-  echo $(($(cat "$STATE/runs" 2>/dev/null || echo 0) + 1)) >"$STATE/runs"
+  get runs
+  echo $((value + 1)) >"$STATE/runs"
   now >"$STATE/started"
   if grep -q crashes "$ROOT/usr/local/bin/tart-kubelet" || ! [ -s "$ROOT/etc/tart-kubelet/kubeconfig" ]; then
     rm -f "$STATE/pid"
@@ -36,6 +46,8 @@ spawn() {
 }
 
 page() {
+  get runs
+  runs=$value
   printf 'system/%s = {\n\tpath = %s\n\ttype = LaunchDaemon\n' "$label" "$ROOT/Library/LaunchDaemons/$label.plist"
   if has draining; then
     printf '\tstate = SIGTERMed\n'
@@ -46,14 +58,16 @@ page() {
   fi
   printf '\n\tprogram = %s/usr/local/bin/tart-kubelet\n\targuments = {\n' "$ROOT"
   sed -n '/ProgramArguments/,/<\/array>/s/^\t\t<string>\(.*\)<\/string>$/\t\t\1/p' "$STATE/job"
-  printf '\t}\n\n\tenvironment = {\n\t\tHOME => %s\n\t\tPATH => %s\n\t\tSECRET => hunter2\n\t}\n\n\tusername = m1\n\tminimum runtime = 10\n\truns = %s\n' "$ROOT/Users/m1" "$ROOT/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin" "$(cat "$STATE/runs")"
-  ! has pid || printf '\tpid = %s\n' "$(cat "$STATE/pid")"
+  printf '\t}\n\n\tenvironment = {\n\t\tHOME => %s\n\t\tPATH => %s\n\t\tSECRET => hunter2\n\t}\n\n\tusername = m1\n\tminimum runtime = 10\n\truns = %s\n' "$ROOT/Users/m1" "$ROOT/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin" "$runs"
+  get pid
+  [ -z "$value" ] || printf '\tpid = %s\n' "$value"
   printf '\tlast exit code = 1\n\tproperties = keepalive | runatload\n}\n'
 }
 
 drain() {
-  left=$(cat "$STATE/draining" 2>/dev/null) || return 0
-  if [ "$left" -gt 0 ]; then echo $((left - 1)) >"$STATE/draining"; else rm -f "$STATE/draining" "$STATE/job" "$STATE/pid" "$STATE/runs"; fi
+  has draining || return 0
+  get draining
+  if [ "$value" -gt 0 ]; then echo $((value - 1)) >"$STATE/draining"; else rm -f "$STATE/draining" "$STATE/job" "$STATE/pid" "$STATE/runs"; fi
 }
 
 status=0
@@ -83,20 +97,26 @@ case "$name $*" in
   'ps -axwwo pid=,ppid=,etime=,command=')
     ! has work || cat "$STATE/work"
     if has pid; then
-      age=$(($(now) - $(cat "$STATE/started")))
-      printf '%5s     1    %02d:%02d %s\n' "$(cat "$STATE/pid")" $((age / 60)) $((age % 60)) "$ROOT/usr/local/bin/tart-kubelet --node-name=x --token=hunter2"
+      get clock
+      age=$value
+      get started
+      age=$((age - value))
+      get pid
+      printf '%5s     1    %02d:%02d %s\n' "$value" $((age / 60)) $((age % 60)) "$ROOT/usr/local/bin/tart-kubelet --node-name=x --token=hunter2"
     fi
     echo '    1     0 01:00:00 /sbin/launchd' ;;
   'df -k /') printf 'Filesystem 1024-blocks Used Available Capacity iused ifree %%iused Mounted on\n/dev/disk3s1s1 482797652 10485760 400000000 3%% 404167 4000000000 0%% /\n' ;;
   'sysctl -n hw.ncpu hw.memsize') printf '10\n17179869184\n' ;;
   'id -u m1') echo 501 ;;
   'date +%s') now ;;
-  'sleep '*) echo $(($(now) + $1)) >"$STATE/clock" ;;
+  'sleep '*)
+    get clock
+    echo $((value + $1)) >"$STATE/clock" ;;
   'stat -f %i %z %m|%c|%u:%g:%Lp|%Su:%Sg:%Lp|%N '*)
     shift 2
-    for path; do
-      owner=$(cat "$STATE/owner.$(stat -c %i "$path")" 2>/dev/null || echo root:wheel)
-      stat -c "%i %s %Y|%Z|0:0:%a|$owner:%a|%n" "$path"
+    stat -c '%i|%s %Y|%Z|%a|%n' "$@" | while IFS='|' read -r inode times changed mode path; do
+      get "owner.$inode"
+      echo "$inode $times|$changed|0:0:$mode|${value:-root:wheel}:$mode|$path"
     done ;;
   "stat -f %i %z %m "*) exec stat -c '%i %s %Y' "$3" ;;
   'chown -R '*) ;;
