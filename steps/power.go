@@ -156,12 +156,19 @@ func readPmset(r *kit.Reader, id string, into map[string]*int) {
 	}
 	found := make(map[string]bool)
 	for line := range strings.Lines(a.Stdout) {
-		words := strings.Fields(line)
-		if len(words) < 2 || into[words[0]] == nil {
+		var words [2]string // key and value
+		i := 0
+		for word := range strings.FieldsSeq(line) {
+			if words[i] = word; i == 1 {
+				break
+			}
+			i++
+		}
+		key, value := words[0], words[1]
+		if value == "" || into[key] == nil {
 			continue
 		}
-		key := words[0]
-		n, err := strconv.Atoi(words[1])
+		n, err := strconv.Atoi(value)
 		if err != nil || n < 0 || found[key] && *into[key] != n {
 			r.Odd(id, fmt.Sprintf("pmset -g custom says %q", strings.TrimSpace(line)), a)
 			return

@@ -140,11 +140,14 @@ var ErrPart = errors.New("this is no part of the answer")
 // newPart reads the line behind a part: its name, the exit code of what gave it, and
 // what it is of.
 func newPart(head, body string) (Part, error) {
-	words := strings.Split(head, " ")
-	for i, word := range words {
-		if exit, err := strconv.Atoi(word); err == nil && i > 0 {
-			return Part{Name: strings.Join(words[:i], " "), Exit: exit, Of: strings.Join(words[i+1:], " "), Body: body}, nil
+	_, rest, more := strings.Cut(head, " ")
+	for more {
+		var code, of string
+		code, of, more = strings.Cut(rest, " ")
+		if exit, err := strconv.Atoi(code); err == nil {
+			return Part{Name: head[:len(head)-len(rest)-1], Exit: exit, Of: of, Body: body}, nil
 		}
+		rest = of
 	}
 	return Part{}, ErrPart
 }

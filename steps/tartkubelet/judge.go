@@ -54,26 +54,31 @@ func (s kubeletState) lastEnd() string {
 // against it: a process that is young, after one that somebody stopped, is a restart by
 // hand and no crash loop.
 func (s kubeletState) condition() (why plan.Reason, process string) {
-	settled, last := s.settled(), "it was started "+kit.Count(s.service.Runs, "time")+", the last one ended with "+s.lastEnd()
-	for _, c := range []struct {
+	settled, gone, waits := s.settled(), s.service.PID == 0, s.service.State == launchd.Scheduled
+	for _, c := range [...]struct {
 		is            bool
 		code          plan.Code
 		text, process string
+		ended         bool // the text goes on with how the process before ended
 	}{
-		{!s.program.There && !s.isPlist && !s.loaded, codeKubeletMissing, "nothing of it is there", "none"},
-		{!s.loaded && s.disabled, codeKubeletDisabled, "launchd must not start " + kubeletLabel + ": it was disabled", "none, disabled"},
-		{!s.loaded, codeKubeletNotLoaded, "launchd does not have " + kubeletLabel, "none, not loaded"},
-		{!settled && s.service.KilledBySignature(), codeKilledByCodesigning, "the kernel kills the program because of its code signature: " + last, "killed by codesigning"},
-		{!settled && s.service.Crashed() && (s.service.PID != 0 || s.service.State == launchd.Scheduled), plan.CodeKubeletCrashLoop,
-			"it ends as soon as it was started: " + last, "crash-looping, " + roughly(s.service.Runs) + ", last exit " + s.lastEnd()},
-		{s.service.PID == 0 && s.service.State == launchd.Scheduled, codeKubeletStopped,
-			"there is no process, and launchd is to start one: " + last, "none, launchd is to start it"},
-		{s.service.PID == 0, codeKubeletRespawnStuck,
-			"launchd has the job (" + s.service.State + ") and does not start it again: " + last, "none, and launchd does not start it"},
+		{!s.program.There && !s.isPlist && !s.loaded, codeKubeletMissing, "nothing of it is there", "none", false},
+		{!s.loaded && s.disabled, codeKubeletDisabled, "launchd must not start " + kubeletLabel + ": it was disabled", "none, disabled", false},
+		{!s.loaded, codeKubeletNotLoaded, "launchd does not have " + kubeletLabel, "none, not loaded", false},
+		{!settled && s.service.KilledBySignature(), codeKilledByCodesigning, "the kernel kills the program because of its code signature", "killed by codesigning", true},
+		{!settled && s.service.Crashed() && (!gone || waits), plan.CodeKubeletCrashLoop, "it ends as soon as it was started", "crash-looping", true},
+		{gone && waits, codeKubeletStopped, "there is no process, and launchd is to start one", "none, launchd is to start it", true},
+		{gone, codeKubeletRespawnStuck, "launchd has the job (" + s.service.State + ") and does not start it again", "none, and launchd does not start it", true},
 	} {
-		if c.is {
-			return plan.Reason{Code: c.code, Text: c.text}, c.process
+		if !c.is {
+			continue
 		}
+		if c.ended {
+			c.text += ": it was started " + kit.Count(s.service.Runs, "time") + ", the last one ended with " + s.lastEnd()
+		}
+		if c.code == plan.CodeKubeletCrashLoop {
+			c.process += ", " + roughly(s.service.Runs) + ", last exit " + s.lastEnd()
+		}
+		return plan.Reason{Code: c.code, Text: c.text}, c.process
 	}
 	return plan.Reason{}, kit.Choose(s.stale(), "older than the program", "runs")
 }

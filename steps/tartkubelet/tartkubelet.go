@@ -234,11 +234,11 @@ func (d *kubeletDiff) finding() plan.Finding {
 
 // refusal says why the changes must not be made now.
 func (d *kubeletDiff) refusal(changes []plan.Change) *plan.Trouble {
-	switch {
-	case d.goal.SHA == "":
+	if d.goal.SHA == "" {
 		return kit.ArtifactMissing(d.step.ID())
-	case cmp.Or(d.foreign, d.noRoom, d.noWay, d.background()) != nil:
-		return cmp.Or(d.foreign, d.noRoom, d.noWay, d.background())
+	}
+	if t := cmp.Or(d.foreign, d.noRoom, d.noWay, d.background()); t != nil {
+		return t
 	}
 	for _, c := range changes {
 		if c.Delivery != nil && d.seen.free != kit.UnknownSpace && d.seen.free < c.Delivery.Space {

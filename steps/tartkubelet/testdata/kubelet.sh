@@ -1,15 +1,7 @@
-#!/bin/sh
 # One stub for all tools: a Mac with launchd, a kubelet and virtual machines. Its state is the files of
-# $STATE; its clock goes on by sleeping alone. The call with the number of $STATE/kill kills this process
-# group instead. With $STATE/tracing each call first notes what a kill there would leave behind.
+# $STATE; its clock goes on by sleeping alone. With $STATE/tracing each call first notes what a kill there
+# would leave behind.
 PATH=/usr/bin:/bin
-name=${0##*/}
-echo "$name $*" >>"$STATE/calls"
-read -r number <"$STATE/count"
-read -r victim <"$STATE/kill"
-number=$((number + 1))
-echo "$number" >"$STATE/count"
-[ "$victim" != "$number" ] || kill -9 0
 if [ -e "$STATE/tracing" ]; then
   {
     ls -lRi --full-time -I calls -I count "$ROOT" "$STATE"
