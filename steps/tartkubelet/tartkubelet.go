@@ -299,9 +299,8 @@ func (d *kubeletDiff) orphans() []plan.Trouble {
 	if len(left) == 0 || !known || d.view.Host.Spec.BuildsImages() || d.collectsAgain() {
 		return nil
 	}
-	return []plan.Trouble{{Code: codeOrphanVM,
-		Text:   "no Pod is behind the local " + kit.Choose(len(left) == 1, "virtual machine ", "virtual machines ") + strings.Join(left, ", ") + ", so the kubelet deletes it within 5 minutes",
-		Remedy: "look at it before (as the login user: tart list); a host that makes machines of its own needs a github_runner block, which turns that off"}}
+	return []plan.Trouble{*codeOrphanVM.Trouble("no Pod is behind the local " + kit.Choose(len(left) == 1, "virtual machine ", "virtual machines ") +
+		strings.Join(left, ", ") + ", so the kubelet deletes it within 5 minutes")}
 }
 
 // leave is the finding where the host is to be no Node: what macfleet made goes.
