@@ -49,7 +49,7 @@ page() {
     printf '\tstate = spawn scheduled\n'
   fi
   printf '\n\tprogram = %s/usr/local/bin/tart-kubelet\n\targuments = {\n' "$ROOT"
-  sed -n '/ProgramArguments/,/<\/array>/s/^\t\t<string>\(.*\)<\/string>$/\t\t\1/p' "$STATE/job"
+  while IFS= read -r line; do printf '%s\n' "$line"; done <"$STATE/args"
   printf '\t}\n\n\tenvironment = {\n\t\tHOME => %s\n\t\tPATH => %s\n\t\tSECRET => hunter2\n\t}\n\n\tusername = m1\n\tminimum runtime = 10\n\truns = %s\n' "$ROOT/Users/m1" "$ROOT/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin" "$runs"
   get pid
   [ -z "$value" ] || printf '\tpid = %s\n' "$value"
@@ -59,7 +59,7 @@ page() {
 drain() {
   has draining || return 0
   get draining
-  if [ "$value" -gt 0 ]; then echo $((value - 1)) >"$STATE/draining"; else rm -f "$STATE/draining" "$STATE/job" "$STATE/pid" "$STATE/runs"; fi
+  if [ "$value" -gt 0 ]; then echo $((value - 1)) >"$STATE/draining"; else rm -f "$STATE/draining" "$STATE/job" "$STATE/args" "$STATE/pid" "$STATE/runs"; fi
 }
 
 status=0
@@ -81,7 +81,11 @@ case "$name $*" in
   "launchctl enable system/$label") ;;
   'launchctl bootstrap system '*)
     if has legacy; then echo two kubelets >>"$STATE/faults"; fi
-    if has job; then echo 'Bootstrap failed: 5: Input/output error' >&2; status=5; else cp "$3" "$STATE/job"; spawn; fi ;;
+    if has job; then echo 'Bootstrap failed: 5: Input/output error' >&2; status=5; else
+      cp "$3" "$STATE/job"
+      sed -n '/ProgramArguments/,/<\/array>/s/^\t\t<string>\(.*\)<\/string>$/\t\t\1/p' "$3" >"$STATE/args"
+      spawn
+    fi ;;
   "launchctl kickstart -k system/$label")
     if has legacy; then echo two kubelets >>"$STATE/faults"; fi
     if has job; then spawn; else status=113; fi ;;
