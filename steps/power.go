@@ -29,7 +29,7 @@ func (p power) Wanted() string {
 	if p.wish == nil {
 		return ""
 	}
-	all := powerSettings(powerState{}, p.wanted())
+	all := powerSettings(p.table())
 	return kit.Wanted(all[:])
 }
 
@@ -45,111 +45,107 @@ func (p power) Probes() []plan.Probe {
 	}
 }
 
-// powerState is every setting in normal form. An idle time is in the unit of
-// the tool that sets it: minutes for pmset, seconds for the others.
-type powerState struct {
-	sleep, displaySleep, diskSleep int
-	restart                        int // 1 = restarts after a power loss
-	screensaver, loginScreensaver  int // unset where macOS uses its own default
-	autoLogout                     int
+// powerSetting is one setting: where it is read, what sets it, and both sides. An idle
+// time is in the unit of the tool that sets it.
+type powerSetting struct {
+	name         string
+	unit         string // of an idle time; none: it is on or off
+	key          string // of `pmset -g custom`; none: a preference
+	probe        string
+	group        *powerGroup
+	wanted, seen int
+}
+
+// powerGroup is settings that one script makes: one an argument, in the order of the table.
+type powerGroup struct {
+	code   plan.Code // of the reason, when one of them differs
+	script string
+	as     plan.User
 }
 
 // unset stands for a setting that nobody made; macOS then uses a default of its
 // own that is not 0.
 const unset = -1
 
+var (
+	setSleep            = &powerGroup{codeSleepEnabled, "power-set-sleep", plan.Root}
+	setRestart          = &powerGroup{codeNoRestartAfterPowerLoss, "power-set-restart", plan.Root}
+	setScreensaver      = &powerGroup{codeScreensaverEnabled, "power-set-screensaver", plan.Login}
+	setLoginScreensaver = &powerGroup{codeScreensaverEnabled, "power-set-login-screensaver", plan.Root}
+	setAutoLogout       = &powerGroup{codeAutoLogoutEnabled, "power-set-auto-logout", plan.Root}
+)
+
+// table lists the settings with what is wanted; what one group sets stands together.
+func (p power) table() [7]powerSetting {
+	w := p.wish
+	return [...]powerSetting{
+		{name: "sleep", unit: "min", key: "sleep", group: setSleep, wanted: *w.Sleep},
+		{name: "display sleep", unit: "min", key: "displaysleep", group: setSleep, wanted: *w.DisplaySleep},
+		{name: "disk sleep", unit: "min", key: "disksleep", group: setSleep, wanted: *w.DiskSleep},
+		{name: "restart after power loss", key: "autorestart", group: setRestart, wanted: kit.Choose(*w.RestartAfterPowerLoss, 1, 0)},
+		{name: "screensaver", unit: "s", probe: "power.screensaver", group: setScreensaver, wanted: *w.Screensaver},
+		{name: "screensaver at the login window", unit: "s", probe: "power.login-screensaver", group: setLoginScreensaver, wanted: *w.Screensaver},
+		{name: "auto-logout", unit: "s", probe: "power.auto-logout", group: setAutoLogout, wanted: *w.AutoLogout},
+	}
+}
+
+// powerSettings are both sides in normal form.
+func powerSettings(table [7]powerSetting) (out [7]kit.Setting) {
+	for i, s := range table {
+		out[i] = kit.Compare(s.name, powerText(s.seen, s.unit), powerText(s.wanted, s.unit))
+	}
+	return out
+}
+
 func (p power) Diff(v plan.View) plan.Finding {
 	if p.wish == nil {
 		return plan.Finding{} // the settings from before are not known, so none are restored
 	}
-	seen, unread := readPower(v.Facts)
-	if len(unread) > 0 {
-		return plan.Finding{Unread: unread}
+	r := kit.Reader{Facts: v.Facts}
+	table := p.table()
+	readPower(&r, table[:])
+	if len(r.Unread) > 0 {
+		return plan.Finding{Unread: r.Unread}
 	}
-	want := p.wanted()
-	all := powerSettings(seen, want)
-	var f plan.Finding
-	groups, rest := powerGroups(want), all[:]
-	for _, g := range groups {
-		n := len(g.values)
-		if diff := kit.Fields(rest[:n]...); len(diff) > 0 {
-			if f.Changes == nil {
-				f.Changes = make([]plan.Change, 0, len(groups))
-			}
-			f.Changes = append(f.Changes, plan.Change{
-				Reason: plan.Reason{Code: g.code, Text: kit.IsNot(diff)}, Fields: diff, Command: g.command()})
+	all := powerSettings(table)
+	f := plan.Finding{Facts: kit.Facts(all[:])}
+	for i := 0; i < len(table); {
+		g, from := table[i].group, i
+		for i < len(table) && table[i].group == g {
+			i++
 		}
-		rest = rest[n:]
+		diff := kit.Fields(all[from:i]...)
+		if len(diff) == 0 {
+			continue
+		}
+		var args []string
+		for _, s := range table[from:i] {
+			args = append(args, strconv.Itoa(s.wanted))
+		}
+		f.Changes = append(f.Changes, plan.Change{
+			Reason: plan.Reason{Code: g.code, Text: kit.IsNot(diff)}, Fields: diff, Command: scripts.Command(g.script, g.as, args...)})
 	}
-	f.Facts = kit.Facts(all[:])
 	return f
 }
 
-// powerGroup is the settings that one script makes: one an argument.
-type powerGroup struct {
-	code   plan.Code // of the reason, when one of them differs
-	script string
-	as     plan.User
-	values []int // the script's arguments
-}
-
-func (g powerGroup) command() plan.Command {
-	args := make([]string, 0, len(g.values))
-	for _, v := range g.values {
-		args = append(args, strconv.Itoa(v))
+// readPower fills in what was seen.
+func readPower(r *kit.Reader, table []powerSetting) {
+	keys := make(map[string]*int, len(table))
+	for i := range table {
+		if table[i].key != "" {
+			keys[table[i].key] = &table[i].seen
+		}
 	}
-	return scripts.Command(g.script, g.as, args...)
-}
-
-func powerSettings(seen, want powerState) [7]kit.Setting {
-	return [...]kit.Setting{
-		minutes("sleep", seen.sleep, want.sleep),
-		minutes("display sleep", seen.displaySleep, want.displaySleep),
-		minutes("disk sleep", seen.diskSleep, want.diskSleep),
-		kit.Compare("restart after power loss", onOff(seen.restart), onOff(want.restart)),
-		seconds("screensaver", seen.screensaver, want.screensaver),
-		seconds("screensaver at the login window", seen.loginScreensaver, want.loginScreensaver),
-		seconds("auto-logout", seen.autoLogout, want.autoLogout),
+	readPmset(r, "power.settings", keys)
+	for i, s := range table {
+		if s.probe != "" {
+			// macOS has a screen saver of its own, and logs nobody out by itself.
+			table[i].seen = r.Preference(s.probe, kit.Choose(s.group == setAutoLogout, 0, unset))
+		}
 	}
 }
 
-// powerGroups lists the scripts, whose arguments together are the settings of
-// powerSettings, in that order.
-func powerGroups(want powerState) []powerGroup {
-	return []powerGroup{
-		{codeSleepEnabled, "power-set-sleep", plan.Root, []int{want.sleep, want.displaySleep, want.diskSleep}},
-		{codeNoRestartAfterPowerLoss, "power-set-restart", plan.Root, []int{want.restart}},
-		{codeScreensaverEnabled, "power-set-screensaver", plan.Login, []int{want.screensaver}},
-		{codeScreensaverEnabled, "power-set-login-screensaver", plan.Root, []int{want.loginScreensaver}},
-		{codeAutoLogoutEnabled, "power-set-auto-logout", plan.Root, []int{want.autoLogout}},
-	}
-}
-
-// wanted is the wish as a state.
-func (p power) wanted() powerState {
-	w := p.wish
-	state := powerState{
-		sleep: *w.Sleep, displaySleep: *w.DisplaySleep, diskSleep: *w.DiskSleep,
-		screensaver: *w.Screensaver, loginScreensaver: *w.Screensaver, autoLogout: *w.AutoLogout,
-	}
-	if *w.RestartAfterPowerLoss {
-		state.restart = 1
-	}
-	return state
-}
-
-func readPower(facts plan.Facts) (powerState, []plan.Unread) {
-	r := kit.Reader{Facts: facts}
-	var s powerState
-	readPmset(&r, "power.settings", map[string]*int{
-		"sleep": &s.sleep, "displaysleep": &s.displaySleep, "disksleep": &s.diskSleep, "autorestart": &s.restart})
-	s.screensaver = r.Preference("power.screensaver", unset)
-	s.loginScreensaver = r.Preference("power.login-screensaver", unset)
-	s.autoLogout = r.Preference("power.auto-logout", 0) // macOS logs nobody out by itself
-	return s, r.Unread
-}
-
-// pmset reads the wanted keys of `pmset -g custom`: a section per power source,
+// readPmset reads the wanted keys of `pmset -g custom`: a section per power source,
 // lines of key and value, and after the value perhaps a remark. A Mac mini has
 // mains alone; where another source is listed too, both must agree, because
 // pmset -a sets both.
@@ -184,30 +180,17 @@ func readPmset(r *kit.Reader, id string, into map[string]*int) {
 	}
 }
 
-func minutes(name string, seen, wanted int) kit.Setting {
-	return kit.Compare(name, span(seen, "min"), span(wanted, "min"))
-}
-
-func seconds(name string, seen, wanted int) kit.Setting {
-	return kit.Compare(name, span(seen, "s"), span(wanted, "s"))
-}
-
-func span(n int, unit string) string {
-	switch n {
-	case unset:
+// powerText is a value as a person reads it.
+func powerText(n int, unit string) string {
+	switch {
+	case unit == "" && (n == 0 || n == 1):
+		return kit.Switched(n == 1)
+	case unit == "":
+		return strconv.Itoa(n)
+	case n == unset:
 		return "macOS default"
-	case 0:
+	case n == 0:
 		return "never"
 	}
 	return strconv.Itoa(n) + " " + unit
-}
-
-func onOff(n int) string {
-	switch n {
-	case 0:
-		return "off"
-	case 1:
-		return "on"
-	}
-	return strconv.Itoa(n)
 }

@@ -1,5 +1,5 @@
-// Package steps holds the concerns of a host, one file a step with its scripts
-// beside it. A step parses what was seen, brings what is wanted into the same
+// Package steps lists the concerns of a host, and holds those of one file with their
+// scripts; the others have packages below it. A step parses what was seen, brings what is wanted into the same
 // form, and compares the two with ==. It does no I/O.
 package steps
 

@@ -119,6 +119,7 @@ func (s sudo) changes(v plan.View, seen sudoState, all []kit.Setting) []plan.Cha
 	return append(out, install)
 }
 
+// Reads names the input of its script.
 func (sudo) Reads() plan.InputKind { return plan.LoginPassword }
 
 // Render returns the password as a line. The encoder refuses what is none, or could not

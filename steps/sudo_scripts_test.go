@@ -2,7 +2,6 @@ package steps_test
 
 import (
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -20,8 +19,7 @@ type sudoer struct{ *scripttest.Mac }
 const (
 	sudoPassword = "acme-Sentinel-1"
 	// sudoTool gives root where a file named free exists or the drop-in is whole.
-	sudoTool = `echo "sudo $*" >>"$STATE/log"
-free() { [ -e "$STATE/free" ] || cmp -s "$STATE/want" "$ROOT/etc/sudoers.d/macfleet"; }
+	sudoTool = `free() { [ -e "$STATE/free" ] || cmp -s "$STATE/want" "$ROOT/etc/sudoers.d/macfleet"; }
 case "$*" in
 '-n true' | '-k -n true')
   free || { echo 'sudo: a password is required' >&2; exit 1; }
@@ -42,14 +40,6 @@ case "$*" in
   ;;
 *) exit 9 ;;
 esac`
-	killedBefore = `n=$(($(cat "$STATE/count") + 1))
-echo $n >"$STATE/count"
-[ $n != "$BEFORE" ] || kill -9 0
-`
-	killedAfter = `
-end=$?
-[ $n != "$AFTER" ] || kill -9 0
-exit $end`
 )
 
 func newSudoer(t *testing.T, shell []string) sudoer {
@@ -67,9 +57,9 @@ func newSudoer(t *testing.T, shell []string) sudoer {
 		tools[name] = path + ` "$@"`
 	}
 	for name, text := range tools {
-		h.Tool(name, killedBefore+text+killedAfter)
+		h.Stub(text+scripttest.AfterCall, name)
 	}
-	h.Tool("sudo", killedBefore+sudoTool) // which becomes what it runs
+	h.Stub(sudoTool, "sudo") // which becomes what it runs
 	return h
 }
 
@@ -77,16 +67,15 @@ func newSudoer(t *testing.T, shell []string) sudoer {
 // never. It returns the exit code, -1 when killed, and how many tools ran.
 func (h sudoer) run(c plan.Command, input string, before, after int) (exit, tools int) {
 	h.T.Helper()
-	h.Set("count", "0")
-	a := h.Run(c, input, "BEFORE="+strconv.Itoa(before), "AFTER="+strconv.Itoa(after))
-	if all := h.Get("log") + a.Stdout + a.Stderr; strings.Contains(all, "Sentinel") {
+	h.ForgetCalls()
+	if h.KillAt(before); after > 0 {
+		h.KillAfter(after)
+	}
+	a := h.Run(c, input)
+	if all := h.Calls() + a.Stdout + a.Stderr; strings.Contains(all, "Sentinel") {
 		h.T.Errorf("the password was seen:\n%s", all)
 	}
-	tools, err := strconv.Atoi(h.Get("count"))
-	if err != nil {
-		h.T.Fatal(err)
-	}
-	return a.Exit, tools
+	return a.Exit, h.Count()
 }
 
 // folder returns what counts in sudoers.d, and how many files there are that sudo

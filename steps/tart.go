@@ -98,14 +98,7 @@ func (s *tartState) file(p kit.Part) error {
 	if path != tartPath {
 		return s.receipt.Read(p.Body)
 	}
-	switch {
-	case p.Body != tartWrapper:
-		s.wrapper = "edited"
-	case access != kit.ProgramMode:
-		s.wrapper = "owner and mode " + access
-	default:
-		s.wrapper = kit.AsRendered
-	}
+	s.wrapper = kit.FileState{Mode: access}.Is(p.Body == tartWrapper, kit.ProgramMode)
 	return nil
 }
 
@@ -113,7 +106,7 @@ func (t tart) Diff(v plan.View) plan.Finding {
 	r := kit.Reader{Facts: v.Facts}
 	seen := readTart(&r, kit.Answered(v.Facts, "tart.state"))
 	if t.wish == nil {
-		return t.leave(v, seen, r.Unread)
+		return t.leave(v, seen, &r)
 	}
 	want, back := seen.receipt.Goal(t.wish.Artifact, seen.kept, v.Rollback)
 	if len(r.Unread) > 0 {
@@ -188,12 +181,9 @@ func (t tart) refusal(seen tartState, want kit.Goal, c plan.Change) *plan.Troubl
 
 // leave is the finding where no tart is wanted: what macfleet installed goes, and
 // the receipt says that it was macfleet.
-func (t tart) leave(v plan.View, seen tartState, unread []plan.Unread) plan.Finding {
-	if len(unread) > 0 {
-		if !v.Proven && !v.Pending {
-			return plan.Finding{} // nothing says that there was ever anything
-		}
-		return plan.Finding{Unread: unread}
+func (t tart) leave(v plan.View, seen tartState, r *kit.Reader) plan.Finding {
+	if f, blind := r.Blind(v); blind {
+		return f
 	}
 	if !seen.receipt.There() {
 		return plan.Finding{}

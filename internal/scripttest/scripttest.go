@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -158,6 +159,72 @@ func read(path string) string {
 func (m *Mac) Tool(name, text string) {
 	m.T.Helper()
 	Write(m.T, filepath.Join(m.Bin, name), "#!/bin/sh\n"+text+"\n", 0o755)
+}
+
+// callNoted is the head of a stub: it notes the call, and ends everything at the one that
+// is to be the last. No process is started for it.
+const callNoted = `#!/bin/sh
+name=${0##*/}
+echo "$name $*" >>"$STATE/calls"
+read -r number <"$STATE/count"
+read -r victim when <"$STATE/kill"
+number=$((number + 1))
+echo "$number" >"$STATE/count"
+[ "$victim $when" != "$number before" ] || kill -9 0
+`
+
+// AfterCall is the end of a stub whose script may also be killed after the call.
+const AfterCall = `
+end=$?
+[ "$victim $when" != "$number after" ] || kill -9 0
+exit "$end"`
+
+// Stub makes one stub of several tools, whose text finds the name of its tool in $name.
+// Its calls are noted and counted.
+func (m *Mac) Stub(text string, tools ...string) {
+	m.T.Helper()
+	m.ForgetCalls()
+	m.KillAt(0)
+	stub := filepath.Join(m.Bin, "..", "stub."+tools[0])
+	Write(m.T, stub, callNoted+text+"\n", 0o755)
+	for _, tool := range tools {
+		if err := os.Symlink(stub, filepath.Join(m.Bin, tool)); err != nil {
+			m.T.Fatal(err)
+		}
+	}
+}
+
+// ForgetCalls forgets the calls so far.
+func (m *Mac) ForgetCalls() {
+	m.T.Helper()
+	m.Set("calls", "")
+	m.Set("count", "0\n")
+}
+
+// Calls returns the calls of stubs, a line each.
+func (m *Mac) Calls() string { return m.Kept("calls") }
+
+// Count returns how many calls of stubs there were.
+func (m *Mac) Count() int {
+	m.T.Helper()
+	n, err := strconv.Atoi(m.Get("count"))
+	if err != nil {
+		m.T.Fatal(err)
+	}
+	return n
+}
+
+// KillAt lets the scripts that run from now on be killed, with all that they started, before
+// the call of that number; 0 is never.
+func (m *Mac) KillAt(n int) {
+	m.T.Helper()
+	m.Set("kill", strconv.Itoa(n)+" before\n")
+}
+
+// KillAfter is KillAt for the moment after that call.
+func (m *Mac) KillAfter(n int) {
+	m.T.Helper()
+	m.Set("kill", strconv.Itoa(n)+" after\n")
 }
 
 // Files returns the files below a folder: their contents, in which paths are those

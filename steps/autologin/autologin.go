@@ -96,7 +96,8 @@ func (a autoLogin) Diff(v plan.View) plan.Finding {
 	all := a.settings(seen)
 	f := plan.Finding{Facts: kit.Facts(all), NoSession: !seen.session}
 	if seen.session && seen.file == fileSealed {
-		f.Warnings = []plan.Trouble{sealedWithSession(a.user)}
+		f.Warnings = []plan.Trouble{*codeSealedWithSession.Trouble("/etc/kcpassword holds <sealed>, and the session of " + a.user +
+			" is up: whether it comes back after a boot, the next boot shows")}
 	}
 	if f.Refused = a.refusal(seen); f.Refused != nil {
 		return f
@@ -202,10 +203,7 @@ func (a autoLogin) refusal(s loginState) *plan.Trouble {
 	return nil
 }
 
-func sealedWithSession(user string) plan.Trouble {
-	return *codeSealedWithSession.Trouble("/etc/kcpassword holds <sealed>, and the session of " + user + " is up: whether it comes back after a boot, the next boot shows")
-}
-
+// Reads names the input of its script.
 func (autoLogin) Reads() plan.InputKind { return plan.AutoLogin }
 
 // Render returns the password and the wanted content of /etc/kcpassword, a line each. The
@@ -227,9 +225,8 @@ func (a autoLogin) removal(v plan.View, seen loginState, unread []plan.Unread) p
 	case len(unread) > 0:
 		return plan.Finding{Unread: unread}
 	case seen.user != "" && seen.user != a.user:
-		return plan.Finding{Warnings: []plan.Trouble{{Code: codeForeignAutoLogin,
-			Text:   fmt.Sprintf("auto_login is no longer configured, and automatic login is now %q's: it is left alone", seen.user),
-			Remedy: "nothing, if that is meant"}}}
+		return plan.Finding{Warnings: []plan.Trouble{*codeForeignAutoLogin.Trouble(
+			fmt.Sprintf("auto_login is no longer configured, and automatic login is now %q's: it is left alone", seen.user))}}
 	}
 	diff := kit.Fields(kit.Compare("automatic login", seen.user, ""), kit.Compare("kcpassword", seen.file, fileAbsent))
 	if len(diff) == 0 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/hex"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,13 +32,8 @@ func inShells(t *testing.T, test func(*testing.T, loginMac)) {
 func newLoginMac(t testing.TB, shell string) loginMac {
 	t.Helper()
 	m := loginMac{scripttest.New(t, []string{shell}, "/etc/")}
-	stub := scripttest.Text(t, "testdata/login.sh")
-	for _, name := range strings.Fields("base64 chmod chown defaults fdesetup id launchctl mkdir mv pgrep rm sleep stat") {
-		scripttest.Write(t, filepath.Join(m.Bin, name), stub, 0o755)
-	}
+	m.Stub(scripttest.Text(t, "testdata/login.sh"), strings.Fields("base64 chmod chown defaults fdesetup id launchctl mkdir mv pgrep rm sleep stat")...)
 	m.Put("/etc/hosts", "")
-	m.set("calls", "0")
-	m.set("kill", "never")
 	m.set("right", hex.EncodeToString(m.content(rightPassword)[:len(rightPassword)+1]))
 	return m
 }
@@ -283,10 +277,10 @@ func TestAutoLoginScriptKilled(t *testing.T) {
 		scripttest.Need(t, shell)
 		whole := newLoginMac(t, shell)
 		first := whole.look()
-		began, _ := strconv.Atoi(whole.Get("calls"))
+		began := whole.Count()
 		whole.perform(first, rightPassword)
-		calls, _ := strconv.Atoi(whole.Get("calls"))
-		if calls -= began; calls < 10 || calls > 60 {
+		calls := whole.Count() - began
+		if calls < 10 || calls > 60 {
 			t.Fatalf("%d calls", calls)
 		}
 		for n := 1; n <= calls; n++ {
@@ -296,11 +290,11 @@ func TestAutoLoginScriptKilled(t *testing.T) {
 			t.Run(shell+" after "+strconv.Itoa(n), func(t *testing.T) {
 				t.Parallel()
 				m := newLoginMac(t, shell)
-				m.set("kill", strconv.Itoa(n))
+				m.KillAfter(n)
 				if a := m.perform(first, rightPassword); a.Exit != -1 {
 					t.Fatalf("it was not killed: %+v", a)
 				}
-				m.set("kill", "never")
+				m.KillAt(0)
 				if f := m.look(); f.Facts != stepstest.WantedBy(t, "auto_login", loggedIn) {
 					if a := m.perform(f, rightPassword); a.Exit != 0 {
 						t.Fatalf("%+v", a)

@@ -35,9 +35,9 @@ func TestTracesOfAutoLogin(t *testing.T) {
 			if tc.proven != (len(want.Changes) > 0) {
 				t.Errorf("proven %t: %+v", tc.proven, want)
 			}
-			before := m.Get("calls")
+			before := m.Count()
 			stepstest.Expect(t, "what is found", want, ask(gone.Probes()[0]))
-			if early := m.Get("calls") == before; early == tc.proven {
+			if early := m.Count() == before; early == tc.proven {
 				t.Errorf("proven %t, and ended early %t", tc.proven, early)
 			}
 		}

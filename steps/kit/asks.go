@@ -6,20 +6,20 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// restarts is a step with a job of its own, which a person may want to start anew.
+// Restarter is a step with a job of its own, which a person may want to start anew.
 type Restarter interface {
 	plan.Step
-	// restart returns the change that does it. The view is of a host that has no
+	// Restart returns the change that does it. The view is of a host that has no
 	// difference in this step.
 	Restart(v plan.View) plan.Change
 }
 
-// readsSecret is a step with a script that reads a secret on its standard input.
+// SecretReader is a step with a script that reads a secret on its standard input.
 type SecretReader interface {
 	plan.Step
-	// reads returns which input that is.
+	// Reads returns which input that is.
 	Reads() plan.InputKind
-	// render returns what the script reads. Its errors hold no part of the secret.
+	// Render returns what the script reads. Its errors hold no part of the secret.
 	Render(in InputFor, secret string) (string, error)
 }
 

@@ -26,6 +26,16 @@ func (r *Reader) Answer(id string) (a plan.Answer, ok bool) {
 	return a, ok
 }
 
+// Blind is the finding of a step without a wish that cannot say what is left of it. Where
+// nothing was ever proven or begun, nothing says that there is anything. blind is false
+// where all was read.
+func (r *Reader) Blind(v plan.View) (f plan.Finding, blind bool) {
+	if v.Proven || v.Pending {
+		f.Unread = r.Unread
+	}
+	return f, len(r.Unread) > 0
+}
+
 // Odd notes an answer that the step does not understand.
 func (r *Reader) Odd(id, why string, a plan.Answer) {
 	bytes := a.Stdout
@@ -130,11 +140,14 @@ var ErrPart = errors.New("this is no part of the answer")
 // newPart reads the line behind a part: its name, the exit code of what gave it, and
 // what it is of.
 func newPart(head, body string) (Part, error) {
-	words := strings.Split(head, " ")
-	for i, word := range words {
-		if exit, err := strconv.Atoi(word); err == nil && i > 0 {
-			return Part{Name: strings.Join(words[:i], " "), Exit: exit, Of: strings.Join(words[i+1:], " "), Body: body}, nil
+	_, rest, more := strings.Cut(head, " ")
+	for more {
+		var code, of string
+		code, of, more = strings.Cut(rest, " ")
+		if exit, err := strconv.Atoi(code); err == nil {
+			return Part{Name: head[:len(head)-len(rest)-1], Exit: exit, Of: of, Body: body}, nil
 		}
+		rest = of
 	}
 	return Part{}, ErrPart
 }
@@ -150,6 +163,17 @@ func JobCode(exit int) error {
 
 // FileState is a file as it was seen, with its owner, group and mode.
 type FileState struct{ Text, Mode string }
+
+// Is says how a file compares with what macfleet writes: as rendered, or what is else.
+func (f FileState) Is(rendered bool, mode string) string {
+	switch {
+	case !rendered:
+		return "edited"
+	case f.Mode != mode:
+		return "owner and mode " + f.Mode
+	}
+	return AsRendered
+}
 
 // What is right of a file that macfleet writes, and owner, group and mode of one, and of a program.
 const (

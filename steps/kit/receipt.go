@@ -21,11 +21,11 @@ var (
 		"write artifact = artifact.NAME into the block, and run macfleet artifacts lock")
 )
 
-// version is one version of an artifact, as a receipt notes it.
-type version struct{ SHA, Name string }
+// Version is one version of an artifact, as a receipt notes it.
+type Version struct{ SHA, Name string }
 
 // String is how a person sees it.
-func (v version) String() string {
+func (v Version) String() string {
 	if v.SHA == "" {
 		return "none"
 	}
@@ -36,8 +36,8 @@ func (v version) String() string {
 // and which before it, and by what the installed file is known again, so that no
 // plan reads 60 MB to know that nothing has changed.
 type Receipt struct {
-	Current, Previous version
-	rolled            version // what was taken back, where a version from before is in use again
+	Current, Previous Version
+	rolled            Version // what was taken back, where a version from before is in use again
 	Stamp             string  // inode, size and modification time of the installed file
 	sha               string  // its digest
 	Installed         int64   // when, in seconds since 1970
@@ -75,11 +75,11 @@ func (r *Receipt) Read(text string) error {
 	return nil
 }
 
-func versionOf(words []string) (version, bool) {
+func versionOf(words []string) (Version, bool) {
 	if len(words) != 2 || fleet.CheckSHA256(words[0]) != "" {
-		return version{}, false
+		return Version{}, false
 	}
-	return version{SHA: words[0], Name: words[1]}, true
+	return Version{SHA: words[0], Name: words[1]}, true
 }
 
 // There reports whether anything was ever noted.
@@ -87,7 +87,7 @@ func (r Receipt) There() bool { return r.Current.SHA != "" }
 
 // Goal is the version of an artifact that a host is to have.
 type Goal struct {
-	version
+	Version
 	artifact fleet.Artifact // what is brought to the host
 	back     bool           // it is a version from before, which the host has kept
 }
@@ -119,7 +119,7 @@ func GoalOf(want *fleet.Artifact) Goal {
 	if want == nil {
 		return Goal{}
 	}
-	return Goal{version: version{want.SHA256, want.Version}, artifact: *want}
+	return Goal{Version: Version{want.SHA256, want.Version}, artifact: *want}
 }
 
 // Goal returns the version that the host is to have: the configuration's or, on a
@@ -127,7 +127,7 @@ func GoalOf(want *fleet.Artifact) Goal {
 // far as the configuration, stays. The trouble says that there is no way back.
 func (r Receipt) Goal(want *fleet.Artifact, kept []string, rollback bool) (Goal, *plan.Trouble) {
 	wish := GoalOf(want)
-	stay := Goal{version: r.Current, back: true}
+	stay := Goal{Version: r.Current, back: true}
 	switch {
 	case !rollback:
 		return wish, nil
@@ -138,9 +138,9 @@ func (r Receipt) Goal(want *fleet.Artifact, kept []string, rollback bool) (Goal,
 	case r.Previous.SHA == "":
 		return stay, nothingBefore(r.Current.Name + " is the first version that macfleet installed here")
 	case !slices.Contains(kept, r.Previous.SHA):
-		return stay, nothingBefore(fmt.Sprintf("%s was here before, and its file %s is gone", r.Previous.Name, Goal{version: r.Previous}.Path()))
+		return stay, nothingBefore(fmt.Sprintf("%s was here before, and its file %s is gone", r.Previous.Name, Goal{Version: r.Previous}.Path()))
 	}
-	return Goal{version: r.Previous, back: true}, nil
+	return Goal{Version: r.Previous, back: true}, nil
 }
 
 func nothingBefore(why string) *plan.Trouble {
@@ -167,6 +167,7 @@ type InstalledFile struct {
 	Changed int64 // when anything of it changed last, in seconds since 1970
 }
 
+// Read takes in what a script says of the file.
 func (f *InstalledFile) Read(p Part) error {
 	f.There, f.Stamp, f.sha, f.Access = true, p.Value("stamp"), p.Value("sha"), p.Value("access")
 	var err error

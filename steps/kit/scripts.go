@@ -1,3 +1,6 @@
+// Package kit has what all steps use: settings and their comparison, the reading of
+// answers, scripts, the receipts of what a step installed, and the work on a host. It does
+// no I/O.
 package kit
 
 import (

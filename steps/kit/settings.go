@@ -88,6 +88,7 @@ func Refused(t *plan.Trouble) plan.Finding {
 	return plan.Finding{Facts: Facts([]Setting{{Name: t.Code.String(), Seen: t.Text}}), Refused: t}
 }
 
+// Choose returns one of two values.
 func Choose[T any](yes bool, one, other T) T {
 	if yes {
 		return one
@@ -95,6 +96,7 @@ func Choose[T any](yes bool, one, other T) T {
 	return other
 }
 
+// ListOr is a list as a person reads it, or what stands for an empty one.
 func ListOr(all []string, none string) string {
 	if len(all) == 0 {
 		return none
@@ -102,6 +104,7 @@ func ListOr(all []string, none string) string {
 	return strings.Join(all, "; ")
 }
 
+// Switched is a switch as a person reads it.
 func Switched(on bool) string {
 	if on {
 		return "on"
@@ -109,6 +112,7 @@ func Switched(on bool) string {
 	return "off"
 }
 
+// IsNot says of fields what they are.
 func IsNot(diff []plan.Field) string {
 	var out []string
 	for _, f := range diff {
@@ -123,6 +127,7 @@ func IsName(text string) bool {
 	return strings.TrimSpace(text) != "" && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
+// Count is a number of things as a person reads it.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -16,15 +16,15 @@ import (
 
 // Job is the description of a job, as far as macfleet's jobs have one.
 type Job struct {
-	Label       string
-	User        string   // whom it runs as; empty: root
-	Arguments   []string // the program first, by its path
-	Environment map[string]string
-	RunAtLoad   bool
-	KeepAlive   bool // it comes back after any end
-	Throttle    int  // seconds between two starts
-	Stdout      string
-	Stderr      string
+	Label       string            `plist:"Label"`
+	User        string            `plist:"UserName"`         // whom it runs as; empty: root
+	Arguments   []string          `plist:"ProgramArguments"` // the program first, by its path
+	Environment map[string]string `plist:"EnvironmentVariables"`
+	RunAtLoad   bool              `plist:"RunAtLoad"`
+	KeepAlive   bool              `plist:"KeepAlive"`        // it comes back after any end
+	Throttle    int               `plist:"ThrottleInterval"` // seconds between two starts
+	Stdout      string            `plist:"StandardOutPath"`
+	Stderr      string            `plist:"StandardErrorPath"`
 }
 
 // Program returns the path of what the job runs.
@@ -116,24 +116,13 @@ var ErrNotOurs = errors.New("it is no property list as macfleet writes it")
 // ParsePlist reads what Plist rendered. Another form is an error that wraps
 // ErrNotOurs: a key that is not understood could turn the meaning of the others.
 func ParsePlist(document string) (Job, error) {
-	var p struct {
-		Label       string            `plist:"Label"`
-		User        string            `plist:"UserName"`
-		Arguments   []string          `plist:"ProgramArguments"`
-		Environment map[string]string `plist:"EnvironmentVariables"`
-		RunAtLoad   bool              `plist:"RunAtLoad"`
-		KeepAlive   bool              `plist:"KeepAlive"`
-		Throttle    int               `plist:"ThrottleInterval"`
-		Stdout      string            `plist:"StandardOutPath"`
-		Stderr      string            `plist:"StandardErrorPath"`
-	}
 	if !strings.HasPrefix(document, head) || !strings.HasSuffix(document, tail) {
 		return Job{}, ErrNotOurs
 	}
-	if err := plist.Unmarshal([]byte(document), &p); err != nil {
+	var j Job
+	if err := plist.Unmarshal([]byte(document), &j); err != nil {
 		return Job{}, fmt.Errorf("%w: %w", ErrNotOurs, err)
 	}
-	j := Job(p)
 	if Plist(j) != document {
 		return Job{}, ErrNotOurs
 	}

@@ -19,7 +19,7 @@ func (c Conf) LoadFile(anchor string, names []string, live []Point) (string, err
 	var rest Conf
 	var err error
 	if anchor == "" {
-		rest, err = c.without(all)
+		rest, _, err = c.apart(all)
 	} else {
 		rest, err = c.with(all, FilterPoint(anchor).statement())
 	}

@@ -31,13 +31,8 @@ func (c Conf) Rewrite(anchor string, legacy []string) (string, error) {
 // marks that lack their other half, and bare lines with the comments above that
 // name them.
 func (c Conf) Remove(names []string) (string, error) {
-	rest, err := c.without(names)
-	return rest.text(""), err
-}
-
-func (c Conf) without(names []string) (Conf, error) {
 	rest, _, err := c.apart(names)
-	return rest, err
+	return rest.text(""), err
 }
 
 // with returns a pf.conf without any form of the names, and with a statement of

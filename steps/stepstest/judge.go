@@ -23,6 +23,7 @@ func Step(t testing.TB, id plan.StepID, spec fleet.Spec) plan.Step {
 	return StepOf(t, id, Host(spec))
 }
 
+// StepOf returns one step of a host.
 func StepOf(t rapid.TB, id plan.StepID, h fleet.Host) plan.Step {
 	t.Helper()
 	for _, s := range steps.For(h) {
@@ -34,10 +35,12 @@ func StepOf(t rapid.TB, id plan.StepID, h fleet.Host) plan.Step {
 	return nil
 }
 
+// Host is the sample host with a specification.
 func Host(spec fleet.Spec) fleet.Host {
 	return fleet.Host{Name: Name, Fleet: "macos", Group: "m2", User: "m1", Spec: spec.WithDefaults()}
 }
 
+// Diff is what a step finds on the sample host, which is sound.
 func Diff(t testing.TB, id plan.StepID, spec fleet.Spec, facts plan.Facts) plan.Finding {
 	t.Helper()
 	v := plan.View{Host: Host(spec), Facts: facts, Root: true}
@@ -123,6 +126,7 @@ func asks(s plan.Step, probe string) bool {
 	return false
 }
 
+// Expect compares.
 func Expect[T any](t testing.TB, what string, want, got T) {
 	t.Helper()
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(inventory.Seen[[]string]{}, inventory.Seen[int64]{}, inventory.Seen[plan.Kubelet]{})); d != "" {
@@ -157,8 +161,10 @@ func UnreadOf(f plan.Finding) []string {
 	return out
 }
 
+// Said is the answer of a tool that went well.
 func Said(stdout string) plan.Answer { return plan.Answer{Stdout: stdout} }
 
+// Failed is the answer of a tool that did not.
 func Failed(exit int, stderr string) plan.Answer { return plan.Answer{Exit: exit, Stderr: stderr} }
 
 // With returns facts with some answers replaced.

@@ -51,8 +51,10 @@ func kubeconfigText(node string, join inventory.Join, token string) (string, err
 	return head + "    token: " + token + "\n", nil
 }
 
+// Reads names the input of its script.
 func (tartKubelet) Reads() plan.InputKind { return plan.Kubeconfig }
 
+// Render returns the whole kubeconfig.
 func (tartKubelet) Render(in kit.InputFor, token string) (string, error) {
 	return kubeconfigText(in.Host.Name, in.Join, token)
 }

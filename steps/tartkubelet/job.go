@@ -96,10 +96,8 @@ func (s kubeletState) jobSettings(want launchd.Job, text string) []kit.Setting {
 		all[2].Seen = "missing"
 	case s.withheld != "" && s.withheld != digest(text):
 		all[2].Seen = "edited, and it may hold a secret"
-	case s.withheld == "" && s.plist.Text != text:
-		all[2].Seen = "edited"
-	case s.plist.Mode != kit.FileMode:
-		all[2].Seen = "owner and mode " + s.plist.Mode
+	default:
+		all[2].Seen = s.plist.Is(s.withheld != "" || s.plist.Text == text, kit.FileMode)
 	}
 	return all
 }

@@ -50,47 +50,37 @@ func (s kubeletState) lastEnd() string {
 }
 
 // condition says why the job does not run as it should, from what shows at one
-// moment. The zero reason says that nothing speaks against it: a process that is
-// young, after one that somebody stopped, is a restart by hand and no crash loop.
-func (s kubeletState) condition() plan.Reason {
-	settled := s.settled()
-	last := "it was started " + kit.Count(s.service.Runs, "time") + ", the last one ended with " + s.lastEnd()
-	switch {
-	case !s.program.There && !s.isPlist && !s.loaded:
-		return plan.Reason{Code: codeKubeletMissing, Text: "nothing of it is there"}
-	case !s.loaded && s.disabled:
-		return plan.Reason{Code: codeKubeletDisabled, Text: "launchd must not start " + kubeletLabel + ": it was disabled"}
-	case !s.loaded:
-		return plan.Reason{Code: codeKubeletNotLoaded, Text: "launchd does not have " + kubeletLabel}
-	case !settled && s.service.KilledBySignature():
-		return plan.Reason{Code: codeKilledByCodesigning, Text: "the kernel kills the program because of its code signature: " + last}
-	case !settled && s.service.Crashed() && (s.service.PID != 0 || s.service.State == launchd.Scheduled):
-		return plan.Reason{Code: plan.CodeKubeletCrashLoop, Text: "it ends as soon as it was started: " + last}
-	case s.service.PID == 0 && s.service.State == launchd.Scheduled:
-		return plan.Reason{Code: codeKubeletStopped, Text: "there is no process, and launchd is to start one: " + last}
-	case s.service.PID == 0:
-		return plan.Reason{Code: codeKubeletRespawnStuck, Text: "launchd has the job (" + s.service.State + ") and does not start it again: " + last}
+// moment, and what its process does, in short. The zero reason says that nothing speaks
+// against it: a process that is young, after one that somebody stopped, is a restart by
+// hand and no crash loop.
+func (s kubeletState) condition() (why plan.Reason, process string) {
+	settled, gone, waits := s.settled(), s.service.PID == 0, s.service.State == launchd.Scheduled
+	for _, c := range [...]struct {
+		is            bool
+		code          plan.Code
+		text, process string
+		ended         bool // the text goes on with how the process before ended
+	}{
+		{!s.program.There && !s.isPlist && !s.loaded, codeKubeletMissing, "nothing of it is there", "none", false},
+		{!s.loaded && s.disabled, codeKubeletDisabled, "launchd must not start " + kubeletLabel + ": it was disabled", "none, disabled", false},
+		{!s.loaded, codeKubeletNotLoaded, "launchd does not have " + kubeletLabel, "none, not loaded", false},
+		{!settled && s.service.KilledBySignature(), codeKilledByCodesigning, "the kernel kills the program because of its code signature", "killed by codesigning", true},
+		{!settled && s.service.Crashed() && (!gone || waits), plan.CodeKubeletCrashLoop, "it ends as soon as it was started", "crash-looping", true},
+		{gone && waits, codeKubeletStopped, "there is no process, and launchd is to start one", "none, launchd is to start it", true},
+		{gone, codeKubeletRespawnStuck, "launchd has the job (" + s.service.State + ") and does not start it again", "none, and launchd does not start it", true},
+	} {
+		if !c.is {
+			continue
+		}
+		if c.ended {
+			c.text += ": it was started " + kit.Count(s.service.Runs, "time") + ", the last one ended with " + s.lastEnd()
+		}
+		if c.code == plan.CodeKubeletCrashLoop {
+			c.process += ", " + roughly(s.service.Runs) + ", last exit " + s.lastEnd()
+		}
+		return plan.Reason{Code: c.code, Text: c.text}, c.process
 	}
-	return plan.Reason{}
-}
-
-// processIs is the state of the job's process in short.
-func (s kubeletState) processIs(condition plan.Reason, stale bool) string {
-	switch condition.Code {
-	case plan.Code{}:
-		return kit.Choose(stale, "older than the program", "runs")
-	case codeKilledByCodesigning:
-		return "killed by codesigning"
-	case codeKubeletMissing:
-		return "none"
-	case plan.CodeKubeletCrashLoop:
-		return "crash-looping, " + roughly(s.service.Runs) + ", last exit " + s.lastEnd()
-	case codeKubeletStopped:
-		return "none, launchd is to start it"
-	case codeKubeletRespawnStuck:
-		return "none, and launchd does not start it"
-	}
-	return "none, " + words(condition)
+	return plan.Reason{}, kit.Choose(s.stale(), "older than the program", "runs")
 }
 
 // roughly counts starts: hosts in the same crash loop, each with its own number, are

@@ -7,8 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -38,30 +36,12 @@ func newNodeMac(t testing.TB, shell ...string) *nodeMac {
 	scripttest.Need(t, shell[0], "cmp", "sha256sum", "sed")
 	m := &nodeMac{Mac: scripttest.New(t, shell, "/etc/", "/Library/", "/usr/local/", "/var/", "/Users/")}
 	m.Folders("/Library/LaunchDaemons", "/usr/local/lib/macfleet/artifacts", "/var/log", "/var/lib")
-	stub := filepath.Join(m.Bin, "..", "stub")
-	scripttest.Write(t, stub, scripttest.Text(t, "testdata/kubelet.sh"), 0o755)
-	for _, tool := range strings.Fields(nodeTools) {
-		if err := os.Symlink(stub, filepath.Join(m.Bin, tool)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	m.Stub(scripttest.Text(t, "testdata/kubelet.sh"), strings.Fields(nodeTools)...)
 	m.Set("clock", "2000000000")
 	m.Set("pids", "500")
-	m.Set("count", "0\n")
-	m.Set("kill", "never\n")
 	m.spec = fleet.Spec{Tart: &fleet.Tart{Artifact: m.artifact("2.32.1", tartArchive(t, "2.32.1"))},
 		TartKubelet: &fleet.TartKubelet{Artifact: m.artifact("0.4.0", "version=0.4.0\n")}}
 	return m
-}
-
-// count is how many tools were called.
-func (m *nodeMac) count() int {
-	m.T.Helper()
-	n, err := strconv.Atoi(m.Get("count"))
-	if err != nil {
-		m.T.Fatal(err)
-	}
-	return n
 }
 
 // artifact is one that the host was brought.

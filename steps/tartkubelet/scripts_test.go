@@ -34,8 +34,8 @@ func TestNodeScripts(t *testing.T) {
 		pid, runs := m.Get("pid"), m.Get("runs")
 		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.5.0", "version=0.5.0\n")}
 		m.apply(kubeletID)
-		if m.Get("pid") == pid || m.Get("runs") == runs || strings.Contains(m.Get("calls"), "bootout") {
-			t.Errorf("pid %s, %s runs:\n%s", m.Get("pid"), m.Get("runs"), m.Get("calls"))
+		if m.Get("pid") == pid || m.Get("runs") == runs || strings.Contains(m.Calls(), "bootout") {
+			t.Errorf("pid %s, %s runs:\n%s", m.Get("pid"), m.Get("runs"), m.Calls())
 		}
 		m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(t, "2.33.0"))}
 		m.apply("tart")
@@ -66,8 +66,8 @@ func TestNodeScriptsPlist(t *testing.T) {
 		m.apply(kubeletID)
 		m.spec.GithubRunner = &fleet.GithubRunner{}
 		m.apply(kubeletID)
-		if !strings.Contains(m.Get("job"), "--disable-vm-gc") || strings.Count(m.Get("calls"), "launchctl bootstrap system") != 2 {
-			t.Errorf("launchd has\n%s\n%s", m.Get("job"), m.Get("calls"))
+		if !strings.Contains(m.Get("job"), "--disable-vm-gc") || strings.Count(m.Calls(), "launchctl bootstrap system") != 2 {
+			t.Errorf("launchd has\n%s\n%s", m.Get("job"), m.Calls())
 		}
 		for what, edit := range map[string]func(){
 			"the file edited":  func() { m.Put(kubeletPlist, "x") },
@@ -86,8 +86,8 @@ func TestNodeScriptsPlist(t *testing.T) {
 			}
 			m.apply(kubeletID)
 		}
-		if strings.Count(m.Get("calls"), "launchctl bootstrap system") != 2 {
-			t.Errorf("the job was registered without need:\n%s", m.Get("calls"))
+		if strings.Count(m.Calls(), "launchctl bootstrap system") != 2 {
+			t.Errorf("the job was registered without need:\n%s", m.Calls())
 		}
 	})
 }
@@ -101,8 +101,8 @@ func TestNodeScriptsTakeOver(t *testing.T) {
 		m.Set("legacy", "")
 		m.Put(legacy, "<string>/usr/local/bin/tart-kubelet</string>\n")
 		m.apply(kubeletID)
-		if m.Read(legacy) != "no file" || strings.Contains(m.Get("calls"), "bootout system/dev.macfleet") {
-			t.Errorf("calls:\n%s", m.Get("calls"))
+		if m.Read(legacy) != "no file" || strings.Contains(m.Calls(), "bootout system/dev.macfleet") {
+			t.Errorf("calls:\n%s", m.Calls())
 		}
 		m.Put("/Library/LaunchDaemons/com.example.node.plist", "<string>/opt/tart-kubelet</string>\n")
 		if f := m.look(kubeletID); stepstest.Brief(f) != "refused second-kubelet" {
@@ -147,9 +147,9 @@ func TestNodeScriptsFail(t *testing.T) {
 		if m.Read("/usr/local/bin/tart-kubelet") != "signed\nunsigned\n" {
 			t.Error("it is not signed")
 		}
-		calls := strings.Count(m.Get("calls"), "codesign --force")
+		calls := strings.Count(m.Calls(), "codesign --force")
 		m.apply(kubeletID)
-		if calls != 1 || strings.Count(m.Get("calls"), "codesign --force") != calls {
+		if calls != 1 || strings.Count(m.Calls(), "codesign --force") != calls {
 			t.Errorf("signed %d times at first", calls)
 		}
 
@@ -236,11 +236,11 @@ func TestNodeScriptsKilled(t *testing.T) {
 					m := newNodeMac(t, shell)
 					m.ready(id, before)
 					m.turn(scene)
-					m.Set("kill", strconv.Itoa(m.count()+n)+"\n")
+					m.KillAt(m.Count() + n)
 					if a := m.perform(f); a.Exit == 0 {
 						t.Fatalf("it was not killed")
 					}
-					m.Set("kill", "never\n")
+					m.KillAt(0)
 					m.apply(id)
 					stepstest.Expect(t, "the Mac", want, m.picture())
 					if id == kubeletID && (m.Get("pid") == "" || m.Get("runs-of") != whole.Get("runs-of")) {
@@ -299,14 +299,14 @@ func (m *nodeMac) ready(id plan.StepID, f plan.Finding) {
 // kill there would leave behind.
 func (m *nodeMac) traced(f plan.Finding) []string {
 	m.T.Helper()
-	began := m.count()
+	began := m.Count()
 	m.Set("tracing", "")
 	if a := m.perform(f); a.Exit != 0 {
 		m.T.Fatalf("%s", a.Stderr)
 	}
 	leaves := strings.Split(m.Get("../trace"), "\n")
-	if err := os.Remove(filepath.Join(m.State, "tracing")); err != nil || len(leaves) != m.count()-began {
-		m.T.Fatalf("%d states at %d calls, %v", len(leaves), m.count()-began, err)
+	if err := os.Remove(filepath.Join(m.State, "tracing")); err != nil || len(leaves) != m.Count()-began {
+		m.T.Fatalf("%d states at %d calls, %v", len(leaves), m.Count()-began, err)
 	}
 	return leaves
 }

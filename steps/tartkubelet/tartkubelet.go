@@ -85,7 +85,7 @@ func (k tartKubelet) Diff(v plan.View) plan.Finding {
 	r := kit.Reader{Facts: v.Facts}
 	seen := readKubelet(&r, kit.Answered(v.Facts, k.stateID()))
 	if k.wish == nil {
-		return k.leave(v, seen, r.Unread)
+		return k.leave(v, seen, &r)
 	}
 	d := kubeletDiff{step: k, view: v, seen: seen}
 	d.compare(&r)
@@ -95,6 +95,7 @@ func (k tartKubelet) Diff(v plan.View) plan.Finding {
 	return d.finding()
 }
 
+// Restart starts the job anew, as it is wanted.
 func (k tartKubelet) Restart(v plan.View) plan.Change {
 	r := kit.Reader{Facts: v.Facts}
 	d := kubeletDiff{step: k, view: v, seen: readKubelet(&r, k.stateID())}
@@ -143,14 +144,15 @@ func (d *kubeletDiff) compare(r *kit.Reader) {
 	d.jobSettings = s.jobSettings(d.job, d.plist)
 	d.jobFacts = s.jobFacts(d.jobSettings, d.job)
 	d.taken, d.foreign = d.step.rivals(s)
-	d.condition = s.condition()
+	var process string
+	d.condition, process = s.condition()
 	d.stale = s.stale()
 	if d.condition == (plan.Reason{}) && !d.stale && !slices.ContainsFunc(d.jobSettings, kit.Setting.Differs) {
 		d.cluster, d.early = s.inCluster(v, d.job)
 	}
 	d.kubelet = s.kubelet(d.condition, v.At)
 	d.rest = []kit.Setting{
-		kit.Compare("process", s.processIs(d.condition, d.stale), "runs"),
+		kit.Compare("process", process, "runs"),
 		kit.Compare("folders", s.foldersOf(d.step.host.User), "the login user's"),
 		kit.Compare("taken over", kit.ListOr(wish.Legacy, "none"), kit.ListOr(wish.Legacy, "none")),
 		kit.Compare("other kubelets", kit.ListOr(names(d.taken), "none"), "none"),
@@ -232,11 +234,11 @@ func (d *kubeletDiff) finding() plan.Finding {
 
 // refusal says why the changes must not be made now.
 func (d *kubeletDiff) refusal(changes []plan.Change) *plan.Trouble {
-	switch {
-	case d.goal.SHA == "":
+	if d.goal.SHA == "" {
 		return kit.ArtifactMissing(d.step.ID())
-	case cmp.Or(d.foreign, d.noRoom, d.noWay, d.background()) != nil:
-		return cmp.Or(d.foreign, d.noRoom, d.noWay, d.background())
+	}
+	if t := cmp.Or(d.foreign, d.noRoom, d.noWay, d.background()); t != nil {
+		return t
 	}
 	for _, c := range changes {
 		if c.Delivery != nil && d.seen.free != kit.UnknownSpace && d.seen.free < c.Delivery.Space {
@@ -297,18 +299,14 @@ func (d *kubeletDiff) orphans() []plan.Trouble {
 	if len(left) == 0 || !known || d.view.Host.Spec.BuildsImages() || d.collectsAgain() {
 		return nil
 	}
-	return []plan.Trouble{{Code: codeOrphanVM,
-		Text:   "no Pod is behind the local " + kit.Choose(len(left) == 1, "virtual machine ", "virtual machines ") + strings.Join(left, ", ") + ", so the kubelet deletes it within 5 minutes",
-		Remedy: "look at it before (as the login user: tart list); a host that makes machines of its own needs a github_runner block, which turns that off"}}
+	return []plan.Trouble{*codeOrphanVM.Trouble("no Pod is behind the local " + kit.Choose(len(left) == 1, "virtual machine ", "virtual machines ") +
+		strings.Join(left, ", ") + ", so the kubelet deletes it within 5 minutes")}
 }
 
 // leave is the finding where the host is to be no Node: what macfleet made goes.
-func (k tartKubelet) leave(v plan.View, seen kubeletState, unread []plan.Unread) plan.Finding {
-	if len(unread) > 0 {
-		if !v.Proven && !v.Pending {
-			return plan.Finding{} // nothing says that there was ever anything
-		}
-		return plan.Finding{Unread: unread}
+func (k tartKubelet) leave(v plan.View, seen kubeletState, r *kit.Reader) plan.Finding {
+	if f, blind := r.Blind(v); blind {
+		return f
 	}
 	ours := seen.receipt.There() || seen.isPlist || seen.loaded
 	if !ours && !v.Pending {

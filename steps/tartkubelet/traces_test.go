@@ -42,9 +42,9 @@ func TestTracesOfTheNode(t *testing.T) {
 				gone, v := stepstest.Step(t, tc.step, none), m.view(tc.step)
 				full := stepstest.Step(t, tc.step, wanted).Probes()[0]
 				ask := func(p plan.Probe) (plan.Finding, int) {
-					before := m.count()
+					before := m.Count()
 					v.Facts = plan.Facts{p.ID: inventory.Present(m.run(p.Command, ""))}
-					return gone.Diff(v), m.count() - before
+					return gone.Diff(v), m.Count() - before
 				}
 				want, _ := ask(full)
 				got, calls := ask(gone.Probes()[0])

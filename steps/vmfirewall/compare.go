@@ -44,10 +44,14 @@ type packetFilterState struct {
 	network   string // of virtual machines, where vm_sources does not cover it
 }
 
-const (
-	networkSetting = "network of virtual machines"
-	jobLoaded      = "loaded"
-)
+const jobLoaded = "loaded"
+
+func (s packetFilterState) pf() string { return kit.Choose(s.enabled, "enabled", "disabled") }
+
+// stock says whether macOS's own anchor points are live.
+func (s packetFilterState) stock() string {
+	return kit.Choose(len(s.missing) == 0, "live", "missing: "+strings.Join(s.missing, ", "))
+}
 
 var errNUL = errors.New("it holds a NUL byte")
 
@@ -74,7 +78,7 @@ func (c *comparison) inspect() *plan.Trouble {
 		return brokenConf(err)
 	}
 	live := c.seen.anchors[c.want.anchor]
-	c.state = packetFilterState{enabled: c.seen.enabled, evaluated: c.evaluated(), rules: live.rules, held: live.held, form: form,
+	c.state = packetFilterState{enabled: c.seen.enabled, evaluated: c.seen.evaluates(c.want.anchor), rules: live.rules, held: live.held, form: form,
 		file: c.anchorFile(), job: c.bootJob(), pending: c.view.Pending}
 	c.state.missing = c.stockMissing()
 	c.leftovers(live)
@@ -85,8 +89,9 @@ func (c *comparison) inspect() *plan.Trouble {
 	return c.stranger()
 }
 
-func (c *comparison) evaluated() bool {
-	return slices.ContainsFunc(c.seen.points, func(p pf.Point) bool { return p == pf.FilterPoint(c.want.anchor) })
+// evaluates reports whether the live main ruleset has a point of the anchor.
+func (p packetFilter) evaluates(anchor string) bool {
+	return slices.Contains(p.points, pf.FilterPoint(anchor))
 }
 
 // stockMissing lists macOS's own anchor points of pf.conf that are not live.
@@ -143,27 +148,20 @@ func (c *comparison) anchorFile() string {
 		return "missing"
 	case file.Text != c.want.file && file.Mode == kit.FileMode && pf.IsRendered(file.Text):
 		return "of an earlier wish"
-	case file.Text != c.want.file:
-		return "edited"
-	case file.Mode != kit.FileMode:
-		return "owner and mode " + file.Mode
 	}
-	return kit.AsRendered
+	return file.Is(file.Text == c.want.file, kit.FileMode)
 }
 
 func (c *comparison) bootJob() string {
 	file, there := c.seen.files[bootJobPath]
+	state := file.Is(isBootJob(file.Text, c.want.anchor), kit.FileMode)
 	switch {
 	case !there:
 		return "missing"
-	case !isBootJob(file.Text, c.want.anchor):
-		return "edited"
-	case file.Mode != kit.FileMode:
-		return "owner and mode " + file.Mode
-	case !c.seen.job:
-		return "not loaded"
+	case state == kit.AsRendered:
+		return kit.Choose(c.seen.job, jobLoaded, "not loaded")
 	}
-	return jobLoaded
+	return state
 }
 
 // stranger refuses an anchor of the wanted name that somebody else made and that
@@ -196,8 +194,8 @@ func packetFilterSettings(s packetFilterState, want packetFilterWish) []kit.Sett
 		given = "none of " + strings.Join(want.legacy, ", ")
 	}
 	return []kit.Setting{
-		kit.Compare("pf", kit.Choose(s.enabled, "enabled", "disabled"), "enabled"),
-		kit.Compare("macOS's own anchors", kit.Choose(len(s.missing) == 0, "live", "missing: "+strings.Join(s.missing, ", ")), "live"),
+		kit.Compare("pf", s.pf(), "enabled"),
+		kit.Compare("macOS's own anchors", s.stock(), "live"),
 		kit.Compare("anchor", kit.Choose(s.evaluated, evaluated, want.anchor+", not evaluated"), evaluated),
 		kit.Compare("rules", kit.ListOr(s.rules, "none"), kit.ListOr(want.live.Rules, "none")),
 		kit.Compare("vm_sources", held(s, pf.SourceTable), want.live.Sources),

@@ -11,21 +11,27 @@ import (
 // Facts and wish are written in terms that do not depend on the wish: the facts
 // of a host must not move, and look like drift, when the configuration does.
 
+// whole are the settings of the packet filter that are not of one anchor, where the boot
+// job is as told.
+func (w packetFilterWish) whole(s packetFilterState, unfinished bool, job string) []kit.Setting {
+	return []kit.Setting{
+		kit.Compare("pf", s.pf(), "enabled"),
+		kit.Compare("macOS's own anchors", s.stock(), "live"),
+		kit.Compare("tables left over", kit.ListOr(s.leftover, "none"), "none"),
+		kit.Compare("taken over", kit.ListOr(w.legacy, "none"), kit.ListOr(w.legacy, "none")),
+		kit.Compare("earlier run", kit.Choose(unfinished, "unfinished", "finished"), "finished"),
+		kit.Compare("network of virtual machines", kit.Choose(s.network == "", "covered", s.network+", not covered"), "covered"),
+		kit.Compare("boot job", job, w.anchor+", loaded"),
+	}
+}
+
 // wantedText is the wish.
 func wantedText(w packetFilterWish) string {
 	rules := anchorText(true, w.live.Rules, map[string]string{pf.SourceTable: w.live.Sources, pf.BlockedTable: w.live.Blocked})
-	return kit.Wanted([]kit.Setting{
-		{Name: "pf", Wanted: "enabled"},
-		{Name: "macOS's own anchors", Wanted: "live"},
-		{Name: "tables left over", Wanted: "none"},
-		{Name: "taken over", Wanted: kit.ListOr(w.legacy, "none")},
-		{Name: "earlier run", Wanted: "finished"},
-		{Name: networkSetting, Wanted: "covered"},
-		{Name: "boot job", Wanted: w.anchor + ", loaded"},
-		{Name: "anchor " + w.anchor, Wanted: rules},
-		{Name: "pf.conf " + w.anchor, Wanted: describeForm(pf.Form{Blocks: 1, Settled: true})},
-		{Name: "file " + w.anchor, Wanted: oneLine(w.file)},
-	})
+	return kit.Wanted(append(w.whole(packetFilterState{}, false, ""),
+		kit.Compare("anchor "+w.anchor, "", rules),
+		kit.Compare("pf.conf "+w.anchor, "", describeForm(pf.Form{Blocks: 1, Settled: true})),
+		kit.Compare("file "+w.anchor, "", oneLine(w.file))))
 }
 
 // factsText is what was seen, in the terms of wantedText: of each anchor that the
@@ -33,16 +39,7 @@ func wantedText(w packetFilterWish) string {
 // counts where it is all that differs: beside another wish, of which a run was
 // taken back, the host is as it was last proven and nobody has edited it.
 func (c *comparison) factsText(unfinished bool) string {
-	s := c.state
-	all := []kit.Setting{
-		{Name: "pf", Seen: kit.Choose(s.enabled, "enabled", "disabled")},
-		{Name: "macOS's own anchors", Seen: kit.Choose(len(s.missing) == 0, "live", "missing: "+strings.Join(s.missing, ", "))},
-		{Name: "tables left over", Seen: kit.ListOr(s.leftover, "none")},
-		{Name: "taken over", Seen: kit.ListOr(c.want.legacy, "none")},
-		{Name: "earlier run", Seen: kit.Choose(unfinished, "unfinished", "finished")},
-		{Name: networkSetting, Seen: kit.Choose(s.network == "", "covered", s.network+", not covered")},
-		{Name: "boot job", Seen: c.jobText()},
-	}
+	all := c.want.whole(c.state, unfinished, c.jobText())
 	names := append([]string{c.want.anchor}, c.want.givenUp...)
 	slices.Sort(names)
 	for _, name := range names {
@@ -56,7 +53,7 @@ func (c *comparison) factsText(unfinished bool) string {
 func (c *comparison) anchorFacts(name string) []kit.Setting {
 	var all []kit.Setting
 	live := c.seen.anchors[name]
-	evaluated := slices.Contains(c.seen.points, pf.FilterPoint(name))
+	evaluated := c.seen.evaluates(name)
 	if live.filled || evaluated && name == c.want.anchor {
 		all = append(all, kit.Setting{Name: "anchor " + name, Seen: anchorText(evaluated, live.rules, live.held)})
 	}

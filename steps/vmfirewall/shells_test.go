@@ -3,6 +3,7 @@ package vmfirewall_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,23 +15,19 @@ import (
 )
 
 // stubs are the tools of a Mac, as far as the scripts of the firewall need them.
-// Their state is files in $STATE; each call is a line of $STATE/calls, and the
-// call with the number of $KILL kills everything.
+// Their state is files in $STATE.
 func stubs() map[string]string {
-	const call = `echo "${0##*/} $*" >>"$STATE/calls"
-[ "$(wc -l <"$STATE/calls" | tr -d ' ')" != "$KILL" ] || kill -9 0
-`
 	return map[string]string{
-		"chown": call, "sync": call, "sleep": call,
-		"ifconfig": call + "exit 1\n",
-		"stat":     call + "shift 2\nfor path; do echo \"1 2 3|4|0:0:644|root:wheel:644|$path\"; done\n",
-		"launchctl": call + `case $1 in
+		"chown": "", "sync": "", "sleep": "",
+		"ifconfig": "exit 1\n",
+		"stat":     "shift 2\nfor path; do echo \"1 2 3|4|0:0:644|root:wheel:644|$path\"; done\n",
+		"launchctl": `case $1 in
 print) [ -f "$STATE/loaded" ] && exit 0; exit 113 ;;
 bootout) rm -f "$STATE/loaded" ;;
 bootstrap) [ ! -f "$STATE/loaded" ] || exit 5; cp "$3" "$STATE/loaded" ;;
 esac
 `,
-		"pfctl": call + `echo "No ALTQ support in kernel" >&2
+		"pfctl": `echo "No ALTQ support in kernel" >&2
 anchor=main
 [ "$1" != -a ] || { anchor=$2; shift 2; }
 busy() { echo "$1:3: cannot define table vm_sources: Resource busy" >&2; echo "pfctl: Syntax error in config file: pf rules not loaded" >&2; exit 1; }
@@ -78,23 +75,21 @@ func newBench(t *testing.T, shell ...string) bench {
 	scripttest.Need(t, shell[0], "cmp")
 	b := bench{scripttest.New(t, shell, "/etc/", "/Library/")}
 	for name, text := range stubs() {
-		b.Tool(name, text)
+		b.Stub(text, name)
 	}
 	b.Put("/etc/pf.conf", stepstest.StockPFConf)
 	b.Put("/Library/LaunchDaemons/other.plist", "")
 	b.Set("main.rules", "scrub-anchor \"com.apple/*\" all fragment reassemble\nnat-anchor \"com.apple/*\" all\nnat-anchor \"com.apple.internet-sharing\" all\n"+
 		"rdr-anchor \"com.apple/*\" all\nanchor \"com.apple/*\" all\nblock drop in proto tcp from <fail2ban> to any\n")
 	b.Set("main.table.fail2ban", "   192.0.2.1\n   192.0.2.2\n")
-	b.Set("calls", "")
 	return b
 }
-
-func (b bench) calls() string { return b.Kept("calls") }
 
 // run runs a script, which is killed at the call of that number.
 func (b bench) run(c plan.Command, kill int) (exit int, stdout, stderr string) {
 	b.T.Helper()
-	a := b.Run(c, "", "KILL="+strconv.Itoa(kill))
+	b.KillAt(kill)
+	a := b.Run(c, "")
 	return a.Exit, a.Stdout, a.Stderr
 }
 
@@ -116,11 +111,11 @@ func (b bench) finding(view plan.View) plan.Finding {
 func (b bench) apply(f plan.Finding, kill int) (exit int, stderr string) {
 	b.T.Helper()
 	for _, c := range f.Changes {
-		b.Set("calls", "")
+		b.ForgetCalls()
 		exit, _, stderr = b.run(c.Command, kill)
 		if c.Guard != nil && exit == 0 {
-			kill -= strings.Count(b.calls(), "\n")
-			b.Set("calls", "")
+			kill -= b.Count()
+			b.ForgetCalls()
 			exit, _, stderr = b.run(c.Guard.Persist, max(kill, 0))
 		}
 		if exit != 0 {
@@ -135,7 +130,7 @@ func (b bench) picture() map[string]string {
 	b.T.Helper()
 	out := b.Files(filepath.Dir(b.Root))
 	for name := range out {
-		if strings.HasPrefix(name, "/bin/") || name == "/state/calls" {
+		if strings.HasPrefix(name, "/bin/") || slices.Contains([]string{"/state/calls", "/state/count", "/state/kill"}, name) {
 			delete(out, name)
 		}
 	}
@@ -151,7 +146,7 @@ func TestVMFirewallScripts(t *testing.T) {
 	inFirewallShells(t, func(t *testing.T, b bench) {
 		f := b.finding(plan.View{})
 		if exit, text := b.apply(f, 0); exit != 0 {
-			t.Fatalf("exit %d: %s\n%s", exit, text, b.calls())
+			t.Fatalf("exit %d: %s\n%s", exit, text, b.Calls())
 		}
 		if f := b.finding(plan.View{}); len(f.Changes) > 0 {
 			t.Fatalf("afterwards %+v", stepstest.FieldsOf(f))
@@ -216,8 +211,8 @@ func TestVMFirewallScriptsTroubles(t *testing.T) {
 		b.Set("macfleet.table.vm_sources", "")
 		b.Set("main.table.vm_sources", "")
 		b.Set("main.busy", "")
-		if exit, _, text := b.run(live, 0); exit != 0 || strings.Contains(b.calls(), "-F all") {
-			t.Errorf("busy: exit %d: %s\n%s", exit, text, b.calls())
+		if exit, _, text := b.run(live, 0); exit != 0 || strings.Contains(b.Calls(), "-F all") {
+			t.Errorf("busy: exit %d: %s\n%s", exit, text, b.Calls())
 		}
 		stepstest.Expect(t, "fail2ban's addresses", "   192.0.2.1\n   192.0.2.2\n", b.Kept("main.table.fail2ban"))
 		wrong := live
@@ -261,16 +256,16 @@ func TestVMFirewallScriptsJob(t *testing.T) {
 		if exit, text := b.apply(b.finding(plan.View{}), 0); exit != 0 {
 			t.Fatal(text)
 		}
-		if n := strings.Count(b.calls(), "launchctl bootstrap"); n != 1 || strings.Contains(b.calls(), "bootout") {
-			t.Errorf("first:\n%s", b.calls())
+		if n := strings.Count(b.Calls(), "launchctl bootstrap"); n != 1 || strings.Contains(b.Calls(), "bootout") {
+			t.Errorf("first:\n%s", b.Calls())
 		}
 		b.Put(anchorFile, pf.Header+"\nedited\n")
-		if exit, text := b.apply(b.finding(plan.View{Proven: true}), 0); exit != 0 || strings.Contains(b.calls(), "boot") || strings.Contains(b.calls(), "pfctl -f") {
-			t.Errorf("the file alone: %s\n%s", text, b.calls())
+		if exit, text := b.apply(b.finding(plan.View{Proven: true}), 0); exit != 0 || strings.Contains(b.Calls(), "boot") || strings.Contains(b.Calls(), "pfctl -f") {
+			t.Errorf("the file alone: %s\n%s", text, b.Calls())
 		}
 		b.Put(bootPlist, "old")
-		if exit, text := b.apply(b.finding(plan.View{Proven: true}), 0); exit != 0 || strings.Count(b.calls(), "launchctl boot") != 2 {
-			t.Errorf("another job: %s\n%s", text, b.calls())
+		if exit, text := b.apply(b.finding(plan.View{Proven: true}), 0); exit != 0 || strings.Count(b.Calls(), "launchctl boot") != 2 {
+			t.Errorf("another job: %s\n%s", text, b.Calls())
 		}
 		if f := b.finding(plan.View{Proven: true}); len(f.Changes) > 0 {
 			t.Errorf("%+v", stepstest.FieldsOf(f))
@@ -291,7 +286,7 @@ func TestVMFirewallScriptsKilled(t *testing.T) {
 	if exit, _, text := whole.run(first.Changes[0].Guard.Persist, 0); exit != 0 {
 		t.Fatal(text)
 	}
-	calls := strings.Count(whole.calls(), "\n")
+	calls := whole.Count()
 	want := whole.picture()
 	for _, shell := range []string{"dash", "bash"} {
 		for n := 1; n <= calls; n++ {
@@ -307,7 +302,7 @@ func TestVMFirewallScriptsKilled(t *testing.T) {
 				pending := b.Read("etc/macfleet/pending/vm_firewall") == ""
 				f := b.finding(plan.View{Pending: pending})
 				if exit, text := b.apply(f, 0); exit != 0 {
-					t.Fatalf("the next run: %s\n%s", text, b.calls())
+					t.Fatalf("the next run: %s\n%s", text, b.Calls())
 				}
 				if f := b.finding(plan.View{}); len(f.Changes) > 0 {
 					t.Fatalf("afterwards %+v", stepstest.FieldsOf(f))

@@ -52,7 +52,7 @@ func TestTracesOfTheFirewall(t *testing.T) {
 				view := plan.View{Host: stepstest.Host(fleet.Spec{}), Proven: strings.Contains(string(marker), "vm_firewall"), Pending: unproven == nil}
 				gone := stepstest.Step(t, "vm_firewall", fleet.Spec{})
 				ask := func(p plan.Probe) plan.Finding {
-					b.Set("calls", "")
+					b.ForgetCalls()
 					exit, out, errs := b.run(p.Command, 0)
 					if exit != 0 || errs != "" {
 						t.Fatalf("%s: exit %d: %s", p.ID, exit, errs)
@@ -61,12 +61,12 @@ func TestTracesOfTheFirewall(t *testing.T) {
 					return gone.Diff(view)
 				}
 				want := ask(stepstest.Step(t, "vm_firewall", firewalled).Probes()[0])
-				if b.calls() == "" {
+				if b.Calls() == "" {
 					t.Error("the full question calls no tool")
 				}
 				stepstest.Expect(t, "what is found", want, ask(gone.Probes()[0]))
-				if early := b.calls() == ""; early != tc.early {
-					t.Errorf("ended early %t:\n%s", early, b.calls())
+				if early := b.Calls() == ""; early != tc.early {
+					t.Errorf("ended early %t:\n%s", early, b.Calls())
 				}
 			})
 		})

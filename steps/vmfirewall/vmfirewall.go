@@ -65,7 +65,7 @@ func (f vmFirewall) Diff(v plan.View) plan.Finding {
 	id := f.state().ID
 	if f.wish == nil {
 		seen := readPacketFilter(&r, kit.Answered(v.Facts, id))
-		return f.leave(v, seen, r.Unread)
+		return f.leave(v, seen, &r)
 	}
 	seen := readPacketFilter(&r, id)
 	want, err := f.wanted()
@@ -112,40 +112,34 @@ func (f vmFirewall) wanted() (packetFilterWish, error) {
 	if w.file, err = pf.Rules(w.sources); err != nil {
 		return w, err
 	}
-	for _, name := range f.wish.Legacy {
-		if name != w.anchor && !slices.Contains(w.legacy, name) {
-			w.legacy = append(w.legacy, name)
-		}
-	}
+	w.legacy = w.others(nil, f.wish.Legacy)
 	return w, nil
 }
 
 // before adds what an earlier wish made under another name, which is in what was seen.
 func (w *packetFilterWish) before(v plan.View, seen packetFilter) {
 	former, unsure := seen.made(v, w.anchor)
-	w.unsure = unsure
-	for _, name := range former {
-		if name != w.anchor {
-			w.former = append(w.former, name)
+	w.unsure, w.former = unsure, w.others(nil, former)
+	w.givenUp = w.others(w.legacy, w.former)
+}
+
+// others appends the names that are not there yet, and not that of the wanted anchor.
+func (w *packetFilterWish) others(to, names []string) []string {
+	out := slices.Clone(to)
+	for _, name := range names {
+		if name != w.anchor && !slices.Contains(out, name) {
+			out = append(out, name)
 		}
 	}
-	w.givenUp = slices.Clone(w.legacy)
-	for _, name := range w.former {
-		if !slices.Contains(w.givenUp, name) {
-			w.givenUp = append(w.givenUp, name)
-		}
-	}
+	return out
 }
 
 // leave is the finding where no firewall is wanted: what macfleet made goes, and
 // nothing else. Its files and its boot job say that they are macfleet's; of a block
 // whose file is gone the proof in the marker says it.
-func (f vmFirewall) leave(v plan.View, seen packetFilter, unread []plan.Unread) plan.Finding {
-	if len(unread) > 0 {
-		if !v.Proven && !v.Pending {
-			return plan.Finding{} // nothing says that there was ever anything, or all says that there is not
-		}
-		return plan.Finding{Unread: unread}
+func (f vmFirewall) leave(v plan.View, seen packetFilter, r *kit.Reader) plan.Finding {
+	if found, blind := r.Blind(v); blind {
+		return found
 	}
 	conf, err := seen.parsed, seen.broken
 	names, unsure := seen.made(v, "")

@@ -1,12 +1,6 @@
-#!/bin/sh
 # One stub for all tools: what a Mac with a login window does. Its state is the
-# files of $STATE. After the call whose number is in $STATE/kill, everything in
-# this process group dies.
+# files of $STATE. It may be killed after a call.
 PATH=/usr/bin:/bin
-name=${0##*/}
-read -r number <"$STATE/calls"
-number=$((number + 1))
-echo "$number" >"$STATE/calls"
 status=0
 
 missing() {
@@ -79,6 +73,5 @@ case "$name $*" in
     echo "no stub for $name $*" >&2
     status=127 ;;
 esac
-read -r victim <"$STATE/kill"
-[ "$victim" != "$number" ] || kill -9 0
+[ "$victim $when" != "$number after" ] || kill -9 0
 exit "$status"

@@ -8,6 +8,8 @@ shift 3
 label=dev.macfleet.tart-kubelet
 plist=/Library/LaunchDaemons/$label.plist
 log=/var/log/tart-kubelet.log
+line='
+'
 begin tart_kubelet
 
 mkdir -p /var/log/tart-vms /var/lib/tart-userdata
@@ -18,7 +20,8 @@ chown "$user:staff" /var/log/tart-vms /var/lib/tart-userdata "$log"
 look() {
   code=0
   said=$(launchctl print "$1" 2>/dev/null) || code=$?
-  pid=$(printf '%s\n' "$said" | grep '^	pid = ' | tr -dc '0-9')
+  pid=${said#*"$line	pid = "}
+  if [ "$pid" = "$said" ]; then pid=''; else pid=${pid%%"$line"*}; fi
 }
 
 # leave takes the service $1 out of launchd. Its label is free only when print says 113: bootout returns

@@ -1,15 +1,7 @@
-#!/bin/sh
 # One stub for all tools: a Mac with launchd, a kubelet and virtual machines. Its state is the files of
-# $STATE; its clock goes on by sleeping alone. The call with the number of $STATE/kill kills this process
-# group instead. With $STATE/tracing each call first notes what a kill there would leave behind.
+# $STATE; its clock goes on by sleeping alone. With $STATE/tracing each call first notes what a kill there
+# would leave behind.
 PATH=/usr/bin:/bin
-name=${0##*/}
-echo "$name $*" >>"$STATE/calls"
-read -r number <"$STATE/count"
-read -r victim <"$STATE/kill"
-number=$((number + 1))
-echo "$number" >"$STATE/count"
-[ "$victim" != "$number" ] || kill -9 0
 if [ -e "$STATE/tracing" ]; then
   {
     ls -lRi --full-time -I calls -I count "$ROOT" "$STATE"
@@ -17,14 +9,24 @@ if [ -e "$STATE/tracing" ]; then
   } | cksum >>"$STATE/../trace"
 fi
 has() { [ -e "$STATE/$1" ]; }
-now() { cat "$STATE/clock"; }
+# get sets value to a line of the state, empty where there is none.
+get() {
+  value=''
+  [ ! -e "$STATE/$1" ] || read -r value <"$STATE/$1" || :
+}
+now() {
+  get clock
+  echo "$value"
+}
 label=dev.macfleet.tart-kubelet
 
 # spawn starts the job's process; in a crash loop it lives for a moment.
 spawn() {
-  pid=$(($(cat "$STATE/pids") + 1))
+  get pids
+  pid=$((value + 1))
   echo "$pid" >"$STATE/pids"
-  echo $(($(cat "$STATE/runs" 2>/dev/null || echo 0) + 1)) >"$STATE/runs"
+  get runs
+  echo $((value + 1)) >"$STATE/runs"
   now >"$STATE/started"
   if grep -q crashes "$ROOT/usr/local/bin/tart-kubelet" || ! [ -s "$ROOT/etc/tart-kubelet/kubeconfig" ]; then
     rm -f "$STATE/pid"
@@ -36,6 +38,8 @@ spawn() {
 }
 
 page() {
+  get runs
+  runs=$value
   printf 'system/%s = {\n\tpath = %s\n\ttype = LaunchDaemon\n' "$label" "$ROOT/Library/LaunchDaemons/$label.plist"
   if has draining; then
     printf '\tstate = SIGTERMed\n'
@@ -45,15 +49,17 @@ page() {
     printf '\tstate = spawn scheduled\n'
   fi
   printf '\n\tprogram = %s/usr/local/bin/tart-kubelet\n\targuments = {\n' "$ROOT"
-  sed -n '/ProgramArguments/,/<\/array>/s/^\t\t<string>\(.*\)<\/string>$/\t\t\1/p' "$STATE/job"
-  printf '\t}\n\n\tenvironment = {\n\t\tHOME => %s\n\t\tPATH => %s\n\t\tSECRET => hunter2\n\t}\n\n\tusername = m1\n\tminimum runtime = 10\n\truns = %s\n' "$ROOT/Users/m1" "$ROOT/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin" "$(cat "$STATE/runs")"
-  ! has pid || printf '\tpid = %s\n' "$(cat "$STATE/pid")"
+  while IFS= read -r line; do printf '%s\n' "$line"; done <"$STATE/args"
+  printf '\t}\n\n\tenvironment = {\n\t\tHOME => %s\n\t\tPATH => %s\n\t\tSECRET => hunter2\n\t}\n\n\tusername = m1\n\tminimum runtime = 10\n\truns = %s\n' "$ROOT/Users/m1" "$ROOT/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin" "$runs"
+  get pid
+  [ -z "$value" ] || printf '\tpid = %s\n' "$value"
   printf '\tlast exit code = 1\n\tproperties = keepalive | runatload\n}\n'
 }
 
 drain() {
-  left=$(cat "$STATE/draining" 2>/dev/null) || return 0
-  if [ "$left" -gt 0 ]; then echo $((left - 1)) >"$STATE/draining"; else rm -f "$STATE/draining" "$STATE/job" "$STATE/pid" "$STATE/runs"; fi
+  has draining || return 0
+  get draining
+  if [ "$value" -gt 0 ]; then echo $((value - 1)) >"$STATE/draining"; else rm -f "$STATE/draining" "$STATE/job" "$STATE/args" "$STATE/pid" "$STATE/runs"; fi
 }
 
 status=0
@@ -75,7 +81,11 @@ case "$name $*" in
   "launchctl enable system/$label") ;;
   'launchctl bootstrap system '*)
     if has legacy; then echo two kubelets >>"$STATE/faults"; fi
-    if has job; then echo 'Bootstrap failed: 5: Input/output error' >&2; status=5; else cp "$3" "$STATE/job"; spawn; fi ;;
+    if has job; then echo 'Bootstrap failed: 5: Input/output error' >&2; status=5; else
+      cp "$3" "$STATE/job"
+      sed -n '/ProgramArguments/,/<\/array>/s/^\t\t<string>\(.*\)<\/string>$/\t\t\1/p' "$3" >"$STATE/args"
+      spawn
+    fi ;;
   "launchctl kickstart -k system/$label")
     if has legacy; then echo two kubelets >>"$STATE/faults"; fi
     if has job; then spawn; else status=113; fi ;;
@@ -83,20 +93,26 @@ case "$name $*" in
   'ps -axwwo pid=,ppid=,etime=,command=')
     ! has work || cat "$STATE/work"
     if has pid; then
-      age=$(($(now) - $(cat "$STATE/started")))
-      printf '%5s     1    %02d:%02d %s\n' "$(cat "$STATE/pid")" $((age / 60)) $((age % 60)) "$ROOT/usr/local/bin/tart-kubelet --node-name=x --token=hunter2"
+      get clock
+      age=$value
+      get started
+      age=$((age - value))
+      get pid
+      printf '%5s     1    %02d:%02d %s\n' "$value" $((age / 60)) $((age % 60)) "$ROOT/usr/local/bin/tart-kubelet --node-name=x --token=hunter2"
     fi
     echo '    1     0 01:00:00 /sbin/launchd' ;;
   'df -k /') printf 'Filesystem 1024-blocks Used Available Capacity iused ifree %%iused Mounted on\n/dev/disk3s1s1 482797652 10485760 400000000 3%% 404167 4000000000 0%% /\n' ;;
   'sysctl -n hw.ncpu hw.memsize') printf '10\n17179869184\n' ;;
   'id -u m1') echo 501 ;;
   'date +%s') now ;;
-  'sleep '*) echo $(($(now) + $1)) >"$STATE/clock" ;;
+  'sleep '*)
+    get clock
+    echo $((value + $1)) >"$STATE/clock" ;;
   'stat -f %i %z %m|%c|%u:%g:%Lp|%Su:%Sg:%Lp|%N '*)
     shift 2
-    for path; do
-      owner=$(cat "$STATE/owner.$(stat -c %i "$path")" 2>/dev/null || echo root:wheel)
-      stat -c "%i %s %Y|%Z|0:0:%a|$owner:%a|%n" "$path"
+    stat -c '%i|%s %Y|%Z|%a|%n' "$@" | while IFS='|' read -r inode times changed mode path; do
+      get "owner.$inode"
+      echo "$inode $times|$changed|0:0:$mode|${value:-root:wheel}:$mode|$path"
     done ;;
   "stat -f %i %z %m "*) exec stat -c '%i %s %Y' "$3" ;;
   'chown -R '*) ;;
