@@ -19,7 +19,7 @@ func (l *loader) check(body *hclsyntax.Body, sh shape, header hcl.Range) (hclsyn
 		if attr := body.Attributes[name]; sh.argument(name) {
 			attrs[name] = attr
 		} else {
-			meant[l.strangeArgument(attr, sh)] = true
+			meant[l.strange(name, attr.NameRange, false, sh)] = true
 		}
 	}
 	var blocks hclsyntax.Blocks
@@ -28,7 +28,11 @@ func (l *loader) check(body *hclsyntax.Body, sh shape, header hcl.Range) (hclsyn
 		n, known := sh.block(b.Type)
 		switch {
 		case !known:
-			meant[l.strangeBlock(b, sh)] = true
+			suggestion := l.strange(b.Type, b.TypeRange, true, sh)
+			meant[suggestion] = true
+			if !sh.argument(b.Type) && (suggestion != "" || len(homes(b.Type, true)) > 0) {
+				l.lose(b)
+			}
 		case l.labels(b, n):
 			l.once(b, n, first)
 			blocks = append(blocks, b) // its second is read too, for its own faults
@@ -42,34 +46,26 @@ func (l *loader) check(body *hclsyntax.Body, sh shape, header hcl.Range) (hclsyn
 	return attrs, blocks
 }
 
-// strangeArgument reports an argument that the shape does not have, and returns
-// the name that was probably meant, or "".
-func (l *loader) strangeArgument(attr *hclsyntax.Attribute, sh shape) string {
-	const summary = "Unsupported argument"
-	if n, known := sh.block(attr.Name); known {
-		l.suspect(attr.Name)
-		l.fault(attr.NameRange, summary, "%q is a block, not an argument: write %s without the equals sign.", attr.Name, blockForm(n))
-		return attr.Name
+// strange reports an argument or a block that the shape does not have, and returns the
+// name that was probably meant, or "".
+func (l *loader) strange(name string, at hcl.Range, block bool, sh shape) string {
+	summary, what := "Unsupported argument", "argument"
+	if block {
+		summary, what = "Unsupported block", "block"
 	}
-	suggestion := fleet.Nearest(attr.Name, sh.names())
-	l.fault(attr.NameRange, summary, "This version of macfleet has no argument %s %s.%s", quoted(attr.Name), sh.inside(), didYouMean(suggestion)+elsewhere(attr.Name, false, suggestion))
+	n, isBlock := sh.block(name)
+	switch {
+	case isBlock:
+		l.suspect(name)
+		l.fault(at, summary, "%q is a block, not an argument: write %s without the equals sign.", name, blockForm(n))
+		return name
+	case sh.argument(name):
+		l.fault(at, summary, "%q is an argument, not a block: write it with an equals sign, %s = ….", name, name)
+		return name
+	}
+	suggestion := fleet.Nearest(name, sh.names())
+	l.fault(at, summary, "This version of macfleet has no %s %s %s.%s", what, quoted(name), sh.inside(), didYouMean(suggestion)+elsewhere(name, block, suggestion))
 	l.suspect(suggestion)
-	return suggestion
-}
-
-// strangeBlock does the same for a block.
-func (l *loader) strangeBlock(b *hclsyntax.Block, sh shape) string {
-	const summary = "Unsupported block"
-	if sh.argument(b.Type) {
-		l.fault(b.TypeRange, summary, "%q is an argument, not a block: write it with an equals sign, %s = ….", b.Type, b.Type)
-		return b.Type
-	}
-	suggestion := fleet.Nearest(b.Type, sh.names())
-	l.fault(b.TypeRange, summary, "This version of macfleet has no block %s %s.%s", quoted(b.Type), sh.inside(), didYouMean(suggestion)+elsewhere(b.Type, true, suggestion))
-	if suggestion != "" || len(homes(b.Type, true)) > 0 {
-		l.suspect(suggestion)
-		l.lose(b)
-	}
 	return suggestion
 }
 
@@ -133,7 +129,7 @@ func (l *loader) collect(bodies []*hclsyntax.Body) map[string][]*hclsyntax.Block
 	for _, b := range bodies {
 		all.Blocks = append(all.Blocks, b.Blocks...)
 		for _, name := range sortedKeys(b.Attributes) {
-			l.strangeArgument(b.Attributes[name], top)
+			l.strange(name, b.Attributes[name].NameRange, false, top)
 		}
 	}
 	_, blocks := l.check(all, top, hcl.Range{})

@@ -30,15 +30,15 @@ func (l *loader) defaults(blocks []*hclsyntax.Block, sc *scope) *defaultsBlock {
 // fleets checks the fleet blocks and merges each with the defaults.
 func (l *loader) fleets(blocks []fleetBlock, defaults *defaultsBlock) []fleet.Fleet {
 	var all []fleet.Fleet
-	var noOS []fleetBlock
+	var noOS []string
 	first := map[string]hcl.Range{}
 	for _, b := range blocks {
 		if l.unique(first, "fleet", b.Name, b.Place.label()) {
 			l.name(b.Place.label(), "fleet", b.Name, fleet.CheckPart)
 		}
 		l.family(b.Place, b.OS)
-		if !b.Place.written("os") {
-			noOS = append(noOS, b)
+		if withoutOS(b) {
+			noOS = append(noOS, quoted(b.Name))
 		}
 		beneath := layerOf(fleet.InDefaults, defaults.Place, defaults.Spec, "os")
 		beneath.spec = beneath.spec.WithBuiltIn()
@@ -50,23 +50,14 @@ func (l *loader) fleets(blocks []fleetBlock, defaults *defaultsBlock) []fleet.Fl
 		f.Groups = l.groups(b, layerOf(fleet.InFleet, b.Place, b.Spec, "os").over(inherited))
 		all = append(all, f)
 	}
-	if len(noOS) > 0 && !defaults.hasOS() && !l.mayStand("os") && !l.mayStand("defaults") {
-		l.noFamily(noOS)
+	if len(noOS) > 0 && !defaults.Place.written("os") && !l.mayStand("os") && !l.mayStand("defaults") {
+		// They are probably one fault.
+		l.fault(blocks[slices.IndexFunc(blocks, withoutOS)].Place.header(), "Missing argument", "The argument \"os\" is required in a fleet block or in the defaults, and neither has it. It is missing for %s.", listed(noOS))
 	}
 	return all
 }
 
-func (b *defaultsBlock) hasOS() bool { return b.Place.written("os") }
-
-// noFamily reports the fleets without an os as the one fault that they
-// probably are.
-func (l *loader) noFamily(blocks []fleetBlock) {
-	var names []string
-	for _, b := range blocks {
-		names = append(names, quoted(b.Name))
-	}
-	l.fault(blocks[0].Place.header(), "Missing argument", "The argument \"os\" is required in a fleet block or in the defaults, and neither has it. It is missing for %s.", listed(names))
-}
+func withoutOS(b fleetBlock) bool { return !b.Place.written("os") }
 
 // family checks that an os is the name of a macOS family.
 func (l *loader) family(at place, os *string) {

@@ -83,7 +83,7 @@ func misspelledType(word string) string {
 func (l *loader) variable(v *variable, given map[string]given, envs environments) cty.Value {
 	var own cty.Value
 	if v.block.Default != nil {
-		own = l.fit(v, l.eval(v.block.Default, &scope{closed: before}, plain), v.block.Default.Range(), "the default")
+		own = l.fit(v, l.eval(v.block.Default, &scope{closed: before}, plain), v.block.Default.Range(), "The default")
 	}
 	name := v.block.Name
 	switch g, ok := given[name]; {
@@ -105,21 +105,21 @@ func (l *loader) fit(v *variable, val cty.Value, at hcl.Range, what string) cty.
 		return cty.DynamicVal
 	}
 	if val.IsNull() {
-		l.fault(at, nullValue, "%s of the variable %q must not be null. Give it a value, or leave it out.", capital(what), v.block.Name)
+		l.fault(at, nullValue, "%s of the variable %q must not be null. Give it a value, or leave it out.", what, v.block.Name)
 		return cty.DynamicVal
 	}
 	var converted cty.Value
 	var err error
 	if !guarded(func() { converted, err = v.convert(val) }) {
-		l.fault(at, wrongType, "%s of the variable %q cannot be converted to its type.", capital(what), v.block.Name)
+		l.fault(at, wrongType, "%s of the variable %q cannot be converted to its type.", what, v.block.Name)
 		return cty.DynamicVal
 	}
 	if err != nil {
-		l.fault(at, wrongType, "%s of the variable %q does not have the type %s: %s.", capital(what), v.block.Name, typeexpr.TypeString(v.typ), withPath(err))
+		l.fault(at, wrongType, "%s of the variable %q does not have the type %s: %s.", what, v.block.Name, typeexpr.TypeString(v.typ), withPath(err))
 		return cty.DynamicVal
 	}
 	if tooLargeValue(converted) {
-		l.fault(at, tooLarge, "%s of the variable %q is larger than %d bytes.", capital(what), v.block.Name, maxFile)
+		l.fault(at, tooLarge, "%s of the variable %q is larger than %d bytes.", what, v.block.Name, maxFile)
 		return cty.DynamicVal
 	}
 	return converted
@@ -153,8 +153,6 @@ func withPath(err error) string {
 	}
 	return strings.TrimPrefix(b.String()+": ", ": ") + err.Error()
 }
-
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // given is a value that a variable is given from somewhere else than its
 // default: an expression in a file, or a text from outside.
@@ -279,13 +277,13 @@ func (l *loader) offerVariable(name string, declared map[string]*variable) strin
 // string is its value as it is; for any other it is an HCL expression.
 func (l *loader) receive(v *variable, g given) cty.Value {
 	if g.expr != nil {
-		return l.fit(v, l.eval(g.expr, g.scope, plain), g.expr.Range(), "the value")
+		return l.fit(v, l.eval(g.expr, g.scope, plain), g.expr.Range(), "The value")
 	}
 	content := []byte(g.text)
 	l.files[g.origin] = &hcl.File{Bytes: content}
 	whole := hcl.Range{Filename: g.origin, Start: hcl.InitialPos, End: hcl.Pos{Line: 1, Column: 1 + len(content), Byte: len(content)}}
 	if v.typ == cty.String {
-		return l.fit(v, cty.StringVal(g.text), whole, "the value")
+		return l.fit(v, cty.StringVal(g.text), whole, "The value")
 	}
 	expr, fault := parseText(g.origin, content)
 	if fault != nil {
@@ -300,7 +298,7 @@ func (l *loader) receive(v *variable, g given) cty.Value {
 		l.fault(whole, "Invalid value", "The variable %q has the type %s, so this text must be an expression of that type, which can refer to nothing.%s", v.block.Name, typeexpr.TypeString(v.typ), hint)
 		return cty.DynamicVal
 	}
-	return l.fit(v, l.eval(expr, g.scope, plain), expr.Range(), "the value")
+	return l.fit(v, l.eval(expr, g.scope, plain), expr.Range(), "The value")
 }
 
 // parseText parses one expression; the diagnostic is nil when it is sound.

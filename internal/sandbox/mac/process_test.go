@@ -2,10 +2,13 @@ package mac
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -63,5 +66,27 @@ func TestTwoProcesses(t *testing.T) {
 	got := must(t, m, "root", "cat /tmp/n; stat -f %Lp /etc/p.* | uniq -c; grep -c '<key>' /Library/Preferences/p.plist")
 	if want := fmt.Sprintf("%d\n  %d 640\n%d\n", 2*rounds, 2*rounds, 2*rounds); got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestSpool: what is handed to processes is whole, on either side of what a pipe holds.
+func TestSpool(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 1, 4095, 4096, 4097, 100_000} {
+		text := strings.Repeat("x", size)
+		file, err := spool(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size == 0 {
+			if file != nil {
+				t.Error("nothing became a file")
+			}
+			continue
+		}
+		got, err := io.ReadAll(file)
+		if err = errors.Join(err, file.Close()); err != nil || string(got) != text {
+			t.Errorf("of %d bytes %d arrived: %v", size, len(got), err)
+		}
 	}
 }
