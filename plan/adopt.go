@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // The codes that are raised here.
 var (
@@ -23,12 +26,10 @@ func (c *census) refuseAdopted(servers []placed) {
 		bearers[l.Name] = nil
 	}
 	for i := range servers {
-		p := &servers[i]
-		if ids, listed := bearers[p.name]; listed {
-			bearers[p.name] = append(ids, p.server.ID)
-		}
-		if ids, listed := bearers[p.server.Name]; listed && p.server.Name != p.name {
-			bearers[p.server.Name] = append(ids, p.server.ID)
+		for _, name := range slices.Compact([]string{servers[i].name, servers[i].server.Name}) {
+			if ids, listed := bearers[name]; listed {
+				bearers[name] = append(ids, servers[i].server.ID)
+			}
 		}
 	}
 	for i := range servers {

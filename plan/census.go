@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -102,20 +103,13 @@ func (c *census) formerPlace(serverID string) (fleet.Place, bool) {
 // missing returns the testimonies of servers that the inventory does not hold,
 // and the adopted servers that it does not hold and nobody knew, by server id.
 func (c *census) missing() map[string]testimony {
-	there := make(map[string]bool, len(c.servers))
-	for i := range c.servers {
-		there[c.servers[i].server.ID] = true
-	}
 	out := make(map[string]testimony)
-	for id, t := range c.known {
-		if !there[id] {
-			out[id] = t
-		}
-	}
 	for id, l := range c.adopted {
-		if _, known := out[id]; !known && !there[id] {
-			out[id] = testimony{l.Name, byBlock}
-		}
+		out[id] = testimony{l.Name, byBlock}
+	}
+	maps.Copy(out, c.known)
+	for i := range c.servers {
+		delete(out, c.servers[i].server.ID)
 	}
 	return out
 }

@@ -101,10 +101,9 @@ func (c *computation) misplaced(h *Host) {
 	if c.cfg.Kubernetes == nil || len(c.cfg.Kubernetes.PodNamespaces) == 0 || !h.Spec.Spec.JoinsCluster() {
 		return
 	}
-	pods, _ := h.Pods.Get()
 	var where []string
-	for _, p := range pods {
-		if p.Works() && !slices.Contains(c.cfg.Kubernetes.PodNamespaces, p.Namespace) {
+	for _, p := range h.evicted() {
+		if !slices.Contains(c.cfg.Kubernetes.PodNamespaces, p.Namespace) {
 			where = append(where, p.Namespace)
 		}
 	}

@@ -77,3 +77,44 @@ func TestCompletedIsComputed(t *testing.T) {
 		t.Error("no drawn world has a host without its password")
 	}
 }
+
+// TestCompletedClaimsMove: where a candidate has no password, the one that another group
+// was to get may take its place, under another name.
+func TestCompletedClaimsMove(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 1)
+	w.cfg.Fleets[1].OS = w.cfg.Fleets[0].OS
+	for _, f := range w.cfg.Fleets {
+		for i := range f.Groups {
+			f.Groups[i].Spec.Sudo = &fleet.Sudo{}
+		}
+	}
+	for n := 1; n <= 3; n++ {
+		w.free(n)
+		w.change(n, func(h *plan.HostSeen) { h.Root, h.Facts = false, facts("other", good) })
+		w.snap.Hosts[serverID(n)] = w.hosts[serverID(n)]
+	}
+	stepsFor := func(h fleet.Host) []plan.Step {
+		all := w.steps(h)
+		all[0] = sealed{all[0]}
+		return all
+	}
+	before := plan.Compute(w.cfg, stepsFor, w.snap, w.sel)
+	again := make(map[string]bool)
+	for i, h := range before.PasswordsWanted() {
+		seen := w.snap.Hosts[h.Server.ID]
+		seen.Password = &plan.Password{Source: "a test"}
+		if i == 0 {
+			seen.Password.Trouble = plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "nobody knows it")
+			again[h.Server.ID] = true
+		}
+		w.snap.Hosts[h.Server.ID] = seen
+	}
+	got := plan.Complete(w.cfg, stepsFor, w.snap, w.sel, before, again)
+	if diff := cmp.Diff(plan.Compute(w.cfg, stepsFor, w.snap, w.sel), got, whole); diff != "" {
+		t.Errorf("completed (-computed +completed):\n%s", diff)
+	}
+	if was, is := claimed(before), claimed(got); len(again) != 1 || len(was) != 2 || len(is) != 2 || cmp.Equal(was, is) {
+		t.Errorf("%d without a password; claimed before %v, and then %v", len(again), was, is)
+	}
+}

@@ -41,17 +41,13 @@ func heldOf(marker inventory.Seen[Marker], node inventory.Seen[inventory.Node], 
 	var out *Held
 	m, _ := marker.Get()
 	n, _ := node.Get()
-	for _, x := range []struct {
-		in     string
-		hold   *inventory.Hold
-		unread string
-	}{{InMarker, m.Hold, ""}, {InNode, n.Hold, n.HoldUnread}} {
-		if x.hold == nil && x.unread == "" {
-			continue
+	says := func(in string, hold *inventory.Hold, unread string) {
+		if hold == nil && unread == "" {
+			return
 		}
-		h := Held{In: []string{x.in}, Unread: x.unread}
-		if x.hold != nil {
-			h.Hold = *x.hold
+		h := Held{In: []string{in}, Unread: unread}
+		if hold != nil {
+			h.Hold = *hold
 			if h.Until.IsZero() {
 				h.Unread = "it names no end"
 			}
@@ -59,6 +55,8 @@ func heldOf(marker inventory.Seen[Marker], node inventory.Seen[inventory.Node], 
 		h.Expired = h.Unread == "" && !h.Until.After(now)
 		out = out.and(h)
 	}
+	says(InMarker, m.Hold, "")
+	says(InNode, n.Hold, n.HoldUnread)
 	return out
 }
 

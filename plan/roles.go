@@ -43,13 +43,6 @@ type placed struct {
 
 func (p placed) renamed() bool { return p.role == member && p.name != p.server.Name }
 
-// notReady reports whether the cluster says that the Node is not Ready. A host
-// without a Node is neither Ready nor not Ready.
-func (p placed) notReady() bool {
-	n, ok := p.node.Get()
-	return ok && n.Ready != inventory.Ready
-}
-
 // subject returns the server as selectors see it.
 func (p placed) subject() subject {
 	n, ok := p.node.Get()
@@ -100,40 +93,35 @@ func witnesses(r *register, snap Snapshot) map[string]testimony {
 // leaving returns the ids of the n members that a scale-down takes: not Ready
 // first, then the newest, and those last that a person holds. Adopted ones are not taken while they are listed.
 func (c *computation) leaving(members []*placed, n int) map[string]bool {
-	order := slices.DeleteFunc(slices.Clone(members), func(p *placed) bool { return p.adopted })
-	n = min(n, len(order))
 	if n <= 0 {
 		return nil
 	}
+	order := slices.DeleteFunc(slices.Clone(members), func(p *placed) bool { return p.adopted })
 	slices.SortStableFunc(order, func(a, b *placed) int {
 		return cmp.Or(
-			cmp.Compare(c.holds(a), c.holds(b)),
-			cmp.Compare(c.workable(a), c.workable(b)),
+			cmp.Compare(ones(c.holds(a)), ones(c.holds(b))),
+			cmp.Compare(ones(c.workable(a)), ones(c.workable(b))),
 			b.server.Created.Compare(a.server.Created),
 			cmp.Compare(a.name, b.name))
 	})
-	out := make(map[string]bool, n)
-	for _, p := range order[:n] {
+	out := make(map[string]bool)
+	for _, p := range order[:min(n, len(order))] {
 		out[p.server.ID] = true
 	}
 	return out
 }
 
-// holds returns 1 for a member that a person holds, and 0 for others.
-func (c *computation) holds(p *placed) int {
-	if h := heldOf(c.snap.Hosts[p.server.ID].Marker, p.node, c.snap.Taken); h != nil && !h.Expired {
-		return 1
-	}
-	return 0
+// holds reports whether a person holds a member.
+func (c *computation) holds(p *placed) bool {
+	h := heldOf(c.snap.Hosts[p.server.ID].Marker, p.node, c.snap.Taken)
+	return h != nil && !h.Expired
 }
 
-// workable returns 0 for a member that is not Ready or cannot be reached, and 1
-// for others, those without a Node among them.
-func (c *computation) workable(p *placed) int {
-	if c.snap.Hosts[p.server.ID].Trouble != nil || p.notReady() {
-		return 0
-	}
-	return 1
+// workable reports whether a member can be reached and is not known to be unready. One
+// without a Node is neither Ready nor not Ready.
+func (c *computation) workable(p *placed) bool {
+	n, there := p.node.Get()
+	return c.snap.Hosts[p.server.ID].Trouble == nil && (!there || n.Ready == inventory.Ready)
 }
 
 // Healthy is a member whose Node was Ready when the plan was made.

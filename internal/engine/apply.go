@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -94,7 +96,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 		}
 	}
 	if len(fresh) > 0 {
-		if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(without(all, fresh), fresh...) }); err != nil {
+		if err := e.pin(fresh...); err != nil {
 			return nil, err
 		}
 	}
@@ -113,8 +115,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	var failures []Failure
 	for i, h := range p.Hosts {
 		if errs[i] != nil {
-			failures = append(failures, Failure{Err: fmt.Errorf("enter what was proven: %w", errs[i]),
-				Action: plan.Action{Kind: plan.CreateMarker, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}})
+			failures = append(failures, Failure{Err: fmt.Errorf("enter what was proven: %w", errs[i]), Action: *actionOn(&h, plan.CreateMarker)})
 		}
 	}
 	return failures, nil
@@ -127,7 +128,7 @@ func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	return w.writeMarker(ctx, w.currentMarker())
+	return w.enter(ctx, w.currentMarker(), "")
 }
 
 // Unpinned returns the members whose keys an apply would pin. A server that is
@@ -146,19 +147,18 @@ func (e *Engine) pinOf(h plan.Host) plan.Pin {
 	return plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Since: e.Now().UTC()}
 }
 
+// pin enters pins in the place of those that their servers had.
+func (e *Engine) pin(fresh ...plan.Pin) error {
+	return e.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(without(all, fresh), fresh...) })
+}
+
 // without drops the pins of the given ones' servers.
 func without(all, drop []plan.Pin) []plan.Pin {
 	ids := make(map[string]bool, len(drop))
 	for _, p := range drop {
 		ids[p.ServerID] = true
 	}
-	kept := all[:0]
-	for _, p := range all {
-		if !ids[p.ServerID] {
-			kept = append(kept, p)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(all, func(p plan.Pin) bool { return ids[p.ServerID] })
 }
 
 // work performs one host's actions. It returns the host with what is known of it
@@ -188,10 +188,8 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 			e.emit(Event{Type: Skipped, Host: host, Action: a})
 			continue
 		}
-		err := e.unrecorded()
-		if err == nil {
-			err = e.may() // whoever shows the event may take their time
-		}
+		// Whoever shows the event may take their time.
+		err := cmp.Or(e.unrecorded(), e.may())
 		if err == nil {
 			err = e.scrubError(broken(ctx, do(ctx, *a)))
 		}
@@ -207,6 +205,11 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 	return r
 }
 
+// actionOn is what the engine does for a host by itself, as an action.
+func actionOn(h *plan.Host, k plan.Kind) *plan.Action {
+	return &plan.Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}
+}
+
 // broken says of an action that ended with the run's own end, as by a second
 // Ctrl-C, that it was that: what the connection says of it then would accuse the
 // host.
@@ -216,4 +219,28 @@ func broken(ctx context.Context, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w while it ran; it may be half done", cause)
+}
+
+// ErrDeadline is the cause of Engine.Stop when a run had only so long.
+var ErrDeadline = errors.New("the deadline passed")
+
+// UnrecordedError is the cause of Engine.Stop when a run can no longer be recorded.
+// No action begins that stands in no record.
+type UnrecordedError struct{ Err error }
+
+// Error names the cause.
+func (e *UnrecordedError) Error() string {
+	return "the run record cannot be written, so nothing more is started: " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *UnrecordedError) Unwrap() error { return e.Err }
+
+// unrecorded returns why an action that was just told of does not begin, or nil.
+func (e *Engine) unrecorded() error {
+	var lost *UnrecordedError
+	if errors.As(context.Cause(e.Stop), &lost) {
+		return lost
+	}
+	return nil
 }

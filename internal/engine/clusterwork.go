@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -70,20 +71,11 @@ func (w *worker) releasePods(ctx context.Context, pods []inventory.Pod) error {
 		})
 	}
 	_ = g.Wait() // the errors are in errs, by Pod
-	failed := 0
-	for _, err := range errs {
-		if err != nil {
-			failed++
-		}
-	}
-	if failed == 0 {
+	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(failed) == 0 {
 		return nil
 	}
-	first := errs[0]
-	for i := 1; first == nil; i++ {
-		first = errs[i]
-	}
-	return fmt.Errorf("%d of %d Pods stay: %w", failed, len(pods), first)
+	return fmt.Errorf("%d of %d Pods stay: %w", len(failed), len(pods), failed[0])
 }
 
 // keep performs the actions of no host: what the cluster itself must hold comes

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error 
 	if a.Disruption < plan.Drain || a.Forced {
 		return nil
 	}
-	proving, cancel := context.WithTimeout(ctx, or(w.engine.Drain.Within, DefaultDrain))
+	proving, cancel := context.WithTimeout(ctx, cmp.Or(w.engine.Drain.Within, DefaultDrain))
 	defer cancel()
 	defer context.AfterFunc(w.engine.Stop, cancel)()
 	err := w.makeIdle(proving, step)
@@ -97,7 +98,7 @@ func (w *worker) makeIdle(ctx context.Context, step plan.Step) error {
 		last = busy
 		select {
 		case <-ctx.Done():
-		case <-time.After(or(w.engine.Drain.Every, DefaultEvery)):
+		case <-time.After(cmp.Or(w.engine.Drain.Every, DefaultEvery)):
 		}
 	}
 }
@@ -141,7 +142,7 @@ func (w *worker) drain(ctx context.Context) error {
 		}
 		w.closed = ours
 	}
-	if err := e.Cluster.EmptyNode(ctx, n, or(e.Drain.Within, DefaultDrain), w.evictions()); err != nil {
+	if err := e.Cluster.EmptyNode(ctx, n, cmp.Or(e.Drain.Within, DefaultDrain), w.evictions()); err != nil {
 		return err
 	}
 	pods, err := e.Cluster.PodsOn(ctx, n)

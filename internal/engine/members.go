@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -70,9 +71,9 @@ func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)
 			g.add(h, began)
 		}
 	}
-	late := time.NewTimer(or(e.Ready.Within, DefaultWithin))
+	late := time.NewTimer(cmp.Or(e.Ready.Within, DefaultWithin))
 	defer late.Stop()
-	tick := time.NewTicker(or(e.Ready.Every, DefaultEvery))
+	tick := time.NewTicker(cmp.Or(e.Ready.Every, DefaultEvery))
 	defer tick.Stop()
 	var last []NotReady
 	for over := false; ; {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,7 +156,7 @@ func (w *worker) tryPassword(ctx context.Context, p Password, seal secret.Seal, 
 			return said, err
 		case <-e.Stop.Done():
 			return said, err
-		case <-time.After(or(e.Ready.Every, DefaultEvery)):
+		case <-time.After(cmp.Or(e.Ready.Every, DefaultEvery)):
 		}
 		if err := e.may(); err != nil {
 			return said, err

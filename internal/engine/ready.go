@@ -55,13 +55,6 @@ func (g *gate) add(h plan.Host, since time.Time) {
 	g.since[h.Server.ID] = since
 }
 
-func or(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return d
-}
-
 // look lists the Nodes once, begins to look at the kubelets of hosts whose Nodes are
 // Ready, and returns what release does. A list that cannot be had is asked for again until
 // time is up.
@@ -97,7 +90,7 @@ func (g *gate) release() (ready []plan.Host) {
 	for i := range g.waiting {
 		if h := &g.waiting[i]; !g.told[h.Server.ID] && !g.asking[h.Server.ID] {
 			g.told[h.Server.ID] = true
-			g.engine.emit(Event{Type: Waiting, Host: h.Name, Action: awaits(h)})
+			g.engine.emit(Event{Type: Waiting, Host: h.Name, Action: actionOn(h, plan.AwaitNode)})
 		}
 	}
 	return ready
@@ -108,7 +101,7 @@ func (g *gate) release() (ready []plan.Host) {
 func (g *gate) late(now time.Time) []plan.Host {
 	var out []plan.Host
 	g.waiting = slices.DeleteFunc(g.waiting, func(h plan.Host) bool {
-		late := now.Sub(g.since[h.Server.ID]) >= or(g.engine.Ready.Within, DefaultWithin) && !g.asking[h.Server.ID]
+		late := now.Sub(g.since[h.Server.ID]) >= cmp.Or(g.engine.Ready.Within, DefaultWithin) && !g.asking[h.Server.ID]
 		if late {
 			out = append(out, h)
 		}
@@ -133,7 +126,7 @@ type answer struct {
 // looked yet or they did not run: the cluster goes on for a while about one that has died.
 // A host that takes its time keeps no other's news back.
 func (g *gate) ask(ctx context.Context) {
-	again := askAgain * or(g.engine.Ready.Every, DefaultEvery)
+	again := askAgain * cmp.Or(g.engine.Ready.Every, DefaultEvery)
 	for _, h := range g.waiting {
 		id := h.Server.ID
 		n, _ := h.Node.Get()
@@ -229,13 +222,8 @@ func (g *gate) ready(h *plan.Host) bool {
 	if state, _, _ := h.Ready(); state != inventory.Ready || !g.own(h) || g.asking[h.Server.ID] {
 		return false
 	}
-	g.engine.emit(Event{Type: NodeReady, Host: h.Name, Action: awaits(h), Seconds: g.waited(h).Seconds()})
+	g.engine.emit(Event{Type: NodeReady, Host: h.Name, Action: actionOn(h, plan.AwaitNode), Seconds: g.waited(h).Seconds()})
 	return true
-}
-
-// awaits is what the gate does for a host, as an action.
-func awaits(h *plan.Host) *plan.Action {
-	return &plan.Action{Kind: plan.AwaitNode, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}
 }
 
 // failure says of a host that was waited for why it is not Ready, by all that is
@@ -245,8 +233,8 @@ func (e *Engine) failure(ctx context.Context, h *plan.Host, node string, waited 
 	t := plan.Trouble{Code: plan.CodeNodeNotReady,
 		Text:   fmt.Sprintf("it is not Ready after %s: %s; %s", waited.Round(time.Second), node, found),
 		Remedy: cmp.Or(remedy, "kubectl describe node "+h.Name+", and read /var/log/tart-kubelet.log on the host; apply again goes on from there")}
-	f := Failure{Action: *awaits(h), Err: &TroubleError{t}}
-	e.emit(Event{Type: Failed, Host: h.Name, Action: awaits(h), Err: f.Err, Seconds: waited.Seconds()})
+	f := Failure{Action: *actionOn(h, plan.AwaitNode), Err: &TroubleError{t}}
+	e.emit(Event{Type: Failed, Host: h.Name, Action: actionOn(h, plan.AwaitNode), Err: f.Err, Seconds: waited.Seconds()})
 	return f
 }
 

@@ -30,7 +30,7 @@ func (s *schedule) open(ctx context.Context, h plan.Host) {
 	id, action := h.Server.ID, s.opens[h.Server.ID]
 	s.opening[id] = true
 	go func() {
-		e, told := s.engine, plan.Action{Kind: plan.UncordonNode, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: id}
+		e, told := s.engine, *actionOn(&h, plan.UncordonNode)
 		if action != nil {
 			told = *action
 			e.emit(Event{Type: Started, Host: h.Name, Action: action})

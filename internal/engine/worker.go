@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -175,21 +176,21 @@ func (w *worker) mark(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := w.writeMarker(ctx, w.currentMarker()); err != nil {
+	if err := w.enter(ctx, w.currentMarker(), ""); err != nil {
 		return err
 	}
-	pin := w.engine.pinOf(w.host)
-	return w.engine.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(without(all, []plan.Pin{pin}), pin) })
+	return w.engine.pin(w.engine.pinOf(w.host))
 }
 
-func (w *worker) writeMarker(ctx context.Context, m plan.Marker) error {
+// enter writes the host's marker, with the proof of a step if one is named.
+func (w *worker) enter(ctx context.Context, m plan.Marker, proven plan.StepID) error {
 	if err := w.engine.may(); err != nil {
 		return err
 	}
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	if err := w.note(ctx, &m, ""); err != nil {
+	if err := w.note(ctx, &m, proven); err != nil {
 		return err
 	}
 	w.marker = &m
@@ -202,10 +203,12 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	step, ok := w.find(a.Step)
-	if !ok {
+	all := w.engine.Steps(w.host.Spec)
+	i := slices.IndexFunc(all, func(s plan.Step) bool { return s.ID() == a.Step })
+	if i < 0 {
 		return fmt.Errorf("no step is called %q", a.Step)
 	}
+	step := all[i]
 	changes := a.Changes
 	if a.Deferred {
 		// What differs showed to nobody before there was root.
@@ -243,14 +246,6 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	return nil
 }
 
-// learn notes what a step saw of the host's kubelet: it may be another one than the
-// plan saw.
-func (w *worker) learn(f plan.Finding) {
-	if !f.Kubelet.IsUnread() {
-		w.host.Kubelet = f.Kubelet
-	}
-}
-
 // leave ends a step of which only a person can do the rest: nothing of it is half
 // done.
 func (w *worker) leave(ctx context.Context, id plan.StepID, refused error) error {
@@ -278,7 +273,9 @@ func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Find
 		v.Node = inventory.Unread[inventory.Node]("it was asked before the change; the end of the run waits for it")
 	}
 	f := step.Diff(v)
-	w.learn(f)
+	if !f.Kubelet.IsUnread() {
+		w.host.Kubelet = f.Kubelet // it may be another one than the plan saw
+	}
 	switch {
 	case len(f.Unread) > 0:
 		return f, fmt.Errorf("%s: %s", f.Unread[0].Probe, f.Unread[0].Why)
@@ -332,10 +329,8 @@ func (e *AdvisedError) Unwrap() error { return e.Err }
 func (w *worker) prove(ctx context.Context, step plan.Step, f plan.Finding) error {
 	id, wanted := step.ID(), step.Wanted()
 	if w.marker == nil && w.host.Seen.Marker.IsAbsent() {
-		proven := maps.Clone(w.host.Proven)
-		if proven == nil {
-			proven = make(map[plan.StepID]plan.Digest)
-		}
+		proven := make(map[plan.StepID]plan.Digest) // the plan's own stays as it is
+		maps.Copy(proven, w.host.Proven)
 		proven[id] = plan.DigestOf(wanted, f.Facts)
 		w.host.Proven = proven
 		return nil
@@ -346,26 +341,7 @@ func (w *worker) prove(ctx context.Context, step plan.Step, f plan.Finding) erro
 	} else {
 		m = m.With(id, w.proof(plan.DigestOf(wanted, f.Facts)))
 	}
-	if err := w.connect(ctx); err != nil {
-		return err
-	}
-	if err := w.engine.may(); err != nil {
-		return err
-	}
-	if err := w.note(ctx, &m, id); err != nil {
-		return err
-	}
-	w.marker = &m
-	return nil
-}
-
-func (w *worker) find(id plan.StepID) (plan.Step, bool) {
-	for _, s := range w.engine.Steps(w.host.Spec) {
-		if s.ID() == id {
-			return s, true
-		}
-	}
-	return nil, false
+	return w.enter(ctx, m, id)
 }
 
 // proof dates a digest.
@@ -380,7 +356,11 @@ func (w *worker) currentMarker() plan.Marker {
 	if w.marker != nil {
 		return *w.marker
 	}
-	m := w.newMarker()
+	c := w.engine.Config
+	serial, _ := w.host.Seen.Serial.Get()
+	m := plan.Marker{Configuration: c.Name, Environment: c.Environment, Name: w.host.Name, Fleet: w.host.Fleet,
+		Group: w.host.Group, ServerID: w.host.Server.ID, Serial: serial, ClusterUID: c.ClusterUID, Version: fleet.Version, Run: w.engine.Run.Marked(),
+		Steps: make(map[plan.StepID]plan.Digest)}
 	if old, ok := w.host.Seen.Marker.Get(); ok {
 		for id, d := range old.Steps {
 			m = m.With(id, d)
@@ -393,10 +373,10 @@ func (w *worker) currentMarker() plan.Marker {
 	return m
 }
 
-func (w *worker) newMarker() plan.Marker {
-	c := w.engine.Config
-	serial, _ := w.host.Seen.Serial.Get()
-	return plan.Marker{Configuration: c.Name, Environment: c.Environment, Name: w.host.Name, Fleet: w.host.Fleet,
-		Group: w.host.Group, ServerID: w.host.Server.ID, Serial: serial, ClusterUID: c.ClusterUID, Version: fleet.Version, Run: w.engine.Run.Marked(),
-		Steps: make(map[plan.StepID]plan.Digest)}
+// tell lets the host's Node know of an action that disturbs the work on it, before it
+// begins. Whoever looks at the Node then finds who did so.
+func (w *worker) tell(ctx context.Context, a plan.Action) {
+	if n, known := w.host.Node.Get(); known && a.Disruption >= plan.Restart && w.engine.Tell != nil {
+		w.engine.Tell(ctx, n, a)
+	}
 }

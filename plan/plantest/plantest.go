@@ -35,8 +35,7 @@ type fate struct {
 
 func recorded(n int, f fate) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 	cfg := config(n)
-	existing := wanting(fleet.Host{Name: "x", Spec: cfg.Fleets[0].Groups[0].Spec, User: cfg.SSH.User})
-	stepsFor := repeated(existing)
+	existing, stepsFor := repeated(fleet.Host{Name: "x", Spec: cfg.Fleets[0].Groups[0].Spec, User: cfg.SSH.User})
 	snap := plan.Snapshot{Hosts: make(map[string]plan.HostSeen, n)}
 	var nodes []inventory.Node
 	var identities []inventory.Identity

@@ -2,7 +2,6 @@ package plantest
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -24,36 +23,42 @@ type repetition struct {
 // names are what a repetition calls itself and its probes.
 type names struct {
 	id     plan.StepID
-	probes map[string]string // by the real step's name
+	probes map[string]string // by the real step's name; nil: they are its own
 	facts  sync.Pool         // of plan.Facts with the real step's names
 }
 
-// repeated returns the real steps of a host, each once, and then those that ask
-// more than two questions over and over, until there are Steps: the steps to come
-// are taken to be like these. No host has two firewalls.
-func repeated(existing []plan.Step) plan.StepsFor {
+// repeated returns the real steps of a host that want something, each once, and then
+// those that ask more than two questions over and over, until there are Steps: the steps
+// to come are taken to be like these. No host has two firewalls. All hosts of a fleet
+// want the same steps.
+func repeated(of fleet.Host) (existing []plan.Step, stepsFor plan.StepsFor) {
+	var at []int // in steps.For
+	for i, s := range steps.For(of) {
+		if s.Wanted() != "" {
+			existing, at = append(existing, s), append(at, i)
+		}
+	}
 	all, order := make([]names, Steps), make([]int, Steps)
 	for i := range all {
 		which, n := place(i, existing)
-		order[i] = which
-		all[i].id, all[i].probes = plan.StepID(copyOf(string(existing[which].ID()), n)), make(map[string]string)
+		order[i] = at[which]
+		all[i].id = plan.StepID(copyOf(string(existing[which].ID()), n))
+		if n == 0 {
+			continue
+		}
+		all[i].probes = make(map[string]string)
 		for _, p := range existing[which].Probes() {
 			all[i].probes[p.ID] = copyOf(p.ID, n)
 		}
 	}
-	return func(h fleet.Host) []plan.Step {
-		real := wanting(h)
+	return existing, func(h fleet.Host) []plan.Step {
+		real := steps.For(h)
 		out := make([]plan.Step, Steps)
 		for i := range out {
 			out[i] = repetition{real[order[i]], &all[i]}
 		}
 		return out
 	}
-}
-
-// wanting returns the steps of a host that want something.
-func wanting(h fleet.Host) []plan.Step {
-	return slices.DeleteFunc(steps.For(h), func(s plan.Step) bool { return s.Wanted() == "" })
 }
 
 // place returns which real step is the i-th, and in its how manieth repetition.
@@ -102,6 +107,9 @@ func (r repetition) ID() plan.StepID { return r.names.id }
 // Probes are the real step's under names of their own.
 func (r repetition) Probes() []plan.Probe {
 	out := r.Step.Probes()
+	if r.names.probes == nil {
+		return out
+	}
 	for i := range out {
 		out[i].ID = r.names.probes[out[i].ID]
 	}
@@ -110,6 +118,9 @@ func (r repetition) Probes() []plan.Probe {
 
 // Diff lets the real step read the repetition's own facts.
 func (r repetition) Diff(v plan.View) plan.Finding {
+	if r.names.probes == nil {
+		return r.Step.Diff(v)
+	}
 	// What a repetition itself costs must not enter a measurement.
 	facts, ok := r.names.facts.Get().(plan.Facts)
 	if !ok {
