@@ -106,6 +106,22 @@ func TestCanaryStops(t *testing.T) {
 	}
 }
 
+// TestOneOfTwoCanaries: where one canary fails, the other does not start either.
+func TestOneOfTwoCanaries(t *testing.T) {
+	t.Parallel()
+	r := nine(Limits{MaxUnavailable: 1, Canary: 2, FailureBudget: 5}, disrupt(ids(9)...)...)
+	if got := r.Next(start, all); !slices.Equal(got, []string{"0"}) {
+		t.Errorf("starts %v", got)
+	}
+	r.Failed("0")
+	if got := r.Next(start, all); got != nil {
+		t.Errorf("starts %v", got)
+	}
+	if left := r.Left(start, all); len(left) != 8 || left[0].Why != CanaryFailed {
+		t.Errorf("left: %+v", left)
+	}
+}
+
 // TestLiveReadiness counts hosts that went away by themselves, whenever.
 func TestLiveReadiness(t *testing.T) {
 	t.Parallel()

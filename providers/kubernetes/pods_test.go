@@ -129,6 +129,10 @@ func TestPodDue(t *testing.T) {
 		if err := client.ReleasePod(t.Context(), ended); !errors.As(err, &left) || !strings.HasPrefix(left.Why, "it has time until ") {
 			t.Errorf("released before its time, although it has ended: %v", err)
 		}
+		c.addPod(t, mac, "c", held)
+		if err := client.ReleasePod(t.Context(), podsOf(t, client)[2]); !errors.As(err, &left) || left.Why != "it is not being deleted" {
+			t.Errorf("released though nobody deleted it: %v", err)
+		}
 		c.deletePod(t, "a", 1)
 		eventually(t, "the time is up", func() error {
 			if p = podsOf(t, client)[0]; !p.Overdue {
