@@ -81,13 +81,13 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	rest := data[from:]
 	if n := int(s.breaks.Load()); n > 0 && n < len(rest) {
+		s.served.Add(int64(n)) // first: whoever has read all of it looks here at once
 		_, _ = w.Write(rest[:n])
-		s.served.Add(int64(n))
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = w.Write(rest)
 	s.served.Add(int64(len(rest)))
+	_, _ = w.Write(rest)
 }
 
 func (s *shop) artifact() fleet.Artifact {

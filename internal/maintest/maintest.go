@@ -30,9 +30,9 @@ func InMemory() (remove func()) {
 		return func() {}
 	}
 	remove = func() { _ = os.RemoveAll(dir) } // what stays is gone with the next start of the machine
-	// Containers may forbid to run programs there, and tests do.
+	// Containers may forbid to run programs there, and tests do, also as other users.
 	program := filepath.Join(dir, "program")
-	if os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755) != nil || exec.Command(program).Run() != nil || os.Setenv("TMPDIR", dir) != nil {
+	if os.Chmod(dir, 0o755) != nil || os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755) != nil || exec.Command(program).Run() != nil || os.Setenv("TMPDIR", dir) != nil {
 		remove()
 		return func() {}
 	}
