@@ -124,6 +124,8 @@ type answer struct {
 
 // ask begins to look at the kubelets of hosts whose Nodes are Ready, where nobody has
 // looked yet or they did not run: the cluster goes on for a while about one that has died.
+// One that runs and stays unheard is looked at again too: when it was started is known by
+// this machine's clock, which may have been set in the middle of a run.
 // A host that takes its time keeps no other's news back.
 func (g *gate) ask(ctx context.Context) {
 	again := askAgain * cmp.Or(g.engine.Ready.Every, DefaultEvery)
@@ -131,10 +133,15 @@ func (g *gate) ask(ctx context.Context) {
 		id := h.Server.ID
 		n, _ := h.Node.Get()
 		k, _ := h.Kubelet.Get()
-		if g.asking[id] || !g.own(&h) || n.Ready != inventory.Ready || h.Kubelet.IsAbsent() || !h.Kubelet.IsUnread() && k.Fault == (plan.Reason{}) {
+		runs := !h.Kubelet.IsUnread() && k.Fault == (plan.Reason{})
+		if g.asking[id] || !g.own(&h) || n.Ready != inventory.Ready || h.Kubelet.IsAbsent() || runs && k.Heard(n) {
 			continue
 		}
-		if last, asked := g.asked[id]; asked && g.engine.Now().Sub(last) < again {
+		last, asked := g.asked[id]
+		if runs && !asked { // its heartbeat is on its way, or this machine's clock was set since it was seen
+			last, asked = g.since[id], true
+		}
+		if asked && g.engine.Now().Sub(last) < again {
 			continue
 		}
 		g.asked[id], g.asking[id] = g.engine.Now(), true
