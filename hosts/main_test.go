@@ -4,11 +4,8 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"flag"
 	"net"
 	"reflect"
-	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
@@ -20,15 +17,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestMain lets more tests run at once than there are processors: most of them wait for
-// other processes, or for a deadline.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if atOnce := flag.Lookup("test.parallel"); atOnce.Value.String() == atOnce.DefValue {
-		_ = atOnce.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // a number is valid
-	}
-	maintest.Main(m)
-}
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 // patience bounds what a test waits for. It is far above what anything takes,
 // so that it only ends a test that hangs.

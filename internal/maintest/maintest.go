@@ -2,10 +2,13 @@
 package maintest
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -40,8 +43,14 @@ func InMemory() (remove func()) {
 }
 
 // Main runs a package's tests with their files in memory, and fails when a test leaves a
-// goroutine. It collects less garbage than Go would: what runs here is short and small.
+// goroutine. It lets more tests run at once than there are processors, as most of them
+// wait for other processes or for a deadline, and collects less garbage than Go would, as
+// what runs here is short and small.
 func Main(m *testing.M) {
+	flag.Parse()
+	if atOnce := flag.Lookup("test.parallel"); atOnce.Value.String() == atOnce.DefValue {
+		_ = atOnce.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // a number is valid
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
