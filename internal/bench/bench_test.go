@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
+	"github.com/macfleet/macfleet/internal/maintest"
 
 	"github.com/macfleet/macfleet/internal/scripttest"
 )
@@ -19,13 +19,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == childArgument {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	goleak.VerifyTestMain(m)
+	maintest.Main(m)
 }
 
 // little measures next to nothing: the tests judge no time.
 func little(t *testing.T, rows ...string) options {
 	t.Helper()
-	return options{rows: rows, rounds: 1, hosts: 2, simulated: 5, recorded: 40, cache: t.TempDir(), limit: time.Minute}
+	return options{rows: rows, rounds: 1, hosts: 2, uploads: 2, simulated: 5, recorded: 40, cache: t.TempDir(), limit: time.Minute}
 }
 
 // TestMachinery runs every group once and looks at what the table has.
@@ -36,7 +36,7 @@ func TestMachinery(t *testing.T) {
 		want  []string
 	}{
 		{"ssh", []string{"ssh 2 hosts: macfleet / bare program", "macfleet", "bare", "client CPU, macfleet / bare program", "a host"}},
-		{"upload", []string{"upload of 8 MB to 20 hosts: macfleet / bare program", "deliver", "cat", "client CPU, macfleet / bare program", "macfleet's throughput"}},
+		{"upload", []string{"upload of 8 MB to 2 hosts: macfleet / bare program", "deliver", "cat", "client CPU, macfleet / bare program", "macfleet's throughput"}},
 		{"slow", []string{"5 hosts that take a second each, 256 at once", "macfleet's own CPU a host"}},
 		{"sandbox", []string{"macfleet plan, 5 simulated hosts, all steps of examples/three-fleets", "CPU a host, the simulator's left out", "memory at its peak"}},
 		{"plan", []string{"plan 40 hosts x 14 steps, everything differs", "as a multiple of reading the snapshot with encoding/json", "heap at its peak, snapshot included", "80 hosts", "growth",

@@ -35,6 +35,7 @@ type options struct {
 	rows      []string
 	rounds    int
 	hosts     int // real sshd hosts
+	uploads   int // so, that an artifact is sent to
 	simulated int // hosts of the sandbox, and slow ones
 	recorded  int // hosts that are planned; and twice as many for the growth
 	cache     string
@@ -110,6 +111,7 @@ func parse(args []string, log io.Writer) (options, error) {
 	rows := f.String("rows", strings.Join(names, ","), "what to measure")
 	f.IntVar(&o.rounds, "rounds", 5, "rounds of each figure")
 	f.IntVar(&o.hosts, "hosts", 100, "real sshd hosts")
+	f.IntVar(&o.uploads, "uploads", 20, "real sshd hosts that an artifact is sent to")
 	f.IntVar(&o.simulated, "simulated", 500, "simulated hosts, and hosts that take a second each")
 	f.IntVar(&o.recorded, "recorded", 10_000, "recorded hosts to plan; twice as many show the growth")
 	f.StringVar(&o.cache, "cache", "", "folder that keeps the prepared sandbox (default: the user's cache)")

@@ -19,10 +19,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-const (
-	uploadHosts = 20
-	uploadBytes = 8 << 20
-)
+const uploadBytes = 8 << 20
 
 // upload compares macfleet's delivery of an artifact to real hosts with cat, which checks
 // nothing: so it has no budget.
@@ -30,18 +27,18 @@ func (b *bench) upload(ctx context.Context) (_ []row, err error) {
 	if os.Geteuid() != 0 {
 		return []row{shown("upload", "needs root")}, nil
 	}
-	f, stop, err := startFleet(ctx, filepath.Join(b.dir, "upload"), uploadHosts, "")
+	f, stop, err := startFleet(ctx, filepath.Join(b.dir, "upload"), b.uploads, "")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	f.Parallelism, f.Folder = hosts.DefaultUploads, filepath.Join(b.dir, "arrived")
-	what := fmt.Sprintf("upload of %.0f MB to %d hosts: macfleet / bare program", megabytes(uploadBytes), uploadHosts)
+	what := fmt.Sprintf("upload of %.0f MB to %d hosts: macfleet / bare program", megabytes(uploadBytes), b.uploads)
 	ours, rows, err := b.compare(ctx, what, f, "deliver", "cat", 0)
 	if err != nil {
 		return nil, err
 	}
-	return append(rows, shown("  macfleet's throughput", "%.0f MB/s", megabytes(uploadHosts*uploadBytes)/median(ours.walls))), nil
+	return append(rows, shown("  macfleet's throughput", "%.0f MB/s", megabytes(int64(b.uploads)*uploadBytes)/median(ours.walls))), nil
 }
 
 // sendAll sends the same random bytes to a file of every host's own, by macfleet's
