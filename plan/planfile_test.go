@@ -2,6 +2,8 @@ package plan_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
@@ -259,6 +261,7 @@ func TestPlanFileRefuses(t *testing.T) {
 		{"other line ends", strings.ReplaceAll(good, "\n", "\r\n"), "does not end with its self_digest"},
 		{"its digest not the last", strings.Replace(good, "\n}\n", ",\n  \"plan\": {}\n}\n", 1), "does not end with its self_digest"},
 		{"without its digest", strings.Replace(good, "self_digest", "self", 1), "another document"},
+		{"a key that is none", resealed(strings.Replace(good, "{", "{\n  \"more\": 1,", 1)), `unknown field "more"`},
 		{"a snapshot", `{"format_version":"2.0","configuration":"acme"}`, "another document"},
 	} {
 		_, err := wire.DecodePlanFile([]byte(tc.content))
@@ -297,6 +300,15 @@ func TestPlanFileRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, wanted %q", tc.name, err, tc.part)
 		}
 	}
+}
+
+// resealed enters the digest of a plan file's content, as whoever writes one by hand would.
+func resealed(content string) string {
+	const key = `"self_digest": "`
+	at := strings.Index(content, key) + len(key)
+	end := at + strings.Index(content[at:], `"`)
+	sum := sha256.Sum256([]byte(content[:at] + content[end:]))
+	return content[:at] + "sha256:" + hex.EncodeToString(sum[:]) + content[end:]
 }
 
 // TestPlanFileHoldsNothingToRun: neither a script nor its arguments.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -78,7 +77,6 @@ func TestOneLookOneComputation(t *testing.T) {
 		if p := e.Compute(t.Context(), snap); len(p.Steps) != 1 || len(w.Diffs()) != len(p.Hosts) {
 			t.Errorf("the plan of another selection is %+v", p.Steps)
 		}
-		time.Sleep(time.Second)
 	})
 }
 
