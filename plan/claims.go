@@ -31,7 +31,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 		h := c.host(g, p)
 		claim := h.action(ClaimServer, pending, codeTooFewReplicas, fmt.Sprintf("%s.%s wants %d", f.Name, g.Name, g.Replicas))
 		claim.Fields = []Field{{"name", p.server.Name, h.Name}}
-		c.drafts = append(c.drafts, draft{host: h, actions: []Action{claim}})
+		c.drafts = append(c.drafts, draft{actions: []Action{claim}})
 	}
 	if !c.sel.matches(n.subject()) {
 		return

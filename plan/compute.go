@@ -32,8 +32,8 @@ func Complete(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection
 // besides returns what the plan has of all hosts but these, by server id.
 func (p *Plan) besides(these map[string]bool) map[string]draft {
 	out := make(map[string]draft, len(p.Hosts))
-	for _, h := range p.Hosts {
-		if !these[h.Server.ID] {
+	for i := range p.Hosts {
+		if h := &p.Hosts[i]; !these[h.Server.ID] {
 			out[h.Server.ID] = draft{host: h}
 		}
 	}
@@ -56,7 +56,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c.objects()
 	c.needs = c.assign(sel)
 	c.orphans()
-	c.drafts = make([]draft, 0, len(c.servers))
+	c.plan.Hosts, c.drafts = make([]Host, 0, len(c.servers)), make([]draft, 0, len(c.servers))
 	members := c.members()
 	for _, f := range cfg.Fleets {
 		c.plan.Fleets = append(c.plan.Fleets, f.Name)
@@ -71,29 +71,30 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		}
 	}
 	c.lost()
-	c.plan.Hosts = make([]Host, 0, len(c.drafts))
 	room := make([]Action, min(len(c.drafts), batch)*roomForActions)
-	for len(c.drafts) > 0 {
-		some := c.drafts[:min(len(c.drafts), batch)]
+	for from := 0; from < len(c.drafts); from += batch {
+		some := c.drafts[from:min(from+batch, len(c.drafts))]
 		inParallel(len(some), workers, func(i int) {
 			d := &some[i]
+			d.host = &c.plan.Hosts[from+i]
 			if k, is := known[d.host.Server.ID]; is && k.host.Name == d.host.Name {
-				k.host.Seen = d.host.Seen
-				*d = k
+				seen := d.host.Seen
+				*d.host, d.actions = *k.host, k.actions
+				d.host.Seen = seen
 				return
 			}
 			d.actions = append(room[i*roomForActions:i*roomForActions:(i+1)*roomForActions], d.actions...)
 			c.finish(d)
 		})
-		c.enter(some)
+		c.enter(some, len(c.drafts)-from)
 	}
 	c.unread()
 	c.plan.Warnings = append(inProgress(cfg.Owner, snap), c.plan.Warnings...)
 	return c.plan
 }
 
-// batch is how many hosts are finished before they enter the plan: a big plan need
-// not be held twice.
+// batch is how many hosts are finished before their actions enter the plan: those of a
+// big plan need not be held twice.
 const batch = 500
 
 // roomForActions is how many actions of a host find room while a batch is
@@ -108,14 +109,14 @@ type computation struct {
 	sel      Selection
 	needs    []need
 	plan     *Plan
-	drafts   []draft           // in the plan's order
+	drafts   []draft           // of the plan's hosts, in their order
 	rejected map[Rejected]bool // named once, whatever number of groups looked at them
 }
 
 // draft is a host of the plan before its steps were asked, with the actions that
 // come before theirs.
 type draft struct {
-	host    Host
+	host    *Host // in the plan
 	actions []Action
 	refused *Trouble // it must not be touched, and its steps are not asked
 }
@@ -140,8 +141,8 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 		if !c.sel.matches(p.subject()) {
 			continue
 		}
-		d := draft{host: c.host(g, p), refused: p.refused}
-		h := &d.host
+		d := draft{refused: p.refused}
+		h := c.host(g, p)
 		h.Member, h.adopting = true, p.adopted && !p.provenBefore
 		if len(c.sel.Steps) == 0 && p.refused == nil {
 			if leaving[p.server.ID] {
@@ -156,11 +157,13 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 	}
 }
 
-// host gathers what is known of one server under the name it should bear.
-func (c *computation) host(g fleet.Group, p *placed) Host {
-	h := Host{Name: p.name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Node: p.node,
-		Spec: c.specOf(p.name, p.place, p.server.ID, g), Rollback: c.sel.Rollback, ForceBusy: slices.Contains(c.sel.ForceBusy, p.name)}
-	c.cluster.enter(&h)
+// host enters one server into the plan, with what is known of it, under the name it
+// should bear.
+func (c *computation) host(g fleet.Group, p *placed) *Host {
+	c.plan.Hosts = append(c.plan.Hosts, Host{Name: p.name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Node: p.node,
+		Spec: c.specOf(p.name, p.place, p.server.ID, g), Rollback: c.sel.Rollback, ForceBusy: slices.Contains(c.sel.ForceBusy, p.name)})
+	h := &c.plan.Hosts[len(c.plan.Hosts)-1]
+	c.cluster.enter(h)
 	seen, asked := c.snap.Hosts[p.server.ID]
 	if !asked {
 		seen.Trouble = &Trouble{Code: codeNotAsked, Text: "the host was not asked: the snapshot was recorded for less",
@@ -174,7 +177,7 @@ func (c *computation) host(g fleet.Group, p *placed) Host {
 // finish asks the host's steps, and judges the host by all that is known then.
 // What the host must not suffer refuses all of its actions.
 func (c *computation) finish(d *draft) {
-	h := &d.host
+	h := d.host
 	c.work(d)
 	refuse(d.actions, cmp.Or(h.Unknown, h.Refused))
 	d.actions = append(d.actions, c.release(h)...)
@@ -192,28 +195,27 @@ func (c *computation) finish(d *draft) {
 	}
 }
 
-// enter moves the first drafts into the plan. Where the plan has too little room, it
-// gets as much as all drafts need if they are like these.
-func (c *computation) enter(some []draft) {
+// enter enters the actions of some drafts into the plan, of which so many are left with
+// them. Where the plan has too little room, it gets as much as all need if they are like
+// these.
+func (c *computation) enter(some []draft, left int) {
 	actions := 0
 	for i := range some {
 		actions += len(some[i].actions)
 	}
 	if len(c.plan.Actions)+actions > cap(c.plan.Actions) {
-		c.plan.Actions = slices.Grow(c.plan.Actions, actions*len(c.drafts)/len(some))
+		c.plan.Actions = slices.Grow(c.plan.Actions, actions*left/len(some))
 	}
 	for i := range some {
-		c.plan.Hosts = append(c.plan.Hosts, some[i].host)
 		c.plan.Actions = append(c.plan.Actions, some[i].actions...)
 		some[i] = draft{}
 	}
-	c.drafts = c.drafts[len(some):]
 }
 
 // work adds the actions that the host itself needs, and enters into the host what
 // stands against them.
 func (c *computation) work(d *draft) {
-	h := &d.host
+	h := d.host
 	if h.Seen.Trouble != nil {
 		h.Unknown = Diagnosed(*h.Seen.Trouble, c.vendor, h.Server)
 		return
@@ -250,7 +252,7 @@ type stepWork struct {
 
 // askSteps asks a host's steps in their order, and adds their actions.
 func (c *computation) askSteps(d *draft, marker Marker) stepWork {
-	h := &d.host
+	h := d.host
 	var w stepWork
 	for _, step := range c.stepsFor(h.Spec) {
 		if !c.sel.Asks(step.ID()) {
