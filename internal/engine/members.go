@@ -104,8 +104,8 @@ func sameReason(a, b NotReady) bool { return a.Host.Name == b.Host.Name && a.Why
 
 func (g *gate) notReady() []NotReady {
 	out := make([]NotReady, len(g.waiting))
-	for i := range g.waiting {
-		out[i] = NotReady{g.waiting[i], g.node(&g.waiting[i])}
+	for i, h := range g.waiting {
+		out[i] = NotReady{h.Host, g.node(&h.Host)}
 	}
 	return out
 }

@@ -29,12 +29,9 @@ const (
 // gate waits until the Nodes of hosts are Ready.
 type gate struct {
 	engine  *Engine
-	waiting []plan.Host
-	since   map[string]time.Time      // by server id: from when on it is waited for
+	waiting []*awaited
 	pins    map[string]plan.Pin       // by server id, of hosts that were not asked yet
-	told    map[string]bool           // by server id: that it is waited for
-	asked   map[string]time.Time      // by server id: when its kubelet was last looked at
-	asking  map[string]bool           // by server id: that is looked at now
+	asking  int                       // how many hosts are looked at now
 	answers chan answer               // what the hosts said that are
 	ending  context.Context           // done: nobody wants to know any more
 	cancel  context.CancelFunc        // ends it
@@ -43,22 +40,29 @@ type gate struct {
 	last    error                     // of the last look, where it failed
 }
 
+// awaited is a host that is waited for.
+type awaited struct {
+	plan.Host
+	since  time.Time // from when on
+	told   bool      // that it is waited for
+	asked  time.Time // when its kubelet was last looked at; zero: never
+	asking bool      // it is looked at now
+}
+
 func (e *Engine) newGate() *gate {
 	ending, cancel := context.WithCancel(context.Background())
-	return &gate{engine: e, ending: ending, cancel: cancel, since: make(map[string]time.Time), told: make(map[string]bool), asked: make(map[string]time.Time),
-		asking: make(map[string]bool), answers: make(chan answer)}
+	return &gate{engine: e, ending: ending, cancel: cancel, answers: make(chan answer)}
 }
 
 // add waits for one more host.
 func (g *gate) add(h plan.Host, since time.Time) {
-	g.waiting = append(g.waiting, h)
-	g.since[h.Server.ID] = since
+	g.waiting = append(g.waiting, &awaited{Host: h, since: since})
 }
 
 // look lists the Nodes once, begins to look at the kubelets of hosts whose Nodes are
 // Ready, and returns what release does. A list that cannot be had is asked for again until
 // time is up.
-func (g *gate) look(ctx context.Context) []plan.Host {
+func (g *gate) look(ctx context.Context) []*awaited {
 	nodes, err := g.engine.Cluster.Nodes(ctx)
 	if g.last = g.engine.scrubError(err); err != nil {
 		return nil
@@ -67,8 +71,7 @@ func (g *gate) look(ctx context.Context) []plan.Host {
 	for _, n := range g.engine.Scrub.Nodes(nodes) {
 		g.nodes[n.Name] = n
 	}
-	for i := range g.waiting {
-		h := &g.waiting[i]
+	for _, h := range g.waiting {
 		h.Node = inventory.Absent[inventory.Node]()
 		if n, there := g.nodes[h.Name]; there {
 			h.Node = inventory.Present(n)
@@ -79,45 +82,32 @@ func (g *gate) look(ctx context.Context) []plan.Host {
 }
 
 // release lets go of hosts that are Ready: it returns those.
-func (g *gate) release() (ready []plan.Host) {
-	g.waiting = slices.DeleteFunc(g.waiting, func(h plan.Host) bool {
-		is := g.ready(&h)
-		if is {
-			ready = append(ready, h)
-		}
-		return is
-	})
-	for i := range g.waiting {
-		if h := &g.waiting[i]; !g.told[h.Server.ID] && !g.asking[h.Server.ID] {
-			g.told[h.Server.ID] = true
-			g.engine.emit(Event{Type: Waiting, Host: h.Name, Action: actionOn(h, plan.AwaitNode)})
+func (g *gate) release() []*awaited {
+	ready := g.take(g.ready)
+	for _, h := range g.waiting {
+		if !h.told && !h.asking {
+			h.told = true
+			g.engine.emit(Event{Type: Waiting, Host: h.Name, Action: actionOn(&h.Host, plan.AwaitNode)})
 		}
 	}
 	return ready
 }
 
-// late takes the hosts out whose time is up, after a look at that time. One that is being
-// asked may be Ready.
-func (g *gate) late(now time.Time) []plan.Host {
-	var out []plan.Host
-	g.waiting = slices.DeleteFunc(g.waiting, func(h plan.Host) bool {
-		late := now.Sub(g.since[h.Server.ID]) >= cmp.Or(g.engine.Ready.Within, DefaultWithin) && !g.asking[h.Server.ID]
-		if late {
+// take takes the hosts out of which something holds. One that is being asked stays.
+func (g *gate) take(holds func(*awaited) bool) (out []*awaited) {
+	g.waiting = slices.DeleteFunc(g.waiting, func(h *awaited) bool {
+		taken := !h.asking && holds(h)
+		if taken {
 			out = append(out, h)
 		}
-		return late
+		return taken
 	})
 	return out
 }
 
-// waited is how long a host has been waited for.
-func (g *gate) waited(h *plan.Host) time.Duration {
-	return g.engine.Now().Sub(g.since[h.Server.ID])
-}
-
 // answer is what a host says of its kubelet.
 type answer struct {
-	id      string // of the server
+	of      *awaited
 	kubelet inventory.Seen[plan.Kubelet]
 	alone   string // why the host could not be asked: its Node counts alone
 }
@@ -130,41 +120,38 @@ type answer struct {
 func (g *gate) ask(ctx context.Context) {
 	again := askAgain * cmp.Or(g.engine.Ready.Every, DefaultEvery)
 	for _, h := range g.waiting {
-		id := h.Server.ID
 		n, _ := h.Node.Get()
 		k, _ := h.Kubelet.Get()
 		runs := !h.Kubelet.IsUnread() && k.Fault == (plan.Reason{})
-		if g.asking[id] || !g.own(&h) || n.Ready != inventory.Ready || h.Kubelet.IsAbsent() || runs && k.Heard(n) {
+		if h.asking || !own(&h.Host) || n.Ready != inventory.Ready || h.Kubelet.IsAbsent() || runs && k.Heard(n) {
 			continue
 		}
-		last, asked := g.asked[id]
-		if runs && !asked { // its heartbeat is on its way, or this machine's clock was set since it was seen
-			last, asked = g.since[id], true
+		last := h.asked
+		if runs && last.IsZero() { // its heartbeat is on its way, or this machine's clock was set since it was seen
+			last = h.since
 		}
-		if asked && g.engine.Now().Sub(last) < again {
+		if !last.IsZero() && g.engine.Now().Sub(last) < again {
 			continue
 		}
-		g.asked[id], g.asking[id] = g.engine.Now(), true
+		h.asked, h.asking = g.engine.Now(), true
+		g.asking++
+		asked := h.Host
 		go func() {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(g.ending, cancel)()
-			why := g.kubelet(ctx, &h)
-			g.answers <- answer{id, h.Kubelet, why}
+			why := g.kubelet(ctx, &asked)
+			g.answers <- answer{h, asked.Kubelet, why}
 		}()
 	}
 }
 
-// take takes what a host said, if it is still waited for.
-func (g *gate) take(a answer) {
-	delete(g.asking, a.id)
-	i := slices.IndexFunc(g.waiting, func(h plan.Host) bool { return h.Server.ID == a.id })
-	if i < 0 {
-		return
-	}
-	h := &g.waiting[i]
-	if h.Kubelet = a.kubelet; a.alone != "" {
-		g.alone = append(g.alone, NotReady{*h, a.alone})
+// hears takes what a host said.
+func (g *gate) hears(a answer) {
+	g.asking--
+	a.of.asking = false
+	if a.of.Kubelet = a.kubelet; a.alone != "" {
+		g.alone = append(g.alone, NotReady{a.of.Host, a.alone})
 	}
 }
 
@@ -176,8 +163,8 @@ func (g *gate) end() {
 
 // hear takes the answers of all hosts that are looked at.
 func (g *gate) hear() {
-	for len(g.asking) > 0 {
-		g.take(<-g.answers)
+	for g.asking > 0 {
+		g.hears(<-g.answers)
 	}
 }
 
@@ -219,17 +206,17 @@ func (g *gate) kubelet(ctx context.Context, h *plan.Host) (why string) {
 
 // own reports whether the host's Node says that it is the host's. A Node of that name
 // that is another server's is not its Node.
-func (g *gate) own(h *plan.Host) bool {
+func own(h *plan.Host) bool {
 	n, there := h.Node.Get()
 	return there && n.ProviderID == h.Server.ProviderID()
 }
 
 // ready reports whether the host is Ready, and tells of it.
-func (g *gate) ready(h *plan.Host) bool {
-	if state, _, _ := h.Ready(); state != inventory.Ready || !g.own(h) || g.asking[h.Server.ID] {
+func (g *gate) ready(h *awaited) bool {
+	if state, _, _ := h.Ready(); state != inventory.Ready || !own(&h.Host) {
 		return false
 	}
-	g.engine.emit(Event{Type: NodeReady, Host: h.Name, Action: actionOn(h, plan.AwaitNode), Seconds: g.waited(h).Seconds()})
+	g.engine.emit(Event{Type: NodeReady, Host: h.Name, Action: actionOn(&h.Host, plan.AwaitNode), Seconds: g.engine.Now().Sub(h.since).Seconds()})
 	return true
 }
 

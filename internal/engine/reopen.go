@@ -21,14 +21,11 @@ func opening(actions []plan.Action) (rest []plan.Action, open *plan.Action) {
 	return slices.Delete(slices.Clone(actions), i, i+1), &actions[i]
 }
 
-// closes reports whether a host's Node is closed in the name of a run: this one's, or an
-// earlier one's that the plan wants to be opened.
-func (s *schedule) closes(id string) bool { return s.closed[id] || s.opens[id] != nil }
-
 // open opens the Node of a host whose work is done. The host keeps its place until then.
 func (s *schedule) open(ctx context.Context, h plan.Host) {
-	id, action := h.Server.ID, s.opens[h.Server.ID]
-	s.opening[id] = true
+	j := s.jobs[h.Server.ID]
+	action := j.opens
+	j.opening = true
 	go func() {
 		e, told := s.engine, *actionOn(&h, plan.UncordonNode)
 		if action != nil {
@@ -49,26 +46,26 @@ func (s *schedule) open(ctx context.Context, h plan.Host) {
 			r.Done, ev.Type = 1, Done
 			e.emit(ev)
 		}
-		s.ends <- end{id: id, result: r, host: h}
+		s.ends <- end{r, h}
 	}()
 }
 
 // opened takes what came of it.
-func (s *schedule) opened(w end) {
-	delete(s.opening, w.id)
+func (s *schedule) opened(j *job, w end) {
+	failed := len(w.result.Failures) > 0
 	s.sum.Done += w.result.Done
-	if len(w.result.Failures) > 0 {
+	switch nodes := s.gate.nodes; {
+	case failed:
 		s.staysClosed(w.host)
-	} else if delete(s.closed, w.id); s.gate.nodes != nil {
-		n := s.gate.nodes[w.host.Name]
+		s.rollout.Failed(w.host.Server.ID)
+	case nodes != nil:
+		n := nodes[w.host.Name]
 		n.Cordoned = false // until the next list says more
-		s.gate.nodes[w.host.Name] = n
+		nodes[w.host.Name] = n
 		s.rollout.Closed(s.closedNodes())
 	}
-	delete(s.opens, w.id)
-	if s.failed[w.id] = append(s.failed[w.id], w.result.Failures...); len(w.result.Failures) > 0 {
-		s.rollout.Failed(w.id)
-	}
+	j.failed = append(j.failed, w.result.Failures...)
+	j.opening, j.opens, j.closed = false, nil, failed && j.closed
 	s.hostEnded(w.host)
 }
 
@@ -79,17 +76,15 @@ func (s *schedule) staysClosed(h plan.Host) {
 
 // leaveClosed notes so of a host whose work failed, and that its opening was not
 // started. opened says that its Node was opened even so.
-func (s *schedule) leaveClosed(h plan.Host, opened bool) {
-	id := h.Server.ID
-	if a := s.opens[id]; a != nil {
+func (s *schedule) leaveClosed(j *job, h plan.Host, opened bool) {
+	if j.opens != nil {
 		s.sum.NotStarted++
-		s.engine.emit(Event{Type: Skipped, Host: h.Name, Action: a})
+		s.engine.emit(Event{Type: Skipped, Host: h.Name, Action: j.opens})
 	}
-	if _, there := h.Node.Get(); there && s.closes(id) && !opened {
+	if _, there := h.Node.Get(); there && j.closes() && !opened {
 		s.staysClosed(h)
 	}
-	delete(s.opens, id)
-	delete(s.closed, id)
+	j.opens, j.closed = nil, false
 }
 
 // closedNodes are the healthy hosts whose Nodes take no new Pods, whoever closed them:

@@ -20,24 +20,32 @@ type schedule struct {
 	engine  *Engine
 	rollout *rollout.Rollout
 	gate    *gate
-	hosts   map[string]*plan.Host    // by server id
-	actions map[string][]plan.Action // likewise
-	lanes   map[string]rollout.Lane  // likewise
-	healthy map[string]plan.Healthy  // likewise
-	told    map[string]time.Time     // by fleet: until when the soak is that was told
+	jobs    map[string]*job         // by server id
+	healthy map[string]plan.Healthy // likewise
+	told    map[string]time.Time    // by fleet: until when the soak is that was told
 	ends    chan end
 	stopped bool
 	moved   time.Time // when something last went on
 	sum     Result
-	failed  map[string][]Failure    // by server id
-	opens   map[string]*plan.Action // by server id: what opens a Node that an earlier run closed
-	closed  map[string]bool         // by server id: whose Nodes this run closed
-	opening map[string]bool         // by server id: whose Nodes are being opened
 }
+
+// job is the work on one host.
+type job struct {
+	host    *plan.Host
+	actions []plan.Action
+	lane    rollout.Lane
+	failed  []Failure
+	opens   *plan.Action // what opens its Node, which an earlier run closed; nil: nothing
+	closed  bool         // this run closed its Node
+	opening bool         // its Node is being opened
+}
+
+// closes reports whether the host's Node is closed in the name of a run: this one's, or an
+// earlier one's that the plan wants to be opened.
+func (j *job) closes() bool { return j.closed || j.opens != nil }
 
 // end is what came of a host's work.
 type end struct {
-	id     string
 	result Result
 	host   plan.Host
 }
@@ -59,7 +67,7 @@ func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 	s.sum.NotStarted += kept.NotStarted
 	s.sum.Failures = kept.Failures
 	for _, actions := range work {
-		s.sum.Failures = append(s.sum.Failures, s.failed[actions[0].ServerID]...)
+		s.sum.Failures = append(s.sum.Failures, s.jobs[actions[0].ServerID].failed...)
 	}
 	return s.sum
 }
@@ -82,7 +90,7 @@ func (s *schedule) run(ctx context.Context) {
 		case end := <-s.ends:
 			s.ended(ctx, end)
 		case a := <-s.gate.answers:
-			s.gate.take(a)
+			s.gate.hears(a)
 			s.release(ctx, s.gate.release())
 		case <-tick.C:
 			if len(s.gate.waiting) > 0 || s.disturbs() {
@@ -109,16 +117,17 @@ func (s *schedule) start(ctx context.Context) {
 	}
 	now := s.engine.Now()
 	for _, id := range s.rollout.Next(now, s.ready) {
-		h, actions := s.hosts[id], s.actions[id]
+		j := s.jobs[id]
+		h := j.host
 		s.moved = now
-		if !s.engine.begin(ctx, Event{Type: HostBegun, Host: h.Name, Fleet: h.Fleet, Lane: s.lanes[id].String(), Worst: plan.Worst(actions).String()}) {
+		if !s.engine.begin(ctx, Event{Type: HostBegun, Host: h.Name, Fleet: h.Fleet, Lane: j.lane.String(), Worst: plan.Worst(j.actions).String()}) {
 			s.rollout.Ended(id, now)
-			s.skip(id)
+			s.skip(j)
 			continue
 		}
 		go func() {
-			r, after := s.engine.work(ctx, *h, actions)
-			s.ends <- end{id: id, result: r, host: after}
+			r, after := s.engine.work(ctx, *h, j.actions)
+			s.ends <- end{r, after}
 		}()
 	}
 	for fleet, until := range s.rollout.Soaks(now) {
@@ -133,26 +142,27 @@ func (s *schedule) start(ctx context.Context) {
 // something was done and nothing failed. On a host that is unknown or refused nothing
 // was done but in the cluster.
 func (s *schedule) ended(ctx context.Context, w end) {
-	if s.moved = s.engine.Now(); s.opening[w.id] {
-		s.opened(w)
+	h, r, id := w.host, w.result, w.host.Server.ID
+	j := s.jobs[id]
+	if s.moved = s.engine.Now(); j.opening {
+		s.opened(j, w)
 		return
 	}
-	h, r := w.host, w.result
-	s.closed[w.id] = s.closed[w.id] || r.closed
+	j.closed = j.closed || r.closed
 	s.sum.Done += r.Done
 	s.sum.NotStarted += r.NotStarted
-	s.failed[w.id] = append(s.failed[w.id], r.Failures...)
-	waits := (r.Done > 0 || s.closes(w.id)) && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
+	j.failed = append(j.failed, r.Failures...)
+	waits := (r.Done > 0 || j.closes()) && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
 	switch {
 	case len(r.Failures) > 0:
 		s.hostEnded(h)
-		s.rollout.Failed(w.id)
-		s.leaveClosed(h, r.opened)
+		s.rollout.Failed(id)
+		s.leaveClosed(j, h, r.opened)
 	case waits && s.stopped:
 		s.sum.NotWaited++
 		s.through(ctx, h)
 	case waits:
-		s.rollout.Worked(w.id)
+		s.rollout.Worked(id)
 		s.gate.add(h, s.moved)
 		s.look(ctx)
 		return
@@ -163,7 +173,7 @@ func (s *schedule) ended(ctx context.Context, w end) {
 
 // through ends a host's work: its Node is opened where a run closed it.
 func (s *schedule) through(ctx context.Context, h plan.Host) {
-	if s.closes(h.Server.ID) {
+	if s.jobs[h.Server.ID].closes() {
 		s.rollout.Worked(h.Server.ID)
 		s.open(ctx, h)
 		return
@@ -174,16 +184,16 @@ func (s *schedule) through(ctx context.Context, h plan.Host) {
 // hostEnded tells that nothing of a host goes on any more, and counts from then on: by
 // the record as well, nothing that waits for it or for its soak begins too early.
 func (s *schedule) hostEnded(h plan.Host) {
-	s.engine.emit(Event{Type: HostEnded, Host: h.Name, Fleet: h.Fleet, Lane: s.lanes[h.Server.ID].String()})
+	s.engine.emit(Event{Type: HostEnded, Host: h.Name, Fleet: h.Fleet, Lane: s.jobs[h.Server.ID].lane.String()})
 	s.moved = s.engine.Now()
 	s.rollout.Ended(h.Server.ID, s.moved)
 }
 
 // release ends the work of hosts that are Ready.
-func (s *schedule) release(ctx context.Context, ready []plan.Host) {
+func (s *schedule) release(ctx context.Context, ready []*awaited) {
 	for _, h := range ready {
 		s.moved = s.engine.Now()
-		s.through(ctx, h)
+		s.through(ctx, h.Host)
 	}
 }
 
@@ -194,11 +204,13 @@ func (s *schedule) look(ctx context.Context) {
 	if s.stopped {
 		return
 	}
-	for _, h := range s.gate.late(s.engine.Now()) {
-		node, waited := s.gate.node(&h), s.gate.waited(&h)
+	now := s.engine.Now()
+	late := func(h *awaited) bool { return now.Sub(h.since) >= cmp.Or(s.engine.Ready.Within, DefaultWithin) }
+	for _, h := range s.gate.take(late) {
+		node := s.gate.node(&h.Host)
 		go func() {
-			f := s.engine.failure(ctx, &h, node, waited)
-			s.ends <- end{id: h.Server.ID, host: h, result: Result{Failures: []Failure{f}}}
+			f := s.engine.failure(ctx, &h.Host, node, now.Sub(h.since))
+			s.ends <- end{Result{Failures: []Failure{f}}, h.Host}
 		}()
 	}
 }
@@ -208,7 +220,7 @@ func (s *schedule) abandon(ctx context.Context) {
 	s.stopped = true
 	for _, h := range s.gate.waiting {
 		s.sum.NotWaited++
-		s.through(ctx, h)
+		s.through(ctx, h.Host)
 	}
 	s.gate.waiting = nil
 }
@@ -233,22 +245,22 @@ func (s *schedule) over() bool {
 // leave tells of the hosts that were not started.
 func (s *schedule) leave() {
 	for _, l := range s.rollout.Left(s.engine.Now(), s.ready) {
-		s.skip(l.ID)
-		if h := s.hosts[l.ID]; !s.stopped {
-			s.sum.Left = append(s.sum.Left, Left{Host: h.Name, Fleet: h.Fleet, Why: l.Why})
+		j := s.jobs[l.ID]
+		if s.skip(j); !s.stopped {
+			s.sum.Left = append(s.sum.Left, Left{Host: j.host.Name, Fleet: j.host.Fleet, Why: l.Why})
 		}
 	}
 }
 
 // skip tells of a host whose actions are not started.
-func (s *schedule) skip(id string) {
-	actions := s.actions[id]
-	if a := s.opens[id]; a != nil {
-		actions = append(slices.Clip(actions), *a)
+func (s *schedule) skip(j *job) {
+	actions := j.actions
+	if j.opens != nil {
+		actions = append(slices.Clip(actions), *j.opens)
 	}
 	for i := range actions {
 		s.sum.NotStarted++
-		s.engine.emit(Event{Type: Skipped, Host: s.hosts[id].Name, Action: &actions[i]})
+		s.engine.emit(Event{Type: Skipped, Host: j.host.Name, Action: &actions[i]})
 	}
 }
 
@@ -268,8 +280,8 @@ func (s *schedule) disturbs() bool {
 	if s.engine.Cluster == nil {
 		return false
 	}
-	for _, lane := range s.lanes {
-		if lane == rollout.Disrupt {
+	for _, j := range s.jobs {
+		if j.lane == rollout.Disrupt {
 			return true
 		}
 	}
@@ -285,10 +297,8 @@ type Left struct {
 
 // schedule returns the work of a plan, not begun.
 func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
-	s := &schedule{engine: e, gate: e.newGate(), hosts: make(map[string]*plan.Host, len(work)), actions: make(map[string][]plan.Action, len(work)),
-		lanes: make(map[string]rollout.Lane, len(work)), healthy: make(map[string]plan.Healthy), ends: make(chan end),
-		failed: make(map[string][]Failure), told: make(map[string]time.Time), opens: make(map[string]*plan.Action),
-		closed: make(map[string]bool), opening: make(map[string]bool), moved: e.Now()}
+	s := &schedule{engine: e, gate: e.newGate(), jobs: make(map[string]*job, len(work)), healthy: make(map[string]plan.Healthy),
+		ends: make(chan end), told: make(map[string]time.Time), moved: e.Now()}
 	byServer := make(map[string]*plan.Host, len(p.Hosts))
 	for i := range p.Hosts {
 		byServer[p.Hosts[i].Server.ID] = &p.Hosts[i]
@@ -309,10 +319,12 @@ func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 	all := make([]rollout.Work, len(work))
 	for i, actions := range work {
 		id := actions[0].ServerID
+		h := byServer[id]
 		_, healthy := s.healthy[id]
-		actions, s.opens[id] = opening(actions)
-		s.hosts[id], s.actions[id], s.lanes[id] = byServer[id], actions, laneOf(byServer[id], plan.Worst(actions), healthy)
-		all[i] = rollout.Work{ID: id, Fleet: byServer[id].Fleet, Lane: s.lanes[id], Trial: crashes(byServer[id])}
+		j := &job{host: h, lane: laneOf(h, plan.Worst(actions), healthy)}
+		j.actions, j.opens = opening(actions)
+		s.jobs[id] = j
+		all[i] = rollout.Work{ID: id, Fleet: h.Fleet, Lane: j.lane, Trial: crashes(h)}
 	}
 	s.idleFirst(all)
 	s.closedFirst(all)
@@ -344,7 +356,7 @@ func crashes(h *plan.Host) bool {
 // have. One whose Pods are not known comes last: unknown is busy.
 func (s *schedule) idleFirst(all []rollout.Work) {
 	pods := func(w rollout.Work) int {
-		if list, known := s.hosts[w.ID].Pods.Get(); known {
+		if list, known := s.jobs[w.ID].host.Pods.Get(); known {
 			return len(list)
 		}
 		return math.MaxInt
@@ -368,7 +380,7 @@ func (s *schedule) idleFirst(all []rollout.Work) {
 // take places of their fleet, so the others could wait for them, and they for the canary.
 func (s *schedule) closedFirst(all []rollout.Work) {
 	open := func(w rollout.Work) int {
-		if s.opens[w.ID] != nil {
+		if s.jobs[w.ID].opens != nil {
 			return 0
 		}
 		return 1
