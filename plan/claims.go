@@ -6,15 +6,214 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
 // The codes that are raised here.
 var (
+	codeServerNotReady = NewCode("server-not-ready", NotDrift, "a candidate is not delivered or not ready", "wait until it is ready")
+	codeDirtyPoolHost  = NewCode("dirty-pool-host", NotDrift, "a pool server bears a marker of an earlier owner",
+		"reinstall it before it goes into the pool")
+	codeClaimedByAnother = NewCode("claimed-by-another", Critical, "another run or configuration has claimed the host",
+		"let the other run finish; if that claim is dead, remove /etc/macfleet on the host and apply again")
+	CodeMissingSudoPassword = NewCode("missing-sudo-password", Warning, "the login password is needed, and none is known",
+		"give it once: macfleet apply --ask-password NAME; or give the login user passwordless sudo on the host")
+	codeMarkerUnreadable = NewCode("marker-unreadable", Warning, "the marker on the host cannot be read",
+		"look at the file on the host; remove it only if you know that the host is yours")
+	codeClaimUnreadable = NewCode("claim-unreadable", Warning, "the claim file on the host cannot be read",
+		"look at the file on the host; remove it only if you know that the host is yours")
 	codePoolTooSmall = NewCode("pool-too-small", NotDrift, "the pool has fewer free servers than are wanted",
 		"order servers under names that begin with the pool's prefix, or lower replicas")
 	codeHostBlockRemoved = NewCode("host-block-removed", Notice, "an adopted server no longer has its host block",
 		"write its host block again, or lower replicas")
 )
+
+// need is what one group lacks, and which pool servers would fill it.
+type need struct {
+	fleet    fleet.Fleet
+	group    fleet.Group
+	short    int      // servers wanted beyond the members
+	chosen   []placed // under the names they will bear
+	former   []placed // strays that were adopted as members: each holds its place
+	unsure   []placed // strays that may be such, and could not be asked
+	rejected []Rejected
+}
+
+// subject returns a server that the pool lacks as selectors see it: it has no
+// name and no zone.
+func (n need) subject() subject {
+	return subject{fleet: n.fleet.Name, group: n.group.Name, server: inventory.Server{Type: n.group.Type}, anywhere: true}
+}
+
+// missing returns how many servers the pool cannot give.
+func (n need) missing() int { return n.short - len(n.chosen) }
+
+// assign gives pool servers to groups that are short of members, in the order
+// of the configuration and of the servers' names. A server that was not asked
+// yet counts as good, so that as many are looked at as are needed and no more.
+// A run that is limited to steps claims nothing.
+func (c *census) assign(sel Selection) []need {
+	if len(sel.Steps) > 0 {
+		return nil
+	}
+	taken := make(map[string]bool)           // server ids
+	names := make(map[string]bool)           // of all servers, present and wanted
+	have := make(map[fleet.Place]int)        // members, and lost ones, by fleet and group
+	former := make(map[fleet.Place][]placed) // by fleet and group
+	var unsure []placed                      // they may belong to any group
+	for i := range c.servers {
+		p := &c.servers[i]
+		names[p.server.Name], names[p.name] = true, true
+		if p.role == member {
+			have[groupOf(p.place)]++
+		}
+		if p.former != (fleet.Place{}) {
+			former[p.former] = append(former[p.former], *p)
+		}
+		if p.mayHold {
+			unsure = append(unsure, *p)
+		}
+	}
+	for id, t := range c.gone {
+		at, _ := c.place(t.name, id)
+		have[groupOf(at)]++
+		names[t.name] = true
+	}
+	var needs []need
+	for _, f := range c.cfg.Fleets {
+		for _, g := range f.Groups {
+			at := fleet.Place{Fleet: f.Name, Group: g.Name}
+			n := need{fleet: f, group: g, short: max(0, g.Replicas-have[at])}
+			n.former = former[at][:min(n.short, len(former[at]))]
+			n.short -= len(n.former)
+			n.unsure, unsure = unsure[:min(n.short, len(unsure))], unsure[min(n.short, len(unsure)):]
+			n.short -= len(n.unsure)
+			n.choose(c, taken, names)
+			needs = append(needs, n)
+		}
+	}
+	return needs
+}
+
+// groupOf drops a place's suffix.
+func groupOf(p fleet.Place) fleet.Place { return fleet.Place{Fleet: p.Fleet, Group: p.Group} }
+
+func (n *need) choose(c *census, taken, names map[string]bool) {
+	for _, p := range c.servers {
+		s := p.server
+		if len(n.chosen) == n.short {
+			return
+		}
+		if p.role != pool || c.elsewhere[s.ID] || taken[s.ID] || s.Type != n.group.Type || s.OSFamily != n.fleet.OS {
+			continue
+		}
+		name := c.cfg.HostName(n.fleet.Name, n.group.Name, s.ID)
+		seen, asked := c.snap.Hosts[s.ID]
+		trouble := c.unusable(s, name, names)
+		if trouble == nil && asked {
+			trouble = unfit(c.cfg, seen, s, name, *n)
+		}
+		if trouble != nil {
+			n.rejected = append(n.rejected, Rejected{Server: s, Trouble: *trouble})
+			continue
+		}
+		taken[s.ID], names[name] = true, true
+		p.name, p.place = name, fleet.Place{Fleet: n.fleet.Name, Group: n.group.Name}
+		n.chosen = append(n.chosen, p)
+	}
+}
+
+// unusable returns why a pool server cannot be claimed by what the provider
+// says of it.
+func (c *census) unusable(s inventory.Server, name string, names map[string]bool) *Trouble {
+	switch {
+	case !s.Usable():
+		return &Trouble{Code: codeServerNotReady,
+			Text:   condition(c.vendor, s),
+			Remedy: "wait until it is ready, or look at it in " + c.vendor.Console()}
+	case names[name]:
+		return &Trouble{Code: codeNameTaken,
+			Text:   fmt.Sprintf("another server already bears the name %s", name),
+			Remedy: "claim another server, or rename the other one"}
+	}
+	return nil
+}
+
+// condition is what the vendor says of a server.
+func condition(of fleet.Vendor, s inventory.Server) string {
+	return fmt.Sprintf("%s says status %s, delivered %t", of.Name, s.Status, s.Delivered)
+}
+
+// unfit returns why a pool server cannot be claimed by what its host shows.
+func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name string, n need) *Trouble {
+	if seen.Trouble != nil {
+		return seen.Trouble
+	}
+	if seen.Marker.IsUnread() {
+		return markerUnreadable(seen.Marker.Why())
+	}
+	if m, ok := seen.Marker.Get(); ok {
+		return codeDirtyPoolHost.Trouble(fmt.Sprintf("it bears the marker of %s (%s), so it was not given back clean", m.Name, m.Owner()))
+	}
+	if seen.Claim.IsUnread() {
+		return ClaimUnreadable(seen.Claim.Why())
+	}
+	if c, ok := seen.Claim.Get(); ok && !c.Same(ClaimOf(cfg.Owner, name, s.ID)) {
+		return &Trouble{Code: codeClaimedByAnother,
+			Text:   fmt.Sprintf("%s is being claimed as %s", s.Name, c.Name),
+			Remedy: "let the other run finish; if it is dead, reinstall the server"}
+	}
+	if v, ok := seen.OSVersion.Get(); ok && OSFamily(v) != "" && OSFamily(v) != n.fleet.OS {
+		return codeWrongOS.Trouble(fmt.Sprintf("it runs macOS %s (%s), the fleet wants %s", v, OSFamily(v), n.fleet.OS))
+	}
+	switch w := seen.Password; {
+	case seen.Root:
+		return nil
+	case !n.group.Spec.GrantsRoot():
+		return MissingSudo()
+	case w != nil:
+		return w.Trouble
+	}
+	return nil // nobody has looked for a password yet
+}
+
+// ClaimOf returns the claim of a server under a name, without a nonce.
+func ClaimOf(owner fleet.Owner, name, serverID string) Claim {
+	return Claim{Configuration: owner.Name, Environment: owner.Environment, Name: name, ServerID: serverID}
+}
+
+// OSFamily returns the family of a macOS version by Apple's numbers, or "" for
+// one that was not out when this was written.
+func OSFamily(version string) string {
+	major, _, _ := strings.Cut(version, ".")
+	switch major {
+	case "13":
+		return "Ventura"
+	case "14":
+		return "Sonoma"
+	case "15":
+		return "Sequoia"
+	case "26":
+		return "Tahoe"
+	}
+	return ""
+}
+
+// MissingSudo is the trouble of a host that asks for a password before it gives root.
+func MissingSudo() *Trouble {
+	return &Trouble{Code: CodeMissingSudoPassword,
+		Text:   "root is not to be had without a password, and no step of this run sets that up",
+		Remedy: "run without --step and without disable = [\"sudo\"], or give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)"}
+}
+
+func markerUnreadable(why string) *Trouble {
+	return codeMarkerUnreadable.Trouble("its marker /etc/macfleet/host.json cannot be read: " + why)
+}
+
+// ClaimUnreadable is the trouble of a host whose claim cannot be read.
+func ClaimUnreadable(why string) *Trouble {
+	return codeClaimUnreadable.Trouble("its claim /etc/macfleet/claim.json cannot be read: " + why)
+}
 
 // claims plans the claims of a group, and names what the pool lacks.
 func (c *computation) claims(f fleet.Fleet, g fleet.Group) {

@@ -11,6 +11,7 @@ import (
 // clusterIndex finds what the cluster knows of a host.
 type clusterIndex struct {
 	seen       inventory.Cluster
+	all        inventory.Seen[[]inventory.Node]
 	there      bool                           // the Nodes were read
 	nodes      map[string]inventory.Node      // by name
 	named      map[string][]string            // names of Nodes by provider id, sorted
@@ -23,7 +24,7 @@ func indexCluster(snap Snapshot) *clusterIndex {
 	x := &clusterIndex{nodes: make(map[string]inventory.Node), named: make(map[string][]string),
 		identities: make(map[string]inventory.Identity), pods: make(map[string][]inventory.Pod),
 		machines: make(map[string][]inventory.Machine)}
-	x.seen = clusterOf(snap)
+	x.seen, x.all = clusterOf(snap), snap.Nodes
 	var nodes []inventory.Node
 	nodes, x.there = snap.Nodes.Get()
 	for _, n := range nodes {
@@ -53,6 +54,21 @@ func indexCluster(snap Snapshot) *clusterIndex {
 		})
 	}
 	return x
+}
+
+// node returns a server's Node: the one with its provider id (of several, the last by
+// name), else the one with its name and no provider id.
+func (x *clusterIndex) node(name string, s inventory.Server) inventory.Seen[inventory.Node] {
+	if named := x.named[s.ProviderID()]; len(named) > 0 {
+		return inventory.Present(x.nodes[named[len(named)-1]])
+	}
+	if n, found := x.nodes[name]; found && n.ProviderID == "" {
+		return inventory.Present(n)
+	}
+	if !x.there {
+		return restOf[inventory.Node](x.all)
+	}
+	return inventory.Absent[inventory.Node]()
 }
 
 // clusterOf returns what was seen of the cluster. What was not looked at at all

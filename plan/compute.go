@@ -51,7 +51,6 @@ func (p *Plan) besides(these map[string]bool) map[string]draft {
 func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int, known map[string]draft) *Plan {
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
 		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps}, rejected: make(map[Rejected]bool)}
-	c.cluster = indexCluster(snap)
 	c.plan.Cluster, c.plan.Healthy = c.cluster.there, c.healthy()
 	c.objects()
 	c.needs = c.assign(sel)
@@ -104,7 +103,6 @@ const roomForActions = 20
 // computation carries the inputs and the plan being built.
 type computation struct {
 	*census
-	cluster  *clusterIndex
 	stepsFor StepsFor
 	sel      Selection
 	needs    []need

@@ -13,22 +13,13 @@ import (
 
 // Selector keeps the hosts whose properties all match. Values are shell
 // patterns (path.Match).
-type Selector struct{ terms []term }
-
-type term struct{ key, value string }
+type Selector struct{ terms []fleet.SelectorTerm }
 
 // ParseSelector reads "fleet=runners,zone=fr-par-1,ready=false,name=…". The
 // error names the keys that exist.
 func ParseSelector(text string) (Selector, error) {
 	terms, err := fleet.SelectorTerms(text)
-	if err != nil {
-		return Selector{}, err
-	}
-	var s Selector
-	for _, t := range terms {
-		s.terms = append(s.terms, term{t.Key, t.Pattern})
-	}
-	return s, nil
+	return Selector{terms}, err
 }
 
 // Selection is what a run is limited to: hosts that match any of On (all, when
@@ -88,10 +79,10 @@ func (s Selection) matches(h subject) bool {
 
 func (s Selector) matches(h subject) bool {
 	for _, t := range s.terms {
-		if t.key == "zone" && h.anywhere {
+		if t.Key == "zone" && h.anywhere {
 			continue
 		}
-		if ok, _ := path.Match(t.value, h.property(t.key)); !ok {
+		if ok, _ := path.Match(t.Pattern, h.property(t.Key)); !ok {
 			return false
 		}
 	}
@@ -144,7 +135,7 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 	}
 	for _, s := range named {
 		for _, t := range s.terms {
-			if err := t.check(values[t.key]); err != nil {
+			if err := checkTerm(t, values[t.Key]); err != nil {
 				return err
 			}
 		}
@@ -162,7 +153,7 @@ func checkNotEmpty(cfg *fleet.Config, sel Selection, hosts []subject) error {
 		}
 	}
 	live := func(s Selector) bool {
-		return slices.ContainsFunc(s.terms, func(t term) bool { return t.key == "ready" })
+		return slices.ContainsFunc(s.terms, func(t fleet.SelectorTerm) bool { return t.Key == "ready" })
 	}
 	if slices.ContainsFunc(hosts, sel.matches) || slices.ContainsFunc(slices.Concat(sel.On, sel.Exclude), live) {
 		return nil
@@ -173,18 +164,18 @@ func checkNotEmpty(cfg *fleet.Config, sel Selection, hosts []subject) error {
 	return fmt.Errorf("the selection leaves no host: --on and --exclude contradict each other")
 }
 
-func (t term) check(known []string) error {
-	if t.key == "ready" || slices.ContainsFunc(known, func(v string) bool { ok, _ := path.Match(t.value, v); return ok }) {
+func checkTerm(t fleet.SelectorTerm, known []string) error {
+	if t.Key == "ready" || slices.ContainsFunc(known, func(v string) bool { ok, _ := path.Match(t.Pattern, v); return ok }) {
 		return nil
 	}
 	slices.Sort(known)
 	hint := ""
-	if near := fleet.Nearest(t.value, known); near != "" {
+	if near := fleet.Nearest(t.Pattern, known); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	} else if len(known) > 0 {
 		hint = "; there is " + sampleOf(slices.Compact(known))
 	}
-	return fmt.Errorf("no host has %s=%s%s", t.key, t.value, hint)
+	return fmt.Errorf("no host has %s=%s%s", t.Key, t.Pattern, hint)
 }
 
 // subjects returns every host the plan could be about, in no order.
@@ -221,7 +212,7 @@ func SelectHost(cfg *fleet.Config, snap Snapshot, name string) (Selection, error
 		}
 	}
 	pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
-	return Selection{On: []Selector{{terms: []term{{"name", pattern}}}}}, nil
+	return Selection{On: []Selector{{[]fleet.SelectorTerm{{Key: "name", Pattern: pattern}}}}}, nil
 }
 
 // CheckLists returns an error when no plan must be made of what the providers list

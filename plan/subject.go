@@ -31,7 +31,7 @@ func SubjectOf(cfg *fleet.Config, snap Snapshot, serverID string) Subject {
 	}
 	s.Host = Host{Name: at.name, Server: at.server, Member: at.role == member, Seen: seen, Node: at.node,
 		Spec: c.specOf(at.name, fleet.Place{Fleet: s.Fleet.Name, Group: s.Group.Name}, serverID, s.Group)}
-	indexCluster(snap).enter(&s.Host)
+	c.cluster.enter(&s.Host)
 	return s
 }
 
