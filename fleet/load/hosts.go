@@ -30,7 +30,6 @@ type roster struct {
 	envs   environments
 	pool   string // the pool's prefix; "" where it is faulty
 	fleets []fleetBlock
-	names  map[string]hcl.Range
 	ids    map[string]hcl.Range
 }
 
@@ -55,23 +54,23 @@ type seat struct{ environment, fleet, group string }
 func (r *roster) hosts(blocks []hostBlock, cfg *fleet.Config) []fleet.Listed {
 	var all []fleet.Listed
 	adopted := map[seat][]hostBlock{}
-	r.names, r.ids = map[string]hcl.Range{}, map[string]hcl.Range{}
+	r.ids = map[string]hcl.Range{}
 	for _, b := range blocks {
 		s, ok := r.seat(b)
 		if !ok || !r.envs.settled {
 			continue
 		}
 		if s.environment != r.envs.name() {
-			if b.ServerID != nil {
-				cfg.Elsewhere = append(cfg.Elsewhere, *b.ServerID)
+			if b.ServerID != "" {
+				cfg.Elsewhere = append(cfg.Elsewhere, b.ServerID)
 			}
 			continue
 		}
 		_, g, _ := cfg.Group(s.fleet, s.group) // exists: seat looked
 		own := layerOf(fleet.InHost, b.Place, b.Spec).over(layer{g.Spec, g.Sources})
-		all = append(all, fleet.Listed{Name: b.Name, ServerID: deref(b.ServerID), Fleet: s.fleet, Group: s.group, Password: b.Password,
+		all = append(all, fleet.Listed{Name: b.Name, ServerID: b.ServerID, Fleet: s.fleet, Group: s.group, Password: b.Password,
 			Spec: own.spec.WithDefaults(), Sources: own.sources})
-		if b.ServerID != nil {
+		if b.ServerID != "" {
 			adopted[s] = append(adopted[s], b)
 		}
 	}
@@ -105,35 +104,28 @@ func (r *roster) owner(name string) (fleet.Owner, fleet.Place, bool) {
 	return fleet.Owner{}, fleet.Place{}, false
 }
 
-// label checks a host's name.
+// label reports whether a host's name is sound.
 func (r *roster) label(b hostBlock) bool {
-	const why = "it becomes the name of a Node, so it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit. Rename the server first"
-	at := b.Place.label()
-	sound := r.name(at, "host", b.Name, func(name string) string {
-		if fleet.IsDNSLabel(name) {
-			return ""
-		}
-		return why
-	})
+	sound := !b.Place.twice && fleet.IsDNSLabel(b.Name)
 	if r.pool != "" && strings.HasPrefix(b.Name, r.pool) {
 		sound = false
-		r.fault(at, "Host in the pool", "Servers whose name starts with %s are free to be claimed, so no fleet can hold %s. Rename the server first, or choose another pool_prefix.", quoted(r.pool), quoted(b.Name))
+		r.fault(b.Place.label(), "Host in the pool", "Servers whose name starts with %s are free to be claimed, so no fleet can hold %s. Rename the server first, or choose another pool_prefix.", quoted(r.pool), quoted(b.Name))
 	}
-	return r.unique(r.names, "host", b.Name, at) && sound
+	return sound
 }
 
 // serverID checks a server's id. It reports true where none is written.
 func (r *roster) serverID(b hostBlock) bool {
-	if b.ServerID == nil {
-		return true
+	if b.ServerID == "" {
+		return !b.Place.written("server_id")
 	}
 	at := b.Place.at("server_id")
-	if other, twice := r.ids[*b.ServerID]; twice {
-		r.fault(at, "Duplicate server", "Two host blocks name the server %s: the other is at %s. A server has one name: remove one block.", quoted(*b.ServerID), where(other))
+	if other, twice := r.ids[b.ServerID]; twice {
+		r.fault(at, "Duplicate server", "Two host blocks name the server %s: the other is at %s. A server has one name: remove one block.", quoted(b.ServerID), where(other))
 		return false
 	}
-	r.ids[*b.ServerID] = at
-	return r.uuid(b.Place, "server_id", b.ServerID)
+	r.ids[b.ServerID] = at
+	return b.Place.good["server_id"]
 }
 
 // owned checks what a block says beside what its name says.
@@ -148,10 +140,10 @@ func (r *roster) owned(b hostBlock, named seat, suffix string, written seat) (se
 	case b.Group == nil && !r.exists(b.Place.label(), named.fleet, named.group, "The name "+quoted(b.Name)+" belongs to "+is+". "):
 		return seat{}, false
 	}
-	if id := deref(b.ServerID); id != "" && !strings.HasPrefix(id, suffix) {
+	if id := b.ServerID; id != "" && !strings.HasPrefix(id, suffix) {
 		r.fault(b.Place.at("server_id"), ownedName, "The name %s belongs to a server whose id begins with %q, and this is another one. Correct the id or the name.", quoted(b.Name), suffix)
 	}
-	if b.ServerID == nil && !b.Place.written("server_id") && !b.Place.written("password") && b.empty() {
+	if !b.Place.written("server_id") && !b.Place.written("password") && b.empty() {
 		r.fault(b.Place.header(), "Empty block", "This block says nothing: the name of the host already says where it belongs. Write what the host has of its own, such as power { … }, or remove the block.")
 	}
 	return named, len(r.diags) == faults
@@ -243,7 +235,7 @@ func (r *roster) environment(b hostBlock) (string, bool) {
 		return "", true
 	}
 	var name string
-	if !r.assign(attr, &scope{closed: unchanging}, argument{name: "environment"}, reflect.ValueOf(&name).Elem()) {
+	if !r.assign(attr, &scope{closed: unchanging}, "", reflect.ValueOf(&name).Elem()) {
 		return "", false
 	}
 	if slices.Contains(r.envs.names(), name) {

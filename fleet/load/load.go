@@ -73,22 +73,22 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	name := l.macfleet(blocks["macfleet"])
 	cfg.Owner = fleet.Owner{Name: name.text, Environment: envs.name()}
 	if envs.chosen != nil {
-		cfg.ProjectID, cfg.ClusterUID = deref(envs.chosen.ProjectID), deref(envs.chosen.ClusterUID)
+		cfg.ProjectID, cfg.ClusterUID = envs.chosen.ProjectID, envs.chosen.ClusterUID
 	}
 	all := owners(name.text, cfg.Environments)
 	cfg.Scaleway = l.scaleway(blocks["scaleway"], sc, all)
 	cfg.Kubernetes = l.kubernetes(blocks["kubernetes"], sc)
 	cfg.SSH = l.ssh(blocks["ssh"], sc, cfg.Kubernetes)
 
-	artifacts := decodeAll[artifactBlock](l, blocks["artifact"], sc)
+	artifacts := decodeAll(l, blocks["artifact"], sc, artifactBlock{})
 	cfg.Artifacts = l.artifacts(artifacts, sc)
 	cfg.Guardrails = l.guardrails(blocks["guardrails"], sc)
 	cfg.Ignores = l.ignores(blocks["ignore"], sc)
-	fleets := decodeAll[fleetBlock](l, blocks["fleet"], sc)
-	cfg.Fleets = l.fleets(fleets, l.defaults(blocks["defaults"], sc))
+	fleets := decodeAll(l, blocks["fleet"], sc, fleetBlock{Rollout: fleet.DefaultRollout()})
+	cfg.Fleets = l.fleets(fleets, decodeOnly(l, blocks["defaults"], sc, defaultsBlock{}))
 	l.lengths(name, envs.all, fleets)
 	r := &roster{loader: l, owners: all, envs: envs, pool: cfg.Scaleway.PoolPrefix, fleets: fleets}
-	cfg.Hosts = r.hosts(decodeAll[hostBlock](l, blocks["host"], sc), cfg)
+	cfg.Hosts = r.hosts(decodeAll(l, blocks["host"], sc, hostBlock{}), cfg)
 	l.joining(cfg)
 	l.locked(cfg, artifacts)
 	return cfg
@@ -143,12 +143,4 @@ func (l *loader) mayStand(name string) bool {
 		}
 	}
 	return false
-}
-
-func deref[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }

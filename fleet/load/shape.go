@@ -3,32 +3,29 @@ package load
 import (
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // A shape is what a block may hold, read from the hcl tags of the struct that
 // it is decoded into: `hcl:"name"` is a required argument, "name,optional" one
 // that may be left out, "name,label" the block's label, "name,block" a nested
-// block (a slice: any number of them, a pointer: at most one). The fields of an
+// block (a slice: any number of them, else at most one). The fields of an
 // embedded struct count as the struct's own, so that steps and the other things
 // of a fleet are one shape and a misspelled name is compared with all of them.
 type shape struct {
 	name   string // the block's type; "" = the top of a file
 	args   []argument
 	blocks []nested
-	labels []label
+	label  *reflect.StructField // of the name; nil: the block has none
 }
 
+// The tags of an argument bound it: "max" and "least" a whole number, "least" the
+// length of a list, "shortest" and "longest" a duration; "is" is the kind of a text.
 type argument struct {
 	name     string
 	required bool
-	most     int64         // of a whole number: the tag "max", or maxNumber
-	kind     string        // of a text: the tag "is", see fleet.CheckText
-	least    int           // of a list, how many; of a whole number, the smallest: the tag "least"
-	index    []int         // of the field
-	shortest time.Duration // of a duration: the tag "shortest"
+	tag      reflect.StructTag
+	index    []int // of the field
 }
 
 type nested struct {
@@ -39,11 +36,6 @@ type nested struct {
 	typ     reflect.Type // of the struct it is decoded into
 }
 
-type label struct {
-	name  string
-	index []int
-}
-
 // shapeOf reads the shape of a struct type.
 func shapeOf(name string, t reflect.Type) shape {
 	sh := shape{name: name}
@@ -52,33 +44,19 @@ func shapeOf(name string, t reflect.Type) shape {
 		switch {
 		case field == "":
 		case kind == "label":
-			sh.labels = append(sh.labels, label{field, f.Index})
+			sh.label = &f
 		case kind == "block":
-			n := nested{name: field, many: f.Type.Kind() == reflect.Slice, index: f.Index, typ: f.Type.Elem()}
-			n.labeled = len(shapeOf(field, n.typ).labels) > 0
+			n := nested{name: field, many: f.Type.Kind() == reflect.Slice, index: f.Index, typ: f.Type}
+			if f.Type.Kind() != reflect.Struct {
+				n.typ = f.Type.Elem()
+			}
+			n.labeled = shapeOf(field, n.typ).label != nil
 			sh.blocks = append(sh.blocks, n)
 		default:
-			sh.args = append(sh.args, argument{name: field, required: kind != "optional", most: most(f.Tag), kind: f.Tag.Get("is"), least: least(f.Tag), index: f.Index, shortest: shortest(f.Tag)})
+			sh.args = append(sh.args, argument{field, kind != "optional", f.Tag, f.Index})
 		}
 	}
 	return sh
-}
-
-func most(tag reflect.StructTag) int64 {
-	if n, err := strconv.ParseInt(tag.Get("max"), 10, 64); err == nil {
-		return n
-	}
-	return maxNumber
-}
-
-func least(tag reflect.StructTag) int {
-	n, _ := strconv.Atoi(tag.Get("least")) // without the tag a list may be empty, and a number 0
-	return n
-}
-
-func shortest(tag reflect.StructTag) time.Duration {
-	d, _ := time.ParseDuration(tag.Get("shortest")) // only durations have the tag
-	return d
 }
 
 func (sh shape) argument(name string) bool {

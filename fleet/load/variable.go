@@ -29,13 +29,9 @@ type variable struct {
 func (l *loader) variables(blocks []*hclsyntax.Block, envs environments) map[string]cty.Value {
 	declared := map[string]*variable{}
 	order := []*variable{}
-	first := map[string]hcl.Range{}
-	for _, b := range decodeAll[variableBlock](l, blocks, &scope{closed: before}) {
-		if !hclsyntax.ValidIdentifier(b.Name) {
-			l.fault(b.Place.label(), "Invalid name", "The name of the variable cannot be %s: it must be letters, digits, hyphens and underscores, and begin with a letter.", quoted(b.Name))
-		}
+	for _, b := range decodeAll(l, blocks, &scope{closed: before}, variableBlock{}) {
 		v := l.declare(b)
-		if l.unique(first, "variable", b.Name, b.Place.label()) {
+		if !b.Place.twice {
 			declared[b.Name] = v
 			order = append(order, v)
 		}

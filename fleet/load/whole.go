@@ -85,7 +85,7 @@ func (l *loader) lengths(name ownerName, envs []environmentBlock, fleets []fleet
 	for _, f := range fleets {
 		for _, g := range f.Groups {
 			host := owner.HostName(f.Name, g.Name, serverID)
-			if len(host) > fleet.MaxName && fleet.CheckPart(f.Name) == "" && fleet.CheckPart(g.Name) == "" {
+			if len(host) > fleet.MaxName && wrong("part", f.Name) == "" && wrong("part", g.Name) == "" {
 				l.fault(g.Place.label(), summary, "Servers of this group are named like %q, which has %d characters; at most %d are possible. Shorten the fleet's or the group's name.", host, len(host), fleet.MaxName)
 			}
 		}
