@@ -162,16 +162,3 @@ func (l *loader) missing(found map[string][]*hclsyntax.Block, bodies []*hclsynta
 		}
 	}
 }
-
-// free returns the arguments of a block that takes any names, and reports the
-// blocks in it.
-func (l *loader) free(block *hclsyntax.Block) []*hclsyntax.Attribute {
-	for _, b := range block.Body.Blocks {
-		l.fault(b.TypeRange, "Unsupported block", "A %s block holds only arguments, name = value.", block.Type)
-	}
-	var attrs []*hclsyntax.Attribute
-	for _, name := range sortedKeys(block.Body.Attributes) {
-		attrs = append(attrs, block.Body.Attributes[name])
-	}
-	return attrs
-}
