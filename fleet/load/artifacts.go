@@ -18,7 +18,7 @@ var artifactType = cty.Capsule("artifact", reflect.TypeFor[fleet.Artifact]())
 // artifacts checks the artifact blocks and lets expressions refer to them.
 func (l *loader) artifacts(blocks []artifactBlock, sc *scope) []fleet.Artifact {
 	var all []fleet.Artifact
-	sc.artifacts = map[string]cty.Value{}
+	sc.values["artifact"] = map[string]cty.Value{}
 	for _, b := range blocks {
 		isURL := l.artifactSource(b)
 		switch {
@@ -30,7 +30,7 @@ func (l *loader) artifacts(blocks []artifactBlock, sc *scope) []fleet.Artifact {
 			b.Fetch = fleet.FetchPush
 		}
 		if !b.Place.twice {
-			sc.artifacts[b.Name] = cty.CapsuleVal(artifactType, &b.Artifact)
+			sc.values["artifact"][b.Name] = cty.CapsuleVal(artifactType, &b.Artifact)
 			all = append(all, b.Artifact)
 		}
 	}
@@ -88,10 +88,8 @@ func fileFault(path string) string {
 // noArtifact reports a value where an artifact must be.
 func (l *loader) noArtifact(attr *hclsyntax.Attribute, sc *scope, val cty.Value) {
 	hint := ""
-	if val.Type() == cty.String {
-		if _, known := sc.artifacts[val.AsString()]; known {
-			hint = didYouMean("artifact." + val.AsString())
-		}
+	if val.Type() == cty.String && sc.values["artifact"][val.AsString()] != cty.NilVal {
+		hint = didYouMean("artifact." + val.AsString())
 	}
 	l.fault(attr.Expr.Range(), wrongType, "The argument %q must be an artifact, not %s. Write artifact.NAME with the name of an artifact block.%s", attr.Name, describe(val), hint)
 }

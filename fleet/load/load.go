@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/macfleet/macfleet/fleet"
 )
@@ -66,7 +67,7 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	}
 	blocks := l.collect(bodies)
 	envs := l.environments(blocks["environment"])
-	sc := &scope{vars: l.variables(blocks["variable"], envs), env: envs.values(), chosen: envs.name()}
+	sc := &scope{values: map[string]map[string]cty.Value{"var": l.variables(blocks["variable"], envs), "env": envs.values()}, chosen: envs.name()}
 	l.locals(blocks["locals"], sc)
 
 	cfg := &fleet.Config{Environments: envs.names()}

@@ -13,7 +13,7 @@ import (
 // locals evaluates all locals into sc, each after those it refers to.
 func (l *loader) locals(blocks []*hclsyntax.Block, sc *scope) {
 	d := &locals{loader: l, scope: sc, attrs: map[string]*hclsyntax.Attribute{}, state: map[string]state{}, cyclic: map[string]bool{}}
-	sc.locals = map[string]cty.Value{}
+	sc.values["local"] = map[string]cty.Value{}
 	first := map[string]hcl.Range{}
 	for _, block := range blocks {
 		for _, b := range block.Body.Blocks {
@@ -22,7 +22,7 @@ func (l *loader) locals(blocks []*hclsyntax.Block, sc *scope) {
 		for _, name := range sortedKeys(block.Body.Attributes) {
 			if attr := block.Body.Attributes[name]; l.unique(first, "local", name, attr.NameRange) {
 				d.attrs[name] = attr
-				sc.locals[name] = cty.DynamicVal // exists, as far as a cycle is concerned
+				sc.values["local"][name] = cty.DynamicVal // exists, as far as a cycle is concerned
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func (d *locals) evaluate(name string, path []string) {
 		d.fault(attr.Expr.Range(), tooLarge, "The value of local.%s is larger than %d bytes.", name, maxFile)
 		val = cty.DynamicVal
 	}
-	d.scope.locals[name] = val
+	d.scope.values["local"][name] = val
 }
 
 // cycle reports locals that need each other.
