@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"iter"
 	"reflect"
 	"slices"
@@ -174,7 +175,7 @@ func (r *roster) foreign(b hostBlock) bool {
 		return false
 	}
 	if b.Group == nil {
-		missing("group", "The name %s does not say where the host belongs. Write the group that the server joins: group = %s.", quoted(b.Name), r.exampleGroup())
+		missing("group", "The name %s does not say where the host belongs. Write the group that the server joins: group = %s.", quoted(b.Name), r.example(""))
 	}
 	if len(r.envs.all) > 0 && b.Environment == nil {
 		missing("environment", "An adopted host belongs to one environment, and this name does not say to which. Write environment = %q.", r.envs.all[0].Name)
@@ -258,9 +259,9 @@ func (r *roster) group(b hostBlock) (fleetName, group string, ok bool) {
 	parts, ok := path(b.Group)
 	switch text, isText := literal(b.Group); {
 	case isText:
-		r.fault(at, summary, "The group is a reference, not a text. Write it without quotes: group = %s.", r.unquoted(text))
+		r.fault(at, summary, "The group is a reference, not a text. Write it without quotes: group = %s.", r.example(text))
 	case !ok || len(parts) != 4 || parts[0] != "fleet" || parts[2] != "group":
-		r.fault(at, summary, "The group is a reference of the form fleet.NAME.group.NAME. Write it so: group = %s.", r.exampleGroup())
+		r.fault(at, summary, "The group is a reference of the form fleet.NAME.group.NAME. Write it so: group = %s.", r.example(""))
 	case r.exists(at, parts[1], parts[3], ""):
 		return parts[1], parts[3], true
 	}
@@ -293,22 +294,17 @@ func (r *roster) exists(at hcl.Range, fleetName, group, context string) bool {
 	return false
 }
 
-// unquoted returns the reference that a text probably means.
-func (r *roster) unquoted(text string) string {
+// example returns the reference that a text probably means, or that to any group.
+func (r *roster) example(text string) string {
+	first := ""
 	for f, g := range r.groups() {
-		if ref := groupReference(f.Name, g.Name); ref == strings.TrimSpace(text) {
+		ref := groupReference(f.Name, g.Name)
+		if ref == strings.TrimSpace(text) {
 			return ref
 		}
+		first = cmp.Or(first, ref)
 	}
-	return r.exampleGroup()
-}
-
-// exampleGroup returns a reference to a group that exists, if one does.
-func (r *roster) exampleGroup() string {
-	for f, g := range r.groups() {
-		return groupReference(f.Name, g.Name)
-	}
-	return "fleet.runners.group.m2"
+	return cmp.Or(first, "fleet.runners.group.m2")
 }
 
 // groupReference writes a reference to a group. A name that begins with a digit

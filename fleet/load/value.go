@@ -208,40 +208,29 @@ func describe(val cty.Value) string {
 	return typeName(val.Type())
 }
 
+// primitives are one value of a type, and several. Other types are no keys of a map.
+var primitives = map[cty.Type][2]string{cty.String: {"a text", "texts"}, cty.Number: {"a number", "numbers"}, cty.Bool: {"true or false", "booleans"}}
+
 func typeName(t cty.Type) string {
 	switch {
-	case t == cty.String:
-		return "a text"
-	case t == cty.Number:
-		return "a number"
-	case t == cty.Bool:
-		return "true or false"
+	case t.IsPrimitiveType():
+		return primitives[t][0]
 	case t == artifactType:
 		return "an artifact"
 	case t.IsCapsuleType():
 		return "a secret"
+	case (t.IsListType() || t.IsSetType()) && t.ElementType().IsPrimitiveType():
+		return "a list of " + primitives[t.ElementType()][1]
 	case t.IsListType() || t.IsSetType():
-		return "a list of " + plural(t.ElementType())
+		return "a list of values"
 	case t.IsTupleType():
 		return "a list"
 	case t.IsMapType() && t.ElementType().IsPrimitiveType():
-		return "a map of " + plural(t.ElementType())
+		return "a map of " + primitives[t.ElementType()][1]
 	case t.IsMapType() || t.IsObjectType():
 		return "a map"
 	}
 	return "a value of another type"
-}
-
-func plural(t cty.Type) string {
-	switch t {
-	case cty.String:
-		return "texts"
-	case cty.Number:
-		return "numbers"
-	case cty.Bool:
-		return "booleans"
-	}
-	return "values"
 }
 
 // unquoteHint helps where only the quotes are wrong.
