@@ -70,28 +70,28 @@ func (l *loader) decode(block *hclsyntax.Block, sc *scope, target reflect.Value,
 			l.fault(at.label(), "Invalid name", "The name of the %s cannot be %s: %s.", block.Type, quoted(name), why)
 		}
 	}
-	for _, a := range sh.args {
-		if attr := attrs[a.name]; attr != nil {
-			at.names[a.name] = attr.NameRange
-			at.good[a.name] = l.assign(attr, sc, a.tag, target.FieldByIndex(a.index))
+	for _, m := range sh.members {
+		if attr := attrs[m.name]; attr != nil {
+			at.names[m.name] = attr.NameRange
+			at.good[m.name] = l.assign(attr, sc, m.tag, target.FieldByIndex(m.index))
 		}
 	}
 	inner := map[string]hcl.Range{}
 	for _, b := range blocks {
-		n, _ := sh.block(b.Type)
-		value := reflect.New(n.typ).Elem()
-		field := target.FieldByIndex(n.index)
+		m := sh.member(b.Type)
+		value := reflect.New(m.typ).Elem()
+		field := target.FieldByIndex(m.index)
 		if field.Kind() == reflect.Struct {
 			value.Set(field)
 		}
 		within := l.decode(b, sc, value, inner)
-		at.names[n.name] = b.DefRange()
-		if n.many {
+		at.names[m.name] = b.DefRange()
+		if m.many {
 			field.Set(reflect.Append(field, value))
 			continue
 		}
 		for path, rng := range within.names {
-			at.names[n.name+"."+path] = rng
+			at.names[m.name+"."+path] = rng
 		}
 		if field.Kind() == reflect.Struct {
 			field.Set(value)

@@ -23,11 +23,11 @@ func (l *loader) fleets(blocks []fleetBlock, defaults defaultsBlock) []fleet.Fle
 		if withoutOS(b) {
 			noOS = append(noOS, quoted(b.Name))
 		}
-		beneath := layerOf(fleet.InDefaults, defaults.Place, defaults.Spec)
+		beneath := l.layerOf(fleet.InDefaults, defaults.Place, defaults.Spec)
 		beneath.spec = beneath.spec.WithBuiltIn()
 		inherited := l.disable(b, beneath)
 		all = append(all, fleet.Fleet{Name: b.Name, OS: cmp.Or(b.OS, defaults.OS), Rollout: b.Rollout,
-			Groups: groups(b, layerOf(fleet.InFleet, b.Place, b.Spec).over(inherited))})
+			Groups: l.groups(b, l.layerOf(fleet.InFleet, b.Place, b.Spec).over(inherited))})
 	}
 	if len(noOS) > 0 && !defaults.Place.written("os") && !l.mayStand("os") && !l.mayStand("defaults") {
 		// They are probably one fault.
@@ -56,10 +56,10 @@ func familyFault(os string) string {
 }
 
 // groups merges each group of a fleet with what the fleet has.
-func groups(b fleetBlock, inherited layer) []fleet.Group {
+func (l *loader) groups(b fleetBlock, inherited layer) []fleet.Group {
 	var all []fleet.Group
 	for _, g := range b.Groups {
-		own := layerOf(fleet.InGroup, g.Place, g.Spec).over(inherited)
+		own := l.layerOf(fleet.InGroup, g.Place, g.Spec).over(inherited)
 		all = append(all, fleet.Group{Name: g.Name, Type: g.Type, Replicas: g.Replicas, Spec: own.spec.WithDefaults(), Sources: own.sources})
 	}
 	return all

@@ -68,7 +68,7 @@ func (r *roster) hosts(blocks []hostBlock, cfg *fleet.Config) []fleet.Listed {
 			continue
 		}
 		_, g, _ := cfg.Group(s.fleet, s.group) // exists: seat looked
-		own := layerOf(fleet.InHost, b.Place, b.Spec).over(layer{g.Spec, g.Sources})
+		own := r.layerOf(fleet.InHost, b.Place, b.Spec).over(layer{g.Spec, g.Sources})
 		all = append(all, fleet.Listed{Name: b.Name, ServerID: b.ServerID, Fleet: s.fleet, Group: s.group, Password: b.Password,
 			Spec: own.spec.WithDefaults(), Sources: own.sources})
 		if b.ServerID != "" {

@@ -11,13 +11,13 @@ import (
 
 // document is the top of a file: every block that this version knows.
 type document struct {
-	Macfleet     *macfleetBlock     `hcl:"macfleet,block"`
+	Macfleet     *macfleetBlock     `hcl:"macfleet,block" says:"the name of the configuration"`
 	Variables    []variableBlock    `hcl:"variable,block"`
 	Environments []environmentBlock `hcl:"environment,block"`
 	Locals       []struct{}         `hcl:"locals,block"` // any arguments
-	Scaleway     *scalewayBlock     `hcl:"scaleway,block"`
+	Scaleway     *scalewayBlock     `hcl:"scaleway,block" says:"the zones and the prefix of the pool"`
 	Kubernetes   *kubernetesBlock   `hcl:"kubernetes,block"`
-	SSH          *sshBlock          `hcl:"ssh,block"`
+	SSH          *sshBlock          `hcl:"ssh,block" says:"how hosts are reached"`
 	Artifacts    []artifactBlock    `hcl:"artifact,block"`
 	Guardrails   *guardrailsBlock   `hcl:"guardrails,block"`
 	Ignores      []ignoreBlock      `hcl:"ignore,block"`

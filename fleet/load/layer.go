@@ -9,29 +9,24 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// The steps are known by reflection alone: a new field of fleet.Spec needs no
-// change here.
+// steps is the shape of what holds the blocks of all steps, which are known by
+// reflection alone: a new field of fleet.Spec needs no change here.
+var steps = shapeOf("", reflect.TypeFor[fleet.Spec]())
 
 // stepNames returns the ids of all steps in the order of fleet.Spec.
-func stepNames() []string { return shapeOf("", reflect.TypeFor[fleet.Spec]()).names() }
-
-// stepOf returns the id of the step whose block is a T.
-func stepOf[T any]() string {
-	blocks := shapeOf("", reflect.TypeFor[fleet.Spec]()).blocks
-	return blocks[slices.IndexFunc(blocks, func(n nested) bool { return n.typ == reflect.TypeFor[T]() })].name
-}
+func stepNames() []string { return steps.names() }
 
 // hasStep reports whether spec has a block for the step.
 func hasStep(spec fleet.Spec, name string) bool {
-	n, ok := shapeOf("", reflect.TypeFor[fleet.Spec]()).block(name)
-	return ok && !reflect.ValueOf(spec).FieldByIndex(n.index).IsZero()
+	m := steps.member(name)
+	return m.name != "" && !reflect.ValueOf(spec).FieldByIndex(m.index).IsZero()
 }
 
 // without returns spec less the steps of those names.
 func without(spec fleet.Spec, names []string) fleet.Spec {
-	for _, n := range shapeOf("", reflect.TypeFor[fleet.Spec]()).blocks {
-		if slices.Contains(names, n.name) {
-			reflect.ValueOf(&spec).Elem().FieldByIndex(n.index).SetZero()
+	for _, m := range steps.members {
+		if slices.Contains(names, m.name) {
+			reflect.ValueOf(&spec).Elem().FieldByIndex(m.index).SetZero()
 		}
 	}
 	return spec
@@ -87,11 +82,15 @@ type layer struct {
 // layerOf is what a block of that level says of the steps, and beside them. An
 // argument that is written has a value other than the field's zero, so the sources are
 // those of what overlay lets win; a test holds the fields to it.
-func layerOf(level fleet.Level, at place, spec fleet.Spec) layer {
+func (l *loader) layerOf(level fleet.Level, at place, spec fleet.Spec) layer {
 	sources := fleet.Sources{}
 	for path, rng := range at.names {
 		if step, _, _ := strings.Cut(path, "."); hasStep(spec, step) || slices.Contains([]string{"os", "type", "replicas"}, path) {
-			sources[path] = fleet.Source{Level: level, File: rng.Filename, Line: rng.Start.Line}
+			at := fleet.Source{Level: level, File: rng.Filename, Line: rng.Start.Line}
+			sources[path] = at
+			if other, known := l.lines[at]; !known || rng.Start.Byte < other.Start.Byte {
+				l.lines[at] = rng
+			}
 		}
 	}
 	return layer{spec, sources}

@@ -50,7 +50,8 @@ type Result struct {
 // names. The diagnostics are sorted by file and position, those without a place
 // first; Config is nil exactly when one of them is an error.
 func Dir(fsys fs.FS, opts Options) (Result, hcl.Diagnostics) {
-	l := &loader{opts: opts, files: map[string]*hcl.File{}, ends: map[string]hcl.Range{}, functions: functions(), maybe: map[string]bool{}}
+	l := &loader{opts: opts, files: map[string]*hcl.File{}, ends: map[string]hcl.Range{}, lines: map[fleet.Source]hcl.Range{},
+		functions: functions(), maybe: map[string]bool{}}
 	cfg := l.config(fsys)
 	diags := l.finish()
 	if diags.HasErrors() {
@@ -99,7 +100,8 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 type loader struct {
 	opts      Options
 	files     map[string]*hcl.File
-	ends      map[string]hcl.Range // of ignore blocks
+	ends      map[string]hcl.Range       // of ignore blocks
+	lines     map[fleet.Source]hcl.Range // what stands where a value of a step comes from
 	functions functionTable
 	diags     hcl.Diagnostics
 	// lost are texts that were not understood, such as a file with a syntax

@@ -159,15 +159,13 @@ func TestLeavesTellWhatIsWritten(t *testing.T) {
 	var walk func(reflect.Type, string)
 	walk = func(typ reflect.Type, path string) {
 		sh := shapeOf("", typ)
-		for _, a := range sh.args {
-			switch f := typ.FieldByIndex(a.index); f.Type.Kind() {
-			case reflect.Pointer, reflect.Slice, reflect.Map:
-			default:
-				t.Errorf("%s%s is a %s: make it a pointer, so that a written zero counts", path, a.name, f.Type)
+		for _, m := range sh.members {
+			switch f := typ.FieldByIndex(m.index); {
+			case m.block:
+				walk(m.typ, path+m.name+".")
+			case !slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Map}, f.Type.Kind()):
+				t.Errorf("%s%s is a %s: make it a pointer, so that a written zero counts", path, m.name, f.Type)
 			}
-		}
-		for _, n := range sh.blocks {
-			walk(n.typ, path+n.name+".")
 		}
 	}
 	walk(reflect.TypeFor[fleet.Spec](), "")

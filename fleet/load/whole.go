@@ -1,12 +1,6 @@
 package load
 
-import (
-	"bytes"
-
-	"github.com/hashicorp/hcl/v2"
-
-	"github.com/macfleet/macfleet/fleet"
-)
+import "github.com/macfleet/macfleet/fleet"
 
 // joining checks what shows only when all levels are merged: whether a host that
 // becomes a Node has all that this takes. What many groups inherit from one place
@@ -17,18 +11,20 @@ func (l *loader) joining(cfg *fleet.Config) {
 			if _, written := of.Sources[step+".artifact"]; written || l.mayStand("artifact") {
 				continue // its value is faulty
 			}
-			l.fault(l.line(of.Sources.Of(step)), missingArg, "The argument \"artifact\" is required in a %s block, or in one that it inherits from. Write artifact = artifact.NAME, with the name of an artifact block.", step)
+			l.fault(l.lines[of.Sources.Of(step)], missingArg, "The argument \"artifact\" is required in a %s block, or in one that it inherits from. Write artifact = artifact.NAME, with the name of an artifact block.", step)
 		}
 		if !of.Spec.JoinsCluster() {
 			continue
 		}
-		kubelet := stepOf[fleet.TartKubelet]()
 		if cfg.Kubernetes == nil && !l.mayStand("kubernetes") {
-			l.fault(l.line(of.Sources.Of(kubelet)), "Missing block", "A host with %s becomes a Node, and the configuration has no kubernetes block, which says of which cluster. Write one, or remove this block.", kubelet)
+			l.fault(l.lines[of.Sources.Of(kubelet)], "Missing block", "A host with %s becomes a Node, and the configuration has no kubernetes block, which says of which cluster. Write one, or remove this block.", kubelet)
 		}
 		l.ownLabels(cfg, of)
 	}
 }
+
+// kubelet is the step that makes a host a Node.
+const kubelet = "tart_kubelet"
 
 // ownLabels reports labels that only macfleet may give.
 func (l *loader) ownLabels(cfg *fleet.Config, of fleet.Specified) {
@@ -37,29 +33,9 @@ func (l *loader) ownLabels(cfg *fleet.Config, of fleet.Specified) {
 	}
 	for _, key := range sortedKeys(of.Spec.TartKubelet.Labels) {
 		if fleet.Under(key, cfg.Kubernetes.LabelPrefix) {
-			l.fault(l.line(of.Sources.Of(stepOf[fleet.TartKubelet]()+".labels")), "Invalid value", "The argument \"labels\" must not hold %s: labels under %s are macfleet's own. Choose another domain, or another label_prefix in the kubernetes block.", quoted(key), cfg.Kubernetes.LabelPrefix)
+			l.fault(l.lines[of.Sources.Of(kubelet+".labels")], "Invalid value", "The argument \"labels\" must not hold %s: labels under %s are macfleet's own. Choose another domain, or another label_prefix in the kubernetes block.", quoted(key), cfg.Kubernetes.LabelPrefix)
 		}
 	}
-}
-
-// line returns the place of what stands in a line.
-func (l *loader) line(at fleet.Source) hcl.Range {
-	file := l.files[at.File]
-	if file == nil {
-		return fileStart(at.File)
-	}
-	begin, number := 0, 1
-	for line := range bytes.Lines(file.Bytes) {
-		if number == at.Line {
-			text := bytes.TrimRight(line, " \t\r\n{")
-			indent := len(text) - len(bytes.TrimLeft(text, " \t"))
-			return hcl.Range{Filename: at.File,
-				Start: hcl.Pos{Line: number, Column: indent + 1, Byte: begin + indent},
-				End:   hcl.Pos{Line: number, Column: len(text) + 1, Byte: begin + len(text)}}
-		}
-		begin, number = begin+len(line), number+1
-	}
-	return fileStart(at.File)
 }
 
 // lengths checks that no server's name can become too long, under whichever
