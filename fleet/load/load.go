@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/macfleet/macfleet/fleet"
 )
@@ -102,7 +103,7 @@ type loader struct {
 	files     map[string]*hcl.File
 	ends      map[string]hcl.Range       // of ignore blocks
 	lines     map[fleet.Source]hcl.Range // what stands where a value of a step comes from
-	functions functionTable
+	functions map[string]function.Function
 	diags     hcl.Diagnostics
 	// lost are texts that were not understood, such as a file with a syntax
 	// fault, and maybe are names that a misspelled one probably stands for:
