@@ -2,7 +2,6 @@ package load
 
 import (
 	"cmp"
-	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,17 +33,19 @@ type roster struct {
 	ids    map[string]hcl.Range
 }
 
-// groups are all groups with their fleets, in order.
-func (r *roster) groups() iter.Seq2[fleetBlock, groupBlock] {
-	return func(yield func(fleetBlock, groupBlock) bool) {
-		for _, f := range r.fleets {
-			for _, g := range f.Groups {
-				if !yield(f, g) {
-					return
-				}
-			}
+// groups are all groups, with their fleets' names, in order.
+func (r *roster) groups() (all []fleetGroup) {
+	for _, f := range r.fleets {
+		for _, g := range f.Groups {
+			all = append(all, fleetGroup{f.Name, g})
 		}
 	}
+	return all
+}
+
+type fleetGroup struct {
+	fleet string
+	groupBlock
 }
 
 // seat is where a host belongs.
@@ -117,11 +118,11 @@ func (r *roster) label(b hostBlock) bool {
 
 // serverID checks a server's id. It reports true where none is written.
 func (r *roster) serverID(b hostBlock) bool {
-	if b.ServerID == "" {
+	at, other := b.Place.at("server_id"), r.ids[b.ServerID]
+	switch {
+	case b.ServerID == "":
 		return !b.Place.written("server_id")
-	}
-	at := b.Place.at("server_id")
-	if other, twice := r.ids[b.ServerID]; twice {
+	case other != (hcl.Range{}):
 		r.fault(at, "Duplicate server", "Two host blocks name the server %s: the other is at %s. A server has one name: remove one block.", quoted(b.ServerID), where(other))
 		return false
 	}
@@ -144,51 +145,36 @@ func (r *roster) owned(b hostBlock, named seat, suffix string, written seat) (se
 	if id := b.ServerID; id != "" && !strings.HasPrefix(id, suffix) {
 		r.fault(b.Place.at("server_id"), ownedName, "The name %s belongs to a server whose id begins with %q, and this is another one. Correct the id or the name.", quoted(b.Name), suffix)
 	}
-	if !b.Place.written("server_id") && !b.Place.written("password") && b.empty() {
+	body := b.Place.block.Body
+	if !b.Place.written("server_id") && !b.Place.written("password") && len(body.Blocks) == 0 && len(body.Attributes) == len(b.Place.attrs) {
 		r.fault(b.Place.header(), "Empty block", "This block says nothing: the name of the host already says where it belongs. Write what the host has of its own, such as power { … }, or remove the block.")
 	}
 	return named, len(r.diags) == faults
 }
 
-// empty reports whether nothing stands in the block but where it belongs,
-// however faulty.
-func (b hostBlock) empty() bool {
-	body := b.Place.block.Body
-	return len(body.Blocks) == 0 && len(body.Attributes) == len(b.Place.attrs)
-}
-
 // foreign reports whether the block of a server with a name of its own says
 // which server it is, and where it belongs.
 func (r *roster) foreign(b hostBlock) bool {
-	at := b.Place.header()
-	sound := true
-	missing := func(name, detail string, args ...any) {
-		sound = false
-		if !r.mayStand(name) {
-			r.fault(at, missingArg, detail, args...)
-		}
-	}
 	if !b.Place.written("server_id") {
 		if !r.mayStand("server_id") && !r.mayStand("environment") {
 			r.fault(b.Place.label(), unknownHost, "%s is not a name that macfleet gives to a host of this configuration, such as %q.%s To adopt a server under this name, write its server_id.", quoted(b.Name), r.sample(), didYouMean(r.correct(b.Name)))
 		}
 		return false
 	}
-	if b.Group == nil {
-		missing("group", "The name %s does not say where the host belongs. Write the group that the server joins: group = %s.", quoted(b.Name), r.example(""))
+	placeless, homeless := b.Group == nil, len(r.envs.all) > 0 && b.Environment == nil
+	if placeless && !r.mayStand("group") {
+		r.fault(b.Place.header(), missingArg, "The name %s does not say where the host belongs. Write the group that the server joins: group = %s.", quoted(b.Name), r.example(""))
 	}
-	if len(r.envs.all) > 0 && b.Environment == nil {
-		missing("environment", "An adopted host belongs to one environment, and this name does not say to which. Write environment = %q.", r.envs.all[0].Name)
+	if homeless && !r.mayStand("environment") {
+		r.fault(b.Place.header(), missingArg, "An adopted host belongs to one environment, and this name does not say to which. Write environment = %q.", r.envs.all[0].Name)
 	}
-	return sound
+	return !placeless && !homeless
 }
 
 // sample returns a name as the grammar makes it.
 func (r *roster) sample() string {
-	for f, g := range r.groups() {
-		return r.owners[0].HostName(f.Name, g.Name, "8f1c2")
-	}
-	return r.owners[0].HostName("runners", "m2", "8f1c2")
+	groups := append(r.groups(), fleetGroup{"runners", groupBlock{Name: "m2"}})
+	return r.owners[0].HostName(groups[0].fleet, groups[0].Name, "8f1c2")
 }
 
 // correct returns a misspelled name with the right beginning, or "".
@@ -197,16 +183,15 @@ func (r *roster) correct(name string) string {
 	if len(parts) < 4 {
 		return ""
 	}
+	begin, end := strings.Join(parts[:len(parts)-3], "-"), "-"+strings.Join(parts[len(parts)-3:], "-")
 	var begins []string
 	for _, o := range r.owners {
-		begins = append(begins, o.String())
-	}
-	end := len(parts) - 3
-	best := fleet.Nearest(strings.Join(parts[:end], "-"), begins)
-	if better := best + "-" + strings.Join(parts[end:], "-"); best != "" {
-		if _, _, owned := r.owner(better); owned {
-			return better
+		if _, owned := o.Parse(o.String() + end); owned {
+			begins = append(begins, o.String())
 		}
+	}
+	if best := fleet.Nearest(begin, begins); best != "" {
+		return best + end
 	}
 	return ""
 }
@@ -214,13 +199,13 @@ func (r *roster) correct(name string) string {
 // room reports groups that want fewer servers than are adopted into them: the
 // next plan would have to give one back.
 func (r *roster) room(adopted map[seat][]hostBlock) {
-	for f, g := range r.groups() {
-		blocks := adopted[seat{r.envs.name(), f.Name, g.Name}]
+	for _, g := range r.groups() {
+		blocks := adopted[seat{r.envs.name(), g.fleet, g.Name}]
 		if !g.Place.good["replicas"] || len(blocks) <= g.Replicas {
 			continue
 		}
 		r.fault(blocks[g.Replicas].Place.label(), "Too many adopted hosts", "Adopted hosts count among the replicas of their group, and %s has %d adopted hosts and replicas = %d. Write at least %d at %s, or remove a block.",
-			groupReference(f.Name, g.Name), len(blocks), g.Replicas, len(blocks), where(g.Place.at("replicas")))
+			groupReference(g.fleet, g.Name), len(blocks), g.Replicas, len(blocks), where(g.Place.at("replicas")))
 	}
 }
 
@@ -256,11 +241,11 @@ func (r *roster) group(b hostBlock) (fleetName, group string, ok bool) {
 	}
 	const summary = "Invalid group"
 	at := b.Group.Range()
-	parts, ok := path(b.Group)
+	parts := path(b.Group)
 	switch text, isText := literal(b.Group); {
 	case isText:
 		r.fault(at, summary, "The group is a reference, not a text. Write it without quotes: group = %s.", r.example(text))
-	case !ok || len(parts) != 4 || parts[0] != "fleet" || parts[2] != "group":
+	case len(parts) != 4 || parts[0] != "fleet" || parts[2] != "group":
 		r.fault(at, summary, "The group is a reference of the form fleet.NAME.group.NAME. Write it so: group = %s.", r.example(""))
 	case r.exists(at, parts[1], parts[3], ""):
 		return parts[1], parts[3], true
@@ -297,8 +282,8 @@ func (r *roster) exists(at hcl.Range, fleetName, group, context string) bool {
 // example returns the reference that a text probably means, or that to any group.
 func (r *roster) example(text string) string {
 	first := ""
-	for f, g := range r.groups() {
-		ref := groupReference(f.Name, g.Name)
+	for _, g := range r.groups() {
+		ref := groupReference(g.fleet, g.Name)
 		if ref == strings.TrimSpace(text) {
 			return ref
 		}
@@ -319,21 +304,21 @@ func groupReference(fleetName, group string) string {
 	return "fleet" + step(fleetName) + ".group" + step(group)
 }
 
-// path returns the names of a reference.
-func path(expr hclsyntax.Expression) ([]string, bool) {
-	tr, diags := hcl.AbsTraversalForExpr(expr)
-	if diags.HasErrors() {
-		return nil, false
+// path returns the names of a reference, or nil.
+func path(expr hclsyntax.Expression) []string {
+	tr, _ := hcl.AbsTraversalForExpr(expr)
+	if len(tr) == 0 {
+		return nil
 	}
 	names := []string{tr.RootName()}
 	for _, step := range tr[1:] {
 		name, ok := stepName(step)
 		if !ok {
-			return nil, false
+			return nil
 		}
 		names = append(names, name)
 	}
-	return names, true
+	return names
 }
 
 // literal returns the text of an expression that is one and refers to nothing.
