@@ -66,14 +66,12 @@ func (s Spec) WithoutArtifact() []string {
 
 // eachArtifact visits the field for an artifact of every block of s that has one.
 func (s Spec) eachArtifact(visit func(step string, a *Artifact)) {
-	v := reflect.ValueOf(s)
-	for i := range v.NumField() {
-		if v.Field(i).IsNil() {
+	for block, v := range reflect.ValueOf(s).Fields() {
+		if v.IsNil() {
 			continue
 		}
-		field := v.Field(i).Elem().FieldByName("Artifact")
-		if field.IsValid() && field.Type() == reflect.TypeFor[*Artifact]() {
-			step, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("hcl"), ",")
+		if field := v.Elem().FieldByName("Artifact"); field.IsValid() {
+			step, _, _ := strings.Cut(block.Tag.Get("hcl"), ",")
 			visit(step, field.Interface().(*Artifact))
 		}
 	}

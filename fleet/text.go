@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -81,17 +80,6 @@ func all(checks ...func(string) string) func(string) string {
 // CheckText says what is wrong with a value whose field has the tag "is", or
 // "". A kind that nobody knows is a fault of this package.
 func CheckText(kind, text string) string { return kinds[kind](text) }
-
-// CheckPair says the same of a key of a map with its value.
-func CheckPair(kind, key, value string) string {
-	switch kind {
-	case "":
-		return ""
-	case "label":
-		return CheckLabel(key, value)
-	}
-	panic(fmt.Sprintf("no pair is of the kind %q", kind))
-}
 
 // CheckLabel says what is wrong with a label of a Node, or "". Labels that begin
 // with Kubernetes' own domains are refused: the kubelet and its API server decide

@@ -14,7 +14,8 @@ import (
 // environments is what a directory defines and which one is chosen.
 type environments struct {
 	all    []environmentBlock // without duplicates, in order
-	chosen *environmentBlock  // nil: none, or the choice is faulty
+	names  []string           // of all
+	chosen environmentBlock   // the zero block: none, or the choice is faulty
 	// settled is false when nobody knows which environment is meant.
 	settled bool
 }
@@ -23,32 +24,29 @@ type environments struct {
 func (l *loader) environments(blocks []*hclsyntax.Block) environments {
 	envs := environments{all: slices.DeleteFunc(decodeAll(l, blocks, &scope{closed: before}, environmentBlock{}),
 		func(e environmentBlock) bool { return e.Place.twice })}
-	l.choose(&envs)
-	return envs
-}
-
-func (l *loader) choose(envs *environments) {
-	want, names := l.opts.Environment, envs.names()
-	for i := range envs.all {
-		if envs.all[i].Name == want {
-			envs.chosen, envs.settled = &envs.all[i], true
-			return
+	want := l.opts.Environment
+	for _, e := range envs.all {
+		envs.names = append(envs.names, e.Name)
+		if e.Name == want {
+			envs.chosen, envs.settled = e, true
 		}
 	}
 	switch {
+	case envs.settled:
 	case want != "":
-		l.unknownEnvironment(nil, want, *envs, fmt.Sprintf("The environment %s is chosen, but the configuration defines none. Leave out -e, or write environment %[1]s { … }.", quoted(want)))
-	case len(names) == 0:
+		l.unknownEnvironment(nil, want, envs, fmt.Sprintf("The environment %s is chosen, but the configuration defines none. Leave out -e, or write environment %[1]s { … }.", quoted(want)))
+	case len(envs.names) == 0:
 		envs.settled = !l.mayStand("environment")
 	default:
-		l.faultOutside("No environment chosen", "The configuration defines environments, so one must be chosen with -e: %s.", listed(names))
+		l.faultOutside("No environment chosen", "The configuration defines environments, so one must be chosen with -e: %s.", listed(envs.names))
 	}
+	return envs
 }
 
 // unknownEnvironment reports that no environment has a name, unless it may stand in what
 // was not understood; none is the sentence for a configuration without any.
 func (l *loader) unknownEnvironment(at *hcl.Range, name string, envs environments, none string) {
-	names, detail := envs.names(), none
+	names, detail := envs.names, none
 	switch {
 	case l.mayStand(name) || len(names) == 0 && l.mayStand("environment"):
 		return
@@ -58,27 +56,10 @@ func (l *loader) unknownEnvironment(at *hcl.Range, name string, envs environment
 	l.report(hcl.DiagError, at, "Unknown environment", "%s", []any{detail})
 }
 
-// names returns the names of all environments in order.
-func (e environments) names() []string {
-	var all []string
-	for _, env := range e.all {
-		all = append(all, env.Name)
-	}
-	return all
-}
-
-// name returns the chosen one's name, or "".
-func (e environments) name() string {
-	if e.chosen == nil {
-		return ""
-	}
-	return e.chosen.Name
-}
-
 // values returns what env.… refers to; nil without any environment.
 func (e environments) values() map[string]cty.Value {
 	switch {
-	case e.chosen != nil:
+	case e.chosen.Name != "":
 		values := map[string]cty.Value{"name": cty.StringVal(e.chosen.Name)}
 		e.chosen.Place.text(values, "cluster_uid", e.chosen.ClusterUID)
 		e.chosen.Place.text(values, "project_id", e.chosen.ProjectID)

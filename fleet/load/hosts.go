@@ -62,7 +62,7 @@ func (r *roster) hosts(blocks []hostBlock, cfg *fleet.Config) []fleet.Listed {
 		if !ok || !r.envs.settled {
 			continue
 		}
-		if s.environment != r.envs.name() {
+		if s.environment != r.envs.chosen.Name {
 			if b.ServerID != "" {
 				cfg.Elsewhere = append(cfg.Elsewhere, b.ServerID)
 			}
@@ -200,7 +200,7 @@ func (r *roster) correct(name string) string {
 // next plan would have to give one back.
 func (r *roster) room(adopted map[seat][]hostBlock) {
 	for _, g := range r.groups() {
-		blocks := adopted[seat{r.envs.name(), g.fleet, g.Name}]
+		blocks := adopted[seat{r.envs.chosen.Name, g.fleet, g.Name}]
 		if !g.Place.good["replicas"] || len(blocks) <= g.Replicas {
 			continue
 		}
@@ -224,7 +224,7 @@ func (r *roster) environment(b hostBlock) (string, bool) {
 	if !r.assign(attr, &scope{closed: unchanging}, "", reflect.ValueOf(&name).Elem()) {
 		return "", false
 	}
-	if slices.Contains(r.envs.names(), name) {
+	if slices.Contains(r.envs.names, name) {
 		return name, true
 	}
 	at := attr.Expr.Range()

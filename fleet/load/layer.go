@@ -45,9 +45,9 @@ func merge(base, above fleet.Spec) fleet.Spec {
 // overlay copies the fields that are set in src onto dst. Set is what is not zero:
 // nil is the sign of what was not written, so an empty list counts.
 func overlay(dst, src reflect.Value) {
-	for i := range src.NumField() {
-		to, from := dst.Field(i), src.Field(i)
-		isBlock := strings.HasSuffix(src.Type().Field(i).Tag.Get("hcl"), ",block")
+	for f, from := range src.Fields() {
+		to := dst.FieldByIndex(f.Index)
+		isBlock := strings.HasSuffix(f.Tag.Get("hcl"), ",block")
 		switch {
 		case from.IsZero():
 		case from.Kind() == reflect.Pointer && isBlock:
@@ -62,8 +62,8 @@ func overlay(dst, src reflect.Value) {
 			to.Set(reflect.AppendSlice(reflect.MakeSlice(from.Type(), 0, from.Len()), from))
 		case from.Kind() == reflect.Map:
 			to.Set(reflect.MakeMap(from.Type()))
-			for _, key := range from.MapKeys() {
-				to.SetMapIndex(key, from.MapIndex(key))
+			for key, value := range from.Seq2() {
+				to.SetMapIndex(key, value)
 			}
 		default:
 			to.Set(from)

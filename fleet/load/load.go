@@ -69,15 +69,13 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	}
 	blocks := l.collect(bodies)
 	envs := l.environments(blocks["environment"])
-	sc := &scope{values: map[string]map[string]cty.Value{"var": l.variables(blocks["variable"], envs), "env": envs.values()}, chosen: envs.name()}
+	sc := &scope{values: map[string]map[string]cty.Value{"var": l.variables(blocks["variable"], envs), "env": envs.values()}, chosen: envs.chosen.Name}
 	l.locals(blocks["locals"], sc)
 
-	cfg := &fleet.Config{Environments: envs.names()}
+	cfg := &fleet.Config{Environments: envs.names}
 	name := l.macfleet(blocks["macfleet"])
-	cfg.Owner = fleet.Owner{Name: name.text, Environment: envs.name()}
-	if envs.chosen != nil {
-		cfg.ProjectID, cfg.ClusterUID = envs.chosen.ProjectID, envs.chosen.ClusterUID
-	}
+	cfg.Owner = fleet.Owner{Name: name.text, Environment: envs.chosen.Name}
+	cfg.ProjectID, cfg.ClusterUID = envs.chosen.ProjectID, envs.chosen.ClusterUID
 	all := owners(name.text, cfg.Environments)
 	cfg.Scaleway = l.scaleway(blocks["scaleway"], sc, all)
 	cfg.Kubernetes = l.kubernetes(blocks["kubernetes"], sc)

@@ -270,7 +270,7 @@ func (l *loader) texts(attr *hclsyntax.Attribute, tag reflect.StructTag, field r
 	switch value := field.Interface().(type) {
 	case map[string]string:
 		for _, key := range sortedKeys(value) {
-			if why := fleet.CheckPair(kind, key, value[key]); why != "" {
+			if why := fleet.CheckLabel(key, value[key]); kind == "label" && why != "" {
 				l.fault(attr.Expr.Range(), invalidValue, "The argument %q must not hold %s = %s: %s.", attr.Name, quoted(key), quoted(value[key]), why)
 			}
 		}

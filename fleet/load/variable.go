@@ -52,8 +52,8 @@ func (l *loader) variables(blocks []*hclsyntax.Block, envs environments) map[str
 			vs.declared[b.Name] = v
 		}
 	}
-	for i := range envs.all {
-		vs.ofEnvironment(&envs.all[i], &envs.all[i] == envs.chosen)
+	for _, e := range envs.all {
+		vs.ofEnvironment(e, e.Name == envs.chosen.Name)
 	}
 	for _, name := range sortedKeys(l.opts.Env) {
 		origin := "MACFLEET_VAR_" + name
@@ -170,7 +170,7 @@ func withPath(err error) string {
 
 // ofEnvironment reads the variables of an environment block. Those of one that is not
 // chosen are evaluated for their faults.
-func (vs variables) ofEnvironment(e *environmentBlock, chosen bool) {
+func (vs variables) ofEnvironment(e environmentBlock, chosen bool) {
 	if e.Variables == nil {
 		return
 	}
