@@ -1,6 +1,11 @@
 package load
 
-import "github.com/macfleet/macfleet/fleet"
+import (
+	"reflect"
+	"slices"
+
+	"github.com/macfleet/macfleet/fleet"
+)
 
 // joining checks what shows only when all levels are merged: whether a host that
 // becomes a Node has all that this takes. What many groups inherit from one place
@@ -13,30 +18,22 @@ func (l *loader) joining(cfg *fleet.Config) {
 			}
 			l.fault(l.lines[of.Sources.Of(step)], missingArg, "The argument \"artifact\" is required in a %s block, or in one that it inherits from. Write artifact = artifact.NAME, with the name of an artifact block.", step)
 		}
-		if !of.Spec.JoinsCluster() {
-			continue
-		}
-		if cfg.Kubernetes == nil && !l.mayStand("kubernetes") {
+		switch {
+		case !of.Spec.JoinsCluster():
+		case cfg.Kubernetes != nil:
+			for _, key := range sortedKeys(of.Spec.TartKubelet.Labels) {
+				if fleet.Under(key, cfg.Kubernetes.LabelPrefix) {
+					l.fault(l.lines[of.Sources.Of(kubelet+".labels")], invalidValue, "The argument \"labels\" must not hold %s: labels under %s are macfleet's own. Choose another domain, or another label_prefix in the kubernetes block.", quoted(key), cfg.Kubernetes.LabelPrefix)
+				}
+			}
+		case !l.mayStand("kubernetes"):
 			l.fault(l.lines[of.Sources.Of(kubelet)], "Missing block", "A host with %s becomes a Node, and the configuration has no kubernetes block, which says of which cluster. Write one, or remove this block.", kubelet)
 		}
-		l.ownLabels(cfg, of)
 	}
 }
 
 // kubelet is the step that makes a host a Node.
-const kubelet = "tart_kubelet"
-
-// ownLabels reports labels that only macfleet may give.
-func (l *loader) ownLabels(cfg *fleet.Config, of fleet.Specified) {
-	if cfg.Kubernetes == nil {
-		return
-	}
-	for _, key := range sortedKeys(of.Spec.TartKubelet.Labels) {
-		if fleet.Under(key, cfg.Kubernetes.LabelPrefix) {
-			l.fault(l.lines[of.Sources.Of(kubelet+".labels")], "Invalid value", "The argument \"labels\" must not hold %s: labels under %s are macfleet's own. Choose another domain, or another label_prefix in the kubernetes block.", quoted(key), cfg.Kubernetes.LabelPrefix)
-		}
-	}
-}
+var kubelet = steps.members[slices.IndexFunc(steps.members, func(m member) bool { return m.typ == reflect.TypeFor[fleet.TartKubelet]() })].name
 
 // lengths checks that no server's name can become too long, under whichever
 // environment of the directory.
