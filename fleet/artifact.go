@@ -8,12 +8,12 @@ import (
 
 // Artifact is a file that hosts get: a program, or an archive of one.
 type Artifact struct {
-	Name    string `json:"artifact"` // of its block
-	Version string `json:"version"`
-	Source  string `json:"-"`      // an https URL, or the path of a file beside the configuration
-	SHA256  string `json:"sha256"` // 64 digits of small hex; empty: not locked, and nothing may be done with it
-	Size    int64  `json:"size"`   // in bytes; 0: not written
-	Fetch   Fetch  `json:"fetch"`
+	Name    string `json:"artifact" hcl:"name,label" is:"identifier"`
+	Version string `json:"version" hcl:"version" is:"version"`
+	Source  string `json:"-" hcl:"source"`                                         // an https URL, or the path of a file beside the configuration
+	SHA256  string `json:"sha256" hcl:"sha256,optional" is:"sha256"`               // empty: not locked, and nothing may be done with it
+	Size    int64  `json:"size" hcl:"size,optional" least:"1" max:"1000000000000"` // in bytes; 0: not written
+	Fetch   Fetch  `json:"fetch" hcl:"fetch,optional" is:"fetch"`
 }
 
 // Fetch is how a host gets an artifact.
@@ -66,14 +66,12 @@ func (s Spec) WithoutArtifact() []string {
 
 // eachArtifact visits the field for an artifact of every block of s that has one.
 func (s Spec) eachArtifact(visit func(step string, a *Artifact)) {
-	v := reflect.ValueOf(s)
-	for i := range v.NumField() {
-		if v.Field(i).IsNil() {
+	for block, v := range reflect.ValueOf(s).Fields() {
+		if v.IsNil() {
 			continue
 		}
-		field := v.Field(i).Elem().FieldByName("Artifact")
-		if field.IsValid() && field.Type() == reflect.TypeFor[*Artifact]() {
-			step, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("hcl"), ",")
+		if field := v.Elem().FieldByName("Artifact"); field.IsValid() {
+			step, _, _ := strings.Cut(block.Tag.Get("hcl"), ",")
 			visit(step, field.Interface().(*Artifact))
 		}
 	}

@@ -29,8 +29,8 @@ type Config struct {
 
 // Scaleway is where the servers are rented.
 type Scaleway struct {
-	Zones      []string // for example fr-par-1; never empty
-	PoolPrefix string   // servers whose name starts with it are nobody's
+	Zones      []string `hcl:"zones" is:"zone" least:"1"` // for example fr-par-1; never empty
+	PoolPrefix string   `hcl:"pool_prefix"`               // servers whose name starts with it are nobody's
 }
 
 // Vendor is who rents the servers out, for all that does not speak to them: where the
@@ -51,14 +51,14 @@ func (v Vendor) Console() string { return "the " + v.Name + " console" }
 
 // Kubernetes is the cluster whose Nodes the hosts are.
 type Kubernetes struct {
-	Context     string // of the kubeconfig; empty = its current one
-	APIServer   string // URL as the hosts reach it, never loopback; may be empty
-	Namespace   string // macfleet's own namespace
-	LabelPrefix string // of macfleet's labels and annotations
+	Context     string `hcl:"context,optional" is:"context"`           // of the kubeconfig; empty = its current one
+	APIServer   string `hcl:"api_server,optional" is:"api_server"`     // URL as the hosts reach it, never loopback; may be empty
+	Namespace   string `hcl:"namespace,optional" is:"namespace"`       // macfleet's own namespace
+	LabelPrefix string `hcl:"label_prefix,optional" is:"label_prefix"` // of macfleet's labels and annotations
 	// PodNamespaces are where Pods for the hosts run, at least one: a kubelet reads
 	// Secrets, issues tokens and runs Pods there and nowhere else.
-	PodNamespaces []string
-	CAPI          *CAPI // nil: the cluster's Cluster API, if there is one, is not served
+	PodNamespaces []string `hcl:"pod_namespaces,optional" is:"pod_namespace" least:"1"`
+	CAPI          *CAPI    // nil: the cluster's Cluster API, if there is one, is not served
 }
 
 // AgentNamespace returns the namespace of the hosts' accounts, beside macfleet's own.
@@ -69,16 +69,16 @@ func AgentNamespace(own string) string { return own + "-agents" }
 // CAPI is the connection that the Cluster API inside a cluster needs to that same
 // cluster, so that its Machines find their Nodes.
 type CAPI struct {
-	Cluster   string // name of the Cluster object
-	Namespace string // where it lives
+	Cluster   string `hcl:"cluster" is:"dns"`            // name of the Cluster object
+	Namespace string `hcl:"namespace,optional" is:"dns"` // where it lives
 }
 
 // SSH is how hosts are reached.
 type SSH struct {
-	User       string     // login user on every host
-	PrivateKey secret.Ref // the one key that is offered; zero: the person's own
-	Via        []string   // "tailscale", "public": paths in order of preference
-	Timeouts   Timeouts
+	User       string     `hcl:"user,optional" is:"user"`         // login user on every host
+	PrivateKey secret.Ref `hcl:"private_key,optional"`            // the one key that is offered; zero: the person's own
+	Via        []string   `hcl:"via,optional" is:"via" least:"1"` // "tailscale", "public": paths in order of preference
+	Timeouts   Timeouts   `hcl:"timeouts,block"`
 }
 
 // Timeouts bound a conversation with a host. A zero field means the default of the

@@ -15,13 +15,13 @@ const MaxIgnore = 180 * 24 * time.Hour
 // Ignore is drift that raises no alarm until a day. It changes nothing else: apply
 // mends what it names.
 type Ignore struct {
-	Name   string
-	Step   string // a step, or another part of DriftParts; empty: any
-	Code   string // of the reason; empty: any. Step or Code is given
-	On     string // a selector of hosts, as SelectorTerms reads it; empty: all
-	Field  string // the one value of a difference that is meant; empty: all
-	Owner  string // who answers for it
-	Reason string
+	Name   string    `hcl:"name,label" is:"ignore"`
+	Step   string    `hcl:"step,optional" is:"step"`   // a step, or another part of DriftParts; empty: any
+	Code   string    `hcl:"code,optional" is:"code"`   // of the reason; empty: any. Step or Code is given
+	On     string    `hcl:"on,optional" is:"selector"` // a selector of hosts, as SelectorTerms reads it; empty: all
+	Field  string    `hcl:"field,optional" is:"note"`  // the one value of a difference that is meant; empty: all
+	Owner  string    `hcl:"owner" is:"note"`           // who answers for it
+	Reason string    `hcl:"reason" is:"note"`
 	Until  time.Time // the last day on which it holds, at 0:00 UTC
 }
 
@@ -55,23 +55,6 @@ func checkNote(text string) string {
 		return "it must not be empty"
 	case len(text) > maxNote || strings.ContainsFunc(text, control):
 		return fmt.Sprintf("it must be one line of at most %d bytes", maxNote)
-	}
-	return ""
-}
-
-// CheckIgnoreName says what is wrong with the name of an ignore, or "". It stands
-// in metrics and tables.
-func CheckIgnoreName(text string) string {
-	if !only(text, 63, "-_.") || !alnum(text[0]) {
-		return "it must be 1 to 63 letters, digits, hyphens, underscores and dots, and begin with a letter or digit"
-	}
-	return ""
-}
-
-// checkCode says what is wrong with the code of a reason, or "".
-func checkCode(text string) string {
-	if !only(text, 63, "-") || strings.ToLower(text) != text || !alnum(text[0]) {
-		return "a code is a word such as sleep-enabled, as drift shows it"
 	}
 	return ""
 }

@@ -14,8 +14,6 @@ const MaxName = 63
 const SuffixLength = 5
 
 var (
-	ownerPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
-	partPattern  = regexp.MustCompile(`^[a-z0-9]+$`)
 	// named is "<owner>-<fleet>-<group>-<suffix>", which is taken apart from the right.
 	named = regexp.MustCompile(`^(.*)-([a-z0-9]+)-([a-z0-9]+)-([0-9a-f]{5})$`)
 	// ownable is any text with which the "<fleet>-<group>-<suffix>" of a name can begin.
@@ -68,23 +66,6 @@ func (o Owner) PoolConflict(prefix string) string {
 		return fmt.Sprintf("every server of %s would count as one of the pool", o)
 	case strings.HasPrefix(prefix, owned) && ownable.MatchString(strings.TrimPrefix(prefix, owned)):
 		return fmt.Sprintf("a pool server could bear a name that belongs to %s, such as %q", o, o.sample(prefix))
-	}
-	return ""
-}
-
-// CheckOwnerPart returns why text cannot be a configuration's or environment's
-// name, or "".
-func CheckOwnerPart(text string) string {
-	if !ownerPattern.MatchString(text) {
-		return "it must be lower-case letters, digits and hyphens, and begin and end with a letter or digit"
-	}
-	return ""
-}
-
-// CheckPart returns why text cannot name a fleet or a group, or "".
-func CheckPart(text string) string {
-	if !partPattern.MatchString(text) {
-		return "it must be lower-case letters and digits without a hyphen, because server names are taken apart at hyphens"
 	}
 	return ""
 }

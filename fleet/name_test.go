@@ -101,11 +101,11 @@ func TestCheckParts(t *testing.T) {
 		"acme-mac": {true, false}, "a--b": {true, false},
 		"": {}, "-": {}, "-a": {}, "a-": {}, "Acme": {}, "a_b": {}, "a.b": {}, "a b": {}, "ä": {}, "a\n": {}, "\na": {}, "a\x00": {},
 	} {
-		if got := fleet.CheckOwnerPart(text) == ""; got != want.owner {
-			t.Errorf("CheckOwnerPart(%q) accepts: %t", text, got)
+		if got := fleet.CheckText("owner", text) == ""; got != want.owner {
+			t.Errorf("%q as an owner accepts: %t", text, got)
 		}
-		if got := fleet.CheckPart(text) == ""; got != want.part {
-			t.Errorf("CheckPart(%q) accepts: %t", text, got)
+		if got := fleet.CheckText("part", text) == ""; got != want.part {
+			t.Errorf("%q as a part accepts: %t", text, got)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func TestWhatParsesIsWhole(t *testing.T) {
 		if want := strings.Join([]string{o.String(), p.Fleet, p.Group, p.Suffix}, "-"); name != want {
 			t.Fatalf("Parse(%q) = %+v, which is %q", name, p, want)
 		}
-		if name != strings.ToLower(name) || fleet.CheckPart(p.Fleet) != "" || fleet.CheckPart(p.Group) != "" || len(p.Suffix) != fleet.SuffixLength {
+		if name != strings.ToLower(name) || fleet.CheckText("part", p.Fleet) != "" || fleet.CheckText("part", p.Group) != "" || len(p.Suffix) != fleet.SuffixLength {
 			t.Fatalf("Parse(%q) = %+v", name, p)
 		}
 	})

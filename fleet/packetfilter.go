@@ -3,7 +3,6 @@ package fleet
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 )
 
 // VMFirewall drops what virtual machines send to private networks, in a pf
@@ -14,22 +13,6 @@ type VMFirewall struct {
 	Legacy    []string `hcl:"legacy,optional" per:"fleet" is:"anchor"`                                                             // anchors that it takes over
 	VMSources []string `hcl:"vm_sources,optional" per:"fleet" default:"192.168.64.0/22" is:"network" least:"1"`                    // networks of virtual machines
 	Block     []string `hcl:"block,optional" per:"fleet" default:"10.0.0.0/8,172.16.0.0/12,169.254.0.0/16" is:"network" least:"1"` // networks that they do not reach
-}
-
-// maxAnchor is the longest name of an anchor.
-const maxAnchor = 63
-
-// CheckAnchor says what is wrong with the name of a pf anchor, or "".
-func CheckAnchor(name string) string {
-	switch {
-	case !only(name, maxAnchor, "._-"):
-		return fmt.Sprintf("it must be 1 to %d letters, digits, dots, hyphens and underscores", maxAnchor)
-	case !alnum(name[0]):
-		return "it must begin with a letter or digit"
-	case strings.HasPrefix(strings.ToLower(name), "com.apple"):
-		return "names that begin with com.apple are macOS's own"
-	}
-	return ""
 }
 
 // CheckNetwork says what is wrong with an IPv4 network, or "".

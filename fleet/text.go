@@ -1,8 +1,8 @@
 package fleet
 
 import (
-	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,82 +13,73 @@ import (
 // kinds are the checks of texts by the values of the tag "is". Each says what is wrong
 // with a text, or "".
 var kinds = map[string]func(text string) string{
-	"anchor": CheckAnchor, "network": CheckNetwork, "quantity": CheckQuantity, "job": CheckJob, "version": CheckVersion, "sha256": CheckSHA256,
-	"code": checkCode, "note": checkNote,
+	"": func(string) string { return "" },
+	"anchor": all(
+		is(`^[A-Za-z0-9._-]{1,63}$`, "it must be 1 to 63 letters, digits, dots, hyphens and underscores"),
+		is(`^[A-Za-z0-9]`, "it must begin with a letter or digit"),
+		not(`^(?i)com\.apple`, "names that begin with com.apple are macOS's own")),
+	"code": is(`^[a-z0-9][a-z0-9-]{0,62}$`, "a code is a word such as sleep-enabled, as drift shows it"),
+	"dns":  is(dnsLabel, "it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit"),
+	// The name of an ignore stands in metrics and tables.
+	"ignore": is(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`, "it must be 1 to 63 letters, digits, hyphens, underscores and dots, and begin with a letter or digit"),
+	// The label of a launchd job that is to be taken over.
+	"job": all(
+		is(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`, "the label of a launchd job must be 1 to 128 letters, digits, dots, hyphens and underscores, and begin with a letter or digit"),
+		not(`^(?i)com\.apple\.`, "jobs that begin with com.apple are macOS's own"),
+		not(`^(?i)dev\.macfleet\.`, "this is a job of macfleet's own")),
+	"network": CheckNetwork,
+	"note":    checkNote,
+	// The name of the configuration, or of an environment.
+	"owner": is(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`, "it must be lower-case letters, digits and hyphens, and begin and end with a letter or digit"),
+	// The name of a fleet or a group.
+	"part": is(`^[a-z0-9]+$`, "it must be lower-case letters and digits without a hyphen, because server names are taken apart at hyphens"),
+	"quantity": func(text string) string {
+		if _, ok := Bytes(text); !ok {
+			return `it must be a whole number of bytes as Kubernetes writes it, such as "2Gi" or "512Mi"`
+		}
+		return ""
+	},
+	// There is one way to write each digest, because digests are names of files on the hosts.
+	"sha256": is(`^[0-9a-f]{64}$`, "a SHA-256 digest has 64 digits, 0 to 9 and a to f; take the line out, and macfleet artifacts lock writes it"),
+	"user":   is(`^[A-Za-z_][A-Za-z0-9._-]{0,31}$`, "it must be letters, digits, dots, hyphens and underscores, at most 32"),
+	"uuid":   is(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, "it must be a UUID in lower case"),
+	// The version of an artifact stands as one word in the receipts on the hosts.
+	"version": is(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`, "it must be 1 to 64 letters, digits, dots, hyphens, underscores and plus signs, and begin with a letter or digit"),
+	"zone":    is(`^[a-z]{2}-[a-z]{3,7}-[0-9]{1,2}$`, `it must look like "fr-par-1"`),
+}
+
+const dnsLabel = `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`
+
+// is is a check that finds the pattern, and not one that does not.
+func is(pattern, why string) func(string) string { return check(pattern, true, why) }
+
+func not(pattern, why string) func(string) string { return check(pattern, false, why) }
+
+func check(pattern string, want bool, why string) func(string) string {
+	p := regexp.MustCompile(pattern)
+	return func(text string) string {
+		if p.MatchString(text) == want {
+			return ""
+		}
+		return why
+	}
+}
+
+// all is the first of several checks that finds something.
+func all(checks ...func(string) string) func(string) string {
+	return func(text string) string {
+		for _, c := range checks {
+			if why := c(text); why != "" {
+				return why
+			}
+		}
+		return ""
+	}
 }
 
 // CheckText says what is wrong with a value whose field has the tag "is", or
 // "". A kind that nobody knows is a fault of this package.
-func CheckText(kind, text string) string {
-	if kind == "" {
-		return ""
-	}
-	return kinds[kind](text)
-}
-
-// CheckPair says the same of a key of a map with its value.
-func CheckPair(kind, key, value string) string {
-	switch kind {
-	case "":
-		return ""
-	case "label":
-		return CheckLabel(key, value)
-	}
-	panic(fmt.Sprintf("no pair is of the kind %q", kind))
-}
-
-// only reports whether text has 1 to longest characters, each of them an ASCII
-// letter, a digit or one of more.
-func only(text string, longest int, more string) bool {
-	strange := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(more, r))
-	}
-	return text != "" && len(text) <= longest && !strings.ContainsFunc(text, strange)
-}
-
-// alnum reports whether a character is an ASCII letter or a digit.
-func alnum(c byte) bool { return only(string(rune(c)), 1, "") }
-
-const maxVersion = 64
-
-// CheckVersion says what is wrong with the version of an artifact, or "". It
-// stands as one word in the receipts on the hosts.
-func CheckVersion(text string) string {
-	if !only(text, maxVersion, "._+-") || !alnum(text[0]) {
-		return fmt.Sprintf("it must be 1 to %d letters, digits, dots, hyphens, underscores and plus signs, and begin with a letter or digit", maxVersion)
-	}
-	return ""
-}
-
-// CheckSHA256 says what is wrong with a digest, or "". There is one way to write
-// each, because digests are names of files on the hosts.
-func CheckSHA256(text string) string {
-	if len(text) != 64 || strings.Trim(text, "0123456789abcdef") != "" {
-		return "a SHA-256 digest has 64 digits, 0 to 9 and a to f; take the line out, and macfleet artifacts lock writes it"
-	}
-	return ""
-}
-
-const maxJob = 128
-
-// CheckJob says what is wrong with the label of a launchd job that is to be taken
-// over, or "".
-func CheckJob(text string) string {
-	switch lower := strings.ToLower(text); {
-	case !only(text, maxJob, "._-") || !alnum(text[0]):
-		return fmt.Sprintf("the label of a launchd job must be 1 to %d letters, digits, dots, hyphens and underscores, and begin with a letter or digit", maxJob)
-	case strings.HasPrefix(lower, "com.apple."):
-		return "jobs that begin with com.apple are macOS's own"
-	case strings.HasPrefix(lower, "dev.macfleet."):
-		return "this is a job of macfleet's own"
-	}
-	return ""
-}
-
-const (
-	maxLabel  = 63  // a label's value, and its name without the prefix
-	maxPrefix = 253 // the domain before the slash
-)
+func CheckText(kind, text string) string { return kinds[kind](text) }
 
 // CheckLabel says what is wrong with a label of a Node, or "". Labels that begin
 // with Kubernetes' own domains are refused: the kubelet and its API server decide
@@ -100,9 +91,9 @@ func CheckLabel(key, value string) string {
 	}
 	switch {
 	case !labelText(name) || found && !IsDomain(prefix):
-		return fmt.Sprintf(`a label's name must be at most %d letters, digits, dots, hyphens and underscores between letters or digits, and may have a domain and a slash before it, such as "acme.dev/size"`, maxLabel)
+		return `a label's name must be at most 63 letters, digits, dots, hyphens and underscores between letters or digits, and may have a domain and a slash before it, such as "acme.dev/size"`
 	case value != "" && !labelText(value):
-		return fmt.Sprintf("a label's value must be empty, or at most %d letters, digits, dots, hyphens and underscores between letters or digits", maxLabel)
+		return "a label's value must be empty, or at most 63 letters, digits, dots, hyphens and underscores between letters or digits"
 	case Under(key, "kubernetes.io"), Under(key, "k8s.io"):
 		return "labels under kubernetes.io and k8s.io are Kubernetes' own"
 	case key == "tuist.dev/runtime":
@@ -118,19 +109,15 @@ func Under(key, domain string) bool {
 	return found && (prefix == domain || strings.HasSuffix(prefix, "."+domain))
 }
 
-func labelText(text string) bool {
-	return only(text, maxLabel, "._-") && alnum(text[0]) && alnum(text[len(text)-1])
-}
+var labelText = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`).MatchString
 
 // IsDNSLabel reports whether a text is one part of a domain's name.
-func IsDNSLabel(text string) bool {
-	return labelText(text) && only(text, maxLabel, "-") && strings.ToLower(text) == text
-}
+func IsDNSLabel(text string) bool { return CheckText("dns", text) == "" }
 
 // IsDomain reports whether a text is a domain, in small letters.
 func IsDomain(text string) bool {
 	notPart := func(part string) bool { return !IsDNSLabel(part) }
-	return len(text) <= maxPrefix && !slices.ContainsFunc(strings.Split(text, "."), notPart)
+	return len(text) <= 253 && !slices.ContainsFunc(strings.Split(text, "."), notPart)
 }
 
 // Bytes returns how many bytes a quantity is, written as Kubernetes does it: a
@@ -145,14 +132,6 @@ func Bytes(quantity string) (int64, bool) {
 		return 0, false
 	}
 	return int64(n) * unit, true
-}
-
-// CheckQuantity says what is wrong with a quantity, or "".
-func CheckQuantity(text string) string {
-	if _, ok := Bytes(text); !ok {
-		return `it must be a whole number of bytes as Kubernetes writes it, such as "2Gi" or "512Mi"`
-	}
-	return ""
 }
 
 // longestCompared is the longest name, in bytes, that is compared with others.

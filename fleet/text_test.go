@@ -41,12 +41,12 @@ func TestCheckLabel(t *testing.T) {
 		{"a", long}, {"a", "-b"}, {"a", "b,c=d"}, {"a", "b c"}, {"kubernetes.io/os", "darwin"}, {"node.kubernetes.io/a", "b"}, {"k8s.io/a", ""}, {"tuist.dev/runtime", "vz"},
 		{strings.Repeat("a.", 130) + "dev/a", ""}}
 	for _, l := range good {
-		if why := CheckPair("label", l[0], l[1]); why != "" {
+		if why := CheckLabel(l[0], l[1]); why != "" {
 			t.Errorf("%v: %s", l, why)
 		}
 	}
 	for _, l := range bad {
-		if CheckPair("label", l[0], l[1]) == "" {
+		if CheckLabel(l[0], l[1]) == "" {
 			t.Errorf("%v is accepted", l)
 		}
 	}

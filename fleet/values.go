@@ -71,9 +71,8 @@ func (s Spec) Values() []Value {
 }
 
 func values(v reflect.Value, prefix string, out *[]Value) {
-	for i := range v.NumField() {
-		field := v.Field(i)
-		name, kind, _ := strings.Cut(v.Type().Field(i).Tag.Get("hcl"), ",")
+	for f, field := range v.Fields() {
+		name, kind, _ := strings.Cut(f.Tag.Get("hcl"), ",")
 		if kind == "block" {
 			if !field.IsNil() {
 				*out = append(*out, Value{Path: prefix + name})
@@ -96,7 +95,15 @@ func written(v reflect.Value) string {
 	case reflect.String:
 		return strconv.Quote(v.String())
 	case reflect.Map:
-		return writtenMap(v)
+		if v.Len() == 0 {
+			return "{}"
+		}
+		parts := make([]string, 0, v.Len())
+		for key, value := range v.Seq2() {
+			parts = append(parts, fmt.Sprintf("%q = %s", key.String(), written(value)))
+		}
+		slices.Sort(parts)
+		return "{ " + strings.Join(parts, ", ") + " }"
 	case reflect.Slice:
 		parts := make([]string, v.Len())
 		for i := range parts {
@@ -110,18 +117,6 @@ func written(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-func writtenMap(v reflect.Value) string {
-	parts := make([]string, 0, v.Len())
-	for _, key := range v.MapKeys() {
-		parts = append(parts, fmt.Sprintf("%q = %s", key.String(), written(v.MapIndex(key))))
-	}
-	slices.Sort(parts)
-	if len(parts) == 0 {
-		return "{}"
-	}
-	return "{ " + strings.Join(parts, ", ") + " }"
-}
-
 // WithDefaults returns s with every value that was left open set to its
 // default, so that a step finds nothing open. Blocks that s lacks stay absent,
 // and one within a block that it has appears where its tag says so.
@@ -132,18 +127,21 @@ func (s Spec) WithDefaults() Spec {
 }
 
 func fill(v reflect.Value) {
-	for i := range v.NumField() {
-		field, tag := v.Field(i), v.Type().Field(i).Tag
-		isBlock := strings.HasSuffix(tag.Get("hcl"), ",block")
-		if text, ok := tag.Lookup("default"); ok && field.IsNil() {
-			if field.Kind() == reflect.Slice {
-				field.Set(reflect.ValueOf(strings.Split(text, ",")))
-			} else if field.Set(reflect.New(field.Type().Elem())); !isBlock {
-				set(field.Elem(), text)
-			}
+	for f, field := range v.Fields() {
+		isBlock := strings.HasSuffix(f.Tag.Get("hcl"), ",block")
+		text, ok := f.Tag.Lookup("default")
+		switch {
+		case !ok || !field.IsNil():
+		case field.Kind() == reflect.Slice:
+			field.Set(reflect.ValueOf(strings.Split(text, ",")))
+		case isBlock:
+			field.Set(reflect.New(f.Type.Elem()))
+		default:
+			field.Set(reflect.New(f.Type.Elem()))
+			set(field.Elem(), text)
 		}
 		if isBlock && !field.IsNil() {
-			block := reflect.New(field.Type().Elem())
+			block := reflect.New(f.Type.Elem())
 			block.Elem().Set(field.Elem())
 			fill(block.Elem())
 			field.Set(block)
@@ -207,10 +205,10 @@ func digestInto(h hash.Hash, v reflect.Value) {
 			digestInto(h, v.MapIndex(k))
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.Type != reflect.TypeFor[Sources]() && f.Type != reflect.TypeFor[[]Ignore]() {
+		for f, field := range v.Fields() {
+			if f.Type != reflect.TypeFor[Sources]() && f.Type != reflect.TypeFor[[]Ignore]() {
 				text(f.Name)
-				digestInto(h, v.Field(i))
+				digestInto(h, field)
 			}
 		}
 	default:

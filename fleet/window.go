@@ -133,12 +133,12 @@ func (g Guardrails) Open(t time.Time) (open bool, next time.Time) {
 // Rollout limits how many hosts of a fleet are disturbed at once, and in what
 // order.
 type Rollout struct {
-	MaxUnavailable Share         // of healthy hosts: those whose Nodes are Ready when a run begins
-	Canary         int           // hosts that go first; 0: none
-	Soak           time.Duration // how long the canary must stay Ready before the others start
-	FailureBudget  int           // failed hosts tolerated before no new one starts
-	MinReady       int           // hosts that stay Ready whatever happens; 0: no such limit
-	Order          Order
+	MaxUnavailable Share         `hcl:"max_unavailable,optional"`           // of healthy hosts: those whose Nodes are Ready when a run begins
+	Canary         int           `hcl:"canary,optional" max:"1000"`         // hosts that go first; 0: none
+	Soak           time.Duration `hcl:"soak,optional" longest:"24h"`        // how long the canary must stay Ready before the others start: one run watches, and holds the lock meanwhile
+	FailureBudget  int           `hcl:"failure_budget,optional" max:"1000"` // failed hosts tolerated before no new one starts
+	MinReady       int           `hcl:"min_ready,optional" max:"1000"`      // hosts that stay Ready whatever happens; 0: no such limit
+	Order          Order         `hcl:"order,optional" is:"order"`
 }
 
 // DefaultRollout is what holds where a fleet says nothing: a fifth of it at once,
@@ -156,9 +156,6 @@ const (
 	ByIdle Order = "idle" // those with the fewest Pods first
 )
 
-// Orders lists all orders.
-func Orders() []Order { return []Order{ByName, ByIdle} }
-
 // Share is a number of hosts, or a part of them.
 type Share struct {
 	Count   int // used when Percent is 0
@@ -168,6 +165,6 @@ type Share struct {
 // Guardrails bound what a single run may do, whatever its plan says. Repair of what
 // is broken already is never held up by them.
 type Guardrails struct {
-	MaxHosts int      // hosts that one run changes; 0: any number
+	MaxHosts int      `hcl:"max_hosts,optional" least:"1" max:"100000"` // hosts that one run changes; 0: any number
 	Windows  []Window // when hosts may be drained, rebooted or wiped; none: always
 }

@@ -80,7 +80,7 @@ type look struct {
 // "wrong-artifact" (other bytes than the configuration's), "download-failed",
 // "job-running".
 func (c *Conn) Deliver(ctx context.Context, d plan.Delivery, source Source) (Delivered, error) {
-	if why := fleet.CheckSHA256(d.Artifact.SHA256); why != "" {
+	if why := fleet.CheckText("sha256", d.Artifact.SHA256); why != "" {
 		return Delivered{}, fmt.Errorf("deliver %s to %s: its sha256: %s", d.Artifact, c.target.name(), why)
 	}
 	seen, err := c.lookFor(ctx, d.Artifact)

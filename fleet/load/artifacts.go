@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
@@ -19,41 +18,23 @@ var artifactType = cty.Capsule("artifact", reflect.TypeFor[fleet.Artifact]())
 // artifacts checks the artifact blocks and lets expressions refer to them.
 func (l *loader) artifacts(blocks []artifactBlock, sc *scope) []fleet.Artifact {
 	var all []fleet.Artifact
-	first := map[string]hcl.Range{}
-	sc.artifacts = map[string]cty.Value{}
+	sc.values["artifact"] = map[string]cty.Value{}
 	for _, b := range blocks {
-		if !hclsyntax.ValidIdentifier(b.Name) {
-			l.fault(b.Place.label(), "Invalid name", "The name of the artifact cannot be %s: it must be letters, digits, hyphens and underscores, and begin with a letter.", quoted(b.Name))
+		isURL := l.artifactSource(b)
+		switch {
+		case b.Fetch == fleet.FetchHost && !isURL && b.Place.good["source"]:
+			l.fault(b.Place.at("fetch"), "Invalid fetch", "Hosts cannot download a file that lies beside the configuration. Write fetch = \"push\" or leave it out, or give the source an https URL.")
+		case b.Fetch == "" && isURL:
+			b.Fetch = fleet.FetchHost
+		case b.Fetch == "":
+			b.Fetch = fleet.FetchPush
 		}
-		a := fleet.Artifact{Name: b.Name, Version: b.Version, Source: b.Source, SHA256: deref(b.SHA256), Size: deref(b.Size)}
-		a.Fetch = l.fetch(b, l.artifactSource(b))
-		if l.unique(first, "artifact", b.Name, b.Place.label()) {
-			sc.artifacts[b.Name] = cty.CapsuleVal(artifactType, &a)
-			all = append(all, a)
+		if !b.Place.twice {
+			sc.values["artifact"][b.Name] = cty.CapsuleVal(artifactType, &b.Artifact)
+			all = append(all, b.Artifact)
 		}
 	}
 	return all
-}
-
-// fetch returns how hosts get an artifact.
-func (l *loader) fetch(b artifactBlock, isURL bool) fleet.Fetch {
-	const summary = "Invalid fetch"
-	usual := fleet.FetchPush
-	if isURL {
-		usual = fleet.FetchHost
-	}
-	if b.Fetch == nil {
-		return usual
-	}
-	switch given := fleet.Fetch(*b.Fetch); {
-	case given != fleet.FetchHost && given != fleet.FetchPush:
-		l.fault(b.Place.at("fetch"), summary, "The argument \"fetch\" must be \"host\" (each host downloads it) or \"push\" (macfleet uploads it), not %s.%s", quoted(*b.Fetch), didYouMean(fleet.Nearest(*b.Fetch, []string{"host", "push"})))
-	case given == fleet.FetchHost && !isURL && b.Place.good["source"]:
-		l.fault(b.Place.at("fetch"), summary, "Hosts cannot download a file that lies beside the configuration. Write fetch = \"push\" or leave it out, or give the source an https URL.")
-	default:
-		return given
-	}
-	return usual
 }
 
 // artifactSource checks where an artifact comes from, and reports whether it is a
@@ -107,10 +88,8 @@ func fileFault(path string) string {
 // noArtifact reports a value where an artifact must be.
 func (l *loader) noArtifact(attr *hclsyntax.Attribute, sc *scope, val cty.Value) {
 	hint := ""
-	if val.Type() == cty.String {
-		if _, known := sc.artifacts[val.AsString()]; known {
-			hint = didYouMean("artifact." + val.AsString())
-		}
+	if val.Type() == cty.String && sc.values["artifact"][val.AsString()] != cty.NilVal {
+		hint = didYouMean("artifact." + val.AsString())
 	}
 	l.fault(attr.Expr.Range(), wrongType, "The argument %q must be an artifact, not %s. Write artifact.NAME with the name of an artifact block.%s", attr.Name, describe(val), hint)
 }

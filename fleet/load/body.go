@@ -16,7 +16,7 @@ import (
 func (l *loader) check(body *hclsyntax.Body, sh shape, header hcl.Range) (hclsyntax.Attributes, hclsyntax.Blocks) {
 	attrs, meant := hclsyntax.Attributes{}, map[string]bool{}
 	for _, name := range sortedKeys(body.Attributes) {
-		if attr := body.Attributes[name]; sh.argument(name) {
+		if attr, m := body.Attributes[name], sh.member(name); m.name != "" && !m.block {
 			attrs[name] = attr
 		} else {
 			meant[l.strange(name, attr.NameRange, false, sh)] = true
@@ -25,22 +25,28 @@ func (l *loader) check(body *hclsyntax.Body, sh shape, header hcl.Range) (hclsyn
 	var blocks hclsyntax.Blocks
 	first := map[string]hcl.Range{}
 	for _, b := range body.Blocks {
-		n, known := sh.block(b.Type)
-		switch {
-		case !known:
+		m := sh.member(b.Type)
+		if !m.block {
 			suggestion := l.strange(b.Type, b.TypeRange, true, sh)
 			meant[suggestion] = true
-			if !sh.argument(b.Type) && (suggestion != "" || len(homes(b.Type, true)) > 0) {
+			if m.name == "" && (suggestion != "" || len(homes(b.Type, true)) > 0) {
 				l.lose(b)
 			}
-		case l.labels(b, n):
-			l.once(b, n, first)
-			blocks = append(blocks, b) // its second is read too, for its own faults
+			continue
 		}
+		if !l.labels(b, m) {
+			continue
+		}
+		if before, twice := first[b.Type]; twice && !m.many {
+			l.fault(b.DefRange(), "Duplicate block", "There can be only one %s block here; the first is at %s. Merge the two.", b.Type, where(before))
+		} else {
+			first[b.Type] = b.DefRange()
+		}
+		blocks = append(blocks, b) // its second is read too, for its own faults
 	}
-	for _, a := range sh.args {
-		if a.required && attrs[a.name] == nil && !meant[a.name] {
-			l.fault(header, "Missing argument", "The argument %q is required %s.", a.name, sh.inside())
+	for _, m := range sh.members {
+		if m.required && attrs[m.name] == nil && !meant[m.name] {
+			l.fault(header, missingArg, "The argument %q is required %s.", m.name, sh.inside())
 		}
 	}
 	return attrs, blocks
@@ -53,76 +59,58 @@ func (l *loader) strange(name string, at hcl.Range, block bool, sh shape) string
 	if block {
 		summary, what = "Unsupported block", "block"
 	}
-	n, isBlock := sh.block(name)
-	switch {
-	case isBlock:
+	switch m := sh.member(name); {
+	case m.block:
 		l.suspect(name)
-		l.fault(at, summary, "%q is a block, not an argument: write %s without the equals sign.", name, blockForm(n))
+		l.fault(at, summary, "%q is a block, not an argument: write %s without the equals sign.", name, m.form())
 		return name
-	case sh.argument(name):
+	case m.name != "":
 		l.fault(at, summary, "%q is an argument, not a block: write it with an equals sign, %s = ….", name, name)
 		return name
 	}
 	suggestion := fleet.Nearest(name, sh.names())
-	l.fault(at, summary, "This version of macfleet has no %s %s %s.%s", what, quoted(name), sh.inside(), didYouMean(suggestion)+elsewhere(name, block, suggestion))
+	help := didYouMean(suggestion)
+	if places := homes(name, block); suggestion == "" && len(places) > 0 {
+		help = " It belongs " + strings.Join(places, " or ") + "."
+	}
+	l.fault(at, summary, "This version of macfleet has no %s %s %s.%s", what, quoted(name), sh.inside(), help)
 	l.suspect(suggestion)
 	return suggestion
 }
 
-// elsewhere says where a name may stand that may not stand here.
-func elsewhere(name string, block bool, suggestion string) string {
-	places := homes(name, block)
-	if suggestion != "" || len(places) == 0 {
-		return ""
-	}
-	return " It belongs " + strings.Join(places, " or ") + "."
-}
-
 // labels reports whether a block has its one label, or none where none may be.
-func (l *loader) labels(b *hclsyntax.Block, n nested) bool {
+func (l *loader) labels(b *hclsyntax.Block, m member) bool {
 	want := 0
-	if n.labeled {
+	if m.labeled {
 		want = 1
 	}
+	a := strings.Replace(shape{name: m.name}.inside(), "in a", "A", 1)
 	switch have := len(b.Labels); {
 	case have == want:
 		return true
 	case have < want:
-		l.fault(b.TypeRange, "Missing name", "%s needs a name: write %s.", aBlock(n.name), blockForm(n))
+		l.fault(b.TypeRange, "Missing name", "%s needs a name: write %s.", a, m.form())
 	case want == 0:
-		l.fault(b.LabelRanges[0], "Unexpected name", "%s has no name: write %s.", aBlock(n.name), blockForm(n))
+		l.fault(b.LabelRanges[0], "Unexpected name", "%s has no name: write %s.", a, m.form())
 	default:
-		l.fault(b.LabelRanges[1], "Unexpected name", "%s has one name: write %s.", aBlock(n.name), blockForm(n))
+		l.fault(b.LabelRanges[1], "Unexpected name", "%s has one name: write %s.", a, m.form())
 	}
-	l.suspect(n.name)
+	l.suspect(m.name)
 	l.lose(b)
 	return false
 }
 
-// once reports a block that must be alone and is not the first.
-func (l *loader) once(b *hclsyntax.Block, n nested, first map[string]hcl.Range) {
-	before, twice := first[b.Type]
-	if n.many || !twice {
-		first[b.Type] = b.DefRange()
-		return
+// form is how a block is written.
+func (m member) form() string {
+	if m.labeled {
+		return m.name + ` "NAME" { … }`
 	}
-	l.fault(b.DefRange(), "Duplicate block", "There can be only one %s block here; the first is at %s. Merge the two.", b.Type, where(before))
-}
-
-func blockForm(n nested) string {
-	if n.labeled {
-		return n.name + ` "NAME" { … }`
-	}
-	return n.name + " { … }"
-}
-
-// aBlock begins a sentence about a block.
-func aBlock(name string) string {
-	return strings.Replace(shape{name: name}.inside(), "in a", "A", 1)
+	return m.name + " { … }"
 }
 
 // collect sorts the blocks of all files by their type, in the order of files
-// and places, and reports which do not belong there or are missing.
+// and places, and reports which do not belong there, and those that are missing: at the
+// macfleet block or, without it, the start of the first file.
 func (l *loader) collect(bodies []*hclsyntax.Body) map[string][]*hclsyntax.Block {
 	top := shapeOf("", reflect.TypeFor[document]())
 	all := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
@@ -137,41 +125,17 @@ func (l *loader) collect(bodies []*hclsyntax.Body) map[string][]*hclsyntax.Block
 	for _, b := range blocks {
 		found[b.Type] = append(found[b.Type], b)
 	}
-	l.missing(found, bodies)
-	return found
-}
-
-// missing reports the blocks without which there is no configuration. Their
-// place is the macfleet block or, without it, the start of the first file.
-func (l *loader) missing(found map[string][]*hclsyntax.Block, bodies []*hclsyntax.Body) {
 	if len(bodies) == 0 {
-		return // every file has its own fault
+		return found // every file has its own fault
 	}
 	at := fileStart(bodies[0].SrcRange.Filename)
 	if found["macfleet"] != nil {
 		at = found["macfleet"][0].DefRange()
 	}
-	purposes := map[string]string{
-		"macfleet": "the name of the configuration",
-		"scaleway": "the zones and the prefix of the pool",
-		"ssh":      "how hosts are reached",
-	}
-	for _, name := range sortedKeys(purposes) {
-		if found[name] == nil && !l.mayStand(name) {
-			l.fault(at, "Missing block", "The configuration has no %s block. It says %s and is required.", name, purposes[name])
+	for _, m := range top.members {
+		if says := m.tag.Get("says"); says != "" && found[m.name] == nil && !l.mayStand(m.name) {
+			l.fault(at, "Missing block", "The configuration has no %s block. It says %s and is required.", m.name, says)
 		}
 	}
-}
-
-// free returns the arguments of a block that takes any names, and reports the
-// blocks in it.
-func (l *loader) free(block *hclsyntax.Block) []*hclsyntax.Attribute {
-	for _, b := range block.Body.Blocks {
-		l.fault(b.TypeRange, "Unsupported block", "A %s block holds only arguments, name = value.", block.Type)
-	}
-	var attrs []*hclsyntax.Attribute
-	for _, name := range sortedKeys(block.Body.Attributes) {
-		attrs = append(attrs, block.Body.Attributes[name])
-	}
-	return attrs
+	return found
 }

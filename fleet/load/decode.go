@@ -12,22 +12,15 @@ import (
 type place struct {
 	block *hclsyntax.Block
 	attrs hclsyntax.Attributes
-	good  map[string]bool // arguments that have a value of the right type
+	good  map[string]bool      // arguments that have a value of the right type
+	names map[string]hcl.Range // of all arguments and blocks in it, by paths such as power.sleep
+	twice bool                 // another one has its name
 }
 
 // at returns the place of an argument's value, or the block's header.
 func (p place) at(name string) hcl.Range {
 	if attr := p.attrs[name]; attr != nil {
 		return attr.Expr.Range()
-	}
-	return p.header()
-}
-
-// element returns the place of the i-th element of an argument's list, as near
-// as it can be told.
-func (p place) element(name string, i int) hcl.Range {
-	if attr := p.attrs[name]; attr != nil {
-		return elementRange(attr.Expr, i)
 	}
 	return p.header()
 }
@@ -46,55 +39,68 @@ func (p place) label() hcl.Range {
 // written reports whether the block has the argument, however faulty.
 func (p place) written(name string) bool { return p.attrs[name] != nil }
 
-// decodeAll decodes blocks of one type.
-func decodeAll[T any](l *loader, blocks []*hclsyntax.Block, sc *scope) []T {
+// decodeAll decodes blocks of one type, each over what holds where it says nothing.
+func decodeAll[T any](l *loader, blocks []*hclsyntax.Block, sc *scope, otherwise T) []T {
 	all := make([]T, len(blocks))
+	first := map[string]hcl.Range{}
 	for i, b := range blocks {
-		l.decode(b, sc, reflect.ValueOf(&all[i]).Elem())
+		all[i] = otherwise
+		l.decode(b, sc, reflect.ValueOf(&all[i]).Elem(), first)
 	}
 	return all
 }
 
 // decodeOnly decodes the blocks of a type that must be alone and returns the
-// first, or nil. That there are more is reported where they are collected.
-func decodeOnly[T any](l *loader, blocks []*hclsyntax.Block, sc *scope) *T {
-	all := decodeAll[T](l, blocks, sc)
-	if len(all) == 0 {
-		return nil
-	}
-	return &all[0]
+// first, or what holds without any. That there are more is reported where they are collected.
+func decodeOnly[T any](l *loader, blocks []*hclsyntax.Block, sc *scope, otherwise T) T {
+	return append(decodeAll(l, blocks, sc, otherwise), otherwise)[0]
 }
 
 // decode reads a block into a struct whose hcl tags describe it. A faulty
-// argument leaves its field as it is.
-func (l *loader) decode(block *hclsyntax.Block, sc *scope, target reflect.Value) {
+// argument leaves its field as it is. first holds the names of the blocks beside it.
+func (l *loader) decode(block *hclsyntax.Block, sc *scope, target reflect.Value, first map[string]hcl.Range) place {
 	sh := shapeOf(block.Type, target.Type())
 	attrs, blocks := l.check(block.Body, sh, block.DefRange())
-	at := place{block: block, attrs: attrs, good: map[string]bool{}}
-	for i, lb := range sh.labels {
-		target.FieldByIndex(lb.index).SetString(block.Labels[i])
-	}
-	for _, a := range sh.args {
-		if attr := attrs[a.name]; attr != nil {
-			at.good[a.name] = l.assign(attr, sc, a, target.FieldByIndex(a.index))
+	at := place{block: block, attrs: attrs, good: map[string]bool{}, names: map[string]hcl.Range{}}
+	if sh.label != nil {
+		name := block.Labels[0]
+		target.FieldByIndex(sh.label.Index).SetString(name)
+		at.twice = !l.unique(first, block.Type, name, at.label())
+		if why := wrong(sh.label.Tag.Get("is"), name); why != "" && !at.twice {
+			l.fault(at.label(), "Invalid name", "The name of the %s cannot be %s: %s.", block.Type, quoted(name), why)
 		}
 	}
+	for _, m := range sh.members {
+		if attr := attrs[m.name]; attr != nil {
+			at.names[m.name] = attr.NameRange
+			at.good[m.name] = l.assign(attr, sc, m.tag, target.FieldByIndex(m.index))
+		}
+	}
+	inner := map[string]hcl.Range{}
 	for _, b := range blocks {
-		n, _ := sh.block(b.Type)
-		l.decodeNested(b, sc, n, target.FieldByIndex(n.index))
+		m := sh.member(b.Type)
+		value := reflect.New(m.typ).Elem()
+		field := target.FieldByIndex(m.index)
+		if field.Kind() == reflect.Struct {
+			value.Set(field)
+		}
+		within := l.decode(b, sc, value, inner)
+		at.names[m.name] = b.DefRange()
+		if m.many {
+			field.Set(reflect.Append(field, value))
+			continue
+		}
+		for path, rng := range within.names {
+			at.names[m.name+"."+path] = rng
+		}
+		if field.Kind() == reflect.Struct {
+			field.Set(value)
+		} else if field.IsNil() {
+			field.Set(value.Addr())
+		}
 	}
 	if field := target.FieldByName("Place"); field.IsValid() && field.Type() == reflect.TypeFor[place]() {
 		field.Set(reflect.ValueOf(at))
 	}
-}
-
-func (l *loader) decodeNested(b *hclsyntax.Block, sc *scope, n nested, field reflect.Value) {
-	value := reflect.New(n.typ)
-	l.decode(b, sc, value.Elem())
-	switch {
-	case n.many:
-		field.Set(reflect.Append(field, value.Elem()))
-	case field.IsNil():
-		field.Set(value)
-	}
+	return at
 }

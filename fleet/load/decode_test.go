@@ -40,7 +40,7 @@ func decodeStep(t *testing.T, content string) (aStep, hcl.Diagnostics) {
 	}
 	l := &loader{files: map[string]*hcl.File{"x": file}, functions: functions(), maybe: map[string]bool{}}
 	var got aStep
-	l.decode(file.Body.(*hclsyntax.Body).Blocks[0], &scope{}, reflect.ValueOf(&got).Elem())
+	l.decode(file.Body.(*hclsyntax.Body).Blocks[0], &scope{}, reflect.ValueOf(&got).Elem(), map[string]hcl.Range{})
 	return got, l.finish()
 }
 

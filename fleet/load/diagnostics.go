@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/hashicorp/hcl/v2"
 )
@@ -126,23 +127,8 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // hasWord reports whether word stands in text between other characters than
 // those of names. A nil text, of which nothing is known, has every word.
 func hasWord(text []byte, word string) bool {
-	if text == nil {
-		return true
-	}
-	for from := 0; from < len(text); {
-		i := bytes.Index(text[from:], []byte(word))
-		if i < 0 || word == "" {
-			return false
-		}
-		start, end := from+i, from+i+len(word)
-		if (start == 0 || !nameByte(text[start-1])) && (end == len(text) || !nameByte(text[end])) {
-			return true
-		}
-		from = end
-	}
-	return false
-}
-
-func nameByte(b byte) bool {
-	return b == '_' || b == '-' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
+	words := bytes.FieldsFunc(text, func(r rune) bool {
+		return r < 0x80 && !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
+	})
+	return text == nil || slices.ContainsFunc(words, func(w []byte) bool { return string(w) == word })
 }

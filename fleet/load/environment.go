@@ -2,7 +2,7 @@ package load
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -14,52 +14,39 @@ import (
 // environments is what a directory defines and which one is chosen.
 type environments struct {
 	all    []environmentBlock // without duplicates, in order
-	chosen *environmentBlock  // nil: none, or the choice is faulty
+	names  []string           // of all
+	chosen environmentBlock   // the zero block: none, or the choice is faulty
 	// settled is false when nobody knows which environment is meant.
 	settled bool
 }
 
-var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-
 // environments reads the environment blocks and chooses one.
 func (l *loader) environments(blocks []*hclsyntax.Block) environments {
-	var envs environments
-	first := map[string]hcl.Range{}
-	for _, e := range decodeAll[environmentBlock](l, blocks, &scope{closed: before}) {
-		l.uuid(e.Place, "cluster_uid", e.ClusterUID)
-		l.uuid(e.Place, "project_id", e.ProjectID)
-		if !l.unique(first, "environment", e.Name, e.Place.label()) {
-			continue
-		}
-		l.name(e.Place.label(), "environment", e.Name, fleet.CheckOwnerPart)
-		envs.all = append(envs.all, e)
-	}
-	l.choose(&envs)
-	return envs
-}
-
-func (l *loader) choose(envs *environments) {
-	want, names := l.opts.Environment, envs.names()
-	for i := range envs.all {
-		if envs.all[i].Name == want {
-			envs.chosen, envs.settled = &envs.all[i], true
-			return
+	envs := environments{all: slices.DeleteFunc(decodeAll(l, blocks, &scope{closed: before}, environmentBlock{}),
+		func(e environmentBlock) bool { return e.Place.twice })}
+	want := l.opts.Environment
+	for _, e := range envs.all {
+		envs.names = append(envs.names, e.Name)
+		if e.Name == want {
+			envs.chosen, envs.settled = e, true
 		}
 	}
 	switch {
+	case envs.settled:
 	case want != "":
-		l.unknownEnvironment(nil, want, *envs, fmt.Sprintf("The environment %s is chosen, but the configuration defines none. Leave out -e, or write environment %[1]s { … }.", quoted(want)))
-	case len(names) == 0:
+		l.unknownEnvironment(nil, want, envs, fmt.Sprintf("The environment %s is chosen, but the configuration defines none. Leave out -e, or write environment %[1]s { … }.", quoted(want)))
+	case len(envs.names) == 0:
 		envs.settled = !l.mayStand("environment")
 	default:
-		l.faultOutside("No environment chosen", "The configuration defines environments, so one must be chosen with -e: %s.", listed(names))
+		l.faultOutside("No environment chosen", "The configuration defines environments, so one must be chosen with -e: %s.", listed(envs.names))
 	}
+	return envs
 }
 
 // unknownEnvironment reports that no environment has a name, unless it may stand in what
 // was not understood; none is the sentence for a configuration without any.
 func (l *loader) unknownEnvironment(at *hcl.Range, name string, envs environments, none string) {
-	names, detail := envs.names(), none
+	names, detail := envs.names, none
 	switch {
 	case l.mayStand(name) || len(names) == 0 && l.mayStand("environment"):
 		return
@@ -69,36 +56,10 @@ func (l *loader) unknownEnvironment(at *hcl.Range, name string, envs environment
 	l.report(hcl.DiagError, at, "Unknown environment", "%s", []any{detail})
 }
 
-// uuid reports whether an argument is a UUID, or missing.
-func (l *loader) uuid(at place, name string, value *string) bool {
-	sound := value == nil || uuidPattern.MatchString(*value)
-	if !sound {
-		l.fault(at.at(name), "Invalid id", "The argument %q must be a UUID in lower case, such as 5d6e0f1a-2b3c-4d5e-8f90-a1b2c3d4e5f6, not %s.", name, quoted(*value))
-	}
-	return sound
-}
-
-// names returns the names of all environments in order.
-func (e environments) names() []string {
-	var all []string
-	for _, env := range e.all {
-		all = append(all, env.Name)
-	}
-	return all
-}
-
-// name returns the chosen one's name, or "".
-func (e environments) name() string {
-	if e.chosen == nil {
-		return ""
-	}
-	return e.chosen.Name
-}
-
 // values returns what env.… refers to; nil without any environment.
 func (e environments) values() map[string]cty.Value {
 	switch {
-	case e.chosen != nil:
+	case e.chosen.Name != "":
 		values := map[string]cty.Value{"name": cty.StringVal(e.chosen.Name)}
 		e.chosen.Place.text(values, "cluster_uid", e.chosen.ClusterUID)
 		e.chosen.Place.text(values, "project_id", e.chosen.ProjectID)
@@ -110,10 +71,10 @@ func (e environments) values() map[string]cty.Value {
 }
 
 // text enters an argument's value, unknown where it is faulty.
-func (p place) text(values map[string]cty.Value, name string, value *string) {
+func (p place) text(values map[string]cty.Value, name, value string) {
 	switch {
-	case value != nil:
-		values[name] = cty.StringVal(*value)
+	case p.good[name]:
+		values[name] = cty.StringVal(value)
 	case p.written(name):
 		values[name] = cty.DynamicVal
 	}
@@ -122,19 +83,11 @@ func (p place) text(values map[string]cty.Value, name string, value *string) {
 // unique reports whether name is the first of its kind, and says where the
 // other one is.
 func (l *loader) unique(first map[string]hcl.Range, kind, name string, at hcl.Range) bool {
-	if other, twice := first[name]; twice {
+	key := kind + " " + name
+	if other, twice := first[key]; twice {
 		l.fault(at, "Duplicate "+kind, "There are two of the name %s: the other %s is at %s. Rename or remove one.", quoted(name), kind, where(other))
 		return false
 	}
-	first[name] = at
+	first[key] = at
 	return true
-}
-
-// name checks a name against its grammar.
-func (l *loader) name(at hcl.Range, kind, name string, check func(string) string) bool {
-	why := check(name)
-	if why != "" {
-		l.fault(at, "Invalid name", "The name of the %s cannot be %s: %s.", kind, quoted(name), why)
-	}
-	return why == ""
 }

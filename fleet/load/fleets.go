@@ -1,13 +1,11 @@
 package load
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/macfleet/macfleet/fleet"
 )
@@ -17,38 +15,19 @@ var (
 	typePattern   = regexp.MustCompile(`^[A-Z0-9]+(-[A-Z0-9]+)*$`)
 )
 
-// defaults reads what every fleet inherits.
-func (l *loader) defaults(blocks []*hclsyntax.Block, sc *scope) *defaultsBlock {
-	b := decodeOnly[defaultsBlock](l, blocks, sc)
-	if b == nil {
-		return &defaultsBlock{}
-	}
-	l.family(b.Place, b.OS)
-	return b
-}
-
 // fleets checks the fleet blocks and merges each with the defaults.
-func (l *loader) fleets(blocks []fleetBlock, defaults *defaultsBlock) []fleet.Fleet {
+func (l *loader) fleets(blocks []fleetBlock, defaults defaultsBlock) []fleet.Fleet {
 	var all []fleet.Fleet
 	var noOS []string
-	first := map[string]hcl.Range{}
 	for _, b := range blocks {
-		if l.unique(first, "fleet", b.Name, b.Place.label()) {
-			l.name(b.Place.label(), "fleet", b.Name, fleet.CheckPart)
-		}
-		l.family(b.Place, b.OS)
 		if withoutOS(b) {
 			noOS = append(noOS, quoted(b.Name))
 		}
-		beneath := layerOf(fleet.InDefaults, defaults.Place, defaults.Spec, "os")
+		beneath := l.layerOf(fleet.InDefaults, defaults.Place, defaults.Spec)
 		beneath.spec = beneath.spec.WithBuiltIn()
 		inherited := l.disable(b, beneath)
-		f := fleet.Fleet{Name: b.Name, OS: deref(defaults.OS), Rollout: l.rollout(b.Rollout)}
-		if b.OS != nil {
-			f.OS = *b.OS
-		}
-		f.Groups = l.groups(b, layerOf(fleet.InFleet, b.Place, b.Spec, "os").over(inherited))
-		all = append(all, f)
+		all = append(all, fleet.Fleet{Name: b.Name, OS: cmp.Or(b.OS, defaults.OS), Rollout: b.Rollout,
+			Groups: l.groups(b, l.layerOf(fleet.InFleet, b.Place, b.Spec).over(inherited))})
 	}
 	if len(noOS) > 0 && !defaults.Place.written("os") && !l.mayStand("os") && !l.mayStand("defaults") {
 		// They are probably one fault.
@@ -59,47 +38,43 @@ func (l *loader) fleets(blocks []fleetBlock, defaults *defaultsBlock) []fleet.Fl
 
 func withoutOS(b fleetBlock) bool { return !b.Place.written("os") }
 
-// family checks that an os is the name of a macOS family.
-func (l *loader) family(at place, os *string) {
-	const summary = "Invalid os"
-	if os == nil || familyPattern.MatchString(*os) {
-		return
-	}
-	if strings.ContainsAny(*os, "0123456789") {
-		l.fault(at.at("os"), summary, "%s names one version, which Scaleway withdraws when it offers the next. Name the family instead, such as \"Tahoe\" or \"Sequoia\".", quoted(*os))
-		return
+// familyFault returns what an os that is not the name of a macOS family is, or "".
+func familyFault(os string) string {
+	switch {
+	case familyPattern.MatchString(os):
+		return ""
+	case strings.ContainsAny(os, "0123456789"):
+		return "names one version, which Scaleway withdraws when it offers the next. Name the family instead, such as \"Tahoe\" or \"Sequoia\"."
 	}
 	suggestion := ""
-	if r, size := utf8.DecodeRuneInString(*os); size > 0 {
-		if better := strings.ToUpper(string(r)) + (*os)[size:]; familyPattern.MatchString(better) {
+	if r, size := utf8.DecodeRuneInString(os); size > 0 {
+		if better := strings.ToUpper(string(r)) + os[size:]; familyPattern.MatchString(better) {
 			suggestion = better
 		}
 	}
-	l.fault(at.at("os"), summary, "%s is not the name of a macOS family, such as \"Tahoe\" or \"Sequoia\".%s", quoted(*os), didYouMean(suggestion))
+	return "is not the name of a macOS family, such as \"Tahoe\" or \"Sequoia\"." + didYouMean(suggestion)
 }
 
-// groups checks the groups of a fleet and merges each with what the fleet has.
+// groups merges each group of a fleet with what the fleet has.
 func (l *loader) groups(b fleetBlock, inherited layer) []fleet.Group {
 	var all []fleet.Group
-	first := map[string]hcl.Range{}
 	for _, g := range b.Groups {
-		if l.unique(first, "group", g.Name, g.Place.label()) {
-			l.name(g.Place.label(), "group", g.Name, fleet.CheckPart)
-		}
-		if g.Place.good["type"] && !typePattern.MatchString(g.Type) {
-			l.fault(g.Place.at("type"), "Invalid type", "%s is not a server type: it must look like \"M2-L\".%s", quoted(g.Type), didYouMean(upperType(g.Type)))
-		}
-		own := layerOf(fleet.InGroup, g.Place, g.Spec, "type", "replicas").over(inherited)
+		own := l.layerOf(fleet.InGroup, g.Place, g.Spec).over(inherited)
 		all = append(all, fleet.Group{Name: g.Name, Type: g.Type, Replicas: g.Replicas, Spec: own.spec.WithDefaults(), Sources: own.sources})
 	}
 	return all
 }
 
-func upperType(text string) string {
-	if better := strings.ReplaceAll(strings.ToUpper(text), "_", "-"); typePattern.MatchString(better) {
-		return better
+// typeFault returns how a server type looks that a text is not, or "".
+func typeFault(text string) string {
+	if typePattern.MatchString(text) {
+		return ""
 	}
-	return ""
+	better := strings.ReplaceAll(strings.ToUpper(text), "_", "-")
+	if !typePattern.MatchString(better) {
+		better = ""
+	}
+	return "it must look like \"M2-L\"." + didYouMean(better)
 }
 
 // disable returns what a fleet inherits of the defaults.
@@ -107,7 +82,7 @@ func (l *loader) disable(b fleetBlock, defaults layer) layer {
 	const summary = "Nothing to disable"
 	steps := stepNames()
 	for i, name := range b.Disable {
-		at := b.Place.element("disable", i)
+		at := elementRange(b.Place.attrs["disable"].Expr, i)
 		switch {
 		case !slices.Contains(steps, name):
 			l.fault(at, "Unknown step", "No step is named %s.%s The steps of this version are %s.", quoted(name), didYouMean(fleet.Nearest(name, steps)), listed(steps))

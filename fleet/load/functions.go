@@ -1,7 +1,9 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -13,72 +15,34 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-type functionTable map[string]function.Function
-
 // functions returns all functions of the language. All are pure: none reads a
 // clock, a file or randomness.
-func functions() functionTable {
-	return functionTable{
+func functions() map[string]function.Function {
+	return map[string]function.Function{
 		"secret": secretFunction(),
 
-		"chomp":      stdlib.ChompFunc,
-		"format":     bounded(stdlib.FormatFunc, shortWidths),
-		"formatlist": bounded(stdlib.FormatListFunc, shortWidths),
-		"join":       stdlib.JoinFunc,
-		"lower":      stdlib.LowerFunc,
-		"regex":      stdlib.RegexFunc,
-		"regexall":   stdlib.RegexAllFunc,
-		"replace":    stdlib.ReplaceFunc,
-		"split":      stdlib.SplitFunc,
-		"strlen":     stdlib.StrlenFunc,
-		"strrev":     stdlib.ReverseFunc,
-		"substr":     stdlib.SubstrFunc,
-		"title":      stdlib.TitleFunc,
-		"trim":       stdlib.TrimFunc,
-		"trimprefix": stdlib.TrimPrefixFunc,
-		"trimspace":  stdlib.TrimSpaceFunc,
-		"trimsuffix": stdlib.TrimSuffixFunc,
-		"upper":      stdlib.UpperFunc,
+		"chomp": stdlib.ChompFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc,
+		"regexall": stdlib.RegexAllFunc, "replace": stdlib.ReplaceFunc, "split": stdlib.SplitFunc, "strlen": stdlib.StrlenFunc,
+		"strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
+		"trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc,
+		"upper": stdlib.UpperFunc, "format": bounded(stdlib.FormatFunc, shortWidths), "formatlist": bounded(stdlib.FormatListFunc, shortWidths),
 
-		"abs":      stdlib.AbsoluteFunc,
-		"ceil":     stdlib.CeilFunc,
-		"floor":    stdlib.FloorFunc,
-		"max":      stdlib.MaxFunc,
-		"min":      stdlib.MinFunc,
-		"parseint": stdlib.ParseIntFunc,
-		"signum":   stdlib.SignumFunc,
+		"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "max": stdlib.MaxFunc,
+		"min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "signum": stdlib.SignumFunc,
 
-		"coalesce":        stdlib.CoalesceFunc,
-		"coalescelist":    stdlib.CoalesceListFunc,
-		"compact":         stdlib.CompactFunc,
-		"concat":          stdlib.ConcatFunc,
-		"contains":        stdlib.ContainsFunc,
-		"distinct":        stdlib.DistinctFunc,
-		"element":         stdlib.ElementFunc,
-		"flatten":         stdlib.FlattenFunc,
-		"index":           stdlib.IndexFunc,
-		"keys":            stdlib.KeysFunc,
-		"length":          stdlib.LengthFunc,
-		"lookup":          stdlib.LookupFunc,
-		"merge":           stdlib.MergeFunc,
-		"range":           stdlib.RangeFunc,
-		"reverse":         stdlib.ReverseListFunc,
-		"setintersection": stdlib.SetIntersectionFunc,
-		"setsubtract":     stdlib.SetSubtractFunc,
-		"setunion":        stdlib.SetUnionFunc,
-		"slice":           stdlib.SliceFunc,
-		"sort":            stdlib.SortFunc,
-		"values":          stdlib.ValuesFunc,
-		"zipmap":          stdlib.ZipmapFunc,
+		"coalesce": stdlib.CoalesceFunc, "coalescelist": stdlib.CoalesceListFunc, "compact": stdlib.CompactFunc,
+		"concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc, "distinct": stdlib.DistinctFunc, "element": stdlib.ElementFunc,
+		"flatten": stdlib.FlattenFunc, "index": stdlib.IndexFunc, "keys": stdlib.KeysFunc, "length": stdlib.LengthFunc,
+		"lookup": stdlib.LookupFunc, "merge": stdlib.MergeFunc, "range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc,
+		"setintersection": stdlib.SetIntersectionFunc, "setsubtract": stdlib.SetSubtractFunc, "setunion": stdlib.SetUnionFunc,
+		"slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "values": stdlib.ValuesFunc, "zipmap": stdlib.ZipmapFunc,
 
-		"jsondecode": bounded(stdlib.JSONDecodeFunc, flatJSON),
-		"jsonencode": stdlib.JSONEncodeFunc,
-		"tobool":     stdlib.MakeToFunc(cty.Bool),
-		"tolist":     stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)),
-		"tomap":      stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)),
-		"tonumber":   bounded(stdlib.MakeToFunc(cty.Number), shortNumber),
-		"toset":      stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
-		"tostring":   stdlib.MakeToFunc(cty.String),
+		"jsondecode": bounded(stdlib.JSONDecodeFunc, flatJSON), "jsonencode": stdlib.JSONEncodeFunc,
+		"tobool": stdlib.MakeToFunc(cty.Bool), "tostring": stdlib.MakeToFunc(cty.String),
+		"tonumber": bounded(stdlib.MakeToFunc(cty.Number), shortNumber),
+		"tolist":   stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)),
+		"tomap":    stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)),
+		"toset":    stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
 	}
 }
 
@@ -98,7 +62,9 @@ func (l *loader) calls(expr hclsyntax.Expression, use purpose) bool {
 		switch _, exists := l.functions[call.Name]; {
 		case !exists:
 			sound = false
-			l.unknownFunction(call)
+			help := didYouMean(fleet.Nearest(call.Name, sortedKeys(l.functions)))
+			l.fault(call.NameRange, "Unknown function", "No function is named %s.%s", quoted(call.Name),
+				cmp.Or(help, " Write the value itself, or use a function of the documentation."))
 		case call.Name == "secret" && !allowed[call]:
 			sound = false
 			l.fault(call.Range(), "Secret not allowed here", "secret() can only be the whole value of an argument of type secret, such as private_key in the ssh block: not of another one, and not a part of a text, a list, a comparison or a local.")
@@ -108,24 +74,18 @@ func (l *loader) calls(expr hclsyntax.Expression, use purpose) bool {
 	return sound
 }
 
-func (l *loader) unknownFunction(call *hclsyntax.FunctionCallExpr) {
-	help := didYouMean(fleet.Nearest(call.Name, sortedKeys(l.functions)))
-	if help == "" {
-		help = " Write the value itself, or use a function of the documentation."
-	}
-	l.fault(call.NameRange, "Unknown function", "No function is named %s.%s", quoted(call.Name), help)
-}
-
-// Some functions make much out of a short text: bounded ones refuse such texts.
-
-// bounded is f with a check of the texts among its arguments.
+// bounded is f with a check of the texts among its arguments: some functions make much
+// out of a short text.
 func bounded(f function.Function, check func(text string) string) function.Function {
 	return function.New(&function.Spec{
 		Params:   f.Params(),
 		VarParam: f.VarParam(),
 		Type: func(args []cty.Value) (cty.Type, error) {
 			for i, arg := range args {
-				if why := refuse(arg, check); why != "" {
+				if !arg.IsKnown() || arg.IsNull() || arg.Type() != cty.String {
+					continue
+				}
+				if why := check(arg.AsString()); why != "" {
 					return cty.NilType, function.NewArgErrorf(i, "%s", why)
 				}
 			}
@@ -135,27 +95,12 @@ func bounded(f function.Function, check func(text string) string) function.Funct
 	})
 }
 
-func refuse(arg cty.Value, check func(string) string) string {
-	if !arg.IsKnown() || arg.IsNull() || arg.Type() != cty.String {
-		return ""
-	}
-	return check(arg.AsString())
-}
+var longWidth = regexp.MustCompile(`%[-+# 0-9.\[\]]*[0-9]{4}`)
 
 // shortWidths refuses a format such as "%1000000000d".
 func shortWidths(text string) string {
-	const most = 3 // digits
-	for _, verb := range strings.Split(text, "%")[1:] {
-		end := strings.IndexFunc(verb, func(r rune) bool { return !strings.ContainsRune("+-# 0123456789.[]", r) })
-		if end < 0 {
-			end = len(verb)
-		}
-		digits := strings.FieldsFunc(verb[:end], func(r rune) bool { return r < '0' || r > '9' })
-		for _, d := range digits {
-			if len(d) > most {
-				return fmt.Sprintf("a width has at most %d digits", most)
-			}
-		}
+	if longWidth.MatchString(text) {
+		return "a width has at most 3 digits"
 	}
 	return ""
 }

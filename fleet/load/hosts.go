@@ -1,7 +1,7 @@
 package load
 
 import (
-	"iter"
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,21 +30,22 @@ type roster struct {
 	envs   environments
 	pool   string // the pool's prefix; "" where it is faulty
 	fleets []fleetBlock
-	names  map[string]hcl.Range
 	ids    map[string]hcl.Range
 }
 
-// groups are all groups with their fleets, in order.
-func (r *roster) groups() iter.Seq2[fleetBlock, groupBlock] {
-	return func(yield func(fleetBlock, groupBlock) bool) {
-		for _, f := range r.fleets {
-			for _, g := range f.Groups {
-				if !yield(f, g) {
-					return
-				}
-			}
+// groups are all groups, with their fleets' names, in order.
+func (r *roster) groups() (all []fleetGroup) {
+	for _, f := range r.fleets {
+		for _, g := range f.Groups {
+			all = append(all, fleetGroup{f.Name, g})
 		}
 	}
+	return all
+}
+
+type fleetGroup struct {
+	fleet string
+	groupBlock
 }
 
 // seat is where a host belongs.
@@ -55,23 +56,23 @@ type seat struct{ environment, fleet, group string }
 func (r *roster) hosts(blocks []hostBlock, cfg *fleet.Config) []fleet.Listed {
 	var all []fleet.Listed
 	adopted := map[seat][]hostBlock{}
-	r.names, r.ids = map[string]hcl.Range{}, map[string]hcl.Range{}
+	r.ids = map[string]hcl.Range{}
 	for _, b := range blocks {
 		s, ok := r.seat(b)
 		if !ok || !r.envs.settled {
 			continue
 		}
-		if s.environment != r.envs.name() {
-			if b.ServerID != nil {
-				cfg.Elsewhere = append(cfg.Elsewhere, *b.ServerID)
+		if s.environment != r.envs.chosen.Name {
+			if b.ServerID != "" {
+				cfg.Elsewhere = append(cfg.Elsewhere, b.ServerID)
 			}
 			continue
 		}
 		_, g, _ := cfg.Group(s.fleet, s.group) // exists: seat looked
-		own := layerOf(fleet.InHost, b.Place, b.Spec).over(layer{g.Spec, g.Sources})
-		all = append(all, fleet.Listed{Name: b.Name, ServerID: deref(b.ServerID), Fleet: s.fleet, Group: s.group, Password: b.Password,
+		own := r.layerOf(fleet.InHost, b.Place, b.Spec).over(layer{g.Spec, g.Sources})
+		all = append(all, fleet.Listed{Name: b.Name, ServerID: b.ServerID, Fleet: s.fleet, Group: s.group, Password: b.Password,
 			Spec: own.spec.WithDefaults(), Sources: own.sources})
-		if b.ServerID != nil {
+		if b.ServerID != "" {
 			adopted[s] = append(adopted[s], b)
 		}
 	}
@@ -105,35 +106,28 @@ func (r *roster) owner(name string) (fleet.Owner, fleet.Place, bool) {
 	return fleet.Owner{}, fleet.Place{}, false
 }
 
-// label checks a host's name.
+// label reports whether a host's name is sound.
 func (r *roster) label(b hostBlock) bool {
-	const why = "it becomes the name of a Node, so it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit. Rename the server first"
-	at := b.Place.label()
-	sound := r.name(at, "host", b.Name, func(name string) string {
-		if fleet.IsDNSLabel(name) {
-			return ""
-		}
-		return why
-	})
+	sound := !b.Place.twice && fleet.IsDNSLabel(b.Name)
 	if r.pool != "" && strings.HasPrefix(b.Name, r.pool) {
 		sound = false
-		r.fault(at, "Host in the pool", "Servers whose name starts with %s are free to be claimed, so no fleet can hold %s. Rename the server first, or choose another pool_prefix.", quoted(r.pool), quoted(b.Name))
+		r.fault(b.Place.label(), "Host in the pool", "Servers whose name starts with %s are free to be claimed, so no fleet can hold %s. Rename the server first, or choose another pool_prefix.", quoted(r.pool), quoted(b.Name))
 	}
-	return r.unique(r.names, "host", b.Name, at) && sound
+	return sound
 }
 
 // serverID checks a server's id. It reports true where none is written.
 func (r *roster) serverID(b hostBlock) bool {
-	if b.ServerID == nil {
-		return true
-	}
-	at := b.Place.at("server_id")
-	if other, twice := r.ids[*b.ServerID]; twice {
-		r.fault(at, "Duplicate server", "Two host blocks name the server %s: the other is at %s. A server has one name: remove one block.", quoted(*b.ServerID), where(other))
+	at, other := b.Place.at("server_id"), r.ids[b.ServerID]
+	switch {
+	case b.ServerID == "":
+		return !b.Place.written("server_id")
+	case other != (hcl.Range{}):
+		r.fault(at, "Duplicate server", "Two host blocks name the server %s: the other is at %s. A server has one name: remove one block.", quoted(b.ServerID), where(other))
 		return false
 	}
-	r.ids[*b.ServerID] = at
-	return r.uuid(b.Place, "server_id", b.ServerID)
+	r.ids[b.ServerID] = at
+	return b.Place.good["server_id"]
 }
 
 // owned checks what a block says beside what its name says.
@@ -148,54 +142,39 @@ func (r *roster) owned(b hostBlock, named seat, suffix string, written seat) (se
 	case b.Group == nil && !r.exists(b.Place.label(), named.fleet, named.group, "The name "+quoted(b.Name)+" belongs to "+is+". "):
 		return seat{}, false
 	}
-	if id := deref(b.ServerID); id != "" && !strings.HasPrefix(id, suffix) {
+	if id := b.ServerID; id != "" && !strings.HasPrefix(id, suffix) {
 		r.fault(b.Place.at("server_id"), ownedName, "The name %s belongs to a server whose id begins with %q, and this is another one. Correct the id or the name.", quoted(b.Name), suffix)
 	}
-	if b.ServerID == nil && !b.Place.written("server_id") && !b.Place.written("password") && b.empty() {
+	body := b.Place.block.Body
+	if !b.Place.written("server_id") && !b.Place.written("password") && len(body.Blocks) == 0 && len(body.Attributes) == len(b.Place.attrs) {
 		r.fault(b.Place.header(), "Empty block", "This block says nothing: the name of the host already says where it belongs. Write what the host has of its own, such as power { … }, or remove the block.")
 	}
 	return named, len(r.diags) == faults
 }
 
-// empty reports whether nothing stands in the block but where it belongs,
-// however faulty.
-func (b hostBlock) empty() bool {
-	body := b.Place.block.Body
-	return len(body.Blocks) == 0 && len(body.Attributes) == len(b.Place.attrs)
-}
-
 // foreign reports whether the block of a server with a name of its own says
 // which server it is, and where it belongs.
 func (r *roster) foreign(b hostBlock) bool {
-	at := b.Place.header()
-	sound := true
-	missing := func(name, detail string, args ...any) {
-		sound = false
-		if !r.mayStand(name) {
-			r.fault(at, missingArg, detail, args...)
-		}
-	}
 	if !b.Place.written("server_id") {
 		if !r.mayStand("server_id") && !r.mayStand("environment") {
 			r.fault(b.Place.label(), unknownHost, "%s is not a name that macfleet gives to a host of this configuration, such as %q.%s To adopt a server under this name, write its server_id.", quoted(b.Name), r.sample(), didYouMean(r.correct(b.Name)))
 		}
 		return false
 	}
-	if b.Group == nil {
-		missing("group", "The name %s does not say where the host belongs. Write the group that the server joins: group = %s.", quoted(b.Name), r.exampleGroup())
+	placeless, homeless := b.Group == nil, len(r.envs.all) > 0 && b.Environment == nil
+	if placeless && !r.mayStand("group") {
+		r.fault(b.Place.header(), missingArg, "The name %s does not say where the host belongs. Write the group that the server joins: group = %s.", quoted(b.Name), r.example(""))
 	}
-	if len(r.envs.all) > 0 && b.Environment == nil {
-		missing("environment", "An adopted host belongs to one environment, and this name does not say to which. Write environment = %q.", r.envs.all[0].Name)
+	if homeless && !r.mayStand("environment") {
+		r.fault(b.Place.header(), missingArg, "An adopted host belongs to one environment, and this name does not say to which. Write environment = %q.", r.envs.all[0].Name)
 	}
-	return sound
+	return !placeless && !homeless
 }
 
 // sample returns a name as the grammar makes it.
 func (r *roster) sample() string {
-	for f, g := range r.groups() {
-		return r.owners[0].HostName(f.Name, g.Name, "8f1c2")
-	}
-	return r.owners[0].HostName("runners", "m2", "8f1c2")
+	groups := append(r.groups(), fleetGroup{"runners", groupBlock{Name: "m2"}})
+	return r.owners[0].HostName(groups[0].fleet, groups[0].Name, "8f1c2")
 }
 
 // correct returns a misspelled name with the right beginning, or "".
@@ -204,16 +183,15 @@ func (r *roster) correct(name string) string {
 	if len(parts) < 4 {
 		return ""
 	}
+	begin, end := strings.Join(parts[:len(parts)-3], "-"), "-"+strings.Join(parts[len(parts)-3:], "-")
 	var begins []string
 	for _, o := range r.owners {
-		begins = append(begins, o.String())
-	}
-	end := len(parts) - 3
-	best := fleet.Nearest(strings.Join(parts[:end], "-"), begins)
-	if better := best + "-" + strings.Join(parts[end:], "-"); best != "" {
-		if _, _, owned := r.owner(better); owned {
-			return better
+		if _, owned := o.Parse(o.String() + end); owned {
+			begins = append(begins, o.String())
 		}
+	}
+	if best := fleet.Nearest(begin, begins); best != "" {
+		return best + end
 	}
 	return ""
 }
@@ -221,13 +199,13 @@ func (r *roster) correct(name string) string {
 // room reports groups that want fewer servers than are adopted into them: the
 // next plan would have to give one back.
 func (r *roster) room(adopted map[seat][]hostBlock) {
-	for f, g := range r.groups() {
-		blocks := adopted[seat{r.envs.name(), f.Name, g.Name}]
+	for _, g := range r.groups() {
+		blocks := adopted[seat{r.envs.chosen.Name, g.fleet, g.Name}]
 		if !g.Place.good["replicas"] || len(blocks) <= g.Replicas {
 			continue
 		}
 		r.fault(blocks[g.Replicas].Place.label(), "Too many adopted hosts", "Adopted hosts count among the replicas of their group, and %s has %d adopted hosts and replicas = %d. Write at least %d at %s, or remove a block.",
-			groupReference(f.Name, g.Name), len(blocks), g.Replicas, len(blocks), where(g.Place.at("replicas")))
+			groupReference(g.fleet, g.Name), len(blocks), g.Replicas, len(blocks), where(g.Place.at("replicas")))
 	}
 }
 
@@ -243,10 +221,10 @@ func (r *roster) environment(b hostBlock) (string, bool) {
 		return "", true
 	}
 	var name string
-	if !r.assign(attr, &scope{closed: unchanging}, argument{name: "environment"}, reflect.ValueOf(&name).Elem()) {
+	if !r.assign(attr, &scope{closed: unchanging}, "", reflect.ValueOf(&name).Elem()) {
 		return "", false
 	}
-	if slices.Contains(r.envs.names(), name) {
+	if slices.Contains(r.envs.names, name) {
 		return name, true
 	}
 	at := attr.Expr.Range()
@@ -263,12 +241,12 @@ func (r *roster) group(b hostBlock) (fleetName, group string, ok bool) {
 	}
 	const summary = "Invalid group"
 	at := b.Group.Range()
-	parts, ok := path(b.Group)
+	parts := path(b.Group)
 	switch text, isText := literal(b.Group); {
 	case isText:
-		r.fault(at, summary, "The group is a reference, not a text. Write it without quotes: group = %s.", r.unquoted(text))
-	case !ok || len(parts) != 4 || parts[0] != "fleet" || parts[2] != "group":
-		r.fault(at, summary, "The group is a reference of the form fleet.NAME.group.NAME. Write it so: group = %s.", r.exampleGroup())
+		r.fault(at, summary, "The group is a reference, not a text. Write it without quotes: group = %s.", r.example(text))
+	case len(parts) != 4 || parts[0] != "fleet" || parts[2] != "group":
+		r.fault(at, summary, "The group is a reference of the form fleet.NAME.group.NAME. Write it so: group = %s.", r.example(""))
 	case r.exists(at, parts[1], parts[3], ""):
 		return parts[1], parts[3], true
 	}
@@ -301,22 +279,17 @@ func (r *roster) exists(at hcl.Range, fleetName, group, context string) bool {
 	return false
 }
 
-// unquoted returns the reference that a text probably means.
-func (r *roster) unquoted(text string) string {
-	for f, g := range r.groups() {
-		if ref := groupReference(f.Name, g.Name); ref == strings.TrimSpace(text) {
+// example returns the reference that a text probably means, or that to any group.
+func (r *roster) example(text string) string {
+	first := ""
+	for _, g := range r.groups() {
+		ref := groupReference(g.fleet, g.Name)
+		if ref == strings.TrimSpace(text) {
 			return ref
 		}
+		first = cmp.Or(first, ref)
 	}
-	return r.exampleGroup()
-}
-
-// exampleGroup returns a reference to a group that exists, if one does.
-func (r *roster) exampleGroup() string {
-	for f, g := range r.groups() {
-		return groupReference(f.Name, g.Name)
-	}
-	return "fleet.runners.group.m2"
+	return cmp.Or(first, "fleet.runners.group.m2")
 }
 
 // groupReference writes a reference to a group. A name that begins with a digit
@@ -331,21 +304,21 @@ func groupReference(fleetName, group string) string {
 	return "fleet" + step(fleetName) + ".group" + step(group)
 }
 
-// path returns the names of a reference.
-func path(expr hclsyntax.Expression) ([]string, bool) {
-	tr, diags := hcl.AbsTraversalForExpr(expr)
-	if diags.HasErrors() {
-		return nil, false
+// path returns the names of a reference, or nil.
+func path(expr hclsyntax.Expression) []string {
+	tr, _ := hcl.AbsTraversalForExpr(expr)
+	if len(tr) == 0 {
+		return nil
 	}
 	names := []string{tr.RootName()}
 	for _, step := range tr[1:] {
 		name, ok := stepName(step)
 		if !ok {
-			return nil, false
+			return nil
 		}
 		names = append(names, name)
 	}
-	return names, true
+	return names
 }
 
 // literal returns the text of an expression that is one and refers to nothing.

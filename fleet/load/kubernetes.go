@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -12,107 +13,64 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-const (
-	defaultNamespace    = "macfleet"
-	defaultLabelPrefix  = "macfleet.dev"
-	defaultPodNamespace = "default"
-)
-
 var numericLabel = regexp.MustCompile(`^(0x[0-9a-f]*|[0-9]+)$`)
 
 // kubernetes reads the cluster, or returns nil where there is none.
 func (l *loader) kubernetes(blocks []*hclsyntax.Block, sc *scope) *fleet.Kubernetes {
-	b := decodeOnly[kubernetesBlock](l, blocks, sc)
-	if b == nil {
+	b := decodeOnly(l, blocks, sc, kubernetesBlock{
+		Kubernetes: fleet.Kubernetes{Namespace: "macfleet", LabelPrefix: "macfleet.dev", PodNamespaces: []string{"default"}},
+		CAPI:       capiBlock{CAPI: fleet.CAPI{Namespace: "default"}},
+	})
+	if b.Place.block == nil {
 		return nil
 	}
-	k := &fleet.Kubernetes{
-		Context:     deref(b.Context),
-		APIServer:   deref(b.APIServer),
-		Namespace:   or(b.Namespace, defaultNamespace),
-		LabelPrefix: or(b.LabelPrefix, defaultLabelPrefix),
-	}
-	if b.Context != nil && k.Context == "" {
-		l.fault(b.Place.at("context"), "Empty text", "The argument %q must not be empty. Name a context of the kubeconfig, or leave it out for the current one.", "context")
-	}
-	if b.APIServer != nil {
-		if why := apiServerFault(k.APIServer); why != "" {
-			l.fault(b.Place.at("api_server"), "Invalid API server", "%s cannot be the API server's address: %s. Write it as hosts reach it, such as \"https://api.acme.dev:6443\".", quoted(k.APIServer), why)
+	k := &b.Kubernetes
+	for i, ns := range k.PodNamespaces {
+		if b.Place.written("pod_namespaces") && (ns == k.Namespace || ns == fleet.AgentNamespace(k.Namespace)) {
+			l.fault(elementRange(b.Place.attrs["pod_namespaces"].Expr, i), "Invalid namespace of Pods", "%s cannot be a namespace of Pods that run on the hosts: it is macfleet's own. Whoever is root on one host reads the Secrets of these namespaces, and would have the fleet's key or the other hosts' tokens.", quoted(ns))
 		}
 	}
-	if !fleet.IsDNSLabel(k.Namespace) {
-		l.fault(b.Place.at("namespace"), "Invalid namespace", "%s is not the name of a namespace: it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit.", quoted(k.Namespace))
-	}
-	if !fleet.IsDomain(k.LabelPrefix) {
-		l.fault(b.Place.at("label_prefix"), "Invalid label prefix", "%s is not the prefix of a label: it must be a domain without a slash, such as %q.", quoted(k.LabelPrefix), defaultLabelPrefix)
-	}
-	if why := fleet.CheckLabel(k.LabelPrefix+"/owner", ""); why != "" && fleet.IsDomain(k.LabelPrefix) {
-		// A kubelet takes those labels of its Node away that are under its prefix and not its own.
-		l.fault(b.Place.at("label_prefix"), "Invalid label prefix", "%s cannot be the prefix: %s. Choose a domain of yours, such as \"acme.dev\".", quoted(k.LabelPrefix), why)
-	}
-	if len(k.Namespace) > maxOwnNamespace {
-		l.fault(b.Place.at("namespace"), "Invalid namespace", "The argument \"namespace\" must be at most %d characters long: the hosts' accounts are in a second namespace, %s.", maxOwnNamespace, fleet.AgentNamespace(k.Namespace))
-	}
-	k.CAPI = l.capi(b.CAPI)
-	k.PodNamespaces = l.podNamespaces(b, k)
-	if k.CAPI != nil && slices.Contains(k.PodNamespaces, k.CAPI.Namespace) {
-		l.warn(b.CAPI.Place.header(), "Readable by hosts", "Pods for the hosts run in the namespace %s too, so whoever is root on one host can read the Secret %s-kubeconfig there, which may drain and delete Nodes. Set pod_namespaces to namespaces of their own.", quoted(k.CAPI.Namespace), k.CAPI.Cluster)
+	slices.Sort(k.PodNamespaces)
+	if b.CAPI.Place.block != nil {
+		k.CAPI = &b.CAPI.CAPI
+		if slices.Contains(k.PodNamespaces, k.CAPI.Namespace) {
+			l.warn(b.CAPI.Place.header(), "Readable by hosts", "Pods for the hosts run in the namespace %s too, so whoever is root on one host can read the Secret %s-kubeconfig there, which may drain and delete Nodes. Set pod_namespaces to namespaces of their own.", quoted(k.CAPI.Namespace), k.CAPI.Cluster)
+		}
 	}
 	return k
 }
 
-// maxOwnNamespace leaves room for the name of the agents' namespace.
-const maxOwnNamespace = 63 - len("-agents")
-
-// podNamespaces reads where Pods for the hosts run. Whoever is root on a host reads
-// the Secrets there, so these are not namespaces that hold what more than Pods need.
-func (l *loader) podNamespaces(b *kubernetesBlock, k *fleet.Kubernetes) []string {
-	if !b.Place.good["pod_namespaces"] {
-		return []string{defaultPodNamespace}
-	}
-	at := b.Place.at("pod_namespaces")
-	if len(b.PodNamespaces) == 0 {
-		l.fault(at, "Empty list", "The argument \"pod_namespaces\" must name at least one namespace: Pods run on the hosts only there. Leave it out for %q.", defaultPodNamespace)
-	}
-	seen := make(map[string]bool)
-	for _, ns := range b.PodNamespaces {
-		if why := podNamespaceFault(ns, k, seen[ns]); why != "" {
-			l.fault(at, "Invalid namespace of Pods", "%s cannot be a namespace of Pods that run on the hosts: %s.", quoted(ns), why)
-		}
-		seen[ns] = true
-	}
-	out := slices.Clone(b.PodNamespaces)
-	slices.Sort(out)
-	return out
-}
-
-func podNamespaceFault(ns string, k *fleet.Kubernetes, twice bool) string {
+// namespaceFault returns why a namespace cannot be macfleet's own, or "". There must
+// be room for the name of the agents' namespace.
+func namespaceFault(text string) string {
+	const longest = 63 - len("-agents")
 	switch {
-	case twice:
-		return "the list names it twice"
-	case !fleet.IsDNSLabel(ns):
-		return "it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit"
-	case ns == k.Namespace, ns == fleet.AgentNamespace(k.Namespace):
-		return "it is macfleet's own. Whoever is root on one host reads the Secrets of these namespaces, and would have the fleet's key or the other hosts' tokens"
-	case strings.HasPrefix(ns, "kube-"):
-		return "it is the cluster's own. Whoever is root on one host reads the Secrets of these namespaces, and issues tokens of their accounts"
+	case len(text) > longest:
+		return fmt.Sprintf("The argument \"namespace\" must be at most %d characters long: the hosts' accounts are in a second namespace, %s", longest, fleet.AgentNamespace(text))
+	case !fleet.IsDNSLabel(text):
+		return quoted(text) + " is not the name of a namespace: it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit"
 	}
 	return ""
 }
 
-// capi reads which cluster of the Cluster API this one is, or returns nil where
-// the block is missing.
-func (l *loader) capi(b *capiBlock) *fleet.CAPI {
-	if b == nil {
-		return nil
+func labelPrefixFault(text string) string {
+	if !fleet.IsDomain(text) {
+		return "is not the prefix of a label: it must be a domain without a slash, such as \"macfleet.dev\""
 	}
-	c := &fleet.CAPI{Cluster: b.Cluster, Namespace: or(b.Namespace, "default")}
-	for name, text := range map[string]string{"cluster": c.Cluster, "namespace": c.Namespace} {
-		if b.Place.good[name] && !fleet.IsDNSLabel(text) {
-			l.fault(b.Place.at(name), "Invalid name", "The argument %q must not be %s: it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit.", name, quoted(text))
-		}
+	// A kubelet takes those labels of its Node away that are under its prefix and not its own.
+	if why := fleet.CheckLabel(text+"/owner", ""); why != "" {
+		return "cannot be the prefix: " + why + ". Choose a domain of yours, such as \"acme.dev\""
 	}
-	return c
+	return ""
+}
+
+// podNamespaceFault returns why Pods for the hosts cannot run in a namespace, or "".
+// Whoever is root on a host reads the Secrets there.
+func podNamespaceFault(ns string) string {
+	if strings.HasPrefix(ns, "kube-") {
+		return "it is the cluster's own. Whoever is root on one host reads the Secrets of these namespaces, and issues tokens of their accounts"
+	}
+	return fleet.CheckText("dns", ns)
 }
 
 // apiServerFault returns why text is not a URL under which hosts can reach the
@@ -149,11 +107,4 @@ func hostFault(host string) string {
 		return "it is neither a name nor an IP address in full"
 	}
 	return ""
-}
-
-func or[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
-	}
-	return *p
 }

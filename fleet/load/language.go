@@ -1,8 +1,9 @@
 package load
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/secret"
@@ -10,13 +11,13 @@ import (
 
 // document is the top of a file: every block that this version knows.
 type document struct {
-	Macfleet     *macfleetBlock     `hcl:"macfleet,block"`
+	Macfleet     *macfleetBlock     `hcl:"macfleet,block" says:"the name of the configuration"`
 	Variables    []variableBlock    `hcl:"variable,block"`
 	Environments []environmentBlock `hcl:"environment,block"`
 	Locals       []struct{}         `hcl:"locals,block"` // any arguments
-	Scaleway     *scalewayBlock     `hcl:"scaleway,block"`
+	Scaleway     *scalewayBlock     `hcl:"scaleway,block" says:"the zones and the prefix of the pool"`
 	Kubernetes   *kubernetesBlock   `hcl:"kubernetes,block"`
-	SSH          *sshBlock          `hcl:"ssh,block"`
+	SSH          *sshBlock          `hcl:"ssh,block" says:"how hosts are reached"`
 	Artifacts    []artifactBlock    `hcl:"artifact,block"`
 	Guardrails   *guardrailsBlock   `hcl:"guardrails,block"`
 	Ignores      []ignoreBlock      `hcl:"ignore,block"`
@@ -27,13 +28,13 @@ type document struct {
 
 type macfleetBlock struct {
 	Place           place
-	RequiredVersion *string `hcl:"required_version,optional"`
-	Name            string  `hcl:"name"`
+	RequiredVersion string `hcl:"required_version,optional"`
+	Name            string `hcl:"name" is:"configuration"`
 }
 
 type variableBlock struct {
 	Place       place
-	Name        string               `hcl:"name,label"`
+	Name        string               `hcl:"name,label" is:"identifier"`
 	Type        hclsyntax.Expression `hcl:"type,optional"`
 	Default     hclsyntax.Expression `hcl:"default,optional"`
 	Description *string              `hcl:"description,optional"`
@@ -41,80 +42,72 @@ type variableBlock struct {
 
 type environmentBlock struct {
 	Place      place
-	Name       string               `hcl:"name,label"`
-	ClusterUID *string              `hcl:"cluster_uid,optional"`
-	ProjectID  *string              `hcl:"project_id,optional"`
+	Name       string               `hcl:"name,label" is:"owner"`
+	ClusterUID string               `hcl:"cluster_uid,optional" is:"uuid"`
+	ProjectID  string               `hcl:"project_id,optional" is:"uuid"`
 	Variables  hclsyntax.Expression `hcl:"variables,optional"`
 }
 
 type scalewayBlock struct {
-	Place      place
-	Zones      []string `hcl:"zones"`
-	PoolPrefix string   `hcl:"pool_prefix"`
+	Place place
+	fleet.Scaleway
 }
 
 type kubernetesBlock struct {
-	Place         place
-	Context       *string    `hcl:"context,optional"`
-	APIServer     *string    `hcl:"api_server,optional"`
-	Namespace     *string    `hcl:"namespace,optional"`
-	LabelPrefix   *string    `hcl:"label_prefix,optional"`
-	PodNamespaces []string   `hcl:"pod_namespaces,optional"`
-	CAPI          *capiBlock `hcl:"capi,block"`
+	Place place
+	fleet.Kubernetes
+	CAPI capiBlock `hcl:"capi,block"`
 }
 
 type capiBlock struct {
-	Place     place
-	Cluster   string  `hcl:"cluster"`
-	Namespace *string `hcl:"namespace,optional"`
+	Place place
+	fleet.CAPI
 }
 
 type sshBlock struct {
-	Place      place
-	User       *string         `hcl:"user,optional"`
-	PrivateKey secret.Ref      `hcl:"private_key,optional"`
-	Via        []string        `hcl:"via,optional"`
-	Timeouts   *fleet.Timeouts `hcl:"timeouts,block"`
+	Place place
+	fleet.SSH
 }
 
 type artifactBlock struct {
-	Place   place
-	Name    string  `hcl:"name,label"`
-	Version string  `hcl:"version" is:"version"`
-	Source  string  `hcl:"source"`
-	SHA256  *string `hcl:"sha256,optional" is:"sha256"`
-	Size    *int64  `hcl:"size,optional" least:"1" max:"1000000000000"` // bytes
-	Fetch   *string `hcl:"fetch,optional"`
+	Place place
+	fleet.Artifact
+}
+
+type ignoreBlock struct {
+	Place place
+	fleet.Ignore
+	Until string `hcl:"until" is:"day"`
 }
 
 type defaultsBlock struct {
 	Place place
-	OS    *string `hcl:"os,optional"`
+	OS    string `hcl:"os,optional" is:"os"`
 	fleet.Spec
 }
 
 type fleetBlock struct {
 	Place   place
-	Name    string        `hcl:"name,label"`
-	OS      *string       `hcl:"os,optional"`
+	Name    string        `hcl:"name,label" is:"part"`
+	OS      string        `hcl:"os,optional" is:"os"`
 	Disable []string      `hcl:"disable,optional"`
 	Groups  []groupBlock  `hcl:"group,block"`
-	Rollout *rolloutBlock `hcl:"rollout,block"`
+	Rollout fleet.Rollout `hcl:"rollout,block"`
 	fleet.Spec
 }
 
 type groupBlock struct {
 	Place    place
-	Name     string `hcl:"name,label"`
-	Type     string `hcl:"type"`
+	Name     string `hcl:"name,label" is:"part"`
+	Type     string `hcl:"type" is:"type"`
 	Replicas int    `hcl:"replicas" max:"1000"`
 	fleet.Spec
 }
 
 type hostBlock struct {
 	Place       place
-	Name        string               `hcl:"name,label"`
-	ServerID    *string              `hcl:"server_id,optional"`
+	Name        string               `hcl:"name,label" is:"host"`
+	ServerID    string               `hcl:"server_id,optional" is:"uuid"`
 	Environment hclsyntax.Expression `hcl:"environment,optional"`
 	Group       hclsyntax.Expression `hcl:"group,optional"` // a reference, never evaluated
 	Password    secret.Ref           `hcl:"password,optional"`
@@ -122,17 +115,95 @@ type hostBlock struct {
 }
 
 type guardrailsBlock struct {
-	Place    place
-	MaxHosts *int     `hcl:"max_hosts,optional" least:"1" max:"100000"`
-	Windows  []string `hcl:"windows,optional"`
+	Place place
+	fleet.Guardrails
+	Windows []string `hcl:"windows,optional" is:"window" least:"1"`
 }
 
-type rolloutBlock struct {
-	Place          place
-	MaxUnavailable cty.Value `hcl:"max_unavailable,optional"` // a number or "20%"
-	Canary         *int      `hcl:"canary,optional" max:"1000"`
-	Soak           *string   `hcl:"soak,optional"`
-	FailureBudget  *int      `hcl:"failure_budget,optional" max:"1000"`
-	MinReady       *int      `hcl:"min_ready,optional" max:"1000"`
-	Order          *string   `hcl:"order,optional"`
+// A phrase is how a fault of a text is told whose kind the tag "is" names.
+type phrase struct {
+	wrong   func(text string) string // why it is; nil: as package fleet judges the kind
+	summary string
+	detail  string // takes the argument's name, the text and why
+	empty   string // of a list with nothing in it: takes the argument's name
+	once    string // what may stand in a list only once
+}
+
+const invalidValue = "Invalid value"
+
+var phrases = map[string]phrase{
+	"api_server": {wrong: apiServerFault, summary: "Invalid API server",
+		detail: "%[2]s cannot be the API server's address: %[3]s. Write it as hosts reach it, such as \"https://api.acme.dev:6443\"."},
+	"configuration": {wrong: func(text string) string { return fleet.CheckText("owner", text) }, summary: "Invalid name",
+		detail: "The name of the configuration cannot be %[2]s: %[3]s."},
+	"context": {wrong: because(func(text string) bool { return text == "" }, "it is empty"), summary: "Empty text",
+		detail: "The argument %[1]q must not be empty. Name a context of the kubeconfig, or leave it out for the current one."},
+	"day": {wrong: because(func(text string) bool { return parseDay(text).IsZero() }, "it is no day"), summary: "Invalid day",
+		detail: "The argument %[1]q must be a day such as \"2026-12-31\", not %[2]s. The ignore holds until that day ends, in UTC."},
+	"dns": {summary: "Invalid name", detail: "The argument %[1]q must not be %[2]s: %[3]s."},
+	"fetch": {wrong: oneOf(fleet.FetchHost, fleet.FetchPush), summary: "Invalid fetch",
+		detail: "The argument %[1]q must be \"host\" (each host downloads it) or \"push\" (macfleet uploads it), not %[3]s"},
+	"host": {wrong: because(func(text string) bool { return !fleet.IsDNSLabel(text) },
+		"it becomes the name of a Node, so it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit. Rename the server first")},
+	"identifier": {wrong: because(func(text string) bool { return !hclsyntax.ValidIdentifier(text) },
+		"it must be letters, digits, hyphens and underscores, and begin with a letter")},
+	"label_prefix": {wrong: labelPrefixFault, summary: "Invalid label prefix", detail: "%[2]s %[3]s."},
+	"namespace":    {wrong: namespaceFault, summary: "Invalid namespace", detail: "%[3]s."},
+	"order": {wrong: oneOf(fleet.ByName, fleet.ByIdle), summary: "Invalid order",
+		detail: "The argument %[1]q must be \"name\" or \"idle\" (those with the fewest Pods first), not %[2]s."},
+	"os": {wrong: familyFault, summary: "Invalid os", detail: "%[2]s %[3]s"},
+	"pod_namespace": {wrong: podNamespaceFault, summary: "Invalid namespace of Pods", once: "namespace",
+		detail: "%[2]s cannot be a namespace of Pods that run on the hosts: %[3]s.",
+		empty:  "The argument %[1]q must name at least one namespace: Pods run on the hosts only there. Leave it out for \"default\"."},
+	"selector": {wrong: func(text string) string { _, err := fleet.SelectorTerms(text); return reason(err) }, summary: "Invalid selector", detail: "%[3]s."},
+	"step":     {wrong: stepFault, summary: "Unknown step", detail: "No step is named %[3]s"},
+	"type":     {wrong: typeFault, summary: "Invalid type", detail: "%[2]s is not a server type: %[3]s"},
+	"user":     {summary: "Invalid user", detail: "%[2]s is not the name of a user: %[3]s."},
+	"uuid": {summary: "Invalid id",
+		detail: "The argument %[1]q must be a UUID in lower case, such as 5d6e0f1a-2b3c-4d5e-8f90-a1b2c3d4e5f6, not %[2]s."},
+	"via": {wrong: oneOf("tailscale", "public"), summary: "Unknown path", once: "path", detail: "No path to a host is named %[3]s There is tailscale, public.",
+		empty: "The argument %[1]q must name at least one path: tailscale, public."},
+	"window": {wrong: func(text string) string { _, err := fleet.ParseWindow(text); return reason(err) }, summary: "Invalid window", detail: "%[3]s.",
+		empty: "The argument %[1]q must hold at least one window: in none nothing could ever be drained. Leave it out where hosts may be disturbed at any time."},
+	"zone": {summary: "Invalid zone", once: "zone", detail: "%[2]s is not the name of a zone: %[3]s.",
+		empty: "The argument %[1]q must name at least one zone, such as \"fr-par-1\"."},
+}
+
+// wrong says what is wrong with a text of a kind, or "".
+func wrong(kind, text string) string {
+	if p := phrases[kind]; p.wrong != nil {
+		return p.wrong(text)
+	}
+	return fleet.CheckText(kind, text)
+}
+
+// because is a check that gives one reason.
+func because(faulty func(string) bool, why string) func(string) string {
+	return func(text string) string {
+		if faulty(text) {
+			return why
+		}
+		return ""
+	}
+}
+
+// oneOf is a check that gives the text and the name that was probably meant.
+func oneOf[T ~string](names ...T) func(string) string {
+	var known []string
+	for _, n := range names {
+		known = append(known, string(n))
+	}
+	return func(text string) string {
+		if slices.Contains(known, text) {
+			return ""
+		}
+		return quoted(text) + "." + didYouMean(fleet.Nearest(text, known))
+	}
+}
+
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

@@ -6,35 +6,27 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// The steps are known by reflection alone: a new field of fleet.Spec needs no
-// change here.
+// steps is the shape of what holds the blocks of all steps, which are known by
+// reflection alone: a new field of fleet.Spec needs no change here.
+var steps = shapeOf("", reflect.TypeFor[fleet.Spec]())
 
 // stepNames returns the ids of all steps in the order of fleet.Spec.
-func stepNames() []string { return shapeOf("", reflect.TypeFor[fleet.Spec]()).names() }
-
-// stepOf returns the id of the step whose block is a T.
-func stepOf[T any]() string {
-	blocks := shapeOf("", reflect.TypeFor[fleet.Spec]()).blocks
-	return blocks[slices.IndexFunc(blocks, func(n nested) bool { return n.typ == reflect.TypeFor[T]() })].name
-}
+func stepNames() []string { return steps.names() }
 
 // hasStep reports whether spec has a block for the step.
 func hasStep(spec fleet.Spec, name string) bool {
-	n, ok := shapeOf("", reflect.TypeFor[fleet.Spec]()).block(name)
-	return ok && !reflect.ValueOf(spec).FieldByIndex(n.index).IsZero()
+	m := steps.member(name)
+	return m.name != "" && !reflect.ValueOf(spec).FieldByIndex(m.index).IsZero()
 }
 
 // without returns spec less the steps of those names.
 func without(spec fleet.Spec, names []string) fleet.Spec {
-	for _, n := range shapeOf("", reflect.TypeFor[fleet.Spec]()).blocks {
-		if slices.Contains(names, n.name) {
-			reflect.ValueOf(&spec).Elem().FieldByIndex(n.index).SetZero()
+	for _, m := range steps.members {
+		if slices.Contains(names, m.name) {
+			reflect.ValueOf(&spec).Elem().FieldByIndex(m.index).SetZero()
 		}
 	}
 	return spec
@@ -50,36 +42,32 @@ func merge(base, above fleet.Spec) fleet.Spec {
 	return out
 }
 
-// overlay copies what is set in src onto dst. Set is what is not zero: nil is
-// the sign of what was not written, so an empty list counts.
+// overlay copies the fields that are set in src onto dst. Set is what is not zero:
+// nil is the sign of what was not written, so an empty list counts.
 func overlay(dst, src reflect.Value) {
-	switch {
-	case src.Kind() == reflect.Struct:
-		for i := range src.NumField() {
-			overlay(dst.Field(i), src.Field(i))
+	for f, from := range src.Fields() {
+		to := dst.FieldByIndex(f.Index)
+		isBlock := strings.HasSuffix(f.Tag.Get("hcl"), ",block")
+		switch {
+		case from.IsZero():
+		case from.Kind() == reflect.Pointer && isBlock:
+			if to.IsNil() {
+				to.Set(reflect.New(from.Type().Elem()))
+			}
+			overlay(to.Elem(), from.Elem())
+		case from.Kind() == reflect.Pointer:
+			to.Set(reflect.New(from.Type().Elem()))
+			to.Elem().Set(from.Elem())
+		case from.Kind() == reflect.Slice:
+			to.Set(reflect.AppendSlice(reflect.MakeSlice(from.Type(), 0, from.Len()), from))
+		case from.Kind() == reflect.Map:
+			to.Set(reflect.MakeMap(from.Type()))
+			for key, value := range from.Seq2() {
+				to.SetMapIndex(key, value)
+			}
+		default:
+			to.Set(from)
 		}
-	case src.IsZero():
-	case src.Type() == reflect.TypeFor[*fleet.Artifact]():
-		dst.Set(reflect.New(src.Type().Elem()))
-		dst.Elem().Set(src.Elem()) // one value, not a block of them
-	case src.Kind() == reflect.Pointer:
-		if dst.IsNil() {
-			dst.Set(reflect.New(src.Type().Elem()))
-		}
-		overlay(dst.Elem(), src.Elem())
-		if src.Elem().Kind() != reflect.Struct {
-			dst.Elem().Set(src.Elem()) // a written 0, false or "" wins too
-		}
-	case src.Kind() == reflect.Slice:
-		dst.Set(reflect.MakeSlice(src.Type(), src.Len(), src.Len()))
-		reflect.Copy(dst, src)
-	case src.Kind() == reflect.Map:
-		dst.Set(reflect.MakeMap(src.Type()))
-		for _, key := range src.MapKeys() {
-			dst.SetMapIndex(key, src.MapIndex(key))
-		}
-	default:
-		dst.Set(src)
 	}
 }
 
@@ -91,19 +79,21 @@ type layer struct {
 	sources fleet.Sources
 }
 
-// layerOf is what a block of that level says. Beside the steps it notes where
-// the arguments of those names stand.
-func layerOf(level fleet.Level, at place, spec fleet.Spec, args ...string) layer {
-	n := notes{level: level, sources: fleet.Sources{}}
-	for _, name := range args {
-		if attr := at.attrs[name]; attr != nil {
-			n.note(name, attr.NameRange)
+// layerOf is what a block of that level says of the steps, and beside them. An
+// argument that is written has a value other than the field's zero, so the sources are
+// those of what overlay lets win; a test holds the fields to it.
+func (l *loader) layerOf(level fleet.Level, at place, spec fleet.Spec) layer {
+	sources := fleet.Sources{}
+	for path, rng := range at.names {
+		if step, _, _ := strings.Cut(path, "."); hasStep(spec, step) || slices.Contains([]string{"os", "type", "replicas"}, path) {
+			at := fleet.Source{Level: level, File: rng.Filename, Line: rng.Start.Line}
+			sources[path] = at
+			if other, known := l.lines[at]; !known || rng.Start.Byte < other.Start.Byte {
+				l.lines[at] = rng
+			}
 		}
 	}
-	if at.block != nil {
-		n.body(at.block.Body, reflect.TypeFor[fleet.Spec](), "")
-	}
-	return layer{spec: spec, sources: n.sources}
+	return layer{spec, sources}
 }
 
 // over lays l over base.
@@ -122,37 +112,4 @@ func (l layer) without(names []string) layer {
 		return slices.Contains(names, step)
 	})
 	return layer{spec: without(l.spec, names), sources: sources}
-}
-
-// notes gathers where the values of one level stand.
-type notes struct {
-	level   fleet.Level
-	sources fleet.Sources
-}
-
-func (n notes) note(path string, at hcl.Range) {
-	n.sources[path] = fleet.Source{Level: n.level, File: at.Filename, Line: at.Start.Line}
-}
-
-// body notes what a body has of a struct's arguments and blocks. An argument
-// that is written has a value other than the field's zero, so noting what is
-// written notes what overlay lets win; a test holds the fields to it.
-func (n notes) body(body *hclsyntax.Body, t reflect.Type, prefix string) {
-	sh := shapeOf("", t)
-	for _, a := range sh.args {
-		if attr := body.Attributes[a.name]; attr != nil {
-			n.note(prefix+a.name, attr.NameRange)
-		}
-	}
-	for _, b := range body.Blocks {
-		inner, known := sh.block(b.Type)
-		if !known {
-			continue
-		}
-		path := prefix + inner.name
-		n.note(path, b.DefRange())
-		if !inner.many {
-			n.body(b.Body, inner.typ, path+".")
-		}
-	}
 }

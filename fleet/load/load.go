@@ -12,6 +12,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/macfleet/macfleet/fleet"
 )
@@ -49,7 +51,8 @@ type Result struct {
 // names. The diagnostics are sorted by file and position, those without a place
 // first; Config is nil exactly when one of them is an error.
 func Dir(fsys fs.FS, opts Options) (Result, hcl.Diagnostics) {
-	l := &loader{opts: opts, files: map[string]*hcl.File{}, ends: map[string]hcl.Range{}, functions: functions(), maybe: map[string]bool{}}
+	l := &loader{opts: opts, files: map[string]*hcl.File{}, ends: map[string]hcl.Range{}, lines: map[fleet.Source]hcl.Range{},
+		functions: functions(), maybe: map[string]bool{}}
 	cfg := l.config(fsys)
 	diags := l.finish()
 	if diags.HasErrors() {
@@ -66,29 +69,27 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	}
 	blocks := l.collect(bodies)
 	envs := l.environments(blocks["environment"])
-	sc := &scope{vars: l.variables(blocks["variable"], envs), env: envs.values(), chosen: envs.name()}
+	sc := &scope{values: map[string]map[string]cty.Value{"var": l.variables(blocks["variable"], envs), "env": envs.values()}, chosen: envs.chosen.Name}
 	l.locals(blocks["locals"], sc)
 
-	cfg := &fleet.Config{Environments: envs.names()}
+	cfg := &fleet.Config{Environments: envs.names}
 	name := l.macfleet(blocks["macfleet"])
-	cfg.Owner = fleet.Owner{Name: name.text, Environment: envs.name()}
-	if envs.chosen != nil {
-		cfg.ProjectID, cfg.ClusterUID = deref(envs.chosen.ProjectID), deref(envs.chosen.ClusterUID)
-	}
+	cfg.Owner = fleet.Owner{Name: name.text, Environment: envs.chosen.Name}
+	cfg.ProjectID, cfg.ClusterUID = envs.chosen.ProjectID, envs.chosen.ClusterUID
 	all := owners(name.text, cfg.Environments)
 	cfg.Scaleway = l.scaleway(blocks["scaleway"], sc, all)
 	cfg.Kubernetes = l.kubernetes(blocks["kubernetes"], sc)
 	cfg.SSH = l.ssh(blocks["ssh"], sc, cfg.Kubernetes)
 
-	artifacts := decodeAll[artifactBlock](l, blocks["artifact"], sc)
+	artifacts := decodeAll(l, blocks["artifact"], sc, artifactBlock{})
 	cfg.Artifacts = l.artifacts(artifacts, sc)
 	cfg.Guardrails = l.guardrails(blocks["guardrails"], sc)
 	cfg.Ignores = l.ignores(blocks["ignore"], sc)
-	fleets := decodeAll[fleetBlock](l, blocks["fleet"], sc)
-	cfg.Fleets = l.fleets(fleets, l.defaults(blocks["defaults"], sc))
+	fleets := decodeAll(l, blocks["fleet"], sc, fleetBlock{Rollout: fleet.DefaultRollout()})
+	cfg.Fleets = l.fleets(fleets, decodeOnly(l, blocks["defaults"], sc, defaultsBlock{}))
 	l.lengths(name, envs.all, fleets)
 	r := &roster{loader: l, owners: all, envs: envs, pool: cfg.Scaleway.PoolPrefix, fleets: fleets}
-	cfg.Hosts = r.hosts(decodeAll[hostBlock](l, blocks["host"], sc), cfg)
+	cfg.Hosts = r.hosts(decodeAll(l, blocks["host"], sc, hostBlock{}), cfg)
 	l.joining(cfg)
 	l.locked(cfg, artifacts)
 	return cfg
@@ -98,8 +99,9 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 type loader struct {
 	opts      Options
 	files     map[string]*hcl.File
-	ends      map[string]hcl.Range // of ignore blocks
-	functions functionTable
+	ends      map[string]hcl.Range       // of ignore blocks
+	lines     map[fleet.Source]hcl.Range // what stands where a value of a step comes from
+	functions map[string]function.Function
 	diags     hcl.Diagnostics
 	// lost are texts that were not understood, such as a file with a syntax
 	// fault, and maybe are names that a misspelled one probably stands for:
@@ -143,12 +145,4 @@ func (l *loader) mayStand(name string) bool {
 		}
 	}
 	return false
-}
-
-func deref[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }

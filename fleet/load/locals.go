@@ -1,6 +1,7 @@
 package load
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,19 +13,21 @@ import (
 // locals evaluates all locals into sc, each after those it refers to.
 func (l *loader) locals(blocks []*hclsyntax.Block, sc *scope) {
 	d := &locals{loader: l, scope: sc, attrs: map[string]*hclsyntax.Attribute{}, state: map[string]state{}, cyclic: map[string]bool{}}
+	sc.values["local"] = map[string]cty.Value{}
 	first := map[string]hcl.Range{}
-	for _, b := range blocks {
-		for _, attr := range l.free(b) {
-			if l.unique(first, "local", attr.Name, attr.NameRange) {
-				d.attrs[attr.Name] = attr
+	for _, block := range blocks {
+		for _, b := range block.Body.Blocks {
+			l.fault(b.TypeRange, "Unsupported block", "A locals block holds only arguments, name = value.")
+		}
+		for _, name := range sortedKeys(block.Body.Attributes) {
+			if attr := block.Body.Attributes[name]; l.unique(first, "local", name, attr.NameRange) {
+				d.attrs[name] = attr
+				sc.values["local"][name] = cty.DynamicVal // exists, as far as a cycle is concerned
 			}
 		}
 	}
-	sc.locals = map[string]cty.Value{}
-	for name := range d.attrs {
-		sc.locals[name] = cty.DynamicVal // exists, as far as a cycle is concerned
-	}
-	for _, name := range d.inOrder() {
+	// By their places, so that a cycle is reported at its first local.
+	for _, name := range slices.SortedFunc(maps.Keys(d.attrs), func(a, b string) int { return compareRanges(&d.attrs[a].NameRange, &d.attrs[b].NameRange) }) {
 		d.evaluate(name, nil)
 	}
 }
@@ -44,16 +47,6 @@ const (
 	visiting
 	done
 )
-
-// inOrder returns the names by their places, so that a cycle is reported at its
-// first local.
-func (d *locals) inOrder() []string {
-	names := sortedKeys(d.attrs)
-	slices.SortStableFunc(names, func(a, b string) int {
-		return compareRanges(&d.attrs[a].NameRange, &d.attrs[b].NameRange)
-	})
-	return names
-}
 
 // evaluate gives a local its value; path leads to it.
 func (d *locals) evaluate(name string, path []string) {
@@ -81,7 +74,7 @@ func (d *locals) evaluate(name string, path []string) {
 		d.fault(attr.Expr.Range(), tooLarge, "The value of local.%s is larger than %d bytes.", name, maxFile)
 		val = cty.DynamicVal
 	}
-	d.scope.locals[name] = val
+	d.scope.values["local"][name] = val
 }
 
 // cycle reports locals that need each other.

@@ -29,21 +29,34 @@ type Names struct {
 // is passed over.
 func Outline(fsys fs.FS) Names {
 	n := Names{Steps: stepNames()}
+	// The labels of blocks, and the texts of arguments, by where they stand.
+	lists := map[string]*[]string{"environment": &n.Environments, "fleet": &n.Fleets, "fleet group": &n.Groups, "fleet group type =": &n.Types,
+		"scaleway zones =": &n.Zones, "host": &n.Hosts, "variable": &n.Variables, "artifact": &n.Artifacts, " ": &n.Steps}
+	var visit func(body *hclsyntax.Body, within string)
+	visit = func(body *hclsyntax.Body, within string) {
+		for _, b := range body.Blocks {
+			if to := lists[within+b.Type]; to != nil {
+				*to = append(*to, b.Labels...)
+			}
+			visit(b.Body, within+b.Type+" ")
+		}
+		for name, attr := range body.Attributes {
+			if to := lists[within+name+" ="]; to != nil {
+				*to = append(*to, texts(attr.Expr)...)
+			}
+		}
+	}
 	names, _, _ := list(fsys) // an unreadable directory has no names
 	for _, name := range names {
 		content, err := read(fsys, name)
 		if err != nil || excess(name, content) != nil {
 			continue
 		}
-		file, _ := hclsyntax.ParseConfig(content, name, hcl.InitialPos)
-		if file == nil {
-			continue
-		}
-		if body, ok := file.Body.(*hclsyntax.Body); ok {
-			n.read(body)
+		if file, _ := hclsyntax.ParseConfig(content, name, hcl.InitialPos); file != nil {
+			visit(file.Body.(*hclsyntax.Body), "")
 		}
 	}
-	for _, list := range []*[]string{&n.Environments, &n.Fleets, &n.Groups, &n.Types, &n.Zones, &n.Steps, &n.Hosts, &n.Variables, &n.Artifacts} {
+	for _, list := range lists {
 		*list = slices.DeleteFunc(*list, unprintable)
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
@@ -51,39 +64,11 @@ func Outline(fsys fs.FS) Names {
 	return n
 }
 
-func (n *Names) read(body *hclsyntax.Body) {
-	labelled := map[string]*[]string{"environment": &n.Environments, "fleet": &n.Fleets, "host": &n.Hosts, "variable": &n.Variables, "artifact": &n.Artifacts}
-	for _, b := range body.Blocks {
-		if to := labelled[b.Type]; to != nil {
-			*to = append(*to, b.Labels...)
-		}
-		switch b.Type {
-		case "scaleway":
-			n.Zones = append(n.Zones, texts(b.Body, "zones")...)
-		case "fleet":
-			n.groups(b.Body)
-		}
-	}
-}
-
-func (n *Names) groups(body *hclsyntax.Body) {
-	for _, g := range body.Blocks {
-		if g.Type == "group" {
-			n.Groups = append(n.Groups, g.Labels...)
-			n.Types = append(n.Types, texts(g.Body, "type")...)
-		}
-	}
-}
-
-// texts returns the text, or the texts of the list, that an argument is written
+// texts returns the text, or the texts of the list, that an expression is written
 // as. What refers to something or calls a function has none.
-func texts(body *hclsyntax.Body, name string) []string {
-	attr := body.Attributes[name]
-	if attr == nil {
-		return nil
-	}
-	exprs := []hclsyntax.Expression{attr.Expr}
-	if list, ok := attr.Expr.(*hclsyntax.TupleConsExpr); ok {
+func texts(expr hclsyntax.Expression) []string {
+	exprs := []hclsyntax.Expression{expr}
+	if list, ok := expr.(*hclsyntax.TupleConsExpr); ok {
 		exprs = list.Exprs
 	}
 	var all []string

@@ -12,43 +12,33 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// roots returns what references begin with.
-func roots() []string { return []string{"var", "local", "env", "artifact"} }
+// roots are what references begin with.
+var roots = []string{"var", "local", "env", "artifact"}
 
 // reference reports whether a reference can be followed. It says why not,
 // unless what is missing may stand in a text that was not understood.
 func (l *loader) reference(tr hcl.Traversal, sc *scope, use purpose) bool {
 	root, name, ok := split(tr)
 	at := tr[:min(2, len(tr))].SourceRange()
+	val, known := sc.values[root][name]
 	switch {
 	case sc.closed != "":
 		l.fault(tr.SourceRange(), "Reference not possible", "Nothing can be referred to here, because %s.%s", sc.closed, quotesHint(tr))
-		return false
 	case root == "artifact" && use != asArtifact:
 		l.fault(tr.SourceRange(), "Artifact not allowed here", "An artifact can only be the whole value of an argument that takes one, such as artifact in a tart_kubelet block.")
-		return false
-	case !slices.Contains(roots(), root):
+	case !slices.Contains(roots, root):
 		l.unknownRoot(tr, root)
-		return false
 	case !ok:
-		l.fault(at, "Incomplete reference", "Name one: %s.NAME, for example %s.", root, example(root, sc))
-		return false
-	}
-	if root == "artifact" && len(tr) > 2 {
+		l.fault(at, "Incomplete reference", "Name one: %s.NAME, for example %[1]s.%s.", root, example(root, sc))
+	case root == "artifact" && len(tr) > 2:
 		l.fault(tr.SourceRange(), "Reference not possible", "An artifact is referred to as a whole: write artifact.%s.", name)
-		return false
-	}
-	val, known := sc.values(root)[name]
-	if known && val != cty.NilVal {
+	case known && val != cty.NilVal:
 		return true
-	}
-	if root == "env" {
+	case root == "env":
 		l.noEnv(at, name, sc)
-		return false
-	}
-	if !l.mayStand(name) {
+	case !l.mayStand(name):
 		what := map[string]string{"var": "variable", "local": "local", "artifact": "artifact"}[root]
-		names := sortedKeys(sc.values(root))
+		names := sortedKeys(sc.values[root])
 		l.fault(at, "Unknown "+what, "No %s is named %s.%s", what, quoted(name), offer(root+".", fleet.Nearest(name, names), names))
 	}
 	return false
@@ -78,12 +68,9 @@ func stepName(step hcl.Traverser) (string, bool) {
 }
 
 func (l *loader) unknownRoot(tr hcl.Traversal, root string) {
-	suggestion := fleet.Nearest(root, roots())
-	if suggestion == "" {
-		all := roots()
-		if i := slices.IndexFunc(all, func(r string) bool { return strings.HasPrefix(root, r) }); i >= 0 {
-			suggestion = all[i]
-		}
+	suggestion := fleet.Nearest(root, roots)
+	if i := slices.IndexFunc(roots, func(r string) bool { return strings.HasPrefix(root, r) }); suggestion == "" && i >= 0 {
+		suggestion = roots[i]
 	}
 	help := didYouMean(suggestion)
 	if suggestion == "" {
@@ -98,8 +85,8 @@ func (l *loader) noEnv(at hcl.Range, name string, sc *scope) {
 	switch {
 	case !slices.Contains(attributes, name):
 		l.fault(at, "Unknown attribute", "An environment has no attribute %s.%s", quoted(name), offer("env.", fleet.Nearest(name, attributes), attributes))
-	case sc.env != nil:
-		if _, set := sc.env[name]; !set {
+	case sc.values["env"] != nil:
+		if _, set := sc.values["env"][name]; !set {
 			l.fault(at, "Attribute not set", "The environment %q sets no %s. Set it there, or leave the reference out.", sc.chosen, name)
 		}
 	case !l.mayStand("environment"):
@@ -119,13 +106,10 @@ func offer(prefix, suggestion string, names []string) string {
 }
 
 func example(root string, sc *scope) string {
-	if root == "env" {
-		return "env.name"
+	if names := sortedKeys(sc.values[root]); root != "env" && len(names) > 0 {
+		return names[0]
 	}
-	if names := sortedKeys(sc.values(root)); len(names) > 0 {
-		return root + "." + names[0]
-	}
-	return root + ".name"
+	return "name"
 }
 
 // quotesHint helps where a text was written without its quotes.
@@ -140,12 +124,10 @@ func quotesHint(tr hcl.Traversal) string {
 type scope struct {
 	// closed says why nothing may be referred to; "" = what follows may.
 	closed string
-	vars   map[string]cty.Value
-	locals map[string]cty.Value
-	env    map[string]cty.Value // nil: no environment is defined
-	chosen string               // name of the environment; may be ""
-
-	artifacts map[string]cty.Value // unknown where the block is faulty
+	// values are those of each of roots, unknown where they are faulty; without
+	// any environment there is no "env".
+	values map[string]map[string]cty.Value
+	chosen string // name of the environment; may be ""
 }
 
 // Reasons for a closed scope. Each completes "Nothing can be referred to here".
@@ -169,9 +151,22 @@ func (l *loader) eval(expr hclsyntax.Expression, sc *scope, use purpose) cty.Val
 	if !l.sound(expr, sc, use) {
 		return cty.DynamicVal
 	}
+	// What it refers to, and no more.
+	used := map[string]map[string]cty.Value{}
+	for _, tr := range expr.Variables() {
+		root, name, _ := split(tr)
+		if used[root] == nil {
+			used[root] = map[string]cty.Value{}
+		}
+		used[root][name] = sc.values[root][name]
+	}
+	ctx := &hcl.EvalContext{Functions: l.functions, Variables: map[string]cty.Value{}}
+	for root, values := range used {
+		ctx.Variables[root] = cty.ObjectVal(values)
+	}
 	var val cty.Value
 	var diags hcl.Diagnostics
-	if !guarded(func() { val, diags = expr.Value(l.context(expr, sc)) }) {
+	if !guarded(func() { val, diags = expr.Value(ctx) }) {
 		l.fault(expr.Range(), "Unusable expression", "This expression cannot be evaluated. Write it in another way.")
 		return cty.DynamicVal
 	}
@@ -188,40 +183,9 @@ func (l *loader) eval(expr hclsyntax.Expression, sc *scope, use purpose) cty.Val
 func (l *loader) sound(expr hclsyntax.Expression, sc *scope, use purpose) bool {
 	sound := true
 	for _, tr := range expr.Variables() {
-		if !l.reference(tr, sc, use) {
-			sound = false
-		}
+		sound = l.reference(tr, sc, use) && sound
 	}
 	return l.calls(expr, use) && sound
-}
-
-// context holds what the expression refers to and no more.
-func (l *loader) context(expr hclsyntax.Expression, sc *scope) *hcl.EvalContext {
-	used := map[string]map[string]cty.Value{}
-	for _, tr := range expr.Variables() {
-		root, name, _ := split(tr)
-		if used[root] == nil {
-			used[root] = map[string]cty.Value{}
-		}
-		used[root][name] = sc.values(root)[name]
-	}
-	ctx := &hcl.EvalContext{Functions: l.functions, Variables: map[string]cty.Value{}}
-	for root, values := range used {
-		ctx.Variables[root] = cty.ObjectVal(values)
-	}
-	return ctx
-}
-
-func (sc *scope) values(root string) map[string]cty.Value {
-	switch root {
-	case "var":
-		return sc.vars
-	case "local":
-		return sc.locals
-	case "artifact":
-		return sc.artifacts
-	}
-	return sc.env
 }
 
 // guarded runs f and reports false when it panics: the HCL and cty libraries do

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"regexp"
 	"slices"
 
 	"github.com/Masterminds/semver/v3"
@@ -20,14 +19,11 @@ type ownerName struct {
 
 // macfleet reads the block that names the configuration.
 func (l *loader) macfleet(blocks []*hclsyntax.Block) ownerName {
-	b := decodeOnly[macfleetBlock](l, blocks, &scope{closed: before})
-	if b == nil {
-		return ownerName{}
+	b := decodeOnly(l, blocks, &scope{closed: before}, macfleetBlock{})
+	if b.Place.good["required_version"] {
+		l.requiredVersion(b.RequiredVersion, b.Place.at("required_version"))
 	}
-	if b.RequiredVersion != nil {
-		l.requiredVersion(*b.RequiredVersion, b.Place.at("required_version"))
-	}
-	if !b.Place.good["name"] || !l.name(b.Place.at("name"), "configuration", b.Name, fleet.CheckOwnerPart) {
+	if !b.Place.good["name"] {
 		return ownerName{}
 	}
 	return ownerName{text: b.Name, at: b.Place.at("name")}
@@ -57,40 +53,17 @@ func (l *loader) requiredVersion(text string, at hcl.Range) {
 	}
 }
 
-var zonePattern = regexp.MustCompile(`^[a-z]{2}-[a-z]{3,7}-[0-9]{1,2}$`)
-
 // scaleway reads where the servers are rented. The owners are those of all
 // environments: they share the project and therefore the pool.
 func (l *loader) scaleway(blocks []*hclsyntax.Block, sc *scope, owners []fleet.Owner) fleet.Scaleway {
-	b := decodeOnly[scalewayBlock](l, blocks, sc)
-	if b == nil {
-		return fleet.Scaleway{}
-	}
-	if b.Place.good["zones"] {
-		l.zones(b)
-	}
+	b := decodeOnly(l, blocks, sc, scalewayBlock{})
 	if b.Place.good["pool_prefix"] && !l.poolPrefix(b, owners) {
 		b.PoolPrefix = "" // nothing is compared with a faulty one
 	}
-	return fleet.Scaleway{Zones: b.Zones, PoolPrefix: b.PoolPrefix}
+	return b.Scaleway
 }
 
-func (l *loader) zones(b *scalewayBlock) {
-	if len(b.Zones) == 0 {
-		l.fault(b.Place.at("zones"), "Empty list", "The argument %q must name at least one zone, such as \"fr-par-1\".", "zones")
-	}
-	for i, zone := range b.Zones {
-		at := b.Place.element("zones", i)
-		switch {
-		case !zonePattern.MatchString(zone):
-			l.fault(at, "Invalid zone", "%s is not the name of a zone: it must look like \"fr-par-1\".", quoted(zone))
-		case slices.Index(b.Zones, zone) < i:
-			l.fault(at, "Duplicate zone", "The zone %q is listed twice. Remove one.", zone)
-		}
-	}
-}
-
-func (l *loader) poolPrefix(b *scalewayBlock, owners []fleet.Owner) bool {
+func (l *loader) poolPrefix(b scalewayBlock, owners []fleet.Owner) bool {
 	const summary = "Invalid pool prefix"
 	at := b.Place.at("pool_prefix")
 	if b.PoolPrefix == "" {
@@ -121,49 +94,11 @@ func owners(name string, environments []string) []fleet.Owner {
 	return all
 }
 
-const (
-	defaultUser = "m1"
-	viaTailnet  = "tailscale"
-	viaPublic   = "public"
-)
-
-var userPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9._-]{0,31}$`)
-
 // ssh reads how hosts are reached.
 func (l *loader) ssh(blocks []*hclsyntax.Block, sc *scope, k *fleet.Kubernetes) fleet.SSH {
-	b := decodeOnly[sshBlock](l, blocks, sc)
-	if b == nil {
-		return fleet.SSH{}
-	}
-	s := fleet.SSH{User: or(b.User, defaultUser), PrivateKey: b.PrivateKey, Via: b.Via}
-	if !userPattern.MatchString(s.User) {
-		l.fault(b.Place.at("user"), "Invalid user", "%s is not the name of a user: it must be letters, digits, dots, hyphens and underscores, at most 32.", quoted(s.User))
-	}
-	if ref := s.PrivateKey; k != nil && ref.Scheme == secret.Kubernetes && slices.Contains(k.PodNamespaces, ref.Parts()[0]) {
+	b := decodeOnly(l, blocks, sc, sshBlock{SSH: fleet.SSH{User: "m1", Via: []string{"public"}}})
+	if ref := b.PrivateKey; k != nil && ref.Scheme == secret.Kubernetes && slices.Contains(k.PodNamespaces, ref.Parts()[0]) {
 		l.fault(b.Place.at("private_key"), "Key readable by hosts", "Pods for the hosts run in the namespace %s, so whoever is root on one host could read the key to all of them there. Keep it in %s, or leave %[1]s out of pod_namespaces in the kubernetes block.", quoted(ref.Parts()[0]), quoted(k.Namespace))
 	}
-	if !b.Place.written("via") {
-		s.Via = []string{viaPublic}
-	}
-	if b.Place.good["via"] {
-		l.via(b)
-	}
-	s.Timeouts = deref(b.Timeouts)
-	return s
-}
-
-func (l *loader) via(b *sshBlock) {
-	paths := []string{viaTailnet, viaPublic}
-	if len(b.Via) == 0 {
-		l.fault(b.Place.at("via"), "Empty list", "The argument %q must name at least one path: %s.", "via", listed(paths))
-	}
-	for i, path := range b.Via {
-		at := b.Place.element("via", i)
-		switch {
-		case !slices.Contains(paths, path):
-			l.fault(at, "Unknown path", "No path to a host is named %s.%s There is %s.", quoted(path), didYouMean(fleet.Nearest(path, paths)), listed(paths))
-		case slices.Index(b.Via, path) < i:
-			l.fault(at, "Duplicate path", "The path %q is listed twice. Remove one.", path)
-		}
-	}
+	return b.SSH
 }

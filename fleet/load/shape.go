@@ -3,45 +3,34 @@ package load
 import (
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // A shape is what a block may hold, read from the hcl tags of the struct that
 // it is decoded into: `hcl:"name"` is a required argument, "name,optional" one
 // that may be left out, "name,label" the block's label, "name,block" a nested
-// block (a slice: any number of them, a pointer: at most one). The fields of an
+// block (a slice: any number of them, else at most one). The fields of an
 // embedded struct count as the struct's own, so that steps and the other things
 // of a fleet are one shape and a misspelled name is compared with all of them.
 type shape struct {
-	name   string // the block's type; "" = the top of a file
-	args   []argument
-	blocks []nested
-	labels []label
+	name    string // the block's type; "" = the top of a file
+	members []member
+	label   *reflect.StructField // of the name; nil: the block has none
 }
 
-type argument struct {
+// A member is an argument or a nested block. The tags of an argument bound it: "max"
+// and "least" a whole number, "least" the length of a list, "shortest" and "longest" a
+// duration; "is" is the kind of a text. The tag "says" of a block is what it is for,
+// where no configuration can be without.
+type member struct {
 	name     string
-	required bool
-	most     int64         // of a whole number: the tag "max", or maxNumber
-	kind     string        // of a text: the tag "is", see fleet.CheckText
-	least    int           // of a list, how many; of a whole number, the smallest: the tag "least"
-	index    []int         // of the field
-	shortest time.Duration // of a duration: the tag "shortest"
-}
-
-type nested struct {
-	name    string
-	many    bool
-	labeled bool
-	index   []int
-	typ     reflect.Type // of the struct it is decoded into
-}
-
-type label struct {
-	name  string
-	index []int
+	block    bool
+	required bool // an argument
+	many     bool // such blocks are possible
+	labeled  bool
+	tag      reflect.StructTag
+	index    []int        // of the field
+	typ      reflect.Type // of the struct that a block is decoded into
 }
 
 // shapeOf reads the shape of a struct type.
@@ -49,59 +38,40 @@ func shapeOf(name string, t reflect.Type) shape {
 	sh := shape{name: name}
 	for _, f := range reflect.VisibleFields(t) {
 		field, kind, _ := strings.Cut(f.Tag.Get("hcl"), ",")
+		m := member{name: field, block: kind == "block", required: kind == "", tag: f.Tag, index: f.Index, typ: f.Type}
 		switch {
 		case field == "":
+			continue
 		case kind == "label":
-			sh.labels = append(sh.labels, label{field, f.Index})
-		case kind == "block":
-			n := nested{name: field, many: f.Type.Kind() == reflect.Slice, index: f.Index, typ: f.Type.Elem()}
-			n.labeled = len(shapeOf(field, n.typ).labels) > 0
-			sh.blocks = append(sh.blocks, n)
-		default:
-			sh.args = append(sh.args, argument{name: field, required: kind != "optional", most: most(f.Tag), kind: f.Tag.Get("is"), least: least(f.Tag), index: f.Index, shortest: shortest(f.Tag)})
+			sh.label = &f
+			continue
+		case m.block:
+			m.many = f.Type.Kind() == reflect.Slice
+			if f.Type.Kind() != reflect.Struct {
+				m.typ = f.Type.Elem()
+			}
+			m.labeled = shapeOf(field, m.typ).label != nil
 		}
+		sh.members = append(sh.members, m)
 	}
 	return sh
 }
 
-func most(tag reflect.StructTag) int64 {
-	if n, err := strconv.ParseInt(tag.Get("max"), 10, 64); err == nil {
-		return n
-	}
-	return maxNumber
-}
-
-func least(tag reflect.StructTag) int {
-	n, _ := strconv.Atoi(tag.Get("least")) // without the tag a list may be empty, and a number 0
-	return n
-}
-
-func shortest(tag reflect.StructTag) time.Duration {
-	d, _ := time.ParseDuration(tag.Get("shortest")) // only durations have the tag
-	return d
-}
-
-func (sh shape) argument(name string) bool {
-	return slices.ContainsFunc(sh.args, func(a argument) bool { return a.name == name })
-}
-
-func (sh shape) block(name string) (nested, bool) {
-	for _, n := range sh.blocks {
-		if n.name == name {
-			return n, true
+// member returns the argument or the block of that name, or one without a name.
+func (sh shape) member(name string) member {
+	for _, m := range sh.members {
+		if m.name == name {
+			return m
 		}
 	}
-	return nested{}, false
+	return member{}
 }
 
-// names returns all names that may stand in the block, arguments first.
+// names returns all names that may stand in the block.
 func (sh shape) names() []string {
 	var all []string
-	for _, a := range sh.args {
-		all = append(all, a.name)
-	}
-	for _, n := range sh.blocks {
-		all = append(all, n.name)
+	for _, m := range sh.members {
+		all = append(all, m.name)
 	}
 	return all
 }
@@ -120,23 +90,21 @@ func (sh shape) inside() string {
 // homes says where in the whole language a name may stand: as a block, or as an
 // argument; where it may not stand so at all, then in the other way.
 func homes(name string, block bool) []string {
-	var same, other []string
+	places := map[bool][]string{} // by whether it stands there as a block
 	var visit func(shape)
 	visit = func(sh shape) {
-		_, isBlock := sh.block(name)
-		switch {
-		case isBlock && block || sh.argument(name) && !block:
-			same = append(same, sh.inside())
-		case isBlock || sh.argument(name):
-			other = append(other, sh.inside())
+		if m := sh.member(name); m.name != "" {
+			places[m.block] = append(places[m.block], sh.inside())
 		}
-		for _, n := range sh.blocks {
-			visit(shapeOf(n.name, n.typ))
+		for _, m := range sh.members {
+			if m.block {
+				visit(shapeOf(m.name, m.typ))
+			}
 		}
 	}
 	visit(shapeOf("", reflect.TypeFor[document]()))
-	if len(same) == 0 {
-		same = other
+	if len(places[block]) == 0 {
+		block = !block
 	}
-	return slices.Compact(same)
+	return slices.Compact(places[block])
 }

@@ -139,15 +139,14 @@ func TestSourcesOfNestedBlocks(t *testing.T) {
 		Kubelet *kubelet `hcl:"kubelet,block"`
 	}
 	const text = "kubelet {\n  pods = 3\n  reserve {\n    memory = \"2Gi\"\n  }\n  mount \"a\" {}\n}\nother {}\n"
-	n := notes{level: fleet.InGroup, sources: fleet.Sources{}}
-	n.body(parsed(t, "a.fleet.hcl", []byte(text)), reflect.TypeFor[spec](), "")
-	want := []string{
-		"kubelet.mount: group a.fleet.hcl:6", "kubelet.pods: group a.fleet.hcl:2",
-		"kubelet.reserve.memory: group a.fleet.hcl:4", "kubelet.reserve: group a.fleet.hcl:3", "kubelet: group a.fleet.hcl:1",
+	l := &loader{maybe: map[string]bool{}}
+	block := &hclsyntax.Block{Type: "group", Body: parsed(t, "a.fleet.hcl", []byte(text))}
+	at := l.decode(block, &scope{}, reflect.ValueOf(&spec{}).Elem(), nil)
+	got := map[string]int{}
+	for path, rng := range at.names {
+		got[path] = rng.Start.Line
 	}
-	got := places(n.sources)
-	slices.Sort(want)
-	slices.Sort(got)
+	want := map[string]int{"kubelet": 1, "kubelet.pods": 2, "kubelet.reserve": 3, "kubelet.reserve.memory": 4, "kubelet.mount": 6}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -160,15 +159,13 @@ func TestLeavesTellWhatIsWritten(t *testing.T) {
 	var walk func(reflect.Type, string)
 	walk = func(typ reflect.Type, path string) {
 		sh := shapeOf("", typ)
-		for _, a := range sh.args {
-			switch f := typ.FieldByIndex(a.index); f.Type.Kind() {
-			case reflect.Pointer, reflect.Slice, reflect.Map:
-			default:
-				t.Errorf("%s%s is a %s: make it a pointer, so that a written zero counts", path, a.name, f.Type)
+		for _, m := range sh.members {
+			switch f := typ.FieldByIndex(m.index); {
+			case m.block:
+				walk(m.typ, path+m.name+".")
+			case !slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Map}, f.Type.Kind()):
+				t.Errorf("%s%s is a %s: make it a pointer, so that a written zero counts", path, m.name, f.Type)
 			}
-		}
-		for _, n := range sh.blocks {
-			walk(n.typ, path+n.name+".")
 		}
 	}
 	walk(reflect.TypeFor[fleet.Spec](), "")

@@ -1,10 +1,13 @@
 package load
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/big"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,38 +32,43 @@ const (
 	badNumber = "Number out of range"
 )
 
-// assign evaluates an argument into a field and reports whether it has a value
-// of the field's type. Types are not converted: "2" is no number.
-func (l *loader) assign(attr *hclsyntax.Attribute, sc *scope, a argument, field reflect.Value) bool {
-	if field.Type() == reflect.TypeFor[hclsyntax.Expression]() {
+// assign evaluates an argument into a field with those tags and reports whether it
+// has a value of the field's type. Types are not converted: "2" is no number.
+func (l *loader) assign(attr *hclsyntax.Attribute, sc *scope, tag reflect.StructTag, field reflect.Value) bool {
+	switch field.Type() {
+	case reflect.TypeFor[hclsyntax.Expression]():
 		field.Set(reflect.ValueOf(attr.Expr)) // the caller evaluates it
 		return true
-	}
-	if field.Kind() == reflect.Pointer {
-		value := reflect.New(field.Type().Elem())
-		if !l.assign(attr, sc, a, value.Elem()) {
-			return false
-		}
-		field.Set(value)
-		return true
-	}
-	switch field.Type() {
 	case reflect.TypeFor[secret.Ref]():
 		return l.capsule(attr, sc, asSecret, secretType, field, l.noSecret)
 	case reflect.TypeFor[fleet.Artifact]():
 		return l.capsule(attr, sc, asArtifact, artifactType, field, l.noArtifact)
 	}
+	if field.Kind() == reflect.Pointer {
+		value := reflect.New(field.Type().Elem())
+		if !l.assign(attr, sc, tag, value.Elem()) {
+			return false
+		}
+		field.Set(value)
+		return true
+	}
 	val, ok := l.value(attr, sc, plain)
-	if !ok {
+	switch {
+	case !ok:
 		return false
+	case field.Type() == reflect.TypeFor[fleet.Share]():
+		share, ok := parseShare(val)
+		if !ok {
+			l.fault(attr.Expr.Range(), "Invalid share", "The argument %q must be a number of hosts from 1 to %d, or a share from \"1%%\" to \"100%%\".", attr.Name, maxHosts)
+		}
+		field.Set(reflect.ValueOf(share))
+		return ok
+	case field.Type() == reflect.TypeFor[time.Duration]():
+		return l.duration(attr, val, tag, field)
+	case field.CanInt():
+		return l.wholeNumber(attr, val, tag, field)
 	}
-	if field.Type() == reflect.TypeFor[time.Duration]() {
-		return l.duration(attr, val, a, field)
-	}
-	if field.CanInt() {
-		return l.wholeNumber(attr, val, a, field)
-	}
-	return l.convert(attr, val, field) && l.texts(attr, a, field)
+	return l.convert(attr, val, field) && l.texts(attr, tag, field)
 }
 
 // capsule evaluates an argument whose value is one of ours inside a cty value. wrong
@@ -69,7 +77,7 @@ func (l *loader) capsule(attr *hclsyntax.Attribute, sc *scope, use purpose, want
 	val, ok := l.value(attr, sc, use)
 	if ok && val.Type() != want {
 		wrong(attr, sc, val)
-		ok = false
+		return false
 	}
 	if ok {
 		field.Set(reflect.ValueOf(val.EncapsulatedValue()).Elem())
@@ -94,21 +102,13 @@ func (l *loader) value(attr *hclsyntax.Attribute, sc *scope, use purpose) (cty.V
 
 // convert stores a known value in a field that is no pointer, number or secret.
 func (l *loader) convert(attr *hclsyntax.Attribute, val cty.Value, field reflect.Value) bool {
-	if field.Type() == reflect.TypeFor[cty.Value]() {
-		field.Set(reflect.ValueOf(val))
-		return true
-	}
 	want, err := gocty.ImpliedType(field.Interface())
 	if err != nil {
 		l.fault(attr.Expr.Range(), wrongType, "The argument %q cannot be read by this version of macfleet: %s.", attr.Name, err)
 		return false
 	}
 	if i, have := misfit(val, want); have != "" {
-		at := attr.Expr.Range()
-		if i >= 0 {
-			at = elementRange(attr.Expr, i)
-		}
-		l.fault(at, wrongType, "The argument %q must be %s, not %s.%s", attr.Name, typeName(want), have, unquoteHint(val, want))
+		l.fault(elementRange(attr.Expr, i), wrongType, "The argument %q must be %s, not %s.%s", attr.Name, typeName(want), have, unquoteHint(val, want))
 		return false
 	}
 	if val, err = convert.Convert(val, want); err == nil {
@@ -122,38 +122,47 @@ func (l *loader) convert(attr *hclsyntax.Attribute, val cty.Value, field reflect
 }
 
 // wholeNumber stores a whole number within the bounds of its field.
-func (l *loader) wholeNumber(attr *hclsyntax.Attribute, val cty.Value, a argument, field reflect.Value) bool {
+func (l *loader) wholeNumber(attr *hclsyntax.Attribute, val cty.Value, tag reflect.StructTag, field reflect.Value) bool {
 	if val.Type() != cty.Number {
 		l.fault(attr.Expr.Range(), wrongType, "The argument %q must be a whole number, not %s.%s", attr.Name, describe(val), unquoteHint(val, cty.Number))
 		return false
 	}
+	least, most := bound(tag, "least", 0), bound(tag, "max", maxNumber)
 	n, accuracy := val.AsBigFloat().Int64()
-	if accuracy != big.Exact || n < int64(a.least) || n > a.most {
-		l.fault(attr.Expr.Range(), badNumber, "The argument %q must be a whole number from %d to %d.", attr.Name, a.least, a.most)
+	if accuracy != big.Exact || n < least || n > most {
+		l.fault(attr.Expr.Range(), badNumber, "The argument %q must be a whole number from %d to %d.", attr.Name, least, most)
 		return false
 	}
 	field.SetInt(n)
 	return true
 }
 
-// longestDuration bounds every duration.
-const longestDuration = time.Hour
+// bound returns the number that a tag holds.
+func bound(tag reflect.StructTag, key string, otherwise int64) int64 {
+	if n, err := strconv.ParseInt(tag.Get(key), 10, 64); err == nil {
+		return n
+	}
+	return otherwise
+}
 
 // duration stores a duration within the bounds of its field.
-func (l *loader) duration(attr *hclsyntax.Attribute, val cty.Value, a argument, field reflect.Value) bool {
+func (l *loader) duration(attr *hclsyntax.Attribute, val cty.Value, tag reflect.StructTag, field reflect.Value) bool {
 	var text string
 	if !l.convert(attr, val, reflect.ValueOf(&text).Elem()) {
 		return false
 	}
 	const summary = "Invalid duration"
+	least, most := cmp.Or(tag.Get("shortest"), "0s"), cmp.Or(tag.Get("longest"), "1h")
+	shortest, _ := time.ParseDuration(least) // a tag of ours, as the other
+	longest, _ := time.ParseDuration(most)
 	d, err := time.ParseDuration(text)
 	switch at := attr.Expr.Range(); {
 	case err != nil:
-		l.fault(at, summary, "The argument %q must be a duration such as \"20s\" or \"1m30s\", not %s.", a.name, quoted(text))
-	case d < a.shortest || d > longestDuration:
-		l.fault(at, summary, "The argument %q must be from %s to %s, not %s.", a.name, a.shortest, "1h", quoted(text))
-	case a.shortest >= time.Second && d%time.Second != 0:
-		l.fault(at, summary, "The argument %q must be whole seconds, because the host counts them, not %s.", a.name, quoted(text))
+		l.fault(at, summary, "The argument %q must be a duration such as \"20s\" or \"1m30s\", not %s.", attr.Name, quoted(text))
+	case d < shortest || d > longest:
+		l.fault(at, summary, "The argument %q must be from %s to %s, not %s.", attr.Name, least, most, quoted(text))
+	case shortest >= time.Second && d%time.Second != 0:
+		l.fault(at, summary, "The argument %q must be whole seconds, because the host counts them, not %s.", attr.Name, quoted(text))
 	default:
 		field.SetInt(int64(d))
 		return true
@@ -199,40 +208,29 @@ func describe(val cty.Value) string {
 	return typeName(val.Type())
 }
 
+// primitives are one value of a type, and several. Other types are no keys of a map.
+var primitives = map[cty.Type][2]string{cty.String: {"a text", "texts"}, cty.Number: {"a number", "numbers"}, cty.Bool: {"true or false", "booleans"}}
+
 func typeName(t cty.Type) string {
 	switch {
-	case t == cty.String:
-		return "a text"
-	case t == cty.Number:
-		return "a number"
-	case t == cty.Bool:
-		return "true or false"
+	case t.IsPrimitiveType():
+		return primitives[t][0]
 	case t == artifactType:
 		return "an artifact"
 	case t.IsCapsuleType():
 		return "a secret"
+	case (t.IsListType() || t.IsSetType()) && t.ElementType().IsPrimitiveType():
+		return "a list of " + primitives[t.ElementType()][1]
 	case t.IsListType() || t.IsSetType():
-		return "a list of " + plural(t.ElementType())
+		return "a list of values"
 	case t.IsTupleType():
 		return "a list"
 	case t.IsMapType() && t.ElementType().IsPrimitiveType():
-		return "a map of " + plural(t.ElementType())
+		return "a map of " + primitives[t.ElementType()][1]
 	case t.IsMapType() || t.IsObjectType():
 		return "a map"
 	}
 	return "a value of another type"
-}
-
-func plural(t cty.Type) string {
-	switch t {
-	case cty.String:
-		return "texts"
-	case cty.Number:
-		return "numbers"
-	case cty.Bool:
-		return "booleans"
-	}
-	return "values"
 }
 
 // unquoteHint helps where only the quotes are wrong.
@@ -251,52 +249,49 @@ func unquoteHint(val cty.Value, want cty.Type) string {
 }
 
 // elementRange returns the place of the i-th element where a list is written
-// out, otherwise that of the whole expression.
+// out, otherwise that of the whole expression, as for i = -1.
 func elementRange(expr hcl.Expression, i int) hcl.Range {
-	if tuple, ok := expr.(*hclsyntax.TupleConsExpr); ok && i < len(tuple.Exprs) {
+	if tuple, ok := expr.(*hclsyntax.TupleConsExpr); ok && i >= 0 && i < len(tuple.Exprs) {
 		return tuple.Exprs[i].Range()
 	}
 	return expr.Range()
 }
 
-// texts checks a text, or each of a list, by the tags of its field.
-func (l *loader) texts(attr *hclsyntax.Attribute, a argument, field reflect.Value) bool {
-	switch {
-	case field.Kind() == reflect.String:
-		why := fleet.CheckText(a.kind, field.String())
-		if why != "" {
-			l.fault(attr.Expr.Range(), "Invalid value", "The argument %q must not be %s: %s.", a.name, quoted(field.String()), why)
-		}
-		return why == ""
-	case field.Type() == reflect.TypeFor[map[string]string]():
-		return l.textMap(attr, a, field.Interface().(map[string]string))
-	case field.Kind() != reflect.Slice || field.Type().Elem().Kind() != reflect.String:
-		return true
-	case field.Len() < a.least:
-		l.fault(attr.Expr.Range(), "Empty list", "The argument %q must hold at least %d. Leave it out to have its default.", a.name, a.least)
-		return false
-	}
-	ok := true
-	for i := range field.Len() {
-		text := field.Index(i).String()
-		if why := fleet.CheckText(a.kind, text); why != "" {
-			ok = false
-			l.fault(elementRange(attr.Expr, i), "Invalid value", "The argument %q must not hold %s: %s.", a.name, quoted(text), why)
+// texts checks a text, or each of a list or a map, by the tags of its field.
+func (l *loader) texts(attr *hclsyntax.Attribute, tag reflect.StructTag, field reflect.Value) bool {
+	before := len(l.diags)
+	kind := tag.Get("is")
+	p := phrases[kind]
+	each := func(at hcl.Range, text, verb string) {
+		if why := wrong(kind, text); why != "" {
+			l.fault(at, cmp.Or(p.summary, invalidValue), cmp.Or(p.detail, "The argument %[1]q must not "+verb+" %[2]s: %[3]s."), attr.Name, quoted(text), why)
 		}
 	}
-	return ok
-}
-
-// textMap checks the texts of a map, each with its key.
-func (l *loader) textMap(attr *hclsyntax.Attribute, a argument, m map[string]string) bool {
-	ok := true
-	for _, key := range sortedKeys(m) {
-		if why := fleet.CheckPair(a.kind, key, m[key]); why != "" {
-			ok = false
-			l.fault(attr.Expr.Range(), "Invalid value", "The argument %q must not hold %s = %s: %s.", a.name, quoted(key), quoted(m[key]), why)
+	switch value := field.Interface().(type) {
+	case map[string]string:
+		for _, key := range sortedKeys(value) {
+			if why := fleet.CheckLabel(key, value[key]); kind == "label" && why != "" {
+				l.fault(attr.Expr.Range(), invalidValue, "The argument %q must not hold %s = %s: %s.", attr.Name, quoted(key), quoted(value[key]), why)
+			}
+		}
+	case []string:
+		if least := bound(tag, "least", 0); len(value) < int(least) {
+			l.fault(attr.Expr.Range(), "Empty list", cmp.Or(p.empty, "The argument %q must hold at least %[2]d. Leave it out to have its default."), attr.Name, least)
+		}
+		for i, text := range value {
+			at := elementRange(attr.Expr, i)
+			if p.once != "" && slices.Index(value, text) < i {
+				l.fault(at, "Duplicate "+p.once, "The %s %q is listed twice. Remove one.", p.once, text)
+			} else {
+				each(at, text, "hold")
+			}
+		}
+	default:
+		if field.Kind() == reflect.String {
+			each(attr.Expr.Range(), field.String(), "be")
 		}
 	}
-	return ok
+	return len(l.diags) == before
 }
 
 // secretType is the type of what secret() returns. Two calls of cty.Capsule

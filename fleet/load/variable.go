@@ -16,10 +16,29 @@ import (
 
 // variable is a declared variable.
 type variable struct {
-	block    variableBlock
+	variableBlock
 	typ      cty.Type // may have optional attributes
 	defaults *typeexpr.Defaults
 	faulty   bool // the type is not known
+	given    *given
+	maybe    bool // some environment gives it a value
+}
+
+// given is a value that a variable is given from somewhere else than its
+// default: an expression in a file, or a text from outside.
+type given struct {
+	expr   hclsyntax.Expression // nil: text holds
+	scope  *scope
+	text   string
+	origin string // of the text: the name under which messages show it
+}
+
+const unknownVariable = "Unknown variable"
+
+// variables are the declared ones, by name.
+type variables struct {
+	*loader
+	declared map[string]*variable
 }
 
 // variables reads the variable blocks and returns the value of each: the last
@@ -27,30 +46,39 @@ type variable struct {
 // values that stand in a file of the directory are checked, also those that
 // another one hides.
 func (l *loader) variables(blocks []*hclsyntax.Block, envs environments) map[string]cty.Value {
-	declared := map[string]*variable{}
-	order := []*variable{}
-	first := map[string]hcl.Range{}
-	for _, b := range decodeAll[variableBlock](l, blocks, &scope{closed: before}) {
-		if !hclsyntax.ValidIdentifier(b.Name) {
-			l.fault(b.Place.label(), "Invalid name", "The name of the variable cannot be %s: it must be letters, digits, hyphens and underscores, and begin with a letter.", quoted(b.Name))
-		}
-		v := l.declare(b)
-		if l.unique(first, "variable", b.Name, b.Place.label()) {
-			declared[b.Name] = v
-			order = append(order, v)
+	vs := variables{l, map[string]*variable{}}
+	for _, b := range decodeAll(l, blocks, &scope{closed: before}, variableBlock{}) {
+		if v := l.declare(b); !b.Place.twice {
+			vs.declared[b.Name] = v
 		}
 	}
-	given := l.given(declared, envs)
+	for _, e := range envs.all {
+		vs.ofEnvironment(e, e.Name == envs.chosen.Name)
+	}
+	for _, name := range sortedKeys(l.opts.Env) {
+		origin := "MACFLEET_VAR_" + name
+		if vs.declared[name] != nil {
+			vs.declared[name].given = &given{text: l.opts.Env[name], origin: origin}
+		} else if !l.mayStand(name) {
+			l.report(hcl.DiagWarning, nil, unknownVariable, "%s is set, but no variable is named %s.%s", []any{origin, quoted(name), vs.offer(name)})
+		}
+	}
+	for _, file := range l.opts.VarFiles {
+		vs.ofFile(file)
+	}
+	for _, text := range l.opts.Vars {
+		vs.ofArgument(text)
+	}
 	values := map[string]cty.Value{}
-	for _, v := range order {
-		values[v.block.Name] = l.variable(v, given, envs)
+	for name, v := range vs.declared {
+		values[name] = l.variable(v, envs)
 	}
 	return values
 }
 
 // declare reads a variable's type.
 func (l *loader) declare(b variableBlock) *variable {
-	v := &variable{block: b, typ: cty.DynamicPseudoType}
+	v := &variable{variableBlock: b, typ: cty.DynamicPseudoType}
 	if b.Type == nil {
 		return v
 	}
@@ -60,10 +88,13 @@ func (l *loader) declare(b variableBlock) *variable {
 		v.faulty = true
 		return v
 	}
+	types := []string{"string", "number", "bool", "list", "map", "set", "object", "tuple", "any", "optional"}
 	for _, d := range diags {
 		if d.Subject != nil {
 			word, _, _ := strings.Cut(string(l.source(*d.Subject)), "(")
-			d.Detail += didYouMean(misspelledType(word))
+			if near := fleet.Nearest(word, types); near != word {
+				d.Detail += didYouMean(near)
+			}
 		}
 	}
 	l.take(diags, b.Type.Range())
@@ -71,32 +102,21 @@ func (l *loader) declare(b variableBlock) *variable {
 	return v
 }
 
-func misspelledType(word string) string {
-	types := []string{"string", "number", "bool", "list", "map", "set", "object", "tuple", "any", "optional"}
-	if near := fleet.Nearest(word, types); near != word {
-		return near
-	}
-	return ""
-}
-
 // variable returns the value of v, unknown where it is not to be had.
-func (l *loader) variable(v *variable, given map[string]given, envs environments) cty.Value {
-	var own cty.Value
-	if v.block.Default != nil {
-		own = l.fit(v, l.eval(v.block.Default, &scope{closed: before}, plain), v.block.Default.Range(), "The default")
+func (l *loader) variable(v *variable, envs environments) cty.Value {
+	own := cty.DynamicVal
+	if v.Default != nil {
+		own = l.fit(v, l.eval(v.Default, &scope{closed: before}, plain), v.Default.Range(), "The default")
 	}
-	name := v.block.Name
-	switch g, ok := given[name]; {
-	case ok:
-		return l.receive(v, g)
-	case !envs.settled && (l.mayStand(name) || envs.mention(name)):
+	switch {
+	case v.given != nil:
+		return l.receive(v, *v.given)
+	case !envs.settled && (v.maybe || l.mayStand(v.Name)):
 		return cty.DynamicVal // an environment may give it
-	case v.block.Default != nil:
-		return own
-	case !l.mayStand(name):
-		l.fault(v.block.Place.header(), "No value for variable", "The variable %q has no default and no value. Give one with --var %s=…, in a file for --var-file, in the environment variable MACFLEET_VAR_%s, or in variables of an environment block.", name, name, name)
+	case v.Default == nil && !l.mayStand(v.Name):
+		l.fault(v.Place.header(), "No value for variable", "The variable %q has no default and no value. Give one with --var %[1]s=…, in a file for --var-file, in the environment variable MACFLEET_VAR_%[1]s, or in variables of an environment block.", v.Name)
 	}
-	return cty.DynamicVal
+	return own
 }
 
 // fit converts a value to the variable's type. A fault gives an unknown value.
@@ -105,31 +125,25 @@ func (l *loader) fit(v *variable, val cty.Value, at hcl.Range, what string) cty.
 		return cty.DynamicVal
 	}
 	if val.IsNull() {
-		l.fault(at, nullValue, "%s of the variable %q must not be null. Give it a value, or leave it out.", what, v.block.Name)
+		l.fault(at, nullValue, "%s of the variable %q must not be null. Give it a value, or leave it out.", what, v.Name)
 		return cty.DynamicVal
 	}
-	var converted cty.Value
-	var err error
-	if !guarded(func() { converted, err = v.convert(val) }) {
-		l.fault(at, wrongType, "%s of the variable %q cannot be converted to its type.", what, v.block.Name)
-		return cty.DynamicVal
+	err := errors.New("it cannot be converted")
+	guarded(func() {
+		if v.defaults != nil {
+			val = v.defaults.Apply(val)
+		}
+		val, err = convert.Convert(val, v.typ)
+	})
+	switch {
+	case err != nil:
+		l.fault(at, wrongType, "%s of the variable %q does not have the type %s: %s.", what, v.Name, typeexpr.TypeString(v.typ), withPath(err))
+	case tooLargeValue(val):
+		l.fault(at, tooLarge, "%s of the variable %q is larger than %d bytes.", what, v.Name, maxFile)
+	default:
+		return val
 	}
-	if err != nil {
-		l.fault(at, wrongType, "%s of the variable %q does not have the type %s: %s.", what, v.block.Name, typeexpr.TypeString(v.typ), withPath(err))
-		return cty.DynamicVal
-	}
-	if tooLargeValue(converted) {
-		l.fault(at, tooLarge, "%s of the variable %q is larger than %d bytes.", what, v.block.Name, maxFile)
-		return cty.DynamicVal
-	}
-	return converted
-}
-
-func (v *variable) convert(val cty.Value) (cty.Value, error) {
-	if v.defaults != nil {
-		val = v.defaults.Apply(val)
-	}
-	return convert.Convert(val, v.typ)
+	return cty.DynamicVal
 }
 
 // withPath says which part of a value an error concerns.
@@ -154,122 +168,84 @@ func withPath(err error) string {
 	return strings.TrimPrefix(b.String()+": ", ": ") + err.Error()
 }
 
-// given is a value that a variable is given from somewhere else than its
-// default: an expression in a file, or a text from outside.
-type given struct {
-	expr   hclsyntax.Expression // nil: text holds
-	text   string
-	origin string // of the text: the name under which messages show it
-	scope  *scope
-}
-
-const unknownVariable = "Unknown variable"
-
-// given gathers what is given to the declared variables, the last one winning.
-func (l *loader) given(declared map[string]*variable, envs environments) map[string]given {
-	all := map[string]given{}
-	for i := range envs.all {
-		e := &envs.all[i]
-		for name, g := range l.ofEnvironment(e, declared) {
-			if envs.chosen != nil && e.Name == envs.chosen.Name {
-				all[name] = g
-			} else {
-				l.receive(declared[name], g) // for its faults
-			}
-		}
-	}
-	for _, name := range sortedKeys(l.opts.Env) {
-		origin := "MACFLEET_VAR_" + name
-		if declared[name] != nil {
-			all[name] = given{text: l.opts.Env[name], origin: origin, scope: &scope{closed: outside}}
-		} else if !l.mayStand(name) {
-			l.report(hcl.DiagWarning, nil, unknownVariable, "%s is set, but no variable is named %s.%s", []any{origin, quoted(name), l.offerVariable(name, declared)})
-		}
-	}
-	for _, file := range l.opts.VarFiles {
-		l.ofFile(file, declared, all)
-	}
-	for _, text := range l.opts.Vars {
-		l.ofArgument(text, declared, all)
-	}
-	return all
-}
-
-// ofEnvironment reads the variables of an environment block.
-func (l *loader) ofEnvironment(e *environmentBlock, declared map[string]*variable) map[string]given {
-	all := map[string]given{}
+// ofEnvironment reads the variables of an environment block. Those of one that is not
+// chosen are evaluated for their faults.
+func (vs variables) ofEnvironment(e environmentBlock, chosen bool) {
 	if e.Variables == nil {
-		return all
+		return
 	}
 	object, ok := e.Variables.(*hclsyntax.ObjectConsExpr)
 	if !ok {
-		l.fault(e.Variables.Range(), wrongType, "The argument %q must be written out as a map, { name = value, … }.", "variables")
-		return all
+		vs.fault(e.Variables.Range(), wrongType, "The argument %q must be written out as a map, { name = value, … }.", "variables")
+		return
 	}
 	first := map[string]hcl.Range{}
 	for _, item := range object.Items {
 		at := item.KeyExpr.Range()
-		name := hcl.ExprAsKeyword(item.KeyExpr)
-		if name == "" {
-			if key, diags := item.KeyExpr.Value(nil); !diags.HasErrors() && key.Type() == cty.String && key.IsKnown() && !key.IsNull() {
-				name = key.AsString()
+		key, diags := item.KeyExpr.Value(nil)
+		if diags.HasErrors() || key.Type() != cty.String || !key.IsKnown() || key.IsNull() {
+			vs.fault(at, unknownVariable, "This must be the name of a variable.")
+			continue
+		}
+		name := key.AsString()
+		if !vs.unique(first, "value", name, at) {
+			continue
+		}
+		if v := vs.declaredAt(at, name); v != nil {
+			g := given{expr: item.ValueExpr, scope: &scope{closed: before}}
+			v.maybe = true
+			if chosen {
+				v.given = &g
+			} else {
+				vs.receive(v, g)
 			}
 		}
-		switch {
-		case name == "":
-			l.fault(at, unknownVariable, "This must be the name of a variable.")
-		case !l.unique(first, "value", name, at):
-		case l.declaredAt(at, name, declared):
-			all[name] = given{expr: item.ValueExpr, scope: &scope{closed: before}}
-		}
 	}
-	return all
 }
 
 // ofFile reads a variable file.
-func (l *loader) ofFile(file VarFile, declared map[string]*variable, all map[string]given) {
+func (vs variables) ofFile(file VarFile) {
 	name := file.Name
-	if l.files[name] != nil {
+	if vs.files[name] != nil {
 		name = "--var-file " + name
 	}
-	body := l.parseFile(name, file.Content)
+	body := vs.parseFile(name, file.Content)
 	if body == nil {
 		return
 	}
 	for _, b := range body.Blocks {
-		l.fault(b.TypeRange, "Unsupported block", "A variable file holds only values, name = value.")
+		vs.fault(b.TypeRange, "Unsupported block", "A variable file holds only values, name = value.")
 	}
-	for _, key := range sortedKeys(body.Attributes) {
-		attr := body.Attributes[key]
-		if l.declaredAt(attr.NameRange, key, declared) {
-			all[key] = given{expr: attr.Expr, scope: &scope{closed: outside}}
+	for key, attr := range body.Attributes {
+		if v := vs.declaredAt(attr.NameRange, key); v != nil {
+			v.given = &given{expr: attr.Expr, scope: &scope{closed: outside}}
 		}
 	}
 }
 
 // ofArgument reads a "name=value".
-func (l *loader) ofArgument(text string, declared map[string]*variable, all map[string]given) {
+func (vs variables) ofArgument(text string) {
 	name, value, found := strings.Cut(text, "=")
-	switch {
+	switch v := vs.declared[name]; {
 	case !found || name == "":
-		l.faultOutside("Invalid --var", "--var takes NAME=VALUE, not %s.", quoted(text))
-	case declared[name] != nil:
-		all[name] = given{text: value, origin: "--var " + name, scope: &scope{closed: outside}}
-	case !l.mayStand(name):
-		l.faultOutside(unknownVariable, "--var gives a value to %s, but no variable has that name.%s", quoted(name), l.offerVariable(name, declared))
+		vs.faultOutside("Invalid --var", "--var takes NAME=VALUE, not %s.", quoted(text))
+	case v != nil:
+		v.given = &given{text: value, origin: "--var " + name}
+	case !vs.mayStand(name):
+		vs.faultOutside(unknownVariable, "--var gives a value to %s, but no variable has that name.%s", quoted(name), vs.offer(name))
 	}
 }
 
-// declaredAt reports whether the variable exists to which a file gives a value.
-func (l *loader) declaredAt(at hcl.Range, name string, declared map[string]*variable) bool {
-	if declared[name] == nil && !l.mayStand(name) {
-		l.fault(at, unknownVariable, "No variable is named %s.%s", quoted(name), l.offerVariable(name, declared))
+// declaredAt returns the variable to which a file gives a value, or nil.
+func (vs variables) declaredAt(at hcl.Range, name string) *variable {
+	if vs.declared[name] == nil && !vs.mayStand(name) {
+		vs.fault(at, unknownVariable, "No variable is named %s.%s", quoted(name), vs.offer(name))
 	}
-	return declared[name] != nil
+	return vs.declared[name]
 }
 
-func (l *loader) offerVariable(name string, declared map[string]*variable) string {
-	names := sortedKeys(declared)
+func (vs variables) offer(name string) string {
+	names := sortedKeys(vs.declared)
 	return offer("", fleet.Nearest(name, names), names)
 }
 
@@ -285,9 +261,15 @@ func (l *loader) receive(v *variable, g given) cty.Value {
 	if v.typ == cty.String {
 		return l.fit(v, cty.StringVal(g.text), whole, "The value")
 	}
-	expr, fault := parseText(g.origin, content)
-	if fault != nil {
-		l.fault(whole, "Invalid value", "The variable %q is not of type string, so this text must be an HCL expression: %s", v.block.Name, fault.Detail)
+	var expr hclsyntax.Expression
+	var diags hcl.Diagnostics
+	if fault := excess(g.origin, content); fault != nil {
+		diags = hcl.Diagnostics{fault}
+	} else {
+		expr, diags = hclsyntax.ParseExpression(content, g.origin, hcl.InitialPos)
+	}
+	if diags.HasErrors() {
+		l.fault(whole, invalidValue, "The variable %q is not of type string, so this text must be an HCL expression: %s", v.Name, diags.Errs()[0].(*hcl.Diagnostic).Detail)
 		return cty.DynamicVal
 	}
 	if tr := expr.Variables(); len(tr) > 0 {
@@ -295,38 +277,8 @@ func (l *loader) receive(v *variable, g given) cty.Value {
 		if v.typ == cty.DynamicPseudoType {
 			hint = quotesHint(tr[0])
 		}
-		l.fault(whole, "Invalid value", "The variable %q has the type %s, so this text must be an expression of that type, which can refer to nothing.%s", v.block.Name, typeexpr.TypeString(v.typ), hint)
+		l.fault(whole, invalidValue, "The variable %q has the type %s, so this text must be an expression of that type, which can refer to nothing.%s", v.Name, typeexpr.TypeString(v.typ), hint)
 		return cty.DynamicVal
 	}
-	return l.fit(v, l.eval(expr, g.scope, plain), expr.Range(), "The value")
-}
-
-// parseText parses one expression; the diagnostic is nil when it is sound.
-func parseText(origin string, content []byte) (hclsyntax.Expression, *hcl.Diagnostic) {
-	if fault := excess(origin, content); fault != nil {
-		return nil, fault
-	}
-	expr, diags := hclsyntax.ParseExpression(content, origin, hcl.InitialPos)
-	for _, d := range diags {
-		if d.Severity == hcl.DiagError {
-			return nil, d
-		}
-	}
-	return expr, nil
-}
-
-// mention reports whether an environment gives a value to the variable.
-func (e environments) mention(name string) bool {
-	for _, env := range e.all {
-		object, ok := env.Variables.(*hclsyntax.ObjectConsExpr)
-		if !ok {
-			continue
-		}
-		for _, item := range object.Items {
-			if hcl.ExprAsKeyword(item.KeyExpr) == name {
-				return true
-			}
-		}
-	}
-	return false
+	return l.fit(v, l.eval(expr, &scope{closed: outside}, plain), expr.Range(), "The value")
 }

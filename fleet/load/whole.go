@@ -1,9 +1,8 @@
 package load
 
 import (
-	"bytes"
-
-	"github.com/hashicorp/hcl/v2"
+	"reflect"
+	"slices"
 
 	"github.com/macfleet/macfleet/fleet"
 )
@@ -17,50 +16,24 @@ func (l *loader) joining(cfg *fleet.Config) {
 			if _, written := of.Sources[step+".artifact"]; written || l.mayStand("artifact") {
 				continue // its value is faulty
 			}
-			l.fault(l.line(of.Sources.Of(step)), missingArg, "The argument \"artifact\" is required in a %s block, or in one that it inherits from. Write artifact = artifact.NAME, with the name of an artifact block.", step)
+			l.fault(l.lines[of.Sources.Of(step)], missingArg, "The argument \"artifact\" is required in a %s block, or in one that it inherits from. Write artifact = artifact.NAME, with the name of an artifact block.", step)
 		}
-		if !of.Spec.JoinsCluster() {
-			continue
-		}
-		kubelet := stepOf[fleet.TartKubelet]()
-		if cfg.Kubernetes == nil && !l.mayStand("kubernetes") {
-			l.fault(l.line(of.Sources.Of(kubelet)), "Missing block", "A host with %s becomes a Node, and the configuration has no kubernetes block, which says of which cluster. Write one, or remove this block.", kubelet)
-		}
-		l.ownLabels(cfg, of)
-	}
-}
-
-// ownLabels reports labels that only macfleet may give.
-func (l *loader) ownLabels(cfg *fleet.Config, of fleet.Specified) {
-	if cfg.Kubernetes == nil {
-		return
-	}
-	for _, key := range sortedKeys(of.Spec.TartKubelet.Labels) {
-		if fleet.Under(key, cfg.Kubernetes.LabelPrefix) {
-			l.fault(l.line(of.Sources.Of(stepOf[fleet.TartKubelet]()+".labels")), "Invalid value", "The argument \"labels\" must not hold %s: labels under %s are macfleet's own. Choose another domain, or another label_prefix in the kubernetes block.", quoted(key), cfg.Kubernetes.LabelPrefix)
+		switch {
+		case !of.Spec.JoinsCluster():
+		case cfg.Kubernetes != nil:
+			for _, key := range sortedKeys(of.Spec.TartKubelet.Labels) {
+				if fleet.Under(key, cfg.Kubernetes.LabelPrefix) {
+					l.fault(l.lines[of.Sources.Of(kubelet+".labels")], invalidValue, "The argument \"labels\" must not hold %s: labels under %s are macfleet's own. Choose another domain, or another label_prefix in the kubernetes block.", quoted(key), cfg.Kubernetes.LabelPrefix)
+				}
+			}
+		case !l.mayStand("kubernetes"):
+			l.fault(l.lines[of.Sources.Of(kubelet)], "Missing block", "A host with %s becomes a Node, and the configuration has no kubernetes block, which says of which cluster. Write one, or remove this block.", kubelet)
 		}
 	}
 }
 
-// line returns the place of what stands in a line.
-func (l *loader) line(at fleet.Source) hcl.Range {
-	file := l.files[at.File]
-	if file == nil {
-		return fileStart(at.File)
-	}
-	begin, number := 0, 1
-	for line := range bytes.Lines(file.Bytes) {
-		if number == at.Line {
-			text := bytes.TrimRight(line, " \t\r\n{")
-			indent := len(text) - len(bytes.TrimLeft(text, " \t"))
-			return hcl.Range{Filename: at.File,
-				Start: hcl.Pos{Line: number, Column: indent + 1, Byte: begin + indent},
-				End:   hcl.Pos{Line: number, Column: len(text) + 1, Byte: begin + len(text)}}
-		}
-		begin, number = begin+len(line), number+1
-	}
-	return fileStart(at.File)
-}
+// kubelet is the step that makes a host a Node.
+var kubelet = steps.members[slices.IndexFunc(steps.members, func(m member) bool { return m.typ == reflect.TypeFor[fleet.TartKubelet]() })].name
 
 // lengths checks that no server's name can become too long, under whichever
 // environment of the directory.
@@ -85,7 +58,7 @@ func (l *loader) lengths(name ownerName, envs []environmentBlock, fleets []fleet
 	for _, f := range fleets {
 		for _, g := range f.Groups {
 			host := owner.HostName(f.Name, g.Name, serverID)
-			if len(host) > fleet.MaxName && fleet.CheckPart(f.Name) == "" && fleet.CheckPart(g.Name) == "" {
+			if len(host) > fleet.MaxName && wrong("part", f.Name) == "" && wrong("part", g.Name) == "" {
 				l.fault(g.Place.label(), summary, "Servers of this group are named like %q, which has %d characters; at most %d are possible. Shorten the fleet's or the group's name.", host, len(host), fleet.MaxName)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ const attempts = 5
 // have the digest want, unless that is empty: then what was begun is not gone on
 // with, since nobody could tell whether both halves belong together.
 func (s *Store) download(ctx context.Context, a fleet.Artifact, want string) (Pin, error) {
-	if err := s.makeCache(); err != nil {
+	if err := os.MkdirAll(s.Cache, 0o755); err != nil {
 		return Pin{}, fmt.Errorf("%s: make the cache: %w", a, err)
 	}
 	of := sha256.Sum256([]byte(a.Source + "\n" + want))
@@ -38,39 +39,29 @@ func (s *Store) download(ctx context.Context, a fleet.Artifact, want string) (Pi
 	}
 	defer func() { _ = part.Close() }() // what matters was flushed by complete
 	if want != "" {
-		if info, err := os.Stat(s.cached(want)); err == nil { // another process was faster
-			if file, pin, err := s.checked(ctx, a, s.cached(want)); err == nil {
-				_ = file.Close() // it was read, not written
-				_ = os.Remove(path)
-				return pin, nil
-			} else if info.Mode().IsRegular() {
-				_ = os.Remove(s.cached(want)) // it is damaged
-			}
+		if file, pin, err := s.checked(ctx, a, s.cached(want)); err == nil { // another process was faster
+			_ = file.Close() // it was read, not written
+			_ = os.Remove(path)
+			return pin, nil
 		}
 	}
 	pin, err := s.fill(ctx, a, part, want)
 	if err == nil {
-		err = complete(part, path, s.cached(pin.SHA256))
+		if err = part.Sync(); err == nil {
+			err = os.Rename(path, s.cached(pin.SHA256))
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: keep the download: %w", a, err)
+		}
 	}
-	var wrong *MismatchError
-	if errors.Is(err, syscall.ENOSPC) || errors.As(err, &wrong) || want == "" && err != nil {
+	noRoom := errors.Is(err, syscall.ENOSPC)
+	if noRoom || mismatched(err) || want == "" && err != nil {
 		_ = os.Remove(path) // the error is told already
 	}
-	if errors.Is(err, syscall.ENOSPC) {
+	if noRoom {
 		return Pin{}, fmt.Errorf("%s: the disk with %s is full, and nothing of the download stays there: make room, or move the configuration: %w", a, s.Cache, err)
 	}
 	return pin, err
-}
-
-// complete gives a download its name.
-func complete(part *os.File, from, to string) error {
-	if err := part.Sync(); err != nil {
-		return fmt.Errorf("write %s: %w", from, err)
-	}
-	if err := os.Rename(from, to); err != nil {
-		return fmt.Errorf("keep the download: %w", err)
-	}
-	return nil
 }
 
 // fill reads the URL into the part, from where that ends.
@@ -85,25 +76,21 @@ func (s *Store) fill(ctx context.Context, a fleet.Artifact, part *os.File, want 
 		if err != nil {
 			return Pin{}, err
 		}
-		err = s.get(ctx, a, part, begun)
-		if err != nil {
+		if err := s.get(ctx, a, part, begun); err != nil {
 			after, serr := part.Seek(0, io.SeekEnd)
 			if serr == nil && after > begun && try < attempts && ctx.Err() == nil && !errors.Is(err, syscall.ENOSPC) {
 				continue
 			}
 			return Pin{}, fmt.Errorf("%s: download %s: %w", a, a.Source, err)
 		}
-		if _, err := part.Seek(0, io.SeekStart); err != nil {
-			return Pin{}, err
-		}
-		sum, n, err := digest(ctx, part)
+		pin, err := digest(ctx, io.NewSectionReader(part, 0, math.MaxInt64))
 		switch {
 		case err != nil:
 			return Pin{}, fmt.Errorf("%s: read what was downloaded: %w", a, err)
-		case want == "" || sum == want:
-			return Pin{sum, n}, nil
+		case want == "" || pin.SHA256 == want:
+			return pin, nil
 		case begun == 0 || try >= attempts:
-			return Pin{}, &MismatchError{a, Pin{sum, n}}
+			return Pin{}, &MismatchError{a, pin}
 		}
 		// What it went on with was the beginning of another file.
 		if err := part.Truncate(0); err != nil {
@@ -166,15 +153,13 @@ func (a alive) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxRedirects is how often a server may send us elsewhere.
-const maxRedirects = 10
-
 func onlyHTTPS(r *http.Request, via []*http.Request) error {
+	const most = 10
 	switch {
 	case r.URL.Scheme != "https":
 		return errors.New("the server sends us to a place without https")
-	case len(via) >= maxRedirects:
-		return fmt.Errorf("the server sent us elsewhere %d times", maxRedirects)
+	case len(via) >= most:
+		return fmt.Errorf("the server sent us elsewhere %d times", most)
 	}
 	return nil
 }

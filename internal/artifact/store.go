@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,12 +26,9 @@ type Store struct {
 	HTTP  *http.Client // for URLs
 }
 
-// cacheFolder is where the cache of a configuration lies, below its directory.
-const cacheFolder = ".macfleet/artifacts"
-
-// New returns the store of the configuration in a directory.
+// New returns the store of the configuration in a directory, with its cache below that.
 func New(dir string, client *http.Client) *Store {
-	return &Store{Dir: dir, Cache: filepath.Join(dir, filepath.FromSlash(cacheFolder)), HTTP: client}
+	return &Store{Dir: dir, Cache: filepath.Join(dir, ".macfleet", "artifacts"), HTTP: client}
 }
 
 // Pin is what an artifact's bytes are.
@@ -63,34 +61,26 @@ var ErrUnlocked = errors.New("it has no sha256; run macfleet artifacts lock")
 // once is not read again for it until it changes. The reader is an *os.File.
 // The error is a *MismatchError where the bytes are others.
 func (s *Store) Open(ctx context.Context, a fleet.Artifact) (io.ReadCloser, int64, error) {
-	file, pin, err := s.open(ctx, a)
+	if a.SHA256 == "" {
+		return nil, 0, fmt.Errorf("%s: %w", a, ErrUnlocked)
+	}
+	file, pin, err := s.checked(ctx, a, s.path(a))
+	if fleet.IsURL(a.Source) && (errors.Is(err, fs.ErrNotExist) || mismatched(err)) {
+		if _, err := s.download(ctx, a, a.SHA256); err != nil {
+			return nil, 0, err
+		}
+		file, pin, err = s.checked(ctx, a, s.path(a))
+	}
 	if err != nil {
 		return nil, 0, err
 	}
 	return file, pin.Size, nil
 }
 
-func (s *Store) open(ctx context.Context, a fleet.Artifact) (*os.File, Pin, error) {
-	if a.SHA256 == "" {
-		return nil, Pin{}, fmt.Errorf("%s: %w", a, ErrUnlocked)
-	}
-	if !fleet.IsURL(a.Source) {
-		return s.checked(ctx, a, s.path(a.Source))
-	}
-	file, pin, err := s.checked(ctx, a, s.cached(a.SHA256))
-	if !errors.Is(err, fs.ErrNotExist) && !damaged(err) {
-		return file, pin, err
-	}
-	if _, err := s.download(ctx, a, a.SHA256); err != nil {
-		return nil, Pin{}, err
-	}
-	return s.checked(ctx, a, s.cached(a.SHA256))
-}
-
-// damaged reports whether a file of the cache has other bytes than its name says.
-func damaged(err error) bool {
-	var e *MismatchError
-	return errors.As(err, &e)
+// mismatched reports whether a file has other bytes than were locked.
+func mismatched(err error) bool {
+	_, is := errors.AsType[*MismatchError](err)
+	return is
 }
 
 // State looks for an artifact, and downloads nothing: whether its bytes are on this
@@ -98,16 +88,12 @@ func damaged(err error) bool {
 // configuration is read where that was not done since it changed last; what the cache
 // has is taken for what its name says, as it is downloaded again where it is not.
 func (s *Store) State(ctx context.Context, a fleet.Artifact) (here, changed bool) {
-	path := s.path(a.Source)
-	if fleet.IsURL(a.Source) {
-		path = s.cached(a.SHA256)
-	}
-	info, err := os.Stat(path)
+	info, err := os.Stat(s.path(a))
 	if err != nil || !info.Mode().IsRegular() {
 		return false, false
 	}
 	err = s.Unchanged(ctx, a)
-	return err == nil, damaged(err)
+	return err == nil, mismatched(err)
 }
 
 // Unchanged returns a *MismatchError where an artifact's file beside the configuration
@@ -135,19 +121,22 @@ func (s *Store) Hash(ctx context.Context, a fleet.Artifact) (Pin, error) {
 		return s.download(ctx, a, "")
 	}
 	a.SHA256 = ""
-	file, pin, err := s.checked(ctx, a, s.path(a.Source))
+	file, pin, err := s.checked(ctx, a, s.path(a))
 	if err == nil {
 		_ = file.Close() // it was read, not written
 	}
 	return pin, err
 }
 
-// path returns where a file beside the configuration lies.
-func (s *Store) path(source string) string {
-	if filepath.IsAbs(source) {
-		return source
+// path returns where an artifact lies on this machine, or would lie.
+func (s *Store) path(a fleet.Artifact) string {
+	switch {
+	case fleet.IsURL(a.Source):
+		return s.cached(a.SHA256)
+	case filepath.IsAbs(a.Source):
+		return a.Source
 	}
-	return filepath.Join(s.Dir, filepath.FromSlash(source))
+	return filepath.Join(s.Dir, filepath.FromSlash(a.Source))
 }
 
 func (s *Store) cached(sum string) string { return filepath.Join(s.Cache, sum) }
@@ -168,16 +157,16 @@ func (s *Store) checked(ctx context.Context, a fleet.Artifact, path string) (*os
 		return nil, Pin{}, fmt.Errorf("%s: %w; its source is %q: %s", a, err, a.Source, remedy)
 	}
 	pin, err := s.pin(ctx, file)
-	if err == nil && a.SHA256 != "" && pin.SHA256 != a.SHA256 {
-		err = &MismatchError{a, pin}
-	} else if err != nil {
+	switch {
+	case err != nil:
 		err = fmt.Errorf("%s: read %s: %w", a, path, err)
+	case a.SHA256 != "" && pin.SHA256 != a.SHA256:
+		err = &MismatchError{a, pin}
+	default:
+		return file, pin, nil
 	}
-	if err != nil {
-		_ = file.Close() // it was read, not written
-		return nil, Pin{}, err
-	}
-	return file, pin, nil
+	_ = file.Close() // it was read, not written
+	return nil, Pin{}, err
 }
 
 // pin returns what a file's bytes are, and leaves it at its beginning.
@@ -193,25 +182,22 @@ func (s *Store) pin(ctx context.Context, file *os.File) (Pin, error) {
 	if sum, known := s.recall(now); known {
 		return Pin{sum, info.Size()}, nil
 	}
-	sum, n, err := digest(ctx, file)
+	pin, err := digest(ctx, io.NewSectionReader(file, 0, math.MaxInt64))
 	if err != nil {
-		return Pin{}, err
-	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return Pin{}, err
 	}
 	// A file that was written meanwhile has another identity than the one read.
 	if after, err := file.Stat(); err == nil && identify(file.Name(), after) == now {
-		s.remember(now, sum)
+		s.remember(now, pin.SHA256)
 	}
-	return Pin{sum, n}, nil
+	return pin, nil
 }
 
 // digest reads r to its end.
-func digest(ctx context.Context, r io.Reader) (sum string, n int64, err error) {
+func digest(ctx context.Context, r io.Reader) (Pin, error) {
 	h := sha256.New()
-	n, err = io.Copy(h, stopping{ctx, r})
-	return hex.EncodeToString(h.Sum(nil)), n, err
+	n, err := io.Copy(h, stopping{ctx, r})
+	return Pin{hex.EncodeToString(h.Sum(nil)), n}, err
 }
 
 // stopping is a reader that ends with its context.

@@ -26,11 +26,11 @@ import (
 func TestMain(m *testing.M) { maintest.Main(m) }
 
 func sum(data []byte) string {
-	text, _, err := digest(context.Background(), bytes.NewReader(data))
+	pin, err := digest(context.Background(), bytes.NewReader(data))
 	if err != nil {
 		panic(err) // a buffer is always read
 	}
-	return text
+	return pin.SHA256
 }
 
 // shop is a server with one file, which may break off.
@@ -203,7 +203,7 @@ func TestReceipt(t *testing.T) {
 	if err := os.WriteFile(path, []byte("one"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	now := func() identity {
+	now := func() receipt {
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)

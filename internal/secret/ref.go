@@ -46,13 +46,15 @@ func ParseRef(text string) (Ref, error) {
 		return Ref{}, fmt.Errorf("%q is not a secret reference: it must look like %s", text, forms())
 	}
 	for _, s := range schemes {
-		if string(s.scheme) != scheme {
-			continue
-		}
-		if path == "" || s.parts > 0 && !hasParts(path, s.parts) {
+		ref := Ref{s.scheme, path}
+		parts := ref.Parts()
+		switch {
+		case string(s.scheme) != scheme:
+		case path == "" || s.parts > 0 && (len(parts) != s.parts || slices.Contains(parts, "")):
 			return Ref{}, fmt.Errorf("%q is not a secret reference: it must have the form %s", text, s.form)
+		default:
+			return ref, nil
 		}
-		return Ref{Scheme: s.scheme, Path: path}, nil
 	}
 	return Ref{}, fmt.Errorf("%q is not a secret reference: no scheme %q exists; use %s", text, scheme, forms())
 }
@@ -69,11 +71,6 @@ func (r Ref) String() string {
 		return ""
 	}
 	return string(r.Scheme) + "://" + r.Path
-}
-
-func hasParts(path string, n int) bool {
-	parts := strings.Split(path, "/")
-	return len(parts) == n && !slices.Contains(parts, "")
 }
 
 func forms() string {

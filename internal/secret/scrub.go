@@ -24,8 +24,7 @@ const Shortest = 8
 // print what it was given, and a person can write a token into a name.
 type Scrubber struct {
 	mu    sync.RWMutex
-	known map[string]bool // the values, as they were told
-	forms []string        // what is looked for
+	forms []string // what is looked for
 	short bool
 }
 
@@ -33,22 +32,15 @@ type Scrubber struct {
 // says so from then on.
 func (s *Scrubber) Learn(text string) {
 	text = strings.TrimSpace(text)
-	s.mu.RLock()
-	old := text == "" || s.known[text]
-	s.mu.RUnlock()
-	if old {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(text) < Shortest {
-		s.short = true
+		s.short = s.short || text != ""
 		return
 	}
-	if s.known == nil {
-		s.known = make(map[string]bool)
+	if slices.Contains(s.forms, text) {
+		return
 	}
-	s.known[text] = true
 	for _, f := range formsOf(text) {
 		// A form that the replacement holds would be found in it again.
 		if len(f) >= Shortest && !strings.Contains(Scrubbed, f) && !slices.Contains(s.forms, f) {
@@ -75,7 +67,7 @@ func (s *Scrubber) Scrub(text string) string {
 	defer s.mu.RUnlock()
 	// What is left around a secret can, in rare texts, make up another one; each
 	// pass takes letters away, so that they end.
-	for range passes {
+	for range 8 {
 		found := append(spansOf(text, s.forms), shapes(text)...)
 		if len(found) == 0 {
 			break
@@ -85,8 +77,6 @@ func (s *Scrubber) Scrub(text string) string {
 	return text
 }
 
-const passes = 8
-
 // span is a part of a text, from its first byte to behind its last.
 type span struct{ from, to int }
 
@@ -95,13 +85,13 @@ type span struct{ from, to int }
 func spansOf(text string, forms []string) []span {
 	var out []span
 	for _, f := range forms {
-		for at := 0; ; {
+		for at := 0; ; at++ {
 			i := strings.Index(text[at:], f)
 			if i < 0 {
 				break
 			}
-			out = append(out, span{at + i, at + i + len(f)})
-			at += i + 1
+			at += i
+			out = append(out, span{at, at + len(f)})
 		}
 	}
 	return out
@@ -109,19 +99,14 @@ func spansOf(text string, forms []string) []span {
 
 // replace puts one "<secret>" in the place of spans that overlap.
 func replace(text string, spans []span) string {
-	if len(spans) == 0 {
-		return text
-	}
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var b strings.Builder
 	end := 0
 	for _, s := range spans {
 		if s.from >= end {
-			b.WriteString(text[end:s.from])
-			b.WriteString(Scrubbed)
+			b.WriteString(text[end:s.from] + Scrubbed)
 		}
 		end = max(end, s.to)
 	}
-	b.WriteString(text[end:])
-	return b.String()
+	return b.String() + text[end:]
 }

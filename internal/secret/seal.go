@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
-	"fmt"
 	"strings"
 
 	"golang.org/x/crypto/scrypt"
@@ -30,13 +29,10 @@ const (
 
 // Seal returns a new seal of the value, with a salt of its own.
 func (v Value) Seal() (Seal, error) {
-	var salt [saltLength]byte
-	_, _ = rand.Read(salt[:]) // never fails, by its contract
-	sum, err := sealed(v, salt[:])
-	if err != nil {
-		return "", err
-	}
-	return Seal(sealKind + base64.RawStdEncoding.EncodeToString(append(salt[:], sum...))), nil
+	salt := make([]byte, saltLength)
+	_, _ = rand.Read(salt) // never fails, by its contract
+	sum, err := sealed(v, salt)
+	return Seal(sealKind + base64.RawStdEncoding.EncodeToString(append(salt, sum...))), err
 }
 
 // Matches reports whether a seal was made of the value. A text that is no seal
@@ -52,9 +48,5 @@ func (s Seal) Matches(v Value) bool {
 }
 
 func sealed(v Value, salt []byte) ([]byte, error) {
-	sum, err := scrypt.Key([]byte(v.Reveal()), salt, sealCost, sealBlock, 1, sealLength)
-	if err != nil {
-		return nil, fmt.Errorf("seal a secret: %w", err)
-	}
-	return sum, nil
+	return scrypt.Key([]byte(v.Reveal()), salt, sealCost, sealBlock, 1, sealLength)
 }

@@ -44,21 +44,22 @@ func (c *Client) Passwords(ctx context.Context, zone, id string) ([]Password, er
 		return nil, fmt.Errorf("read server %s: %w", id, explain(err))
 	}
 	var out []Password
+	reason := ErrNotDisclosed
 	for _, p := range []struct{ text, source string }{
 		{s.SudoPassword, "Scaleway"}, {fromVNC(s.VncURL), "the VNC address that Scaleway tells"},
 	} {
 		v, err := secret.New(p.text)
-		if err == nil && (len(out) == 0 || out[0].Value.Reveal() != p.text) {
+		switch {
+		case err == nil && (len(out) == 0 || out[0].Value.Reveal() != p.text):
 			out = append(out, Password{v, p.source})
+		case err != nil && p.text != "":
+			reason = ErrSealed
 		}
 	}
-	switch {
-	case len(out) > 0:
-		return out, nil
-	case s.SudoPassword != "" || fromVNC(s.VncURL) != "":
-		return nil, ErrSealed
+	if len(out) == 0 {
+		return nil, reason
 	}
-	return nil, ErrNotDisclosed
+	return out, nil
 }
 
 // fromVNC returns the password of vnc://user:password@address. Where the address

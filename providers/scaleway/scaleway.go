@@ -132,11 +132,10 @@ func (c *Client) Rename(ctx context.Context, zone, id, from, to string) error {
 	if err != nil {
 		return fmt.Errorf("look at the name of server %s: %w", id, err)
 	}
-	switch before.Name {
-	case to:
+	if before.Name == to {
 		return nil
-	case from:
-	default:
+	}
+	if before.Name != from {
 		return &RacedError{ServerID: id, Wanted: to, Found: before.Name}
 	}
 	_, err = c.api.UpdateServer(&applesilicon.UpdateServerRequest{Zone: scw.Zone(zone), ServerID: id, Name: &to}, scw.WithContext(ctx))

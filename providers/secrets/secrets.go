@@ -33,10 +33,10 @@ type Resolver struct {
 // never hold a part of the value.
 func (r Resolver) Resolve(ctx context.Context, ref secret.Ref) (secret.Value, error) {
 	text, err := r.read(ctx, ref)
-	if err != nil {
-		return secret.Value{}, fmt.Errorf("secret %s: %w", ref, err)
+	var v secret.Value
+	if err == nil {
+		v, err = secret.New(text)
 	}
-	v, err := secret.New(text)
 	if err != nil {
 		return secret.Value{}, fmt.Errorf("secret %s: %w", ref, err)
 	}
@@ -65,23 +65,16 @@ func (r Resolver) read(ctx context.Context, ref secret.Ref) (string, error) {
 		}
 		return text, nil
 	case secret.File:
-		return r.file(ref.Path)
+		path := ref.Path
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(r.Dir, path)
+		}
+		text, err := os.ReadFile(path)
+		return string(text), err
 	case secret.OnePass:
 		return onePassword(ctx, ref)
 	}
 	return "", errors.New("nothing resolves this kind of reference")
-}
-
-func (r Resolver) file(name string) (string, error) {
-	path := name
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.Dir, path)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	return string(text), nil
 }
 
 // patience is how long op may take: it may ask a person for a finger.

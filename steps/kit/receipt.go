@@ -76,7 +76,7 @@ func (r *Receipt) Read(text string) error {
 }
 
 func versionOf(words []string) (Version, bool) {
-	if len(words) != 2 || fleet.CheckSHA256(words[0]) != "" {
+	if len(words) != 2 || fleet.CheckText("sha256", words[0]) != "" {
 		return Version{}, false
 	}
 	return Version{SHA: words[0], Name: words[1]}, true

@@ -70,7 +70,7 @@ func (c Conf) Blocks() []string {
 	var out []string
 	whole := c.text("")
 	for _, s := range c.all {
-		if kind, name, ok := s.marker(); ok && kind == "BEGIN" && !slices.Contains(out, name) && fleet.CheckAnchor(name) == "" && strings.Contains(whole, Block(name)) {
+		if kind, name, ok := s.marker(); ok && kind == "BEGIN" && !slices.Contains(out, name) && fleet.CheckText("anchor", name) == "" && strings.Contains(whole, Block(name)) {
 			out = append(out, name)
 		}
 	}
@@ -83,7 +83,7 @@ func (c Conf) Marked() []string {
 	var out []string
 	for _, s := range c.all {
 		_, name, ok := s.marker()
-		if !ok || slices.Contains(out, name) || fleet.CheckAnchor(name) != "" {
+		if !ok || slices.Contains(out, name) || fleet.CheckText("anchor", name) != "" {
 			continue
 		}
 		if o, err := find(c.all, []string{name}); err == nil && len(o.blocks) > 0 {

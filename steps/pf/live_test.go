@@ -61,12 +61,12 @@ func TestRulesFailClosed(t *testing.T) {
 		}
 	}
 	for _, n := range []string{"", "com.apple", "com.apple/x", "Com.Apple.x", "a b", "a/b", "a\"b", ".a", "-a", "_1", "a\n", "größe", strings.Repeat("a", 64)} {
-		if fleet.CheckAnchor(n) == "" {
+		if fleet.CheckText("anchor", n) == "" {
 			t.Errorf("%q counts as an anchor's name", n)
 		}
 	}
 	for _, n := range []string{"macfleet", "acme.runners", "A_1-b", strings.Repeat("a", 63)} {
-		if why := fleet.CheckAnchor(n); why != "" {
+		if why := fleet.CheckText("anchor", n); why != "" {
 			t.Errorf("%q: %s", n, why)
 		}
 	}

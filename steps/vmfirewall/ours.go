@@ -17,13 +17,13 @@ var codeUnknownAnchor = plan.NewCode("unknown-anchor", plan.Warning, "an anchor 
 func (p packetFilter) ours() []string {
 	var out []string
 	for path, file := range p.files {
-		if name, ok := strings.CutPrefix(path, pf.File("")); ok && pf.IsOurs(file.Text) && fleet.CheckAnchor(name) == "" {
+		if name, ok := strings.CutPrefix(path, pf.File("")); ok && pf.IsOurs(file.Text) && fleet.CheckText("anchor", name) == "" {
 			out = append(out, name)
 		}
 	}
 	name, head := strings.CutPrefix(p.files[bootJobPath].Text, bootJobHead)
 	name, tail := strings.CutSuffix(name, bootJobTail)
-	if head && tail && fleet.CheckAnchor(name) == "" && !slices.Contains(out, name) {
+	if head && tail && fleet.CheckText("anchor", name) == "" && !slices.Contains(out, name) {
 		out = append(out, name)
 	}
 	slices.Sort(out)
