@@ -106,7 +106,7 @@ func (c *Conn) folder() string {
 
 // lookFor asks what the host has of an artifact. It changes nothing.
 func (c *Conn) lookFor(ctx context.Context, a fleet.Artifact) (look, error) {
-	answer, err := c.checked(ctx, own("artifact-look", plan.Root, c.folder(), a.SHA256))
+	answer, err := c.own(ctx, "artifact-look", c.folder(), a.SHA256)
 	if err != nil {
 		return look{}, err
 	}
@@ -148,7 +148,7 @@ func parseLook(text string) (seen look, ok bool) {
 func (c *Conn) fetch(ctx context.Context, a fleet.Artifact) error {
 	command := own("artifact-fetch", plan.Root, c.folder(), a.SHA256, a.Source)
 	answer, err := c.RunDetached(ctx, "artifact", plan.Change{Command: command, Detached: true})
-	if err != nil {
+	if err != nil && answer.Exit == 0 {
 		return fmt.Errorf("deliver %s: %w", a, err)
 	}
 	return c.outcome(a, answer, "see whether the host reaches "+a.Source+" (macfleet uploads it with fetch = \"push\"), and run macfleet apply again: it goes on where this broke off")
@@ -179,7 +179,7 @@ func (c *Conn) full(a fleet.Artifact, why string) *Error {
 // PruneArtifacts removes the artifacts from a host that no step keeps and that
 // are older than a day. What it cannot remove stays for the next time.
 func (c *Conn) PruneArtifacts(ctx context.Context) error {
-	if _, err := c.checked(ctx, own("artifact-prune", plan.Root, c.folder())); err != nil {
+	if _, err := c.own(ctx, "artifact-prune", c.folder()); err != nil {
 		return fmt.Errorf("remove old artifacts: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -24,20 +26,10 @@ const noSession = 69
 // sessionMissing is how those scripts begin to say so.
 const sessionMissing = "no gui session of "
 
-// NoSessionError says that a script has to run in the login user's Aqua session
-// and that there is none. It comes inside an *Error with the code "no-gui-session".
-type NoSessionError struct {
-	User string
-	Said string // what launchctl said
-}
-
-// Error names the user.
-func (e *NoSessionError) Error() string { return e.Said }
-
+// noSession says that a script has to run in the login user's Aqua session and that there is none.
 func (c *Conn) noSession(said string) *Error {
-	user := c.client.opts.User
-	return c.target.fails(plan.CodeNoGUISession, Talking, &NoSessionError{User: user, Said: lastLine(said)},
-		"the step auto_login makes the session; or log in through VNC as "+user)
+	return c.target.fails(plan.CodeNoGUISession, Talking, errors.New(lastLine(said)),
+		"the step auto_login makes the session; or log in through VNC as "+c.client.opts.User)
 }
 
 // detached is a change that launchd runs.
@@ -52,8 +44,8 @@ type detached struct {
 // step left is waited for: if it does the same, its answer is the answer. The
 // connection is replaced where it broke.
 //
-// The error is an *Error when nobody could be asked any more, or with the code
-// "no-gui-session" or "job-running".
+// The error is a *ScriptError as of Run, or an *Error when nobody could be asked any
+// more, or with the code "no-gui-session" or "job-running".
 func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change) (plan.Answer, error) {
 	if ch.Input != plan.NoInput {
 		return plan.Answer{}, fmt.Errorf("%s on %s: a detached change reads no input: it would lie in a file", step, c.target.name())
@@ -66,11 +58,11 @@ func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change
 			return plan.Answer{}, err
 		}
 		a, err := d.wait(ctx)
-		if err != nil {
-			return plan.Answer{}, err
-		}
-		if _, err := d.run(ctx, drop, drop); err != nil || mine {
+		if err != nil && a.Exit == 0 { // the job's own exit code is none
 			return a, err
+		}
+		if _, derr := d.run(ctx, drop, drop); derr != nil || mine {
+			return a, cmp.Or(derr, err)
 		}
 	}
 }
@@ -79,7 +71,7 @@ func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change
 // one, over which the script runs again, as it is then.
 func (d *detached) run(ctx context.Context, first, again plan.Command) (plan.Answer, error) {
 	for command := first; ; command = again {
-		a, err := d.conn.checked(ctx, command)
+		a, err := d.conn.Run(ctx, command, secret.Value{})
 		var e *Error
 		if !errors.As(err, &e) || e.refusesRun() || ctx.Err() != nil {
 			return a, err
@@ -109,9 +101,8 @@ func (d *detached) start(ctx context.Context) (mine bool, err error) {
 		return d.job.script("job-start", plan.Root, append([]string{may}, d.job.started()...)...)
 	}
 	a, err := d.run(ctx, start("fresh"), start("resume"))
-	var failed *ScriptError
-	if errors.As(err, &failed) && failed.Answer.Exit == noSession {
-		return false, d.conn.noSession(failed.Answer.Stderr)
+	if a.Exit == noSession {
+		return false, d.conn.noSession(a.Stderr)
 	}
 	return strings.TrimSpace(a.Stdout) == d.job.digest, err
 }
@@ -132,7 +123,8 @@ func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
 			if err != nil {
 				return plan.Answer{}, fmt.Errorf("%s on %s ended with %q instead of an exit code", d.job.command.Name, d.conn.target.name(), code)
 			}
-			return plan.Answer{Exit: exit, Stdout: rest, Stderr: a.Stderr}, nil
+			a = plan.Answer{Exit: exit, Stdout: rest, Stderr: a.Stderr}
+			return a, d.conn.checked(d.job.command, a)
 		case "running":
 		default:
 			return plan.Answer{}, fmt.Errorf("%s on %s ended without a result: the Mac was restarted, or somebody ended it", d.job.command.Name, d.conn.target.name())
@@ -215,7 +207,7 @@ func (c *Client) sessions(questions []question, limit time.Duration) ([]question
 		if q.As != plan.Gui {
 			continue
 		}
-		if q.input != nil {
+		if !q.input.IsZero() {
 			return nil, fmt.Errorf("%s reads no input in a gui session: it would lie in a file", q.Name)
 		}
 		j := c.job("gui-"+q.id, q.Command)

@@ -94,35 +94,43 @@ func (c *Conn) Probe(ctx context.Context, probes []plan.Probe) (facts plan.Facts
 	return r.facts, r.root, nil
 }
 
-// Run runs one change's script. An error means that the script did not run to
-// its end or that nobody knows (an *Error, when the connection broke); a script
-// that ended with an exit code of its own is an answer.
-func (c *Conn) Run(ctx context.Context, command plan.Command) (plan.Answer, error) {
-	return c.run(ctx, question{id: "change", Command: command})
+// Run runs one change's script, with a secret on its standard input if there is one:
+// that travels as data and stands in no script and on no command line. The error is a
+// *ScriptError, beside the answer, where the script ended with another exit code than
+// 0, and an *Error where the connection broke. After any other it did not run to its end.
+func (c *Conn) Run(ctx context.Context, command plan.Command, input secret.Value) (plan.Answer, error) {
+	return c.change(ctx, command, input, c.client.opts.Deadlines.Change)
 }
 
-// RunWith is Run for a script that reads a secret on its standard input. The
-// secret travels as data and stands in no script and on no command line.
-func (c *Conn) RunWith(ctx context.Context, command plan.Command, input secret.Value) (plan.Answer, error) {
-	text := input.Reveal()
-	return c.run(ctx, question{id: "change", Command: command, input: &text})
-}
-
-func (c *Conn) run(ctx context.Context, q question) (plan.Answer, error) {
-	limit := c.client.opts.Deadlines.Change
+// change is Run for a script that may take so long.
+func (c *Conn) change(ctx context.Context, command plan.Command, input secret.Value, limit time.Duration) (plan.Answer, error) {
+	q := question{id: "change", Command: command, input: input}
 	r, err := c.exchange(ctx, []question{q}, limit, limit+c.client.opts.Deadlines.Exchange)
 	if err != nil {
 		return plan.Answer{}, c.lost(err)
 	}
-	seen := r.facts.Get("change")
+	seen := r.facts.Get(q.id)
 	a, ok := seen.Get()
 	switch {
 	case !ok && q.As == plan.Gui && strings.HasPrefix(seen.Why(), sessionMissing):
-		return plan.Answer{}, c.noSession(seen.Why())
+		return a, c.noSession(seen.Why())
 	case !ok:
-		return plan.Answer{}, fmt.Errorf("%s on %s: %s", q.Name, c.target.name(), seen.Why())
+		return a, fmt.Errorf("%s on %s: %s", q.Name, c.target.name(), seen.Why())
 	}
-	return a, nil
+	return a, c.checked(command, a)
+}
+
+// own runs one of this package's own changes as root.
+func (c *Conn) own(ctx context.Context, name string, args ...string) (plan.Answer, error) {
+	return c.Run(ctx, own(name, plan.Root, args...), secret.Value{})
+}
+
+// checked returns an error for a script that ended with another exit code than 0.
+func (c *Conn) checked(command plan.Command, a plan.Answer) error {
+	if a.Exit == 0 {
+		return nil
+	}
+	return &ScriptError{Host: c.target.name(), Script: command.Name, Answer: a}
 }
 
 // exchange runs one exec with all questions and takes its output apart.

@@ -23,8 +23,8 @@ func TestLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := conn.RunWith(within(t), command, input)
-	if err != nil || a.Exit != 3 || a.Stdout != "sentinel-of-input" {
+	a, err := conn.Run(within(t), command, input)
+	if !scriptFailed(err) || a.Exit != 3 || a.Stdout != "sentinel-of-input" {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	text := log.String()

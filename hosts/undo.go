@@ -9,49 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
 var codeUndoArmed = plan.NewCode("undo-armed", plan.NotDrift, "another change is not confirmed yet, or a run that died left one",
 	"run macfleet plan in a minute: what is not confirmed by then is as it was before")
-
-// RolledBackError says that a change was made and that the host took it back. It
-// comes inside an *Error with the code "rolled-back".
-type RolledBackError struct {
-	Host string
-	Step plan.StepID
-	Why  string // in the host's words: no confirmation in time, a restart, or what failed
-	Exit int    // of the script that restored what was there before; 0: it did
-	Err  error  // what kept the change from being confirmed; nil: nobody knows
-}
-
-// Error says what was taken back, and why.
-func (e *RolledBackError) Error() string {
-	text := fmt.Sprintf("%s was taken back: %s", e.Step, e.Why)
-	if e.Exit != 0 {
-		text = fmt.Sprintf("%s was to be taken back (%s), and that failed with exit %d", e.Step, e.Why, e.Exit)
-	}
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Unwrap returns what kept the change from being confirmed.
-func (e *RolledBackError) Unwrap() error { return e.Err }
-
-// BusyError says that another change waits for its confirmation on the host, or
-// that a run which died left one. It comes inside an *Error with the code
-// "undo-armed".
-type BusyError struct {
-	Step plan.StepID   // of the other change
-	Left time.Duration // until the host takes it back by itself
-}
-
-// Error names the other change and its end.
-func (e *BusyError) Error() string {
-	return fmt.Sprintf("a change of %s is not confirmed yet; the host takes it back within %s", e.Step, e.Left)
-}
 
 // The exit codes of the scripts that arm and confirm.
 const (
@@ -80,9 +43,8 @@ type guarded struct {
 // and only then is it made to last. The connection is replaced by a new one.
 //
 // An error means that the change does not stand, or that nobody knows: an *Error
-// with the code "rolled-back" (and a *RolledBackError inside), "undo-armed" (a
-// *BusyError), "cut-off", or of a connection; a *ScriptError where nothing was
-// changed or only the last part is missing.
+// with the code "rolled-back", "undo-armed", "cut-off", or of a connection; a
+// *ScriptError where nothing was changed or only the last part is missing.
 func (c *Conn) RunGuarded(ctx context.Context, step plan.StepID, ch plan.Change) error {
 	g, err := c.guard(step, ch)
 	if err != nil {
@@ -116,7 +78,7 @@ func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
 	}
 	g := &guarded{conn: c, step: step, change: ch, id: newMark()[:16], target: c.same(), have: make(map[string]*Conn)}
 	// What cannot be sent must not be found out when the host is armed.
-	_, _, err := c.client.send(c.fence(), []question{g.wrapped()}, g.undoLimit())
+	_, _, err := c.client.send(c.fence(), []question{{id: "change", Command: g.wrapped()}}, g.undoLimit())
 	return g, err
 }
 
@@ -128,11 +90,11 @@ func (c *Conn) same() Target {
 }
 
 // wrapped is the change's own script, in one that keeps its answer on the host.
-func (g *guarded) wrapped() question {
+func (g *guarded) wrapped() plan.Command {
 	command := g.change.Command
 	wrapped := own("undo-change", plan.Root, append([]string{g.id, seconds(g.undoLimit()), g.conn.client.opts.Prologue + command.Script}, command.Args...)...)
 	wrapped.Name = command.Name
-	return question{id: "change", Command: wrapped}
+	return wrapped
 }
 
 // survey notes the paths that work before the change. The one in use does.
@@ -169,44 +131,30 @@ func (g *guarded) arm(ctx context.Context) error {
 	restore := g.change.Guard.Restore
 	args := []string{g.id, string(g.step), seconds(o.Deadlines.Undo), o.Prologue + restore.Script,
 		o.Prologue + file("scripts/undo-run.sh"), file("plists/undo.plist")}
-	_, err := g.conn.own(ctx, "undo-arm", append(args, restore.Args...)...)
-	var failed *ScriptError
-	if errors.As(err, &failed) && failed.Answer.Exit == undoTaken {
-		return g.busy(failed.Answer.Stdout)
+	a, err := g.conn.own(ctx, "undo-arm", append(args, restore.Args...)...)
+	if a.Exit != undoTaken {
+		return err
 	}
-	return err
-}
-
-func (g *guarded) busy(text string) error {
-	left, step, _ := strings.Cut(strings.TrimSpace(text), " ")
+	left, step, _ := strings.Cut(strings.TrimSpace(a.Stdout), " ")
 	n, _ := strconv.Atoi(left) // a number that cannot be read is as good as none
-	busy := &BusyError{Step: plan.StepID(step), Left: time.Duration(max(0, n)) * time.Second}
-	return g.target.fails(codeUndoArmed, Undoing, busy)
+	return g.target.fails(codeUndoArmed, Undoing,
+		fmt.Errorf("a change of %s is not confirmed yet; the host takes it back within %s", step, time.Duration(max(0, n))*time.Second))
 }
 
 // run runs the change's own script and returns why it must be taken back: nil
 // also where its connection broke, because nobody knows then.
 func (g *guarded) run(ctx context.Context) error {
-	limit, command := g.undoLimit(), g.change.Command
-	r, err := g.conn.exchange(ctx, []question{g.wrapped()}, limit, limit+g.conn.client.opts.Deadlines.Exchange)
-	if err != nil {
+	_, err := g.conn.change(ctx, g.wrapped(), secret.Value{}, g.undoLimit())
+	if lost := (*Error)(nil); errors.As(err, &lost) {
 		return nil
 	}
-	seen := r.facts.Get("change")
-	a, ok := seen.Get()
-	switch {
-	case !ok:
-		return fmt.Errorf("%s: %s", command.Name, seen.Why())
-	case a.Exit != 0:
-		return &ScriptError{Host: g.target.name(), Script: command.Name, Answer: a}
-	}
-	return nil
+	return err
 }
 
 // unarmed runs a change that nothing can take back: new connections must answer
 // all the same before it is made to last.
 func (g *guarded) unarmed(ctx context.Context) error {
-	_, failed := g.conn.checked(ctx, g.change.Command)
+	_, failed := g.conn.Run(ctx, g.change.Command, secret.Value{})
 	var e *ScriptError
 	if errors.As(failed, &e) {
 		return failed
@@ -219,17 +167,8 @@ func (g *guarded) unarmed(ctx context.Context) error {
 	if failed != nil {
 		return failed
 	}
-	_, err = g.conn.checked(ctx, g.change.Guard.Persist)
+	_, err = g.conn.Run(ctx, g.change.Guard.Persist, secret.Value{})
 	return err
-}
-
-// checked runs a script that must end with exit 0.
-func (c *Conn) checked(ctx context.Context, command plan.Command) (plan.Answer, error) {
-	a, err := c.Run(ctx, command)
-	if err == nil && a.Exit != 0 {
-		err = &ScriptError{Host: c.target.name(), Script: command.Name, Answer: a}
-	}
-	return a, err
 }
 
 // keep makes one of the new connections the one to go on with, that of the
@@ -370,26 +309,22 @@ func (g *guarded) standing() (string, *Conn) {
 // confirm lets the change stand. It is false, without an error, where the change
 // is not at its end, failed, or was taken back.
 func (g *guarded) confirm(ctx context.Context, conn *Conn) (bool, error) {
-	command := own("undo-confirm", plan.Root, g.id, string(g.step))
-	a, err := conn.Run(ctx, command)
-	switch {
-	case err != nil:
-		return false, err
-	case a.Exit == undoFailed:
+	a, err := conn.own(ctx, "undo-confirm", g.id, string(g.step))
+	switch a.Exit {
+	case undoFailed:
 		a.Exit, _ = strconv.Atoi(strings.TrimSpace(a.Stdout)) // the change's own
 		g.failed = &ScriptError{Host: g.target.name(), Script: g.change.Command.Name, Answer: a}
-	case a.Exit == 0:
-		return true, nil
-	case a.Exit != undoTaken && a.Exit != undoRunning:
-		return false, &ScriptError{Host: g.target.name(), Script: command.Name, Answer: a}
+		return false, nil
+	case undoTaken, undoRunning:
+		return false, nil
 	}
-	return false, nil
+	return err == nil, err
 }
 
 // persist makes the confirmed change outlive a boot.
 func (g *guarded) persist(ctx context.Context) error {
 	g.keep()
-	_, failed := g.conn.checked(ctx, g.change.Guard.Persist)
+	_, failed := g.conn.Run(ctx, g.change.Guard.Persist, secret.Value{})
 	if _, err := g.conn.own(ctx, "undo-drop", g.id); failed == nil {
 		failed = err
 	}
@@ -400,10 +335,15 @@ func (g *guarded) persist(ctx context.Context) error {
 }
 
 func (g *guarded) rolledBack(u plan.Undone) error {
-	back := &RolledBackError{Host: g.target.name(), Step: g.step, Why: cmp.Or(u.Why, "the host does not say why"), Exit: u.Exit, Err: g.failed}
-	remedy := "the host is as it was before: mend what the change does to its connections, then run macfleet plan"
-	if back.Exit != 0 {
+	why := cmp.Or(u.Why, "the host does not say why")
+	back, remedy := fmt.Errorf("%s was taken back: %s", g.step, why),
+		"the host is as it was before: mend what the change does to its connections, then run macfleet plan"
+	if u.Exit != 0 {
+		back = fmt.Errorf("%s was to be taken back (%s), and that failed with exit %d", g.step, why, u.Exit)
 		remedy = "look at the host before anything else: macfleet plan shows what differs"
+	}
+	if g.failed != nil {
+		back = fmt.Errorf("%w: %w", back, g.failed)
 	}
 	return g.target.fails(plan.CodeRolledBack, Undoing, back, remedy)
 }

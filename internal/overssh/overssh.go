@@ -84,22 +84,15 @@ func (h *host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err err
 }
 
 // change runs one change in the way that it needs.
-func (h *host) change(ctx context.Context, t engine.RunChange) (a plan.Answer, err error) {
-	c := t.Change
-	switch {
+func (h host) change(ctx context.Context, t engine.RunChange) (plan.Answer, error) {
+	switch c := t.Change; {
 	case c.Guard != nil:
-		return a, h.RunGuarded(ctx, t.Step, c)
+		return plan.Answer{}, h.RunGuarded(ctx, t.Step, c)
 	case c.Detached || c.Command.As == plan.Gui:
-		a, err = h.RunDetached(ctx, t.Step, c)
-	case c.Input != plan.NoInput:
-		a, err = h.RunWith(ctx, c.Command, t.Input)
+		return h.RunDetached(ctx, t.Step, c)
 	default:
-		a, err = h.Run(ctx, c.Command)
+		return h.Run(ctx, c.Command, t.Input)
 	}
-	if err == nil && a.Exit != 0 {
-		err = &hosts.ScriptError{Host: h.name, Script: c.Command.Name, Answer: a}
-	}
-	return a, err
 }
 
 // Sent tells the engine how far an upload is: it is for hosts.Options.Progress.
