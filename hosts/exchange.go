@@ -109,6 +109,12 @@ func (c *Conn) change(ctx context.Context, command plan.Command, input secret.Va
 	if err != nil {
 		return plan.Answer{}, c.lost(err)
 	}
+	return c.answer(r, q)
+}
+
+// answer returns the answer to a question, which is an error where there is none or it
+// ended with another exit code than 0.
+func (c *Conn) answer(r reply, q question) (plan.Answer, error) {
 	seen := r.facts.Get(q.id)
 	a, ok := seen.Get()
 	switch {
@@ -117,7 +123,7 @@ func (c *Conn) change(ctx context.Context, command plan.Command, input secret.Va
 	case !ok:
 		return a, fmt.Errorf("%s on %s: %s", q.Name, c.target.name(), seen.Why())
 	}
-	return a, c.checked(command, a)
+	return a, c.checked(q.Command, a)
 }
 
 // own runs one of this package's own changes as root.
