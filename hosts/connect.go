@@ -82,7 +82,7 @@ func (c *Client) along(ctx context.Context, t Target, paths ...string) (*Conn, e
 
 // connect tries the paths in their order, as long as no key was offered.
 func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, *Error) {
-	said, err := c.opts.Config.Lookup(c.opts.User, t.Server.Name, t.Server.Address)
+	said, err := c.opts.Config(c.opts.User, t.Server.Name, t.Server.Address)
 	if err != nil {
 		return nil, configError(t, err)
 	}

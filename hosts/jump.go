@@ -60,7 +60,7 @@ const maxHops = 8
 // itself; those after it are reached through their neighbour, as ssh does.
 func (c *Client) chain(hops []sshconfig.Hop) ([]sshconfig.Hop, error) {
 	for len(hops) > 0 {
-		s, err := c.opts.Config.Lookup(hops[0].User, hops[0].Host)
+		s, err := c.opts.Config(hops[0].User, hops[0].Host)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func (c *Client) jump(ctx context.Context, hops []sshconfig.Hop) (*jump, error) 
 func (c *Client) chainID(hops []sshconfig.Hop) (string, error) {
 	var id strings.Builder
 	for _, hop := range hops {
-		s, err := c.opts.Config.Lookup(hop.User, hop.Host)
+		s, err := c.opts.Config(hop.User, hop.Host)
 		if err != nil {
 			return "", err
 		}
@@ -163,7 +163,7 @@ func (c *Client) openJump(ctx context.Context, hops []sshconfig.Hop) (*Conn, *Er
 	last := len(hops) - 1
 	hop := hops[last]
 	t := Target{Server: inventory.Server{Name: hop.Host}}
-	s, err := c.opts.Config.Lookup(hop.User, hop.Host)
+	s, err := c.opts.Config(hop.User, hop.Host)
 	if err != nil {
 		return nil, configError(t, err)
 	}

@@ -84,7 +84,7 @@ func TestKeyChoice(t *testing.T) {
 				o.Key = nil
 			}
 			c := New(o)
-			said, err := config.Lookup("acme", "acme-1", "192.0.2.1")
+			said, err := config("acme", "acme-1", "192.0.2.1")
 			if err != nil {
 				t.Fatal(err)
 			}
