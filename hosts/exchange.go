@@ -246,7 +246,7 @@ func (c *Conn) why(ctx context.Context, err error) error {
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
 	}
-	if lost := c.through.lost(ctx); lost != nil {
+	if lost := c.through.lost(ctx, c.target); lost != nil {
 		return lost
 	}
 	return c.wire.why(err)
@@ -277,12 +277,9 @@ func (c *Conn) exec(line string, stdin io.Reader, stdout, stderr *limited) error
 
 // lost says that a conversation broke off.
 func (c *Conn) lost(err error) *Error {
-	var refused *Error
-	if errors.As(err, &refused) {
-		return refused // by the fence
-	}
-	if j := new(jumpLostError); errors.As(err, &j) {
-		return jumpLost(c.target, j)
+	var known *Error
+	if errors.As(err, &known) {
+		return known // refused by the fence, or the jump host is lost
 	}
 	return c.target.fails(CodeConnectionLost, Talking, err)
 }

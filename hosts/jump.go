@@ -171,8 +171,9 @@ func (c *Client) openJump(ctx context.Context, hops []sshconfig.Hop) (*Conn, *Er
 	if e := known(&to, s); e != nil {
 		return nil, e
 	}
-	if to.key, err = c.keyFor(s, true); err != nil {
-		return nil, keyless(t, err)
+	var keyless *Error
+	if to.key, keyless = c.keyFor(t, s, true); keyless != nil {
+		return nil, keyless
 	}
 	if last > 0 {
 		if to.through, err = c.jump(ctx, hops[:last]); err != nil {
@@ -226,16 +227,10 @@ func (j *jump) dial(ctx context.Context, address string) (net.Conn, error) {
 	return near, nil
 }
 
-// jumpLostError says that the connection to a jump host is gone.
-type jumpLostError struct{ name, why string }
-
-// Error names the jump host.
-func (e *jumpLostError) Error() string { return "jump host " + e.name + ": " + e.why }
-
-// lost asks a jump host whether it still answers, and returns an error if not.
-// What breaks behind a jump host breaks a little before the news of its own end
+// lost asks a jump host whether it still answers, and if not says so of a machine behind
+// it. What breaks there breaks a little before the news of the jump host's own end
 // arrives. A nil jump is never lost.
-func (j *jump) lost(ctx context.Context) error {
+func (j *jump) lost(ctx context.Context, t Target) *Error {
 	if j == nil || ctx.Err() != nil {
 		return nil
 	}
@@ -251,7 +246,7 @@ func (j *jump) lost(ctx context.Context) error {
 	select {
 	case err := <-answer:
 		if err == nil {
-			return j.conn.through.lost(ctx)
+			return j.conn.through.lost(ctx, t)
 		}
 	case <-patient.Done():
 		return nil
@@ -261,21 +256,12 @@ func (j *jump) lost(ctx context.Context) error {
 	case <-j.conn.ended:
 	case <-patient.Done():
 	}
-	if further := j.conn.through.lost(ctx); further != nil {
+	if further := j.conn.through.lost(ctx, t); further != nil {
 		return further
 	}
+	why := "the connection to it broke"
 	if j.conn.wire.silent.Load() {
-		return &jumpLostError{j.name, fmt.Sprintf("no byte from it for %s", j.conn.wire.silence)}
+		why = fmt.Sprintf("no byte from it for %s", j.conn.wire.silence)
 	}
-	return &jumpLostError{j.name, "the connection to it broke"}
-}
-
-// jumpLost says of a machine that the jump host before it is gone.
-func jumpLost(t Target, err error) *Error {
-	var lost *jumpLostError
-	name := ""
-	if errors.As(err, &lost) {
-		name = lost.name
-	}
-	return t.fails(CodeJumpLost, Talking, err, "see whether it runs: ssh "+name+"; then run the command again")
+	return t.fails(CodeJumpLost, Talking, fmt.Errorf("jump host %s: %s", j.name, why), "see whether it runs: ssh "+j.name+"; then run the command again")
 }

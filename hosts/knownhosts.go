@@ -24,11 +24,9 @@ import (
 // UserKnownHostsFile and HostKeyAlias.
 type KnownHosts struct{ Path string }
 
-var _ Pins = KnownHosts{}
-
 const sinceField = "since="
 
-// All returns the pins of the file. A file that is not there holds none; a line
+// All returns the pins of the file, in no order. A file that is not there holds none; a line
 // that cannot be read is an error, because a lost pin would accept any key.
 func (k KnownHosts) All() ([]plan.Pin, error) {
 	text, err := os.ReadFile(k.Path)
@@ -53,7 +51,8 @@ func (k KnownHosts) All() ([]plan.Pin, error) {
 	return pins, nil
 }
 
-// Update rewrites the file under a lock, through a temporary file beside it.
+// Update replaces the pins by what change makes of them: the file is rewritten under a
+// lock, and seen whole or not at all.
 func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
 	if err := os.MkdirAll(filepath.Dir(k.Path), 0o700); err != nil {
 		return fmt.Errorf("write pinned host keys: %w", err)
