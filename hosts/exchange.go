@@ -70,9 +70,9 @@ func questionsOf(probes []plan.Probe) (out []question) {
 // Trouble.
 func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	seen := plan.HostSeen{Key: keyText(c.key), Fingerprint: ssh.FingerprintSHA256(c.key), Pinned: c.target.Pin != nil, Path: c.path}
-	r, err := c.exchange(ctx, observation(probes), c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
-	if err != nil {
-		seen.Trouble = c.lost(err).Trouble()
+	r, lost := c.exchange(ctx, observation(probes), c.client.opts.Deadlines.Question, 0)
+	if lost != nil {
+		seen.Trouble = lost.Trouble()
 		return seen
 	}
 	seen.Root, seen.Facts = r.root, r.facts
@@ -87,9 +87,9 @@ func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 // Probe asks a host some questions. It changes nothing. root says whether root
 // was to be had. The error is an *Error, when the connection broke.
 func (c *Conn) Probe(ctx context.Context, probes []plan.Probe) (facts plan.Facts, root bool, err error) {
-	r, err := c.exchange(ctx, questionsOf(probes), c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
-	if err != nil {
-		return nil, false, c.lost(err)
+	r, lost := c.exchange(ctx, questionsOf(probes), c.client.opts.Deadlines.Question, 0)
+	if lost != nil {
+		return nil, false, lost
 	}
 	return r.facts, r.root, nil
 }
@@ -105,9 +105,9 @@ func (c *Conn) Run(ctx context.Context, command plan.Command, input secret.Value
 // change is Run for a script that may take so long.
 func (c *Conn) change(ctx context.Context, command plan.Command, input secret.Value, limit time.Duration) (plan.Answer, error) {
 	q := question{id: "change", Command: command, input: input}
-	r, err := c.exchange(ctx, []question{q}, limit, limit+c.client.opts.Deadlines.Exchange)
-	if err != nil {
-		return plan.Answer{}, c.lost(err)
+	r, lost := c.exchange(ctx, []question{q}, limit, limit)
+	if lost != nil {
+		return plan.Answer{}, lost
 	}
 	return c.answer(r, q)
 }
@@ -139,13 +139,14 @@ func (c *Conn) checked(command plan.Command, a plan.Answer) error {
 	return &ScriptError{Host: c.target.name(), Script: command.Name, Answer: a}
 }
 
-// exchange runs one exec with all questions and takes its output apart.
-func (c *Conn) exchange(ctx context.Context, questions []question, each, all time.Duration) (reply, error) {
+// exchange runs one exec with all questions, which take at most more than an exec without
+// changes, and takes its output apart.
+func (c *Conn) exchange(ctx context.Context, questions []question, each, more time.Duration) (reply, *Error) {
 	mark, sent, err := c.client.send(c.fence(), questions, each)
 	if err != nil {
-		return reply{}, err
+		return reply{}, c.lost(err)
 	}
-	return c.converse(ctx, conversation{mark, sent.Line, strings.NewReader(c.pass(mark) + sent.Stdin), questions, all})
+	return c.converse(ctx, conversation{mark, sent.Line, strings.NewReader(c.pass(mark) + sent.Stdin), questions, more})
 }
 
 // conversation is one exec, whose answer comes in frames.
@@ -154,59 +155,42 @@ type conversation struct {
 	line      string
 	stdin     io.Reader
 	questions []question // whose frames come back
-	limit     time.Duration
+	more      time.Duration // that it may take beyond Deadlines.Exchange
 }
 
 // converse runs one exec and takes its output apart, and notes that: which scripts,
 // how many bytes and how they ended, never what was said.
-func (c *Conn) converse(ctx context.Context, t conversation) (reply, error) {
+func (c *Conn) converse(ctx context.Context, t conversation) (reply, *Error) {
+	const scriptsNamed = 3
 	began := time.Now()
 	r, err := c.talk(ctx, t)
-	log := c.client.opts.Log.With("host", c.target.name(), "scripts", scripts(t.questions), "sent", len(t.line), "ms", time.Since(began).Milliseconds()).
-		With(heard(r.facts, t.questions)...)
-	if err != nil {
-		log.Warn("exec", "error", err)
-	} else {
-		log.Debug("exec")
-	}
-	return r, err
-}
-
-// scriptsNamed is how many scripts of one exec are named in the log.
-const scriptsNamed = 3
-
-func scripts(questions []question) string {
-	var names []string
-	for _, q := range questions {
-		names = append(names, cmp.Or(q.Name, q.id))
-	}
-	if more := len(names) - scriptsNamed; more > 0 {
-		return strings.Join(names[:scriptsNamed], ",") + fmt.Sprintf(" and %d more", more)
-	}
-	return strings.Join(names, ",")
-}
-
-// heard sums up answers: their bytes, and how the only one or how many of them ended
-// otherwise than with 0.
-func heard(facts plan.Facts, questions []question) []any {
-	bytes, unlucky, exit := 0, 0, 0
-	for _, q := range questions {
-		if a, ok := facts.Get(q.id).Get(); ok {
-			bytes += len(a.Stdout) + len(a.Stderr)
-			if exit = a.Exit; exit != 0 {
-				unlucky++
-			}
+	var names, failed []string
+	received := 0
+	for _, q := range t.questions {
+		name := cmp.Or(q.Name, q.id)
+		names = append(names, name)
+		a, _ := r.facts.Get(q.id).Get()
+		if received += len(a.Stdout) + len(a.Stderr); a.Exit != 0 {
+			failed = append(failed, fmt.Sprintf("%s:%d", name, a.Exit))
 		}
 	}
-	if len(questions) == 1 {
-		return []any{"received", bytes, "exit", exit}
+	if more := len(names) - scriptsNamed; more > 0 {
+		names = append(names[:scriptsNamed], fmt.Sprintf("%d more", more))
 	}
-	return []any{"received", bytes, "not_zero", unlucky}
+	log := c.client.opts.Log.With("host", c.target.name(), "scripts", strings.Join(names, ","), "sent", len(t.line),
+		"ms", time.Since(began).Milliseconds(), "received", received, "not_zero", strings.Join(failed, ","))
+	if err != nil {
+		log.Warn("exec", "error", err)
+		return r, c.lost(err)
+	}
+	log.Debug("exec")
+	return r, nil
 }
 
 // talk runs one exec and takes its output apart.
 func (c *Conn) talk(ctx context.Context, t conversation) (reply, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.limit, fmt.Errorf("no end of the command within %s", t.limit))
+	limit := c.client.opts.Deadlines.Exchange + t.more
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no end of the command within %s", limit))
 	defer cancel()
 	// A channel can't be told to give up: closing the connection frees every
 	// call that waits on it.

@@ -28,7 +28,7 @@ func TestLog(t *testing.T) {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	text := log.String()
-	for _, want := range []string{"msg=connect host=", "msg=exec host=", "scripts=speak sent=", "received=17 exit=3\n"} {
+	for _, want := range []string{"msg=connect host=", "msg=exec host=", "scripts=speak sent=", "received=17 not_zero=speak:3\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log lacks %q:\n%s", want, text)
 		}

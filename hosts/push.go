@@ -88,13 +88,13 @@ func (c *Conn) progress(p Progress) {
 }
 
 // send sends bytes in one exec, behind lines that say what they are.
-func (c *Conn) send(ctx context.Context, header []string, bytes io.Reader, limit time.Duration) (plan.Answer, error) {
+func (c *Conn) send(ctx context.Context, header []string, bytes io.Reader, more time.Duration) (plan.Answer, error) {
 	mark, q := newMark(), question{id: "push", Command: own("artifact-push", plan.Root)}
-	r, err := c.converse(ctx, conversation{mark: mark, line: scriptLine(c.client.opts.Prologue + c.fence() + q.Script),
+	r, lost := c.converse(ctx, conversation{mark: mark, line: scriptLine(c.client.opts.Prologue + c.fence() + q.Script),
 		stdin: io.MultiReader(strings.NewReader(c.pass(mark)+mark+"\n"+strings.Join(header, "\n")), bytes), questions: []question{q},
-		limit: c.client.opts.Deadlines.Exchange + limit})
-	if err != nil {
-		return plan.Answer{}, c.lost(err)
+		more: more})
+	if lost != nil {
+		return plan.Answer{}, lost
 	}
 	return c.answer(r, q)
 }

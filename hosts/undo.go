@@ -58,13 +58,20 @@ func (c *Conn) RunGuarded(ctx context.Context, step plan.StepID, ch plan.Change)
 	g.late = time.Now().Add(d.Undo)
 	g.until = g.late.Add(d.Return)
 	if ch.Guard.Restore == nil {
-		return g.unarmed(ctx)
+		var failed *ScriptError
+		if _, g.failed = c.Run(ctx, ch.Command, secret.Value{}); errors.As(g.failed, &failed) {
+			return g.failed
+		}
+		return g.settle(ctx)
 	}
 	if err := g.arm(ctx); err != nil {
 		return err
 	}
-	g.failed = g.run(ctx)
-	return g.settle(ctx, g.decide)
+	_, g.failed = c.change(ctx, g.wrapped(), secret.Value{}, g.undoLimit())
+	if lost := (*Error)(nil); errors.As(g.failed, &lost) {
+		g.failed = nil // nobody knows whether it did
+	}
+	return g.settle(ctx)
 }
 
 func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
@@ -141,36 +148,6 @@ func (g *guarded) arm(ctx context.Context) error {
 		fmt.Errorf("a change of %s is not confirmed yet; the host takes it back within %s", step, time.Duration(max(0, n))*time.Second))
 }
 
-// run runs the change's own script and returns why it must be taken back: nil
-// also where its connection broke, because nobody knows then.
-func (g *guarded) run(ctx context.Context) error {
-	_, err := g.conn.change(ctx, g.wrapped(), secret.Value{}, g.undoLimit())
-	if lost := (*Error)(nil); errors.As(err, &lost) {
-		return nil
-	}
-	return err
-}
-
-// unarmed runs a change that nothing can take back: new connections must answer
-// all the same before it is made to last.
-func (g *guarded) unarmed(ctx context.Context) error {
-	_, failed := g.conn.Run(ctx, g.change.Command, secret.Value{})
-	var e *ScriptError
-	if errors.As(failed, &e) {
-		return failed
-	}
-	err := g.settle(ctx, func(_ context.Context, missing error) (bool, error) { return missing == nil, nil })
-	if err != nil {
-		return err
-	}
-	g.keep()
-	if failed != nil {
-		return failed
-	}
-	_, err = g.conn.Run(ctx, g.change.Guard.Persist, secret.Value{})
-	return err
-}
-
 // keep makes one of the new connections the one to go on with, that of the
 // preferred path, and closes the others.
 func (g *guarded) keep() {
@@ -233,29 +210,41 @@ func and(a, b error) error {
 }
 
 // settle asks until it is known whether the change stands, as long as the host may take
-// for it. decide says when it is; it gets the reason why a path has no new connection.
-func (g *guarded) settle(ctx context.Context, decide func(ctx context.Context, missing error) (done bool, err error)) error {
+// for it.
+func (g *guarded) settle(ctx context.Context) error {
+	o := g.conn.client.opts
 	for {
 		missing := g.reach(ctx)
-		done, err := decide(ctx, missing)
+		done, err := g.decide(ctx, missing)
 		if done {
 			return err
 		}
 		if e := new(Error); errors.As(err, &e) && e.refusesRun() {
 			return err // what is not confirmed the host takes back by itself
 		}
-		if perr := g.pause(ctx); perr != nil {
-			return g.cutOff(and(cmp.Or(missing, err), perr))
+		over := fmt.Errorf("no answer within %s", o.Deadlines.Undo+o.Deadlines.Return)
+		if time.Now().Before(g.until) {
+			over = pause(ctx, o.Poll)
+		}
+		if over != nil {
+			return g.cutOff(and(cmp.Or(missing, err), over))
 		}
 	}
 }
 
 // decide asks the host, which decides: a confirmation and the undo race on one mv
-// there. An error without done means that a connection broke, or that nothing is
-// decided yet.
+// there. missing says why a path has no new connection. An error without done means
+// that a connection broke, or that nothing is decided yet.
 func (g *guarded) decide(ctx context.Context, missing error) (done bool, err error) {
 	path, conn := g.standing()
-	if conn == nil {
+	switch {
+	case g.change.Guard.Restore == nil && missing == nil: // nothing can take it back, and all paths work
+		g.keep()
+		if g.failed == nil {
+			_, g.failed = g.conn.Run(ctx, g.change.Guard.Persist, secret.Value{})
+		}
+		return true, g.failed
+	case g.change.Guard.Restore == nil, conn == nil:
 		return false, missing
 	}
 	state, undone, err := g.ask(ctx, conn, missing)
@@ -355,16 +344,6 @@ func (g *guarded) cutOff(err error) error {
 		remedy = "reboot the Mac from the Scaleway console: the change was not made to outlive a boot"
 	}
 	return g.target.fails(codeCutOff, Undoing, fmt.Errorf("%s: nobody knows whether the change stands: %w", g.step, err), remedy)
-}
-
-// pause waits for the next look at the host. It returns an error when there is
-// none: the host had all the time it needs, or ctx ended.
-func (g *guarded) pause(ctx context.Context) error {
-	o := g.conn.client.opts
-	if time.Now().After(g.until) {
-		return fmt.Errorf("no answer within %s", o.Deadlines.Undo+o.Deadlines.Return)
-	}
-	return pause(ctx, o.Poll)
 }
 
 // pause waits, or returns why ctx ended.
