@@ -25,7 +25,7 @@ type route struct {
 	path string // Tailscale or Public
 	host string // name or address to dial
 	port int
-	hops []sshconfig.Hop // to go through, in this order
+	hops []hop // to go through, in this order
 }
 
 func (r route) address() string {
