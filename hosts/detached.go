@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,10 +78,7 @@ func (d *detached) run(ctx context.Context, first, again plan.Command) (plan.Ans
 			return a, err
 		}
 		for err != nil {
-			if time.Now().After(d.until) {
-				return a, e
-			}
-			if perr := pause(ctx, d.conn.client.opts.Poll); perr != nil {
+			if time.Now().After(d.until) || pause(ctx, d.conn.client.opts.Poll) != nil {
 				return a, e
 			}
 			var next *Conn
@@ -109,7 +107,11 @@ func (d *detached) start(ctx context.Context) (mine bool, err error) {
 
 // wait asks until the job has ended.
 func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
-	look := d.job.script("job-look", d.job.reader())
+	reader := plan.Login // root must not follow what a user put into a folder of his own
+	if d.job.command.As == plan.Root {
+		reader = plan.Root
+	}
+	look := d.job.script("job-look", reader)
 	for {
 		a, err := d.run(ctx, look, look)
 		if err != nil {
@@ -169,15 +171,6 @@ func (j job) started() []string {
 	return append([]string{j.digest, j.prologue + j.command.Script, j.prologue + file("scripts/job-run.sh"), j.plist()}, j.command.Args...)
 }
 
-// reader is who reads what the job wrote: root must not follow what a user put
-// into a folder of his own.
-func (j job) reader() plan.User {
-	if j.command.As == plan.Root {
-		return plan.Root
-	}
-	return plan.Login
-}
-
 // plist returns the job's property list. Neither name nor user holds anything
 // that XML would take for its own.
 func (j job) plist() string {
@@ -190,12 +183,7 @@ func (j job) plist() string {
 
 // plain returns a name that any tool takes for a name.
 func plain(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '-'
-	}, name)
+	return regexp.MustCompile(`[^\w-]`).ReplaceAllString(name, "-")
 }
 
 // sessions makes each question for the login user's Aqua session one that root

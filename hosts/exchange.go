@@ -154,7 +154,7 @@ type conversation struct {
 	mark      string
 	line      string
 	stdin     io.Reader
-	questions []question // whose frames come back
+	questions []question    // whose frames come back
 	more      time.Duration // that it may take beyond Deadlines.Exchange
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,17 +117,11 @@ func oneWord(text string) string {
 
 // oneLine returns a text as a line of at most 100 bytes that any shell takes for one.
 func oneLine(text string) string {
-	text = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r > '~' || r == '\\' {
-			return ' '
-		}
-		return r
-	}, text)), " ")
-	if text == "" {
-		return "somebody"
-	}
-	return text[:min(len(text), 100)]
+	text = strings.TrimSpace(noWord.ReplaceAllString(text, " "))
+	return cmp.Or(text[:min(len(text), 100)], "somebody")
 }
+
+var noWord = regexp.MustCompile(`[^!-\[\]-~]+`)
 
 // parseEntered reads "EPOCH KEEPER AT HEARD NOW LEFT RUN WHO" of the question after
 // what is left. A host that says something else was entered by nobody.

@@ -3,7 +3,6 @@
 package overssh
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,18 +25,15 @@ func (h Hosts) Connect(ctx context.Context, t engine.Target) (engine.Host, error
 	if err != nil {
 		return nil, err
 	}
-	return &host{Conn: conn, name: cmp.Or(t.Name, t.Server.Name)}, nil
+	return host{conn}, nil
 }
 
 // host is a connection, which answers Observe and Probe itself.
-type host struct {
-	*hosts.Conn
-	name string
-}
+type host struct{ *hosts.Conn }
 
 // Deliver brings an artifact to the host.
-func (h *host) Deliver(ctx context.Context, d plan.Delivery, source engine.Source) error {
-	_, err := h.Conn.Deliver(ctx, d, hosts.Source(source))
+func (h host) Deliver(ctx context.Context, d plan.Delivery, source engine.Source) error {
+	_, err := h.Conn.Deliver(ctx, d, source)
 	return err
 }
 
@@ -45,7 +41,7 @@ func (h *host) Deliver(ctx context.Context, d plan.Delivery, source engine.Sourc
 const leaving = 10 * time.Second
 
 // Close leaves the host. One that cannot be told takes the run for dead later.
-func (h *host) Close(ctx context.Context) {
+func (h host) Close(ctx context.Context) {
 	if ctx.Err() == nil {
 		bounded, cancel := context.WithTimeout(ctx, leaving)
 		_ = h.Leave(bounded)
@@ -55,7 +51,7 @@ func (h *host) Close(ctx context.Context) {
 }
 
 // Do does one task.
-func (h *host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err error) {
+func (h host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err error) {
 	switch t := task.(type) {
 	case engine.RunChange:
 		return h.change(ctx, t)
@@ -75,7 +71,7 @@ func (h *host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err err
 	case engine.PruneArtifacts:
 		err = h.Conn.PruneArtifacts(ctx)
 	default:
-		err = fmt.Errorf("nothing does %T on %s", task, h.name)
+		err = fmt.Errorf("nothing does %T", task)
 	}
 	if failed := (*hosts.ScriptError)(nil); errors.As(err, &failed) {
 		a = failed.Answer
