@@ -246,8 +246,10 @@ func (c *Conn) exec(line string, stdin io.Reader, stdout, stderr *limited) error
 	defer session.Close() // it is closed already unless Run failed
 	c.client.stats.execs.Add(1)
 	session.Stdin, session.Stdout, session.Stderr = stdin, stdout, stderr
-	if err := session.Start(line); err != nil {
-		return refusedCommand(err)
+	if err = session.Start(line); err != nil && strings.HasPrefix(err.Error(), "ssh: command ") { // it holds the whole script
+		return errors.New("the host refused to run a command: its sshd or authorized_keys allows none")
+	} else if err != nil {
+		return err
 	}
 	err = session.Wait()
 	var exit *ssh.ExitError

@@ -203,8 +203,8 @@ func behind(t Target, err error) *Error {
 
 // dial opens a connection from the jump host. A channel of SSH knows no
 // deadlines, so a pipe that does stands before it.
-func (j *jump) dial(ctx context.Context, address string) (net.Conn, error) {
-	far, err := j.conn.ssh.DialContext(ctx, "tcp", address)
+func (j *jump) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	far, err := j.conn.ssh.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
