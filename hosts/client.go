@@ -3,12 +3,12 @@
 package hosts
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -34,23 +34,11 @@ const DefaultStarts = 192
 // line out of an office.
 const DefaultUploads = 4
 
-// DefaultPoll is the time between two looks at what goes on on a host.
-const DefaultPoll = 2 * time.Second
-
-// Config is what a person's own ssh configuration says of a machine.
-// *sshconfig.Config is one.
-type Config interface {
-	// Lookup returns what is said of a machine that has one or more names. An
-	// error names file and line.
-	Lookup(user string, names ...string) (sshconfig.Settings, error)
-}
-
 // Lookup finds the addresses of a name; it is net.DefaultResolver's outside
 // tests and the sandbox.
 type Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 
-// Deadlines bound every phase of a conversation. A zero field means the value
-// of DefaultDeadlines.
+// Deadlines bound every phase of a conversation.
 type Deadlines struct {
 	Dial      time.Duration // until the TCP connection stands
 	Handshake time.Duration // from there until the authentication is done
@@ -72,35 +60,38 @@ func DefaultDeadlines() Deadlines {
 		Undo: 60 * time.Second, Return: 5 * time.Minute, Job: time.Hour}
 }
 
-// Options are what a Client needs.
+// Options are what a Client needs. A zero field is as usual.
 type Options struct {
 	User      string     // login user
 	Key       ssh.Signer // the configuration's key; nil: it names none
-	KeySource string     // where Key was found, for messages; empty = "the configuration"
+	KeySource string     // where Key was found, for messages
 	Dial      Dial
 	Deadlines Deadlines
-	Prologue  string   // in front of every script; empty = DefaultPrologue
-	Config    Config   // the person's own ssh configuration; nil: none counts
-	Agent     string   // socket of the ssh agent; empty: none is asked
-	Via       []string // paths in order of preference; empty = Public alone
-	Lookup    Lookup
-	Starts    int            // connections that are not logged in yet, at once; 0 = DefaultStarts
-	Uploads   int            // files on their way to hosts at once; 0 = DefaultUploads
-	Progress  func(Progress) // of uploads; called often, from many goroutines
-	Log       *slog.Logger   // of connections and execs, without what was said
+	Prologue  string // in front of every script
+	// Config returns what the person's own ssh configuration says of a machine that has one
+	// or more names: it is sshconfig.Config.Lookup; nil: none counts.
+	Config   func(user string, names ...string) (sshconfig.Settings, error)
+	Agent    string   // socket of the ssh agent; empty: none is asked
+	Via      []string // paths in order of preference; usually Public alone
+	Lookup   Lookup
+	Starts   int            // connections that are not logged in yet, at once
+	Uploads  int            // files on their way to hosts at once
+	Progress func(Progress) // of uploads; called often, from many goroutines
+	Log      *slog.Logger   // of connections and execs, without what was said
 	// ArtifactFolder says where a server keeps its artifacts, by its id; nil: in
 	// fleet.ArtifactFolder. Many servers on one machine need a folder each.
 	ArtifactFolder func(server string) string
-	Poll           time.Duration // between two looks at what goes on on a host; 0 = DefaultPoll
+	Poll           time.Duration // between two looks at what goes on on a host
 }
 
 // Client connects to hosts. It is safe for concurrent use.
 type Client struct {
 	opts    Options
 	stats   stats
-	times   times
-	starts  chan struct{} // holds one for each connection that is not logged in yet
-	uploads chan struct{} // holds one for each file on its way
+	mu      sync.Mutex
+	spent   map[string]Spent // by host id, as a host gets another name with a claim
+	starts  chan struct{}    // holds one for each connection that is not logged in yet
+	uploads chan struct{}    // holds one for each file on its way
 	turns   turns
 	files   sync.Map // what IdentityFiles hold, by path: each is read once
 	agents  sync.Map // the keys of ssh agents, by socket: each is asked once
@@ -109,46 +100,42 @@ type Client struct {
 	now     func() time.Time
 }
 
-// New returns a Client. What Options leave open has its default.
-func New(o Options) *Client {
-	d, usual := &o.Deadlines, DefaultDeadlines()
-	d.Dial = cmp.Or(d.Dial, usual.Dial)
-	d.Handshake = cmp.Or(d.Handshake, usual.Handshake)
-	d.Question = cmp.Or(d.Question, usual.Question)
-	d.Change = cmp.Or(d.Change, usual.Change)
-	d.Exchange = cmp.Or(d.Exchange, usual.Exchange)
-	d.Silence = cmp.Or(d.Silence, usual.Silence)
-	d.Undo = cmp.Or(d.Undo, usual.Undo)
-	d.Return = cmp.Or(d.Return, usual.Return)
-	d.Job = cmp.Or(d.Job, usual.Job)
-	o.Prologue = cmp.Or(o.Prologue, DefaultPrologue)
-	o.KeySource = cmp.Or(o.KeySource, "the configuration")
-	o.Starts = cmp.Or(o.Starts, DefaultStarts)
-	o.Uploads = cmp.Or(o.Uploads, DefaultUploads)
-	o.Poll = cmp.Or(o.Poll, DefaultPoll)
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	if len(o.Via) == 0 {
-		o.Via = []string{Public}
-	}
-	if o.Dial == nil {
-		o.Dial = (&net.Dialer{}).DialContext
-	}
-	if o.Lookup == nil {
-		o.Lookup = func(ctx context.Context, name string) ([]netip.Addr, error) {
+// usual is what Options leave open.
+func usual() Options {
+	return Options{
+		KeySource: "the configuration",
+		Dial:      (&net.Dialer{}).DialContext,
+		Deadlines: DefaultDeadlines(),
+		Prologue:  DefaultPrologue,
+		Config:    (*sshconfig.Config)(nil).Lookup,
+		Via:       []string{Public},
+		Lookup: func(ctx context.Context, name string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+		},
+		Starts:         DefaultStarts,
+		Uploads:        DefaultUploads,
+		Progress:       func(Progress) {},
+		Log:            slog.New(slog.DiscardHandler),
+		ArtifactFolder: func(string) string { return fleet.ArtifactFolder },
+		Poll:           2 * time.Second,
+	}
+}
+
+// complete sets the fields of a struct that are zero.
+func complete(s, usual reflect.Value) {
+	for i := range s.NumField() {
+		if f := s.Field(i); f.Kind() == reflect.Struct {
+			complete(f, usual.Field(i))
+		} else if f.IsZero() {
+			f.Set(usual.Field(i))
 		}
 	}
-	if o.Config == nil {
-		o.Config = (*sshconfig.Config)(nil)
-	}
-	if o.Progress == nil {
-		o.Progress = func(Progress) {}
-	}
-	if o.ArtifactFolder == nil {
-		o.ArtifactFolder = func(string) string { return fleet.ArtifactFolder }
-	}
-	c := &Client{opts: o, starts: make(chan struct{}, o.Starts), uploads: make(chan struct{}, o.Uploads), now: time.Now}
-	c.times.of = make(map[string]Spent)
+}
+
+// New returns a Client. What Options leave open is as usual.
+func New(o Options) *Client {
+	complete(reflect.ValueOf(&o).Elem(), reflect.ValueOf(usual()))
+	c := &Client{opts: o, spent: make(map[string]Spent), starts: make(chan struct{}, o.Starts), uploads: make(chan struct{}, o.Uploads), now: time.Now}
 	c.jumps.all = make(map[string]*jump)
 	c.jumps.ctx, c.jumps.end = context.WithCancel(context.Background())
 	return c
@@ -182,19 +169,13 @@ type Spent struct {
 // Total returns the sum of all phases.
 func (s Spent) Total() time.Duration { return s.Dial + s.Handshake + s.Exec }
 
-// times are the Spent of every host by its id: its name changes with a claim.
-type times struct {
-	mu sync.Mutex
-	of map[string]Spent
-}
-
 // spend enters the time since a phase of a host began. Of the phases it knows
 // Dialing, Handshaking and Talking.
 func (c *Client) spend(t Target, in Phase, began time.Time) {
 	took := time.Since(began)
-	c.times.mu.Lock()
-	defer c.times.mu.Unlock()
-	s := c.times.of[t.id()]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.spent[t.id()]
 	s.Host = t.name()
 	switch in {
 	case Dialing:
@@ -204,12 +185,12 @@ func (c *Client) spend(t Target, in Phase, began time.Time) {
 	case Talking:
 		s.Exec += took
 	}
-	c.times.of[t.id()] = s
+	c.spent[t.id()] = s
 }
 
 // Spent returns the time that went into each host so far, sorted by name.
 func (c *Client) Spent() []Spent {
-	c.times.mu.Lock()
-	defer c.times.mu.Unlock()
-	return slices.SortedFunc(maps.Values(c.times.of), func(a, b Spent) int { return strings.Compare(a.Host, b.Host) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Values(c.spent), func(a, b Spent) int { return strings.Compare(a.Host, b.Host) })
 }

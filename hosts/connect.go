@@ -82,13 +82,13 @@ func (c *Client) along(ctx context.Context, t Target, paths ...string) (*Conn, e
 
 // connect tries the paths in their order, as long as no key was offered.
 func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, *Error) {
-	said, err := c.opts.Config.Lookup(c.opts.User, t.Server.Name, t.Server.Address)
+	said, err := c.opts.Config(c.opts.User, t.Server.Name, t.Server.Address)
 	if err != nil {
 		return nil, configError(t, err)
 	}
-	key, err := c.keyFor(said, false)
-	if err != nil {
-		return nil, keyless(t, err)
+	key, keyless := c.keyFor(t, said, false)
+	if keyless != nil {
+		return nil, keyless
 	}
 	var failed []try
 	for _, path := range paths {
@@ -130,16 +130,6 @@ func (c *Client) over(ctx context.Context, r route, t Target, key loginKey) (*Co
 	return conn, nil
 }
 
-// keyless says that there is no key to offer.
-func keyless(t Target, err error) *Error {
-	e := t.fails(CodeNoKey, Authorising, err, "write private_key in the ssh block")
-	e.final = true
-	if k := new(keyError); errors.As(err, &k) {
-		e.Remedy = k.remedy
-	}
-	return e
-}
-
 // pinned returns the key that the host must show; nil: any. The error is an *Error for a
 // pin that cannot be read: without it nobody knows which key that is.
 func (t Target) pinned() (ssh.PublicKey, error) {
@@ -161,7 +151,19 @@ func (t Target) accept(key ssh.PublicKey) error {
 	if pinned == nil {
 		return err
 	}
-	return same(pinned, key)
+	if err := same(pinned, key); err != nil {
+		return t.strange(err, "if the machine was reinstalled on purpose: macfleet hosts trust "+t.Pin.Name+somebodyElse)
+	}
+	return nil
+}
+
+const somebodyElse = "; otherwise somebody else answers at this address: do not go on"
+
+// strange says that a machine shows another key than the one that is known.
+func (t Target) strange(err error, remedy string) *Error {
+	e := t.fails(CodeWrongHostKey, HostKey, err, remedy)
+	e.final = true
+	return e
 }
 
 // Close ends the connection. It is safe to call on a broken one.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -85,7 +86,7 @@ func probing(t *testing.T, conn *Conn) error {
 }
 
 func running(t *testing.T, conn *Conn) error {
-	a, err := conn.Run(within(t), probe("a.b", ":").Command)
+	a, err := conn.Run(within(t), probe("a.b", ":").Command, secret.Value{})
 	if a != (plan.Answer{}) {
 		t.Errorf("an answer beside the error: %+v", a)
 	}

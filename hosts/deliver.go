@@ -27,10 +27,8 @@ type Delivered struct {
 	Packed  bool  // with gzip, because the line was slow
 }
 
-// Source opens an artifact's bytes and says how many there are. What it returns
-// may be an io.Seeker; it is read from any place then without reading what is
-// before.
-type Source func() (io.ReadCloser, int64, error)
+// Source opens an artifact's bytes and says how many there are.
+type Source = func() (io.ReadCloser, int64, error)
 
 // Progress is how far the upload of an artifact has come.
 type Progress struct {
@@ -42,13 +40,12 @@ type Progress struct {
 }
 
 // Edge says whether an upload just took its place among those at once, or gave it
-// up, done or not. What is told then holds no bytes.
+// up, done or not, or neither (0). What is told at an edge holds no bytes.
 type Edge int
 
 // The edges of an upload.
 const (
-	Underway Edge = iota // neither
-	Begins
+	Begins Edge = iota + 1
 	Ends
 )
 
@@ -77,8 +74,7 @@ type look struct {
 // the same artifact at once do not disturb each other.
 //
 // The error is an *Error when the connection broke, or with the code "disk-full",
-// "wrong-artifact" (other bytes than the configuration's), "download-failed",
-// "job-running".
+// "wrong-artifact", "download-failed" or "job-running".
 func (c *Conn) Deliver(ctx context.Context, d plan.Delivery, source Source) (Delivered, error) {
 	if why := fleet.CheckText("sha256", d.Artifact.SHA256); why != "" {
 		return Delivered{}, fmt.Errorf("deliver %s to %s: its sha256: %s", d.Artifact, c.target.name(), why)
@@ -106,38 +102,24 @@ func (c *Conn) folder() string {
 
 // lookFor asks what the host has of an artifact. It changes nothing.
 func (c *Conn) lookFor(ctx context.Context, a fleet.Artifact) (look, error) {
-	answer, err := c.checked(ctx, own("artifact-look", plan.Root, c.folder(), a.SHA256))
+	answer, err := c.own(ctx, "artifact-look", c.folder(), a.SHA256)
 	if err != nil {
 		return look{}, err
 	}
 	seen, ok := parseLook(answer.Stdout)
 	if !ok {
-		return look{}, fmt.Errorf("%s on %s: it printed %q", "artifact-look", c.target.name(), head(answer.Stdout))
+		return look{}, fmt.Errorf("artifact-look on %s: it printed %q", c.target.name(), head(answer.Stdout))
 	}
 	return seen, nil
 }
 
 func parseLook(text string) (seen look, ok bool) {
 	for line := range strings.Lines(text) {
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			return look{}, false
-		}
-		var err error
-		switch key, rest := words[0], words[1:]; {
-		case key == "there" && len(rest) == 0:
+		if line == "there\n" {
 			seen.there, ok = true, true
-		case key == "part" && len(rest) == 3:
-			seen.part, seen.sum = rest[0], rest[2]
-			seen.bytes, err = strconv.ParseInt(rest[1], 10, 64)
-		case key == "free" && len(rest) == 1:
-			ok = true
-			seen.free, err = strconv.ParseInt(rest[0], 10, 64)
-			seen.free *= 1024
-		default:
-			return look{}, false
-		}
-		if err != nil {
+		} else if _, err := fmt.Sscanf(line, "free %d\n", &seen.free); err == nil {
+			seen.free, ok = seen.free*1024, true
+		} else if _, err := fmt.Sscanf(line, "part %s %d %s\n", &seen.part, &seen.bytes, &seen.sum); err != nil {
 			return look{}, false
 		}
 	}
@@ -148,7 +130,7 @@ func parseLook(text string) (seen look, ok bool) {
 func (c *Conn) fetch(ctx context.Context, a fleet.Artifact) error {
 	command := own("artifact-fetch", plan.Root, c.folder(), a.SHA256, a.Source)
 	answer, err := c.RunDetached(ctx, "artifact", plan.Change{Command: command, Detached: true})
-	if err != nil {
+	if err != nil && answer.Exit == 0 {
 		return fmt.Errorf("deliver %s: %w", a, err)
 	}
 	return c.outcome(a, answer, "see whether the host reaches "+a.Source+" (macfleet uploads it with fetch = \"push\"), and run macfleet apply again: it goes on where this broke off")
@@ -179,7 +161,7 @@ func (c *Conn) full(a fleet.Artifact, why string) *Error {
 // PruneArtifacts removes the artifacts from a host that no step keeps and that
 // are older than a day. What it cannot remove stays for the next time.
 func (c *Conn) PruneArtifacts(ctx context.Context) error {
-	if _, err := c.checked(ctx, own("artifact-prune", plan.Root, c.folder())); err != nil {
+	if _, err := c.own(ctx, "artifact-prune", c.folder()); err != nil {
 		return fmt.Errorf("remove old artifacts: %w", err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
@@ -324,6 +326,18 @@ func (h hook) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
+// push sends what follows the first bytes of an artifact, which a part has.
+func (l lab) push(at int, dir string, data []byte, part string, offset int64) (plan.Answer, bool) {
+	l.T.Helper()
+	p := &packer{source: bytes.NewReader(data[offset:]), now: time.Now, tell: func(int64) {}}
+	packed, err := io.ReadAll(p)
+	if err != nil {
+		l.T.Fatal(err)
+	}
+	l.stdin = fmt.Sprintf("%s\n%s\n%s\n%d\n%s\n%d\n%s", testMark, dir, digest(data), len(data), part, offset, packed)
+	return l.run(at, own("artifact-push", "root"))
+}
+
 // TestPushKilled: there is no file of the artifact's name, or the whole one,
 // wherever the script ends; the next one brings it.
 func TestPushKilled(t *testing.T) {
@@ -331,12 +345,7 @@ func TestPushKilled(t *testing.T) {
 	killedEverywhere(t, func(t *testing.T, l lab, at int) bool {
 		dir := filepath.Join(l.etc, "artifacts")
 		push := func(at int, c look) (plan.Answer, bool) {
-			begin, part, offset := "fresh", "-", int64(0)
-			if c.part != "" {
-				begin, part, offset = "copy", c.part, c.bytes
-			}
-			l.stdin = fmt.Sprintf("%s\n%s\n%s\n%d\nplain\n%s\n%s\n%d\n%s", testMark, dir, digest(data), len(data), begin, part, offset, data[offset:])
-			return l.run(at, own("artifact-push", "root"))
+			return l.push(at, dir, data, cmp.Or(c.part, "-"), c.bytes)
 		}
 		write(t, filepath.Join(dir, "."+digest(data)+".old"), string(data[:300]), 0o600)
 		_, killed := push(at, look{part: "." + digest(data) + ".old", bytes: 300})
@@ -364,13 +373,10 @@ func TestPushKilled(t *testing.T) {
 func TestPushToAFullDisk(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		dir, data := filepath.Join(l.etc, "artifacts"), random(1000)
-		for _, packed := range []string{"plain", "gzip"} {
-			l.tool(map[string]string{"plain": "cat", "gzip": "gzip"}[packed], `printf x; echo "$0: stdout: No space left on device" >&2; exit 1`)
-			l.stdin = fmt.Sprintf("%s\n%s\n%s\n%d\n%s\nfresh\n-\n0\n%s", testMark, dir, digest(data), len(data), packed, data)
-			a, _ := l.run(0, own("artifact-push", "root"))
-			if got := listed(t, dir); !strings.Contains(a.Stdout, testMark+" end 4\n") || !strings.Contains(a.Stderr, "No space left") || got != "" {
-				t.Errorf("%s: %+v, left behind %q", packed, a, got)
-			}
+		l.tool("gzip", `printf x; echo "$0: stdout: No space left on device" >&2; exit 1`)
+		a, _ := l.push(0, dir, data, "-", 0)
+		if got := listed(t, dir); !strings.Contains(a.Stdout, testMark+" end 4\n") || !strings.Contains(a.Stderr, "No space left") || got != "" {
+			t.Errorf("%+v, left behind %q", a, got)
 		}
 	})
 }
@@ -404,13 +410,12 @@ func TestSize(t *testing.T) {
 func TestPushWithoutItsPart(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		dir, data := filepath.Join(l.etc, "artifacts"), random(1000)
-		l.stdin = fmt.Sprintf("%s\n%s\n%s\n%d\nplain\ncopy\n.gone\n300\n%s", testMark, dir, digest(data), len(data), data[300:])
-		a, _ := l.run(0, own("artifact-push", "root"))
+		a, _ := l.push(0, dir, data, ".gone", 300)
 		if got := listed(t, dir); !strings.Contains(a.Stdout, testMark+" end 7\n") || got != "" {
 			t.Errorf("%+v, left behind %q", a, got)
 		}
 		write(t, filepath.Join(dir, digest(data)), string(data), 0o644)
-		a, _ = l.run(0, own("artifact-push", "root"))
+		a, _ = l.push(0, dir, data, ".gone", 300)
 		if got := listed(t, dir); !strings.Contains(a.Stdout, testMark+" end 0\n") || got != digest(data) {
 			t.Errorf("%+v, left behind %q", a, got)
 		}

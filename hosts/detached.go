@@ -1,16 +1,19 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -24,20 +27,10 @@ const noSession = 69
 // sessionMissing is how those scripts begin to say so.
 const sessionMissing = "no gui session of "
 
-// NoSessionError says that a script has to run in the login user's Aqua session
-// and that there is none. It comes inside an *Error with the code "no-gui-session".
-type NoSessionError struct {
-	User string
-	Said string // what launchctl said
-}
-
-// Error names the user.
-func (e *NoSessionError) Error() string { return e.Said }
-
+// noSession says that a script has to run in the login user's Aqua session and that there is none.
 func (c *Conn) noSession(said string) *Error {
-	user := c.client.opts.User
-	return c.target.fails(plan.CodeNoGUISession, Talking, &NoSessionError{User: user, Said: lastLine(said)},
-		"the step auto_login makes the session; or log in through VNC as "+user)
+	return c.target.fails(plan.CodeNoGUISession, Talking, errors.New(lastLine(said)),
+		"the step auto_login makes the session; or log in through VNC as "+c.client.opts.User)
 }
 
 // detached is a change that launchd runs.
@@ -52,8 +45,8 @@ type detached struct {
 // step left is waited for: if it does the same, its answer is the answer. The
 // connection is replaced where it broke.
 //
-// The error is an *Error when nobody could be asked any more, or with the code
-// "no-gui-session" or "job-running".
+// The error is a *ScriptError as of Run, or an *Error when nobody could be asked any
+// more, or with the code "no-gui-session" or "job-running".
 func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change) (plan.Answer, error) {
 	if ch.Input != plan.NoInput {
 		return plan.Answer{}, fmt.Errorf("%s on %s: a detached change reads no input: it would lie in a file", step, c.target.name())
@@ -66,11 +59,11 @@ func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change
 			return plan.Answer{}, err
 		}
 		a, err := d.wait(ctx)
-		if err != nil {
-			return plan.Answer{}, err
-		}
-		if _, err := d.run(ctx, drop, drop); err != nil || mine {
+		if err != nil && a.Exit == 0 { // the job's own exit code is none
 			return a, err
+		}
+		if _, derr := d.run(ctx, drop, drop); derr != nil || mine {
+			return a, cmp.Or(derr, err)
 		}
 	}
 }
@@ -79,16 +72,13 @@ func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change
 // one, over which the script runs again, as it is then.
 func (d *detached) run(ctx context.Context, first, again plan.Command) (plan.Answer, error) {
 	for command := first; ; command = again {
-		a, err := d.conn.checked(ctx, command)
+		a, err := d.conn.Run(ctx, command, secret.Value{})
 		var e *Error
 		if !errors.As(err, &e) || e.refusesRun() || ctx.Err() != nil {
 			return a, err
 		}
 		for err != nil {
-			if time.Now().After(d.until) {
-				return a, e
-			}
-			if perr := pause(ctx, d.conn.client.opts.Poll); perr != nil {
+			if time.Now().After(d.until) || pause(ctx, d.conn.client.opts.Poll) != nil {
 				return a, e
 			}
 			var next *Conn
@@ -109,16 +99,19 @@ func (d *detached) start(ctx context.Context) (mine bool, err error) {
 		return d.job.script("job-start", plan.Root, append([]string{may}, d.job.started()...)...)
 	}
 	a, err := d.run(ctx, start("fresh"), start("resume"))
-	var failed *ScriptError
-	if errors.As(err, &failed) && failed.Answer.Exit == noSession {
-		return false, d.conn.noSession(failed.Answer.Stderr)
+	if a.Exit == noSession {
+		return false, d.conn.noSession(a.Stderr)
 	}
 	return strings.TrimSpace(a.Stdout) == d.job.digest, err
 }
 
 // wait asks until the job has ended.
 func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
-	look := d.job.script("job-look", d.job.reader())
+	reader := plan.Login // root must not follow what a user put into a folder of his own
+	if d.job.command.As == plan.Root {
+		reader = plan.Root
+	}
+	look := d.job.script("job-look", reader)
 	for {
 		a, err := d.run(ctx, look, look)
 		if err != nil {
@@ -132,7 +125,8 @@ func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
 			if err != nil {
 				return plan.Answer{}, fmt.Errorf("%s on %s ended with %q instead of an exit code", d.job.command.Name, d.conn.target.name(), code)
 			}
-			return plan.Answer{Exit: exit, Stdout: rest, Stderr: a.Stderr}, nil
+			a = plan.Answer{Exit: exit, Stdout: rest, Stderr: a.Stderr}
+			return a, d.conn.checked(d.job.command, a)
 		case "running":
 		default:
 			return plan.Answer{}, fmt.Errorf("%s on %s ended without a result: the Mac was restarted, or somebody ended it", d.job.command.Name, d.conn.target.name())
@@ -177,15 +171,6 @@ func (j job) started() []string {
 	return append([]string{j.digest, j.prologue + j.command.Script, j.prologue + file("scripts/job-run.sh"), j.plist()}, j.command.Args...)
 }
 
-// reader is who reads what the job wrote: root must not follow what a user put
-// into a folder of his own.
-func (j job) reader() plan.User {
-	if j.command.As == plan.Root {
-		return plan.Root
-	}
-	return plan.Login
-}
-
 // plist returns the job's property list. Neither name nor user holds anything
 // that XML would take for its own.
 func (j job) plist() string {
@@ -198,12 +183,7 @@ func (j job) plist() string {
 
 // plain returns a name that any tool takes for a name.
 func plain(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '-'
-	}, name)
+	return regexp.MustCompile(`[^\w-]`).ReplaceAllString(name, "-")
 }
 
 // sessions makes each question for the login user's Aqua session one that root
@@ -215,7 +195,7 @@ func (c *Client) sessions(questions []question, limit time.Duration) ([]question
 		if q.As != plan.Gui {
 			continue
 		}
-		if q.input != nil {
+		if !q.input.IsZero() {
 			return nil, fmt.Errorf("%s reads no input in a gui session: it would lie in a file", q.Name)
 		}
 		j := c.job("gui-"+q.id, q.Command)

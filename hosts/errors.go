@@ -78,14 +78,15 @@ func (e *Error) Trouble() *plan.Trouble {
 	return &plan.Trouble{Code: e.Code, Text: e.text(), Remedy: e.Remedy}
 }
 
-// text names the phase and the cause. The net package names the first phase
-// itself.
-func (e *Error) text() string {
+// cause is what it wraps, behind the phase. The net package names the first phase itself.
+func (e *Error) cause() error {
 	if e.Phase == Dialing {
-		return printable(e.Err.Error())
+		return e.Err
 	}
-	return printable(fmt.Sprintf("%s: %v", e.Phase, e.Err))
+	return fmt.Errorf("%s: %w", e.Phase, e.Err)
 }
+
+func (e *Error) text() string { return printable(e.cause().Error()) }
 
 // ScriptError says that a script ran to its end and that its exit code was not
 // 0. It is not returned where an exit code is an answer.

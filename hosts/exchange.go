@@ -70,9 +70,9 @@ func questionsOf(probes []plan.Probe) (out []question) {
 // Trouble.
 func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	seen := plan.HostSeen{Key: keyText(c.key), Fingerprint: ssh.FingerprintSHA256(c.key), Pinned: c.target.Pin != nil, Path: c.path}
-	r, err := c.exchange(ctx, observation(probes), c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
-	if err != nil {
-		seen.Trouble = c.lost(err).Trouble()
+	r, lost := c.exchange(ctx, observation(probes), c.client.opts.Deadlines.Question, 0)
+	if lost != nil {
+		seen.Trouble = lost.Trouble()
 		return seen
 	}
 	seen.Root, seen.Facts = r.root, r.facts
@@ -87,51 +87,66 @@ func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 // Probe asks a host some questions. It changes nothing. root says whether root
 // was to be had. The error is an *Error, when the connection broke.
 func (c *Conn) Probe(ctx context.Context, probes []plan.Probe) (facts plan.Facts, root bool, err error) {
-	r, err := c.exchange(ctx, questionsOf(probes), c.client.opts.Deadlines.Question, c.client.opts.Deadlines.Exchange)
-	if err != nil {
-		return nil, false, c.lost(err)
+	r, lost := c.exchange(ctx, questionsOf(probes), c.client.opts.Deadlines.Question, 0)
+	if lost != nil {
+		return nil, false, lost
 	}
 	return r.facts, r.root, nil
 }
 
-// Run runs one change's script. An error means that the script did not run to
-// its end or that nobody knows (an *Error, when the connection broke); a script
-// that ended with an exit code of its own is an answer.
-func (c *Conn) Run(ctx context.Context, command plan.Command) (plan.Answer, error) {
-	return c.run(ctx, question{id: "change", Command: command})
+// Run runs one change's script, with a secret on its standard input if there is one:
+// that travels as data and stands in no script and on no command line. The error is a
+// *ScriptError, beside the answer, where the script ended with another exit code than
+// 0, and an *Error where the connection broke. After any other it did not run to its end.
+func (c *Conn) Run(ctx context.Context, command plan.Command, input secret.Value) (plan.Answer, error) {
+	return c.change(ctx, command, input, c.client.opts.Deadlines.Change)
 }
 
-// RunWith is Run for a script that reads a secret on its standard input. The
-// secret travels as data and stands in no script and on no command line.
-func (c *Conn) RunWith(ctx context.Context, command plan.Command, input secret.Value) (plan.Answer, error) {
-	text := input.Reveal()
-	return c.run(ctx, question{id: "change", Command: command, input: &text})
-}
-
-func (c *Conn) run(ctx context.Context, q question) (plan.Answer, error) {
-	limit := c.client.opts.Deadlines.Change
-	r, err := c.exchange(ctx, []question{q}, limit, limit+c.client.opts.Deadlines.Exchange)
-	if err != nil {
-		return plan.Answer{}, c.lost(err)
+// change is Run for a script that may take so long.
+func (c *Conn) change(ctx context.Context, command plan.Command, input secret.Value, limit time.Duration) (plan.Answer, error) {
+	q := question{id: "change", Command: command, input: input}
+	r, lost := c.exchange(ctx, []question{q}, limit, limit)
+	if lost != nil {
+		return plan.Answer{}, lost
 	}
-	seen := r.facts.Get("change")
+	return c.answer(r, q)
+}
+
+// answer returns the answer to a question, which is an error where there is none or it
+// ended with another exit code than 0.
+func (c *Conn) answer(r reply, q question) (plan.Answer, error) {
+	seen := r.facts.Get(q.id)
 	a, ok := seen.Get()
 	switch {
 	case !ok && q.As == plan.Gui && strings.HasPrefix(seen.Why(), sessionMissing):
-		return plan.Answer{}, c.noSession(seen.Why())
+		return a, c.noSession(seen.Why())
 	case !ok:
-		return plan.Answer{}, fmt.Errorf("%s on %s: %s", q.Name, c.target.name(), seen.Why())
+		return a, fmt.Errorf("%s on %s: %s", q.Name, c.target.name(), seen.Why())
 	}
-	return a, nil
+	return a, c.checked(q.Command, a)
 }
 
-// exchange runs one exec with all questions and takes its output apart.
-func (c *Conn) exchange(ctx context.Context, questions []question, each, all time.Duration) (reply, error) {
+// own runs one of this package's own changes as root.
+func (c *Conn) own(ctx context.Context, name string, args ...string) (plan.Answer, error) {
+	return c.Run(ctx, own(name, plan.Root, args...), secret.Value{})
+}
+
+// checked returns an error for a script that ended with another exit code than 0.
+func (c *Conn) checked(command plan.Command, a plan.Answer) error {
+	if a.Exit == 0 {
+		return nil
+	}
+	return &ScriptError{Host: c.target.name(), Script: command.Name, Answer: a}
+}
+
+// exchange runs one exec with all questions, which take at most more than an exec without
+// changes, and takes its output apart.
+func (c *Conn) exchange(ctx context.Context, questions []question, each, more time.Duration) (reply, *Error) {
 	mark, sent, err := c.client.send(c.fence(), questions, each)
 	if err != nil {
-		return reply{}, err
+		return reply{}, c.lost(err)
 	}
-	return c.converse(ctx, conversation{mark, sent.Line, strings.NewReader(c.pass(mark) + sent.Stdin), questions, all})
+	return c.converse(ctx, conversation{mark, sent.Line, strings.NewReader(c.pass(mark) + sent.Stdin), questions, more})
 }
 
 // conversation is one exec, whose answer comes in frames.
@@ -139,60 +154,43 @@ type conversation struct {
 	mark      string
 	line      string
 	stdin     io.Reader
-	questions []question // whose frames come back
-	limit     time.Duration
+	questions []question    // whose frames come back
+	more      time.Duration // that it may take beyond Deadlines.Exchange
 }
 
 // converse runs one exec and takes its output apart, and notes that: which scripts,
 // how many bytes and how they ended, never what was said.
-func (c *Conn) converse(ctx context.Context, t conversation) (reply, error) {
+func (c *Conn) converse(ctx context.Context, t conversation) (reply, *Error) {
+	const scriptsNamed = 3
 	began := time.Now()
 	r, err := c.talk(ctx, t)
-	log := c.client.opts.Log.With("host", c.target.name(), "scripts", scripts(t.questions), "sent", len(t.line), "ms", time.Since(began).Milliseconds()).
-		With(heard(r.facts, t.questions)...)
-	if err != nil {
-		log.Warn("exec", "error", err)
-	} else {
-		log.Debug("exec")
-	}
-	return r, err
-}
-
-// scriptsNamed is how many scripts of one exec are named in the log.
-const scriptsNamed = 3
-
-func scripts(questions []question) string {
-	var names []string
-	for _, q := range questions {
-		names = append(names, cmp.Or(q.Name, q.id))
-	}
-	if more := len(names) - scriptsNamed; more > 0 {
-		return strings.Join(names[:scriptsNamed], ",") + fmt.Sprintf(" and %d more", more)
-	}
-	return strings.Join(names, ",")
-}
-
-// heard sums up answers: their bytes, and how the only one or how many of them ended
-// otherwise than with 0.
-func heard(facts plan.Facts, questions []question) []any {
-	bytes, unlucky, exit := 0, 0, 0
-	for _, q := range questions {
-		if a, ok := facts.Get(q.id).Get(); ok {
-			bytes += len(a.Stdout) + len(a.Stderr)
-			if exit = a.Exit; exit != 0 {
-				unlucky++
-			}
+	var names, failed []string
+	received := 0
+	for _, q := range t.questions {
+		name := cmp.Or(q.Name, q.id)
+		names = append(names, name)
+		a, _ := r.facts.Get(q.id).Get()
+		if received += len(a.Stdout) + len(a.Stderr); a.Exit != 0 {
+			failed = append(failed, fmt.Sprintf("%s:%d", name, a.Exit))
 		}
 	}
-	if len(questions) == 1 {
-		return []any{"received", bytes, "exit", exit}
+	if more := len(names) - scriptsNamed; more > 0 {
+		names = append(names[:scriptsNamed], fmt.Sprintf("%d more", more))
 	}
-	return []any{"received", bytes, "not_zero", unlucky}
+	log := c.client.opts.Log.With("host", c.target.name(), "scripts", strings.Join(names, ","), "sent", len(t.line),
+		"ms", time.Since(began).Milliseconds(), "received", received, "not_zero", strings.Join(failed, ","))
+	if err != nil {
+		log.Warn("exec", "error", err)
+		return r, c.lost(err)
+	}
+	log.Debug("exec")
+	return r, nil
 }
 
 // talk runs one exec and takes its output apart.
 func (c *Conn) talk(ctx context.Context, t conversation) (reply, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.limit, fmt.Errorf("no end of the command within %s", t.limit))
+	limit := c.client.opts.Deadlines.Exchange + t.more
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no end of the command within %s", limit))
 	defer cancel()
 	// A channel can't be told to give up: closing the connection frees every
 	// call that waits on it.
@@ -232,7 +230,7 @@ func (c *Conn) why(ctx context.Context, err error) error {
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
 	}
-	if lost := c.through.lost(ctx); lost != nil {
+	if lost := c.through.lost(ctx, c.target); lost != nil {
 		return lost
 	}
 	return c.wire.why(err)
@@ -248,8 +246,10 @@ func (c *Conn) exec(line string, stdin io.Reader, stdout, stderr *limited) error
 	defer session.Close() // it is closed already unless Run failed
 	c.client.stats.execs.Add(1)
 	session.Stdin, session.Stdout, session.Stderr = stdin, stdout, stderr
-	if err := session.Start(line); err != nil {
-		return refusedCommand(err)
+	if err = session.Start(line); err != nil && strings.HasPrefix(err.Error(), "ssh: command ") { // it holds the whole script
+		return errors.New("the host refused to run a command: its sshd or authorized_keys allows none")
+	} else if err != nil {
+		return err
 	}
 	err = session.Wait()
 	var exit *ssh.ExitError
@@ -263,12 +263,9 @@ func (c *Conn) exec(line string, stdin io.Reader, stdout, stderr *limited) error
 
 // lost says that a conversation broke off.
 func (c *Conn) lost(err error) *Error {
-	var refused *Error
-	if errors.As(err, &refused) {
-		return refused // by the fence
-	}
-	if j := new(jumpLostError); errors.As(err, &j) {
-		return jumpLost(c.target, j)
+	var known *Error
+	if errors.As(err, &known) {
+		return known // refused by the fence, or the jump host is lost
 	}
 	return c.target.fails(CodeConnectionLost, Talking, err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -20,7 +21,7 @@ func TestTalkCancelled(t *testing.T) {
 	s := &server{key: newKey(t), command: func(ch ssh.Channel, _ string) { cancel(); _, _ = io.Copy(io.Discard, ch) }}
 	p := listen(t, s.handle)
 	conn := connect(t, New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()}), acme1())
-	_, err := conn.Run(ctx, probe("a.b", ":").Command)
+	_, err := conn.Run(ctx, probe("a.b", ":").Command, secret.Value{})
 	wantError(t, err, "connection-lost", Talking, "canceled")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error = %v, want one that wraps context.Canceled", err)
@@ -44,7 +45,7 @@ func TestRunUnread(t *testing.T) {
 	}
 	p := listen(t, (&server{key: newKey(t), command: command}).handle)
 	conn := connect(t, New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()}), acme1())
-	_, err := conn.Run(within(t), plan.Command{Name: "set-power", Script: ":", As: plan.Root})
+	_, err := conn.Run(within(t), plan.Command{Name: "set-power", Script: ":", As: plan.Root}, secret.Value{})
 	if want := "set-power on acme-1: needs root"; err == nil || err.Error() != want {
 		t.Errorf("error = %v, want %q", err, want)
 	}

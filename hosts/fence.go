@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,24 +29,6 @@ var (
 // a change takes that waits for its confirmation: only there does a run that lives
 // say nothing for minutes.
 const LockSpan = 10 * time.Minute
-
-// EnteredError says that a host refused a run because of another one, before it ran
-// anything. It comes inside an *Error with the code "newer-run" (the other one has
-// entered since; this run is over here) or "host-locked" (the other one is at work
-// and no cluster keeps its lock).
-type EnteredError struct {
-	Code  plan.Code
-	Other plan.Entered
-}
-
-// Error says who entered, and when.
-func (e *EnteredError) Error() string {
-	text := fmt.Sprintf("%s entered at %s (run %s, epoch %d)", e.Other.Who, e.Other.At.UTC().Format("15:04:05 MST"), e.Other.ID, e.Other.Epoch)
-	if e.Code == codeHostLocked {
-		text += ", and its last command began " + e.Other.Idle.String() + " ago"
-	}
-	return text
-}
 
 // fence is what stands before a script on this connection, and nothing where no
 // run's changes go over it.
@@ -96,27 +79,20 @@ func (c *Conn) passed(mark, stdout string) error {
 
 // refusedRun turns the fence's "WHY EPOCH AT NOW RUN WHO" into an error.
 func (c *Conn) refusedRun(line string) *Error {
-	words := strings.SplitN(line, " ", 6)
-	for len(words) < 6 {
-		words = append(words, "")
-	}
-	number := func(text string) int64 {
-		n, _ := strconv.ParseInt(text, 10, 64) // what cannot be read is as good as none
-		return n
-	}
-	at := number(words[2])
-	why := &EnteredError{Code: CodeNewerRun, Other: plan.Entered{Epoch: number(words[1]), At: time.Unix(at, 0).UTC(), ID: words[4], Who: words[5],
-		Idle: time.Duration(max(0, number(words[3])-at)) * time.Second}}
-	switch words[0] {
+	var why, id string
+	var epoch, at, now int64
+	_, _ = fmt.Sscan(line, &why, &epoch, &at, &now, &id) // what cannot be read is as good as none
+	entered := fmt.Sprintf("%s entered at %s (run %s, epoch %d)", wordsFrom(5, line), time.Unix(at, 0).UTC().Format("15:04:05 MST"), id, epoch)
+	switch why {
 	case "locked":
-		why.Code = codeHostLocked
-		return c.target.fails(codeHostLocked, Talking, why,
-			fmt.Sprintf("let that apply end; one that broke off is taken over %s after its last command, or at once after: macfleet lock release --force %s", LockSpan, why.Other.ID))
+		idle := time.Duration(max(0, now-at)) * time.Second
+		return c.target.fails(codeHostLocked, Talking, fmt.Errorf("%s, and its last command began %s ago", entered, idle),
+			fmt.Sprintf("let that apply end; one that broke off is taken over %s after its last command, or at once after: macfleet lock release --force %s", LockSpan, id))
 	case "unnoted":
 		return c.target.fails(codeRunNotNoted, Talking, errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed"),
 			"see whether the disk is full or can be written to: macfleet doctor "+c.target.name())
 	}
-	return c.target.fails(CodeNewerRun, Talking, why)
+	return c.target.fails(CodeNewerRun, Talking, errors.New(entered))
 }
 
 // refusesRun reports whether the host has let no script run.
@@ -141,38 +117,28 @@ func oneWord(text string) string {
 
 // oneLine returns a text as a line of at most 100 bytes that any shell takes for one.
 func oneLine(text string) string {
-	text = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r > '~' || r == '\\' {
-			return ' '
-		}
-		return r
-	}, text)), " ")
-	if text == "" {
-		return "somebody"
-	}
-	return text[:min(len(text), 100)]
+	text = strings.TrimSpace(noWord.ReplaceAllString(text, " "))
+	return cmp.Or(text[:min(len(text), 100)], "somebody")
 }
+
+var noWord = regexp.MustCompile(`[^!-\[\]-~]+`)
 
 // parseEntered reads "EPOCH KEEPER AT HEARD NOW LEFT RUN WHO" of the question after
 // what is left. A host that says something else was entered by nobody.
 func parseEntered(text string) (plan.Entered, bool) {
-	words := strings.SplitN(text, " ", 8)
-	if len(words) < 7 {
+	var keeper, left, id string
+	var epoch, at, heard, now int64
+	n, _ := fmt.Sscan(text, &epoch, &keeper, &at, &heard, &now, &left, &id)
+	if n < 7 || epoch == 0 || slices.ContainsFunc([]int64{epoch, at, heard, now}, func(n int64) bool { return n < 0 || n >= 1<<40 }) {
 		return plan.Entered{}, false
 	}
-	var numbers [4]int64
-	for i, at := range []int{0, 2, 3, 4} {
-		n, err := strconv.ParseInt(words[at], 10, 64)
-		if err != nil || n < 0 || n >= 1<<40 {
-			return plan.Entered{}, false
-		}
-		numbers[i] = n
-	}
-	idle := time.Duration(numbers[3]-numbers[2]) * time.Second
-	e := plan.Entered{Epoch: numbers[0], At: time.Unix(numbers[1], 0).UTC(), Alone: words[1] == "host", ID: words[6],
-		Held: words[5] == "no" && idle < LockSpan && idle > -LockSpan, Idle: max(0, idle)}
-	if len(words) == 8 {
-		e.Who = words[7]
-	}
-	return e, e.Epoch > 0
+	idle := time.Duration(now-heard) * time.Second
+	return plan.Entered{Epoch: epoch, At: time.Unix(at, 0).UTC(), Alone: keeper == "host", ID: id, Who: wordsFrom(7, text),
+		Held: left == "no" && idle < LockSpan && idle > -LockSpan, Idle: max(0, idle)}, true
+}
+
+// wordsFrom returns what follows the first n words of a line.
+func wordsFrom(n int, line string) string {
+	words := strings.SplitN(line, " ", n+1)
+	return strings.Join(words[min(n, len(words)):], "")
 }

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -49,35 +50,18 @@ func parse(mark, stdout, stderr string, questions []question) (reply, error) {
 // framed is one question's part of a stream.
 type framed struct{ text, status string }
 
-// frames returns the complete frames of a stream by question id.
+// frames returns the complete frames of a stream by question id: what stands between a
+// begin mark and an end mark that comes next.
 func frames(mark, stream string) map[string]framed {
 	out := make(map[string]framed)
-	begin, end := "\n"+mark+" begin ", "\n"+mark+" end "
-	for {
-		_, rest, ok := strings.Cut(stream, begin)
-		if !ok {
-			return out
+	marks := regexp.MustCompile(`\n`+mark+` (begin|end) (.*)\n`).FindAllStringSubmatchIndex(stream, -1)
+	for i := 1; i < len(marks); i++ {
+		begin, end := marks[i-1], marks[i]
+		if stream[begin[2]:begin[3]] == "begin" && stream[end[2]:end[3]] == "end" {
+			out[stream[begin[4]:begin[5]]] = framed{text: stream[begin[1]:end[0]], status: stream[end[4]:end[5]]}
 		}
-		id, body, ok := strings.Cut(rest, "\n")
-		if !ok {
-			return out
-		}
-		text, after, ok := strings.Cut(body, end)
-		if next := strings.Index(text, begin); next >= 0 {
-			// The end mark is that of a later frame: this one's is missing.
-			stream = body[next:]
-			continue
-		}
-		if !ok {
-			return out
-		}
-		line := strings.IndexByte(after, '\n')
-		if line < 0 {
-			return out
-		}
-		out[id] = framed{text: text, status: after[:line]}
-		stream = after[line:] // the line break may begin the next frame's mark
 	}
+	return out
 }
 
 // answer joins a question's frames of both streams.

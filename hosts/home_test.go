@@ -31,8 +31,8 @@ func (h home) path(name string) string { return filepath.Join(h.dir, ".ssh", nam
 // own writes out the home in a text: ssh takes ~ for that of the user who runs it.
 func (h home) own(text string) string { return strings.ReplaceAll(text, "~", h.dir) }
 
-// config writes a file and has ssh read it as the command does.
-func (h home) config(t testing.TB, text string) *sshconfig.Config {
+// config writes a file, has ssh read it as the command does, and returns its Lookup.
+func (h home) config(t testing.TB, text string) func(user string, names ...string) (sshconfig.Settings, error) {
 	t.Helper()
 	need(t, "ssh")
 	file := filepath.Join(t.TempDir(), "config")
@@ -41,7 +41,7 @@ func (h home) config(t testing.TB, text string) *sshconfig.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return c.Lookup
 }
 
 // know enters the host keys of addresses ("127.0.0.1:2222") into known_hosts,

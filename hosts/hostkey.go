@@ -10,32 +10,16 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Pins remembers the host keys that were accepted, across runs.
-type Pins interface {
-	// All returns every pin, in no order. None yet is no error.
-	All() ([]plan.Pin, error)
-	// Update replaces the pins by what change makes of them, in one step that
-	// is seen whole or not at all, also by other processes.
-	Update(change func([]plan.Pin) []plan.Pin) error
-}
-
-// keyChangedError says that a host showed another key than the pinned one. A
-// host with no pin yet never causes it.
-type keyChangedError struct {
-	pinned, shown string
-	remedy        string // of a jump host; a host's is told by its pin
-}
-
-func (e *keyChangedError) Error() string {
-	return fmt.Sprintf("the host shows the key %s, pinned is %s", e.shown, e.pinned)
-}
-
 // same compares the key that is shown with the one that was accepted.
 func same(pinned, shown ssh.PublicKey) error {
-	if !bytes.Equal(pinned.Marshal(), shown.Marshal()) {
-		return &keyChangedError{pinned: ssh.FingerprintSHA256(pinned), shown: ssh.FingerprintSHA256(shown)}
+	if bytes.Equal(pinned.Marshal(), shown.Marshal()) {
+		return nil
 	}
-	return nil
+	return keyChanged(ssh.FingerprintSHA256(pinned), shown)
+}
+
+func keyChanged(pinned string, shown ssh.PublicKey) error {
+	return fmt.Errorf("the host shows the key %s, pinned is %s", ssh.FingerprintSHA256(shown), pinned)
 }
 
 // algorithms returns the host key algorithms to ask for: those of the pinned

@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 		pin   *plan.Pin
 		shown ssh.PublicKey
 		err   string
-		moved bool // the error is a keyChangedError
+		moved bool // the error has the code "wrong-host-key"
 	}{
 		{"no pin takes any key", nil, other, "", false},
 		{"the pinned key", pin(keyText(ours)), ours, "", false},
@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("accept = %v, want %q", err, tt.err)
 			}
-			if changed := new(keyChangedError); errors.As(err, &changed) != tt.moved {
+			if e := (*Error)(nil); (errors.As(err, &e) && e.Code == CodeWrongHostKey && e.final) != tt.moved {
 				t.Errorf("accept = %v, a changed key: want %t", err, tt.moved)
 			}
 		})

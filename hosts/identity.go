@@ -2,7 +2,9 @@ package hosts
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -79,14 +81,12 @@ func parseClaim(text string) (plan.Claim, error) {
 	return c, nil
 }
 
-// parseSerial finds `"IOPlatformSerialNumber" = "C07…"`.
 func parseSerial(text string) (string, error) {
-	_, rest, found := strings.Cut(text, `"IOPlatformSerialNumber" = "`)
-	serial, _, closed := strings.Cut(rest, `"`)
-	if !found || !closed || serial == "" {
-		return "", fmt.Errorf("ioreg names no IOPlatformSerialNumber")
+	found := regexp.MustCompile(`"IOPlatformSerialNumber" = "([^"]+)"`).FindStringSubmatch(text)
+	if found == nil {
+		return "", errors.New("ioreg names no IOPlatformSerialNumber")
 	}
-	return serial, nil
+	return found[1], nil
 }
 
 func parseVersion(text string) (string, error) {
@@ -107,9 +107,7 @@ func lastLine(text string) string {
 // left is the question after what earlier runs left behind.
 const left = "host.left"
 
-// enterLeft reads the answer: lines of "pending STEP", "undone KEY VALUE" and
-// "refused SEAL OUTCOME TRIES TIME" and
-// "run EPOCH …". The answer itself is dropped: what a refused
+// enterLeft reads the answer of left.sh. The answer itself is dropped: what a refused
 // password is known by stands in it, and facts are kept and shown.
 func enterLeft(seen *plan.HostSeen) {
 	answer, ok := seen.Facts.Get(left).Get()

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -56,44 +55,58 @@ func (c *Client) Close() {
 // maxHops bounds a chain of jump hosts; each is a connection within another.
 const maxHops = 8
 
+// hop is a jump host with what the ssh configuration says of it.
+type hop struct {
+	sshconfig.Hop
+	sshconfig.Settings
+}
+
+// address is where it listens.
+func (h hop) address() string {
+	return route{host: cmp.Or(h.HostName, h.Host), port: cmp.Or(h.Hop.Port, h.Settings.Port)}.address()
+}
+
 // chain returns all hops to go through. The first of a ProxyJump may have one
 // itself; those after it are reached through their neighbour, as ssh does.
-func (c *Client) chain(hops []sshconfig.Hop) ([]sshconfig.Hop, error) {
-	for len(hops) > 0 {
-		s, err := c.opts.Config.Lookup(hops[0].User, hops[0].Host)
+func (c *Client) chain(named []sshconfig.Hop) ([]hop, error) {
+	var hops []hop
+	for _, h := range named {
+		s, err := c.opts.Config(h.User, h.Host)
 		if err != nil {
 			return nil, err
 		}
-		if len(s.Jumps) == 0 {
-			break
-		}
-		hops = append(slices.Clone(s.Jumps), hops...)
-		first := hops[0]
-		back := slices.ContainsFunc(hops[1:], func(h sshconfig.Hop) bool { return h.Host == first.Host && h.Port == first.Port })
-		if back || len(hops) > maxHops {
-			return nil, fmt.Errorf(`ProxyJump leads back to %s or over more than %d hosts; write "ProxyJump none" under "Host %s"`, first.Host, maxHops, first.Host)
-		}
+		hops = append(hops, hop{h, s})
 	}
-	return hops, nil
+	if len(hops) == 0 || len(hops[0].Jumps) == 0 {
+		return hops, nil
+	}
+	named = append(slices.Clone(hops[0].Jumps), named...)
+	first := named[0]
+	back := slices.ContainsFunc(named[1:], func(h sshconfig.Hop) bool { return h.Host == first.Host && h.Port == first.Port })
+	if back || len(named) > maxHops {
+		return nil, fmt.Errorf(`ProxyJump leads back to %s or over more than %d hosts; write "ProxyJump none" under "Host %s"`, first.Host, maxHops, first.Host)
+	}
+	return c.chain(named)
 }
 
 // jump returns the shared connection to the last of a chain of jump hosts. Who
 // comes first opens it and the others wait. The error is the *Error of the jump
 // host that failed, or why ctx ended.
-func (c *Client) jump(ctx context.Context, hops []sshconfig.Hop) (*jump, error) {
-	id, err := c.chainID(hops)
-	if err != nil {
-		return nil, configError(Target{Server: inventory.Server{Name: hops[len(hops)-1].Host}}, err)
+func (c *Client) jump(ctx context.Context, hops []hop) (*jump, error) {
+	// Two names of one machine with the same keys are one connection, and one refusal of its key.
+	var id strings.Builder
+	for _, h := range hops {
+		fmt.Fprintf(&id, "%s@%s %v %v\n", h.Settings.User, h.address(), h.Own, h.Shared)
 	}
 	c.jumps.mu.Lock()
-	j := c.jumps.all[id]
+	j := c.jumps.all[id.String()]
 	if c.jumps.ctx.Err() != nil {
 		c.jumps.mu.Unlock()
 		return nil, errors.New("the run is over")
 	}
-	if j == nil || j.gone() || j.forgiven(c.opts.Deadlines.Silence) {
+	if j == nil || j.over(c.opts.Deadlines.Silence) {
 		j = &jump{name: hops[len(hops)-1].Host, ready: make(chan struct{})}
-		c.jumps.all[id] = j
+		c.jumps.all[id.String()] = j
 		c.jumps.running.Go(func() { c.open(j, hops) })
 	}
 	c.jumps.mu.Unlock()
@@ -108,24 +121,17 @@ func (c *Client) jump(ctx context.Context, hops []sshconfig.Hop) (*jump, error) 
 	return j, nil
 }
 
-// chainID is the same for chains that lead to the same machines with the same
-// keys, under whatever names: two names of one jump host are one connection, and
-// one refusal of its key.
-func (c *Client) chainID(hops []sshconfig.Hop) (string, error) {
-	var id strings.Builder
-	for _, hop := range hops {
-		s, err := c.opts.Config.Lookup(hop.User, hop.Host)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&id, "%s@%s %v %v\n", s.User, jumpRoute(hop, s).address(), s.Own, s.Shared)
+// over reports whether another connection may be opened: this one stood and is no more,
+// or it failed that long ago. One after which a key was offered, or with a wrong host
+// key, is never tried again.
+func (j *jump) over(after time.Duration) bool {
+	switch {
+	case !closed(j.ready):
+		return false
+	case j.err != nil:
+		return !j.err.final && time.Since(j.since) > after
 	}
-	return id.String(), nil
-}
-
-// jumpRoute is where a jump host listens.
-func jumpRoute(hop sshconfig.Hop, s sshconfig.Settings) route {
-	return route{host: cmp.Or(s.HostName, hop.Host), port: cmp.Or(hop.Port, s.Port)}
+	return closed(j.conn.ended)
 }
 
 func closed(ch <-chan struct{}) bool {
@@ -137,19 +143,9 @@ func closed(ch <-chan struct{}) bool {
 	}
 }
 
-// gone reports whether a connection stood and is no more: then another may be
-// opened.
-func (j *jump) gone() bool { return closed(j.ready) && j.conn != nil && closed(j.conn.ended) }
-
-// forgiven reports whether a failure is so long ago that another try is worth
-// it. One after which a key was offered, or with a wrong host key, never is.
-func (j *jump) forgiven(after time.Duration) bool {
-	return closed(j.ready) && j.err != nil && !j.err.final && time.Since(j.since) > after
-}
-
 // open connects to a jump host and waits for the end of the connection. It runs
 // with the Client's context: no host that waits may spoil it for the others.
-func (c *Client) open(j *jump, hops []sshconfig.Hop) {
+func (c *Client) open(j *jump, hops []hop) {
 	j.conn, j.err = c.openJump(c.jumps.ctx, hops)
 	j.since = time.Now()
 	close(j.ready)
@@ -159,22 +155,19 @@ func (c *Client) open(j *jump, hops []sshconfig.Hop) {
 	}
 }
 
-func (c *Client) openJump(ctx context.Context, hops []sshconfig.Hop) (*Conn, *Error) {
+func (c *Client) openJump(ctx context.Context, hops []hop) (_ *Conn, e *Error) {
 	last := len(hops) - 1
-	hop := hops[last]
-	t := Target{Server: inventory.Server{Name: hop.Host}}
-	s, err := c.opts.Config.Lookup(hop.User, hop.Host)
-	if err != nil {
-		return nil, configError(t, err)
-	}
-	to := endpoint{target: t, address: jumpRoute(hop, s).address(), user: s.User, byHand: byHand(hop)}
-	if e := known(&to, s); e != nil {
+	h := hops[last]
+	t := Target{Server: inventory.Server{Name: h.Host}}
+	to := endpoint{target: t, address: h.address(), user: h.Settings.User, byHand: byHand(h.Hop)}
+	if e = known(&to, h.Settings); e != nil {
 		return nil, e
 	}
-	if to.key, err = c.keyFor(s, true); err != nil {
-		return nil, keyless(t, err)
+	if to.key, e = c.keyFor(t, h.Settings, true); e != nil {
+		return nil, e
 	}
 	if last > 0 {
+		var err error
 		if to.through, err = c.jump(ctx, hops[:last]); err != nil {
 			return nil, behind(t, err)
 		}
@@ -183,16 +176,15 @@ func (c *Client) openJump(ctx context.Context, hops []sshconfig.Hop) (*Conn, *Er
 }
 
 // byHand is the command with which a person logs in to a jump host.
-func byHand(hop sshconfig.Hop) string {
-	words := []string{"ssh"}
-	if hop.Port != 0 {
-		words = append(words, "-p", strconv.Itoa(hop.Port))
+func byHand(h sshconfig.Hop) string {
+	port, user := "", ""
+	if h.Port != 0 {
+		port = fmt.Sprintf("-p %d ", h.Port)
 	}
-	to := hop.Host
-	if hop.User != "" {
-		to = hop.User + "@" + to
+	if h.User != "" {
+		user = h.User + "@"
 	}
-	return strings.Join(append(words, to), " ")
+	return "ssh " + port + user + h.Host
 }
 
 // behind says of a machine that the jump host before it failed.
@@ -211,8 +203,8 @@ func behind(t Target, err error) *Error {
 
 // dial opens a connection from the jump host. A channel of SSH knows no
 // deadlines, so a pipe that does stands before it.
-func (j *jump) dial(ctx context.Context, address string) (net.Conn, error) {
-	far, err := j.conn.ssh.DialContext(ctx, "tcp", address)
+func (j *jump) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	far, err := j.conn.ssh.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -226,16 +218,10 @@ func (j *jump) dial(ctx context.Context, address string) (net.Conn, error) {
 	return near, nil
 }
 
-// jumpLostError says that the connection to a jump host is gone.
-type jumpLostError struct{ name, why string }
-
-// Error names the jump host.
-func (e *jumpLostError) Error() string { return "jump host " + e.name + ": " + e.why }
-
-// lost asks a jump host whether it still answers, and returns an error if not.
-// What breaks behind a jump host breaks a little before the news of its own end
+// lost asks a jump host whether it still answers, and if not says so of a machine behind
+// it. What breaks there breaks a little before the news of the jump host's own end
 // arrives. A nil jump is never lost.
-func (j *jump) lost(ctx context.Context) error {
+func (j *jump) lost(ctx context.Context, t Target) *Error {
 	if j == nil || ctx.Err() != nil {
 		return nil
 	}
@@ -251,7 +237,7 @@ func (j *jump) lost(ctx context.Context) error {
 	select {
 	case err := <-answer:
 		if err == nil {
-			return j.conn.through.lost(ctx)
+			return j.conn.through.lost(ctx, t)
 		}
 	case <-patient.Done():
 		return nil
@@ -261,21 +247,12 @@ func (j *jump) lost(ctx context.Context) error {
 	case <-j.conn.ended:
 	case <-patient.Done():
 	}
-	if further := j.conn.through.lost(ctx); further != nil {
+	if further := j.conn.through.lost(ctx, t); further != nil {
 		return further
 	}
+	why := "the connection to it broke"
 	if j.conn.wire.silent.Load() {
-		return &jumpLostError{j.name, fmt.Sprintf("no byte from it for %s", j.conn.wire.silence)}
+		why = fmt.Sprintf("no byte from it for %s", j.conn.wire.silence)
 	}
-	return &jumpLostError{j.name, "the connection to it broke"}
-}
-
-// jumpLost says of a machine that the jump host before it is gone.
-func jumpLost(t Target, err error) *Error {
-	var lost *jumpLostError
-	name := ""
-	if errors.As(err, &lost) {
-		name = lost.name
-	}
-	return t.fails(CodeJumpLost, Talking, err, "see whether it runs: ssh "+name+"; then run the command again")
+	return t.fails(CodeJumpLost, Talking, fmt.Errorf("jump host %s: %s", j.name, why), "see whether it runs: ssh "+j.name+"; then run the command again")
 }

@@ -295,11 +295,12 @@ func TestJumpForgiven(t *testing.T) {
 		"long ago":    {&jump{ready: done, err: &Error{}, since: long}, true},
 		"just now":    {&jump{ready: done, err: &Error{}, since: time.Now()}, false},
 		"key refused": {&jump{ready: done, err: &Error{final: true}, since: long}, false},
-		"stands":      {&jump{ready: done, since: long}, false},
+		"stands":      {&jump{ready: done, conn: &Conn{ended: make(chan struct{})}}, false},
+		"gone":        {&jump{ready: done, conn: &Conn{ended: done}}, true},
 		"under way":   {&jump{ready: make(chan struct{})}, false},
 	} {
-		if got := tt.jump.forgiven(time.Minute); got != tt.want {
-			t.Errorf("%s: forgiven is %t", name, got)
+		if got := tt.jump.over(time.Minute); got != tt.want {
+			t.Errorf("%s: over is %t", name, got)
 		}
 	}
 }

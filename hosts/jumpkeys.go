@@ -55,14 +55,13 @@ func known(to *endpoint, s sshconfig.Settings) *Error {
 		if err == nil {
 			return nil
 		}
-		changed := &keyChangedError{shown: ssh.FingerprintSHA256(key), pinned: "no such key",
-			remedy: "if the machine was reinstalled on purpose: ssh-keygen -R '" + knownhosts.Normalize(address) + "', then log in once by hand: " + to.byHand +
-				"; otherwise somebody else answers at this address: do not go on"}
+		pinned := "no such key"
 		var why *xknownhosts.KeyError
 		if errors.As(err, &why) && len(why.Want) > 0 {
-			changed.pinned = fmt.Sprintf("%s (%s:%d)", ssh.FingerprintSHA256(why.Want[0].Key), why.Want[0].Filename, why.Want[0].Line)
+			pinned = fmt.Sprintf("%s (%s:%d)", ssh.FingerprintSHA256(why.Want[0].Key), why.Want[0].Filename, why.Want[0].Line)
 		}
-		return changed
+		return to.target.strange(keyChanged(pinned, key),
+			"if the machine was reinstalled on purpose: ssh-keygen -R '"+knownhosts.Normalize(address)+"', then log in once by hand: "+to.byHand+somebodyElse)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
@@ -32,100 +33,79 @@ type loginKey struct {
 // fingerprint names the key in a message.
 func (k loginKey) fingerprint() string { return ssh.FingerprintSHA256(k.signer.PublicKey()) }
 
-// keyError says why a machine has no key to offer.
-type keyError struct {
-	why    string
-	remedy string
+// keyless says why there is no key to offer.
+func (t Target) keyless(remedy, format string, args ...any) *Error {
+	e := t.fails(CodeNoKey, Authorising, fmt.Errorf(format, args...), remedy)
+	e.final = true
+	return e
 }
-
-func (e *keyError) Error() string { return e.why }
 
 // keyFor chooses the key for a host: its own IdentityFile, the configuration's key, an
 // IdentityFile of all machines, the agent's only key. What a person wrote for this host
 // goes before what the team wrote for the fleet, and that before what the person uses
 // everywhere. A jump host is the person's own matter: there the fleet's key comes last.
-func (c *Client) keyFor(s sshconfig.Settings, jump bool) (loginKey, error) {
-	if k, ok, err := c.firstKey(s.Own, s, true); ok || err != nil {
+func (c *Client) keyFor(t Target, s sshconfig.Settings, jump bool) (loginKey, *Error) {
+	fleets := loginKey{signer: c.opts.Key, source: c.opts.KeySource, other: "give this machine an IdentityFile in ~/.ssh/config"}
+	if k, err := c.firstKey(t, s, s.Own); k.signer != nil || err != nil {
 		return k, err
 	}
-	if c.opts.Key != nil && !jump {
-		return c.configured(), nil
+	if len(s.Own) > 0 { // somebody named it for this machine
+		return loginKey{}, t.keyless("mend its name in the ssh configuration, or put the key there", "IdentityFile %s does not exist", s.Own[0].Shown)
 	}
-	if k, ok, err := c.firstKey(s.Shared, s, false); ok || err != nil {
+	if fleets.signer != nil && !jump {
+		return fleets, nil
+	}
+	if k, err := c.firstKey(t, s, s.Shared); k.signer != nil || err != nil {
 		return k, err
 	}
-	k, err := c.onlyKey(c.agent(s))
-	if err != nil && c.opts.Key != nil {
-		return c.configured(), nil
+	k, err := c.onlyKey(t, s)
+	if err != nil && fleets.signer != nil {
+		return fleets, nil
 	}
 	return k, err
 }
 
-func (c *Client) configured() loginKey {
-	return loginKey{signer: c.opts.Key, source: c.opts.KeySource, other: "give this machine an IdentityFile in ~/.ssh/config"}
-}
-
-func (c *Client) agent(s sshconfig.Settings) string {
-	switch s.Agent {
-	case "":
-		return c.opts.Agent
-	case "none":
-		return ""
-	}
-	return s.Agent
-}
-
-// firstKey returns the key of the first file that is there. Files that are all
-// missing are an error where somebody named them for this machine, and otherwise
-// as good as not named, as for ssh.
-func (c *Client) firstKey(files []sshconfig.Identity, s sshconfig.Settings, insist bool) (loginKey, bool, error) {
+// firstKey returns the key of the first file that is there, and none where all are missing.
+func (c *Client) firstKey(t Target, s sshconfig.Settings, files []sshconfig.Identity) (loginKey, *Error) {
 	for _, f := range files {
-		k, err := c.file(f.Path)
+		k, err := once(&c.files, f.Path, func() (fileKey, error) { return readKey(f.Path) })
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return loginKey{}, false, &keyError{fmt.Sprintf("IdentityFile %s: %v", f.Shown, err), "name a private key, or a public one (.pub) whose other half the agent holds"}
+			return loginKey{}, t.keyless("name a private key, or a public one (.pub) whose other half the agent holds", "IdentityFile %s: %w", f.Shown, err)
 		}
 		found := loginKey{signer: k.signer, source: f.Shown + " (IdentityFile)", other: "name another IdentityFile in ~/.ssh/config"}
 		if k.signer == nil {
-			if found.signer, err = c.held(c.agent(s), k.public); err != nil {
-				return loginKey{}, false, &keyError{fmt.Sprintf("IdentityFile %s %s, and %v", f.Shown, k.half, err),
-					"unlock it into the agent: ssh-add " + strings.TrimSuffix(f.Shown, ".pub")}
+			if found.signer, err = c.held(s, k.public); err != nil {
+				return loginKey{}, t.keyless("unlock it into the agent: ssh-add "+strings.TrimSuffix(f.Shown, ".pub"), "IdentityFile %s %s, and %w", f.Shown, k.half, err)
 			}
 			found.source = f.Shown + " (IdentityFile, held by the agent)"
 		}
-		return found, true, nil
+		return found, nil
 	}
-	if insist && len(files) > 0 {
-		return loginKey{}, false, &keyError{fmt.Sprintf("IdentityFile %s does not exist", files[0].Shown), "mend its name in the ssh configuration, or put the key there"}
-	}
-	return loginKey{}, false, nil
+	return loginKey{}, nil
 }
 
 // onlyKey returns the agent's key where it holds exactly one: which of several
 // is meant nobody can tell, and a wrong one counts as a failed login.
-func (c *Client) onlyKey(socket string) (loginKey, error) {
+func (c *Client) onlyKey(t Target, s sshconfig.Settings) (loginKey, *Error) {
 	const none = "write private_key in the ssh block, or IdentityFile for this machine in ~/.ssh/config"
-	if socket == "" {
-		return loginKey{}, &keyError{"there is no key to offer, and no ssh agent runs (SSH_AUTH_SOCK)", none}
-	}
-	all, err := c.agentKeys(socket)
+	const choose = "choose one with IdentityFile in ~/.ssh/config, naming its .pub file"
+	all, err := c.agentKeys(s)
 	switch {
 	case err != nil:
-		return loginKey{}, &keyError{fmt.Sprintf("there is no key to offer: %v", err), none}
+		return loginKey{}, t.keyless(none, "there is no key to offer, and %w", err)
 	case len(all) == 0:
-		return loginKey{}, &keyError{"there is no key to offer: the ssh agent holds none", "ssh-add FILE; or " + none}
+		return loginKey{}, t.keyless("ssh-add FILE; or "+none, "there is no key to offer: the ssh agent holds none")
 	case len(all) > 1:
 		var names []string
 		for _, k := range all {
 			names = append(names, fmt.Sprintf("%s %q", ssh.FingerprintSHA256(k.public), k.comment))
 		}
-		return loginKey{}, &keyError{fmt.Sprintf("the ssh agent holds %d keys and one is offered: %s", len(all), strings.Join(names, ", ")),
-			"choose one with IdentityFile in ~/.ssh/config, naming its .pub file"}
+		return loginKey{}, t.keyless(choose, "the ssh agent holds %d keys and one is offered: %s", len(all), strings.Join(names, ", "))
 	}
-	return loginKey{signer: c.signer(socket, all[0]), source: fmt.Sprintf("agent key %q", all[0].comment),
-		other: "choose one with IdentityFile in ~/.ssh/config, naming its .pub file"}, nil
+	return loginKey{signer: all[0], source: fmt.Sprintf("agent key %q", all[0].comment), other: choose}, nil
 }
 
 // once returns what do returned the first time for a key.
@@ -141,109 +121,73 @@ type fileKey struct {
 	half   string        // why signer is nil
 }
 
-// file reads an IdentityFile. The error wraps fs.ErrNotExist when neither it nor
+// readKey reads an IdentityFile. The error wraps fs.ErrNotExist when neither it nor
 // its public half is there, and never holds a part of a key.
-func (c *Client) file(path string) (fileKey, error) {
-	return once(&c.files, path, func() (fileKey, error) { return readKey(path) })
-}
-
 func readKey(path string) (fileKey, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		public, perr := readPublic(path + ".pub")
-		if perr != nil {
-			return fileKey{}, err
-		}
-		return fileKey{public: public, half: "has its public half alone"}, nil
+	var beside ssh.PublicKey
+	if text, err := os.ReadFile(path + ".pub"); err == nil {
+		beside, _ = parseKey(string(text)) // one that cannot be read is as good as none
 	}
-	if err != nil {
+	text, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && beside != nil:
+		return fileKey{public: beside, half: "has its public half alone"}, nil
+	case err != nil:
 		return fileKey{}, err
 	}
 	signer, err := ssh.ParsePrivateKey(text)
-	var locked *ssh.PassphraseMissingError
-	switch {
-	case err == nil:
+	if err == nil {
 		return fileKey{signer: signer}, nil
-	case errors.As(err, &locked):
-		public, perr := readPublic(path + ".pub")
-		if perr != nil {
-			public = locked.PublicKey // OpenSSH's own form names it
+	}
+	if locked := (*ssh.PassphraseMissingError)(nil); errors.As(err, &locked) {
+		if beside == nil {
+			beside = locked.PublicKey // OpenSSH's own form names it
 		}
-		if public == nil {
+		if beside == nil {
 			return fileKey{}, errors.New("it is locked with a passphrase and its public half is not beside it")
 		}
-		return fileKey{public: public, half: "is locked with a passphrase"}, nil
+		return fileKey{public: beside, half: "is locked with a passphrase"}, nil
 	}
-	if public, err := parsePublic(text); err == nil {
+	if public, err := parseKey(string(text)); err == nil {
 		return fileKey{public: public, half: "is a public key"}, nil
 	}
 	return fileKey{}, errors.New("it is neither a private nor a public key")
 }
 
-func readPublic(path string) (ssh.PublicKey, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+// agentKeys lists the keys of the agent that a machine's settings name. Certificates are
+// not counted: their keys are listed too.
+func (c *Client) agentKeys(s sshconfig.Settings) ([]*agentKey, error) {
+	socket := cmp.Or(s.Agent, c.opts.Agent)
+	if socket == "" || socket == "none" {
+		return nil, errors.New("no ssh agent runs (SSH_AUTH_SOCK)")
 	}
-	return parsePublic(text)
-}
-
-func parsePublic(text []byte) (ssh.PublicKey, error) {
-	public, _, _, _, err := ssh.ParseAuthorizedKey(text)
-	return public, err
-}
-
-// agentKey is a key that an ssh agent holds.
-type agentKey struct {
-	public  ssh.PublicKey
-	comment string
-}
-
-func (c *Client) signer(socket string, k agentKey) ssh.Signer {
-	return &agentSigner{socket: socket, public: k.public, patience: c.opts.Deadlines.Handshake}
-}
-
-// agent lists the keys of an agent. Certificates are not counted: their keys are
-// listed too.
-func (c *Client) agentKeys(socket string) ([]agentKey, error) {
-	return once(&c.agents, socket, func() ([]agentKey, error) { return listKeys(socket, c.opts.Deadlines.Dial) })
+	return once(&c.agents, socket, func() (out []*agentKey, err error) {
+		err = withAgent(socket, c.opts.Deadlines.Dial, func(a agent.ExtendedAgent) error {
+			listed, err := a.List()
+			for _, k := range listed {
+				public, perr := ssh.ParsePublicKey(k.Blob) // a kind that is not known could not be offered either
+				if perr == nil && !strings.Contains(public.Type(), "-cert-") {
+					out = append(out, &agentKey{socket: socket, public: public, comment: k.Comment, patience: c.opts.Deadlines.Handshake})
+				}
+			}
+			return err
+		})
+		return out, err
+	})
 }
 
 // held returns a signer for a key that the agent holds.
-func (c *Client) held(socket string, public ssh.PublicKey) (ssh.Signer, error) {
-	if socket == "" {
-		return nil, errors.New("no ssh agent runs (SSH_AUTH_SOCK)")
-	}
-	all, err := c.agentKeys(socket)
+func (c *Client) held(s sshconfig.Settings, public ssh.PublicKey) (ssh.Signer, error) {
+	all, err := c.agentKeys(s)
 	if err != nil {
 		return nil, err
 	}
 	for _, k := range all {
 		if bytes.Equal(k.public.Marshal(), public.Marshal()) {
-			return c.signer(socket, k), nil
+			return k, nil
 		}
 	}
 	return nil, fmt.Errorf("the ssh agent does not hold %s", ssh.FingerprintSHA256(public))
-}
-
-func listKeys(socket string, patience time.Duration) ([]agentKey, error) {
-	var listed []*agent.Key
-	err := withAgent(socket, patience, func(a agent.ExtendedAgent) (err error) {
-		listed, err = a.List()
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	var out []agentKey
-	for _, k := range listed {
-		public, err := ssh.ParsePublicKey(k.Blob)
-		if err != nil || strings.Contains(public.Type(), "-cert-") {
-			continue // a kind that could not be offered either
-		}
-		out = append(out, agentKey{public: public, comment: k.Comment})
-	}
-	return out, nil
 }
 
 // withAgent speaks to an agent on a connection of its own, for a limited time:
@@ -262,43 +206,34 @@ func withAgent(socket string, patience time.Duration, do func(agent.ExtendedAgen
 	return nil
 }
 
-// agentSigner lets an agent sign.
-type agentSigner struct {
+// agentKey is a key that an ssh agent holds, and lets it sign.
+type agentKey struct {
 	socket   string
 	public   ssh.PublicKey
+	comment  string
 	patience time.Duration
 }
 
 // signError says that an agent did not sign with a key that it holds.
-type signError struct{ err error }
-
-func (e *signError) Error() string { return e.err.Error() }
-func (e *signError) Unwrap() error { return e.err }
+type signError struct{ error }
 
 // PublicKey returns the public half.
-func (s *agentSigner) PublicKey() ssh.PublicKey { return s.public }
+func (k *agentKey) PublicKey() ssh.PublicKey { return k.public }
 
 // Sign signs with the usual algorithm of the key's type.
-func (s *agentSigner) Sign(random io.Reader, data []byte) (*ssh.Signature, error) {
-	return s.SignWithAlgorithm(random, data, "")
+func (k *agentKey) Sign(random io.Reader, data []byte) (*ssh.Signature, error) {
+	return k.SignWithAlgorithm(random, data, "")
 }
 
 // SignWithAlgorithm signs; of RSA keys the algorithm names the hash.
-func (s *agentSigner) SignWithAlgorithm(_ io.Reader, data []byte, algorithm string) (*ssh.Signature, error) {
-	var flags agent.SignatureFlags
-	switch algorithm {
-	case ssh.KeyAlgoRSASHA256:
-		flags = agent.SignatureFlagRsaSha256
-	case ssh.KeyAlgoRSASHA512:
-		flags = agent.SignatureFlagRsaSha512
-	}
-	var signature *ssh.Signature
-	err := withAgent(s.socket, s.patience, func(a agent.ExtendedAgent) (err error) {
-		signature, err = a.SignWithFlags(s.public, data, flags)
+func (k *agentKey) SignWithAlgorithm(_ io.Reader, data []byte, algorithm string) (signature *ssh.Signature, err error) {
+	flags := map[string]agent.SignatureFlags{ssh.KeyAlgoRSASHA256: agent.SignatureFlagRsaSha256, ssh.KeyAlgoRSASHA512: agent.SignatureFlagRsaSha512}
+	err = withAgent(k.socket, k.patience, func(a agent.ExtendedAgent) (err error) {
+		signature, err = a.SignWithFlags(k.public, data, flags[algorithm])
 		return err
 	})
 	if err != nil {
-		return nil, &signError{err}
+		return nil, signError{err}
 	}
 	return signature, nil
 }

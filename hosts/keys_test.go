@@ -84,20 +84,19 @@ func TestKeyChoice(t *testing.T) {
 				o.Key = nil
 			}
 			c := New(o)
-			said, err := config.Lookup("acme", "acme-1", "192.0.2.1")
+			said, err := config("acme", "acme-1", "192.0.2.1")
 			if err != nil {
 				t.Fatal(err)
 			}
-			k, err := c.keyFor(said, tt.jump)
+			k, e := c.keyFor(acme1(), said, tt.jump)
 			if tt.want == nil {
-				e := keyless(acme1(), err)
-				if err == nil || !strings.Contains(e.Error(), h.own(tt.text)) || !strings.Contains(e.Remedy, h.own(tt.remedy)) || e.Code.String() != "no-key" {
+				if e == nil || !strings.Contains(e.Error(), h.own(tt.text)) || !strings.Contains(e.Remedy, h.own(tt.remedy)) || e.Code.String() != "no-key" {
 					t.Errorf("error = %v, remedy %q", e, e.Remedy)
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
+			if e != nil {
+				t.Fatal(e)
 			}
 			if k.fingerprint() != ssh.FingerprintSHA256(tt.want) || !strings.Contains(k.source, h.own(tt.text)) {
 				t.Errorf("key = %s, %s", k.fingerprint(), k.source)

@@ -3,6 +3,7 @@ package hosts
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/sys/unix"
 
 	"github.com/macfleet/macfleet/internal/wholefile"
 	"github.com/macfleet/macfleet/plan"
@@ -24,11 +24,13 @@ import (
 // UserKnownHostsFile and HostKeyAlias.
 type KnownHosts struct{ Path string }
 
-var _ Pins = KnownHosts{}
-
 const sinceField = "since="
 
-// All returns the pins of the file. A file that is not there holds none; a line
+// lockPatience is how long a lock is waited for. Who holds it writes one small file, and
+// is stopped if it takes longer.
+const lockPatience = 10 * time.Second
+
+// All returns the pins of the file, in no order. A file that is not there holds none; a line
 // that cannot be read is an error, because a lost pin would accept any key.
 func (k KnownHosts) All() ([]plan.Pin, error) {
 	text, err := os.ReadFile(k.Path)
@@ -53,16 +55,20 @@ func (k KnownHosts) All() ([]plan.Pin, error) {
 	return pins, nil
 }
 
-// Update rewrites the file under a lock, through a temporary file beside it.
+// Update replaces the pins by what change makes of them: the file is rewritten under a
+// lock, and seen whole or not at all.
 func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
 	if err := os.MkdirAll(filepath.Dir(k.Path), 0o700); err != nil {
 		return fmt.Errorf("write pinned host keys: %w", err)
 	}
-	unlock, err := lock(k.Path + ".lock")
+	path := k.Path + ".lock"
+	ctx, cancel := context.WithTimeoutCause(context.Background(), lockPatience, fmt.Errorf("another process holds the lock %s; end it and try again", path))
+	defer cancel()
+	lock, err := wholefile.Lock(ctx, path, 0o600)
 	if err != nil {
 		return fmt.Errorf("write pinned host keys: %w", err)
 	}
-	defer unlock()
+	defer func() { _ = lock.Close() }() // nothing is written to it
 	before, err := k.All()
 	if err != nil {
 		return err
@@ -123,30 +129,3 @@ func parsePin(line string) (plan.Pin, error) {
 	}
 	return plan.Pin{Name: names[0], ServerID: names[1], Key: keyText(key), Since: since}, nil
 }
-
-// lock takes an exclusive lock on a file that it makes; the returned function
-// gives it back. The system drops it when the process dies.
-func lock(path string) (func(), error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	// A process that holds the lock writes one small file: who waits longer waits
-	// for one that was stopped.
-	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPause) {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { _ = f.Close() }, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
-			_ = f.Close()
-			return nil, fmt.Errorf("another process holds the lock %s: %w; end it and try again", path, err)
-		}
-	}
-}
-
-// How long a lock is waited for, and how often it is tried meanwhile.
-const (
-	lockPatience = 10 * time.Second
-	lockPause    = 10 * time.Millisecond
-)

@@ -23,12 +23,12 @@ func TestLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := conn.RunWith(within(t), command, input)
-	if err != nil || a.Exit != 3 || a.Stdout != "sentinel-of-input" {
+	a, err := conn.Run(within(t), command, input)
+	if !scriptFailed(err) || a.Exit != 3 || a.Stdout != "sentinel-of-input" {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	text := log.String()
-	for _, want := range []string{"msg=connect host=", "msg=exec host=", "scripts=speak sent=", "received=17 exit=3\n"} {
+	for _, want := range []string{"msg=connect host=", "msg=exec host=", "scripts=speak sent=", "received=17 not_zero=speak:3\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log lacks %q:\n%s", want, text)
 		}

@@ -62,8 +62,8 @@ func (c *Client) logIn(ctx context.Context, to endpoint) (*Conn, *Error) {
 	var offered bool
 	if err := conn.handshake(ctx, to, &offered); err != nil {
 		_ = raw.Close() // it may be closed already
-		if lost := to.through.lost(ctx); lost != nil {
-			err = lost
+		if lost := to.through.lost(ctx, to.target); lost != nil {
+			return nil, lost
 		}
 		return nil, c.loginError(to, conn.key, offered, err)
 	}
@@ -130,8 +130,8 @@ func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
 			e.Remedy = "its sshd forwards nothing: allow AllowTcpForwarding and PermitOpen there"
 		}
 	case to.through != nil:
-		if lost := to.through.lost(ctx); lost != nil {
-			return jumpLost(to.target, lost)
+		if lost := to.through.lost(ctx, to.target); lost != nil {
+			return lost
 		}
 		e.Err = fmt.Errorf("through the jump host %s to %s: %w", to.through.name, to.address, err)
 	case errors.Is(err, syscall.ECONNREFUSED) && to.byHand == "":
@@ -145,6 +145,9 @@ func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
 // after a key was offered, or with a wrong host key, is final: no other path may
 // be tried after it.
 func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err error) *Error {
+	if refused := (*Error)(nil); errors.As(err, &refused) { // because of its key
+		return refused
+	}
 	_, number, _ := net.SplitHostPort(to.address)
 	e := to.target.fails(CodeNoSSHAnswer, Handshaking, err,
 		"something other than a healthy sshd answers on port "+number+": look at the machine through VNC")
@@ -152,27 +155,15 @@ func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err 
 	if to.byHand != "" {
 		e.Remedy = "see what answers there: " + to.byHand
 	}
-	var changed *keyChangedError
-	var lost *jumpLostError
-	var unsigned *signError
+	var unsigned signError
 	var gone *hungUpError
-	pin := to.target.Pin
 	switch {
-	case errors.As(err, &lost):
-		return jumpLost(to.target, lost)
-	case errors.As(err, &changed):
-		e.Code, e.Phase, e.Err, e.final = CodeWrongHostKey, HostKey, changed, true
-		e.Remedy = changed.remedy
-		if pin != nil {
-			e.Remedy = "if the machine was reinstalled on purpose: macfleet hosts trust " + pin.Name +
-				"; otherwise somebody else answers at this address: do not go on"
-		}
 	case shown == nil && strings.Contains(err.Error(), "no common algorithm for host key"):
-		e.Code, e.Phase, e.final = CodeWrongHostKey, HostKey, true
-		e.Remedy = "the host has no key of the known type any more; if it was reinstalled on purpose, forget the old key and log in once by hand"
-		if pin != nil {
-			e.Remedy = "the host has no key of the pinned type any more; if it was reinstalled on purpose: macfleet hosts trust " + pin.Name
+		remedy := "the host has no key of the known type any more; if it was reinstalled on purpose, forget the old key and log in once by hand"
+		if pin := to.target.Pin; pin != nil {
+			remedy = "the host has no key of the pinned type any more; if it was reinstalled on purpose: macfleet hosts trust " + pin.Name
 		}
+		return to.target.strange(err, remedy)
 	case errors.As(err, &unsigned):
 		e.Code, e.Phase, e.Err = CodeNoKey, Authorising, fmt.Errorf("%s: %w", to.key.source, unsigned)
 		e.Remedy = "unlock the agent and let it sign, then run the command again"

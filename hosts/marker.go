@@ -3,7 +3,6 @@ package hosts
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -48,12 +47,11 @@ func (c *Conn) WriteMarker(ctx context.Context, m plan.Marker, proven plan.StepI
 	if err != nil {
 		return err
 	}
-	_, err = c.own(ctx, "marker-write", text, string(proven), c.marker)
-	var failed *ScriptError
+	a, err := c.own(ctx, "marker-write", text, string(proven), c.marker)
 	switch {
 	case err == nil:
 		c.marker = asCompared(text)
-	case errors.As(err, &failed) && failed.Answer.Exit == moved:
+	case a.Exit == moved:
 		return fmt.Errorf("%s: %w", c.target.name(), plan.ErrMarkerMoved)
 	}
 	return err
@@ -66,9 +64,4 @@ func asCompared(text string) string {
 		return ""
 	}
 	return strings.TrimRight(text, "\n")
-}
-
-// own runs one of this package's own changes as root.
-func (c *Conn) own(ctx context.Context, name string, args ...string) (plan.Answer, error) {
-	return c.checked(ctx, own(name, plan.Root, args...))
 }

@@ -26,16 +26,11 @@ func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal se
 	if err != nil {
 		return fmt.Errorf("check the password of %s: %w", c.target.name(), err)
 	}
-	a, err := c.RunWith(ctx, command, input)
-	switch why := passwordEnds[a.Exit]; {
-	case err != nil:
-		return err
-	case why != nil:
+	a, err := c.Run(ctx, command, input)
+	if why := passwordEnds[a.Exit]; why != nil {
 		return fmt.Errorf("%s: %w", c.target.name(), why)
-	case a.Exit != 0:
-		return &ScriptError{Host: c.target.name(), Script: command.Name, Answer: a}
 	}
-	return nil
+	return err
 }
 
 // tries says what a host remembers, as password-check.sh puts it together.

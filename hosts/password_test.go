@@ -213,7 +213,7 @@ func TestSecretInput(t *testing.T) {
 		text := loginPassword + "\n" + sealed + "\n"
 		spy := `IFS= read -r a; IFS= read -r b; printf '%s|%s|' "$a" "$b"; cat; tr '\0' '\n' <"/proc/$$/cmdline" >>"$1"; env >>"$1"; dscl`
 		q := login("change", spy, filepath.Join(g.State, "log"))
-		q.input = &text
+		q.input = hidden(t, text)
 		line, err := commandLine("", DefaultPrologue, []question{q})
 		if err != nil || strings.Contains(line, "Sentinel") {
 			t.Errorf("the command line holds the secret: %v", err)

@@ -19,17 +19,6 @@ import (
 // given up.
 const leastRate = 32 << 10
 
-// pushing is an artifact on its way to a host.
-type pushing struct {
-	conn     *Conn
-	artifact fleet.Artifact
-	size     int64
-	bytes    *meter
-	begin    string // how the host begins: fresh, copy or append
-	part     string // what it goes on with
-	offset   int64  // how much of that is right
-}
-
 // push sends an artifact. What a broken delivery left is not sent again, where it
 // is what the artifact begins with.
 func (c *Conn) push(ctx context.Context, a fleet.Artifact, seen look, source Source) (Delivered, error) {
@@ -40,44 +29,48 @@ func (c *Conn) push(ctx context.Context, a fleet.Artifact, seen look, source Sou
 	c.progress(Progress{Artifact: a, Edge: Begins})
 	defer c.progress(Progress{Artifact: a, Edge: Ends}) // before the place is free
 	done, err := c.pushFrom(ctx, a, seen, source)
-	if errors.Is(err, errPartGone) { // another run cleared it away
-		return c.pushFrom(ctx, a, look{free: seen.free}, source)
+	if e := (*Error)(nil); err != nil && !errors.As(err, &e) {
+		err = fmt.Errorf("deliver %s to %s: %w", a, c.target.name(), err)
 	}
 	return done, err
 }
 
-var errPartGone = errors.New("the part that it went on with has gone")
-
 // pushFrom sends an artifact once.
-func (c *Conn) pushFrom(ctx context.Context, a fleet.Artifact, seen look, source Source) (Delivered, error) {
+func (c *Conn) pushFrom(ctx context.Context, a fleet.Artifact, seen look, source Source) (done Delivered, err error) {
 	bytes, all, err := source()
 	if err != nil {
-		return Delivered{}, fmt.Errorf("deliver %s: %w", a, err)
+		return done, err
 	}
 	defer func() { _ = bytes.Close() }() // it was read, not written
 	if seen.free < all {
-		return Delivered{}, c.full(a, fmt.Sprintf("%s are needed, and %s are free", size(all), size(seen.free)))
+		return done, c.full(a, fmt.Sprintf("%s are needed, and %s are free", size(all), size(seen.free)))
 	}
-	p := pushing{conn: c, artifact: a, size: all, begin: "fresh", part: "-"}
+	part, again := "-", func() (Delivered, error) { return c.pushFrom(ctx, a, look{free: seen.free}, source) }
 	if seen.part != "" && seen.bytes <= all {
-		right, err := beginsWith(bytes, seen.bytes, seen.sum)
-		switch {
-		case err != nil:
-			return Delivered{}, fmt.Errorf("deliver %s: %w", a, err)
-		case right:
-			p.begin, p.part, p.offset = "copy", seen.part, seen.bytes
-		default:
-			_ = bytes.Close() // it was read, not written
-			if bytes, _, err = source(); err != nil {
-				return Delivered{}, fmt.Errorf("deliver %s: %w", a, err)
-			}
+		if right, err := beginsWith(bytes, seen.bytes, seen.sum); err != nil {
+			return done, err
+		} else if !right {
+			return again()
 		}
+		part, done.Resumed = seen.part, seen.bytes
 	}
-	resumed := p.offset
-	p.bytes = &meter{source: io.LimitReader(bytes, all-p.offset), left: all - p.offset, now: c.client.now, tell: func(n int64) { c.progress(Progress{Artifact: a, Done: resumed + n, Size: all}) }}
-	done, err := p.send(ctx)
-	done.Resumed = resumed
-	return done, err
+	p := &packer{source: io.LimitReader(bytes, all-done.Resumed), left: all - done.Resumed, now: c.client.now,
+		tell: func(n int64) { c.progress(Progress{Artifact: a, Done: done.Resumed + n, Size: all}) }}
+	answer, err := c.send(ctx, []string{c.folder(), a.SHA256, strconv.FormatInt(all, 10), part, strconv.FormatInt(done.Resumed, 10), ""}, p,
+		time.Duration(all/leastRate)*time.Second)
+	broke := p.end()
+	done.Sent, done.Packed = p.sent, p.packed
+	switch {
+	case broke != nil:
+		return done, broke
+	case err != nil && answer.Exit == 0:
+		return done, err
+	case answer.Exit == partGone && part != "-": // another run cleared it away
+		return again()
+	case answer.Exit == pieceMissing:
+		return done, fmt.Errorf("the source ends after %d of %d bytes", done.Resumed+p.n, all)
+	}
+	return done, c.outcome(a, answer, "")
 }
 
 // beginsWith reads n bytes, and reports whether they have that SHA-256.
@@ -94,62 +87,14 @@ func (c *Conn) progress(p Progress) {
 	c.client.opts.Progress(p)
 }
 
-// send sends the bytes as they are, and packs the rest where the line turns out
-// to be slow.
-func (p *pushing) send(ctx context.Context) (done Delivered, err error) {
-	answer, err := p.exchange(ctx, "plain", p.bytes)
-	done.Sent = p.bytes.n
-	if err == nil && answer.Exit == pieceMissing && p.bytes.slow {
-		if err := p.goOn(answer.Stdout); err != nil {
-			return done, err
-		}
-		packed := pack(p.bytes.rest())
-		answer, err = p.exchange(ctx, "gzip", packed)
-		done.Packed, done.Sent = true, done.Sent+packed.sent
+// send sends bytes in one exec, behind lines that say what they are.
+func (c *Conn) send(ctx context.Context, header []string, bytes io.Reader, more time.Duration) (plan.Answer, error) {
+	mark, q := newMark(), question{id: "push", Command: own("artifact-push", plan.Root)}
+	r, lost := c.converse(ctx, conversation{mark: mark, line: scriptLine(c.client.opts.Prologue + c.fence() + q.Script),
+		stdin: io.MultiReader(strings.NewReader(c.pass(mark)+mark+"\n"+strings.Join(header, "\n")), bytes), questions: []question{q},
+		more: more})
+	if lost != nil {
+		return plan.Answer{}, lost
 	}
-	to := p.conn.target.name()
-	switch {
-	case p.bytes.err != nil:
-		return done, fmt.Errorf("deliver %s to %s: %w", p.artifact, to, p.bytes.err)
-	case err != nil:
-		return done, err
-	case answer.Exit == partGone:
-		return done, fmt.Errorf("deliver %s to %s: %w", p.artifact, to, errPartGone)
-	case answer.Exit == pieceMissing:
-		return done, fmt.Errorf("deliver %s to %s: the source ends after %d of %d bytes", p.artifact, to, p.size-p.bytes.left-int64(len(p.bytes.ahead)), p.size)
-	}
-	return done, p.conn.outcome(p.artifact, answer, "")
-}
-
-// goOn makes the next exchange one that goes on with the part that this one made.
-func (p *pushing) goOn(said string) error {
-	words := strings.Fields(said)
-	if len(words) == 3 && words[0] == "part" {
-		if have, err := strconv.ParseInt(words[2], 10, 64); err == nil && have == p.offset+p.bytes.n {
-			p.begin, p.part, p.offset = "append", words[1], have
-			return nil
-		}
-	}
-	return fmt.Errorf("deliver %s to %s: %d bytes were sent, and the host has %q", p.artifact, p.conn.target.name(), p.bytes.n, head(said))
-}
-
-// exchange sends bytes in one exec.
-func (p *pushing) exchange(ctx context.Context, packed string, bytes io.Reader) (plan.Answer, error) {
-	c, mark, command := p.conn, newMark(), own("artifact-push", plan.Root)
-	header := strings.Join([]string{mark, c.folder(), p.artifact.SHA256, strconv.FormatInt(p.size, 10), packed, p.begin, p.part,
-		strconv.FormatInt(p.offset, 10), ""}, "\n")
-	body := &ending{r: bytes}
-	r, err := c.converse(ctx, conversation{mark: mark, line: scriptLine(c.client.opts.Prologue + c.fence() + command.Script),
-		stdin: io.MultiReader(strings.NewReader(c.pass(mark)+header), body), questions: []question{{id: "push", Command: command}},
-		limit: c.client.opts.Deadlines.Exchange + time.Duration(p.size/leastRate)*time.Second})
-	body.end()
-	if err != nil {
-		return plan.Answer{}, c.lost(err)
-	}
-	seen := r.facts.Get("push")
-	answer, ok := seen.Get()
-	if !ok {
-		return plan.Answer{}, fmt.Errorf("deliver %s to %s: %s", p.artifact, c.target.name(), seen.Why())
-	}
-	return answer, nil
+	return c.answer(r, q)
 }

@@ -25,7 +25,7 @@ type route struct {
 	path string // Tailscale or Public
 	host string // name or address to dial
 	port int
-	hops []sshconfig.Hop // to go through, in this order
+	hops []hop // to go through, in this order
 }
 
 func (r route) address() string {
@@ -140,23 +140,9 @@ func noPath(failed []try) *Error {
 	if len(failed) == 1 || last.final {
 		return &last
 	}
-	var texts []string
-	var errs []error
+	last.Phase, last.Err = Dialing, nil
 	for _, t := range failed {
-		texts, errs = append(texts, t.route.String()+": "+t.err.text()), append(errs, t.err.Err)
+		last.Err = and(last.Err, fmt.Errorf("%s: %w", t.route, t.err.cause()))
 	}
-	last.Phase, last.Err = Dialing, &pathsError{text: strings.Join(texts, "; "), errs: errs}
 	return &last
 }
-
-// pathsError says why each of several paths did not work.
-type pathsError struct {
-	text string
-	errs []error
-}
-
-// Error names each path and its reason.
-func (e *pathsError) Error() string { return e.text }
-
-// Unwrap returns the reasons.
-func (e *pathsError) Unwrap() []error { return e.errs }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -35,7 +36,7 @@ const maxScript = 100_000
 type question struct {
 	id string
 	plan.Command
-	input *string // what the script reads on its standard input, a secret; nil: nothing
+	input secret.Value // what the script reads on its standard input; zero: nothing
 }
 
 // commandLine returns the exec string of an exchange, behind a fence if there is
@@ -48,7 +49,7 @@ func commandLine(fence, prologue string, questions []question) (string, error) {
 			return "", fmt.Errorf("%s: nothing runs as user %q", q.id, q.As)
 		}
 		piped := "0"
-		if q.input != nil {
+		if !q.input.IsZero() {
 			piped = "1"
 		}
 		words = append(words, q.id, string(q.As), strconv.Itoa(len(q.Args)), piped, q.Script)
@@ -85,11 +86,11 @@ func data(mark, user string, limit int, questions []question) (string, error) {
 			}
 			b.WriteString(strconv.Itoa(len(arg)) + "\n" + arg)
 		}
-		if q.input != nil {
-			if strings.ContainsRune(*q.input, 0) {
+		if input := q.input.Reveal(); input != "" {
+			if strings.ContainsRune(input, 0) {
 				return "", fmt.Errorf("the input of %s holds a NUL byte, which no shell can carry", q.Name)
 			}
-			b.WriteString(strconv.Itoa(len(*q.input)) + "\n" + *q.input)
+			b.WriteString(strconv.Itoa(len(input)) + "\n" + input)
 		}
 	}
 	return b.String(), nil

@@ -396,7 +396,7 @@ func TestShellsInput(t *testing.T) {
 		flood := strings.Repeat("acme\n", 1<<16)
 		with := func(id, script string) question {
 			q := login(id, script)
-			q.input = &flood
+			q.input = hidden(t, flood)
 			return q
 		}
 		r := s.ask(t, DefaultPrologue, me(t), 2, []question{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	simulated "github.com/macfleet/macfleet/internal/sandbox/mac"
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -137,22 +138,22 @@ func TestSimulatedJobs(t *testing.T) {
 	for as, want := range map[plan.User]string{plan.Root: "root", plan.Login: "m1"} {
 		for range 2 {
 			a, err := conn.RunDetached(within(t), "build_tools", detachedChange(as, `id -un; printf '<%s>' "$@"; echo oh >&2; exit 7`, "it's", "", "a\n"))
-			if err != nil || a != (plan.Answer{Exit: 7, Stdout: want + "\n<it's><><a\n>", Stderr: "oh\n"}) {
+			if !scriptFailed(err) || a != (plan.Answer{Exit: 7, Stdout: want + "\n<it's><><a\n>", Stderr: "oh\n"}) {
 				t.Errorf("%s: %+v, %v", as, a, err)
 			}
 		}
 	}
 	ask := plan.Command{Name: "ask", As: plan.Gui, Script: "id -un; exit 3"}
-	_, err := conn.Run(within(t), ask)
+	_, err := conn.Run(within(t), ask, secret.Value{})
 	wantError(t, err, "no-gui-session", Talking, "no gui session of m1")
 	if err := s.LogIn(); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if a, err := conn.Run(within(t), ask); err != nil || a != (plan.Answer{Exit: 3, Stdout: "m1\n"}) {
+		if a, err := conn.Run(within(t), ask, secret.Value{}); !scriptFailed(err) || a != (plan.Answer{Exit: 3, Stdout: "m1\n"}) {
 			t.Errorf("%+v, %v", a, err)
 		}
-		if a, err := conn.RunDetached(within(t), "local_network", plan.Change{Command: ask}); err != nil || a != (plan.Answer{Exit: 3, Stdout: "m1\n"}) {
+		if a, err := conn.RunDetached(within(t), "local_network", plan.Change{Command: ask}); !scriptFailed(err) || a != (plan.Answer{Exit: 3, Stdout: "m1\n"}) {
 			t.Errorf("%+v, %v", a, err)
 		}
 	}
@@ -250,7 +251,7 @@ func TestSimulatedFirewall(t *testing.T) {
 		Command: plan.Command{Name: "load", As: plan.Root, Script: `echo 'block drop all' | pfctl -a acme -f -`},
 		Guard:   &plan.Guard{Restore: &restore, Persist: on("/var/kept", "new")}})
 	wantError(t, err, "rolled-back", Undoing, "vm_firewall was taken back: no confirmation within 60 s")
-	if a, err := conn.Run(within(t), plan.Command{Name: "rules", As: plan.Root, Script: "pfctl -a acme -sr"}); err != nil || a.Exit != 0 || a.Stdout != "" {
+	if a, err := conn.Run(within(t), plan.Command{Name: "rules", As: plan.Root, Script: "pfctl -a acme -sr"}, secret.Value{}); err != nil || a.Exit != 0 || a.Stdout != "" {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if got := s.text("/var/kept"); got != "" {

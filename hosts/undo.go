@@ -9,49 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
 var codeUndoArmed = plan.NewCode("undo-armed", plan.NotDrift, "another change is not confirmed yet, or a run that died left one",
 	"run macfleet plan in a minute: what is not confirmed by then is as it was before")
-
-// RolledBackError says that a change was made and that the host took it back. It
-// comes inside an *Error with the code "rolled-back".
-type RolledBackError struct {
-	Host string
-	Step plan.StepID
-	Why  string // in the host's words: no confirmation in time, a restart, or what failed
-	Exit int    // of the script that restored what was there before; 0: it did
-	Err  error  // what kept the change from being confirmed; nil: nobody knows
-}
-
-// Error says what was taken back, and why.
-func (e *RolledBackError) Error() string {
-	text := fmt.Sprintf("%s was taken back: %s", e.Step, e.Why)
-	if e.Exit != 0 {
-		text = fmt.Sprintf("%s was to be taken back (%s), and that failed with exit %d", e.Step, e.Why, e.Exit)
-	}
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Unwrap returns what kept the change from being confirmed.
-func (e *RolledBackError) Unwrap() error { return e.Err }
-
-// BusyError says that another change waits for its confirmation on the host, or
-// that a run which died left one. It comes inside an *Error with the code
-// "undo-armed".
-type BusyError struct {
-	Step plan.StepID   // of the other change
-	Left time.Duration // until the host takes it back by itself
-}
-
-// Error names the other change and its end.
-func (e *BusyError) Error() string {
-	return fmt.Sprintf("a change of %s is not confirmed yet; the host takes it back within %s", e.Step, e.Left)
-}
 
 // The exit codes of the scripts that arm and confirm.
 const (
@@ -80,9 +43,8 @@ type guarded struct {
 // and only then is it made to last. The connection is replaced by a new one.
 //
 // An error means that the change does not stand, or that nobody knows: an *Error
-// with the code "rolled-back" (and a *RolledBackError inside), "undo-armed" (a
-// *BusyError), "cut-off", or of a connection; a *ScriptError where nothing was
-// changed or only the last part is missing.
+// with the code "rolled-back", "undo-armed", "cut-off", or of a connection; a
+// *ScriptError where nothing was changed or only the last part is missing.
 func (c *Conn) RunGuarded(ctx context.Context, step plan.StepID, ch plan.Change) error {
 	g, err := c.guard(step, ch)
 	if err != nil {
@@ -96,13 +58,20 @@ func (c *Conn) RunGuarded(ctx context.Context, step plan.StepID, ch plan.Change)
 	g.late = time.Now().Add(d.Undo)
 	g.until = g.late.Add(d.Return)
 	if ch.Guard.Restore == nil {
-		return g.unarmed(ctx)
+		var failed *ScriptError
+		if _, g.failed = c.Run(ctx, ch.Command, secret.Value{}); errors.As(g.failed, &failed) {
+			return g.failed
+		}
+		return g.settle(ctx)
 	}
 	if err := g.arm(ctx); err != nil {
 		return err
 	}
-	g.failed = g.run(ctx)
-	return g.settle(ctx, g.decide)
+	_, g.failed = c.change(ctx, g.wrapped(), secret.Value{}, g.undoLimit())
+	if lost := (*Error)(nil); errors.As(g.failed, &lost) {
+		g.failed = nil // nobody knows whether it did
+	}
+	return g.settle(ctx)
 }
 
 func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
@@ -116,7 +85,7 @@ func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
 	}
 	g := &guarded{conn: c, step: step, change: ch, id: newMark()[:16], target: c.same(), have: make(map[string]*Conn)}
 	// What cannot be sent must not be found out when the host is armed.
-	_, _, err := c.client.send(c.fence(), []question{g.wrapped()}, g.undoLimit())
+	_, _, err := c.client.send(c.fence(), []question{{id: "change", Command: g.wrapped()}}, g.undoLimit())
 	return g, err
 }
 
@@ -128,11 +97,11 @@ func (c *Conn) same() Target {
 }
 
 // wrapped is the change's own script, in one that keeps its answer on the host.
-func (g *guarded) wrapped() question {
+func (g *guarded) wrapped() plan.Command {
 	command := g.change.Command
 	wrapped := own("undo-change", plan.Root, append([]string{g.id, seconds(g.undoLimit()), g.conn.client.opts.Prologue + command.Script}, command.Args...)...)
 	wrapped.Name = command.Name
-	return question{id: "change", Command: wrapped}
+	return wrapped
 }
 
 // survey notes the paths that work before the change. The one in use does.
@@ -169,67 +138,14 @@ func (g *guarded) arm(ctx context.Context) error {
 	restore := g.change.Guard.Restore
 	args := []string{g.id, string(g.step), seconds(o.Deadlines.Undo), o.Prologue + restore.Script,
 		o.Prologue + file("scripts/undo-run.sh"), file("plists/undo.plist")}
-	_, err := g.conn.own(ctx, "undo-arm", append(args, restore.Args...)...)
-	var failed *ScriptError
-	if errors.As(err, &failed) && failed.Answer.Exit == undoTaken {
-		return g.busy(failed.Answer.Stdout)
-	}
-	return err
-}
-
-func (g *guarded) busy(text string) error {
-	left, step, _ := strings.Cut(strings.TrimSpace(text), " ")
-	n, _ := strconv.Atoi(left) // a number that cannot be read is as good as none
-	busy := &BusyError{Step: plan.StepID(step), Left: time.Duration(max(0, n)) * time.Second}
-	return g.target.fails(codeUndoArmed, Undoing, busy)
-}
-
-// run runs the change's own script and returns why it must be taken back: nil
-// also where its connection broke, because nobody knows then.
-func (g *guarded) run(ctx context.Context) error {
-	limit, command := g.undoLimit(), g.change.Command
-	r, err := g.conn.exchange(ctx, []question{g.wrapped()}, limit, limit+g.conn.client.opts.Deadlines.Exchange)
-	if err != nil {
-		return nil
-	}
-	seen := r.facts.Get("change")
-	a, ok := seen.Get()
-	switch {
-	case !ok:
-		return fmt.Errorf("%s: %s", command.Name, seen.Why())
-	case a.Exit != 0:
-		return &ScriptError{Host: g.target.name(), Script: command.Name, Answer: a}
-	}
-	return nil
-}
-
-// unarmed runs a change that nothing can take back: new connections must answer
-// all the same before it is made to last.
-func (g *guarded) unarmed(ctx context.Context) error {
-	_, failed := g.conn.checked(ctx, g.change.Command)
-	var e *ScriptError
-	if errors.As(failed, &e) {
-		return failed
-	}
-	err := g.settle(ctx, func(_ context.Context, missing error) (bool, error) { return missing == nil, nil })
-	if err != nil {
+	a, err := g.conn.own(ctx, "undo-arm", append(args, restore.Args...)...)
+	if a.Exit != undoTaken {
 		return err
 	}
-	g.keep()
-	if failed != nil {
-		return failed
-	}
-	_, err = g.conn.checked(ctx, g.change.Guard.Persist)
-	return err
-}
-
-// checked runs a script that must end with exit 0.
-func (c *Conn) checked(ctx context.Context, command plan.Command) (plan.Answer, error) {
-	a, err := c.Run(ctx, command)
-	if err == nil && a.Exit != 0 {
-		err = &ScriptError{Host: c.target.name(), Script: command.Name, Answer: a}
-	}
-	return a, err
+	left, step, _ := strings.Cut(strings.TrimSpace(a.Stdout), " ")
+	n, _ := strconv.Atoi(left) // a number that cannot be read is as good as none
+	return g.target.fails(codeUndoArmed, Undoing,
+		fmt.Errorf("a change of %s is not confirmed yet; the host takes it back within %s", step, time.Duration(max(0, n))*time.Second))
 }
 
 // keep makes one of the new connections the one to go on with, that of the
@@ -294,29 +210,41 @@ func and(a, b error) error {
 }
 
 // settle asks until it is known whether the change stands, as long as the host may take
-// for it. decide says when it is; it gets the reason why a path has no new connection.
-func (g *guarded) settle(ctx context.Context, decide func(ctx context.Context, missing error) (done bool, err error)) error {
+// for it.
+func (g *guarded) settle(ctx context.Context) error {
+	o := g.conn.client.opts
 	for {
 		missing := g.reach(ctx)
-		done, err := decide(ctx, missing)
+		done, err := g.decide(ctx, missing)
 		if done {
 			return err
 		}
 		if e := new(Error); errors.As(err, &e) && e.refusesRun() {
 			return err // what is not confirmed the host takes back by itself
 		}
-		if perr := g.pause(ctx); perr != nil {
-			return g.cutOff(and(cmp.Or(missing, err), perr))
+		over := fmt.Errorf("no answer within %s", o.Deadlines.Undo+o.Deadlines.Return)
+		if time.Now().Before(g.until) {
+			over = pause(ctx, o.Poll)
+		}
+		if over != nil {
+			return g.cutOff(and(cmp.Or(missing, err), over))
 		}
 	}
 }
 
 // decide asks the host, which decides: a confirmation and the undo race on one mv
-// there. An error without done means that a connection broke, or that nothing is
-// decided yet.
+// there. missing says why a path has no new connection. An error without done means
+// that a connection broke, or that nothing is decided yet.
 func (g *guarded) decide(ctx context.Context, missing error) (done bool, err error) {
 	path, conn := g.standing()
-	if conn == nil {
+	switch {
+	case g.change.Guard.Restore == nil && missing == nil: // nothing can take it back, and all paths work
+		g.keep()
+		if g.failed == nil {
+			_, g.failed = g.conn.Run(ctx, g.change.Guard.Persist, secret.Value{})
+		}
+		return true, g.failed
+	case g.change.Guard.Restore == nil, conn == nil:
 		return false, missing
 	}
 	state, undone, err := g.ask(ctx, conn, missing)
@@ -370,26 +298,22 @@ func (g *guarded) standing() (string, *Conn) {
 // confirm lets the change stand. It is false, without an error, where the change
 // is not at its end, failed, or was taken back.
 func (g *guarded) confirm(ctx context.Context, conn *Conn) (bool, error) {
-	command := own("undo-confirm", plan.Root, g.id, string(g.step))
-	a, err := conn.Run(ctx, command)
-	switch {
-	case err != nil:
-		return false, err
-	case a.Exit == undoFailed:
+	a, err := conn.own(ctx, "undo-confirm", g.id, string(g.step))
+	switch a.Exit {
+	case undoFailed:
 		a.Exit, _ = strconv.Atoi(strings.TrimSpace(a.Stdout)) // the change's own
 		g.failed = &ScriptError{Host: g.target.name(), Script: g.change.Command.Name, Answer: a}
-	case a.Exit == 0:
-		return true, nil
-	case a.Exit != undoTaken && a.Exit != undoRunning:
-		return false, &ScriptError{Host: g.target.name(), Script: command.Name, Answer: a}
+		return false, nil
+	case undoTaken, undoRunning:
+		return false, nil
 	}
-	return false, nil
+	return err == nil, err
 }
 
 // persist makes the confirmed change outlive a boot.
 func (g *guarded) persist(ctx context.Context) error {
 	g.keep()
-	_, failed := g.conn.checked(ctx, g.change.Guard.Persist)
+	_, failed := g.conn.Run(ctx, g.change.Guard.Persist, secret.Value{})
 	if _, err := g.conn.own(ctx, "undo-drop", g.id); failed == nil {
 		failed = err
 	}
@@ -400,10 +324,15 @@ func (g *guarded) persist(ctx context.Context) error {
 }
 
 func (g *guarded) rolledBack(u plan.Undone) error {
-	back := &RolledBackError{Host: g.target.name(), Step: g.step, Why: cmp.Or(u.Why, "the host does not say why"), Exit: u.Exit, Err: g.failed}
-	remedy := "the host is as it was before: mend what the change does to its connections, then run macfleet plan"
-	if back.Exit != 0 {
+	why := cmp.Or(u.Why, "the host does not say why")
+	back, remedy := fmt.Errorf("%s was taken back: %s", g.step, why),
+		"the host is as it was before: mend what the change does to its connections, then run macfleet plan"
+	if u.Exit != 0 {
+		back = fmt.Errorf("%s was to be taken back (%s), and that failed with exit %d", g.step, why, u.Exit)
 		remedy = "look at the host before anything else: macfleet plan shows what differs"
+	}
+	if g.failed != nil {
+		back = fmt.Errorf("%w: %w", back, g.failed)
 	}
 	return g.target.fails(plan.CodeRolledBack, Undoing, back, remedy)
 }
@@ -415,16 +344,6 @@ func (g *guarded) cutOff(err error) error {
 		remedy = "reboot the Mac from the Scaleway console: the change was not made to outlive a boot"
 	}
 	return g.target.fails(codeCutOff, Undoing, fmt.Errorf("%s: nobody knows whether the change stands: %w", g.step, err), remedy)
-}
-
-// pause waits for the next look at the host. It returns an error when there is
-// none: the host had all the time it needs, or ctx ended.
-func (g *guarded) pause(ctx context.Context) error {
-	o := g.conn.client.opts
-	if time.Now().After(g.until) {
-		return fmt.Errorf("no answer within %s", o.Deadlines.Undo+o.Deadlines.Return)
-	}
-	return pause(ctx, o.Poll)
 }
 
 // pause waits, or returns why ctx ended.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -144,13 +145,12 @@ func TestRunGuarded(t *testing.T) {
 			}
 			if tt.code != "" {
 				wantError(t, err, tt.code, Undoing, tt.text)
-				var back *RolledBackError
-				if !errors.As(err, &back) || back.Step != "vm_firewall" || back.Exit != 0 || !strings.Contains(err.Error(), tt.failed) {
-					t.Errorf("%v: %+v", err, back)
+				if !strings.Contains(err.Error(), ": vm_firewall was taken back: ") || !strings.Contains(err.Error(), tt.failed) {
+					t.Error(err)
 				}
 			}
 			// The connection goes on, whichever it is.
-			if a, err := conn.Run(within(t), plan.Command{Name: "later", Script: "echo later", As: plan.Login}); err != nil || a.Stdout != "later\n" {
+			if a, err := conn.Run(within(t), plan.Command{Name: "later", Script: "echo later", As: plan.Login}, secret.Value{}); err != nil || a.Stdout != "later\n" {
 				t.Errorf("later: %+v, %v", a, err)
 			}
 			if got := strings.TrimSpace(strings.Replace(n.undoDir(), "undone", "", 1)); got != "" {
@@ -275,9 +275,5 @@ func TestRunGuardedRefuses(t *testing.T) {
 	}
 	err := conn.RunGuarded(within(t), "other", n.guardedChange(":"))
 	wantError(t, err, "undo-armed", Undoing, "a change of vm_firewall is not confirmed yet; the host takes it back within 1m0s")
-	var busy *BusyError
-	if !errors.As(err, &busy) || busy.Left != time.Minute {
-		t.Errorf("%+v", busy)
-	}
 	conn.Close()
 }

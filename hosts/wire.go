@@ -21,20 +21,16 @@ import (
 func (c *Client) dial(ctx context.Context, to endpoint) (*watched, error) {
 	dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
 	defer cancel()
+	dial, counts := c.opts.Dial, &c.stats
 	if to.through != nil {
-		raw, err := to.through.dial(dctx, to.address)
-		if err != nil {
-			return nil, err
-		}
-		// Its bytes are counted where they leave this machine.
-		return &watched{Conn: raw, silence: c.opts.Deadlines.Silence, stats: &stats{}}, nil
+		dial, counts = to.through.dial, &stats{} // its bytes are counted where they leave this machine
 	}
-	raw, err := c.opts.Dial(dctx, "tcp", to.address)
+	raw, err := dial(dctx, "tcp", to.address)
 	if err != nil {
 		return nil, err
 	}
-	c.stats.connections.Add(1)
-	return &watched{Conn: raw, silence: c.opts.Deadlines.Silence, stats: &c.stats}, nil
+	counts.connections.Add(1)
+	return &watched{Conn: raw, silence: c.opts.Deadlines.Silence, stats: counts}, nil
 }
 
 // keepalive is OpenSSH's own name for a request that does nothing.
@@ -147,15 +143,6 @@ func (c *Conn) ending() error {
 		return errors.New("the command ended without an exit status")
 	}
 	return c.ssh.Wait()
-}
-
-// refusedCommand replaces the library's error for a command that the host does
-// not run: it holds the whole script.
-func refusedCommand(err error) error {
-	if err != nil && strings.HasPrefix(err.Error(), "ssh: command ") {
-		return errors.New("the host refused to run a command: its sshd or authorized_keys allows none")
-	}
-	return err
 }
 
 // maxText is the longest text of an error, in bytes, that is shown.

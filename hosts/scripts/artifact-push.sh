@@ -1,9 +1,8 @@
 # Standard input holds a line each of: a mark, the folder, the digest, the whole
-# size, how the bytes are packed (plain or gzip), how this begins (fresh, copy or
-# append), the part that it goes on with, and how much of that is right. Then come
-# the bytes, and the part stays where they end too early: the next run goes on
-# with it. Each run writes to a part of its own, so two of them never mix.
-read -r mark && read -r dir && read -r digest && read -r size && read -r packed && read -r begin && read -r part && read -r offset || exit 91
+# size, the part that this goes on with (- for none), and how much of that is right.
+# Then come the bytes in gzip's form, and the part stays where they end too early: the
+# next run goes on with it. Each run writes to a part of its own, so two of them never mix.
+read -r mark && read -r dir && read -r digest && read -r size && read -r part && read -r offset || exit 91
 printf '\n%s host %s\n\n%s begin push\n' "$mark" "$(id -u)" "$mark"
 printf '\n%s begin push\n' "$mark" >&2
 done_with() {
@@ -27,12 +26,8 @@ bytes_of() {
 }
 above=${dir%/*}
 { mkdir -p "$dir" && chown 0:0 "$above" "$dir" && chmod 0755 "$above" "$dir"; } || done_with 1
-if [ "$begin" = append ]; then
-  new=$dir/$part
-else
-  new=$(mktemp "$dir/.$digest.XXXXXX") || done_with 1
-fi
-if [ "$begin" = copy ] && [ -f "$dir/$part" ]; then
+new=$(mktemp "$dir/.$digest.XXXXXX") || done_with 1
+if [ "$part" != - ] && [ -f "$dir/$part" ]; then
   said=$({ head -c "$offset" <"$dir/$part" >"$new"; } 2>&1) || [ ! -f "$dir/$part" ] || failed
   # Another run may be at it, unless nothing has come for ten minutes.
   changed=$(stat -f %m "$dir/$part" 2>/dev/null) || changed=
@@ -47,18 +42,13 @@ if [ "$(bytes_of "$new")" != "$offset" ]; then
   echo "the part $part has gone" >&2
   done_with 7
 fi
-case $packed in
-gzip)
-  # It also fails where the line was cut.
-  said=$({ gzip -d -c >>"$new"; } 2>&1) || case $said in *'No space left'* | *'quota exceeded'*) failed ;; esac ;;
-*) said=$({ cat >>"$new"; } 2>&1) || failed ;;
-esac
+# It also fails where the line was cut.
+said=$({ gzip -d -c >>"$new"; } 2>&1) || case $said in *'No space left'* | *'quota exceeded'*) failed ;; esac
 # vanished reports whether another run was faster: it clears away what is left.
 vanished() { [ ! -f "$new" ] && [ -f "$dir/$digest" ]; }
 have=$(bytes_of "$new")
 if [ "$have" -lt "$size" ]; then
   if vanished; then done_with 0; fi
-  echo "part ${new##*/} $have"
   done_with 3
 fi
 # openssl takes a third of the time of shasum, which is a program in Perl.

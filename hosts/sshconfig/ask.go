@@ -25,8 +25,7 @@ type Config struct {
 	patterns []string // of all Host lines
 	each     bool     // something beyond Host tells machines apart: each name is asked
 	running  chan struct{}
-	mu       sync.Mutex
-	asked    map[string]func() (answer, error)
+	asked    sync.Map // a func() (answer, error) by user and class of names
 }
 
 // atOnce is how many ssh processes may run at one time, and patience how long one
@@ -50,7 +49,7 @@ func Read(file string) (*Config, error) {
 	if info, err := os.Stat(file); err == nil && info.IsDir() { // which ssh takes for an empty file
 		return nil, fmt.Errorf("%s is a directory", file)
 	}
-	c := &Config{file: file, running: make(chan struct{}, atOnce), asked: make(map[string]func() (answer, error))}
+	c := &Config{file: file, running: make(chan struct{}, atOnce)}
 	_, told, err := c.run("-v", "--", nobody)
 	if err != nil {
 		return nil, err
@@ -105,7 +104,7 @@ type answer struct {
 }
 
 func (a answer) first(keyword string) string {
-	return strings.Join(a.values[keyword][:min(1, len(a.values[keyword]))], "")
+	return append(slices.Clone(a.values[keyword]), "")[0]
 }
 
 // alone reports whether the answer has the name itself in it, so that it can't
@@ -135,43 +134,30 @@ func (c *Config) answer(user, name string) (answer, error) {
 
 // once asks once for a key.
 func (c *Config) once(user, name, key string) (answer, error) {
-	c.mu.Lock()
-	ask := c.asked[key]
-	if ask == nil {
-		ask = sync.OnceValues(func() (answer, error) { return c.ask(user, name) })
-		c.asked[key] = ask
-	}
-	c.mu.Unlock()
-	return ask()
-}
-
-func (c *Config) ask(user, name string) (answer, error) {
-	args := []string{"--", name}
-	if user != "" {
-		args = []string{"-l", user, "--", name}
-	}
-	out, _, err := c.run(args...)
-	if err != nil {
-		return answer{}, err
-	}
-	return parse(name, out), nil
+	ask, _ := c.asked.LoadOrStore(key, sync.OnceValues(func() (answer, error) {
+		args := []string{"--", name}
+		if user != "" {
+			args = []string{"-l", user, "--", name}
+		}
+		out, _, err := c.run(args...)
+		return parse(name, out), err
+	}))
+	return ask.(func() (answer, error))()
 }
 
 // keywords are those that say how a machine is reached, as ssh's manual spells them.
-func keywords() []string {
-	return []string{"HostName", "Port", "User", "HostKeyAlias", "IdentityAgent", "IdentityFile", "ProxyJump", "ProxyCommand", "UserKnownHostsFile", "GlobalKnownHostsFile"}
-}
+var keywords = []string{"HostName", "Port", "User", "HostKeyAlias", "IdentityAgent", "IdentityFile", "ProxyJump", "ProxyCommand", "UserKnownHostsFile", "GlobalKnownHostsFile"}
 
 // parse reads what ssh -G prints of a name.
 func parse(name, text string) answer {
 	a := answer{name: name, values: make(map[string][]string)}
 	for line := range strings.Lines(text) {
 		keyword, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
-		i := slices.IndexFunc(keywords(), func(k string) bool { return strings.EqualFold(k, keyword) })
+		i := slices.IndexFunc(keywords, func(k string) bool { return strings.EqualFold(k, keyword) })
 		if i < 0 {
 			continue
 		}
-		switch keyword = keywords()[i]; keyword {
+		switch keyword = keywords[i]; keyword {
 		case "HostName":
 			value = strings.Trim(value, "[]")
 			if strings.EqualFold(value, name) { // nothing is said
@@ -181,7 +167,7 @@ func parse(name, text string) answer {
 			if value == "none" {
 				continue
 			}
-			if keyword != "IdentityFile" { // one setting
+			if keyword != "IdentityFile" {
 				keyword, value = proxy, keyword+" "+value
 			}
 		}
@@ -190,7 +176,7 @@ func parse(name, text string) answer {
 	return a
 }
 
-// proxy is where a ProxyJump or a ProxyCommand is kept, its keyword in front.
+// proxy is where a ProxyJump or a ProxyCommand is kept, its keyword in front: they are one setting.
 const proxy = "proxy"
 
 // run runs ssh and returns what it prints. The error has its own words.

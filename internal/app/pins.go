@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
@@ -31,7 +32,7 @@ func (env *Env) pinFile(environment string) hosts.KnownHosts {
 // changes something needs the true ones: a key that was pinned elsewhere must
 // never look like that of a host nobody has met. What only looks goes by those
 // that this machine knows, and says so.
-func (s *session) pins(ctx context.Context) hosts.Pins {
+func (s *session) pins(ctx context.Context) engine.Pins {
 	own, cache := s.env.pinFile(s.config.Environment), s.env.pinCache(s.config.Environment)
 	if s.kubernetes == nil {
 		return own
@@ -46,7 +47,7 @@ func (s *session) pins(ctx context.Context) hosts.Pins {
 
 // lookedUpPins are the cluster's, or this machine's where those cannot be read.
 type lookedUpPins struct {
-	hosts.Pins
+	engine.Pins
 	ctx   context.Context
 	local localPins
 	warn  func(string)
@@ -112,7 +113,7 @@ func (env *Env) pinCache(environment string) hosts.KnownHosts {
 }
 
 // drop removes the pin of a host and returns it.
-func drop(pins hosts.Pins, name string) (plan.Pin, error) {
+func drop(pins engine.Pins, name string) (plan.Pin, error) {
 	all, err := pins.All()
 	if err != nil {
 		return plan.Pin{}, err

@@ -35,10 +35,7 @@ func (s *session) client(ctx context.Context) (*hosts.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if config != nil {
-		o.Config = config
-	}
-	o.Agent = os.Getenv("SSH_AUTH_SOCK")
+	o.Config, o.Agent = config.Lookup, os.Getenv("SSH_AUTH_SOCK")
 	return hosts.New(o), nil
 }
 

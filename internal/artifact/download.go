@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/wholefile"
 )
 
 // silence is how long a server may send nothing before a download is broken off.
@@ -33,7 +34,7 @@ func (s *Store) download(ctx context.Context, a fleet.Artifact, want string) (Pi
 	}
 	of := sha256.Sum256([]byte(a.Source + "\n" + want))
 	path := filepath.Join(s.Cache, ".download-"+hex.EncodeToString(of[:8]))
-	part, err := lock(ctx, path)
+	part, err := wholefile.Lock(ctx, path, 0o644)
 	if err != nil {
 		return Pin{}, fmt.Errorf("%s: download into the cache: %w", a, err)
 	}
@@ -162,36 +163,4 @@ func onlyHTTPS(r *http.Request, via []*http.Request) error {
 		return fmt.Errorf("the server sent us elsewhere %d times", most)
 	}
 	return nil
-}
-
-// lock opens a file that this process alone writes to. It waits for another one
-// that has it.
-func lock(ctx context.Context, path string) (*os.File, error) {
-	for {
-		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-		if err != nil {
-			return nil, err
-		}
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil && same(file, path) {
-			return file, nil
-		}
-		_ = file.Close() // nothing was written
-		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
-// same reports whether a file still has that name: who had it before may have
-// given it another.
-func same(file *os.File, path string) bool {
-	mine, err := file.Stat()
-	there, perr := os.Stat(path)
-	return err == nil && perr == nil && os.SameFile(mine, there)
 }

@@ -92,13 +92,13 @@ func TestNewerRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := performed(t, older, p)
-	var refused *hosts.EnteredError
+	var refused *hosts.Error
 	if len(r.Failures) != 1 || r.After.Summarise().Changes() != 1 {
 		t.Fatalf("result %+v", r)
 	}
 	// The worker meets it when it enters the host.
 	var trouble *engine.TroubleError
-	if err := r.Failures[0].Err; !errors.As(err, &refused) && (!errors.As(err, &trouble) || trouble.Code.String() != "newer-run" || !strings.Contains(trouble.Text, "bob@mac")) {
+	if err := r.Failures[0].Err; (!errors.As(err, &refused) || refused.Code.String() != "newer-run") && (!errors.As(err, &trouble) || trouble.Code.String() != "newer-run" || !strings.Contains(trouble.Text, "bob@mac")) {
 		t.Errorf("it failed with %v", err)
 	}
 	h, _ := r.After.HostByServer(r.Failures[0].Action.ServerID)

@@ -3,7 +3,6 @@
 package overssh
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,18 +25,15 @@ func (h Hosts) Connect(ctx context.Context, t engine.Target) (engine.Host, error
 	if err != nil {
 		return nil, err
 	}
-	return &host{Conn: conn, name: cmp.Or(t.Name, t.Server.Name)}, nil
+	return host{conn}, nil
 }
 
 // host is a connection, which answers Observe and Probe itself.
-type host struct {
-	*hosts.Conn
-	name string
-}
+type host struct{ *hosts.Conn }
 
 // Deliver brings an artifact to the host.
-func (h *host) Deliver(ctx context.Context, d plan.Delivery, source engine.Source) error {
-	_, err := h.Conn.Deliver(ctx, d, hosts.Source(source))
+func (h host) Deliver(ctx context.Context, d plan.Delivery, source engine.Source) error {
+	_, err := h.Conn.Deliver(ctx, d, source)
 	return err
 }
 
@@ -45,7 +41,7 @@ func (h *host) Deliver(ctx context.Context, d plan.Delivery, source engine.Sourc
 const leaving = 10 * time.Second
 
 // Close leaves the host. One that cannot be told takes the run for dead later.
-func (h *host) Close(ctx context.Context) {
+func (h host) Close(ctx context.Context) {
 	if ctx.Err() == nil {
 		bounded, cancel := context.WithTimeout(ctx, leaving)
 		_ = h.Leave(bounded)
@@ -55,7 +51,7 @@ func (h *host) Close(ctx context.Context) {
 }
 
 // Do does one task.
-func (h *host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err error) {
+func (h host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err error) {
 	switch t := task.(type) {
 	case engine.RunChange:
 		return h.change(ctx, t)
@@ -75,7 +71,7 @@ func (h *host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err err
 	case engine.PruneArtifacts:
 		err = h.Conn.PruneArtifacts(ctx)
 	default:
-		err = fmt.Errorf("nothing does %T on %s", task, h.name)
+		err = fmt.Errorf("nothing does %T", task)
 	}
 	if failed := (*hosts.ScriptError)(nil); errors.As(err, &failed) {
 		a = failed.Answer
@@ -84,22 +80,15 @@ func (h *host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err err
 }
 
 // change runs one change in the way that it needs.
-func (h *host) change(ctx context.Context, t engine.RunChange) (a plan.Answer, err error) {
-	c := t.Change
-	switch {
+func (h host) change(ctx context.Context, t engine.RunChange) (plan.Answer, error) {
+	switch c := t.Change; {
 	case c.Guard != nil:
-		return a, h.RunGuarded(ctx, t.Step, c)
+		return plan.Answer{}, h.RunGuarded(ctx, t.Step, c)
 	case c.Detached || c.Command.As == plan.Gui:
-		a, err = h.RunDetached(ctx, t.Step, c)
-	case c.Input != plan.NoInput:
-		a, err = h.RunWith(ctx, c.Command, t.Input)
+		return h.RunDetached(ctx, t.Step, c)
 	default:
-		a, err = h.Run(ctx, c.Command)
+		return h.Run(ctx, c.Command, t.Input)
 	}
-	if err == nil && a.Exit != 0 {
-		err = &hosts.ScriptError{Host: h.name, Script: c.Command.Name, Answer: a}
-	}
-	return a, err
 }
 
 // Sent tells the engine how far an upload is: it is for hosts.Options.Progress.

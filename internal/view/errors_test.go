@@ -372,9 +372,7 @@ func gateTroubles() []plan.Trouble {
 }
 
 // bobEntered is another run on the host.
-func bobEntered() plan.Entered {
-	return plan.Entered{ID: "p5xq", Who: "bob@ci", Epoch: 42, At: time.Unix(1794000000, 0), Idle: 42 * time.Second}
-}
+const bobEntered = "bob@ci entered at 21:20:00 UTC (run p5xq, epoch 42)"
 
 // boundTroubles are those of hosts that one run may not touch any more.
 func boundTroubles() []plan.Trouble {
@@ -404,19 +402,19 @@ func boundTroubles() []plan.Trouble {
 // applyTroubles are those of a host that only an apply meets.
 func applyTroubles() []*hosts.Error {
 	return []*hosts.Error{
-		{Host: memberOf, Code: plantest.Code("undo-armed"), Phase: hosts.Undoing, Err: &hosts.BusyError{Step: "vm_firewall", Left: 42 * time.Second},
+		{Host: memberOf, Code: plantest.Code("undo-armed"), Phase: hosts.Undoing, Err: errors.New("a change of vm_firewall is not confirmed yet; the host takes it back within 42s"),
 			Remedy: "run macfleet plan in a minute: what is not confirmed by then is as it was before"},
 		{Host: memberOf, Code: plantest.Code("cut-off"), Phase: hosts.Undoing, Err: errors.New("vm_firewall: nobody knows whether the change stands: no answer within 6m0s"),
 			Remedy: "reboot the Mac from the Scaleway console: what was not confirmed is taken back at the next boot, too"},
-		{Host: memberOf, Code: plantest.Code("rolled-back"), Phase: hosts.Undoing, Err: &hosts.RolledBackError{Host: memberOf, Step: "vm_firewall", Why: "no confirmation within 60 s"},
+		{Host: memberOf, Code: plantest.Code("rolled-back"), Phase: hosts.Undoing, Err: errors.New("vm_firewall was taken back: no confirmation within 60 s"),
 			Remedy: "the host is as it was before: mend what the change does to its connections, then run macfleet plan"},
-		{Host: memberOf, Code: plantest.Code("no-gui-session"), Phase: hosts.Talking, Err: &hosts.NoSessionError{User: "m1", Said: "no gui session of m1: Could not find domain for user gui: 501"},
+		{Host: memberOf, Code: plantest.Code("no-gui-session"), Phase: hosts.Talking, Err: errors.New("no gui session of m1: Could not find domain for user gui: 501"),
 			Remedy: "the step auto_login makes the session; or log in through VNC as m1"},
 		{Host: memberOf, Code: plantest.Code("job-running"), Phase: hosts.Talking, Err: errors.New("os-update still runs after 1h0m0s"),
 			Remedy: "run macfleet apply again: it waits for the job that runs"},
-		{Host: memberOf, Code: plantest.Code("newer-run"), Phase: hosts.Talking, Err: &hosts.EnteredError{Code: plantest.Code("newer-run"), Other: bobEntered()},
+		{Host: memberOf, Code: plantest.Code("newer-run"), Phase: hosts.Talking, Err: errors.New(bobEntered),
 			Remedy: "another apply works on this host now: let it end, then run macfleet apply again"},
-		{Host: memberOf, Code: plantest.Code("host-locked"), Phase: hosts.Talking, Err: &hosts.EnteredError{Code: plantest.Code("host-locked"), Other: bobEntered()},
+		{Host: memberOf, Code: plantest.Code("host-locked"), Phase: hosts.Talking, Err: errors.New(bobEntered + ", and its last command began 42s ago"),
 			Remedy: "let that apply end; one that broke off is taken over 10m0s after its last command, or at once after: macfleet lock release --force p5xq"},
 		{Host: memberOf, Code: plantest.Code("run-not-noted"), Phase: hosts.Talking, Err: errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed"),
 			Remedy: "see whether the disk is full or can be written to: macfleet doctor " + memberOf},

@@ -46,8 +46,8 @@ func connectionTroubles(t *testing.T) []trouble {
 	}
 	for code, o := range map[string]hosts.Options{
 		"no-key":      {},
-		"ssh-config":  {Key: key, Config: faulty{}},
-		"jump-failed": {Key: key, Config: behindBastion{}},
+		"ssh-config":  {Key: key, Config: faulty},
+		"jump-failed": {Key: key, Config: behindBastion},
 	} {
 		out = append(out, silence(code, observe(t, o, nil)))
 	}
@@ -63,16 +63,12 @@ func silence(code string, seen plan.HostSeen) trouble {
 }
 
 // faulty is an ssh configuration with a faulty line.
-type faulty struct{}
-
-func (faulty) Lookup(string, ...string) (sshconfig.Settings, error) {
+func faulty(string, ...string) (sshconfig.Settings, error) {
 	return sshconfig.Settings{}, errors.New("~/.ssh/config:7: Port 0 is no port; ")
 }
 
 // behindBastion is an ssh configuration with one jump host that nobody knows.
-type behindBastion struct{}
-
-func (behindBastion) Lookup(_ string, names ...string) (sshconfig.Settings, error) {
+func behindBastion(_ string, names ...string) (sshconfig.Settings, error) {
 	if names[0] == "bastion" {
 		return sshconfig.Settings{Known: []string{"/home/acme/.ssh/known_hosts"}}, nil
 	}

@@ -1,14 +1,19 @@
 // Package wholefile writes files that are there whole or not at all, whenever the
-// process or the machine dies.
+// process or the machine dies, and locks files that one process at a time writes.
 package wholefile
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Replace puts a file with what write writes in the place of another one, or where
@@ -46,4 +51,37 @@ func Text[T string | []byte](text T) func(io.Writer) error {
 		_, err := w.Write([]byte(text))
 		return err
 	}
+}
+
+// Lock opens a file, which it makes where there is none, for this process alone to write
+// to. It waits for another one that has it until ctx ends. Closing the file gives the
+// lock back, and so does the end of the process.
+func Lock(ctx context.Context, path string, mode fs.FileMode) (*os.File, error) {
+	for {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, mode)
+		if err != nil {
+			return nil, err
+		}
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil && isAt(file, path) {
+			return file, nil
+		}
+		_ = file.Close() // nothing was written
+		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// isAt reports whether a file still has that name: who had it before may have given it
+// another.
+func isAt(file *os.File, path string) bool {
+	mine, err := file.Stat()
+	there, perr := os.Stat(path)
+	return err == nil && perr == nil && os.SameFile(mine, there)
 }

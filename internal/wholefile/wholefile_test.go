@@ -1,11 +1,13 @@
 package wholefile_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/internal/wholefile"
 )
@@ -27,5 +29,32 @@ func TestLeavesNothing(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("beside the folder lie %v, %v", left, err)
+	}
+}
+
+// TestLock waits for who has the lock, and takes no file that got another name meanwhile.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := wholefile.Lock(t.Context(), path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := errors.New("too late")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Millisecond, given)
+	defer cancel()
+	if _, err := wholefile.Lock(ctx, path, 0o600); !errors.Is(err, given) {
+		t.Errorf("a second lock: %v", err)
+	}
+	time.AfterFunc(30*time.Millisecond, func() { _ = errors.Join(os.Rename(path, path+".whole"), first.Close()) })
+	second, err := wholefile.Lock(t.Context(), path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	mine, err := second.Stat()
+	there, serr := os.Stat(path)
+	if err != nil || serr != nil || !os.SameFile(mine, there) {
+		t.Errorf("the lock is on another file: %v, %v", err, serr)
 	}
 }

@@ -15,11 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-var _ hosts.Pins = (*kubernetes.Pins)(nil)
+var _ engine.Pins = (*kubernetes.Pins)(nil)
 
 const hostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGyHaeYiPA5cFYdMyyo0HGSI9ZB5m4NSrQaCPJV0uz3J"
 

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -53,42 +54,55 @@ func TestDeliverPacks(t *testing.T) {
 	}
 }
 
-// TestMeter says when a line is slow.
-func TestMeter(t *testing.T) {
+// TestPacker says when a line is slow. What comes out is the source, in one piece.
+func TestPacker(t *testing.T) {
 	t.Parallel()
-	const each = 32 << 10
 	data := wordy(20 << 20)
 	for name, tt := range map[string]struct {
 		stall, each time.Duration // before the first bytes; for each piece behind the window
-		from, to    int64         // where it ends; 0: nowhere
+		from, to    int64         // where packing begins; 0: nowhere
 	}{
-		"a gigabit":                   {0, 280 * time.Microsecond, 0, 0},
-		"a gigabit, a slow beginning": {900 * time.Millisecond, 280 * time.Microsecond, 0, 0},
-		"a hundred megabits":          {50 * time.Millisecond, 2800 * time.Microsecond, timedTo, timedTo},
-		"ten megabits":                {50 * time.Millisecond, 28 * time.Millisecond, past, 4 << 20},
+		"a gigabit":                   {0, 2240 * time.Microsecond, 0, 0},
+		"a gigabit, a slow beginning": {900 * time.Millisecond, 2240 * time.Microsecond, 0, 0},
+		"a hundred megabits":          {50 * time.Millisecond, 22400 * time.Microsecond, timedTo, timedTo},
+		"ten megabits":                {50 * time.Millisecond, 224 * time.Millisecond, past, 4 << 20},
 	} {
-		at := time.Unix(0, 0)
-		m := &meter{source: bytes.NewReader(data), left: 20 << 20, now: func() time.Time { return at }}
-		n, buffer := int64(0), make([]byte, each)
-		for {
-			got, err := m.Read(buffer)
-			n += int64(got)
-			if err == io.EOF {
-				break
-			}
-			if n == each {
+		at, stored, told := time.Unix(0, 0), int64(0), int64(0)
+		var p *packer
+		source := func(b []byte) (int, error) { // a piece each time
+			if p.n == piece {
 				at = at.Add(tt.stall)
 			}
-			if n > 2<<20 {
+			if p.n > 2<<20 {
 				at = at.Add(tt.each)
 			}
+			return copy(b, data[p.n:]), nil
 		}
-		if m.slow != (tt.to > 0) || m.slow && (n < tt.from || n > tt.to) {
-			t.Errorf("%s: slow %t after %d bytes", name, m.slow, n)
+		p = &packer{source: io.LimitReader(reader(source), 20<<20), left: 20 << 20, now: func() time.Time { return at }, tell: func(n int64) {
+			if told = n; !p.packed {
+				stored = n
+			}
+		}}
+		unpacked, err := gzip.NewReader(p)
+		if err != nil {
+			t.Fatal(err)
 		}
-		rest, err := io.ReadAll(m.rest())
-		if err != nil || n+int64(len(rest)) != 20<<20 {
-			t.Errorf("%s: %d bytes and then %d, %v", name, n, len(rest), err)
+		got, err := io.ReadAll(unpacked)
+		if err != nil || !bytes.Equal(got, data) || told != 20<<20 {
+			t.Errorf("%s: %d bytes came out, %d were told of, %v", name, len(got), told, err)
+		}
+		if p.packed != (tt.to > 0) || p.packed && (stored < tt.from || stored > tt.to) || (p.sent == 20<<20) == p.packed {
+			t.Errorf("%s: packed %t after %d bytes, %d sent", name, p.packed, stored, p.sent)
+		}
+		if err := p.end(); err != nil {
+			t.Error(err)
+		}
+		if n, err := p.Read(make([]byte, 1)); n > 0 || err == nil || err == io.EOF {
+			t.Errorf("read after the end: %d, %v", n, err)
 		}
 	}
 }
+
+type reader func([]byte) (int, error)
+
+func (r reader) Read(b []byte) (int, error) { return r(b) }
