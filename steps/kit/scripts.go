@@ -106,15 +106,15 @@ func (s Scripts) Probe(step plan.StepID, name string, as plan.User, args ...stri
 	return plan.Probe{ID: id, Command: s.Command(string(step)+"-"+name, as, args...)}
 }
 
-// Traces returns the question of a step that has no wish: its script ends early
-// where macfleet has left nothing of the step, which it hears from its last
-// argument, and says everything elsewhere. Most hosts are asked for nothing, and
-// everything can be fifty tools.
-func Traces(full plan.Probe) plan.Probe {
-	p := full
-	p.ID, p.Unless = tracesID(full.ID), full.ID
-	p.Script = "set -- \"$@\" traces\n" + full.Script
-	return p
+// Asked returns the question of a step. Without a wish its script ends early where
+// macfleet has left nothing of the step, which it hears from its last argument, and says
+// everything elsewhere: most hosts are asked for nothing, and everything can be fifty tools.
+func Asked(wished bool, full plan.Probe) []plan.Probe {
+	if !wished {
+		full.ID, full.Unless = tracesID(full.ID), full.ID
+		full.Script = "set -- \"$@\" traces\n" + full.Script
+	}
+	return []plan.Probe{full}
 }
 
 func tracesID(full string) string { return strings.Replace(full, ".state", ".traces", 1) }
