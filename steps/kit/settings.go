@@ -27,12 +27,7 @@ func Facts(all []Setting) string { return text(all, func(s Setting) string { ret
 
 // text is one side of settings, a line each.
 func text(all []Setting, side func(Setting) string) string {
-	size := 0
-	for _, s := range all {
-		size += len(s.Name) + len(side(s)) + len(`=""`) + 1
-	}
 	var b strings.Builder
-	b.Grow(size)
 	for _, s := range all {
 		writeLine(&b, s.Name, side(s))
 	}
@@ -64,22 +59,35 @@ func plainText(text string) bool {
 
 // Fields returns the settings that differ, for a person.
 func Fields(all ...Setting) []plan.Field {
-	n := 0
-	for _, s := range all {
-		if s.Differs() {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	out := make([]plan.Field, 0, n)
+	var out []plan.Field
 	for _, s := range all {
 		if s.Differs() {
 			out = append(out, plan.Field{Name: s.Name, Before: s.Seen, After: s.Wanted})
 		}
 	}
 	return out
+}
+
+// Repair is a change that makes settings as they are wanted.
+type Repair struct {
+	Code     plan.Code // of its reason, whose text is what the settings are
+	Settings []Setting
+	Command  plan.Command
+}
+
+// Found is the finding of a step: what could not be read or, where all was, the settings as
+// facts and the repairs of those that differ.
+func (r *Reader) Found(all []Setting, repairs ...Repair) plan.Finding {
+	if len(r.Unread) > 0 {
+		return plan.Finding{Unread: r.Unread}
+	}
+	f := plan.Finding{Facts: Facts(all)}
+	for _, p := range repairs {
+		if diff := Fields(p.Settings...); len(diff) > 0 {
+			f.Changes = append(f.Changes, plan.Change{Reason: plan.Reason{Code: p.Code, Text: isNot(diff)}, Fields: diff, Command: p.Command})
+		}
+	}
+	return f
 }
 
 // Refused is the finding of a difference that macfleet must not remove. The
@@ -112,8 +120,8 @@ func Switched(on bool) string {
 	return "off"
 }
 
-// IsNot says of fields what they are.
-func IsNot(diff []plan.Field) string {
+// isNot says of fields what they are.
+func isNot(diff []plan.Field) string {
 	var out []string
 	for _, f := range diff {
 		out = append(out, f.Name+": "+f.Before)
