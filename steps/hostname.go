@@ -57,11 +57,12 @@ func (h hostname) Diff(v plan.View) plan.Finding {
 	}
 	r := kit.Reader{Facts: v.Facts}
 	all := h.settings(func(name string) string { return readName(&r, name) })
-	f := r.Found(all, kit.Repair{Code: codeHostnameEdited, Settings: all, Command: scripts.Command("hostname-set", plan.Root, h.name)})
-	for i := range f.Changes {
-		f.Changes[i].Reason.Text = notCalled(f.Changes[i].Fields)
-	}
-	return f
+	diff := kit.Fields(all...)
+	return r.Found(all, plan.Change{
+		Reason:  plan.Reason{Code: codeHostnameEdited, Text: notCalled(diff)},
+		Fields:  diff,
+		Command: scripts.Command("hostname-set", plan.Root, h.name),
+	})
 }
 
 // readName returns one of the names; one that is not set is "". scutil says so in

@@ -78,19 +78,19 @@ func (p power) Diff(v plan.View) plan.Finding {
 	seen["power.login-screensaver"] = r.Preference("power.login-screensaver", unset)
 	seen["power.auto-logout"] = r.Preference("power.auto-logout", 0)
 	all, w := p.settings(seen), p.wish
-	set := func(name string, as plan.User, wanted ...int) plan.Command {
+	set := func(name string, as plan.User, code plan.Code, settings []kit.Setting, wanted ...int) plan.Change {
 		var args []string
 		for _, n := range wanted {
 			args = append(args, strconv.Itoa(n))
 		}
-		return scripts.Command("power-set-"+name, as, args...)
+		return plan.Change{Reason: plan.Reason{Code: code}, Fields: kit.Fields(settings...), Command: scripts.Command("power-set-"+name, as, args...)}
 	}
 	return r.Found(all,
-		kit.Repair{Code: codeSleepEnabled, Settings: all[:3], Command: set("sleep", plan.Root, *w.Sleep, *w.DisplaySleep, *w.DiskSleep)},
-		kit.Repair{Code: codeNoRestartAfterPowerLoss, Settings: all[3:4], Command: set("restart", plan.Root, kit.Choose(*w.RestartAfterPowerLoss, 1, 0))},
-		kit.Repair{Code: codeScreensaverEnabled, Settings: all[4:5], Command: set("screensaver", plan.Login, *w.Screensaver)},
-		kit.Repair{Code: codeScreensaverEnabled, Settings: all[5:6], Command: set("login-screensaver", plan.Root, *w.Screensaver)},
-		kit.Repair{Code: codeAutoLogoutEnabled, Settings: all[6:], Command: set("auto-logout", plan.Root, *w.AutoLogout)})
+		set("sleep", plan.Root, codeSleepEnabled, all[:3], *w.Sleep, *w.DisplaySleep, *w.DiskSleep),
+		set("restart", plan.Root, codeNoRestartAfterPowerLoss, all[3:4], kit.Choose(*w.RestartAfterPowerLoss, 1, 0)),
+		set("screensaver", plan.Login, codeScreensaverEnabled, all[4:5], *w.Screensaver),
+		set("login-screensaver", plan.Root, codeScreensaverEnabled, all[5:6], *w.Screensaver),
+		set("auto-logout", plan.Root, codeAutoLogoutEnabled, all[6:], *w.AutoLogout))
 }
 
 // readPmset reads some keys of `pmset -g custom`: a section per power source,

@@ -80,13 +80,9 @@ func (s sudo) Diff(v plan.View) plan.Finding {
 	case s.wish == nil:
 		return plan.Finding{}
 	}
-	f := r.Found(all)
-	if len(f.Unread) > 0 {
-		return f
-	}
-	f.Changes = s.changes(v, seen, all)
+	f := r.Found(all, s.changes(v, seen, all)...)
 	switch {
-	case v.Root:
+	case v.Root, len(f.Unread) > 0:
 	case seen.root == "unusable":
 		f.Refused = plan.BrokenSudo(v.Host.Name, seen.said)
 	case seen.account == "locked":
@@ -97,24 +93,14 @@ func (s sudo) Diff(v plan.View) plan.Finding {
 
 // changes unlocks the account before anything asks for its password.
 func (s sudo) changes(v plan.View, seen sudoState, all []kit.Setting) []plan.Change {
-	var out []plan.Change
-	if diff := kit.Fields(all[1]); len(diff) > 0 {
-		out = append(out, plan.Change{Fields: diff, Command: scripts.Command("sudo-unlock", plan.Root, s.user),
-			Reason: plan.Reason{Code: plan.CodeSudoLocked, Text: "the login user's account is locked after too many wrong passwords"}})
-	}
-	diff := kit.Fields(all[0], all[2])
+	unlock := plan.Change{Fields: kit.Fields(all[1]), Command: scripts.Command("sudo-unlock", plan.Root, s.user),
+		Reason: plan.Reason{Code: plan.CodeSudoLocked, Text: "the login user's account is locked after too many wrong passwords"}}
+	install := plan.Change{Fields: kit.Fields(all[0], all[2]), Command: scripts.Command("sudo-install", plan.Login, s.content()), Reason: s.reason(seen)}
 	if !v.Root {
-		diff = kit.Fields(all[0]) // what the file is like shows only to root
-	}
-	if len(diff) == 0 {
-		return out
-	}
-	install := plan.Change{Reason: s.reason(seen), Fields: diff,
-		Command: scripts.Command("sudo-install", plan.Login, s.content())}
-	if !v.Root {
+		install.Fields = kit.Fields(all[0]) // what the file is like shows only to root
 		install.Input, install.GrantsRoot = plan.LoginPassword, true
 	}
-	return append(out, install)
+	return []plan.Change{unlock, install}
 }
 
 // Reads names the input of its script.

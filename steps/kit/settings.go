@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -68,23 +69,17 @@ func Fields(all ...Setting) []plan.Field {
 	return out
 }
 
-// Repair is a change that makes settings as they are wanted.
-type Repair struct {
-	Code     plan.Code // of its reason, whose text is what the settings are
-	Settings []Setting
-	Command  plan.Command
-}
-
 // Found is the finding of a step: what could not be read or, where all was, the settings as
-// facts and the repairs of those that differ.
-func (r *Reader) Found(all []Setting, repairs ...Repair) plan.Finding {
+// facts and those of the changes that have fields. A reason without a text says what these are.
+func (r *Reader) Found(all []Setting, changes ...plan.Change) plan.Finding {
 	if len(r.Unread) > 0 {
 		return plan.Finding{Unread: r.Unread}
 	}
 	f := plan.Finding{Facts: Facts(all)}
-	for _, p := range repairs {
-		if diff := Fields(p.Settings...); len(diff) > 0 {
-			f.Changes = append(f.Changes, plan.Change{Reason: plan.Reason{Code: p.Code, Text: isNot(diff)}, Fields: diff, Command: p.Command})
+	for _, c := range changes {
+		if len(c.Fields) > 0 {
+			c.Reason.Text = cmp.Or(c.Reason.Text, isNot(c.Fields))
+			f.Changes = append(f.Changes, c)
 		}
 	}
 	return f
