@@ -79,11 +79,15 @@ func (p power) Diff(v plan.View) plan.Finding {
 	seen["power.auto-logout"] = r.Preference("power.auto-logout", 0)
 	all, w := p.settings(seen), p.wish
 	set := func(name string, as plan.User, code plan.Code, settings []kit.Setting, wanted ...int) plan.Change {
+		diff := kit.Fields(settings...)
+		if len(diff) == 0 {
+			return plan.Change{}
+		}
 		var args []string
 		for _, n := range wanted {
 			args = append(args, strconv.Itoa(n))
 		}
-		return plan.Change{Reason: plan.Reason{Code: code}, Fields: kit.Fields(settings...), Command: scripts.Command("power-set-"+name, as, args...)}
+		return plan.Change{Reason: plan.Reason{Code: code}, Fields: diff, Command: scripts.Command("power-set-"+name, as, args...)}
 	}
 	return r.Found(all,
 		set("sleep", plan.Root, codeSleepEnabled, all[:3], *w.Sleep, *w.DisplaySleep, *w.DiskSleep),

@@ -80,9 +80,13 @@ func (s sudo) Diff(v plan.View) plan.Finding {
 	case s.wish == nil:
 		return plan.Finding{}
 	}
-	f := r.Found(all, s.changes(v, seen, all)...)
+	f := r.Found(all)
+	if len(f.Unread) > 0 || len(kit.Fields(all...)) == 0 {
+		return f
+	}
+	f = r.Found(all, s.changes(v, seen, all)...)
 	switch {
-	case v.Root, len(f.Unread) > 0:
+	case v.Root:
 	case seen.root == "unusable":
 		f.Refused = plan.BrokenSudo(v.Host.Name, seen.said)
 	case seen.account == "locked":

@@ -28,7 +28,12 @@ func Facts(all []Setting) string { return text(all, func(s Setting) string { ret
 
 // text is one side of settings, a line each.
 func text(all []Setting, side func(Setting) string) string {
+	size := 0
+	for _, s := range all {
+		size += len(s.Name) + len(side(s)) + len(`="" `)
+	}
 	var b strings.Builder
+	b.Grow(size)
 	for _, s := range all {
 		writeLine(&b, s.Name, side(s))
 	}

@@ -87,9 +87,8 @@ func Bypass(listing, anchor string) []string {
 				return out
 			}
 		}
-		rule := strings.Join(strings.Fields(line), " ")
-		if strings.HasPrefix(line, "pass ") && strings.Contains(rule, " quick ") && !strings.HasPrefix(rule, "pass in ") && !strings.Contains(rule, " on lo0 ") {
-			out = append(out, rule)
+		if strings.HasPrefix(line, "pass ") && strings.Contains(line, " quick ") && !strings.HasPrefix(line, "pass in ") && !strings.Contains(line, " on lo0 ") {
+			out = append(out, strings.Join(strings.Fields(line), " "))
 		}
 	}
 	return nil // nothing evaluates the anchor
@@ -100,7 +99,12 @@ func Bypass(listing, anchor string) []string {
 // is an error: the line is not understood, so nothing can be said of it.
 func LiveRules(listing string) ([]string, error) {
 	var out []string
+	ours := Rules()
 	for line := range strings.Lines(listing) {
+		if plain := strings.Replace(strings.TrimSpace(line), " quick inet ", " quick ", 1); slices.Contains(ours, plain) {
+			out = append(out, plain) // as nearly always
+			continue
+		}
 		words := strings.Fields(line)
 		if len(words) == 0 {
 			continue

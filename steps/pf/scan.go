@@ -42,11 +42,12 @@ func (s *statement) keyword(i int, texts ...string) bool {
 // the end of a line joins it to the next, in comments as well; a quoted text and
 // braces go over the ends of lines. The error says which line pfctl itself could not read.
 func Parse(conf string) (Conf, error) {
-	var c Conf
-	s := scanner{text: conf}
+	lines := strings.Count(strings.TrimSuffix(conf, "\n"), "\n") + 1 // a plan of a big fleet reads many
+	made, c := make([]statement, lines), Conf{make([]*statement, 0, lines)}
+	s := scanner{text: conf, words: make([]word, 0, len(conf)/8)}
 	for line := 1; s.pos < len(conf); {
-		st, err := s.statement(line)
-		if err != nil {
+		st := &made[len(c.all)]
+		if err := s.statement(st, line); err != nil {
 			return Conf{}, err
 		}
 		st.Point = st.anchor()
@@ -59,19 +60,20 @@ func Parse(conf string) (Conf, error) {
 
 // text is the configuration, as all its statements together are.
 func (c Conf) text() string {
-	var b strings.Builder
-	for _, s := range c.all {
-		b.WriteString(s.text)
+	texts := make([]string, len(c.all))
+	for i, s := range c.all {
+		texts[i] = s.text
 	}
-	return b.String()
+	return strings.Join(texts, "")
 }
 
 // end is what scanner.get returns at the end of the text.
 const end = -1
 
 type scanner struct {
-	text string
-	pos  int
+	text  string
+	pos   int
+	words []word // of all statements
 }
 
 // get returns the next character as pfctl's scanner sees it: a backslash is
@@ -91,35 +93,34 @@ func (s *scanner) get() int {
 }
 
 // statement reads up to the end of the line that ends a statement.
-func (s *scanner) statement(line int) (*statement, error) {
-	st := &statement{line: line}
-	from, comment := s.pos, ""
-	add := func(text string, quoted bool) { st.words = append(st.words, word{text, quoted}) }
+func (s *scanner) statement(st *statement, line int) error {
+	from, words, comment := s.pos, len(s.words), ""
+	add := func(text string, quoted bool) { s.words = append(s.words, word{text, quoted}) }
 	for depth := 0; ; {
 		before := s.pos
 		switch c := s.get(); {
 		case c == '\n' && depth > 0, c == ' ', c == '\t', c == '\r':
 		case c == '\n' || c == end:
 			if c == end && depth > 0 {
-				return nil, fmt.Errorf("line %d: a brace is never closed", line)
+				return fmt.Errorf("line %d: a brace is never closed", line)
 			}
-			st.text, st.ended = s.text[from:s.pos], c == '\n'
-			if len(st.words) == 0 {
+			st.line, st.text, st.ended = line, s.text[from:s.pos], c == '\n'
+			if st.words = s.words[words:len(s.words):len(s.words)]; len(st.words) == 0 {
 				st.comment = comment
 			}
-			return st, nil
+			return nil
 		case c == '#':
 			comment = s.until(func(c byte) bool { return c == '\n' })
 		case c == '"' || c == '\'':
 			text, closed := s.quoted(byte(c))
 			if !closed {
-				return nil, fmt.Errorf("line %d: a quotation is never closed", line)
+				return fmt.Errorf("line %d: a quotation is never closed", line)
 			}
 			if depth == 0 {
 				add(text, true)
 			}
 		case c == '{' || c == '}':
-			if st.braces = true; len(st.words) == 0 {
+			if st.braces = true; len(s.words) == words {
 				add("{", false)
 			}
 			if depth--; c == '{' {
@@ -138,6 +139,11 @@ func (s *scanner) statement(line int) (*statement, error) {
 
 // until reads up to a character, which it leaves.
 func (s *scanner) until(stop func(byte) bool) string {
+	rest := s.text[s.pos:]
+	if n := strings.IndexFunc(rest, func(r rune) bool { return r == '\\' || stop(byte(min(r, 0x7f))) }); n >= 0 && rest[n] != '\\' {
+		s.pos += n
+		return rest[:n]
+	}
 	var b []byte
 	for {
 		before := s.pos
@@ -152,6 +158,11 @@ func (s *scanner) until(stop func(byte) bool) string {
 
 // quoted reads up to the closing quote.
 func (s *scanner) quoted(quote byte) (text string, closed bool) {
+	rest := s.text[s.pos:]
+	if n := strings.IndexAny(rest, "\\\n"+string(rune(quote))); n >= 0 && rest[n] == quote {
+		s.pos += n + 1
+		return rest[:n], true
+	}
 	var b []byte
 	for s.pos < len(s.text) {
 		c := s.text[s.pos]
