@@ -28,11 +28,16 @@ func (h hostname) Wanted() string {
 	if h.wish == nil {
 		return ""
 	}
+	return kit.Wanted(h.settings(func(string) string { return "" }))
+}
+
+// settings are both sides of all names.
+func (h hostname) settings(seen func(name string) string) []kit.Setting {
 	all := make([]kit.Setting, 0, 3)
 	for _, name := range h.names() {
-		all = append(all, kit.Setting{Name: name, Wanted: h.name})
+		all = append(all, kit.Compare(name, seen(name), h.name))
 	}
-	return kit.Wanted(all)
+	return all
 }
 
 func (h hostname) Probes() []plan.Probe {
@@ -41,55 +46,40 @@ func (h hostname) Probes() []plan.Probe {
 	}
 	var out []plan.Probe
 	for _, name := range h.names() {
-		p := scripts.Probe(h.ID(), "get", plan.Login, name)
-		p.ID = h.probeID(name)
-		out = append(out, p)
+		out = append(out, plan.Probe{ID: "hostname." + name, Command: scripts.Command("hostname-get", plan.Login, name)})
 	}
 	return out
 }
-
-func (h hostname) probeID(name string) string { return string(h.ID()) + "." + name }
 
 func (h hostname) Diff(v plan.View) plan.Finding {
 	if h.wish == nil {
 		return plan.Finding{} // a Mac always has names; there is nothing to remove
 	}
 	r := kit.Reader{Facts: v.Facts}
-	all := make([]kit.Setting, 0, 3)
-	for _, name := range h.names() {
-		if seen, ok := h.read(&r, name); ok {
-			all = append(all, kit.Compare(name, seen, h.name))
-		}
-	}
-	if len(r.Unread) > 0 {
-		return plan.Finding{Unread: r.Unread}
-	}
-	f := plan.Finding{Facts: kit.Facts(all)}
-	if diff := kit.Fields(all...); len(diff) > 0 {
-		f.Changes = []plan.Change{{
-			Reason:  plan.Reason{Code: codeHostnameEdited, Text: notCalled(diff)},
-			Fields:  diff,
-			Command: scripts.Command("hostname-set", plan.Root, h.name),
-		}}
-	}
-	return f
+	all := h.settings(func(name string) string { return readName(&r, name) })
+	diff := kit.Fields(all...)
+	return r.Found(all, plan.Change{
+		Reason:  plan.Reason{Code: codeHostnameEdited, Text: notCalled(diff)},
+		Fields:  diff,
+		Command: scripts.Command("hostname-set", plan.Root, h.name),
+	})
 }
 
-// read returns one of the names; one that is not set is "". scutil says so in
+// readName returns one of the names; one that is not set is "". scutil says so in
 // words, with exit 1.
-func (h hostname) read(r *kit.Reader, name string) (string, bool) {
-	id := h.probeID(name)
+func readName(r *kit.Reader, name string) string {
+	id := "hostname." + name
 	a, ok := r.Answer(id)
+	seen := strings.TrimSuffix(a.Stdout, "\n")
 	switch {
 	case !ok:
-		return "", false
-	case a.Exit == 0 && kit.IsName(strings.TrimSuffix(a.Stdout, "\n")):
-		return strings.TrimSuffix(a.Stdout, "\n"), true
+	case a.Exit == 0 && kit.IsName(seen):
+		return seen
 	case a.Exit == 1 && strings.Contains(a.Stdout+a.Stderr, "not set"):
-		return "", true
+	default:
+		r.Odd(id, fmt.Sprintf("scutil --get %s ended with exit %d and neither a name nor \"not set\"", name, a.Exit), a)
 	}
-	r.Odd(id, fmt.Sprintf("scutil --get %s ended with exit %d and neither a name nor \"not set\"", name, a.Exit), a)
-	return "", false
+	return ""
 }
 
 func notCalled(diff []plan.Field) string {

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,8 +30,7 @@ func (p power) Wanted() string {
 	if p.wish == nil {
 		return ""
 	}
-	all := powerSettings(p.table())
-	return kit.Wanted(all[:])
+	return kit.Wanted(p.settings(nil))
 }
 
 func (p power) Probes() []plan.Probe {
@@ -45,139 +45,84 @@ func (p power) Probes() []plan.Probe {
 	}
 }
 
-// powerSetting is one setting: where it is read, what sets it, and both sides. An idle
-// time is in the unit of the tool that sets it.
-type powerSetting struct {
-	name         string
-	unit         string // of an idle time; none: it is on or off
-	key          string // of `pmset -g custom`; none: a preference
-	probe        string
-	group        *powerGroup
-	wanted, seen int
-}
-
-// powerGroup is settings that one script makes: one an argument, in the order of the table.
-type powerGroup struct {
-	code   plan.Code // of the reason, when one of them differs
-	script string
-	as     plan.User
+// settings are both sides in normal form; what was seen is by the names that the tools
+// have for it. An idle time is in the unit of the tool that sets it.
+func (p power) settings(seen map[string]int) []kit.Setting {
+	w := p.wish
+	setting := func(name, key, unit string, wanted int) kit.Setting {
+		return kit.Compare(name, powerText(seen[key], unit), powerText(wanted, unit))
+	}
+	return []kit.Setting{
+		setting("sleep", "sleep", "min", *w.Sleep),
+		setting("display sleep", "displaysleep", "min", *w.DisplaySleep),
+		setting("disk sleep", "disksleep", "min", *w.DiskSleep),
+		setting("restart after power loss", "autorestart", "", kit.Choose(*w.RestartAfterPowerLoss, 1, 0)),
+		setting("screensaver", "power.screensaver", "s", *w.Screensaver),
+		setting("screensaver at the login window", "power.login-screensaver", "s", *w.Screensaver),
+		setting("auto-logout", "power.auto-logout", "s", *w.AutoLogout),
+	}
 }
 
 // unset stands for a setting that nobody made; macOS then uses a default of its
 // own that is not 0.
 const unset = -1
 
-var (
-	setSleep            = &powerGroup{codeSleepEnabled, "power-set-sleep", plan.Root}
-	setRestart          = &powerGroup{codeNoRestartAfterPowerLoss, "power-set-restart", plan.Root}
-	setScreensaver      = &powerGroup{codeScreensaverEnabled, "power-set-screensaver", plan.Login}
-	setLoginScreensaver = &powerGroup{codeScreensaverEnabled, "power-set-login-screensaver", plan.Root}
-	setAutoLogout       = &powerGroup{codeAutoLogoutEnabled, "power-set-auto-logout", plan.Root}
-)
-
-// table lists the settings with what is wanted; what one group sets stands together.
-func (p power) table() [7]powerSetting {
-	w := p.wish
-	return [...]powerSetting{
-		{name: "sleep", unit: "min", key: "sleep", group: setSleep, wanted: *w.Sleep},
-		{name: "display sleep", unit: "min", key: "displaysleep", group: setSleep, wanted: *w.DisplaySleep},
-		{name: "disk sleep", unit: "min", key: "disksleep", group: setSleep, wanted: *w.DiskSleep},
-		{name: "restart after power loss", key: "autorestart", group: setRestart, wanted: kit.Choose(*w.RestartAfterPowerLoss, 1, 0)},
-		{name: "screensaver", unit: "s", probe: "power.screensaver", group: setScreensaver, wanted: *w.Screensaver},
-		{name: "screensaver at the login window", unit: "s", probe: "power.login-screensaver", group: setLoginScreensaver, wanted: *w.Screensaver},
-		{name: "auto-logout", unit: "s", probe: "power.auto-logout", group: setAutoLogout, wanted: *w.AutoLogout},
-	}
-}
-
-// powerSettings are both sides in normal form.
-func powerSettings(table [7]powerSetting) (out [7]kit.Setting) {
-	for i, s := range table {
-		out[i] = kit.Compare(s.name, powerText(s.seen, s.unit), powerText(s.wanted, s.unit))
-	}
-	return out
-}
-
 func (p power) Diff(v plan.View) plan.Finding {
 	if p.wish == nil {
 		return plan.Finding{} // the settings from before are not known, so none are restored
 	}
 	r := kit.Reader{Facts: v.Facts}
-	table := p.table()
-	readPower(&r, table[:])
-	if len(r.Unread) > 0 {
-		return plan.Finding{Unread: r.Unread}
-	}
-	all := powerSettings(table)
-	f := plan.Finding{Facts: kit.Facts(all[:])}
-	for i := 0; i < len(table); {
-		g, from := table[i].group, i
-		for i < len(table) && table[i].group == g {
-			i++
-		}
-		diff := kit.Fields(all[from:i]...)
+	seen := readPmset(&r, "power.settings", "sleep", "displaysleep", "disksleep", "autorestart")
+	// macOS has a screen saver of its own, and logs nobody out by itself.
+	seen["power.screensaver"] = r.Preference("power.screensaver", unset)
+	seen["power.login-screensaver"] = r.Preference("power.login-screensaver", unset)
+	seen["power.auto-logout"] = r.Preference("power.auto-logout", 0)
+	all, w := p.settings(seen), p.wish
+	set := func(name string, as plan.User, code plan.Code, settings []kit.Setting, wanted ...int) plan.Change {
+		diff := kit.Fields(settings...)
 		if len(diff) == 0 {
-			continue
+			return plan.Change{}
 		}
 		var args []string
-		for _, s := range table[from:i] {
-			args = append(args, strconv.Itoa(s.wanted))
+		for _, n := range wanted {
+			args = append(args, strconv.Itoa(n))
 		}
-		f.Changes = append(f.Changes, plan.Change{
-			Reason: plan.Reason{Code: g.code, Text: kit.IsNot(diff)}, Fields: diff, Command: scripts.Command(g.script, g.as, args...)})
+		return plan.Change{Reason: plan.Reason{Code: code}, Fields: diff, Command: scripts.Command("power-set-"+name, as, args...)}
 	}
-	return f
+	return r.Found(all,
+		set("sleep", plan.Root, codeSleepEnabled, all[:3], *w.Sleep, *w.DisplaySleep, *w.DiskSleep),
+		set("restart", plan.Root, codeNoRestartAfterPowerLoss, all[3:4], kit.Choose(*w.RestartAfterPowerLoss, 1, 0)),
+		set("screensaver", plan.Login, codeScreensaverEnabled, all[4:5], *w.Screensaver),
+		set("login-screensaver", plan.Root, codeScreensaverEnabled, all[5:6], *w.Screensaver),
+		set("auto-logout", plan.Root, codeAutoLogoutEnabled, all[6:], *w.AutoLogout))
 }
 
-// readPower fills in what was seen.
-func readPower(r *kit.Reader, table []powerSetting) {
-	keys := make(map[string]*int, len(table))
-	for i := range table {
-		if table[i].key != "" {
-			keys[table[i].key] = &table[i].seen
-		}
-	}
-	readPmset(r, "power.settings", keys)
-	for i, s := range table {
-		if s.probe != "" {
-			// macOS has a screen saver of its own, and logs nobody out by itself.
-			table[i].seen = r.Preference(s.probe, kit.Choose(s.group == setAutoLogout, 0, unset))
-		}
-	}
-}
-
-// readPmset reads the wanted keys of `pmset -g custom`: a section per power source,
+// readPmset reads some keys of `pmset -g custom`: a section per power source,
 // lines of key and value, and after the value perhaps a remark. A Mac mini has
 // mains alone; where another source is listed too, both must agree, because
 // pmset -a sets both.
-func readPmset(r *kit.Reader, id string, into map[string]*int) {
+func readPmset(r *kit.Reader, id string, keys ...string) map[string]int {
+	found := make(map[string]int)
 	a, ok := r.Answer(id)
 	if !ok {
-		return
+		return found
 	}
-	found := make(map[string]bool)
 	for line := range strings.Lines(a.Stdout) {
-		var words [2]string // key and value
-		i := 0
-		for word := range strings.FieldsSeq(line) {
-			if words[i] = word; i == 1 {
-				break
-			}
-			i++
-		}
-		key, value := words[0], words[1]
-		if value == "" || into[key] == nil {
+		words := strings.Fields(line)
+		if len(words) < 2 || !slices.Contains(keys, words[0]) {
 			continue
 		}
-		n, err := strconv.Atoi(value)
-		if err != nil || n < 0 || found[key] && *into[key] != n {
+		n, err := strconv.Atoi(words[1])
+		if before, twice := found[words[0]]; err != nil || n < 0 || twice && before != n {
 			r.Odd(id, fmt.Sprintf("pmset -g custom says %q", strings.TrimSpace(line)), a)
-			return
+			return found
 		}
-		*into[key], found[key] = n, true
+		found[words[0]] = n
 	}
-	if a.Exit != 0 || len(found) < len(into) {
-		r.Odd(id, fmt.Sprintf("pmset -g custom ended with exit %d and %d of %d settings", a.Exit, len(found), len(into)), a)
+	if a.Exit != 0 || len(found) < len(keys) {
+		r.Odd(id, fmt.Sprintf("pmset -g custom ended with exit %d and %d of %d settings", a.Exit, len(found), len(keys)), a)
 	}
+	return found
 }
 
 // powerText is a value as a person reads it.

@@ -71,22 +71,20 @@ func (s sudoState) settings() []kit.Setting {
 }
 
 func (s sudo) Diff(v plan.View) plan.Finding {
-	seen, unread := s.read(v)
+	r := kit.Reader{Facts: v.Facts}
+	seen := s.read(&r, v.Root)
 	all := seen.settings()
 	switch {
-	case s.wish == nil && v.Root && v.Proven && len(unread) == 0 && seen.ours:
+	case s.wish == nil && v.Root && v.Proven && len(r.Unread) == 0 && seen.ours:
 		return s.remove(all)
 	case s.wish == nil:
 		return plan.Finding{}
 	}
-	if len(unread) > 0 {
-		return plan.Finding{Unread: unread}
-	}
-	f := plan.Finding{Facts: kit.Facts(all)}
-	if len(kit.Fields(all...)) == 0 {
+	f := r.Found(all)
+	if len(f.Unread) > 0 || len(kit.Fields(all...)) == 0 {
 		return f
 	}
-	f.Changes = s.changes(v, seen, all)
+	f = r.Found(all, s.changes(v, seen, all)...)
 	switch {
 	case v.Root:
 	case seen.root == "unusable":
@@ -99,24 +97,14 @@ func (s sudo) Diff(v plan.View) plan.Finding {
 
 // changes unlocks the account before anything asks for its password.
 func (s sudo) changes(v plan.View, seen sudoState, all []kit.Setting) []plan.Change {
-	var out []plan.Change
-	if diff := kit.Fields(all[1]); len(diff) > 0 {
-		out = append(out, plan.Change{Fields: diff, Command: scripts.Command("sudo-unlock", plan.Root, s.user),
-			Reason: plan.Reason{Code: plan.CodeSudoLocked, Text: "the login user's account is locked after too many wrong passwords"}})
-	}
-	diff := kit.Fields(all[0], all[2])
+	unlock := plan.Change{Fields: kit.Fields(all[1]), Command: scripts.Command("sudo-unlock", plan.Root, s.user),
+		Reason: plan.Reason{Code: plan.CodeSudoLocked, Text: "the login user's account is locked after too many wrong passwords"}}
+	install := plan.Change{Fields: kit.Fields(all[0], all[2]), Command: scripts.Command("sudo-install", plan.Login, s.content()), Reason: s.reason(seen)}
 	if !v.Root {
-		diff = kit.Fields(all[0]) // what the file is like shows only to root
-	}
-	if len(diff) == 0 {
-		return out
-	}
-	install := plan.Change{Reason: s.reason(seen), Fields: diff,
-		Command: scripts.Command("sudo-install", plan.Login, s.content())}
-	if !v.Root {
+		install.Fields = kit.Fields(all[0]) // what the file is like shows only to root
 		install.Input, install.GrantsRoot = plan.LoginPassword, true
 	}
-	return append(out, install)
+	return []plan.Change{unlock, install}
 }
 
 // Reads names the input of its script.
@@ -147,42 +135,34 @@ func (s sudo) reason(seen sudoState) plan.Reason {
 // script tries, and puts the file back where it does not.
 // What was seen has the form of the proof, or the removal would look like drift.
 func (s sudo) remove(all []kit.Setting) plan.Finding {
-	f := plan.Finding{Facts: kit.Facts(all)}
-	f.Changes = []plan.Change{{Removes: true, Command: scripts.Command("sudo-remove", plan.Login),
+	return plan.Finding{Facts: kit.Facts(all), Changes: []plan.Change{{Removes: true, Command: scripts.Command("sudo-remove", plan.Login),
 		Reason: plan.Reason{Code: plan.CodeBlockRemoved, Text: "the configuration no longer wants " + sudoFile},
-		Fields: []plan.Field{{Name: sudoFile, Before: "there", After: "gone"}}}}
-	return f
+		Fields: []plan.Field{{Name: sudoFile, Before: "there", After: "gone"}}}}}
 }
 
-func (s sudo) read(v plan.View) (sudoState, []plan.Unread) {
-	r := kit.Reader{Facts: v.Facts}
-	var seen sudoState
+func (s sudo) read(r *kit.Reader, root bool) sudoState {
+	seen := sudoState{account: "open", file: "known to root alone"}
 	if a, ok := r.Answer("sudo.root"); ok {
-		seen.root, seen.said = sudoAnswer(a)
-		if seen.root == "" {
+		if seen.root, seen.said = sudoAnswer(a); seen.root == "" {
 			r.Odd("sudo.root", "sudo -n true ended otherwise than expected", a)
 		}
 	}
 	if a, ok := r.Answer("sudo.account"); ok {
-		switch {
-		case a.Exit != 0:
+		if a.Exit != 0 {
 			r.Odd("sudo.account", fmt.Sprintf("dscl ended with exit %d", a.Exit), a)
-		case strings.Contains(a.Stdout, ";tally;"):
+		} else if strings.Contains(a.Stdout, ";tally;") {
 			seen.account = "locked"
-		default:
-			seen.account = "open"
 		}
 	}
-	seen.file = "known to root alone"
-	if v.Root {
-		if a, ok := r.Answer("sudo.file"); ok {
-			seen.file, seen.ours = s.fileState(a)
-			if seen.file == "" {
-				r.Odd("sudo.file", "the drop-in could not be read", a)
-			}
+	if !root {
+		return seen
+	}
+	if a, ok := r.Answer("sudo.file"); ok {
+		if seen.file, seen.ours = s.fileState(a); seen.file == "" {
+			r.Odd("sudo.file", "the drop-in could not be read", a)
 		}
 	}
-	return seen, r.Unread
+	return seen
 }
 
 // sudoAnswer reads what became of `sudo -k -n true`. Which words sudo has for a
@@ -190,15 +170,13 @@ func (s sudo) read(v plan.View) (sudoState, []plan.Unread) {
 // not.
 func sudoAnswer(a plan.Answer) (root, said string) {
 	said = strings.TrimSpace(a.Stderr)
-	broken := strings.Contains(said, "syntax error") || strings.Contains(said, "parse error")
+	first, _, _ := strings.Cut(said, "\n")
 	switch {
 	case a.Exit == 0:
 		return "yes", ""
 	case strings.Contains(said, "policy plugin"): // as 1.8 does, which then gives root to nobody
-		first, _, _ := strings.Cut(said, "\n")
 		return "unusable", first
-	case broken:
-		first, _, _ := strings.Cut(said, "\n")
+	case strings.Contains(said, "syntax error"), strings.Contains(said, "parse error"):
 		return "broken", first
 	case strings.Contains(said, "a password is required"), strings.Contains(said, "not in the sudoers file"), strings.Contains(said, "not allowed to"):
 		return "no", said

@@ -43,11 +43,7 @@ func (s tartState) settings(want kit.Goal, unfinished bool) []kit.Setting {
 }
 
 func (t tart) Probes() []plan.Probe {
-	p := scripts.Probe(t.ID(), "state", plan.Root)
-	if t.wish == nil {
-		p = kit.Traces(p)
-	}
-	return []plan.Probe{p}
+	return kit.Asked(t.wish != nil, scripts.Probe(t.ID(), "state", plan.Root))
 }
 
 const (

@@ -5,6 +5,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -204,15 +205,11 @@ func (e *examination) ownership() {
 
 // proven lists the steps whose proof the marker holds.
 func proven(m plan.Marker) string {
-	if len(m.Steps) == 0 {
-		return "nothing yet"
-	}
-	ids := make([]string, 0, len(m.Steps))
-	for id := range m.Steps {
+	var ids []string
+	for _, id := range slices.Sorted(maps.Keys(m.Steps)) {
 		ids = append(ids, string(id))
 	}
-	slices.Sort(ids)
-	return strings.Join(ids, ", ")
+	return cmp.Or(strings.Join(ids, ", "), "nothing yet")
 }
 
 // maxSkew is how far a host's clock may be off: logins and certificates start
@@ -221,47 +218,42 @@ const maxSkew = time.Minute
 
 // clock compares the host's clock with ours; the answer took seconds at most.
 func (e *examination) clock() {
-	answer, ok := e.of.Seen.Facts.Get(ClockProbe().ID).Get()
-	if !ok {
-		e.bad("clock", Unknown, "run date on the host", "%s", e.of.Seen.Facts.Get(ClockProbe().ID).Why())
-		return
-	}
+	said := e.of.Seen.Facts.Get(ClockProbe().ID)
+	answer, ok := said.Get()
 	seconds, err := strconv.ParseInt(strings.TrimSpace(answer.Stdout), 10, 64)
-	if err != nil || answer.Exit != 0 {
-		e.checks = append(e.checks, Check{Name: "clock", State: Unknown, Text: fmt.Sprintf("date +%%s ended with exit %d and no number", answer.Exit),
-			Remedy: "run date on the host", Bytes: answer.Stdout + answer.Stderr})
-		return
-	}
-	if off := time.Unix(seconds, 0).Sub(e.of.Seen.At).Truncate(time.Second); off.Abs() > maxSkew {
+	switch off := time.Unix(seconds, 0).Sub(e.of.Seen.At).Truncate(time.Second); {
+	case !ok:
+		e.bad("clock", Unknown, "run date on the host", "%s", said.Why())
+	case err != nil || answer.Exit != 0:
+		e.bad("clock", Unknown, "run date on the host", "date +%%s ended with exit %d and no number", answer.Exit)
+		e.checks[len(e.checks)-1].Bytes = answer.Stdout + answer.Stderr
+	case off.Abs() > maxSkew:
 		e.bad("clock", Problem, "set it on the host: sudo sntp -sS time.apple.com", "the host's clock is off by %s", off)
-		return
+	default:
+		e.ok("clock", "within a minute of this machine's")
 	}
-	e.ok("clock", "within a minute of this machine's")
 }
 
 // step tells whether a step can read its answers. What differs is no matter of
 // a checkup: plan shows it.
 func (e *examination) step(s plan.Step) {
-	probes := s.Probes()
+	probes, name := s.Probes(), "step "+string(s.ID())
 	if len(probes) == 0 {
 		return // the configuration wants nothing of it
 	}
-	name := "step " + string(s.ID())
 	finding := s.Diff(e.of.View(s.ID()))
 	if r := finding.Refused; r != nil && e.of.Member {
 		e.bad(name, Problem, r.Remedy, "%s: %s", r.Code, r.Text)
 		return
 	}
+	for _, u := range finding.Unread {
+		e.bad(name, Unknown, e.unreadRemedy(u), "%s: %s", u.Probe, u.Why)
+		if c := &e.checks[len(e.checks)-1]; u.Bytes != "" {
+			c.State, c.Bytes = Problem, u.Bytes
+		}
+	}
 	if len(finding.Unread) == 0 {
 		e.ok(name, "%s read, %s", count(len(probes), "answer"), differing(finding, e.of.Member))
-		return
-	}
-	for _, u := range finding.Unread {
-		c := Check{Name: name, State: Unknown, Text: u.Probe + ": " + u.Why, Bytes: u.Bytes, Remedy: e.unreadRemedy(u)}
-		if u.Bytes != "" {
-			c.State = Problem
-		}
-		e.checks = append(e.checks, c)
 	}
 }
 

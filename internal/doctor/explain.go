@@ -71,13 +71,11 @@ func Explain(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, name
 		Type: Effective{fleet.Value{Path: "type", Text: g.Type}, sources.Of("type")},
 		OS:   Effective{fleet.Value{Path: "os", Text: f.OS}, sources.Of("os")}}
 	byStep := make(map[plan.StepID]*plan.Action)
-	for i := range p.Actions {
-		switch a := &p.Actions[i]; {
-		case a.ServerID != h.Server.ID:
-		case a.Kind.OfStep():
-			byStep[a.Step] = a
-		default:
-			x.Actions = append(x.Actions, *a)
+	for _, a := range p.Actions {
+		if a.ServerID == h.Server.ID && a.Kind.OfStep() {
+			byStep[a.Step] = &a
+		} else if a.ServerID == h.Server.ID {
+			x.Actions = append(x.Actions, a)
 		}
 	}
 	marker, _ := h.Seen.Marker.Get()

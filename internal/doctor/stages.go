@@ -9,6 +9,7 @@ import (
 // stage is one check of a conversation.
 type stage struct {
 	name   string
+	well   string   // what is said where it is well
 	failed string   // why nothing else was asked, where it failed
 	at     []string // codes of the troubles that end a conversation here: all before is well
 	early  []string // those of this stage that may come before anything is dialled
@@ -16,13 +17,28 @@ type stage struct {
 
 // stages are the checks of a conversation in their order. docs/connections.md
 // lists the codes.
-func stages() []stage {
+func (e *examination) stages() []stage {
+	seen := e.of.Seen
+	// No address: the ssh configuration or the tailnet may have had another one than the
+	// inventory. Of a conversation that ended later nobody says which path it was.
+	answers, key := "the host answers", seen.Fingerprint+", not pinned yet: an apply that works on the host pins it"
+	if seen.Path != "" {
+		answers += " (path: " + seen.Path + ")"
+	}
+	switch {
+	case seen.Fingerprint == "" && e.pinned:
+		key = "it is the pinned one"
+	case seen.Fingerprint == "":
+		key = "none is pinned yet, so any is taken"
+	case seen.Pinned:
+		key = seen.Fingerprint + ", the pinned one"
+	}
 	return []stage{
-		{"connection", "there is no connection", []string{"unreachable", "jump-lost"}, []string{"ssh-config", "jump-failed"}},
-		{"ssh", "no ssh server answers", []string{"no-ssh-answer"}, nil},
-		{"host key", "the host key is in doubt", []string{"wrong-host-key"}, []string{"damaged-pin"}},
-		{"authentication", "no login is possible", []string{"key-refused"}, []string{"no-key"}},
-		{"answers", "the conversation broke off", []string{"connection-lost"}, nil},
+		{"connection", answers, "there is no connection", []string{"unreachable", "jump-lost"}, []string{"ssh-config", "jump-failed"}},
+		{"ssh", "an ssh server answers", "no ssh server answers", []string{"no-ssh-answer"}, nil},
+		{"host key", key, "the host key is in doubt", []string{"wrong-host-key"}, []string{"damaged-pin"}},
+		{"authentication", "user " + e.cfg.SSH.User + " was let in", "no login is possible", []string{"key-refused"}, []string{"no-key"}},
+		{"answers", "all questions were answered in one command", "the conversation broke off", []string{"connection-lost"}, nil},
 	}
 }
 
@@ -30,7 +46,7 @@ func stages() []stage {
 // well: the rest nobody knows, and nothing at all where the trouble's code is a
 // strange one.
 func (e *examination) connection() {
-	all := stages()
+	all := e.stages()
 	failed, passed := len(all), len(all)
 	var t *plan.Trouble
 	if e.of.Seen.Trouble != nil {
@@ -48,7 +64,7 @@ func (e *examination) connection() {
 	for i, s := range all {
 		switch {
 		case i < passed:
-			e.ok(s.name, "%s", e.well(s.name))
+			e.ok(s.name, "%s", s.well)
 		case i == failed:
 			e.bad(s.name, Problem, t.Remedy, "%s", t.Text)
 		case failed >= 0:
@@ -59,32 +75,4 @@ func (e *examination) connection() {
 			e.bad(s.name, Unknown, "", "not known either")
 		}
 	}
-}
-
-// well says what is well at a stage.
-func (e *examination) well(stage string) string {
-	switch stage {
-	case "connection":
-		if e.of.Seen.Path == "" { // nobody says which path it was that ended later
-			return "the host answers"
-		}
-		// No address: the ssh configuration or the tailnet may have had another
-		// one than the inventory.
-		return "the host answers (path: " + e.of.Seen.Path + ")"
-	case "ssh":
-		return "an ssh server answers"
-	case "host key":
-		switch {
-		case e.of.Seen.Fingerprint == "" && e.pinned:
-			return "it is the pinned one"
-		case e.of.Seen.Fingerprint == "":
-			return "none is pinned yet, so any is taken"
-		case e.of.Seen.Pinned:
-			return e.of.Seen.Fingerprint + ", the pinned one"
-		}
-		return e.of.Seen.Fingerprint + ", not pinned yet: an apply that works on the host pins it"
-	case "authentication":
-		return "user " + e.cfg.SSH.User + " was let in"
-	}
-	return "all questions were answered in one command"
 }

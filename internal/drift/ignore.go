@@ -36,6 +36,7 @@ type IgnoreState struct {
 	State   State     `json:"state"`
 	Expires time.Time `json:"-"` // when it holds no more
 	block   fleet.Ignore
+	on      *plan.Selector // nil: all hosts
 }
 
 // Ignored is drift that raises no alarm, and by whose word. apply mends it all the same.
@@ -47,34 +48,22 @@ type Ignored struct {
 	Until  string `json:"until"`
 }
 
-// rule is an ignore block that is being tried on items.
-type rule struct {
-	fleet.Ignore
-	on   *plan.Selector // nil: all hosts
-	used bool
-}
-
-// rulesOf returns the ignore blocks that hold at now, and the states of all.
-func rulesOf(all []fleet.Ignore, now time.Time) ([]*rule, []IgnoreState, error) {
-	var rules []*rule
+// statesOf returns the ignore blocks with what they are good for at now, as far as their
+// day says it.
+func statesOf(all []fleet.Ignore, now time.Time) ([]IgnoreState, error) {
 	states := make([]IgnoreState, 0, len(all))
 	for _, i := range all {
-		state := stateOf(i, now)
-		states = append(states, IgnoreState{i.Name, i.Owner, i.Reason, i.Until.Format(time.DateOnly), state, i.Expires(), i})
-		if state != Idle {
-			continue
-		}
-		r := &rule{Ignore: i}
-		if i.On != "" {
+		s := IgnoreState{i.Name, i.Owner, i.Reason, i.Until.Format(time.DateOnly), stateOf(i, now), i.Expires(), i, nil}
+		if s.State == Idle && i.On != "" {
 			on, err := plan.ParseSelector(i.On)
 			if err != nil {
-				return nil, []IgnoreState{}, fmt.Errorf("ignore %q: %w", i.Name, err)
+				return []IgnoreState{}, fmt.Errorf("ignore %q: %w", i.Name, err)
 			}
-			r.on = &on
+			s.on = &on
 		}
-		rules = append(rules, r)
+		states = append(states, s)
 	}
-	return rules, states, nil
+	return states, nil
 }
 
 // stateOf says what an ignore block is good for at now, as far as its day says it.
@@ -88,42 +77,34 @@ func stateOf(i fleet.Ignore, now time.Time) State {
 	return Idle
 }
 
-// means reports whether the block is about an item, whatever its fields.
-func (r *rule) means(i Item, h *plan.Host) bool {
+// means reports whether the block holds and is about an item, whatever its fields.
+func (s *IgnoreState) means(i Item, h *plan.Host) bool {
 	switch {
-	case r.Step != "" && r.Step != i.Step, r.Code != "" && r.Code != i.Code.String():
+	case s.State != Idle && s.State != Active, s.block.Step != "" && s.block.Step != i.Step, s.block.Code != "" && s.block.Code != i.Code.String():
 		return false
-	case r.on == nil:
+	case s.on == nil:
 		return true
 	}
-	return h != nil && r.on.Keeps(*h)
+	return h != nil && s.on.Keeps(*h)
 }
 
 // apart splits an item into what counts and what is ignored. The first block that
-// means the item, or a field of it, has it.
-func apart(i Item, h *plan.Host, rules []*rule) (counts *Item, ignored []Ignored) {
+// means the item, or a field of it, has it, and is active.
+func apart(i Item, h *plan.Host, states []IgnoreState) (counts *Item, ignored []Ignored) {
 	rest := i
-	ignore := func(part Item, r *rule) {
-		r.used = true
-		ignored = append(ignored, Ignored{part, r.Name, r.Owner, r.Reason, r.Until.Format(time.DateOnly)})
-	}
-	for _, r := range rules {
-		if !r.means(i, h) {
+	for at := range states {
+		s := &states[at]
+		if !s.means(i, h) {
 			continue
 		}
-		if r.Field == "" {
-			ignore(rest, r)
-			return nil, ignored
-		}
-		named := func(f Field) bool { return f.Name == r.Field }
-		if !slices.ContainsFunc(rest.Fields, named) {
+		part, other := rest, func(f Field) bool { return s.block.Field != "" && f.Name != s.block.Field }
+		part.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), other)
+		rest.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), func(f Field) bool { return !other(f) })
+		if s.block.Field != "" && len(part.Fields) == 0 {
 			continue
 		}
-		part := rest
-		part.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), func(f Field) bool { return !named(f) })
-		rest.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), named)
-		ignore(part, r)
-		if len(rest.Fields) == 0 {
+		s.State = Active
+		if ignored = append(ignored, Ignored{part, s.Name, s.Owner, s.Reason, s.Until}); len(rest.Fields) == 0 {
 			return nil, ignored
 		}
 	}

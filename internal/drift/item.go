@@ -26,7 +26,6 @@ type Item struct {
 	Fields      []Field       `json:"fields"`           // what moved; may be empty
 	Fingerprint string        `json:"fingerprint"`      // of host, step and code alone
 	Refused     plan.Code     `json:"refused,omitzero"` // the code of why apply does not mend it; empty: it does
-	serverID    string
 }
 
 // Field is a value that moved.
@@ -44,25 +43,14 @@ func moved(fields []plan.Field) []Field {
 	return out
 }
 
-// itemsOf returns a plan's drift in the plan's order. A step whose changes have
+// itemsOf returns the drift of an action of a plan. A step whose changes have
 // several reasons is several items, so that a second one does not hide behind the
 // first.
-func itemsOf(p *plan.Plan) []Item {
-	var out []Item
-	for _, a := range p.Actions {
-		if !a.Origin.Drift {
-			continue
-		}
-		for _, i := range itemsOfAction(a) {
-			i.Fingerprint = fingerprint(i)
-			out = append(out, i)
-		}
+func itemsOf(a plan.Action) []Item {
+	if !a.Origin.Drift {
+		return nil
 	}
-	return out
-}
-
-func itemsOfAction(a plan.Action) []Item {
-	base := Item{Fleet: a.Fleet, serverID: a.ServerID}
+	base := Item{Fleet: a.Fleet}
 	base.Host, base.Step = Subject(a)
 	if a.Refusal != nil {
 		base.Refused = a.Refusal.Code
@@ -70,6 +58,7 @@ func itemsOfAction(a plan.Action) []Item {
 	of := func(r plan.Reason, fields []plan.Field) Item {
 		i := base
 		i.Code, i.Text, i.Severity, i.Fields = r.Code, r.Text, severityOf(r.Code), moved(fields)
+		i.Fingerprint = fingerprint(i)
 		return i
 	}
 	other := func(c plan.Change) bool { return c.Reason.Code != a.Changes[0].Reason.Code }

@@ -61,30 +61,26 @@ func (f *FleetHosts) Of(s HostState) *int {
 
 // Of makes the report of a plan, with the ignore blocks that hold at now.
 func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
-	rules, states, err := rulesOf(ignores, now)
+	states, err := statesOf(ignores, now)
 	if err != nil {
 		return Report{}, err
 	}
 	s := p.Summarise()
-	r := Report{Owner: p.Owner, At: now, Narrowed: p.Narrowed, Items: []Item{}, Ignored: []Ignored{}, Unseen: unseenOf(p), Pending: s.Pending}
+	r := Report{Owner: p.Owner, At: now, Narrowed: p.Narrowed, Items: []Item{}, Ignored: []Ignored{}, Unseen: unseenOf(p), Pending: s.Pending, Ignores: states}
 	hosts := make(map[string]*plan.Host, len(p.Hosts))
 	for i := range p.Hosts {
 		hosts[p.Hosts[i].Server.ID] = &p.Hosts[i]
 	}
-	for _, i := range itemsOf(p) {
-		counts, ignored := apart(i, hosts[i.serverID], rules)
-		if counts != nil {
-			r.Items = append(r.Items, *counts)
+	for _, a := range p.Actions { // in the plan's order
+		for _, i := range itemsOf(a) {
+			counts, ignored := apart(i, hosts[a.ServerID], states)
+			if counts != nil {
+				r.Items = append(r.Items, *counts)
+			}
+			r.Ignored = append(r.Ignored, ignored...)
 		}
-		r.Ignored = append(r.Ignored, ignored...)
 	}
 	r.Complete = s.Compared() && len(r.Unseen) == 0
-	for i := range states {
-		if slices.ContainsFunc(rules, func(r *rule) bool { return r.used && r.Name == states[i].Name }) {
-			states[i].State = Active
-		}
-	}
-	r.Ignores = states
 	r.Remarks = append(inProgress(p), remarksOn(r.Ignores, now, r.Complete && !r.Narrowed)...)
 	r.Hosts = r.countHosts(p)
 	r.Fingerprint = fingerprintOf(r.Complete, r.Items...)
@@ -95,7 +91,7 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 // servers does not answer.
 func Blind(cfg *fleet.Config, why string, now time.Time) Report {
 	r := Report{Owner: cfg.Owner, At: now, Blind: why, Items: []Item{}, Ignored: []Ignored{}, Hosts: []FleetHosts{}, Unseen: []Unseen{{Code: codeInventoryUnread, Severity: severityOf(codeInventoryUnread), Why: why}}}
-	_, r.Ignores, _ = rulesOf(cfg.Ignores, now) // what cannot be read says so as soon as something is seen
+	r.Ignores, _ = statesOf(cfg.Ignores, now) // what cannot be read says so as soon as something is seen
 	r.Remarks = remarksOn(r.Ignores, now, false)
 	for _, f := range cfg.Fleets {
 		r.Hosts = append(r.Hosts, FleetHosts{Fleet: f.Name})
@@ -126,13 +122,11 @@ func (r *Report) countHosts(p *plan.Plan) []FleetHosts {
 		state[i.Host] = Drifted
 	}
 	out := []FleetHosts{}
-	at := make(map[string]int)
 	for _, f := range p.Fleets {
-		at[f] = len(out)
 		out = append(out, FleetHosts{Fleet: f})
 	}
 	count := func(fleet, host string) {
-		if i, ok := at[fleet]; ok {
+		if i := slices.Index(p.Fleets, fleet); i >= 0 {
 			*out[i].Of(state[host])++
 		}
 	}
@@ -179,12 +173,15 @@ type Changes struct {
 // known of it, so that the fingerprint stays as it was until somebody knows better.
 func (r Report) After(known []Item) Report {
 	c := Changes{New: []Item{}, Stays: []Item{}, Kept: []Item{}, Recovered: []Item{}}
-	before, there, ignored := make(map[string]bool), make(map[string]bool), make(map[string]bool)
-	for _, i := range known {
-		before[i.Fingerprint] = true
+	prints := func(items []Item) map[string]bool {
+		out := make(map[string]bool)
+		for _, i := range items {
+			out[i.Fingerprint] = true
+		}
+		return out
 	}
+	before, there, ignored := prints(known), prints(r.Items), make(map[string]bool)
 	for _, i := range r.Items {
-		there[i.Fingerprint] = true
 		if before[i.Fingerprint] {
 			c.Stays = append(c.Stays, i)
 		} else {

@@ -72,10 +72,7 @@ func (a autoLogin) Wanted() string {
 func (a autoLogin) Probes() []plan.Probe {
 	p := scripts.Probe(a.ID(), "state", plan.Root, a.user)
 	p.ID = a.probeID()
-	if a.wish == nil {
-		p = kit.Traces(p)
-	}
-	return []plan.Probe{p}
+	return kit.Asked(a.wish != nil, p)
 }
 
 func (a autoLogin) probeID() string { return string(a.ID()) + ".state/" + a.user }

@@ -43,7 +43,8 @@ func noKey(key string) string {
 
 func (m macLogin) answer() plan.Answer {
 	var b strings.Builder
-	line := func(name string, exit int, text string) { fmt.Fprintf(&b, "%s %d %s\n", name, exit, text) }
+	line := func(name string, exit int, text string) { fmt.Fprintf(&b, "%s\n== %s %d\n", text, name, exit) }
+	end := func() plan.Answer { return stepstest.Said(b.String() + "\n== end\n") }
 	flag := func(name string, on bool) {
 		if on {
 			line(name, 0, "1")
@@ -67,7 +68,7 @@ func (m macLogin) answer() plan.Answer {
 	line("console", 0, or(m.screen, "root"))
 	if m.session {
 		line("session", 0, "Aqua")
-		return stepstest.Said(b.String())
+		return end()
 	}
 	line("session", 113, "Could not find domain for user gui: 501")
 	line("loginwindow", 0, map[bool]string{false: "alive", true: "dead"}[m.dead])
@@ -76,7 +77,7 @@ func (m macLogin) answer() plan.Answer {
 	} else {
 		line("work", 0, m.work)
 	}
-	return stepstest.Said(b.String())
+	return end()
 }
 
 func or(text, instead string) string {
@@ -246,30 +247,31 @@ func TestAutoLoginUnread(t *testing.T) {
 	up, down := fine.answer().Stdout, macLogin{user: "m1", file: "present"}.answer().Stdout
 	for _, tc := range []struct{ name, base, from, to string }{
 		{"FileVault in other words", up, "FileVault is Off.", "FileVault is Off, but will be enabled after the next restart."},
-		{"fdesetup fails", up, "filevault 0 FileVault is Off.", "filevault 1 Error."},
-		{"fdesetup is missing", up, "filevault 0 FileVault is Off.", "filevault 127 sh: fdesetup: not found"},
-		{"a flag without truth", up, "managed 1 2026", "managed 0 maybe 2026"},
-		{"a flag that fails", up, "forbidden 1 2026", "forbidden 2 2026"},
+		{"fdesetup fails", up, "FileVault is Off.\n== filevault 0", "Error.\n== filevault 1"},
+		{"fdesetup is missing", up, "FileVault is Off.\n== filevault 0", "sh: fdesetup: not found\n== filevault 127"},
+		{"a flag without truth", up, "== managed 1", "== managed 0"},
+		{"a flag that fails", up, "== forbidden 1", "== forbidden 2"},
 		{"a flag that fails in other words", up, "does not exist", "was not heard of"},
-		{"chatter behind the user", up, "user 0 m1", "user 0 m1\nnoise"},
-		{"defaults fails", up, "user 0 m1", "user 1 Could not connect"},
+		{"chatter behind the user", up, "m1\n== user 0", "m1\nnoise\n== user 0"},
+		{"defaults fails", up, "m1\n== user 0", "Could not connect\n== user 1"},
 		{"a kind of file that nobody knows", up, "present root", "strange root"},
 		{"a file without its mode", up, "present root:wheel 600", "present root:wheel"},
-		{"a link in the file's place", up, "kcpassword 0 present root:wheel 600", "kcpassword 1 not a plain file"},
-		{"stat fails", up, "kcpassword 0 present root:wheel 600", "kcpassword 1 present stat: Operation not permitted"},
-		{"nobody owns the screen", up, "console 0 m1", "console 0 "},
-		{"stat of the screen fails", up, "console 0 m1", "console 1 m1"},
-		{"a session that is not Aqua", up, "session 0 Aqua", "session 0 no word of an Aqua session"},
-		{"launchctl fails", up, "session 0 Aqua", "session 1 Operation not permitted"},
-		{"the screen is ours, the session gone", down, "console 0 root", "console 0 m1"},
-		{"pgrep fails", down, "work 1 ", "work 3 pgrep: Cannot get process list"},
-		{"pgrep finds nothing and says so", down, "work 1 ", "work 1 no"},
-		{"pgrep finds and says nothing", down, "work 1 ", "work 0 "},
-		{"a line twice", up, "console 0 m1\n", "console 0 m1\nconsole 0 m1\n"},
-		{"chatter before", up, "filevault", "hello\nfilevault"},
-		{"cut off", up, "session 0 Aqua\n", ""},
-		{"cut off later", down, "work 1 \n", ""},
-		{"a line without a code", up, "console 0 m1", "console m1"},
+		{"a link in the file's place", up, "present root:wheel 600\n== kcpassword 0", "not a plain file\n== kcpassword 1"},
+		{"stat fails", up, "present root:wheel 600\n== kcpassword 0", "present stat: Operation not permitted\n== kcpassword 1"},
+		{"nobody owns the screen", up, "m1\n== console 0", "\n== console 0"},
+		{"stat of the screen fails", up, "== console 0", "== console 1"},
+		{"a session that is not Aqua", up, "Aqua\n== session 0", "no word of an Aqua session\n== session 0"},
+		{"launchctl fails", up, "Aqua\n== session 0", "Operation not permitted\n== session 1"},
+		{"the screen is ours, the session gone", down, "root\n== console 0", "m1\n== console 0"},
+		{"pgrep fails", down, "\n== work 1", "pgrep: Cannot get process list\n== work 3"},
+		{"pgrep finds nothing and says so", down, "\n== work 1", "no\n== work 1"},
+		{"pgrep finds and says nothing", down, "== work 1", "== work 0"},
+		{"a line twice", up, "m1\n== console 0\n", "m1\n== console 0\nm1\n== console 0\n"},
+		{"chatter before", up, "FileVault", "hello\nFileVault"},
+		{"cut off", up, "Aqua\n== session 0\n", ""},
+		{"cut off at the end", up, "\n== end\n", ""},
+		{"cut off later", down, "\n== work 1\n", ""},
+		{"a line without a code", up, "== console 0", "== console"},
 		{"nothing", up, up, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -306,13 +308,13 @@ func TestAutoLoginReads(t *testing.T) {
 	up, down := fine.answer().Stdout, macLogin{user: "m1", file: "present"}.answer().Stdout
 	for _, tc := range []struct{ name, base, from, to, code string }{
 		{"no session, 112", down, "session 113", "session 112", "no-gui-session"},
-		{"no session, 125", down, "session 113 Could not find domain for user gui: 501", "session 125 Could not print domain: 125: Domain does not support specified action", "no-gui-session"},
-		{"loginwindow is not to be asked about", down, "loginwindow 0 alive", "loginwindow 150 Operation not permitted while System Integrity Protection is engaged", "no-gui-session"},
+		{"no session, 125", down, "Could not find domain for user gui: 501\n== session 113", "Could not print domain: 125: Domain does not support specified action\n== session 125", "no-gui-session"},
+		{"loginwindow is not to be asked about", down, "alive\n== loginwindow 0", "Operation not permitted while System Integrity Protection is engaged\n== loginwindow 150", "no-gui-session"},
 		{"the disk is being decrypted", up, "FileVault is Off.", "FileVault is Off.\nDecryption in progress: Percent completed = 42", ""},
 		{"the disk is being encrypted", up, "FileVault is Off.", "FileVault is On.\nEncryption in progress: Percent completed = 42", "filevault-on"},
-		{"a flag that is false", up, "managed 1 " + strings.TrimSuffix(noKey("managed"), "\n"), "managed 0 0", ""},
-		{"the empty user", up, "user 0 m1", "user 0 ", "auto-login-off"},
-		{"a user with spaces", up, "user 0 m1", `user 0 anna 'b' "c" $d`, "auto-login-other-user"},
+		{"a flag that is false", up, strings.TrimSuffix(noKey("managed"), "\n") + "\n== managed 1", "0\n== managed 0", ""},
+		{"the empty user", up, "m1\n== user 0", "\n== user 0", "auto-login-off"},
+		{"a user with spaces", up, "m1\n== user 0", `anna 'b' "c" $d` + "\n== user 0", "auto-login-other-user"},
 		{"sticky", up, "wheel 600", "wheel 1600", "kcpassword-mode"},
 	} {
 		if !strings.Contains(tc.base, tc.from) {
@@ -396,7 +398,7 @@ func FuzzAutoLogin(f *testing.F) {
 	f.Add(macLogin{}.answer().Stdout, 0)
 	f.Add(macLogin{user: "m1", file: "sealed", dead: true, work: "1"}.answer().Stdout, 1)
 	f.Add("", 0)
-	f.Add("session 0 Aqua\nsession 113 \n", 0)
+	f.Add("Aqua\n== session 0\n\n== session 113\n", 0)
 	f.Fuzz(func(t *testing.T, stdout string, exit int) {
 		facts := plan.Facts{loginProbe: inventory.Present(plan.Answer{Exit: exit, Stdout: stdout})}
 		found := stepstest.Step(t, "auto_login", loggedIn).Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: facts})
@@ -407,7 +409,7 @@ func FuzzAutoLogin(f *testing.F) {
 			t.Fatalf("exit %d: %+v", exit, found)
 		}
 		for _, c := range found.Changes {
-			if c.Command.Args[2] == "kick" && strings.Contains("\n"+stdout, "\nsession 0 Aqua\n") {
+			if c.Command.Args[2] == "kick" && strings.Contains("\n"+stdout, "\nAqua\n== session 0\n") {
 				t.Fatalf("%q makes it end a session", stdout)
 			}
 		}

@@ -1,9 +1,9 @@
 package autologin
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/macfleet/macfleet/steps/kit"
@@ -46,147 +46,70 @@ func (s loginState) serves() bool {
 // badAccess reports whether the file is another's or others may read it.
 func (s loginState) badAccess() bool { return s.file != fileAbsent && s.access != loginFileAccess }
 
-// tool is what one tool said.
-type tool struct {
-	exit int
-	text string
-}
-
-// missing reports that defaults found no such key, which it says in words.
-func (t tool) missing() bool { return t.exit == 1 && strings.Contains(t.text, "does not exist") }
-
-// loginState reads the answer to auto_login-state.sh. What it does not
+// readLogin reads the answer to auto_login-state.sh. What it does not
 // understand is unread as a whole: half of a state decides nothing.
 func readLogin(r *kit.Reader, id, user string) loginState {
-	a, ok := r.Answer(id)
-	if !ok {
-		return loginState{}
-	}
-	p := loginParser{said: make(map[string]tool)}
-	p.lines(a.Stdout)
-	if a.Exit != 0 {
-		p.odd("the script ended with exit %d", a.Exit)
-	}
-	s := p.state(user)
-	if p.err != nil {
-		r.Odd(id, p.err.Error(), a)
-		return loginState{}
-	}
-	return s
-}
-
-// loginParser turns what the tools said, by the names of their lines, into a state, and
-// keeps the first thing that it does not understand.
-type loginParser struct {
-	said map[string]tool
-	err  error
-}
-
-func (p *loginParser) odd(format string, args ...any) {
-	if p.err == nil {
-		p.err = fmt.Errorf(format, args...)
-	}
-}
-
-// lines takes the answer apart: lines of name, exit code and text. A line that
-// does not look so goes on with the text before it.
-func (p *loginParser) lines(text string) {
-	last := ""
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		name, rest, _ := strings.Cut(line, " ")
-		code, said, _ := strings.Cut(rest, " ")
-		exit, err := strconv.Atoi(code)
-		_, twice := p.said[name]
-		switch known := slices.Contains([]string{"filevault", "managed", "forbidden", "user", "kcpassword", "console", "session", "loginwindow", "work"}, name); {
-		case known && err == nil && twice:
-			p.odd("two lines of %s", name)
-		case known && err == nil:
-			p.said[name], last = tool{exit, said}, name
-		case last == "":
-			p.odd("the first line is no answer: %q", line)
-			return
-		default:
-			p.said[last] = tool{p.said[last].exit, p.said[last].text + "\n" + line}
-		}
-	}
-}
-
-// of returns a tool's answer, which must be there.
-func (p *loginParser) of(name string) tool {
-	t, there := p.said[name]
-	if !there {
-		p.odd("the line of %s is missing", name)
-	}
-	return t
-}
-
-// truth is an answer that is yes or no; another one is odd, with the exit code.
-func (p *loginParser) truth(t tool, yes, no bool, odd string) bool {
-	if !yes && !no {
-		p.odd(odd, t.exit)
-	}
-	return yes
-}
-
-func (p *loginParser) state(user string) loginState {
 	var s loginState
-	vault := p.of("filevault")
-	first, _, _ := strings.Cut(vault.text, "\n")
-	s.fileVault = p.truth(vault, vault.exit == 0 && first == "FileVault is On.", vault.exit == 0 && first == "FileVault is Off.",
-		"fdesetup status ended with exit %d and says neither on nor off")
-	s.user = p.autoLoginUser()
-	for _, name := range []string{"managed", "forbidden"} { // where nobody set it, it is false
-		t := p.of(name)
-		set := p.truth(t, t == tool{0, "1"}, t.missing() || t == tool{0, "0"}, "defaults read DisableAutoLoginClient ended with exit %d and no truth value")
-		s.forbidden = s.forbidden || set
-	}
-	s.file, s.access = p.file()
-	screen := p.of("console")
-	if s.screen = screen.text; screen.exit != 0 || !kit.IsName(screen.text) {
-		p.odd("stat of /dev/console ended with exit %d and no user", screen.exit)
-	}
-	// A release of macOS says in one of three ways that there is no session.
-	session := p.of("session")
-	s.session = p.truth(session, session == tool{0, "Aqua"}, session.exit == 112 || session.exit == 113 || session.exit == 125,
-		"launchctl print gui/UID ended with exit %d and says neither that a session is there nor that none is")
-	if s.session {
-		return s
-	}
-	if s.screen == user {
-		p.odd("the screen is %s's and yet launchd knows no session of his: one is beginning or ending", user)
-	}
-	s.dead = p.of("loginwindow") == tool{0, "dead"} // what else it says explains nothing
-	work := p.of("work")                            // pgrep prints a process a line
-	if p.truth(work, work.exit == 0 && work.text != "", work == tool{1, ""}, "pgrep ended with exit %d: whether a job or a virtual machine runs is not known") {
-		s.work = strings.Join(strings.Fields(work.text), ", ")
+	left := []string{"filevault", "managed", "forbidden", "user", "kcpassword", "console", "session", "loginwindow", "work"}
+	r.Parts(id, func(p kit.Part) error {
+		if len(left) == 0 || p.Name != left[0] {
+			return kit.ErrPart
+		}
+		odd := s.take(p, user)
+		if left = left[1:]; s.session { // which explains itself
+			left = nil
+		}
+		return odd
+	})
+	if a, ok := r.Facts.Get(id).Get(); ok && len(r.Unread) == 0 && len(left) > 0 {
+		r.Odd(id, "nothing is said of "+left[0], a)
 	}
 	return s
 }
 
-func (p *loginParser) autoLoginUser() string {
-	t := p.of("user")
-	switch {
-	case t.missing(), t == tool{0, ""}:
-	case t.exit == 0 && kit.IsName(t.text):
-		return t.text
-	default:
-		p.odd("defaults read autoLoginUser ended with exit %d and no user", t.exit)
+// take reads one part: what a tool said, and how it ended.
+func (s *loginState) take(p kit.Part, user string) error {
+	is := func(exit int, text string) bool { return p.Exit == exit && p.Body == text }
+	missing := p.Exit == 1 && strings.Contains(p.Body, "does not exist") // as defaults says of a key
+	var known bool
+	var odd string
+	switch p.Name {
+	case "filevault":
+		first, _, _ := strings.Cut(p.Body, "\n")
+		s.fileVault = first == "FileVault is On."
+		known, odd = p.Exit == 0 && (s.fileVault || first == "FileVault is Off."), "fdesetup status says neither on nor off"
+	case "managed", "forbidden": // where nobody set it, it is false
+		s.forbidden = s.forbidden || is(0, "1")
+		known, odd = is(0, "1") || is(0, "0") || missing, "defaults read DisableAutoLoginClient gives no truth value"
+	case "user":
+		if p.Exit == 0 {
+			s.user = p.Body
+		}
+		known, odd = missing || is(0, "") || p.Exit == 0 && kit.IsName(p.Body), "defaults read autoLoginUser gives no user"
+	case "kcpassword":
+		words := strings.Fields(p.Body)
+		if s.file = p.Body; len(words) == 3 {
+			s.file, s.access = words[0], fmt.Sprintf("%s %04s", words[1], words[2])
+		}
+		whole := s.access != "" && slices.Contains([]string{filePresent, fileSealed, fileEmpty, fileUnterminated}, s.file)
+		known, odd = is(0, fileAbsent) || p.Exit == 0 && whole, "what /etc/kcpassword is cannot be told"
+	case "console":
+		s.screen = p.Body
+		known, odd = p.Exit == 0 && kit.IsName(p.Body), "stat of /dev/console gives no user"
+	case "session": // a release of macOS says in one of three ways that there is none
+		s.session = is(0, "Aqua")
+		known, odd = s.session || p.Exit == 112 || p.Exit == 113 || p.Exit == 125, "launchctl print gui/UID says neither that a session is there nor that none is"
+		if !s.session && s.screen == user {
+			known, odd = false, "the screen is "+user+"'s and yet launchd knows no session of his: one is beginning or ending"
+		}
+	case "loginwindow": // what else it says explains nothing
+		s.dead, known = is(0, "dead"), true
+	case "work": // pgrep prints a process a line
+		s.work = strings.Join(strings.Fields(p.Body), ", ")
+		known, odd = is(1, "") || p.Exit == 0 && p.Body != "", "pgrep does not say whether a job or a virtual machine runs"
 	}
-	return ""
-}
-
-// file reads what kind of thing /etc/kcpassword holds, and who may read it.
-func (p *loginParser) file() (kind, access string) {
-	t := p.of("kcpassword")
-	words := strings.Fields(t.text)
-	kinds := []string{filePresent, fileSealed, fileEmpty, fileUnterminated}
-	switch {
-	case t == tool{0, fileAbsent}:
-		return fileAbsent, ""
-	case t.exit == 0 && len(words) == 3 && slices.Contains(kinds, words[0]):
-		return words[0], fmt.Sprintf("%s %04s", words[1], words[2])
+	if !known {
+		return errors.New(odd)
 	}
-	p.odd("what /etc/kcpassword is cannot be told (exit %d)", t.exit)
-	return "", ""
+	return nil
 }

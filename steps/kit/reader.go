@@ -120,6 +120,9 @@ func (r *Reader) Parts(id string, take func(Part) error) {
 		}
 		var head string
 		head, rest, _ = strings.Cut(after, "\n")
+		if head == "end" && a.Exit != 0 {
+			r.Odd(id, fmt.Sprintf("the script ended with exit %d", a.Exit), a)
+		}
 		if head == "end" {
 			return
 		}

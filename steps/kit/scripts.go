@@ -11,6 +11,8 @@ import (
 	"sync"
 	"unique"
 
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -106,15 +108,15 @@ func (s Scripts) Probe(step plan.StepID, name string, as plan.User, args ...stri
 	return plan.Probe{ID: id, Command: s.Command(string(step)+"-"+name, as, args...)}
 }
 
-// Traces returns the question of a step that has no wish: its script ends early
-// where macfleet has left nothing of the step, which it hears from its last
-// argument, and says everything elsewhere. Most hosts are asked for nothing, and
-// everything can be fifty tools.
-func Traces(full plan.Probe) plan.Probe {
-	p := full
-	p.ID, p.Unless = tracesID(full.ID), full.ID
-	p.Script = "set -- \"$@\" traces\n" + full.Script
-	return p
+// Asked returns the question of a step. Without a wish its script ends early where
+// macfleet has left nothing of the step, which it hears from its last argument, and says
+// everything elsewhere: most hosts are asked for nothing, and everything can be fifty tools.
+func Asked(wished bool, full plan.Probe) []plan.Probe {
+	if !wished {
+		full.ID, full.Unless = tracesID(full.ID), full.ID
+		full.Script = "set -- \"$@\" traces\n" + full.Script
+	}
+	return []plan.Probe{full}
 }
 
 func tracesID(full string) string { return strings.Replace(full, ".state", ".traces", 1) }
@@ -126,4 +128,28 @@ func Answered(facts plan.Facts, full string) string {
 		return full
 	}
 	return tracesID(full)
+}
+
+// Restarter is a step with a job of its own, which a person may want to start anew.
+type Restarter interface {
+	plan.Step
+	// Restart returns the change that does it. The view is of a host that has no
+	// difference in this step.
+	Restart(v plan.View) plan.Change
+}
+
+// SecretReader is a step with a script that reads a secret on its standard input.
+type SecretReader interface {
+	plan.Step
+	// Reads returns which input that is.
+	Reads() plan.InputKind
+	// Render returns what the script reads. Its errors hold no part of the secret.
+	Render(in InputFor, secret string) (string, error)
+}
+
+// InputFor is what an input is for, beside the secret in it.
+type InputFor struct {
+	Kind plan.InputKind
+	Host fleet.Host
+	Join inventory.Join // of a Kubeconfig
 }

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ func Facts(all []Setting) string { return text(all, func(s Setting) string { ret
 func text(all []Setting, side func(Setting) string) string {
 	size := 0
 	for _, s := range all {
-		size += len(s.Name) + len(side(s)) + len(`=""`) + 1
+		size += len(s.Name) + len(side(s)) + len(`="" `)
 	}
 	var b strings.Builder
 	b.Grow(size)
@@ -64,22 +65,29 @@ func plainText(text string) bool {
 
 // Fields returns the settings that differ, for a person.
 func Fields(all ...Setting) []plan.Field {
-	n := 0
-	for _, s := range all {
-		if s.Differs() {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	out := make([]plan.Field, 0, n)
+	var out []plan.Field
 	for _, s := range all {
 		if s.Differs() {
 			out = append(out, plan.Field{Name: s.Name, Before: s.Seen, After: s.Wanted})
 		}
 	}
 	return out
+}
+
+// Found is the finding of a step: what could not be read or, where all was, the settings as
+// facts and those of the changes that have fields. A reason without a text says what these are.
+func (r *Reader) Found(all []Setting, changes ...plan.Change) plan.Finding {
+	if len(r.Unread) > 0 {
+		return plan.Finding{Unread: r.Unread}
+	}
+	f := plan.Finding{Facts: Facts(all)}
+	for _, c := range changes {
+		if len(c.Fields) > 0 {
+			c.Reason.Text = cmp.Or(c.Reason.Text, isNot(c.Fields))
+			f.Changes = append(f.Changes, c)
+		}
+	}
+	return f
 }
 
 // Refused is the finding of a difference that macfleet must not remove. The
@@ -112,8 +120,8 @@ func Switched(on bool) string {
 	return "off"
 }
 
-// IsNot says of fields what they are.
-func IsNot(diff []plan.Field) string {
+// isNot says of fields what they are.
+func isNot(diff []plan.Field) string {
 	var out []string
 	for _, f := range diff {
 		out = append(out, f.Name+": "+f.Before)

@@ -1,6 +1,7 @@
 package pf
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -10,116 +11,98 @@ import (
 // Enabled reads `pfctl -s info`.
 func Enabled(info string) (bool, error) {
 	for line := range strings.Lines(info) {
-		words := strings.Fields(line)
-		if len(words) < 2 || words[0] != "Status:" {
-			continue
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "Status:" && (words[1] == "Enabled" || words[1] == "Disabled") {
+			return words[1] == "Enabled", nil
 		}
-		switch words[1] {
-		case "Enabled":
-			return true, nil
-		case "Disabled":
-			return false, nil
-		}
-		break
 	}
-	return false, fmt.Errorf("pfctl -s info says neither enabled nor disabled")
+	return false, errors.New("pfctl -s info says neither enabled nor disabled")
 }
 
 // Names reads `pfctl -s Tables` and `pfctl -s Anchors`: a name a line.
 func Names(listing string) ([]string, error) {
 	var out []string
 	for line := range strings.Lines(listing) {
-		switch words := strings.Fields(line); len(words) {
-		case 0:
-		case 1:
-			out = append(out, words[0])
-		default:
+		words := strings.Fields(line)
+		if len(words) > 1 {
 			return nil, fmt.Errorf("%q is not a name", strings.TrimSpace(line))
 		}
+		out = append(out, words...)
 	}
 	return out, nil
 }
 
-// Addresses reads `pfctl -t TABLE -T show`: a network or an address a line.
-func Addresses(listing string) ([]netip.Prefix, error) {
+// Addresses reads `pfctl -t TABLE -T show`, a network or an address a line, into the
+// form of NetworkList.
+func Addresses(listing string) (string, error) {
 	var out []netip.Prefix
-	for line := range strings.Lines(listing) {
-		text := strings.TrimSpace(line)
-		if text == "" {
-			continue
-		}
-		if a, err := netip.ParseAddr(text); err == nil {
-			out = append(out, netip.PrefixFrom(a, a.BitLen()))
-			continue
-		}
-		p, err := netip.ParsePrefix(text)
+	for _, text := range strings.Fields(listing) {
+		p, err := network(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no network", text)
+			return "", fmt.Errorf("%q is no network", text)
 		}
 		out = append(out, p)
 	}
-	return sorted(out), nil
+	return networkList(out), nil
 }
 
-// Point is a place in a ruleset where an anchor is evaluated.
-type Point struct {
-	Kind, Name string
+// network reads a network, or an address as one of its own.
+func network(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	return netip.ParsePrefix(text)
 }
-
-// String returns the point as a statement.
-func (p Point) String() string { return p.Kind + ` "` + p.Name + `"` }
-
-func (p Point) statement() *statement {
-	return &statement{text: p.String() + "\n", words: []word{{text: p.Kind}, {p.Name, true}}, ended: true}
-}
-
-// FilterPoint is where the rules of an anchor are evaluated.
-func FilterPoint(anchor string) Point { return Point{filterPoint, anchor} }
 
 // Points reads the anchor points of `pfctl -s rules` and `pfctl -s nat`, in order.
 func Points(listing string) ([]Point, error) {
-	if strings.ContainsAny(listing, "{}\\'#") {
-		return pointsOf(listing, nil)
+	texts := []string{listing}
+	if !strings.ContainsAny(listing, "{}\\'#") { // a statement a line, of which the others may hold anything
+		texts = slices.DeleteFunc(slices.Collect(strings.Lines(listing)), func(line string) bool { return !strings.Contains(line, "anchor") })
 	}
 	var out []Point
-	var err error
-	for line := range strings.Lines(listing) { // as nearly always: a statement a line, and most evaluate no anchor
-		if err == nil && strings.Contains(line, "anchor") {
-			out, err = pointsOf(line, out)
+	for _, text := range texts {
+		c, err := Parse(text)
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, c.Points()...)
 	}
-	return out, err
-}
-
-// pointsOf appends the points of a text.
-func pointsOf(listing string, out []Point) ([]Point, error) {
-	all, err := split(listing)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range all {
-		kind, name, ok := s.anchor()
-		if !ok || kind == loadAnchor {
-			continue
+	for _, p := range out {
+		if p.Name == "" || strings.ContainsFunc(p.Name, func(r rune) bool { return r <= ' ' || r == '"' || r == '\\' }) {
+			return nil, fmt.Errorf("it names an anchor %q", p.Name)
 		}
-		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == '"' || r == '\\' }) {
-			return nil, fmt.Errorf("line %d names an anchor %q", s.line, name)
-		}
-		out = append(out, Point{kind, name})
 	}
 	return out, nil
+}
+
+// Bypass reads `pfctl -s rules` and returns the rules ahead of an anchor's point
+// that let packets pass at once: of what they match the anchor sees nothing.
+// Rules for what comes in and for the loopback match nothing that leaves a virtual
+// machine for a network. What stands in a nested anchor is indented.
+func Bypass(listing, anchor string) []string {
+	var out []string
+	for line := range strings.Lines(listing) {
+		if strings.HasPrefix(line, filterPoint) {
+			if points, _ := Points(line); slices.Contains(points, FilterPoint(anchor)) {
+				return out
+			}
+		}
+		if strings.HasPrefix(line, "pass ") && strings.Contains(line, " quick ") && !strings.HasPrefix(line, "pass in ") && !strings.Contains(line, " on lo0 ") {
+			out = append(out, strings.Join(strings.Fields(line), " "))
+		}
+	}
+	return nil // nothing evaluates the anchor
 }
 
 // LiveRules reads `pfctl -a ANCHOR -s rules` into normal form. What pfctl prints
 // in more words than a rule was written in is left out. A word that no rule has
 // is an error: the line is not understood, so nothing can be said of it.
 func LiveRules(listing string) ([]string, error) {
-	plain := ruleLines()
-	printed := [...]string{plain[0], plain[1], plain[0], strings.Replace(plain[1], "quick", "quick inet", 1)}
-	out := make([]string, 0, 2)
+	var out []string
+	ours := Rules()
 	for line := range strings.Lines(listing) {
-		if i := slices.Index(printed[:], strings.TrimSpace(line)); i >= 0 { // as nearly always
-			out = append(out, plain[i%2])
+		if plain := strings.Replace(strings.TrimSpace(line), " quick inet ", " quick ", 1); slices.Contains(ours, plain) {
+			out = append(out, plain) // as nearly always
 			continue
 		}
 		words := strings.Fields(line)
@@ -129,9 +112,9 @@ func LiveRules(listing string) ([]string, error) {
 		if !slices.Contains([]string{"block", "pass", "match", "scrub", filterPoint}, words[0]) {
 			return nil, fmt.Errorf("%q does not begin as a rule does", strings.TrimSpace(line))
 		}
-		var kept []string
-		for i, w := range words {
-			if i > 0 && !isRuleWord(words[i-1], w) {
+		kept := []string{words[0]}
+		for i, w := range words[1:] {
+			if !isRuleWord(words[i], w) {
 				return nil, fmt.Errorf("%q is not known in the rule %q", w, strings.TrimSpace(line))
 			}
 			if w != "inet" { // an address says so by itself

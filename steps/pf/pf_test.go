@@ -238,16 +238,16 @@ func sane(t rapid.TB, conf, got string) {
 	if f, err := inspect(got, name, []string{legacy}); err != nil || !f.Settled || f.Blocks != 1 {
 		t.Fatalf("%+v, %v: %q is not settled", f, err, got)
 	}
-	before, err := split(conf)
+	was, err := Parse(conf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := split(rest)
+	after, err := Parse(rest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := 0
-	for _, s := range after { // what is left stood there before, in that order
+	i, before := 0, was.all
+	for _, s := range after.all { // what is left stood there before, in that order
 		for i < len(before) && before[i].text != s.text && before[i].text != strings.TrimRight(s.text, "\n") && before[i].text+"\n" != s.text {
 			i++
 		}
@@ -264,16 +264,12 @@ func FuzzRewrite(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, conf string) {
-		all, err := split(conf)
+		c, err := Parse(conf)
 		if err != nil {
 			return
 		}
-		var b strings.Builder
-		for _, s := range all {
-			b.WriteString(s.text)
-		}
-		if b.String() != conf {
-			t.Fatalf("%q was taken apart as %q", conf, b.String())
+		if c.text() != conf {
+			t.Fatalf("%q was taken apart as %q", conf, c.text())
 		}
 		got, err := rewrite(conf, name, []string{legacy})
 		if err != nil {

@@ -1,18 +1,13 @@
 package pf
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 )
 
 func TestIsRendered(t *testing.T) {
 	t.Parallel()
-	network := netip.MustParsePrefix
-	text, err := Rules(Spec{Sources: []netip.Prefix{network("192.168.64.0/22")}, Blocked: []netip.Prefix{network("10.0.0.0/8"), network("172.16.0.0/12")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := spec(t, []string{"192.168.64.0/22"}, "10.0.0.0/8", "172.16.0.0/12").File()
 	_, headless, _ := strings.Cut(text, "\n")
 	for _, tc := range []struct {
 		what, text           string

@@ -1,6 +1,7 @@
 package pf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -27,15 +28,24 @@ func Tables() []string { return []string{SourceTable, BlockedTable} }
 const metadata = "169.254.169.254"
 
 // Spec is what an anchor blocks: what comes from virtual machines, on its way to
-// these networks.
+// some networks. NewSpec makes it.
 type Spec struct {
-	Sources []netip.Prefix // of virtual machines
-	Blocked []netip.Prefix
+	sources []netip.Prefix    // of virtual machines
+	Tables  map[string]string // what the tables hold, sorted
 }
 
-// Networks reads networks such as "10.0.0.0/8", sorted and each once. Anything
-// else is an error: a filter with a network too few would let through.
-func Networks(texts []string) ([]netip.Prefix, error) {
+// NewSpec reads networks such as "10.0.0.0/8". Anything else is an error: a filter with a
+// network too few would let through.
+func NewSpec(sources, blocked []string) (Spec, error) {
+	if len(sources) == 0 || len(blocked) == 0 {
+		return Spec{}, errors.New("an anchor needs networks that it blocks, and networks that it blocks them for")
+	}
+	from, err := networks(sources)
+	to, toErr := networks(blocked)
+	return Spec{from, map[string]string{SourceTable: networkList(from), BlockedTable: networkList(to)}}, cmp.Or(err, toErr)
+}
+
+func networks(texts []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, text := range texts {
 		if why := fleet.CheckNetwork(text); why != "" {
@@ -43,43 +53,38 @@ func Networks(texts []string) ([]netip.Prefix, error) {
 		}
 		out = append(out, netip.MustParsePrefix(text))
 	}
-	return sorted(out), nil
+	return out, nil
 }
 
-func sorted(all []netip.Prefix) []netip.Prefix {
-	out := slices.Clone(all)
-	slices.SortFunc(out, func(a, b netip.Prefix) int {
-		if c := a.Addr().Compare(b.Addr()); c != 0 {
-			return c
-		}
-		return a.Bits() - b.Bits()
-	})
-	return slices.Compact(out)
+// networkList writes networks sorted, each once.
+func networkList(all []netip.Prefix) string {
+	byAddress := func(a, b netip.Prefix) int { return cmp.Or(a.Addr().Compare(b.Addr()), a.Bits()-b.Bits()) }
+	var texts []string
+	for _, p := range slices.Compact(slices.SortedFunc(slices.Values(all), byAddress)) {
+		texts = append(texts, p.String())
+	}
+	return strings.Join(texts, ", ")
 }
 
-// Rules returns the text of an anchor's file. Its tables are not persistent: one
+// Covers reports whether a network is one of virtual machines, or part of one.
+func (s Spec) Covers(n netip.Prefix) bool {
+	return slices.ContainsFunc(s.sources, func(from netip.Prefix) bool { return from.Bits() <= n.Bits() && from.Contains(n.Addr()) })
+}
+
+// File returns the text of the anchor's file. Its tables are not persistent: one
 // that outlives its rules makes every later load fail with "Resource busy".
-func Rules(s Spec) (string, error) {
-	if len(s.Sources) == 0 || len(s.Blocked) == 0 {
-		return "", errors.New("an anchor needs networks that it blocks, and networks that it blocks them for")
+func (s Spec) File() string {
+	text := Header + "\n# What virtual machines send to these networks is dropped.\n"
+	for _, name := range Tables() {
+		text += "table <" + name + "> { " + s.Tables[name] + " }\n"
 	}
-	for _, p := range append(slices.Clone(s.Sources), s.Blocked...) {
-		if why := fleet.CheckNetwork(p.String()); why != "" {
-			return "", fmt.Errorf("%s: %s", p, why)
-		}
-	}
-	return Header + "\n# What virtual machines send to these networks is dropped.\n" +
-		table(SourceTable, s.Sources) + table(BlockedTable, s.Blocked) + strings.Join(ruleLines(), "\n") + "\n", nil
+	return text + strings.Join(Rules(), "\n") + "\n"
 }
 
-func table(name string, networks []netip.Prefix) string {
-	return "table <" + name + "> { " + NetworkList(networks) + " }\n"
-}
-
-// ruleLines are the rules without a direction: a packet of a virtual machine comes
-// in on the bridge with its own address, and may have the host's when it goes out,
-// where translation can come before the filter.
-func ruleLines() []string {
+// Rules are the rules of an anchor, in normal form. They have no direction: a packet of a
+// virtual machine comes in on the bridge with its own address, and may have the host's when
+// it goes out, where translation can come before the filter.
+func Rules() []string {
 	return []string{
 		"block drop quick from <" + SourceTable + "> to <" + BlockedTable + ">",
 		"block drop quick from <" + SourceTable + "> to " + metadata,
@@ -92,51 +97,25 @@ func IsOurs(file string) bool {
 	return strings.TrimSpace(first) == Header
 }
 
-// Live is an anchor as it is in the kernel, in normal form.
-type Live struct {
-	Rules            []string
-	Sources, Blocked string // what the tables hold
-}
-
-// Loaded returns what an anchor's file becomes in the kernel.
-func Loaded(s Spec) Live {
-	return Live{Rules: ruleLines(), Sources: NetworkList(s.Sources), Blocked: NetworkList(s.Blocked)}
-}
-
-// NetworkList writes networks in a fixed order.
-func NetworkList(all []netip.Prefix) string {
-	var texts []string
-	for _, p := range sorted(all) {
-		texts = append(texts, p.String())
-	}
-	return strings.Join(texts, ", ")
-}
-
 // Resembles reports whether a file holds a line that only macfleet writes: its
 // first line somewhere, or the rule of its tables.
 func Resembles(file string) bool {
 	for line := range strings.Lines(file) {
-		if line = strings.TrimSpace(line); line == Header || line == ruleLines()[0] {
+		if line = strings.TrimSpace(line); line == Header || line == Rules()[0] {
 			return true
 		}
 	}
 	return false
 }
 
-// IsRendered reports whether a file is as Rules writes it, for whatever networks.
+// IsRendered reports whether a file is as Spec.File writes it, for whatever networks.
 func IsRendered(file string) bool {
-	var s Spec
-	for _, t := range []struct {
-		name string
-		into *[]netip.Prefix
-	}{{SourceTable, &s.Sources}, {BlockedTable, &s.Blocked}} {
-		_, list, _ := strings.Cut(file, "\ntable <"+t.name+"> { ")
+	var lists [2][]string
+	for i, name := range Tables() {
+		_, list, _ := strings.Cut(file, "\ntable <"+name+"> { ")
 		list, _, _ = strings.Cut(list, " }\n")
-		var err error
-		if *t.into, err = Networks(strings.Split(list, ", ")); err != nil {
-			return false
-		}
+		lists[i] = strings.Split(list, ", ")
 	}
-	text, err := Rules(s)
-	return err == nil && text == file
+	s, err := NewSpec(lists[0], lists[1])
+	return err == nil && s.File() == file
 }

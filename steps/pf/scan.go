@@ -6,11 +6,15 @@ package pf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// statement is a statement of a pf.conf, a comment or a blank line: whole lines
-// with their ends.
+// Conf is a pf.conf or a listing of pfctl, taken apart. Its statements are never changed:
+// the forms that a plan needs of one file share them.
+type Conf struct{ all []*statement }
+
+// statement is a statement, a comment or a blank line: whole lines with their ends.
 type statement struct {
 	text    string
 	line    int    // of the file, counted from 1
@@ -18,6 +22,9 @@ type statement struct {
 	comment string // what a line says that is a comment alone
 	braces  bool   // it holds a list or rules of its own
 	ended   bool   // it ends with the end of a line, and not with that of the file
+
+	Point               // the anchor that it evaluates or loads; the zero one: it does neither
+	begins, ends string // the anchor whose block a comment begins or ends
 }
 
 // word is a word of a statement. A quoted one is never a keyword.
@@ -28,34 +35,36 @@ type word struct {
 
 // keyword reports whether the i-th word is one of these, unquoted.
 func (s *statement) keyword(i int, texts ...string) bool {
-	if i >= len(s.words) || s.words[i].quoted {
-		return false
-	}
-	for _, t := range texts {
-		if s.words[i].text == t {
-			return true
-		}
-	}
-	return false
+	return i < len(s.words) && !s.words[i].quoted && slices.Contains(texts, s.words[i].text)
 }
 
-// split takes a configuration apart as pfctl's own scanner does: a backslash at
+// Parse takes a configuration apart as pfctl's own scanner does: a backslash at
 // the end of a line joins it to the next, in comments as well; a quoted text and
-// braces go over the ends of lines. All texts together are the configuration.
-func split(conf string) ([]*statement, error) {
-	lines := strings.Count(conf, "\n") + 1
-	made, out := make([]statement, 0, lines), make([]*statement, 0, lines)
+// braces go over the ends of lines. The error says which line pfctl itself could not read.
+func Parse(conf string) (Conf, error) {
+	lines := strings.Count(strings.TrimSuffix(conf, "\n"), "\n") + 1 // a plan of a big fleet reads many
+	made, c := make([]statement, lines), Conf{make([]*statement, 0, lines)}
 	s := scanner{text: conf, words: make([]word, 0, len(conf)/8)}
 	for line := 1; s.pos < len(conf); {
-		st, err := s.statement(line)
-		if err != nil {
-			return nil, err
+		st := &made[len(c.all)]
+		if err := s.statement(st, line); err != nil {
+			return Conf{}, err
 		}
-		made = append(made, st)
-		out = append(out, &made[len(made)-1]) // which stays: a statement has a line of its own
+		st.Point = st.anchor()
+		st.begins, st.ends = st.marks()
+		c.all = append(c.all, st)
 		line += strings.Count(st.text, "\n")
 	}
-	return out, nil
+	return c, nil
+}
+
+// text is the configuration, as all its statements together are.
+func (c Conf) text() string {
+	texts := make([]string, len(c.all))
+	for i, s := range c.all {
+		texts[i] = s.text
+	}
+	return strings.Join(texts, "")
 }
 
 // end is what scanner.get returns at the end of the text.
@@ -64,59 +73,55 @@ const end = -1
 type scanner struct {
 	text  string
 	pos   int
-	words []word // of all statements: a plan of a big fleet reads many
+	words []word // of all statements
 }
 
 // get returns the next character as pfctl's scanner sees it: a backslash is
 // passed over, with the end of a line behind it.
 func (s *scanner) get() int {
-	for s.pos < len(s.text) {
-		c := s.text[s.pos]
-		s.pos++
-		if c != '\\' {
-			return int(c)
-		}
-		if s.pos < len(s.text) {
-			c = s.text[s.pos]
-			s.pos++
-			if c != '\n' {
-				return int(c)
-			}
-		}
+	for strings.HasPrefix(s.text[s.pos:], "\\\n") {
+		s.pos += 2
 	}
-	return end
+	if strings.HasPrefix(s.text[s.pos:], `\`) {
+		s.pos++
+	}
+	if s.pos == len(s.text) {
+		return end
+	}
+	s.pos++
+	return int(s.text[s.pos-1])
 }
 
 // statement reads up to the end of the line that ends a statement.
-func (s *scanner) statement(line int) (statement, error) {
-	st := statement{line: line}
+func (s *scanner) statement(st *statement, line int) error {
 	from, words, comment := s.pos, len(s.words), ""
+	add := func(text string, quoted bool) { s.words = append(s.words, word{text, quoted}) }
 	for depth := 0; ; {
 		before := s.pos
 		switch c := s.get(); {
 		case c == '\n' && depth > 0, c == ' ', c == '\t', c == '\r':
 		case c == '\n' || c == end:
 			if c == end && depth > 0 {
-				return st, fmt.Errorf("line %d: a brace is never closed", line)
+				return fmt.Errorf("line %d: a brace is never closed", line)
 			}
-			st.text, st.ended = s.text[from:s.pos], c == '\n'
+			st.line, st.text, st.ended = line, s.text[from:s.pos], c == '\n'
 			if st.words = s.words[words:len(s.words):len(s.words)]; len(st.words) == 0 {
 				st.comment = comment
 			}
-			return st, nil
+			return nil
 		case c == '#':
-			comment = s.comment()
+			comment = s.until(func(c byte) bool { return c == '\n' })
 		case c == '"' || c == '\'':
 			text, closed := s.quoted(byte(c))
 			if !closed {
-				return st, fmt.Errorf("line %d: a quotation is never closed", line)
+				return fmt.Errorf("line %d: a quotation is never closed", line)
 			}
 			if depth == 0 {
-				s.words = append(s.words, word{text, true})
+				add(text, true)
 			}
 		case c == '{' || c == '}':
 			if st.braces = true; len(s.words) == words {
-				s.words = append(s.words, word{text: "{"})
+				add("{", false)
 			}
 			if depth--; c == '{' {
 				depth += 2
@@ -125,38 +130,38 @@ func (s *scanner) statement(line int) (statement, error) {
 		case depth > 0:
 		case inWord(byte(c)):
 			s.pos = before
-			s.words = append(s.words, word{text: s.word()})
+			add(s.until(func(c byte) bool { return !inWord(c) }), false)
 		default:
-			s.words = append(s.words, word{text: string(rune(c))})
+			add(string(rune(c)), false)
 		}
 	}
 }
 
-// comment reads what stands behind a number sign, and leaves the end of the line.
-func (s *scanner) comment() string {
-	if n := strings.IndexAny(s.text[s.pos:], "\\\n"); n >= 0 && s.text[s.pos+n] == '\n' {
+// until reads up to a character, which it leaves.
+func (s *scanner) until(stop func(byte) bool) string {
+	rest := s.text[s.pos:]
+	if n := strings.IndexFunc(rest, func(r rune) bool { return r == '\\' || stop(byte(min(r, 0x7f))) }); n >= 0 && rest[n] != '\\' {
 		s.pos += n
-		return s.text[s.pos-n-1 : s.pos]
+		return rest[:n]
 	}
-	b := []byte{'#'}
+	var b []byte
 	for {
-		switch c := s.get(); c {
-		case '\n':
-			s.pos--
+		before := s.pos
+		c := s.get()
+		if c == end || stop(byte(c)) {
+			s.pos = before
 			return string(b)
-		case end:
-			return string(b)
-		default:
-			b = append(b, byte(c))
 		}
+		b = append(b, byte(c))
 	}
 }
 
 // quoted reads up to the closing quote.
 func (s *scanner) quoted(quote byte) (text string, closed bool) {
-	if n := strings.IndexByte(s.text[s.pos:], quote); n >= 0 && !strings.ContainsAny(s.text[s.pos:s.pos+n], "\\\n") {
+	rest := s.text[s.pos:]
+	if n := strings.IndexAny(rest, "\\\n"+string(rune(quote))); n >= 0 && rest[n] == quote {
 		s.pos += n + 1
-		return s.text[s.pos-n-1 : s.pos-1], true
+		return rest[:n], true
 	}
 	var b []byte
 	for s.pos < len(s.text) {
@@ -175,37 +180,8 @@ func (s *scanner) quoted(quote byte) (text string, closed bool) {
 			b = append(b, c)
 		}
 	}
-	return string(b), false
-}
-
-// word reads an unquoted word.
-func (s *scanner) word() string {
-	n := s.pos
-	for n < len(s.text) && inWord(s.text[n]) && s.text[n] != '\\' {
-		n++
-	}
-	if n < len(s.text) && s.text[n] != '\\' {
-		text := s.text[s.pos:n]
-		s.pos = n
-		return text
-	}
-	var b []byte
-	for {
-		before := s.pos
-		c := s.get()
-		if c == end || !inWord(byte(c)) {
-			s.pos = before
-			return string(b)
-		}
-		b = append(b, byte(c))
-	}
+	return "", false
 }
 
 // inWord reports whether a character may be part of an unquoted word.
-func inWord(c byte) bool {
-	switch c {
-	case '(', ')', '{', '}', '<', '>', '!', '=', '/', '#', ',':
-		return false
-	}
-	return c > ' ' && c < 0x7f
-}
+func inWord(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte("(){}<>!=/#,", c) < 0 }

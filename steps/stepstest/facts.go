@@ -22,9 +22,9 @@ func FactoryFacts() plan.Facts {
 		"power.screensaver":       inventory.Present(missing),
 		"power.login-screensaver": inventory.Present(missing),
 		"power.auto-logout":       inventory.Present(missing),
-		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "filevault 0 FileVault is Off.\n" +
-			"managed 1 " + missing.Stderr + "forbidden 1 " + missing.Stderr + "user 1 " + missing.Stderr +
-			"kcpassword 0 absent\nconsole 0 root\nsession 113 Could not find domain for user gui: 501\nloginwindow 0 alive\nwork 1 \n"}),
+		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "FileVault is Off.\n== filevault 0\n" +
+			missing.Stderr + "\n== managed 1\n" + missing.Stderr + "\n== forbidden 1\n" + missing.Stderr + "\n== user 1\n" +
+			"absent\n== kcpassword 0\nroot\n== console 0\nCould not find domain for user gui: 501\n== session 113\nalive\n== loginwindow 0\n\n== work 1\n\n== end\n"}),
 		"vm_firewall.state":       inventory.Present(FactoryPacketFilter().Answer()),
 		"tart.state":              inventory.Present(Tart{FreeKB: 400_000_000}.Answer()),
 		"tart_kubelet.state/m1":   inventory.Present(FactoryKubelet().Answer()),
@@ -51,9 +51,9 @@ func SettledFacts(name string) plan.Facts {
 		"power.screensaver":       never,
 		"power.login-screensaver": never,
 		"power.auto-logout":       never,
-		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "filevault 0 FileVault is Off.\n" +
-			"managed 1 " + missing.Stderr + "forbidden 1 " + missing.Stderr + "user 0 m1\n" +
-			"kcpassword 0 present root:wheel 600\nconsole 0 m1\nsession 0 Aqua\n"}),
+		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "FileVault is Off.\n== filevault 0\n" +
+			missing.Stderr + "\n== managed 1\n" + missing.Stderr + "\n== forbidden 1\nm1\n== user 0\n" +
+			"present root:wheel 600\n== kcpassword 0\nm1\n== console 0\nAqua\n== session 0\n\n== end\n"}),
 		"vm_firewall.state":       inventory.Present(SettledPacketFilter().Answer()),
 		"tart.state":              inventory.Present(SettledTart().Answer()),
 		"tart_kubelet.state/m1":   inventory.Present(SettledKubelet(name).Answer()),

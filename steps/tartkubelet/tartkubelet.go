@@ -71,7 +71,7 @@ func (k tartKubelet) Probes() []plan.Probe {
 	state := scripts.Probe(k.ID(), "state", plan.Root, k.host.User)
 	state.ID = k.stateID()
 	if k.wish == nil {
-		return []plan.Probe{kit.Traces(state)}
+		return kit.Asked(false, state)
 	}
 	return []plan.Probe{state, scripts.Probe(k.ID(), "background", plan.Root)}
 }

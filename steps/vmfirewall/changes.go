@@ -1,6 +1,7 @@
 package vmfirewall
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,19 +35,19 @@ var (
 	codeBootJobEdited       = plan.NewCode("boot-job-edited", plan.Warning, "the boot job of the firewall is not as macfleet writes it")
 )
 
-// bootJob is the launchd job that enables pf after a boot. macOS's own job loads
+// bootJobAnchor returns the anchor of a boot job that is as macfleet writes it, or "".
+func bootJobAnchor(text string) string {
+	rest, head := strings.CutPrefix(text, bootJobHead)
+	if anchor, tail := strings.CutSuffix(rest, bootJobTail); head && tail {
+		return anchor
+	}
+	return ""
+}
+
+// The boot job around its anchor enables pf after a boot. macOS's own job loads
 // /etc/pf.conf by then; where it did not, this one does. A job that loaded in any
 // case would take away what macOS adds at run time for virtual machines' network,
 // each time it is bootstrapped.
-func bootJob(anchor string) string { return bootJobHead + anchor + bootJobTail }
-
-// isBootJob compares without making the text, as a big fleet has many.
-func isBootJob(text, anchor string) bool {
-	rest, head := strings.CutPrefix(text, bootJobHead)
-	rest, tail := strings.CutSuffix(rest, bootJobTail)
-	return head && tail && rest == anchor
-}
-
 const (
 	bootJobHead = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -75,14 +76,13 @@ pfctl -s rules 2&gt;/dev/null | grep -qF "anchor \"$1\"" || pfctl -f /etc/pf.con
 
 // finding compares.
 func (c *comparison) finding() plan.Finding {
-	all := packetFilterSettings(c.state, c.want)
-	var f plan.Finding
-	diff := kit.Fields(all...)
-	f.Facts = c.factsText(c.state.pending && len(diff) == 1)
+	moved, facts := c.settings()
+	f := plan.Finding{Facts: kit.Facts(append(facts, c.anchorFacts()...))}
 	if rules := pf.Bypass(c.seen.main, c.want.anchor); len(rules) > 0 {
 		f.Warnings = append(f.Warnings, bypassed(c.want.anchor, rules))
 	}
 	uncovered := c.uncovered()
+	diff := kit.Fields(moved...)
 	if len(diff) == 0 {
 		f.Refused = uncovered
 		return f
@@ -119,30 +119,23 @@ func bypassed(anchor string, rules []string) plan.Trouble {
 // blocked. Only the configuration can mend that.
 func (c *comparison) uncovered() *plan.Trouble {
 	b := c.seen.bridge
-	if !b.IsValid() {
+	if !b.IsValid() || c.want.spec.Covers(b) {
 		return nil
 	}
-	for _, s := range c.want.sources.Sources {
-		if s.Bits() <= b.Bits() && s.Contains(b.Addr()) {
-			return nil
-		}
-	}
 	return &plan.Trouble{Code: codeVMSubnetUncovered,
-		Text:   fmt.Sprintf("virtual machines run in %s (bridge100), which vm_sources (%s) does not cover: nothing is blocked for them", b, c.want.live.Sources),
+		Text: fmt.Sprintf("virtual machines run in %s (bridge100), which vm_sources (%s) does not cover: nothing is blocked for them",
+			b, c.want.spec.Tables[pf.SourceTable]),
 		Remedy: fmt.Sprintf("add %q to vm_sources", b)}
 }
 
-// liveDiffers reports whether the kernel has to be told something. After a run
-// that never finished it is told everything once more.
-func (c *comparison) liveDiffers() bool {
-	s := c.state
-	return !s.enabled || len(s.missing) > 0 || !s.evaluated || !c.rulesAreRight() || len(s.leftover) > 0 || s.pending ||
-		slices.ContainsFunc(c.want.givenUp, func(name string) bool { return c.seen.anchors[name].filled })
+// filled are the anchors given up that have rules.
+func (c *comparison) filled() []string {
+	return slices.DeleteFunc(slices.Clone(c.want.givenUp), func(name string) bool { return !c.seen.anchors[name].filled })
 }
 
-func (c *comparison) rulesAreRight() bool {
-	return slices.Equal(c.state.rules, c.want.live.Rules) &&
-		held(c.state, pf.SourceTable) == c.want.live.Sources && held(c.state, pf.BlockedTable) == c.want.live.Blocked
+// rulesDiffer reports whether the anchor's live rules or tables are others.
+func (c *comparison) rulesDiffer() bool {
+	return !slices.Equal(c.live.rules, pf.Rules()) || slices.ContainsFunc(pf.Tables(), func(name string) bool { return c.held(name) != c.want.spec.Tables[name] })
 }
 
 // change is what removes the difference: in files alone where what is live is
@@ -150,77 +143,55 @@ func (c *comparison) rulesAreRight() bool {
 // confirmed.
 func (c *comparison) change() (plan.Change, error) {
 	keep, err := c.keep()
-	if err != nil || !c.liveDiffers() {
+	main := !c.evaluated || len(c.missing) > 0
+	// After a run that never finished the kernel is told everything once more.
+	live := !c.seen.enabled || main || c.rulesDiffer() || len(c.leftover) > 0 || c.view.Pending || len(c.filled()) > 0
+	if err != nil || !live {
 		return plan.Change{Command: keep}, err
 	}
-	main, before := "", ""
-	if !c.state.evaluated || len(c.state.missing) > 0 {
-		if main, err = c.conf.LoadFile(c.want.anchor, c.want.givenUp, c.seen.points); err != nil {
+	var after, before string
+	if main {
+		after, err = c.seen.conf.LoadFile(c.want.anchor, c.want.givenUp, c.seen.points)
+		was, beforeErr := c.seen.conf.LoadFile(kit.Choose(c.evaluated, c.want.anchor, ""), []string{c.want.anchor}, c.seen.points)
+		if err = cmp.Or(err, beforeErr); err != nil {
 			return plan.Change{}, err
 		}
-		was := c.want.anchor
-		if !c.state.evaluated {
-			was = ""
-		}
-		if before, err = c.conf.LoadFile(was, []string{c.want.anchor}, c.seen.points); err != nil {
-			return plan.Change{}, err
-		}
+		before = was
 	}
-	back := c.back(before)
-	return plan.Change{Command: c.live("on", c.want.file, main, c.want.givenUp), Guard: &plan.Guard{Restore: &back, Persist: keep}}, nil
+	// What is live now comes back. Rules that the anchor has are those of its file, or
+	// nobody knows where they came from, and then it has none.
+	rules := c.seen.files[pf.File(c.want.anchor)].Text
+	if len(c.live.rules) == 0 || strings.ContainsRune(rules, 0) {
+		rules = ""
+	}
+	back := c.tell("back", rules, before, c.filled())
+	return plan.Change{Command: c.tell("on", c.want.file, after, c.want.givenUp), Guard: &plan.Guard{Restore: &back, Persist: keep}}, nil
 }
 
-// live is the script that tells the kernel.
-func (c *comparison) live(way, rules, main string, names []string) plan.Command {
-	defined := c.conf.Tables()
-	var tables []string
-	for _, name := range pf.Tables() {
-		if !slices.Contains(defined, name) {
-			tables = append(tables, name)
-		}
-	}
+// tell is the script that tells the kernel.
+func (c *comparison) tell(way, rules, main string, names []string) plan.Command {
+	defined := c.seen.conf.Tables()
+	tables := slices.DeleteFunc(pf.Tables(), func(name string) bool { return slices.Contains(defined, name) })
 	args := append([]string{way, c.want.anchor, rules, main, strings.Join(tables, " ")}, names...)
 	return scripts.Command("vm_firewall-live", plan.Root, args...)
 }
 
-// back brings back what is live now. Rules that the anchor has are those of its
-// file, or nobody knows where they came from, and then it has none.
-func (c *comparison) back(main string) plan.Command {
-	rules := ""
-	if len(c.state.rules) > 0 {
-		rules = c.seen.files[pf.File(c.want.anchor)].Text
-	}
-	if strings.ContainsRune(rules, 0) {
-		rules = ""
-	}
-	var names []string
-	for _, name := range c.want.givenUp {
-		if c.seen.anchors[name].filled {
-			names = append(names, name)
-		}
-	}
-	return c.live("back", rules, main, names)
-}
-
 // keep is the script that writes the files.
 func (c *comparison) keep() (plan.Command, error) {
-	conf := c.seen.conf()
-	wanted := conf
-	if !c.state.form.Settled {
-		var err error
-		if wanted, err = c.conf.Rewrite(c.want.anchor, c.want.givenUp); err != nil {
-			return plan.Command{}, err
-		}
+	conf := c.seen.confText()
+	wanted, err := conf, error(nil)
+	if !c.form.Settled {
+		wanted, err = c.seen.conf.Rewrite(c.want.anchor, c.want.givenUp)
 	}
-	check, err := c.conf.LoadFile(c.want.anchor, c.want.givenUp, nil)
-	args := append([]string{c.want.anchor, c.want.file, conf, wanted, check, bootJob(c.want.anchor)}, c.want.former...)
-	return scripts.Command("vm_firewall-keep", plan.Root, args...), err
+	check, checkErr := c.seen.conf.LoadFile(c.want.anchor, c.want.givenUp, nil)
+	args := append([]string{c.want.anchor, c.want.file, conf, wanted, check, bootJobHead + c.want.anchor + bootJobTail}, c.want.former...)
+	return scripts.Command("vm_firewall-keep", plan.Root, args...), cmp.Or(err, checkErr)
 }
 
 // reason names what is wrong, the cause before its consequences.
 func (c *comparison) reason() plan.Reason {
-	s, f := c.state, c.state.form
-	file, job := s.file != "missing", s.job != "missing"
+	f := c.form
+	file, job := c.file != "missing", c.job != "missing"
 	for _, r := range []struct {
 		is   bool
 		code plan.Code
@@ -230,18 +201,18 @@ func (c *comparison) reason() plan.Reason {
 		{f.Absent() && file, codePFConfResetByUpdate, "/etc/pf.conf has no line of the anchor, though its file is there: updates of macOS write a new one"},
 		{f.Unclosed, codeBeginWithoutEnd, "/etc/pf.conf has " + describeForm(f)},
 		{f.Blocks > 1, codeDuplicatePFBlock, "/etc/pf.conf has " + describeForm(f) + "; pf refuses to load the whole file"},
-		{f.Bare > 0 || len(s.legacy) > 0, codeLegacyPFBlock, "earlier forms: /etc/pf.conf has " + describeForm(f) + "; anchors given up: " + kit.ListOr(s.legacy, "none")},
-		{len(s.leftover) > 0, codePersistTableLeft, "tables outlived their rules (" + kit.ListOr(s.leftover, "") + "), so the next load would be refused as busy"},
-		{len(s.missing) > 0, codeStockAnchorsMissing, "the live rules lack " + kit.ListOr(s.missing, "") + " of /etc/pf.conf"},
-		{!s.evaluated, codeUnreferencedAnchor, "the live rules do not evaluate the anchor " + c.want.anchor},
-		{len(s.rules) == 0, codeFlushedPFAnchor, "the anchor " + c.want.anchor + " has no rules"},
-		{!s.enabled, codePFDisabled, "pf is disabled"},
-		{!c.rulesAreRight(), codeLiveRulesEdited, "the live rules or tables of the anchor " + c.want.anchor + " are others"},
+		{f.Bare > 0 || len(c.legacy) > 0, codeLegacyPFBlock, "earlier forms: /etc/pf.conf has " + describeForm(f) + "; anchors given up: " + kit.ListOr(c.legacy, "none")},
+		{len(c.leftover) > 0, codePersistTableLeft, "tables outlived their rules (" + kit.ListOr(c.leftover, "") + "), so the next load would be refused as busy"},
+		{len(c.missing) > 0, codeStockAnchorsMissing, "the live rules lack " + kit.ListOr(c.missing, "") + " of /etc/pf.conf"},
+		{!c.evaluated, codeUnreferencedAnchor, "the live rules do not evaluate the anchor " + c.want.anchor},
+		{len(c.live.rules) == 0, codeFlushedPFAnchor, "the anchor " + c.want.anchor + " has no rules"},
+		{!c.seen.enabled, codePFDisabled, "pf is disabled"},
+		{c.rulesDiffer(), codeLiveRulesEdited, "the live rules or tables of the anchor " + c.want.anchor + " are others"},
 		{!file, codeAnchorFileMissing, pf.File(c.want.anchor) + " is not there"},
-		{s.file != kit.AsRendered, codeAnchorFileEdited, pf.File(c.want.anchor) + ": " + s.file},
+		{c.file != kit.AsRendered, codeAnchorFileEdited, pf.File(c.want.anchor) + ": " + c.file},
 		{!f.Settled, codePFConfEdited, "/etc/pf.conf has " + describeForm(f)},
 		{!job, codeBootJobMissing, bootJobPath + " is not there"},
-		{s.job != jobLoaded, codeBootJobEdited, "the boot job is " + s.job},
+		{c.job != jobLoaded, codeBootJobEdited, "the boot job is " + c.job},
 	} {
 		if r.is {
 			return plan.Reason{Code: r.code, Text: r.text}

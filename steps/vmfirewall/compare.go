@@ -1,7 +1,7 @@
 package vmfirewall
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,40 +20,22 @@ var (
 		"choose another anchor in the vm_firewall block, or remove it on the host")
 )
 
-// comparison is a host's packet filter beside what is wanted of it.
+// comparison is a host's packet filter beside what is wanted of it, and what was seen in
+// the terms of the wish.
 type comparison struct {
-	view  plan.View
-	seen  packetFilter
-	conf  pf.Conf
-	want  packetFilterWish
-	state packetFilterState
-}
-
-// packetFilterState is what was seen in the terms of the wish.
-type packetFilterState struct {
-	enabled   bool
-	missing   []string // of macOS's own anchor points that pf.conf has, those that are not live
-	evaluated bool     // the live main ruleset evaluates the anchor
-	rules     []string
-	held      map[string]string
-	leftover  []string // tables of ours where none should be
-	legacy    []string // anchors given up that are somewhere yet
+	view      plan.View
+	seen      packetFilter
+	want      packetFilterWish
+	live      anchorState // of the wanted anchor
+	evaluated bool        // the live main ruleset evaluates it
+	missing   []string    // of macOS's own anchor points that pf.conf has, those that are not live
+	leftover  []string    // tables of ours where none should be
+	legacy    []string    // anchors given up that are somewhere yet
 	form      pf.Form
 	file, job string // "as rendered", "loaded", or what is wrong
-	pending   bool
-	network   string // of virtual machines, where vm_sources does not cover it
 }
 
 const jobLoaded = "loaded"
-
-func (s packetFilterState) pf() string { return kit.Choose(s.enabled, "enabled", "disabled") }
-
-// stock says whether macOS's own anchor points are live.
-func (s packetFilterState) stock() string {
-	return kit.Choose(len(s.missing) == 0, "live", "missing: "+strings.Join(s.missing, ", "))
-}
-
-var errNUL = errors.New("it holds a NUL byte")
 
 func brokenConf(err error) *plan.Trouble {
 	return codePFConfBroken.Trouble(pfConfPath + " cannot be read: " + err.Error())
@@ -62,71 +44,51 @@ func brokenConf(err error) *plan.Trouble {
 // inspect brings what was seen into the terms of the wish. It returns what
 // macfleet must not touch.
 func (c *comparison) inspect() *plan.Trouble {
-	conf, there := c.seen.files[pfConfPath]
-	if !there {
+	if _, there := c.seen.files[pfConfPath]; !there {
 		return codePFConfMissing.Trouble("the host has no " + pfConfPath)
 	}
-	if strings.ContainsRune(conf.Text, 0) {
-		return brokenConf(errNUL)
-	}
-	if c.seen.broken != nil {
-		return brokenConf(c.seen.broken)
-	}
-	c.conf = c.seen.parsed
-	form, err := c.conf.Inspect(c.want.anchor, c.want.givenUp)
-	if err != nil {
+	form, err := c.seen.conf.Inspect(c.want.anchor, c.want.givenUp)
+	if err = cmp.Or(c.seen.broken, err); err != nil {
 		return brokenConf(err)
 	}
-	live := c.seen.anchors[c.want.anchor]
-	c.state = packetFilterState{enabled: c.seen.enabled, evaluated: c.seen.evaluates(c.want.anchor), rules: live.rules, held: live.held, form: form,
-		file: c.anchorFile(), job: c.bootJob(), pending: c.view.Pending}
-	c.state.missing = c.stockMissing()
-	c.leftovers(live)
-	c.givenUp()
-	if u := c.uncovered(); u != nil {
-		c.state.network = c.seen.bridge.String()
-	}
+	c.form, c.file, c.job = form, c.anchorFile(), c.bootJob()
+	c.compareStock()
+	c.compareTables()
+	c.compareGivenUp()
 	return c.stranger()
 }
 
-// evaluates reports whether the live main ruleset has a point of the anchor.
-func (p packetFilter) evaluates(anchor string) bool {
-	return slices.Contains(p.points, pf.FilterPoint(anchor))
-}
-
-// stockMissing lists macOS's own anchor points of pf.conf that are not live.
+// compareStock lists macOS's own anchor points of pf.conf that are not live.
 // Without nat-anchor "com.apple/*" the network of virtual machines dies silently.
 // Points of dummynet are in no listing of ours.
-func (c *comparison) stockMissing() []string {
-	var out []string
-	for _, p := range c.conf.ApplePoints() {
-		if p.Kind != "dummynet-anchor" && !slices.Contains(c.seen.points, p) {
-			out = append(out, p.String())
+func (c *comparison) compareStock() {
+	for _, p := range c.seen.conf.Points() {
+		if p.IsApple() && p.Kind != "dummynet-anchor" && !slices.Contains(c.seen.points, p) && !slices.Contains(c.missing, p.String()) {
+			c.missing = append(c.missing, p.String())
 		}
 	}
-	return out
 }
 
-// leftovers finds tables that outlived their rules: they make the next load fail
+// compareTables finds tables that outlived their rules: they make the next load fail
 // with "Resource busy".
-func (c *comparison) leftovers(live anchorState) {
-	defined := c.conf.Tables()
+func (c *comparison) compareTables() {
+	defined := c.seen.conf.Tables()
 	for _, name := range pf.Tables() {
 		if slices.Contains(c.seen.tables, name) && !slices.Contains(defined, name) {
-			c.state.leftover = append(c.state.leftover, name+" in the main ruleset")
+			c.leftover = append(c.leftover, name+" in the main ruleset")
 		}
-		if _, there := live.held[name]; there && len(live.rules) == 0 {
-			c.state.leftover = append(c.state.leftover, name+" in the anchor")
+		if _, there := c.live.held[name]; there && len(c.live.rules) == 0 {
+			c.leftover = append(c.leftover, name+" in the anchor")
 		}
 	}
 }
 
-// givenUp finds what is left of legacy anchors, and of those that an earlier
+// compareGivenUp finds what is left of legacy anchors, and of those that an earlier
 // wish made.
-func (c *comparison) givenUp() {
+func (c *comparison) compareGivenUp() {
 	for _, name := range c.want.givenUp {
 		var where []string
-		if slices.Contains(c.state.form.Legacy, name) {
+		if slices.Contains(c.form.Legacy, name) {
 			where = append(where, "in pf.conf")
 		}
 		if c.seen.anchors[name].filled {
@@ -136,7 +98,7 @@ func (c *comparison) givenUp() {
 			where = append(where, "its file")
 		}
 		if where != nil {
-			c.state.legacy = append(c.state.legacy, name+" ("+strings.Join(where, ", ")+")")
+			c.legacy = append(c.legacy, name+" ("+strings.Join(where, ", ")+")")
 		}
 	}
 }
@@ -154,7 +116,7 @@ func (c *comparison) anchorFile() string {
 
 func (c *comparison) bootJob() string {
 	file, there := c.seen.files[bootJobPath]
-	state := file.Is(isBootJob(file.Text, c.want.anchor), kit.FileMode)
+	state := file.Is(bootJobAnchor(file.Text) == c.want.anchor, kit.FileMode)
 	switch {
 	case !there:
 		return "missing"
@@ -168,16 +130,15 @@ func (c *comparison) bootJob() string {
 // pf.conf does not name: one that pf.conf names, with marks or without, is an
 // earlier form of ours and is taken over.
 func (c *comparison) stranger() *plan.Trouble {
-	if c.view.Proven || c.view.Pending || c.state.form.Blocks > 0 || c.state.form.Bare > 0 || c.state.form.Unclosed {
+	if c.view.Proven || c.view.Pending || c.form.Blocks > 0 || c.form.Bare > 0 || c.form.Unclosed {
 		return nil
 	}
-	file, there := c.seen.files[pf.File(c.want.anchor)]
 	what := pf.File(c.want.anchor)
-	switch {
+	switch file, there := c.seen.files[what]; {
 	case there && pf.IsOurs(file.Text):
 		return nil
 	case there:
-	case len(c.state.rules) > 0 && !slices.Equal(c.state.rules, c.want.live.Rules):
+	case len(c.live.rules) > 0 && !slices.Equal(c.live.rules, pf.Rules()):
 		what = "the rules that are live in the anchor " + c.want.anchor
 	default:
 		return nil
@@ -185,33 +146,9 @@ func (c *comparison) stranger() *plan.Trouble {
 	return codeForeignAnchor.Trouble(fmt.Sprintf("macfleet did not make %s, and /etc/pf.conf does not name the anchor", what))
 }
 
-// packetFilterSettings are both sides of what a change moves, as a person reads
-// them: first what is live, then the files.
-func packetFilterSettings(s packetFilterState, want packetFilterWish) []kit.Setting {
-	evaluated := want.anchor + ", evaluated"
-	given := "none"
-	if len(want.legacy) > 0 {
-		given = "none of " + strings.Join(want.legacy, ", ")
-	}
-	return []kit.Setting{
-		kit.Compare("pf", s.pf(), "enabled"),
-		kit.Compare("macOS's own anchors", s.stock(), "live"),
-		kit.Compare("anchor", kit.Choose(s.evaluated, evaluated, want.anchor+", not evaluated"), evaluated),
-		kit.Compare("rules", kit.ListOr(s.rules, "none"), kit.ListOr(want.live.Rules, "none")),
-		kit.Compare("vm_sources", held(s, pf.SourceTable), want.live.Sources),
-		kit.Compare("blocked_dst", held(s, pf.BlockedTable), want.live.Blocked),
-		kit.Compare("tables left over", kit.ListOr(s.leftover, "none"), "none"),
-		kit.Compare("anchors given up", kit.ListOr(s.legacy, given), given),
-		kit.Compare("pf.conf", describeForm(s.form), describeForm(pf.Form{Blocks: 1, Settled: true})),
-		kit.Compare("anchor file", s.file, kit.AsRendered),
-		kit.Compare("boot job", s.job, jobLoaded),
-		kit.Compare("earlier run", kit.Choose(s.pending, "unfinished", "finished"), "finished"),
-	}
-}
-
 // held is what a table of the anchor holds; without rules there is no table.
-func held(s packetFilterState, table string) string {
-	if text := s.held[table]; text != "" && len(s.rules) > 0 {
+func (c *comparison) held(table string) string {
+	if text := c.live.held[table]; text != "" && len(c.live.rules) > 0 {
 		return text
 	}
 	return "nothing"

@@ -11,65 +11,83 @@ import (
 // Facts and wish are written in terms that do not depend on the wish: the facts
 // of a host must not move, and look like drift, when the configuration does.
 
-// whole are the settings of the packet filter that are not of one anchor, where the boot
-// job is as told.
-func (w packetFilterWish) whole(s packetFilterState, unfinished bool, job string) []kit.Setting {
-	return []kit.Setting{
-		kit.Compare("pf", s.pf(), "enabled"),
-		kit.Compare("macOS's own anchors", s.stock(), "live"),
-		kit.Compare("tables left over", kit.ListOr(s.leftover, "none"), "none"),
+// settings are both sides: of what a change moves, as a person reads them, first what is
+// live and then the files; and of what the facts say of the packet filter beside single
+// anchors. That an earlier run is unfinished is among the facts where it is all that
+// differs: beside another wish, of which a run was taken back, the host is as it was last
+// proven and nobody has edited it.
+func (c *comparison) settings() (moved, facts []kit.Setting) {
+	w := c.want
+	evaluated, given, network := w.anchor+", evaluated", "none", "covered"
+	if len(w.legacy) > 0 {
+		given = "none of " + strings.Join(w.legacy, ", ")
+	}
+	if c.uncovered() != nil {
+		network = c.seen.bridge.String() + ", not covered"
+	}
+	enabled := kit.Compare("pf", kit.Choose(c.seen.enabled, "enabled", "disabled"), "enabled")
+	stock := kit.Compare("macOS's own anchors", kit.Choose(len(c.missing) == 0, "live", "missing: "+strings.Join(c.missing, ", ")), "live")
+	leftover := kit.Compare("tables left over", kit.ListOr(c.leftover, "none"), "none")
+	run := kit.Compare("earlier run", kit.Choose(c.view.Pending, "unfinished", "finished"), "finished")
+	moved = []kit.Setting{
+		enabled,
+		stock,
+		kit.Compare("anchor", kit.Choose(c.evaluated, evaluated, w.anchor+", not evaluated"), evaluated),
+		kit.Compare("rules", kit.ListOr(c.live.rules, "none"), kit.ListOr(pf.Rules(), "none")),
+		kit.Compare("vm_sources", c.held(pf.SourceTable), w.spec.Tables[pf.SourceTable]),
+		kit.Compare("blocked_dst", c.held(pf.BlockedTable), w.spec.Tables[pf.BlockedTable]),
+		leftover,
+		kit.Compare("anchors given up", kit.ListOr(c.legacy, given), given),
+		kit.Compare("pf.conf", describeForm(c.form), describeForm(settledForm)),
+		kit.Compare("anchor file", c.file, kit.AsRendered),
+		kit.Compare("boot job", c.job, jobLoaded),
+		run,
+	}
+	if len(kit.Fields(moved...)) > 1 {
+		run.Seen = run.Wanted
+	}
+	return moved, []kit.Setting{
+		enabled,
+		stock,
+		leftover,
 		kit.Compare("taken over", kit.ListOr(w.legacy, "none"), kit.ListOr(w.legacy, "none")),
-		kit.Compare("earlier run", kit.Choose(unfinished, "unfinished", "finished"), "finished"),
-		kit.Compare("network of virtual machines", kit.Choose(s.network == "", "covered", s.network+", not covered"), "covered"),
-		kit.Compare("boot job", job, w.anchor+", loaded"),
+		run,
+		kit.Compare("network of virtual machines", network, "covered"),
+		kit.Compare("boot job", c.jobText(), w.anchor+", loaded"),
 	}
 }
 
-// wantedText is the wish.
-func wantedText(w packetFilterWish) string {
-	rules := anchorText(true, w.live.Rules, map[string]string{pf.SourceTable: w.live.Sources, pf.BlockedTable: w.live.Blocked})
-	return kit.Wanted(append(w.whole(packetFilterState{}, false, ""),
-		kit.Compare("anchor "+w.anchor, "", rules),
-		kit.Compare("pf.conf "+w.anchor, "", describeForm(pf.Form{Blocks: 1, Settled: true})),
+var settledForm = pf.Form{Blocks: 1, Settled: true}
+
+// text is the wish.
+func (w packetFilterWish) text() string {
+	_, all := (&comparison{want: w}).settings()
+	return kit.Wanted(append(all,
+		kit.Compare("anchor "+w.anchor, "", anchorText(true, pf.Rules(), w.spec.Tables)),
+		kit.Compare("pf.conf "+w.anchor, "", describeForm(settledForm)),
 		kit.Compare("file "+w.anchor, "", oneLine(w.file))))
 }
 
-// factsText is what was seen, in the terms of wantedText: of each anchor that the
-// wish or an earlier one names, what there is. That an earlier run is unfinished
-// counts where it is all that differs: beside another wish, of which a run was
-// taken back, the host is as it was last proven and nobody has edited it.
-func (c *comparison) factsText(unfinished bool) string {
-	all := c.want.whole(c.state, unfinished, c.jobText())
-	names := append([]string{c.want.anchor}, c.want.givenUp...)
-	slices.Sort(names)
-	for _, name := range names {
-		all = append(all, c.anchorFacts(name)...)
-	}
-	return kit.Facts(all)
-}
-
-// anchorFacts is what there is of one anchor. A point that evaluates nothing
-// stays in the kernel until the next boot and says nothing.
-func (c *comparison) anchorFacts(name string) []kit.Setting {
+// anchorFacts is what there is of the anchors that the wish or an earlier one names, in the
+// terms of the wish's text. A point that evaluates nothing stays in the kernel until the
+// next boot and says nothing.
+func (c *comparison) anchorFacts() []kit.Setting {
 	var all []kit.Setting
-	live := c.seen.anchors[name]
-	evaluated := c.seen.evaluates(name)
-	if live.filled || evaluated && name == c.want.anchor {
-		all = append(all, kit.Setting{Name: "anchor " + name, Seen: anchorText(evaluated, live.rules, live.held)})
-	}
-	form := c.state.form
-	if len(c.want.givenUp) > 0 {
-		form, _ = c.conf.Inspect(name, nil) // inspect has looked at all names
-	}
-	if !form.Absent() {
-		all = append(all, kit.Setting{Name: "pf.conf " + name, Seen: describeForm(form)})
-	}
-	if file, there := c.seen.files[pf.File(name)]; there && (name == c.want.anchor || slices.Contains(c.want.former, name)) {
-		text := oneLine(file.Text)
-		if file.Mode != kit.FileMode {
-			text = "owner and mode " + file.Mode + ": " + text
+	for _, name := range slices.Sorted(slices.Values(append([]string{c.want.anchor}, c.want.givenUp...))) {
+		live, evaluated := c.seen.anchors[name], c.seen.evaluates(name)
+		if live.filled || evaluated && name == c.want.anchor {
+			all = append(all, kit.Setting{Name: "anchor " + name, Seen: anchorText(evaluated, live.rules, live.held)})
 		}
-		all = append(all, kit.Setting{Name: "file " + name, Seen: text})
+		if form, _ := c.seen.conf.Inspect(name, nil); !form.Absent() { // inspect has looked at all names
+			all = append(all, kit.Setting{Name: "pf.conf " + name, Seen: describeForm(form)})
+		}
+		if file, there := c.seen.files[pf.File(name)]; there && (name == c.want.anchor || slices.Contains(c.want.former, name)) {
+			text := oneLine(file.Text)
+			if file.Mode != kit.FileMode {
+				text = "owner and mode " + file.Mode + ": " + text
+			}
+			all = append(all, kit.Setting{Name: "file " + name, Seen: text})
+		}
 	}
 	return all
 }
@@ -90,14 +108,10 @@ func anchorText(evaluated bool, rules []string, tables map[string]string) string
 
 // jobText says whose boot job there is.
 func (c *comparison) jobText() string {
-	if c.state.job == jobLoaded {
-		return c.want.anchor + ", loaded"
-	}
 	file := c.seen.files[bootJobPath]
-	for _, name := range c.want.former {
-		if isBootJob(file.Text, name) && file.Mode == kit.FileMode && c.seen.job {
-			return name + ", loaded"
-		}
+	name := bootJobAnchor(file.Text)
+	if (name == c.want.anchor || slices.Contains(c.want.former, name)) && file.Mode == kit.FileMode && c.seen.job {
+		return name + ", loaded"
 	}
-	return c.state.job + " " + file.Text
+	return c.job + " " + file.Text
 }

@@ -21,9 +21,7 @@ func (p packetFilter) ours() []string {
 			out = append(out, name)
 		}
 	}
-	name, head := strings.CutPrefix(p.files[bootJobPath].Text, bootJobHead)
-	name, tail := strings.CutSuffix(name, bootJobTail)
-	if head && tail && fleet.CheckText("anchor", name) == "" && !slices.Contains(out, name) {
+	if name := bootJobAnchor(p.files[bootJobPath].Text); fleet.CheckText("anchor", name) == "" && !slices.Contains(out, name) {
 		out = append(out, name)
 	}
 	slices.Sort(out)
@@ -43,13 +41,16 @@ func (p packetFilter) made(v plan.View, wanted string) (names, unsure []string) 
 	if p.broken != nil {
 		return nil, nil // which is refused
 	}
-	marked, whole := p.parsed.Marked(), p.parsed.Blocks()
+	marked := slices.DeleteFunc(p.conf.Marked(), func(name string) bool {
+		form, err := p.conf.Inspect(name, nil)
+		return err != nil || form.Blocks == 0
+	})
 	if slices.Contains(marked, wanted) {
 		return nil, nil // the proof is of that one
 	}
 	for _, name := range marked {
 		file, there := p.files[pf.File(name)]
-		if slices.Contains(whole, name) && (!there || p.resembles(name, file.Text)) {
+		if p.conf.Has(name) && (!there || p.resembles(name, file.Text)) {
 			names = append(names, name)
 		} else {
 			unsure = append(unsure, name)
@@ -70,7 +71,7 @@ func (p packetFilter) made(v plan.View, wanted string) (names, unsure []string) 
 
 // resembles reports whether an anchor's file or its live rules are as macfleet's.
 func (p packetFilter) resembles(anchor, file string) bool {
-	return pf.Resembles(file) || slices.Equal(p.anchors[anchor].rules, pf.Loaded(pf.Spec{}).Rules)
+	return pf.Resembles(file) || slices.Equal(p.anchors[anchor].rules, pf.Rules())
 }
 
 // unsureWhose warns of anchors that may be macfleet's.

@@ -2,6 +2,7 @@ package vmfirewall
 
 import (
 	"errors"
+	"math/bits"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -25,7 +26,7 @@ type packetFilter struct {
 	tables  []string   // of the main ruleset
 	anchors map[string]anchorState
 	files   map[string]kit.FileState // by path: pf.conf, anchors' files, the boot job
-	parsed  pf.Conf                  // pf.conf, read once
+	conf    pf.Conf                  // pf.conf, read once
 	broken  error                    // why it cannot be
 	job     bool                     // launchd has the boot job
 	bridge  netip.Prefix             // the network of virtual machines; invalid: none runs
@@ -39,32 +40,39 @@ type anchorState struct {
 	odd    error             // what is not understood of it
 }
 
-func (p packetFilter) conf() string { return p.files[pfConfPath].Text }
+func (p packetFilter) confText() string { return p.files[pfConfPath].Text }
+
+// evaluates reports whether the live main ruleset has a point of the anchor.
+func (p packetFilter) evaluates(anchor string) bool {
+	return slices.Contains(p.points, pf.FilterPoint(anchor))
+}
 
 // readPacketFilter reads the answer of the script vm_firewall-state.
 func readPacketFilter(r *kit.Reader, id string) packetFilter {
 	p := packetFilter{anchors: make(map[string]anchorState), files: make(map[string]kit.FileState)}
 	r.Parts(id, p.take)
-	p.parsed, p.broken = pf.Parse(p.conf())
+	if p.conf, p.broken = pf.Parse(p.confText()); strings.ContainsRune(p.confText(), 0) {
+		p.broken = errors.New("it holds a NUL byte")
+	}
 	return p
 }
 
 // take reads one part.
 func (p *packetFilter) take(part kit.Part) (err error) {
-	live, inAnchor := strings.CutPrefix(part.Name, "live ")
-	switch {
-	case part.Name == "job":
-		p.job = part.Exit == 0
-		return kit.JobCode(part.Exit)
-	case part.Name == "bridge":
-		p.bridge = bridgeNetwork(part.Body, part.Exit)
-		return nil
-	case inAnchor:
-		return p.live(live, part)
-	case part.Exit != 0:
+	if what, inAnchor := strings.CutPrefix(part.Name, "live "); inAnchor {
+		return p.live(what, part)
+	}
+	if part.Exit != 0 && part.Name != "job" && part.Name != "bridge" {
 		return part.Worked()
 	}
 	switch part.Name {
+	case "job":
+		p.job = part.Exit == 0
+		err = kit.JobCode(part.Exit)
+	case "bridge":
+		if part.Exit == 0 { // else no virtual machine runs
+			p.bridge = bridgeNetwork(part.Body)
+		}
 	case "info":
 		p.enabled, err = pf.Enabled(part.Body)
 	case "rules", "nat":
@@ -108,7 +116,7 @@ func (p *packetFilter) live(what string, part kit.Part) error {
 		if state.held == nil {
 			state.held = make(map[string]string)
 		}
-		state.held[what], state.odd = pf.NetworkList(networks), errors.Join(state.odd, odd)
+		state.held[what], state.odd = networks, errors.Join(state.odd, odd)
 	}
 	p.anchors[part.Of] = state
 	return nil
@@ -116,22 +124,16 @@ func (p *packetFilter) live(what string, part kit.Part) error {
 
 // bridgeNetwork reads the network of `ifconfig bridge100`, which exists while
 // virtual machines run.
-func bridgeNetwork(text string, exit int) netip.Prefix {
+func bridgeNetwork(text string) netip.Prefix {
 	words := strings.Fields(text)
-	for i := range words {
-		if exit != 0 || words[i] != "inet" || i+3 >= len(words) || words[i+2] != "netmask" {
+	for i := range max(len(words)-3, 0) {
+		if words[i] != "inet" || words[i+2] != "netmask" {
 			continue
 		}
 		address, err := netip.ParseAddr(words[i+1])
 		mask, merr := strconv.ParseUint(strings.TrimPrefix(words[i+3], "0x"), 16, 32)
-		if err != nil || merr != nil {
-			continue
-		}
-		bits := 0
-		for mask&(1<<31) != 0 {
-			bits, mask = bits+1, mask<<1
-		}
-		if network, err := address.Prefix(bits); err == nil && bits > 0 {
+		network, nerr := address.Prefix(bits.LeadingZeros32(^uint32(mask)))
+		if errors.Join(err, merr, nerr) == nil && network.Bits() > 0 {
 			return network
 		}
 	}

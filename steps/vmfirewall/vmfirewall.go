@@ -2,6 +2,7 @@
 package vmfirewall
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"slices"
@@ -32,10 +33,18 @@ var (
 // does not enable pf.
 type vmFirewall struct{ wish *fleet.VMFirewall }
 
-// newVMFirewall returns the step of a host.
+// New returns the step of a host.
 func New(h fleet.Host) plan.Step { return vmFirewall{wish: h.Spec.VMFirewall} }
 
 func (vmFirewall) ID() plan.StepID { return "vm_firewall" }
+
+// probeID is that of the one question, the same whatever is wanted: one script serves all
+// hosts, and what an earlier wish made is found under any name.
+const probeID = "vm_firewall.state"
+
+func (f vmFirewall) Probes() []plan.Probe {
+	return kit.Asked(f.wish != nil, scripts.Probe(f.ID(), "state", plan.Root))
+}
 
 func (f vmFirewall) Wanted() string {
 	if f.wish == nil {
@@ -45,41 +54,29 @@ func (f vmFirewall) Wanted() string {
 	if err != nil {
 		return "not rendered: " + err.Error()
 	}
-	return wantedText(want)
+	return want.text()
 }
-
-// Probes asks one question, the same whatever is wanted: one script serves all
-// hosts, and what an earlier wish made is found under any name. Without a wish
-// nothing else matters.
-func (f vmFirewall) Probes() []plan.Probe {
-	if f.wish == nil {
-		return []plan.Probe{kit.Traces(f.state())}
-	}
-	return []plan.Probe{f.state()}
-}
-
-func (f vmFirewall) state() plan.Probe { return scripts.Probe(f.ID(), "state", plan.Root) }
 
 func (f vmFirewall) Diff(v plan.View) plan.Finding {
 	r := kit.Reader{Facts: v.Facts}
-	id := f.state().ID
+	seen := readPacketFilter(&r, kit.Answered(v.Facts, probeID))
 	if f.wish == nil {
-		seen := readPacketFilter(&r, kit.Answered(v.Facts, id))
 		return f.leave(v, seen, &r)
 	}
-	seen := readPacketFilter(&r, id)
 	want, err := f.wanted()
 	if err != nil {
 		return kit.Refused(codeVMFirewallNotRendered.Trouble(err.Error()))
 	}
-	want.before(v, seen)
-	if a, ok := v.Facts.Get(id).Get(); ok && seen.anchors[want.anchor].odd != nil {
-		r.Odd(id, fmt.Sprintf("pfctl on the anchor %s: %v", want.anchor, seen.anchors[want.anchor].odd), a)
+	former, unsure := seen.made(v, want.anchor)
+	want.unsure, want.former = unsure, want.others(former)
+	want.givenUp = want.others(slices.Concat(want.legacy, want.former))
+	c := comparison{view: v, seen: seen, want: want, live: seen.anchors[want.anchor], evaluated: seen.evaluates(want.anchor)}
+	if a, ok := v.Facts.Get(probeID).Get(); ok && c.live.odd != nil {
+		r.Odd(probeID, fmt.Sprintf("pfctl on the anchor %s: %v", want.anchor, c.live.odd), a)
 	}
 	if len(r.Unread) > 0 {
 		return plan.Finding{Unread: r.Unread}
 	}
-	c := comparison{view: v, seen: seen, want: want}
 	if trouble := c.inspect(); trouble != nil {
 		return kit.Refused(trouble)
 	}
@@ -89,43 +86,28 @@ func (f vmFirewall) Diff(v plan.View) plan.Finding {
 // packetFilterWish is what is wanted, in normal form.
 type packetFilterWish struct {
 	anchor  string
+	spec    pf.Spec
 	file    string   // the anchor's
-	live    pf.Live  // what it becomes in the kernel
 	legacy  []string // anchors that the wish takes over
 	former  []string // anchors that an earlier wish of ours made
-	sources pf.Spec  // the networks
 	givenUp []string // legacy and former
 	unsure  []string // anchors that may be of an earlier wish of ours
 }
 
-// wanted is the wish as a state.
+// wanted is the wish as a state, before anything was seen.
 func (f vmFirewall) wanted() (packetFilterWish, error) {
-	var w packetFilterWish
+	w := packetFilterWish{anchor: *f.wish.Anchor}
 	var err error
-	if w.sources.Sources, err = pf.Networks(f.wish.VMSources); err != nil {
+	if w.spec, err = pf.NewSpec(f.wish.VMSources, f.wish.Block); err != nil {
 		return w, err
 	}
-	if w.sources.Blocked, err = pf.Networks(f.wish.Block); err != nil {
-		return w, err
-	}
-	w.anchor, w.live = *f.wish.Anchor, pf.Loaded(w.sources)
-	if w.file, err = pf.Rules(w.sources); err != nil {
-		return w, err
-	}
-	w.legacy = w.others(nil, f.wish.Legacy)
+	w.file, w.legacy = w.spec.File(), w.others(f.wish.Legacy)
 	return w, nil
 }
 
-// before adds what an earlier wish made under another name, which is in what was seen.
-func (w *packetFilterWish) before(v plan.View, seen packetFilter) {
-	former, unsure := seen.made(v, w.anchor)
-	w.unsure, w.former = unsure, w.others(nil, former)
-	w.givenUp = w.others(w.legacy, w.former)
-}
-
-// others appends the names that are not there yet, and not that of the wanted anchor.
-func (w *packetFilterWish) others(to, names []string) []string {
-	out := slices.Clone(to)
+// others returns the names, each once, without that of the wanted anchor.
+func (w packetFilterWish) others(names []string) []string {
+	var out []string
 	for _, name := range names {
 		if name != w.anchor && !slices.Contains(out, name) {
 			out = append(out, name)
@@ -141,34 +123,31 @@ func (f vmFirewall) leave(v plan.View, seen packetFilter, r *kit.Reader) plan.Fi
 	if found, blind := r.Blind(v); blind {
 		return found
 	}
-	conf, err := seen.parsed, seen.broken
 	names, unsure := seen.made(v, "")
 	if v.Proven || v.Pending {
-		for _, name := range conf.Blocks() {
-			if _, there := seen.files[pf.File(name)]; !there && !slices.Contains(names, name) {
+		for _, name := range seen.conf.Marked() {
+			if _, there := seen.files[pf.File(name)]; !there && seen.conf.Has(name) && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
 	}
+	var warnings []plan.Trouble
+	if len(unsure) > 0 {
+		warnings = append(warnings, unsureWhose(unsure))
+	}
 	_, job := seen.files[bootJobPath]
-	if len(unsure) > 0 && !v.Pending {
+	switch {
+	case len(unsure) > 0 && !v.Pending:
 		// Something was compared, so the proof stays; and the job, which may yet say whose it was.
-		return plan.Finding{Facts: "unknown=\"" + strings.Join(unsure, ", ") + "\"\n", Warnings: []plan.Trouble{unsureWhose(unsure)}}
-	}
-	if len(names) == 0 && !job && !v.Pending {
+		return plan.Finding{Facts: "unknown=\"" + strings.Join(unsure, ", ") + "\"\n", Warnings: warnings}
+	case len(names) == 0 && !job && !v.Pending:
 		return plan.Finding{}
+	case seen.broken != nil:
+		return kit.Refused(brokenConf(seen.broken))
 	}
-	if err == nil && strings.ContainsRune(seen.conf(), 0) {
-		err = errNUL
-	}
-	var rest, check string
-	if err == nil {
-		rest, err = conf.Remove(names)
-	}
-	if err == nil {
-		check, err = conf.LoadFile("", names, nil)
-	}
-	if err != nil {
+	rest, err := seen.conf.Remove(names)
+	check, checkErr := seen.conf.LoadFile("", names, nil)
+	if err = cmp.Or(err, checkErr); err != nil {
 		return kit.Refused(brokenConf(err))
 	}
 	var all []kit.Setting
@@ -181,14 +160,10 @@ func (f vmFirewall) leave(v plan.View, seen packetFilter, r *kit.Reader) plan.Fi
 	if v.Pending {
 		all = append(all, kit.Compare("earlier run", "unfinished", "finished"))
 	}
-	var warnings []plan.Trouble
-	if len(unsure) > 0 {
-		warnings = append(warnings, unsureWhose(unsure))
-	}
 	return plan.Finding{Facts: kit.Facts(all), Warnings: warnings, Changes: []plan.Change{{
 		Reason:  plan.Reason{Code: codeVMFirewallNotWanted, Text: "the configuration has no vm_firewall block for this host, and macfleet made what is here"},
 		Fields:  kit.Fields(all...),
 		Removes: true,
-		Command: scripts.Command("vm_firewall-remove", plan.Root, append([]string{seen.conf(), rest, check}, names...)...),
+		Command: scripts.Command("vm_firewall-remove", plan.Root, append([]string{seen.confText(), rest, check}, names...)...),
 	}}}
 }

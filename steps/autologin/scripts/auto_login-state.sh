@@ -1,8 +1,11 @@
-# Uses: kcpassword
+# Uses: answer kcpassword
 # $1 the login user, $2 "traces": where the marker holds no proof of the step, that is all that is said.
-# A line an answer: its name, how the tool ended, what it said. No byte of
+# Behind what a tool said stands a line with its name and how it ended. No byte of
 # /etc/kcpassword leaves the host, only what kind of thing it holds.
-answer() { printf '%s %s %s\n' "$1" "$2" "$3"; }
+answer() {
+  printf '%s' "$3"
+  say "$1 $2"
+}
 
 preference() {
   status=0
@@ -29,7 +32,7 @@ traces() {
 }
 
 if [ "$2" = traces ] && ! traces; then
-  answer nothing 0 'the marker holds no proof'
+  say nothing
   exit
 fi
 status=0
@@ -71,7 +74,7 @@ status=0
 said=$(launchctl print "gui/$uid" 2>&1) || status=$?
 if [ "$status" = 0 ]; then
   case $said in
-    *'session = Aqua'*) answer session 0 Aqua; exit ;;
+    *'session = Aqua'*) answer session 0 Aqua; say end; exit ;;
     *) said='no word of an Aqua session' ;;
   esac
 fi
@@ -91,3 +94,4 @@ answer loginwindow "$status" "$said"
 status=0
 said=$(pgrep -f '[R]unner\.Worker|[t]art run|[c]om\.apple\.Virtualization\.VirtualMachine' 2>&1) || status=$?
 answer work "$status" "$said"
+say end
