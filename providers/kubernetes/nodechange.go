@@ -201,10 +201,8 @@ func (c *Client) EmptyNode(ctx context.Context, n inventory.Node, within time.Du
 func (c *Client) PodsOn(ctx context.Context, n inventory.Node) ([]inventory.Pod, error) {
 	var out []inventory.Pod
 	of := metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name}
-	err := each(ctx, "pods of node "+n.Name, c.api.CoreV1().Pods(metav1.NamespaceAll).List, of, func(l *corev1.PodList) error {
-		for i := range l.Items {
-			out = append(out, c.toPod(&l.Items[i]))
-		}
+	err := each(ctx, "pods of node "+n.Name, c.api.CoreV1().Pods(metav1.NamespaceAll).List, of, func(p *corev1.Pod) error {
+		out = append(out, c.toPod(p))
 		return nil
 	})
 	return out, err

@@ -11,7 +11,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
@@ -32,10 +34,8 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 	var beats map[string]coordinationv1.LeaseSpec
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return each(gctx, "nodes", c.api.CoreV1().Nodes().List, metav1.ListOptions{}, func(l *corev1.NodeList) error {
-			for i := range l.Items {
-				nodes = append(nodes, c.toNode(&l.Items[i]))
-			}
+		return each(gctx, "nodes", c.api.CoreV1().Nodes().List, metav1.ListOptions{}, func(n *corev1.Node) error {
+			nodes = append(nodes, c.toNode(n))
 			return nil
 		})
 	})
@@ -60,10 +60,9 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 // heartbeats returns the Leases of all kubelets by their Nodes' names.
 func (c *Client) heartbeats(ctx context.Context) (map[string]coordinationv1.LeaseSpec, error) {
 	out := make(map[string]coordinationv1.LeaseSpec)
-	err := each(ctx, "nodes' leases", c.api.CoordinationV1().Leases(corev1.NamespaceNodeLease).List, metav1.ListOptions{}, func(l *coordinationv1.LeaseList) error {
-		for i := range l.Items {
-			out[l.Items[i].Name] = l.Items[i].Spec
-		}
+	list := c.api.CoordinationV1().Leases(corev1.NamespaceNodeLease).List
+	err := each(ctx, "nodes' leases", list, metav1.ListOptions{}, func(l *coordinationv1.Lease) error {
+		out[l.Name] = l.Spec
 		return nil
 	})
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
@@ -72,12 +71,15 @@ func (c *Client) heartbeats(ctx context.Context) (map[string]coordinationv1.Leas
 	return out, err
 }
 
-// each lists a kind page by page; what names it in the error.
-func each[L metav1.ListInterface](ctx context.Context, what string, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions, page func(L) error) error {
+// each lists a kind page by page and hands on each object; what names the kind in the error.
+func each[T runtime.Object, L interface {
+	metav1.ListInterface
+	runtime.Object
+}](ctx context.Context, what string, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions, take func(T) error) error {
 	for o.Limit = pageSize; ; {
 		l, err := list(ctx, o)
 		if err == nil {
-			err = page(l)
+			err = meta.EachListItem(l, func(item runtime.Object) error { return take(item.(T)) })
 		}
 		if err != nil {
 			return fmt.Errorf("list the %s: %w", what, explain(err))
@@ -86,6 +88,15 @@ func each[L metav1.ListInterface](ctx context.Context, what string, list func(co
 			return nil
 		}
 	}
+}
+
+// listed is a whole list.
+func listed[T runtime.Object, L interface {
+	metav1.ListInterface
+	runtime.Object
+}](ctx context.Context, what string, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions) (out []T, err error) {
+	err = each(ctx, what, list, o, func(item T) error { out = append(out, item); return nil })
+	return out, err
 }
 
 // judge sets a Node's readiness right by its heartbeat.

@@ -25,7 +25,10 @@ func (c *Client) Observe(ctx context.Context, joins bool) (inventory.Seen[[]inve
 	out.Join, out.Objects = inventory.Unread[inventory.Join](notAsked), inventory.Unread[[]inventory.Object](notAsked)
 	if joins {
 		wg.Go(func() { out.Join = seen(c.join(ctx)) })
-		wg.Go(func() { out.Objects = seen(c.objects(ctx)) })
+		wg.Go(func() {
+			objects, _, err := c.standing(ctx, c.wanted())
+			out.Objects = seen(objects, err)
+		})
 	}
 	wg.Go(func() { out.Machines = c.machines(ctx) })
 	wg.Wait()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,23 +23,16 @@ import (
 // the present state, not the server's cache: whether a Pod is gone decides over
 // virtual machines.
 func (c *Client) pods(ctx context.Context, nodes func() ([]inventory.Node, error)) ([]inventory.Pod, error) {
-	var macs map[string]bool
-	out := []inventory.Pod{}
+	out, macs := []inventory.Pod{}, sync.OnceValues(func() (map[string]bool, error) { return macNodes(nodes) })
 	bound := metav1.ListOptions{FieldSelector: "spec.nodeName!="}
-	err := each(ctx, "pods", c.api.CoreV1().Pods(metav1.NamespaceAll).List, bound, func(list *corev1.PodList) (err error) {
-		if macs == nil {
-			if macs, err = macNodes(nodes); err != nil {
-				return err
-			}
+	err := each(ctx, "pods", c.api.CoreV1().Pods(metav1.NamespaceAll).List, bound, func(p *corev1.Pod) error {
+		all, err := macs()
+		// A Pod outlives its Node: one that waits for a kubelet is a Mac's.
+		mac, there := all[p.Spec.NodeName]
+		if mac || !there && slices.ContainsFunc(p.Finalizers, inventory.IsVMFinalizer) {
+			out = append(out, c.toPod(p))
 		}
-		for i := range list.Items {
-			// A Pod outlives its Node: one that waits for a kubelet is a Mac's.
-			mac, there := macs[list.Items[i].Spec.NodeName]
-			if mac || !there && slices.ContainsFunc(list.Items[i].Finalizers, inventory.IsVMFinalizer) {
-				out = append(out, c.toPod(&list.Items[i]))
-			}
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
