@@ -108,25 +108,17 @@ func New(o Options) (*Client, error) {
 	// The client's own limit of 5 requests a second is made for controllers; the
 	// server shares itself out among its clients.
 	config.QPS, config.Burst = 500, 500
-	if err := c.open(); err != nil {
+	if c.http, err = rest.HTTPClientFor(config); err != nil {
+		return nil, fmt.Errorf("kubernetes client: %w", err)
+	}
+	var errs [3]error // client-go's clients share one of HTTP
+	c.api, errs[0] = kubernetes.NewForConfigAndClient(config, c.http)
+	c.meta, errs[1] = metadata.NewForConfigAndClient(metadata.ConfigFor(config), c.http)
+	c.dynamic, errs[2] = dynamic.NewForConfigAndClient(config, c.http)
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}
 	return c, nil
-}
-
-// open makes client-go's clients, which share one of HTTP.
-func (c *Client) open() (err error) {
-	if c.http, err = rest.HTTPClientFor(c.config); err != nil {
-		return err
-	}
-	if c.api, err = kubernetes.NewForConfigAndClient(c.config, c.http); err != nil {
-		return err
-	}
-	if c.meta, err = metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http); err != nil {
-		return err
-	}
-	c.dynamic, err = dynamic.NewForConfigAndClient(c.config, c.http)
-	return err
 }
 
 // quiet keeps client-go from writing to stderr by itself, for example when a
@@ -179,8 +171,7 @@ func (c *Client) Secret(ctx context.Context, namespace, name, key string) (strin
 	}
 	value, ok := s.Data[key]
 	if !ok {
-		return "", &missingKeyError{fmt.Sprintf("secret %s/%s has no key %q; it has: %s", namespace, name, key,
-			strings.Join(slices.Sorted(maps.Keys(s.Data)), ", "))}
+		return "", fmt.Errorf("secret %s/%s %w %q; it has: %s", namespace, name, errNoKey, key, strings.Join(sortedKeys(s.Data), ", "))
 	}
 	return string(value), nil
 }
@@ -286,16 +277,12 @@ func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
 // or not allowed is an answer.
 func Unanswered(err error) bool {
 	var status apierrors.APIStatus
-	if err == nil || !errors.As(err, &status) {
-		var missing *missingKeyError
-		return err != nil && !errors.As(err, &missing)
+	if !errors.As(err, &status) {
+		return err != nil && !errors.Is(err, errNoKey)
 	}
 	code := status.Status().Code
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
 }
 
-// missingKeyError says that a Secret is there and has not the key.
-type missingKeyError struct{ text string }
-
-// Error names the keys that it has.
-func (e *missingKeyError) Error() string { return e.text }
+// errNoKey says that a Secret is there and has not the key.
+var errNoKey = errors.New("has no key")

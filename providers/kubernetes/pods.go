@@ -87,14 +87,6 @@ func reason(p *corev1.Pod) string {
 	return why
 }
 
-// NotStuckError says that a Pod need not be, or must not be, released.
-type NotStuckError struct{ Namespace, Name, Why string }
-
-// Error says why.
-func (e *NotStuckError) Error() string {
-	return fmt.Sprintf("pod %s/%s is left to its kubelet: %s", e.Namespace, e.Name, e.Why)
-}
-
 // ReleasePod takes the kubelets' finalizer off a Pod that is being deleted, so
 // that it goes. The Pod must be the one that was seen, its time must be up, and
 // nothing may run for it any more: its phase is terminal, or its Node is gone.
@@ -122,14 +114,14 @@ func (c *Client) release(ctx context.Context, p inventory.Pod) error {
 		return err
 	}
 	if string(have.UID) != p.UID {
-		return &ReplacedError{"pod", p.Namespace + "/" + p.Name}
+		return fmt.Errorf("pod %s/%s %w", p.Namespace, p.Name, ErrReplaced)
 	}
 	if err := c.stuck(ctx, have); err != nil {
 		return err
 	}
 	others := slices.DeleteFunc(slices.Clone(have.Finalizers), inventory.IsVMFinalizer)
 	if len(others) > 0 && len(others) == len(have.Finalizers) {
-		return &NotStuckError{p.Namespace, p.Name, "it is held by " + strings.Join(others, ", ")}
+		return notStuck(have, "it is held by "+strings.Join(others, ", "))
 	}
 	// Where the Pod still ran when it was deleted, the cluster waits for the
 	// kubelet's word beside the finalizer, which is a deletion without grace. It comes
@@ -163,15 +155,18 @@ func withoutFinalizers(p *corev1.Pod) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
+func notStuck(p *corev1.Pod, why string) error {
+	return fmt.Errorf("pod %s/%s %w: %s", p.Namespace, p.Name, ErrNotStuck, why)
+}
+
 // stuck returns an error unless a Pod may be released.
 func (c *Client) stuck(ctx context.Context, p *corev1.Pod) error {
-	no := func(why string) error { return &NotStuckError{p.Namespace, p.Name, why} }
 	seen := c.toPod(p)
 	switch {
 	case p.DeletionTimestamp == nil:
-		return no("it is not being deleted")
+		return notStuck(p, "it is not being deleted")
 	case !seen.Overdue:
-		return no("it has time until " + seen.Due.Format("15:04:05 UTC"))
+		return notStuck(p, "it has time until "+seen.Due.Format("15:04:05 UTC"))
 	case seen.Finished():
 		return nil
 	}
@@ -182,5 +177,5 @@ func (c *Client) stuck(ctx context.Context, p *corev1.Pod) error {
 	case err != nil:
 		return err
 	}
-	return no("its node is there and its phase is " + string(p.Status.Phase))
+	return notStuck(p, "its node is there and its phase is "+string(p.Status.Phase))
 }

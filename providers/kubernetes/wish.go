@@ -28,18 +28,6 @@ const (
 	labelOwner     = "owner" // so here
 )
 
-// ForeignError says that an object that macfleet would make is there and is
-// somebody else's. It is never touched.
-type ForeignError struct {
-	inventory.Object
-	Why string
-}
-
-// Error says what is foreign about the object, and what to do.
-func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s is not this configuration's: %s; rename or delete it, or set its labels as macfleet would", e.Object, e.Why)
-}
-
 // wish is an object that is to be in the cluster. Its labels, annotations and fields
 // are mended; what else is there of it stays.
 type wish struct {
@@ -84,7 +72,8 @@ func (w wish) foreign(have metav1.Object) error {
 	for _, name := range []string{labelManagedBy, w.c.label(labelOwner)} {
 		want, wanted := w.want.GetLabels()[name]
 		if has := have.GetLabels()[name]; wanted && has != want {
-			return &ForeignError{Object: w.object(), Why: fmt.Sprintf("its label %s is %q, not %q", name, has, want)}
+			return fmt.Errorf("%s %w: its label %s is %q, not %q; rename or delete it, or set its labels as macfleet would",
+				w.object(), ErrForeign, name, has, want)
 		}
 	}
 	return nil
