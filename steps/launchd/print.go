@@ -66,8 +66,8 @@ func ParsePrint(page string) (Service, error) {
 		return Service{}, ErrNoService
 	}
 	s := Service{Target: target}
-	lines = lines[1 : len(lines)-1]
-	for len(lines) > 0 {
+	fields := s.fields()
+	for lines = lines[1 : len(lines)-1]; len(lines) > 0; {
 		key, value, found := strings.Cut(strings.TrimPrefix(lines[0], "\t"), " = ")
 		lines = lines[1:]
 		if !found {
@@ -82,8 +82,16 @@ func ParsePrint(page string) (Service, error) {
 			lines = lines[end+1:]
 			continue
 		}
-		if err := s.field(key, value); err != nil {
-			return Service{}, err
+		switch to := fields[key].(type) {
+		case *string:
+			*to = value
+		case *[]string:
+			*to = strings.Split(value, " | ")
+		case *int:
+			var err error
+			if *to, err = strconv.Atoi(value); err != nil {
+				return Service{}, fmt.Errorf("%w: %s = %q", ErrNoService, key, value)
+			}
 		}
 	}
 	return s, nil
@@ -111,39 +119,13 @@ func (s *Service) list(key string, lines []string) {
 	}
 }
 
-func (s *Service) field(key, value string) (err error) {
-	number := func(to *int) {
-		if *to, err = strconv.Atoi(value); err != nil {
-			err = fmt.Errorf("%w: %s = %q", ErrNoService, key, value)
-		}
+// fields are where the values of the page's lines go.
+func (s *Service) fields() map[string]any {
+	return map[string]any{
+		"path": &s.Path, "state": &s.State, "program": &s.Program, "username": &s.User, "stdout path": &s.Stdout, "stderr path": &s.Stderr,
+		"last exit code": &s.LastExit, "last terminating signal": &s.LastExit, "last exit reason": &s.LastReason,
+		"pid": &s.PID, "runs": &s.Runs, "minimum runtime": &s.Throttle, "properties": &s.Properties,
 	}
-	switch key {
-	case "path":
-		s.Path = value
-	case "state":
-		s.State = value
-	case "program":
-		s.Program = value
-	case "username":
-		s.User = value
-	case "stdout path":
-		s.Stdout = value
-	case "stderr path":
-		s.Stderr = value
-	case "pid":
-		number(&s.PID)
-	case "runs":
-		number(&s.Runs)
-	case "minimum runtime":
-		number(&s.Throttle)
-	case "last exit code", "last terminating signal":
-		s.LastExit = value
-	case "last exit reason":
-		s.LastReason = value
-	case "properties":
-		s.Properties = strings.Split(value, " | ")
-	}
-	return err
 }
 
 // Differs lists what of a job that launchd has is not as wanted, in words. The
