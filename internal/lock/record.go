@@ -4,6 +4,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,12 +69,7 @@ const (
 func (o Options) every() time.Duration { return o.Lasts / 3 }
 
 func (o Options) filled() Options {
-	if o.Lasts == 0 {
-		o.Lasts = DefaultLasts
-	}
-	if o.Clock == nil {
-		o.Clock = clock{time.Now()}
-	}
+	o.Lasts, o.Clock = cmp.Or(o.Lasts, DefaultLasts), cmp.Or[Clock](o.Clock, clock{time.Now()})
 	if o.Tell == nil {
 		o.Tell = func(Waiting) {}
 	}
