@@ -7,10 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -93,6 +90,9 @@ func New(o Options) (*Client, error) {
 		o.PodNamespaces = []string{metav1.NamespaceDefault}
 	}
 	quiet()
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	config, err := restConfig(o)
 	if err != nil {
 		return nil, err
@@ -138,17 +138,17 @@ func restConfig(o Options) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
 	raw, err := loader.RawConfig()
+	files := strings.Join(rules.GetLoadingPrecedence(), ", ")
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", strings.Join(rules.GetLoadingPrecedence(), ", "), err)
+		return nil, fmt.Errorf("read kubeconfig %s: %w", files, err)
 	}
 	if _, ok := raw.Contexts[o.Context]; o.Context != "" && !ok {
-		known := slices.Sorted(maps.Keys(raw.Contexts))
-		return nil, fmt.Errorf("kubeconfig %s has no context %q; it has: %s",
-			strings.Join(rules.GetLoadingPrecedence(), ", "), o.Context, cmp.Or(strings.Join(known, ", "), "none"))
+		known := cmp.Or(strings.Join(sortedKeys(raw.Contexts), ", "), "none")
+		return nil, fmt.Errorf("kubeconfig %s has no context %q; it has: %s", files, o.Context, known)
 	}
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", strings.Join(rules.GetLoadingPrecedence(), ", "), err)
+		return nil, fmt.Errorf("kubeconfig %s: %w", files, err)
 	}
 	return config, nil
 }
@@ -208,14 +208,11 @@ func (c *Client) IssueToken(ctx context.Context, ttl time.Duration) (secret.Valu
 // The address and the authority are those by which this client reaches the
 // cluster; the context bears the configuration's name for it.
 func (c *Client) Kubeconfig(token secret.Value) (secret.Value, error) {
-	ca := c.config.CAData
-	if len(ca) == 0 && c.config.CAFile != "" {
-		var err error
-		if ca, err = os.ReadFile(c.config.CAFile); err != nil {
-			return secret.Value{}, fmt.Errorf("read the cluster's certificate authority: %w", err)
-		}
+	with := rest.CopyConfig(c.config)
+	if err := rest.LoadTLSFiles(with); err != nil {
+		return secret.Value{}, fmt.Errorf("read the kubeconfig's certificates: %w", err)
 	}
-	return secret.New(kubeconfig(cmp.Or(c.options.Context, "macfleet"), ownName, c.config.Host, string(ca), token))
+	return secret.New(kubeconfig(cmp.Or(c.options.Context, "macfleet"), ownName, with.Host, string(with.CAData), token))
 }
 
 // kubeconfig renders a kubeconfig with one cluster, one user and one context.
@@ -234,7 +231,7 @@ func kubeconfig(cluster, user, server, ca string, token secret.Value) string {
 // ago" must not hang on a laptop's clock. A Date is cut to whole seconds, so it
 // never runs ahead.
 type clock struct {
-	local func() time.Time // this machine's; nil: time.Now
+	local func() time.Time // this machine's
 	last  atomic.Pointer[reading]
 }
 
@@ -245,17 +242,9 @@ type reading struct{ server, local time.Time }
 func (c *clock) now() time.Time {
 	r := c.last.Load()
 	if r == nil {
-		return c.here()
-	}
-	return r.server.Add(c.here().Sub(r.local))
-}
-
-// here returns the time by this machine's clock.
-func (c *clock) here() time.Time {
-	if c.local != nil {
 		return c.local()
 	}
-	return time.Now()
+	return r.server.Add(c.local().Sub(r.local))
 }
 
 // wrap reads the clock from each answer.
@@ -266,7 +255,7 @@ func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
 			return resp, err
 		}
 		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-			c.last.Store(&reading{server: date, local: c.here()})
+			c.last.Store(&reading{server: date, local: c.local()})
 		}
 		return resp, nil
 	})

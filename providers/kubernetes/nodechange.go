@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -230,25 +229,16 @@ func holdOf(note string) (hold *inventory.Hold, unread string) {
 	return &h, ""
 }
 
-// NodeEvent is what people who look at a Node should know: what is done to it, and in
-// which run.
-type NodeEvent struct {
-	Reason string // one word in CamelCase
-	Text   string
-	Run    plan.Run
-	At     time.Time
-}
-
-// TellNode adds an event to a Node, where kubectl describe shows it. The cluster
-// forgets it after an hour or so. Events of what is in no namespace stand in the
+// TellNode says on a Node what a run does to it, as an event that kubectl describe shows. The
+// cluster forgets it after an hour or so. Events of what is in no namespace stand in the
 // default one.
-func (c *Client) TellNode(ctx context.Context, n inventory.Node, e NodeEvent) error {
-	at := metav1.NewTime(e.At)
+func (c *Client) TellNode(ctx context.Context, n inventory.Node, run plan.Run, text string) error {
+	at := metav1.NewTime(c.clock.now())
 	event := corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", n.Name, e.At.UnixNano()), Namespace: metav1.NamespaceDefault},
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", n.Name, at.UnixNano()), Namespace: metav1.NamespaceDefault},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: types.UID(n.UID)},
-		Reason:         e.Reason,
-		Message:        fmt.Sprintf("%s (macfleet run %s of %s)", e.Text, e.Run.ID, e.Run.Who),
+		Reason:         "Macfleet",
+		Message:        fmt.Sprintf("%s (macfleet run %s of %s)", text, run.ID, run.Who),
 		Source:         corev1.EventSource{Component: manager},
 		FirstTimestamp: at, LastTimestamp: at, Count: 1, Type: corev1.EventTypeNormal,
 	}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,6 +19,41 @@ import (
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
+
+// Observe reads the Nodes, as Nodes does, and what else the cluster holds that
+// concerns the hosts, all of it at once. What cannot be read is unread in the
+// result, each part by itself; without the Nodes nobody knows which Pods are on Mac
+// minis. How hosts join, and what the cluster must hold for that, is read where
+// joins says that some do.
+func (c *Client) Observe(ctx context.Context, joins bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
+	var out inventory.Cluster
+	nodes := sync.OnceValues(func() ([]inventory.Node, error) { return c.Nodes(ctx) })
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = nodes() }) // asked at once, and not when the first page of Pods is there
+	wg.Go(func() { out.Pods = seen(c.pods(ctx, nodes)) })
+	wg.Go(func() { out.Identities = seen(c.identities(ctx)) })
+	out.Join, out.Objects = inventory.Unread[inventory.Join](notAsked), inventory.Unread[[]inventory.Object](notAsked)
+	if joins {
+		wg.Go(func() { out.Join = seen(c.join(ctx)) })
+		wg.Go(func() {
+			objects, _, err := c.standing(ctx, c.wanted())
+			out.Objects = seen(objects, err)
+		})
+	}
+	wg.Go(func() { out.Machines = c.machines(ctx) })
+	wg.Wait()
+	return seen(nodes()), out
+}
+
+// notAsked is why a part is unread that nobody needs.
+const notAsked = "no host joins the cluster"
+
+func seen[T any](v T, err error) inventory.Seen[T] {
+	if err != nil {
+		return inventory.Unread[T](err.Error())
+	}
+	return inventory.Present(v)
+}
 
 // The heartbeat of a kubelet: a Lease of 40 s that it renews every 10 s. The
 // grace covers a renewal that took its whole time limit, twice.
@@ -44,7 +81,7 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 		return nil, err
 	}
 	now := c.clock.now()
-	ahead := now.Sub(c.clock.here())
+	ahead := now.Sub(c.clock.local())
 	for i := range nodes {
 		if beat, ok := beats[nodes[i].Name]; ok {
 			judge(&nodes[i], beat, now)
@@ -137,3 +174,5 @@ func (c *Client) toNode(n *corev1.Node) inventory.Node {
 	}
 	return out
 }
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
