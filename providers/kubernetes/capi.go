@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
@@ -74,7 +75,7 @@ func (c *Client) kubeconfigOf(ctx context.Context, token inventory.Object, makin
 		case err != nil:
 			return wish{}, fmt.Errorf("read %s: %w", token, explain(err))
 		}
-		return c.kubeconfigSecret(digest(inCluster, ca, string(of.UID)), nil), nil
+		return c.kubeconfigSecret(madeOf(inCluster, ca, of.UID), nil), nil
 	}
 	filled, err := c.awaitToken(ctx, token)
 	if err != nil {
@@ -85,7 +86,7 @@ func (c *Client) kubeconfigOf(ctx context.Context, token inventory.Object, makin
 		return wish{}, err
 	}
 	text := kubeconfig(c.options.CAPI.Cluster, capiAccount, inCluster, ca, value)
-	return c.kubeconfigSecret(digest(inCluster, ca, string(filled.UID)), map[string][]byte{"value": []byte(text)}), nil
+	return c.kubeconfigSecret(madeOf(inCluster, ca, filled.UID), map[string][]byte{"value": []byte(text)}), nil
 }
 
 // kubeconfigSecret is the Secret that the Cluster API's core reads. Its content
@@ -110,13 +111,10 @@ func (c *Client) kubeconfigSecret(content string, data map[string][]byte) wish {
 	return w
 }
 
-// digest names a content by what it was made of, none of it secret.
-func digest(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
-	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
+// madeOf names the content of a kubeconfig by what it was made of, none of it secret.
+func madeOf(server, ca string, token types.UID) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%d:%s", len(server), server, len(ca), ca, len(token), token))
+	return hex.EncodeToString(sum[:8])
 }
 
 // changedByOthers says who wrote an object's data last, if it was not macfleet:

@@ -34,25 +34,23 @@ const (
 // error. A Pod that is being deleted and whose phase is terminal counts as gone:
 // nothing runs for it, whoever's finalizer still holds it. tell hears of each Pod
 // (NAMESPACE/NAME) that is evicted, held or gone, from several goroutines at once.
-func (c *Client) EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, unmanaged bool, tell func(pod, what, why string)) error {
+func (c *Client) EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, unmanaged bool, tell func(pod, what, why string)) (err error) {
+	defer wrap(&err, "drain node %s", n.Name)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if _, err := c.node(ctx, n); err != nil {
-		return fmt.Errorf("drain node %s: %w", n.Name, err)
+		return err
 	}
 	for range drainRounds {
 		pods, err := c.toEvict(ctx, n.Name, within, unmanaged)
-		if err != nil {
-			return fmt.Errorf("drain node %s: %w", n.Name, err)
-		}
-		if len(pods) == 0 {
-			return nil
+		if err != nil || len(pods) == 0 {
+			return err
 		}
 		if err := c.evictAll(ctx, pods, tell); err != nil {
-			return fmt.Errorf("drain node %s: %w", n.Name, err)
+			return err
 		}
 	}
-	return fmt.Errorf("drain node %s: new pods keep coming: cordon it first", n.Name)
+	return errors.New("new pods keep coming: cordon it first")
 }
 
 // toEvict chooses as kubectl does. Every field of its helper is set: the zero

@@ -68,16 +68,10 @@ func (i identity) secretOf(account *unstructured.Unstructured) wish {
 // Identify completes a host's identity: ServiceAccount, token Secret, binding.
 // It makes nothing twice, takes back nothing that is right, and goes on where
 // another run was killed. It waits until the cluster has issued the token.
-func (c *Client) Identify(ctx context.Context, host string) (inventory.Identity, error) {
-	out, err := c.complete(ctx, c.identity(host))
+func (c *Client) Identify(ctx context.Context, host string) (out inventory.Identity, err error) {
+	defer wrap(&err, "identity of host %s", host)
+	i := c.identity(host)
 	out.Host = host
-	if err != nil {
-		return out, fmt.Errorf("identity of host %s: %w", host, err)
-	}
-	return out, nil
-}
-
-func (c *Client) complete(ctx context.Context, i identity) (out inventory.Identity, err error) {
 	account, err := i.account.ensure(ctx)
 	if err != nil {
 		return out, err
@@ -129,31 +123,29 @@ func (c *Client) awaitToken(ctx context.Context, of inventory.Object) (*corev1.S
 }
 
 // Token returns the token of a host's identity, which must be complete.
-func (c *Client) Token(ctx context.Context, host string) (secret.Value, error) {
+func (c *Client) Token(ctx context.Context, host string) (token secret.Value, err error) {
 	want := c.identity(host).secret
+	defer wrap(&err, "token of host %s in %s", host, want.object())
 	have, err := c.api.CoreV1().Secrets(c.options.AgentNamespace).Get(ctx, want.want.GetName(), metav1.GetOptions{})
-	if err == nil {
-		err = want.foreign(have)
-	}
-	var token secret.Value
-	if err == nil {
-		token, err = secret.New(string(have.Data[corev1.ServiceAccountTokenKey]))
-	}
 	if err != nil {
-		return secret.Value{}, fmt.Errorf("token of host %s in %s: %w", host, want.object(), explain(err))
+		return token, explain(err)
 	}
-	return token, nil
+	if err := want.foreign(have); err != nil {
+		return token, err
+	}
+	return secret.New(string(have.Data[corev1.ServiceAccountTokenKey]))
 }
 
 // Revoke takes a host's identity away: the binding first, with which its rights
 // on Nodes end at once, then the token, with which all others do as soon as the
 // cluster forgets that it has just seen it, then the account. What is gone is no
 // error.
-func (c *Client) Revoke(ctx context.Context, host string) error {
+func (c *Client) Revoke(ctx context.Context, host string) (err error) {
+	defer wrap(&err, "revoke the identity of host %s", host)
 	i := c.identity(host)
-	for _, step := range []func(context.Context) error{i.binding.revoke, i.secret.revoke, i.account.revoke} {
-		if err := step(ctx); err != nil {
-			return fmt.Errorf("revoke the identity of host %s: %w", host, err)
+	for _, w := range []wish{i.binding, i.secret, i.account} {
+		if err := w.revoke(ctx); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -176,6 +176,13 @@ func (c *Client) Secret(ctx context.Context, namespace, name, key string) (strin
 	return string(value), nil
 }
 
+// wrap says of the error of a function what that was doing.
+func wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf(format+": %w", append(args, *err)...)
+	}
+}
+
 // explain adds what a person can do to the errors whose cause is known.
 func explain(err error) error {
 	switch {
@@ -190,18 +197,16 @@ func explain(err error) error {
 // IssueToken issues a token of macfleet's own account that ends after ttl, which
 // the cluster may shorten: the time it returns is the cluster's. A cluster
 // refuses less than ten minutes.
-func (c *Client) IssueToken(ctx context.Context, ttl time.Duration) (secret.Value, time.Time, error) {
+func (c *Client) IssueToken(ctx context.Context, ttl time.Duration) (token secret.Value, until time.Time, err error) {
+	defer wrap(&err, "issue a token of service account %s/%s", c.options.Namespace, ownName)
 	seconds := int64(ttl / time.Second)
 	answer, err := c.api.CoreV1().ServiceAccounts(c.options.Namespace).CreateToken(ctx, ownName,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
 	if err != nil {
-		return secret.Value{}, time.Time{}, fmt.Errorf("issue a token of service account %s/%s: %w", c.options.Namespace, ownName, explain(err))
+		return token, until, explain(err)
 	}
-	token, err := secret.New(answer.Status.Token)
-	if err != nil {
-		return secret.Value{}, time.Time{}, fmt.Errorf("token of service account %s/%s: %w", c.options.Namespace, ownName, err)
-	}
-	return token, answer.Status.ExpirationTimestamp.UTC(), nil
+	token, err = secret.New(answer.Status.Token)
+	return token, answer.Status.ExpirationTimestamp.UTC(), err
 }
 
 // Kubeconfig renders a kubeconfig of macfleet's own account with a token, for CI.

@@ -52,11 +52,7 @@ func (c *Client) node(ctx context.Context, n inventory.Node) (*corev1.Node, erro
 // is right as it is. A change that met another one looks again. The error says what
 // was being done.
 func (c *Client) changeNode(ctx context.Context, what string, n inventory.Node, change func(*corev1.Node) (*nodePatch, error)) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%s node %s: %w", what, n.Name, err)
-		}
-	}()
+	defer wrap(&err, "%s node %s", what, n.Name)
 	var last error
 	for range tries {
 		have, err := c.node(ctx, n)
