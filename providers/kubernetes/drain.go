@@ -39,7 +39,7 @@ func (c *Client) EmptyNode(ctx context.Context, n inventory.Node, within time.Du
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if _, err := c.node(ctx, n); err != nil {
-		return err
+		return explain(err)
 	}
 	for range drainRounds {
 		pods, err := c.toEvict(ctx, n.Name, within, unmanaged)

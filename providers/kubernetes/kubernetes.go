@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -36,9 +37,10 @@ const (
 	// pageSize is how many objects one answer holds at most: as many Nodes as a
 	// large fleet has, and few enough Pods that a page of them is a few megabytes.
 	pageSize = 500
-	// tries bounds how often a change is tried again that met another one.
-	tries = 5
 )
+
+// atOnce is how often a change is tried that met another one.
+var atOnce = wait.Backoff{Steps: 5}
 
 // Options say how the cluster is reached, and what of it is macfleet's.
 type Options struct {

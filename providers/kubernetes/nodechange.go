@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
@@ -40,7 +41,7 @@ var (
 func (c *Client) node(ctx context.Context, n inventory.Node) (*corev1.Node, error) {
 	have, err := c.api.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
 	if n.UID != "" && string(have.UID) != n.UID {
 		return nil, fmt.Errorf("node %s %w", n.Name, ErrReplaced)
@@ -53,8 +54,7 @@ func (c *Client) node(ctx context.Context, n inventory.Node) (*corev1.Node, erro
 // was being done.
 func (c *Client) changeNode(ctx context.Context, what string, n inventory.Node, change func(*corev1.Node) (*nodePatch, error)) (err error) {
 	defer wrap(&err, "%s node %s", what, n.Name)
-	var last error
-	for range tries {
+	err = retry.RetryOnConflict(atOnce, func() error {
 		have, err := c.node(ctx, n)
 		if err != nil {
 			return err
@@ -68,12 +68,13 @@ func (c *Client) changeNode(ctx context.Context, what string, n inventory.Node, 
 		if err != nil {
 			return err
 		}
-		_, last = c.api.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: manager})
-		if !apierrors.IsConflict(last) {
-			return explain(last)
-		}
+		_, err = c.api.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: manager})
+		return err
+	})
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("%w; it changed %d times meanwhile: try again", err, atOnce.Steps)
 	}
-	return fmt.Errorf("%w; it changed %d times meanwhile: try again", last, tries)
+	return explain(err)
 }
 
 // nodePatch changes some fields and annotations of one version of a Node; those that are

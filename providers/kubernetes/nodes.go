@@ -108,13 +108,16 @@ func (c *Client) heartbeats(ctx context.Context) (map[string]coordinationv1.Leas
 	return out, err
 }
 
-// each lists a kind page by page and hands on each object; what names the kind in the error.
-func each[T runtime.Object, L interface {
+// list is a page of a list in client-go.
+type list interface {
 	metav1.ListInterface
 	runtime.Object
-}](ctx context.Context, what string, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions, take func(T) error) error {
+}
+
+// each lists a kind page by page and hands on each object; what names the kind in the error.
+func each[T runtime.Object, L list](ctx context.Context, what string, ask func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions, take func(T) error) error {
 	for o.Limit = pageSize; ; {
-		l, err := list(ctx, o)
+		l, err := ask(ctx, o)
 		if err == nil {
 			err = meta.EachListItem(l, func(item runtime.Object) error { return take(item.(T)) })
 		}
@@ -128,11 +131,8 @@ func each[T runtime.Object, L interface {
 }
 
 // listed is a whole list.
-func listed[T runtime.Object, L interface {
-	metav1.ListInterface
-	runtime.Object
-}](ctx context.Context, what string, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions) (out []T, err error) {
-	err = each(ctx, what, list, o, func(item T) error { out = append(out, item); return nil })
+func listed[T runtime.Object, L list](ctx context.Context, what string, ask func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions) (out []T, err error) {
+	err = each(ctx, what, ask, o, func(item T) error { out = append(out, item); return nil })
 	return out, err
 }
 

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
@@ -93,14 +94,9 @@ func reason(p *corev1.Pod) string {
 // A kubelet that returned at its own "terminal" before it looked at the deletion
 // left 504 Pods behind. A Pod that is gone is no error.
 func (c *Client) ReleasePod(ctx context.Context, p inventory.Pod) error {
-	var err error
-	for range tries {
-		err = c.release(ctx, p)
-		// A test that does not hold is answered with 422: somebody else changed the list.
-		if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
-			break
-		}
-	}
+	// A test that does not hold is answered with 422: somebody else changed the list.
+	again := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
+	err := retry.OnError(atOnce, again, func() error { return c.release(ctx, p) })
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}

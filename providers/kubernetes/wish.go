@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
@@ -193,14 +194,10 @@ func (w wish) ensure(ctx context.Context) (have *unstructured.Unstructured, err 
 			return nil, err
 		}
 	}
-	for range tries {
-		have, err = w.once(ctx)
-		again := apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
-		if !again || namespaceMissing(err) {
-			break
-		}
+	again := func(err error) bool {
+		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && !namespaceMissing(err)
 	}
-	if err != nil {
+	if err := retry.OnError(atOnce, again, func() (err error) { have, err = w.once(ctx); return }); err != nil {
 		return nil, fmt.Errorf("keep %s: %w", w.object(), explain(err))
 	}
 	return have, nil
