@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/providers/kubernetes"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // CordonOptions are the arguments and flags of cordon.
@@ -119,7 +119,7 @@ func (w *cordoning) node(ctx context.Context, n inventory.Node) (said string, ri
 		}
 		return "left closed: somebody else closed it (kubectl uncordon " + n.Name + " opens it)", false, nil
 	}
-	if err := cluster.Cordon(ctx, n, caller()); err != nil {
+	if _, err := cluster.CloseNode(ctx, n, plan.Run{Who: caller()}); err != nil {
 		return "", false, err
 	}
 	said = "closed to new Pods"
@@ -133,20 +133,18 @@ func (w *cordoning) node(ctx context.Context, n inventory.Node) (said string, ri
 		return said, true, nil
 	}
 	w.session.env.outText().Say(n.Name + ": " + said)
-	err = cluster.Drain(ctx, n, kubernetes.DrainOptions{Timeout: w.options.Timeout, Unmanaged: w.options.Force, Progress: func(e kubernetes.DrainEvent) { w.tell(n, e) }})
+	err = cluster.EmptyNode(ctx, n, w.options.Timeout, w.options.Force, func(pod, what, why string) { w.tell(n.Name+": Pod "+pod+" ", what, why) })
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = fmt.Errorf("not empty after %s: %w", w.options.Timeout, err)
 	}
 	return "empty", true, err
 }
 
-func (w *cordoning) tell(n inventory.Node, e kubernetes.DrainEvent) {
+func (w *cordoning) tell(pod, text, why string) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
-	pod := fmt.Sprintf("%s: Pod %s/%s ", n.Name, e.Namespace, e.Pod)
-	text := string(e.What)
-	if e.Why != "" {
-		text += ": " + e.Why
+	if why != "" {
+		text += ": " + why
 	}
 	if w.said[pod] != text { // what holds a Pod is told once, and not at each try
 		w.said[pod] = text

@@ -15,7 +15,6 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
 // recording is the record of a run that is under way.
@@ -195,8 +194,7 @@ func (s *session) tellNode(ctx context.Context, n inventory.Node, a plan.Action)
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
 	x := runlog.ActionOf(a)
-	err := s.kubernetes.TellNode(ctx, n, kubernetes.NodeEvent{Reason: "Macfleet", Run: s.env.this, At: time.Now(),
-		Text: fmt.Sprintf("%s (%s) begins: %s", x.Label(), x.Reason, x.Disruption)})
+	err := s.kubernetes.TellNode(ctx, n, s.env.this, fmt.Sprintf("%s (%s) begins: %s", x.Label(), x.Reason, x.Disruption))
 	if err != nil {
 		s.env.logged(slog.LevelWarn, "the Node was not told", "host", n.Name, "error", err)
 	}

@@ -57,10 +57,10 @@ type Drainer interface {
 	// OpenNode takes back what CloseNode did. What anybody else closed stays closed.
 	OpenNode(ctx context.Context, n inventory.Node) error
 	// EmptyNode evicts the Pods of a Node, all but those of DaemonSets, with respect for
-	// their disruption budgets. Its error names the Pods that stay, and what holds them.
+	// their disruption budgets; those that nothing makes again only where unmanaged says so. Its error names the Pods that stay, and what holds them.
 	// tell hears of each Pod (NAMESPACE/NAME), from several goroutines at once: evicted,
 	// held with the reason, gone.
-	EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, tell func(pod, what, why string)) error
+	EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, unmanaged bool, tell func(pod, what, why string)) error
 	// PodsOn lists the Pods of one Node.
 	PodsOn(ctx context.Context, n inventory.Node) ([]inventory.Pod, error)
 	// ReleasePod takes the kubelet's finalizer off a Pod that is being deleted.

@@ -142,7 +142,7 @@ func (w *worker) drain(ctx context.Context) error {
 		}
 		w.closed = ours
 	}
-	if err := e.Cluster.EmptyNode(ctx, n, cmp.Or(e.Drain.Within, DefaultDrain), w.evictions()); err != nil {
+	if err := e.Cluster.EmptyNode(ctx, n, cmp.Or(e.Drain.Within, DefaultDrain), false, w.evictions()); err != nil {
 		return err
 	}
 	pods, err := e.Cluster.PodsOn(ctx, n)

@@ -259,7 +259,7 @@ func (c cluster) OpenNode(ctx context.Context, n inventory.Node) error {
 }
 
 // EmptyNode evicts the Pods of a Node, one after the other.
-func (c cluster) EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, tell func(pod, what, why string)) error {
+func (c cluster) EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, _ bool, tell func(pod, what, why string)) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	c.world.mu.Lock()

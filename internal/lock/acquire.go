@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,12 +26,23 @@ func Acquire(ctx context.Context, o Options) (*Lock, error) {
 		if cerr := context.Cause(ctx); cerr != nil {
 			return nil, fmt.Errorf("wait for the lock: %w", cerr)
 		}
-		if err != nil && a.hopeless(err) {
+		now := o.Clock.Now()
+		waited := a.began.atMost(now)
+		// Another try does no good where the store refuses, or where nobody was seen to hold
+		// the lock and it cannot be had for as long as it would count.
+		if errors.Is(err, ErrRefused) || err != nil && !a.record.Held && (!a.tried || waited >= a.Lasts) {
 			return nil, err
 		}
-		w, waited := a.waiting(err), a.began.atMost(o.Clock.Now())
-		if w.Left <= 0 {
-			return nil, a.over(w, waited)
+		w := Waiting{Record: a.record, Left: a.Wait - waited, Err: err}
+		if a.version != "" {
+			w.Still = a.since.atLeast(now)
+		}
+		switch {
+		case w.Left > 0:
+		case a.version == "":
+			return nil, cmp.Or(err, fmt.Errorf("take the lock: %w", ErrConflict))
+		default:
+			return nil, &HeldError{Waiting: w, Waited: waited}
 		}
 		if a.record.Held && (!a.tried || err != nil) {
 			o.Tell(w)
@@ -50,31 +62,6 @@ type acquiring struct {
 	version string // so here; empty: none was seen
 	since   Instant
 	tried   bool // we wrote, and do not know what became of it
-}
-
-// hopeless reports whether an error is not worth another try: the store refuses, or
-// nobody was seen to hold the lock and it cannot be had for as long as it would count.
-func (a *acquiring) hopeless(err error) bool {
-	if errors.Is(err, ErrRefused) {
-		return true
-	}
-	return !a.record.Held && (!a.tried || a.began.atMost(a.Clock.Now()) >= a.Lasts)
-}
-
-func (a *acquiring) over(w Waiting, waited time.Duration) error {
-	if a.version == "" {
-		return fmt.Errorf("take the lock: %w", w.Err)
-	}
-	return &HeldError{Waiting: w, Waited: waited}
-}
-
-func (a *acquiring) waiting(err error) Waiting {
-	now := a.Clock.Now()
-	w := Waiting{Record: a.record, Left: a.Wait - a.began.atMost(now), Err: err}
-	if a.version != "" {
-		w.Still = a.since.atLeast(now)
-	}
-	return w
 }
 
 // look takes the lock where it is free, dead, or ours by an earlier write whose

@@ -13,24 +13,25 @@ import (
 // Lock is a lock that was taken. It is safe for use by several goroutines.
 type Lock struct {
 	options  Options
-	renewing context.Context // ends with stop
+	lost     context.Context // ends when it is lost; its cause is why
+	lose     context.CancelCauseFunc
+	renewing context.Context // ends with stop, and when it is lost
 	stop     context.CancelFunc
 	done     chan struct{} // closed: nothing is renewed any more
-	lost     chan struct{} // closed: it is lost
 	writing  sync.Mutex    // one write at a time
 
 	mu      sync.Mutex
 	record  Record
 	version string
 	asked   Instant // before the last write that is known to have come through
-	why     error   // why it is lost; nil: it is not
 	failed  error   // of the last renewal; nil: it came through
 }
 
 func newLock(o Options, r Record, version string, asked Instant) *Lock {
-	ctx, stop := context.WithCancel(context.Background())
-	return &Lock{options: o, record: r, version: version, asked: asked, renewing: ctx, stop: stop,
-		done: make(chan struct{}), lost: make(chan struct{})}
+	l := &Lock{options: o, record: r, version: version, asked: asked, done: make(chan struct{})}
+	l.lost, l.lose = context.WithCancelCause(context.Background())
+	l.renewing, l.stop = context.WithCancel(l.lost)
+	return l
 }
 
 // Run returns the run that holds the lock, with its epoch.
@@ -41,66 +42,52 @@ func (l *Lock) Run() plan.Run {
 }
 
 // Lost returns a channel that is closed when the lock is lost.
-func (l *Lock) Lost() <-chan struct{} { return l.lost }
+func (l *Lock) Lost() <-chan struct{} { return l.lost.Done() }
 
 // Check returns nil while the lock is ours, and an error that wraps ErrLost from
 // the moment on when it is not, or may not be: a laptop that slept for too long has
 // lost it, whatever the store says. It asks nobody.
 func (l *Lock) Check() error {
-	now := l.options.Clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.why == nil && l.asked.atMost(now) >= l.options.Lasts {
-		text := fmt.Sprintf("it was not renewed for %s", l.asked.atMost(now).Round(time.Second))
+	if idle := l.asked.atMost(l.options.Clock.Now()); idle >= l.options.Lasts {
+		why := fmt.Errorf("%w: it was not renewed for %s", ErrLost, idle.Round(time.Second))
 		if l.failed != nil {
-			text += ": " + l.failed.Error()
+			why = fmt.Errorf("%w: %s", why, l.failed.Error())
 		}
-		l.lose(errors.New(text))
+		l.lose(why)
 	}
-	return l.why
-}
-
-// lose ends the lock, once. mu is held.
-func (l *Lock) lose(why error) {
-	if l.why == nil {
-		l.why = fmt.Errorf("%w: %w", ErrLost, why)
-		close(l.lost)
-	}
+	return context.Cause(l.lost)
 }
 
 // keep renews the lock until it is lost or let go.
 func (l *Lock) keep() {
 	defer close(l.done)
-	pause := l.options.every()
+	every := l.options.every()
+	pause := every
 	for {
 		select {
 		case <-l.renewing.Done():
-			return
-		case <-l.lost:
 			return
 		case <-l.options.Clock.After(pause):
 		}
 		if l.Check() != nil {
 			return
 		}
-		ctx, cancel := l.bounded(l.renewing)
+		// A write ends when it can do no good any more, and early enough for others to be
+		// tried where the API server does not answer.
+		l.mu.Lock()
+		left := l.options.Lasts - l.asked.atMost(l.options.Clock.Now())
+		l.mu.Unlock()
+		ctx, cancel := context.WithTimeout(l.renewing, max(min(left, every/2), time.Millisecond))
 		err := l.write(ctx, func(r *Record) {})
 		cancel()
 		// A renewal that failed is tried again as often as possible: the API server may
 		// be back before the lock expires.
-		if pause = l.options.every(); err != nil {
-			pause = l.options.every() / 5
+		if pause = every; err != nil {
+			pause = every / 5
 		}
 	}
-}
-
-// bounded ends a write when it can do no good any more, and early enough for others
-// to be tried where the API server does not answer.
-func (l *Lock) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	l.mu.Lock()
-	left := l.options.Lasts - l.asked.atMost(l.options.Clock.Now())
-	l.mu.Unlock()
-	return context.WithTimeout(ctx, max(min(left, l.options.every()/2), time.Millisecond))
 }
 
 // renewals bounds how often a write is tried again at once whose version was not
@@ -154,31 +141,27 @@ func (l *Lock) meet(ctx context.Context) error {
 		l.version = version
 		return nil
 	}
-	why := fmt.Errorf("somebody released it by force")
+	why := "somebody released it by force"
 	switch {
 	case version == "":
-		why = fmt.Errorf("somebody deleted it")
+		why = "somebody deleted it"
 	case r.Held:
-		why = fmt.Errorf("%s has taken it (run %s, since %s)", r.Run.Who, r.Run.ID, r.Since.UTC().Format("15:04:05 MST"))
+		why = fmt.Sprintf("%s has taken it (run %s, since %s)", r.Run.Who, r.Run.ID, r.Since.UTC().Format("15:04:05 MST"))
 	}
-	l.lose(why)
-	return l.why
+	l.lose(fmt.Errorf("%w: %s", ErrLost, why))
+	return context.Cause(l.lost)
 }
 
 // Raise gives the run an epoch above another one, which a host knows of: the lock
 // was deleted since then, and counts from the beginning.
 func (l *Lock) Raise(ctx context.Context, above int64) (plan.Run, error) {
-	if err := l.Check(); err != nil {
-		return l.Run(), err
+	err := l.Check()
+	if err == nil && l.Run().Epoch <= above {
+		if err = l.write(ctx, func(r *Record) { r.Run.Epoch = above + 1 }); err != nil {
+			err = fmt.Errorf("raise the epoch above %d, which hosts know of: %w", above, err)
+		}
 	}
-	if l.Run().Epoch > above {
-		return l.Run(), nil
-	}
-	err := l.write(ctx, func(r *Record) { r.Run.Epoch = above + 1 })
-	if err != nil {
-		return l.Run(), fmt.Errorf("raise the epoch above %d, which hosts know of: %w", above, err)
-	}
-	return l.Run(), nil
+	return l.Run(), err
 }
 
 // Release gives the lock back, unless it is lost. What keeps the epoch stays. It

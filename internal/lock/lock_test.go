@@ -334,6 +334,10 @@ func TestAcquireFaults(t *testing.T) {
 		if _, err := taken(m, "ann", Options{Wait: time.Hour}); err == nil || !strings.Contains(err.Error(), "503") || time.Since(began) > 35*time.Second {
 			t.Errorf("away, after %s: %v", time.Since(began), err)
 		}
+		m.put = func(context.Context) (error, error) { return ErrConflict, nil }
+		if _, err := taken(m, "ann", Options{}); !errors.Is(err, ErrConflict) {
+			t.Errorf("another one was faster each time: %v", err)
+		}
 		var n atomic.Int64
 		m = &memory{put: func(context.Context) (error, error) {
 			if n.Add(1) == 1 {

@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -30,147 +29,92 @@ const (
 // CAPI is a Cluster of the Cluster API whose Machines are Nodes of the cluster it
 // runs in itself. Its core looks for a kubeconfig in a Secret even then, and binds
 // no Machine to its Node without.
-type CAPI struct {
-	Cluster, Namespace string
-	Server             string // https URL as the Cluster API's core reaches the cluster; empty = from within
-}
+type CAPI struct{ Cluster, Namespace string }
 
 func (a CAPI) secret() string { return a.Cluster + "-kubeconfig" }
 
-// capi is what connects the Cluster API: an account with the rights of its core,
-// and a kubeconfig of it under the name, type and label that the core looks for.
-func (c *Client) capi() []kept {
-	marks := c.marks(true)
-	i := c.identityOf(c.options.Namespace, capiAccount, capiRole, marks)
-	i.binding.want.Name = capiRole + "-" + c.options.Namespace // another namespace may hold another configuration's
-	return []kept{i.account, c.clusterRole(capiRole, capiRules()), i.binding, capiToken{c, i}, kubeconfigSecret{c}}
-}
-
-// capiToken is the Secret with the account's token, told by its metadata.
-type capiToken struct {
-	c *Client
-	i identity
-}
-
-func (k capiToken) object() inventory.Object { return k.i.secret.object() }
-
-func (k capiToken) look(ctx context.Context) (inventory.Object, error) {
-	account, err := k.i.account.api.Get(ctx, capiAccount, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return k.object(), fmt.Errorf("read service account %s/%s: %w", k.c.options.Namespace, capiAccount, explain(err))
+// capi is what connects the Cluster API, where the configuration asks for it: an account
+// with the rights of its core, and a kubeconfig of it under the name, type and label that
+// the core looks for.
+func (c *Client) capi() []wish {
+	if c.options.CAPI == nil {
+		return nil
 	}
-	w := k.i.secret.wish
-	w.metadata = k.c.secretMetadata(k.c.options.Namespace, w.want.Name)
-	w.judge = func(have metav1.Object) string {
-		if err != nil || have.GetAnnotations()[corev1.ServiceAccountUIDKey] != string(account.UID) {
-			return "it holds no token of the account"
+	ns := c.options.Namespace
+	i := c.identityOf(ns, capiAccount, capiRole+"-"+ns, capiRole, c.marks(true)) // another namespace may hold another configuration's
+	token, kubeconfig := i.secret, c.kubeconfigSecret("", nil)
+	token.later = func(ctx context.Context, making bool) (wish, error) {
+		if making {
+			account, err := i.account.ensure(ctx)
+			return i.secretOf(account), err
 		}
-		return ""
+		account, err := i.account.api.Get(ctx, capiAccount, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return token, fmt.Errorf("read %s: %w", i.account.object(), explain(err))
+		}
+		return i.secretOf(account), nil
 	}
-	return w.look(ctx)
+	kubeconfig.later = func(ctx context.Context, making bool) (wish, error) {
+		return c.kubeconfigOf(ctx, token.object(), making)
+	}
+	return []wish{i.account, c.role("", capiRole, capiRules), i.binding, token, kubeconfig}
 }
 
-func (k capiToken) keep(ctx context.Context) error {
-	account, err := k.i.account.ensure(ctx)
+// kubeconfigOf is the wish for a kubeconfig with the token of a Secret, whose content is
+// read only where the kubeconfig is made.
+func (c *Client) kubeconfigOf(ctx context.Context, token inventory.Object, making bool) (wish, error) {
+	ca, err := c.rootCA(ctx)
 	if err != nil {
-		return err
+		return wish{}, err
 	}
-	return k.i.secret.of(account).keep(ctx)
+	if !making {
+		of, err := c.secrets(token.Namespace).Get(ctx, token.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			of = &metav1.PartialObjectMetadata{} // and what is made of it is wrong by that
+		case err != nil:
+			return wish{}, fmt.Errorf("read %s: %w", token, explain(err))
+		}
+		return c.kubeconfigSecret(madeOf(inCluster, ca, of.UID), nil), nil
+	}
+	filled, err := c.awaitToken(ctx, token)
+	if err != nil {
+		return wish{}, err
+	}
+	value, err := secret.New(string(filled.Data[corev1.ServiceAccountTokenKey]))
+	if err != nil {
+		return wish{}, err
+	}
+	text := kubeconfig(c.options.CAPI.Cluster, capiAccount, inCluster, ca, value)
+	return c.kubeconfigSecret(madeOf(inCluster, ca, filled.UID), map[string][]byte{"value": []byte(text)}), nil
 }
 
 // kubeconfigSecret is the Secret that the Cluster API's core reads. Its content
 // holds a token, so plan compares what it was made of, which stands in an
-// annotation, and who wrote it last, which the cluster enters itself.
-type kubeconfigSecret struct{ c *Client }
-
-func (k kubeconfigSecret) object() inventory.Object {
-	return inventory.Object{Kind: "Secret", Namespace: k.c.options.CAPI.Namespace, Name: k.c.options.CAPI.secret()}
+// annotation, and who wrote it last, which the cluster enters itself. It has no owner:
+// the Cluster API would lose the cluster with that, in the middle of a roll-out.
+func (c *Client) kubeconfigSecret(content string, data map[string][]byte) wish {
+	marks := c.marks(true)
+	marks[capiGroup+"/cluster-name"] = c.options.CAPI.Cluster
+	w := c.wish(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.options.CAPI.Namespace, Name: c.options.CAPI.secret(), Labels: marks,
+		Annotations: map[string]string{c.label(contentOf): content}}, Type: capiGroup + "/secret", Data: data})
+	w.unowned = true
+	w.judge = func(have metav1.Object) string {
+		if owners := have.GetOwnerReferences(); len(owners) > 0 {
+			return fmt.Sprintf("%s %s owns it, and would take it along", owners[0].Kind, owners[0].Name)
+		}
+		if have.GetAnnotations()[c.label(contentOf)] != content {
+			return "it was made for another address, authority or token"
+		}
+		return changedByOthers(have)
+	}
+	return w
 }
 
-func (k kubeconfigSecret) look(ctx context.Context) (inventory.Object, error) {
-	token, err := k.c.secretMetadata(k.c.options.Namespace, capiAccount+"-token")(ctx)
-	switch {
-	case apierrors.IsNotFound(err):
-		token = &metav1.PartialObjectMetadata{} // and what is made of it is wrong by that
-	case err != nil:
-		return k.object(), fmt.Errorf("read secret %s/%s: %w", k.c.options.Namespace, capiAccount+"-token", explain(err))
-	}
-	ca, err := k.c.rootCA(ctx)
-	if err != nil {
-		return k.object(), err
-	}
-	return k.wish(token.UID, ca, secret.Value{}).look(ctx)
-}
-
-func (k kubeconfigSecret) keep(ctx context.Context) error {
-	token, err := k.c.awaitToken(ctx, k.c.options.Namespace, capiAccount+"-token")
-	if err != nil {
-		return err
-	}
-	ca, err := k.c.rootCA(ctx)
-	if err != nil {
-		return err
-	}
-	value, err := secret.New(string(token.Data[corev1.ServiceAccountTokenKey]))
-	if err != nil {
-		return err
-	}
-	return k.wish(token.UID, ca, value).keep(ctx)
-}
-
-// wish is the Secret. It has no owner: what has one goes with it, and the Cluster
-// API then loses the cluster in the middle of a roll-out.
-func (k kubeconfigSecret) wish(token types.UID, ca string, value secret.Value) wish[*corev1.Secret] {
-	capi := *k.c.options.CAPI
-	server := cmp.Or(capi.Server, inCluster)
-	marks := k.c.marks(true)
-	marks[capiGroup+"/cluster-name"] = capi.Cluster
-	content := digest(server, ca, string(token))
-	data := map[string][]byte{}
-	if !value.IsZero() {
-		data["value"] = []byte(kubeconfig(capi.Cluster, capiAccount, server, ca, value))
-	}
-	kind := corev1.SecretType(capiGroup + "/secret")
-	return wish[*corev1.Secret]{kind: "Secret", api: k.c.api.CoreV1().Secrets(capi.Namespace), owner: k.c.label(labelOwner),
-		metadata: k.c.secretMetadata(capi.Namespace, capi.secret()),
-		want: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: capi.Namespace, Name: capi.secret(), Labels: marks,
-			Annotations: map[string]string{k.c.label(contentOf): content}}, Type: kind, Data: data},
-		spoilt: func(have *corev1.Secret) bool { return have.Type != kind },
-		mend: func(have *corev1.Secret) string {
-			why := differs(have, k.c.label(contentOf), content)
-			if string(have.Data["value"]) != string(data["value"]) {
-				why = "value"
-			}
-			if have.Annotations == nil {
-				have.Annotations = make(map[string]string)
-			}
-			have.Annotations[k.c.label(contentOf)], have.Data, have.OwnerReferences = content, data, nil
-			return why
-		},
-		judge: func(have metav1.Object) string {
-			return cmp.Or(differs(have, k.c.label(contentOf), content), changedByOthers(have))
-		}}
-}
-
-// differs says what is not as wanted by an object's metadata.
-func differs(have metav1.Object, annotation, content string) string {
-	switch {
-	case len(have.GetOwnerReferences()) > 0:
-		o := have.GetOwnerReferences()[0]
-		return fmt.Sprintf("%s %s owns it, and would take it along", o.Kind, o.Name)
-	case have.GetAnnotations()[annotation] != content:
-		return "it was made for another address, authority or token"
-	}
-	return ""
-}
-
-// digest names a content by what it was made of, none of it secret.
-func digest(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
-	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
+// madeOf names the content of a kubeconfig by what it was made of, none of it secret.
+func madeOf(server, ca string, token types.UID) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%d:%s", len(server), server, len(ca), ca, len(token), token))
+	return hex.EncodeToString(sum[:8])
 }
 
 // changedByOthers says who wrote an object's data last, if it was not macfleet:

@@ -58,7 +58,7 @@ func TestCloseNode(t *testing.T) {
 		check("taken over", true, "ci", "r2")
 		opens()
 		check("open", false, "", "")
-		if err := client.Cordon(t.Context(), node, "mona"); err != nil {
+		if err := cordon(t, client, node, "mona"); err != nil {
 			t.Fatal(err)
 		}
 		closes("r3", false)
@@ -68,7 +68,7 @@ func TestCloseNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		closes("r4", true)
-		if err := client.Cordon(t.Context(), node, "mona"); err != nil {
+		if err := cordon(t, client, node, "mona"); err != nil {
 			t.Fatal(err)
 		}
 		opens()

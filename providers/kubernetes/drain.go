@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,76 +21,46 @@ import (
 )
 
 const (
-	defaultDrain = 10 * time.Minute
-	drainRetry   = 5 * time.Second // between two evictions that a budget refused
-	drainPoll    = time.Second     // between two looks at a Pod that has to go
-	drainRounds  = 3               // how often Pods that came meanwhile are evicted too
-	drainAtOnce  = 16
+	drainRetry  = 5 * time.Second // between two evictions that a budget refused
+	drainPoll   = time.Second     // between two looks at a Pod that has to go
+	drainRounds = 3               // how often Pods that came meanwhile are evicted too
+	drainAtOnce = 16
 )
 
-// DrainOptions say how a Node is emptied.
-type DrainOptions struct {
-	Timeout   time.Duration // of the whole; zero = 10 min
-	Unmanaged bool          // evict Pods that nothing makes again, too
-	// Progress is told of each Pod that is evicted, held up or gone, by several
-	// goroutines at once; nil: nobody is.
-	Progress func(DrainEvent)
-}
-
-// DrainEvent is what happened to a Pod.
-type DrainEvent struct {
-	Namespace, Pod string
-	What           DrainStep
-	Why            string // of DrainHeld
-}
-
-// DrainStep is a stage of a Pod's way out.
-type DrainStep string
-
-// The stages of a Pod's way out.
-const (
-	DrainEvicted DrainStep = "evicted" // it has its grace to end
-	DrainHeld    DrainStep = "held"    // a disruption budget refuses; it is tried again
-	DrainGone    DrainStep = "gone"
-)
-
-// Drain evicts the Pods of a Node, which should be cordoned, and waits until
-// they are gone. Pods of DaemonSets and the kubelet's own stay. Disruption
+// EmptyNode evicts the Pods of a Node, which should be cordoned, and waits until
+// they are gone. Pods of DaemonSets and the kubelet's own stay, and those that nothing
+// makes again are an error unless unmanaged says that they may go. Disruption
 // budgets are honoured: one that refuses until the time is up is named in the
 // error. A Pod that is being deleted and whose phase is terminal counts as gone:
-// nothing runs for it, whoever's finalizer still holds it.
-func (c *Client) Drain(ctx context.Context, n inventory.Node, o DrainOptions) error {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultDrain))
+// nothing runs for it, whoever's finalizer still holds it. tell hears of each Pod
+// (NAMESPACE/NAME) that is evicted, held or gone, from several goroutines at once.
+func (c *Client) EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, unmanaged bool, tell func(pod, what, why string)) (err error) {
+	defer wrap(&err, "drain node %s", n.Name)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	if o.Progress == nil {
-		o.Progress = func(DrainEvent) {}
-	}
 	if _, err := c.node(ctx, n); err != nil {
-		return fmt.Errorf("drain node %s: %w", n.Name, err)
+		return explain(err)
 	}
 	for range drainRounds {
-		pods, err := c.toEvict(ctx, n.Name, o)
-		if err != nil {
-			return fmt.Errorf("drain node %s: %w", n.Name, err)
+		pods, err := c.toEvict(ctx, n.Name, within, unmanaged)
+		if err != nil || len(pods) == 0 {
+			return err
 		}
-		if len(pods) == 0 {
-			return nil
-		}
-		if err := c.evictAll(ctx, pods, o); err != nil {
-			return fmt.Errorf("drain node %s: %w", n.Name, err)
+		if err := c.evictAll(ctx, pods, tell); err != nil {
+			return err
 		}
 	}
-	return fmt.Errorf("drain node %s: new pods keep coming: cordon it first", n.Name)
+	return errors.New("new pods keep coming: cordon it first")
 }
 
 // toEvict chooses as kubectl does. Every field of its helper is set: the zero
 // values kill at once, wait for ever and ask without a pause. Its own loop is
 // not used: it sleeps without regard to a cancelled context, evicts whatever has
 // the Pod's name by then, and names no budget.
-func (c *Client) toEvict(ctx context.Context, node string, o DrainOptions) ([]corev1.Pod, error) {
+func (c *Client) toEvict(ctx context.Context, node string, within time.Duration, unmanaged bool) ([]corev1.Pod, error) {
 	helper := drain.Helper{
-		Ctx: ctx, Client: c.api, Force: o.Unmanaged, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true,
-		Timeout: cmp.Or(o.Timeout, defaultDrain), DeleteEmptyDirData: true, Selector: "", PodSelector: "", ChunkSize: pageSize,
+		Ctx: ctx, Client: c.api, Force: unmanaged, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true,
+		Timeout: within, DeleteEmptyDirData: true, Selector: "", PodSelector: "", ChunkSize: pageSize,
 		DisableEviction: false, SkipWaitForDeleteTimeoutSeconds: 0, EvictErrorRetryDelay: drainRetry,
 		AdditionalFilters: []drain.PodFilter{func(p corev1.Pod) drain.PodDeleteStatus {
 			if over(&p) {
@@ -113,29 +83,29 @@ func over(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed)
 }
 
-func (c *Client) evictAll(ctx context.Context, pods []corev1.Pod, o DrainOptions) error {
+func (c *Client) evictAll(ctx context.Context, pods []corev1.Pod, tell func(pod, what, why string)) error {
 	errs := make([]error, len(pods))
-	slots := make(chan struct{}, drainAtOnce)
-	var wg sync.WaitGroup
+	var g errgroup.Group
+	g.SetLimit(drainAtOnce)
 	for i := range pods {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
+		g.Go(func() error {
 			p := &pods[i]
-			tell := func(what DrainStep, why string) { o.Progress(DrainEvent{p.Namespace, p.Name, what, why}) }
-			if err := c.evict(ctx, p, tell); err != nil {
-				errs[i] = fmt.Errorf("pod %s/%s: %w", p.Namespace, p.Name, explain(err))
-				return
+			name := p.Namespace + "/" + p.Name
+			err := c.evict(ctx, p, func(what, why string) { tell(name, what, why) })
+			if err == nil {
+				tell(name, "gone", "")
+			} else {
+				errs[i] = fmt.Errorf("pod %s: %w", name, explain(err))
 			}
-			tell(DrainGone, "")
+			return nil // one that fails ends no other
 		})
 	}
-	wg.Wait()
+	_ = g.Wait()
 	return errors.Join(errs...)
 }
 
 // evict asks until the Pod may go, and then waits until it is gone.
-func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(DrainStep, string)) error {
+func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(what, why string)) error {
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}}}
 	held := ""
@@ -143,21 +113,22 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(DrainStep, 
 		err := c.api.PolicyV1().Evictions(p.Namespace).Evict(ctx, eviction)
 		switch {
 		case err == nil:
-			tell(DrainEvicted, "")
+			tell("evicted", "")
 			return c.awaitGone(ctx, p)
 		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone, or another one has its name
 			return nil
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			return c.awaitGone(ctx, p) // its namespace takes it along
 		case held != "" && (ctx.Err() != nil || outOfTime(err)):
-			return heldBy(held, cmp.Or(ctx.Err(), context.DeadlineExceeded))
+			return &endedError{cmp.Or(ctx.Err(), context.DeadlineExceeded), held}
 		case !apierrors.IsTooManyRequests(err):
 			return err
 		}
-		held = budget(err)
-		tell(DrainHeld, held)
+		why := budget(err)
+		held = "a disruption budget held it: " + why
+		tell("held", why)
 		if err := sleep(ctx, drainRetry); err != nil {
-			return heldBy(held, err)
+			return &endedError{err, held}
 		}
 	}
 }
@@ -205,10 +176,6 @@ func (c *Client) awaitGone(ctx context.Context, p *corev1.Pod) error {
 type endedError struct {
 	cause error // the context's
 	by    string
-}
-
-func heldBy(budget string, cause error) error {
-	return &endedError{cause, "a disruption budget held it: " + budget}
 }
 
 func (e *endedError) Error() string {

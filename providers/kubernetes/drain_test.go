@@ -88,18 +88,20 @@ func (c *cluster) healthy(t *testing.T, pod string) {
 // told collects what a drain says.
 type told struct {
 	mu     sync.Mutex
-	events []kubernetes.DrainEvent
-	first  func(kubernetes.DrainEvent)
+	events []string
+	first  func(pod string)
 }
 
-func (o *told) tell(e kubernetes.DrainEvent) {
+func (o *told) tell(pod, what, why string) {
 	o.mu.Lock()
-	o.events = append(o.events, e)
+	o.events = append(o.events, strings.TrimSpace(pod+" "+what+" "+why))
 	o.mu.Unlock()
 	if o.first != nil {
-		o.first(e)
+		o.first(pod)
 	}
 }
+
+func untold(_, _, _ string) {}
 
 // TestDrain empties a Node of all that is not its own.
 func TestDrain(t *testing.T) {
@@ -127,10 +129,10 @@ func TestDrain(t *testing.T) {
 		c.deletePod(t, "over", 0)
 		c.kubelet(t)
 		var said told
-		if err := client.Drain(t.Context(), node, kubernetes.DrainOptions{Timeout: time.Minute, Progress: said.tell}); err != nil {
+		if err := client.EmptyNode(t.Context(), node, time.Minute, false, said.tell); err != nil {
 			t.Fatal(err)
 		}
-		want := []kubernetes.DrainEvent{{Namespace: ns(t), Pod: "runner", What: kubernetes.DrainEvicted}, {Namespace: ns(t), Pod: "runner", What: kubernetes.DrainGone}}
+		want := []string{ns(t) + "/runner evicted", ns(t) + "/runner gone"}
 		if !slices.Equal(said.events, want) {
 			t.Errorf("said %+v", said.events)
 		}
@@ -143,17 +145,16 @@ func TestDrain(t *testing.T) {
 		}
 		// What nothing makes again goes only on demand.
 		c.addPod(t, node.Name, "alone", nil)
-		err = client.Drain(t.Context(), node, kubernetes.DrainOptions{})
+		err = client.EmptyNode(t.Context(), node, time.Minute, false, untold)
 		if err == nil || !strings.Contains(err.Error(), "no controller") || !strings.Contains(err.Error(), "alone") {
 			t.Errorf("a pod without a controller: %v", err)
 		}
-		if err := client.Drain(t.Context(), node, kubernetes.DrainOptions{Unmanaged: true}); err != nil {
+		if err := client.EmptyNode(t.Context(), node, time.Minute, true, untold); err != nil {
 			t.Error(err)
 		}
 		other := node
 		other.UID = "another"
-		var replaced *kubernetes.ReplacedError
-		if err := client.Drain(t.Context(), other, kubernetes.DrainOptions{}); !errors.As(err, &replaced) {
+		if err := client.EmptyNode(t.Context(), other, time.Minute, false, untold); !errors.Is(err, kubernetes.ErrReplaced) {
 			t.Errorf("another node: %v", err)
 		}
 	})
@@ -177,14 +178,14 @@ func TestDrainHeld(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var seen sync.Map
-		said := told{first: func(e kubernetes.DrainEvent) {
-			seen.Store(e.Pod, true)
-			_, web := seen.Load("web")
-			if _, slow := seen.Load("slow"); web && slow {
+		said := told{first: func(pod string) {
+			seen.Store(pod, true)
+			_, web := seen.Load(ns(t) + "/web")
+			if _, slow := seen.Load(ns(t) + "/slow"); web && slow {
 				cancel()
 			}
 		}}
-		err := client.Drain(ctx, node, kubernetes.DrainOptions{Timeout: time.Hour, Progress: said.tell})
+		err := client.EmptyNode(ctx, node, time.Hour, false, said.tell)
 		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("it was not cancelled: %v", err)
 		}

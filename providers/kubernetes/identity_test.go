@@ -219,14 +219,13 @@ func TestForeignIdentity(t *testing.T) {
 		if _, err := c.admin.CoreV1().Secrets(agents(t)).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		var foreign *kubernetes.ForeignError
-		if _, err := client.Identify(t.Context(), host); !errors.As(err, &foreign) {
+		if _, err := client.Identify(t.Context(), host); !errors.Is(err, kubernetes.ErrForeign) {
 			t.Errorf("identify: %v", err)
 		}
-		if _, err := client.Token(t.Context(), host); !errors.As(err, &foreign) {
+		if _, err := client.Token(t.Context(), host); !errors.Is(err, kubernetes.ErrForeign) {
 			t.Errorf("token: %v", err)
 		}
-		if err := client.Revoke(t.Context(), host); !errors.As(err, &foreign) {
+		if err := client.Revoke(t.Context(), host); !errors.Is(err, kubernetes.ErrForeign) {
 			t.Errorf("revoke: %v", err)
 		}
 		if _, err := c.admin.CoreV1().ServiceAccounts(agents(t)).Get(t.Context(), "tart-kubelet-"+host, metav1.GetOptions{}); err != nil {

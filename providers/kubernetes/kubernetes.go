@@ -7,10 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -39,9 +37,10 @@ const (
 	// pageSize is how many objects one answer holds at most: as many Nodes as a
 	// large fleet has, and few enough Pods that a page of them is a few megabytes.
 	pageSize = 500
-	// tries bounds how often a change is tried again that met another one.
-	tries = 5
 )
+
+// atOnce is how often a change is tried that met another one.
+var atOnce = wait.Backoff{Steps: 5}
 
 // Options say how the cluster is reached, and what of it is macfleet's.
 type Options struct {
@@ -93,6 +92,9 @@ func New(o Options) (*Client, error) {
 		o.PodNamespaces = []string{metav1.NamespaceDefault}
 	}
 	quiet()
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	config, err := restConfig(o)
 	if err != nil {
 		return nil, err
@@ -108,25 +110,17 @@ func New(o Options) (*Client, error) {
 	// The client's own limit of 5 requests a second is made for controllers; the
 	// server shares itself out among its clients.
 	config.QPS, config.Burst = 500, 500
-	if err := c.open(); err != nil {
+	if c.http, err = rest.HTTPClientFor(config); err != nil {
+		return nil, fmt.Errorf("kubernetes client: %w", err)
+	}
+	var errs [3]error // client-go's clients share one of HTTP
+	c.api, errs[0] = kubernetes.NewForConfigAndClient(config, c.http)
+	c.meta, errs[1] = metadata.NewForConfigAndClient(metadata.ConfigFor(config), c.http)
+	c.dynamic, errs[2] = dynamic.NewForConfigAndClient(config, c.http)
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}
 	return c, nil
-}
-
-// open makes client-go's clients, which share one of HTTP.
-func (c *Client) open() (err error) {
-	if c.http, err = rest.HTTPClientFor(c.config); err != nil {
-		return err
-	}
-	if c.api, err = kubernetes.NewForConfigAndClient(c.config, c.http); err != nil {
-		return err
-	}
-	if c.meta, err = metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http); err != nil {
-		return err
-	}
-	c.dynamic, err = dynamic.NewForConfigAndClient(c.config, c.http)
-	return err
 }
 
 // quiet keeps client-go from writing to stderr by itself, for example when a
@@ -146,17 +140,17 @@ func restConfig(o Options) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
 	raw, err := loader.RawConfig()
+	files := strings.Join(rules.GetLoadingPrecedence(), ", ")
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", strings.Join(rules.GetLoadingPrecedence(), ", "), err)
+		return nil, fmt.Errorf("read kubeconfig %s: %w", files, err)
 	}
 	if _, ok := raw.Contexts[o.Context]; o.Context != "" && !ok {
-		known := slices.Sorted(maps.Keys(raw.Contexts))
-		return nil, fmt.Errorf("kubeconfig %s has no context %q; it has: %s",
-			strings.Join(rules.GetLoadingPrecedence(), ", "), o.Context, cmp.Or(strings.Join(known, ", "), "none"))
+		known := cmp.Or(strings.Join(sortedKeys(raw.Contexts), ", "), "none")
+		return nil, fmt.Errorf("kubeconfig %s has no context %q; it has: %s", files, o.Context, known)
 	}
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", strings.Join(rules.GetLoadingPrecedence(), ", "), err)
+		return nil, fmt.Errorf("kubeconfig %s: %w", files, err)
 	}
 	return config, nil
 }
@@ -179,10 +173,16 @@ func (c *Client) Secret(ctx context.Context, namespace, name, key string) (strin
 	}
 	value, ok := s.Data[key]
 	if !ok {
-		return "", &missingKeyError{fmt.Sprintf("secret %s/%s has no key %q; it has: %s", namespace, name, key,
-			strings.Join(slices.Sorted(maps.Keys(s.Data)), ", "))}
+		return "", fmt.Errorf("secret %s/%s %w %q; it has: %s", namespace, name, errNoKey, key, strings.Join(sortedKeys(s.Data), ", "))
 	}
 	return string(value), nil
+}
+
+// wrap says of the error of a function what that was doing.
+func wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf(format+": %w", append(args, *err)...)
+	}
 }
 
 // explain adds what a person can do to the errors whose cause is known.
@@ -199,32 +199,27 @@ func explain(err error) error {
 // IssueToken issues a token of macfleet's own account that ends after ttl, which
 // the cluster may shorten: the time it returns is the cluster's. A cluster
 // refuses less than ten minutes.
-func (c *Client) IssueToken(ctx context.Context, ttl time.Duration) (secret.Value, time.Time, error) {
+func (c *Client) IssueToken(ctx context.Context, ttl time.Duration) (token secret.Value, until time.Time, err error) {
+	defer wrap(&err, "issue a token of service account %s/%s", c.options.Namespace, ownName)
 	seconds := int64(ttl / time.Second)
 	answer, err := c.api.CoreV1().ServiceAccounts(c.options.Namespace).CreateToken(ctx, ownName,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
 	if err != nil {
-		return secret.Value{}, time.Time{}, fmt.Errorf("issue a token of service account %s/%s: %w", c.options.Namespace, ownName, explain(err))
+		return token, until, explain(err)
 	}
-	token, err := secret.New(answer.Status.Token)
-	if err != nil {
-		return secret.Value{}, time.Time{}, fmt.Errorf("token of service account %s/%s: %w", c.options.Namespace, ownName, err)
-	}
-	return token, answer.Status.ExpirationTimestamp.UTC(), nil
+	token, err = secret.New(answer.Status.Token)
+	return token, answer.Status.ExpirationTimestamp.UTC(), err
 }
 
 // Kubeconfig renders a kubeconfig of macfleet's own account with a token, for CI.
 // The address and the authority are those by which this client reaches the
 // cluster; the context bears the configuration's name for it.
 func (c *Client) Kubeconfig(token secret.Value) (secret.Value, error) {
-	ca := c.config.CAData
-	if len(ca) == 0 && c.config.CAFile != "" {
-		var err error
-		if ca, err = os.ReadFile(c.config.CAFile); err != nil {
-			return secret.Value{}, fmt.Errorf("read the cluster's certificate authority: %w", err)
-		}
+	with := rest.CopyConfig(c.config)
+	if err := rest.LoadTLSFiles(with); err != nil {
+		return secret.Value{}, fmt.Errorf("read the kubeconfig's certificates: %w", err)
 	}
-	return secret.New(kubeconfig(cmp.Or(c.options.Context, "macfleet"), ownName, c.config.Host, string(ca), token))
+	return secret.New(kubeconfig(cmp.Or(c.options.Context, "macfleet"), ownName, with.Host, string(with.CAData), token))
 }
 
 // kubeconfig renders a kubeconfig with one cluster, one user and one context.
@@ -243,7 +238,7 @@ func kubeconfig(cluster, user, server, ca string, token secret.Value) string {
 // ago" must not hang on a laptop's clock. A Date is cut to whole seconds, so it
 // never runs ahead.
 type clock struct {
-	local func() time.Time // this machine's; nil: time.Now
+	local func() time.Time // this machine's
 	last  atomic.Pointer[reading]
 }
 
@@ -254,17 +249,9 @@ type reading struct{ server, local time.Time }
 func (c *clock) now() time.Time {
 	r := c.last.Load()
 	if r == nil {
-		return c.here()
-	}
-	return r.server.Add(c.here().Sub(r.local))
-}
-
-// here returns the time by this machine's clock.
-func (c *clock) here() time.Time {
-	if c.local != nil {
 		return c.local()
 	}
-	return time.Now()
+	return r.server.Add(c.local().Sub(r.local))
 }
 
 // wrap reads the clock from each answer.
@@ -275,7 +262,7 @@ func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
 			return resp, err
 		}
 		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-			c.last.Store(&reading{server: date, local: c.here()})
+			c.last.Store(&reading{server: date, local: c.local()})
 		}
 		return resp, nil
 	})
@@ -286,16 +273,12 @@ func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
 // or not allowed is an answer.
 func Unanswered(err error) bool {
 	var status apierrors.APIStatus
-	if err == nil || !errors.As(err, &status) {
-		var missing *missingKeyError
-		return err != nil && !errors.As(err, &missing)
+	if !errors.As(err, &status) {
+		return err != nil && !errors.Is(err, errNoKey)
 	}
 	code := status.Status().Code
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
 }
 
-// missingKeyError says that a Secret is there and has not the key.
-type missingKeyError struct{ text string }
-
-// Error names the keys that it has.
-func (e *missingKeyError) Error() string { return e.text }
+// errNoKey says that a Secret is there and has not the key.
+var errNoKey = errors.New("has no key")

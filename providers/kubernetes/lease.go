@@ -47,7 +47,7 @@ var _ lock.Store = Lease{}
 func (c *Client) Lease(name string) Lease { return Lease{client: c, name: name} }
 
 // String says where the Lease is.
-func (l Lease) String() string { return "lease " + path(l.client.options.Namespace, l.name) }
+func (l Lease) String() string { return "lease " + l.client.options.Namespace + "/" + l.name }
 
 // Get returns the record, and an empty version where there is no Lease.
 func (l Lease) Get(ctx context.Context) (lock.Record, string, error) {

@@ -46,7 +46,7 @@ func (c *Client) versionOf(ctx context.Context, group string) (string, error) {
 
 func (c *Client) listMachines(ctx context.Context, version schema.GroupVersion) ([]inventory.Machine, error) {
 	resources := []string{"machines", "machinedeployments", "clusters"}
-	lists := make([][]unstructured.Unstructured, len(resources))
+	lists := make([][]*unstructured.Unstructured, len(resources))
 	g, gctx := errgroup.WithContext(ctx)
 	for i, resource := range resources {
 		g.Go(func() (err error) { lists[i], err = c.listAll(gctx, version.WithResource(resource)); return })
@@ -76,24 +76,21 @@ func (c *Client) listMachines(ctx context.Context, version schema.GroupVersion) 
 	return out, nil
 }
 
-func (c *Client) listAll(ctx context.Context, resource schema.GroupVersionResource) (out []unstructured.Unstructured, err error) {
-	err = each(ctx, resource.Resource+" of the Cluster API", c.dynamic.Resource(resource).List, metav1.ListOptions{}, func(l *unstructured.UnstructuredList) error {
-		out = append(out, l.Items...)
-		return nil
-	})
+func (c *Client) listAll(ctx context.Context, resource schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
+	out, err := listed[*unstructured.Unstructured](ctx, resource.Resource+" of the Cluster API", c.dynamic.Resource(resource).List, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) { // the group may lack the kind
 		return nil, nil
 	}
 	return out, err
 }
 
-func toMachine(m unstructured.Unstructured, available, paused map[string]bool, parts parts) inventory.Machine {
+func toMachine(m *unstructured.Unstructured, available, paused map[string]bool, parts parts) inventory.Machine {
 	out := inventory.Machine{Namespace: m.GetNamespace(), Name: m.GetName(), Deployment: m.GetLabels()[capiGroup+"/deployment-name"]}
 	out.ProviderID, _, _ = unstructured.NestedString(m.Object, "spec", "providerID")
 	out.NodeRef, _, _ = unstructured.NestedString(m.Object, "status", "nodeRef", "name")
 	cluster, _, _ := unstructured.NestedString(m.Object, "spec", "clusterName")
 	all := paused[m.GetNamespace()+"/"+cluster]
-	out.Paused = all || annotated(&m)
+	out.Paused = all || annotated(m)
 	parts.enter(&out, partOf(m), all)
 	out.Available = out.Deployment != "" && available[m.GetNamespace()+"/"+out.Deployment]
 	return out
@@ -117,7 +114,7 @@ type part struct {
 	name      string
 }
 
-func partOf(m unstructured.Unstructured) part {
+func partOf(m *unstructured.Unstructured) part {
 	ref, _, _ := unstructured.NestedStringMap(m.Object, "spec", "infrastructureRef")
 	group, version, _ := strings.Cut(ref["apiVersion"], "/")
 	if version == "" {
@@ -134,7 +131,7 @@ type parts struct {
 
 // parts lists the provider's parts of Machines, each kind once. Of what may not be
 // read the reason is kept: nobody knows then whether its controller works.
-func (c *Client) parts(ctx context.Context, machines []unstructured.Unstructured) (parts, error) {
+func (c *Client) parts(ctx context.Context, machines []*unstructured.Unstructured) (parts, error) {
 	out := parts{make(map[part]*metav1.PartialObjectMetadata), make(map[schema.GroupVersionKind]string)}
 	done := make(map[schema.GroupVersionKind]bool)
 	for _, m := range machines {
@@ -163,10 +160,8 @@ func (c *Client) listParts(ctx context.Context, kind schema.GroupVersionKind, in
 			return fmt.Errorf("list the %s: %w", at.Resource, explain(err))
 		}
 	}
-	return each(ctx, at.Resource, c.meta.Resource(at).List, metav1.ListOptions{}, func(l *metav1.PartialObjectMetadataList) error {
-		for i := range l.Items {
-			into[part{kind, l.Items[i].Namespace, l.Items[i].Name}] = &l.Items[i]
-		}
+	return each(ctx, at.Resource, c.meta.Resource(at).List, metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) error {
+		into[part{kind, o.Namespace, o.Name}] = o
 		return nil
 	})
 }

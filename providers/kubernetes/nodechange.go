@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
@@ -23,33 +23,28 @@ const cordonedBy = "cordoned-by"
 // manager is the name under which the cluster enters what macfleet wrote.
 const manager = "macfleet"
 
-// ReplacedError says that an object is another one than the one that was seen:
-// it was deleted and made anew under the same name. It was left alone.
-type ReplacedError struct{ Kind, Name string }
-
-// Error names the object.
-func (e *ReplacedError) Error() string {
-	return fmt.Sprintf("%s %s was made anew since it was seen; it was left alone: look again", e.Kind, e.Name)
-}
-
-// ProviderIDError says that a Node has another provider id than it should. Once
-// set it never changes: the Node has to be deleted, so that its kubelet
-// registers another.
-type ProviderIDError struct{ Node, Has, Want string }
-
-// Error names both ids.
-func (e *ProviderIDError) Error() string {
-	return fmt.Sprintf("node %s has the provider id %q, not %q, and a provider id never changes; the node has to be replaced", e.Node, e.Has, e.Want)
-}
+// Why an object was left alone. Each ends a sentence that names the object.
+var (
+	// ErrReplaced says that an object is another one than the one that was seen: it was
+	// deleted and made anew under the same name.
+	ErrReplaced = errors.New("was made anew since it was seen; it was left alone: look again")
+	// ErrProviderID says that a Node has another provider id than it should: its kubelet
+	// must register another Node.
+	ErrProviderID = errors.New("a provider id never changes; the node has to be replaced")
+	// ErrForeign says that an object that macfleet would make is there and is somebody else's.
+	ErrForeign = errors.New("is not this configuration's")
+	// ErrNotStuck says that a Pod need not be, or must not be, released.
+	ErrNotStuck = errors.New("is left to its kubelet")
+)
 
 // node reads a Node that must be the one that was seen.
 func (c *Client) node(ctx context.Context, n inventory.Node) (*corev1.Node, error) {
 	have, err := c.api.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
 	if n.UID != "" && string(have.UID) != n.UID {
-		return nil, &ReplacedError{"node", n.Name}
+		return nil, fmt.Errorf("node %s %w", n.Name, ErrReplaced)
 	}
 	return have, nil
 }
@@ -57,16 +52,9 @@ func (c *Client) node(ctx context.Context, n inventory.Node) (*corev1.Node, erro
 // changeNode patches a Node with what change makes of its present state; nil: it
 // is right as it is. A change that met another one looks again. The error says what
 // was being done.
-func (c *Client) changeNode(ctx context.Context, what string, n inventory.Node, change func(*corev1.Node) (map[string]any, error)) error {
-	if err := c.patchNode(ctx, n, change); err != nil {
-		return fmt.Errorf("%s node %s: %w", what, n.Name, err)
-	}
-	return nil
-}
-
-func (c *Client) patchNode(ctx context.Context, n inventory.Node, change func(*corev1.Node) (map[string]any, error)) error {
-	var last error
-	for range tries {
+func (c *Client) changeNode(ctx context.Context, what string, n inventory.Node, change func(*corev1.Node) (*nodePatch, error)) (err error) {
+	defer wrap(&err, "%s node %s", what, n.Name)
+	err = retry.RetryOnConflict(atOnce, func() error {
 		have, err := c.node(ctx, n)
 		if err != nil {
 			return err
@@ -75,40 +63,46 @@ func (c *Client) patchNode(ctx context.Context, n inventory.Node, change func(*c
 		if err != nil || patch == nil {
 			return err
 		}
-		meta, _ := patch["metadata"].(map[string]any)
-		if meta == nil {
-			meta = make(map[string]any)
-			patch["metadata"] = meta
-		}
-		meta["resourceVersion"] = have.ResourceVersion
+		patch.Metadata.ResourceVersion = have.ResourceVersion
 		text, err := json.Marshal(patch)
 		if err != nil {
 			return err
 		}
-		_, last = c.api.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: manager})
-		if !apierrors.IsConflict(last) {
-			return explain(last)
-		}
+		_, err = c.api.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: manager})
+		return err
+	})
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("%w; it changed %d times meanwhile: try again", err, atOnce.Steps)
 	}
-	return fmt.Errorf("%w; it changed %d times meanwhile: try again", last, tries)
+	return explain(err)
+}
+
+// nodePatch changes some fields and annotations of one version of a Node; those that are
+// nil go.
+type nodePatch struct {
+	Spec     map[string]any `json:"spec,omitempty"`
+	Metadata struct {
+		ResourceVersion string         `json:"resourceVersion"`
+		Annotations     map[string]any `json:"annotations,omitempty"`
+	} `json:"metadata"`
 }
 
 // SetProviderID sets the provider id of a Node that has none. A Node that has
-// this one is right; one that has another gives a ProviderIDError.
+// this one is right; one that has another gives ErrProviderID.
 func (c *Client) SetProviderID(ctx context.Context, n inventory.Node, id string) error {
-	return c.changeNode(ctx, "set the provider id of", n, func(have *corev1.Node) (map[string]any, error) {
+	return c.changeNode(ctx, "set the provider id of", n, func(have *corev1.Node) (*nodePatch, error) {
 		switch have.Spec.ProviderID {
 		case "":
-			return map[string]any{"spec": map[string]any{"providerID": id}}, nil
+			return &nodePatch{Spec: map[string]any{"providerID": id}}, nil
 		case id:
 			return nil, nil
 		}
-		return nil, &ProviderIDError{Node: n.Name, Has: have.Spec.ProviderID, Want: id}
+		return nil, fmt.Errorf("node %s has the provider id %q, not %q, and %w", n.Name, have.Spec.ProviderID, id, ErrProviderID)
 	})
 }
 
 // DeleteNode deletes a Node, so that its kubelet registers another. One that is
-// gone is no error; one that was made anew gives a ReplacedError.
+// gone is no error; one that was made anew gives ErrReplaced.
 func (c *Client) DeleteNode(ctx context.Context, n inventory.Node) error {
 	o := metav1.DeleteOptions{}
 	if n.UID != "" {
@@ -120,28 +114,53 @@ func (c *Client) DeleteNode(ctx context.Context, n inventory.Node) error {
 	case err == nil, apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsConflict(err):
-		err = &ReplacedError{"node", n.Name}
+		err = fmt.Errorf("node %s %w", n.Name, ErrReplaced)
 	}
 	return fmt.Errorf("delete node %s: %w", n.Name, explain(err))
 }
 
-// Cordon lets no new Pod onto a Node, and notes by whom. A Node that somebody
-// else cordoned stays theirs; one that a run closed is the caller's from then on, and
-// the run leaves it closed.
-func (c *Client) Cordon(ctx context.Context, n inventory.Node, by string) error {
-	return c.changeNode(ctx, "cordon", n, func(have *corev1.Node) (map[string]any, error) {
-		if _, ofRun := have.Annotations[c.label(cordonRun)]; have.Spec.Unschedulable && !ofRun {
+// cordonRun is the annotation that names the run that cordoned a Node, and will
+// uncordon it. A person's cordon has none.
+const cordonRun = "cordon-run"
+
+// CloseNode cordons a Node in the name of a run, or of a person, who has no run id. ours
+// says whether the cordon is theirs now: one that an earlier run left behind is taken over,
+// and what a person or another tool closed is theirs and stays so.
+func (c *Client) CloseNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error) {
+	err = c.changeNode(ctx, "cordon", n, func(have *corev1.Node) (*nodePatch, error) {
+		of, left := have.Annotations[c.label(cordonRun)]
+		ours = left || !have.Spec.Unschedulable
+		if !ours || have.Spec.Unschedulable && of == run.ID {
 			return nil, nil
 		}
-		return c.closing(true, by, nil), nil
+		if run.ID == "" {
+			return c.closing(true, run.Who, nil), nil
+		}
+		return c.closing(true, run.Who, run.ID), nil
 	})
+	return ours && err == nil, err
 }
 
 // Uncordon takes back a cordon of macfleet's. A Node that somebody else cordoned
 // stays cordoned; done says whether Pods may come again.
 func (c *Client) Uncordon(ctx context.Context, n inventory.Node) (done bool, err error) {
-	err = c.changeNode(ctx, "uncordon", n, func(have *corev1.Node) (map[string]any, error) {
-		_, ours := have.Annotations[c.label(cordonedBy)]
+	return c.open(ctx, n, cordonedBy)
+}
+
+// OpenNode takes back the cordon of a run. Any other cordon stays. A Node that is gone, or
+// was made anew, has none.
+func (c *Client) OpenNode(ctx context.Context, n inventory.Node) error {
+	_, err := c.open(ctx, n, cordonRun)
+	if apierrors.IsNotFound(err) || errors.Is(err, ErrReplaced) {
+		return nil
+	}
+	return err
+}
+
+// open uncordons a Node that has an annotation of macfleet's.
+func (c *Client) open(ctx context.Context, n inventory.Node, mark string) (done bool, err error) {
+	err = c.changeNode(ctx, "uncordon", n, func(have *corev1.Node) (*nodePatch, error) {
+		_, ours := have.Annotations[c.label(mark)]
 		done = ours || !have.Spec.Unschedulable
 		if !ours {
 			return nil, nil
@@ -151,60 +170,18 @@ func (c *Client) Uncordon(ctx context.Context, n inventory.Node) (done bool, err
 	return done && err == nil, err
 }
 
-// cordonRun is the annotation that names the run that cordoned a Node, and will
-// uncordon it. A person's cordon has none.
-const cordonRun = "cordon-run"
-
-// CloseNode cordons a Node in the name of a run. ours says whether the cordon is a run's
-// now: one that an earlier run left behind is taken over, and what a person or another
-// tool closed is theirs and stays so.
-func (c *Client) CloseNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error) {
-	err = c.changeNode(ctx, "cordon", n, func(have *corev1.Node) (map[string]any, error) {
-		of, left := have.Annotations[c.label(cordonRun)]
-		ours = left || !have.Spec.Unschedulable
-		if !ours || have.Spec.Unschedulable && of == run.ID {
-			return nil, nil
-		}
-		return c.closing(true, run.Who, run.ID), nil
-	})
-	return ours && err == nil, err
-}
-
-// OpenNode takes back the cordon of a run. Any other cordon stays. A Node that is gone, or
-// was made anew, has none.
-func (c *Client) OpenNode(ctx context.Context, n inventory.Node) error {
-	err := c.changeNode(ctx, "uncordon", n, func(have *corev1.Node) (map[string]any, error) {
-		if _, ours := have.Annotations[c.label(cordonRun)]; !ours {
-			return nil, nil
-		}
-		return c.closing(nil, nil, nil), nil
-	})
-	var replaced *ReplacedError
-	if err == nil || apierrors.IsNotFound(err) || errors.As(err, &replaced) {
-		return nil
-	}
-	return err
-}
-
-func (c *Client) closing(unschedulable, by, run any) map[string]any {
-	return map[string]any{"spec": map[string]any{"unschedulable": unschedulable},
-		"metadata": map[string]any{"annotations": map[string]any{c.label(cordonedBy): by, c.label(cordonRun): run}}}
-}
-
-// EmptyNode evicts the Pods of a Node within a time, as Drain does. tell hears of each Pod
-// (NAMESPACE/NAME) that is evicted, held or gone, from several goroutines at once.
-func (c *Client) EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, tell func(pod, what, why string)) error {
-	return c.Drain(ctx, n, DrainOptions{Timeout: within, Progress: func(e DrainEvent) { tell(e.Namespace+"/"+e.Pod, string(e.What), e.Why) }})
+func (c *Client) closing(unschedulable, by, run any) *nodePatch {
+	out := nodePatch{Spec: map[string]any{"unschedulable": unschedulable}}
+	out.Metadata.Annotations = map[string]any{c.label(cordonedBy): by, c.label(cordonRun): run}
+	return &out
 }
 
 // PodsOn lists the Pods of one Node.
 func (c *Client) PodsOn(ctx context.Context, n inventory.Node) ([]inventory.Pod, error) {
 	var out []inventory.Pod
 	of := metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name}
-	err := each(ctx, "pods of node "+n.Name, c.api.CoreV1().Pods(metav1.NamespaceAll).List, of, func(l *corev1.PodList) error {
-		for i := range l.Items {
-			out = append(out, c.toPod(&l.Items[i]))
-		}
+	err := each(ctx, "pods of node "+n.Name, c.api.CoreV1().Pods(metav1.NamespaceAll).List, of, func(p *corev1.Pod) error {
+		out = append(out, c.toPod(p))
 		return nil
 	})
 	return out, err
@@ -225,11 +202,13 @@ func (c *Client) SetHold(ctx context.Context, n inventory.Node, h *inventory.Hol
 		}
 		note = string(text)
 	}
-	return c.changeNode(ctx, "note the hold on", n, func(have *corev1.Node) (map[string]any, error) {
+	return c.changeNode(ctx, "note the hold on", n, func(have *corev1.Node) (*nodePatch, error) {
 		if now, there := have.Annotations[c.label(holdNote)]; note == nil && !there || note == now {
 			return nil, nil
 		}
-		return map[string]any{"metadata": map[string]any{"annotations": map[string]any{c.label(holdNote): note}}}, nil
+		var out nodePatch
+		out.Metadata.Annotations = map[string]any{c.label(holdNote): note}
+		return &out, nil
 	})
 }
 
@@ -247,25 +226,16 @@ func holdOf(note string) (hold *inventory.Hold, unread string) {
 	return &h, ""
 }
 
-// NodeEvent is what people who look at a Node should know: what is done to it, and in
-// which run.
-type NodeEvent struct {
-	Reason string // one word in CamelCase
-	Text   string
-	Run    plan.Run
-	At     time.Time
-}
-
-// TellNode adds an event to a Node, where kubectl describe shows it. The cluster
-// forgets it after an hour or so. Events of what is in no namespace stand in the
+// TellNode says on a Node what a run does to it, as an event that kubectl describe shows. The
+// cluster forgets it after an hour or so. Events of what is in no namespace stand in the
 // default one.
-func (c *Client) TellNode(ctx context.Context, n inventory.Node, e NodeEvent) error {
-	at := metav1.NewTime(e.At)
+func (c *Client) TellNode(ctx context.Context, n inventory.Node, run plan.Run, text string) error {
+	at := metav1.NewTime(c.clock.now())
 	event := corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", n.Name, e.At.UnixNano()), Namespace: metav1.NamespaceDefault},
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", n.Name, at.UnixNano()), Namespace: metav1.NamespaceDefault},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: types.UID(n.UID)},
-		Reason:         e.Reason,
-		Message:        fmt.Sprintf("%s (macfleet run %s of %s)", e.Text, e.Run.ID, e.Run.Who),
+		Reason:         "Macfleet",
+		Message:        fmt.Sprintf("%s (macfleet run %s of %s)", text, run.ID, run.Who),
 		Source:         corev1.EventSource{Component: manager},
 		FirstTimestamp: at, LastTimestamp: at, Count: 1, Type: corev1.EventTypeNormal,
 	}

@@ -27,8 +27,10 @@ func TestTellNode(t *testing.T) {
 		o := c.options(t)
 		o.Token = token.Reveal()
 		client := c.client(t, o)
-		e := kubernetes.NodeEvent{Reason: "Restarting", Text: "tart_kubelet (artifact-changed) restarts", At: time.Now(), Run: plan.Run{ID: "k3j5abcd", Who: "ana@desk"}}
-		eventually(t, "the event", func() error { return client.TellNode(t.Context(), node, e) })
+		run := plan.Run{ID: "k3j5abcd", Who: "ana@desk"}
+		eventually(t, "the event", func() error {
+			return client.TellNode(t.Context(), node, run, "tart_kubelet (artifact-changed) restarts")
+		})
 		all, err := c.admin.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + node.Name})
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +39,7 @@ func TestTellNode(t *testing.T) {
 			t.Fatalf("%d events", len(all.Items))
 		}
 		got := all.Items[0]
-		if got.InvolvedObject.Kind != "Node" || string(got.InvolvedObject.UID) != node.UID || got.Reason != e.Reason ||
+		if got.InvolvedObject.Kind != "Node" || string(got.InvolvedObject.UID) != node.UID || got.Reason != "Macfleet" || time.Since(got.LastTimestamp.Time) > time.Hour ||
 			got.Message != "tart_kubelet (artifact-changed) restarts (macfleet run k3j5abcd of ana@desk)" || got.Source.Component != "macfleet" {
 			t.Errorf("the event is %+v", got)
 		}

@@ -4,17 +4,56 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
+
+// Observe reads the Nodes, as Nodes does, and what else the cluster holds that
+// concerns the hosts, all of it at once. What cannot be read is unread in the
+// result, each part by itself; without the Nodes nobody knows which Pods are on Mac
+// minis. How hosts join, and what the cluster must hold for that, is read where
+// joins says that some do.
+func (c *Client) Observe(ctx context.Context, joins bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
+	var out inventory.Cluster
+	nodes := sync.OnceValues(func() ([]inventory.Node, error) { return c.Nodes(ctx) })
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = nodes() }) // asked at once, and not when the first page of Pods is there
+	wg.Go(func() { out.Pods = seen(c.pods(ctx, nodes)) })
+	wg.Go(func() { out.Identities = seen(c.identities(ctx)) })
+	out.Join, out.Objects = inventory.Unread[inventory.Join](notAsked), inventory.Unread[[]inventory.Object](notAsked)
+	if joins {
+		wg.Go(func() { out.Join = seen(c.join(ctx)) })
+		wg.Go(func() {
+			objects, _, err := c.standing(ctx, c.wanted())
+			out.Objects = seen(objects, err)
+		})
+	}
+	wg.Go(func() { out.Machines = c.machines(ctx) })
+	wg.Wait()
+	return seen(nodes()), out
+}
+
+// notAsked is why a part is unread that nobody needs.
+const notAsked = "no host joins the cluster"
+
+func seen[T any](v T, err error) inventory.Seen[T] {
+	if err != nil {
+		return inventory.Unread[T](err.Error())
+	}
+	return inventory.Present(v)
+}
 
 // The heartbeat of a kubelet: a Lease of 40 s that it renews every 10 s. The
 // grace covers a renewal that took its whole time limit, twice.
@@ -32,10 +71,8 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 	var beats map[string]coordinationv1.LeaseSpec
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return each(gctx, "nodes", c.api.CoreV1().Nodes().List, metav1.ListOptions{}, func(l *corev1.NodeList) error {
-			for i := range l.Items {
-				nodes = append(nodes, c.toNode(&l.Items[i]))
-			}
+		return each(gctx, "nodes", c.api.CoreV1().Nodes().List, metav1.ListOptions{}, func(n *corev1.Node) error {
+			nodes = append(nodes, c.toNode(n))
 			return nil
 		})
 	})
@@ -44,7 +81,7 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 		return nil, err
 	}
 	now := c.clock.now()
-	ahead := now.Sub(c.clock.here())
+	ahead := now.Sub(c.clock.local())
 	for i := range nodes {
 		if beat, ok := beats[nodes[i].Name]; ok {
 			judge(&nodes[i], beat, now)
@@ -60,10 +97,9 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 // heartbeats returns the Leases of all kubelets by their Nodes' names.
 func (c *Client) heartbeats(ctx context.Context) (map[string]coordinationv1.LeaseSpec, error) {
 	out := make(map[string]coordinationv1.LeaseSpec)
-	err := each(ctx, "nodes' leases", c.api.CoordinationV1().Leases(corev1.NamespaceNodeLease).List, metav1.ListOptions{}, func(l *coordinationv1.LeaseList) error {
-		for i := range l.Items {
-			out[l.Items[i].Name] = l.Items[i].Spec
-		}
+	list := c.api.CoordinationV1().Leases(corev1.NamespaceNodeLease).List
+	err := each(ctx, "nodes' leases", list, metav1.ListOptions{}, func(l *coordinationv1.Lease) error {
+		out[l.Name] = l.Spec
 		return nil
 	})
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
@@ -72,12 +108,18 @@ func (c *Client) heartbeats(ctx context.Context) (map[string]coordinationv1.Leas
 	return out, err
 }
 
-// each lists a kind page by page; what names it in the error.
-func each[L metav1.ListInterface](ctx context.Context, what string, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions, page func(L) error) error {
+// list is a page of a list in client-go.
+type list interface {
+	metav1.ListInterface
+	runtime.Object
+}
+
+// each lists a kind page by page and hands on each object; what names the kind in the error.
+func each[T runtime.Object, L list](ctx context.Context, what string, ask func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions, take func(T) error) error {
 	for o.Limit = pageSize; ; {
-		l, err := list(ctx, o)
+		l, err := ask(ctx, o)
 		if err == nil {
-			err = page(l)
+			err = meta.EachListItem(l, func(item runtime.Object) error { return take(item.(T)) })
 		}
 		if err != nil {
 			return fmt.Errorf("list the %s: %w", what, explain(err))
@@ -86,6 +128,12 @@ func each[L metav1.ListInterface](ctx context.Context, what string, list func(co
 			return nil
 		}
 	}
+}
+
+// listed is a whole list.
+func listed[T runtime.Object, L list](ctx context.Context, what string, ask func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions) (out []T, err error) {
+	err = each(ctx, what, ask, o, func(item T) error { out = append(out, item); return nil })
+	return out, err
 }
 
 // judge sets a Node's readiness right by its heartbeat.
@@ -126,3 +174,5 @@ func (c *Client) toNode(n *corev1.Node) inventory.Node {
 	}
 	return out
 }
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

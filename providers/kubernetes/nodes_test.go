@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
@@ -119,8 +120,7 @@ func TestProviderID(t *testing.T) {
 		if seen := nodesOf(t, client); len(seen) != 1 || seen[0].ProviderID != id {
 			t.Errorf("seen %+v", seen)
 		}
-		var other *kubernetes.ProviderIDError
-		if err := client.SetProviderID(t.Context(), node, id+"2"); !errors.As(err, &other) || other.Has != id {
+		if err := client.SetProviderID(t.Context(), node, id+"2"); !errors.Is(err, kubernetes.ErrProviderID) || !strings.Contains(err.Error(), `has the provider id "`+id+`", not "`) {
 			t.Errorf("another one: %v", err)
 		}
 		// The cluster itself would refuse it.
@@ -136,20 +136,26 @@ func TestProviderID(t *testing.T) {
 			t.Errorf("one that is gone: %v", err)
 		}
 		c.addNode(t, node.Name, "")
-		var replaced *kubernetes.ReplacedError
-		if err := client.DeleteNode(t.Context(), old); !errors.As(err, &replaced) {
+		if err := client.DeleteNode(t.Context(), old); !errors.Is(err, kubernetes.ErrReplaced) {
 			t.Errorf("delete another: %v", err)
 		}
-		if err := client.SetProviderID(t.Context(), old, id); !errors.As(err, &replaced) {
+		if err := client.SetProviderID(t.Context(), old, id); !errors.Is(err, kubernetes.ErrReplaced) {
 			t.Errorf("set another's: %v", err)
 		}
-		if err := client.Cordon(t.Context(), old, "ann"); !errors.As(err, &replaced) {
+		if err := cordon(t, client, old, "ann"); !errors.Is(err, kubernetes.ErrReplaced) {
 			t.Errorf("cordon another: %v", err)
 		}
 		if seen := nodesOf(t, client); len(seen) != 1 || seen[0].ProviderID != "" || seen[0].Cordoned {
 			t.Errorf("the new one: %+v", seen)
 		}
 	})
+}
+
+// cordon cordons a Node in a person's name.
+func cordon(t *testing.T, client *kubernetes.Client, n inventory.Node, by string) error {
+	t.Helper()
+	_, err := client.CloseNode(t.Context(), n, plan.Run{Who: by})
+	return err
 }
 
 // TestCordon takes back our own cordon and nobody else's.
@@ -171,7 +177,7 @@ func TestCordon(t *testing.T) {
 		}
 		uncordon(true)
 		for range 2 {
-			if err := client.Cordon(t.Context(), node, "ann@laptop"); err != nil {
+			if err := cordon(t, client, node, "ann@laptop"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -185,7 +191,7 @@ func TestCordon(t *testing.T) {
 			}
 		}
 		patch(`{"spec":{"unschedulable":true}}`)
-		if err := client.Cordon(t.Context(), node, "ann@laptop"); err != nil {
+		if err := cordon(t, client, node, "ann@laptop"); err != nil {
 			t.Fatal(err)
 		}
 		state(true, "")
@@ -238,8 +244,7 @@ func TestHold(t *testing.T) {
 		state(nil, "")
 		another := node
 		another.UID = "0b1f4c52-6a0e-4d0b-9a55-000000000000"
-		var replaced *kubernetes.ReplacedError
-		if err := client.SetHold(t.Context(), another, want); !errors.As(err, &replaced) {
+		if err := client.SetHold(t.Context(), another, want); !errors.Is(err, kubernetes.ErrReplaced) {
 			t.Errorf("a Node that was made anew: %v", err)
 		}
 	})

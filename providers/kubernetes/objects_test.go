@@ -189,8 +189,7 @@ func TestForeignKubeconfig(t *testing.T) {
 		}
 		client := c.client(t, o)
 		c.control(t)
-		var foreign *kubernetes.ForeignError
-		if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); !errors.As(err, &foreign) {
+		if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); !errors.Is(err, kubernetes.ErrForeign) {
 			t.Errorf("prepare: %v", err)
 		}
 		left := wrong(objects(t, client))

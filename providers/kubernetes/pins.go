@@ -38,8 +38,6 @@ type PinOptions struct {
 	// Own is what was pinned on this machine before the cluster kept the pins: what
 	// it alone knows counts, and the next Update moves it into the cluster. nil = none.
 	Own PinStore
-	// Offline answers from the cache where the cluster cannot be asked.
-	Offline bool
 	// Unprepared keeps the pins as long as the cluster has no place for them, which
 	// Prepare makes; nil: the first Update makes it.
 	Unprepared PinStore
@@ -65,20 +63,13 @@ func (c *Client) Pins(ctx context.Context, o PinOptions) *Pins {
 // All returns every pin. It writes nothing into the cluster.
 func (p *Pins) All() ([]plan.Pin, error) {
 	pins, version, err := p.read()
-	if err == nil && p.unprepared(version) {
+	if err != nil {
+		return nil, err
+	}
+	if p.unprepared(version) {
 		return p.options.Unprepared.All()
 	}
-	if err != nil {
-		if !p.options.Offline || p.options.Cache == nil {
-			return nil, err
-		}
-		cached, cerr := p.options.Cache.All()
-		if cerr != nil {
-			return nil, errors.Join(err, cerr)
-		}
-		return p.withOwn(cached)
-	}
-	if err := p.cache(pins); err != nil {
+	if err := replace(p.options.Cache, pins); err != nil {
 		return nil, err
 	}
 	return p.withOwn(pins)
@@ -107,7 +98,9 @@ func (p *Pins) Update(change func([]plan.Pin) []plan.Pin) error {
 			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID))
 		})
 		if last = p.write(before, after, version); last == nil {
-			return errors.Join(p.cache(after), p.moved())
+			// This machine's own are the cluster's now: one that the cluster forgets later must
+			// not come back from here.
+			return errors.Join(replace(p.options.Cache, after), replace(p.options.Own, nil))
 		}
 		if !apierrors.IsConflict(last) && !apierrors.IsAlreadyExists(last) {
 			break
@@ -132,32 +125,17 @@ func (p *Pins) withOwn(pins []plan.Pin) ([]plan.Pin, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[string]bool, len(pins))
-	for _, pin := range pins {
-		known[pin.ServerID] = true
-	}
-	for _, pin := range own {
-		if !known[pin.ServerID] {
-			pins = append(pins, pin)
-		}
-	}
-	return pins, nil
+	return append(pins, slices.DeleteFunc(own, func(o plan.Pin) bool {
+		return slices.ContainsFunc(pins, func(p plan.Pin) bool { return p.ServerID == o.ServerID })
+	})...), nil
 }
 
-// moved empties this machine's own store once the cluster has its pins: one that
-// the cluster forgets later must not come back from there.
-func (p *Pins) moved() error {
-	if p.options.Own == nil {
+// replace puts pins into a store in place of those that it has; nil: there is no store.
+func replace(store PinStore, pins []plan.Pin) error {
+	if store == nil {
 		return nil
 	}
-	return p.options.Own.Update(func([]plan.Pin) []plan.Pin { return nil })
-}
-
-func (p *Pins) cache(pins []plan.Pin) error {
-	if p.options.Cache == nil {
-		return nil
-	}
-	return p.options.Cache.Update(func([]plan.Pin) []plan.Pin { return pins })
+	return store.Update(func([]plan.Pin) []plan.Pin { return pins })
 }
 
 func (p *Pins) read() (pins []plan.Pin, version string, err error) {

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
@@ -22,23 +24,16 @@ import (
 // the present state, not the server's cache: whether a Pod is gone decides over
 // virtual machines.
 func (c *Client) pods(ctx context.Context, nodes func() ([]inventory.Node, error)) ([]inventory.Pod, error) {
-	var macs map[string]bool
-	out := []inventory.Pod{}
+	out, macs := []inventory.Pod{}, sync.OnceValues(func() (map[string]bool, error) { return macNodes(nodes) })
 	bound := metav1.ListOptions{FieldSelector: "spec.nodeName!="}
-	err := each(ctx, "pods", c.api.CoreV1().Pods(metav1.NamespaceAll).List, bound, func(list *corev1.PodList) (err error) {
-		if macs == nil {
-			if macs, err = macNodes(nodes); err != nil {
-				return err
-			}
+	err := each(ctx, "pods", c.api.CoreV1().Pods(metav1.NamespaceAll).List, bound, func(p *corev1.Pod) error {
+		all, err := macs()
+		// A Pod outlives its Node: one that waits for a kubelet is a Mac's.
+		mac, there := all[p.Spec.NodeName]
+		if mac || !there && slices.ContainsFunc(p.Finalizers, inventory.IsVMFinalizer) {
+			out = append(out, c.toPod(p))
 		}
-		for i := range list.Items {
-			// A Pod outlives its Node: one that waits for a kubelet is a Mac's.
-			mac, there := macs[list.Items[i].Spec.NodeName]
-			if mac || !there && slices.ContainsFunc(list.Items[i].Finalizers, inventory.IsVMFinalizer) {
-				out = append(out, c.toPod(&list.Items[i]))
-			}
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -93,28 +88,15 @@ func reason(p *corev1.Pod) string {
 	return why
 }
 
-// NotStuckError says that a Pod need not be, or must not be, released.
-type NotStuckError struct{ Namespace, Name, Why string }
-
-// Error says why.
-func (e *NotStuckError) Error() string {
-	return fmt.Sprintf("pod %s/%s is left to its kubelet: %s", e.Namespace, e.Name, e.Why)
-}
-
 // ReleasePod takes the kubelets' finalizer off a Pod that is being deleted, so
 // that it goes. The Pod must be the one that was seen, its time must be up, and
 // nothing may run for it any more: its phase is terminal, or its Node is gone.
 // A kubelet that returned at its own "terminal" before it looked at the deletion
 // left 504 Pods behind. A Pod that is gone is no error.
 func (c *Client) ReleasePod(ctx context.Context, p inventory.Pod) error {
-	var err error
-	for range tries {
-		err = c.release(ctx, p)
-		// A test that does not hold is answered with 422: somebody else changed the list.
-		if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
-			break
-		}
-	}
+	// A test that does not hold is answered with 422: somebody else changed the list.
+	again := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
+	err := retry.OnError(atOnce, again, func() error { return c.release(ctx, p) })
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -128,14 +110,14 @@ func (c *Client) release(ctx context.Context, p inventory.Pod) error {
 		return err
 	}
 	if string(have.UID) != p.UID {
-		return &ReplacedError{"pod", p.Namespace + "/" + p.Name}
+		return fmt.Errorf("pod %s/%s %w", p.Namespace, p.Name, ErrReplaced)
 	}
 	if err := c.stuck(ctx, have); err != nil {
 		return err
 	}
 	others := slices.DeleteFunc(slices.Clone(have.Finalizers), inventory.IsVMFinalizer)
 	if len(others) > 0 && len(others) == len(have.Finalizers) {
-		return &NotStuckError{p.Namespace, p.Name, "it is held by " + strings.Join(others, ", ")}
+		return notStuck(have, "it is held by "+strings.Join(others, ", "))
 	}
 	// Where the Pod still ran when it was deleted, the cluster waits for the
 	// kubelet's word beside the finalizer, which is a deletion without grace. It comes
@@ -169,15 +151,18 @@ func withoutFinalizers(p *corev1.Pod) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
+func notStuck(p *corev1.Pod, why string) error {
+	return fmt.Errorf("pod %s/%s %w: %s", p.Namespace, p.Name, ErrNotStuck, why)
+}
+
 // stuck returns an error unless a Pod may be released.
 func (c *Client) stuck(ctx context.Context, p *corev1.Pod) error {
-	no := func(why string) error { return &NotStuckError{p.Namespace, p.Name, why} }
 	seen := c.toPod(p)
 	switch {
 	case p.DeletionTimestamp == nil:
-		return no("it is not being deleted")
+		return notStuck(p, "it is not being deleted")
 	case !seen.Overdue:
-		return no("it has time until " + seen.Due.Format("15:04:05 UTC"))
+		return notStuck(p, "it has time until "+seen.Due.Format("15:04:05 UTC"))
 	case seen.Finished():
 		return nil
 	}
@@ -188,5 +173,5 @@ func (c *Client) stuck(ctx context.Context, p *corev1.Pod) error {
 	case err != nil:
 		return err
 	}
-	return no("its node is there and its phase is " + string(p.Status.Phase))
+	return notStuck(p, "its node is there and its phase is "+string(p.Status.Phase))
 }

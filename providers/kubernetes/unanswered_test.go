@@ -22,7 +22,7 @@ func TestUnanswered(t *testing.T) {
 		apierrors.NewUnauthorized("no"):             false,
 		apierrors.NewInternalError(errors.New("x")): true,
 		apierrors.NewTooManyRequests("later", 1):    true,
-		&missingKeyError{"it has not the key"}:      false,
+		fmt.Errorf("secret %w", errNoKey):           false,
 	} {
 		if err != nil {
 			err = fmt.Errorf("read: %w", err)

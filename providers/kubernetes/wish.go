@@ -1,13 +1,22 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
@@ -20,206 +29,226 @@ const (
 	labelOwner     = "owner" // so here
 )
 
-// ForeignError says that an object that macfleet would make is there and is
-// somebody else's. It is never touched.
-type ForeignError struct{ Kind, Namespace, Name, Why string }
+// wish is an object that is to be in the cluster. Its labels, annotations and fields
+// are mended; what else is there of it stays.
+type wish struct {
+	c    *Client
+	api  dynamic.ResourceInterface
+	want *unstructured.Unstructured
 
-// Error says what is foreign about the object, and what to do.
-func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s %s is not this configuration's: %s; rename or delete it, or set its labels as macfleet would", e.Kind, path(e.Namespace, e.Name), e.Why)
-}
-
-// path is how an object's place is written.
-func path(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "/" + name
-}
-
-// typed is what client-go's clients of one kind have in common.
-type typed[T metav1.Object] interface {
-	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
-	Create(ctx context.Context, object T, o metav1.CreateOptions) (T, error)
-	Update(ctx context.Context, object T, o metav1.UpdateOptions) (T, error)
-	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
-}
-
-// wish is an object that is to be in the cluster.
-type wish[T metav1.Object] struct {
-	kind  string
-	api   typed[T]
-	want  T
-	owner string // the label that must be equal beside managed-by; "" = none
-	// mend makes of an object that is there what is wanted, and says what it changed;
-	// nil: it need only be there. Labels are mended by themselves.
-	mend func(have T) (changed string)
+	prepared bool // an administrator makes it, as macfleet's own rights do not reach so far
+	asFound  bool // one that is there is never changed
+	unowned  bool // it must have no owner, which would take it along
+	// later completes the wish by other objects: those that are there or, where it is
+	// being made, those that it makes. nil: it is complete.
+	later func(ctx context.Context, making bool) (wish, error)
 	// spoilt says that the object is ours and has to be made anew; nil: never.
-	spoilt func(have T) bool
-	// metadata tells an object by its metadata alone, where plan must not read the
-	// rest; nil: all of it is read.
-	metadata func(ctx context.Context) (*metav1.PartialObjectMetadata, error)
-	judge    func(have metav1.Object) (differs string)
+	spoilt func(have metav1.Object) bool
+	// judge says what shows in the metadata of an object whose fields plan must not
+	// read; nil: nothing does.
+	judge func(have metav1.Object) (differs string)
+}
+
+// wish returns the wish for an object of one of client-go's kinds.
+func (c *Client) wish(o runtime.Object) wish {
+	kinds, _, err := scheme.Scheme.ObjectKinds(o)
+	fields, ferr := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err := cmp.Or(err, ferr); err != nil {
+		// The kinds are constants of this package, and client-go knows them.
+		panic(fmt.Sprintf("%T is no kind of client-go: %v", o, err))
+	}
+	maps.DeleteFunc(fields, func(_ string, value any) bool { part, ok := value.(map[string]any); return ok && len(part) == 0 })
+	want := &unstructured.Unstructured{Object: fields}
+	want.SetGroupVersionKind(kinds[0])
+	at, _ := meta.UnsafeGuessKindToResource(kinds[0])
+	return wish{c: c, want: want, api: c.dynamic.Resource(at).Namespace(want.GetNamespace())}
 }
 
 // object names the thing.
-func (w wish[T]) object() inventory.Object {
-	return inventory.Object{Kind: w.kind, Namespace: w.want.GetNamespace(), Name: w.want.GetName()}
+func (w wish) object() inventory.Object {
+	return inventory.Object{Kind: w.want.GetKind(), Namespace: w.want.GetNamespace(), Name: w.want.GetName(), Prepared: w.prepared}
 }
 
-func (w wish[T]) foreign(have metav1.Object) error {
-	for _, name := range []string{labelManagedBy, w.owner} {
+func (w wish) foreign(have metav1.Object) error {
+	for _, name := range []string{labelManagedBy, w.c.label(labelOwner)} {
 		want, wanted := w.want.GetLabels()[name]
 		if has := have.GetLabels()[name]; wanted && has != want {
-			why := fmt.Sprintf("its label %s is %q, not %q", name, has, want)
-			return &ForeignError{Kind: w.kind, Namespace: w.want.GetNamespace(), Name: w.want.GetName(), Why: why}
+			return fmt.Errorf("%s %w: its label %s is %q, not %q; rename or delete it, or set its labels as macfleet would",
+				w.object(), ErrForeign, name, has, want)
 		}
 	}
 	return nil
 }
 
-// labels completes an object's labels and returns the first that was not right.
-func labels(want, have metav1.Object) string {
-	has, changed := maps.Clone(have.GetLabels()), ""
-	for _, name := range slices.Sorted(maps.Keys(want.GetLabels())) {
-		if value := want.GetLabels()[name]; has[name] != value {
-			if has == nil {
-				has = make(map[string]string)
-			}
-			has[name] = value
-			if changed == "" {
-				changed = "label " + name
-			}
+// look compares what is there with what is wanted, and changes nothing. Of a Secret it
+// reads the metadata alone.
+func (w wish) look(ctx context.Context) (inventory.Object, error) {
+	out := w.object()
+	if w.later != nil {
+		var err error
+		if w, err = w.later(ctx, false); err != nil {
+			return out, err
 		}
 	}
-	have.SetLabels(has)
-	return changed
-}
-
-// look compares what is there with what is wanted, and changes nothing.
-func (w wish[T]) look(ctx context.Context) (inventory.Object, error) {
-	out := w.object()
-	why, err := w.difference(ctx)
+	var have metav1.Object
+	var err error
+	if out.Kind == "Secret" {
+		have, err = w.c.secrets(out.Namespace).Get(ctx, out.Name, metav1.GetOptions{})
+	} else {
+		have, err = w.api.Get(ctx, out.Name, metav1.GetOptions{})
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		out.State = inventory.ObjectMissing
+		return out, nil
 	case err != nil:
-		return out, fmt.Errorf("read %s %s: %w", w.kind, path(out.Namespace, out.Name), explain(err))
-	case why != "":
-		out.State, out.Why = inventory.ObjectDiffers, why
-	default:
-		out.State = inventory.ObjectKept
+		return out, fmt.Errorf("read %s: %w", out, explain(err))
+	}
+	out.State = inventory.ObjectKept
+	if out.Why = w.differs(have); out.Why != "" {
+		out.State = inventory.ObjectDiffers
 	}
 	return out, nil
 }
 
-func (w wish[T]) difference(ctx context.Context) (why string, err error) {
-	var have metav1.Object
-	if w.metadata != nil {
-		have, err = w.metadata(ctx)
-	} else {
-		have, err = w.api.Get(ctx, w.want.GetName(), metav1.GetOptions{})
+// look looks at many objects at once.
+func look(ctx context.Context, all []wish) ([]inventory.Object, error) {
+	out := make([]inventory.Object, len(all))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, w := range all {
+		g.Go(func() (err error) { out[i], err = w.look(ctx); return })
 	}
-	if err != nil {
-		return "", err
-	}
-	if err := w.foreign(have); err != nil {
-		return err.Error(), nil
-	}
-	whole, ok := have.(T)
-	switch {
-	case ok && w.spoilt != nil && w.spoilt(whole):
-		return "has to be made anew", nil
-	case ok:
-		return w.change(whole), nil
-	}
-	if why = labels(w.want, have); why == "" && w.judge != nil {
-		why = w.judge(have)
-	}
-	return why, nil
+	return out, g.Wait()
 }
 
-// change makes of what is there what is wanted, and says what it changed.
-func (w wish[T]) change(have T) string {
-	why := labels(w.want, have)
-	if w.mend != nil {
-		if more := w.mend(have); more != "" {
-			why = more
+func (w wish) differs(have metav1.Object) string {
+	if err := w.foreign(have); err != nil {
+		return err.Error()
+	}
+	why := ""
+	if w.judge != nil {
+		why = w.judge(have)
+	}
+	if why == "" && w.anew(have) {
+		why = "has to be made anew"
+	}
+	return cmp.Or(why, w.mend(have))
+}
+
+// fixed are the fields that the cluster lets nobody change: such an object is made anew.
+var fixed = []string{"roleRef", "type"}
+
+// anew reports whether an object of ours has to be made anew.
+func (w wish) anew(have metav1.Object) bool {
+	whole, _ := have.(*unstructured.Unstructured)
+	return w.spoilt != nil && w.spoilt(have) || whole != nil && slices.ContainsFunc(fixed, func(name string) bool {
+		return w.want.Object[name] != nil && !equality.Semantic.DeepEqual(whole.Object[name], w.want.Object[name])
+	})
+}
+
+// mend makes of what is there what is wanted, and says what it changed first.
+func (w wish) mend(have metav1.Object) (changed string) {
+	if w.asFound {
+		return ""
+	}
+	if owners := have.GetOwnerReferences(); w.unowned && len(owners) > 0 {
+		changed = "owner"
+		have.SetOwnerReferences(nil)
+	}
+	if whole, ok := have.(*unstructured.Unstructured); ok {
+		for name, value := range w.want.Object {
+			if slices.Contains([]string{"apiVersion", "kind", "metadata"}, name) || equality.Semantic.DeepEqual(whole.Object[name], value) {
+				continue
+			}
+			changed, whole.Object[name] = cmp.Or(changed, name), value
 		}
 	}
-	return why
+	labels, label := completed(have.GetLabels(), w.want.GetLabels(), "label ")
+	have.SetLabels(labels)
+	notes, note := completed(have.GetAnnotations(), w.want.GetAnnotations(), "annotation ")
+	have.SetAnnotations(notes)
+	return cmp.Or(changed, label, note)
+}
+
+// completed returns labels or annotations with those that are wanted, and the first that
+// was not right.
+func completed(have, want map[string]string, what string) (all map[string]string, changed string) {
+	all = maps.Clone(have)
+	for _, name := range sortedKeys(want) {
+		if value, there := have[name]; !there || value != want[name] {
+			if all == nil {
+				all = make(map[string]string)
+			}
+			all[name] = want[name]
+			changed = cmp.Or(changed, what+name)
+		}
+	}
+	return all, changed
 }
 
 // ensure brings the object to what is wanted and returns it. It makes nothing
 // twice: who loses a race for a name, or meets another's change, looks again.
-func (w wish[T]) ensure(ctx context.Context) (T, error) {
-	var have T
-	var err error
-	for range tries {
-		have, err = w.once(ctx)
-		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
-			break
-		}
-		if w.namespaceMissing(err) {
-			break
+func (w wish) ensure(ctx context.Context) (have *unstructured.Unstructured, err error) {
+	if w.later != nil {
+		if w, err = w.later(ctx, true); err != nil {
+			return nil, err
 		}
 	}
-	if err != nil {
-		return have, fmt.Errorf("keep %s %s: %w", w.kind, path(w.want.GetNamespace(), w.want.GetName()), explain(err))
+	again := func(err error) bool {
+		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && !namespaceMissing(err)
+	}
+	if err := retry.OnError(atOnce, again, func() (err error) { have, err = w.once(ctx); return }); err != nil {
+		return nil, fmt.Errorf("keep %s: %w", w.object(), explain(err))
 	}
 	return have, nil
 }
 
 // namespaceMissing tells a create that failed for want of a namespace, which no
 // further try mends.
-func (w wish[T]) namespaceMissing(err error) bool {
+func namespaceMissing(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-func (w wish[T]) once(ctx context.Context) (T, error) {
+func (w wish) once(ctx context.Context) (*unstructured.Unstructured, error) {
 	have, err := w.api.Get(ctx, w.want.GetName(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		return w.api.Create(ctx, w.want, metav1.CreateOptions{FieldManager: manager})
-	}
-	if err != nil {
-		return have, err
+	case err != nil:
+		return nil, err
 	}
 	if err := w.foreign(have); err != nil {
-		return have, err
+		return nil, err
 	}
-	if w.spoilt != nil && w.spoilt(have) {
-		if err := remove(ctx, w.api, have); err != nil {
-			return have, err
+	if w.anew(have) {
+		if err := w.remove(ctx, have); err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
 		}
 		return w.api.Create(ctx, w.want, metav1.CreateOptions{FieldManager: manager})
 	}
-	if w.change(have) == "" {
+	if w.mend(have) == "" {
 		return have, nil
 	}
 	return w.api.Update(ctx, have, metav1.UpdateOptions{FieldManager: manager})
 }
 
-// remove deletes the very object that was read; one that is gone is no error.
-func remove[T metav1.Object](ctx context.Context, api typed[T], have T) error {
+// remove deletes the very object that was read.
+func (w wish) remove(ctx context.Context, have metav1.Object) error {
 	uid := have.GetUID()
-	err := api.Delete(ctx, have.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return w.api.Delete(ctx, have.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 }
 
 // revoke deletes the object if it is ours; one that is gone is no error.
-func (w wish[T]) revoke(ctx context.Context) error {
+func (w wish) revoke(ctx context.Context) error {
 	have, err := w.api.Get(ctx, w.want.GetName(), metav1.GetOptions{})
 	if err == nil {
 		if err = w.foreign(have); err == nil {
-			err = remove(ctx, w.api, have)
+			err = w.remove(ctx, have)
 		}
 	}
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
-	return fmt.Errorf("delete %s %s: %w", w.kind, path(w.want.GetNamespace(), w.want.GetName()), explain(err))
+	return fmt.Errorf("delete %s: %w", w.object(), explain(err))
 }

@@ -168,7 +168,7 @@ func TestParsePrint(t *testing.T) {
 			launchd.Service{State: "SIGTERMed", Runs: 2, PID: 7, LastExit: "Terminated: 15"}},
 	} {
 		want := tc.want
-		want.Target, want.Path, want.Program, want.Arguments, want.User = "system/"+j.Label, "/Library/LaunchDaemons/"+j.Label+".plist", j.Program(), j.Arguments, j.User
+		want.Program, want.Arguments, want.User = j.Program(), j.Arguments, j.User
 		want.Environment = map[string]string{"HOME": "/Users/m1", "PATH": "/usr/bin:/bin", "XPC_SERVICE_NAME": j.Label}
 		want.Stdout, want.Stderr, want.Throttle = j.Stdout, j.Stderr, 10
 		want.Properties = []string{"keepalive", "runatload", "inferred program", "managed LWCR"}

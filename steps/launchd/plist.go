@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,49 +45,41 @@ const (
 	tail = "</dict>\n</plist>\n"
 )
 
-// Plist renders a job: keys in one order, values escaped, what is empty left
+// Plist renders a job: keys in the order of its fields, values escaped, what is empty left
 // out. The same job gives the same bytes.
 func Plist(j Job) string {
 	var b strings.Builder
 	b.Grow(usualSize)
 	b.WriteString(head)
-	text(&b, "Label", j.Label)
-	text(&b, "UserName", j.User)
-	b.WriteString("\t<key>ProgramArguments</key>\n\t<array>\n")
-	for _, arg := range j.Arguments {
-		element(&b, "\t\t<string>", arg, "</string>\n")
-	}
-	b.WriteString("\t</array>\n")
-	if len(j.Environment) > 0 {
-		b.WriteString("\t<key>EnvironmentVariables</key>\n\t<dict>\n")
-		for _, name := range slices.Sorted(maps.Keys(j.Environment)) {
-			element(&b, "\t\t<key>", name, "</key>\n")
-			element(&b, "\t\t<string>", j.Environment[name], "</string>\n")
+	for field, value := range reflect.ValueOf(j).Fields() {
+		if value.IsZero() || value.Kind() == reflect.Map && value.Len() == 0 {
+			continue
 		}
-		b.WriteString("\t</dict>\n")
+		element(&b, "\t<key>", field.Tag.Get("plist"), "</key>\n")
+		switch v := value.Interface().(type) {
+		case string:
+			element(&b, "\t<string>", v, "</string>\n")
+		case bool:
+			b.WriteString("\t<true/>\n")
+		case int:
+			b.WriteString("\t<integer>" + strconv.Itoa(v) + "</integer>\n")
+		case []string:
+			b.WriteString("\t<array>\n")
+			for _, item := range v {
+				element(&b, "\t\t<string>", item, "</string>\n")
+			}
+			b.WriteString("\t</array>\n")
+		case map[string]string:
+			b.WriteString("\t<dict>\n")
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				element(&b, "\t\t<key>", name, "</key>\n")
+				element(&b, "\t\t<string>", v[name], "</string>\n")
+			}
+			b.WriteString("\t</dict>\n")
+		}
 	}
-	yes(&b, "RunAtLoad", j.RunAtLoad)
-	yes(&b, "KeepAlive", j.KeepAlive)
-	if j.Throttle > 0 {
-		b.WriteString("\t<key>ThrottleInterval</key>\n\t<integer>" + strconv.Itoa(j.Throttle) + "</integer>\n")
-	}
-	text(&b, "StandardOutPath", j.Stdout)
-	text(&b, "StandardErrorPath", j.Stderr)
 	b.WriteString(tail)
 	return b.String()
-}
-
-func text(b *strings.Builder, key, value string) {
-	if value != "" {
-		element(b, "\t<key>", key, "</key>\n")
-		element(b, "\t<string>", value, "</string>\n")
-	}
-}
-
-func yes(b *strings.Builder, key string, value bool) {
-	if value {
-		b.WriteString("\t<key>" + key + "</key>\n\t<true/>\n")
-	}
 }
 
 // usualSize is room in bytes for the property list of an agent, of which a plan of

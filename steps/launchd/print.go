@@ -12,8 +12,6 @@ import (
 // does not show is empty; lines that nobody here knows are passed over, as the
 // form is no promise of Apple's.
 type Service struct {
-	Target      string // system/LABEL, gui/501/LABEL
-	Path        string // of the property list it was loaded from
 	State       string // running, not running, spawn scheduled, SIGTERMed, …
 	Program     string
 	Arguments   []string
@@ -43,9 +41,6 @@ func (s Service) Crashed() bool {
 	return true
 }
 
-// Has reports whether launchd gives the job a property, such as keepalive.
-func (s Service) Has(property string) bool { return slices.Contains(s.Properties, property) }
-
 // Runs of a job that launchd starts again and again count up; one that waits for
 // its next start is in one of these states.
 const (
@@ -61,13 +56,12 @@ var ErrNoService = errors.New("it is not what launchctl print shows of a service
 // number that is none.
 func ParsePrint(page string) (Service, error) {
 	lines := strings.Split(strings.TrimRight(page, "\n"), "\n")
-	target, opened := strings.CutSuffix(lines[0], " = {")
-	if !opened || len(lines) < 2 || lines[len(lines)-1] != "}" {
+	if !strings.HasSuffix(lines[0], " = {") || len(lines) < 2 || lines[len(lines)-1] != "}" {
 		return Service{}, ErrNoService
 	}
-	s := Service{Target: target}
-	lines = lines[1 : len(lines)-1]
-	for len(lines) > 0 {
+	var s Service
+	fields := s.fields()
+	for lines = lines[1 : len(lines)-1]; len(lines) > 0; {
 		key, value, found := strings.Cut(strings.TrimPrefix(lines[0], "\t"), " = ")
 		lines = lines[1:]
 		if !found {
@@ -82,8 +76,16 @@ func ParsePrint(page string) (Service, error) {
 			lines = lines[end+1:]
 			continue
 		}
-		if err := s.field(key, value); err != nil {
-			return Service{}, err
+		switch to := fields[key].(type) {
+		case *string:
+			*to = value
+		case *[]string:
+			*to = strings.Split(value, " | ")
+		case *int:
+			var err error
+			if *to, err = strconv.Atoi(value); err != nil {
+				return Service{}, fmt.Errorf("%w: %s = %q", ErrNoService, key, value)
+			}
 		}
 	}
 	return s, nil
@@ -111,39 +113,13 @@ func (s *Service) list(key string, lines []string) {
 	}
 }
 
-func (s *Service) field(key, value string) (err error) {
-	number := func(to *int) {
-		if *to, err = strconv.Atoi(value); err != nil {
-			err = fmt.Errorf("%w: %s = %q", ErrNoService, key, value)
-		}
+// fields are where the values of the page's lines go.
+func (s *Service) fields() map[string]any {
+	return map[string]any{
+		"state": &s.State, "program": &s.Program, "username": &s.User, "stdout path": &s.Stdout, "stderr path": &s.Stderr,
+		"last exit code": &s.LastExit, "last terminating signal": &s.LastExit, "last exit reason": &s.LastReason,
+		"pid": &s.PID, "runs": &s.Runs, "minimum runtime": &s.Throttle, "properties": &s.Properties,
 	}
-	switch key {
-	case "path":
-		s.Path = value
-	case "state":
-		s.State = value
-	case "program":
-		s.Program = value
-	case "username":
-		s.User = value
-	case "stdout path":
-		s.Stdout = value
-	case "stderr path":
-		s.Stderr = value
-	case "pid":
-		number(&s.PID)
-	case "runs":
-		number(&s.Runs)
-	case "minimum runtime":
-		number(&s.Throttle)
-	case "last exit code", "last terminating signal":
-		s.LastExit = value
-	case "last exit reason":
-		s.LastReason = value
-	case "properties":
-		s.Properties = strings.Split(value, " | ")
-	}
-	return err
 }
 
 // Differs lists what of a job that launchd has is not as wanted, in words. The
@@ -168,6 +144,6 @@ func (s Service) Differs(want Job) []string {
 			}
 		}
 	}
-	note("keepalive", want.KeepAlive && s.Properties != nil && !s.Has("keepalive"))
+	note("keepalive", want.KeepAlive && s.Properties != nil && !slices.Contains(s.Properties, "keepalive"))
 	return out
 }

@@ -164,34 +164,25 @@ func (d *kubeletDiff) argumentFields() []plan.Field {
 // moved are the arguments behind the program that differ, each by its name.
 func moved(seen, want []string, where string) []plan.Field {
 	var out []plan.Field
-	for _, arg := range seen[1:] {
-		flag, value := flagOf(arg)
-		if now, there := argument(want, flag); !there || now != value {
-			out = append(out, plan.Field{Name: flag + where, Before: value, After: kit.Choose(there, now, "none")})
-		}
-	}
-	for _, arg := range want[1:] {
-		flag, value := flagOf(arg)
-		if _, there := argument(seen, flag); !there {
-			out = append(out, plan.Field{Name: flag + where, Before: "none", After: value})
+	before, after := flags(seen), flags(want)
+	for _, arg := range slices.Concat(seen[1:], want[1:]) {
+		name, _, _ := strings.Cut(arg, "=")
+		f := plan.Field{Name: name + where, Before: cmp.Or(before[name], "none"), After: cmp.Or(after[name], "none")}
+		if f.Before != f.After && !slices.Contains(out, f) {
+			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// flagOf takes an argument apart; a flag alone is "set".
-func flagOf(arg string) (flag, value string) {
-	flag, value, given := strings.Cut(arg, "=")
-	return flag, kit.Choose(given, value, "set")
-}
-
-func argument(args []string, flag string) (value string, there bool) {
+// flags are the arguments behind the program by their names; a flag alone is "set".
+func flags(args []string) map[string]string {
+	out := make(map[string]string)
 	for _, arg := range args[1:] {
-		if name, value := flagOf(arg); name == flag {
-			return value, true
-		}
+		name, value, given := strings.Cut(arg, "=")
+		out[name] = kit.Choose(given, value, "set")
 	}
-	return "", false
+	return out
 }
 
 // edited reports whether the job differs by more than the arguments of one description

@@ -68,15 +68,10 @@ type seenKubeconfig struct {
 	claims string // of the token, as it has them
 }
 
-// tokenClaims are what a token says of itself.
-type tokenClaims struct {
-	account string // uid of the ServiceAccount
-	secret  string // name of the Secret that it is of
-}
-
-// readClaims reads the middle part of a token: of one that a Secret holds, or of
-// one that was asked for. ok is false where it is none of a ServiceAccount's.
-func readClaims(text string) (c tokenClaims, ok bool) {
+// readClaims reads the middle part of a token, of one that a Secret holds or of one that
+// was asked for: the uid of its ServiceAccount, "" where it is none of one, and the name of
+// its Secret.
+func readClaims(text string) (account, secret string) {
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 	var claims struct {
 		UID    string `json:"kubernetes.io/serviceaccount/service-account.uid"`
@@ -90,22 +85,14 @@ func readClaims(text string) (c tokenClaims, ok bool) {
 			} `json:"secret"`
 		} `json:"kubernetes.io"`
 	}
-	if err != nil || json.Unmarshal(raw, &claims) != nil {
-		return c, false
+	switch {
+	case err != nil, json.Unmarshal(raw, &claims) != nil:
+		return "", ""
+	case claims.UID != "":
+		return claims.UID, claims.Secret
 	}
-	c = tokenClaims{claims.UID, claims.Secret}
-	if c.account == "" {
-		c = tokenClaims{claims.Bound.Account.UID, claims.Bound.Secret.Name}
-	}
-	return c, c.account != ""
+	return claims.Bound.Account.UID, claims.Bound.Secret.Name
 }
-
-// tokenSecret is the name of the Secret that holds a host's token.
-func tokenSecret(node string) string { return "tart-kubelet-" + node + "-token" }
-
-// kubeconfigAccess is who may touch a kubeconfig: the agent, which runs as the
-// login user.
-func kubeconfigAccess(user string) string { return user + ":staff:600" }
 
 // configSetting compares the kubeconfig with what the cluster says. The reason is
 // what is wrong with it. An identity that is not complete gives no token that
@@ -125,14 +112,14 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (kit.S
 	forAnother := err == nil && seen.server != join.Server && seen.sha == digest(elsewhere)
 	var revoked, differs []string
 	identity, known := v.Identity.Get()
-	claims, readable := readClaims(seen.claims)
+	account, secret := readClaims(seen.claims)
 	switch {
 	case !known || !identity.Complete():
 		revoked = append(revoked, "the identity in the cluster is not complete")
-	case readable && claims.account != identity.ServiceAccount:
+	case account != "" && account != identity.ServiceAccount:
 		revoked = append(revoked, "its token is of a ServiceAccount that is gone")
-	case readable && claims.secret != "" && claims.secret != tokenSecret(node):
-		revoked = append(revoked, "its token is of the Secret "+claims.secret)
+	case account != "" && secret != "" && secret != "tart-kubelet-"+node+"-token":
+		revoked = append(revoked, "its token is of the Secret "+secret)
 	}
 	switch {
 	case forAnother:
@@ -142,7 +129,7 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (kit.S
 	case seen.sha != digest(head):
 		differs = append(differs, "it is not as macfleet writes it for this cluster")
 	}
-	if want := kubeconfigAccess(v.Host.User); seen.access != want {
+	if seen.access != v.Host.User+":staff:600" { // the agent runs as the login user
 		differs = append(differs, "owner and mode "+seen.access)
 	}
 	all := slices.Concat(revoked, differs)

@@ -3,6 +3,7 @@ package tartkubelet
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -190,6 +191,7 @@ type rival struct {
 	target string // in launchd; empty: it is not loaded
 	path   string // of its property list; empty: it has none
 	what   string // for a person
+	end    string // how a person ends it
 	pid    int    // of a process that no job has
 }
 
@@ -206,18 +208,19 @@ func (s kubeletState) rivals() []rival {
 		if !runs {
 			continue
 		}
-		out = append(out, rival{target: j.target, path: j.path, what: "the job " + j.target})
+		end := "sudo launchctl bootout " + j.target + kit.Choose(j.path == "", "", " && sudo rm "+j.path)
+		out = append(out, rival{target: j.target, path: j.path, what: "the job " + j.target, end: end})
 		paths[j.path], pids[j.pid] = true, true
 	}
 	for _, path := range s.plists {
 		if !paths[path] {
-			out = append(out, rival{path: path, what: path})
+			out = append(out, rival{path: path, what: path, end: "sudo rm " + path})
 		}
 	}
 	for _, p := range s.processes {
 		// A younger one may be the next of a job that was looked at before it.
 		if !pids[p.pid] && !pids[p.parent] && p.age >= settledAfter {
-			out = append(out, rival{pid: p.pid, what: fmt.Sprintf("the process %d (%s)", p.pid, p.program)})
+			out = append(out, rival{pid: p.pid, what: fmt.Sprintf("the process %d (%s)", p.pid, p.program), end: fmt.Sprintf("sudo kill %d", p.pid)})
 		}
 	}
 	return out
@@ -225,24 +228,7 @@ func (s kubeletState) rivals() []rival {
 
 // label is the job's label; of one that is not loaded it is the file's name.
 func (r rival) label() string {
-	name := r.target
-	if name == "" {
-		name = strings.TrimSuffix(r.path, ".plist")
-	}
-	return name[strings.LastIndexByte(name, '/')+1:]
-}
-
-// command is how a person ends it.
-func (r rival) command() string {
-	switch {
-	case r.pid != 0:
-		return fmt.Sprintf("sudo kill %d", r.pid)
-	case r.target == "":
-		return "sudo rm " + r.path
-	case r.path == "":
-		return "sudo launchctl bootout " + r.target
-	}
-	return "sudo launchctl bootout " + r.target + " && sudo rm " + r.path
+	return path.Base(cmp.Or(r.target, strings.TrimSuffix(r.path, ".plist")))
 }
 
 // predecessor is the label of the agent's job on hosts that were set up before
@@ -261,7 +247,7 @@ func (k tartKubelet) rivals(s kubeletState) (taken []rival, foreign *plan.Troubl
 		if foreign == nil {
 			foreign = &plan.Trouble{Code: codeSecondKubelet,
 				Text:   "another kubelet is on this host: " + r.what + "; two of them delete each other's virtual machines",
-				Remedy: "end it on the host: " + r.command() + kit.Choose(r.pid == 0, "; or let macfleet take it over: write \""+r.label()+"\" into legacy of the tart_kubelet block", "")}
+				Remedy: "end it on the host: " + r.end + kit.Choose(r.pid == 0, "; or let macfleet take it over: write \""+r.label()+"\" into legacy of the tart_kubelet block", "")}
 		}
 	}
 	return taken, foreign

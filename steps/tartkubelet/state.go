@@ -22,9 +22,7 @@ const (
 )
 
 // kubeletFolders must belong to the login user, whom the agent runs as.
-func kubeletFolders() []string {
-	return []string{"/var/log/tart-vms", "/var/lib/tart-userdata", kubeletLog}
-}
+var kubeletFolders = []string{"/var/log/tart-vms", "/var/lib/tart-userdata", kubeletLog}
 
 // kubeletState is what was seen of the Node's agent on a host, at one moment.
 type kubeletState struct {
@@ -105,7 +103,9 @@ func (s *kubeletState) take(p kit.Part) (err error) {
 			s.owners[path] = owner
 		}
 	case "hardware":
-		return s.hardware(p)
+		if err = p.Worked(); err == nil {
+			_, err = fmt.Sscan(p.Body, &s.cpus, &s.memory)
+		}
 	case "now":
 		s.now, err = strconv.ParseInt(strings.TrimSpace(p.Body), 10, 64)
 	default:
@@ -175,38 +175,21 @@ func elapsed(text string) (seconds int64, err error) {
 	if !found {
 		days, clock = "0", text
 	}
-	fields := append([]string{days}, strings.Split(clock, ":")...)
-	if len(fields) < 3 || len(fields) > 4 {
+	fields := strings.Split(clock, ":")
+	if len(fields) == 2 {
+		fields = append([]string{"0"}, fields...)
+	}
+	if len(fields) != 3 {
 		return 0, fmt.Errorf("%q is no time", text)
 	}
-	for i, field := range fields {
+	for i, field := range append([]string{days}, fields...) {
 		n, err := strconv.ParseUint(field, 10, 31)
 		if err != nil {
 			return 0, fmt.Errorf("%q is no time", text)
 		}
-		switch {
-		case i > 1:
-			seconds *= 60
-		case i == 1 && len(fields) == 3:
-			seconds *= 24 * 60 // there are no hours
-		case i == 1:
-			seconds *= 24
-		}
-		seconds += int64(n)
+		seconds = seconds*[]int64{1, 24, 60, 60}[i] + int64(n)
 	}
 	return seconds, nil
-}
-
-func (s *kubeletState) hardware(p kit.Part) (err error) {
-	lines := p.Lines()
-	if err := p.Worked(); err != nil || len(lines) != 2 {
-		return errors.Join(err, fmt.Errorf("%d lines where cores and memory are asked for", len(lines)))
-	}
-	if s.cpus, err = strconv.Atoi(strings.TrimSpace(lines[0])); err != nil {
-		return err
-	}
-	s.memory, err = strconv.ParseInt(strings.TrimSpace(lines[1]), 10, 64)
-	return err
 }
 
 // own returns the process of the job. What ended between two questions has

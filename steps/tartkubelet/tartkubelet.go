@@ -83,13 +83,11 @@ func (k tartKubelet) stateID() string { return string(k.ID()) + ".state/" + k.ho
 
 func (k tartKubelet) Diff(v plan.View) plan.Finding {
 	r := kit.Reader{Facts: v.Facts}
-	seen := readKubelet(&r, kit.Answered(v.Facts, k.stateID()))
+	d := kubeletDiff{step: k, view: v, seen: readKubelet(&r, kit.Answered(v.Facts, k.stateID()))}
 	if k.wish == nil {
-		return k.leave(v, seen, &r)
+		return k.leave(v, d.seen, &r)
 	}
-	d := kubeletDiff{step: k, view: v, seen: seen}
-	d.compare(&r)
-	if len(r.Unread) > 0 {
+	if d.compare(&r); len(r.Unread) > 0 {
 		return plan.Finding{Unread: r.Unread}
 	}
 	return d.finding()
@@ -162,18 +160,19 @@ func (d *kubeletDiff) compare(r *kit.Reader) {
 }
 
 func (d *kubeletDiff) compareConfig(r *kit.Reader) {
+	unread := func(why string) { r.Unread = append(r.Unread, plan.Unread{Probe: d.step.stateID(), Why: why}) }
 	join, ok := d.view.Join.Get()
 	if !ok {
-		r.Unread = append(r.Unread, plan.Unread{Probe: d.step.stateID(), Why: "how hosts reach the cluster is not known: " + cmp.Or(d.view.Join.Why(), "nothing says it")})
+		unread("how hosts reach the cluster is not known: " + cmp.Or(d.view.Join.Why(), "nothing says it"))
 		return
 	}
 	if d.view.Identity.IsUnread() {
-		r.Unread = append(r.Unread, plan.Unread{Probe: d.step.stateID(), Why: "the host's identity in the cluster is not known: " + cmp.Or(d.view.Identity.Why(), "nothing says it")})
+		unread("the host's identity in the cluster is not known: " + cmp.Or(d.view.Identity.Why(), "nothing says it"))
 		return
 	}
 	var err error
 	if d.config, d.configReason, err = configSetting(d.view, d.seen.config, join); err != nil {
-		r.Unread = append(r.Unread, plan.Unread{Probe: d.step.stateID(), Why: err.Error()})
+		unread(err.Error())
 	}
 }
 
@@ -195,7 +194,7 @@ func names(all []rival) []string {
 // its log ends with 78 and says nothing.
 func (s kubeletState) foldersOf(user string) string {
 	var wrong []string
-	for _, path := range kubeletFolders() {
+	for _, path := range kubeletFolders {
 		switch owner := s.owners[path]; owner {
 		case user + ":staff":
 		case "":
@@ -207,14 +206,9 @@ func (s kubeletState) foldersOf(user string) string {
 	return kit.ListOr(wrong, "the login user's")
 }
 
-// settings are both sides in normal form.
-func (d *kubeletDiff) settings() []kit.Setting {
-	return slices.Concat([]kit.Setting{d.version, d.access, d.config}, d.jobFacts, d.rest)
-}
-
 func (d *kubeletDiff) finding() plan.Finding {
 	var f plan.Finding
-	all := d.settings()
+	all := slices.Concat([]kit.Setting{d.version, d.access, d.config}, d.jobFacts, d.rest) // both sides in normal form
 	f.Facts = kit.Facts(all)
 	f.VMs = inventory.Present(d.seen.virtualMachines())
 	f.Warnings = d.seen.receipt.RolledBack(d.goal, d.view.Rollback)
