@@ -49,47 +49,46 @@ func (r Record) Encode() ([]byte, error) {
 }
 
 // ErrNoSnapshot means that a text is no snapshot file that this macfleet can
-// read: damaged, cut off, or of another format. A snapshot that is whole and of
-// another configuration is no such error: Record.Check finds that.
+// read: damaged, cut off, or of another format.
 var ErrNoSnapshot = errors.New("not a snapshot that this macfleet reads")
 
 // DecodeRecord reads a file's content: it returns exactly what Encode was given;
 // an empty list and none are the same. What a file does not say of a host is unread.
 // The error wraps ErrNoSnapshot.
 func DecodeRecord(content []byte) (Record, error) {
-	var head Head
-	if err := decode(content, &head, false); err != nil {
-		return Record{}, fmt.Errorf("%w: %w; record another", ErrNoSnapshot, err)
-	}
-	major, _, _ := strings.Cut(RecordFormat, ".")
-	if got, _, _ := strings.Cut(head.FormatVersion, "."); got != major {
-		return Record{}, fmt.Errorf("%w: its format_version is %q, this one reads %s.x; record another, or use the macfleet that wrote it",
-			ErrNoSnapshot, head.FormatVersion, major)
-	}
-	var r Record
-	if err := decode(content, &r, false); err != nil {
-		return Record{}, fmt.Errorf("%w: %w; record another", ErrNoSnapshot, err)
-	}
-	if missing := r.missing(); missing != "" {
-		return Record{}, fmt.Errorf("%w: it has no %s; record another", ErrNoSnapshot, missing)
+	r, err := decodeRecord(content)
+	if err != nil {
+		return Record{}, fmt.Errorf("%w: %w", ErrNoSnapshot, err)
 	}
 	return r, nil
 }
 
-// missing returns a key without which the file says nothing, or "". An inventory
-// that is not there must not look like an empty one.
-func (r Record) missing() string {
-	switch {
-	case r.Configuration == "":
-		return "configuration"
-	case r.Servers == nil:
-		return "servers"
-	case r.Pins == nil:
-		return "pins"
-	case r.Hosts == nil:
-		return "hosts"
+func decodeRecord(content []byte) (r Record, err error) {
+	var head Head
+	err = decode(content, &head, false)
+	major, _, _ := strings.Cut(RecordFormat, ".")
+	if got, _, _ := strings.Cut(head.FormatVersion, "."); err == nil && got != major {
+		return r, fmt.Errorf("its format_version is %q, this one reads %s.x; record another, or use the macfleet that wrote it", head.FormatVersion, major)
 	}
-	return ""
+	if err == nil {
+		err = decode(content, &r, false)
+	}
+	// An inventory that is not there must not look like an empty one.
+	switch {
+	case err != nil:
+	case r.Configuration == "":
+		err = errors.New("it has no configuration")
+	case r.Servers == nil:
+		err = errors.New("it has no servers")
+	case r.Pins == nil:
+		err = errors.New("it has no pins")
+	case r.Hosts == nil:
+		err = errors.New("it has no hosts")
+	}
+	if err != nil {
+		return r, fmt.Errorf("%w; record another", err)
+	}
+	return r, nil
 }
 
 // Check returns an error for a record of another configuration or environment
