@@ -13,8 +13,8 @@ type block struct {
 	title string   // what happens to them, without their names
 	hosts []string // a line each
 	body  []row
-	name  string // of the host, for commands to type; several hosts have none
-	id    string // the host's provider id; several hosts have none
+	name  string // of the host, which rows of several leave out
+	id    string // the host's provider id, likewise
 }
 
 // row is one line below a block's hosts.
@@ -22,31 +22,51 @@ type row struct {
 	sign    string
 	depth   int
 	text    string
-	command bool  // it says what to type, with anyName for the host's name
-	trouble bool  // its words are exact for one host: ownName is given back
+	command bool  // it says what to type
 	free    int64 // bytes that are free on the host, said behind the text; 0: nothing is said
 }
 
-// ownName stands for a host's own name where several hosts are shown as one.
-const ownName = "its name"
-
-// anyName stands for it in a command to type.
-const anyName = "NAME"
-
-// ownID stands for the provider id of a host's server, likewise.
-const ownID = "its server's id"
+// What stands for a host's own name where several hosts are shown as one, for its name in
+// a command to type, and for the provider id of its server.
+const (
+	ownName = "its name"
+	anyName = "NAME"
+	ownID   = "its server's id"
+)
 
 // ofHost is the block of one host, still without what there is to say.
 func ofHost(sign string, h plan.Host) block {
 	return block{sign: sign, hosts: []string{h.Name}, name: h.Name, id: h.Server.ProviderID()}
 }
 
+// general is a row's text without what is the host's own, so that equal things look equal.
+func (b block) general(r row) string {
+	own := ownName
+	if r.command {
+		own = anyName
+	}
+	for _, word := range [][2]string{{b.id, ownID}, {b.name, own}} {
+		if word[0] != "" {
+			r.text = strings.ReplaceAll(r.text, word[0], word[1])
+		}
+	}
+	return r.text
+}
+
+// exact is a row's text of the one host that a block is about.
+func (b block) exact(r row) string {
+	if r.command && b.name != "" {
+		return strings.ReplaceAll(r.text, anyName, b.name)
+	}
+	return r.text
+}
+
 // key is equal for blocks that fold into one.
 func (b block) key() string {
 	var k strings.Builder
-	fmt.Fprintf(&k, "%s %s\n", b.sign, b.title)
+	fmt.Fprintf(&k, "%s %s\n", b.sign, b.general(row{text: b.title}))
 	for _, r := range b.body {
-		fmt.Fprintf(&k, "%s %d %s\n", r.sign, r.depth, r.text)
+		fmt.Fprintf(&k, "%s %d %s\n", r.sign, r.depth, b.general(r))
 	}
 	return k.String()
 }
@@ -54,11 +74,17 @@ func (b block) key() string {
 // fold joins blocks that differ in their hosts alone, at the place of the first.
 func fold(blocks []block) []block {
 	return mapped(grouped(blocks, block.key), func(same []block) block {
-		b := same[0]
+		b, text := same[0], same[0].exact
+		if len(same) > 1 {
+			text = b.general
+		}
+		for i, r := range b.body {
+			b.body[i].text = text(r)
+		}
 		for _, other := range same[1:] {
 			b.hosts = append(b.hosts, other.hosts...)
-			for j, r := range other.body { // those that fold have as many rows
-				b.body[j].free = min(b.body[j].free, r.free)
+			for i, r := range other.body { // those that fold have as many rows
+				b.body[i].free = min(b.body[i].free, r.free)
 			}
 		}
 		return b
@@ -109,7 +135,6 @@ func (t *Text) block(b block) {
 		free := ", at least "
 		if len(b.hosts) == 1 {
 			free = ", "
-			r.text = b.exact(r)
 		}
 		if r.free > 0 {
 			r.text += free + bytes(r.free) + " free"
@@ -118,46 +143,19 @@ func (t *Text) block(b block) {
 	}
 }
 
-// exact is a row's text of the block's one host.
-func (b block) exact(r row) string {
-	text := r.text
-	if r.command {
-		text = strings.ReplaceAll(text, anyName, b.name)
-	}
-	if r.trouble && b.name != "" {
-		text = strings.ReplaceAll(text, ownName, b.name)
-	}
-	if b.id != "" {
-		text = strings.ReplaceAll(text, ownID, b.id)
-	}
-	return text
-}
-
 // trouble returns the rows of a trouble: what it is, and what to do.
 func trouble(sign string, x plan.Trouble) []row {
-	rows := []row{{sign: sign, text: x.Code.String() + ": " + x.Text, trouble: true}}
+	rows := []row{{sign: sign, text: x.Code.String() + ": " + x.Text}}
 	if x.Remedy != "" {
-		rows = append(rows, row{depth: 1, text: "to do: " + x.Remedy, command: true, trouble: true})
+		rows = append(rows, row{depth: 1, text: "to do: " + x.Remedy, command: true})
 	}
 	return rows
 }
 
-// against returns the rows of a trouble of a host, whose remedy may be a command; none
-// where there is no trouble.
-func against(sign string, h plan.Host, x *plan.Trouble) []row {
+// against returns the rows of a trouble, where there is one.
+func against(sign string, x *plan.Trouble) []row {
 	if x == nil {
 		return nil
 	}
-	return trouble(sign, plan.Trouble{Code: x.Code, Text: general(h, x.Text), Remedy: named(h, x.Remedy, anyName)})
-}
-
-// general replaces a host's own name, so that equal things look equal.
-func general(h plan.Host, text string) string { return named(h, text, ownName) }
-
-// named puts a word for a host's name; what is no host's has none.
-func named(h plan.Host, text, word string) string {
-	if h.Name == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, h.Name, word)
+	return trouble(sign, *x)
 }

@@ -86,7 +86,7 @@ func clusterSubject(a plan.Action) string {
 }
 
 func objectRows(a plan.Action) []row {
-	return append([]row{{sign: string(a.Kind.Sign()), text: clusterSubject(a) + reason(plan.Host{}, a)}}, refusal(plan.Host{}, a)...)
+	return append([]row{{sign: string(a.Kind.Sign()), text: clusterSubject(a) + reason(a)}}, refusal(plan.Host{}, a)...)
 }
 
 // deliveries say what of an action travels to the host: what macfleet sends and

@@ -68,7 +68,7 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 		if len(index.of(a)) == 0 {
 			return nil
 		}
-		return []row{{sign: signDrift, text: clusterSubject(a) + reason(plan.Host{}, a)}}
+		return []row{{sign: signDrift, text: clusterSubject(a) + reason(a)}}
 	})
 	actions := byHost(p)
 	unseen := by(r.Unseen, func(u drift.Unseen) string { return u.Host })
@@ -118,7 +118,7 @@ func driftRows(h plan.Host, a plan.Action, items []drift.Item) []row {
 	for _, i := range items {
 		text := fmt.Sprintf("%s (%s)", label(a), i.Code)
 		if !a.Kind.OfStep() {
-			text += ": " + general(h, i.Text)
+			text += ": " + i.Text
 		}
 		rows = append(rows, row{sign: signDrift, text: text})
 		if a.Kind.OfStep() {

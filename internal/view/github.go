@@ -140,14 +140,14 @@ func annotationsOf(a plan.Action, cfg *fleet.Config) []annotated {
 	}
 	switch {
 	case a.Kind.OfStep():
+		own := func(value string) string { return cmp.Or(strings.ReplaceAll(value, a.Host, ownName), "not set") }
 		block := sources.Of(string(a.Step))
 		for _, f := range a.Fields {
 			at := sources.Of(string(a.Step) + "." + strings.ReplaceAll(f.Name, " ", "_"))
 			if at.File == "" {
 				at = block
 			}
-			h := plan.Host{Name: a.Host}
-			add(at, fmt.Sprintf("%s: %s: %s → %s", a.Step, f.Name, cmp.Or(general(h, f.Before), "not set"), cmp.Or(general(h, f.After), "not set")))
+			add(at, fmt.Sprintf("%s: %s: %s → %s", a.Step, f.Name, own(f.Before), own(f.After)))
 		}
 		if len(a.Fields) == 0 {
 			add(block, fmt.Sprintf("%s (%s)", a.Step, a.Reason.Code))

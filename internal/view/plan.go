@@ -95,12 +95,12 @@ func planBlocks(h plan.Host, actions []plan.Action) []block {
 		switch {
 		case a.Kind == plan.ClaimServer:
 			b.sign = string(plan.Create)
-			b.title = "from the pool" + reason(h, a)
+			b.title = "from the pool" + reason(a)
 			b.hosts = []string{fmt.Sprintf("%s  from %s, %s in %s, host key %s not pinned",
 				h.Name, h.Server.Name, h.Server.Type, h.Server.Zone, h.Seen.Fingerprint)}
 		case a.Disruption == plan.Wipe && a.Refusal != nil && !byHold(a):
-			b.body = append(b.body, row{sign: string(a.Kind.Sign()), text: label(a) + reason(h, a)})
-			b.body = append(b.body, deeper(against(signRefused, h, a.Refusal))...)
+			b.body = append(b.body, row{sign: string(a.Kind.Sign()), text: label(a) + reason(a)})
+			b.body = append(b.body, deeper(against(signRefused, a.Refusal))...)
 		default:
 			b.body = append(b.body, actionRows(h, a)...)
 		}
@@ -130,7 +130,7 @@ func worst(h plan.Host, sign string, actions []plan.Action) string {
 
 // troubles returns what stands against a host, and what could not be read.
 func troubles(h plan.Host) []row {
-	out := append(against(signUnknown, h, h.Unknown), against(signRefused, h, h.Refused)...)
+	out := append(against(signUnknown, h.Unknown), against(signRefused, h.Refused)...)
 	for _, u := range h.Unread {
 		out = append(out, row{sign: signUnknown, text: fmt.Sprintf("%s not compared: %s: %s", u.Step, u.Probe, u.Why)})
 		if u.Bytes != "" {
@@ -142,7 +142,7 @@ func troubles(h plan.Host) []row {
 
 // actionRows shows one action: its sign, what it is about, why, and the fields.
 func actionRows(h plan.Host, a plan.Action) []row {
-	rows := []row{{sign: string(a.Kind.Sign()), text: label(a) + reason(h, a)}}
+	rows := []row{{sign: string(a.Kind.Sign()), text: label(a) + reason(a)}}
 	for _, f := range a.Fields {
 		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: %s → %s", f.Name, value(h, f.Before), value(h, f.After))})
 	}
@@ -178,7 +178,7 @@ func refusal(h plan.Host, a plan.Action) []row {
 	if h.Refused != nil || h.Unknown != nil || byHold(a) {
 		return nil
 	}
-	return deeper(against(signRefused, h, a.Refusal))
+	return deeper(against(signRefused, a.Refusal))
 }
 
 // deeper moves rows in.
@@ -209,9 +209,9 @@ var labels = map[plan.Kind]string{
 
 // reason returns " (code): text" to stand behind what an action is about. A
 // step's fields say more than its text, so the text is left out there.
-func reason(h plan.Host, a plan.Action) string {
+func reason(a plan.Action) string {
 	if !a.Kind.OfStep() && a.Reason.Text != "" {
-		return fmt.Sprintf(" (%s): %s", a.Reason.Code, general(h, a.Reason.Text))
+		return fmt.Sprintf(" (%s): %s", a.Reason.Code, a.Reason.Text)
 	}
 	origin := ""
 	if a.Kind.OfStep() && a.Reason.Code != plan.CodeFirstSetup && !a.Deferred {
@@ -220,16 +220,12 @@ func reason(h plan.Host, a plan.Action) string {
 	return fmt.Sprintf(" (%s)", listed(", ", a.Reason.Code.String(), origin))
 }
 
+// value is one side of a field. A host that wants its own name is like all others.
 func value(h plan.Host, v string) string {
-	switch v {
-	case "":
-		return "not set"
-	case h.Name:
+	if v != "" && v == h.Name {
 		return ownName
-	case h.Server.ProviderID():
-		return ownID
 	}
-	return v
+	return cmp.Or(v, "not set")
 }
 
 // missing shows what a fleet wants and nobody can give, what vanished, and the groups that
@@ -318,7 +314,7 @@ func holdRows(h plan.Host, actions []plan.Action) []row {
 	if h.Standing() == nil || !slices.ContainsFunc(actions, byHold) || h.Refused != nil || h.Unknown != nil {
 		return nil
 	}
-	return against(signRefused, h, h.Standing().Trouble(h.Name))
+	return against(signRefused, h.Standing().Trouble(h.Name))
 }
 
 // inBlock says which hosts of a plan show their holds in their blocks.
@@ -338,9 +334,9 @@ func (t *Text) warnings(p *plan.Plan) {
 	}
 	for _, h := range p.Hosts {
 		for _, w := range h.Warnings {
-			body := against(signDrift, h, &w.Trouble)
+			body := against(signDrift, &w.Trouble)
 			if w.Step != "" {
-				body[0].text = fmt.Sprintf("%s (%s): %s", w.Step, w.Trouble.Code, general(h, w.Trouble.Text))
+				body[0].text = fmt.Sprintf("%s (%s): %s", w.Step, w.Trouble.Code, w.Trouble.Text)
 			}
 			blocks = append(blocks, block{sign: signDrift, hosts: []string{h.Name}, name: h.Name, body: body})
 		}
