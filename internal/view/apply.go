@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/rollout"
 	"github.com/macfleet/macfleet/internal/runlog"
@@ -18,7 +19,7 @@ import (
 // fleet's hosts, how many keys are taken on trust, and what it disturbs. fleets are the
 // configuration's.
 func Question(p *plan.Plan, fleets []fleet.Fleet) string {
-	touched, have := make(map[string]int), byFleet(p)
+	touched, have := make(map[string]int), by(p.Hosts, func(h plan.Host) string { return h.Fleet })
 	total, objects := 0, 0
 	for _, actions := range p.Runnable() {
 		if actions[0].OfCluster() {
@@ -89,7 +90,7 @@ func (t *Text) Applied(r engine.Result) {
 	s := r.After.Summarise()
 	if r.Converged() {
 		t.sayf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, s), ownerTitle(r.After))
-		t.held(r.After, nowhere)
+		t.held(r.After, false)
 		t.nodes(r)
 		t.notes(r.After)
 		return
@@ -203,4 +204,41 @@ func stoppedBy(r engine.Result) (text, code string) {
 		return "The record of the run could not be written", "record"
 	}
 	return "Interrupted", "interrupted"
+}
+
+// nodes sums up how the Nodes of a run's hosts are at its end, and names those that are
+// not Ready. A host whose kubelet could not be changed counts among them, whatever its
+// Node says.
+func (t *Text) nodes(r engine.Result) {
+	failed := make(map[string]plan.StepID) // by server id
+	for _, f := range r.Failures {
+		if f.OfNode {
+			failed[f.Action.ServerID] = f.Action.Step
+		}
+	}
+	joining, failing := 0, 0
+	var late []engine.NotReady
+	for _, h := range r.After.Hosts {
+		if !h.Member || !h.Spec.Spec.JoinsCluster() {
+			continue
+		}
+		joining++
+		failing += h.PodsFailing()
+		state, why, _ := h.Ready()
+		if step := failed[h.Server.ID]; state == inventory.Ready && step != "" {
+			state, why = inventory.ReadyUnknown, "its step "+string(step)+" failed"
+		}
+		if state != inventory.Ready {
+			late = append(late, engine.NotReady{Host: h, Why: why})
+		}
+	}
+	if joining == 0 {
+		return
+	}
+	end := "."
+	if len(late) > 0 {
+		end = "; not Ready:"
+	}
+	t.sayf("%d of %s Ready%s%s", joining-len(late), count(joining, "Node"), given(failing > 0, ", %s failing", count(failing, "Pod")), end)
+	t.late(late)
 }

@@ -169,7 +169,7 @@ func (t *Text) ignored(r drift.Report) {
 
 func (t *Text) pending(p *plan.Plan, s plan.Summary) {
 	t.only(p)
-	t.held(p, nowhere)
+	t.held(p, false)
 	if s.Pending > 0 {
 		t.sayf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference"))
 	}

@@ -129,7 +129,7 @@ func markdownParts(p *plan.Plan) []part {
 	}
 	add("", "Not taken from the pool", func(t *Text) { t.rejected(p) })
 	add("", "Notes", func(t *Text) {
-		t.held(p, inBlock(p))
+		t.held(p, true)
 		t.notes(p)
 	})
 	return out

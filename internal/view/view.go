@@ -289,6 +289,9 @@ func mapped[T, U any](all []T, f func(T) U) []U {
 // joined joins what text says of each.
 func joined[T any](all []T, text func(T) string) string { return strings.Join(mapped(all, text), ", ") }
 
+// words are names as plain text.
+func words[S ~string](all []S) []string { return mapped(all, func(s S) string { return string(s) }) }
+
 // by finds things by a key of theirs.
 func by[T any, K comparable](all []T, key func(T) K) map[K][]T {
 	out := make(map[K][]T)
