@@ -48,8 +48,7 @@ func HostRows(p *plan.Plan) []HostRow {
 			Path: h.Seen.Path, ServerID: h.Server.ID, OS: os}
 		r.Ready, r.ReadyWhy = ready(p, h)
 		if _, read := h.Pods.Get(); read && h.Spec.Spec.JoinsCluster() {
-			n := h.PodsFailing()
-			r.PodsFailing = &n
+			r.PodsFailing = new(h.PodsFailing())
 		}
 		if h.Unknown != nil {
 			r.Reachable = h.Unknown.Code.String()

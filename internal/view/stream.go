@@ -145,8 +145,7 @@ func (s *Stream) Event(e engine.Event) {
 		m.Hook.Error = e.Err.Error()
 	}
 	if e.Trouble != nil {
-		h := wire.Troubled(e.Host, "", *e.Trouble)
-		m.Level, m.Host = "warn", &h
+		m.Level, m.Host = "warn", wire.Troubled(e.Host, "", e.Trouble)
 	}
 	s.write(m)
 }
@@ -172,8 +171,7 @@ func (s *Stream) Outcome(r engine.Result) {
 		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))
 	}
 	if r.After != nil {
-		c := r.After.Summarise()
-		m.Summary = &c
+		m.Summary = new(r.After.Summarise())
 	}
 	s.write(m)
 }

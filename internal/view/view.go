@@ -85,9 +85,11 @@ func (t *Text) Say(text string) { t.line(0, "", text) }
 // sayf prints such a line.
 func (t *Text) sayf(format string, args ...any) { t.Say(fmt.Sprintf(format, args...)) }
 
-// pair prints a word in a column, and what is said of it.
+// pair prints a word in a column, and what is said of it, where anything is.
 func (t *Text) pair(indent, column int, word, text string) {
-	t.line(indent, fmt.Sprintf("%-*s", column, word), text)
+	if text != "" {
+		t.line(indent, fmt.Sprintf("%-*s", column, word), text)
+	}
 }
 
 // heading prints a title.

@@ -101,7 +101,7 @@ func PlanOf(p *plan.Plan) Plan {
 		}
 	}
 	for _, l := range p.Lost {
-		d.RefusedHosts = append(d.RefusedHosts, Troubled(l.Name, l.Fleet, l.Trouble))
+		d.RefusedHosts = append(d.RefusedHosts, *Troubled(l.Name, l.Fleet, &l.Trouble))
 	}
 	return d
 }
@@ -109,10 +109,10 @@ func PlanOf(p *plan.Plan) Plan {
 // host enters what is known of a host under the keys that are derived.
 func (d *Plan) host(h plan.Host) {
 	if h.Unknown != nil {
-		d.UnknownHosts = append(d.UnknownHosts, Troubled(h.Name, h.Fleet, *h.Unknown))
+		d.UnknownHosts = append(d.UnknownHosts, *Troubled(h.Name, h.Fleet, h.Unknown))
 	}
 	if h.Refused != nil {
-		d.RefusedHosts = append(d.RefusedHosts, Troubled(h.Name, h.Fleet, *h.Refused))
+		d.RefusedHosts = append(d.RefusedHosts, *Troubled(h.Name, h.Fleet, h.Refused))
 	}
 	if h.Held != nil {
 		d.HeldHosts = append(d.HeldHosts, HeldHost{HostAddress(h.Name), h.Name, h.Fleet, *h.Held})
@@ -121,7 +121,7 @@ func (d *Plan) host(h plan.Host) {
 		d.Unread = append(d.Unread, UnreadOf(h, u))
 	}
 	for _, w := range h.Warnings {
-		x := Troubled(h.Name, h.Fleet, w.Trouble)
+		x := *Troubled(h.Name, h.Fleet, &w.Trouble)
 		if w.Step != "" {
 			x.Address += "." + string(w.Step)
 		}
@@ -187,7 +187,7 @@ type Sides struct {
 
 // ActionOf returns an action as a part of a document.
 func ActionOf(a plan.Action) Action {
-	c := Action{Address: a.Address(), Action: a, ActionReason: a.Reason.Code, ReasonText: a.Reason.Text, Undo: a.Undo(),
+	c := Action{Address: a.Address(), Action: a, ActionReason: a.Reason.Code, ReasonText: a.Reason.Text, Undo: a.Undo(), Refused: Troubled(a.Host, a.Fleet, a.Refusal),
 		Reasons:   Each(a.Changes, func(c plan.Change) plan.Code { return c.Reason.Code }),
 		PodNames:  Each(a.Pods, func(p inventory.Pod) string { return p.Namespace + "/" + p.Name }),
 		BusyTexts: Each(a.Busy, func(t plan.Task) string { return t.Text }),
@@ -205,16 +205,12 @@ func ActionOf(a plan.Action) Action {
 		}
 		d := Delivery{Delivery: *ch.Delivery}
 		if free, ok := d.Delivery.Free.Get(); ok {
-			d.Free = &free
+			d.Free = new(free)
 		}
 		c.Deliveries = append(c.Deliveries, d)
 	}
-	if a.Refusal != nil {
-		r := Troubled(a.Host, a.Fleet, *a.Refusal)
-		if a.Host == "" {
-			r.Address = c.Address
-		}
-		c.Refused = &r
+	if c.Refused != nil && a.Host == "" {
+		c.Refused.Address = c.Address
 	}
 	return c
 }
@@ -230,9 +226,12 @@ const clusterName = "cluster"
 // HostAddress is what names a host in documents.
 func HostAddress(name string) string { return "host." + name }
 
-// Troubled returns a host with what stands against it.
-func Troubled(name, fleet string, x plan.Trouble) TroubledHost {
-	return TroubledHost{HostAddress(name), name, fleet, x}
+// Troubled returns a host with what stands against it, or nil where nothing does.
+func Troubled(name, fleet string, x *plan.Trouble) *TroubledHost {
+	if x == nil {
+		return nil
+	}
+	return &TroubledHost{HostAddress(name), name, fleet, *x}
 }
 
 // UnreadOf returns an answer of a host that a step could not use.
