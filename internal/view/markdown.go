@@ -168,9 +168,7 @@ const mostCell = 200
 // line, tables, and the fingerprint in a comment that nobody sees.
 func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 	m := &markdown{}
-	m.line("# %s", driftTitle(r))
-	m.line("")
-	m.line("<!-- macfleet-drift fingerprint=%s complete=%t -->", r.Fingerprint, r.Complete)
+	m.line("# %s\n\n<!-- macfleet-drift fingerprint=%s complete=%t -->", driftTitle(r), r.Fingerprint, r.Complete)
 	if r.Blind != "" {
 		m.line("\n**Nothing could be compared**: %s", cell(r.Blind))
 	} else if !r.Complete {
@@ -181,13 +179,13 @@ func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 		m.items("Not known now, as it was before", r.Since.Kept)
 		m.items("Recovered", r.Since.Recovered)
 	}
-	tableOf(m, "Not compared", "host | step | code | why", r.Unseen, func(u drift.Unseen) []string {
+	m.table("Not compared", "host | step | code | why", mapped(r.Unseen, func(u drift.Unseen) []string {
 		return []string{span(u.Host), span(u.Step), span(u.Code.String()), cell(u.Why)}
-	})
-	tableOf(m, "Ignored for now; `macfleet apply` mends it all the same", "host | step | code | until, by whom", r.Ignored, func(i drift.Ignored) []string {
+	}))
+	m.table("Ignored for now; `macfleet apply` mends it all the same", "host | step | code | until, by whom", mapped(r.Ignored, func(i drift.Ignored) []string {
 		return []string{span(i.Host), span(i.Step), span(i.Code.String()), cell(fmt.Sprintf("%s, %s: %s", i.Until, i.Owner, i.Reason))}
-	})
-	tableOf(m, "Notices", "code | what", r.Remarks, func(x drift.Remark) []string { return []string{span(x.Code.String()), cell(x.Text)} })
+	}))
+	m.table("Notices", "code | what", mapped(r.Remarks, func(x drift.Remark) []string { return []string{span(x.Code.String()), cell(x.Text)} }))
 	if r.Pending > 0 {
 		m.line("\nPending configuration, which is no drift: %s. `macfleet plan` shows them.", count(r.Pending, "difference"))
 	}
@@ -217,44 +215,37 @@ type markdown struct {
 	full bool
 }
 
-func (m *markdown) line(format string, args ...any) {
-	m.fits(fmt.Sprintf(format, args...))
-}
-
 // tail is the room that is kept for saying what was left out.
 const tail = 200
 
-// fits adds a line where there is room for it.
-func (m *markdown) fits(text string) bool {
-	if m.full || m.out.Len()+len(text)+1 > mostMarkdown-tail {
-		return false
+// line adds a line where there is room for it; after the first that is left out there is
+// no more.
+func (m *markdown) line(format string, args ...any) bool {
+	text := fmt.Sprintf(format, args...) + "\n"
+	m.full = m.full || m.out.Len()+len(text) > mostMarkdown-tail
+	if !m.full {
+		m.out.WriteString(text)
 	}
-	m.out.WriteString(text + "\n")
-	return true
+	return !m.full
 }
 
 func (m *markdown) items(title string, items []drift.Item) {
-	tableOf(m, title, "severity | host | step | code | what | fingerprint", items, func(i drift.Item) []string {
+	m.table(title, "severity | host | step | code | what | fingerprint", mapped(items, func(i drift.Item) []string {
 		moved := mapped(i.Fields, func(f drift.Field) string { return movedRow(f, f.Before, f.After).text })
 		what := cmp.Or(strings.Join(moved, "; "), i.Text)
 		what += given(i.Refused != (plan.Code{}), "; apply does not mend it: %s", i.Refused)
 		return []string{string(i.Severity), span(i.Host), span(i.Step), span(i.Code.String()), cell(what), span(i.Fingerprint)}
-	})
+	}))
 }
 
-// tableOf adds a table of all, with as many rows as fit, and says how many did not.
-func tableOf[T any](m *markdown, title, head string, all []T, row func(T) []string) {
-	if len(all) == 0 || m.full {
+// table adds a table with as many rows as fit, and says how many did not.
+func (m *markdown) table(title, head string, rows [][]string) {
+	if len(rows) == 0 || !m.line("%s\n| %s |\n|%s", given(title != "", "\n**%s**\n", title), head, strings.Repeat(" --- |", strings.Count(head, "|")+1)) {
 		return
 	}
-	if !m.fits(given(title != "", "\n**%s**\n", title) + "\n| " + head + " |\n|" + strings.Repeat(" --- |", strings.Count(head, "|")+1)) {
-		m.full = true
-		return
-	}
-	for i, x := range all {
-		if !m.fits("| " + strings.Join(row(x), " | ") + " |") {
-			m.full = true
-			fmt.Fprintf(&m.out, "\nThe text is too long: %d more rows, and what follows, are left out. `macfleet drift` shows all.\n", len(all)-i)
+	for i, row := range rows {
+		if !m.line("| %s |", strings.Join(row, " | ")) {
+			fmt.Fprintf(&m.out, "\nThe text is too long: %d more rows, and what follows, are left out. `macfleet drift` shows all.\n", len(rows)-i)
 			return
 		}
 	}
@@ -276,20 +267,11 @@ func cell(text string) string {
 	if runes := []rune(text); len(runes) > mostCell {
 		text = string(runes[:mostCell]) + "…"
 	}
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case strings.ContainsRune("&<>", r):
-			fmt.Fprintf(&b, "&#%d;", r)
-		case strings.ContainsRune("\\`*_{}[]()#+!|~$", r):
-			b.WriteString(`\` + string(r))
-		case r == '@':
-			b.WriteString("@\u2060") // a word joiner, which nobody sees: no name follows the sign
-		case r == ':':
-			b.WriteString("&#58;") // no address begins here
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return strings.ReplaceAll(b.String(), "www.", "www\u2060.")
+	return cellEscapes.Replace(text)
 }
+
+// cellEscapes hold a word joiner, which nobody sees, where a name or an address would
+// begin.
+var cellEscapes = strings.NewReplacer("&", "&#38;", "<", "&#60;", ">", "&#62;", ":", "&#58;", "@", "@\u2060", "www.", "www\u2060.",
+	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "(", `\(`, ")", `\)`,
+	"#", `\#`, "+", `\+`, "!", `\!`, "|", `\|`, "~", `\~`, "$", `\$`)
