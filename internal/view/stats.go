@@ -82,34 +82,25 @@ func (t *Text) Stats(s Stats) {
 	}
 	t.line(2, "", fmt.Sprintf("Summed over %s: dial %s, handshake %s, exec %s.", count(len(s.Spent), "host"),
 		inSeconds(sum.Dial), inSeconds(sum.Handshake), inSeconds(sum.Exec)))
-	t.slowest(s.Spent)
-}
-
-// slowestHosts is how many are named.
-const slowestHosts = 5
-
-func (t *Text) slowest(all []hosts.Spent) {
-	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b hosts.Spent) int {
+	slowest := slices.SortedFunc(slices.Values(s.Spent), func(a, b hosts.Spent) int {
 		return cmp.Or(cmp.Compare(b.Total(), a.Total()), strings.Compare(a.Host, b.Host))
 	})
 	rows := [][]string{{"SLOWEST HOSTS", "TOOK", "MOST OF IT"}}
-	for _, h := range all[:min(len(all), slowestHosts)] {
-		rows = append(rows, []string{h.Host, inSeconds(h.Total()), mostOf(h)})
+	for _, h := range slowest[:min(len(slowest), slowestHosts)] {
+		most, phase := max(h.Dial, h.Handshake, h.Exec), "exec " // of equal ones the first
+		switch most {
+		case h.Dial:
+			phase = "dial "
+		case h.Handshake:
+			phase = "handshake "
+		}
+		rows = append(rows, []string{h.Host, inSeconds(h.Total()), phase + inSeconds(most)})
 	}
 	t.Table(rows)
 }
 
-// mostOf names a host's slowest phase; of equal ones the first.
-func mostOf(h hosts.Spent) string {
-	switch most := max(h.Dial, h.Handshake, h.Exec); most {
-	case h.Dial:
-		return "dial " + inSeconds(most)
-	case h.Handshake:
-		return "handshake " + inSeconds(most)
-	}
-	return "exec " + inSeconds(h.Exec)
-}
+// slowestHosts is how many are named.
+const slowestHosts = 5
 
 func duration(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
