@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"html"
 	"io"
 	"path"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/drift"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -157,3 +160,267 @@ func annotationsOf(a plan.Action, cfg *fleet.Config) []annotated {
 	}
 	return out
 }
+
+// LeastMarkdown is the smallest limit of a Markdown document, in bytes: its head
+// must fit, and what says that the rest did not.
+const LeastMarkdown = 2000
+
+// Markdown writes plans for a comment on a change.
+type Markdown struct {
+	limit int // bytes
+}
+
+// NewMarkdown returns a writer of documents of at most so many bytes. The error says
+// what the least is.
+func NewMarkdown(limit int) (Markdown, error) {
+	if limit < LeastMarkdown {
+		return Markdown{}, fmt.Errorf("a limit of %d bytes is too small for a document; it must be at least %d", limit, LeastMarkdown)
+	}
+	return Markdown{limit}, nil
+}
+
+// Plan prints a plan: a head that stands for itself, and below it the hosts, those
+// alike as one, each folded away. What does not fit is counted. What a host or a
+// file says stands in fences that it cannot end.
+func (m Markdown) Plan(out io.Writer, p *plan.Plan) error { return m.write(out, p, "") }
+
+// PlanFile prints a plan file.
+func (m Markdown) PlanFile(out io.Writer, f wire.PlanFile) error {
+	return m.write(out, f.Plan, fmt.Sprintf("Made %s by %s, good until %s; it approves %s.\n\n",
+		moment(f.MadeAt), code(f.MadeBy), moment(f.ExpiresAt), count(len(f.Actions()), "action")))
+}
+
+func (m Markdown) write(out io.Writer, p *plan.Plan, made string) error {
+	s := p.Summarise()
+	var b strings.Builder
+	fmt.Fprintf(&b, "### macfleet plan: %s\n\n%s", ownerTitle(p), made)
+	if s.Changes() == 0 && s.Complete() {
+		fmt.Fprintf(&b, "%s\n", noChanges(p, s))
+	} else {
+		b.WriteString(strings.TrimSpace("**"+summary(s)+"** "+cost(p)) + "\n")
+	}
+	folded := markdownParts(p)
+	rest := func(n int) string {
+		return fmt.Sprintf("\n_Not shown, as this is as long as it may be: %s of the plan. `macfleet plan` shows all._\n", count(n, "part"))
+	}
+	room := m.limit - b.Len() - len(rest(len(folded)))
+	for i, f := range folded {
+		text := f.text(room)
+		if text == "" {
+			b.WriteString(rest(len(folded) - i))
+			break
+		}
+		room -= len(text)
+		b.WriteString(text)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// part is what is folded away together.
+type part struct {
+	heading string // above it; empty: that of the part before
+	title   string
+	body    string // lines
+}
+
+// text is a part in at most room bytes: whole, or cut between two lines. It is ""
+// where not even a few lines fit.
+func (f part) text(room int) string {
+	body, note := f.body, ""
+	for {
+		fence := fenceFor(body)
+		out := given(f.heading != "", "\n#### %s\n", f.heading) +
+			fmt.Sprintf("\n<details><summary>%s</summary>\n\n%stext\n%s%s\n%s\n</details>\n", code(f.title), fence, body, fence, note)
+		if len(out) <= room {
+			return out
+		}
+		over := len(out) - room
+		end := strings.LastIndexByte(body[:max(0, len(body)-over-len(cutNote))], '\n')
+		if end <= 0 || note != "" {
+			return ""
+		}
+		body, note = body[:end+1], cutNote
+	}
+}
+
+const cutNote = "\n_Cut here: the rest is too long._\n"
+
+// fenceFor returns a fence that no line of a text ends.
+func fenceFor(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence
+}
+
+// code is a text that stands for nothing but itself, and calls nobody by name.
+func code(text string) string { return "<code>" + html.EscapeString(printable(text)) + "</code>" }
+
+func markdownParts(p *plan.Plan) []part {
+	var out []part
+	add := func(heading, title string, print func(*Text)) {
+		var b strings.Builder
+		print(NewText(&b, 0, false))
+		if body := strings.Trim(b.String(), "\n"); body != "" {
+			out = append(out, part{heading, title, body + "\n"})
+		}
+	}
+	add("", "Cluster", func(t *Text) { t.cluster(p, objectRows) })
+	actions := byHost(p)
+	for _, f := range p.Fleets {
+		heading := "Fleet " + f
+		for _, b := range fold(fleetBlocks(p, f, actions)) {
+			add(heading, title(b), func(t *Text) { t.block(b) })
+			heading = ""
+		}
+	}
+	add("", "Not taken from the pool", func(t *Text) { t.rejected(p) })
+	add("", "Notes", func(t *Text) {
+		t.held(p, true)
+		t.notes(p)
+	})
+	return out
+}
+
+// title says in short what a block holds.
+func title(b block) string {
+	who := count(len(b.hosts), "host")
+	if len(b.hosts) == 1 {
+		who, _, _ = strings.Cut(b.hosts[0], "  ")
+	}
+	var what []string
+	for _, r := range b.body {
+		if r.depth > 0 || len(what) > mostTitles {
+			continue
+		}
+		label, _, _ := strings.Cut(strings.ReplaceAll(r.text, ": ", " ("), " (")
+		what = append(what, strings.TrimSpace(r.sign+" "+label))
+	}
+	if len(what) > mostTitles {
+		what[mostTitles] = "…"
+	}
+	return b.sign + " " + listed(": ", who, strings.Join(what, ", "))
+}
+
+const mostTitles = 5
+
+// mostMarkdown is how many bytes a drift has at most as Markdown: GitHub takes 65,536
+// characters for the body of an issue, and who posts it adds some.
+const mostMarkdown = 60_000
+
+// mostCell is how many characters of a text stand in a table.
+const mostCell = 200
+
+// WriteDriftMarkdown prints a drift as the text of one issue: a title on the first
+// line, tables, and the fingerprint in a comment that nobody sees.
+func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
+	m := &markdown{}
+	m.line("# %s\n\n<!-- macfleet-drift fingerprint=%s complete=%t -->", driftTitle(r), r.Fingerprint, r.Complete)
+	if r.Blind != "" {
+		m.line("\n**Nothing could be compared**: %s", cell(r.Blind))
+	} else if !r.Complete {
+		m.line("\n**Not everything could be compared**: where that is so, drift may be unseen.")
+	}
+	m.items("", r.Items)
+	if r.Since != nil {
+		m.items("Not known now, as it was before", r.Since.Kept)
+		m.items("Recovered", r.Since.Recovered)
+	}
+	m.table("Not compared", "host | step | code | why", mapped(r.Unseen, func(u drift.Unseen) []string {
+		return []string{span(u.Host), span(u.Step), span(u.Code.String()), cell(u.Why)}
+	}))
+	m.table("Ignored for now; `macfleet apply` mends it all the same", "host | step | code | until, by whom", mapped(r.Ignored, func(i drift.Ignored) []string {
+		return []string{span(i.Host), span(i.Step), span(i.Code.String()), cell(fmt.Sprintf("%s, %s: %s", i.Until, i.Owner, i.Reason))}
+	}))
+	m.table("Notices", "code | what", mapped(r.Remarks, func(x drift.Remark) []string { return []string{span(x.Code.String()), cell(x.Text)} }))
+	if r.Pending > 0 {
+		m.line("\nPending configuration, which is no drift: %s. `macfleet plan` shows them.", count(r.Pending, "difference"))
+	}
+	if _, err := io.WriteString(out, m.out.String()); err != nil {
+		return fmt.Errorf("write Markdown: %w", err)
+	}
+	return nil
+}
+
+func driftTitle(r drift.Report) string {
+	of := printable(r.Owner.String())
+	hosts := grouped(r.Items, func(i drift.Item) string { return i.Host })
+	switch worst, any := r.Worst(); {
+	case any:
+		return fmt.Sprintf("Drift of %s: %s on %s, %s", of, count(len(r.Items), "difference"), count(len(hosts), "host"), worst)
+	case r.Since != nil && len(r.Since.Kept) > 0:
+		return fmt.Sprintf("Drift of %s: %s not known now", of, count(len(r.Since.Kept), "difference"))
+	case !r.Complete:
+		return fmt.Sprintf("Drift of %s: not everything could be compared", of)
+	}
+	return fmt.Sprintf("No drift of %s", of)
+}
+
+// markdown collects lines as long as there is room.
+type markdown struct {
+	out  strings.Builder
+	full bool
+}
+
+// tail is the room that is kept for saying what was left out.
+const tail = 200
+
+// line adds a line where there is room for it; after the first that is left out there is
+// no more.
+func (m *markdown) line(format string, args ...any) bool {
+	text := fmt.Sprintf(format, args...) + "\n"
+	m.full = m.full || m.out.Len()+len(text) > mostMarkdown-tail
+	if !m.full {
+		m.out.WriteString(text)
+	}
+	return !m.full
+}
+
+func (m *markdown) items(title string, items []drift.Item) {
+	m.table(title, "severity | host | step | code | what | fingerprint", mapped(items, func(i drift.Item) []string {
+		moved := mapped(i.Fields, func(f drift.Field) string { return movedRow(f, f.Before, f.After).text })
+		what := cmp.Or(strings.Join(moved, "; "), i.Text)
+		what += given(i.Refused != (plan.Code{}), "; apply does not mend it: %s", i.Refused)
+		return []string{string(i.Severity), span(i.Host), span(i.Step), span(i.Code.String()), cell(what), span(i.Fingerprint)}
+	}))
+}
+
+// table adds a table with as many rows as fit, and says how many did not.
+func (m *markdown) table(title, head string, rows [][]string) {
+	if len(rows) == 0 || !m.line("%s\n| %s |\n|%s", given(title != "", "\n**%s**\n", title), head, strings.Repeat(" --- |", strings.Count(head, "|")+1)) {
+		return
+	}
+	for i, row := range rows {
+		if !m.line("| %s |", strings.Join(row, " | ")) {
+			fmt.Fprintf(&m.out, "\nThe text is too long: %d more rows, and what follows, are left out. `macfleet drift` shows all.\n", len(rows)-i)
+			return
+		}
+	}
+}
+
+// span writes a name so that nothing in it is read as Markdown.
+func span(text string) string {
+	text = strings.NewReplacer("`", "'", "|", `\|`).Replace(printable(text))
+	if text == "" {
+		return " "
+	}
+	return "`" + text + "`"
+}
+
+// cell writes text that a host or a provider said into a table: it starts no
+// markup, calls nobody by name, links to no issue and ends no comment.
+func cell(text string) string {
+	text = printable(text)
+	if runes := []rune(text); len(runes) > mostCell {
+		text = string(runes[:mostCell]) + "…"
+	}
+	return cellEscapes.Replace(text)
+}
+
+// cellEscapes hold a word joiner, which nobody sees, where a name or an address would
+// begin.
+var cellEscapes = strings.NewReplacer("&", "&#38;", "<", "&#60;", ">", "&#62;", ":", "&#58;", "@", "@\u2060", "www.", "www\u2060.",
+	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "(", `\(`, ")", `\)`,
+	"#", `\#`, "+", `\+`, "!", `\!`, "|", `\|`, "~", `\~`, "$", `\$`)
