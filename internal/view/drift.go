@@ -45,7 +45,7 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 
 func severities(items []drift.Item) string {
 	of := by(items, func(i drift.Item) plan.Severity { return i.Severity })
-	text := tally(mapped(plan.Severities(), func(s plan.Severity) amount { return amount{len(of[s]), string(s)} })...)
+	text := listed(", ", mapped(plan.Severities(), func(s plan.Severity) string { return some(len(of[s]), string(s)) })...)
 	return given(text != "", " (%s)", text)
 }
 

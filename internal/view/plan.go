@@ -252,7 +252,7 @@ func summary(s plan.Summary) string {
 
 // incomplete says what keeps a comparison from being complete.
 func incomplete(s plan.Summary) string {
-	return tally(amount{s.Refused, "refused"}, amount{s.Unknown, "unknown"}, amount{s.Unread, "not compared"})
+	return listed(", ", some(s.Refused, "refused"), some(s.Unknown, "unknown"), some(s.Unread, "not compared"))
 }
 
 // notes prints what is worth knowing and no difference.
@@ -370,7 +370,7 @@ type Recalled struct {
 // Recalled says how old the observation is, and what it does not answer.
 func (t *Text) Recalled(r Recalled) {
 	missed := func(noun string, all []string) string {
-		return given(len(all) > 0, "%s not asked (%s)", count(len(all), noun), some(all))
+		return given(len(all) > 0, "%s not asked (%s)", count(len(all), noun), firstOf(all))
 	}
 	gaps := listed(", ", missed("host", r.Hosts), missed("question", r.Probes))
 	t.sayf("From %s, observed %s.%s", r.File, r.Taken.UTC().Format("2006-01-02 15:04 UTC"), given(gaps != "",

@@ -55,7 +55,7 @@ func outcomeText(o runlog.Outcome, end *runlog.End) string {
 	case o != runlog.Incomplete:
 		return string(o)
 	}
-	return cmp.Or(tally(amount{end.Failed, "failed"}, amount{end.NotStarted, "not started"}, amount{end.NotWaited, "not waited for"}), "did not converge")
+	return cmp.Or(listed(", ", some(end.Failed, "failed"), some(end.NotStarted, "not started"), some(end.NotWaited, "not waited for")), "did not converge")
 }
 
 // Run shows one run: whose, what it came to, and what happened on each host.

@@ -244,16 +244,8 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// amount is how many there are of something.
-type amount struct {
-	n    int
-	what string
-}
-
-// tally lists amounts without what there is none of: "1 failed, 2 not started".
-func tally(all ...amount) string {
-	return listed(", ", mapped(all, func(a amount) string { return given(a.n > 0, "%d %s", a.n, a.what) })...)
-}
+// some says how many there are of something, where there are any.
+func some(n int, what string) string { return given(n > 0, "%d %s", n, what) }
 
 // listed joins the parts that say something.
 func listed(sep string, parts ...string) string {
@@ -268,8 +260,8 @@ func given(so bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// some joins at most three names.
-func some(names []string) string {
+// firstOf joins at most three names.
+func firstOf(names []string) string {
 	if len(names) > 3 {
 		return strings.Join(names[:3], ", ") + ", …"
 	}
