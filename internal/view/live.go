@@ -29,7 +29,7 @@ type Live struct {
 	show  progress
 	drawn int // lines that are on the terminal now
 	quit  chan struct{}
-	ended chan struct{}
+	clock sync.WaitGroup
 }
 
 // frame is how often the seconds are drawn anew.
@@ -38,26 +38,20 @@ const frame = 200 * time.Millisecond
 // NewLive starts to show. size returns the terminal's present size, zeros where
 // it is not known.
 func NewLive(out io.Writer, size func() (columns, rows int), now func() time.Time) *Live {
-	l := &Live{out: out, size: size, now: now, show: progress{active: make(map[string]work)},
-		quit: make(chan struct{}), ended: make(chan struct{})}
-	go l.clock()
-	return l
-}
-
-func (l *Live) clock() {
-	defer close(l.ended)
-	tick := time.NewTicker(frame)
-	defer tick.Stop()
-	for {
-		select {
-		case <-l.quit:
-			return
-		case <-tick.C:
-			l.mu.Lock()
-			l.draw("")
-			l.mu.Unlock()
+	l := &Live{out: out, size: size, now: now, show: progress{active: make(map[string]work)}, quit: make(chan struct{})}
+	l.clock.Go(func() {
+		tick := time.NewTicker(frame)
+		defer tick.Stop()
+		for {
+			select {
+			case <-l.quit:
+				return
+			case <-tick.C:
+				l.Say("") // the seconds went on
+			}
 		}
-	}
+	})
+	return l
 }
 
 // Event shows an event.
@@ -81,7 +75,7 @@ func (l *Live) Say(text string) {
 // Close removes the lines at work and leaves the terminal to others.
 func (l *Live) Close() {
 	close(l.quit)
-	<-l.ended
+	l.clock.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.show.over = true
@@ -95,25 +89,21 @@ func (l *Live) draw(stays string) {
 	if l.drawn > 0 {
 		fmt.Fprintf(&b, "\r\x1b[%dA\x1b[J", l.drawn) // to the first of them, and clear what is below; ^C may stand behind them
 	}
-	if stays != "" {
-		b.WriteString(cut(stays, columns) + "\n")
-	}
 	lines := l.show.lines(l.now(), rows)
+	l.drawn = len(lines)
+	if stays != "" {
+		lines = append([]string{stays}, lines...)
+	}
 	for _, line := range lines {
 		b.WriteString(cut(line, columns) + "\n")
 	}
-	l.drawn = len(lines)
 	_, _ = io.WriteString(l.out, b.String()) // a terminal that went away ends the show, not the run
 }
 
-// cut keeps a line within the terminal: a broken one would spoil the count of
-// lines to clear.
+// cut keeps a line within the terminal, where its width is known: a broken one would spoil
+// the count of lines to clear.
 func cut(text string, columns int) string {
-	text = printable(text)
-	if columns <= 0 {
-		return text
-	}
-	return lipgloss.NewStyle().MaxWidth(columns).Render(text)
+	return lipgloss.NewStyle().MaxWidth(max(columns, 0)).Render(printable(text))
 }
 
 // work is a host that something is being done on.
