@@ -39,14 +39,6 @@ func NewText(out io.Writer, width int, colour bool) *Text {
 		signs: map[string]lipgloss.Style{signOK: fg("2"), signUpdate: fg("3"), "-": fg("1"), "-/+": fg("1"), signRefused: fg("1"), signUnknown: fg("5"), signDrift: fg("6")}}
 }
 
-// sign renders a symbol in its colour.
-func (t *Text) sign(s string) string {
-	if style, ok := t.signs[s]; ok {
-		return style.Render(s)
-	}
-	return s
-}
-
 // The symbols of what is well and of what changes, and those beside the actions' own.
 const (
 	signOK      = "+"
@@ -65,7 +57,7 @@ func (t *Text) line(indent int, sign, text string) {
 func (t *Text) styled(indent int, sign, text string) {
 	lead := strings.Repeat(" ", indent)
 	if sign != "" {
-		lead += t.sign(sign) + " "
+		lead += t.signs[sign].Render(sign) + " "
 	}
 	t.behind(lead, text)
 }
@@ -106,12 +98,10 @@ func (t *Text) Print(text string) { fmt.Fprint(t.out, text) }
 
 // Error shows an error that ended a command.
 func (t *Text) Error(err error) {
-	first, rest, more := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	first, rest, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
 	t.styled(0, "", t.signs[signRefused].Render("Error:")+" "+printable(first))
-	if more {
-		for line := range strings.SplitSeq(rest, "\n") {
-			t.line(2, "", strings.TrimSpace(line))
-		}
+	for line := range strings.Lines(rest) {
+		t.line(2, "", strings.TrimSpace(line))
 	}
 }
 
@@ -124,29 +114,19 @@ func (t *Text) Warn(text string) {
 // row becomes lines of "column: value".
 func (t *Text) Table(rows [][]string) {
 	lines := aligned(rows)
-	for _, line := range lines {
-		if t.width > 0 && lipgloss.Width(line) > t.width {
-			t.records(rows)
-			return
+	if t.width > 0 && slices.ContainsFunc(lines, func(line string) bool { return lipgloss.Width(line) > t.width }) {
+		for _, r := range rows[1:] {
+			t.heading(r[0])
+			var parts []string
+			for i, c := range r[1:] {
+				parts = append(parts, strings.ToLower(rows[0][i+1])+" "+c)
+			}
+			t.line(4, "", strings.Join(parts, ", "))
 		}
+		return
 	}
-	for n, line := range lines {
-		if n == 0 {
-			line = t.faint.Render(line)
-		}
-		fmt.Fprintln(t.out, line)
-	}
-}
-
-func (t *Text) records(rows [][]string) {
-	for _, r := range rows[1:] {
-		t.heading(r[0])
-		var parts []string
-		for i, c := range r[1:] {
-			parts = append(parts, strings.ToLower(rows[0][i+1])+" "+c)
-		}
-		t.line(4, "", strings.Join(parts, ", "))
-	}
+	lines[0] = t.faint.Render(lines[0])
+	fmt.Fprintln(t.out, strings.Join(lines, "\n"))
 }
 
 // columns prints rows in columns without a head. A row that does not fit is wrapped.
