@@ -113,13 +113,17 @@ type Position struct {
 	Byte   int `json:"byte"`   // from the beginning of the file, counted from 0
 }
 
+func severity(d *hcl.Diagnostic) string {
+	if d.Severity == hcl.DiagWarning {
+		return "warning"
+	}
+	return "error"
+}
+
 // DiagnosticsOf returns a configuration's faults for programs.
 func DiagnosticsOf(diags hcl.Diagnostics) []Diagnostic {
 	return wire.Each(diags, func(d *hcl.Diagnostic) Diagnostic {
-		one := Diagnostic{Severity: "error", Summary: d.Summary, Detail: d.Detail}
-		if d.Severity == hcl.DiagWarning {
-			one.Severity = "warning"
-		}
+		one := Diagnostic{Severity: severity(d), Summary: d.Summary, Detail: d.Detail}
 		if r := d.Subject; r != nil {
 			one.Range = &Range{Filename: r.Filename, Start: Position(r.Start), End: Position(r.End)}
 		}

@@ -22,26 +22,28 @@ const mostNotes = 10
 
 // note is a note of GitHub's on a line of a file; one without a file has no place.
 type note struct {
-	file string
-	line int
-	text string
+	level string // error, warning, notice
+	file  string
+	line  int
+	text  string
 }
 
-// notes writes notes of one level. Of more than GitHub takes the last one says how many
-// there are, in the words of more.
-func notes(level string, all []note, more string) string {
+// writeNotes prints notes, level by level. Of more than GitHub takes the last one says how
+// many there are, in the words of more.
+func writeNotes(out io.Writer, all []note, more string) error {
 	var b strings.Builder
-	for i, n := range all[:min(len(all), mostNotes)] {
-		if rest := len(all) - mostNotes; i == mostNotes-1 && rest > 0 {
-			n.text += fmt.Sprintf(more, rest)
+	for _, level := range []string{"error", "warning", "notice"} {
+		of := slices.DeleteFunc(slices.Clone(all), func(n note) bool { return n.level != level })
+		for i, n := range of[:min(len(of), mostNotes)] {
+			if rest := len(of) - mostNotes; i == mostNotes-1 && rest > 0 {
+				n.text += fmt.Sprintf(more, rest)
+			}
+			place := given(n.file != "", "file=%s,line=%d,", property(printable(n.file)), n.line)
+			fmt.Fprintf(&b, "::%s %stitle=macfleet::%s\n", level, place, commandText(printable(n.text)))
 		}
-		place := ""
-		if n.file != "" {
-			place = fmt.Sprintf("file=%s,line=%d,", property(printable(n.file)), n.line)
-		}
-		fmt.Fprintf(&b, "::%s %stitle=macfleet::%s\n", level, place, commandText(printable(n.text)))
 	}
-	return b.String()
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // commandText and property write a text so that it stays within its place in a
@@ -58,87 +60,60 @@ func property(s string) string {
 // lines, errors first. dir stands in front of the files' names: the configuration's
 // folder as the repository has it.
 func GitHubFaults(out io.Writer, diags hcl.Diagnostics, dir string) error {
-	of := make(map[hcl.DiagnosticSeverity][]note)
-	for _, d := range diags {
-		n := note{text: d.Summary + ": " + d.Detail}
+	return writeNotes(out, mapped(diags, func(d *hcl.Diagnostic) note {
+		n := note{level: severity(d), text: d.Summary + ": " + d.Detail}
 		if r := d.Subject; r != nil {
 			n.file, n.line = path.Join(dir, r.Filename), r.Start.Line
 		}
-		of[d.Severity] = append(of[d.Severity], n)
-	}
-	const more = " And %d more, which macfleet validate lists."
-	_, err := io.WriteString(out, notes("error", of[hcl.DiagError], more)+notes("warning", of[hcl.DiagWarning], more))
-	return err
+		return n
+	}), " And %d more, which macfleet validate lists.")
 }
 
 // GitHubLayout prints notes of GitHub's on files that fmt would change, named as the
 // repository has them.
 func GitHubLayout(out io.Writer, names []string) error {
-	all := mapped(names, func(name string) note {
-		return note{name, 1, "It is not laid out in the canonical way; run macfleet fmt."}
-	})
-	_, err := io.WriteString(out, notes("error", all, " And %d more files."))
-	return err
-}
-
-// annotation is what is noted on a line of the configuration: the same of all its hosts.
-type annotation struct {
-	level string // notice, warning
-	at    fleet.Source
-	what  string
-}
-
-// annotated is a host with what is noted of it.
-type annotated struct {
-	annotation
-	host string
+	return writeNotes(out, mapped(names, func(name string) note {
+		return note{"error", name, 1, "It is not laid out in the canonical way; run macfleet fmt."}
+	}), " And %d more files.")
 }
 
 // GitHubAnnotations prints what a plan would do as notes of GitHub's on the lines of
-// the configuration that want it: the value's own, else its block's. dir stands in
-// front of the files' names: the configuration's folder as the repository has it. A
-// value that nobody wrote has no line, and no note.
+// the configuration that want it: the value's own, else its block's. What is the same of
+// several hosts is one note; a value that nobody wrote has no line, and none.
 func GitHubAnnotations(out io.Writer, p *plan.Plan, cfg *fleet.Config, dir string) error {
-	var all []annotated
+	var all []note
+	hosts := make(map[note][]string)
 	for _, a := range p.Actions {
-		all = append(all, annotationsOf(a, cfg)...)
-	}
-	same := grouped(all, func(a annotated) annotation { return a.annotation })
-	slices.SortStableFunc(same, func(a, b []annotated) int {
-		return cmp.Or(cmp.Compare(a[0].at.File, b[0].at.File), cmp.Compare(a[0].at.Line, b[0].at.Line))
-	})
-	of := make(map[string][]note) // by level
-	for _, g := range same {
-		names := mapped(g, func(a annotated) string { return a.host })
-		who := strings.Join(names[:min(len(names), 3)], ", ")
-		if more := len(names) - 3; more > 0 {
-			who += fmt.Sprintf(", and %d more", more)
+		for _, n := range annotations(a, cfg) {
+			if hosts[n] == nil {
+				all = append(all, n)
+			}
+			hosts[n] = append(hosts[n], a.Host)
 		}
-		of[g[0].level] = append(of[g[0].level], note{path.Join(dir, g[0].at.File), g[0].at.Line, g[0].what + ": " + who})
 	}
-	const more = "; and %d more such notes, which stand in the plan alone"
-	_, err := io.WriteString(out, notes("warning", of["warning"], more)+notes("notice", of["notice"], more))
-	return err
+	slices.SortStableFunc(all, func(a, b note) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line)) })
+	return writeNotes(out, mapped(all, func(n note) note {
+		names := hosts[n]
+		who := strings.Join(names[:min(len(names), 3)], ", ") + given(len(names) > 3, ", and %d more", len(names)-3)
+		return note{n.level, path.Join(dir, n.file), n.line, n.text + ": " + who}
+	}), "; and %d more such notes, which stand in the plan alone")
 }
 
-// annotationsOf returns the notes of one action: one for each line that wants
-// something of it.
-func annotationsOf(a plan.Action, cfg *fleet.Config) []annotated {
+// annotations returns the notes of one action: one for each line that wants something of
+// it.
+func annotations(a plan.Action, cfg *fleet.Config) []note {
 	sources := cfg.SourcesOf(a.Host, a.Fleet, a.Group)
-	level, behind := "notice", ""
-	if a.Disruption > plan.NoDisruption {
-		behind = " (" + a.Disruption.String() + ")"
-	}
+	level, behind := "notice", given(a.Disruption > plan.NoDisruption, " (%s)", a.Disruption)
 	if a.Refusal != nil {
 		behind = "; not done: " + a.Refusal.Code.String()
 	}
 	if a.Refusal != nil || a.Disruption > plan.Restart {
 		level = "warning"
 	}
-	var out []annotated
+	var out []note
 	add := func(at fleet.Source, what string) {
 		if at.File != "" {
-			out = append(out, annotated{annotation{level, at, what + behind}, a.Host})
+			out = append(out, note{level, at.File, at.Line, what + behind})
 		}
 	}
 	switch {

@@ -173,14 +173,11 @@ func printable(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case hidden(r):
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		default:
-			b.WriteRune(r)
+		piece := text[:size]
+		if hidden(r) || r == utf8.RuneError && size == 1 {
+			piece = strings.Trim(strconv.Quote(piece), `"`)
 		}
+		b.WriteString(piece)
 		text = text[size:]
 	}
 	return b.String()
