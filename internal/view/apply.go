@@ -15,10 +15,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Question returns what a person is asked before an apply: where, how many of each
-// fleet's hosts, how many keys are taken on trust, and what it disturbs: how much of each
-// fleet, which hosts it drains, and which it does not wait for. fleets are the
-// configuration's.
+// Question returns what a person is asked before an apply: what it touches, how many keys
+// are taken on trust, and what it disturbs. fleets are the configuration's.
 func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	have := by(p.Hosts, func(h plan.Host) string { return h.Fleet })
 	touched, disturbed := make(map[string]int), make(map[string]int) // by fleet
@@ -59,8 +57,7 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 		given(len(forced) > 0, "By force, whatever goes on there: %s.", strings.Join(forced, ", ")))
 }
 
-// Applied shows what a run came to: failures first, then what is left, then one
-// line.
+// Applied shows what a run came to: failures first, then what is left, then one line.
 func (t *Text) Applied(r engine.Result) {
 	if len(r.Failures) > 0 {
 		t.section("Failed")
@@ -108,8 +105,7 @@ func (t *Text) lost(why error) {
 	}
 }
 
-// failure says what went wrong and what to do: what is known of this very error,
-// or what helps with any.
+// failure says what went wrong, and what to do about this very error or about any.
 func failure(f engine.Failure) (text, remedy string) {
 	var advised *engine.AdvisedError
 	if errors.As(f.Err, &advised) {
@@ -122,8 +118,7 @@ func failure(f engine.Failure) (text, remedy string) {
 	return f.Err.Error(), "macfleet plan" + on + " shows what is left; apply again goes on from there"
 }
 
-// leftHosts shows the hosts that a limit of their fleet kept from starting: a line
-// for each fleet and reason.
+// leftHosts shows the hosts that a limit of their fleet kept from starting.
 func (t *Text) leftHosts(all []engine.Left) {
 	if len(all) == 0 {
 		return
@@ -194,9 +189,8 @@ func stoppedBy(r engine.Result) (text, code string) {
 	return "Interrupted", "interrupted"
 }
 
-// nodes sums up how the Nodes of a run's hosts are at its end, and names those that are
-// not Ready. A host whose kubelet could not be changed counts among them, whatever its
-// Node says.
+// nodes sums up how the Nodes of a run's hosts are at its end. A host whose kubelet could
+// not be changed counts as not Ready, whatever its Node says.
 func (t *Text) nodes(r engine.Result) {
 	failed := make(map[string]plan.StepID) // by server id
 	for _, f := range r.Failures {

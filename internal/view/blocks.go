@@ -163,8 +163,8 @@ const clusterName = "cluster"
 // subject names what an action or an event is about: its host, or the cluster.
 func subject(host string) string { return cmp.Or(host, clusterName) }
 
-// cluster shows what is no host's: what the cluster itself lacks, and what of it
-// could not be read. rows shows one action.
+// cluster shows what the cluster itself lacks, and what of it could not be read. rows shows
+// one action.
 func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 	var body []row
 	for _, a := range p.Actions {
@@ -221,9 +221,8 @@ func objectRows(a plan.Action) []row {
 	return append([]row{{sign: string(a.Kind.Sign()), text: clusterSubject(a) + reason(a)}}, refusal(plan.Host{}, a)...)
 }
 
-// deliveries say what of an action travels to the host: what macfleet sends and
-// what the host fetches. Of how much is free there, hosts that are shown as one
-// have the least in common.
+// deliveries say what of an action travels to the host: what macfleet sends and what the
+// host fetches.
 func deliveries(a plan.Action) []row {
 	var out []row
 	for _, c := range a.Changes {

@@ -42,16 +42,16 @@ func (f *Faults) WarnOfIgnore(name, summary, detail string) {
 	}
 }
 
-// Diagnostics shows the faults of a configuration, each with its place, the
-// source line and what to do.
+// Diagnostics shows the faults of a configuration, each with its place, the source line
+// and what to do.
 func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) error {
 	var b strings.Builder
 	coloured := t.strong.Render("x") != "x"
-	w := hcl.NewDiagnosticTextWriter(&b, files, uint(max(t.width, 0)), coloured)
-	if err := w.WriteDiagnostics(diags); err != nil {
-		return fmt.Errorf("show diagnostics: %w", err)
+	err := hcl.NewDiagnosticTextWriter(&b, files, uint(max(t.width, 0)), coloured).WriteDiagnostics(diags)
+	if err == nil {
+		_, err = io.WriteString(t.out, harmless(b.String(), coloured))
 	}
-	if _, err := io.WriteString(t.out, harmless(b.String(), coloured)); err != nil {
+	if err != nil {
 		return fmt.Errorf("show diagnostics: %w", err)
 	}
 	if n := len(diags.Errs()); n > 0 {
@@ -90,8 +90,7 @@ type Validation struct {
 	Diagnostics  []Diagnostic `json:"diagnostics"`
 }
 
-// Diagnostic is a fault of the configuration, or any other error that ended a
-// command.
+// Diagnostic is a fault of the configuration, or any other error that ended a command.
 type Diagnostic struct {
 	Severity string `json:"severity"` // error or warning
 	Summary  string `json:"summary"`
@@ -133,12 +132,11 @@ func DiagnosticsOf(diags hcl.Diagnostics) []Diagnostic {
 
 // WriteValidation prints the faults of a configuration as one JSON object.
 func WriteValidation(out io.Writer, all []Diagnostic) error {
-	v := Validation{Head: wire.NewHead(), Diagnostics: all}
+	v := Validation{Head: wire.NewHead(), WarningCount: len(all), Diagnostics: all}
 	for _, d := range all {
 		if d.Severity == "error" {
 			v.ErrorCount++
-		} else {
-			v.WarningCount++
+			v.WarningCount--
 		}
 	}
 	v.Valid = v.ErrorCount == 0
@@ -186,8 +184,7 @@ type ArtifactRow struct {
 	Fleets  []string `json:"fleets"`  // that use it
 }
 
-// ArtifactRows returns the artifacts of a configuration in its order. state says how
-// what this machine has of one is.
+// ArtifactRows returns the artifacts of a configuration. state says what this machine has.
 func ArtifactRows(c *fleet.Config, state func(fleet.Artifact) (cached, changed bool)) []ArtifactRow {
 	uses := c.ArtifactUses()
 	return wire.Each(c.Artifacts, func(a fleet.Artifact) ArtifactRow {
@@ -237,8 +234,7 @@ type Lock struct {
 	Err      error  // it could not be read; nil: it was
 }
 
-// Differs reports whether the configuration says anything else of the source, or
-// nothing.
+// Differs reports whether the configuration says anything else of the source.
 func (l Lock) Differs() bool {
 	return l.Err == nil && (l.SHA256 != l.Artifact.SHA256 || l.Size != l.Artifact.Size)
 }
@@ -281,8 +277,7 @@ type Prepared struct {
 	For string
 }
 
-// Preparation shows what a cluster lacks, what for, and how much is right. Objects
-// for the same thing are one line.
+// Preparation shows what a cluster lacks, what for, and how much is right.
 func (t *Text) Preparation(all []Prepared) {
 	needed := slices.DeleteFunc(slices.Clone(all), func(p Prepared) bool { return p.State == inventory.ObjectKept })
 	kept := len(all) - len(needed)

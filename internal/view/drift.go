@@ -11,9 +11,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Drift shows what changed behind our back. What the configuration wants and
-// was never done is counted, not shown: that is no drift. What is ignored is shown
-// apart.
+// Drift shows what changed behind our back. What the configuration wants and was never
+// done is counted, not shown: that is no drift.
 func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 	s := p.Summarise()
 	s.Refused = s.RefusedHosts // the others are about what is wanted
@@ -39,7 +38,12 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 	}
 	t.since(r)
 	t.ignored(r)
-	t.pending(p, s)
+	t.only(p)
+	t.held(p, false)
+	if s.Pending > 0 {
+		t.sayf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference"))
+	}
+	t.warnings(p)
 	t.remarks(r)
 }
 
@@ -122,7 +126,6 @@ func movedRow(f drift.Field, seen, wanted string) row {
 	return row{depth: 2, text: fmt.Sprintf("%s: %s (wanted: %s)", f.Name, seen, wanted)}
 }
 
-// since says what is different from an earlier look.
 func (t *Text) since(r drift.Report) {
 	if r.Since == nil {
 		return
@@ -139,7 +142,6 @@ func (t *Text) since(r drift.Report) {
 	each("not known now", c.Kept)
 }
 
-// ignored shows drift that raises no alarm.
 func (t *Text) ignored(r drift.Report) {
 	if len(r.Ignored) == 0 {
 		return
@@ -153,17 +155,7 @@ func (t *Text) ignored(r drift.Report) {
 	t.blank()
 }
 
-func (t *Text) pending(p *plan.Plan, s plan.Summary) {
-	t.only(p)
-	t.held(p, false)
-	if s.Pending > 0 {
-		t.sayf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference"))
-	}
-	t.warnings(p)
-}
-
-// remarks says what is to be done about ignore blocks, and whatever else is worth
-// knowing.
+// remarks says what is to be done about ignore blocks, and what else is worth knowing.
 func (t *Text) remarks(r drift.Report) {
 	for _, x := range r.Remarks {
 		if x.Code == plan.CodeApplyInProgress {
@@ -193,8 +185,7 @@ func WriteDrift(out io.Writer, p *plan.Plan, r drift.Report) error {
 	return wire.Write(out, d)
 }
 
-// metrics writes the text format of Prometheus: all samples of a name together,
-// under its help.
+// metrics writes the text format of Prometheus: the samples of a name under its help.
 type metrics struct {
 	out   strings.Builder
 	owner []string // labels of every sample, so that files of several configurations may lie side by side

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -173,13 +172,10 @@ func proof(s doctor.StepExplanation) string {
 }
 
 // place returns "file:line", or nothing for a value that nobody wrote.
-func place(v doctor.Effective) string {
-	return given(v.Source.File != "", "%s", v.Source)
-}
+func place(v doctor.Effective) string { return given(v.File != "", "%s", v.Source) }
 
-// Scripts prints the exact scripts that an explanation's actions would run, as
-// one text of comments and shell. Lines are never broken: it is a script. With
-// a step it prints that step's alone.
+// Scripts prints the exact scripts that an explanation's actions would run, of one step
+// when only is not empty. Lines are never broken: it is a script.
 func (t *Text) Scripts(x doctor.Explanation, only plan.StepID) {
 	for _, s := range x.Steps {
 		switch {
@@ -192,19 +188,14 @@ func (t *Text) Scripts(x doctor.Explanation, only plan.StepID) {
 			if r := s.Action.Refusal; r != nil {
 				t.comment(fmt.Sprintf("%s: refused (%s), so nothing would run; without that:", s.ID, r.Code))
 			}
-			t.commands(x.Host, s.Action.Changes)
+			for _, c := range s.Action.Changes {
+				t.comment(fmt.Sprintf("%s, as %s on %s", c.Command.Name, asWhom(x.Host, c.Command), x.Host.Name))
+				for i, arg := range c.Command.Args {
+					t.comment(fmt.Sprintf("$%d is %q", i+1, arg))
+				}
+				t.Print(script(c.Command) + "\n")
+			}
 		}
-	}
-}
-
-func (t *Text) commands(h plan.Host, changes []plan.Change) {
-	for _, c := range changes {
-		t.comment(fmt.Sprintf("%s, as %s on %s", c.Command.Name, asWhom(h, c.Command), h.Name))
-		for i, arg := range c.Command.Args {
-			t.comment(fmt.Sprintf("$%d is %q", i+1, arg))
-		}
-		t.Print(script(c.Command))
-		t.blank()
 	}
 }
 
@@ -288,8 +279,7 @@ type ExplainedStep struct {
 	Proof  *doctor.Proof     `json:"proof,omitempty"`
 }
 
-// WriteExplanation prints an explanation as one JSON object, of one step when only is not
-// empty.
+// WriteExplanation prints an explanation as one JSON object, with a step of that step alone.
 func WriteExplanation(out io.Writer, x doctor.Explanation, only plan.StepID) error {
 	h := x.Host
 	os, _ := h.Seen.OSVersion.Get()
@@ -314,8 +304,7 @@ func WriteExplanation(out io.Writer, x doctor.Explanation, only plan.StepID) err
 	return wire.Write(out, d)
 }
 
-// Checkup prints the check list of one host: what is ok, what is a problem and
-// what to do, and what nobody knows.
+// Checkup prints the check list of one host.
 func (t *Text) Checkup(c doctor.Checkup) {
 	t.styled(0, "", t.strong.Render(printable(c.Name))+printable(given(c.Name != c.Server, "  (server %s)", c.Server)))
 	t.blank()
@@ -346,12 +335,11 @@ type CheckupDocument struct {
 	doctor.Checkup
 }
 
-// WriteCheckup prints a checkup as one JSON document. Of what a step could not read it has
-// no more than a person is shown.
+// WriteCheckup prints a checkup as one JSON document.
 func WriteCheckup(w io.Writer, c doctor.Checkup) error {
-	c.Checks = slices.Clone(c.Checks)
-	for i := range c.Checks {
-		c.Checks[i].Bytes = wire.Shortened(c.Checks[i].Bytes)
-	}
+	c.Checks = wire.Each(c.Checks, func(check doctor.Check) doctor.Check {
+		check.Bytes = wire.Shortened(check.Bytes)
+		return check
+	})
 	return wire.Write(w, CheckupDocument{wire.NewHead(), c})
 }

@@ -56,9 +56,8 @@ func property(s string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(commandText(s))
 }
 
-// GitHubFaults prints the faults of a configuration as notes of GitHub's on their
-// lines, errors first. dir stands in front of the files' names: the configuration's
-// folder as the repository has it.
+// GitHubFaults prints the faults of a configuration as notes of GitHub's on their lines.
+// dir is the configuration's folder as the repository has it.
 func GitHubFaults(out io.Writer, diags hcl.Diagnostics, dir string) error {
 	return writeNotes(out, mapped(diags, func(d *hcl.Diagnostic) note {
 		n := note{level: severity(d), text: d.Summary + ": " + d.Detail}
@@ -99,8 +98,7 @@ func GitHubAnnotations(out io.Writer, p *plan.Plan, cfg *fleet.Config, dir strin
 	}), "; and %d more such notes, which stand in the plan alone")
 }
 
-// annotations returns the notes of one action: one for each line that wants something of
-// it.
+// annotations returns the notes of one action, one for each line that wants something of it.
 func annotations(a plan.Action, cfg *fleet.Config) []note {
 	sources := cfg.SourcesOf(a.Host, a.Fleet, a.Group)
 	level, behind := "notice", given(a.Disruption > plan.NoDisruption, " (%s)", a.Disruption)
@@ -145,8 +143,7 @@ type Markdown struct {
 	limit int // bytes
 }
 
-// NewMarkdown returns a writer of documents of at most so many bytes. The error says
-// what the least is.
+// NewMarkdown returns a writer of documents of at most so many bytes.
 func NewMarkdown(limit int) (Markdown, error) {
 	if limit < LeastMarkdown {
 		return Markdown{}, fmt.Errorf("a limit of %d bytes is too small for a document; it must be at least %d", limit, LeastMarkdown)
@@ -154,9 +151,8 @@ func NewMarkdown(limit int) (Markdown, error) {
 	return Markdown{limit}, nil
 }
 
-// Plan prints a plan: a head that stands for itself, and below it the hosts, those
-// alike as one, each folded away. What does not fit is counted. What a host or a
-// file says stands in fences that it cannot end.
+// Plan prints a plan: a head that stands for itself, and below it the hosts, folded away.
+// What does not fit is counted; what a host or a file says is in fences that it cannot end.
 func (m Markdown) Plan(out io.Writer, p *plan.Plan) error { return m.write(out, p, "") }
 
 // PlanFile prints a plan file.
@@ -199,8 +195,7 @@ type part struct {
 	body    string // lines
 }
 
-// text is a part in at most room bytes: whole, or cut between two lines. It is ""
-// where not even a few lines fit.
+// text is a part in at most room bytes: whole, cut between two lines, or "".
 func (f part) text(room int) string {
 	body, note := f.body, ""
 	for {
@@ -288,8 +283,7 @@ const mostMarkdown = 60_000
 // mostCell is how many characters of a text stand in a table.
 const mostCell = 200
 
-// WriteDriftMarkdown prints a drift as the text of one issue: a title on the first
-// line, tables, and the fingerprint in a comment that nobody sees.
+// WriteDriftMarkdown prints a drift as the text of one issue, whose title is the first line.
 func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 	m := &markdown{}
 	m.line("# %s\n\n<!-- macfleet-drift fingerprint=%s complete=%t -->", driftTitle(r), r.Fingerprint, r.Complete)
@@ -342,8 +336,7 @@ type markdown struct {
 // tail is the room that is kept for saying what was left out.
 const tail = 200
 
-// line adds a line where there is room for it; after the first that is left out there is
-// no more.
+// line adds a line where there is room; after the first that is left out there is none.
 func (m *markdown) line(format string, args ...any) bool {
 	text := fmt.Sprintf(format, args...) + "\n"
 	m.full = m.full || m.out.Len()+len(text) > mostMarkdown-tail
@@ -394,8 +387,7 @@ func cell(text string) string {
 	return cellEscapes.Replace(text)
 }
 
-// cellEscapes hold a word joiner, which nobody sees, where a name or an address would
-// begin.
+// cellEscapes hold a word joiner, which nobody sees, where a name or an address would begin.
 var cellEscapes = strings.NewReplacer("&", "&#38;", "<", "&#60;", ">", "&#62;", ":", "&#58;", "@", "@\u2060", "www.", "www\u2060.",
 	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "(", `\(`, ")", `\)`,
 	"#", `\#`, "+", `\+`, "!", `\!`, "|", `\|`, "~", `\~`, "$", `\$`)

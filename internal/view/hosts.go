@@ -71,8 +71,7 @@ func HostRows(p *plan.Plan) []HostRow {
 	return rows
 }
 
-// Hosts prints the members as a table. wide adds what the provider and the host
-// say of the machine.
+// Hosts prints the members as a table, which is wide with what is known of the machine.
 func (t *Text) Hosts(p *plan.Plan, wide bool) {
 	rows := HostRows(p)
 	if len(rows) == 0 {
@@ -143,8 +142,7 @@ func WriteHosts(out io.Writer, p *plan.Plan) error {
 	return wire.Write(out, HostsDocument{wire.HeadOf(p.Owner), HostRows(p)})
 }
 
-// NotReady shows who is waited for and why, hosts with the same reason in one
-// line.
+// NotReady shows who is waited for and why.
 func (t *Text) NotReady(at time.Time, late []engine.NotReady) {
 	t.sayf("%s: %s not Ready.", at.UTC().Format("15:04:05 UTC"), count(len(late), "Node"))
 	t.late(late)

@@ -35,8 +35,7 @@ type Live struct {
 // frame is how often the seconds are drawn anew.
 const frame = 200 * time.Millisecond
 
-// NewLive starts to show. size returns the terminal's present size, zeros where
-// it is not known.
+// NewLive starts to show. size returns the terminal's size, zeros where it is not known.
 func NewLive(out io.Writer, size func() (columns, rows int), now func() time.Time) *Live {
 	l := &Live{out: out, size: size, now: now, show: progress{active: make(map[string]work)}, quit: make(chan struct{})}
 	l.clock.Go(func() {
@@ -180,8 +179,7 @@ type Lines struct {
 	show progress
 }
 
-// NewLines returns a shower of events that prints a heartbeat when nothing else
-// was printed for that long.
+// NewLines returns a printer of events with a heartbeat after so long a silence.
 func NewLines(t *Text, beat time.Duration) *Lines {
 	return &Lines{text: t, beat: beat, show: progress{active: make(map[string]work)}}
 }
@@ -197,8 +195,7 @@ func (l *Lines) Event(e engine.Event) {
 	}
 }
 
-// Tick prints a heartbeat when it is due. It is called from outside, every
-// second or so, never at the same time as Event.
+// Tick prints a heartbeat when it is due. It is never called at the same time as Event.
 func (l *Lines) Tick(now time.Time) {
 	if l.last.IsZero() || now.Sub(l.last) < l.beat {
 		return
@@ -260,8 +257,7 @@ type Requests struct {
 	Count    int64
 }
 
-// Phases adds up how long the phases of a run took, by the clock on the wall,
-// from the run's events. The zero Phases is ready for use.
+// Phases adds up from a run's events how long its phases took, by the clock on the wall.
 type Phases struct {
 	Lists   time.Duration // the providers' lists
 	Hosts   time.Duration // observing hosts, all at once
@@ -294,8 +290,7 @@ func (p *Phases) Event(e engine.Event) {
 	}
 }
 
-// Stats shows what a command cost: counts, where the time went, and the hosts
-// that took longest.
+// Stats shows what a command cost, and the hosts that took longest.
 func (t *Text) Stats(s Stats) {
 	asked := joined(s.Requests, func(r Requests) string { return fmt.Sprintf("%s %d", r.Provider, r.Count) })
 	t.sayf("Stats: %s, %s, %s, %.1f kB sent, %.1f kB received; requests: %s; %s.",

@@ -14,8 +14,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Plan shows what would change and why. A plan without a difference is one
-// line.
+// Plan shows what would change and why. A plan without a difference is one line.
 func (t *Text) Plan(p *plan.Plan) {
 	s := p.Summarise()
 	if s.Changes() == 0 && s.Complete() {
@@ -181,8 +180,7 @@ func actionRows(h plan.Host, a plan.Action) []row {
 	return append(rows, refusal(h, a)...)
 }
 
-// idleText says what is done about the work on a host before an action that would hurt it,
-// or "".
+// idleText says what is done about the work on a host before an action that would hurt it.
 func idleText(a plan.Action) string {
 	switch {
 	case a.Refusal != nil || a.Disruption < plan.Drain:
@@ -270,8 +268,7 @@ func (t *Text) notes(p *plan.Plan) {
 	t.warnings(p)
 }
 
-// only says what was left out of a run that was limited to some steps: it must
-// not look like a clean fleet.
+// only says that a run was limited to some steps: it must not look like a clean fleet.
 func (t *Text) only(p *plan.Plan) {
 	if len(p.Steps) > 0 {
 		t.sayf("Compared: %s alone, no other step, no server's name, no replicas.", strings.Join(words(p.Steps), ", "))
@@ -292,8 +289,7 @@ func (t *Text) held(p *plan.Plan, inBlocks bool) {
 
 func byHold(a plan.Action) bool { return a.Refusal != nil && a.Refusal.Code == plan.CodeHeld }
 
-// holdRows say once in a host's block who holds it, where that is why nothing is done
-// there, and not behind each action.
+// holdRows say once in a host's block who holds it, where nothing is done there for that.
 func holdRows(h plan.Host, actions []plan.Action) []row {
 	if h.Standing() == nil || !slices.ContainsFunc(actions, byHold) || h.Refused != nil || h.Unknown != nil {
 		return nil
@@ -301,8 +297,7 @@ func holdRows(h plan.Host, actions []plan.Action) []row {
 	return trouble(signRefused, 0, h.Standing().Trouble(h.Name))
 }
 
-// warnings shows what steps say without a difference: the same on many hosts
-// once.
+// warnings shows what steps say without a difference.
 func (t *Text) warnings(p *plan.Plan) {
 	var blocks []block
 	for _, w := range p.Warnings {
@@ -339,8 +334,7 @@ func (t *Text) Kept(name string, f wire.PlanFile) {
 	t.sayf("Wrote %s: it approves %s until %s. macfleet apply %s does these and no others.", name, count(len(f.Actions()), "action"), moment(f.ExpiresAt), name)
 }
 
-// Approved says by whose approval an apply goes on, and what of it is no more to be
-// done.
+// Approved says by whose approval an apply goes on, and what of it is done already.
 func (t *Text) Approved(name string, f wire.PlanFile, now *plan.Plan) {
 	for _, line := range approved(name, f, now) {
 		t.Say(line)

@@ -68,7 +68,7 @@ func (t *Text) Run(r runlog.Record) {
 	t.heading("Run " + h.ID + ": " + what(h))
 	said("who", h.Who)
 	said("with", strings.Join(h.Arguments, " ")) // what was lifted for it is among them
-	said("when", moment(h.Started)+", "+lasted(r))
+	said("when", moment(h.Started)+", "+fmt.Sprintf(cmp.Or(lasted[r.Outcome()], "took %s"), r.Lasted().Round(time.Second)))
 	said("plan", fmt.Sprintf("%d to add, %d to change, %d to remove", r.Plan.Add, r.Plan.Change, r.Plan.Remove))
 	said("outcome", outcomeText(r.Outcome(), r.End))
 	said("stopped", end.Stopped)
@@ -93,16 +93,8 @@ func (t *Text) Run(r runlog.Record) {
 	}
 }
 
-func lasted(r runlog.Record) string {
-	took := r.Lasted().Round(time.Second)
-	switch r.Outcome() {
-	case runlog.BrokeOff:
-		return fmt.Sprintf("last heard of after %s", took)
-	case runlog.Running:
-		return fmt.Sprintf("running for %s or longer", took)
-	}
-	return fmt.Sprintf("took %s", took)
-}
+// lasted are the words for how long a run took that did not come to its end.
+var lasted = map[runlog.Outcome]string{runlog.BrokeOff: "last heard of after %s", runlog.Running: "running for %s or longer"}
 
 // signOf marks a host on which something is left.
 func signOf(h runlog.HostReport) string {
@@ -190,8 +182,7 @@ func WriteRun(out io.Writer, r runlog.Record) error {
 		End: r.End, Seconds: r.Lasted().Seconds(), Torn: r.Torn, Record: r.Path, Hosts: r.Reports()})
 }
 
-// WaitingLine says of a lock that is waited for who has it, where, since when, and how
-// long that may still take. of is whose lock it is.
+// WaitingLine says who has a lock that is waited for, and how long that may still take.
 func WaitingLine(of string, w lock.Waiting) string {
 	left := w.Record.Lasts - w.Still
 	return listed("; ",

@@ -14,8 +14,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Stream prints an apply as JSON, one object a line. Readers must show at least
-// "@message" of a type they do not know. A nil Stream is one that nobody reads.
+// Stream prints an apply as JSON, one object a line. A nil Stream is one that nobody reads.
 type Stream struct {
 	enc *json.Encoder
 	now func() time.Time

@@ -25,8 +25,7 @@ type Text struct {
 	strong, faint lipgloss.Style
 }
 
-// NewText returns a writer of text for people. Width 0 stands for a pipe, where
-// no line is broken.
+// NewText returns a writer of text for people. Width 0 is a pipe, where no line is broken.
 func NewText(out io.Writer, width int, colour bool) *Text {
 	profile := termenv.Ascii
 	if colour {
@@ -49,9 +48,7 @@ const (
 )
 
 // line prints text behind a sign.
-func (t *Text) line(indent int, sign, text string) {
-	t.styled(indent, sign, printable(text))
-}
+func (t *Text) line(indent int, sign, text string) { t.styled(indent, sign, printable(text)) }
 
 // styled prints text that may hold our own escape codes.
 func (t *Text) styled(indent int, sign, text string) {
@@ -161,10 +158,8 @@ func aligned(rows [][]string) []string {
 	})
 }
 
-// printable makes visible what is not to be seen: control characters, those that
-// turn the direction of writing or have no width, spaces other than the ordinary
-// one, and bytes that are no UTF-8. What a host says must neither move the cursor
-// of whoever looks at it nor rearrange the line.
+// printable makes visible what is not to be seen, such as control characters and bytes that
+// are no UTF-8: what a host says must neither move the cursor nor rearrange the line.
 func printable(text string) string {
 	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, hidden) {
