@@ -8,18 +8,20 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/rollout"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Question returns what a person is asked before an apply: where, how many of each
-// fleet's hosts, how many keys are taken on trust, and what it disturbs. fleets are the
-// configuration's.
+// Question returns what a person is asked before an apply: what it touches, how many keys
+// are taken on trust, and what it disturbs. fleets are the configuration's.
 func Question(p *plan.Plan, fleets []fleet.Fleet) string {
-	touched, have := make(map[string]int), byFleet(p)
+	have := by(p.Hosts, func(h plan.Host) string { return h.Fleet })
+	touched, disturbed := make(map[string]int), make(map[string]int) // by fleet
 	total, objects := 0, 0
+	var drained, forced []string
 	for _, actions := range p.Runnable() {
 		if actions[0].OfCluster() {
 			objects += len(actions)
@@ -27,20 +29,6 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 		}
 		touched[actions[0].Fleet]++
 		total++
-	}
-	parts := mapped(p.Fleets, func(f string) string { return given(touched[f] > 0, "%s %d of %d", f, touched[f], len(have[f])) })
-	keys := len(engine.Unpinned(p))
-	what := listed(" and ", given(total > 0, "change %s (%s)", count(total, "host"), listed(", ", parts...)),
-		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(keys > 0, "trust the host keys of %s", count(keys, "member")))
-	return fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), what) + disturbs(p, fleets)
-}
-
-// disturbs says of a plan how much of each fleet it disturbs, which hosts it drains, and
-// which it does not wait for; each is a sentence.
-func disturbs(p *plan.Plan, fleets []fleet.Fleet) string {
-	disturbed := make(map[string]int)
-	var drained, forced []string
-	for _, actions := range p.Runnable() {
 		h, known := p.HostByServer(actions[0].ServerID)
 		if !known {
 			continue
@@ -56,20 +44,20 @@ func disturbs(p *plan.Plan, fleets []fleet.Fleet) string {
 			forced = append(forced, h.Name+given(len(busy) > 0, " (%s)", plan.TaskTexts(busy)))
 		}
 	}
-	var shares []string
-	for _, f := range fleets {
-		if n, ready := disturbed[f.Name], len(p.Healthy[f.Name]); n > 0 {
-			shares = append(shares, fmt.Sprintf("%d of %d %s, at most %d at once", n, ready, f.Name, rollout.LimitsOf(f.Rollout, ready).MaxUnavailable))
-		}
-	}
-	sentence := func(what string, all []string) string {
-		return given(len(all) > 0, " %s %s.", what, strings.Join(all, ", "))
-	}
-	return sentence("It disturbs", shares) + sentence("It drains", drained) + sentence("By force, whatever goes on there:", forced)
+	parts := mapped(p.Fleets, func(f string) string { return given(touched[f] > 0, "%s %d of %d", f, touched[f], len(have[f])) })
+	keys := len(engine.Unpinned(p))
+	what := listed(" and ", given(total > 0, "change %s (%s)", count(total, "host"), listed(", ", parts...)),
+		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(keys > 0, "trust the host keys of %s", count(keys, "member")))
+	shares := listed(", ", mapped(fleets, func(f fleet.Fleet) string {
+		n, ready := disturbed[f.Name], len(p.Healthy[f.Name])
+		return given(n > 0, "%d of %d %s, at most %d at once", n, ready, f.Name, rollout.LimitsOf(f.Rollout, ready).MaxUnavailable)
+	})...)
+	return listed(" ", fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), what), given(shares != "", "It disturbs %s.", shares),
+		given(len(drained) > 0, "It drains %s.", strings.Join(drained, ", ")),
+		given(len(forced) > 0, "By force, whatever goes on there: %s.", strings.Join(forced, ", ")))
 }
 
-// Applied shows what a run came to: failures first, then what is left, then one
-// line.
+// Applied shows what a run came to: failures first, then what is left, then one line.
 func (t *Text) Applied(r engine.Result) {
 	if len(r.Failures) > 0 {
 		t.section("Failed")
@@ -80,30 +68,28 @@ func (t *Text) Applied(r engine.Result) {
 			t.line(6, "", "to do: "+remedy)
 		}
 	}
-	if r.After == nil { // nobody could look
-		t.leftHosts(r.Left)
-		t.closed(r.Closed)
-		t.lost(r.Lost)
-		return
-	}
-	s := r.After.Summarise()
 	if r.Converged() {
-		t.sayf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, s), ownerTitle(r.After))
-		t.held(r.After, nowhere)
+		t.sayf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, r.After.Summarise()), ownerTitle(r.After))
+		t.held(r.After, false)
 		t.nodes(r)
 		t.notes(r.After)
 		return
 	}
 	t.leftHosts(r.Left)
 	t.closed(r.Closed)
+	if r.After == nil { // nobody could look
+		t.lost(r.Lost)
+		return
+	}
 	if !r.Interrupted { // else it is the rest of the plan that was shown
 		t.section("Did not converge")
 		t.differences(r.After)
 	}
 	t.blank()
+	s := r.After.Summarise()
 	t.Say(listed("; ", fmt.Sprintf("Applied %s", count(r.Done, "action")), fmt.Sprintf("%d of %s converged", s.Converged, count(s.Hosts, "host")),
-		incomplete(s), given(len(r.Failures) > 0, "%d failed", len(r.Failures)), given(r.NotStarted > 0, "%d not started", r.NotStarted),
-		given(r.NotWaited > 0, "%s not waited for", count(r.NotWaited, "Node")), given(s.Changes() > 0, "%d still to do", s.Changes())) + ".")
+		incomplete(s), some(len(r.Failures), "failed"), some(r.NotStarted, "not started"),
+		given(r.NotWaited > 0, "%s not waited for", count(r.NotWaited, "Node")), some(s.Changes(), "still to do")) + ".")
 	t.nodes(r)
 	t.lost(r.Lost)
 	if r.Interrupted {
@@ -119,8 +105,7 @@ func (t *Text) lost(why error) {
 	}
 }
 
-// failure says what went wrong and what to do: what is known of this very error,
-// or what helps with any.
+// failure says what went wrong, and what to do about this very error or about any.
 func failure(f engine.Failure) (text, remedy string) {
 	var advised *engine.AdvisedError
 	if errors.As(f.Err, &advised) {
@@ -133,8 +118,7 @@ func failure(f engine.Failure) (text, remedy string) {
 	return f.Err.Error(), "macfleet plan" + on + " shows what is left; apply again goes on from there"
 }
 
-// leftHosts shows the hosts that a limit of their fleet kept from starting: a line
-// for each fleet and reason.
+// leftHosts shows the hosts that a limit of their fleet kept from starting.
 func (t *Text) leftHosts(all []engine.Left) {
 	if len(all) == 0 {
 		return
@@ -143,7 +127,7 @@ func (t *Text) leftHosts(all []engine.Left) {
 	for _, same := range grouped(all, func(l engine.Left) engine.Left { return engine.Left{Fleet: l.Fleet, Why: l.Why} }) {
 		of := same[0]
 		t.line(0, signRefused, fmt.Sprintf("%s, %s: %s: %s", of.Fleet, count(len(same), "host"), of.Why, cmp.Or(leftTexts[of.Why], "other hosts were worked on, to the end")))
-		t.line(4, "", some(mapped(same, func(l engine.Left) string { return l.Host })))
+		t.line(4, "", firstOf(mapped(same, func(l engine.Left) string { return l.Host })))
 	}
 	t.line(4, "", "to do: mend what failed, and apply again: it goes on from there")
 }
@@ -168,7 +152,7 @@ func (t *Text) closed(all []engine.Closed) {
 	names := mapped(all, func(c engine.Closed) string { return c.Host })
 	slices.Sort(names)
 	t.blank()
-	t.sayf("Closed to new Pods, as what was begun there is not proven: %s.", some(names))
+	t.sayf("Closed to new Pods, as what was begun there is not proven: %s.", firstOf(names))
 	t.line(4, "", "to do: apply again: it goes on there, and opens them when they are Ready")
 }
 
@@ -203,4 +187,40 @@ func stoppedBy(r engine.Result) (text, code string) {
 		return "The record of the run could not be written", "record"
 	}
 	return "Interrupted", "interrupted"
+}
+
+// nodes sums up how the Nodes of a run's hosts are at its end. A host whose kubelet could
+// not be changed counts as not Ready, whatever its Node says.
+func (t *Text) nodes(r engine.Result) {
+	failed := make(map[string]plan.StepID) // by server id
+	for _, f := range r.Failures {
+		if f.OfNode {
+			failed[f.Action.ServerID] = f.Action.Step
+		}
+	}
+	joining, failing := 0, 0
+	var late []engine.NotReady
+	for _, h := range r.After.Hosts {
+		if !h.Member || !h.Spec.Spec.JoinsCluster() {
+			continue
+		}
+		joining++
+		failing += h.PodsFailing()
+		state, why, _ := h.Ready()
+		if step := failed[h.Server.ID]; state == inventory.Ready && step != "" {
+			state, why = inventory.ReadyUnknown, "its step "+string(step)+" failed"
+		}
+		if state != inventory.Ready {
+			late = append(late, engine.NotReady{Host: h, Why: why})
+		}
+	}
+	if joining == 0 {
+		return
+	}
+	end := "."
+	if len(late) > 0 {
+		end = "; not Ready:"
+	}
+	t.sayf("%d of %s Ready%s%s", joining-len(late), count(joining, "Node"), given(failing > 0, ", %s failing", count(failing, "Pod")), end)
+	t.late(late)
 }

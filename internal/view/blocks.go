@@ -1,9 +1,12 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -13,8 +16,8 @@ type block struct {
 	title string   // what happens to them, without their names
 	hosts []string // a line each
 	body  []row
-	name  string // of the host, for commands to type; several hosts have none
-	id    string // the host's provider id; several hosts have none
+	name  string // of the host, which rows of several leave out
+	id    string // the host's provider id, likewise
 }
 
 // row is one line below a block's hosts.
@@ -22,43 +25,85 @@ type row struct {
 	sign    string
 	depth   int
 	text    string
-	command bool  // it says what to type, with anyName for the host's name
-	trouble bool  // its words are exact for one host: ownName is given back
+	command bool  // it says what to type
 	free    int64 // bytes that are free on the host, said behind the text; 0: nothing is said
 }
 
-// ownName stands for a host's own name where several hosts are shown as one.
-const ownName = "its name"
-
-// anyName stands for it in a command to type.
-const anyName = "NAME"
-
-// ownID stands for the provider id of a host's server, likewise.
-const ownID = "its server's id"
+// What stands for a host's own name where several hosts are shown as one, for its name in
+// a command to type, and for the provider id of its server.
+const (
+	ownName = "its name"
+	anyName = "NAME"
+	ownID   = "its server's id"
+)
 
 // ofHost is the block of one host, still without what there is to say.
 func ofHost(sign string, h plan.Host) block {
 	return block{sign: sign, hosts: []string{h.Name}, name: h.Name, id: h.Server.ProviderID()}
 }
 
+// troubled is the block of what is no host of a plan.
+func troubled(name string, x plan.Trouble) block {
+	return block{sign: signRefused, hosts: []string{name}, body: trouble("", 0, &x)}
+}
+
+// trouble returns the rows of a trouble, where there is one: what it is, and what to do.
+func trouble(sign string, depth int, x *plan.Trouble) []row {
+	if x == nil {
+		return nil
+	}
+	rows := []row{{sign: sign, depth: depth, text: x.Code.String() + ": " + x.Text}}
+	if x.Remedy != "" {
+		rows = append(rows, row{depth: depth + 1, text: "to do: " + x.Remedy, command: true})
+	}
+	return rows
+}
+
+// exact is a row's text of the one host that a block is about.
+func (b block) exact(r row) string {
+	if r.command && b.name != "" {
+		return strings.ReplaceAll(r.text, anyName, b.name)
+	}
+	return r.text
+}
+
+// general is a row's text without what is the host's own, so that equal things look equal.
+func (b block) general(r row) string {
+	own := ownName
+	if r.command {
+		own = anyName
+	}
+	for _, word := range [][2]string{{b.id, ownID}, {b.name, own}} {
+		if word[0] != "" {
+			r.text = strings.ReplaceAll(r.text, word[0], word[1])
+		}
+	}
+	return r.text
+}
+
 // key is equal for blocks that fold into one.
 func (b block) key() string {
-	var k strings.Builder
-	fmt.Fprintf(&k, "%s %s\n", b.sign, b.title)
+	key := fmt.Sprintln(b.sign, b.general(row{text: b.title}))
 	for _, r := range b.body {
-		fmt.Fprintf(&k, "%s %d %s\n", r.sign, r.depth, r.text)
+		key += fmt.Sprintln(r.sign, r.depth, b.general(r))
 	}
-	return k.String()
+	return key
 }
 
 // fold joins blocks that differ in their hosts alone, at the place of the first.
 func fold(blocks []block) []block {
 	return mapped(grouped(blocks, block.key), func(same []block) block {
-		b := same[0]
+		b, text := same[0], same[0].exact
+		if len(same) > 1 {
+			text = b.general
+		}
+		for i, r := range b.body {
+			b.body[i].text = text(r)
+		}
 		for _, other := range same[1:] {
 			b.hosts = append(b.hosts, other.hosts...)
-			for j, r := range other.body { // those that fold have as many rows
-				b.body[j].free = min(b.body[j].free, r.free)
+			for i, r := range other.body { // those that fold have as many rows
+				b.body[i].free = min(b.body[i].free, r.free)
 			}
 		}
 		return b
@@ -67,7 +112,7 @@ func fold(blocks []block) []block {
 
 // fleets prints the blocks of every fleet under its name, folded.
 func (t *Text) fleets(p *plan.Plan, of func(fleet string) []block) {
-	told := len(unpreparedOf(p)) > 0
+	told := len(unprepared(p)) > 0
 	for _, f := range p.Fleets {
 		all := of(f)
 		for i := range all {
@@ -91,12 +136,14 @@ func (t *Text) blocks(title string, all []block) {
 }
 
 func (t *Text) block(b block) {
+	free := ", "
 	if len(b.hosts) == 1 {
 		t.line(0, b.sign, b.hosts[0])
 		if b.title != "" {
 			t.line(4, "", b.title)
 		}
 	} else {
+		free = ", at least "
 		t.line(0, b.sign, strings.TrimSpace(count(len(b.hosts), "host")+" "+b.title))
 		for _, h := range b.hosts {
 			t.line(6, "", h)
@@ -106,58 +153,143 @@ func (t *Text) block(b block) {
 		}
 	}
 	for _, r := range b.body {
-		free := ", at least "
-		if len(b.hosts) == 1 {
-			free = ", "
-			r.text = b.exact(r)
+		t.line(4+2*r.depth, r.sign, r.text+given(r.free > 0, "%s%s free", free, bytes(r.free)))
+	}
+}
+
+// clusterName stands in lines where a host's name would.
+const clusterName = "cluster"
+
+// subject names what an action or an event is about: its host, or the cluster.
+func subject(host string) string { return cmp.Or(host, clusterName) }
+
+// cluster shows what the cluster itself lacks, and what of it could not be read. rows shows
+// one action.
+func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
+	var body []row
+	for _, a := range p.Actions {
+		if a.OfCluster() && !notPrepared(a) {
+			body = append(body, rows(a)...)
 		}
-		if r.free > 0 {
-			r.text += free + bytes(r.free) + " free"
-		}
-		t.line(4+2*r.depth, r.sign, r.text)
+	}
+	body = append(body, unprepared(p)...)
+	for _, u := range p.Unread {
+		body = append(body, row{sign: signUnknown, text: fmt.Sprintf("not compared: %s: %s", u.Probe, u.Why)})
+	}
+	if len(body) > 0 {
+		t.section("Cluster")
+	}
+	for _, r := range body {
+		t.line(2*r.depth, r.sign, r.text)
 	}
 }
 
-// exact is a row's text of the block's one host.
-func (b block) exact(r row) string {
-	text := r.text
-	if r.command {
-		text = strings.ReplaceAll(text, anyName, b.name)
-	}
-	if r.trouble && b.name != "" {
-		text = strings.ReplaceAll(text, ownName, b.name)
-	}
-	if b.id != "" {
-		text = strings.ReplaceAll(text, ownID, b.id)
-	}
-	return text
+func notPrepared(a plan.Action) bool {
+	return a.OfCluster() && a.Refusal != nil && a.Refusal.Code == plan.CodeClusterNotPrepared
 }
 
-// trouble returns the rows of a trouble: what it is, and what to do.
-func trouble(sign string, x plan.Trouble) []row {
-	rows := []row{{sign: sign, text: x.Code.String() + ": " + x.Text, trouble: true}}
-	if x.Remedy != "" {
-		rows = append(rows, row{depth: 1, text: "to do: " + x.Remedy, command: true, trouble: true})
-	}
-	return rows
-}
-
-// against returns the rows of a trouble of a host, whose remedy may be a command; none
-// where there is no trouble.
-func against(sign string, h plan.Host, x *plan.Trouble) []row {
-	if x == nil {
+// unprepared shows several objects that only an administrator makes as one trouble:
+// one command makes them all.
+func unprepared(p *plan.Plan) []row {
+	all := slices.DeleteFunc(slices.Clone(p.Actions), func(a plan.Action) bool { return !notPrepared(a) })
+	switch len(all) {
+	case 0:
 		return nil
+	case 1:
+		return trouble(signRefused, 0, all[0].Refusal)
 	}
-	return trouble(sign, plan.Trouble{Code: x.Code, Text: general(h, x.Text), Remedy: named(h, x.Remedy, anyName)})
+	return trouble(signRefused, 0, &plan.Trouble{Code: plan.CodeClusterNotPrepared, Remedy: all[0].Refusal.Remedy,
+		Text: "the cluster lacks what hosts need to join it, or has it otherwise: " +
+			joined(all, func(a plan.Action) string { return a.Object.String() + " (" + a.Reason.Code.String() + ")" })})
 }
 
-// general replaces a host's own name, so that equal things look equal.
-func general(h plan.Host, text string) string { return named(h, text, ownName) }
-
-// named puts a word for a host's name; what is no host's has none.
-func named(h plan.Host, text, word string) string {
-	if h.Name == "" {
-		return text
+// toldAbove shortens what stands at each host of a cluster that is not prepared: it is
+// one trouble, and it was told of the cluster, with what is to be done.
+func toldAbove(body []row) []row {
+	code := plan.CodeClusterNotPrepared.String()
+	at := slices.IndexFunc(body, func(r row) bool { return strings.HasPrefix(r.text, code+": ") })
+	if at < 0 {
+		return body
 	}
-	return strings.ReplaceAll(text, h.Name, word)
+	return slices.Replace(body, at, min(at+2, len(body)), row{sign: signRefused, depth: body[at].depth, text: code + ": see the cluster, above"})
+}
+
+// clusterSubject names what an action of the cluster is about.
+func clusterSubject(a plan.Action) string { return label(a) + given(a.Object == nil, " of %s", a.Host) }
+
+func objectRows(a plan.Action) []row {
+	return append([]row{{sign: string(a.Kind.Sign()), text: clusterSubject(a) + reason(a)}}, refusal(plan.Host{}, a)...)
+}
+
+// deliveries say what of an action travels to the host: what macfleet sends and what the
+// host fetches.
+func deliveries(a plan.Action) []row {
+	var out []row
+	for _, c := range a.Changes {
+		d := c.Delivery
+		if d == nil {
+			continue
+		}
+		way := "sends "
+		if d.Artifact.Fetch == fleet.FetchHost {
+			way = "host downloads "
+		}
+		size := bytes(d.Artifact.Size)
+		if d.Artifact.Size == 0 { // nobody wrote it
+			size = strings.TrimSpace(d.Artifact.Name + " " + d.Artifact.Version)
+		}
+		r := row{depth: 2, text: way + size}
+		if free, ok := d.Free.Get(); ok {
+			r.free = max(free, 1)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// units are those in which disks are sold.
+var units = []struct {
+	of   int64
+	name string
+}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}}
+
+// bytes writes a number of bytes in the largest unit of which it has one.
+func bytes(n int64) string {
+	for _, u := range units {
+		switch {
+		case n >= 10*u.of:
+			return fmt.Sprintf("%d %s", n/u.of, u.name)
+		case n >= u.of:
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/float64(u.of)), ".0") + " " + u.name
+		}
+	}
+	return fmt.Sprintf("%d B", n)
+}
+
+// cost says what a plan disturbs and what it moves, or "".
+func cost(p *plan.Plan) string {
+	worst := make(map[string]plan.Disruption) // by server id: a host is disturbed once
+	moved := make(map[bool]int64)             // by whether hosts download it
+	for _, actions := range p.Runnable() {
+		for _, a := range actions {
+			worst[a.ServerID] = max(worst[a.ServerID], a.Disruption)
+			for _, c := range a.Changes {
+				if c.Delivery != nil {
+					moved[c.Delivery.Artifact.Fetch == fleet.FetchHost] += c.Delivery.Artifact.Size
+				}
+			}
+		}
+	}
+	of := make(map[plan.Disruption]int)
+	for _, d := range worst {
+		of[d]++
+	}
+	var parts []string
+	for d := plan.Restart; d <= plan.Wipe; d++ {
+		parts = append(parts, given(of[d] > 0, "%s", count(of[d], d.String())))
+	}
+	sent, fetched := moved[false], moved[true]
+	parts = append(parts, given(sent > 0, "%s to send", bytes(sent)), given(fetched > 0, "%s that hosts download", bytes(fetched)))
+	text := listed(", ", parts...)
+	return given(text != "", "Cost: at most %s.", text)
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Drift shows what changed behind our back. What the configuration wants and
-// was never done is counted, not shown: that is no drift. What is ignored is shown
-// apart.
+// Drift shows what changed behind our back. What the configuration wants and was never
+// done is counted, not shown: that is no drift.
 func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 	s := p.Summarise()
 	s.Refused = s.RefusedHosts // the others are about what is wanted
@@ -39,44 +38,60 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 	}
 	t.since(r)
 	t.ignored(r)
-	t.pending(p, s)
+	t.only(p)
+	t.held(p, false)
+	if s.Pending > 0 {
+		t.sayf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference"))
+	}
+	t.warnings(p)
 	t.remarks(r)
 }
 
 func severities(items []drift.Item) string {
 	of := by(items, func(i drift.Item) plan.Severity { return i.Severity })
-	text := tally(mapped(plan.Severities(), func(s plan.Severity) amount { return amount{len(of[s]), string(s)} })...)
+	text := listed(", ", mapped(plan.Severities(), func(s plan.Severity) string { return some(len(of[s]), string(s)) })...)
 	return given(text != "", " (%s)", text)
-}
-
-// driftIndex finds the items that an action made, by host and step.
-type driftIndex map[[2]string][]drift.Item
-
-func (x driftIndex) of(a plan.Action) []drift.Item {
-	if !a.Origin.Drift {
-		return nil
-	}
-	host, step := drift.Subject(a)
-	return x[[2]string{host, step}]
 }
 
 // drifted shows each host that drifted, or that could not be compared.
 func (t *Text) drifted(p *plan.Plan, r drift.Report) {
-	index := driftIndex(by(r.Items, func(i drift.Item) [2]string { return [2]string{i.Host, i.Step} }))
-	t.heading("Drift of " + ownerTitle(p))
-	t.cluster(p, func(a plan.Action) []row {
-		if len(index.of(a)) == 0 {
+	index := by(r.Items, func(i drift.Item) [2]string { return [2]string{i.Host, i.Step} })
+	itemsOf := func(a plan.Action) []drift.Item {
+		host, step := drift.Subject(a)
+		if !a.Origin.Drift {
 			return nil
 		}
-		return []row{{sign: signDrift, text: clusterSubject(a) + reason(plan.Host{}, a)}}
+		return index[[2]string{host, step}]
+	}
+	t.heading("Drift of " + ownerTitle(p))
+	t.cluster(p, func(a plan.Action) []row {
+		if len(itemsOf(a)) == 0 {
+			return nil
+		}
+		return []row{{sign: signDrift, text: clusterSubject(a) + reason(a)}}
 	})
 	actions := byHost(p)
 	unseen := by(r.Unseen, func(u drift.Unseen) string { return u.Host })
 	t.fleets(p, func(fleet string) []block {
 		var out []block
 		for _, h := range p.Hosts {
-			if h.Fleet == fleet && h.Member {
-				out = append(out, driftBlocks(h, actions[h.Server.ID], index, unseen[h.Name])...)
+			if h.Fleet != fleet || !h.Member {
+				continue
+			}
+			b := ofHost(worst(h, signUnknown, nil), h)
+			for _, a := range actions[h.Server.ID] {
+				if items := itemsOf(a); len(items) > 0 {
+					b.sign = signDrift
+					b.body = append(b.body, driftRows(h, a, items)...)
+				}
+			}
+			for _, u := range unseen[h.Name] {
+				if ofDifference(u) {
+					b.body = append(b.body, row{sign: signUnknown, text: fmt.Sprintf("%s not compared (%s)", u.Step, u.Code)})
+				}
+			}
+			if b.body = append(b.body, troubles(h)...); len(b.body) > 0 {
+				out = append(out, b)
 			}
 		}
 		return append(out, lost(p, fleet)...)
@@ -89,46 +104,21 @@ func ofDifference(u drift.Unseen) bool {
 	return u.Host != "" && u.Step != "" && u.Code != drift.CodeUnread && u.Code != drift.CodeClusterUnread
 }
 
-func driftBlocks(h plan.Host, actions []plan.Action, index driftIndex, unseen []drift.Unseen) []block {
-	b := ofHost(signDrift, h)
-	drifted := false
-	for _, a := range actions {
-		if items := index.of(a); len(items) > 0 {
-			drifted = true
-			b.body = append(b.body, driftRows(h, a, items)...)
-		}
-	}
-	for _, u := range unseen {
-		if ofDifference(u) {
-			b.body = append(b.body, row{sign: signUnknown, text: fmt.Sprintf("%s not compared (%s)", u.Step, u.Code)})
-		}
-	}
-	b.body = append(b.body, troubles(h)...)
-	if len(b.body) == 0 {
-		return nil
-	}
-	if !drifted {
-		b.sign = worst(h, signUnknown, nil)
-	}
-	return []block{b}
-}
-
 func driftRows(h plan.Host, a plan.Action, items []drift.Item) []row {
 	var rows []row
 	for _, i := range items {
 		text := fmt.Sprintf("%s (%s)", label(a), i.Code)
 		if !a.Kind.OfStep() {
-			text += ": " + general(h, i.Text)
+			rows = append(rows, row{sign: signDrift, text: text + ": " + i.Text})
+			continue
 		}
 		rows = append(rows, row{sign: signDrift, text: text})
-		if a.Kind.OfStep() {
-			rows = append(rows, mapped(i.Fields, func(f drift.Field) row { return movedRow(f, value(h, f.Before), value(h, f.After)) })...)
-		}
+		rows = append(rows, mapped(i.Fields, func(f drift.Field) row { return movedRow(f, value(h, f.Before), value(h, f.After)) })...)
 	}
-	if !a.Kind.OfStep() {
-		return rows
+	if a.Kind.OfStep() {
+		rows = append(rows, refusal(h, a)...)
 	}
-	return append(rows, refusal(h, a)...)
+	return rows
 }
 
 // movedRow says of a value that moved what was seen and what is wanted.
@@ -136,7 +126,6 @@ func movedRow(f drift.Field, seen, wanted string) row {
 	return row{depth: 2, text: fmt.Sprintf("%s: %s (wanted: %s)", f.Name, seen, wanted)}
 }
 
-// since says what is different from an earlier look.
 func (t *Text) since(r drift.Report) {
 	if r.Since == nil {
 		return
@@ -153,7 +142,6 @@ func (t *Text) since(r drift.Report) {
 	each("not known now", c.Kept)
 }
 
-// ignored shows drift that raises no alarm.
 func (t *Text) ignored(r drift.Report) {
 	if len(r.Ignored) == 0 {
 		return
@@ -167,17 +155,7 @@ func (t *Text) ignored(r drift.Report) {
 	t.blank()
 }
 
-func (t *Text) pending(p *plan.Plan, s plan.Summary) {
-	t.only(p)
-	t.held(p, nowhere)
-	if s.Pending > 0 {
-		t.sayf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference"))
-	}
-	t.warnings(p)
-}
-
-// remarks says what is to be done about ignore blocks, and whatever else is worth
-// knowing.
+// remarks says what is to be done about ignore blocks, and what else is worth knowing.
 func (t *Text) remarks(r drift.Report) {
 	for _, x := range r.Remarks {
 		if x.Code == plan.CodeApplyInProgress {
@@ -207,90 +185,86 @@ func WriteDrift(out io.Writer, p *plan.Plan, r drift.Report) error {
 	return wire.Write(out, d)
 }
 
-// metrics writes the text format of Prometheus: all samples of a name together,
-// under its help.
+// metrics writes the text format of Prometheus: the samples of a name under its help.
 type metrics struct {
 	out   strings.Builder
 	owner []string // labels of every sample, so that files of several configurations may lie side by side
+	name  string   // of the samples that follow
 	seen  map[string]bool
 }
 
-// sample is one line. Labels are names and values by turns.
-type sample struct {
-	value  float64
-	labels []string
+// gauge begins the samples of a name.
+func (m *metrics) gauge(name, help string) {
+	m.name = name
+	fmt.Fprintf(&m.out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
 }
 
-func labelled(value float64, labels ...string) sample { return sample{value, labels} }
-
-// gauge adds the samples of a name. What comes twice is written once: a reader refuses a
-// whole file for one series that is there twice.
-func (m *metrics) gauge(name, help string, samples ...sample) {
-	fmt.Fprintf(&m.out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
-	for _, s := range samples {
-		labels := slices.Concat(m.owner, s.labels)
-		var pairs []string
-		for i := 0; i+1 < len(labels); i += 2 {
-			pairs = append(pairs, fmt.Sprintf(`%s="%s"`, labels[i], escapedLabel(labels[i+1])))
-		}
-		series := name + "{" + strings.Join(pairs, ",") + "}"
-		if m.seen[series] {
-			continue
-		}
+// sample adds one line. Labels are names and values by turns. What comes twice is written
+// once: a reader refuses a whole file for one series that is there twice.
+func (m *metrics) sample(value float64, labels ...string) {
+	var pairs []string
+	for label := range slices.Chunk(slices.Concat(m.owner, labels), 2) {
+		pairs = append(pairs, fmt.Sprintf(`%s="%s"`, label[0], labelEscapes.Replace(strings.ToValidUTF8(label[1], "\uFFFD"))))
+	}
+	series := m.name + "{" + strings.Join(pairs, ",") + "}"
+	if !m.seen[series] {
 		m.seen[series] = true
-		fmt.Fprintf(&m.out, "%s %s\n", series, strings.TrimSuffix(fmt.Sprintf("%.3f", s.value), ".000"))
+		fmt.Fprintf(&m.out, "%s %s\n", series, strings.TrimSuffix(fmt.Sprintf("%.3f", value), ".000"))
 	}
 }
 
-// escapedLabel writes a label's value: of what could end it or the line only three
-// characters count, and the text must be UTF-8.
-func escapedLabel(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(text, "\uFFFD"))
+// single adds a name that has one sample.
+func (m *metrics) single(name, help string, value float64) {
+	m.gauge(name, help)
+	m.sample(value)
 }
+
+// labelEscapes are for what could end a label's value or the line.
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // WriteDriftMetrics prints a drift for the textfile collector of Prometheus.
 func WriteDriftMetrics(out io.Writer, r drift.Report) error {
 	m := &metrics{owner: []string{"configuration", r.Owner.Name, "environment", r.Owner.Environment}, seen: make(map[string]bool)}
-	ofItem := func(i drift.Item) sample {
-		return labelled(1, "host", i.Host, "fleet", i.Fleet, "step", i.Step, "code", i.Code.String(), "severity", string(i.Severity))
-	}
-	m.gauge("macfleet_drift", "1 for each thing that changed behind our back and is not ignored.", mapped(r.Items, ofItem)...)
-	if r.Since != nil {
-		m.gauge("macfleet_drift_kept", "1 for each drift of the look before that nobody can say whether it is still there.", mapped(r.Since.Kept, ofItem)...)
-	}
-	m.gauge("macfleet_drift_info", "1, with the fingerprint of all drift that is not ignored: clean and unknown are two.", labelled(1, "fingerprint", r.Fingerprint))
-	// One step may have several answers that cannot be read.
-	m.gauge("macfleet_unknown", "1 for each host, or step of one, that could not be compared. Without a host: all.", mapped(r.Unseen, func(u drift.Unseen) sample {
-		return labelled(1, "host", u.Host, "fleet", u.Fleet, "step", u.Step, "code", u.Code.String(), "severity", string(u.Severity))
-	})...)
-	var hosts []sample
-	for _, h := range r.Hosts {
-		for _, s := range drift.HostStates() {
-			hosts = append(hosts, labelled(float64(*h.Of(s)), "fleet", h.Fleet, "state", string(s)))
+	items := func(all []drift.Item) {
+		for _, i := range all {
+			m.sample(1, "host", i.Host, "fleet", i.Fleet, "step", i.Step, "code", i.Code.String(), "severity", string(i.Severity))
 		}
 	}
-	m.gauge("macfleet_hosts", "Hosts of a fleet by state; each is counted once.", hosts...)
-	m.gauge("macfleet_ignored", "Drift that is ignored for now. apply mends it all the same.", labelled(float64(len(r.Ignored))))
-	m.gauge("macfleet_ignore", "1 for each ignore block, with what it is good for: active, unused, expired, too-long.", mapped(r.Ignores, func(i drift.IgnoreState) sample {
-		return labelled(1, "name", i.Name, "owner", i.Owner, "state", string(i.State))
-	})...)
-	m.gauge("macfleet_ignore_expires_timestamp_seconds", "When an ignore block ends, in seconds since 1970.", mapped(r.Ignores, func(i drift.IgnoreState) sample {
-		return labelled(float64(i.Expires.Unix()), "name", i.Name, "owner", i.Owner)
-	})...)
-	m.gauge("macfleet_complete", "1 when everything could be compared, 0 when drift may be unseen.", labelled(truth(r.Complete)))
+	m.gauge("macfleet_drift", "1 for each thing that changed behind our back and is not ignored.")
+	items(r.Items)
+	if r.Since != nil {
+		m.gauge("macfleet_drift_kept", "1 for each drift of the look before that nobody can say whether it is still there.")
+		items(r.Since.Kept)
+	}
+	m.gauge("macfleet_drift_info", "1, with the fingerprint of all drift that is not ignored: clean and unknown are two.")
+	m.sample(1, "fingerprint", r.Fingerprint)
+	m.gauge("macfleet_unknown", "1 for each host, or step of one, that could not be compared. Without a host: all.")
+	for _, u := range r.Unseen { // one step may have several answers that cannot be read
+		m.sample(1, "host", u.Host, "fleet", u.Fleet, "step", u.Step, "code", u.Code.String(), "severity", string(u.Severity))
+	}
+	m.gauge("macfleet_hosts", "Hosts of a fleet by state; each is counted once.")
+	for _, h := range r.Hosts {
+		for _, s := range drift.HostStates() {
+			m.sample(float64(*h.Of(s)), "fleet", h.Fleet, "state", string(s))
+		}
+	}
+	m.single("macfleet_ignored", "Drift that is ignored for now. apply mends it all the same.", float64(len(r.Ignored)))
+	m.gauge("macfleet_ignore", "1 for each ignore block, with what it is good for: active, unused, expired, too-long.")
+	for _, i := range r.Ignores {
+		m.sample(1, "name", i.Name, "owner", i.Owner, "state", string(i.State))
+	}
+	m.gauge("macfleet_ignore_expires_timestamp_seconds", "When an ignore block ends, in seconds since 1970.")
+	for _, i := range r.Ignores {
+		m.sample(float64(i.Expires.Unix()), "name", i.Name, "owner", i.Owner)
+	}
+	truth := map[bool]float64{true: 1}
 	applies := slices.ContainsFunc(r.Remarks, func(x drift.Remark) bool { return x.Code == plan.CodeApplyInProgress })
-	m.gauge("macfleet_apply_in_progress", "1 while somebody applies: what is seen may be half done.", labelled(truth(applies)))
-	m.gauge("macfleet_pending", "Differences of configuration that was never applied. They are no drift.", labelled(float64(r.Pending)))
-	m.gauge("macfleet_drift_run_timestamp_seconds", "When it was looked, in seconds since 1970.", labelled(float64(r.At.UnixMilli())/1000))
+	m.single("macfleet_complete", "1 when everything could be compared, 0 when drift may be unseen.", truth[r.Complete])
+	m.single("macfleet_apply_in_progress", "1 while somebody applies: what is seen may be half done.", truth[applies])
+	m.single("macfleet_pending", "Differences of configuration that was never applied. They are no drift.", float64(r.Pending))
+	m.single("macfleet_drift_run_timestamp_seconds", "When it was looked, in seconds since 1970.", float64(r.At.UnixMilli())/1000)
 	if _, err := io.WriteString(out, m.out.String()); err != nil {
 		return fmt.Errorf("write metrics: %w", err)
 	}
 	return nil
-}
-
-func truth(is bool) float64 {
-	if is {
-		return 1
-	}
-	return 0
 }

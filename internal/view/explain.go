@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -34,7 +33,12 @@ func (t *Text) Explain(x doctor.Explanation, only plan.StepID) {
 		}
 		for _, a := range x.Actions {
 			t.blank()
-			t.action(h, a)
+			t.line(0, string(a.Kind.Sign()), label(a))
+			for _, f := range a.Fields {
+				t.detail("differs", differs(f))
+			}
+			t.why(a)
+			t.refused(a)
 		}
 	}
 	for _, s := range x.Steps {
@@ -48,85 +52,56 @@ func (t *Text) Explain(x doctor.Explanation, only plan.StepID) {
 // machine shows what the provider and the host say of the machine.
 func (t *Text) machine(x doctor.Explanation) {
 	h := x.Host
+	said := func(word, text string) { t.pair(2, 9, word, text) }
 	for _, v := range []doctor.Effective{x.Type, x.OS} {
-		t.said(v.Path, fmt.Sprintf("%s, written in %s", v.Text, listed(" ", string(v.Level), place(v))))
+		said(v.Path, fmt.Sprintf("%s, written in %s", v.Text, listed(" ", string(v.Level), place(v))))
 	}
-	t.said("server", fmt.Sprintf("%s, type %s in %s, status %s%s", h.Server.ID, h.Server.Type, h.Server.Zone, h.Server.Status,
+	said("server", fmt.Sprintf("%s, type %s in %s, status %s%s", h.Server.ID, h.Server.Type, h.Server.Zone, h.Server.Status,
 		given(h.Server.Name != h.Name, ", now called %s", h.Server.Name)))
+	said("address", h.Server.Address+given(h.Unknown == nil && h.Seen.Path != "", ", reached by %s", h.Seen.Path))
 	if h.Unknown != nil {
-		t.said("address", h.Server.Address)
 		return
 	}
-	t.said("address", h.Server.Address+given(h.Seen.Path != "", ", reached by %s", h.Seen.Path))
-	pinned := "not pinned"
-	if h.Seen.Pinned {
-		pinned = "pinned"
-	}
-	t.said("host key", h.Seen.Fingerprint+", "+pinned)
+	said("host key", h.Seen.Fingerprint+", "+given(!h.Seen.Pinned, "not ")+"pinned")
 	os, _ := h.Seen.OSVersion.Get()
 	serial, _ := h.Seen.Serial.Get()
-	t.said("macOS", cmp.Or(os, "not known")+", serial number "+cmp.Or(serial, "not known"))
-	marker := "none"
-	if m, ok := h.Seen.Marker.Get(); ok {
-		marker = fmt.Sprintf("of %s, written by macfleet %s", m.Owner(), m.Version)
-	} else if h.Seen.Marker.IsUnread() {
-		marker = "not read: " + h.Seen.Marker.Why()
-	}
-	t.said("marker", marker)
+	said("macOS", cmp.Or(os, "not known")+", serial number "+cmp.Or(serial, "not known"))
+	m, marked := h.Seen.Marker.Get()
+	said("marker", cmp.Or(given(marked, "of %s, written by macfleet %s", m.Owner(), m.Version),
+		given(h.Seen.Marker.IsUnread(), "not read: %s", h.Seen.Marker.Why()), "none"))
 }
 
-// said prints a word of the machine, and detail one of a step.
-func (t *Text) said(word, text string) { t.pair(2, 9, word, text) }
-
-func (t *Text) detail(word, text string) { t.pair(4, 7, word, text) }
-
-// details prints lines of a step, the word at the first.
-func (t *Text) details(word string, lines []string) {
+// detail prints what is said of a step or an action, behind a word.
+func (t *Text) detail(word string, lines ...string) {
 	for _, line := range lines {
-		t.detail(word, line)
-		word = ""
+		if line != "" {
+			t.pair(4, 7, word, line)
+			word = ""
+		}
 	}
 }
 
-func (t *Text) action(h plan.Host, a plan.Action) {
-	t.line(0, string(a.Kind.Sign()), label(a))
-	for _, f := range a.Fields {
-		t.detail("differs", differs(f))
-	}
-	t.detail("why", fmt.Sprintf("%s: %s", a.Reason.Code, a.Reason.Text))
-	t.refused(a.Refusal)
-}
+func (t *Text) why(a plan.Action) { t.detail("why", a.Reason.Code.String()+": "+a.Reason.Text) }
 
-func (t *Text) refused(x *plan.Trouble) {
-	if x == nil {
-		return
-	}
-	t.detail("refused", x.Code.String()+": "+x.Text)
-	if x.Remedy != "" {
+func (t *Text) refused(a plan.Action) {
+	if x := a.Refusal; x != nil {
+		t.detail("refused", x.Code.String()+": "+x.Text)
 		t.detail("to do", x.Remedy)
 	}
 }
 
 func (t *Text) step(h plan.Host, s doctor.StepExplanation) {
-	sign, state := verdict(h, s)
+	sign, state := verdict(s)
 	t.line(0, sign, string(s.ID)+": "+state)
-	var rows [][]string
-	for _, v := range s.Values {
-		name, text := strings.TrimPrefix(v.Path, string(s.ID)+"."), v.Text
+	t.columns(4, mapped(s.Values, func(v doctor.Effective) []string {
 		if v.Text == "" {
-			name, text = v.Path, "{}"
+			return []string{v.Path, "{}", string(v.Level), place(v)}
 		}
-		rows = append(rows, []string{name, text, string(v.Source.Level), place(v)})
-	}
-	t.columns(4, rows)
-	if s.Finding.Facts != "" {
-		t.details("seen", strings.Split(strings.TrimSuffix(s.Finding.Facts, "\n"), "\n"))
-	}
+		return []string{strings.TrimPrefix(v.Path, string(s.ID)+"."), v.Text, string(v.Level), place(v)}
+	}))
+	t.detail("seen", strings.Split(s.Finding.Facts, "\n")...)
 	for _, u := range s.Finding.Unread {
-		t.detail("unread", u.Probe+": "+u.Why)
-		if u.Bytes != "" {
-			t.detail("", fmt.Sprintf("it printed %q", wire.Shortened(u.Bytes)))
-		}
+		t.detail("unread", u.Probe+": "+u.Why, given(u.Bytes != "", "it printed %q", wire.Shortened(u.Bytes)))
 	}
 	for _, w := range s.Finding.Warnings {
 		t.detail("warning", w.Code.String()+": "+w.Text)
@@ -135,17 +110,15 @@ func (t *Text) step(h plan.Host, s doctor.StepExplanation) {
 	for _, c := range s.Finding.Changes {
 		changed = append(changed, mapped(c.Fields, differs)...)
 	}
-	t.details("differs", changed)
-	if s.Action != nil {
-		t.details("would", mapped(s.Action.Changes, func(c plan.Change) string {
+	t.detail("differs", changed...)
+	if a := s.Action; a != nil {
+		t.detail("would", mapped(a.Changes, func(c plan.Change) string {
 			return fmt.Sprintf("run %s as %s (%s)", c.Command.Name, asWhom(h, c.Command), c.Reason.Code)
-		}))
-		t.detail("why", s.Action.Reason.Code.String()+": "+s.Action.Reason.Text)
-		t.detail("harm", s.Action.Disruption.String())
-		if text := s.Action.Undo(); text != "" {
-			t.detail("undo", text)
-		}
-		t.refused(s.Action.Refusal)
+		})...)
+		t.why(*a)
+		t.detail("harm", a.Disruption.String())
+		t.detail("undo", a.Undo())
+		t.refused(*a)
 	}
 	if h.Unknown == nil && (s.Wanted || s.Proof != nil) {
 		t.detail("proof", proof(s))
@@ -165,7 +138,7 @@ func asWhom(h plan.Host, c plan.Command) string {
 }
 
 // verdict says how a step stands.
-func verdict(h plan.Host, s doctor.StepExplanation) (sign, state string) {
+func verdict(s doctor.StepExplanation) (sign, state string) {
 	switch {
 	case len(s.Finding.Unread) > 0:
 		return signUnknown, "not compared"
@@ -199,13 +172,10 @@ func proof(s doctor.StepExplanation) string {
 }
 
 // place returns "file:line", or nothing for a value that nobody wrote.
-func place(v doctor.Effective) string {
-	return given(v.Source.File != "", "%s", v.Source)
-}
+func place(v doctor.Effective) string { return given(v.File != "", "%s", v.Source) }
 
-// Scripts prints the exact scripts that an explanation's actions would run, as
-// one text of comments and shell. Lines are never broken: it is a script. With
-// a step it prints that step's alone.
+// Scripts prints the exact scripts that an explanation's actions would run, of one step
+// when only is not empty. Lines are never broken: it is a script.
 func (t *Text) Scripts(x doctor.Explanation, only plan.StepID) {
 	for _, s := range x.Steps {
 		switch {
@@ -218,27 +188,20 @@ func (t *Text) Scripts(x doctor.Explanation, only plan.StepID) {
 			if r := s.Action.Refusal; r != nil {
 				t.comment(fmt.Sprintf("%s: refused (%s), so nothing would run; without that:", s.ID, r.Code))
 			}
-			t.commands(x.Host, s.Action.Changes)
+			for _, c := range s.Action.Changes {
+				t.comment(fmt.Sprintf("%s, as %s on %s", c.Command.Name, asWhom(x.Host, c.Command), x.Host.Name))
+				for i, arg := range c.Command.Args {
+					t.comment(fmt.Sprintf("$%d is %q", i+1, arg))
+				}
+				t.Print(script(c.Command) + "\n")
+			}
 		}
-	}
-}
-
-func (t *Text) commands(h plan.Host, changes []plan.Change) {
-	for _, c := range changes {
-		t.comment(fmt.Sprintf("%s, as %s on %s", c.Command.Name, asWhom(h, c.Command), h.Name))
-		for i, arg := range c.Command.Args {
-			t.comment(fmt.Sprintf("$%d is %q", i+1, arg))
-		}
-		t.Print(script(c.Command))
-		t.blank()
 	}
 }
 
 func (t *Text) comment(text string) { fmt.Fprintln(t.out, "# "+printable(text)) }
 
-func script(c plan.Command) string {
-	return strings.TrimRight(hosts.ScriptText(c), "\n") + "\n"
-}
+func script(c plan.Command) string { return strings.TrimRight(hosts.ScriptText(c), "\n") + "\n" }
 
 // use is a script that would run on a host.
 type use struct {
@@ -246,46 +209,32 @@ type use struct {
 	runs           string // where, and with which arguments
 }
 
-// PlanScripts prints every script that a plan's steps would run, once, with the
-// hosts and the arguments that it would get. Claims and markers are macfleet's
-// own files under /etc/macfleet and no step's.
+// PlanScripts prints every script that a plan's steps would run, once, in the order of
+// their first use, with the hosts and the arguments that it would get. Claims and markers
+// are macfleet's own files under /etc/macfleet and no step's.
 func (t *Text) PlanScripts(p *plan.Plan) {
-	uses := scriptsOf(p)
-	if len(uses) == 0 {
-		return
-	}
-	t.section("Scripts")
-	for _, u := range uses {
-		t.blank()
-		t.comment(u[0].name + ", as " + u[0].as)
-		for _, on := range u {
-			t.comment("  " + on.runs)
-		}
-		t.Print(u[0].text)
-	}
-}
-
-// scriptsOf gathers a plan's scripts in the order of their first use.
-func scriptsOf(p *plan.Plan) [][]use {
 	var all []use
-	hosts := make(map[string]plan.Host, len(p.Hosts))
-	for _, h := range p.Hosts {
-		hosts[h.Server.ID] = h
-	}
 	for _, a := range p.Actions {
 		if a.Refusal != nil {
 			continue
 		}
-		h := hosts[a.ServerID]
+		h, _ := p.HostByServer(a.ServerID)
 		for _, c := range a.Changes {
-			all = append(all, use{c.Command.Name, asWhom(h, c.Command), script(c.Command), "on " + h.Name + arguments(c.Command)})
+			args := strings.Join(mapped(c.Command.Args, strconv.Quote), " ")
+			all = append(all, use{c.Command.Name, asWhom(h, c.Command), script(c.Command), "on " + h.Name + given(args != "", " with %s", args)})
 		}
 	}
-	return grouped(all, func(u use) use { return use{name: u.name, as: u.as, text: u.text} })
-}
-
-func arguments(c plan.Command) string {
-	return given(len(c.Args) > 0, " with %s", strings.Join(mapped(c.Args, strconv.Quote), " "))
+	if len(all) > 0 {
+		t.section("Scripts")
+	}
+	for _, same := range grouped(all, func(u use) use { return use{name: u.name, as: u.as, text: u.text} }) {
+		t.blank()
+		t.comment(same[0].name + ", as " + same[0].as)
+		for _, on := range same {
+			t.comment("  " + on.runs)
+		}
+		t.Print(same[0].text)
+	}
 }
 
 // ExplainDocument is an explanation of one host as one JSON object.
@@ -330,47 +279,32 @@ type ExplainedStep struct {
 	Proof  *doctor.Proof     `json:"proof,omitempty"`
 }
 
-// WriteExplanation prints an explanation as one JSON object, of one step when only is not
-// empty.
+// WriteExplanation prints an explanation as one JSON object, with a step of that step alone.
 func WriteExplanation(out io.Writer, x doctor.Explanation, only plan.StepID) error {
 	h := x.Host
 	os, _ := h.Seen.OSVersion.Get()
 	serial, _ := h.Seen.Serial.Get()
-	against := func(x *plan.Trouble) *wire.TroubledHost {
-		if x == nil {
-			return nil
-		}
-		t := wire.Troubled(h.Name, h.Fleet, *x)
-		return &t
-	}
-	d := ExplainDocument{OwnedHead: wire.HeadOf(x.Owner), Unknown: against(h.Unknown), Refused: against(h.Refused), Actions: []wire.Action{}, Steps: []ExplainedStep{},
+	d := ExplainDocument{OwnedHead: wire.HeadOf(x.Owner), Actions: wire.Each(x.Actions, wire.ActionOf), Steps: []ExplainedStep{},
+		Unknown: wire.Troubled(h.Name, h.Fleet, h.Unknown), Refused: wire.Troubled(h.Name, h.Fleet, h.Refused),
 		Host: ExplainedHost{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Member: h.Member, ServerID: h.Server.ID,
 			ServerName: h.Server.Name, Type: h.Server.Type, Zone: h.Server.Zone, Status: h.Server.Status, Address: h.Server.Address,
 			Path: h.Seen.Path, HostKey: h.Seen.Fingerprint, Pinned: h.Seen.Pinned, OSVersion: os, Serial: serial,
 			WantedType: x.Type, WantedOS: x.OS, Convergence: string(h.Converged)}}
-	d.Actions = append(d.Actions, mapped(x.Actions, wire.ActionOf)...)
 	for _, s := range x.Steps {
-		if only == "" || s.ID == only {
-			d.Steps = append(d.Steps, explainedStep(h, s))
+		if only != "" && s.ID != only {
+			continue
 		}
+		e := ExplainedStep{StepExplanation: s, Seen: s.Finding.Facts, Want: s.Want, Proof: s.Proof,
+			Unread: wire.Each(s.Finding.Unread, func(u plan.Unread) wire.UnreadStep { return wire.UnreadOf(h, plan.StepUnread{Step: s.ID, Unread: u}) })}
+		if s.Action != nil {
+			e.Change = new(wire.ActionOf(*s.Action))
+		}
+		d.Steps = append(d.Steps, e)
 	}
 	return wire.Write(out, d)
 }
 
-func explainedStep(h plan.Host, s doctor.StepExplanation) ExplainedStep {
-	e := ExplainedStep{StepExplanation: s, Seen: s.Finding.Facts, Want: s.Want, Unread: []wire.UnreadStep{}, Proof: s.Proof}
-	for _, u := range s.Finding.Unread {
-		e.Unread = append(e.Unread, wire.UnreadOf(h, plan.StepUnread{Step: s.ID, Unread: u}))
-	}
-	if s.Action != nil {
-		c := wire.ActionOf(*s.Action)
-		e.Change = &c
-	}
-	return e
-}
-
-// Checkup prints the check list of one host: what is ok, what is a problem and
-// what to do, and what nobody knows.
+// Checkup prints the check list of one host.
 func (t *Text) Checkup(c doctor.Checkup) {
 	t.styled(0, "", t.strong.Render(printable(c.Name))+printable(given(c.Name != c.Server, "  (server %s)", c.Server)))
 	t.blank()
@@ -379,32 +313,20 @@ func (t *Text) Checkup(c doctor.Checkup) {
 		column = max(column, lipgloss.Width(check.Name))
 	}
 	for i, check := range c.Checks {
-		if i+1 < len(c.Checks) && c.Checks[i+1].Remedy == check.Remedy {
-			check.Remedy = "" // it stands once, below the last that it is for
+		sign := map[doctor.State]string{doctor.OK: signOK, doctor.Problem: signRefused, doctor.Unknown: signUnknown}[check.State]
+		lead := "  " + t.signs[sign].Render(fmt.Sprintf("%-7s", check.State)) + fmt.Sprintf("  %-*s  ", column, check.Name)
+		once := i+1 == len(c.Checks) || c.Checks[i+1].Remedy != check.Remedy // a remedy stands below the last that it is for
+		for n, text := range []string{check.Text, given(check.Bytes != "", "it printed: %q", wire.Shortened(check.Bytes)),
+			given(once && check.Remedy != "", "do: %s", check.Remedy)} {
+			if n == 0 || text != "" {
+				t.behind(lead, printable(text))
+				lead = strings.Repeat(" ", lipgloss.Width(lead))
+			}
 		}
-		t.check(check, column)
 	}
 	t.blank()
 	t.sayf("%s: %d ok, %s, %d unknown.", count(len(c.Checks), "check"), c.Count(doctor.OK),
 		count(c.Count(doctor.Problem), "problem"), c.Count(doctor.Unknown))
-}
-
-// check prints one check behind its state and its name, which is column wide.
-func (t *Text) check(c doctor.Check, column int) {
-	sign := map[doctor.State]string{doctor.OK: signOK, doctor.Problem: signRefused, doctor.Unknown: signUnknown}[c.State]
-	state := t.signs[sign].Render(fmt.Sprintf("%-7s", c.State))
-	lead := "  " + state + "  " + c.Name + strings.Repeat(" ", column-lipgloss.Width(c.Name)) + "  "
-	texts := []string{c.Text}
-	if c.Bytes != "" {
-		texts = append(texts, "it printed: "+fmt.Sprintf("%q", wire.Shortened(c.Bytes)))
-	}
-	if c.Remedy != "" {
-		texts = append(texts, "do: "+c.Remedy)
-	}
-	for _, text := range texts {
-		t.behind(lead, printable(text))
-		lead = strings.Repeat(" ", lipgloss.Width(lead))
-	}
 }
 
 // CheckupDocument is a checkup as one JSON object.
@@ -413,12 +335,11 @@ type CheckupDocument struct {
 	doctor.Checkup
 }
 
-// WriteCheckup prints a checkup as one JSON document. Of what a step could not read it has
-// no more than a person is shown.
+// WriteCheckup prints a checkup as one JSON document.
 func WriteCheckup(w io.Writer, c doctor.Checkup) error {
-	c.Checks = slices.Clone(c.Checks)
-	for i := range c.Checks {
-		c.Checks[i].Bytes = wire.Shortened(c.Checks[i].Bytes)
-	}
+	c.Checks = wire.Each(c.Checks, func(check doctor.Check) doctor.Check {
+		check.Bytes = wire.Shortened(check.Bytes)
+		return check
+	})
 	return wire.Write(w, CheckupDocument{wire.NewHead(), c})
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -46,10 +47,18 @@ func HostRows(p *plan.Plan) []HostRow {
 		r := HostRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Reachable: "yes", Converged: string(h.Converged),
 			Type: h.Server.Type, Zone: h.Server.Zone, Address: h.Server.Address, Hold: h.Held,
 			Path: h.Seen.Path, ServerID: h.Server.ID, OS: os}
-		r.Ready, r.ReadyWhy = ready(p, h)
+		state, why, known := h.Ready()
+		node, _ := h.Node.Get()
+		switch {
+		case known:
+			r.Ready, r.ReadyWhy = string(state)+given(node.Cordoned, ",cordoned"), why
+		case p.Cluster:
+			r.Ready = "no-node"
+		default:
+			r.Ready = "-"
+		}
 		if _, read := h.Pods.Get(); read && h.Spec.Spec.JoinsCluster() {
-			n := h.PodsFailing()
-			r.PodsFailing = &n
+			r.PodsFailing = new(h.PodsFailing())
 		}
 		if h.Unknown != nil {
 			r.Reachable = h.Unknown.Code.String()
@@ -62,70 +71,53 @@ func HostRows(p *plan.Plan) []HostRow {
 	return rows
 }
 
-// ready says how a host stands as a Node, by its Node and its kubelet, and why it is
-// not Ready.
-func ready(p *plan.Plan, h plan.Host) (text, why string) {
-	state, why, known := h.Ready()
-	n, _ := h.Node.Get()
-	switch {
-	case known && n.Cordoned:
-		return string(state) + ",cordoned", why
-	case known:
-		return string(state), why
-	case !p.Cluster:
-		return "-", ""
-	}
-	return "no-node", ""
-}
-
-// Hosts prints the members as a table. wide adds what the provider and the host
-// say of the machine.
+// Hosts prints the members as a table, which is wide with what is known of the machine.
 func (t *Text) Hosts(p *plan.Plan, wide bool) {
 	rows := HostRows(p)
 	if len(rows) == 0 {
 		t.Say("No hosts: nothing was claimed yet, or the selection matches none.")
 		return
 	}
-	table := [][]string{{"NAME", "FLEET", "REACHABLE", "CONVERGED", "READY", "PODS FAILING", "HELD", "GROUP", "TYPE", "ZONE", "ADDRESS", "PATH", "OS", "SERVER"}}
-	for _, r := range rows {
-		table = append(table, []string{r.Name, r.Fleet, r.Reachable, r.Converged, r.Ready, r.failing(), r.held(),
-			r.Group, r.Type, r.Zone, r.Address, r.Path, r.OS, r.ServerID})
-	}
 	pods := slices.ContainsFunc(rows, func(r HostRow) bool { return r.PodsFailing != nil })
-	held := slices.ContainsFunc(rows, func(r HostRow) bool { return r.Hold != nil && !r.Hold.Expired })
-	t.Table(mapped(table, func(row []string) []string {
-		shown := row[:5:5]
+	held := slices.ContainsFunc(rows, func(r HostRow) bool { return r.heldBy() != "" })
+	cells := func(always []string, failing, hold string, more ...string) []string {
 		if pods {
-			shown = append(shown, row[5])
+			always = append(always, failing)
 		}
 		if held {
-			shown = append(shown, row[6])
+			always = append(always, hold)
 		}
 		if wide {
-			shown = append(shown, row[7:]...)
+			always = append(always, more...)
 		}
-		return shown
-	}))
-	rows = slices.DeleteFunc(rows, func(r HostRow) bool { return r.ReadyWhy == "" })
-	if len(rows) > 0 {
+		return always
+	}
+	table := [][]string{cells([]string{"NAME", "FLEET", "REACHABLE", "CONVERGED", "READY"}, "PODS FAILING", "HELD",
+		"GROUP", "TYPE", "ZONE", "ADDRESS", "PATH", "OS", "SERVER")}
+	var late []engine.NotReady
+	for _, r := range rows {
+		failing := "-"
+		if r.PodsFailing != nil {
+			failing = strconv.Itoa(*r.PodsFailing)
+		}
+		table = append(table, cells([]string{r.Name, r.Fleet, r.Reachable, r.Converged, r.Ready}, failing, cmp.Or(r.heldBy(), "-"),
+			r.Group, r.Type, r.Zone, r.Address, r.Path, r.OS, r.ServerID))
+		if r.ReadyWhy != "" {
+			late = append(late, engine.NotReady{Host: plan.Host{Name: r.Name}, Why: r.ReadyWhy})
+		}
+	}
+	t.Table(table)
+	if len(late) > 0 {
 		t.Say("Not Ready:")
-		t.late(mapped(rows, func(r HostRow) engine.NotReady {
-			return engine.NotReady{Host: plan.Host{Name: r.Name}, Why: r.ReadyWhy}
-		}))
+		t.late(late)
 	}
 }
 
-func (r HostRow) failing() string {
-	if r.PodsFailing == nil {
-		return "-"
-	}
-	return strconv.Itoa(*r.PodsFailing)
-}
-
-func (r HostRow) held() string {
+// heldBy says by whom and until when the host is held, or "".
+func (r HostRow) heldBy() string {
 	switch {
 	case r.Hold == nil || r.Hold.Expired:
-		return "-"
+		return ""
 	case r.Hold.Until.IsZero():
 		return "yes"
 	}
@@ -150,8 +142,7 @@ func WriteHosts(out io.Writer, p *plan.Plan) error {
 	return wire.Write(out, HostsDocument{wire.HeadOf(p.Owner), HostRows(p)})
 }
 
-// NotReady shows who is waited for and why, hosts with the same reason in one
-// line.
+// NotReady shows who is waited for and why.
 func (t *Text) NotReady(at time.Time, late []engine.NotReady) {
 	t.sayf("%s: %s not Ready.", at.UTC().Format("15:04:05 UTC"), count(len(late), "Node"))
 	t.late(late)

@@ -14,13 +14,12 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Plan shows what would change and why. A plan without a difference is one
-// line.
+// Plan shows what would change and why. A plan without a difference is one line.
 func (t *Text) Plan(p *plan.Plan) {
 	s := p.Summarise()
 	if s.Changes() == 0 && s.Complete() {
 		t.Say(noChanges(p, s))
-		t.held(p, nowhere)
+		t.held(p, false)
 		t.notes(p)
 		return
 	}
@@ -28,7 +27,7 @@ func (t *Text) Plan(p *plan.Plan) {
 	t.differences(p)
 	t.rejected(p)
 	t.blank()
-	t.held(p, inBlock(p))
+	t.held(p, true)
 	t.Say(summary(s))
 	if text := cost(p); text != "" {
 		t.Say(text)
@@ -43,7 +42,8 @@ func (t *Text) differences(p *plan.Plan) {
 	t.fleets(p, func(fleet string) []block { return fleetBlocks(p, fleet, actions) })
 }
 
-// fleetBlocks shows a fleet: its hosts, and what it lacks.
+// fleetBlocks shows a fleet: its hosts, what it wants and nobody can give, what vanished,
+// and the groups that a run without secrets could compare with nothing.
 func fleetBlocks(p *plan.Plan, fleet string, actions map[string][]plan.Action) []block {
 	var out []block
 	for _, h := range p.Hosts {
@@ -51,24 +51,51 @@ func fleetBlocks(p *plan.Plan, fleet string, actions map[string][]plan.Action) [
 			out = append(out, planBlocks(h, actions[h.Server.ID])...)
 		}
 	}
-	return append(out, missing(p, fleet)...)
+	for _, s := range p.Shortages {
+		if s.Fleet == fleet {
+			out = append(out, troubled(fmt.Sprintf("%s missing in %s.%s", count(s.Missing, "server"), s.Fleet, s.Group), s.Trouble))
+		}
+	}
+	out = append(out, lost(p, fleet)...)
+	for _, u := range p.Unasked {
+		if u.Fleet == fleet {
+			out = append(out, block{sign: signUnknown, hosts: []string{u.Fleet + "." + u.Group}, body: []row{{sign: signUnknown, text: u.String()}}})
+		}
+	}
+	return out
+}
+
+// lost shows the servers of a fleet that vanished.
+func lost(p *plan.Plan, fleet string) []block {
+	var out []block
+	for _, l := range p.Lost {
+		if l.Fleet == fleet {
+			out = append(out, troubled(l.Name, l.Trouble))
+		}
+	}
+	return out
+}
+
+// rejected names the pool servers that were looked at and not taken.
+func (t *Text) rejected(p *plan.Plan) {
+	t.blocks("Not taken from the pool", mapped(grouped(p.Rejected, func(r plan.Rejected) string { return r.Server.ID }), func(same []plan.Rejected) block {
+		b := troubled(same[0].Server.Name, same[0].Trouble)
+		b.sign = signUnknown
+		return b
+	}))
 }
 
 func ownerTitle(p *plan.Plan) string {
 	return p.Owner.Name + given(p.Owner.Environment != "", ", environment %s", p.Owner.Environment)
 }
 
-// byFleet finds a plan's hosts by fleet, and byHost its actions by server id.
-func byFleet(p *plan.Plan) map[string][]plan.Host {
-	return by(p.Hosts, func(h plan.Host) string { return h.Fleet })
-}
-
+// byHost finds a plan's actions by server id.
 func byHost(p *plan.Plan) map[string][]plan.Action {
 	return by(p.Actions, func(a plan.Action) string { return a.ServerID })
 }
 
 func noChanges(p *plan.Plan, s plan.Summary) string {
-	have := byFleet(p)
+	have := by(p.Hosts, func(h plan.Host) string { return h.Fleet })
 	of := listed(", ", mapped(p.Fleets, func(f string) string { return given(len(have[f]) > 0, "%s %d", f, len(have[f])) })...)
 	if of == "" {
 		return fmt.Sprintf("No changes. %s has no hosts here.", ownerTitle(p))
@@ -78,10 +105,7 @@ func noChanges(p *plan.Plan, s plan.Summary) string {
 
 // all names the hosts that a statement is about.
 func all(p *plan.Plan, s plan.Summary) string {
-	noun := "host"
-	if p.Narrowed {
-		noun = "selected host"
-	}
+	noun := given(p.Narrowed, "selected ") + "host"
 	if s.Hosts == 1 {
 		return "The 1 " + noun
 	}
@@ -92,18 +116,14 @@ func all(p *plan.Plan, s plan.Summary) string {
 func planBlocks(h plan.Host, actions []plan.Action) []block {
 	b := ofHost(string(plan.Update), h)
 	for _, a := range actions {
-		switch {
-		case a.Kind == plan.ClaimServer:
-			b.sign = string(plan.Create)
-			b.title = "from the pool" + reason(h, a)
-			b.hosts = []string{fmt.Sprintf("%s  from %s, %s in %s, host key %s not pinned",
-				h.Name, h.Server.Name, h.Server.Type, h.Server.Zone, h.Seen.Fingerprint)}
-		case a.Disruption == plan.Wipe && a.Refusal != nil && !byHold(a):
-			b.body = append(b.body, row{sign: string(a.Kind.Sign()), text: label(a) + reason(h, a)})
-			b.body = append(b.body, deeper(against(signRefused, h, a.Refusal))...)
-		default:
+		if a.Kind != plan.ClaimServer {
 			b.body = append(b.body, actionRows(h, a)...)
+			continue
 		}
+		b.sign = string(plan.Create)
+		b.title = "from the pool" + reason(a)
+		b.hosts = []string{fmt.Sprintf("%s  from %s, %s in %s, host key %s not pinned",
+			h.Name, h.Server.Name, h.Server.Type, h.Server.Zone, h.Seen.Fingerprint)}
 	}
 	b.body = append(append(b.body, holdRows(h, actions)...), troubles(h)...)
 	if len(b.body) == 0 && b.sign != string(plan.Create) {
@@ -130,7 +150,7 @@ func worst(h plan.Host, sign string, actions []plan.Action) string {
 
 // troubles returns what stands against a host, and what could not be read.
 func troubles(h plan.Host) []row {
-	out := append(against(signUnknown, h, h.Unknown), against(signRefused, h, h.Refused)...)
+	out := append(trouble(signUnknown, 0, h.Unknown), trouble(signRefused, 0, h.Refused)...)
 	for _, u := range h.Unread {
 		out = append(out, row{sign: signUnknown, text: fmt.Sprintf("%s not compared: %s: %s", u.Step, u.Probe, u.Why)})
 		if u.Bytes != "" {
@@ -140,23 +160,27 @@ func troubles(h plan.Host) []row {
 	return out
 }
 
-// actionRows shows one action: its sign, what it is about, why, and the fields.
+// actionRows shows one action: its sign, what it is about, why, and the fields. Of a
+// server that stays as it is there is nothing to say but why.
 func actionRows(h plan.Host, a plan.Action) []row {
-	rows := []row{{sign: string(a.Kind.Sign()), text: label(a) + reason(h, a)}}
-	for _, f := range a.Fields {
-		rows = append(rows, row{depth: 2, text: fmt.Sprintf("%s: %s → %s", f.Name, value(h, f.Before), value(h, f.After))})
+	rows := []row{{sign: string(a.Kind.Sign()), text: label(a) + reason(a)}}
+	detail := func(text string) {
+		if text != "" {
+			rows = append(rows, row{depth: 2, text: text})
+		}
 	}
-	if text := idleText(a); text != "" {
-		rows = append(rows, row{depth: 2, text: text})
+	if a.Disruption < plan.Wipe || a.Refusal == nil || byHold(a) {
+		for _, f := range a.Fields {
+			detail(fmt.Sprintf("%s: %s → %s", f.Name, value(h, f.Before), value(h, f.After)))
+		}
+		detail(idleText(a))
+		detail(given(a.Undo() != "", "undo: %s", a.Undo()))
+		rows = append(rows, deliveries(a)...)
 	}
-	if text := a.Undo(); text != "" {
-		rows = append(rows, row{depth: 2, text: "undo: " + text})
-	}
-	return append(append(rows, deliveries(a)...), refusal(h, a)...)
+	return append(rows, refusal(h, a)...)
 }
 
-// idleText says what is done about the work on a host before an action that would hurt it,
-// or "".
+// idleText says what is done about the work on a host before an action that would hurt it.
 func idleText(a plan.Action) string {
 	switch {
 	case a.Refusal != nil || a.Disruption < plan.Drain:
@@ -178,15 +202,7 @@ func refusal(h plan.Host, a plan.Action) []row {
 	if h.Refused != nil || h.Unknown != nil || byHold(a) {
 		return nil
 	}
-	return deeper(against(signRefused, h, a.Refusal))
-}
-
-// deeper moves rows in.
-func deeper(rows []row) []row {
-	for i := range rows {
-		rows[i].depth++
-	}
-	return rows
+	return trouble(signRefused, 1, a.Refusal)
 }
 
 // label names what an action is about.
@@ -209,9 +225,9 @@ var labels = map[plan.Kind]string{
 
 // reason returns " (code): text" to stand behind what an action is about. A
 // step's fields say more than its text, so the text is left out there.
-func reason(h plan.Host, a plan.Action) string {
+func reason(a plan.Action) string {
 	if !a.Kind.OfStep() && a.Reason.Text != "" {
-		return fmt.Sprintf(" (%s): %s", a.Reason.Code, general(h, a.Reason.Text))
+		return fmt.Sprintf(" (%s): %s", a.Reason.Code, a.Reason.Text)
 	}
 	origin := ""
 	if a.Kind.OfStep() && a.Reason.Code != plan.CodeFirstSetup && !a.Deferred {
@@ -220,53 +236,12 @@ func reason(h plan.Host, a plan.Action) string {
 	return fmt.Sprintf(" (%s)", listed(", ", a.Reason.Code.String(), origin))
 }
 
+// value is one side of a field. A host that wants its own name is like all others.
 func value(h plan.Host, v string) string {
-	switch v {
-	case "":
-		return "not set"
-	case h.Name:
+	if v != "" && v == h.Name {
 		return ownName
-	case h.Server.ProviderID():
-		return ownID
 	}
-	return v
-}
-
-// missing shows what a fleet wants and nobody can give, what vanished, and the groups that
-// a run without secrets could compare with nothing.
-func missing(p *plan.Plan, fleet string) []block {
-	var out []block
-	for _, s := range p.Shortages {
-		if s.Fleet == fleet {
-			out = append(out, block{sign: signRefused, hosts: []string{fmt.Sprintf("%s missing in %s.%s", count(s.Missing, "server"), s.Fleet, s.Group)},
-				body: trouble("", s.Trouble)})
-		}
-	}
-	out = append(out, lost(p, fleet)...)
-	for _, u := range p.Unasked {
-		if u.Fleet == fleet {
-			out = append(out, block{sign: signUnknown, hosts: []string{u.Fleet + "." + u.Group}, body: []row{{sign: signUnknown, text: u.String()}}})
-		}
-	}
-	return out
-}
-
-// lost shows the servers of a fleet that vanished.
-func lost(p *plan.Plan, fleet string) []block {
-	var out []block
-	for _, l := range p.Lost {
-		if l.Fleet == fleet {
-			out = append(out, block{sign: signRefused, hosts: []string{l.Name}, body: trouble("", l.Trouble)})
-		}
-	}
-	return out
-}
-
-// rejected names the pool servers that were looked at and not taken.
-func (t *Text) rejected(p *plan.Plan) {
-	t.blocks("Not taken from the pool", mapped(grouped(p.Rejected, func(r plan.Rejected) string { return r.Server.ID }), func(same []plan.Rejected) block {
-		return block{sign: signUnknown, hosts: []string{same[0].Server.Name}, body: trouble("", same[0].Trouble)}
-	}))
+	return cmp.Or(v, "not set")
 }
 
 func summary(s plan.Summary) string {
@@ -275,7 +250,7 @@ func summary(s plan.Summary) string {
 
 // incomplete says what keeps a comparison from being complete.
 func incomplete(s plan.Summary) string {
-	return tally(amount{s.Refused, "refused"}, amount{s.Unknown, "unknown"}, amount{s.Unread, "not compared"})
+	return listed(", ", some(s.Refused, "refused"), some(s.Unknown, "unknown"), some(s.Unread, "not compared"))
 }
 
 // notes prints what is worth knowing and no difference.
@@ -293,18 +268,20 @@ func (t *Text) notes(p *plan.Plan) {
 	t.warnings(p)
 }
 
-// only says what was left out of a run that was limited to some steps: it must
-// not look like a clean fleet.
+// only says that a run was limited to some steps: it must not look like a clean fleet.
 func (t *Text) only(p *plan.Plan) {
 	if len(p.Steps) > 0 {
-		t.sayf("Compared: %s alone, no other step, no server's name, no replicas.", joined(p.Steps, func(id plan.StepID) string { return string(id) }))
+		t.sayf("Compared: %s alone, no other step, no server's name, no replicas.", strings.Join(words(p.Steps), ", "))
 	}
 }
 
-// held lists the hosts that a person holds, those together that are held alike.
-// shown says of which the plan has said so already.
-func (t *Text) held(p *plan.Plan, shown func(plan.Host) bool) {
-	held := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool { return h.Standing() == nil || shown(h) })
+// held lists the hosts that a person holds, those together that are held alike, without
+// those of which a plan's blocks say so already.
+func (t *Text) held(p *plan.Plan, inBlocks bool) {
+	actions := byHost(p)
+	held := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool {
+		return h.Standing() == nil || inBlocks && len(holdRows(h, actions[h.Server.ID])) > 0
+	})
 	for _, same := range grouped(held, func(h plan.Host) string { return h.Standing().String() }) {
 		t.sayf("Held %s: %s.", same[0].Standing(), joined(same, func(h plan.Host) string { return h.Name }))
 	}
@@ -312,37 +289,28 @@ func (t *Text) held(p *plan.Plan, shown func(plan.Host) bool) {
 
 func byHold(a plan.Action) bool { return a.Refusal != nil && a.Refusal.Code == plan.CodeHeld }
 
-// holdRows say once in a host's block who holds it, where that is why nothing is done
-// there, and not behind each action.
+// holdRows say once in a host's block who holds it, where nothing is done there for that.
 func holdRows(h plan.Host, actions []plan.Action) []row {
 	if h.Standing() == nil || !slices.ContainsFunc(actions, byHold) || h.Refused != nil || h.Unknown != nil {
 		return nil
 	}
-	return against(signRefused, h, h.Standing().Trouble(h.Name))
+	return trouble(signRefused, 0, h.Standing().Trouble(h.Name))
 }
 
-// inBlock says which hosts of a plan show their holds in their blocks.
-func inBlock(p *plan.Plan) func(plan.Host) bool {
-	actions := byHost(p)
-	return func(h plan.Host) bool { return len(holdRows(h, actions[h.Server.ID])) > 0 }
-}
-
-func nowhere(plan.Host) bool { return false }
-
-// warnings shows what steps say without a difference: the same on many hosts
-// once.
+// warnings shows what steps say without a difference.
 func (t *Text) warnings(p *plan.Plan) {
 	var blocks []block
 	for _, w := range p.Warnings {
-		blocks = append(blocks, block{sign: signDrift, hosts: []string{clusterName}, name: clusterName, body: trouble(signDrift, w)})
+		blocks = append(blocks, block{sign: signDrift, hosts: []string{clusterName}, body: trouble(signDrift, 0, &w)})
 	}
 	for _, h := range p.Hosts {
 		for _, w := range h.Warnings {
-			body := against(signDrift, h, &w.Trouble)
+			b := ofHost(signDrift, h)
+			b.body = trouble(signDrift, 0, &w.Trouble)
 			if w.Step != "" {
-				body[0].text = fmt.Sprintf("%s (%s): %s", w.Step, w.Trouble.Code, general(h, w.Trouble.Text))
+				b.body[0].text = fmt.Sprintf("%s (%s): %s", w.Step, w.Trouble.Code, w.Trouble.Text)
 			}
-			blocks = append(blocks, block{sign: signDrift, hosts: []string{h.Name}, name: h.Name, body: body})
+			blocks = append(blocks, b)
 		}
 	}
 	t.blocks("Warnings", blocks)
@@ -354,7 +322,7 @@ func (t *Text) PlanFile(f wire.PlanFile, now time.Time) {
 	if !now.Before(f.ExpiresAt) {
 		good = "expired "
 	}
-	limits := flags(f.On, f.Exclude, mapped(f.Steps, func(id plan.StepID) string { return string(id) }), f.Rollback)
+	limits := flags(f.On, f.Exclude, words(f.Steps), f.Rollback)
 	t.sayf("Made %s by %s with macfleet %s, %s.", moment(f.MadeAt), f.MadeBy, f.MacfleetVersion, good+moment(f.ExpiresAt))
 	t.sayf("It approves %s; configuration %s%s.", count(len(f.Actions()), "action"), f.ConfigurationHash, given(limits != "", "; planned with%s", limits))
 	t.blank()
@@ -366,8 +334,7 @@ func (t *Text) Kept(name string, f wire.PlanFile) {
 	t.sayf("Wrote %s: it approves %s until %s. macfleet apply %s does these and no others.", name, count(len(f.Actions()), "action"), moment(f.ExpiresAt), name)
 }
 
-// Approved says by whose approval an apply goes on, and what of it is no more to be
-// done.
+// Approved says by whose approval an apply goes on, and what of it is done already.
 func (t *Text) Approved(name string, f wire.PlanFile, now *plan.Plan) {
 	for _, line := range approved(name, f, now) {
 		t.Say(line)
@@ -397,7 +364,7 @@ type Recalled struct {
 // Recalled says how old the observation is, and what it does not answer.
 func (t *Text) Recalled(r Recalled) {
 	missed := func(noun string, all []string) string {
-		return given(len(all) > 0, "%s not asked (%s)", count(len(all), noun), some(all))
+		return given(len(all) > 0, "%s not asked (%s)", count(len(all), noun), firstOf(all))
 	}
 	gaps := listed(", ", missed("host", r.Hosts), missed("question", r.Probes))
 	t.sayf("From %s, observed %s.%s", r.File, r.Taken.UTC().Format("2006-01-02 15:04 UTC"), given(gaps != "",

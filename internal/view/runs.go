@@ -55,27 +55,24 @@ func outcomeText(o runlog.Outcome, end *runlog.End) string {
 	case o != runlog.Incomplete:
 		return string(o)
 	}
-	return cmp.Or(tally(amount{end.Failed, "failed"}, amount{end.NotStarted, "not started"}, amount{end.NotWaited, "not waited for"}), "did not converge")
+	return cmp.Or(listed(", ", some(end.Failed, "failed"), some(end.NotStarted, "not started"), some(end.NotWaited, "not waited for")), "did not converge")
 }
 
 // Run shows one run: whose, what it came to, and what happened on each host.
 func (t *Text) Run(r runlog.Record) {
-	h := r.Head
-	said := func(word, text string) {
-		if text != "" {
-			t.pair(2, 8, word, text)
-		}
+	h, end := r.Head, runlog.End{}
+	if r.End != nil {
+		end = *r.End
 	}
+	said := func(word, text string) { t.pair(2, 8, word, text) }
 	t.heading("Run " + h.ID + ": " + what(h))
 	said("who", h.Who)
 	said("with", strings.Join(h.Arguments, " ")) // what was lifted for it is among them
-	said("when", moment(h.Started)+", "+lasted(r))
+	said("when", moment(h.Started)+", "+fmt.Sprintf(cmp.Or(lasted[r.Outcome()], "took %s"), r.Lasted().Round(time.Second)))
 	said("plan", fmt.Sprintf("%d to add, %d to change, %d to remove", r.Plan.Add, r.Plan.Change, r.Plan.Remove))
 	said("outcome", outcomeText(r.Outcome(), r.End))
-	if r.End != nil {
-		said("stopped", r.End.Stopped)
-		said("error", r.End.Error)
-	}
+	said("stopped", end.Stopped)
+	said("error", end.Error)
 	said("record", r.Path)
 	said("log", h.Log)
 	if r.Torn {
@@ -84,22 +81,20 @@ func (t *Text) Run(r runlog.Record) {
 	for _, host := range r.Reports() {
 		t.blank()
 		t.line(0, signOf(host), subject(host.Host))
-		for _, group := range byState(host.Actions) {
-			t.acted(group)
+		var group []runlog.ActionReport // that lie beside each other and came equally far; what failed stands alone
+		for i, a := range host.Actions {
+			group = append(group, a)
+			alone := a.State == runlog.StateFailed || a.State == runlog.StateUncertain
+			if alone || i+1 == len(host.Actions) || host.Actions[i+1].State != a.State {
+				t.acted(group)
+				group = nil
+			}
 		}
 	}
 }
 
-func lasted(r runlog.Record) string {
-	took := r.Lasted().Round(time.Second)
-	switch r.Outcome() {
-	case runlog.BrokeOff:
-		return fmt.Sprintf("last heard of after %s", took)
-	case runlog.Running:
-		return fmt.Sprintf("running for %s or longer", took)
-	}
-	return fmt.Sprintf("took %s", took)
-}
+// lasted are the words for how long a run took that did not come to its end.
+var lasted = map[runlog.Outcome]string{runlog.BrokeOff: "last heard of after %s", runlog.Running: "running for %s or longer"}
 
 // signOf marks a host on which something is left.
 func signOf(h runlog.HostReport) string {
@@ -115,20 +110,6 @@ func signOf(h runlog.HostReport) string {
 	return sign
 }
 
-// byState puts actions together that lie beside each other and came equally far;
-// what failed stands alone.
-func byState(all []runlog.ActionReport) [][]runlog.ActionReport {
-	var out [][]runlog.ActionReport
-	for _, a := range all {
-		if n := len(out); n > 0 && out[n-1][0].State == a.State && a.State != runlog.StateFailed && a.State != runlog.StateUncertain {
-			out[n-1] = append(out[n-1], a)
-			continue
-		}
-		out = append(out, []runlog.ActionReport{a})
-	}
-	return out
-}
-
 // acted shows actions that came equally far.
 func (t *Text) acted(group []runlog.ActionReport) {
 	took := 0.0
@@ -139,7 +120,7 @@ func (t *Text) acted(group []runlog.ActionReport) {
 	t.line(4, "", fmt.Sprintf("%s: %s%s", group[0].State, labels, given(took > 0, " (%.1f s)", took)))
 	for _, a := range group {
 		if a.Text != "" {
-			t.line(6, "", strings.TrimPrefix(a.Code.String()+": "+a.Text, ": "))
+			t.line(6, "", listed(": ", a.Code.String(), a.Text))
 		}
 		for _, line := range a.Output {
 			t.line(8, "|", line)
@@ -172,18 +153,15 @@ type RunLine struct {
 
 // WriteRuns prints the runs of a folder as one JSON object.
 func WriteRuns(out io.Writer, runs []runlog.Brief) error {
-	d := RunsDocument{Head: wire.NewHead(), Runs: []RunLine{}}
-	for _, b := range runs {
+	return wire.Write(out, RunsDocument{wire.NewHead(), wire.Each(runs, func(b runlog.Brief) RunLine {
 		h := b.Head
 		line := RunLine{ID: h.ID, Who: h.Who, Started: h.Started, Command: h.Command, Configuration: h.Configuration,
 			Environment: h.Environment, Outcome: string(b.Outcome), End: b.End, Record: b.Path}
 		if b.End != nil {
-			seconds := b.Lasted.Seconds()
-			line.Seconds = &seconds
+			line.Seconds = new(b.Lasted.Seconds())
 		}
-		d.Runs = append(d.Runs, line)
-	}
-	return wire.Write(out, d)
+		return line
+	})})
 }
 
 // RunDocument is one run as one JSON object.
@@ -204,8 +182,7 @@ func WriteRun(out io.Writer, r runlog.Record) error {
 		End: r.End, Seconds: r.Lasted().Seconds(), Torn: r.Torn, Record: r.Path, Hosts: r.Reports()})
 }
 
-// WaitingLine says of a lock that is waited for who has it, where, since when, and how
-// long that may still take. of is whose lock it is.
+// WaitingLine says who has a lock that is waited for, and how long that may still take.
 func WaitingLine(of string, w lock.Waiting) string {
 	left := w.Record.Lasts - w.Still
 	return listed("; ",
@@ -229,21 +206,17 @@ type LockStatus struct {
 // Lock shows a lock.
 func (t *Text) Lock(s LockStatus) {
 	r := s.Record
-	switch {
-	case !s.There:
-		t.sayf("%s: nobody has the lock (%s).", s.Of, s.Where)
-		return
-	case !r.Held:
-		t.sayf("%s: nobody has the lock (%s). %s had it last, until %s (run %s, epoch %d).", s.Of, s.Where, r.Run.Who, moment(r.Renewed), r.Run.ID, r.Run.Epoch)
+	if !s.There || !r.Held {
+		t.sayf("%s: nobody has the lock (%s).%s", s.Of, s.Where,
+			given(s.There, " %s had it last, until %s (run %s, epoch %d).", r.Run.Who, moment(r.Renewed), r.Run.ID, r.Run.Epoch))
 		return
 	}
+	said := func(word, text string) { t.pair(2, 6, word, text) }
 	t.sayf("%s: %s has the lock (%s).", s.Of, r.Run.Who, s.Where)
-	t.pair(2, 6, "run", r.Run.ID)
-	if r.Machine != "" {
-		t.pair(2, 6, "on", r.Machine)
-	}
-	t.pair(2, 6, "since", moment(r.Since))
-	t.pair(2, 6, "epoch", fmt.Sprint(r.Run.Epoch))
+	said("run", r.Run.ID)
+	said("on", r.Machine)
+	said("since", moment(r.Since))
+	said("epoch", fmt.Sprint(r.Run.Epoch))
 	alive := "it is valid: its run lives, or ended less than that ago"
 	if s.Dead {
 		alive = "it has expired: the next apply takes it over"
@@ -274,12 +247,11 @@ func (t *Text) Holding(all []engine.Holding, hold *inventory.Hold) {
 		done, failed = "held "+plan.Held{Hold: *hold}.String(), "not held"
 	}
 	for _, h := range all {
-		in := listed(", ", given(h.Marker == nil, plan.InMarker), given(h.Node == nil, plan.InNode))
-		sign, text := "", h.Host.Name+": "+done+" ("+in+")"
-		if !h.Done(hold) {
-			sign, text = signRefused, h.Host.Name+": "+failed
+		if h.Done(hold) {
+			t.line(0, "", fmt.Sprintf("%s: %s (%s)", h.Host.Name, done, listed(", ", given(h.Marker == nil, plan.InMarker), given(h.Node == nil, plan.InNode))))
+		} else {
+			t.line(0, signRefused, h.Host.Name+": "+failed)
 		}
-		t.line(0, sign, text)
 		if h.Marker != nil {
 			t.line(4, "", fmt.Sprintf("%s: %v", plan.InMarker, h.Marker))
 		}

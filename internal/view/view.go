@@ -25,8 +25,7 @@ type Text struct {
 	strong, faint lipgloss.Style
 }
 
-// NewText returns a writer of text for people. Width 0 stands for a pipe, where
-// no line is broken.
+// NewText returns a writer of text for people. Width 0 is a pipe, where no line is broken.
 func NewText(out io.Writer, width int, colour bool) *Text {
 	profile := termenv.Ascii
 	if colour {
@@ -39,14 +38,6 @@ func NewText(out io.Writer, width int, colour bool) *Text {
 		signs: map[string]lipgloss.Style{signOK: fg("2"), signUpdate: fg("3"), "-": fg("1"), "-/+": fg("1"), signRefused: fg("1"), signUnknown: fg("5"), signDrift: fg("6")}}
 }
 
-// sign renders a symbol in its colour.
-func (t *Text) sign(s string) string {
-	if style, ok := t.signs[s]; ok {
-		return style.Render(s)
-	}
-	return s
-}
-
 // The symbols of what is well and of what changes, and those beside the actions' own.
 const (
 	signOK      = "+"
@@ -57,15 +48,13 @@ const (
 )
 
 // line prints text behind a sign.
-func (t *Text) line(indent int, sign, text string) {
-	t.styled(indent, sign, printable(text))
-}
+func (t *Text) line(indent int, sign, text string) { t.styled(indent, sign, printable(text)) }
 
 // styled prints text that may hold our own escape codes.
 func (t *Text) styled(indent int, sign, text string) {
 	lead := strings.Repeat(" ", indent)
 	if sign != "" {
-		lead += t.sign(sign) + " "
+		lead += t.signs[sign].Render(sign) + " "
 	}
 	t.behind(lead, text)
 }
@@ -85,9 +74,11 @@ func (t *Text) Say(text string) { t.line(0, "", text) }
 // sayf prints such a line.
 func (t *Text) sayf(format string, args ...any) { t.Say(fmt.Sprintf(format, args...)) }
 
-// pair prints a word in a column, and what is said of it.
+// pair prints a word in a column, and what is said of it, where anything is.
 func (t *Text) pair(indent, column int, word, text string) {
-	t.line(indent, fmt.Sprintf("%-*s", column, word), text)
+	if text != "" {
+		t.line(indent, fmt.Sprintf("%-*s", column, word), text)
+	}
 }
 
 // heading prints a title.
@@ -104,12 +95,10 @@ func (t *Text) Print(text string) { fmt.Fprint(t.out, text) }
 
 // Error shows an error that ended a command.
 func (t *Text) Error(err error) {
-	first, rest, more := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	first, rest, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
 	t.styled(0, "", t.signs[signRefused].Render("Error:")+" "+printable(first))
-	if more {
-		for line := range strings.SplitSeq(rest, "\n") {
-			t.line(2, "", strings.TrimSpace(line))
-		}
+	for line := range strings.Lines(rest) {
+		t.line(2, "", strings.TrimSpace(line))
 	}
 }
 
@@ -122,29 +111,19 @@ func (t *Text) Warn(text string) {
 // row becomes lines of "column: value".
 func (t *Text) Table(rows [][]string) {
 	lines := aligned(rows)
-	for _, line := range lines {
-		if t.width > 0 && lipgloss.Width(line) > t.width {
-			t.records(rows)
-			return
+	if t.width > 0 && slices.ContainsFunc(lines, func(line string) bool { return lipgloss.Width(line) > t.width }) {
+		for _, r := range rows[1:] {
+			t.heading(r[0])
+			var parts []string
+			for i, c := range r[1:] {
+				parts = append(parts, strings.ToLower(rows[0][i+1])+" "+c)
+			}
+			t.line(4, "", strings.Join(parts, ", "))
 		}
+		return
 	}
-	for n, line := range lines {
-		if n == 0 {
-			line = t.faint.Render(line)
-		}
-		fmt.Fprintln(t.out, line)
-	}
-}
-
-func (t *Text) records(rows [][]string) {
-	for _, r := range rows[1:] {
-		t.heading(r[0])
-		var parts []string
-		for i, c := range r[1:] {
-			parts = append(parts, strings.ToLower(rows[0][i+1])+" "+c)
-		}
-		t.line(4, "", strings.Join(parts, ", "))
-	}
+	lines[0] = t.faint.Render(lines[0])
+	fmt.Fprintln(t.out, strings.Join(lines, "\n"))
 }
 
 // columns prints rows in columns without a head. A row that does not fit is wrapped.
@@ -179,10 +158,8 @@ func aligned(rows [][]string) []string {
 	})
 }
 
-// printable makes visible what is not to be seen: control characters, those that
-// turn the direction of writing or have no width, spaces other than the ordinary
-// one, and bytes that are no UTF-8. What a host says must neither move the cursor
-// of whoever looks at it nor rearrange the line.
+// printable makes visible what is not to be seen, such as control characters and bytes that
+// are no UTF-8: what a host says must neither move the cursor nor rearrange the line.
 func printable(text string) string {
 	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, hidden) {
@@ -191,14 +168,11 @@ func printable(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case hidden(r):
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		default:
-			b.WriteRune(r)
+		piece := text[:size]
+		if hidden(r) || r == utf8.RuneError && size == 1 {
+			piece = strings.Trim(strconv.Quote(piece), `"`)
 		}
+		b.WriteString(piece)
 		text = text[size:]
 	}
 	return b.String()
@@ -242,16 +216,8 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// amount is how many there are of something.
-type amount struct {
-	n    int
-	what string
-}
-
-// tally lists amounts without what there is none of: "1 failed, 2 not started".
-func tally(all ...amount) string {
-	return listed(", ", mapped(all, func(a amount) string { return given(a.n > 0, "%d %s", a.n, a.what) })...)
-}
+// some says how many there are of something, where there are any.
+func some(n int, what string) string { return given(n > 0, "%d %s", n, what) }
 
 // listed joins the parts that say something.
 func listed(sep string, parts ...string) string {
@@ -266,8 +232,8 @@ func given(so bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// some joins at most three names.
-func some(names []string) string {
+// firstOf joins at most three names.
+func firstOf(names []string) string {
 	if len(names) > 3 {
 		return strings.Join(names[:3], ", ") + ", …"
 	}
@@ -288,6 +254,9 @@ func mapped[T, U any](all []T, f func(T) U) []U {
 
 // joined joins what text says of each.
 func joined[T any](all []T, text func(T) string) string { return strings.Join(mapped(all, text), ", ") }
+
+// words are names as plain text.
+func words[S ~string](all []S) []string { return mapped(all, func(s S) string { return string(s) }) }
 
 // by finds things by a key of theirs.
 func by[T any, K comparable](all []T, key func(T) K) map[K][]T {

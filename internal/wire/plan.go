@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -76,9 +77,13 @@ type Rejected struct {
 func PlanOf(p *plan.Plan) Plan {
 	s := p.Summarise()
 	d := Plan{OwnedHead: HeadOf(p.Owner), Plan: *p, Complete: s.Complete(), Summary: s,
-		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, Warnings: []TroubledHost{}, HeldHosts: []HeldHost{},
-		Hosts: make([]Host, 0, len(p.Hosts)), ResourceChanges: make([]Action, 0, len(p.Actions)), ResourceDrift: []Action{},
-		Shortages: []Shortage{}, Rejected: []Rejected{}, Strays: []string{}}
+		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, HeldHosts: []HeldHost{}, ResourceDrift: []Action{},
+		Hosts:           Each(p.Hosts, func(h plan.Host) Host { return Host{h, h.Seen.Fingerprint, h.Seen.Pinned} }),
+		ResourceChanges: Each(p.Actions, ActionOf),
+		Shortages:       Each(p.Shortages, func(s plan.Shortage) Shortage { return Shortage{s, s.Trouble.Text} }),
+		Rejected:        Each(p.Rejected, func(r plan.Rejected) Rejected { return Rejected{HostAddress(r.Server.Name), r.Server.Name, r} }),
+		Strays:          Each(p.Strays, func(s inventory.Server) string { return s.Name }),
+		Warnings:        Each(p.Warnings, func(w plan.Trouble) TroubledHost { return TroubledHost{clusterName, clusterName, "", w} })}
 	for _, u := range p.Unread {
 		u.Bytes = Shortened(u.Bytes)
 		d.Unread = append(d.Unread, UnreadStep{Address: clusterName, StepUnread: plan.StepUnread{Unread: u}})
@@ -87,41 +92,27 @@ func PlanOf(p *plan.Plan) Plan {
 		d.Unread = append(d.Unread, UnreadStep{Address: "fleet." + u.Fleet + "." + u.Group,
 			StepUnread: plan.StepUnread{Unread: plan.Unread{Probe: "hosts", Why: u.String()}}})
 	}
-	for _, w := range p.Warnings {
-		d.Warnings = append(d.Warnings, TroubledHost{Address: clusterName, Name: clusterName, Trouble: w})
+	for _, h := range p.Hosts {
+		d.host(h)
 	}
-	for i := range p.Hosts {
-		d.host(p.Hosts[i])
-	}
-	for _, a := range p.Actions {
-		c := ActionOf(a)
-		d.ResourceChanges = append(d.ResourceChanges, c)
+	for i, a := range p.Actions {
 		if a.Drift {
-			d.ResourceDrift = append(d.ResourceDrift, c)
+			d.ResourceDrift = append(d.ResourceDrift, d.ResourceChanges[i])
 		}
 	}
 	for _, l := range p.Lost {
-		d.RefusedHosts = append(d.RefusedHosts, Troubled(l.Name, l.Fleet, l.Trouble))
-	}
-	for _, sh := range p.Shortages {
-		d.Shortages = append(d.Shortages, Shortage{sh, sh.Trouble.Text})
-	}
-	for _, r := range p.Rejected {
-		d.Rejected = append(d.Rejected, Rejected{HostAddress(r.Server.Name), r.Server.Name, r})
-	}
-	for _, st := range p.Strays {
-		d.Strays = append(d.Strays, st.Name)
+		d.RefusedHosts = append(d.RefusedHosts, *Troubled(l.Name, l.Fleet, &l.Trouble))
 	}
 	return d
 }
 
+// host enters what is known of a host under the keys that are derived.
 func (d *Plan) host(h plan.Host) {
-	d.Hosts = append(d.Hosts, Host{h, h.Seen.Fingerprint, h.Seen.Pinned})
 	if h.Unknown != nil {
-		d.UnknownHosts = append(d.UnknownHosts, Troubled(h.Name, h.Fleet, *h.Unknown))
+		d.UnknownHosts = append(d.UnknownHosts, *Troubled(h.Name, h.Fleet, h.Unknown))
 	}
 	if h.Refused != nil {
-		d.RefusedHosts = append(d.RefusedHosts, Troubled(h.Name, h.Fleet, *h.Refused))
+		d.RefusedHosts = append(d.RefusedHosts, *Troubled(h.Name, h.Fleet, h.Refused))
 	}
 	if h.Held != nil {
 		d.HeldHosts = append(d.HeldHosts, HeldHost{HostAddress(h.Name), h.Name, h.Fleet, *h.Held})
@@ -130,7 +121,7 @@ func (d *Plan) host(h plan.Host) {
 		d.Unread = append(d.Unread, UnreadOf(h, u))
 	}
 	for _, w := range h.Warnings {
-		x := Troubled(h.Name, h.Fleet, w.Trouble)
+		x := *Troubled(h.Name, h.Fleet, &w.Trouble)
 		if w.Step != "" {
 			x.Address += "." + string(w.Step)
 		}
@@ -142,22 +133,24 @@ func (d *Plan) host(h plan.Host) {
 func (d Plan) plan() (*plan.Plan, error) {
 	p := d.Plan
 	p.Owner = d.OwnedHead.Owner()
-	p.Hosts, p.Actions, p.Shortages, p.Rejected = nil, nil, nil, nil
-	for _, h := range d.Hosts {
+	p.Hosts = Each(d.Hosts, func(h Host) plan.Host {
 		h.Host.Seen = plan.HostSeen{Fingerprint: h.Fingerprint, Pinned: h.Pinned}
-		p.Hosts = append(p.Hosts, h.Host)
-	}
+		return h.Host
+	})
+	p.Shortages = Each(d.Shortages, func(s Shortage) plan.Shortage { return s.Shortage })
+	p.Rejected = Each(d.Rejected, func(r Rejected) plan.Rejected { return r.Rejected })
+	p.Actions = Each(d.ResourceChanges, func(c Action) plan.Action {
+		a := c.Action
+		a.Reason = plan.Reason{Code: c.ActionReason, Text: c.ReasonText}
+		if c.Refused != nil {
+			a.Refusal = &c.Refused.Trouble
+		}
+		return a
+	})
 	for _, a := range d.ResourceChanges {
 		if a.Kind == plan.KeepObject && a.Object == nil {
 			return nil, errors.New("its action " + a.Address + " names no object")
 		}
-		p.Actions = append(p.Actions, a.action())
-	}
-	for _, s := range d.Shortages {
-		p.Shortages = append(p.Shortages, s.Shortage)
-	}
-	for _, r := range d.Rejected {
-		p.Rejected = append(p.Rejected, r.Rejected)
 	}
 	return &p, nil
 }
@@ -194,8 +187,11 @@ type Sides struct {
 
 // ActionOf returns an action as a part of a document.
 func ActionOf(a plan.Action) Action {
-	c := Action{Address: a.Address(), Action: a, ActionReason: a.Reason.Code, ReasonText: a.Reason.Text, Reasons: []plan.Code{}, Undo: a.Undo(),
-		Change: Sides{Actions: verbs(a.Kind.Sign()), Before: map[string]string{}, After: map[string]string{},
+	c := Action{Address: a.Address(), Action: a, ActionReason: a.Reason.Code, ReasonText: a.Reason.Text, Undo: a.Undo(), Refused: Troubled(a.Host, a.Fleet, a.Refusal),
+		Reasons:   Each(a.Changes, func(c plan.Change) plan.Code { return c.Reason.Code }),
+		PodNames:  Each(a.Pods, func(p inventory.Pod) string { return p.Namespace + "/" + p.Name }),
+		BusyTexts: Each(a.Busy, func(t plan.Task) string { return t.Text }),
+		Change: Sides{Actions: verbs[a.Kind.Sign()], Before: map[string]string{}, After: map[string]string{},
 			BeforeSensitive: map[string]bool{}, AfterSensitive: map[string]bool{}}}
 	if a.Fields == nil {
 		c.Fields = []plan.Field{}
@@ -204,53 +200,24 @@ func ActionOf(a plan.Action) Action {
 		c.Change.Before[f.Name], c.Change.After[f.Name] = f.Before, f.After
 	}
 	for _, ch := range a.Changes {
-		c.Reasons = append(c.Reasons, ch.Reason.Code)
 		if ch.Delivery == nil {
 			continue
 		}
 		d := Delivery{Delivery: *ch.Delivery}
 		if free, ok := d.Delivery.Free.Get(); ok {
-			d.Free = &free
+			d.Free = new(free)
 		}
 		c.Deliveries = append(c.Deliveries, d)
 	}
-	for _, p := range a.Pods {
-		c.PodNames = append(c.PodNames, p.Namespace+"/"+p.Name)
-	}
-	for _, t := range a.Busy {
-		c.BusyTexts = append(c.BusyTexts, t.Text)
-	}
-	if a.Refusal != nil {
-		r := Troubled(a.Host, a.Fleet, *a.Refusal)
-		if a.Host == "" {
-			r.Address = c.Address
-		}
-		c.Refused = &r
+	if c.Refused != nil && a.Host == "" {
+		c.Refused.Address = c.Address
 	}
 	return c
 }
 
-// action returns the action that a document holds.
-func (c Action) action() plan.Action {
-	a := c.Action
-	a.Reason = plan.Reason{Code: c.ActionReason, Text: c.ReasonText}
-	if c.Refused != nil {
-		a.Refusal = &c.Refused.Trouble
-	}
-	return a
-}
-
-// verbs are Terraform's words for a sign.
-func verbs(s plan.Sign) []string {
-	switch s {
-	case plan.Create:
-		return []string{"create"}
-	case plan.Remove:
-		return []string{"delete"}
-	case plan.Replace:
-		return []string{"delete", "create"}
-	}
-	return []string{"update"}
+// verbs are Terraform's words for signs.
+var verbs = map[plan.Sign][]string{
+	plan.Create: {"create"}, plan.Update: {"update"}, plan.Remove: {"delete"}, plan.Replace: {"delete", "create"},
 }
 
 // clusterName stands in addresses where a host's would.
@@ -259,9 +226,12 @@ const clusterName = "cluster"
 // HostAddress is what names a host in documents.
 func HostAddress(name string) string { return "host." + name }
 
-// Troubled returns a host with what stands against it.
-func Troubled(name, fleet string, x plan.Trouble) TroubledHost {
-	return TroubledHost{HostAddress(name), name, fleet, x}
+// Troubled returns a host with what stands against it, or nil where nothing does.
+func Troubled(name, fleet string, x *plan.Trouble) *TroubledHost {
+	if x == nil {
+		return nil
+	}
+	return &TroubledHost{HostAddress(name), name, fleet, *x}
 }
 
 // UnreadOf returns an answer of a host that a step could not use.

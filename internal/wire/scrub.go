@@ -3,7 +3,6 @@ package wire
 import (
 	"reflect"
 	"strings"
-	"sync"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
@@ -31,189 +30,89 @@ func (s Scrub) Nodes(v []inventory.Node) []inventory.Node { return Clean(s, v) }
 // scrubbed and valid UTF-8, as JSON wants it. What the document points to stays as
 // it is for others.
 func Clean[T any](s Scrub, v T) T {
-	if w := walkOf(reflect.TypeFor[T]()); w != nil {
-		w(s, reflect.ValueOf(&v).Elem())
-	}
+	s.clean(reflect.ValueOf(&v).Elem(), true)
 	return v
 }
 
-// untouched are the types whose texts stay, each with its reason.
+// untouched are the structs whose texts stay, each with its reason.
 var untouched = map[reflect.Type]string{
 	reflect.TypeFor[plan.Code]():    "a code is this program's own word",
 	reflect.TypeFor[plan.Refusal](): "a seal is compared byte by byte, holds no secret and is not recorded",
 }
 
-// raw are the types whose texts are scrubbed and keep bytes that are no UTF-8: their
-// JSON has a form for them.
-var raw = map[reflect.Type]bool{reflect.TypeFor[plan.Answer](): true}
-
-// walk cleans a value in place. Whatever the value shares with others is replaced by
-// a copy first.
-type walk func(s Scrub, v reflect.Value)
-
-// walks holds the walk of each type, once it was made. A type without a text has nil.
-var walks sync.Map
-
-func walkOf(t reflect.Type) walk {
-	if w, ok := walks.Load(t); ok {
-		return w.(walk)
-	}
-	w := newWalk(t, text)
-	walks.Store(t, w)
-	return w
-}
-
-// text cleans one text.
-func text(s Scrub, v reflect.Value) {
-	before := v.String()
-	after := strings.ToValidUTF8(before, "\uFFFD")
-	if s != nil {
-		after = strings.ToValidUTF8(s(after), "\uFFFD")
-	}
-	if after != before {
-		v.SetString(after)
-	}
-}
-
-// rawText scrubs one text and keeps its bytes.
-func rawText(s Scrub, v reflect.Value) {
-	if s == nil {
-		return
-	}
-	if after := s(v.String()); after != v.String() {
-		v.SetString(after)
-	}
-}
+// raw is the type whose texts keep bytes that are no UTF-8: its JSON has a form for them.
+var raw = reflect.TypeFor[plan.Answer]()
 
 // holder is an inventory.Seen of any type.
 type holder interface {
 	Inside() (value any, why *string)
 }
 
-// newWalk returns the walk of a type, whose texts are cleaned by a leaf.
-func newWalk(t reflect.Type, leaf walk) walk {
-	switch {
-	case untouched[t] != "":
-		return nil
-	case raw[t]:
-		leaf = rawText
-	case reflect.PointerTo(t).Implements(reflect.TypeFor[holder]()):
-		return seen
-	}
-	switch t.Kind() {
+// clean cleans a value in place. Whatever the value shares with others is replaced by a
+// copy first. utf8 says whether its own texts become valid UTF-8.
+func (s Scrub) clean(v reflect.Value, utf8 bool) {
+	switch t := v.Type(); v.Kind() {
 	case reflect.String:
-		return leaf
-	case reflect.Pointer:
-		return pointer(t)
-	case reflect.Slice:
-		return list(t)
-	case reflect.Map:
-		return dictionary(t)
+		if after := s.text(v.String(), utf8); after != v.String() {
+			v.SetString(after)
+		}
 	case reflect.Struct:
-		return fields(t, leaf)
-	}
-	return nil
-}
-
-func seen(s Scrub, v reflect.Value) {
-	value, why := v.Addr().Interface().(holder).Inside()
-	if value != nil {
-		v := reflect.ValueOf(value).Elem()
-		if w := walkOf(v.Type()); w != nil {
-			w(s, v)
-		}
-	}
-	if *why != "" {
-		text(s, reflect.ValueOf(why).Elem())
-	}
-}
-
-func pointer(t reflect.Type) walk {
-	inner := walkOf(t.Elem())
-	if inner == nil {
-		return nil
-	}
-	return func(s Scrub, v reflect.Value) {
-		if v.IsNil() {
+		if untouched[t] != "" {
 			return
 		}
-		own := reflect.New(t.Elem())
-		own.Elem().Set(v.Elem())
-		inner(s, own.Elem())
-		v.Set(own)
-	}
-}
-
-func list(t reflect.Type) walk {
-	inner := walkOf(t.Elem())
-	if inner == nil {
-		return nil
-	}
-	return func(s Scrub, v reflect.Value) {
-		if v.IsNil() {
-			return
-		}
-		own := reflect.MakeSlice(t, v.Len(), v.Len())
-		reflect.Copy(own, v)
-		for i := range own.Len() {
-			inner(s, own.Index(i))
-		}
-		v.Set(own)
-	}
-}
-
-func dictionary(t reflect.Type) walk {
-	ofKey, ofValue := walkOf(t.Key()), walkOf(t.Elem())
-	if ofKey == nil && ofValue == nil {
-		return nil
-	}
-	return func(s Scrub, v reflect.Value) {
-		if v.IsNil() {
-			return
-		}
-		own := reflect.MakeMapWithSize(t, v.Len())
-		key, value := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
-		for all := v.MapRange(); all.Next(); {
-			key.SetIterKey(all)
-			value.SetIterValue(all)
-			if ofKey != nil {
-				ofKey(s, key)
+		if h, ok := v.Addr().Interface().(holder); ok {
+			value, why := h.Inside()
+			if *why = s.text(*why, true); value != nil {
+				s.clean(reflect.ValueOf(value).Elem(), true)
 			}
-			if ofValue != nil {
-				ofValue(s, value)
-			}
-			own.SetMapIndex(key, value)
+			return
 		}
-		v.Set(own)
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() { // it is exported: the inside of a time.Time is not
+				s.clean(f, t != raw)
+			}
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			own := reflect.New(t.Elem())
+			own.Elem().Set(v.Elem())
+			s.clean(own.Elem(), true)
+			v.Set(own)
+		}
+	case reflect.Slice:
+		if !v.IsNil() {
+			own := reflect.MakeSlice(t, v.Len(), v.Len())
+			reflect.Copy(own, v)
+			for i := range own.Len() {
+				s.clean(own.Index(i), true)
+			}
+			v.Set(own)
+		}
+	case reflect.Map:
+		if !v.IsNil() {
+			own := reflect.MakeMapWithSize(t, v.Len())
+			key, value := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
+			for all := v.MapRange(); all.Next(); {
+				key.SetIterKey(all)
+				value.SetIterValue(all)
+				s.clean(key, true)
+				s.clean(value, true)
+				own.SetMapIndex(key, value)
+			}
+			v.Set(own)
+		}
 	}
 }
 
-// fields walks over what of a struct is exported: the inside of a time.Time is not.
-func fields(t reflect.Type, leaf walk) walk {
-	type field struct {
-		at   int
-		walk walk
+func (s Scrub) text(text string, utf8 bool) string {
+	if utf8 {
+		text = strings.ToValidUTF8(text, "\uFFFD")
 	}
-	var all []field
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if !f.IsExported() {
-			continue
-		}
-		w := walkOf(f.Type)
-		if f.Type.Kind() == reflect.String {
-			w = leaf
-		}
-		if w != nil {
-			all = append(all, field{i, w})
-		}
+	if s != nil {
+		text = s(text)
 	}
-	if all == nil {
-		return nil
+	if utf8 {
+		text = strings.ToValidUTF8(text, "\uFFFD")
 	}
-	return func(s Scrub, v reflect.Value) {
-		for _, f := range all {
-			f.walk(s, v.Field(f.at))
-		}
-	}
+	return text
 }

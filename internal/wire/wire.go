@@ -79,3 +79,12 @@ func decode(content []byte, into any, strict bool) error {
 	}
 	return nil
 }
+
+// Each returns what f makes of each: never nil, which JSON would print as null.
+func Each[T, U any](all []T, f func(T) U) []U {
+	out := make([]U, 0, len(all))
+	for _, x := range all {
+		out = append(out, f(x))
+	}
+	return out
+}

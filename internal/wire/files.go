@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -55,13 +58,7 @@ func (f PlanFile) Approved() *plan.Approved {
 
 // Actions returns the actions that the file approves, in their order.
 func (f PlanFile) Actions() []plan.Action {
-	var out []plan.Action
-	for _, a := range f.Plan.Actions {
-		if f.Digests[a.Address()] != "" {
-			out = append(out, a)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(f.Plan.Actions), func(a plan.Action) bool { return f.Digests[a.Address()] == "" })
 }
 
 // Gone returns the approved actions that a present plan of the same selection does
@@ -71,22 +68,13 @@ func (f PlanFile) Gone(now *plan.Plan) []plan.Action {
 	for _, a := range now.Actions {
 		wanted[a.Address()] = true
 	}
-	var out []plan.Action
-	for _, a := range f.Actions() {
-		if !wanted[a.Address()] {
-			out = append(out, a)
-		}
-	}
-	return out
+	return slices.DeleteFunc(f.Actions(), func(a plan.Action) bool { return wanted[a.Address()] })
 }
 
 // filled returns the file with the keys that are derived from others.
 func (f PlanFile) filled() PlanFile {
 	f.On, f.Exclude, f.Steps = append([]string{}, f.On...), append([]string{}, f.Exclude...), append([]plan.StepID{}, f.Steps...)
-	f.Approves = []string{}
-	for _, a := range f.Actions() {
-		f.Approves = append(f.Approves, a.Address())
-	}
+	f.Approves = Each(f.Actions(), plan.Action.Address)
 	return f
 }
 
@@ -125,35 +113,37 @@ var ErrNoPlanFile = errors.New("not a plan file that this macfleet reads")
 
 // DecodePlanFile reads a file's content. The error wraps ErrNoPlanFile.
 func DecodePlanFile(content []byte) (PlanFile, error) {
-	var head Head
-	if err := decode(content, &head, false); err != nil {
-		return PlanFile{}, noPlanFile("%w", err)
-	}
-	switch {
-	case head.FormatVersion != PlanFileFormat:
-		return PlanFile{}, noPlanFile("its format_version is %q, this one reads %s", head.FormatVersion, PlanFileFormat)
-	case !selfDigest.Match(content):
-		// Without its line there is nothing to compare, and a text laid out anew
-		// would pass for what it does not say.
-		return PlanFile{}, noPlanFile("it does not end with its self_digest: it is another document, or was changed by hand")
-	case !bytes.Equal(seal(content), content):
-		return PlanFile{}, noPlanFile("it was damaged or changed since it was made: its bytes are not those of its self_digest")
-	}
-	var f PlanFile
-	if err := decode(content, &f, true); err != nil {
-		return PlanFile{}, noPlanFile("%w", err)
-	}
-	p, err := f.Document.plan()
+	f, err := decodePlanFile(content)
 	if err != nil {
-		return PlanFile{}, noPlanFile("%w", err)
+		return PlanFile{}, fmt.Errorf("%w: %w; make another: macfleet plan --out FILE", ErrNoPlanFile, err)
 	}
-	f.Plan, f.Document = p, PlanOf(p)
-	f.Document.MacfleetVersion = f.MacfleetVersion
 	return f, nil
 }
 
-func noPlanFile(format string, args ...any) error {
-	return fmt.Errorf("%w: %w; make another: macfleet plan --out FILE", ErrNoPlanFile, fmt.Errorf(format, args...))
+func decodePlanFile(content []byte) (f PlanFile, err error) {
+	var head Head
+	if err := decode(content, &head, false); err != nil {
+		return f, err
+	}
+	switch {
+	case head.FormatVersion != PlanFileFormat:
+		return f, fmt.Errorf("its format_version is %q, this one reads %s", head.FormatVersion, PlanFileFormat)
+	case !selfDigest.Match(content):
+		// Without its line there is nothing to compare, and a text laid out anew
+		// would pass for what it does not say.
+		return f, errors.New("it does not end with its self_digest: it is another document, or was changed by hand")
+	case !bytes.Equal(seal(content), content):
+		return f, errors.New("it was damaged or changed since it was made: its bytes are not those of its self_digest")
+	}
+	if err := decode(content, &f, true); err != nil {
+		return f, err
+	}
+	if f.Plan, err = f.Document.plan(); err != nil {
+		return f, err
+	}
+	f.Document = PlanOf(f.Plan)
+	f.Document.MacfleetVersion = f.MacfleetVersion
+	return f, nil
 }
 
 // Check returns why the file must not be applied to a configuration now, or nil.
@@ -187,4 +177,94 @@ func ownerText(o fleet.Owner) string {
 		return fmt.Sprintf("%q without an environment", o.Name)
 	}
 	return fmt.Sprintf("%q, environment %q", o.Name, o.Environment)
+}
+
+// RecordFormat is the version of the snapshot file: a reader passes over keys it does
+// not know and refuses another major version.
+const RecordFormat = "2.0"
+
+// Record is a snapshot as it is kept in a file: plans are made from it without a
+// network or a credential.
+type Record struct {
+	OwnedHead
+	plan.Snapshot
+}
+
+// NewRecord returns the record of what was observed for a configuration.
+func NewRecord(o fleet.Owner, snap plan.Snapshot) Record {
+	r := Record{HeadOf(o), snap}
+	r.FormatVersion = RecordFormat
+	return r
+}
+
+// Encode returns the file's content: the same record gives the same bytes. The
+// error is about times outside the years 0 to 9999, which no provider gives.
+func (r Record) Encode() ([]byte, error) {
+	if r.Servers == nil {
+		r.Servers = []inventory.Server{}
+	}
+	if r.Pins == nil {
+		r.Pins = []plan.Pin{}
+	}
+	if r.Hosts == nil {
+		r.Hosts = map[string]plan.HostSeen{}
+	}
+	var b bytes.Buffer
+	if err := encoder(&b, " ").Encode(r); err != nil {
+		return nil, fmt.Errorf("encode snapshot: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// ErrNoSnapshot means that a text is no snapshot file that this macfleet can
+// read: damaged, cut off, or of another format.
+var ErrNoSnapshot = errors.New("not a snapshot that this macfleet reads")
+
+// DecodeRecord reads a file's content: it returns exactly what Encode was given;
+// an empty list and none are the same. What a file does not say of a host is unread.
+// The error wraps ErrNoSnapshot.
+func DecodeRecord(content []byte) (Record, error) {
+	r, err := decodeRecord(content)
+	if err != nil {
+		return Record{}, fmt.Errorf("%w: %w", ErrNoSnapshot, err)
+	}
+	return r, nil
+}
+
+func decodeRecord(content []byte) (r Record, err error) {
+	var head Head
+	err = decode(content, &head, false)
+	major, _, _ := strings.Cut(RecordFormat, ".")
+	if got, _, _ := strings.Cut(head.FormatVersion, "."); err == nil && got != major {
+		return r, fmt.Errorf("its format_version is %q, this one reads %s.x; record another, or use the macfleet that wrote it", head.FormatVersion, major)
+	}
+	if err == nil {
+		err = decode(content, &r, false)
+	}
+	// An inventory that is not there must not look like an empty one.
+	switch {
+	case err != nil:
+	case r.Configuration == "":
+		err = errors.New("it has no configuration")
+	case r.Servers == nil:
+		err = errors.New("it has no servers")
+	case r.Pins == nil:
+		err = errors.New("it has no pins")
+	case r.Hosts == nil:
+		err = errors.New("it has no hosts")
+	}
+	if err != nil {
+		return r, fmt.Errorf("%w; record another", err)
+	}
+	return r, nil
+}
+
+// Check returns an error for a record of another configuration or environment
+// than the one that plans: its hosts would all look like strays.
+func (r Record) Check(owner fleet.Owner) error {
+	if r.Owner() == owner {
+		return nil
+	}
+	return fmt.Errorf("it was recorded for %s, this configuration is %s; choose its directory with -C and its environment with -e, or record another",
+		ownerText(r.Owner()), ownerText(owner))
 }
