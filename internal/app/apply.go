@@ -12,6 +12,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
 )
 
 // DefaultDrain is how long the Pods of a host have to end.
@@ -218,3 +219,81 @@ func checkNamed(flag string, names []string, p *plan.Plan, of func(plan.Host) []
 	}
 	return nil
 }
+
+// RestartOptions are the arguments and flags of restart.
+type RestartOptions struct {
+	Locking
+	Host, Job string
+	Approve   bool
+}
+
+// Jobs are the jobs that can be restarted.
+func Jobs() []string {
+	return named(steps.Jobs(), func(id plan.StepID) string { return string(id) })
+}
+
+// Restart starts a job of a host anew, and proves it.
+func Restart(ctx context.Context, env *Env, o RestartOptions) error {
+	if err := env.oneHost("restart"); err != nil {
+		return err
+	}
+	if !slices.Contains(Jobs(), o.Job) {
+		return fmt.Errorf("there is no job %q;%s the jobs are %s", o.Job, didYouMean(` did you mean "%s"?`, o.Job, Jobs()), strings.Join(Jobs(), ", "))
+	}
+	if err := env.approvable("restart", o.Approve, true, "pass --auto-approve"); err != nil {
+		return err
+	}
+	n := need{Selection: Selection{On: []string{"name=" + o.Host}, Steps: []string{o.Job}}}
+	return env.with(ctx, n, func(looking context.Context, s *session) error {
+		s.limit(0)
+		return s.locked(looking, ctx, o.Locking, func() error {
+			p, err := s.restartPlan(looking, o.Host, plan.StepID(o.Job))
+			if err != nil {
+				return err
+			}
+			if len(p.Runnable()) == 0 {
+				env.outText().Plan(p)
+				return result(false, false)
+			}
+			return s.perform(ctx, p, o.Approve)
+		})
+	})
+}
+
+// restartPlan is the plan of a host with one action: the job's restart. A host that
+// must not be changed or cannot be asked keeps what its plan says of that. A host
+// that was rolled back is taken as it is.
+func (s *session) restartPlan(ctx context.Context, host string, job plan.StepID) (*plan.Plan, error) {
+	snap, p, err := s.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Runnable()) > 0 {
+		s.engine.Selection.Rollback = true
+		if back := s.engine.Compute(ctx, snap); len(back.Actions) == 0 {
+			p = back
+		} else {
+			s.engine.Selection.Rollback = false
+		}
+	}
+	if len(p.Hosts) != 1 || !p.Hosts[0].Member {
+		return nil, fmt.Errorf("no member is called %s; macfleet hosts lists them", host)
+	}
+	h := p.Hosts[0]
+	switch {
+	case h.Unknown != nil, h.Refused != nil, len(h.Unread) > 0, slices.ContainsFunc(p.Actions, isRefused):
+		p.Actions = slices.DeleteFunc(p.Actions, func(a plan.Action) bool { return !isRefused(a) })
+		return p, nil
+	case len(p.Runnable()) > 0:
+		return nil, fmt.Errorf("%s differs from its configuration in what the restart is about (%s); macfleet apply --on name=%s repairs that first",
+			h.Name, p.Runnable()[0][0].Reason.Code, h.Name)
+	}
+	c, ok := steps.Restart(job, h.View(job))
+	if !ok {
+		return nil, fmt.Errorf("%s has no job %s: its configuration has no such block", h.Name, job)
+	}
+	p.Actions = append(p.Actions, plan.Restarting(h, job, c))
+	return p, nil
+}
+
+func isRefused(a plan.Action) bool { return a.Refusal != nil }

@@ -74,7 +74,7 @@ func (env *Env) candidates(kind Kind, done []string, begun string) []string {
 		if len(all) == 0 {
 			return nil
 		}
-		return append(named(all, func(b runlog.Brief) string { return b.Head.ID }), runlog.Last)
+		return append(named(all, func(b runlog.Record) string { return b.Head.ID }), runlog.Last)
 	case ASimulatedHost:
 		return sandbox.Names(env.sandboxDir())
 	case AnIncident:

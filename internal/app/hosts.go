@@ -7,12 +7,17 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
+	"sync"
 	"time"
+	"unicode/utf8"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
 // HostsOptions are the flags of hosts.
@@ -126,4 +131,238 @@ func Trust(ctx context.Context, env *Env, name string) error {
 		env.outText().Say(fmt.Sprintf("Forgot the key %s of %s, pinned since %s.", hosts.FingerprintOf(dropped), name, dropped.Since.Format("2006-01-02")))
 		return nil
 	})
+}
+
+// longestReason is how long the reason of a hold is at most, in characters: it
+// stands in every plan.
+const longestReason = 200
+
+// HoldOptions are the arguments and flags of hold.
+type HoldOptions struct {
+	Hosts         []string // names or selectors
+	Reason, Until string
+}
+
+// Hold keeps everybody off hosts until a time.
+func Hold(ctx context.Context, env *Env, o HoldOptions) error {
+	h, err := newHold(o.Reason, o.Until, time.Now())
+	if err != nil {
+		return err
+	}
+	return hold(ctx, env, o.Hosts, h)
+}
+
+// Unhold takes the holds of hosts away. They are names or selectors.
+func Unhold(ctx context.Context, env *Env, hosts []string) error { return hold(ctx, env, hosts, nil) }
+
+// newHold returns a hold of the caller's.
+func newHold(reason, until string, now time.Time) (*inventory.Hold, error) {
+	reason = strings.TrimSpace(reason)
+	switch {
+	case reason == "" || until == "":
+		return nil, errors.New("a hold needs to say why and until when: --reason TEXT --until 3d")
+	case utf8.RuneCountInString(reason) > longestReason:
+		return nil, fmt.Errorf("--reason has more than %d characters", longestReason)
+	}
+	end, err := plan.ParseUntil(until, now)
+	if err != nil {
+		return nil, fmt.Errorf("--until: %w", err)
+	}
+	return &inventory.Hold{Who: caller(), Reason: reason, Since: now.UTC().Truncate(time.Second), Until: end}, nil
+}
+
+// hold writes a hold, or takes away what is there.
+func hold(ctx context.Context, env *Env, names []string, h *inventory.Hold) error {
+	if len(env.On) > 0 {
+		return errors.New("name the hosts as arguments: leave out --on")
+	}
+	// A hold needs no key that only the cluster knows.
+	return env.with(ctx, need{Selection: env.and(names...), readOnly: true}, func(ctx context.Context, s *session) error {
+		hosts, left, err := s.toHold(ctx, h)
+		if err != nil {
+			return err
+		}
+		var node engine.SetNodeHold
+		if s.kubernetes != nil {
+			node = s.kubernetes.SetHold
+		}
+		held := s.engine.Hold(ctx, hosts, h, node)
+		env.outText().Holding(held, h)
+		return result(false, left == 0 && !slices.ContainsFunc(held, func(x engine.Holding) bool { return !x.Done(h) }))
+	})
+}
+
+// toHold returns the selected members, but for those that somebody else holds, whose
+// hold another one must not shorten, and those that nobody holds and that are to be
+// free. It tells of both; left is how many are not as the caller wants them.
+func (s *session) toHold(ctx context.Context, h *inventory.Hold) (hosts []plan.Host, left int, err error) {
+	var p *plan.Plan
+	err = s.showing(s.env.Err, func() (err error) {
+		p, err = s.engine.ObserveToHold(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	seen := false
+	for _, x := range p.Hosts {
+		other := x.Standing()
+		switch {
+		case !x.Member:
+		case h == nil && x.Held == nil && x.Unknown == nil && !x.Node.IsUnread():
+			seen = true
+			s.env.outText().Say(x.Name + ": was not held")
+		case h != nil && other != nil && other.Who != h.Who:
+			left++
+			s.env.errText().Warn(fmt.Sprintf("%s is held %s; that stays. macfleet unhold %s takes it away.", x.Name, other, x.Name))
+		default:
+			hosts = append(hosts, x)
+		}
+	}
+	if len(hosts)+left == 0 && !seen {
+		return nil, 0, errors.New("the selection matches no member; macfleet hosts lists them")
+	}
+	return hosts, left, nil
+}
+
+// CordonOptions are the arguments and flags of cordon.
+type CordonOptions struct {
+	Hosts   []string // names or selectors
+	Approve bool
+	Undo    bool
+	Drain   bool
+	Force   bool // evict Pods too that nothing makes again
+	Timeout time.Duration
+}
+
+func (o CordonOptions) check(c Call) error {
+	switch {
+	case o.Undo && o.Drain:
+		return errors.New("--undo and --drain exclude each other: --undo opens Nodes to Pods, and --drain takes their Pods away; run macfleet cordon with one of them")
+	case c.gave("timeout") && !o.Drain:
+		return errors.New("--timeout is of --drain: it is how long a Node's Pods have; write cordon … --drain --timeout 10m, or leave it out")
+	case o.Force && !o.Drain:
+		return errors.New("--force is of --drain: it also evicts Pods that nothing makes again; write cordon … --drain --force, or leave it out")
+	case o.Timeout <= 0:
+		return fmt.Errorf("--timeout is %s; it must be more than nothing", o.Timeout)
+	}
+	return nil
+}
+
+// Cordon closes the Nodes of hosts to new Pods and may empty them, or opens them again.
+func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
+	if err := o.check(env.Call); err != nil {
+		return err
+	}
+	if err := env.approvable("cordon", o.Approve, true, "pass --auto-approve"); err != nil {
+		return err
+	}
+	return env.with(ctx, need{Selection: env.and(o.Hosts...)}, func(ctx context.Context, s *session) error {
+		if s.kubernetes == nil {
+			return errNoCluster("cordon")
+		}
+		m, err := s.engine.Members(ctx)
+		if err != nil {
+			return err
+		}
+		nodes, without := m.Nodes()
+		for _, name := range without {
+			env.errText().Warn(name + " has no Node; macfleet plan says why.")
+		}
+		if len(nodes) == 0 {
+			return errors.New("none of the selected hosts has a Node")
+		}
+		s.tellInProgress(ctx)
+		if err := env.askCordon(nodes, o); err != nil {
+			return err
+		}
+		w := cordoning{session: s, options: o, said: make(map[string]string)}
+		return result(false, w.run(ctx, nodes) && len(without) == 0)
+	})
+}
+
+func (env *Env) askCordon(nodes []inventory.Node, o CordonOptions) error {
+	what := "Close to new Pods"
+	switch {
+	case o.Undo:
+		what = "Open to new Pods"
+	case o.Drain:
+		what = "Close to new Pods, and evict the Pods of"
+	}
+	names := named(nodes, func(n inventory.Node) string { return n.Name })
+	return env.ask(o.Approve, what+" "+strings.Join(names, ", ")+"?")
+}
+
+// cordoning works on Nodes, one after the other: a mistake shows at the first.
+type cordoning struct {
+	session *session
+	options CordonOptions
+	saying  sync.Mutex        // Pods of a Node go at once
+	said    map[string]string // by Node and Pod
+}
+
+// run reports whether all came to its end. A Node that failed ends the run.
+func (w *cordoning) run(ctx context.Context, nodes []inventory.Node) bool {
+	t := w.session.env.outText()
+	ok := true
+	for i, n := range nodes {
+		said, right, err := w.node(ctx, n)
+		if err != nil {
+			w.session.env.errText().Error(fmt.Errorf("%s: %w", n.Name, err))
+			if left := len(nodes) - i - 1; left > 0 {
+				t.Say(fmt.Sprintf("Nodes that were not begun: %d.", left))
+			}
+			if !w.options.Undo {
+				t.Say("What was closed stays closed; macfleet cordon " + n.Name + " --undo opens what macfleet closed.")
+			}
+			return false
+		}
+		ok = ok && right
+		t.Say(n.Name + ": " + said)
+	}
+	return ok
+}
+
+func (w *cordoning) node(ctx context.Context, n inventory.Node) (said string, right bool, err error) {
+	cluster := w.session.kubernetes
+	if w.options.Undo {
+		open, err := cluster.Uncordon(ctx, n)
+		if err != nil || open {
+			return "open to new Pods", err == nil, err
+		}
+		return "left closed: somebody else closed it (kubectl uncordon " + n.Name + " opens it)", false, nil
+	}
+	if err := cluster.Cordon(ctx, n, caller()); err != nil {
+		return "", false, err
+	}
+	said = "closed to new Pods"
+	switch {
+	case n.CordonedBy != "":
+		said += " before, by " + n.CordonedBy
+	case n.Cordoned:
+		said += " before, by somebody else, whose it stays"
+	}
+	if !w.options.Drain {
+		return said, true, nil
+	}
+	w.session.env.outText().Say(n.Name + ": " + said)
+	err = cluster.Drain(ctx, n, kubernetes.DrainOptions{Timeout: w.options.Timeout, Unmanaged: w.options.Force, Progress: func(e kubernetes.DrainEvent) { w.tell(n, e) }})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = fmt.Errorf("not empty after %s: %w", w.options.Timeout, err)
+	}
+	return "empty", true, err
+}
+
+func (w *cordoning) tell(n inventory.Node, e kubernetes.DrainEvent) {
+	w.saying.Lock()
+	defer w.saying.Unlock()
+	pod := fmt.Sprintf("%s: Pod %s/%s ", n.Name, e.Namespace, e.Pod)
+	text := string(e.What)
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	if w.said[pod] != text { // what holds a Pod is told once, and not at each try
+		w.said[pod] = text
+		w.session.env.errText().Say(pod + text)
+	}
 }

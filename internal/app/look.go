@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/internal/wholefile"
@@ -165,4 +167,115 @@ func checkNewFile(flag, name string, force bool) error {
 		return fmt.Errorf("%s %s: %w; name another file, or add --force", flag, name, fs.ErrExist)
 	}
 	return nil
+}
+
+// DoctorOptions are the arguments and flags of doctor.
+type DoctorOptions struct {
+	Host   string
+	JSON   bool
+	Record string // file to keep the answers in; empty: they are not kept
+	Force  bool
+}
+
+// Doctor looks at one host and says what is wrong with it.
+func Doctor(ctx context.Context, env *Env, o DoctorOptions) error {
+	if err := env.oneHost("doctor"); err != nil {
+		return err
+	}
+	if err := checkNewFile("record", o.Record, o.Force); err != nil {
+		return err
+	}
+	return env.with(ctx, need{readOnly: true}, func(looking context.Context, s *session) error {
+		var server inventory.Server
+		var snap plan.Snapshot
+		err := s.showing(env.Err, func() (err error) {
+			server, snap, err = s.engine.Examine(looking, o.Host, doctor.ClockProbe())
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		checkup := doctor.Examine(s.config, steps.For, snap, server.ID)
+		err = env.answer(o.JSON, func(w io.Writer) error { return view.WriteCheckup(w, checkup) }, func(t *view.Text) { t.Checkup(checkup) })
+		if err == nil && o.Record != "" {
+			err = env.recordAnswers(o.Record, server, snap.Hosts[server.ID])
+		}
+		if err != nil {
+			return err
+		}
+		return result(false, checkup.Healthy)
+	})
+}
+
+// recordAnswers keeps what one host answered in a file, without what names it.
+func (env *Env) recordAnswers(file string, server inventory.Server, seen plan.HostSeen) error {
+	text, err := plan.EncodeRecording(server, seen)
+	if err != nil {
+		return err
+	}
+	if err := env.keepAnswers(file, text); err != nil {
+		return err
+	}
+	env.errText().Say("Recorded the answers in " + file + ". Read it before you give it away.")
+	return nil
+}
+
+// ExplainOptions are the arguments and flags of explain.
+type ExplainOptions struct {
+	Host     string
+	Step     string // empty: all of them
+	JSON     bool
+	Script   bool
+	Snapshot string // file; empty: the world is looked at
+}
+
+// Explain says everything about one host, in the world or in a recorded observation.
+func Explain(ctx context.Context, env *Env, o ExplainOptions) error {
+	if o.JSON && o.Script {
+		return errors.New("--json and --script exclude each other: a document holds no scripts; run macfleet explain with one of them")
+	}
+	if err := env.oneHost("explain"); err != nil {
+		return err
+	}
+	x, err := env.explanation(ctx, o.Host, o.Snapshot)
+	if err != nil {
+		return err
+	}
+	step := plan.StepID(o.Step)
+	if step != "" {
+		if _, err := x.Step(step); err != nil {
+			return err
+		}
+	}
+	return env.answer(o.JSON, func(w io.Writer) error { return view.WriteExplanation(w, x, step) }, func(t *view.Text) {
+		if o.Script {
+			t.Scripts(x, step)
+		} else {
+			t.Explain(x, step)
+		}
+	})
+}
+
+func (env *Env) explanation(ctx context.Context, host, file string) (doctor.Explanation, error) {
+	config, err := env.config(reading{})
+	if err != nil {
+		return doctor.Explanation{}, err
+	}
+	var snap plan.Snapshot
+	if file != "" {
+		var r wire.Record
+		_, r, err = env.recorded(file, config, Selection{})
+		snap = r.Snapshot
+	} else {
+		err = env.with(ctx, need{config: config, readOnly: true}, func(looking context.Context, s *session) error {
+			return s.showing(env.Err, func() (err error) {
+				snap, err = s.engine.ObserveHost(looking, host)
+				return err
+			})
+		})
+	}
+	if err != nil {
+		return doctor.Explanation{}, err
+	}
+	return doctor.Explain(config, steps.For, snap, host)
 }

@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// LogSize is how long a log may grow, in bytes. At that length it becomes FILE.old,
-// in the place of an earlier one, and the log begins anew: the end of a long run
-// stays, and no run fills a disk.
+// LogSize is how long a log may grow, in bytes. At that length it becomes FILE.old, in the
+// place of an earlier one, and begins anew: no run fills a disk.
 const LogSize = 8 << 20
 
 // LogsKept is how many logs of each command stay.
@@ -45,8 +44,7 @@ type Log struct {
 	err     error
 }
 
-// NewLog returns a log that will be in a file; the file's folder is made when
-// missing.
+// NewLog returns a log that will be in a file; the file's folder is made when missing.
 func NewLog(path string, scrub func(string) string) *Log {
 	return &Log{path: path, scrub: scrub}
 }
@@ -104,7 +102,9 @@ func (l *Log) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	if l.turns && l.written+int64(len(text)) > LogSize {
-		if l.turn(); l.err != nil {
+		l.err = errors.Join(l.file.Close(), os.Rename(l.path, l.path+oldSuffix))
+		l.file = nil
+		if l.ready() != nil {
 			return len(line), nil
 		}
 	}
@@ -112,15 +112,6 @@ func (l *Log) Write(line []byte) (int, error) {
 	l.written += int64(n)
 	l.err = err
 	return len(line), nil
-}
-
-// turn puts what was written aside and begins anew.
-func (l *Log) turn() {
-	err := errors.Join(l.file.Close(), os.Rename(l.path, l.path+oldSuffix))
-	l.file, l.written = nil, 0
-	if l.err = err; err == nil {
-		l.err = l.ready()
-	}
 }
 
 // Path returns the log's file, or why there is none. Both are empty while nothing
@@ -151,17 +142,13 @@ func (l *Log) Close() error {
 // keep are left.
 func PruneLogs(folder, command string, keep int) error {
 	all, err := stamped(folder, logSuffix)
-	if err != nil {
-		return fmt.Errorf("read the logs: %w", err)
-	}
 	all = slices.DeleteFunc(all, func(name string) bool {
 		_, rest, _ := strings.Cut(name, "-")
 		return !strings.HasPrefix(rest, command+"-")
 	})
-	var errs []error
 	for _, name := range all[min(keep, len(all)):] {
 		path := filepath.Join(folder, name)
-		errs = append(errs, remove(path), remove(path+oldSuffix))
+		err = errors.Join(err, remove(path), remove(path+oldSuffix))
 	}
-	return errors.Join(errs...)
+	return err
 }
