@@ -21,10 +21,7 @@ func applyCmd(env *app.Env) *cobra.Command {
 			"With --rollback the hosts of --on go back to the version that they had before of everything that they get\n" +
 			"as an artifact (they have kept it), and stay there until an apply without --rollback. The configuration\n" +
 			"still wants the newer one then: let it name the older.\n\n" + exitCodes,
-		RunE: func(c *cobra.Command, args []string) error {
-			o.File = append(args, "")[0]
-			return app.Apply(c.Context(), env, o)
-		}}
+		RunE: func(c *cobra.Command, _ []string) error { return app.Apply(c.Context(), env, o) }}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if strings.Contains(err.Error(), "--record") || strings.Contains(err.Error(), "--snapshot") {
 			return fmt.Errorf("%w: apply looks at the world itself and keeps nothing; macfleet plan has --record and --snapshot", err)
@@ -32,7 +29,6 @@ func applyCmd(env *app.Env) *cobra.Command {
 		return err
 	})
 	c.Flags().BoolVar(&o.JSON, "json", false, "print one JSON object a line, errors too; needs --auto-approve")
-	rollbackFlag(c.Flags(), &o.Rollback)
 	boundsFlags(c.Flags(), &o.Bounds)
 	c.Flags().StringArrayVar(&o.ForceBusy, "force-busy", nil, "change a `HOST` (or another --force-busy) whatever it is at work on; that work is lost")
 	c.Flags().DurationVar(&o.DrainTimeout, "drain-timeout", app.DefaultDrain, "how `LONG` the Pods of a host have to end before it is changed")
@@ -52,10 +48,7 @@ func restartCmd(env *app.Env) *cobra.Command {
 			"the same some seconds later, and then for the host's Node. The jobs are: " + strings.Join(app.Jobs(), ", ") + ".\n" +
 			"Virtual machines go on. Where something differs, macfleet apply --on name=HOST repairs that, and\n" +
 			"restarts what has to be.\n\n" + exitCodes,
-		RunE: func(c *cobra.Command, args []string) error {
-			o.Host, o.Job = args[0], args[1]
-			return app.Restart(c.Context(), env, o)
-		}}
+		RunE: func(c *cobra.Command, _ []string) error { return app.Restart(c.Context(), env, o) }}
 	lockFlags(c.Flags(), &o.Locking)
 	approveFlag(c.Flags(), &o.Approve)
 	return c
@@ -70,10 +63,7 @@ func holdCmd(env *app.Env) *cobra.Command {
 			"  macfleet hold acme-production-runners-m2-0bccd --reason \"its fan is loud\" --until 3d\n" +
 			"  macfleet hold fleet=builders --reason \"release week\" --until 2026-11-28\n\n" +
 			"Exit codes: 0 done, 1 error, 3 some hosts are not held.",
-		RunE: func(c *cobra.Command, args []string) error {
-			o.Hosts = args
-			return app.Hold(c.Context(), env, o)
-		}}
+		RunE: func(c *cobra.Command, _ []string) error { return app.Hold(c.Context(), env, o) }}
 	c.Flags().StringVar(&o.Reason, "reason", "", "why, as a `TEXT` that every plan shows")
 	c.Flags().StringVar(&o.Until, "until", "", "until `WHEN`: 90m, 12h, 3d, 2w, or a time in UTC such as 2026-11-28; at most 30 days")
 	return c
@@ -84,7 +74,7 @@ func unholdCmd(env *app.Env) *cobra.Command {
 		Long: "unhold takes away the holds of hosts, whoever set them, from their markers and their Nodes. A place that\n" +
 			"cannot be reached keeps its hold, and the host stays held.\n\n" +
 			"Exit codes: 0 done, 1 error, 3 some hosts are still held.",
-		RunE: func(c *cobra.Command, args []string) error { return app.Unhold(c.Context(), env, args) }}
+		RunE: func(c *cobra.Command, _ []string) error { return app.Unhold(c.Context(), env) }}
 }
 
 func cordonCmd(env *app.Env) *cobra.Command {
@@ -96,10 +86,7 @@ func cordonCmd(env *app.Env) *cobra.Command {
 			"  macfleet cordon acme-production-runners-m2-0bccd --drain\n" +
 			"  macfleet cordon fleet=runners,zone=fr-par-3\n\n" +
 			"Exit codes: 0 done, 1 error or not approved, 3 some Nodes are not closed, opened or empty.",
-		RunE: func(c *cobra.Command, args []string) error {
-			o.Hosts = args
-			return app.Cordon(c.Context(), env, o)
-		}}
+		RunE: func(c *cobra.Command, _ []string) error { return app.Cordon(c.Context(), env, o) }}
 	f := c.Flags()
 	f.BoolVar(&o.Undo, "undo", false, "open the Nodes again that macfleet closed")
 	f.BoolVar(&o.Drain, "drain", false, "evict the Pods too")

@@ -21,20 +21,14 @@ func validateCmd(env *app.Env) *cobra.Command {
 
 func fmtCmd(env *app.Env) *cobra.Command {
 	var o app.FormatOptions
-	c := &cobra.Command{
-		Use:   "fmt [FILE...]",
-		Short: "Lay out the configuration's files in the one canonical way",
+	c := &cobra.Command{Use: "fmt [FILE...]", Short: "Lay out the configuration's files in the one canonical way",
 		Long: "fmt lays out the *.fleet.hcl files of the directory, or the FILEs that are named, and prints the names\n" +
 			"of those it changed. Only spaces change. \"-\" stands for standard input, laid out to standard output.\n\n" +
 			"Exit codes:\n" +
 			"  0    done; --check: all are laid out so already\n" +
 			"  1    a file cannot be read, parsed or written; the others are done\n" +
 			"  2    --check: some would change",
-		RunE: func(_ *cobra.Command, args []string) error {
-			o.Files = args
-			return app.Format(env, o)
-		},
-	}
+		RunE: func(*cobra.Command, []string) error { return app.Format(env, o) }}
 	annotationsFlag(c.Flags(), &o.Annotations)
 	c.Flags().BoolVar(&o.Check, "check", false, "write nothing; print the names of what would change and exit with 2")
 	return c
@@ -61,10 +55,7 @@ func artifactsLockCmd(env *app.Env) *cobra.Command {
 		Long: "lock reads the source of each artifact, downloading URLs, and writes sha256 and size into its block.\n" +
 			"A digest that stands there already is changed with --update alone: a server that has other bytes\n" +
 			"under the same name is an accident or an attack.",
-		RunE: func(c *cobra.Command, args []string) error {
-			o.Names = args
-			return app.LockArtifacts(c.Context(), env, o)
-		}}
+		RunE: func(c *cobra.Command, _ []string) error { return app.LockArtifacts(c.Context(), env, o) }}
 	c.Flags().BoolVar(&o.Check, "check", false, "write nothing; exit with 2 when a block is out of date")
 	c.Flags().BoolVar(&o.Update, "update", false, "also change digests that are locked")
 	return c
@@ -108,15 +99,9 @@ func sandboxCmd(env *app.Env) *cobra.Command {
 }
 
 func sandboxRunCmd(env *app.Env) *cobra.Command {
-	return &cobra.Command{
-		Use:   "run -- COMMAND [ARGUMENT...]",
-		Short: "Run a command, such as kubectl, against the simulated cluster",
+	return &cobra.Command{Use: "run -- COMMAND [ARGUMENT...]", Short: "Run a command, such as kubectl, against the simulated cluster", Args: cobra.MinimumNArgs(1),
 		Long: "run serves the simulated world while COMMAND runs. KUBECONFIG names a file that leads to its cluster and is\n" +
 			"removed afterwards; MACFLEET_SANDBOX names the world. It ends with COMMAND's exit code.\n\n" +
 			"  macfleet sandbox run -- kubectl get nodes",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return app.SandboxRun(c.Context(), env, args)
-		},
-	}
+		RunE: func(c *cobra.Command, args []string) error { return app.SandboxRun(c.Context(), env, args) }}
 }

@@ -21,7 +21,6 @@ func planCmd(env *app.Env) *cobra.Command {
 	sourceFlags(c.Flags(), &o.Source)
 	c.Flags().StringVar(&o.Out, "out", "", "keep the plan in a `FILE`, for macfleet show and macfleet apply")
 	c.Flags().DurationVar(&o.Expires, "expires", app.DefaultExpiry, "how `LONG` the file of --out may be applied, at most 168h")
-	rollbackFlag(c.Flags(), &o.Rollback)
 	boundsFlags(c.Flags(), &o.Bounds)
 	jsonIntoFlag(c.Flags(), &o.JSONInto)
 	c.Flags().BoolVar(&o.Detailed, "detailed-exitcode", false, "exit 2 with changes, 3 when incomplete")
@@ -56,10 +55,7 @@ func doctorCmd(env *app.Env) *cobra.Command {
 			"--record keeps the host's answers in a file, without names, addresses and keys: from a real Mac\n" +
 			"it is a test for macfleet's steps. Read it before you give it away.\n\n" +
 			"Exit codes: 0 all ok, 1 no such server or no inventory, 3 something is not ok.",
-		RunE: func(c *cobra.Command, args []string) error {
-			o.Host = args[0]
-			return app.Doctor(c.Context(), env, o)
-		}}
+		RunE: func(c *cobra.Command, _ []string) error { return app.Doctor(c.Context(), env, o) }}
 	jsonFlag(c.Flags(), &o.JSON)
 	c.Flags().StringVar(&o.Record, "record", "", "keep the answers in a new `FILE`")
 	c.Flags().BoolVar(&o.Force, "force", false, "replace FILE when it exists")
@@ -74,10 +70,7 @@ func explainCmd(env *app.Env) *cobra.Command {
 			"with the file and line it was written at, what was seen, what differs, what would be done and\n" +
 			"why, and the last proof. HOST is a name that `macfleet hosts` or `macfleet plan` shows, or\n" +
 			"the server's present one.",
-		RunE: func(c *cobra.Command, args []string) error {
-			o.Host, o.Step = args[0], append(args, "")[1]
-			return app.Explain(c.Context(), env, o)
-		}}
+		RunE: func(c *cobra.Command, _ []string) error { return app.Explain(c.Context(), env, o) }}
 	jsonFlag(c.Flags(), &o.JSON)
 	c.Flags().StringVar(&o.Snapshot, "snapshot", "", "look at a `FILE` that plan --record made, without network or credentials")
 	c.Flags().BoolVar(&o.Script, "script", false, "print the exact scripts that would run")
@@ -106,7 +99,7 @@ func trustCmd(env *app.Env) *cobra.Command {
 	return &cobra.Command{Use: "trust NAME", Short: "Forget a host's pinned key", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.APinnedHost),
 		Long: "trust drops the pinned key of a host that was reinstalled on purpose, or the trace of a server\n" +
 			"that is really gone. The next plan shows the new key and the next apply pins it.",
-		RunE: func(c *cobra.Command, args []string) error { return app.Trust(c.Context(), env, args[0]) }}
+		RunE: func(c *cobra.Command, _ []string) error { return app.Trust(c.Context(), env) }}
 }
 
 func runsCmd(env *app.Env) *cobra.Command {

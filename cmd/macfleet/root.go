@@ -159,18 +159,14 @@ func formFlags(f *pflag.FlagSet, o *app.Form) {
 	f.IntVar(&o.Limit, "limit", app.DefaultLimit, "with --format markdown: at most so many `BYTES`")
 }
 
-// boundsFlags adds the flags of plan and apply that lift what one run may do. Each
-// names what it allows, so that the record of a run tells it.
+// boundsFlags adds the flags of plan and apply that say what one run may do. Each names what it
+// allows, so that the record of a run tells it.
 func boundsFlags(f *pflag.FlagSet, o *app.Bounds) {
 	f.IntVar(&o.MaxDisrupted, "max-disrupted", 0, "let a run drain, reboot or wipe up to `N` Ready hosts of a fleet, and not a quarter of them")
 	f.IntVar(&o.MaxWipes, "max-wipes", 0, "let a run wipe up to `N` hosts, and not one")
 	f.IntVar(&o.MaxHosts, "max-hosts", 0, "let a run change up to `N` hosts, whatever the guardrails say")
 	f.BoolVar(&o.AnyTime, "outside-windows", false, "drain, reboot and wipe now, whatever windows the guardrails name")
-}
-
-// rollbackFlag adds the flag of plan and apply by which hosts go back.
-func rollbackFlag(f *pflag.FlagSet, rollback *bool) {
-	f.BoolVar(rollback, "rollback", false, "of what hosts get as artifacts, go back to the version before; needs --on")
+	f.BoolVar(&o.Rollback, "rollback", false, "of what hosts get as artifacts, go back to the version before; needs --on")
 }
 
 // lockFlags adds the flags of commands that change hosts.
@@ -294,7 +290,7 @@ func value(env *app.Env, kind app.Kind, directive cobra.ShellCompDirective) cobr
 func arguments(env *app.Env, kinds ...app.Kind) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		place := len(args)
-		if kinds[0].Repeats() {
+		if kinds[0].Repeats {
 			place = 0
 		}
 		if place >= len(kinds) {

@@ -31,11 +31,8 @@ func ArtifactsStatus(ctx context.Context, env *Env, asJSON bool) error {
 	return env.answer(asJSON, func(w io.Writer) error { return view.WriteArtifacts(w, config, rows) }, func(t *view.Text) { t.Artifacts(rows) })
 }
 
-// LockArtifactsOptions are the arguments and flags of artifacts lock.
-type LockArtifactsOptions struct {
-	Names         []string // none: all
-	Check, Update bool
-}
+// LockArtifactsOptions are the flags of artifacts lock.
+type LockArtifactsOptions struct{ Check, Update bool }
 
 // LockArtifacts writes the digests of artifacts into the configuration.
 func LockArtifacts(ctx context.Context, env *Env, o LockArtifactsOptions) error {
@@ -43,7 +40,7 @@ func LockArtifacts(ctx context.Context, env *Env, o LockArtifactsOptions) error 
 	if err != nil {
 		return err
 	}
-	chosen, err := artifactsNamed(config.Artifacts, o.Names)
+	chosen, err := artifactsNamed(config.Artifacts, env.Args)
 	if err != nil {
 		return err
 	}

@@ -138,7 +138,7 @@ func Validate(ctx context.Context, env *Env, o ValidateOptions) error {
 	}
 	if config != nil {
 		env.changedFiles(ctx, config, o.NoSecrets, &faults)
-		warnOfIgnores(env.now(), config, &faults)
+		warnOfIgnores(env.Now(), config, &faults)
 	}
 	if err := o.Annotations.print(env, func(dir string) error { return view.GitHubFaults(env.Err, faults.Diags, dir) }); err != nil {
 		return err
@@ -214,10 +214,9 @@ const largestText = 16 << 20
 // standardInput is what stands for it among file names.
 const standardInput = "-"
 
-// FormatOptions are the arguments and flags of fmt.
+// FormatOptions are the flags of fmt.
 type FormatOptions struct {
-	Files       []string // none: those of the configuration
-	Check       bool     // write nothing
+	Check       bool // write nothing
 	Annotations Annotations
 }
 
@@ -226,7 +225,7 @@ func Format(env *Env, o FormatOptions) error {
 	if err := o.Annotations.check(); err != nil {
 		return err
 	}
-	names := o.Files
+	names := env.Args
 	if len(names) == 0 {
 		var err error
 		if names, err = env.configFiles(); err != nil {

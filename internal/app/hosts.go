@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,19 +36,14 @@ func HostsFormats() []string { return []string{"wide", "json", "name"} }
 // Hosts lists the members, or waits until their Nodes are Ready.
 func Hosts(ctx context.Context, env *Env, o HostsOptions) error {
 	if env.gave("wait") {
-		if o.Source != (Source{}) || o.Format != "" && o.Format != "json" {
-			return errors.New("--wait goes with --json alone: it looks at the cluster until the Nodes are Ready, and lists nothing; write hosts --wait ready [--json]")
-		}
 		return waitReady(ctx, env, o)
 	}
-	if env.gave("timeout") {
-		return errors.New("--timeout is of --wait: write hosts --wait ready --timeout 10m")
+	if o.JSON {
+		o.Format = cmp.Or(o.Format, "json")
 	}
-	if o.JSON && o.Format == "" {
-		o.Format = "json"
-	}
-	if o.Format != "" && !slices.Contains(HostsFormats(), o.Format) {
-		return fmt.Errorf("--output %s: write wide, json or name", o.Format)
+	if err := cmp.Or(refuse(env.gave("timeout"), "--timeout is of --wait: write hosts --wait ready --timeout 10m"),
+		refuse(o.Format != "" && !slices.Contains(HostsFormats(), o.Format), "--output %s: write wide, json or name", o.Format)); err != nil {
+		return err
 	}
 	l, err := env.look(ctx, o.Source, need{Selection: env.Selection})
 	if err != nil {
@@ -64,11 +60,11 @@ func Hosts(ctx context.Context, env *Env, o HostsOptions) error {
 
 // waitReady ends when all selected members are Ready, or when time is up.
 func waitReady(ctx context.Context, env *Env, o HostsOptions) error {
-	if o.Wait != "ready" {
-		return fmt.Errorf("--wait %s: write --wait ready", o.Wait)
-	}
-	if o.Timeout <= 0 {
-		return fmt.Errorf("--timeout is %s; it must be more than nothing", o.Timeout)
+	if err := cmp.Or(refuse(o.Source != (Source{}) || o.Format != "" && o.Format != "json",
+		"--wait goes with --json alone: it looks at the cluster until the Nodes are Ready, and lists nothing; write hosts --wait ready [--json]"),
+		refuse(o.Wait != "ready", "--wait %s: write --wait ready", o.Wait),
+		refuse(o.Timeout <= 0, "--timeout is %s; it must be more than nothing", o.Timeout)); err != nil {
+		return err
 	}
 	return env.with(ctx, need{Selection: env.Selection, readOnly: true}, func(ctx context.Context, s *session) error {
 		if s.kubernetes == nil {
@@ -96,10 +92,7 @@ func waitReady(ctx context.Context, env *Env, o HostsOptions) error {
 		err = env.answer(o.JSON || o.Format == "json",
 			func(w io.Writer) error { return view.WriteReady(w, s.config.Owner, m.Hosts, m.Missing, waited.Late) },
 			func(t *view.Text) { sayReady(t, m, waited.Late, o.Timeout) })
-		if err != nil {
-			return err
-		}
-		return result(false, m.Missing+len(waited.Late) == 0)
+		return cmp.Or(err, result(false, m.Missing+len(waited.Late) == 0))
 	})
 }
 
@@ -119,7 +112,8 @@ func sayReady(t *view.Text, m engine.Members, late []engine.NotReady, timeout ti
 }
 
 // Trust forgets a host's pinned key.
-func Trust(ctx context.Context, env *Env, name string) error {
+func Trust(ctx context.Context, env *Env) error {
+	name := env.Args[0]
 	return env.with(ctx, need{reach: clusterOnly}, func(looking context.Context, s *session) error {
 		s.tellInProgress(looking)
 		env.acting.Store(true)
@@ -133,51 +127,37 @@ func Trust(ctx context.Context, env *Env, name string) error {
 	})
 }
 
-// longestReason is how long the reason of a hold is at most, in characters: it
-// stands in every plan.
+// longestReason is how long the reason of a hold is at most, in characters: it stands in every plan.
 const longestReason = 200
 
-// HoldOptions are the arguments and flags of hold.
-type HoldOptions struct {
-	Hosts         []string // names or selectors
-	Reason, Until string
-}
+// HoldOptions are the flags of hold.
+type HoldOptions struct{ Reason, Until string }
 
 // Hold keeps everybody off hosts until a time.
 func Hold(ctx context.Context, env *Env, o HoldOptions) error {
-	h, err := newHold(o.Reason, o.Until, time.Now())
-	if err != nil {
+	reason := strings.TrimSpace(o.Reason)
+	if err := cmp.Or(refuse(reason == "" || o.Until == "", "a hold needs to say why and until when: --reason TEXT --until 3d"),
+		refuse(utf8.RuneCountInString(reason) > longestReason, "--reason has more than %d characters", longestReason)); err != nil {
 		return err
 	}
-	return hold(ctx, env, o.Hosts, h)
-}
-
-// Unhold takes the holds of hosts away. They are names or selectors.
-func Unhold(ctx context.Context, env *Env, hosts []string) error { return hold(ctx, env, hosts, nil) }
-
-// newHold returns a hold of the caller's.
-func newHold(reason, until string, now time.Time) (*inventory.Hold, error) {
-	reason = strings.TrimSpace(reason)
-	switch {
-	case reason == "" || until == "":
-		return nil, errors.New("a hold needs to say why and until when: --reason TEXT --until 3d")
-	case utf8.RuneCountInString(reason) > longestReason:
-		return nil, fmt.Errorf("--reason has more than %d characters", longestReason)
-	}
-	end, err := plan.ParseUntil(until, now)
+	now := time.Now()
+	end, err := plan.ParseUntil(o.Until, now)
 	if err != nil {
-		return nil, fmt.Errorf("--until: %w", err)
+		return fmt.Errorf("--until: %w", err)
 	}
-	return &inventory.Hold{Who: caller(), Reason: reason, Since: now.UTC().Truncate(time.Second), Until: end}, nil
+	return hold(ctx, env, &inventory.Hold{Who: caller(), Reason: reason, Since: now.UTC().Truncate(time.Second), Until: end})
 }
 
-// hold writes a hold, or takes away what is there.
-func hold(ctx context.Context, env *Env, names []string, h *inventory.Hold) error {
+// Unhold takes the holds of hosts away.
+func Unhold(ctx context.Context, env *Env) error { return hold(ctx, env, nil) }
+
+// hold writes a hold, or takes away what is there, on the hosts that the arguments name.
+func hold(ctx context.Context, env *Env, h *inventory.Hold) error {
 	if len(env.On) > 0 {
 		return errors.New("name the hosts as arguments: leave out --on")
 	}
 	// A hold needs no key that only the cluster knows.
-	return env.with(ctx, need{Selection: env.and(names...), readOnly: true}, func(ctx context.Context, s *session) error {
+	return env.with(ctx, need{Selection: env.and(env.Args...), readOnly: true}, func(ctx context.Context, s *session) error {
 		hosts, left, err := s.toHold(ctx, h)
 		if err != nil {
 			return err
@@ -192,15 +172,10 @@ func hold(ctx context.Context, env *Env, names []string, h *inventory.Hold) erro
 	})
 }
 
-// toHold returns the selected members, but for those that somebody else holds, whose
-// hold another one must not shorten, and those that nobody holds and that are to be
-// free. It tells of both; left is how many are not as the caller wants them.
+// toHold returns the selected members, but for those that somebody else holds, whose hold another
+// one must not shorten, and those that are free already. left is how many are not as the caller wants them.
 func (s *session) toHold(ctx context.Context, h *inventory.Hold) (hosts []plan.Host, left int, err error) {
-	var p *plan.Plan
-	err = s.showing(s.env.Err, func() (err error) {
-		p, err = s.engine.ObserveToHold(ctx)
-		return err
-	})
+	p, err := showing(s, s.env.Err, func() (*plan.Plan, error) { return s.engine.ObserveToHold(ctx) })
 	if err != nil {
 		return nil, 0, err
 	}
@@ -225,9 +200,8 @@ func (s *session) toHold(ctx context.Context, h *inventory.Hold) (hosts []plan.H
 	return hosts, left, nil
 }
 
-// CordonOptions are the arguments and flags of cordon.
+// CordonOptions are the flags of cordon.
 type CordonOptions struct {
-	Hosts   []string // names or selectors
 	Approve bool
 	Undo    bool
 	Drain   bool
@@ -236,28 +210,19 @@ type CordonOptions struct {
 }
 
 func (o CordonOptions) check(c Call) error {
-	switch {
-	case o.Undo && o.Drain:
-		return errors.New("--undo and --drain exclude each other: --undo opens Nodes to Pods, and --drain takes their Pods away; run macfleet cordon with one of them")
-	case c.gave("timeout") && !o.Drain:
-		return errors.New("--timeout is of --drain: it is how long a Node's Pods have; write cordon … --drain --timeout 10m, or leave it out")
-	case o.Force && !o.Drain:
-		return errors.New("--force is of --drain: it also evicts Pods that nothing makes again; write cordon … --drain --force, or leave it out")
-	case o.Timeout <= 0:
-		return fmt.Errorf("--timeout is %s; it must be more than nothing", o.Timeout)
-	}
-	return nil
+	return cmp.Or(
+		refuse(o.Undo && o.Drain, "--undo and --drain exclude each other: --undo opens Nodes to Pods, and --drain takes their Pods away; run macfleet cordon with one of them"),
+		refuse(c.gave("timeout") && !o.Drain, "--timeout is of --drain: it is how long a Node's Pods have; write cordon … --drain --timeout 10m, or leave it out"),
+		refuse(o.Force && !o.Drain, "--force is of --drain: it also evicts Pods that nothing makes again; write cordon … --drain --force, or leave it out"),
+		refuse(o.Timeout <= 0, "--timeout is %s; it must be more than nothing", o.Timeout))
 }
 
 // Cordon closes the Nodes of hosts to new Pods and may empty them, or opens them again.
 func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
-	if err := o.check(env.Call); err != nil {
+	if err := cmp.Or(o.check(env.Call), env.approvable("cordon", o.Approve, true, "pass --auto-approve")); err != nil {
 		return err
 	}
-	if err := env.approvable("cordon", o.Approve, true, "pass --auto-approve"); err != nil {
-		return err
-	}
-	return env.with(ctx, need{Selection: env.and(o.Hosts...)}, func(ctx context.Context, s *session) error {
+	return env.with(ctx, need{Selection: env.and(env.Args...)}, func(ctx context.Context, s *session) error {
 		if s.kubernetes == nil {
 			return errNoCluster("cordon")
 		}
@@ -273,46 +238,34 @@ func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 			return errors.New("none of the selected hosts has a Node")
 		}
 		s.tellInProgress(ctx)
-		if err := env.askCordon(nodes, o); err != nil {
+		what := "Close to new Pods"
+		switch {
+		case o.Undo:
+			what = "Open to new Pods"
+		case o.Drain:
+			what = "Close to new Pods, and evict the Pods of"
+		}
+		names := named(nodes, func(n inventory.Node) string { return n.Name })
+		if err := env.ask(o.Approve, what+" "+strings.Join(names, ", ")+"?"); err != nil {
 			return err
 		}
-		w := cordoning{session: s, options: o, said: make(map[string]string)}
-		return result(false, w.run(ctx, nodes) && len(without) == 0)
+		return result(false, s.cordon(ctx, nodes, o) && len(without) == 0)
 	})
 }
 
-func (env *Env) askCordon(nodes []inventory.Node, o CordonOptions) error {
-	what := "Close to new Pods"
-	switch {
-	case o.Undo:
-		what = "Open to new Pods"
-	case o.Drain:
-		what = "Close to new Pods, and evict the Pods of"
-	}
-	names := named(nodes, func(n inventory.Node) string { return n.Name })
-	return env.ask(o.Approve, what+" "+strings.Join(names, ", ")+"?")
-}
-
-// cordoning works on Nodes, one after the other: a mistake shows at the first.
-type cordoning struct {
-	session *session
-	options CordonOptions
-	saying  sync.Mutex        // Pods of a Node go at once
-	said    map[string]string // by Node and Pod
-}
-
-// run reports whether all came to its end. A Node that failed ends the run.
-func (w *cordoning) run(ctx context.Context, nodes []inventory.Node) bool {
-	t := w.session.env.outText()
+// cordon works on one Node after the other, so that a mistake shows at the first: a Node that
+// failed ends it. It reports whether all came to its end.
+func (s *session) cordon(ctx context.Context, nodes []inventory.Node, o CordonOptions) bool {
+	t := s.env.outText()
 	ok := true
 	for i, n := range nodes {
-		said, right, err := w.node(ctx, n)
+		said, right, err := s.cordonNode(ctx, n, o)
 		if err != nil {
-			w.session.env.errText().Error(fmt.Errorf("%s: %w", n.Name, err))
+			s.env.errText().Error(fmt.Errorf("%s: %w", n.Name, err))
 			if left := len(nodes) - i - 1; left > 0 {
 				t.Say(fmt.Sprintf("Nodes that were not begun: %d.", left))
 			}
-			if !w.options.Undo {
+			if !o.Undo {
 				t.Say("What was closed stays closed; macfleet cordon " + n.Name + " --undo opens what macfleet closed.")
 			}
 			return false
@@ -323,9 +276,9 @@ func (w *cordoning) run(ctx context.Context, nodes []inventory.Node) bool {
 	return ok
 }
 
-func (w *cordoning) node(ctx context.Context, n inventory.Node) (said string, right bool, err error) {
-	cluster := w.session.kubernetes
-	if w.options.Undo {
+func (s *session) cordonNode(ctx context.Context, n inventory.Node, o CordonOptions) (said string, right bool, err error) {
+	cluster := s.kubernetes
+	if o.Undo {
 		open, err := cluster.Uncordon(ctx, n)
 		if err != nil || open {
 			return "open to new Pods", err == nil, err
@@ -342,27 +295,26 @@ func (w *cordoning) node(ctx context.Context, n inventory.Node) (said string, ri
 	case n.Cordoned:
 		said += " before, by somebody else, whose it stays"
 	}
-	if !w.options.Drain {
+	if !o.Drain {
 		return said, true, nil
 	}
-	w.session.env.outText().Say(n.Name + ": " + said)
-	err = cluster.Drain(ctx, n, kubernetes.DrainOptions{Timeout: w.options.Timeout, Unmanaged: w.options.Force, Progress: func(e kubernetes.DrainEvent) { w.tell(n, e) }})
+	s.env.outText().Say(n.Name + ": " + said)
+	var saying sync.Mutex // Pods of a Node go at once
+	told := make(map[string]string)
+	err = cluster.Drain(ctx, n, kubernetes.DrainOptions{Timeout: o.Timeout, Unmanaged: o.Force, Progress: func(e kubernetes.DrainEvent) {
+		saying.Lock()
+		defer saying.Unlock()
+		pod, text := fmt.Sprintf("%s: Pod %s/%s ", n.Name, e.Namespace, e.Pod), string(e.What)
+		if e.Why != "" {
+			text += ": " + e.Why
+		}
+		if told[pod] != text { // what holds a Pod is told once, and not at each try
+			told[pod] = text
+			s.env.errText().Say(pod + text)
+		}
+	}})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = fmt.Errorf("not empty after %s: %w", w.options.Timeout, err)
+		err = fmt.Errorf("not empty after %s: %w", o.Timeout, err)
 	}
 	return "empty", true, err
-}
-
-func (w *cordoning) tell(n inventory.Node, e kubernetes.DrainEvent) {
-	w.saying.Lock()
-	defer w.saying.Unlock()
-	pod := fmt.Sprintf("%s: Pod %s/%s ", n.Name, e.Namespace, e.Pod)
-	text := string(e.What)
-	if e.Why != "" {
-		text += ": " + e.Why
-	}
-	if w.said[pod] != text { // what holds a Pod is told once, and not at each try
-		w.said[pod] = text
-		w.session.env.errText().Say(pod + text)
-	}
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,10 +32,8 @@ const shortestToken = 10 * time.Minute
 
 // InitCluster prepares the cluster that the hosts join.
 func InitCluster(ctx context.Context, env *Env, o InitClusterOptions) error {
-	if o.TokenTTL < shortestToken {
-		return fmt.Errorf("--token-ttl is %s; a cluster issues no token for less than %s", o.TokenTTL, shortestToken)
-	}
-	if err := checkNewFile("--kubeconfig-out", o.Kubeconfig, o.Force); err != nil {
+	if err := cmp.Or(refuse(o.TokenTTL < shortestToken, "--token-ttl is %s; a cluster issues no token for less than %s", o.TokenTTL, shortestToken),
+		checkNewFile("--kubeconfig-out", o.Kubeconfig, o.Force)); err != nil {
 		return err
 	}
 	return env.with(ctx, need{reach: clusterOnly}, func(looking context.Context, s *session) error {

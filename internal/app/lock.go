@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,21 +22,9 @@ type Locking struct {
 	Lasts   time.Duration // how long ours counts without being renewed
 }
 
-// LockTimeout is how long another's apply is waited for. A run that changes a few
-// hosts ends within it, and a CI job does not yet.
-const LockTimeout = 15 * time.Minute
-
-// LockLasts is how long a lock counts without being renewed.
-const LockLasts = lock.DefaultLasts
-
 func (o Locking) check() error {
-	if o.Timeout < 0 {
-		return fmt.Errorf("--lock-timeout is %s; it must not be negative", o.Timeout)
-	}
-	if o.Lasts < time.Second || o.Lasts%time.Second != 0 {
-		return fmt.Errorf("--lock-lease is %s; it must be whole seconds", o.Lasts)
-	}
-	return nil
+	return cmp.Or(refuse(o.Timeout < 0, "--lock-timeout is %s; it must not be negative", o.Timeout),
+		refuse(o.Lasts < time.Second || o.Lasts%time.Second != 0, "--lock-lease is %s; it must be whole seconds", o.Lasts))
 }
 
 // releasing is how long the cluster has for taking the lock back. After that it

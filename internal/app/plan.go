@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,9 @@ import (
 type PlanOptions struct {
 	Source
 	Form
-	Keep
 	Bounds
-	Rollback    bool
+	Out         string // file to keep the plan in; empty: it is not kept
+	Expires     time.Duration
 	JSONInto    string // file; empty: none
 	Detailed    bool   // the exit code tells of changes
 	Scripts     bool
@@ -29,35 +30,27 @@ type PlanOptions struct {
 	Annotations Annotations
 }
 
-func (o *PlanOptions) check(env *Env) error {
-	if err := errors.Join(o.Form.check(env.Call), o.Source.check(), o.Annotations.check()); err != nil {
+func (o *PlanOptions) check(c Call) error {
+	if err := errors.Join(o.Form.check(c), o.Source.check(), o.Annotations.check()); err != nil {
 		return err
 	}
-	switch {
-	case o.Format == formatJSON && o.Scripts:
-		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts; run macfleet plan with one of them")
-	case o.Format == formatMarkdown && o.Scripts:
-		return errors.New("--format markdown and --show-scripts exclude each other: a comment holds no scripts; run macfleet plan with one of them")
-	case o.NoSecrets && o.Record != "":
-		return errors.New("--no-secrets and --record exclude each other: nothing is observed without secrets")
-	case o.NoSecrets && o.Out != "":
-		return errors.New("--no-secrets and --out exclude each other: a plan that was compared with nothing approves nothing")
-	}
-	if err := o.Keep.check(env.Call, o.Source); err != nil {
-		return err
-	}
-	if o.Format == formatJSON && o.JSONInto != "" {
-		return errTwoJSON
-	}
-	return nil
+	return cmp.Or(
+		refuse(o.Format == formatJSON && o.Scripts, "--json and --show-scripts exclude each other: a document holds no scripts; run macfleet plan with one of them"),
+		refuse(o.Format == formatMarkdown && o.Scripts, "--format markdown and --show-scripts exclude each other: a comment holds no scripts; run macfleet plan with one of them"),
+		refuse(o.NoSecrets && o.Record != "", "--no-secrets and --record exclude each other: nothing is observed without secrets"),
+		refuse(o.NoSecrets && o.Out != "", "--no-secrets and --out exclude each other: a plan that was compared with nothing approves nothing"),
+		refuse(o.Out == "" && c.gave("expires"), "--expires is of --out: it is how long that file is good"),
+		refuse(o.Out == "-", "--out needs the name of a file: standard output is the plan's"),
+		refuse(o.Out != "" && o.Snapshot != "", "--out and --snapshot exclude each other: what is approved is the world as it is now"),
+		refuse(o.Out != "" && (o.Expires <= 0 || o.Expires > wire.LongestExpiry), "--expires is %s; it must be more than nothing, and at most %s", o.Expires, wire.LongestExpiry))
 }
 
 // Plan shows what would change, and why.
 func Plan(ctx context.Context, env *Env, o PlanOptions) error {
-	if err := o.check(env); err != nil {
+	if err := o.check(env.Call); err != nil {
 		return err
 	}
-	if err := env.openStream(false, o.JSONInto); err != nil {
+	if err := env.streamInto(o.JSONInto, o.Format == formatJSON); err != nil {
 		return err
 	}
 	l, err := env.planned(ctx, o)
@@ -104,38 +97,14 @@ func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 }
 
 func (env *Env) printPlan(p *plan.Plan, o PlanOptions) error {
-	return env.print(o.Form, printed{
-		json:     func(w io.Writer) error { return wire.Write(w, wire.PlanOf(p)) },
-		markdown: func(m view.Markdown, w io.Writer) error { return m.Plan(w, p) },
-		text: func(t *view.Text) {
+	return env.print(o.Form, func(w io.Writer) error { return wire.Write(w, wire.PlanOf(p)) },
+		func(m view.Markdown, w io.Writer) error { return m.Plan(w, p) },
+		func(t *view.Text) {
 			t.Plan(p)
 			if o.Scripts {
 				t.PlanScripts(p)
 			}
-		}})
-}
-
-// Keep says where a plan is kept, and how long it is good.
-type Keep struct {
-	Out     string // file; empty: it is not kept
-	Expires time.Duration
-}
-
-// DefaultExpiry is how long a plan file may be applied.
-const DefaultExpiry = 24 * time.Hour
-
-func (o Keep) check(c Call, from Source) error {
-	switch {
-	case o.Out == "" && c.gave("expires"):
-		return errors.New("--expires is of --out: it is how long that file is good")
-	case o.Out == "-":
-		return errors.New("--out needs the name of a file: standard output is the plan's")
-	case o.Out != "" && from.Snapshot != "":
-		return errors.New("--out and --snapshot exclude each other: what is approved is the world as it is now")
-	case o.Out != "" && (o.Expires <= 0 || o.Expires > wire.LongestExpiry):
-		return fmt.Errorf("--expires is %s; it must be more than nothing, and at most %s", o.Expires, wire.LongestExpiry)
-	}
-	return nil
+		})
 }
 
 // keepPlan writes a plan into a file, whole or not at all, for its owner alone.
@@ -164,8 +133,7 @@ type approval struct {
 	wire.PlanFile
 }
 
-// largestPlanFile is how many bytes of a file are read: that of 500 new hosts has
-// about a tenth, and a wrong name must not fill the memory.
+// largestPlanFile is how many bytes of a file are read: that of 500 new hosts has about a tenth.
 const largestPlanFile = 64 << 20
 
 // readSome reads a file of at most so many bytes; it may be a pipe.
@@ -195,17 +163,13 @@ func readPlanFile(name string) (wire.PlanFile, error) {
 	return f, nil
 }
 
-// takePlanFile makes an apply do what stands in a file: its selection counts, and no
-// other is taken. Variables are no part of that: another value of one is another
-// configuration, which the file does not fit.
+// takePlanFile makes an apply do what stands in a file: its selection counts, and no other is
+// taken. Another value of a variable is another configuration, which the file does not fit.
 func takePlanFile(name string, sel *Selection) (*approval, error) {
-	for _, given := range []struct {
-		flag string
-		is   bool
-	}{{"--on", len(sel.On) > 0}, {"--exclude", len(sel.Exclude) > 0}, {"--step", len(sel.Steps) > 0}, {"--rollback", sel.Rollback}} {
-		if given.is {
-			return nil, fmt.Errorf("%s cannot be given with a plan file: what %s was planned for counts; plan again with --out to change that", given.flag, name)
-		}
+	const cannot = "%s cannot be given with a plan file: what %s was planned for counts; plan again with --out to change that"
+	if err := cmp.Or(refuse(len(sel.On) > 0, cannot, "--on", name), refuse(len(sel.Exclude) > 0, cannot, "--exclude", name),
+		refuse(len(sel.Steps) > 0, cannot, "--step", name), refuse(sel.Rollback, cannot, "--rollback", name)); err != nil {
+		return nil, err
 	}
 	f, err := readPlanFile(name)
 	if err != nil {
@@ -216,9 +180,8 @@ func takePlanFile(name string, sel *Selection) (*approval, error) {
 	return &approval{name, f}, nil
 }
 
-// checkApproval returns why the plan file must not be applied to the configuration
-// now. It is asked before anything is looked at, and again before the first change:
-// somebody may have waited in between.
+// checkApproval returns why the plan file must not be applied now. It is asked before anything is
+// looked at, and again before the first change: somebody may have waited in between.
 func (s *session) checkApproval() error {
 	if s.approved == nil {
 		return nil
@@ -245,8 +208,7 @@ func (env *Env) showPlanFile(name string, o Form) error {
 	if err != nil {
 		return err
 	}
-	return env.print(o, printed{
-		json:     func(w io.Writer) error { return view.WritePlanFile(w, f, time.Now()) },
-		markdown: func(m view.Markdown, w io.Writer) error { return m.PlanFile(w, f) },
-		text:     func(t *view.Text) { t.PlanFile(f, time.Now()) }})
+	return env.print(o, func(w io.Writer) error { return view.WritePlanFile(w, f, time.Now()) },
+		func(m view.Markdown, w io.Writer) error { return m.PlanFile(w, f) },
+		func(t *view.Text) { t.PlanFile(f, time.Now()) })
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,8 +54,7 @@ type need struct {
 	asked    map[string]secret.Value // login passwords that a person typed, by the name of the host
 }
 
-// session is a command's view of the world: the configuration, and everything
-// that is needed to look and to act.
+// session is a command's view of the world: the configuration, and what is needed to look and to act.
 type session struct {
 	need
 	env      *Env
@@ -76,8 +76,9 @@ type session struct {
 // and acting, which is the context of the command, with the second. The pins go by acting,
 // unless nothing is changed: what runs is finished after the first, and pins its host.
 func (env *Env) with(acting context.Context, n need, do func(looking context.Context, s *session) error) error {
-	looking, done := env.untilStopped(acting)
-	defer done()
+	looking, cancel := context.WithCancel(acting)
+	defer cancel()
+	defer context.AfterFunc(env.stop, cancel)()
 	if n.readOnly {
 		acting = looking
 	}
@@ -130,12 +131,10 @@ func (s *session) checked() (plan.Selection, error) {
 	if err := s.checkApproval(); err != nil {
 		return sel, err
 	}
-	for flag, n := range map[string]int{"parallelism": s.env.Parallelism, "observe-parallelism": s.env.ObserveParallelism, "connection-starts": s.env.Starts} {
-		if n < 1 {
-			return sel, fmt.Errorf("--%s is %d; it must be at least 1", flag, n)
-		}
-	}
-	return sel, nil
+	const tooFew = "--%s is %d; it must be at least 1"
+	return sel, cmp.Or(refuse(s.env.Parallelism < 1, tooFew, "parallelism", s.env.Parallelism),
+		refuse(s.env.ObserveParallelism < 1, tooFew, "observe-parallelism", s.env.ObserveParallelism),
+		refuse(s.env.Starts < 1, tooFew, "connection-starts", s.env.Starts))
 }
 
 func (s *session) connect(looking, acting context.Context, sel plan.Selection) error {
@@ -163,8 +162,7 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 		return err
 	}
 	if s.kubernetes != nil {
-		s.engine.Cluster, s.engine.Tell = s.kubernetes, s.tellNode
-		s.engine.Locked = s.lease().Look
+		s.engine.Cluster, s.engine.Tell, s.engine.Locked = s.kubernetes, s.tellNode, s.lease().Look
 	}
 	if s.approved != nil {
 		s.engine.Approved = s.approved.Approved()
@@ -215,7 +213,7 @@ func (s *session) close() {
 
 // showing does something while its events are shown, on the given stream where they are
 // lines, and kept. A program hears them in its own stream.
-func (s *session) showing(lines io.Writer, do func() error) error {
+func showing[T any](s *session, lines io.Writer, do func() (T, error)) (T, error) {
 	quiet := s.engine.Emit
 	defer func() { s.engine.Emit = quiet }()
 	if s.env.mute {
@@ -235,9 +233,13 @@ func (s *session) openCluster() error {
 	if s.config.Kubernetes == nil {
 		return nil
 	}
-	o := clusterOptions(s.config)
-	o.Wrap = func(next http.RoundTripper) http.RoundTripper {
-		return transport.Watch(s.cluster.Wrap(next), s.env.secrets.Learn)
+	k := s.config.Kubernetes
+	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, Owner: s.config.Owner.String(), APIServer: k.APIServer,
+		AgentNamespace: fleet.AgentNamespace(k.Namespace), PodNamespaces: k.PodNamespaces, Wrap: func(next http.RoundTripper) http.RoundTripper {
+			return transport.Watch(s.cluster.Wrap(next), s.env.secrets.Learn)
+		}}
+	if k.CAPI != nil {
+		o.CAPI = &kubernetes.CAPI{Cluster: k.CAPI.Cluster, Namespace: k.CAPI.Namespace}
 	}
 	if s.world != nil {
 		if known := s.world.KubeContext(); o.Context != "" && known != "" && o.Context != known {
@@ -246,27 +248,14 @@ func (s *session) openCluster() error {
 		o.URL, o.Token = s.world.KubernetesURL(), s.world.KubernetesToken()
 	}
 	c, err := kubernetes.New(o)
-	if err != nil {
-		return err
+	if err == nil {
+		s.kubernetes = c
+		s.closers = append(s.closers, c.Close)
 	}
-	s.kubernetes = c
-	s.closers = append(s.closers, c.Close)
-	return nil
+	return err
 }
 
-// clusterOptions are what the configuration says of its cluster.
-func clusterOptions(c *fleet.Config) kubernetes.Options {
-	k := c.Kubernetes
-	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, Owner: c.Owner.String(), APIServer: k.APIServer,
-		AgentNamespace: fleet.AgentNamespace(k.Namespace), PodNamespaces: k.PodNamespaces}
-	if k.CAPI != nil {
-		o.CAPI = &kubernetes.CAPI{Cluster: k.CAPI.Cluster, Namespace: k.CAPI.Namespace}
-	}
-	return o
-}
-
-// errNoCluster ends commands that are about the cluster of a configuration that
-// has none.
+// errNoCluster ends commands that are about the cluster of a configuration that has none.
 func errNoCluster(command string) error {
 	return fmt.Errorf("the configuration has no kubernetes block, so macfleet %s has no cluster to work on; docs/configuration.md says how to write one", command)
 }
@@ -274,7 +263,10 @@ func errNoCluster(command string) error {
 // client makes the client of hosts: from the configuration's ssh block and, in
 // the real world, from the person's own ssh configuration and agent.
 func (s *session) client(ctx context.Context) (*hosts.Client, error) {
-	o := hosts.Options{User: s.config.SSH.User, Via: s.config.SSH.Via, Deadlines: deadlines(s.config.SSH.Timeouts), Starts: s.env.Starts, Progress: func(p hosts.Progress) { overssh.Sent(s.engine, p) }, Log: s.env.logger}
+	t := s.config.SSH.Timeouts
+	o := hosts.Options{User: s.config.SSH.User, Via: s.config.SSH.Via, Starts: s.env.Starts, Log: s.env.logger,
+		Deadlines: hosts.Deadlines{Dial: t.Dial, Handshake: t.Handshake, Question: t.Question, Change: t.Change, Exchange: t.Exchange, Silence: t.Silence, Undo: t.Undo},
+		Progress:  func(p hosts.Progress) { overssh.Sent(s.engine, p) }}
 	if err := s.fleetKey(ctx, &o); err != nil {
 		return nil, err
 	}
@@ -283,19 +275,13 @@ func (s *session) client(ctx context.Context) (*hosts.Client, error) {
 		o.Lookup = func(context.Context, string) ([]netip.Addr, error) { return nil, nil }
 		return hosts.New(o), nil
 	}
-	config, err := s.env.readSSHConfig()
-	if err != nil {
+	if config, err := s.env.readSSHConfig(); err != nil {
 		return nil, err
-	}
-	if config != nil {
+	} else if config != nil {
 		o.Config = config
 	}
 	o.Agent = os.Getenv("SSH_AUTH_SOCK")
 	return hosts.New(o), nil
-}
-
-func deadlines(t fleet.Timeouts) hosts.Deadlines {
-	return hosts.Deadlines{Dial: t.Dial, Handshake: t.Handshake, Question: t.Question, Change: t.Change, Exchange: t.Exchange, Silence: t.Silence, Undo: t.Undo}
 }
 
 // fleetKey resolves the configuration's private key. Without one the person's
@@ -306,8 +292,11 @@ func (s *session) fleetKey(ctx context.Context, o *hosts.Options) error {
 	switch {
 	case !ref.IsZero():
 		value, rerr := s.resolver().Resolve(ctx, ref)
-		if rerr != nil {
-			return keyAway(ref, fmt.Errorf("ssh private_key: %w", rerr))
+		switch {
+		case rerr != nil && ref.Scheme == secret.Kubernetes && kubernetes.Unanswered(rerr):
+			return &engine.AwayError{Provider: engine.Kubernetes, Err: fmt.Errorf("ssh private_key: %w", rerr)}
+		case rerr != nil:
+			return fmt.Errorf("ssh private_key: %w", rerr)
 		}
 		text, o.KeySource = value.Reveal(), "secret "+ref.String()
 	case s.world != nil:
@@ -324,22 +313,10 @@ func (s *session) fleetKey(ctx context.Context, o *hosts.Options) error {
 	return nil
 }
 
-// keyAway says that the fleet's key is in a cluster that does not answer, where that
-// is why it cannot be had.
-func keyAway(ref secret.Ref, err error) error {
-	if ref.Scheme == secret.Kubernetes && kubernetes.Unanswered(err) {
-		return &engine.AwayError{Provider: engine.Kubernetes, Err: err}
-	}
-	return err
-}
-
-// noFile is what --ssh-config takes for no file.
-const noFile = "none"
-
 // readSSHConfig asks ssh for the person's ssh configuration, or that of the file named
 // instead. It returns nil where none is to count.
 func (env *Env) readSSHConfig() (*sshconfig.Config, error) {
-	if env.SSHConfig == noFile {
+	if env.SSHConfig == "none" {
 		return nil, nil
 	}
 	config, err := sshconfig.Read(env.SSHConfig)
