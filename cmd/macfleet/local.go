@@ -103,5 +103,5 @@ func sandboxRunCmd(env *app.Env) *cobra.Command {
 		Long: "run serves the simulated world while COMMAND runs. KUBECONFIG names a file that leads to its cluster and is\n" +
 			"removed afterwards; MACFLEET_SANDBOX names the world. It ends with COMMAND's exit code.\n\n" +
 			"  macfleet sandbox run -- kubectl get nodes",
-		RunE: func(c *cobra.Command, args []string) error { return app.SandboxRun(c.Context(), env, args) }}
+		RunE: func(c *cobra.Command, _ []string) error { return app.SandboxRun(c.Context(), env) }}
 }

@@ -200,7 +200,7 @@ type RestartOptions struct {
 
 // Jobs are the jobs that can be restarted.
 func Jobs() []string {
-	return named(steps.Jobs(), func(id plan.StepID) string { return string(id) })
+	return mapped(steps.Jobs(), func(id plan.StepID) string { return string(id) })
 }
 
 // Restart starts a job of a host anew, and proves it.

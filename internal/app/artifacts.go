@@ -45,11 +45,12 @@ func LockArtifacts(ctx context.Context, env *Env, o LockArtifactsOptions) error 
 		return err
 	}
 	return env.with(ctx, need{config: config, reach: worldOnly}, func(_ context.Context, s *session) error {
-		return env.lockArtifacts(ctx, env.artifactStore(s.world), chosen, o)
+		return s.lockArtifacts(ctx, chosen, o)
 	})
 }
 
-func (env *Env) lockArtifacts(ctx context.Context, store *artifact.Store, chosen []fleet.Artifact, o LockArtifactsOptions) error {
+func (s *session) lockArtifacts(ctx context.Context, chosen []fleet.Artifact, o LockArtifactsOptions) error {
+	env, store := s.env, s.env.artifactStore(s.world)
 	var all []view.Lock
 	pins := make(map[string]load.Pin)
 	failed, differs := false, false
@@ -84,17 +85,14 @@ func artifactsNamed(all []fleet.Artifact, names []string) ([]fleet.Artifact, err
 	if len(names) == 0 {
 		return all, nil
 	}
-	known := named(all, func(of fleet.Artifact) string { return of.Name })
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("no artifact is named %s; %s", name, cmp.Or(didYouMean("did you mean %s?", name, known), "macfleet artifacts status lists them"))
-		}
+	known := mapped(all, func(of fleet.Artifact) string { return of.Name })
+	if wrong := without(known, slices.Clone(names)); len(wrong) > 0 {
+		return nil, fmt.Errorf("no artifact is named %s; %s", wrong[0], cmp.Or(didYouMean("did you mean %s?", wrong[0], known), "macfleet artifacts status lists them"))
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(of fleet.Artifact) bool { return !slices.Contains(names, of.Name) }), nil
 }
 
-// writePins writes digests into the configuration's files, and returns those
-// that changed.
+// writePins writes digests into the configuration's files, and returns those that changed.
 func (env *Env) writePins(pins map[string]load.Pin) ([]string, error) {
 	if len(pins) == 0 {
 		return nil, nil
@@ -110,13 +108,13 @@ func (env *Env) writePins(pins map[string]load.Pin) ([]string, error) {
 			return changed, err
 		}
 		after, err := load.Lock(name, before, pins)
-		if err != nil {
-			return changed, err
-		}
-		if bytes.Equal(before, after) {
+		if err == nil && bytes.Equal(before, after) {
 			continue
 		}
-		if err := rewrite(name, after); err != nil {
+		if err == nil {
+			err = rewrite(name, after)
+		}
+		if err != nil {
 			return changed, err
 		}
 		changed = append(changed, name)

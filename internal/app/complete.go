@@ -27,7 +27,7 @@ func kind(find func(*Env) []string) Kind {
 var (
 	AnEnvironment = kind(func(env *Env) []string { return env.outline().Environments })
 	AVariable     = kind(func(env *Env) []string {
-		return named(env.outline().Variables, func(v string) string { return v + "=" })
+		return mapped(env.outline().Variables, func(v string) string { return v + "=" })
 	})
 	AHost            = kind((*Env).knownHosts)
 	APinnedHost      = kind((*Env).pinnedHosts)
@@ -35,15 +35,15 @@ var (
 	HostsOrSelectors = Kind{find: (*Env).hostsOrSelectors, Repeats: true}
 	AnArtifact       = Kind{find: func(env *Env, done []string, _ string) []string { return without(done, env.outline().Artifacts) }, Repeats: true}
 	AStep            = kind(func(*Env) []string {
-		return named(steps.For(fleet.Host{Spec: fleet.Spec{}.WithDefaults()}), func(s plan.Step) string { return string(s.ID()) })
+		return mapped(steps.For(fleet.Host{Spec: fleet.Spec{}.WithDefaults()}), func(s plan.Step) string { return string(s.ID()) })
 	})
 	AJob           = kind(func(*Env) []string { return Jobs() })
 	ARun           = kind((*Env).runs)
 	ASimulatedHost = kind(func(env *Env) []string { return sandbox.Names(env.sandboxDir()) })
 	AnIncident     = kind(func(*Env) []string {
-		return named(sandbox.Incidents(), func(i sandbox.Incident) string { return i.Name })
+		return mapped(sandbox.Incidents(), func(i sandbox.Incident) string { return i.Name })
 	})
-	ASwitch      = kind(func(*Env) []string { return named(sandbox.Switches(), func(s sandbox.Switch) string { return s.Name }) })
+	ASwitch      = kind(func(*Env) []string { return mapped(sandbox.Switches(), func(s sandbox.Switch) string { return s.Name }) })
 	ASwitchValue = Kind{find: func(_ *Env, done []string, _ string) []string {
 		for _, s := range sandbox.Switches() {
 			if len(done) > 1 && s.Name == done[1] {
@@ -64,11 +64,11 @@ func Complete(env *Env, kind Kind, done []string, begun string) []string {
 }
 
 func (env *Env) runs() []string {
-	all, _, _ := runlog.List(env.runsDir()) // a damaged file offers nothing
+	all, _, _ := runlog.List(env.kept("runs")) // a damaged file offers nothing
 	if len(all) == 0 {
 		return nil
 	}
-	return append(named(all, func(b runlog.Record) string { return b.Head.ID }), runlog.Last)
+	return append(mapped(all, func(b runlog.Record) string { return b.Head.ID }), runlog.Last)
 }
 
 func (env *Env) hostsOrSelectors(done []string, begun string) []string {
@@ -78,8 +78,8 @@ func (env *Env) hostsOrSelectors(done []string, begun string) []string {
 	return without(done, env.knownHosts())
 }
 
-func named[T any](all []T, name func(T) string) []string {
-	out := make([]string, 0, len(all))
+func mapped[T, U any](all []T, name func(T) U) []U {
+	out := make([]U, 0, len(all))
 	for _, x := range all {
 		out = append(out, name(x))
 	}
@@ -104,8 +104,8 @@ func (env *Env) pinnedHosts() []string {
 	}
 	var out []string
 	for _, e := range environments {
-		pins, _ := localPins{own: env.pinFile(e), cache: env.pinCache(e)}.All() // a damaged file offers nothing
-		out = append(out, named(pins, func(p plan.Pin) string { return p.Name })...)
+		pins, _ := env.localPins(e).All() // a damaged file offers nothing
+		out = append(out, mapped(pins, func(p plan.Pin) string { return p.Name })...)
 	}
 	return out
 }
@@ -122,7 +122,7 @@ func (env *Env) selectorsFrom(begun string) []string {
 	for _, k := range []string{"fleet", "group", "name", "ready", "type", "zone"} {
 		switch {
 		case valued && k == key:
-			out = append(out, named(env.selectorValues(k), func(v string) string { return front + k + "=" + v })...)
+			out = append(out, mapped(env.selectorValues(k), func(v string) string { return front + k + "=" + v })...)
 		case !valued && !strings.Contains(","+front, ","+k+"="):
 			out = append(out, front+k+"=")
 		}

@@ -54,10 +54,11 @@ func (env *Env) read(how reading) (*fleet.Config, view.Faults, error) {
 		}
 		opts.VarFiles = append(opts.VarFiles, load.VarFile{Name: name, Content: content})
 	}
-	if info, err := os.Stat(env.Dir); err != nil || !info.IsDir() {
-		if err == nil {
-			err = &fs.PathError{Op: "open", Path: env.Dir, Err: errors.New("not a directory")}
-		}
+	info, err := os.Stat(env.Dir)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: env.Dir, Err: errors.New("not a directory")}
+	}
+	if err != nil {
 		return nil, view.Faults{}, fmt.Errorf("read the configuration: %w; name its directory with -C", err)
 	}
 	files := os.DirFS(env.Dir)
@@ -69,18 +70,16 @@ func (env *Env) read(how reading) (*fleet.Config, view.Faults, error) {
 		defer root.Close()
 		files = root.FS()
 	}
-	type loaded struct {
-		config *fleet.Config
-		faults view.Faults
-	}
-	r, err := within(env.stop, longestReading, func() loaded {
+	var config *fleet.Config
+	faults, err := within(env.stop, longestReading, func() view.Faults {
 		result, diags := load.Dir(files, opts)
-		return loaded{result.Config, view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}}
+		config = result.Config
+		return view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}
 	})
 	if err != nil {
-		return nil, view.Faults{}, fmt.Errorf("the configuration: %w", err)
+		return nil, faults, fmt.Errorf("the configuration: %w", err)
 	}
-	return r.config, r.faults, nil
+	return config, faults, nil
 }
 
 // variables returns what MACFLEET_VAR_<name> says, by name.
@@ -97,9 +96,8 @@ func variables(environ []string) map[string]string {
 	return out
 }
 
-// longestReading is how long a configuration may take to evaluate. Real ones take
-// milliseconds; one that makes much out of little, list by list, would keep a job until
-// its memory is full.
+// longestReading is how long a configuration may take to evaluate. Real ones take milliseconds; one
+// that makes much out of little, list by list, would keep a job until its memory is full.
 const longestReading = 30 * time.Second
 
 // within returns what f returns, unless that takes longer, or the first Ctrl-C comes
@@ -107,15 +105,13 @@ const longestReading = 30 * time.Second
 func within[T any](stop context.Context, limit time.Duration, f func() T) (T, error) {
 	done := make(chan T, 1)
 	go func() { done <- f() }()
-	late := time.NewTimer(limit)
-	defer late.Stop()
 	var none T
 	select {
 	case v := <-done:
 		return v, nil
 	case <-stop.Done():
 		return none, errors.New("stopped before it was evaluated")
-	case <-late.C:
+	case <-time.After(limit):
 		return none, fmt.Errorf("it takes longer than %s to evaluate; look for lists that are made of lists, and write them shorter", limit)
 	}
 }
@@ -137,8 +133,7 @@ func Validate(ctx context.Context, env *Env, o ValidateOptions) error {
 		return err
 	}
 	if config != nil {
-		env.changedFiles(ctx, config, o.NoSecrets, &faults)
-		warnOfIgnores(env.Now(), config, &faults)
+		env.remarks(ctx, config, o.NoSecrets, &faults)
 	}
 	if err := o.Annotations.print(env, func(dir string) error { return view.GitHubFaults(env.Err, faults.Diags, dir) }); err != nil {
 		return err
@@ -171,18 +166,9 @@ func Version(env *Env, asJSON bool) error {
 	return env.answer(asJSON, view.WriteVersion, func(t *view.Text) { t.Say("macfleet " + fleet.Version) })
 }
 
-// warnOfIgnores says which ignore blocks are good for nothing, before drift does at night.
-func warnOfIgnores(now time.Time, config *fleet.Config, faults *view.Faults) {
-	for _, i := range config.Ignores {
-		if r, ok := drift.RemarkOn(i, now); ok {
-			faults.WarnOfIgnore(i.Name, "Ignore without effect ("+r.Code.String()+")", strings.Replace(r.Text+".", "?.", "?", 1))
-		}
-	}
-}
-
-// changedFiles enters artifacts whose files are not what was locked. A plan finds those
-// that it would send; here nobody knows which hosts have them already.
-func (env *Env) changedFiles(ctx context.Context, config *fleet.Config, inside bool, faults *view.Faults) {
+// remarks enters artifacts whose files are not what was locked (a plan finds only those that it would
+// send), and ignore blocks that are good for nothing, before drift says so at night.
+func (env *Env) remarks(ctx context.Context, config *fleet.Config, inside bool, faults *view.Faults) {
 	store := env.artifactStore(nil)
 	for _, of := range config.Artifacts {
 		if inside && !fleet.IsURL(of.Source) && !env.holds(of.Source) {
@@ -191,6 +177,11 @@ func (env *Env) changedFiles(ctx context.Context, config *fleet.Config, inside b
 		}
 		if err := store.Unchanged(ctx, of); err != nil {
 			faults.Add("Artifact file is not what was locked", err.Error()+".")
+		}
+	}
+	for _, i := range config.Ignores {
+		if r, ok := drift.RemarkOn(i, env.Now()); ok {
+			faults.WarnOfIgnore(i.Name, "Ignore without effect ("+r.Code.String()+")", strings.Replace(r.Text+".", "?.", "?", 1))
 		}
 	}
 }
@@ -207,8 +198,7 @@ func (env *Env) holds(path string) bool {
 	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// largestText is how many bytes of a file are read to lay it out: far more than a
-// configuration's may have, which is said at its place.
+// largestText is how many bytes of a file are read to lay it out: more than a configuration's may have.
 const largestText = 16 << 20
 
 // standardInput is what stands for it among file names.
@@ -336,25 +326,24 @@ func (env *Env) readText(name string) ([]byte, error) {
 
 // rewrite gives an existing file another text, so that a reader sees the old or
 // the new one whole. The file keeps its mode, and a symbolic link stays one.
-func rewrite(name string, text []byte) error {
-	fail := func(err error) error {
-		return fmt.Errorf("write %s: %w; it is left as it was", name, err)
-	}
+func rewrite(name string, text []byte) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w; it is left as it was", name, err)
+		}
+	}()
 	target, err := filepath.EvalSymlinks(name)
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	// A rename would also replace what is protected against writing.
 	old, err := os.OpenFile(target, os.O_WRONLY, 0)
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	info, err := old.Stat()
 	if err = errors.Join(err, old.Close()); err != nil {
-		return fail(err)
+		return err
 	}
-	if err := wholefile.Replace(target, info.Mode().Perm(), wholefile.Text(text)); err != nil {
-		return fail(err)
-	}
-	return nil
+	return wholefile.Replace(target, info.Mode().Perm(), wholefile.Text(text))
 }

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
@@ -23,19 +22,14 @@ import (
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 	"github.com/macfleet/macfleet/providers/scaleway"
-	"github.com/macfleet/macfleet/providers/secrets"
 )
 
 // passwords finds login passwords: what Scaleway tells, then the host's own
 // block, then what a person typed.
 type passwords struct {
-	scaleway *scaleway.Client
-	config   *fleet.Config
-	secrets  secrets.Resolver
-	asked    map[string]secret.Value // by the name given to --ask-password
-	learn    func(string)            // hears every password, to keep it out of what is said
-
-	known sync.Map // []engine.Password by server id: Scaleway is asked once
+	*session
+	servers *scaleway.Client
+	known   sync.Map // []engine.Password by server id: Scaleway is asked once
 }
 
 // Find looks in all places, and fails only when none has a password.
@@ -44,14 +38,14 @@ func (p *passwords) Find(ctx context.Context, server inventory.Server, host stri
 		return known.([]engine.Password), nil
 	}
 	var found []engine.Password
-	told, terr := p.scaleway.Passwords(ctx, server.Zone, server.ID)
+	told, terr := p.servers.Passwords(ctx, server.Zone, server.ID)
 	for _, t := range told {
 		found = append(found, engine.Password{Value: t.Value, Source: t.Source})
 	}
 	var rerr error
 	if l, ok := p.config.Listed(host); ok && l.Password != (secret.Ref{}) {
 		var v secret.Value
-		if v, rerr = p.secrets.Resolve(ctx, l.Password); rerr == nil {
+		if v, rerr = p.resolver().Resolve(ctx, l.Password); rerr == nil {
 			found = append(found, engine.Password{Value: v, Source: "its host block"})
 		}
 	}
@@ -65,26 +59,26 @@ func (p *passwords) Find(ctx context.Context, server inventory.Server, host stri
 		return nil, noPassword(terr, rerr)
 	}
 	for _, f := range found {
-		p.learn(f.Value.Reveal())
+		p.env.secrets.Learn(f.Value.Reveal()) // to keep it out of what is said
 	}
 	p.known.Store(server.ID, found)
 	return found, nil
 }
 
-// noPassword says why there is none: the host block's fault weighs more, because
-// somebody wrote it.
+// noPassword says why there is none: the host block's fault weighs more, because somebody wrote it.
 func noPassword(told, resolved error) error {
+	out := &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "none is known"}
 	switch {
 	case resolved != nil:
-		return &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "the password of its host block cannot be had: " + resolved.Error()}
+		out.Why = "the password of its host block cannot be had: " + resolved.Error()
 	case errors.Is(told, scaleway.ErrSealed):
-		return &engine.NoPasswordError{Code: engine.CodeSealedInGet, Why: told.Error()}
+		out.Code, out.Why = engine.CodeSealedInGet, told.Error()
 	case errors.Is(told, scaleway.ErrNotDisclosed):
-		return &engine.NoPasswordError{Code: engine.CodePasswordNotDisclosed, Why: told.Error()}
+		out.Code, out.Why = engine.CodePasswordNotDisclosed, told.Error()
 	case told != nil:
-		return &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "Scaleway cannot be asked: " + told.Error()}
+		out.Why = "Scaleway cannot be asked: " + told.Error()
 	}
-	return &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "none is known"}
+	return out
 }
 
 // askPasswords asks for the passwords of hosts, without showing what is typed.
@@ -136,31 +130,25 @@ func namesOf(server inventory.Server, host string) []string {
 	return []string{host, server.Name, server.ID}
 }
 
-// pinFile is where the host keys of an environment are kept that this machine
-// pinned, as long as no cluster keeps them.
-func (env *Env) pinFile(environment string) hosts.KnownHosts {
-	if env.Sandbox != "" {
-		return hosts.KnownHosts{Path: filepath.Join(env.sandboxDir(), "known_hosts")}
+// localPins returns the pins of an environment on this machine.
+func (env *Env) localPins(environment string) localPins {
+	path := env.beside("known_hosts")
+	if environment != "" && env.Sandbox == "" {
+		path += "-" + environment
 	}
-	name := "known_hosts"
-	if environment != "" {
-		name += "-" + environment
-	}
-	return hosts.KnownHosts{Path: filepath.Join(env.Dir, ".macfleet", name)}
+	return localPins{hosts.KnownHosts{Path: path}, hosts.KnownHosts{Path: filepath.Join(filepath.Dir(path), "cluster_"+filepath.Base(path))}}
 }
 
-// pins returns where the hosts' keys are pinned: in the cluster, once `init
-// cluster` has made a place for them there, else in this machine's file. What
-// changes something needs the true ones: a key that was pinned elsewhere must
-// never look like that of a host nobody has met. What only looks goes by those
-// that this machine knows, and says so.
+// pins returns where the hosts' keys are pinned: in the cluster, once `init cluster` has made a
+// place for them there, else in this machine's file. What changes something needs the true ones: a
+// key that was pinned elsewhere must never look like that of a host nobody has met. What only looks
+// goes by those that this machine knows, and says so.
 func (s *session) pins(ctx context.Context) hosts.Pins {
-	own, cache := s.env.pinFile(s.config.Environment), s.env.pinCache(s.config.Environment)
+	local := s.env.localPins(s.config.Environment)
 	if s.kubernetes == nil {
-		return own
+		return local.own
 	}
-	local := localPins{own: own, cache: cache}
-	shared := s.kubernetes.Pins(ctx, kubernetes.PinOptions{Cache: cache, Own: own, Unprepared: local})
+	shared := s.kubernetes.Pins(ctx, kubernetes.PinOptions{Cache: local.cache, Own: local.own, Unprepared: local})
 	if !s.readOnly {
 		return shared
 	}
@@ -190,13 +178,11 @@ func (l *lookedUpPins) All() ([]plan.Pin, error) {
 	return known, nil
 }
 
-// localPins are the keys that this machine knows: those that it pinned itself,
-// and those that the cluster last said. So they stay pinned when the cluster has
-// lost its own.
+// localPins are the keys that this machine knows: those that it pinned itself, as long as no cluster
+// keeps them, and those that the cluster last said. So they stay pinned when the cluster has lost its own.
 type localPins struct{ own, cache hosts.KnownHosts }
 
-// All returns the pins of both files. Of a server that both know, the one that was
-// pinned here counts.
+// All returns the pins of both files. Of a server that both know, the one pinned here counts.
 func (l localPins) All() ([]plan.Pin, error) {
 	own, err := l.own.All()
 	if err != nil {
@@ -227,13 +213,6 @@ func joinPins(own, cached []plan.Pin) []plan.Pin {
 	return own
 }
 
-// pinCache is where the keys are kept that the cluster last said. It lies beside
-// pinFile and holds no key that is not in the cluster.
-func (env *Env) pinCache(environment string) hosts.KnownHosts {
-	f := env.pinFile(environment)
-	return hosts.KnownHosts{Path: filepath.Join(filepath.Dir(f.Path), "cluster_"+filepath.Base(f.Path))}
-}
-
 // drop removes the pin of a host and returns it.
 func drop(pins hosts.Pins, name string) (plan.Pin, error) {
 	all, err := pins.All()
@@ -244,6 +223,6 @@ func drop(pins hosts.Pins, name string) (plan.Pin, error) {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return all[i], pins.Update(func(now []plan.Pin) []plan.Pin { return slices.DeleteFunc(now, is) })
 	}
-	names := named(all, func(p plan.Pin) string { return p.Name })
+	names := mapped(all, func(p plan.Pin) string { return p.Name })
 	return plan.Pin{}, fmt.Errorf("no host key is pinned for %s; %s", name, cmp.Or(didYouMean("did you mean %s?", name, names), "macfleet hosts lists the members"))
 }

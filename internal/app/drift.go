@@ -97,7 +97,7 @@ func (env *Env) watch(ctx context.Context, from Source) (*plan.Plan, drift.Repor
 	why := env.secrets.Scrub(away.Provider + " could not be asked: " + err.Error())
 	// Of this plan nobody knows anything.
 	p := &plan.Plan{Owner: l.config.Owner, Unread: []plan.Unread{{Probe: "inventory", Why: why}}}
-	p.Fleets = named(l.config.Fleets, func(f fleet.Fleet) string { return f.Name })
+	p.Fleets = mapped(l.config.Fleets, func(f fleet.Fleet) string { return f.Name })
 	return p, drift.Blind(l.config, why, l.taken), nil
 }
 

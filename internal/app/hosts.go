@@ -245,7 +245,7 @@ func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 		case o.Drain:
 			what = "Close to new Pods, and evict the Pods of"
 		}
-		names := named(nodes, func(n inventory.Node) string { return n.Name })
+		names := mapped(nodes, func(n inventory.Node) string { return n.Name })
 		if err := env.ask(o.Approve, what+" "+strings.Join(names, ", ")+"?"); err != nil {
 			return err
 		}

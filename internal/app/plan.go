@@ -176,7 +176,7 @@ func takePlanFile(name string, sel *Selection) (*approval, error) {
 		return nil, err
 	}
 	sel.On, sel.Exclude, sel.Rollback = f.On, f.Exclude, f.Rollback
-	sel.Steps = named(f.Steps, func(id plan.StepID) string { return string(id) })
+	sel.Steps = mapped(f.Steps, func(id plan.StepID) string { return string(id) })
 	return &approval{name, f}, nil
 }
 

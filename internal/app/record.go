@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +10,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -25,28 +26,20 @@ import (
 	"github.com/macfleet/macfleet/providers/transport"
 )
 
-// recording is the record of a run that is under way.
-type recording struct {
-	writer *runlog.Writer
-	mu     sync.Mutex
-	left   []plan.Action // that were not started
-}
-
 // underRecord performs a plan and keeps a record of it. Where none can be kept,
 // nothing is done: what changes machines must be told afterwards.
 func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engine.Result, error)) error {
-	rec, err := s.beginRecord(ctx, p)
+	w, err := s.beginRecord(ctx, p)
 	if err != nil {
 		return err
 	}
-	s.recording = rec
-	s.env.record.Store(rec.writer)
+	s.env.record.Store(w)
 	unwatch := context.AfterFunc(s.engine.Stop, func() {
 		if s.env.stop.Err() == nil {
 			s.env.announce(s.env.errText(), "Stopping: "+s.stopped()+". What runs is finished, nothing new is started.")
 		}
 		s.engine.Between(func() {
-			_ = rec.writer.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeStop, Text: s.stopped()}}) // the end tells of it too
+			_ = w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeStop, Text: s.stopped()}}) // the end tells of it too
 		})
 		s.env.logged(slog.LevelInfo, "stop", "why", s.stopped())
 	})
@@ -56,10 +49,10 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 	}
 	unwatch()
 	if r.Interrupted {
-		s.env.outText().Remaining(rec.left, s.env.resume())
+		s.env.outText().Remaining(s.left, "macfleet "+strings.Join(mapped(s.env.Line, shellWord), " "))
 	}
 	code, shown := s.env.verdict(ctx, err)
-	end := runlog.End{Exit: code, Outcome: outcomeOf(code), Stopped: s.stopped(), Done: r.Done, Failed: len(r.Failures),
+	end := runlog.End{Exit: code, Outcome: cmp.Or(outcomes[code], runlog.Errored), Stopped: s.stopped(), Done: r.Done, Failed: len(r.Failures),
 		NotStarted: r.NotStarted, NotWaited: r.NotWaited}
 	if shown != nil {
 		end.Error = shown.Error()
@@ -67,26 +60,16 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 	if r.After != nil {
 		end.Left = r.After.Summarise().Changes()
 	}
-	if werr := rec.writer.End(end); werr != nil && err == nil {
+	if werr := w.End(end); werr != nil && err == nil {
 		err = fmt.Errorf("everything was done, and the record of it could not be ended: %w", werr)
 	}
 	return err
 }
 
-func outcomeOf(code int) runlog.Outcome {
-	switch code {
-	case ExitDone:
-		return runlog.Converged
-	case ExitIncomplete:
-		return runlog.Incomplete
-	case ExitLeft:
-		return runlog.LeftAtOnce
-	}
-	return runlog.Errored
-}
+var outcomes = map[int]runlog.Outcome{ExitDone: runlog.Converged, ExitIncomplete: runlog.Incomplete, ExitLeft: runlog.LeftAtOnce}
 
-func (s *session) beginRecord(ctx context.Context, p *plan.Plan) (*recording, error) {
-	folder := s.env.runsDir()
+func (s *session) beginRecord(ctx context.Context, p *plan.Plan) (*runlog.Writer, error) {
+	folder := s.env.kept("runs")
 	w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: s.env.secrets.Scrub, Short: s.env.secrets.Short, Left: ctx}, s.head())
 	if err != nil {
 		return nil, err
@@ -98,7 +81,7 @@ func (s *session) beginRecord(ctx context.Context, p *plan.Plan) (*recording, er
 	if err := w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &plan}); err != nil {
 		return nil, fmt.Errorf("keep a record of the run: %w; nothing was changed", err)
 	}
-	return &recording{writer: w}, nil
+	return w, nil
 }
 
 // head says whose run this is.
@@ -129,21 +112,11 @@ func share(s fleet.Share) string {
 	return fmt.Sprint(s.Count)
 }
 
-// resume is the command line that goes on where this one stopped.
-func (env *Env) resume() string {
-	words := []string{"macfleet"}
-	for _, w := range env.Line {
-		words = append(words, shellWord(w))
-	}
-	return strings.Join(words, " ")
-}
+var plainWord = regexp.MustCompile(`^[-\w=,.:/@%+]+$`)
 
 // shellWord writes a word so that a shell takes it for one.
 func shellWord(w string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=,.:/@%+", r)
-	}
-	if w != "" && !strings.ContainsFunc(w, func(r rune) bool { return !plain(r) }) {
+	if plainWord.MatchString(w) {
 		return w
 	}
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
@@ -154,13 +127,13 @@ func shellWord(w string) string {
 func (s *session) event(e engine.Event) {
 	s.cost.Phases.Event(e)
 	s.env.logEvent(e)
-	if r := s.recording; r != nil {
+	if w := s.env.record.Load(); w != nil {
 		if e.Type == engine.Skipped {
-			r.mu.Lock()
-			r.left = append(r.left, *e.Action)
-			r.mu.Unlock()
+			s.mu.Lock()
+			s.left = append(s.left, *e.Action)
+			s.mu.Unlock()
 		}
-		if err := r.writer.Event(e); err != nil {
+		if err := w.Event(e); err != nil {
 			s.halt(&engine.UnrecordedError{Err: err})
 		}
 	}
@@ -169,8 +142,7 @@ func (s *session) event(e engine.Event) {
 
 // tellBroken says that the last run of this configuration did not come to its end.
 func (s *session) tellBroken() {
-	folder := s.env.runsDir()
-	b, err := runlog.Newest(folder, s.config.Name, s.config.Environment)
+	b, err := runlog.Newest(s.env.kept("runs"), s.config.Name, s.config.Environment)
 	if err != nil || b.Path == "" || !slices.Contains([]runlog.Outcome{runlog.BrokeOff, runlog.LeftAtOnce}, b.Outcome()) {
 		return
 	}
@@ -195,9 +167,8 @@ func (s *session) tellBroken() {
 // tellWithin bounds how long an action waits until its Node's event is written.
 const tellWithin = 5 * time.Second
 
-// tellNode writes an event onto the Node of a host that is about to be disturbed. One
-// that cannot be written, as in a cluster that an older macfleet prepared, holds
-// nothing up.
+// tellNode writes an event onto the Node of a host that is about to be disturbed. One that cannot be
+// written, as in a cluster that an older macfleet prepared, holds nothing up.
 func (s *session) tellNode(ctx context.Context, n inventory.Node, a plan.Action) {
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
@@ -211,7 +182,7 @@ func (s *session) tellNode(ctx context.Context, n inventory.Node, a plan.Action)
 
 // Runs lists the runs that were made from here.
 func Runs(env *Env, asJSON bool) error {
-	all, wrong, err := runlog.List(env.runsDir())
+	all, wrong, err := runlog.List(env.kept("runs"))
 	if err != nil {
 		return err
 	}
@@ -229,11 +200,11 @@ func (env *Env) failedFrom(run string, sel *Selection) (*failedRun, error) {
 	case len(sel.On)+len(sel.Exclude) > 0:
 		return nil, errors.New("--failed-from names the hosts itself: leave --on and --exclude out")
 	}
-	path, err := runlog.Find(env.runsDir(), run)
-	if err != nil {
-		return nil, fmt.Errorf("--failed-from: %w", err)
+	var r runlog.Record
+	path, err := runlog.Find(env.kept("runs"), run)
+	if err == nil {
+		r, err = runlog.Read(path)
 	}
-	r, err := runlog.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("--failed-from: %w", err)
 	}
@@ -242,22 +213,22 @@ func (env *Env) failedFrom(run string, sel *Selection) (*failedRun, error) {
 		return nil, fmt.Errorf("--failed-from: the run %s left nothing on a host; macfleet show %s tells what it did, macfleet plan what is left now", r.Head.ID, r.Head.ID)
 	}
 	*sel = sel.and(left...)
-	return &failedRun{id: r.Head.ID, owner: fleet.Owner{Name: r.Head.Configuration, Environment: r.Head.Environment}, hosts: left}, nil
+	return &failedRun{r.Head, left}, nil
 }
 
 // failedRun is the run that --failed-from names.
 type failedRun struct {
-	id    string
-	owner fleet.Owner
+	runlog.Head
 	hosts []string // on which it left something
 }
 
 // ownFailed refuses the hosts of another configuration's run.
 func (s *session) ownFailed() error {
-	if of := s.failed; of != nil && of.owner != s.config.Owner {
-		return fmt.Errorf("--failed-from: that run was of %s, this is %s", of.owner, s.config.Owner)
+	if s.failed == nil {
+		return nil
 	}
-	return nil
+	owner := fleet.Owner{Name: s.failed.Configuration, Environment: s.failed.Environment}
+	return refuse(owner != s.config.Owner, "--failed-from: that run was of %s, this is %s", owner, s.config.Owner)
 }
 
 // sayGone says which of those hosts no plan knows any more: those that were released
@@ -274,7 +245,7 @@ func (s *session) sayGone(p *plan.Plan) {
 	})
 	if len(gone) > 0 {
 		s.env.warn(fmt.Sprintf("of the hosts on which the run %s left something, these are no longer there and are passed over: %s; macfleet plan shows what is wanted instead of them",
-			of.id, strings.Join(gone, ", ")))
+			of.ID, strings.Join(gone, ", ")))
 	}
 }
 
@@ -289,7 +260,7 @@ func Show(env *Env, name string, o Form) error {
 		}
 		return env.showPlanFile(name, o)
 	}
-	path, err := runlog.Find(env.runsDir(), name)
+	path, err := runlog.Find(env.kept("runs"), name)
 	if err != nil {
 		return fmt.Errorf("%w; and no file is called %s", err, name)
 	}
@@ -307,36 +278,22 @@ func (env *Env) showRecord(path string, o Form) error {
 	return env.answer(o.Format == formatJSON, func(w io.Writer) error { return view.WriteRun(w, r) }, func(t *view.Text) { t.Run(r) })
 }
 
-// runsDir is where the records of runs are.
-func (env *Env) runsDir() string {
-	if env.RunsDir != "" {
-		return env.RunsDir
-	}
-	return env.beside("runs")
-}
-
-func (env *Env) logsDir() string {
-	if env.RunsDir != "" {
-		return env.RunsDir
-	}
-	return env.beside("logs")
-}
+// kept is the folder of what is kept of runs and commands: runs or logs.
+func (env *Env) kept(name string) string { return cmp.Or(env.RunsDir, env.beside(name)) }
 
 // openLog begins the log of this command. Only one that was asked for by its name
 // ends the command when it cannot be written.
 func (env *Env) openLog() error {
-	var level slog.Level
-	switch err := level.UnmarshalText([]byte(env.LogLevel)); {
-	case env.LogLevel == "off":
+	if env.LogLevel == "off" {
 		return nil
-	case err != nil && env.LogLevel != "":
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cmp.Or(env.LogLevel, "debug"))); err != nil {
 		return fmt.Errorf("--log-level %s: write debug, info, warn, error or off", env.LogLevel)
-	case err != nil:
-		level = slog.LevelDebug // no flag was read
 	}
 	path := env.LogFile
 	if path == "" {
-		folder := env.logsDir()
+		folder := env.kept("logs")
 		_ = runlog.PruneLogs(folder, env.Command, runlog.LogsKept-1) // old ones that stay harm nothing
 		path = filepath.Join(folder, runlog.LogName(env.this.Started, env.Command, env.this.ID))
 	}
@@ -359,8 +316,7 @@ func (env *Env) logged(level slog.Level, text string, attrs ...any) {
 	}
 }
 
-// endLog ends the log and, where a command failed that a person reads, says where it
-// is.
+// endLog ends the log and, where a command failed that a person reads, says where it is.
 func (env *Env) endLog(code int, failed bool) {
 	if env.log == nil {
 		return

@@ -185,7 +185,7 @@ const namedAtMost = 8
 
 // opened names actions that were begun.
 func opened(open []runlog.Entry) string {
-	names := named(open, func(e runlog.Entry) string {
+	names := mapped(open, func(e runlog.Entry) string {
 		if e.Host == "" {
 			return e.Action.Label()
 		}

@@ -45,7 +45,8 @@ func (s *session) openWorld() error {
 // seed returns the values for a new world. Where the configuration names none,
 // any will do.
 func (env *Env) seed(c *fleet.Config) sandbox.Seed {
-	seed := sandbox.Seed{ProjectID: c.ProjectID, ClusterUID: c.ClusterUID, Zones: c.Scaleway.Zones,
+	seed := sandbox.Seed{ProjectID: cmp.Or(c.ProjectID, "5a4d6b3c-0000-4000-8000-000000000001"),
+		ClusterUID: cmp.Or(c.ClusterUID, "5a4d6b3c-0000-4000-8000-000000000002"), Zones: c.Scaleway.Zones,
 		PoolPrefix: c.Scaleway.PoolPrefix, Hosts: env.SandboxHosts, SSHUser: c.SSH.User, SSHKeyRef: c.SSH.PrivateKey.String()}
 	for _, h := range c.Hosts {
 		if _, g, ok := c.Group(h.Fleet, h.Group); ok && h.ServerID != "" {
@@ -54,12 +55,6 @@ func (env *Env) seed(c *fleet.Config) sandbox.Seed {
 	}
 	if c.Kubernetes != nil {
 		seed.KubeContext = c.Kubernetes.Context
-	}
-	if seed.ProjectID == "" {
-		seed.ProjectID = "5a4d6b3c-0000-4000-8000-000000000001"
-	}
-	if seed.ClusterUID == "" {
-		seed.ClusterUID = "5a4d6b3c-0000-4000-8000-000000000002"
 	}
 	return seed
 }
@@ -158,14 +153,10 @@ func (env *Env) disturb(do func(*sandbox.World) error, said string, args ...any)
 
 // SandboxReset removes the simulated world.
 func SandboxReset(env *Env) error {
-	// The pins lie in the folder too. Without them the world is still whole; a
-	// folder with pins alone would be no world.
+	// The pins lie in the folder too. Without them the world is still whole; a folder with pins alone is none.
 	if sandbox.Exists(env.sandboxDir()) {
-		all := []string{env.beside("runs"), env.beside("logs")}
-		for _, pins := range []string{env.pinFile("").Path, env.pinCache("").Path} {
-			all = append(all, pins, pins+".lock")
-		}
-		for _, name := range all {
+		pins := env.localPins("")
+		for _, name := range []string{env.beside("runs"), env.beside("logs"), pins.own.Path, pins.own.Path + ".lock", pins.cache.Path, pins.cache.Path + ".lock"} {
 			if err := os.RemoveAll(name); err != nil {
 				return fmt.Errorf("remove the sandbox: %w", err)
 			}
@@ -179,24 +170,24 @@ func SandboxReset(env *Env) error {
 }
 
 // SandboxRun runs a command against the simulated cluster, and ends with its exit code.
-func SandboxRun(ctx context.Context, env *Env, args []string) error {
-	return env.inWorld(func(w *sandbox.World) error { return env.runInWorld(ctx, w, args) })
+func SandboxRun(ctx context.Context, env *Env) error {
+	return env.inWorld(func(w *sandbox.World) error { return env.runInWorld(ctx, w, env.Args) })
 }
 
-// runInWorld runs a command while the world is served. The token lies in the
-// file alone: an environment can be read by others.
+// runInWorld runs a command while the world is served. The token lies in the file alone: an
+// environment can be read by others.
 func (env *Env) runInWorld(ctx context.Context, w *sandbox.World, args []string) (err error) {
-	folder, err := os.MkdirTemp("", "macfleet-sandbox-")
-	if err != nil {
-		return fmt.Errorf("make a kubeconfig for %s: %w; set TMPDIR to a folder that can be written", args[0], err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	kubeconfig := filepath.Join(folder, "kubeconfig")
 	content, err := w.Kubeconfig()
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(kubeconfig, content, 0o600); err != nil {
+	folder, err := os.MkdirTemp("", "macfleet-sandbox-")
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	kubeconfig := filepath.Join(folder, "kubeconfig")
+	if err == nil {
+		err = os.WriteFile(kubeconfig, content, 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("make a kubeconfig for %s: %w; set TMPDIR to a folder that can be written", args[0], err)
 	}
 	world, err := filepath.Abs(env.sandboxDir())
@@ -208,11 +199,11 @@ func (env *Env) runInWorld(ctx context.Context, w *sandbox.World, args []string)
 	command.Stdin, command.Stdout, command.Stderr = env.In, env.Out, env.Err
 	err = command.Run()
 	var ended *exec.ExitError
-	if !errors.As(err, &ended) {
-		if err != nil {
-			err = fmt.Errorf("run %s in the sandbox: %w", args[0], err)
-		}
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &ended):
+		return fmt.Errorf("run %s in the sandbox: %w", args[0], err)
 	}
 	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return exit(128 + int(status.Signal()))

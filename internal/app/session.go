@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -65,7 +66,8 @@ type session struct {
 	cluster  transport.Counter
 	// kubernetes is the cluster; nil: the configuration has none.
 	kubernetes *kubernetes.Client
-	recording  *recording              // of what changes something; nil: nothing does yet
+	mu         sync.Mutex
+	left       []plan.Action           // of the run: those that were not started
 	halt       context.CancelCauseFunc // lets the run start nothing more; nil: nothing can but a person
 	closers    []func()
 	started    time.Time
@@ -157,7 +159,7 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 		Input: func(in engine.InputFor, value secret.Value) (secret.Value, error) {
 			return steps.Input(steps.InputFor(in), value)
 		},
-		Passwords: &passwords{scaleway: servers, config: s.config, secrets: s.resolver(), asked: s.asked, learn: env.secrets.Learn}}
+		Passwords: &passwords{session: s, servers: servers}}
 	if s.engine.Bounds, err = s.bounds.of(s.config); err != nil {
 		return err
 	}
