@@ -77,8 +77,7 @@ func begin(env *app.Env, c *cobra.Command) error {
 	return nil
 }
 
-// argsError says that a command's arguments are too few or too many, and what to
-// type.
+// argsError says that a command's arguments are too few or too many, and what to type.
 type argsError struct {
 	text string
 	over bool // too many
@@ -92,8 +91,7 @@ func tooMuch(err error) bool {
 	return errors.As(err, &e) && e.over || err != nil && strings.HasPrefix(err.Error(), "unknown command")
 }
 
-// explainArgs makes all commands below c say which arguments are missing or too
-// many, by the names that their usage has for them.
+// explainArgs makes all commands below c name the arguments that are missing or too many.
 func explainArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		explainArgs(sub)
@@ -182,8 +180,7 @@ func jsonFlag(f *pflag.FlagSet, asJSON *bool) {
 	f.BoolVar(asJSON, "json", false, "print one JSON document")
 }
 
-// jsonIntoFlag adds the flag by which a person reads text while a program reads
-// JSON.
+// jsonIntoFlag adds the flag by which a person reads text while a program reads JSON.
 func jsonIntoFlag(f *pflag.FlagSet, file *string) {
 	f.StringVar(file, "json-into", "", "beside the text, write one JSON object a line into a `FILE`, as apply --json prints them")
 }
@@ -197,8 +194,7 @@ func annotationsFlag(f *pflag.FlagSet, o *app.Annotations) {
 	f.StringVar((*string)(o), "annotations", "", "print notes on the lines of the configuration to standard error, as `SERVICE` reads them: github")
 }
 
-// fromEnvironment fills flags that were not given from MACFLEET_<FLAG>. --var
-// has MACFLEET_VAR_<name> instead.
+// fromEnvironment fills flags that were not given from MACFLEET_<FLAG>; --var has MACFLEET_VAR_<name> instead.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var err error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -224,8 +220,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return err
 }
 
-// givenFlags returns the flags that the command line or the environment gave. Of a
-// variable it tells the name: a value may be anybody's.
+// givenFlags returns the flags that were given. Of a variable it tells the name: a value may be anybody's.
 func givenFlags(flags *pflag.FlagSet) []string {
 	var out []string
 	flags.Visit(func(f *pflag.Flag) {
@@ -243,8 +238,7 @@ func givenFlags(flags *pflag.FlagSet) []string {
 	return out
 }
 
-// completions tells cobra what the flags of the commands become. A flag that is not there
-// is passed over.
+// completions tells cobra what the flags of the commands become.
 func completions(env *app.Env, root *cobra.Command) {
 	for flag, f := range map[string]cobra.CompletionFunc{
 		"environment": value(env, app.AnEnvironment, cobra.ShellCompDirectiveNoFileComp),
@@ -277,8 +271,7 @@ func words(all ...string) cobra.CompletionFunc {
 	}
 }
 
-// value completes to one kind of word. Flags are read from the environment first, as every
-// command does.
+// value completes to one kind of word. Flags are read from the environment first, as every command does.
 func value(env *app.Env, kind app.Kind, directive cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		_ = fromEnvironment(c.Flags()) // a flag that cannot be set is the command's own fault to tell
@@ -300,8 +293,7 @@ func arguments(env *app.Env, kinds ...app.Kind) cobra.CompletionFunc {
 	}
 }
 
-// shells adds the command that prints completion scripts, for the shells of
-// macOS and Linux.
+// shells adds the command that prints completion scripts, for the shells of macOS and Linux.
 func shells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	c, _, err := root.Find([]string{"completion"})

@@ -152,14 +152,12 @@ func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) erro
 	})
 }
 
-// approvable refuses a command that must be approved where nobody can be asked: where it was
-// started, or because of the form in which it answers.
+// approvable refuses a command that must be approved where nobody can be asked, or in a form that cannot ask.
 func (env *Env) approvable(what string, approved, askable bool, remedy string) error {
 	return refuse(!approved && !(askable && env.interactive()), "%s must be approved and nobody can be asked here; %s", what, remedy)
 }
 
-// ask prints a question and returns an error unless the answer is yes, or it is approved
-// already.
+// ask prints a question and returns an error unless the answer is yes, or it is approved already.
 func (env *Env) ask(approved bool, question string) error {
 	if approved {
 		return nil
@@ -181,8 +179,7 @@ func (env *Env) ask(approved bool, question string) error {
 	}
 }
 
-// checkNamed returns an error for a name given to a flag that no host of the plan bears or
-// should bear: whoever names one must mean a host.
+// checkNamed returns an error for a name given to a flag that no host of the plan bears or should bear.
 func checkNamed(flag string, names []string, p *plan.Plan, of func(plan.Host) []string) error {
 	for _, name := range names {
 		if !slices.ContainsFunc(p.Hosts, func(h plan.Host) bool { return slices.Contains(of(h), name) }) {

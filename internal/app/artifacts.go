@@ -122,8 +122,7 @@ func (env *Env) writePins(pins map[string]load.Pin) ([]string, error) {
 	return changed, nil
 }
 
-// artifactStore returns where artifacts are found. In a sandbox its world answers
-// for URLs, and the cache is part of the world.
+// artifactStore returns where artifacts are found. In a sandbox the world answers for URLs and has the cache.
 func (env *Env) artifactStore(world *sandbox.World) *artifact.Store {
 	store := artifact.New(env.Dir, transport.Downloads(&transport.Counter{}))
 	if env.Sandbox != "" {

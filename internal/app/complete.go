@@ -54,9 +54,8 @@ var (
 	}}
 )
 
-// Complete returns the words that an argument or a flag's value may become, behind the
-// words that are done. It reads local files alone: no network, no secret, no error,
-// whatever state the configuration is in.
+// Complete returns the words that an argument or a flag's value may become, behind the words that are
+// done. It reads local files alone: no network, no secret, no error, whatever state they are in.
 func Complete(env *Env, kind Kind, done []string, begun string) []string {
 	all := slices.DeleteFunc(slices.Clone(kind.find(env, done, begun)), func(w string) bool { return !strings.HasPrefix(w, begun) })
 	slices.Sort(all)
@@ -110,8 +109,7 @@ func (env *Env) pinnedHosts() []string {
 	return out
 }
 
-// selectorsFrom offers the keys of a selector that were not given yet, and behind a key
-// its values.
+// selectorsFrom offers the keys of a selector that were not given yet, and behind a key its values.
 func (env *Env) selectorsFrom(begun string) []string {
 	front, last := "", begun
 	if i := strings.LastIndex(begun, ","); i >= 0 {

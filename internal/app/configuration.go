@@ -25,8 +25,7 @@ type reading struct {
 	unlocked bool // an artifact may lack its digest
 }
 
-// config reads the configuration. Faults are shown, and the error is then just
-// the exit code.
+// config reads the configuration. Faults are shown, and the error is then just the exit code.
 func (env *Env) config(how reading) (*fleet.Config, error) {
 	config, faults, err := env.read(how)
 	if err != nil {
@@ -100,8 +99,7 @@ func variables(environ []string) map[string]string {
 // that makes much out of little, list by list, would keep a job until its memory is full.
 const longestReading = 30 * time.Second
 
-// within returns what f returns, unless that takes longer, or the first Ctrl-C comes
-// before. Then f goes on until the process ends.
+// within returns what f returns in time and before the first Ctrl-C. Else f goes on until the process ends.
 func within[T any](stop context.Context, limit time.Duration, f func() T) (T, error) {
 	done := make(chan T, 1)
 	go func() { done <- f() }()
@@ -186,8 +184,7 @@ func (env *Env) remarks(ctx context.Context, config *fleet.Config, inside bool, 
 	}
 }
 
-// holds reports whether a path leads to something in the configuration's folder, also
-// through links, or to nothing there.
+// holds reports whether a path leads, also through links, to something in the configuration's folder or to nothing.
 func (env *Env) holds(path string) bool {
 	root, err := os.OpenRoot(env.Dir)
 	if err != nil {

@@ -24,8 +24,7 @@ import (
 	"github.com/macfleet/macfleet/providers/scaleway"
 )
 
-// passwords finds login passwords: what Scaleway tells, then the host's own
-// block, then what a person typed.
+// passwords finds login passwords: what Scaleway tells, then the host's own block, then what a person typed.
 type passwords struct {
 	*session
 	servers *scaleway.Client
@@ -81,8 +80,7 @@ func noPassword(told, resolved error) error {
 	return out
 }
 
-// askPasswords asks for the passwords of hosts, without showing what is typed.
-// From a pipe a line each is read.
+// askPasswords asks for the passwords of hosts, unseen on a terminal; from a pipe a line each is read.
 func (env *Env) askPasswords(names []string) (map[string]secret.Value, error) {
 	asked := make(map[string]secret.Value, len(names))
 	for _, name := range names {

@@ -120,8 +120,7 @@ func (o DriftOptions) compared(r drift.Report) (drift.Report, error) {
 	return after("--remember", o.Remember, r)
 }
 
-// remembered keeps the look for the next one. It is written after it was shown: of
-// what nobody was told, the next look tells.
+// remembered keeps the look for the next one, after it was shown: of what nobody was told, the next look tells.
 func (o DriftOptions) remembered(p *plan.Plan, r drift.Report) error {
 	if o.Remember == "" {
 		return nil

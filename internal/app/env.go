@@ -106,8 +106,7 @@ type Env struct {
 	record atomic.Pointer[runlog.Writer] // of the run that is under way; nil: none
 }
 
-// beside is where something of this machine alone is kept: beside the configuration,
-// or in the sandbox whose it is.
+// beside is where this machine alone keeps something: beside the configuration, or in the sandbox.
 func (env *Env) beside(name string) string {
 	if env.Sandbox != "" {
 		return filepath.Join(env.sandboxDir(), name)

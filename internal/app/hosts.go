@@ -253,8 +253,7 @@ func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 	})
 }
 
-// cordon works on one Node after the other, so that a mistake shows at the first: a Node that
-// failed ends it. It reports whether all came to its end.
+// cordon works on one Node after the other, until one fails. It reports whether all came to its end.
 func (s *session) cordon(ctx context.Context, nodes []inventory.Node, o CordonOptions) bool {
 	t := s.env.outText()
 	ok := true

@@ -98,8 +98,7 @@ func (s *session) hold(acting context.Context, l *lock.Lock) (giveBack func()) {
 	}
 }
 
-// tellWaiting returns what says that another's lock is waited for: at once, when it
-// changes hands, and now and then.
+// tellWaiting returns what says, now and then, that another's lock is waited for.
 func (s *session) tellWaiting() func(lock.Waiting) {
 	var last time.Time
 	var run string
@@ -126,8 +125,7 @@ func (s *session) tellInProgress(ctx context.Context) {
 	}
 }
 
-// hostPoll is how often hosts are looked at anew that another run works on: each
-// look asks all of them everything.
+// hostPoll is how often hosts are looked at anew that another run works on: each look asks everything.
 const hostPoll = 10 * time.Second
 
 // lookWhenFree is look, and waits for runs that hosts keep a lock for: the plan that
@@ -157,8 +155,7 @@ func (s *session) lookWhenFree(ctx context.Context, o Locking) (*plan.Plan, erro
 	}
 }
 
-// heldByAnother returns a host that this plan would change and another run works on, by what the
-// host itself says.
+// heldByAnother returns a host that this plan would change and that says that another run works on it.
 func heldByAnother(p *plan.Plan, run string) *plan.Host {
 	work := make(map[string]bool) // by server id
 	for _, actions := range p.Runnable() {
@@ -189,8 +186,7 @@ type kept struct {
 	take   func(context.Context) error
 }
 
-// withLocks finds the locks of the configuration: the cluster's, or those of the hosts where no
-// cluster keeps one.
+// withLocks finds the locks of the configuration: the cluster's, or those of the hosts without one.
 func (env *Env) withLocks(ctx context.Context, f func(context.Context, []kept) error) error {
 	config, err := env.config(reading{})
 	if err != nil {

@@ -40,8 +40,7 @@ type looked struct {
 	taken  time.Time
 }
 
-// look observes everything, or reads it from a file, and computes the plan. The first
-// Ctrl-C ends it: nothing is half done.
+// look observes everything, or reads it from a file, and computes the plan. The first Ctrl-C ends it.
 func (env *Env) look(ctx context.Context, from Source, n need) (looked, error) {
 	if err := from.check(); err != nil {
 		return looked{}, err
@@ -67,8 +66,7 @@ func (env *Env) look(ctx context.Context, from Source, n need) (looked, error) {
 	return out, err
 }
 
-// recorded reads a recorded observation, and says what it lacks. It opens nothing but
-// the file.
+// recorded reads a recorded observation, and says what it lacks. It opens nothing but the file.
 func (env *Env) recorded(file string, config *fleet.Config, of Selection) (plan.Selection, wire.Record, error) {
 	sel, err := of.parsed()
 	if err != nil {
@@ -92,8 +90,7 @@ func (env *Env) recorded(file string, config *fleet.Config, of Selection) (plan.
 	return sel, r, nil
 }
 
-// look observes everything, keeps it in a file if one is named, and returns the
-// plan. It shows its progress.
+// look observes everything, keeps it in a file if one is named, and returns the plan.
 func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
 	s.tellBroken()
 	snap, p, err := s.observe(ctx)

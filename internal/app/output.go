@@ -19,8 +19,7 @@ import (
 	"github.com/macfleet/macfleet/internal/view"
 )
 
-// outText returns the writer of text for people on standard output. Where that is the
-// stream's, the text is nobody's.
+// outText returns the writer of text on standard output. Where that is the stream's, the text is nobody's.
 func (env *Env) outText() *view.Text {
 	if env.mute {
 		return view.NewText(io.Discard, 0, false)
@@ -37,8 +36,7 @@ func (env *Env) text(w io.Writer) *view.Text {
 	return view.NewText(env.sink(w), width, tty && !env.NoColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
 }
 
-// output remembers the first thing that could not be written: a plan that nobody
-// could see must not end as a success, or go on to an apply.
+// output remembers the first fault in writing: a plan that nobody could see must not be applied.
 type output struct {
 	to   io.Writer
 	name string // of a file
@@ -65,8 +63,7 @@ func (env *Env) sink(w io.Writer) io.Writer {
 	return &env.output
 }
 
-// lost returns why a stream did not take everything. A reader that went away (head, less)
-// has seen what it wanted and is no fault.
+// lost returns why a stream did not take everything. A reader that went away (head, less) is no fault.
 func (o *output) lost(what string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -76,8 +73,7 @@ func (o *output) lost(what string) error {
 	return fmt.Errorf("%s: %w", what, o.err)
 }
 
-// unwritten returns why standard output, or the file of --json-into, did not take
-// everything.
+// unwritten returns why standard output, or the file of --json-into, did not take everything.
 func (env *Env) unwritten() error {
 	return errors.Join(env.output.lost("write to standard output"), env.into.lost("--json-into: write to "+env.into.name))
 }
@@ -110,8 +106,7 @@ func (env *Env) interactive() bool {
 // heartbeat is how long a run stays silent at most where there is no terminal.
 const heartbeat = 10 * time.Second
 
-// progress shows a run's events until done is called. On a terminal that is a
-// line per host; elsewhere what lines shows, on the given stream.
+// progress shows a run's events until done is called: a line per host on a terminal, else as lines.
 func (env *Env) progress(lines io.Writer) (show func(engine.Event), done func()) {
 	_, shown := terminal(lines)
 	if _, ok := terminal(env.Err); ok && shown && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" {
@@ -150,8 +145,7 @@ func (env *Env) plain(w io.Writer) (show func(engine.Event), done func()) {
 	}
 }
 
-// streamOut lets a program follow the command in lines of JSON on standard output, which
-// then is no person's any more.
+// streamOut lets a program follow the command in lines of JSON on standard output, instead of a person.
 func (env *Env) streamOut() {
 	env.mute = true
 	env.stream = view.NewStream(&env.output, time.Now)

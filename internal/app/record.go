@@ -26,8 +26,7 @@ import (
 	"github.com/macfleet/macfleet/providers/transport"
 )
 
-// underRecord performs a plan and keeps a record of it. Where none can be kept,
-// nothing is done: what changes machines must be told afterwards.
+// underRecord performs a plan and keeps a record of it. Where none can be kept, nothing is done.
 func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engine.Result, error)) error {
 	w, err := s.beginRecord(ctx, p)
 	if err != nil {
@@ -231,8 +230,7 @@ func (s *session) ownFailed() error {
 	return refuse(owner != s.config.Owner, "--failed-from: that run was of %s, this is %s", owner, s.config.Owner)
 }
 
-// sayGone says which of those hosts no plan knows any more: those that were released
-// since, and servers of the pool that somebody else has claimed.
+// sayGone says which of those hosts no plan knows any more: released ones, and servers that others claimed.
 func (s *session) sayGone(p *plan.Plan) {
 	of := s.failed
 	if of == nil {

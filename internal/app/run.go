@@ -32,8 +32,7 @@ type exit int
 // Error is never shown.
 func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
-// result returns the exit code of a comparison: a difference beats
-// incompleteness, which is said elsewhere.
+// result returns the exit code of a comparison: a difference beats incompleteness.
 func result(different, complete bool) error {
 	switch {
 	case different:
@@ -88,8 +87,7 @@ func Run(ctx context.Context, s Streams, line []string, execute func(context.Con
 	}
 }
 
-// leaveWithin is how long a command has to end after the second Ctrl-C. What hangs in
-// a call that cannot be cancelled is left behind.
+// leaveWithin is how long a command has to end after the second Ctrl-C; a call that cannot be cancelled is left.
 const leaveWithin = 3 * time.Second
 
 // stopSignals are those that stop a run: Ctrl-C, the end of a job, a terminal that
@@ -119,8 +117,7 @@ func (env *Env) code(ctx context.Context, err error) int {
 	return code
 }
 
-// verdict returns the exit code of what a command came to, and the error that is
-// still to be shown.
+// verdict returns the exit code of what a command came to, and the error that is still to be shown.
 func (env *Env) verdict(ctx context.Context, err error) (int, error) {
 	var quiet exit
 	switch {
@@ -143,8 +140,7 @@ func (env *Env) verdict(ctx context.Context, err error) (int, error) {
 	return ExitError, err
 }
 
-// fail shows the error that ends the command: to a program that reads a stream
-// as its last line, to everybody else as text.
+// fail shows the error that ends the command: to a program as its stream's last line, to others as text.
 func (env *Env) fail(err error) {
 	if text := env.secrets.Scrub(err.Error()); text != err.Error() {
 		err = errors.New(text)
@@ -197,8 +193,7 @@ func opened(open []runlog.Entry) string {
 	return strings.Join(names, ", ")
 }
 
-// limit gives a run what stops it beside a person: a deadline, counted from the
-// command's start, and halt.
+// limit gives a run what stops it beside a person: a deadline from the command's start, and halt.
 func (s *session) limit(deadline time.Duration) {
 	ctx, halt := context.WithCancelCause(s.env.stop)
 	s.halt = halt

@@ -15,8 +15,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox"
 )
 
-// sandboxDir returns the sandbox's folder. The default one lies beside the
-// configuration; any other is relative to the working directory.
+// sandboxDir returns the sandbox's folder: the default one beside the configuration, others relative to here.
 func (env *Env) sandboxDir() string {
 	if env.Sandbox == "" || env.Sandbox == SandboxDefault {
 		return filepath.Join(env.Dir, SandboxDefault)
@@ -24,8 +23,7 @@ func (env *Env) sandboxDir() string {
 	return env.Sandbox
 }
 
-// openWorld opens the simulated world, where one is asked for, and makes it when
-// it is not there, with the configuration's plain values.
+// openWorld opens the simulated world, where one is asked for. A new one gets the configuration's values.
 func (s *session) openWorld() error {
 	if s.env.Sandbox == "" {
 		return nil
@@ -42,8 +40,7 @@ func (s *session) openWorld() error {
 	return nil
 }
 
-// seed returns the values for a new world. Where the configuration names none,
-// any will do.
+// seed returns the values for a new world. Where the configuration names none, any will do.
 func (env *Env) seed(c *fleet.Config) sandbox.Seed {
 	seed := sandbox.Seed{ProjectID: cmp.Or(c.ProjectID, "5a4d6b3c-0000-4000-8000-000000000001"),
 		ClusterUID: cmp.Or(c.ClusterUID, "5a4d6b3c-0000-4000-8000-000000000002"), Zones: c.Scaleway.Zones,
@@ -62,8 +59,7 @@ func (env *Env) seed(c *fleet.Config) sandbox.Seed {
 // Incidents are what can happen to a simulated host, and what each is.
 func Incidents() []sandbox.Incident { return sandbox.Incidents() }
 
-// inWorld opens the world for one of the sandbox commands. It needs a
-// configuration only where the world must be made.
+// inWorld opens the world for a sandbox command. It needs a configuration only where it must be made.
 func (env *Env) inWorld(do func(*sandbox.World) error) (err error) {
 	var seed sandbox.Seed
 	if !sandbox.Exists(env.sandboxDir()) {
@@ -174,8 +170,7 @@ func SandboxRun(ctx context.Context, env *Env) error {
 	return env.inWorld(func(w *sandbox.World) error { return env.runInWorld(ctx, w, env.Args) })
 }
 
-// runInWorld runs a command while the world is served. The token lies in the file alone: an
-// environment can be read by others.
+// runInWorld runs a command while the world is served. The token lies in a file: others can read an environment.
 func (env *Env) runInWorld(ctx context.Context, w *sandbox.World, args []string) (err error) {
 	content, err := w.Kubeconfig()
 	if err != nil {

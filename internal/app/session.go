@@ -74,9 +74,8 @@ type session struct {
 	cost       view.Stats // what is known of it before the end
 }
 
-// with opens a session and does something with it. looking ends with the first Ctrl-C
-// and acting, which is the context of the command, with the second. The pins go by acting,
-// unless nothing is changed: what runs is finished after the first, and pins its host.
+// with opens a session. looking ends with the first Ctrl-C and acting, the command's context, with the second.
+// The pins go by acting, unless nothing is changed: what runs is finished after the first, and pins its host.
 func (env *Env) with(acting context.Context, n need, do func(looking context.Context, s *session) error) error {
 	looking, cancel := context.WithCancel(acting)
 	defer cancel()
@@ -213,8 +212,7 @@ func (s *session) close() {
 	}
 }
 
-// showing does something while its events are shown, on the given stream where they are
-// lines, and kept. A program hears them in its own stream.
+// showing does something while its events are kept, and shown unless a program reads them in its own stream.
 func showing[T any](s *session, lines io.Writer, do func() (T, error)) (T, error) {
 	quiet := s.engine.Emit
 	defer func() { s.engine.Emit = quiet }()
@@ -262,8 +260,7 @@ func errNoCluster(command string) error {
 	return fmt.Errorf("the configuration has no kubernetes block, so macfleet %s has no cluster to work on; docs/configuration.md says how to write one", command)
 }
 
-// client makes the client of hosts: from the configuration's ssh block and, in
-// the real world, from the person's own ssh configuration and agent.
+// client makes the client of hosts by the ssh block and, in the real world, the person's own ssh setup.
 func (s *session) client(ctx context.Context) (*hosts.Client, error) {
 	t := s.config.SSH.Timeouts
 	o := hosts.Options{User: s.config.SSH.User, Via: s.config.SSH.Via, Starts: s.env.Starts, Log: s.env.logger,
@@ -286,8 +283,7 @@ func (s *session) client(ctx context.Context) (*hosts.Client, error) {
 	return hosts.New(o), nil
 }
 
-// fleetKey resolves the configuration's private key. Without one the person's
-// own keys count, except in a sandbox, which has a key itself.
+// fleetKey resolves the configuration's private key. Without one a sandbox has its own, else the person's count.
 func (s *session) fleetKey(ctx context.Context, o *hosts.Options) error {
 	ref, text := s.config.SSH.PrivateKey, ""
 	var err error

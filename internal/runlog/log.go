@@ -31,8 +31,8 @@ const (
 	oldSuffix = ".old"
 )
 
-// Log is a file of what a command asked of the world. It is made with the first
-// line. No secret that scrub knows stands in it. It is safe for concurrent use.
+// Log is a file of what a command asked of the world, without secrets, made with the first line. It is
+// safe for concurrent use.
 type Log struct {
 	path  string
 	scrub func(string) string
@@ -114,8 +114,7 @@ func (l *Log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Path returns the log's file, or why there is none. Both are empty while nothing
-// was written.
+// Path returns the log's file, or why there is none. Both are empty while nothing was written.
 func (l *Log) Path() (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,8 +137,7 @@ func (l *Log) Close() error {
 	return l.file.Close()
 }
 
-// PruneLogs removes the oldest logs of a command from a folder until no more than
-// keep are left.
+// PruneLogs removes the oldest logs of a command from a folder until no more than keep are left.
 func PruneLogs(folder, command string, keep int) error {
 	all, err := stamped(folder, logSuffix)
 	all = slices.DeleteFunc(all, func(name string) bool {

@@ -36,8 +36,7 @@ type Record struct {
 // ErrNoRecord says that a file is no record of a run.
 var ErrNoRecord = errors.New("it is no record of a run: its first line does not say whose")
 
-// errUnbegun says that a record has no whole first line: its process ended, or is,
-// before anything was done.
+// errUnbegun says that a record has no whole first line: its process ended, or is, before anything was done.
 var errUnbegun = errors.New("nothing was begun")
 
 // NewerError says that a newer macfleet wrote a line, in a form that is not known.
@@ -142,8 +141,7 @@ func open(path string) (f *os.File, living bool, err error) {
 	return f, false, nil
 }
 
-// entryOf reads a line. Its version is read first: of a higher one nothing else may
-// be as it is known.
+// entryOf reads a line, its version first: of a higher one nothing else may be as it is known.
 func entryOf(line []byte) (e Entry, err error) {
 	var of struct {
 		Version int `json:"v"`
@@ -195,8 +193,7 @@ func (r Record) Lasted() time.Duration {
 	return r.Entries[len(r.Entries)-1].Time.Sub(r.Head.Started)
 }
 
-// Open returns the actions that were begun and of which nobody knows how they
-// ended, the oldest first.
+// Open returns the actions that were begun and of which nobody knows how they ended, the oldest first.
 func (r Record) Open() []Entry {
 	open := make(begun)
 	for _, e := range r.Entries {
@@ -241,12 +238,10 @@ const Kept = 100
 // suffix is how the name of a record ends.
 const suffix = ".jsonl"
 
-// stamp is how the name of a log begins: names sort by time. Names are read by it
-// too, and a part of a second behind its seconds is no hindrance.
+// stamp is how the name of a log begins. It reads names with parts of a second too.
 const stamp = "20060102T150405Z"
 
-// FileName returns the name of a record that began at a time. Two runs begin within one
-// second where a script makes them, so it has parts of a second.
+// FileName returns the name of a record. It has parts of a second: in a script two runs begin within one.
 func FileName(at time.Time, id string) string {
 	return at.UTC().Format("20060102T150405.000000Z") + "-" + id + suffix
 }
@@ -290,8 +285,7 @@ func List(folder string) (runs []Record, wrong []error, err error) {
 	return runs, wrong, err
 }
 
-// Newest returns the newest run of a configuration and environment; without a path,
-// there is none. Files that are no records are passed over.
+// Newest returns the newest run of a configuration and environment; without a path, there is none.
 func Newest(folder, configuration, environment string) (Record, error) {
 	all, err := stamped(folder, suffix)
 	for _, name := range all {
@@ -303,8 +297,7 @@ func Newest(folder, configuration, environment string) (Record, error) {
 	return Record{}, err
 }
 
-// Find returns the record of a run: the last one, or that whose id begins so and
-// no other's.
+// Find returns the record of a run: the last one, or that whose id begins so and no other's.
 func Find(folder, run string) (string, error) {
 	all, err := stamped(folder, suffix)
 	if err != nil {
@@ -333,8 +326,7 @@ func Find(folder, run string) (string, error) {
 	return filepath.Join(folder, found[0]), nil
 }
 
-// Prune removes the oldest records of a folder until no more than keep are left.
-// That of a living process stays.
+// Prune removes the oldest records of a folder, but for those of living processes, until keep are left.
 func Prune(folder string, keep int) error {
 	all, err := stamped(folder, suffix)
 	for _, name := range all[min(keep, len(all)):] {

@@ -41,8 +41,7 @@ type Options struct {
 	Left   context.Context     // done once nobody waits any more for what runs: what ends from then on is uncertain
 }
 
-// Create begins a record. The error says that the folder takes none: then the run
-// must not begin either.
+// Create begins a record. Where the folder takes none, the run must not begin either.
 func Create(o Options, head Head) (*Writer, error) {
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, unkept(o.Folder, err)
@@ -172,8 +171,7 @@ func lastLines(text string, n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// Open returns the actions that were begun and of which nobody knows how they
-// ended, the oldest first.
+// Open returns the actions that were begun and of which nobody knows how they ended, the oldest first.
 func (w *Writer) Open() []Entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -205,8 +203,7 @@ func (w *Writer) write(e Entry, sync bool) error {
 	return err
 }
 
-// End writes the last line and closes the record. The error is the first that any
-// line met.
+// End writes the last line and closes the record. The error is the first that any line met.
 func (w *Writer) End(end End) error {
 	err := w.write(Entry{Event: engine.Event{Type: TypeEnd}, End: &end}, true)
 	return errors.Join(err, w.file.Close())
