@@ -77,18 +77,14 @@ func begin(env *app.Env, c *cobra.Command) error {
 	return nil
 }
 
-// argsError says that a command's arguments are too few or too many, and what to type.
-type argsError struct {
-	text string
-	over bool // too many
-}
+// tooMany says that a command's arguments are too many.
+type tooMany string
 
-func (e *argsError) Error() string { return e.text }
+func (e tooMany) Error() string { return string(e) }
 
 // tooMuch reports whether an error is about a word that has no place.
 func tooMuch(err error) bool {
-	var e *argsError
-	return errors.As(err, &e) && e.over || err != nil && strings.HasPrefix(err.Error(), "unknown command")
+	return errors.As(err, new(tooMany)) || err != nil && strings.HasPrefix(err.Error(), "unknown command")
 }
 
 // explainArgs makes all commands below c name the arguments that are missing or too many.
@@ -111,13 +107,13 @@ func wrongArgs(c *cobra.Command, args []string) error {
 	needed := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return strings.HasPrefix(n, "[") })
 	if len(args) < len(needed) {
 		missing := strings.Join(needed[len(args):], " and ")
-		return &argsError{text: fmt.Sprintf("%s needs %s; see %s --help", path, missing, path)}
+		return fmt.Errorf("%s needs %s; see %s --help", path, missing, path)
 	}
 	extra := args[min(len(names), len(args)-1)]
 	if c.HasSubCommands() {
-		return &argsError{over: true, text: fmt.Sprintf("%s has no command %q; see %s --help", path, extra, path)}
+		return tooMany(fmt.Sprintf("%s has no command %q; see %s --help", path, extra, path))
 	}
-	return &argsError{over: true, text: fmt.Sprintf("%s has no place for %q; see %s --help", strings.Join(append([]string{path}, names...), " "), extra, path)}
+	return tooMany(fmt.Sprintf("%s has no place for %q; see %s --help", strings.Join(append([]string{path}, names...), " "), extra, path))
 }
 
 // globalFlags adds the flags of every command.

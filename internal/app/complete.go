@@ -43,7 +43,9 @@ var (
 	AnIncident     = kind(func(*Env) []string {
 		return mapped(sandbox.Incidents(), func(i sandbox.Incident) string { return i.Name })
 	})
-	ASwitch      = kind(func(*Env) []string { return mapped(sandbox.Switches(), func(s sandbox.Switch) string { return s.Name }) })
+	ASwitch = kind(func(*Env) []string {
+		return mapped(sandbox.Switches(), func(s sandbox.Switch) string { return s.Name })
+	})
 	ASwitchValue = Kind{find: func(_ *Env, done []string, _ string) []string {
 		for _, s := range sandbox.Switches() {
 			if len(done) > 1 && s.Name == done[1] {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,18 +208,4 @@ func joinPins(own, cached []plan.Pin) []plan.Pin {
 		}
 	}
 	return own
-}
-
-// drop removes the pin of a host and returns it.
-func drop(pins hosts.Pins, name string) (plan.Pin, error) {
-	all, err := pins.All()
-	if err != nil {
-		return plan.Pin{}, err
-	}
-	is := func(p plan.Pin) bool { return p.Name == name }
-	if i := slices.IndexFunc(all, is); i >= 0 {
-		return all[i], pins.Update(func(now []plan.Pin) []plan.Pin { return slices.DeleteFunc(now, is) })
-	}
-	names := mapped(all, func(p plan.Pin) string { return p.Name })
-	return plan.Pin{}, fmt.Errorf("no host key is pinned for %s; %s", name, cmp.Or(didYouMean("did you mean %s?", name, names), "macfleet hosts lists the members"))
 }

@@ -117,12 +117,23 @@ func Trust(ctx context.Context, env *Env) error {
 	return env.with(ctx, need{reach: clusterOnly}, func(looking context.Context, s *session) error {
 		s.tellInProgress(looking)
 		env.acting.Store(true)
-		dropped, err := drop(s.pins(ctx), name)
+		pins := s.pins(ctx)
+		all, err := pins.All()
 		if err != nil {
 			return err
 		}
-		env.logged(slog.LevelInfo, "forgot", "host", name, "server", dropped.ServerID, "key", hosts.FingerprintOf(dropped))
-		env.outText().Say(fmt.Sprintf("Forgot the key %s of %s, pinned since %s.", hosts.FingerprintOf(dropped), name, dropped.Since.Format("2006-01-02")))
+		is := func(p plan.Pin) bool { return p.Name == name }
+		i := slices.IndexFunc(all, is)
+		if i < 0 {
+			known := mapped(all, func(p plan.Pin) string { return p.Name })
+			return fmt.Errorf("no host key is pinned for %s; %s", name, cmp.Or(didYouMean("did you mean %s?", name, known), "macfleet hosts lists the members"))
+		}
+		if err := pins.Update(func(now []plan.Pin) []plan.Pin { return slices.DeleteFunc(now, is) }); err != nil {
+			return err
+		}
+		dropped, key := all[i], hosts.FingerprintOf(all[i])
+		env.logged(slog.LevelInfo, "forgot", "host", name, "server", dropped.ServerID, "key", key)
+		env.outText().Say(fmt.Sprintf("Forgot the key %s of %s, pinned since %s.", key, name, dropped.Since.Format("2006-01-02")))
 		return nil
 	})
 }
@@ -202,11 +213,9 @@ func (s *session) toHold(ctx context.Context, h *inventory.Hold) (hosts []plan.H
 
 // CordonOptions are the flags of cordon.
 type CordonOptions struct {
-	Approve bool
-	Undo    bool
-	Drain   bool
-	Force   bool // evict Pods too that nothing makes again
-	Timeout time.Duration
+	Approve, Undo, Drain bool
+	Force                bool // evict Pods too that nothing makes again
+	Timeout              time.Duration
 }
 
 func (o CordonOptions) check(c Call) error {

@@ -42,38 +42,39 @@ type Options struct {
 }
 
 // Create begins a record. Where the folder takes none, the run must not begin either.
-func Create(o Options, head Head) (*Writer, error) {
+func Create(o Options, head Head) (_ *Writer, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("keep a record of the run in %s: %w; nothing was changed; make room for it, or name another folder with --runs-dir", o.Folder, err)
+		}
+	}()
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
-		return nil, unkept(o.Folder, err)
+		return nil, err
 	}
 	// Runs wait for each other before they have a record: its own beginning says in
 	// which order they worked, and that of their commands does not.
 	path := filepath.Join(o.Folder, FileName(time.Now(), head.ID))
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, unkept(o.Folder, err)
+		return nil, err
 	}
 	w := &Writer{Options: o, path: path, file: file, open: make(begun)}
-	if err := w.begin(head); err != nil {
-		return nil, errors.Join(unkept(o.Folder, err), file.Close(), os.Remove(path))
+	// A reader that looks whether we live holds the lock for a moment.
+	err = flock(file, unix.LOCK_EX)
+	if err == nil {
+		err = w.Write(Entry{Event: engine.Event{Type: TypeRun, Time: head.Started}, Run: &head})
+	}
+	if err == nil {
+		err = syncFolder(o.Folder) // the file's name lasts as its content does
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(path))
 	}
 	return w, nil
 }
 
-func unkept(folder string, err error) error {
-	return fmt.Errorf("keep a record of the run in %s: %w; nothing was changed; make room for it, or name another folder with --runs-dir", folder, err)
-}
-
-// begin writes the first line, and makes the file's name last as its content does.
-func (w *Writer) begin(head Head) error {
-	// A reader that looks whether we live holds the lock for a moment.
-	if err := flock(w.file, unix.LOCK_EX); err != nil {
-		return err
-	}
-	if err := w.write(Entry{Event: engine.Event{Type: TypeRun, Time: head.Started}, Run: &head}, true); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(w.path))
+func syncFolder(folder string) error {
+	dir, err := os.Open(folder)
 	if err != nil {
 		return err
 	}
@@ -92,9 +93,6 @@ func flock(f *os.File, how int) error {
 // Path returns the record's file.
 func (w *Writer) Path() string { return w.path }
 
-// Write adds a line that is no event, and brings it to the disk.
-func (w *Writer) Write(e Entry) error { return w.write(e, true) }
-
 // Event adds an event. What begins or ends an action is on the disk when it returns. The
 // error is the first that any line met: what runs should then come to its end.
 func (w *Writer) Event(e engine.Event) error {
@@ -105,11 +103,11 @@ func (w *Writer) Event(e engine.Event) error {
 	w.mu.Lock()
 	w.open.note(entry)
 	w.mu.Unlock()
-	return w.write(entry, slices.Contains(synced, e.Type))
+	return w.Write(entry)
 }
 
-// synced are the events that stand before or after a change.
-var synced = []engine.EventType{engine.Started, engine.Done, engine.Failed, engine.UploadBegins, engine.UploadEnds, engine.NodeReady,
+// synced are the types of lines that are not events, and of events that stand before or after a change.
+var synced = []Type{TypeRun, TypePlan, TypeStop, TypeRise, TypeEnd, engine.Started, engine.Done, engine.Failed, engine.UploadBegins, engine.UploadEnds, engine.NodeReady,
 	engine.Waiting, engine.Skipped, engine.HostBegun, engine.HostEnded, engine.Closing, engine.Opened}
 
 // entry returns the line of an event.
@@ -178,7 +176,8 @@ func (w *Writer) Open() []Entry {
 	return w.open.inOrder()
 }
 
-func (w *Writer) write(e Entry, sync bool) error {
+// Write adds a line. One that is no event is on the disk when it returns.
+func (w *Writer) Write(e Entry) error {
 	e.Version = Version
 	if e.Time.IsZero() {
 		e.Time = time.Now()
@@ -196,7 +195,7 @@ func (w *Writer) write(e Entry, sync bool) error {
 	case err == nil:
 		_, err = w.file.Write(line.Bytes())
 	}
-	if err == nil && sync {
+	if err == nil && slices.Contains(synced, e.Type) {
 		err = w.file.Sync()
 	}
 	w.err = err
@@ -205,6 +204,6 @@ func (w *Writer) write(e Entry, sync bool) error {
 
 // End writes the last line and closes the record. The error is the first that any line met.
 func (w *Writer) End(end End) error {
-	err := w.write(Entry{Event: engine.Event{Type: TypeEnd}, End: &end}, true)
+	err := w.Write(Entry{Event: engine.Event{Type: TypeEnd}, End: &end})
 	return errors.Join(err, w.file.Close())
 }
