@@ -44,7 +44,8 @@ func (b *Bounds) of(config *fleet.Config) (*plan.Bounds, error) {
 		return nil, nil
 	}
 	const tooFew = "--%s is %d; it must be at least 1"
-	if err := cmp.Or(refuse(b.MaxDisrupted < 0, tooFew, "max-disrupted", b.MaxDisrupted), refuse(b.MaxWipes < 0, tooFew, "max-wipes", b.MaxWipes),
+	if err := cmp.Or(refuse(b.MaxDisrupted < 0, tooFew, "max-disrupted", b.MaxDisrupted),
+		refuse(b.MaxWipes < 0, tooFew, "max-wipes", b.MaxWipes),
 		refuse(b.MaxHosts < 0, tooFew, "max-hosts", b.MaxHosts)); err != nil {
 		return nil, err
 	}
@@ -204,7 +205,8 @@ func Jobs() []string {
 func Restart(ctx context.Context, env *Env, o RestartOptions) error {
 	host, job := env.Args[0], env.Args[1]
 	if err := cmp.Or(env.oneHost(),
-		refuse(!slices.Contains(Jobs(), job), "there is no job %q;%s the jobs are %s", job, didYouMean(` did you mean "%s"?`, job, Jobs()), strings.Join(Jobs(), ", ")),
+		refuse(!slices.Contains(Jobs(), job), "there is no job %q;%s the jobs are %s",
+			job, didYouMean(` did you mean "%s"?`, job, Jobs()), strings.Join(Jobs(), ", ")),
 		env.approvable("restart", o.Approve, true, "pass --auto-approve")); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func ArtifactsStatus(ctx context.Context, env *Env, asJSON bool) error {
 type LockArtifactsOptions struct{ Check, Update bool }
 
 // LockArtifacts writes the digests of artifacts into the configuration.
-func LockArtifacts(ctx context.Context, env *Env, o LockArtifactsOptions) error {
+func LockArtifacts(ctx context.Context, env *Env, o LockArtifactsOptions) (err error) {
 	config, err := env.config(reading{unlocked: true})
 	if err != nil {
 		return err
@@ -44,13 +44,14 @@ func LockArtifacts(ctx context.Context, env *Env, o LockArtifactsOptions) error 
 	if err != nil {
 		return err
 	}
-	return env.with(ctx, need{config: config, reach: worldOnly}, func(_ context.Context, s *session) error {
-		return s.lockArtifacts(ctx, chosen, o)
-	})
-}
-
-func (s *session) lockArtifacts(ctx context.Context, chosen []fleet.Artifact, o LockArtifactsOptions) error {
-	env, store := s.env, s.env.artifactStore(s.world)
+	world, err := env.openWorld(config)
+	if err != nil {
+		return err
+	}
+	if world != nil {
+		defer func() { err = errors.Join(err, world.Close()) }()
+	}
+	store := env.artifactStore(world)
 	var all []view.Lock
 	pins := make(map[string]load.Pin)
 	failed, differs := false, false
@@ -66,7 +67,6 @@ func (s *session) lockArtifacts(ctx context.Context, chosen []fleet.Artifact, o 
 		all = append(all, l)
 	}
 	var files []string
-	var err error
 	if !o.Check {
 		files, err = env.writePins(pins)
 	}

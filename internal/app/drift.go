@@ -66,8 +66,13 @@ func Drift(ctx context.Context, env *Env, o DriftOptions) error {
 	if err := env.printDrift(o.Format, p, r); err != nil {
 		return err
 	}
-	if err := o.remembered(p, r); err != nil || o.ExitZero {
-		return err
+	if o.Remember != "" { // after it was shown: of what nobody was told, the next look tells
+		if err := replaceFile(o.Remember, func(w io.Writer) error { return view.WriteDrift(w, p, r) }); err != nil {
+			return fmt.Errorf("--remember %s: %w", o.Remember, err)
+		}
+	}
+	if o.ExitZero {
+		return nil
 	}
 	return result(len(r.Items) > 0, r.Complete)
 }
@@ -101,38 +106,23 @@ func (env *Env) watch(ctx context.Context, from Source) (*plan.Plan, drift.Repor
 	return p, drift.Blind(l.config, why, l.taken), nil
 }
 
-// compared compares a report with the look before, where one is named.
+// compared compares a report with an earlier document of the same configuration, where one is named.
 func (o DriftOptions) compared(r drift.Report) (drift.Report, error) {
-	if o.Since != "" {
-		return after("--since", o.Since, r)
+	flag, file, anew := "--since", o.Since, "make one with macfleet drift --format json"
+	if o.Remember != "" {
+		flag, file, anew = "--remember", o.Remember, "remove it to begin anew"
+		info, err := os.Stat(file)
+		if err := cmp.Or(refuse(r.Narrowed, "--remember: only looks at all hosts and steps can be compared; leave out --on, --exclude and --step"),
+			refuse(err == nil && !info.Mode().IsRegular(), "--remember %s: it is no regular file, and this look could not take its place", file)); err != nil {
+			return r, err
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return r, nil // the first look
+		}
 	}
-	if o.Remember == "" {
+	if file == "" {
 		return r, nil
 	}
-	info, err := os.Stat(o.Remember)
-	if err := cmp.Or(refuse(r.Narrowed, "--remember: only looks at all hosts and steps can be compared; leave out --on, --exclude and --step"),
-		refuse(err == nil && !info.Mode().IsRegular(), "--remember %s: it is no regular file, and this look could not take its place", o.Remember)); err != nil {
-		return r, err
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil // the first look
-	}
-	return after("--remember", o.Remember, r)
-}
-
-// remembered keeps the look for the next one, after it was shown: of what nobody was told, the next look tells.
-func (o DriftOptions) remembered(p *plan.Plan, r drift.Report) error {
-	if o.Remember == "" {
-		return nil
-	}
-	if err := replaceFile(o.Remember, func(w io.Writer) error { return view.WriteDrift(w, p, r) }); err != nil {
-		return fmt.Errorf("--remember %s: %w", o.Remember, err)
-	}
-	return nil
-}
-
-// after compares a report with an earlier document of the same configuration.
-func after(flag, file string, r drift.Report) (drift.Report, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return r, fmt.Errorf("%s: %w; make one with macfleet drift --format json", flag, err)
@@ -142,17 +132,14 @@ func after(flag, file string, r drift.Report) (drift.Report, error) {
 		Drift *drift.Report `json:"drift"`
 	}
 	if err := json.Unmarshal(content, &d); err != nil {
-		anew := "make one with macfleet drift --format json"
-		if flag == "--remember" {
-			anew = "remove it to begin anew"
-		}
 		return r, fmt.Errorf("%s %s: it is no document of macfleet drift --format json: %w; %s", flag, file, err, anew)
 	}
 	major, _, _ := strings.Cut(d.FormatVersion, ".")
 	ours, _, _ := strings.Cut(wire.Format, ".")
 	if err := cmp.Or(refuse(d.Drift == nil, "it tells of no drift; make one with macfleet drift --format json"),
 		refuse(major != ours, "it has format version %q, and this macfleet reads %s", d.FormatVersion, wire.Format),
-		refuse(d.Configuration != r.Owner.Name || d.Environment != r.Owner.Environment, "it is of %s %s, and this is %s", d.Configuration, d.Environment, r.Owner),
+		refuse(d.Configuration != r.Owner.Name || d.Environment != r.Owner.Environment,
+			"it is of %s %s, and this is %s", d.Configuration, d.Environment, r.Owner),
 		refuse(r.Narrowed || d.Drift != nil && d.Drift.Narrowed, "only looks at all hosts and steps can be compared; leave out --on, --exclude and --step")); err != nil {
 		return r, fmt.Errorf("%s %s: %w", flag, file, err)
 	}

@@ -57,8 +57,8 @@ const (
 	DefaultStarts    = hosts.DefaultStarts     // connections opened at once
 	DefaultDrain     = engine.DefaultDrain     // how long the Pods of a host have to end
 	DefaultExpiry    = 24 * time.Hour          // how long a plan file may be applied
-	DefaultLimit     = 60_000                  // bytes of Markdown: GitHub takes comments of 65,536 characters, and something stands around it
-	LockTimeout      = 15 * time.Minute        // how long another's apply is waited for: one of a few hosts ends within it, and a CI job does not yet
+	DefaultLimit     = 60_000                  // bytes of Markdown: GitHub takes comments of 65,536 characters
+	LockTimeout      = 15 * time.Minute        // how long another's apply is waited for: one of a few hosts ends within it
 	LockLasts        = lock.DefaultLasts       // how long a lock counts without being renewed
 )
 

@@ -114,7 +114,7 @@ func sayReady(t *view.Text, m engine.Members, late []engine.NotReady, timeout ti
 // Trust forgets a host's pinned key.
 func Trust(ctx context.Context, env *Env) error {
 	name := env.Args[0]
-	return env.with(ctx, need{reach: clusterOnly}, func(looking context.Context, s *session) error {
+	return env.with(ctx, need{clusterOnly: true}, func(looking context.Context, s *session) error {
 		s.tellInProgress(looking)
 		env.acting.Store(true)
 		pins := s.pins(ctx)

@@ -36,7 +36,7 @@ func InitCluster(ctx context.Context, env *Env, o InitClusterOptions) error {
 		checkNewFile("--kubeconfig-out", o.Kubeconfig, o.Force)); err != nil {
 		return err
 	}
-	return env.with(ctx, need{reach: clusterOnly}, func(looking context.Context, s *session) error {
+	return env.with(ctx, need{clusterOnly: true}, func(looking context.Context, s *session) error {
 		if s.kubernetes == nil {
 			return errNoCluster("init cluster")
 		}
@@ -108,7 +108,9 @@ func (s *session) sayPrepared(ctx context.Context, p kubernetes.PrepareOptions) 
 	if err != nil {
 		return 0, err
 	}
-	s.env.outText().Preparation(mapped(all, func(o inventory.Object) view.Prepared { return view.Prepared{Object: o, For: s.kubernetes.Purpose(o)} }))
+	s.env.outText().Preparation(mapped(all, func(o inventory.Object) view.Prepared {
+		return view.Prepared{Object: o, For: s.kubernetes.Purpose(o)}
+	}))
 	return len(slices.DeleteFunc(all, func(o inventory.Object) bool { return o.State == inventory.ObjectKept })), nil
 }
 

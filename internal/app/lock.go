@@ -192,7 +192,7 @@ func (env *Env) withLocks(ctx context.Context, f func(context.Context, []kept) e
 	if err != nil {
 		return err
 	}
-	n, find := need{config: config, reach: clusterOnly}, (*session).clusterLock
+	n, find := need{config: config, clusterOnly: true}, (*session).clusterLock
 	if config.Kubernetes == nil {
 		n, find = need{Selection: env.Selection, config: config, readOnly: true}, (*session).hostLocks
 	}

@@ -202,7 +202,8 @@ type ExplainOptions struct {
 
 // Explain says everything about one host, in the world or in a recorded observation.
 func Explain(ctx context.Context, env *Env, o ExplainOptions) error {
-	if err := cmp.Or(refuse(o.JSON && o.Script, "--json and --script exclude each other: a document holds no scripts; run macfleet explain with one of them"), env.oneHost()); err != nil {
+	if err := cmp.Or(env.oneHost(), refuse(o.JSON && o.Script,
+		"--json and --script exclude each other: a document holds no scripts; run macfleet explain with one of them")); err != nil {
 		return err
 	}
 	x, err := env.explanation(ctx, env.Args[0], o.Snapshot)

@@ -221,7 +221,8 @@ func (o *Form) check(c Call) (err error) {
 }
 
 // print prints something in the form that was asked for.
-func (env *Env) print(o Form, document func(io.Writer) error, markdown func(view.Markdown, io.Writer) error, text func(*view.Text)) error {
+func (env *Env) print(o Form, document func(io.Writer) error, markdown func(view.Markdown, io.Writer) error,
+	text func(*view.Text)) error {
 	if o.Format == formatMarkdown {
 		return markdown(o.markdown, env.sink(env.Out))
 	}

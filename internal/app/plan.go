@@ -61,7 +61,14 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 	if err := o.Annotations.print(env, func(dir string) error { return view.GitHubAnnotations(env.Err, l.plan, l.config, dir) }); err != nil {
 		return err
 	}
-	if err := env.printPlan(l.plan, o); err != nil {
+	if err := env.print(o.Form, func(w io.Writer) error { return wire.Write(w, wire.PlanOf(l.plan)) },
+		func(m view.Markdown, w io.Writer) error { return m.Plan(w, l.plan) },
+		func(t *view.Text) {
+			t.Plan(l.plan)
+			if o.Scripts {
+				t.PlanScripts(l.plan)
+			}
+		}); err != nil {
 		return err
 	}
 	if o.Out != "" {
@@ -94,17 +101,6 @@ func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 		return looked{}, err
 	}
 	return looked{plan: plan.ComputeUnasked(config), config: config}, nil
-}
-
-func (env *Env) printPlan(p *plan.Plan, o PlanOptions) error {
-	return env.print(o.Form, func(w io.Writer) error { return wire.Write(w, wire.PlanOf(p)) },
-		func(m view.Markdown, w io.Writer) error { return m.Plan(w, p) },
-		func(t *view.Text) {
-			t.Plan(p)
-			if o.Scripts {
-				t.PlanScripts(p)
-			}
-		})
 }
 
 // keepPlan writes a plan into a file, whole or not at all, for its owner alone.

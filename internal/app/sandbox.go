@@ -24,20 +24,16 @@ func (env *Env) sandboxDir() string {
 }
 
 // openWorld opens the simulated world, where one is asked for. A new one gets the configuration's values.
-func (s *session) openWorld() error {
-	if s.env.Sandbox == "" {
-		return nil
+func (env *Env) openWorld(c *fleet.Config) (*sandbox.World, error) {
+	if env.Sandbox == "" {
+		return nil, nil
 	}
-	w, err := sandbox.Open(s.env.sandboxDir(), s.env.seed(s.config))
-	if err != nil {
-		return err
+	w, err := sandbox.Open(env.sandboxDir(), env.seed(c))
+	if err == nil && c.ProjectID != "" && c.ProjectID != w.ProjectID() {
+		return nil, errors.Join(fmt.Errorf("the sandbox %s was made for project %s, environment %q wants %s; name another folder, or run: macfleet sandbox reset",
+			env.sandboxDir(), w.ProjectID(), c.Environment, c.ProjectID), w.Close())
 	}
-	s.world = w
-	if want := s.config.ProjectID; want != "" && want != w.ProjectID() {
-		return fmt.Errorf("the sandbox %s was made for project %s, environment %q wants %s; name another folder, or run: macfleet sandbox reset",
-			s.env.sandboxDir(), w.ProjectID(), s.config.Environment, want)
-	}
-	return nil
+	return w, err
 }
 
 // seed returns the values for a new world. Where the configuration names none, any will do.
@@ -152,7 +148,8 @@ func SandboxReset(env *Env) error {
 	// The pins lie in the folder too. Without them the world is still whole; a folder with pins alone is none.
 	if sandbox.Exists(env.sandboxDir()) {
 		pins := env.localPins("")
-		for _, name := range []string{env.beside("runs"), env.beside("logs"), pins.own.Path, pins.own.Path + ".lock", pins.cache.Path, pins.cache.Path + ".lock"} {
+		for _, name := range []string{env.beside("runs"), env.beside("logs"), pins.own.Path, pins.own.Path + ".lock",
+			pins.cache.Path, pins.cache.Path + ".lock"} {
 			if err := os.RemoveAll(name); err != nil {
 				return fmt.Errorf("remove the sandbox: %w", err)
 			}

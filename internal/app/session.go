@@ -31,28 +31,19 @@ import (
 	"github.com/macfleet/macfleet/steps"
 )
 
-// reach is how much of the world a session connects to.
-type reach int
-
-const (
-	everything  reach = iota
-	clusterOnly       // no server and no host is asked for anything
-	worldOnly         // the simulated world, where there is one
-)
-
 // need says what a command wants of its session.
 type need struct {
 	reading
 	Selection
-	reach    reach
-	config   *fleet.Config           // nil: it is read
-	readOnly bool                    // nothing is changed, so that what cannot be read may be done without
-	watching bool                    // a provider that is away is part of the answer
-	bounds   *Bounds                 // of plan and apply
-	drain    time.Duration           // of one host; 0: the default
-	approved *approval               // the plan file that is applied; nil: none
-	failed   *failedRun              // that --failed-from names; nil: it names none
-	asked    map[string]secret.Value // login passwords that a person typed, by the name of the host
+	config      *fleet.Config           // nil: it is read
+	clusterOnly bool                    // the cluster alone: no server and no host is asked for anything
+	readOnly    bool                    // nothing is changed, so that what cannot be read may be done without
+	watching    bool                    // a provider that is away is part of the answer
+	bounds      *Bounds                 // of plan and apply
+	drain       time.Duration           // of one host; 0: the default
+	approved    *approval               // the plan file that is applied; nil: none
+	failed      *failedRun              // that --failed-from names; nil: it names none
+	asked       map[string]secret.Value // login passwords that a person typed, by the name of the host
 }
 
 // session is a command's view of the world: the configuration, and what is needed to look and to act.
@@ -100,19 +91,19 @@ func (s *session) open(looking, acting context.Context) (err error) {
 	}
 	s.cost.Configuration = time.Since(s.started)
 	var sel plan.Selection
-	if s.reach == everything {
+	if !s.clusterOnly {
 		if sel, err = s.checked(); err != nil {
 			return err
 		}
 	}
-	if err := s.openWorld(); err != nil || s.reach == worldOnly {
+	if s.world, err = s.env.openWorld(s.config); err != nil {
 		return err
 	}
 	if err := s.env.openLog(); err != nil {
 		return err
 	}
 	s.scaleway.Tell, s.cluster.Tell = s.env.told("scaleway"), s.env.told("kubernetes")
-	if s.reach == clusterOnly {
+	if s.clusterOnly {
 		return s.openCluster()
 	}
 	if err := s.connect(looking, acting, sel); err != nil {
@@ -152,7 +143,8 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 	}
 	s.closers = append(s.closers, s.hosts.Close)
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: overssh.Hosts{Client: s.hosts}, Pins: s.pins(acting),
-		Selection: sel, Parallelism: env.Parallelism, Observers: env.ObserveParallelism, Watching: s.watching, Scrub: env.secrets.Scrub, Stop: env.stop, Now: time.Now, Emit: s.event,
+		Selection: sel, Parallelism: env.Parallelism, Observers: env.ObserveParallelism, Watching: s.watching, Scrub: env.secrets.Scrub,
+		Stop: env.stop, Now: time.Now, Emit: s.event,
 		Drain: engine.Drain{Within: s.drain}, Runners: engine.NoRunners{}, // no step registers one
 		Artifacts: env.artifactStore(s.world),
 		Input: func(in engine.InputFor, value secret.Value) (secret.Value, error) {
@@ -264,8 +256,9 @@ func errNoCluster(command string) error {
 func (s *session) client(ctx context.Context) (*hosts.Client, error) {
 	t := s.config.SSH.Timeouts
 	o := hosts.Options{User: s.config.SSH.User, Via: s.config.SSH.Via, Starts: s.env.Starts, Log: s.env.logger,
-		Deadlines: hosts.Deadlines{Dial: t.Dial, Handshake: t.Handshake, Question: t.Question, Change: t.Change, Exchange: t.Exchange, Silence: t.Silence, Undo: t.Undo},
-		Progress:  func(p hosts.Progress) { overssh.Sent(s.engine, p) }}
+		Deadlines: hosts.Deadlines{Dial: t.Dial, Handshake: t.Handshake, Question: t.Question, Change: t.Change,
+			Exchange: t.Exchange, Silence: t.Silence, Undo: t.Undo},
+		Progress: func(p hosts.Progress) { overssh.Sent(s.engine, p) }}
 	if err := s.fleetKey(ctx, &o); err != nil {
 		return nil, err
 	}
