@@ -43,9 +43,8 @@ func newWeek(t *testing.T) *week {
 func (w *week) macfleet(wanted int, args ...string) string {
 	w.t.Helper()
 	var out, errs bytes.Buffer
-	ctx := app.WithClock(w.t.Context(), func() time.Time { return w.now })
 	args = append([]string{"-C", w.dir, "-e", "production", "--sandbox=" + filepath.Join(w.dir, "world")}, args...)
-	if got := run(ctx, args, app.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); got != wanted {
+	if got := run(w.t.Context(), args, app.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Now: func() time.Time { return w.now }}); got != wanted {
 		w.t.Fatalf("%s: macfleet %q: exit %d, wanted %d\n%s\n%s", w.now.Format("Mon 15:04"), args, got, wanted, &out, &errs)
 	}
 	return out.String()

@@ -31,28 +31,27 @@ func ArtifactsStatus(ctx context.Context, env *Env, asJSON bool) error {
 	return env.answer(asJSON, func(w io.Writer) error { return view.WriteArtifacts(w, config, rows) }, func(t *view.Text) { t.Artifacts(rows) })
 }
 
-// LockArtifactsOptions are the arguments and flags of artifacts lock.
-type LockArtifactsOptions struct {
-	Names         []string // none: all
-	Check, Update bool
-}
+// LockArtifactsOptions are the flags of artifacts lock.
+type LockArtifactsOptions struct{ Check, Update bool }
 
 // LockArtifacts writes the digests of artifacts into the configuration.
-func LockArtifacts(ctx context.Context, env *Env, o LockArtifactsOptions) error {
+func LockArtifacts(ctx context.Context, env *Env, o LockArtifactsOptions) (err error) {
 	config, err := env.config(reading{unlocked: true})
 	if err != nil {
 		return err
 	}
-	chosen, err := artifactsNamed(config.Artifacts, o.Names)
+	chosen, err := artifactsNamed(config.Artifacts, env.Args)
 	if err != nil {
 		return err
 	}
-	return env.with(ctx, need{config: config, reach: worldOnly}, func(_ context.Context, s *session) error {
-		return env.lockArtifacts(ctx, env.artifactStore(s.world), chosen, o)
-	})
-}
-
-func (env *Env) lockArtifacts(ctx context.Context, store *artifact.Store, chosen []fleet.Artifact, o LockArtifactsOptions) error {
+	world, err := env.openWorld(config)
+	if err != nil {
+		return err
+	}
+	if world != nil {
+		defer func() { err = errors.Join(err, world.Close()) }()
+	}
+	store := env.artifactStore(world)
 	var all []view.Lock
 	pins := make(map[string]load.Pin)
 	failed, differs := false, false
@@ -68,7 +67,6 @@ func (env *Env) lockArtifacts(ctx context.Context, store *artifact.Store, chosen
 		all = append(all, l)
 	}
 	var files []string
-	var err error
 	if !o.Check {
 		files, err = env.writePins(pins)
 	}
@@ -87,17 +85,14 @@ func artifactsNamed(all []fleet.Artifact, names []string) ([]fleet.Artifact, err
 	if len(names) == 0 {
 		return all, nil
 	}
-	known := named(all, func(of fleet.Artifact) string { return of.Name })
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("no artifact is named %s; %s", name, cmp.Or(didYouMean("did you mean %s?", name, known), "macfleet artifacts status lists them"))
-		}
+	known := mapped(all, func(of fleet.Artifact) string { return of.Name })
+	if wrong := without(known, slices.Clone(names)); len(wrong) > 0 {
+		return nil, fmt.Errorf("no artifact is named %s; %s", wrong[0], cmp.Or(didYouMean("did you mean %s?", wrong[0], known), "macfleet artifacts status lists them"))
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(of fleet.Artifact) bool { return !slices.Contains(names, of.Name) }), nil
 }
 
-// writePins writes digests into the configuration's files, and returns those
-// that changed.
+// writePins writes digests into the configuration's files, and returns those that changed.
 func (env *Env) writePins(pins map[string]load.Pin) ([]string, error) {
 	if len(pins) == 0 {
 		return nil, nil
@@ -113,13 +108,13 @@ func (env *Env) writePins(pins map[string]load.Pin) ([]string, error) {
 			return changed, err
 		}
 		after, err := load.Lock(name, before, pins)
-		if err != nil {
-			return changed, err
-		}
-		if bytes.Equal(before, after) {
+		if err == nil && bytes.Equal(before, after) {
 			continue
 		}
-		if err := rewrite(name, after); err != nil {
+		if err == nil {
+			err = rewrite(name, after)
+		}
+		if err != nil {
 			return changed, err
 		}
 		changed = append(changed, name)
@@ -127,8 +122,7 @@ func (env *Env) writePins(pins map[string]load.Pin) ([]string, error) {
 	return changed, nil
 }
 
-// artifactStore returns where artifacts are found. In a sandbox its world answers
-// for URLs, and the cache is part of the world.
+// artifactStore returns where artifacts are found. In a sandbox the world answers for URLs and has the cache.
 func (env *Env) artifactStore(world *sandbox.World) *artifact.Store {
 	store := artifact.New(env.Dir, transport.Downloads(&transport.Counter{}))
 	if env.Sandbox != "" {

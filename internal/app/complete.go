@@ -13,86 +13,74 @@ import (
 	"github.com/macfleet/macfleet/steps"
 )
 
-// Kind is what a word of the command line names.
-type Kind int
-
-// The kinds of words that can be completed.
-const (
-	AnEnvironment    Kind = iota
-	AVariable             // NAME=
-	AHost                 // a member that is known without asking anybody
-	APinnedHost           // one whose key is pinned
-	ASelector             // KEY=VALUE,…
-	HostsOrSelectors      // that were not named yet
-	AnArtifact            // that was not named yet
-	AStep
-	AJob
-	ARun
-	ASimulatedHost
-	AnIncident
-	ASwitch
-	ASwitchValue // of the switch before it
-)
-
-// Repeats reports whether a command takes any number of such words.
-func (k Kind) Repeats() bool { return k == HostsOrSelectors || k == AnArtifact }
-
-// Complete returns the words that an argument or a flag's value may become, behind the
-// words that are done. It reads local files alone: no network, no secret, no error,
-// whatever state the configuration is in.
-func Complete(env *Env, kind Kind, done []string, begun string) []string {
-	all := slices.DeleteFunc(slices.Clone(env.candidates(kind, done, begun)), func(w string) bool { return !strings.HasPrefix(w, begun) })
-	slices.Sort(all)
-	return slices.Compact(all)
+// Kind is what a word of the command line names, and finds such words behind those that are done.
+type Kind struct {
+	find    func(env *Env, done []string, begun string) []string
+	Repeats bool // a command takes any number of them
 }
 
-func (env *Env) candidates(kind Kind, done []string, begun string) []string {
-	switch kind {
-	case AnEnvironment:
-		return env.outline().Environments
-	case AVariable:
-		return named(env.outline().Variables, func(v string) string { return v + "=" })
-	case AHost:
-		return append(env.outline().Hosts, env.pinnedHosts()...)
-	case APinnedHost:
-		return env.pinnedHosts()
-	case ASelector:
-		return env.selectorsFrom(begun)
-	case HostsOrSelectors:
-		if strings.Contains(begun, "=") {
-			return env.selectorsFrom(begun)
-		}
-		return without(done, env.candidates(AHost, nil, ""))
-	case AnArtifact:
-		return without(done, env.outline().Artifacts)
-	case AStep:
-		return named(steps.For(fleet.Host{Spec: fleet.Spec{}.WithDefaults()}), func(s plan.Step) string { return string(s.ID()) })
-	case AJob:
-		return Jobs()
-	case ARun:
-		all, _, _ := runlog.List(env.runsDir()) // a damaged file offers nothing
-		if len(all) == 0 {
-			return nil
-		}
-		return append(named(all, func(b runlog.Brief) string { return b.Head.ID }), runlog.Last)
-	case ASimulatedHost:
-		return sandbox.Names(env.sandboxDir())
-	case AnIncident:
-		return named(sandbox.Incidents(), func(i sandbox.Incident) string { return i.Name })
-	case ASwitch:
-		return named(sandbox.Switches(), func(s sandbox.Switch) string { return s.Name })
-	case ASwitchValue:
+func kind(find func(*Env) []string) Kind {
+	return Kind{find: func(env *Env, _ []string, _ string) []string { return find(env) }}
+}
+
+// The kinds of words that can be completed.
+var (
+	AnEnvironment = kind(func(env *Env) []string { return env.outline().Environments })
+	AVariable     = kind(func(env *Env) []string {
+		return mapped(env.outline().Variables, func(v string) string { return v + "=" })
+	})
+	AHost            = kind((*Env).knownHosts)
+	APinnedHost      = kind((*Env).pinnedHosts)
+	ASelector        = Kind{find: func(env *Env, _ []string, begun string) []string { return env.selectorsFrom(begun) }} // KEY=VALUE,…
+	HostsOrSelectors = Kind{find: (*Env).hostsOrSelectors, Repeats: true}
+	AnArtifact       = Kind{find: func(env *Env, done []string, _ string) []string { return without(done, env.outline().Artifacts) }, Repeats: true}
+	AStep            = kind(func(*Env) []string {
+		return mapped(steps.For(fleet.Host{Spec: fleet.Spec{}.WithDefaults()}), func(s plan.Step) string { return string(s.ID()) })
+	})
+	AJob           = kind(func(*Env) []string { return Jobs() })
+	ARun           = kind((*Env).runs)
+	ASimulatedHost = kind(func(env *Env) []string { return sandbox.Names(env.sandboxDir()) })
+	AnIncident     = kind(func(*Env) []string {
+		return mapped(sandbox.Incidents(), func(i sandbox.Incident) string { return i.Name })
+	})
+	ASwitch = kind(func(*Env) []string {
+		return mapped(sandbox.Switches(), func(s sandbox.Switch) string { return s.Name })
+	})
+	ASwitchValue = Kind{find: func(_ *Env, done []string, _ string) []string {
 		for _, s := range sandbox.Switches() {
 			if len(done) > 1 && s.Name == done[1] {
 				return s.Values
 			}
 		}
-	}
-	return nil
+		return nil
+	}}
+)
+
+// Complete returns the words that an argument or a flag's value may become, behind the words that are
+// done. It reads local files alone: no network, no secret, no error, whatever state they are in.
+func Complete(env *Env, kind Kind, done []string, begun string) []string {
+	all := slices.DeleteFunc(slices.Clone(kind.find(env, done, begun)), func(w string) bool { return !strings.HasPrefix(w, begun) })
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
-func named[T any](all []T, name func(T) string) []string {
-	out := make([]string, 0, len(all))
+func (env *Env) runs() []string {
+	all, _, _ := runlog.List(env.kept("runs")) // a damaged file offers nothing
+	if len(all) == 0 {
+		return nil
+	}
+	return append(mapped(all, func(b runlog.Record) string { return b.Head.ID }), runlog.Last)
+}
+
+func (env *Env) hostsOrSelectors(done []string, begun string) []string {
+	if strings.Contains(begun, "=") {
+		return env.selectorsFrom(begun)
+	}
+	return without(done, env.knownHosts())
+}
+
+func mapped[T, U any](all []T, name func(T) U) []U {
+	out := make([]U, 0, len(all))
 	for _, x := range all {
 		out = append(out, name(x))
 	}
@@ -106,6 +94,9 @@ func without(done, all []string) []string {
 // outline returns what the configuration's files declare.
 func (env *Env) outline() load.Names { return load.Outline(os.DirFS(env.Dir)) }
 
+// knownHosts are the hosts that are known without asking anybody.
+func (env *Env) knownHosts() []string { return append(env.outline().Hosts, env.pinnedHosts()...) }
+
 // pinnedHosts are the hosts whose keys are pinned.
 func (env *Env) pinnedHosts() []string {
 	environments := []string{env.Environment}
@@ -114,14 +105,13 @@ func (env *Env) pinnedHosts() []string {
 	}
 	var out []string
 	for _, e := range environments {
-		pins, _ := localPins{own: env.pinFile(e), cache: env.pinCache(e)}.All() // a damaged file offers nothing
-		out = append(out, named(pins, func(p plan.Pin) string { return p.Name })...)
+		pins, _ := env.localPins(e).All() // a damaged file offers nothing
+		out = append(out, mapped(pins, func(p plan.Pin) string { return p.Name })...)
 	}
 	return out
 }
 
-// selectorsFrom offers the keys of a selector that were not given yet, and behind a key
-// its values.
+// selectorsFrom offers the keys of a selector that were not given yet, and behind a key its values.
 func (env *Env) selectorsFrom(begun string) []string {
 	front, last := "", begun
 	if i := strings.LastIndex(begun, ","); i >= 0 {
@@ -132,7 +122,7 @@ func (env *Env) selectorsFrom(begun string) []string {
 	for _, k := range []string{"fleet", "group", "name", "ready", "type", "zone"} {
 		switch {
 		case valued && k == key:
-			out = append(out, named(env.selectorValues(k), func(v string) string { return front + k + "=" + v })...)
+			out = append(out, mapped(env.selectorValues(k), func(v string) string { return front + k + "=" + v })...)
 		case !valued && !strings.Contains(","+front, ","+k+"="):
 			out = append(out, front+k+"=")
 		}
@@ -151,7 +141,7 @@ func (env *Env) selectorValues(key string) []string {
 	case "zone":
 		return n.Zones
 	case "name":
-		return env.candidates(AHost, nil, "")
+		return env.knownHosts()
 	}
 	return []string{"false", "true"} // ready
 }

@@ -1,9 +1,11 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/load"
 	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/internal/wholefile"
 )
 
 // reading says how a configuration is read.
@@ -22,8 +25,7 @@ type reading struct {
 	unlocked bool // an artifact may lack its digest
 }
 
-// config reads the configuration. Faults are shown, and the error is then just
-// the exit code.
+// config reads the configuration. Faults are shown, and the error is then just the exit code.
 func (env *Env) config(how reading) (*fleet.Config, error) {
 	config, faults, err := env.read(how)
 	if err != nil {
@@ -51,10 +53,11 @@ func (env *Env) read(how reading) (*fleet.Config, view.Faults, error) {
 		}
 		opts.VarFiles = append(opts.VarFiles, load.VarFile{Name: name, Content: content})
 	}
-	if info, err := os.Stat(env.Dir); err != nil || !info.IsDir() {
-		if err == nil {
-			err = &fs.PathError{Op: "open", Path: env.Dir, Err: errors.New("not a directory")}
-		}
+	info, err := os.Stat(env.Dir)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: env.Dir, Err: errors.New("not a directory")}
+	}
+	if err != nil {
 		return nil, view.Faults{}, fmt.Errorf("read the configuration: %w; name its directory with -C", err)
 	}
 	files := os.DirFS(env.Dir)
@@ -66,18 +69,16 @@ func (env *Env) read(how reading) (*fleet.Config, view.Faults, error) {
 		defer root.Close()
 		files = root.FS()
 	}
-	type loaded struct {
-		config *fleet.Config
-		faults view.Faults
-	}
-	r, err := within(env.stop, longestReading, func() loaded {
+	var config *fleet.Config
+	faults, err := within(env.stop, longestReading, func() view.Faults {
 		result, diags := load.Dir(files, opts)
-		return loaded{result.Config, view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}}
+		config = result.Config
+		return view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}
 	})
 	if err != nil {
-		return nil, view.Faults{}, fmt.Errorf("the configuration: %w", err)
+		return nil, faults, fmt.Errorf("the configuration: %w", err)
 	}
-	return r.config, r.faults, nil
+	return config, faults, nil
 }
 
 // variables returns what MACFLEET_VAR_<name> says, by name.
@@ -94,25 +95,21 @@ func variables(environ []string) map[string]string {
 	return out
 }
 
-// longestReading is how long a configuration may take to evaluate. Real ones take
-// milliseconds; one that makes much out of little, list by list, would keep a job until
-// its memory is full.
+// longestReading is how long a configuration may take to evaluate. Real ones take milliseconds; one
+// that makes much out of little, list by list, would keep a job until its memory is full.
 const longestReading = 30 * time.Second
 
-// within returns what f returns, unless that takes longer, or the first Ctrl-C comes
-// before. Then f goes on until the process ends.
+// within returns what f returns in time and before the first Ctrl-C. Else f goes on until the process ends.
 func within[T any](stop context.Context, limit time.Duration, f func() T) (T, error) {
 	done := make(chan T, 1)
 	go func() { done <- f() }()
-	late := time.NewTimer(limit)
-	defer late.Stop()
 	var none T
 	select {
 	case v := <-done:
 		return v, nil
 	case <-stop.Done():
 		return none, errors.New("stopped before it was evaluated")
-	case <-late.C:
+	case <-time.After(limit):
 		return none, fmt.Errorf("it takes longer than %s to evaluate; look for lists that are made of lists, and write them shorter", limit)
 	}
 }
@@ -134,8 +131,7 @@ func Validate(ctx context.Context, env *Env, o ValidateOptions) error {
 		return err
 	}
 	if config != nil {
-		env.changedFiles(ctx, config, o.NoSecrets, &faults)
-		warnOfIgnores(env.now(), config, &faults)
+		env.remarks(ctx, config, o.NoSecrets, &faults)
 	}
 	if err := o.Annotations.print(env, func(dir string) error { return view.GitHubFaults(env.Err, faults.Diags, dir) }); err != nil {
 		return err
@@ -168,18 +164,9 @@ func Version(env *Env, asJSON bool) error {
 	return env.answer(asJSON, view.WriteVersion, func(t *view.Text) { t.Say("macfleet " + fleet.Version) })
 }
 
-// warnOfIgnores says which ignore blocks are good for nothing, before drift does at night.
-func warnOfIgnores(now time.Time, config *fleet.Config, faults *view.Faults) {
-	for _, i := range config.Ignores {
-		if r, ok := drift.RemarkOn(i, now); ok {
-			faults.WarnOfIgnore(i.Name, "Ignore without effect ("+r.Code.String()+")", strings.Replace(r.Text+".", "?.", "?", 1))
-		}
-	}
-}
-
-// changedFiles enters artifacts whose files are not what was locked. A plan finds those
-// that it would send; here nobody knows which hosts have them already.
-func (env *Env) changedFiles(ctx context.Context, config *fleet.Config, inside bool, faults *view.Faults) {
+// remarks enters artifacts whose files are not what was locked (a plan finds only those that it would
+// send), and ignore blocks that are good for nothing, before drift says so at night.
+func (env *Env) remarks(ctx context.Context, config *fleet.Config, inside bool, faults *view.Faults) {
 	store := env.artifactStore(nil)
 	for _, of := range config.Artifacts {
 		if inside && !fleet.IsURL(of.Source) && !env.holds(of.Source) {
@@ -190,10 +177,14 @@ func (env *Env) changedFiles(ctx context.Context, config *fleet.Config, inside b
 			faults.Add("Artifact file is not what was locked", err.Error()+".")
 		}
 	}
+	for _, i := range config.Ignores {
+		if r, ok := drift.RemarkOn(i, env.Now()); ok {
+			faults.WarnOfIgnore(i.Name, "Ignore without effect ("+r.Code.String()+")", strings.Replace(r.Text+".", "?.", "?", 1))
+		}
+	}
 }
 
-// holds reports whether a path leads to something in the configuration's folder, also
-// through links, or to nothing there.
+// holds reports whether a path leads, also through links, to something in the configuration's folder or to nothing.
 func (env *Env) holds(path string) bool {
 	root, err := os.OpenRoot(env.Dir)
 	if err != nil {
@@ -202,4 +193,154 @@ func (env *Env) holds(path string) bool {
 	defer root.Close()
 	_, err = root.Stat(filepath.FromSlash(path))
 	return err == nil || errors.Is(err, fs.ErrNotExist)
+}
+
+// largestText is how many bytes of a file are read to lay it out: more than a configuration's may have.
+const largestText = 16 << 20
+
+// standardInput is what stands for it among file names.
+const standardInput = "-"
+
+// FormatOptions are the flags of fmt.
+type FormatOptions struct {
+	Check       bool // write nothing
+	Annotations Annotations
+}
+
+// Format lays out files. A fault of one does not keep it from the others.
+func Format(env *Env, o FormatOptions) error {
+	if err := o.Annotations.check(); err != nil {
+		return err
+	}
+	names := env.Args
+	if len(names) == 0 {
+		var err error
+		if names, err = env.configFiles(); err != nil {
+			return err
+		}
+	}
+	faulty := false
+	var different []string
+	for _, name := range names {
+		changed, err := env.formatOne(name, o.Check)
+		if err != nil {
+			faulty = true
+			if !errors.Is(err, exit(ExitError)) { // those are shown already
+				env.errText().Error(err)
+			}
+		}
+		if changed {
+			different = append(different, name)
+		}
+	}
+	if err := o.Annotations.print(env, func(dir string) error { return env.layoutNotes(dir, different) }); err != nil {
+		return err
+	}
+	if faulty {
+		return exit(ExitError)
+	}
+	return result(o.Check && len(different) > 0, true)
+}
+
+// layoutNotes prints notes on files that are not laid out. They are named from here, and
+// the notes name them from the configuration's folder in the repository.
+func (env *Env) layoutNotes(dir string, names []string) error {
+	for i, name := range names {
+		below, err := filepath.Rel(env.Dir, name)
+		if err != nil {
+			return fmt.Errorf("--annotations: %w", err)
+		}
+		names[i] = filepath.ToSlash(filepath.Join(filepath.FromSlash(dir), below))
+	}
+	return view.GitHubLayout(env.Err, names)
+}
+
+// configFiles returns the paths of the configuration's files.
+func (env *Env) configFiles() ([]string, error) {
+	names, err := load.FileNames(os.DirFS(env.Dir))
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration in %s: %w; name its directory with -C", env.Dir, err)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s has no file *.fleet.hcl; name the configuration's directory with -C", env.Dir)
+	}
+	for i, name := range names {
+		names[i] = filepath.Join(env.Dir, name)
+	}
+	return names, nil
+}
+
+// formatOne lays out one file, and reports whether that changes it.
+func (env *Env) formatOne(name string, check bool) (changed bool, err error) {
+	before, err := env.readText(name)
+	if err != nil {
+		return false, err
+	}
+	after, diags := load.Format(name, before)
+	if diags.HasErrors() {
+		if err := env.errText().Diagnostics(load.Files(name, before), diags); err != nil {
+			return false, err
+		}
+		return false, exit(ExitError)
+	}
+	changed = !bytes.Equal(before, after)
+	switch {
+	case name == standardInput && !check:
+		env.outText().Print(string(after))
+		return changed, nil
+	case !changed:
+		return false, nil
+	case !check:
+		if err := rewrite(name, after); err != nil {
+			return true, err
+		}
+	}
+	env.outText().Print(name + "\n")
+	return true, nil
+}
+
+func (env *Env) readText(name string) ([]byte, error) {
+	if name == standardInput {
+		text, err := io.ReadAll(env.In)
+		if err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		return text, nil
+	}
+	switch info, err := os.Stat(name); {
+	case err != nil: // reading it says why
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory; name its files, or choose it with -C %s", name, name)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file (%s)", name, info.Mode().Type())
+	}
+	text, err := readSome(name, largestText)
+	if err != nil {
+		return nil, fmt.Errorf("read a file to lay out: %w", err)
+	}
+	return text, nil
+}
+
+// rewrite gives an existing file another text, so that a reader sees the old or
+// the new one whole. The file keeps its mode, and a symbolic link stays one.
+func rewrite(name string, text []byte) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w; it is left as it was", name, err)
+		}
+	}()
+	target, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return err
+	}
+	// A rename would also replace what is protected against writing.
+	old, err := os.OpenFile(target, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	info, err := old.Stat()
+	if err = errors.Join(err, old.Close()); err != nil {
+		return err
+	}
+	return wholefile.Replace(target, info.Mode().Perm(), wholefile.Text(text))
 }

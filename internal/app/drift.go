@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,19 +35,14 @@ type DriftOptions struct {
 func DriftFormats() []string { return []string{"text", "json", "markdown", "prometheus"} }
 
 func (o *DriftOptions) check() error {
-	switch {
-	case o.JSON && o.Format != "text" && o.Format != "json":
-		return fmt.Errorf("--json and --format %s exclude each other; leave one of them out", o.Format)
-	case o.JSON:
+	if err := cmp.Or(
+		refuse(o.JSON && o.Format != "text" && o.Format != "json", "--json and --format %s exclude each other; leave one of them out", o.Format),
+		refuse(!slices.Contains(DriftFormats(), o.Format), "--format %s: write one of %s", o.Format, strings.Join(DriftFormats(), ", ")),
+		refuse(o.Since != "" && o.Remember != "", "--since and --remember exclude each other: each names the look before; leave one of them out")); err != nil {
+		return err
+	}
+	if o.JSON {
 		o.Format = "json"
-	case !slices.Contains(DriftFormats(), o.Format):
-		return fmt.Errorf("--format %s: write one of %s", o.Format, strings.Join(DriftFormats(), ", "))
-	}
-	if o.Since != "" && o.Remember != "" {
-		return errors.New("--since and --remember exclude each other: each names the look before; leave one of them out")
-	}
-	if o.Format == "json" && o.JSONInto != "" {
-		return errTwoJSON
 	}
 	return nil
 }
@@ -56,7 +52,7 @@ func Drift(ctx context.Context, env *Env, o DriftOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if err := env.openStream(false, o.JSONInto); err != nil {
+	if err := env.streamInto(o.JSONInto, o.Format == "json"); err != nil {
 		return err
 	}
 	p, r, err := env.watch(ctx, o.Source)
@@ -70,8 +66,13 @@ func Drift(ctx context.Context, env *Env, o DriftOptions) error {
 	if err := env.printDrift(o.Format, p, r); err != nil {
 		return err
 	}
-	if err := o.remembered(p, r); err != nil || o.ExitZero {
-		return err
+	if o.Remember != "" { // after it was shown: of what nobody was told, the next look tells
+		if err := replaceFile(o.Remember, func(w io.Writer) error { return view.WriteDrift(w, p, r) }); err != nil {
+			return fmt.Errorf("--remember %s: %w", o.Remember, err)
+		}
+	}
+	if o.ExitZero {
+		return nil
 	}
 	return result(len(r.Items) > 0, r.Complete)
 }
@@ -86,9 +87,8 @@ func (env *Env) printDrift(format string, p *plan.Plan, r drift.Report) error {
 	return env.answer(format == "json", func(w io.Writer) error { return view.WriteDrift(w, p, r) }, func(t *view.Text) { t.Drift(p, r) })
 }
 
-// watch looks at everything that can be asked. Unlike for a plan, a provider that is
-// away is part of the answer. The report of a record is as it was when that was made: the
-// days of ignore blocks too.
+// watch looks at everything that can be asked. Unlike for a plan, a provider that is away is part
+// of the answer. The report of a record is as it was when that was made: the days of ignore blocks too.
 func (env *Env) watch(ctx context.Context, from Source) (*plan.Plan, drift.Report, error) {
 	l, err := env.look(ctx, from, need{Selection: env.Selection, watching: true})
 	var away *engine.AwayError
@@ -100,61 +100,29 @@ func (env *Env) watch(ctx context.Context, from Source) (*plan.Plan, drift.Repor
 		return nil, drift.Report{}, err
 	}
 	why := env.secrets.Scrub(away.Provider + " could not be asked: " + err.Error())
-	return blindPlan(l.config, why), drift.Blind(l.config, why, l.taken), nil
+	// Of this plan nobody knows anything.
+	p := &plan.Plan{Owner: l.config.Owner, Unread: []plan.Unread{{Probe: "inventory", Why: why}}}
+	p.Fleets = mapped(l.config.Fleets, func(f fleet.Fleet) string { return f.Name })
+	return p, drift.Blind(l.config, why, l.taken), nil
 }
 
-// blindPlan is the plan of which nobody knows anything.
-func blindPlan(cfg *fleet.Config, why string) *plan.Plan {
-	p := &plan.Plan{Owner: cfg.Owner, Unread: []plan.Unread{{Probe: "inventory", Why: why}}}
-	for _, f := range cfg.Fleets {
-		p.Fleets = append(p.Fleets, f.Name)
-	}
-	return p
-}
-
-// compared compares a report with the look before, where one is named.
+// compared compares a report with an earlier document of the same configuration, where one is named.
 func (o DriftOptions) compared(r drift.Report) (drift.Report, error) {
-	if o.Since != "" {
-		return after("--since", o.Since, r)
+	flag, file, anew := "--since", o.Since, "make one with macfleet drift --format json"
+	if o.Remember != "" {
+		flag, file, anew = "--remember", o.Remember, "remove it to begin anew"
+		info, err := os.Stat(file)
+		if err := cmp.Or(refuse(r.Narrowed, "--remember: only looks at all hosts and steps can be compared; leave out --on, --exclude and --step"),
+			refuse(err == nil && !info.Mode().IsRegular(), "--remember %s: it is no regular file, and this look could not take its place", file)); err != nil {
+			return r, err
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return r, nil // the first look
+		}
 	}
-	if o.Remember == "" {
+	if file == "" {
 		return r, nil
 	}
-	if r.Narrowed {
-		return r, errors.New("--remember: only looks at all hosts and steps can be compared; leave out --on, --exclude and --step")
-	}
-	info, err := os.Stat(o.Remember)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return r, nil // the first look
-	case err == nil && !info.Mode().IsRegular():
-		return r, fmt.Errorf("--remember %s: it is no regular file, and this look could not take its place", o.Remember)
-	}
-	return after("--remember", o.Remember, r)
-}
-
-// remembered keeps the look for the next one. It is written after it was shown: of
-// what nobody was told, the next look tells.
-func (o DriftOptions) remembered(p *plan.Plan, r drift.Report) error {
-	if o.Remember == "" {
-		return nil
-	}
-	if err := replaceFile(o.Remember, func(w io.Writer) error { return view.WriteDrift(w, p, r) }); err != nil {
-		return fmt.Errorf("--remember %s: %w", o.Remember, err)
-	}
-	return nil
-}
-
-// anew says how to go on without an earlier look.
-func anew(flag string) string {
-	if flag == "--remember" {
-		return "remove it to begin anew"
-	}
-	return "make one with macfleet drift --format json"
-}
-
-// after compares a report with an earlier document of the same configuration.
-func after(flag, file string, r drift.Report) (drift.Report, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return r, fmt.Errorf("%s: %w; make one with macfleet drift --format json", flag, err)
@@ -164,19 +132,16 @@ func after(flag, file string, r drift.Report) (drift.Report, error) {
 		Drift *drift.Report `json:"drift"`
 	}
 	if err := json.Unmarshal(content, &d); err != nil {
-		return r, fmt.Errorf("%s %s: it is no document of macfleet drift --format json: %w; %s", flag, file, err, anew(flag))
+		return r, fmt.Errorf("%s %s: it is no document of macfleet drift --format json: %w; %s", flag, file, err, anew)
 	}
 	major, _, _ := strings.Cut(d.FormatVersion, ".")
 	ours, _, _ := strings.Cut(wire.Format, ".")
-	switch {
-	case d.Drift == nil:
-		return r, fmt.Errorf("%s %s: it tells of no drift; make one with macfleet drift --format json", flag, file)
-	case major != ours:
-		return r, fmt.Errorf("%s %s: it has format version %q, and this macfleet reads %s", flag, file, d.FormatVersion, wire.Format)
-	case d.Configuration != r.Owner.Name || d.Environment != r.Owner.Environment:
-		return r, fmt.Errorf("%s %s: it is of %s %s, and this is %s", flag, file, d.Configuration, d.Environment, r.Owner)
-	case d.Drift.Narrowed || r.Narrowed:
-		return r, fmt.Errorf("%s %s: only looks at all hosts and steps can be compared; leave out --on, --exclude and --step", flag, file)
+	if err := cmp.Or(refuse(d.Drift == nil, "it tells of no drift; make one with macfleet drift --format json"),
+		refuse(major != ours, "it has format version %q, and this macfleet reads %s", d.FormatVersion, wire.Format),
+		refuse(d.Configuration != r.Owner.Name || d.Environment != r.Owner.Environment,
+			"it is of %s %s, and this is %s", d.Configuration, d.Environment, r.Owner),
+		refuse(r.Narrowed || d.Drift != nil && d.Drift.Narrowed, "only looks at all hosts and steps can be compared; leave out --on, --exclude and --step")); err != nil {
+		return r, fmt.Errorf("%s %s: %w", flag, file, err)
 	}
 	return r.After(d.Drift.Known()), nil
 }

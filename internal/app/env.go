@@ -7,27 +7,34 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/lock"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
 )
 
-// Streams are the three of a process.
+// Streams are the three of a process, and its clock.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
+	Now      func() time.Time // nil: time.Now
 }
 
 // Global are the flags that every command has.
@@ -44,11 +51,16 @@ type Global struct {
 	LogLevel                                string
 }
 
-// DefaultObservers is how many hosts are observed at once unless a flag says otherwise.
-const DefaultObservers = engine.DefaultObservers
-
-// DefaultStarts is how many connections are opened at once unless a flag says otherwise.
-const DefaultStarts = hosts.DefaultStarts
+// What counts unless a flag says otherwise.
+const (
+	DefaultObservers = engine.DefaultObservers // hosts observed at once
+	DefaultStarts    = hosts.DefaultStarts     // connections opened at once
+	DefaultDrain     = engine.DefaultDrain     // how long the Pods of a host have to end
+	DefaultExpiry    = 24 * time.Hour          // how long a plan file may be applied
+	DefaultLimit     = 60_000                  // bytes of Markdown: GitHub takes comments of 65,536 characters
+	LockTimeout      = 15 * time.Minute        // how long another's apply is waited for: one of a few hosts ends within it
+	LockLasts        = lock.DefaultLasts       // how long a lock counts without being renewed
+)
 
 // SandboxDefault is the sandbox's folder under the configuration's.
 var SandboxDefault = filepath.Join(".macfleet", "sandbox")
@@ -65,16 +77,11 @@ type Call struct {
 
 // gave reports whether a flag was given.
 func (c Call) gave(flag string) bool {
-	for _, f := range c.Flags {
-		if name, _, _ := strings.Cut(f, "="); name == "--"+flag {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Flags, func(f string) bool { return strings.HasPrefix(f, "--"+flag+"=") })
 }
 
 // words are the arguments, and then the flags.
-func (c Call) words() []string { return append(append([]string{}, c.Args...), c.Flags...) }
+func (c Call) words() []string { return append(slices.Clone(c.Args), c.Flags...) }
 
 // Env is what a command works with.
 type Env struct {
@@ -85,12 +92,11 @@ type Env struct {
 	stop    context.Context // done at the first Ctrl-C
 	acting  atomic.Bool     // something is being changed that the first Ctrl-C does not break off
 	secrets secret.Scrubber // what this process knows and must not say
-	now     func() time.Time
-	output  output        // standard output
-	input   *bufio.Reader // standard input by lines; nil: nobody has read any yet
-	stream  *view.Stream  // of --json or --json-into, from its first line on; nil: there is none
-	mute    bool          // standard output is the stream's: no text for people
-	into    output        // the file of --json-into
+	output  output          // standard output
+	input   *bufio.Reader   // standard input by lines; nil: nobody has read any yet
+	stream  *view.Stream    // of --json or --json-into, from its first line on; nil: there is none
+	mute    bool            // standard output is the stream's: no text for people
+	into    output          // the file of --json-into
 
 	this   plan.Run     // what this process does, by name
 	log    *runlog.Log  // nil: there is none
@@ -100,23 +106,7 @@ type Env struct {
 	record atomic.Pointer[runlog.Writer] // of the run that is under way; nil: none
 }
 
-// clockKey is under which a context has a clock of its own.
-type clockKey struct{}
-
-// WithClock lets a command run at another time: that of a simulated week, in tests.
-func WithClock(ctx context.Context, now func() time.Time) context.Context {
-	return context.WithValue(ctx, clockKey{}, now)
-}
-
-func clockOf(ctx context.Context) func() time.Time {
-	if now, ok := ctx.Value(clockKey{}).(func() time.Time); ok {
-		return now
-	}
-	return time.Now
-}
-
-// beside is where something of this machine alone is kept: beside the configuration,
-// or in the sandbox whose it is.
+// beside is where this machine alone keeps something: beside the configuration, or in the sandbox.
 func (env *Env) beside(name string) string {
 	if env.Sandbox != "" {
 		return filepath.Join(env.sandboxDir(), name)
@@ -124,22 +114,22 @@ func (env *Env) beside(name string) string {
 	return filepath.Join(env.Dir, ".macfleet", name)
 }
 
-// untilStopped returns a context that ends with the first Ctrl-C too, and what lets
-// go of it.
-func (env *Env) untilStopped(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(env.stop, cancel)
-	return ctx, func() { stop(); cancel() }
+// refuse returns an error of this text where something is so.
+func refuse(is bool, format string, args ...any) error {
+	if !is {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
 }
 
 // newRun names the run of this command.
 func newRun(now time.Time) plan.Run {
-	return plan.Run{ID: strings.ToLower(rand.Text()[:10]), Who: runner(os.Getenv), Started: now}
+	return plan.Run{ID: strings.ToLower(rand.Text()[:10]), Who: runner(), Started: now}
 }
 
-// runner is who runs this: a person at a machine, or a job of CI as people find it
-// again there.
-func runner(env func(string) string) string {
+// runner is who runs this: a person at a machine, or a job of CI as people find it again there.
+func runner() string {
+	env := os.Getenv
 	for _, ci := range []struct{ is, name, job, actor string }{
 		{"GITHUB_ACTIONS", "GitHub Actions", env("GITHUB_REPOSITORY") + " run " + env("GITHUB_RUN_ID"), env("GITHUB_ACTOR")},
 		{"GITLAB_CI", "GitLab CI", env("CI_PROJECT_PATH") + " job " + env("CI_JOB_ID"), env("GITLAB_USER_LOGIN")},
@@ -172,4 +162,67 @@ func machine() string {
 		return name
 	}
 	return "an unknown machine"
+}
+
+// Selection says which hosts a command is about, and what of them.
+type Selection struct {
+	On, Exclude []string // selectors
+	Steps       []string
+	Rollback    bool     // of artifacts, to the version before
+	ForceBusy   []string // names of hosts that are not waited for
+}
+
+// parsed returns the selection as plans take it.
+func (s Selection) parsed() (plan.Selection, error) {
+	sel := plan.Selection{ForceBusy: s.ForceBusy, Rollback: s.Rollback}
+	for _, flag := range []struct {
+		name  string
+		texts []string
+		into  *[]plan.Selector
+	}{{"--on", s.On, &sel.On}, {"--exclude", s.Exclude, &sel.Exclude}} {
+		for _, text := range flag.texts {
+			one, err := plan.ParseSelector(text)
+			if err != nil {
+				return sel, fmt.Errorf("%s: %w", flag.name, err)
+			}
+			*flag.into = append(*flag.into, one)
+		}
+	}
+	if s.Rollback && len(sel.On) == 0 {
+		return sel, errors.New("--rollback needs to be told whose: name hosts with --on, for example --on fleet=runners")
+	}
+	var err error
+	if sel.Steps, err = plan.ParseSteps(s.Steps, steps.For); err != nil {
+		return sel, fmt.Errorf("--step: %w", err)
+	}
+	return sel, nil
+}
+
+// narrowed reports whether a part of the fleets is meant.
+func (s Selection) narrowed() bool { return len(s.On)+len(s.Exclude)+len(s.Steps) > 0 }
+
+// and returns the selection of more hosts: by name, or by a selector.
+func (s Selection) and(hosts ...string) Selection {
+	s.On = slices.Clone(s.On)
+	for _, h := range hosts {
+		if !strings.Contains(h, "=") {
+			h = "name=" + h
+		}
+		s.On = append(s.On, h)
+	}
+	return s
+}
+
+// oneHost refuses selections where a command looks at one host: to take and ignore them would
+// look like an answer about something else.
+func (env *Env) oneHost() error {
+	return refuse(env.narrowed(), "%s looks at the one host that it is given: leave out --on, --exclude and --step", env.Command)
+}
+
+// didYouMean puts the known name that is nearest to a wrong one into a question, if there is one.
+func didYouMean(question, name string, known []string) string {
+	if near := fleet.Nearest(name, known); near != "" {
+		return fmt.Sprintf(question, near)
+	}
+	return ""
 }

@@ -23,9 +23,9 @@ func TestFormatLeavesWhatIsProtected(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, problems bytes.Buffer
-	env := &Env{Streams: Streams{strings.NewReader(""), &out, &problems}}
+	env := &Env{Streams: Streams{In: strings.NewReader(""), Out: &out, Err: &problems}, Call: Call{Args: []string{name}}}
 	var err error
-	unprivileged(t, func() { err = Format(env, FormatOptions{Files: []string{name}}) })
+	unprivileged(t, func() { err = Format(env, FormatOptions{}) })
 	if err != exit(ExitError) {
 		t.Errorf("error = %v", err)
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,13 +32,11 @@ const shortestToken = 10 * time.Minute
 
 // InitCluster prepares the cluster that the hosts join.
 func InitCluster(ctx context.Context, env *Env, o InitClusterOptions) error {
-	if o.TokenTTL < shortestToken {
-		return fmt.Errorf("--token-ttl is %s; a cluster issues no token for less than %s", o.TokenTTL, shortestToken)
-	}
-	if err := checkNewFile("--kubeconfig-out", o.Kubeconfig, o.Force); err != nil {
+	if err := cmp.Or(refuse(o.TokenTTL < shortestToken, "--token-ttl is %s; a cluster issues no token for less than %s", o.TokenTTL, shortestToken),
+		checkNewFile("--kubeconfig-out", o.Kubeconfig, o.Force)); err != nil {
 		return err
 	}
-	return env.with(ctx, need{reach: clusterOnly}, func(looking context.Context, s *session) error {
+	return env.with(ctx, need{clusterOnly: true}, func(looking context.Context, s *session) error {
 		if s.kubernetes == nil {
 			return errNoCluster("init cluster")
 		}
@@ -57,17 +56,15 @@ func InitCluster(ctx context.Context, env *Env, o InitClusterOptions) error {
 // prepare makes what the cluster lacks, and looks again. What it began to make it
 // makes whole: the public half of a new key is told only by the run that made it.
 func (s *session) prepare(looking, acting context.Context, o InitClusterOptions) error {
-	t := s.env.outText()
 	p, err := s.preparation(looking, o)
 	if err != nil {
 		return err
 	}
-	missing, err := s.preparedNow(looking, p)
+	missing, err := s.sayPrepared(looking, p)
 	if err != nil {
 		return err
 	}
-	t.Preparation(missing)
-	if len(unkept(missing)) > 0 {
+	if missing > 0 {
 		s.tellInProgress(looking)
 		if err := s.env.approvable("init cluster", o.Approve, true, "pass --auto-approve"); err != nil {
 			return err
@@ -80,7 +77,7 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 		return err
 	}
 	s.env.acting.Store(true)
-	if len(unkept(missing)) > 0 {
+	if missing > 0 {
 		// Where the cluster has lost its pins, those it last said become this machine's
 		// own before an empty place for them takes their place.
 		if err := s.pins(acting).Update(slices.Clone); err != nil {
@@ -93,31 +90,28 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 		if err := s.sayKey(acting, p, before); err != nil {
 			return err
 		}
-		if missing, err = s.preparedNow(acting, p); err != nil {
+		if missing, err = s.sayPrepared(acting, p); err != nil {
 			return err
 		}
-		t.Preparation(missing)
 	}
 	// What this machine pinned so far is the cluster's from now on.
 	if err := s.pins(acting).Update(slices.Clone); err != nil {
 		return err
 	}
-	return result(false, len(unkept(missing)) == 0)
+	return result(false, missing == 0)
 }
 
-// preparedNow says how what the cluster needs stands, and what it is for.
-func (s *session) preparedNow(ctx context.Context, p kubernetes.PrepareOptions) ([]view.Prepared, error) {
+// sayPrepared says how what the cluster needs stands, and what it is for.
+func (s *session) sayPrepared(ctx context.Context, p kubernetes.PrepareOptions) (missing int, err error) {
 	p.Dry = true
 	all, err := s.kubernetes.Prepare(ctx, p)
-	var out []view.Prepared
-	for _, o := range all {
-		out = append(out, view.Prepared{Object: o, For: s.kubernetes.Purpose(o)})
+	if err != nil {
+		return 0, err
 	}
-	return out, err
-}
-
-func unkept(all []view.Prepared) []view.Prepared {
-	return slices.DeleteFunc(slices.Clone(all), func(p view.Prepared) bool { return p.State == inventory.ObjectKept })
+	s.env.outText().Preparation(mapped(all, func(o inventory.Object) view.Prepared {
+		return view.Prepared{Object: o, For: s.kubernetes.Purpose(o)}
+	}))
+	return len(slices.DeleteFunc(all, func(o inventory.Object) bool { return o.State == inventory.ObjectKept })), nil
 }
 
 // preparation says which SSH key the cluster is to keep: the one of ssh.private_key,
@@ -125,13 +119,9 @@ func unkept(all []view.Prepared) []view.Prepared {
 func (s *session) preparation(ctx context.Context, o InitClusterOptions) (kubernetes.PrepareOptions, error) {
 	var p kubernetes.PrepareOptions
 	ref := s.config.SSH.PrivateKey
-	ours := ref.Scheme == secret.Kubernetes && ref.Parts()[0] == s.config.Kubernetes.Namespace
-	if !ours {
-		if o.SSHKey != "" {
-			return p, fmt.Errorf("--ssh-key %s: ssh.private_key is no Secret of the namespace %s (secret(\"k8s://%s/NAME/KEY\")), so there is no place to keep it",
-				o.SSHKey, s.config.Kubernetes.Namespace, s.config.Kubernetes.Namespace)
-		}
-		return p, nil
+	if ref.Scheme != secret.Kubernetes || ref.Parts()[0] != s.config.Kubernetes.Namespace {
+		return p, refuse(o.SSHKey != "", "--ssh-key %s: ssh.private_key is no Secret of the namespace %[2]s (secret(\"k8s://%[2]s/NAME/KEY\")), so there is no place to keep it",
+			o.SSHKey, s.config.Kubernetes.Namespace)
 	}
 	p.SSHSecret, p.SSHSecretKey = ref.Parts()[1], ref.Parts()[2]
 	var err error

@@ -25,9 +25,9 @@ func TestPinsOutliveLooking(t *testing.T) {
 	t.Parallel()
 	dir, world := filepath.Join("..", "..", "examples", "three-fleets"), t.TempDir()
 	var said bytes.Buffer
-	nobody := Streams{strings.NewReader(""), &said, &said}
+	nobody := Streams{In: strings.NewReader(""), Out: &said, Err: &said, Now: time.Now}
 	stop, interrupt := context.WithCancel(t.Context())
-	env := &Env{Streams: nobody, output: output{to: &said}, stop: stop, now: time.Now,
+	env := &Env{Streams: nobody, output: output{to: &said}, stop: stop,
 		Global: Global{Dir: dir, Environment: "canary", Sandbox: world, SandboxHosts: 1, Parallelism: 1, ObserveParallelism: 1, Starts: 1}}
 	if err := InitCluster(t.Context(), env, InitClusterOptions{Approve: true, TokenTTL: shortestToken}); err != nil {
 		t.Fatalf("init cluster: %v: %s", err, said.String())
@@ -74,7 +74,7 @@ func TestInitFinishesWhatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	env := &Env{Streams: Streams{strings.NewReader(""), &said, io.Discard}, output: output{to: &said}, stop: stop, now: time.Now, Global: Global{Dir: dir, Environment: "canary"}}
+	env := &Env{Streams: Streams{In: strings.NewReader(""), Out: &said, Err: io.Discard, Now: time.Now}, output: output{to: &said}, stop: stop, Global: Global{Dir: dir, Environment: "canary"}}
 	kubeconfig := filepath.Join(dir, "ci")
 	err = InitCluster(t.Context(), env, InitClusterOptions{Approve: true, Kubeconfig: kubeconfig, TokenTTL: shortestToken})
 	if stop.Err() == nil {

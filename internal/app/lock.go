@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,25 +22,12 @@ type Locking struct {
 	Lasts   time.Duration // how long ours counts without being renewed
 }
 
-// LockTimeout is how long another's apply is waited for. A run that changes a few
-// hosts ends within it, and a CI job does not yet.
-const LockTimeout = 15 * time.Minute
-
-// LockLasts is how long a lock counts without being renewed.
-const LockLasts = lock.DefaultLasts
-
 func (o Locking) check() error {
-	if o.Timeout < 0 {
-		return fmt.Errorf("--lock-timeout is %s; it must not be negative", o.Timeout)
-	}
-	if o.Lasts < time.Second || o.Lasts%time.Second != 0 {
-		return fmt.Errorf("--lock-lease is %s; it must be whole seconds", o.Lasts)
-	}
-	return nil
+	return cmp.Or(refuse(o.Timeout < 0, "--lock-timeout is %s; it must not be negative", o.Timeout),
+		refuse(o.Lasts < time.Second || o.Lasts%time.Second != 0, "--lock-lease is %s; it must be whole seconds", o.Lasts))
 }
 
-// releasing is how long the cluster has for taking the lock back. After that it
-// expires.
+// releasing is how long the cluster has for taking the lock back. After that it expires.
 const releasing = 5 * time.Second
 
 // lease is the lock of the configuration and environment.
@@ -86,11 +74,20 @@ func (s *session) hold(acting context.Context, l *lock.Lock) (giveBack func()) {
 		case <-stop.Done():
 		}
 	}()
-	s.engine.Run, s.engine.Guard, s.engine.Raise, s.engine.Stop = l.Run(), l, s.raised(l.Raise), stop
+	s.engine.Run, s.engine.Guard, s.engine.Stop = l.Run(), l, stop
 	s.env.this.Epoch = l.Run().Epoch
+	s.engine.Raise = func(ctx context.Context, above int64) (plan.Run, error) {
+		run, err := l.Raise(ctx, above)
+		if err == nil && run.Epoch != s.env.this.Epoch {
+			s.env.this.Epoch = run.Epoch
+			if w := s.env.record.Load(); w != nil { // hosts know the run by the new one
+				err = w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeRise}, Epoch: run.Epoch})
+			}
+		}
+		return run, err
+	}
 	return func() {
-		// Who leaves at once leaves actions that may still run on hosts: the lock then
-		// ends by itself.
+		// Who leaves at once leaves actions that may still run on hosts: the lock then ends by itself.
 		ctx, end := context.WithTimeout(acting, releasing)
 		defer end()
 		if err := l.Release(ctx); err != nil && acting.Err() == nil {
@@ -101,24 +98,7 @@ func (s *session) hold(acting context.Context, l *lock.Lock) (giveBack func()) {
 	}
 }
 
-// raised enters in the record that the run has another epoch than when that began:
-// the hosts know it by the new one.
-func (s *session) raised(raise func(context.Context, int64) (plan.Run, error)) func(context.Context, int64) (plan.Run, error) {
-	return func(ctx context.Context, above int64) (plan.Run, error) {
-		run, err := raise(ctx, above)
-		if err != nil || run.Epoch == s.env.this.Epoch {
-			return run, err
-		}
-		s.env.this.Epoch = run.Epoch
-		if r := s.recording; r != nil {
-			err = r.writer.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeRise}, Epoch: run.Epoch})
-		}
-		return run, err
-	}
-}
-
-// tellWaiting returns what says that another's lock is waited for: at once, when it
-// changes hands, and now and then.
+// tellWaiting returns what says, now and then, that another's lock is waited for.
 func (s *session) tellWaiting() func(lock.Waiting) {
 	var last time.Time
 	var run string
@@ -145,8 +125,7 @@ func (s *session) tellInProgress(ctx context.Context) {
 	}
 }
 
-// hostPoll is how often hosts are looked at anew that another run works on: each
-// look asks all of them everything.
+// hostPoll is how often hosts are looked at anew that another run works on: each look asks everything.
 const hostPoll = 10 * time.Second
 
 // lookWhenFree is look, and waits for runs that hosts keep a lock for: the plan that
@@ -158,8 +137,8 @@ func (s *session) lookWhenFree(ctx context.Context, o Locking) (*plan.Plan, erro
 		if err != nil {
 			return nil, err
 		}
-		h, held := heldByAnother(p, s.engine.Run.ID)
-		if !held {
+		h := heldByAnother(p, s.engine.Run.ID)
+		if h == nil {
 			return p, nil
 		}
 		w := lock.Waiting{Record: view.HostLock(h.Name, *h.Seen.Entered, hosts.LockSpan).Record, Still: h.Seen.Entered.Idle, Left: time.Until(late)}
@@ -176,9 +155,8 @@ func (s *session) lookWhenFree(ctx context.Context, o Locking) (*plan.Plan, erro
 	}
 }
 
-// heldByAnother returns a host that this plan would change and another run works on,
-// by what the host itself says.
-func heldByAnother(p *plan.Plan, run string) (plan.Host, bool) {
+// heldByAnother returns a host that this plan would change and that says that another run works on it.
+func heldByAnother(p *plan.Plan, run string) *plan.Host {
 	work := make(map[string]bool) // by server id
 	for _, actions := range p.Runnable() {
 		work[actions[0].ServerID] = true
@@ -186,10 +164,10 @@ func heldByAnother(p *plan.Plan, run string) (plan.Host, bool) {
 	for _, h := range p.Hosts {
 		e := h.Seen.Entered
 		if e != nil && e.Alone && e.Held && e.ID != run && (work[h.Server.ID] || h.MarkerStale()) {
-			return h, true
+			return &h
 		}
 	}
-	return plan.Host{}, false
+	return nil
 }
 
 // LockStatus shows who has the lock.
@@ -208,61 +186,62 @@ type kept struct {
 	take   func(context.Context) error
 }
 
-// withLocks finds the locks of the configuration: the cluster's, or those of the
-// hosts where no cluster keeps one.
+// withLocks finds the locks of the configuration: the cluster's, or those of the hosts without one.
 func (env *Env) withLocks(ctx context.Context, f func(context.Context, []kept) error) error {
 	config, err := env.config(reading{})
 	if err != nil {
 		return err
 	}
+	n, find := need{config: config, clusterOnly: true}, (*session).clusterLock
 	if config.Kubernetes == nil {
-		return env.with(ctx, need{Selection: env.Selection, config: config, readOnly: true}, func(looking context.Context, s *session) error {
-			return s.withHostLocks(looking, f)
-		})
+		n, find = need{Selection: env.Selection, config: config, readOnly: true}, (*session).hostLocks
 	}
-	return env.with(ctx, need{config: config, reach: clusterOnly}, func(looking context.Context, s *session) error {
-		store := s.lease()
-		r, version, err := store.Get(looking)
+	return env.with(ctx, n, func(looking context.Context, s *session) error {
+		all, err := find(s, looking)
 		if err != nil {
 			return err
 		}
-		age := store.Age(r)
-		status := view.LockStatus{Of: s.config.String(), Where: store.String(), There: version != "", Record: r, Age: age, Dead: age >= r.Lasts}
-		return f(looking, []kept{{status, func(ctx context.Context) error {
-			_, err := lock.Break(ctx, store, r.Run.ID)
-			return err
-		}}})
+		if len(all) == 0 {
+			env.outText().Lock(view.LockStatus{Of: config.String(), Where: "without a cluster the hosts keep one each, and none of them is held"})
+			return nil
+		}
+		return f(looking, all)
 	})
 }
 
-func (s *session) withHostLocks(ctx context.Context, f func(context.Context, []kept) error) error {
-	p, err := s.look(ctx, "")
-	if err != nil {
+func (s *session) clusterLock(ctx context.Context) ([]kept, error) {
+	store := s.lease()
+	r, version, err := store.Get(ctx)
+	age := store.Age(r)
+	status := view.LockStatus{Of: s.config.String(), Where: store.String(), There: version != "", Record: r, Age: age, Dead: age >= r.Lasts}
+	return []kept{{status, func(ctx context.Context) error {
+		_, err := lock.Break(ctx, store, r.Run.ID)
 		return err
-	}
-	var all []kept
-	for _, h := range p.Hosts {
-		if e := h.Seen.Entered; e != nil && e.Alone && e.Held {
-			run := newRun(s.started)
-			target := hosts.Target{Server: h.Server, Name: h.Name, Pin: s.engine.PinOf(h), Run: &run, From: e.ID}
-			all = append(all, kept{view.HostLock(h.Name, *e, hosts.LockSpan), func(ctx context.Context) error { return s.enterAndLeave(ctx, target) }})
-		}
-	}
-	if len(all) == 0 {
-		s.env.outText().Lock(view.LockStatus{Of: s.config.String(), Where: "without a cluster the hosts keep one each, and none of them is held"})
-		return nil
-	}
-	return f(ctx, all)
+	}}}, err
 }
 
-// enterAndLeave takes a host from the run that has it, and gives it back.
-func (s *session) enterAndLeave(ctx context.Context, t hosts.Target) error {
-	conn, err := s.hosts.Connect(ctx, t)
+func (s *session) hostLocks(ctx context.Context) (all []kept, err error) {
+	p, err := s.look(ctx, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer conn.Close()
-	return conn.Leave(ctx)
+	for _, h := range p.Hosts {
+		e := h.Seen.Entered
+		if e == nil || !e.Alone || !e.Held {
+			continue
+		}
+		run := newRun(s.started)
+		target := hosts.Target{Server: h.Server, Name: h.Name, Pin: s.engine.PinOf(h), Run: &run, From: e.ID}
+		all = append(all, kept{view.HostLock(h.Name, *e, hosts.LockSpan), func(ctx context.Context) error {
+			conn, err := s.hosts.Connect(ctx, target)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			return conn.Leave(ctx)
+		}})
+	}
+	return all, nil
 }
 
 // ReleaseOptions are the flags of lock release.
@@ -286,10 +265,7 @@ func LockRelease(ctx context.Context, env *Env, o ReleaseOptions) error {
 			}
 			named = named || released
 		}
-		if o.Force != "" && !named {
-			return fmt.Errorf("%q has no lock here; --force takes the id of the run that has it, or who runs it", o.Force)
-		}
-		return nil
+		return refuse(o.Force != "" && !named, "%q has no lock here; --force takes the id of the run that has it, or who runs it", o.Force)
 	})
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/internal/wholefile"
@@ -25,13 +28,9 @@ type Source struct {
 }
 
 func (o Source) check() error {
-	switch {
-	case o.Record != "" && o.Snapshot != "":
-		return errors.New("--record and --snapshot exclude each other: what comes from a file is kept there already; leave one of them out")
-	case o.Record == "-" || o.Snapshot == "-":
-		return errors.New("--record and --snapshot need the name of a file: standard output is the plan's")
-	}
-	return nil
+	return cmp.Or(
+		refuse(o.Record != "" && o.Snapshot != "", "--record and --snapshot exclude each other: what comes from a file is kept there already; leave one of them out"),
+		refuse(o.Record == "-" || o.Snapshot == "-", "--record and --snapshot need the name of a file: standard output is the plan's"))
 }
 
 // looked is what a look came to.
@@ -41,8 +40,7 @@ type looked struct {
 	taken  time.Time
 }
 
-// look observes everything, or reads it from a file, and computes the plan. The first
-// Ctrl-C ends it: nothing is half done.
+// look observes everything, or reads it from a file, and computes the plan. The first Ctrl-C ends it.
 func (env *Env) look(ctx context.Context, from Source, n need) (looked, error) {
 	if err := from.check(); err != nil {
 		return looked{}, err
@@ -64,73 +62,57 @@ func (env *Env) look(ctx context.Context, from Source, n need) (looked, error) {
 		out.plan, err = s.look(looking, from.Record)
 		return err
 	})
-	out.taken = env.now()
+	out.taken = env.Now()
 	return out, err
 }
 
-// recorded reads a recorded observation, and says what it lacks. It opens nothing but
-// the file.
+// recorded reads a recorded observation, and says what it lacks. It opens nothing but the file.
 func (env *Env) recorded(file string, config *fleet.Config, of Selection) (plan.Selection, wire.Record, error) {
 	sel, err := of.parsed()
 	if err != nil {
 		return sel, wire.Record{}, err
 	}
-	r, err := readRecord(file, config.Owner)
+	content, err := os.ReadFile(file)
 	if err != nil {
-		return sel, r, err
+		return sel, wire.Record{}, fmt.Errorf("snapshot: %w; record one: macfleet plan --record %s", err, file)
 	}
-	if err := plan.CheckLists(config, r.Snapshot, sel); err != nil {
+	r, err := wire.DecodeRecord(content)
+	if err == nil {
+		err = r.Check(config.Owner)
+	}
+	if err == nil {
+		err = plan.CheckLists(config, r.Snapshot, sel)
+	}
+	if err != nil {
 		return sel, r, fmt.Errorf("snapshot %s: %w", file, err)
 	}
 	env.errText().Recalled(view.Recalled{File: file, Taken: r.Taken, Gaps: plan.GapsOf(config, steps.For, r.Snapshot, sel)})
 	return sel, r, nil
 }
 
-func readRecord(file string, owner fleet.Owner) (wire.Record, error) {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return wire.Record{}, fmt.Errorf("snapshot: %w; record one: macfleet plan --record %s", err, file)
-	}
-	r, err := wire.DecodeRecord(content)
-	if err == nil {
-		err = r.Check(owner)
-	}
-	if err != nil {
-		return wire.Record{}, fmt.Errorf("snapshot %s: %w", file, err)
-	}
-	return r, nil
-}
-
-// look observes everything, keeps it in a file if one is named, and returns the
-// plan. It shows its progress.
+// look observes everything, keeps it in a file if one is named, and returns the plan.
 func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
 	s.tellBroken()
 	snap, p, err := s.observe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if file != "" {
-		if err := s.keepSnapshot(file, snap); err != nil {
-			return nil, err
-		}
+	if file == "" {
+		return p, nil
 	}
-	return p, nil
+	content, err := wire.NewRecord(s.config.Owner, snap).Encode()
+	if err != nil {
+		return nil, fmt.Errorf("record %s: %w", file, err)
+	}
+	return p, s.env.keepAnswers(file, content)
 }
 
 func (s *session) observe(ctx context.Context) (snap plan.Snapshot, p *plan.Plan, err error) {
-	err = s.showing(s.env.Err, func() error {
+	p, err = showing(s, s.env.Err, func() (p *plan.Plan, err error) {
 		snap, p, err = s.engine.Observe(ctx)
-		return err
+		return p, err
 	})
 	return snap, p, err
-}
-
-func (s *session) keepSnapshot(file string, snap plan.Snapshot) error {
-	content, err := wire.NewRecord(s.config.Owner, snap).Encode()
-	if err != nil {
-		return fmt.Errorf("record %s: %w", file, err)
-	}
-	return s.env.keepAnswers(file, content)
 }
 
 // keepAnswers writes what hosts answered into a file. It could hold a secret that is too
@@ -161,8 +143,107 @@ func replaceFile(name string, write func(io.Writer) error) error {
 
 // checkNewFile refuses to take a file's place without --force.
 func checkNewFile(flag, name string, force bool) error {
-	if _, err := os.Lstat(name); name != "" && err == nil && !force {
-		return fmt.Errorf("%s %s: %w; name another file, or add --force", flag, name, fs.ErrExist)
+	_, err := os.Lstat(name)
+	return refuse(name != "" && err == nil && !force, "%s %s: %w; name another file, or add --force", flag, name, fs.ErrExist)
+}
+
+// DoctorOptions are the flags of doctor.
+type DoctorOptions struct {
+	JSON   bool
+	Record string // file to keep the answers in; empty: they are not kept
+	Force  bool
+}
+
+// Doctor looks at one host and says what is wrong with it.
+func Doctor(ctx context.Context, env *Env, o DoctorOptions) error {
+	if err := cmp.Or(env.oneHost(), checkNewFile("record", o.Record, o.Force)); err != nil {
+		return err
 	}
+	return env.with(ctx, need{readOnly: true}, func(looking context.Context, s *session) error {
+		var server inventory.Server
+		snap, err := showing(s, env.Err, func() (snap plan.Snapshot, err error) {
+			server, snap, err = s.engine.Examine(looking, env.Args[0], doctor.ClockProbe())
+			return snap, err
+		})
+		if err != nil {
+			return err
+		}
+		checkup := doctor.Examine(s.config, steps.For, snap, server.ID)
+		err = env.answer(o.JSON, func(w io.Writer) error { return view.WriteCheckup(w, checkup) }, func(t *view.Text) { t.Checkup(checkup) })
+		if err == nil && o.Record != "" {
+			err = env.recordAnswers(o.Record, server, snap.Hosts[server.ID])
+		}
+		if err != nil {
+			return err
+		}
+		return result(false, checkup.Healthy)
+	})
+}
+
+// recordAnswers keeps what one host answered in a file, without what names it.
+func (env *Env) recordAnswers(file string, server inventory.Server, seen plan.HostSeen) error {
+	text, err := plan.EncodeRecording(server, seen)
+	if err != nil {
+		return err
+	}
+	if err := env.keepAnswers(file, text); err != nil {
+		return err
+	}
+	env.errText().Say("Recorded the answers in " + file + ". Read it before you give it away.")
 	return nil
+}
+
+// ExplainOptions are the flags of explain.
+type ExplainOptions struct {
+	JSON     bool
+	Script   bool
+	Snapshot string // file; empty: the world is looked at
+}
+
+// Explain says everything about one host, in the world or in a recorded observation.
+func Explain(ctx context.Context, env *Env, o ExplainOptions) error {
+	if err := cmp.Or(env.oneHost(), refuse(o.JSON && o.Script,
+		"--json and --script exclude each other: a document holds no scripts; run macfleet explain with one of them")); err != nil {
+		return err
+	}
+	x, err := env.explanation(ctx, env.Args[0], o.Snapshot)
+	if err != nil {
+		return err
+	}
+	var step plan.StepID // empty: all of them
+	for _, name := range env.Args[1:] {
+		step = plan.StepID(name)
+		if _, err := x.Step(step); err != nil {
+			return err
+		}
+	}
+	return env.answer(o.JSON, func(w io.Writer) error { return view.WriteExplanation(w, x, step) }, func(t *view.Text) {
+		if o.Script {
+			t.Scripts(x, step)
+		} else {
+			t.Explain(x, step)
+		}
+	})
+}
+
+func (env *Env) explanation(ctx context.Context, host, file string) (doctor.Explanation, error) {
+	config, err := env.config(reading{})
+	if err != nil {
+		return doctor.Explanation{}, err
+	}
+	var snap plan.Snapshot
+	if file != "" {
+		var r wire.Record
+		_, r, err = env.recorded(file, config, Selection{})
+		snap = r.Snapshot
+	} else {
+		err = env.with(ctx, need{config: config, readOnly: true}, func(looking context.Context, s *session) (err error) {
+			snap, err = showing(s, env.Err, func() (plan.Snapshot, error) { return s.engine.ObserveHost(looking, host) })
+			return err
+		})
+	}
+	if err != nil {
+		return doctor.Explanation{}, err
+	}
+	return doctor.Explain(config, steps.For, snap, host)
 }

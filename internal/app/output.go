@@ -19,8 +19,7 @@ import (
 	"github.com/macfleet/macfleet/internal/view"
 )
 
-// outText returns the writer of text for people on standard output. Where that is the
-// stream's, the text is nobody's.
+// outText returns the writer of text on standard output. Where that is the stream's, the text is nobody's.
 func (env *Env) outText() *view.Text {
 	if env.mute {
 		return view.NewText(io.Discard, 0, false)
@@ -37,8 +36,7 @@ func (env *Env) text(w io.Writer) *view.Text {
 	return view.NewText(env.sink(w), width, tty && !env.NoColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
 }
 
-// output remembers the first thing that could not be written: a plan that nobody
-// could see must not end as a success, or go on to an apply.
+// output remembers the first fault in writing: a plan that nobody could see must not be applied.
 type output struct {
 	to   io.Writer
 	name string // of a file
@@ -57,8 +55,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// sink returns what to write to instead of a stream: for standard output, what
-// remembers faults.
+// sink returns what to write to instead of a stream: for standard output, what remembers faults.
 func (env *Env) sink(w io.Writer) io.Writer {
 	if w != env.Out || env.output.to == nil {
 		return w
@@ -66,8 +63,7 @@ func (env *Env) sink(w io.Writer) io.Writer {
 	return &env.output
 }
 
-// lost returns why a stream did not take everything. A reader that went away (head, less)
-// has seen what it wanted and is no fault.
+// lost returns why a stream did not take everything. A reader that went away (head, less) is no fault.
 func (o *output) lost(what string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -77,8 +73,7 @@ func (o *output) lost(what string) error {
 	return fmt.Errorf("%s: %w", what, o.err)
 }
 
-// unwritten returns why standard output, or the file of --json-into, did not take
-// everything.
+// unwritten returns why standard output, or the file of --json-into, did not take everything.
 func (env *Env) unwritten() error {
 	return errors.Join(env.output.lost("write to standard output"), env.into.lost("--json-into: write to "+env.into.name))
 }
@@ -111,8 +106,7 @@ func (env *Env) interactive() bool {
 // heartbeat is how long a run stays silent at most where there is no terminal.
 const heartbeat = 10 * time.Second
 
-// progress shows a run's events until done is called. On a terminal that is a
-// line per host; elsewhere what lines shows, on the given stream.
+// progress shows a run's events until done is called: a line per host on a terminal, else as lines.
 func (env *Env) progress(lines io.Writer) (show func(engine.Event), done func()) {
 	_, shown := terminal(lines)
 	if _, ok := terminal(env.Err); ok && shown && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" {
@@ -130,9 +124,9 @@ func (env *Env) progress(lines io.Writer) (show func(engine.Event), done func())
 func (env *Env) plain(w io.Writer) (show func(engine.Event), done func()) {
 	l := view.NewLines(env.text(w), heartbeat)
 	events, ticks := make(chan engine.Event), time.NewTicker(time.Second)
-	quit, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
+	quit := make(chan struct{})
+	var shown sync.WaitGroup
+	shown.Go(func() {
 		for {
 			select {
 			case e := <-events:
@@ -143,37 +137,38 @@ func (env *Env) plain(w io.Writer) (show func(engine.Event), done func()) {
 				return
 			}
 		}
-	}()
+	})
 	return func(e engine.Event) { events <- e }, func() {
 		ticks.Stop()
 		close(quit)
-		<-ended
+		shown.Wait()
 	}
 }
 
-// errTwoJSON ends a command that was to write JSON twice.
-var errTwoJSON = errors.New("--json and --json-into exclude each other: with --json-into standard output is text")
+// streamOut lets a program follow the command in lines of JSON on standard output, instead of a person.
+func (env *Env) streamOut() {
+	env.mute = true
+	env.stream = view.NewStream(&env.output, time.Now)
+}
 
-// openStream lets a program follow the command, in lines of JSON: on standard output,
-// which then is no person's any more, or in a file, beside the text. A pipe will do.
-func (env *Env) openStream(onOut bool, file string) error {
+// streamInto does so in a file, beside the text. A pipe will do.
+func (env *Env) streamInto(file string, asJSON bool) error {
 	switch {
-	case onOut:
-		env.mute = true
-		env.stream = view.NewStream(&env.output, time.Now)
-	case file != "":
-		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-		if err != nil {
-			return fmt.Errorf("--json-into: %w", err)
-		}
-		env.into.to, env.into.name = f, file
-		env.stream = view.NewStream(&env.into, time.Now)
+	case file == "":
+		return nil
+	case asJSON:
+		return errors.New("--json and --json-into exclude each other: with --json-into standard output is text")
 	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("--json-into: %w", err)
+	}
+	env.into.to, env.into.name = f, file
+	env.stream = view.NewStream(&env.into, time.Now)
 	return env.into.lost("--json-into: write to " + file)
 }
 
-// warn says what does not end the command: to a person, and to programs that read a
-// stream.
+// warn says what does not end the command, to a person and to programs.
 func (env *Env) warn(text string) {
 	text = env.secrets.Scrub(text)
 	env.stream.Diagnostics([]view.Diagnostic{{Severity: "warning", Summary: text}})
@@ -197,57 +192,41 @@ const (
 	formatMarkdown = "markdown"
 )
 
-// DefaultLimit is how long a Markdown document is: GitHub takes comments of 65,536
-// characters, and something stands around it.
-const DefaultLimit = 60_000
-
 // Form says how a plan is printed.
 type Form struct {
-	Format string // one of Forms
-	JSON   bool   // an alias of the form json
-	Limit  int    // bytes of Markdown
+	Format   string // one of Forms
+	JSON     bool   // an alias of the form json
+	Limit    int    // bytes of Markdown
+	markdown view.Markdown
 }
 
 // Forms are the forms in which plans are printed; the first is the default.
 func Forms() []string { return []string{formatText, formatJSON, formatMarkdown} }
 
 // check settles the form.
-func (o *Form) check(c Call) error {
-	switch {
-	case !slices.Contains(Forms(), o.Format):
-		return fmt.Errorf("--format %s: write %s", o.Format, strings.Join(Forms(), ", "))
-	case o.JSON && c.gave("format") && o.Format != formatJSON:
-		return fmt.Errorf("--json and --format %s exclude each other", o.Format)
-	case c.gave("limit") && o.Format != formatMarkdown:
-		return errors.New("--limit is of --format markdown")
+func (o *Form) check(c Call) (err error) {
+	if err := cmp.Or(
+		refuse(!slices.Contains(Forms(), o.Format), "--format %s: write %s", o.Format, strings.Join(Forms(), ", ")),
+		refuse(o.JSON && c.gave("format") && o.Format != formatJSON, "--json and --format %s exclude each other", o.Format),
+		refuse(c.gave("limit") && o.Format != formatMarkdown, "--limit is of --format markdown")); err != nil {
+		return err
 	}
 	if o.JSON {
 		o.Format = formatJSON
 	}
-	if o.Format != formatMarkdown {
-		return nil
+	if o.Format == formatMarkdown {
+		o.markdown, err = view.NewMarkdown(o.Limit)
 	}
-	_, err := view.NewMarkdown(o.Limit)
 	return err
 }
 
-// printed is something in each of its forms.
-type printed struct {
-	json     func(io.Writer) error
-	markdown func(view.Markdown, io.Writer) error
-	text     func(*view.Text)
-}
-
 // print prints something in the form that was asked for.
-func (env *Env) print(o Form, p printed) error {
-	if o.Format != formatMarkdown {
-		return env.answer(o.Format == formatJSON, p.json, p.text)
+func (env *Env) print(o Form, document func(io.Writer) error, markdown func(view.Markdown, io.Writer) error,
+	text func(*view.Text)) error {
+	if o.Format == formatMarkdown {
+		return markdown(o.markdown, env.sink(env.Out))
 	}
-	m, err := view.NewMarkdown(o.Limit)
-	if err != nil {
-		return err
-	}
-	return p.markdown(m, env.sink(env.Out))
+	return env.answer(o.Format == formatJSON, document, text)
 }
 
 // answer prints something as one JSON document, or as text for people.
@@ -259,20 +238,15 @@ func (env *Env) answer(asJSON bool, document func(io.Writer) error, text func(*v
 	return nil
 }
 
-// Annotations is whose notes a command prints on the lines of the configuration,
-// beside what it says: github, or empty for nobody's.
+// Annotations is whose notes a command prints on the configuration's lines: github, or nobody's.
 type Annotations string
 
 func (n Annotations) check() error {
-	if n != "" && n != "github" {
-		return fmt.Errorf("--annotations %s: write github", string(n))
-	}
-	return nil
+	return refuse(n != "" && n != "github", "--annotations %s: write github", string(n))
 }
 
-// print prints notes, where they are asked for. dir is the configuration's folder as notes
-// on its lines name it: from the top of the repository where the environment tells it,
-// else from here.
+// print prints notes, where they are asked for. dir is the configuration's folder as they name
+// it: from the top of the repository where the environment tells it, else from here.
 func (n Annotations) print(env *Env, notes func(dir string) error) error {
 	if n == "" {
 		return nil

@@ -1,11 +1,17 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"time"
 
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/internal/wholefile"
 	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -14,9 +20,9 @@ import (
 type PlanOptions struct {
 	Source
 	Form
-	Keep
 	Bounds
-	Rollback    bool
+	Out         string // file to keep the plan in; empty: it is not kept
+	Expires     time.Duration
 	JSONInto    string // file; empty: none
 	Detailed    bool   // the exit code tells of changes
 	Scripts     bool
@@ -24,35 +30,27 @@ type PlanOptions struct {
 	Annotations Annotations
 }
 
-func (o *PlanOptions) check(env *Env) error {
-	if err := errors.Join(o.Form.check(env.Call), o.Source.check(), o.Annotations.check()); err != nil {
+func (o *PlanOptions) check(c Call) error {
+	if err := errors.Join(o.Form.check(c), o.Source.check(), o.Annotations.check()); err != nil {
 		return err
 	}
-	switch {
-	case o.Format == formatJSON && o.Scripts:
-		return errors.New("--json and --show-scripts exclude each other: a document holds no scripts; run macfleet plan with one of them")
-	case o.Format == formatMarkdown && o.Scripts:
-		return errors.New("--format markdown and --show-scripts exclude each other: a comment holds no scripts; run macfleet plan with one of them")
-	case o.NoSecrets && o.Record != "":
-		return errors.New("--no-secrets and --record exclude each other: nothing is observed without secrets")
-	case o.NoSecrets && o.Out != "":
-		return errors.New("--no-secrets and --out exclude each other: a plan that was compared with nothing approves nothing")
-	}
-	if err := o.Keep.check(env.Call, o.Source); err != nil {
-		return err
-	}
-	if o.Format == formatJSON && o.JSONInto != "" {
-		return errTwoJSON
-	}
-	return nil
+	return cmp.Or(
+		refuse(o.Format == formatJSON && o.Scripts, "--json and --show-scripts exclude each other: a document holds no scripts; run macfleet plan with one of them"),
+		refuse(o.Format == formatMarkdown && o.Scripts, "--format markdown and --show-scripts exclude each other: a comment holds no scripts; run macfleet plan with one of them"),
+		refuse(o.NoSecrets && o.Record != "", "--no-secrets and --record exclude each other: nothing is observed without secrets"),
+		refuse(o.NoSecrets && o.Out != "", "--no-secrets and --out exclude each other: a plan that was compared with nothing approves nothing"),
+		refuse(o.Out == "" && c.gave("expires"), "--expires is of --out: it is how long that file is good"),
+		refuse(o.Out == "-", "--out needs the name of a file: standard output is the plan's"),
+		refuse(o.Out != "" && o.Snapshot != "", "--out and --snapshot exclude each other: what is approved is the world as it is now"),
+		refuse(o.Out != "" && (o.Expires <= 0 || o.Expires > wire.LongestExpiry), "--expires is %s; it must be more than nothing, and at most %s", o.Expires, wire.LongestExpiry))
 }
 
 // Plan shows what would change, and why.
 func Plan(ctx context.Context, env *Env, o PlanOptions) error {
-	if err := o.check(env); err != nil {
+	if err := o.check(env.Call); err != nil {
 		return err
 	}
-	if err := env.openStream(false, o.JSONInto); err != nil {
+	if err := env.streamInto(o.JSONInto, o.Format == formatJSON); err != nil {
 		return err
 	}
 	l, err := env.planned(ctx, o)
@@ -63,7 +61,14 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 	if err := o.Annotations.print(env, func(dir string) error { return view.GitHubAnnotations(env.Err, l.plan, l.config, dir) }); err != nil {
 		return err
 	}
-	if err := env.printPlan(l.plan, o); err != nil {
+	if err := env.print(o.Form, func(w io.Writer) error { return wire.Write(w, wire.PlanOf(l.plan)) },
+		func(m view.Markdown, w io.Writer) error { return m.Plan(w, l.plan) },
+		func(t *view.Text) {
+			t.Plan(l.plan)
+			if o.Scripts {
+				t.PlanScripts(l.plan)
+			}
+		}); err != nil {
 		return err
 	}
 	if o.Out != "" {
@@ -98,14 +103,108 @@ func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 	return looked{plan: plan.ComputeUnasked(config), config: config}, nil
 }
 
-func (env *Env) printPlan(p *plan.Plan, o PlanOptions) error {
-	return env.print(o.Form, printed{
-		json:     func(w io.Writer) error { return wire.Write(w, wire.PlanOf(p)) },
-		markdown: func(m view.Markdown, w io.Writer) error { return m.Plan(w, p) },
-		text: func(t *view.Text) {
-			t.Plan(p)
-			if o.Scripts {
-				t.PlanScripts(p)
-			}
-		}})
+// keepPlan writes a plan into a file, whole or not at all, for its owner alone.
+func (env *Env) keepPlan(o PlanOptions, l looked) error {
+	if env.secrets.Short() {
+		return fmt.Errorf("--out: %w", shortSecret(o.Out))
+	}
+	f := wire.NewPlanFile(l.plan)
+	f.ConfigurationHash, f.MadeBy, f.On, f.Exclude, f.Rollback = l.config.Hash(), caller(), env.On, env.Exclude, o.Rollback
+	f.MadeAt = time.Now().UTC().Truncate(time.Second)
+	f.ExpiresAt = f.MadeAt.Add(o.Expires)
+	content, err := f.Encode()
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(o.Out, wholefile.Text(content)); err != nil {
+		return fmt.Errorf("keep the plan in %s: %w; nothing was kept", o.Out, err)
+	}
+	env.errText().Kept(o.Out, f)
+	return nil
+}
+
+// approval is a plan file that is applied.
+type approval struct {
+	name string
+	wire.PlanFile
+}
+
+// largestPlanFile is how many bytes of a file are read: that of 500 new hosts has about a tenth.
+const largestPlanFile = 64 << 20
+
+// readSome reads a file of at most so many bytes; it may be a pipe.
+func readSome(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has more than %d bytes, and is no such file", most)}
+	}
+	return content, err
+}
+
+// readPlanFile reads a plan file. Whether it may be applied is another question.
+func readPlanFile(name string) (wire.PlanFile, error) {
+	content, err := readSome(name, largestPlanFile)
+	if err != nil {
+		return wire.PlanFile{}, fmt.Errorf("plan file: %w; make one: macfleet plan --out FILE", err)
+	}
+	f, err := wire.DecodePlanFile(content)
+	if err != nil {
+		return f, fmt.Errorf("plan file %s: %w", name, err)
+	}
+	return f, nil
+}
+
+// takePlanFile makes an apply do what stands in a file: its selection counts, and no other is
+// taken. Another value of a variable is another configuration, which the file does not fit.
+func takePlanFile(name string, sel *Selection) (*approval, error) {
+	const cannot = "%s cannot be given with a plan file: what %s was planned for counts; plan again with --out to change that"
+	if err := cmp.Or(refuse(len(sel.On) > 0, cannot, "--on", name), refuse(len(sel.Exclude) > 0, cannot, "--exclude", name),
+		refuse(len(sel.Steps) > 0, cannot, "--step", name), refuse(sel.Rollback, cannot, "--rollback", name)); err != nil {
+		return nil, err
+	}
+	f, err := readPlanFile(name)
+	if err != nil {
+		return nil, err
+	}
+	sel.On, sel.Exclude, sel.Rollback = f.On, f.Exclude, f.Rollback
+	sel.Steps = mapped(f.Steps, func(id plan.StepID) string { return string(id) })
+	return &approval{name, f}, nil
+}
+
+// checkApproval returns why the plan file must not be applied now. It is asked before anything is
+// looked at, and again before the first change: somebody may have waited in between.
+func (s *session) checkApproval() error {
+	if s.approved == nil {
+		return nil
+	}
+	if err := s.approved.Check(s.config, time.Now()); err != nil {
+		return fmt.Errorf("plan file %s: %w", s.approved.name, err)
+	}
+	return nil
+}
+
+// sayApproval tells what of a plan file is still to be done.
+func (s *session) sayApproval(p *plan.Plan) {
+	a := s.approved
+	if a == nil {
+		return
+	}
+	s.env.stream.Approved(a.name, a.PlanFile, p)
+	s.env.outText().Approved(a.name, a.PlanFile, p)
+}
+
+// showPlanFile prints a plan file. It needs no configuration and asks nobody.
+func (env *Env) showPlanFile(name string, o Form) error {
+	f, err := readPlanFile(name)
+	if err != nil {
+		return err
+	}
+	return env.print(o, func(w io.Writer) error { return view.WritePlanFile(w, f, time.Now()) },
+		func(m view.Markdown, w io.Writer) error { return m.PlanFile(w, f) },
+		func(t *view.Text) { t.PlanFile(f, time.Now()) })
 }

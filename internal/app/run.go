@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -31,8 +32,7 @@ type exit int
 // Error is never shown.
 func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
-// result returns the exit code of a comparison: a difference beats
-// incompleteness, which is said elsewhere.
+// result returns the exit code of a comparison: a difference beats incompleteness.
 func result(different, complete bool) error {
 	switch {
 	case different:
@@ -48,39 +48,63 @@ var errInterrupted = errors.New("interrupted")
 // Run executes a command line and returns its exit code. Only here an error becomes one.
 func Run(ctx context.Context, s Streams, line []string, execute func(context.Context, *Env) error) int {
 	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
 	stop, interrupt := context.WithCancel(ctx)
+	defer interrupt()
 	// A reader that went away must not kill an apply in the middle of an action:
 	// what is written after it fails, and the run goes on to its end.
 	// (Notify and not Ignore, which programs that are started would inherit.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, stopSignals()...)
-	env := &Env{Streams: s, Call: Call{Line: line}, stop: stop, now: clockOf(ctx), output: output{to: s.Out}, this: newRun(time.Now())}
+	defer signal.Stop(signals)
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	env := &Env{Streams: s, Call: Call{Line: line}, stop: stop, output: output{to: s.Out}, this: newRun(time.Now())}
 	// It stands beside the Env, whose flags are being read while this may speak.
 	notice := (&Env{Streams: s}).errText()
-	late := time.NewTimer(time.Hour)
-	late.Stop() // until the second Ctrl-C
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		env.heed(signals, notice, interrupt, leave, late)
-	}()
-	defer func() {
-		signal.Stop(signals)
-		close(signals)
-		<-over
-		interrupt()
-		leave(nil)
-	}()
 	ended := make(chan int, 1)
 	go func() { ended <- env.code(ctx, execute(ctx, env)) }()
-	select {
-	case code := <-ended:
-		return code
-	case <-late.C:
-		notice.Error(env.left())
-		return ExitLeft
+	var late <-chan time.Time // since the second Ctrl-C
+	for {
+		select {
+		case code := <-ended:
+			return code
+		case <-late:
+			notice.Error(env.left())
+			return ExitLeft
+		case s := <-signals:
+			switch {
+			case stop.Err() == nil: // what runs comes to its end
+				env.sayInterrupted(notice)
+				interrupt()
+			case s != syscall.SIGHUP: // a closed terminal sends it more than once, and means one
+				leave(errInterrupted)
+				late = time.After(leaveWithin)
+			}
+		}
 	}
+}
+
+// leaveWithin is how long a command has to end after the second Ctrl-C; a call that cannot be cancelled is left.
+const leaveWithin = 3 * time.Second
+
+// stopSignals are those that stop a run: Ctrl-C, the end of a job, a terminal that
+// was closed. One that whoever started us had switched off, as nohup does, stays so.
+func stopSignals() []os.Signal {
+	return slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, signal.Ignored)
+}
+
+func (env *Env) sayInterrupted(notice *view.Text) {
+	text := "Interrupted."
+	if env.acting.Load() {
+		text = "Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once."
+	}
+	if env.live.Load() == nil {
+		notice.Print("\n") // the terminal has shown ^C
+	}
+	env.announce(notice, text)
 }
 
 // code shows an error and returns its exit code.
@@ -93,8 +117,7 @@ func (env *Env) code(ctx context.Context, err error) int {
 	return code
 }
 
-// verdict returns the exit code of what a command came to, and the error that is
-// still to be shown.
+// verdict returns the exit code of what a command came to, and the error that is still to be shown.
 func (env *Env) verdict(ctx context.Context, err error) (int, error) {
 	var quiet exit
 	switch {
@@ -117,8 +140,7 @@ func (env *Env) verdict(ctx context.Context, err error) (int, error) {
 	return ExitError, err
 }
 
-// fail shows the error that ends the command: to a program that reads a stream
-// as its last line, to everybody else as text.
+// fail shows the error that ends the command: to a program as its stream's last line, to others as text.
 func (env *Env) fail(err error) {
 	if text := env.secrets.Scrub(err.Error()); text != err.Error() {
 		err = errors.New(text)
@@ -127,48 +149,6 @@ func (env *Env) fail(err error) {
 	env.stream.Error(err)
 	if !env.mute {
 		env.errText().Error(err)
-	}
-}
-
-// stopSignals are those that stop a run: Ctrl-C, the end of a job, a terminal that
-// was closed. One that whoever started us had switched off, as nohup does, stays so.
-func stopSignals() []os.Signal {
-	var out []os.Signal
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// leaveWithin is how long a command has to end after the second Ctrl-C. What hangs in
-// a call that cannot be cancelled is left behind.
-const leaveWithin = 3 * time.Second
-
-// heed takes the signals of a command: the first lets what runs come to its end and
-// starts nothing new, the second leaves at once. A terminal that was closed sends its
-// signal more than once, by the kernel and by the shell, and means one. late then
-// says that the command did not end in time.
-func (env *Env) heed(signals <-chan os.Signal, notice *view.Text, interrupt func(), leave context.CancelCauseFunc, late *time.Timer) {
-	for s := range signals {
-		if env.stop.Err() == nil {
-			text := "Interrupted."
-			if env.acting.Load() {
-				text = "Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once."
-			}
-			if env.live.Load() == nil {
-				notice.Print("\n") // the terminal has shown ^C
-			}
-			env.announce(notice, text)
-			interrupt()
-			continue
-		}
-		if s == syscall.SIGHUP {
-			continue
-		}
-		leave(errInterrupted)
-		late.Reset(leaveWithin)
 	}
 }
 
@@ -183,17 +163,17 @@ func (env *Env) announce(notice *view.Text, text string) {
 
 // left says what a command leaves behind that ends at once.
 func (env *Env) left() error {
-	w := env.record.Load()
-	switch {
-	case w == nil && env.acting.Load():
-		return errors.New("left at once: what was running may be half done; macfleet plan shows what is left")
-	case w == nil:
+	what := ", between two actions"
+	if w := env.record.Load(); w != nil {
+		if open := w.Open(); len(open) > 0 {
+			what = ": nobody knows how these end: " + opened(open)
+		}
+	} else if !env.acting.Load() {
 		return errors.New("left at once; macfleet plan shows how things are")
+	} else {
+		what = ": what was running may be half done"
 	}
-	if open := w.Open(); len(open) > 0 {
-		return fmt.Errorf("left at once: nobody knows how these end: %s; macfleet plan shows what is left", opened(open))
-	}
-	return errors.New("left at once, between two actions; macfleet plan shows what is left")
+	return errors.New("left at once" + what + "; macfleet plan shows what is left")
 }
 
 // namedAtMost is how many actions a sentence names.
@@ -201,22 +181,19 @@ const namedAtMost = 8
 
 // opened names actions that were begun.
 func opened(open []runlog.Entry) string {
-	var names []string
-	for _, e := range open {
-		name := e.Action.Label()
-		if e.Host != "" {
-			name = e.Host + ": " + name
+	names := mapped(open, func(e runlog.Entry) string {
+		if e.Host == "" {
+			return e.Action.Label()
 		}
-		names = append(names, name)
-	}
+		return e.Host + ": " + e.Action.Label()
+	})
 	if more := len(names) - namedAtMost; more > 0 {
 		names = append(names[:namedAtMost], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(names, ", ")
 }
 
-// limit gives a run what stops it beside a person: a deadline, counted from the
-// command's start, and halt.
+// limit gives a run what stops it beside a person: a deadline from the command's start, and halt.
 func (s *session) limit(deadline time.Duration) {
 	ctx, halt := context.WithCancelCause(s.env.stop)
 	s.halt = halt

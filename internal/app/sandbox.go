@@ -15,8 +15,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox"
 )
 
-// sandboxDir returns the sandbox's folder. The default one lies beside the
-// configuration; any other is relative to the working directory.
+// sandboxDir returns the sandbox's folder: the default one beside the configuration, others relative to here.
 func (env *Env) sandboxDir() string {
 	if env.Sandbox == "" || env.Sandbox == SandboxDefault {
 		return filepath.Join(env.Dir, SandboxDefault)
@@ -24,28 +23,23 @@ func (env *Env) sandboxDir() string {
 	return env.Sandbox
 }
 
-// openWorld opens the simulated world, where one is asked for, and makes it when
-// it is not there, with the configuration's plain values.
-func (s *session) openWorld() error {
-	if s.env.Sandbox == "" {
-		return nil
+// openWorld opens the simulated world, where one is asked for. A new one gets the configuration's values.
+func (env *Env) openWorld(c *fleet.Config) (*sandbox.World, error) {
+	if env.Sandbox == "" {
+		return nil, nil
 	}
-	w, err := sandbox.Open(s.env.sandboxDir(), s.env.seed(s.config))
-	if err != nil {
-		return err
+	w, err := sandbox.Open(env.sandboxDir(), env.seed(c))
+	if err == nil && c.ProjectID != "" && c.ProjectID != w.ProjectID() {
+		return nil, errors.Join(fmt.Errorf("the sandbox %s was made for project %s, environment %q wants %s; name another folder, or run: macfleet sandbox reset",
+			env.sandboxDir(), w.ProjectID(), c.Environment, c.ProjectID), w.Close())
 	}
-	s.world = w
-	if want := s.config.ProjectID; want != "" && want != w.ProjectID() {
-		return fmt.Errorf("the sandbox %s was made for project %s, environment %q wants %s; name another folder, or run: macfleet sandbox reset",
-			s.env.sandboxDir(), w.ProjectID(), s.config.Environment, want)
-	}
-	return nil
+	return w, err
 }
 
-// seed returns the values for a new world. Where the configuration names none,
-// any will do.
+// seed returns the values for a new world. Where the configuration names none, any will do.
 func (env *Env) seed(c *fleet.Config) sandbox.Seed {
-	seed := sandbox.Seed{ProjectID: c.ProjectID, ClusterUID: c.ClusterUID, Zones: c.Scaleway.Zones,
+	seed := sandbox.Seed{ProjectID: cmp.Or(c.ProjectID, "5a4d6b3c-0000-4000-8000-000000000001"),
+		ClusterUID: cmp.Or(c.ClusterUID, "5a4d6b3c-0000-4000-8000-000000000002"), Zones: c.Scaleway.Zones,
 		PoolPrefix: c.Scaleway.PoolPrefix, Hosts: env.SandboxHosts, SSHUser: c.SSH.User, SSHKeyRef: c.SSH.PrivateKey.String()}
 	for _, h := range c.Hosts {
 		if _, g, ok := c.Group(h.Fleet, h.Group); ok && h.ServerID != "" {
@@ -55,20 +49,13 @@ func (env *Env) seed(c *fleet.Config) sandbox.Seed {
 	if c.Kubernetes != nil {
 		seed.KubeContext = c.Kubernetes.Context
 	}
-	if seed.ProjectID == "" {
-		seed.ProjectID = "5a4d6b3c-0000-4000-8000-000000000001"
-	}
-	if seed.ClusterUID == "" {
-		seed.ClusterUID = "5a4d6b3c-0000-4000-8000-000000000002"
-	}
 	return seed
 }
 
 // Incidents are what can happen to a simulated host, and what each is.
 func Incidents() []sandbox.Incident { return sandbox.Incidents() }
 
-// inWorld opens the world for one of the sandbox commands. It needs a
-// configuration only where the world must be made.
+// inWorld opens the world for a sandbox command. It needs a configuration only where it must be made.
 func (env *Env) inWorld(do func(*sandbox.World) error) (err error) {
 	var seed sandbox.Seed
 	if !sandbox.Exists(env.sandboxDir()) {
@@ -158,14 +145,11 @@ func (env *Env) disturb(do func(*sandbox.World) error, said string, args ...any)
 
 // SandboxReset removes the simulated world.
 func SandboxReset(env *Env) error {
-	// The pins lie in the folder too. Without them the world is still whole; a
-	// folder with pins alone would be no world.
+	// The pins lie in the folder too. Without them the world is still whole; a folder with pins alone is none.
 	if sandbox.Exists(env.sandboxDir()) {
-		all := []string{env.beside("runs"), env.beside("logs")}
-		for _, pins := range []string{env.pinFile("").Path, env.pinCache("").Path} {
-			all = append(all, pins, pins+".lock")
-		}
-		for _, name := range all {
+		pins := env.localPins("")
+		for _, name := range []string{env.beside("runs"), env.beside("logs"), pins.own.Path, pins.own.Path + ".lock",
+			pins.cache.Path, pins.cache.Path + ".lock"} {
 			if err := os.RemoveAll(name); err != nil {
 				return fmt.Errorf("remove the sandbox: %w", err)
 			}
@@ -179,24 +163,23 @@ func SandboxReset(env *Env) error {
 }
 
 // SandboxRun runs a command against the simulated cluster, and ends with its exit code.
-func SandboxRun(ctx context.Context, env *Env, args []string) error {
-	return env.inWorld(func(w *sandbox.World) error { return env.runInWorld(ctx, w, args) })
+func SandboxRun(ctx context.Context, env *Env) error {
+	return env.inWorld(func(w *sandbox.World) error { return env.runInWorld(ctx, w, env.Args) })
 }
 
-// runInWorld runs a command while the world is served. The token lies in the
-// file alone: an environment can be read by others.
+// runInWorld runs a command while the world is served. The token lies in a file: others can read an environment.
 func (env *Env) runInWorld(ctx context.Context, w *sandbox.World, args []string) (err error) {
-	folder, err := os.MkdirTemp("", "macfleet-sandbox-")
-	if err != nil {
-		return fmt.Errorf("make a kubeconfig for %s: %w; set TMPDIR to a folder that can be written", args[0], err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	kubeconfig := filepath.Join(folder, "kubeconfig")
 	content, err := w.Kubeconfig()
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(kubeconfig, content, 0o600); err != nil {
+	folder, err := os.MkdirTemp("", "macfleet-sandbox-")
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	kubeconfig := filepath.Join(folder, "kubeconfig")
+	if err == nil {
+		err = os.WriteFile(kubeconfig, content, 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("make a kubeconfig for %s: %w; set TMPDIR to a folder that can be written", args[0], err)
 	}
 	world, err := filepath.Abs(env.sandboxDir())
@@ -208,11 +191,11 @@ func (env *Env) runInWorld(ctx context.Context, w *sandbox.World, args []string)
 	command.Stdin, command.Stdout, command.Stderr = env.In, env.Out, env.Err
 	err = command.Run()
 	var ended *exec.ExitError
-	if !errors.As(err, &ended) {
-		if err != nil {
-			err = fmt.Errorf("run %s in the sandbox: %w", args[0], err)
-		}
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &ended):
+		return fmt.Errorf("run %s in the sandbox: %w", args[0], err)
 	}
 	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return exit(128 + int(status.Signal()))

@@ -1,15 +1,23 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/hosts/sshconfig"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
@@ -23,32 +31,22 @@ import (
 	"github.com/macfleet/macfleet/steps"
 )
 
-// reach is how much of the world a session connects to.
-type reach int
-
-const (
-	everything  reach = iota
-	clusterOnly       // no server and no host is asked for anything
-	worldOnly         // the simulated world, where there is one
-)
-
 // need says what a command wants of its session.
 type need struct {
 	reading
 	Selection
-	reach    reach
-	config   *fleet.Config           // nil: it is read
-	readOnly bool                    // nothing is changed, so that what cannot be read may be done without
-	watching bool                    // a provider that is away is part of the answer
-	bounds   *Bounds                 // of plan and apply
-	drain    time.Duration           // of one host; 0: the default
-	approved *approval               // the plan file that is applied; nil: none
-	failed   *failedRun              // that --failed-from names; nil: it names none
-	asked    map[string]secret.Value // login passwords that a person typed, by the name of the host
+	config      *fleet.Config           // nil: it is read
+	clusterOnly bool                    // the cluster alone: no server and no host is asked for anything
+	readOnly    bool                    // nothing is changed, so that what cannot be read may be done without
+	watching    bool                    // a provider that is away is part of the answer
+	bounds      *Bounds                 // of plan and apply
+	drain       time.Duration           // of one host; 0: the default
+	approved    *approval               // the plan file that is applied; nil: none
+	failed      *failedRun              // that --failed-from names; nil: it names none
+	asked       map[string]secret.Value // login passwords that a person typed, by the name of the host
 }
 
-// session is a command's view of the world: the configuration, and everything
-// that is needed to look and to act.
+// session is a command's view of the world: the configuration, and what is needed to look and to act.
 type session struct {
 	need
 	env      *Env
@@ -59,19 +57,20 @@ type session struct {
 	cluster  transport.Counter
 	// kubernetes is the cluster; nil: the configuration has none.
 	kubernetes *kubernetes.Client
-	recording  *recording              // of what changes something; nil: nothing does yet
+	mu         sync.Mutex
+	left       []plan.Action           // of the run: those that were not started
 	halt       context.CancelCauseFunc // lets the run start nothing more; nil: nothing can but a person
 	closers    []func()
 	started    time.Time
 	cost       view.Stats // what is known of it before the end
 }
 
-// with opens a session and does something with it. looking ends with the first Ctrl-C
-// and acting, which is the context of the command, with the second. The pins go by acting,
-// unless nothing is changed: what runs is finished after the first, and pins its host.
+// with opens a session. looking ends with the first Ctrl-C and acting, the command's context, with the second.
+// The pins go by acting, unless nothing is changed: what runs is finished after the first, and pins its host.
 func (env *Env) with(acting context.Context, n need, do func(looking context.Context, s *session) error) error {
-	looking, done := env.untilStopped(acting)
-	defer done()
+	looking, cancel := context.WithCancel(acting)
+	defer cancel()
+	defer context.AfterFunc(env.stop, cancel)()
 	if n.readOnly {
 		acting = looking
 	}
@@ -92,19 +91,19 @@ func (s *session) open(looking, acting context.Context) (err error) {
 	}
 	s.cost.Configuration = time.Since(s.started)
 	var sel plan.Selection
-	if s.reach == everything {
+	if !s.clusterOnly {
 		if sel, err = s.checked(); err != nil {
 			return err
 		}
 	}
-	if err := s.openWorld(); err != nil || s.reach == worldOnly {
+	if s.world, err = s.env.openWorld(s.config); err != nil {
 		return err
 	}
 	if err := s.env.openLog(); err != nil {
 		return err
 	}
 	s.scaleway.Tell, s.cluster.Tell = s.env.told("scaleway"), s.env.told("kubernetes")
-	if s.reach == clusterOnly {
+	if s.clusterOnly {
 		return s.openCluster()
 	}
 	if err := s.connect(looking, acting, sel); err != nil {
@@ -124,12 +123,10 @@ func (s *session) checked() (plan.Selection, error) {
 	if err := s.checkApproval(); err != nil {
 		return sel, err
 	}
-	for flag, n := range map[string]int{"parallelism": s.env.Parallelism, "observe-parallelism": s.env.ObserveParallelism, "connection-starts": s.env.Starts} {
-		if n < 1 {
-			return sel, fmt.Errorf("--%s is %d; it must be at least 1", flag, n)
-		}
-	}
-	return sel, nil
+	const tooFew = "--%s is %d; it must be at least 1"
+	return sel, cmp.Or(refuse(s.env.Parallelism < 1, tooFew, "parallelism", s.env.Parallelism),
+		refuse(s.env.ObserveParallelism < 1, tooFew, "observe-parallelism", s.env.ObserveParallelism),
+		refuse(s.env.Starts < 1, tooFew, "connection-starts", s.env.Starts))
 }
 
 func (s *session) connect(looking, acting context.Context, sel plan.Selection) error {
@@ -146,19 +143,19 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 	}
 	s.closers = append(s.closers, s.hosts.Close)
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: overssh.Hosts{Client: s.hosts}, Pins: s.pins(acting),
-		Selection: sel, Parallelism: env.Parallelism, Observers: env.ObserveParallelism, Watching: s.watching, Scrub: env.secrets.Scrub, Stop: env.stop, Now: time.Now, Emit: s.event,
+		Selection: sel, Parallelism: env.Parallelism, Observers: env.ObserveParallelism, Watching: s.watching, Scrub: env.secrets.Scrub,
+		Stop: env.stop, Now: time.Now, Emit: s.event,
 		Drain: engine.Drain{Within: s.drain}, Runners: engine.NoRunners{}, // no step registers one
 		Artifacts: env.artifactStore(s.world),
 		Input: func(in engine.InputFor, value secret.Value) (secret.Value, error) {
 			return steps.Input(steps.InputFor(in), value)
 		},
-		Passwords: &passwords{scaleway: servers, config: s.config, secrets: s.resolver(), asked: s.asked, learn: env.secrets.Learn}}
+		Passwords: &passwords{session: s, servers: servers}}
 	if s.engine.Bounds, err = s.bounds.of(s.config); err != nil {
 		return err
 	}
 	if s.kubernetes != nil {
-		s.engine.Cluster, s.engine.Tell = s.kubernetes, s.tellNode
-		s.engine.Locked = s.lease().Look
+		s.engine.Cluster, s.engine.Tell, s.engine.Locked = s.kubernetes, s.tellNode, s.lease().Look
 	}
 	if s.approved != nil {
 		s.engine.Approved = s.approved.Approved()
@@ -207,9 +204,8 @@ func (s *session) close() {
 	}
 }
 
-// showing does something while its events are shown, on the given stream where they are
-// lines, and kept. A program hears them in its own stream.
-func (s *session) showing(lines io.Writer, do func() error) error {
+// showing does something while its events are kept, and shown unless a program reads them in its own stream.
+func showing[T any](s *session, lines io.Writer, do func() (T, error)) (T, error) {
 	quiet := s.engine.Emit
 	defer func() { s.engine.Emit = quiet }()
 	if s.env.mute {
@@ -229,9 +225,13 @@ func (s *session) openCluster() error {
 	if s.config.Kubernetes == nil {
 		return nil
 	}
-	o := clusterOptions(s.config)
-	o.Wrap = func(next http.RoundTripper) http.RoundTripper {
-		return transport.Watch(s.cluster.Wrap(next), s.env.secrets.Learn)
+	k := s.config.Kubernetes
+	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, Owner: s.config.Owner.String(), APIServer: k.APIServer,
+		AgentNamespace: fleet.AgentNamespace(k.Namespace), PodNamespaces: k.PodNamespaces, Wrap: func(next http.RoundTripper) http.RoundTripper {
+			return transport.Watch(s.cluster.Wrap(next), s.env.secrets.Learn)
+		}}
+	if k.CAPI != nil {
+		o.CAPI = &kubernetes.CAPI{Cluster: k.CAPI.Cluster, Namespace: k.CAPI.Namespace}
 	}
 	if s.world != nil {
 		if known := s.world.KubeContext(); o.Context != "" && known != "" && o.Context != known {
@@ -240,27 +240,93 @@ func (s *session) openCluster() error {
 		o.URL, o.Token = s.world.KubernetesURL(), s.world.KubernetesToken()
 	}
 	c, err := kubernetes.New(o)
-	if err != nil {
-		return err
+	if err == nil {
+		s.kubernetes = c
+		s.closers = append(s.closers, c.Close)
 	}
-	s.kubernetes = c
-	s.closers = append(s.closers, c.Close)
+	return err
+}
+
+// errNoCluster ends commands that are about the cluster of a configuration that has none.
+func errNoCluster(command string) error {
+	return fmt.Errorf("the configuration has no kubernetes block, so macfleet %s has no cluster to work on; docs/configuration.md says how to write one", command)
+}
+
+// client makes the client of hosts by the ssh block and, in the real world, the person's own ssh setup.
+func (s *session) client(ctx context.Context) (*hosts.Client, error) {
+	t := s.config.SSH.Timeouts
+	o := hosts.Options{User: s.config.SSH.User, Via: s.config.SSH.Via, Starts: s.env.Starts, Log: s.env.logger,
+		Deadlines: hosts.Deadlines{Dial: t.Dial, Handshake: t.Handshake, Question: t.Question, Change: t.Change,
+			Exchange: t.Exchange, Silence: t.Silence, Undo: t.Undo},
+		Progress: func(p hosts.Progress) { overssh.Sent(s.engine, p) }}
+	if err := s.fleetKey(ctx, &o); err != nil {
+		return nil, err
+	}
+	if s.world != nil {
+		o.Dial = s.world.DialContext
+		o.Lookup = func(context.Context, string) ([]netip.Addr, error) { return nil, nil }
+		return hosts.New(o), nil
+	}
+	config, err := s.env.readSSHConfig()
+	if err != nil {
+		return nil, err
+	}
+	o.Config, o.Agent = config.Lookup, os.Getenv("SSH_AUTH_SOCK")
+	return hosts.New(o), nil
+}
+
+// fleetKey resolves the configuration's private key. Without one a sandbox has its own, else the person's count.
+func (s *session) fleetKey(ctx context.Context, o *hosts.Options) error {
+	ref, text := s.config.SSH.PrivateKey, ""
+	var err error
+	switch {
+	case !ref.IsZero():
+		value, rerr := s.resolver().Resolve(ctx, ref)
+		switch {
+		case rerr != nil && ref.Scheme == secret.Kubernetes && kubernetes.Unanswered(rerr):
+			return &engine.AwayError{Provider: engine.Kubernetes, Err: fmt.Errorf("ssh private_key: %w", rerr)}
+		case rerr != nil:
+			return fmt.Errorf("ssh private_key: %w", rerr)
+		}
+		text, o.KeySource = value.Reveal(), "secret "+ref.String()
+	case s.world != nil:
+		if text, err = s.world.SSHKey(); err != nil {
+			return fmt.Errorf("ssh key of the sandbox: %w", err)
+		}
+		o.KeySource = "the sandbox's own key"
+	default:
+		return nil
+	}
+	if o.Key, err = hosts.ParsePrivateKey(text); err != nil {
+		return fmt.Errorf("ssh private_key: %s: %w", o.KeySource, err)
+	}
 	return nil
 }
 
-// clusterOptions are what the configuration says of its cluster.
-func clusterOptions(c *fleet.Config) kubernetes.Options {
-	k := c.Kubernetes
-	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, Owner: c.Owner.String(), APIServer: k.APIServer,
-		AgentNamespace: fleet.AgentNamespace(k.Namespace), PodNamespaces: k.PodNamespaces}
-	if k.CAPI != nil {
-		o.CAPI = &kubernetes.CAPI{Cluster: k.CAPI.Cluster, Namespace: k.CAPI.Namespace}
+// readSSHConfig asks ssh for the person's ssh configuration, or that of the file named
+// instead. It returns nil where none is to count.
+func (env *Env) readSSHConfig() (*sshconfig.Config, error) {
+	if env.SSHConfig == "none" {
+		return nil, nil
 	}
-	return o
+	config, err := sshconfig.Read(env.SSHConfig)
+	if errors.Is(err, sshconfig.ErrNoSSH) && env.SSHConfig == "" {
+		if found := sshFiles(); len(found) > 0 {
+			env.warn(fmt.Sprintf("%v, so %s has no effect; install OpenSSH's client, or pass --ssh-config none", err, strings.Join(found, " and ")))
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the ssh configuration: %w; mend it, or name another with --ssh-config FILE (none reads no file)", err)
+	}
+	return config, nil
 }
 
-// errNoCluster ends commands that are about the cluster of a configuration that
-// has none.
-func errNoCluster(command string) error {
-	return fmt.Errorf("the configuration has no kubernetes block, so macfleet %s has no cluster to work on; docs/configuration.md says how to write one", command)
+// sshFiles returns those of ssh's own files that are there.
+func sshFiles() []string {
+	files := []string{"/etc/ssh/ssh_config"}
+	if home, err := os.UserHomeDir(); err == nil {
+		files = append(files, filepath.Join(home, ".ssh", "config"))
+	}
+	return slices.DeleteFunc(files, func(name string) bool { _, err := os.Stat(name); return err != nil })
 }

@@ -22,7 +22,7 @@ func TestNoSSH(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("PATH", t.TempDir())
 	var said bytes.Buffer
-	env := &Env{Streams: Streams{strings.NewReader(""), &said, &said}}
+	env := &Env{Streams: Streams{In: strings.NewReader(""), Out: &said, Err: &said}}
 	if c, err := env.readSSHConfig(); c != nil || err != nil {
 		t.Errorf("config = %v, %v", c, err)
 	}

@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// LogSize is how long a log may grow, in bytes. At that length it becomes FILE.old,
-// in the place of an earlier one, and the log begins anew: the end of a long run
-// stays, and no run fills a disk.
+// LogSize is how long a log may grow, in bytes. At that length it becomes FILE.old, in the
+// place of an earlier one, and begins anew: no run fills a disk.
 const LogSize = 8 << 20
 
 // LogsKept is how many logs of each command stay.
@@ -32,8 +31,8 @@ const (
 	oldSuffix = ".old"
 )
 
-// Log is a file of what a command asked of the world. It is made with the first
-// line. No secret that scrub knows stands in it. It is safe for concurrent use.
+// Log is a file of what a command asked of the world, without secrets, made with the first line. It is
+// safe for concurrent use.
 type Log struct {
 	path  string
 	scrub func(string) string
@@ -45,8 +44,7 @@ type Log struct {
 	err     error
 }
 
-// NewLog returns a log that will be in a file; the file's folder is made when
-// missing.
+// NewLog returns a log that will be in a file; the file's folder is made when missing.
 func NewLog(path string, scrub func(string) string) *Log {
 	return &Log{path: path, scrub: scrub}
 }
@@ -104,7 +102,9 @@ func (l *Log) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	if l.turns && l.written+int64(len(text)) > LogSize {
-		if l.turn(); l.err != nil {
+		l.err = errors.Join(l.file.Close(), os.Rename(l.path, l.path+oldSuffix))
+		l.file = nil
+		if l.ready() != nil {
 			return len(line), nil
 		}
 	}
@@ -114,17 +114,7 @@ func (l *Log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// turn puts what was written aside and begins anew.
-func (l *Log) turn() {
-	err := errors.Join(l.file.Close(), os.Rename(l.path, l.path+oldSuffix))
-	l.file, l.written = nil, 0
-	if l.err = err; err == nil {
-		l.err = l.ready()
-	}
-}
-
-// Path returns the log's file, or why there is none. Both are empty while nothing
-// was written.
+// Path returns the log's file, or why there is none. Both are empty while nothing was written.
 func (l *Log) Path() (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,21 +137,16 @@ func (l *Log) Close() error {
 	return l.file.Close()
 }
 
-// PruneLogs removes the oldest logs of a command from a folder until no more than
-// keep are left.
+// PruneLogs removes the oldest logs of a command from a folder until no more than keep are left.
 func PruneLogs(folder, command string, keep int) error {
 	all, err := stamped(folder, logSuffix)
-	if err != nil {
-		return fmt.Errorf("read the logs: %w", err)
-	}
 	all = slices.DeleteFunc(all, func(name string) bool {
 		_, rest, _ := strings.Cut(name, "-")
 		return !strings.HasPrefix(rest, command+"-")
 	})
-	var errs []error
 	for _, name := range all[min(keep, len(all)):] {
 		path := filepath.Join(folder, name)
-		errs = append(errs, remove(path), remove(path+oldSuffix))
+		err = errors.Join(err, remove(path), remove(path+oldSuffix))
 	}
-	return errors.Join(errs...)
+	return err
 }

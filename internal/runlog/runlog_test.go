@@ -142,7 +142,7 @@ func TestBrokenOff(t *testing.T) {
 			t.Errorf("behind %q: %q, torn %t, open %v", torn, r.Outcome(), r.Torn, open)
 		}
 		b, wrong, err := runlog.List(filepath.Dir(path))
-		if err != nil || len(wrong) > 0 || len(b) != 1 || b[0].Outcome != runlog.BrokeOff {
+		if err != nil || len(wrong) > 0 || len(b) != 1 || b[0].Outcome() != runlog.BrokeOff {
 			t.Errorf("listed as %+v, %v, %v", b, wrong, err)
 		}
 	}
@@ -220,8 +220,7 @@ func TestOrder(t *testing.T) {
 	for i, id := range []string{"dddd2222", "aaaa2222", "cccc2222", "bbbb2222"} {
 		h := head(id)
 		h.Started = began().Add(time.Duration(i) * -time.Minute)
-		at := began().Add(time.Duration(i+1) * time.Microsecond)
-		w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: scrub(), Now: func() time.Time { return at }}, h)
+		w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: scrub()}, h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,7 +350,7 @@ func TestFolder(t *testing.T) {
 	}
 	var got []string
 	for _, b := range all {
-		got = append(got, b.Head.ID+" "+string(b.Outcome))
+		got = append(got, b.Head.ID+" "+string(b.Outcome()))
 	}
 	if want := []string{"cccc4444 converged", "abcd2345 running"}; !cmp.Equal(got, want) {
 		t.Errorf("kept %q, want %q", got, want)

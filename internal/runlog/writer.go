@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,14 +21,11 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Writer writes the record of one run. It is safe for concurrent use. The file is
-// locked as long as the process lives: a record without a last line whose lock is
-// free is one that broke off.
+// Writer writes the record of one run, for concurrent use. The file is locked as long as the
+// process lives: a record without a last line whose lock is free is one that broke off.
 type Writer struct {
-	path  string
-	scrub func(string) string
-	short func() bool
-	left  context.Context // done: nobody waits any more for what runs
+	Options
+	path string
 
 	mu   sync.Mutex
 	file *os.File
@@ -40,53 +38,43 @@ type Options struct {
 	Folder string              // made when missing
 	Scrub  func(string) string // takes secrets out of every text
 	Short  func() bool         // a secret is known that Scrub cannot find; nil: none ever is
-	// Left is done once nobody waits any more for what runs: what ends from then on
-	// is uncertain.
-	Left context.Context
-	Now  func() time.Time // nil: time.Now
+	Left   context.Context     // done once nobody waits any more for what runs: what ends from then on is uncertain
 }
 
-func (o Options) now() time.Time {
-	if o.Now == nil {
-		return time.Now()
-	}
-	return o.Now()
-}
-
-// Create begins a record. The error says that the folder takes none: then the run
-// must not begin either.
-func Create(o Options, head Head) (*Writer, error) {
+// Create begins a record. Where the folder takes none, the run must not begin either.
+func Create(o Options, head Head) (_ *Writer, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("keep a record of the run in %s: %w; nothing was changed; make room for it, or name another folder with --runs-dir", o.Folder, err)
+		}
+	}()
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
-		return nil, unkept(o.Folder, err)
+		return nil, err
 	}
 	// Runs wait for each other before they have a record: its own beginning says in
 	// which order they worked, and that of their commands does not.
-	path := filepath.Join(o.Folder, FileName(o.now(), head.ID))
+	path := filepath.Join(o.Folder, FileName(time.Now(), head.ID))
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, unkept(o.Folder, err)
+		return nil, err
 	}
-	w := &Writer{path: path, scrub: o.Scrub, short: o.Short, left: o.Left, file: file, open: make(begun)}
-	if err := w.begin(head); err != nil {
-		return nil, errors.Join(unkept(o.Folder, err), file.Close(), os.Remove(path))
+	w := &Writer{Options: o, path: path, file: file, open: make(begun)}
+	// A reader that looks whether we live holds the lock for a moment.
+	err = flock(file, unix.LOCK_EX)
+	if err == nil {
+		err = w.Write(Entry{Event: engine.Event{Type: TypeRun, Time: head.Started}, Run: &head})
+	}
+	if err == nil {
+		err = syncFolder(o.Folder) // the file's name lasts as its content does
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(path))
 	}
 	return w, nil
 }
 
-func unkept(folder string, err error) error {
-	return fmt.Errorf("keep a record of the run in %s: %w; nothing was changed; make room for it, or name another folder with --runs-dir", folder, err)
-}
-
-// begin writes the first line, and makes the file's name last as its content does.
-func (w *Writer) begin(head Head) error {
-	// A reader that looks whether we live holds the lock for a moment.
-	if err := flock(w.file, unix.LOCK_EX); err != nil {
-		return err
-	}
-	if err := w.write(Entry{Event: engine.Event{Type: TypeRun, Time: head.Started}, Run: &head}, true); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(w.path))
+func syncFolder(folder string) error {
+	dir, err := os.Open(folder)
 	if err != nil {
 		return err
 	}
@@ -105,38 +93,25 @@ func flock(f *os.File, how int) error {
 // Path returns the record's file.
 func (w *Writer) Path() string { return w.path }
 
-// Write adds a line that is no event, and brings it to the disk.
-func (w *Writer) Write(e Entry) error { return w.write(e, true) }
-
-// Event adds an event. What begins or ends an action is on the disk when it
-// returns. The error is the first that any line met: the record is then no longer
-// whole, and what runs should come to its end.
+// Event adds an event. What begins or ends an action is on the disk when it returns. The
+// error is the first that any line met: what runs should then come to its end.
 func (w *Writer) Event(e engine.Event) error {
-	entry, kept := w.entry(e)
-	if !kept {
-		return nil
+	if e.Type == engine.Sending {
+		return nil // it tells of a second; the places that uploads take are kept
 	}
+	entry := w.entry(e)
 	w.mu.Lock()
 	w.open.note(entry)
 	w.mu.Unlock()
-	return w.write(entry, synced(e.Type))
+	return w.Write(entry)
 }
 
-// synced reports whether an event stands before or after a change.
-func synced(t engine.EventType) bool {
-	switch t {
-	case engine.Started, engine.Done, engine.Failed, engine.UploadBegins, engine.UploadEnds, engine.NodeReady, engine.Waiting, engine.Skipped,
-		engine.HostBegun, engine.HostEnded, engine.Closing, engine.Opened:
-		return true
-	}
-	return false
-}
+// synced are the types of lines that are not events, and of events that stand before or after a change.
+var synced = []Type{TypeRun, TypePlan, TypeStop, TypeRise, TypeEnd, engine.Started, engine.Done, engine.Failed,
+	engine.UploadBegins, engine.UploadEnds, engine.NodeReady, engine.Waiting, engine.Skipped, engine.HostBegun, engine.HostEnded, engine.Closing, engine.Opened}
 
-// entry returns the line of an event, where it has one.
-func (w *Writer) entry(e engine.Event) (Entry, bool) {
-	if e.Type == engine.Sending {
-		return Entry{}, false // it tells of a second; the places that uploads take are kept
-	}
+// entry returns the line of an event.
+func (w *Writer) entry(e engine.Event) Entry {
 	out := Entry{Event: e}
 	if e.Action != nil {
 		a := ActionOf(*e.Action)
@@ -147,13 +122,13 @@ func (w *Writer) entry(e engine.Event) (Entry, bool) {
 	}
 	if e.Err != nil {
 		out.fail(e.Err)
-		if w.short != nil && w.short() {
+		if w.Short != nil && w.Short() {
 			out.Output = nil // what a host printed may hold it
 		}
-		out.Uncertain = e.Type == engine.Failed && w.left != nil && w.left.Err() != nil
+		out.Uncertain = e.Type == engine.Failed && w.Left != nil && w.Left.Err() != nil
 	}
 	out.Event.Action, out.Event.Trouble, out.Event.Err = nil, nil, nil // what stays of them is entered
-	return out, true
+	return out
 }
 
 // outputLines is how much of a failed script's last words is kept.
@@ -194,15 +169,15 @@ func lastLines(text string, n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// Open returns the actions that were begun and of which nobody knows how they
-// ended, the oldest first.
+// Open returns the actions that were begun and of which nobody knows how they ended, the oldest first.
 func (w *Writer) Open() []Entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.open.inOrder()
 }
 
-func (w *Writer) write(e Entry, sync bool) error {
+// Write adds a line. One that is no event is on the disk when it returns.
+func (w *Writer) Write(e Entry) error {
 	e.Version = Version
 	if e.Time.IsZero() {
 		e.Time = time.Now()
@@ -211,7 +186,7 @@ func (w *Writer) write(e Entry, sync bool) error {
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(wire.Clean(w.scrub, e)) // it ends the line
+	err := enc.Encode(wire.Clean(w.Scrub, e)) // it ends the line
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -220,16 +195,15 @@ func (w *Writer) write(e Entry, sync bool) error {
 	case err == nil:
 		_, err = w.file.Write(line.Bytes())
 	}
-	if err == nil && sync {
+	if err == nil && slices.Contains(synced, e.Type) {
 		err = w.file.Sync()
 	}
 	w.err = err
 	return err
 }
 
-// End writes the last line and closes the record. The error is the first that any
-// line met.
+// End writes the last line and closes the record. The error is the first that any line met.
 func (w *Writer) End(end End) error {
-	err := w.write(Entry{Event: engine.Event{Type: TypeEnd}, End: &end}, true)
+	err := w.Write(Entry{Event: engine.Event{Type: TypeEnd}, End: &end})
 	return errors.Join(err, w.file.Close())
 }

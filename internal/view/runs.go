@@ -16,7 +16,7 @@ import (
 )
 
 // Runs shows the runs of a folder as a table, the newest first.
-func (t *Text) Runs(runs []runlog.Brief) {
+func (t *Text) Runs(runs []runlog.Record) {
 	if len(runs) == 0 {
 		t.Say("No runs: nothing was applied from here yet.")
 		return
@@ -25,9 +25,9 @@ func (t *Text) Runs(runs []runlog.Brief) {
 	for _, b := range runs {
 		took := "-"
 		if b.End != nil {
-			took = b.Lasted.Round(time.Second).String()
+			took = b.Lasted().Round(time.Second).String()
 		}
-		rows = append(rows, []string{moment(b.Head.Started), b.Head.ID, b.Head.Who, what(b.Head), outcomeText(b.Outcome, b.End), took})
+		rows = append(rows, []string{moment(b.Head.Started), b.Head.ID, b.Head.Who, what(b.Head), outcomeText(b.Outcome(), b.End), took})
 	}
 	t.Table(rows)
 }
@@ -152,13 +152,13 @@ type RunLine struct {
 }
 
 // WriteRuns prints the runs of a folder as one JSON object.
-func WriteRuns(out io.Writer, runs []runlog.Brief) error {
-	return wire.Write(out, RunsDocument{wire.NewHead(), wire.Each(runs, func(b runlog.Brief) RunLine {
+func WriteRuns(out io.Writer, runs []runlog.Record) error {
+	return wire.Write(out, RunsDocument{wire.NewHead(), wire.Each(runs, func(b runlog.Record) RunLine {
 		h := b.Head
 		line := RunLine{ID: h.ID, Who: h.Who, Started: h.Started, Command: h.Command, Configuration: h.Configuration,
-			Environment: h.Environment, Outcome: string(b.Outcome), End: b.End, Record: b.Path}
+			Environment: h.Environment, Outcome: string(b.Outcome()), End: b.End, Record: b.Path}
 		if b.End != nil {
-			line.Seconds = new(b.Lasted.Seconds())
+			line.Seconds = new(b.Lasted().Seconds())
 		}
 		return line
 	})})

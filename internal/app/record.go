@@ -1,0 +1,367 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/runlog"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/transport"
+)
+
+// underRecord performs a plan and keeps a record of it. Where none can be kept, nothing is done.
+func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engine.Result, error)) error {
+	w, err := s.beginRecord(ctx, p)
+	if err != nil {
+		return err
+	}
+	s.env.record.Store(w)
+	unwatch := context.AfterFunc(s.engine.Stop, func() {
+		if s.env.stop.Err() == nil {
+			s.env.announce(s.env.errText(), "Stopping: "+s.stopped()+". What runs is finished, nothing new is started.")
+		}
+		s.engine.Between(func() {
+			_ = w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeStop, Text: s.stopped()}}) // the end tells of it too
+		})
+		s.env.logged(slog.LevelInfo, "stop", "why", s.stopped())
+	})
+	r, err := do()
+	if err == nil {
+		err = result(false, r.Converged())
+	}
+	unwatch()
+	if r.Interrupted {
+		s.env.outText().Remaining(s.left, "macfleet "+strings.Join(mapped(s.env.Line, shellWord), " "))
+	}
+	code, shown := s.env.verdict(ctx, err)
+	end := runlog.End{Exit: code, Outcome: cmp.Or(outcomes[code], runlog.Errored), Stopped: s.stopped(), Done: r.Done, Failed: len(r.Failures),
+		NotStarted: r.NotStarted, NotWaited: r.NotWaited}
+	if shown != nil {
+		end.Error = shown.Error()
+	}
+	if r.After != nil {
+		end.Left = r.After.Summarise().Changes()
+	}
+	if werr := w.End(end); werr != nil && err == nil {
+		err = fmt.Errorf("everything was done, and the record of it could not be ended: %w", werr)
+	}
+	return err
+}
+
+var outcomes = map[int]runlog.Outcome{ExitDone: runlog.Converged, ExitIncomplete: runlog.Incomplete, ExitLeft: runlog.LeftAtOnce}
+
+func (s *session) beginRecord(ctx context.Context, p *plan.Plan) (*runlog.Writer, error) {
+	folder := s.env.kept("runs")
+	w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: s.env.secrets.Scrub, Short: s.env.secrets.Short, Left: ctx}, s.head())
+	if err != nil {
+		return nil, err
+	}
+	if err := runlog.Prune(folder, runlog.Kept); err != nil {
+		s.env.logged(slog.LevelWarn, "old records stay", "error", err)
+	}
+	plan := runlog.PlanOf(p)
+	if err := w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &plan}); err != nil {
+		return nil, fmt.Errorf("keep a record of the run: %w; nothing was changed", err)
+	}
+	return w, nil
+}
+
+// head says whose run this is.
+func (s *session) head() runlog.Head {
+	env := s.env
+	h := runlog.Head{ID: env.this.ID, Who: env.this.Who, Epoch: env.this.Epoch, Started: env.this.Started, Command: env.Command, Arguments: env.words(),
+		Version: fleet.Version, Configuration: s.config.Name, Environment: s.config.Environment, ConfigHash: s.config.Hash(),
+		Selection: runlog.Selection{On: s.On, Exclude: s.Exclude, Steps: s.Steps, Rollback: s.Rollback},
+		Limits:    runlog.Limits{Hosts: env.Parallelism, ConnectionStarts: env.Starts, Uploads: hosts.DefaultUploads, Fleets: []runlog.FleetLimits{}}}
+	if at, ok := s.engine.Stop.Deadline(); ok {
+		h.Limits.Deadline = at.UTC().Format(time.RFC3339)
+	}
+	for _, f := range s.config.Fleets {
+		r := f.Rollout
+		h.Limits.Fleets = append(h.Limits.Fleets, runlog.FleetLimits{Fleet: f.Name, MaxUnavailable: share(r.MaxUnavailable), Canary: r.Canary,
+			Soak: r.Soak.String(), FailureBudget: r.FailureBudget, MinReady: r.MinReady})
+	}
+	if env.log != nil {
+		h.Log, _ = env.log.Path() // the end of the command says why there is none
+	}
+	return h
+}
+
+func share(s fleet.Share) string {
+	if s.Percent > 0 {
+		return fmt.Sprintf("%d%%", s.Percent)
+	}
+	return fmt.Sprint(s.Count)
+}
+
+var plainWord = regexp.MustCompile(`^[-\w=,.:/@%+]+$`)
+
+// shellWord writes a word so that a shell takes it for one.
+func shellWord(w string) string {
+	if plainWord.MatchString(w) {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
+
+// event enters an event in the log, the record, the cost and what a program reads. A
+// record that takes no more ends the run: nothing happens that it does not tell.
+func (s *session) event(e engine.Event) {
+	s.cost.Phases.Event(e)
+	s.env.logEvent(e)
+	if w := s.env.record.Load(); w != nil {
+		if e.Type == engine.Skipped {
+			s.mu.Lock()
+			s.left = append(s.left, *e.Action)
+			s.mu.Unlock()
+		}
+		if err := w.Event(e); err != nil {
+			s.halt(&engine.UnrecordedError{Err: err})
+		}
+	}
+	s.env.stream.Event(e)
+}
+
+// tellBroken says that the last run of this configuration did not come to its end.
+func (s *session) tellBroken() {
+	b, err := runlog.Newest(s.env.kept("runs"), s.config.Name, s.config.Environment)
+	if err != nil || b.Path == "" || !slices.Contains([]runlog.Outcome{runlog.BrokeOff, runlog.LeftAtOnce}, b.Outcome()) {
+		return
+	}
+	r, err := runlog.Read(b.Path)
+	if err != nil {
+		s.env.warn(fmt.Sprintf("the last run, %s of %s, broke off, and its record cannot be read: %v", b.Head.ID, b.Head.Who, err))
+		return
+	}
+	at := r.Entries[len(r.Entries)-1].Time.Format("2006-01-02 15:04 MST")
+	during := "between two actions"
+	if open := r.Open(); len(open) > 0 {
+		during = "during " + opened(open)
+	}
+	how := "broke off"
+	if b.Outcome() == runlog.LeftAtOnce {
+		how = "was left"
+	}
+	s.env.warn(fmt.Sprintf("the run %s of %s %s at %s, %s; what it left is looked at now, and apply goes on from there (macfleet show %s)",
+		r.Head.ID, r.Head.Who, how, at, during, r.Head.ID))
+}
+
+// tellWithin bounds how long an action waits until its Node's event is written.
+const tellWithin = 5 * time.Second
+
+// tellNode writes an event onto the Node of a host that is about to be disturbed. One that cannot be
+// written, as in a cluster that an older macfleet prepared, holds nothing up.
+func (s *session) tellNode(ctx context.Context, n inventory.Node, a plan.Action) {
+	ctx, cancel := context.WithTimeout(ctx, tellWithin)
+	defer cancel()
+	x := runlog.ActionOf(a)
+	err := s.kubernetes.TellNode(ctx, n, s.env.this, fmt.Sprintf("%s (%s) begins: %s", x.Label(), x.Reason, x.Disruption))
+	if err != nil {
+		s.env.logged(slog.LevelWarn, "the Node was not told", "host", n.Name, "error", err)
+	}
+}
+
+// Runs lists the runs that were made from here.
+func Runs(env *Env, asJSON bool) error {
+	all, wrong, err := runlog.List(env.kept("runs"))
+	if err != nil {
+		return err
+	}
+	for _, err := range wrong {
+		env.errText().Warn(err.Error())
+	}
+	return env.answer(asJSON, func(w io.Writer) error { return view.WriteRuns(w, all) }, func(t *view.Text) { t.Runs(all) })
+}
+
+// failedFrom narrows an apply to the hosts on which an earlier run left something.
+func (env *Env) failedFrom(run string, sel *Selection) (*failedRun, error) {
+	switch {
+	case run == "":
+		return nil, nil
+	case len(sel.On)+len(sel.Exclude) > 0:
+		return nil, errors.New("--failed-from names the hosts itself: leave --on and --exclude out")
+	}
+	var r runlog.Record
+	path, err := runlog.Find(env.kept("runs"), run)
+	if err == nil {
+		r, err = runlog.Read(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--failed-from: %w", err)
+	}
+	left := r.Unfinished()
+	if len(left) == 0 {
+		return nil, fmt.Errorf("--failed-from: the run %s left nothing on a host; macfleet show %s tells what it did, macfleet plan what is left now", r.Head.ID, r.Head.ID)
+	}
+	*sel = sel.and(left...)
+	return &failedRun{r.Head, left}, nil
+}
+
+// failedRun is the run that --failed-from names.
+type failedRun struct {
+	runlog.Head
+	hosts []string // on which it left something
+}
+
+// ownFailed refuses the hosts of another configuration's run.
+func (s *session) ownFailed() error {
+	if s.failed == nil {
+		return nil
+	}
+	owner := fleet.Owner{Name: s.failed.Configuration, Environment: s.failed.Environment}
+	return refuse(owner != s.config.Owner, "--failed-from: that run was of %s, this is %s", owner, s.config.Owner)
+}
+
+// sayGone says which of those hosts no plan knows any more: released ones, and servers that others claimed.
+func (s *session) sayGone(p *plan.Plan) {
+	of := s.failed
+	if of == nil {
+		return
+	}
+	gone := slices.DeleteFunc(slices.Clone(of.hosts), func(name string) bool {
+		return slices.ContainsFunc(p.Hosts, func(h plan.Host) bool { return h.Name == name }) ||
+			slices.ContainsFunc(p.Lost, func(l plan.Lost) bool { return l.Name == name }) ||
+			slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Host == name })
+	})
+	if len(gone) > 0 {
+		s.env.warn(fmt.Sprintf("of the hosts on which the run %s left something, these are no longer there and are passed over: %s; macfleet plan shows what is wanted instead of them",
+			of.ID, strings.Join(gone, ", ")))
+	}
+}
+
+// Show shows a file where there is one of that name, by what is in it, else a run.
+func Show(env *Env, name string, o Form) error {
+	if err := o.check(env.Call); err != nil {
+		return err
+	}
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+		if runlog.IsRecord(name) {
+			return env.showRecord(name, o)
+		}
+		return env.showPlanFile(name, o)
+	}
+	path, err := runlog.Find(env.kept("runs"), name)
+	if err != nil {
+		return fmt.Errorf("%w; and no file is called %s", err, name)
+	}
+	return env.showRecord(path, o)
+}
+
+func (env *Env) showRecord(path string, o Form) error {
+	if o.Format == formatMarkdown {
+		return fmt.Errorf("a run is shown as text or JSON; run macfleet show %s without --format markdown", path)
+	}
+	r, err := runlog.Read(path)
+	if err != nil {
+		return fmt.Errorf("show the run: %w", err)
+	}
+	return env.answer(o.Format == formatJSON, func(w io.Writer) error { return view.WriteRun(w, r) }, func(t *view.Text) { t.Run(r) })
+}
+
+// kept is the folder of what is kept of runs and commands: runs or logs.
+func (env *Env) kept(name string) string { return cmp.Or(env.RunsDir, env.beside(name)) }
+
+// openLog begins the log of this command. Only one that was asked for by its name
+// ends the command when it cannot be written.
+func (env *Env) openLog() error {
+	if env.LogLevel == "off" {
+		return nil
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cmp.Or(env.LogLevel, "debug"))); err != nil {
+		return fmt.Errorf("--log-level %s: write debug, info, warn, error or off", env.LogLevel)
+	}
+	path := env.LogFile
+	if path == "" {
+		folder := env.kept("logs")
+		_ = runlog.PruneLogs(folder, env.Command, runlog.LogsKept-1) // old ones that stay harm nothing
+		path = filepath.Join(folder, runlog.LogName(env.this.Started, env.Command, env.this.ID))
+	}
+	env.log = runlog.NewLog(path, env.secrets.Scrub)
+	env.logger = env.log.Logger(level)
+	if env.LogFile != "" {
+		if err := env.log.Open(); err != nil {
+			return fmt.Errorf("--log-file: %w", err)
+		}
+	}
+	env.logged(slog.LevelInfo, "begin", "who", env.this.Who, "run", env.this.ID, "command", env.Command, "arguments", strings.Join(env.words(), " "),
+		"version", fleet.Version)
+	return nil
+}
+
+// logged adds a line to the log, where there is one.
+func (env *Env) logged(level slog.Level, text string, attrs ...any) {
+	if env.logger != nil {
+		env.logger.Log(env.stop, level, text, attrs...)
+	}
+}
+
+// endLog ends the log and, where a command failed that a person reads, says where it is.
+func (env *Env) endLog(code int, failed bool) {
+	if env.log == nil {
+		return
+	}
+	path, err := env.log.Path()
+	if path == "" && err == nil {
+		return // nothing was asked of the world
+	}
+	env.logged(slog.LevelInfo, "end", "exit", code)
+	err = errors.Join(err, env.log.Close())
+	switch {
+	case !failed || env.mute:
+	case path == "":
+		env.errText().Say(err.Error())
+	default:
+		env.errText().Say("Log: " + path)
+	}
+}
+
+// told returns what notes the requests to a provider.
+func (env *Env) told(provider string) func(transport.Request) {
+	return func(r transport.Request) {
+		attrs := []any{"provider", provider, "method", r.Method, "path", r.Path, "ms", r.Took.Milliseconds()}
+		switch {
+		case r.Err != nil:
+			env.logged(slog.LevelWarn, "request", append(attrs, "error", r.Err)...)
+		case r.Status >= 400 && r.Status != http.StatusNotFound: // what is not there is asked for too
+			env.logged(slog.LevelWarn, "request", append(attrs, "status", r.Status)...)
+		default:
+			env.logged(slog.LevelDebug, "request", append(attrs, "status", r.Status)...)
+		}
+	}
+}
+
+// logEvent notes an event of a run.
+func (env *Env) logEvent(e engine.Event) {
+	attrs := []any{"host", e.Host, "ms", int64(e.Seconds * 1000)}
+	if e.Action != nil {
+		x := runlog.ActionOf(*e.Action)
+		attrs = append(attrs, "action", strings.TrimSpace(x.Kind+" "+x.Step+x.Object))
+	}
+	level := slog.LevelInfo
+	switch {
+	case e.Type == engine.Sending:
+		return
+	case e.Err != nil:
+		level, attrs = slog.LevelError, append(attrs, "error", e.Err)
+	case e.Trouble != nil:
+		level, attrs = slog.LevelWarn, append(attrs, "code", e.Trouble.Code, "error", e.Trouble.Text)
+	}
+	env.logged(level, string(e.Type), attrs...)
+}
