@@ -24,40 +24,30 @@ var (
 type role int
 
 const (
-	stray  role = iota // in no pool and no fleet
-	pool               // free to be claimed
-	member             // of a fleet and group
+	stray   role = iota // in no pool and no fleet
+	pool                // free to be claimed
+	member              // of a fleet and group
+	gone                // a member that the inventory lacks; its zone is not known
+	lacking             // none: what a group wants and the pool cannot give, in any zone
 )
 
-// placed is a server with its role. A member, and a pool server that a claim has
-// chosen, has the name it should bear, which is not the server's when somebody
-// renamed it.
+// placed is a server with its role, as selectors see it. A member, and a pool server
+// that a claim has chosen, has the name it should bear, which is not the server's when
+// somebody renamed it.
 type placed struct {
-	server inventory.Server
-	role   role
-	name   string
-	place  fleet.Place
-	node   inventory.Seen[inventory.Node]
-
-	doubtful bool        // a pool server that was a member by its pin or Node
-	former   fleet.Place // of a stray: where its own marker puts it; empty otherwise
-
-	onceAdopted bool // of a stray: an apply of ours pinned it under a name that no grammar made
-	mayHold     bool // of such a stray: its marker could not be asked where it belongs
-
-	adopted      bool
-	pooled       bool     // of an adopted server: it bears a name of the pool
-	witnessed    bool     // of an adopted server: somebody knew it by its listed name
-	provenBefore bool     // of an adopted server: an apply of ours knew it, not just its Node
-	refused      *Trouble // of an adopted server: why it cannot be taken over
+	server      inventory.Server
+	role        role
+	name        string
+	place       fleet.Place // of a stray: where its own marker puts it
+	node        inventory.Seen[inventory.Node]
+	by          string   // who bears witness that it is a member; empty: nobody
+	onceAdopted bool     // of a stray: an apply of ours pinned it under a name that no grammar made
+	adopted     bool     // it has a host block that names its id
+	refused     *Trouble // of an adopted server: why it cannot be taken over
 }
 
-func (p placed) renamed() bool { return p.role == member && p.name != p.server.Name }
-
-// subject returns the server as selectors see it.
-func (p placed) subject() subject {
-	n, ok := p.node.Get()
-	return subject{name: p.name, fleet: p.place.Fleet, group: p.place.Group, server: p.server, ready: ok && n.Ready == inventory.Ready}
+func byName(a, b placed) int {
+	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.server.ID, b.server.ID))
 }
 
 // testimony is the owned name by which a server was last known, and who says so.
@@ -101,8 +91,8 @@ func witnesses(r *register, snap Snapshot) map[string]testimony {
 	return known
 }
 
-// leaving returns the ids of the n members that a scale-down takes: not Ready
-// first, then the newest, and those last that a person holds. Adopted ones are not taken while they are listed.
+// leaving returns the ids of the n members, ordered by name, that a scale-down takes: not
+// Ready first, then the newest, and those last that a person holds. Adopted ones stay.
 func (c *computation) leaving(members []*placed, n int) map[string]bool {
 	if n <= 0 {
 		return nil
@@ -112,8 +102,7 @@ func (c *computation) leaving(members []*placed, n int) map[string]bool {
 		return cmp.Or(
 			cmp.Compare(ones(c.holds(a)), ones(c.holds(b))),
 			cmp.Compare(ones(c.workable(a)), ones(c.workable(b))),
-			b.server.Created.Compare(a.server.Created),
-			cmp.Compare(a.name, b.name))
+			b.server.Created.Compare(a.server.Created))
 	})
 	out := make(map[string]bool)
 	for _, p := range order[:min(n, len(order))] {
@@ -131,8 +120,8 @@ func (c *computation) holds(p *placed) bool {
 // workable reports whether a member can be reached and is not known to be unready. One
 // without a Node is neither Ready nor not Ready.
 func (c *computation) workable(p *placed) bool {
-	n, there := p.node.Get()
-	return c.snap.Hosts[p.server.ID].Trouble == nil && (!there || n.Ready == inventory.Ready)
+	_, there := p.node.Get()
+	return c.snap.Hosts[p.server.ID].Trouble == nil && (!there || ready(p.node))
 }
 
 // Healthy is a member whose Node was Ready when the plan was made.
@@ -154,16 +143,12 @@ func (c *computation) healthy() map[string][]Healthy {
 		}
 		out[p.place.Fleet] = append(out[p.place.Fleet], Healthy{p.server.ID, p.name, p.server.ProviderID()})
 	}
-	for _, all := range out {
-		slices.SortFunc(all, func(a, b Healthy) int { return strings.Compare(a.Name, b.Name) })
-	}
 	return out
 }
 
 func (c *computation) works(p *placed) bool {
 	if c.cluster.there {
-		n, ok := p.node.Get()
-		return ok && n.Ready == inventory.Ready && n.ProviderID == p.server.ProviderID()
+		return readyAs(p.server, p.node)
 	}
 	seen, asked := c.snap.Hosts[p.server.ID]
 	return asked && seen.Trouble == nil
@@ -189,15 +174,22 @@ type census struct {
 	*register
 	snap    Snapshot
 	cluster *clusterIndex
-	servers []placed             // by the name they should bear
-	known   map[string]testimony // by server id
-	gone    map[string]testimony // of these, and of the adopted, what the inventory lacks
+	servers []placed                  // by the name they should bear
+	members map[fleet.Place][]*placed // of these, by fleet and group
+	gone    []placed                  // by name: members that the inventory lacks
+	known   map[string]testimony      // by server id
 }
 
 func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
-	c := &census{register: newRegister(cfg), snap: snap, cluster: indexCluster(snap)}
+	c := &census{register: newRegister(cfg), snap: snap, cluster: indexCluster(snap), members: make(map[fleet.Place][]*placed)}
 	c.known = witnesses(c.register, snap)
 	c.servers = c.placeAll()
+	for i := range c.servers {
+		if p := &c.servers[i]; p.role == member {
+			at := groupOf(p.place)
+			c.members[at] = append(c.members[at], p)
+		}
+	}
 	c.gone = c.missing()
 	return c
 }
@@ -210,37 +202,36 @@ func (c *census) placeAll() []placed {
 	out := make([]placed, len(c.snap.Servers))
 	for i, s := range c.snap.Servers {
 		p := &out[i]
-		*p = placed{server: s, name: s.Name, role: stray}
-		known, witnessed := c.known[s.ID]
-		pooled := strings.HasPrefix(s.Name, c.vendor.PoolPrefix)
+		known := c.known[s.ID]
+		*p = placed{server: s, name: s.Name, by: known.by}
 		name := s.Name
-		// A server that bears a pool name may have been given back by hand: then
-		// only its own marker makes it a member still.
-		believed := witnessed && (!pooled || known.by == byMarker)
-		if believed {
+		if c.believed(p) {
 			name = known.name
 		}
 		if l, ok := c.adopted[s.ID]; ok {
-			p.role, p.name, p.place = member, l.Name, fleet.Place{Fleet: l.Fleet, Group: l.Group}
-			p.adopted, p.pooled, p.witnessed = true, pooled, believed
-			p.provenBefore = witnessed && known.by != byNode
+			p.role, p.name, p.place, p.adopted = member, l.Name, fleet.Place{Fleet: l.Fleet, Group: l.Group}, true
 		} else if at, ok := c.place(name, s.ID); ok {
 			p.role, p.name, p.place = member, name, at
-		} else if pooled {
-			p.role, p.doubtful = pool, witnessed
+		} else if c.pooled(s) {
+			p.role = pool
 		} else {
-			var known bool
-			p.former, known = c.formerPlace(s.ID)
-			p.onceAdopted = once[s.ID]
-			p.mayHold = p.onceAdopted && !known && c.silent(s.ID)
+			p.place, p.onceAdopted = c.formerPlace(s.ID), once[s.ID]
 		}
 		p.node = c.cluster.node(p.name, s)
 	}
-	slices.SortFunc(out, func(a, b placed) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.server.ID, b.server.ID))
-	})
+	slices.SortFunc(out, byName)
 	c.refuseAdopted(out)
 	return out
+}
+
+func (c *census) pooled(s inventory.Server) bool {
+	return strings.HasPrefix(s.Name, c.vendor.PoolPrefix)
+}
+
+// believed reports whether a witness decides on a server. One that bears a name of the
+// pool may have been given back by hand: then only its own marker does.
+func (c *census) believed(p *placed) bool {
+	return p.by == byMarker || p.by != "" && !c.pooled(p.server)
 }
 
 // onceAdopted returns the ids of servers that were pinned under names which no
@@ -258,32 +249,58 @@ func (c *census) onceAdopted() map[string]bool {
 	return out
 }
 
-// silent reports whether a host could not say what its marker holds.
-func (c *census) silent(serverID string) bool {
-	seen, asked := c.snap.Hosts[serverID]
-	return !asked || seen.Trouble != nil || seen.Marker.IsUnread()
+// mayHold reports whether a stray was adopted once, and could not be asked where it
+// belongs.
+func (c *census) mayHold(p *placed) bool {
+	seen, asked := c.snap.Hosts[p.server.ID]
+	return p.onceAdopted && p.place == fleet.Place{} && (!asked || seen.Trouble != nil || seen.Marker.IsUnread())
 }
 
 // formerPlace returns where a stray's own marker puts it. It was adopted, and its
 // host block is gone.
-func (c *census) formerPlace(serverID string) (fleet.Place, bool) {
+func (c *census) formerPlace(serverID string) fleet.Place {
 	m, ok := c.snap.Hosts[serverID].Marker.Get()
 	if !ok || m.Owner() != c.cfg.Owner || m.ServerID != serverID || !c.has(m.Fleet, m.Group) {
-		return fleet.Place{}, false
+		return fleet.Place{}
 	}
-	return fleet.Place{Fleet: m.Fleet, Group: m.Group}, true
+	return fleet.Place{Fleet: m.Fleet, Group: m.Group}
 }
 
-// missing returns the testimonies of servers that the inventory does not hold,
-// and the adopted servers that it does not hold and nobody knew, by server id.
-func (c *census) missing() map[string]testimony {
-	out := make(map[string]testimony)
+// missing returns the servers that somebody knew or that have host blocks, and that the
+// inventory does not hold.
+func (c *census) missing() []placed {
+	known := make(map[string]testimony)
 	for id, l := range c.adopted {
-		out[id] = testimony{l.Name, byBlock}
+		known[id] = testimony{l.Name, byBlock}
 	}
-	maps.Copy(out, c.known)
+	maps.Copy(known, c.known)
 	for i := range c.servers {
-		delete(out, c.servers[i].server.ID)
+		delete(known, c.servers[i].server.ID)
+	}
+	var out []placed
+	for id, t := range known {
+		at, _ := c.place(t.name, id)
+		out = append(out, placed{server: inventory.Server{ID: id}, role: gone, name: t.name, place: at, by: t.by})
+	}
+	slices.SortFunc(out, byName)
+	return out
+}
+
+// hosts returns every host the plan could be about.
+func (c *census) hosts(needs []need) []*placed {
+	var out []*placed
+	for i := range c.servers {
+		if p := &c.servers[i]; p.role == member {
+			out = append(out, p)
+		}
+	}
+	for i := range c.gone {
+		out = append(out, &c.gone[i])
+	}
+	for _, n := range needs {
+		for i := range n.chosen {
+			out = append(out, &n.chosen[i])
+		}
 	}
 	return out
 }
@@ -324,9 +341,9 @@ func (c *census) notAdoptable(p *placed, bearers []string) *Trouble {
 		}
 	}
 	switch {
-	case p.name == p.server.Name || p.witnessed:
+	case p.name == p.server.Name || c.believed(p):
 		return nil
-	case p.pooled:
+	case c.pooled(p.server):
 		return &Trouble{Code: codeAdoptedFromPool,
 			Text:   fmt.Sprintf("server %s is called %s, so it belongs to the pool", p.server.ID, p.server.Name),
 			Remedy: "rename it in " + c.vendor.Console() + " before it is adopted, or remove its host block and let it be claimed"}

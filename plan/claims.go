@@ -39,10 +39,9 @@ type need struct {
 	rejected []Rejected
 }
 
-// subject returns a server that the pool lacks as selectors see it: it has no
-// name and no zone.
-func (n need) subject() subject {
-	return subject{fleet: n.fleet.Name, group: n.group.Name, server: inventory.Server{Type: n.group.Type}, anywhere: true}
+// lackingIn returns what the pool lacks for a group as selectors see it.
+func lackingIn(f fleet.Fleet, g fleet.Group) *placed {
+	return &placed{role: lacking, place: fleet.Place{Fleet: f.Name, Group: g.Name}, server: inventory.Server{Type: g.Type}}
 }
 
 // missing returns how many servers the pool cannot give.
@@ -58,32 +57,28 @@ func (c *census) assign(sel Selection) []need {
 	}
 	taken := make(map[string]bool)           // server ids
 	names := make(map[string]bool)           // of all servers, present and wanted
-	have := make(map[fleet.Place]int)        // members, and lost ones, by fleet and group
+	lost := make(map[fleet.Place]int)        // by fleet and group
 	former := make(map[fleet.Place][]placed) // by fleet and group
 	var unsure []placed                      // they may belong to any group
 	for i := range c.servers {
 		p := &c.servers[i]
 		names[p.server.Name], names[p.name] = true, true
-		if p.role == member {
-			have[groupOf(p.place)]++
+		if p.role == stray && p.place != (fleet.Place{}) {
+			former[p.place] = append(former[p.place], *p)
 		}
-		if p.former != (fleet.Place{}) {
-			former[p.former] = append(former[p.former], *p)
-		}
-		if p.mayHold {
+		if c.mayHold(p) {
 			unsure = append(unsure, *p)
 		}
 	}
-	for id, t := range c.gone {
-		at, _ := c.place(t.name, id)
-		have[groupOf(at)]++
-		names[t.name] = true
+	for i := range c.gone {
+		lost[groupOf(c.gone[i].place)]++
+		names[c.gone[i].name] = true
 	}
 	var needs []need
 	for _, f := range c.cfg.Fleets {
 		for _, g := range f.Groups {
 			at := fleet.Place{Fleet: f.Name, Group: g.Name}
-			n := need{fleet: f, group: g, short: max(0, g.Replicas-have[at])}
+			n := need{fleet: f, group: g, short: max(0, g.Replicas-len(c.members[at])-lost[at])}
 			n.former = former[at][:min(n.short, len(former[at]))]
 			n.short -= len(n.former)
 			n.unsure, unsure = unsure[:min(n.short, len(unsure))], unsure[min(n.short, len(unsure)):]
@@ -224,7 +219,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	n := &c.needs[i]
 	for i := range n.chosen {
 		p := &n.chosen[i]
-		if !c.sel.matches(p.subject()) {
+		if !c.sel.matches(p) {
 			continue
 		}
 		h := c.host(g, p)
@@ -232,7 +227,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 		claim.Fields = []Field{{"name", p.server.Name, h.Name}}
 		c.drafts = append(c.drafts, draft{actions: []Action{claim}})
 	}
-	if !c.sel.matches(n.subject()) {
+	if !c.sel.matches(lackingIn(f, g)) {
 		return
 	}
 	for _, r := range n.rejected {
@@ -241,46 +236,28 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 			c.plan.Rejected = append(c.plan.Rejected, r)
 		}
 	}
-	lacks := func(missing int, why Trouble) {
+	lacks := func(missing int, code Code, why, remedy string) {
 		if missing > 0 {
-			c.plan.Shortages = append(c.plan.Shortages, Shortage{Fleet: n.fleet.Name, Group: n.group.Name, Type: n.group.Type, OS: n.fleet.OS, Missing: missing, Trouble: why})
+			c.plan.Shortages = append(c.plan.Shortages, Shortage{Fleet: f.Name, Group: g.Name, Type: g.Type, OS: f.OS, Missing: missing,
+				Trouble: Trouble{code, fmt.Sprintf("%s.%s wants %d, and ", f.Name, g.Name, g.Replicas) + why, remedy}})
 		}
 	}
-	lacks(len(n.former), n.unlisted())
-	lacks(len(n.unsure), n.silent())
-	lacks(n.missing(), n.poolTooSmall(c.vendor))
-}
-
-func (n *need) poolTooSmall(vendor fleet.Vendor) Trouble {
-	t := Trouble{Code: codePoolTooSmall,
-		Text: fmt.Sprintf("%s.%s wants %d, and the pool %s… has no more %s with %s",
-			n.fleet.Name, n.group.Name, n.group.Replicas, vendor.PoolPrefix, n.group.Type, n.fleet.OS),
-		Remedy: fmt.Sprintf("order %s in %s under names that begin with %s, or lower replicas",
-			count(n.missing(), n.group.Type+" server"), vendor.Console(), vendor.PoolPrefix)}
+	// Another server claimed in the place of one that was adopted would be one too many
+	// once a person writes its block again, or once it has booted.
+	lacks(len(n.former), codeHostBlockRemoved,
+		serverNames(n.former)+" still says in its marker that it belongs there, but has no host block any more",
+		"write its host block again, or lower replicas; to claim another server in its place, remove /etc/macfleet on it first")
+	lacks(len(n.unsure), codeHostBlockRemoved,
+		serverNames(n.unsure)+", which was adopted once and has no host block any more, cannot be asked whether it belongs there",
+		"write its host block again, or wait until it answers; if it was given up: macfleet hosts trust with the name under which it was adopted")
+	why := fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, g.Type, f.OS)
+	remedy := fmt.Sprintf("order %s in %s under names that begin with %s, or lower replicas",
+		count(n.missing(), g.Type+" server"), c.vendor.Console(), c.vendor.PoolPrefix)
 	if len(n.rejected) > 0 { // an order costs a day's rent at least, and may not be needed
-		t.Text += fmt.Sprintf("; not taken, though there: %d", len(n.rejected))
-		t.Remedy = "see why, under what was not taken from the pool; if it stays so, " + t.Remedy
+		why += fmt.Sprintf("; not taken, though there: %d", len(n.rejected))
+		remedy = "see why, under what was not taken from the pool; if it stays so, " + remedy
 	}
-	return t
-}
-
-// unlisted says that servers which were adopted hold their places without a host
-// block: another one claimed for each would be one too many once a person writes
-// the block again.
-func (n *need) unlisted() Trouble {
-	return Trouble{Code: codeHostBlockRemoved,
-		Text: fmt.Sprintf("%s.%s wants %d, and %s still says in its marker that it belongs there, but has no host block any more",
-			n.fleet.Name, n.group.Name, n.group.Replicas, serverNames(n.former)),
-		Remedy: "write its host block again, or lower replicas; to claim another server in its place, remove /etc/macfleet on it first"}
-}
-
-// silent says that servers which were adopted once cannot be asked where they
-// belong: a reboot must not cost another claim.
-func (n *need) silent() Trouble {
-	return Trouble{Code: codeHostBlockRemoved,
-		Text: fmt.Sprintf("%s.%s wants %d, and %s, which was adopted once and has no host block any more, cannot be asked whether it belongs there",
-			n.fleet.Name, n.group.Name, n.group.Replicas, serverNames(n.unsure)),
-		Remedy: "write its host block again, or wait until it answers; if it was given up: macfleet hosts trust with the name under which it was adopted"}
+	lacks(n.missing(), codePoolTooSmall, why, remedy)
 }
 
 func serverNames(all []placed) string {

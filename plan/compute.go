@@ -56,11 +56,10 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c.needs = c.assign(sel)
 	c.orphans()
 	c.plan.Hosts, c.drafts = make([]Host, 0, len(c.servers)), make([]draft, 0, len(c.servers))
-	members := c.members()
 	for _, f := range cfg.Fleets {
 		c.plan.Fleets = append(c.plan.Fleets, f.Name)
 		for _, g := range f.Groups {
-			c.keep(f, g, members[fleet.Place{Fleet: f.Name, Group: g.Name}])
+			c.keep(f, g, c.members[fleet.Place{Fleet: f.Name, Group: g.Name}])
 			c.claims(f, g)
 		}
 	}
@@ -119,34 +118,22 @@ type draft struct {
 	refused *Trouble // it must not be touched, and its steps are not asked
 }
 
-// members returns the members of each group, by name.
-func (c *computation) members() map[fleet.Place][]*placed {
-	out := make(map[fleet.Place][]*placed)
-	for i := range c.servers {
-		if p := &c.servers[i]; p.role == member {
-			at := groupOf(p.place)
-			out[at] = append(out[at], p)
-		}
-	}
-	return out
-}
-
 // keep plans the members of a group, and refuses the releases of those that are
 // too many.
 func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 	leaving := c.leaving(all, len(all)-g.Replicas)
 	for _, p := range all {
-		if !c.sel.matches(p.subject()) {
+		if !c.sel.matches(p) {
 			continue
 		}
 		d := draft{refused: p.refused}
 		h := c.host(g, p)
-		h.Member, h.adopting = true, p.adopted && !p.provenBefore
+		h.Member, h.adopting = true, p.adopted && (p.by == "" || p.by == byNode)
 		if len(c.sel.Steps) == 0 && p.refused == nil {
 			if leaving[p.server.ID] {
 				d.actions = append(d.actions, releaseRefused(h, g.Replicas))
 			}
-			if p.renamed() {
+			if p.name != p.server.Name {
 				d.actions = append(d.actions, c.rename(h))
 			}
 			d.actions = append(d.actions, replaceRefused(h, f, g)...)

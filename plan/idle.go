@@ -33,10 +33,7 @@ func TaskTexts(all []Task) string {
 // Drainable reports whether the host can be made idle: it is a Node that is Ready
 // and is its own, so that its kubelet ends the machines of Pods that are evicted. On
 // one that is not Ready nothing heeds an eviction: there the host itself is asked.
-func (h Host) Drainable() bool {
-	n, there := h.Node.Get()
-	return h.Member && there && n.Ready == inventory.Ready && n.ProviderID == h.Server.ProviderID()
-}
+func (h Host) Drainable() bool { return h.Member && readyAs(h.Server, h.Node) }
 
 // idle enters into an action that needs an idle host what is at work there, and
 // refuses it where macfleet cannot end that work.

@@ -109,18 +109,8 @@ func revocation(k *fleet.Kubernetes, host string) string {
 // were and are shown as lost.
 func (c *computation) spokenFor() map[string]bool {
 	out := make(map[string]bool)
-	for i := range c.servers {
-		if p := &c.servers[i]; p.role == member {
-			out[p.name] = true
-		}
-	}
-	for i := range c.needs {
-		for _, p := range c.needs[i].chosen {
-			out[p.name] = true
-		}
-	}
-	for _, t := range c.gone {
-		out[t.name] = true
+	for _, p := range c.hosts(c.needs) {
+		out[p.name] = true
 	}
 	for _, l := range c.cfg.Hosts {
 		out[l.Name] = true

@@ -25,28 +25,26 @@ var (
 func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 	c := takeCensus(cfg, snap)
 	var names []string
-	forget := make(map[string]string)
-	for _, t := range c.gone {
-		if t.by != byBlock { // a block may be mistyped, and says nothing about other servers
-			names = append(names, t.name)
-			forget[t.name] = t.forget()
+	forget := "" // the command for the first of them
+	for i := range c.gone {
+		if p := &c.gone[i]; p.by != byBlock { // a block may be mistyped, and says nothing about other servers
+			names, forget = append(names, p.name), cmp.Or(forget, p.forget())
 		}
 	}
 	if len(names) == 0 || len(names) < len(c.known) {
 		return nil
 	}
-	slices.Sort(names)
 	return fmt.Errorf("the inventory of zones %s holds none of the %d servers known from earlier runs (%s): "+
 		"check the project and the rights of the %s key; if a server is really gone, forget it with: %s",
-		strings.Join(c.vendor.Zones, ", "), len(names), sampleOf(names), c.vendor.Name, forget[names[0]])
+		strings.Join(c.vendor.Zones, ", "), len(names), sampleOf(names), c.vendor.Name, forget)
 }
 
 // forget returns the command that makes the witness forget.
-func (t testimony) forget() string {
-	if t.by == byNode {
-		return "kubectl delete node " + t.name
+func (p *placed) forget() string {
+	if p.by == byNode {
+		return "kubectl delete node " + p.name
 	}
-	return "macfleet hosts trust " + t.name
+	return "macfleet hosts trust " + p.name
 }
 
 // sampleOf joins at most three names.
@@ -61,33 +59,36 @@ func sampleOf(names []string) string {
 // the inventory lacks. No other server is claimed in their place until a person
 // says so.
 func (c *computation) lost() {
-	for id, t := range c.gone {
-		at, _ := c.place(t.name, id)
-		if !c.sel.matches(subject{name: t.name, fleet: at.Fleet, group: at.Group, anywhere: true}) {
-			continue
+	enter := func(p *placed, why Trouble) {
+		if c.sel.matches(p) {
+			c.plan.Lost = append(c.plan.Lost, Lost{Name: p.name, Fleet: p.place.Fleet, ServerID: p.server.ID, Trouble: why})
 		}
-		c.plan.Lost = append(c.plan.Lost, Lost{Name: t.name, Fleet: at.Fleet, ServerID: id, Trouble: c.vanished(id, t)})
 	}
-	c.unmatched()
+	for i := range c.gone {
+		enter(&c.gone[i], c.vanished(&c.gone[i]))
+	}
+	if len(c.overrides) > 0 {
+		c.unmatched(enter)
+	}
 	slices.SortFunc(c.plan.Lost, func(a, b Lost) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID))
 	})
 }
 
 // vanished says what is known of a server that the inventory lacks.
-func (c *computation) vanished(id string, t testimony) Trouble {
+func (c *census) vanished(p *placed) Trouble {
 	x := Trouble{Code: codeServerVanished,
-		Text:   fmt.Sprintf("server %s is known by its %s and is not in the inventory", id, t.by),
-		Remedy: "if it is really gone, forget it with: " + t.forget()}
-	if _, adopted := c.adopted[id]; !adopted {
+		Text:   fmt.Sprintf("server %s is known by its %s and is not in the inventory", p.server.ID, p.by),
+		Remedy: "if it is really gone, forget it with: " + p.forget()}
+	if _, adopted := c.adopted[p.server.ID]; !adopted {
 		return x
 	}
 	// As long as the block stands, forgetting the witness would not help.
-	x.Remedy = fmt.Sprintf("if it is really gone, remove host %q from the configuration", t.name)
-	if t.by == byBlock {
+	x.Remedy = fmt.Sprintf("if it is really gone, remove host %q from the configuration", p.name)
+	if p.by == byBlock {
 		x.Code = codeAdoptedServerMissing
 		x.Text = fmt.Sprintf("server %s is not in the inventory of zones %s, and nothing shows that it ever was",
-			id, strings.Join(c.vendor.Zones, ", "))
+			p.server.ID, strings.Join(c.vendor.Zones, ", "))
 		x.Remedy = "check its server_id, the zones and the project"
 	}
 	return x
@@ -95,27 +96,24 @@ func (c *computation) vanished(id string, t testimony) Trouble {
 
 // unmatched enters the blocks that change a host which does not exist: a mistyped
 // name must not look like a clean fleet.
-func (c *computation) unmatched() {
-	if len(c.overrides) == 0 {
-		return
-	}
-	hosts := c.subjects(c.needs)
+func (c *computation) unmatched(enter func(*placed, Trouble)) {
+	hosts := c.hosts(c.needs)
 	names := make([]string, 0, len(hosts))
 	there := make(map[string]bool, len(hosts))
-	for _, h := range hosts {
-		names = append(names, h.name)
-		there[h.name] = true
+	for _, p := range hosts {
+		names = append(names, p.name)
+		there[p.name] = true
 	}
 	slices.Sort(names) // of names that are as near, the first
 	for name, l := range c.overrides {
-		if there[name] || !c.sel.matches(subject{name: name, fleet: l.Fleet, group: l.Group, anywhere: true}) {
+		if there[name] {
 			continue
 		}
 		remedy := "macfleet hosts -o name lists the names that there are; correct the block's name, or remove the block"
 		if near := fleet.Nearest(name, names); near != "" {
 			remedy = fmt.Sprintf("did you mean %q? Correct the block's name, or remove the block", near)
 		}
-		c.plan.Lost = append(c.plan.Lost, Lost{Name: name, Fleet: l.Fleet, Trouble: Trouble{Code: codeListedHostMissing,
-			Text: "the configuration has a host block of that name, and no server bears it", Remedy: remedy}})
+		enter(&placed{role: gone, name: name, place: fleet.Place{Fleet: l.Fleet, Group: l.Group}},
+			Trouble{codeListedHostMissing, "the configuration has a host block of that name, and no server bears it", remedy})
 	}
 }

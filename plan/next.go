@@ -17,11 +17,11 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 	wanted := make(map[string]bool) // server ids of candidates
 	types := make(map[string]bool)  // that a selected claim wants
 	for _, n := range c.assign(sel) {
-		if n.missing()+len(n.unsure) > 0 && sel.matches(n.subject()) {
+		if n.missing()+len(n.unsure) > 0 && sel.matches(lackingIn(n.fleet, n.group)) {
 			types[n.group.Type] = true
 		}
-		for _, p := range n.chosen {
-			if sel.matches(p.subject()) {
+		for i := range n.chosen {
+			if p := &n.chosen[i]; sel.matches(p) {
 				wanted[p.server.ID], types[n.group.Type] = true, true
 			}
 		}
@@ -32,9 +32,9 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 		ask := wanted[p.server.ID]
 		switch p.role {
 		case member:
-			ask = sel.matches(p.subject())
+			ask = sel.matches(p)
 		case pool:
-			ask = ask || p.doubtful && types[p.server.Type] && p.server.Usable()
+			ask = ask || p.by != "" && types[p.server.Type] && p.server.Usable()
 		case stray:
 			wanted := types[p.server.Type] || p.onceAdopted && len(types) > 0
 			ask = wanted && p.server.Usable() && !c.elsewhere[p.server.ID] && !ofAnotherEnvironment(cfg, p.server)

@@ -25,6 +25,18 @@ type Kubelet struct {
 	Started time.Time
 }
 
+// ready reports whether a server's Node is Ready.
+func ready(node inventory.Seen[inventory.Node]) bool {
+	n, ok := node.Get()
+	return ok && n.Ready == inventory.Ready
+}
+
+// readyAs reports whether a server's Node is Ready and says that it is this server.
+func readyAs(s inventory.Server, node inventory.Seen[inventory.Node]) bool {
+	n, _ := node.Get()
+	return ready(node) && n.ProviderID == s.ProviderID()
+}
+
 // Heard reports whether the Node's last heartbeat is of this very process. Where one
 // of the times is not known, nothing speaks against it.
 func (k Kubelet) Heard(n inventory.Node) bool {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -62,47 +63,37 @@ func ParseSteps(names []string, stepsFor StepsFor) ([]StepID, error) {
 	return out, nil
 }
 
-// subject is a host as selectors see it.
-type subject struct {
-	name, fleet, group string
-	server             inventory.Server
-	ready              bool
-	anywhere           bool // its zone is not decided, and no selector leaves it out for that
+func (s Selection) matches(p *placed) bool {
+	is := func(sel Selector) bool { return sel.matches(p) }
+	return (len(s.On) == 0 || slices.ContainsFunc(s.On, is)) && !slices.ContainsFunc(s.Exclude, is)
 }
 
-func (s Selection) matches(h subject) bool {
-	any := func(all []Selector) bool {
-		return slices.ContainsFunc(all, func(sel Selector) bool { return sel.matches(h) })
-	}
-	return (len(s.On) == 0 || any(s.On)) && !any(s.Exclude)
-}
-
-func (s Selector) matches(h subject) bool {
+func (s Selector) matches(p *placed) bool {
 	for _, t := range s.terms {
-		if t.Key == "zone" && h.anywhere {
-			continue
+		if t.Key == "zone" && p.role >= gone {
+			continue // no selector leaves out what may be in any zone
 		}
-		if ok, _ := path.Match(t.Pattern, h.property(t.Key)); !ok {
+		if ok, _ := path.Match(t.Pattern, p.property(t.Key)); !ok {
 			return false
 		}
 	}
 	return true
 }
 
-func (h subject) property(key string) string {
+func (p *placed) property(key string) string {
 	switch key {
 	case "fleet":
-		return h.fleet
+		return p.place.Fleet
 	case "group":
-		return h.group
+		return p.place.Group
 	case "name":
-		return h.name
+		return p.name
 	case "ready":
-		return fmt.Sprint(h.ready)
+		return strconv.FormatBool(ready(p.node))
 	case "type":
-		return h.server.Type
+		return p.server.Type
 	default:
-		return h.server.Zone
+		return p.server.Zone
 	}
 }
 
@@ -115,53 +106,40 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 	}
 	values := make(map[string][]string)
 	c := takeCensus(cfg, snap)
-	hosts := c.subjects(c.assign(sel))
-	for _, h := range hosts {
-		for _, key := range []string{"name", "type", "zone"} {
-			values[key] = append(values[key], h.property(key))
-		}
-	}
+	hosts := c.hosts(c.assign(sel))
 	for _, f := range cfg.Fleets {
 		values["fleet"] = append(values["fleet"], f.Name)
 		for _, g := range f.Groups {
-			values["group"] = append(values["group"], g.Name)
-			values["type"] = append(values["type"], g.Type)
+			hosts = append(hosts, lackingIn(f, g)) // a group that wants no hosts may be selected
+		}
+	}
+	for _, p := range hosts {
+		for _, key := range []string{"group", "name", "type", "zone"} {
+			if v := p.property(key); v != "" {
+				values[key] = append(values[key], v)
+			}
 		}
 	}
 	values["zone"] = append(values["zone"], c.vendor.Zones...)
-	named := slices.Concat(sel.On, sel.Exclude)
-	if sel.Former {
-		named = sel.Exclude
-	}
-	for _, s := range named {
+	live := false // so may hosts that are not Ready where all are
+	for i, s := range slices.Concat(sel.On, sel.Exclude) {
 		for _, t := range s.terms {
+			live = live || t.Key == "ready"
+			if sel.Former && i < len(sel.On) {
+				continue
+			}
 			if err := checkTerm(t, values[t.Key]); err != nil {
 				return err
 			}
 		}
 	}
-	return checkNotEmpty(cfg, sel, hosts)
-}
-
-// checkNotEmpty returns an error for selectors that contradict each other: they
-// leave nothing, and nothing must not look like a clean fleet. A fleet that wants
-// no hosts may be selected, and so may hosts that are not Ready where all are.
-func checkNotEmpty(cfg *fleet.Config, sel Selection, hosts []subject) error {
-	for _, f := range cfg.Fleets {
-		for _, g := range f.Groups {
-			hosts = append(hosts, need{fleet: f, group: g}.subject())
-		}
-	}
-	live := func(s Selector) bool {
-		return slices.ContainsFunc(s.terms, func(t fleet.SelectorTerm) bool { return t.Key == "ready" })
-	}
-	if slices.ContainsFunc(hosts, sel.matches) || slices.ContainsFunc(slices.Concat(sel.On, sel.Exclude), live) {
+	switch {
+	case live || slices.ContainsFunc(hosts, sel.matches):
 		return nil
-	}
-	if sel.Former {
+	case sel.Former:
 		return errors.New("--failed-from: none of the hosts on which that run left something is there any more; macfleet plan shows what is wanted now")
 	}
-	return fmt.Errorf("the selection leaves no host: --on and --exclude contradict each other")
+	return errors.New("the selection leaves no host: --on and --exclude contradict each other")
 }
 
 func checkTerm(t fleet.SelectorTerm, known []string) error {
@@ -178,40 +156,13 @@ func checkTerm(t fleet.SelectorTerm, known []string) error {
 	return fmt.Errorf("no host has %s=%s%s", t.Key, t.Pattern, hint)
 }
 
-// subjects returns every host the plan could be about, in no order.
-func (c *census) subjects(needs []need) []subject {
-	var out []subject
-	for i := range c.servers {
-		if p := &c.servers[i]; p.role == member {
-			out = append(out, p.subject())
-		}
-	}
-	for id, t := range c.gone {
-		at, _ := c.place(t.name, id)
-		out = append(out, subject{name: t.name, fleet: at.Fleet, group: at.Group, anywhere: true})
-	}
-	for _, n := range needs {
-		for i := range n.chosen {
-			out = append(out, n.chosen[i].subject())
-		}
-	}
-	return out
-}
-
 // SelectHost returns the selection of one host, by any name that Find takes.
 func SelectHost(cfg *fleet.Config, snap Snapshot, name string) (Selection, error) {
-	server, err := Find(cfg, snap, name)
+	p, err := find(cfg, snap, name)
 	if err != nil {
 		return Selection{}, err
 	}
-	c := takeCensus(cfg, snap)
-	name = server.Name
-	for _, h := range c.subjects(c.assign(Selection{})) {
-		if h.server.ID == server.ID {
-			name = h.name
-		}
-	}
-	pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
+	pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(p.name)
 	return Selection{On: []Selector{{[]fleet.SelectorTerm{{Key: "name", Pattern: pattern}}}}}, nil
 }
 
@@ -228,8 +179,7 @@ func CheckLists(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 
 // Keeps reports whether a selector keeps a host of a plan.
 func (s Selector) Keeps(h Host) bool {
-	n, there := h.Node.Get()
-	return s.matches(subject{name: h.Name, fleet: h.Fleet, group: h.Group, server: h.Server, ready: there && n.Ready == inventory.Ready})
+	return s.matches(&placed{role: member, name: h.Name, place: fleet.Place{Fleet: h.Fleet, Group: h.Group}, server: h.Server, node: h.Node})
 }
 
 // Find returns the server that a person means: by the name it bears or should
@@ -237,42 +187,46 @@ func (s Selector) Keeps(h Host) bool {
 // which its key is pinned. The error says what became of a server that vanished,
 // or which name is near.
 func Find(cfg *fleet.Config, snap Snapshot, name string) (inventory.Server, error) {
+	p, err := find(cfg, snap, name)
+	return p.server, err
+}
+
+func find(cfg *fleet.Config, snap Snapshot, name string) (placed, error) {
 	c := takeCensus(cfg, snap)
-	hosts := c.subjects(c.assign(Selection{}))
-	for _, h := range hosts {
-		if h.name == name && h.server.ID != "" {
-			return h.server, nil
-		}
-	}
-	byID := make(map[string]inventory.Server, len(snap.Servers))
+	hosts := c.hosts(c.assign(Selection{}))
 	var names []string
-	for _, s := range snap.Servers {
-		if s.Name == name || s.ID == name {
-			return s, nil
+	for _, p := range hosts {
+		if p.name == name && p.role != gone {
+			return *p, nil
 		}
-		byID[s.ID] = s
-		names = append(names, s.Name)
+		names = append(names, p.name)
 	}
+	pinned := make(map[string]bool) // server ids
 	for _, p := range snap.Pins {
-		if s, there := byID[p.ServerID]; there && p.Name == name {
-			return s, nil
+		pinned[p.ServerID] = pinned[p.ServerID] || p.Name == name
+	}
+	all := hosts // a server that is claimed goes by the name it gets
+	for i := range c.servers {
+		all = append(all, &c.servers[i])
+		names = append(names, c.servers[i].server.Name)
+	}
+	for _, means := range []func(*placed) bool{
+		func(p *placed) bool { return p.server.Name == name || p.server.ID == name },
+		func(p *placed) bool { return pinned[p.server.ID] },
+	} {
+		if i := slices.IndexFunc(all, func(p *placed) bool { return p.role != gone && means(p) }); i >= 0 {
+			return *all[i], nil
 		}
 	}
-	for id, t := range c.gone {
-		if t.name == name {
-			remedy := "if it is really gone, forget it with: " + t.forget()
-			if t.by == byBlock {
-				remedy = "check its server_id, the zones and the project"
-			}
-			return inventory.Server{}, fmt.Errorf("%s: server %s is known by its %s and is not in the inventory; %s", name, id, t.by, remedy)
+	for i := range c.gone {
+		if p := &c.gone[i]; p.name == name {
+			t := c.vanished(p)
+			return placed{}, fmt.Errorf("%s: %s; %s", name, t.Text, t.Remedy)
 		}
-	}
-	for _, h := range hosts {
-		names = append(names, h.name)
 	}
 	hint := "; macfleet hosts lists the members, " + c.vendor.Console() + " all servers"
 	if near := fleet.Nearest(name, names); near != "" {
 		hint = "; did you mean " + near + "?"
 	}
-	return inventory.Server{}, fmt.Errorf("no server is called %s%s", name, hint)
+	return placed{}, fmt.Errorf("no server is called %s%s", name, hint)
 }

@@ -9,7 +9,7 @@ type Subject struct {
 	Host
 	Pooled bool // free to be claimed
 	// Fleet and Group are those of a member. Of another server they are the first that
-	// want its type.
+	// want its type, or the first of all: it would have to answer their probes.
 	Fleet fleet.Fleet
 	Group fleet.Group
 }
@@ -24,7 +24,15 @@ func SubjectOf(cfg *fleet.Config, snap Snapshot, serverID string) Subject {
 		}
 	}
 	s := Subject{Pooled: at.role == pool}
-	s.Fleet, s.Group = nearestGroup(cfg, at)
+	for _, f := range cfg.Fleets {
+		for _, g := range f.Groups {
+			own := at.role == member && at.place.Fleet == f.Name && at.place.Group == g.Name
+			nearer := at.role != member && g.Type == at.server.Type && s.Group.Type != g.Type
+			if own || nearer || s.Fleet.Name == "" {
+				s.Fleet, s.Group = f, g
+			}
+		}
+	}
 	seen, asked := snap.Hosts[serverID]
 	if !asked {
 		seen.Trouble = codeNotAsked.Trouble("the host was not asked")
@@ -33,27 +41,4 @@ func SubjectOf(cfg *fleet.Config, snap Snapshot, serverID string) Subject {
 		Spec: c.specOf(at.name, fleet.Place{Fleet: s.Fleet.Name, Group: s.Group.Name}, serverID, s.Group)}
 	c.cluster.enter(&s.Host)
 	return s
-}
-
-// nearestGroup returns the group of a member. Of another server it is the first
-// group that wants its type, or the first of all: its probes are those that the
-// server would have to answer.
-func nearestGroup(cfg *fleet.Config, p placed) (fleet.Fleet, fleet.Group) {
-	if p.role == member {
-		f, g, _ := cfg.Group(p.place.Fleet, p.place.Group)
-		return f, g
-	}
-	var near fleet.Fleet
-	var group fleet.Group
-	for _, f := range cfg.Fleets {
-		for _, g := range f.Groups {
-			if g.Type == p.server.Type {
-				return f, g
-			}
-			if near.Name == "" {
-				near, group = f, g
-			}
-		}
-	}
-	return near, group
 }
