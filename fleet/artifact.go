@@ -8,10 +8,10 @@ import (
 
 // Artifact is a file that hosts get: a program, or an archive of one.
 type Artifact struct {
-	Name    string `json:"artifact" hcl:"name,label" is:"identifier"`
+	Name    string `json:"artifact" hcl:"name,label" is:"identifier"` // of its block
 	Version string `json:"version" hcl:"version" is:"version"`
 	Source  string `json:"-" hcl:"source"`                                         // an https URL, or the path of a file beside the configuration
-	SHA256  string `json:"sha256" hcl:"sha256,optional" is:"sha256"`               // empty: not locked, and nothing may be done with it
+	SHA256  string `json:"sha256" hcl:"sha256,optional" is:"sha256"`               // 64 digits of small hex; empty: not locked, and nothing may be done with it
 	Size    int64  `json:"size" hcl:"size,optional" least:"1" max:"1000000000000"` // in bytes; 0: not written
 	Fetch   Fetch  `json:"fetch" hcl:"fetch,optional" is:"fetch"`
 }
