@@ -128,10 +128,10 @@ func Trust(ctx context.Context, env *Env) error {
 			known := mapped(all, func(p plan.Pin) string { return p.Name })
 			return fmt.Errorf("no host key is pinned for %s; %s", name, cmp.Or(didYouMean("did you mean %s?", name, known), "macfleet hosts lists the members"))
 		}
+		dropped, key := all[i], hosts.FingerprintOf(all[i])
 		if err := pins.Update(func(now []plan.Pin) []plan.Pin { return slices.DeleteFunc(now, is) }); err != nil {
 			return err
 		}
-		dropped, key := all[i], hosts.FingerprintOf(all[i])
 		env.logged(slog.LevelInfo, "forgot", "host", name, "server", dropped.ServerID, "key", key)
 		env.outText().Say(fmt.Sprintf("Forgot the key %s of %s, pinned since %s.", key, name, dropped.Since.Format("2006-01-02")))
 		return nil

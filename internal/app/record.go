@@ -248,7 +248,8 @@ func (s *session) sayGone(p *plan.Plan) {
 }
 
 // Show shows a file where there is one of that name, by what is in it, else a run.
-func Show(env *Env, name string, o Form) error {
+func Show(env *Env, o Form) error {
+	name := env.Args[0]
 	if err := o.check(env.Call); err != nil {
 		return err
 	}
