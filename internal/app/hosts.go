@@ -66,10 +66,8 @@ func waitReady(ctx context.Context, env *Env, o HostsOptions) error {
 		refuse(o.Timeout <= 0, "--timeout is %s; it must be more than nothing", o.Timeout)); err != nil {
 		return err
 	}
-	return env.with(ctx, need{Selection: env.Selection, readOnly: true}, func(ctx context.Context, s *session) error {
-		if s.kubernetes == nil {
-			return errNoCluster("hosts --wait ready")
-		}
+	n := need{Selection: env.Selection, readOnly: true, needsCluster: "hosts --wait ready"}
+	return env.with(ctx, n, func(ctx context.Context, s *session) error {
 		m, err := s.engine.Members(ctx)
 		if err != nil {
 			return err
@@ -231,10 +229,7 @@ func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 	if err := cmp.Or(o.check(env.Call), env.approvable("cordon", o.Approve, true, "pass --auto-approve")); err != nil {
 		return err
 	}
-	return env.with(ctx, need{Selection: env.and(env.Args...)}, func(ctx context.Context, s *session) error {
-		if s.kubernetes == nil {
-			return errNoCluster("cordon")
-		}
+	return env.with(ctx, need{Selection: env.and(env.Args...), needsCluster: "cordon"}, func(ctx context.Context, s *session) error {
 		m, err := s.engine.Members(ctx)
 		if err != nil {
 			return err

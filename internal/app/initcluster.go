@@ -36,10 +36,7 @@ func InitCluster(ctx context.Context, env *Env, o InitClusterOptions) error {
 		checkNewFile("--kubeconfig-out", o.Kubeconfig, o.Force)); err != nil {
 		return err
 	}
-	return env.with(ctx, need{clusterOnly: true}, func(looking context.Context, s *session) error {
-		if s.kubernetes == nil {
-			return errNoCluster("init cluster")
-		}
+	return env.with(ctx, need{clusterOnly: true, needsCluster: "init cluster"}, func(looking context.Context, s *session) error {
 		if err := engine.CheckCluster(looking, s.kubernetes, s.config); err != nil {
 			return err
 		}
