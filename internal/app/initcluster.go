@@ -156,10 +156,9 @@ func (s *session) keptKey(ctx context.Context, p kubernetes.PrepareOptions) (lin
 
 // sayKey tells of the key that the cluster has got, and who else must have it.
 func (s *session) sayKey(ctx context.Context, p kubernetes.PrepareOptions, before []inventory.Object) error {
-	made := slices.ContainsFunc(before, func(o inventory.Object) bool {
+	if !slices.ContainsFunc(before, func(o inventory.Object) bool {
 		return o.Kind == "Secret" && o.Name == p.SSHSecret && o.State == inventory.ObjectMissing
-	})
-	if !made {
+	}) {
 		return nil
 	}
 	// What the cluster has is told, and not what was sent: another run may have been first.
