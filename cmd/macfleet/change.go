@@ -96,13 +96,6 @@ func cordonCmd(env *app.Env) *cobra.Command {
 	return c
 }
 
-func initCmd(env *app.Env) *cobra.Command {
-	c := &cobra.Command{Use: "init", Short: "Prepare what macfleet works with", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(initClusterCmd(env))
-	return c
-}
-
 func initClusterCmd(env *app.Env) *cobra.Command {
 	var o app.InitClusterOptions
 	c := &cobra.Command{Use: "cluster", Short: "Prepare the cluster that the hosts join", Args: cobra.NoArgs,

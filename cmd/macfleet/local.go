@@ -42,13 +42,6 @@ func versionCmd(env *app.Env) *cobra.Command {
 	return c
 }
 
-func artifactsCmd(env *app.Env) *cobra.Command {
-	c := &cobra.Command{Use: "artifacts", Short: "Lock the files that hosts get, and say where they are", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(artifactsLockCmd(env), artifactsStatusCmd(env))
-	return c
-}
-
 func artifactsLockCmd(env *app.Env) *cobra.Command {
 	var o app.LockArtifactsOptions
 	c := &cobra.Command{Use: "lock [NAME...]", Short: "Write the digests of artifacts into the configuration", Args: cobra.ArbitraryArgs, ValidArgsFunction: arguments(env, app.AnArtifact),
@@ -70,32 +63,25 @@ func artifactsStatusCmd(env *app.Env) *cobra.Command {
 }
 
 func sandboxCmd(env *app.Env) *cobra.Command {
-	c := &cobra.Command{Use: "sandbox", Short: "Look at and disturb the simulated world", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	var incidents strings.Builder
 	for _, i := range app.Incidents() {
 		fmt.Fprintf(&incidents, "  %-22s %s\n", i.Name, i.Summary)
 	}
-	c.AddCommand(
+	return group("sandbox", "Look at and disturb the simulated world",
 		&cobra.Command{Use: "list", Short: "List the simulated servers and their incidents", Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return app.SandboxList(env) }},
 		&cobra.Command{Use: "path HOST", Short: "Print the folder that is a simulated host's file system", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.ASimulatedHost),
-			RunE: func(_ *cobra.Command, args []string) error { return app.SandboxPath(env, args[0]) }},
+			RunE: func(*cobra.Command, []string) error { return app.SandboxPath(env) }},
 		&cobra.Command{Use: "inject HOST INCIDENT", Short: "Let something happen to a host", Args: cobra.ExactArgs(2), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.AnIncident),
 			Long: "inject lets something happen to a host. The incidents:\n\n" + incidents.String(),
-			RunE: func(_ *cobra.Command, args []string) error { return app.SandboxInject(env, args[0], args[1]) }},
+			RunE: func(*cobra.Command, []string) error { return app.SandboxInject(env) }},
 		&cobra.Command{Use: "heal [HOST [INCIDENT]]", Short: "Undo incidents", Args: cobra.MaximumNArgs(2), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.AnIncident),
-			RunE: func(_ *cobra.Command, args []string) error {
-				args = append(args, "", "")
-				return app.SandboxHeal(env, args[0], args[1])
-			}},
+			RunE: func(*cobra.Command, []string) error { return app.SandboxHeal(env) }},
 		&cobra.Command{Use: "switch HOST [NAME [VALUE]]", Short: "Show or set how a simulated host behaves where Macs are told to differ", Args: cobra.RangeArgs(1, 3), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.ASwitch, app.ASwitchValue),
-			RunE: func(_ *cobra.Command, args []string) error { return app.SandboxSwitch(env, args[0], args[1:]...) }},
+			RunE: func(*cobra.Command, []string) error { return app.SandboxSwitch(env) }},
 		sandboxRunCmd(env),
 		&cobra.Command{Use: "reset", Short: "Remove the simulated world", Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return app.SandboxReset(env) }},
-	)
-	return c
+			RunE: func(*cobra.Command, []string) error { return app.SandboxReset(env) }})
 }
 
 func sandboxRunCmd(env *app.Env) *cobra.Command {

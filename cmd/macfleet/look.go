@@ -118,7 +118,7 @@ func showCmd(env *app.Env) *cobra.Command {
 		Long: "show tells who did what and when in a run, what happened on each host, and the last words of scripts that\n" +
 			"failed. RUN is its id or how the id begins, or last. A file is shown by what is in it: a record of a run, or a\n" +
 			"plan as plan printed it, with who made it and how long it is good. It reads files alone.",
-		RunE: func(_ *cobra.Command, args []string) error { return app.Show(env, args[0], o) }}
+		RunE: func(*cobra.Command, []string) error { return app.Show(env, o) }}
 	formFlags(c.Flags(), &o)
 	return c
 }

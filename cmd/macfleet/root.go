@@ -53,12 +53,21 @@ func rootCmd(env *app.Env) *cobra.Command {
 	root.SetErr(env.Err)
 	globalFlags(root.PersistentFlags(), &env.Global)
 	root.AddCommand(planCmd(env), applyCmd(env), driftCmd(env), hostsCmd(env), explainCmd(env), doctorCmd(env),
-		showCmd(env), runsCmd(env), initCmd(env), cordonCmd(env), holdCmd(env), unholdCmd(env), restartCmd(env), lockCmd(env),
-		validateCmd(env), fmtCmd(env), artifactsCmd(env), sandboxCmd(env), versionCmd(env))
+		showCmd(env), runsCmd(env), cordonCmd(env), holdCmd(env), unholdCmd(env), restartCmd(env), lockCmd(env),
+		validateCmd(env), fmtCmd(env), sandboxCmd(env), versionCmd(env),
+		group("init", "Prepare what macfleet works with", initClusterCmd(env)),
+		group("artifacts", "Lock the files that hosts get, and say where they are", artifactsLockCmd(env), artifactsStatusCmd(env)))
 	completions(env, root)
 	shells(root)
 	explainArgs(root)
 	return root
+}
+
+// group returns a command that only has others below it.
+func group(use, short string, below ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(below...)
+	return c
 }
 
 // begin settles the flags of a command, and tells the Env of what was given.

@@ -32,10 +32,9 @@ type ApplyOptions struct {
 
 // Bounds say what one run may do: lifted beyond what the guardrails say, or back to versions before.
 type Bounds struct {
-	MaxDisrupted, MaxWipes int
-	MaxHosts               int // 0: as the guardrails say
-	AnyTime                bool
-	Rollback               bool
+	plan.Bounds
+	MaxHosts int // 0: as the guardrails say
+	Rollback bool
 }
 
 // of returns what a run may do; nil: the command has no such bounds.
@@ -49,11 +48,12 @@ func (b *Bounds) of(config *fleet.Config) (*plan.Bounds, error) {
 		refuse(b.MaxHosts < 0, tooFew, "max-hosts", b.MaxHosts)); err != nil {
 		return nil, err
 	}
-	out := &plan.Bounds{Guardrails: config.Guardrails, MaxDisrupted: b.MaxDisrupted, MaxWipes: b.MaxWipes, AnyTime: b.AnyTime}
+	out := b.Bounds
+	out.Guardrails = config.Guardrails
 	if b.MaxHosts > 0 {
 		out.Guardrails.MaxHosts = b.MaxHosts
 	}
-	return out, nil
+	return &out, nil
 }
 
 // Apply makes the plan, asks, performs it and observes again.
@@ -75,9 +75,6 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 		return err
 	}
 	return env.with(ctx, n, func(looking context.Context, s *session) error {
-		if err := s.ownFailed(); err != nil {
-			return err
-		}
 		s.limit(o.Deadline)
 		return s.locked(looking, ctx, o.Locking, func() error { return s.apply(looking, ctx, o) })
 	})

@@ -81,7 +81,7 @@ func (c Call) gave(flag string) bool {
 }
 
 // words are the arguments, and then the flags.
-func (c Call) words() []string { return append(slices.Clone(c.Args), c.Flags...) }
+func (c Call) words() []string { return append(append([]string{}, c.Args...), c.Flags...) }
 
 // Env is what a command works with.
 type Env struct {

@@ -65,10 +65,8 @@ func waitReady(ctx context.Context, env *Env, o HostsOptions) error {
 		refuse(o.Timeout <= 0, "--timeout is %s; it must be more than nothing", o.Timeout)); err != nil {
 		return err
 	}
-	return env.with(ctx, need{Selection: env.Selection, readOnly: true}, func(ctx context.Context, s *session) error {
-		if s.kubernetes == nil {
-			return errNoCluster("hosts --wait ready")
-		}
+	n := need{Selection: env.Selection, readOnly: true, needsCluster: "hosts --wait ready"}
+	return env.with(ctx, n, func(ctx context.Context, s *session) error {
 		m, err := s.engine.Members(ctx)
 		if err != nil {
 			return err
@@ -127,10 +125,10 @@ func Trust(ctx context.Context, env *Env) error {
 			known := mapped(all, func(p plan.Pin) string { return p.Name })
 			return fmt.Errorf("no host key is pinned for %s; %s", name, cmp.Or(didYouMean("did you mean %s?", name, known), "macfleet hosts lists the members"))
 		}
+		dropped, key := all[i], hosts.FingerprintOf(all[i])
 		if err := pins.Update(func(now []plan.Pin) []plan.Pin { return slices.DeleteFunc(now, is) }); err != nil {
 			return err
 		}
-		dropped, key := all[i], hosts.FingerprintOf(all[i])
 		env.logged(slog.LevelInfo, "forgot", "host", name, "server", dropped.ServerID, "key", key)
 		env.outText().Say(fmt.Sprintf("Forgot the key %s of %s, pinned since %s.", key, name, dropped.Since.Format("2006-01-02")))
 		return nil
@@ -230,10 +228,7 @@ func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 	if err := cmp.Or(o.check(env.Call), env.approvable("cordon", o.Approve, true, "pass --auto-approve")); err != nil {
 		return err
 	}
-	return env.with(ctx, need{Selection: env.and(env.Args...)}, func(ctx context.Context, s *session) error {
-		if s.kubernetes == nil {
-			return errNoCluster("cordon")
-		}
+	return env.with(ctx, need{Selection: env.and(env.Args...), needsCluster: "cordon"}, func(ctx context.Context, s *session) error {
 		m, err := s.engine.Members(ctx)
 		if err != nil {
 			return err

@@ -36,10 +36,7 @@ func InitCluster(ctx context.Context, env *Env, o InitClusterOptions) error {
 		checkNewFile("--kubeconfig-out", o.Kubeconfig, o.Force)); err != nil {
 		return err
 	}
-	return env.with(ctx, need{clusterOnly: true}, func(looking context.Context, s *session) error {
-		if s.kubernetes == nil {
-			return errNoCluster("init cluster")
-		}
+	return env.with(ctx, need{clusterOnly: true, needsCluster: "init cluster"}, func(looking context.Context, s *session) error {
 		if err := engine.CheckCluster(looking, s.kubernetes, s.config); err != nil {
 			return err
 		}
@@ -159,10 +156,9 @@ func (s *session) keptKey(ctx context.Context, p kubernetes.PrepareOptions) (lin
 
 // sayKey tells of the key that the cluster has got, and who else must have it.
 func (s *session) sayKey(ctx context.Context, p kubernetes.PrepareOptions, before []inventory.Object) error {
-	made := slices.ContainsFunc(before, func(o inventory.Object) bool {
+	if !slices.ContainsFunc(before, func(o inventory.Object) bool {
 		return o.Kind == "Secret" && o.Name == p.SSHSecret && o.State == inventory.ObjectMissing
-	})
-	if !made {
+	}) {
 		return nil
 	}
 	// What the cluster has is told, and not what was sent: another run may have been first.

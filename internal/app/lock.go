@@ -257,36 +257,30 @@ func LockRelease(ctx context.Context, env *Env, o ReleaseOptions) error {
 		return err
 	}
 	return env.withLocks(ctx, func(ctx context.Context, all []kept) error {
-		named := false
+		t, named := env.outText(), false
 		for _, k := range all {
-			released, err := env.release(ctx, k, o)
-			if err != nil {
+			r := k.status.Record
+			meant := r.Held && (o.Force == "" || o.Force == r.Run.ID || o.Force == r.Run.Who)
+			lives := meant && o.Force == "" && !k.status.Dead
+			if !meant || lives {
+				t.Lock(k.status)
+			}
+			switch {
+			case !meant:
+				continue
+			case lives:
+				return fmt.Errorf("the run %s gives signs of life; let it end, or name it: macfleet lock release --force %s", r.Run.ID, r.Run.ID)
+			case o.Force == "":
+				if err := env.ask(o.Approve, view.ReleaseQuestion(k.status)); err != nil {
+					return err
+				}
+			}
+			if err := k.take(ctx); err != nil {
 				return err
 			}
-			named = named || released
+			named = true
+			t.Say(fmt.Sprintf("%s: the lock of %s (run %s) is released. That run changes nothing more.", k.status.Of, r.Run.Who, r.Run.ID))
 		}
 		return refuse(o.Force != "" && !named, "%q has no lock here; --force takes the id of the run that has it, or who runs it", o.Force)
 	})
-}
-
-// release takes one lock away where the options say so, and reports whether it did.
-func (env *Env) release(ctx context.Context, k kept, o ReleaseOptions) (bool, error) {
-	r := k.status.Record
-	switch {
-	case !r.Held, o.Force != "" && o.Force != r.Run.ID && o.Force != r.Run.Who:
-		env.outText().Lock(k.status)
-		return false, nil
-	case o.Force == "" && !k.status.Dead:
-		env.outText().Lock(k.status)
-		return false, fmt.Errorf("the run %s gives signs of life; let it end, or name it: macfleet lock release --force %s", r.Run.ID, r.Run.ID)
-	case o.Force == "":
-		if err := env.ask(o.Approve, view.ReleaseQuestion(k.status)); err != nil {
-			return false, err
-		}
-	}
-	if err := k.take(ctx); err != nil {
-		return false, err
-	}
-	env.outText().Say(fmt.Sprintf("%s: the lock of %s (run %s) is released. That run changes nothing more.", k.status.Of, r.Run.Who, r.Run.ID))
-	return true, nil
 }

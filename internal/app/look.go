@@ -195,9 +195,8 @@ func (env *Env) recordAnswers(file string, server inventory.Server, seen plan.Ho
 
 // ExplainOptions are the flags of explain.
 type ExplainOptions struct {
-	JSON     bool
-	Script   bool
-	Snapshot string // file; empty: the world is looked at
+	JSON, Script bool
+	Snapshot     string // file; empty: the world is looked at
 }
 
 // Explain says everything about one host, in the world or in a recorded observation.

@@ -219,15 +219,6 @@ type failedRun struct {
 	hosts []string // on which it left something
 }
 
-// ownFailed refuses the hosts of another configuration's run.
-func (s *session) ownFailed() error {
-	if s.failed == nil {
-		return nil
-	}
-	owner := fleet.Owner{Name: s.failed.Configuration, Environment: s.failed.Environment}
-	return refuse(owner != s.config.Owner, "--failed-from: that run was of %s, this is %s", owner, s.config.Owner)
-}
-
 // sayGone says which of those hosts no plan knows any more: released ones, and servers that others claimed.
 func (s *session) sayGone(p *plan.Plan) {
 	of := s.failed
@@ -246,24 +237,19 @@ func (s *session) sayGone(p *plan.Plan) {
 }
 
 // Show shows a file where there is one of that name, by what is in it, else a run.
-func Show(env *Env, name string, o Form) error {
+func Show(env *Env, o Form) error {
+	name := env.Args[0]
 	if err := o.check(env.Call); err != nil {
 		return err
 	}
-	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
-		if runlog.IsRecord(name) {
-			return env.showRecord(name, o)
+	path := name
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+		if path, err = runlog.Find(env.kept("runs"), name); err != nil {
+			return fmt.Errorf("%w; and no file is called %s", err, name)
 		}
+	} else if !runlog.IsRecord(name) {
 		return env.showPlanFile(name, o)
 	}
-	path, err := runlog.Find(env.kept("runs"), name)
-	if err != nil {
-		return fmt.Errorf("%w; and no file is called %s", err, name)
-	}
-	return env.showRecord(path, o)
-}
-
-func (env *Env) showRecord(path string, o Form) error {
 	if o.Format == formatMarkdown {
 		return fmt.Errorf("a run is shown as text or JSON; run macfleet show %s without --format markdown", path)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -90,9 +91,9 @@ func SandboxList(env *Env) error {
 }
 
 // SandboxPath prints the folder that is a simulated host's file system.
-func SandboxPath(env *Env, host string) error {
+func SandboxPath(env *Env) error {
 	return env.inWorld(func(w *sandbox.World) error {
-		path, err := w.Path(host)
+		path, err := w.Path(env.Args[0])
 		if err == nil {
 			env.outText().Print(path + "\n")
 		}
@@ -101,19 +102,23 @@ func SandboxPath(env *Env, host string) error {
 }
 
 // SandboxInject lets something happen to a host.
-func SandboxInject(env *Env, host, incident string) error {
+func SandboxInject(env *Env) error {
+	host, incident := env.Args[0], env.Args[1]
 	return env.disturb(func(w *sandbox.World) error { return w.Inject(host, incident) }, "Injected %s on %s.", incident, host)
 }
 
-// SandboxHeal undoes incidents; an empty name stands for all.
-func SandboxHeal(env *Env, host, incident string) error {
+// SandboxHeal undoes incidents: one of a host, all of it, or all.
+func SandboxHeal(env *Env) error {
+	args := append(slices.Clone(env.Args), "", "")
+	host, incident := args[0], args[1]
 	return env.disturb(func(w *sandbox.World) error { return w.Heal(host, incident) },
 		"Healed %s on %s.", cmp.Or(incident, "every incident"), cmp.Or(host, "all hosts"))
 }
 
 // SandboxSwitch shows how a simulated host behaves where Macs are told to differ: in all
 // such things, or in one, which is set where a value is given.
-func SandboxSwitch(env *Env, host string, nameAndValue ...string) error {
+func SandboxSwitch(env *Env) error {
+	host, nameAndValue := env.Args[0], env.Args[1:]
 	if len(nameAndValue) == 2 {
 		name, value := nameAndValue[0], nameAndValue[1]
 		return env.disturb(func(w *sandbox.World) error { return w.SetSwitch(host, name, value) }, "Switched %s to %s on %s.", name, value, host)

@@ -35,28 +35,28 @@ import (
 type need struct {
 	reading
 	Selection
-	config      *fleet.Config           // nil: it is read
-	clusterOnly bool                    // the cluster alone: no server and no host is asked for anything
-	readOnly    bool                    // nothing is changed, so that what cannot be read may be done without
-	watching    bool                    // a provider that is away is part of the answer
-	bounds      *Bounds                 // of plan and apply
-	drain       time.Duration           // of one host; 0: the default
-	approved    *approval               // the plan file that is applied; nil: none
-	failed      *failedRun              // that --failed-from names; nil: it names none
-	asked       map[string]secret.Value // login passwords that a person typed, by the name of the host
+	config       *fleet.Config           // nil: it is read
+	clusterOnly  bool                    // the cluster alone: no server and no host is asked for anything
+	needsCluster string                  // the command that cannot do without one; empty: it can
+	readOnly     bool                    // nothing is changed, so that what cannot be read may be done without
+	watching     bool                    // a provider that is away is part of the answer
+	bounds       *Bounds                 // of plan and apply
+	drain        time.Duration           // of one host; 0: the default
+	approved     *approval               // the plan file that is applied; nil: none
+	failed       *failedRun              // that --failed-from names; nil: it names none
+	asked        map[string]secret.Value // login passwords that a person typed, by the name of the host
 }
 
 // session is a command's view of the world: the configuration, and what is needed to look and to act.
 type session struct {
 	need
-	env      *Env
-	world    *sandbox.World // nil outside the sandbox
-	hosts    *hosts.Client
-	engine   *engine.Engine
-	scaleway transport.Counter
-	cluster  transport.Counter
-	// kubernetes is the cluster; nil: the configuration has none.
-	kubernetes *kubernetes.Client
+	env        *Env
+	world      *sandbox.World // nil outside the sandbox
+	hosts      *hosts.Client
+	engine     *engine.Engine
+	scaleway   transport.Counter
+	cluster    transport.Counter
+	kubernetes *kubernetes.Client // nil: the configuration has no cluster
 	mu         sync.Mutex
 	left       []plan.Action           // of the run: those that were not started
 	halt       context.CancelCauseFunc // lets the run start nothing more; nil: nothing can but a person
@@ -119,9 +119,14 @@ func (s *session) checked() (plan.Selection, error) {
 	if err != nil {
 		return sel, err
 	}
-	sel.Former = s.failed != nil
 	if err := s.checkApproval(); err != nil {
 		return sel, err
+	}
+	if s.failed != nil {
+		sel.Former = true
+		if owner := (fleet.Owner{Name: s.failed.Configuration, Environment: s.failed.Environment}); owner != s.config.Owner {
+			return sel, fmt.Errorf("--failed-from: that run was of %s, this is %s", owner, s.config.Owner)
+		}
 	}
 	const tooFew = "--%s is %d; it must be at least 1"
 	return sel, cmp.Or(refuse(s.env.Parallelism < 1, tooFew, "parallelism", s.env.Parallelism),
@@ -223,7 +228,8 @@ func showing[T any](s *session, lines io.Writer, do func() (T, error)) (T, error
 // openCluster opens the configuration's cluster, where it has one.
 func (s *session) openCluster() error {
 	if s.config.Kubernetes == nil {
-		return nil
+		return refuse(s.needsCluster != "",
+			"the configuration has no kubernetes block, so macfleet %s has no cluster to work on; docs/configuration.md says how to write one", s.needsCluster)
 	}
 	k := s.config.Kubernetes
 	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, Owner: s.config.Owner.String(), APIServer: k.APIServer,
@@ -245,11 +251,6 @@ func (s *session) openCluster() error {
 		s.closers = append(s.closers, c.Close)
 	}
 	return err
-}
-
-// errNoCluster ends commands that are about the cluster of a configuration that has none.
-func errNoCluster(command string) error {
-	return fmt.Errorf("the configuration has no kubernetes block, so macfleet %s has no cluster to work on; docs/configuration.md says how to write one", command)
 }
 
 // client makes the client of hosts by the ssh block and, in the real world, the person's own ssh setup.
