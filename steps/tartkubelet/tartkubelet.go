@@ -146,7 +146,7 @@ func (d *kubeletDiff) compare(r *kit.Reader) {
 	d.condition, process = s.condition()
 	d.stale = s.stale()
 	if d.condition == (plan.Reason{}) && !d.stale && !slices.ContainsFunc(d.jobSettings, kit.Setting.Differs) {
-		d.cluster, d.early = s.inCluster(v, d.job)
+		d.cluster, d.early = s.inCluster(v, nodeLabels(wish, v.Host))
 	}
 	d.kubelet = s.kubelet(d.condition, v.At)
 	d.rest = []kit.Setting{
