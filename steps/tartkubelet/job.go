@@ -110,11 +110,11 @@ const otherArguments = "other arguments"
 // for them.
 func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {
 	j, err := launchd.ParsePlist(s.plist.Text)
-	if !s.isPlist || err != nil || s.plist.Mode != kit.FileMode || len(j.Arguments) == 0 || j.Arguments[0] != want.Arguments[0] {
+	if err != nil || s.plist.Mode != kit.FileMode || j.Program() != want.Program() {
 		return nil, false
 	}
-	args, want.Arguments = j.Arguments, j.Arguments
-	return args, launchd.Plist(want) == s.plist.Text
+	want.Arguments = j.Arguments
+	return j.Arguments, launchd.Plist(want) == s.plist.Text
 }
 
 // jobFacts are the same with nothing in them that hangs on the wanted arguments:
@@ -141,8 +141,7 @@ func (s kubeletState) collects() bool {
 	if s.loaded {
 		return !slices.Contains(s.service.Arguments, keepMachines)
 	}
-	j, err := launchd.ParsePlist(s.plist.Text)
-	if s.isPlist && err == nil {
+	if j, err := launchd.ParsePlist(s.plist.Text); err == nil {
 		return !slices.Contains(j.Arguments, keepMachines)
 	}
 	return !slices.ContainsFunc(s.others, func(o otherJob) bool { return o.keepsMachines })

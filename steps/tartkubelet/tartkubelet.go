@@ -207,15 +207,11 @@ func (s kubeletState) foldersOf(user string) string {
 }
 
 func (d *kubeletDiff) finding() plan.Finding {
-	var f plan.Finding
 	all := slices.Concat([]kit.Setting{d.version, d.access, d.config}, d.jobFacts, d.rest) // both sides in normal form
-	f.Facts = kit.Facts(all)
-	f.VMs = inventory.Present(d.seen.virtualMachines())
-	f.Warnings = d.seen.receipt.RolledBack(d.goal, d.view.Rollback)
-	f.Warnings = slices.Concat(f.Warnings, d.orphans(), d.notJudged())
-	f.Kubelet = inventory.Present(d.kubelet)
+	f := plan.Finding{Facts: kit.Facts(all), VMs: inventory.Present(d.seen.virtualMachines()), Kubelet: inventory.Present(d.kubelet),
+		Warnings: slices.Concat(d.seen.receipt.RolledBack(d.goal, d.view.Rollback), d.orphans(), d.notJudged())}
 	if !slices.ContainsFunc(all, kit.Setting.Differs) {
-		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.lowDisk())
+		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.diskFull(leastFree))
 		return f
 	}
 	f.Changes = d.changes()
@@ -231,26 +227,24 @@ func (d *kubeletDiff) refusal(changes []plan.Change) *plan.Trouble {
 	if d.goal.SHA == "" {
 		return kit.ArtifactMissing(d.step.ID())
 	}
-	if t := cmp.Or(d.foreign, d.noRoom, d.noWay, d.background()); t != nil {
-		return t
-	}
+	t := cmp.Or(d.foreign, d.noRoom, d.noWay, d.background())
 	for _, c := range changes {
-		if c.Delivery != nil && d.seen.free != kit.UnknownSpace && d.seen.free < c.Delivery.Space {
-			return kit.DiskFull(d.seen.free, c.Delivery.Space)
+		if c.Delivery != nil {
+			t = cmp.Or(t, d.diskFull(c.Delivery.Space))
 		}
 	}
-	return nil
+	return t
 }
 
 // leastFree is how many bytes a host must have free: no virtual machine starts
 // with less, and no log is written.
 const leastFree = 1 << 30
 
-func (d *kubeletDiff) lowDisk() *plan.Trouble {
-	if d.seen.free == kit.UnknownSpace || d.seen.free >= leastFree {
+func (d *kubeletDiff) diskFull(needed int64) *plan.Trouble {
+	if d.seen.free == kit.UnknownSpace || d.seen.free >= needed {
 		return nil
 	}
-	return kit.DiskFull(d.seen.free, leastFree)
+	return kit.DiskFull(d.seen.free, needed)
 }
 
 // background says that macOS does not let the job start by itself. Only a person can
