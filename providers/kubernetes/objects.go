@@ -64,8 +64,11 @@ func account(ns, name string) rbacv1.Subject {
 
 // standing says how wishes stand, and what the cluster must not hold any more.
 func (c *Client) standing(ctx context.Context, all []wish) (objects, surplus []inventory.Object, err error) {
+	objects = make([]inventory.Object, len(all))
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() (err error) { objects, err = look(ctx, all); return })
+	for i, w := range all {
+		g.Go(func() (err error) { objects[i], err = w.look(ctx); return })
+	}
 	g.Go(func() (err error) { surplus, err = c.surplus(ctx); return })
 	err = g.Wait()
 	return slices.Concat(objects, surplus), surplus, err
