@@ -80,16 +80,23 @@ func nodeLabels(wish *fleet.TartKubelet, h fleet.Host) map[string]string {
 	return labels
 }
 
-// jobSettings compare the job with what is wanted: its description in launchd, and
-// on the disk, from which the next boot takes it. text is its property list.
+// jobSettings compare the job with what is wanted: its arguments, and the rest of it in
+// launchd and on the disk, from which the next boot takes it. The rest is compared for the
+// arguments that launchd has, so that another wish is no drift of it. text is the property
+// list of what is wanted.
 func (s kubeletState) jobSettings(want launchd.Job, text string) []kit.Setting {
 	args := strings.Join(want.Arguments, " ")
 	all := []kit.Setting{kit.Compare("arguments", args, args), kit.Compare("job in launchd", kit.AsRendered, kit.AsRendered), kit.Compare("job file", kit.AsRendered, kit.AsRendered)}
-	switch differs := s.service.Differs(want); {
-	case !s.loaded:
+	if !s.loaded {
 		all[0].Seen, all[1].Seen = "none", "not loaded"
-	case len(differs) > 0:
-		all[0].Seen, all[1].Seen = strings.Join(s.service.Arguments, " "), "other "+strings.Join(differs, ", ") // otherArguments, or more
+	} else {
+		if !slices.Equal(s.service.Arguments, want.Arguments) {
+			want.Arguments = s.service.Arguments
+			all[0].Seen, text = strings.Join(want.Arguments, " "), launchd.Plist(want)
+		}
+		if differs := s.service.Differs(want); len(differs) > 0 {
+			all[1].Seen = "other " + strings.Join(differs, ", ")
+		}
 	}
 	switch {
 	case !s.isPlist:
@@ -102,10 +109,6 @@ func (s kubeletState) jobSettings(want launchd.Job, text string) []kit.Setting {
 	return all
 }
 
-// otherArguments is what the setting "job in launchd" says where nothing else of it
-// differs.
-const otherArguments = "other arguments"
-
 // onDisk returns the arguments in the job's file, where that is like the wanted one but
 // for them.
 func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {
@@ -115,17 +118,6 @@ func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {
 	}
 	want.Arguments = j.Arguments
 	return j.Arguments, launchd.Plist(want) == s.plist.Text
-}
-
-// jobFacts are the same with nothing in them that hangs on the wanted arguments:
-// another wish is no drift. The rest of the job, and its file, are compared for the
-// arguments that launchd has.
-func (s kubeletState) jobFacts(compared []kit.Setting, want launchd.Job) []kit.Setting {
-	if !s.loaded || slices.Equal(want.Arguments, s.service.Arguments) {
-		return compared
-	}
-	want.Arguments = s.service.Arguments
-	return append([]kit.Setting{compared[0]}, s.jobSettings(want, launchd.Plist(want))[1:]...)
 }
 
 // digest is the SHA-256 of a text, in hex.

@@ -115,7 +115,7 @@ type kubeletDiff struct {
 	foreign *plan.Trouble
 
 	version, access, config kit.Setting
-	jobSettings, jobFacts   []kit.Setting
+	jobSettings             []kit.Setting // its arguments, the job in launchd, its file
 	rest                    []kit.Setting
 	configReason            plan.Reason
 	condition, cluster      plan.Reason
@@ -140,7 +140,6 @@ func (d *kubeletDiff) compare(r *kit.Reader) {
 	d.compareConfig(r)
 	d.plist = launchd.Plist(d.job)
 	d.jobSettings = s.jobSettings(d.job, d.plist)
-	d.jobFacts = s.jobFacts(d.jobSettings, d.job)
 	d.taken, d.foreign = d.step.rivals(s)
 	var process string
 	d.condition, process = s.condition()
@@ -207,7 +206,7 @@ func (s kubeletState) foldersOf(user string) string {
 }
 
 func (d *kubeletDiff) finding() plan.Finding {
-	all := slices.Concat([]kit.Setting{d.version, d.access, d.config}, d.jobFacts, d.rest) // both sides in normal form
+	all := slices.Concat([]kit.Setting{d.version, d.access, d.config}, d.jobSettings, d.rest) // both sides in normal form
 	f := plan.Finding{Facts: kit.Facts(all), VMs: inventory.Present(d.seen.virtualMachines()), Kubelet: inventory.Present(d.kubelet),
 		Warnings: slices.Concat(d.seen.receipt.RolledBack(d.goal, d.view.Rollback), d.orphans(), d.notJudged())}
 	if !slices.ContainsFunc(all, kit.Setting.Differs) {
