@@ -57,7 +57,7 @@ func (c *Client) capi() []wish {
 	kubeconfig.later = func(ctx context.Context, making bool) (wish, error) {
 		return c.kubeconfigOf(ctx, token.object(), making)
 	}
-	return []wish{i.account, c.role("", capiRole, capiRules), i.binding, token, kubeconfig}
+	return []wish{i.account, c.role("", capiRole, rules().CAPI), i.binding, token, kubeconfig}
 }
 
 // kubeconfigOf is the wish for a kubeconfig with the token of a Secret, whose content is

@@ -143,13 +143,8 @@ func outOfTime(err error) bool {
 // budget returns what the cluster says of the disruption budget that refuses:
 // its name stands in a cause alone.
 func budget(err error) string {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if ok && status.ErrStatus.Details != nil {
-		for _, cause := range status.ErrStatus.Details.Causes {
-			if cause.Type == policyv1.DisruptionBudgetCause {
-				return cause.Message
-			}
-		}
+	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok {
+		return cause.Message
 	}
 	return err.Error()
 }
@@ -158,9 +153,7 @@ func (c *Client) awaitGone(ctx context.Context, p *corev1.Pod) error {
 	for {
 		have, err := c.api.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
 		switch {
-		case apierrors.IsNotFound(err):
-			return nil
-		case err == nil && (have.UID != p.UID || over(have)):
+		case apierrors.IsNotFound(err), err == nil && (have.UID != p.UID || over(have)):
 			return nil
 		case err != nil && ctx.Err() == nil:
 			return err

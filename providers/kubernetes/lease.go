@@ -98,19 +98,14 @@ func (l Lease) record(have *coordinationv1.Lease) lock.Record {
 	note := func(name string) string { return have.Annotations[l.client.label(name)] }
 	started, _ := time.Parse(time.RFC3339, note(leaseStarted)) // one that cannot be read is not known
 	r := lock.Record{Run: plan.Run{ID: note(leaseRun), Who: note(leaseWho), Epoch: int64(value(have.Spec.LeaseTransitions)), Started: started},
-		Machine: note(leaseMachine), Lasts: time.Duration(value(have.Spec.LeaseDurationSeconds)) * time.Second}
+		Machine: note(leaseMachine), Lasts: time.Duration(value(have.Spec.LeaseDurationSeconds)) * time.Second,
+		Since: value(have.Spec.AcquireTime).Time, Renewed: value(have.Spec.RenewTime).Time}
 	if holder := value(have.Spec.HolderIdentity); holder != "" {
 		// Whoever holds it without our notes is named by what stands there.
 		r.Held = true
 		if r.Run.ID == "" || r.Run.ID != holder {
 			r.Run.ID, r.Run.Who, r.Run.Started, r.Machine = holder, holder, time.Time{}, "a machine that nobody has noted"
 		}
-	}
-	if t := have.Spec.AcquireTime; t != nil {
-		r.Since = t.Time
-	}
-	if t := have.Spec.RenewTime; t != nil {
-		r.Renewed = t.Time
 	}
 	return r
 }

@@ -45,11 +45,17 @@ func (c *Client) versionOf(ctx context.Context, group string) (string, error) {
 }
 
 func (c *Client) listMachines(ctx context.Context, version schema.GroupVersion) ([]inventory.Machine, error) {
-	resources := []string{"machines", "machinedeployments", "clusters"}
-	lists := make([][]*unstructured.Unstructured, len(resources))
+	var lists [3][]*unstructured.Unstructured
 	g, gctx := errgroup.WithContext(ctx)
-	for i, resource := range resources {
-		g.Go(func() (err error) { lists[i], err = c.listAll(gctx, version.WithResource(resource)); return })
+	for i, kind := range [...]string{"machines", "machinedeployments", "clusters"} {
+		g.Go(func() (err error) {
+			list := c.dynamic.Resource(version.WithResource(kind)).List
+			lists[i], err = listed[*unstructured.Unstructured](gctx, kind+" of the Cluster API", list, metav1.ListOptions{})
+			if apierrors.IsNotFound(err) { // the group may lack the kind
+				return nil
+			}
+			return err
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
@@ -59,41 +65,33 @@ func (c *Client) listMachines(ctx context.Context, version schema.GroupVersion) 
 		available[d.GetNamespace()+"/"+d.GetName()] = isAvailable(d.Object)
 	}
 	for _, k := range lists[2] {
-		stopped, _, _ := unstructured.NestedBool(k.Object, "spec", "paused")
-		paused[k.GetNamespace()+"/"+k.GetName()] = stopped
+		paused[k.GetNamespace()+"/"+k.GetName()], _, _ = unstructured.NestedBool(k.Object, "spec", "paused")
 	}
-	parts, err := c.parts(ctx, lists[0])
-	if err != nil {
-		return nil, err
-	}
-	out := []inventory.Machine{}
+	out, known := []inventory.Machine{}, make(map[schema.GroupVersionKind]parts)
 	for _, m := range lists[0] {
-		out = append(out, toMachine(m, available, paused, parts))
+		kind, name := partOf(m)
+		if _, asked := known[kind]; !asked {
+			known[kind] = c.parts(ctx, kind)
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		cluster, _, _ := unstructured.NestedString(m.Object, "spec", "clusterName")
+		all := paused[m.GetNamespace()+"/"+cluster]
+		next := inventory.Machine{Namespace: m.GetNamespace(), Name: m.GetName(), Deployment: m.GetLabels()[capiGroup+"/deployment-name"], Paused: all || annotated(m)}
+		next.ProviderID, _, _ = unstructured.NestedString(m.Object, "spec", "providerID")
+		next.NodeRef, _, _ = unstructured.NestedString(m.Object, "status", "nodeRef", "name")
+		next.Available = next.Deployment != "" && available[m.GetNamespace()+"/"+next.Deployment]
+		if kind.Kind != "" && name != "" {
+			next.Infrastructure = strings.ToLower(kind.Kind) + "/" + name
+		}
+		known[kind].enter(&next, name, all)
+		out = append(out, next)
 	}
 	slices.SortFunc(out, func(a, b inventory.Machine) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return out, nil
-}
-
-func (c *Client) listAll(ctx context.Context, resource schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
-	out, err := listed[*unstructured.Unstructured](ctx, resource.Resource+" of the Cluster API", c.dynamic.Resource(resource).List, metav1.ListOptions{})
-	if apierrors.IsNotFound(err) { // the group may lack the kind
-		return nil, nil
-	}
-	return out, err
-}
-
-func toMachine(m *unstructured.Unstructured, available, paused map[string]bool, parts parts) inventory.Machine {
-	out := inventory.Machine{Namespace: m.GetNamespace(), Name: m.GetName(), Deployment: m.GetLabels()[capiGroup+"/deployment-name"]}
-	out.ProviderID, _, _ = unstructured.NestedString(m.Object, "spec", "providerID")
-	out.NodeRef, _, _ = unstructured.NestedString(m.Object, "status", "nodeRef", "name")
-	cluster, _, _ := unstructured.NestedString(m.Object, "spec", "clusterName")
-	all := paused[m.GetNamespace()+"/"+cluster]
-	out.Paused = all || annotated(m)
-	parts.enter(&out, partOf(m), all)
-	out.Available = out.Deployment != "" && available[m.GetNamespace()+"/"+out.Deployment]
-	return out
 }
 
 // isAvailable reads the condition Available, which has this name and meaning in
@@ -106,79 +104,58 @@ func isAvailable(deployment map[string]any) bool {
 	})
 }
 
-// part is the provider's part of a Machine: what its controller works on, which
-// claims servers and sets them up.
-type part struct {
-	kind      schema.GroupVersionKind // the version is "" in newer Machines
-	namespace string
-	name      string
-}
-
-func partOf(m *unstructured.Unstructured) part {
+// partOf names the provider's part of a Machine: what its controller works on, which
+// claims servers and sets them up. Newer Machines do not say its version.
+func partOf(m *unstructured.Unstructured) (kind schema.GroupVersionKind, name string) {
 	ref, _, _ := unstructured.NestedStringMap(m.Object, "spec", "infrastructureRef")
 	group, version, _ := strings.Cut(ref["apiVersion"], "/")
 	if version == "" {
 		group = ref["apiGroup"]
 	}
-	return part{schema.GroupVersionKind{Group: group, Version: version, Kind: ref["kind"]}, m.GetNamespace(), ref["name"]}
+	return schema.GroupVersionKind{Group: group, Version: version, Kind: ref["kind"]}, ref["name"]
 }
 
-// parts are all of them that were looked for.
+// parts are all parts of a kind.
 type parts struct {
-	seen   map[part]*metav1.PartialObjectMetadata
-	unread map[schema.GroupVersionKind]string // why a kind could not be listed
+	seen   map[string]*metav1.PartialObjectMetadata // by NAMESPACE/NAME
+	unread string                                   // why they could not be listed: nobody knows then whether their controller works
 }
 
-// parts lists the provider's parts of Machines, each kind once. Of what may not be
-// read the reason is kept: nobody knows then whether its controller works.
-func (c *Client) parts(ctx context.Context, machines []*unstructured.Unstructured) (parts, error) {
-	out := parts{make(map[part]*metav1.PartialObjectMetadata), make(map[schema.GroupVersionKind]string)}
-	done := make(map[schema.GroupVersionKind]bool)
-	for _, m := range machines {
-		kind := partOf(m).kind
-		if kind.Group == "" || kind.Kind == "" || done[kind] {
-			continue
-		}
-		done[kind] = true
-		err := c.listParts(ctx, kind, out.seen)
-		switch {
-		case ctx.Err() != nil:
-			return parts{}, context.Cause(ctx)
-		case err != nil && !apierrors.IsNotFound(err): // the cluster may lack the kind
-			out.unread[kind] = err.Error()
-		}
+// parts lists the parts of a kind. Its plural is as the Cluster API asks of its providers.
+func (c *Client) parts(ctx context.Context, kind schema.GroupVersionKind) parts {
+	out := parts{seen: make(map[string]*metav1.PartialObjectMetadata)}
+	if kind.Group == "" || kind.Kind == "" {
+		return out
 	}
-	return out, nil
-}
-
-// listParts reads the metadata of a kind. Its plural is as the Cluster API asks of
-// its providers.
-func (c *Client) listParts(ctx context.Context, kind schema.GroupVersionKind, into map[part]*metav1.PartialObjectMetadata) (err error) {
 	at := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: strings.ToLower(kind.Kind) + "s"}
+	var err error
 	if at.Version == "" {
 		if at.Version, err = c.versionOf(ctx, kind.Group); err != nil {
-			return fmt.Errorf("list the %s: %w", at.Resource, explain(err))
+			err = fmt.Errorf("list the %s: %w", at.Resource, explain(err))
 		}
 	}
-	return each(ctx, at.Resource, c.meta.Resource(at).List, metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) error {
-		into[part{kind, o.Namespace, o.Name}] = o
-		return nil
-	})
+	if err == nil {
+		err = each(ctx, at.Resource, c.meta.Resource(at).List, metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) error {
+			out.seen[o.Namespace+"/"+o.Name] = o
+			return nil
+		})
+	}
+	if err != nil && !apierrors.IsNotFound(err) { // the cluster may lack the kind
+		out.unread = err.Error()
+	}
+	return out
 }
 
 // enter tells a Machine of its part. The provider's controller goes by the
 // annotation of what it works on, not of the Machine, and by the pause of the whole
 // Cluster; what is being deleted it gives back to the pool and reinstalls, paused or
 // not. Where there is nothing that it could work on, the Machine's pause counts.
-func (p parts) enter(m *inventory.Machine, of part, all bool) {
-	if of.kind.Kind != "" && of.name != "" {
-		m.Infrastructure = strings.ToLower(of.kind.Kind) + "/" + of.name
-	}
-	have := p.seen[of]
-	switch m.InfrastructureUnread = p.unread[of.kind]; {
+func (p parts) enter(m *inventory.Machine, name string, all bool) {
+	have := p.seen[m.Namespace+"/"+name]
+	switch m.InfrastructureUnread = p.unread; {
 	case have != nil:
 		m.InfrastructurePaused = have.DeletionTimestamp == nil && (all || annotated(have))
-	case m.InfrastructureUnread != "":
+	case p.unread != "":
 		m.InfrastructurePaused = all
 	default:
 		m.InfrastructurePaused = m.Paused

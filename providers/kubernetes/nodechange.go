@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,26 +51,27 @@ func (c *Client) node(ctx context.Context, n inventory.Node) (*corev1.Node, erro
 	return have, nil
 }
 
-// changeNode patches a Node with what change makes of its present state; nil: it
-// is right as it is. A change that met another one looks again. The error says what
-// was being done.
-func (c *Client) changeNode(ctx context.Context, what string, n inventory.Node, change func(*corev1.Node) (*nodePatch, error)) (err error) {
+// changeNode patches a Node with what change makes of it, if that is anything. A change
+// that met another one looks again. The error says what was being done.
+func (c *Client) changeNode(ctx context.Context, what string, n inventory.Node, change func(*corev1.Node) error) (err error) {
 	defer wrap(&err, "%s node %s", what, n.Name)
 	err = retry.RetryOnConflict(atOnce, func() error {
 		have, err := c.node(ctx, n)
 		if err != nil {
 			return err
 		}
-		patch, err := change(have)
-		if err != nil || patch == nil {
+		next := have.DeepCopy()
+		if err := change(next); err != nil || equality.Semantic.DeepEqual(have, next) {
 			return err
 		}
-		patch.Metadata.ResourceVersion = have.ResourceVersion
-		text, err := json.Marshal(patch)
-		if err != nil {
+		have.ResourceVersion = "" // so that the patch names the one version that it may change
+		before, berr := json.Marshal(have)
+		after, aerr := json.Marshal(next)
+		patch, err := jsonpatch.CreateMergePatch(before, after)
+		if err := errors.Join(berr, aerr, err); err != nil {
 			return err
 		}
-		_, err = c.api.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: manager})
+		_, err = c.api.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
 		return err
 	})
 	if apierrors.IsConflict(err) {
@@ -77,27 +80,15 @@ func (c *Client) changeNode(ctx context.Context, what string, n inventory.Node, 
 	return explain(err)
 }
 
-// nodePatch changes some fields and annotations of one version of a Node; those that are
-// nil go.
-type nodePatch struct {
-	Spec     map[string]any `json:"spec,omitempty"`
-	Metadata struct {
-		ResourceVersion string         `json:"resourceVersion"`
-		Annotations     map[string]any `json:"annotations,omitempty"`
-	} `json:"metadata"`
-}
-
 // SetProviderID sets the provider id of a Node that has none. A Node that has
 // this one is right; one that has another gives ErrProviderID.
 func (c *Client) SetProviderID(ctx context.Context, n inventory.Node, id string) error {
-	return c.changeNode(ctx, "set the provider id of", n, func(have *corev1.Node) (*nodePatch, error) {
-		switch have.Spec.ProviderID {
-		case "":
-			return &nodePatch{Spec: map[string]any{"providerID": id}}, nil
-		case id:
-			return nil, nil
+	return c.changeNode(ctx, "set the provider id of", n, func(have *corev1.Node) error {
+		if have.Spec.ProviderID == "" || have.Spec.ProviderID == id {
+			have.Spec.ProviderID = id
+			return nil
 		}
-		return nil, fmt.Errorf("node %s has the provider id %q, not %q, and %w", n.Name, have.Spec.ProviderID, id, ErrProviderID)
+		return fmt.Errorf("node %s has the provider id %q, not %q, and %w", n.Name, have.Spec.ProviderID, id, ErrProviderID)
 	})
 }
 
@@ -127,16 +118,14 @@ const cordonRun = "cordon-run"
 // says whether the cordon is theirs now: one that an earlier run left behind is taken over,
 // and what a person or another tool closed is theirs and stays so.
 func (c *Client) CloseNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error) {
-	err = c.changeNode(ctx, "cordon", n, func(have *corev1.Node) (*nodePatch, error) {
-		of, left := have.Annotations[c.label(cordonRun)]
-		ours = left || !have.Spec.Unschedulable
-		if !ours || have.Spec.Unschedulable && of == run.ID {
-			return nil, nil
+	err = c.changeNode(ctx, "cordon", n, func(have *corev1.Node) error {
+		_, left := have.Annotations[c.label(cordonRun)]
+		if ours = left || !have.Spec.Unschedulable; ours {
+			have.Spec.Unschedulable = true
+			c.note(have, cordonedBy, run.Who)
+			c.note(have, cordonRun, run.ID)
 		}
-		if run.ID == "" {
-			return c.closing(true, run.Who, nil), nil
-		}
-		return c.closing(true, run.Who, run.ID), nil
+		return nil
 	})
 	return ours && err == nil, err
 }
@@ -159,21 +148,28 @@ func (c *Client) OpenNode(ctx context.Context, n inventory.Node) error {
 
 // open uncordons a Node that has an annotation of macfleet's.
 func (c *Client) open(ctx context.Context, n inventory.Node, mark string) (done bool, err error) {
-	err = c.changeNode(ctx, "uncordon", n, func(have *corev1.Node) (*nodePatch, error) {
-		_, ours := have.Annotations[c.label(mark)]
-		done = ours || !have.Spec.Unschedulable
-		if !ours {
-			return nil, nil
+	err = c.changeNode(ctx, "uncordon", n, func(have *corev1.Node) error {
+		if _, ours := have.Annotations[c.label(mark)]; ours {
+			have.Spec.Unschedulable = false
+			c.note(have, cordonedBy, "")
+			c.note(have, cordonRun, "")
 		}
-		return c.closing(nil, nil, nil), nil
+		done = !have.Spec.Unschedulable
+		return nil
 	})
 	return done && err == nil, err
 }
 
-func (c *Client) closing(unschedulable, by, run any) *nodePatch {
-	out := nodePatch{Spec: map[string]any{"unschedulable": unschedulable}}
-	out.Metadata.Annotations = map[string]any{c.label(cordonedBy): by, c.label(cordonRun): run}
-	return &out
+// note writes one of macfleet's annotations; "" takes it away.
+func (c *Client) note(have *corev1.Node, name, text string) {
+	if text == "" {
+		delete(have.Annotations, c.label(name))
+		return
+	}
+	if have.Annotations == nil {
+		have.Annotations = make(map[string]string)
+	}
+	have.Annotations[c.label(name)] = text
 }
 
 // PodsOn lists the Pods of one Node.
@@ -194,21 +190,16 @@ const holdNote = "hold"
 // SetHold writes a hold onto a Node, in place of whatever stands there; nil takes it
 // away. A Node that was made anew since it was seen is left alone.
 func (c *Client) SetHold(ctx context.Context, n inventory.Node, h *inventory.Hold) error {
-	var note any
+	var text []byte
 	if h != nil {
-		text, err := json.Marshal(h)
-		if err != nil {
+		var err error
+		if text, err = json.Marshal(h); err != nil {
 			return fmt.Errorf("encode the hold of node %s: %w", n.Name, err)
 		}
-		note = string(text)
 	}
-	return c.changeNode(ctx, "note the hold on", n, func(have *corev1.Node) (*nodePatch, error) {
-		if now, there := have.Annotations[c.label(holdNote)]; note == nil && !there || note == now {
-			return nil, nil
-		}
-		var out nodePatch
-		out.Metadata.Annotations = map[string]any{c.label(holdNote): note}
-		return &out, nil
+	return c.changeNode(ctx, "note the hold on", n, func(have *corev1.Node) error {
+		c.note(have, holdNote, string(text))
+		return nil
 	})
 }
 

@@ -144,10 +144,7 @@ func judge(n *inventory.Node, beat coordinationv1.LeaseSpec, now time.Time) {
 	if n.Ready != inventory.Ready || beat.RenewTime == nil {
 		return
 	}
-	lasts := leaseDuration
-	if beat.LeaseDurationSeconds != nil {
-		lasts = time.Duration(*beat.LeaseDurationSeconds) * time.Second
-	}
+	lasts := cmp.Or(time.Duration(value(beat.LeaseDurationSeconds))*time.Second, leaseDuration)
 	if now.Sub(beat.RenewTime.Time) > lasts+leaseGrace {
 		n.Ready = inventory.ReadyUnknown
 		n.Why = "no heartbeat since " + beat.RenewTime.UTC().Format("2006-01-02 15:04:05 UTC")

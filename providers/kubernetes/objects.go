@@ -64,8 +64,11 @@ func account(ns, name string) rbacv1.Subject {
 
 // standing says how wishes stand, and what the cluster must not hold any more.
 func (c *Client) standing(ctx context.Context, all []wish) (objects, surplus []inventory.Object, err error) {
+	objects = make([]inventory.Object, len(all))
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() (err error) { objects, err = look(ctx, all); return })
+	for i, w := range all {
+		g.Go(func() (err error) { objects[i], err = w.look(ctx); return })
+	}
 	g.Go(func() (err error) { surplus, err = c.surplus(ctx); return })
 	err = g.Wait()
 	return slices.Concat(objects, surplus), surplus, err
@@ -141,13 +144,13 @@ func (c *Client) own() []wish {
 	ns := c.options.Namespace
 	// Another namespace of the cluster may hold another configuration's.
 	i := c.identityOf(ns, ownName, ownName+"-"+ns, ownName, c.marks(false))
-	out := []wish{i.account, c.role("", ownName, clusterRules), i.binding}
+	out := []wish{i.account, c.role("", ownName, rules().Cluster), i.binding}
 	in := func(ns string, rules []rbacv1.PolicyRule) {
 		meta := metav1.ObjectMeta{Namespace: ns, Name: ownName, Labels: c.marks(false)}
 		out = append(out, c.role(ns, ownName, rules), c.binding(meta, "Role", ownName, account(c.options.Namespace, ownName)))
 	}
-	in(ns, namespaceRules)
-	in(c.options.AgentNamespace, identityRules)
+	in(ns, rules().Namespace)
+	in(c.options.AgentNamespace, rules().Identities)
 	if capi := c.options.CAPI; capi != nil && capi.Namespace != ns {
 		in(capi.Namespace, kubeconfigRules(capi.secret()))
 	}
@@ -158,8 +161,8 @@ func (c *Client) own() []wish {
 // and what these may do, in the whole cluster and in some namespaces. An administrator makes
 // it, once for all hosts.
 func (c *Client) admission() []wish {
-	out := []wish{c.namespace(c.options.Namespace), c.namespace(c.options.AgentNamespace), c.role("", agentRole, agentRules),
-		c.role("", podRole, podRules), c.role("", leaseRole, leaseRules), c.agentBinding(corev1.NamespaceNodeLease, leaseRole)}
+	out := []wish{c.namespace(c.options.Namespace), c.namespace(c.options.AgentNamespace), c.role("", agentRole, rules().Agents),
+		c.role("", podRole, rules().Pods), c.role("", leaseRole, rules().Leases), c.agentBinding(corev1.NamespaceNodeLease, leaseRole)}
 	for _, ns := range c.options.PodNamespaces {
 		out = append(out, c.agentBinding(ns, podRole))
 	}

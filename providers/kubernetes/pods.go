@@ -24,7 +24,15 @@ import (
 // the present state, not the server's cache: whether a Pod is gone decides over
 // virtual machines.
 func (c *Client) pods(ctx context.Context, nodes func() ([]inventory.Node, error)) ([]inventory.Pod, error) {
-	out, macs := []inventory.Pod{}, sync.OnceValues(func() (map[string]bool, error) { return macNodes(nodes) })
+	out := []inventory.Pod{}
+	macs := sync.OnceValues(func() (map[string]bool, error) { // says of each Node whether it is a Mac mini
+		all, err := nodes()
+		macs := make(map[string]bool, len(all))
+		for _, n := range all {
+			macs[n.Name] = n.ServerID() != "" || n.Labels[corev1.LabelOSStable] == "darwin"
+		}
+		return macs, err
+	})
 	bound := metav1.ListOptions{FieldSelector: "spec.nodeName!="}
 	err := each(ctx, "pods", c.api.CoreV1().Pods(metav1.NamespaceAll).List, bound, func(p *corev1.Pod) error {
 		all, err := macs()
@@ -42,19 +50,6 @@ func (c *Client) pods(ctx context.Context, nodes func() ([]inventory.Node, error
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return out, nil
-}
-
-// macNodes says of each Node whether it is a Mac mini.
-func macNodes(nodes func() ([]inventory.Node, error)) (map[string]bool, error) {
-	all, err := nodes()
-	if err != nil {
-		return nil, err
-	}
-	macs := make(map[string]bool, len(all))
-	for _, n := range all {
-		macs[n.Name] = n.ServerID() != "" || n.Labels[corev1.LabelOSStable] == "darwin"
-	}
-	return macs, nil
 }
 
 func (c *Client) toPod(p *corev1.Pod) inventory.Pod {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -111,16 +110,6 @@ func (w wish) look(ctx context.Context) (inventory.Object, error) {
 	return out, nil
 }
 
-// look looks at many objects at once.
-func look(ctx context.Context, all []wish) ([]inventory.Object, error) {
-	out := make([]inventory.Object, len(all))
-	g, ctx := errgroup.WithContext(ctx)
-	for i, w := range all {
-		g.Go(func() (err error) { out[i], err = w.look(ctx); return })
-	}
-	return out, g.Wait()
-}
-
 func (w wish) differs(have metav1.Object) string {
 	if err := w.foreign(have); err != nil {
 		return err.Error()
@@ -173,17 +162,15 @@ func (w wish) mend(have metav1.Object) (changed string) {
 // completed returns labels or annotations with those that are wanted, and the first that
 // was not right.
 func completed(have, want map[string]string, what string) (all map[string]string, changed string) {
-	all = maps.Clone(have)
+	all = make(map[string]string)
+	maps.Copy(all, have)
+	maps.Copy(all, want)
 	for _, name := range sortedKeys(want) {
-		if value, there := have[name]; !there || value != want[name] {
-			if all == nil {
-				all = make(map[string]string)
-			}
-			all[name] = want[name]
-			changed = cmp.Or(changed, what+name)
+		if has, there := have[name]; !there || has != want[name] {
+			return all, what + name
 		}
 	}
-	return all, changed
+	return all, ""
 }
 
 // ensure brings the object to what is wanted and returns it. It makes nothing

@@ -122,20 +122,11 @@ func (d *kubeletDiff) remedy() string {
 // jobFields are what moves of the job: its arguments, each by its name, and what else
 // launchd or the file has. A file that says what launchd has says nothing more.
 func (d *kubeletDiff) jobFields() []plan.Field {
-	inLaunchd, file := d.jobSettings[1], d.jobSettings[2]
-	out := d.argumentFields()
-	if inLaunchd.Differs() && (len(out) == 0 || inLaunchd.Seen != otherArguments) {
-		out = append(out, kit.Fields(inLaunchd)...)
+	out := append(d.argumentFields(), kit.Fields(d.jobSettings[1])...)
+	if args, ok := d.seen.onDisk(d.job); ok && d.seen.loaded && d.jobSettings[2].Differs() {
+		return append(out, moved(args, d.job.Arguments, " in the job file")...)
 	}
-	switch {
-	case !file.Differs(), d.seen.loaded && len(out) > 0 && !d.jobFacts[2].Differs():
-		return out
-	case d.seen.loaded:
-		if args, ok := d.seen.onDisk(d.job); ok {
-			return append(out, moved(args, d.job.Arguments, " in the job file")...)
-		}
-	}
-	return append(out, kit.Fields(file)...)
+	return append(out, kit.Fields(d.jobSettings[2])...)
 }
 
 // argumentFields are the arguments that move. Of a job that is not there all are
@@ -185,12 +176,6 @@ func flags(args []string) map[string]string {
 	return out
 }
 
-// edited reports whether the job differs by more than the arguments of one description
-// that launchd and the file have in common.
-func (d *kubeletDiff) edited() bool {
-	return slices.ContainsFunc(d.jobFacts[1:], kit.Setting.Differs)
-}
-
 // jobText says what of a job that launchd has differs from what is wanted.
 func (d *kubeletDiff) jobText() string {
 	var parts []string
@@ -203,7 +188,7 @@ func (d *kubeletDiff) jobText() string {
 // reason names why the process is started anew: what is wrong with the job, or
 // else that something was changed which it reads at its start.
 func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
-	launchdJob, file := d.jobSettings[1], d.jobSettings[2]
+	differs := func(all []kit.Setting) bool { return slices.ContainsFunc(all, kit.Setting.Differs) }
 	for _, r := range []struct {
 		is     bool
 		reason plan.Reason
@@ -211,10 +196,10 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 		{len(d.taken) > 0, plan.Reason{Code: codeSecondKubelet, Text: "the same program runs as " + kit.ListOr(names(d.taken), "") + ", which makes way"}},
 		{d.condition.Code == codeKubeletMissing, d.condition},
 		// A process that fails is worth more words than arguments that the configuration moves.
-		{d.condition.Code != (plan.Code{}) && d.seen.loaded && !d.edited(), d.condition},
-		{d.seen.loaded && (launchdJob.Differs() || file.Differs()), plan.Reason{Code: codePlistChangedUnderJob, Text: d.jobText()}},
+		{d.condition.Code != (plan.Code{}) && d.seen.loaded && !differs(d.jobSettings[1:]), d.condition},
+		{d.seen.loaded && differs(d.jobSettings), plan.Reason{Code: codePlistChangedUnderJob, Text: d.jobText()}},
 		{d.condition.Code != (plan.Code{}), d.condition},
-		{file.Differs(), plan.Reason{Code: codePlistChangedUnderJob, Text: kubeletPlist + " is " + file.Seen}},
+		{d.jobSettings[2].Differs(), plan.Reason{Code: codePlistChangedUnderJob, Text: kubeletPlist + " is " + d.jobSettings[2].Seen}},
 		{d.stale, plan.Reason{Code: codeStaleBinaryRunning, Text: "the process was started before the program that lies there now"}},
 		{d.rest[1].Differs(), plan.Reason{Code: codeKubeletFolders, Text: d.rest[1].Seen}},
 		{d.cluster.Code != (plan.Code{}), d.cluster},

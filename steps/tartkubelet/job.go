@@ -80,16 +80,23 @@ func nodeLabels(wish *fleet.TartKubelet, h fleet.Host) map[string]string {
 	return labels
 }
 
-// jobSettings compare the job with what is wanted: its description in launchd, and
-// on the disk, from which the next boot takes it. text is its property list.
+// jobSettings compare the job with what is wanted: its arguments, and the rest of it in
+// launchd and on the disk, from which the next boot takes it. The rest is compared for the
+// arguments that launchd has, so that another wish is no drift of it. text is the property
+// list of what is wanted.
 func (s kubeletState) jobSettings(want launchd.Job, text string) []kit.Setting {
 	args := strings.Join(want.Arguments, " ")
 	all := []kit.Setting{kit.Compare("arguments", args, args), kit.Compare("job in launchd", kit.AsRendered, kit.AsRendered), kit.Compare("job file", kit.AsRendered, kit.AsRendered)}
-	switch differs := s.service.Differs(want); {
-	case !s.loaded:
+	if !s.loaded {
 		all[0].Seen, all[1].Seen = "none", "not loaded"
-	case len(differs) > 0:
-		all[0].Seen, all[1].Seen = strings.Join(s.service.Arguments, " "), "other "+strings.Join(differs, ", ") // otherArguments, or more
+	} else {
+		if !slices.Equal(s.service.Arguments, want.Arguments) {
+			want.Arguments = s.service.Arguments
+			all[0].Seen, text = strings.Join(want.Arguments, " "), launchd.Plist(want)
+		}
+		if differs := s.service.Differs(want); len(differs) > 0 {
+			all[1].Seen = "other " + strings.Join(differs, ", ")
+		}
 	}
 	switch {
 	case !s.isPlist:
@@ -102,30 +109,15 @@ func (s kubeletState) jobSettings(want launchd.Job, text string) []kit.Setting {
 	return all
 }
 
-// otherArguments is what the setting "job in launchd" says where nothing else of it
-// differs.
-const otherArguments = "other arguments"
-
 // onDisk returns the arguments in the job's file, where that is like the wanted one but
 // for them.
 func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {
 	j, err := launchd.ParsePlist(s.plist.Text)
-	if !s.isPlist || err != nil || s.plist.Mode != kit.FileMode || len(j.Arguments) == 0 || j.Arguments[0] != want.Arguments[0] {
+	if err != nil || s.plist.Mode != kit.FileMode || j.Program() != want.Program() {
 		return nil, false
 	}
-	args, want.Arguments = j.Arguments, j.Arguments
-	return args, launchd.Plist(want) == s.plist.Text
-}
-
-// jobFacts are the same with nothing in them that hangs on the wanted arguments:
-// another wish is no drift. The rest of the job, and its file, are compared for the
-// arguments that launchd has.
-func (s kubeletState) jobFacts(compared []kit.Setting, want launchd.Job) []kit.Setting {
-	if !s.loaded || slices.Equal(want.Arguments, s.service.Arguments) {
-		return compared
-	}
-	want.Arguments = s.service.Arguments
-	return append([]kit.Setting{compared[0]}, s.jobSettings(want, launchd.Plist(want))[1:]...)
+	want.Arguments = j.Arguments
+	return j.Arguments, launchd.Plist(want) == s.plist.Text
 }
 
 // digest is the SHA-256 of a text, in hex.
@@ -141,8 +133,7 @@ func (s kubeletState) collects() bool {
 	if s.loaded {
 		return !slices.Contains(s.service.Arguments, keepMachines)
 	}
-	j, err := launchd.ParsePlist(s.plist.Text)
-	if s.isPlist && err == nil {
+	if j, err := launchd.ParsePlist(s.plist.Text); err == nil {
 		return !slices.Contains(j.Arguments, keepMachines)
 	}
 	return !slices.ContainsFunc(s.others, func(o otherJob) bool { return o.keepsMachines })

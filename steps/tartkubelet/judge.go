@@ -3,6 +3,7 @@ package tartkubelet
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -126,7 +127,7 @@ func (s kubeletState) stale() bool {
 // inCluster says what is wrong with the host's Node though the job runs well. What
 // the cluster says is about this process once it has heard of it, or has had the time
 // to; early says that it has not.
-func (s kubeletState) inCluster(v plan.View, want launchd.Job) (wrong plan.Reason, early bool) {
+func (s kubeletState) inCluster(v plan.View, labels map[string]string) (wrong plan.Reason, early bool) {
 	p, alive := s.own()
 	node, there := v.Node.Get()
 	k := s.kubelet(plan.Reason{}, v.At)
@@ -143,7 +144,7 @@ func (s kubeletState) inCluster(v plan.View, want launchd.Job) (wrong plan.Reaso
 	case node.Ready != inventory.Ready:
 		return plan.Reason{Code: plan.CodeNodeNotReady, Text: fmt.Sprintf("the Node's Ready is %s (%s), though the kubelet runs well", node.Ready, cmp.Or(node.Why, "no reason given"))}, false
 	}
-	if other := labelsThatDiffer(node.Labels, want); len(other) > 0 {
+	if other := labelsThatDiffer(node.Labels, labels); len(other) > 0 {
 		return plan.Reason{Code: codeNodeLabelsDiffer, Text: "the Node's labels are not those of --node-labels: " + strings.Join(other, ", ")}, false
 	}
 	return plan.Reason{}, false
@@ -166,21 +167,14 @@ func (d *kubeletDiff) notJudged() []plan.Trouble {
 	return nil
 }
 
-// labelsThatDiffer are the labels of --node-labels that the Node does not have so.
-func labelsThatDiffer(have map[string]string, want launchd.Job) []string {
+// labelsThatDiffer are the labels of the kubelet's job that the Node does not have so.
+func labelsThatDiffer(have, want map[string]string) []string {
 	var out []string
-	for _, arg := range want.Arguments {
-		pairs, ok := strings.CutPrefix(arg, "--node-labels=")
-		if !ok {
-			continue
-		}
-		for pair := range strings.SplitSeq(pairs, ",") {
-			key, value, _ := strings.Cut(pair, "=")
-			if got, there := have[key]; !there {
-				out = append(out, key+" is missing")
-			} else if got != value {
-				out = append(out, key+" is "+got)
-			}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if got, there := have[key]; !there {
+			out = append(out, key+" is missing")
+		} else if got != want[key] {
+			out = append(out, key+" is "+got)
 		}
 	}
 	return out

@@ -115,7 +115,7 @@ type kubeletDiff struct {
 	foreign *plan.Trouble
 
 	version, access, config kit.Setting
-	jobSettings, jobFacts   []kit.Setting
+	jobSettings             []kit.Setting // its arguments, the job in launchd, its file
 	rest                    []kit.Setting
 	configReason            plan.Reason
 	condition, cluster      plan.Reason
@@ -140,13 +140,12 @@ func (d *kubeletDiff) compare(r *kit.Reader) {
 	d.compareConfig(r)
 	d.plist = launchd.Plist(d.job)
 	d.jobSettings = s.jobSettings(d.job, d.plist)
-	d.jobFacts = s.jobFacts(d.jobSettings, d.job)
 	d.taken, d.foreign = d.step.rivals(s)
 	var process string
 	d.condition, process = s.condition()
 	d.stale = s.stale()
 	if d.condition == (plan.Reason{}) && !d.stale && !slices.ContainsFunc(d.jobSettings, kit.Setting.Differs) {
-		d.cluster, d.early = s.inCluster(v, d.job)
+		d.cluster, d.early = s.inCluster(v, nodeLabels(wish, v.Host))
 	}
 	d.kubelet = s.kubelet(d.condition, v.At)
 	d.rest = []kit.Setting{
@@ -207,15 +206,11 @@ func (s kubeletState) foldersOf(user string) string {
 }
 
 func (d *kubeletDiff) finding() plan.Finding {
-	var f plan.Finding
-	all := slices.Concat([]kit.Setting{d.version, d.access, d.config}, d.jobFacts, d.rest) // both sides in normal form
-	f.Facts = kit.Facts(all)
-	f.VMs = inventory.Present(d.seen.virtualMachines())
-	f.Warnings = d.seen.receipt.RolledBack(d.goal, d.view.Rollback)
-	f.Warnings = slices.Concat(f.Warnings, d.orphans(), d.notJudged())
-	f.Kubelet = inventory.Present(d.kubelet)
+	all := slices.Concat([]kit.Setting{d.version, d.access, d.config}, d.jobSettings, d.rest) // both sides in normal form
+	f := plan.Finding{Facts: kit.Facts(all), VMs: inventory.Present(d.seen.virtualMachines()), Kubelet: inventory.Present(d.kubelet),
+		Warnings: slices.Concat(d.seen.receipt.RolledBack(d.goal, d.view.Rollback), d.orphans(), d.notJudged())}
 	if !slices.ContainsFunc(all, kit.Setting.Differs) {
-		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.lowDisk())
+		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.diskFull(leastFree))
 		return f
 	}
 	f.Changes = d.changes()
@@ -231,26 +226,24 @@ func (d *kubeletDiff) refusal(changes []plan.Change) *plan.Trouble {
 	if d.goal.SHA == "" {
 		return kit.ArtifactMissing(d.step.ID())
 	}
-	if t := cmp.Or(d.foreign, d.noRoom, d.noWay, d.background()); t != nil {
-		return t
-	}
+	t := cmp.Or(d.foreign, d.noRoom, d.noWay, d.background())
 	for _, c := range changes {
-		if c.Delivery != nil && d.seen.free != kit.UnknownSpace && d.seen.free < c.Delivery.Space {
-			return kit.DiskFull(d.seen.free, c.Delivery.Space)
+		if c.Delivery != nil {
+			t = cmp.Or(t, d.diskFull(c.Delivery.Space))
 		}
 	}
-	return nil
+	return t
 }
 
 // leastFree is how many bytes a host must have free: no virtual machine starts
 // with less, and no log is written.
 const leastFree = 1 << 30
 
-func (d *kubeletDiff) lowDisk() *plan.Trouble {
-	if d.seen.free == kit.UnknownSpace || d.seen.free >= leastFree {
+func (d *kubeletDiff) diskFull(needed int64) *plan.Trouble {
+	if d.seen.free == kit.UnknownSpace || d.seen.free >= needed {
 		return nil
 	}
-	return kit.DiskFull(d.seen.free, leastFree)
+	return kit.DiskFull(d.seen.free, needed)
 }
 
 // background says that macOS does not let the job start by itself. Only a person can
