@@ -12,7 +12,7 @@ import (
 
 // locals evaluates all locals into sc, each after those it refers to.
 func (l *loader) locals(blocks []*hclsyntax.Block, sc *scope) {
-	d := &locals{loader: l, scope: sc, attrs: map[string]*hclsyntax.Attribute{}, state: map[string]state{}, cyclic: map[string]bool{}}
+	d := &locals{loader: l, scope: sc, attrs: map[string]*hclsyntax.Attribute{}, done: map[string]bool{}, cyclic: map[string]bool{}}
 	sc.values["local"] = map[string]cty.Value{}
 	first := map[string]hcl.Range{}
 	for _, block := range blocks {
@@ -36,35 +36,26 @@ type locals struct {
 	*loader
 	scope  *scope
 	attrs  map[string]*hclsyntax.Attribute
-	state  map[string]state
+	done   map[string]bool
 	cyclic map[string]bool // without a value, because it needs itself
 }
-
-type state int
-
-const (
-	waiting state = iota
-	visiting
-	done
-)
 
 // evaluate gives a local its value; path leads to it.
 func (d *locals) evaluate(name string, path []string) {
 	attr := d.attrs[name]
-	switch {
-	case attr == nil || d.state[name] == done:
-		return
-	case d.state[name] == visiting:
-		d.cycle(path[slices.Index(path, name):])
+	if attr == nil || d.done[name] {
 		return
 	}
-	d.state[name] = visiting
+	if i := slices.Index(path, name); i >= 0 {
+		d.cycle(path[i:])
+		return
+	}
 	for _, tr := range attr.Expr.Variables() {
 		if root, needed, ok := split(tr); ok && root == "local" {
 			d.evaluate(needed, append(path, name))
 		}
 	}
-	d.state[name] = done
+	d.done[name] = true
 	if d.cyclic[name] {
 		d.sound(attr.Expr, d.scope, plain) // its other faults
 		return
