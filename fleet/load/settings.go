@@ -78,14 +78,11 @@ func owners(name string, environments []string) []fleet.Owner {
 	if name == "" {
 		return nil
 	}
-	if len(environments) == 0 {
-		return []fleet.Owner{{Name: name}}
-	}
-	var all []fleet.Owner
+	all := []fleet.Owner{{Name: name}}
 	for _, env := range environments {
 		all = append(all, fleet.Owner{Name: name, Environment: env})
 	}
-	return all
+	return all[min(1, len(environments)):] // the bare name only where there is no environment
 }
 
 // ssh reads how hosts are reached.
