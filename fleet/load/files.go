@@ -76,10 +76,11 @@ func read(fsys fs.FS, name string) ([]byte, *hcl.Diagnostic) {
 // files, both sorted. A name that cannot be shown is an error: it could end a line, and
 // tell a terminal, or a job's runner, what to do.
 func list(fsys fs.FS) (names, others []string, err error) {
-	entries, err := fs.ReadDir(fsys, ".")
+	entries, err := fs.ReadDir(fsys, ".") // sorted
 	if err != nil {
 		return nil, nil, err
 	}
+	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case e.IsDir():
@@ -91,41 +92,31 @@ func list(fsys fs.FS) (names, others []string, err error) {
 			others = append(others, name)
 		}
 	}
-	slices.Sort(names)
-	slices.Sort(others)
 	return names, others, nil
 }
-
-func hidden(r rune) bool { return !unicode.IsPrint(r) }
 
 // parseFile parses one file. It reports the first syntax fault and returns nil
 // when there is one: what follows it may be a consequence.
 func (l *loader) parseFile(name string, content []byte) *hclsyntax.Body {
 	l.files[name] = &hcl.File{Bytes: content}
-	if fault := excess(name, content); fault != nil {
-		l.broken(name, content, fault)
-		return nil
-	}
-	file, diags := hclsyntax.ParseConfig(content, name, hcl.InitialPos)
-	slices.SortStableFunc(diags, func(a, b *hcl.Diagnostic) int { return compareRanges(a.Subject, b.Subject) })
-	for _, d := range diags {
-		if d.Severity == hcl.DiagError && d.Summary != redefined {
-			l.broken(name, content, d)
-			return nil
+	fault := excess(name, content)
+	var file *hcl.File
+	var diags hcl.Diagnostics
+	if fault == nil {
+		file, diags = hclsyntax.ParseConfig(content, name, hcl.InitialPos)
+		slices.SortStableFunc(diags, func(a, b *hcl.Diagnostic) int { return compareRanges(a.Subject, b.Subject) })
+		if i := slices.IndexFunc(diags, func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagError && d.Summary != redefined }); i >= 0 {
+			fault = diags[i]
 		}
+	}
+	if fault != nil {
+		l.take(hcl.Diagnostics{fault}, fileStart(name))
+		l.lost = append(l.lost, content)
+		return nil
 	}
 	l.take(diags, fileStart(name))
 	l.files[name] = file
-	body, ok := file.Body.(*hclsyntax.Body)
-	if !ok {
-		return nil
-	}
-	return body
-}
-
-func (l *loader) broken(name string, content []byte, d *hcl.Diagnostic) {
-	l.take(hcl.Diagnostics{d}, fileStart(name))
-	l.lost = append(l.lost, content)
+	return file.Body.(*hclsyntax.Body)
 }
 
 // Format returns src in the canonical layout: two spaces a level, equals signs
