@@ -34,10 +34,8 @@ func ParseWindow(text string) (Window, error) {
 		}
 	}
 	from, to, _ := strings.Cut(parts[1], "-")
-	var ok, ok2 bool
-	w.From, ok = parseTime(from)
-	w.To, ok2 = parseTime(to)
-	if !ok || !ok2 || w.From == 24*time.Hour || w.From == w.To {
+	w.From, w.To = parseTime(from), parseTime(to)
+	if w.From < 0 || w.To < 0 || w.From == 24*time.Hour || w.From == w.To {
 		return w, fmt.Errorf("%q must be two different times of the day, such as %q", parts[1], "22:00-06:00")
 	}
 	if len(parts) == 3 {
@@ -71,16 +69,16 @@ func (w *Window) addDays(text string) error {
 	}
 }
 
-// parseTime reads "22:00". "24:00" is the end of a day.
-func parseTime(text string) (time.Duration, bool) {
+// parseTime reads "22:00"; what is no time is negative. "24:00" is the end of a day.
+func parseTime(text string) time.Duration {
 	if text == "24:00" {
-		return 24 * time.Hour, true
+		return 24 * time.Hour
 	}
 	t, err := time.Parse("15:04", text)
 	if err != nil || len(text) != len("15:04") {
-		return 0, false
+		return -1
 	}
-	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, true
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute
 }
 
 // Contains reports whether the window is open at t.

@@ -91,7 +91,7 @@ func (l *loader) noArtifact(attr *hclsyntax.Attribute, sc *scope, val cty.Value)
 	if val.Type() == cty.String && sc.values["artifact"][val.AsString()] != cty.NilVal {
 		hint = didYouMean("artifact." + val.AsString())
 	}
-	l.fault(attr.Expr.Range(), wrongType, "The argument %q must be an artifact, not %s. Write artifact.NAME with the name of an artifact block.%s", attr.Name, describe(val), hint)
+	l.fault(attr.Expr.Range(), wrongType, "The argument %q must be an artifact, not %s. Write artifact.NAME with the name of an artifact block.%s", attr.Name, typeName(val.Type()), hint)
 }
 
 // locked reports the artifacts that a fleet uses and that have no digest.

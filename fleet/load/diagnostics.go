@@ -29,12 +29,7 @@ func (l *loader) faultOutside(summary, detail string, args ...any) {
 }
 
 func (l *loader) report(severity hcl.DiagnosticSeverity, at *hcl.Range, summary, detail string, args []any) {
-	l.diags = append(l.diags, &hcl.Diagnostic{
-		Severity: severity,
-		Summary:  summary,
-		Detail:   fmt.Sprintf(detail, args...),
-		Subject:  at,
-	})
+	l.diags = append(l.diags, &hcl.Diagnostic{Severity: severity, Summary: summary, Detail: fmt.Sprintf(detail, args...), Subject: at})
 }
 
 // take adds the diagnostics of the HCL library, giving a place to those that
@@ -68,15 +63,9 @@ func compareDiagnostics(a, b *hcl.Diagnostic) int {
 	)
 }
 
+// compareRanges orders by files and places; no place is before all.
 func compareRanges(a, b *hcl.Range) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return -1
-	case b == nil:
-		return 1
-	}
+	a, b = cmp.Or(a, &hcl.Range{}), cmp.Or(b, &hcl.Range{})
 	return cmp.Or(
 		cmp.Compare(a.Filename, b.Filename),
 		cmp.Compare(a.Start.Byte, b.Start.Byte),

@@ -61,23 +61,18 @@ func (e environments) values() map[string]cty.Value {
 	switch {
 	case e.chosen.Name != "":
 		values := map[string]cty.Value{"name": cty.StringVal(e.chosen.Name)}
-		e.chosen.Place.text(values, "cluster_uid", e.chosen.ClusterUID)
-		e.chosen.Place.text(values, "project_id", e.chosen.ProjectID)
+		for name, value := range map[string]string{"cluster_uid": e.chosen.ClusterUID, "project_id": e.chosen.ProjectID} {
+			if e.chosen.Place.good[name] {
+				values[name] = cty.StringVal(value)
+			} else if e.chosen.Place.written(name) {
+				values[name] = cty.DynamicVal // it is faulty
+			}
+		}
 		return values
 	case e.settled:
 		return nil
 	}
 	return map[string]cty.Value{"name": cty.DynamicVal, "cluster_uid": cty.DynamicVal, "project_id": cty.DynamicVal}
-}
-
-// text enters an argument's value, unknown where it is faulty.
-func (p place) text(values map[string]cty.Value, name, value string) {
-	switch {
-	case p.good[name]:
-		values[name] = cty.StringVal(value)
-	case p.written(name):
-		values[name] = cty.DynamicVal
-	}
 }
 
 // unique reports whether name is the first of its kind, and says where the

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -38,14 +37,9 @@ func (l *loader) parse(fsys fs.FS) []*hclsyntax.Body {
 	}
 	bodies := []*hclsyntax.Body{}
 	for _, name := range names {
-		content, err := read(fsys, name)
-		if err != nil {
-			var large *hcl.Diagnostic
-			if errors.As(err, &large) {
-				l.take(hcl.Diagnostics{large}, fileStart(name))
-			} else {
-				l.fault(fileStart(name), "Unreadable file", "The file cannot be read: %s.", err)
-			}
+		content, fault := read(fsys, name)
+		if fault != nil {
+			l.diags = append(l.diags, fault)
 			// Anything may stand in it: then nothing counts as missing.
 			l.lost = append(l.lost, nil)
 			continue
@@ -59,29 +53,34 @@ func (l *loader) parse(fsys fs.FS) []*hclsyntax.Body {
 
 // read reads a regular file, or what a link to one leads to. Anything else, such
 // as a pipe, could keep its reader waiting for ever, and a file of holes fill the
-// memory: that error is a *hcl.Diagnostic.
-func read(fsys fs.FS, name string) ([]byte, error) {
+// memory.
+func read(fsys fs.FS, name string) ([]byte, *hcl.Diagnostic) {
+	var content []byte
 	info, err := fs.Stat(fsys, name)
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
+	case info.Size() > maxFile:
+		return nil, oversize(name, info.Size())
+	default:
+		content, err = fs.ReadFile(fsys, name)
+	}
 	if err != nil {
-		return nil, err
+		return nil, faultAt(fileStart(name), "Unreadable file", "The file cannot be read: %s.", err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
-	}
-	if fault := oversize(name, info.Size()); fault != nil {
-		return nil, fault
-	}
-	return fs.ReadFile(fsys, name)
+	return content, nil
 }
 
 // list returns the names of the configuration's files and those of other HCL
 // files, both sorted. A name that cannot be shown is an error: it could end a line, and
 // tell a terminal, or a job's runner, what to do.
 func list(fsys fs.FS) (names, others []string, err error) {
-	entries, err := fs.ReadDir(fsys, ".")
+	entries, err := fs.ReadDir(fsys, ".") // sorted
 	if err != nil {
 		return nil, nil, err
 	}
+	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case e.IsDir():
@@ -93,41 +92,31 @@ func list(fsys fs.FS) (names, others []string, err error) {
 			others = append(others, name)
 		}
 	}
-	slices.Sort(names)
-	slices.Sort(others)
 	return names, others, nil
 }
-
-func hidden(r rune) bool { return !unicode.IsPrint(r) }
 
 // parseFile parses one file. It reports the first syntax fault and returns nil
 // when there is one: what follows it may be a consequence.
 func (l *loader) parseFile(name string, content []byte) *hclsyntax.Body {
 	l.files[name] = &hcl.File{Bytes: content}
-	if fault := excess(name, content); fault != nil {
-		l.broken(name, content, fault)
-		return nil
-	}
-	file, diags := hclsyntax.ParseConfig(content, name, hcl.InitialPos)
-	slices.SortStableFunc(diags, func(a, b *hcl.Diagnostic) int { return compareRanges(a.Subject, b.Subject) })
-	for _, d := range diags {
-		if d.Severity == hcl.DiagError && d.Summary != redefined {
-			l.broken(name, content, d)
-			return nil
+	fault := excess(name, content)
+	var file *hcl.File
+	var diags hcl.Diagnostics
+	if fault == nil {
+		file, diags = hclsyntax.ParseConfig(content, name, hcl.InitialPos)
+		slices.SortStableFunc(diags, func(a, b *hcl.Diagnostic) int { return compareRanges(a.Subject, b.Subject) })
+		if i := slices.IndexFunc(diags, func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagError && d.Summary != redefined }); i >= 0 {
+			fault = diags[i]
 		}
+	}
+	if fault != nil {
+		l.take(hcl.Diagnostics{fault}, fileStart(name))
+		l.lost = append(l.lost, content)
+		return nil
 	}
 	l.take(diags, fileStart(name))
 	l.files[name] = file
-	body, ok := file.Body.(*hclsyntax.Body)
-	if !ok {
-		return nil
-	}
-	return body
-}
-
-func (l *loader) broken(name string, content []byte, d *hcl.Diagnostic) {
-	l.take(hcl.Diagnostics{d}, fileStart(name))
-	l.lost = append(l.lost, content)
+	return file.Body.(*hclsyntax.Body)
 }
 
 // Format returns src in the canonical layout: two spaces a level, equals signs
@@ -170,8 +159,8 @@ const tooLarge = "Text too large"
 
 // excess returns the fault of a text that goes beyond the bounds, or nil.
 func excess(name string, content []byte) *hcl.Diagnostic {
-	if fault := oversize(name, int64(len(content))); fault != nil {
-		return fault
+	if size := int64(len(content)); size > maxFile {
+		return oversize(name, size)
 	}
 	tokens, _ := hclsyntax.LexConfig(content, name, hcl.InitialPos)
 	depth, operators := 0, 0
@@ -186,26 +175,23 @@ func excess(name string, content []byte) *hcl.Diagnostic {
 		}
 		switch {
 		case t.Type == hclsyntax.TokenNumberLit && longExponent(string(t.Bytes)):
-			return excessAt(t.Range, "The exponent of this number is too large.")
+			return faultAt(t.Range, tooLarge, "The exponent of this number is too large.")
 		case depth > maxDepth:
-			return excessAt(t.Range, "Brackets are nested more than %d deep here. Write it flatter.", maxDepth)
+			return faultAt(t.Range, tooLarge, "Brackets are nested more than %d deep here. Write it flatter.", maxDepth)
 		case operators > maxOperators:
-			return excessAt(t.Range, "The file has more than %d operators and lists. Split it into several files.", maxOperators)
+			return faultAt(t.Range, tooLarge, "The file has more than %d operators and lists. Split it into several files.", maxOperators)
 		}
 	}
 	return nil
 }
 
-// oversize returns the fault of a text of so many bytes, or nil.
+// oversize is the fault of a text of too many bytes.
 func oversize(name string, size int64) *hcl.Diagnostic {
-	if size <= maxFile {
-		return nil
-	}
-	return excessAt(fileStart(name), "The text has %d bytes; at most %d are read. Split it into several files.", size, maxFile)
+	return faultAt(fileStart(name), tooLarge, "The text has %d bytes; at most %d are read. Split it into several files.", size, maxFile)
 }
 
-func excessAt(at hcl.Range, detail string, args ...any) *hcl.Diagnostic {
-	return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: tooLarge, Detail: fmt.Sprintf(detail, args...), Subject: &at}
+func faultAt(at hcl.Range, summary, detail string, args ...any) *hcl.Diagnostic {
+	return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(detail, args...), Subject: &at}
 }
 
 // The tokens that nest, and those that nest what follows them without brackets.

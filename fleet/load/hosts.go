@@ -90,20 +90,12 @@ func (r *roster) seat(b hostBlock) (seat, bool) {
 		return seat{}, false
 	}
 	written := seat{environment, fleetName, group}
-	if owner, at, owned := r.owner(b.Name); owned {
-		return r.owned(b, seat{owner.Environment, at.Fleet, at.Group}, at.Suffix, written)
-	}
-	return written, r.foreign(b)
-}
-
-// owner returns whose name it is, and what it says.
-func (r *roster) owner(name string) (fleet.Owner, fleet.Place, bool) {
 	for _, o := range r.owners {
-		if at, ok := o.Parse(name); ok {
-			return o, at, true
+		if at, owned := o.Parse(b.Name); owned {
+			return r.owned(b, seat{o.Environment, at.Fleet, at.Group}, at.Suffix, written)
 		}
 	}
-	return fleet.Owner{}, fleet.Place{}, false
+	return written, r.foreign(b)
 }
 
 // label reports whether a host's name is sound.

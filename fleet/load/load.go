@@ -73,10 +73,10 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	l.locals(blocks["locals"], sc)
 
 	cfg := &fleet.Config{Environments: envs.names}
-	name := l.macfleet(blocks["macfleet"])
-	cfg.Owner = fleet.Owner{Name: name.text, Environment: envs.chosen.Name}
+	own := l.macfleet(blocks["macfleet"])
+	cfg.Owner = fleet.Owner{Name: own.Name, Environment: envs.chosen.Name}
 	cfg.ProjectID, cfg.ClusterUID = envs.chosen.ProjectID, envs.chosen.ClusterUID
-	all := owners(name.text, cfg.Environments)
+	all := owners(own.Name, cfg.Environments)
 	cfg.Scaleway = l.scaleway(blocks["scaleway"], sc, all)
 	cfg.Kubernetes = l.kubernetes(blocks["kubernetes"], sc)
 	cfg.SSH = l.ssh(blocks["ssh"], sc, cfg.Kubernetes)
@@ -87,7 +87,7 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	cfg.Ignores = l.ignores(blocks["ignore"], sc)
 	fleets := decodeAll(l, blocks["fleet"], sc, fleetBlock{Rollout: fleet.DefaultRollout()})
 	cfg.Fleets = l.fleets(fleets, decodeOnly(l, blocks["defaults"], sc, defaultsBlock{}))
-	l.lengths(name, envs.all, fleets)
+	l.lengths(own, envs.all, fleets)
 	r := &roster{loader: l, owners: all, envs: envs, pool: cfg.Scaleway.PoolPrefix, fleets: fleets}
 	cfg.Hosts = r.hosts(decodeAll(l, blocks["host"], sc, hostBlock{}), cfg)
 	l.joining(cfg)

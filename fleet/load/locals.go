@@ -3,7 +3,6 @@ package load
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -12,8 +11,8 @@ import (
 
 // locals evaluates all locals into sc, each after those it refers to.
 func (l *loader) locals(blocks []*hclsyntax.Block, sc *scope) {
-	d := &locals{loader: l, scope: sc, attrs: map[string]*hclsyntax.Attribute{}, state: map[string]state{}, cyclic: map[string]bool{}}
-	sc.values["local"] = map[string]cty.Value{}
+	attrs, values := map[string]*hclsyntax.Attribute{}, map[string]cty.Value{}
+	sc.values["local"] = values
 	first := map[string]hcl.Range{}
 	for _, block := range blocks {
 		for _, b := range block.Body.Blocks {
@@ -21,70 +20,48 @@ func (l *loader) locals(blocks []*hclsyntax.Block, sc *scope) {
 		}
 		for _, name := range sortedKeys(block.Body.Attributes) {
 			if attr := block.Body.Attributes[name]; l.unique(first, "local", name, attr.NameRange) {
-				d.attrs[name] = attr
-				sc.values["local"][name] = cty.DynamicVal // exists, as far as a cycle is concerned
+				attrs[name] = attr
+				values[name] = cty.DynamicVal // exists, as far as a cycle is concerned
 			}
 		}
 	}
-	// By their places, so that a cycle is reported at its first local.
-	for _, name := range slices.SortedFunc(maps.Keys(d.attrs), func(a, b string) int { return compareRanges(&d.attrs[a].NameRange, &d.attrs[b].NameRange) }) {
-		d.evaluate(name, nil)
-	}
-}
-
-type locals struct {
-	*loader
-	scope  *scope
-	attrs  map[string]*hclsyntax.Attribute
-	state  map[string]state
-	cyclic map[string]bool // without a value, because it needs itself
-}
-
-type state int
-
-const (
-	waiting state = iota
-	visiting
-	done
-)
-
-// evaluate gives a local its value; path leads to it.
-func (d *locals) evaluate(name string, path []string) {
-	attr := d.attrs[name]
-	switch {
-	case attr == nil || d.state[name] == done:
-		return
-	case d.state[name] == visiting:
-		d.cycle(path[slices.Index(path, name):])
-		return
-	}
-	d.state[name] = visiting
-	for _, tr := range attr.Expr.Variables() {
-		if root, needed, ok := split(tr); ok && root == "local" {
-			d.evaluate(needed, append(path, name))
+	done, cyclic := map[string]bool{}, map[string]bool{}
+	var evaluate func(name string, path []string) // that leads to it
+	evaluate = func(name string, path []string) {
+		attr := attrs[name]
+		if attr == nil || done[name] {
+			return
+		}
+		if i := slices.Index(path, name); i >= 0 {
+			steps := ""
+			for _, n := range path[i:] {
+				steps += "local." + n + " → "
+				cyclic[n] = true
+			}
+			l.fault(attr.NameRange, "Cycle of locals", "These locals need each other, so none can have a value: %slocal.%s. Remove one of the references.", steps, name)
+			return
+		}
+		for _, tr := range attr.Expr.Variables() {
+			if root, needed, ok := split(tr); ok && root == "local" {
+				evaluate(needed, append(path, name))
+			}
+		}
+		done[name] = true
+		if cyclic[name] {
+			l.sound(attr.Expr, sc, plain) // its other faults
+			return
+		}
+		values[name] = l.eval(attr.Expr, sc, plain)
+		if tooLargeValue(values[name]) {
+			l.fault(attr.Expr.Range(), tooLarge, "The value of local.%s is larger than %d bytes.", name, maxFile)
+			values[name] = cty.DynamicVal
 		}
 	}
-	d.state[name] = done
-	if d.cyclic[name] {
-		d.sound(attr.Expr, d.scope, plain) // its other faults
-		return
+	// By their places, so that a cycle is reported at its first local.
+	byPlace := func(a, b string) int { return compareRanges(&attrs[a].NameRange, &attrs[b].NameRange) }
+	for _, name := range slices.SortedFunc(maps.Keys(attrs), byPlace) {
+		evaluate(name, nil)
 	}
-	val := d.eval(attr.Expr, d.scope, plain)
-	if tooLargeValue(val) {
-		d.fault(attr.Expr.Range(), tooLarge, "The value of local.%s is larger than %d bytes.", name, maxFile)
-		val = cty.DynamicVal
-	}
-	d.scope.values["local"][name] = val
-}
-
-// cycle reports locals that need each other.
-func (d *locals) cycle(names []string) {
-	steps := make([]string, 0, len(names)+1)
-	for _, n := range append(slices.Clone(names), names[0]) {
-		steps = append(steps, "local."+n)
-		d.cyclic[n] = true
-	}
-	d.fault(d.attrs[names[0]].NameRange, "Cycle of locals", "These locals need each other, so none can have a value: %s. Remove one of the references.", strings.Join(steps, " → "))
 }
 
 // tooLargeValue reports whether the texts and elements of a value are more than

@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -48,7 +49,12 @@ func Lock(name string, src []byte, pins map[string]Pin) ([]byte, error) {
 			edits = append(edits, e)
 		}
 	}
-	out := apply(src, edits)
+	// From the end, so that no edit moves another. Those at one place keep their order.
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
+	out := bytes.Clone(src)
+	for _, e := range slices.Backward(edits) {
+		out = slices.Replace(out, e.from, e.to, []byte(e.text)...)
+	}
 	if bytes.Equal(hclwrite.Format(src), src) {
 		out = hclwrite.Format(out)
 	}
@@ -70,15 +76,11 @@ func setting(src []byte, block *hclsyntax.Block, name, value string) (edit, bool
 		val, diags := attr.Expr.Value(nil)
 		return edit{at.Start.Byte, at.End.Byte, value}, plain && !diags.HasErrors() && val.Type().IsPrimitiveType()
 	}
-	var last *hclsyntax.Attribute
-	for _, attr := range block.Body.Attributes {
-		if last == nil || attr.SrcRange.Start.Byte > last.SrcRange.Start.Byte {
-			last = attr
-		}
-	}
-	if last == nil {
+	attrs := slices.Collect(maps.Values(block.Body.Attributes))
+	if len(attrs) == 0 {
 		return edit{}, false
 	}
+	last := slices.MaxFunc(attrs, func(a, b *hclsyntax.Attribute) int { return a.SrcRange.Start.Byte - b.SrcRange.Start.Byte })
 	end := lineEnd(src, last.SrcRange.End.Byte)
 	if end > block.CloseBraceRange.Start.Byte {
 		return edit{}, false // the whole block is one line
@@ -104,16 +106,4 @@ func lineEnd(src []byte, from int) int {
 		}
 	}
 	return len(src)
-}
-
-// apply makes all edits. Those at one place are made in their order.
-func apply(src []byte, edits []edit) []byte {
-	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
-	var out []byte
-	at := 0
-	for _, e := range edits {
-		out = append(append(out, src[at:e.from]...), e.text...)
-		at = e.to
-	}
-	return append(out, src[at:]...)
 }

@@ -48,8 +48,8 @@ func Outline(fsys fs.FS) Names {
 	}
 	names, _, _ := list(fsys) // an unreadable directory has no names
 	for _, name := range names {
-		content, err := read(fsys, name)
-		if err != nil || excess(name, content) != nil {
+		content, fault := read(fsys, name)
+		if fault != nil || excess(name, content) != nil {
 			continue
 		}
 		if file, _ := hclsyntax.ParseConfig(content, name, hcl.InitialPos); file != nil {

@@ -11,22 +11,16 @@ import (
 	"github.com/macfleet/macfleet/internal/secret"
 )
 
-// ownerName is the configuration's name and where it stands.
-type ownerName struct {
-	text string // "" where it is faulty
-	at   hcl.Range
-}
-
-// macfleet reads the block that names the configuration.
-func (l *loader) macfleet(blocks []*hclsyntax.Block) ownerName {
+// macfleet reads the block that names the configuration; a faulty name is "".
+func (l *loader) macfleet(blocks []*hclsyntax.Block) macfleetBlock {
 	b := decodeOnly(l, blocks, &scope{closed: before}, macfleetBlock{})
 	if b.Place.good["required_version"] {
 		l.requiredVersion(b.RequiredVersion, b.Place.at("required_version"))
 	}
 	if !b.Place.good["name"] {
-		return ownerName{}
+		b.Name = ""
 	}
-	return ownerName{text: b.Name, at: b.Place.at("name")}
+	return b
 }
 
 // requiredVersion compares macfleet's version with a constraint. A prerelease
@@ -84,14 +78,11 @@ func owners(name string, environments []string) []fleet.Owner {
 	if name == "" {
 		return nil
 	}
-	if len(environments) == 0 {
-		return []fleet.Owner{{Name: name}}
-	}
-	var all []fleet.Owner
+	all := []fleet.Owner{{Name: name}}
 	for _, env := range environments {
 		all = append(all, fleet.Owner{Name: name, Environment: env})
 	}
-	return all
+	return all[min(1, len(environments)):] // the bare name only where there is no environment
 }
 
 // ssh reads how hosts are reached.

@@ -2,13 +2,11 @@ package load
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math/big"
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -103,15 +101,14 @@ func (l *loader) value(attr *hclsyntax.Attribute, sc *scope, use purpose) (cty.V
 // convert stores a known value in a field that is no pointer, number or secret.
 func (l *loader) convert(attr *hclsyntax.Attribute, val cty.Value, field reflect.Value) bool {
 	want, err := gocty.ImpliedType(field.Interface())
-	if err != nil {
-		l.fault(attr.Expr.Range(), wrongType, "The argument %q cannot be read by this version of macfleet: %s.", attr.Name, err)
-		return false
+	if err == nil {
+		if i, have := misfit(val, want); have != "" {
+			l.fault(elementRange(attr.Expr, i), wrongType, "The argument %q must be %s, not %s.%s", attr.Name, typeName(want), have, unquoteHint(val, want))
+			return false
+		}
+		val, err = convert.Convert(val, want)
 	}
-	if i, have := misfit(val, want); have != "" {
-		l.fault(elementRange(attr.Expr, i), wrongType, "The argument %q must be %s, not %s.%s", attr.Name, typeName(want), have, unquoteHint(val, want))
-		return false
-	}
-	if val, err = convert.Convert(val, want); err == nil {
+	if err == nil {
 		err = gocty.FromCtyValue(val, field.Addr().Interface())
 	}
 	if err != nil {
@@ -124,7 +121,7 @@ func (l *loader) convert(attr *hclsyntax.Attribute, val cty.Value, field reflect
 // wholeNumber stores a whole number within the bounds of its field.
 func (l *loader) wholeNumber(attr *hclsyntax.Attribute, val cty.Value, tag reflect.StructTag, field reflect.Value) bool {
 	if val.Type() != cty.Number {
-		l.fault(attr.Expr.Range(), wrongType, "The argument %q must be a whole number, not %s.%s", attr.Name, describe(val), unquoteHint(val, cty.Number))
+		l.fault(attr.Expr.Range(), wrongType, "The argument %q must be a whole number, not %s.%s", attr.Name, typeName(val.Type()), unquoteHint(val, cty.Number))
 		return false
 	}
 	least, most := bound(tag, "least", 0), bound(tag, "max", maxNumber)
@@ -183,7 +180,7 @@ func misfit(val cty.Value, want cty.Type) (i int, have string) {
 	case want.IsPrimitiveType() && t != want,
 		(want.IsListType() || want.IsSetType()) && !sequence,
 		(want.IsMapType() || want.IsObjectType()) && !mapping:
-		return -1, describe(val)
+		return -1, typeName(val.Type())
 	case !want.IsListType() && !want.IsSetType() && !want.IsMapType():
 		return -1, ""
 	}
@@ -200,17 +197,10 @@ func misfit(val cty.Value, want cty.Type) (i int, have string) {
 	return -1, ""
 }
 
-// describe names a value's type for a sentence.
-func describe(val cty.Value) string {
-	if val.IsNull() {
-		return "null"
-	}
-	return typeName(val.Type())
-}
-
 // primitives are one value of a type, and several. Other types are no keys of a map.
 var primitives = map[cty.Type][2]string{cty.String: {"a text", "texts"}, cty.Number: {"a number", "numbers"}, cty.Bool: {"true or false", "booleans"}}
 
+// typeName names a type for a sentence.
 func typeName(t cty.Type) string {
 	switch {
 	case t.IsPrimitiveType():
@@ -306,27 +296,17 @@ func secretFunction() function.Function {
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			ref, err := secret.ParseRef(args[0].AsString())
 			if err != nil {
-				return cty.NilVal, function.NewArgError(0, errors.New(withoutText(err)))
+				return cty.NilVal, function.NewArgError(0, err)
 			}
 			return cty.CapsuleVal(secretType, &ref), nil
 		},
 	})
 }
 
-// withoutText drops the text that ParseRef quotes at the start of its error: a
-// text that is no reference may be a secret itself.
-func withoutText(err error) string {
-	_, rest, found := strings.Cut(err.Error(), "is not a secret reference: ")
-	if !found {
-		return "this is not a secret reference"
-	}
-	return rest
-}
-
 // noSecret reports a value where a secret must be.
 func (l *loader) noSecret(attr *hclsyntax.Attribute, _ *scope, val cty.Value) {
 	l.mask(attr.Expr.Range())
-	l.fault(attr.Expr.Range(), wrongType, "The argument %q must be a secret, not %s. A secret never stands in a configuration: write secret(\"…\") with the place where it is found, for example secret(\"file://path\").", attr.Name, describe(val))
+	l.fault(attr.Expr.Range(), wrongType, "The argument %q must be a secret, not %s. A secret never stands in a configuration: write secret(\"…\") with the place where it is found, for example secret(\"file://path\").", attr.Name, typeName(val.Type()))
 }
 
 // mask stars a text out in what is kept of its file, so that a diagnostic can

@@ -37,20 +37,20 @@ var kubelet = steps.members[slices.IndexFunc(steps.members, func(m member) bool 
 
 // lengths checks that no server's name can become too long, under whichever
 // environment of the directory.
-func (l *loader) lengths(name ownerName, envs []environmentBlock, fleets []fleetBlock) {
+func (l *loader) lengths(own macfleetBlock, envs []environmentBlock, fleets []fleetBlock) {
 	const summary = "Name too long"
-	if name.text == "" {
+	if own.Name == "" {
 		return
 	}
-	owner, at := fleet.Owner{Name: name.text}, name.at
+	owner, at := fleet.Owner{Name: own.Name}, own.Place.at("name")
 	for _, e := range envs {
 		if len(e.Name) > len(owner.Environment) {
 			owner.Environment, at = e.Name, e.Place.label()
 		}
 	}
 	if shortest := owner.HostName("x", "x", serverID); len(shortest) > fleet.MaxName {
-		if len(name.text) > len(owner.Environment) {
-			at = name.at
+		if len(own.Name) > len(owner.Environment) {
+			at = own.Place.at("name")
 		}
 		l.fault(at, summary, "The names of servers begin with the configuration's name and the environment's, here %d characters together, and a name has at most %d: too few are left for fleet, group and id. Shorten one of the two.", len(owner.String()), fleet.MaxName)
 		return

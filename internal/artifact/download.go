@@ -134,24 +134,15 @@ func (s *Store) get(ctx context.Context, a fleet.Artifact, part *os.File, begun 
 	}
 	quiet := time.AfterFunc(silence, func() { cancel(fmt.Errorf("no byte came for %s", silence)) })
 	defer quiet.Stop()
-	_, err = io.Copy(part, alive{resp.Body, quiet})
+	_, err = io.Copy(part, reader(func(p []byte) (int, error) {
+		n, err := resp.Body.Read(p)
+		quiet.Reset(silence) // every byte that comes puts the end off
+		return n, err
+	}))
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
 	return err
-}
-
-// alive puts the end off with every byte that comes.
-type alive struct {
-	r     io.Reader
-	quiet *time.Timer
-}
-
-// Read reads from r.
-func (a alive) Read(p []byte) (int, error) {
-	n, err := a.r.Read(p)
-	a.quiet.Reset(silence)
-	return n, err
 }
 
 func onlyHTTPS(r *http.Request, via []*http.Request) error {

@@ -193,23 +193,20 @@ func (s *Store) pin(ctx context.Context, file *os.File) (Pin, error) {
 	return pin, nil
 }
 
-// digest reads r to its end.
+// digest reads r to its end, or until ctx ends.
 func digest(ctx context.Context, r io.Reader) (Pin, error) {
 	h := sha256.New()
-	n, err := io.Copy(h, stopping{ctx, r})
+	n, err := io.Copy(h, reader(func(p []byte) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return r.Read(p)
+	}))
 	return Pin{hex.EncodeToString(h.Sum(nil)), n}, err
 }
 
-// stopping is a reader that ends with its context.
-type stopping struct {
-	ctx context.Context
-	r   io.Reader
-}
+// reader is a function that reads.
+type reader func(p []byte) (int, error)
 
-// Read reads from r.
-func (s stopping) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, context.Cause(s.ctx)
-	}
-	return s.r.Read(p)
-}
+// Read calls r.
+func (r reader) Read(p []byte) (int, error) { return r(p) }

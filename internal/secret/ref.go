@@ -39,11 +39,12 @@ type Ref struct {
 	Path   string // what follows "scheme://"
 }
 
-// ParseRef reads a reference. The error lists the forms that exist.
+// ParseRef reads a reference. The error lists the forms that exist, and does not repeat
+// the text: what is no reference may be a secret itself.
 func ParseRef(text string) (Ref, error) {
 	scheme, path, found := strings.Cut(text, "://")
 	if !found {
-		return Ref{}, fmt.Errorf("%q is not a secret reference: it must look like %s", text, forms())
+		return Ref{}, fmt.Errorf("it must look like %s", forms())
 	}
 	for _, s := range schemes {
 		ref := Ref{s.scheme, path}
@@ -51,12 +52,12 @@ func ParseRef(text string) (Ref, error) {
 		switch {
 		case string(s.scheme) != scheme:
 		case path == "" || s.parts > 0 && (len(parts) != s.parts || slices.Contains(parts, "")):
-			return Ref{}, fmt.Errorf("%q is not a secret reference: it must have the form %s", text, s.form)
+			return Ref{}, fmt.Errorf("it must have the form %s", s.form)
 		default:
 			return ref, nil
 		}
 	}
-	return Ref{}, fmt.Errorf("%q is not a secret reference: no scheme %q exists; use %s", text, scheme, forms())
+	return Ref{}, fmt.Errorf("no scheme %q exists; use %s", scheme, forms())
 }
 
 // Parts returns the elements of the path, split at slashes.
