@@ -95,7 +95,7 @@ func (c *Conn) handshake(ctx context.Context, to endpoint, offered *bool) error 
 	// The handshake has no context of its own: closing the connection under it
 	// is what ends it.
 	limit := c.client.opts.Deadlines.Handshake
-	hctx, cancel := context.WithTimeoutCause(ctx, limit, noLogin(limit))
+	hctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no login within %s", limit))
 	defer cancel()
 	release := context.AfterFunc(hctx, func() { _ = c.wire.Close() })
 	began := time.Now()

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -89,7 +90,7 @@ func (c *Conn) progress(p Progress) {
 
 // send sends bytes in one exec, behind lines that say what they are.
 func (c *Conn) send(ctx context.Context, header []string, bytes io.Reader, more time.Duration) (plan.Answer, error) {
-	mark, q := newMark(), question{id: "push", Command: own("artifact-push", plan.Root)}
+	mark, q := rand.Text(), question{id: "push", Command: own("artifact-push", plan.Root)}
 	r, lost := c.converse(ctx, conversation{mark: mark, line: scriptLine(c.client.opts.Prologue + c.fence() + q.Script),
 		stdin: io.MultiReader(strings.NewReader(c.pass(mark)+mark+"\n"+strings.Join(header, "\n")), bytes), questions: []question{q},
 		more: more})
