@@ -161,19 +161,12 @@ func (s Spent) Total() time.Duration { return s.Dial + s.Handshake + s.Exec }
 // spend enters the time since a phase of a host began. Of the phases it knows
 // Dialing, Handshaking and Talking.
 func (c *Client) spend(t Target, in Phase, began time.Time) {
-	took := time.Since(began)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.spent[t.id()]
 	s.Host = t.name()
-	switch in {
-	case Dialing:
-		s.Dial += took
-	case Handshaking:
-		s.Handshake += took
-	case Talking:
-		s.Exec += took
-	}
+	spent := map[Phase]*time.Duration{Dialing: &s.Dial, Handshaking: &s.Handshake, Talking: &s.Exec}[in]
+	*spent += time.Since(began)
 	c.spent[t.id()] = s
 }
 

@@ -58,23 +58,18 @@ func (c *Conn) pass(mark string) string {
 
 // passed reads the fence's answer. The error is an *Error.
 func (c *Conn) passed(mark, stdout string) error {
-	if c.target.Run == nil {
+	said := regexp.MustCompile(`\n` + mark + ` (entered|refused) (.*)\n`).FindStringSubmatch(stdout)
+	if c.target.Run == nil || said == nil { // there was no fence, or the answer was cut off, which is said elsewhere
 		return nil
 	}
-	if _, rest, ok := strings.Cut(stdout, "\n"+mark+" entered "); ok {
-		line, _, _ := strings.Cut(rest, "\n")
-		// A number that cannot be read is as good as none: the fence looks again.
-		if epoch, err := strconv.ParseInt(line, 10, 64); err == nil && epoch > 0 {
-			c.client.epochs.Store(c.epochKey(), epoch)
-		}
-		return nil
+	if said[1] == "refused" {
+		return c.refusedRun(said[2])
 	}
-	_, rest, ok := strings.Cut(stdout, "\n"+mark+" refused ")
-	if !ok {
-		return nil // the answer was cut off, which is said elsewhere
+	// A number that cannot be read is as good as none: the fence looks again.
+	if epoch, err := strconv.ParseInt(said[2], 10, 64); err == nil && epoch > 0 {
+		c.client.epochs.Store(c.epochKey(), epoch)
 	}
-	line, _, _ := strings.Cut(rest, "\n")
-	return c.refusedRun(line)
+	return nil
 }
 
 // refusedRun turns the fence's "WHY EPOCH AT NOW RUN WHO" into an error.

@@ -31,23 +31,18 @@ func (to endpoint) spend(c *Client, in Phase, began time.Time) {
 	}
 }
 
-// login logs in to a machine and notes that. Neither keys nor what a host prints
-// stand in the log.
-func (c *Client) login(ctx context.Context, to endpoint) (*Conn, *Error) {
-	began := time.Now()
-	conn, err := c.logIn(ctx, to)
-	log := c.opts.Log.With("host", to.target.name(), "address", to.address, "user", to.user, "ms", time.Since(began).Milliseconds())
-	if err != nil {
-		log.Warn("connect", "code", err.Code, "error", err.text())
-	} else {
-		log.Debug("connect")
-	}
-	return conn, err
-}
-
-// logIn dials a machine and logs in. It holds a place among the connections that
-// are under way from the dialling to the end of the authentication.
-func (c *Client) logIn(ctx context.Context, to endpoint) (*Conn, *Error) {
+// login logs in to a machine and notes that, without keys and what the host prints. It
+// holds a place among the connections that are under way until it is logged in.
+func (c *Client) login(ctx context.Context, to endpoint) (_ *Conn, failed *Error) {
+	first := time.Now()
+	defer func() {
+		log := c.opts.Log.With("host", to.target.name(), "address", to.address, "user", to.user, "ms", time.Since(first).Milliseconds())
+		if failed != nil {
+			log.Warn("connect", "code", failed.Code, "error", failed.text())
+		} else {
+			log.Debug("connect")
+		}
+	}()
 	if err := acquire(ctx, c.starts); err != nil {
 		return nil, to.target.unreached(err)
 	}
