@@ -73,7 +73,7 @@ func (c *Client) along(ctx context.Context, t Target, paths ...string) (*Conn, e
 	if failed == nil {
 		return conn, nil
 	}
-	if failed.Code == CodeKeyRefused {
+	if failed.Code == codeKeyRefused {
 		turn.refused = failed
 	}
 	return nil, failed
@@ -129,7 +129,7 @@ func (t Target) pinned() (ssh.PublicKey, error) {
 	}
 	key, err := parseKey(t.Pin.Key)
 	if err != nil {
-		return nil, t.fails(CodeDamagedPin, HostKey, fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
+		return nil, t.fails(codeDamagedPin, HostKey, fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
 			"compare the host's key by another way, then: macfleet hosts trust "+t.Pin.Name)
 	}
 	return key, nil
@@ -152,7 +152,7 @@ const somebodyElse = "; otherwise somebody else answers at this address: do not 
 
 // strange says that a machine shows another key than the one that is known.
 func (t Target) strange(err error, remedy string) *Error {
-	e := t.fails(CodeWrongHostKey, HostKey, err, remedy)
+	e := t.fails(codeWrongHostKey, HostKey, err, remedy)
 	e.final = true
 	return e
 }

@@ -267,7 +267,7 @@ func (c *Conn) lost(err error) *Error {
 	if errors.As(err, &known) {
 		return known // refused by the fence, or the jump host is lost
 	}
-	return c.target.fails(CodeConnectionLost, Talking, err)
+	return c.target.fails(codeConnectionLost, Talking, err)
 }
 
 // head returns the beginning of a text, for a message.

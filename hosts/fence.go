@@ -16,7 +16,7 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeNewerRun = plan.NewCode("newer-run", plan.Warning, "another apply entered the host since; nothing was run",
+	codeNewerRun = plan.NewCode("newer-run", plan.Warning, "another apply entered the host since; nothing was run",
 		"another apply works on this host now: let it end, then run macfleet apply again")
 	codeHostLocked = plan.NewCode("host-locked", plan.Warning, "another apply is at work on the host, and no cluster keeps its lock",
 		"let that apply end; macfleet lock release --force RUN for one that broke off")
@@ -87,12 +87,12 @@ func (c *Conn) refusedRun(line string) *Error {
 		return c.target.fails(codeRunNotNoted, Talking, errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed"),
 			"see whether the disk is full or can be written to: macfleet doctor "+c.target.name())
 	}
-	return c.target.fails(CodeNewerRun, Talking, errors.New(entered))
+	return c.target.fails(codeNewerRun, Talking, errors.New(entered))
 }
 
 // refusesRun reports whether the host has let no script run.
 func (e *Error) refusesRun() bool {
-	return slices.Contains([]plan.Code{CodeNewerRun, codeHostLocked, codeRunNotNoted}, e.Code)
+	return slices.Contains([]plan.Code{codeNewerRun, codeHostLocked, codeRunNotNoted}, e.Code)
 }
 
 // Leave says that the run is done with the host. Whoever waits for it need not wait

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/macfleet/macfleet/plan"
 )
 
 // endpoint is one machine to log in to: a host, or a jump host on the way.
@@ -112,7 +114,7 @@ func (c *Conn) handshake(ctx context.Context, to endpoint, offered *bool) error 
 
 // dialError says why a machine could not be dialled.
 func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
-	e := to.target.fails(CodeUnreachable, Dialing, err,
+	e := to.target.fails(plan.CodeUnreachable, Dialing, err,
 		"see whether the machine runs: its state in the Scaleway console, a reboot from there as the last resort")
 	if to.byHand != "" {
 		e.Remedy = "see whether it runs: " + to.byHand
@@ -144,7 +146,7 @@ func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err 
 		return refused
 	}
 	_, number, _ := net.SplitHostPort(to.address)
-	e := to.target.fails(CodeNoSSHAnswer, Handshaking, err,
+	e := to.target.fails(codeNoSSHAnswer, Handshaking, err,
 		"something other than a healthy sshd answers on port "+number+": look at the machine through VNC")
 	e.final = offered
 	if to.byHand != "" {
@@ -160,10 +162,10 @@ func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err 
 		}
 		return to.target.strange(err, remedy)
 	case errors.As(err, &unsigned):
-		e.Code, e.Phase, e.Err = CodeNoKey, Authorising, fmt.Errorf("%s: %w", to.key.source, unsigned)
+		e.Code, e.Phase, e.Err = codeNoKey, Authorising, fmt.Errorf("%s: %w", to.key.source, unsigned)
 		e.Remedy = "unlock the agent and let it sign, then run the command again"
 	case strings.Contains(err.Error(), "unable to authenticate"):
-		e.Code, e.Phase = CodeKeyRefused, Authorising
+		e.Code, e.Phase = codeKeyRefused, Authorising
 		e.Err = fmt.Errorf("the host refused the key %s, which is %s, for user %s (tried once, not again)",
 			to.key.fingerprint(), to.key.source, to.user)
 		e.Remedy = "put the public key into ~/.ssh/authorized_keys of " + to.user + " on the host, or " + to.key.other

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/macfleet/macfleet/hosts/sshconfig"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // The paths to a host, as Options.Via names them.
@@ -51,10 +52,10 @@ func (c *Client) route(ctx context.Context, path string, t Target, s sshconfig.S
 	var err error
 	if path == Tailscale {
 		if r.host, err = c.tailnetAddress(ctx, t.Server.Name); err != nil {
-			e = t.fails(CodeUnreachable, Dialing, err, "see whether this machine and the host are in the tailnet: tailscale status")
+			e = t.fails(plan.CodeUnreachable, Dialing, err, "see whether this machine and the host are in the tailnet: tailscale status")
 		}
 	} else if r.host == "" {
-		e = t.fails(CodeUnreachable, Dialing, errors.New("the inventory names no address"), "look at the server in the Scaleway console")
+		e = t.fails(plan.CodeUnreachable, Dialing, errors.New("the inventory names no address"), "look at the server in the Scaleway console")
 	} else if r.hops, err = c.chain(s.Jumps); err != nil {
 		e = configError(t, err)
 	}
@@ -62,7 +63,7 @@ func (c *Client) route(ctx context.Context, path string, t Target, s sshconfig.S
 }
 
 func configError(t Target, err error) *Error {
-	e := t.fails(CodeSSHConfig, Dialing, fmt.Errorf("the ssh configuration: %w", err))
+	e := t.fails(codeSSHConfig, Dialing, fmt.Errorf("the ssh configuration: %w", err))
 	e.final = true
 	return e
 }
@@ -104,7 +105,7 @@ type try struct {
 func (t try) why() string {
 	var number syscall.Errno
 	switch {
-	case t.err.Code == CodeJumpFailed:
+	case t.err.Code == codeJumpFailed:
 		return "the jump host failed"
 	case errors.As(t.err, &number):
 		return number.Error()

@@ -118,7 +118,7 @@ func (g *guarded) survey(ctx context.Context) error {
 		case err == nil:
 			conn.Close()
 			g.paths = append(g.paths, path)
-		case ctx.Err() != nil, errors.As(err, &e) && e.Code == CodeKeyRefused:
+		case ctx.Err() != nil, errors.As(err, &e) && e.Code == codeKeyRefused:
 			// Nobody could confirm over that path later: the host bans who asks again.
 			return err
 		}
