@@ -30,7 +30,9 @@ func (c *Conn) push(ctx context.Context, a fleet.Artifact, seen look, source Sou
 	c.progress(Progress{Artifact: a, Edge: Begins})
 	defer c.progress(Progress{Artifact: a, Edge: Ends}) // before the place is free
 	done, err := c.pushFrom(ctx, a, seen, source)
-	if e := (*Error)(nil); err != nil && !errors.As(err, &e) {
+	var known *Error
+	var failed *ScriptError
+	if err != nil && !errors.As(err, &known) && !errors.As(err, &failed) {
 		err = fmt.Errorf("deliver %s to %s: %w", a, c.target.name(), err)
 	}
 	return done, err
