@@ -34,10 +34,6 @@ const DefaultStarts = 192
 // line out of an office.
 const DefaultUploads = 4
 
-// Lookup finds the addresses of a name; it is net.DefaultResolver's outside
-// tests and the sandbox.
-type Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
-
 // Deadlines bound every phase of a conversation.
 type Deadlines struct {
 	Dial      time.Duration // until the TCP connection stands
@@ -73,7 +69,7 @@ type Options struct {
 	Config   func(user string, names ...string) (sshconfig.Settings, error)
 	Agent    string   // socket of the ssh agent; empty: none is asked
 	Via      []string // paths in order of preference; usually Public alone
-	Lookup   Lookup
+	Lookup   func(ctx context.Context, name string) ([]netip.Addr, error)
 	Starts   int            // connections that are not logged in yet, at once
 	Uploads  int            // files on their way to hosts at once
 	Progress func(Progress) // of uploads; called often, from many goroutines
@@ -103,21 +99,14 @@ type Client struct {
 // usual is what Options leave open.
 func usual() Options {
 	return Options{
-		KeySource: "the configuration",
-		Dial:      (&net.Dialer{}).DialContext,
-		Deadlines: DefaultDeadlines(),
-		Prologue:  DefaultPrologue,
-		Config:    (*sshconfig.Config)(nil).Lookup,
-		Via:       []string{Public},
+		KeySource: "the configuration", Prologue: DefaultPrologue, Via: []string{Public},
+		Dial: (&net.Dialer{}).DialContext, Config: (*sshconfig.Config)(nil).Lookup,
 		Lookup: func(ctx context.Context, name string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 		},
-		Starts:         DefaultStarts,
-		Uploads:        DefaultUploads,
-		Progress:       func(Progress) {},
-		Log:            slog.New(slog.DiscardHandler),
+		Deadlines: DefaultDeadlines(), Poll: 2 * time.Second, Starts: DefaultStarts, Uploads: DefaultUploads,
+		Progress: func(Progress) {}, Log: slog.New(slog.DiscardHandler),
 		ArtifactFolder: func(string) string { return fleet.ArtifactFolder },
-		Poll:           2 * time.Second,
 	}
 }
 
@@ -172,19 +161,12 @@ func (s Spent) Total() time.Duration { return s.Dial + s.Handshake + s.Exec }
 // spend enters the time since a phase of a host began. Of the phases it knows
 // Dialing, Handshaking and Talking.
 func (c *Client) spend(t Target, in Phase, began time.Time) {
-	took := time.Since(began)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.spent[t.id()]
 	s.Host = t.name()
-	switch in {
-	case Dialing:
-		s.Dial += took
-	case Handshaking:
-		s.Handshake += took
-	case Talking:
-		s.Exec += took
-	}
+	spent := map[Phase]*time.Duration{Dialing: &s.Dial, Handshaking: &s.Handshake, Talking: &s.Exec}[in]
+	*spent += time.Since(began)
 	c.spent[t.id()] = s
 }
 

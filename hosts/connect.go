@@ -3,7 +3,6 @@ package hosts
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -71,13 +70,13 @@ func (c *Client) along(ctx context.Context, t Target, paths ...string) (*Conn, e
 		return nil, &again
 	}
 	conn, failed := c.connect(ctx, t, paths)
-	if failed != nil {
-		if failed.Code == CodeKeyRefused {
-			turn.refused = failed
-		}
-		return nil, failed
+	if failed == nil {
+		return conn, nil
 	}
-	return conn, nil
+	if failed.Code == codeKeyRefused {
+		turn.refused = failed
+	}
+	return nil, failed
 }
 
 // connect tries the paths in their order, as long as no key was offered.
@@ -92,18 +91,14 @@ func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, 
 	}
 	var failed []try
 	for _, path := range paths {
-		r, err := c.route(ctx, path, t, said)
+		r, e := c.route(ctx, path, t, said)
 		var conn *Conn
-		if err == nil {
-			conn, err = c.over(ctx, r, t, key)
+		if e == nil {
+			conn, e = c.over(ctx, r, t, key)
 		}
-		if err == nil {
+		if e == nil {
 			conn.via, conn.path = path, taken(r, failed)
 			return conn, nil
-		}
-		var e *Error
-		if !errors.As(err, &e) {
-			e = t.unreached(err)
 		}
 		failed = append(failed, try{r, e})
 		if e.final || ctx.Err() != nil {
@@ -113,8 +108,8 @@ func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, 
 	return nil, noPath(failed)
 }
 
-// over connects to a host over one path. The error is an *Error.
-func (c *Client) over(ctx context.Context, r route, t Target, key loginKey) (*Conn, error) {
+// over connects to a host over one path.
+func (c *Client) over(ctx context.Context, r route, t Target, key loginKey) (*Conn, *Error) {
 	to := endpoint{target: t, address: r.address(), user: c.opts.User, key: key, algorithms: algorithms(t.Pin), accept: t.accept}
 	if len(r.hops) > 0 {
 		j, err := c.jump(ctx, r.hops)
@@ -123,11 +118,7 @@ func (c *Client) over(ctx context.Context, r route, t Target, key loginKey) (*Co
 		}
 		to.through = j
 	}
-	conn, e := c.login(ctx, to)
-	if e != nil {
-		return nil, e
-	}
-	return conn, nil
+	return c.login(ctx, to)
 }
 
 // pinned returns the key that the host must show; nil: any. The error is an *Error for a
@@ -138,7 +129,7 @@ func (t Target) pinned() (ssh.PublicKey, error) {
 	}
 	key, err := parseKey(t.Pin.Key)
 	if err != nil {
-		return nil, t.fails(CodeDamagedPin, HostKey, fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
+		return nil, t.fails(codeDamagedPin, HostKey, fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
 			"compare the host's key by another way, then: macfleet hosts trust "+t.Pin.Name)
 	}
 	return key, nil
@@ -161,7 +152,7 @@ const somebodyElse = "; otherwise somebody else answers at this address: do not 
 
 // strange says that a machine shows another key than the one that is known.
 func (t Target) strange(err error, remedy string) *Error {
-	e := t.fails(CodeWrongHostKey, HostKey, err, remedy)
+	e := t.fails(codeWrongHostKey, HostKey, err, remedy)
 	e.final = true
 	return e
 }

@@ -79,10 +79,14 @@ func (c *Conn) Deliver(ctx context.Context, d plan.Delivery, source Source) (Del
 	if why := fleet.CheckText("sha256", d.Artifact.SHA256); why != "" {
 		return Delivered{}, fmt.Errorf("deliver %s to %s: its sha256: %s", d.Artifact, c.target.name(), why)
 	}
-	seen, err := c.lookFor(ctx, d.Artifact)
-	switch {
-	case err != nil:
+	answer, err := c.own(ctx, "artifact-look", c.folder(), d.Artifact.SHA256)
+	if err != nil {
 		return Delivered{}, fmt.Errorf("deliver %s: %w", d.Artifact, err)
+	}
+	seen, ok := parseLook(answer.Stdout)
+	switch {
+	case !ok:
+		return Delivered{}, fmt.Errorf("deliver %s: artifact-look on %s: it printed %q", d.Artifact, c.target.name(), head(answer.Stdout))
 	case seen.there:
 		return Delivered{There: true}, nil
 	}
@@ -98,19 +102,6 @@ func (c *Conn) Deliver(ctx context.Context, d plan.Delivery, source Source) (Del
 // folder is where artifacts lie on this host.
 func (c *Conn) folder() string {
 	return c.client.opts.ArtifactFolder(c.target.Server.ID)
-}
-
-// lookFor asks what the host has of an artifact. It changes nothing.
-func (c *Conn) lookFor(ctx context.Context, a fleet.Artifact) (look, error) {
-	answer, err := c.own(ctx, "artifact-look", c.folder(), a.SHA256)
-	if err != nil {
-		return look{}, err
-	}
-	seen, ok := parseLook(answer.Stdout)
-	if !ok {
-		return look{}, fmt.Errorf("artifact-look on %s: it printed %q", c.target.name(), head(answer.Stdout))
-	}
-	return seen, nil
 }
 
 func parseLook(text string) (seen look, ok bool) {

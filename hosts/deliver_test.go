@@ -239,6 +239,18 @@ func TestDeliverPassesOver(t *testing.T) {
 	}
 }
 
+// TestDeliverBeginsAgain where another run cleared away the part that it goes on with.
+func TestDeliverBeginsAgain(t *testing.T) {
+	t.Parallel()
+	c, dir := sshdTarget(t, func(*Options) {})
+	d := deliveryOf(random(10_000))
+	gone := look{part: "." + d.Artifact.SHA256 + ".gone", bytes: 300, sum: digest(d.data[:300]), free: 1 << 30}
+	got, err := connect(t, c, acme1()).push(within(t), d.Artifact, gone, d.source)
+	if err != nil || got != (Delivered{Sent: 10_000}) || listed(t, dir) != d.Artifact.SHA256 {
+		t.Errorf("%+v, %v, the folder holds %s", got, err, listed(t, dir))
+	}
+}
+
 // TestDeliverTwiceAtOnce: two runs bring the same artifact, and both succeed.
 func TestDeliverTwiceAtOnce(t *testing.T) {
 	t.Parallel()

@@ -10,22 +10,21 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeConnectionLost = plan.NewCode("connection-lost", plan.Critical, "the conversation with the host broke off",
+	codeConnectionLost = plan.NewCode("connection-lost", plan.Critical, "the conversation with the host broke off",
 		"run the command again; if it stays, log in by hand and see what the login shell prints and whether tools hang")
-	CodeDamagedPin = plan.NewCode("damaged-pin", plan.Critical, "the pinned key of the host cannot be read",
+	codeDamagedPin = plan.NewCode("damaged-pin", plan.Critical, "the pinned key of the host cannot be read",
 		"compare the host's key by another way, then: macfleet hosts trust NAME")
-	CodeJumpFailed = plan.NewCode("jump-failed", plan.Critical, "a jump host let nobody in", "its remedy is the jump host's own; try: ssh NAME")
-	CodeJumpLost   = plan.NewCode("jump-lost", plan.Critical, "the connection of a jump host broke",
+	codeJumpFailed = plan.NewCode("jump-failed", plan.Critical, "a jump host let nobody in", "its remedy is the jump host's own; try: ssh NAME")
+	codeJumpLost   = plan.NewCode("jump-lost", plan.Critical, "the connection of a jump host broke",
 		"see whether the jump host runs, then run the command again")
-	CodeKeyRefused = plan.NewCode("key-refused", plan.Critical, "the host refused the key that is named",
+	codeKeyRefused = plan.NewCode("key-refused", plan.Critical, "the host refused the key that is named",
 		"enter the key in authorized_keys on the host, or choose another; then run the command again")
-	CodeNoKey = plan.NewCode("no-key", plan.Critical, "there is no key, several in the agent, or one that is locked",
+	codeNoKey = plan.NewCode("no-key", plan.Critical, "there is no key, several in the agent, or one that is locked",
 		"write private_key in the ssh block, or an IdentityFile that names a .pub file; or run ssh-add")
-	CodeNoSSHAnswer = plan.NewCode("no-ssh-answer", plan.Critical, "something answers, and it is no healthy sshd", "look at the machine through VNC")
-	CodeSSHConfig   = plan.NewCode("ssh-config", plan.Warning, "the ssh configuration has a line that macfleet cannot follow",
+	codeNoSSHAnswer = plan.NewCode("no-ssh-answer", plan.Critical, "something answers, and it is no healthy sshd", "look at the machine through VNC")
+	codeSSHConfig   = plan.NewCode("ssh-config", plan.Warning, "the ssh configuration has a line that macfleet cannot follow",
 		"mend that line, or name another file with --ssh-config FILE (none reads no file)")
-	CodeUnreachable  = plan.CodeUnreachable
-	CodeWrongHostKey = plan.NewCode("wrong-host-key", plan.Critical, "the host shows another key than the pinned one",
+	codeWrongHostKey = plan.NewCode("wrong-host-key", plan.Critical, "the host shows another key than the pinned one",
 		"if it was reinstalled on purpose: macfleet hosts trust NAME; otherwise find out who answers")
 )
 
@@ -64,7 +63,7 @@ func (t Target) fails(code plan.Code, in Phase, err error, remedy ...string) *Er
 
 // unreached says that the machine was not even dialled to the end.
 func (t Target) unreached(err error) *Error {
-	return t.fails(CodeUnreachable, Dialing, err, "run the command again")
+	return t.fails(plan.CodeUnreachable, Dialing, err, "run the command again")
 }
 
 // Error returns host, phase and cause; the remedy is apart.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +38,7 @@ func (c *Client) Exec(probes []plan.Probe) (Exec, error) {
 // send returns what an exchange sends behind a fence, and the mark that frames its
 // answer.
 func (c *Client) send(fence string, questions []question, each time.Duration) (mark string, sent Exec, err error) {
-	mark = newMark()
+	mark = rand.Text()
 	if questions, err = c.sessions(questions, each); err != nil {
 		return "", Exec{}, err
 	}
@@ -204,13 +203,14 @@ func (c *Conn) talk(ctx context.Context, t conversation) (reply, error) {
 	if stdout.over || stderr.over {
 		return reply{}, fmt.Errorf("the host printed more than %d bytes", maxOutput)
 	}
-	r, perr := parse(t.mark, stdout.String(), stderr.String(), t.questions)
-	if refused := c.passed(t.mark, stdout.String()); refused != nil {
+	out, errs := stdout.buffer.String(), stderr.buffer.String()
+	r, perr := parse(t.mark, out, errs, t.questions)
+	if refused := c.passed(t.mark, out); refused != nil {
 		return reply{}, refused
 	}
 	switch {
 	case perr != nil && err == nil:
-		return reply{}, fmt.Errorf("%w: it printed %q", perr, head(stdout.String()+stderr.String()))
+		return reply{}, fmt.Errorf("%w: it printed %q", perr, head(out+errs))
 	case !r.whole && err == nil:
 		return reply{}, errors.New("the answer ended before its last mark")
 	case err != nil:
@@ -267,13 +267,7 @@ func (c *Conn) lost(err error) *Error {
 	if errors.As(err, &known) {
 		return known // refused by the fence, or the jump host is lost
 	}
-	return c.target.fails(CodeConnectionLost, Talking, err)
-}
-
-func newMark() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails, by its contract
-	return hex.EncodeToString(b[:])
+	return c.target.fails(codeConnectionLost, Talking, err)
 }
 
 // head returns the beginning of a text, for a message.
@@ -292,18 +286,13 @@ type limited struct {
 	end    func() error // ends the conversation
 }
 
-var errTooMuch = errors.New("too much output")
-
 // Write appends p. At the limit it fails and ends the conversation: whoever
 // floods would otherwise wait for a reader until the deadline.
 func (l *limited) Write(p []byte) (int, error) {
 	if l.buffer.Len()+len(p) > maxOutput {
 		l.over = true
 		_ = l.end() // it may be at its end already
-		return 0, errTooMuch
+		return 0, errors.New("too much output")
 	}
 	return l.buffer.Write(p)
 }
-
-// String returns what was written.
-func (l *limited) String() string { return l.buffer.String() }

@@ -16,7 +16,7 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeNewerRun = plan.NewCode("newer-run", plan.Warning, "another apply entered the host since; nothing was run",
+	codeNewerRun = plan.NewCode("newer-run", plan.Warning, "another apply entered the host since; nothing was run",
 		"another apply works on this host now: let it end, then run macfleet apply again")
 	codeHostLocked = plan.NewCode("host-locked", plan.Warning, "another apply is at work on the host, and no cluster keeps its lock",
 		"let that apply end; macfleet lock release --force RUN for one that broke off")
@@ -58,23 +58,18 @@ func (c *Conn) pass(mark string) string {
 
 // passed reads the fence's answer. The error is an *Error.
 func (c *Conn) passed(mark, stdout string) error {
-	if c.target.Run == nil {
+	said := regexp.MustCompile(`\n` + mark + ` (entered|refused) (.*)\n`).FindStringSubmatch(stdout)
+	if c.target.Run == nil || said == nil { // there was no fence, or the answer was cut off, which is said elsewhere
 		return nil
 	}
-	if _, rest, ok := strings.Cut(stdout, "\n"+mark+" entered "); ok {
-		line, _, _ := strings.Cut(rest, "\n")
-		// A number that cannot be read is as good as none: the fence looks again.
-		if epoch, err := strconv.ParseInt(line, 10, 64); err == nil && epoch > 0 {
-			c.client.epochs.Store(c.epochKey(), epoch)
-		}
-		return nil
+	if said[1] == "refused" {
+		return c.refusedRun(said[2])
 	}
-	_, rest, ok := strings.Cut(stdout, "\n"+mark+" refused ")
-	if !ok {
-		return nil // the answer was cut off, which is said elsewhere
+	// A number that cannot be read is as good as none: the fence looks again.
+	if epoch, err := strconv.ParseInt(said[2], 10, 64); err == nil && epoch > 0 {
+		c.client.epochs.Store(c.epochKey(), epoch)
 	}
-	line, _, _ := strings.Cut(rest, "\n")
-	return c.refusedRun(line)
+	return nil
 }
 
 // refusedRun turns the fence's "WHY EPOCH AT NOW RUN WHO" into an error.
@@ -92,12 +87,12 @@ func (c *Conn) refusedRun(line string) *Error {
 		return c.target.fails(codeRunNotNoted, Talking, errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed"),
 			"see whether the disk is full or can be written to: macfleet doctor "+c.target.name())
 	}
-	return c.target.fails(CodeNewerRun, Talking, errors.New(entered))
+	return c.target.fails(codeNewerRun, Talking, errors.New(entered))
 }
 
 // refusesRun reports whether the host has let no script run.
 func (e *Error) refusesRun() bool {
-	return slices.Contains([]plan.Code{CodeNewerRun, codeHostLocked, codeRunNotNoted}, e.Code)
+	return slices.Contains([]plan.Code{codeNewerRun, codeHostLocked, codeRunNotNoted}, e.Code)
 }
 
 // Leave says that the run is done with the host. Whoever waits for it need not wait

@@ -2,11 +2,18 @@ package hosts
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"net"
+	"os"
+	"slices"
 	"strings"
 
+	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
+	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/macfleet/macfleet/hosts/sshconfig"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -73,4 +80,61 @@ func ParsePrivateKey(pem string) (ssh.Signer, error) {
 		return nil, fmt.Errorf("the text is not an unlocked private key in PEM form")
 	}
 	return key, nil
+}
+
+// The codes that are raised here.
+var (
+	codeKnownHosts     = plan.NewCode("known-hosts", plan.Critical, "your known hosts have a line that cannot be read", "mend the line")
+	codeUnknownHostKey = plan.NewCode("unknown-host-key", plan.Critical, "no key of the host is among your known hosts",
+		"compare the host's key by another way, and enter it")
+)
+
+// known makes a jump host be checked against the person's own known hosts, and
+// asks for the key types that stand there. A jump host that nobody knows is not
+// dialled.
+func known(to *endpoint, s sshconfig.Settings) *Error {
+	db, err := knownhosts.NewDB(slices.DeleteFunc(slices.Clone(s.Known), func(name string) bool {
+		_, err := os.Stat(name)
+		return err != nil
+	})...)
+	if err != nil {
+		return to.target.fails(codeKnownHosts, HostKey, err, "mend or remove the line")
+	}
+	address := strings.ToLower(to.address)
+	if s.Alias != "" { // which stands there without a port
+		address = net.JoinHostPort(strings.ToLower(s.Alias), "22")
+	}
+	for _, a := range db.HostKeyAlgorithms(address) {
+		if slices.Contains(acceptable(), a) {
+			to.algorithms = append(to.algorithms, a)
+		}
+	}
+	if len(to.algorithms) == 0 {
+		return to.target.fails(codeUnknownHostKey, HostKey, fmt.Errorf("no key of %s is among your known hosts (%s)", knownhosts.Normalize(address), strings.Join(s.Known, ", ")),
+			"log in once by hand and compare the key: "+to.byHand)
+	}
+	check := db.HostKeyCallback()
+	to.accept = func(key ssh.PublicKey) error {
+		// Only the name counts: the address behind it may change, and a channel of
+		// another jump host has none.
+		err := check(address, &net.TCPAddr{IP: net.IPv4zero}, key)
+		if err == nil {
+			return nil
+		}
+		pinned := "no such key"
+		var why *xknownhosts.KeyError
+		if errors.As(err, &why) && len(why.Want) > 0 {
+			pinned = fmt.Sprintf("%s (%s:%d)", ssh.FingerprintSHA256(why.Want[0].Key), why.Want[0].Filename, why.Want[0].Line)
+		}
+		return to.target.strange(keyChanged(pinned, key),
+			"if the machine was reinstalled on purpose: ssh-keygen -R '"+knownhosts.Normalize(address)+"', then log in once by hand: "+to.byHand+somebodyElse)
+	}
+	return nil
+}
+
+// acceptable are the host key algorithms that a jump host may have, certificates
+// included.
+func acceptable() []string {
+	return append(algorithms(nil), ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01,
+		ssh.CertAlgoECDSA521v01, ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01)
 }

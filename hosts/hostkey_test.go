@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("accept = %v, want %q", err, tt.err)
 			}
-			if e := (*Error)(nil); (errors.As(err, &e) && e.Code == CodeWrongHostKey && e.final) != tt.moved {
+			if e := (*Error)(nil); (errors.As(err, &e) && e.Code == codeWrongHostKey && e.final) != tt.moved {
 				t.Errorf("accept = %v, a changed key: want %t", err, tt.moved)
 			}
 		})

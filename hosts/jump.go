@@ -193,8 +193,8 @@ func behind(t Target, err error) *Error {
 	if !errors.As(err, &e) {
 		return t.unreached(err)
 	}
-	out := t.fails(CodeJumpFailed, Dialing, fmt.Errorf("jump host %w", e), e.Remedy)
-	if e.Code == CodeJumpFailed || e.Code == CodeJumpLost { // the jump host is itself behind the one that failed
+	out := t.fails(codeJumpFailed, Dialing, fmt.Errorf("jump host %w", e), e.Remedy)
+	if e.Code == codeJumpFailed || e.Code == codeJumpLost { // the jump host is itself behind the one that failed
 		out.Err = e.Err
 	}
 	out.final = e.final
@@ -254,5 +254,5 @@ func (j *jump) lost(ctx context.Context, t Target) *Error {
 	if j.conn.wire.silent.Load() {
 		why = fmt.Sprintf("no byte from it for %s", j.conn.wire.silence)
 	}
-	return t.fails(CodeJumpLost, Talking, fmt.Errorf("jump host %s: %s", j.name, why), "see whether it runs: ssh "+j.name+"; then run the command again")
+	return t.fails(codeJumpLost, Talking, fmt.Errorf("jump host %s: %s", j.name, why), "see whether it runs: ssh "+j.name+"; then run the command again")
 }

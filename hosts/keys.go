@@ -35,7 +35,7 @@ func (k loginKey) fingerprint() string { return ssh.FingerprintSHA256(k.signer.P
 
 // keyless says why there is no key to offer.
 func (t Target) keyless(remedy, format string, args ...any) *Error {
-	e := t.fails(CodeNoKey, Authorising, fmt.Errorf(format, args...), remedy)
+	e := t.fails(codeNoKey, Authorising, fmt.Errorf(format, args...), remedy)
 	e.final = true
 	return e
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/macfleet/macfleet/plan"
 )
 
 // endpoint is one machine to log in to: a host, or a jump host on the way.
@@ -31,23 +33,18 @@ func (to endpoint) spend(c *Client, in Phase, began time.Time) {
 	}
 }
 
-// login logs in to a machine and notes that. Neither keys nor what a host prints
-// stand in the log.
-func (c *Client) login(ctx context.Context, to endpoint) (*Conn, *Error) {
-	began := time.Now()
-	conn, err := c.logIn(ctx, to)
-	log := c.opts.Log.With("host", to.target.name(), "address", to.address, "user", to.user, "ms", time.Since(began).Milliseconds())
-	if err != nil {
-		log.Warn("connect", "code", err.Code, "error", err.text())
-	} else {
-		log.Debug("connect")
-	}
-	return conn, err
-}
-
-// logIn dials a machine and logs in. It holds a place among the connections that
-// are under way from the dialling to the end of the authentication.
-func (c *Client) logIn(ctx context.Context, to endpoint) (*Conn, *Error) {
+// login logs in to a machine and notes that, without keys and what the host prints. It
+// holds a place among the connections that are under way until it is logged in.
+func (c *Client) login(ctx context.Context, to endpoint) (_ *Conn, failed *Error) {
+	first := time.Now()
+	defer func() {
+		log := c.opts.Log.With("host", to.target.name(), "address", to.address, "user", to.user, "ms", time.Since(first).Milliseconds())
+		if failed != nil {
+			log.Warn("connect", "code", failed.Code, "error", failed.text())
+		} else {
+			log.Debug("connect")
+		}
+	}()
 	if err := acquire(ctx, c.starts); err != nil {
 		return nil, to.target.unreached(err)
 	}
@@ -95,7 +92,7 @@ func (c *Conn) handshake(ctx context.Context, to endpoint, offered *bool) error 
 	// The handshake has no context of its own: closing the connection under it
 	// is what ends it.
 	limit := c.client.opts.Deadlines.Handshake
-	hctx, cancel := context.WithTimeoutCause(ctx, limit, noLogin(limit))
+	hctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no login within %s", limit))
 	defer cancel()
 	release := context.AfterFunc(hctx, func() { _ = c.wire.Close() })
 	began := time.Now()
@@ -117,7 +114,7 @@ func (c *Conn) handshake(ctx context.Context, to endpoint, offered *bool) error 
 
 // dialError says why a machine could not be dialled.
 func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
-	e := to.target.fails(CodeUnreachable, Dialing, err,
+	e := to.target.fails(plan.CodeUnreachable, Dialing, err,
 		"see whether the machine runs: its state in the Scaleway console, a reboot from there as the last resort")
 	if to.byHand != "" {
 		e.Remedy = "see whether it runs: " + to.byHand
@@ -149,7 +146,7 @@ func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err 
 		return refused
 	}
 	_, number, _ := net.SplitHostPort(to.address)
-	e := to.target.fails(CodeNoSSHAnswer, Handshaking, err,
+	e := to.target.fails(codeNoSSHAnswer, Handshaking, err,
 		"something other than a healthy sshd answers on port "+number+": look at the machine through VNC")
 	e.final = offered
 	if to.byHand != "" {
@@ -165,10 +162,10 @@ func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err 
 		}
 		return to.target.strange(err, remedy)
 	case errors.As(err, &unsigned):
-		e.Code, e.Phase, e.Err = CodeNoKey, Authorising, fmt.Errorf("%s: %w", to.key.source, unsigned)
+		e.Code, e.Phase, e.Err = codeNoKey, Authorising, fmt.Errorf("%s: %w", to.key.source, unsigned)
 		e.Remedy = "unlock the agent and let it sign, then run the command again"
 	case strings.Contains(err.Error(), "unable to authenticate"):
-		e.Code, e.Phase = CodeKeyRefused, Authorising
+		e.Code, e.Phase = codeKeyRefused, Authorising
 		e.Err = fmt.Errorf("the host refused the key %s, which is %s, for user %s (tried once, not again)",
 			to.key.fingerprint(), to.key.source, to.user)
 		e.Remedy = "put the public key into ~/.ssh/authorized_keys of " + to.user + " on the host, or " + to.key.other

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -29,7 +30,9 @@ func (c *Conn) push(ctx context.Context, a fleet.Artifact, seen look, source Sou
 	c.progress(Progress{Artifact: a, Edge: Begins})
 	defer c.progress(Progress{Artifact: a, Edge: Ends}) // before the place is free
 	done, err := c.pushFrom(ctx, a, seen, source)
-	if e := (*Error)(nil); err != nil && !errors.As(err, &e) {
+	var known *Error
+	var failed *ScriptError
+	if err != nil && !errors.As(err, &known) && !errors.As(err, &failed) {
 		err = fmt.Errorf("deliver %s to %s: %w", a, c.target.name(), err)
 	}
 	return done, err
@@ -89,7 +92,7 @@ func (c *Conn) progress(p Progress) {
 
 // send sends bytes in one exec, behind lines that say what they are.
 func (c *Conn) send(ctx context.Context, header []string, bytes io.Reader, more time.Duration) (plan.Answer, error) {
-	mark, q := newMark(), question{id: "push", Command: own("artifact-push", plan.Root)}
+	mark, q := rand.Text(), question{id: "push", Command: own("artifact-push", plan.Root)}
 	r, lost := c.converse(ctx, conversation{mark: mark, line: scriptLine(c.client.opts.Prologue + c.fence() + q.Script),
 		stdin: io.MultiReader(strings.NewReader(c.pass(mark)+mark+"\n"+strings.Join(header, "\n")), bytes), questions: []question{q},
 		more: more})

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/macfleet/macfleet/hosts/sshconfig"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // The paths to a host, as Options.Via names them.
@@ -44,37 +45,33 @@ func (r route) String() string {
 	return r.path + " through " + strings.Join(names, ", ")
 }
 
-// route finds one way to a host. The error is an *Error. What the ssh
-// configuration says of HostName and ProxyJump belongs to the public path: to
+// route finds one way to a host. What the ssh configuration says of HostName and ProxyJump belongs to the public path: to
 // the tailnet this machine speaks itself.
-func (c *Client) route(ctx context.Context, path string, t Target, s sshconfig.Settings) (route, error) {
-	r := route{path: path, port: s.Port}
+func (c *Client) route(ctx context.Context, path string, t Target, s sshconfig.Settings) (r route, e *Error) {
+	r = route{path: path, port: s.Port, host: cmp.Or(s.HostName, t.Server.Address)}
 	var err error
 	if path == Tailscale {
 		if r.host, err = c.tailnetAddress(ctx, t.Server.Name); err != nil {
-			return r, t.fails(CodeUnreachable, Dialing, err, "see whether this machine and the host are in the tailnet: tailscale status")
+			e = t.fails(plan.CodeUnreachable, Dialing, err, "see whether this machine and the host are in the tailnet: tailscale status")
 		}
-		return r, nil
+	} else if r.host == "" {
+		e = t.fails(plan.CodeUnreachable, Dialing, errors.New("the inventory names no address"), "look at the server in the Scaleway console")
+	} else if r.hops, err = c.chain(s.Jumps); err != nil {
+		e = configError(t, err)
 	}
-	if r.host = cmp.Or(s.HostName, t.Server.Address); r.host == "" {
-		return r, t.fails(CodeUnreachable, Dialing, errors.New("the inventory names no address"), "look at the server in the Scaleway console")
-	}
-	if r.hops, err = c.chain(s.Jumps); err != nil {
-		return r, configError(t, err)
-	}
-	return r, nil
+	return r, e
 }
 
 func configError(t Target, err error) *Error {
-	e := t.fails(CodeSSHConfig, Dialing, fmt.Errorf("the ssh configuration: %w", err))
+	e := t.fails(codeSSHConfig, Dialing, fmt.Errorf("the ssh configuration: %w", err))
 	e.final = true
 	return e
 }
 
-// tailnetPrefixes are the addresses that Tailscale gives. What a resolver says
+// inTailnet reports whether Tailscale gives such an address. What a resolver says
 // beside them may be a stranger's machine.
-func tailnetPrefixes() []netip.Prefix {
-	return []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")}
+func inTailnet(a netip.Addr) bool {
+	return netip.MustParsePrefix("100.64.0.0/10").Contains(a) || netip.MustParsePrefix("fd7a:115c:a1e0::/48").Contains(a)
 }
 
 // tailnetAddress asks the system's resolver, which on a machine of the tailnet
@@ -91,10 +88,8 @@ func (c *Client) tailnetAddress(ctx context.Context, name string) (string, error
 		return "", fmt.Errorf("look up %s: %w", name, err)
 	}
 	for _, a := range all {
-		for _, p := range tailnetPrefixes() {
-			if p.Contains(a.Unmap()) {
-				return a.Unmap().String(), nil
-			}
+		if a = a.Unmap(); inTailnet(a) {
+			return a.String(), nil
 		}
 	}
 	return "", fmt.Errorf("%s is no address of the tailnet and may be another machine's", all[0])
@@ -110,7 +105,7 @@ type try struct {
 func (t try) why() string {
 	var number syscall.Errno
 	switch {
-	case t.err.Code == CodeJumpFailed:
+	case t.err.Code == codeJumpFailed:
 		return "the jump host failed"
 	case errors.As(t.err, &number):
 		return number.Error()

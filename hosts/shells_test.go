@@ -3,6 +3,7 @@ package hosts
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
@@ -74,7 +75,7 @@ func (s shell) ask(t *testing.T, prologue, asUser string, limit int, questions [
 		wrapper = filepath.Join(openDir(t), "sh")
 		write(t, wrapper, "#!/bin/sh\nexec "+strings.Join(s.argv, " ")+` "$@"`+"\n", 0o755)
 	}
-	mark := newMark()
+	mark := rand.Text()
 	input, err := data(mark, asUser, limit, questions)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package hosts
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -83,7 +84,7 @@ func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
 	case ch.Input != plan.NoInput:
 		return nil, errors.New("a guarded change reads no input")
 	}
-	g := &guarded{conn: c, step: step, change: ch, id: newMark()[:16], target: c.same(), have: make(map[string]*Conn)}
+	g := &guarded{conn: c, step: step, change: ch, id: rand.Text()[:16], target: c.same(), have: make(map[string]*Conn)}
 	// What cannot be sent must not be found out when the host is armed.
 	_, _, err := c.client.send(c.fence(), []question{{id: "change", Command: g.wrapped()}}, g.undoLimit())
 	return g, err
@@ -117,7 +118,7 @@ func (g *guarded) survey(ctx context.Context) error {
 		case err == nil:
 			conn.Close()
 			g.paths = append(g.paths, path)
-		case ctx.Err() != nil, errors.As(err, &e) && e.Code == CodeKeyRefused:
+		case ctx.Err() != nil, errors.As(err, &e) && e.Code == codeKeyRefused:
 			// Nobody could confirm over that path later: the host bans who asks again.
 			return err
 		}

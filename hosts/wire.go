@@ -93,9 +93,6 @@ func (w *watched) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// noLogin says that the handshake's deadline passed.
-func noLogin(limit time.Duration) error { return fmt.Errorf("no login within %s", limit) }
-
 // hungUpError says that the host closed the connection. A connection that was
 // closed on this side never causes it.
 type hungUpError struct{ cause error }

@@ -95,10 +95,9 @@ func (s *Seen[T]) UnmarshalJSON(content []byte) error {
 		return fmt.Errorf("an observation with state %q must have a value if it is present, and only then", in.State)
 	}
 	*s = Seen[T]{state: state(n)}
-	switch s.state {
-	case present:
+	if in.Value != nil {
 		s.value = *in.Value
-	case unread:
+	} else if s.state == unread {
 		s.why = in.Why
 	}
 	return nil

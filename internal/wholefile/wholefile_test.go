@@ -32,7 +32,7 @@ func TestLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestLock waits for who has the lock, and takes no file that got another name meanwhile.
+// TestLock waits for who has the lock, and then locks the file that is there.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
