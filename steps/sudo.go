@@ -10,7 +10,6 @@ import (
 	"github.com/macfleet/macfleet/steps/kit"
 )
 
-// The codes that are raised here.
 var (
 	codeSudoMissing    = plan.NewCode("sudo-missing", plan.Critical, "root is not to be had without a password")
 	codeSudoersMissing = plan.NewCode("sudoers-missing", plan.Warning, "/etc/sudoers.d/macfleet is missing, and root is to be had by other means")

@@ -8,7 +8,6 @@ import (
 	"github.com/macfleet/macfleet/steps/kit"
 )
 
-// The codes that are raised here.
 var (
 	codeTartMissing       = plan.NewCode("tart-missing", plan.Critical, "there is no bundle of Tart")
 	codeTartUnknown       = plan.NewCode("tart-unknown", plan.Warning, "Tart's bundle was not installed by macfleet, so nobody knows its version")

@@ -9,7 +9,6 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The codes that are raised here.
 var (
 	codeIgnoreExpired = plan.NewCode("ignore-expired", plan.Warning, "the last day of an ignore block is over: it ignores nothing")
 	codeIgnoreTooLong = plan.NewCode("ignore-too-long", plan.Warning, "an ignore block reaches too far ahead: it ignores nothing")

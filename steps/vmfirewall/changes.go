@@ -11,7 +11,6 @@ import (
 	"github.com/macfleet/macfleet/steps/pf"
 )
 
-// The codes that are raised here.
 var (
 	codeBypassedAnchor = plan.NewCode("bypassed-anchor", plan.Critical, `a rule with "quick" decides before the anchor is asked`,
 		`move the block in /etc/pf.conf ahead of that rule, or take "quick" off it, and restart the host`)
