@@ -79,7 +79,9 @@ func stateOf(i fleet.Ignore, now time.Time) State {
 // means reports whether the block holds and is about an item, whatever its fields.
 func (s *IgnoreState) means(i Item, h *plan.Host) bool {
 	switch {
-	case s.State != Idle && s.State != Active, s.block.Step != "" && s.block.Step != i.Step, s.block.Code != "" && s.block.Code != i.Code.String():
+	case s.State != Idle && s.State != Active:
+		return false
+	case s.block.Step != "" && s.block.Step != i.Step, s.block.Code != "" && s.block.Code != i.Code.String():
 		return false
 	case s.on == nil:
 		return true

@@ -152,35 +152,17 @@ func (a autoLogin) change(seen loginState, diff []plan.Field) plan.Change {
 
 // causes say what is wrong, the most telling first.
 func (s loginState) causes(user string) []plan.Reason {
-	var out []plan.Reason
-	found := func(code plan.Code, text string) { out = append(out, plan.Reason{Code: code, Text: text}) }
-	switch {
-	case s.user == "":
-		found(codeAutoLoginOff, "automatic login is off")
-	case s.user != user:
-		found(codeAutoLoginOtherUser, fmt.Sprintf("automatic login is %q's", s.user))
-	}
-	switch {
-	case s.file == fileAbsent:
-		found(codeKcpasswordMissing, "/etc/kcpassword is missing")
-	case s.file == fileUnterminated:
-		found(codeKcpasswordUnterminated, "the password in /etc/kcpassword has no end")
-	case s.file == fileEmpty:
-		found(codeKcpasswordEmpty, "the password in /etc/kcpassword is empty")
-	case s.file == fileSealed && !s.session:
-		found(codeSealedKcpassword, "/etc/kcpassword holds <sealed> in place of a password")
-	}
-	switch {
-	case s.session:
-	case s.dead:
-		found(codeDeadLoginwindow, "loginwindow does not run")
-	default:
-		found(plan.CodeNoGUISession, "no session of "+user+" is there")
-	}
-	if s.badAccess() {
-		found(codeKcpasswordMode, "/etc/kcpassword is "+s.access)
-	}
-	return out
+	return kit.Causes(
+		kit.When(s.user == "", codeAutoLoginOff, "automatic login is off"),
+		kit.When(s.user != "" && s.user != user, codeAutoLoginOtherUser, fmt.Sprintf("automatic login is %q's", s.user)),
+		kit.When(s.file == fileAbsent, codeKcpasswordMissing, "/etc/kcpassword is missing"),
+		kit.When(s.file == fileUnterminated, codeKcpasswordUnterminated, "the password in /etc/kcpassword has no end"),
+		kit.When(s.file == fileEmpty, codeKcpasswordEmpty, "the password in /etc/kcpassword is empty"),
+		kit.When(s.file == fileSealed && !s.session, codeSealedKcpassword, "/etc/kcpassword holds <sealed> in place of a password"),
+		kit.When(!s.session && s.dead, codeDeadLoginwindow, "loginwindow does not run"),
+		kit.When(!s.session && !s.dead, plan.CodeNoGUISession, "no session of "+user+" is there"),
+		kit.When(s.badAccess(), codeKcpasswordMode, "/etc/kcpassword is "+s.access),
+	)
 }
 
 // refusal says what macfleet cannot remove, or must not: restarting loginwindow
@@ -328,7 +310,8 @@ func (s *loginState) take(p kit.Part, user string) error {
 		known, odd = p.Exit == 0 && kit.IsName(p.Body), "stat of /dev/console gives no user"
 	case "session": // a release of macOS says in one of three ways that there is none
 		s.session = is(0, "Aqua")
-		known, odd = s.session || p.Exit == 112 || p.Exit == 113 || p.Exit == 125, "launchctl print gui/UID says neither that a session is there nor that none is"
+		known = s.session || p.Exit == 112 || p.Exit == 113 || p.Exit == 125
+		odd = "launchctl print gui/UID says neither that a session is there nor that none is"
 		if !s.session && s.screen == user {
 			known, odd = false, "the screen is "+user+"'s and yet launchd knows no session of his: one is beginning or ending"
 		}
