@@ -1,6 +1,7 @@
 package steps_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"strings"
 	"testing"
@@ -36,8 +37,8 @@ func TestInput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := kcpassword.Decode(content); err != nil || string(got) != text {
-			t.Fatalf("%q, %v", got, err)
+		if want, err := kcpassword.Encode([]byte(text)); err != nil || !bytes.Equal(content, want) {
+			t.Fatalf("% x, want % x, %v", content, want, err)
 		}
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/macfleet/macfleet/steps/kit"
 )
 
-// The codes that are raised here.
 var (
 	codeSleepEnabled            = plan.NewCode("sleep-enabled", plan.Warning, "the Mac sleeps when it is idle, which stops virtual machines")
 	codeNoRestartAfterPowerLoss = plan.NewCode("no-restart-after-power-loss", plan.Warning, "the Mac stays off after a power loss")

@@ -10,7 +10,6 @@ import (
 	"github.com/macfleet/macfleet/steps/kit"
 )
 
-// The codes that are raised here.
 var (
 	codeSudoMissing    = plan.NewCode("sudo-missing", plan.Critical, "root is not to be had without a password")
 	codeSudoersMissing = plan.NewCode("sudoers-missing", plan.Warning, "/etc/sudoers.d/macfleet is missing, and root is to be had by other means")
@@ -99,7 +98,8 @@ func (s sudo) Diff(v plan.View) plan.Finding {
 func (s sudo) changes(v plan.View, seen sudoState, all []kit.Setting) []plan.Change {
 	unlock := plan.Change{Fields: kit.Fields(all[1]), Command: scripts.Command("sudo-unlock", plan.Root, s.user),
 		Reason: plan.Reason{Code: plan.CodeSudoLocked, Text: "the login user's account is locked after too many wrong passwords"}}
-	install := plan.Change{Fields: kit.Fields(all[0], all[2]), Command: scripts.Command("sudo-install", plan.Login, s.content()), Reason: s.reason(seen)}
+	install := plan.Change{Fields: kit.Fields(all[0], all[2]), Command: scripts.Command("sudo-install", plan.Login, s.content()),
+		Reason: s.reason(seen)}
 	if !v.Root {
 		install.Fields = kit.Fields(all[0]) // what the file is like shows only to root
 		install.Input, install.GrantsRoot = plan.LoginPassword, true
@@ -120,15 +120,12 @@ func (sudo) Render(_ kit.InputFor, password string) (string, error) {
 }
 
 func (s sudo) reason(seen sudoState) plan.Reason {
-	switch {
-	case seen.root == "broken", seen.root == "unusable":
-		return plan.Reason{Code: plan.CodeSudoersBroken, Text: "sudo cannot read its rules: " + seen.said}
-	case seen.root == "no":
-		return plan.Reason{Code: codeSudoMissing, Text: "root is not to be had without a password"}
-	case seen.file == "missing":
-		return plan.Reason{Code: codeSudoersMissing, Text: sudoFile + " is missing, and root is to be had by other means"}
-	}
-	return plan.Reason{Code: codeSudoersEdited, Text: sudoFile + " is not as macfleet writes it"}
+	return kit.Causes(
+		kit.When(seen.root == "broken" || seen.root == "unusable", plan.CodeSudoersBroken, "sudo cannot read its rules: "+seen.said),
+		kit.When(seen.root == "no", codeSudoMissing, "root is not to be had without a password"),
+		kit.When(seen.file == "missing", codeSudoersMissing, sudoFile+" is missing, and root is to be had by other means"),
+		kit.When(true, codeSudoersEdited, sudoFile+" is not as macfleet writes it"),
+	)[0]
 }
 
 // remove takes the drop-in away, if root stays to be had by other means: the

@@ -8,7 +8,6 @@ import (
 	"github.com/macfleet/macfleet/steps/kit"
 )
 
-// The codes that are raised here.
 var (
 	codeTartMissing       = plan.NewCode("tart-missing", plan.Critical, "there is no bundle of Tart")
 	codeTartUnknown       = plan.NewCode("tart-unknown", plan.Warning, "Tart's bundle was not installed by macfleet, so nobody knows its version")
@@ -149,19 +148,14 @@ const tartSpace = 4
 // reason names what is wrong, the cause before its consequences.
 func (s tartState) reason(all []kit.Setting) plan.Reason {
 	bundle := all[0]
-	switch {
-	case bundle.Seen == "missing":
-		return plan.Reason{Code: codeTartMissing, Text: "there is no bundle of Tart"}
-	case bundle.Differs() && !s.receipt.There():
-		return plan.Reason{Code: codeTartUnknown, Text: "the bundle of Tart was not installed by macfleet, so nobody knows its version"}
-	case bundle.Differs() && strings.HasSuffix(bundle.Seen, ", edited"):
-		return plan.Reason{Code: codeTartEdited, Text: "the bundle of Tart is not what was installed"}
-	case bundle.Differs():
-		return plan.Reason{Code: codeTartOutdated, Text: "Tart is " + bundle.Seen}
-	case all[1].Differs():
-		return plan.Reason{Code: codeTartWrapperEdited, Text: tartPath + ": " + s.wrapper}
-	}
-	return plan.Reason{Code: plan.CodeUnfinished, Text: "an earlier run began and was never proven"}
+	return kit.Causes(
+		kit.When(bundle.Seen == "missing", codeTartMissing, "there is no bundle of Tart"),
+		kit.When(bundle.Differs() && !s.receipt.There(), codeTartUnknown,
+			"the bundle of Tart was not installed by macfleet, so nobody knows its version"),
+		kit.When(strings.HasSuffix(bundle.Seen, ", edited"), codeTartEdited, "the bundle of Tart is not what was installed"),
+		kit.When(bundle.Differs(), codeTartOutdated, "Tart is "+bundle.Seen),
+		kit.When(all[1].Differs(), codeTartWrapperEdited, tartPath+": "+s.wrapper),
+	)[0]
 }
 
 // refusal says why the change must not be made now.

@@ -9,7 +9,6 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The codes that are raised here.
 var (
 	codeIgnoreExpired = plan.NewCode("ignore-expired", plan.Warning, "the last day of an ignore block is over: it ignores nothing")
 	codeIgnoreTooLong = plan.NewCode("ignore-too-long", plan.Warning, "an ignore block reaches too far ahead: it ignores nothing")
@@ -80,7 +79,9 @@ func stateOf(i fleet.Ignore, now time.Time) State {
 // means reports whether the block holds and is about an item, whatever its fields.
 func (s *IgnoreState) means(i Item, h *plan.Host) bool {
 	switch {
-	case s.State != Idle && s.State != Active, s.block.Step != "" && s.block.Step != i.Step, s.block.Code != "" && s.block.Code != i.Code.String():
+	case s.State != Idle && s.State != Active:
+		return false
+	case s.block.Step != "" && s.block.Step != i.Step, s.block.Code != "" && s.block.Code != i.Code.String():
 		return false
 	case s.on == nil:
 		return true

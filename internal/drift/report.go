@@ -66,7 +66,8 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 		return Report{}, err
 	}
 	s := p.Summarise()
-	r := Report{Owner: p.Owner, At: now, Narrowed: p.Narrowed, Items: []Item{}, Ignored: []Ignored{}, Unseen: unseenOf(p), Pending: s.Pending, Ignores: states}
+	r := Report{Owner: p.Owner, At: now, Narrowed: p.Narrowed, Items: []Item{}, Ignored: []Ignored{},
+		Unseen: unseenOf(p), Pending: s.Pending, Ignores: states}
 	hosts := make(map[string]*plan.Host, len(p.Hosts))
 	for i := range p.Hosts {
 		hosts[p.Hosts[i].Server.ID] = &p.Hosts[i]

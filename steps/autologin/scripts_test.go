@@ -156,7 +156,7 @@ func TestAutoLoginScripts(t *testing.T) {
 		}, "auto-login-other-user", 1, true},
 		{"hexadecimal text", func(m loginMac) {
 			m.ready(rightPassword)
-			m.write(m.etc("kcpassword"), []byte(strings.ToUpper(string(kcpassword.Hex(m.content(rightPassword))))+"\n"), 0o600)
+			m.write(m.etc("kcpassword"), []byte(strings.ToUpper(hex.EncodeToString(m.content(rightPassword)))+"\n"), 0o600)
 			m.set("user", "anna")
 			m.set("session", "m1")
 		}, "auto-login-other-user", 0, true},
@@ -192,8 +192,12 @@ func TestAutoLoginScripts(t *testing.T) {
 				if err != nil || bytes.Equal(before, after) != tc.keeps || m.kicks() != tc.kicks {
 					t.Errorf("%v, %d kicks, file % x became % x", err, m.kicks(), before, after)
 				}
-				if got, err := kcpassword.Decode(after); err != nil || string(got) != rightPassword {
-					t.Errorf("the file holds %q, %v", got, err)
+				raw := after
+				if binary, err := hex.DecodeString(strings.TrimSpace(string(after))); err == nil {
+					raw = binary
+				}
+				if !bytes.HasPrefix(raw, m.content(rightPassword)[:len(rightPassword)+1]) { // with the byte that ends it
+					t.Errorf("the file holds % x", after)
 				}
 				m.settled()
 			})

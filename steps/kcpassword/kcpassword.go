@@ -1,4 +1,4 @@
-// Package kcpassword reads and writes the content of /etc/kcpassword, from which
+// Package kcpassword writes the content of /etc/kcpassword, from which
 // loginwindow takes the password of the user that it logs in by itself.
 //
 // The file is the password, a NUL byte and padding, XORed with a known key: who
@@ -8,10 +8,8 @@ package kcpassword
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // key is repeated over the content. It has 11 bytes although macOS pads to 12.
@@ -24,14 +22,9 @@ const block = 12
 // where it was taken away. Four hosts lost their session to it.
 const seal = "<sealed>"
 
-// ErrNoTerminator says that a content never ends its password: loginwindow does
-// not log in with it.
-var ErrNoTerminator = errors.New("the content of kcpassword holds no byte that ends the password")
-
 // Encode returns the content that logs in with a password: the password, one
 // NUL, and NULs up to a whole number of blocks. Where macOS itself pads it does so
-// with random bytes, so two contents of one password differ: compare what Decode
-// returns.
+// with random bytes, so two contents of one password differ.
 func Encode(password []byte) ([]byte, error) {
 	switch {
 	case len(password) == 0:
@@ -40,39 +33,11 @@ func Encode(password []byte) ([]byte, error) {
 		return nil, errors.New("a password with a NUL byte cannot be written into kcpassword: the byte ends it")
 	case bytes.ContainsAny(password, "\r\n"):
 		return nil, errors.New("a password with a line break cannot be typed at a login window")
-	case Sealed(password):
+	case bytes.HasPrefix(password, []byte(seal)):
 		return nil, fmt.Errorf("the password is the placeholder %q, which stands where a secret was not disclosed", seal)
 	}
 	size := (len(password)/block + 1) * block
 	return mask(append(bytes.Clone(password), make([]byte, size-len(password))...)), nil
-}
-
-// Decode returns the password of a content, which may also be written as
-// hexadecimal text. What follows the password's end is padding and says nothing.
-func Decode(content []byte) ([]byte, error) {
-	if raw, ok := fromHex(content); ok {
-		content = raw
-	}
-	plain := mask(bytes.Clone(content))
-	end := bytes.IndexByte(plain, 0)
-	if end < 0 {
-		return nil, ErrNoTerminator
-	}
-	return plain[:end], nil
-}
-
-// Hex returns a content as hexadecimal text, which macOS accepts in its place.
-func Hex(content []byte) []byte { return []byte(hex.EncodeToString(content)) }
-
-// Sealed reports whether a decoded password is the placeholder and not one.
-func Sealed(password []byte) bool { return bytes.HasPrefix(password, []byte(seal)) }
-
-// fromHex reads hexadecimal text. It is never a binary content at the same time:
-// no byte of the key, one of which ends every password, is a hexadecimal digit.
-func fromHex(content []byte) ([]byte, bool) {
-	text := strings.TrimSpace(string(content))
-	raw, err := hex.DecodeString(text)
-	return raw, err == nil && text != ""
 }
 
 // mask XORs in place.

@@ -19,6 +19,35 @@ func unhex(t testing.TB, text string) []byte {
 	return b
 }
 
+// errNoTerminator says that a content never ends its password: loginwindow does
+// not log in with it.
+var errNoTerminator = errors.New("the content of kcpassword holds no byte that ends the password")
+
+// decode returns the password of a content, which may also be written as
+// hexadecimal text. What follows the password's end is padding and says nothing.
+func decode(content []byte) ([]byte, error) {
+	if raw, ok := fromHex(content); ok {
+		content = raw
+	}
+	plain := mask(bytes.Clone(content))
+	end := bytes.IndexByte(plain, 0)
+	if end < 0 {
+		return nil, errNoTerminator
+	}
+	return plain[:end], nil
+}
+
+// hexText returns a content as hexadecimal text, which macOS accepts in its place.
+func hexText(content []byte) []byte { return []byte(hex.EncodeToString(content)) }
+
+// fromHex reads hexadecimal text. It is never a binary content at the same time:
+// no byte of the key, one of which ends every password, is a hexadecimal digit.
+func fromHex(content []byte) ([]byte, bool) {
+	text := strings.TrimSpace(string(content))
+	raw, err := hex.DecodeString(text)
+	return raw, err == nil && text != ""
+}
+
 // TestVectors are contents that macOS or other writers made.
 func TestVectors(t *testing.T) {
 	t.Parallel()
@@ -36,13 +65,13 @@ func TestVectors(t *testing.T) {
 		{"umlauts", "be 2f 52", "\xc3\xa6"},
 	} {
 		content := unhex(t, tc.content)
-		for form, bytes := range map[string][]byte{"binary": content, "hexadecimal": Hex(content), "upper case": []byte(strings.ToUpper(string(Hex(content))) + "\n")} {
-			got, err := Decode(bytes)
+		for form, bytes := range map[string][]byte{"binary": content, "hexadecimal": hexText(content), "upper case": []byte(strings.ToUpper(string(hexText(content))) + "\n")} {
+			got, err := decode(bytes)
 			if err != nil || string(got) != tc.password {
 				t.Errorf("%s, %s: %q, %v; want %q", tc.name, form, got, err, tc.password)
 			}
 		}
-		if Sealed([]byte(tc.password)) != strings.HasPrefix(tc.name, "sealed") {
+		if strings.HasPrefix(tc.password, seal) != strings.HasPrefix(tc.name, "sealed") {
 			t.Errorf("%s: sealed", tc.name)
 		}
 	}
@@ -80,14 +109,14 @@ func TestDecodeUnterminated(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{"", "1c", "1c ed 3f 4a bc", "1c b8 60 10 e6 89 eb dd 9b 80 2f", "41 fa 37 42 be d9 b9 d4"} {
 		raw := unhex(t, content)
-		for _, form := range [][]byte{raw, Hex(raw)} {
-			if got, err := Decode(form); !errors.Is(err, ErrNoTerminator) || got != nil {
+		for _, form := range [][]byte{raw, hexText(raw)} {
+			if got, err := decode(form); !errors.Is(err, errNoTerminator) || got != nil {
 				t.Errorf("%s: %q, %v", content, got, err)
 			}
 		}
 	}
 	// Half a byte is no hexadecimal text, and digits alone never end a password.
-	if got, err := Decode([]byte("7d8")); !errors.Is(err, ErrNoTerminator) {
+	if got, err := decode([]byte("7d8")); !errors.Is(err, errNoTerminator) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -97,7 +126,7 @@ func passwords() *rapid.Generator[[]byte] {
 	return rapid.Custom(func(t *rapid.T) []byte {
 		alphabet := rapid.SampledFrom([]byte("abcXYZ019 \"'\\$`%<>\x7d\x89\x52\x23\x01\xc3\xa9\xff\x1f\x7f"))
 		b := rapid.SliceOfN(alphabet, 1, 60).Draw(t, "password")
-		if Sealed(b) {
+		if bytes.HasPrefix(b, []byte(seal)) {
 			t.Skip("no password")
 		}
 		return b
@@ -118,8 +147,8 @@ func TestRoundTrip(t *testing.T) {
 		if len(content)%block != 0 || len(content) <= len(password) || len(content) > len(password)+block || !bytes.Equal(content, again) {
 			t.Fatalf("% x and % x of %q", content, again, password)
 		}
-		for _, form := range [][]byte{content, Hex(content)} {
-			if got, err := Decode(form); err != nil || !bytes.Equal(got, password) {
+		for _, form := range [][]byte{content, hexText(content)} {
+			if got, err := decode(form); err != nil || !bytes.Equal(got, password) {
 				t.Fatalf("%q, %v; want %q", got, err, password)
 			}
 		}
@@ -149,12 +178,12 @@ func TestTailIsIgnored(t *testing.T) {
 			rapid.SliceOfN(rapid.Byte(), 0, 24),
 		).Draw(t, "tail")
 		whole := append(bytes.Clone(ended), tail...)
-		for _, form := range [][]byte{whole, Hex(whole)} {
-			if got, err := Decode(form); err != nil || !bytes.Equal(got, password) {
+		for _, form := range [][]byte{whole, hexText(whole)} {
+			if got, err := decode(form); err != nil || !bytes.Equal(got, password) {
 				t.Fatalf("%q, %v; want %q", got, err, password)
 			}
 		}
-		if got, err := Decode(ended[:len(password)]); !errors.Is(err, ErrNoTerminator) {
+		if got, err := decode(ended[:len(password)]); !errors.Is(err, errNoTerminator) {
 			t.Fatalf("without its end: %q, %v", got, err)
 		}
 	})
@@ -170,12 +199,12 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(" 1CED3F4ABCBC\r\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		before := bytes.Clone(content)
-		password, err := Decode(content)
+		password, err := decode(content)
 		if !bytes.Equal(before, content) {
 			t.Fatal("it changed what it was given")
 		}
 		if err != nil {
-			if !errors.Is(err, ErrNoTerminator) || password != nil {
+			if !errors.Is(err, errNoTerminator) || password != nil {
 				t.Fatalf("%q, %v", password, err)
 			}
 			return
@@ -187,7 +216,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got, err := Decode(made); err != nil || !bytes.Equal(got, password) {
+		if got, err := decode(made); err != nil || !bytes.Equal(got, password) {
 			t.Fatalf("%q, %v; want %q", got, err, password)
 		}
 	})

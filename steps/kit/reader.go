@@ -170,6 +170,8 @@ type FileState struct{ Text, Mode string }
 // Is says how a file compares with what macfleet writes: as rendered, or what is else.
 func (f FileState) Is(rendered bool, mode string) string {
 	switch {
+	case f.Mode == "":
+		return "missing"
 	case !rendered:
 		return "edited"
 	case f.Mode != mode:

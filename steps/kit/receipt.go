@@ -11,7 +11,6 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The codes that are raised here.
 var (
 	codeNothingToRollBack = plan.NewCode("nothing-to-roll-back", plan.Notice, "there is no version to go back to",
 		"let the configuration name the version that is wanted, and apply it without --rollback")

@@ -3,6 +3,7 @@ package kit
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -94,6 +95,21 @@ func (r *Reader) Found(all []Setting, changes ...plan.Change) plan.Finding {
 // trouble is what was seen.
 func Refused(t *plan.Trouble) plan.Finding {
 	return plan.Finding{Facts: Facts([]Setting{{Name: t.Code.String(), Seen: t.Text}}), Refused: t}
+}
+
+// When returns a reason where it is one.
+func When(is bool, code plan.Code, text string) plan.Reason {
+	return Choose(is, plan.Reason{Code: code, Text: text}, plan.Reason{})
+}
+
+// Causes returns what When found, the most telling first as it is given. Where that is
+// nothing, an earlier run never finished.
+func Causes(all ...plan.Reason) []plan.Reason {
+	all = slices.DeleteFunc(all, func(r plan.Reason) bool { return r == plan.Reason{} })
+	if len(all) == 0 {
+		return []plan.Reason{{Code: plan.CodeUnfinished, Text: "an earlier run began and was never proven"}}
+	}
+	return all
 }
 
 // Choose returns one of two values.

@@ -11,7 +11,8 @@ import (
 // Enabled reads `pfctl -s info`.
 func Enabled(info string) (bool, error) {
 	for line := range strings.Lines(info) {
-		if words := strings.Fields(line); len(words) > 1 && words[0] == "Status:" && (words[1] == "Enabled" || words[1] == "Disabled") {
+		words := strings.Fields(line)
+		if len(words) > 1 && words[0] == "Status:" && (words[1] == "Enabled" || words[1] == "Disabled") {
 			return words[1] == "Enabled", nil
 		}
 	}
@@ -57,7 +58,8 @@ func network(text string) (netip.Prefix, error) {
 func Points(listing string) ([]Point, error) {
 	texts := []string{listing}
 	if !strings.ContainsAny(listing, "{}\\'#") { // a statement a line, of which the others may hold anything
-		texts = slices.DeleteFunc(slices.Collect(strings.Lines(listing)), func(line string) bool { return !strings.Contains(line, "anchor") })
+		other := func(line string) bool { return !strings.Contains(line, "anchor") }
+		texts = slices.DeleteFunc(slices.Collect(strings.Lines(listing)), other)
 	}
 	var out []Point
 	for _, text := range texts {
@@ -87,7 +89,8 @@ func Bypass(listing, anchor string) []string {
 				return out
 			}
 		}
-		if strings.HasPrefix(line, "pass ") && strings.Contains(line, " quick ") && !strings.HasPrefix(line, "pass in ") && !strings.Contains(line, " on lo0 ") {
+		passes := strings.HasPrefix(line, "pass ") && strings.Contains(line, " quick ")
+		if passes && !strings.HasPrefix(line, "pass in ") && !strings.Contains(line, " on lo0 ") {
 			out = append(out, strings.Join(strings.Fields(line), " "))
 		}
 	}

@@ -128,6 +128,10 @@ func TestListings(t *testing.T) {
 	if _, err := Addresses("pfctl: Table does not exist.\n"); err == nil {
 		t.Error("a message is a table's contents")
 	}
+	// A rule of somebody's whose label has a quote in it hides no anchor.
+	if points, err := Points("pass all label \"a\" \"\nanchor \"f2b\" all\n"); err != nil || !slices.Equal(points, []Point{FilterPoint("f2b")}) {
+		t.Errorf("%q, %v", points, err)
+	}
 	c, err := Parse(stock + "table <a> const { 10.0.0.1 }\n # table <b>\n")
 	defined := c.Tables()
 	if err != nil || !slices.Equal(defined, []string{"fail2ban", "a"}) {

@@ -174,7 +174,8 @@ func (c Conf) Inspect(anchor string, legacy []string) (Form, error) {
 	if f.Settled = f.Blocks == 1 && f.onlyBlocks(); f.Settled {
 		b := o.blocks[0]
 		written := Conf{c.all[b.begin : b.end+1]}.text()
-		f.Settled = strings.TrimSuffix(written, "\n") == strings.TrimSuffix(Block(anchor), "\n") && !slices.ContainsFunc(c.all[b.end+1:], (*statement).ahead)
+		same := strings.TrimSuffix(written, "\n") == strings.TrimSuffix(Block(anchor), "\n")
+		f.Settled = same && !slices.ContainsFunc(c.all[b.end+1:], (*statement).ahead)
 	}
 	return f, nil
 }

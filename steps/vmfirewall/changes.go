@@ -11,7 +11,6 @@ import (
 	"github.com/macfleet/macfleet/steps/pf"
 )
 
-// The codes that are raised here.
 var (
 	codeBypassedAnchor = plan.NewCode("bypassed-anchor", plan.Critical, `a rule with "quick" decides before the anchor is asked`,
 		`move the block in /etc/pf.conf ahead of that rule, or take "quick" off it, and restart the host`)
@@ -135,7 +134,8 @@ func (c *comparison) filled() []string {
 
 // rulesDiffer reports whether the anchor's live rules or tables are others.
 func (c *comparison) rulesDiffer() bool {
-	return !slices.Equal(c.live.rules, pf.Rules()) || slices.ContainsFunc(pf.Tables(), func(name string) bool { return c.held(name) != c.want.spec.Tables[name] })
+	other := func(table string) bool { return c.held(table) != c.want.spec.Tables[table] }
+	return !slices.Equal(c.live.rules, pf.Rules()) || slices.ContainsFunc(pf.Tables(), other)
 }
 
 // change is what removes the difference: in files alone where what is live is
@@ -190,33 +190,28 @@ func (c *comparison) keep() (plan.Command, error) {
 
 // reason names what is wrong, the cause before its consequences.
 func (c *comparison) reason() plan.Reason {
-	f := c.form
+	f, anchor := c.form, c.want.anchor
+	has := "/etc/pf.conf has " + describeForm(f)
 	file, job := c.file != "missing", c.job != "missing"
-	for _, r := range []struct {
-		is   bool
-		code plan.Code
-		text string
-	}{
-		{!file && !job && f.Absent(), codeVMFirewallMissing, "nothing of it is there"},
-		{f.Absent() && file, codePFConfResetByUpdate, "/etc/pf.conf has no line of the anchor, though its file is there: updates of macOS write a new one"},
-		{f.Unclosed, codeBeginWithoutEnd, "/etc/pf.conf has " + describeForm(f)},
-		{f.Blocks > 1, codeDuplicatePFBlock, "/etc/pf.conf has " + describeForm(f) + "; pf refuses to load the whole file"},
-		{f.Bare > 0 || len(c.legacy) > 0, codeLegacyPFBlock, "earlier forms: /etc/pf.conf has " + describeForm(f) + "; anchors given up: " + kit.ListOr(c.legacy, "none")},
-		{len(c.leftover) > 0, codePersistTableLeft, "tables outlived their rules (" + kit.ListOr(c.leftover, "") + "), so the next load would be refused as busy"},
-		{len(c.missing) > 0, codeStockAnchorsMissing, "the live rules lack " + kit.ListOr(c.missing, "") + " of /etc/pf.conf"},
-		{!c.evaluated, codeUnreferencedAnchor, "the live rules do not evaluate the anchor " + c.want.anchor},
-		{len(c.live.rules) == 0, codeFlushedPFAnchor, "the anchor " + c.want.anchor + " has no rules"},
-		{!c.seen.enabled, codePFDisabled, "pf is disabled"},
-		{c.rulesDiffer(), codeLiveRulesEdited, "the live rules or tables of the anchor " + c.want.anchor + " are others"},
-		{!file, codeAnchorFileMissing, pf.File(c.want.anchor) + " is not there"},
-		{c.file != kit.AsRendered, codeAnchorFileEdited, pf.File(c.want.anchor) + ": " + c.file},
-		{!f.Settled, codePFConfEdited, "/etc/pf.conf has " + describeForm(f)},
-		{!job, codeBootJobMissing, bootJobPath + " is not there"},
-		{c.job != jobLoaded, codeBootJobEdited, "the boot job is " + c.job},
-	} {
-		if r.is {
-			return plan.Reason{Code: r.code, Text: r.text}
-		}
-	}
-	return plan.Reason{Code: plan.CodeUnfinished, Text: "an earlier run began and was never proven"}
+	return kit.Causes(
+		kit.When(!file && !job && f.Absent(), codeVMFirewallMissing, "nothing of it is there"),
+		kit.When(f.Absent() && file, codePFConfResetByUpdate,
+			"/etc/pf.conf has no line of the anchor, though its file is there: updates of macOS write a new one"),
+		kit.When(f.Unclosed, codeBeginWithoutEnd, has),
+		kit.When(f.Blocks > 1, codeDuplicatePFBlock, has+"; pf refuses to load the whole file"),
+		kit.When(f.Bare > 0 || len(c.legacy) > 0, codeLegacyPFBlock,
+			"earlier forms: "+has+"; anchors given up: "+kit.ListOr(c.legacy, "none")),
+		kit.When(len(c.leftover) > 0, codePersistTableLeft,
+			"tables outlived their rules ("+kit.ListOr(c.leftover, "")+"), so the next load would be refused as busy"),
+		kit.When(len(c.missing) > 0, codeStockAnchorsMissing, "the live rules lack "+kit.ListOr(c.missing, "")+" of /etc/pf.conf"),
+		kit.When(!c.evaluated, codeUnreferencedAnchor, "the live rules do not evaluate the anchor "+anchor),
+		kit.When(len(c.live.rules) == 0, codeFlushedPFAnchor, "the anchor "+anchor+" has no rules"),
+		kit.When(!c.seen.enabled, codePFDisabled, "pf is disabled"),
+		kit.When(c.rulesDiffer(), codeLiveRulesEdited, "the live rules or tables of the anchor "+anchor+" are others"),
+		kit.When(!file, codeAnchorFileMissing, pf.File(anchor)+" is not there"),
+		kit.When(c.file != kit.AsRendered, codeAnchorFileEdited, pf.File(anchor)+": "+c.file),
+		kit.When(!f.Settled, codePFConfEdited, has),
+		kit.When(!job, codeBootJobMissing, bootJobPath+" is not there"),
+		kit.When(c.job != jobLoaded, codeBootJobEdited, "the boot job is "+c.job),
+	)[0]
 }

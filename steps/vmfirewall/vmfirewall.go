@@ -19,7 +19,6 @@ var files embed.FS
 
 var scripts = kit.ScriptsOf(files)
 
-// The codes that are raised here.
 var (
 	codeVMFirewallNotRendered = plan.NewCode("vm-firewall-not-rendered", plan.Warning, "the firewall's rules cannot be made of the configuration",
 		"correct the vm_firewall block")
