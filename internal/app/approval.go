@@ -145,7 +145,7 @@ func (env *Env) showPlanFile(name string, o Form) error {
 		return err
 	}
 	return env.print(o, printed{
-		json:     func(w io.Writer) error { return view.WritePlanFile(w, f, time.Now()) },
+		json:     func(w io.Writer) error { return wire.Write(w, f.Shown(time.Now())) },
 		markdown: func(m view.Markdown, w io.Writer) error { return m.PlanFile(w, f) },
 		text:     func(t *view.Text) { t.PlanFile(f, time.Now()) }})
 }

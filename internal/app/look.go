@@ -11,7 +11,6 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/secret"
-	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/internal/wholefile"
 	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
@@ -82,7 +81,7 @@ func (env *Env) recorded(file string, config *fleet.Config, of Selection) (plan.
 	if err := plan.CheckLists(config, r.Snapshot, sel); err != nil {
 		return sel, r, fmt.Errorf("snapshot %s: %w", file, err)
 	}
-	env.errText().Recalled(view.Recalled{File: file, Taken: r.Taken, Gaps: plan.GapsOf(config, steps.For, r.Snapshot, sel)})
+	env.errText().Recalled(file, r.Taken, plan.GapsOf(config, steps.For, r.Snapshot, sel))
 	return sel, r, nil
 }
 

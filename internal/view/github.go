@@ -38,23 +38,19 @@ func writeNotes(out io.Writer, all []note, more string) error {
 			if rest := len(of) - mostNotes; i == mostNotes-1 && rest > 0 {
 				n.text += fmt.Sprintf(more, rest)
 			}
-			place := given(n.file != "", "file=%s,line=%d,", property(printable(n.file)), n.line)
-			fmt.Fprintf(&b, "::%s %stitle=macfleet::%s\n", level, place, commandText(printable(n.text)))
+			place := given(n.file != "", "file=%s,line=%d,", property.Replace(printable(n.file)), n.line)
+			fmt.Fprintf(&b, "::%s %stitle=macfleet::%s\n", level, place, commandText.Replace(printable(n.text)))
 		}
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// commandText and property write a text so that it stays within its place in a
-// command to GitHub's runner.
-func commandText(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
-}
-
-func property(s string) string {
-	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(commandText(s))
-}
+// What would end a text's place in a command to GitHub's runner.
+var (
+	commandText = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	property    = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
 
 // GitHubFaults prints the faults of a configuration as notes of GitHub's on their lines.
 // dir is the configuration's folder as the repository has it.

@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -349,24 +348,12 @@ func approved(name string, f wire.PlanFile, now *plan.Plan) []string {
 	return out
 }
 
-// WritePlanFile prints a plan file as one JSON object.
-func WritePlanFile(out io.Writer, f wire.PlanFile, now time.Time) error {
-	return wire.Write(out, f.Shown(now))
-}
-
-// Recalled is a recorded observation that a plan is made from.
-type Recalled struct {
-	File  string
-	Taken time.Time
-	plan.Gaps
-}
-
-// Recalled says how old the observation is, and what it does not answer.
-func (t *Text) Recalled(r Recalled) {
+// Recalled says of a recorded observation how old it is, and what it does not answer.
+func (t *Text) Recalled(file string, taken time.Time, gaps plan.Gaps) {
 	missed := func(noun string, all []string) string {
 		return given(len(all) > 0, "%s not asked (%s)", count(len(all), noun), firstOf(all))
 	}
-	gaps := listed(", ", missed("host", r.Hosts), missed("question", r.Probes))
-	t.sayf("From %s, observed %s.%s", r.File, r.Taken.UTC().Format("2006-01-02 15:04 UTC"), given(gaps != "",
-		" It is older than the configuration, or was recorded for a selection: %s. Record another: macfleet plan --record FILE.", gaps))
+	text := listed(", ", missed("host", gaps.Hosts), missed("question", gaps.Probes))
+	t.sayf("From %s, observed %s.%s", file, taken.UTC().Format("2006-01-02 15:04 UTC"), given(text != "",
+		" It is older than the configuration, or was recorded for a selection: %s. Record another: macfleet plan --record FILE.", text))
 }

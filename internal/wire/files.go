@@ -22,8 +22,7 @@ const PlanFileFormat = "2.0"
 // LongestExpiry is how long a plan file may be good at most: the world goes on.
 const LongestExpiry = 7 * 24 * time.Hour
 
-// PlanFile is a plan that is kept: a person reads it, and an apply of it does what
-// stands there and nothing else.
+// PlanFile is a plan that is kept: an apply of it does what stands there and nothing else.
 type PlanFile struct {
 	OwnedHead
 	ConfigurationHash string            `json:"configuration_hash"` // fleet.Config.Hash of what it was made for
@@ -61,8 +60,7 @@ func (f PlanFile) Actions() []plan.Action {
 	return slices.DeleteFunc(slices.Clone(f.Plan.Actions), func(a plan.Action) bool { return f.Digests[a.Address()] == "" })
 }
 
-// Gone returns the approved actions that a present plan of the same selection does
-// not have any more: somebody has done them since.
+// Gone returns the approved actions that a present plan does not have any more.
 func (f PlanFile) Gone(now *plan.Plan) []plan.Action {
 	wanted := make(map[string]bool, len(now.Actions)) // by address
 	for _, a := range now.Actions {
@@ -80,19 +78,15 @@ func (f PlanFile) filled() PlanFile {
 
 // Shown returns the file as macfleet show prints it at a time.
 func (f PlanFile) Shown(now time.Time) PlanFile {
-	expired := !now.Before(f.ExpiresAt)
-	f.FormatVersion, f.Expired = Format, &expired
+	f.FormatVersion, f.Expired = Format, new(!now.Before(f.ExpiresAt))
 	return f.filled()
 }
 
 // Encode returns the file's content: the same plan file gives the same bytes. Its
 // last line is a digest of all others.
 func (f PlanFile) Encode() ([]byte, error) {
-	var b bytes.Buffer
-	if err := encoder(&b, "  ").Encode(f.filled()); err != nil {
-		return nil, fmt.Errorf("encode the plan file: %w", err)
-	}
-	return seal(b.Bytes()), nil
+	content, err := encode(f.filled(), "  ")
+	return seal(content), err
 }
 
 // selfDigest is the line that holds the digest of a file's other bytes.
@@ -107,8 +101,7 @@ func seal(content []byte) []byte {
 	return selfDigest.ReplaceAll(bare, []byte("${1}"+digestKind+hex.EncodeToString(sum[:])+"${3}"))
 }
 
-// ErrNoPlanFile means that a text is no plan file that this macfleet can read:
-// damaged, changed by hand, or of another format.
+// ErrNoPlanFile means that a text is no plan file that this macfleet can read.
 var ErrNoPlanFile = errors.New("not a plan file that this macfleet reads")
 
 // DecodePlanFile reads a file's content. The error wraps ErrNoPlanFile.
@@ -200,24 +193,14 @@ func NewRecord(o fleet.Owner, snap plan.Snapshot) Record {
 // Encode returns the file's content: the same record gives the same bytes. The
 // error is about times outside the years 0 to 9999, which no provider gives.
 func (r Record) Encode() ([]byte, error) {
-	if r.Servers == nil {
-		r.Servers = []inventory.Server{}
-	}
-	if r.Pins == nil {
-		r.Pins = []plan.Pin{}
-	}
+	r.Servers, r.Pins = append([]inventory.Server{}, r.Servers...), append([]plan.Pin{}, r.Pins...)
 	if r.Hosts == nil {
 		r.Hosts = map[string]plan.HostSeen{}
 	}
-	var b bytes.Buffer
-	if err := encoder(&b, " ").Encode(r); err != nil {
-		return nil, fmt.Errorf("encode snapshot: %w", err)
-	}
-	return b.Bytes(), nil
+	return encode(r, " ")
 }
 
-// ErrNoSnapshot means that a text is no snapshot file that this macfleet can
-// read: damaged, cut off, or of another format.
+// ErrNoSnapshot means that a text is no snapshot file that this macfleet can read.
 var ErrNoSnapshot = errors.New("not a snapshot that this macfleet reads")
 
 // DecodeRecord reads a file's content: it returns exactly what Encode was given;
