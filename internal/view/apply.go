@@ -77,10 +77,19 @@ func (t *Text) Applied(r engine.Result) {
 	}
 	t.leftHosts(r.Left)
 	t.closed(r.Closed)
-	if r.After == nil { // nobody could look
-		t.lost(r.Lost)
-		return
+	if r.After != nil { // else nobody could look
+		t.remainder(r)
 	}
+	if r.Lost != nil {
+		t.Say(r.Lost.Error() + ". Running actions were finished, no other was started.")
+	}
+	if text, _ := stoppedBy(r); r.After != nil && text != "" {
+		t.Say(text + ": running actions were finished, no other was started. macfleet apply goes on from here.")
+	}
+}
+
+// remainder shows what a run that did not converge left to do, and sums it up.
+func (t *Text) remainder(r engine.Result) {
 	if !r.Interrupted { // else it is the rest of the plan that was shown
 		t.section("Did not converge")
 		t.differences(r.After)
@@ -91,18 +100,6 @@ func (t *Text) Applied(r engine.Result) {
 		incomplete(s), some(len(r.Failures), "failed"), some(r.NotStarted, "not started"),
 		given(r.NotWaited > 0, "%s not waited for", count(r.NotWaited, "Node")), some(s.Changes(), "still to do")) + ".")
 	t.nodes(r)
-	t.lost(r.Lost)
-	if r.Interrupted {
-		text, _ := stoppedBy(r)
-		t.Say(text + ": running actions were finished, no other was started. macfleet apply goes on from here.")
-	}
-}
-
-// lost says why a run stopped that no longer had the lock.
-func (t *Text) lost(why error) {
-	if why != nil {
-		t.Say(why.Error() + ". Running actions were finished, no other was started.")
-	}
 }
 
 // failure says what went wrong, and what to do about this very error or about any.

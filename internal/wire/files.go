@@ -105,15 +105,12 @@ func seal(content []byte) []byte {
 var ErrNoPlanFile = errors.New("not a plan file that this macfleet reads")
 
 // DecodePlanFile reads a file's content. The error wraps ErrNoPlanFile.
-func DecodePlanFile(content []byte) (PlanFile, error) {
-	f, err := decodePlanFile(content)
-	if err != nil {
-		return PlanFile{}, fmt.Errorf("%w: %w; make another: macfleet plan --out FILE", ErrNoPlanFile, err)
-	}
-	return f, nil
-}
-
-func decodePlanFile(content []byte) (f PlanFile, err error) {
+func DecodePlanFile(content []byte) (f PlanFile, err error) {
+	defer func() {
+		if err != nil {
+			f, err = PlanFile{}, fmt.Errorf("%w: %w; make another: macfleet plan --out FILE", ErrNoPlanFile, err)
+		}
+	}()
 	var head Head
 	if err := decode(content, &head, false); err != nil {
 		return f, err
@@ -206,26 +203,18 @@ var ErrNoSnapshot = errors.New("not a snapshot that this macfleet reads")
 // DecodeRecord reads a file's content: it returns exactly what Encode was given;
 // an empty list and none are the same. What a file does not say of a host is unread.
 // The error wraps ErrNoSnapshot.
-func DecodeRecord(content []byte) (Record, error) {
-	r, err := decodeRecord(content)
-	if err != nil {
-		return Record{}, fmt.Errorf("%w: %w", ErrNoSnapshot, err)
-	}
-	return r, nil
-}
-
-func decodeRecord(content []byte) (r Record, err error) {
+func DecodeRecord(content []byte) (r Record, err error) {
 	var head Head
 	err = decode(content, &head, false)
 	major, _, _ := strings.Cut(RecordFormat, ".")
 	if got, _, _ := strings.Cut(head.FormatVersion, "."); err == nil && got != major {
-		return r, fmt.Errorf("its format_version is %q, this one reads %s.x; record another, or use the macfleet that wrote it", head.FormatVersion, major)
+		return r, fmt.Errorf("%w: its format_version is %q, this one reads %s.x; record another, or use the macfleet that wrote it",
+			ErrNoSnapshot, head.FormatVersion, major)
 	}
 	if err == nil {
 		err = decode(content, &r, false)
 	}
-	// An inventory that is not there must not look like an empty one.
-	switch {
+	switch { // an inventory that is not there must not look like an empty one
 	case err != nil:
 	case r.Configuration == "":
 		err = errors.New("it has no configuration")
@@ -237,7 +226,7 @@ func decodeRecord(content []byte) (r Record, err error) {
 		err = errors.New("it has no hosts")
 	}
 	if err != nil {
-		return r, fmt.Errorf("%w; record another", err)
+		return Record{}, fmt.Errorf("%w: %w; record another", ErrNoSnapshot, err)
 	}
 	return r, nil
 }

@@ -93,7 +93,25 @@ func PlanOf(p *plan.Plan) Plan {
 			StepUnread: plan.StepUnread{Unread: plan.Unread{Probe: "hosts", Why: u.String()}}})
 	}
 	for _, h := range p.Hosts {
-		d.host(h)
+		if h.Unknown != nil {
+			d.UnknownHosts = append(d.UnknownHosts, *Troubled(h.Name, h.Fleet, h.Unknown))
+		}
+		if h.Refused != nil {
+			d.RefusedHosts = append(d.RefusedHosts, *Troubled(h.Name, h.Fleet, h.Refused))
+		}
+		if h.Held != nil {
+			d.HeldHosts = append(d.HeldHosts, HeldHost{HostAddress(h.Name), h.Name, h.Fleet, *h.Held})
+		}
+		for _, u := range h.Unread {
+			d.Unread = append(d.Unread, UnreadOf(h, u))
+		}
+		for _, w := range h.Warnings {
+			x := *Troubled(h.Name, h.Fleet, &w.Trouble)
+			if w.Step != "" {
+				x.Address += "." + string(w.Step)
+			}
+			d.Warnings = append(d.Warnings, x)
+		}
 	}
 	for i, a := range p.Actions {
 		if a.Drift {
@@ -104,29 +122,6 @@ func PlanOf(p *plan.Plan) Plan {
 		d.RefusedHosts = append(d.RefusedHosts, *Troubled(l.Name, l.Fleet, &l.Trouble))
 	}
 	return d
-}
-
-// host enters what is known of a host under the keys that are derived.
-func (d *Plan) host(h plan.Host) {
-	if h.Unknown != nil {
-		d.UnknownHosts = append(d.UnknownHosts, *Troubled(h.Name, h.Fleet, h.Unknown))
-	}
-	if h.Refused != nil {
-		d.RefusedHosts = append(d.RefusedHosts, *Troubled(h.Name, h.Fleet, h.Refused))
-	}
-	if h.Held != nil {
-		d.HeldHosts = append(d.HeldHosts, HeldHost{HostAddress(h.Name), h.Name, h.Fleet, *h.Held})
-	}
-	for _, u := range h.Unread {
-		d.Unread = append(d.Unread, UnreadOf(h, u))
-	}
-	for _, w := range h.Warnings {
-		x := *Troubled(h.Name, h.Fleet, &w.Trouble)
-		if w.Step != "" {
-			x.Address += "." + string(w.Step)
-		}
-		d.Warnings = append(d.Warnings, x)
-	}
 }
 
 // plan returns the plan that a document holds.
