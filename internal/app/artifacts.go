@@ -72,7 +72,7 @@ func (env *Env) lockArtifacts(ctx context.Context, store *artifact.Store, chosen
 	if !o.Check {
 		files, err = env.writePins(pins)
 	}
-	env.outText().Locks(all, files, o.Check)
+	env.outText().Locks(all, files)
 	switch {
 	case err != nil:
 		return err

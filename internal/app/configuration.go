@@ -172,7 +172,7 @@ func Version(env *Env, asJSON bool) error {
 func warnOfIgnores(now time.Time, config *fleet.Config, faults *view.Faults) {
 	for _, i := range config.Ignores {
 		if r, ok := drift.RemarkOn(i, now); ok {
-			faults.WarnOfIgnore(i.Name, "Ignore without effect ("+r.Code.String()+")", strings.Replace(r.Text+".", "?.", "?", 1))
+			faults.Warn(i.Name, "Ignore without effect ("+r.Code.String()+")", strings.Replace(r.Text+".", "?.", "?", 1))
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (env *Env) changedFiles(ctx context.Context, config *fleet.Config, inside b
 	store := env.artifactStore(nil)
 	for _, of := range config.Artifacts {
 		if inside && !fleet.IsURL(of.Source) && !env.holds(of.Source) {
-			faults.Warn("Artifact file was not compared", of.String()+": "+of.Source+" lies outside of the configuration's folder.")
+			faults.Warn("", "Artifact file was not compared", of.String()+": "+of.Source+" lies outside of the configuration's folder.")
 			continue
 		}
 		if err := store.Unchanged(ctx, of); err != nil {

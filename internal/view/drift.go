@@ -188,7 +188,6 @@ type metrics struct {
 	seen  map[string]bool
 }
 
-// gauge begins the samples of a name.
 func (m *metrics) gauge(name, help string) {
 	m.name = name
 	fmt.Fprintf(&m.out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
@@ -208,7 +207,6 @@ func (m *metrics) sample(value float64, labels ...string) {
 	}
 }
 
-// single adds a name that has one sample.
 func (m *metrics) single(name, help string, value float64) {
 	m.gauge(name, help)
 	m.sample(value)

@@ -108,13 +108,11 @@ func cut(text string, columns int) string {
 	return lipgloss.NewStyle().MaxWidth(max(columns, 0)).Render(printable(text))
 }
 
-// work is a host that something is being done on.
 type work struct {
 	what  string
 	since time.Time
 }
 
-// progress is how far a run has come.
 type progress struct {
 	active        map[string]work
 	asked, answer int // hosts being asked, and those that answered

@@ -307,7 +307,6 @@ func differs(f plan.Field) string {
 	return fmt.Sprintf("%s: %s → %s", f.Name, cmp.Or(f.Before, "not set"), cmp.Or(f.After, "not set"))
 }
 
-// asWhom names the user that a script runs as.
 func asWhom(h plan.Host, c plan.Command) string {
 	if c.As == plan.Login {
 		return h.Spec.User
@@ -315,7 +314,6 @@ func asWhom(h plan.Host, c plan.Command) string {
 	return string(c.As)
 }
 
-// verdict says how a step stands.
 func verdict(s doctor.StepExplanation) (sign, state string) {
 	switch {
 	case len(s.Finding.Unread) > 0:

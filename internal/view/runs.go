@@ -110,7 +110,6 @@ func signOf(h runlog.HostReport) string {
 	return sign
 }
 
-// acted shows actions that came equally far.
 func (t *Text) acted(group []runlog.ActionReport) {
 	took := 0.0
 	for _, a := range group {
