@@ -17,8 +17,17 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// mostNotes is how many notes of one level GitHub takes from a step of a job.
-const mostNotes = 10
+// What fits where it is shown. LeastMarkdown is the smallest limit of a Markdown document:
+// its head must fit, and what says that the rest did not.
+const (
+	LeastMarkdown = 2000   // bytes
+	mostNotes     = 10     // of one level, from a step of a job
+	mostTitles    = 5      // parts of a title
+	mostCell      = 200    // characters of a text in a table
+	mostMarkdown  = 60_000 // bytes of a drift: an issue takes 65,536 characters, and who posts it adds some
+	tail          = 200    // of these, for saying what was left out
+	cutNote       = "\n_Cut here: the rest is too long._\n"
+)
 
 // note is a note of GitHub's on a line of a file; one without a file has no place.
 type note struct {
@@ -130,21 +139,15 @@ func annotations(a plan.Action, cfg *fleet.Config) []note {
 	return out
 }
 
-// LeastMarkdown is the smallest limit of a Markdown document, in bytes: its head
-// must fit, and what says that the rest did not.
-const LeastMarkdown = 2000
-
-// Markdown writes plans for a comment on a change.
-type Markdown struct {
-	limit int // bytes
-}
+// Markdown writes plans for a comment on a change, in so many bytes.
+type Markdown int
 
 // NewMarkdown returns a writer of documents of at most so many bytes.
 func NewMarkdown(limit int) (Markdown, error) {
 	if limit < LeastMarkdown {
-		return Markdown{}, fmt.Errorf("a limit of %d bytes is too small for a document; it must be at least %d", limit, LeastMarkdown)
+		return 0, fmt.Errorf("a limit of %d bytes is too small for a document; it must be at least %d", limit, LeastMarkdown)
 	}
-	return Markdown{limit}, nil
+	return Markdown(limit), nil
 }
 
 // Plan prints a plan: a head that stands for itself, and below it the hosts, folded away.
@@ -170,7 +173,7 @@ func (m Markdown) write(out io.Writer, p *plan.Plan, made string) error {
 	rest := func(n int) string {
 		return fmt.Sprintf("\n_Not shown, as this is as long as it may be: %s of the plan. `macfleet plan` shows all._\n", count(n, "part"))
 	}
-	room := m.limit - b.Len() - len(rest(len(folded)))
+	room := int(m) - b.Len() - len(rest(len(folded)))
 	for i, f := range folded {
 		text := f.text(room)
 		if text == "" {
@@ -209,8 +212,6 @@ func (f part) text(room int) string {
 		body, note = body[:end+1], cutNote
 	}
 }
-
-const cutNote = "\n_Cut here: the rest is too long._\n"
 
 // fenceFor returns a fence that no line of a text ends.
 func fenceFor(text string) string {
@@ -270,15 +271,6 @@ func title(b block) string {
 	return b.sign + " " + listed(": ", who, strings.Join(what, ", "))
 }
 
-const mostTitles = 5
-
-// mostMarkdown is how many bytes a drift has at most as Markdown: GitHub takes 65,536
-// characters for the body of an issue, and who posts it adds some.
-const mostMarkdown = 60_000
-
-// mostCell is how many characters of a text stand in a table.
-const mostCell = 200
-
 // WriteDriftMarkdown prints a drift as the text of one issue, whose title is the first line.
 func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 	m := &markdown{}
@@ -328,9 +320,6 @@ type markdown struct {
 	out  strings.Builder
 	full bool
 }
-
-// tail is the room that is kept for saying what was left out.
-const tail = 200
 
 // line adds a line where there is room; after the first that is left out there is none.
 func (m *markdown) line(format string, args ...any) bool {

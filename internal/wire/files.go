@@ -16,11 +16,18 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// PlanFileFormat is the version of the plan file.
-const PlanFileFormat = "2.0"
+// The versions of files. A reader passes over keys of a snapshot that it does not know,
+// and refuses another major version.
+const (
+	PlanFileFormat = "2.0"
+	RecordFormat   = "2.0" // of snapshots
+)
 
 // LongestExpiry is how long a plan file may be good at most: the world goes on.
 const LongestExpiry = 7 * 24 * time.Hour
+
+// clockSkew is how far the clocks of two machines may be apart.
+const clockSkew = 10 * time.Minute
 
 // PlanFile is a plan that is kept: an apply of it does what stands there and nothing else.
 type PlanFile struct {
@@ -154,9 +161,6 @@ func (f PlanFile) Check(cfg *fleet.Config, now time.Time) error {
 	return nil
 }
 
-// clockSkew is how far the clocks of two machines may be apart.
-const clockSkew = 10 * time.Minute
-
 // brief is a digest for a message.
 func brief(digest string) string { return digest[:min(len(digest), len(digestKind)+12)] }
 
@@ -168,10 +172,6 @@ func ownerText(o fleet.Owner) string {
 	}
 	return fmt.Sprintf("%q, environment %q", o.Name, o.Environment)
 }
-
-// RecordFormat is the version of the snapshot file: a reader passes over keys it does
-// not know and refuses another major version.
-const RecordFormat = "2.0"
 
 // Record is a snapshot as it is kept in a file: plans are made from it without a
 // network or a credential.
