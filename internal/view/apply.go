@@ -141,20 +141,15 @@ var leftTexts = map[rollout.Reason]string{
 	rollout.RepairsFailing: "too many repairs failed",
 }
 
-// closed names the hosts that a run leaves closed to new Pods.
 func (t *Text) closed(all []engine.Closed) {
 	if len(all) == 0 {
 		return
 	}
-	names := mapped(all, func(c engine.Closed) string { return c.Host })
-	slices.Sort(names)
+	names := slices.Sorted(slices.Values(mapped(all, func(c engine.Closed) string { return c.Host })))
 	t.blank()
 	t.sayf("Closed to new Pods, as what was begun there is not proven: %s.", firstOf(names))
 	t.line(4, "", "to do: apply again: it goes on there, and opens them when they are Ready")
 }
-
-// hostsNamed is how many hosts a list of what is left names.
-const hostsNamed = 20
 
 // Remaining says what a run that was stopped did not start, and what to type.
 func (t *Text) Remaining(left []plan.Action, resume string) {
@@ -163,10 +158,11 @@ func (t *Text) Remaining(left []plan.Action, resume string) {
 	}
 	hosts := grouped(left, func(a plan.Action) string { return a.Host })
 	slices.SortFunc(hosts, func(a, b []plan.Action) int { return strings.Compare(a[0].Host, b[0].Host) })
-	for _, of := range hosts[:min(len(hosts), hostsNamed)] {
+	const named = 20 // hosts, at most
+	for _, of := range hosts[:min(len(hosts), named)] {
 		t.line(2, "", subject(of[0].Host)+": "+joined(of, label))
 	}
-	if more := len(hosts) - hostsNamed; more > 0 {
+	if more := len(hosts) - named; more > 0 {
 		t.line(2, "", fmt.Sprintf("and %s more", count(more, "host")))
 	}
 	t.Say("To go on: " + resume)

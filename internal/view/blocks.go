@@ -211,7 +211,8 @@ func toldAbove(body []row) []row {
 	if at < 0 {
 		return body
 	}
-	return slices.Replace(body, at, min(at+2, len(body)), row{sign: signRefused, depth: body[at].depth, text: code + ": see the cluster, above"})
+	said := row{sign: signRefused, depth: body[at].depth, text: code + ": see the cluster, above"}
+	return slices.Replace(body, at, min(at+2, len(body)), said)
 }
 
 // clusterSubject names what an action of the cluster is about.

@@ -213,7 +213,8 @@ func (t *Text) Artifacts(rows []ArtifactRow) {
 		case r.Cached:
 			cached = "yes"
 		}
-		table = append(table, []string{r.Name, r.Version, shortDigest(r.SHA256), size, r.Fetch, cached, cmp.Or(strings.Join(r.Fleets, ", "), "none")})
+		fleets := cmp.Or(strings.Join(r.Fleets, ", "), "none")
+		table = append(table, []string{r.Name, r.Version, shortDigest(r.SHA256), size, r.Fetch, cached, fleets})
 	}
 	t.columns(0, table)
 }

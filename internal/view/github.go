@@ -198,7 +198,10 @@ type part struct {
 func (f part) text(room int) string {
 	body, note := f.body, ""
 	for {
-		fence := fenceFor(body)
+		fence := "```"
+		for strings.Contains(body, fence) { // a line of the body would end it
+			fence += "`"
+		}
 		out := given(f.heading != "", "\n#### %s\n", f.heading) +
 			fmt.Sprintf("\n<details><summary>%s</summary>\n\n%stext\n%s%s\n%s\n</details>\n", code(f.title), fence, body, fence, note)
 		if len(out) <= room {
@@ -211,15 +214,6 @@ func (f part) text(room int) string {
 		}
 		body, note = body[:end+1], cutNote
 	}
-}
-
-// fenceFor returns a fence that no line of a text ends.
-func fenceFor(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence
 }
 
 // code is a text that stands for nothing but itself, and calls nobody by name.
@@ -288,10 +282,13 @@ func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 	m.table("Not compared", "host | step | code | why", mapped(r.Unseen, func(u drift.Unseen) []string {
 		return []string{span(u.Host), span(u.Step), span(u.Code.String()), cell(u.Why)}
 	}))
-	m.table("Ignored for now; `macfleet apply` mends it all the same", "host | step | code | until, by whom", mapped(r.Ignored, func(i drift.Ignored) []string {
+	ignored := mapped(r.Ignored, func(i drift.Ignored) []string {
 		return []string{span(i.Host), span(i.Step), span(i.Code.String()), cell(fmt.Sprintf("%s, %s: %s", i.Until, i.Owner, i.Reason))}
+	})
+	m.table("Ignored for now; `macfleet apply` mends it all the same", "host | step | code | until, by whom", ignored)
+	m.table("Notices", "code | what", mapped(r.Remarks, func(x drift.Remark) []string {
+		return []string{span(x.Code.String()), cell(x.Text)}
 	}))
-	m.table("Notices", "code | what", mapped(r.Remarks, func(x drift.Remark) []string { return []string{span(x.Code.String()), cell(x.Text)} }))
 	if r.Pending > 0 {
 		m.line("\nPending configuration, which is no drift: %s. `macfleet plan` shows them.", count(r.Pending, "difference"))
 	}
@@ -342,12 +339,14 @@ func (m *markdown) items(title string, items []drift.Item) {
 
 // table adds a table with as many rows as fit, and says how many did not.
 func (m *markdown) table(title, head string, rows [][]string) {
-	if len(rows) == 0 || !m.line("%s\n| %s |\n|%s", given(title != "", "\n**%s**\n", title), head, strings.Repeat(" --- |", strings.Count(head, "|")+1)) {
+	title, line := given(title != "", "\n**%s**\n", title), strings.Repeat(" --- |", strings.Count(head, "|")+1)
+	if len(rows) == 0 || !m.line("%s\n| %s |\n|%s", title, head, line) {
 		return
 	}
 	for i, row := range rows {
 		if !m.line("| %s |", strings.Join(row, " | ")) {
-			fmt.Fprintf(&m.out, "\nThe text is too long: %d more rows, and what follows, are left out. `macfleet drift` shows all.\n", len(rows)-i)
+			const more = "\nThe text is too long: %d more rows, and what follows, are left out. `macfleet drift` shows all.\n"
+			fmt.Fprintf(&m.out, more, len(rows)-i)
 			return
 		}
 	}
@@ -373,6 +372,6 @@ func cell(text string) string {
 }
 
 // cellEscapes hold a word joiner, which nobody sees, where a name or an address would begin.
-var cellEscapes = strings.NewReplacer("&", "&#38;", "<", "&#60;", ">", "&#62;", ":", "&#58;", "@", "@\u2060", "www.", "www\u2060.",
-	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "(", `\(`, ")", `\)`,
+var cellEscapes = strings.NewReplacer("@", "@\u2060", "www.", "www\u2060.", "&", "&#38;", "<", "&#60;", ">", "&#62;",
+	":", "&#58;", `\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "(", `\(`, ")", `\)`,
 	"#", `\#`, "+", `\+`, "!", `\!`, "|", `\|`, "~", `\~`, "$", `\$`)

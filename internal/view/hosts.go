@@ -153,7 +153,6 @@ func (t *Text) NotReady(at time.Time, late []engine.NotReady) {
 	t.late(late)
 }
 
-// late shows hosts that are not Ready, by reason.
 func (t *Text) late(late []engine.NotReady) {
 	for _, same := range grouped(late, func(l engine.NotReady) string { return l.Why }) {
 		t.line(2, signUnknown, joined(same, func(l engine.NotReady) string { return l.Host.Name })+": "+same[0].Why)
@@ -227,7 +226,6 @@ func (t *Text) Explain(x doctor.Explanation, only plan.StepID) {
 	}
 }
 
-// machine shows what the provider and the host say of the machine.
 func (t *Text) machine(x doctor.Explanation) {
 	h := x.Host
 	said := func(word, text string) { t.pair(2, 9, word, text) }
@@ -397,7 +395,8 @@ func (t *Text) PlanScripts(p *plan.Plan) {
 		h, _ := p.HostByServer(a.ServerID)
 		for _, c := range a.Changes {
 			args := strings.Join(mapped(c.Command.Args, strconv.Quote), " ")
-			all = append(all, use{c.Command.Name, asWhom(h, c.Command), script(c.Command), "on " + h.Name + given(args != "", " with %s", args)})
+			runs := "on " + h.Name + given(args != "", " with %s", args)
+			all = append(all, use{c.Command.Name, asWhom(h, c.Command), script(c.Command), runs})
 		}
 	}
 	if len(all) > 0 {
@@ -470,8 +469,9 @@ func WriteExplanation(out io.Writer, x doctor.Explanation, only plan.StepID) err
 		if only != "" && s.ID != only {
 			continue
 		}
-		e := ExplainedStep{StepExplanation: s, Seen: s.Finding.Facts, Want: s.Want, Proof: s.Proof,
-			Unread: wire.Each(s.Finding.Unread, func(u plan.Unread) wire.UnreadStep { return wire.UnreadOf(h, plan.StepUnread{Step: s.ID, Unread: u}) })}
+		unread := func(u plan.Unread) wire.UnreadStep { return wire.UnreadOf(h, plan.StepUnread{Step: s.ID, Unread: u}) }
+		e := ExplainedStep{StepExplanation: s, Seen: s.Finding.Facts, Want: s.Want, Proof: s.Proof}
+		e.Unread = wire.Each(s.Finding.Unread, unread)
 		if s.Action != nil {
 			e.Change = new(wire.ActionOf(*s.Action))
 		}

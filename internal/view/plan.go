@@ -34,7 +34,6 @@ func (t *Text) Plan(p *plan.Plan) {
 	t.notes(p)
 }
 
-// differences shows what differs in the cluster and on hosts.
 func (t *Text) differences(p *plan.Plan) {
 	t.cluster(p, objectRows)
 	actions := byHost(p)
@@ -75,7 +74,6 @@ func lost(p *plan.Plan, fleet string) []block {
 	return out
 }
 
-// rejected names the pool servers that were looked at and not taken.
 func (t *Text) rejected(p *plan.Plan) {
 	t.blocks("Not taken from the pool", mapped(grouped(p.Rejected, func(r plan.Rejected) string { return r.Server.ID }), func(same []plan.Rejected) block {
 		b := troubled(same[0].Server.Name, same[0].Trouble)
@@ -267,9 +265,8 @@ func (t *Text) notes(p *plan.Plan) {
 	t.warnings(p)
 }
 
-// only says that a run was limited to some steps: it must not look like a clean fleet.
 func (t *Text) only(p *plan.Plan) {
-	if len(p.Steps) > 0 {
+	if len(p.Steps) > 0 { // it must not look like a clean fleet
 		t.sayf("Compared: %s alone, no other step, no server's name, no replicas.", strings.Join(words(p.Steps), ", "))
 	}
 }
