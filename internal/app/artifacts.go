@@ -70,7 +70,7 @@ func LockArtifacts(ctx context.Context, env *Env, o LockArtifactsOptions) (err e
 	if !o.Check {
 		files, err = env.writePins(pins)
 	}
-	env.outText().Locks(all, files, o.Check)
+	env.outText().Locks(all, files)
 	switch {
 	case err != nil:
 		return err

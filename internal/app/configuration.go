@@ -170,7 +170,7 @@ func (env *Env) remarks(ctx context.Context, config *fleet.Config, inside bool, 
 	store := env.artifactStore(nil)
 	for _, of := range config.Artifacts {
 		if inside && !fleet.IsURL(of.Source) && !env.holds(of.Source) {
-			faults.Warn("Artifact file was not compared", of.String()+": "+of.Source+" lies outside of the configuration's folder.")
+			faults.Warn("", "Artifact file was not compared", of.String()+": "+of.Source+" lies outside of the configuration's folder.")
 			continue
 		}
 		if err := store.Unchanged(ctx, of); err != nil {
@@ -179,7 +179,7 @@ func (env *Env) remarks(ctx context.Context, config *fleet.Config, inside bool, 
 	}
 	for _, i := range config.Ignores {
 		if r, ok := drift.RemarkOn(i, env.Now()); ok {
-			faults.WarnOfIgnore(i.Name, "Ignore without effect ("+r.Code.String()+")", strings.Replace(r.Text+".", "?.", "?", 1))
+			faults.Warn(i.Name, "Ignore without effect ("+r.Code.String()+")", strings.Replace(r.Text+".", "?.", "?", 1))
 		}
 	}
 }

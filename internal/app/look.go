@@ -86,7 +86,7 @@ func (env *Env) recorded(file string, config *fleet.Config, of Selection) (plan.
 	if err != nil {
 		return sel, r, fmt.Errorf("snapshot %s: %w", file, err)
 	}
-	env.errText().Recalled(view.Recalled{File: file, Taken: r.Taken, Gaps: plan.GapsOf(config, steps.For, r.Snapshot, sel)})
+	env.errText().Recalled(file, r.Taken, plan.GapsOf(config, steps.For, r.Snapshot, sel))
 	return sel, r, nil
 }
 

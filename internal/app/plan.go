@@ -204,7 +204,7 @@ func (env *Env) showPlanFile(name string, o Form) error {
 	if err != nil {
 		return err
 	}
-	return env.print(o, func(w io.Writer) error { return view.WritePlanFile(w, f, time.Now()) },
+	return env.print(o, func(w io.Writer) error { return wire.Write(w, f.Shown(time.Now())) },
 		func(m view.Markdown, w io.Writer) error { return m.PlanFile(w, f) },
 		func(t *view.Text) { t.PlanFile(f, time.Now()) })
 }

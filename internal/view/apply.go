@@ -77,10 +77,19 @@ func (t *Text) Applied(r engine.Result) {
 	}
 	t.leftHosts(r.Left)
 	t.closed(r.Closed)
-	if r.After == nil { // nobody could look
-		t.lost(r.Lost)
-		return
+	if r.After != nil { // else nobody could look
+		t.remainder(r)
 	}
+	if r.Lost != nil {
+		t.Say(r.Lost.Error() + ". Running actions were finished, no other was started.")
+	}
+	if text, _ := stoppedBy(r); r.After != nil && text != "" {
+		t.Say(text + ": running actions were finished, no other was started. macfleet apply goes on from here.")
+	}
+}
+
+// remainder shows what a run that did not converge left to do, and sums it up.
+func (t *Text) remainder(r engine.Result) {
 	if !r.Interrupted { // else it is the rest of the plan that was shown
 		t.section("Did not converge")
 		t.differences(r.After)
@@ -91,18 +100,6 @@ func (t *Text) Applied(r engine.Result) {
 		incomplete(s), some(len(r.Failures), "failed"), some(r.NotStarted, "not started"),
 		given(r.NotWaited > 0, "%s not waited for", count(r.NotWaited, "Node")), some(s.Changes(), "still to do")) + ".")
 	t.nodes(r)
-	t.lost(r.Lost)
-	if r.Interrupted {
-		text, _ := stoppedBy(r)
-		t.Say(text + ": running actions were finished, no other was started. macfleet apply goes on from here.")
-	}
-}
-
-// lost says why a run stopped that no longer had the lock.
-func (t *Text) lost(why error) {
-	if why != nil {
-		t.Say(why.Error() + ". Running actions were finished, no other was started.")
-	}
 }
 
 // failure says what went wrong, and what to do about this very error or about any.
@@ -144,20 +141,15 @@ var leftTexts = map[rollout.Reason]string{
 	rollout.RepairsFailing: "too many repairs failed",
 }
 
-// closed names the hosts that a run leaves closed to new Pods.
 func (t *Text) closed(all []engine.Closed) {
 	if len(all) == 0 {
 		return
 	}
-	names := mapped(all, func(c engine.Closed) string { return c.Host })
-	slices.Sort(names)
+	names := slices.Sorted(slices.Values(mapped(all, func(c engine.Closed) string { return c.Host })))
 	t.blank()
 	t.sayf("Closed to new Pods, as what was begun there is not proven: %s.", firstOf(names))
 	t.line(4, "", "to do: apply again: it goes on there, and opens them when they are Ready")
 }
-
-// hostsNamed is how many hosts a list of what is left names.
-const hostsNamed = 20
 
 // Remaining says what a run that was stopped did not start, and what to type.
 func (t *Text) Remaining(left []plan.Action, resume string) {
@@ -166,10 +158,11 @@ func (t *Text) Remaining(left []plan.Action, resume string) {
 	}
 	hosts := grouped(left, func(a plan.Action) string { return a.Host })
 	slices.SortFunc(hosts, func(a, b []plan.Action) int { return strings.Compare(a[0].Host, b[0].Host) })
-	for _, of := range hosts[:min(len(hosts), hostsNamed)] {
+	const named = 20 // hosts, at most
+	for _, of := range hosts[:min(len(hosts), named)] {
 		t.line(2, "", subject(of[0].Host)+": "+joined(of, label))
 	}
-	if more := len(hosts) - hostsNamed; more > 0 {
+	if more := len(hosts) - named; more > 0 {
 		t.line(2, "", fmt.Sprintf("and %s more", count(more, "host")))
 	}
 	t.Say("To go on: " + resume)

@@ -44,7 +44,7 @@ func ofHost(sign string, h plan.Host) block {
 
 // troubled is the block of what is no host of a plan.
 func troubled(name string, x plan.Trouble) block {
-	return block{sign: signRefused, hosts: []string{name}, body: trouble("", 0, &x)}
+	return block{sign: signRefused, hosts: []string{name}, name: name, body: trouble("", 0, &x)}
 }
 
 // trouble returns the rows of a trouble, where there is one: what it is, and what to do.
@@ -211,7 +211,8 @@ func toldAbove(body []row) []row {
 	if at < 0 {
 		return body
 	}
-	return slices.Replace(body, at, min(at+2, len(body)), row{sign: signRefused, depth: body[at].depth, text: code + ": see the cluster, above"})
+	said := row{sign: signRefused, depth: body[at].depth, text: code + ": see the cluster, above"}
+	return slices.Replace(body, at, min(at+2, len(body)), said)
 }
 
 // clusterSubject names what an action of the cluster is about.

@@ -29,17 +29,13 @@ func (f *Faults) Add(summary, detail string) {
 	f.Diags = append(f.Diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail})
 }
 
-// Warn enters a warning that has no place in the texts.
-func (f *Faults) Warn(summary, detail string) {
-	f.Diags = append(f.Diags, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: summary, Detail: detail})
-}
-
-// WarnOfIgnore enters a warning about an ignore block.
-func (f *Faults) WarnOfIgnore(name, summary, detail string) {
-	f.Warn(summary, detail)
-	if at, ok := f.Ends[name]; ok {
-		f.Diags[len(f.Diags)-1].Subject = &at
+// Warn enters a warning about an ignore block; without one it has no place in the texts.
+func (f *Faults) Warn(ignore, summary, detail string) {
+	d := &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: summary, Detail: detail}
+	if at, ok := f.Ends[ignore]; ok {
+		d.Subject = &at
 	}
+	f.Diags = append(f.Diags, d)
 }
 
 // Diagnostics shows the faults of a configuration, each with its place, the source line
@@ -217,7 +213,8 @@ func (t *Text) Artifacts(rows []ArtifactRow) {
 		case r.Cached:
 			cached = "yes"
 		}
-		table = append(table, []string{r.Name, r.Version, shortDigest(r.SHA256), size, r.Fetch, cached, cmp.Or(strings.Join(r.Fleets, ", "), "none")})
+		fleets := cmp.Or(strings.Join(r.Fleets, ", "), "none")
+		table = append(table, []string{r.Name, r.Version, shortDigest(r.SHA256), size, r.Fetch, cached, fleets})
 	}
 	t.columns(0, table)
 }
@@ -239,8 +236,8 @@ func (l Lock) Differs() bool {
 	return l.Err == nil && (l.SHA256 != l.Artifact.SHA256 || l.Size != l.Artifact.Size)
 }
 
-// Locks prints what became of the artifacts. With check nothing was written.
-func (t *Text) Locks(all []Lock, files []string, check bool) {
+// Locks prints what became of the artifacts, and the files that were written.
+func (t *Text) Locks(all []Lock, files []string) {
 	for _, l := range all {
 		name := l.Artifact.Name + " " + l.Artifact.Version + ": "
 		was, now := bytes(l.Artifact.Size), l.SHA256+", "+bytes(l.Size)
@@ -262,9 +259,6 @@ func (t *Text) Locks(all []Lock, files []string, check bool) {
 		default:
 			t.line(0, "", name+"locked, "+shortDigest(l.SHA256))
 		}
-	}
-	if check {
-		return
 	}
 	for _, f := range files {
 		t.Say("Wrote " + f + ".")

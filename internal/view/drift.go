@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -29,12 +30,10 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 	default:
 		t.drifted(p, r)
 		t.blank()
-		text := fmt.Sprintf("Drift: %s%s", count(len(r.Items), "difference"), severities(r.Items))
-		if len(r.Items) == 0 {
-			text = "No drift on the rest"
-		}
-		rest := incomplete(s)
-		t.Say(text + given(rest != "", "; incomplete: %s", rest) + ".")
+		of, rest := by(r.Items, func(i drift.Item) plan.Severity { return i.Severity }), incomplete(s)
+		severities := listed(", ", mapped(plan.Severities(), func(s plan.Severity) string { return some(len(of[s]), string(s)) })...)
+		text := given(len(r.Items) > 0, "Drift: %s (%s)", count(len(r.Items), "difference"), severities)
+		t.Say(cmp.Or(text, "No drift on the rest") + given(rest != "", "; incomplete: %s", rest) + ".")
 	}
 	t.since(r)
 	t.ignored(r)
@@ -45,12 +44,6 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 	}
 	t.warnings(p)
 	t.remarks(r)
-}
-
-func severities(items []drift.Item) string {
-	of := by(items, func(i drift.Item) plan.Severity { return i.Severity })
-	text := listed(", ", mapped(plan.Severities(), func(s plan.Severity) string { return some(len(of[s]), string(s)) })...)
-	return given(text != "", " (%s)", text)
 }
 
 // drifted shows each host that drifted, or that could not be compared.
@@ -113,7 +106,9 @@ func driftRows(h plan.Host, a plan.Action, items []drift.Item) []row {
 			continue
 		}
 		rows = append(rows, row{sign: signDrift, text: text})
-		rows = append(rows, mapped(i.Fields, func(f drift.Field) row { return movedRow(f, value(h, f.Before), value(h, f.After)) })...)
+		for _, f := range i.Fields {
+			rows = append(rows, movedRow(f, value(h, f.Before), value(h, f.After)))
+		}
 	}
 	if a.Kind.OfStep() {
 		rows = append(rows, refusal(h, a)...)
@@ -193,7 +188,6 @@ type metrics struct {
 	seen  map[string]bool
 }
 
-// gauge begins the samples of a name.
 func (m *metrics) gauge(name, help string) {
 	m.name = name
 	fmt.Fprintf(&m.out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
@@ -213,7 +207,6 @@ func (m *metrics) sample(value float64, labels ...string) {
 	}
 }
 
-// single adds a name that has one sample.
 func (m *metrics) single(name, help string, value float64) {
 	m.gauge(name, help)
 	m.sample(value)

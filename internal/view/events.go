@@ -35,14 +35,11 @@ type Live struct {
 	clock sync.WaitGroup
 }
 
-// frame is how often the seconds are drawn anew.
-const frame = 200 * time.Millisecond
-
 // NewLive starts to show. size returns the terminal's size, zeros where it is not known.
 func NewLive(out io.Writer, size func() (columns, rows int), now func() time.Time) *Live {
 	l := &Live{out: out, size: size, now: now, show: progress{active: make(map[string]work)}, quit: make(chan struct{})}
 	l.clock.Go(func() {
-		tick := time.NewTicker(frame)
+		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
@@ -108,13 +105,11 @@ func cut(text string, columns int) string {
 	return lipgloss.NewStyle().MaxWidth(max(columns, 0)).Render(printable(text))
 }
 
-// work is a host that something is being done on.
 type work struct {
 	what  string
 	since time.Time
 }
 
-// progress is how far a run has come.
 type progress struct {
 	active        map[string]work
 	asked, answer int // hosts being asked, and those that answered
@@ -498,7 +493,7 @@ func (t *Text) Stats(s Stats) {
 		return cmp.Or(cmp.Compare(b.Total(), a.Total()), strings.Compare(a.Host, b.Host))
 	})
 	rows := [][]string{{"SLOWEST HOSTS", "TOOK", "MOST OF IT"}}
-	for _, h := range slowest[:min(len(slowest), slowestHosts)] {
+	for _, h := range slowest[:min(len(slowest), 5)] {
 		most, phase := max(h.Dial, h.Handshake, h.Exec), "exec " // of equal ones the first
 		switch most {
 		case h.Dial:
@@ -510,9 +505,6 @@ func (t *Text) Stats(s Stats) {
 	}
 	t.Table(rows)
 }
-
-// slowestHosts is how many are named.
-const slowestHosts = 5
 
 func duration(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second))

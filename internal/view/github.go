@@ -17,8 +17,17 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// mostNotes is how many notes of one level GitHub takes from a step of a job.
-const mostNotes = 10
+// What fits where it is shown. LeastMarkdown is the smallest limit of a Markdown document:
+// its head must fit, and what says that the rest did not.
+const (
+	LeastMarkdown = 2000   // bytes
+	mostNotes     = 10     // of one level, from a step of a job
+	mostTitles    = 5      // parts of a title
+	mostCell      = 200    // characters of a text in a table
+	mostMarkdown  = 60_000 // bytes of a drift: an issue takes 65,536 characters, and who posts it adds some
+	tail          = 200    // of these, for saying what was left out
+	cutNote       = "\n_Cut here: the rest is too long._\n"
+)
 
 // note is a note of GitHub's on a line of a file; one without a file has no place.
 type note struct {
@@ -38,23 +47,19 @@ func writeNotes(out io.Writer, all []note, more string) error {
 			if rest := len(of) - mostNotes; i == mostNotes-1 && rest > 0 {
 				n.text += fmt.Sprintf(more, rest)
 			}
-			place := given(n.file != "", "file=%s,line=%d,", property(printable(n.file)), n.line)
-			fmt.Fprintf(&b, "::%s %stitle=macfleet::%s\n", level, place, commandText(printable(n.text)))
+			place := given(n.file != "", "file=%s,line=%d,", property.Replace(printable(n.file)), n.line)
+			fmt.Fprintf(&b, "::%s %stitle=macfleet::%s\n", level, place, commandText.Replace(printable(n.text)))
 		}
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// commandText and property write a text so that it stays within its place in a
-// command to GitHub's runner.
-func commandText(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
-}
-
-func property(s string) string {
-	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(commandText(s))
-}
+// What would end a text's place in a command to GitHub's runner.
+var (
+	commandText = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	property    = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
 
 // GitHubFaults prints the faults of a configuration as notes of GitHub's on their lines.
 // dir is the configuration's folder as the repository has it.
@@ -134,21 +139,15 @@ func annotations(a plan.Action, cfg *fleet.Config) []note {
 	return out
 }
 
-// LeastMarkdown is the smallest limit of a Markdown document, in bytes: its head
-// must fit, and what says that the rest did not.
-const LeastMarkdown = 2000
-
-// Markdown writes plans for a comment on a change.
-type Markdown struct {
-	limit int // bytes
-}
+// Markdown writes plans for a comment on a change, in so many bytes.
+type Markdown int
 
 // NewMarkdown returns a writer of documents of at most so many bytes.
 func NewMarkdown(limit int) (Markdown, error) {
 	if limit < LeastMarkdown {
-		return Markdown{}, fmt.Errorf("a limit of %d bytes is too small for a document; it must be at least %d", limit, LeastMarkdown)
+		return 0, fmt.Errorf("a limit of %d bytes is too small for a document; it must be at least %d", limit, LeastMarkdown)
 	}
-	return Markdown{limit}, nil
+	return Markdown(limit), nil
 }
 
 // Plan prints a plan: a head that stands for itself, and below it the hosts, folded away.
@@ -174,7 +173,7 @@ func (m Markdown) write(out io.Writer, p *plan.Plan, made string) error {
 	rest := func(n int) string {
 		return fmt.Sprintf("\n_Not shown, as this is as long as it may be: %s of the plan. `macfleet plan` shows all._\n", count(n, "part"))
 	}
-	room := m.limit - b.Len() - len(rest(len(folded)))
+	room := int(m) - b.Len() - len(rest(len(folded)))
 	for i, f := range folded {
 		text := f.text(room)
 		if text == "" {
@@ -199,7 +198,10 @@ type part struct {
 func (f part) text(room int) string {
 	body, note := f.body, ""
 	for {
-		fence := fenceFor(body)
+		fence := "```"
+		for strings.Contains(body, fence) { // a line of the body would end it
+			fence += "`"
+		}
 		out := given(f.heading != "", "\n#### %s\n", f.heading) +
 			fmt.Sprintf("\n<details><summary>%s</summary>\n\n%stext\n%s%s\n%s\n</details>\n", code(f.title), fence, body, fence, note)
 		if len(out) <= room {
@@ -212,17 +214,6 @@ func (f part) text(room int) string {
 		}
 		body, note = body[:end+1], cutNote
 	}
-}
-
-const cutNote = "\n_Cut here: the rest is too long._\n"
-
-// fenceFor returns a fence that no line of a text ends.
-func fenceFor(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence
 }
 
 // code is a text that stands for nothing but itself, and calls nobody by name.
@@ -274,15 +265,6 @@ func title(b block) string {
 	return b.sign + " " + listed(": ", who, strings.Join(what, ", "))
 }
 
-const mostTitles = 5
-
-// mostMarkdown is how many bytes a drift has at most as Markdown: GitHub takes 65,536
-// characters for the body of an issue, and who posts it adds some.
-const mostMarkdown = 60_000
-
-// mostCell is how many characters of a text stand in a table.
-const mostCell = 200
-
 // WriteDriftMarkdown prints a drift as the text of one issue, whose title is the first line.
 func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 	m := &markdown{}
@@ -300,10 +282,13 @@ func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 	m.table("Not compared", "host | step | code | why", mapped(r.Unseen, func(u drift.Unseen) []string {
 		return []string{span(u.Host), span(u.Step), span(u.Code.String()), cell(u.Why)}
 	}))
-	m.table("Ignored for now; `macfleet apply` mends it all the same", "host | step | code | until, by whom", mapped(r.Ignored, func(i drift.Ignored) []string {
+	ignored := mapped(r.Ignored, func(i drift.Ignored) []string {
 		return []string{span(i.Host), span(i.Step), span(i.Code.String()), cell(fmt.Sprintf("%s, %s: %s", i.Until, i.Owner, i.Reason))}
+	})
+	m.table("Ignored for now; `macfleet apply` mends it all the same", "host | step | code | until, by whom", ignored)
+	m.table("Notices", "code | what", mapped(r.Remarks, func(x drift.Remark) []string {
+		return []string{span(x.Code.String()), cell(x.Text)}
 	}))
-	m.table("Notices", "code | what", mapped(r.Remarks, func(x drift.Remark) []string { return []string{span(x.Code.String()), cell(x.Text)} }))
 	if r.Pending > 0 {
 		m.line("\nPending configuration, which is no drift: %s. `macfleet plan` shows them.", count(r.Pending, "difference"))
 	}
@@ -333,9 +318,6 @@ type markdown struct {
 	full bool
 }
 
-// tail is the room that is kept for saying what was left out.
-const tail = 200
-
 // line adds a line where there is room; after the first that is left out there is none.
 func (m *markdown) line(format string, args ...any) bool {
 	text := fmt.Sprintf(format, args...) + "\n"
@@ -357,12 +339,14 @@ func (m *markdown) items(title string, items []drift.Item) {
 
 // table adds a table with as many rows as fit, and says how many did not.
 func (m *markdown) table(title, head string, rows [][]string) {
-	if len(rows) == 0 || !m.line("%s\n| %s |\n|%s", given(title != "", "\n**%s**\n", title), head, strings.Repeat(" --- |", strings.Count(head, "|")+1)) {
+	title, line := given(title != "", "\n**%s**\n", title), strings.Repeat(" --- |", strings.Count(head, "|")+1)
+	if len(rows) == 0 || !m.line("%s\n| %s |\n|%s", title, head, line) {
 		return
 	}
 	for i, row := range rows {
 		if !m.line("| %s |", strings.Join(row, " | ")) {
-			fmt.Fprintf(&m.out, "\nThe text is too long: %d more rows, and what follows, are left out. `macfleet drift` shows all.\n", len(rows)-i)
+			const more = "\nThe text is too long: %d more rows, and what follows, are left out. `macfleet drift` shows all.\n"
+			fmt.Fprintf(&m.out, more, len(rows)-i)
 			return
 		}
 	}
@@ -388,6 +372,6 @@ func cell(text string) string {
 }
 
 // cellEscapes hold a word joiner, which nobody sees, where a name or an address would begin.
-var cellEscapes = strings.NewReplacer("&", "&#38;", "<", "&#60;", ">", "&#62;", ":", "&#58;", "@", "@\u2060", "www.", "www\u2060.",
-	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "(", `\(`, ")", `\)`,
+var cellEscapes = strings.NewReplacer("@", "@\u2060", "www.", "www\u2060.", "&", "&#38;", "<", "&#60;", ">", "&#62;",
+	":", "&#58;", `\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "(", `\(`, ")", `\)`,
 	"#", `\#`, "+", `\+`, "!", `\!`, "|", `\|`, "~", `\~`, "$", `\$`)

@@ -52,7 +52,7 @@ func kept() wire.PlanFile {
 func TestPlanFileDocument(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := view.WritePlanFile(&b, kept(), kept().ExpiresAt); err != nil {
+	if err := wire.Write(&b, kept().Shown(kept().ExpiresAt)); err != nil {
 		t.Fatal(err)
 	}
 	rest, part := without(t, b.Bytes(), "plan")

@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +34,6 @@ func (t *Text) Plan(p *plan.Plan) {
 	t.notes(p)
 }
 
-// differences shows what differs in the cluster and on hosts.
 func (t *Text) differences(p *plan.Plan) {
 	t.cluster(p, objectRows)
 	actions := byHost(p)
@@ -76,7 +74,6 @@ func lost(p *plan.Plan, fleet string) []block {
 	return out
 }
 
-// rejected names the pool servers that were looked at and not taken.
 func (t *Text) rejected(p *plan.Plan) {
 	t.blocks("Not taken from the pool", mapped(grouped(p.Rejected, func(r plan.Rejected) string { return r.Server.ID }), func(same []plan.Rejected) block {
 		b := troubled(same[0].Server.Name, same[0].Trouble)
@@ -268,9 +265,8 @@ func (t *Text) notes(p *plan.Plan) {
 	t.warnings(p)
 }
 
-// only says that a run was limited to some steps: it must not look like a clean fleet.
 func (t *Text) only(p *plan.Plan) {
-	if len(p.Steps) > 0 {
+	if len(p.Steps) > 0 { // it must not look like a clean fleet
 		t.sayf("Compared: %s alone, no other step, no server's name, no replicas.", strings.Join(words(p.Steps), ", "))
 	}
 }
@@ -349,24 +345,12 @@ func approved(name string, f wire.PlanFile, now *plan.Plan) []string {
 	return out
 }
 
-// WritePlanFile prints a plan file as one JSON object.
-func WritePlanFile(out io.Writer, f wire.PlanFile, now time.Time) error {
-	return wire.Write(out, f.Shown(now))
-}
-
-// Recalled is a recorded observation that a plan is made from.
-type Recalled struct {
-	File  string
-	Taken time.Time
-	plan.Gaps
-}
-
-// Recalled says how old the observation is, and what it does not answer.
-func (t *Text) Recalled(r Recalled) {
+// Recalled says of a recorded observation how old it is, and what it does not answer.
+func (t *Text) Recalled(file string, taken time.Time, gaps plan.Gaps) {
 	missed := func(noun string, all []string) string {
 		return given(len(all) > 0, "%s not asked (%s)", count(len(all), noun), firstOf(all))
 	}
-	gaps := listed(", ", missed("host", r.Hosts), missed("question", r.Probes))
-	t.sayf("From %s, observed %s.%s", r.File, r.Taken.UTC().Format("2006-01-02 15:04 UTC"), given(gaps != "",
-		" It is older than the configuration, or was recorded for a selection: %s. Record another: macfleet plan --record FILE.", gaps))
+	text := listed(", ", missed("host", gaps.Hosts), missed("question", gaps.Probes))
+	t.sayf("From %s, observed %s.%s", file, taken.UTC().Format("2006-01-02 15:04 UTC"), given(text != "",
+		" It is older than the configuration, or was recorded for a selection: %s. Record another: macfleet plan --record FILE.", text))
 }

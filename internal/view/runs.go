@@ -55,7 +55,8 @@ func outcomeText(o runlog.Outcome, end *runlog.End) string {
 	case o != runlog.Incomplete:
 		return string(o)
 	}
-	return cmp.Or(listed(", ", some(end.Failed, "failed"), some(end.NotStarted, "not started"), some(end.NotWaited, "not waited for")), "did not converge")
+	left := listed(", ", some(end.Failed, "failed"), some(end.NotStarted, "not started"), some(end.NotWaited, "not waited for"))
+	return cmp.Or(left, "did not converge")
 }
 
 // Run shows one run: whose, what it came to, and what happened on each host.
@@ -110,7 +111,6 @@ func signOf(h runlog.HostReport) string {
 	return sign
 }
 
-// acted shows actions that came equally far.
 func (t *Text) acted(group []runlog.ActionReport) {
 	took := 0.0
 	for _, a := range group {
@@ -248,7 +248,8 @@ func (t *Text) Holding(all []engine.Holding, hold *inventory.Hold) {
 	}
 	for _, h := range all {
 		if h.Done(hold) {
-			t.line(0, "", fmt.Sprintf("%s: %s (%s)", h.Host.Name, done, listed(", ", given(h.Marker == nil, plan.InMarker), given(h.Node == nil, plan.InNode))))
+			in := listed(", ", given(h.Marker == nil, plan.InMarker), given(h.Node == nil, plan.InNode))
+			t.line(0, "", h.Host.Name+": "+done+" ("+in+")")
 		} else {
 			t.line(0, signRefused, h.Host.Name+": "+failed)
 		}

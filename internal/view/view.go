@@ -71,7 +71,6 @@ func (t *Text) behind(lead, text string) {
 // Say prints a line, wrapped.
 func (t *Text) Say(text string) { t.line(0, "", text) }
 
-// sayf prints such a line.
 func (t *Text) sayf(format string, args ...any) { t.Say(fmt.Sprintf(format, args...)) }
 
 // pair prints a word in a column, and what is said of it, where anything is.
@@ -81,7 +80,6 @@ func (t *Text) pair(indent, column int, word, text string) {
 	}
 }
 
-// heading prints a title.
 func (t *Text) heading(text string) { t.styled(0, "", t.strong.Render(printable(text))) }
 
 // section prints a title below an empty line.
@@ -178,7 +176,6 @@ func printable(text string) string {
 	return b.String()
 }
 
-// blank prints an empty line.
 func (t *Text) blank() { fmt.Fprintln(t.out) }
 
 // wrap breaks text at spaces into lines of at most width columns; a word that
@@ -252,10 +249,8 @@ func mapped[T, U any](all []T, f func(T) U) []U {
 	return out
 }
 
-// joined joins what text says of each.
 func joined[T any](all []T, text func(T) string) string { return strings.Join(mapped(all, text), ", ") }
 
-// words are names as plain text.
 func words[S ~string](all []S) []string { return mapped(all, func(s S) string { return string(s) }) }
 
 // by finds things by a key of theirs.

@@ -16,14 +16,20 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// PlanFileFormat is the version of the plan file.
-const PlanFileFormat = "2.0"
+// The versions of files. A reader passes over keys of a snapshot that it does not know,
+// and refuses another major version.
+const (
+	PlanFileFormat = "2.0"
+	RecordFormat   = "2.0" // of snapshots
+)
 
 // LongestExpiry is how long a plan file may be good at most: the world goes on.
 const LongestExpiry = 7 * 24 * time.Hour
 
-// PlanFile is a plan that is kept: a person reads it, and an apply of it does what
-// stands there and nothing else.
+// clockSkew is how far the clocks of two machines may be apart.
+const clockSkew = 10 * time.Minute
+
+// PlanFile is a plan that is kept: an apply of it does what stands there and nothing else.
 type PlanFile struct {
 	OwnedHead
 	ConfigurationHash string            `json:"configuration_hash"` // fleet.Config.Hash of what it was made for
@@ -61,8 +67,7 @@ func (f PlanFile) Actions() []plan.Action {
 	return slices.DeleteFunc(slices.Clone(f.Plan.Actions), func(a plan.Action) bool { return f.Digests[a.Address()] == "" })
 }
 
-// Gone returns the approved actions that a present plan of the same selection does
-// not have any more: somebody has done them since.
+// Gone returns the approved actions that a present plan does not have any more.
 func (f PlanFile) Gone(now *plan.Plan) []plan.Action {
 	wanted := make(map[string]bool, len(now.Actions)) // by address
 	for _, a := range now.Actions {
@@ -80,19 +85,15 @@ func (f PlanFile) filled() PlanFile {
 
 // Shown returns the file as macfleet show prints it at a time.
 func (f PlanFile) Shown(now time.Time) PlanFile {
-	expired := !now.Before(f.ExpiresAt)
-	f.FormatVersion, f.Expired = Format, &expired
+	f.FormatVersion, f.Expired = Format, new(!now.Before(f.ExpiresAt))
 	return f.filled()
 }
 
 // Encode returns the file's content: the same plan file gives the same bytes. Its
 // last line is a digest of all others.
 func (f PlanFile) Encode() ([]byte, error) {
-	var b bytes.Buffer
-	if err := encoder(&b, "  ").Encode(f.filled()); err != nil {
-		return nil, fmt.Errorf("encode the plan file: %w", err)
-	}
-	return seal(b.Bytes()), nil
+	content, err := encode(f.filled(), "  ")
+	return seal(content), err
 }
 
 // selfDigest is the line that holds the digest of a file's other bytes.
@@ -107,20 +108,16 @@ func seal(content []byte) []byte {
 	return selfDigest.ReplaceAll(bare, []byte("${1}"+digestKind+hex.EncodeToString(sum[:])+"${3}"))
 }
 
-// ErrNoPlanFile means that a text is no plan file that this macfleet can read:
-// damaged, changed by hand, or of another format.
+// ErrNoPlanFile means that a text is no plan file that this macfleet can read.
 var ErrNoPlanFile = errors.New("not a plan file that this macfleet reads")
 
 // DecodePlanFile reads a file's content. The error wraps ErrNoPlanFile.
-func DecodePlanFile(content []byte) (PlanFile, error) {
-	f, err := decodePlanFile(content)
-	if err != nil {
-		return PlanFile{}, fmt.Errorf("%w: %w; make another: macfleet plan --out FILE", ErrNoPlanFile, err)
-	}
-	return f, nil
-}
-
-func decodePlanFile(content []byte) (f PlanFile, err error) {
+func DecodePlanFile(content []byte) (f PlanFile, err error) {
+	defer func() {
+		if err != nil {
+			f, err = PlanFile{}, fmt.Errorf("%w: %w; make another: macfleet plan --out FILE", ErrNoPlanFile, err)
+		}
+	}()
 	var head Head
 	if err := decode(content, &head, false); err != nil {
 		return f, err
@@ -164,9 +161,6 @@ func (f PlanFile) Check(cfg *fleet.Config, now time.Time) error {
 	return nil
 }
 
-// clockSkew is how far the clocks of two machines may be apart.
-const clockSkew = 10 * time.Minute
-
 // brief is a digest for a message.
 func brief(digest string) string { return digest[:min(len(digest), len(digestKind)+12)] }
 
@@ -178,10 +172,6 @@ func ownerText(o fleet.Owner) string {
 	}
 	return fmt.Sprintf("%q, environment %q", o.Name, o.Environment)
 }
-
-// RecordFormat is the version of the snapshot file: a reader passes over keys it does
-// not know and refuses another major version.
-const RecordFormat = "2.0"
 
 // Record is a snapshot as it is kept in a file: plans are made from it without a
 // network or a credential.
@@ -200,49 +190,31 @@ func NewRecord(o fleet.Owner, snap plan.Snapshot) Record {
 // Encode returns the file's content: the same record gives the same bytes. The
 // error is about times outside the years 0 to 9999, which no provider gives.
 func (r Record) Encode() ([]byte, error) {
-	if r.Servers == nil {
-		r.Servers = []inventory.Server{}
-	}
-	if r.Pins == nil {
-		r.Pins = []plan.Pin{}
-	}
+	r.Servers, r.Pins = append([]inventory.Server{}, r.Servers...), append([]plan.Pin{}, r.Pins...)
 	if r.Hosts == nil {
 		r.Hosts = map[string]plan.HostSeen{}
 	}
-	var b bytes.Buffer
-	if err := encoder(&b, " ").Encode(r); err != nil {
-		return nil, fmt.Errorf("encode snapshot: %w", err)
-	}
-	return b.Bytes(), nil
+	return encode(r, " ")
 }
 
-// ErrNoSnapshot means that a text is no snapshot file that this macfleet can
-// read: damaged, cut off, or of another format.
+// ErrNoSnapshot means that a text is no snapshot file that this macfleet can read.
 var ErrNoSnapshot = errors.New("not a snapshot that this macfleet reads")
 
 // DecodeRecord reads a file's content: it returns exactly what Encode was given;
 // an empty list and none are the same. What a file does not say of a host is unread.
 // The error wraps ErrNoSnapshot.
-func DecodeRecord(content []byte) (Record, error) {
-	r, err := decodeRecord(content)
-	if err != nil {
-		return Record{}, fmt.Errorf("%w: %w", ErrNoSnapshot, err)
-	}
-	return r, nil
-}
-
-func decodeRecord(content []byte) (r Record, err error) {
+func DecodeRecord(content []byte) (r Record, err error) {
 	var head Head
 	err = decode(content, &head, false)
 	major, _, _ := strings.Cut(RecordFormat, ".")
 	if got, _, _ := strings.Cut(head.FormatVersion, "."); err == nil && got != major {
-		return r, fmt.Errorf("its format_version is %q, this one reads %s.x; record another, or use the macfleet that wrote it", head.FormatVersion, major)
+		return r, fmt.Errorf("%w: its format_version is %q, this one reads %s.x; record another, or use the macfleet that wrote it",
+			ErrNoSnapshot, head.FormatVersion, major)
 	}
 	if err == nil {
 		err = decode(content, &r, false)
 	}
-	// An inventory that is not there must not look like an empty one.
-	switch {
+	switch { // an inventory that is not there must not look like an empty one
 	case err != nil:
 	case r.Configuration == "":
 		err = errors.New("it has no configuration")
@@ -254,7 +226,7 @@ func decodeRecord(content []byte) (r Record, err error) {
 		err = errors.New("it has no hosts")
 	}
 	if err != nil {
-		return r, fmt.Errorf("%w; record another", err)
+		return Record{}, fmt.Errorf("%w: %w; record another", ErrNoSnapshot, err)
 	}
 	return r, nil
 }

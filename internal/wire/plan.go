@@ -77,13 +77,16 @@ type Rejected struct {
 func PlanOf(p *plan.Plan) Plan {
 	s := p.Summarise()
 	d := Plan{OwnedHead: HeadOf(p.Owner), Plan: *p, Complete: s.Complete(), Summary: s,
-		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, HeldHosts: []HeldHost{}, ResourceDrift: []Action{},
+		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, HeldHosts: []HeldHost{},
+		ResourceDrift:   []Action{},
 		Hosts:           Each(p.Hosts, func(h plan.Host) Host { return Host{h, h.Seen.Fingerprint, h.Seen.Pinned} }),
 		ResourceChanges: Each(p.Actions, ActionOf),
 		Shortages:       Each(p.Shortages, func(s plan.Shortage) Shortage { return Shortage{s, s.Trouble.Text} }),
-		Rejected:        Each(p.Rejected, func(r plan.Rejected) Rejected { return Rejected{HostAddress(r.Server.Name), r.Server.Name, r} }),
-		Strays:          Each(p.Strays, func(s inventory.Server) string { return s.Name }),
-		Warnings:        Each(p.Warnings, func(w plan.Trouble) TroubledHost { return TroubledHost{clusterName, clusterName, "", w} })}
+		Rejected: Each(p.Rejected, func(r plan.Rejected) Rejected {
+			return Rejected{HostAddress(r.Server.Name), r.Server.Name, r}
+		}),
+		Strays:   Each(p.Strays, func(s inventory.Server) string { return s.Name }),
+		Warnings: Each(p.Warnings, func(w plan.Trouble) TroubledHost { return TroubledHost{clusterName, clusterName, "", w} })}
 	for _, u := range p.Unread {
 		u.Bytes = Shortened(u.Bytes)
 		d.Unread = append(d.Unread, UnreadStep{Address: clusterName, StepUnread: plan.StepUnread{Unread: u}})
@@ -93,7 +96,25 @@ func PlanOf(p *plan.Plan) Plan {
 			StepUnread: plan.StepUnread{Unread: plan.Unread{Probe: "hosts", Why: u.String()}}})
 	}
 	for _, h := range p.Hosts {
-		d.host(h)
+		if h.Unknown != nil {
+			d.UnknownHosts = append(d.UnknownHosts, *Troubled(h.Name, h.Fleet, h.Unknown))
+		}
+		if h.Refused != nil {
+			d.RefusedHosts = append(d.RefusedHosts, *Troubled(h.Name, h.Fleet, h.Refused))
+		}
+		if h.Held != nil {
+			d.HeldHosts = append(d.HeldHosts, HeldHost{HostAddress(h.Name), h.Name, h.Fleet, *h.Held})
+		}
+		for _, u := range h.Unread {
+			d.Unread = append(d.Unread, UnreadOf(h, u))
+		}
+		for _, w := range h.Warnings {
+			x := *Troubled(h.Name, h.Fleet, &w.Trouble)
+			if w.Step != "" {
+				x.Address += "." + string(w.Step)
+			}
+			d.Warnings = append(d.Warnings, x)
+		}
 	}
 	for i, a := range p.Actions {
 		if a.Drift {
@@ -104,29 +125,6 @@ func PlanOf(p *plan.Plan) Plan {
 		d.RefusedHosts = append(d.RefusedHosts, *Troubled(l.Name, l.Fleet, &l.Trouble))
 	}
 	return d
-}
-
-// host enters what is known of a host under the keys that are derived.
-func (d *Plan) host(h plan.Host) {
-	if h.Unknown != nil {
-		d.UnknownHosts = append(d.UnknownHosts, *Troubled(h.Name, h.Fleet, h.Unknown))
-	}
-	if h.Refused != nil {
-		d.RefusedHosts = append(d.RefusedHosts, *Troubled(h.Name, h.Fleet, h.Refused))
-	}
-	if h.Held != nil {
-		d.HeldHosts = append(d.HeldHosts, HeldHost{HostAddress(h.Name), h.Name, h.Fleet, *h.Held})
-	}
-	for _, u := range h.Unread {
-		d.Unread = append(d.Unread, UnreadOf(h, u))
-	}
-	for _, w := range h.Warnings {
-		x := *Troubled(h.Name, h.Fleet, &w.Trouble)
-		if w.Step != "" {
-			x.Address += "." + string(w.Step)
-		}
-		d.Warnings = append(d.Warnings, x)
-	}
 }
 
 // plan returns the plan that a document holds.
@@ -187,7 +185,8 @@ type Sides struct {
 
 // ActionOf returns an action as a part of a document.
 func ActionOf(a plan.Action) Action {
-	c := Action{Address: a.Address(), Action: a, ActionReason: a.Reason.Code, ReasonText: a.Reason.Text, Undo: a.Undo(), Refused: Troubled(a.Host, a.Fleet, a.Refusal),
+	c := Action{Address: a.Address(), Action: a, ActionReason: a.Reason.Code, ReasonText: a.Reason.Text, Undo: a.Undo(),
+		Refused:   Troubled(a.Host, a.Fleet, a.Refusal),
 		Reasons:   Each(a.Changes, func(c plan.Change) plan.Code { return c.Reason.Code }),
 		PodNames:  Each(a.Pods, func(p inventory.Pod) string { return p.Namespace + "/" + p.Name }),
 		BusyTexts: Each(a.Busy, func(t plan.Task) string { return t.Text }),
@@ -240,11 +239,9 @@ func UnreadOf(h plan.Host, u plan.StepUnread) UnreadStep {
 	return UnreadStep{HostAddress(h.Name) + "." + string(u.Step), h.Name, u}
 }
 
-// mostBytes is how much of an answer that could not be used is shown.
-const mostBytes = 500
-
 // Shortened returns as much of an answer that could not be used as is shown.
 func Shortened(text string) string {
+	const mostBytes = 500
 	if len(text) <= mostBytes {
 		return text
 	}

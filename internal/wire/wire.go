@@ -44,17 +44,25 @@ func (h OwnedHead) Owner() fleet.Owner {
 
 // Write prints one JSON document.
 func Write(out io.Writer, document any) error {
-	if err := encoder(out, "  ").Encode(document); err != nil {
+	content, err := encode(document, "  ")
+	if err == nil {
+		_, err = out.Write(content)
+	}
+	if err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	return nil
 }
 
-func encoder(out io.Writer, indent string) *json.Encoder {
-	enc := json.NewEncoder(out)
+func encode(document any, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", indent)
-	return enc
+	if err := enc.Encode(document); err != nil {
+		return nil, fmt.Errorf("encode JSON: %w", err)
+	}
+	return b.Bytes(), nil
 }
 
 // decode reads one JSON object and insists that nothing follows it. strict refuses
