@@ -31,9 +31,8 @@ const (
 	lacking             // none: what a group wants and the pool cannot give, in any zone
 )
 
-// placed is a server with its role, as selectors see it. A member, and a pool server
-// that a claim has chosen, has the name it should bear, which is not the server's when
-// somebody renamed it.
+// placed is a server with its role, as selectors see it. A member, and a pool server that
+// a claim has chosen, has the name it should bear.
 type placed struct {
 	server      inventory.Server
 	role        role
@@ -305,9 +304,8 @@ func (c *census) hosts(needs []need) []*placed {
 	return out
 }
 
-// refuseAdopted enters into the adopted servers why they cannot be taken over.
-// Their names are not made from their ids, so that only the inventory can show
-// that a block means the right machine.
+// refuseAdopted enters into the adopted servers why they cannot be taken over: only the
+// inventory can show that a block means the right machine.
 func (c *census) refuseAdopted(servers []placed) {
 	if len(c.adopted) == 0 {
 		return
@@ -335,20 +333,17 @@ func (c *census) refuseAdopted(servers []placed) {
 func (c *census) notAdoptable(p *placed, bearers []string) *Trouble {
 	for _, id := range bearers {
 		if id != p.server.ID {
-			return &Trouble{Code: codeNameTaken,
-				Text:   fmt.Sprintf("server %s is listed as %s, and server %s has that name too", p.server.ID, p.name, id),
-				Remedy: "rename one of the two in " + c.vendor.Console() + ", and check the server_id of the host block"}
+			return codeNameTaken.Trouble(fmt.Sprintf("server %s is listed as %s, and server %s has that name too", p.server.ID, p.name, id),
+				"rename one of the two in "+c.vendor.Console()+", and check the server_id of the host block")
 		}
 	}
 	switch {
 	case p.name == p.server.Name || c.believed(p):
 		return nil
 	case c.pooled(p.server):
-		return &Trouble{Code: codeAdoptedFromPool,
-			Text:   fmt.Sprintf("server %s is called %s, so it belongs to the pool", p.server.ID, p.server.Name),
-			Remedy: "rename it in " + c.vendor.Console() + " before it is adopted, or remove its host block and let it be claimed"}
+		return codeAdoptedFromPool.Trouble(fmt.Sprintf("server %s is called %s, so it belongs to the pool", p.server.ID, p.server.Name),
+			"rename it in "+c.vendor.Console()+" before it is adopted, or remove its host block and let it be claimed")
 	}
-	return &Trouble{Code: codeNameDiffers,
-		Text:   fmt.Sprintf("server %s is called %s; an adopted server keeps its present name", p.server.ID, p.server.Name),
-		Remedy: fmt.Sprintf("write host %q in the configuration, or correct its server_id", p.server.Name)}
+	return codeNameDiffers.Trouble(fmt.Sprintf("server %s is called %s; an adopted server keeps its present name", p.server.ID, p.server.Name),
+		fmt.Sprintf("write host %q in the configuration, or correct its server_id", p.server.Name))
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -134,7 +135,8 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 				d.actions = append(d.actions, releaseRefused(h, g.Replicas))
 			}
 			if p.name != p.server.Name {
-				d.actions = append(d.actions, c.rename(h))
+				d.actions = append(d.actions, h.action(RenameServer, drifted, codeRenamedByHand,
+					fmt.Sprintf("%s calls the server %s; it is still a member", c.vendor.Name, h.Server.Name), Field{"name", h.Server.Name, h.Name}))
 			}
 			d.actions = append(d.actions, replaceRefused(h, f, g)...)
 		}
@@ -151,8 +153,7 @@ func (c *computation) host(g fleet.Group, p *placed) *Host {
 	c.cluster.enter(h)
 	seen, asked := c.snap.Hosts[p.server.ID]
 	if !asked {
-		seen.Trouble = &Trouble{Code: codeNotAsked, Text: "the host was not asked: the snapshot was recorded for less",
-			Remedy: "record another: macfleet plan --record FILE"}
+		seen.Trouble = codeNotAsked.Trouble("the host was not asked: the snapshot was recorded for less", "record another: macfleet plan --record FILE")
 	}
 	h.Seen = seen
 	h.Held = heldOf(seen.Marker, h.Node, c.snap.Taken)
@@ -205,7 +206,7 @@ func (c *computation) work(d *draft) {
 		h.Unknown = Diagnosed(*h.Seen.Trouble, c.vendor, h.Server)
 		return
 	}
-	if h.Refused = cmp.Or(d.refused, notOurs(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h)); h.Refused != nil {
+	if h.Refused = cmp.Or(d.refused, NotOurs(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h)); h.Refused != nil {
 		return
 	}
 	h.compared = true

@@ -131,9 +131,12 @@ func (h *Host) prove(step Step, f Finding, marker Marker) {
 // rolledBack warns that the host took back what the step wants to do again.
 func (h *Host) rolledBack(id StepID) {
 	if u := h.Seen.Undone; u != nil && u.Step == id {
-		h.Warnings = append(h.Warnings, StepWarning{id, *CodeRolledBack.Trouble("the host took the last change back by itself at " + clockTime(u.At) + ": " + u.Why)})
+		h.warn(id, CodeRolledBack.Trouble("the host took the last change back by itself at "+clockTime(u.At)+": "+u.Why))
 	}
 }
+
+// warn adds a warning of a step, or of none.
+func (h *Host) warn(of StepID, t *Trouble) { h.Warnings = append(h.Warnings, StepWarning{of, *t}) }
 
 // fieldsOf returns what moves over all changes of a step. The changes then share
 // its memory: plans of big fleets are mostly fields.

@@ -61,8 +61,7 @@ func (h *Host) evicted() []inventory.Pod {
 func (h *Host) waits(step StepID, busy []Task) *Trouble {
 	force := "macfleet apply --force-busy " + h.Name + " does not wait, and that work is lost"
 	no := func(with, remedy string) *Trouble {
-		return &Trouble{Code: codeWaitsForIdle, Text: string(step) + " waits until nothing on the host uses the virtual machines; now there is " + with,
-			Remedy: remedy + "; " + force}
+		return codeWaitsForIdle.Trouble(string(step)+" waits until nothing on the host uses the virtual machines; now there is "+with, remedy+"; "+force)
 	}
 	pods := h.evicted()
 	alone := slices.IndexFunc(pods, func(p inventory.Pod) bool { return p.Controller == "" })
@@ -93,7 +92,6 @@ func (c *computation) reopening(h *Host) []Action {
 	if !ok || !h.Member || n.CordonRun == "" || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 || n.ProviderID != h.Server.ProviderID() {
 		return nil
 	}
-	a := h.action(UncordonNode, drifted, codeLeftCordoned, fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy))
-	a.Fields = []Field{{"new Pods", "kept away", "let in"}}
-	return []Action{a}
+	return []Action{h.action(UncordonNode, drifted, codeLeftCordoned,
+		fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy), Field{"new Pods", "kept away", "let in"})}
 }

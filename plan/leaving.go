@@ -26,7 +26,6 @@ func (c *computation) departing(h *Host, actions []Action) []Action {
 	if !c.cluster.there || !h.leaves() || len(c.sel.Steps) > 0 || h.stays(actions) {
 		return nil
 	}
-	i, _ := h.Identity.Get()
 	var out []Action
 	if n, ok := h.Node.Get(); ok && n.Name == h.Name {
 		gone := deleteNode(h, n, slices.ContainsFunc(actions, func(a Action) bool { return a.Drains || a.Forced }))
@@ -34,13 +33,9 @@ func (c *computation) departing(h *Host, actions []Action) []Action {
 			return out
 		}
 	}
-	revoke := h.action(RevokeHost, pending, CodeBlockRemoved, "the configuration no longer makes it a Node, and its kubelet is gone")
-	for _, p := range partsOf(i) {
-		if p.there {
-			revoke.Fields = append(revoke.Fields, Field{p.name, "present", ""})
-		}
-	}
-	return append(out, revoke)
+	i, _ := h.Identity.Get()
+	return append(out, h.action(RevokeHost, pending, CodeBlockRemoved, "the configuration no longer makes it a Node, and its kubelet is gone",
+		identityFields(i, true, Field{Before: "present"})...))
 }
 
 // leaves reports whether a host no longer joins the cluster, which still knows its
@@ -67,8 +62,8 @@ func deleteNode(h *Host, n inventory.Node, drained bool) Action {
 		a.Refusal = h.busy(n)
 	}
 	if n.ProviderID != h.Server.ProviderID() {
-		a.Refusal = &Trouble{Code: codeNodeNotProven, Text: fmt.Sprintf("the Node %s does not say that it is this server", n.Name),
-			Remedy: "see what it is (kubectl describe node " + n.Name + "); if it is left over, delete it: kubectl delete node " + n.Name}
+		a.Refusal = codeNodeNotProven.Trouble(fmt.Sprintf("the Node %s does not say that it is this server", n.Name),
+			fmt.Sprintf("see what it is (kubectl describe node %s); if it is left over, delete it: kubectl delete node %[1]s", n.Name))
 	}
 	return a
 }
@@ -87,13 +82,12 @@ func (c *computation) orphans() {
 		case spoken[i.Host]:
 			continue
 		case c.vanishedForGood(i.Host):
-			a := Action{Kind: RevokeHost, Host: i.Host, Origin: Origin{Pending: true},
-				Reason: Reason{codeServerGone, "no server and no Node is left of that host"}}
-			c.plan.Actions = append(c.plan.Actions, a)
+			h := Host{Name: i.Host}
+			c.plan.Actions = append(c.plan.Actions, h.action(RevokeHost, pending, codeServerGone, "no server and no Node is left of that host"))
 		default:
-			c.plan.Warnings = append(c.plan.Warnings, Trouble{Code: codeIdentityLeftOver,
-				Text:   fmt.Sprintf("the cluster still knows a kubelet of %s, which is no host of the configuration", i.Host),
-				Remedy: "if that Mac is not to come back: " + revocation(c.cfg.Kubernetes, i.Host)})
+			c.plan.Warnings = append(c.plan.Warnings, *codeIdentityLeftOver.Trouble(
+				fmt.Sprintf("the cluster still knows a kubelet of %s, which is no host of the configuration", i.Host),
+				"if that Mac is not to come back: "+revocation(c.cfg.Kubernetes, i.Host)))
 		}
 		spoken[i.Host] = true
 	}

@@ -55,9 +55,8 @@ func sampleOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// lost enters the servers that earlier runs knew or the configuration adopts, and
-// the inventory lacks. No other server is claimed in their place until a person
-// says so.
+// lost enters the servers that the inventory lacks. No other one is claimed in their place
+// until a person says so.
 func (c *computation) lost() {
 	enter := func(p *placed, why Trouble) {
 		if c.sel.matches(p) {
@@ -77,19 +76,16 @@ func (c *computation) lost() {
 
 // vanished says what is known of a server that the inventory lacks.
 func (c *census) vanished(p *placed) Trouble {
-	x := Trouble{Code: codeServerVanished,
-		Text:   fmt.Sprintf("server %s is known by its %s and is not in the inventory", p.server.ID, p.by),
-		Remedy: "if it is really gone, forget it with: " + p.forget()}
+	x := Trouble{codeServerVanished, fmt.Sprintf("server %s is known by its %s and is not in the inventory", p.server.ID, p.by),
+		"if it is really gone, forget it with: " + p.forget()}
 	if _, adopted := c.adopted[p.server.ID]; !adopted {
 		return x
 	}
 	// As long as the block stands, forgetting the witness would not help.
 	x.Remedy = fmt.Sprintf("if it is really gone, remove host %q from the configuration", p.name)
 	if p.by == byBlock {
-		x.Code = codeAdoptedServerMissing
-		x.Text = fmt.Sprintf("server %s is not in the inventory of zones %s, and nothing shows that it ever was",
-			p.server.ID, strings.Join(c.vendor.Zones, ", "))
-		x.Remedy = "check its server_id, the zones and the project"
+		return Trouble{codeAdoptedServerMissing, fmt.Sprintf("server %s is not in the inventory of zones %s, and nothing shows that it ever was",
+			p.server.ID, strings.Join(c.vendor.Zones, ", ")), "check its server_id, the zones and the project"}
 	}
 	return x
 }

@@ -95,12 +95,9 @@ func (r *register) spec(name, serverID string, g fleet.Group) fleet.Spec {
 	return g.Spec
 }
 
-// NotOurs returns why the host's marker or claim forbids to touch it, or nil. The
-// plan asks, and so does whoever is about to change the host: between the two a
-// person may have thought for hours.
-func NotOurs(cfg *fleet.Config, h Host) *Trouble { return notOurs(cfg, &h) }
-
-func notOurs(cfg *fleet.Config, h *Host) *Trouble {
+// NotOurs returns why the host's marker or claim forbids to touch it, or nil. The plan
+// asks, and again whoever is about to change the host: a person may have thought for hours.
+func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
 	if h.Seen.Marker.IsUnread() {
 		return markerUnreadable(h.Seen.Marker.Why())
 	}
@@ -117,9 +114,8 @@ func notOurs(cfg *fleet.Config, h *Host) *Trouble {
 	case m.ServerID != h.Server.ID || m.Name != h.Name && !adoptedAs(cfg, h):
 		return codeMarkerOfAnotherServer.Trouble(fmt.Sprintf("its marker was written for %s (server %s)", m.Name, m.ServerID))
 	case m.Serial != "" && serial != "" && m.Serial != serial:
-		return &Trouble{Code: codeSwappedHost,
-			Text:   fmt.Sprintf("the machine has serial number %s, its marker was written on %s", serial, m.Serial),
-			Remedy: "ask " + cfg.Vendor().Name + " whether the machine was exchanged; then remove /etc/macfleet on it and apply again"}
+		return codeSwappedHost.Trouble(fmt.Sprintf("the machine has serial number %s, its marker was written on %s", serial, m.Serial),
+			"ask "+cfg.Vendor().Name+" whether the machine was exchanged; then remove /etc/macfleet on it and apply again")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,14 +76,9 @@ type Lock struct {
 func (p *Plan) Epoch() int64 {
 	var out int64
 	for _, h := range p.Hosts {
-		var marked, entered int64
-		if m, _ := h.Seen.Marker.Get(); m.Run != nil {
-			marked = m.Run.Epoch
-		}
-		if e := h.Seen.Entered; e != nil {
-			entered = e.Epoch
-		}
-		for _, epoch := range []int64{marked, entered} {
+		m, _ := h.Seen.Marker.Get()
+		marked, entered := cmp.Or(m.Run, &MarkerRun{}), cmp.Or(h.Seen.Entered, &Entered{})
+		for _, epoch := range []int64{marked.Epoch, entered.Epoch} {
 			if epoch <= MaxEpoch {
 				out = max(out, epoch)
 			}
