@@ -130,9 +130,8 @@ type Healthy struct {
 	ProviderID string
 }
 
-// healthy returns the members of each fleet whose Nodes are Ready, selected or not:
-// how many of a fleet may be disturbed at once does not depend on how many a run is
-// about. Without a cluster it is the hosts that were asked and answered.
+// healthy returns the members of each fleet whose Nodes are Ready, selected or not. Without
+// a cluster it is the hosts that were asked and answered.
 func (c *computation) healthy() map[string][]Healthy {
 	out := make(map[string][]Healthy)
 	for i := range c.servers {
@@ -193,9 +192,8 @@ func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
 	return c
 }
 
-// placeAll gives every server its role, ordered by the name it should bear. A
-// server that was renamed by hand is still a member when its marker, its pin or
-// its Node bears witness: it must not be replaced by another claim.
+// placeAll gives every server its role, ordered by the name it should bear. One that was
+// renamed by hand must not be replaced by another claim: a witness makes it a member still.
 func (c *census) placeAll() []placed {
 	once := c.onceAdopted()
 	out := make([]placed, len(c.snap.Servers))

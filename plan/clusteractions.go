@@ -126,18 +126,17 @@ func (x *clusterIndex) misjoined(h *Host) *Trouble {
 	return nil
 }
 
-// joining returns what is done in the cluster for a host before its steps: who
-// its kubelet is, and that its name is free. tokens says that a change of the
-// host's steps reads the token; proven, that such a step was proven before.
-func (c *computation) joining(h *Host, tokens, proven bool) []Action {
+// joining returns what is done in the cluster for a host before its steps: who its
+// kubelet is, and that its name is free.
+func (c *computation) joining(h *Host, w stepWork) []Action {
 	if !c.cluster.there || !h.Spec.Spec.JoinsCluster() {
 		return nil
 	}
 	limited := len(c.sel.Steps) > 0
 	var out []Action
-	if !h.Identity.IsUnread() && (tokens || !limited) {
+	if !h.Identity.IsUnread() && (w.tokens || !limited) {
 		if i, _ := h.Identity.Get(); !i.Complete() {
-			out = append(out, identify(h, i, proven))
+			out = append(out, identify(h, i, w.proven))
 		}
 	}
 	if n, ok := h.Node.Get(); ok && n.ProviderID != "" && n.ProviderID != h.Server.ProviderID() && !limited {

@@ -45,9 +45,8 @@ func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
 	return nil
 }
 
-// unbound warns where the Cluster API, which the configuration connects, has not
-// bound the host's Machine to its Node, or its MachineDeployment is not available: a
-// roll-out that waits for it would be rolled back.
+// unbound warns where the Cluster API has not bound the host's Machine to its Node, or its
+// MachineDeployment is not available: a roll-out that waits for it would be rolled back.
 func (c *computation) unbound(h *Host) {
 	if !h.Member || c.cfg.Kubernetes == nil || c.cfg.Kubernetes.CAPI == nil {
 		return

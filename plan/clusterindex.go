@@ -85,9 +85,8 @@ func clusterOf(snap Snapshot) inventory.Cluster {
 		Join: restOf[inventory.Join](whole), Objects: restOf[[]inventory.Object](whole), Machines: restOf[[]inventory.Machine](whole)}
 }
 
-// enter tells a host what the cluster knows of it. A Node that bears its name is
-// its Node, also where it says that it is another server's: the host's kubelet
-// registers under that name.
+// enter tells a host what the cluster knows of it. A Node that bears its name is its Node
+// whatever server that names: the host's kubelet registers under that name.
 func (x *clusterIndex) enter(h *Host) {
 	if own, named := x.nodes[h.Name]; named && h.Node.IsAbsent() && h.Spec.Spec.JoinsCluster() {
 		h.Node = inventory.Present(own)

@@ -15,10 +15,9 @@ import (
 // a nil wish. It is steps.For; plan does not know which steps exist.
 type StepsFor func(fleet.Host) []Step
 
-// Compute returns the difference between what is wanted and what was seen, for
-// the selected hosts. It is pure and total: a host that could not be asked is
-// unknown, and the rest goes on. The same input gives the same plan. Steps of
-// different hosts are asked at the same time.
+// Compute returns the difference between what is wanted and what was seen, for the
+// selected hosts. It is pure and total: a host that could not be asked is unknown, and the
+// rest goes on. Steps of different hosts are asked at the same time.
 func Compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection) *Plan {
 	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0), nil)
 }
@@ -181,9 +180,8 @@ func (c *computation) finish(d *draft) {
 	}
 }
 
-// enter enters the actions of some drafts into the plan, of which so many are left with
-// them. Where the plan has too little room, it gets as much as all need if they are like
-// these.
+// enter enters the actions of some drafts into the plan. Where it has too little room, it
+// gets as much as all that are left need, with these, if they are like these.
 func (c *computation) enter(some []draft, left int) {
 	actions := 0
 	for i := range some {
@@ -218,9 +216,7 @@ func (c *computation) work(d *draft) {
 	w := c.askSteps(d, marker)
 	// The cluster knows a kubelet before it starts, and is asked of its Node
 	// afterwards.
-	if joining := c.joining(h, w.tokens, w.proven); len(joining) > 0 {
-		d.actions = slices.Insert(d.actions, at+w.first, joining...)
-	}
+	d.actions = slices.Insert(d.actions, at+w.first, c.joining(h, w)...)
 	d.actions = append(d.actions, c.joined(h)...)
 	d.actions = append(d.actions, c.departing(h, d.actions)...)
 	d.actions = append(d.actions, c.reopening(h)...)
@@ -281,9 +277,8 @@ func Diagnosed(t Trouble, of fleet.Vendor, s inventory.Server) *Trouble {
 	return &t
 }
 
-// inParallel calls do with every number below n, on several goroutines at once. What
-// do does for one number must not touch what it does for another: then the
-// outcome is that of a loop.
+// inParallel calls do with every number below n, on several goroutines at once. What it
+// does for one number must not touch what it does for another.
 func inParallel(n, workers int, do func(int)) {
 	var wg sync.WaitGroup
 	for first := range workers {

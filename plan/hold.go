@@ -108,9 +108,8 @@ func (h *Host) hold(actions []Action) {
 	}
 }
 
-// ParseUntil reads when a hold ends: a span from now (90m, 12h, 3d, 2w), or a time
-// in UTC (2026-11-25, its first moment; 2026-11-25 18:00; RFC 3339). It lies in the
-// future, at most LongestHold away; the error says what to write.
+// ParseUntil reads when a hold ends: a span from now (90m, 12h, 3d, 2w), or a time in UTC
+// (2026-11-25, its first moment; 2026-11-25 18:00; RFC 3339), at most LongestHold away.
 func ParseUntil(text string, now time.Time) (time.Time, error) {
 	until, ok := untilOf(text, now)
 	switch {

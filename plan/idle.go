@@ -30,9 +30,8 @@ func TaskTexts(all []Task) string {
 	return strings.Join(texts, ", ")
 }
 
-// Drainable reports whether the host can be made idle: it is a Node that is Ready
-// and is its own, so that its kubelet ends the machines of Pods that are evicted. On
-// one that is not Ready nothing heeds an eviction: there the host itself is asked.
+// Drainable reports whether the host can be made idle: it is a Node that is Ready and its
+// own, so that its kubelet ends the machines of Pods that are evicted.
 func (h Host) Drainable() bool { return h.Member && readyAs(h.Server, h.Node) }
 
 // idle enters into an action that needs an idle host what is at work there, and

@@ -19,9 +19,8 @@ var (
 		"revoke the identity, if that Mac is not to come back")
 )
 
-// departing returns what is done in the cluster for a host that no longer joins it,
-// after its kubelet is gone: its Node is deleted, and its identity revoked. The
-// identity goes last, as it is all that shows that the Node was macfleet's doing.
+// departing returns what is done in the cluster for a host that no longer joins it, after
+// its kubelet is gone. The identity goes last: it alone shows that macfleet made the Node.
 func (c *computation) departing(h *Host, actions []Action) []Action {
 	if !c.cluster.there || !h.leaves() || len(c.sel.Steps) > 0 || h.stays(actions) {
 		return nil
@@ -68,9 +67,8 @@ func deleteNode(h *Host, n inventory.Node, drained bool) Action {
 	return a
 }
 
-// orphans are identities of this configuration that no host of the plan has. One
-// whose server is gone for certain is revoked: its token would open the cluster for
-// ever. Of any other a person decides.
+// orphans are identities of this configuration that no host of the plan has. One whose
+// server is gone for certain is revoked, as its token never expires; of others a person decides.
 func (c *computation) orphans() {
 	identities, ok := c.cluster.seen.Identities.Get()
 	if !ok || c.plan.Narrowed || !c.cluster.there || c.cfg.Kubernetes == nil {
@@ -112,9 +110,8 @@ func (c *computation) spokenFor() map[string]bool {
 	return out
 }
 
-// vanishedForGood reports whether nothing is left of the server that a name was made
-// for: the inventory has none with that id, no key of it is pinned, and no Node
-// bears the name. Of names that no grammar made nobody can tell.
+// vanishedForGood reports whether nothing is left of the server that a name was made for:
+// no server, no pinned key and no Node. Of names that no grammar made nobody can tell.
 func (c *computation) vanishedForGood(name string) bool {
 	at, ok := c.cfg.Parse(name)
 	if _, isNode := c.cluster.nodes[name]; !ok || isNode {

@@ -19,9 +19,8 @@ var (
 		"correct the name of the host block, or remove it")
 )
 
-// CheckInventory returns an error when host-key pins or Nodes know servers and
-// the inventory holds none of them: a wrong project or a key that lost its
-// rights looks like an empty fleet, and must never become "create everything".
+// CheckInventory returns an error when the inventory holds none of the servers that pins or
+// Nodes know: a key that lost its rights must never become "create everything".
 func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 	c := takeCensus(cfg, snap)
 	var names []string

@@ -16,9 +16,8 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// Marker is /etc/macfleet/host.json on a host: whose it is, and what was last
-// proven there. It explains a difference and never makes one. It holds no
-// secret and no digest of one.
+// Marker is /etc/macfleet/host.json on a host: whose it is, and what was last proven there.
+// It explains a difference and never makes one, and holds no secret and no digest of one.
 type Marker struct {
 	Configuration string            `json:"configuration"`
 	Environment   string            `json:"environment"`

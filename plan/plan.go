@@ -150,9 +150,8 @@ type Host struct {
 	vms        inventory.Seen[[]string]
 }
 
-// MarkerStale reports whether the marker lacks something that is known by now: the
-// proof of a step that matches, or where the host belongs. A later run goes by
-// what the marker says, also when its host block is gone.
+// MarkerStale reports whether the marker lacks something that is known by now: the proof
+// of a step that matches, or where the host belongs, which a later run goes by.
 func (h Host) MarkerStale() bool {
 	m, ok := h.Seen.Marker.Get()
 	if !ok || !h.Writable() {

@@ -18,9 +18,8 @@ var (
 		"ask the provider whether the machine was exchanged; then remove /etc/macfleet on it and apply again")
 )
 
-// register knows the names that the configuration owns: those that the grammar
-// of names makes for its groups, and those of adopted hosts, which no grammar
-// made. It says for each host which specification is its own.
+// register knows the names that the configuration owns: those that the grammar of names
+// makes for its groups, and those of adopted hosts.
 type register struct {
 	cfg       *fleet.Config
 	vendor    fleet.Vendor
@@ -61,10 +60,9 @@ func (r *register) has(fleetName, group string) bool {
 	return ok
 }
 
-// place returns where a name puts a server. An adopted server has its listed
-// name and no other. Of the others, a name whose suffix is not the server's own
-// id was given by hand and says nothing; so does one of a group that the
-// configuration no longer has: a deleted block makes strays.
+// place returns where a name puts a server. An adopted server has its listed name and no
+// other; else a name says nothing whose suffix is not the server's own id, or whose group
+// the configuration no longer has: a deleted block makes strays.
 func (r *register) place(name, serverID string) (fleet.Place, bool) {
 	if l, ok := r.adopted[serverID]; ok {
 		return fleet.Place{Fleet: l.Fleet, Group: l.Group}, name == l.Name
@@ -120,9 +118,8 @@ func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
 	return nil
 }
 
-// adoptedAs reports whether a host block gives this very server the name it has:
-// an adopted server may be renamed at the provider and in its block at once, and
-// its marker then still says the old name.
+// adoptedAs reports whether a host block gives this very server the name it has: it may be
+// renamed at the provider and in its block at once, and its marker still says the old name.
 func adoptedAs(cfg *fleet.Config, h *Host) bool {
 	l, ok := cfg.Listed(h.Name)
 	return ok && l.ServerID == h.Server.ID && h.Server.Name == h.Name

@@ -30,9 +30,8 @@ type Run struct {
 	Started time.Time `json:"started,omitzero"`
 }
 
-// MaxEpoch is the highest epoch of a host that counts for the lock's own. A host
-// that says more is refused and harms no other: half of the numbers of nine digits
-// stay free above it, whatever hosts say.
+// MaxEpoch is the highest epoch of a host that counts for the lock's own: of the numbers
+// of nine digits, half stay free above it, whatever hosts say.
 const MaxEpoch = 500_000_000
 
 // MarkerRun is the run that wrote a marker last.
