@@ -11,7 +11,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// The codes that are raised here.
 var (
 	codeNotApproved = NewCode("not-approved", NotDrift, "the plan file does not approve it",
 		"look at it, and approve it with another plan: macfleet plan --out FILE")

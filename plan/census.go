@@ -11,7 +11,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// The codes that are raised here.
 var (
 	codeNameTaken       = NewCode("name-taken", Warning, "two servers bear the name", "rename one of the two")
 	codeAdoptedFromPool = NewCode("adopted-from-pool", Warning, "a server with a host block still bears the name of a pool server",
@@ -136,20 +135,16 @@ func (c *computation) healthy() map[string][]Healthy {
 	out := make(map[string][]Healthy)
 	for i := range c.servers {
 		p := &c.servers[i]
-		if p.role != member || !c.works(p) {
-			continue
+		seen, asked := c.snap.Hosts[p.server.ID]
+		works := asked && seen.Trouble == nil
+		if c.cluster.there {
+			works = readyAs(p.server, p.node)
 		}
-		out[p.place.Fleet] = append(out[p.place.Fleet], Healthy{p.server.ID, p.name, p.server.ProviderID()})
+		if p.role == member && works {
+			out[p.place.Fleet] = append(out[p.place.Fleet], Healthy{p.server.ID, p.name, p.server.ProviderID()})
+		}
 	}
 	return out
-}
-
-func (c *computation) works(p *placed) bool {
-	if c.cluster.there {
-		return readyAs(p.server, p.node)
-	}
-	seen, asked := c.snap.Hosts[p.server.ID]
-	return asked && seen.Trouble == nil
 }
 
 // IsHealthy reports whether a host is among the healthy ones of its fleet.

@@ -103,8 +103,13 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		}
 		name := c.cfg.HostName(n.fleet.Name, n.group.Name, s.ID)
 		seen, asked := c.snap.Hosts[s.ID]
-		trouble := c.unusable(s, name, names)
-		if trouble == nil && asked {
+		var trouble *Trouble
+		switch {
+		case !s.Usable():
+			trouble = codeServerNotReady.Trouble(condition(c.vendor, s), "wait until it is ready, or look at it in "+c.vendor.Console())
+		case names[name]:
+			trouble = codeNameTaken.Trouble("another server already bears the name "+name, "claim another server, or rename the other one")
+		case asked:
 			trouble = unfit(c.cfg, seen, s, name, *n)
 		}
 		if trouble != nil {
@@ -115,18 +120,6 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		p.name, p.place = name, fleet.Place{Fleet: n.fleet.Name, Group: n.group.Name}
 		n.chosen = append(n.chosen, p)
 	}
-}
-
-// unusable returns why a pool server cannot be claimed by what the provider
-// says of it.
-func (c *census) unusable(s inventory.Server, name string, names map[string]bool) *Trouble {
-	switch {
-	case !s.Usable():
-		return codeServerNotReady.Trouble(condition(c.vendor, s), "wait until it is ready, or look at it in "+c.vendor.Console())
-	case names[name]:
-		return codeNameTaken.Trouble("another server already bears the name "+name, "claim another server, or rename the other one")
-	}
-	return nil
 }
 
 // condition is what the vendor says of a server.

@@ -8,7 +8,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// The codes that are raised here.
 var (
 	codeOwnedByClusterAPI = NewCode("owned-by-cluster-api", Critical, "the Cluster API sets the host up, too",
 		"let one of the two go: pause it there, or take the host out of this configuration")
@@ -52,23 +51,19 @@ func (c *computation) unbound(h *Host) {
 		return
 	}
 	for _, m := range c.cluster.machines[h.Server.ProviderID()] {
-		if why := notBound(h, m); why != "" {
-			h.warn("", codeMachineNotBound.Trouble(fmt.Sprintf("the Machine %s/%s of the Cluster API %s", m.Namespace, m.Name, why), c.bindRemedy(h, m)))
+		why := ""
+		switch {
+		case m.NodeRef == "":
+			why = "is bound to no Node"
+		case m.NodeRef != h.Name:
+			why = "is bound to the Node " + m.NodeRef
+		case m.Deployment != "" && !m.Available:
+			why = "is bound, and its MachineDeployment " + m.Deployment + " is not available"
+		default:
+			continue
 		}
+		h.warn("", codeMachineNotBound.Trouble(fmt.Sprintf("the Machine %s/%s of the Cluster API %s", m.Namespace, m.Name, why), c.bindRemedy(h, m)))
 	}
-}
-
-// notBound says what of a Machine's binding is missing, or "".
-func notBound(h *Host, m inventory.Machine) string {
-	switch {
-	case m.NodeRef == "":
-		return "is bound to no Node"
-	case m.NodeRef != h.Name:
-		return "is bound to the Node " + m.NodeRef
-	case m.Deployment != "" && !m.Available:
-		return "is bound, and its MachineDeployment " + m.Deployment + " is not available"
-	}
-	return ""
 }
 
 // bindRemedy names the first thing that keeps a Machine from being bound.

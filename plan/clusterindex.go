@@ -21,10 +21,8 @@ type clusterIndex struct {
 }
 
 func indexCluster(snap Snapshot) *clusterIndex {
-	x := &clusterIndex{nodes: make(map[string]inventory.Node), named: make(map[string][]string),
-		identities: make(map[string]inventory.Identity), pods: make(map[string][]inventory.Pod),
-		machines: make(map[string][]inventory.Machine)}
-	x.seen, x.all = clusterOf(snap), snap.Nodes
+	x := &clusterIndex{seen: clusterOf(snap), all: snap.Nodes,
+		nodes: make(map[string]inventory.Node), named: make(map[string][]string), identities: make(map[string]inventory.Identity)}
 	var nodes []inventory.Node
 	nodes, x.there = snap.Nodes.Get()
 	for _, n := range nodes {
@@ -40,20 +38,24 @@ func indexCluster(snap Snapshot) *clusterIndex {
 	for _, i := range identities {
 		x.identities[i.Host] = i
 	}
-	machines, _ := x.seen.Machines.Get()
-	for _, m := range machines {
-		x.machines[m.ProviderID] = append(x.machines[m.ProviderID], m)
-	}
-	pods, _ := x.seen.Pods.Get()
-	for _, p := range pods {
-		x.pods[p.Node] = append(x.pods[p.Node], p)
-	}
+	x.machines = groupedBy(x.seen.Machines, func(m inventory.Machine) string { return m.ProviderID })
+	x.pods = groupedBy(x.seen.Pods, func(p inventory.Pod) string { return p.Node })
 	for name := range x.pods {
 		slices.SortFunc(x.pods[name], func(a, b inventory.Pod) int {
 			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 		})
 	}
 	return x
+}
+
+// groupedBy groups what was read of a list.
+func groupedBy[T any](list inventory.Seen[[]T], key func(T) string) map[string][]T {
+	out := make(map[string][]T)
+	all, _ := list.Get()
+	for _, v := range all {
+		out[key(v)] = append(out[key(v)], v)
+	}
+	return out
 }
 
 // node returns a server's Node: the one with its provider id (of several, the last by

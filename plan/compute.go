@@ -241,7 +241,10 @@ func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 			continue
 		}
 		a, differs := h.enter(step, marker)
-		w.look(a, marker)
+		// What a deferred action reads, nobody knows.
+		reads := slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })
+		_, proven := marker.Steps[a.Step]
+		w.tokens, w.proven = w.tokens || reads || a.Deferred, w.proven || reads && proven
 		switch {
 		case !differs:
 		case !h.Seen.Root && a.grantsRoot() && a.Refusal == nil:
@@ -257,16 +260,6 @@ func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 		}
 	}
 	return w
-}
-
-// look notes whether an action reads the token of the host's kubelet. What a
-// deferred one reads, nobody knows.
-func (w *stepWork) look(a Action, marker Marker) {
-	reads := slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })
-	w.tokens = w.tokens || reads || a.Deferred
-	if _, proven := marker.Steps[a.Step]; proven && reads {
-		w.proven = true
-	}
 }
 
 // Diagnosed adds what the vendor says of a server whose host is silent.

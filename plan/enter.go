@@ -41,7 +41,11 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	a.Step = id
 	switch {
 	case f.needsRoot() && !h.Seen.Root:
-		return h.afterRoot(a, step.Wanted() != "")
+		// Where there will be no root, the host is refused for that, and not each step.
+		h.blind = true
+		a.Deferred, a.Origin = true, pending
+		a.Reason = Reason{codeKnownAfterSudo, "what differs shows only to root, which the host gives once sudo is set up"}
+		return a, h.rootToCome && step.Wanted() != ""
 	case len(f.Unread) > 0:
 		for _, u := range f.Unread {
 			h.Unread = append(h.Unread, StepUnread{id, u})
@@ -82,15 +86,6 @@ func (f Finding) needsRoot() bool {
 	return len(f.Unread) > 0 && !other
 }
 
-// afterRoot puts a step off until there is root. Where there will be none, the host
-// is refused for that, and not each step beside it.
-func (h *Host) afterRoot(a Action, wanted bool) (Action, bool) {
-	h.blind = true
-	a.Deferred, a.Origin = true, pending
-	a.Reason = Reason{codeKnownAfterSudo, "what differs shows only to root, which the host gives once sudo is set up"}
-	return a, h.rootToCome && wanted
-}
-
 // change makes the action of a finding's changes.
 func (a *Action) change(h *Host, step Step, f Finding, marker Marker) {
 	a.Changes, a.Fields = f.Changes, fieldsOf(f.Changes)
@@ -100,7 +95,7 @@ func (a *Action) change(h *Host, step Step, f Finding, marker Marker) {
 		a.Disruption = max(a.Disruption, c.Disruption)
 		removes = removes && c.Removes
 	}
-	if w := h.Seen.Password; w != nil && f.Needs().Password {
+	if w := h.Seen.Password; w != nil && needsOf(f.Changes).Password {
 		a.Refusal = w.Trouble
 	}
 	if removes {

@@ -8,7 +8,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// The codes that are raised here.
 var (
 	codeWaitsForIdle = NewCode("waits-for-idle", Notice, "the change waits until nothing on the host uses the virtual machines",
 		"apply again once they have ended")

@@ -74,7 +74,13 @@ func (c *computation) orphans() {
 	if !ok || c.plan.Narrowed || !c.cluster.there || c.cfg.Kubernetes == nil {
 		return
 	}
-	spoken := c.spokenFor()
+	spoken := make(map[string]bool) // of by the plan: hosts that are the configuration's, become so, or are shown as lost
+	for _, p := range c.hosts(c.needs) {
+		spoken[p.name] = true
+	}
+	for _, l := range c.cfg.Hosts {
+		spoken[l.Name] = true
+	}
 	for _, i := range identities {
 		switch {
 		case spoken[i.Host]:
@@ -95,19 +101,6 @@ func (c *computation) orphans() {
 func revocation(k *fleet.Kubernetes, host string) string {
 	return fmt.Sprintf("kubectl delete clusterrolebinding tart-kubelet-%s; kubectl -n %s delete secret/tart-kubelet-%[1]s-token serviceaccount/tart-kubelet-%[1]s",
 		host, fleet.AgentNamespace(k.Namespace))
-}
-
-// spokenFor returns the names of hosts that are the configuration's, become so, or
-// were and are shown as lost.
-func (c *computation) spokenFor() map[string]bool {
-	out := make(map[string]bool)
-	for _, p := range c.hosts(c.needs) {
-		out[p.name] = true
-	}
-	for _, l := range c.cfg.Hosts {
-		out[l.Name] = true
-	}
-	return out
 }
 
 // vanishedForGood reports whether nothing is left of the server that a name was made for:

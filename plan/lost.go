@@ -9,7 +9,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// The codes that are raised here.
 var (
 	codeServerVanished = NewCode("server-vanished", Critical, "a server that was a member is in no inventory",
 		"if it is really gone, forget it: macfleet hosts forget NAME")

@@ -1,12 +1,10 @@
 package plan
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"time"
 
@@ -85,12 +83,8 @@ func (d Digest) Moved(wanted, facts string) Origin {
 // name and a server id is an error.
 func ParseMarker(text string) (Marker, error) {
 	var m Marker
-	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
-	if err := dec.Decode(&m); err != nil {
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		return Marker{}, fmt.Errorf("it is not JSON as macfleet writes it: %w", err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return Marker{}, fmt.Errorf("something follows the JSON object")
 	}
 	if m.Configuration == "" || m.Name == "" || m.ServerID == "" {
 		return Marker{}, fmt.Errorf("it names no configuration, host or server")

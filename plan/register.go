@@ -7,7 +7,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// The codes that are raised here.
 var (
 	codeForeignMarker = NewCode("foreign-marker", Critical, "the marker says that the host is another owner's",
 		"find out whose host it is; if it is yours, remove /etc/macfleet on it and apply again")

@@ -10,7 +10,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// The codes that are raised here.
 var (
 	codeTooManyHosts = NewCode("too-many-hosts", NotDrift, "one run may change no more hosts",
 		"apply again for the others, or name the number: --max-hosts")
@@ -65,8 +64,8 @@ func (r *restriction) host(h *Host, actions []Action) {
 	if !runs || h.Mends() {
 		return
 	}
-	if refused := r.tooManyHosts(); refused != nil {
-		refuse(actions, refused)
+	if most := r.Guardrails.MaxHosts; most > 0 && r.hosts >= most {
+		refuse(actions, codeTooManyHosts.Trouble(fmt.Sprintf("one run changes at most %s, by the guardrails", count(most, "host"))))
 		return
 	}
 	r.hosts++
@@ -97,14 +96,6 @@ func refuse(actions []Action, t *Trouble) {
 	for i := range actions {
 		actions[i].Refusal = cmp.Or(actions[i].Refusal, t)
 	}
-}
-
-func (r *restriction) tooManyHosts() *Trouble {
-	most := r.Guardrails.MaxHosts
-	if most == 0 || r.hosts < most {
-		return nil
-	}
-	return codeTooManyHosts.Trouble(fmt.Sprintf("one run changes at most %s, by the guardrails", count(most, "host")))
 }
 
 // disrupts takes a disruption's share of the bounds. counted says that the host is
@@ -140,11 +131,10 @@ func (b Bounds) Closed(h Host, a Action, now time.Time) *Trouble {
 	if a.Disruption < Drain || b.AnyTime || h.Mends() {
 		return nil
 	}
-	open, next := b.Guardrails.Open(now)
-	if open {
-		return nil
+	if open, next := b.Guardrails.Open(now); !open {
+		return outsideWindow(next)
 	}
-	return outsideWindow(next)
+	return nil
 }
 
 func outsideWindow(next time.Time) *Trouble {

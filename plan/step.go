@@ -140,9 +140,6 @@ type Needs struct {
 	Files    []fleet.Artifact // that are sent to the host from where the run is
 }
 
-// Needs returns what the changes that remove the difference need.
-func (f Finding) Needs() Needs { return needsOf(f.Changes) }
-
 func needsOf(changes []Change) Needs {
 	var n Needs
 	for i := range changes {
