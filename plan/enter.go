@@ -203,14 +203,12 @@ func makeReadable(texts ...*string) {
 			continue
 		}
 		var b strings.Builder
-		for rest := *text; len(rest) > 0; {
-			r, size := utf8.DecodeRuneInString(rest)
-			if r == utf8.RuneError && size == 1 {
-				fmt.Fprintf(&b, `\x%02x`, rest[0])
+		for i, r := range *text {
+			if r == utf8.RuneError && !strings.HasPrefix((*text)[i:], "\uFFFD") {
+				fmt.Fprintf(&b, `\x%02x`, (*text)[i])
 			} else {
-				b.WriteString(rest[:size])
+				b.WriteRune(r)
 			}
-			rest = rest[size:]
 		}
 		*text = b.String()
 	}

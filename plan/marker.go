@@ -46,7 +46,8 @@ func (d Digest) Same(other Digest) bool {
 
 // DigestOf returns the digests of what a step wants and of what was seen.
 func DigestOf(wanted, facts string) Digest {
-	return Digest{Wanted: digest(wanted), Facts: digest(facts)}
+	want, seen := digestOf(wanted), digestOf(facts)
+	return Digest{Wanted: string(want[:]), Facts: string(seen[:])}
 }
 
 // digestKind stands before the hex digits of a digest.
@@ -62,11 +63,6 @@ func digestOf(text string) digestText {
 	var out digestText
 	hex.Encode(out[copy(out[:], digestKind):], sum[:])
 	return out
-}
-
-func digest(text string) string {
-	d := digestOf(text)
-	return string(d[:])
 }
 
 // Moved says what differs between a proof and what is wanted and seen now.
@@ -134,8 +130,5 @@ func (m Marker) newer() bool {
 		return false // as nearly always, and comparing versions costs more than a step does
 	}
 	theirs, err := semver.NewVersion(m.Version)
-	if err != nil {
-		return true
-	}
-	return theirs.GreaterThan(semver.MustParse(fleet.Version))
+	return err != nil || theirs.GreaterThan(semver.MustParse(fleet.Version))
 }

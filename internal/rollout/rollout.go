@@ -1,6 +1,5 @@
-// Package rollout decides which hosts a run may start with, and when: how many of
-// a fleet at once, which first, and when no further one. It does no I/O and takes
-// no clock; the engine tells it what happens and asks what to do.
+// Package rollout decides which hosts a run may start with, and when. It does no I/O and
+// takes no clock; the engine tells it what happens and asks what to do.
 package rollout
 
 import (
@@ -17,8 +16,7 @@ type Lane int
 // The lanes, in the order in which their hosts start.
 const (
 	// Repair is for members whose Nodes are not Ready already: mending them takes
-	// nothing away from the fleet, so they need no place of it. Five dead runners of
-	// nine must be healed however little the four others may be disturbed.
+	// nothing away from the fleet, so they need no place of it.
 	Repair Lane = iota
 	// Join is for hosts that do no work yet: claims and first set-ups.
 	Join
@@ -37,8 +35,7 @@ type Work struct {
 	Fleet string
 	Lane  Lane
 	// Trial says of a repair that the host's own kubelet dies of what the others are to
-	// get, as far as anybody knows: they wait for it. Without this every run would try
-	// the same on one healthy host more.
+	// get, so they wait: else every run would try the same on one healthy host more.
 	Trial bool
 }
 
@@ -214,8 +211,7 @@ func (r *Rollout) Soaks(now time.Time) map[string]time.Time {
 }
 
 // Closed says which healthy hosts take no new work, whoever closed them. They count as
-// away, and have not failed for it. Of one that is closed already, its own work takes no
-// further place.
+// away, so that the work of one takes no further place.
 func (r *Rollout) Closed(ids map[string]bool) { r.closed = ids }
 
 // Reason says why a host does not start.
