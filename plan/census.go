@@ -96,30 +96,20 @@ func (c *computation) leaving(members []*placed, n int) map[string]bool {
 		return nil
 	}
 	order := slices.DeleteFunc(slices.Clone(members), func(p *placed) bool { return p.adopted })
+	rank := func(p *placed) int {
+		seen := c.snap.Hosts[p.server.ID]
+		held := heldOf(seen.Marker, p.node, c.snap.Taken)
+		_, isNode := p.node.Get() // one without a Node is neither Ready nor not Ready
+		return 2*ones(held != nil && !held.Expired) + ones(seen.Trouble == nil && (!isNode || ready(p.node)))
+	}
 	slices.SortStableFunc(order, func(a, b *placed) int {
-		return cmp.Or(
-			cmp.Compare(ones(c.holds(a)), ones(c.holds(b))),
-			cmp.Compare(ones(c.workable(a)), ones(c.workable(b))),
-			b.server.Created.Compare(a.server.Created))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), b.server.Created.Compare(a.server.Created))
 	})
 	out := make(map[string]bool)
 	for _, p := range order[:min(n, len(order))] {
 		out[p.server.ID] = true
 	}
 	return out
-}
-
-// holds reports whether a person holds a member.
-func (c *computation) holds(p *placed) bool {
-	h := heldOf(c.snap.Hosts[p.server.ID].Marker, p.node, c.snap.Taken)
-	return h != nil && !h.Expired
-}
-
-// workable reports whether a member can be reached and is not known to be unready. One
-// without a Node is neither Ready nor not Ready.
-func (c *computation) workable(p *placed) bool {
-	_, there := p.node.Get()
-	return c.snap.Hosts[p.server.ID].Trouble == nil && (!there || ready(p.node))
 }
 
 // Healthy is a member whose Node was Ready when the plan was made.

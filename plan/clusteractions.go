@@ -56,17 +56,6 @@ func (c *computation) objects() {
 	}
 }
 
-// unprepared returns why no host can join the cluster, or nil.
-func (x *clusterIndex) unprepared() *Trouble {
-	objects, _ := x.seen.Objects.Get()
-	for _, o := range objects {
-		if o.Prepared && o.State == inventory.ObjectMissing {
-			return notPrepared(o)
-		}
-	}
-	return nil
-}
-
 func notPrepared(o inventory.Object) *Trouble {
 	text := fmt.Sprintf("the cluster has no %s", o)
 	switch o.State {
@@ -110,8 +99,11 @@ func (x *clusterIndex) misjoined(h *Host) *Trouble {
 	if !x.there || !h.Spec.Spec.JoinsCluster() {
 		return nil
 	}
-	if t := x.unprepared(); t != nil {
-		return t
+	objects, _ := x.seen.Objects.Get()
+	for _, o := range objects {
+		if o.Prepared && o.State == inventory.ObjectMissing {
+			return notPrepared(o)
+		}
 	}
 	named := x.named[h.Server.ProviderID()]
 	others := slices.DeleteFunc(slices.Clone(named), func(name string) bool { return name == h.Name })
@@ -192,14 +184,20 @@ func (h *Host) busy(n inventory.Node) *Trouble {
 	return nil
 }
 
-// joined returns what is done in the cluster for a host after its steps.
+// joined returns what is done to a host's Node after its steps: it gets its provider id, or
+// is opened to new Pods again where a run that did not come to its end closed it.
 func (c *computation) joined(h *Host) []Action {
 	n, ok := h.Node.Get()
-	if !ok || n.ProviderID != "" || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
-		return nil
+	switch {
+	case !ok || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0:
+	case n.ProviderID == "":
+		return []Action{h.action(SetProviderID, drifted, codeEmptyProviderID, "the Node does not say which server it is",
+			Field{"provider id", "", h.Server.ProviderID()})}
+	case h.Member && n.CordonRun != "" && n.ProviderID == h.Server.ProviderID():
+		return []Action{h.action(UncordonNode, drifted, codeLeftCordoned,
+			fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy), Field{"new Pods", "kept away", "let in"})}
 	}
-	return []Action{h.action(SetProviderID, drifted, codeEmptyProviderID, "the Node does not say which server it is",
-		Field{"provider id", "", h.Server.ProviderID()})}
+	return nil
 }
 
 // release returns the action that lets go of Pods that only the finalizer of a kubelet

@@ -219,7 +219,6 @@ func (c *computation) work(d *draft) {
 	d.actions = slices.Insert(d.actions, at+w.first, c.joining(h, w)...)
 	d.actions = append(d.actions, c.joined(h)...)
 	d.actions = append(d.actions, c.departing(h, d.actions)...)
-	d.actions = append(d.actions, c.reopening(h)...)
 	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
 		h.Refused = MissingSudo()
 	}

@@ -64,7 +64,9 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		h.prove(step, f, marker)
 		return a, false
 	}
-	h.rolledBack(id)
+	if u := h.Seen.Undone; u != nil && u.Step == id {
+		h.warn(id, CodeRolledBack.Trouble("the host took the last change back by itself at "+clockTime(u.At)+": "+u.Why))
+	}
 	return a, true
 }
 
@@ -121,13 +123,6 @@ func (h *Host) prove(step Step, f Finding, marker Marker) {
 		last = DigestOf(wanted, f.Facts)
 	}
 	h.Proven[step.ID()] = last
-}
-
-// rolledBack warns that the host took back what the step wants to do again.
-func (h *Host) rolledBack(id StepID) {
-	if u := h.Seen.Undone; u != nil && u.Step == id {
-		h.warn(id, CodeRolledBack.Trouble("the host took the last change back by itself at "+clockTime(u.At)+": "+u.Why))
-	}
 }
 
 // warn adds a warning of a step, or of none.

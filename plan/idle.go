@@ -82,14 +82,3 @@ func (h *Host) waits(step StepID, busy []Task) *Trouble {
 	}
 	return nil
 }
-
-// reopening returns the action that opens the host's Node to new Pods again, which a
-// run closed that did not come to its end. What anybody else closed stays closed.
-func (c *computation) reopening(h *Host) []Action {
-	n, ok := h.Node.Get()
-	if !ok || !h.Member || n.CordonRun == "" || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 || n.ProviderID != h.Server.ProviderID() {
-		return nil
-	}
-	return []Action{h.action(UncordonNode, drifted, codeLeftCordoned,
-		fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy), Field{"new Pods", "kept away", "let in"})}
-}

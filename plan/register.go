@@ -95,15 +95,18 @@ func (r *register) spec(name, serverID string, g fleet.Group) fleet.Spec {
 // NotOurs returns why the host's marker or claim forbids to touch it, or nil. The plan
 // asks, and again whoever is about to change the host: a person may have thought for hours.
 func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
-	if h.Seen.Marker.IsUnread() {
-		return markerUnreadable(h.Seen.Marker.Why())
-	}
 	m, marked := h.Seen.Marker.Get()
-	if !marked {
-		return claimedByAnother(cfg, h)
-	}
+	claim, claimed := h.Seen.Claim.Get()
 	serial, _ := h.Seen.Serial.Get()
 	switch {
+	case h.Seen.Marker.IsUnread():
+		return markerUnreadable(h.Seen.Marker.Why())
+	case !marked && h.Seen.Claim.IsUnread():
+		return ClaimUnreadable(h.Seen.Claim.Why())
+	case !marked && claimed && !claim.Same(ClaimOf(cfg.Owner, h.Name, h.Server.ID)):
+		return codeClaimedByAnother.Trouble(fmt.Sprintf("it is claimed as %s of %s", claim.Name, fleet.Owner{Name: claim.Configuration, Environment: claim.Environment}))
+	case !marked:
+		return nil
 	case m.Owner() != cfg.Owner:
 		return codeForeignMarker.Trouble(fmt.Sprintf("its marker says that it is %s of %s", m.Name, m.Owner()))
 	case m.newer():
@@ -122,15 +125,4 @@ func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
 func adoptedAs(cfg *fleet.Config, h *Host) bool {
 	l, ok := cfg.Listed(h.Name)
 	return ok && l.ServerID == h.Server.ID && h.Server.Name == h.Name
-}
-
-func claimedByAnother(cfg *fleet.Config, h *Host) *Trouble {
-	if h.Seen.Claim.IsUnread() {
-		return ClaimUnreadable(h.Seen.Claim.Why())
-	}
-	claim, ok := h.Seen.Claim.Get()
-	if !ok || claim.Same(ClaimOf(cfg.Owner, h.Name, h.Server.ID)) {
-		return nil
-	}
-	return codeClaimedByAnother.Trouble(fmt.Sprintf("it is claimed as %s of %s", claim.Name, fleet.Owner{Name: claim.Configuration, Environment: claim.Environment}))
 }
