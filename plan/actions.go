@@ -43,23 +43,16 @@ var (
 	pending = Origin{Pending: true}
 )
 
-// action returns an action of the host, and why it is one.
-func (h *Host) action(k Kind, from Origin, code Code, why string) Action {
-	return Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Origin: from, Reason: Reason{code, why}}
-}
-
-func (c *computation) rename(h *Host) Action {
-	a := h.action(RenameServer, drifted, codeRenamedByHand, fmt.Sprintf("%s calls the server %s; it is still a member", c.vendor.Name, h.Server.Name))
-	a.Fields = []Field{{"name", h.Server.Name, h.Name}}
-	return a
+// action returns an action of the host, why it is one, and what moves.
+func (h *Host) action(k Kind, from Origin, code Code, why string, fields ...Field) Action {
+	return Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Origin: from, Reason: Reason{code, why}, Fields: fields}
 }
 
 func releaseRefused(h *Host, replicas int) Action {
 	a := h.action(ReleaseServer, pending, codeTooManyReplicas, fmt.Sprintf("%s.%s wants %d", h.Fleet, h.Group, replicas))
 	a.Disruption = Wipe
-	a.Refusal = &Trouble{Code: codeReleaseNotPossible,
-		Text:   fmt.Sprintf("macfleet %s cannot drain and reinstall a host, so it gives no server back", fleet.Version),
-		Remedy: "raise replicas again, or give the server back by hand: drain, reinstall, rename into the pool, then macfleet hosts trust " + h.Name}
+	a.Refusal = codeReleaseNotPossible.Trouble(fmt.Sprintf("macfleet %s cannot drain and reinstall a host, so it gives no server back", fleet.Version),
+		"raise replicas again, or give the server back by hand: drain, reinstall, rename into the pool, then macfleet hosts trust "+h.Name)
 	return a
 }
 
@@ -70,11 +63,11 @@ func replaceRefused(h *Host, f fleet.Fleet, g fleet.Group) []Action {
 	version, _ := h.Seen.OSVersion.Get()
 	switch family := OSFamily(version); {
 	case h.Server.Type != g.Type:
-		a = h.action(ReplaceServer, pending, codeWrongType, fmt.Sprintf("the server is of type %s, %s.%s wants %s", h.Server.Type, f.Name, g.Name, g.Type))
-		a.Fields = []Field{{"type", h.Server.Type, g.Type}}
+		a = h.action(ReplaceServer, pending, codeWrongType, fmt.Sprintf("the server is of type %s, %s.%s wants %s", h.Server.Type, f.Name, g.Name, g.Type),
+			Field{"type", h.Server.Type, g.Type})
 	case family != "" && family != f.OS:
-		a = h.action(ReplaceServer, pending, codeWrongOS, fmt.Sprintf("the host runs macOS %s (%s), %s wants %s", version, family, f.Name, f.OS))
-		a.Fields = []Field{{"os", family, f.OS}}
+		a = h.action(ReplaceServer, pending, codeWrongOS, fmt.Sprintf("the host runs macOS %s (%s), %s wants %s", version, family, f.Name, f.OS),
+			Field{"os", family, f.OS})
 	default:
 		return nil
 	}
@@ -93,9 +86,8 @@ func count(n int, noun string) string {
 // Restarting returns the action that runs a step's change without a difference: a
 // person asks for it.
 func Restarting(h Host, step StepID, c Change) Action {
-	a := h.action(RunStep, Origin{}, c.Reason.Code, c.Reason.Text)
-	a.Step, a.Disruption = step, c.Disruption
-	a.Fields, a.Changes = c.Fields, []Change{c}
+	a := h.action(RunStep, Origin{}, c.Reason.Code, c.Reason.Text, c.Fields...)
+	a.Step, a.Disruption, a.Changes = step, c.Disruption, []Change{c}
 	if held := h.Standing(); held != nil {
 		a.Refusal = held.Trouble(h.Name)
 	}

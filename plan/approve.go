@@ -11,7 +11,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// The codes that are raised here.
 var (
 	codeNotApproved = NewCode("not-approved", NotDrift, "the plan file does not approve it",
 		"look at it, and approve it with another plan: macfleet plan --out FILE")
@@ -19,18 +18,9 @@ var (
 		"approve both with another plan: macfleet plan --out FILE")
 )
 
-// ApprovalOf returns the digest by which an action of the plan is known again, in
-// a later plan too: over what would be done, and to whom. Scripts, their arguments,
-// the kind of their input, artifacts by their digests, the fields as a person reads
-// them, and the key of a host that is worked on count; nothing does that moves by
-// itself, such as free space, process numbers and times, and no secret. It is
-// "sha256:" and 64 hex digits.
-func (p *Plan) ApprovalOf(a Action) string {
-	h, _ := p.HostByServer(a.ServerID)
-	return p.approvalOf(a, h.Seen.Fingerprint)
-}
-
-// approvalOf is ApprovalOf for a host with that key.
+// approvalOf returns the digest by which an action of a host with that key is known
+// again, in a later plan too: over what would be done, and to whom. Nothing counts that
+// moves by itself, such as free space, process numbers and times, and no secret.
 func (p *Plan) approvalOf(a Action, key string) string {
 	d := approval{sha256.New()}
 	d.text("macfleet action 1", p.Owner.Name, p.Owner.Environment, string(a.Kind), a.Host, a.Fleet, a.Group, a.ServerID, string(a.Step))
@@ -124,8 +114,7 @@ func (p *Plan) Approve() *Approved {
 }
 
 // Restrict refuses all of a plan that was not approved, and what needs that on the same
-// host. A host that was in no approved plan, or whose key nobody approved, is left alone.
-// It returns how many actions it refused.
+// host, and returns how many actions that are. Hosts whose key nobody approved are left alone.
 func (x Approved) Restrict(p *Plan, steps StepsFor) int {
 	hosts := p.hostsByServer()
 	for id, h := range hosts {

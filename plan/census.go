@@ -11,7 +11,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// The codes that are raised here.
 var (
 	codeNameTaken       = NewCode("name-taken", Warning, "two servers bear the name", "rename one of the two")
 	codeAdoptedFromPool = NewCode("adopted-from-pool", Warning, "a server with a host block still bears the name of a pool server",
@@ -31,9 +30,8 @@ const (
 	lacking             // none: what a group wants and the pool cannot give, in any zone
 )
 
-// placed is a server with its role, as selectors see it. A member, and a pool server
-// that a claim has chosen, has the name it should bear, which is not the server's when
-// somebody renamed it.
+// placed is a server with its role, as selectors see it. A member, and a pool server that
+// a claim has chosen, has the name it should bear.
 type placed struct {
 	server      inventory.Server
 	role        role
@@ -98,30 +96,20 @@ func (c *computation) leaving(members []*placed, n int) map[string]bool {
 		return nil
 	}
 	order := slices.DeleteFunc(slices.Clone(members), func(p *placed) bool { return p.adopted })
+	rank := func(p *placed) int {
+		seen := c.snap.Hosts[p.server.ID]
+		held := heldOf(seen.Marker, p.node, c.snap.Taken)
+		_, isNode := p.node.Get() // one without a Node is neither Ready nor not Ready
+		return 2*ones(held != nil && !held.Expired) + ones(seen.Trouble == nil && (!isNode || ready(p.node)))
+	}
 	slices.SortStableFunc(order, func(a, b *placed) int {
-		return cmp.Or(
-			cmp.Compare(ones(c.holds(a)), ones(c.holds(b))),
-			cmp.Compare(ones(c.workable(a)), ones(c.workable(b))),
-			b.server.Created.Compare(a.server.Created))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), b.server.Created.Compare(a.server.Created))
 	})
 	out := make(map[string]bool)
 	for _, p := range order[:min(n, len(order))] {
 		out[p.server.ID] = true
 	}
 	return out
-}
-
-// holds reports whether a person holds a member.
-func (c *computation) holds(p *placed) bool {
-	h := heldOf(c.snap.Hosts[p.server.ID].Marker, p.node, c.snap.Taken)
-	return h != nil && !h.Expired
-}
-
-// workable reports whether a member can be reached and is not known to be unready. One
-// without a Node is neither Ready nor not Ready.
-func (c *computation) workable(p *placed) bool {
-	_, there := p.node.Get()
-	return c.snap.Hosts[p.server.ID].Trouble == nil && (!there || ready(p.node))
 }
 
 // Healthy is a member whose Node was Ready when the plan was made.
@@ -131,27 +119,22 @@ type Healthy struct {
 	ProviderID string
 }
 
-// healthy returns the members of each fleet whose Nodes are Ready, selected or not:
-// how many of a fleet may be disturbed at once does not depend on how many a run is
-// about. Without a cluster it is the hosts that were asked and answered.
+// healthy returns the members of each fleet whose Nodes are Ready, selected or not. Without
+// a cluster it is the hosts that were asked and answered.
 func (c *computation) healthy() map[string][]Healthy {
 	out := make(map[string][]Healthy)
 	for i := range c.servers {
 		p := &c.servers[i]
-		if p.role != member || !c.works(p) {
-			continue
+		seen, asked := c.snap.Hosts[p.server.ID]
+		works := asked && seen.Trouble == nil
+		if c.cluster.there {
+			works = readyAs(p.server, p.node)
 		}
-		out[p.place.Fleet] = append(out[p.place.Fleet], Healthy{p.server.ID, p.name, p.server.ProviderID()})
+		if p.role == member && works {
+			out[p.place.Fleet] = append(out[p.place.Fleet], Healthy{p.server.ID, p.name, p.server.ProviderID()})
+		}
 	}
 	return out
-}
-
-func (c *computation) works(p *placed) bool {
-	if c.cluster.there {
-		return readyAs(p.server, p.node)
-	}
-	seen, asked := c.snap.Hosts[p.server.ID]
-	return asked && seen.Trouble == nil
 }
 
 // IsHealthy reports whether a host is among the healthy ones of its fleet.
@@ -194,9 +177,8 @@ func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
 	return c
 }
 
-// placeAll gives every server its role, ordered by the name it should bear. A
-// server that was renamed by hand is still a member when its marker, its pin or
-// its Node bears witness: it must not be replaced by another claim.
+// placeAll gives every server its role, ordered by the name it should bear. One that was
+// renamed by hand must not be replaced by another claim: a witness makes it a member still.
 func (c *census) placeAll() []placed {
 	once := c.onceAdopted()
 	out := make([]placed, len(c.snap.Servers))
@@ -305,9 +287,8 @@ func (c *census) hosts(needs []need) []*placed {
 	return out
 }
 
-// refuseAdopted enters into the adopted servers why they cannot be taken over.
-// Their names are not made from their ids, so that only the inventory can show
-// that a block means the right machine.
+// refuseAdopted enters into the adopted servers why they cannot be taken over: only the
+// inventory can show that a block means the right machine.
 func (c *census) refuseAdopted(servers []placed) {
 	if len(c.adopted) == 0 {
 		return
@@ -335,20 +316,17 @@ func (c *census) refuseAdopted(servers []placed) {
 func (c *census) notAdoptable(p *placed, bearers []string) *Trouble {
 	for _, id := range bearers {
 		if id != p.server.ID {
-			return &Trouble{Code: codeNameTaken,
-				Text:   fmt.Sprintf("server %s is listed as %s, and server %s has that name too", p.server.ID, p.name, id),
-				Remedy: "rename one of the two in " + c.vendor.Console() + ", and check the server_id of the host block"}
+			return codeNameTaken.Trouble(fmt.Sprintf("server %s is listed as %s, and server %s has that name too", p.server.ID, p.name, id),
+				"rename one of the two in "+c.vendor.Console()+", and check the server_id of the host block")
 		}
 	}
 	switch {
 	case p.name == p.server.Name || c.believed(p):
 		return nil
 	case c.pooled(p.server):
-		return &Trouble{Code: codeAdoptedFromPool,
-			Text:   fmt.Sprintf("server %s is called %s, so it belongs to the pool", p.server.ID, p.server.Name),
-			Remedy: "rename it in " + c.vendor.Console() + " before it is adopted, or remove its host block and let it be claimed"}
+		return codeAdoptedFromPool.Trouble(fmt.Sprintf("server %s is called %s, so it belongs to the pool", p.server.ID, p.server.Name),
+			"rename it in "+c.vendor.Console()+" before it is adopted, or remove its host block and let it be claimed")
 	}
-	return &Trouble{Code: codeNameDiffers,
-		Text:   fmt.Sprintf("server %s is called %s; an adopted server keeps its present name", p.server.ID, p.server.Name),
-		Remedy: fmt.Sprintf("write host %q in the configuration, or correct its server_id", p.server.Name)}
+	return codeNameDiffers.Trouble(fmt.Sprintf("server %s is called %s; an adopted server keeps its present name", p.server.ID, p.server.Name),
+		fmt.Sprintf("write host %q in the configuration, or correct its server_id", p.server.Name))
 }

@@ -47,10 +47,9 @@ func lackingIn(f fleet.Fleet, g fleet.Group) *placed {
 // missing returns how many servers the pool cannot give.
 func (n need) missing() int { return n.short - len(n.chosen) }
 
-// assign gives pool servers to groups that are short of members, in the order
-// of the configuration and of the servers' names. A server that was not asked
-// yet counts as good, so that as many are looked at as are needed and no more.
-// A run that is limited to steps claims nothing.
+// assign gives pool servers to groups that are short of members, in the order of the
+// configuration and of the servers' names. One that was not asked yet counts as good, so
+// that as many are looked at as are needed; a run that is limited to steps claims nothing.
 func (c *census) assign(sel Selection) []need {
 	if len(sel.Steps) > 0 {
 		return nil
@@ -104,8 +103,13 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		}
 		name := c.cfg.HostName(n.fleet.Name, n.group.Name, s.ID)
 		seen, asked := c.snap.Hosts[s.ID]
-		trouble := c.unusable(s, name, names)
-		if trouble == nil && asked {
+		var trouble *Trouble
+		switch {
+		case !s.Usable():
+			trouble = codeServerNotReady.Trouble(condition(c.vendor, s), "wait until it is ready, or look at it in "+c.vendor.Console())
+		case names[name]:
+			trouble = codeNameTaken.Trouble("another server already bears the name "+name, "claim another server, or rename the other one")
+		case asked:
 			trouble = unfit(c.cfg, seen, s, name, *n)
 		}
 		if trouble != nil {
@@ -118,22 +122,6 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 	}
 }
 
-// unusable returns why a pool server cannot be claimed by what the provider
-// says of it.
-func (c *census) unusable(s inventory.Server, name string, names map[string]bool) *Trouble {
-	switch {
-	case !s.Usable():
-		return &Trouble{Code: codeServerNotReady,
-			Text:   condition(c.vendor, s),
-			Remedy: "wait until it is ready, or look at it in " + c.vendor.Console()}
-	case names[name]:
-		return &Trouble{Code: codeNameTaken,
-			Text:   fmt.Sprintf("another server already bears the name %s", name),
-			Remedy: "claim another server, or rename the other one"}
-	}
-	return nil
-}
-
 // condition is what the vendor says of a server.
 func condition(of fleet.Vendor, s inventory.Server) string {
 	return fmt.Sprintf("%s says status %s, delivered %t", of.Name, s.Status, s.Delivered)
@@ -141,35 +129,28 @@ func condition(of fleet.Vendor, s inventory.Server) string {
 
 // unfit returns why a pool server cannot be claimed by what its host shows.
 func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name string, n need) *Trouble {
-	if seen.Trouble != nil {
+	m, marked := seen.Marker.Get()
+	claim, claimed := seen.Claim.Get()
+	version, _ := seen.OSVersion.Get()
+	switch family := OSFamily(version); {
+	case seen.Trouble != nil:
 		return seen.Trouble
-	}
-	if seen.Marker.IsUnread() {
+	case seen.Marker.IsUnread():
 		return markerUnreadable(seen.Marker.Why())
-	}
-	if m, ok := seen.Marker.Get(); ok {
+	case marked:
 		return codeDirtyPoolHost.Trouble(fmt.Sprintf("it bears the marker of %s (%s), so it was not given back clean", m.Name, m.Owner()))
-	}
-	if seen.Claim.IsUnread() {
+	case seen.Claim.IsUnread():
 		return ClaimUnreadable(seen.Claim.Why())
-	}
-	if c, ok := seen.Claim.Get(); ok && !c.Same(ClaimOf(cfg.Owner, name, s.ID)) {
-		return &Trouble{Code: codeClaimedByAnother,
-			Text:   fmt.Sprintf("%s is being claimed as %s", s.Name, c.Name),
-			Remedy: "let the other run finish; if it is dead, reinstall the server"}
-	}
-	if v, ok := seen.OSVersion.Get(); ok && OSFamily(v) != "" && OSFamily(v) != n.fleet.OS {
-		return codeWrongOS.Trouble(fmt.Sprintf("it runs macOS %s (%s), the fleet wants %s", v, OSFamily(v), n.fleet.OS))
-	}
-	switch w := seen.Password; {
-	case seen.Root:
-		return nil
-	case !n.group.Spec.GrantsRoot():
+	case claimed && !claim.Same(ClaimOf(cfg.Owner, name, s.ID)):
+		return codeClaimedByAnother.Trouble(fmt.Sprintf("%s is being claimed as %s", s.Name, claim.Name), "let the other run finish; if it is dead, reinstall the server")
+	case family != "" && family != n.fleet.OS:
+		return codeWrongOS.Trouble(fmt.Sprintf("it runs macOS %s (%s), the fleet wants %s", version, family, n.fleet.OS))
+	case !seen.Root && !n.group.Spec.GrantsRoot():
 		return MissingSudo()
-	case w != nil:
-		return w.Trouble
+	case !seen.Root && seen.Password != nil:
+		return seen.Password.Trouble
 	}
-	return nil // nobody has looked for a password yet
+	return nil
 }
 
 // ClaimOf returns the claim of a server under a name, without a nonce.
@@ -177,28 +158,20 @@ func ClaimOf(owner fleet.Owner, name, serverID string) Claim {
 	return Claim{Configuration: owner.Name, Environment: owner.Environment, Name: name, ServerID: serverID}
 }
 
-// OSFamily returns the family of a macOS version by Apple's numbers, or "" for
-// one that was not out when this was written.
+// families are the families of macOS by Apple's numbers.
+var families = map[string]string{"13": "Ventura", "14": "Sonoma", "15": "Sequoia", "26": "Tahoe"}
+
+// OSFamily returns the family of a macOS version, or "" for one that was not out when
+// this was written.
 func OSFamily(version string) string {
 	major, _, _ := strings.Cut(version, ".")
-	switch major {
-	case "13":
-		return "Ventura"
-	case "14":
-		return "Sonoma"
-	case "15":
-		return "Sequoia"
-	case "26":
-		return "Tahoe"
-	}
-	return ""
+	return families[major]
 }
 
 // MissingSudo is the trouble of a host that asks for a password before it gives root.
 func MissingSudo() *Trouble {
-	return &Trouble{Code: CodeMissingSudoPassword,
-		Text:   "root is not to be had without a password, and no step of this run sets that up",
-		Remedy: "run without --step and without disable = [\"sudo\"], or give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)"}
+	return CodeMissingSudoPassword.Trouble("root is not to be had without a password, and no step of this run sets that up",
+		"run without --step and without disable = [\"sudo\"], or give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)")
 }
 
 func markerUnreadable(why string) *Trouble {
@@ -223,8 +196,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 			continue
 		}
 		h := c.host(g, p)
-		claim := h.action(ClaimServer, pending, codeTooFewReplicas, fmt.Sprintf("%s.%s wants %d", f.Name, g.Name, g.Replicas))
-		claim.Fields = []Field{{"name", p.server.Name, h.Name}}
+		claim := h.action(ClaimServer, pending, codeTooFewReplicas, fmt.Sprintf("%s.%s wants %d", f.Name, g.Name, g.Replicas), Field{"name", p.server.Name, h.Name})
 		c.drafts = append(c.drafts, draft{actions: []Action{claim}})
 	}
 	if !c.sel.matches(lackingIn(f, g)) {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,24 +42,18 @@ func (c *computation) objects() {
 		if o.State == inventory.ObjectKept {
 			continue
 		}
-		a := Action{Kind: KeepObject, Object: &o, Reason: Reason{cmp.Or(objectCodes[o.State], codeObjectSurplus), o.Why}}
-		a.Origin = Origin{Drift: o.State == inventory.ObjectDiffers, Pending: o.State != inventory.ObjectDiffers}
+		a := Action{Kind: KeepObject, Object: &o, Origin: pending, Reason: Reason{codeObjectSurplus, o.Why}}
+		switch o.State {
+		case inventory.ObjectDiffers:
+			a.Origin, a.Reason.Code = drifted, codeObjectDiffers
+		case inventory.ObjectMissing:
+			a.Reason.Code = codeObjectMissing
+		}
 		if o.Prepared {
 			a.Refusal = notPrepared(o)
 		}
 		c.plan.Actions = append(c.plan.Actions, a)
 	}
-}
-
-// unprepared returns why no host can join the cluster, or nil.
-func (x *clusterIndex) unprepared() *Trouble {
-	objects, _ := x.seen.Objects.Get()
-	for _, o := range objects {
-		if o.Prepared && o.State == inventory.ObjectMissing {
-			return notPrepared(o)
-		}
-	}
-	return nil
 }
 
 func notPrepared(o inventory.Object) *Trouble {
@@ -106,36 +99,36 @@ func (x *clusterIndex) misjoined(h *Host) *Trouble {
 	if !x.there || !h.Spec.Spec.JoinsCluster() {
 		return nil
 	}
-	if t := x.unprepared(); t != nil {
-		return t
+	objects, _ := x.seen.Objects.Get()
+	for _, o := range objects {
+		if o.Prepared && o.State == inventory.ObjectMissing {
+			return notPrepared(o)
+		}
 	}
 	named := x.named[h.Server.ProviderID()]
 	others := slices.DeleteFunc(slices.Clone(named), func(name string) bool { return name == h.Name })
 	switch {
 	case len(named) > 1:
-		return &Trouble{Code: codeNodeTwice,
-			Text:   fmt.Sprintf("the Nodes %s all say that they are its server", strings.Join(named, ", ")),
-			Remedy: "find out which of them its kubelet keeps, then delete what is not " + h.Name + ": kubectl delete node " + strings.Join(others, " ")}
+		return codeNodeTwice.Trouble(fmt.Sprintf("the Nodes %s all say that they are its server", strings.Join(named, ", ")),
+			"find out which of them its kubelet keeps, then delete what is not "+h.Name+": kubectl delete node "+strings.Join(others, " "))
 	case len(others) > 0:
-		return &Trouble{Code: codeNodeNameDiffers,
-			Text:   fmt.Sprintf("its Node is called %s; a Node cannot be renamed, and no machine may be two", others[0]),
-			Remedy: fmt.Sprintf("drain it and delete it, then apply: kubectl drain %s --ignore-daemonsets; kubectl delete node %[1]s", others[0])}
+		return codeNodeNameDiffers.Trouble(fmt.Sprintf("its Node is called %s; a Node cannot be renamed, and no machine may be two", others[0]),
+			fmt.Sprintf("drain it and delete it, then apply: kubectl drain %s --ignore-daemonsets; kubectl delete node %[1]s", others[0]))
 	}
 	return nil
 }
 
-// joining returns what is done in the cluster for a host before its steps: who
-// its kubelet is, and that its name is free. tokens says that a change of the
-// host's steps reads the token; proven, that such a step was proven before.
-func (c *computation) joining(h *Host, tokens, proven bool) []Action {
+// joining returns what is done in the cluster for a host before its steps: who its
+// kubelet is, and that its name is free.
+func (c *computation) joining(h *Host, w stepWork) []Action {
 	if !c.cluster.there || !h.Spec.Spec.JoinsCluster() {
 		return nil
 	}
 	limited := len(c.sel.Steps) > 0
 	var out []Action
-	if !h.Identity.IsUnread() && (tokens || !limited) {
+	if !h.Identity.IsUnread() && (w.tokens || !limited) {
 		if i, _ := h.Identity.Get(); !i.Complete() {
-			out = append(out, identify(h, i, proven))
+			out = append(out, identify(h, i, w.proven))
 		}
 	}
 	if n, ok := h.Node.Get(); ok && n.ProviderID != "" && n.ProviderID != h.Server.ProviderID() && !limited {
@@ -145,34 +138,31 @@ func (c *computation) joining(h *Host, tokens, proven bool) []Action {
 }
 
 func identify(h *Host, i inventory.Identity, proven bool) Action {
-	a := h.action(IdentifyHost, pending, codeIdentityMissing, "the cluster does not know its kubelet yet")
+	missing := identityFields(i, false, Field{After: "present"})
 	if proven {
-		a = h.action(IdentifyHost, drifted, CodeTokenRevoked, "the cluster no longer knows its kubelet")
+		return h.action(IdentifyHost, drifted, CodeTokenRevoked, "the cluster no longer knows its kubelet", missing...)
 	}
-	for _, p := range partsOf(i) {
-		if !p.there {
-			a.Fields = append(a.Fields, Field{p.name, "", "present"})
+	return h.action(IdentifyHost, pending, codeIdentityMissing, "the cluster does not know its kubelet yet", missing...)
+}
+
+// identityFields are the parts of an identity that are there, or those that are not, and
+// what becomes of each.
+func identityFields(i inventory.Identity, there bool, f Field) []Field {
+	var out []Field
+	is := []bool{i.ServiceAccount != "", i.Secret != "" && i.Issued, i.Bound}
+	for n, part := range []string{"ServiceAccount", "token", "binding"} {
+		if is[n] == there {
+			out = append(out, Field{part, f.Before, f.After})
 		}
 	}
-	return a
-}
-
-// identityPart is one of the things that an identity is made of.
-type identityPart struct {
-	name  string
-	there bool
-}
-
-func partsOf(i inventory.Identity) []identityPart {
-	return []identityPart{{"ServiceAccount", i.ServiceAccount != ""}, {"token", i.Secret != "" && i.Issued}, {"binding", i.Bound}}
+	return out
 }
 
 func replaceNode(h *Host, n inventory.Node) Action {
 	a := h.action(ReplaceNode, drifted, CodeDifferentProviderID,
-		"the Node says that it is another server, and that cannot be changed: it is deleted, and its kubelet registers a new one")
-	a.Disruption = Restart
-	a.Fields = []Field{{"provider id", n.ProviderID, h.Server.ProviderID()}}
-	a.Refusal = h.busy(n)
+		"the Node says that it is another server, and that cannot be changed: it is deleted, and its kubelet registers a new one",
+		Field{"provider id", n.ProviderID, h.Server.ProviderID()})
+	a.Disruption, a.Refusal = Restart, h.busy(n)
 	return a
 }
 
@@ -180,40 +170,39 @@ func replaceNode(h *Host, n inventory.Node) Action {
 func (h *Host) busy(n inventory.Node) *Trouble {
 	_, read := h.Pods.Get()
 	working := len(h.evicted())
+	at := "are"
+	if working == 1 {
+		at = "is"
+	}
 	switch {
 	case !read:
 		return codePodsUnread.Trouble("nobody knows what runs on the Node: " + h.Pods.Why())
 	case working > 0:
-		return &Trouble{Code: codePodsOnNode, Text: fmt.Sprintf("on the Node %s at work, which would be lost with it", areAt(working, "Pod")),
-			Remedy: "drain it first: kubectl drain " + n.Name + " --ignore-daemonsets"}
+		return codePodsOnNode.Trouble(fmt.Sprintf("on the Node %s %s at work, which would be lost with it", at, count(working, "Pod")),
+			"drain it first: kubectl drain "+n.Name+" --ignore-daemonsets")
 	}
 	return nil
 }
 
-func areAt(n int, noun string) string {
-	if n == 1 {
-		return "is 1 " + noun
-	}
-	return fmt.Sprintf("are %d %ss", n, noun)
-}
-
-// joined returns what is done in the cluster for a host after its steps.
+// joined returns what is done to a host's Node after its steps: it gets its provider id, or
+// is opened to new Pods again where a run that did not come to its end closed it.
 func (c *computation) joined(h *Host) []Action {
 	n, ok := h.Node.Get()
-	if !ok || n.ProviderID != "" || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
-		return nil
+	switch {
+	case !ok || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0:
+	case n.ProviderID == "":
+		return []Action{h.action(SetProviderID, drifted, codeEmptyProviderID, "the Node does not say which server it is",
+			Field{"provider id", "", h.Server.ProviderID()})}
+	case h.Member && n.CordonRun != "" && n.ProviderID == h.Server.ProviderID():
+		return []Action{h.action(UncordonNode, drifted, codeLeftCordoned,
+			fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy), Field{"new Pods", "kept away", "let in"})}
 	}
-	a := h.action(SetProviderID, drifted, codeEmptyProviderID, "the Node does not say which server it is")
-	a.Fields = []Field{{"provider id", "", h.Server.ProviderID()}}
-	return []Action{a}
+	return nil
 }
 
-// release returns the action that lets go of Pods of which nothing is left but
-// the finalizer of a kubelet that never came back for them. What has ended is let
-// go also where the host is silent: that touches no machine. The others are only
-// where the Node is gone and the host showed that their machines are too. A host
-// that has left the cluster, or leaves it, has nobody else to let them go. Nothing
-// of a host is touched that must not be.
+// release returns the action that lets go of Pods that only the finalizer of a kubelet
+// keeps which never came back for them. What has ended is let go also where the host is
+// silent; the others only where the Node and, as the host showed, their machines are gone.
 func (c *computation) release(h *Host) []Action {
 	ours := h.Spec.Spec.JoinsCluster() || h.leaves() || h.Node.IsAbsent()
 	if !h.Member || h.Refused != nil || !ours || len(c.sel.Steps) > 0 {
@@ -242,13 +231,12 @@ func (h *Host) failing() {
 	if n == 0 {
 		return
 	}
-	t := Trouble{Code: codeTartCreateFailed, Text: fmt.Sprintf("the virtual machines of %s could not be made (%s)", count(n, "Pod"), inventory.CreateFailed),
-		Remedy: "see why: kubectl get events -A --field-selector reason=" + inventory.CreateFailed + "; and on the host /var/log/tart-kubelet.log"}
+	t := codeTartCreateFailed.Trouble(fmt.Sprintf("the virtual machines of %s could not be made (%s)", count(n, "Pod"), inventory.CreateFailed))
 	if h.noSession {
 		t.Text += ", and nobody is logged in at the screen, without which none starts"
 		t.Remedy = "macfleet apply --on name=" + h.Name + " brings the session back where the configuration wants one"
 	}
-	h.Warnings = append(h.Warnings, StepWarning{Trouble: t})
+	h.warn("", t)
 }
 
 // PodsFailing counts the host's Pods whose virtual machines could not be made.
@@ -260,6 +248,3 @@ func (h Host) PodsFailing() int {
 	}
 	return n
 }
-
-// objectCodes name what is wrong with an object of the cluster, but that it is surplus.
-var objectCodes = map[inventory.ObjectState]Code{inventory.ObjectMissing: codeObjectMissing, inventory.ObjectDiffers: codeObjectDiffers}

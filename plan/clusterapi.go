@@ -8,7 +8,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// The codes that are raised here.
 var (
 	codeOwnedByClusterAPI = NewCode("owned-by-cluster-api", Critical, "the Cluster API sets the host up, too",
 		"let one of the two go: pause it there, or take the host out of this configuration")
@@ -18,10 +17,9 @@ var (
 		"add them to pod_namespaces in the kubernetes block and run macfleet init cluster, or keep such Pods off the Macs")
 )
 
-// ownedByClusterAPI returns why a host must not be touched that is a Machine of the
-// Cluster API whose provider's controller works on it, or nil. Two owners of one Mac run two
-// kubelets, and these delete each other's virtual machines. With a capi block the
-// Machines are there to be bound, and macfleet sets the hosts up.
+// ownedByClusterAPI returns why a host must not be touched on which the Cluster API works,
+// or nil. Two owners of one Mac run two kubelets, which delete each other's virtual
+// machines; with a capi block the Machines are there to be bound, and macfleet does the work.
 func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
 	if c.cfg.Kubernetes == nil || c.cfg.Kubernetes.CAPI != nil {
 		return nil
@@ -31,10 +29,9 @@ func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
 			continue
 		}
 		of := strings.TrimSpace("machine/" + m.Name + " " + m.Infrastructure)
-		t := &Trouble{Code: codeOwnedByClusterAPI,
-			Text: fmt.Sprintf("it is the Machine %s/%s of the Cluster API, whose controller sets it up too", m.Namespace, m.Name),
-			Remedy: fmt.Sprintf("let one of the two go: pause it there with kubectl annotate -n %s %s cluster.x-k8s.io/paused=true, or take the host out of this configuration",
-				m.Namespace, of)}
+		t := codeOwnedByClusterAPI.Trouble(fmt.Sprintf("it is the Machine %s/%s of the Cluster API, whose controller sets it up too", m.Namespace, m.Name),
+			fmt.Sprintf("let one of the two go: pause it there with kubectl annotate -n %s %s cluster.x-k8s.io/paused=true, or take the host out of this configuration",
+				m.Namespace, of))
 		switch {
 		case m.InfrastructureUnread != "":
 			t.Text += "; whether " + m.Infrastructure + " is paused cannot be read: " + m.InfrastructureUnread
@@ -47,32 +44,26 @@ func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
 	return nil
 }
 
-// unbound warns where the Cluster API, which the configuration connects, has not
-// bound the host's Machine to its Node, or its MachineDeployment is not available: a
-// roll-out that waits for it would be rolled back.
+// unbound warns where the Cluster API has not bound the host's Machine to its Node, or its
+// MachineDeployment is not available: a roll-out that waits for it would be rolled back.
 func (c *computation) unbound(h *Host) {
 	if !h.Member || c.cfg.Kubernetes == nil || c.cfg.Kubernetes.CAPI == nil {
 		return
 	}
 	for _, m := range c.cluster.machines[h.Server.ProviderID()] {
-		if why := notBound(h, m); why != "" {
-			h.Warnings = append(h.Warnings, StepWarning{Trouble: Trouble{Code: codeMachineNotBound,
-				Text: fmt.Sprintf("the Machine %s/%s of the Cluster API %s", m.Namespace, m.Name, why), Remedy: c.bindRemedy(h, m)}})
+		why := ""
+		switch {
+		case m.NodeRef == "":
+			why = "is bound to no Node"
+		case m.NodeRef != h.Name:
+			why = "is bound to the Node " + m.NodeRef
+		case m.Deployment != "" && !m.Available:
+			why = "is bound, and its MachineDeployment " + m.Deployment + " is not available"
+		default:
+			continue
 		}
+		h.warn("", codeMachineNotBound.Trouble(fmt.Sprintf("the Machine %s/%s of the Cluster API %s", m.Namespace, m.Name, why), c.bindRemedy(h, m)))
 	}
-}
-
-// notBound says what of a Machine's binding is missing, or "".
-func notBound(h *Host, m inventory.Machine) string {
-	switch {
-	case m.NodeRef == "":
-		return "is bound to no Node"
-	case m.NodeRef != h.Name:
-		return "is bound to the Node " + m.NodeRef
-	case m.Deployment != "" && !m.Available:
-		return "is bound, and its MachineDeployment " + m.Deployment + " is not available"
-	}
-	return ""
 }
 
 // bindRemedy names the first thing that keeps a Machine from being bound.
@@ -112,5 +103,5 @@ func (c *computation) misplaced(h *Host) {
 	}
 	slices.Sort(where)
 	where = slices.Compact(where)
-	h.Warnings = append(h.Warnings, StepWarning{Trouble: *codePodNamespaceNotListed.Trouble("Pods of the namespaces " + strings.Join(where, ", ") + " are on its Node, where its kubelet may not run any")})
+	h.warn("", codePodNamespaceNotListed.Trouble("Pods of the namespaces "+strings.Join(where, ", ")+" are on its Node, where its kubelet may not run any"))
 }

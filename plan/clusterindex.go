@@ -21,10 +21,8 @@ type clusterIndex struct {
 }
 
 func indexCluster(snap Snapshot) *clusterIndex {
-	x := &clusterIndex{nodes: make(map[string]inventory.Node), named: make(map[string][]string),
-		identities: make(map[string]inventory.Identity), pods: make(map[string][]inventory.Pod),
-		machines: make(map[string][]inventory.Machine)}
-	x.seen, x.all = clusterOf(snap), snap.Nodes
+	x := &clusterIndex{seen: clusterOf(snap), all: snap.Nodes,
+		nodes: make(map[string]inventory.Node), named: make(map[string][]string), identities: make(map[string]inventory.Identity)}
 	var nodes []inventory.Node
 	nodes, x.there = snap.Nodes.Get()
 	for _, n := range nodes {
@@ -40,14 +38,8 @@ func indexCluster(snap Snapshot) *clusterIndex {
 	for _, i := range identities {
 		x.identities[i.Host] = i
 	}
-	machines, _ := x.seen.Machines.Get()
-	for _, m := range machines {
-		x.machines[m.ProviderID] = append(x.machines[m.ProviderID], m)
-	}
-	pods, _ := x.seen.Pods.Get()
-	for _, p := range pods {
-		x.pods[p.Node] = append(x.pods[p.Node], p)
-	}
+	x.machines = groupedBy(x.seen.Machines, func(m inventory.Machine) string { return m.ProviderID })
+	x.pods = groupedBy(x.seen.Pods, func(p inventory.Pod) string { return p.Node })
 	for name := range x.pods {
 		slices.SortFunc(x.pods[name], func(a, b inventory.Pod) int {
 			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
@@ -56,19 +48,25 @@ func indexCluster(snap Snapshot) *clusterIndex {
 	return x
 }
 
+// groupedBy groups what was read of a list.
+func groupedBy[T any](list inventory.Seen[[]T], key func(T) string) map[string][]T {
+	out := make(map[string][]T)
+	all, _ := list.Get()
+	for _, v := range all {
+		out[key(v)] = append(out[key(v)], v)
+	}
+	return out
+}
+
 // node returns a server's Node: the one with its provider id (of several, the last by
 // name), else the one with its name and no provider id.
 func (x *clusterIndex) node(name string, s inventory.Server) inventory.Seen[inventory.Node] {
+	n, found := x.nodes[name]
+	found = found && n.ProviderID == ""
 	if named := x.named[s.ProviderID()]; len(named) > 0 {
-		return inventory.Present(x.nodes[named[len(named)-1]])
+		n, found = x.nodes[named[len(named)-1]], true
 	}
-	if n, found := x.nodes[name]; found && n.ProviderID == "" {
-		return inventory.Present(n)
-	}
-	if !x.there {
-		return restOf[inventory.Node](x.all)
-	}
-	return inventory.Absent[inventory.Node]()
+	return within(x.all, n, found)
 }
 
 // clusterOf returns what was seen of the cluster. What was not looked at at all
@@ -81,47 +79,35 @@ func clusterOf(snap Snapshot) inventory.Cluster {
 	if snap.Nodes.IsAbsent() {
 		whole = inventory.Absent[inventory.Cluster]()
 	}
-	return inventory.Cluster{Pods: restOf[[]inventory.Pod](whole), Identities: restOf[[]inventory.Identity](whole),
-		Join: restOf[inventory.Join](whole), Objects: restOf[[]inventory.Object](whole), Machines: restOf[[]inventory.Machine](whole)}
+	return inventory.Cluster{Pods: within[[]inventory.Pod](whole, nil, false), Identities: within[[]inventory.Identity](whole, nil, false),
+		Join: within(whole, inventory.Join{}, false), Objects: within[[]inventory.Object](whole, nil, false), Machines: within[[]inventory.Machine](whole, nil, false)}
 }
 
-// enter tells a host what the cluster knows of it. A Node that bears its name is
-// its Node, also where it says that it is another server's: the host's kubelet
-// registers under that name.
+// enter tells a host what the cluster knows of it. A Node that bears its name is its Node
+// whatever server that names: the host's kubelet registers under that name.
 func (x *clusterIndex) enter(h *Host) {
 	if own, named := x.nodes[h.Name]; named && h.Node.IsAbsent() && h.Spec.Spec.JoinsCluster() {
 		h.Node = inventory.Present(own)
 	}
 	h.Join = x.seen.Join
-	h.Identity = among(x.seen.Identities, x.identities, h.Name)
+	i, known := x.identities[h.Name]
+	h.Identity = within(x.seen.Identities, i, known)
 	node := h.Name
 	if n, ok := h.Node.Get(); ok {
 		node = n.Name
 	}
-	h.Pods = restOf[[]inventory.Pod](x.seen.Pods)
-	if _, ok := x.seen.Pods.Get(); ok {
-		h.Pods = inventory.Present(x.pods[node])
-	}
+	h.Pods = within(x.seen.Pods, x.pods[node], true)
 }
 
-// among finds one of a list that was read.
-func among[T any](list inventory.Seen[[]T], index map[string]T, key string) inventory.Seen[T] {
-	if _, ok := list.Get(); !ok {
-		return restOf[T](list)
-	}
-	if v, ok := index[key]; ok {
+// within says what is known of a value by what was seen of the whole that holds it.
+func within[Value, Whole any](whole inventory.Seen[Whole], v Value, found bool) inventory.Seen[Value] {
+	switch _, seen := whole.Get(); {
+	case whole.IsUnread():
+		return inventory.Unread[Value](whole.Why())
+	case seen && found:
 		return inventory.Present(v)
 	}
-	return inventory.Absent[T]()
-}
-
-// restOf says of something what is said of what it would stand in, which is not
-// present.
-func restOf[B, A any](s inventory.Seen[A]) inventory.Seen[B] {
-	if s.IsAbsent() {
-		return inventory.Absent[B]()
-	}
-	return inventory.Unread[B](s.Why())
+	return inventory.Absent[Value]()
 }
 
 // specOf returns the specification of a host under the name that it should bear.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"runtime"
@@ -9,8 +10,7 @@ import (
 )
 
 // Code is the stable name of a reason or a trouble: what programs, alarms and ignore
-// blocks go by. It is declared once, beside the code that raises it, and comparable.
-// The zero Code is none.
+// blocks go by. It is declared once, beside the code that raises it; the zero Code is none.
 type Code struct{ name string }
 
 // Severity is how bad what a code names is for the work on a host.
@@ -38,8 +38,7 @@ type declaration struct {
 var declared = make(map[string]declaration)
 
 // NewCode declares a code. The remedy is what helps with a trouble of that code wherever
-// it is raised; a code without one names a difference that apply removes. Two
-// declarations of one name are a fault of the program.
+// it is raised; a code without one names a difference that apply removes.
 func NewCode(name string, severity Severity, meaning string, remedy ...string) Code {
 	if _, twice := declared[name]; twice || name == "" {
 		panic("plan: the code " + name + " is declared twice or has no name")
@@ -89,9 +88,9 @@ func (c Code) Home() string {
 	return path.Join(strings.TrimPrefix(pkg, "github.com/macfleet/macfleet/"), strings.TrimSuffix(path.Base(file), ".go"))
 }
 
-// Trouble returns a trouble of that code with its standing remedy.
-func (c Code) Trouble(text string) *Trouble {
-	return &Trouble{Code: c, Text: text, Remedy: c.Remedy()}
+// Trouble returns a trouble of that code with its standing remedy, or with one that says more.
+func (c Code) Trouble(text string, remedy ...string) *Trouble {
+	return &Trouble{Code: c, Text: text, Remedy: cmp.Or(strings.Join(remedy, ""), c.Remedy())}
 }
 
 // MarshalText returns the name.

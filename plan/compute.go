@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -14,10 +15,9 @@ import (
 // a nil wish. It is steps.For; plan does not know which steps exist.
 type StepsFor func(fleet.Host) []Step
 
-// Compute returns the difference between what is wanted and what was seen, for
-// the selected hosts. It is pure and total: a host that could not be asked is
-// unknown, and the rest goes on. The same input gives the same plan. Steps of
-// different hosts are asked at the same time.
+// Compute returns the difference between what is wanted and what was seen, for the
+// selected hosts. It is pure and total: a host that could not be asked is unknown, and the
+// rest goes on. Steps of different hosts are asked at the same time.
 func Compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection) *Plan {
 	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0), nil)
 }
@@ -134,7 +134,8 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 				d.actions = append(d.actions, releaseRefused(h, g.Replicas))
 			}
 			if p.name != p.server.Name {
-				d.actions = append(d.actions, c.rename(h))
+				d.actions = append(d.actions, h.action(RenameServer, drifted, codeRenamedByHand,
+					fmt.Sprintf("%s calls the server %s; it is still a member", c.vendor.Name, h.Server.Name), Field{"name", h.Server.Name, h.Name}))
 			}
 			d.actions = append(d.actions, replaceRefused(h, f, g)...)
 		}
@@ -151,8 +152,7 @@ func (c *computation) host(g fleet.Group, p *placed) *Host {
 	c.cluster.enter(h)
 	seen, asked := c.snap.Hosts[p.server.ID]
 	if !asked {
-		seen.Trouble = &Trouble{Code: codeNotAsked, Text: "the host was not asked: the snapshot was recorded for less",
-			Remedy: "record another: macfleet plan --record FILE"}
+		seen.Trouble = codeNotAsked.Trouble("the host was not asked: the snapshot was recorded for less", "record another: macfleet plan --record FILE")
 	}
 	h.Seen = seen
 	h.Held = heldOf(seen.Marker, h.Node, c.snap.Taken)
@@ -180,9 +180,8 @@ func (c *computation) finish(d *draft) {
 	}
 }
 
-// enter enters the actions of some drafts into the plan, of which so many are left with
-// them. Where the plan has too little room, it gets as much as all need if they are like
-// these.
+// enter enters the actions of some drafts into the plan. Where it has too little room, it
+// gets as much as all that are left need, with these, if they are like these.
 func (c *computation) enter(some []draft, left int) {
 	actions := 0
 	for i := range some {
@@ -205,7 +204,7 @@ func (c *computation) work(d *draft) {
 		h.Unknown = Diagnosed(*h.Seen.Trouble, c.vendor, h.Server)
 		return
 	}
-	if h.Refused = cmp.Or(d.refused, notOurs(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h)); h.Refused != nil {
+	if h.Refused = cmp.Or(d.refused, NotOurs(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h)); h.Refused != nil {
 		return
 	}
 	h.compared = true
@@ -217,12 +216,9 @@ func (c *computation) work(d *draft) {
 	w := c.askSteps(d, marker)
 	// The cluster knows a kubelet before it starts, and is asked of its Node
 	// afterwards.
-	if joining := c.joining(h, w.tokens, w.proven); len(joining) > 0 {
-		d.actions = slices.Insert(d.actions, at+w.first, joining...)
-	}
+	d.actions = slices.Insert(d.actions, at+w.first, c.joining(h, w)...)
 	d.actions = append(d.actions, c.joined(h)...)
 	d.actions = append(d.actions, c.departing(h, d.actions)...)
-	d.actions = append(d.actions, c.reopening(h)...)
 	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
 		h.Refused = MissingSudo()
 	}
@@ -244,7 +240,10 @@ func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 			continue
 		}
 		a, differs := h.enter(step, marker)
-		w.look(a, marker)
+		// What a deferred action reads, nobody knows.
+		reads := slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })
+		_, proven := marker.Steps[a.Step]
+		w.tokens, w.proven = w.tokens || reads || a.Deferred, w.proven || reads && proven
 		switch {
 		case !differs:
 		case !h.Seen.Root && a.grantsRoot() && a.Refusal == nil:
@@ -262,16 +261,6 @@ func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 	return w
 }
 
-// look notes whether an action reads the token of the host's kubelet. What a
-// deferred one reads, nobody knows.
-func (w *stepWork) look(a Action, marker Marker) {
-	reads := slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })
-	w.tokens = w.tokens || reads || a.Deferred
-	if _, proven := marker.Steps[a.Step]; proven && reads {
-		w.proven = true
-	}
-}
-
 // Diagnosed adds what the vendor says of a server whose host is silent.
 func Diagnosed(t Trouble, of fleet.Vendor, s inventory.Server) *Trouble {
 	if !s.Usable() {
@@ -280,9 +269,8 @@ func Diagnosed(t Trouble, of fleet.Vendor, s inventory.Server) *Trouble {
 	return &t
 }
 
-// inParallel calls do with every number below n, on several goroutines at once. What
-// do does for one number must not touch what it does for another: then the
-// outcome is that of a loop.
+// inParallel calls do with every number below n, on several goroutines at once. What it
+// does for one number must not touch what it does for another.
 func inParallel(n, workers int, do func(int)) {
 	var wg sync.WaitGroup
 	for first := range workers {

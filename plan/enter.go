@@ -41,7 +41,11 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	a.Step = id
 	switch {
 	case f.needsRoot() && !h.Seen.Root:
-		return h.afterRoot(a, step.Wanted() != "")
+		// Where there will be no root, the host is refused for that, and not each step.
+		h.blind = true
+		a.Deferred, a.Origin = true, pending
+		a.Reason = Reason{codeKnownAfterSudo, "what differs shows only to root, which the host gives once sudo is set up"}
+		return a, h.rootToCome && step.Wanted() != ""
 	case len(f.Unread) > 0:
 		for _, u := range f.Unread {
 			h.Unread = append(h.Unread, StepUnread{id, u})
@@ -60,7 +64,9 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		h.prove(step, f, marker)
 		return a, false
 	}
-	h.rolledBack(id)
+	if u := h.Seen.Undone; u != nil && u.Step == id {
+		h.warn(id, CodeRolledBack.Trouble("the host took the last change back by itself at "+clockTime(u.At)+": "+u.Why))
+	}
 	return a, true
 }
 
@@ -82,15 +88,6 @@ func (f Finding) needsRoot() bool {
 	return len(f.Unread) > 0 && !other
 }
 
-// afterRoot puts a step off until there is root. Where there will be none, the host
-// is refused for that, and not each step beside it.
-func (h *Host) afterRoot(a Action, wanted bool) (Action, bool) {
-	h.blind = true
-	a.Deferred, a.Origin = true, pending
-	a.Reason = Reason{codeKnownAfterSudo, "what differs shows only to root, which the host gives once sudo is set up"}
-	return a, h.rootToCome && wanted
-}
-
 // change makes the action of a finding's changes.
 func (a *Action) change(h *Host, step Step, f Finding, marker Marker) {
 	a.Changes, a.Fields = f.Changes, fieldsOf(f.Changes)
@@ -100,7 +97,7 @@ func (a *Action) change(h *Host, step Step, f Finding, marker Marker) {
 		a.Disruption = max(a.Disruption, c.Disruption)
 		removes = removes && c.Removes
 	}
-	if w := h.Seen.Password; w != nil && f.Needs().Password {
+	if w := h.Seen.Password; w != nil && needsOf(f.Changes).Password {
 		a.Refusal = w.Trouble
 	}
 	if removes {
@@ -128,12 +125,8 @@ func (h *Host) prove(step Step, f Finding, marker Marker) {
 	h.Proven[step.ID()] = last
 }
 
-// rolledBack warns that the host took back what the step wants to do again.
-func (h *Host) rolledBack(id StepID) {
-	if u := h.Seen.Undone; u != nil && u.Step == id {
-		h.Warnings = append(h.Warnings, StepWarning{id, *CodeRolledBack.Trouble("the host took the last change back by itself at " + clockTime(u.At) + ": " + u.Why)})
-	}
-}
+// warn adds a warning of a step, or of none.
+func (h *Host) warn(of StepID, t *Trouble) { h.Warnings = append(h.Warnings, StepWarning{of, *t}) }
 
 // fieldsOf returns what moves over all changes of a step. The changes then share
 // its memory: plans of big fleets are mostly fields.
@@ -205,14 +198,12 @@ func makeReadable(texts ...*string) {
 			continue
 		}
 		var b strings.Builder
-		for rest := *text; len(rest) > 0; {
-			r, size := utf8.DecodeRuneInString(rest)
-			if r == utf8.RuneError && size == 1 {
-				fmt.Fprintf(&b, `\x%02x`, rest[0])
+		for i, r := range *text {
+			if r == utf8.RuneError && !strings.HasPrefix((*text)[i:], "\uFFFD") {
+				fmt.Fprintf(&b, `\x%02x`, (*text)[i])
 			} else {
-				b.WriteString(rest[:size])
+				b.WriteRune(r)
 			}
-			rest = rest[size:]
 		}
 		*text = b.String()
 	}

@@ -34,9 +34,8 @@ const (
 	InNode   = "Node"
 )
 
-// heldOf returns the hold of a host by all who know of one, or nil. Of two the one
-// that ends later counts; one that cannot be read, or that names no end, holds:
-// hands off is what somebody asked for, and when that ends nobody knows.
+// heldOf returns the hold of a host by all who know of one, or nil. Of two the one that
+// ends later counts; one that cannot be read, or that names no end, holds.
 func heldOf(marker inventory.Seen[Marker], node inventory.Seen[inventory.Node], now time.Time) *Held {
 	var out *Held
 	m, _ := marker.Get()
@@ -53,26 +52,20 @@ func heldOf(marker inventory.Seen[Marker], node inventory.Seen[inventory.Node], 
 			}
 		}
 		h.Expired = h.Unread == "" && !h.Until.After(now)
-		out = out.and(h)
+		switch {
+		case out == nil || out.Expired && !h.Expired:
+			out = &h
+		case h.Expired != out.Expired: // the one whose time is over counts for nothing
+		case h.Until.After(out.Until):
+			h.In = append(out.In, in)
+			out = &h
+		default:
+			out.In = append(out.In, in)
+		}
 	}
 	says(InMarker, m.Hold, "")
 	says(InNode, n.Hold, n.HoldUnread)
 	return out
-}
-
-// and joins what two places say.
-func (h *Held) and(other Held) *Held {
-	if h == nil {
-		return &other
-	}
-	later := *h
-	if h.Expired && !other.Expired || h.Expired == other.Expired && other.Until.After(h.Until) {
-		later = other
-	}
-	if h.Expired == other.Expired {
-		later.In = append(append([]string(nil), h.In...), other.In...)
-	}
-	return &later
 }
 
 // Standing returns the hold that keeps everybody off the host, or nil.
@@ -99,26 +92,24 @@ const holdTime = "2006-01-02 15:04 UTC"
 
 // Trouble is why nothing is done on the host.
 func (h Held) Trouble(host string) *Trouble {
-	return &Trouble{Code: CodeHeld, Text: "it is held " + h.String(),
-		Remedy: "wait for that, or, when you know that it may be touched: macfleet unhold " + host}
+	return CodeHeld.Trouble("it is held "+h.String(), "wait for that, or, when you know that it may be touched: macfleet unhold "+host)
 }
 
 // hold refuses whatever would be done on a host that is held, and says of a hold
 // whose time is over that it is.
 func (h *Host) hold(actions []Action) {
 	if h.Held != nil && h.Held.Expired {
-		h.Warnings = append(h.Warnings, StepWarning{Trouble: Trouble{Code: codeHoldExpired,
-			Text:   fmt.Sprintf("the hold of %s (%s) ended %s and counts for nothing any more", h.Held.Who, h.Held.Reason, h.Held.Until.UTC().Format(holdTime)),
-			Remedy: "take it away: macfleet unhold " + h.Name}})
+		h.warn("", codeHoldExpired.Trouble(
+			fmt.Sprintf("the hold of %s (%s) ended %s and counts for nothing any more", h.Held.Who, h.Held.Reason, h.Held.Until.UTC().Format(holdTime)),
+			"take it away: macfleet unhold "+h.Name))
 	}
 	if held := h.Standing(); held != nil {
 		refuse(actions, held.Trouble(h.Name))
 	}
 }
 
-// ParseUntil reads when a hold ends: a span from now (90m, 12h, 3d, 2w), or a time
-// in UTC (2026-11-25, its first moment; 2026-11-25 18:00; RFC 3339). It lies in the
-// future, at most LongestHold away; the error says what to write.
+// ParseUntil reads when a hold ends: a span from now (90m, 12h, 3d, 2w), or a time in UTC
+// (2026-11-25, its first moment; 2026-11-25 18:00; RFC 3339), at most LongestHold away.
 func ParseUntil(text string, now time.Time) (time.Time, error) {
 	until, ok := untilOf(text, now)
 	switch {

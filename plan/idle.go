@@ -8,7 +8,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// The codes that are raised here.
 var (
 	codeWaitsForIdle = NewCode("waits-for-idle", Notice, "the change waits until nothing on the host uses the virtual machines",
 		"apply again once they have ended")
@@ -30,9 +29,8 @@ func TaskTexts(all []Task) string {
 	return strings.Join(texts, ", ")
 }
 
-// Drainable reports whether the host can be made idle: it is a Node that is Ready
-// and is its own, so that its kubelet ends the machines of Pods that are evicted. On
-// one that is not Ready nothing heeds an eviction: there the host itself is asked.
+// Drainable reports whether the host can be made idle: it is a Node that is Ready and its
+// own, so that its kubelet ends the machines of Pods that are evicted.
 func (h Host) Drainable() bool { return h.Member && readyAs(h.Server, h.Node) }
 
 // idle enters into an action that needs an idle host what is at work there, and
@@ -61,8 +59,7 @@ func (h *Host) evicted() []inventory.Pod {
 func (h *Host) waits(step StepID, busy []Task) *Trouble {
 	force := "macfleet apply --force-busy " + h.Name + " does not wait, and that work is lost"
 	no := func(with, remedy string) *Trouble {
-		return &Trouble{Code: codeWaitsForIdle, Text: string(step) + " waits until nothing on the host uses the virtual machines; now there is " + with,
-			Remedy: remedy + "; " + force}
+		return codeWaitsForIdle.Trouble(string(step)+" waits until nothing on the host uses the virtual machines; now there is "+with, remedy+"; "+force)
 	}
 	pods := h.evicted()
 	alone := slices.IndexFunc(pods, func(p inventory.Pod) bool { return p.Controller == "" })
@@ -84,16 +81,4 @@ func (h *Host) waits(step StepID, busy []Task) *Trouble {
 		return no(TaskTexts(left), "no Pod of the Node is behind that, so that no drain ends it: apply again when it has ended")
 	}
 	return nil
-}
-
-// reopening returns the action that opens the host's Node to new Pods again, which a
-// run closed that did not come to its end. What anybody else closed stays closed.
-func (c *computation) reopening(h *Host) []Action {
-	n, ok := h.Node.Get()
-	if !ok || !h.Member || n.CordonRun == "" || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 || n.ProviderID != h.Server.ProviderID() {
-		return nil
-	}
-	a := h.action(UncordonNode, drifted, codeLeftCordoned, fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy))
-	a.Fields = []Field{{"new Pods", "kept away", "let in"}}
-	return []Action{a}
 }

@@ -19,14 +19,12 @@ var (
 		"revoke the identity, if that Mac is not to come back")
 )
 
-// departing returns what is done in the cluster for a host that no longer joins it,
-// after its kubelet is gone: its Node is deleted, and its identity revoked. The
-// identity goes last, as it is all that shows that the Node was macfleet's doing.
+// departing returns what is done in the cluster for a host that no longer joins it, after
+// its kubelet is gone. The identity goes last: it alone shows that macfleet made the Node.
 func (c *computation) departing(h *Host, actions []Action) []Action {
 	if !c.cluster.there || !h.leaves() || len(c.sel.Steps) > 0 || h.stays(actions) {
 		return nil
 	}
-	i, _ := h.Identity.Get()
 	var out []Action
 	if n, ok := h.Node.Get(); ok && n.Name == h.Name {
 		gone := deleteNode(h, n, slices.ContainsFunc(actions, func(a Action) bool { return a.Drains || a.Forced }))
@@ -34,13 +32,9 @@ func (c *computation) departing(h *Host, actions []Action) []Action {
 			return out
 		}
 	}
-	revoke := h.action(RevokeHost, pending, CodeBlockRemoved, "the configuration no longer makes it a Node, and its kubelet is gone")
-	for _, p := range partsOf(i) {
-		if p.there {
-			revoke.Fields = append(revoke.Fields, Field{p.name, "present", ""})
-		}
-	}
-	return append(out, revoke)
+	i, _ := h.Identity.Get()
+	return append(out, h.action(RevokeHost, pending, CodeBlockRemoved, "the configuration no longer makes it a Node, and its kubelet is gone",
+		identityFields(i, true, Field{Before: "present"})...))
 }
 
 // leaves reports whether a host no longer joins the cluster, which still knows its
@@ -67,33 +61,37 @@ func deleteNode(h *Host, n inventory.Node, drained bool) Action {
 		a.Refusal = h.busy(n)
 	}
 	if n.ProviderID != h.Server.ProviderID() {
-		a.Refusal = &Trouble{Code: codeNodeNotProven, Text: fmt.Sprintf("the Node %s does not say that it is this server", n.Name),
-			Remedy: "see what it is (kubectl describe node " + n.Name + "); if it is left over, delete it: kubectl delete node " + n.Name}
+		a.Refusal = codeNodeNotProven.Trouble(fmt.Sprintf("the Node %s does not say that it is this server", n.Name),
+			fmt.Sprintf("see what it is (kubectl describe node %s); if it is left over, delete it: kubectl delete node %[1]s", n.Name))
 	}
 	return a
 }
 
-// orphans are identities of this configuration that no host of the plan has. One
-// whose server is gone for certain is revoked: its token would open the cluster for
-// ever. Of any other a person decides.
+// orphans are identities of this configuration that no host of the plan has. One whose
+// server is gone for certain is revoked, as its token never expires; of others a person decides.
 func (c *computation) orphans() {
 	identities, ok := c.cluster.seen.Identities.Get()
 	if !ok || c.plan.Narrowed || !c.cluster.there || c.cfg.Kubernetes == nil {
 		return
 	}
-	spoken := c.spokenFor()
+	spoken := make(map[string]bool) // of by the plan: hosts that are the configuration's, become so, or are shown as lost
+	for _, p := range c.hosts(c.needs) {
+		spoken[p.name] = true
+	}
+	for _, l := range c.cfg.Hosts {
+		spoken[l.Name] = true
+	}
 	for _, i := range identities {
 		switch {
 		case spoken[i.Host]:
 			continue
 		case c.vanishedForGood(i.Host):
-			a := Action{Kind: RevokeHost, Host: i.Host, Origin: Origin{Pending: true},
-				Reason: Reason{codeServerGone, "no server and no Node is left of that host"}}
-			c.plan.Actions = append(c.plan.Actions, a)
+			h := Host{Name: i.Host}
+			c.plan.Actions = append(c.plan.Actions, h.action(RevokeHost, pending, codeServerGone, "no server and no Node is left of that host"))
 		default:
-			c.plan.Warnings = append(c.plan.Warnings, Trouble{Code: codeIdentityLeftOver,
-				Text:   fmt.Sprintf("the cluster still knows a kubelet of %s, which is no host of the configuration", i.Host),
-				Remedy: "if that Mac is not to come back: " + revocation(c.cfg.Kubernetes, i.Host)})
+			c.plan.Warnings = append(c.plan.Warnings, *codeIdentityLeftOver.Trouble(
+				fmt.Sprintf("the cluster still knows a kubelet of %s, which is no host of the configuration", i.Host),
+				"if that Mac is not to come back: "+revocation(c.cfg.Kubernetes, i.Host)))
 		}
 		spoken[i.Host] = true
 	}
@@ -105,22 +103,8 @@ func revocation(k *fleet.Kubernetes, host string) string {
 		host, fleet.AgentNamespace(k.Namespace))
 }
 
-// spokenFor returns the names of hosts that are the configuration's, become so, or
-// were and are shown as lost.
-func (c *computation) spokenFor() map[string]bool {
-	out := make(map[string]bool)
-	for _, p := range c.hosts(c.needs) {
-		out[p.name] = true
-	}
-	for _, l := range c.cfg.Hosts {
-		out[l.Name] = true
-	}
-	return out
-}
-
-// vanishedForGood reports whether nothing is left of the server that a name was made
-// for: the inventory has none with that id, no key of it is pinned, and no Node
-// bears the name. Of names that no grammar made nobody can tell.
+// vanishedForGood reports whether nothing is left of the server that a name was made for:
+// no server, no pinned key and no Node. Of names that no grammar made nobody can tell.
 func (c *computation) vanishedForGood(name string) bool {
 	at, ok := c.cfg.Parse(name)
 	if _, isNode := c.cluster.nodes[name]; !ok || isNode {

@@ -9,7 +9,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// The codes that are raised here.
 var (
 	codeServerVanished = NewCode("server-vanished", Critical, "a server that was a member is in no inventory",
 		"if it is really gone, forget it: macfleet hosts forget NAME")
@@ -19,9 +18,8 @@ var (
 		"correct the name of the host block, or remove it")
 )
 
-// CheckInventory returns an error when host-key pins or Nodes know servers and
-// the inventory holds none of them: a wrong project or a key that lost its
-// rights looks like an empty fleet, and must never become "create everything".
+// CheckInventory returns an error when the inventory holds none of the servers that pins or
+// Nodes know: a key that lost its rights must never become "create everything".
 func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 	c := takeCensus(cfg, snap)
 	var names []string
@@ -55,9 +53,8 @@ func sampleOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// lost enters the servers that earlier runs knew or the configuration adopts, and
-// the inventory lacks. No other server is claimed in their place until a person
-// says so.
+// lost enters the servers that the inventory lacks. No other one is claimed in their place
+// until a person says so.
 func (c *computation) lost() {
 	enter := func(p *placed, why Trouble) {
 		if c.sel.matches(p) {
@@ -77,19 +74,16 @@ func (c *computation) lost() {
 
 // vanished says what is known of a server that the inventory lacks.
 func (c *census) vanished(p *placed) Trouble {
-	x := Trouble{Code: codeServerVanished,
-		Text:   fmt.Sprintf("server %s is known by its %s and is not in the inventory", p.server.ID, p.by),
-		Remedy: "if it is really gone, forget it with: " + p.forget()}
+	x := Trouble{codeServerVanished, fmt.Sprintf("server %s is known by its %s and is not in the inventory", p.server.ID, p.by),
+		"if it is really gone, forget it with: " + p.forget()}
 	if _, adopted := c.adopted[p.server.ID]; !adopted {
 		return x
 	}
 	// As long as the block stands, forgetting the witness would not help.
 	x.Remedy = fmt.Sprintf("if it is really gone, remove host %q from the configuration", p.name)
 	if p.by == byBlock {
-		x.Code = codeAdoptedServerMissing
-		x.Text = fmt.Sprintf("server %s is not in the inventory of zones %s, and nothing shows that it ever was",
-			p.server.ID, strings.Join(c.vendor.Zones, ", "))
-		x.Remedy = "check its server_id, the zones and the project"
+		return Trouble{codeAdoptedServerMissing, fmt.Sprintf("server %s is not in the inventory of zones %s, and nothing shows that it ever was",
+			p.server.ID, strings.Join(c.vendor.Zones, ", ")), "check its server_id, the zones and the project"}
 	}
 	return x
 }

@@ -1,12 +1,10 @@
 package plan
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"time"
 
@@ -16,9 +14,8 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// Marker is /etc/macfleet/host.json on a host: whose it is, and what was last
-// proven there. It explains a difference and never makes one. It holds no
-// secret and no digest of one.
+// Marker is /etc/macfleet/host.json on a host: whose it is, and what was last proven there.
+// It explains a difference and never makes one, and holds no secret and no digest of one.
 type Marker struct {
 	Configuration string            `json:"configuration"`
 	Environment   string            `json:"environment"`
@@ -49,7 +46,8 @@ func (d Digest) Same(other Digest) bool {
 
 // DigestOf returns the digests of what a step wants and of what was seen.
 func DigestOf(wanted, facts string) Digest {
-	return Digest{Wanted: digest(wanted), Facts: digest(facts)}
+	want, seen := digestOf(wanted), digestOf(facts)
+	return Digest{Wanted: string(want[:]), Facts: string(seen[:])}
 }
 
 // digestKind stands before the hex digits of a digest.
@@ -67,11 +65,6 @@ func digestOf(text string) digestText {
 	return out
 }
 
-func digest(text string) string {
-	d := digestOf(text)
-	return string(d[:])
-}
-
 // Moved says what differs between a proof and what is wanted and seen now.
 func (d Digest) Moved(wanted, facts string) Origin {
 	want := digestOf(wanted)
@@ -86,12 +79,8 @@ func (d Digest) Moved(wanted, facts string) Origin {
 // name and a server id is an error.
 func ParseMarker(text string) (Marker, error) {
 	var m Marker
-	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
-	if err := dec.Decode(&m); err != nil {
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		return Marker{}, fmt.Errorf("it is not JSON as macfleet writes it: %w", err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return Marker{}, fmt.Errorf("something follows the JSON object")
 	}
 	if m.Configuration == "" || m.Name == "" || m.ServerID == "" {
 		return Marker{}, fmt.Errorf("it names no configuration, host or server")
@@ -141,8 +130,5 @@ func (m Marker) newer() bool {
 		return false // as nearly always, and comparing versions costs more than a step does
 	}
 	theirs, err := semver.NewVersion(m.Version)
-	if err != nil {
-		return true
-	}
-	return theirs.GreaterThan(semver.MustParse(fleet.Version))
+	return err != nil || theirs.GreaterThan(semver.MustParse(fleet.Version))
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// Next returns the servers that must be asked before Compute can judge: first
-// all members, as many candidates as claims need, and, before a claim is made,
-// strays of the wanted type, which may be members that somebody renamed. It
-// returns none when everything needed is in the snapshot.
+// Next returns the servers that must still be asked before Compute can judge: all members,
+// as many candidates as claims need, and, before a claim is made, strays of the wanted
+// type, which may be members that somebody renamed.
 func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 	c := takeCensus(cfg, snap)
 	wanted := make(map[string]bool) // server ids of candidates
@@ -46,9 +45,8 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 	return out
 }
 
-// ofAnotherEnvironment reports whether a server bears a name of this
-// configuration in another environment. It is nobody's lost member, and another
-// environment's hosts may well refuse our key.
+// ofAnotherEnvironment reports whether a server bears a name of this configuration in
+// another environment: it is nobody's lost member, and its host may refuse our key.
 func ofAnotherEnvironment(cfg *fleet.Config, s inventory.Server) bool {
 	for _, env := range cfg.Environments {
 		o := fleet.Owner{Name: cfg.Name, Environment: env}
@@ -59,10 +57,8 @@ func ofAnotherEnvironment(cfg *fleet.Config, s inventory.Server) bool {
 	return false
 }
 
-// Probes returns every probe that any host's steps have, each once, of the steps
-// that the selection names. They depend on no host, and what only one host's
-// block wants is asked of all: one script serves the whole fleet. What another
-// answer says too is not asked.
+// Probes returns every probe that any host's steps have, each once, of the steps that the
+// selection names. What one host's block wants is asked of all: one script serves the fleet.
 func Probes(cfg *fleet.Config, stepsFor StepsFor, sel Selection) []Probe {
 	var out []Probe
 	asked := make(map[string]bool)

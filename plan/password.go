@@ -41,33 +41,29 @@ func (r Refusal) Spent() bool { return r.Refused || r.Tries >= mostTries }
 
 // WrongPassword says that a host refused every password that is known.
 func WrongPassword(host, source string, at time.Time) *Trouble {
-	return &Trouble{Code: codeWrongPassword,
-		Text: fmt.Sprintf("on %s the host refused the login password from %s; it is not tried again, because a few wrong tries lock the account",
-			at.UTC().Format("2006-01-02 15:04 MST"), source),
-		Remedy: "find the right one and give it: macfleet apply --ask-password " + host +
-			"; where the refused one is right by now, remove ~/.macfleet/refused on the host first"}
+	return codeWrongPassword.Trouble(fmt.Sprintf("on %s the host refused the login password from %s; it is not tried again, because a few wrong tries lock the account",
+		at.UTC().Format("2006-01-02 15:04 MST"), source),
+		"find the right one and give it: macfleet apply --ask-password "+host+"; where the refused one is right by now, remove ~/.macfleet/refused on the host first")
 }
 
 // MissingPassword says that no login password is known.
 func MissingPassword(host string, code Code, why string) *Trouble {
-	return &Trouble{Code: code, Text: "the login password is needed, and " + why,
-		Remedy: "give it once: macfleet apply --ask-password " + host}
+	return code.Trouble("the login password is needed, and "+why, "give it once: macfleet apply --ask-password "+host)
 }
 
 // LockedAccount says that macOS refuses the login user's password, right or wrong.
 func LockedAccount(host, user string) *Trouble {
-	return &Trouble{Code: CodeSudoLocked,
-		Text: "the account of " + user + " is locked after too many wrong passwords, so no password is tried",
-		Remedy: "wait until the lock is over; or over VNC, as another administrator: sudo dscl . -delete /Users/" + user +
-			" AuthenticationAuthority ';tally;'; then run macfleet apply --on name=" + host}
+	return CodeSudoLocked.Trouble("the account of "+user+" is locked after too many wrong passwords, so no password is tried",
+		"wait until the lock is over; or over VNC, as another administrator: sudo dscl . -delete /Users/"+user+
+			" AuthenticationAuthority ';tally;'; then run macfleet apply --on name="+host)
 }
 
 // BrokenSudo says that sudo cannot read its own rules and gives root to nobody,
 // with the right password neither. sudo 1.8 does that for any faulty file.
 func BrokenSudo(host, said string) *Trouble {
-	return &Trouble{Code: CodeSudoersBroken, Text: "sudo gives root to nobody, because it cannot read its own rules: " + said,
-		Remedy: "over VNC, in Terminal, which asks for the password in a window of its own: osascript -e " +
-			"'do shell script \"rm /etc/sudoers.d/macfleet\" with administrator privileges' (or the file that is named above); then run macfleet apply --on name=" + host}
+	return CodeSudoersBroken.Trouble("sudo gives root to nobody, because it cannot read its own rules: "+said,
+		"over VNC, in Terminal, which asks for the password in a window of its own: osascript -e "+
+			"'do shell script \"rm /etc/sudoers.d/macfleet\" with administrator privileges' (or the file that is named above); then run macfleet apply --on name="+host)
 }
 
 // PasswordsWanted returns the hosts whose login password the plan's changes need

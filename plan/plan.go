@@ -150,9 +150,8 @@ type Host struct {
 	vms        inventory.Seen[[]string]
 }
 
-// MarkerStale reports whether the marker lacks something that is known by now: the
-// proof of a step that matches, or where the host belongs. A later run goes by
-// what the marker says, also when its host block is gone.
+// MarkerStale reports whether the marker lacks something that is known by now: the proof
+// of a step that matches, or where the host belongs, which a later run goes by.
 func (h Host) MarkerStale() bool {
 	m, ok := h.Seen.Marker.Get()
 	if !ok || !h.Writable() {
@@ -260,8 +259,20 @@ func (p *Plan) Summarise() Summary {
 	}
 	unprepared := false
 	for _, a := range p.Actions {
-		s.count(a, blocked[a.ServerID] || unprepared && a.unprepared())
-		unprepared = unprepared || a.unprepared() // one command makes all that is missing
+		s.Drift += ones(a.Origin.Drift)
+		s.Pending += ones(a.Origin.Pending)
+		if a.Refusal != nil {
+			// One that is refused with its whole host is counted there, and one command of
+			// an administrator makes all that the cluster lacks.
+			prepares := a.OfCluster() && a.Refusal.Code == CodeClusterNotPrepared
+			s.Refused += ones(a.Disruption == Wipe || !blocked[a.ServerID] && !(unprepared && prepares))
+			unprepared = unprepared || prepares
+			continue
+		}
+		sign := a.Kind.Sign()
+		s.Add += ones(sign == Create || sign == Replace)
+		s.Remove += ones(sign == Remove || sign == Replace)
+		s.Change += ones(sign == Update)
 	}
 	for _, sh := range p.Shortages {
 		s.Refused += sh.Missing
@@ -278,32 +289,6 @@ func ones(is bool) int {
 		return 1
 	}
 	return 0
-}
-
-// unprepared reports whether the action waits for an administrator of the cluster.
-func (a Action) unprepared() bool {
-	return a.OfCluster() && a.Refusal != nil && a.Refusal.Code == CodeClusterNotPrepared
-}
-
-// count counts an action. One that is refused with its whole host is counted
-// there.
-func (s *Summary) count(a Action, blocked bool) {
-	s.Drift += ones(a.Origin.Drift)
-	s.Pending += ones(a.Origin.Pending)
-	switch {
-	case a.Refusal != nil && (a.Disruption == Wipe || !blocked):
-		s.Refused++
-	case a.Refusal != nil:
-	case a.Kind.Sign() == Create:
-		s.Add++
-	case a.Kind.Sign() == Remove:
-		s.Remove++
-	case a.Kind.Sign() == Replace:
-		s.Add++
-		s.Remove++
-	default:
-		s.Change++
-	}
 }
 
 // Complete reports whether everything could be compared and nothing that is

@@ -43,9 +43,8 @@ func (k Kubelet) Heard(n inventory.Node) bool {
 	return k.Started.IsZero() || n.Heard.IsZero() || n.Heard.After(k.Started)
 }
 
-// Ready says whether the host is a Node that takes Pods, by its Node and by its
-// kubelet: the cluster goes on for most of a minute about one that has died. why is
-// empty where it is Ready. known is false where there is no Node to judge.
+// Ready says whether the host is a Node that takes Pods, by its Node and by its kubelet:
+// the cluster learns late of one that has died. known is false where there is no Node to judge.
 func (h Host) Ready() (state inventory.Readiness, why string, known bool) {
 	n, there := h.Node.Get()
 	k, looked := h.Kubelet.Get()

@@ -7,7 +7,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// The codes that are raised here.
 var (
 	codeForeignMarker = NewCode("foreign-marker", Critical, "the marker says that the host is another owner's",
 		"find out whose host it is; if it is yours, remove /etc/macfleet on it and apply again")
@@ -18,9 +17,8 @@ var (
 		"ask the provider whether the machine was exchanged; then remove /etc/macfleet on it and apply again")
 )
 
-// register knows the names that the configuration owns: those that the grammar
-// of names makes for its groups, and those of adopted hosts, which no grammar
-// made. It says for each host which specification is its own.
+// register knows the names that the configuration owns: those that the grammar of names
+// makes for its groups, and those of adopted hosts.
 type register struct {
 	cfg       *fleet.Config
 	vendor    fleet.Vendor
@@ -61,10 +59,9 @@ func (r *register) has(fleetName, group string) bool {
 	return ok
 }
 
-// place returns where a name puts a server. An adopted server has its listed
-// name and no other. Of the others, a name whose suffix is not the server's own
-// id was given by hand and says nothing; so does one of a group that the
-// configuration no longer has: a deleted block makes strays.
+// place returns where a name puts a server. An adopted server has its listed name and no
+// other; else a name says nothing whose suffix is not the server's own id, or whose group
+// the configuration no longer has: a deleted block makes strays.
 func (r *register) place(name, serverID string) (fleet.Place, bool) {
 	if l, ok := r.adopted[serverID]; ok {
 		return fleet.Place{Fleet: l.Fleet, Group: l.Group}, name == l.Name
@@ -95,21 +92,21 @@ func (r *register) spec(name, serverID string, g fleet.Group) fleet.Spec {
 	return g.Spec
 }
 
-// NotOurs returns why the host's marker or claim forbids to touch it, or nil. The
-// plan asks, and so does whoever is about to change the host: between the two a
-// person may have thought for hours.
-func NotOurs(cfg *fleet.Config, h Host) *Trouble { return notOurs(cfg, &h) }
-
-func notOurs(cfg *fleet.Config, h *Host) *Trouble {
-	if h.Seen.Marker.IsUnread() {
-		return markerUnreadable(h.Seen.Marker.Why())
-	}
+// NotOurs returns why the host's marker or claim forbids to touch it, or nil. The plan
+// asks, and again whoever is about to change the host: a person may have thought for hours.
+func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
 	m, marked := h.Seen.Marker.Get()
-	if !marked {
-		return claimedByAnother(cfg, h)
-	}
+	claim, claimed := h.Seen.Claim.Get()
 	serial, _ := h.Seen.Serial.Get()
 	switch {
+	case h.Seen.Marker.IsUnread():
+		return markerUnreadable(h.Seen.Marker.Why())
+	case !marked && h.Seen.Claim.IsUnread():
+		return ClaimUnreadable(h.Seen.Claim.Why())
+	case !marked && claimed && !claim.Same(ClaimOf(cfg.Owner, h.Name, h.Server.ID)):
+		return codeClaimedByAnother.Trouble(fmt.Sprintf("it is claimed as %s of %s", claim.Name, fleet.Owner{Name: claim.Configuration, Environment: claim.Environment}))
+	case !marked:
+		return nil
 	case m.Owner() != cfg.Owner:
 		return codeForeignMarker.Trouble(fmt.Sprintf("its marker says that it is %s of %s", m.Name, m.Owner()))
 	case m.newer():
@@ -117,28 +114,15 @@ func notOurs(cfg *fleet.Config, h *Host) *Trouble {
 	case m.ServerID != h.Server.ID || m.Name != h.Name && !adoptedAs(cfg, h):
 		return codeMarkerOfAnotherServer.Trouble(fmt.Sprintf("its marker was written for %s (server %s)", m.Name, m.ServerID))
 	case m.Serial != "" && serial != "" && m.Serial != serial:
-		return &Trouble{Code: codeSwappedHost,
-			Text:   fmt.Sprintf("the machine has serial number %s, its marker was written on %s", serial, m.Serial),
-			Remedy: "ask " + cfg.Vendor().Name + " whether the machine was exchanged; then remove /etc/macfleet on it and apply again"}
+		return codeSwappedHost.Trouble(fmt.Sprintf("the machine has serial number %s, its marker was written on %s", serial, m.Serial),
+			"ask "+cfg.Vendor().Name+" whether the machine was exchanged; then remove /etc/macfleet on it and apply again")
 	}
 	return nil
 }
 
-// adoptedAs reports whether a host block gives this very server the name it has:
-// an adopted server may be renamed at the provider and in its block at once, and
-// its marker then still says the old name.
+// adoptedAs reports whether a host block gives this very server the name it has: it may be
+// renamed at the provider and in its block at once, and its marker still says the old name.
 func adoptedAs(cfg *fleet.Config, h *Host) bool {
 	l, ok := cfg.Listed(h.Name)
 	return ok && l.ServerID == h.Server.ID && h.Server.Name == h.Name
-}
-
-func claimedByAnother(cfg *fleet.Config, h *Host) *Trouble {
-	if h.Seen.Claim.IsUnread() {
-		return ClaimUnreadable(h.Seen.Claim.Why())
-	}
-	claim, ok := h.Seen.Claim.Get()
-	if !ok || claim.Same(ClaimOf(cfg.Owner, h.Name, h.Server.ID)) {
-		return nil
-	}
-	return codeClaimedByAnother.Trouble(fmt.Sprintf("it is claimed as %s of %s", claim.Name, fleet.Owner{Name: claim.Configuration, Environment: claim.Environment}))
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// The codes that are raised here.
 var (
 	codeTooManyHosts = NewCode("too-many-hosts", NotDrift, "one run may change no more hosts",
 		"apply again for the others, or name the number: --max-hosts")
@@ -34,9 +33,8 @@ type Bounds struct {
 	AnyTime      bool // the windows do not count
 }
 
-// Restrict refuses what goes beyond the bounds, with all that comes after it on the
-// same host. What mends a host whose Node is not Ready is never refused: it takes
-// nothing from the fleet. The hosts of a plan come first that stand first in it.
+// Restrict refuses what goes beyond the bounds, with all that comes after it on the same
+// host. What mends a host whose Node is not Ready takes nothing from the fleet, and stays.
 func (p *Plan) Restrict(b Bounds) {
 	r := restriction{Bounds: b, plan: p, disrupted: make(map[string]int)}
 	r.open, r.next = b.Guardrails.Open(b.Now)
@@ -66,8 +64,8 @@ func (r *restriction) host(h *Host, actions []Action) {
 	if !runs || h.Mends() {
 		return
 	}
-	if refused := r.tooManyHosts(); refused != nil {
-		refuse(actions, refused)
+	if most := r.Guardrails.MaxHosts; most > 0 && r.hosts >= most {
+		refuse(actions, codeTooManyHosts.Trouble(fmt.Sprintf("one run changes at most %s, by the guardrails", count(most, "host"))))
 		return
 	}
 	r.hosts++
@@ -85,9 +83,8 @@ func (r *restriction) host(h *Host, actions []Action) {
 	}
 }
 
-// Mends reports whether the host is a Node that takes no Pods, by what the cluster or
-// the host itself says, so that work on it takes nothing from its fleet. A kubelet
-// that was started a moment ago is no such host.
+// Mends reports whether the host is a Node that takes no Pods, by what the cluster or the
+// host itself says. One whose kubelet was started a moment ago is none.
 func (h Host) Mends() bool {
 	n, there := h.Node.Get()
 	state, _, _ := h.Ready()
@@ -99,14 +96,6 @@ func refuse(actions []Action, t *Trouble) {
 	for i := range actions {
 		actions[i].Refusal = cmp.Or(actions[i].Refusal, t)
 	}
-}
-
-func (r *restriction) tooManyHosts() *Trouble {
-	most := r.Guardrails.MaxHosts
-	if most == 0 || r.hosts < most {
-		return nil
-	}
-	return codeTooManyHosts.Trouble(fmt.Sprintf("one run changes at most %s, by the guardrails", count(most, "host")))
 }
 
 // disrupts takes a disruption's share of the bounds. counted says that the host is
@@ -137,17 +126,15 @@ func (r *restriction) disrupts(h *Host, d Disruption, counted bool) *Trouble {
 }
 
 // Closed returns why an action that was planned for a host must not begin at a time, or
-// nil: the window was open when the plan was made, and somebody took long over its
-// approval, or the hosts before this one did over their work.
+// nil: the window may have closed since the plan was made.
 func (b Bounds) Closed(h Host, a Action, now time.Time) *Trouble {
 	if a.Disruption < Drain || b.AnyTime || h.Mends() {
 		return nil
 	}
-	open, next := b.Guardrails.Open(now)
-	if open {
-		return nil
+	if open, next := b.Guardrails.Open(now); !open {
+		return outsideWindow(next)
 	}
-	return outsideWindow(next)
+	return nil
 }
 
 func outsideWindow(next time.Time) *Trouble {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,9 +30,8 @@ type Run struct {
 	Started time.Time `json:"started,omitzero"`
 }
 
-// MaxEpoch is the highest epoch of a host that counts for the lock's own. A host
-// that says more is refused and harms no other: half of the numbers of nine digits
-// stay free above it, whatever hosts say.
+// MaxEpoch is the highest epoch of a host that counts for the lock's own: of the numbers
+// of nine digits, half stay free above it, whatever hosts say.
 const MaxEpoch = 500_000_000
 
 // MarkerRun is the run that wrote a marker last.
@@ -75,14 +75,9 @@ type Lock struct {
 func (p *Plan) Epoch() int64 {
 	var out int64
 	for _, h := range p.Hosts {
-		var marked, entered int64
-		if m, _ := h.Seen.Marker.Get(); m.Run != nil {
-			marked = m.Run.Epoch
-		}
-		if e := h.Seen.Entered; e != nil {
-			entered = e.Epoch
-		}
-		for _, epoch := range []int64{marked, entered} {
+		m, _ := h.Seen.Marker.Get()
+		marked, entered := cmp.Or(m.Run, &MarkerRun{}), cmp.Or(h.Seen.Entered, &Entered{})
+		for _, epoch := range []int64{marked.Epoch, entered.Epoch} {
 			if epoch <= MaxEpoch {
 				out = max(out, epoch)
 			}

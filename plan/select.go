@@ -23,9 +23,8 @@ func ParseSelector(text string) (Selector, error) {
 	return Selector{terms}, err
 }
 
-// Selection is what a run is limited to: hosts that match any of On (all, when
-// there is none) and none of Exclude, and on them the Steps (all, when there is
-// none). With Steps no server is claimed, renamed, released or replaced.
+// Selection is what a run is limited to: hosts that match any of On and none of Exclude,
+// and on them the Steps; nothing named means all. With Steps nothing is done to servers.
 type Selection struct {
 	On, Exclude []Selector
 	Steps       []StepID
@@ -97,9 +96,8 @@ func (p *placed) property(key string) string {
 	}
 }
 
-// CheckSelection returns an error when a selector names a host, fleet, group,
-// type or zone that does not exist: a mistyped name must not look like a clean
-// fleet.
+// CheckSelection returns an error when a selector names something that does not exist, or
+// when nothing is left: a mistyped name must not look like a clean fleet.
 func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 	if sel.allHosts() {
 		return nil
@@ -166,9 +164,8 @@ func SelectHost(cfg *fleet.Config, snap Snapshot, name string) (Selection, error
 	return Selection{On: []Selector{{[]fleet.SelectorTerm{{Key: "name", Pattern: pattern}}}}}, nil
 }
 
-// CheckLists returns an error when no plan must be made of what the providers list
-// (CheckInventory, CheckSelection). What hosts said is left aside: a recorded
-// observation is judged as it was before any host was asked.
+// CheckLists returns an error when no plan must be made of what the providers list. What
+// hosts said is left aside: a recorded observation is judged as before any was asked.
 func CheckLists(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 	snap.Hosts = nil
 	if err := CheckInventory(cfg, snap); err != nil {
@@ -182,10 +179,9 @@ func (s Selector) Keeps(h Host) bool {
 	return s.matches(&placed{role: member, name: h.Name, place: fleet.Place{Fleet: h.Fleet, Group: h.Group}, server: h.Server, node: h.Node})
 }
 
-// Find returns the server that a person means: by the name it bears or should
-// bear, by its present name at the provider, by its id, or by the name under
-// which its key is pinned. The error says what became of a server that vanished,
-// or which name is near.
+// Find returns the server that a person means: by the name it should bear, by its present
+// name at the provider, by its id, or by the name under which its key is pinned. The error
+// says what became of a server that vanished, or which name is near.
 func Find(cfg *fleet.Config, snap Snapshot, name string) (inventory.Server, error) {
 	p, err := find(cfg, snap, name)
 	return p.server, err
@@ -229,4 +225,45 @@ func find(cfg *fleet.Config, snap Snapshot, name string) (placed, error) {
 		hint = "; did you mean " + near + "?"
 	}
 	return placed{}, fmt.Errorf("no server is called %s%s", name, hint)
+}
+
+var codeNotAsked = NewCode("not-asked", Warning, "the host was not asked", "run the command again")
+
+// Subject is one server as a plan sees it, whatever its role.
+type Subject struct {
+	Host
+	Pooled bool // free to be claimed
+	// Fleet and Group are those of a member. Of another server they are the first that
+	// want its type, or the first of all: it would have to answer their probes.
+	Fleet fleet.Fleet
+	Group fleet.Group
+}
+
+// SubjectOf returns a server of a snapshot. It is pure.
+func SubjectOf(cfg *fleet.Config, snap Snapshot, serverID string) Subject {
+	c := takeCensus(cfg, snap)
+	var at placed
+	for _, p := range c.servers {
+		if p.server.ID == serverID {
+			at = p
+		}
+	}
+	s := Subject{Pooled: at.role == pool}
+	for _, f := range cfg.Fleets {
+		for _, g := range f.Groups {
+			own := at.role == member && at.place.Fleet == f.Name && at.place.Group == g.Name
+			nearer := at.role != member && g.Type == at.server.Type && s.Group.Type != g.Type
+			if own || nearer || s.Fleet.Name == "" {
+				s.Fleet, s.Group = f, g
+			}
+		}
+	}
+	seen, asked := snap.Hosts[serverID]
+	if !asked {
+		seen.Trouble = codeNotAsked.Trouble("the host was not asked")
+	}
+	s.Host = Host{Name: at.name, Server: at.server, Member: at.role == member, Seen: seen, Node: at.node,
+		Spec: c.specOf(at.name, fleet.Place{Fleet: s.Fleet.Name, Group: s.Group.Name}, serverID, s.Group)}
+	c.cluster.enter(&s.Host)
+	return s
 }

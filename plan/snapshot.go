@@ -17,9 +17,8 @@ type Snapshot struct {
 	Lock    *Lock                             `json:"lock,omitempty"` // nil: nobody but we holds it, or no cluster keeps one
 }
 
-// Pin is a host key that was accepted once. It is keyed by server id and name,
-// so that a pin without its server is a witness of a server that vanished or
-// was renamed by hand.
+// Pin is a host key that was accepted once. By its server id and name it bears witness of
+// a server that vanished or was renamed by hand.
 type Pin struct {
 	ServerID string    `json:"server_id"`
 	Name     string    `json:"name"`

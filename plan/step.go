@@ -29,14 +29,12 @@ type StepID string
 type Step interface {
 	// ID is unique among the steps of a host.
 	ID() StepID
-	// Wanted is what the configuration alone wants of the step, in normal form, as
-	// text; empty where it wants nothing. It holds no secret. Its digest enters the
-	// marker after the proof.
+	// Wanted is what the configuration alone wants of the step, in normal form and
+	// without secrets; empty: nothing. Its digest enters the marker after the proof.
 	Wanted() string
 	// Probes are the questions whose answers Diff needs. They change nothing.
 	Probes() []Probe
-	// Diff compares what was seen with what is wanted. It is pure: the same
-	// view gives the same finding.
+	// Diff compares what was seen with what is wanted. It is pure.
 	Diff(View) Finding
 }
 
@@ -68,9 +66,7 @@ const (
 )
 
 // Command is a fixed script and its data. The script is POSIX sh with bare tool
-// names; the arguments reach it as $1, $2, … and are never pasted into it.
-//
-// No document holds any of it: there is no secret in a document, and no command to run.
+// names; the arguments reach it as $1, $2, … and no document holds any of it.
 type Command struct {
 	Name   string   `json:"-"` // of the script, for messages
 	Script string   `json:"-"`
@@ -83,14 +79,12 @@ type Probe struct {
 	ID string // unique among all probes of a host, begins with the step's id
 	Command
 	// Unless is the id of a probe whose answer says all that this one's does: where
-	// that one is asked, this one is not. It is for what few hosts have and many are
-	// asked about, such as what an earlier wish made.
+	// that one is asked, this one is not.
 	Unless string
 }
 
-// Facts are the answers to probes, by probe id. An answer is unread when the
-// question could not be asked or its answer was lost; whether an answer means
-// that a thing is absent, the step that asked decides.
+// Facts are the answers to probes, by probe id. Whether an answer means that a thing is
+// absent, the step that asked decides.
 type Facts map[string]inventory.Seen[Answer]
 
 // Get returns the answer to a probe; a probe that nobody asked is unread.
@@ -103,61 +97,40 @@ func (f Facts) Get(id string) inventory.Seen[Answer] {
 
 // View is all that a step may look at.
 type View struct {
-	Host   fleet.Host
-	Server inventory.Server
-	Node   inventory.Seen[inventory.Node]
-	Facts  Facts
-	Root   bool // root is to be had without a password
-	// Proven says that the host's marker holds a proof of the step: what is there
-	// may be macfleet's own work, and may go when the block goes.
-	Proven bool
-	// Pending says that an earlier run began to change what a process runs from
-	// and never proved it. It is a difference, whatever else is seen.
-	Pending bool
-	// Identity is who the host's kubelet is to the cluster.
-	Identity inventory.Seen[inventory.Identity]
-	// Join is how hosts reach the cluster.
-	Join inventory.Seen[inventory.Join]
-	// Pods are those on the host's Node.
-	Pods inventory.Seen[[]inventory.Pod]
-	// Rollback says that the version that was there before is wanted, and not the
-	// configuration's.
-	Rollback bool
-	// Force says that the host is changed whatever goes on there: a change that looks
-	// for itself does not wait either.
-	Force bool
-	// At is when the host had answered, by the clock of Node.Heard; zero: not known.
-	At time.Time
+	Host     fleet.Host
+	Server   inventory.Server
+	Node     inventory.Seen[inventory.Node]
+	Facts    Facts
+	Root     bool                               // root is to be had without a password
+	Proven   bool                               // the marker holds a proof of the step: what is there may be macfleet's own, and may go when the block goes
+	Pending  bool                               // an earlier run began a change and never proved it, which is a difference, whatever else is seen
+	Identity inventory.Seen[inventory.Identity] // who the host's kubelet is to the cluster
+	Join     inventory.Seen[inventory.Join]     // how hosts reach the cluster
+	Pods     inventory.Seen[[]inventory.Pod]    // those on the host's Node
+	Rollback bool                               // the version that was there before is wanted, and not the configuration's
+	Force    bool                               // the host is changed whatever goes on there: a change that looks for itself does not wait either
+	At       time.Time                          // when the host had answered, by the clock of Node.Heard; zero: not known
 }
 
 // Finding is what a step found on a host.
 type Finding struct {
-	// Facts are what was seen in normal form, as text. They hold no secret, and do not
-	// move when the configuration does. Empty means that nothing was compared. Their
-	// digest enters the marker after the proof.
+	// Facts are what was seen in normal form, without secrets; empty: nothing was compared.
+	// They do not move when the configuration does, as their digest enters the marker.
 	Facts string
-	// Changes remove the difference, in order. Empty when nothing differs, and
-	// always when something is unread.
+	// Changes remove the difference, in order; there are none when something is unread.
 	Changes []Change
-	// Unread lists the answers that could not be understood. They make the run
-	// incomplete and are never a difference.
-	Unread []Unread
-	// Warnings are true and worth saying, and ask for no change.
-	Warnings []Trouble
-	// VMs are the virtual machines that the step saw on the host, by name and
-	// running or not. Unread where it did not look.
-	VMs inventory.Seen[[]string]
-	// Kubelet is the process that makes the host a Node. Unread where the step did not
-	// look for one.
-	Kubelet inventory.Seen[Kubelet]
-	// NoSession says that nobody is logged in at the host's screen: then no virtual
-	// machine starts.
-	NoSession bool
+	// Unread are answers that could not be understood: the run is incomplete, which is
+	// never a difference.
+	Unread    []Unread
+	Warnings  []Trouble                // true and worth saying, without a change
+	VMs       inventory.Seen[[]string] // names of the virtual machines on the host, running or not; unread: the step did not look
+	Kubelet   inventory.Seen[Kubelet]  // the process that makes the host a Node; unread: the step did not look
+	NoSession bool                     // nobody is logged in at the host's screen: then no virtual machine starts
 	// Busy is what goes on on the host that changes of the class Drain would hurt. The
 	// engine makes the host idle before them, or the plan refuses them.
 	Busy []Task
-	// Refused says that something differs and macfleet cannot or must not remove
-	// the difference. Changes are shown then and not made.
+	// Refused says that macfleet cannot or must not remove the difference. Changes are
+	// shown then and not made.
 	Refused *Trouble
 }
 
@@ -166,9 +139,6 @@ type Needs struct {
 	Password bool             // the login user's password
 	Files    []fleet.Artifact // that are sent to the host from where the run is
 }
-
-// Needs returns what the changes that remove the difference need.
-func (f Finding) Needs() Needs { return needsOf(f.Changes) }
 
 func needsOf(changes []Change) Needs {
 	var n Needs
@@ -209,9 +179,8 @@ type Change struct {
 // not stay up.
 const NotStaying = 70
 
-// Delivery is an artifact that a change installs. The engine brings it to the
-// host, to the path that it has there (fleet.Artifact.HostPath), just before the
-// change's script runs. One that is there already is not brought again.
+// Delivery is an artifact that a change installs. The engine brings it to the host, to
+// fleet.Artifact.HostPath, just before the change's script runs, unless it is there already.
 type Delivery struct {
 	fleet.Artifact
 	// Space is how many bytes must be free on the host before anything is written:
@@ -236,9 +205,8 @@ const (
 // NeedsPassword reports whether the input holds the login user's password.
 func (k InputKind) NeedsPassword() bool { return k == LoginPassword || k == AutoLogin }
 
-// Guard keeps a change from locking everybody out. The change's own command
-// works on what is live alone; the host takes it back by itself unless new
-// connections confirm it.
+// Guard keeps a change from locking everybody out. The change's own command works on what
+// is live alone; the host takes it back by itself unless new connections confirm it.
 type Guard struct {
 	Restore *Command `json:"restore,omitempty"` // brings back what was live before; nil: there is nothing to go back to
 	Persist Command  `json:"-"`                 // makes the confirmed change outlive a boot

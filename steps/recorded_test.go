@@ -1,7 +1,9 @@
 package steps_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
 	"github.com/macfleet/macfleet/steps/stepstest"
@@ -33,7 +36,7 @@ func TestRecorded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			facts, err := plan.DecodeRecording(text)
+			facts, err := decoded(text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,6 +47,29 @@ func TestRecorded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// decoded returns the answers of a recording.
+func decoded(text []byte) (plan.Facts, error) {
+	var r struct {
+		Format  int `json:"recording"`
+		Answers map[string]json.RawMessage
+	}
+	err := json.Unmarshal(text, &r)
+	if r.Format != 1 || len(r.Answers) == 0 {
+		err = errors.Join(err, fmt.Errorf("format %d with %d answers", r.Format, len(r.Answers)))
+	}
+	facts := make(plan.Facts)
+	for id, content := range r.Answers {
+		var a plan.Answer
+		var none struct{ Unread string }
+		err = errors.Join(err, json.Unmarshal(content, &a), json.Unmarshal(content, &none))
+		facts[id] = inventory.Present(a)
+		if none.Unread != "" {
+			facts[id] = inventory.Unread[plan.Answer](none.Unread)
+		}
+	}
+	return facts, err
 }
 
 // unreadable lists the probes whose answers no step could use. A probe that the
@@ -103,7 +129,7 @@ func TestRecordedStates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		facts, err := plan.DecodeRecording(text)
+		facts, err := decoded(text)
 		if err != nil {
 			t.Fatal(err)
 		}

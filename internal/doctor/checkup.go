@@ -175,7 +175,7 @@ func (e *examination) machine() {
 // ownership tells whose the host is.
 func (e *examination) ownership() {
 	marker, marked := e.of.Seen.Marker.Get()
-	trouble := plan.NotOurs(e.cfg, e.of.Host)
+	trouble := plan.NotOurs(e.cfg, &e.of.Host)
 	switch {
 	case trouble != nil && (marked || e.of.Seen.Marker.IsUnread()):
 		e.bad("marker", Problem, trouble.Remedy, "%s", trouble.Text)

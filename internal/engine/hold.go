@@ -43,7 +43,7 @@ func (w *worker) note(ctx context.Context, m *plan.Marker, proven plan.StepID) e
 		return &TroubleError{*now.Trouble}
 	}
 	w.host.Seen.Marker, w.host.Seen.Claim = now.Marker, now.Claim
-	if t := plan.NotOurs(w.engine.Config, w.host); t != nil {
+	if t := plan.NotOurs(w.engine.Config, &w.host); t != nil {
 		return &TroubleError{*t}
 	}
 	there, _ := now.Marker.Get()

@@ -87,11 +87,7 @@ func TestPlanFileOfAHostNobodyKnew(t *testing.T) {
 	e := run(t, w, cfg)
 	p := planned(t, e)
 	for name, keys := range map[string]map[string]string{"not in it": {}, "another key": {p.Hosts[0].Server.ID: "SHA256:another"}} {
-		digests := make(map[string]string)
-		for _, a := range p.Actions {
-			digests[a.Address()] = p.ApprovalOf(a)
-		}
-		e.Approved = &plan.Approved{Digests: digests, Keys: keys}
+		e.Approved = &plan.Approved{Digests: p.Approve().Digests, Keys: keys}
 		now := planned(t, e)
 		if r := performed(t, e, now); r.Done != 0 || len(now.Runnable()) > 0 || len(engine.Unpinned(now)) > 0 || r.Converged() {
 			t.Errorf("%s: %+v", name, r)

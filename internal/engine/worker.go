@@ -95,7 +95,7 @@ func (w *worker) connect(ctx context.Context) error {
 	if now.Trouble == nil {
 		w.host.Seen.Marker, w.host.Seen.Claim, w.host.Seen.Serial = now.Marker, now.Claim, now.Serial
 		w.host.Seen.Refusals = now.Refusals // another run may have tried a password meanwhile
-		now.Trouble = plan.NotOurs(w.engine.Config, w.host)
+		now.Trouble = plan.NotOurs(w.engine.Config, &w.host)
 		if now.Trouble == nil && !w.holding {
 			now.Trouble = w.heldSince()
 		}

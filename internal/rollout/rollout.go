@@ -1,6 +1,5 @@
-// Package rollout decides which hosts a run may start with, and when: how many of
-// a fleet at once, which first, and when no further one. It does no I/O and takes
-// no clock; the engine tells it what happens and asks what to do.
+// Package rollout decides which hosts a run may start with, and when. It does no I/O and
+// takes no clock; the engine tells it what happens and asks what to do.
 package rollout
 
 import (
@@ -17,8 +16,7 @@ type Lane int
 // The lanes, in the order in which their hosts start.
 const (
 	// Repair is for members whose Nodes are not Ready already: mending them takes
-	// nothing away from the fleet, so they need no place of it. Five dead runners of
-	// nine must be healed however little the four others may be disturbed.
+	// nothing away from the fleet, so they need no place of it.
 	Repair Lane = iota
 	// Join is for hosts that do no work yet: claims and first set-ups.
 	Join
@@ -37,8 +35,7 @@ type Work struct {
 	Fleet string
 	Lane  Lane
 	// Trial says of a repair that the host's own kubelet dies of what the others are to
-	// get, as far as anybody knows: they wait for it. Without this every run would try
-	// the same on one healthy host more.
+	// get, so they wait: else every run would try the same on one healthy host more.
 	Trial bool
 }
 
@@ -85,6 +82,7 @@ const (
 // host is one host's progress.
 type host struct {
 	Work
+	canary  bool
 	state   state
 	failed  bool
 	readyAt time.Time // when its work was through
@@ -99,6 +97,12 @@ type Rollout struct {
 	byID        map[string]*host
 	fleets      map[string]*group
 	closed      map[string]bool // by server id: takes no new work
+
+	// What counts at one moment.
+	free           int // workers
+	repairs        int // at work
+	repairFailures int
+	cordoned       map[string]bool // of the closed, those that are away for nothing else
 }
 
 // New returns a rollout of work that has not begun. healthy holds the ids of all
@@ -117,8 +121,9 @@ func New(work []Work, limits map[string]Limits, healthy map[string][]string, par
 		}
 		switch {
 		case w.Lane == Disrupt:
+			h.canary = len(g.hosts) < g.limits.Canary
 			g.hosts = append(g.hosts, h)
-		case w.Lane == Repair && w.Trial:
+		case w.Lane == Repair && w.Trial && g.limits.Canary > 0:
 			g.trials = append(g.trials, h)
 		}
 	}
@@ -130,15 +135,14 @@ func New(work []Work, limits map[string]Limits, healthy map[string][]string, par
 // of a server id whether its Node is Ready at this moment; it is asked of healthy
 // hosts alone.
 func (r *Rollout) Next(now time.Time, ready func(id string) bool) []string {
-	seen := r.look(now, ready)
+	r.look(now, ready)
 	var out []string
 	for _, h := range r.hosts {
-		if seen.free == 0 {
+		if r.free == 0 {
 			break
 		}
-		if h.state == waiting && seen.why(h) == "" {
-			h.state = working
-			seen.start(h)
+		if h.state == waiting && r.why(h) == "" {
+			r.start(h)
 			out = append(out, h.ID)
 		}
 	}
@@ -179,11 +183,11 @@ type Left struct {
 
 // Left returns the hosts that have not started.
 func (r *Rollout) Left(now time.Time, ready func(id string) bool) []Left {
-	seen := r.look(now, ready)
+	r.look(now, ready)
 	var out []Left
 	for _, h := range r.hosts {
 		if h.state == waiting {
-			out = append(out, Left{h.ID, seen.why(h)})
+			out = append(out, Left{h.ID, r.why(h)})
 		}
 	}
 	return out
@@ -195,7 +199,7 @@ func (r *Rollout) Soaks(now time.Time) map[string]time.Time {
 	out := make(map[string]time.Time)
 	for name, g := range r.fleets {
 		waits := slices.ContainsFunc(g.hosts, func(h *host) bool { return h.state == waiting })
-		if waits && g.whyCanary(now) == Soaking {
+		if waits && whyFirst(g.canary(), g.limits.Soak, now) == Soaking {
 			for _, c := range g.canary() {
 				if at := c.readyAt.Add(g.limits.Soak); at.After(out[name]) {
 					out[name] = at
@@ -207,6 +211,154 @@ func (r *Rollout) Soaks(now time.Time) map[string]time.Time {
 }
 
 // Closed says which healthy hosts take no new work, whoever closed them. They count as
-// away, and have not failed for it. Of one that is closed already, its own work takes no
-// further place.
+// away, so that the work of one takes no further place.
 func (r *Rollout) Closed(ids map[string]bool) { r.closed = ids }
+
+// Reason says why a host does not start.
+type Reason string
+
+// The reasons that pass by themselves.
+const (
+	Unavailable Reason = "max-unavailable" // as many hosts as may be are disturbed or not Ready
+	CanaryGoes  Reason = "canary"          // the canary is not through
+	Soaking     Reason = "soak"            // the canary is watched
+	Repairs     Reason = "repairs"         // as many hosts as may be are mended
+)
+
+// The reasons that stay for the rest of a run, unless hosts come back by
+// themselves.
+const (
+	CanaryFailed   Reason = "canary-failed"   // the canary failed, or did not stay Ready
+	BudgetSpent    Reason = "failure-budget"  // more hosts failed than may
+	TooFewReady    Reason = "min-ready"       // one less would be too few
+	RepairsFailing Reason = "repairs-failing" // as many repairs failed as may
+	Cordoned       Reason = "cordoned"        // hosts that somebody closed take the places: only who did so knows for how long
+)
+
+// group is the progress of one fleet.
+type group struct {
+	limits  Limits
+	healthy []string // server ids
+	hosts   []*host  // of the lane Disrupt, in their order: the canary first
+	trials  []*host  // of the lane Repair, whose work shows what becomes of the others; none without a canary
+
+	// What counts at one moment.
+	away      int    // of the healthy: disturbed, not Ready any more, or closed
+	cordoned  int    // of these: Ready and at rest, and closed
+	failed    int    // of the hosts
+	whyAll    Reason // what keeps all
+	whyOthers Reason // what keeps all but the canary
+}
+
+// canary returns the hosts that go first.
+func (g *group) canary() []*host { return g.hosts[:min(g.limits.Canary, len(g.hosts))] }
+
+// whyFirst says what keeps those who wait for the hosts that go first.
+func whyFirst(first []*host, soak time.Duration, now time.Time) Reason {
+	var why Reason
+	for _, h := range first {
+		switch {
+		case h.failed:
+			return CanaryFailed
+		case h.state != ended:
+			why = CanaryGoes
+		case why == "" && soak > 0 && now.Before(h.readyAt.Add(soak)):
+			why = Soaking
+		}
+	}
+	return why
+}
+
+// look counts once, so that a run of many hosts stays linear. A canary that does not
+// stay Ready while it is watched has failed.
+func (r *Rollout) look(now time.Time, ready func(id string) bool) {
+	r.free, r.repairs, r.repairFailures, r.cordoned = r.parallelism, 0, 0, make(map[string]bool)
+	for _, g := range r.fleets {
+		g.away, g.cordoned, g.failed = 0, 0, 0
+	}
+	for _, h := range r.hosts {
+		g := r.fleets[h.Fleet]
+		if h.canary && h.state == ended && now.Before(h.readyAt.Add(g.limits.Soak)) && !ready(h.ID) {
+			h.failed = true
+		}
+		if h.state == working {
+			r.free--
+		}
+		switch {
+		case h.Lane == Repair && h.busy():
+			r.repairs++
+		case h.Lane == Repair && h.failed:
+			r.repairFailures++
+		case h.Lane == Disrupt && h.failed:
+			g.failed++
+		}
+	}
+	for _, g := range r.fleets {
+		// A host that died of an earlier run is a canary already, and keeps this one's too.
+		g.whyAll, g.whyOthers = whyFirst(g.trials, 0, now), whyFirst(g.canary(), g.limits.Soak, now)
+		for _, id := range g.healthy {
+			switch h := r.byID[id]; {
+			case h != nil && h.Lane == Disrupt && h.busy() || !ready(id):
+				g.away++
+			case r.closed[id]:
+				g.away++
+				g.cordoned++
+				r.cordoned[id] = true
+			}
+		}
+	}
+}
+
+// start counts a host that begins.
+func (r *Rollout) start(h *host) {
+	h.state = working
+	r.free--
+	switch g := r.fleets[h.Fleet]; {
+	case h.Lane == Repair:
+		r.repairs++
+	case h.Lane != Disrupt:
+	case r.cordoned[h.ID]:
+		g.cordoned-- // it was away already
+		delete(r.cordoned, h.ID)
+	case !r.closed[h.ID]:
+		g.away++
+	}
+}
+
+// why returns what keeps a waiting host, or nothing. That all workers are at work
+// is no reason.
+func (r *Rollout) why(h *host) Reason {
+	g := r.fleets[h.Fleet]
+	away, cordoned := g.away, g.cordoned
+	switch {
+	case r.cordoned[h.ID]:
+		// It takes no place that is not taken. Hosts that a killed run left closed
+		// would wait for each other for ever.
+		away, cordoned = away-cordoned, 0
+	case r.closed[h.ID]:
+		away--
+	}
+	switch {
+	case h.Lane == Repair && r.repairFailures >= RepairFailures:
+		return RepairsFailing
+	case h.Lane == Repair && r.repairs >= RepairsAtOnce:
+		return Repairs
+	case h.Lane != Disrupt:
+		return ""
+	case g.whyOthers == CanaryFailed:
+		return CanaryFailed
+	case g.whyAll != "":
+		return g.whyAll
+	case g.failed > g.limits.FailureBudget:
+		return BudgetSpent
+	case g.whyOthers != "" && !h.canary:
+		return g.whyOthers
+	case away-cordoned >= g.limits.MaxUnavailable:
+		return Unavailable
+	case away >= g.limits.MaxUnavailable:
+		return Cordoned
+	case g.limits.MinReady > 0 && len(g.healthy)-away-1 < g.limits.MinReady:
+		return TooFewReady
+	}
+	return ""
+}

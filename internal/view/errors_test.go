@@ -345,7 +345,7 @@ func allButTheClaim(p *plan.Plan) plan.Approved {
 	out := plan.Approved{Keys: map[string]string{memberID: "SHA256:abc", poolID: "SHA256:abc"}, Digests: make(map[string]string)}
 	for _, a := range p.Actions {
 		if a.Kind != plan.ClaimServer {
-			out.Digests[a.Address()] = p.ApprovalOf(a)
+			out.Digests[a.Address()] = p.Approve().Digests[a.Address()]
 		}
 	}
 	return out

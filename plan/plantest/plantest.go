@@ -80,3 +80,11 @@ func config(n int) *fleet.Config {
 	}
 	return cfg
 }
+
+// Code returns the code of that name, declared or not, as a record of it is read.
+func Code(name string) (c plan.Code) {
+	if err := c.UnmarshalText([]byte(name)); err != nil {
+		panic(err)
+	}
+	return c
+}
