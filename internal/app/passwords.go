@@ -71,15 +71,15 @@ func (p *passwords) Find(ctx context.Context, server inventory.Server, host stri
 func noPassword(told, resolved error) error {
 	switch {
 	case resolved != nil:
-		return &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "the password of its host block cannot be had: " + resolved.Error()}
+		return plan.CodeMissingSudoPassword.Trouble("the password of its host block cannot be had: " + resolved.Error())
 	case errors.Is(told, scaleway.ErrSealed):
-		return &engine.NoPasswordError{Code: engine.CodeSealedInGet, Why: told.Error()}
+		return engine.CodeSealedInGet.Trouble(told.Error())
 	case errors.Is(told, scaleway.ErrNotDisclosed):
-		return &engine.NoPasswordError{Code: engine.CodePasswordNotDisclosed, Why: told.Error()}
+		return engine.CodePasswordNotDisclosed.Trouble(told.Error())
 	case told != nil:
-		return &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "Scaleway cannot be asked: " + told.Error()}
+		return plan.CodeMissingSudoPassword.Trouble("Scaleway cannot be asked: " + told.Error())
 	}
-	return &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "none is known"}
+	return plan.CodeMissingSudoPassword.Trouble("none is known")
 }
 
 // askPasswords asks for the passwords of hosts, without showing what is typed.

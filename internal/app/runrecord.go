@@ -154,7 +154,7 @@ func (s *session) event(e engine.Event) {
 			r.mu.Unlock()
 		}
 		if err := r.writer.Event(e); err != nil {
-			s.halt(&engine.UnrecordedError{Err: err})
+			s.halt(fmt.Errorf("%w: %w", engine.ErrUnrecorded, err))
 		}
 	}
 	s.env.stream.Event(e)

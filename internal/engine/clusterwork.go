@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -59,19 +57,13 @@ const atOnce = 8
 
 // releasePods lets Pods go. One that cannot go keeps no other.
 func (w *worker) releasePods(ctx context.Context, pods []inventory.Pod) error {
-	errs := make([]error, len(pods))
-	var g errgroup.Group
-	g.SetLimit(atOnce)
-	for i, p := range pods {
-		g.Go(func() error {
-			if errs[i] = w.engine.may(); errs[i] == nil && w.engine.Stop.Err() == nil && ctx.Err() == nil {
-				errs[i] = w.engine.Cluster.ReleasePod(ctx, p)
-			}
-			return nil
-		})
-	}
-	_ = g.Wait() // the errors are in errs, by Pod
-	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	failed := each(pods, atOnce, func(p inventory.Pod) error {
+		if err := w.engine.may(); err != nil || w.engine.Stop.Err() != nil || ctx.Err() != nil {
+			return err
+		}
+		return w.engine.Cluster.ReleasePod(ctx, p)
+	})
+	failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil })
 	if len(failed) == 0 {
 		return nil
 	}

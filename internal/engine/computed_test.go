@@ -86,7 +86,7 @@ type passwordsOf []string
 // Find returns a host's.
 func (p passwordsOf) Find(_ context.Context, _ inventory.Server, host string) ([]engine.Password, error) {
 	if !slices.Contains(p, host) {
-		return nil, &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "nobody knows it"}
+		return nil, plan.CodeMissingSudoPassword.Trouble("nobody knows it")
 	}
 	v, err := secret.New("password of " + host)
 	return []engine.Password{{Value: v, Source: "a test"}}, err

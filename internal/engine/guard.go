@@ -17,19 +17,14 @@ type Guard interface {
 	Check() error
 }
 
-// lockLost is why a run stopped whose lock is another's.
-func lockLost(err error) *TroubleError {
-	return &TroubleError{*codeLockLost.Trouble("nothing more is changed: " + err.Error())}
-}
-
-// may returns nil while the run may change something, and a *TroubleError with the
+// may returns nil while the run may change something, and a *plan.Trouble with the
 // code "lock-lost" afterwards.
 func (e *Engine) may() error {
 	if e.Guard == nil {
 		return nil
 	}
 	if err := e.Guard.Check(); err != nil {
-		return lockLost(err)
+		return codeLockLost.Trouble("nothing more is changed: " + err.Error())
 	}
 	return nil
 }
@@ -65,20 +60,4 @@ func (e *Engine) raise(ctx context.Context, p *plan.Plan) error {
 	}
 	e.Run = run
 	return nil
-}
-
-// PinOf returns the key that a host showed, as the pin that a new connection to it
-// must match.
-func (e *Engine) PinOf(h plan.Host) *plan.Pin {
-	pin := e.pinOf(h)
-	return &pin
-}
-
-// run returns the run that enters hosts; nil: none does.
-func (e *Engine) run() *plan.Run {
-	if e.Run.ID == "" {
-		return nil
-	}
-	run := e.Run
-	return &run
 }

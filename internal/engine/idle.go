@@ -52,7 +52,7 @@ func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error 
 	if err == nil || ctx.Err() != nil { // a second Ctrl-C leaves at once; the next run finds the cordon
 		return err
 	}
-	var trouble *TroubleError
+	var trouble *plan.Trouble
 	if !errors.As(err, &trouble) {
 		err = w.notDrained(a, err)
 	}
@@ -72,7 +72,7 @@ func (w *worker) notDrained(a plan.Action, err error) error {
 	if w.engine.Stop.Err() != nil {
 		t.Text, t.Remedy = fmt.Sprintf("%s was not begun: the run was stopped while the host was made idle", a.Step), "apply again"
 	}
-	return &TroubleError{t}
+	return &t
 }
 
 // makeIdle drains the host's Node where a kubelet heeds that, and then has the host itself

@@ -14,31 +14,26 @@ import (
 type Members struct {
 	Hosts   []plan.Host // in the plan's order, with their Nodes
 	Missing int         // how many more the selected groups want
-
-	pins map[string]plan.Pin // by server id
 }
 
 // Members reads the lists and asks no host. An error means that they cannot be had,
 // or that the selection names what does not exist.
 func (e *Engine) Members(ctx context.Context) (Members, error) {
-	snap, err := e.lists(ctx, false)
+	snap, err := e.checked(ctx, never)
 	if err != nil {
 		return Members{}, err
 	}
-	if err := plan.CheckLists(e.Config, snap, e.Selection); err != nil {
-		return Members{}, err
-	}
 	p := e.Compute(ctx, snap)
-	m := Members{pins: make(map[string]plan.Pin, len(snap.Pins))}
-	for _, pin := range snap.Pins {
-		m.pins[pin.ServerID] = pin
-	}
+	var m Members
 	for _, h := range p.Hosts {
-		if h.Member {
-			m.Hosts = append(m.Hosts, h)
-		} else {
+		if !h.Member {
 			m.Missing++
+			continue
 		}
+		if pin := pinned(snap.Pins, h.Server); pin != nil {
+			h.Seen.Key = pin.Key // of the host nobody has asked for it yet
+		}
+		m.Hosts = append(m.Hosts, h)
 	}
 	for _, s := range p.Shortages {
 		m.Missing += s.Missing
@@ -65,7 +60,6 @@ type Waited struct {
 func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)) (Waited, error) {
 	g, began := e.newGate(), e.Now()
 	defer g.end()
-	g.pins = m.pins
 	for _, h := range m.Hosts {
 		if h.Spec.Spec.JoinsCluster() {
 			g.add(h, began)

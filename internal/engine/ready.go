@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -30,7 +31,6 @@ const (
 type gate struct {
 	engine  *Engine
 	waiting []*awaited
-	pins    map[string]plan.Pin       // by server id, of hosts that were not asked yet
 	asking  int                       // how many hosts are looked at now
 	answers chan answer               // what the hosts said that are
 	ending  context.Context           // done: nobody wants to know any more
@@ -68,7 +68,7 @@ func (g *gate) look(ctx context.Context) []*awaited {
 		return nil
 	}
 	g.nodes = make(map[string]inventory.Node, len(nodes))
-	for _, n := range g.engine.Scrub.Nodes(nodes) {
+	for _, n := range wire.Clean(g.engine.Scrub, nodes) {
 		g.nodes[n.Name] = n
 	}
 	for _, h := range g.waiting {
@@ -181,19 +181,11 @@ func (g *gate) kubelet(ctx context.Context, h *plan.Host) (why string) {
 	if !ok {
 		return ""
 	}
-	target := Target{Server: h.Server, Name: h.Name}
-	if pin, known := g.pins[h.Server.ID]; known {
-		target.Pin = &pin
-	} else if h.Seen.Key != "" {
-		pin := e.pinOf(*h)
-		target.Pin = &pin
-	}
-	seen := e.look(ctx, target, step.Probes())
-	if seen.Trouble != nil {
-		return seen.Trouble.Code.String() + ": " + seen.Trouble.Text
+	if t := e.again(ctx, h, step.Probes()); t != nil {
+		return t.Code.String() + ": " + t.Text
 	}
 	v := h.View(step.ID())
-	v.Facts, v.Root, v.At, v.Pending = seen.Facts, seen.Root, seen.At, false
+	v.Pending = false
 	f := step.Diff(v)
 	switch {
 	case len(f.Unread) > 0:
@@ -220,16 +212,25 @@ func (g *gate) ready(h *awaited) bool {
 	return true
 }
 
+// again asks a host once more, and enters into it what is there now. It changes nothing.
+func (e *Engine) again(ctx context.Context, h *plan.Host, probes []plan.Probe) *plan.Trouble {
+	seen := e.look(ctx, Target{Server: h.Server, Name: h.Name, Pin: e.PinOf(*h)}, probes)
+	if seen.Trouble == nil {
+		h.Seen.Facts, h.Seen.Root, h.Seen.Pending, h.Seen.At = seen.Facts, seen.Root, seen.Pending, seen.At
+	}
+	return seen.Trouble
+}
+
 // failure says of a host that was waited for why it is not Ready, by all that is
 // known: its Node, and a last look at the host itself.
 func (e *Engine) failure(ctx context.Context, h *plan.Host, node string, waited time.Duration) Failure {
 	found, remedy := e.lastLook(ctx, h)
-	t := plan.Trouble{Code: plan.CodeNodeNotReady,
+	t := &plan.Trouble{Code: plan.CodeNodeNotReady,
 		Text:   fmt.Sprintf("it is not Ready after %s: %s; %s", waited.Round(time.Second), node, found),
 		Remedy: cmp.Or(remedy, "kubectl describe node "+h.Name+", and read /var/log/tart-kubelet.log on the host; apply again goes on from there")}
-	f := Failure{Action: *actionOn(h, plan.AwaitNode), Err: &TroubleError{t}}
-	e.emit(Event{Type: Failed, Host: h.Name, Action: actionOn(h, plan.AwaitNode), Err: f.Err, Seconds: waited.Seconds()})
-	return f
+	a := actionOn(h, plan.AwaitNode)
+	e.emit(Event{Type: Failed, Host: h.Name, Action: a, Err: t, Seconds: waited.Seconds()})
+	return Failure{Action: *a, Err: t}
 }
 
 // node says what the cluster knows of a host's Node.
@@ -244,25 +245,22 @@ func (g *gate) node(h *plan.Host) string {
 // lastLook asks a host once more and says what its steps find there. It changes
 // nothing. Of a kubelet that does not stay up, remedy is what helps.
 func (e *Engine) lastLook(ctx context.Context, h *plan.Host) (text, remedy string) {
-	pin := e.pinOf(*h)
-	seen := e.look(ctx, Target{Server: h.Server, Name: h.Name, Pin: &pin}, plan.Probes(e.Config, e.Steps, e.Selection))
-	if seen.Trouble != nil {
-		return fmt.Sprintf("the host cannot be asked: %s: %s", seen.Trouble.Code, seen.Trouble.Text), ""
+	if t := e.again(ctx, h, plan.Probes(e.Config, e.Steps, e.Selection)); t != nil {
+		return fmt.Sprintf("the host cannot be asked: %s: %s", t.Code, t.Text), ""
 	}
-	h.Seen.Facts, h.Seen.Root, h.Seen.Pending, h.Seen.At = seen.Facts, seen.Root, seen.Pending, seen.At
 	var found []string
 	for _, step := range e.Steps(h.Spec) {
-		f := step.Diff(h.View(step.ID()))
+		f, at := step.Diff(h.View(step.ID())), string(step.ID())+": "
 		if k, _ := f.Kubelet.Get(); k.Fault.Code == plan.CodeKubeletCrashLoop && len(f.Changes) > 0 {
 			remedy = f.Changes[len(f.Changes)-1].Remedy
 		}
 		switch {
 		case f.Refused != nil:
-			found = append(found, fmt.Sprintf("%s: %s: %s", step.ID(), f.Refused.Code, f.Refused.Text))
+			found = append(found, at+f.Refused.Code.String()+": "+f.Refused.Text)
 		case len(f.Changes) > 0:
-			found = append(found, fmt.Sprintf("%s: %s: %s", step.ID(), f.Changes[0].Reason.Code, f.Changes[0].Reason.Text))
+			found = append(found, at+f.Changes[0].Reason.Code.String()+": "+f.Changes[0].Reason.Text)
 		case len(f.Unread) > 0:
-			found = append(found, fmt.Sprintf("%s: %s: %s", step.ID(), f.Unread[0].Probe, f.Unread[0].Why))
+			found = append(found, at+f.Unread[0].Probe+": "+f.Unread[0].Why)
 		}
 	}
 	if len(found) == 0 {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -22,29 +23,20 @@ func opening(actions []plan.Action) (rest []plan.Action, open *plan.Action) {
 }
 
 // open opens the Node of a host whose work is done. The host keeps its place until then.
+// What is no action of the plan is told of where it fails alone.
 func (s *schedule) open(ctx context.Context, h plan.Host) {
 	j := s.jobs[h.Server.ID]
-	action := j.opens
+	planned := j.opens
 	j.opening = true
 	go func() {
-		e, told := s.engine, *actionOn(&h, plan.UncordonNode)
-		if action != nil {
-			told = *action
-			e.emit(Event{Type: Started, Host: h.Name, Action: action})
+		if planned != nil {
+			s.engine.emit(Event{Type: Started, Host: h.Name, Action: planned})
 		}
 		var r Result
-		started, err := e.Now(), e.unrecorded()
-		if err == nil {
-			err = e.scrubError(broken(ctx, e.open(ctx, h)))
-		}
-		switch ev := (Event{Host: h.Name, Action: &told, Err: err, Seconds: e.Now().Sub(started).Seconds()}); {
-		case err != nil:
-			r.Failures = []Failure{{Action: told, Err: err}}
-			ev.Type = Failed
-			e.emit(ev)
-		case action != nil:
-			r.Done, ev.Type = 1, Done
-			e.emit(ev)
+		ended := s.engine.act(ctx, h.Name, cmp.Or(planned, actionOn(&h, plan.UncordonNode)),
+			func(ctx context.Context, _ plan.Action) error { return s.engine.open(ctx, h) })
+		if planned != nil || ended.Err != nil {
+			s.engine.ended(&r, ended)
 		}
 		s.ends <- end{r, h}
 	}()

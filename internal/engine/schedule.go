@@ -265,14 +265,14 @@ func (s *schedule) skip(j *job) {
 }
 
 // ready reports whether a healthy host's Node was Ready when the Nodes were last
-// listed.
+// listed. A Node of that name that is another server's is not its Node.
 func (s *schedule) ready(id string) bool {
 	if s.engine.Cluster == nil {
 		return true
 	}
 	h := s.healthy[id]
 	n, there := s.gate.nodes[h.Name]
-	return there && isReady(n, h.ProviderID)
+	return there && n.Ready == inventory.Ready && n.ProviderID == h.ProviderID
 }
 
 // disturbs reports whether healthy hosts wait for their turn, or are watched.
@@ -326,8 +326,7 @@ func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 		s.jobs[id] = j
 		all[i] = rollout.Work{ID: id, Fleet: h.Fleet, Lane: j.lane, Trial: crashes(h)}
 	}
-	s.idleFirst(all)
-	s.closedFirst(all)
+	s.sort(all)
 	s.rollout = rollout.New(all, limits, ids, e.Parallelism)
 	return s
 }
@@ -352,44 +351,36 @@ func crashes(h *plan.Host) bool {
 	return k.Fault.Code == plan.CodeKubeletCrashLoop
 }
 
-// idleFirst sorts the hosts of the fleets that want it so by how many Pods they
-// have. One whose Pods are not known comes last: unknown is busy.
-func (s *schedule) idleFirst(all []rollout.Work) {
-	pods := func(w rollout.Work) int {
-		if list, known := s.jobs[w.ID].host.Pods.Get(); known {
-			return len(list)
-		}
-		return math.MaxInt
-	}
+// sort puts the hosts first whose Nodes an earlier run left closed: they take places of their
+// fleet, so the others could wait for them, and they for the canary. The hosts of a fleet that
+// wants it so are sorted by how many Pods they have; where that is not known, they may be busy.
+func (s *schedule) sort(all []rollout.Work) {
+	byIdle, place := make(map[string]bool), make(map[string]int) // by fleet
 	for _, f := range s.engine.Config.Fleets {
-		if f.Rollout.Order != fleet.ByIdle {
-			continue
-		}
-		of := func(w rollout.Work) bool { return w.Fleet == f.Name }
-		if from := slices.IndexFunc(all, of); from >= 0 { // a plan has a fleet's hosts side by side
-			to := from + 1
-			for to < len(all) && of(all[to]) {
-				to++
-			}
-			slices.SortStableFunc(all[from:to], func(a, b rollout.Work) int { return cmp.Compare(pods(a), pods(b)) })
+		byIdle[f.Name] = f.Rollout.Order == fleet.ByIdle
+	}
+	for i, w := range all {
+		if _, known := place[w.Fleet]; !known {
+			place[w.Fleet] = i
 		}
 	}
-}
-
-// closedFirst sorts the hosts to the front whose Nodes an earlier run left closed. They
-// take places of their fleet, so the others could wait for them, and they for the canary.
-func (s *schedule) closedFirst(all []rollout.Work) {
+	pods := func(w rollout.Work) int {
+		list, known := s.jobs[w.ID].host.Pods.Get()
+		switch {
+		case !byIdle[w.Fleet]:
+			return 0
+		case !known:
+			return math.MaxInt
+		}
+		return len(list)
+	}
 	open := func(w rollout.Work) int {
 		if s.jobs[w.ID].opens != nil {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(all, func(a, b rollout.Work) int { return cmp.Compare(open(a), open(b)) })
-}
-
-// isReady reports whether a Node is Ready and is this server's. A Node of that name
-// that is another server's is not its Node.
-func isReady(n inventory.Node, providerID string) bool {
-	return n.Ready == inventory.Ready && n.ProviderID == providerID
+	slices.SortStableFunc(all, func(a, b rollout.Work) int {
+		return cmp.Or(open(a)-open(b), place[a.Fleet]-place[b.Fleet], cmp.Compare(pods(a), pods(b)))
+	})
 }

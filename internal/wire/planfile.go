@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -71,13 +72,7 @@ func (f PlanFile) Gone(now *plan.Plan) []plan.Action {
 	for _, a := range now.Actions {
 		wanted[a.Address()] = true
 	}
-	var out []plan.Action
-	for _, a := range f.Actions() {
-		if !wanted[a.Address()] {
-			out = append(out, a)
-		}
-	}
-	return out
+	return slices.DeleteFunc(f.Actions(), func(a plan.Action) bool { return wanted[a.Address()] })
 }
 
 // filled returns the file with the keys that are derived from others.
@@ -125,35 +120,37 @@ var ErrNoPlanFile = errors.New("not a plan file that this macfleet reads")
 
 // DecodePlanFile reads a file's content. The error wraps ErrNoPlanFile.
 func DecodePlanFile(content []byte) (PlanFile, error) {
-	var head Head
-	if err := decode(content, &head, false); err != nil {
-		return PlanFile{}, noPlanFile("%w", err)
-	}
-	switch {
-	case head.FormatVersion != PlanFileFormat:
-		return PlanFile{}, noPlanFile("its format_version is %q, this one reads %s", head.FormatVersion, PlanFileFormat)
-	case !selfDigest.Match(content):
-		// Without its line there is nothing to compare, and a text laid out anew
-		// would pass for what it does not say.
-		return PlanFile{}, noPlanFile("it does not end with its self_digest: it is another document, or was changed by hand")
-	case !bytes.Equal(seal(content), content):
-		return PlanFile{}, noPlanFile("it was damaged or changed since it was made: its bytes are not those of its self_digest")
-	}
-	var f PlanFile
-	if err := decode(content, &f, true); err != nil {
-		return PlanFile{}, noPlanFile("%w", err)
-	}
-	p, err := f.Document.plan()
+	f, err := decodePlanFile(content)
 	if err != nil {
-		return PlanFile{}, noPlanFile("%w", err)
+		return PlanFile{}, fmt.Errorf("%w: %w; make another: macfleet plan --out FILE", ErrNoPlanFile, err)
 	}
-	f.Plan, f.Document = p, PlanOf(p)
-	f.Document.MacfleetVersion = f.MacfleetVersion
 	return f, nil
 }
 
-func noPlanFile(format string, args ...any) error {
-	return fmt.Errorf("%w: %w; make another: macfleet plan --out FILE", ErrNoPlanFile, fmt.Errorf(format, args...))
+func decodePlanFile(content []byte) (f PlanFile, err error) {
+	var head Head
+	if err := decode(content, &head, false); err != nil {
+		return f, err
+	}
+	switch {
+	case head.FormatVersion != PlanFileFormat:
+		return f, fmt.Errorf("its format_version is %q, this one reads %s", head.FormatVersion, PlanFileFormat)
+	case !selfDigest.Match(content):
+		// Without its line there is nothing to compare, and a text laid out anew
+		// would pass for what it does not say.
+		return f, errors.New("it does not end with its self_digest: it is another document, or was changed by hand")
+	case !bytes.Equal(seal(content), content):
+		return f, errors.New("it was damaged or changed since it was made: its bytes are not those of its self_digest")
+	}
+	if err := decode(content, &f, true); err != nil {
+		return f, err
+	}
+	if f.Plan, err = f.Document.plan(); err != nil {
+		return f, err
+	}
+	f.Document = PlanOf(f.Plan)
+	f.Document.MacfleetVersion = f.MacfleetVersion
+	return f, nil
 }
 
 // Check returns why the file must not be applied to a configuration now, or nil.

@@ -57,9 +57,10 @@ var ErrNoSnapshot = errors.New("not a snapshot that this macfleet reads")
 // an empty list and none are the same. What a file does not say of a host is unread.
 // The error wraps ErrNoSnapshot.
 func DecodeRecord(content []byte) (Record, error) {
+	const another = "%w: %w; record another"
 	var head Head
 	if err := decode(content, &head, false); err != nil {
-		return Record{}, fmt.Errorf("%w: %w; record another", ErrNoSnapshot, err)
+		return Record{}, fmt.Errorf(another, ErrNoSnapshot, err)
 	}
 	major, _, _ := strings.Cut(RecordFormat, ".")
 	if got, _, _ := strings.Cut(head.FormatVersion, "."); got != major {
@@ -67,29 +68,22 @@ func DecodeRecord(content []byte) (Record, error) {
 			ErrNoSnapshot, head.FormatVersion, major)
 	}
 	var r Record
-	if err := decode(content, &r, false); err != nil {
-		return Record{}, fmt.Errorf("%w: %w; record another", ErrNoSnapshot, err)
+	err := decode(content, &r, false)
+	switch { // an inventory that is not there must not look like an empty one
+	case err != nil:
+	case r.Configuration == "":
+		err = errors.New("it has no configuration")
+	case r.Servers == nil:
+		err = errors.New("it has no servers")
+	case r.Pins == nil:
+		err = errors.New("it has no pins")
+	case r.Hosts == nil:
+		err = errors.New("it has no hosts")
 	}
-	if missing := r.missing(); missing != "" {
-		return Record{}, fmt.Errorf("%w: it has no %s; record another", ErrNoSnapshot, missing)
+	if err != nil {
+		return Record{}, fmt.Errorf(another, ErrNoSnapshot, err)
 	}
 	return r, nil
-}
-
-// missing returns a key without which the file says nothing, or "". An inventory
-// that is not there must not look like an empty one.
-func (r Record) missing() string {
-	switch {
-	case r.Configuration == "":
-		return "configuration"
-	case r.Servers == nil:
-		return "servers"
-	case r.Pins == nil:
-		return "pins"
-	case r.Hosts == nil:
-		return "hosts"
-	}
-	return ""
 }
 
 // Check returns an error for a record of another configuration or environment

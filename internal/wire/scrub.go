@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -13,27 +12,11 @@ import (
 // else. A nil Scrub takes nothing out.
 type Scrub func(text string) string
 
-// Snapshot, Host, Facts and Nodes return what was observed with every text clean.
-// They run before anything is computed, so that a plan from a file is the plan that
-// was seen.
-func (s Scrub) Snapshot(v plan.Snapshot) plan.Snapshot { return Clean(s, v) }
-
-// Host returns a host's observation with every text clean.
-func (s Scrub) Host(v plan.HostSeen) plan.HostSeen { return Clean(s, v) }
-
-// Facts returns answers with every text clean.
-func (s Scrub) Facts(v plan.Facts) plan.Facts { return Clean(s, v) }
-
-// Nodes returns Nodes with every text clean.
-func (s Scrub) Nodes(v []inventory.Node) []inventory.Node { return Clean(s, v) }
-
 // Clean returns a copy of a document in which every text, map keys among them, is
 // scrubbed and valid UTF-8, as JSON wants it. What the document points to stays as
 // it is for others.
 func Clean[T any](s Scrub, v T) T {
-	if w := walkOf(reflect.TypeFor[T]()); w != nil {
-		w(s, reflect.ValueOf(&v).Elem())
-	}
+	s.clean(reflect.ValueOf(&v).Elem(), text)
 	return v
 }
 
@@ -43,177 +26,130 @@ var untouched = map[reflect.Type]string{
 	reflect.TypeFor[plan.Refusal](): "a seal is compared byte by byte, holds no secret and is not recorded",
 }
 
-// raw are the types whose texts are scrubbed and keep bytes that are no UTF-8: their
-// JSON has a form for them.
-var raw = map[reflect.Type]bool{reflect.TypeFor[plan.Answer](): true}
-
-// walk cleans a value in place. Whatever the value shares with others is replaced by
-// a copy first.
-type walk func(s Scrub, v reflect.Value)
-
-// walks holds the walk of each type, once it was made. A type without a text has nil.
-var walks sync.Map
-
-func walkOf(t reflect.Type) walk {
-	if w, ok := walks.Load(t); ok {
-		return w.(walk)
-	}
-	w := newWalk(t, text)
-	walks.Store(t, w)
-	return w
-}
-
-// text cleans one text.
-func text(s Scrub, v reflect.Value) {
-	before := v.String()
-	after := strings.ToValidUTF8(before, "\uFFFD")
-	if s != nil {
-		after = strings.ToValidUTF8(s(after), "\uFFFD")
-	}
-	if after != before {
-		v.SetString(after)
-	}
-}
-
-// rawText scrubs one text and keeps its bytes.
-func rawText(s Scrub, v reflect.Value) {
-	if s == nil {
-		return
-	}
-	if after := s(v.String()); after != v.String() {
-		v.SetString(after)
-	}
-}
-
 // holder is an inventory.Seen of any type.
 type holder interface {
 	Inside() (value any, why *string)
 }
 
-// newWalk returns the walk of a type, whose texts are cleaned by a leaf.
-func newWalk(t reflect.Type, leaf walk) walk {
+// form is how the texts of a type are reached.
+type form int
+
+const (
+	noText form = iota
+	plainText
+	rawText // the texts keep bytes that are no UTF-8, as their JSON has a form for them
+	held    // a holder
+)
+
+// forms holds the form of each type, once it was asked for.
+var forms sync.Map
+
+func formOf(t reflect.Type) form {
+	f, known := forms.Load(t)
+	if !known {
+		f = newForm(t)
+		forms.Store(t, f)
+	}
+	return f.(form)
+}
+
+func newForm(t reflect.Type) form {
+	text := false
 	switch {
 	case untouched[t] != "":
-		return nil
-	case raw[t]:
-		leaf = rawText
+		return noText
+	case t == reflect.TypeFor[plan.Answer]():
+		return rawText
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[holder]()):
-		return seen
+		return held
 	}
 	switch t.Kind() {
 	case reflect.String:
-		return leaf
-	case reflect.Pointer:
-		return pointer(t)
-	case reflect.Slice:
-		return list(t)
+		text = true
 	case reflect.Map:
-		return dictionary(t)
+		text = formOf(t.Key()) != noText || formOf(t.Elem()) != noText
+	case reflect.Pointer, reflect.Slice:
+		text = formOf(t.Elem()) != noText
 	case reflect.Struct:
-		return fields(t, leaf)
+		for f := range t.Fields() {
+			text = text || f.IsExported() && formOf(f.Type) != noText
+		}
 	}
-	return nil
+	if text {
+		return plainText
+	}
+	return noText
 }
 
-func seen(s Scrub, v reflect.Value) {
-	value, why := v.Addr().Interface().(holder).Inside()
-	if value != nil {
-		v := reflect.ValueOf(value).Elem()
-		if w := walkOf(v.Type()); w != nil {
-			w(s, v)
-		}
-	}
-	if *why != "" {
-		text(s, reflect.ValueOf(why).Elem())
-	}
+// text returns what a text becomes that is valid UTF-8.
+func text(s Scrub, before string) string {
+	return strings.ToValidUTF8(raw(s, strings.ToValidUTF8(before, "\uFFFD")), "\uFFFD")
 }
 
-func pointer(t reflect.Type) walk {
-	inner := walkOf(t.Elem())
-	if inner == nil {
-		return nil
+// raw returns what a text becomes that keeps its bytes.
+func raw(s Scrub, before string) string {
+	if s == nil {
+		return before
 	}
-	return func(s Scrub, v reflect.Value) {
-		if v.IsNil() {
-			return
-		}
-		own := reflect.New(t.Elem())
-		own.Elem().Set(v.Elem())
-		inner(s, own.Elem())
-		v.Set(own)
-	}
+	return s(before)
 }
 
-func list(t reflect.Type) walk {
-	inner := walkOf(t.Elem())
-	if inner == nil {
-		return nil
-	}
-	return func(s Scrub, v reflect.Value) {
-		if v.IsNil() {
-			return
+// clean cleans a value in place, each text by leaf. Whatever the value shares with others
+// is replaced by a copy first.
+func (s Scrub) clean(v reflect.Value, leaf func(Scrub, string) string) {
+	t := v.Type()
+	switch formOf(t) {
+	case noText:
+		return
+	case rawText:
+		leaf = raw
+	case held:
+		value, why := v.Addr().Interface().(holder).Inside()
+		if value != nil {
+			s.clean(reflect.ValueOf(value).Elem(), text)
 		}
-		own := reflect.MakeSlice(t, v.Len(), v.Len())
-		reflect.Copy(own, v)
-		for i := range own.Len() {
-			inner(s, own.Index(i))
-		}
-		v.Set(own)
+		*why = text(s, *why)
+		return
 	}
-}
-
-func dictionary(t reflect.Type) walk {
-	ofKey, ofValue := walkOf(t.Key()), walkOf(t.Elem())
-	if ofKey == nil && ofValue == nil {
-		return nil
-	}
-	return func(s Scrub, v reflect.Value) {
-		if v.IsNil() {
-			return
+	switch t.Kind() {
+	case reflect.String:
+		if after := leaf(s, v.String()); after != v.String() {
+			v.SetString(after)
 		}
-		own := reflect.MakeMapWithSize(t, v.Len())
-		key, value := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
-		for all := v.MapRange(); all.Next(); {
-			key.SetIterKey(all)
-			value.SetIterValue(all)
-			if ofKey != nil {
-				ofKey(s, key)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if field := v.Field(i); field.CanSet() { // the inside of a time.Time cannot be
+				s.clean(field, leaf)
 			}
-			if ofValue != nil {
-				ofValue(s, value)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			own := reflect.New(t.Elem())
+			own.Elem().Set(v.Elem())
+			s.clean(own.Elem(), text)
+			v.Set(own)
+		}
+	case reflect.Slice:
+		if !v.IsNil() {
+			own := reflect.MakeSlice(t, v.Len(), v.Len())
+			reflect.Copy(own, v)
+			for i := range own.Len() {
+				s.clean(own.Index(i), text)
 			}
-			own.SetMapIndex(key, value)
+			v.Set(own)
 		}
-		v.Set(own)
-	}
-}
-
-// fields walks over what of a struct is exported: the inside of a time.Time is not.
-func fields(t reflect.Type, leaf walk) walk {
-	type field struct {
-		at   int
-		walk walk
-	}
-	var all []field
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if !f.IsExported() {
-			continue
-		}
-		w := walkOf(f.Type)
-		if f.Type.Kind() == reflect.String {
-			w = leaf
-		}
-		if w != nil {
-			all = append(all, field{i, w})
-		}
-	}
-	if all == nil {
-		return nil
-	}
-	return func(s Scrub, v reflect.Value) {
-		for _, f := range all {
-			f.walk(s, v.Field(f.at))
+	case reflect.Map:
+		if !v.IsNil() {
+			own := reflect.MakeMapWithSize(t, v.Len())
+			key, value := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
+			for all := v.MapRange(); all.Next(); {
+				key.SetIterKey(all)
+				value.SetIterValue(all)
+				s.clean(key, text)
+				s.clean(value, text)
+				own.SetMapIndex(key, value)
+			}
+			v.Set(own)
 		}
 	}
 }
