@@ -45,11 +45,9 @@ func (r Result) Converged() bool {
 	return s.Changes() == 0 && s.Complete()
 }
 
-// Apply performs the plan's actions, the very ones that were shown, as many hosts at
-// once as their fleets' rollouts let it, waits until the Nodes of the hosts that it
-// worked on are Ready, and then observes again: proof is observation. It returns an error only when the
-// second observation fails or ctx ends; what went wrong on hosts is in the
-// result.
+// Apply performs the plan's actions, the very ones that were shown, waits until the Nodes of
+// their hosts are Ready, and observes again: proof is observation. It returns an error only
+// when that fails or ctx ends; what went wrong on hosts is in the result.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	// Keys are pinned when a claim is won. A place that cannot be written to must
 	// show before the first change and not after it.
@@ -75,17 +73,21 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	return r, nil
 }
 
-// Settle enters what a plan has shown without a difference: the keys of members
-// that were reached for the first time, and proofs that their markers lack,
-// because a run broke off before it could write them. Without the proofs a later
-// drift would look like configuration that was never applied. A host on which
-// that fails is a failure and harms no other; the error is about the keys.
+// Settle enters what a plan has shown without a difference: keys of members that were reached
+// for the first time, and proofs that a run which broke off could not write: without them a
+// later drift would look like configuration that was never applied. The error is about keys.
 func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	if err := e.may(); err != nil {
 		return nil, err
 	}
-	if err := e.raise(ctx, p); err != nil {
-		return nil, err
+	// The lock may have been deleted since, and then counts from the beginning: the hosts would
+	// take this run for an older one.
+	if e.Raise != nil && e.Run.Epoch != 0 && p.Epoch() >= e.Run.Epoch {
+		run, err := e.Raise(ctx, p.Epoch())
+		if err != nil {
+			return nil, err
+		}
+		e.Run = run
 	}
 	var fresh []plan.Pin
 	for _, h := range Unpinned(p) {
@@ -233,9 +235,8 @@ func actionOn(h *plan.Host, k plan.Kind) *plan.Action {
 	return &plan.Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}
 }
 
-// broken says of an action that ended with the run's own end, as by a second
-// Ctrl-C, that it was that: what the connection says of it then would accuse the
-// host.
+// broken says of an action that ended with the run's own end that it was that: what the
+// connection says of it then would accuse the host.
 func broken(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if err == nil || cause == nil || !errors.Is(err, cause) && !errors.Is(err, ctx.Err()) {

@@ -37,6 +37,8 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 		return err
 	case plan.ReleasePods:
 		return w.releasePods(ctx, a.Pods)
+	case plan.KeepObject:
+		return cluster.Keep(ctx, *a.Object)
 	}
 	switch {
 	case !known:
@@ -68,19 +70,4 @@ func (w *worker) releasePods(ctx context.Context, pods []inventory.Pod) error {
 		return nil
 	}
 	return fmt.Errorf("%d of %d Pods stay: %w", len(failed), len(pods), failed[0])
-}
-
-// keep performs the actions of no host: what the cluster itself must hold comes
-// before all hosts, which may need it, and with it what is left of servers that are
-// gone.
-func (e *Engine) keep(ctx context.Context, actions []plan.Action) Result {
-	return e.perform(ctx, "", actions, func(ctx context.Context, a plan.Action) error {
-		if e.Cluster == nil {
-			return errNoCluster
-		}
-		if a.Kind == plan.RevokeHost {
-			return e.Cluster.Revoke(ctx, a.Host)
-		}
-		return e.Cluster.Keep(ctx, *a.Object)
-	})
 }

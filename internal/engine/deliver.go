@@ -73,17 +73,6 @@ func changed(err error) *plan.Trouble {
 	return t
 }
 
-// prune lets the host drop artifacts that nothing there names any more, after a
-// step that brought one is proven. What cannot be dropped now the next one drops.
-func (w *worker) prune(ctx context.Context, changes []plan.Change) {
-	for _, c := range changes {
-		if c.Delivery != nil {
-			_, _ = w.conn.Do(ctx, PruneArtifacts{})
-			return
-		}
-	}
-}
-
 // everySecond is how often an upload tells how far it is.
 const everySecond = time.Second
 

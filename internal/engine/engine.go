@@ -181,9 +181,8 @@ func (e *Engine) Examine(ctx context.Context, name string, more ...plan.Probe) (
 }
 
 // complete asks the selected hosts, computes their plan, and looks for the passwords that
-// it needs: a candidate whose password is not to be had gives way to another one. Each
-// round asks hosts or looks for passwords that were not there before, so the rounds end:
-// at the latest when every server was asked.
+// it needs: a candidate whose password is not to be had gives way to another one. The rounds
+// end, as each asks hosts or looks for passwords that were not there before.
 func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Selection) (*plan.Plan, error) {
 	var p *plan.Plan
 	var again map[string]bool

@@ -46,18 +46,3 @@ func (e *Engine) lock(ctx context.Context) *plan.Lock {
 	}
 	return l
 }
-
-// raise makes the run's epoch higher than any that the plan's hosts know of: the
-// lock may have been deleted since, and then counts from the beginning. Without it
-// the hosts would take this run for an older one.
-func (e *Engine) raise(ctx context.Context, p *plan.Plan) error {
-	if e.Raise == nil || e.Run.Epoch == 0 || p.Epoch() < e.Run.Epoch {
-		return nil
-	}
-	run, err := e.Raise(ctx, p.Epoch())
-	if err != nil {
-		return err
-	}
-	e.Run = run
-	return nil
-}

@@ -164,14 +164,9 @@ func (w *worker) drain(ctx context.Context) error {
 // evictions tells of Pods on their way, each word once: a budget that holds one is asked
 // every few seconds.
 func (w *worker) evictions() func(pod, what, why string) {
-	var mu sync.Mutex
-	said := make(map[string]string)
+	var said sync.Map
 	return func(pod, what, why string) {
-		mu.Lock()
-		old := said[pod]
-		said[pod] = what + why
-		mu.Unlock()
-		if old != what+why {
+		if old, _ := said.Swap(pod, what+why); old != what+why {
 			w.engine.emit(Event{Type: Evicting, Host: w.host.Name, Pod: pod, What: what, Text: why})
 		}
 	}

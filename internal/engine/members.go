@@ -53,10 +53,9 @@ type Waited struct {
 	Alone []NotReady // Ready by what their Nodes say alone, and why the hosts could not be asked
 }
 
-// WaitReady lists the Nodes until all hosts are Ready, or the time of Ready.Within is
-// up. A host whose Node says Ready is asked for its kubelet. tell hears of those that
-// are not Ready at the first look, and when they or the reasons change. A host that
-// joins no cluster has no Node to wait for.
+// WaitReady lists the Nodes until all hosts that join the cluster are Ready, as their kubelets
+// say too, or the time of Ready.Within is up. tell hears of those that are not Ready at the
+// first look, and when they or the reasons change.
 func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)) (Waited, error) {
 	g, began := e.newGate(), e.Now()
 	defer g.end()
@@ -78,7 +77,7 @@ func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)
 			return Waited{}, err
 		}
 		now := g.notReady()
-		if !slices.EqualFunc(now, last, sameReason) {
+		if !slices.EqualFunc(now, last, func(a, b NotReady) bool { return a.Host.Name == b.Host.Name && a.Why == b.Why }) {
 			tell(now)
 		}
 		if last = now; over || len(now) == 0 {
@@ -93,8 +92,6 @@ func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)
 		}
 	}
 }
-
-func sameReason(a, b NotReady) bool { return a.Host.Name == b.Host.Name && a.Why == b.Why }
 
 func (g *gate) notReady() []NotReady {
 	out := make([]NotReady, len(g.waiting))

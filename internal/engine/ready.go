@@ -32,7 +32,7 @@ type gate struct {
 	engine  *Engine
 	waiting []*awaited
 	asking  int                       // how many hosts are looked at now
-	answers chan answer               // what the hosts said that are
+	answers chan func()               // take what one of those said
 	ending  context.Context           // done: nobody wants to know any more
 	cancel  context.CancelFunc        // ends it
 	alone   []NotReady                // whose Nodes are Ready, and why the hosts could not be asked
@@ -51,7 +51,7 @@ type awaited struct {
 
 func (e *Engine) newGate() *gate {
 	ending, cancel := context.WithCancel(context.Background())
-	return &gate{engine: e, ending: ending, cancel: cancel, answers: make(chan answer)}
+	return &gate{engine: e, ending: ending, cancel: cancel, answers: make(chan func())}
 }
 
 // add waits for one more host.
@@ -105,18 +105,9 @@ func (g *gate) take(holds func(*awaited) bool) (out []*awaited) {
 	return out
 }
 
-// answer is what a host says of its kubelet.
-type answer struct {
-	of      *awaited
-	kubelet inventory.Seen[plan.Kubelet]
-	alone   string // why the host could not be asked: its Node counts alone
-}
-
-// ask begins to look at the kubelets of hosts whose Nodes are Ready, where nobody has
-// looked yet or they did not run: the cluster goes on for a while about one that has died.
-// One that runs and stays unheard is looked at again too: when it was started is known by
-// this machine's clock, which may have been set in the middle of a run.
-// A host that takes its time keeps no other's news back.
+// ask begins to look at the kubelets of hosts whose Nodes are Ready, where nobody has looked
+// yet or they did not run: the cluster goes on for a while about one that has died. One that
+// stays unheard is looked at again, as this machine's clock may have been set since it started.
 func (g *gate) ask(ctx context.Context) {
 	again := askAgain * cmp.Or(g.engine.Ready.Every, DefaultEvery)
 	for _, h := range g.waiting {
@@ -140,18 +131,15 @@ func (g *gate) ask(ctx context.Context) {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(g.ending, cancel)()
-			why := g.kubelet(ctx, &asked)
-			g.answers <- answer{h, asked.Kubelet, why}
+			alone := g.kubelet(ctx, &asked)
+			g.answers <- func() {
+				g.asking--
+				h.asking, h.Kubelet = false, asked.Kubelet
+				if alone != "" {
+					g.alone = append(g.alone, NotReady{h.Host, alone})
+				}
+			}
 		}()
-	}
-}
-
-// hears takes what a host said.
-func (g *gate) hears(a answer) {
-	g.asking--
-	a.of.asking = false
-	if a.of.Kubelet = a.kubelet; a.alone != "" {
-		g.alone = append(g.alone, NotReady{a.of.Host, a.alone})
 	}
 }
 
@@ -164,7 +152,7 @@ func (g *gate) end() {
 // hear takes the answers of all hosts that are looked at.
 func (g *gate) hear() {
 	for g.asking > 0 {
-		g.hears(<-g.answers)
+		(<-g.answers)()
 	}
 }
 

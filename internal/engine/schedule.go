@@ -17,16 +17,17 @@ import (
 // waits for their Nodes. Only its own goroutine touches it; the hosts' workers tell
 // it of their end.
 type schedule struct {
-	engine  *Engine
-	rollout *rollout.Rollout
-	gate    *gate
-	jobs    map[string]*job         // by server id
-	healthy map[string]plan.Healthy // likewise
-	told    map[string]time.Time    // by fleet: until when the soak is that was told
-	ends    chan end
-	stopped bool
-	moved   time.Time // when something last went on
-	sum     Result
+	engine   *Engine
+	rollout  *rollout.Rollout
+	gate     *gate
+	jobs     map[string]*job         // by server id
+	healthy  map[string]plan.Healthy // likewise
+	told     map[string]time.Time    // by fleet: until when the soak is that was told
+	ends     chan end
+	disturbs bool // healthy hosts wait for their turn, or are watched
+	stopped  bool
+	moved    time.Time // when something last went on
+	sum      Result
 }
 
 // job is the work on one host.
@@ -52,20 +53,21 @@ type end struct {
 
 // execute works on hosts as the limits of their fleets let it, and on one host in
 // the plan's order. A failure ends its host's work; whether it keeps others, the
-// rollout says. What is no host's comes first.
+// rollout says. What the cluster itself must hold comes first: hosts may need it.
 func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 	work := p.Runnable()
 	var kept Result
 	if len(work) > 0 && work[0][0].OfCluster() {
-		kept = e.keep(ctx, work[0])
+		kept = e.perform(ctx, "", work[0], func(ctx context.Context, a plan.Action) error {
+			w := &worker{engine: e, host: plan.Host{Name: a.Host}}
+			return w.inCluster(ctx, a)
+		})
 		work = work[1:]
 	}
 	s := e.schedule(p, work)
+	s.sum = kept
 	s.run(ctx)
 	s.leave()
-	s.sum.Done += kept.Done
-	s.sum.NotStarted += kept.NotStarted
-	s.sum.Failures = kept.Failures
 	for _, actions := range work {
 		s.sum.Failures = append(s.sum.Failures, s.jobs[actions[0].ServerID].failed...)
 	}
@@ -78,7 +80,7 @@ func (s *schedule) run(ctx context.Context) {
 	defer tick.Stop()
 	defer s.gate.end()
 	stop, cancelled := s.engine.Stop.Done(), ctx.Done()
-	if s.disturbs() {
+	if s.disturbs {
 		s.look(ctx) // the plan may have waited long for its approval
 	}
 	for {
@@ -89,11 +91,11 @@ func (s *schedule) run(ctx context.Context) {
 		select {
 		case end := <-s.ends:
 			s.ended(ctx, end)
-		case a := <-s.gate.answers:
-			s.gate.hears(a)
+		case hear := <-s.gate.answers:
+			hear()
 			s.release(ctx, s.gate.release())
 		case <-tick.C:
-			if len(s.gate.waiting) > 0 || s.disturbs() {
+			if len(s.gate.waiting) > 0 || s.disturbs {
 				s.look(ctx)
 			}
 		case <-stop:
@@ -112,7 +114,7 @@ func (s *schedule) start(ctx context.Context) {
 	if !s.stopped && s.engine.Stop.Err() != nil {
 		s.abandon(ctx) // an end of work may be heard before the stop
 	}
-	if s.stopped || s.gate.last != nil && s.disturbs() {
+	if s.stopped || s.gate.last != nil && s.disturbs {
 		return
 	}
 	now := s.engine.Now()
@@ -144,16 +146,15 @@ func (s *schedule) start(ctx context.Context) {
 func (s *schedule) ended(ctx context.Context, w end) {
 	h, r, id := w.host, w.result, w.host.Server.ID
 	j := s.jobs[id]
-	if s.moved = s.engine.Now(); j.opening {
-		s.opened(j, w)
-		return
-	}
+	s.moved = s.engine.Now()
 	j.closed = j.closed || r.closed
 	s.sum.Done += r.Done
 	s.sum.NotStarted += r.NotStarted
 	j.failed = append(j.failed, r.Failures...)
 	waits := (r.Done > 0 || j.closes()) && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
 	switch {
+	case j.opening:
+		s.opened(j, h, len(r.Failures) > 0)
 	case len(r.Failures) > 0:
 		s.hostEnded(h)
 		s.rollout.Failed(id)
@@ -165,7 +166,6 @@ func (s *schedule) ended(ctx context.Context, w end) {
 		s.rollout.Worked(id)
 		s.gate.add(h, s.moved)
 		s.look(ctx)
-		return
 	default:
 		s.through(ctx, h)
 	}
@@ -275,19 +275,6 @@ func (s *schedule) ready(id string) bool {
 	return there && n.Ready == inventory.Ready && n.ProviderID == h.ProviderID
 }
 
-// disturbs reports whether healthy hosts wait for their turn, or are watched.
-func (s *schedule) disturbs() bool {
-	if s.engine.Cluster == nil {
-		return false
-	}
-	for _, j := range s.jobs {
-		if j.lane == rollout.Disrupt {
-			return true
-		}
-	}
-	return false
-}
-
 // Left is a host that a run did not start with, and why.
 type Left struct {
 	Host  string         `json:"host"`
@@ -324,7 +311,11 @@ func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 		j := &job{host: h, lane: laneOf(h, plan.Worst(actions), healthy)}
 		j.actions, j.opens = opening(actions)
 		s.jobs[id] = j
-		all[i] = rollout.Work{ID: id, Fleet: h.Fleet, Lane: j.lane, Trial: crashes(h)}
+		s.disturbs = s.disturbs || e.Cluster != nil && j.lane == rollout.Disrupt
+		// The repair of a kubelet that ends as soon as it is started gives it what its fleet is
+		// to get, so it shows what becomes of the others.
+		k, _ := h.Kubelet.Get()
+		all[i] = rollout.Work{ID: id, Fleet: h.Fleet, Lane: j.lane, Trial: k.Fault.Code == plan.CodeKubeletCrashLoop}
 	}
 	s.sort(all)
 	s.rollout = rollout.New(all, limits, ids, e.Parallelism)
@@ -342,13 +333,6 @@ func laneOf(h *plan.Host, worst plan.Disruption, healthy bool) rollout.Lane {
 		return rollout.Repair
 	}
 	return rollout.Join
-}
-
-// crashes reports whether the host's kubelet ends as soon as it is started. Its repair
-// gives it what its fleet is to get, so it shows what becomes of the others.
-func crashes(h *plan.Host) bool {
-	k, _ := h.Kubelet.Get()
-	return k.Fault.Code == plan.CodeKubeletCrashLoop
 }
 
 // sort puts the hosts first whose Nodes an earlier run left closed: they take places of their

@@ -257,14 +257,14 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	if err := w.prove(ctx, step, f); err != nil {
 		return err
 	}
-	w.prune(ctx, changes)
+	if slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Delivery != nil }) {
+		_, _ = w.conn.Do(ctx, PruneArtifacts{}) // what cannot be dropped now the next one drops
+	}
 	return nil
 }
 
-// look asks a step's probes and judges the answers; done says that its changes
-// were just made: then nothing is pending, and what the cluster said of the host's
-// Node is from before. What the step refuses to change, or could not read, is an
-// error.
+// look asks a step's probes and judges the answers. done says that its changes were just made,
+// so nothing is pending. What the step refuses to change, or could not read, is an error.
 func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Finding, error) {
 	facts, root, err := w.conn.Probe(ctx, step.Probes())
 	if err != nil {
