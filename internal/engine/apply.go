@@ -108,7 +108,8 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	var failures []Failure
 	for i, err := range each(stale, e.Parallelism, func(h plan.Host) error { return e.enterProof(ctx, h) }) {
 		if err != nil {
-			failures = append(failures, Failure{Err: fmt.Errorf("enter what was proven: %w", e.scrubError(err)), Action: *actionOn(&stale[i], plan.CreateMarker)})
+			failures = append(failures, Failure{Action: *actionOn(&stale[i], plan.CreateMarker),
+				Err: fmt.Errorf("enter what was proven: %w", e.scrubError(err))})
 		}
 	}
 	return failures, nil
@@ -152,11 +153,8 @@ func Unpinned(p *plan.Plan) []plan.Host {
 }
 
 // PinOf returns the key that a host showed, as the pin that a new connection to it
-// must match; nil: it showed none.
+// must match. Without a key nothing matches it: no change goes to a host that showed none.
 func (e *Engine) PinOf(h plan.Host) *plan.Pin {
-	if h.Seen.Key == "" {
-		return nil
-	}
 	return &plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Since: e.Now().UTC()}
 }
 

@@ -202,7 +202,11 @@ func (g *gate) ready(h *awaited) bool {
 
 // again asks a host once more, and enters into it what is there now. It changes nothing.
 func (e *Engine) again(ctx context.Context, h *plan.Host, probes []plan.Probe) *plan.Trouble {
-	seen := e.look(ctx, Target{Server: h.Server, Name: h.Name, Pin: e.PinOf(*h)}, probes)
+	target := Target{Server: h.Server, Name: h.Name}
+	if h.Seen.Key != "" {
+		target.Pin = e.PinOf(*h)
+	}
+	seen := e.look(ctx, target, probes)
 	if seen.Trouble == nil {
 		h.Seen.Facts, h.Seen.Root, h.Seen.Pending, h.Seen.At = seen.Facts, seen.Root, seen.Pending, seen.At
 	}
