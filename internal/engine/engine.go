@@ -238,7 +238,13 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 		return err
 	})
 	g.Go(func() error {
-		snap.Lock = e.lock(gctx)
+		if e.Locked == nil || e.Run.ID != "" { // nobody keeps a lock, or this run has it itself
+			return nil
+		}
+		var err error
+		if snap.Lock, err = e.Locked(gctx); err != nil {
+			snap.Lock = &plan.Lock{Unread: err.Error()}
+		}
 		return nil
 	})
 	if e.Cluster != nil {

@@ -33,16 +33,3 @@ func (e *Engine) may() error {
 func (e *Engine) stopped(ctx context.Context) bool {
 	return e.Stop.Err() != nil || ctx.Err() != nil || e.may() != nil
 }
-
-// lock returns who applies at this moment; nil where nobody does, nobody keeps a
-// lock, or this run does it itself.
-func (e *Engine) lock(ctx context.Context) *plan.Lock {
-	if e.Locked == nil || e.Run.ID != "" {
-		return nil
-	}
-	l, err := e.Locked(ctx)
-	if err != nil {
-		return &plan.Lock{Unread: err.Error()}
-	}
-	return l
-}

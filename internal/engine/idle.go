@@ -56,10 +56,11 @@ func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error 
 	if !errors.As(err, &trouble) {
 		err = w.notDrained(a, err)
 	}
-	if w.changed {
+	if w.changed || !w.closed {
 		return err
 	}
-	if open := w.reopen(ctx); open != nil {
+	open := w.engine.open(ctx, w.host)
+	if w.closed, w.opened = open != nil, open == nil; open != nil {
 		return fmt.Errorf("%w; and its Node stays closed to new Pods: %w", err, open)
 	}
 	return err
@@ -170,16 +171,6 @@ func (w *worker) evictions() func(pod, what, why string) {
 			w.engine.emit(Event{Type: Evicting, Host: w.host.Name, Pod: pod, What: what, Text: why})
 		}
 	}
-}
-
-// reopen lets Pods onto the host's Node again, where this run closed it.
-func (w *worker) reopen(ctx context.Context) error {
-	if !w.closed {
-		return nil
-	}
-	err := w.engine.open(ctx, w.host)
-	w.closed, w.opened = err != nil, err == nil
-	return err
 }
 
 // open lets Pods onto a host's Node again, if it is there.

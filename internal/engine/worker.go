@@ -50,7 +50,10 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	if err := w.inWindow(a); err != nil {
 		return err
 	}
-	w.tell(ctx, a)
+	// Whoever looks at the Node finds who disturbs the work on its host.
+	if n, known := w.host.Node.Get(); known && a.Disruption >= plan.Restart && w.engine.Tell != nil {
+		w.engine.Tell(ctx, n, a)
+	}
 	switch a.Kind {
 	case plan.ClaimServer:
 		return w.claim(ctx)
@@ -364,12 +367,4 @@ func (w *worker) currentMarker() plan.Marker {
 		m = m.With(id, w.proof(d))
 	}
 	return m
-}
-
-// tell lets the host's Node know of an action that disturbs the work on it, before it
-// begins. Whoever looks at the Node then finds who did so.
-func (w *worker) tell(ctx context.Context, a plan.Action) {
-	if n, known := w.host.Node.Get(); known && a.Disruption >= plan.Restart && w.engine.Tell != nil {
-		w.engine.Tell(ctx, n, a)
-	}
 }
