@@ -102,7 +102,7 @@ func TestScrubbedSnapshotHoldsNothing(t *testing.T) {
 		if err != nil || !strings.Contains(string(dirty), `planted-<se`) {
 			t.Fatalf("%s: nothing is planted: %v", name, err)
 		}
-		content, err := wire.NewRecord(fleet.Owner{}, wire.Scrub(s.Scrub).Snapshot(in)).Encode()
+		content, err := wire.NewRecord(fleet.Owner{}, wire.Clean(s.Scrub, in)).Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestScrubbingChangesNothingElse(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawing{t}.snapshot()
-		got := wire.Scrub(func(text string) string { return text }).Snapshot(want)
+		got := wire.Clean(func(text string) string { return text }, want)
 		if diff := cmp.Diff(want, got, whole, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("scrubbed (-want +got):\n%s", diff)
 		}
@@ -142,7 +142,7 @@ func TestScrubbedWorldPlans(t *testing.T) {
 				w.snap.Servers[i].Name += value
 			}
 		}
-		w.snap = wire.Scrub(s.Scrub).Snapshot(w.snap)
+		w.snap = wire.Clean(s.Scrub, w.snap)
 		content, err := wire.NewRecord(fleet.Owner{Name: "acme"}, w.snap).Encode()
 		if err != nil {
 			t.Fatal(err)

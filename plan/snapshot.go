@@ -74,6 +74,9 @@ type Trouble struct {
 	Remedy string `json:"remedy"`    // what to type or do next
 }
 
+// Error names code, observation and remedy.
+func (t *Trouble) Error() string { return t.Code.String() + ": " + t.Text + "; " + t.Remedy }
+
 // Undone is a change that a host took back by itself, because nobody confirmed
 // over a new connection that it can still be reached.
 type Undone struct {

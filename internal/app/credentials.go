@@ -65,18 +65,17 @@ func (p *passwords) Find(ctx context.Context, server inventory.Server, host stri
 
 // noPassword says why there is none: the host block's fault weighs more, because somebody wrote it.
 func noPassword(told, resolved error) error {
-	out := &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "none is known"}
 	switch {
 	case resolved != nil:
-		out.Why = "the password of its host block cannot be had: " + resolved.Error()
+		return plan.CodeMissingSudoPassword.Trouble("the password of its host block cannot be had: " + resolved.Error())
 	case errors.Is(told, scaleway.ErrSealed):
-		out.Code, out.Why = engine.CodeSealedInGet, told.Error()
+		return engine.CodeSealedInGet.Trouble(told.Error())
 	case errors.Is(told, scaleway.ErrNotDisclosed):
-		out.Code, out.Why = engine.CodePasswordNotDisclosed, told.Error()
+		return engine.CodePasswordNotDisclosed.Trouble(told.Error())
 	case told != nil:
-		out.Why = "Scaleway cannot be asked: " + told.Error()
+		return plan.CodeMissingSudoPassword.Trouble("Scaleway cannot be asked: " + told.Error())
 	}
-	return out
+	return plan.CodeMissingSudoPassword.Trouble("none is known")
 }
 
 // askPasswords asks for the passwords of hosts, unseen on a terminal; from a pipe a line each is read.

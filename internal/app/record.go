@@ -132,7 +132,7 @@ func (s *session) event(e engine.Event) {
 			s.mu.Unlock()
 		}
 		if err := w.Event(e); err != nil {
-			s.halt(&engine.UnrecordedError{Err: err})
+			s.halt(fmt.Errorf("%w: %w", engine.ErrUnrecorded, err))
 		}
 	}
 	s.env.stream.Event(e)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +31,8 @@ type Result struct {
 type Failure struct {
 	Action plan.Action
 	Err    error
-	OfNode bool // of the step that makes the host a Node: whatever the Node says, it is not as it should be
+	Remedy string // what helps with this very failure; empty: what helps with any
+	OfNode bool   // of the step that makes the host a Node: whatever the Node says, it is not as it should be
 }
 
 // Converged reports whether nothing is left: the plan that was made afterwards
@@ -45,11 +45,9 @@ func (r Result) Converged() bool {
 	return s.Changes() == 0 && s.Complete()
 }
 
-// Apply performs the plan's actions, the very ones that were shown, as many hosts at
-// once as their fleets' rollouts let it, waits until the Nodes of the hosts that it
-// worked on are Ready, and then observes again: proof is observation. It returns an error only when the
-// second observation fails or ctx ends; what went wrong on hosts is in the
-// result.
+// Apply performs the plan's actions, the very ones that were shown, waits until the Nodes of
+// their hosts are Ready, and observes again: proof is observation. It returns an error only
+// when that fails or ctx ends; what went wrong on hosts is in the result.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	// Keys are pinned when a claim is won. A place that cannot be written to must
 	// show before the first change and not after it.
@@ -75,24 +73,28 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	return r, nil
 }
 
-// Settle enters what a plan has shown without a difference: the keys of members
-// that were reached for the first time, and proofs that their markers lack,
-// because a run broke off before it could write them. Without the proofs a later
-// drift would look like configuration that was never applied. A host on which
-// that fails is a failure and harms no other; the error is about the keys.
+// Settle enters what a plan has shown without a difference: keys of members that were reached
+// for the first time, and proofs that a run which broke off could not write: without them a
+// later drift would look like configuration that was never applied. The error is about keys.
 func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	if err := e.may(); err != nil {
 		return nil, err
 	}
-	if err := e.raise(ctx, p); err != nil {
-		return nil, err
+	// The lock may have been deleted since, and then counts from the beginning: the hosts would
+	// take this run for an older one.
+	if e.Raise != nil && e.Run.Epoch != 0 && p.Epoch() >= e.Run.Epoch {
+		run, err := e.Raise(ctx, p.Epoch())
+		if err != nil {
+			return nil, err
+		}
+		e.Run = run
 	}
 	var fresh []plan.Pin
 	for _, h := range Unpinned(p) {
 		// Where the marker is missing, its writing pins: a pin says that this
 		// configuration has had the host.
 		if !h.Seen.Marker.IsAbsent() {
-			fresh = append(fresh, e.pinOf(h))
+			fresh = append(fresh, *e.PinOf(h))
 		}
 	}
 	if len(fresh) > 0 {
@@ -100,25 +102,32 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 			return nil, err
 		}
 	}
-	var g errgroup.Group
-	g.SetLimit(e.Parallelism)
-	errs := make([]error, len(p.Hosts))
-	for i, h := range p.Hosts {
-		if h.Member && h.Refused == nil && h.Unknown == nil && h.MarkerStale() {
-			g.Go(func() error {
-				errs[i] = e.scrubError(e.enterProof(ctx, h))
-				return nil
-			})
-		}
-	}
-	_ = g.Wait() // the errors are in errs, by host
+	stale := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool {
+		return !h.Member || h.Refused != nil || h.Unknown != nil || !h.MarkerStale()
+	})
 	var failures []Failure
-	for i, h := range p.Hosts {
-		if errs[i] != nil {
-			failures = append(failures, Failure{Err: fmt.Errorf("enter what was proven: %w", errs[i]), Action: *actionOn(&h, plan.CreateMarker)})
+	for i, err := range each(stale, e.Parallelism, func(h plan.Host) error { return e.enterProof(ctx, h) }) {
+		if err != nil {
+			failures = append(failures, Failure{Action: *actionOn(&stale[i], plan.CreateMarker),
+				Err: fmt.Errorf("enter what was proven: %w", e.scrubError(err))})
 		}
 	}
 	return failures, nil
+}
+
+// each does something with each of a list, so many at once, and returns what came of each.
+func each[T, R any](all []T, atOnce int, do func(T) R) []R {
+	out := make([]R, len(all))
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for i, x := range all {
+		g.Go(func() error {
+			out[i] = do(x)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return out
 }
 
 // enterProof writes the marker of a host whose steps match.
@@ -143,22 +152,20 @@ func Unpinned(p *plan.Plan) []plan.Host {
 	return out
 }
 
-func (e *Engine) pinOf(h plan.Host) plan.Pin {
-	return plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Since: e.Now().UTC()}
+// PinOf returns the key that a host showed, as the pin that a new connection to it
+// must match. Without a key nothing matches it: no change goes to a host that showed none.
+func (e *Engine) PinOf(h plan.Host) *plan.Pin {
+	return &plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Since: e.Now().UTC()}
 }
 
 // pin enters pins in the place of those that their servers had.
 func (e *Engine) pin(fresh ...plan.Pin) error {
-	return e.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(without(all, fresh), fresh...) })
-}
-
-// without drops the pins of the given ones' servers.
-func without(all, drop []plan.Pin) []plan.Pin {
-	ids := make(map[string]bool, len(drop))
-	for _, p := range drop {
-		ids[p.ServerID] = true
-	}
-	return slices.DeleteFunc(all, func(p plan.Pin) bool { return ids[p.ServerID] })
+	return e.Pins.Update(func(all []plan.Pin) []plan.Pin {
+		old := func(p plan.Pin) bool {
+			return slices.ContainsFunc(fresh, func(f plan.Pin) bool { return f.ServerID == p.ServerID })
+		}
+		return append(slices.DeleteFunc(all, old), fresh...)
+	})
 }
 
 // work performs one host's actions. It returns the host with what is known of it
@@ -168,41 +175,57 @@ func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (
 	defer w.close(ctx)
 	r := e.perform(ctx, h.Name, actions, w.perform)
 	r.closed, r.opened = w.closed, w.opened
-	if step, ok := plan.NodeStep(e.Steps(h.Spec)); ok {
-		for i := range r.Failures {
-			r.Failures[i].OfNode = r.Failures[i].Action.Step == step.ID()
-		}
+	step, ok := plan.NodeStep(e.Steps(h.Spec))
+	for i := range r.Failures {
+		r.Failures[i].OfNode, r.Failures[i].Remedy = ok && r.Failures[i].Action.Step == step.ID(), w.remedy
 	}
 	return r, w.host
 }
 
+// doing does an action.
+type doing func(context.Context, plan.Action) error
+
 // perform does actions one after the other, and leaves those behind one that
 // failed.
-func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action, do func(context.Context, plan.Action) error) Result {
+func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action, do doing) Result {
 	var r Result
 	for i := range actions {
 		a := &actions[i]
-		started := e.Now()
 		if len(r.Failures) > 0 || e.stopped(ctx) || !e.begin(ctx, Event{Type: Started, Host: host, Action: a}) {
 			r.NotStarted++
 			e.emit(Event{Type: Skipped, Host: host, Action: a})
 			continue
 		}
-		// Whoever shows the event may take their time.
-		err := cmp.Or(e.unrecorded(), e.may())
-		if err == nil {
-			err = e.scrubError(broken(ctx, do(ctx, *a)))
-		}
-		elapsed := e.Now().Sub(started)
-		if err != nil {
-			r.Failures = append(r.Failures, Failure{Action: *a, Err: err})
-			e.emit(Event{Type: Failed, Host: host, Action: a, Err: err, Seconds: elapsed.Seconds()})
-			continue
-		}
-		r.Done++
-		e.emit(Event{Type: Done, Host: host, Action: a, Seconds: elapsed.Seconds()})
+		e.ended(&r, e.act(ctx, host, a, do))
 	}
 	return r
+}
+
+// act does an action that was told of, and returns its end. Whoever shows the event may have
+// taken their time.
+func (e *Engine) act(ctx context.Context, host string, a *plan.Action, do doing) Event {
+	started, err := e.Now(), e.may()
+	if cause := context.Cause(e.Stop); errors.Is(cause, ErrUnrecorded) {
+		err = cause
+	}
+	if err == nil {
+		err = e.scrubError(broken(ctx, do(ctx, *a)))
+	}
+	end := Event{Type: Done, Host: host, Action: a, Err: err, Seconds: e.Now().Sub(started).Seconds()}
+	if err != nil {
+		end.Type = Failed
+	}
+	return end
+}
+
+// ended tells of an action's end, and counts it.
+func (e *Engine) ended(r *Result, end Event) {
+	if end.Err != nil {
+		r.Failures = append(r.Failures, Failure{Action: *end.Action, Err: end.Err})
+	} else {
+		r.Done++
+	}
+	e.emit(end)
 }
 
 // actionOn is what the engine does for a host by itself, as an action.
@@ -210,9 +233,8 @@ func actionOn(h *plan.Host, k plan.Kind) *plan.Action {
 	return &plan.Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}
 }
 
-// broken says of an action that ended with the run's own end, as by a second
-// Ctrl-C, that it was that: what the connection says of it then would accuse the
-// host.
+// broken says of an action that ended with the run's own end that it was that: what the
+// connection says of it then would accuse the host.
 func broken(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if err == nil || cause == nil || !errors.Is(err, cause) && !errors.Is(err, ctx.Err()) {
@@ -224,23 +246,6 @@ func broken(ctx context.Context, err error) error {
 // ErrDeadline is the cause of Engine.Stop when a run had only so long.
 var ErrDeadline = errors.New("the deadline passed")
 
-// UnrecordedError is the cause of Engine.Stop when a run can no longer be recorded.
+// ErrUnrecorded is in the cause of Engine.Stop when a run can no longer be recorded.
 // No action begins that stands in no record.
-type UnrecordedError struct{ Err error }
-
-// Error names the cause.
-func (e *UnrecordedError) Error() string {
-	return "the run record cannot be written, so nothing more is started: " + e.Err.Error()
-}
-
-// Unwrap returns the cause.
-func (e *UnrecordedError) Unwrap() error { return e.Err }
-
-// unrecorded returns why an action that was just told of does not begin, or nil.
-func (e *Engine) unrecorded() error {
-	var lost *UnrecordedError
-	if errors.As(context.Cause(e.Stop), &lost) {
-		return lost
-	}
-	return nil
-}
+var ErrUnrecorded = errors.New("the run record cannot be written, so nothing more is started")

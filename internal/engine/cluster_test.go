@@ -155,7 +155,7 @@ func TestGateTooLate(t *testing.T) {
 				if r.Converged() || len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.AwaitNode || r.Failures[0].Action.Host != host {
 					t.Fatalf("failures %+v", r.Failures)
 				}
-				var trouble *engine.TroubleError
+				var trouble *plan.Trouble
 				if err := r.Failures[0].Err; !errors.As(err, &trouble) || trouble.Code.String() != "node-not-ready" {
 					t.Fatal(err)
 				}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -39,6 +37,8 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 		return err
 	case plan.ReleasePods:
 		return w.releasePods(ctx, a.Pods)
+	case plan.KeepObject:
+		return cluster.Keep(ctx, *a.Object)
 	}
 	switch {
 	case !known:
@@ -59,36 +59,15 @@ const atOnce = 8
 
 // releasePods lets Pods go. One that cannot go keeps no other.
 func (w *worker) releasePods(ctx context.Context, pods []inventory.Pod) error {
-	errs := make([]error, len(pods))
-	var g errgroup.Group
-	g.SetLimit(atOnce)
-	for i, p := range pods {
-		g.Go(func() error {
-			if errs[i] = w.engine.may(); errs[i] == nil && w.engine.Stop.Err() == nil && ctx.Err() == nil {
-				errs[i] = w.engine.Cluster.ReleasePod(ctx, p)
-			}
-			return nil
-		})
-	}
-	_ = g.Wait() // the errors are in errs, by Pod
-	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	failed := each(pods, atOnce, func(p inventory.Pod) error {
+		if err := w.engine.may(); err != nil || w.engine.Stop.Err() != nil || ctx.Err() != nil {
+			return err
+		}
+		return w.engine.Cluster.ReleasePod(ctx, p)
+	})
+	failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil })
 	if len(failed) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%d of %d Pods stay: %w", len(failed), len(pods), failed[0])
-}
-
-// keep performs the actions of no host: what the cluster itself must hold comes
-// before all hosts, which may need it, and with it what is left of servers that are
-// gone.
-func (e *Engine) keep(ctx context.Context, actions []plan.Action) Result {
-	return e.perform(ctx, "", actions, func(ctx context.Context, a plan.Action) error {
-		if e.Cluster == nil {
-			return errNoCluster
-		}
-		if a.Kind == plan.RevokeHost {
-			return e.Cluster.Revoke(ctx, a.Host)
-		}
-		return e.Cluster.Keep(ctx, *a.Object)
-	})
 }

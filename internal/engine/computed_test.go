@@ -86,8 +86,30 @@ type passwordsOf []string
 // Find returns a host's.
 func (p passwordsOf) Find(_ context.Context, _ inventory.Server, host string) ([]engine.Password, error) {
 	if !slices.Contains(p, host) {
-		return nil, &engine.NoPasswordError{Code: plan.CodeMissingSudoPassword, Why: "nobody knows it"}
+		return nil, plan.CodeMissingSudoPassword.Trouble("nobody knows it")
 	}
 	v, err := secret.New("password of " + host)
 	return []engine.Password{{Value: v, Source: "a test"}}, err
+}
+
+// TestNoKeyNoChange: a host whose key a plan does not know gets no change over a connection
+// that would take any key.
+func TestNoKeyNoChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := slowly(2)
+		e := w.Engine()
+		p := planned(t, e)
+		for i := range p.Hosts {
+			p.Hosts[i].Seen.Key = ""
+		}
+		if r := performed(t, e, p); len(p.Hosts) != 2 || len(r.Failures) != len(p.Hosts) {
+			t.Errorf("of %d hosts these fail: %q", len(p.Hosts), whatFailed(r))
+		}
+		for _, m := range w.Machines {
+			if len(m.State) > 0 {
+				t.Errorf("%s was changed: %v", m.Server.Name, m.State)
+			}
+		}
+	})
 }

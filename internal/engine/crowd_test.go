@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"runtime"
@@ -23,7 +24,6 @@ import (
 	"github.com/macfleet/macfleet/internal/runcheck"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/sandbox"
-	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/plan/plantest"
 )
@@ -63,21 +63,14 @@ const (
 	neverBack = 4 // its Node does not become Ready
 )
 
-// cluster is one in memory, for what the simulated one is too whole for: it breaks
-// at will, and its Nodes become Ready when a test wants it.
+// cluster is one in memory, whose Nodes become Ready when a test wants it.
 type cluster struct {
 	engine.Cluster // the simulated one, for its uid
 
-	mu      sync.Mutex
-	nodes   map[string]inventory.Node
-	known   map[string]inventory.Identity
-	pods    []inventory.Pod
-	objects []inventory.Object
-	lists   int                            // of Nodes
-	calls   []string                       // that change something
-	before  func(c *cluster, call int)     // the list of Nodes, or nil
-	refuse  func(what, name string) error  // a change, or nil
-	late    map[string]inventory.Readiness // what Nodes say of themselves; Ready where nothing stands
+	mu    sync.Mutex
+	nodes map[string]inventory.Node
+	known map[string]inventory.Identity
+	late  map[string]inventory.Readiness // what Nodes say of themselves; Ready where nothing stands
 }
 
 func newCluster() *cluster {
@@ -96,15 +89,6 @@ func (c *cluster) register(p *plan.Plan) {
 func (c *cluster) Nodes(context.Context) ([]inventory.Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lists++
-	if c.before != nil {
-		c.before(c, c.lists)
-	}
-	if c.refuse != nil {
-		if err := c.refuse("list", ""); err != nil {
-			return nil, err
-		}
-	}
 	var out []inventory.Node
 	for _, n := range c.nodes {
 		if r, ok := c.late[n.Name]; ok {
@@ -116,74 +100,20 @@ func (c *cluster) Nodes(context.Context) ([]inventory.Node, error) {
 }
 
 func (c *cluster) Observe(ctx context.Context, _ bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
-	list, err := c.Nodes(ctx)
-	nodes := inventory.Present(list)
-	if err != nil {
-		nodes = inventory.Unread[[]inventory.Node](err.Error())
-	}
+	nodes, _ := c.Nodes(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := []inventory.Identity{}
-	for _, i := range c.known {
-		all = append(all, i)
-	}
-	return nodes, inventory.Cluster{Pods: inventory.Present(slices.Clone(c.pods)), Identities: inventory.Present(all),
+	return inventory.Present(nodes), inventory.Cluster{Pods: inventory.Present([]inventory.Pod{}), Identities: inventory.Present(slices.Collect(maps.Values(c.known))),
 		Join:    inventory.Present(inventory.Join{Server: "https://api.acme.dev:6443", CA: "pem"}),
-		Objects: inventory.Present(slices.Clone(c.objects)), Machines: inventory.Absent[[]inventory.Machine]()}
-}
-
-// do notes a change, and makes it unless it is refused.
-func (c *cluster) do(what, name string, change func()) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calls = append(c.calls, what+" "+name)
-	if c.refuse != nil {
-		if err := c.refuse(what, name); err != nil {
-			return err
-		}
-	}
-	change()
-	return nil
+		Objects: inventory.Present([]inventory.Object{}), Machines: inventory.Absent[[]inventory.Machine]()}
 }
 
 func (c *cluster) Identify(_ context.Context, host string) (inventory.Identity, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	i := inventory.Identity{Host: host, ServiceAccount: "sa", Secret: "s", Issued: true, Bound: true}
-	return i, c.do("identify", host, func() { c.known[host] = i })
-}
-
-func (c *cluster) Revoke(_ context.Context, host string) error {
-	return c.do("revoke", host, func() { delete(c.known, host) })
-}
-
-func (c *cluster) Token(_ context.Context, host string) (secret.Value, error) {
-	if err := c.do("token", host, func() {}); err != nil {
-		return secret.Value{}, err
-	}
-	return secret.New("token-of-" + host)
-}
-
-func (c *cluster) SetProviderID(_ context.Context, n inventory.Node, id string) error {
-	return c.do("provider-id", n.Name, func() { n.ProviderID = id; c.nodes[n.Name] = n })
-}
-
-func (c *cluster) DeleteNode(_ context.Context, n inventory.Node) error {
-	return c.do("delete", n.Name, func() { delete(c.nodes, n.Name) })
-}
-
-func (c *cluster) ReleasePod(_ context.Context, p inventory.Pod) error {
-	return c.do("release", p.Name, func() {
-		c.pods = slices.DeleteFunc(c.pods, func(have inventory.Pod) bool { return have.Name == p.Name })
-	})
-}
-
-func (c *cluster) Keep(_ context.Context, o inventory.Object) error {
-	return c.do("keep", o.Name, func() {
-		for i := range c.objects {
-			if c.objects[i].Name == o.Name {
-				c.objects[i].State = inventory.ObjectKept
-			}
-		}
-	})
+	c.known[host] = i
+	return i, nil
 }
 
 // joining wants some Macs that become Nodes. Their steps are those of the host

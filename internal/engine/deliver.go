@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -74,49 +73,18 @@ func changed(err error) *plan.Trouble {
 	return t
 }
 
-// prune lets the host drop artifacts that nothing there names any more, after a
-// step that brought one is proven. What cannot be dropped now the next one drops.
-func (w *worker) prune(ctx context.Context, changes []plan.Change) {
-	for _, c := range changes {
-		if c.Delivery != nil {
-			_, _ = w.conn.Do(ctx, PruneArtifacts{})
-			return
-		}
-	}
-}
-
 // everySecond is how often an upload tells how far it is.
 const everySecond = time.Second
 
-// tellers remember when the uploads to hosts told of themselves last.
-type tellers struct {
-	mu   sync.Mutex
-	last map[string]time.Time // by host
-}
-
-// UploadBegins tells that an upload takes its place among those at once.
-func (e *Engine) UploadBegins(host string, a fleet.Artifact) {
-	e.emit(Event{Type: UploadBegins, Host: host, Artifact: a.Name})
-}
-
-// UploadEnds tells that an upload gives up its place.
-func (e *Engine) UploadEnds(host string, a fleet.Artifact) {
-	e.emit(Event{Type: UploadEnds, Host: host, Artifact: a.Name})
-}
-
-// Sent tells how far an upload is, now and then and when it is complete.
-func (e *Engine) Sent(host string, a fleet.Artifact, done, size int64) {
-	now := e.Now()
-	e.sending.mu.Lock()
-	due := now.Sub(e.sending.last[host]) >= everySecond || done == size
-	if due {
-		if e.sending.last == nil {
-			e.sending.last = make(map[string]time.Time)
+// Upload tells of an upload to a host: that it begins, ends, or, now and then and when it is
+// complete, how far it is.
+func (e *Engine) Upload(ev Event) {
+	if ev.Type == Sending {
+		now := e.Now()
+		if last, told := e.sent.Load(ev.Host); told && now.Sub(last.(time.Time)) < everySecond && ev.Bytes != ev.Size {
+			return
 		}
-		e.sending.last[host] = now
+		e.sent.Store(ev.Host, now)
 	}
-	e.sending.mu.Unlock()
-	if due {
-		e.emit(Event{Type: Sending, Host: host, Artifact: a.Name, Bytes: done, Size: size})
-	}
+	e.emit(ev)
 }

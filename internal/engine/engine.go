@@ -82,7 +82,7 @@ type Engine struct {
 	Locked func(context.Context) (*plan.Lock, error)
 
 	emitting sync.Mutex
-	sending  tellers
+	sent     sync.Map // when the upload to a host was told of last
 }
 
 // Plan observes everything and computes the difference. An error means that no
@@ -116,18 +116,19 @@ func (e *Engine) judge(ctx context.Context, p *plan.Plan, started time.Time) *pl
 }
 
 // Observe looks at everything that a plan needs, and returns both. An error means that no
-// plan can be made; a host that cannot be asked is in the snapshot with its trouble.
+// plan can be made; a host that cannot be asked is in the snapshot with its trouble. Where the
+// engine watches, hosts are looked at also while the cluster is away.
 func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, *plan.Plan, error) {
-	snap, err := e.listsOrAway(ctx)
+	snap, err := e.checked(ctx, func(err error) bool {
+		var away *AwayError
+		return e.Watching && errors.As(err, &away) && ctx.Err() == nil
+	})
 	if err != nil {
-		return plan.Snapshot{}, nil, err
-	}
-	if err := plan.CheckLists(e.Config, snap, e.Selection); err != nil {
-		return plan.Snapshot{}, nil, err
+		return snap, nil, err
 	}
 	p, err := e.complete(ctx, &snap, e.Selection)
 	if err != nil {
-		return plan.Snapshot{}, nil, err
+		return snap, nil, err
 	}
 	return snap, e.judge(ctx, p, e.Now()), nil
 }
@@ -135,25 +136,52 @@ func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, *plan.Plan, error)
 // ObserveHost looks at the lists and at one host alone, by any name that
 // plan.Find takes.
 func (e *Engine) ObserveHost(ctx context.Context, name string) (plan.Snapshot, error) {
-	snap, err := e.lists(ctx, false)
+	snap, err := e.lists(ctx, never)
 	if err != nil {
-		return plan.Snapshot{}, err
+		return snap, err
 	}
 	if err := plan.CheckInventory(e.Config, snap); err != nil {
-		return plan.Snapshot{}, err
+		return snap, err
 	}
 	sel, err := plan.SelectHost(e.Config, snap, name)
 	if err != nil {
-		return plan.Snapshot{}, err
+		return snap, err
 	}
 	_, err = e.complete(ctx, &snap, sel)
 	return snap, err
 }
 
+// ObserveToHold looks at the selected hosts as far as a hold needs it: also while
+// the cluster is away, and at a host that nobody reaches.
+func (e *Engine) ObserveToHold(ctx context.Context) (*plan.Plan, error) {
+	snap, err := e.checked(ctx, always)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.ask(ctx, &snap, plan.Next(e.Config, snap, e.Selection)); err != nil {
+		return nil, err
+	}
+	return e.Compute(ctx, snap), nil
+}
+
+// Examine looks at one server of the inventory, whatever its role and also while the cluster
+// is away. name is the server's name or id, or the name that it should bear; more is asked of
+// it beside what a plan asks.
+func (e *Engine) Examine(ctx context.Context, name string, more ...plan.Probe) (inventory.Server, plan.Snapshot, error) {
+	snap, err := e.lists(ctx, always)
+	if err != nil {
+		return inventory.Server{}, snap, err
+	}
+	server, err := plan.Find(e.Config, snap, name)
+	if err == nil {
+		err = e.ask(ctx, &snap, []inventory.Server{server}, more...)
+	}
+	return server, snap, err
+}
+
 // complete asks the selected hosts, computes their plan, and looks for the passwords that
-// it needs: a candidate whose password is not to be had gives way to another one. Each
-// round asks hosts or looks for passwords that were not there before, so the rounds end:
-// at the latest when every server was asked.
+// it needs: a candidate whose password is not to be had gives way to another one. The rounds
+// end, as each asks hosts or looks for passwords that were not there before.
 func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Selection) (*plan.Plan, error) {
 	var p *plan.Plan
 	var again map[string]bool
@@ -178,31 +206,53 @@ func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Sel
 	return p, nil
 }
 
-// lists reads what the providers list, all at once. Without a cluster that can
-// be read, the Nodes are unread where that is tolerated, else an error.
-func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error) {
+// never and always say which errors of the cluster leave it unread.
+func never(error) bool  { return false }
+func always(error) bool { return true }
+
+// checked is lists, for the selection of the run.
+func (e *Engine) checked(ctx context.Context, unread func(error) bool) (plan.Snapshot, error) {
+	snap, err := e.lists(ctx, unread)
+	if err == nil {
+		err = plan.CheckLists(e.Config, snap, e.Selection)
+	}
+	return snap, err
+}
+
+// lists reads what the providers list, all at once. Without a cluster that can be read, what
+// it knows is unread where its error says so, else that is the error.
+func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snapshot, error) {
 	started := e.Now()
 	snap := plan.Snapshot{Taken: started.UTC().Truncate(time.Second), Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
 		Hosts: make(map[string]plan.HostSeen)}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		snap.Servers, err = e.Servers.List(gctx)
-		return away(Scaleway, err)
+		if snap.Servers, err = e.Servers.List(gctx); err != nil {
+			return &AwayError{Scaleway, err}
+		}
+		return nil
 	})
 	g.Go(func() (err error) {
 		snap.Pins, err = e.Pins.All()
 		return err
 	})
 	g.Go(func() error {
-		snap.Lock = e.lock(gctx)
+		if e.Locked == nil || e.Run.ID != "" { // nobody keeps a lock, or this run has it itself
+			return nil
+		}
+		var err error
+		if snap.Lock, err = e.Locked(gctx); err != nil {
+			snap.Lock = &plan.Lock{Unread: err.Error()}
+		}
 		return nil
 	})
 	if e.Cluster != nil {
 		g.Go(func() error {
 			nodes, cluster, err := e.observeCluster(gctx)
 			snap.Nodes, snap.Cluster = nodes, inventory.Present(cluster)
-			if err != nil && tolerant {
-				snap.Nodes, err = inventory.Unread[[]inventory.Node](err.Error()), nil
+			if err != nil && unread(err) {
+				snap.Nodes, snap.Cluster = inventory.Unread[[]inventory.Node](err.Error()), inventory.Unread[inventory.Cluster](err.Error())
+				return nil
 			}
 			return err
 		})
@@ -211,7 +261,7 @@ func (e *Engine) lists(ctx context.Context, tolerant bool) (plan.Snapshot, error
 		return plan.Snapshot{}, e.scrubError(err)
 	}
 	e.emit(Event{Type: Listed, Seconds: e.Now().Sub(started).Seconds()})
-	return e.Scrub.Snapshot(snap), nil
+	return wire.Clean(e.Scrub, snap), nil
 }
 
 // observeCluster looks at the cluster, and whether it is the wanted one. An error
@@ -221,7 +271,7 @@ func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory
 	var nodes inventory.Seen[[]inventory.Node]
 	var cluster inventory.Cluster
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return away(Kubernetes, CheckCluster(gctx, e.Cluster, e.Config)) })
+	g.Go(func() error { return CheckCluster(gctx, e.Cluster, e.Config) })
 	g.Go(func() error {
 		nodes, cluster = e.Cluster.Observe(gctx, plan.JoinsCluster(e.Config))
 		return nil
@@ -230,7 +280,7 @@ func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory
 		return nodes, cluster, err
 	}
 	if nodes.IsUnread() {
-		return nodes, cluster, away(Kubernetes, errors.New(nodes.Why()))
+		return nodes, cluster, &AwayError{Kubernetes, errors.New(nodes.Why())}
 	}
 	return nodes, cluster, nil
 }
@@ -243,23 +293,20 @@ func CheckCluster(ctx context.Context, cluster Nodes, cfg *fleet.Config) error {
 	}
 	uid, err := cluster.UID(ctx)
 	if err != nil {
-		return err
+		return &AwayError{Kubernetes, err}
 	}
 	if uid != cfg.ClusterUID {
-		return &otherClusterError{fmt.Sprintf("this is another cluster: its kube-system has uid %s, environment %q wants %s; check the context and cluster_uid",
-			uid, cfg.Environment, cfg.ClusterUID)}
+		return fmt.Errorf("this is another cluster: its kube-system has uid %s, environment %q wants %s; check the context and cluster_uid",
+			uid, cfg.Environment, cfg.ClusterUID)
 	}
 	return nil
 }
 
-// ask observes hosts and enters them into the snapshot.
-func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []inventory.Server) error {
-	pins := make(map[string]*plan.Pin, len(snap.Pins))
-	for i := range snap.Pins {
-		pins[snap.Pins[i].ServerID] = &snap.Pins[i]
-	}
+// ask observes hosts, with more questions than a plan has, and enters them into the snapshot.
+func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []inventory.Server, more ...plan.Probe) error {
+	pins := pinsOf(snap)
 	e.emit(Event{Type: Observing, Count: len(servers)})
-	probes := plan.Probes(e.Config, e.Steps, e.Selection)
+	probes := append(plan.Probes(e.Config, e.Steps, e.Selection), more...)
 	var mu sync.Mutex
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(cmp.Or(e.Observers, DefaultObservers))
@@ -278,6 +325,30 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 		})
 	}
 	return g.Wait()
+}
+
+// pinsOf returns the pins by server id.
+func pinsOf(snap *plan.Snapshot) map[string]*plan.Pin {
+	pins := make(map[string]*plan.Pin, len(snap.Pins))
+	for i := range snap.Pins {
+		pins[snap.Pins[i].ServerID] = &snap.Pins[i]
+	}
+	return pins
+}
+
+// look asks one host some questions, on a connection of its own. It changes
+// nothing. What could not be learnt is in the result.
+func (e *Engine) look(ctx context.Context, t Target, probes []plan.Probe) plan.HostSeen {
+	conn, err := e.Hosts.Connect(ctx, t)
+	if err != nil {
+		return wire.Clean(e.Scrub, plan.HostSeen{Trouble: trouble(err)})
+	}
+	defer conn.Close(ctx)
+	seen := conn.Observe(ctx, probes)
+	if seen.Trouble == nil {
+		seen.At = e.Now().UTC().Truncate(time.Millisecond)
+	}
+	return wire.Clean(e.Scrub, seen)
 }
 
 func trouble(err error) *plan.Trouble {
@@ -334,38 +405,6 @@ func (e *AwayError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *AwayError) Unwrap() error { return e.Err }
-
-// otherClusterError says that the cluster answers and is not the wanted one.
-type otherClusterError struct{ text string }
-
-// Error says which it is.
-func (e *otherClusterError) Error() string { return e.text }
-
-func away(provider string, err error) error {
-	var other *otherClusterError
-	if err == nil || errors.As(err, &other) {
-		return err
-	}
-	return &AwayError{provider, err}
-}
-
-// listsOrAway is lists for Observe. Where the engine watches, hosts are looked at
-// also while the cluster is away: what it knows of them is unread then.
-func (e *Engine) listsOrAway(ctx context.Context) (plan.Snapshot, error) {
-	snap, err := e.lists(ctx, false)
-	var gone *AwayError
-	if !e.Watching || !errors.As(err, &gone) || gone.Provider != Kubernetes || ctx.Err() != nil {
-		return snap, err
-	}
-	why := err.Error()
-	if snap, err = e.lists(ctx, true); err != nil {
-		return snap, err
-	}
-	if snap.Nodes.IsUnread() { // else it is back
-		snap.Nodes, snap.Cluster = inventory.Unread[[]inventory.Node](why), inventory.Unread[inventory.Cluster](why)
-	}
-	return snap, nil
-}
 
 // scrubError takes secrets out of an error's text: a host's last words and a
 // provider's answer stand in it.

@@ -123,9 +123,9 @@ func (p told) Find(ctx context.Context, s inventory.Server, _ string) ([]engine.
 	all, err := p.scaleway.Passwords(ctx, s.Zone, s.ID)
 	switch {
 	case errors.Is(err, scaleway.ErrSealed):
-		return nil, &engine.NoPasswordError{Code: plantest.Code("sealed-in-get"), Why: err.Error()}
+		return nil, plantest.Code("sealed-in-get").Trouble(err.Error())
 	case err != nil:
-		return nil, &engine.NoPasswordError{Code: plantest.Code("password-not-disclosed"), Why: err.Error()}
+		return nil, plantest.Code("password-not-disclosed").Trouble(err.Error())
 	}
 	var out []engine.Password
 	for _, a := range all {

@@ -17,19 +17,14 @@ type Guard interface {
 	Check() error
 }
 
-// lockLost is why a run stopped whose lock is another's.
-func lockLost(err error) *TroubleError {
-	return &TroubleError{*codeLockLost.Trouble("nothing more is changed: " + err.Error())}
-}
-
-// may returns nil while the run may change something, and a *TroubleError with the
+// may returns nil while the run may change something, and a *plan.Trouble with the
 // code "lock-lost" afterwards.
 func (e *Engine) may() error {
 	if e.Guard == nil {
 		return nil
 	}
 	if err := e.Guard.Check(); err != nil {
-		return lockLost(err)
+		return codeLockLost.Trouble("nothing more is changed: " + err.Error())
 	}
 	return nil
 }
@@ -37,48 +32,4 @@ func (e *Engine) may() error {
 // stopped reports whether no action may be started any more.
 func (e *Engine) stopped(ctx context.Context) bool {
 	return e.Stop.Err() != nil || ctx.Err() != nil || e.may() != nil
-}
-
-// lock returns who applies at this moment; nil where nobody does, nobody keeps a
-// lock, or this run does it itself.
-func (e *Engine) lock(ctx context.Context) *plan.Lock {
-	if e.Locked == nil || e.Run.ID != "" {
-		return nil
-	}
-	l, err := e.Locked(ctx)
-	if err != nil {
-		return &plan.Lock{Unread: err.Error()}
-	}
-	return l
-}
-
-// raise makes the run's epoch higher than any that the plan's hosts know of: the
-// lock may have been deleted since, and then counts from the beginning. Without it
-// the hosts would take this run for an older one.
-func (e *Engine) raise(ctx context.Context, p *plan.Plan) error {
-	if e.Raise == nil || e.Run.Epoch == 0 || p.Epoch() < e.Run.Epoch {
-		return nil
-	}
-	run, err := e.Raise(ctx, p.Epoch())
-	if err != nil {
-		return err
-	}
-	e.Run = run
-	return nil
-}
-
-// PinOf returns the key that a host showed, as the pin that a new connection to it
-// must match.
-func (e *Engine) PinOf(h plan.Host) *plan.Pin {
-	pin := e.pinOf(h)
-	return &pin
-}
-
-// run returns the run that enters hosts; nil: none does.
-func (e *Engine) run() *plan.Run {
-	if e.Run.ID == "" {
-		return nil
-	}
-	run := e.Run
-	return &run
 }

@@ -97,7 +97,7 @@ func TestNewerRun(t *testing.T) {
 		t.Fatalf("result %+v", r)
 	}
 	// The worker meets it when it enters the host.
-	var trouble *engine.TroubleError
+	var trouble *plan.Trouble
 	if err := r.Failures[0].Err; (!errors.As(err, &refused) || refused.Code.String() != "newer-run") && (!errors.As(err, &trouble) || trouble.Code.String() != "newer-run" || !strings.Contains(trouble.Text, "bob@mac")) {
 		t.Errorf("it failed with %v", err)
 	}

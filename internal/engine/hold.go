@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -29,27 +27,6 @@ func (w *worker) standing(h *inventory.Hold) *inventory.Hold {
 		return nil
 	}
 	return h
-}
-
-// note writes a marker. Where another one stands there by now, what it says of a hold
-// is carried over, and the host is left alone from there on.
-func (w *worker) note(ctx context.Context, m *plan.Marker, proven plan.StepID) error {
-	_, err := w.conn.Do(ctx, WriteMarker{*m, proven})
-	if !errors.Is(err, plan.ErrMarkerMoved) {
-		return err
-	}
-	now := w.engine.Scrub.Host(w.conn.Observe(ctx, nil))
-	if now.Trouble != nil {
-		return &TroubleError{*now.Trouble}
-	}
-	w.host.Seen.Marker, w.host.Seen.Claim = now.Marker, now.Claim
-	if t := plan.NotOurs(w.engine.Config, &w.host); t != nil {
-		return &TroubleError{*t}
-	}
-	there, _ := now.Marker.Get()
-	m.Hold, w.held = w.standing(there.Hold), w.heldSince()
-	_, err = w.conn.Do(ctx, WriteMarker{*m, proven})
-	return err
 }
 
 // SetNodeHold writes a hold onto a Node, or takes away what stands there where
@@ -80,26 +57,16 @@ var ErrNoPlace = errors.New("no place for a hold")
 // or takes both away where h is nil. What is written is read back by whoever plans
 // next. node is nil without a cluster.
 func (e *Engine) Hold(ctx context.Context, of []plan.Host, h *inventory.Hold, node SetNodeHold) []Holding {
-	out := make([]Holding, len(of))
-	var g errgroup.Group
-	g.SetLimit(e.Parallelism)
-	for i, host := range of {
-		out[i] = Holding{Host: host}
-		g.Go(func() error {
-			out[i].Marker = e.scrubError(e.holdMarker(ctx, host, h))
-			out[i].Node = e.scrubError(holdNode(ctx, host, h, node))
-			return nil
-		})
-	}
-	_ = g.Wait() // the errors are in out, by host
-	return out
+	return each(of, e.Parallelism, func(host plan.Host) Holding {
+		return Holding{host, e.scrubError(e.holdMarker(ctx, host, h)), e.scrubError(holdNode(ctx, host, h, node))}
+	})
 }
 
 func (e *Engine) holdMarker(ctx context.Context, host plan.Host, h *inventory.Hold) error {
 	m, marked := host.Seen.Marker.Get()
 	switch {
 	case host.Unknown != nil:
-		return &TroubleError{*host.Unknown}
+		return host.Unknown
 	case host.Seen.Marker.IsAbsent():
 		return fmt.Errorf("%w: the host has no marker yet", ErrNoPlace)
 	case !marked:
@@ -122,7 +89,9 @@ func (e *Engine) holdMarker(ctx context.Context, host plan.Host, h *inventory.Ho
 		if _, err = w.conn.Do(ctx, WriteMarker{Marker: now}); !errors.Is(err, plan.ErrMarkerMoved) {
 			return err
 		}
-		w.host.Seen.Marker = w.engine.Scrub.Host(w.conn.Observe(ctx, nil)).Marker
+		if t := w.reread(ctx); t != nil {
+			return t
+		}
 	}
 	return err
 }
@@ -143,20 +112,4 @@ func holdNode(ctx context.Context, host plan.Host, h *inventory.Hold, node SetNo
 		return nil
 	}
 	return node(ctx, n, h)
-}
-
-// ObserveToHold looks at the selected hosts as far as a hold needs it: also while
-// the cluster is away, and at a host that nobody reaches.
-func (e *Engine) ObserveToHold(ctx context.Context) (*plan.Plan, error) {
-	snap, err := e.lists(ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	if err := plan.CheckLists(e.Config, snap, e.Selection); err != nil {
-		return nil, err
-	}
-	if err := e.ask(ctx, &snap, plan.Next(e.Config, snap, e.Selection)); err != nil {
-		return nil, err
-	}
-	return e.Compute(ctx, snap), nil
 }

@@ -52,14 +52,15 @@ func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error 
 	if err == nil || ctx.Err() != nil { // a second Ctrl-C leaves at once; the next run finds the cordon
 		return err
 	}
-	var trouble *TroubleError
+	var trouble *plan.Trouble
 	if !errors.As(err, &trouble) {
 		err = w.notDrained(a, err)
 	}
-	if w.changed {
+	if w.changed || !w.closed {
 		return err
 	}
-	if open := w.reopen(ctx); open != nil {
+	open := w.engine.open(ctx, w.host)
+	if w.closed, w.opened = open != nil, open == nil; open != nil {
 		return fmt.Errorf("%w; and its Node stays closed to new Pods: %w", err, open)
 	}
 	return err
@@ -72,7 +73,7 @@ func (w *worker) notDrained(a plan.Action, err error) error {
 	if w.engine.Stop.Err() != nil {
 		t.Text, t.Remedy = fmt.Sprintf("%s was not begun: the run was stopped while the host was made idle", a.Step), "apply again"
 	}
-	return &TroubleError{t}
+	return &t
 }
 
 // makeIdle drains the host's Node where a kubelet heeds that, and then has the host itself
@@ -164,27 +165,12 @@ func (w *worker) drain(ctx context.Context) error {
 // evictions tells of Pods on their way, each word once: a budget that holds one is asked
 // every few seconds.
 func (w *worker) evictions() func(pod, what, why string) {
-	var mu sync.Mutex
-	said := make(map[string]string)
+	var said sync.Map
 	return func(pod, what, why string) {
-		mu.Lock()
-		old := said[pod]
-		said[pod] = what + why
-		mu.Unlock()
-		if old != what+why {
+		if old, _ := said.Swap(pod, what+why); old != what+why {
 			w.engine.emit(Event{Type: Evicting, Host: w.host.Name, Pod: pod, What: what, Text: why})
 		}
 	}
-}
-
-// reopen lets Pods onto the host's Node again, where this run closed it.
-func (w *worker) reopen(ctx context.Context) error {
-	if !w.closed {
-		return nil
-	}
-	err := w.engine.open(ctx, w.host)
-	w.closed, w.opened = err != nil, err == nil
-	return err
 }
 
 // open lets Pods onto a host's Node again, if it is there.

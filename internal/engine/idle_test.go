@@ -86,7 +86,7 @@ func TestNotDrained(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := apply(t, e)
-			var trouble *engine.TroubleError
+			var trouble *plan.Trouble
 			if len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &trouble) || trouble.Code != engine.CodeNotDrained {
 				t.Fatalf("failures %+v", r.Failures)
 			}

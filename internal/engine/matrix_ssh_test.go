@@ -369,7 +369,7 @@ func (r *recorded) check(t *testing.T, n int, broke bool) {
 
 var (
 	errDied = errors.New("the process died")
-	errFull = &engine.UnrecordedError{Err: syscall.ENOSPC}
+	errFull = fmt.Errorf("%w: %w", engine.ErrUnrecorded, syscall.ENOSPC)
 )
 
 // whatFailed is what became of actions.

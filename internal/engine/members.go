@@ -14,31 +14,27 @@ import (
 type Members struct {
 	Hosts   []plan.Host // in the plan's order, with their Nodes
 	Missing int         // how many more the selected groups want
-
-	pins map[string]plan.Pin // by server id
 }
 
 // Members reads the lists and asks no host. An error means that they cannot be had,
 // or that the selection names what does not exist.
 func (e *Engine) Members(ctx context.Context) (Members, error) {
-	snap, err := e.lists(ctx, false)
+	snap, err := e.checked(ctx, never)
 	if err != nil {
 		return Members{}, err
 	}
-	if err := plan.CheckLists(e.Config, snap, e.Selection); err != nil {
-		return Members{}, err
-	}
 	p := e.Compute(ctx, snap)
-	m := Members{pins: make(map[string]plan.Pin, len(snap.Pins))}
-	for _, pin := range snap.Pins {
-		m.pins[pin.ServerID] = pin
-	}
+	pins := pinsOf(&snap)
+	var m Members
 	for _, h := range p.Hosts {
-		if h.Member {
-			m.Hosts = append(m.Hosts, h)
-		} else {
+		if !h.Member {
 			m.Missing++
+			continue
 		}
+		if pin := pins[h.Server.ID]; pin != nil {
+			h.Seen.Key = pin.Key // of the host nobody has asked for it yet
+		}
+		m.Hosts = append(m.Hosts, h)
 	}
 	for _, s := range p.Shortages {
 		m.Missing += s.Missing
@@ -58,14 +54,12 @@ type Waited struct {
 	Alone []NotReady // Ready by what their Nodes say alone, and why the hosts could not be asked
 }
 
-// WaitReady lists the Nodes until all hosts are Ready, or the time of Ready.Within is
-// up. A host whose Node says Ready is asked for its kubelet. tell hears of those that
-// are not Ready at the first look, and when they or the reasons change. A host that
-// joins no cluster has no Node to wait for.
+// WaitReady lists the Nodes until all hosts that join the cluster are Ready, as their kubelets
+// say too, or the time of Ready.Within is up. tell hears of those that are not Ready at the
+// first look, and when they or the reasons change.
 func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)) (Waited, error) {
 	g, began := e.newGate(), e.Now()
 	defer g.end()
-	g.pins = m.pins
 	for _, h := range m.Hosts {
 		if h.Spec.Spec.JoinsCluster() {
 			g.add(h, began)
@@ -84,7 +78,7 @@ func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)
 			return Waited{}, err
 		}
 		now := g.notReady()
-		if !slices.EqualFunc(now, last, sameReason) {
+		if !slices.EqualFunc(now, last, func(a, b NotReady) bool { return a.Host.Name == b.Host.Name && a.Why == b.Why }) {
 			tell(now)
 		}
 		if last = now; over || len(now) == 0 {
@@ -99,8 +93,6 @@ func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)
 		}
 	}
 }
-
-func sameReason(a, b NotReady) bool { return a.Host.Name == b.Host.Name && a.Why == b.Why }
 
 func (g *gate) notReady() []NotReady {
 	out := make([]NotReady, len(g.waiting))

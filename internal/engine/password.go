@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -27,7 +26,7 @@ var (
 // Passwords finds the login passwords of hosts, as late as possible.
 type Passwords interface {
 	// Find returns every password that is known for a host, in the order in which
-	// they are to be tried. Without any, the error is a *NoPasswordError.
+	// they are to be tried. Without any, the error is a *plan.Trouble.
 	Find(ctx context.Context, server inventory.Server, host string) ([]Password, error)
 }
 
@@ -37,15 +36,6 @@ type Password struct {
 	Source string
 }
 
-// NoPasswordError says why no password of a host is known.
-type NoPasswordError struct {
-	Code plan.Code
-	Why  string
-}
-
-// Error returns the reason.
-func (e *NoPasswordError) Error() string { return e.Why }
-
 // password returns the first known password that the host has not refused, and
 // the seal under which an earlier try of it is noted there, if there is one.
 func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Seal, *plan.Trouble) {
@@ -53,10 +43,10 @@ func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Se
 		return Password{}, "", plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "nothing here finds passwords")
 	}
 	known, err := e.Passwords.Find(ctx, h.Server, h.Name)
-	var none *NoPasswordError
+	var none *plan.Trouble
 	switch {
 	case errors.As(err, &none):
-		return Password{}, "", plan.MissingPassword(h.Name, none.Code, none.Why)
+		return Password{}, "", plan.MissingPassword(h.Name, none.Code, none.Text)
 	case err != nil:
 		return Password{}, "", plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "it could not be looked up: "+err.Error())
 	}
@@ -81,24 +71,18 @@ func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Se
 // which it changes more than that.
 func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, p *plan.Plan) (again map[string]bool, more bool, err error) {
 	wanted := p.PasswordsWanted()
-	found := make([]plan.Password, len(wanted))
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(e.Parallelism)
-	for i, h := range wanted {
-		g.Go(func() error {
-			known, _, trouble := e.password(gctx, h)
-			found[i] = plan.Password{Source: known.Source, Trouble: trouble}
-			return context.Cause(gctx)
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, false, err
+	found := each(wanted, e.Parallelism, func(h plan.Host) plan.Password {
+		known, _, trouble := e.password(ctx, h)
+		return plan.Password{Source: known.Source, Trouble: trouble}
+	})
+	if ctx.Err() != nil {
+		return nil, false, context.Cause(ctx)
 	}
 	again = make(map[string]bool)
 	enter := func(id string, w *plan.Password) {
 		seen := snap.Hosts[id]
 		seen.Password = w
-		snap.Hosts[id] = e.Scrub.Host(seen)
+		snap.Hosts[id] = wire.Clean(e.Scrub, seen)
 		again[id] = w.Trouble != nil
 	}
 	for i, h := range wanted {
@@ -120,19 +104,19 @@ func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
 	}
 	p, seal, trouble := w.engine.password(ctx, w.host)
 	if trouble != nil {
-		return secret.Value{}, &TroubleError{*trouble}
+		return secret.Value{}, trouble
 	}
 	now := w.engine.Now()
 	said, err := w.tryPassword(ctx, p, seal, now)
 	switch {
 	case errors.Is(err, plan.ErrPasswordRefused):
-		return secret.Value{}, &TroubleError{*plan.WrongPassword(w.host.Name, p.Source, now)}
+		return secret.Value{}, plan.WrongPassword(w.host.Name, p.Source, now)
 	case errors.Is(err, plan.ErrAccountLocked):
-		return secret.Value{}, &TroubleError{*plan.LockedAccount(w.host.Name, w.host.Spec.User)}
+		return secret.Value{}, plan.LockedAccount(w.host.Name, w.host.Spec.User)
 	case errors.Is(err, plan.ErrPasswordRace), errors.Is(err, plan.ErrPasswordBusy):
 		return secret.Value{}, fmt.Errorf("%w: nothing was tried; apply again when the other run is over", err)
 	case strings.Contains(said.Stderr, "policy plugin"): // sudo could not even read its rules
-		return secret.Value{}, &TroubleError{*plan.BrokenSudo(w.host.Name, err.Error())}
+		return secret.Value{}, plan.BrokenSudo(w.host.Name, err.Error())
 	case err != nil:
 		return secret.Value{}, fmt.Errorf("check the login password from %s: %w", p.Source, err)
 	}
@@ -164,31 +148,22 @@ func (w *worker) tryPassword(ctx context.Context, p Password, seal secret.Seal, 
 	}
 }
 
-// input returns what a change's script reads on its standard input.
-func (w *worker) input(ctx context.Context, kind plan.InputKind) (secret.Value, error) {
-	f := InputFor{Kind: kind, Host: w.host.Spec}
-	value, err := secret.Value{}, error(nil)
-	if kind.NeedsPassword() {
+// input returns what a change's script reads on its standard input: around the host's
+// password, or with how it reaches the cluster around the token of its kubelet.
+func (w *worker) input(ctx context.Context, kind plan.InputKind) (value secret.Value, err error) {
+	join, known := w.host.Join.Get()
+	switch {
+	case kind.NeedsPassword():
 		value, err = w.givePassword(ctx)
-	} else {
-		f.Join, value, err = w.credentials(ctx)
+	case w.engine.Cluster == nil:
+		err = errNoCluster
+	case !known:
+		err = fmt.Errorf("nobody knows how hosts reach the cluster: %s", w.host.Join.Why())
+	default:
+		value, err = w.engine.Cluster.Token(ctx, w.host.Name)
 	}
 	if err != nil {
 		return secret.Value{}, err
 	}
-	return w.engine.Input(f, value)
-}
-
-// credentials returns how the host reaches the cluster, and the token of its
-// kubelet.
-func (w *worker) credentials(ctx context.Context) (inventory.Join, secret.Value, error) {
-	join, known := w.host.Join.Get()
-	switch {
-	case w.engine.Cluster == nil:
-		return join, secret.Value{}, errNoCluster
-	case !known:
-		return join, secret.Value{}, fmt.Errorf("nobody knows how hosts reach the cluster: %s", w.host.Join.Why())
-	}
-	token, err := w.engine.Cluster.Token(ctx, w.host.Name)
-	return join, token, err
+	return w.engine.Input(InputFor{kind, w.host.Spec, join}, value)
 }

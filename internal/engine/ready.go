@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -30,9 +31,8 @@ const (
 type gate struct {
 	engine  *Engine
 	waiting []*awaited
-	pins    map[string]plan.Pin       // by server id, of hosts that were not asked yet
 	asking  int                       // how many hosts are looked at now
-	answers chan answer               // what the hosts said that are
+	answers chan func()               // take what one of those said
 	ending  context.Context           // done: nobody wants to know any more
 	cancel  context.CancelFunc        // ends it
 	alone   []NotReady                // whose Nodes are Ready, and why the hosts could not be asked
@@ -51,7 +51,7 @@ type awaited struct {
 
 func (e *Engine) newGate() *gate {
 	ending, cancel := context.WithCancel(context.Background())
-	return &gate{engine: e, ending: ending, cancel: cancel, answers: make(chan answer)}
+	return &gate{engine: e, ending: ending, cancel: cancel, answers: make(chan func())}
 }
 
 // add waits for one more host.
@@ -68,7 +68,7 @@ func (g *gate) look(ctx context.Context) []*awaited {
 		return nil
 	}
 	g.nodes = make(map[string]inventory.Node, len(nodes))
-	for _, n := range g.engine.Scrub.Nodes(nodes) {
+	for _, n := range wire.Clean(g.engine.Scrub, nodes) {
 		g.nodes[n.Name] = n
 	}
 	for _, h := range g.waiting {
@@ -105,18 +105,9 @@ func (g *gate) take(holds func(*awaited) bool) (out []*awaited) {
 	return out
 }
 
-// answer is what a host says of its kubelet.
-type answer struct {
-	of      *awaited
-	kubelet inventory.Seen[plan.Kubelet]
-	alone   string // why the host could not be asked: its Node counts alone
-}
-
-// ask begins to look at the kubelets of hosts whose Nodes are Ready, where nobody has
-// looked yet or they did not run: the cluster goes on for a while about one that has died.
-// One that runs and stays unheard is looked at again too: when it was started is known by
-// this machine's clock, which may have been set in the middle of a run.
-// A host that takes its time keeps no other's news back.
+// ask begins to look at the kubelets of hosts whose Nodes are Ready, where nobody has looked
+// yet or they did not run: the cluster goes on for a while about one that has died. One that
+// stays unheard is looked at again, as this machine's clock may have been set since it started.
 func (g *gate) ask(ctx context.Context) {
 	again := askAgain * cmp.Or(g.engine.Ready.Every, DefaultEvery)
 	for _, h := range g.waiting {
@@ -140,18 +131,15 @@ func (g *gate) ask(ctx context.Context) {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(g.ending, cancel)()
-			why := g.kubelet(ctx, &asked)
-			g.answers <- answer{h, asked.Kubelet, why}
+			alone := g.kubelet(ctx, &asked)
+			g.answers <- func() {
+				g.asking--
+				h.asking, h.Kubelet = false, asked.Kubelet
+				if alone != "" {
+					g.alone = append(g.alone, NotReady{h.Host, alone})
+				}
+			}
 		}()
-	}
-}
-
-// hears takes what a host said.
-func (g *gate) hears(a answer) {
-	g.asking--
-	a.of.asking = false
-	if a.of.Kubelet = a.kubelet; a.alone != "" {
-		g.alone = append(g.alone, NotReady{a.of.Host, a.alone})
 	}
 }
 
@@ -164,7 +152,7 @@ func (g *gate) end() {
 // hear takes the answers of all hosts that are looked at.
 func (g *gate) hear() {
 	for g.asking > 0 {
-		g.hears(<-g.answers)
+		(<-g.answers)()
 	}
 }
 
@@ -181,19 +169,11 @@ func (g *gate) kubelet(ctx context.Context, h *plan.Host) (why string) {
 	if !ok {
 		return ""
 	}
-	target := Target{Server: h.Server, Name: h.Name}
-	if pin, known := g.pins[h.Server.ID]; known {
-		target.Pin = &pin
-	} else if h.Seen.Key != "" {
-		pin := e.pinOf(*h)
-		target.Pin = &pin
-	}
-	seen := e.look(ctx, target, step.Probes())
-	if seen.Trouble != nil {
-		return seen.Trouble.Code.String() + ": " + seen.Trouble.Text
+	if t := e.again(ctx, h, step.Probes()); t != nil {
+		return t.Code.String() + ": " + t.Text
 	}
 	v := h.View(step.ID())
-	v.Facts, v.Root, v.At, v.Pending = seen.Facts, seen.Root, seen.At, false
+	v.Pending = false
 	f := step.Diff(v)
 	switch {
 	case len(f.Unread) > 0:
@@ -220,16 +200,29 @@ func (g *gate) ready(h *awaited) bool {
 	return true
 }
 
+// again asks a host once more, and enters into it what is there now. It changes nothing.
+func (e *Engine) again(ctx context.Context, h *plan.Host, probes []plan.Probe) *plan.Trouble {
+	target := Target{Server: h.Server, Name: h.Name}
+	if h.Seen.Key != "" {
+		target.Pin = e.PinOf(*h)
+	}
+	seen := e.look(ctx, target, probes)
+	if seen.Trouble == nil {
+		h.Seen.Facts, h.Seen.Root, h.Seen.Pending, h.Seen.At = seen.Facts, seen.Root, seen.Pending, seen.At
+	}
+	return seen.Trouble
+}
+
 // failure says of a host that was waited for why it is not Ready, by all that is
 // known: its Node, and a last look at the host itself.
 func (e *Engine) failure(ctx context.Context, h *plan.Host, node string, waited time.Duration) Failure {
 	found, remedy := e.lastLook(ctx, h)
-	t := plan.Trouble{Code: plan.CodeNodeNotReady,
+	t := &plan.Trouble{Code: plan.CodeNodeNotReady,
 		Text:   fmt.Sprintf("it is not Ready after %s: %s; %s", waited.Round(time.Second), node, found),
 		Remedy: cmp.Or(remedy, "kubectl describe node "+h.Name+", and read /var/log/tart-kubelet.log on the host; apply again goes on from there")}
-	f := Failure{Action: *actionOn(h, plan.AwaitNode), Err: &TroubleError{t}}
-	e.emit(Event{Type: Failed, Host: h.Name, Action: actionOn(h, plan.AwaitNode), Err: f.Err, Seconds: waited.Seconds()})
-	return f
+	a := actionOn(h, plan.AwaitNode)
+	e.emit(Event{Type: Failed, Host: h.Name, Action: a, Err: t, Seconds: waited.Seconds()})
+	return Failure{Action: *a, Err: t}
 }
 
 // node says what the cluster knows of a host's Node.
@@ -244,25 +237,22 @@ func (g *gate) node(h *plan.Host) string {
 // lastLook asks a host once more and says what its steps find there. It changes
 // nothing. Of a kubelet that does not stay up, remedy is what helps.
 func (e *Engine) lastLook(ctx context.Context, h *plan.Host) (text, remedy string) {
-	pin := e.pinOf(*h)
-	seen := e.look(ctx, Target{Server: h.Server, Name: h.Name, Pin: &pin}, plan.Probes(e.Config, e.Steps, e.Selection))
-	if seen.Trouble != nil {
-		return fmt.Sprintf("the host cannot be asked: %s: %s", seen.Trouble.Code, seen.Trouble.Text), ""
+	if t := e.again(ctx, h, plan.Probes(e.Config, e.Steps, e.Selection)); t != nil {
+		return fmt.Sprintf("the host cannot be asked: %s: %s", t.Code, t.Text), ""
 	}
-	h.Seen.Facts, h.Seen.Root, h.Seen.Pending, h.Seen.At = seen.Facts, seen.Root, seen.Pending, seen.At
 	var found []string
 	for _, step := range e.Steps(h.Spec) {
-		f := step.Diff(h.View(step.ID()))
+		f, at := step.Diff(h.View(step.ID())), string(step.ID())+": "
 		if k, _ := f.Kubelet.Get(); k.Fault.Code == plan.CodeKubeletCrashLoop && len(f.Changes) > 0 {
 			remedy = f.Changes[len(f.Changes)-1].Remedy
 		}
 		switch {
 		case f.Refused != nil:
-			found = append(found, fmt.Sprintf("%s: %s: %s", step.ID(), f.Refused.Code, f.Refused.Text))
+			found = append(found, at+f.Refused.Code.String()+": "+f.Refused.Text)
 		case len(f.Changes) > 0:
-			found = append(found, fmt.Sprintf("%s: %s: %s", step.ID(), f.Changes[0].Reason.Code, f.Changes[0].Reason.Text))
+			found = append(found, at+f.Changes[0].Reason.Code.String()+": "+f.Changes[0].Reason.Text)
 		case len(f.Unread) > 0:
-			found = append(found, fmt.Sprintf("%s: %s: %s", step.ID(), f.Unread[0].Probe, f.Unread[0].Why))
+			found = append(found, at+f.Unread[0].Probe+": "+f.Unread[0].Why)
 		}
 	}
 	if len(found) == 0 {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -22,67 +23,50 @@ func opening(actions []plan.Action) (rest []plan.Action, open *plan.Action) {
 }
 
 // open opens the Node of a host whose work is done. The host keeps its place until then.
+// What is no action of the plan is told of where it fails alone.
 func (s *schedule) open(ctx context.Context, h plan.Host) {
 	j := s.jobs[h.Server.ID]
-	action := j.opens
+	planned := j.opens
 	j.opening = true
 	go func() {
-		e, told := s.engine, *actionOn(&h, plan.UncordonNode)
-		if action != nil {
-			told = *action
-			e.emit(Event{Type: Started, Host: h.Name, Action: action})
+		if planned != nil {
+			s.engine.emit(Event{Type: Started, Host: h.Name, Action: planned})
 		}
 		var r Result
-		started, err := e.Now(), e.unrecorded()
-		if err == nil {
-			err = e.scrubError(broken(ctx, e.open(ctx, h)))
-		}
-		switch ev := (Event{Host: h.Name, Action: &told, Err: err, Seconds: e.Now().Sub(started).Seconds()}); {
-		case err != nil:
-			r.Failures = []Failure{{Action: told, Err: err}}
-			ev.Type = Failed
-			e.emit(ev)
-		case action != nil:
-			r.Done, ev.Type = 1, Done
-			e.emit(ev)
+		ended := s.engine.act(ctx, h.Name, cmp.Or(planned, actionOn(&h, plan.UncordonNode)),
+			func(ctx context.Context, _ plan.Action) error { return s.engine.open(ctx, h) })
+		if planned != nil || ended.Err != nil {
+			s.engine.ended(&r, ended)
 		}
 		s.ends <- end{r, h}
 	}()
 }
 
 // opened takes what came of it.
-func (s *schedule) opened(j *job, w end) {
-	failed := len(w.result.Failures) > 0
-	s.sum.Done += w.result.Done
+func (s *schedule) opened(j *job, h plan.Host, failed bool) {
 	switch nodes := s.gate.nodes; {
 	case failed:
-		s.staysClosed(w.host)
-		s.rollout.Failed(w.host.Server.ID)
+		s.sum.Closed = append(s.sum.Closed, Closed{h.Name, h.Fleet})
+		s.rollout.Failed(h.Server.ID)
 	case nodes != nil:
-		n := nodes[w.host.Name]
+		n := nodes[h.Name]
 		n.Cordoned = false // until the next list says more
-		nodes[w.host.Name] = n
+		nodes[h.Name] = n
 		s.rollout.Closed(s.closedNodes())
 	}
-	j.failed = append(j.failed, w.result.Failures...)
 	j.opening, j.opens, j.closed = false, nil, failed && j.closed
-	s.hostEnded(w.host)
+	s.hostEnded(h)
 }
 
-// staysClosed notes that a host's Node stays closed.
-func (s *schedule) staysClosed(h plan.Host) {
-	s.sum.Closed = append(s.sum.Closed, Closed{h.Name, h.Fleet})
-}
-
-// leaveClosed notes so of a host whose work failed, and that its opening was not
-// started. opened says that its Node was opened even so.
+// leaveClosed notes of a host whose work failed that its opening was not started, and that
+// its Node stays closed. opened says that its Node was opened even so.
 func (s *schedule) leaveClosed(j *job, h plan.Host, opened bool) {
 	if j.opens != nil {
 		s.sum.NotStarted++
 		s.engine.emit(Event{Type: Skipped, Host: h.Name, Action: j.opens})
 	}
 	if _, there := h.Node.Get(); there && j.closes() && !opened {
-		s.staysClosed(h)
+		s.sum.Closed = append(s.sum.Closed, Closed{h.Name, h.Fleet})
 	}
 	j.opens, j.closed = nil, false
 }

@@ -17,16 +17,17 @@ import (
 // waits for their Nodes. Only its own goroutine touches it; the hosts' workers tell
 // it of their end.
 type schedule struct {
-	engine  *Engine
-	rollout *rollout.Rollout
-	gate    *gate
-	jobs    map[string]*job         // by server id
-	healthy map[string]plan.Healthy // likewise
-	told    map[string]time.Time    // by fleet: until when the soak is that was told
-	ends    chan end
-	stopped bool
-	moved   time.Time // when something last went on
-	sum     Result
+	engine   *Engine
+	rollout  *rollout.Rollout
+	gate     *gate
+	jobs     map[string]*job         // by server id
+	healthy  map[string]plan.Healthy // likewise
+	told     map[string]time.Time    // by fleet: until when the soak is that was told
+	ends     chan end
+	disturbs bool // healthy hosts wait for their turn, or are watched
+	stopped  bool
+	moved    time.Time // when something last went on
+	sum      Result
 }
 
 // job is the work on one host.
@@ -52,20 +53,21 @@ type end struct {
 
 // execute works on hosts as the limits of their fleets let it, and on one host in
 // the plan's order. A failure ends its host's work; whether it keeps others, the
-// rollout says. What is no host's comes first.
+// rollout says. What the cluster itself must hold comes first: hosts may need it.
 func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 	work := p.Runnable()
 	var kept Result
 	if len(work) > 0 && work[0][0].OfCluster() {
-		kept = e.keep(ctx, work[0])
+		kept = e.perform(ctx, "", work[0], func(ctx context.Context, a plan.Action) error {
+			w := &worker{engine: e, host: plan.Host{Name: a.Host}}
+			return w.inCluster(ctx, a)
+		})
 		work = work[1:]
 	}
 	s := e.schedule(p, work)
+	s.sum = kept
 	s.run(ctx)
 	s.leave()
-	s.sum.Done += kept.Done
-	s.sum.NotStarted += kept.NotStarted
-	s.sum.Failures = kept.Failures
 	for _, actions := range work {
 		s.sum.Failures = append(s.sum.Failures, s.jobs[actions[0].ServerID].failed...)
 	}
@@ -78,7 +80,7 @@ func (s *schedule) run(ctx context.Context) {
 	defer tick.Stop()
 	defer s.gate.end()
 	stop, cancelled := s.engine.Stop.Done(), ctx.Done()
-	if s.disturbs() {
+	if s.disturbs {
 		s.look(ctx) // the plan may have waited long for its approval
 	}
 	for {
@@ -89,11 +91,11 @@ func (s *schedule) run(ctx context.Context) {
 		select {
 		case end := <-s.ends:
 			s.ended(ctx, end)
-		case a := <-s.gate.answers:
-			s.gate.hears(a)
+		case hear := <-s.gate.answers:
+			hear()
 			s.release(ctx, s.gate.release())
 		case <-tick.C:
-			if len(s.gate.waiting) > 0 || s.disturbs() {
+			if len(s.gate.waiting) > 0 || s.disturbs {
 				s.look(ctx)
 			}
 		case <-stop:
@@ -112,7 +114,7 @@ func (s *schedule) start(ctx context.Context) {
 	if !s.stopped && s.engine.Stop.Err() != nil {
 		s.abandon(ctx) // an end of work may be heard before the stop
 	}
-	if s.stopped || s.gate.last != nil && s.disturbs() {
+	if s.stopped || s.gate.last != nil && s.disturbs {
 		return
 	}
 	now := s.engine.Now()
@@ -144,16 +146,15 @@ func (s *schedule) start(ctx context.Context) {
 func (s *schedule) ended(ctx context.Context, w end) {
 	h, r, id := w.host, w.result, w.host.Server.ID
 	j := s.jobs[id]
-	if s.moved = s.engine.Now(); j.opening {
-		s.opened(j, w)
-		return
-	}
+	s.moved = s.engine.Now()
 	j.closed = j.closed || r.closed
 	s.sum.Done += r.Done
 	s.sum.NotStarted += r.NotStarted
 	j.failed = append(j.failed, r.Failures...)
 	waits := (r.Done > 0 || j.closes()) && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
 	switch {
+	case j.opening:
+		s.opened(j, h, len(r.Failures) > 0)
 	case len(r.Failures) > 0:
 		s.hostEnded(h)
 		s.rollout.Failed(id)
@@ -165,7 +166,6 @@ func (s *schedule) ended(ctx context.Context, w end) {
 		s.rollout.Worked(id)
 		s.gate.add(h, s.moved)
 		s.look(ctx)
-		return
 	default:
 		s.through(ctx, h)
 	}
@@ -265,27 +265,14 @@ func (s *schedule) skip(j *job) {
 }
 
 // ready reports whether a healthy host's Node was Ready when the Nodes were last
-// listed.
+// listed. A Node of that name that is another server's is not its Node.
 func (s *schedule) ready(id string) bool {
 	if s.engine.Cluster == nil {
 		return true
 	}
 	h := s.healthy[id]
 	n, there := s.gate.nodes[h.Name]
-	return there && isReady(n, h.ProviderID)
-}
-
-// disturbs reports whether healthy hosts wait for their turn, or are watched.
-func (s *schedule) disturbs() bool {
-	if s.engine.Cluster == nil {
-		return false
-	}
-	for _, j := range s.jobs {
-		if j.lane == rollout.Disrupt {
-			return true
-		}
-	}
-	return false
+	return there && n.Ready == inventory.Ready && n.ProviderID == h.ProviderID
 }
 
 // Left is a host that a run did not start with, and why.
@@ -324,10 +311,13 @@ func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 		j := &job{host: h, lane: laneOf(h, plan.Worst(actions), healthy)}
 		j.actions, j.opens = opening(actions)
 		s.jobs[id] = j
-		all[i] = rollout.Work{ID: id, Fleet: h.Fleet, Lane: j.lane, Trial: crashes(h)}
+		s.disturbs = s.disturbs || e.Cluster != nil && j.lane == rollout.Disrupt
+		// The repair of a kubelet that ends as soon as it is started gives it what its fleet is
+		// to get, so it shows what becomes of the others.
+		k, _ := h.Kubelet.Get()
+		all[i] = rollout.Work{ID: id, Fleet: h.Fleet, Lane: j.lane, Trial: k.Fault.Code == plan.CodeKubeletCrashLoop}
 	}
-	s.idleFirst(all)
-	s.closedFirst(all)
+	s.sort(all)
 	s.rollout = rollout.New(all, limits, ids, e.Parallelism)
 	return s
 }
@@ -345,51 +335,36 @@ func laneOf(h *plan.Host, worst plan.Disruption, healthy bool) rollout.Lane {
 	return rollout.Join
 }
 
-// crashes reports whether the host's kubelet ends as soon as it is started. Its repair
-// gives it what its fleet is to get, so it shows what becomes of the others.
-func crashes(h *plan.Host) bool {
-	k, _ := h.Kubelet.Get()
-	return k.Fault.Code == plan.CodeKubeletCrashLoop
-}
-
-// idleFirst sorts the hosts of the fleets that want it so by how many Pods they
-// have. One whose Pods are not known comes last: unknown is busy.
-func (s *schedule) idleFirst(all []rollout.Work) {
-	pods := func(w rollout.Work) int {
-		if list, known := s.jobs[w.ID].host.Pods.Get(); known {
-			return len(list)
-		}
-		return math.MaxInt
-	}
+// sort puts the hosts first whose Nodes an earlier run left closed: they take places of their
+// fleet, so the others could wait for them, and they for the canary. The hosts of a fleet that
+// wants it so are sorted by how many Pods they have; where that is not known, they may be busy.
+func (s *schedule) sort(all []rollout.Work) {
+	byIdle, place := make(map[string]bool), make(map[string]int) // by fleet
 	for _, f := range s.engine.Config.Fleets {
-		if f.Rollout.Order != fleet.ByIdle {
-			continue
-		}
-		of := func(w rollout.Work) bool { return w.Fleet == f.Name }
-		if from := slices.IndexFunc(all, of); from >= 0 { // a plan has a fleet's hosts side by side
-			to := from + 1
-			for to < len(all) && of(all[to]) {
-				to++
-			}
-			slices.SortStableFunc(all[from:to], func(a, b rollout.Work) int { return cmp.Compare(pods(a), pods(b)) })
+		byIdle[f.Name] = f.Rollout.Order == fleet.ByIdle
+	}
+	for i, w := range all {
+		if _, known := place[w.Fleet]; !known {
+			place[w.Fleet] = i
 		}
 	}
-}
-
-// closedFirst sorts the hosts to the front whose Nodes an earlier run left closed. They
-// take places of their fleet, so the others could wait for them, and they for the canary.
-func (s *schedule) closedFirst(all []rollout.Work) {
+	pods := func(w rollout.Work) int {
+		list, known := s.jobs[w.ID].host.Pods.Get()
+		switch {
+		case !byIdle[w.Fleet]:
+			return 0
+		case !known:
+			return math.MaxInt
+		}
+		return len(list)
+	}
 	open := func(w rollout.Work) int {
 		if s.jobs[w.ID].opens != nil {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(all, func(a, b rollout.Work) int { return cmp.Compare(open(a), open(b)) })
-}
-
-// isReady reports whether a Node is Ready and is this server's. A Node of that name
-// that is another server's is not its Node.
-func isReady(n inventory.Node, providerID string) bool {
-	return n.Ready == inventory.Ready && n.ProviderID == providerID
+	slices.SortStableFunc(all, func(a, b rollout.Work) int {
+		return cmp.Or(open(a)-open(b), place[a.Fleet]-place[b.Fleet], cmp.Compare(pods(a), pods(b)))
+	})
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 
@@ -21,7 +22,7 @@ func TestUnrecorded(t *testing.T) {
 	e.Stop = stop
 	e.Emit = func(ev engine.Event) {
 		if ev.Type == engine.Started {
-			halt(&engine.UnrecordedError{Err: syscall.ENOSPC})
+			halt(fmt.Errorf("%w: %w", engine.ErrUnrecorded, syscall.ENOSPC))
 		}
 	}
 	r := performed(t, e, p)

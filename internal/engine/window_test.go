@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -37,7 +36,7 @@ func TestWindowCloses(t *testing.T) {
 				}
 				return
 			}
-			var trouble *engine.TroubleError
+			var trouble *plan.Trouble
 			if r.Done != 0 || len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &trouble) || trouble.Code.String() != "outside-window" {
 				t.Fatalf("%+v", r)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -28,6 +29,7 @@ type worker struct {
 	held     *plan.Trouble // somebody holds the host since the run is on it; nil: nobody
 	closed   bool          // this run has closed its Node to new Pods
 	changed  bool          // and something was changed since
+	remedy   string        // what helps with the change that failed, where it knows
 	opened   bool          // and opened it again, as nothing was
 	// disturbed says that something began here that drains, reboots or wipes.
 	disturbed bool
@@ -43,12 +45,15 @@ func (w *worker) close(ctx context.Context) {
 // perform does one action and proves it.
 func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	if w.held != nil {
-		return &TroubleError{*w.held}
+		return w.held
 	}
 	if err := w.inWindow(a); err != nil {
 		return err
 	}
-	w.tell(ctx, a)
+	// Whoever looks at the Node finds who disturbs the work on its host.
+	if n, known := w.host.Node.Get(); known && a.Disruption >= plan.Restart && w.engine.Tell != nil {
+		w.engine.Tell(ctx, n, a)
+	}
 	switch a.Kind {
 	case plan.ClaimServer:
 		return w.claim(ctx)
@@ -71,7 +76,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 func (w *worker) inWindow(a plan.Action) error {
 	if b := w.engine.Bounds; b != nil && !w.disturbed {
 		if closed := b.Closed(w.host, a, w.engine.Now()); closed != nil {
-			return &TroubleError{*closed}
+			return closed
 		}
 	}
 	w.disturbed = w.disturbed || a.Disruption >= plan.Drain
@@ -84,37 +89,44 @@ func (w *worker) connect(ctx context.Context) error {
 	if w.conn != nil {
 		return nil
 	}
-	pin := w.engine.pinOf(w.host)
 	// The server keeps its present name here, so that the same line of the ssh
 	// configuration counts as when the plan was made.
-	conn, err := w.engine.Hosts.Connect(ctx, Target{Server: w.host.Server, Name: w.host.Name, Pin: &pin, Run: w.engine.run()})
+	target := Target{Server: w.host.Server, Name: w.host.Name, Pin: w.engine.PinOf(w.host)}
+	if target.Pin == nil {
+		return errNoKey // without a pin any key would be taken
+	}
+	if run := w.engine.Run; run.ID != "" {
+		target.Run = &run
+	}
+	conn, err := w.engine.Hosts.Connect(ctx, target)
 	if err != nil {
 		return err
 	}
-	now := w.engine.Scrub.Host(conn.Observe(ctx, nil))
-	if now.Trouble == nil {
-		w.host.Seen.Marker, w.host.Seen.Claim, w.host.Seen.Serial = now.Marker, now.Claim, now.Serial
-		w.host.Seen.Refusals = now.Refusals // another run may have tried a password meanwhile
-		now.Trouble = plan.NotOurs(w.engine.Config, &w.host)
-		if now.Trouble == nil && !w.holding {
-			now.Trouble = w.heldSince()
-		}
-	}
-	if now.Trouble != nil {
-		conn.Close(ctx)
-		return &TroubleError{*now.Trouble}
-	}
 	w.conn = conn
+	t := w.reread(ctx)
+	if t == nil && !w.holding {
+		t = w.heldSince()
+	}
+	if t != nil {
+		conn.Close(ctx)
+		w.conn = nil
+		return t
+	}
 	return nil
 }
 
-// TroubleError says that a host must not be touched any more, though the plan
-// could.
-type TroubleError struct{ plan.Trouble }
+// errNoKey says that nothing may be sent to a host whose key the plan has not seen.
+var errNoKey = errors.New("the host showed no key when the plan was made; plan again")
 
-// Error names code, observation and remedy.
-func (e *TroubleError) Error() string {
-	return fmt.Sprintf("%s: %s; %s", e.Code, e.Text, e.Remedy)
+// reread reads again whose the host is, and returns why it must not be touched any more.
+func (w *worker) reread(ctx context.Context) *plan.Trouble {
+	now := wire.Clean(w.engine.Scrub, w.conn.Observe(ctx, nil))
+	if now.Trouble != nil {
+		return now.Trouble
+	}
+	w.host.Seen.Marker, w.host.Seen.Claim, w.host.Seen.Serial = now.Marker, now.Claim, now.Serial
+	w.host.Seen.Refusals = now.Refusals // another run may have tried a password meanwhile
+	return plan.NotOurs(w.engine.Config, &w.host)
 }
 
 // ErrClaimLost says that another run claimed the host first. The next run takes
@@ -179,23 +191,33 @@ func (w *worker) mark(ctx context.Context) error {
 	if err := w.enter(ctx, w.currentMarker(), ""); err != nil {
 		return err
 	}
-	return w.engine.pin(w.engine.pinOf(w.host))
+	return w.engine.pin(*w.engine.PinOf(w.host))
 }
 
-// enter writes the host's marker, with the proof of a step if one is named.
+// enter writes the host's marker, with the proof of a step if one is named. Where another
+// marker stands there by now, what that says of a hold is carried over, and the host is left
+// alone from there on.
 func (w *worker) enter(ctx context.Context, m plan.Marker, proven plan.StepID) error {
 	if err := w.engine.may(); err != nil {
 		return err
 	}
-	if err := w.connect(ctx); err != nil {
-		return err
+	_, err := w.conn.Do(ctx, WriteMarker{m, proven})
+	if errors.Is(err, plan.ErrMarkerMoved) {
+		if t := w.reread(ctx); t != nil {
+			return t
+		}
+		there, _ := w.host.Seen.Marker.Get()
+		m.Hold, w.held = w.standing(there.Hold), w.heldSince()
+		_, err = w.conn.Do(ctx, WriteMarker{m, proven})
 	}
-	if err := w.note(ctx, &m, proven); err != nil {
-		return err
+	if err == nil {
+		w.marker = &m
 	}
-	w.marker = &m
-	return nil
+	return err
 }
+
+// unmarked reports whether the host has no marker yet.
+func (w *worker) unmarked() bool { return w.marker == nil && w.host.Seen.Marker.IsAbsent() }
 
 // step runs a step's changes in order, asks its probes again, and enters the
 // proof into the marker. A step that still differs has failed.
@@ -230,10 +252,12 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 		}
 	}
 	f, err := w.look(ctx, step, true)
-	var refused *TroubleError
+	var refused *plan.Trouble
 	switch {
-	case errors.As(err, &refused):
-		return w.leave(ctx, a.Step, err)
+	case errors.As(err, &refused) && w.unmarked():
+		return err
+	case errors.As(err, &refused): // only a person can do the rest: nothing of it is half done
+		return errors.Join(err, w.enter(ctx, w.currentMarker(), a.Step))
 	case err != nil:
 		return fmt.Errorf("look again: %w", err)
 	case len(f.Changes) > 0:
@@ -242,31 +266,21 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	if err := w.prove(ctx, step, f); err != nil {
 		return err
 	}
-	w.prune(ctx, changes)
+	if slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Delivery != nil }) {
+		_, _ = w.conn.Do(ctx, PruneArtifacts{}) // what cannot be dropped now the next one drops
+	}
 	return nil
 }
 
-// leave ends a step of which only a person can do the rest: nothing of it is half
-// done.
-func (w *worker) leave(ctx context.Context, id plan.StepID, refused error) error {
-	if w.marker == nil && w.host.Seen.Marker.IsAbsent() {
-		return refused
-	}
-	_, err := w.conn.Do(ctx, WriteMarker{w.currentMarker(), id})
-	return errors.Join(refused, err)
-}
-
-// look asks a step's probes and judges the answers; done says that its changes
-// were just made: then nothing is pending, and what the cluster said of the host's
-// Node is from before. What the step refuses to change, or could not read, is an
-// error.
+// look asks a step's probes and judges the answers. done says that its changes were just made,
+// so nothing is pending. What the step refuses to change, or could not read, is an error.
 func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Finding, error) {
 	facts, root, err := w.conn.Probe(ctx, step.Probes())
 	if err != nil {
 		return plan.Finding{}, err
 	}
 	v := w.host.View(step.ID())
-	v.Facts, v.Root, v.At = w.engine.Scrub.Facts(facts), root, w.engine.Now().UTC()
+	v.Facts, v.Root, v.At = wire.Clean(w.engine.Scrub, facts), root, w.engine.Now().UTC()
 	_, v.Proven = w.currentMarker().Steps[step.ID()]
 	if done {
 		v.Pending = false
@@ -280,7 +294,7 @@ func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Find
 	case len(f.Unread) > 0:
 		return f, fmt.Errorf("%s: %s", f.Unread[0].Probe, f.Unread[0].Why)
 	case f.Refused != nil:
-		return f, &TroubleError{*f.Refused}
+		return f, f.Refused
 	}
 	return f, nil
 }
@@ -306,29 +320,17 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 		}
 	}
 	answer, err := w.conn.Do(ctx, task)
-	if err != nil && answer.Exit == plan.NotStaying && c.Remedy != "" {
-		return &AdvisedError{Err: err, Remedy: c.Remedy}
+	if err != nil && answer.Exit == plan.NotStaying {
+		w.remedy = c.Remedy
 	}
 	return err
 }
-
-// AdvisedError is a failure of a change that knows what helps.
-type AdvisedError struct {
-	Err    error
-	Remedy string
-}
-
-// Error is what failed.
-func (e *AdvisedError) Error() string { return e.Err.Error() }
-
-// Unwrap returns what failed.
-func (e *AdvisedError) Unwrap() error { return e.Err }
 
 // prove enters what was seen of a step without a difference. A host that has no
 // marker yet gets it with all proofs when it is claimed.
 func (w *worker) prove(ctx context.Context, step plan.Step, f plan.Finding) error {
 	id, wanted := step.ID(), step.Wanted()
-	if w.marker == nil && w.host.Seen.Marker.IsAbsent() {
+	if w.unmarked() {
 		proven := make(map[plan.StepID]plan.Digest) // the plan's own stays as it is
 		maps.Copy(proven, w.host.Proven)
 		proven[id] = plan.DigestOf(wanted, f.Facts)
@@ -371,12 +373,4 @@ func (w *worker) currentMarker() plan.Marker {
 		m = m.With(id, w.proof(d))
 	}
 	return m
-}
-
-// tell lets the host's Node know of an action that disturbs the work on it, before it
-// begins. Whoever looks at the Node then finds who did so.
-func (w *worker) tell(ctx context.Context, a plan.Action) {
-	if n, known := w.host.Node.Get(); known && a.Disruption >= plan.Restart && w.engine.Tell != nil {
-		w.engine.Tell(ctx, n, a)
-	}
 }

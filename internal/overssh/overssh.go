@@ -93,12 +93,12 @@ func (h host) change(ctx context.Context, t engine.RunChange) (plan.Answer, erro
 
 // Sent tells the engine how far an upload is: it is for hosts.Options.Progress.
 func Sent(e *engine.Engine, p hosts.Progress) {
+	ev := engine.Event{Type: engine.Sending, Host: p.Host, Artifact: p.Artifact.Name, Bytes: p.Done, Size: p.Size}
 	switch p.Edge {
 	case hosts.Begins:
-		e.UploadBegins(p.Host, p.Artifact)
+		ev.Type = engine.UploadBegins
 	case hosts.Ends:
-		e.UploadEnds(p.Host, p.Artifact)
-	default:
-		e.Sent(p.Host, p.Artifact, p.Done, p.Size)
+		ev.Type = engine.UploadEnds
 	}
+	e.Upload(ev)
 }

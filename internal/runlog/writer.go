@@ -147,11 +147,11 @@ func (e *Entry) fail(err error) {
 
 // TroubleOf returns what an error says of a host with a code, or nil.
 func TroubleOf(err error) *plan.Trouble {
-	var trouble *engine.TroubleError
+	var trouble *plan.Trouble
 	var lost *hosts.Error
 	switch {
 	case errors.As(err, &trouble):
-		return &trouble.Trouble
+		return trouble
 	case errors.As(err, &lost):
 		return lost.Trouble()
 	}

@@ -104,9 +104,8 @@ func (t *Text) remainder(r engine.Result) {
 
 // failure says what went wrong, and what to do about this very error or about any.
 func failure(f engine.Failure) (text, remedy string) {
-	var advised *engine.AdvisedError
-	if errors.As(f.Err, &advised) {
-		return f.Err.Error(), advised.Remedy
+	if f.Remedy != "" {
+		return f.Err.Error(), f.Remedy
 	}
 	if x := runlog.TroubleOf(f.Err); x != nil {
 		return x.Code.String() + ": " + x.Text, x.Remedy
@@ -170,13 +169,12 @@ func (t *Text) Remaining(left []plan.Action, resume string) {
 
 // stoppedBy returns what stopped a run, for a person and for a program.
 func stoppedBy(r engine.Result) (text, code string) {
-	var lost *engine.UnrecordedError
 	switch {
 	case !r.Interrupted:
 		return "", ""
 	case errors.Is(r.Stopped, engine.ErrDeadline):
 		return "The deadline passed", "deadline"
-	case errors.As(r.Stopped, &lost):
+	case errors.Is(r.Stopped, engine.ErrUnrecorded):
 		return "The record of the run could not be written", "record"
 	}
 	return "Interrupted", "interrupted"

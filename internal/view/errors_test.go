@@ -463,7 +463,7 @@ func disturbed(t *testing.T) []disturbance {
 			shown("apply", func(v *view.Text) { v.Applied(engine.Result{Failures: []engine.Failure{f}}) })}})
 	}
 	for _, x := range append(gateTroubles(), boundTroubles()...) {
-		failed(x.Code.String(), engine.Failure{Err: &engine.TroubleError{Trouble: x}, Action: plan.Action{Kind: plan.AwaitNode, Host: memberOf}})
+		failed(x.Code.String(), engine.Failure{Err: &x, Action: plan.Action{Kind: plan.AwaitNode, Host: memberOf}})
 	}
 	for _, e := range applyTroubles() {
 		failed(e.Code.String(), engine.Failure{Err: e, Action: plan.Action{Kind: plan.RunStep, Host: memberOf, Fleet: "runners", Group: "m2", Step: "vm_firewall"}})

@@ -156,8 +156,8 @@ func crashing(v *view.Text) {
 	lost, loops := step, step
 	loops.Host, loops.ServerID = p.Hosts[0].Name, p.Hosts[0].Server.ID
 	v.Applied(engine.Result{Done: 2, After: p, Failures: []engine.Failure{
-		{Action: loops, OfNode: true, Err: &engine.AdvisedError{Err: errors.New("tart_kubelet-run ended with exit 70: tart-kubelet does not stay up"),
-			Remedy: "read /var/log/tart-kubelet.log on the host; macfleet apply --rollback --on name=" + loops.Host + " --step tart_kubelet brings back 0.4.0, which the host has kept"}},
+		{Action: loops, OfNode: true, Err: errors.New("tart_kubelet-run ended with exit 70: tart-kubelet does not stay up"),
+			Remedy: "read /var/log/tart-kubelet.log on the host; macfleet apply --rollback --on name=" + loops.Host + " --step tart_kubelet brings back 0.4.0, which the host has kept"},
 		{Action: lost, OfNode: true, Err: errors.New("the connection broke")}}})
 	v.Hosts(p, false)
 }
@@ -171,8 +171,8 @@ func waited() engine.Result {
 	h := member(2, "runners")
 	return engine.Result{Done: 4, NotWaited: 2, Interrupted: true, After: joining(), Failures: []engine.Failure{
 		{Action: joining().Actions[0], Err: errors.New("the api server is away")},
-		{Action: plan.Action{Kind: plan.AwaitNode, Host: h.Name}, Err: &engine.TroubleError{Trouble: plan.Trouble{Code: plantest.Code("node-not-ready"),
-			Text: "its Node is not Ready after 5m0s: the cluster has no Node of that name; on the host: tart_kubelet: kubelet-crash-loop: it ends as soon as it was started", Remedy: "kubectl describe node " + h.Name}}}}}
+		{Action: plan.Action{Kind: plan.AwaitNode, Host: h.Name}, Err: &plan.Trouble{Code: plantest.Code("node-not-ready"),
+			Text: "its Node is not Ready after 5m0s: the cluster has no Node of that name; on the host: tart_kubelet: kubelet-crash-loop: it ends as soon as it was started", Remedy: "kubectl describe node " + h.Name}}}}
 }
 
 // TestDocument keeps documents whole but for the drift in them, which repeats what is

@@ -24,8 +24,8 @@ func BenchmarkDocuments(b *testing.B) {
 	}
 	p := plan.Compute(cfg, stepsFor, snap, plan.Selection{})
 	for name, run := range map[string]func(){
-		"walk":   func() { wire.Scrub(nil).Snapshot(snap) },
-		"scrub":  func() { wire.Scrub(s.Scrub).Snapshot(snap) },
+		"walk":   func() { wire.Clean(nil, snap) },
+		"scrub":  func() { wire.Clean(s.Scrub, snap) },
 		"encode": func() { _, _ = r.Encode() },
 		"decode": func() { _, _ = wire.DecodeRecord(content) },
 		"print":  func() { _ = wire.Write(io.Discard, wire.PlanOf(p)) },

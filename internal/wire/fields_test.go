@@ -270,7 +270,7 @@ func TestCleanLeavesNoSecret(t *testing.T) {
 		var snap plan.Snapshot
 		f.fill(reflect.ValueOf(&snap).Elem(), "")
 		found := 0
-		texts(reflect.ValueOf(wire.Scrub(scrub).Snapshot(snap)), "", func(path, text string) {
+		texts(reflect.ValueOf(wire.Clean(scrub, snap)), "", func(path, text string) {
 			if strings.Contains(text, planted) && !strings.Contains(path, ".Refusals") { // they hold no secret
 				t.Errorf("%s still is %s", path, text)
 			}
@@ -297,7 +297,7 @@ func TestCleanTextIsUTF8(t *testing.T) {
 	f.text = func() string { return fmt.Sprint(f.n, "\xff") }
 	var snap plan.Snapshot
 	f.fill(reflect.ValueOf(&snap).Elem(), "")
-	texts(reflect.ValueOf(wire.Scrub(nil).Snapshot(snap)), "", func(path, text string) {
+	texts(reflect.ValueOf(wire.Clean(nil, snap)), "", func(path, text string) {
 		kept := strings.HasSuffix(path, ".Stdout") || strings.HasSuffix(path, ".Stderr") || strings.Contains(path, ".Refusals")
 		if text != "" && utf8.ValidString(text) == kept {
 			t.Errorf("%s is %q", path, text)
@@ -313,10 +313,10 @@ func TestCleanChangesNothingElse(t *testing.T) {
 		return snap
 	}
 	given := fill()
-	if diff := cmp.Diff(given, wire.Scrub(nil).Snapshot(given), whole); diff != "" {
+	if diff := cmp.Diff(given, wire.Clean(nil, given), whole); diff != "" {
 		t.Errorf("cleaned (-want +got):\n%s", diff)
 	}
-	wire.Scrub(func(string) string { return "other" }).Snapshot(given)
+	wire.Clean(func(string) string { return "other" }, given)
 	if diff := cmp.Diff(fill(), given, whole); diff != "" {
 		t.Errorf("what was given (-before +after):\n%s", diff)
 	}

@@ -4,27 +4,12 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
 // Scrub takes secrets out of a text: secret.Scrubber.Scrub. It changes nothing
 // else. A nil Scrub takes nothing out.
 type Scrub func(text string) string
-
-// Snapshot, Host, Facts and Nodes return what was observed with every text clean.
-// They run before anything is computed, so that a plan from a file is the plan that
-// was seen.
-func (s Scrub) Snapshot(v plan.Snapshot) plan.Snapshot { return Clean(s, v) }
-
-// Host returns a host's observation with every text clean.
-func (s Scrub) Host(v plan.HostSeen) plan.HostSeen { return Clean(s, v) }
-
-// Facts returns answers with every text clean.
-func (s Scrub) Facts(v plan.Facts) plan.Facts { return Clean(s, v) }
-
-// Nodes returns Nodes with every text clean.
-func (s Scrub) Nodes(v []inventory.Node) []inventory.Node { return Clean(s, v) }
 
 // Clean returns a copy of a document in which every text, map keys among them, is
 // scrubbed and valid UTF-8, as JSON wants it. What the document points to stays as
