@@ -50,7 +50,7 @@ var kinds = map[string]func(text string) string{
 
 const dnsLabel = `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`
 
-// is is a check that finds the pattern, and not one that does not.
+// is checks that a text matches a pattern, not that it does not. why is what is wrong else.
 func is(pattern, why string) func(string) string { return check(pattern, true, why) }
 
 func not(pattern, why string) func(string) string { return check(pattern, false, why) }
@@ -65,7 +65,7 @@ func check(pattern string, want bool, why string) func(string) string {
 	}
 }
 
-// all is the first of several checks that finds something.
+// all returns what the first of several checks finds.
 func all(checks ...func(string) string) func(string) string {
 	return func(text string) string {
 		for _, c := range checks {

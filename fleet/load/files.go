@@ -105,7 +105,8 @@ func (l *loader) parseFile(name string, content []byte) *hclsyntax.Body {
 	if fault == nil {
 		file, diags = hclsyntax.ParseConfig(content, name, hcl.InitialPos)
 		slices.SortStableFunc(diags, func(a, b *hcl.Diagnostic) int { return compareRanges(a.Subject, b.Subject) })
-		if i := slices.IndexFunc(diags, func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagError && d.Summary != redefined }); i >= 0 {
+		breaks := func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagError && d.Summary != redefined }
+		if i := slices.IndexFunc(diags, breaks); i >= 0 {
 			fault = diags[i]
 		}
 	}

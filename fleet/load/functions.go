@@ -25,7 +25,8 @@ func functions() map[string]function.Function {
 		"regexall": stdlib.RegexAllFunc, "replace": stdlib.ReplaceFunc, "split": stdlib.SplitFunc, "strlen": stdlib.StrlenFunc,
 		"strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
 		"trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc,
-		"upper": stdlib.UpperFunc, "format": bounded(stdlib.FormatFunc, shortWidths), "formatlist": bounded(stdlib.FormatListFunc, shortWidths),
+		"upper": stdlib.UpperFunc, "format": bounded(stdlib.FormatFunc, shortWidths),
+		"formatlist": bounded(stdlib.FormatListFunc, shortWidths),
 
 		"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "max": stdlib.MaxFunc,
 		"min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "signum": stdlib.SignumFunc,

@@ -69,7 +69,8 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	}
 	blocks := l.collect(bodies)
 	envs := l.environments(blocks["environment"])
-	sc := &scope{values: map[string]map[string]cty.Value{"var": l.variables(blocks["variable"], envs), "env": envs.values()}, chosen: envs.chosen.Name}
+	sc := &scope{chosen: envs.chosen.Name,
+		values: map[string]map[string]cty.Value{"var": l.variables(blocks["variable"], envs), "env": envs.values()}}
 	l.locals(blocks["locals"], sc)
 
 	cfg := &fleet.Config{Environments: envs.names}

@@ -198,7 +198,9 @@ func misfit(val cty.Value, want cty.Type) (i int, have string) {
 }
 
 // primitives are one value of a type, and several. Other types are no keys of a map.
-var primitives = map[cty.Type][2]string{cty.String: {"a text", "texts"}, cty.Number: {"a number", "numbers"}, cty.Bool: {"true or false", "booleans"}}
+var primitives = map[cty.Type][2]string{
+	cty.String: {"a text", "texts"}, cty.Number: {"a number", "numbers"}, cty.Bool: {"true or false", "booleans"},
+}
 
 // typeName names a type for a sentence.
 func typeName(t cty.Type) string {

@@ -33,7 +33,9 @@ func (l *loader) joining(cfg *fleet.Config) {
 }
 
 // kubelet is the step that makes a host a Node.
-var kubelet = steps.members[slices.IndexFunc(steps.members, func(m member) bool { return m.typ == reflect.TypeFor[fleet.TartKubelet]() })].name
+var kubelet = steps.members[slices.IndexFunc(steps.members, func(m member) bool {
+	return m.typ == reflect.TypeFor[fleet.TartKubelet]()
+})].name
 
 // lengths checks that no server's name can become too long, under whichever
 // environment of the directory.
