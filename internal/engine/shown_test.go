@@ -29,7 +29,7 @@ func shownAlike(t *testing.T, p *plan.Plan) {
 		t.Errorf("the plan file shows another plan (-plan +file):\n%s", diff)
 	}
 	var b bytes.Buffer
-	if err := view.WritePlanFile(&b, f, time.Now()); err != nil {
+	if err := wire.Write(&b, f.Shown(time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	var d struct {
