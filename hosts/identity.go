@@ -21,20 +21,12 @@ const absent = 4
 // this, and whose.
 func identity() []question {
 	return []question{
-		{id: "host.marker", Command: ourFile("host.json")},
-		{id: "host.claim", Command: ourFile("claim.json")},
+		{id: "host.marker", Command: own("file", plan.Login, "host.json")},
+		{id: "host.claim", Command: own("file", plan.Login, "claim.json")},
 		{id: "host.serial", Command: own("serial", plan.Login)},
 		{id: "host.os-version", Command: own("os-version", plan.Login)},
 		{id: left, Command: own("left", plan.Login)},
 	}
-}
-
-// ourFile asks for one of our files on a host. Its name is a constant, so it
-// stands in the script and costs no argument.
-func ourFile(name string) plan.Command {
-	c := own("file", plan.Login)
-	c.Script = "set -- " + name + "\n" + c.Script
-	return c
 }
 
 // identify enters the answers to the identity questions.

@@ -35,6 +35,7 @@ type packer struct {
 
 	mu      sync.Mutex // the SSH library reads in a goroutine that it does not wait for
 	gzip    *gzip.Writer
+	data    []byte       // the piece that was read last
 	out     bytes.Buffer // what was not read yet
 	n       int64        // bytes of the source that went in
 	sent    int64        // of them, and of what those that were packed became
@@ -60,12 +61,12 @@ func (p *packer) Read(b []byte) (int, error) {
 
 // fill puts the next piece of the source into gzip's form.
 func (p *packer) fill() error {
-	data := make([]byte, piece)
-	n, err := io.ReadFull(p.source, data)
-	data = data[:n]
-	if p.n == 0 {
+	if p.gzip == nil {
+		p.data = make([]byte, piece)
 		p.gzip, _ = gzip.NewWriterLevel(&p.out, gzip.NoCompression) // the level is valid
 	}
+	n, err := io.ReadFull(p.source, p.data)
+	data := p.data[:n]
 	if !p.decided && p.slow() && p.left >= worth && shrinks(data) {
 		_ = p.gzip.Close()                                      // a buffer takes all
 		p.gzip, _ = gzip.NewWriterLevel(&p.out, gzip.BestSpeed) // gunzip goes on with the next member

@@ -186,7 +186,7 @@ func TestShellsAgree(t *testing.T) {
 			login("a.name", `printf '%s %s' "$0" "$#"`, "x", "y"),
 			login("a.variables-of-the-exchange", `printf '%s' "${mark-}${run-}${epoch-}${1-}"`),
 			login("a.errexit", "set -e; false; printf no"),
-			login("a.absent", ourFile("host.json").Script),
+			login("a.absent", file("scripts/file.sh"), "host.json"),
 			login("a.trap", `trap 'printf bye' EXIT; exit 5`),
 			{id: "a.root", Command: plan.Command{Script: "id -u", As: plan.Root}},
 		}

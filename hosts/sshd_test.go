@@ -295,7 +295,7 @@ func TestOpenSSHClaimRace(t *testing.T) {
 			t.Errorf("marker = %+v, %v", a, err)
 		}
 		facts, _, err := conns[1].Probe(within(t), []plan.Probe{
-			{ID: "host.marker", Command: at(ourFile("host.json"))}, {ID: "host.claim", Command: at(ourFile("claim.json"))}})
+			{ID: "host.marker", Command: at(own("file", plan.Login, "host.json"))}, {ID: "host.claim", Command: at(own("file", plan.Login, "claim.json"))}})
 		if err != nil {
 			t.Fatal(err)
 		}
