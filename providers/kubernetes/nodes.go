@@ -132,7 +132,10 @@ func each[T runtime.Object, L list](ctx context.Context, what string, ask func(c
 
 // listed is a whole list.
 func listed[T runtime.Object, L list](ctx context.Context, what string, ask func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions) (out []T, err error) {
-	err = each(ctx, what, ask, o, func(item T) error { out = append(out, item); return nil })
+	err = each(ctx, what, ask, o, func(item T) error {
+		out = append(out, item)
+		return nil
+	})
 	return out, err
 }
 

@@ -56,7 +56,10 @@ func (c *Client) wish(o runtime.Object) wish {
 		// The kinds are constants of this package, and client-go knows them.
 		panic(fmt.Sprintf("%T is no kind of client-go: %v", o, err))
 	}
-	maps.DeleteFunc(fields, func(_ string, value any) bool { part, ok := value.(map[string]any); return ok && len(part) == 0 })
+	maps.DeleteFunc(fields, func(_ string, value any) bool { // such as the status, which nobody wants
+		part, ok := value.(map[string]any)
+		return ok && len(part) == 0
+	})
 	want := &unstructured.Unstructured{Object: fields}
 	want.SetGroupVersionKind(kinds[0])
 	at, _ := meta.UnsafeGuessKindToResource(kinds[0])
