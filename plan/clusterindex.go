@@ -110,11 +110,19 @@ func within[Value, Whole any](whole inventory.Seen[Whole], v Value, found bool) 
 	return inventory.Absent[Value]()
 }
 
-// specOf returns the specification of a host under the name that it should bear.
-func (c *census) specOf(name string, at fleet.Place, serverID string, g fleet.Group) fleet.Host {
-	h := fleet.Host{Name: name, Fleet: at.Fleet, Group: at.Group, User: c.cfg.SSH.User, Spec: c.spec(name, serverID, g)}
+// host returns what is known of a server, under the name it should bear.
+func (c *census) host(g fleet.Group, p *placed) Host {
+	h := Host{Name: p.name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Member: p.role == member, Node: p.node}
+	h.Spec = fleet.Host{Name: h.Name, Fleet: h.Fleet, Group: h.Group, User: c.cfg.SSH.User, Spec: c.spec(p.name, p.server.ID, g)}
 	if k := c.cfg.Kubernetes; k != nil {
-		h.LabelPrefix = k.LabelPrefix
+		h.Spec.LabelPrefix = k.LabelPrefix
 	}
+	c.cluster.enter(&h)
+	seen, asked := c.snap.Hosts[p.server.ID]
+	if !asked {
+		seen.Trouble = codeNotAsked.Trouble("the host was not asked: the snapshot was recorded for less", "record another: macfleet plan --record FILE")
+	}
+	h.Seen = seen
+	h.Held = heldOf(seen.Marker, h.Node, c.snap.Taken)
 	return h
 }

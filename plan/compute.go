@@ -128,7 +128,7 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 		}
 		d := draft{refused: p.refused}
 		h := c.host(g, p)
-		h.Member, h.adopting = true, p.adopted && (p.by == "" || p.by == byNode)
+		h.adopting = p.adopted && (p.by == "" || p.by == byNode)
 		if len(c.sel.Steps) == 0 && p.refused == nil {
 			if leaving[p.server.ID] {
 				d.actions = append(d.actions, releaseRefused(h, g.Replicas))
@@ -143,19 +143,11 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 	}
 }
 
-// host enters one server into the plan, with what is known of it, under the name it
-// should bear.
+// host enters one server into the plan.
 func (c *computation) host(g fleet.Group, p *placed) *Host {
-	c.plan.Hosts = append(c.plan.Hosts, Host{Name: p.name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Node: p.node,
-		Spec: c.specOf(p.name, p.place, p.server.ID, g), Rollback: c.sel.Rollback, ForceBusy: slices.Contains(c.sel.ForceBusy, p.name)})
+	c.plan.Hosts = append(c.plan.Hosts, c.census.host(g, p))
 	h := &c.plan.Hosts[len(c.plan.Hosts)-1]
-	c.cluster.enter(h)
-	seen, asked := c.snap.Hosts[p.server.ID]
-	if !asked {
-		seen.Trouble = codeNotAsked.Trouble("the host was not asked: the snapshot was recorded for less", "record another: macfleet plan --record FILE")
-	}
-	h.Seen = seen
-	h.Held = heldOf(seen.Marker, h.Node, c.snap.Taken)
+	h.Rollback, h.ForceBusy = c.sel.Rollback, slices.Contains(c.sel.ForceBusy, p.name)
 	return h
 }
 

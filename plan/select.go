@@ -258,12 +258,7 @@ func SubjectOf(cfg *fleet.Config, snap Snapshot, serverID string) Subject {
 			}
 		}
 	}
-	seen, asked := snap.Hosts[serverID]
-	if !asked {
-		seen.Trouble = codeNotAsked.Trouble("the host was not asked")
-	}
-	s.Host = Host{Name: at.name, Server: at.server, Member: at.role == member, Seen: seen, Node: at.node,
-		Spec: c.specOf(at.name, fleet.Place{Fleet: s.Fleet.Name, Group: s.Group.Name}, serverID, s.Group)}
-	c.cluster.enter(&s.Host)
+	at.place = fleet.Place{Fleet: s.Fleet.Name, Group: s.Group.Name}
+	s.Host = c.host(s.Group, &at)
 	return s
 }
