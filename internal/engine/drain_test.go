@@ -169,26 +169,3 @@ func TestLeftClosedGoesFirst(t *testing.T) {
 		}
 	})
 }
-
-// TestNoKeyNoChange: to a host whose key the plan did not see nothing is sent, as any machine
-// could answer there.
-func TestNoKeyNoChange(t *testing.T) {
-	t.Parallel()
-	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
-		w.atWork(t)
-		w.want["plain"] = "b"
-		p := planned(t, w.engine)
-		for i := range p.Hosts {
-			p.Hosts[i].Seen.Key = ""
-		}
-		r := performed(t, w.engine, p)
-		if r.Done != 0 || len(r.Failures) != 2 {
-			t.Fatalf("%d done, failures %+v", r.Done, r.Failures)
-		}
-		for _, f := range r.Failures {
-			if !strings.Contains(f.Err.Error(), "showed no key when the plan was made") {
-				t.Errorf("%s: %v", f.Action.Host, f.Err)
-			}
-		}
-	})
-}

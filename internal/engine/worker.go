@@ -92,9 +92,6 @@ func (w *worker) connect(ctx context.Context) error {
 	// The server keeps its present name here, so that the same line of the ssh
 	// configuration counts as when the plan was made.
 	target := Target{Server: w.host.Server, Name: w.host.Name, Pin: w.engine.PinOf(w.host)}
-	if target.Pin == nil {
-		return errNoKey // without a pin any key would be taken
-	}
 	if run := w.engine.Run; run.ID != "" {
 		target.Run = &run
 	}
@@ -114,9 +111,6 @@ func (w *worker) connect(ctx context.Context) error {
 	}
 	return nil
 }
-
-// errNoKey says that nothing may be sent to a host whose key the plan has not seen.
-var errNoKey = errors.New("the host showed no key when the plan was made; plan again")
 
 // reread reads again whose the host is, and returns why it must not be touched any more.
 func (w *worker) reread(ctx context.Context) *plan.Trouble {
