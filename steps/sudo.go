@@ -80,7 +80,7 @@ func (s sudo) Diff(v plan.View) plan.Finding {
 		return plan.Finding{}
 	}
 	f := r.Found(all)
-	if len(f.Unread) > 0 || len(kit.Fields(all...)) == 0 {
+	if len(f.Unread) > 0 || kit.Differing(all) == 0 {
 		return f
 	}
 	f = r.Found(all, s.changes(v, seen, all)...)

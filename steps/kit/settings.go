@@ -64,9 +64,24 @@ func plainText(text string) bool {
 	return true
 }
 
+// Differing is how many settings differ.
+func Differing(all []Setting) int {
+	n := 0
+	for _, s := range all {
+		if s.Differs() {
+			n++
+		}
+	}
+	return n
+}
+
 // Fields returns the settings that differ, for a person.
 func Fields(all ...Setting) []plan.Field {
-	var out []plan.Field
+	n := Differing(all) // plans of big fleets are mostly fields
+	if n == 0 {
+		return nil
+	}
+	out := make([]plan.Field, 0, n)
 	for _, s := range all {
 		if s.Differs() {
 			out = append(out, plan.Field{Name: s.Name, Before: s.Seen, After: s.Wanted})
@@ -81,14 +96,12 @@ func (r *Reader) Found(all []Setting, changes ...plan.Change) plan.Finding {
 	if len(r.Unread) > 0 {
 		return plan.Finding{Unread: r.Unread}
 	}
-	f := plan.Finding{Facts: Facts(all)}
-	for _, c := range changes {
-		if len(c.Fields) > 0 {
-			c.Reason.Text = cmp.Or(c.Reason.Text, isNot(c.Fields))
-			f.Changes = append(f.Changes, c)
-		}
+	changes = slices.DeleteFunc(changes, func(c plan.Change) bool { return len(c.Fields) == 0 })
+	for i := range changes {
+		c := &changes[i]
+		c.Reason.Text = cmp.Or(c.Reason.Text, isNot(c.Fields))
 	}
-	return f
+	return plan.Finding{Facts: Facts(all), Changes: changes}
 }
 
 // Refused is the finding of a difference that macfleet must not remove. The

@@ -191,7 +191,7 @@ func (c *comparison) settings() (moved, facts []kit.Setting) {
 		kit.Compare("boot job", c.job, jobLoaded),
 		run,
 	}
-	if len(kit.Fields(moved...)) > 1 {
+	if kit.Differing(moved) > 1 {
 		run.Seen = run.Wanted
 	}
 	return moved, []kit.Setting{
