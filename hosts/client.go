@@ -124,7 +124,8 @@ func complete(s, usual reflect.Value) {
 // New returns a Client. What Options leave open is as usual.
 func New(o Options) *Client {
 	complete(reflect.ValueOf(&o).Elem(), reflect.ValueOf(usual()))
-	c := &Client{opts: o, spent: make(map[string]Spent), starts: make(chan struct{}, o.Starts), uploads: make(chan struct{}, o.Uploads), now: time.Now}
+	c := &Client{opts: o, spent: make(map[string]Spent), now: time.Now,
+		starts: make(chan struct{}, o.Starts), uploads: make(chan struct{}, o.Uploads)}
 	c.jumps.all = make(map[string]*jump)
 	c.jumps.ctx, c.jumps.end = context.WithCancel(context.Background())
 	return c

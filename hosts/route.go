@@ -45,8 +45,8 @@ func (r route) String() string {
 	return r.path + " through " + strings.Join(names, ", ")
 }
 
-// route finds one way to a host. What the ssh configuration says of HostName and ProxyJump belongs to the public path: to
-// the tailnet this machine speaks itself.
+// route finds one way to a host. What the ssh configuration says of HostName and
+// ProxyJump belongs to the public path: to the tailnet this machine speaks itself.
 func (c *Client) route(ctx context.Context, path string, t Target, s sshconfig.Settings) (r route, e *Error) {
 	r = route{path: path, port: s.Port, host: cmp.Or(s.HostName, t.Server.Address)}
 	var err error
