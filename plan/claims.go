@@ -142,7 +142,8 @@ func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name string, n 
 	case seen.Claim.IsUnread():
 		return ClaimUnreadable(seen.Claim.Why())
 	case claimed && !claim.Same(ClaimOf(cfg.Owner, name, s.ID)):
-		return codeClaimedByAnother.Trouble(fmt.Sprintf("%s is being claimed as %s", s.Name, claim.Name), "let the other run finish; if it is dead, reinstall the server")
+		return codeClaimedByAnother.Trouble(fmt.Sprintf("%s is being claimed as %s", s.Name, claim.Name),
+			"let the other run finish; if it is dead, reinstall the server")
 	case family != "" && family != n.fleet.OS:
 		return codeWrongOS.Trouble(fmt.Sprintf("it runs macOS %s (%s), the fleet wants %s", version, family, n.fleet.OS))
 	case !seen.Root && !n.group.Spec.GrantsRoot():
@@ -196,7 +197,8 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 			continue
 		}
 		h := c.host(g, p)
-		claim := h.action(ClaimServer, pending, codeTooFewReplicas, fmt.Sprintf("%s.%s wants %d", f.Name, g.Name, g.Replicas), Field{"name", p.server.Name, h.Name})
+		claim := h.action(ClaimServer, pending, codeTooFewReplicas, fmt.Sprintf("%s.%s wants %d", f.Name, g.Name, g.Replicas),
+			Field{"name", p.server.Name, h.Name})
 		c.drafts = append(c.drafts, draft{actions: []Action{claim}})
 	}
 	if !c.sel.matches(lackingIn(f, g)) {

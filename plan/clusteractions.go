@@ -195,7 +195,8 @@ func (c *computation) joined(h *Host) []Action {
 			Field{"provider id", "", h.Server.ProviderID()})}
 	case h.Member && n.CordonRun != "" && n.ProviderID == h.Server.ProviderID():
 		return []Action{h.action(UncordonNode, drifted, codeLeftCordoned,
-			fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy), Field{"new Pods", "kept away", "let in"})}
+			fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy),
+			Field{"new Pods", "kept away", "let in"})}
 	}
 	return nil
 }

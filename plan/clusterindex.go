@@ -80,7 +80,8 @@ func clusterOf(snap Snapshot) inventory.Cluster {
 		whole = inventory.Absent[inventory.Cluster]()
 	}
 	return inventory.Cluster{Pods: within[[]inventory.Pod](whole, nil, false), Identities: within[[]inventory.Identity](whole, nil, false),
-		Join: within(whole, inventory.Join{}, false), Objects: within[[]inventory.Object](whole, nil, false), Machines: within[[]inventory.Machine](whole, nil, false)}
+		Join: within(whole, inventory.Join{}, false), Objects: within[[]inventory.Object](whole, nil, false),
+		Machines: within[[]inventory.Machine](whole, nil, false)}
 }
 
 // enter tells a host what the cluster knows of it. A Node that bears its name is its Node
@@ -120,7 +121,8 @@ func (c *census) host(g fleet.Group, p *placed) Host {
 	c.cluster.enter(&h)
 	seen, asked := c.snap.Hosts[p.server.ID]
 	if !asked {
-		seen.Trouble = codeNotAsked.Trouble("the host was not asked: the snapshot was recorded for less", "record another: macfleet plan --record FILE")
+		seen.Trouble = codeNotAsked.Trouble("the host was not asked: the snapshot was recorded for less",
+			"record another: macfleet plan --record FILE")
 	}
 	h.Seen = seen
 	h.Held = heldOf(seen.Marker, h.Node, c.snap.Taken)

@@ -102,13 +102,13 @@ type View struct {
 	Node     inventory.Seen[inventory.Node]
 	Facts    Facts
 	Root     bool                               // root is to be had without a password
-	Proven   bool                               // the marker holds a proof of the step: what is there may be macfleet's own, and may go when the block goes
-	Pending  bool                               // an earlier run began a change and never proved it, which is a difference, whatever else is seen
+	Proven   bool                               // the marker has a proof of it: what is there may be macfleet's, and may go with the block
+	Pending  bool                               // an earlier run began a change and never proved it: that is a difference
 	Identity inventory.Seen[inventory.Identity] // who the host's kubelet is to the cluster
 	Join     inventory.Seen[inventory.Join]     // how hosts reach the cluster
 	Pods     inventory.Seen[[]inventory.Pod]    // those on the host's Node
 	Rollback bool                               // the version that was there before is wanted, and not the configuration's
-	Force    bool                               // the host is changed whatever goes on there: a change that looks for itself does not wait either
+	Force    bool                               // a change does not wait, also one that looks for itself what goes on there
 	At       time.Time                          // when the host had answered, by the clock of Node.Heard; zero: not known
 }
 
