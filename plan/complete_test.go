@@ -63,9 +63,13 @@ func TestCompletedIsComputed(t *testing.T) {
 		if diff := cmp.Diff(untouched, before, whole); diff != "" {
 			t.Fatalf("the plan from before was changed:\n%s", diff)
 		}
+		bearers := make(map[string]int) // two servers may bear one name, and steps do not tell them apart
+		for _, h := range got.Hosts {
+			bearers[h.Name]++
+		}
 		for _, h := range before.Hosts {
 			now, there := got.HostByServer(h.Server.ID)
-			if there && now.Name == h.Name && asked[h.Name] && !again[h.Server.ID] {
+			if there && now.Name == h.Name && bearers[h.Name] == 1 && asked[h.Name] && !again[h.Server.ID] {
 				t.Fatalf("%s was asked again", h.Name)
 			}
 			if again[h.Server.ID] {

@@ -37,11 +37,11 @@ func (c *computation) departing(h *Host, actions []Action) []Action {
 		identityFields(i, true, Field{Before: "present"})...))
 }
 
-// leaves reports whether a host no longer joins the cluster, which still knows its
-// kubelet: macfleet made a Node of it once.
+// leaves reports whether a host does not join the cluster, which still knows its
+// kubelet: macfleet made a Node of it once, perhaps before it was given back by hand.
 func (h *Host) leaves() bool {
 	i, known := h.Identity.Get()
-	return known && (i.ServiceAccount != "" || i.Secret != "" || i.Bound) && h.Member && !h.Spec.Spec.JoinsCluster()
+	return known && (i.ServiceAccount != "" || i.Secret != "" || i.Bound) && !h.Spec.Spec.JoinsCluster()
 }
 
 // stays reports whether something may still work as a kubelet on a host after its
