@@ -63,7 +63,7 @@ type recorded struct {
 	mark, stdout, stderr string // on stderr stand the lines of stdout that frame answers
 }
 
-var framing = regexp.MustCompile(`\n[0-9a-f]{32} (?:begin|end) \S+\n`)
+var framing = regexp.MustCompile(`\n[0-9A-Z]{26} (?:begin|end) \S+\n`)
 
 // record asks the stand-in once.
 func record(ctx context.Context, f *sshFleet) (recorded, error) {

@@ -104,7 +104,9 @@ func (s *kubeletState) take(p kit.Part) (err error) {
 		}
 	case "hardware":
 		if err = p.Worked(); err == nil {
-			_, err = fmt.Sscan(p.Body, &s.cpus, &s.memory)
+			if n, _ := fmt.Sscan(p.Body, &s.cpus, &s.memory, new(string)); n != 2 {
+				err = fmt.Errorf("it says %q where cores and memory are asked for", p.Body)
+			}
 		}
 	case "now":
 		s.now, err = strconv.ParseInt(strings.TrimSpace(p.Body), 10, 64)

@@ -402,17 +402,18 @@ func TestKubeletUnread(t *testing.T) {
 	t.Parallel()
 	whole := stepstest.SettledKubelet(name).Answer().Stdout
 	for what, text := range map[string]string{
-		"empty":             "",
-		"cut off":           whole[:len(whole)/2],
-		"an unknown part":   "x\n== weather 0\n" + whole,
-		"no number":         strings.Replace(whole, "== job 0", "== job zero", 1),
-		"launchctl says 5":  strings.Replace(whole, "== job 0", "== job 5", 1),
-		"ps failed":         strings.Replace(whole, "== processes 0", "== processes 1", 1),
-		"half a page":       strings.Replace(whole, "\tproperties", "}\n\tproperties", 1) + "x",
-		"a broken receipt":  strings.Replace(whole, "current ", "current x", 1),
-		"no hardware":       strings.Replace(whole, "17179869184", "", 1),
-		"a strange process": strings.Replace(whole, "01:00:00", "an hour", 1),
-		"no time":           strings.Replace(whole, "1763100000", "noon", 1),
+		"empty":               "",
+		"cut off":             whole[:len(whole)/2],
+		"an unknown part":     "x\n== weather 0\n" + whole,
+		"no number":           strings.Replace(whole, "== job 0", "== job zero", 1),
+		"launchctl says 5":    strings.Replace(whole, "== job 0", "== job 5", 1),
+		"ps failed":           strings.Replace(whole, "== processes 0", "== processes 1", 1),
+		"half a page":         strings.Replace(whole, "\tproperties", "}\n\tproperties", 1) + "x",
+		"a broken receipt":    strings.Replace(whole, "current ", "current x", 1),
+		"no hardware":         strings.Replace(whole, "17179869184", "", 1),
+		"chatter at hardware": strings.Replace(whole, "17179869184", "17179869184\nhello", 1),
+		"a strange process":   strings.Replace(whole, "01:00:00", "an hour", 1),
+		"no time":             strings.Replace(whole, "1763100000", "noon", 1),
 	} {
 		v := stepstest.View(stepstest.Host(joined), stepstest.With(nil, map[string]plan.Answer{kubeletProbe: stepstest.Said(text), backgroundProbe: {}}))
 		f := stepstest.Step(t, kubeletID, joined).Diff(v)
