@@ -1,0 +1,126 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// CordonOptions are the flags of cordon.
+type CordonOptions struct {
+	Approve, Undo, Drain bool
+	Force                bool // evict Pods too that nothing makes again
+	Timeout              time.Duration
+}
+
+func (o CordonOptions) check(c Call) error {
+	return cmp.Or(
+		refuse(o.Undo && o.Drain, "--undo and --drain exclude each other: --undo opens Nodes to Pods, and --drain takes their Pods away; run macfleet cordon with one of them"),
+		refuse(c.gave("timeout") && !o.Drain, "--timeout is of --drain: it is how long a Node's Pods have; write cordon … --drain --timeout 10m, or leave it out"),
+		refuse(o.Force && !o.Drain, "--force is of --drain: it also evicts Pods that nothing makes again; write cordon … --drain --force, or leave it out"),
+		refuse(o.Timeout <= 0, "--timeout is %s; it must be more than nothing", o.Timeout))
+}
+
+// Cordon closes the Nodes of hosts to new Pods and may empty them, or opens them again.
+func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
+	if err := cmp.Or(o.check(env.Call), env.approvable("cordon", o.Approve, true, "pass --auto-approve")); err != nil {
+		return err
+	}
+	return env.with(ctx, need{Selection: env.and(env.Args...), needsCluster: "cordon"}, func(ctx context.Context, s *session) error {
+		m, err := s.engine.Members(ctx)
+		if err != nil {
+			return err
+		}
+		nodes, without := m.Nodes()
+		for _, name := range without {
+			env.errText().Warn(name + " has no Node; macfleet plan says why.")
+		}
+		if len(nodes) == 0 {
+			return errors.New("none of the selected hosts has a Node")
+		}
+		s.tellInProgress(ctx)
+		what := "Close to new Pods"
+		switch {
+		case o.Undo:
+			what = "Open to new Pods"
+		case o.Drain:
+			what = "Close to new Pods, and evict the Pods of"
+		}
+		names := mapped(nodes, func(n inventory.Node) string { return n.Name })
+		if err := env.ask(o.Approve, what+" "+strings.Join(names, ", ")+"?"); err != nil {
+			return err
+		}
+		return result(false, s.cordon(ctx, nodes, o) && len(without) == 0)
+	})
+}
+
+// cordon works on one Node after the other, until one fails. It reports whether all came to its end.
+func (s *session) cordon(ctx context.Context, nodes []inventory.Node, o CordonOptions) bool {
+	t := s.env.outText()
+	ok := true
+	for i, n := range nodes {
+		said, right, err := s.cordonNode(ctx, n, o)
+		if err != nil {
+			s.env.errText().Error(fmt.Errorf("%s: %w", n.Name, err))
+			if left := len(nodes) - i - 1; left > 0 {
+				t.Say(fmt.Sprintf("Nodes that were not begun: %d.", left))
+			}
+			if !o.Undo {
+				t.Say("What was closed stays closed; macfleet cordon " + n.Name + " --undo opens what macfleet closed.")
+			}
+			return false
+		}
+		ok = ok && right
+		t.Say(n.Name + ": " + said)
+	}
+	return ok
+}
+
+func (s *session) cordonNode(ctx context.Context, n inventory.Node, o CordonOptions) (said string, right bool, err error) {
+	cluster := s.kubernetes
+	if o.Undo {
+		open, err := cluster.Uncordon(ctx, n)
+		if err != nil || open {
+			return "open to new Pods", err == nil, err
+		}
+		return "left closed: somebody else closed it (kubectl uncordon " + n.Name + " opens it)", false, nil
+	}
+	if _, err := cluster.CloseNode(ctx, n, plan.Run{Who: caller()}); err != nil {
+		return "", false, err
+	}
+	said = "closed to new Pods"
+	switch {
+	case n.CordonedBy != "":
+		said += " before, by " + n.CordonedBy
+	case n.Cordoned:
+		said += " before, by somebody else, whose it stays"
+	}
+	if !o.Drain {
+		return said, true, nil
+	}
+	s.env.outText().Say(n.Name + ": " + said)
+	var saying sync.Mutex // Pods of a Node go at once
+	told := make(map[string]string)
+	err = cluster.EmptyNode(ctx, n, o.Timeout, o.Force, func(pod, text, why string) {
+		saying.Lock()
+		defer saying.Unlock()
+		if why != "" {
+			text += ": " + why
+		}
+		if told[pod] != text { // what holds a Pod is told once, and not at each try
+			told[pod] = text
+			s.env.errText().Say(n.Name + ": Pod " + pod + " " + text)
+		}
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = fmt.Errorf("not empty after %s: %w", o.Timeout, err)
+	}
+	return "empty", true, err
+}

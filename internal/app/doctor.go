@@ -1,0 +1,114 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"io"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/doctor"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/internal/wire"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
+)
+
+// DoctorOptions are the flags of doctor.
+type DoctorOptions struct {
+	JSON   bool
+	Record string // file to keep the answers in; empty: they are not kept
+	Force  bool
+}
+
+// Doctor looks at one host and says what is wrong with it.
+func Doctor(ctx context.Context, env *Env, o DoctorOptions) error {
+	if err := cmp.Or(env.oneHost(), checkNewFile("record", o.Record, o.Force)); err != nil {
+		return err
+	}
+	return env.with(ctx, need{readOnly: true}, func(looking context.Context, s *session) error {
+		var server inventory.Server
+		snap, err := showing(s, env.Err, func() (snap plan.Snapshot, err error) {
+			server, snap, err = s.engine.Examine(looking, env.Args[0], doctor.ClockProbe())
+			return snap, err
+		})
+		if err != nil {
+			return err
+		}
+		checkup := doctor.Examine(s.config, steps.For, snap, server.ID)
+		err = env.answer(o.JSON, func(w io.Writer) error { return view.WriteCheckup(w, checkup) }, func(t *view.Text) { t.Checkup(checkup) })
+		if err == nil && o.Record != "" {
+			err = env.recordAnswers(o.Record, server, snap.Hosts[server.ID])
+		}
+		if err != nil {
+			return err
+		}
+		return result(false, checkup.Healthy)
+	})
+}
+
+// recordAnswers keeps what one host answered in a file, without what names it.
+func (env *Env) recordAnswers(file string, server inventory.Server, seen plan.HostSeen) error {
+	text, err := plan.EncodeRecording(server, seen)
+	if err != nil {
+		return err
+	}
+	if err := env.keepAnswers(file, text); err != nil {
+		return err
+	}
+	env.errText().Say("Recorded the answers in " + file + ". Read it before you give it away.")
+	return nil
+}
+
+// ExplainOptions are the flags of explain.
+type ExplainOptions struct {
+	JSON, Script bool
+	Snapshot     string // file; empty: the world is looked at
+}
+
+// Explain says everything about one host, in the world or in a recorded observation.
+func Explain(ctx context.Context, env *Env, o ExplainOptions) error {
+	if err := cmp.Or(env.oneHost(), refuse(o.JSON && o.Script,
+		"--json and --script exclude each other: a document holds no scripts; run macfleet explain with one of them")); err != nil {
+		return err
+	}
+	x, err := env.explanation(ctx, env.Args[0], o.Snapshot)
+	if err != nil {
+		return err
+	}
+	var step plan.StepID // empty: all of them
+	for _, name := range env.Args[1:] {
+		step = plan.StepID(name)
+		if _, err := x.Step(step); err != nil {
+			return err
+		}
+	}
+	return env.answer(o.JSON, func(w io.Writer) error { return view.WriteExplanation(w, x, step) }, func(t *view.Text) {
+		if o.Script {
+			t.Scripts(x, step)
+		} else {
+			t.Explain(x, step)
+		}
+	})
+}
+
+func (env *Env) explanation(ctx context.Context, host, file string) (doctor.Explanation, error) {
+	config, err := env.config(reading{})
+	if err != nil {
+		return doctor.Explanation{}, err
+	}
+	var snap plan.Snapshot
+	if file != "" {
+		var r wire.Record
+		_, r, err = env.recorded(file, config, Selection{})
+		snap = r.Snapshot
+	} else {
+		err = env.with(ctx, need{config: config, readOnly: true}, func(looking context.Context, s *session) (err error) {
+			snap, err = showing(s, env.Err, func() (plan.Snapshot, error) { return s.engine.ObserveHost(looking, host) })
+			return err
+		})
+	}
+	if err != nil {
+		return doctor.Explanation{}, err
+	}
+	return doctor.Explain(config, steps.For, snap, host)
+}

@@ -1,0 +1,97 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+// localPins returns the pins of an environment on this machine.
+func (env *Env) localPins(environment string) localPins {
+	path := env.beside("known_hosts")
+	if environment != "" && env.Sandbox == "" {
+		path += "-" + environment
+	}
+	return localPins{hosts.KnownHosts{Path: path}, hosts.KnownHosts{Path: filepath.Join(filepath.Dir(path), "cluster_"+filepath.Base(path))}}
+}
+
+// pins returns where the hosts' keys are pinned: in the cluster, once `init cluster` has made a
+// place for them there, else in this machine's file. What changes something needs the true ones: a
+// key that was pinned elsewhere must never look like that of a host nobody has met. What only looks
+// goes by those that this machine knows, and says so.
+func (s *session) pins(ctx context.Context) engine.Pins {
+	local := s.env.localPins(s.config.Environment)
+	if s.kubernetes == nil {
+		return local.own
+	}
+	shared := s.kubernetes.Pins(ctx, kubernetes.PinOptions{Cache: local.cache, Own: local.own, Unprepared: local})
+	if !s.readOnly {
+		return shared
+	}
+	return &lookedUpPins{Pins: shared, ctx: ctx, local: local, warn: s.env.errText().Warn}
+}
+
+// lookedUpPins are the cluster's, or this machine's where those cannot be read.
+type lookedUpPins struct {
+	engine.Pins
+	ctx   context.Context
+	local localPins
+	warn  func(string)
+}
+
+// All returns every pin that can be known.
+func (l *lookedUpPins) All() ([]plan.Pin, error) {
+	pins, err := l.Pins.All()
+	if err == nil || l.ctx.Err() != nil {
+		return pins, err
+	}
+	known, lerr := l.local.All()
+	if lerr != nil {
+		return nil, errors.Join(err, lerr)
+	}
+	l.warn(fmt.Sprintf("%v. Hosts are compared with the %d keys that this machine knows; a key that is shown as not pinned may be pinned there. macfleet apply needs the cluster's.",
+		err, len(known)))
+	return known, nil
+}
+
+// localPins are the keys that this machine knows: those that it pinned itself, as long as no cluster
+// keeps them, and those that the cluster last said. So they stay pinned when the cluster has lost its own.
+type localPins struct{ own, cache hosts.KnownHosts }
+
+// All returns the pins of both files. Of a server that both know, the one pinned here counts.
+func (l localPins) All() ([]plan.Pin, error) {
+	own, err := l.own.All()
+	if err != nil {
+		return nil, err
+	}
+	cached, err := l.cache.All()
+	return joinPins(own, cached), err
+}
+
+// Update moves all pins into this machine's own file.
+func (l localPins) Update(change func([]plan.Pin) []plan.Pin) error {
+	cached, err := l.cache.All()
+	if err != nil {
+		return err
+	}
+	if err := l.own.Update(func(own []plan.Pin) []plan.Pin { return change(joinPins(own, cached)) }); err != nil || len(cached) == 0 {
+		return err
+	}
+	return l.cache.Update(func([]plan.Pin) []plan.Pin { return nil })
+}
+
+func joinPins(own, cached []plan.Pin) []plan.Pin {
+	for _, c := range cached {
+		if !slices.ContainsFunc(own, func(p plan.Pin) bool { return p.ServerID == c.ServerID }) {
+			own = append(own, c)
+		}
+	}
+	return own
+}
