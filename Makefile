@@ -17,14 +17,15 @@ export CGO_ENABLED ?= 0
 .PHONY: build demo test lint race strikes fuzz matrix bench conformance apiserver clean
 
 build:
-	$(GO) build -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
+	$(GO) build -trimpath -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
 
 demo: build
 	sh examples/demo.sh bin/macfleet
 
-# Without symbols for a debugger a test links twice as fast; its stack traces stay. make
-# lint vets all packages, so that each test need not.
-TESTFLAGS ?= -vet=off -ldflags '-s -w'
+# Without symbols for a debugger a test links twice as fast; its stack traces stay. With
+# -trimpath the test that builds a copy of the tree finds all packages built. make lint vets
+# all packages, so that each test need not.
+TESTFLAGS ?= -vet=off -trimpath -ldflags '-s -w'
 
 # Each package stays below Go's own limit of ten minutes. CI gives more: its machines may be
 # shared.

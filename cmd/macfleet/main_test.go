@@ -56,6 +56,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("MACFLEET_ENVIRONMENT", "production")
 			env.Setenv("MACFLEET_SANDBOX", filepath.Join(env.WorkDir, "world"))
 			env.Setenv("GORACE", os.Getenv("GORACE"))
+			env.Setenv("GOGC", os.Getenv("GOGC"))
 			examples, err := filepath.Abs("../../examples")
 			if err != nil {
 				return err

@@ -16,10 +16,10 @@ var (
 
 // shard returns this run's first strike, and how many are between two of its strikes.
 func shard() (first, step int) {
-	if n := scripttest.Share(); n >= 0 && !*all {
-		return n, scripttest.Shares
+	if *all {
+		return 0, 1
 	}
-	return 0, 1
+	return scripttest.Share()
 }
 
 // strikesOf returns the first strike that a share of the strikes has, and how many are
