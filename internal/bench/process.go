@@ -69,7 +69,7 @@ func tail(text string) string {
 func builder(ctx context.Context, dir string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		path := filepath.Join(dir, "macfleet")
-		_, _, err := execute(ctx, nil, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w", "-o", path, "github.com/macfleet/macfleet/cmd/macfleet")
+		_, _, err := execute(ctx, nil, nil, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "github.com/macfleet/macfleet/cmd/macfleet")
 		return path, err
 	})
 }
