@@ -28,25 +28,43 @@ func shapes(text string) []span {
 	return append(out, bootstrapTokens(text)...)
 }
 
-var bootstrapToken = regexp.MustCompile(`[a-z0-9]{6}\.[a-z0-9]{16}`)
+// The two halves of a Kubernetes bootstrap token, abcdef.0123456789abcdef.
+const (
+	tokenID     = 6
+	tokenSecret = 16
+)
 
-// bootstrapTokens finds Kubernetes bootstrap tokens, abcdef.0123456789abcdef. Job
-// labels and file names can have that form too (docker.socketactivation), and a false
-// hit there would become a difference: so the second half must hold a digit and a
-// letter, which all but one of 200 tokens do, and neither half may be a part of a
-// longer word, name or path.
+// bootstrapTokens finds Kubernetes bootstrap tokens. Job labels and file names
+// can have that form too (docker.socketactivation), and a false hit there would
+// become a difference: so the second half must hold a digit and a letter, which
+// all but one of 200 tokens do, and neither half may be a part of a longer
+// word, name or path.
 func bootstrapTokens(text string) []span {
 	var out []span
-	for _, at := range bootstrapToken.FindAllStringIndex(text, -1) {
-		half := text[at[0]+len("abcdef.") : at[1]]
-		mixed := strings.ContainsAny(half, "0123456789") && strings.Trim(half, "0123456789") != ""
-		before := at[0] > 0 && partOfName(text[at[0]-1])
-		after := at[1] < len(text) && text[at[1]] != '.' && partOfName(text[at[1]])
-		if mixed && !before && !after {
-			out = append(out, span{at[0], at[1]})
+	for dot := 0; ; dot++ {
+		i := strings.IndexByte(text[dot:], '.')
+		if i < 0 {
+			return out
 		}
+		dot += i
+		from, to := dot-tokenID, dot+1+tokenSecret
+		if from < 0 || to > len(text) || !lower(text[from:dot]) || !lower(text[dot+1:to]) {
+			continue
+		}
+		half := text[dot+1 : to]
+		if !strings.ContainsAny(half, "0123456789") || strings.Trim(half, "0123456789") == "" {
+			continue
+		}
+		if from > 0 && partOfName(text[from-1]) || to < len(text) && (partOfName(text[to]) && text[to] != '.') {
+			continue
+		}
+		out = append(out, span{from, to})
 	}
-	return out
+}
+
+// lower reports whether a text is of small letters and digits alone.
+func lower(text string) bool {
+	return strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
 // partOfName reports whether a letter goes on with a word, a name or a path.
