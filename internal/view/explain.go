@@ -1,0 +1,302 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/doctor"
+	"github.com/macfleet/macfleet/internal/wire"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Explain shows one host with every value, where it was written, what was seen,
+// what would be done and why. With a step it shows that step alone.
+func (t *Text) Explain(x doctor.Explanation, only plan.StepID) {
+	h := x.Host
+	standing := "to be claimed from the pool as a member"
+	if h.Member {
+		standing = "a member"
+	}
+	t.styled(0, "", t.strong.Render(h.Name)+printable(fmt.Sprintf(", %s of fleet %s, group %s", standing, h.Fleet, h.Group)))
+	if only == "" {
+		t.machine(x)
+		if h.Unknown != nil || h.Refused != nil {
+			for _, r := range troubles(h) {
+				t.line(2+2*r.depth, r.sign, ofHost("", h).exact(r))
+			}
+		}
+		for _, a := range x.Actions {
+			t.blank()
+			t.line(0, string(a.Kind.Sign()), label(a))
+			for _, f := range a.Fields {
+				t.detail("differs", differs(f))
+			}
+			t.why(a)
+			t.refused(a)
+		}
+	}
+	for _, s := range x.Steps {
+		if only == "" || s.ID == only {
+			t.blank()
+			t.step(h, s)
+		}
+	}
+}
+
+func (t *Text) machine(x doctor.Explanation) {
+	h := x.Host
+	said := func(word, text string) { t.pair(2, 9, word, text) }
+	for _, v := range []doctor.Effective{x.Type, x.OS} {
+		said(v.Path, fmt.Sprintf("%s, written in %s", v.Text, listed(" ", string(v.Level), place(v))))
+	}
+	said("server", fmt.Sprintf("%s, type %s in %s, status %s%s", h.Server.ID, h.Server.Type, h.Server.Zone, h.Server.Status,
+		given(h.Server.Name != h.Name, ", now called %s", h.Server.Name)))
+	said("address", h.Server.Address+given(h.Unknown == nil && h.Seen.Path != "", ", reached by %s", h.Seen.Path))
+	if h.Unknown != nil {
+		return
+	}
+	said("host key", h.Seen.Fingerprint+", "+given(!h.Seen.Pinned, "not ")+"pinned")
+	os, _ := h.Seen.OSVersion.Get()
+	serial, _ := h.Seen.Serial.Get()
+	said("macOS", cmp.Or(os, "not known")+", serial number "+cmp.Or(serial, "not known"))
+	m, marked := h.Seen.Marker.Get()
+	said("marker", cmp.Or(given(marked, "of %s, written by macfleet %s", m.Owner(), m.Version),
+		given(h.Seen.Marker.IsUnread(), "not read: %s", h.Seen.Marker.Why()), "none"))
+}
+
+// detail prints what is said of a step or an action, behind a word.
+func (t *Text) detail(word string, lines ...string) {
+	for _, line := range lines {
+		if line != "" {
+			t.pair(4, 7, word, line)
+			word = ""
+		}
+	}
+}
+
+func (t *Text) why(a plan.Action) { t.detail("why", a.Reason.Code.String()+": "+a.Reason.Text) }
+
+func (t *Text) refused(a plan.Action) {
+	if x := a.Refusal; x != nil {
+		t.detail("refused", x.Code.String()+": "+x.Text)
+		t.detail("to do", x.Remedy)
+	}
+}
+
+func (t *Text) step(h plan.Host, s doctor.StepExplanation) {
+	sign, state := verdict(s)
+	t.line(0, sign, string(s.ID)+": "+state)
+	t.columns(4, mapped(s.Values, func(v doctor.Effective) []string {
+		if v.Text == "" {
+			return []string{v.Path, "{}", string(v.Level), place(v)}
+		}
+		return []string{strings.TrimPrefix(v.Path, string(s.ID)+"."), v.Text, string(v.Level), place(v)}
+	}))
+	t.detail("seen", strings.Split(s.Finding.Facts, "\n")...)
+	for _, u := range s.Finding.Unread {
+		t.detail("unread", u.Probe+": "+u.Why, given(u.Bytes != "", "it printed %q", wire.Shortened(u.Bytes)))
+	}
+	for _, w := range s.Finding.Warnings {
+		t.detail("warning", w.Code.String()+": "+w.Text)
+	}
+	var changed []string
+	for _, c := range s.Finding.Changes {
+		changed = append(changed, mapped(c.Fields, differs)...)
+	}
+	t.detail("differs", changed...)
+	if a := s.Action; a != nil {
+		t.detail("would", mapped(a.Changes, func(c plan.Change) string {
+			return fmt.Sprintf("run %s as %s (%s)", c.Command.Name, asWhom(h, c.Command), c.Reason.Code)
+		})...)
+		t.why(*a)
+		t.detail("harm", a.Disruption.String())
+		t.detail("undo", a.Undo())
+		t.refused(*a)
+	}
+	if h.Unknown == nil && (s.Wanted || s.Proof != nil) {
+		t.detail("proof", proof(s))
+	}
+}
+
+func differs(f plan.Field) string {
+	return fmt.Sprintf("%s: %s → %s", f.Name, cmp.Or(f.Before, "not set"), cmp.Or(f.After, "not set"))
+}
+
+func asWhom(h plan.Host, c plan.Command) string {
+	if c.As == plan.Login {
+		return h.Spec.User
+	}
+	return string(c.As)
+}
+
+func verdict(s doctor.StepExplanation) (sign, state string) {
+	switch {
+	case len(s.Finding.Unread) > 0:
+		return signUnknown, "not compared"
+	case s.Action != nil:
+		return string(s.Action.Kind.Sign()), "differs"
+	case !s.Wanted:
+		return "", "not in the configuration"
+	case !s.Compared():
+		return signUnknown, "not compared"
+	}
+	return "=", "matches"
+}
+
+// proof says what the marker holds of a step, and what moved since.
+func proof(s doctor.StepExplanation) string {
+	if s.Proof == nil {
+		return "none yet"
+	}
+	text := "at a time that was not noted"
+	if !s.Proof.At.IsZero() {
+		text = moment(s.Proof.At)
+	}
+	moved := listed(" and ", given(s.Proof.HostMoved, "the host"), given(s.Proof.ConfigurationMoved, "the configuration"))
+	switch {
+	case !s.Compared():
+		return text
+	case moved == "":
+		return text + "; nothing moved since"
+	}
+	return text + "; since then " + moved + " moved"
+}
+
+// place returns "file:line", or nothing for a value that nobody wrote.
+func place(v doctor.Effective) string { return given(v.File != "", "%s", v.Source) }
+
+// Scripts prints the exact scripts that an explanation's actions would run, of one step
+// when only is not empty. Lines are never broken: it is a script.
+func (t *Text) Scripts(x doctor.Explanation, only plan.StepID) {
+	for _, s := range x.Steps {
+		switch {
+		case only != "" && s.ID != only:
+		case s.Wanted && !s.Compared():
+			t.comment(fmt.Sprintf("%s: could not be compared, so nothing would run", s.ID))
+		case s.Action == nil:
+			t.comment(fmt.Sprintf("%s: no difference, so nothing would run", s.ID))
+		default:
+			if r := s.Action.Refusal; r != nil {
+				t.comment(fmt.Sprintf("%s: refused (%s), so nothing would run; without that:", s.ID, r.Code))
+			}
+			for _, c := range s.Action.Changes {
+				t.comment(fmt.Sprintf("%s, as %s on %s", c.Command.Name, asWhom(x.Host, c.Command), x.Host.Name))
+				for i, arg := range c.Command.Args {
+					t.comment(fmt.Sprintf("$%d is %q", i+1, arg))
+				}
+				t.Print(script(c.Command) + "\n")
+			}
+		}
+	}
+}
+
+func (t *Text) comment(text string) { fmt.Fprintln(t.out, "# "+printable(text)) }
+
+func script(c plan.Command) string { return strings.TrimRight(hosts.ScriptText(c), "\n") + "\n" }
+
+// use is a script that would run on a host.
+type use struct {
+	name, as, text string
+	runs           string // where, and with which arguments
+}
+
+// PlanScripts prints every script that a plan's steps would run, once, in the order of
+// their first use, with the hosts and the arguments that it would get. Claims and markers
+// are macfleet's own files under /etc/macfleet and no step's.
+func (t *Text) PlanScripts(p *plan.Plan) {
+	var all []use
+	for _, a := range p.Actions {
+		if a.Refusal != nil {
+			continue
+		}
+		h, _ := p.HostByServer(a.ServerID)
+		for _, c := range a.Changes {
+			args := strings.Join(mapped(c.Command.Args, strconv.Quote), " ")
+			runs := "on " + h.Name + given(args != "", " with %s", args)
+			all = append(all, use{c.Command.Name, asWhom(h, c.Command), script(c.Command), runs})
+		}
+	}
+	if len(all) > 0 {
+		t.section("Scripts")
+	}
+	for _, same := range grouped(all, func(u use) use { return use{name: u.name, as: u.as, text: u.text} }) {
+		t.blank()
+		t.comment(same[0].name + ", as " + same[0].as)
+		for _, on := range same {
+			t.comment("  " + on.runs)
+		}
+		t.Print(same[0].text)
+	}
+}
+
+// ExplainDocument is an explanation of one host as one JSON object.
+type ExplainDocument struct {
+	wire.OwnedHead
+	Host    ExplainedHost      `json:"host"`
+	Unknown *wire.TroubledHost `json:"unknown,omitempty"`
+	Refused *wire.TroubledHost `json:"refused,omitempty"`
+	Actions []wire.Action      `json:"actions"` // beside the steps
+	Steps   []ExplainedStep    `json:"steps"`
+}
+
+// ExplainedHost is the machine.
+type ExplainedHost struct {
+	Name        string           `json:"name"`
+	Fleet       string           `json:"fleet"`
+	Group       string           `json:"group"`
+	Member      bool             `json:"member"` // false: a claim would make it one
+	ServerID    string           `json:"server_id"`
+	ServerName  string           `json:"server_name"` // as the provider calls it now
+	Type        string           `json:"type"`
+	Zone        string           `json:"zone"`
+	Status      string           `json:"status"`
+	Address     string           `json:"address"`
+	Path        string           `json:"path"` // how it was reached
+	HostKey     string           `json:"host_key"`
+	Pinned      bool             `json:"pinned"`
+	OSVersion   string           `json:"os_version"` // "" = not known
+	Serial      string           `json:"serial"`     // "" = not known
+	WantedType  doctor.Effective `json:"wanted_type"`
+	WantedOS    doctor.Effective `json:"wanted_os"`
+	Convergence string           `json:"converged"` // yes, no, unknown
+}
+
+// ExplainedStep is one step.
+type ExplainedStep struct {
+	doctor.StepExplanation
+	Seen   string            `json:"seen"` // the facts in normal form; "" when not compared
+	Want   string            `json:"want"` // the wish in the same form
+	Unread []wire.UnreadStep `json:"unread"`
+	Change *wire.Action      `json:"change,omitempty"`
+	Proof  *doctor.Proof     `json:"proof,omitempty"`
+}
+
+// WriteExplanation prints an explanation as one JSON object, with a step of that step alone.
+func WriteExplanation(out io.Writer, x doctor.Explanation, only plan.StepID) error {
+	h := x.Host
+	os, _ := h.Seen.OSVersion.Get()
+	serial, _ := h.Seen.Serial.Get()
+	d := ExplainDocument{OwnedHead: wire.HeadOf(x.Owner), Actions: wire.Each(x.Actions, wire.ActionOf), Steps: []ExplainedStep{},
+		Unknown: wire.Troubled(h.Name, h.Fleet, h.Unknown), Refused: wire.Troubled(h.Name, h.Fleet, h.Refused),
+		Host: ExplainedHost{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Member: h.Member, ServerID: h.Server.ID,
+			ServerName: h.Server.Name, Type: h.Server.Type, Zone: h.Server.Zone, Status: h.Server.Status, Address: h.Server.Address,
+			Path: h.Seen.Path, HostKey: h.Seen.Fingerprint, Pinned: h.Seen.Pinned, OSVersion: os, Serial: serial,
+			WantedType: x.Type, WantedOS: x.OS, Convergence: string(h.Converged)}}
+	for _, s := range x.Steps {
+		if only != "" && s.ID != only {
+			continue
+		}
+		unread := func(u plan.Unread) wire.UnreadStep { return wire.UnreadOf(h, plan.StepUnread{Step: s.ID, Unread: u}) }
+		e := ExplainedStep{StepExplanation: s, Seen: s.Finding.Facts, Want: s.Want, Proof: s.Proof}
+		e.Unread = wire.Each(s.Finding.Unread, unread)
+		if s.Action != nil {
+			e.Change = new(wire.ActionOf(*s.Action))
+		}
+		d.Steps = append(d.Steps, e)
+	}
+	return wire.Write(out, d)
+}
