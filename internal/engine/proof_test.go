@@ -1,0 +1,68 @@
+package engine_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
+)
+
+// TestChangeWithoutEffect: a script that ended well proves nothing. What is as it was before
+// is a failure, and no proof of it enters the marker.
+func TestChangeWithoutEffect(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		w.atWork(t)
+		before := planned(t, w.engine).Hosts[0].Proven["plain"]
+		w.want["plain"] = "b"
+		p := planned(t, w.engine)
+		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+			if c.What != "RunChange" {
+				return enginetest.Fault{}
+			}
+			return enginetest.Fault{Behind: func() { w.Change(func() { w.Machines[0].State["plain"] = "a" }) }}
+		}
+		r := performed(t, w.engine, p)
+		if r.Done != 0 || len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "the change had no effect") {
+			t.Errorf("%d done, failures %+v", r.Done, r.Failures)
+		}
+		marker, _ := r.After.Hosts[0].Seen.Marker.Get()
+		if !marker.Steps["plain"].Same(before) {
+			t.Errorf("the marker has a proof of it: %+v", marker.Steps["plain"])
+		}
+	})
+}
+
+// TestHeldInTheMiddle: a hold that is put on a host while a step's proof is written is kept,
+// and ends the work there.
+func TestHeldInTheMiddle(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		w.atWork(t)
+		w.want["plain"], w.want["agent"] = "b", "v2"
+		p, other := planned(t, w.engine), w.Engine()
+		hold := &inventory.Hold{Who: "sam@desk", Reason: "its fan", Since: time.Now(), Until: time.Now().Add(time.Hour)}
+		var once sync.Once
+		w.engine.Emit = func(ev engine.Event) {
+			if ev.Type == engine.Started && ev.Action.Step == "plain" {
+				w.Befalls = func(c enginetest.Call) enginetest.Fault {
+					if c.What != "RunChange" {
+						return enginetest.Fault{}
+					}
+					return enginetest.Fault{Behind: func() { once.Do(func() { holdIt(t, other, hold) }) }}
+				}
+			}
+		}
+		r := performed(t, w.engine, p)
+		if r.Done != 1 || len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "held: it is held by sam@desk") {
+			t.Errorf("%d done, failures %+v", r.Done, r.Failures)
+		}
+		if w.Machines[0].State["plain"] != "b" || w.Machines[0].State["agent"] != "v1" {
+			t.Errorf("the host has %v", w.Machines[0].State)
+		}
+	})
+}
