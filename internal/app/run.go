@@ -47,6 +47,7 @@ var errInterrupted = errors.New("interrupted")
 
 // Run executes a command line and returns its exit code. Only here an error becomes one.
 func Run(ctx context.Context, s Streams, line []string, execute func(context.Context, *Env) error) int {
+	quietLibraries()
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	stop, interrupt := context.WithCancel(ctx)

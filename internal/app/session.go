@@ -102,6 +102,7 @@ func (s *session) open(looking, acting context.Context) (err error) {
 	if err := s.env.openLog(); err != nil {
 		return err
 	}
+	s.env.warnOfSwitches(os.Getenv)
 	s.scaleway.Tell, s.cluster.Tell = s.env.told("scaleway"), s.env.told("kubernetes")
 	if s.clusterOnly {
 		return s.openCluster()
