@@ -103,13 +103,18 @@ func initClusterCmd(env *app.Env) *cobra.Command {
 			"the namespace, the place of the pinned host keys, the private key of the hosts where ssh.private_key\n" +
 			"names a Secret of that namespace, the role of the hosts' kubelets, macfleet's own account with its\n" +
 			"rights, and with a capi block what the Cluster API needs. It needs an administrator's kubeconfig, since\n" +
-			"macfleet's own account may not read its own roles. Repeated, it changes nothing that is right. An SSH\n" +
-			"key that is there is never replaced.\n\n" +
+			"macfleet's own account may not read its own roles. Repeated, it changes nothing that is right.\n\n" +
+			"It makes a new SSH key only where no host can trust an older one. Where it finds hosts and no key, or\n" +
+			"cannot find out, it stops: --ssh-key FILE brings the key back, --new-ssh-key makes a new one.\n\n" +
+			"  macfleet init cluster --export-ssh-key fleet-ssh.key    prepare, and keep a copy of the hosts' key\n" +
+			"  macfleet init cluster --ssh-key fleet-ssh.key           put that key into the cluster again\n\n" +
 			"Exit codes: 0 prepared, 1 error or not approved, 3 something is not as wanted afterwards.",
 		RunE: func(c *cobra.Command, _ []string) error { return app.InitCluster(c.Context(), env, o) }}
 	f := c.Flags()
 	approveFlag(f, &o.Approve)
-	f.StringVar(&o.SSHKey, "ssh-key", "", "keep the private key of a `FILE` for the hosts (default a new Ed25519 key)")
+	f.StringVar(&o.SSHKey, "ssh-key", "", "put the private key of a `FILE` into the cluster as the hosts' key, in the place of another one too")
+	f.BoolVar(&o.NewSSHKey, "new-ssh-key", false, "make a new SSH key although there are hosts that trust a lost one; they refuse macfleet then")
+	f.StringVar(&o.ExportKey, "export-ssh-key", "", "write the hosts' private key to a new `FILE` (mode 0600)")
 	f.StringVar(&o.Kubeconfig, "kubeconfig-out", "", "write a kubeconfig of macfleet's own account for CI to a `FILE` (mode 0600)")
 	f.DurationVar(&o.TokenTTL, "token-ttl", 720*time.Hour, "how `LONG` that kubeconfig is good for; the cluster may shorten it")
 	f.BoolVar(&o.Force, "force", false, "overwrite the file of --kubeconfig-out")

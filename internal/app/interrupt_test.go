@@ -63,6 +63,11 @@ func TestInitFinishesWhatRuns(t *testing.T) {
 	stop, interrupt := context.WithCancel(t.Context())
 	cluster := interruptedCluster(t, world, interrupt)
 	t.Setenv("KUBECONFIG", cluster)
+	t.Setenv("SCW_CONFIG_PATH", filepath.Join(t.TempDir(), "none"))
+	for _, name := range []string{"SCW_ACCESS_KEY", "SCW_SECRET_KEY"} { // empty is not the same as unset
+		t.Setenv(name, "")
+		os.Unsetenv(name)
+	}
 	dir := t.TempDir()
 	example, err := os.ReadFile(filepath.Join("..", "..", "examples", "three-fleets", "main.fleet.hcl"))
 	if err != nil {

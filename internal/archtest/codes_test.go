@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	_ "github.com/macfleet/macfleet/hosts"
+	_ "github.com/macfleet/macfleet/internal/app"
 	_ "github.com/macfleet/macfleet/internal/drift"
 	_ "github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
@@ -73,6 +74,8 @@ func groupOf(c plan.Code) string {
 		return "steps: " + file
 	case dir == "internal/engine":
 		return "apply"
+	case dir == "internal/app":
+		return "commands"
 	default:
 		return strings.TrimPrefix(dir, "internal/")
 	}

@@ -151,10 +151,10 @@ func (c *Client) Revoke(ctx context.Context, host string) (err error) {
 	return nil
 }
 
-// identities lists the identities of this configuration's hosts, by host. Of the
+// Identities lists the identities of this configuration's hosts, by host. Of the
 // Secrets only the metadata is asked for, so that no plan ever reads a token:
 // the cluster notes there for which account it filled one.
-func (c *Client) identities(ctx context.Context) ([]inventory.Identity, error) {
+func (c *Client) Identities(ctx context.Context) ([]inventory.Identity, error) {
 	found := make(map[string]*inventory.Identity)
 	of := func(o metav1.Object) *inventory.Identity {
 		host := o.GetLabels()[c.label(labelHost)]

@@ -280,5 +280,9 @@ func Unanswered(err error) bool {
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
 }
 
+// Missing reports whether a Secret, or the key of it that was asked for, is not there. Any
+// other error says nothing about that.
+func Missing(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, errNoKey) }
+
 // errNoKey says that a Secret is there and has not the key.
 var errNoKey = errors.New("has no key")

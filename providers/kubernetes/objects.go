@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
@@ -89,17 +91,23 @@ func (c *Client) Keep(ctx context.Context, o inventory.Object) error {
 // PrepareOptions say how a cluster is prepared.
 type PrepareOptions struct {
 	Dry bool // look, and change nothing
-	// SSHKey is the fleet's private key, kept in a Secret of macfleet's namespace
-	// under this name and key; zero: none is kept.
-	SSHSecret, SSHSecretKey string
-	SSHKey                  secret.Value
+	SSH SSHKey
+}
+
+// SSHKey is the hosts' private key in a Secret of macfleet's namespace.
+type SSHKey struct {
+	Secret, Key string       // the Secret's name, and its key
+	Value       secret.Value // zero: none is kept
+	// Replaces is the text in whose place Value is put, and no other: hosts trust what
+	// stands there. Empty: only a key that is missing is filled in.
+	Replaces string
+	Why      string // what differs, for people; empty: nothing does
 }
 
 // Prepare makes what macfleet needs in a cluster before its first plan: the
-// namespace, the fleet's SSH key where there is none (one that is there is never
-// replaced: every host trusts it), the agents' role, macfleet's own account with
-// its rights, and what connects the Cluster API where the configuration asks for
-// it. It returns how each stood before. Repeated, it changes nothing that is
+// namespace, the hosts' SSH key where there is none, the agents' role, macfleet's own
+// account with its rights, and what connects the Cluster API where the configuration
+// asks for it. It returns how each stood before. Repeated, it changes nothing that is
 // right.
 func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Object, error) {
 	all := c.preparation(o)
@@ -125,11 +133,8 @@ func (c *Client) preparation(o PrepareOptions) []wish {
 	// The place of the pinned host keys is made empty: that it is there says that the
 	// cluster keeps them.
 	out := []wish{wanted[0], c.wish(&corev1.ConfigMap{ObjectMeta: meta})}
-	if !o.SSHKey.IsZero() {
-		key := c.wish(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.options.Namespace, Name: o.SSHSecret},
-			Data: map[string][]byte{o.SSHSecretKey: []byte(o.SSHKey.Reveal())}})
-		key.asFound = true
-		out = append(out, key)
+	if !o.SSH.Value.IsZero() {
+		out = append(out, c.sshKey(o.SSH))
 	}
 	for _, ns := range c.options.PodNamespaces {
 		if ns != metav1.NamespaceDefault { // which is always there
@@ -137,6 +142,35 @@ func (c *Client) preparation(o PrepareOptions) []wish {
 		}
 	}
 	return slices.Concat(out, wanted[1:], c.own())
+}
+
+// sshKey is the Secret of the hosts' key. What else is in it stays.
+func (c *Client) sshKey(k SSHKey) wish {
+	text := k.Value.Reveal()
+	w := c.wish(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.options.Namespace, Name: k.Secret},
+		Data: map[string][]byte{k.Key: []byte(text)}})
+	w.judge = func(metav1.Object) string { return k.Why }
+	w.asFound = true
+	w.put = func(have *unstructured.Unstructured) (string, error) {
+		encoded, there, err := unstructured.NestedString(have.Object, "data", k.Key)
+		if err != nil {
+			return "", fmt.Errorf("read %s: %w", w.object(), err)
+		}
+		kept, err := base64.StdEncoding.DecodeString(encoded)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("read key %s of %s: %w", k.Key, w.object(), err)
+		case string(kept) == text, there && len(kept) > 0 && k.Replaces == "":
+			return "", nil
+		case string(kept) != k.Replaces:
+			return "", fmt.Errorf("%s was changed meanwhile, and was left alone; run the command again", w.object())
+		}
+		if owner := metav1.GetControllerOf(have); owner != nil {
+			return "", fmt.Errorf("%s is kept by %s %s, which would undo the change; put the key where that takes it from", w.object(), owner.Kind, owner.Name)
+		}
+		return "data", unstructured.SetNestedField(have.Object, base64.StdEncoding.EncodeToString([]byte(text)), "data", k.Key)
+	}
+	return w
 }
 
 // own is macfleet's account with its rights.

@@ -214,7 +214,7 @@ func TestPrepare(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return kubernetes.PrepareOptions{SSHSecret: "fleet-ssh", SSHSecretKey: "id_ed25519", SSHKey: value}
+			return kubernetes.PrepareOptions{SSH: kubernetes.SSHKey{Secret: "fleet-ssh", Key: "id_ed25519", Value: value}}
 		}
 		dry := key("first")
 		dry.Dry = true

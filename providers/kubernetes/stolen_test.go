@@ -29,7 +29,7 @@ func (c *cluster) withKey(t *testing.T) (*kubernetes.Client, kubernetes.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{SSHSecret: "fleet-ssh", SSHSecretKey: "id", SSHKey: key}); err != nil {
+	if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{SSH: kubernetes.SSHKey{Secret: "fleet-ssh", Key: "id", Value: key}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, ns := range o.PodNamespaces {

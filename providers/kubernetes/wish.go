@@ -46,6 +46,8 @@ type wish struct {
 	// judge says what shows in the metadata of an object whose fields plan must not
 	// read; nil: nothing does.
 	judge func(have metav1.Object) (differs string)
+	// put changes what is there in the place of mend, and says what it changed; nil: mend does.
+	put func(have *unstructured.Unstructured) (changed string, err error)
 }
 
 // wish returns the wish for an object of one of client-go's kinds.
@@ -217,8 +219,14 @@ func (w wish) once(ctx context.Context) (*unstructured.Unstructured, error) {
 		}
 		return w.api.Create(ctx, w.want, metav1.CreateOptions{FieldManager: manager})
 	}
-	if w.mend(have) == "" {
-		return have, nil
+	changed := ""
+	if w.put != nil {
+		changed, err = w.put(have)
+	} else {
+		changed = w.mend(have)
+	}
+	if err != nil || changed == "" {
+		return have, err
 	}
 	return w.api.Update(ctx, have, metav1.UpdateOptions{FieldManager: manager})
 }

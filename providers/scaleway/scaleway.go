@@ -42,6 +42,9 @@ const pageSize = 100
 // a window of one second.
 const RequestsPerSecond = 45
 
+// ErrNoCredentials says that this machine has no credentials for Scaleway.
+var ErrNoCredentials = errors.New("scaleway credentials: there are none; run scw init, or set SCW_ACCESS_KEY and SCW_SECRET_KEY")
+
 // New returns a client with the credentials that scw's users know: SCW_*
 // variables over the active profile of scw's configuration file.
 func New(o Options) (*Client, error) {
@@ -54,7 +57,7 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("scaleway credentials: %w; run scw init, or set SCW_ACCESS_KEY and SCW_SECRET_KEY", err)
 	}
 	if _, ok := client.GetSecretKey(); !ok {
-		return nil, errors.New("scaleway credentials: there are none; run scw init, or set SCW_ACCESS_KEY and SCW_SECRET_KEY")
+		return nil, ErrNoCredentials
 	}
 	c := &Client{scw: client, api: applesilicon.NewAPI(client), project: o.ProjectID}
 	if c.project == "" {
