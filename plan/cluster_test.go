@@ -17,6 +17,8 @@ type kubeletStep struct{ wish string }
 
 func (kubeletStep) ID() plan.StepID { return "gamma" }
 
+func (s kubeletStep) MakesNode() bool { return s.wish != "" }
+
 func (kubeletStep) Probes() []plan.Probe { return []plan.Probe{{ID: "gamma.get"}} }
 
 func (s kubeletStep) Wanted() string { return s.wish }
@@ -203,15 +205,13 @@ func TestJoinActions(t *testing.T) {
 	}
 }
 
-// TestMisjoined: a machine with two Nodes, or with one under another name, and a
-// cluster that nobody prepared, are refused with what to do.
+// TestMisjoined: a machine with two Nodes, or with one under another name, is refused with
+// what to do.
 func TestMisjoined(t *testing.T) {
 	t.Parallel()
-	role := inventory.Object{Kind: "ClusterRole", Name: "macfleet-tart-kubelet", State: inventory.ObjectMissing, Prepared: true}
 	for code, edit := range map[string]func(*world){
-		"node-twice":           func(w *world) { w.node(1, "acme-old", inventory.NotReady) },
-		"node-name-differs":    func(w *world) { w.editNode(func(n *inventory.Node) { n.Name = "acme-old" }) },
-		"cluster-not-prepared": func(w *world) { w.objects(role) },
+		"node-twice":        func(w *world) { w.node(1, "acme-old", inventory.NotReady) },
+		"node-name-differs": func(w *world) { w.editNode(func(n *inventory.Node) { n.Name = "acme-old" }) },
 	} {
 		w := joined()
 		edit(w)
@@ -220,12 +220,6 @@ func TestMisjoined(t *testing.T) {
 		if h.Refused == nil || h.Refused.Code.String() != code {
 			t.Errorf("%s: refused %+v", code, h.Refused)
 		}
-	}
-	w := joined()
-	role.State, role.Why = inventory.ObjectDiffers, "rules"
-	w.objects(role)
-	if h := oneHost(t, w.plan(t)); h.Refused != nil {
-		t.Errorf("a role that differs refuses its hosts: %+v", h.Refused)
 	}
 }
 

@@ -10,11 +10,6 @@ import (
 
 // The codes that are raised here.
 var (
-	codeObjectDiffers      = NewCode("object-differs", Warning, "an object of the cluster is not as macfleet keeps it")
-	codeObjectMissing      = NewCode("object-missing", Warning, "an object that macfleet keeps in the cluster is missing")
-	codeObjectSurplus      = NewCode("object-surplus", Notice, "an object that macfleet made is no longer wanted")
-	CodeClusterNotPrepared = NewCode("cluster-not-prepared", Critical, "the cluster lacks objects that only an administrator may make",
-		"let an administrator of the cluster run: macfleet init cluster")
 	codeNodeTwice = NewCode("node-twice", Critical, "two Nodes say that they are this server",
 		"find out which of them its kubelet keeps, and delete the other")
 	codeNodeNameDiffers     = NewCode("node-name-differs", Critical, "the server's Node has another name", "drain it and delete it, then apply")
@@ -30,42 +25,6 @@ var (
 	codeTartCreateFailed     = NewCode("tart-create-failed", Critical, "no virtual machine starts on the host",
 		"see why: kubectl get events -A --field-selector reason=TartCreateFailed; and on the host /var/log/tart-kubelet.log")
 )
-
-// objects plans what the cluster itself lacks. It is no host's: a run that is
-// limited to some leaves it alone.
-func (c *computation) objects() {
-	objects, _ := c.cluster.seen.Objects.Get()
-	if c.plan.Narrowed || !JoinsCluster(c.cfg) {
-		return
-	}
-	for _, o := range objects {
-		if o.State == inventory.ObjectKept {
-			continue
-		}
-		a := Action{Kind: KeepObject, Object: &o, Origin: pending, Reason: Reason{codeObjectSurplus, o.Why}}
-		switch o.State {
-		case inventory.ObjectDiffers:
-			a.Origin, a.Reason.Code = drifted, codeObjectDiffers
-		case inventory.ObjectMissing:
-			a.Reason.Code = codeObjectMissing
-		}
-		if o.Prepared {
-			a.Refusal = notPrepared(o)
-		}
-		c.plan.Actions = append(c.plan.Actions, a)
-	}
-}
-
-func notPrepared(o inventory.Object) *Trouble {
-	text := fmt.Sprintf("the cluster has no %s", o)
-	switch o.State {
-	case inventory.ObjectDiffers:
-		text = fmt.Sprintf("the %s of the cluster is not as this version wants it: %s", o, o.Why)
-	case inventory.ObjectSurplus:
-		text = fmt.Sprintf("the cluster still has the %s: %s", o, o.Why)
-	}
-	return CodeClusterNotPrepared.Trouble(text)
-}
 
 // unread enters what of the cluster could not be read and a host needs.
 func (c *computation) unread() {
@@ -93,17 +52,11 @@ func (c *computation) unread() {
 	}
 }
 
-// misjoined returns why a host that joins the cluster must not be touched: the
-// cluster lacks what it needs, or its machine has Nodes that are not its own.
+// misjoined returns why a host that joins the cluster must not be touched: its machine
+// has Nodes that are not its own.
 func (x *clusterIndex) misjoined(h *Host) *Trouble {
 	if !x.there || !h.Spec.Spec.JoinsCluster() {
 		return nil
-	}
-	objects, _ := x.seen.Objects.Get()
-	for _, o := range objects {
-		if o.Prepared && o.State == inventory.ObjectMissing {
-			return notPrepared(o)
-		}
 	}
 	named := x.named[h.Server.ProviderID()]
 	others := slices.DeleteFunc(slices.Clone(named), func(name string) bool { return name == h.Name })

@@ -196,7 +196,7 @@ func (c *computation) work(d *draft) {
 		h.Unknown = Diagnosed(*h.Seen.Trouble, c.vendor, h.Server)
 		return
 	}
-	if h.Refused = cmp.Or(d.refused, NotOurs(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h)); h.Refused != nil {
+	if h.Refused = cmp.Or(d.refused, NotOurs(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h), c.cluster.unclaimable(h)); h.Refused != nil {
 		return
 	}
 	h.compared = true
@@ -211,6 +211,7 @@ func (c *computation) work(d *draft) {
 	d.actions = slices.Insert(d.actions, at+w.first, c.joining(h, w)...)
 	d.actions = append(d.actions, c.joined(h)...)
 	d.actions = append(d.actions, c.departing(h, d.actions)...)
+	c.cluster.unprepared(h, d.actions, w.node)
 	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
 		h.Refused = MissingSudo()
 	}
@@ -218,9 +219,10 @@ func (c *computation) work(d *draft) {
 
 // stepWork is what a host's steps need.
 type stepWork struct {
-	first  int  // how many of their actions stand before all others, and give root
-	tokens bool // something may read the token of the host's kubelet
-	proven bool // what reads it was proven before
+	first  int    // how many of their actions stand before all others, and give root
+	tokens bool   // something may read the token of the host's kubelet
+	proven bool   // what reads it was proven before
+	node   StepID // the step that makes the host a Node; empty: none was asked
 }
 
 // askSteps asks a host's steps in their order, and adds their actions.
@@ -230,6 +232,9 @@ func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 	for _, step := range c.stepsFor(h.Spec) {
 		if !c.sel.Asks(step.ID()) {
 			continue
+		}
+		if m, is := step.(NodeMaker); is && m.MakesNode() {
+			w.node = step.ID()
 		}
 		a, differs := h.enter(step, marker)
 		// What a deferred action reads, nobody knows.

@@ -127,7 +127,8 @@ func (d drawing) cluster() inventory.Cluster {
 		Join: drawSeen(d, func() inventory.Join { return inventory.Join{Server: d.text(), CA: d.text()} }),
 		Objects: drawSeen(d, func() []inventory.Object {
 			return drawList(d, func() inventory.Object {
-				return inventory.Object{Kind: d.text(), Namespace: d.text(), Name: d.text(), State: inventory.ObjectState(d.text()), Why: d.text(), Prepared: d.bool()}
+				return inventory.Object{Kind: d.text(), Namespace: d.text(), Name: d.text(), State: inventory.ObjectState(d.text()), Why: d.text(),
+					Prepared: d.bool(), Gates: inventory.Gate(d.text()), Void: d.bool()}
 			})
 		}),
 		Machines: drawSeen(d, func() []inventory.Machine {

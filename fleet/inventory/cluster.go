@@ -107,9 +107,29 @@ type Object struct {
 	State     ObjectState `json:"state"`
 	Why       string      `json:"why"` // what is not as wanted
 	// Prepared says that macfleet init cluster makes it, with rights that macfleet
-	// itself lacks. No host joins a cluster that has none.
+	// itself lacks.
 	Prepared bool `json:"prepared"`
+	Gates    Gate `json:"gates,omitempty"` // what fails on hosts while the cluster lacks it
+	// Void says of one that differs that it grants nothing of what it is for, such as a
+	// role without rules: it is as good as missing.
+	Void bool `json:"void,omitempty"`
 }
+
+// Lacking reports whether the cluster works as if the object were not there.
+func (o Object) Lacking() bool { return o.State == ObjectMissing || o.State == ObjectDiffers && o.Void }
+
+// Gate is what fails on hosts while an object of the cluster is missing.
+type Gate string
+
+// The gates.
+const (
+	GateNothing Gate = ""
+	// GateNodes: no kubelet can be a Node. One that is started registers nothing.
+	GateNodes Gate = "nodes"
+	// GatePods: no kubelet can end a Pod in the object's namespace or, where it has none,
+	// anywhere. A drain kills their virtual machines and never comes to its end.
+	GatePods Gate = "pods"
+)
 
 // String returns the object as messages name it.
 func (o Object) String() string {

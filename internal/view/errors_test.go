@@ -264,7 +264,8 @@ func troubles() []trouble {
 		}},
 		{"cluster-not-prepared", func(s *scene) {
 			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
-				c.Objects = inventory.Present([]inventory.Object{{Kind: "ClusterRole", Name: "macfleet-tart-kubelet", State: inventory.ObjectMissing, Why: "it is not there", Prepared: true}})
+				c.Objects = inventory.Present([]inventory.Object{{Kind: "ClusterRole", Name: "macfleet-tart-kubelet", State: inventory.ObjectMissing, Why: "it is not there",
+					Prepared: true, Gates: inventory.GateNodes}})
 			})
 		}},
 		{"owned-by-cluster-api", func(s *scene) {

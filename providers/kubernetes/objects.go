@@ -195,10 +195,12 @@ func (c *Client) own() []wish {
 // and what these may do, in the whole cluster and in some namespaces. An administrator makes
 // it, once for all hosts.
 func (c *Client) admission() []wish {
-	out := []wish{c.namespace(c.options.Namespace), c.namespace(c.options.AgentNamespace), c.role("", agentRole, rules().Agents),
-		c.role("", podRole, rules().Pods), c.role("", leaseRole, rules().Leases), c.agentBinding(corev1.NamespaceNodeLease, leaseRole)}
+	nodes, pods := inventory.GateNodes, inventory.GatePods
+	out := []wish{c.namespace(c.options.Namespace), c.namespace(c.options.AgentNamespace).gating(nodes), c.role("", agentRole, rules().Agents).gating(nodes),
+		c.role("", podRole, rules().Pods).gating(pods), c.role("", leaseRole, rules().Leases).gating(nodes),
+		c.agentBinding(corev1.NamespaceNodeLease, leaseRole).gating(nodes)}
 	for _, ns := range c.options.PodNamespaces {
-		out = append(out, c.agentBinding(ns, podRole))
+		out = append(out, c.agentBinding(ns, podRole).gating(pods))
 	}
 	for i := range out {
 		out[i].prepared = true

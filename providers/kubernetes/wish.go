@@ -36,6 +36,7 @@ type wish struct {
 	want *unstructured.Unstructured
 
 	prepared bool // an administrator makes it, as macfleet's own rights do not reach so far
+	gates    inventory.Gate
 	asFound  bool // one that is there is never changed
 	unowned  bool // it must have no owner, which would take it along
 	// later completes the wish by other objects: those that are there or, where it is
@@ -70,7 +71,14 @@ func (c *Client) wish(o runtime.Object) wish {
 
 // object names the thing.
 func (w wish) object() inventory.Object {
-	return inventory.Object{Kind: w.want.GetKind(), Namespace: w.want.GetNamespace(), Name: w.want.GetName(), Prepared: w.prepared}
+	return inventory.Object{Kind: w.want.GetKind(), Namespace: w.want.GetNamespace(), Name: w.want.GetName(),
+		Prepared: w.prepared, Gates: w.gates}
+}
+
+// gating says what fails on hosts while the cluster lacks the object.
+func (w wish) gating(g inventory.Gate) wish {
+	w.gates = g
+	return w
 }
 
 func (w wish) foreign(have metav1.Object) error {
@@ -109,10 +117,32 @@ func (w wish) look(ctx context.Context) (inventory.Object, error) {
 		return out, fmt.Errorf("read %s: %w", out, explain(err))
 	}
 	out.State = inventory.ObjectKept
+	void := w.void(have) // as it is: what compares it mends the copy that was read
 	if out.Why = w.differs(have); out.Why != "" {
-		out.State = inventory.ObjectDiffers
+		out.State, out.Void = inventory.ObjectDiffers, void
 	}
 	return out, nil
+}
+
+// grants are the fields by which roles and bindings give rights.
+var grants = []string{"rules", "subjects", "roleRef"}
+
+// void reports whether an object that gives rights gives none of those that are wanted.
+func (w wish) void(have metav1.Object) bool {
+	whole, ok := have.(*unstructured.Unstructured)
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc(grants, func(name string) bool {
+		want, wanted := w.want.Object[name]
+		if all, list := want.([]any); list {
+			has, _ := whole.Object[name].([]any)
+			return !slices.ContainsFunc(all, func(one any) bool {
+				return slices.ContainsFunc(has, func(h any) bool { return equality.Semantic.DeepEqual(one, h) })
+			})
+		}
+		return wanted && !equality.Semantic.DeepEqual(want, whole.Object[name])
+	})
 }
 
 func (w wish) differs(have metav1.Object) string {
