@@ -39,8 +39,9 @@ func mark(h *Host) Action {
 
 // Where nearly all actions come from.
 var (
-	drifted = Origin{Drift: true}
-	pending = Origin{Pending: true}
+	drifted  = Origin{Drift: true}
+	pending  = Origin{Pending: true}
+	notKnown = Origin{NotKnown: true}
 )
 
 // action returns an action of the host, why it is one, and what moves.

@@ -124,7 +124,7 @@ func TestAdoptionRefused(t *testing.T) {
 					t.Errorf("%+v lacks %q", h.Refused, part)
 				}
 			}
-			expect(t, "summary", plan.Summary{Refused: 1, RefusedHosts: 1, Hosts: 1}, p.Summarise())
+			expect(t, "summary", plan.Summary{Refused: 1, RefusedHosts: 1, Hosts: 1, NotCompared: 1, LeftOut: len(w.sel.On)}, p.Summarise())
 		})
 	}
 }

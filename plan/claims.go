@@ -194,6 +194,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	for i := range n.chosen {
 		p := &n.chosen[i]
 		if !c.sel.matches(p) {
+			c.plan.LeftOut++
 			continue
 		}
 		h := c.host(g, p)
@@ -202,6 +203,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 		c.drafts = append(c.drafts, draft{actions: []Action{claim}})
 	}
 	if !c.sel.matches(lackingIn(f, g)) {
+		c.plan.LeftOut += n.missing() + len(n.former) + len(n.unsure)
 		return
 	}
 	for _, r := range n.rejected {

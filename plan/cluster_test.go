@@ -144,7 +144,7 @@ func TestJoinActions(t *testing.T) {
 		{"no marker", func(w *world) {
 			partly(inventory.Identity{})(w)
 			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
-		}, []string{"marker marker-missing D", "identity identity-missing P", "gamma first-setup P"}},
+		}, []string{"marker marker-missing D", "identity identity-missing P", "gamma kubeconfig-differs ?"}},
 		{"identities unread", func(w *world) {
 			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Unread[[]inventory.Identity]("forbidden") })
 		}, nil},

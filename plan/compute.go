@@ -50,7 +50,8 @@ func (p *Plan) besides(these map[string]bool) map[string]draft {
 // ids is not computed again.
 func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int, known map[string]draft) *Plan {
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
-		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps}, rejected: make(map[Rejected]bool)}
+		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps,
+			On: texts(sel.On), Exclude: texts(sel.Exclude)}, rejected: make(map[Rejected]bool)}
 	c.plan.Cluster, c.plan.Healthy = c.cluster.there, c.healthy()
 	c.objects()
 	c.needs = c.assign(sel)
@@ -124,6 +125,7 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 	leaving := c.leaving(all, len(all)-g.Replicas)
 	for _, p := range all {
 		if !c.sel.matches(p) {
+			c.plan.LeftOut++
 			continue
 		}
 		d := draft{refused: p.refused}
@@ -165,7 +167,7 @@ func (c *computation) finish(d *draft) {
 	switch {
 	case h.Unknown == nil && len(d.actions) > 0:
 		h.Converged = Differs
-	case h.Unknown != nil, len(h.Unread) > 0, h.Refused != nil && !h.compared, h.blind:
+	case h.Unknown != nil, len(h.Unread) > 0, h.Refused != nil && !h.Asked, h.Blind:
 		h.Converged = NotCompared
 	default:
 		h.Converged = Converged
@@ -199,10 +201,12 @@ func (c *computation) work(d *draft) {
 	if h.Refused = cmp.Or(d.refused, NotOurs(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h), c.cluster.unclaimable(h)); h.Refused != nil {
 		return
 	}
-	h.compared = true
+	h.Asked = true
 	marker, marked := h.Seen.Marker.Get()
 	if !marked {
-		d.actions = append(d.actions, mark(h))
+		a := mark(h)
+		h.proofLost = a.Drift
+		d.actions = append(d.actions, a)
 	}
 	at := len(d.actions)
 	w := c.askSteps(d, marker)

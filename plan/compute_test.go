@@ -162,7 +162,7 @@ func TestUnknownHost(t *testing.T) {
 	if h.Unknown == nil || *h.Unknown != *tr || h.Refused != nil || h.Converged != plan.NotCompared {
 		t.Errorf("the dead host is %+v", h)
 	}
-	expect(t, "summary", plan.Summary{Change: 1, Unknown: 1, Drift: 1, Hosts: 2}, p.Summarise())
+	expect(t, "summary", plan.Summary{Change: 1, Unknown: 1, Drift: 1, Hosts: 2, NotCompared: 1}, p.Summarise())
 }
 
 func TestAHostThatWasNotAskedIsUnknown(t *testing.T) {
@@ -249,9 +249,9 @@ func TestMissingMarker(t *testing.T) {
 		want  []string
 		code  string
 	}{
-		{"no claim", inventory.Absent[plan.Claim](), []string{first + " marker marker-missing D", first + " alpha first-setup P"}, ""},
+		{"no claim", inventory.Absent[plan.Claim](), []string{first + " marker marker-missing D", first + " alpha alpha-off ?"}, ""},
 		{"our claim", inventory.Present(plan.Claim{Configuration: "acme", Environment: "prod", Name: first, ServerID: serverID(1), Nonce: "n"}),
-			[]string{first + " marker marker-missing D", first + " alpha first-setup P"}, ""},
+			[]string{first + " marker marker-missing D", first + " alpha alpha-off ?"}, ""},
 		{"another's claim", inventory.Present(plan.Claim{Configuration: "other", Name: first, ServerID: serverID(1)}), nil, "claimed-by-another"},
 		{"our claim of another server", inventory.Present(plan.Claim{Configuration: "acme", Environment: "prod", Name: first, ServerID: serverID(2)}), nil, "claimed-by-another"},
 		{"claim unread", inventory.Unread[plan.Claim]("lost"), nil, "claim-unreadable"},

@@ -42,8 +42,11 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	switch {
 	case f.needsRoot() && !h.Seen.Root:
 		// Where there will be no root, the host is refused for that, and not each step.
-		h.blind = true
+		h.Blind = true
 		a.Deferred, a.Origin = true, pending
+		if view.Proven || h.proofLost {
+			a.Origin = notKnown
+		}
 		a.Reason = Reason{codeKnownAfterSudo, "what differs shows only to root, which the host gives once sudo is set up"}
 		return a, h.rootToCome && step.Wanted() != ""
 	case len(f.Unread) > 0:
@@ -54,7 +57,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	case f.Refused != nil:
 		a.Changes, a.Fields = f.Changes, fieldsOf(f.Changes)
 		a.Refusal, a.Disruption = f.Refused, NoDisruption
-		a.Origin, a.Reason = explain(step, f, Reason{f.Refused.Code, f.Refused.Text}, marker)
+		a.Origin, a.Reason = h.explain(step, f, Reason{f.Refused.Code, f.Refused.Text}, marker)
 	case len(f.Changes) > 0:
 		a.change(h, step, f, marker)
 		a.idle(h, f)
@@ -69,9 +72,6 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	}
 	return a, true
 }
-
-// Compared reports whether the host's steps were asked, whatever they said.
-func (h *Host) Compared() bool { return h.compared }
 
 // View is what a step may look at on the host.
 func (h *Host) View(id StepID) View {
@@ -91,7 +91,7 @@ func (f Finding) needsRoot() bool {
 // change makes the action of a finding's changes.
 func (a *Action) change(h *Host, step Step, f Finding, marker Marker) {
 	a.Changes, a.Fields = f.Changes, fieldsOf(f.Changes)
-	a.Origin, a.Reason = explain(step, f, f.Changes[0].Reason, marker)
+	a.Origin, a.Reason = h.explain(step, f, f.Changes[0].Reason, marker)
 	removes := true
 	for _, c := range f.Changes {
 		a.Disruption = max(a.Disruption, c.Disruption)
@@ -149,9 +149,12 @@ func fieldsOf(changes []Change) []Field {
 
 // explain says where a difference comes from, by the digests of the last proof.
 // first is what the step itself gives as the reason.
-func explain(step Step, f Finding, first Reason, marker Marker) (Origin, Reason) {
+func (h *Host) explain(step Step, f Finding, first Reason, marker Marker) (Origin, Reason) {
 	last, proven := marker.Steps[step.ID()]
-	if !proven {
+	switch {
+	case h.proofLost:
+		return notKnown, first
+	case !proven:
 		return pending, Reason{CodeFirstSetup, first.Text}
 	}
 	o := last.Moved(step.Wanted(), f.Facts)

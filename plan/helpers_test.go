@@ -254,6 +254,9 @@ func lines(p *plan.Plan) []string {
 		if a.Origin.Drift {
 			origin += "D"
 		}
+		if a.Origin.NotKnown {
+			origin += "?"
+		}
 		if a.Origin.Pending {
 			origin += "P"
 		}

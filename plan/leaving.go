@@ -50,7 +50,7 @@ func (h *Host) stays(actions []Action) bool {
 	refused := func(a Action) bool {
 		return a.Refusal != nil && slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Removes })
 	}
-	return len(h.Unread) > 0 || h.blind || slices.ContainsFunc(actions, refused)
+	return len(h.Unread) > 0 || h.Blind || slices.ContainsFunc(actions, refused)
 }
 
 // deleteNode deletes the Node of a host that leaves. drained says that the plan has taken

@@ -57,9 +57,11 @@ func sampleOf(names []string) string {
 // until a person says so.
 func (c *computation) lost() {
 	enter := func(p *placed, why Trouble) {
-		if c.sel.matches(p) {
-			c.plan.Lost = append(c.plan.Lost, Lost{Name: p.name, Fleet: p.place.Fleet, ServerID: p.server.ID, Trouble: why})
+		if !c.sel.matches(p) {
+			c.plan.LeftOut++
+			return
 		}
+		c.plan.Lost = append(c.plan.Lost, Lost{Name: p.name, Fleet: p.place.Fleet, ServerID: p.server.ID, Trouble: why})
 	}
 	for i := range c.gone {
 		enter(&c.gone[i], c.vanished(&c.gone[i]))

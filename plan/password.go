@@ -87,7 +87,7 @@ func (p *Plan) Hopeless() map[string]*Trouble {
 	for i := range p.Hosts {
 		// What refuses a host before its steps were asked, such as a cluster that is not
 		// prepared, says nothing about root.
-		if h := &p.Hosts[i]; h.compared && !h.Seen.Root && h.Refused != nil && !h.Member && h.Seen.Password == nil {
+		if h := &p.Hosts[i]; h.Asked && !h.Seen.Root && h.Refused != nil && !h.Member && h.Seen.Password == nil {
 			out[h.Server.ID] = h.Refused
 		}
 	}

@@ -66,10 +66,13 @@ func (k Kind) Sign() Sign {
 // what it still holds of a server that is gone.
 func (a Action) OfCluster() bool { return a.ServerID == "" }
 
-// Origin tells the two sources of a difference apart; both can be true.
+// Origin tells the two sources of a difference apart; both can be true. Where the last
+// proof is lost, or shows only to root, nobody can tell, and neither is.
 type Origin struct {
 	Drift   bool `json:"drift"`   // the facts moved since the last proof
 	Pending bool `json:"pending"` // the wish moved since the last proof, or there was none yet
+	// NotKnown says that it was proven before, and that nobody can compare it with that now.
+	NotKnown bool `json:"origin_unknown,omitempty"`
 }
 
 // Action is one thing a plan will do. An action depends on all earlier actions
@@ -141,11 +144,12 @@ type Host struct {
 	Warnings   []StepWarning     `json:"warnings,omitempty"`
 	Proven     map[StepID]Digest `json:"-"` // of the steps without a difference
 	Converged  Convergence       `json:"converged"`
+	Asked      bool              `json:"asked"`           // its steps were asked, whatever they said
+	Blind      bool              `json:"blind,omitempty"` // something of it only root could see
 
-	compared   bool // its steps were asked, whatever they said
 	adopting   bool // it is listed, and no apply of ours has known it yet
 	rootToCome bool // an action of it makes root to be had
-	blind      bool // something of it only root could see
+	proofLost  bool // somebody took its marker away
 	noSession  bool // nobody is logged in at its screen
 	vms        inventory.Seen[[]string]
 }
@@ -213,11 +217,14 @@ type Lost struct {
 // Plan is the whole difference between what is wanted and what was seen.
 type Plan struct {
 	Owner     fleet.Owner          `json:"-"`
-	Narrowed  bool                 `json:"narrowed"`         // the run is limited to a selection
-	Steps     []StepID             `json:"steps,omitempty"`  // the only steps that were compared; empty: all
-	Fleets    []string             `json:"fleets,omitempty"` // in the order of the configuration
-	Hosts     []Host               `json:"hosts"`            // by fleet and group in that order, members before claims, then by name
-	Actions   []Action             `json:"resource_changes"` // of no host first, then by host in that order, a host's in the order they run
+	Narrowed  bool                 `json:"narrowed"`           // the run is limited to a selection
+	On        []string             `json:"on,omitempty"`       // selectors that it is limited to
+	Exclude   []string             `json:"exclude,omitempty"`  // selectors whose hosts it leaves out
+	LeftOut   int                  `json:"left_out,omitempty"` // hosts that these leave out, wanted ones too
+	Steps     []StepID             `json:"steps,omitempty"`    // the only steps that were compared; empty: all
+	Fleets    []string             `json:"fleets,omitempty"`   // in the order of the configuration
+	Hosts     []Host               `json:"hosts"`              // by fleet and group in that order, members before claims, then by name
+	Actions   []Action             `json:"resource_changes"`   // of no host first, then by host in that order, a host's in the order they run
 	Shortages []Shortage           `json:"shortages"`
 	Rejected  []Rejected           `json:"rejected_pool_servers"`
 	Strays    []inventory.Server   `json:"stray_servers,omitempty"` // in no pool and no fleet: shown, never touched
@@ -234,14 +241,17 @@ type Summary struct {
 	Add          int `json:"add"` // actions that will run, by sign
 	Change       int `json:"change"`
 	Remove       int `json:"remove"`
-	Refused      int `json:"refused"`       // what is wanted and can't be done: releases, missing servers, hosts that must not be touched
-	RefusedHosts int `json:"refused_hosts"` // of these, hosts that could not be compared
-	Unknown      int `json:"unknown"`       // hosts that could not be asked
-	Unread       int `json:"unread"`        // steps with answers that could not be read, parts of the cluster, and groups of which nobody was asked
-	Drift        int `json:"drift"`         // differences whose facts moved since their proof
-	Pending      int `json:"pending"`       // differences whose wish moved, or that were never proven
-	Hosts        int `json:"hosts"`         // members
-	Converged    int `json:"converged"`     // members without a difference
+	Refused      int `json:"refused"`         // what is wanted and can't be done: releases, missing servers, hosts that must not be touched
+	RefusedHosts int `json:"refused_hosts"`   // of these, hosts that could not be compared
+	Unknown      int `json:"unknown"`         // hosts that could not be asked
+	Unread       int `json:"unread"`          // steps with answers that could not be read, parts of the cluster, and groups of which nobody was asked
+	Drift        int `json:"drift"`           // differences whose facts moved since their proof
+	Pending      int `json:"pending"`         // differences whose wish moved, or that were never proven
+	Hosts        int `json:"hosts"`           // members
+	Converged    int `json:"converged"`       // members without a difference
+	NotCompared  int `json:"not_compared"`    // hosts of which nothing could be compared
+	Partly       int `json:"partly_compared"` // hosts of which not every step could be compared
+	LeftOut      int `json:"left_out"`        // hosts that the selection leaves out, wanted ones too
 }
 
 // Summarise counts the plan.
@@ -256,7 +266,10 @@ func (p *Plan) Summarise() Summary {
 		s.Refused += ones(h.Refused != nil)
 		s.RefusedHosts += ones(h.Refused != nil)
 		s.Unread += len(h.Unread)
+		s.NotCompared += ones(h.Extent() == Nothing)
+		s.Partly += ones(h.Extent() == Part)
 	}
+	s.NotCompared, s.LeftOut = s.NotCompared+len(p.Lost), p.LeftOut
 	unprepared := false
 	for _, a := range p.Actions {
 		s.Drift += ones(a.Origin.Drift)

@@ -77,7 +77,7 @@ func TestUnprepared(t *testing.T) {
 				return out
 			}, w.snap, w.sel)
 			h := oneHost(t, p)
-			if h.Refused != nil || !h.Compared() {
+			if h.Refused != nil || !h.Asked {
 				t.Fatalf("the host is not compared: %+v", h.Refused)
 			}
 			var refused []string

@@ -165,7 +165,7 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 			if limited := len(w.sel.Steps) > 0; limited && a.Kind != plan.CreateMarker && a.Step != "alpha" && a.Kind != plan.IdentifyHost {
 				t.Fatalf("%+v in a run of %v", a, w.sel.Steps)
 			}
-			if !a.Origin.Drift && !a.Origin.Pending {
+			if a.Origin == (plan.Origin{}) || a.NotKnown && (a.Drift || a.Pending) {
 				t.Fatalf("%+v comes from nowhere", a)
 			}
 		}

@@ -23,6 +23,23 @@ func ParseSelector(text string) (Selector, error) {
 	return Selector{terms}, err
 }
 
+// String returns the selector as ParseSelector reads it.
+func (s Selector) String() string {
+	var parts []string
+	for _, t := range s.terms {
+		parts = append(parts, t.Key+"="+t.Pattern)
+	}
+	return strings.Join(parts, ",")
+}
+
+func texts(all []Selector) []string {
+	var out []string
+	for _, s := range all {
+		out = append(out, s.String())
+	}
+	return out
+}
+
 // Selection is what a run is limited to: hosts that match any of On and none of Exclude,
 // and on them the Steps; nothing named means all. With Steps nothing is done to servers.
 type Selection struct {

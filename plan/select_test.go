@@ -306,7 +306,7 @@ func TestStepsNarrow(t *testing.T) {
 	w.sel.Steps = []plan.StepID{"beta"}
 	p := w.plan(t)
 	expect(t, "actions", []string{first + " beta beta-off D", second + " beta beta-off D",
-		third + " marker marker-missing D", third + " beta first-setup P"}, lines(p))
+		third + " marker marker-missing D", third + " beta beta-off ?"}, lines(p))
 	expect(t, "asked", [][]string{{"renamed-by-hand", second, third}}, w.asked)
 	if !p.Narrowed || len(p.Shortages)+len(p.Rejected) != 0 || w.sel.IsAll() {
 		t.Errorf("narrowed %t, all %t, shortages %v, rejected %v", p.Narrowed, w.sel.IsAll(), p.Shortages, p.Rejected)

@@ -259,15 +259,14 @@ func TestUnseen(t *testing.T) {
 			p.Hosts[0].Spec.Spec.TartKubelet = &fleet.TartKubelet{}
 		}, []drift.Item{item("a1", "power"), item("cluster.Secret.default.x", "object")}, []drift.Item{item("a2", "power")}},
 		"no root": {func(p *plan.Plan) {
-			p.Hosts[0].Seen.Marker = inventory.Present(plan.Marker{Steps: map[plan.StepID]plan.Digest{"power": {}}})
 			a := moved("a1", "a", "power", "known-after-sudo")
-			a.Deferred, a.Origin = true, plan.Origin{Pending: true}
+			a.Deferred, a.Origin = true, plan.Origin{NotKnown: true}
 			p.Actions = append(p.Actions, a)
 		}, []drift.Item{item("a1", "power")}, []drift.Item{item("a1", "hostname")}},
 		"lost marker": {func(p *plan.Plan) {
 			gone, power, other := moved("a1", "a", "", "marker-missing"), moved("a1", "a", "power", "sleep-enabled"), moved("a2", "a", "power", "sleep-enabled")
 			gone.Kind = plan.CreateMarker
-			power.Origin, other.Origin = plan.Origin{Pending: true}, plan.Origin{Pending: true}
+			power.Origin, other.Origin = plan.Origin{NotKnown: true}, plan.Origin{Pending: true}
 			p.Actions = append(p.Actions, gone, power, other)
 		}, []drift.Item{item("a1", "power")}, []drift.Item{item("a1", "hostname"), item("a2", "power")}},
 	} {
@@ -302,7 +301,7 @@ func TestLostMarker(t *testing.T) {
 	t.Parallel()
 	known := report(t, planOf(moved("a1", "a", "power", "sleep-enabled"), moved("a1", "a", "hostname", "hostname-edited"))).Items
 	gone, power := moved("a1", "a", "", "marker-missing"), moved("a1", "a", "power", "sleep-enabled")
-	gone.Kind, power.Origin = plan.CreateMarker, plan.Origin{Pending: true}
+	gone.Kind, power.Origin = plan.CreateMarker, plan.Origin{NotKnown: true}
 	c := report(t, planOf(gone, power)).After(known).Since
 	if len(c.Kept) != 1 || c.Kept[0].Step != "power" || len(c.Recovered) != 1 || c.Recovered[0].Step != "hostname" || len(c.New) != 1 {
 		t.Errorf("%+v", c)

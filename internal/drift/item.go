@@ -137,7 +137,6 @@ func short(text string) string {
 var (
 	CodeClusterUnread = plan.NewCode("cluster-unread", plan.Critical, "what the cluster knows could not be read",
 		"see why the cluster does not answer, and run the command again")
-	CodeUnread = plan.NewCode("unread", plan.Warning, "an answer of the host cannot be read", "see what the host says: macfleet explain NAME")
 )
 
 // Unseen is what nobody can say whether it drifted: it was not asked, or its answer
@@ -182,7 +181,7 @@ func unseenOf(p *plan.Plan) []Unseen {
 			see(h.Name, h.Fleet, "", h.Refused.Code, h.Refused.Text)
 		}
 		for _, u := range h.Unread {
-			see(h.Name, h.Fleet, string(u.Step), CodeUnread, u.Probe+": "+u.Why)
+			see(h.Name, h.Fleet, string(u.Step), plan.CodeUnread, u.Probe+": "+u.Why)
 		}
 		if len(p.Unread) > 0 && h.Spec.Spec.JoinsCluster() {
 			see(h.Name, h.Fleet, "", CodeClusterUnread, "what the cluster knows of it could not be read")
@@ -192,28 +191,13 @@ func unseenOf(p *plan.Plan) []Unseen {
 		see(l.Name, l.Fleet, "", l.Trouble.Code, l.Trouble.Text)
 	}
 	for _, a := range p.Actions {
-		if !a.Deferred {
-			continue // nearly always, and finding the host takes longer
-		}
-		// A step that shows only to root, and was proven before: what it says is not known
-		// until there is root again.
-		h, _ := p.HostByServer(a.ServerID)
-		marker, _ := h.Seen.Marker.Get()
-		if _, proven := marker.Steps[a.Step]; proven {
+		switch {
+		case !a.NotKnown:
+		case a.Deferred:
 			see(a.Host, a.Fleet, string(a.Step), a.Reason.Code, a.Reason.Text)
-		}
-	}
-	// With a marker that somebody took away went the proof, so that nobody knows any more
-	// whether a difference is drift: what was known to be must not look as if it had recovered.
-	lost := make(map[string]bool) // by server id
-	for _, a := range p.Actions {
-		if a.Kind == plan.CreateMarker && a.Origin.Drift {
-			lost[a.ServerID] = true
-		}
-	}
-	for _, a := range p.Actions {
-		if lost[a.ServerID] && a.Kind.OfStep() && !a.Origin.Drift && !a.Deferred {
-			see(a.Host, a.Fleet, string(a.Step), plan.CodeMarkerMissing, "its proof went with the marker: nobody knows whether the difference is drift")
+		default:
+			// What was known to be drift must not look as if it had recovered.
+			see(a.Host, a.Fleet, string(a.Step), plan.CodeMarkerMissing, "the record of its last verified state went with the marker, so nobody knows whether the difference is drift")
 		}
 	}
 	return out

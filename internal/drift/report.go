@@ -15,6 +15,7 @@ var codeInventoryUnread = plan.NewCode("inventory-unread", plan.Critical, "the s
 type Report struct {
 	Owner       fleet.Owner   `json:"-"`
 	At          time.Time     `json:"-"`           // when it was looked
+	Coverage    plan.Coverage `json:"-"`           // of the plan; steps that could not be read are in Unseen
 	Narrowed    bool          `json:"selected"`    // a selection was looked at and not all
 	Complete    bool          `json:"complete"`    // everything that is looked for could be compared
 	Fingerprint string        `json:"fingerprint"` // of Items, and of those that are Kept since an earlier report
@@ -67,7 +68,8 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 	}
 	s := p.Summarise()
 	r := Report{Owner: p.Owner, At: now, Narrowed: p.Narrowed, Items: []Item{}, Ignored: []Ignored{},
-		Unseen: unseenOf(p), Pending: s.Pending, Ignores: states}
+		Coverage: p.Coverage(), Unseen: unseenOf(p), Pending: s.Pending, Ignores: states}
+	r.Coverage.Partly = slices.DeleteFunc(r.Coverage.Partly, func(g plan.Gap) bool { return g.Code == plan.CodeUnread })
 	hosts := make(map[string]*plan.Host, len(p.Hosts))
 	for i := range p.Hosts {
 		hosts[p.Hosts[i].Server.ID] = &p.Hosts[i]

@@ -52,7 +52,8 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 		n, ready := disturbed[f.Name], len(p.Healthy[f.Name])
 		return given(n > 0, "%d of %d %s, at most %d at once", n, ready, f.Name, rollout.LimitsOf(f.Rollout, ready).MaxUnavailable)
 	})...)
-	return listed(" ", fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), what), given(shares != "", "It disturbs %s.", shares),
+	uncompared, _ := lead(p.Coverage())
+	return uncompared + listed(" ", fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), what), given(shares != "", "It disturbs %s.", shares),
 		given(len(drained) > 0, "It drains %s.", strings.Join(drained, ", ")),
 		given(len(forced) > 0, "By force, whatever goes on there: %s.", strings.Join(forced, ", ")))
 }
@@ -69,7 +70,8 @@ func (t *Text) Applied(r engine.Result) {
 		}
 	}
 	if r.Converged() {
-		t.sayf("Applied %s. %s of %s converged.", count(r.Done, "action"), all(r.After, r.After.Summarise()), ownerTitle(r.After))
+		t.uncovered(r.After.Coverage())
+		t.sayf("Applied %s. %s", count(r.Done, "action"), convergedText(r.After))
 		t.held(r.After, false)
 		t.nodes(r)
 		t.notes(r.After)
@@ -88,6 +90,15 @@ func (t *Text) Applied(r engine.Result) {
 	}
 }
 
+// convergedText says that everything that was compared is as it is wanted.
+func convergedText(p *plan.Plan) string {
+	s := p.Summarise()
+	if p.Coverage().Limited() {
+		return "Converged" + selected(p, s) + "."
+	}
+	return fmt.Sprintf("%s of %s converged.", all(s), ownerTitle(p))
+}
+
 // remainder shows what a run that did not converge left to do, and sums it up.
 func (t *Text) remainder(r engine.Result) {
 	if !r.Interrupted { // else it is the rest of the plan that was shown
@@ -96,8 +107,9 @@ func (t *Text) remainder(r engine.Result) {
 	}
 	t.blank()
 	s := r.After.Summarise()
-	t.Say(listed("; ", fmt.Sprintf("Applied %s", count(r.Done, "action")), fmt.Sprintf("%d of %s converged", s.Converged, count(s.Hosts, "host")),
-		incomplete(s), some(len(r.Failures), "failed"), some(r.NotStarted, "not started"),
+	uncompared, _ := lead(r.After.Coverage())
+	t.Say(uncompared + listed("; ", fmt.Sprintf("Applied %s", count(r.Done, "action")), fmt.Sprintf("%d of %s converged", s.Converged, count(s.Hosts, "host")),
+		refusals(s), some(len(r.Failures), "failed"), some(r.NotStarted, "not started"),
 		given(r.NotWaited > 0, "%s not waited for", count(r.NotWaited, "Node")), some(s.Changes(), "still to do")) + ".")
 	t.nodes(r)
 }

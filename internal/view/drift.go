@@ -15,35 +15,39 @@ import (
 // Drift shows what changed behind our back. What the configuration wants and was never
 // done is counted, not shown: that is no drift.
 func (t *Text) Drift(p *plan.Plan, r drift.Report) {
-	s := p.Summarise()
-	s.Refused = s.RefusedHosts // the others are about what is wanted
-	for _, u := range r.Unseen {
-		if ofDifference(u) {
-			s.Unread++
-		}
-	}
+	s, c := p.Summarise(), r.Coverage
+	steps := unseenSteps(r)
 	switch {
 	case r.Blind != "":
 		t.line(0, signUnknown, fmt.Sprintf("Nothing of %s could be compared: %s", ownerTitle(p), r.Blind))
 	case len(r.Items) == 0 && r.Complete:
-		t.sayf("No drift. %s of %s compared.", all(p, s), ownerTitle(p))
+		t.uncovered(c)
+		t.Say(noDrift(p, s))
 	default:
 		t.drifted(p, r)
 		t.blank()
-		of, rest := by(r.Items, func(i drift.Item) plan.Severity { return i.Severity }), incomplete(s)
+		of := by(r.Items, func(i drift.Item) plan.Severity { return i.Severity })
 		severities := listed(", ", mapped(plan.Severities(), func(s plan.Severity) string { return some(len(of[s]), string(s)) })...)
-		text := given(len(r.Items) > 0, "Drift: %s (%s)", count(len(r.Items), "difference"), severities)
-		t.Say(cmp.Or(text, "No drift on the rest") + given(rest != "", "; incomplete: %s", rest) + ".")
+		uncompared, rest := lead(c, steps)
+		text := given(len(r.Items) > 0, "Drift%s: %s (%s)", strings.Replace(rest, "for", "on", 1), count(len(r.Items), "difference"), severities)
+		t.Say(uncompared + cmp.Or(text, "No drift on the rest") + ".")
 	}
 	t.since(r)
 	t.ignored(r)
-	t.only(p)
 	t.held(p, false)
 	if s.Pending > 0 {
 		t.sayf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference"))
 	}
 	t.warnings(p)
 	t.remarks(r)
+}
+
+// noDrift says that everything that was looked for was compared, and has not drifted.
+func noDrift(p *plan.Plan, s plan.Summary) string {
+	if p.Coverage().Limited() {
+		return "No drift" + selected(p, s) + "."
+	}
+	return fmt.Sprintf("No drift. %s of %s compared.", all(s), ownerTitle(p))
 }
 
 // drifted shows each host that drifted, or that could not be compared.
@@ -57,6 +61,10 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 		return index[[2]string{host, step}]
 	}
 	t.heading("Drift of " + ownerTitle(p))
+	t.uncovered(r.Coverage)
+	if steps := unseenSteps(r); steps != "" {
+		t.line(0, signUnknown, steps+".")
+	}
 	t.cluster(p, func(a plan.Action) []row {
 		if len(itemsOf(a)) == 0 {
 			return nil
@@ -94,7 +102,7 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 // ofDifference reports whether a plan has an action for what was not compared: it shows
 // as no trouble of its host.
 func ofDifference(u drift.Unseen) bool {
-	return u.Host != "" && u.Step != "" && u.Code != drift.CodeUnread && u.Code != drift.CodeClusterUnread
+	return u.Host != "" && u.Step != "" && u.Code != plan.CodeUnread && u.Code != drift.CodeClusterUnread
 }
 
 func driftRows(h plan.Host, a plan.Action, items []drift.Item) []row {
@@ -235,6 +243,7 @@ func WriteDriftMetrics(out io.Writer, r drift.Report) error {
 	for _, u := range r.Unseen { // one step may have several answers that cannot be read
 		m.sample(1, "host", u.Host, "fleet", u.Fleet, "step", u.Step, "code", u.Code.String(), "severity", string(u.Severity))
 	}
+	m.single("macfleet_left_out", "Hosts that --on and --exclude leave out: nobody looked at them.", float64(r.Coverage.LeftOut))
 	m.gauge("macfleet_hosts", "Hosts of a fleet by state; each is counted once.")
 	for _, h := range r.Hosts {
 		for _, s := range drift.HostStates() {

@@ -85,10 +85,12 @@ func drifts() map[string]func() (*plan.Plan, drift.Report) {
 			gone := plan.Action{Kind: plan.CreateMarker, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID,
 				Reason: plan.Reason{Code: plantest.Code("marker-missing"), Text: "the server bears our name and the host has no marker"}, Origin: plan.Origin{Drift: true}}
 			a := power(h)
-			a.Origin = plan.Origin{Pending: true}
+			a.Origin = plan.Origin{NotKnown: true}
 			p.Actions = []plan.Action{gone, a}
 			return of(p)
 		},
+		"limited": func() (*plan.Plan, drift.Report) { return of(limited(clean())) },
+		"silent":  func() (*plan.Plan, drift.Report) { return of(silent()) },
 		"blind": func() (*plan.Plan, drift.Report) {
 			cfg := &fleet.Config{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []fleet.Fleet{{Name: "runners"}}, Ignores: ignores()}
 			why := "scaleway could not be asked: 503 Service Unavailable"

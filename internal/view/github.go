@@ -96,11 +96,12 @@ func GitHubAnnotations(out io.Writer, p *plan.Plan, cfg *fleet.Config, dir strin
 		}
 	}
 	slices.SortStableFunc(all, func(a, b note) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line)) })
-	return writeNotes(out, mapped(all, func(n note) note {
+	missing := mapped(uncovered(p.Coverage()), func(text string) note { return note{level: "warning", text: text} })
+	return writeNotes(out, append(missing, mapped(all, func(n note) note {
 		names := hosts[n]
 		who := strings.Join(names[:min(len(names), 3)], ", ") + given(len(names) > 3, ", and %d more", len(names)-3)
 		return note{n.level, path.Join(dir, n.file), n.line, n.text + ": " + who}
-	}), "; and %d more such notes, which stand in the plan alone")
+	})...), "; and %d more such notes, which stand in the plan alone")
 }
 
 // annotations returns the notes of one action, one for each line that wants something of it.
@@ -164,10 +165,16 @@ func (m Markdown) write(out io.Writer, p *plan.Plan, made string) error {
 	s := p.Summarise()
 	var b strings.Builder
 	fmt.Fprintf(&b, "### macfleet plan: %s\n\n%s", ownerTitle(p), made)
+	for _, text := range uncovered(p.Coverage()) {
+		fmt.Fprintf(&b, "- %s\n", text)
+	}
+	if len(uncovered(p.Coverage())) > 0 {
+		b.WriteString("\n")
+	}
 	if s.Changes() == 0 && s.Complete() {
 		fmt.Fprintf(&b, "%s\n", noChanges(p, s))
 	} else {
-		b.WriteString(strings.TrimSpace("**"+summary(s)+"** "+cost(p)) + "\n")
+		b.WriteString(strings.TrimSpace("**"+summary(p)+"** "+cost(p)) + "\n")
 	}
 	folded := markdownParts(p)
 	rest := func(n int) string {
@@ -272,8 +279,9 @@ func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 	if r.Blind != "" {
 		m.line("\n**Nothing could be compared**: %s", cell(r.Blind))
 	} else if !r.Complete {
-		m.line("\n**Not everything could be compared**: where that is so, drift may be unseen.")
+		m.line("\n**Not everything could be compared**, and drift may be unseen there:")
 	}
+	m.uncovered(r)
 	m.items("", r.Items)
 	if r.Since != nil {
 		m.items("Not known now, as it was before", r.Since.Kept)
@@ -309,7 +317,20 @@ func driftTitle(r drift.Report) string {
 	case !r.Complete:
 		return fmt.Sprintf("Drift of %s: not everything could be compared", of)
 	}
-	return fmt.Sprintf("No drift of %s", of)
+	c := r.Coverage
+	return fmt.Sprintf("No drift of %s", of) + given(c.LeftOut > 0, " on %d of %s", c.Hosts, count(c.LeftOut+c.Hosts, "host")) +
+		given(len(c.Steps) > 0, " in %s", strings.Join(words(c.Steps), ", "))
+}
+
+// uncovered lists what a drift does not cover.
+func (m *markdown) uncovered(r drift.Report) {
+	texts := uncovered(r.Coverage)
+	if steps := unseenSteps(r); steps != "" {
+		texts = append(texts, steps+".")
+	}
+	for i, text := range texts {
+		m.line("%s- %s", given(i == 0, "\n"), cell(text))
+	}
 }
 
 // markdown collects lines as long as there is room.

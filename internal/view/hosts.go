@@ -106,6 +106,7 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 			late = append(late, engine.NotReady{Host: plan.Host{Name: r.Name}, Why: r.ReadyWhy})
 		}
 	}
+	t.uncovered(p.Coverage())
 	t.Table(table)
 	if len(late) > 0 {
 		t.Say("Not Ready:")
@@ -134,12 +135,13 @@ func (t *Text) HostNames(p *plan.Plan) {
 // HostsDocument is the members as one JSON object.
 type HostsDocument struct {
 	wire.OwnedHead
-	Hosts []HostRow `json:"hosts"` // the members
+	Coverage plan.Coverage `json:"coverage"` // what was compared, and what was not
+	Hosts    []HostRow     `json:"hosts"`    // the members
 }
 
 // WriteHosts prints the members as one JSON object.
 func WriteHosts(out io.Writer, p *plan.Plan) error {
-	return wire.Write(out, HostsDocument{wire.HeadOf(p.Owner), HostRows(p)})
+	return wire.Write(out, HostsDocument{wire.HeadOf(p.Owner), p.Coverage(), HostRows(p)})
 }
 
 // NotReady shows who is waited for and why.

@@ -41,8 +41,19 @@ func pictures(t *testing.T) []picture {
 	failed := engine.Result{Done: 1, NotStarted: 2, After: everything(),
 		Failures: []engine.Failure{{Action: power(member(2, "runners")), Err: errors.New("power-set-sleep ended with exit 1: 'pmset' must be run as root...")}}}
 	shows := map[string]func(*view.Text){
-		"plan":         func(v *view.Text) { v.Plan(everything()) },
-		"clean":        func(v *view.Text) { v.Plan(clean()) },
+		"plan":  func(v *view.Text) { v.Plan(everything()) },
+		"clean": func(v *view.Text) { v.Plan(clean()) },
+		"limited": func(v *view.Text) {
+			v.Plan(limited(clean()))
+			v.Plan(limited(everything()))
+			v.Applied(engine.Result{Done: 4, After: limited(clean())})
+			v.Hosts(limited(clean()), false)
+		},
+		"silent": func(v *view.Text) {
+			v.Plan(silent())
+			v.Applied(engine.Result{Done: 4, After: silent()})
+			v.Hosts(silent(), false)
+		},
 		"joining":      func(v *view.Text) { v.Plan(joining()) },
 		"joininghosts": func(v *view.Text) { v.Hosts(joining(), false) },
 		"joined":       func(v *view.Text) { v.Applied(waited()) },

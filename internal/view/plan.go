@@ -15,19 +15,21 @@ import (
 
 // Plan shows what would change and why. A plan without a difference is one line.
 func (t *Text) Plan(p *plan.Plan) {
-	s := p.Summarise()
+	s, c := p.Summarise(), p.Coverage()
 	if s.Changes() == 0 && s.Complete() {
+		t.uncovered(c)
 		t.Say(noChanges(p, s))
 		t.held(p, false)
 		t.notes(p)
 		return
 	}
 	t.heading("Plan for " + ownerTitle(p))
+	t.uncovered(c)
 	t.differences(p)
 	t.rejected(p)
 	t.blank()
 	t.held(p, true)
-	t.Say(summary(s))
+	t.Say(summary(p))
 	if text := cost(p); text != "" {
 		t.Say(text)
 	}
@@ -92,21 +94,23 @@ func byHost(p *plan.Plan) map[string][]plan.Action {
 }
 
 func noChanges(p *plan.Plan, s plan.Summary) string {
+	if p.Coverage().Limited() {
+		return "No changes" + selected(p, s) + "."
+	}
 	have := by(p.Hosts, func(h plan.Host) string { return h.Fleet })
 	of := listed(", ", mapped(p.Fleets, func(f string) string { return given(len(have[f]) > 0, "%s %d", f, len(have[f])) })...)
 	if of == "" {
 		return fmt.Sprintf("No changes. %s has no hosts here.", ownerTitle(p))
 	}
-	return fmt.Sprintf("No changes. %s of %s converged (%s).", all(p, s), ownerTitle(p), of)
+	return fmt.Sprintf("No changes. %s of %s converged (%s).", all(s), ownerTitle(p), of)
 }
 
 // all names the hosts that a statement is about.
-func all(p *plan.Plan, s plan.Summary) string {
-	noun := given(p.Narrowed, "selected ") + "host"
+func all(s plan.Summary) string {
 	if s.Hosts == 1 {
-		return "The 1 " + noun
+		return "The 1 host"
 	}
-	return "All " + count(s.Hosts, noun)
+	return "All " + count(s.Hosts, "host")
 }
 
 // planBlocks shows one host: what will be done, and what can't be.
@@ -228,7 +232,8 @@ func reason(a plan.Action) string {
 	}
 	origin := ""
 	if a.Kind.OfStep() && a.Reason.Code != plan.CodeFirstSetup && !a.Deferred {
-		origin = listed(", and ", given(a.Origin.Drift, "drift"), given(a.Origin.Pending, "the configuration changed"))
+		origin = listed(", and ", given(a.Origin.Drift, "drift"), given(a.Origin.Pending, "the configuration changed"),
+			given(a.Origin.NotKnown, "last verified state lost"))
 	}
 	return fmt.Sprintf(" (%s)", listed(", ", a.Reason.Code.String(), origin))
 }
@@ -241,18 +246,18 @@ func value(h plan.Host, v string) string {
 	return cmp.Or(v, "not set")
 }
 
-func summary(s plan.Summary) string {
-	return listed("; ", fmt.Sprintf("Plan: %d to add, %d to change, %d to remove", s.Add, s.Change, s.Remove), incomplete(s)) + "."
+// summary counts what a plan does, behind what it does not cover.
+func summary(p *plan.Plan) string {
+	s := p.Summarise()
+	uncompared, rest := lead(p.Coverage())
+	return uncompared + listed("; ", fmt.Sprintf("Plan%s: %d to add, %d to change, %d to remove", rest, s.Add, s.Change, s.Remove), refusals(s)) + "."
 }
 
-// incomplete says what keeps a comparison from being complete.
-func incomplete(s plan.Summary) string {
-	return listed(", ", some(s.Refused, "refused"), some(s.Unknown, "unknown"), some(s.Unread, "not compared"))
-}
+// refusals counts what is wanted and not done, without the hosts that were not compared.
+func refusals(s plan.Summary) string { return some(s.Refused+s.Unknown-s.NotCompared, "refused") }
 
 // notes prints what is worth knowing and no difference.
 func (t *Text) notes(p *plan.Plan) {
-	t.only(p)
 	if len(p.Strays) > 0 {
 		t.sayf("Strays, in no pool and no fleet, never touched: %s.", joined(p.Strays, func(s inventory.Server) string { return s.Name }))
 	}
@@ -263,12 +268,6 @@ func (t *Text) notes(p *plan.Plan) {
 		}
 	}
 	t.warnings(p)
-}
-
-func (t *Text) only(p *plan.Plan) {
-	if len(p.Steps) > 0 { // it must not look like a clean fleet
-		t.sayf("Compared: %s alone, no other step, no server's name, no replicas.", strings.Join(words(p.Steps), ", "))
-	}
 }
 
 // held lists the hosts that a person holds, those together that are held alike, without

@@ -218,7 +218,12 @@ func some(n int, what string) string { return given(n > 0, "%d %s", n, what) }
 
 // listed joins the parts that say something.
 func listed(sep string, parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), sep)
+	return strings.Join(nonempty(parts...), sep)
+}
+
+// nonempty returns the texts that say something.
+func nonempty(all ...string) []string {
+	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
 
 // given says something where it is so.

@@ -80,6 +80,26 @@ func everything() *plan.Plan {
 		Cluster:   true}
 }
 
+// limited makes a plan one of a selection.
+func limited(p *plan.Plan) *plan.Plan {
+	p.Narrowed, p.On, p.Steps, p.LeftOut, p.Cluster = true, []string{"fleet=runners"}, []plan.StepID{"power"}, 11, true
+	return p
+}
+
+// silent is a plan without a difference, of hosts most of which could not be asked.
+func silent() *plan.Plan {
+	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"runners"}}
+	for n := range 9 {
+		h := member(n+1, "runners")
+		if n > 2 {
+			h.Unknown = &plan.Trouble{Code: plantest.Code("unreachable"), Text: "dial tcp 198.51.100.4:22: connect: no route to host"}
+			h.Converged = plan.NotCompared
+		}
+		p.Hosts = append(p.Hosts, h)
+	}
+	return p
+}
+
 // joining is a plan of hosts that become Nodes, with one of each thing that is done
 // in a cluster.
 func joining() *plan.Plan {

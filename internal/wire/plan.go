@@ -14,6 +14,7 @@ import (
 type Plan struct {
 	OwnedHead
 	Complete     bool           `json:"complete"`      // everything could be compared and nothing that is wanted is refused
+	Coverage     plan.Coverage  `json:"coverage"`      // what was compared, and what was not
 	UnknownHosts []TroubledHost `json:"unknown_hosts"` // hosts that could not be asked
 	RefusedHosts []TroubledHost `json:"refused_hosts"` // hosts that must not be changed, and servers that vanished
 	Unread       []UnreadStep   `json:"unread"`        // answers that could not be used
@@ -76,7 +77,7 @@ type Rejected struct {
 // PlanOf returns a plan as a document.
 func PlanOf(p *plan.Plan) Plan {
 	s := p.Summarise()
-	d := Plan{OwnedHead: HeadOf(p.Owner), Plan: *p, Complete: s.Complete(), Summary: s,
+	d := Plan{OwnedHead: HeadOf(p.Owner), Plan: *p, Complete: s.Complete(), Coverage: p.Coverage(), Summary: s,
 		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, HeldHosts: []HeldHost{},
 		ResourceDrift:   []Action{},
 		Hosts:           Each(p.Hosts, func(h plan.Host) Host { return Host{h, h.Seen.Fingerprint, h.Seen.Pinned} }),
