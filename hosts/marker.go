@@ -64,13 +64,14 @@ func asCompared(text string) string {
 }
 
 // passwordEnds are the exit codes of password-check.sh.
-var passwordEnds = map[int]error{3: plan.ErrPasswordRefused, 5: plan.ErrAccountLocked, 7: plan.ErrPasswordRace, 8: plan.ErrPasswordBusy}
+var passwordEnds = map[int]error{3: plan.ErrPasswordRefused, 5: plan.ErrAccountLocked, 6: plan.ErrPasswordUntold, 7: plan.ErrPasswordRace,
+	8: plan.ErrPasswordBusy}
 
 // CheckPassword tries the login user's password once and leaves a note on the
 // host when it is refused, under the given seal. It tries nothing when the host
 // remembers other tries than the given ones: somebody else tried a password
 // meanwhile, perhaps the same. The error is or wraps plan.ErrPasswordRefused,
-// plan.ErrAccountLocked, plan.ErrPasswordRace or plan.ErrPasswordBusy, a *ScriptError when sudo
+// plan.ErrAccountLocked, plan.ErrPasswordUntold, plan.ErrPasswordRace or plan.ErrPasswordBusy, a *ScriptError when sudo
 // failed for another reason, or an *Error when the connection broke.
 func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal secret.Seal, remembered []plan.Refusal, now time.Time) error {
 	command := own("password-check", plan.Login, strconv.FormatInt(now.Unix(), 10), tries(remembered))

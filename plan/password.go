@@ -100,5 +100,6 @@ var (
 	ErrPasswordRefused = errors.New("the host refused the password")
 	ErrAccountLocked   = errors.New("the account is locked after too many wrong passwords")
 	ErrPasswordRace    = errors.New("another run has tried a password on this host meanwhile")
+	ErrPasswordUntold  = errors.New("sudo -v asks for no password on this host, so none can be checked")
 	ErrPasswordBusy    = errors.New("another run tries a password on this host, or broke off while it did")
 )

@@ -199,10 +199,13 @@ const (
 	NoInput       InputKind = ""
 	LoginPassword InputKind = "login-password" // the login user's password, one line
 	Kubeconfig    InputKind = "kubeconfig"     // the kubeconfig of the host's identity
-	AutoLogin     InputKind = "auto-login"     // the password, one line, and the wanted /etc/kcpassword in base64, one line
+	AutoLogin     InputKind = "auto-login"     // "accepted" and the wanted /etc/kcpassword in base64, one line
+	// AutoLoginCheck is AutoLogin where a password is known and the host takes it. Else it is a line for each
+	// known password that the host refused, or nothing.
+	AutoLoginCheck InputKind = "auto-login-check"
 )
 
-// NeedsPassword reports whether the input holds the login user's password.
+// NeedsPassword reports whether there is no such input without the login user's password.
 func (k InputKind) NeedsPassword() bool { return k == LoginPassword || k == AutoLogin }
 
 // Guard keeps a change from locking everybody out. The change's own command works on what

@@ -27,20 +27,27 @@ func TestInput(t *testing.T) {
 		if plain, err := steps.Input(steps.InputFor{Kind: plan.LoginPassword}, password); err != nil || plain.Reveal() != text+"\n" {
 			t.Fatalf("%q, %v", plain.Reveal(), err)
 		}
-		both, err := steps.Input(steps.InputFor{Kind: plan.AutoLogin}, password)
-		first, rest, _ := strings.Cut(both.Reveal(), "\n")
-		second, end, line := strings.Cut(rest, "\n")
-		if err != nil || first != text || !line || end != "" {
-			t.Fatalf("%q, %v", both.Reveal(), err)
-		}
-		content, err := base64.StdEncoding.DecodeString(second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want, err := kcpassword.Encode([]byte(text)); err != nil || !bytes.Equal(content, want) {
-			t.Fatalf("% x, want % x, %v", content, want, err)
+		for _, in := range []steps.InputFor{{Kind: plan.AutoLogin}, {Kind: plan.AutoLoginCheck}, {Kind: plan.AutoLoginCheck, Refused: true}} {
+			file, err := steps.Input(in, password)
+			word, rest, _ := strings.Cut(file.Reveal(), " ")
+			second, end, line := strings.Cut(rest, "\n")
+			if err != nil || (word == "refused") != in.Refused || !line || end != "" {
+				t.Fatalf("%q, %v", file.Reveal(), err)
+			}
+			inFile(t, second, text)
 		}
 	})
+}
+
+// inFile checks that a text is the file of a password in base64.
+func inFile(t *rapid.T, in64, password string) {
+	content, err := base64.StdEncoding.DecodeString(in64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := kcpassword.Encode([]byte(password)); err != nil || !bytes.Equal(content, want) {
+		t.Fatalf("% x, want % x, %v", content, want, err)
+	}
 }
 
 func TestInputRefuses(t *testing.T) {

@@ -48,7 +48,7 @@ type InputFor = kit.InputFor
 // part of the secret.
 func Input(in InputFor, value secret.Value) (secret.Value, error) {
 	for _, s := range For(in.Host) {
-		if r, has := s.(kit.SecretReader); has && r.Reads() == in.Kind {
+		if r, has := s.(kit.SecretReader); has && r.Reads(in.Kind) {
 			text, err := r.Render(in, value.Reveal())
 			if err != nil {
 				return secret.Value{}, err

@@ -108,7 +108,7 @@ func (s sudo) changes(v plan.View, seen sudoState, all []kit.Setting) []plan.Cha
 }
 
 // Reads names the input of its script.
-func (sudo) Reads() plan.InputKind { return plan.LoginPassword }
+func (sudo) Reads(k plan.InputKind) bool { return k == plan.LoginPassword }
 
 // Render returns the password as a line. The encoder refuses what is none, or could not
 // stand in one.

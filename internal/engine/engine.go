@@ -36,9 +36,10 @@ const DefaultObservers = 256
 
 // InputFor says what a change's script reads, and of which host.
 type InputFor struct {
-	Kind plan.InputKind
-	Host fleet.Host
-	Join inventory.Join
+	Kind    plan.InputKind
+	Host    fleet.Host
+	Join    inventory.Join
+	Refused bool // the secret is a password that the host has refused
 }
 
 // Engine carries what a run needs. All fields are set but where nil is

@@ -110,6 +110,7 @@ func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
 	said, err := w.tryPassword(ctx, p, seal, now)
 	switch {
 	case errors.Is(err, plan.ErrPasswordRefused):
+		w.refused = p.Value
 		return secret.Value{}, plan.WrongPassword(w.host.Name, p.Source, now)
 	case errors.Is(err, plan.ErrAccountLocked):
 		return secret.Value{}, plan.LockedAccount(w.host.Name, w.host.Spec.User)
@@ -153,6 +154,8 @@ func (w *worker) tryPassword(ctx context.Context, p Password, seal secret.Seal, 
 func (w *worker) input(ctx context.Context, kind plan.InputKind) (value secret.Value, err error) {
 	join, known := w.host.Join.Get()
 	switch {
+	case kind == plan.AutoLoginCheck:
+		return w.passwordIfKnown(ctx, kind)
 	case kind.NeedsPassword():
 		value, err = w.givePassword(ctx)
 	case w.engine.Cluster == nil:
@@ -165,5 +168,47 @@ func (w *worker) input(ctx context.Context, kind plan.InputKind) (value secret.V
 	if err != nil {
 		return secret.Value{}, err
 	}
-	return w.engine.Input(InputFor{kind, w.host.Spec, join}, value)
+	return w.engine.Input(InputFor{Kind: kind, Host: w.host.Spec, Join: join}, value)
+}
+
+// passwordIfKnown returns what a script reads that can do without the host's password: it, where one is known
+// and the host takes it, else those that the host has refused, so that none is tried there a second time.
+func (w *worker) passwordIfKnown(ctx context.Context, kind plan.InputKind) (secret.Value, error) {
+	in := InputFor{Kind: kind, Host: w.host.Spec}
+	value, err := w.givePassword(ctx)
+	var none *plan.Trouble
+	switch {
+	case err == nil:
+		return w.engine.Input(in, value)
+	case errors.Is(err, plan.ErrPasswordUntold):
+	case !errors.As(err, &none) || none.Code == plan.CodeSudoLocked || none.Code == plan.CodeSudoersBroken:
+		return secret.Value{}, err
+	}
+	in.Refused = true
+	lines := "\n"
+	for _, p := range w.refusedPasswords(ctx) {
+		if line, err := w.engine.Input(in, p); err == nil { // what cannot stand in the file does not
+			lines += line.Reveal()
+		}
+	}
+	return secret.New(lines)
+}
+
+// refusedPasswords returns the known passwords that the host has refused, in this run or before.
+func (w *worker) refusedPasswords(ctx context.Context) []secret.Value {
+	var out []secret.Value
+	if w.engine.Passwords == nil {
+		return nil
+	}
+	known, err := w.engine.Passwords.Find(ctx, w.host.Server, w.host.Name)
+	if err != nil {
+		return nil // none is known
+	}
+	for _, p := range known {
+		is := !w.refused.IsZero() && p.Value.Reveal() == w.refused.Reveal()
+		if is || slices.ContainsFunc(w.host.Seen.Refusals, func(r plan.Refusal) bool { return r.Refused && secret.Seal(r.Seal).Matches(p.Value) }) {
+			out = append(out, p.Value)
+		}
+	}
+	return out
 }

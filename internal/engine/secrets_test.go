@@ -49,12 +49,20 @@ func TestPasswordsShowNowhere(t *testing.T) {
 		}
 	})
 	converges(t, e)
-	for _, incident := range []string{"sealed-kcpassword", "no-gui-session"} {
+	for _, incident := range []string{"sealed-kcpassword", "no-gui-session", "stale-kcpassword-no-session"} {
 		if err := w.Inject(host, incident); err != nil {
 			t.Fatal(err)
 		}
 		converges(t, e)
 	}
+	if err := machine.Remove("/etc/macfleet/kcpassword"); err != nil { // the host tries the password in the file itself
+		t.Fatal(err)
+	}
+	if err := w.Inject(host, "no-gui-session"); err != nil {
+		t.Fatal(err)
+	}
+	e.Passwords = nil
+	converges(t, e)
 	marker, err := machine.ReadFile("/etc/macfleet/host.json")
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ type worker struct {
 	conn     Host
 	claimed  bool          // the claim on the host is ours
 	password secret.Value  // the host's login password, once the host has taken it
+	refused  secret.Value  // the one that the host refused in this run
 	marker   *plan.Marker  // as it is on the host now
 	holding  bool          // it is here to set or take away a hold, and no hold stops it
 	held     *plan.Trouble // somebody holds the host since the run is on it; nil: nobody

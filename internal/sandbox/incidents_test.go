@@ -106,7 +106,7 @@ func TestIncidentsAreListed(t *testing.T) {
 	want := []string{"unreachable", "wrong-host-key", "foreign-marker", "marker-missing", "renamed-by-hand", "sleep-enabled", "hostname-edited",
 		"slow", "silent", "dies-in-command", "garbled-output", "login-noise", "key-refused",
 		"wrong-password", "password-not-disclosed", "sealed-in-get", "sudo-locked", "sudoers-broken",
-		"sealed-kcpassword", "sealed-with-session", "dead-loginwindow", "no-gui-session", "filevault-on",
+		"sealed-kcpassword", "sealed-with-session", "stale-kcpassword", "stale-kcpassword-no-session", "dead-loginwindow", "no-gui-session", "filevault-on",
 		"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "pf-conf-reset-by-update", "flushed-pf-anchor", "unreferenced-anchor",
 		"persist-table-left", "pf-disabled", "cut-connection-during-pf", "reboot-during-undo",
 		"empty-provider-id", "different-provider-id", "node-not-ready", "stuck-terminating-pods", "pod-on-builder", "tart-create-failed", "token-revoked", "node-deleted", "budget-blocks", "pod-never-ends",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/macfleet/macfleet/internal/sandbox/cloud"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
@@ -17,6 +18,10 @@ func loginTroubles() []trouble {
 		screenTrouble("sealed-with-session", "/etc/kcpassword is sealed, and the session at the screen is fine",
 			func(s mac.Screen) bool { return s.Sealed && s.User != "" },
 			(*mac.Machine).Seal, ensureSession),
+		rotatedTrouble("stale-kcpassword", "the Mac's password was changed, also at the provider; /etc/kcpassword holds the old one, and the session is up",
+			ensureSession),
+		rotatedTrouble("stale-kcpassword-no-session", "the Mac's password was changed, also at the provider; /etc/kcpassword holds the old one, and nobody is logged in",
+			(*mac.Machine).LogOut),
 		screenTrouble("dead-loginwindow", "loginwindow has exited and does not come back: nobody can log in at the screen",
 			func(s mac.Screen) bool { return !s.Loginwindow },
 			(*mac.Machine).StopLoginwindow),
@@ -63,6 +68,76 @@ func screenTrouble(name, summary string, seen func(mac.Screen) bool, steps ...fu
 	}
 }
 
+// rotatedTrouble is an incident after a change of the password that nobody told /etc/kcpassword of. The
+// provider tells the new one. last is what else happens.
+func rotatedTrouble(name, summary string, last func(*mac.Machine) error) trouble {
+	return trouble{
+		Incident: Incident{name, summary},
+		remember: rememberRotation,
+		cause: func(_ context.Context, v *victim) error {
+			machine, err := v.machine()
+			if err != nil {
+				return err
+			}
+			screen, err := machine.Screen()
+			if err == nil && !screen.AutoLogin {
+				err = machine.SetAutoLogin()
+			}
+			if err == nil {
+				err = errors.Join(machine.SetPassword(v.handPassword()), last(machine))
+			}
+			if err != nil {
+				return err
+			}
+			return v.tell(func(p cloud.Passwords) cloud.Passwords { return cloud.Passwords{Sudo: v.handPassword(), VNC: p.VNC} })
+		},
+		lasts: rotatedStill,
+		cure: func(ctx context.Context, v *victim) error {
+			still, err := rotatedStill(ctx, v)
+			if err != nil || !still {
+				return err
+			}
+			machine, err := v.machine()
+			if err == nil {
+				err = machine.SetPassword(v.record.Settings[passwordBefore])
+			}
+			before, failed := v.told()
+			if err = errors.Join(err, failed); err != nil {
+				return err
+			}
+			return errors.Join(v.tell(func(cloud.Passwords) cloud.Passwords { return before }), restoreScreen(ctx, v))
+		},
+	}
+}
+
+// tell changes what the provider tells of the Mac's passwords.
+func (v *victim) tell(change func(cloud.Passwords) cloud.Passwords) error {
+	return v.world.cloud.Disclose(v.server.ID, func(present cloud.Passwords) (cloud.Passwords, bool) { return change(present), true })
+}
+
+func rememberRotation(ctx context.Context, v *victim) error {
+	if err := rememberScreen(ctx, v); err != nil {
+		return err
+	}
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	v.record.Told = &cloud.Passwords{Sudo: v.server.SudoPassword, VNC: v.server.VncURL}
+	v.record.Settings[passwordBefore], err = machine.Password()
+	return err
+}
+
+// rotatedStill reports whether the password is still the changed one.
+func rotatedStill(_ context.Context, v *victim) (bool, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	password, err := machine.Password()
+	return password == v.handPassword(), err
+}
+
 func (v *victim) screen() (mac.Screen, error) {
 	machine, err := v.machine()
 	if err != nil {
@@ -89,6 +164,8 @@ const (
 	userBefore    = "autoLoginUser"
 	sessionBefore = "session"
 	windowBefore  = "loginwindow"
+
+	passwordBefore = "password"
 )
 
 func rememberScreen(ctx context.Context, v *victim) error {

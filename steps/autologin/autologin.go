@@ -40,7 +40,9 @@ var (
 		"wait for it or end it (ps -p PID -o command), then plan again")
 	codeSealedWithSession = plan.NewCode("sealed-with-session", plan.Warning, "/etc/kcpassword holds <sealed>, and the session is up",
 		"nothing now; where the session goes missing, apply writes the password and brings it back")
-	codeForeignAutoLogin = plan.NewCode("foreign-auto-login", plan.Warning, "automatic login is set up for a user that macfleet did not choose",
+	codeKcpasswordUnverified = plan.NewCode("kcpassword-unverified", plan.Warning, "the password or /etc/kcpassword was changed since the two were known to fit")
+	codeStaleKcpassword      = plan.NewCode("stale-kcpassword", plan.Critical, "the Mac refuses the password in /etc/kcpassword: the next boot shows the login window")
+	codeForeignAutoLogin     = plan.NewCode("foreign-auto-login", plan.Warning, "automatic login is set up for a user that macfleet did not choose",
 		"nothing, if that is meant")
 	codeNoLongerWanted = plan.NewCode("no-longer-wanted", plan.Notice, "auto_login is no longer configured, and macfleet set it up")
 )
@@ -113,6 +115,9 @@ func (a autoLogin) settings(seen loginState) []kit.Setting {
 	if seen.serves() {
 		file = filePresent
 	}
+	if doubt := seen.doubt(); doubt != "" {
+		file += ", " + doubt
+	}
 	if seen.badAccess() {
 		file += ", " + seen.access
 	}
@@ -137,14 +142,16 @@ func (a autoLogin) change(seen loginState, diff []plan.Field) plan.Change {
 		texts = append(texts, cause.Text)
 	}
 	c := plan.Change{Fields: diff, Reason: plan.Reason{Code: causes[0].Code, Text: strings.Join(texts, ", ")}}
-	// Whose password an intact file holds, only a login tells. It is tried as it
-	// is: where macOS then seals the file, the next plan sees it.
+	// A wrong password in the file is found before loginwindow tries it, which would seal the file.
 	kick, input := "stay", "kept"
 	if !seen.session {
 		kick, c.Disruption = "kick", plan.Restart
 	}
-	if seen.user != a.user || !seen.serves() {
+	switch {
+	case seen.user != a.user || !seen.serves() || seen.refused():
 		input, c.Input = "given", plan.AutoLogin
+	case seen.file == filePresent && (seen.doubt() != "" || !seen.session && !seen.verified()):
+		input, c.Input = "checked", plan.AutoLoginCheck
 	}
 	c.Command = scripts.Command("auto_login-set", plan.Root, a.user, strconv.Itoa(sessionWait), kick, input)
 	return c
@@ -159,8 +166,10 @@ func (s loginState) causes(user string) []plan.Reason {
 		kit.When(s.file == fileUnterminated, codeKcpasswordUnterminated, "the password in /etc/kcpassword has no end"),
 		kit.When(s.file == fileEmpty, codeKcpasswordEmpty, "the password in /etc/kcpassword is empty"),
 		kit.When(s.file == fileSealed && !s.session, codeSealedKcpassword, "/etc/kcpassword holds <sealed> in place of a password"),
+		kit.When(s.refused(), codeStaleKcpassword, "the Mac refuses the password in /etc/kcpassword"),
 		kit.When(!s.session && s.dead, codeDeadLoginwindow, "loginwindow does not run"),
 		kit.When(!s.session && !s.dead, plan.CodeNoGUISession, "no session of "+user+" is there"),
+		kit.When(s.doubt() != "" && !s.refused(), codeKcpasswordUnverified, "/etc/kcpassword is "+s.doubt()),
 		kit.When(s.badAccess(), codeKcpasswordMode, "/etc/kcpassword is "+s.access),
 	)
 }
@@ -184,16 +193,16 @@ func (a autoLogin) refusal(s loginState) *plan.Trouble {
 }
 
 // Reads names the input of its script.
-func (autoLogin) Reads() plan.InputKind { return plan.AutoLogin }
+func (autoLogin) Reads(k plan.InputKind) bool { return k == plan.AutoLogin || k == plan.AutoLoginCheck }
 
-// Render returns the password and the wanted content of /etc/kcpassword, a line each. The
+// Render returns a line with the content of /etc/kcpassword for a password, and whether the host took it. The
 // encoder refuses what is no password, or could not stand in one line.
-func (autoLogin) Render(_ kit.InputFor, password string) (string, error) {
+func (autoLogin) Render(in kit.InputFor, password string) (string, error) {
 	file, err := kcpassword.Encode([]byte(password))
 	if err != nil {
 		return "", fmt.Errorf("the login password is of no use: %w", err)
 	}
-	return password + "\n" + base64.StdEncoding.EncodeToString(file) + "\n", nil
+	return kit.Choose(in.Refused, "refused ", "accepted ") + base64.StdEncoding.EncodeToString(file) + "\n", nil
 }
 
 // removal takes away what macfleet made. The session goes on: who ends it ends
@@ -247,6 +256,7 @@ type loginState struct {
 	session   bool   // an Aqua session of the login user is there
 	dead      bool   // no session, and loginwindow has no process either
 	work      string // the processes of jobs and virtual machines that run without a session
+	proof            // of the password in a file that holds one
 }
 
 // serves reports whether a login can be tried with the file as it is. While the
@@ -264,14 +274,20 @@ func readLogin(r *kit.Reader, id, user string) loginState {
 	var s loginState
 	left := []string{"filevault", "managed", "forbidden", "user", "kcpassword", "console", "session", "loginwindow", "work"}
 	r.Parts(id, func(p kit.Part) error {
+		if p.Name == proofPart && s.file == filePresent {
+			s.proof = readProof(p)
+			return nil
+		}
 		if len(left) == 0 || p.Name != left[0] {
 			return kit.ErrPart
 		}
-		odd := s.take(p, user)
+		if odd := s.take(p, user); odd != nil {
+			return odd
+		}
 		if left = left[1:]; s.session { // which explains itself
 			left = nil
 		}
-		return odd
+		return nil
 	})
 	if a, ok := r.Facts.Get(id).Get(); ok && len(r.Unread) == 0 && len(left) > 0 {
 		r.Odd(id, "nothing is said of "+left[0], a)

@@ -27,6 +27,7 @@ type macLogin struct {
 	screen                    string // "" = nobody's
 	session, dead             bool
 	work                      string
+	proof                     string // the file, the password and the note, as the host says; "" = it says nothing
 }
 
 // fine is a Mac that automatic login has set up.
@@ -65,6 +66,9 @@ func (m macLogin) answer() plan.Answer {
 	} else {
 		line("kcpassword", 0, m.file+" "+or(m.access, "root:wheel 600"))
 	}
+	if m.proof != "" {
+		line("proof", 0, m.proof)
+	}
 	line("console", 0, or(m.screen, "root"))
 	if m.session {
 		line("session", 0, "Aqua")
@@ -98,7 +102,7 @@ func (m macLogin) look(t testing.TB) plan.Finding {
 
 func TestAutoLogin(t *testing.T) {
 	t.Parallel()
-	const kick, stay, given, kept = "kick", "stay", "given", "kept"
+	const kick, stay, given, kept, checked = "kick", "stay", "given", "kept", "checked"
 	down := fine.but(func(m *macLogin) { m.session, m.screen = false, "" })
 	for _, tc := range []struct {
 		name    string
@@ -115,9 +119,9 @@ func TestAutoLogin(t *testing.T) {
 		{"sealed", down.but(func(m *macLogin) { m.file = "sealed" }), "sealed-kcpassword", []string{kick, given}, "/etc/kcpassword holds <sealed> in place of a password, no session of m1 is there", false},
 		{"sealed, and loginwindow is dead", down.but(func(m *macLogin) { m.file, m.dead = "sealed", true }), "sealed-kcpassword", []string{kick, given},
 			"/etc/kcpassword holds <sealed> in place of a password, loginwindow does not run", false},
-		{"loginwindow is dead", down.but(func(m *macLogin) { m.dead = true }), "dead-loginwindow", []string{kick, kept}, "loginwindow does not run", false},
-		{"nobody is logged in", down, "no-gui-session", []string{kick, kept}, "no session of m1 is there", false},
-		{"nobody is logged in, and anybody may read the file", down.but(func(m *macLogin) { m.access = "m1:staff 644" }), "no-gui-session", []string{kick, kept},
+		{"loginwindow is dead", down.but(func(m *macLogin) { m.dead = true }), "dead-loginwindow", []string{kick, checked}, "loginwindow does not run", false},
+		{"nobody is logged in", down, "no-gui-session", []string{kick, checked}, "no session of m1 is there", false},
+		{"nobody is logged in, and anybody may read the file", down.but(func(m *macLogin) { m.access = "m1:staff 644" }), "no-gui-session", []string{kick, checked},
 			"no session of m1 is there, /etc/kcpassword is m1:staff 0644", false},
 		{"the file is gone, the session is up", fine.but(func(m *macLogin) { m.file = "" }), "kcpassword-missing", []string{stay, given}, "/etc/kcpassword is missing", false},
 		{"the password has no end", fine.but(func(m *macLogin) { m.file = "unterminated" }), "kcpassword-unterminated", []string{stay, given}, "the password in /etc/kcpassword has no end", false},
@@ -219,8 +223,14 @@ func TestAutoLoginNeverEndsASession(t *testing.T) {
 		if kick := c.Command.Args[2] == "kick"; kick == m.session || kick != (c.Disruption == plan.Restart) {
 			t.Fatalf("%+v: kick %t, disruption %s", m, kick, c.Disruption)
 		}
-		if given := c.Command.Args[3] == "given"; given == intact || given != (c.Input == plan.AutoLogin) || !given && c.Input != plan.NoInput {
-			t.Fatalf("%+v: given %t, input %q", m, given, c.Input)
+		want, input := "kept", plan.NoInput
+		if !intact {
+			want, input = "given", plan.AutoLogin
+		} else if !m.session { // no file is shown to loginwindow that nobody verified
+			want, input = "checked", plan.AutoLoginCheck
+		}
+		if c.Command.Args[3] != want || c.Input != input {
+			t.Fatalf("%+v: %v, input %q", m, c.Command.Args, c.Input)
 		}
 		after := m.perform(c)
 		if g := after.look(t); len(g.Changes)+len(g.Unread) > 0 || g.Refused != nil || g.Facts != stepstest.WantedBy(t, "auto_login", loggedIn) {

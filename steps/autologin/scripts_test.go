@@ -3,6 +3,7 @@ package autologin_test
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -32,8 +33,9 @@ func inShells(t *testing.T, test func(*testing.T, loginMac)) {
 func newLoginMac(t testing.TB, shell string) loginMac {
 	t.Helper()
 	m := loginMac{scripttest.New(t, []string{shell}, "/etc/")}
-	m.Stub(scripttest.Text(t, "testdata/login.sh"), strings.Fields("base64 chmod chown defaults fdesetup id launchctl mkdir mv pgrep rm sleep stat")...)
+	m.Stub(scripttest.Text(t, "testdata/login.sh"), strings.Fields("base64 chmod chown defaults dscl fdesetup id launchctl mkdir mv pgrep rm sleep stat sudo")...)
 	m.Put("/etc/hosts", "")
+	m.set("clear", rightPassword)
 	m.set("right", hex.EncodeToString(m.content(rightPassword)[:len(rightPassword)+1]))
 	return m
 }
@@ -89,23 +91,31 @@ func (m loginMac) harmless(a plan.Answer) {
 	}
 }
 
-// perform does what a plan says, with a password where that is asked for.
-func (m loginMac) perform(f plan.Finding, password string) plan.Answer {
+// perform does what a plan says, with a password that the Mac took, where one is known and asked for, else
+// with those that it has refused.
+func (m loginMac) perform(f plan.Finding, password string, refused ...string) plan.Answer {
 	m.T.Helper()
 	if len(f.Changes) != 1 {
 		m.T.Fatalf("changes: %+v, refused: %+v", f.Changes, f.Refused)
 	}
 	stdin := ""
-	if c := f.Changes[0]; c.Input != plan.NoInput {
+	render := func(in steps.InputFor, password string) {
 		value, err := secret.New(password)
 		if err != nil {
 			m.T.Fatal(err)
 		}
-		input, err := steps.Input(steps.InputFor{Kind: c.Input}, value)
+		line, err := steps.Input(in, value)
 		if err != nil {
 			m.T.Fatal(err)
 		}
-		stdin = input.Reveal()
+		stdin += line.Reveal()
+	}
+	c := f.Changes[0]
+	for _, one := range refused {
+		render(steps.InputFor{Kind: c.Input, Refused: true}, one)
+	}
+	if c.Input == plan.AutoLogin || c.Input == plan.AutoLoginCheck && password != "" {
+		render(steps.InputFor{Kind: c.Input}, password)
 	}
 	a := m.Run(f.Changes[0].Command, stdin)
 	m.harmless(a)
@@ -231,7 +241,10 @@ func TestAutoLoginScriptFails(t *testing.T) {
 		kicks    int
 		next     string // code of the next plan
 	}{
-		{"a wrong password in the file", func(m loginMac) { m.ready("wrong") }, nil, "", 77, "macOS refused the password in /etc/kcpassword and sealed the file: it is not the one of m1", 1, "sealed-kcpassword"},
+		{"a wrong password in the file", func(m loginMac) { m.ready("wrong") }, nil, "", 79, "/etc/kcpassword holds a password that macOS refuses m1", 0, "stale-kcpassword"},
+		{"a wrong password that cannot be tried", func(m loginMac) { m.ready("wrong"); m.set("free", "") }, nil, "", 77, "macOS refused the password in /etc/kcpassword and sealed the file: it is not the one of m1", 1, "sealed-kcpassword"},
+		{"a locked account", func(m loginMac) { m.ready(rightPassword); m.set("locked", "") }, nil, "", 80, "the account of m1 is locked", 0, "no-gui-session"},
+		{"odd words", func(m loginMac) { m.ready(rightPassword); m.set("odd", "") }, nil, "", 80, "whether macOS takes the password in /etc/kcpassword is not known: sudo: account validation failure", 0, "no-gui-session"},
 		{"a wrong password given", func(loginMac) {}, nil, "wrong", 77, "macOS refused the password in /etc/kcpassword and sealed the file: it is not the one of m1", 1, "sealed-kcpassword"},
 		{"sealed in the meantime", func(m loginMac) { m.ready(rightPassword) }, loginMac.seal, "", 73, "/etc/kcpassword holds no password to log m1 in with", 0, "sealed-kcpassword"},
 		{"somebody logged in in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("screen", "anna") }, "", 74, "the screen is anna's: no session is ended", 0, "foreign-session"},
@@ -270,6 +283,60 @@ func TestAutoLoginScriptFails(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestAutoLoginStale: a password in the file that is not the account's is never shown to loginwindow, is
+// tried once at most, and makes way for the right one as soon as that is known.
+func TestAutoLoginStale(t *testing.T) {
+	t.Parallel()
+	for _, up := range []bool{true, false} {
+		for _, tc := range []struct {
+			name, known string
+			refused     []string
+			tries       int // of the password in the file
+			mends       bool
+		}{
+			{"the right one is known", rightPassword, nil, 0, true},
+			{"none is known", "", nil, 1, false},
+			{"the stale one is known, and was refused", "", []string{"other", "stale"}, 0, false},
+			{"another one is known, and was refused", "", []string{"other"}, 1, false},
+		} {
+			t.Run(fmt.Sprint(tc.name, ", session ", up), func(t *testing.T) {
+				t.Parallel()
+				inShells(t, func(t *testing.T, m loginMac) {
+					m.ready("stale")
+					m.set("set", "99999999999.5")
+					if up {
+						m.set("session", "m1")
+					}
+					f := m.look()
+					if code := f.Changes[0].Reason.Code.String(); (code == "kcpassword-unverified") != up {
+						t.Errorf("it says %s", code)
+					}
+					a := m.perform(f, tc.known, tc.refused...)
+					if tries := strings.Count(m.Get("tries"), "try"); tries != tc.tries || (a.Exit == 0) != tc.mends {
+						t.Errorf("%d tries, %+v", tries, a)
+					}
+					if !tc.mends {
+						if f = m.look(); f.Changes[0].Reason.Code.String() != "stale-kcpassword" || m.kicks() > 0 {
+							t.Errorf("%d kicks, then %+v", m.kicks(), f)
+						}
+						if a = m.perform(f, rightPassword); a.Exit != 0 {
+							t.Errorf("%+v", a)
+						}
+					}
+					if want := map[bool]int{false: 1}[up]; m.kicks() != want || strings.Count(m.Get("tries"), "try") != tc.tries {
+						t.Errorf("%d kicks, tries %q", m.kicks(), m.Get("tries"))
+					}
+					m.settled()
+					m.write(m.etc("kcpassword"), m.content("by hand"), 0o600)
+					if f = m.look(); len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != "kcpassword-unverified" {
+						t.Errorf("after an edit by hand: %+v", f)
+					}
+				})
+			})
+		}
 	}
 }
 
@@ -339,7 +406,7 @@ func TestAutoLoginHostileUser(t *testing.T) {
 				t.Errorf("%q: %+v", name, f)
 			}
 		}
-		if files, err := os.ReadDir(m.etc("")); err != nil || len(files) != 2 {
+		if files, err := os.ReadDir(m.etc("")); err != nil || len(files) != 3 {
 			t.Errorf("%v, %v", files, err)
 		}
 	})

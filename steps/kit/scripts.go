@@ -141,8 +141,8 @@ type Restarter interface {
 // SecretReader is a step with a script that reads a secret on its standard input.
 type SecretReader interface {
 	plan.Step
-	// Reads returns which input that is.
-	Reads() plan.InputKind
+	// Reads reports whether a script of the step reads this kind of input.
+	Reads(plan.InputKind) bool
 	// Render returns what the script reads. Its errors hold no part of the secret.
 	Render(in InputFor, secret string) (string, error)
 }
@@ -152,4 +152,6 @@ type InputFor struct {
 	Kind plan.InputKind
 	Host fleet.Host
 	Join inventory.Join // of a Kubeconfig
+	// Refused says that the secret is a password which the host has refused, of AutoLoginCheck.
+	Refused bool
 }

@@ -52,7 +52,7 @@ func kubeconfigText(node string, join inventory.Join, token string) (string, err
 }
 
 // Reads names the input of its script.
-func (tartKubelet) Reads() plan.InputKind { return plan.Kubeconfig }
+func (tartKubelet) Reads(k plan.InputKind) bool { return k == plan.Kubeconfig }
 
 // Render returns the whole kubeconfig.
 func (tartKubelet) Render(in kit.InputFor, token string) (string, error) {

@@ -19,6 +19,7 @@ type PasswordTry struct {
 // account is what the directory keeps of the login user beside what never changes.
 type account struct {
 	Password string        `json:"password,omitempty"` // "" = the one the machine was made with
+	Set      time.Time     `json:"set,omitzero"`       // when the password was set; zero: when the machine was made
 	Tally    int           `json:"tally,omitempty"`    // wrong tries since the last right one
 	Tries    []PasswordTry `json:"tries,omitempty"`
 }
@@ -26,7 +27,10 @@ type account struct {
 // maxTriesKept bounds the record: a loop of tries must not fill the disk.
 const maxTriesKept = 1000
 
-const lockoutSwitch = "lockout-after"
+const (
+	lockoutSwitch = "lockout-after"
+	setTimeSwitch = "password-set-time"
+)
 
 // sudoSwitches are the doubts about sudo and the account policy.
 func sudoSwitches() []Switch {
@@ -34,6 +38,7 @@ func sudoSwitches() []Switch {
 		{lockoutSwitch, "how many wrong passwords lock the account", []string{"10", "5"}},
 		{sudoersSwitch, "what a file with a syntax error in sudoers.d does", []string{sudoersSkipped, sudoersFatal}},
 		{lectureSwitch, "whether sudo lectures a user before his first right password", []string{"once", "never"}},
+		{setTimeSwitch, "whether the directory tells when a password was set", []string{"told", "not-told"}},
 		{wrongPasswordSwitch, "how 'dscl . -authonly' ends for a wrong password", []string{"78", "10", "1"}},
 	}
 }
@@ -76,6 +81,11 @@ func (v *visit) authenticate(tool string, who user, password string) (bool, erro
 	a.Tries = append(a.Tries, try)
 	a.Tries = a.Tries[max(0, len(a.Tries)-maxTriesKept):]
 	return ok, v.keepAccount(a)
+}
+
+// setPassword changes a password and notes the time, as the directory does.
+func (v *visit) setPassword(a *account, password string) {
+	a.Password, a.Set = password, v.session.now().UTC()
 }
 
 // locked reports whether too many wrong passwords were tried.
@@ -133,7 +143,7 @@ func (m *Machine) Password() (string, error) {
 
 // SetPassword changes the login user's password, as a person at the machine does.
 func (m *Machine) SetPassword(password string) error {
-	return m.changeAccount("change the password", func(_ *visit, a *account) { a.Password = password })
+	return m.changeAccount("change the password", func(v *visit, a *account) { v.setPassword(a, password) })
 }
 
 // Locked reports whether too many wrong passwords have locked the account.

@@ -81,6 +81,8 @@ func (p *proc) readRecord(path string, keys []string) int {
 			return p.fail(exitFailed, "%s", why(err))
 		case !ok:
 			p.printf("No such key: %s\n", key)
+		case key == policyDataKey: // an attribute of the record's own kind, and a text of several lines
+			p.printf("dsAttrTypeNative:%s:\n %s\n", key, value)
 		default:
 			p.printf("%s: %s\n", key, value)
 		}
@@ -100,6 +102,8 @@ func (p *proc) attribute(who user, key string) (value string, ok bool, err error
 		return who.home, true, nil
 	case "UserShell":
 		return who.shell, true, nil
+	case policyDataKey:
+		return p.policyData(who)
 	case "AuthenticationAuthority":
 		if who.uid != loginUID {
 			return "", false, nil
@@ -115,6 +119,41 @@ func (p *proc) attribute(who user, key string) (value string, ok bool, err error
 		return value, true, err
 	}
 	return "", false, nil
+}
+
+// policyDataKey names what the directory counts and dates of an account. Root alone may read it.
+const policyDataKey = "accountPolicyData"
+
+// factoryPasswordSet is when the password of a new machine was set, in seconds since 1970.
+const factoryPasswordSet = 1700000000.25
+
+func (p *proc) policyData(who user) (value string, ok bool, err error) {
+	if who.uid != loginUID || p.user.uid != 0 {
+		return "", false, nil
+	}
+	err = p.visit(func(v *visit) error {
+		a, err := v.account()
+		set := ""
+		switch {
+		case v.switched(setTimeSwitch) != "told":
+		case a.Set.IsZero():
+			set = policyDate("passwordLastSetTime", factoryPasswordSet)
+		default:
+			set = policyDate("passwordLastSetTime", float64(a.Set.UnixMicro())/1e6)
+		}
+		value = `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+` + policyDate("creationTime", factoryPasswordSet) +
+			fmt.Sprintf("\t<key>failedLoginCount</key>\n\t<integer>%d</integer>\n", a.Tally) + set + "</dict>\n</plist>"
+		return err
+	})
+	return value, true, err
+}
+
+func policyDate(key string, at float64) string {
+	return fmt.Sprintf("\t<key>%s</key>\n\t<real>%f</real>\n", key, at)
 }
 
 // authOnly checks a password and does nothing with it.
@@ -185,8 +224,8 @@ func (p *proc) setPassword(path, password string) int {
 	if password == "" {
 		return p.unmodelled("an empty password")
 	}
-	return p.changeRecord(path, func(_ *visit, a *account) bool {
-		a.Password = password
+	return p.changeRecord(path, func(v *visit, a *account) bool {
+		v.setPassword(a, password)
 		return true
 	})
 }

@@ -3,4 +3,4 @@ set -eu
 if [ "$(defaults read /Library/Preferences/com.apple.loginwindow autoLoginUser 2>/dev/null)" = "$1" ]; then
   defaults delete /Library/Preferences/com.apple.loginwindow autoLoginUser
 fi
-rm -f /etc/kcpassword /etc/kcpassword.macfleet
+rm -f /etc/kcpassword /etc/kcpassword.macfleet /etc/macfleet/kcpassword

@@ -1,6 +1,7 @@
-# Uses: kcpassword
-# USER, SECONDS to wait for the session, kick|stay, given|kept: whether stdin
-# has the password and the wanted content of /etc/kcpassword in base64, a line each.
+# Uses: kcpassword verified
+# USER, SECONDS to wait for the session, kick|stay, given|checked|kept: whether stdin has the password for
+# /etc/kcpassword, whether the file is looked at before it is trusted, or is trusted as it is. A line of stdin
+# is "accepted" or "refused", as the Mac answered to a password, and /etc/kcpassword with it in base64.
 set -eu
 user=$1 seconds=$2 kick=$3 input=$4
 file=/etc/kcpassword new=/etc/kcpassword.macfleet token=/etc/macfleet/pending/auto_login
@@ -44,26 +45,102 @@ await() {
   done
 }
 
-# What another writer padded otherwise is the same password and stays.
-if [ "$input" = given ]; then
-  read -r _
-  read -r wanted
-  trap 'rm -f "$new"' EXIT
+# decoded sets held to the password that the base64 text $1 holds, as password prints it.
+decoded() {
   rm -f "$new"
   : >"$new"
   chmod 600 "$new"
   chown root:wheel "$new"
-  printf '%s' "$wanted" | base64 --decode >"$new"
-  wanted=$(password "$new")
-  [ -n "$wanted" ] || fail 71 'what arrived for /etc/kcpassword is no password'
-  if ! [ -f "$file" ] || [ "$(password "$file")" != "$wanted" ]; then
+  printf '%s' "$1" | base64 --decode >"$new"
+  held=$(password "$new")
+}
+
+# note writes down what is known of the password in the file: $1 verified, trying or refused, $2 how often
+# it was tried. It names the file and the time of the password, and nothing of the password itself.
+note() {
+  mkdir -p "${proof%/*}"
+  rm -rf "$proof.new"
+  [ -f "$proof" ] || rm -rf "$proof"
+  printf '%s %s %s %s\n' "$1" "$2" "$(stat -f '%i %z %m' "$file")" "$since" >"$proof.new"
+  mv -f "$proof.new" "$proof"
+}
+
+# clear prints the password in the file. printf is the shell's own: no process shows what it is given.
+clear() {
+  walk "$file"
+  key='7d 89 52 23 d2 bc dd ea a3 b9 1f'
+  set -- $seen
+  while [ $# -gt 1 ]; do # the last byte ends the password
+    printf "\\$(printf '%03o' $((0x$1 ^ 0x${key%% *})))"
+    key="${key#* } ${key%% *}"
+    shift
+  done
+  echo
+}
+
+refused() {
+  note refused "$1"
+  fail 79 "/etc/kcpassword holds a password that macOS refuses $user; loginwindow is not restarted with it, because macOS would seal the file"
+}
+
+# check has sudo try the password in the file, once: a wrong try counts against the account.
+check() {
+  usable || fail 73 "/etc/kcpassword holds no password to log $user in with"
+  case $(dscl . -read "/Users/$user" AuthenticationAuthority 2>/dev/null) in
+    *';tally;'*) fail 80 "the account of $user is locked after too many wrong passwords, so the one in /etc/kcpassword is not tried" ;;
+  esac
+  # Where sudo -v asks for no password, its answer says nothing about one.
+  if sudo -u "$user" sudo -k -n -v </dev/null 2>/dev/null; then return; fi
+  tries=1
+  if [ -f "$proof" ] && read -r word count stamp <"$proof" && [ "$stamp" = "$(stat -f '%i %z %m' "$file") $since" ]; then
+    [ "$word" != refused ] || refused "$count"
+    [ "$word" != trying ] || tries=$((count + 1))
+  fi
+  [ "$tries" -lt 3 ] || refused 2
+  note trying "$tries"
+  if said=$(clear | sudo -u "$user" sudo -k -S -p '' -v 2>&1); then
+    note verified "$tries"
+    return
+  fi
+  case $said in *'incorrect password'* | *'try again'*) refused "$tries" ;; esac
+  fail 80 "whether macOS takes the password in /etc/kcpassword is not known: $said"
+}
+
+password_set "$user"
+accepted='' wrong=''
+if [ "$input" != kept ]; then
+  while read -r word content; do
+    case $word in
+      accepted) accepted=$content ;;
+      refused) wrong="$wrong $content" ;;
+    esac
+  done
+  trap 'rm -f "$new"' EXIT
+fi
+# What another writer padded otherwise is the same password and stays.
+if [ -n "$accepted" ]; then
+  decoded "$accepted"
+  [ -n "$held" ] || fail 71 'what arrived for /etc/kcpassword is no password'
+  if ! [ -f "$file" ] || [ "$(password "$file")" != "$held" ]; then
     mv -f "$new" "$file"
   fi
+elif [ "$input" = given ]; then
+  fail 71 'what arrived for /etc/kcpassword is no password'
 fi
 chown root:wheel "$file"
 chmod 600 "$file"
 if [ "$(defaults read /Library/Preferences/com.apple.loginwindow autoLoginUser 2>/dev/null)" != "$user" ]; then
   defaults write /Library/Preferences/com.apple.loginwindow autoLoginUser -string "$user"
+fi
+
+if [ -n "$accepted" ]; then
+  note verified 0
+elif [ "$input" = checked ]; then
+  for content in $wrong; do
+    decoded "$content"
+    [ "$(password "$file")" != "$held" ] || refused 0
+  done
+  check
 fi
 
 # A kick ends a session with all that runs in it, and counts as a login attempt.
@@ -88,6 +165,7 @@ launchctl kickstart -k system/com.apple.loginwindow || {
   fail 76 "loginwindow cannot be restarted: launchctl kickstart ended with exit $status"
 }
 if await "$seconds"; then
+  ! usable || note verified 0 # else macOS keeps the password elsewhere now
   exit 0
 fi
 rm -f "$token"

@@ -1,4 +1,4 @@
-# Uses: answer kcpassword
+# Uses: answer kcpassword verified
 # $1 the login user, $2 "traces": where the marker holds no proof of the step, that is all that is said.
 # Behind what a tool said stands a line with its name and how it ended. No byte of
 # /etc/kcpassword leaves the host, only what kind of thing it holds.
@@ -57,12 +57,21 @@ else
   answer kcpassword 0 absent
 fi
 
-# One tool tells who may touch the file, and whose the screen is.
+# One tool tells who may touch the file, and whose the screen is. A file with a password is one that was
+# verified, or one older than the account's password, or neither.
 status=0
 [ -n "$kind" ] || file=''
-all=$(stat -f '%Su %u %Sg %Lp' ${file:+"$file"} /dev/console 2>&1) || status=$?
-while read -r owner number group mode; do
+all=$(stat -f '%Su %u %Sg %Lp %i %z %m' ${file:+"$file"} /dev/console 2>&1) || status=$?
+while read -r owner number group mode stamp; do
   [ -z "$kind" ] || answer kcpassword "$status" "$kind $owner:$group $mode"
+  if [ "$kind$status" = present0 ]; then
+    password_set "$1"
+    note=''
+    [ ! -f "$proof" ] || read -r note <"$proof" || note=''
+    answer proof 0 "file $stamp
+password $since
+note $note"
+  fi
   kind='' screen=$owner uid=$number
 done <<EOF
 $all

@@ -45,13 +45,40 @@ case "$name $*" in
   'defaults write /Library/Preferences/com.apple.loginwindow autoLoginUser -string '*) printf '%s\n' "$5" >"$STATE/user" ;;
   'defaults delete /Library/Preferences/com.apple.loginwindow autoLoginUser') rm "$STATE/user" ;;
   'stat -f %Su /dev/console') cat "$STATE/screen" "$STATE/session" 2>/dev/null | grep . || echo root ;;
-  'stat -f %Su %u %Sg %Lp '*)
+  'stat -f %Su %u %Sg %Lp %i %z %m '*)
     if [ $# = 4 ]; then
       owner=$(cat "$STATE/owner" 2>/dev/null || echo root:wheel)
-      echo "${owner%:*} 0 ${owner#*:} $(stat -c %a "$3")"
+      echo "${owner%:*} 0 ${owner#*:} $(stat -c '%a %i %s %Y' "$3")"
     fi
     screen=$(cat "$STATE/screen" "$STATE/session" 2>/dev/null | grep . || echo root)
-    echo "$screen 501 wheel 620" ;;
+    echo "$screen 501 wheel 620 7 0 1" ;;
+  'stat -f %i %z %m '*) stat -c '%i %s %Y' "$3" ;;
+  'dscl . -read /Users/m1 AuthenticationAuthority')
+    printf 'AuthenticationAuthority: ;ShadowHash;'
+    [ ! -e "$STATE/locked" ] || printf ' ;tally;'
+    echo ;;
+  'dscl . -read /Users/m1 accountPolicyData')
+    if [ -e "$STATE/set" ]; then
+      printf 'dsAttrTypeNative:accountPolicyData:\n <?xml version="1.0"?>\n<dict>\n\t<key>creationTime</key>\n\t<real>17.5</real>\n'
+      printf '\t<key>passwordLastSetTime</key>\n\t<real>%s</real>\n</dict>\n' "$(cat "$STATE/set")"
+    else
+      echo 'No such key: accountPolicyData'
+    fi ;;
+  'sudo -u m1 sudo -k -n -v')
+    if [ ! -e "$STATE/free" ]; then
+      echo 'sudo: a password is required' >&2
+      status=1
+    fi ;;
+  'sudo -u m1 sudo -k -S -p  -v')
+    echo try >>"$STATE/tries"
+    IFS= read -r given
+    if [ -e "$STATE/odd" ]; then
+      echo 'sudo: account validation failure, is your account locked?' >&2
+      status=1
+    elif [ "$given" != "$(cat "$STATE/clear")" ]; then
+      echo 'Sorry, try again.' >&2
+      status=1
+    fi ;;
   'chown root:wheel '*) [ -e "$2" ] && rm -f "$STATE/owner" || status=1 ;;
   'launchctl print gui/501')
     if session; then
@@ -68,7 +95,7 @@ case "$name $*" in
     if [ -e "$STATE/protected" ]; then status=150; else kick; fi ;;
   'pgrep -f '*) cat "$STATE/work" 2>/dev/null || status=1 ;;
   'sleep 1') ;;
-  'base64 --decode' | 'chmod '* | 'mkdir -p '* | 'mv -f '* | 'rm -f '*) "$name" "$@" || status=$? ;;
+  'base64 --decode' | 'chmod '* | 'mkdir -p '* | 'mv -f '* | 'rm -f '* | 'rm -rf '*) "$name" "$@" || status=$? ;;
   *)
     echo "no stub for $name $*" >&2
     status=127 ;;

@@ -1,0 +1,128 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/secret"
+)
+
+// known are the passwords that are known of every host.
+type known []string
+
+func (k known) Find(context.Context, inventory.Server, string) ([]engine.Password, error) {
+	var out []engine.Password
+	for _, text := range k {
+		v, err := secret.New(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, engine.Password{Value: v, Source: "the test"})
+	}
+	if out == nil {
+		return nil, engine.CodePasswordNotDisclosed.Trouble("the provider does not tell it")
+	}
+	return out, nil
+}
+
+// TestStaleKcpassword: where the password in /etc/kcpassword is not the account's any more, loginwindow never
+// reads it, each wrong password is tried once at most however often somebody applies, and the right one, once
+// it is known, is written before loginwindow is restarted.
+func TestStaleKcpassword(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, incident, before, after string // what is said before and after the first apply
+		known                         func(old string) known
+		wrong                         int // tries
+	}{
+		{"nobody tells, session", "stale-kcpassword", "drift kcpassword-unverified", "refused password-not-disclosed", func(string) known { return nil }, 1},
+		{"nobody tells, no session", "stale-kcpassword-no-session", "drift no-gui-session", "refused password-not-disclosed", func(string) known { return nil }, 1},
+		{"the old one is told", "stale-kcpassword-no-session", "drift no-gui-session", "refused wrong-password", func(old string) known { return known{old} }, 1},
+		{"two wrong ones are told", "stale-kcpassword-no-session", "drift no-gui-session", "drift stale-kcpassword",
+			// The old one is tried out of the file, and then as one that the provider tells: no note says that these are the same.
+			func(old string) known { return known{"not-this-one", old} }, 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := world(t, 4)
+			e := run(t, w, hostCore("production", 2))
+			converges(t, e)
+			right := e.Passwords
+			host := planned(t, e).Hosts[0].Name
+			machine, err := w.Mac(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			old, err := machine.Password()
+			if err == nil {
+				err = w.Inject(host, tc.incident)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := len(tries(t, machine))
+			e.Passwords = tc.known(old)
+			said := whatIsSaid(planned(t, e), host)
+			if !slices.Equal(said, []string{tc.before}) {
+				t.Errorf("it says %q", said)
+			}
+			for n := range 3 {
+				r := apply(t, e)
+				if left := whatIsSaid(r.After, host); r.Converged() || n == 0 && !slices.Equal(left, []string{tc.after}) {
+					t.Errorf("apply %d: left %q, failures %v", n, left, r.Failures)
+				}
+			}
+			wrong := 0
+			for _, try := range tries(t, machine)[before:] {
+				if !try.Right {
+					wrong++
+				}
+				if try.Tool == "loginwindow" {
+					t.Errorf("loginwindow was shown the file: %+v", try)
+				}
+			}
+			screen, err := machine.Screen()
+			if err != nil || screen.Sealed || wrong != tc.wrong {
+				t.Errorf("%d wrong tries, %+v, %v", wrong, screen, err)
+			}
+			e.Passwords = right
+			converges(t, e)
+			if screen, err = machine.Screen(); err != nil || !screen.AutoLogin || screen.User != "m1" {
+				t.Errorf("%+v, %v", screen, err)
+			}
+		})
+	}
+}
+
+// TestUntoldPasswordIsNotNeeded: a host whose file is right gets its session back though nobody tells its
+// password, also where it was set up before hosts noted what was verified, and where the directory tells no times.
+func TestUntoldPasswordIsNotNeeded(t *testing.T) {
+	t.Parallel()
+	for _, forgets := range []bool{false, true} {
+		w, _ := world(t, 4)
+		e := run(t, w, hostCore("production", 1))
+		converges(t, e)
+		host := planned(t, e).Hosts[0].Name
+		machine, err := w.Mac(host)
+		if err == nil && forgets {
+			err = machine.Remove("/etc/macfleet/kcpassword")
+		}
+		if err == nil && forgets {
+			err = w.SetSwitch(host, "password-set-time", "not-told")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+			t.Errorf("forgets %t: it says %q", forgets, said)
+		}
+		if err := w.Inject(host, "dead-loginwindow"); err != nil {
+			t.Fatal(err)
+		}
+		e.Passwords = known(nil)
+		converges(t, e)
+	}
+}
