@@ -160,9 +160,20 @@ type Share struct {
 	Percent int // 1 to 100
 }
 
-// Guardrails bound what a single run may do, whatever its plan says. Repair of what
-// is broken already is never held up by them.
+// Of returns how many of n hosts a share is. A percentage is rounded down, and nothing
+// is less than 1: nothing would ever change.
+func (s Share) Of(n int) int {
+	if s.Percent > 0 {
+		return max(1, n*s.Percent/100)
+	}
+	return max(1, s.Count)
+}
+
+// Guardrails bound what a single run may do, whatever its plan says; what goes beyond is left
+// for a later run. Repair of what is broken already is never held up by them.
 type Guardrails struct {
-	MaxHosts int      `hcl:"max_hosts,optional" least:"1" max:"100000"` // hosts that one run changes; 0: any number
-	Windows  []Window // when hosts may be drained, rebooted or wiped; none: always
+	MaxHosts     int      `hcl:"max_hosts,optional" least:"1" max:"100000"` // hosts that one run changes; 0: any number
+	MaxDisrupted Share    `hcl:"max_disrupted,optional"`                    // of a fleet's Ready hosts: those that one run drains, reboots or wipes; zero: any number
+	MaxWipes     int      `hcl:"max_wipes,optional" least:"1" max:"100000"` // hosts that one run wipes; 0: one
+	Windows      []Window // when hosts may be drained, rebooted or wiped; none: always
 }

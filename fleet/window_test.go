@@ -70,3 +70,20 @@ func TestOpen(t *testing.T) {
 		t.Error("the night's window is open at three")
 	}
 }
+
+// TestShare: a share is rounded down, and never nothing.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		share   Share
+		n, want int
+	}{
+		{Share{Percent: 20}, 9, 1}, {Share{Percent: 20}, 10, 2}, {Share{Percent: 20}, 14, 2},
+		{Share{Percent: 100}, 9, 9}, {Share{Percent: 1}, 0, 1}, {Share{Percent: 33}, 500, 165},
+		{Share{Count: 3}, 9, 3}, {Share{Count: 30}, 9, 30}, {Share{}, 9, 1},
+	} {
+		if got := c.share.Of(c.n); got != c.want {
+			t.Errorf("%+v of %d = %d, not %d", c.share, c.n, got, c.want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -93,4 +94,11 @@ func Restarting(h Host, step StepID, c Change) Action {
 		a.Refusal = held.Trouble(h.Name)
 	}
 	return a
+}
+
+// refuse refuses all actions that are not refused yet.
+func refuse(actions []Action, t *Trouble) {
+	for i := range actions {
+		actions[i].Refusal = cmp.Or(actions[i].Refusal, t)
+	}
 }

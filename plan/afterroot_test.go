@@ -39,7 +39,7 @@ func TestNeedsRoot(t *testing.T) {
 		p := plan.Compute(w.cfg, stepsFor, w.snap, plan.Selection{})
 		put := 0
 		for _, a := range p.Actions {
-			if a.Step == "power" && a.Deferred && a.Reason.Code.String() == "known-after-sudo" {
+			if a.Step == "power" && a.AfterRoot && a.Reason.Code.String() == "known-after-sudo" {
 				put++
 			}
 		}

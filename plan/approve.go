@@ -27,7 +27,7 @@ func (p *Plan) approvalOf(a Action, key string) string {
 	if a.Kind.onHost() {
 		d.text(key) // the person trusted this key and no other
 	}
-	d.flags(a.Deferred)
+	d.flags(a.AfterRoot)
 	d.fields(a.Fields)
 	d.size(len(a.Changes))
 	for i := range a.Changes {
@@ -99,14 +99,16 @@ func (d approval) change(c *Change) {
 type Approved struct {
 	Owner   fleet.Owner
 	Digests map[string]string // of actions, by address
-	Keys    map[string]string // fingerprints of the hosts' keys, by server id; "": the host was not asked
+	// Deferred says why the approved plan left actions for a later run, by address.
+	Deferred map[string]*Trouble
+	Keys     map[string]string // fingerprints of the hosts' keys, by server id; "": the host was not asked
 }
 
 // Approve returns the approval of everything that the plan would do.
 func (p *Plan) Approve() *Approved {
-	x := &Approved{Owner: p.Owner, Digests: make(map[string]string, len(p.Actions)), Keys: p.Keys()}
+	x := &Approved{Owner: p.Owner, Digests: make(map[string]string, len(p.Actions)), Keys: p.Keys(), Deferred: p.Deferrals()}
 	for _, a := range p.Actions {
-		if a.Refusal == nil {
+		if a.Runs() {
 			x.Digests[a.Address()] = p.approvalOf(a, x.Keys[a.ServerID])
 		}
 	}
@@ -130,6 +132,9 @@ func (x Approved) Restrict(p *Plan, steps StepsFor) int {
 			switch earlier := slices.IndexFunc(left, func(b Action) bool { return !a.OfCluster() && h.needs(*a, b, steps) }); {
 			case a.Refusal != nil:
 				continue
+			case x.Deferred[a.Address()] != nil: // whoever approved the plan saw that it is left for later
+				a.Deferral = x.Deferred[a.Address()]
+				continue
 			case h.Unapproved, x.Digests[a.Address()] != p.approvalOf(*a, h.Seen.Fingerprint):
 				a.Refusal = codeNotApproved.Trouble("the plan file does not approve it: it was not to be done, or otherwise, when that was made")
 				left = append(left, *a)
@@ -152,6 +157,17 @@ func (h *Host) needs(later, earlier Action, steps StepsFor) bool {
 	}
 	node, makes := NodeStep(steps(h.Spec))
 	return makes && node.ID() == later.Step
+}
+
+// Deferrals says of the actions that the run leaves for a later one why, by address.
+func (p *Plan) Deferrals() map[string]*Trouble {
+	out := make(map[string]*Trouble)
+	for _, a := range p.Actions {
+		if a.Deferral != nil {
+			out[a.Address()] = a.Deferral
+		}
+	}
+	return out
 }
 
 // Keys returns the fingerprints of the hosts' keys, by server id.

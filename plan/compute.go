@@ -244,7 +244,7 @@ func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 		// What a deferred action reads, nobody knows.
 		reads := slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })
 		_, proven := marker.Steps[a.Step]
-		w.tokens, w.proven = w.tokens || reads || a.Deferred, w.proven || reads && proven
+		w.tokens, w.proven = w.tokens || reads || a.AfterRoot, w.proven || reads && proven
 		switch {
 		case !differs:
 		case !h.Seen.Root && a.grantsRoot() && a.Refusal == nil:

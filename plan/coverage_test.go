@@ -88,7 +88,7 @@ func TestNotComparedIsNotPending(t *testing.T) {
 			return []plan.Step{rootGiver{fakeStep{id: "sudo", wish: good}}, rootedPower{good}}
 		}, w.snap, plan.Selection{})
 		for _, a := range p.Actions {
-			if a.Deferred && a.Origin != (plan.Origin{NotKnown: true}) {
+			if a.AfterRoot && a.Origin != (plan.Origin{NotKnown: true}) {
 				t.Errorf("%s: %+v", name, a.Origin)
 			}
 		}

@@ -43,7 +43,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	case f.needsRoot() && !h.Seen.Root:
 		// Where there will be no root, the host is refused for that, and not each step.
 		h.Blind = true
-		a.Deferred, a.Origin = true, pending
+		a.AfterRoot, a.Origin = true, pending
 		if view.Proven || h.proofLost {
 			a.Origin = notKnown
 		}

@@ -90,18 +90,23 @@ type Action struct {
 	Changes    []Change          `json:"changes,omitempty"`
 	Pods       []inventory.Pod   `json:"held_pods,omitempty"` // of ReleasePods
 	Object     *inventory.Object `json:"object,omitempty"`    // of KeepObject
-	Deferred   bool              `json:"deferred"`            // the changes are known only once an earlier action gave root
+	AfterRoot  bool              `json:"deferred"`            // the changes are known only once an earlier action gave root
 	Disruption Disruption        `json:"disruption"`
 	Busy       []Task            `json:"tasks,omitempty"`   // what goes on on the host that it would hurt, as the plan saw it
 	Drains     bool              `json:"drains,omitempty"`  // the host's Node is drained first
 	Evicts     int               `json:"evicts,omitempty"`  // Pods that the drain takes from it, as the plan saw them
 	Forced     bool              `json:"forced,omitempty"`  // the host is not waited for: somebody named it
 	Refusal    *Trouble          `json:"refused,omitempty"` // set when the action is wanted and cannot be done
+	// Deferral is set when the action may be done, and a limit of the run leaves it for a later one.
+	Deferral *Trouble `json:"deferral,omitempty"`
 }
 
-// Needs returns what the action needs to run; of one that is refused, nothing.
+// Runs reports whether the run does the action: it is neither refused nor deferred.
+func (a Action) Runs() bool { return a.Refusal == nil && a.Deferral == nil }
+
+// Needs returns what the action needs to run; of one that does not run, nothing.
 func (a Action) Needs() Needs {
-	if a.Refusal != nil {
+	if !a.Runs() {
 		return Needs{}
 	}
 	return needsOf(a.Changes)
@@ -234,6 +239,7 @@ type Plan struct {
 	Unread    []Unread             `json:"cluster_unread,omitempty"`   // parts of the cluster that could not be read, and that hosts need
 	Warnings  []Trouble            `json:"cluster_warnings,omitempty"` // what the cluster says of no host
 	Unasked   []Unasked            `json:"unasked,omitempty"`          // groups of which nobody was asked anything
+	Rollouts  []Rollout            `json:"rollouts,omitempty"`         // of fleets whose hosts are disturbed, in that order
 }
 
 // Summary counts a plan.
@@ -244,6 +250,7 @@ type Summary struct {
 	Refused      int `json:"refused"`         // what is wanted and can't be done: releases, missing servers, hosts that must not be touched
 	RefusedHosts int `json:"refused_hosts"`   // of these, hosts that could not be compared
 	Unknown      int `json:"unknown"`         // hosts that could not be asked
+	Deferred     int `json:"deferred"`        // hosts of which a limit of the run leaves something for a later one
 	Unread       int `json:"unread"`          // steps with answers that could not be read, parts of the cluster, and groups of which nobody was asked
 	Drift        int `json:"drift"`           // differences whose facts moved since their proof
 	Pending      int `json:"pending"`         // differences whose wish moved, or that were never proven
@@ -270,7 +277,7 @@ func (p *Plan) Summarise() Summary {
 		s.Partly += ones(h.Extent() == Part)
 	}
 	s.NotCompared, s.LeftOut = s.NotCompared+len(p.Lost), p.LeftOut
-	unprepared := false
+	unprepared, deferred := false, make(map[string]bool) // by server id
 	for _, a := range p.Actions {
 		s.Drift += ones(a.Origin.Drift)
 		s.Pending += ones(a.Origin.Pending)
@@ -280,6 +287,10 @@ func (p *Plan) Summarise() Summary {
 			prepares := a.OfCluster() && a.Refusal.Code == CodeClusterNotPrepared
 			s.Refused += ones(a.Disruption == Wipe || !blocked[a.ServerID] && !(unprepared && prepares))
 			unprepared = unprepared || prepares
+			continue
+		}
+		if a.Deferral != nil {
+			deferred[a.ServerID] = true
 			continue
 		}
 		sign := a.Kind.Sign()
@@ -293,6 +304,7 @@ func (p *Plan) Summarise() Summary {
 	}
 	s.Unread += len(p.Unread) + len(p.Unasked)
 	s.Refused += len(p.Lost)
+	s.Deferred = len(deferred)
 	s.RefusedHosts += len(p.Lost)
 	return s
 }
@@ -311,6 +323,10 @@ func (s Summary) Complete() bool { return s.Refused+s.Unknown+s.Unread == 0 }
 // Compared reports whether every host could be compared, whatever is refused.
 func (s Summary) Compared() bool { return s.RefusedHosts+s.Unknown+s.Unread == 0 }
 
+// Finished reports whether the run may do nothing more: everything is as it is wanted,
+// but for what a limit leaves for a later run.
+func (s Summary) Finished() bool { return s.Changes() == 0 && s.Complete() }
+
 // Changes returns how many actions will run.
 func (s Summary) Changes() int { return s.Add + s.Change + s.Remove }
 
@@ -319,7 +335,7 @@ func (s Summary) Changes() int { return s.Add + s.Change + s.Remove }
 func (p *Plan) Runnable() [][]Action {
 	var out [][]Action
 	for _, actions := range p.byServer() {
-		if runs := slices.DeleteFunc(slices.Clone(actions), func(a Action) bool { return a.Refusal != nil }); len(runs) > 0 {
+		if runs := slices.DeleteFunc(slices.Clone(actions), func(a Action) bool { return !a.Runs() }); len(runs) > 0 {
 			out = append(out, runs)
 		}
 	}

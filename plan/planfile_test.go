@@ -195,7 +195,7 @@ func TestApprovalIsOverWhatIsDone(t *testing.T) {
 	seen := map[string]string{want: "nothing"}
 	counts := map[string]func(*plan.Action){
 		"kind": func(a *plan.Action) { a.Kind = plan.RemoveStep }, "host": func(a *plan.Action) { a.Host += "x" }, "fleet": func(a *plan.Action) { a.Fleet = "f" },
-		"step": func(a *plan.Action) { a.Step = "beta" }, "deferred": func(a *plan.Action) { a.Deferred = true },
+		"step": func(a *plan.Action) { a.Step = "beta" }, "deferred": func(a *plan.Action) { a.AfterRoot = true },
 		"field": func(a *plan.Action) { a.Fields[0].After = "z" }, "before": func(a *plan.Action) { a.Fields[0].Before = "z" },
 		"a field less": func(a *plan.Action) { a.Fields = nil }, "script": func(a *plan.Action) { a.Changes[0].Command.Script = "false\n" },
 		"argument": func(a *plan.Action) { a.Changes[0].Command.Args[1] = "three" }, "arguments that run together": func(a *plan.Action) { a.Changes[0].Command.Args = []string{"on", "etwo"} },

@@ -74,13 +74,20 @@ type Lock struct {
 // entered them, and of those that wrote their markers. 0: none.
 func (p *Plan) Epoch() int64 {
 	var out int64
-	for _, h := range p.Hosts {
-		m, _ := h.Seen.Marker.Get()
-		marked, entered := cmp.Or(m.Run, &MarkerRun{}), cmp.Or(h.Seen.Entered, &Entered{})
-		for _, epoch := range []int64{marked.Epoch, entered.Epoch} {
-			if epoch <= MaxEpoch {
-				out = max(out, epoch)
-			}
+	for i := range p.Hosts {
+		out = max(out, p.Hosts[i].lastEpoch())
+	}
+	return out
+}
+
+// lastEpoch is the epoch of the run that worked on the host last, 0 where none is known.
+func (h *Host) lastEpoch() int64 {
+	var out int64
+	m, _ := h.Seen.Marker.Get()
+	marked, entered := cmp.Or(m.Run, &MarkerRun{}), cmp.Or(h.Seen.Entered, &Entered{})
+	for _, epoch := range []int64{marked.Epoch, entered.Epoch} {
+		if epoch <= MaxEpoch {
+			out = max(out, epoch)
 		}
 	}
 	return out

@@ -31,6 +31,7 @@ func applyCmd(env *app.Env) *cobra.Command {
 	c.Flags().BoolVar(&o.JSON, "json", false, "print one JSON object a line, errors too; needs --auto-approve")
 	boundsFlags(c.Flags(), &o.Bounds)
 	c.Flags().StringArrayVar(&o.ForceBusy, "force-busy", nil, "change a `HOST` (or another --force-busy) whatever it is at work on; that work is lost")
+	c.Flags().BoolVar(&o.FailOnDeferred, "fail-on-deferred", false, "exit 3 when a limit of this run leaves hosts for a later one")
 	c.Flags().DurationVar(&o.DrainTimeout, "drain-timeout", app.DefaultDrain, "how `LONG` the Pods of a host have to end before it is changed")
 	jsonIntoFlag(c.Flags(), &o.JSONInto)
 	c.Flags().DurationVar(&o.Deadline, "deadline", 0, "start nothing new this `LONG` after the command began, for example 50m; finish what runs, and exit 3")

@@ -17,7 +17,7 @@ import (
 )
 
 const exitCodes = `Exit codes:
-  0    done; plan --detailed-exitcode: no changes; drift: compared everything, no drift; apply: converged; doctor: all ok
+  0    done; plan --detailed-exitcode: no changes; drift: compared everything, no drift; apply: everything that may be done is done; doctor: all ok
   1    error: faulty configuration, missing credentials, a provider that does not answer
   2    plan --detailed-exitcode: changes; drift: drift (2 beats 3); fmt --check, artifacts lock --check: some files would change
   3    plan --detailed-exitcode, drift: incomplete (drift: a provider that does not answer, too); apply: some hosts failed, refused, interrupted or not converged;
@@ -165,9 +165,9 @@ func formFlags(f *pflag.FlagSet, o *app.Form) {
 // boundsFlags adds the flags of plan and apply that say what one run may do. Each names what it
 // allows, so that the record of a run tells it.
 func boundsFlags(f *pflag.FlagSet, o *app.Bounds) {
-	f.IntVar(&o.MaxDisrupted, "max-disrupted", 0, "let a run drain, reboot or wipe up to `N` Ready hosts of a fleet, and not a quarter of them")
-	f.IntVar(&o.MaxWipes, "max-wipes", 0, "let a run wipe up to `N` hosts, and not one")
-	f.IntVar(&o.MaxHosts, "max-hosts", 0, "let a run change up to `N` hosts, whatever the guardrails say")
+	f.IntVar(&o.MaxDisrupted, "max-disrupted", 0, "drain, reboot or wipe up to `N` Ready hosts of each fleet in this run (default: as the guardrails say, else any number)")
+	f.IntVar(&o.MaxWipes, "max-wipes", 0, "wipe up to `N` hosts in this run (default: as the guardrails say, else one)")
+	f.IntVar(&o.MaxHosts, "max-hosts", 0, "change up to `N` hosts in this run (default: as the guardrails say, else any number)")
 	f.BoolVar(&o.AnyTime, "outside-windows", false, "drain, reboot and wipe now, whatever windows the guardrails name")
 	f.BoolVar(&o.Rollback, "rollback", false, "of what hosts get as artifacts, go back to the version before; needs --on")
 }

@@ -27,13 +27,15 @@ type ApplyOptions struct {
 	FailedFrom   string        // run whose hosts are selected; empty: none
 	ForceBusy    []string
 	DrainTimeout time.Duration
+	// FailOnDeferred says that what a limit leaves for a later run is exit code 3.
+	FailOnDeferred bool
 }
 
-// Bounds say what one run may do: lifted beyond what the guardrails say, or back to versions before.
+// Bounds say what one run may do in the place of what the guardrails say, or that it goes back to versions before.
 type Bounds struct {
-	plan.Bounds
-	MaxHosts int // 0: as the guardrails say
-	Rollback bool
+	MaxHosts, MaxDisrupted, MaxWipes int  // 0: as the guardrails say
+	AnyTime                          bool // the windows do not count
+	Rollback                         bool
 }
 
 // of returns what a run may do; nil: the command has no such bounds.
@@ -47,11 +49,10 @@ func (b *Bounds) of(config *fleet.Config) (*plan.Bounds, error) {
 		refuse(b.MaxHosts < 0, tooFew, "max-hosts", b.MaxHosts)); err != nil {
 		return nil, err
 	}
-	out := b.Bounds
-	out.Guardrails = config.Guardrails
-	if b.MaxHosts > 0 {
-		out.Guardrails.MaxHosts = b.MaxHosts
-	}
+	out := plan.Bounds{Guardrails: config.Guardrails, AnyTime: b.AnyTime}
+	g := &out.Guardrails
+	g.MaxHosts, g.MaxWipes = cmp.Or(b.MaxHosts, g.MaxHosts), cmp.Or(b.MaxWipes, g.MaxWipes)
+	g.MaxDisrupted = cmp.Or(fleet.Share{Count: b.MaxDisrupted}, g.MaxDisrupted)
 	return &out, nil
 }
 
@@ -81,7 +82,7 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 
 // toApply says what an apply is about, before anything is looked at.
 func (env *Env) toApply(o ApplyOptions) (need, error) {
-	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout}
+	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, failOnDeferred: o.FailOnDeferred}
 	n.Rollback, n.ForceBusy = o.Rollback, o.ForceBusy
 	var err error
 	for _, file := range env.Args {

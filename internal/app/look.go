@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/wholefile"
 	"github.com/macfleet/macfleet/internal/wire"
@@ -51,7 +52,16 @@ func (env *Env) look(ctx context.Context, from Source, n need) (looked, error) {
 		if err != nil {
 			return looked{}, err
 		}
-		return looked{plan.Compute(config, steps.For, r.Snapshot, sel), config, r.Taken}, nil
+		bounds, err := n.bounds.of(config)
+		if err != nil {
+			return looked{}, err
+		}
+		p := plan.Compute(config, steps.For, r.Snapshot, sel)
+		if bounds != nil {
+			bounds.Now = r.Taken
+			engine.Bound(config, steps.For, p, *bounds)
+		}
+		return looked{p, config, r.Taken}, nil
 	}
 	n.config, n.readOnly = config, true
 	out := looked{config: config}

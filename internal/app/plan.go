@@ -84,7 +84,7 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 		return nil
 	}
 	s := l.plan.Summarise()
-	return result(s.Changes() > 0, s.Complete())
+	return result(s.Changes()+s.Deferred > 0, s.Complete())
 }
 
 func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {

@@ -43,7 +43,7 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 	})
 	r, err := do()
 	if err == nil {
-		err = result(false, r.Converged())
+		err = result(false, r.Finished() && (r.Converged() || !s.failOnDeferred))
 	}
 	unwatch()
 	if r.Interrupted {
@@ -56,7 +56,10 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 		end.Error = shown.Error()
 	}
 	if r.After != nil {
-		end.Left = r.After.Summarise().Changes()
+		now := r.After.Summarise()
+		if end.Left, end.Deferred = now.Changes(), now.Deferred; end.Deferred > 0 && end.Outcome == runlog.Converged {
+			end.Outcome = runlog.Deferred
+		}
 	}
 	if werr := w.End(end); werr != nil && err == nil {
 		err = fmt.Errorf("everything was done, and the record of it could not be ended: %w", werr)

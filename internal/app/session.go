@@ -35,16 +35,17 @@ import (
 type need struct {
 	reading
 	Selection
-	config       *fleet.Config           // nil: it is read
-	clusterOnly  bool                    // the cluster alone: no server and no host is asked for anything
-	needsCluster string                  // the command that cannot do without one; empty: it can
-	readOnly     bool                    // nothing is changed, so that what cannot be read may be done without
-	watching     bool                    // a provider that is away is part of the answer
-	bounds       *Bounds                 // of plan and apply
-	drain        time.Duration           // of one host; 0: the default
-	approved     *approval               // the plan file that is applied; nil: none
-	failed       *failedRun              // that --failed-from names; nil: it names none
-	asked        map[string]secret.Value // login passwords that a person typed, by the name of the host
+	config         *fleet.Config           // nil: it is read
+	clusterOnly    bool                    // the cluster alone: no server and no host is asked for anything
+	needsCluster   string                  // the command that cannot do without one; empty: it can
+	readOnly       bool                    // nothing is changed, so that what cannot be read may be done without
+	watching       bool                    // a provider that is away is part of the answer
+	bounds         *Bounds                 // of plan and apply
+	failOnDeferred bool                    // a run that leaves something for a later one exits 3
+	drain          time.Duration           // of one host; 0: the default
+	approved       *approval               // the plan file that is applied; nil: none
+	failed         *failedRun              // that --failed-from names; nil: it names none
+	asked          map[string]secret.Value // login passwords that a person typed, by the name of the host
 }
 
 // session is a command's view of the world: the configuration, and what is needed to look and to act.

@@ -260,7 +260,7 @@ func TestUnseen(t *testing.T) {
 		}, []drift.Item{item("a1", "power"), item("cluster.Secret.default.x", "object")}, []drift.Item{item("a2", "power")}},
 		"no root": {func(p *plan.Plan) {
 			a := moved("a1", "a", "power", "known-after-sudo")
-			a.Deferred, a.Origin = true, plan.Origin{NotKnown: true}
+			a.AfterRoot, a.Origin = true, plan.Origin{NotKnown: true}
 			p.Actions = append(p.Actions, a)
 		}, []drift.Item{item("a1", "power")}, []drift.Item{item("a1", "hostname")}},
 		"lost marker": {func(p *plan.Plan) {

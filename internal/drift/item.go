@@ -193,7 +193,7 @@ func unseenOf(p *plan.Plan) []Unseen {
 	for _, a := range p.Actions {
 		switch {
 		case !a.NotKnown:
-		case a.Deferred:
+		case a.AfterRoot:
 			see(a.Host, a.Fleet, string(a.Step), a.Reason.Code, a.Reason.Text)
 		default:
 			// What was known to be drift must not look as if it had recovered.

@@ -24,6 +24,9 @@ type Result struct {
 	After       *plan.Plan // observed afterwards; nil when that failed
 	Closed      []Closed   // hosts whose Nodes the run leaves closed to new Pods
 
+	// Deferred is of one host: which limit left its last actions for a later run; nil: none.
+	Deferred *plan.Trouble
+
 	closed, opened bool // of one host: this run closed its Node, which is to be opened; or did so already
 }
 
@@ -35,15 +38,17 @@ type Failure struct {
 	OfNode bool   // of the step that makes the host a Node: whatever the Node says, it is not as it should be
 }
 
-// Converged reports whether nothing is left: the plan that was made afterwards
-// is empty and complete.
-func (r Result) Converged() bool {
+// Finished reports whether the run did all that it may: the plan that was made afterwards is
+// complete, and holds nothing but what a limit leaves for a later run.
+func (r Result) Finished() bool {
 	if r.After == nil || len(r.Failures) > 0 || r.NotStarted+r.NotWaited > 0 || r.Lost != nil {
 		return false
 	}
-	s := r.After.Summarise()
-	return s.Changes() == 0 && s.Complete()
+	return r.After.Summarise().Finished()
 }
+
+// Converged reports whether nothing is left at all.
+func (r Result) Converged() bool { return r.Finished() && r.After.Summarise().Deferred == 0 }
 
 // Apply performs the plan's actions, the very ones that were shown, waits until the Nodes of
 // their hosts are Ready, and observes again: proof is observation. It returns an error only
@@ -65,7 +70,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}
-	after, err := e.Plan(ctx)
+	_, after, err := e.observe(ctx, p)
 	if err != nil {
 		return r, fmt.Errorf("the run could not be proven: %w", err)
 	}
@@ -173,7 +178,7 @@ func (e *Engine) pin(fresh ...plan.Pin) error {
 func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (Result, plan.Host) {
 	w := &worker{engine: e, host: h}
 	defer w.close(ctx)
-	r := e.perform(ctx, h.Name, actions, w.perform)
+	r := e.perform(ctx, h.Name, actions, w.inWindow, w.perform)
 	r.closed, r.opened = w.closed, w.opened
 	step, ok := plan.NodeStep(e.Steps(h.Spec))
 	for i := range r.Failures {
@@ -185,12 +190,19 @@ func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (
 // doing does an action.
 type doing func(context.Context, plan.Action) error
 
-// perform does actions one after the other, and leaves those behind one that
-// failed.
-func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action, do doing) Result {
+// perform does actions one after the other, and leaves those behind one that failed, or for
+// which it is too late by now.
+func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action, late func(plan.Action) *plan.Trouble, do doing) Result {
 	var r Result
 	for i := range actions {
 		a := &actions[i]
+		if late != nil && r.Deferred == nil && len(r.Failures) == 0 && !e.stopped(ctx) {
+			r.Deferred = late(*a)
+		}
+		if r.Deferred != nil {
+			e.emit(Event{Type: Deferred, Host: host, Action: a, Trouble: r.Deferred})
+			continue
+		}
 		if len(r.Failures) > 0 || e.stopped(ctx) || !e.begin(ctx, Event{Type: Started, Host: host, Action: a}) {
 			r.NotStarted++
 			e.emit(Event{Type: Skipped, Host: host, Action: a})

@@ -97,12 +97,13 @@ func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 // the run may do.
 func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 	started := e.Now()
-	return e.judge(ctx, plan.Compute(e.Config, e.Steps, snap, e.Selection), started)
+	return e.judge(ctx, plan.Compute(e.Config, e.Steps, snap, e.Selection), nil, started)
 }
 
-// judge refuses in a plan what would send a file that is not the locked one, what no
-// plan file approves where one is applied, and what goes beyond the bounds.
-func (e *Engine) judge(ctx context.Context, p *plan.Plan, started time.Time) *plan.Plan {
+// judge refuses in a plan what would send a file that is not the locked one, and what no
+// plan file approves where one is applied. It defers what goes beyond the bounds of the run,
+// which has performed the plan begun, or none yet.
+func (e *Engine) judge(ctx context.Context, p, begun *plan.Plan, started time.Time) *plan.Plan {
 	e.refuseChanged(ctx, p)
 	if e.Approved != nil {
 		e.Approved.Restrict(p, e.Steps)
@@ -110,7 +111,7 @@ func (e *Engine) judge(ctx context.Context, p *plan.Plan, started time.Time) *pl
 	if e.Bounds != nil {
 		b := *e.Bounds
 		b.Now = started
-		p.Restrict(b)
+		bound(e.Config, e.Steps, p, b, begun)
 	}
 	e.emit(Event{Type: Computed, Seconds: e.Now().Sub(started).Seconds()})
 	return p
@@ -120,6 +121,11 @@ func (e *Engine) judge(ctx context.Context, p *plan.Plan, started time.Time) *pl
 // plan can be made; a host that cannot be asked is in the snapshot with its trouble. Where the
 // engine watches, hosts are looked at also while the cluster is away.
 func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, *plan.Plan, error) {
+	return e.observe(ctx, nil)
+}
+
+// observe is Observe in a run that has performed the plan begun; nil: none yet.
+func (e *Engine) observe(ctx context.Context, begun *plan.Plan) (plan.Snapshot, *plan.Plan, error) {
 	snap, err := e.checked(ctx, func(err error) bool {
 		var away *AwayError
 		return e.Watching && errors.As(err, &away) && ctx.Err() == nil
@@ -131,7 +137,7 @@ func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, *plan.Plan, error)
 	if err != nil {
 		return snap, nil, err
 	}
-	return snap, e.judge(ctx, p, e.Now()), nil
+	return snap, e.judge(ctx, p, begun, e.Now()), nil
 }
 
 // ObserveHost looks at the lists and at one host alone, by any name that

@@ -20,6 +20,7 @@ const (
 	Done      EventType = "done"      // an action ended and is proven
 	Failed    EventType = "failed"    // an action ended otherwise; the host's others are left
 	Skipped   EventType = "skipped"   // an action was not started
+	Deferred  EventType = "deferred"  // an action was left for a later run, as a limit of this one wants
 	Sending   EventType = "sending"   // an artifact is on its way to a host, Bytes of Size so far
 	Waiting   EventType = "waiting"   // a host's Node is waited for
 	NodeReady EventType = "ready"     // a host's Node is Ready; Failed where it is not in time
@@ -43,8 +44,8 @@ type Event struct {
 	Type     EventType     `json:"type"`
 	Time     time.Time     `json:"time"`
 	Host     string        `json:"host,omitempty"`
-	Action   *plan.Action  `json:"-"`                    // of Started, Done, Failed, Skipped, Waiting, NodeReady
-	Trouble  *plan.Trouble `json:"-"`                    // of Observed: why the host could not be asked
+	Action   *plan.Action  `json:"-"`                    // of Started, Done, Failed, Skipped, Deferred, Waiting, NodeReady
+	Trouble  *plan.Trouble `json:"-"`                    // of Observed: why the host could not be asked; of Deferred: which limit it is
 	Err      error         `json:"-"`                    // of Failed
 	Artifact string        `json:"artifact,omitempty"`   // of Sending, UploadBegins, UploadEnds
 	Bytes    int64         `json:"-"`                    // of Sending: that have left
@@ -54,6 +55,7 @@ type Event struct {
 	Text     string        `json:"text,omitempty"`       // of a failure, a trouble or a stop; of Evicting: what holds the Pod
 	Fleet    string        `json:"fleet,omitempty"`      // of a host that begins or ends, or whose canary is watched
 	Lane     string        `json:"lane,omitempty"`       // of a host that begins or ends: repair, join, plain, disrupt
+	Wave     int           `json:"wave,omitempty"`       // of a host that begins or ends in the lane disrupt, from 1
 	Worst    string        `json:"disruption,omitempty"` // what the run does to a host that begins, at the worst
 	Until    time.Time     `json:"until,omitzero"`       // when the canary will have been watched for long enough
 	Pod      string        `json:"pod,omitempty"`        // NAMESPACE/NAME that a drain moves

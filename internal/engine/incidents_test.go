@@ -183,7 +183,7 @@ func whatIsSaid(p *plan.Plan, host string) []string {
 	}
 	for _, a := range p.Actions {
 		switch {
-		case a.Host != host || h.Refused != nil || h.Unknown != nil || a.Deferred:
+		case a.Host != host || h.Refused != nil || h.Unknown != nil || a.AfterRoot:
 		case a.Refusal != nil:
 			out = append(out, "refused "+a.Refusal.Code.String())
 		case a.Origin.Drift:

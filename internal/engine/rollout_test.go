@@ -63,7 +63,8 @@ func TestCanaryStopsRoll(t *testing.T) {
 
 		// Nor does the next apply lose another one.
 		r = apply(t, w.engine)
-		if len(r.Failures) != 1 || r.Failures[0].Action.Host != names[0] || len(r.Left) != runners-1 || r.Left[0].Why != rollout.CanaryFailed {
+		if len(r.Failures) != 1 || r.Failures[0].Action.Host != names[0] || len(r.Left) != runners-1 ||
+			r.Left[0].Why != rollout.TrialFailed || !slices.Equal(r.Left[0].Of, names[:1]) {
 			t.Errorf("failures %+v, left %+v", r.Failures, r.Left)
 		}
 		w.runEverywhere(t, names[1:], "v1")
@@ -71,6 +72,115 @@ func TestCanaryStopsRoll(t *testing.T) {
 		w.want["agent"] = "v1"
 		converges(t, w.engine)
 		w.runEverywhere(t, names, "v1")
+	})
+}
+
+// TestCanaryNeverReady rolls a kubelet that runs on the first host, and of which the cluster never
+// hears: no later apply tries it on another host, until the first one is Ready, held or left out.
+func TestCanaryNeverReady(t *testing.T) {
+	t.Parallel()
+	const runners = 5
+	inMemory(t, runners, fleet.DefaultRollout(), func(t *testing.T, w *nodesInMemory) {
+		names := w.atWork(t)
+		mutes := func(value string) {
+			w.Change(func() {
+				for _, m := range w.Machines {
+					m.Mutes = value
+				}
+			})
+		}
+		mutes("v2")
+		w.want["agent"] = "v2"
+		if r := apply(t, w.engine); len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.AwaitNode || len(r.Left) != runners-1 {
+			t.Fatalf("failures %+v, left %+v", r.Failures, r.Left)
+		}
+		for range 2 {
+			r := apply(t, w.engine)
+			if len(r.Left) != runners-1 || r.Left[0].Why != rollout.TrialFailed || !slices.Equal(r.Left[0].Of, names[:1]) || r.Finished() {
+				t.Errorf("failures %+v, left %+v", r.Failures, r.Left)
+			}
+			w.runEverywhere(t, names[1:], "v1")
+		}
+		mutes("")
+		converges(t, w.engine)
+		w.runEverywhere(t, names, "v2")
+	})
+}
+
+// TestHeldCanary: a person holds the host on which the trial failed, and takes the decision that
+// the others go on.
+func TestHeldCanary(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 3, fleet.DefaultRollout(), func(t *testing.T, w *nodesInMemory) {
+		names := w.atWork(t)
+		first := w.Member(names[0])
+		w.Change(func() { first.Mutes = "v2" })
+		w.want["agent"] = "v2"
+		apply(t, w.engine)
+		hold := &inventory.Hold{Who: "sam@desk", Reason: "its disk", Since: time.Now(), Until: time.Now().Add(time.Hour)}
+		for _, x := range w.engine.Hold(t.Context(), planned(t, w.engine).Hosts[:1], hold, nil) {
+			if !x.Done(hold) {
+				t.Fatalf("%+v", x)
+			}
+		}
+		if r := apply(t, w.engine); len(r.Failures)+len(r.Left) > 0 {
+			t.Errorf("failures %+v, left %+v", r.Failures, r.Left)
+		}
+		w.runEverywhere(t, names[1:], "v2")
+	})
+}
+
+// TestOneRun: an upgrade that drains every host of nine ends in one run, and the record of it
+// says which host went in which wave.
+func TestOneRun(t *testing.T) {
+	t.Parallel()
+	limits := fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 30}, Canary: 1}
+	inMemory(t, 9, limits, func(t *testing.T, w *nodesInMemory) {
+		names := w.atWork(t)
+		w.engine.Bounds = new(plan.Bounds)
+		w.want["agent"] = "v2"
+		p := planned(t, w.engine)
+		want := [][]string{names[:1], names[1:3], names[3:5], names[5:7], names[7:]}
+		if len(p.Rollouts) != 1 || !slices.EqualFunc(p.Rollouts[0].Waves, want, slices.Equal) {
+			t.Errorf("planned %+v", p.Rollouts)
+		}
+		if r := performed(t, w.engine, p); !r.Converged() {
+			t.Fatalf("failures %+v, left %+v, after %+v", r.Failures, r.Left, r.After.Summarise())
+		}
+		got := make([][]string, len(want))
+		for _, ev := range w.events {
+			if ev.Type == engine.HostBegun {
+				got[ev.Wave-1] = append(got[ev.Wave-1], ev.Host)
+			}
+		}
+		if !slices.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("waves %q", got)
+		}
+		w.runEverywhere(t, names, "v2")
+	})
+}
+
+// TestDeferredHosts: a limit of one run leaves hosts for the next one. The run did all that it may,
+// and nothing of what it left is a failure; a host that fails beside them is one.
+func TestDeferredHosts(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 5, fleet.DefaultRollout(), func(t *testing.T, w *nodesInMemory) {
+		names := w.atWork(t)
+		w.engine.Bounds = &plan.Bounds{Guardrails: fleet.Guardrails{MaxHosts: 2}}
+		w.want["agent"] = "v2"
+		for run, deferred := range []int{3, 1} {
+			r := apply(t, w.engine)
+			if s := r.After.Summarise(); !r.Finished() || r.Converged() || r.Done != 2 || s.Deferred != deferred || len(r.Left) > 0 {
+				t.Errorf("run %d: done %d, failures %+v, left %+v, after it %+v", run+1, r.Done, r.Failures, r.Left, s)
+			}
+		}
+		w.runEverywhere(t, names[:4], "v2")
+		w.runEverywhere(t, names[4:], "v1")
+		last := w.Member(names[4])
+		w.Change(func() { last.Refuses = "v2" })
+		if r := apply(t, w.engine); r.Finished() || len(r.Failures) != 1 {
+			t.Errorf("failures %+v", r.Failures)
+		}
 	})
 }
 

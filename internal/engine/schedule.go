@@ -3,11 +3,9 @@ package engine
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"time"
 
-	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/rollout"
 	"github.com/macfleet/macfleet/plan"
@@ -22,6 +20,7 @@ type schedule struct {
 	gate     *gate
 	jobs     map[string]*job         // by server id
 	healthy  map[string]plan.Healthy // likewise
+	hosts    map[string]*plan.Host   // likewise: all of the plan
 	told     map[string]time.Time    // by fleet: until when the soak is that was told
 	ends     chan end
 	disturbs bool // healthy hosts wait for their turn, or are watched
@@ -58,7 +57,7 @@ func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 	work := p.Runnable()
 	var kept Result
 	if len(work) > 0 && work[0][0].OfCluster() {
-		kept = e.perform(ctx, "", work[0], func(ctx context.Context, a plan.Action) error {
+		kept = e.perform(ctx, "", work[0], nil, func(ctx context.Context, a plan.Action) error {
 			w := &worker{engine: e, host: plan.Host{Name: a.Host}}
 			return w.inCluster(ctx, a)
 		})
@@ -122,7 +121,8 @@ func (s *schedule) start(ctx context.Context) {
 		j := s.jobs[id]
 		h := j.host
 		s.moved = now
-		if !s.engine.begin(ctx, Event{Type: HostBegun, Host: h.Name, Fleet: h.Fleet, Lane: j.lane.String(), Worst: plan.Worst(j.actions).String()}) {
+		if !s.engine.begin(ctx, Event{Type: HostBegun, Host: h.Name, Fleet: h.Fleet, Lane: j.lane.String(), Wave: s.rollout.Wave(id),
+			Worst: plan.Worst(j.actions).String()}) {
 			s.rollout.Ended(id, now)
 			s.skip(j)
 			continue
@@ -151,6 +151,10 @@ func (s *schedule) ended(ctx context.Context, w end) {
 	s.sum.Done += r.Done
 	s.sum.NotStarted += r.NotStarted
 	j.failed = append(j.failed, r.Failures...)
+	if r.Deferred != nil && j.opens != nil { // it opens the Node of what is done
+		s.engine.emit(Event{Type: Deferred, Host: h.Name, Action: j.opens, Trouble: r.Deferred})
+		j.opens = nil
+	}
 	waits := (r.Done > 0 || j.closes()) && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
 	switch {
 	case j.opening:
@@ -159,6 +163,9 @@ func (s *schedule) ended(ctx context.Context, w end) {
 		s.hostEnded(h)
 		s.rollout.Failed(id)
 		s.leaveClosed(j, h, r.opened)
+	case r.Deferred != nil && r.Done == 0 && !j.closes():
+		s.emitEnded(h)
+		s.rollout.Deferred(id)
 	case waits && s.stopped:
 		s.sum.NotWaited++
 		s.through(ctx, h)
@@ -184,9 +191,14 @@ func (s *schedule) through(ctx context.Context, h plan.Host) {
 // hostEnded tells that nothing of a host goes on any more, and counts from then on: by
 // the record as well, nothing that waits for it or for its soak begins too early.
 func (s *schedule) hostEnded(h plan.Host) {
-	s.engine.emit(Event{Type: HostEnded, Host: h.Name, Fleet: h.Fleet, Lane: s.jobs[h.Server.ID].lane.String()})
+	s.emitEnded(h)
 	s.moved = s.engine.Now()
 	s.rollout.Ended(h.Server.ID, s.moved)
+}
+
+func (s *schedule) emitEnded(h plan.Host) {
+	id := h.Server.ID
+	s.engine.emit(Event{Type: HostEnded, Host: h.Name, Fleet: h.Fleet, Lane: s.jobs[id].lane.String(), Wave: s.rollout.Wave(id)})
 }
 
 // release ends the work of hosts that are Ready.
@@ -247,7 +259,11 @@ func (s *schedule) leave() {
 	for _, l := range s.rollout.Left(s.engine.Now(), s.ready) {
 		j := s.jobs[l.ID]
 		if s.skip(j); !s.stopped {
-			s.sum.Left = append(s.sum.Left, Left{Host: j.host.Name, Fleet: j.host.Fleet, Why: l.Why})
+			left := Left{Host: j.host.Name, Fleet: j.host.Fleet, Why: l.Why}
+			for _, id := range l.Of {
+				left.Of = append(left.Of, s.hosts[id].Name)
+			}
+			s.sum.Left = append(s.sum.Left, left)
 		}
 	}
 }
@@ -280,91 +296,26 @@ type Left struct {
 	Host  string         `json:"host"`
 	Fleet string         `json:"fleet"`
 	Why   rollout.Reason `json:"reason"`
+	Of    []string       `json:"because_of,omitempty"` // hosts that failed, where that is why
 }
 
 // schedule returns the work of a plan, not begun.
 func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
-	s := &schedule{engine: e, gate: e.newGate(), jobs: make(map[string]*job, len(work)), healthy: make(map[string]plan.Healthy),
+	l := lineUpOf(e.Config, e.Steps, p, work)
+	s := &schedule{engine: e, gate: e.newGate(), jobs: make(map[string]*job, len(work)), healthy: l.nodes, hosts: l.hosts,
 		ends: make(chan end), told: make(map[string]time.Time), moved: e.Now()}
-	byServer := make(map[string]*plan.Host, len(p.Hosts))
-	for i := range p.Hosts {
-		byServer[p.Hosts[i].Server.ID] = &p.Hosts[i]
-	}
-	ids, limits := make(map[string][]string), make(map[string]rollout.Limits)
-	for fleet, all := range p.Healthy {
-		for _, h := range all {
-			// The cluster goes on for a while about a host whose kubelet has died.
-			if of := byServer[h.ServerID]; of == nil || !of.Mends() {
-				s.healthy[h.ServerID] = h
-				ids[fleet] = append(ids[fleet], h.ServerID)
-			}
-		}
-	}
-	for _, f := range e.Config.Fleets {
-		limits[f.Name] = rollout.LimitsOf(f.Rollout, len(ids[f.Name]))
-	}
-	all := make([]rollout.Work, len(work))
-	for i, actions := range work {
+	for _, actions := range work {
 		id := actions[0].ServerID
-		h := byServer[id]
-		_, healthy := s.healthy[id]
-		j := &job{host: h, lane: laneOf(h, plan.Worst(actions), healthy)}
+		j := &job{host: l.hosts[id]}
 		j.actions, j.opens = opening(actions)
 		s.jobs[id] = j
-		s.disturbs = s.disturbs || e.Cluster != nil && j.lane == rollout.Disrupt
-		// The repair of a kubelet that ends as soon as it is started gives it what its fleet is
-		// to get, so it shows what becomes of the others.
-		k, _ := h.Kubelet.Get()
-		all[i] = rollout.Work{ID: id, Fleet: h.Fleet, Lane: j.lane, Trial: k.Fault.Code == plan.CodeKubeletCrashLoop}
 	}
-	s.sort(all)
-	s.rollout = rollout.New(all, limits, ids, e.Parallelism)
+	for _, w := range l.work {
+		if j := s.jobs[w.ID]; j != nil {
+			j.lane = w.Lane
+			s.disturbs = s.disturbs || e.Cluster != nil && j.lane == rollout.Disrupt
+		}
+	}
+	s.rollout = rollout.New(l.work, l.limits, l.healthy, e.Parallelism)
 	return s
-}
-
-// laneOf returns the way that a host's work takes.
-func laneOf(h *plan.Host, worst plan.Disruption, healthy bool) rollout.Lane {
-	switch _, there := h.Node.Get(); {
-	case healthy && worst >= plan.Restart:
-		return rollout.Disrupt
-	case healthy:
-		return rollout.Plain
-	case h.Member && there && h.Spec.Spec.JoinsCluster():
-		return rollout.Repair
-	}
-	return rollout.Join
-}
-
-// sort puts the hosts first whose Nodes an earlier run left closed: they take places of their
-// fleet, so the others could wait for them, and they for the canary. The hosts of a fleet that
-// wants it so are sorted by how many Pods they have; where that is not known, they may be busy.
-func (s *schedule) sort(all []rollout.Work) {
-	byIdle, place := make(map[string]bool), make(map[string]int) // by fleet
-	for _, f := range s.engine.Config.Fleets {
-		byIdle[f.Name] = f.Rollout.Order == fleet.ByIdle
-	}
-	for i, w := range all {
-		if _, known := place[w.Fleet]; !known {
-			place[w.Fleet] = i
-		}
-	}
-	pods := func(w rollout.Work) int {
-		list, known := s.jobs[w.ID].host.Pods.Get()
-		switch {
-		case !byIdle[w.Fleet]:
-			return 0
-		case !known:
-			return math.MaxInt
-		}
-		return len(list)
-	}
-	open := func(w rollout.Work) int {
-		if s.jobs[w.ID].opens != nil {
-			return 0
-		}
-		return 1
-	}
-	slices.SortStableFunc(all, func(a, b rollout.Work) int {
-		return cmp.Or(open(a)-open(b), place[a.Fleet]-place[b.Fleet], cmp.Compare(pods(a), pods(b)))
-	})
 }

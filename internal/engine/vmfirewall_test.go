@@ -139,7 +139,7 @@ func TestVMFirewallPendingWithoutRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := planned(t, e)
-	if !slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Step == "vm_firewall" && a.Deferred }) {
+	if !slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Step == "vm_firewall" && a.AfterRoot }) {
 		t.Fatalf("%+v", p.Actions)
 	}
 	var loads atomic.Int32

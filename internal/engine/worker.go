@@ -48,9 +48,6 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	if w.held != nil {
 		return w.held
 	}
-	if err := w.inWindow(a); err != nil {
-		return err
-	}
 	// Whoever looks at the Node finds who disturbs the work on its host.
 	if n, known := w.host.Node.Get(); known && a.Disruption >= plan.Restart && w.engine.Tell != nil {
 		w.engine.Tell(ctx, n, a)
@@ -74,7 +71,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 // inWindow returns why an action must not begin at this time of the day, or nil. A host
 // that was disturbed in time is brought to its end: half done it would serve nobody until
 // the next window.
-func (w *worker) inWindow(a plan.Action) error {
+func (w *worker) inWindow(a plan.Action) *plan.Trouble {
 	if b := w.engine.Bounds; b != nil && !w.disturbed {
 		if closed := b.Closed(w.host, a, w.engine.Now()); closed != nil {
 			return closed
@@ -227,7 +224,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	}
 	step := all[i]
 	changes := a.Changes
-	if a.Deferred {
+	if a.AfterRoot {
 		// What differs showed to nobody before there was root.
 		f, err := w.look(ctx, step, false)
 		if err != nil {

@@ -101,7 +101,7 @@ func (w *World) beat(m *Machine) {
 	}
 	name, since := m.Server.Name, time.Since(m.started)
 	first := firstHeard + m.Late
-	if m.process == "" || m.process == m.Refuses || time.Now().Before(m.up) || since < first || w.identities[name] == 0 || m.token != w.tokenOf(name) {
+	if m.process == "" || m.process == m.Refuses || m.process == m.Mutes || time.Now().Before(m.up) || since < first || w.identities[name] == 0 || m.token != w.tokenOf(name) {
 		return
 	}
 	n := w.nodes[name]

@@ -26,6 +26,7 @@ type Machine struct {
 	Skew     time.Duration     // of its clock
 	Late     time.Duration     // how much later than others its kubelet is heard first
 	Refuses  string            // a value of which its kubelet dies at once
+	Mutes    string            // a value with which its kubelet runs, and the cluster never hears of it
 
 	pending   map[plan.StepID]bool
 	artifacts map[string]bool // by digest

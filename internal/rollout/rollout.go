@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/macfleet/macfleet/fleet"
 )
 
 // Lane is the way that a host's work takes.
@@ -34,33 +32,11 @@ type Work struct {
 	ID    string // of the server
 	Fleet string
 	Lane  Lane
-	// Trial says of a repair that the host's own kubelet dies of what the others are to
-	// get, so they wait: else every run would try the same on one healthy host more.
+	// Trial says that the host is not Ready, and has got what others of its fleet are to get, so
+	// they wait: else every run would try the same on one healthy host more.
 	Trial bool
-}
-
-// Limits bound what is done to one fleet's hosts.
-type Limits struct {
-	MaxUnavailable int           // healthy hosts that are disturbed, or not Ready any more, at once; at least 1
-	Canary         int           // hosts that go first, and alone; 0: none
-	Soak           time.Duration // how long the canary must stay Ready before the others start
-	FailureBudget  int           // disturbed hosts that may fail before no further one starts
-	MinReady       int           // hosts of the fleet that must stay Ready; 0: no such limit
-}
-
-// LimitsOf returns the limits of a fleet with so many healthy hosts.
-func LimitsOf(r fleet.Rollout, healthy int) Limits {
-	return Limits{MaxUnavailable: Size(r.MaxUnavailable, healthy), Canary: r.Canary, Soak: r.Soak,
-		FailureBudget: r.FailureBudget, MinReady: r.MinReady}
-}
-
-// Size returns how many of n hosts a share is. A percentage is rounded down, and
-// nothing is less than 1: nothing would ever change.
-func Size(s fleet.Share, n int) int {
-	if s.Percent > 0 {
-		return max(1, n*s.Percent/100)
-	}
-	return max(1, s.Count)
+	// Stuck says of a trial that there is nothing to be done on the host, so that it has failed.
+	Stuck bool
 }
 
 // The limits of the repair lane, over all fleets.
@@ -83,6 +59,7 @@ const (
 type host struct {
 	Work
 	canary  bool
+	wave    int // that it started in; 0: it disturbs nothing, or has not started
 	state   state
 	failed  bool
 	readyAt time.Time // when its work was through
@@ -112,8 +89,12 @@ func New(work []Work, limits map[string]Limits, healthy map[string][]string, par
 	r := &Rollout{parallelism: max(1, parallelism), byID: make(map[string]*host, len(work)), fleets: make(map[string]*group)}
 	for _, w := range work {
 		h := &host{Work: w}
-		r.hosts = append(r.hosts, h)
-		r.byID[w.ID] = h
+		if w.Stuck {
+			h.state, h.failed = ended, true
+		} else {
+			r.hosts = append(r.hosts, h)
+			r.byID[w.ID] = h
+		}
 		g := r.fleets[w.Fleet]
 		if g == nil {
 			g = &group{limits: limits[w.Fleet], healthy: healthy[w.Fleet]}
@@ -123,7 +104,7 @@ func New(work []Work, limits map[string]Limits, healthy map[string][]string, par
 		case w.Lane == Disrupt:
 			h.canary = len(g.hosts) < g.limits.Canary
 			g.hosts = append(g.hosts, h)
-		case w.Lane == Repair && w.Trial && g.limits.Canary > 0:
+		case w.Trial && g.limits.Canary > 0:
 			g.trials = append(g.trials, h)
 		}
 	}
@@ -158,6 +139,26 @@ func (r *Rollout) Ended(id string, now time.Time) {
 	h.state, h.readyAt = ended, now
 }
 
+// Deferred says that nothing was done on a host, as a limit leaves it for a later run. A
+// canary's place goes to the next one that has not started.
+func (r *Rollout) Deferred(id string) {
+	h := r.byID[id]
+	h.state, h.wave = ended, 0
+	g := r.fleets[h.Fleet]
+	i := slices.Index(g.hosts, h)
+	if i < 0 {
+		return
+	}
+	g.started--
+	g.hosts = slices.Delete(g.hosts, i, i+1)
+	for i, h := range g.hosts {
+		h.canary = i < g.limits.Canary
+	}
+}
+
+// Wave returns the number of the wave in which a host started, 0 for one that disturbs nothing.
+func (r *Rollout) Wave(id string) int { return r.byID[id].wave }
+
 // Failed says that a host's work ended otherwise.
 func (r *Rollout) Failed(id string) {
 	h := r.byID[id]
@@ -173,24 +174,6 @@ func (r *Rollout) Running() int {
 		}
 	}
 	return n
-}
-
-// Left is a host that has not started, and what keeps it.
-type Left struct {
-	ID  string
-	Why Reason // empty: nothing but the number of workers
-}
-
-// Left returns the hosts that have not started.
-func (r *Rollout) Left(now time.Time, ready func(id string) bool) []Left {
-	r.look(now, ready)
-	var out []Left
-	for _, h := range r.hosts {
-		if h.state == waiting {
-			out = append(out, Left{h.ID, r.why(h)})
-		}
-	}
-	return out
 }
 
 // Soaks returns until when canaries are watched, by fleet, where others wait for
@@ -214,38 +197,18 @@ func (r *Rollout) Soaks(now time.Time) map[string]time.Time {
 // away, so that the work of one takes no further place.
 func (r *Rollout) Closed(ids map[string]bool) { r.closed = ids }
 
-// Reason says why a host does not start.
-type Reason string
-
-// The reasons that pass by themselves.
-const (
-	Unavailable Reason = "max-unavailable" // as many hosts as may be are disturbed or not Ready
-	CanaryGoes  Reason = "canary"          // the canary is not through
-	Soaking     Reason = "soak"            // the canary is watched
-	Repairs     Reason = "repairs"         // as many hosts as may be are mended
-)
-
-// The reasons that stay for the rest of a run, unless hosts come back by
-// themselves.
-const (
-	CanaryFailed   Reason = "canary-failed"   // the canary failed, or did not stay Ready
-	BudgetSpent    Reason = "failure-budget"  // more hosts failed than may
-	TooFewReady    Reason = "min-ready"       // one less would be too few
-	RepairsFailing Reason = "repairs-failing" // as many repairs failed as may
-	Cordoned       Reason = "cordoned"        // hosts that somebody closed take the places: only who did so knows for how long
-)
-
 // group is the progress of one fleet.
 type group struct {
 	limits  Limits
 	healthy []string // server ids
 	hosts   []*host  // of the lane Disrupt, in their order: the canary first
-	trials  []*host  // of the lane Repair, whose work shows what becomes of the others; none without a canary
+	started int      // of these
+	trials  []*host  // that are not Ready with what the others are to get; none without a canary
 
 	// What counts at one moment.
 	away      int    // of the healthy: disturbed, not Ready any more, or closed
 	cordoned  int    // of these: Ready and at rest, and closed
-	failed    int    // of the hosts
+	failed    int    // of the hosts and trials
 	whyAll    Reason // what keeps all
 	whyOthers Reason // what keeps all but the canary
 }
@@ -267,6 +230,24 @@ func whyFirst(first []*host, soak time.Duration, now time.Time) Reason {
 		}
 	}
 	return why
+}
+
+// trial says what keeps the disturbed hosts because of those that are not Ready with what they are
+// to get: each is repaired first, and counts like a canary, or like a failed host where others
+// have shown that it works.
+func (g *group) trial() Reason {
+	failed := 0
+	for _, h := range g.trials {
+		if h.failed {
+			failed++
+		} else if h.state != ended {
+			return TrialGoes
+		}
+	}
+	if failed > 0 && (!g.limits.Proven || failed > g.limits.FailureBudget) {
+		return TrialFailed
+	}
+	return ""
 }
 
 // look counts once, so that a run of many hosts stays linear. A canary that does not
@@ -294,8 +275,12 @@ func (r *Rollout) look(now time.Time, ready func(id string) bool) {
 		}
 	}
 	for _, g := range r.fleets {
-		// A host that died of an earlier run is a canary already, and keeps this one's too.
-		g.whyAll, g.whyOthers = whyFirst(g.trials, 0, now), whyFirst(g.canary(), g.limits.Soak, now)
+		g.whyAll, g.whyOthers = g.trial(), whyFirst(g.canary(), g.limits.Soak, now)
+		for _, h := range g.trials {
+			if h.failed {
+				g.failed++
+			}
+		}
 		for _, id := range g.healthy {
 			switch h := r.byID[id]; {
 			case h != nil && h.Lane == Disrupt && h.busy() || !ready(id):
@@ -313,7 +298,12 @@ func (r *Rollout) look(now time.Time, ready func(id string) bool) {
 func (r *Rollout) start(h *host) {
 	h.state = working
 	r.free--
-	switch g := r.fleets[h.Fleet]; {
+	g := r.fleets[h.Fleet]
+	if h.Lane == Disrupt {
+		h.wave = g.limits.Wave(g.started)
+		g.started++
+	}
+	switch {
 	case h.Lane == Repair:
 		r.repairs++
 	case h.Lane != Disrupt:

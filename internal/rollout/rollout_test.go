@@ -8,25 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-
-	"github.com/macfleet/macfleet/fleet"
 )
-
-func TestSize(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		share   fleet.Share
-		n, want int
-	}{
-		{fleet.Share{Percent: 20}, 9, 1}, {fleet.Share{Percent: 20}, 10, 2}, {fleet.Share{Percent: 20}, 14, 2},
-		{fleet.Share{Percent: 100}, 9, 9}, {fleet.Share{Percent: 1}, 0, 1}, {fleet.Share{Percent: 33}, 500, 165},
-		{fleet.Share{Count: 3}, 9, 3}, {fleet.Share{Count: 30}, 9, 30}, {fleet.Share{}, 9, 1},
-	} {
-		if got := Size(c.share, c.n); got != c.want {
-			t.Errorf("%+v of %d = %d, not %d", c.share, c.n, got, c.want)
-		}
-	}
-}
 
 var start = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
@@ -69,7 +51,7 @@ func TestCanary(t *testing.T) {
 	step(start)
 	r.Ended("0", start)
 	step(start.Add(time.Minute - 1))
-	if got := r.Left(start, all)[0]; got != (Left{"1", Soaking}) {
+	if got := r.Left(start, all)[0]; got.ID != "1" || got.Why != Soaking {
 		t.Errorf("left: %+v", got)
 	}
 	step(start.Add(time.Minute), "1", "2")
@@ -162,8 +144,9 @@ func TestRepair(t *testing.T) {
 	for _, id := range []string{"x", "y", "z"} {
 		r.Failed(id)
 	}
-	if got := r.Left(start, all); !slices.Equal(got, []Left{{"w", RepairsFailing}, {"1", Unavailable}}) {
-		t.Errorf("left %v", got)
+	want := []Left{{"w", RepairsFailing, []string{"x", "y", "z"}}, {"1", Unavailable, nil}}
+	if diff := cmp.Diff(want, r.Left(start, all)); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
 	}
 	r.Ended("0", start) // failed repairs are not the healthy hosts' affair
 	if got := r.Next(start, all); !slices.Equal(got, []string{"1"}) {
@@ -390,7 +373,7 @@ func TestTrial(t *testing.T) {
 	one := Limits{MaxUnavailable: 1, Canary: 1, FailureBudget: 3}
 	r := begun(one)
 	r.Worked("x")
-	if left := r.Left(start, all); len(left) != 2 || left[0].Why != CanaryGoes {
+	if left := r.Left(start, all); len(left) != 2 || left[0].Why != TrialGoes || !slices.Equal(left[0].Of, []string{"x"}) {
 		t.Errorf("left %+v", left)
 	}
 	r.Ended("x", start)
@@ -399,11 +382,96 @@ func TestTrial(t *testing.T) {
 	}
 	r = begun(one)
 	r.Failed("x")
-	if left := r.Left(start, all); len(left) != 2 || left[0].Why != CanaryFailed || left[1].Why != CanaryFailed || r.Next(start, all) != nil {
+	if left := r.Left(start, all); len(left) != 2 || left[0].Why != TrialFailed || !slices.Equal(left[1].Of, []string{"x"}) || r.Next(start, all) != nil {
 		t.Errorf("left %+v", left)
 	}
 	without := nine(Limits{MaxUnavailable: 1}, append(disrupt("0"), Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true})...)
 	if got := without.Next(start, all); !slices.Equal(got, []string{"x", "0"}) {
 		t.Errorf("without canaries starts %q", got)
+	}
+}
+
+// TestStuckTrial: where nothing can be done on a host that is not Ready with what the others are
+// to get, it has failed: no other is tried. Once Ready hosts show that it works, it counts as one
+// failed host.
+func TestStuckTrial(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limits Limits
+		want   Reason
+	}{
+		"nothing is proven":                {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1}, TrialFailed},
+		"it is proven, and one may fail":   {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1, Proven: true}, ""},
+		"it is proven, and none may fail":  {Limits{MaxUnavailable: 2, Canary: 1, Proven: true}, TrialFailed},
+		"without canaries nobody is tried": {Limits{MaxUnavailable: 2}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := nine(c.limits, append(disrupt("0", "1"), Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true, Stuck: true})...)
+			left := r.Left(start, all)
+			if len(left) != 2 || left[0].Why != c.want || r.Running() != 0 {
+				t.Fatalf("left %+v", left)
+			}
+			if got := r.Next(start, all); (len(got) == 0) != (c.want != "") {
+				t.Errorf("starts %q", got)
+			}
+			if c.want != "" && !slices.Equal(left[0].Of, []string{"x"}) {
+				t.Errorf("left because of %q", left[0].Of)
+			}
+		})
+	}
+	// Together with another that fails, there are more than may.
+	r := nine(Limits{MaxUnavailable: 1, FailureBudget: 1, Canary: 1, Proven: true}, append(disrupt("0", "1", "2"), Work{ID: "x", Fleet: "runners", Trial: true, Stuck: true})...)
+	r.Next(start, all)
+	r.Ended("0", start)
+	r.Next(start, all)
+	r.Failed("1")
+	if left := r.Left(start, all); len(left) != 1 || left[0].Why != BudgetSpent || !slices.Equal(left[0].Of, []string{"1", "x"}) {
+		t.Errorf("left %+v", left)
+	}
+}
+
+// TestWaves: the canary is the first wave, and the others have as many hosts as may be disturbed.
+func TestWaves(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		limits Limits
+		want   []int
+	}{
+		{Limits{MaxUnavailable: 2, Canary: 1}, []int{1, 2, 2, 3, 3, 4}}, {Limits{MaxUnavailable: 1}, []int{1, 2, 3, 4, 5, 6}},
+		{Limits{MaxUnavailable: 3, Canary: 2}, []int{1, 1, 2, 2, 2, 3}}, {Limits{MaxUnavailable: 1, Canary: 9}, []int{1, 1, 1, 1, 1, 1}},
+	} {
+		r := nine(c.limits, disrupt(ids(6)...)...)
+		var got []int
+		for range c.want {
+			for _, id := range r.Next(start, all) {
+				got = append(got, r.Wave(id))
+				r.Ended(id, start)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", c.limits, diff)
+		}
+	}
+}
+
+// TestDeferredCanary: where the canary is left for a later run, the next host is the canary.
+func TestDeferredCanary(t *testing.T) {
+	t.Parallel()
+	r := nine(Limits{MaxUnavailable: 3, Canary: 1}, disrupt(ids(4)...)...)
+	for _, want := range [][]string{{"0"}, {"1"}} {
+		if diff := cmp.Diff(want, r.Next(start, all)); diff != "" {
+			t.Fatalf("starts (-want +got):\n%s", diff)
+		}
+		if want[0] == "0" {
+			r.Deferred("0")
+		}
+	}
+	if r.Wave("1") != 1 {
+		t.Errorf("it is in wave %d", r.Wave("1"))
+	}
+	r.Ended("1", start)
+	if got := r.Next(start, all); !slices.Equal(got, []string{"2", "3"}) {
+		t.Errorf("starts %q", got)
 	}
 }

@@ -17,6 +17,7 @@ const (
 	started      runlog.Type = "started"
 	done         runlog.Type = "done"
 	failed       runlog.Type = "failed"
+	deferred     runlog.Type = "deferred"
 	waiting      runlog.Type = "waiting"
 	ready        runlog.Type = "ready"
 	uploadBegins runlog.Type = "upload-begins"
@@ -106,6 +107,8 @@ func (c *checker) enter(e runlog.Entry) {
 		c.starts(e)
 	case done, failed:
 		c.finishes(e)
+	case deferred:
+		c.defers(e)
 	case waiting, ready:
 		if h := c.hosts[e.Host]; h != nil {
 			h.settled = true
@@ -129,7 +132,7 @@ func (c *checker) begins(e runlog.Entry) {
 	}
 	h := &host{fleet: e.Fleet, lane: e.Lane}
 	for _, a := range c.record.Plan.Actions {
-		if a.Host == e.Host && a.Refused.String() == "" && c.actions[a.Key()] == "" {
+		if a.Host == e.Host && a.Refused.String() == "" && a.Deferred.String() == "" && c.actions[a.Key()] == "" {
 			h.left++
 		}
 	}
@@ -212,6 +215,19 @@ func (c *checker) starts(e runlog.Entry) {
 	if h.failed {
 		c.say("%s of %s starts after a failure there", e.Action.Label(), e.Host)
 	}
+}
+
+// defers takes an action that was left for a later run after its host began.
+func (c *checker) defers(e runlog.Entry) {
+	h := c.hosts[e.Host]
+	if e.Action == nil || h == nil || h.over {
+		c.say("%s is deferred outside the work on it", e.Host)
+		return
+	}
+	if c.actions[e.Action.Key()] == started {
+		c.say("%s of %s is deferred after it started", e.Action.Label(), e.Host)
+	}
+	h.left--
 }
 
 // finishes takes the end of an action, or of the wait for a Node.

@@ -93,6 +93,7 @@ type Plan struct {
 	Change    int      `json:"change"`
 	Remove    int      `json:"remove"`
 	Refused   int      `json:"refused"`
+	Deferred  int      `json:"deferred"` // hosts
 	Unknown   int      `json:"unknown"`
 	Unread    int      `json:"unread"`
 	Drift     int      `json:"drift"`
@@ -127,9 +128,10 @@ type Action struct {
 	Object     string    `json:"object,omitempty"` // of the cluster
 	Reason     plan.Code `json:"reason,omitzero"`  // its code
 	Disruption string    `json:"disruption"`
-	Refused    plan.Code `json:"refused,omitzero"` // the code of why it is wanted and is not done
-	Drains     bool      `json:"drains,omitempty"` // the host's Node is drained first
-	Forced     bool      `json:"forced,omitempty"` // the host is not waited for, whatever goes on there: --force-busy
+	Refused    plan.Code `json:"refused,omitzero"`  // the code of why it is wanted and is not done
+	Deferred   plan.Code `json:"deferred,omitzero"` // the code of which limit leaves it for a later run
+	Drains     bool      `json:"drains,omitempty"`  // the host's Node is drained first
+	Forced     bool      `json:"forced,omitempty"`  // the host is not waited for, whatever goes on there: --force-busy
 }
 
 // Outcome is what a run came to.
@@ -138,6 +140,7 @@ type Outcome string
 // The outcomes.
 const (
 	Converged  Outcome = "converged"
+	Deferred   Outcome = "deferred"   // the run did all that it may, and a limit left hosts for a later one
 	Incomplete Outcome = "incomplete" // something failed, was not started or did not converge
 	Errored    Outcome = "error"      // the run could not be brought to its end, or not be proven
 	LeftAtOnce Outcome = "left"       // a second Ctrl-C: what ran is uncertain
@@ -156,6 +159,7 @@ type End struct {
 	Failed     int     `json:"failed"`
 	NotStarted int     `json:"not_started"`
 	NotWaited  int     `json:"not_waited"` // hosts whose Nodes were not waited for to the end
+	Deferred   int     `json:"deferred"`   // hosts of which a limit left something for a later run
 	Left       int     `json:"left"`       // changes that the last look still found
 }
 
@@ -168,6 +172,9 @@ func ActionOf(a plan.Action) Action {
 	}
 	if a.Refusal != nil {
 		out.Refused = a.Refusal.Code
+	}
+	if a.Deferral != nil {
+		out.Deferred = a.Deferral.Code
 	}
 	return out
 }
@@ -183,7 +190,7 @@ func (a Action) Label() string { return cmp.Or(a.Step, a.Object, a.Kind) }
 // PlanOf returns a plan as records hold it.
 func PlanOf(p *plan.Plan) Plan {
 	s := p.Summarise()
-	out := Plan{Add: s.Add, Change: s.Change, Remove: s.Remove, Refused: s.Refused, Unknown: s.Unknown, Unread: s.Unread,
+	out := Plan{Add: s.Add, Change: s.Change, Remove: s.Remove, Refused: s.Refused, Deferred: s.Deferred, Unknown: s.Unknown, Unread: s.Unread,
 		Drift: s.Drift, Pending: s.Pending, Converged: s.Converged, Hosts: []Host{}, Actions: []Action{},
 		Healthy: make(map[string][]string)}
 	for fleet, all := range p.Healthy {

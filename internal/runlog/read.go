@@ -360,6 +360,7 @@ const (
 	StateNotStarted State = "not started"
 	StateUncertain  State = "uncertain"      // it was begun, and nobody knows how it ended
 	StateRefused    State = "refused"        // the plan did not mean to do it
+	StateDeferred   State = "deferred"       // a limit of the run left it for a later one
 	StateNotWaited  State = "not waited for" // the run ended before the host's Node was Ready
 )
 
@@ -367,6 +368,7 @@ const (
 type HostReport struct {
 	Host    string         `json:"host"`
 	Fleet   string         `json:"fleet"`
+	Wave    int            `json:"wave,omitempty"` // in which it was disturbed, from 1
 	Actions []ActionReport `json:"actions"`
 }
 
@@ -395,11 +397,16 @@ func (r Record) Reports() []HostReport {
 	}
 	for _, a := range r.Plan.Actions {
 		x := report(a)
-		if x.State = StateNotStarted; a.Refused != (plan.Code{}) {
+		switch x.State = StateNotStarted; {
+		case a.Refused != (plan.Code{}):
 			x.State = StateRefused
+		case a.Deferred != (plan.Code{}):
+			x.State = StateDeferred
 		}
 	}
+	waves := make(map[string]int) // by host
 	for _, e := range r.Entries {
+		waves[e.Host] = max(waves[e.Host], e.Wave)
 		if e.Action != nil {
 			report(*e.Action).enter(e)
 		}
@@ -412,7 +419,7 @@ func (r Record) Reports() []HostReport {
 		if !known {
 			i = len(out)
 			places[a.Action.Host] = i
-			out = append(out, HostReport{Host: a.Action.Host, Fleet: a.Action.Fleet})
+			out = append(out, HostReport{Host: a.Action.Host, Fleet: a.Action.Fleet, Wave: waves[a.Action.Host]})
 		}
 		out[i].Actions = append(out[i].Actions, *a)
 	}
@@ -429,6 +436,8 @@ func (r *ActionReport) enter(e Entry) {
 		r.State, r.Seconds = StateDone, e.Seconds
 	case engine.Skipped:
 		r.State = StateNotStarted
+	case engine.Deferred:
+		r.State = StateDeferred
 	case engine.Failed:
 		r.State, r.Seconds, r.Code, r.Text, r.Remedy, r.Output = StateFailed, e.Seconds, e.Code, e.Text, e.Remedy, e.Output
 		if e.Uncertain {

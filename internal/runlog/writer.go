@@ -108,7 +108,7 @@ func (w *Writer) Event(e engine.Event) error {
 
 // synced are the types of lines that are not events, and of events that stand before or after a change.
 var synced = []Type{TypeRun, TypePlan, TypeStop, TypeRise, TypeEnd, engine.Started, engine.Done, engine.Failed,
-	engine.UploadBegins, engine.UploadEnds, engine.NodeReady, engine.Waiting, engine.Skipped, engine.HostBegun, engine.HostEnded, engine.Closing, engine.Opened}
+	engine.UploadBegins, engine.UploadEnds, engine.NodeReady, engine.Waiting, engine.Skipped, engine.Deferred, engine.HostBegun, engine.HostEnded, engine.Closing, engine.Opened}
 
 // entry returns the line of an event.
 func (w *Writer) entry(e engine.Event) Entry {

@@ -77,6 +77,17 @@ func (t *Text) Applied(r engine.Result) {
 		t.notes(r.After)
 		return
 	}
+	if r.Finished() {
+		s := r.After.Summarise()
+		t.uncovered(r.After.Coverage())
+		t.sayf("Applied %s. %d of %s of %s converged.", count(r.Done, "action"), s.Converged, count(s.Hosts, "host"), ownerTitle(r.After))
+		t.Say(deferredTo(r.After))
+		t.closed(r.Closed)
+		t.held(r.After, false)
+		t.nodes(r)
+		t.notes(r.After)
+		return
+	}
 	t.leftHosts(r.Left)
 	t.closed(r.Closed)
 	if r.After != nil { // else nobody could look
@@ -109,7 +120,7 @@ func (t *Text) remainder(r engine.Result) {
 	s := r.After.Summarise()
 	uncompared, _ := lead(r.After.Coverage())
 	t.Say(uncompared + listed("; ", fmt.Sprintf("Applied %s", count(r.Done, "action")), fmt.Sprintf("%d of %s converged", s.Converged, count(s.Hosts, "host")),
-		refusals(s), some(len(r.Failures), "failed"), some(r.NotStarted, "not started"),
+		deferred(s), refusals(s), some(len(r.Failures), "failed"), some(r.NotStarted, "not started"),
 		given(r.NotWaited > 0, "%s not waited for", count(r.NotWaited, "Node")), some(s.Changes(), "still to do")) + ".")
 	t.nodes(r)
 }
@@ -132,24 +143,41 @@ func (t *Text) leftHosts(all []engine.Left) {
 		return
 	}
 	t.section("Not started")
-	for _, same := range grouped(all, func(l engine.Left) engine.Left { return engine.Left{Fleet: l.Fleet, Why: l.Why} }) {
+	for _, same := range grouped(all, func(l engine.Left) string { return fmt.Sprintln(l.Fleet, l.Why, l.Of) }) {
 		of := same[0]
-		t.line(0, signRefused, fmt.Sprintf("%s, %s: %s: %s", of.Fleet, count(len(same), "host"), of.Why, cmp.Or(leftTexts[of.Why], "other hosts were worked on, to the end")))
+		t.line(0, signRefused, fmt.Sprintf("%s, %s: %s: %s", of.Fleet, count(len(same), "host"), of.Why, whyLeft(of)))
 		t.line(4, "", firstOf(mapped(same, func(l engine.Left) string { return l.Host })))
 	}
-	t.line(4, "", "to do: mend what failed, and apply again: it goes on from there")
+	if tried := slices.IndexFunc(all, func(l engine.Left) bool { return l.Why == rollout.TrialFailed }); tried >= 0 {
+		name := all[tried].Of[0]
+		t.line(4, "", fmt.Sprintf("to do: fix %s and apply again; or go on without it: macfleet hold %s, or --exclude name=%s", name, name, name))
+		return
+	}
+	t.line(4, "", "to do: fix what failed and apply again; it resumes")
 }
 
-// leftTexts say why a host was not started, where it is not that others were worked on.
+// whyLeft says why a host was not started, with the hosts because of which it was not.
+func whyLeft(l engine.Left) string {
+	text := cmp.Or(leftTexts[l.Why], "other hosts were worked on, to the end")
+	if strings.Contains(text, "%s") {
+		return fmt.Sprintf(text, cmp.Or(firstOf(l.Of), "a host"))
+	}
+	return text
+}
+
+// leftTexts say why a host was not started, where it is not that others were worked on. A %s
+// stands for the hosts because of which it was not.
 var leftTexts = map[rollout.Reason]string{
 	rollout.Unavailable:    "as many hosts as max_unavailable allows were disturbed or not Ready, to the end",
 	rollout.Cordoned:       "hosts that somebody closed to new Pods take the places that max_unavailable allows; macfleet hosts shows them",
 	rollout.CanaryGoes:     "the run ended before the canary was through",
 	rollout.Soaking:        "the run ended before the canary was through",
-	rollout.CanaryFailed:   "the canary failed or did not stay Ready, so no other host was touched",
-	rollout.BudgetSpent:    "more hosts failed than failure_budget allows",
+	rollout.CanaryFailed:   "the canary %s failed or did not stay Ready, so no other host was touched",
+	rollout.TrialGoes:      "the run ended before %s was repaired, which has this change already",
+	rollout.TrialFailed:    "%s has this change already, is not Ready and could not be repaired, so no other host gets it",
+	rollout.BudgetSpent:    "more hosts failed than failure_budget allows: %s",
 	rollout.TooFewReady:    "fewer hosts would be Ready than min_ready wants",
-	rollout.RepairsFailing: "too many repairs failed",
+	rollout.RepairsFailing: "the repairs of %s failed, and no further one is tried",
 }
 
 func (t *Text) closed(all []engine.Closed) {

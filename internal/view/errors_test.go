@@ -381,7 +381,8 @@ func boundTroubles() []plan.Trouble {
 	night, _ := fleet.ParseWindow("daily 22:00-04:00")
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, b := range []plan.Bounds{
-		{Guardrails: fleet.Guardrails{MaxHosts: 1}}, {Guardrails: fleet.Guardrails{Windows: []fleet.Window{night}}, Now: noon}, {MaxDisrupted: 2}, {},
+		{Guardrails: fleet.Guardrails{MaxHosts: 1}}, {Guardrails: fleet.Guardrails{Windows: []fleet.Window{night}}, Now: noon},
+		{}, {Guardrails: fleet.Guardrails{MaxDisrupted: fleet.Share{Count: 1}}},
 	} {
 		p := &plan.Plan{Healthy: make(map[string][]plan.Healthy)}
 		for _, id := range []string{"1", "2"} {
@@ -389,13 +390,13 @@ func boundTroubles() []plan.Trouble {
 			p.Hosts = append(p.Hosts, plan.Host{Name: name, Fleet: "runners", Member: true, Server: inventory.Server{ID: id}})
 			p.Healthy["runners"] = append(p.Healthy["runners"], plan.Healthy{ServerID: id, Name: name})
 			d := plan.Drain
-			if b.MaxDisrupted > 0 {
+			if b.Guardrails.MaxHosts == 0 && b.Guardrails.Windows == nil && b.Guardrails.MaxDisrupted == (fleet.Share{}) {
 				d = plan.Wipe
 			}
 			p.Actions = append(p.Actions, plan.Action{Host: name, ServerID: id, Disruption: d})
 		}
-		p.Restrict(b)
-		out = append(out, *p.Actions[1].Refusal)
+		p.Defer(b, nil)
+		out = append(out, *p.Actions[1].Deferral)
 	}
 	return out
 }

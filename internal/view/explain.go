@@ -210,7 +210,7 @@ type use struct {
 func (t *Text) PlanScripts(p *plan.Plan) {
 	var all []use
 	for _, a := range p.Actions {
-		if a.Refusal != nil {
+		if !a.Runs() {
 			continue
 		}
 		h, _ := p.HostByServer(a.ServerID)

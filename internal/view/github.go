@@ -110,6 +110,8 @@ func annotations(a plan.Action, cfg *fleet.Config) []note {
 	level, behind := "notice", given(a.Disruption > plan.NoDisruption, " (%s)", a.Disruption)
 	if a.Refusal != nil {
 		behind = "; not done: " + a.Refusal.Code.String()
+	} else if a.Deferral != nil {
+		behind = "; deferred to a later run: " + a.Deferral.Code.String()
 	}
 	if a.Refusal != nil || a.Disruption > plan.Restart {
 		level = "warning"
@@ -171,10 +173,13 @@ func (m Markdown) write(out io.Writer, p *plan.Plan, made string) error {
 	if len(uncovered(p.Coverage())) > 0 {
 		b.WriteString("\n")
 	}
-	if s.Changes() == 0 && s.Complete() {
+	if s.Finished() && s.Deferred == 0 {
 		fmt.Fprintf(&b, "%s\n", noChanges(p, s))
 	} else {
 		b.WriteString(strings.TrimSpace("**"+summary(p)+"** "+cost(p)) + "\n")
+		for _, line := range inThisRun(p) {
+			fmt.Fprintf(&b, "\n%s\n", line)
+		}
 	}
 	folded := markdownParts(p)
 	rest := func(n int) string {

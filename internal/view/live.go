@@ -130,8 +130,12 @@ func (p *progress) event(e engine.Event) string {
 		if w, at := p.active[e.Host]; at {
 			p.active[e.Host] = work{EventLine(e), w.since}
 		}
-	case engine.Soaking, engine.Closing, engine.Evicting, engine.Opened:
+	case engine.Soaking, engine.Closing, engine.Evicting, engine.Opened, engine.Deferred:
 		return EventLine(e)
+	case engine.HostBegun:
+		if e.Wave > 0 {
+			return EventLine(e)
+		}
 	case engine.Done, engine.Failed, engine.NodeReady:
 		delete(p.active, e.Host)
 		if e.Action == nil || e.Action.Kind != plan.AwaitNode {
@@ -218,7 +222,8 @@ func EventLine(e engine.Event) string {
 		engine.Waiting:   "waiting until its Node is Ready",
 		engine.NodeReady: "its Node is Ready " + took,
 		engine.Sending:   fmt.Sprintf("%s sent, %s of %s", e.Artifact, bytes(e.Bytes), bytes(e.Size)),
-		engine.HostBegun: fmt.Sprintf("begins (%s, %s)", e.Lane, e.Worst),
+		engine.Deferred:  what + " deferred to a later run: " + seen,
+		engine.HostBegun: fmt.Sprintf("begins (%s, %s%s)", e.Lane, e.Worst, given(e.Wave > 0, ", wave %d", e.Wave)),
 		engine.HostEnded: "ended",
 		engine.Closing:   "its Node takes no new Pods",
 		engine.Opened:    "its Node takes Pods again",

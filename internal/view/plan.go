@@ -16,7 +16,7 @@ import (
 // Plan shows what would change and why. A plan without a difference is one line.
 func (t *Text) Plan(p *plan.Plan) {
 	s, c := p.Summarise(), p.Coverage()
-	if s.Changes() == 0 && s.Complete() {
+	if s.Finished() && s.Deferred == 0 {
 		t.uncovered(c)
 		t.Say(noChanges(p, s))
 		t.held(p, false)
@@ -32,6 +32,9 @@ func (t *Text) Plan(p *plan.Plan) {
 	t.Say(summary(p))
 	if text := cost(p); text != "" {
 		t.Say(text)
+	}
+	for _, line := range inThisRun(p) {
+		t.Say(line)
 	}
 	t.notes(p)
 }
@@ -126,7 +129,7 @@ func planBlocks(h plan.Host, actions []plan.Action) []block {
 		b.hosts = []string{fmt.Sprintf("%s  from %s, %s in %s, host key %s not pinned",
 			h.Name, h.Server.Name, h.Server.Type, h.Server.Zone, h.Seen.Fingerprint)}
 	}
-	b.body = append(append(b.body, holdRows(h, actions)...), troubles(h)...)
+	b.body = slices.Concat(b.body, holdRows(h, actions), deferralRows(actions), troubles(h))
 	if len(b.body) == 0 && b.sign != string(plan.Create) {
 		return nil
 	}
@@ -184,7 +187,7 @@ func actionRows(h plan.Host, a plan.Action) []row {
 // idleText says what is done about the work on a host before an action that would hurt it.
 func idleText(a plan.Action) string {
 	switch {
-	case a.Refusal != nil || a.Disruption < plan.Drain:
+	case !a.Runs() || a.Disruption < plan.Drain:
 		return ""
 	case a.Forced && len(a.Busy) > 0:
 		return "by force, while there is " + plan.TaskTexts(a.Busy)
@@ -231,7 +234,7 @@ func reason(a plan.Action) string {
 		return fmt.Sprintf(" (%s): %s", a.Reason.Code, a.Reason.Text)
 	}
 	origin := ""
-	if a.Kind.OfStep() && a.Reason.Code != plan.CodeFirstSetup && !a.Deferred {
+	if a.Kind.OfStep() && a.Reason.Code != plan.CodeFirstSetup && !a.AfterRoot {
 		origin = listed(", and ", given(a.Origin.Drift, "drift"), given(a.Origin.Pending, "the configuration changed"),
 			given(a.Origin.NotKnown, "last verified state lost"))
 	}
@@ -250,7 +253,7 @@ func value(h plan.Host, v string) string {
 func summary(p *plan.Plan) string {
 	s := p.Summarise()
 	uncompared, rest := lead(p.Coverage())
-	return uncompared + listed("; ", fmt.Sprintf("Plan%s: %d to add, %d to change, %d to remove", rest, s.Add, s.Change, s.Remove), refusals(s)) + "."
+	return uncompared + listed("; ", fmt.Sprintf("Plan%s: %d to add, %d to change, %d to remove", rest, s.Add, s.Change, s.Remove), deferred(s), refusals(s)) + "."
 }
 
 // refusals counts what is wanted and not done, without the hosts that were not compared.

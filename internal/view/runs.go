@@ -52,10 +52,14 @@ func outcomeText(o runlog.Outcome, end *runlog.End) string {
 		return "left at once"
 	case o == runlog.Converged && end.Done == 0:
 		return "converged, nothing to do"
-	case o != runlog.Incomplete:
+	case o != runlog.Incomplete && o != runlog.Deferred:
 		return string(o)
 	}
-	left := listed(", ", some(end.Failed, "failed"), some(end.NotStarted, "not started"), some(end.NotWaited, "not waited for"))
+	late := given(end.Deferred > 0, "%s deferred", count(end.Deferred, "host"))
+	if o == runlog.Deferred {
+		return late
+	}
+	left := listed(", ", some(end.Failed, "failed"), some(end.NotStarted, "not started"), some(end.NotWaited, "not waited for"), late)
 	return cmp.Or(left, "did not converge")
 }
 
@@ -81,7 +85,7 @@ func (t *Text) Run(r runlog.Record) {
 	}
 	for _, host := range r.Reports() {
 		t.blank()
-		t.line(0, signOf(host), subject(host.Host))
+		t.line(0, signOf(host), subject(host.Host)+given(host.Wave > 0, " (wave %d)", host.Wave))
 		var group []runlog.ActionReport // that lie beside each other and came equally far; what failed stands alone
 		for i, a := range host.Actions {
 			group = append(group, a)

@@ -52,6 +52,7 @@ type hook struct {
 	Step    string  `json:"step,omitempty"`
 	Action  string  `json:"action,omitempty"` // absent while the host is looked at
 	Lane    string  `json:"lane,omitempty"`   // of a host that begins or ends
+	Wave    int     `json:"wave,omitempty"`   // of it in the lane disrupt, from 1
 	Pod     string  `json:"pod,omitempty"`    // NAMESPACE/NAME that a drain moves
 	Seconds float64 `json:"elapsed_seconds"`
 	Error   string  `json:"error,omitempty"`
@@ -65,10 +66,12 @@ type outcome struct {
 	NotWaited   int  `json:"not_waited"`
 	Interrupted bool `json:"interrupted"`
 	// Stopped is why: interrupted, deadline or record; absent where it came to its end.
-	Stopped   string        `json:"stopped,omitempty"`
-	Lost      string        `json:"lock_lost,omitempty"` // why the lock was lost, and the run stopped
-	Converged bool          `json:"converged"`
-	Left      []engine.Left `json:"left,omitempty"`
+	Stopped   string `json:"stopped,omitempty"`
+	Lost      string `json:"lock_lost,omitempty"` // why the lock was lost, and the run stopped
+	Converged bool   `json:"converged"`
+	// Deferred counts the hosts of which a limit left something for a later run.
+	Deferred int           `json:"deferred"`
+	Left     []engine.Left `json:"left,omitempty"`
 	// Closed are the hosts whose Nodes stay closed to new Pods.
 	Closed []string `json:"closed,omitempty"`
 }
@@ -98,8 +101,11 @@ func (s *Stream) Plan(p *plan.Plan) {
 	d := wire.PlanOf(p)
 	for _, c := range d.ResourceChanges {
 		m := message{Type: "planned_change", Message: c.Address + ": " + c.ActionReason.String(), Change: &c}
-		if c.Refused != nil {
+		switch {
+		case c.Refused != nil:
 			m.Level, m.Type = "warn", "refused_change"
+		case c.Deferral != nil:
+			m.Type = "deferred_change"
 		}
 		s.write(m)
 	}
@@ -111,7 +117,7 @@ func (s *Stream) Plan(p *plan.Plan) {
 
 // streamed are the types of lines that tell of events. Other events have none.
 var streamed = map[engine.EventType]string{
-	engine.Started: "apply_start", engine.Done: "apply_complete", engine.Failed: "apply_errored", engine.Skipped: "apply_skipped",
+	engine.Started: "apply_start", engine.Done: "apply_complete", engine.Failed: "apply_errored", engine.Skipped: "apply_skipped", engine.Deferred: "apply_deferred",
 	engine.Waiting: "node_waiting", engine.NodeReady: "node_ready", engine.Sending: "artifact_progress",
 	engine.HostBegun: "host_start", engine.HostEnded: "host_complete", engine.Soaking: "canary_soak",
 	engine.Closing: "node_closing", engine.Evicting: "pod_evicting", engine.Opened: "node_opened",
@@ -132,7 +138,7 @@ func (s *Stream) Event(e engine.Event) {
 		a := e.Action
 		m.Hook = &hook{Address: a.Address(), Host: a.Host, Step: string(a.Step), Action: string(a.Kind), Seconds: e.Seconds}
 	case e.Host != "":
-		m.Hook = &hook{Address: wire.HostAddress(e.Host), Host: e.Host, Lane: e.Lane, Pod: e.Pod, Seconds: e.Seconds}
+		m.Hook = &hook{Address: wire.HostAddress(e.Host), Host: e.Host, Lane: e.Lane, Wave: e.Wave, Pod: e.Pod, Seconds: e.Seconds}
 	}
 	if e.Type == engine.Sending {
 		m.Progress = &progressed{Artifact: e.Artifact, Bytes: e.Bytes, Size: e.Size}
@@ -140,7 +146,7 @@ func (s *Stream) Event(e engine.Event) {
 	if e.Err != nil {
 		m.Hook.Error = e.Err.Error()
 	}
-	if e.Trouble != nil {
+	if e.Trouble != nil && e.Type == engine.Observed {
 		m.Level, m.Host = "warn", wire.Troubled(e.Host, "", e.Trouble)
 	}
 	s.write(m)
@@ -163,11 +169,15 @@ func (s *Stream) Outcome(r engine.Result) {
 		o.Lost = r.Lost.Error()
 	}
 	m := message{Type: "apply_summary", Outcome: &o, Message: fmt.Sprintf("%s done, converged", count(r.Done, "action"))}
-	if !o.Converged {
-		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))
-	}
 	if r.After != nil {
 		m.Summary = new(r.After.Summarise())
+		o.Deferred = m.Summary.Deferred
+	}
+	switch {
+	case !r.Finished():
+		m.Level, m.Message = "error", fmt.Sprintf("%s done, did not converge", count(r.Done, "action"))
+	case o.Deferred > 0:
+		m.Message = fmt.Sprintf("%s done, %s deferred", count(r.Done, "action"), count(o.Deferred, "host"))
 	}
 	s.write(m)
 }

@@ -59,7 +59,7 @@ func NewPlanFile(p *plan.Plan) PlanFile {
 
 // Approved returns what the file approves.
 func (f PlanFile) Approved() *plan.Approved {
-	return &plan.Approved{Owner: f.Plan.Owner, Digests: f.Digests, Keys: f.Plan.Keys()}
+	return &plan.Approved{Owner: f.Plan.Owner, Digests: f.Digests, Keys: f.Plan.Keys(), Deferred: f.Plan.Deferrals()}
 }
 
 // Actions returns the actions that the file approves, in their order.

@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/rollout"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// lineUp is the work of a plan in the order in which its hosts start, and what bounds it.
+type lineUp struct {
+	work    []rollout.Work
+	limits  map[string]rollout.Limits // by fleet
+	healthy map[string][]string       // ids of servers, by fleet
+	nodes   map[string]plan.Healthy   // of these, by server id
+	hosts   map[string]*plan.Host     // by server id
+}
+
+// lineUpOf lines up the hosts of a plan that have something to be done. all holds their
+// actions, without those of the cluster.
+func lineUpOf(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, all [][]plan.Action) lineUp {
+	l := lineUp{limits: make(map[string]rollout.Limits), healthy: make(map[string][]string),
+		nodes: make(map[string]plan.Healthy), hosts: make(map[string]*plan.Host, len(p.Hosts))}
+	for i := range p.Hosts {
+		l.hosts[p.Hosts[i].Server.ID] = &p.Hosts[i]
+	}
+	for fleet, healthy := range p.Healthy {
+		for _, h := range healthy {
+			// The cluster goes on for a while about a host whose kubelet has died.
+			if of := l.hosts[h.ServerID]; of == nil || !of.Mends() {
+				l.nodes[h.ServerID] = h
+				l.healthy[fleet] = append(l.healthy[fleet], h.ServerID)
+			}
+		}
+	}
+	for _, f := range cfg.Fleets {
+		l.limits[f.Name] = rollout.LimitsOf(f.Rollout, len(l.healthy[f.Name]))
+	}
+	of := make(map[string][]plan.Action, len(all)) // by server id
+	for _, actions := range all {
+		id := actions[0].ServerID
+		of[id] = actions
+		h := l.hosts[id]
+		_, healthy := l.nodes[id]
+		l.work = append(l.work, rollout.Work{ID: id, Fleet: h.Fleet, Lane: laneOf(h, plan.Worst(actions), healthy)})
+	}
+	l.sort(cfg, of)
+	l.trials(steps, p, of)
+	return l
+}
+
+// laneOf returns the way that a host's work takes.
+func laneOf(h *plan.Host, worst plan.Disruption, healthy bool) rollout.Lane {
+	switch _, there := h.Node.Get(); {
+	case healthy && worst >= plan.Restart:
+		return rollout.Disrupt
+	case healthy:
+		return rollout.Plain
+	case h.Member && there && h.Spec.Spec.JoinsCluster():
+		return rollout.Repair
+	}
+	return rollout.Join
+}
+
+// sort puts the hosts first whose Nodes an earlier run left closed: they take places of their
+// fleet, so the others could wait for them, and they for the canary. The hosts of a fleet that
+// wants it so are sorted by how many Pods they have; where that is not known, they may be busy.
+func (l lineUp) sort(cfg *fleet.Config, of map[string][]plan.Action) {
+	byIdle, place := make(map[string]bool), make(map[string]int) // by fleet
+	for _, f := range cfg.Fleets {
+		byIdle[f.Name] = f.Rollout.Order == fleet.ByIdle
+	}
+	for i, w := range l.work {
+		if _, known := place[w.Fleet]; !known {
+			place[w.Fleet] = i
+		}
+	}
+	pods := func(w rollout.Work) int {
+		list, known := l.hosts[w.ID].Pods.Get()
+		switch {
+		case !byIdle[w.Fleet]:
+			return 0
+		case !known:
+			return math.MaxInt
+		}
+		return len(list)
+	}
+	open := func(w rollout.Work) int {
+		if _, opens := opening(of[w.ID]); opens != nil {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(l.work, func(a, b rollout.Work) int {
+		return cmp.Or(open(a)-open(b), place[a.Fleet]-place[b.Fleet], cmp.Compare(pods(a), pods(b)))
+	})
+}
+
+// trials finds the hosts that are not Ready and have got what others of their fleet are to get:
+// whose kubelet ends as soon as it is started, or whose marker holds the proof of a step that
+// the configuration has changed and that others still lack.
+func (l *lineUp) trials(steps plan.StepsFor, p *plan.Plan, of map[string][]plan.Action) {
+	rolled := make(map[string]map[plan.StepID]bool) // by fleet
+	place := make(map[string]int, len(l.work))      // by server id
+	for i, w := range l.work {
+		place[w.ID] = i
+		for _, a := range of[w.ID] {
+			if w.Lane == rollout.Disrupt && a.Step != "" && a.Pending && a.Disruption >= plan.Restart {
+				if rolled[w.Fleet] == nil {
+					rolled[w.Fleet] = make(map[plan.StepID]bool)
+				}
+				rolled[w.Fleet][a.Step] = true
+			}
+		}
+	}
+	for i := range p.Hosts {
+		h := &p.Hosts[i]
+		at, works := place[h.Server.ID]
+		has, all := hasGot(h, rolled[h.Fleet], steps)
+		k, _ := h.Kubelet.Get()
+		dies := works && l.work[at].Lane == rollout.Repair && k.Fault.Code == plan.CodeKubeletCrashLoop
+		switch {
+		case works && l.work[at].Lane == rollout.Disrupt, h.Standing() != nil:
+		case dies, has && isAway(h) && works:
+			l.work[at].Trial = true
+		case has && isAway(h):
+			l.work = append(l.work, rollout.Work{ID: h.Server.ID, Fleet: h.Fleet, Lane: rollout.Repair, Trial: true, Stuck: true})
+		case all && !isAway(h):
+			limits := l.limits[h.Fleet]
+			limits.Proven = true
+			l.limits[h.Fleet] = limits
+		}
+	}
+}
+
+// hasGot reports whether a host's marker proves one of some steps as they are wanted now, and
+// whether it proves all of them.
+func hasGot(h *plan.Host, rolled map[plan.StepID]bool, steps plan.StepsFor) (has, all bool) {
+	m, marked := h.Seen.Marker.Get()
+	if len(rolled) == 0 || !marked || !h.Member || m.ServerID != h.Server.ID {
+		return false, false
+	}
+	n := 0
+	for _, s := range steps(h.Spec) {
+		if d, proven := m.Steps[s.ID()]; rolled[s.ID()] && proven && d.Wanted == plan.DigestOf(s.Wanted(), "").Wanted {
+			n++
+		}
+	}
+	return n > 0, n == len(rolled)
+}
+
+// isAway reports whether a host that is to be a Node is none that takes Pods.
+func isAway(h *plan.Host) bool {
+	n, there := h.Node.Get()
+	return h.Spec.Spec.JoinsCluster() && (h.Mends() || h.Node.IsAbsent() || there && n.Ready != inventory.Ready)
+}
+
+// bound defers what goes beyond the bounds of a run, and says in which order the rest is done.
+// begun is the plan that the run has performed; nil: it has not begun.
+func bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, begun *plan.Plan) {
+	p.Defer(b, begun)
+	work := p.Runnable()
+	if len(work) > 0 && work[0][0].OfCluster() {
+		work = work[1:]
+	}
+	l := lineUpOf(cfg, steps, p, work)
+	for _, f := range cfg.Fleets {
+		r := plan.Rollout{Fleet: f.Name, AtOnce: l.limits[f.Name].MaxUnavailable, Canary: f.Rollout.Canary}
+		if f.Rollout.Soak > 0 {
+			r.Soak = f.Rollout.Soak.String()
+		}
+		n := 0
+		for _, w := range l.work {
+			if w.Fleet != f.Name || w.Lane != rollout.Disrupt {
+				continue
+			}
+			if wave := l.limits[f.Name].Wave(n); len(r.Waves) < wave {
+				r.Waves = append(r.Waves, nil)
+			}
+			r.Waves[len(r.Waves)-1] = append(r.Waves[len(r.Waves)-1], l.hosts[w.ID].Name)
+			n++
+		}
+		if n > 0 {
+			p.Rollouts = append(p.Rollouts, r)
+		}
+	}
+}
+
+// Bound is what a plan that was made without looking at the world holds of one run: it defers
+// what goes beyond the bounds, and says in which order the rest is done.
+func Bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds) {
+	bound(cfg, steps, p, b, nil)
+}

@@ -1,0 +1,84 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// deferred counts the hosts that a limit leaves for a later run.
+func deferred(s plan.Summary) string {
+	return given(s.Deferred > 0, "%s deferred", count(s.Deferred, "host"))
+}
+
+// deferralRows say once in a host's block which limit leaves its actions for a later run, and
+// from which on where not all of them.
+func deferralRows(actions []plan.Action) []row {
+	first := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Deferral != nil })
+	if first < 0 {
+		return nil
+	}
+	a := actions[first]
+	from := given(slices.ContainsFunc(actions, plan.Action.Runs), ", from %s on", label(a))
+	return []row{{text: fmt.Sprintf("deferred to a later run%s: %s: %s", from, a.Deferral.Code, a.Deferral.Text)}}
+}
+
+// inThisRun says which hosts of a plan this run changes and which it leaves, and in which order it
+// disturbs those of each fleet.
+func inThisRun(p *plan.Plan) []string {
+	var out []string
+	for _, r := range p.Rollouts {
+		if text := waves(r); text != "" {
+			out = append(out, fmt.Sprintf("Rollout of %s: %s.", r.Fleet, text))
+		}
+	}
+	if s := p.Summarise(); s.Deferred > 0 {
+		hosts := 0
+		for _, actions := range p.Runnable() {
+			if !actions[0].OfCluster() {
+				hosts++
+			}
+		}
+		out = append(out, fmt.Sprintf("In this run: %s. %s", count(hosts, "host"), deferredTo(p)))
+	}
+	return out
+}
+
+// waves says in which order the disturbed hosts of a fleet start; nothing of a single host.
+func waves(r plan.Rollout) string {
+	if len(slices.Concat(r.Waves...)) < 2 {
+		return ""
+	}
+	canary, rest := "", r.Waves
+	if r.Canary > 0 {
+		canary, rest = "canary "+firstOf(r.Waves[0]), r.Waves[1:]
+	}
+	hosts := len(slices.Concat(rest...))
+	soaked := given(r.Soak != "" && canary != "", ", which must stay Ready for %s", r.Soak)
+	then := given(hosts > 0, "%s", count(hosts, "host")) +
+		given(len(rest) > 1, " in %d waves of at most %d", len(rest), r.AtOnce) + given(len(rest) == 1 && hosts > 1, " at once")
+	return listed("; then ", canary+soaked, then)
+}
+
+// deferredTo says how many hosts are left for a later run, by which limits, and what to type.
+func deferredTo(p *plan.Plan) string {
+	of := make(map[plan.Code]map[string]bool) // names of hosts
+	var codes []plan.Code
+	remedy := ""
+	for _, a := range p.Actions {
+		if a.Deferral == nil {
+			continue
+		}
+		if c := a.Deferral.Code; of[c] == nil {
+			codes, of[c] = append(codes, c), make(map[string]bool)
+		}
+		of[a.Deferral.Code][a.Host] = true
+		remedy = a.Deferral.Remedy
+	}
+	if len(codes) != 1 {
+		remedy = "apply again for the others"
+	}
+	return fmt.Sprintf("%s deferred to a later run by the limits of one run: %s; to do: %s.", count(p.Summarise().Deferred, "host"),
+		joined(codes, func(c plan.Code) string { return fmt.Sprintf("%d by %s", len(of[c]), c) }), remedy)
+}

@@ -1,0 +1,89 @@
+package view_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/rollout"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
+)
+
+// bounded is a plan of three Ready hosts that get another Tart, of which one run changes so many.
+func bounded(most int) *plan.Plan {
+	p := &plan.Plan{Owner: fleet.Owner{Name: "acme"}, Fleets: []string{"runners"}, Healthy: make(map[string][]plan.Healthy)}
+	for _, id := range []string{"1", "2", "3"} {
+		h := plan.Host{Name: "acme-runners-m2-0a1b" + id, Fleet: "runners", Member: true, Server: inventory.Server{ID: id}}
+		p.Hosts = append(p.Hosts, h)
+		p.Healthy["runners"] = append(p.Healthy["runners"], plan.Healthy{ServerID: id, Name: h.Name})
+		for _, step := range []plan.StepID{"power", "tart"} {
+			a := plan.Action{Kind: plan.RunStep, Host: h.Name, Fleet: "runners", ServerID: id, Step: step,
+				Reason: plan.Reason{Code: plantest.Code("config-changed")}, Origin: plan.Origin{Pending: true}}
+			if step == "tart" {
+				a.Disruption = plan.Drain
+			}
+			p.Actions = append(p.Actions, a)
+		}
+	}
+	p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{MaxDisrupted: fleet.Share{Count: most}}}, nil)
+	p.Rollouts = []plan.Rollout{{Fleet: "runners", AtOnce: 1, Canary: 1, Soak: "15m0s", Waves: [][]string{{p.Hosts[0].Name}, {p.Hosts[1].Name}}}}
+	return p
+}
+
+// TestDeferred: what a limit leaves for a later run is said of each host, in the summary, and at
+// the end; and the order of the rollout is said with its canary.
+func TestDeferred(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	text := view.NewText(&b, 0, false)
+	p := bounded(2)
+	text.Plan(p)
+	for _, want := range []string{
+		"    deferred to a later run, from tart on: too-many-disrupted: one run drains, reboots or wipes at most 2 of the 3 Ready hosts of runners\n",
+		"Plan: 0 to add, 5 to change, 0 to remove; 1 host deferred.\n",
+		"Rollout of runners: canary acme-runners-m2-0a1b1, which must stay Ready for 15m0s; then 1 host.\n",
+		"In this run: 3 hosts. 1 host deferred to a later run by the limits of one run: 1 by too-many-disrupted; to do: apply again for the others, or allow more: --max-disrupted.\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, b.String())
+		}
+	}
+	b.Reset()
+	p.Actions = p.Actions[5:]
+	text.Applied(engine.Result{Done: 5, After: p})
+	if got := b.String(); !strings.HasPrefix(got, "Applied 5 actions. ") || !strings.Contains(got, "\n1 host deferred to a later run by") || strings.Contains(got, "Did not converge") {
+		t.Errorf("after the run:\n%s", got)
+	}
+}
+
+// TestLeftNamesHosts: whoever keeps the others from starting is named, and only a canary is called one.
+func TestLeftNamesHosts(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, why := range []rollout.Reason{rollout.CanaryFailed, rollout.TrialFailed, rollout.BudgetSpent, rollout.RepairsFailing} {
+		var b bytes.Buffer
+		view.NewText(&b, 0, false).Applied(engine.Result{NotStarted: 1, Left: []engine.Left{{Host: "h2", Fleet: "runners", Why: why, Of: []string{"h1"}}}})
+		for _, line := range strings.Split(b.String(), "\n") {
+			if strings.Contains(line, string(why)) || strings.Contains(line, "to do") {
+				got = append(got, strings.TrimSpace(line))
+			}
+		}
+	}
+	want := []string{
+		"x runners, 1 host: canary-failed: the canary h1 failed or did not stay Ready, so no other host was touched", "to do: fix what failed and apply again; it resumes",
+		"x runners, 1 host: trial-failed: h1 has this change already, is not Ready and could not be repaired, so no other host gets it",
+		"to do: fix h1 and apply again; or go on without it: macfleet hold h1, or --exclude name=h1",
+		"x runners, 1 host: failure-budget: more hosts failed than failure_budget allows: h1", "to do: fix what failed and apply again; it resumes",
+		"x runners, 1 host: repairs-failing: the repairs of h1 failed, and no further one is tried", "to do: fix what failed and apply again; it resumes",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
