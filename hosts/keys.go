@@ -125,10 +125,10 @@ type fileKey struct {
 // its public half is there, and never holds a part of a key.
 func readKey(path string) (fileKey, error) {
 	var beside ssh.PublicKey
-	if text, err := os.ReadFile(path + ".pub"); err == nil {
+	if text, err := regular(path + ".pub"); err == nil {
 		beside, _ = parseKey(string(text)) // one that cannot be read is as good as none
 	}
-	text, err := os.ReadFile(path)
+	text, err := regular(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && beside != nil:
 		return fileKey{public: beside, half: "has its public half alone"}, nil
@@ -152,6 +152,14 @@ func readKey(path string) (fileKey, error) {
 		return fileKey{public: public, half: "is a public key"}, nil
 	}
 	return fileKey{}, errors.New("it is neither a private nor a public key")
+}
+
+// regular reads a regular file. A pipe without a writer would keep its reader waiting for ever.
+func regular(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
+	}
+	return os.ReadFile(path)
 }
 
 // agentKeys lists the keys of the agent that a machine's settings name. Certificates are

@@ -33,7 +33,7 @@ const lockPatience = 10 * time.Second
 // All returns the pins of the file, in no order. A file that is not there holds none; a line
 // that cannot be read is an error, because a lost pin would accept any key.
 func (k KnownHosts) All() ([]plan.Pin, error) {
-	text, err := os.ReadFile(k.Path)
+	text, err := regular(k.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -31,12 +31,19 @@ type process struct {
 // started starts a macfleet on three plain fleets.
 func started(t *testing.T, world string, args ...string) *process {
 	t.Helper()
+	return startedIn(t, nil, append([]string{"-C", "testdata/plain", "-e", "production", "--sandbox=" + world}, args...)...)
+}
+
+// startedIn starts a macfleet with variables of the environment beside the test's own.
+func startedIn(t *testing.T, environ []string, args ...string) *process {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &process{t: t, cmd: exec.Command(self)}
-	p.cmd.Args = append([]string{"macfleet", "-C", "testdata/plain", "-e", "production", "--sandbox=" + world}, args...)
+	p.cmd.Args = append([]string{"macfleet"}, args...)
+	p.cmd.Env = append(os.Environ(), environ...)
 	p.cmd.Stderr = &p.stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -172,6 +179,50 @@ func TestBrokenOff(t *testing.T) {
 		t.Errorf("exit %d:\n%s", code, said)
 	}
 	keptLimits(t, lastOf(t, world), 32)
+}
+
+// TestStopWhileReading: the first Ctrl-C ends a command that waits for the end of a pipe, and says which.
+func TestStopWhileReading(t *testing.T) {
+	t.Parallel()
+	world := t.TempDir()
+	const nothing = `^Error: interrupted while waiting for the end of \S+/pipe; nothing was changed$`
+	simulated := "--sandbox=" + world
+	for _, c := range []struct {
+		name          string
+		environ, args []string // PIPE stands for the pipe
+		says          string
+	}{
+		{"plan file", nil, []string{simulated, "apply", "PIPE"}, nothing},
+		{"variables", nil, []string{simulated, "validate", "--var-file", "PIPE"}, nothing},
+		{"observation", nil, []string{simulated, "plan", "--snapshot", "PIPE"}, nothing},
+		{"kubeconfig", []string{"KUBECONFIG=PIPE", "SCW_ACCESS_KEY=SCWXXXXXXXXXXXXXXXXX", "SCW_SECRET_KEY=5eed0000-0000-4000-8000-000000000001"},
+			[]string{"plan", "--log-level", "off"}, `^Error: interrupted: stopped waiting for the kubeconfig$`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			pipe := filepath.Join(t.TempDir(), "pipe")
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, words := range [][]string{c.environ, c.args} {
+				for i := range words {
+					words[i] = strings.Replace(words[i], "PIPE", pipe, 1)
+				}
+			}
+			p := startedIn(t, c.environ, append([]string{"-C", "testdata/plain", "-e", "production"}, c.args...)...)
+			w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // once macfleet reads it
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			p.signal(os.Interrupt)
+			code, said := p.end()
+			if code != app.ExitError {
+				t.Errorf("exit %d", code)
+			}
+			matches(t, said, c.says)
+		})
+	}
 }
 
 // TestSecondStop leaves at once and says of what nobody knows how it ends.

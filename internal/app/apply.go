@@ -86,7 +86,7 @@ func (env *Env) toApply(o ApplyOptions) (need, error) {
 	n.Rollback, n.ForceBusy = o.Rollback, o.ForceBusy
 	var err error
 	for _, file := range env.Args {
-		if n.approved, err = takePlanFile(file, &n.Selection); err != nil {
+		if n.approved, err = env.takePlanFile(file, &n.Selection); err != nil {
 			return n, err
 		}
 	}
@@ -164,17 +164,15 @@ func (env *Env) ask(approved bool, question string) error {
 	t.Print("\n")
 	t.Say(question)
 	t.Print("Only \"yes\" goes on: ")
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := env.lines().ReadString('\n')
-		answer <- strings.TrimSpace(line)
-	}()
-	select {
-	case <-env.stop.Done():
+	in := env.lines()
+	line, err := within(env.stop, 0, func() (string, error) {
+		line, _ := in.ReadString('\n') // an end without an answer is no approval
+		return strings.TrimSpace(line), nil
+	})
+	if err != nil {
 		return errors.New("not approved; nothing was changed")
-	case text := <-answer:
-		return refuse(text != "yes", "not approved (the answer was %q); nothing was changed", text)
 	}
+	return refuse(line != "yes", "not approved (the answer was %q); nothing was changed", line)
 }
 
 // checkNamed returns an error for a name given to a flag that no host of the plan bears or should bear.

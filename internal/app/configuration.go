@@ -47,7 +47,7 @@ func (env *Env) config(how reading) (*fleet.Config, error) {
 func (env *Env) read(how reading) (*fleet.Config, view.Faults, error) {
 	opts := load.Options{Environment: env.Environment, Env: variables(os.Environ()), Vars: env.Vars, Version: fleet.Version, Unlocked: how.unlocked}
 	for _, name := range env.VarFiles {
-		content, err := os.ReadFile(name)
+		content, err := wholefile.Read(env.stop, name, largestText)
 		if err != nil {
 			return nil, view.Faults{}, fmt.Errorf("read variables: %w", err)
 		}
@@ -70,11 +70,14 @@ func (env *Env) read(how reading) (*fleet.Config, view.Faults, error) {
 		files = root.FS()
 	}
 	var config *fleet.Config
-	faults, err := within(env.stop, longestReading, func() view.Faults {
+	faults, err := within(env.stop, longestReading, func() (view.Faults, error) {
 		result, diags := load.Dir(files, opts)
 		config = result.Config
-		return view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}
+		return view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}, nil
 	})
+	if errors.Is(err, errTooLong) {
+		err = fmt.Errorf("it takes longer than %s to evaluate; look for lists that are made of lists, and write them shorter", longestReading)
+	}
 	if err != nil {
 		return nil, faults, fmt.Errorf("the configuration: %w", err)
 	}
@@ -99,18 +102,36 @@ func variables(environ []string) map[string]string {
 // that makes much out of little, list by list, would keep a job until its memory is full.
 const longestReading = 30 * time.Second
 
-// within returns what f returns in time and before the first Ctrl-C. Else f goes on until the process ends.
-func within[T any](stop context.Context, limit time.Duration, f func() T) (T, error) {
-	done := make(chan T, 1)
-	go func() { done <- f() }()
+// The errors of within.
+var (
+	errStopped = errors.New("stopped before it was done")
+	errTooLong = errors.New("takes too long")
+)
+
+// within returns what f returns before the first Ctrl-C and in time, where there is a limit. Else f goes on until
+// the process ends.
+func within[T any](stop context.Context, limit time.Duration, f func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		v, err := f()
+		done <- answer{v, err}
+	}()
+	var late <-chan time.Time
+	if limit > 0 {
+		late = time.After(limit)
+	}
 	var none T
 	select {
-	case v := <-done:
-		return v, nil
+	case a := <-done:
+		return a.value, a.err
 	case <-stop.Done():
-		return none, errors.New("stopped before it was evaluated")
-	case <-time.After(limit):
-		return none, fmt.Errorf("it takes longer than %s to evaluate; look for lists that are made of lists, and write them shorter", limit)
+		return none, errStopped
+	case <-late:
+		return none, errTooLong
 	}
 }
 
@@ -301,11 +322,7 @@ func (env *Env) formatOne(name string, check bool) (changed bool, err error) {
 
 func (env *Env) readText(name string) ([]byte, error) {
 	if name == standardInput {
-		text, err := io.ReadAll(env.In)
-		if err != nil {
-			return nil, fmt.Errorf("read standard input: %w", err)
-		}
-		return text, nil
+		return env.readInput()
 	}
 	switch info, err := os.Stat(name); {
 	case err != nil: // reading it says why
@@ -314,11 +331,20 @@ func (env *Env) readText(name string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file (%s)", name, info.Mode().Type())
 	}
-	text, err := readSome(name, largestText)
+	text, err := wholefile.Read(env.stop, name, largestText)
 	if err != nil {
 		return nil, fmt.Errorf("read a file to lay out: %w", err)
 	}
 	return text, nil
+}
+
+// readInput reads standard input to its end.
+func (env *Env) readInput() ([]byte, error) {
+	text, err := within(env.stop, 0, func() ([]byte, error) { return io.ReadAll(io.LimitReader(env.In, largestText+1)) })
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	return text, refuse(len(text) > largestText, "standard input has more than %d bytes", largestText)
 }
 
 // rewrite gives an existing file another text, so that a reader sees the old or

@@ -16,6 +16,7 @@ import (
 	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/internal/wholefile"
 	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -59,7 +60,7 @@ func Drift(ctx context.Context, env *Env, o DriftOptions) error {
 	if err != nil {
 		return err
 	}
-	if r, err = o.compared(r); err != nil {
+	if r, err = o.compared(env.stop, r); err != nil {
 		return err
 	}
 	env.stream.Plan(p)
@@ -107,7 +108,7 @@ func (env *Env) watch(ctx context.Context, from Source) (*plan.Plan, drift.Repor
 }
 
 // compared compares a report with an earlier document of the same configuration, where one is named.
-func (o DriftOptions) compared(r drift.Report) (drift.Report, error) {
+func (o DriftOptions) compared(stop context.Context, r drift.Report) (drift.Report, error) {
 	flag, file, anew := "--since", o.Since, "make one with macfleet drift --format json"
 	if o.Remember != "" {
 		flag, file, anew = "--remember", o.Remember, "remove it to begin anew"
@@ -123,7 +124,7 @@ func (o DriftOptions) compared(r drift.Report) (drift.Report, error) {
 	if file == "" {
 		return r, nil
 	}
-	content, err := os.ReadFile(file)
+	content, err := wholefile.Read(stop, file, largestRecord)
 	if err != nil {
 		return r, fmt.Errorf("%s: %w; make one with macfleet drift --format json", flag, err)
 	}

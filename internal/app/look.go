@@ -73,13 +73,16 @@ func (env *Env) look(ctx context.Context, from Source, n need) (looked, error) {
 	return out, err
 }
 
+// largestRecord is how many bytes of an observation, or of a document of drift, are read: that of 10,000 hosts has a fifth.
+const largestRecord = 1 << 30
+
 // recorded reads a recorded observation, and says what it lacks. It opens nothing but the file.
 func (env *Env) recorded(file string, config *fleet.Config, of Selection) (plan.Selection, wire.Record, error) {
 	sel, err := of.parsed()
 	if err != nil {
 		return sel, wire.Record{}, err
 	}
-	content, err := os.ReadFile(file)
+	content, err := wholefile.Read(env.stop, file, largestRecord)
 	if err != nil {
 		return sel, wire.Record{}, fmt.Errorf("snapshot: %w; record one: macfleet plan --record %s", err, file)
 	}

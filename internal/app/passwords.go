@@ -98,11 +98,17 @@ func (env *Env) askPassword(name string) (string, error) {
 	if file, ok := env.In.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		t := env.errText()
 		t.Print("Login password of " + name + ": ")
-		text, err := term.ReadPassword(int(file.Fd()))
+		before, err := term.GetState(int(file.Fd()))
+		if err != nil {
+			return "", err
+		}
+		text, err := within(env.stop, 0, func() ([]byte, error) { return term.ReadPassword(int(file.Fd())) })
+		_ = term.Restore(int(file.Fd()), before) // what was stopped has left the terminal without an echo
 		t.Print("\n")
 		return string(text), err
 	}
-	line, err := env.lines().ReadString('\n')
+	in := env.lines()
+	line, err := within(env.stop, 0, func() (string, error) { return in.ReadString('\n') })
 	if errors.Is(err, io.EOF) && line != "" {
 		err = nil
 	}

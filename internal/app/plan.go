@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/macfleet/macfleet/internal/view"
@@ -132,23 +130,9 @@ type approval struct {
 // largestPlanFile is how many bytes of a file are read: that of 500 new hosts has about a tenth.
 const largestPlanFile = 64 << 20
 
-// readSome reads a file of at most so many bytes; it may be a pipe.
-func readSome(name string, most int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(content)) > most {
-		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it has more than %d bytes, and is no such file", most)}
-	}
-	return content, err
-}
-
 // readPlanFile reads a plan file. Whether it may be applied is another question.
-func readPlanFile(name string) (wire.PlanFile, error) {
-	content, err := readSome(name, largestPlanFile)
+func (env *Env) readPlanFile(name string) (wire.PlanFile, error) {
+	content, err := wholefile.Read(env.stop, name, largestPlanFile)
 	if err != nil {
 		return wire.PlanFile{}, fmt.Errorf("plan file: %w; make one: macfleet plan --out FILE", err)
 	}
@@ -161,13 +145,13 @@ func readPlanFile(name string) (wire.PlanFile, error) {
 
 // takePlanFile makes an apply do what stands in a file: its selection counts, and no other is
 // taken. Another value of a variable is another configuration, which the file does not fit.
-func takePlanFile(name string, sel *Selection) (*approval, error) {
+func (env *Env) takePlanFile(name string, sel *Selection) (*approval, error) {
 	const cannot = "%s cannot be given with a plan file: what %s was planned for counts; plan again with --out to change that"
 	if err := cmp.Or(refuse(len(sel.On) > 0, cannot, "--on", name), refuse(len(sel.Exclude) > 0, cannot, "--exclude", name),
 		refuse(len(sel.Steps) > 0, cannot, "--step", name), refuse(sel.Rollback, cannot, "--rollback", name)); err != nil {
 		return nil, err
 	}
-	f, err := readPlanFile(name)
+	f, err := env.readPlanFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +184,7 @@ func (s *session) sayApproval(p *plan.Plan) {
 
 // showPlanFile prints a plan file. It needs no configuration and asks nobody.
 func (env *Env) showPlanFile(name string, o Form) error {
-	f, err := readPlanFile(name)
+	f, err := env.readPlanFile(name)
 	if err != nil {
 		return err
 	}

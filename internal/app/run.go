@@ -15,6 +15,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/internal/wholefile"
 )
 
 // The exit codes of macfleet.
@@ -67,7 +68,13 @@ func Run(ctx context.Context, s Streams, line []string, execute func(context.Con
 	notice := (&Env{Streams: s}).errText()
 	ended := make(chan int, 1)
 	go func() { ended <- env.code(ctx, execute(ctx, env)) }()
-	var late <-chan time.Time // since the second Ctrl-C
+	return env.until(ended, signals, notice, interrupt, func() { leave(errInterrupted) })
+}
+
+// until returns the exit code of a command that ended, or of one that a person left. The first signal interrupts it,
+// the second leaves it, and so does the time since then; a third waits for nothing.
+func (env *Env) until(ended <-chan int, signals <-chan os.Signal, notice *view.Text, interrupt, leave func()) int {
+	var late <-chan time.Time // set by the second Ctrl-C, and by no later one
 	for {
 		select {
 		case code := <-ended:
@@ -77,18 +84,23 @@ func Run(ctx context.Context, s Streams, line []string, execute func(context.Con
 			return ExitLeft
 		case s := <-signals:
 			switch {
-			case stop.Err() == nil: // what runs comes to its end
+			case env.stop.Err() == nil: // what runs comes to its end
 				env.sayInterrupted(notice)
 				interrupt()
-			case s != syscall.SIGHUP: // a closed terminal sends it more than once, and means one
-				leave(errInterrupted)
+			case s == syscall.SIGHUP: // a closed terminal sends it more than once, and means one
+			case late == nil:
+				leave()
 				late = time.After(leaveWithin)
+			default: // a third
+				notice.Error(env.left())
+				return ExitLeft
 			}
 		}
 	}
 }
 
-// leaveWithin is how long a command has to end after the second Ctrl-C; a call that cannot be cancelled is left.
+// leaveWithin is how long a command has to end after the second Ctrl-C; a call that cannot be cancelled is left. A third
+// Ctrl-C does not wait for that.
 const leaveWithin = 3 * time.Second
 
 // stopSignals are those that stop a run: Ctrl-C, the end of a job, a terminal that
@@ -121,9 +133,12 @@ func (env *Env) code(ctx context.Context, err error) int {
 // verdict returns the exit code of what a command came to, and the error that is still to be shown.
 func (env *Env) verdict(ctx context.Context, err error) (int, error) {
 	var quiet exit
+	var abandoned *wholefile.AbandonedError
 	switch {
 	case errors.Is(context.Cause(ctx), errInterrupted):
 		return ExitLeft, env.left()
+	case env.stop.Err() != nil && errors.As(err, &abandoned):
+		return ExitError, fmt.Errorf("interrupted while waiting for the end of %s; nothing was changed", abandoned.Path)
 	case env.stop.Err() != nil && errors.Is(err, context.Canceled):
 		return ExitError, errors.New("interrupted before anything was done")
 	case env.stop.Err() != nil && err != nil && !errors.As(err, &quiet):

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -62,6 +63,7 @@ type session struct {
 	left       []plan.Action           // of the run: those that were not started
 	halt       context.CancelCauseFunc // lets the run start nothing more; nil: nothing can but a person
 	closers    []func()
+	opening    atomic.Value // string: what is being opened
 	started    time.Time
 	cost       view.Stats // what is known of it before the end
 }
@@ -76,15 +78,38 @@ func (env *Env) with(acting context.Context, n need, do func(looking context.Con
 		acting = looking
 	}
 	s := &session{env: env, need: n, started: time.Now()}
-	defer s.close()
-	if err := s.open(looking, acting); err != nil {
+	if err := s.openInTime(looking, acting); err != nil {
 		return err
 	}
+	defer s.close()
 	return do(looking, s)
+}
+
+// openingEnds is how long a session that is being opened has for its own end after the first Ctrl-C.
+const openingEnds = 2 * time.Second
+
+// openInTime opens the session, and leaves what it hangs in after the first Ctrl-C: a kubeconfig that is a pipe, or
+// a program that a configuration of ssh calls, knows no context. Nothing has been changed by then.
+func (s *session) openInTime(looking, acting context.Context) error {
+	late, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer context.AfterFunc(looking, func() { time.AfterFunc(openingEnds, cancel) })()
+	_, err := within(late, 0, func() (bool, error) {
+		err := s.open(looking, acting)
+		if err != nil {
+			s.close()
+		}
+		return true, err
+	})
+	if errors.Is(err, errStopped) {
+		return fmt.Errorf("stopped waiting for %s", s.opening.Load())
+	}
+	return err
 }
 
 // open reads the configuration and connects to everything but the hosts.
 func (s *session) open(looking, acting context.Context) (err error) {
+	s.opening.Store("the configuration")
 	if s.config == nil {
 		if s.config, err = s.env.config(s.reading); err != nil {
 			return err
@@ -100,6 +125,7 @@ func (s *session) open(looking, acting context.Context) (err error) {
 	if s.world, err = s.env.openWorld(s.config); err != nil {
 		return err
 	}
+	s.opening.Store("the log file")
 	if err := s.env.openLog(); err != nil {
 		return err
 	}
@@ -138,6 +164,7 @@ func (s *session) checked() (plan.Selection, error) {
 
 func (s *session) connect(looking, acting context.Context, sel plan.Selection) error {
 	env := s.env
+	s.opening.Store("scw's configuration")
 	servers, err := s.servers()
 	if err != nil {
 		return err
@@ -184,7 +211,7 @@ func (s *session) servers() (*scaleway.Client, error) {
 }
 
 func (s *session) resolver() secrets.Resolver {
-	r := secrets.Resolver{Dir: s.env.Dir, LookupEnv: os.LookupEnv, Tell: s.env.secrets.Learn}
+	r := secrets.Resolver{Dir: s.env.Dir, LookupEnv: os.LookupEnv, Tell: s.env.secrets.Learn, Stop: s.env.stop}
 	if s.kubernetes != nil {
 		r.Kubernetes = s.kubernetes.Secret
 	}
@@ -233,6 +260,7 @@ func (s *session) openCluster() error {
 		return refuse(s.needsCluster != "",
 			"the configuration has no kubernetes block, so macfleet %s has no cluster to work on; docs/configuration.md says how to write one", s.needsCluster)
 	}
+	s.opening.Store("the kubeconfig")
 	k := s.config.Kubernetes
 	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, Owner: s.config.Owner.String(), APIServer: k.APIServer,
 		AgentNamespace: fleet.AgentNamespace(k.Namespace), PodNamespaces: k.PodNamespaces, Wrap: func(next http.RoundTripper) http.RoundTripper {
@@ -262,6 +290,7 @@ func (s *session) client(ctx context.Context) (*hosts.Client, error) {
 		Deadlines: hosts.Deadlines{Dial: t.Dial, Handshake: t.Handshake, Question: t.Question, Change: t.Change,
 			Exchange: t.Exchange, Silence: t.Silence, Undo: t.Undo},
 		Progress: func(p hosts.Progress) { overssh.Sent(s.engine, p) }}
+	s.opening.Store("ssh private_key")
 	if err := s.fleetKey(ctx, &o); err != nil {
 		return nil, err
 	}
@@ -270,6 +299,7 @@ func (s *session) client(ctx context.Context) (*hosts.Client, error) {
 		o.Lookup = func(context.Context, string) ([]netip.Addr, error) { return nil, nil }
 		return hosts.New(o), nil
 	}
+	s.opening.Store("the SSH configuration")
 	config, err := s.env.readSSHConfig()
 	if err != nil {
 		return nil, err

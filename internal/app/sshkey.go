@@ -95,7 +95,7 @@ func (s *session) readKey(ctx context.Context, k *keyState) error {
 
 // giveKey makes the key of a file the hosts' key, in the place of whatever the Secret holds.
 func (s *session) giveKey(k *keyState, file string) error {
-	content, err := os.ReadFile(file)
+	content, err := wholefile.Read(s.env.stop, file, largestText)
 	if err != nil {
 		return fmt.Errorf("--ssh-key: %w", err)
 	}

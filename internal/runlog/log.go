@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // LogSize is how long a log may grow, in bytes. At that length it becomes FILE.old, in the
@@ -83,7 +85,12 @@ func (l *Log) ready() error {
 	if l.err = os.MkdirAll(filepath.Dir(l.path), 0o700); l.err != nil {
 		return l.err
 	}
-	if l.file, l.err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); l.err != nil {
+	// Without O_NONBLOCK a pipe that nobody reads would keep the command, and every error of it, waiting for ever.
+	l.file, l.err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NONBLOCK, 0o600)
+	if errors.Is(l.err, unix.ENXIO) {
+		l.err = fmt.Errorf("%w: nobody reads this pipe", l.err)
+	}
+	if l.err != nil {
 		return l.err
 	}
 	var info fs.FileInfo

@@ -96,9 +96,9 @@ func credentials(o Options) ([]scw.ClientOption, error) {
 // flattens errors to text. A server that moved between pages while they were
 // read is listed once.
 func (c *Client) List(ctx context.Context) ([]inventory.Server, error) {
-	// The SDK fills a cache on its first call without a lock; alone and early
-	// it can't race.
-	_, _ = c.scw.GetAPIMetadata()
+	if err := c.fillCache(ctx); err != nil {
+		return nil, err
+	}
 	byID := make(map[string]inventory.Server)
 	for _, zone := range c.zones {
 		resp, err := c.api.ListServers(&applesilicon.ListServersRequest{Zone: zone, ProjectID: &c.project},
@@ -115,6 +115,22 @@ func (c *Client) List(ctx context.Context) ([]inventory.Server, error) {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	return out, nil
+}
+
+// fillCache lets the SDK fill a cache, which it does on its first call without a lock; alone and early it can't race.
+// That call takes no context and repeats itself while the API is away, so it is left when ctx ends.
+func (c *Client) fillCache(ctx context.Context) error {
+	filled := make(chan struct{})
+	go func() {
+		defer close(filled)
+		_, _ = c.scw.GetAPIMetadata() // the list says what is wrong
+	}()
+	select {
+	case <-filled:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Get returns one server.

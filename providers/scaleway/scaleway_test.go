@@ -1,6 +1,7 @@
 package scaleway_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -163,5 +164,21 @@ func TestListOnce(t *testing.T) {
 	}
 	if len(list) != 2 || list[0].Name != "one" || list[1].Name != "two" || list[0].OSFamily != "Tahoe" || !list[0].Usable() {
 		t.Errorf("%+v", list)
+	}
+}
+
+// TestListStops: who stops a list need not wait until a call without a context has been repeated often enough.
+func TestListStops(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	c := api(t, func(*http.Request) (int, any) {
+		stop()
+		<-over
+		return http.StatusOK, nil
+	})
+	t.Cleanup(func() { close(over) }) // before the server is closed, which waits
+	if _, err := c.List(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

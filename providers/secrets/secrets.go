@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/wholefile"
 )
 
 // Resolver finds secrets. A nil function means that references of that kind
@@ -27,6 +27,8 @@ type Resolver struct {
 	// Tell hears every value that was found, so that it can be taken out of what
 	// others say; nil: nobody is told.
 	Tell func(value string)
+	// Stop ends the reading of a file that is a pipe without a writer; nil: only the context of Resolve does.
+	Stop context.Context
 }
 
 // Resolve returns the secret behind a reference. Errors name the reference and
@@ -69,13 +71,19 @@ func (r Resolver) read(ctx context.Context, ref secret.Ref) (string, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(r.Dir, path)
 		}
-		text, err := os.ReadFile(path)
+		if r.Stop != nil {
+			ctx = r.Stop
+		}
+		text, err := wholefile.Read(ctx, path, largest)
 		return string(text), err
 	case secret.OnePass:
 		return onePassword(ctx, ref)
 	}
 	return "", errors.New("nothing resolves this kind of reference")
 }
+
+// largest is how many bytes a secret of a file may have.
+const largest = 1 << 20
 
 // patience is how long op may take: it may ask a person for a finger.
 const patience = 2 * time.Minute

@@ -1,0 +1,42 @@
+package wholefile_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/macfleet/macfleet/internal/wholefile"
+)
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
+	if err := errors.Join(os.WriteFile(file, []byte("text"), 0o600), unix.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := wholefile.Read(t.Context(), file, 4); string(text) != "text" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := wholefile.Read(t.Context(), file, 3); err == nil || !strings.Contains(err.Error(), "more than 3 bytes") {
+		t.Errorf("of a file that is too large: %v", err)
+	}
+	if _, err := wholefile.Read(t.Context(), "/dev/zero", 1<<16); err == nil || !strings.Contains(err.Error(), "more than 65536 bytes") {
+		t.Errorf("of a file without an end: %v", err)
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	var abandoned *wholefile.AbandonedError
+	if _, err := wholefile.Read(stopped, pipe, 4); !errors.As(err, &abandoned) || abandoned.Path != pipe {
+		t.Errorf("of a pipe that nobody writes into: %v", err)
+	}
+	go func() { _ = os.WriteFile(pipe, []byte("text"), 0o600) }() // both readers are let go
+	if text, err := wholefile.Read(t.Context(), pipe, 4); err != nil || string(text) != "text" && string(text) != "" {
+		t.Errorf("of a pipe: %q, %v", text, err)
+	}
+}
