@@ -41,7 +41,7 @@ func (i Ignore) TooLong(t time.Time) bool {
 // DriftParts are what can drift of a host, or of the cluster, beside its steps: the
 // kinds of actions that are no step's.
 func DriftParts() []string {
-	return []string{"delete-node", "identity", "marker", "node", "object", "pods", "provider-id", "rename", "revoke"}
+	return []string{"delete-node", "identity", "marker", "node", "object", "orphan", "pods", "provider-id", "rename", "revoke"}
 }
 
 const maxNote = 200

@@ -38,8 +38,7 @@ func (o Owner) String() string {
 // HostName returns the name of a server in a group:
 // <name>-<environment>-<fleet>-<group>-<first 5 hex characters of the id>.
 func (o Owner) HostName(fleet, group, serverID string) string {
-	suffix := strings.ToLower(serverID[:min(len(serverID), SuffixLength)])
-	return strings.Join([]string{o.String(), fleet, group, suffix}, "-")
+	return strings.Join([]string{o.String(), fleet, group, suffix(serverID)}, "-")
 }
 
 // Place is what an owned name says.
@@ -54,6 +53,21 @@ func (o Owner) Parse(name string) (Place, bool) {
 		return Place{}, false
 	}
 	return Place{Fleet: m[2], Group: m[3], Suffix: m[4]}, true
+}
+
+// Split takes apart any owner's name of a server, from the right. It reports false for a
+// name that the grammar does not make, or not for this server: nobody bears another one's
+// suffix by chance.
+func Split(name, serverID string) (owner string, at Place, ok bool) {
+	m := named.FindStringSubmatch(name)
+	if m == nil || serverID == "" || m[4] != suffix(serverID) {
+		return "", Place{}, false
+	}
+	return m[1], Place{Fleet: m[2], Group: m[3], Suffix: m[4]}, true
+}
+
+func suffix(serverID string) string {
+	return strings.ToLower(serverID[:min(len(serverID), SuffixLength)])
 }
 
 // PoolConflict returns why prefix cannot name a pool beside o's servers, or "".

@@ -209,7 +209,7 @@ func TestAMissingAdoptedServerIsNoEmptyInventory(t *testing.T) {
 	}
 }
 
-// TestHostBlockRemoved: an adopted server whose block is gone is a stray. It is
+// TestHostBlockRemoved: an adopted server whose block is gone is an orphan. It is
 // not touched, and while its marker says that it belongs there, no other is
 // claimed in its place.
 func TestHostBlockRemoved(t *testing.T) {
@@ -230,7 +230,7 @@ func TestHostBlockRemoved(t *testing.T) {
 	if s.Trouble.Code.String() != "host-block-removed" || s.Missing != 1 || !strings.Contains(s.Trouble.Text, legacy) {
 		t.Errorf("shortage %+v", s)
 	}
-	expect(t, "strays", []string{legacy}, strays(p))
+	expect(t, "orphans", []string{legacy}, orphans(p))
 
 	w.cfg.Fleets[0].Groups[0].Replicas = 3
 	expect(t, "claims of one more", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(w.plan(t)))
@@ -244,6 +244,9 @@ func TestHostBlockRemoved(t *testing.T) {
 	if p = w.compute(); len(p.Actions) != 0 || len(p.Shortages) != 1 {
 		t.Errorf("renamed by hand: actions %v, shortages %v", lines(p), p.Shortages)
 	}
+	w.sel.AllowOrphans = true
+	expect(t, "claims when that is allowed", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(w.plan(t)))
+	w.sel.AllowOrphans = false
 	w.snap.Servers[0].Name = legacy
 	copied := w.marker("macos", "m2", 2)
 	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(copied) })

@@ -37,6 +37,11 @@ func (p *Plan) approvalOf(a Action, key string) string {
 	for _, pod := range a.Pods {
 		d.text(pod.Namespace, pod.Name, pod.UID)
 	}
+	if a.Kind == ClaimServer { // whoever approved it knew of these, and of no others
+		for _, o := range p.Orphans {
+			d.text(o.Server.ID)
+		}
+	}
 	if o := a.Object; o != nil {
 		d.text(o.Kind, o.Namespace, o.Name, string(o.State))
 	}

@@ -165,6 +165,10 @@ func (d *deferral) why(h *Host, a Action) *Trouble {
 		return outsideWindow(d.next)
 	case d.hosts.full(id, g.MaxHosts):
 		return codeTooManyHosts.Trouble(fmt.Sprintf("one run changes at most %s", count(g.MaxHosts, "host")))
+	case !h.Member && !d.hosts[id] && g.MaxHosts > 0 && len(d.hosts)+len(d.plan.Orphans) >= g.MaxHosts:
+		return codeTooManyHosts.Trouble(fmt.Sprintf("one run changes at most %s, and a claim counts with %s that it may replace",
+			count(g.MaxHosts, "host"), count(len(d.plan.Orphans), "orphaned member")),
+			"decide on these first, or name the number: --max-hosts")
 	case wipes && d.wipes.full(id, mostWipes):
 		return codeTooManyWipes.Trouble(fmt.Sprintf("one run wipes at most %s", count(mostWipes, "host")))
 	case disturbs && d.disruptedOf(h.Fleet).full(id, mostDisrupted):

@@ -23,7 +23,8 @@ var (
 type role int
 
 const (
-	stray   role = iota // in no pool and no fleet
+	stray   role = iota // in no pool and no fleet, and never ours as far as anybody knows
+	orphan              // a member that has no place in the configuration any more
 	pool                // free to be claimed
 	member              // of a fleet and group
 	gone                // a member that the inventory lacks; its zone is not known
@@ -36,15 +37,17 @@ type placed struct {
 	server      inventory.Server
 	role        role
 	name        string
-	place       fleet.Place // of a stray: where its own marker puts it
+	place       fleet.Place // of an orphan: where it belonged
 	node        inventory.Seen[inventory.Node]
 	by          string   // who bears witness that it is a member; empty: nobody
 	onceAdopted bool     // of a stray: an apply of ours pinned it under a name that no grammar made
 	adopted     bool     // it has a host block that names its id
 	refused     *Trouble // of an adopted server: why it cannot be taken over
+	owner       string   // of an orphan: as whose it is known
+	placeless   *Trouble // of an orphan: why it has no place
 }
 
-func byName(a, b placed) int {
+func inOrder(a, b placed) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.server.ID, b.server.ID))
 }
 
@@ -54,10 +57,12 @@ type testimony struct{ name, by string }
 // Who bears witness. The host's own marker counts most, then the pin, then the
 // Node.
 const (
-	byMarker = "marker"
-	byPin    = "pin"
-	byNode   = "Node"
-	byBlock  = "host block" // nobody but the configuration ever knew it
+	byMarker   = "marker"
+	byPin      = "pin"
+	byNode     = "Node"
+	byBlock    = "host block" // nobody but the configuration ever knew it
+	byName     = "name"       // of an orphan: the one that it bears at the provider
+	byIdentity = "identity"   // of an orphan: its kubelet's account in the cluster
 )
 
 // witnesses returns the testimonies by server id.
@@ -75,10 +80,7 @@ func witnesses(r *register, snap Snapshot) map[string]testimony {
 	for _, n := range nodes {
 		add(n.ServerID(), n.Name, byNode)
 	}
-	pins := slices.SortedFunc(slices.Values(snap.Pins), func(a, b Pin) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
-	})
-	for _, p := range pins {
+	for _, p := range pinsInOrder(snap.Pins) {
 		add(p.ServerID, p.Name, byPin)
 	}
 	for id, seen := range snap.Hosts {
@@ -87,6 +89,13 @@ func witnesses(r *register, snap Snapshot) map[string]testimony {
 		}
 	}
 	return known
+}
+
+// pinsInOrder returns pins, the latest last.
+func pinsInOrder(pins []Pin) []Pin {
+	return slices.SortedFunc(slices.Values(pins), func(a, b Pin) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 // leaving returns the ids of the n members, ordered by name, that a scale-down takes: not
@@ -180,7 +189,7 @@ func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
 // placeAll gives every server its role, ordered by the name it should bear. One that was
 // renamed by hand must not be replaced by another claim: a witness makes it a member still.
 func (c *census) placeAll() []placed {
-	once := c.onceAdopted()
+	once, pins := c.onceAdopted(), c.pinsByServer()
 	out := make([]placed, len(c.snap.Servers))
 	for i, s := range c.snap.Servers {
 		p := &out[i]
@@ -197,11 +206,12 @@ func (c *census) placeAll() []placed {
 		} else if c.pooled(s) {
 			p.role = pool
 		} else {
-			p.place, p.onceAdopted = c.formerPlace(s.ID), once[s.ID]
+			p.onceAdopted = once[s.ID]
+			c.orphaned(p, pins)
 		}
 		p.node = c.cluster.node(p.name, s)
 	}
-	slices.SortFunc(out, byName)
+	slices.SortFunc(out, inOrder)
 	c.refuseAdopted(out)
 	return out
 }
@@ -224,7 +234,7 @@ func (c *census) onceAdopted() map[string]bool {
 		if _, ok := c.place(p.Name, p.ServerID); ok {
 			continue // most are members, and parsing a name takes longer
 		}
-		if _, ok := c.cfg.Parse(p.Name); !ok && !c.elsewhere[p.ServerID] {
+		if _, _, ok := fleet.Split(p.Name, p.ServerID); !ok && !c.elsewhere[p.ServerID] {
 			out[p.ServerID] = true
 		}
 	}
@@ -235,17 +245,7 @@ func (c *census) onceAdopted() map[string]bool {
 // belongs.
 func (c *census) mayHold(p *placed) bool {
 	seen, asked := c.snap.Hosts[p.server.ID]
-	return p.onceAdopted && p.place == fleet.Place{} && (!asked || seen.Trouble != nil || seen.Marker.IsUnread())
-}
-
-// formerPlace returns where a stray's own marker puts it. It was adopted, and its
-// host block is gone.
-func (c *census) formerPlace(serverID string) fleet.Place {
-	m, ok := c.snap.Hosts[serverID].Marker.Get()
-	if !ok || m.Owner() != c.cfg.Owner || m.ServerID != serverID || !c.has(m.Fleet, m.Group) {
-		return fleet.Place{}
-	}
-	return fleet.Place{Fleet: m.Fleet, Group: m.Group}
+	return p.role == stray && p.onceAdopted && (!asked || seen.Trouble != nil || seen.Marker.IsUnread())
 }
 
 // missing returns the servers that somebody knew or that have host blocks, and that the
@@ -264,7 +264,7 @@ func (c *census) missing() []placed {
 		at, _ := c.place(t.name, id)
 		out = append(out, placed{server: inventory.Server{ID: id}, role: gone, name: t.name, place: at, by: t.by})
 	}
-	slices.SortFunc(out, byName)
+	slices.SortFunc(out, inOrder)
 	return out
 }
 

@@ -34,8 +34,9 @@ type need struct {
 	group    fleet.Group
 	short    int      // servers wanted beyond the members
 	chosen   []placed // under the names they will bear
-	former   []placed // strays that were adopted as members: each holds its place
+	former   []placed // orphans that were adopted as members: each holds its place
 	unsure   []placed // strays that may be such, and could not be asked
+	held     int      // servers that are not claimed, as hosts of ours have no place
 	rejected []Rejected
 }
 
@@ -62,7 +63,7 @@ func (c *census) assign(sel Selection) []need {
 	for i := range c.servers {
 		p := &c.servers[i]
 		names[p.server.Name], names[p.name] = true, true
-		if p.role == stray && p.place != (fleet.Place{}) {
+		if c.holdsPlace(p) {
 			former[p.place] = append(former[p.place], *p)
 		}
 		if c.mayHold(p) {
@@ -73,6 +74,10 @@ func (c *census) assign(sel Selection) []need {
 		lost[groupOf(c.gone[i].place)]++
 		names[c.gone[i].name] = true
 	}
+	hold := !sel.AllowOrphans && c.holdsClaims()
+	if sel.AllowOrphans {
+		former, unsure = nil, nil
+	}
 	var needs []need
 	for _, f := range c.cfg.Fleets {
 		for _, g := range f.Groups {
@@ -82,6 +87,9 @@ func (c *census) assign(sel Selection) []need {
 			n.short -= len(n.former)
 			n.unsure, unsure = unsure[:min(n.short, len(unsure))], unsure[min(n.short, len(unsure)):]
 			n.short -= len(n.unsure)
+			if hold {
+				n.held, n.short = n.short, 0
+			}
 			n.choose(c, taken, names)
 			needs = append(needs, n)
 		}
@@ -222,7 +230,9 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	// once a person writes its block again, or once it has booted.
 	lacks(len(n.former), codeHostBlockRemoved,
 		serverNames(n.former)+" still says in its marker that it belongs there, but has no host block any more",
-		"write its host block again, or lower replicas; to claim another server in its place, remove /etc/macfleet on it first")
+		"write its host block again, or lower replicas; to claim another server in its place: --allow-orphans")
+	lacks(n.held, codeOrphansHoldClaims, "no server is claimed while hosts of ours have no place in the configuration",
+		"put them back into their places, as is said of each; to claim others all the same: --allow-orphans")
 	lacks(len(n.unsure), codeHostBlockRemoved,
 		serverNames(n.unsure)+", which was adopted once and has no host block any more, cannot be asked whether it belongs there",
 		"write its host block again, or wait until it answers; if it was given up: macfleet hosts trust with the name under which it was adopted")

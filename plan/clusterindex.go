@@ -121,8 +121,7 @@ func (c *census) host(g fleet.Group, p *placed) Host {
 	c.cluster.enter(&h)
 	seen, asked := c.snap.Hosts[p.server.ID]
 	if !asked {
-		seen.Trouble = codeNotAsked.Trouble("the host was not asked: the snapshot was recorded for less",
-			"record another: macfleet plan --record FILE")
+		seen.Trouble = notAsked()
 	}
 	h.Seen = seen
 	h.Held = heldOf(seen.Marker, h.Node, c.snap.Taken)

@@ -69,6 +69,8 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 			c.plan.Strays = append(c.plan.Strays, p.server)
 		}
 	}
+	c.unplaced()
+	c.anotherName()
 	c.lost()
 	room := make([]Action, min(len(c.drafts), batch)*roomForActions)
 	for from := 0; from < len(c.drafts); from += batch {

@@ -57,6 +57,7 @@ func drawWorld(t *rapid.T) *world {
 		}
 		w.sel.On = []plan.Selector{s}
 	}
+	w.sel.AllowOrphans = rapid.IntRange(0, 3).Draw(t, "orphans") > 0 // else few worlds claim anything
 	if rapid.IntRange(0, 4).Draw(t, "limited") == 0 {
 		w.sel.Steps = []plan.StepID{"alpha"}
 	}

@@ -305,6 +305,14 @@ func strays(p *plan.Plan) []string {
 	return out
 }
 
+func orphans(p *plan.Plan) []string {
+	var out []string
+	for _, o := range p.Orphans {
+		out = append(out, o.Name)
+	}
+	return out
+}
+
 // oneHost returns the plan's only host.
 func oneHost(t *testing.T, p *plan.Plan) plan.Host {
 	t.Helper()

@@ -81,6 +81,14 @@ func (c *computation) orphans() {
 	for _, l := range c.cfg.Hosts {
 		spoken[l.Name] = true
 	}
+	for i := range c.servers {
+		if p := &c.servers[i]; p.role == orphan { // what it is to the cluster goes on with it
+			spoken[p.name] = true
+			for _, name := range c.cluster.named[p.server.ProviderID()] {
+				spoken[name] = true
+			}
+		}
+	}
 	for _, i := range identities {
 		switch {
 		case spoken[i.Host]:

@@ -34,8 +34,11 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 			ask = sel.matches(p)
 		case pool:
 			ask = ask || p.by != "" && types[p.server.Type] && p.server.Usable()
+		case orphan:
+			ask = sel.matches(p)
 		case stray:
-			wanted := types[p.server.Type] || p.onceAdopted && len(types) > 0
+			// Without a cluster its pin is ours alone, and nobody else can say where it belongs.
+			wanted := types[p.server.Type] || p.onceAdopted && (len(types) > 0 || cfg.Kubernetes == nil)
 			ask = wanted && p.server.Usable() && !c.elsewhere[p.server.ID] && !ofAnotherEnvironment(cfg, p.server)
 		}
 		if _, asked := snap.Hosts[p.server.ID]; ask && !asked {

@@ -221,25 +221,29 @@ type Lost struct {
 
 // Plan is the whole difference between what is wanted and what was seen.
 type Plan struct {
-	Owner     fleet.Owner          `json:"-"`
-	Narrowed  bool                 `json:"narrowed"`           // the run is limited to a selection
-	On        []string             `json:"on,omitempty"`       // selectors that it is limited to
-	Exclude   []string             `json:"exclude,omitempty"`  // selectors whose hosts it leaves out
-	LeftOut   int                  `json:"left_out,omitempty"` // hosts that these leave out, wanted ones too
-	Steps     []StepID             `json:"steps,omitempty"`    // the only steps that were compared; empty: all
-	Fleets    []string             `json:"fleets,omitempty"`   // in the order of the configuration
-	Hosts     []Host               `json:"hosts"`              // by fleet and group in that order, members before claims, then by name
-	Actions   []Action             `json:"resource_changes"`   // of no host first, then by host in that order, a host's in the order they run
-	Shortages []Shortage           `json:"shortages"`
-	Rejected  []Rejected           `json:"rejected_pool_servers"`
-	Strays    []inventory.Server   `json:"stray_servers,omitempty"` // in no pool and no fleet: shown, never touched
-	Lost      []Lost               `json:"lost,omitempty"`
-	Cluster   bool                 `json:"cluster"`                    // the configuration has a cluster
-	Healthy   map[string][]Healthy `json:"-"`                          // by fleet, selected or not; without a cluster: the hosts that answered
-	Unread    []Unread             `json:"cluster_unread,omitempty"`   // parts of the cluster that could not be read, and that hosts need
-	Warnings  []Trouble            `json:"cluster_warnings,omitempty"` // what the cluster says of no host
-	Unasked   []Unasked            `json:"unasked,omitempty"`          // groups of which nobody was asked anything
-	Rollouts  []Rollout            `json:"rollouts,omitempty"`         // of fleets whose hosts are disturbed, in that order
+	Owner     fleet.Owner        `json:"-"`
+	Narrowed  bool               `json:"narrowed"`           // the run is limited to a selection
+	On        []string           `json:"on,omitempty"`       // selectors that it is limited to
+	Exclude   []string           `json:"exclude,omitempty"`  // selectors whose hosts it leaves out
+	LeftOut   int                `json:"left_out,omitempty"` // hosts that these leave out, wanted ones too
+	Steps     []StepID           `json:"steps,omitempty"`    // the only steps that were compared; empty: all
+	Fleets    []string           `json:"fleets,omitempty"`   // in the order of the configuration
+	Hosts     []Host             `json:"hosts"`              // by fleet and group in that order, members before claims, then by name
+	Actions   []Action           `json:"resource_changes"`   // of no host first, then by host in that order, a host's in the order they run
+	Shortages []Shortage         `json:"shortages"`
+	Rejected  []Rejected         `json:"rejected_pool_servers"`
+	Strays    []inventory.Server `json:"stray_servers,omitempty"` // in no pool and no fleet: shown, never touched
+	// Orphans are hosts of ours without a place in the configuration: shown, never changed.
+	Orphans      []Orphan             `json:"orphans,omitempty"`
+	AllowOrphans bool                 `json:"orphans_allowed,omitempty"` // servers may be claimed all the same
+	Lost         []Lost               `json:"lost,omitempty"`
+	Cluster      bool                 `json:"cluster"`                    // the configuration has a cluster
+	Healthy      map[string][]Healthy `json:"-"`                          // by fleet, selected or not; without a cluster: the hosts that answered
+	Unread       []Unread             `json:"cluster_unread,omitempty"`   // parts of the cluster that could not be read, and that hosts need
+	Warnings     []Trouble            `json:"cluster_warnings,omitempty"` // what the cluster says of no host
+	Unasked      []Unasked            `json:"unasked,omitempty"`          // groups of which nobody was asked anything
+	Rollouts     []Rollout            `json:"rollouts,omitempty"`         // of fleets whose hosts are disturbed, in that order
+	Doubts       []Trouble            `json:"doubts,omitempty"`           // of the configuration as a whole
 }
 
 // Summary counts a plan.
@@ -259,6 +263,8 @@ type Summary struct {
 	NotCompared  int `json:"not_compared"`    // hosts of which nothing could be compared
 	Partly       int `json:"partly_compared"` // hosts of which not every step could be compared
 	LeftOut      int `json:"left_out"`        // hosts that the selection leaves out, wanted ones too
+	Orphans      int `json:"orphans"`         // hosts of ours without a place in the configuration
+	Undecided    int `json:"undecided"`       // of these, those that nobody has allowed
 }
 
 // Summarise counts the plan.
@@ -302,6 +308,9 @@ func (p *Plan) Summarise() Summary {
 		s.Refused += sh.Missing
 		s.Pending += sh.Missing
 	}
+	if s.Orphans = len(p.Orphans); !p.AllowOrphans {
+		s.Undecided = s.Orphans
+	}
 	s.Unread += len(p.Unread) + len(p.Unasked)
 	s.Refused += len(p.Lost)
 	s.Deferred = len(deferred)
@@ -316,9 +325,9 @@ func ones(is bool) int {
 	return 0
 }
 
-// Complete reports whether everything could be compared and nothing that is
-// wanted is refused.
-func (s Summary) Complete() bool { return s.Refused+s.Unknown+s.Unread == 0 }
+// Complete reports whether everything could be compared, nothing that is wanted is
+// refused, and every host of ours has its place.
+func (s Summary) Complete() bool { return s.Refused+s.Unknown+s.Unread+s.Undecided == 0 }
 
 // Compared reports whether every host could be compared, whatever is refused.
 func (s Summary) Compared() bool { return s.RefusedHosts+s.Unknown+s.Unread == 0 }

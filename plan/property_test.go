@@ -115,6 +115,14 @@ func checkStrays(t *rapid.T, p *plan.Plan, members, taken map[string]bool) {
 			t.Fatalf("the stray %s is a host too", s.ID)
 		}
 	}
+	for _, o := range p.Orphans {
+		if members[o.Server.ID] || taken[o.Server.ID] || slices.ContainsFunc(p.Strays, func(s inventory.Server) bool { return s.ID == o.Server.ID }) {
+			t.Fatalf("the orphan %s is something else too", o.Server.ID)
+		}
+		if slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.ServerID == o.Server.ID }) {
+			t.Fatalf("something is done to the orphan %s", o.Server.ID)
+		}
+	}
 	for _, r := range p.Rejected {
 		if members[r.Server.ID] {
 			t.Fatalf("the member %s is rejected as a candidate", r.Server.ID)

@@ -57,14 +57,12 @@ func TestRenamedByHand(t *testing.T) {
 	}
 }
 
-// TestFalseWitness: what names another server, another owner or a group that is
-// gone says nothing.
+// TestFalseWitness: what names another server or another owner says nothing.
 func TestFalseWitness(t *testing.T) {
 	t.Parallel()
 	for name, witness := range map[string]func(*world){
 		"pin of another id":          func(w *world) { w.pin(1, "acme-prod-macos-m2-00002") },
 		"pin of another environment": func(w *world) { w.pin(1, "acme-staging-macos-m2-00001") },
-		"pin of a deleted group":     func(w *world) { w.pin(1, "acme-prod-deleted-m2-00001") },
 		"Node of another provider": func(w *world) {
 			w.snap.Nodes = inventory.Present([]inventory.Node{{Name: first, ProviderID: "aws:///" + serverID(1)}})
 		},
@@ -270,24 +268,6 @@ func TestCheckInventoryNamesAFew(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), first+", "+second+", "+third+", …") || strings.Contains(err.Error(), "00004") {
 		t.Errorf("error = %v", err)
 	}
-}
-
-// TestDeletedFleetMakesStrays: only replicas going down releases.
-func TestDeletedFleetMakesStrays(t *testing.T) {
-	t.Parallel()
-	w := newWorld(1, 0, 2)
-	w.member("macos", "m2", 1)
-	w.member("runners", "m2", 2)
-	w.member("runners", "m2", 3)
-	w.pin(2, "acme-prod-runners-m2-00002")
-	w.pin(4, "acme-prod-runners-m2-00004")
-	w.cfg.Fleets = w.cfg.Fleets[:1]
-	p := w.plan(t)
-	if len(p.Actions)+len(p.Lost) != 0 {
-		t.Errorf("actions %v, lost %v", lines(p), p.Lost)
-	}
-	expect(t, "strays", []string{"acme-prod-runners-m2-00002", "acme-prod-runners-m2-00003"}, strays(p))
-	expect(t, "asked", [][]string{{first}}, w.asked)
 }
 
 // TestDuplicateNames: two servers under one name, one of which is its own.

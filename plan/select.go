@@ -47,7 +47,10 @@ type Selection struct {
 	Steps       []StepID
 	Rollback    bool     // the version that a host had before is wanted, of what comes as an artifact
 	ForceBusy   []string // names of hosts that are changed whatever goes on there
-	Former      bool     // On names hosts as they were once: those that are gone are passed over
+	// AllowOrphans lets servers be claimed while hosts of ours have no place: somebody knows
+	// of them, and wants others in their stead.
+	AllowOrphans bool
+	Former       bool // On names hosts as they were once: those that are gone are passed over
 }
 
 // IsAll reports whether the selection leaves nothing out.
@@ -126,6 +129,12 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 		values["fleet"] = append(values["fleet"], f.Name)
 		for _, g := range f.Groups {
 			hosts = append(hosts, lackingIn(f, g)) // a group that wants no hosts may be selected
+		}
+	}
+	for i := range c.servers {
+		if p := &c.servers[i]; p.role == orphan {
+			hosts = append(hosts, p)
+			values["fleet"] = append(values["fleet"], p.place.Fleet)
 		}
 	}
 	for _, p := range hosts {
@@ -246,10 +255,15 @@ func find(cfg *fleet.Config, snap Snapshot, name string) (placed, error) {
 
 var codeNotAsked = NewCode("not-asked", Warning, "the host was not asked", "run the command again")
 
+func notAsked() *Trouble {
+	return codeNotAsked.Trouble("the host was not asked: the snapshot was recorded for less", "record another: macfleet plan --record FILE")
+}
+
 // Subject is one server as a plan sees it, whatever its role.
 type Subject struct {
 	Host
-	Pooled bool // free to be claimed
+	Pooled bool     // free to be claimed
+	Orphan *Trouble // why it has no place in the configuration, though it is ours; nil: it has one, or is not ours
 	// Fleet and Group are those of a member. Of another server they are the first that
 	// want its type, or the first of all: it would have to answer their probes.
 	Fleet fleet.Fleet
@@ -265,7 +279,7 @@ func SubjectOf(cfg *fleet.Config, snap Snapshot, serverID string) Subject {
 			at = p
 		}
 	}
-	s := Subject{Pooled: at.role == pool}
+	s := Subject{Pooled: at.role == pool, Orphan: at.placeless}
 	for _, f := range cfg.Fleets {
 		for _, g := range f.Groups {
 			own := at.role == member && at.place.Fleet == f.Name && at.place.Group == g.Name

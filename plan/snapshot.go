@@ -15,6 +15,9 @@ type Snapshot struct {
 	Pins    []Pin                             `json:"pins"`           // host keys known from earlier runs
 	Hosts   map[string]HostSeen               `json:"hosts"`          // by server id; a host that was not asked is missing
 	Lock    *Lock                             `json:"lock,omitempty"` // nil: nobody but we holds it, or no cluster keeps one
+	// Former are the owners, as names begin with them, as which this very directory was applied
+	// before, sorted: a configuration's name may have been changed.
+	Former []string `json:"former_owners,omitempty"`
 }
 
 // Pin is a host key that was accepted once. By its server id and name it bears witness of

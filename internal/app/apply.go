@@ -36,6 +36,7 @@ type Bounds struct {
 	MaxHosts, MaxDisrupted, MaxWipes int  // 0: as the guardrails say
 	AnyTime                          bool // the windows do not count
 	Rollback                         bool
+	Orphans                          bool // claim servers beside hosts of ours without a place
 }
 
 // of returns what a run may do; nil: the command has no such bounds.
@@ -83,7 +84,7 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 // toApply says what an apply is about, before anything is looked at.
 func (env *Env) toApply(o ApplyOptions) (need, error) {
 	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, failOnDeferred: o.FailOnDeferred}
-	n.Rollback, n.ForceBusy = o.Rollback, o.ForceBusy
+	n.Rollback, n.ForceBusy, n.Orphans = o.Rollback, o.ForceBusy, o.Orphans
 	var err error
 	for _, file := range env.Args {
 		if n.approved, err = env.takePlanFile(file, &n.Selection); err != nil {

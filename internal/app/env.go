@@ -114,6 +114,18 @@ func (env *Env) beside(name string) string {
 	return filepath.Join(env.Dir, ".macfleet", name)
 }
 
+// directory names the configuration's folder in one way, whoever links to it; empty: nobody can say.
+func (env *Env) directory() string {
+	path, err := filepath.Abs(env.Dir)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
 // refuse returns an error of this text where something is so.
 func refuse(is bool, format string, args ...any) error {
 	if !is {
@@ -169,12 +181,13 @@ type Selection struct {
 	On, Exclude []string // selectors
 	Steps       []string
 	Rollback    bool     // of artifacts, to the version before
+	Orphans     bool     // claim servers beside hosts of ours without a place
 	ForceBusy   []string // names of hosts that are not waited for
 }
 
 // parsed returns the selection as plans take it.
 func (s Selection) parsed() (plan.Selection, error) {
-	sel := plan.Selection{ForceBusy: s.ForceBusy, Rollback: s.Rollback}
+	sel := plan.Selection{ForceBusy: s.ForceBusy, Rollback: s.Rollback, AllowOrphans: s.Orphans}
 	for _, flag := range []struct {
 		name  string
 		texts []string

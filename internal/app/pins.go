@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
@@ -36,6 +39,27 @@ func (s *session) pins(ctx context.Context) engine.Pins {
 		return shared
 	}
 	return &lookedUpPins{Pins: shared, ctx: ctx, local: local, warn: s.env.errText().Warn}
+}
+
+// former returns as whose this directory was applied before, by the records of its runs and, outside
+// the sandbox, by the keys that are pinned beside it.
+func (s *session) former() []string {
+	owners, here := make(map[string]bool), s.env.directory()
+	of := func(h runlog.Head) fleet.Owner { return fleet.Owner{Name: h.Configuration, Environment: h.Environment} }
+	for _, h := range runlog.Worked(s.env.kept("runs"), func(h runlog.Head) bool {
+		return here != "" && h.Directory == here && of(h) != s.config.Owner
+	}) {
+		owners[of(h).String()] = true
+	}
+	if s.world == nil {
+		pins, _ := s.env.localPins(s.config.Environment).own.All() // whoever needs them says what is wrong with them
+		for _, p := range pins {
+			if owner, _, ok := fleet.Split(p.Name, p.ServerID); ok {
+				owners[owner] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(owners))
 }
 
 // lookedUpPins are the cluster's, or this machine's where those cannot be read.

@@ -87,7 +87,7 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 
 func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 	n := need{reading: reading{inside: o.NoSecrets}, Selection: env.Selection, bounds: &o.Bounds}
-	n.Rollback = o.Rollback
+	n.Rollback, n.Orphans = o.Rollback, o.Orphans
 	if !o.NoSecrets || o.Snapshot != "" {
 		return env.look(ctx, o.Source, n)
 	}
@@ -148,14 +148,15 @@ func (env *Env) readPlanFile(name string) (wire.PlanFile, error) {
 func (env *Env) takePlanFile(name string, sel *Selection) (*approval, error) {
 	const cannot = "%s cannot be given with a plan file: what %s was planned for counts; plan again with --out to change that"
 	if err := cmp.Or(refuse(len(sel.On) > 0, cannot, "--on", name), refuse(len(sel.Exclude) > 0, cannot, "--exclude", name),
-		refuse(len(sel.Steps) > 0, cannot, "--step", name), refuse(sel.Rollback, cannot, "--rollback", name)); err != nil {
+		refuse(len(sel.Steps) > 0, cannot, "--step", name), refuse(sel.Rollback, cannot, "--rollback", name),
+		refuse(sel.Orphans, cannot, "--allow-orphans", name)); err != nil {
 		return nil, err
 	}
 	f, err := env.readPlanFile(name)
 	if err != nil {
 		return nil, err
 	}
-	sel.On, sel.Exclude, sel.Rollback = f.On, f.Exclude, f.Rollback
+	sel.On, sel.Exclude, sel.Rollback, sel.Orphans = f.On, f.Exclude, f.Rollback, f.AllowOrphans
 	sel.Steps = mapped(f.Steps, func(id plan.StepID) string { return string(id) })
 	return &approval{name, f}, nil
 }

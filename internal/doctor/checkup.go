@@ -106,6 +106,8 @@ func (e *examination) inventory() {
 		role = "member of " + e.of.Fleet.Name + "." + e.of.Group.Name
 	case e.of.Pooled:
 		role = "in the pool"
+	case e.of.Orphan != nil:
+		role = "ours, without a place in the configuration"
 	}
 	text := fmt.Sprintf("%s in %s, address %s, status %s, delivered %t; %s", s.Type, s.Zone, cmp.Or(s.Address, "none"), s.Status, s.Delivered, role)
 	switch {
@@ -113,6 +115,8 @@ func (e *examination) inventory() {
 		e.bad("inventory", Problem, "wait for it, or look at the server in the Scaleway console", "%s", text)
 	case e.of.Member && e.of.Name != s.Name:
 		e.bad("inventory", Problem, "give it its name back: macfleet apply --on name="+e.of.Name, "%s; Scaleway calls it %s", text, s.Name)
+	case e.of.Orphan != nil:
+		e.bad("inventory", Problem, e.of.Orphan.Remedy, "%s; %s: %s", text, e.of.Orphan.Code, e.of.Orphan.Text)
 	default:
 		e.ok("inventory", "%s", text)
 	}

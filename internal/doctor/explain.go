@@ -110,6 +110,10 @@ func effective(spec fleet.Spec, sources fleet.Sources, step plan.StepID) []Effec
 
 // notAHost says what a server is that is no host of the plan.
 func notAHost(p *plan.Plan, server inventory.Server) error {
+	if i := slices.IndexFunc(p.Orphans, func(o plan.Orphan) bool { return o.Server.ID == server.ID }); i >= 0 {
+		o := p.Orphans[i]
+		return fmt.Errorf("%s has no place in the configuration, so nothing is wanted of it: %w", server.Name, &o.Trouble)
+	}
 	if slices.ContainsFunc(p.Strays, func(s inventory.Server) bool { return s.ID == server.ID }) {
 		return fmt.Errorf("%s is a stray: it is in no pool and no fleet, and the configuration wants nothing of it; adopt it with a host block, or leave it", server.Name)
 	}

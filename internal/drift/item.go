@@ -80,6 +80,16 @@ func itemsOf(a plan.Action) []Item {
 	return out
 }
 
+// itemOf returns the drift that a host without a place is, until somebody decides.
+func itemOf(o plan.Orphan) Item {
+	i := Item{Host: o.Name, Fleet: o.Fleet, Step: Orphan, Code: o.Code, Severity: severityOf(o.Code), Text: o.Text, Fields: []Field{}, Refused: o.Code}
+	i.Fingerprint = fingerprint(i)
+	return i
+}
+
+// Orphan is what an item is about that is a whole host, and no step of one.
+const Orphan = "orphan"
+
 // ofCluster begins the name of what is no host's.
 const ofCluster = "cluster"
 
@@ -186,6 +196,9 @@ func unseenOf(p *plan.Plan) []Unseen {
 		if len(p.Unread) > 0 && h.Spec.Spec.JoinsCluster() {
 			see(h.Name, h.Fleet, "", CodeClusterUnread, "what the cluster knows of it could not be read")
 		}
+	}
+	for _, d := range p.Doubts {
+		see(ofCluster, "", "", d.Code, d.Text)
 	}
 	for _, l := range p.Lost {
 		see(l.Name, l.Fleet, "", l.Trouble.Code, l.Trouble.Text)

@@ -23,6 +23,7 @@ type Report struct {
 	Unseen      []Unseen      `json:"unknown"`
 	Blind       string        `json:"-"`       // why nothing at all could be looked at; empty: something could
 	Pending     int           `json:"pending"` // differences of configuration that was never applied: no drift
+	Orphans     int           `json:"orphans"` // hosts of ours without a place in the configuration, ignored or not
 	Remarks     []Remark      `json:"notices"`
 	Since       *Changes      `json:"since,omitempty"` // nil: it was compared with no earlier report
 	Ignored     []Ignored     `json:"ignored"`
@@ -83,6 +84,14 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 			r.Ignored = append(r.Ignored, ignored...)
 		}
 	}
+	for _, o := range p.Orphans {
+		counts, ignored := apart(itemOf(o), &plan.Host{Name: o.Name, Fleet: o.Fleet, Group: o.Group, Server: o.Server, Node: o.Node}, states)
+		if counts != nil {
+			r.Items = append(r.Items, *counts)
+		}
+		r.Ignored = append(r.Ignored, ignored...)
+	}
+	r.Orphans = len(p.Orphans)
 	r.Complete = s.Compared() && len(r.Unseen) == 0
 	r.Remarks = append(inProgress(p), remarksOn(r.Ignores, now, r.Complete && !r.Narrowed)...)
 	r.Hosts = r.countHosts(p)
@@ -129,9 +138,15 @@ func (r *Report) countHosts(p *plan.Plan) []FleetHosts {
 		out = append(out, FleetHosts{Fleet: f})
 	}
 	count := func(fleet, host string) {
-		if i := slices.Index(p.Fleets, fleet); i >= 0 {
+		if i := slices.IndexFunc(out, func(f FleetHosts) bool { return f.Fleet == fleet }); i >= 0 {
 			*out[i].Of(state[host])++
 		}
+	}
+	for _, o := range p.Orphans { // of a fleet that may be gone
+		if !slices.ContainsFunc(out, func(f FleetHosts) bool { return f.Fleet == o.Fleet }) {
+			out = append(out, FleetHosts{Fleet: o.Fleet})
+		}
+		count(o.Fleet, o.Name)
 	}
 	for _, h := range p.Hosts {
 		if h.Member {

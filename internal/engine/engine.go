@@ -59,6 +59,7 @@ type Engine struct {
 	Ready       Ready
 	Bounds      *plan.Bounds // what a run may do at most, but for its time; nil: anything
 	Selection   plan.Selection
+	Former      []string       // as whose the configuration was applied from its directory; see plan.Snapshot
 	Approved    *plan.Approved // what a plan file allows; nil: whatever the plan holds
 	Parallelism int            // hosts worked on at once, at least 1
 	Observers   int            // hosts observed at once; 0 = DefaultObservers
@@ -230,7 +231,7 @@ func (e *Engine) checked(ctx context.Context, unread func(error) bool) (plan.Sna
 // it knows is unread where its error says so, else that is the error.
 func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snapshot, error) {
 	started := e.Now()
-	snap := plan.Snapshot{Taken: started.UTC().Truncate(time.Second), Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
+	snap := plan.Snapshot{Taken: started.UTC().Truncate(time.Second), Former: e.Former, Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
 		Hosts: make(map[string]plan.HostSeen)}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {

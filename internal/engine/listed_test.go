@@ -75,8 +75,8 @@ func TestAdopt(t *testing.T) {
 	}
 	c.Hosts = nil
 	p = planned(t, e)
-	if len(p.Actions) != 0 || len(p.Strays) != 1 || len(p.Shortages) != 1 || p.Shortages[0].Trouble.Code.String() != "host-block-removed" {
-		t.Errorf("without its block: actions %+v, strays %v, shortages %+v", p.Actions, p.Strays, p.Shortages)
+	if len(p.Actions) != 0 || len(p.Orphans) != 1 || len(p.Shortages) != 1 || p.Shortages[0].Trouble.Code.String() != "host-block-removed" {
+		t.Errorf("without its block: actions %+v, orphans %v, shortages %+v", p.Actions, p.Orphans, p.Shortages)
 	}
 }
 

@@ -54,6 +54,7 @@ type Head struct {
 	Version       string    `json:"macfleet_version"`
 	Configuration string    `json:"configuration"`
 	Environment   string    `json:"environment"`
+	Directory     string    `json:"directory,omitempty"` // of the configuration's files, without links
 	// ConfigHash is a digest of what the configuration says, variables included.
 	ConfigHash string `json:"config_hash"`
 	Limits     Limits `json:"limits"`

@@ -297,6 +297,40 @@ func Newest(folder, configuration, environment string) (Record, error) {
 	return Record{}, err
 }
 
+// Worked returns, of the runs of a folder that a caller wants, those that did something or
+// broke off: how they began, the newest first. What cannot be read is left out.
+func Worked(folder string, wanted func(Head) bool) []Head {
+	all, _ := stamped(folder, suffix)
+	var out []Head
+	for _, name := range all {
+		path := filepath.Join(folder, name)
+		if h, err := headOf(path); err != nil || !wanted(h) {
+			continue
+		}
+		if r, err := brief(path); err == nil && (r.End == nil || r.End.Done > 0) {
+			out = append(out, r.Head)
+		}
+	}
+	return out
+}
+
+func headOf(path string) (Head, error) {
+	f, _, err := open(path)
+	if err != nil {
+		return Head{}, err
+	}
+	defer f.Close()
+	line, err := bufio.NewReader(f).ReadBytes('\n')
+	if err != nil {
+		return Head{}, err
+	}
+	first, err := entryOf(line)
+	if err != nil || first.Run == nil {
+		return Head{}, ErrNoRecord
+	}
+	return *first.Run, nil
+}
+
 // Find returns the record of a run: the last one, or that whose id begins so and no other's.
 func Find(folder, run string) (string, error) {
 	all, err := stamped(folder, suffix)

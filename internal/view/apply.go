@@ -72,6 +72,7 @@ func (t *Text) Applied(r engine.Result) {
 	if r.Converged() {
 		t.uncovered(r.After.Coverage())
 		t.sayf("Applied %s. %s", count(r.Done, "action"), convergedText(r.After))
+		t.orphans(r.After, anyOrphan)
 		t.held(r.After, false)
 		t.nodes(r)
 		t.notes(r.After)

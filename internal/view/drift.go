@@ -97,6 +97,8 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 		}
 		return append(out, lost(p, fleet)...)
 	})
+	t.orphans(p, func(o plan.Orphan) bool { return len(index[[2]string{o.Name, drift.Orphan}]) > 0 })
+	t.doubts(p)
 }
 
 // ofDifference reports whether a plan has an action for what was not compared: it shows
@@ -263,6 +265,7 @@ func WriteDriftMetrics(out io.Writer, r drift.Report) error {
 	applies := slices.ContainsFunc(r.Remarks, func(x drift.Remark) bool { return x.Code == plan.CodeApplyInProgress })
 	m.single("macfleet_complete", "1 when everything could be compared, 0 when drift may be unseen.", truth[r.Complete])
 	m.single("macfleet_apply_in_progress", "1 while somebody applies: what is seen may be half done.", truth[applies])
+	m.single("macfleet_orphans", "Hosts of ours without a place in the configuration, ignored or not.", float64(r.Orphans))
 	m.single("macfleet_pending", "Differences of configuration that was never applied. They are no drift.", float64(r.Pending))
 	m.single("macfleet_drift_run_timestamp_seconds", "When it was looked, in seconds since 1970.", float64(r.At.UnixMilli())/1000)
 	if _, err := io.WriteString(out, m.out.String()); err != nil {

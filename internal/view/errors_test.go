@@ -258,6 +258,16 @@ func troubles() []trouble {
 					Fleet: "runners", Group: "m2", ServerID: poolID, Version: fleet.Version})
 			})
 		}},
+		{"orphaned-member", func(s *scene) { s.snap.Servers[1].Name = "acme-production-web-m2-" + poolID[:5] }},
+		{"orphans-hold-claims", func(s *scene) {
+			s.wants(2)
+			s.snap.Servers[1].Name = "acme-production-web-m2-" + poolID[:5]
+		}},
+		{"another-name", func(s *scene) {
+			s.snap.Servers = s.snap.Servers[1:]
+			delete(s.snap.Hosts, memberID)
+			s.snap.Servers[0].Name, s.snap.Pins = "globex-production-runners-m2-"+poolID[:5], nil
+		}},
 		{"adopted-server-missing", func(s *scene) {
 			s.wants(2)
 			s.listed(fleet.Listed{Name: "acme-legacy-01", ServerID: "0c1b2c3d-0000-4000-8000-000000000003"})

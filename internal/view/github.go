@@ -249,6 +249,8 @@ func markdownParts(p *plan.Plan) []part {
 			heading = ""
 		}
 	}
+	add("", "Orphaned members", func(t *Text) { t.orphans(p, anyOrphan) })
+	add("", "In doubt", func(t *Text) { t.doubts(p) })
 	add("", "Not taken from the pool", func(t *Text) { t.rejected(p) })
 	add("", "Notes", func(t *Text) {
 		t.held(p, true)

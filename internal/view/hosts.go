@@ -34,9 +34,13 @@ type HostRow struct {
 	Path     string     `json:"path"` // how it was reached; "" = it was not
 	ServerID string     `json:"server_id"`
 	OS       string     `json:"os"` // version the host says it runs; "" = not known
+	// Orphaned says that it has no place in the configuration any more; fleet and group are
+	// those that it had.
+	Orphaned bool `json:"orphaned,omitempty"`
 }
 
-// HostRows returns the members of a plan in its order.
+// HostRows returns the members of a plan in its order, and behind them those of ours that
+// have no place any more.
 func HostRows(p *plan.Plan) []HostRow {
 	rows := []HostRow{}
 	for _, h := range p.Hosts {
@@ -65,6 +69,15 @@ func HostRows(p *plan.Plan) []HostRow {
 		}
 		if h.Refused != nil {
 			r.Converged = h.Refused.Code.String()
+		}
+		rows = append(rows, r)
+	}
+	for _, o := range p.Orphans {
+		os, _ := o.Seen.OSVersion.Get()
+		r := HostRow{Name: o.Name, Fleet: o.Fleet, Group: o.Group, Reachable: "yes", Converged: o.Code.String(), Ready: o.Ready,
+			Type: o.Server.Type, Zone: o.Server.Zone, Address: o.Server.Address, Path: o.Seen.Path, ServerID: o.Server.ID, OS: os, Orphaned: true}
+		if o.Unknown != nil {
+			r.Reachable = o.Unknown.Code.String()
 		}
 		rows = append(rows, r)
 	}
@@ -128,7 +141,9 @@ func (r HostRow) heldBy() string {
 // HostNames prints one name a line.
 func (t *Text) HostNames(p *plan.Plan) {
 	for _, r := range HostRows(p) {
-		fmt.Fprintln(t.out, r.Name)
+		if !r.Orphaned { // no command takes the name of one
+			fmt.Fprintln(t.out, r.Name)
+		}
 	}
 }
 
@@ -136,7 +151,7 @@ func (t *Text) HostNames(p *plan.Plan) {
 type HostsDocument struct {
 	wire.OwnedHead
 	Coverage plan.Coverage `json:"coverage"` // what was compared, and what was not
-	Hosts    []HostRow     `json:"hosts"`    // the members
+	Hosts    []HostRow     `json:"hosts"`    // the members, and those that have no place any more
 }
 
 // WriteHosts prints the members as one JSON object.

@@ -19,6 +19,7 @@ func (t *Text) Plan(p *plan.Plan) {
 	if s.Finished() && s.Deferred == 0 {
 		t.uncovered(c)
 		t.Say(noChanges(p, s))
+		t.orphans(p, anyOrphan) // somebody allowed them
 		t.held(p, false)
 		t.notes(p)
 		return
@@ -43,7 +44,11 @@ func (t *Text) differences(p *plan.Plan) {
 	t.cluster(p, objectRows)
 	actions := byHost(p)
 	t.fleets(p, func(fleet string) []block { return fleetBlocks(p, fleet, actions) })
+	t.orphans(p, anyOrphan)
+	t.doubts(p)
 }
+
+func anyOrphan(plan.Orphan) bool { return true }
 
 // fleetBlocks shows a fleet: its hosts, what it wants and nobody can give, what vanished,
 // and the groups that a run without secrets could compare with nothing.
@@ -77,6 +82,27 @@ func lost(p *plan.Plan, fleet string) []block {
 		}
 	}
 	return out
+}
+
+// orphans shows the hosts that have no place in the configuration, and what they still do.
+func (t *Text) orphans(p *plan.Plan, shown func(plan.Orphan) bool) {
+	var all []block
+	for _, o := range p.Orphans {
+		if !shown(o) {
+			continue
+		}
+		b := troubled(o.Name+given(o.Runs() != "", "  %s", o.Runs()), o.Trouble)
+		b.sign = signDrift
+		all = append(all, b)
+	}
+	t.blocks("Orphaned members: ours, without a place in the configuration, never changed", all)
+}
+
+// doubts shows what nobody can tell of the configuration as a whole.
+func (t *Text) doubts(p *plan.Plan) {
+	t.blocks("In doubt", mapped(p.Doubts, func(x plan.Trouble) block {
+		return block{sign: signUnknown, hosts: []string{ownerTitle(p)}, body: trouble(signUnknown, 0, &x)}
+	}))
 }
 
 func (t *Text) rejected(p *plan.Plan) {
@@ -256,8 +282,11 @@ func summary(p *plan.Plan) string {
 	return uncompared + listed("; ", fmt.Sprintf("Plan%s: %d to add, %d to change, %d to remove", rest, s.Add, s.Change, s.Remove), deferred(s), refusals(s)) + "."
 }
 
-// refusals counts what is wanted and not done, without the hosts that were not compared.
-func refusals(s plan.Summary) string { return some(s.Refused+s.Unknown-s.NotCompared, "refused") }
+// refusals counts what is wanted and not done, without the hosts that were not compared, and
+// the hosts without a place.
+func refusals(s plan.Summary) string {
+	return listed(", ", some(s.Refused+s.Unknown-s.NotCompared, "refused"), given(s.Orphans > 0, "%s", count(s.Orphans, "orphaned member")))
+}
 
 // notes prints what is worth knowing and no difference.
 func (t *Text) notes(p *plan.Plan) {

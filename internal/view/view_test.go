@@ -76,8 +76,11 @@ func everything() *plan.Plan {
 		Shortages: []plan.Shortage{{Fleet: "macos", Group: "m2", Type: "M2-L", OS: "Tahoe", Missing: 1, Trouble: plan.Trouble{Code: plantest.Code("pool-too-small"), Text: "the pool has no more", Remedy: "order one"}}},
 		Rejected:  []plan.Rejected{{Server: numbered(8, "acme-pool-08"), Trouble: plan.Trouble{Code: plantest.Code("server-not-ready"), Text: "Scaleway says status locked", Remedy: "wait"}}},
 		Strays:    []inventory.Server{numbered(9, "someones-mac")},
-		Lost:      []plan.Lost{{Name: "acme-production-builders-m2-0000a", Fleet: "builders", Trouble: plan.Trouble{Code: plantest.Code("server-vanished"), Text: "it is not in the inventory", Remedy: "macfleet hosts trust acme-production-builders-m2-0000a"}}},
-		Cluster:   true}
+		Orphans: []plan.Orphan{{Name: "acme-production-web-m2-0000b", Fleet: "web", Group: "m2", Server: numbered(11, "acme-production-web-m2-0000b"),
+			Witness: "name", Ready: "True", Pods: new(2), Seen: plan.HostSeen{OSVersion: inventory.Present("26.3")},
+			Trouble: plan.Trouble{Code: plantest.Code("orphaned-member"), Text: `the fleet "web" is not in the configuration any more`, Remedy: "write it again"}}},
+		Lost:    []plan.Lost{{Name: "acme-production-builders-m2-0000a", Fleet: "builders", Trouble: plan.Trouble{Code: plantest.Code("server-vanished"), Text: "it is not in the inventory", Remedy: "macfleet hosts trust acme-production-builders-m2-0000a"}}},
+		Cluster: true}
 }
 
 // limited makes a plan one of a selection.

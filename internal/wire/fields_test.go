@@ -154,6 +154,8 @@ func notInPlans() map[string]string {
 		"Hosts.Join":                               observed,
 		"Hosts.Pods":                               observed,
 		"Hosts.Kubelet":                            observed,
+		"Orphans.Seen":                             observed,
+		"Orphans.Node":                             observed,
 		"Hosts.Proven":                             "the markers hold it",
 		"Actions.Changes.Fields":                   "its action has the fields of all changes",
 		"Actions.Changes.Command":                  "no document holds a command to run",

@@ -36,15 +36,16 @@ type PlanFile struct {
 	MadeAt            time.Time         `json:"made_at"`
 	MadeBy            string            `json:"made_by"` // user@machine
 	ExpiresAt         time.Time         `json:"expires_at"`
-	Expired           *bool             `json:"expired,omitempty"` // that is over; of macfleet show alone
-	On                []string          `json:"on"`                // selectors, as they were given
-	Exclude           []string          `json:"exclude"`           // so here
-	Steps             []plan.StepID     `json:"steps"`             // the only steps that were compared; empty: all
-	Rollback          bool              `json:"rollback"`          // the version before was planned for
-	Approves          []string          `json:"approves"`          // addresses of the actions that it approves
-	Document          Plan              `json:"plan"`              // as macfleet plan --json prints it
-	Digests           map[string]string `json:"digests"`           // of the actions that it approves, by address
-	SelfDigest        string            `json:"self_digest"`       // of all other bytes of the file; the last key
+	Expired           *bool             `json:"expired,omitempty"`       // that is over; of macfleet show alone
+	On                []string          `json:"on"`                      // selectors, as they were given
+	Exclude           []string          `json:"exclude"`                 // so here
+	Steps             []plan.StepID     `json:"steps"`                   // the only steps that were compared; empty: all
+	Rollback          bool              `json:"rollback"`                // the version before was planned for
+	AllowOrphans      bool              `json:"allow_orphans,omitempty"` // servers may be claimed beside hosts without a place
+	Approves          []string          `json:"approves"`                // addresses of the actions that it approves
+	Document          Plan              `json:"plan"`                    // as macfleet plan --json prints it
+	Digests           map[string]string `json:"digests"`                 // of the actions that it approves, by address
+	SelfDigest        string            `json:"self_digest"`             // of all other bytes of the file; the last key
 
 	Plan *plan.Plan `json:"-"` // what Document holds: no script, no argument, no fact
 }
@@ -52,7 +53,7 @@ type PlanFile struct {
 // NewPlanFile returns the file of a plan that was just computed. When it was made, by
 // whom and for what is the caller's to fill.
 func NewPlanFile(p *plan.Plan) PlanFile {
-	f := PlanFile{OwnedHead: HeadOf(p.Owner), Document: PlanOf(p), Digests: p.Approve().Digests, Steps: p.Steps, Plan: p}
+	f := PlanFile{OwnedHead: HeadOf(p.Owner), Document: PlanOf(p), Digests: p.Approve().Digests, Steps: p.Steps, AllowOrphans: p.AllowOrphans, Plan: p}
 	f.FormatVersion = PlanFileFormat
 	return f
 }

@@ -1,0 +1,234 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+var (
+	// CodeOrphanedMember is the code of a host that has no place in the configuration any more.
+	CodeOrphanedMember = NewCode("orphaned-member", Warning, "a host of ours has no place in the configuration any more",
+		"put back what the configuration lost; to give the host up, reinstall the server under a name of the pool")
+	codeOrphansHoldClaims = NewCode("orphans-hold-claims", NotDrift, "no server is claimed while hosts of ours have no place in the configuration",
+		"put back what the configuration lost, or claim others in their place: --allow-orphans")
+	codeAnotherName = NewCode("another-name", Warning, "servers of the project fit the groups of this configuration under another name",
+		"if the configuration was called so before, give it that name back; if another configuration has them, nothing is to be done")
+)
+
+// Orphan is a host of ours that has no place in the configuration any more. It is looked
+// at, shown until somebody decides, and never changed.
+type Orphan struct {
+	Name    string                         `json:"name"`  // at the provider
+	Fleet   string                         `json:"fleet"` // where it belonged
+	Group   string                         `json:"group"`
+	Server  inventory.Server               `json:"server"`
+	Witness string                         `json:"witness"`           // who says that it is ours: name, marker, pin, Node, identity
+	Ready   string                         `json:"ready"`             // True, False, Unknown, no-node; "-" without a cluster
+	Pods    *int                           `json:"pods,omitempty"`    // at work on it; absent: nobody knows
+	Unknown *Trouble                       `json:"unknown,omitempty"` // why it could not be asked
+	Seen    HostSeen                       `json:"-"`
+	Node    inventory.Seen[inventory.Node] `json:"-"`
+	Trouble
+}
+
+// Runs says what the host still does, as far as anybody knows.
+func (o Orphan) Runs() string {
+	var out []string
+	switch o.Ready {
+	case "-":
+	case noNode:
+		out = append(out, "no Node")
+	case string(inventory.Ready):
+		out = append(out, "its Node is Ready")
+	default:
+		out = append(out, "its Node is not Ready")
+	}
+	if o.Pods != nil {
+		out = append(out, count(*o.Pods, "Pod")+" at work")
+	}
+	if o.Unknown != nil {
+		out = append(out, fmt.Sprintf("not asked (%s)", o.Unknown.Code))
+	}
+	return strings.Join(out, ", ")
+}
+
+// noNode is what stands for the readiness of a host without a Node.
+const noNode = "no-node"
+
+// pinsByServer returns the names under which servers are pinned, the latest last.
+func (c *census) pinsByServer() map[string][]string {
+	out := make(map[string][]string)
+	for _, p := range pinsInOrder(c.snap.Pins) {
+		if _, ok := c.place(p.Name, p.ServerID); !ok {
+			out[p.ServerID] = append(out[p.ServerID], p.Name)
+		}
+	}
+	return out
+}
+
+// owns reports whether a name is this configuration's, as it is called now or was when
+// it was last applied from here.
+func (c *census) owns(name, serverID string) (owner string, at fleet.Place, ok bool) {
+	owner, at, ok = fleet.Split(name, serverID)
+	return owner, at, ok && (owner == c.cfg.Owner.String() || c.calledBefore(owner))
+}
+
+// calledBefore reports whether the configuration was applied from here under an owner's
+// name that is no environment's any more.
+func (c *census) calledBefore(owner string) bool {
+	current := func(env string) bool { return owner == fleet.Owner{Name: c.cfg.Name, Environment: env}.String() }
+	return slices.Contains(c.snap.Former, owner) && !current(c.cfg.Environment) && !slices.ContainsFunc(c.cfg.Environments, current)
+}
+
+// orphaned makes an orphan of a server that has no place, where anybody bears witness that
+// it was ours. The host's own marker counts most; another owner's host is none of ours.
+func (c *census) orphaned(p *placed, pins map[string][]string) {
+	s := p.server
+	if c.elsewhere[s.ID] {
+		return
+	}
+	is := func(owner string, at fleet.Place, by string) {
+		p.role, p.owner, p.place, p.by = orphan, owner, groupOf(at), by
+		p.placeless = c.placeless(p)
+	}
+	if m, ok := c.snap.Hosts[s.ID].Marker.Get(); ok && m.ServerID == s.ID {
+		if owner := m.Owner().String(); m.Owner() == c.cfg.Owner || c.calledBefore(owner) {
+			by := byMarker
+			if named, at, ok := c.owns(s.Name, s.ID); ok && named == owner && at.Fleet == m.Fleet && at.Group == m.Group {
+				by = byName // which everybody sees
+			}
+			is(owner, fleet.Place{Fleet: m.Fleet, Group: m.Group}, by)
+		}
+		return
+	}
+	nodes := c.cluster.named[s.ProviderID()]
+	for _, w := range []struct {
+		by    string
+		names []string
+	}{{byName, []string{s.Name}}, {byPin, pins[s.ID]}, {byNode, nodes}} {
+		for _, name := range slices.Backward(w.names) {
+			if owner, at, ok := c.owns(name, s.ID); ok {
+				is(owner, at, w.by)
+				return
+			}
+		}
+	}
+	// Of a name that no grammar made, the kubelet's account says whose it is.
+	if _, ours := c.cluster.identities[s.Name]; ours && slices.Contains(nodes, s.Name) {
+		is(c.cfg.Owner.String(), fleet.Place{}, byIdentity)
+	}
+}
+
+// placeless says why an orphan has no place, and what puts it back.
+func (c *census) placeless(p *placed) *Trouble {
+	const giveUp = "; to give the host up, reinstall the server under a name of the pool"
+	at := p.place
+	group := fmt.Sprintf("fleet %q with group %q", at.Fleet, at.Group)
+	hasFleet := slices.ContainsFunc(c.cfg.Fleets, func(f fleet.Fleet) bool { return f.Name == at.Fleet })
+	why, remedy := "", "write "+group+" again"
+	switch {
+	case p.owner != c.cfg.Owner.String():
+		why = fmt.Sprintf("it is a host of %s, as this configuration was called before; now it is %s", p.owner, c.cfg.Owner)
+		remedy = "give the configuration its name back"
+	case at == fleet.Place{}:
+		why, remedy = "it was adopted, and has no host block any more", "write its host block again"
+	case c.has(at.Fleet, at.Group):
+		why = fmt.Sprintf("it was adopted as a member of %s.%s, and has no host block any more", at.Fleet, at.Group)
+		remedy = "write its host block again"
+	case hasFleet:
+		why = fmt.Sprintf("the fleet %q has no group %q any more", at.Fleet, at.Group)
+	default:
+		why = fmt.Sprintf("the fleet %q is not in the configuration any more", at.Fleet)
+	}
+	if p.by != byName {
+		why += ", where its " + p.by + " puts it"
+	}
+	return CodeOrphanedMember.Trouble(why, remedy+giveUp)
+}
+
+// unplaced enters the hosts that have no place.
+func (c *computation) unplaced() {
+	c.plan.AllowOrphans = c.sel.AllowOrphans
+	for i := range c.servers {
+		if p := &c.servers[i]; p.role == orphan && c.sel.matches(p) {
+			c.plan.Orphans = append(c.plan.Orphans, c.orphan(p))
+		}
+	}
+}
+
+func (c *census) orphan(p *placed) Orphan {
+	o := Orphan{Name: p.server.Name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Witness: p.by, Node: p.node,
+		Ready: "-", Trouble: *p.placeless, Seen: c.snap.Hosts[p.server.ID]}
+	o.Unknown = o.Seen.Trouble
+	if _, asked := c.snap.Hosts[p.server.ID]; !asked {
+		o.Unknown = notAsked()
+	}
+	n, isNode := p.node.Get()
+	switch {
+	case isNode:
+		o.Ready = string(n.Ready)
+	case p.node.IsUnread():
+		o.Ready = string(inventory.ReadyUnknown)
+	case c.cluster.there:
+		o.Ready = noNode
+	}
+	if _, read := c.cluster.seen.Pods.Get(); read && isNode {
+		working := 0
+		for _, pod := range c.cluster.pods[n.Name] {
+			working += ones(pod.Works())
+		}
+		o.Pods = &working
+	}
+	return o
+}
+
+// holdsClaims reports whether claims wait until somebody decides on orphans: those whose
+// group is gone may have been renamed, and whoever claims replaces them. One whose group
+// is still there holds the place of its own alone.
+func (c *census) holdsClaims() bool {
+	return slices.ContainsFunc(c.servers, func(p placed) bool {
+		return p.role == orphan && !c.holdsPlace(&p)
+	})
+}
+
+// holdsPlace reports whether an orphan holds a place of a group: it was adopted there, and
+// a server that is claimed in its stead would be one too many once its block is back.
+func (c *census) holdsPlace(p *placed) bool {
+	return p.role == orphan && p.owner == c.cfg.Owner.String() && c.has(p.place.Fleet, p.place.Group)
+}
+
+// anotherName warns of a configuration whose name was probably changed: nothing is its own,
+// and servers under another name would fit its groups. Nobody can tell that from a second
+// configuration in the same project.
+func (c *computation) anotherName() {
+	if c.plan.Narrowed || c.hasOwn() {
+		return
+	}
+	env := strings.TrimPrefix(c.cfg.Owner.String(), c.cfg.Name) // with its hyphen
+	fit := make(map[string][]string)                            // servers' names by the name of the configuration
+	for _, p := range c.servers {
+		owner, at, ok := fleet.Split(p.server.Name, p.server.ID)
+		name, same := strings.CutSuffix(owner, env)
+		if ok && same && p.role == stray && name != c.cfg.Name && c.has(at.Fleet, at.Group) && !ofAnotherEnvironment(c.cfg, p.server) {
+			fit[name] = append(fit[name], p.server.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(fit)) {
+		c.plan.Doubts = append(c.plan.Doubts, *codeAnotherName.Trouble(
+			fmt.Sprintf("%s has no host of its own, and its groups fit %s under the name of %s%s: %s",
+				c.cfg.Owner, count(len(fit[name]), "server"), name, env, sampleOf(fit[name])),
+			fmt.Sprintf("if this configuration was called %q before, give it that name back; if another one has them, go on", name)))
+	}
+}
+
+// hasOwn reports whether anything at all is known as this configuration's own.
+func (c *computation) hasOwn() bool {
+	identities, _ := c.cluster.seen.Identities.Get()
+	return len(c.known)+len(c.gone)+len(identities) > 0 ||
+		slices.ContainsFunc(c.servers, func(p placed) bool { return p.role == member || p.role == orphan })
+}
