@@ -307,13 +307,13 @@ func TestKeepObjects(t *testing.T) {
 	w.objects(kept, missing, differs, prepared)
 	w.answers(1, "old")
 	p := w.plan(t)
-	expect(t, "actions", []string{" object object-missing P", " object object-differs D", " object object-differs D !cluster-not-prepared",
+	expect(t, "actions", []string{" object object-missing D", " object object-differs D", " object object-differs DP !cluster-not-prepared",
 		first + " gamma kubeconfig-differs D"}, lines(p))
 	work := p.Runnable()
 	if len(work) != 2 || len(work[0]) != 2 || *work[0][0].Object != missing || work[1][0].Host != first {
 		t.Errorf("runnable %+v", work)
 	}
-	expect(t, "summary", plan.Summary{Change: 3, Refused: 1, Drift: 3, Pending: 1, Hosts: 1}, p.Summarise())
+	expect(t, "summary", plan.Summary{Change: 3, Refused: 1, Drift: 4, Pending: 1, Hosts: 1}, p.Summarise())
 	s, err := plan.ParseSelector("fleet=macos")
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
@@ -12,6 +14,8 @@ var (
 	codeObjectDiffers      = NewCode("object-differs", Warning, "an object of the cluster is not as macfleet keeps it")
 	codeObjectMissing      = NewCode("object-missing", Warning, "an object that macfleet keeps in the cluster is missing")
 	codeObjectSurplus      = NewCode("object-surplus", Notice, "an object that macfleet made is no longer wanted")
+	codePreparedMissing    = NewCode("prepared-object-missing", Critical, "an object that init cluster made, and that hosts or macfleet work by, is gone")
+	codePreparedChanged    = NewCode("prepared-object-changed", Critical, "somebody changed what an object that init cluster made means, such as the rules of a role")
 	CodeClusterNotPrepared = NewCode("cluster-not-prepared", Critical, "the cluster lacks objects that only an administrator may make",
 		"let an administrator of the cluster run: macfleet init cluster")
 )
@@ -23,22 +27,96 @@ func (c *computation) objects() {
 	if c.plan.Narrowed || !JoinsCluster(c.cfg) {
 		return
 	}
+	before := sync.OnceValue(c.preparedBefore) // most plans need not know
 	for _, o := range objects {
 		if o.State == inventory.ObjectKept {
 			continue
 		}
-		a := Action{Kind: KeepObject, Object: &o, Origin: pending, Reason: Reason{codeObjectSurplus, o.Why}}
-		switch o.State {
-		case inventory.ObjectDiffers:
-			a.Origin, a.Reason.Code = drifted, codeObjectDiffers
-		case inventory.ObjectMissing:
-			a.Reason.Code = codeObjectMissing
-		}
+		a := Action{Kind: KeepObject, Object: &o}
+		a.Origin, a.Reason = c.whose(o, before)
 		if o.Prepared {
 			a.Refusal = notPrepared(o)
 		}
 		c.plan.Actions = append(c.plan.Actions, a)
 	}
+}
+
+// whose says whether somebody took an object away or changed it, or the configuration or
+// this version wants it otherwise than it was made.
+func (c *computation) whose(o inventory.Object, before func() bool) (Origin, Reason) {
+	if o.State == inventory.ObjectSurplus {
+		return pending, Reason{codeObjectSurplus, o.Why}
+	}
+	origin := c.originOf(o, before)
+	missing, certain := o.State == inventory.ObjectMissing, origin.Drift && (o.Made != inventory.MadeUnknown || o.Lacking())
+	switch {
+	case o.Prepared && certain && missing:
+		return origin, Reason{codePreparedMissing, cmp.Or(o.Why, "it was there, and is gone")}
+	case o.Prepared && certain:
+		return origin, Reason{codePreparedChanged, o.Why}
+	case missing:
+		return origin, Reason{codeObjectMissing, o.Why}
+	}
+	return origin, Reason{codeObjectDiffers, o.Why}
+}
+
+func (c *computation) originOf(o inventory.Object, before func() bool) Origin {
+	missing := o.State == inventory.ObjectMissing
+	switch {
+	case o.Made == inventory.MadeSo:
+		return drifted
+	case o.Made == inventory.MadeMoved, o.Made == inventory.MadeElse && missing:
+		return Origin{Drift: true, Pending: true}
+	case o.Made == inventory.MadeElse:
+		return pending
+	case !o.Prepared: // a run of macfleet makes it too, and notes nothing
+		if missing && !c.connected() {
+			return pending
+		}
+		return drifted
+	case o.Made == inventory.MadeNever, !before():
+		return pending
+	case missing:
+		return drifted
+	}
+	// An older version made it, or somebody changed it: nothing says which.
+	return Origin{Drift: true, Pending: true}
+}
+
+// preparedBefore reports whether anything proves that the cluster was prepared once: an
+// identity, a Node or a proven kubelet is there only after that. Nothing at all proves that
+// it was not.
+func (c *computation) preparedBefore() bool {
+	identities, _ := c.cluster.seen.Identities.Get()
+	if len(identities) > 0 {
+		return true
+	}
+	for i := range c.servers {
+		p := &c.servers[i]
+		_, g, ok := c.cfg.Group(p.place.Fleet, p.place.Group)
+		if p.role != member || !ok {
+			continue
+		}
+		h := c.census.host(g, p)
+		marker, _ := h.Seen.Marker.Get()
+		step, makes := NodeStep(c.stepsFor(h.Spec))
+		if !makes {
+			continue
+		}
+		if _, proven := marker.Steps[step.ID()]; proven || !h.Node.IsUnread() && !h.Node.IsAbsent() {
+			return true
+		}
+	}
+	return false
+}
+
+// connected reports whether anything proves that the Cluster API was connected once: a part
+// of what connects it, or a Machine of it that is bound to a Node.
+func (c *computation) connected() bool {
+	objects, _ := c.cluster.seen.Objects.Get()
+	machines, _ := c.cluster.seen.Machines.Get()
+	return slices.ContainsFunc(objects, func(o inventory.Object) bool { return !o.Prepared && o.State != inventory.ObjectMissing }) ||
+		slices.ContainsFunc(machines, func(m inventory.Machine) bool { return m.NodeRef != "" })
 }
 
 func notPrepared(o inventory.Object) *Trouble {

@@ -106,3 +106,82 @@ func TestUnprepared(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoseObject tells an object that somebody deleted or changed from one that the
+// configuration or the version wants otherwise.
+func TestWhoseObject(t *testing.T) {
+	t.Parallel()
+	fresh := func(w *world) {
+		w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
+		w.snap.Nodes = inventory.Present([]inventory.Node{})
+		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 1)) })
+	}
+	after := func(edit func(*world)) func(*world) {
+		return func(w *world) { fresh(w); edit(w) }
+	}
+	identities := func(w *world) { w.identity(first) }
+	node := func(w *world) { w.node(1, first, inventory.NotReady) }
+	proven := func(w *world) {
+		w.change(1, func(h *plan.HostSeen) {
+			h.Marker = inventory.Present(w.marker("macos", "m2", 1).With("gamma", plan.DigestOf(good, good)))
+		})
+	}
+	missing, differs := inventory.ObjectMissing, inventory.ObjectDiffers
+	const gone, changed = "prepared-object-missing", "prepared-object-changed"
+	for _, tc := range []struct {
+		name  string
+		edit  func(*world)
+		state inventory.ObjectState
+		made  inventory.Made
+		void  bool
+		want  string
+	}{
+		{"a cluster that nobody prepared", fresh, missing, inventory.MadeUnknown, false, "object-missing P"},
+		{"prepared by another configuration", fresh, differs, inventory.MadeUnknown, false, "object-differs P"},
+		{"missing, and an identity is there", after(identities), missing, inventory.MadeUnknown, false, gone + " D"},
+		{"missing, and a Node is there", after(node), missing, inventory.MadeUnknown, false, gone + " D"},
+		{"missing, and a marker proves a kubelet", after(proven), missing, inventory.MadeUnknown, false, gone + " D"},
+		{"missing, noted as wanted", fresh, missing, inventory.MadeSo, false, gone + " D"},
+		{"missing, noted otherwise", fresh, missing, inventory.MadeElse, false, gone + " DP"},
+		{"missing, never made", identities, missing, inventory.MadeNever, false, "object-missing P"},
+		{"changed by hand", identities, differs, inventory.MadeSo, false, changed + " D"},
+		{"changed by hand, and wanted otherwise", identities, differs, inventory.MadeMoved, false, changed + " DP"},
+		{"wanted otherwise", identities, differs, inventory.MadeElse, false, "object-differs P"},
+		{"differs, and nothing is noted", identities, differs, inventory.MadeUnknown, false, "object-differs DP"},
+		{"empty, and nothing is noted", identities, differs, inventory.MadeUnknown, true, changed + " DP"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := joined()
+			tc.edit(w)
+			o := prepared("ClusterRole", "", "macfleet-tart-kubelet", inventory.GateNothing)
+			o.State, o.Made, o.Void = tc.state, tc.made, tc.void
+			w.objects(o)
+			if got, _, _ := strings.Cut(lines(w.plan(t))[0], " !"); got != " object "+tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestDisconnected: what connects the Cluster API has gone where a part of it is left or a
+// Machine is bound, and was never made where nothing is.
+func TestDisconnected(t *testing.T) {
+	t.Parallel()
+	secret := inventory.Object{Kind: "Secret", Namespace: "default", Name: "acme-kubeconfig", State: inventory.ObjectMissing}
+	rest := inventory.Object{Kind: "ServiceAccount", Namespace: "macfleet", Name: "capi-remote", State: inventory.ObjectKept}
+	for want, edit := range map[string]func(*world){
+		" object object-missing P": func(w *world) { w.objects(secret) },
+		" object object-missing D": func(w *world) { w.objects(secret, rest) },
+	} {
+		w := joined()
+		edit(w)
+		expect(t, "actions", []string{want}, lines(w.plan(t)))
+	}
+	w := joined()
+	w.objects(secret)
+	w.observe(func(c *inventory.Cluster) {
+		c.Machines = inventory.Present([]inventory.Machine{{Name: "m", NodeRef: "n"}})
+	})
+	expect(t, "actions", []string{" object object-missing D"}, lines(w.plan(t)))
+}

@@ -113,10 +113,24 @@ type Object struct {
 	// Void says of one that differs that it grants nothing of what it is for, such as a
 	// role without rules: it is as good as missing.
 	Void bool `json:"void,omitempty"`
+	Made Made `json:"made,omitempty"`
 }
 
 // Lacking reports whether the cluster works as if the object were not there.
 func (o Object) Lacking() bool { return o.State == ObjectMissing || o.State == ObjectDiffers && o.Void }
+
+// Made is how an object stands to what macfleet init cluster noted when it last made all:
+// by this a difference is somebody's doing, or a later wish.
+type Made string
+
+// The values of Made.
+const (
+	MadeUnknown Made = ""          // nothing is noted: an older version prepared the cluster, or the note is gone
+	MadeNever   Made = "never"     // it was not made: the configuration or the version wants it since
+	MadeSo      Made = "as-wanted" // it was made as it is wanted now
+	MadeElse    Made = "otherwise" // it was made as an older wish was, and is still so, or it is missing
+	MadeMoved   Made = "moved"     // so here, and it is no longer so
+)
 
 // Gate is what fails on hosts while an object of the cluster is missing.
 type Gate string

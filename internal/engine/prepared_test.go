@@ -64,6 +64,10 @@ func TestPreparedObjectGone(t *testing.T) {
 		if h := p.Hosts[0]; h.Refused != nil || !h.Asked || power < 0 || !p.Actions[power].Origin.Drift || p.Actions[power].Refusal != nil {
 			t.Errorf("without %s: %q", o, whatIsSaid(p, host))
 		}
+		said := slices.IndexFunc(p.Actions, func(a plan.Action) bool { return a.Object != nil && a.Object.String() == o.String() })
+		if o.Kind != "ConfigMap" && (said < 0 || !p.Actions[said].Origin.Drift || p.Actions[said].Reason.Code.String() != "prepared-object-missing") {
+			t.Errorf("%s is deleted, and the plan does not say that it has gone: %+v", o, p.Actions)
+		}
 		e.Selection.Steps = []plan.StepID{"power"}
 		if r := apply(t, e); !r.Converged() {
 			t.Errorf("without %s the power settings stay: %+v", o, r.Failures)

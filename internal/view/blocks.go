@@ -168,7 +168,12 @@ func subject(host string) string { return cmp.Or(host, clusterName) }
 func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 	var body []row
 	for _, a := range p.Actions {
-		if a.OfCluster() && !notPrepared(a) {
+		switch {
+		case !a.OfCluster(), notPrepared(a) && !a.Origin.Drift:
+		case notPrepared(a):
+			of := rows(a)
+			body = append(body, of[:min(1, len(of))]...) // what is to be done is said once, below
+		default:
 			body = append(body, rows(a)...)
 		}
 	}
@@ -192,15 +197,20 @@ func notPrepared(a plan.Action) bool {
 // one command makes them all.
 func unprepared(p *plan.Plan) []row {
 	all := slices.DeleteFunc(slices.Clone(p.Actions), func(a plan.Action) bool { return !notPrepared(a) })
-	switch len(all) {
-	case 0:
+	if len(all) == 0 {
 		return nil
-	case 1:
-		return trouble(signRefused, 0, all[0].Refusal)
 	}
-	return trouble(signRefused, 0, &plan.Trouble{Code: plan.CodeClusterNotPrepared, Remedy: all[0].Refusal.Remedy,
-		Text: "the cluster lacks what hosts need to join it, or has it otherwise: " +
-			joined(all, func(a plan.Action) string { return a.Object.String() + " (" + a.Reason.Code.String() + ")" })})
+	other := slices.DeleteFunc(slices.Clone(all), func(a plan.Action) bool { return a.Origin.Drift }) // the others have lines of their own
+	t := plan.Trouble{Code: plan.CodeClusterNotPrepared, Remedy: all[0].Refusal.Remedy,
+		Text: "macfleet's own account may not make these, as it could give itself any right by that"}
+	switch {
+	case len(other) == 1:
+		t.Text = other[0].Refusal.Text
+	case len(other) > 1:
+		t.Text = "the cluster lacks what macfleet init cluster makes, or has it otherwise: " +
+			joined(other, func(a plan.Action) string { return a.Object.String() + " (" + a.Reason.Code.String() + ")" })
+	}
+	return trouble(signRefused, 0, &t)
 }
 
 // toldAbove shortens what stands at each host of a cluster that is not prepared: it is

@@ -57,7 +57,9 @@ func (c *Client) capi() []wish {
 	kubeconfig.later = func(ctx context.Context, making bool) (wish, error) {
 		return c.kubeconfigOf(ctx, token.object(), making)
 	}
-	return []wish{i.account, c.role("", capiRole, rules().CAPI), i.binding, token, kubeconfig}
+	role := c.role("", capiRole, rules().CAPI)
+	role.prepared = true
+	return []wish{i.account, role, i.binding, token, kubeconfig}
 }
 
 // kubeconfigOf is the wish for a kubeconfig with the token of a Secret, whose content is

@@ -6,19 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	klabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
 )
 
 // wanted is what the cluster itself must hold, in the order in which it is made.
-func (c *Client) wanted() []wish { return append(c.admission(), c.capi()...) }
+func (c *Client) wanted() []wish { return slices.Concat(c.admission(), c.own(), c.capi()) }
 
 // marks are the labels of what belongs to no host.
 func (c *Client) marks(owned bool) map[string]string {
@@ -66,14 +68,38 @@ func account(ns, name string) rbacv1.Subject {
 
 // standing says how wishes stand, and what the cluster must not hold any more.
 func (c *Client) standing(ctx context.Context, all []wish) (objects, surplus []inventory.Object, err error) {
-	objects = make([]inventory.Object, len(all))
-	g, ctx := errgroup.WithContext(ctx)
-	for i, w := range all {
-		g.Go(func() (err error) { objects[i], err = w.look(ctx); return })
+	there, err := c.listing(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	g.Go(func() (err error) { surplus, err = c.surplus(ctx); return })
-	err = g.Wait()
-	return slices.Concat(objects, surplus), surplus, err
+	objects = make([]inventory.Object, len(all))
+	digests := make([]string, len(all)) // of what is there
+	var noted atomic.Pointer[notes]
+	g, gctx := errgroup.WithContext(ctx)
+	for i, w := range all {
+		g.Go(func() error {
+			have, err := w.get(gctx, there)
+			if err != nil {
+				return err
+			}
+			if have != nil {
+				digests[i] = digestOf(w.want, have)
+				if w.want.GetKind() == "Namespace" && w.want.GetName() == c.options.Namespace {
+					noted.Store(c.notesOf(have))
+				}
+			}
+			objects[i], err = w.compared(gctx, have)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, nil, err
+	}
+	for i, w := range all {
+		objects[i].Made = noted.Load().made(w, objects[i], digests[i])
+	}
+	surplus = c.surplus(there)
+	return slices.Concat(objects, surplus), surplus, nil
 }
 
 // Keep brings an object of the cluster itself to what is wanted. An object that
@@ -125,7 +151,7 @@ func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Obj
 			return before, err
 		}
 	}
-	return before, nil
+	return before, c.noteMade(ctx, all)
 }
 
 func (c *Client) preparation(o PrepareOptions) []wish {
@@ -141,7 +167,7 @@ func (c *Client) preparation(o PrepareOptions) []wish {
 			out = append(out, c.namespace(ns))
 		}
 	}
-	return slices.Concat(out, wanted[1:], c.own())
+	return append(out, wanted[1:]...)
 }
 
 // sshKey is the Secret of the hosts' key. What else is in it stays.
@@ -188,7 +214,15 @@ func (c *Client) own() []wish {
 	if capi := c.options.CAPI; capi != nil && capi.Namespace != ns {
 		in(capi.Namespace, kubeconfigRules(capi.secret()))
 	}
-	return out
+	return byAdministrator(out)
+}
+
+// byAdministrator says of wishes that init cluster makes them.
+func byAdministrator(all []wish) []wish {
+	for i := range all {
+		all[i].prepared = true
+	}
+	return all
 }
 
 // admission is what lets hosts in at all: the namespaces of macfleet and of their accounts,
@@ -202,10 +236,7 @@ func (c *Client) admission() []wish {
 	for _, ns := range c.options.PodNamespaces {
 		out = append(out, c.agentBinding(ns, podRole).gating(pods))
 	}
-	for i := range out {
-		out[i].prepared = true
-	}
-	return out
+	return byAdministrator(out)
 }
 
 // agentBinding gives all agents a role in one namespace. Its subject is the group
@@ -222,16 +253,16 @@ func (c *Client) agentBindingName() string { return agentRole + "-" + c.options.
 
 // surplus lists the bindings of this configuration's agents in namespaces where it
 // wants no Pods any more: what was once needed would stay a right for ever.
-func (c *Client) surplus(ctx context.Context) ([]inventory.Object, error) {
-	var out []inventory.Object
-	bindings, err := listed[*rbacv1.RoleBinding](ctx, "agents' role bindings", c.api.RbacV1().RoleBindings(metav1.NamespaceAll).List, c.ofAgents())
-	for _, b := range bindings {
-		if b.Name == c.agentBindingName() && b.Namespace != corev1.NamespaceNodeLease && !slices.Contains(c.options.PodNamespaces, b.Namespace) {
-			out = append(out, inventory.Object{Kind: "RoleBinding", Namespace: b.Namespace, Name: b.Name, Prepared: true,
-				State: inventory.ObjectSurplus, Why: "pod_namespaces does not name " + b.Namespace})
+func (c *Client) surplus(there listing) (out []inventory.Object) {
+	ours := klabels.Set(c.agentMarks()).AsSelector()
+	for _, b := range there["RoleBinding"] {
+		if b.GetName() == c.agentBindingName() && ours.Matches(klabels.Set(b.GetLabels())) && b.GetNamespace() != corev1.NamespaceNodeLease &&
+			!slices.Contains(c.options.PodNamespaces, b.GetNamespace()) {
+			out = append(out, inventory.Object{Kind: "RoleBinding", Namespace: b.GetNamespace(), Name: b.GetName(), Prepared: true,
+				State: inventory.ObjectSurplus, Why: "pod_namespaces does not name " + b.GetNamespace()})
 		}
 	}
-	return out, err
+	return out
 }
 
 // Purpose says what an object of those that Prepare makes is for; "" = nothing

@@ -54,7 +54,7 @@ func TestKeep(t *testing.T) {
 		o := c.withCAPI(t)
 		client := c.client(t, o)
 		before := objects(t, client)
-		if len(before) != 12 || before[0].State != inventory.ObjectMissing {
+		if len(before) != 21 || before[0].State != inventory.ObjectMissing {
 			t.Errorf("before: %+v", before)
 		}
 		c.control(t)

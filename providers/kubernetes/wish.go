@@ -92,9 +92,30 @@ func (w wish) foreign(have metav1.Object) error {
 	return nil
 }
 
-// look compares what is there with what is wanted, and changes nothing. Of a Secret it
-// reads the metadata alone.
-func (w wish) look(ctx context.Context) (inventory.Object, error) {
+// get returns what is there under the name; nil: nothing. Of a Secret it reads the metadata
+// alone. What a listing has is not asked for again.
+func (w wish) get(ctx context.Context, there listing) (metav1.Object, error) {
+	if have := there.find(w.object()); have != nil {
+		return have, nil
+	}
+	var have metav1.Object
+	var err error
+	if w.want.GetKind() == "Secret" {
+		have, err = w.c.secrets(w.want.GetNamespace()).Get(ctx, w.want.GetName(), metav1.GetOptions{})
+	} else {
+		have, err = w.api.Get(ctx, w.want.GetName(), metav1.GetOptions{})
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", w.object(), explain(err))
+	}
+	return have, nil
+}
+
+// compared holds what is there against what is wanted, and changes nothing.
+func (w wish) compared(ctx context.Context, have metav1.Object) (inventory.Object, error) {
 	out := w.object()
 	if w.later != nil {
 		var err error
@@ -102,22 +123,19 @@ func (w wish) look(ctx context.Context) (inventory.Object, error) {
 			return out, err
 		}
 	}
-	var have metav1.Object
-	var err error
-	if out.Kind == "Secret" {
-		have, err = w.c.secrets(out.Namespace).Get(ctx, out.Name, metav1.GetOptions{})
-	} else {
-		have, err = w.api.Get(ctx, out.Name, metav1.GetOptions{})
-	}
 	switch {
-	case apierrors.IsNotFound(err):
+	case have == nil:
 		out.State = inventory.ObjectMissing
 		return out, nil
-	case err != nil:
-		return out, fmt.Errorf("read %s: %w", out, explain(err))
+	case have.GetDeletionTimestamp() != nil:
+		out.State, out.Why = inventory.ObjectMissing, "it is being deleted"
+		return out, nil
 	}
 	out.State = inventory.ObjectKept
-	void := w.void(have) // as it is: what compares it mends the copy that was read
+	if whole, ok := have.(*unstructured.Unstructured); ok {
+		have = whole.DeepCopy() // what compares it mends it
+	}
+	void := w.void(have)
 	if out.Why = w.differs(have); out.Why != "" {
 		out.State, out.Void = inventory.ObjectDiffers, void
 	}

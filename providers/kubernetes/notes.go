@@ -1,0 +1,97 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// notes are what init cluster noted of the objects that it made, by their names: the digest
+// of what gives them their meaning, or "" where they have none that a plan may read. They
+// are an annotation on macfleet's namespace, which every plan reads anyway.
+type notes map[string]string
+
+// preparedNote is the annotation's name. Several configurations may share a namespace.
+func (c *Client) preparedNote() string {
+	sum := sha256.Sum256([]byte(c.options.Owner))
+	return c.label("prepared-" + hex.EncodeToString(sum[:4]))
+}
+
+// notesOf reads the notes on a namespace; nil: there are none that can be read.
+func (c *Client) notesOf(ns metav1.Object) *notes {
+	var out notes
+	if err := json.Unmarshal([]byte(ns.GetAnnotations()[c.preparedNote()]), &out); err != nil || out == nil {
+		return nil
+	}
+	return &out
+}
+
+// noteMade writes down how wishes were fulfilled.
+func (c *Client) noteMade(ctx context.Context, all []wish) error {
+	out := make(notes)
+	for _, w := range all {
+		out[w.object().String()] = digestOf(w.want, w.want)
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{c.preparedNote(): string(text)}}})
+	if err != nil {
+		return err
+	}
+	_, err = c.api.CoreV1().Namespaces().Patch(ctx, c.options.Namespace, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
+	if err != nil {
+		return fmt.Errorf("note on namespace %s what was made: %w", c.options.Namespace, explain(err))
+	}
+	return nil
+}
+
+// made says how an object stands to the notes.
+func (n *notes) made(w wish, o inventory.Object, now string) inventory.Made {
+	if n == nil {
+		return inventory.MadeUnknown
+	}
+	was, noted := (*n)[o.String()]
+	switch {
+	case !noted:
+		return inventory.MadeNever
+	case was == digestOf(w.want, w.want):
+		return inventory.MadeSo
+	case o.State == inventory.ObjectMissing || now == was:
+		return inventory.MadeElse
+	}
+	return inventory.MadeMoved
+}
+
+// meaning are the fields that say what an object does.
+var meaning = []string{"rules", "subjects", "roleRef", "spec"}
+
+// digestOf names what the fields of an object hold that a wish has; "": it has none.
+func digestOf(want *unstructured.Unstructured, have metav1.Object) string {
+	whole, ok := have.(*unstructured.Unstructured)
+	fields := make(map[string]any)
+	for _, name := range meaning {
+		if _, wanted := want.Object[name]; wanted && ok {
+			fields[name] = whole.Object[name]
+		}
+	}
+	if len(fields) == 0 || slices.Contains([]string{"Namespace", "Secret"}, want.GetKind()) {
+		return ""
+	}
+	text, err := json.Marshal(fields) // of plain values, which cannot fail
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:4])
+}
