@@ -279,7 +279,7 @@ func TestFenced(t *testing.T) {
 			}))
 		},
 		"Claim":       func() error { return second(one.Claim(within(t), acmeClaim())) },
-		"DropClaim":   func() error { return one.DropClaim(within(t), acmeClaim()) },
+		"DropClaim":   func() error { return one.DropClaim(within(t), acmeClaim(), "") },
 		"WriteMarker": func() error { return one.WriteMarker(within(t), acmeMarker(), "") },
 		"proof":       func() error { return one.WriteMarker(within(t), acmeMarker(), "power") },
 		"Leave":       func() error { return one.Leave(within(t)) },

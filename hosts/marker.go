@@ -24,11 +24,17 @@ func (c *Conn) Claim(ctx context.Context, claim plan.Claim) (plan.Claim, error) 
 	return parseClaim(a.Stdout)
 }
 
-// DropClaim takes back a claim that Claim returned, nonce and all, as long as no
-// marker stands beside it.
-func (c *Conn) DropClaim(ctx context.Context, claim plan.Claim) error {
+// DropClaim takes back a claim that Claim returned, nonce and all, as long as no marker
+// stands beside it. With it goes the file that gives root, where one is named; the run
+// leaves the host in the same exec, as it has no root afterwards.
+func (c *Conn) DropClaim(ctx context.Context, claim plan.Claim, root string) error {
 	text, _ := json.Marshal(claim) // strings can always be encoded
-	_, err := c.own(ctx, "claim-drop", string(text))
+	drop := own("claim-drop", plan.Root, string(text), root)
+	if root != "" && c.target.Run != nil {
+		leave := own("leave", plan.Root, oneWord(c.target.Run.ID))
+		drop.Script, drop.Args = drop.Script+leave.Script, append(drop.Args, leave.Args...)
+	}
+	_, err := c.Run(ctx, drop, secret.Value{})
 	return err
 }
 

@@ -33,6 +33,44 @@ func disk(t testing.TB, dir string) *server {
 	}}
 }
 
+// TestDropClaim takes a claim back with what gives root, beside no marker, and no other
+// run's claim.
+func TestDropClaim(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	dir := filepath.Join(openDir(t), "etc")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := listen(t, disk(t, dir).handle)
+	target := acme1()
+	target.Run = &plan.Run{ID: "k3h7w2mq5a", Who: "ann@laptop", Epoch: 1}
+	conn := connect(t, New(Options{User: me(t), Key: newKey(t), Dial: p.dial, Deadlines: patient()}), target)
+	ours, theirs := acmeClaim(), acmeClaim()
+	theirs.Nonce = "m"
+	if _, err := conn.Claim(within(t), ours); err != nil {
+		t.Fatal(err)
+	}
+	root, marker := filepath.Join(openDir(t), "sudoers"), filepath.Join(dir, "host.json")
+	write(t, root, "x", 0o440)
+	write(t, marker, "{}", 0o644)
+	for _, step := range []struct {
+		claim plan.Claim
+		there bool
+	}{{ours, true}, {theirs, true}, {ours, false}} {
+		err := conn.DropClaim(within(t), step.claim, root)
+		_, rerr := os.Stat(root)
+		_, cerr := os.Stat(filepath.Join(dir, "claim.json"))
+		if err != nil || (rerr == nil) != step.there || (cerr == nil) != step.there {
+			t.Errorf("dropping the claim %+v: %v; root's file %v, claim %v", step.claim, err, rerr, cerr)
+		}
+		_ = os.Remove(marker) // gone behind the first
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "runs", "*.left")); err != nil || len(left) != 1 {
+		t.Errorf("the host does not know that the run is done with it: %q, %v", left, err)
+	}
+}
+
 // TestClaimAndMarker goes through a host's whole way into a fleet.
 func TestClaimAndMarker(t *testing.T) {
 	t.Parallel()

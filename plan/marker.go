@@ -31,6 +31,10 @@ type Marker struct {
 	Hold          *inventory.Hold   `json:"hold,omitempty"` // a person wants the host left alone; nil: nobody
 }
 
+// SudoersFile gives the login user root without a password. The step sudo writes it, and a
+// claim that fails takes it away again.
+const SudoersFile = "/etc/sudoers.d/macfleet"
+
 // Digest is what one step's last proof left: what was wanted, the normalised
 // facts right after it, and when that was.
 type Digest struct {

@@ -24,7 +24,7 @@ type sudo struct {
 	user string
 }
 
-const sudoFile = "/etc/sudoers.d/macfleet"
+const sudoFile = plan.SudoersFile
 
 // managed is the first line of every file that is macfleet's alone.
 const managed = "# Managed by macfleet.\n"

@@ -3,9 +3,13 @@
 package inventory
 
 import (
+	"errors"
 	"strings"
 	"time"
 )
+
+// ErrDenied says that the provider does not let these credentials do what was asked.
+var ErrDenied = errors.New("the credentials do not have the right")
 
 // Server is a Mac mini as Scaleway knows it.
 type Server struct {

@@ -178,7 +178,9 @@ func (e *Engine) pin(fresh ...plan.Pin) error {
 func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (Result, plan.Host) {
 	w := &worker{engine: e, host: h}
 	defer w.close(ctx)
-	r := e.perform(ctx, h.Name, actions, w.inWindow, w.perform)
+	w.wanted = slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Kind == plan.ClaimServer })
+	r := e.perform(ctx, h.Name, actions, w.inWindow, w.attempt)
+	w.stoppedShort(ctx, &r)
 	r.closed, r.opened = w.closed, w.opened
 	step, ok := plan.NodeStep(e.Steps(h.Spec))
 	for i := range r.Failures {

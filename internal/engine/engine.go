@@ -25,6 +25,9 @@ type Servers interface {
 	List(context.Context) ([]inventory.Server, error)
 	// Get returns one server.
 	Get(ctx context.Context, zone, id string) (inventory.Server, error)
+	// CheckRename proves that a server may be renamed, and changes nothing of it. The error
+	// wraps inventory.ErrDenied where the credentials lack the right.
+	CheckRename(ctx context.Context, zone, id string) error
 	// Rename changes a server's name from one to another, only while it bears
 	// the first, and proves it by reading it back.
 	Rename(ctx context.Context, zone, id, from, to string) error
@@ -83,6 +86,7 @@ type Engine struct {
 	// Locked says who applies at this moment; nil: nobody knows.
 	Locked func(context.Context) (*plan.Lock, error)
 
+	renaming renameRight
 	emitting sync.Mutex
 	sent     sync.Map // when the upload to a host was told of last
 }

@@ -64,7 +64,10 @@ type TakeClaim struct{ Claim *plan.Claim }
 
 // DropClaim takes back a claim that TakeClaim left in place, nonce and all, as long
 // as no marker stands beside it.
-type DropClaim struct{ Claim plan.Claim }
+type DropClaim struct {
+	Claim plan.Claim
+	Root  string // the file that gives root, which goes with the claim; empty: none does
+}
 
 // WriteMarker replaces the marker in one step, where it is still the one that this
 // connection saw last; else the error is plan.ErrMarkerMoved.

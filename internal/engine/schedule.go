@@ -55,6 +55,7 @@ type end struct {
 // rollout says. What the cluster itself must hold comes first: hosts may need it.
 func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 	work := p.Runnable()
+	e.renaming = newRenameRight()
 	var kept Result
 	if len(work) > 0 && work[0][0].OfCluster() {
 		kept = e.perform(ctx, "", work[0], nil, func(ctx context.Context, a plan.Action) error {

@@ -34,6 +34,7 @@ type worker struct {
 	opened   bool          // and opened it again, as nothing was
 	// disturbed says that something began here that drains, reboots or wipes.
 	disturbed bool
+	claiming
 }
 
 // close leaves the host.
@@ -47,6 +48,9 @@ func (w *worker) close(ctx context.Context) {
 func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	if w.held != nil {
 		return w.held
+	}
+	if err := w.mayClaim(ctx); err != nil {
+		return err
 	}
 	// Whoever looks at the Node finds who disturbs the work on its host.
 	if n, known := w.host.Node.Get(); known && a.Disruption >= plan.Restart && w.engine.Tell != nil {
@@ -129,28 +133,18 @@ var ErrClaimLost = errors.New("another run claimed the host first")
 // both win, then by its name. A server that left the pool since the plan is not
 // touched.
 func (w *worker) claim(ctx context.Context) error {
-	s := w.host.Server
-	now, err := w.engine.Servers.Get(ctx, s.Zone, s.ID)
-	if err != nil {
+	if err := w.asPlanned(ctx); err != nil {
 		return err
-	}
-	if now.Name != s.Name || !now.Usable() {
-		return fmt.Errorf("the server is not as it was planned: it is called %s, status %s; plan again", now.Name, now.Status)
 	}
 	ours, err := w.claimHost(ctx)
 	if err != nil {
 		return err
 	}
+	w.ours = &ours
 	if err := w.engine.may(); err != nil {
 		return err
 	}
-	if err := w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, w.host.Name); err != nil {
-		if _, derr := w.conn.Do(ctx, DropClaim{ours}); derr != nil {
-			return fmt.Errorf("%w; and the claim on the host stayed: %w", err, derr)
-		}
-		return err
-	}
-	return nil
+	return w.take(ctx)
 }
 
 // claimHost creates the claim on the host, or finds our own from an earlier run.
@@ -164,7 +158,7 @@ func (w *worker) claimHost(ctx context.Context) (plan.Claim, error) {
 	if _, err := w.conn.Do(ctx, TakeClaim{&found}); err != nil {
 		return plan.Claim{}, err
 	}
-	if !found.Same(ours) {
+	if w.lost = !found.Same(ours); w.lost {
 		owner := fleet.Owner{Name: found.Configuration, Environment: found.Environment}
 		return plan.Claim{}, fmt.Errorf("%w, as %s of %s; apply again to take another server", ErrClaimLost, found.Name, owner)
 	}
@@ -311,6 +305,7 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 			return err
 		}
 	}
+	w.granted = w.granted || c.GrantsRoot
 	answer, err := w.conn.Do(ctx, task)
 	if err != nil && answer.Exit == plan.NotStaying {
 		w.remedy = c.Remedy

@@ -28,6 +28,7 @@ type Machine struct {
 	Refuses  string            // a value of which its kubelet dies at once
 	Mutes    string            // a value with which its kubelet runs, and the cluster never hears of it
 
+	granted   string // what of State gave root
 	pending   map[plan.StepID]bool
 	artifacts map[string]bool // by digest
 	marker    string
@@ -310,6 +311,10 @@ func (c *conn) Do(ctx context.Context, task engine.Task) (a plan.Answer, err err
 		case engine.DropClaim:
 			if m.claim != nil && *m.claim == t.Claim && m.marker == "" {
 				m.claim = nil
+				if t.Root != "" {
+					m.Root = false
+					delete(m.State, m.granted)
+				}
 			}
 		case engine.WriteMarker:
 			return c.mark(t)
@@ -376,7 +381,7 @@ func (c *conn) change(t engine.RunChange, f Fault) (exit int) {
 		return 0
 	}
 	if t.Change.GrantsRoot {
-		m.Root = true
+		m.Root, m.granted = true, key
 	}
 	if args[4] == "node" {
 		if t.Change.Input == plan.Kubeconfig {
@@ -440,3 +445,9 @@ func (shelf) Open(_ context.Context, a fleet.Artifact) (io.ReadCloser, int64, er
 
 // Unchanged says that it has the wanted bytes.
 func (shelf) Unchanged(context.Context, fleet.Artifact) error { return nil }
+
+// Claim puts a claim on the machine, as another run does; nil takes it away.
+func (m *Machine) Claim(c *plan.Claim) { m.claim = c }
+
+// Claimed reports whether a claim is on the machine.
+func (m *Machine) Claimed() bool { return m.claim != nil }

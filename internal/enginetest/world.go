@@ -291,6 +291,11 @@ func (c cloud) Get(ctx context.Context, _, id string) (out inventory.Server, err
 	})
 }
 
+// CheckRename changes nothing.
+func (c cloud) CheckRename(ctx context.Context, _, id string) error {
+	return c.world.call(ctx, Call{InCloud, "check rename", id}, func() error { return nil })
+}
+
 // Rename changes a server's name.
 func (c cloud) Rename(ctx context.Context, _, id, from, to string) error {
 	return c.world.call(ctx, Call{InCloud, "rename", id}, func() error {

@@ -58,7 +58,7 @@ func (h host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err erro
 	case engine.TakeClaim:
 		*t.Claim, err = h.Claim(ctx, *t.Claim)
 	case engine.DropClaim:
-		err = h.Conn.DropClaim(ctx, t.Claim)
+		err = h.Conn.DropClaim(ctx, t.Claim, t.Root)
 	case engine.WriteMarker:
 		err = h.Conn.WriteMarker(ctx, t.Marker, t.Proven)
 	case engine.TryPassword:

@@ -378,6 +378,8 @@ func gateTroubles() []plan.Trouble {
 			Remedy: "make the file readable for macfleet's user, and run macfleet plan again"},
 		{Code: plantest.Code("artifact-changed"), Text: "artifact.tart_kubelet: dist/tart-kubelet has the SHA-256 " + strings.Repeat("0a", 32) + ", and the configuration says " + strings.Repeat("0b", 32),
 			Remedy: "if it was changed on purpose, run macfleet artifacts lock --update tart_kubelet; else bring back the file that was locked"},
+		{Code: engine.CodeMayNotRename, Text: "change server " + poolID + ": the credentials do not have the right: scaleway-sdk-go: insufficient permissions: write server; " +
+			"the key needs AppleSiliconFullAccess in this project", Remedy: "give the API key the right to change servers, and apply again"},
 		{Code: plantest.Code("lock-lost"), Text: "nothing more is changed: the lock is lost: bob@ci has taken it (run p5xq, since 10:00:00 UTC)",
 			Remedy: "macfleet lock status says who has it; apply again when that run is over"}}
 }

@@ -171,6 +171,21 @@ func (c *Client) Rename(ctx context.Context, zone, id, from, to string) error {
 	return nil
 }
 
+// CheckRename proves that a server may be renamed: an update without a field is answered as
+// any other, and changes no more than the time of the last update. The error wraps
+// inventory.ErrDenied where the credentials lack the right, or the server is gone.
+func (c *Client) CheckRename(ctx context.Context, zone, id string) error {
+	_, err := c.api.UpdateServer(&applesilicon.UpdateServerRequest{Zone: scw.Zone(zone), ServerID: id}, scw.WithContext(ctx))
+	var denied *scw.PermissionsDeniedError
+	switch {
+	case errors.As(err, &denied):
+		return fmt.Errorf("change server %s: %w: %w", id, inventory.ErrDenied, explain(err))
+	case err != nil:
+		return fmt.Errorf("change server %s: %w", id, explain(err))
+	}
+	return nil
+}
+
 // RacedError says that a server bears neither the name it had nor the one it was
 // to get.
 type RacedError struct{ ServerID, Wanted, Found string }

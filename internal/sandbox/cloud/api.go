@@ -36,6 +36,7 @@ type API struct {
 	lock    *store.Locker
 	limit   *limiter
 	state   *state
+	rights  string // file of what the key may not do
 	mux     *http.ServeMux
 
 	byAddress map[netip.Addr]string // server ids, guarded by lock
@@ -58,6 +59,7 @@ func New(dir string, options Options) (*API, error) {
 		lock:    options.Lock,
 		limit:   &limiter{limit: cmp.Or(options.RequestsPerSecond, 50)},
 		state:   &state{dir: servers, now: options.Now, cache: map[string]cached{}},
+		rights:  filepath.Join(dir, "rights.json"),
 		mux:     http.NewServeMux(),
 
 		byAddress: map[netip.Addr]string{},

@@ -20,6 +20,9 @@ func (a *API) updateServer(r *http.Request) (any, *failure) {
 	if failed != nil {
 		return nil, failed
 	}
+	if failed := a.refused(fields); failed != nil {
+		return nil, failed
+	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if failed := change(&server, name, fields[name]); failed != nil {
 			return nil, failed

@@ -1,0 +1,156 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestMayNotRename: without the right to rename, no host of the pool is touched, and one
+// server is tried.
+func TestMayNotRename(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 3, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		p := planned(t, w.engine)
+		asked, touched := 0, []string{}
+		over := false
+		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+			switch {
+			case over:
+			case c.What == "check rename":
+				asked++
+				return enginetest.Fault{Err: fmt.Errorf("change server: %w", inventory.ErrDenied)}
+			case c.Place == enginetest.OnHost:
+				touched = append(touched, c.What+" "+c.Name)
+			}
+			return enginetest.Fault{}
+		}
+		w.engine.Emit = func(ev engine.Event) { over = over || ev.Type == engine.Listed } // the run looks again
+		r := performed(t, w.engine, p)
+		if asked != 1 || len(touched) != 0 || r.Done != 0 || len(r.Failures) != 3 {
+			t.Errorf("%d servers tried, hosts heard %q, %d done, %d failed", asked, touched, r.Done, len(r.Failures))
+		}
+		for _, f := range r.Failures {
+			var trouble *plan.Trouble
+			if !errors.As(f.Err, &trouble) || trouble.Code != engine.CodeMayNotRename {
+				t.Errorf("%s: %v", f.Action.Host, f.Err)
+			}
+		}
+		for _, m := range w.Machines {
+			if m.Root || m.Claimed() {
+				t.Errorf("%s: root %t, claimed %t", m.Server.Name, m.Root, m.Claimed())
+			}
+		}
+	})
+}
+
+// TestClaimThatFails leaves a host of the pool as it was, unless the server became ours or
+// somebody else's, or nobody knows.
+func TestClaimThatFails(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the connection broke")
+	on := func(what string, f enginetest.Fault) func(*nodesInMemory, enginetest.Call) enginetest.Fault {
+		return func(_ *nodesInMemory, c enginetest.Call) enginetest.Fault {
+			if c.What == what {
+				return f
+			}
+			return enginetest.Fault{}
+		}
+	}
+	both := func(all ...func(*nodesInMemory, enginetest.Call) enginetest.Fault) func(*nodesInMemory, enginetest.Call) enginetest.Fault {
+		return func(w *nodesInMemory, c enginetest.Call) (f enginetest.Fault) {
+			for _, one := range all {
+				if f = one(w, c); f.Err != nil || f.Happens != nil {
+					return f
+				}
+			}
+			return f
+		}
+	}
+	denied := on("rename", enginetest.Fault{Err: fmt.Errorf("rename: %w", inventory.ErrDenied)})
+	other := &plan.Claim{Configuration: "globex", Name: "globex-m2-00000", ServerID: "00000-0000", Nonce: "x"}
+	const undone, byHand = "/etc/sudoers.d/macfleet was removed", "ssh m1@192.0.2.0 sudo rm -f /etc/macfleet/claim.json /etc/sudoers.d/macfleet"
+	for name, tc := range map[string]struct {
+		fault         func(*nodesInMemory, enginetest.Call) enginetest.Fault
+		once          bool // the first call alone
+		stop          bool // somebody stops the run behind the step sudo
+		root, claimed bool
+		ours, spoilt  bool // the server is ours; it cannot be claimed any more
+		says          string
+	}{
+		"the right is gone since":          {fault: denied, says: undone},
+		"the answer is lost, and no more":  {fault: on("rename", enginetest.Fault{Err: broken, Heard: true}), root: true, claimed: true, ours: true},
+		"the rename is lost":               {fault: on("rename", enginetest.Fault{Err: broken}), says: undone},
+		"nobody knows whether it is named": {fault: both(denied, on("list", enginetest.Fault{Err: broken})), root: true, claimed: true, says: byHand},
+		"the connection breaks at undoing": {fault: both(denied, on("DropClaim", enginetest.Fault{Err: broken})), once: true, says: undone},
+		"undoing fails":                    {fault: both(denied, on("DropClaim", enginetest.Fault{Err: broken})), root: true, claimed: true, says: byHand},
+		"another run has the claim": {fault: func(w *nodesInMemory, c enginetest.Call) enginetest.Fault {
+			if c.What != "TakeClaim" {
+				return enginetest.Fault{}
+			}
+			return enginetest.Fault{Happens: func() { w.Change(func() { w.Machines[0].Claim(other) }) }}
+		}, root: true, claimed: true, says: "another run claimed the host first"},
+		"the server is locked meanwhile": {fault: func(w *nodesInMemory, c enginetest.Call) enginetest.Fault {
+			if c.What == "RunChange" {
+				return enginetest.Fault{Behind: func() { w.Change(func() { w.Machines[0].Server.Status = "locked" }) }}
+			}
+			return enginetest.Fault{}
+		}, says: undone, spoilt: true},
+		"the answer of sudo is lost":         {fault: on("RunChange", enginetest.Fault{Err: broken, Heard: true}), says: undone},
+		"the file of sudo was never written": {fault: on("RunChange", enginetest.Fault{Err: broken}), says: "the connection broke"},
+		"a person stops the run":             {fault: on("", enginetest.Fault{}), stop: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+				p := planned(t, w.engine)
+				over, counts := false, make(map[string]int)
+				w.Befalls = func(c enginetest.Call) enginetest.Fault {
+					counts[c.What]++
+					if over || tc.once && counts[c.What] > 1 {
+						return enginetest.Fault{}
+					}
+					return tc.fault(w, c)
+				}
+				stop, halt := context.WithCancelCause(context.Background())
+				w.engine.Stop = stop
+				w.engine.Emit = func(ev engine.Event) {
+					over = over || ev.Type == engine.HostEnded
+					if tc.stop && ev.Type == engine.Done && ev.Action.Step == "sudo" {
+						halt(errors.New("stopped"))
+					}
+				}
+				r := performed(t, w.engine, p)
+				halt(nil)
+				m := w.Machines[0]
+				if m.Root != tc.root || m.Claimed() != tc.claimed || (m.Server.Name != "acme-pool-0") != tc.ours {
+					t.Errorf("root %t, claimed %t, called %s", m.Root, m.Claimed(), m.Server.Name)
+				}
+				said := ""
+				for _, f := range r.Failures {
+					said += f.Err.Error()
+				}
+				if (tc.says == "") != (said == "") || !strings.Contains(said, tc.says) {
+					t.Errorf("says %q, want %q", said, tc.says)
+				}
+				if tc.spoilt {
+					return
+				}
+				if !tc.claimed || tc.ours || m.Claimed() && strings.Contains(said, "goes on with it") {
+					w.engine = w.Engine() // what is left is in nobody's way
+					w.engine.Run = named("s", 2)
+					if again := performed(t, w.engine, planned(t, w.engine)); len(again.Failures) > 0 || m.Server.Name == "acme-pool-0" {
+						t.Errorf("the next apply: %+v, called %s", again.Failures, m.Server.Name)
+					}
+				}
+			})
+		})
+	}
+}
