@@ -102,7 +102,7 @@ func newHub(t *testing.T) *hub {
 	scripttest.Need(t, "bash", "jq", "openssl")
 	dir := t.TempDir()
 	h := &hub{t: t, dir: dir, repo: filepath.Join(dir, "repo"), artifacts: filepath.Join(dir, "artifacts"), context: map[string]string{
-		"github.token": "token-of-the-job", "github.repository": "acme/macs", "github.run_attempt": "1",
+		"github.ref": "refs/heads/main", "github.token": "token-of-the-job", "github.repository": "acme/macs", "github.run_attempt": "1",
 		"github.event.repository.default_branch": "main", "github.event.pull_request.number": "7",
 		"github.event.pull_request.head.repo.full_name": "acme/macs", "github.event.pull_request.head.sha": "c0ffee",
 		"secrets.KUBECONFIG": "SECRET-kubeconfig", "secrets.SCW_ACCESS_KEY": "SECRET-access", "secrets.SCW_SECRET_KEY": "SECRET-secret",
