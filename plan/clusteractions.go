@@ -141,17 +141,20 @@ func (h *Host) busy(n inventory.Node) *Trouble {
 // is opened to new Pods again where a run that did not come to its end closed it.
 func (c *computation) joined(h *Host) []Action {
 	n, ok := h.Node.Get()
-	switch {
-	case !ok || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0:
-	case n.ProviderID == "":
-		return []Action{h.action(SetProviderID, drifted, codeEmptyProviderID, "the Node does not say which server it is",
-			Field{"provider id", "", h.Server.ProviderID()})}
-	case h.Member && n.CordonRun != "" && n.ProviderID == h.Server.ProviderID():
-		return []Action{h.action(UncordonNode, drifted, codeLeftCordoned,
-			fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy),
-			Field{"new Pods", "kept away", "let in"})}
+	if !ok || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
+		return nil
 	}
-	return nil
+	out := h.taint(n)
+	switch {
+	case n.ProviderID == "":
+		out = append(out, h.action(SetProviderID, drifted, codeEmptyProviderID, "the Node does not say which server it is",
+			Field{"provider id", "", h.Server.ProviderID()}))
+	case h.Member && n.CordonRun != "" && n.ProviderID == h.Server.ProviderID() && !c.applies(n.CordonRun):
+		out = append(out, h.action(UncordonNode, drifted, codeLeftCordoned,
+			fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy),
+			Field{"new Pods", "kept away", "let in"}))
+	}
+	return out
 }
 
 // release returns the action that lets go of Pods that only the finalizer of a kubelet

@@ -164,6 +164,7 @@ func (c *computation) finish(d *draft) {
 	d.actions = append(d.actions, c.release(h)...)
 	h.hold(d.actions)
 	h.failing()
+	c.watchNode(h, d.actions)
 	c.misplaced(h)
 	c.unbound(h)
 	switch {

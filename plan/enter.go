@@ -28,7 +28,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	f := step.Diff(view)
 	f.readable()
 	for _, w := range f.Warnings {
-		h.Warnings = append(h.Warnings, StepWarning{id, w})
+		h.Warnings = append(h.Warnings, StepWarning{Step: id, Trouble: w})
 	}
 	h.noSession = h.noSession || f.NoSession
 	if _, shown := f.VMs.Get(); shown {
@@ -126,7 +126,9 @@ func (h *Host) prove(step Step, f Finding, marker Marker) {
 }
 
 // warn adds a warning of a step, or of none.
-func (h *Host) warn(of StepID, t *Trouble) { h.Warnings = append(h.Warnings, StepWarning{of, *t}) }
+func (h *Host) warn(of StepID, t *Trouble) {
+	h.Warnings = append(h.Warnings, StepWarning{Step: of, Trouble: *t})
+}
 
 // fieldsOf returns what moves over all changes of a step. The changes then share
 // its memory: plans of big fleets are mostly fields.

@@ -21,6 +21,7 @@ const (
 	CreateMarker  Kind = "marker"      // claim the host exclusively and write its marker
 	IdentifyHost  Kind = "identity"    // complete who the host's kubelet is to the cluster
 	SetProviderID Kind = "provider-id" // set the provider id of the host's Node, which has none
+	TaintNode     Kind = "taint"       // give the host's Node the taint of its kubelet, which somebody took away or changed
 	ReplaceNode   Kind = "node"        // delete the host's Node, so that its kubelet registers another
 	DeleteNode    Kind = "delete-node" // delete the Node of a host that has no kubelet any more
 	UncordonNode  Kind = "uncordon"    // let Pods onto the host's Node again, which an earlier run closed; when it is Ready and the rest is done
@@ -191,6 +192,10 @@ type StepUnread struct {
 // cluster says.
 type StepWarning struct {
 	Step StepID `json:"step,omitempty"`
+	// Drift says that something moved behind our back, and that only a person can decide
+	// what becomes of it. Then Fields say what moved.
+	Drift  bool    `json:"drift,omitempty"`
+	Fields []Field `json:"fields,omitempty"`
 	Trouble
 }
 

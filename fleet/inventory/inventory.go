@@ -34,17 +34,23 @@ const providerScheme = "scw-applesilicon://"
 
 // Node is a Mac mini as the cluster knows it.
 type Node struct {
-	Name       string            `json:"name"`
-	UID        string            `json:"uid,omitempty"`
-	ProviderID string            `json:"provider_id"`
-	Ready      Readiness         `json:"ready"`          // Unknown also where the last heartbeat is too long ago, whatever the condition says
-	Why        string            `json:"why"`            // why it is not Ready
-	Heard      time.Time         `json:"heard,omitzero"` // of its last heartbeat, by this machine's clock; zero: not known
-	Cordoned   bool              `json:"cordoned"`
-	CordonedBy string            `json:"cordoned_by,omitempty"` // who cordoned it with macfleet; empty: nobody, or somebody else did
-	CordonRun  string            `json:"cordon_run,omitempty"`  // the run of macfleet apply that cordoned it, and will open it again; empty: none
-	Labels     map[string]string `json:"labels,omitempty"`
-	Capacity   Capacity          `json:"capacity,omitzero"`
+	Name       string    `json:"name"`
+	UID        string    `json:"uid,omitempty"`
+	ProviderID string    `json:"provider_id"`
+	Ready      Readiness `json:"ready"`          // Unknown also where the last heartbeat is too long ago, whatever the condition says
+	Why        string    `json:"why"`            // why it is not Ready
+	Heard      time.Time `json:"heard,omitzero"` // of its last heartbeat, by this machine's clock; zero: not known
+	Cordoned   bool      `json:"cordoned"`
+	CordonedBy string    `json:"cordoned_by,omitempty"` // who cordoned it with macfleet; empty: nobody, or somebody else did
+	CordonRun  string    `json:"cordon_run,omitempty"`  // the run of macfleet apply that cordoned it, and will open it again; empty: none
+	// CordonSince is when it was cordoned, at the latest; zero: not known.
+	CordonSince time.Time `json:"cordon_since,omitzero"`
+	// CordonClient is the program that cordoned it, as the cluster noted it; empty: not known.
+	CordonClient string            `json:"cordon_client,omitempty"`
+	Taints       Seen[[]Taint]     `json:"taints,omitzero"`
+	Conditions   []Condition       `json:"conditions,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Capacity     Capacity          `json:"capacity,omitzero"`
 	// Hold is what its annotation says of a person who wants the host left alone; nil: nobody.
 	Hold       *Hold  `json:"hold,omitempty"`
 	HoldUnread string `json:"hold_unread,omitempty"` // why that annotation cannot be read; empty: it can, or there is none
@@ -58,6 +64,37 @@ type Hold struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since,omitzero"`
 	Until  time.Time `json:"until,omitzero"` // zero: it names no end, and holds until somebody takes it away
+}
+
+// Taint keeps Pods off a Node that do not tolerate it.
+type Taint struct {
+	Key    string    `json:"key"`
+	Value  string    `json:"value,omitempty"`
+	Effect string    `json:"effect"`         // NoSchedule, PreferNoSchedule, NoExecute
+	Since  time.Time `json:"since,omitzero"` // zero: not known
+}
+
+// String returns the taint as kubectl writes it.
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}
+
+// AgentTaint is the taint that a kubelet of ours gives to the Node that it registers: it
+// keeps Pods off that need Linux.
+func AgentTaint() Taint { return Taint{Key: "tuist.dev/macos", Value: "true", Effect: "NoSchedule"} }
+
+// AgentLabel is the label by which a Node shows that such a kubelet keeps it.
+const AgentLabel = "tuist.dev/runtime"
+
+// Condition is what a Node says of one side of its health.
+type Condition struct {
+	Type   string    `json:"type"`
+	Status string    `json:"status"` // True, False, Unknown
+	Why    string    `json:"why,omitempty"`
+	Since  time.Time `json:"since,omitzero"` // when the status became what it is; zero: not known
 }
 
 // Capacity is what a Node offers to Pods.

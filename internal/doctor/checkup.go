@@ -128,12 +128,13 @@ func (e *examination) cluster() {
 	switch {
 	case ok && node.Ready != inventory.Ready:
 		e.bad("node", Problem, "kubectl describe node "+node.Name, "Ready is %s: %s", node.Ready, node.Why)
-	case ok && node.Cordoned:
-		e.ok("node", "Ready, cordoned")
 	case ok:
 		e.ok("node", "Ready")
 	case e.of.Node.IsUnread():
 		e.bad("node", Unknown, "look at the cluster", "%s", e.of.Node.Why())
+	}
+	for _, w := range e.of.Warnings {
+		e.bad("node", Problem, strings.ReplaceAll(w.Remedy, "NAME", e.of.Name), "%s: %s", w.Code, w.Text)
 	}
 }
 

@@ -90,6 +90,23 @@ func itemOf(o plan.Orphan) Item {
 // Orphan is what an item is about that is a whole host, and no step of one.
 const Orphan = "orphan"
 
+// itemsOfHost returns the drift of a host that nothing is done about: a person decides.
+func itemsOfHost(h plan.Host) []Item {
+	var out []Item
+	for _, w := range h.Warnings {
+		if !w.Drift {
+			continue
+		}
+		i := Item{Host: h.Name, Fleet: h.Fleet, Step: string(plan.ReplaceNode), Code: w.Code, Severity: severityOf(w.Code), Text: w.Text, Fields: moved(w.Fields), Refused: w.Code}
+		if w.Step != "" {
+			i.Step = string(w.Step)
+		}
+		i.Fingerprint = fingerprint(i)
+		out = append(out, i)
+	}
+	return out
+}
+
 // ofCluster begins the name of what is no host's.
 const ofCluster = "cluster"
 

@@ -75,21 +75,23 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 	for i := range p.Hosts {
 		hosts[p.Hosts[i].Server.ID] = &p.Hosts[i]
 	}
-	for _, a := range p.Actions { // in the plan's order
-		for _, i := range itemsOf(a) {
-			counts, ignored := apart(i, hosts[a.ServerID], states)
+	add := func(h *plan.Host, items []Item) {
+		for _, i := range items {
+			counts, ignored := apart(i, h, states)
 			if counts != nil {
 				r.Items = append(r.Items, *counts)
 			}
 			r.Ignored = append(r.Ignored, ignored...)
 		}
 	}
+	for _, a := range p.Actions { // in the plan's order
+		add(hosts[a.ServerID], itemsOf(a))
+	}
+	for i := range p.Hosts {
+		add(&p.Hosts[i], itemsOfHost(p.Hosts[i]))
+	}
 	for _, o := range p.Orphans {
-		counts, ignored := apart(itemOf(o), &plan.Host{Name: o.Name, Fleet: o.Fleet, Group: o.Group, Server: o.Server, Node: o.Node}, states)
-		if counts != nil {
-			r.Items = append(r.Items, *counts)
-		}
-		r.Ignored = append(r.Ignored, ignored...)
+		add(&plan.Host{Name: o.Name, Fleet: o.Fleet, Group: o.Group, Server: o.Server, Node: o.Node}, []Item{itemOf(o)})
 	}
 	r.Orphans = len(p.Orphans)
 	r.Complete = s.Compared() && len(r.Unseen) == 0

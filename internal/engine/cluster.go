@@ -31,6 +31,8 @@ type Nodes interface {
 	Observe(ctx context.Context, joins bool) (inventory.Seen[[]inventory.Node], inventory.Cluster)
 	// SetProviderID sets the provider id of a Node that has none.
 	SetProviderID(ctx context.Context, n inventory.Node, id string) error
+	// Taint gives a Node a taint, in place of those of its key.
+	Taint(ctx context.Context, n inventory.Node, t inventory.Taint) error
 	// DeleteNode deletes a Node, so that its kubelet registers another where there is
 	// one.
 	DeleteNode(ctx context.Context, n inventory.Node) error

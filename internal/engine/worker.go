@@ -66,7 +66,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		return w.mark(ctx)
 	case plan.RunStep, plan.RemoveStep:
 		return w.step(ctx, a)
-	case plan.IdentifyHost, plan.SetProviderID, plan.ReplaceNode, plan.DeleteNode, plan.RevokeHost, plan.ReleasePods:
+	case plan.IdentifyHost, plan.SetProviderID, plan.TaintNode, plan.ReplaceNode, plan.DeleteNode, plan.RevokeHost, plan.ReleasePods:
 		return w.inCluster(ctx, a)
 	}
 	return fmt.Errorf("nothing performs an action of kind %q", a.Kind)

@@ -221,6 +221,11 @@ func (c cluster) SetProviderID(ctx context.Context, n inventory.Node, id string)
 	return c.onNode(ctx, "provider-id", n, func(have *node) error { have.ProviderID = id; return nil })
 }
 
+// Taint gives a Node a taint.
+func (c cluster) Taint(ctx context.Context, n inventory.Node, t inventory.Taint) error {
+	return c.onNode(ctx, "taint", n, func(have *node) error { have.Taints = inventory.Present([]inventory.Taint{t}); return nil })
+}
+
 // DeleteNode deletes a Node.
 func (c cluster) DeleteNode(ctx context.Context, n inventory.Node) error {
 	return c.onNode(ctx, "delete", n, func(*node) error { c.world.deleteNode(n.Name); return nil })

@@ -47,6 +47,22 @@ func clusterTroubles() []trouble {
 			remember: needNode, cause: silence, lasts: silenced, cure: unsilence,
 		},
 		{
+			Incident: Incident{"foreign-cordon", "somebody has cordoned the host's Node with kubectl, and forgotten it"},
+			remember: needNode, cause: cordonNode, lasts: nodeCordoned, cure: uncordonNode,
+		},
+		{
+			Incident: Incident{"foreign-taint", "somebody has tainted the host's Node: no new Pod comes"},
+			remember: needNode, cause: addTaint(strangerTaint), lasts: hasTaint(strangerTaint), cure: dropTaint(strangerTaint),
+		},
+		{
+			Incident: Incident{"taint-missing", "somebody has removed the taint of the host's kubelet from its Node"},
+			remember: needNode, cause: dropTaint(agentTaint), lasts: lacksTaint(agentTaint), cure: addTaint(agentTaint),
+		},
+		{
+			Incident: Incident{"disk-pressure", "the host's Node says that its disk is nearly full"},
+			remember: needNode, cause: pressDisk("True"), lasts: diskPressed, cure: pressDisk("False"),
+		},
+		{
 			Incident: Incident{"stuck-terminating-pods", fmt.Sprintf("%d Pods of the host have ended, are deleted and stay: the kubelet passes over them", StuckPods)},
 			remember: needNode, cause: strandPods, lasts: podsThere(stuckNames()...), cure: freePods,
 		},

@@ -38,7 +38,7 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report) {
 	if s.Pending > 0 {
 		t.sayf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference"))
 	}
-	t.warnings(p)
+	t.warnings(p, false)
 	t.remarks(r)
 }
 
@@ -86,6 +86,9 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 					b.body = append(b.body, driftRows(h, a, items)...)
 				}
 			}
+			if rows := watchedRows(h, index[[2]string{h.Name, string(plan.ReplaceNode)}]); len(rows) > 0 {
+				b.sign, b.body = signDrift, append(b.body, rows...)
+			}
 			for _, u := range unseen[h.Name] {
 				if ofDifference(u) {
 					b.body = append(b.body, row{sign: signUnknown, text: fmt.Sprintf("%s not compared (%s)", u.Step, u.Code)})
@@ -105,6 +108,19 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 // as no trouble of its host.
 func ofDifference(u drift.Unseen) bool {
 	return u.Host != "" && u.Step != "" && u.Code != plan.CodeUnread && u.Code != drift.CodeClusterUnread
+}
+
+// watchedRows show what moved on a host's Node and is left to a person, unless it is ignored.
+func watchedRows(h plan.Host, items []drift.Item) []row {
+	var out []row
+	for _, w := range h.Warnings {
+		if w.Drift && slices.ContainsFunc(items, func(i drift.Item) bool { return i.Code == w.Code }) {
+			rows := trouble(signDrift, 0, &w.Trouble)
+			rows[0].text = fmt.Sprintf("%s (%s): %s", labels[plan.ReplaceNode], w.Code, w.Text)
+			out = append(out, rows...)
+		}
+	}
+	return out
 }
 
 func driftRows(h plan.Host, a plan.Action, items []drift.Item) []row {

@@ -325,6 +325,21 @@ func troubles() []trouble {
 			})
 		}},
 		{"waits-for-idle", func(s *scene) { s.exchanges(running(), pushing()) }},
+		{"node-cordoned", func(s *scene) {
+			s.joins(func(_ *inventory.Cluster, n *inventory.Node) {
+				n.Cordoned, n.CordonClient, n.CordonSince = true, "kubectl-cordon", time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+			})
+		}},
+		{"foreign-taint", func(s *scene) {
+			s.joins(func(_ *inventory.Cluster, n *inventory.Node) {
+				n.Taints = inventory.Present([]inventory.Taint{{Key: "acme.dev/maintenance", Value: "true", Effect: "NoSchedule"}})
+			})
+		}},
+		{"node-condition", func(s *scene) {
+			s.joins(func(_ *inventory.Cluster, n *inventory.Node) {
+				n.Conditions = []inventory.Condition{{Type: "DiskPressure", Status: "True", Why: "9 % of the host's disk are free"}}
+			})
+		}},
 		{"tart-create-failed", func(s *scene) {
 			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
 				c.Pods = inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a", Node: memberOf, Phase: "Pending", Reason: inventory.CreateFailed}})

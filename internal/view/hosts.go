@@ -24,6 +24,8 @@ type HostRow struct {
 	Converged string `json:"converged"`           // yes, no, unknown, or the code of a refusal
 	Ready     string `json:"ready"`               // True, False, Unknown, no-node; "-" without a cluster
 	ReadyWhy  string `json:"ready_why,omitempty"` // why it is not True, where there is a Node
+	// NodeTroubles are what else is wrong with its Node: a cordon, taints, conditions.
+	NodeTroubles []plan.Trouble `json:"node_troubles,omitempty"`
 	// PodsFailing counts its Pods whose virtual machines could not be made; nil: nobody knows.
 	PodsFailing *int `json:"pods_failing,omitempty"`
 	// Hold keeps everybody off the host, or did until a while ago; nil: nobody holds it.
@@ -60,6 +62,11 @@ func HostRows(p *plan.Plan) []HostRow {
 			r.Ready = "no-node"
 		default:
 			r.Ready = "-"
+		}
+		for _, w := range h.Warnings {
+			if w.Step == "" && len(w.Fields) > 0 {
+				r.NodeTroubles = append(r.NodeTroubles, w.Trouble)
+			}
 		}
 		if _, read := h.Pods.Get(); read && h.Spec.Spec.JoinsCluster() {
 			r.PodsFailing = new(h.PodsFailing())
@@ -107,8 +114,11 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 	}
 	table := [][]string{cells([]string{"NAME", "FLEET", "REACHABLE", "CONVERGED", "READY"}, "PODS FAILING", "HELD",
 		"GROUP", "TYPE", "ZONE", "ADDRESS", "PATH", "OS", "SERVER")}
-	var late []engine.NotReady
+	var late, troubled []engine.NotReady
 	for _, r := range rows {
+		for _, x := range r.NodeTroubles {
+			troubled = append(troubled, engine.NotReady{Host: plan.Host{Name: r.Name}, Why: x.Code.String() + ": " + x.Text})
+		}
 		failing := "-"
 		if r.PodsFailing != nil {
 			failing = strconv.Itoa(*r.PodsFailing)
@@ -124,6 +134,10 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 	if len(late) > 0 {
 		t.Say("Not Ready:")
 		t.late(late)
+	}
+	if len(troubled) > 0 {
+		t.Say("Troubles of Nodes:")
+		t.late(troubled)
 	}
 }
 

@@ -250,7 +250,7 @@ func label(a plan.Action) string {
 var labels = map[plan.Kind]string{
 	plan.CreateMarker: "marker", plan.RenameServer: "server name", plan.RevokeHost: "identity in the cluster",
 	plan.ReplaceNode: "Node", plan.DeleteNode: "Node", plan.AwaitNode: "Node",
-	plan.SetProviderID: "provider id of its Node", plan.UncordonNode: "cordon of its Node", plan.ReleasePods: "Pods",
+	plan.SetProviderID: "provider id of its Node", plan.UncordonNode: "cordon of its Node", plan.TaintNode: "taint of its Node", plan.ReleasePods: "Pods",
 }
 
 // reason returns " (code): text" to stand behind what an action is about. A
@@ -299,7 +299,7 @@ func (t *Text) notes(p *plan.Plan) {
 			t.line(4, "", h.Name+"  "+h.Seen.Fingerprint)
 		}
 	}
-	t.warnings(p)
+	t.warnings(p, true)
 }
 
 // held lists the hosts that a person holds, those together that are held alike, without
@@ -324,14 +324,18 @@ func holdRows(h plan.Host, actions []plan.Action) []row {
 	return trouble(signRefused, 0, h.Standing().Trouble(h.Name))
 }
 
-// warnings shows what steps say without a difference.
-func (t *Text) warnings(p *plan.Plan) {
+// warnings shows what steps say without a difference, and, where drift says so, what drifted
+// and is left to a person.
+func (t *Text) warnings(p *plan.Plan, drifted bool) {
 	var blocks []block
 	for _, w := range p.Warnings {
 		blocks = append(blocks, block{sign: signDrift, hosts: []string{clusterName}, body: trouble(signDrift, 0, &w)})
 	}
 	for _, h := range p.Hosts {
 		for _, w := range h.Warnings {
+			if w.Drift && !drifted {
+				continue
+			}
 			b := ofHost(signDrift, h)
 			b.body = trouble(signDrift, 0, &w.Trouble)
 			if w.Step != "" {

@@ -93,11 +93,15 @@ func TestNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []inventory.Node{
-		{Name: "a", Ready: inventory.Ready},
-		{Name: "b", ProviderID: "scw-applesilicon://fr-par-1/id-b", Ready: inventory.NotReady, Cordoned: true, Why: "it stopped"},
+		{Name: "a", Ready: inventory.Ready, Conditions: []inventory.Condition{{Type: "Ready", Status: "True"}}},
+		{Name: "b", ProviderID: "scw-applesilicon://fr-par-1/id-b", Ready: inventory.NotReady, Cordoned: true, Why: "it stopped",
+			Conditions: []inventory.Condition{{Type: "Ready", Status: "False", Why: "it stopped"}}},
 		{Name: "c", Ready: inventory.ReadyUnknown},
 	}
-	if diff := cmp.Diff(want, nodes); diff != "" {
+	for i := range want {
+		want[i].Taints = inventory.Present([]inventory.Taint{})
+	}
+	if diff := cmp.Diff(want, nodes, cmp.AllowUnexported(want[0].Taints)); diff != "" {
 		t.Error(diff)
 	}
 	if nodes[1].ServerID() != "id-b" {

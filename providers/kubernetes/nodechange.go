@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
@@ -89,6 +90,15 @@ func (c *Client) SetProviderID(ctx context.Context, n inventory.Node, id string)
 			return nil
 		}
 		return fmt.Errorf("node %s has the provider id %q, not %q, and %w", n.Name, have.Spec.ProviderID, id, ErrProviderID)
+	})
+}
+
+// Taint gives a Node a taint, in place of those of its key.
+func (c *Client) Taint(ctx context.Context, n inventory.Node, t inventory.Taint) error {
+	return c.changeNode(ctx, "taint", n, func(have *corev1.Node) error {
+		have.Spec.Taints = slices.DeleteFunc(have.Spec.Taints, func(o corev1.Taint) bool { return o.Key == t.Key })
+		have.Spec.Taints = append(have.Spec.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+		return nil
 	})
 }
 

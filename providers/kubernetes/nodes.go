@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -160,11 +161,15 @@ func (c *Client) toNode(n *corev1.Node) inventory.Node {
 	if out.Cordoned {
 		out.CordonedBy = n.Annotations[c.label(cordonedBy)]
 		out.CordonRun = n.Annotations[c.label(cordonRun)]
+		out.CordonClient, out.CordonSince = cordonOf(n)
 	}
+	out.Taints = inventory.Present(taintsOf(n))
 	out.Hold, out.HoldUnread = holdOf(n.Annotations[c.label(holdNote)])
 	out.Capacity = inventory.Capacity{CPU: int(n.Status.Capacity.Cpu().Value()), Memory: n.Status.Capacity.Memory().Value(),
 		Pods: int(n.Status.Capacity.Pods().Value())}
 	for _, condition := range n.Status.Conditions {
+		out.Conditions = append(out.Conditions, inventory.Condition{Type: string(condition.Type), Status: string(condition.Status),
+			Why: cmp.Or(condition.Message, condition.Reason), Since: utc(condition.LastTransitionTime.Time)})
 		if condition.Type == corev1.NodeReady {
 			out.Ready, out.Heard = inventory.Readiness(condition.Status), condition.LastHeartbeatTime.Time
 			if condition.Status != corev1.ConditionTrue {
@@ -173,6 +178,45 @@ func (c *Client) toNode(n *corev1.Node) inventory.Node {
 		}
 	}
 	return out
+}
+
+func taintsOf(n *corev1.Node) []inventory.Taint {
+	out := []inventory.Taint{}
+	for _, t := range n.Spec.Taints {
+		taint := inventory.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)}
+		if t.TimeAdded != nil {
+			taint.Since = utc(t.TimeAdded.Time)
+		}
+		out = append(out, taint)
+	}
+	return out
+}
+
+// cordonOf says with which program a Node was cordoned, and when: by the cluster's record of
+// who wrote the field, and by the taint that its controller adds.
+func cordonOf(n *corev1.Node) (client string, since time.Time) {
+	for _, m := range n.ManagedFields {
+		if m.FieldsV1 != nil && bytes.Contains(m.FieldsV1.Raw, []byte(`"f:unschedulable":`)) {
+			client = m.Manager
+			if m.Time != nil {
+				since = utc(m.Time.Time) // it may have written another field since
+			}
+		}
+	}
+	for _, t := range n.Spec.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
+			since = utc(t.TimeAdded.Time)
+		}
+	}
+	return client, since
+}
+
+// utc is a time of the cluster's, which knows whole seconds alone.
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Second)
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

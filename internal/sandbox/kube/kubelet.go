@@ -225,7 +225,7 @@ func (a *API) settleNode(name string, b *beat, now time.Time) error {
 				"lastHeartbeatTime": stampText(b.sent(statusEvery)),
 			}, b.last.Add(gracePeriod))
 		}
-		keepTaints(node, silent)
+		keepTaints(node, silent, now)
 		if err := a.state.put(nodes, node); err != nil {
 			return err
 		}

@@ -87,15 +87,23 @@ func staleTaints(node *object, silent bool) bool {
 	return slices.ContainsFunc(wanted, func(t taint) bool { return !slices.Contains(present, t) })
 }
 
-func keepTaints(node *object, silent bool) {
+// keepTaints does what the controller does: it says when it added a taint.
+func keepTaints(node *object, silent bool, now time.Time) {
 	var kept []any
+	there := make(map[taint]any)
 	for _, one := range itemsAt(node, "spec", "taints") {
 		if one["key"] != unreachableTaint && one["key"] != unschedulableTaint {
 			kept = append(kept, one)
+			continue
 		}
+		there[taint{fmt.Sprint(one["key"]), fmt.Sprint(one["effect"])}] = one
 	}
 	for _, t := range wantedTaints(node, silent) {
-		kept = append(kept, map[string]any{"key": t.key, "effect": t.effect})
+		one, is := there[t]
+		if !is {
+			one = map[string]any{"key": t.key, "effect": t.effect, "timeAdded": stampText(now)}
+		}
+		kept = append(kept, one)
 	}
 	if kept == nil {
 		if spec, ok := node.Object["spec"].(map[string]any); ok {

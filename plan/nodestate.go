@@ -1,0 +1,207 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// The codes that are raised here.
+var (
+	codeNodeCordoned = NewCode("node-cordoned", Warning, "the Node is cordoned, and no run of macfleet will undo that",
+		"if nobody needs it any more: kubectl uncordon NAME; to keep it out of work without an alarm: macfleet hold NAME")
+	codeForeignTaint = NewCode("foreign-taint", Warning, "a taint that is not macfleet's, the kubelet's or a condition's keeps Pods off the Node",
+		"if nobody needs it any more, remove it (kubectl taint node NAME KEY-); to keep the host out of work without an alarm: macfleet hold NAME")
+	codeNodeCondition = NewCode("node-condition", Warning, "a condition of the Node beside Ready is bad", "kubectl describe node NAME")
+	codeTaintMissing  = NewCode("taint-missing", Warning, "the Node lacks the taint of its kubelet, so Pods that need Linux may be scheduled there")
+)
+
+// taint restores the taint of the host's kubelet. Other builds of it have another one, or
+// none: only the label of the build that is known makes it ours.
+func (h *Host) taint(n inventory.Node) []Action {
+	taints, read := n.Taints.Get()
+	_, ours := n.Labels[inventory.AgentLabel]
+	if want := inventory.AgentTaint(); read && ours && h.Member && (n.ProviderID == "" || n.ProviderID == h.Server.ProviderID()) {
+		have := ""
+		for _, t := range taints {
+			switch {
+			case t.Key != want.Key:
+			case t.Value == want.Value && t.Effect == want.Effect:
+				return nil
+			default:
+				have = t.String()
+			}
+		}
+		return []Action{h.action(TaintNode, drifted, codeTaintMissing, "somebody removed or changed the taint of its kubelet", Field{"taint", have, want.String()})}
+	}
+	return nil
+}
+
+// watchNode warns of what keeps Pods off the host's Node, and of what the Node says of its
+// health. Nothing of it is changed: a person meant it, or must see to it.
+func (c *computation) watchNode(h *Host, actions []Action) {
+	n, ok := h.Node.Get()
+	if !ok || !h.Member || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 || n.ProviderID != "" && n.ProviderID != h.Server.ProviderID() {
+		return
+	}
+	opens := slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == UncordonNode })
+	if n.Cordoned && !opens && !c.applies(n.CordonRun) {
+		by, remedy := cordonedBy(n)
+		h.watch(codeNodeCordoned.Trouble("the Node is cordoned"+since(n.CordonSince)+", "+by, remedy), Field{"new Pods", "kept away", "let in"})
+	}
+	h.foreignTaints(n, c.snap.Taken)
+	h.badConditions(n)
+}
+
+// watch warns of something on the host's Node that counts as drift, unless a person holds
+// the host: then it is known to be out of work.
+func (h *Host) watch(t *Trouble, fields ...Field) {
+	h.Warnings = append(h.Warnings, StepWarning{Trouble: *t, Drift: h.Standing() == nil, Fields: fields})
+}
+
+func since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " since " + clockTime(t)
+}
+
+// cordonedBy says who cordoned a Node, and how it is undone where the standing remedy does not say.
+func cordonedBy(n inventory.Node) (by string, remedy string) {
+	switch {
+	case n.CordonRun != "":
+		return fmt.Sprintf("by the run %s of %s, which did not finish", n.CordonRun, n.CordonedBy), "macfleet apply uncordons it once the host is repaired"
+	case n.CordonedBy != "":
+		return "by " + n.CordonedBy + " with macfleet cordon",
+			"if nobody needs it any more: macfleet cordon --undo NAME; to keep it out of work without an alarm: macfleet hold NAME"
+	case n.CordonClient != "":
+		return "by somebody with " + n.CordonClient + ", not by macfleet", codeNodeCordoned.Remedy()
+	}
+	return "by somebody else, not by macfleet", codeNodeCordoned.Remedy()
+}
+
+// applies reports whether a run is at work at this moment.
+func (c *computation) applies(run string) bool {
+	if run == "" {
+		return false
+	}
+	if l := c.snap.Lock; l != nil && l.Alive && l.Run.ID == run {
+		return true
+	}
+	for _, h := range c.snap.Hosts {
+		if h.Entered != nil && h.Entered.Held && h.Entered.ID == run {
+			return true
+		}
+	}
+	return false
+}
+
+// conditionTaints are the taints that Kubernetes sets for a condition. What they follow from
+// is shown in their place: the cordon, Ready, or the condition.
+var conditionTaints = map[string]string{
+	"node.kubernetes.io/not-ready": readyCondition, "node.kubernetes.io/unreachable": readyCondition,
+	"node.kubernetes.io/memory-pressure": "MemoryPressure", "node.kubernetes.io/disk-pressure": "DiskPressure",
+	"node.kubernetes.io/pid-pressure": "PIDPressure", "node.kubernetes.io/network-unavailable": "NetworkUnavailable",
+}
+
+const (
+	readyCondition     = "Ready"
+	unschedulableTaint = "node.kubernetes.io/unschedulable"
+)
+
+// taintLag is how long a taint may stay after the condition that it follows from: the
+// controller that removes it looks every few seconds.
+const taintLag = 2 * time.Minute
+
+// foreignTaints warns of taints that keep Pods off the Node and follow from nothing that is
+// shown otherwise.
+func (h *Host) foreignTaints(n inventory.Node, now time.Time) {
+	taints, _ := n.Taints.Get()
+	var texts, keys []string
+	var fields []Field
+	for _, t := range taints {
+		condition, follows := conditionTaints[t.Key]
+		switch {
+		case t.Effect != "NoSchedule" && t.Effect != "NoExecute", t.Key == inventory.AgentTaint().Key:
+			continue
+		case t.Key == unschedulableTaint && n.Cordoned, follows && explains(n, condition, now):
+			continue
+		}
+		text := t.String() + since(t.Since)
+		switch {
+		case t.Key == unschedulableTaint:
+			text += ", though the Node is not cordoned"
+		case follows:
+			text += ", though the condition " + condition + " is good"
+		}
+		texts, keys = append(texts, text), append(keys, t.Key+":"+t.Effect+"-")
+		fields = append(fields, Field{"taint " + t.Key + ":" + t.Effect, "present", ""})
+	}
+	if len(texts) > 0 {
+		h.watch(codeForeignTaint.Trouble("new Pods are kept off the Node by "+count(len(texts), "taint")+" that neither macfleet nor a condition explains: "+strings.Join(texts, "; "),
+			"if nobody needs it any more: kubectl taint node NAME "+strings.Join(keys, " ")+"; to keep the host out of work without an alarm: macfleet hold NAME"), fields...)
+	}
+}
+
+// explains reports whether a condition accounts for the taint that follows from it: it is
+// bad, was so a moment ago, or the Node does not say.
+func explains(n inventory.Node, condition string, now time.Time) bool {
+	if condition == readyCondition && n.Ready != inventory.Ready {
+		return true
+	}
+	for _, c := range n.Conditions {
+		if c.Type == condition {
+			good := "False"
+			if condition == readyCondition {
+				good = "True"
+			}
+			return c.Status != good || now.Sub(c.Since) < taintLag
+		}
+	}
+	return false
+}
+
+// badConditions warns of the conditions beside Ready that are bad.
+func (h *Host) badConditions(n inventory.Node) {
+	var texts []string
+	var fields []Field
+	for _, c := range n.Conditions {
+		good := goodStatus(c.Type)
+		unknown := c.Status == "Unknown"
+		switch {
+		case c.Type == readyCondition, c.Status == good, good == "" && !unknown:
+			continue
+		case unknown && n.Ready != inventory.Ready:
+			continue // a Node that is silent says nothing of anything
+		}
+		text := c.Type + " is " + c.Status + since(c.Since)
+		if c.Why != "" {
+			text += " (" + c.Why + ")"
+		}
+		texts = append(texts, text)
+		fields = append(fields, Field{"condition " + c.Type, c.Status, good})
+	}
+	if len(texts) > 0 {
+		h.watch(codeNodeCondition.Trouble(strings.Join(texts, "; ")), fields...)
+	}
+}
+
+// faults are conditions whose True is bad: Kubernetes' own, and those of the node problem
+// detector. Their names follow no rule.
+var faults = []string{"NetworkUnavailable", "KernelDeadlock", "ReadonlyFilesystem", "FrequentKubeletRestart", "FrequentDockerRestart",
+	"FrequentContainerdRestart", "FrequentUnregisterNetDevice", "CorruptDockerOverlay2"}
+
+// goodStatus is the status of a condition that is well, or "" where its name does not say.
+func goodStatus(condition string) string {
+	ends := func(suffix string) bool { return strings.HasSuffix(condition, suffix) }
+	switch {
+	case slices.Contains(faults, condition), ends("Pressure"), ends("Problem"), ends("Unhealthy"):
+		return "False"
+	case ends("Ready"), ends("Healthy"):
+		return "True"
+	}
+	return ""
+}
