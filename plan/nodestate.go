@@ -12,9 +12,9 @@ import (
 // The codes that are raised here.
 var (
 	codeNodeCordoned = NewCode("node-cordoned", Warning, "the Node is cordoned, and no run of macfleet will undo that",
-		"if nobody needs it any more: kubectl uncordon NAME; to keep it out of work without an alarm: macfleet hold NAME")
+		"if nobody needs it any more: kubectl uncordon NAME; to keep it out of work without an alarm: macfleet hold NAME --until 3d --reason TEXT")
 	codeForeignTaint = NewCode("foreign-taint", Warning, "a taint that is not macfleet's, the kubelet's or a condition's keeps Pods off the Node",
-		"if nobody needs it any more, remove it (kubectl taint node NAME KEY-); to keep the host out of work without an alarm: macfleet hold NAME")
+		"if nobody needs it any more, remove it (kubectl taint node NAME KEY-); to keep the host out of work without an alarm: macfleet hold NAME --until 3d --reason TEXT")
 	codeNodeCondition = NewCode("node-condition", Warning, "a condition of the Node beside Ready is bad", "kubectl describe node NAME")
 	codeTaintMissing  = NewCode("taint-missing", Warning, "the Node lacks the taint of its kubelet, so Pods that need Linux may be scheduled there")
 )
@@ -76,7 +76,7 @@ func cordonedBy(n inventory.Node) (by string, remedy string) {
 		return fmt.Sprintf("by the run %s of %s, which did not finish", n.CordonRun, n.CordonedBy), "macfleet apply uncordons it once the host is repaired"
 	case n.CordonedBy != "":
 		return "by " + n.CordonedBy + " with macfleet cordon",
-			"if nobody needs it any more: macfleet cordon --undo NAME; to keep it out of work without an alarm: macfleet hold NAME"
+			"if nobody needs it any more: macfleet cordon --undo NAME; to keep it out of work without an alarm: macfleet hold NAME --until 3d --reason TEXT"
 	case n.CordonClient != "":
 		return "by somebody with " + n.CordonClient + ", not by macfleet", codeNodeCordoned.Remedy()
 	}
@@ -138,11 +138,11 @@ func (h *Host) foreignTaints(n inventory.Node, now time.Time) {
 			text += ", though the condition " + condition + " is good"
 		}
 		texts, keys = append(texts, text), append(keys, t.Key+":"+t.Effect+"-")
-		fields = append(fields, Field{"taint " + t.Key + ":" + t.Effect, "present", ""})
+		fields = append(fields, Field{"taint " + t.Key + ":" + t.Effect, "present", "absent"})
 	}
 	if len(texts) > 0 {
 		h.watch(codeForeignTaint.Trouble("new Pods are kept off the Node by "+count(len(texts), "taint")+" that neither macfleet nor a condition explains: "+strings.Join(texts, "; "),
-			"if nobody needs it any more: kubectl taint node NAME "+strings.Join(keys, " ")+"; to keep the host out of work without an alarm: macfleet hold NAME"), fields...)
+			"if nobody needs it any more: kubectl taint node NAME "+strings.Join(keys, " ")+"; to keep the host out of work without an alarm: macfleet hold NAME --until 3d --reason TEXT"), fields...)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // TestTaintsAndCordons: what keeps Pods off a Node is told with who and since, and told
@@ -62,7 +63,9 @@ func TestTaintsAndCordons(t *testing.T) {
 		"macfleet cordon": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy = true, "sam@desk" }, []string{"node-cordoned"},
 			[]string{"by sam@desk with macfleet cordon"}},
 		"a run that was killed": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "dead" }, []string{"uncordon left-cordoned"}, nil},
-		"a run at work":         {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "live" }, nil, nil},
+		"a run that was killed, of a silent host": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "dead" }, []string{"node-cordoned"},
+			[]string{"by the run dead of sam@desk, which did not finish"}},
+		"a run at work": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "live" }, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,6 +79,9 @@ func TestTaintsAndCordons(t *testing.T) {
 				n.Labels = map[string]string{inventory.AgentLabel: "tart"}
 				tc.edit(n)
 			})
+			if strings.HasSuffix(name, "silent host") {
+				w.change(1, func(h *plan.HostSeen) { h.Trouble = plantest.Code("unreachable").Trouble("no route to host") })
+			}
 			w.snap.Taken = at.Add(time.Hour)
 			w.snap.Lock = &plan.Lock{Run: plan.Run{ID: "live", Who: "ann@desk"}, Alive: true}
 			p := w.plan(t)

@@ -360,6 +360,9 @@ func (m *markdown) items(title string, items []drift.Item) {
 	m.table(title, "severity | host | step | code | what | fingerprint", mapped(items, func(i drift.Item) []string {
 		moved := mapped(i.Fields, func(f drift.Field) string { return movedRow(f, f.Before, f.After).text })
 		what := cmp.Or(strings.Join(moved, "; "), i.Text)
+		if i.Step == string(plan.ReplaceNode) {
+			what = cmp.Or(i.Text, what) // it says who, and since when
+		}
 		what += given(i.Refused != (plan.Code{}), "; apply does not mend it: %s", i.Refused)
 		return []string{string(i.Severity), span(i.Host), span(i.Step), span(i.Code.String()), cell(what), span(i.Fingerprint)}
 	}))
