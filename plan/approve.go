@@ -134,7 +134,7 @@ func (x Approved) Restrict(p *Plan, steps StepsFor) int {
 		var left []Action               // of these, that were not approved
 		for i := range actions {
 			a := &actions[i]
-			switch earlier := slices.IndexFunc(left, func(b Action) bool { return !a.OfCluster() && h.needs(*a, b, steps) }); {
+			switch earlier := slices.IndexFunc(left, func(b Action) bool { return !a.OfCluster() && h.Needs(*a, b, steps) }); {
 			case a.Refusal != nil:
 				continue
 			case x.Deferred[a.Address()] != nil: // whoever approved the plan saw that it is left for later
@@ -154,9 +154,9 @@ func (x Approved) Restrict(p *Plan, steps StepsFor) int {
 	return n
 }
 
-// needs reports whether an action may need an earlier one of the host. Each needs that the
+// Needs reports whether an action may need an earlier one of the host. Each needs that the
 // host is ours and gives root; and work is let onto a host only when all else is proven.
-func (h *Host) needs(later, earlier Action, steps StepsFor) bool {
+func (h *Host) Needs(later, earlier Action, steps StepsFor) bool {
 	if !earlier.Kind.OfStep() || !later.Kind.OfStep() || earlier.grantsRoot() {
 		return true
 	}

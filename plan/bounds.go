@@ -29,12 +29,12 @@ type Bounds struct {
 	AnyTime    bool // the windows do not count
 }
 
-// Defer leaves for a later run what goes beyond the bounds, with all that comes after it on
-// the same host. What repairs a host whose Node is not Ready takes nothing from the fleet, and
+// Defer leaves for a later run what goes beyond the bounds, with what may need it on the same
+// host: a repair of the firewall does not wait for the window of an upgrade. What repairs a host whose Node is not Ready takes nothing from the fleet, and
 // stays. begun is the plan that this run has performed, nil before that: its hosts have taken
 // their share, and what it deferred waits for another run.
-func (p *Plan) Defer(b Bounds, begun *Plan) {
-	d := deferral{Bounds: b, plan: p, hosts: make(taken), wipes: make(taken), disrupted: make(map[string]taken)}
+func (p *Plan) Defer(b Bounds, steps StepsFor, begun *Plan) {
+	d := deferral{Bounds: b, plan: p, steps: steps, hosts: make(taken), wipes: make(taken), disrupted: make(map[string]taken)}
 	d.open, d.next = b.Guardrails.Open(b.Now)
 	if begun != nil {
 		d.spend(begun)
@@ -85,6 +85,7 @@ func (t taken) full(id string, most int) bool { return most > 0 && !t[id] && len
 type deferral struct {
 	Bounds
 	plan      *Plan
+	steps     StepsFor
 	open      bool
 	next      time.Time // when a window opens
 	hosts     taken
@@ -120,25 +121,26 @@ func (d *deferral) disruptedOf(fleet string) taken {
 	return d.disrupted[fleet]
 }
 
-// host takes what one host's actions need of the bounds, or defers the rest of them from
-// the first that goes beyond.
+// host takes what one host's actions need of the bounds, or defers those that go beyond and
+// what may need them.
 func (d *deferral) host(h *Host, actions []Action) {
 	if !slices.ContainsFunc(actions, Action.Runs) || h.Mends() {
 		return
 	}
+	var left []Action // of these, that are deferred
 	for i := range actions {
-		if why := d.why(h, actions[i]); why != nil {
-			deferAll(actions[i:], why)
-			return
+		a := &actions[i]
+		if !a.Runs() {
+			continue
 		}
-	}
-}
-
-// deferAll defers all actions that would run.
-func deferAll(actions []Action, why *Trouble) {
-	for i := range actions {
-		if actions[i].Runs() {
-			actions[i].Deferral = why
+		earlier := slices.IndexFunc(left, func(b Action) bool { return h.Needs(*a, b, d.steps) })
+		if earlier >= 0 {
+			a.Deferral = left[earlier].Deferral
+		} else {
+			a.Deferral = d.why(h, *a)
+		}
+		if a.Deferral != nil {
+			left = append(left, *a)
 		}
 	}
 }
@@ -147,9 +149,6 @@ func deferAll(actions []Action, why *Trouble) {
 // waits takes none, so that others find it.
 func (d *deferral) why(h *Host, a Action) *Trouble {
 	id, g := h.Server.ID, d.Guardrails
-	if !a.Runs() {
-		return nil
-	}
 	if t := d.before[a.Address()]; t != nil {
 		return t
 	}

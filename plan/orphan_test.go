@@ -240,7 +240,7 @@ func TestOrphansCountAsChangedHosts(t *testing.T) {
 		w.free(9)
 		w.sel.AllowOrphans = true
 		p := w.plan(t)
-		p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{MaxHosts: most}, Now: noon}, nil)
+		p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{MaxHosts: most}, Now: noon}, noSteps, nil)
 		if got := len(p.Runnable()); got != want {
 			t.Errorf("at most %d hosts: %d are claimed, want %d", most, got, want)
 		}

@@ -24,7 +24,7 @@ type Result struct {
 	After       *plan.Plan // observed afterwards; nil when that failed
 	Closed      []Closed   // hosts whose Nodes the run leaves closed to new Pods
 
-	// Deferred is of one host: which limit left its last actions for a later run; nil: none.
+	// Deferred is of one host: which limit left actions for a later run; nil: none.
 	Deferred *plan.Trouble
 
 	closed, opened bool // of one host: this run closed its Node, which is to be opened; or did so already
@@ -198,12 +198,12 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 	var r Result
 	for i := range actions {
 		a := &actions[i]
-		if late != nil && r.Deferred == nil && len(r.Failures) == 0 && !e.stopped(ctx) {
-			r.Deferred = late(*a)
-		}
-		if r.Deferred != nil {
-			e.emit(Event{Type: Deferred, Host: host, Action: a, Trouble: r.Deferred})
-			continue
+		if late != nil && len(r.Failures) == 0 && !e.stopped(ctx) {
+			if why := late(*a); why != nil {
+				r.Deferred = why
+				e.emit(Event{Type: Deferred, Host: host, Action: a, Trouble: why})
+				continue
+			}
 		}
 		if len(r.Failures) > 0 || e.stopped(ctx) || !e.begin(ctx, Event{Type: Started, Host: host, Action: a}) {
 			r.NotStarted++

@@ -162,7 +162,7 @@ func isAway(h *plan.Host) bool {
 // bound defers what goes beyond the bounds of a run, and says in which order the rest is done.
 // begun is the plan that the run has performed; nil: it has not begun.
 func bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, begun *plan.Plan) {
-	p.Defer(b, begun)
+	p.Defer(b, steps, begun)
 	work := p.Runnable()
 	if len(work) > 0 && work[0][0].OfCluster() {
 		work = work[1:]

@@ -34,6 +34,9 @@ type worker struct {
 	opened   bool          // and opened it again, as nothing was
 	// disturbed says that something began here that drains, reboots or wipes.
 	disturbed bool
+	// late are the actions for which the window has closed meanwhile, with what needs them.
+	late    []plan.Action
+	lateFor *plan.Trouble
 	claiming
 }
 
@@ -77,8 +80,15 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 // the next window.
 func (w *worker) inWindow(a plan.Action) *plan.Trouble {
 	if b := w.engine.Bounds; b != nil && !w.disturbed {
-		if closed := b.Closed(w.host, a, w.engine.Now()); closed != nil {
-			return closed
+		why := b.Closed(w.host, a, w.engine.Now())
+		for _, earlier := range w.late {
+			if why == nil && w.host.Needs(a, earlier, w.engine.Steps) {
+				why = w.lateFor
+			}
+		}
+		if why != nil {
+			w.late, w.lateFor = append(w.late, a), why
+			return why
 		}
 	}
 	w.disturbed = w.disturbed || a.Disruption >= plan.Drain

@@ -12,16 +12,15 @@ func deferred(s plan.Summary) string {
 	return given(s.Deferred > 0, "%s deferred", count(s.Deferred, "host"))
 }
 
-// deferralRows say once in a host's block which limit leaves its actions for a later run, and
-// from which on where not all of them.
+// deferralRows say once in a host's block which limits leave its actions for a later run, and
+// which actions where not all of them.
 func deferralRows(actions []plan.Action) []row {
-	first := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Deferral != nil })
-	if first < 0 {
-		return nil
-	}
-	a := actions[first]
-	from := given(slices.ContainsFunc(actions, plan.Action.Runs), ", from %s on", label(a))
-	return []row{{text: fmt.Sprintf("deferred to a later run%s: %s: %s", from, a.Deferral.Code, a.Deferral.Text)}}
+	late := slices.DeleteFunc(slices.Clone(actions), func(a plan.Action) bool { return a.Deferral == nil })
+	some := slices.ContainsFunc(actions, plan.Action.Runs)
+	return mapped(grouped(late, func(a plan.Action) plan.Trouble { return *a.Deferral }), func(same []plan.Action) row {
+		why := same[0].Deferral
+		return row{text: fmt.Sprintf("deferred to a later run: %s%s: %s", given(some, "%s: ", joined(same, label)), why.Code, why.Text)}
+	})
 }
 
 // inThisRun says which hosts of a plan this run changes and which it leaves, and in which order it
@@ -76,9 +75,10 @@ func deferredTo(p *plan.Plan) string {
 		of[a.Deferral.Code][a.Host] = true
 		remedy = a.Deferral.Remedy
 	}
+	names := joined(codes, func(c plan.Code) string { return c.String() })
 	if len(codes) != 1 {
 		remedy = "apply again for the others"
+		names = joined(codes, func(c plan.Code) string { return fmt.Sprintf("%s %d", c, len(of[c])) })
 	}
-	return fmt.Sprintf("%s deferred to a later run by the limits of one run: %s; to do: %s.", count(p.Summarise().Deferred, "host"),
-		joined(codes, func(c plan.Code) string { return fmt.Sprintf("%d by %s", len(of[c]), c) }), remedy)
+	return fmt.Sprintf("%s deferred to a later run (%s). To do: %s.", count(p.Summarise().Deferred, "host"), names, remedy)
 }

@@ -32,7 +32,7 @@ func bounded(most int) *plan.Plan {
 			p.Actions = append(p.Actions, a)
 		}
 	}
-	p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{MaxDisrupted: fleet.Share{Count: most}}}, nil)
+	p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{MaxDisrupted: fleet.Share{Count: most}}}, func(fleet.Host) []plan.Step { return nil }, nil)
 	p.Rollouts = []plan.Rollout{{Fleet: "runners", AtOnce: 1, Canary: 1, Soak: "15m0s", Waves: [][]string{{p.Hosts[0].Name}, {p.Hosts[1].Name}}}}
 	return p
 }
@@ -46,10 +46,10 @@ func TestDeferred(t *testing.T) {
 	p := bounded(2)
 	text.Plan(p)
 	for _, want := range []string{
-		"    deferred to a later run, from tart on: too-many-disrupted: one run drains, reboots or wipes at most 2 of the 3 Ready hosts of runners\n",
+		"    deferred to a later run: tart: too-many-disrupted: one run drains, reboots or wipes at most 2 of the 3 Ready hosts of runners\n",
 		"Plan: 0 to add, 5 to change, 0 to remove; 1 host deferred.\n",
 		"Rollout of runners: canary acme-runners-m2-0a1b1, which must stay Ready for 15m0s; then 1 host.\n",
-		"In this run: 3 hosts. 1 host deferred to a later run by the limits of one run: 1 by too-many-disrupted; to do: apply again for the others, or allow more: --max-disrupted.\n",
+		"In this run: 3 hosts. 1 host deferred to a later run (too-many-disrupted). To do: apply again for the others, or allow more: --max-disrupted.\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, b.String())
@@ -58,7 +58,7 @@ func TestDeferred(t *testing.T) {
 	b.Reset()
 	p.Actions = p.Actions[5:]
 	text.Applied(engine.Result{Done: 5, After: p})
-	if got := b.String(); !strings.HasPrefix(got, "Applied 5 actions. ") || !strings.Contains(got, "\n1 host deferred to a later run by") || strings.Contains(got, "Did not converge") {
+	if got := b.String(); !strings.HasPrefix(got, "Applied 5 actions. ") || !strings.Contains(got, "\n1 host deferred to a later run (too-many-disrupted)") || strings.Contains(got, "Did not converge") {
 		t.Errorf("after the run:\n%s", got)
 	}
 }

@@ -422,7 +422,7 @@ func boundTroubles() []plan.Trouble {
 			}
 			p.Actions = append(p.Actions, plan.Action{Host: name, ServerID: id, Disruption: d})
 		}
-		p.Defer(b, nil)
+		p.Defer(b, func(fleet.Host) []plan.Step { return nil }, nil)
 		out = append(out, *p.Actions[1].Deferral)
 	}
 	return out
