@@ -51,10 +51,11 @@ func doctorCmd(env *app.Env) *cobra.Command {
 	var o app.DoctorOptions
 	c := &cobra.Command{Use: "doctor HOST", Short: "Look at one host and say what is wrong with it", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.AHost),
 		Long: "doctor asks one server of the inventory everything that plan asks, and changes nothing: a member,\n" +
-			"a server of the pool or any other, by its name or id. It prints a check list with remedies.\n\n" +
+			"a server of the pool or any other, by its name or id. It prints a check list with remedies. Of a member\n" +
+			"each difference is a problem, with the code and the remedy that plan has; what was not compared is unknown.\n\n" +
 			"--record keeps the host's answers in a file, without names, addresses and keys: from a real Mac\n" +
 			"it is a test for macfleet's steps. Read it before you give it away.\n\n" +
-			"Exit codes: 0 all ok, 1 no such server or no inventory, 3 something is not ok.",
+			"Exit codes: 0 all ok, 1 no such server or no inventory, 3 a problem, a warning, or something unknown.",
 		RunE: func(c *cobra.Command, _ []string) error { return app.Doctor(c.Context(), env, o) }}
 	jsonFlag(c.Flags(), &o.JSON)
 	c.Flags().StringVar(&o.Record, "record", "", "keep the answers in a new `FILE`")

@@ -27,14 +27,15 @@ func Doctor(ctx context.Context, env *Env, o DoctorOptions) error {
 	}
 	return env.with(ctx, need{readOnly: true}, func(looking context.Context, s *session) error {
 		var server inventory.Server
+		var p *plan.Plan
 		snap, err := showing(s, env.Err, func() (snap plan.Snapshot, err error) {
-			server, snap, err = s.engine.Examine(looking, env.Args[0], doctor.ClockProbe())
+			server, snap, p, err = s.engine.Examine(looking, env.Args[0], doctor.ClockProbe())
 			return snap, err
 		})
 		if err != nil {
 			return err
 		}
-		checkup := doctor.Examine(s.config, steps.For, snap, server.ID)
+		checkup := doctor.Examine(s.config, steps.For, snap, server.ID, p)
 		err = env.answer(o.JSON, func(w io.Writer) error { return view.WriteCheckup(w, checkup) }, func(t *view.Text) { t.Checkup(checkup) })
 		if err == nil && o.Record != "" {
 			err = env.recordAnswers(o.Record, server, snap.Hosts[server.ID])

@@ -22,17 +22,20 @@ type State string
 // The states of a check.
 const (
 	OK      State = "ok"
-	Problem State = "problem"
+	Problem State = "problem" // something is wrong, or differs from what is wanted
+	Warning State = "warning" // worth knowing; no apply changes it
 	Unknown State = "unknown" // nobody knows: it was not asked, or the answer says nothing
 )
 
 // Check is one thing that was looked at on a host.
 type Check struct {
-	Name   string `json:"name"` // what was looked at: inventory, connection, …, or "step" and its id
-	State  State  `json:"state"`
-	Text   string `json:"text"`              // what was found
-	Remedy string `json:"remedy,omitempty"`  // what to type or do next; empty when it is ok
-	Bytes  string `json:"printed,omitempty"` // what a tool printed, where a step could not read it; in a document at most 500 bytes of it
+	Name    string    `json:"name"` // what was looked at: inventory, connection, …, or "step" and its id
+	State   State     `json:"state"`
+	Code    plan.Code `json:"code,omitzero"`     // of the difference or the trouble, as plan says it; empty when it is ok
+	Refused plan.Code `json:"refused,omitzero"`  // why apply does not remove the difference; empty: it does, or Code says it
+	Text    string    `json:"text"`              // what was found
+	Remedy  string    `json:"remedy,omitempty"`  // what to type or do next; empty when it is ok
+	Bytes   string    `json:"printed,omitempty"` // what a tool printed, where a step could not read it; in a document at most 500 bytes of it
 }
 
 // Checkup is the check list of one server.
@@ -62,9 +65,14 @@ func ClockProbe() plan.Probe {
 }
 
 // Examine judges what was seen of one server, whatever its role, for a person. A host
-// that was not asked has only unknown checks beyond the inventory.
-func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serverID string) Checkup {
+// that was not asked has only unknown checks beyond the inventory. p is the plan of the server
+// and the same snapshot; nil where none could be made, or the server is no member.
+func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serverID string, p *plan.Plan) Checkup {
 	e := examination{cfg: cfg, of: plan.SubjectOf(cfg, snap, serverID)}
+	var planned plan.Host
+	if p != nil {
+		planned, e.planned = p.HostByServer(serverID)
+	}
 	e.pinned = slices.ContainsFunc(snap.Pins, func(p plan.Pin) bool { return p.ServerID == serverID })
 	e.inventory()
 	e.cluster()
@@ -73,8 +81,16 @@ func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serv
 		e.machine()
 		e.ownership()
 		e.clock()
-		for _, s := range stepsFor(e.of.Spec) {
-			e.step(s)
+	}
+	switch steps := stepsFor(e.of.Spec); {
+	case e.of.Seen.Trouble != nil:
+	case e.planned:
+		e.advice(p, planned, steps)
+	case e.of.Member:
+		e.bad("steps", Unknown, "run macfleet plan: it says why", "not compared: no plan can be made")
+	default:
+		for _, s := range steps {
+			e.spare(s)
 		}
 	}
 	c := Checkup{Name: e.of.Name, Server: e.of.Server.Name, ServerID: e.of.Server.ID, Checks: e.checks}
@@ -87,7 +103,9 @@ type examination struct {
 	cfg    *fleet.Config
 	of     plan.Subject
 	pinned bool // a host key is pinned
-	checks []Check
+	// planned says that the plan has the host: what differs, the plan says.
+	planned bool
+	checks  []Check
 }
 
 func (e *examination) ok(name, format string, args ...any) {
@@ -96,6 +114,11 @@ func (e *examination) ok(name, format string, args ...any) {
 
 func (e *examination) bad(name string, state State, remedy, format string, args ...any) {
 	e.checks = append(e.checks, Check{Name: name, State: state, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// trouble enters a trouble that something else than the plan has found.
+func (e *examination) trouble(name string, t *plan.Trouble) {
+	e.checks = append(e.checks, Check{Name: name, State: Problem, Code: t.Code, Text: t.Text, Remedy: t.Remedy})
 }
 
 func (e *examination) inventory() {
@@ -116,7 +139,7 @@ func (e *examination) inventory() {
 	case e.of.Member && e.of.Name != s.Name:
 		e.bad("inventory", Problem, "give it its name back: macfleet apply --on name="+e.of.Name, "%s; Scaleway calls it %s", text, s.Name)
 	case e.of.Orphan != nil:
-		e.bad("inventory", Problem, e.of.Orphan.Remedy, "%s; %s: %s", text, e.of.Orphan.Code, e.of.Orphan.Text)
+		e.trouble("inventory", e.of.Orphan.Code.Trouble(text+"; "+e.of.Orphan.Text, e.of.Orphan.Remedy))
 	default:
 		e.ok("inventory", "%s", text)
 	}
@@ -146,7 +169,7 @@ func (e *examination) root() {
 	case e.of.Seen.Root:
 		e.ok("root", "to be had without a password")
 	case !e.of.Spec.Spec.GrantsRoot():
-		e.bad("root", Problem, t.Remedy, "%s", t.Text)
+		e.trouble("root", t)
 	case e.of.Member:
 		e.bad("root", Problem, "macfleet apply --on name="+e.of.Name, "not to be had without a password")
 	default:
@@ -165,8 +188,7 @@ func (e *examination) machine() {
 	case family == "":
 		e.bad("macos", Unknown, "look for a newer macfleet", "%s, a family that macfleet %s does not know", version, fleet.Version)
 	case e.of.Member && family != e.of.Fleet.OS:
-		e.bad("macos", Problem, "set os of the fleet, or replace the server by hand: give this one back to the pool (drain, reinstall, "+
-			"rename, then macfleet hosts trust "+e.of.Name+") and let macfleet claim another", "%s (%s), %s wants %s", version, family, e.of.Fleet.Name, e.of.Fleet.OS)
+		e.bad("macos", Problem, "set os of the fleet", "%s (%s), %s wants %s", version, family, e.of.Fleet.Name, e.of.Fleet.OS)
 	default:
 		e.ok("macos", "%s (%s)", version, family)
 	}
@@ -183,7 +205,7 @@ func (e *examination) ownership() {
 	trouble := plan.NotOurs(e.cfg, &e.of.Host)
 	switch {
 	case trouble != nil && (marked || e.of.Seen.Marker.IsUnread()):
-		e.bad("marker", Problem, trouble.Remedy, "%s", trouble.Text)
+		e.trouble("marker", trouble)
 		trouble = nil
 	case marked:
 		e.ok("marker", "%s of %s; proven: %s", marker.Name, marker.Owner(), proven(marker))
@@ -195,10 +217,9 @@ func (e *examination) ownership() {
 	claim, claimed := e.of.Seen.Claim.Get()
 	switch {
 	case trouble != nil:
-		e.bad("claim", Problem, trouble.Remedy, "%s", trouble.Text)
+		e.trouble("claim", trouble)
 	case e.of.Seen.Claim.IsUnread():
-		t := plan.ClaimUnreadable(e.of.Seen.Claim.Why())
-		e.bad("claim", Problem, t.Remedy, "%s", t.Text)
+		e.trouble("claim", plan.ClaimUnreadable(e.of.Seen.Claim.Why()))
 	case claimed && marked:
 		e.ok("claim", "as %s", claim.Name)
 	case claimed:
@@ -239,29 +260,6 @@ func (e *examination) clock() {
 	}
 }
 
-// step tells whether a step can read its answers. What differs is no matter of
-// a checkup: plan shows it.
-func (e *examination) step(s plan.Step) {
-	probes, name := s.Probes(), "step "+string(s.ID())
-	if len(probes) == 0 {
-		return // the configuration wants nothing of it
-	}
-	finding := s.Diff(e.of.View(s.ID()))
-	if r := finding.Refused; r != nil && e.of.Member {
-		e.bad(name, Problem, r.Remedy, "%s: %s", r.Code, r.Text)
-		return
-	}
-	for _, u := range finding.Unread {
-		e.bad(name, Unknown, e.unreadRemedy(u), "%s: %s", u.Probe, u.Why)
-		if c := &e.checks[len(e.checks)-1]; u.Bytes != "" {
-			c.State, c.Bytes = Problem, u.Bytes
-		}
-	}
-	if len(finding.Unread) == 0 {
-		e.ok(name, "%s read, %s", count(len(probes), "answer"), differing(finding, e.of.Member))
-	}
-}
-
 // The reasons of package hosts for an answer that did not come.
 const (
 	whyStopped = "it did not answer in time and was stopped"
@@ -280,16 +278,6 @@ func (e *examination) unreadRemedy(u plan.Unread) string {
 	}
 	// The present name: it is the one that is found without the host's marker.
 	return "record it (macfleet doctor " + e.of.Server.Name + " --record FILE) and report it"
-}
-
-func differing(f plan.Finding, member bool) string {
-	switch {
-	case !member:
-		return "nothing is wanted of a server that is no member"
-	case len(f.Changes) == 0:
-		return "no difference"
-	}
-	return count(len(f.Changes), "difference") + ": see macfleet plan"
 }
 
 func count(n int, noun string) string {
@@ -359,11 +347,12 @@ func (e *examination) connection() {
 		case i < passed:
 			e.ok(s.name, "%s", s.well)
 		case i == failed:
-			e.bad(s.name, Problem, t.Remedy, "%s", t.Text)
+			e.trouble(s.name, t)
 		case failed >= 0:
 			e.bad(s.name, Unknown, "", "not asked: %s", all[failed].failed)
 		case i == 0:
-			e.bad(s.name, Unknown, t.Remedy, "%s", t.Text)
+			e.trouble(s.name, t)
+			e.checks[len(e.checks)-1].State = Unknown
 		default:
 			e.bad(s.name, Unknown, "", "not known either")
 		}

@@ -30,7 +30,15 @@ func (w *world) examined(t *testing.T, n int) (states string, by map[string]doct
 		seen.At = noon
 		w.snap.Hosts[id] = seen
 	}
-	c := doctor.Examine(w.cfg, w.steps, w.snap, serverID(n))
+	var p *plan.Plan
+	if plan.SubjectOf(w.cfg, w.snap, serverID(n)).Member {
+		sel, err := plan.SelectHost(w.cfg, w.snap, serverID(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = plan.Compute(w.cfg, w.steps, w.snap, sel)
+	}
+	c := doctor.Examine(w.cfg, w.steps, w.snap, serverID(n), p)
 	by = make(map[string]doctor.Check)
 	var out []string
 	for _, check := range c.Checks {
@@ -64,14 +72,14 @@ func TestExamine(t *testing.T) {
 		{"a macOS of the future", func(s *plan.HostSeen) { s.OSVersion = inventory.Present("40.1") }, "macos unknown"},
 		{"no version", func(s *plan.HostSeen) { s.OSVersion = inventory.Unread[string]("exit 1") }, "macos unknown"},
 		{"no serial", func(s *plan.HostSeen) { s.Serial = inventory.Unread[string]("exit 1") }, "serial unknown"},
-		{"another machine", func(s *plan.HostSeen) { s.Serial = inventory.Present("C07OTHER") }, "marker problem"},
+		{"another machine", func(s *plan.HostSeen) { s.Serial = inventory.Present("C07OTHER") }, "marker problem, " + notCompared},
 		{"no marker", func(s *plan.HostSeen) { s.Marker = inventory.Absent[plan.Marker]() }, "marker problem"},
-		{"marker unread", func(s *plan.HostSeen) { s.Marker = inventory.Unread[plan.Marker]("needs root") }, "marker problem"},
+		{"marker unread", func(s *plan.HostSeen) { s.Marker = inventory.Unread[plan.Marker]("needs root") }, "marker problem, " + notCompared},
 		{"foreign marker", func(s *plan.HostSeen) {
 			m, _ := s.Marker.Get()
 			m.Configuration = "globex"
 			s.Marker = inventory.Present(m)
-		}, "marker problem"},
+		}, "marker problem, " + notCompared},
 		{"claim unread", func(s *plan.HostSeen) { s.Claim = inventory.Unread[plan.Claim]("not JSON") }, "claim problem"},
 		{"clock", func(s *plan.HostSeen) {
 			s.Facts["checkup.clock"] = inventory.Present(plan.Answer{Stdout: fmt.Sprintln(noon.Add(-time.Hour).Unix())})
@@ -80,7 +88,7 @@ func TestExamine(t *testing.T) {
 			s.Facts["checkup.clock"] = inventory.Present(plan.Answer{Stdout: "soon\n"})
 		}, "clock unknown"},
 		{"answer unread", func(s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Unread[plan.Answer]("needs root") }, "step alpha unknown"},
-		{"a difference", func(s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Present(plan.Answer{Stdout: "bad"}) }, ""},
+		{"a difference", func(s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Present(plan.Answer{Stdout: "bad"}) }, "step alpha problem"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -94,6 +102,9 @@ func TestExamine(t *testing.T) {
 		})
 	}
 }
+
+// notCompared is the state of the steps of a host that must not be touched.
+const notCompared = "step alpha unknown, step beta unknown"
 
 // nothing is the state of a host of which nothing at all is known.
 const nothing = "connection unknown, ssh unknown, host key unknown, authentication unknown, answers unknown"
@@ -183,15 +194,14 @@ func TestExamineWords(t *testing.T) {
 		{"before the host key", "connection", "not asked: the host key is in doubt", "", trouble("damaged-pin")},
 		{"without a key", "connection", "not asked: no login is possible", "", trouble("no-key")},
 		{"clock", "clock", "within a minute of this machine's", "", func(*world, *plan.HostSeen) {}},
-		{"another macOS", "macos", "15.7 (Sequoia), macos wants Tahoe", "set os of the fleet, or replace the server by hand: give this one back to the pool " +
-			"(drain, reinstall, rename, then macfleet hosts trust " + name + ") and let macfleet claim another",
+		{"another macOS", "macos", "15.7 (Sequoia), macos wants Tahoe", "set the group back, or replace the server by hand: give this one back to the pool and let macfleet claim another",
 			func(_ *world, s *plan.HostSeen) { s.OSVersion = inventory.Present("15.7") }},
-		{"root", "step alpha", "alpha.get: needs root", `run without --step and without disable = ["sudo"], or give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)`, unread("needs root")},
-		{"hung", "step alpha", "alpha.get: it did not answer in time and was stopped",
+		{"root", "step alpha", "not compared: alpha.get: needs root", `run without --step and without disable = ["sudo"], or give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)`, unread("needs root")},
+		{"hung", "step alpha", "not compared: alpha.get: it did not answer in time and was stopped",
 			"run the command again; if it stays, see on the host what the tool waits for, or raise question in timeouts of the ssh block",
 			unread("it did not answer in time and was stopped")},
-		{"cut off", "step alpha", "alpha.get: the answer was cut off", "run the command again; if it stays, log in by hand and see what the login shell prints", unread("the answer was cut off")},
-		{"something else", "step alpha", "alpha.get: strange", "record it (macfleet doctor " + name + " --record FILE) and report it", unread("strange")},
+		{"cut off", "step alpha", "not compared: alpha.get: the answer was cut off", "run the command again; if it stays, log in by hand and see what the login shell prints", unread("the answer was cut off")},
+		{"something else", "step alpha", "not compared: alpha.get: strange", "record it (macfleet doctor " + name + " --record FILE) and report it", unread("strange")},
 	} {
 		w := newWorld()
 		w.member(1)
@@ -259,5 +269,18 @@ func TestExamineRoles(t *testing.T) {
 	delete(w.snap.Hosts, serverID(1))
 	if states, _ := w.examined(t, 1); states != nothing {
 		t.Errorf("a host that was not asked: %s", states)
+	}
+}
+
+// TestExamineWithoutPlan: of a member of which no plan can be made nothing is called compared.
+func TestExamineWithoutPlan(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.member(1)
+	w.snap.Hosts[serverID(1)] = w.hosts[serverID(1)]
+	c := doctor.Examine(w.cfg, w.steps, w.snap, serverID(1), nil)
+	last := c.Checks[len(c.Checks)-1]
+	if c.Healthy || last.Name != "steps" || last.State != doctor.Unknown || last.Remedy == "" {
+		t.Errorf("healthy %t: %+v", c.Healthy, last)
 	}
 }

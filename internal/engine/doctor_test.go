@@ -17,11 +17,11 @@ import (
 // examined returns the check list of a server.
 func examined(t *testing.T, e *engine.Engine, name string) (doctor.Checkup, plan.Snapshot, error) {
 	t.Helper()
-	server, snap, err := e.Examine(t.Context(), name, doctor.ClockProbe())
+	server, snap, p, err := e.Examine(t.Context(), name, doctor.ClockProbe())
 	if err != nil {
 		return doctor.Checkup{}, snap, err
 	}
-	return doctor.Examine(e.Config, e.Steps, snap, server.ID), snap, nil
+	return doctor.Examine(e.Config, e.Steps, snap, server.ID, p), snap, nil
 }
 
 // TestExamine looks at servers of every role and changes nothing.
@@ -56,7 +56,7 @@ func TestExamine(t *testing.T) {
 	if err != nil || !slices.Equal(before, after) {
 		t.Errorf("pins were %v, are %v, %v", before, after, err)
 	}
-	if _, _, err := e.Examine(t.Context(), "acme-pool-9"); err == nil || !strings.Contains(err.Error(), "no server is called acme-pool-9") {
+	if _, _, _, err := e.Examine(t.Context(), "acme-pool-9"); err == nil || !strings.Contains(err.Error(), "no server is called acme-pool-9") {
 		t.Errorf("a server that is not there: %v", err)
 	}
 }
@@ -121,7 +121,7 @@ func TestExamineLists(t *testing.T) {
 		t.Error("a plan was made without its cluster")
 	}
 	e.Servers = failing{Servers: e.Servers, list: errors.New("denied: " + planted)}
-	if _, _, err := e.Examine(t.Context(), servers[0].Name); err == nil || err.Error() != "denied: "+secret.Scrubbed {
+	if _, _, _, err := e.Examine(t.Context(), servers[0].Name); err == nil || err.Error() != "denied: "+secret.Scrubbed {
 		t.Errorf("the error is: %v", err)
 	}
 }

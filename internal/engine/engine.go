@@ -178,17 +178,28 @@ func (e *Engine) ObserveToHold(ctx context.Context) (*plan.Plan, error) {
 
 // Examine looks at one server of the inventory, whatever its role and also while the cluster
 // is away. name is the server's name or id, or the name that it should bear; more is asked of
-// it beside what a plan asks.
-func (e *Engine) Examine(ctx context.Context, name string, more ...plan.Probe) (inventory.Server, plan.Snapshot, error) {
+// it beside what a plan asks. The plan is of that host alone; nil where it is no member, or none can be made.
+func (e *Engine) Examine(ctx context.Context, name string, more ...plan.Probe) (inventory.Server, plan.Snapshot, *plan.Plan, error) {
 	snap, err := e.lists(ctx, always)
 	if err != nil {
-		return inventory.Server{}, snap, err
+		return inventory.Server{}, snap, nil, err
 	}
 	server, err := plan.Find(e.Config, snap, name)
 	if err == nil {
 		err = e.ask(ctx, &snap, []inventory.Server{server}, more...)
 	}
-	return server, snap, err
+	if err != nil || !plan.SubjectOf(e.Config, snap, server.ID).Member || plan.CheckInventory(e.Config, snap) != nil {
+		return server, snap, nil, err
+	}
+	sel, err := plan.SelectHost(e.Config, snap, server.ID)
+	if err != nil {
+		return server, snap, nil, err
+	}
+	p, err := e.complete(ctx, &snap, sel)
+	if err == nil {
+		p = e.judge(ctx, p, nil, e.Now())
+	}
+	return server, snap, p, err
 }
 
 // complete asks the selected hosts, computes their plan, and looks for the passwords that

@@ -10,6 +10,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
@@ -106,6 +107,7 @@ func TestIncidents(t *testing.T) {
 			if row.says == "nothing" && len(said) > 0 {
 				t.Errorf("it says %q, want nothing", said)
 			}
+			diagnosedAlike(t, e, one, said)
 			row.after(t, e, one)
 		})
 	}
@@ -169,6 +171,34 @@ func impatient(t *testing.T, w *sandbox.World, d hosts.Deadlines) overssh.Hosts 
 	c := overssh.New(hosts.Options{User: "m1", Key: fleetKey(t, w), Dial: w.DialContext, Deadlines: d})
 	t.Cleanup(c.Close)
 	return c
+}
+
+// diagnosedAlike checks that doctor names what plan names, by the same codes, with something to do, and calls
+// a host well of which plan says nothing.
+func diagnosedAlike(t *testing.T, e *engine.Engine, host string, said []string) {
+	t.Helper()
+	c, _, err := examined(t, e, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sick := slices.ContainsFunc(c.Checks, func(c doctor.Check) bool { return c.State != doctor.OK && c.Name != "clock" }) // some were sent into the future
+	if sick != (len(said) > 0) {
+		t.Errorf("plan says %q, and doctor says healthy %t: %+v", said, c.Healthy, c.Checks)
+	}
+	for _, text := range said {
+		kind, name, _ := strings.Cut(text, " ")
+		if kind == "unread" {
+			name = "unread"
+		}
+		i := slices.IndexFunc(c.Checks, func(c doctor.Check) bool { return c.Code.String() == name || c.Refused.String() == name })
+		if i < 0 {
+			t.Errorf("plan says %q, and doctor does not: %+v", text, c.Checks)
+			continue
+		}
+		if check := c.Checks[i]; check.State == doctor.OK || check.Remedy == "" || (kind == "warning") != (check.State == doctor.Warning) {
+			t.Errorf("plan says %q, and doctor says %+v", text, check)
+		}
+	}
 }
 
 // whatIsSaid lists what a plan says of a host: the kind and the code.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/wire"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // Checkup prints the check list of one host.
@@ -20,10 +21,10 @@ func (t *Text) Checkup(c doctor.Checkup) {
 		column = max(column, lipgloss.Width(check.Name))
 	}
 	for i, check := range c.Checks {
-		sign := map[doctor.State]string{doctor.OK: signOK, doctor.Problem: signRefused, doctor.Unknown: signUnknown}[check.State]
+		sign := map[doctor.State]string{doctor.OK: signOK, doctor.Problem: signRefused, doctor.Warning: signDrift, doctor.Unknown: signUnknown}[check.State]
 		lead := "  " + t.signs[sign].Render(fmt.Sprintf("%-7s", check.State)) + fmt.Sprintf("  %-*s  ", column, check.Name)
 		once := i+1 == len(c.Checks) || c.Checks[i+1].Remedy != check.Remedy // a remedy stands below the last that it is for
-		for n, text := range []string{check.Text, given(check.Bytes != "", "it printed: %q", wire.Shortened(check.Bytes)),
+		for n, text := range []string{given(check.Code != plan.Code{}, "%s: ", check.Code) + check.Text, given(check.Bytes != "", "it printed: %q", wire.Shortened(check.Bytes)),
 			given(once && check.Remedy != "", "do: %s", check.Remedy)} {
 			if n == 0 || text != "" {
 				t.behind(lead, printable(text))
@@ -32,8 +33,8 @@ func (t *Text) Checkup(c doctor.Checkup) {
 		}
 	}
 	t.blank()
-	t.sayf("%s: %d ok, %s, %d unknown.", count(len(c.Checks), "check"), c.Count(doctor.OK),
-		count(c.Count(doctor.Problem), "problem"), c.Count(doctor.Unknown))
+	t.sayf("%s: %d ok, %s, %d unknown%s.", count(len(c.Checks), "check"), c.Count(doctor.OK),
+		count(c.Count(doctor.Problem), "problem"), c.Count(doctor.Unknown), given(c.Count(doctor.Warning) > 0, ", %s", count(c.Count(doctor.Warning), "warning")))
 }
 
 // CheckupDocument is a checkup as one JSON object.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 const report = "record it (macfleet doctor renamed --record FILE) and report it"
@@ -18,6 +19,9 @@ func sick() doctor.Checkup {
 			Remedy: "give it its name back: macfleet apply --on name=acme-production-runners-m2-00003"},
 		{Name: "connection", State: doctor.OK, Text: "the host answers (path: public)"},
 		{Name: "host key", State: doctor.OK, Text: "SHA256:uNiVztksCsDhcc0u9e8BrhoGhsNrBtRWBIHIvYtVtjc, not pinned yet: an apply that works on the host pins it"},
+		{Name: "root", State: doctor.Warning, Code: plantest.Code("rolled-back"), Text: "the host took the last change back by itself", Remedy: "look at what the change does"},
+		{Name: "step hostname", State: doctor.Problem, Code: plantest.Code("hostname-edited"), Refused: plantest.Code("held"),
+			Text: "HostName: mini → acme; refused, held: sam@desk holds the host", Remedy: "wait until it expires"},
 		{Name: "clock", State: doctor.Unknown, Text: "it did not answer in time and was stopped", Remedy: "run date on the host"},
 		{Name: "step power", State: doctor.Problem, Text: "power.settings: pmset said something new", Bytes: "Sleep: no\x1b[31m\n" + strings.Repeat("x", 900),
 			Remedy: report},
