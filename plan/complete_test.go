@@ -11,10 +11,14 @@ import (
 )
 
 // sealed is a step whose changes need the login password and give root.
-type sealed struct{ plan.Step }
+type sealed struct {
+	plan.Step
+	asked func() // is told of each comparison
+}
 
 // Diff is the step's.
 func (s sealed) Diff(v plan.View) plan.Finding {
+	s.asked()
 	f := s.Step.Diff(v)
 	for i := range f.Changes {
 		f.Changes[i].Input, f.Changes[i].GrantsRoot = plan.LoginPassword, true
@@ -31,9 +35,8 @@ func TestCompletedIsComputed(t *testing.T) {
 		w := drawSeenWorld(t)
 		asked := make(map[string]bool)
 		stepsFor := func(h fleet.Host) []plan.Step {
-			asked[h.Name] = true
 			all := w.steps(h)
-			all[0] = sealed{all[0]}
+			all[0] = sealed{all[0], func() { asked[h.Name] = true }}
 			return all
 		}
 		before := plan.ComputeOn(w.cfg, stepsFor, w.snap, w.sel, 1)
@@ -100,7 +103,7 @@ func TestCompletedClaimsMove(t *testing.T) {
 	}
 	stepsFor := func(h fleet.Host) []plan.Step {
 		all := w.steps(h)
-		all[0] = sealed{all[0]}
+		all[0] = sealed{all[0], func() {}}
 		return all
 	}
 	before := plan.Compute(w.cfg, stepsFor, w.snap, w.sel)
