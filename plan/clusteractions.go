@@ -174,12 +174,43 @@ func (c *computation) release(h *Host) []Action {
 			stuck = append(stuck, p)
 		}
 	}
-	if len(stuck) == 0 {
-		return nil
+	may, mayNot := c.releasable(stuck)
+	var out []Action
+	for _, some := range [][]inventory.Pod{may, mayNot} {
+		if len(some) == 0 {
+			continue
+		}
+		a := h.action(ReleasePods, drifted, codeStuckTerminatingPods, count(len(some), "Pod")+" should be gone, and only the kubelet's finalizer keeps them")
+		a.Pods = some
+		out = append(out, a)
 	}
-	a := h.action(ReleasePods, drifted, codeStuckTerminatingPods, count(len(stuck), "Pod")+" should be gone, and only the kubelet's finalizer keeps them")
-	a.Pods = stuck
-	return []Action{a}
+	if len(mayNot) > 0 {
+		out[len(out)-1].Refusal = notReleasable(mayNot)
+	}
+	return out
+}
+
+// releasable divides Pods into those of the namespaces where macfleet's account may change
+// Pods, and others: an agent held them before their namespace was taken off the list.
+func (c *computation) releasable(pods []inventory.Pod) (may, mayNot []inventory.Pod) {
+	for _, p := range pods {
+		if k := c.cfg.Kubernetes; k == nil || len(k.PodNamespaces) == 0 || slices.Contains(k.PodNamespaces, p.Namespace) {
+			may = append(may, p)
+		} else {
+			mayNot = append(mayNot, p)
+		}
+	}
+	return may, mayNot
+}
+
+func notReleasable(pods []inventory.Pod) *Trouble {
+	var where []string
+	for _, p := range pods {
+		where = append(where, p.Namespace)
+	}
+	slices.Sort(where)
+	return codePodNamespaceNotListed.Trouble(fmt.Sprintf("macfleet may change Pods in the namespaces of pod_namespaces alone, and these are in %s",
+		strings.Join(slices.Compact(where), ", ")))
 }
 
 // failing warns of Pods whose virtual machines could not be made.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
@@ -74,7 +75,7 @@ func (c *computation) originOf(o inventory.Object, before func() bool) Origin {
 			return pending
 		}
 		return drifted
-	case o.Made == inventory.MadeNever, !before():
+	case o.Made == inventory.MadeNever, o.Made == inventory.MadeUnknown && o.Recent && missing, !before():
 		return pending
 	case missing:
 		return drifted
@@ -99,7 +100,7 @@ func (c *computation) preparedBefore() bool {
 		}
 		h := c.census.host(g, p)
 		marker, _ := h.Seen.Marker.Get()
-		step, makes := NodeStep(c.stepsFor(h.Spec))
+		step, makes := NodeStep(c.stepsFor(fleet.Host{Spec: h.Spec.Spec})) // its name alone is wanted, so it is no host's
 		if !makes {
 			continue
 		}

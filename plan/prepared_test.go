@@ -185,3 +185,19 @@ func TestDisconnected(t *testing.T) {
 	})
 	expect(t, "actions", []string{" object object-missing D"}, lines(w.plan(t)))
 }
+
+// TestReleaseInListedNamespaces: Pods of a namespace that is not listed any more are shown,
+// and refused: macfleet's account may not change them.
+func TestReleaseInListedNamespaces(t *testing.T) {
+	t.Parallel()
+	w := joined()
+	w.cfg.Kubernetes.PodNamespaces = []string{"ci"}
+	other := stuckPod("b", "Failed")
+	other.Namespace = "web"
+	w.pods(stuckPod("a", "Failed"), other)
+	p := w.plan(t)
+	expect(t, "actions", []string{first + " pods stuck-terminating-pods D", first + " pods stuck-terminating-pods D !pod-namespace-not-listed"}, lines(p))
+	if len(p.Actions) == 2 && (len(p.Actions[0].Pods) != 1 || p.Actions[1].Pods[0].Name != "b") {
+		t.Errorf("%+v", p.Actions)
+	}
+}

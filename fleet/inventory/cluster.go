@@ -114,6 +114,8 @@ type Object struct {
 	// role without rules: it is as good as missing.
 	Void bool `json:"void,omitempty"`
 	Made Made `json:"made,omitempty"`
+	// Recent says that a version of macfleet which noted nothing did not make it.
+	Recent bool `json:"recent,omitempty"`
 }
 
 // Lacking reports whether the cluster works as if the object were not there.

@@ -112,6 +112,9 @@ func (s *session) sayPrepared(ctx context.Context, p kubernetes.PrepareOptions) 
 	s.env.outText().Preparation(mapped(all, func(o inventory.Object) view.Prepared {
 		return view.Prepared{Object: o, For: s.kubernetes.Purpose(o)}
 	}))
+	if !s.kubernetes.BindsAgents(all) {
+		s.env.outText().AgentsUnbound()
+	}
 	return len(slices.DeleteFunc(all, func(o inventory.Object) bool { return o.State == inventory.ObjectKept })), nil
 }
 

@@ -289,3 +289,8 @@ func (t *Text) Preparation(all []Prepared) {
 		t.sayf("%s as wanted.", count(kept, "object"))
 	}
 }
+
+// AgentsUnbound says what the cluster cannot be made to forbid.
+func (t *Text) AgentsUnbound() {
+	t.Say("This cluster serves no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do): a host's tart-kubelet can change other hosts' Nodes, Leases and Pods.")
+}

@@ -72,6 +72,7 @@ func TestAsked(t *testing.T) {
 			"GET /api/v1/namespaces/kube-public/configmaps/cluster-info", "GET /apis/cluster.x-k8s.io",
 			"GET " + mine, "GET " + mine + "-agents", "GET " + rbac + "clusterroles", "GET " + rbac + "clusterrolebindings",
 			"GET " + rbac + "roles", "GET " + rbac + "rolebindings", "GET " + mine + "/serviceaccounts/macfleet",
+			"GET /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", "GET /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
 			"GET " + mine + "/serviceaccounts/capi-remote", "GET " + mine + "/serviceaccounts/capi-remote",
 			"GET " + mine + "/secrets/capi-remote-token (metadata)", "GET " + mine + "/secrets/capi-remote-token (metadata)",
 			"GET " + mine + "-capi/secrets/acme-kubeconfig (metadata)", "GET /api/v1/namespaces/kube-public/configmaps/kube-root-ca.crt",

@@ -2,9 +2,11 @@ package kubernetes
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,9 +16,12 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// listing is what the cluster holds of macfleet's roles and bindings, by kind: one list of
+// listing is what the cluster holds of macfleet's roles, bindings and policies: one list of
 // a kind costs less than a look at each object.
-type listing map[string][]*unstructured.Unstructured
+type listing struct {
+	all      map[string][]*unstructured.Unstructured // by kind
+	unserved map[string]bool                         // kinds that this server does not know
+}
 
 // listedKinds are asked for as lists. Their objects bear the label by which macfleet knows
 // what it made; one that does not is found when it is looked for by its name.
@@ -25,12 +30,15 @@ var listedKinds = map[string]schema.GroupVersionResource{
 	"ClusterRoleBinding": rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"),
 	"Role":               rbacv1.SchemeGroupVersion.WithResource("roles"),
 	"RoleBinding":        rbacv1.SchemeGroupVersion.WithResource("rolebindings"),
+
+	"ValidatingAdmissionPolicy":        admissionv1.SchemeGroupVersion.WithResource("validatingadmissionpolicies"),
+	"ValidatingAdmissionPolicyBinding": admissionv1.SchemeGroupVersion.WithResource("validatingadmissionpolicybindings"),
 }
 
 // listing lists them. A kind that may not be listed is left out, and its objects are asked
 // for one by one: an account of an older version has that right.
 func (c *Client) listing(ctx context.Context) (listing, error) {
-	out := make(listing)
+	out := listing{make(map[string][]*unstructured.Unstructured), make(map[string]bool)}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	for kind, of := range listedKinds {
@@ -40,12 +48,16 @@ func (c *Client) listing(ctx context.Context) (listing, error) {
 				o.LabelSelector += "," + labelComponent + "!=" + component
 			}
 			all, err := listed[*unstructured.Unstructured](ctx, of.Resource, c.dynamic.Resource(of).List, o)
-			if apierrors.IsForbidden(err) {
-				return nil
-			}
 			mu.Lock()
 			defer mu.Unlock()
-			out[kind] = all
+			switch {
+			case apierrors.IsForbidden(err):
+				return nil
+			case apierrors.IsNotFound(err): // of a list that is the kind
+				out.unserved[kind] = true
+				return nil
+			}
+			out.all[kind] = all
 			return err
 		})
 	}
@@ -54,10 +66,16 @@ func (c *Client) listing(ctx context.Context) (listing, error) {
 
 // find returns an object of the lists; nil: they do not have it.
 func (l listing) find(o inventory.Object) metav1.Object {
-	for _, have := range l[o.Kind] {
+	for _, have := range l.all[o.Kind] {
 		if have.GetNamespace() == o.Namespace && have.GetName() == o.Name {
 			return have
 		}
 	}
 	return nil
+}
+
+// served returns the wishes that this server can fulfil: an older one knows no policies, and
+// works without them.
+func (l listing) served(all []wish) []wish {
+	return slices.DeleteFunc(slices.Clone(all), func(w wish) bool { return l.unserved[w.want.GetKind()] })
 }

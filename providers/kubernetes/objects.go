@@ -13,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	klabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
@@ -66,12 +65,14 @@ func account(ns, name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: name}
 }
 
-// standing says how wishes stand, and what the cluster must not hold any more.
+// standing says how wishes stand that this server can fulfil, and what the cluster must not
+// hold any more.
 func (c *Client) standing(ctx context.Context, all []wish) (objects, surplus []inventory.Object, err error) {
 	there, err := c.listing(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	all = there.served(all)
 	objects = make([]inventory.Object, len(all))
 	digests := make([]string, len(all)) // of what is there
 	var noted atomic.Pointer[notes]
@@ -141,13 +142,20 @@ func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Obj
 	if err != nil || o.Dry {
 		return before, err
 	}
+	all = slices.DeleteFunc(all, func(w wish) bool { // what this server does not serve
+		return !slices.ContainsFunc(before, func(o inventory.Object) bool { return o.String() == w.object().String() })
+	})
 	for _, w := range all {
 		if _, err := w.ensure(ctx); err != nil {
 			return before, err
 		}
 	}
 	for _, s := range surplus {
-		if err := c.agentBinding(s.Namespace, podRole).revoke(ctx); err != nil {
+		of := c.agentBinding(s.Namespace, podRole)
+		if s.Name == c.ownPodsName() {
+			of = c.ownPods(s.Namespace)
+		}
+		if err := of.revoke(ctx); err != nil {
 			return before, err
 		}
 	}
@@ -214,7 +222,31 @@ func (c *Client) own() []wish {
 	if capi := c.options.CAPI; capi != nil && capi.Namespace != ns {
 		in(capi.Namespace, kubeconfigRules(capi.secret()))
 	}
-	return byAdministrator(out)
+	pods := []wish{c.role("", ownPodsRole, rules().Release)}
+	for _, ns := range c.options.PodNamespaces {
+		pods = append(pods, c.ownPods(ns))
+	}
+	return byAdministrator(append(out, recent(pods)...))
+}
+
+// ownPodsName has the owner in it, as agentBindingName has.
+func (c *Client) ownPodsName() string { return ownPodsRole + "-" + c.options.Owner }
+
+// ownPods gives macfleet's account what it needs to release Pods of a namespace. In the
+// whole cluster that would be a way to every right: who may patch any Pod may let it run
+// what they like.
+func (c *Client) ownPods(ns string) wish {
+	return c.binding(metav1.ObjectMeta{Namespace: ns, Name: c.ownPodsName(), Labels: c.marks(true)}, "ClusterRole", ownPodsRole,
+		account(c.options.Namespace, ownName))
+}
+
+// recent says of wishes that versions which noted nothing did not have them: that they are
+// missing there is nobody's doing.
+func recent(all []wish) []wish {
+	for i := range all {
+		all[i].recent = true
+	}
+	return all
 }
 
 // byAdministrator says of wishes that init cluster makes them.
@@ -236,7 +268,7 @@ func (c *Client) admission() []wish {
 	for _, ns := range c.options.PodNamespaces {
 		out = append(out, c.agentBinding(ns, podRole).gating(pods))
 	}
-	return byAdministrator(out)
+	return byAdministrator(append(out, recent(c.policy())...))
 }
 
 // agentBinding gives all agents a role in one namespace. Its subject is the group
@@ -251,15 +283,15 @@ func (c *Client) agentBinding(ns, role string) wish {
 // namespace.
 func (c *Client) agentBindingName() string { return agentRole + "-" + c.options.Owner }
 
-// surplus lists the bindings of this configuration's agents in namespaces where it
+// surplus lists the bindings of this configuration's agents, and of its account, in namespaces where it
 // wants no Pods any more: what was once needed would stay a right for ever.
 func (c *Client) surplus(there listing) (out []inventory.Object) {
-	ours := klabels.Set(c.agentMarks()).AsSelector()
-	for _, b := range there["RoleBinding"] {
-		if b.GetName() == c.agentBindingName() && ours.Matches(klabels.Set(b.GetLabels())) && b.GetNamespace() != corev1.NamespaceNodeLease &&
-			!slices.Contains(c.options.PodNamespaces, b.GetNamespace()) {
-			out = append(out, inventory.Object{Kind: "RoleBinding", Namespace: b.GetNamespace(), Name: b.GetName(), Prepared: true,
-				State: inventory.ObjectSurplus, Why: "pod_namespaces does not name " + b.GetNamespace()})
+	for _, b := range there.all["RoleBinding"] {
+		ns := b.GetNamespace()
+		ours := b.GetName() == c.agentBindingName() && ns != corev1.NamespaceNodeLease || b.GetName() == c.ownPodsName()
+		if ours && b.GetLabels()[c.label(labelOwner)] == c.options.Owner && !slices.Contains(c.options.PodNamespaces, ns) {
+			out = append(out, inventory.Object{Kind: "RoleBinding", Namespace: ns, Name: b.GetName(), Prepared: true,
+				State: inventory.ObjectSurplus, Why: "pod_namespaces does not name " + ns})
 		}
 	}
 	return out
@@ -273,11 +305,13 @@ func (c *Client) Purpose(o inventory.Object) string {
 	}
 	switch {
 	case o.State == inventory.ObjectSurplus:
-		return "what tart-kubelets may do where no Pods of theirs are to run any more"
+		return "what tart-kubelets and macfleet may do where no Pods for hosts are to run any more"
 	case o.Kind == "Namespace" && o.Name == c.options.AgentNamespace:
 		return "holds the accounts of the hosts' tart-kubelets, and nothing else"
 	case o.Kind == "Namespace" && o.Name != c.options.Namespace:
 		return "holds Pods that run on the hosts"
+	case strings.HasPrefix(o.Kind, "ValidatingAdmissionPolicy"):
+		return "binds each host's tart-kubelet to its own Node, Lease and Pods"
 	case strings.HasPrefix(o.Name, agentRole):
 		return "what a host's tart-kubelet may do, and no more"
 	}

@@ -54,7 +54,7 @@ func TestKeep(t *testing.T) {
 		o := c.withCAPI(t)
 		client := c.client(t, o)
 		before := objects(t, client)
-		if len(before) != 21 || before[0].State != inventory.ObjectMissing {
+		if len(before) != 25 || before[0].State != inventory.ObjectMissing {
 			t.Errorf("before: %+v", before)
 		}
 		c.control(t)
@@ -229,7 +229,7 @@ func TestPrepare(t *testing.T) {
 			t.Fatal(err)
 		}
 		list, err = client.Prepare(t.Context(), key("second"))
-		if left := wrong(list); err != nil || len(left) != 0 || len(list) != 16 {
+		if left := wrong(list); err != nil || len(left) != 0 || len(list) != 20 {
 			t.Errorf("again: %v of %d, %v", left, len(list), err)
 		}
 		if kept, err := client.Secret(t.Context(), ns(t), "fleet-ssh", "id_ed25519"); err != nil || kept != "first" {

@@ -79,11 +79,14 @@ var rights = map[string]struct{ may, mayNot []right }{
 			"get secrets AGENTS", "list secrets AGENTS", "create secrets AGENTS", "delete secrets AGENTS", "list serviceaccounts AGENTS",
 			"create serviceaccounts AGENTS", "delete serviceaccounts AGENTS", "list rolebindings.rbac.authorization.k8s.io",
 			"get clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet-pods", "list clusterroles.rbac.authorization.k8s.io",
-			"list roles.rbac.authorization.k8s.io", "get roles.rbac.authorization.k8s.io AGENTS", "get configmaps OWN", "update configmaps OWN", "get leases.coordination.k8s.io OWN", "update leases.coordination.k8s.io OWN", "create leases.coordination.k8s.io OWN"},
+			"list roles.rbac.authorization.k8s.io", "create pods/eviction kube-system",
+			"list validatingadmissionpolicies.admissionregistration.k8s.io", "list validatingadmissionpolicybindings.admissionregistration.k8s.io", "get roles.rbac.authorization.k8s.io AGENTS", "get configmaps OWN", "update configmaps OWN", "get leases.coordination.k8s.io OWN", "update leases.coordination.k8s.io OWN", "create leases.coordination.k8s.io OWN"},
 		mayNot: []right{"delete leases.coordination.k8s.io OWN", "create leases.coordination.k8s.io default",
 			"create nodes", "update nodes", "patch nodes/status", "create pods default", "create pods/exec default", "update pods default",
 			"list events default", "patch events default", "delete events default", "get secrets default", "list secrets", "create secrets default", "get configmaps default", "get configmaps kube-system/kubeadm-config",
-			"update configmaps kube-public/cluster-info", "create serviceaccounts/token OWN", "create serviceaccounts/token kube-system",
+			"update configmaps kube-public/cluster-info", "patch pods kube-system", "delete pods kube-system", "patch pods OWN",
+			"update validatingadmissionpolicies.admissionregistration.k8s.io", "delete validatingadmissionpolicybindings.admissionregistration.k8s.io",
+			"create validatingadmissionpolicies.admissionregistration.k8s.io", "create serviceaccounts/token OWN", "create serviceaccounts/token kube-system",
 			"create serviceaccounts default", "create namespaces", "delete namespaces", "create clusterroles.rbac.authorization.k8s.io",
 			"update clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet", "escalate clusterroles.rbac.authorization.k8s.io #macfleet-tart-kubelet",
 			"list secrets OWN", "create rolebindings.rbac.authorization.k8s.io default", "create rolebindings.rbac.authorization.k8s.io AGENTS",
@@ -183,6 +186,7 @@ func TestAsItself(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		o := c.withCAPI(t)
+		o.PodNamespaces = []string{"default", ns(t)}
 		c.control(t)
 		boss := c.client(t, o)
 		if _, err := boss.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {

@@ -15,13 +15,15 @@ const (
 	podRole   = agentRole + "-pods"   // in the namespaces of Pods
 	leaseRole = agentRole + "-leases" // in that of the heartbeats
 	ownName   = "macfleet"            // macfleet's own account, role and bindings
+
+	ownPodsRole = ownName + "-pods" // so here, in the namespaces of Pods
 )
 
 //go:embed roles.yaml
 var rolesText []byte
 
 // rules are what each role may do, as roles.yaml says.
-var rules = sync.OnceValue(func() (out struct{ Agents, Pods, Leases, Cluster, Identities, Namespace, CAPI []rbacv1.PolicyRule }) {
+var rules = sync.OnceValue(func() (out struct{ Agents, Pods, Leases, Cluster, Release, Identities, Namespace, CAPI []rbacv1.PolicyRule }) {
 	if err := yaml.UnmarshalStrict(rolesText, &out); err != nil {
 		panic(fmt.Sprintf("the embedded roles.yaml cannot be read: %v", err)) // it is a file of this package
 	}

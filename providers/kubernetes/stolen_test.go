@@ -98,8 +98,8 @@ func TestPodNamespaceGoes(t *testing.T) {
 		gone := o.PodNamespaces[1]
 		o.PodNamespaces = o.PodNamespaces[:1]
 		client = c.client(t, o)
-		binding := "RoleBinding macfleet-tart-kubelet-" + ns(t)
-		if diff := cmp.Diff(map[string]string{binding: "surplus pod_namespaces does not name " + gone}, wrong(objects(t, client))); diff != "" {
+		binding, own, why := "RoleBinding macfleet-tart-kubelet-"+ns(t), "RoleBinding macfleet-pods-"+ns(t), "surplus pod_namespaces does not name "+gone
+		if diff := cmp.Diff(map[string]string{binding: why, own: why}, wrong(objects(t, client))); diff != "" {
 			t.Error(diff)
 		}
 		for _, dry := range []bool{true, false} {

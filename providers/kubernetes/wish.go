@@ -37,6 +37,7 @@ type wish struct {
 
 	prepared bool // an administrator makes it, as macfleet's own rights do not reach so far
 	gates    inventory.Gate
+	recent   bool // versions that noted nothing did not make it
 	asFound  bool // one that is there is never changed
 	unowned  bool // it must have no owner, which would take it along
 	// later completes the wish by other objects: those that are there or, where it is
@@ -72,7 +73,7 @@ func (c *Client) wish(o runtime.Object) wish {
 // object names the thing.
 func (w wish) object() inventory.Object {
 	return inventory.Object{Kind: w.want.GetKind(), Namespace: w.want.GetNamespace(), Name: w.want.GetName(),
-		Prepared: w.prepared, Gates: w.gates}
+		Prepared: w.prepared, Gates: w.gates, Recent: w.recent}
 }
 
 // gating says what fails on hosts while the cluster lacks the object.

@@ -62,7 +62,7 @@ func TestNewCluster(t *testing.T) {
 		t.Errorf("version: %v %v", info, err)
 	}
 	groups, err := client.Discovery().ServerGroups()
-	if err != nil || len(groups.Groups) != 7 {
+	if err != nil || len(groups.Groups) != 8 {
 		t.Errorf("groups: %v %v", groups, err)
 	}
 	if resources, err := client.Discovery().ServerResourcesForGroupVersion("v1"); err != nil || len(resources.APIResources) != 14 {

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -32,10 +34,16 @@ func Create(dir string, seed Seed) error {
 		}
 		wanted = append(wanted, s.Namespace)
 	}
-	if err := errors.Join(makeFolders(dir, kinds), objects.begin()); err != nil {
+	if err := errors.Join(makeFolders(dir, kinds), servePolicies(dir), objects.begin()); err != nil {
 		return err
 	}
 	return errors.Join(fill(objects, seed, wanted), objects.end())
+}
+
+// servePolicies makes the cluster one of Kubernetes 1.30 or later, which knows policies. One
+// without these folders is an older one. What a policy says is kept and not followed.
+func servePolicies(dir string) error {
+	return errors.Join(os.MkdirAll(filepath.Join(dir, policies), 0o700), os.MkdirAll(filepath.Join(dir, policyBindings), 0o700))
 }
 
 func fill(objects *state, seed Seed, wanted []string) error {

@@ -53,6 +53,8 @@ const (
 	roleBindings        = "rolebindings"
 	accessReviews       = "selfsubjectaccessreviews"
 	selfReviews         = "selfsubjectreviews"
+	policies            = "validatingadmissionpolicies"
+	policyBindings      = "validatingadmissionpolicybindings"
 )
 
 const rbacGroup = "rbac.authorization.k8s.io"
@@ -110,8 +112,10 @@ func coreKinds() catalogue {
 
 // groupKinds gives the kinds of the named groups.
 func groupKinds() catalogue {
-	const apps, capi = "apps", "cluster.x-k8s.io"
+	const admission, apps, capi = "admissionregistration.k8s.io", "apps", "cluster.x-k8s.io"
 	all := catalogue{
+		{group: admission, resource: policies, singular: "validatingadmissionpolicy", name: "ValidatingAdmissionPolicy", generation: true, optional: true},
+		{group: admission, resource: policyBindings, singular: "validatingadmissionpolicybinding", name: "ValidatingAdmissionPolicyBinding", generation: true, optional: true},
 		{group: apps, resource: "daemonsets", singular: "daemonset", name: "DaemonSet", short: []string{"ds"}, namespaced: true, status: true, generation: true},
 		{group: apps, resource: "deployments", singular: "deployment", name: "Deployment", short: []string{"deploy"}, namespaced: true, status: true, generation: true},
 		{group: apps, resource: "replicasets", singular: "replicaset", name: "ReplicaSet", short: []string{"rs"}, namespaced: true, status: true, generation: true},

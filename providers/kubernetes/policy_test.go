@@ -1,0 +1,216 @@
+package kubernetes_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kube "k8s.io/client-go/kubernetes"
+
+	"github.com/macfleet/macfleet/providers/kubernetes"
+)
+
+// bound is a cluster with a policy, an agent of host A, and Nodes, Pods and Leases of A and B.
+type bound struct {
+	*cluster
+	agent kube.Interface
+	a, b  string // hosts
+}
+
+func (b bound) node(t *testing.T, name, patch string, sub ...string) error {
+	_, err := b.agent.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub...)
+	return err
+}
+
+func (b bound) pod(t *testing.T, name, patch string, sub ...string) error {
+	_, err := b.agent.CoreV1().Pods(ns(t)).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub...)
+	return err
+}
+
+func (b bound) lease(t *testing.T, name string) error {
+	leases := b.agent.CoordinationV1().Leases("kube-node-lease")
+	have, err := leases.Get(t.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		return err
+	}
+	if err == nil {
+		have.Spec.HolderIdentity = &name
+		_, err = leases.Update(t.Context(), have, metav1.UpdateOptions{})
+	}
+	return err
+}
+
+// byPolicy wants the policy to refuse: a right that is missing is refused in other words.
+func byPolicy(err error) error {
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+		return nil
+	}
+	return errors.Join(errors.New("it is not the policy that answers"), err)
+}
+
+// withPolicy registers two hosts as their agents do, and waits until the policy is followed.
+func withPolicy(t *testing.T) bound {
+	t.Helper()
+	c := realCluster(t)
+	o := c.options(t)
+	o.PodNamespaces = []string{"default", ns(t)}
+	client := c.client(t, o)
+	if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.control(t)
+	if left := wrong(objects(t, client)); len(left) != 0 {
+		t.Errorf("the server completes what macfleet makes: %v", left)
+	}
+	out := bound{cluster: c, a: name(t, "a"), b: name(t, "b")}
+	out.agent = c.as(t, identified(t, client, out.a))
+	for _, host := range []string{out.a, out.b} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: host, Labels: map[string]string{"kubernetes.io/os": "darwin"},
+			Annotations: map[string]string{"acme.dev/host-key": "SHA256:x", "tuist.dev/runner-egress-public-key": "k"}},
+			Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "tuist.dev/macos", Value: "true", Effect: "NoSchedule"}}}}
+		if _, err := c.admin.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.addPod(t, host, "of-"+host, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "ci"} })
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: host}}
+		if _, err := c.admin.CoordinationV1().Leases("kube-node-lease").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the policy is followed", func() error { return byPolicy(out.node(t, out.b, `{"metadata":{"labels":{"a":"b"}}}`)) })
+	return out
+}
+
+// TestAgentsAreBound tries with the token of one host's agent what would harm others, and
+// what its own work asks of the cluster, against the real server.
+func TestAgentsAreBound(t *testing.T) {
+	t.Parallel()
+	b := withPolicy(t)
+	ofA, ofB := "of-"+b.a, "of-"+b.b
+	_, create := b.agent.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name(t, "c")}}, metav1.CreateOptions{})
+	_, generated := b.agent.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: b.a}}, metav1.CreateOptions{})
+	refusals := map[string]error{
+		"a label of another Node":            b.node(t, b.b, `{"metadata":{"labels":{"x":"y"}}}`),
+		"a taint of another Node":            b.node(t, b.b, `{"spec":{"taints":[]}}`),
+		"the status of another Node":         b.node(t, b.b, `{"status":{"phase":"Running"}}`, "status"),
+		"another Node":                       create,
+		"a Node with a name that is made up": generated,
+		"the host key on its Node":           b.node(t, b.a, `{"metadata":{"annotations":{"acme.dev/host-key":"SHA256:y"}}}`),
+		"no host key on its Node":            b.node(t, b.a, `{"metadata":{"annotations":{"acme.dev/host-key":null}}}`),
+		"the host key, by the status":        b.node(t, b.a, `{"metadata":{"annotations":{"acme.dev/host-key":"SHA256:y"}}}`, "status"),
+		"a new annotation of macfleet's":     b.node(t, b.a, `{"metadata":{"annotations":{"acme.dev/hold":"{}"}}}`),
+		"no annotations at all":              b.node(t, b.a, `{"metadata":{"annotations":null}}`),
+		"a label that is kept from agents":   b.node(t, b.a, `{"metadata":{"labels":{"node-restriction.kubernetes.io/team":"x"}}}`),
+		"no taint on its Node":               b.node(t, b.a, `{"spec":{"taints":null}}`),
+		"another taint on its Node":          b.node(t, b.a, `{"spec":{"taints":[{"key":"tuist.dev/macos","value":"true","effect":"PreferNoSchedule"}]}}`),
+		"the image of its Pod":               b.pod(t, ofA, `{"spec":{"containers":[{"name":"vm","image":"evil:1"}]}}`),
+		"the deadline of its Pod":            b.pod(t, ofA, `{"spec":{"activeDeadlineSeconds":1}}`),
+		"a label of its Pod":                 b.pod(t, ofA, `{"metadata":{"labels":{"app":"web"}}}`),
+		"an owner of its Pod":                b.pod(t, ofA, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"u"}]}}`),
+		"the image of another's Pod":         b.pod(t, ofB, `{"spec":{"containers":[{"name":"vm","image":"evil:1"}]}}`),
+		"an annotation of another's Pod":     b.pod(t, ofB, `{"metadata":{"annotations":{"x":"y"}}}`),
+		"the status of another's Pod":        b.pod(t, ofB, `{"status":{"phase":"Failed"}}`, "status"),
+		"another's Pod":                      b.agent.CoreV1().Pods(ns(t)).Delete(t.Context(), ofB, metav1.DeleteOptions{}),
+		"another's Lease":                    b.lease(t, b.b),
+		"a Lease of a host that has none":    b.lease(t, name(t, "c")),
+	}
+	for _, what := range slices.Sorted(maps.Keys(refusals)) {
+		if err := byPolicy(refusals[what]); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, own := range []struct {
+		what string
+		err  error
+	}{
+		{"the heartbeat", b.node(t, b.a, `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "status")},
+		{"labels of its flags", b.node(t, b.a, `{"metadata":{"labels":{"acme.dev/fleet":"runners","tuist.dev/golden-0":"true"}}}`)},
+		{"fewer labels", b.node(t, b.a, `{"metadata":{"labels":{"tuist.dev/golden-0":null}}}`)},
+		{"its annotations", b.node(t, b.a, `{"metadata":{"annotations":{"tuist.dev/runner-egress-public-key":null}}}`)},
+		{"one more taint", b.node(t, b.a, `{"spec":{"taints":[{"key":"node.kubernetes.io/not-ready","effect":"NoSchedule"},`+
+			`{"key":"tuist.dev/macos","value":"true","effect":"NoSchedule"},{"key":"b","effect":"NoSchedule"}]}}`)},
+		{"the provider id", b.node(t, b.a, `{"spec":{"providerID":"scw-applesilicon://fr-par-1/id-1"}}`)},
+		{"its Lease", b.lease(t, b.a)},
+		{"the status of its Pod", b.pod(t, ofA, `{"status":{"phase":"Running"}}`, "status")},
+		{"the finalizer of its Pod", b.pod(t, ofA, `{"metadata":{"finalizers":["tart-kubelet.tuist.dev/vm-cleanup"],"annotations":{"tuist.dev/vnc-session-id":"1"}}}`)},
+		{"no finalizer", b.pod(t, ofA, `{"metadata":{"finalizers":null}}`)},
+		{"the end of its Pod", b.agent.CoreV1().Pods(ns(t)).Delete(t.Context(), ofA, *metav1.NewDeleteOptions(0))},
+	} {
+		if own.err != nil {
+			t.Errorf("%s: %v", own.what, own.err)
+		}
+	}
+}
+
+// TestAgentRegisters: a Node that somebody deleted comes back as its agent makes it, and
+// without a word that is macfleet's. A cordon is not the agent's to lift.
+func TestAgentRegisters(t *testing.T) {
+	t.Parallel()
+	b := withPolicy(t)
+	nodes := b.admin.CoreV1().Nodes()
+	patch := func(text string) {
+		t.Helper()
+		if _, err := nodes.Patch(t.Context(), b.a, types.MergePatchType, []byte(text), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	patch(`{"spec":{"unschedulable":true},"metadata":{"annotations":{"acme.dev/cordoned-by":"ann"}}}`)
+	if err := byPolicy(b.node(t, b.a, `{"spec":{"unschedulable":null}}`)); err != nil {
+		t.Errorf("the cordon: %v", err)
+	}
+	if err := b.node(t, b.a, `{"metadata":{"labels":{"x":"y"}},"status":{"phase":"Running"}}`); err != nil {
+		t.Errorf("a cordoned Node's label: %v", err)
+	}
+	if err := nodes.Delete(t.Context(), b.a, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	create := func(notes map[string]string) error {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.a, Annotations: notes, Labels: map[string]string{"acme.dev/fleet": "runners"}},
+			Spec: corev1.NodeSpec{ProviderID: "scw-applesilicon://fr-par-1/id-1", Taints: []corev1.Taint{{Key: "tuist.dev/macos", Effect: "NoSchedule"}}}}
+		_, err := b.agent.CoreV1().Nodes().Create(context.WithoutCancel(t.Context()), n, metav1.CreateOptions{})
+		return err
+	}
+	if err := byPolicy(create(map[string]string{"acme.dev/host-key": "SHA256:y"})); err != nil {
+		t.Errorf("with a host key: %v", err)
+	}
+	if err := create(nil); err != nil {
+		t.Errorf("as its agent makes it: %v", err)
+	}
+	// No expression fails of a Node without labels and annotations.
+	if err := b.node(t, b.a, `{"metadata":{"labels":null,"annotations":null}}`); err != nil {
+		t.Errorf("without labels: %v", err)
+	}
+}
+
+// TestOlderServer: a server that knows no policies is prepared and used without.
+func TestOlderServer(t *testing.T) {
+	t.Parallel()
+	c := sandboxCluster(t)
+	for _, kind := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"} {
+		if err := os.RemoveAll(filepath.Join(c.dir, kind)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := c.client(t, c.options(t))
+	if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	all := objects(t, client)
+	if left := wrong(all); len(left) != 0 || len(all) != 18-2 {
+		t.Errorf("left %v of %d: %v", left, len(all), all)
+	}
+	if client.BindsAgents(all) {
+		t.Error("the agents are said to be bound")
+	}
+}
