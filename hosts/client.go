@@ -47,13 +47,16 @@ type Deadlines struct {
 	Job       time.Duration // one detached change
 }
 
+// DefaultUndo is how long a change may stay unconfirmed.
+const DefaultUndo = 60 * time.Second
+
 // DefaultDeadlines are made for hosts on another continent. The handshake's is
 // shorter than that of silence, so that a host which never answers is always
 // ended by the same one.
 func DefaultDeadlines() Deadlines {
 	return Deadlines{Dial: 10 * time.Second, Handshake: 15 * time.Second, Question: 10 * time.Second,
 		Change: 60 * time.Second, Exchange: 60 * time.Second, Silence: 20 * time.Second,
-		Undo: 60 * time.Second, Return: 5 * time.Minute, Job: time.Hour}
+		Undo: DefaultUndo, Return: 5 * time.Minute, Job: time.Hour}
 }
 
 // Options are what a Client needs. A zero field is as usual.

@@ -115,6 +115,8 @@ func enterLeft(seen *plan.HostSeen) {
 			seen.Pending = append(seen.Pending, plan.StepID(rest))
 		case "undone":
 			undone.WriteString(rest + "\n")
+		case "armed":
+			seen.Armed = parseArmed(rest)
 		case "run":
 			if e, ok := parseEntered(rest); ok && (seen.Entered == nil || e.Epoch > seen.Entered.Epoch) {
 				seen.Entered = &e
@@ -127,6 +129,20 @@ func enterLeft(seen *plan.HostSeen) {
 		seen.Undone = &u
 	}
 }
+
+// parseArmed reads the seconds and the step of a change that is armed. A deadline that has passed, or that a clock which
+// was set back puts off, is as good as now: the host takes such a change back at its next look.
+func parseArmed(text string) *plan.Armed {
+	seconds, step, _ := strings.Cut(text, " ")
+	n, err := strconv.Atoi(seconds)
+	if err != nil || n < 0 || n > int(longestUndo/time.Second) {
+		n = 0
+	}
+	return &plan.Armed{Step: plan.StepID(step), Left: n}
+}
+
+// longestUndo is more than anybody gives a change until it is confirmed.
+const longestUndo = time.Hour
 
 // parseRefusal reads a line of the record. One that cannot be read is there too: it
 // is like no password.

@@ -14,9 +14,6 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-var codeUndoArmed = plan.NewCode("undo-armed", plan.NotDrift, "another change is not confirmed yet, or a run that died left one",
-	"run macfleet plan in a minute: what is not confirmed by then is as it was before")
-
 // The exit codes of the scripts that arm and confirm.
 const (
 	undoTaken   = 3 // another change is armed; this one was taken back
@@ -145,7 +142,7 @@ func (g *guarded) arm(ctx context.Context) error {
 	}
 	left, step, _ := strings.Cut(strings.TrimSpace(a.Stdout), " ")
 	n, _ := strconv.Atoi(left) // a number that cannot be read is as good as none
-	return g.target.fails(codeUndoArmed, Undoing,
+	return g.target.fails(plan.CodeUndoArmed, Undoing,
 		fmt.Errorf("a change of %s is not confirmed yet; the host takes it back within %s", step, time.Duration(max(0, n))*time.Second))
 }
 

@@ -13,6 +13,8 @@ var (
 	codeKnownAfterSudo = NewCode("known-after-sudo", Warning, "the step needs root to look, and the host gives it once sudo is set up")
 	CodeRolledBack     = NewCode("rolled-back", Warning, "a change was made, and the host took it back",
 		"look at what the change does to the host's connections before it is applied again")
+	CodeUndoArmed = NewCode("undo-armed", NotDrift, "another change is not confirmed yet, or a run that died left one",
+		"macfleet apply, which waits until the host has taken it back")
 	CodeFirstSetup    = NewCode("first-setup", NotDrift, "the step was never proven on the host")
 	codeConfigChanged = NewCode("config-changed", NotDrift, "the configuration has changed since the step was last proven")
 )
@@ -26,6 +28,9 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	id := step.ID()
 	view := h.View(id)
 	f := step.Diff(view)
+	if armed := h.Seen.Armed; armed != nil && armed.Step == id {
+		h.warn(id, CodeUndoArmed.Trouble(armed.Text()))
+	}
 	f.readable()
 	for _, w := range f.Warnings {
 		h.Warnings = append(h.Warnings, StepWarning{Step: id, Trouble: w})

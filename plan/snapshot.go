@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -46,6 +47,7 @@ type HostSeen struct {
 	Claim     inventory.Seen[Claim]  `json:"claim"`
 	Pending   []StepID               `json:"pending,omitempty"`  // steps that an earlier run began and never proved
 	Undone    *Undone                `json:"undone,omitempty"`   // the change that the host took back last; nil: none, or a later one was confirmed
+	Armed     *Armed                 `json:"armed,omitempty"`    // the change that the host is about to take back; nil: none
 	Entered   *Entered               `json:"entered,omitempty"`  // the run that entered it last; nil: none
 	Refusals  []Refusal              `json:"-"`                  // passwords that were tried in vain; not recorded
 	Password  *Password              `json:"password,omitempty"` // nil: nobody has looked for one, as nothing needs it
@@ -87,6 +89,25 @@ type Undone struct {
 	At   time.Time `json:"at"`
 	Why  string    `json:"why"`  // in the host's words
 	Exit int       `json:"exit"` // of the script that restored the state from before
+}
+
+// Armed is a change that nobody has confirmed yet. A run that was killed leaves one, and what is observed of its step
+// is then what was before it a moment later.
+type Armed struct {
+	Step StepID `json:"step"`
+	Left int    `json:"seconds"` // until the host takes it back; 0: it is doing so
+}
+
+// Text says what the host is about to do.
+func (a Armed) Text() string {
+	what := "a change"
+	if a.Step != "" {
+		what += " of " + string(a.Step)
+	}
+	if a.Left == 0 {
+		return what + " was never confirmed; the host takes it back now"
+	}
+	return fmt.Sprintf("%s is not confirmed; the host takes it back in %d s", what, a.Left)
 }
 
 // Undo says whether the host takes what an action does back by itself; empty for an

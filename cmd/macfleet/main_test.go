@@ -87,6 +87,7 @@ func TestScripts(t *testing.T) {
 			"secretof":   secretof,
 			"reseal":     reseal,
 			"shows":      shows,
+			"arm":        arm,
 			"addsecret":  addsecret,
 
 			"nopasswords": nopasswords,

@@ -8,6 +8,16 @@ say() {
     printf '%s %s\n' "$1" "$line"
   done <"$2"
 }
+# A change that nobody has confirmed: the seconds that are left, and its step.
+for armed in /etc/macfleet/undo/armed.* /etc/macfleet/undo/undoing.*; do
+  [ -d "$armed" ] || continue
+  deadline=0 step=
+  if [ -r "$armed/deadline" ] && [ -r "$armed/step" ]; then
+    read -r deadline <"$armed/deadline" || :
+    read -r step <"$armed/step" || :
+  fi
+  printf 'armed %s %s\n' "$((deadline - $(date +%s)))" "$step"
+done
 say undone /etc/macfleet/undo/undone
 say refused "$HOME/.macfleet/refused"
 # The run that entered last: its epoch, and its age and that of its last command.

@@ -58,7 +58,7 @@ install_job
 
 next=$dir/next.$id
 mkdir "$next"
-chmod 0700 "$next"
+chmod 0711 "$next" # the login user reads the deadline and the step, whose names it knows
 boot=$(sysctl -n kern.bootsessionuuid 2>/dev/null) || boot=
 [ -n "$boot" ] || boot=$(sysctl -n kern.boottime)
 printf '%s\n' "$boot" >"$next/boot"

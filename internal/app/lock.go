@@ -128,14 +128,25 @@ func (s *session) tellInProgress(ctx context.Context) {
 // hostPoll is how often hosts are looked at anew that another run works on: each look asks everything.
 const hostPoll = 10 * time.Second
 
-// lookWhenFree is look, and waits for runs that hosts keep a lock for: the plan that
-// it returns was made when they were free.
+// lookWhenFree is look, and waits for runs that hosts keep a lock for, and for hosts that are about to take a change
+// back: the plan that it returns was made when they were free.
 func (s *session) lookWhenFree(ctx context.Context, o Locking) (*plan.Plan, error) {
 	late := time.Now().Add(o.Timeout)
+	var undone time.Time // by then every host has taken back what is armed now
 	for {
 		p, err := s.look(ctx, "")
 		if err != nil {
 			return nil, err
+		}
+		if undone.IsZero() {
+			undone = time.Now().Add(cmp.Or(s.config.SSH.Timeouts.Undo, hosts.DefaultUndo) + undoSlack)
+		}
+		if a := armed(p); a != nil && time.Now().Before(undone) {
+			s.env.say(view.ArmedLine(a.Name, *a.Seen.Armed))
+			if err := pause(ctx, min(hostPoll, max(undoPoll, time.Duration(a.Seen.Armed.Left+1)*time.Second))); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		h := heldByAnother(p, s.engine.Run.ID)
 		if h == nil {
@@ -147,12 +158,37 @@ func (s *session) lookWhenFree(ctx context.Context, o Locking) (*plan.Plan, erro
 			return nil, &lock.HeldError{Waiting: w, Waited: o.Timeout}
 		}
 		s.env.say(view.WaitingLine(h.Name, w))
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(min(hostPoll, w.Left)):
+		if err := pause(ctx, min(hostPoll, w.Left)); err != nil {
+			return nil, err
 		}
 	}
+}
+
+// pause waits, or returns why ctx ended.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// undoPoll is how often a host is looked at whose time is over: it takes changes back every five seconds.
+const undoPoll = 2 * time.Second
+
+// undoSlack is how long after its deadline a host may take to have a change taken back: it looks every five seconds,
+// and restoring takes a while. A host that has not done so by then says it when the next change is to be armed.
+const undoSlack = 30 * time.Second
+
+// armed returns the host that has the longest to go until it takes a change back.
+func armed(p *plan.Plan) (last *plan.Host) {
+	for i, h := range p.Hosts {
+		if h.Seen.Armed != nil && (last == nil || h.Seen.Armed.Left > last.Seen.Armed.Left) {
+			last = &p.Hosts[i]
+		}
+	}
+	return last
 }
 
 // heldByAnother returns a host that this plan would change and that says that another run works on it.

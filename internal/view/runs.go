@@ -195,6 +195,11 @@ func WaitingLine(of string, w lock.Waiting) string {
 		given(w.Err != nil, "the last look failed: %v", w.Err), fmt.Sprintf("given up in %s.", seconds(w.Left)))
 }
 
+// ArmedLine says that a host is waited for until it has taken back a change of a run that died.
+func ArmedLine(host string, a plan.Armed) string {
+	return "Waiting for " + host + ": " + a.Text() + "."
+}
+
 func seconds(d time.Duration) string { return d.Round(time.Second).String() }
 
 // LockStatus is what is known of a lock.
