@@ -225,6 +225,41 @@ func TestStopWhileReading(t *testing.T) {
 	}
 }
 
+// TestTakeOver: without a cluster hosts keep the lock of a run. The next one on the same machine takes it from a run that
+// was killed, and from none of another machine or boot.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	world := t.TempDir()
+	hostCore := func(args ...string) *process {
+		return startedIn(t, nil, append([]string{"-C", "../../examples/host-core", "--sandbox=" + world}, args...)...)
+	}
+	p := hostCore("apply", "--auto-approve", "--parallelism=1")
+	p.until(" done (")
+	p.signal(syscall.SIGKILL)
+	_, _ = p.end()
+	r := lastOf(t, world)
+	boot := `"boot":"` + r.Head.Boot + `"`
+	other := func(from, to string) {
+		text, err := os.ReadFile(r.Path)
+		if err == nil {
+			err = os.WriteFile(r.Path, []byte(strings.Replace(string(text), from, to, 1)), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	other(boot, `"boot":"another"`)
+	if code, said := hostCore("apply", "--auto-approve", "--lock-timeout=0s").end(); code == app.ExitDone || strings.Contains(said, "Taking over") {
+		t.Errorf("a run of another boot: exit %d:\n%s", code, said)
+	}
+	other(`"boot":"another"`, boot)
+	code, said := hostCore("apply", "--auto-approve").end()
+	if code != app.ExitDone {
+		t.Errorf("exit %d:\n%s", code, said)
+	}
+	matches(t, said, `^Taking over the hosts of run `+r.Head.ID+` of \S+: its process on this machine has ended\.$`)
+}
+
 // TestSecondStop leaves at once and says of what nobody knows how it ends.
 func TestSecondStop(t *testing.T) {
 	t.Parallel()

@@ -132,6 +132,7 @@ const hostPoll = 10 * time.Second
 // back: the plan that it returns was made when they were free.
 func (s *session) lookWhenFree(ctx context.Context, o Locking) (*plan.Plan, error) {
 	late := time.Now().Add(o.Timeout)
+	var took string      // the run that hosts were taken from last; hosts that still name it are waited for
 	var undone time.Time // by then every host has taken back what is armed now
 	for {
 		p, err := s.look(ctx, "")
@@ -151,6 +152,13 @@ func (s *session) lookWhenFree(ctx context.Context, o Locking) (*plan.Plan, erro
 		h := heldByAnother(p, s.engine.Run.ID)
 		if h == nil {
 			return p, nil
+		}
+		if e := h.Seen.Entered; e.ID != took && runlog.Gone(s.env.kept("runs"), e.ID) {
+			took = e.ID
+			if err := s.takeOver(ctx, p, *e); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		w := lock.Waiting{Record: view.HostLock(h.Name, *h.Seen.Entered, hosts.LockSpan).Record, Still: h.Seen.Entered.Idle, Left: time.Until(late)}
 		w.Record.Machine = "host " + h.Name
@@ -189,6 +197,32 @@ func armed(p *plan.Plan) (last *plan.Host) {
 		}
 	}
 	return last
+}
+
+// takeOver takes all hosts from a run whose process has ended. A higher epoch is entered there, so that nothing which that
+// run may still have under way is followed by more of it.
+func (s *session) takeOver(ctx context.Context, p *plan.Plan, dead plan.Entered) error {
+	s.env.say(fmt.Sprintf("Taking over the hosts of run %s of %s: its process on this machine has ended.", dead.ID, dead.Who))
+	for _, h := range p.Hosts {
+		if e := h.Seen.Entered; e == nil || !e.Alone || !e.Held || e.ID != dead.ID {
+			continue
+		}
+		if err := s.takeHost(ctx, h, dead.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeHost takes a host from a run, and leaves it.
+func (s *session) takeHost(ctx context.Context, h plan.Host, from string) error {
+	run := newRun(s.started)
+	conn, err := s.hosts.Connect(ctx, hosts.Target{Server: h.Server, Name: h.Name, Pin: s.engine.PinOf(h), Run: &run, From: from})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return conn.Leave(ctx)
 }
 
 // heldByAnother returns a host that this plan would change and that says that another run works on it.
@@ -266,16 +300,7 @@ func (s *session) hostLocks(ctx context.Context) (all []kept, err error) {
 		if e == nil || !e.Alone || !e.Held {
 			continue
 		}
-		run := newRun(s.started)
-		target := hosts.Target{Server: h.Server, Name: h.Name, Pin: s.engine.PinOf(h), Run: &run, From: e.ID}
-		all = append(all, kept{view.HostLock(h.Name, *e, hosts.LockSpan), func(ctx context.Context) error {
-			conn, err := s.hosts.Connect(ctx, target)
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			return conn.Leave(ctx)
-		}})
+		all = append(all, kept{view.HostLock(h.Name, *e, hosts.LockSpan), func(ctx context.Context) error { return s.takeHost(ctx, h, e.ID) }})
 	}
 	return all, nil
 }

@@ -59,6 +59,10 @@ type Head struct {
 	ConfigHash string `json:"config_hash"`
 	Limits     Limits `json:"limits"`
 	Log        string `json:"log,omitempty"` // the file of its debug log
+	// Boot names the boot of the kernel that the run worked on, empty where it could not be told, and Inode is the number of
+	// the record's own file: a copy has another. By both a later run may know that this one's process is gone.
+	Boot  string `json:"boot,omitempty"`
+	Inode int64  `json:"inode,omitempty"`
 }
 
 // Selection is what a run was limited to; without any, it was about everything.

@@ -126,6 +126,35 @@ func brief(path string) (Record, error) {
 	return r, nil
 }
 
+// Gone reports whether it is proven that the process of a run has ended: its record is in this folder, was made under the
+// present boot of this kernel, is the very file that the run wrote, and is not locked. A process keeps that lock as long as
+// it lives, whatever its number and its container are. Another machine that shares the folder may not see the lock, and a
+// copy of the folder has none, so neither proves anything.
+func Gone(folder, id string) bool {
+	if id == "" || Boot() == "" {
+		return false
+	}
+	found, err := filepath.Glob(filepath.Join(folder, "*-"+id+suffix))
+	if err != nil || len(found) != 1 {
+		return false
+	}
+	f, living, err := open(found[0])
+	if err != nil || living {
+		return false
+	}
+	defer f.Close()
+	line, err := bufio.NewReader(f).ReadBytes('\n')
+	if err != nil {
+		return false
+	}
+	own, err := inode(f)
+	if err != nil {
+		return false
+	}
+	e, err := entryOf(line)
+	return err == nil && e.Run != nil && e.Run.ID == id && e.Run.Boot == Boot() && e.Run.Inode == own
+}
+
 // open opens a record, and reports whether the process that writes it is still there.
 func open(path string) (f *os.File, living bool, err error) {
 	if f, err = os.Open(path); err != nil {

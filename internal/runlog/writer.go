@@ -2,6 +2,7 @@ package runlog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,6 +63,10 @@ func Create(o Options, head Head) (_ *Writer, err error) {
 	// A reader that looks whether we live holds the lock for a moment.
 	err = flock(file, unix.LOCK_EX)
 	if err == nil {
+		head.Boot = cmp.Or(head.Boot, Boot())
+		head.Inode, err = inode(file)
+	}
+	if err == nil {
 		err = w.Write(Entry{Event: engine.Event{Type: TypeRun, Time: head.Started}, Run: &head})
 	}
 	if err == nil {
@@ -71,6 +76,15 @@ func Create(o Options, head Head) (_ *Writer, err error) {
 		return nil, errors.Join(err, file.Close(), os.Remove(path))
 	}
 	return w, nil
+}
+
+// inode returns the number of a file.
+func inode(f *os.File) (int64, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
+		return 0, fmt.Errorf("look at %s: %w", f.Name(), err)
+	}
+	return int64(stat.Ino), nil
 }
 
 func syncFolder(folder string) error {
