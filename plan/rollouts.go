@@ -7,4 +7,6 @@ type Rollout struct {
 	Canary int        `json:"canary"`         // hosts that go first, and alone; 0: the first wave is as the others
 	Soak   string     `json:"soak,omitempty"` // how long the canary must stay Ready before the others start
 	Waves  [][]string `json:"waves"`          // names of hosts
+	// Trials are hosts that have got the same already and are not Ready: nobody starts before they are.
+	Trials []string `json:"trials,omitempty"`
 }

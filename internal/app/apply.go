@@ -40,14 +40,13 @@ type Bounds struct {
 }
 
 // of returns what a run may do; nil: the command has no such bounds.
-func (b *Bounds) of(config *fleet.Config) (*plan.Bounds, error) {
+func (b *Bounds) of(config *fleet.Config, c Call) (*plan.Bounds, error) {
 	if b == nil {
 		return nil, nil
 	}
 	const tooFew = "--%s is %d; it must be at least 1"
-	if err := cmp.Or(refuse(b.MaxDisrupted < 0, tooFew, "max-disrupted", b.MaxDisrupted),
-		refuse(b.MaxWipes < 0, tooFew, "max-wipes", b.MaxWipes),
-		refuse(b.MaxHosts < 0, tooFew, "max-hosts", b.MaxHosts)); err != nil {
+	few := func(flag string, n int) error { return refuse(c.gave(flag) && n < 1, tooFew, flag, n) } // 0 must not mean any number
+	if err := cmp.Or(few("max-disrupted", b.MaxDisrupted), few("max-wipes", b.MaxWipes), few("max-hosts", b.MaxHosts)); err != nil {
 		return nil, err
 	}
 	out := plan.Bounds{Guardrails: config.Guardrails, AnyTime: b.AnyTime}

@@ -52,7 +52,7 @@ func (env *Env) look(ctx context.Context, from Source, n need) (looked, error) {
 		if err != nil {
 			return looked{}, err
 		}
-		bounds, err := n.bounds.of(config)
+		bounds, err := n.bounds.of(config, env.Call)
 		if err != nil {
 			return looked{}, err
 		}

@@ -185,7 +185,7 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 			return steps.Input(steps.InputFor(in), value)
 		},
 		Passwords: &passwords{session: s, servers: servers}}
-	if s.engine.Bounds, err = s.bounds.of(s.config); err != nil {
+	if s.engine.Bounds, err = s.bounds.of(s.config, s.env.Call); err != nil {
 		return err
 	}
 	if s.kubernetes != nil {

@@ -175,6 +175,9 @@ func bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, 
 		}
 		n := 0
 		for _, w := range l.work {
+			if w.Fleet == f.Name && w.Trial && f.Rollout.Canary > 0 {
+				r.Trials = append(r.Trials, l.hosts[w.ID].Name)
+			}
 			if w.Fleet != f.Name || w.Lane != rollout.Disrupt {
 				continue
 			}

@@ -95,7 +95,12 @@ func TestCanaryNeverReady(t *testing.T) {
 			t.Fatalf("failures %+v, left %+v", r.Failures, r.Left)
 		}
 		for range 2 {
-			r := apply(t, w.engine)
+			w.engine.Bounds = new(plan.Bounds)
+			p := planned(t, w.engine)
+			if len(p.Rollouts) != 1 || !slices.Equal(p.Rollouts[0].Trials, names[:1]) {
+				t.Errorf("planned %+v", p.Rollouts)
+			}
+			r := performed(t, w.engine, p)
 			if len(r.Left) != runners-1 || r.Left[0].Why != rollout.TrialFailed || !slices.Equal(r.Left[0].Of, names[:1]) || r.Finished() {
 				t.Errorf("failures %+v, left %+v", r.Failures, r.Left)
 			}

@@ -46,9 +46,10 @@ func inThisRun(p *plan.Plan) []string {
 
 // waves says in which order the disturbed hosts of a fleet start; nothing of a single host.
 func waves(r plan.Rollout) string {
-	if len(slices.Concat(r.Waves...)) < 2 {
+	if len(slices.Concat(r.Waves...)) < 2 && len(r.Trials) == 0 {
 		return ""
 	}
+	first := given(len(r.Trials) > 0, "repair of %s (has this change, not Ready)", firstOf(r.Trials))
 	canary, rest := "", r.Waves
 	if r.Canary > 0 {
 		canary, rest = "canary "+firstOf(r.Waves[0]), r.Waves[1:]
@@ -57,7 +58,7 @@ func waves(r plan.Rollout) string {
 	soaked := given(r.Soak != "" && canary != "", ", which must stay Ready for %s", r.Soak)
 	then := given(hosts > 0, "%s", count(hosts, "host")) +
 		given(len(rest) > 1, " in %d waves of at most %d", len(rest), r.AtOnce) + given(len(rest) == 1 && hosts > 1, " at once")
-	return listed("; then ", canary+soaked, then)
+	return listed("; then ", first, canary+soaked, then)
 }
 
 // deferredTo says how many hosts are left for a later run, by which limits, and what to type.

@@ -56,6 +56,12 @@ func TestDeferred(t *testing.T) {
 		}
 	}
 	b.Reset()
+	p.Rollouts[0].Trials = []string{"h9"}
+	text.Plan(p)
+	if want := "Rollout of runners: repair of h9 (has this change, not Ready); then canary acme"; !strings.Contains(b.String(), want) {
+		t.Errorf("%q is not in:\n%s", want, b.String())
+	}
+	b.Reset()
 	p.Actions = p.Actions[5:]
 	text.Applied(engine.Result{Done: 5, After: p})
 	if got := b.String(); !strings.HasPrefix(got, "Applied 5 actions. ") || !strings.Contains(got, "\n1 host deferred to a later run (too-many-disrupted)") || strings.Contains(got, "Did not converge") {
