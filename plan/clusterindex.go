@@ -91,6 +91,9 @@ func (x *clusterIndex) enter(h *Host) {
 		h.Node = inventory.Present(own)
 	}
 	h.Join = x.seen.Join
+	if id, known := x.seen.ID.Get(); known {
+		h.Cluster = &id
+	}
 	i, known := x.identities[h.Name]
 	h.Identity = within(x.seen.Identities, i, known)
 	node := h.Name

@@ -53,9 +53,11 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps,
 			On: texts(sel.On), Exclude: texts(sel.Exclude)}, rejected: make(map[Rejected]bool)}
 	c.plan.Cluster, c.plan.Healthy = c.cluster.there, c.healthy()
+	c.whichCluster()
 	c.objects()
 	c.needs = c.assign(sel)
 	c.orphans()
+	refuse(c.plan.Actions, c.doubt) // those of no host
 	c.plan.Hosts, c.drafts = make([]Host, 0, len(c.servers)), make([]draft, 0, len(c.servers))
 	for _, f := range cfg.Fleets {
 		c.plan.Fleets = append(c.plan.Fleets, f.Name)
@@ -90,6 +92,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		c.enter(some, len(c.drafts)-from)
 	}
 	c.unread()
+	c.unknownCluster()
 	c.plan.Warnings = append(inProgress(cfg.Owner, snap), c.plan.Warnings...)
 	return c.plan
 }
@@ -110,6 +113,7 @@ type computation struct {
 	needs    []need
 	plan     *Plan
 	drafts   []draft           // of the plan's hosts, in their order
+	doubt    *Trouble          // why nothing new begins in this cluster: it is another one, or not known; nil: it may
 	rejected map[Rejected]bool // named once, whatever number of groups looked at them
 }
 
@@ -151,6 +155,7 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 func (c *computation) host(g fleet.Group, p *placed) *Host {
 	c.plan.Hosts = append(c.plan.Hosts, c.census.host(g, p))
 	h := &c.plan.Hosts[len(c.plan.Hosts)-1]
+	h.MovedFrom = c.sel.MovedFrom
 	h.Rollback, h.ForceBusy = c.sel.Rollback, slices.Contains(c.sel.ForceBusy, p.name)
 	return h
 }
@@ -161,6 +166,7 @@ func (c *computation) finish(d *draft) {
 	h := d.host
 	c.work(d)
 	refuse(d.actions, cmp.Or(h.Unknown, h.Refused))
+	c.keepToCluster(h, d.actions)
 	d.actions = append(d.actions, c.release(h)...)
 	h.hold(d.actions)
 	h.failing()
@@ -210,6 +216,9 @@ func (c *computation) work(d *draft) {
 		a := mark(h)
 		h.proofLost = a.Drift
 		d.actions = append(d.actions, a)
+	}
+	if marked && h.moves(marker) {
+		d.actions = append(d.actions, h.moved(marker))
 	}
 	at := len(d.actions)
 	w := c.askSteps(d, marker)

@@ -24,8 +24,9 @@ type Marker struct {
 	Group         string            `json:"group"`
 	ServerID      string            `json:"server_id"`
 	Serial        string            `json:"serial"`
-	ClusterUID    string            `json:"cluster_uid,omitempty"`
-	Version       string            `json:"version"` // of the macfleet that wrote it
+	ClusterUID    string            `json:"cluster_uid,omitempty"` // of the cluster that was seen; empty: none, or an older macfleet wrote it
+	Cluster       string            `json:"cluster,omitempty"`     // what that cluster was called then, for people
+	Version       string            `json:"version"`               // of the macfleet that wrote it
 	Run           *MarkerRun        `json:"run,omitempty"`
 	Steps         map[StepID]Digest `json:"steps,omitempty"`
 	Hold          *inventory.Hold   `json:"hold,omitempty"` // a person wants the host left alone; nil: nobody

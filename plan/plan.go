@@ -135,9 +135,12 @@ type Host struct {
 	Node     inventory.Seen[inventory.Node]     `json:"-"`
 	Identity inventory.Seen[inventory.Identity] `json:"-"`
 	Join     inventory.Seen[inventory.Join]     `json:"-"`
-	Pods     inventory.Seen[[]inventory.Pod]    `json:"-"`
-	Kubelet  inventory.Seen[Kubelet]            `json:"-"`                  // absent: nobody could look
-	Rollback bool                               `json:"rollback,omitempty"` // the version that it had before is wanted
+	Cluster  *inventory.ClusterID               `json:"-"` // which one is looked at; nil: none, or it is not known
+	// MovedFrom is the uid of the cluster from which a person moves hosts to this one.
+	MovedFrom string                          `json:"-"`
+	Pods      inventory.Seen[[]inventory.Pod] `json:"-"`
+	Kubelet   inventory.Seen[Kubelet]         `json:"-"`                  // absent: nobody could look
+	Rollback  bool                            `json:"rollback,omitempty"` // the version that it had before is wanted
 	// ForceBusy says that it is not waited for, whatever it is at work on.
 	ForceBusy bool `json:"force_busy,omitempty"`
 	// Unapproved says that the plan file that is applied does not know the host, or
@@ -167,7 +170,7 @@ func (h Host) MarkerStale() bool {
 	if !ok || !h.Writable() {
 		return false // creating a marker that is missing enters everything; a held host is left alone
 	}
-	if m.Name != h.Name || m.Fleet != h.Fleet || m.Group != h.Group {
+	if m.Name != h.Name || m.Fleet != h.Fleet || m.Group != h.Group || h.Cluster != nil && m.ClusterUID != h.Cluster.UID {
 		return true
 	}
 	for id, d := range h.Proven {
@@ -243,6 +246,7 @@ type Plan struct {
 	AllowOrphans bool                 `json:"orphans_allowed,omitempty"` // servers may be claimed all the same
 	Lost         []Lost               `json:"lost,omitempty"`
 	Cluster      bool                 `json:"cluster"`                    // the configuration has a cluster
+	ClusterID    *inventory.ClusterID `json:"cluster_id,omitempty"`       // which cluster was looked at; null: none, or it is not known
 	Healthy      map[string][]Healthy `json:"-"`                          // by fleet, selected or not; without a cluster: the hosts that answered
 	Unread       []Unread             `json:"cluster_unread,omitempty"`   // parts of the cluster that could not be read, and that hosts need
 	Warnings     []Trouble            `json:"cluster_warnings,omitempty"` // what the cluster says of no host

@@ -109,6 +109,8 @@ func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
 		return nil
 	case m.Owner() != cfg.Owner:
 		return codeForeignMarker.Trouble(fmt.Sprintf("its marker says that it is %s of %s", m.Name, m.Owner()))
+	case h.otherCluster(m) != nil:
+		return h.otherCluster(m)
 	case m.newer():
 		return codeNewerMacfleet.Trouble(fmt.Sprintf("macfleet %q worked on it last, this is %s", m.Version, fleet.Version))
 	case m.ServerID != h.Server.ID || m.Name != h.Name && !adoptedAs(cfg, h):

@@ -50,7 +50,8 @@ type Selection struct {
 	// AllowOrphans lets servers be claimed while hosts of ours have no place: somebody knows
 	// of them, and wants others in their stead.
 	AllowOrphans bool
-	Former       bool // On names hosts as they were once: those that are gone are passed over
+	MovedFrom    string // uid of the cluster from which hosts are moved to this one; empty: none is
+	Former       bool   // On names hosts as they were once: those that are gone are passed over
 }
 
 // IsAll reports whether the selection leaves nothing out.

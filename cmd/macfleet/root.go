@@ -170,6 +170,7 @@ func boundsFlags(f *pflag.FlagSet, o *app.Bounds) {
 	f.IntVar(&o.MaxHosts, "max-hosts", 0, "change up to `N` hosts in this run (default: as the guardrails say, else any number)")
 	f.BoolVar(&o.AnyTime, "outside-windows", false, "drain, reboot and wipe now, whatever windows the guardrails name")
 	f.BoolVar(&o.Orphans, "allow-orphans", false, "claim servers also while hosts of ours have no place in the configuration any more")
+	f.StringVar(&o.MovedFrom, "moved-from-cluster", "", "move hosts that were set up in the cluster with this `UID` to the present one")
 	f.BoolVar(&o.Rollback, "rollback", false, "of what hosts get as artifacts, go back to the version before; needs --on")
 }
 

@@ -11,11 +11,36 @@ import (
 // Cluster is what the cluster holds beside its Nodes that concerns the hosts.
 // Each part is unread by itself: one right that is missing hides no other.
 type Cluster struct {
-	Pods       Seen[[]Pod]      `json:"pods"`       // on the Nodes of Mac minis, by namespace and name
-	Identities Seen[[]Identity] `json:"identities"` // by host; those of this configuration alone
+	ID         Seen[ClusterID]  `json:"id,omitzero"` // unread without a reason: nobody looked
+	Pods       Seen[[]Pod]      `json:"pods"`        // on the Nodes of Mac minis, by namespace and name
+	Identities Seen[[]Identity] `json:"identities"`  // by host; those of this configuration alone
 	Join       Seen[Join]       `json:"join"`
 	Objects    Seen[[]Object]   `json:"objects"`  // what the configuration wants of the cluster itself, kept or not
 	Machines   Seen[[]Machine]  `json:"machines"` // absent: the cluster knows no Cluster API
+}
+
+// ClusterID says which cluster it is, and how it was reached.
+type ClusterID struct {
+	UID     string `json:"uid"`     // of its namespace kube-system: no two clusters have the same
+	Context string `json:"context"` // of the kubeconfig; empty: the credentials came from elsewhere
+	Server  string `json:"server"`  // the API's address
+}
+
+// Name names the cluster for people, as whoever looked calls it.
+func (c ClusterID) Name() string {
+	if c.Context == "" {
+		return c.Server
+	}
+	return c.Context + " (" + c.Server + ")"
+}
+
+// String names the cluster with its uid, in short.
+func (c ClusterID) String() string { return c.Name() + ", uid " + ShortUID(c.UID) }
+
+// ShortUID is the part of a uid that people compare.
+func ShortUID(uid string) string {
+	short, _, _ := strings.Cut(uid, "-")
+	return short
 }
 
 // Pod is a Pod on a Mac mini: there it is one virtual machine.

@@ -36,7 +36,8 @@ type Bounds struct {
 	MaxHosts, MaxDisrupted, MaxWipes int  // 0: as the guardrails say
 	AnyTime                          bool // the windows do not count
 	Rollback                         bool
-	Orphans                          bool // claim servers beside hosts of ours without a place
+	MovedFrom                        string // uid of the cluster from which hosts are moved to this one
+	Orphans                          bool   // claim servers beside hosts of ours without a place
 }
 
 // of returns what a run may do; nil: the command has no such bounds.
@@ -83,7 +84,7 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 // toApply says what an apply is about, before anything is looked at.
 func (env *Env) toApply(o ApplyOptions) (need, error) {
 	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, failOnDeferred: o.FailOnDeferred}
-	n.Rollback, n.ForceBusy, n.Orphans = o.Rollback, o.ForceBusy, o.Orphans
+	n.Rollback, n.ForceBusy, n.Orphans, n.MovedFrom = o.Rollback, o.ForceBusy, o.Orphans, o.MovedFrom
 	var err error
 	for _, file := range env.Args {
 		if n.approved, err = env.takePlanFile(file, &n.Selection); err != nil {
@@ -107,7 +108,7 @@ func (s *session) apply(looking, acting context.Context, o ApplyOptions) error {
 	if err := errors.Join(
 		checkNamed("ask-password", o.AskPasswords, p, func(h plan.Host) []string { return namesOf(h.Server, h.Name) }),
 		checkNamed("force-busy", o.ForceBusy, p, func(h plan.Host) []string { return []string{h.Name} }),
-		s.checkApproval()); err != nil {
+		s.checkApproval(), s.checkCluster(p)); err != nil {
 		return err
 	}
 	s.sayApproval(p)

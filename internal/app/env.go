@@ -181,13 +181,14 @@ type Selection struct {
 	On, Exclude []string // selectors
 	Steps       []string
 	Rollback    bool     // of artifacts, to the version before
+	MovedFrom   string   // uid of the cluster from which hosts are moved to this one; empty: none is
 	Orphans     bool     // claim servers beside hosts of ours without a place
 	ForceBusy   []string // names of hosts that are not waited for
 }
 
 // parsed returns the selection as plans take it.
 func (s Selection) parsed() (plan.Selection, error) {
-	sel := plan.Selection{ForceBusy: s.ForceBusy, Rollback: s.Rollback, AllowOrphans: s.Orphans}
+	sel := plan.Selection{ForceBusy: s.ForceBusy, Rollback: s.Rollback, AllowOrphans: s.Orphans, MovedFrom: s.MovedFrom}
 	for _, flag := range []struct {
 		name  string
 		texts []string

@@ -40,6 +40,11 @@ func InitCluster(ctx context.Context, env *Env, o InitClusterOptions) error {
 		if err := engine.CheckCluster(looking, s.kubernetes, s.config); err != nil {
 			return err
 		}
+		id, err := s.kubernetes.ID(looking)
+		if err != nil {
+			return err
+		}
+		s.in = id
 		if err := s.prepare(looking, ctx, o); err != nil || o.Kubeconfig == "" {
 			return err
 		}
@@ -67,7 +72,7 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 		if err := s.env.approvable("init cluster", o.Approve, true, "pass --auto-approve"); err != nil {
 			return err
 		}
-		if err := s.env.ask(o.Approve, "Make this in the cluster of "+s.config.Owner.String()+"?"); err != nil {
+		if err := s.env.ask(o.Approve, fmt.Sprintf("Make this in the cluster %s, for %s?", s.in, s.config.Owner)); err != nil {
 			return err
 		}
 	}

@@ -87,7 +87,7 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 
 func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 	n := need{reading: reading{inside: o.NoSecrets}, Selection: env.Selection, bounds: &o.Bounds}
-	n.Rollback, n.Orphans = o.Rollback, o.Orphans
+	n.Rollback, n.Orphans, n.MovedFrom = o.Rollback, o.Orphans, o.MovedFrom
 	if !o.NoSecrets || o.Snapshot != "" {
 		return env.look(ctx, o.Source, n)
 	}
@@ -108,6 +108,7 @@ func (env *Env) keepPlan(o PlanOptions, l looked) error {
 	}
 	f := wire.NewPlanFile(l.plan)
 	f.ConfigurationHash, f.MadeBy, f.On, f.Exclude, f.Rollback = l.config.Hash(), caller(), env.On, env.Exclude, o.Rollback
+	f.MovedFrom = o.MovedFrom
 	f.MadeAt = time.Now().UTC().Truncate(time.Second)
 	f.ExpiresAt = f.MadeAt.Add(o.Expires)
 	content, err := f.Encode()
@@ -149,14 +150,14 @@ func (env *Env) takePlanFile(name string, sel *Selection) (*approval, error) {
 	const cannot = "%s cannot be given with a plan file: what %s was planned for counts; plan again with --out to change that"
 	if err := cmp.Or(refuse(len(sel.On) > 0, cannot, "--on", name), refuse(len(sel.Exclude) > 0, cannot, "--exclude", name),
 		refuse(len(sel.Steps) > 0, cannot, "--step", name), refuse(sel.Rollback, cannot, "--rollback", name),
-		refuse(sel.Orphans, cannot, "--allow-orphans", name)); err != nil {
+		refuse(sel.Orphans, cannot, "--allow-orphans", name), refuse(sel.MovedFrom != "", cannot, "--moved-from-cluster", name)); err != nil {
 		return nil, err
 	}
 	f, err := env.readPlanFile(name)
 	if err != nil {
 		return nil, err
 	}
-	sel.On, sel.Exclude, sel.Rollback, sel.Orphans = f.On, f.Exclude, f.Rollback, f.AllowOrphans
+	sel.On, sel.Exclude, sel.Rollback, sel.Orphans, sel.MovedFrom = f.On, f.Exclude, f.Rollback, f.AllowOrphans, f.MovedFrom
 	sel.Steps = mapped(f.Steps, func(id plan.StepID) string { return string(id) })
 	return &approval{name, f}, nil
 }
@@ -171,6 +172,25 @@ func (s *session) checkApproval() error {
 		return fmt.Errorf("plan file %s: %w", s.approved.name, err)
 	}
 	return nil
+}
+
+// checkCluster returns why a plan file must not be applied in this cluster: nobody approved it
+// for any other than the one that it names.
+func (s *session) checkCluster(p *plan.Plan) error {
+	if s.approved == nil || s.config.Kubernetes == nil {
+		return nil
+	}
+	made, here := s.approved.Plan.ClusterID, p.ClusterID
+	switch {
+	case made == nil && here == nil, made != nil && here != nil && made.UID == here.UID:
+		return nil
+	case made == nil:
+		return fmt.Errorf("plan file %s: it does not say for which cluster it was made; plan again with --out", s.approved.name)
+	case here == nil:
+		return fmt.Errorf("plan file %s: it was made for the cluster %s, and which cluster this is cannot be read; run macfleet plan, which says why", s.approved.name, made)
+	}
+	return plan.CodeOtherCluster.Trouble(fmt.Sprintf("plan file %s was made for the cluster %s, and this is %s", s.approved.name, made, here),
+		"check the context of the kubernetes block and KUBECONFIG; or plan again with --out")
 }
 
 // sayApproval tells what of a plan file is still to be done.

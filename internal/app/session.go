@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/hosts/sshconfig"
 	"github.com/macfleet/macfleet/internal/engine"
@@ -58,7 +59,8 @@ type session struct {
 	engine     *engine.Engine
 	scaleway   transport.Counter
 	cluster    transport.Counter
-	kubernetes *kubernetes.Client // nil: the configuration has no cluster
+	kubernetes *kubernetes.Client  // nil: the configuration has no cluster
+	in         inventory.ClusterID // that init cluster works on
 	mu         sync.Mutex
 	left       []plan.Action           // of the run: those that were not started
 	halt       context.CancelCauseFunc // lets the run start nothing more; nil: nothing can but a person
@@ -273,7 +275,7 @@ func (s *session) openCluster() error {
 		if known := s.world.KubeContext(); o.Context != "" && known != "" && o.Context != known {
 			return fmt.Errorf("the sandbox %s has no context %q; it has: %s", s.env.sandboxDir(), o.Context, known)
 		}
-		o.URL, o.Token = s.world.KubernetesURL(), s.world.KubernetesToken()
+		o.URL, o.Token, o.Server = s.world.KubernetesURL(), s.world.KubernetesToken(), "the sandbox"
 	}
 	c, err := kubernetes.New(o)
 	if err == nil {

@@ -15,7 +15,9 @@ import (
 // gone is a cluster that no request reaches.
 type gone struct{ engine.Cluster }
 
-func (gone) UID(context.Context) (string, error) { return "", errGone() }
+func (gone) ID(context.Context) (inventory.ClusterID, error) {
+	return inventory.ClusterID{}, errGone()
+}
 
 func (gone) Observe(context.Context, bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
 	return inventory.Unread[[]inventory.Node](errGone().Error()), inventory.Cluster{}

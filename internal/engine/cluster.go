@@ -21,9 +21,8 @@ type Cluster interface {
 
 // Nodes are the cluster's view of the hosts.
 type Nodes interface {
-	// UID returns the uid of the kube-system namespace, by which clusters are told
-	// apart.
-	UID(context.Context) (string, error)
+	// ID says which cluster it is.
+	ID(context.Context) (inventory.ClusterID, error)
 	// Nodes lists all Nodes. Their readiness is judged with their heartbeats.
 	Nodes(context.Context) ([]inventory.Node, error)
 	// Observe reads the Nodes and all else; what only a host that joins needs is read

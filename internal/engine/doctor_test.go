@@ -132,7 +132,9 @@ type broken struct {
 	err error
 }
 
-func (b broken) UID(context.Context) (string, error)             { return "", b.err }
+func (b broken) ID(context.Context) (inventory.ClusterID, error) {
+	return inventory.ClusterID{}, b.err
+}
 func (b broken) Nodes(context.Context) ([]inventory.Node, error) { return nil, b.err }
 func (b broken) Observe(context.Context, bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
 	return inventory.Unread[[]inventory.Node](b.err.Error()), inventory.Cluster{}

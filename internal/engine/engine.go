@@ -291,19 +291,18 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 // means that the Nodes count for nothing: they could not be read, or it is another
 // cluster, whatever was read of it meanwhile.
 func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory.Node], inventory.Cluster, error) {
-	var nodes inventory.Seen[[]inventory.Node]
-	var cluster inventory.Cluster
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return CheckCluster(gctx, e.Cluster, e.Config) })
-	g.Go(func() error {
-		nodes, cluster = e.Cluster.Observe(gctx, plan.JoinsCluster(e.Config))
-		return nil
-	})
-	if err := g.Wait(); err != nil {
-		return nodes, cluster, err
-	}
+	nodes, cluster := e.Cluster.Observe(ctx, plan.JoinsCluster(e.Config))
 	if nodes.IsUnread() {
 		return nodes, cluster, &AwayError{Kubernetes, errors.New(nodes.Why())}
+	}
+	if e.Config.ClusterUID != "" {
+		id, known := cluster.ID.Get()
+		if !known {
+			return nodes, cluster, &AwayError{Kubernetes, errors.New(cluster.ID.Why())}
+		}
+		if err := isCluster(e.Config, id); err != nil {
+			return nodes, cluster, err
+		}
 	}
 	return nodes, cluster, nil
 }
@@ -314,15 +313,19 @@ func CheckCluster(ctx context.Context, cluster Nodes, cfg *fleet.Config) error {
 	if cfg.ClusterUID == "" {
 		return nil
 	}
-	uid, err := cluster.UID(ctx)
+	id, err := cluster.ID(ctx)
 	if err != nil {
 		return &AwayError{Kubernetes, err}
 	}
-	if uid != cfg.ClusterUID {
-		return fmt.Errorf("this is another cluster: its kube-system has uid %s, environment %q wants %s; check the context and cluster_uid",
-			uid, cfg.Environment, cfg.ClusterUID)
+	return isCluster(cfg, id)
+}
+
+func isCluster(cfg *fleet.Config, id inventory.ClusterID) error {
+	if id.UID == cfg.ClusterUID {
+		return nil
 	}
-	return nil
+	return plan.CodeOtherCluster.Trouble(fmt.Sprintf("this is another cluster: %s has uid %s, environment %q wants %s", id.Name(), id.UID, cfg.Environment, cfg.ClusterUID),
+		"check the context of the kubernetes block, KUBECONFIG and cluster_uid")
 }
 
 // ask observes hosts, with more questions than a plan has, and enters them into the snapshot.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -358,9 +359,14 @@ func (w *worker) currentMarker() plan.Marker {
 	c := w.engine.Config
 	serial, _ := w.host.Seen.Serial.Get()
 	m := plan.Marker{Configuration: c.Name, Environment: c.Environment, Name: w.host.Name, Fleet: w.host.Fleet,
-		Group: w.host.Group, ServerID: w.host.Server.ID, Serial: serial, ClusterUID: c.ClusterUID, Version: fleet.Version, Run: w.engine.Run.Marked(),
+		Group: w.host.Group, ServerID: w.host.Server.ID, Serial: serial, Version: fleet.Version, Run: w.engine.Run.Marked(),
 		Steps: make(map[plan.StepID]plan.Digest)}
-	if old, ok := w.host.Seen.Marker.Get(); ok {
+	old, marked := w.host.Seen.Marker.Get()
+	m.ClusterUID, m.Cluster = cmp.Or(old.ClusterUID, c.ClusterUID), old.Cluster
+	if in := w.host.Cluster; in != nil && (old.ClusterUID != in.UID || old.Cluster == "") {
+		m.ClusterUID, m.Cluster = in.UID, in.Name() // the name stays as it is as long as the cluster does
+	}
+	if marked {
 		for id, d := range old.Steps {
 			m = m.With(id, d)
 		}

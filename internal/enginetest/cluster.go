@@ -152,9 +152,13 @@ func (c cluster) call(ctx context.Context, what, name string, effect func() erro
 	return c.world.call(ctx, Call{InCluster, what, name}, effect)
 }
 
-// UID returns the cluster's uid.
-func (c cluster) UID(ctx context.Context) (string, error) {
-	return c.world.Config.ClusterUID, c.call(ctx, "uid", "", func() error { return nil })
+// ID says which cluster it is.
+func (c cluster) ID(ctx context.Context) (inventory.ClusterID, error) {
+	return c.world.id(), c.call(ctx, "id", "", func() error { return nil })
+}
+
+func (w *World) id() inventory.ClusterID {
+	return inventory.ClusterID{UID: w.Config.ClusterUID, Context: "memory", Server: "https://api.acme.dev:6443"}
 }
 
 // Nodes lists all Nodes.
@@ -172,6 +176,7 @@ func (c cluster) Observe(ctx context.Context, _ bool) (inventory.Seen[[]inventor
 		for host := range c.world.identities {
 			all = append(all, identity(host))
 		}
+		seen.ID = inventory.Present(c.world.id())
 		seen.Pods, seen.Identities = inventory.Present(slices.Clone(c.world.pods)), inventory.Present(all)
 		seen.Join = inventory.Present(inventory.Join{Server: "https://api.acme.dev:6443", CA: "pem"})
 		seen.Objects = inventory.Present(slices.Clone(c.world.Objects))

@@ -53,7 +53,7 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 		return given(n > 0, "%d of %d %s, at most %d at once", n, ready, f.Name, rollout.LimitsOf(f.Rollout, ready).MaxUnavailable)
 	})...)
 	uncompared, _ := lead(p.Coverage())
-	return uncompared + listed(" ", fmt.Sprintf("Apply to %s: %s.", ownerTitle(p), what), given(shares != "", "It disturbs %s.", shares),
+	return uncompared + listed(" ", fmt.Sprintf("Apply to %s%s: %s.", ownerTitle(p), clusterTitle(p), what), given(shares != "", "It disturbs %s.", shares),
 		given(len(drained) > 0, "It drains %s.", strings.Join(drained, ", ")),
 		given(len(forced) > 0, "By force, whatever goes on there: %s.", strings.Join(forced, ", ")))
 }

@@ -28,6 +28,9 @@ const (
 	memberOf = "acme-production-runners-m2-0a1b2"
 )
 
+// acmeCluster is the cluster that is looked at.
+var acmeCluster = inventory.ClusterID{UID: "0b1f4c52-6a0e-4d0b-9a55-3f1f5d2c7e10", Context: "acme-production", Server: "https://api.acme.dev:6443"}
+
 // scene is a fleet of one converged member beside a pool of one server: what a
 // trouble disturbs.
 type scene struct {
@@ -168,6 +171,18 @@ func troubles() []trouble {
 		{"not-asked", func(s *scene) { delete(s.snap.Hosts, memberID) }},
 		{"foreign-marker", func(s *scene) {
 			s.marker(func(m *plan.Marker) { m.Configuration, m.Environment, m.Name = "globex", "", "globex-m2-0a1b2" })
+		}},
+		{"other-cluster", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, _ *inventory.Node) { c.ID = inventory.Present(acmeCluster) })
+			s.marker(func(m *plan.Marker) {
+				m.ClusterUID, m.Cluster = "5a4d6b3c-0000-4000-8000-000000000002", "old (https://old.acme.dev:6443)"
+			})
+		}},
+		{"cluster-unknown", func(s *scene) {
+			s.edited()
+			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
+				c.ID = inventory.Unread[inventory.ClusterID]("namespaces \"kube-system\" is forbidden")
+			})
 		}},
 		{"newer-macfleet", func(s *scene) { s.marker(func(m *plan.Marker) { m.Version = "99.0.0" }) }},
 		{"marker-of-another-server", func(s *scene) {

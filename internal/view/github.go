@@ -167,6 +167,9 @@ func (m Markdown) write(out io.Writer, p *plan.Plan, made string) error {
 	s := p.Summarise()
 	var b strings.Builder
 	fmt.Fprintf(&b, "### macfleet plan: %s\n\n%s", ownerTitle(p), made)
+	if p.ClusterID != nil {
+		fmt.Fprintf(&b, "Cluster: %s, uid %s.\n\n", code(p.ClusterID.Name()), code(p.ClusterID.UID))
+	}
 	for _, text := range uncovered(p.Coverage()) {
 		fmt.Fprintf(&b, "- %s\n", text)
 	}

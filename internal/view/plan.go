@@ -24,7 +24,7 @@ func (t *Text) Plan(p *plan.Plan) {
 		t.notes(p)
 		return
 	}
-	t.heading("Plan for " + ownerTitle(p))
+	t.heading("Plan for " + ownerTitle(p) + clusterTitle(p))
 	t.uncovered(c)
 	t.differences(p)
 	t.rejected(p)
@@ -115,6 +115,14 @@ func (t *Text) rejected(p *plan.Plan) {
 
 func ownerTitle(p *plan.Plan) string {
 	return p.Owner.Name + given(p.Owner.Environment != "", ", environment %s", p.Owner.Environment)
+}
+
+// clusterTitle names the cluster that a plan is of, where it has one that is known.
+func clusterTitle(p *plan.Plan) string {
+	if p.ClusterID == nil {
+		return ""
+	}
+	return ", in the cluster " + p.ClusterID.Name()
 }
 
 // byHost finds a plan's actions by server id.

@@ -152,6 +152,8 @@ func notInPlans() map[string]string {
 		"Hosts.Node":                               observed,
 		"Hosts.Identity":                           observed,
 		"Hosts.Join":                               observed,
+		"Hosts.Cluster":                            observed,
+		"Hosts.MovedFrom":                          observed,
 		"Hosts.Pods":                               observed,
 		"Hosts.Kubelet":                            observed,
 		"Orphans.Seen":                             observed,

@@ -36,16 +36,17 @@ type PlanFile struct {
 	MadeAt            time.Time         `json:"made_at"`
 	MadeBy            string            `json:"made_by"` // user@machine
 	ExpiresAt         time.Time         `json:"expires_at"`
-	Expired           *bool             `json:"expired,omitempty"`       // that is over; of macfleet show alone
-	On                []string          `json:"on"`                      // selectors, as they were given
-	Exclude           []string          `json:"exclude"`                 // so here
-	Steps             []plan.StepID     `json:"steps"`                   // the only steps that were compared; empty: all
-	Rollback          bool              `json:"rollback"`                // the version before was planned for
-	AllowOrphans      bool              `json:"allow_orphans,omitempty"` // servers may be claimed beside hosts without a place
-	Approves          []string          `json:"approves"`                // addresses of the actions that it approves
-	Document          Plan              `json:"plan"`                    // as macfleet plan --json prints it
-	Digests           map[string]string `json:"digests"`                 // of the actions that it approves, by address
-	SelfDigest        string            `json:"self_digest"`             // of all other bytes of the file; the last key
+	Expired           *bool             `json:"expired,omitempty"`            // that is over; of macfleet show alone
+	On                []string          `json:"on"`                           // selectors, as they were given
+	Exclude           []string          `json:"exclude"`                      // so here
+	Steps             []plan.StepID     `json:"steps"`                        // the only steps that were compared; empty: all
+	Rollback          bool              `json:"rollback"`                     // the version before was planned for
+	MovedFrom         string            `json:"moved_from_cluster,omitempty"` // uid of the cluster from which hosts were to be moved
+	AllowOrphans      bool              `json:"allow_orphans,omitempty"`      // servers may be claimed beside hosts without a place
+	Approves          []string          `json:"approves"`                     // addresses of the actions that it approves
+	Document          Plan              `json:"plan"`                         // as macfleet plan --json prints it
+	Digests           map[string]string `json:"digests"`                      // of the actions that it approves, by address
+	SelfDigest        string            `json:"self_digest"`                  // of all other bytes of the file; the last key
 
 	Plan *plan.Plan `json:"-"` // what Document holds: no script, no argument, no fact
 }

@@ -69,7 +69,7 @@ func TestAsked(t *testing.T) {
 		want := []string{
 			"GET /api/v1/nodes", "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", "GET /api/v1/pods",
 			"GET " + mine + "-agents/serviceaccounts", "GET " + mine + "-agents/secrets (metadata)", "GET /apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-			"GET /api/v1/namespaces/kube-public/configmaps/cluster-info", "GET /apis/cluster.x-k8s.io",
+			"GET /api/v1/namespaces/kube-public/configmaps/cluster-info", "GET /apis/cluster.x-k8s.io", "GET /api/v1/namespaces/kube-system",
 			"GET " + mine, "GET " + mine + "-agents", "GET " + rbac + "clusterroles", "GET " + rbac + "clusterrolebindings",
 			"GET " + rbac + "roles", "GET " + rbac + "rolebindings", "GET " + mine + "/serviceaccounts/macfleet",
 			"GET /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", "GET /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",

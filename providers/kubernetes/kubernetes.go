@@ -27,6 +27,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/providers/transport"
 )
@@ -45,6 +46,7 @@ var atOnce = wait.Backoff{Steps: 5}
 // Options say how the cluster is reached, and what of it is macfleet's.
 type Options struct {
 	Context string // of the kubeconfig; empty = its current one
+	Server  string // what the cluster's address is called; empty = the address
 	Wrap    func(http.RoundTripper) http.RoundTripper
 	// URL and Token stand in for the user's kubeconfig, both or none; CA (PEM) goes
 	// with an https URL.
@@ -73,6 +75,7 @@ type Options struct {
 // Client sees and changes one cluster. It is safe for use by several goroutines.
 type Client struct {
 	options Options
+	context string // of the kubeconfig; empty: the credentials came from elsewhere
 	config  *rest.Config
 	http    *http.Client
 	clock   *clock
@@ -95,11 +98,11 @@ func New(o Options) (*Client, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	config, err := restConfig(o)
+	config, current, err := restConfig(o)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{options: o, config: config, clock: &clock{local: o.Now}}
+	c := &Client{options: o, context: cmp.Or(o.Context, current), config: config, clock: &clock{local: o.Now}}
 	config.Wrap(o.Wrap)
 	config.Wrap(c.clock.wrap)
 	config.Timeout = timeout
@@ -133,36 +136,40 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // label returns the name of one of macfleet's labels or annotations.
 func (c *Client) label(name string) string { return c.options.LabelPrefix + "/" + name }
 
-func restConfig(o Options) (*rest.Config, error) {
+// restConfig returns how the cluster is reached, and the kubeconfig's current context. In a
+// Pod without a kubeconfig there is none.
+func restConfig(o Options) (config *rest.Config, current string, err error) {
 	if o.URL != "" {
-		return &rest.Config{Host: o.URL, BearerToken: o.Token, TLSClientConfig: rest.TLSClientConfig{CAData: o.CA}}, nil
+		return &rest.Config{Host: o.URL, BearerToken: o.Token, TLSClientConfig: rest.TLSClientConfig{CAData: o.CA}}, "", nil
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
 	raw, err := loader.RawConfig()
 	files := strings.Join(rules.GetLoadingPrecedence(), ", ")
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", files, err)
+		return nil, "", fmt.Errorf("read kubeconfig %s: %w", files, err)
 	}
 	if _, ok := raw.Contexts[o.Context]; o.Context != "" && !ok {
 		known := cmp.Or(strings.Join(sortedKeys(raw.Contexts), ", "), "none")
-		return nil, fmt.Errorf("kubeconfig %s has no context %q; it has: %s", files, o.Context, known)
+		return nil, "", fmt.Errorf("kubeconfig %s has no context %q; it has: %s", files, o.Context, known)
 	}
-	config, err := loader.ClientConfig()
+	config, err = loader.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", files, err)
+		return nil, "", fmt.Errorf("kubeconfig %s: %w", files, err)
 	}
-	return config, nil
+	return config, raw.CurrentContext, nil
 }
 
-// UID returns the uid of the kube-system namespace, by which a cluster is told
-// from all others.
-func (c *Client) UID(ctx context.Context) (string, error) {
+// ID says which cluster it is: by the uid of its namespace kube-system, which no two
+// clusters share.
+func (c *Client) ID(ctx context.Context) (inventory.ClusterID, error) {
+	out := inventory.ClusterID{Context: c.context, Server: cmp.Or(c.options.Server, c.config.Host)}
 	ns, err := c.api.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("read the uid of the cluster: %w", explain(err))
+		return out, fmt.Errorf("read which cluster %s is: %w", out.Name(), explain(err))
 	}
-	return string(ns.UID), nil
+	out.UID = string(ns.UID)
+	return out, nil
 }
 
 // Secret returns one key of a Secret.

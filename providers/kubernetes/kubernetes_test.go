@@ -25,7 +25,7 @@ contexts: [{name: other, context: {cluster: c}}, {name: acme, context: {cluster:
 
 // What the engine asks of a cluster.
 var _ interface {
-	UID(context.Context) (string, error)
+	ID(context.Context) (inventory.ClusterID, error)
 	Nodes(context.Context) ([]inventory.Node, error)
 	Observe(context.Context, bool) (inventory.Seen[[]inventory.Node], inventory.Cluster)
 	Revoke(ctx context.Context, host string) error
@@ -107,7 +107,7 @@ func TestNodes(t *testing.T) {
 	if nodes[1].ServerID() != "id-b" {
 		t.Errorf("server id %q", nodes[1].ServerID())
 	}
-	if uid, err := c.UID(t.Context()); err != nil || uid != "u-1" {
+	if uid, err := c.ID(t.Context()); err != nil || uid.UID != "u-1" {
 		t.Errorf("uid %q, %v", uid, err)
 	}
 	if v, err := c.Secret(t.Context(), "ns", "key", "id"); err != nil || v != "x" {

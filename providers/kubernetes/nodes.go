@@ -33,6 +33,7 @@ func (c *Client) Observe(ctx context.Context, joins bool) (inventory.Seen[[]inve
 	wg.Go(func() { _, _ = nodes() }) // asked at once, and not when the first page of Pods is there
 	wg.Go(func() { out.Pods = seen(c.pods(ctx, nodes)) })
 	wg.Go(func() { out.Identities = seen(c.Identities(ctx)) })
+	wg.Go(func() { out.ID = seen(c.ID(ctx)) })
 	out.Join, out.Objects = inventory.Unread[inventory.Join](notAsked), inventory.Unread[[]inventory.Object](notAsked)
 	if joins {
 		wg.Go(func() { out.Join = seen(c.join(ctx)) })

@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// The codes that are raised here.
+var (
+	CodeOtherCluster = NewCode("other-cluster", Critical, "the host was set up in another cluster than the one that is looked at now",
+		"check the context of the kubernetes block; to move hosts to this cluster: macfleet apply --moved-from-cluster UID")
+	codeClusterUnknown = NewCode("cluster-unknown", Warning, "macfleet could not read which cluster it looks at",
+		"give macfleet the right to get the namespace kube-system: macfleet init cluster")
+	codeClusterMoved = NewCode("cluster-moved", NotDrift, "a person moves the host from another cluster to this one")
+)
+
+// clusterNamed names a cluster of which a marker speaks.
+func clusterNamed(name, uid string) string {
+	return cmp.Or(name, "a cluster that is not named") + ", uid " + inventory.ShortUID(uid)
+}
+
+// differs reports whether a marker was written in another cluster than this one. A marker
+// without a cluster was written by an older macfleet, or before there was one.
+func (m Marker) differs(here *inventory.ClusterID) bool {
+	return here != nil && m.ClusterUID != "" && m.ClusterUID != here.UID
+}
+
+// moves reports whether a person moves the host from its marker's cluster to this one.
+func (h *Host) moves(m Marker) bool { return m.differs(h.Cluster) && m.ClusterUID == h.MovedFrom }
+
+// otherCluster returns why the host must not be touched in this cluster, or nil: its Node,
+// its identity and the work on it are in the other one.
+func (h *Host) otherCluster(m Marker) *Trouble {
+	if !m.differs(h.Cluster) || h.moves(m) {
+		return nil
+	}
+	return CodeOtherCluster.Trouble(fmt.Sprintf("it was set up in the cluster %s, and this is %s", clusterNamed(m.Cluster, m.ClusterUID), h.Cluster),
+		"check the context of the kubernetes block and KUBECONFIG; to move the host to this cluster, drain it in the other one, then: "+
+			"macfleet apply --on name="+h.Name+" --moved-from-cluster "+m.ClusterUID)
+}
+
+// moved returns the action that enters this cluster into the marker.
+func (h *Host) moved(m Marker) Action {
+	return h.action(CreateMarker, pending, codeClusterMoved, "it moves to this cluster; what still runs on it in the other one is lost there",
+		Field{"cluster", clusterNamed(m.Cluster, m.ClusterUID), h.Cluster.String()})
+}
+
+// whichCluster finds out whether this is the cluster that the configuration's hosts are in.
+// As long as one says otherwise, no server is claimed into this one.
+func (c *computation) whichCluster() {
+	id, known := c.cluster.seen.ID.Get()
+	if !known {
+		if why := c.cluster.seen.ID.Why(); why != "" {
+			c.doubt = codeClusterUnknown.Trouble("which cluster this is cannot be read: " + why)
+		}
+		return
+	}
+	c.plan.ClusterID = &id
+	var elsewhere []Marker
+	for _, seen := range c.snap.Hosts {
+		if m, marked := seen.Marker.Get(); marked && m.Owner() == c.cfg.Owner && m.differs(&id) && m.ClusterUID != c.sel.MovedFrom {
+			elsewhere = append(elsewhere, m)
+		}
+	}
+	if len(elsewhere) > 0 {
+		first := slices.MinFunc(elsewhere, func(a, b Marker) int { return cmp.Compare(a.Name, b.Name) })
+		c.doubt = CodeOtherCluster.Trouble(fmt.Sprintf("%s was set up in the cluster %s, and this is %s", first.Name, clusterNamed(first.Cluster, first.ClusterUID), id),
+			"check the context of the kubernetes block and KUBECONFIG; nothing is added to this cluster while hosts are in another one")
+	}
+}
+
+// keepToCluster refuses what must not be done as long as it is not certain that this is the
+// right cluster. A host whose own marker names this one is right here, whatever others say.
+func (c *computation) keepToCluster(h *Host, actions []Action) {
+	m, marked := h.Seen.Marker.Get()
+	if c.doubt == nil || marked && h.Cluster != nil && (m.ClusterUID == h.Cluster.UID || h.moves(m)) {
+		return
+	}
+	if !h.Member {
+		refuse(actions, c.doubt)
+		return
+	}
+	for i := range actions {
+		if a := &actions[i]; a.needsCluster() {
+			a.Refusal = cmp.Or(a.Refusal, c.doubt)
+		}
+	}
+}
+
+// needsCluster reports whether an action changes something in the cluster, or relies on what
+// the cluster says: whether a host is idle is asked there.
+func (a Action) needsCluster() bool {
+	switch a.Kind {
+	case IdentifyHost, SetProviderID, ReplaceNode, DeleteNode, UncordonNode, RevokeHost, ReleasePods, KeepObject:
+		return true
+	}
+	return a.Disruption != NoDisruption || a.AfterRoot || slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })
+}
+
+// unknownCluster says of the whole plan that it is not known which cluster it is of.
+func (c *computation) unknownCluster() {
+	if _, known := c.cluster.seen.ID.Get(); !known && c.doubt != nil {
+		c.plan.Warnings = append(c.plan.Warnings, *c.doubt)
+	}
+}

@@ -1,0 +1,109 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+var (
+	hereCluster = inventory.ClusterID{UID: "0b1f4c52-6a0e-4d0b-9a55-3f1f5d2c7e10", Context: "prod", Server: "https://api.acme.dev:6443"}
+	oldCluster  = "5a4d6b3c-0000-4000-8000-000000000002"
+)
+
+// sees lets the world's cluster be read, with what is known of which one it is.
+func (w *world) sees(id inventory.Seen[inventory.ClusterID]) {
+	w.snap.Nodes = inventory.Present([]inventory.Node{})
+	w.snap.Cluster = inventory.Present(inventory.Cluster{ID: id, Machines: inventory.Absent[[]inventory.Machine](),
+		Pods: inventory.Present([]inventory.Pod{}), Identities: inventory.Present([]inventory.Identity{})})
+}
+
+// setUpIn lets a member's marker name a cluster.
+func (w *world) setUpIn(n int, uid string) {
+	w.change(n, func(h *plan.HostSeen) {
+		m, _ := h.Marker.Get()
+		m.ClusterUID, m.Cluster = uid, "old (https://old.acme.dev)"
+		h.Marker = inventory.Present(m)
+	})
+}
+
+// TestOtherCluster refuses a host that was set up in another cluster, with both clusters'
+// names, and claims nothing into this one meanwhile.
+func TestOtherCluster(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		marker, from string
+		seen         inventory.Seen[inventory.ClusterID]
+		refused      string // of the host
+		stale        bool
+		claim        string // why it is refused; empty: it is not
+		moves        bool
+	}{
+		"the same":                            {marker: hereCluster.UID, seen: inventory.Present(hereCluster)},
+		"an older macfleet's marker":          {seen: inventory.Present(hereCluster), stale: true},
+		"another one":                         {marker: oldCluster, seen: inventory.Present(hereCluster), refused: "other-cluster", claim: "other-cluster", stale: true},
+		"another one, and moved from a third": {marker: oldCluster, from: "5a4d", seen: inventory.Present(hereCluster), refused: "other-cluster", claim: "other-cluster", stale: true},
+		"moved from it":                       {marker: oldCluster, from: oldCluster, seen: inventory.Present(hereCluster), stale: true, moves: true},
+		"not known":                           {marker: oldCluster, seen: inventory.Unread[inventory.ClusterID]("forbidden"), claim: "cluster-unknown"},
+		"recorded by an older macfleet":       {marker: oldCluster},
+	} {
+		w := newWorld(2, 0, 0)
+		w.member("macos", "m2", 1)
+		w.free(9)
+		w.sees(tc.seen)
+		w.setUpIn(1, tc.marker)
+		w.sel.MovedFrom = tc.from
+		p := w.plan(t)
+		i := slices.IndexFunc(p.Hosts, func(h plan.Host) bool { return h.Member })
+		h := p.Hosts[i]
+		code := ""
+		if h.Refused != nil {
+			code = h.Refused.Code.String()
+			for _, want := range []string{"old (https://old.acme.dev), uid 5a4d6b3c", "prod (https://api.acme.dev:6443), uid 0b1f4c52", "--moved-from-cluster " + oldCluster} {
+				if !strings.Contains(h.Refused.Error(), want) {
+					t.Errorf("%s: %v does not name %q", name, h.Refused, want)
+				}
+			}
+		}
+		if code != tc.refused || h.MarkerStale() != tc.stale {
+			t.Errorf("%s: refused %q, stale %t", name, code, h.MarkerStale())
+		}
+		claims, moves := 0, false
+		for _, a := range p.Actions {
+			if a.ServerID == h.Server.ID {
+				moves = moves || a.Kind == plan.CreateMarker && a.Reason.Code.String() == "cluster-moved"
+				continue
+			}
+			claims++
+			refusal := ""
+			if a.Refusal != nil {
+				refusal = a.Refusal.Code.String()
+			}
+			if refusal != tc.claim {
+				t.Errorf("%s: %s of the claimed host is refused for %q, want %q", name, a.Kind, refusal, tc.claim)
+			}
+		}
+		if claims == 0 || moves != tc.moves {
+			t.Errorf("%s: %d actions of a claim, the host moves %t", name, claims, moves)
+		}
+	}
+}
+
+// TestUnknownCluster lets only such work go on that neither changes the cluster nor relies on
+// what it says.
+func TestUnknownCluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.member("macos", "m2", 1)
+	w.sees(inventory.Unread[inventory.ClusterID]("forbidden"))
+	p := w.plan(t)
+	if !slices.ContainsFunc(p.Warnings, func(x plan.Trouble) bool { return x.Code.String() == "cluster-unknown" }) {
+		t.Errorf("nobody says that the cluster is not known: %+v", p.Warnings)
+	}
+	if p.Hosts[0].Refused != nil || p.Hosts[0].MarkerStale() {
+		t.Errorf("the host is refused: %+v", p.Hosts[0].Refused)
+	}
+}
