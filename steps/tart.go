@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -32,10 +33,20 @@ func (t tart) Wanted() string {
 	return kit.Wanted(tartState{}.settings(kit.GoalOf(t.wish.Artifact), false))
 }
 
+// version is which version the bundle is, and whether it is as it was unpacked: a program that is right
+// does not make a bundle whole.
+func (s tartState) version() string {
+	version := s.receipt.Version(s.program)
+	if len(s.differs) > 0 && version == s.receipt.Current.String() {
+		version += ", edited: " + s.shown()
+	}
+	return version
+}
+
 // settings are both sides in normal form.
 func (s tartState) settings(want kit.Goal, unfinished bool) []kit.Setting {
 	return []kit.Setting{
-		kit.Compare("bundle", s.receipt.Version(s.program), want.String()),
+		kit.Compare("bundle", s.version(), want.String()),
 		kit.Compare("wrapper", s.wrapper, kit.AsRendered),
 		kit.Compare("earlier run", kit.Choose(unfinished || s.old, "unfinished", "finished"), "finished"),
 	}
@@ -55,8 +66,9 @@ const (
 type tartState struct {
 	receipt kit.Receipt
 	program kit.InstalledFile
-	wrapper string // "as rendered", or what is else
-	old     bool   // a bundle that was to go is still there
+	wrapper string   // "as rendered", or what is else
+	differs []string // what of the bundle is not as it was unpacked, in words
+	old     bool     // a bundle that was to go is still there
 	kept    []string
 	free    int64
 	work    []kit.Working
@@ -72,6 +84,8 @@ func readTart(r *kit.Reader, id string) tartState {
 			s.wrapper = "a link"
 		case "program":
 			err = s.program.Read(p)
+		case "bundle":
+			s.differs = p.Lines()
 		case "old":
 			s.old = true
 		case "kept":
@@ -152,10 +166,20 @@ func (s tartState) reason(all []kit.Setting) plan.Reason {
 		kit.When(bundle.Seen == "missing", codeTartMissing, "there is no bundle of Tart"),
 		kit.When(bundle.Differs() && !s.receipt.There(), codeTartUnknown,
 			"the bundle of Tart was not installed by macfleet, so nobody knows its version"),
-		kit.When(strings.HasSuffix(bundle.Seen, ", edited"), codeTartEdited, "the bundle of Tart is not what was installed"),
+		kit.When(strings.Contains(bundle.Seen, ", edited"), codeTartEdited, "the bundle of Tart is not what was installed"),
 		kit.When(bundle.Differs(), codeTartOutdated, "Tart is "+bundle.Seen),
 		kit.When(all[1].Differs(), codeTartWrapperEdited, tartPath+": "+s.wrapper),
 	)[0]
+}
+
+// shown names the first of what differs in the bundle.
+func (s tartState) shown() string {
+	const most = 3
+	out := strings.Join(s.differs[:min(len(s.differs), most)], ", ")
+	if n := len(s.differs) - most; n > 0 {
+		out += fmt.Sprintf(" and %d more", n)
+	}
+	return out
 }
 
 // refusal says why the change must not be made now.
@@ -178,7 +202,7 @@ func (t tart) leave(v plan.View, seen tartState, r *kit.Reader) plan.Finding {
 	if !seen.receipt.There() {
 		return plan.Finding{}
 	}
-	all := []kit.Setting{kit.Compare("Tart", seen.receipt.Version(seen.program), "")}
+	all := []kit.Setting{kit.Compare("Tart", seen.version(), "")}
 	return plan.Finding{Facts: kit.Facts(all), Busy: kit.Tasks(seen.work), Changes: []plan.Change{{
 		Reason: plan.Reason{Code: codeTartNotWanted, Text: "the configuration has no tart block for this host, and macfleet installed what is here"},
 		Fields: kit.Fields(all...), Disruption: plan.Drain, Removes: true, Command: scripts.Command("tart-remove", plan.Root, kit.Forced(v)),

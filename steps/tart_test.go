@@ -39,6 +39,11 @@ func TestTart(t *testing.T) {
 			"tart-outdated tart-install, refused disk-full"},
 		{"edited", func(m *stepstest.Tart, _ *plan.View) { m.Stamp, m.SHA = "1 2 3", strings.Repeat("ee", 32) }, "tart-edited tart-install"},
 		{"touched", func(m *stepstest.Tart, _ *plan.View) { m.Stamp, m.SHA = "1 2 3", strings.Repeat("b1", 32) }, ""},
+		{"a whole bundle", func(m *stepstest.Tart, _ *plan.View) { m.Differs = "-" }, ""},
+		{"a torn bundle", func(m *stepstest.Tart, _ *plan.View) { m.Differs = "Contents/Info.plist is missing\n" }, "tart-edited tart-install"},
+		{"a torn bundle, machines run", func(m *stepstest.Tart, _ *plan.View) {
+			m.Differs, m.Work = "Contents/Info.plist is missing\n", "7 run ci-a\n"
+		}, "tart-edited tart-install, busy"},
 		{"no wrapper", func(m *stepstest.Tart, _ *plan.View) { m.Wrapper = "" }, "tart-wrapper-edited tart-wrapper"},
 		{"wrapper edited, machines run", func(m *stepstest.Tart, _ *plan.View) { m.Wrapper, m.Work = "x", "7 run ci-a\n" }, "tart-wrapper-edited tart-wrapper"},
 		{"wrapper's mode", func(m *stepstest.Tart, _ *plan.View) { m.WrapperMode = "501:20:755" }, "tart-wrapper-edited tart-wrapper"},

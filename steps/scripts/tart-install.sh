@@ -1,4 +1,4 @@
-# Uses: receipt note work put
+# Uses: receipt note work put unpacked
 # Installs the bundle: it is unpacked beside the one in use, looked at, and takes its place by two renames.
 # $1 the archive, $2 its digest, $3 its version, $4 "back" where it is a version from before, $5 the wrapper,
 # $6 "force" where it does not wait for work to end.
@@ -54,6 +54,7 @@ if ! mv "$new/tart.app" "$bundle" || ! runs "$program"; then
   exit 1
 fi
 put /usr/local/bin/tart "$wrapper" 0755
+bundle_note "$bundle" "$digest" "$receipts/tart.bundle"
 write_receipt tart "$digest" "$version" "$program" "$(sha "$program")" "$way"
 rm -rf "$old"
 sync

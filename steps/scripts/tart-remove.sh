@@ -12,5 +12,5 @@ mkdir -p /etc/macfleet/pending
 : >/etc/macfleet/pending/tart
 rm -f /usr/local/bin/tart
 rm -rf /usr/local/lib/tart.app /usr/local/lib/.tart.old /usr/local/lib/.tart.new.*
-rm -f /usr/local/lib/macfleet/tart.receipt
+rm -f /usr/local/lib/macfleet/tart.bundle /usr/local/lib/macfleet/tart.receipt
 sync

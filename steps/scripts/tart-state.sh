@@ -1,4 +1,4 @@
-# Uses: answer receipt work
+# Uses: answer receipt work bundle
 # Everything that the step looks at. tart itself is not asked: each of its commands tidies up a folder.
 # $1 "traces": where macfleet has installed nothing, that is all that is said.
 program=/usr/local/lib/tart.app/Contents/MacOS/tart
@@ -6,7 +6,14 @@ if [ "$1" = traces ] && [ ! -e "$receipts/tart.receipt" ]; then
   say end
   exit
 fi
-survey "$receipts/tart.receipt" /usr/local/bin/tart "$program"
+bundle=/usr/local/lib/tart.app
+set -- "$receipts/tart.receipt" /usr/local/bin/tart "$program"
+if [ -f "$receipts/tart.bundle" ]; then
+  while read -r kind _ _ _ _ _ path; do
+    [ "$kind" = of ] || [ "$bundle/$path" = "$program" ] || set -- "$@" "$bundle/$path"
+  done <"$receipts/tart.bundle"
+fi
+survey "$@"
 show_receipt tart
 if [ -h /usr/local/bin/tart ]; then
   say "link 0 /usr/local/bin/tart"
@@ -19,6 +26,11 @@ if [ -f "$program" ]; then
   read_receipt tart
   case $installed in "$stamp "*) ;; *) printf 'sha %s\n' "$(sha "$program")" ;; esac
   say "program 0"
+fi
+if [ -f "$receipts/tart.bundle" ] && [ -f "$program" ]; then
+  read_receipt tart
+  bundle_differs "$bundle" "$receipts/tart.bundle" "${current%% *}"
+  say "bundle 0"
 fi
 [ ! -d /usr/local/lib/.tart.old ] || say "old 0"
 kept

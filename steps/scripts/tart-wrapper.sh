@@ -4,5 +4,5 @@ set -e
 begin tart
 mkdir -p /usr/local/bin
 put /usr/local/bin/tart "$1" 0755
-rm -rf /usr/local/lib/.tart.old /usr/local/lib/.tart.new.*
+rm -rf /usr/local/lib/.tart.old /usr/local/lib/.tart.new.* /usr/local/lib/macfleet/.bundle.*
 sync

@@ -15,6 +15,7 @@ type Tart struct {
 	Receipt, Wrapper, WrapperMode string // empty: there is none
 	Link                          bool   // the wrapper is a link
 	Stamp, SHA                    string // of the bundle's program
+	Differs                       string // what of the bundle is not as it was unpacked, lines; "-": it was compared, and nothing
 	Old                           bool
 	Kept, Work                    string // lines
 	FreeKB                        int64
@@ -62,6 +63,9 @@ func (t Tart) Answer() plan.Answer {
 			body += "sha " + t.SHA + "\n"
 		}
 		a.part(body, "program 0")
+	}
+	if t.Differs != "" {
+		a.part(strings.TrimPrefix(t.Differs, "-"), "bundle 0")
 	}
 	if t.Old {
 		a.part("", "old 0")

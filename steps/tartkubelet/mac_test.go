@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -59,16 +60,19 @@ func tartArchive(t testing.TB, version string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
-	text := "#!/bin/sh\necho " + version + "\n"
-	for _, h := range []tar.Header{{Name: "tart.app/", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: "tart.app/Contents/", Typeflag: tar.TypeDir, Mode: 0o755},
-		{Name: "tart.app/Contents/MacOS/", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: "tart.app/Contents/MacOS/tart", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(text))}} {
+	for _, file := range []struct{ name, text string }{{"", ""}, {"Contents/", ""}, {"Contents/Info.plist", "<plist/>"}, {"Contents/MacOS/", ""},
+		{"Contents/MacOS/tart", "#!/bin/sh\necho " + version + "\n"}, {"Contents/embedded.provisionprofile", "profile"},
+		{"Contents/Resources/", ""}, {"Contents/Resources/two words.txt", "two words"},
+		{"Contents/_CodeSignature/", ""}, {"Contents/_CodeSignature/CodeResources", "<plist/>"}} {
+		h := tar.Header{Name: "tart.app/" + file.name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(file.text))}
+		if strings.HasSuffix(h.Name, "/") {
+			h.Typeflag = tar.TypeDir
+		}
 		if err := w.WriteHeader(&h); err != nil {
 			t.Fatal(err)
 		}
-		if h.Size > 0 {
-			if _, err := w.Write([]byte(text)); err != nil {
-				t.Fatal(err)
-			}
+		if _, err := w.Write([]byte(file.text)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if err := w.Close(); err != nil {
@@ -184,6 +188,9 @@ func (m *nodeMac) picture() map[string]string {
 	m.T.Helper()
 	out := m.Files(m.Root)
 	for name, text := range out {
+		if strings.HasSuffix(name, ".bundle") {
+			out[name] = regexp.MustCompile(`(?m)^([fdl]) \d+ \d+ \d+ `).ReplaceAllString(text, "$1 ")
+		}
 		if !strings.HasSuffix(name, ".receipt") {
 			continue
 		}

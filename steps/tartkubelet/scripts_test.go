@@ -4,17 +4,85 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
+
+// TestTornBundle: whatever is missing in Tart's bundle, or another than what was unpacked, is seen, and an apply
+// makes the bundle whole. What somebody added is not, and neither is a touched file nor a folder that moved on.
+func TestTornBundle(t *testing.T) {
+	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+		m.apply("tart")
+		contents := m.Path("/usr/local/lib/tart.app/Contents") + "/"
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, tc := range []struct {
+			name, says string
+			tear       func() error
+		}{
+			{"no Info.plist and no profile", "Contents/Info.plist is missing, Contents/embedded.provisionprofile is missing", func() error {
+				return errors.Join(os.Remove(contents+"Info.plist"), os.Remove(contents+"embedded.provisionprofile"))
+			}},
+			{"no signature", "Contents/_CodeSignature is missing, Contents/_CodeSignature/CodeResources is missing",
+				func() error { return os.RemoveAll(contents + "_CodeSignature") }},
+			{"an edited file", "Contents/Info.plist is edited", func() error { return os.WriteFile(contents+"Info.plist", []byte("edited"), 0o644) }},
+			{"a file that is a folder", "Contents/Info.plist is of another kind", func() error {
+				return errors.Join(os.Remove(contents+"Info.plist"), os.Mkdir(contents+"Info.plist", 0o755))
+			}},
+			{"a file that is a link", "Contents/Info.plist is of another kind", func() error {
+				return errors.Join(os.Rename(contents+"Info.plist", contents+"other"), os.Symlink("other", contents+"Info.plist"))
+			}},
+			{"a folder that is a link", "Contents/Resources is of another kind", func() error {
+				return errors.Join(os.Rename(contents+"Resources", contents+"other2"), os.Symlink("other2", contents+"Resources"))
+			}},
+			{"another mode", "Contents/Info.plist is root:wheel:600", func() error { return os.Chmod(contents+"Info.plist", 0o600) }},
+			{"a bundle that is a link", ". is a link", func() error {
+				bundle := filepath.Dir(filepath.Dir(contents))
+				return errors.Join(os.Rename(bundle, bundle+".moved"), os.Symlink(bundle+".moved", bundle))
+			}},
+			{"a file of Finder's", "", func() error { return os.WriteFile(contents+".DS_Store", []byte("x"), 0o644) }},
+			{"a touched file", "", func() error { return os.Chtimes(contents+"Info.plist", time.Time{}, time.Unix(1_700_000_000, 0)) }},
+			{"no note, as of an older macfleet", "", func() error {
+				return errors.Join(os.Remove(m.Path("/usr/local/lib/macfleet/tart.bundle")), os.Remove(contents+"Info.plist"))
+			}},
+		} {
+			must(tc.tear())
+			f := m.look("tart")
+			want := ""
+			if tc.says != "" {
+				want = "tart-edited tart-install"
+			}
+			if got := stepstest.Brief(f); got != want {
+				t.Errorf("%s: %s, want %s", tc.name, got, want)
+				continue
+			}
+			if want == "" {
+				continue
+			}
+			if text := f.Changes[0].Fields[0].Before; !strings.HasSuffix(text, ", edited: "+tc.says) {
+				t.Errorf("%s: it says %q", tc.name, text)
+			}
+			m.apply("tart")
+			if f = m.look("tart"); len(f.Changes) > 0 {
+				t.Errorf("%s: not repaired: %s", tc.name, stepstest.Brief(f))
+			}
+		}
+	})
+}
 
 // TestNodeScripts sets up a Mac, rolls both programs, and goes back.
 func TestNodeScripts(t *testing.T) {
