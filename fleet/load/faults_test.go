@@ -104,3 +104,22 @@ func rewrite(t *testing.T, name string, archive *txtar.Archive, got string) {
 		t.Fatal(err)
 	}
 }
+
+// TestNestedJSON: a text of brackets, each of which costs the decoder all that is below it again, is refused; brackets
+// within texts are none.
+func TestNestedJSON(t *testing.T) {
+	t.Parallel()
+	for text, fine := range map[string]bool{
+		strings.Repeat("[", 100) + strings.Repeat("]", 100): true,
+		strings.Repeat("[", 101) + strings.Repeat("]", 101): false,
+		strings.Repeat(`{"a":`, 9000):                       false,
+		strings.Repeat(`[],`, 500):                          true,
+		`"` + strings.Repeat("[", 300) + `"`:                true,
+		`"\\\"` + strings.Repeat("[", 300) + `"`:            true,
+		`"\\"` + strings.Repeat("[", 101):                   false,
+	} {
+		if why := flatJSON(text); (why == "") != fine {
+			t.Errorf("%.40s…: %q", text, why)
+		}
+	}
+}

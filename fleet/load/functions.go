@@ -106,8 +106,25 @@ func shortWidths(text string) string {
 	return ""
 }
 
-// flatJSON refuses deeply nested JSON.
+// flatJSON refuses deeply nested JSON: each level holds the types of all below it again.
 func flatJSON(text string) string {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++ // what is escaped ends no text
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		}
+		if depth > maxDepth {
+			return fmt.Sprintf("its lists and objects are nested more than %d deep", maxDepth)
+		}
+	}
 	if strings.Count(text, "[")+strings.Count(text, "{") > maxOperators {
 		return fmt.Sprintf("it has more than %d lists and objects", maxOperators)
 	}

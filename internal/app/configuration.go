@@ -297,9 +297,19 @@ func (env *Env) formatOne(name string, check bool) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	after, diags := load.Format(name, before)
-	if diags.HasErrors() {
-		if err := env.errText().Diagnostics(load.Files(name, before), diags); err != nil {
+	var after []byte
+	faults, err := within(env.stop, longestReading, func() (faults view.Faults, err error) {
+		after, faults.Diags = load.Format(name, before)
+		return faults, nil
+	})
+	switch {
+	case errors.Is(err, errTooLong):
+		return false, fmt.Errorf("%s takes longer than %s to lay out; write long texts into several heredocs, or into several files", name, longestReading)
+	case err != nil:
+		return false, fmt.Errorf("lay out %s: %w", name, err)
+	}
+	if faults.Diags.HasErrors() {
+		if err := env.errText().Diagnostics(load.Files(name, before), faults.Diags); err != nil {
 			return false, err
 		}
 		return false, exit(ExitError)

@@ -198,7 +198,7 @@ func (w *Writer) Write(e Entry) error {
 	}
 	e.Time = e.Time.UTC()
 	var line bytes.Buffer
-	enc := json.NewEncoder(&line)
+	enc := json.NewEncoder(wire.VisibleLines(&line))
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(wire.Clean(w.Scrub, e)) // it ends the line
 	w.mu.Lock()

@@ -78,7 +78,7 @@ type outcome struct {
 
 // NewStream returns a stream and prints its first line.
 func NewStream(out io.Writer, now func() time.Time) *Stream {
-	s := &Stream{enc: json.NewEncoder(out), now: now}
+	s := &Stream{enc: json.NewEncoder(wire.VisibleLines(out)), now: now}
 	s.enc.SetEscapeHTML(false)
 	s.write(message{Type: "version", Message: "macfleet " + fleet.Version, Version: fleet.Version, Format: wire.Format})
 	return s

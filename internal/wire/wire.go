@@ -62,7 +62,7 @@ func encode(document any, indent string) ([]byte, error) {
 	if err := enc.Encode(document); err != nil {
 		return nil, fmt.Errorf("encode JSON: %w", err)
 	}
-	return b.Bytes(), nil
+	return Visible(b.Bytes()), nil
 }
 
 // decode reads one JSON object and insists that nothing follows it. strict refuses
