@@ -78,7 +78,9 @@ type SSH struct {
 	User       string     `hcl:"user,optional" is:"user"`         // login user on every host
 	PrivateKey secret.Ref `hcl:"private_key,optional"`            // the one key that is offered; zero: the person's own
 	Via        []string   `hcl:"via,optional" is:"via" least:"1"` // "tailscale", "public": paths in order of preference
-	Timeouts   Timeouts   `hcl:"timeouts,block"`
+	// HostKeys are fingerprints of host keys, by the name or the id of the server.
+	HostKeys map[string]string `hcl:"host_keys,optional" is:"host_key"`
+	Timeouts Timeouts          `hcl:"timeouts,block"`
 }
 
 // Timeouts bound a conversation with a host. A zero field means the default of the

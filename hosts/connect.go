@@ -3,6 +3,7 @@ package hosts
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -16,14 +17,18 @@ import (
 // the ssh configuration and the tailnet are asked for.
 type Target struct {
 	Server inventory.Server
-	Name   string    // for messages, where it is not the server's
-	Pin    *plan.Pin // nil: no key is known yet, and any is taken
+	Name   string // for messages, where it is not the server's
+	// Trust is what is known of its key. Where that is nothing at all, any key is taken.
+	Trust plan.Trust
 	// Run is whose changes go over the connection: the host is entered, and refuses
 	// whatever this run sends once a newer one entered. nil: nothing is changed.
 	Run *plan.Run
 	// From is the id of a run that this one takes the host from, though the host keeps
 	// its lock; empty: none.
 	From string
+
+	shown *string // takes the key that is shown, and the login goes no further; nil: it is compared
+	any   bool    // all types of keys are asked for
 }
 
 func (t Target) name() string { return cmp.Or(t.Name, t.Server.Name) }
@@ -56,7 +61,7 @@ func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
 // along opens a connection over the first of these paths that works: one at a time to
 // a host, and none to one that refused the key. The error is an *Error.
 func (c *Client) along(ctx context.Context, t Target, paths ...string) (*Conn, error) {
-	if _, err := t.pinned(); err != nil {
+	if _, err := t.pinned(); err != nil && t.shown == nil {
 		return nil, err
 	}
 	turn, err := c.turns.take(ctx, t.id())
@@ -110,7 +115,7 @@ func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, 
 
 // over connects to a host over one path.
 func (c *Client) over(ctx context.Context, r route, t Target, key loginKey) (*Conn, *Error) {
-	to := endpoint{target: t, address: r.address(), user: c.opts.User, key: key, algorithms: algorithms(t.Pin), accept: t.accept}
+	to := endpoint{target: t, address: r.address(), user: c.opts.User, key: key, algorithms: t.algorithms(), accept: t.accept}
 	if len(r.hops) > 0 {
 		j, err := c.jump(ctx, r.hops)
 		if err != nil {
@@ -124,26 +129,40 @@ func (c *Client) over(ctx context.Context, r route, t Target, key loginKey) (*Co
 // pinned returns the key that the host must show; nil: any. The error is an *Error for a
 // pin that cannot be read: without it nobody knows which key that is.
 func (t Target) pinned() (ssh.PublicKey, error) {
-	if t.Pin == nil {
+	if t.Trust.Pin == nil {
 		return nil, nil
 	}
-	key, err := parseKey(t.Pin.Key)
+	key, err := parseKey(t.Trust.Pin.Key)
 	if err != nil {
-		return nil, t.fails(codeDamagedPin, HostKey, fmt.Errorf("the pin of %s cannot be read: %w", t.Pin.Name, err),
-			"compare the host's key by another way, then: macfleet hosts trust "+t.Pin.Name)
+		return nil, t.fails(codeDamagedPin, HostKey, fmt.Errorf("the pin of %s cannot be read: %w", t.Trust.Pin.Name, err),
+			"compare the host's key by another way, then: macfleet hosts forget-key "+t.Trust.Pin.Name)
 	}
 	return key, nil
 }
 
-// accept compares a host's key with its pin. Without a pin any key is taken:
-// plan shows it as not pinned and apply pins it.
+// accept compares a host's key with all that is known of it. A host that is met for the first
+// time may show any key: plan shows it, and apply pins it before it sends anything.
 func (t Target) accept(key ssh.PublicKey) error {
+	if t.shown != nil {
+		*t.shown = keyText(key)
+		return t.fails(plan.CodeHostKeyUnknown, HostKey, errShown).asFinal()
+	}
 	pinned, err := t.pinned()
-	if pinned == nil {
+	if err != nil {
 		return err
 	}
-	if err := same(pinned, key); err != nil {
-		return t.strange(err, "if the machine was reinstalled on purpose: macfleet hosts trust "+t.Pin.Name+somebodyElse)
+	shown := ssh.FingerprintSHA256(key)
+	if pinned != nil {
+		if err := same(pinned, key); err != nil {
+			return t.strange(err, plan.WrongKeyRemedy(t.Trust.Pin.Name))
+		}
+	}
+	if why := t.Trust.Disagrees(shown); why != "" {
+		return t.strange(errors.New(why), plan.WrongKeyRemedy(t.name()))
+	}
+	if t.Trust.Unknown() {
+		unknown := plan.HostKeyUnknown(t.name(), t.Trust.Known, plan.KeyNote(keyText(key), shown))
+		return t.fails(unknown.Code, HostKey, errors.New(unknown.Text), unknown.Remedy).asFinal()
 	}
 	return nil
 }
@@ -152,9 +171,26 @@ const somebodyElse = "; otherwise somebody else answers at this address: do not 
 
 // strange says that a machine shows another key than the one that is known.
 func (t Target) strange(err error, remedy string) *Error {
-	e := t.fails(codeWrongHostKey, HostKey, err, remedy)
-	e.final = true
-	return e
+	return t.fails(plan.CodeWrongHostKey, HostKey, err, remedy).asFinal()
+}
+
+// errShown ends a handshake that was made for the host's key alone.
+var errShown = errors.New("the host has shown its key")
+
+// Key returns the key that a host offers, "type base64", and does not log in. Of several keys it
+// is the one of the type that is known, where the host still has one.
+func (c *Client) Key(ctx context.Context, t Target) (string, error) {
+	var shown string
+	t.shown = &shown
+	_, err := c.Connect(ctx, t)
+	if shown == "" && ctx.Err() == nil {
+		t.any = true
+		_, err = c.Connect(ctx, t)
+	}
+	if shown != "" {
+		return shown, nil
+	}
+	return "", err
 }
 
 // Close ends the connection. It is safe to call on a broken one.

@@ -13,7 +13,7 @@ var (
 	codeConnectionLost = plan.NewCode("connection-lost", plan.Critical, "the conversation with the host broke off",
 		"run the command again; if it stays, log in by hand and see what the login shell prints and whether tools hang")
 	codeDamagedPin = plan.NewCode("damaged-pin", plan.Critical, "the pinned key of the host cannot be read",
-		"compare the host's key by another way, then: macfleet hosts trust NAME")
+		"compare the host's key by another way, then: macfleet hosts forget-key NAME")
 	codeJumpFailed = plan.NewCode("jump-failed", plan.Critical, "a jump host let nobody in", "its remedy is the jump host's own; try: ssh NAME")
 	codeJumpLost   = plan.NewCode("jump-lost", plan.Critical, "the connection of a jump host broke",
 		"see whether the jump host runs, then run the command again")
@@ -24,8 +24,6 @@ var (
 	codeNoSSHAnswer = plan.NewCode("no-ssh-answer", plan.Critical, "something answers, and it is no healthy sshd", "look at the machine through VNC")
 	codeSSHConfig   = plan.NewCode("ssh-config", plan.Warning, "the ssh configuration has a line that macfleet cannot follow",
 		"mend that line, or name another file with --ssh-config FILE (none reads no file)")
-	codeWrongHostKey = plan.NewCode("wrong-host-key", plan.Critical, "the host shows another key than the pinned one",
-		"if it was reinstalled on purpose: macfleet hosts trust NAME; otherwise find out who answers")
 )
 
 // Phase is how far a conversation with a host had come.
@@ -59,6 +57,12 @@ type Error struct {
 // it is the code's own.
 func (t Target) fails(code plan.Code, in Phase, err error, remedy ...string) *Error {
 	return &Error{Host: t.name(), Code: code, Phase: in, Err: err, Remedy: cmp.Or(strings.Join(remedy, ""), code.Remedy())}
+}
+
+// asFinal makes no other path be tried after an error.
+func (e *Error) asFinal() *Error {
+	e.final = true
+	return e
 }
 
 // unreached says that the machine was not even dialled to the end.

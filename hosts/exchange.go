@@ -68,7 +68,7 @@ func questionsOf(probes []plan.Probe) (out []question) {
 // could not be learnt is unread there, and a connection that broke is its
 // Trouble.
 func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
-	seen := plan.HostSeen{Key: keyText(c.key), Fingerprint: ssh.FingerprintSHA256(c.key), Pinned: c.target.Pin != nil, Path: c.path}
+	seen := plan.HostSeen{Key: keyText(c.key), Fingerprint: ssh.FingerprintSHA256(c.key), Pinned: c.target.Trust.Pin != nil, Path: c.path}
 	r, lost := c.exchange(ctx, observation(probes), c.client.opts.Deadlines.Question, 0)
 	if lost != nil {
 		seen.Trouble = lost.Trouble()

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -29,13 +30,16 @@ func keyChanged(pinned string, shown ssh.PublicKey) error {
 	return fmt.Errorf("the host shows the key %s, pinned is %s", ssh.FingerprintSHA256(shown), pinned)
 }
 
-// algorithms returns the host key algorithms to ask for: those of the pinned
+// algorithms returns the host key algorithms to ask for: those of the known
 // key's type alone, or a host with several keys would show another one than the
 // pinned and look like a stranger.
-func algorithms(pin *plan.Pin) []string {
+func algorithms(t plan.Trust) []string {
 	kind := ""
-	if pin != nil {
-		kind, _, _ = strings.Cut(pin.Key, " ")
+	for _, v := range t.Vouchers {
+		kind = cmp.Or(kind, v.KeyType())
+	}
+	if t.Pin != nil {
+		kind, _, _ = strings.Cut(t.Pin.Key, " ")
 	}
 	switch kind {
 	case "":
@@ -45,6 +49,14 @@ func algorithms(pin *plan.Pin) []string {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
 	}
 	return []string{kind}
+}
+
+// algorithms are those that the host is asked for.
+func (t Target) algorithms() []string {
+	if t.any {
+		return algorithms(plan.Trust{})
+	}
+	return algorithms(t.Trust)
 }
 
 func parseKey(text string) (ssh.PublicKey, error) {
@@ -135,6 +147,6 @@ func known(to *endpoint, s sshconfig.Settings) *Error {
 // acceptable are the host key algorithms that a jump host may have, certificates
 // included.
 func acceptable() []string {
-	return append(algorithms(nil), ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01,
+	return append(algorithms(plan.Trust{}), ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01,
 		ssh.CertAlgoECDSA521v01, ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01)
 }

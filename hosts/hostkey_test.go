@@ -53,11 +53,11 @@ func TestCheck(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			err := Target{Pin: tt.pin}.accept(tt.shown)
+			err := Target{Trust: plan.Trust{Pin: tt.pin}}.accept(tt.shown)
 			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("accept = %v, want %q", err, tt.err)
 			}
-			if e := (*Error)(nil); (errors.As(err, &e) && e.Code == codeWrongHostKey && e.final) != tt.moved {
+			if e := (*Error)(nil); (errors.As(err, &e) && e.Code == plan.CodeWrongHostKey && e.final) != tt.moved {
 				t.Errorf("accept = %v, a changed key: want %t", err, tt.moved)
 			}
 		})
@@ -89,7 +89,7 @@ func TestAlgorithms(t *testing.T) {
 			if tt.key != "" {
 				pin = &plan.Pin{Key: tt.key}
 			}
-			if diff := cmp.Diff(tt.want, algorithms(pin)); diff != "" {
+			if diff := cmp.Diff(tt.want, algorithms(plan.Trust{Pin: pin})); diff != "" {
 				t.Errorf("algorithms (-want +got):\n%s", diff)
 			}
 		})

@@ -24,7 +24,11 @@ import (
 // UserKnownHostsFile and HostKeyAlias.
 type KnownHosts struct{ Path string }
 
-const sinceField = "since="
+const (
+	sinceField = "since="
+	// unfinished follows the time, where the claim that pinned the key has not come to its end.
+	unfinished = " unfinished"
+)
 
 // lockPatience is how long a lock is waited for. Who holds it writes one small file, and
 // is stopped if it takes longer.
@@ -98,8 +102,11 @@ func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
 // error: a name that begins with "#", say, would make a comment of it.
 func pinLine(p plan.Pin) (string, error) {
 	line := fmt.Sprintf("%s,%s %s %s%s", p.Name, p.ServerID, p.Key, sinceField, p.Since.UTC().Format(time.RFC3339))
+	if p.Unfinished {
+		line += unfinished
+	}
 	back, err := parsePin(line)
-	if err == nil && (back.Name != p.Name || back.ServerID != p.ServerID || back.Key != p.Key) {
+	if err == nil && (back.Unfinished != p.Unfinished || back.Name != p.Name || back.ServerID != p.ServerID || back.Key != p.Key) {
 		err = errors.New("it would be read as another one")
 	}
 	if err != nil {
@@ -119,6 +126,7 @@ func parsePin(line string) (plan.Pin, error) {
 	if len(names) != 2 {
 		return plan.Pin{}, fmt.Errorf("it must name the host and its server id, as NAME,SERVER-ID")
 	}
+	comment, begun := strings.CutSuffix(comment, unfinished)
 	since, err := time.Parse(time.RFC3339, strings.TrimPrefix(comment, sinceField))
 	if err != nil {
 		return plan.Pin{}, fmt.Errorf("its last field must be %sTIME: %w", sinceField, err)
@@ -127,5 +135,5 @@ func parsePin(line string) (plan.Pin, error) {
 	if _, err := time.Parse(time.RFC3339, since.Format(time.RFC3339)); err != nil {
 		return plan.Pin{}, fmt.Errorf("its time cannot be written in UTC: %w", err)
 	}
-	return plan.Pin{Name: names[0], ServerID: names[1], Key: keyText(key), Since: since}, nil
+	return plan.Pin{Name: names[0], ServerID: names[1], Key: keyText(key), Since: since, Unfinished: begun}, nil
 }

@@ -157,8 +157,8 @@ func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err 
 	switch {
 	case shown == nil && strings.Contains(err.Error(), "no common algorithm for host key"):
 		remedy := "the host has no key of the known type any more; if it was reinstalled on purpose, forget the old key and log in once by hand"
-		if pin := to.target.Pin; pin != nil {
-			remedy = "the host has no key of the pinned type any more; if it was reinstalled on purpose: macfleet hosts trust " + pin.Name
+		if trust := to.target.Trust; trust.Pin != nil || len(trust.Vouchers) > 0 {
+			remedy = "the host has no key of the known type any more; if it was reinstalled on purpose: macfleet hosts forget-key " + to.target.name()
 		}
 		return to.target.strange(err, remedy)
 	case errors.As(err, &unsigned):

@@ -62,7 +62,7 @@ func target(name, address string) Target {
 }
 
 func pinned(t Target, key ssh.PublicKey) Target {
-	t.Pin = &plan.Pin{Name: t.Server.Name, ServerID: t.Server.ID, Key: keyText(key)}
+	t.Trust.Pin = &plan.Pin{Name: t.Server.Name, ServerID: t.Server.ID, Key: keyText(key)}
 	return t
 }
 

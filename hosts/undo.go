@@ -90,7 +90,7 @@ func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
 // same is the host of this connection, with its key pinned.
 func (c *Conn) same() Target {
 	t := c.target
-	t.Pin = &plan.Pin{Name: t.name(), ServerID: t.Server.ID, Key: keyText(c.key)}
+	t.Trust = plan.Trust{Pin: &plan.Pin{Name: t.name(), ServerID: t.Server.ID, Key: keyText(c.key)}}
 	return t
 }
 

@@ -16,7 +16,7 @@ var (
 	codeRenamedByHand      = NewCode("renamed-by-hand", Warning, "somebody renamed the server at the provider")
 	codeTooManyReplicas    = NewCode("too-many-replicas", NotDrift, "the group has more hosts than are wanted")
 	codeReleaseNotPossible = NewCode("release-not-possible", NotDrift, "a server is to go, and macfleet cannot drain and reinstall it",
-		"raise replicas again, or give the server back by hand: drain, reinstall, rename into the pool, then macfleet hosts trust NAME")
+		"raise replicas again, or give the server back by hand: drain, reinstall, rename into the pool, then macfleet hosts forget-key NAME")
 	codeWrongType = NewCode("wrong-type", NotDrift, "the server has another type than is wanted")
 	codeWrongOS   = NewCode("wrong-os", NotDrift, "the host runs another family of macOS than is wanted",
 		"reinstall it with the wanted family, or set os of the fleet")
@@ -30,7 +30,7 @@ func mark(h *Host) Action {
 	switch {
 	case h.adopting:
 		return h.action(CreateMarker, pending, codeAdopted, "the configuration takes the server over under its present name")
-	case begun && !h.Seen.Pinned:
+	case begun && (!h.Seen.Pinned || h.trust.Pin != nil && h.trust.Pin.Unfinished):
 		return h.action(CreateMarker, pending, codeClaimUnfinished, "an earlier run claimed the host and did not finish")
 	case h.Member:
 		return h.action(CreateMarker, drifted, CodeMarkerMissing, "the server bears our name and the host has no marker")
@@ -54,7 +54,7 @@ func releaseRefused(h *Host, replicas int) Action {
 	a := h.action(ReleaseServer, pending, codeTooManyReplicas, fmt.Sprintf("%s.%s wants %d", h.Fleet, h.Group, replicas))
 	a.Disruption = Wipe
 	a.Refusal = codeReleaseNotPossible.Trouble(fmt.Sprintf("macfleet %s cannot drain and reinstall a host, so it gives no server back", fleet.Version),
-		"raise replicas again, or give the server back by hand: drain, reinstall, rename into the pool, then macfleet hosts trust "+h.Name)
+		"raise replicas again, or give the server back by hand: drain, reinstall, rename into the pool, then macfleet hosts forget-key "+h.Name)
 	return a
 }
 

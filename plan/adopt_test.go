@@ -17,8 +17,6 @@ func TestAdoption(t *testing.T) {
 	for name, present := range map[string]string{
 		"a name of no grammar":             legacy,
 		"a name of another environment":    "acme-staging-macos-m2-00001",
-		"a name that another group has":    "acme-prod-runners-m2-00001",
-		"the name that the grammar makes":  first,
 		"a grammatical name, another's id": "acme-prod-macos-m2-00002",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +49,10 @@ func TestAdoptedIsNeverDriftAtFirst(t *testing.T) {
 		know func(*world)
 		want string
 	}{
-		"Node of that name":   {func(w *world) { w.node(1, legacy, inventory.Ready) }, "adopted P"},
+		"Node of that name": {func(w *world) {
+			w.node(1, legacy, inventory.Ready)
+			w.change(1, func(h *plan.HostSeen) { h.Pinned = true })
+		}, "adopted P"},
 		"pin of another name": {func(w *world) { w.pin(1, "acme-prod-macos-m2-00001") }, "adopted P"},
 		"claimed and broken off": {func(w *world) {
 			w.change(1, func(h *plan.HostSeen) { h.Claim = inventory.Present(plan.ClaimOf(w.cfg.Owner, legacy, serverID(1))) })

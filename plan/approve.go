@@ -49,7 +49,9 @@ func (p *Plan) approvalOf(a Action, key string) string {
 }
 
 // onHost reports whether an action works on the host itself.
-func (k Kind) onHost() bool { return k.OfStep() || k == ClaimServer || k == CreateMarker }
+func (k Kind) onHost() bool {
+	return k.OfStep() || k == ClaimServer || k == CreateMarker || k == PinHost
+}
 
 // approval gathers what a digest is over. Each text has its length in front, so
 // that none runs into the next.

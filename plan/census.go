@@ -80,7 +80,7 @@ func witnesses(r *register, snap Snapshot) map[string]testimony {
 	for _, n := range nodes {
 		add(n.ServerID(), n.Name, byNode)
 	}
-	for _, p := range pinsInOrder(snap.Pins) {
+	for _, p := range byAge(snap.Pins) {
 		add(p.ServerID, p.Name, byPin)
 	}
 	for id, seen := range snap.Hosts {
@@ -91,10 +91,10 @@ func witnesses(r *register, snap Snapshot) map[string]testimony {
 	return known
 }
 
-// pinsInOrder returns pins, the latest last.
-func pinsInOrder(pins []Pin) []Pin {
+// byAge returns pins, the latest last.
+func byAge(pins []Pin) []Pin {
 	return slices.SortedFunc(slices.Values(pins), func(a, b Pin) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
 	})
 }
 

@@ -235,7 +235,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 		"put them back into their places, as is said of each; to claim others all the same: --allow-orphans")
 	lacks(len(n.unsure), codeHostBlockRemoved,
 		serverNames(n.unsure)+", which was adopted once and has no host block any more, cannot be asked whether it belongs there",
-		"write its host block again, or wait until it answers; if it was given up: macfleet hosts trust with the name under which it was adopted")
+		"write its host block again, or wait until it answers; if it was given up: macfleet hosts forget-key with the name under which it was adopted")
 	why := fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, g.Type, f.OS)
 	remedy := fmt.Sprintf("order %s in %s under names that begin with %s, or lower replicas",
 		count(n.missing(), g.Type+" server"), c.vendor.Console(), c.vendor.PoolPrefix)

@@ -54,7 +54,9 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 			On: texts(sel.On), Exclude: texts(sel.Exclude)}, rejected: make(map[Rejected]bool)}
 	c.plan.Cluster, c.plan.Healthy = c.cluster.there, c.healthy()
 	c.whichCluster()
+	c.keys = c.trusts()
 	c.objects()
+	c.pinPlace()
 	c.needs = c.assign(sel)
 	c.orphans()
 	refuse(c.plan.Actions, c.doubt) // those of no host
@@ -110,6 +112,7 @@ type computation struct {
 	*census
 	stepsFor StepsFor
 	sel      Selection
+	keys     *trusts
 	needs    []need
 	plan     *Plan
 	drafts   []draft           // of the plan's hosts, in their order
@@ -136,7 +139,7 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 		}
 		d := draft{refused: p.refused}
 		h := c.host(g, p)
-		h.adopting = p.adopted && (p.by == "" || p.by == byNode)
+		h.adopting = p.adopted && (p.by == "" || p.by == byNode || h.trust.Pin != nil && h.trust.Pin.Unfinished)
 		if len(c.sel.Steps) == 0 && p.refused == nil {
 			if leaving[p.server.ID] {
 				d.actions = append(d.actions, releaseRefused(h, g.Replicas))
@@ -156,6 +159,7 @@ func (c *computation) host(g fleet.Group, p *placed) *Host {
 	c.plan.Hosts = append(c.plan.Hosts, c.census.host(g, p))
 	h := &c.plan.Hosts[len(c.plan.Hosts)-1]
 	h.MovedFrom = c.sel.MovedFrom
+	h.trust = c.keys.of(p)
 	h.Rollback, h.ForceBusy = c.sel.Rollback, slices.Contains(c.sel.ForceBusy, p.name)
 	return h
 }
@@ -207,10 +211,17 @@ func (c *computation) work(d *draft) {
 		h.Unknown = Diagnosed(*h.Seen.Trouble, c.vendor, h.Server)
 		return
 	}
-	if h.Refused = cmp.Or(d.refused, NotOurs(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h), c.cluster.unclaimable(h)); h.Refused != nil {
+	if h.Refused = d.refused; h.Refused != nil {
+		return
+	}
+	if h.Unknown = h.Strange(); h.Unknown != nil {
+		return
+	}
+	if h.Refused = cmp.Or(NotOurs(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h), c.cluster.unclaimable(h)); h.Refused != nil {
 		return
 	}
 	h.Asked = true
+	d.actions = append(d.actions, c.pin(h)...)
 	marker, marked := h.Seen.Marker.Get()
 	if !marked {
 		a := mark(h)

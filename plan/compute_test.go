@@ -213,7 +213,7 @@ func TestMarkerForbids(t *testing.T) {
 		{"no serial in the marker", edit(func(m *plan.Marker) { m.Serial = "" }), ""},
 		{"serial unread", func(_ *world, h *plan.HostSeen) { h.Serial = inventory.Unread[string]("lost") }, ""},
 		{"marker unread", func(_ *world, h *plan.HostSeen) { h.Marker = inventory.Unread[plan.Marker]("garbage") }, "marker-unreadable"},
-		{"nothing was read", func(_ *world, h *plan.HostSeen) { *h = plan.HostSeen{Root: true} }, "marker-unreadable"},
+		{"nothing was read", func(_ *world, h *plan.HostSeen) { *h = plan.HostSeen{Root: true, Pinned: true} }, "marker-unreadable"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,7 @@ import (
 
 var (
 	codeServerVanished = NewCode("server-vanished", Critical, "a server that was a member is in no inventory",
-		"if it is really gone, forget it: macfleet hosts forget NAME")
+		"if it is really gone, forget it: macfleet hosts forget-key NAME")
 	codeAdoptedServerMissing = NewCode("adopted-server-missing", Critical, "the inventory lacks a server that has a host block",
 		"find out where it is; if it was given back, remove its host block")
 	codeListedHostMissing = NewCode("listed-host-missing", Warning, "the configuration has a host block of that name, and no server bears it",
@@ -42,7 +42,7 @@ func (p *placed) forget() string {
 	if p.by == byNode {
 		return "kubectl delete node " + p.name
 	}
-	return "macfleet hosts trust " + p.name
+	return "macfleet hosts forget-key " + p.name
 }
 
 // sampleOf joins at most three names.

@@ -63,7 +63,7 @@ const noNode = "no-node"
 // pinsByServer returns the names under which servers are pinned, the latest last.
 func (c *census) pinsByServer() map[string][]string {
 	out := make(map[string][]string)
-	for _, p := range pinsInOrder(c.snap.Pins) {
+	for _, p := range byAge(c.snap.Pins) {
 		if _, ok := c.place(p.Name, p.ServerID); !ok {
 			out[p.ServerID] = append(out[p.ServerID], p.Name)
 		}

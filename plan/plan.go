@@ -16,6 +16,7 @@ type Kind string
 
 // The kinds of action.
 const (
+	PinHost       Kind = "pin"         // keep the host's key again, which another witness knows still
 	ClaimServer   Kind = "claim"       // take a server from the pool: rename, read back
 	RenameServer  Kind = "rename"      // give a member its name back
 	CreateMarker  Kind = "marker"      // claim the host exclusively and write its marker
@@ -53,7 +54,7 @@ func (k Kind) OfStep() bool { return k == RunStep || k == RemoveStep }
 // Sign returns the kind's symbol.
 func (k Kind) Sign() Sign {
 	switch k {
-	case ClaimServer, CreateMarker, IdentifyHost:
+	case ClaimServer, CreateMarker, IdentifyHost, PinHost:
 		return Create
 	case ReleaseServer, RemoveStep, ReleasePods, DeleteNode, RevokeHost:
 		return Remove
@@ -156,6 +157,7 @@ type Host struct {
 	Asked      bool              `json:"asked"`           // its steps were asked, whatever they said
 	Blind      bool              `json:"blind,omitempty"` // something of it only root could see
 
+	trust      Trust
 	adopting   bool // it is listed, and no apply of ours has known it yet
 	rootToCome bool // an action of it makes root to be had
 	proofLost  bool // somebody took its marker away

@@ -388,7 +388,7 @@ func (w *world) perform(p *plan.Plan) {
 				marker = marker.With(a.Step, wished)
 			}
 		}
-		seen.Marker = inventory.Present(marker)
+		seen.Marker, seen.Pinned = inventory.Present(marker), true
 		w.snap.Hosts[h.Server.ID] = seen
 	}
 }

@@ -293,5 +293,6 @@ func SubjectOf(cfg *fleet.Config, snap Snapshot, serverID string) Subject {
 	at.place = fleet.Place{Fleet: s.Fleet.Name, Group: s.Group.Name}
 	s.Host = c.host(s.Group, &at)
 	(&computation{census: c}).watchNode(&s.Host, nil)
+	s.trust = c.trusts().of(&at)
 	return s
 }

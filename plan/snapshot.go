@@ -9,13 +9,22 @@ import (
 
 // Snapshot is all that was observed, at one moment.
 type Snapshot struct {
-	Taken   time.Time                         `json:"taken"`          // when; by this a hold is over or not
-	Servers []inventory.Server                `json:"servers"`        // all servers of the project in the configured zones
-	Nodes   inventory.Seen[[]inventory.Node]  `json:"nodes"`          // absent: the configuration has no cluster
-	Cluster inventory.Seen[inventory.Cluster] `json:"cluster"`        // so here
-	Pins    []Pin                             `json:"pins"`           // host keys known from earlier runs
-	Hosts   map[string]HostSeen               `json:"hosts"`          // by server id; a host that was not asked is missing
-	Lock    *Lock                             `json:"lock,omitempty"` // nil: nobody but we holds it, or no cluster keeps one
+	Taken   time.Time                         `json:"taken"`   // when; by this a hold is over or not
+	Servers []inventory.Server                `json:"servers"` // all servers of the project in the configured zones
+	Nodes   inventory.Seen[[]inventory.Node]  `json:"nodes"`   // absent: the configuration has no cluster
+	Cluster inventory.Seen[inventory.Cluster] `json:"cluster"` // so here
+	Pins    []Pin                             `json:"pins"`    // host keys known from earlier runs
+	Hosts   map[string]HostSeen               `json:"hosts"`   // by server id; a host that was not asked is missing
+	// Remembered are pins that this machine was told of once, and that are kept nowhere any more.
+	Remembered []Pin `json:"remembered_pins,omitempty"`
+	// PinsLost is the place of the pins in the cluster, where it is not there; nil: it is, or a file is their place.
+	PinsLost *inventory.Object `json:"pins_lost,omitempty"`
+	// PinsUnread says why the pins could not be read where they are kept, so that those of
+	// this machine stand in their place; empty: they could.
+	PinsUnread string `json:"pins_unread,omitempty"`
+	// Met are the ids of servers that a recorded run has worked on.
+	Met  []string `json:"met,omitempty"`
+	Lock *Lock    `json:"lock,omitempty"` // nil: nobody but we holds it, or no cluster keeps one
 	// Former are the owners, as names begin with them, as which this very directory was applied
 	// before, sorted: a configuration's name may have been changed.
 	Former []string `json:"former_owners,omitempty"`
@@ -28,6 +37,8 @@ type Pin struct {
 	Name     string    `json:"name"`
 	Key      string    `json:"key"` // "ssh-ed25519 AAAA…", as in an authorized_keys file
 	Since    time.Time `json:"since"`
+	// Unfinished says that the claim or adoption which pinned it has not written a marker yet.
+	Unfinished bool `json:"unfinished,omitempty"`
 }
 
 // HostSeen is one host as SSH showed it.

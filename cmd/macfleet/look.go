@@ -92,15 +92,22 @@ func hostsCmd(env *app.Env) *cobra.Command {
 	f.StringVar(&o.Wait, "wait", "", "wait until the Nodes of all members are in a `STATE`: ready")
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "how `LONG` --wait waits")
 	sourceFlags(f, &o.Source)
-	c.AddCommand(trustCmd(env))
+	c.AddCommand(forgetKeyCmd(env))
 	return c
 }
 
-func trustCmd(env *app.Env) *cobra.Command {
-	return &cobra.Command{Use: "trust NAME", Short: "Forget a host's pinned key", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.APinnedHost),
-		Long: "trust drops the pinned key of a host that was reinstalled on purpose, or the trace of a server\n" +
-			"that is really gone. The next plan shows the new key and the next apply pins it.",
-		RunE: func(c *cobra.Command, _ []string) error { return app.Trust(c.Context(), env) }}
+func forgetKeyCmd(env *app.Env) *cobra.Command {
+	var o app.ForgetKeyOptions
+	c := &cobra.Command{Use: "forget-key HOST...", Short: "Replace the pinned SSH keys of hosts by those that they offer now", Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: arguments(env, app.HostsByName),
+		Long: "forget-key shows the pinned key and the key that the host offers, asks, and pins the offered one. Use it for a host\n" +
+			"that was reinstalled on purpose (wrong-host-key), or for a member without a pin (host-key-unknown). Compare the\n" +
+			"fingerprint first: anybody may answer at an address. It also removes the pin of a server that is gone.\n\n" +
+			"Example: macfleet hosts forget-key acme-production-runners-m2-0a1b2 --fingerprint SHA256:…\n\n" +
+			"Exit codes: 0 pinned, or pinned already; 1 error, or not accepted.",
+		RunE: func(c *cobra.Command, _ []string) error { return app.ForgetKey(c.Context(), env, o) }}
+	c.Flags().StringVar(&o.Fingerprint, "fingerprint", "", "accept only the key with this `FINGERPRINT`, without asking (one host)")
+	return c
 }
 
 func runsCmd(env *app.Env) *cobra.Command {

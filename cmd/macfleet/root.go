@@ -119,11 +119,17 @@ func wrongArgs(c *cobra.Command, args []string) error {
 		return fmt.Errorf("%s needs %s; see %s --help", path, missing, path)
 	}
 	extra := args[min(len(names), len(args)-1)]
+	if now, renamed := renamedCommands[extra]; renamed && c.HasSubCommands() {
+		return tooMany(fmt.Sprintf("%s has no command %q any more: use %s; see %[3]s --help", path, extra, now))
+	}
 	if c.HasSubCommands() {
 		return tooMany(fmt.Sprintf("%s has no command %q; see %s --help", path, extra, path))
 	}
 	return tooMany(fmt.Sprintf("%s has no place for %q; see %s --help", strings.Join(append([]string{path}, names...), " "), extra, path))
 }
+
+// renamedCommands are names that commands had, and what does their work now.
+var renamedCommands = map[string]string{"trust": "macfleet hosts forget-key"}
 
 // globalFlags adds the flags of every command.
 func globalFlags(f *pflag.FlagSet, g *app.Global) {

@@ -54,6 +54,8 @@ type Node struct {
 	// Hold is what its annotation says of a person who wants the host left alone; nil: nobody.
 	Hold       *Hold  `json:"hold,omitempty"`
 	HoldUnread string `json:"hold_unread,omitempty"` // why that annotation cannot be read; empty: it can, or there is none
+	// HostKey is its annotation of the host's key, "ssh-ed25519 SHA256:…"; empty: there is none.
+	HostKey string `json:"host_key,omitempty"`
 }
 
 // Hold is a person's "hands off this host until …". It stands in the host's marker

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -249,6 +250,26 @@ func elementRange(expr hcl.Expression, i int) hcl.Range {
 	return expr.Range()
 }
 
+// entryFault says what is wrong with an entry of a map, or "".
+func entryFault(kind, key, value string) string {
+	switch kind {
+	case "label":
+		return fleet.CheckLabel(key, value)
+	case "host_key":
+		return hostKeyFault(value)
+	}
+	return ""
+}
+
+var fingerprint = regexp.MustCompile(`^([a-z0-9-]+ )?SHA256:[A-Za-z0-9+/]{43}$`)
+
+func hostKeyFault(text string) string {
+	if fingerprint.MatchString(text) {
+		return ""
+	}
+	return "it is no fingerprint as ssh-keygen -lf prints it, such as \"SHA256:…\" with 43 characters behind the colon"
+}
+
 // texts checks a text, or each of a list or a map, by the tags of its field.
 func (l *loader) texts(attr *hclsyntax.Attribute, tag reflect.StructTag, field reflect.Value) bool {
 	before := len(l.diags)
@@ -262,7 +283,7 @@ func (l *loader) texts(attr *hclsyntax.Attribute, tag reflect.StructTag, field r
 	switch value := field.Interface().(type) {
 	case map[string]string:
 		for _, key := range sortedKeys(value) {
-			if why := fleet.CheckLabel(key, value[key]); kind == "label" && why != "" {
+			if why := entryFault(kind, key, value[key]); why != "" {
 				l.fault(attr.Expr.Range(), invalidValue, "The argument %q must not hold %s = %s: %s.", attr.Name, quoted(key), quoted(value[key]), why)
 			}
 		}

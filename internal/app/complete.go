@@ -30,7 +30,7 @@ var (
 		return mapped(env.outline().Variables, func(v string) string { return v + "=" })
 	})
 	AHost            = kind((*Env).knownHosts)
-	APinnedHost      = kind((*Env).pinnedHosts)
+	HostsByName      = Kind{find: func(env *Env, done []string, _ string) []string { return without(done, env.knownHosts()) }, Repeats: true}
 	ASelector        = Kind{find: func(env *Env, _ []string, begun string) []string { return env.selectorsFrom(begun) }} // KEY=VALUE,…
 	HostsOrSelectors = Kind{find: (*Env).hostsOrSelectors, Repeats: true}
 	AnArtifact       = Kind{find: func(env *Env, done []string, _ string) []string { return without(done, env.outline().Artifacts) }, Repeats: true}

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"time"
 
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
@@ -102,33 +100,6 @@ func sayReady(t *view.Text, m engine.Members, late []engine.NotReady, timeout ti
 	if m.Missing > 0 {
 		t.Say(fmt.Sprintf("%d more hosts are wanted and not there; macfleet apply claims them.", m.Missing))
 	}
-}
-
-// Trust forgets a host's pinned key.
-func Trust(ctx context.Context, env *Env) error {
-	name := env.Args[0]
-	return env.with(ctx, need{clusterOnly: true}, func(looking context.Context, s *session) error {
-		s.tellInProgress(looking)
-		env.acting.Store(true)
-		pins := s.pins(ctx)
-		all, err := pins.All()
-		if err != nil {
-			return err
-		}
-		is := func(p plan.Pin) bool { return p.Name == name }
-		i := slices.IndexFunc(all, is)
-		if i < 0 {
-			known := mapped(all, func(p plan.Pin) string { return p.Name })
-			return fmt.Errorf("no host key is pinned for %s; %s", name, cmp.Or(didYouMean("did you mean %s?", name, known), "macfleet hosts lists the members"))
-		}
-		dropped, key := all[i], hosts.FingerprintOf(all[i])
-		if err := pins.Update(func(now []plan.Pin) []plan.Pin { return slices.DeleteFunc(now, is) }); err != nil {
-			return err
-		}
-		env.logged(slog.LevelInfo, "forgot", "host", name, "server", dropped.ServerID, "key", key)
-		env.outText().Say(fmt.Sprintf("Forgot the key %s of %s, pinned since %s.", key, name, dropped.Since.Format("2006-01-02")))
-		return nil
-	})
 }
 
 // longestReason is how long the reason of a hold is at most, in characters: it stands in every plan.

@@ -83,7 +83,7 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 	if missing > 0 {
 		// Where the cluster has lost its pins, those it last said become this machine's
 		// own before an empty place for them takes their place.
-		if err := s.pins(acting).Update(slices.Clone); err != nil {
+		if err := s.gatherPins(acting); err != nil {
 			return err
 		}
 		if _, err := s.kubernetes.Prepare(acting, p); err != nil {

@@ -217,7 +217,7 @@ func (s *session) takeOver(ctx context.Context, p *plan.Plan, dead plan.Entered)
 // takeHost takes a host from a run, and leaves it.
 func (s *session) takeHost(ctx context.Context, h plan.Host, from string) error {
 	run := newRun(s.started)
-	conn, err := s.hosts.Connect(ctx, hosts.Target{Server: h.Server, Name: h.Name, Pin: s.engine.PinOf(h), Run: &run, From: from})
+	conn, err := s.hosts.Connect(ctx, hosts.Target{Server: h.Server, Name: h.Name, Trust: plan.Trust{Pin: s.engine.PinOf(h)}, Run: &run, From: from})
 	if err != nil {
 		return err
 	}

@@ -36,9 +36,30 @@ func (s *session) pins(ctx context.Context) engine.Pins {
 	}
 	shared := s.kubernetes.Pins(ctx, kubernetes.PinOptions{Cache: local.cache, Own: local.own, Unprepared: local})
 	if !s.readOnly {
-		return shared
+		return clusterPins{shared}
 	}
-	return &lookedUpPins{Pins: shared, ctx: ctx, local: local, warn: s.env.errText().Warn}
+	return &lookedUpPins{clusterPins: clusterPins{shared}, ctx: ctx, local: local, warn: s.env.errText().Warn}
+}
+
+// clusterPins tell the engine what the cluster's pins recall.
+type clusterPins struct{ *kubernetes.Pins }
+
+// Recall returns what is left of pins that the cluster has lost.
+func (c clusterPins) Recall() engine.Recollection {
+	r := c.Pins.Recall()
+	return engine.Recollection{Remembered: r.Remembered, Lost: r.Lost}
+}
+
+// gatherPins makes what the cluster last said this machine's own, where the cluster has lost it.
+func (s *session) gatherPins(ctx context.Context) error {
+	pins := s.pins(ctx)
+	if _, err := pins.All(); err != nil {
+		return err
+	}
+	if r, ok := pins.(engine.Recalling); !ok || r.Recall().Lost == nil {
+		return nil
+	}
+	return s.env.localPins(s.config.Environment).gather()
 }
 
 // former returns as whose this directory was applied before, by the records of its runs and, outside
@@ -64,15 +85,24 @@ func (s *session) former() []string {
 
 // lookedUpPins are the cluster's, or this machine's where those cannot be read.
 type lookedUpPins struct {
-	engine.Pins
-	ctx   context.Context
-	local localPins
-	warn  func(string)
+	clusterPins
+	ctx    context.Context
+	local  localPins
+	warn   func(string)
+	unread string // why the cluster's could not be had
+}
+
+// Recall returns what the cluster's pins recall, unless they could not be read.
+func (l *lookedUpPins) Recall() engine.Recollection {
+	if l.unread != "" {
+		return engine.Recollection{Unread: l.unread}
+	}
+	return l.clusterPins.Recall()
 }
 
 // All returns every pin that can be known.
 func (l *lookedUpPins) All() ([]plan.Pin, error) {
-	pins, err := l.Pins.All()
+	pins, err := l.clusterPins.All()
 	if err == nil || l.ctx.Err() != nil {
 		return pins, err
 	}
@@ -80,6 +110,7 @@ func (l *lookedUpPins) All() ([]plan.Pin, error) {
 	if lerr != nil {
 		return nil, errors.Join(err, lerr)
 	}
+	l.unread = err.Error()
 	l.warn(fmt.Sprintf("%v. Hosts are compared with the %d keys that this machine knows; a key that is shown as not pinned may be pinned there. macfleet apply needs the cluster's.",
 		err, len(known)))
 	return known, nil
@@ -99,13 +130,33 @@ func (l localPins) All() ([]plan.Pin, error) {
 	return joinPins(own, cached), err
 }
 
-// Update moves all pins into this machine's own file.
+// Update changes all pins. What the cluster said once stays apart from what was pinned here, as
+// long as it is not changed: it shows that the cluster has lost something.
 func (l localPins) Update(change func([]plan.Pin) []plan.Pin) error {
 	cached, err := l.cache.All()
 	if err != nil {
 		return err
 	}
-	if err := l.own.Update(func(own []plan.Pin) []plan.Pin { return change(joinPins(own, cached)) }); err != nil || len(cached) == 0 {
+	var after []plan.Pin
+	if err := l.own.Update(func(own []plan.Pin) []plan.Pin {
+		after = change(joinPins(own, cached))
+		return slices.DeleteFunc(slices.Clone(after), func(p plan.Pin) bool { return slices.Contains(cached, p) && !slices.Contains(own, p) })
+	}); err != nil || len(cached) == 0 {
+		return err
+	}
+	return l.cache.Update(func(cached []plan.Pin) []plan.Pin {
+		return slices.DeleteFunc(cached, func(p plan.Pin) bool { return !slices.Contains(after, p) })
+	})
+}
+
+// gather moves what the cluster said once to what was pinned here, before the cluster gets an empty
+// place for its pins.
+func (l localPins) gather() error {
+	cached, err := l.cache.All()
+	if err != nil || len(cached) == 0 {
+		return err
+	}
+	if err := l.own.Update(func(own []plan.Pin) []plan.Pin { return joinPins(own, cached) }); err != nil {
 		return err
 	}
 	return l.cache.Update(func([]plan.Pin) []plan.Pin { return nil })

@@ -65,7 +65,7 @@ func sendAll(ctx context.Context, f *sshFleet, deliver bool) (r result, err erro
 			_, err := f.run("cat > "+filepath.Join(folder(id), artifact.SHA256), bytes.NewReader(data))
 			return err
 		}
-		conn, err := client.Connect(ctx, hosts.Target{Server: inventory.Server{ID: id, Name: "acme-" + id, Address: "198.18.0.1"}, Pin: &plan.Pin{ServerID: id, Key: f.HostKey}})
+		conn, err := client.Connect(ctx, hosts.Target{Server: inventory.Server{ID: id, Name: "acme-" + id, Address: "198.18.0.1"}, Trust: plan.Trust{Pin: &plan.Pin{ServerID: id, Key: f.HostKey}}})
 		if err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func TestMac(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
 	about, all, err := ask(ctx, hosts.Options{User: *userFlag, Key: key, Dial: reach}, hosts.Target{
-		Server: inventory.Server{ID: "-", Name: *hostFlag, Address: *hostFlag}, Pin: &pin}, table(t), *filesFlag)
+		Server: inventory.Server{ID: "-", Name: *hostFlag, Address: *hostFlag}, Trust: plan.Trust{Pin: &pin}}, table(t), *filesFlag)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -317,7 +317,7 @@ func (e *examination) stages() []stage {
 	return []stage{
 		{"connection", answers, "there is no connection", []string{"unreachable", "jump-lost"}, []string{"ssh-config", "jump-failed"}},
 		{"ssh", "an ssh server answers", "no ssh server answers", []string{"no-ssh-answer"}, nil},
-		{"host key", key, "the host key is in doubt", []string{"wrong-host-key"}, []string{"damaged-pin"}},
+		{"host key", key, "the host key is in doubt", []string{"wrong-host-key", "host-key-unknown"}, []string{"damaged-pin"}},
 		{"authentication", "user " + e.cfg.SSH.User + " was let in", "no login is possible", []string{"key-refused"}, []string{"no-key"}},
 		{"answers", "all questions were answered in one command", "the conversation broke off", []string{"connection-lost"}, nil},
 	}
@@ -330,8 +330,8 @@ func (e *examination) connection() {
 	all := e.stages()
 	failed, passed := len(all), len(all)
 	var t *plan.Trouble
-	if e.of.Seen.Trouble != nil {
-		t = plan.Diagnosed(*e.of.Seen.Trouble, e.cfg.Vendor(), e.of.Server)
+	if found := cmp.Or(e.of.Seen.Trouble, e.of.Strange()); found != nil {
+		t = plan.Diagnosed(*found, e.cfg.Vendor(), e.of.Server)
 		failed, passed = -1, 0
 		for i, s := range all {
 			switch {

@@ -54,8 +54,8 @@ func (r Result) Converged() bool { return r.Finished() && r.After.Summarise().De
 // their hosts are Ready, and observes again: proof is observation. It returns an error only
 // when that fails or ctx ends; what went wrong on hosts is in the result.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
-	// Keys are pinned when a claim is won. A place that cannot be written to must
-	// show before the first change and not after it.
+	// A key is pinned before anything is sent to its host. A place that cannot be written to
+	// must show before the first change and not after it.
 	if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin { return all }); err != nil {
 		return Result{}, err
 	}
@@ -75,6 +75,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 		return r, fmt.Errorf("the run could not be proven: %w", err)
 	}
 	r.After = after
+	r.Failures = append(r.Failures, e.noteKeys(ctx, after)...)
 	return r, nil
 }
 
@@ -96,9 +97,8 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	}
 	var fresh []plan.Pin
 	for _, h := range Unpinned(p) {
-		// Where the marker is missing, its writing pins: a pin says that this
-		// configuration has had the host.
-		if !h.Seen.Marker.IsAbsent() {
+		// Where something is to be done on the host, it is pinned just before that.
+		if !h.Seen.Marker.IsAbsent() && !h.Trust().Lost() {
 			fresh = append(fresh, *e.PinOf(h))
 		}
 	}
@@ -107,10 +107,10 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 			return nil, err
 		}
 	}
+	failures := e.noteKeys(ctx, p)
 	stale := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool {
 		return !h.Member || h.Refused != nil || h.Unknown != nil || !h.MarkerStale()
 	})
-	var failures []Failure
 	for i, err := range each(stale, e.Parallelism, func(h plan.Host) error { return e.enterProof(ctx, h) }) {
 		if err != nil {
 			failures = append(failures, Failure{Action: *actionOn(&stale[i], plan.CreateMarker),
@@ -145,12 +145,12 @@ func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
 	return w.enter(ctx, w.currentMarker(), "")
 }
 
-// Unpinned returns the members whose keys an apply would pin. A server that is
-// being claimed is pinned when its marker is written.
+// Unpinned returns the members whose keys an apply would pin: servers that it adopts, and those
+// whose keys the configuration gives. A claim shows its server's key itself.
 func Unpinned(p *plan.Plan) []plan.Host {
 	var out []plan.Host
 	for _, h := range p.Hosts {
-		if h.Member && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned && h.Writable() {
+		if h.Member && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned && h.Writable() && !h.Trust().Lost() {
 			out = append(out, h)
 		}
 	}
@@ -163,14 +163,58 @@ func (e *Engine) PinOf(h plan.Host) *plan.Pin {
 	return &plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Since: e.Now().UTC()}
 }
 
-// pin enters pins in the place of those that their servers had.
-func (e *Engine) pin(fresh ...plan.Pin) error {
-	return e.Pins.Update(func(all []plan.Pin) []plan.Pin {
-		old := func(p plan.Pin) bool {
-			return slices.ContainsFunc(fresh, func(f plan.Pin) bool { return f.ServerID == p.ServerID })
-		}
-		return append(slices.DeleteFunc(all, old), fresh...)
+// noteKeys writes the pinned keys of members onto those of their Nodes that lack them, so that
+// pins which are lost have a witness.
+func (e *Engine) noteKeys(ctx context.Context, p *plan.Plan) []Failure {
+	if e.Cluster == nil {
+		return nil
+	}
+	lacking := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool {
+		n, _ := h.Node.Get()
+		return !h.Member || !h.Seen.Pinned || h.Unknown != nil || h.Refused != nil || !h.Writable() || !own(&h) || n.HostKey != ""
 	})
+	var failures []Failure
+	for i, err := range each(lacking, e.Parallelism, func(h plan.Host) error {
+		if err := e.may(); err != nil || ctx.Err() != nil {
+			return err
+		}
+		n, _ := h.Node.Get()
+		return e.Cluster.NoteHostKey(ctx, n, plan.KeyNote(h.Seen.Key, h.Seen.Fingerprint))
+	}) {
+		if err != nil {
+			failures = append(failures, Failure{Action: *actionOn(&lacking[i], plan.PinHost), Err: e.scrubError(err)})
+		}
+	}
+	return failures
+}
+
+// pin enters pins, durably. A pin that its server has by now is not replaced by another key:
+// somebody else has met the host since the plan, and one of the two was deceived.
+func (e *Engine) pin(fresh ...plan.Pin) error {
+	var strange *plan.Trouble
+	err := e.Pins.Update(func(all []plan.Pin) []plan.Pin {
+		strange = nil // a store that met another writer calls again
+		out := slices.Clone(all)
+		for _, f := range fresh {
+			i := slices.IndexFunc(out, func(p plan.Pin) bool { return p.ServerID == f.ServerID })
+			switch {
+			case i < 0:
+				out = append(out, f)
+			case out[i].Key != f.Key:
+				strange = plan.CodeWrongHostKey.Trouble(fmt.Sprintf("%s showed the key %s when it was planned, and since then %s was pinned",
+					f.Name, plan.Fingerprint(f.Key), plan.Fingerprint(out[i].Key)), plan.WrongKeyRemedy(f.Name))
+				return all
+			default:
+				f.Since = out[i].Since
+				out[i] = f
+			}
+		}
+		return out
+	})
+	if strange != nil {
+		return strange
+	}
+	return err
 }
 
 // work performs one host's actions. It returns the host with what is known of it

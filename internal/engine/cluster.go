@@ -32,6 +32,8 @@ type Nodes interface {
 	SetProviderID(ctx context.Context, n inventory.Node, id string) error
 	// Taint gives a Node a taint, in place of those of its key.
 	Taint(ctx context.Context, n inventory.Node, t inventory.Taint) error
+	// NoteHostKey writes onto a Node which key its host has.
+	NoteHostKey(ctx context.Context, n inventory.Node, key string) error
 	// DeleteNode deletes a Node, so that its kubelet registers another where there is
 	// one.
 	DeleteNode(ctx context.Context, n inventory.Node) error

@@ -229,6 +229,11 @@ func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Sel
 	return p, nil
 }
 
+// Lists reads what the providers list, and asks no host.
+func (e *Engine) Lists(ctx context.Context) (plan.Snapshot, error) {
+	return e.lists(ctx, never)
+}
+
 // never and always say which errors of the cluster leave it unread.
 func never(error) bool  { return false }
 func always(error) bool { return true }
@@ -257,6 +262,10 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 	})
 	g.Go(func() (err error) {
 		snap.Pins, err = e.Pins.All()
+		if r, ok := e.Pins.(Recalling); ok && err == nil {
+			c := r.Recall()
+			snap.Remembered, snap.PinsLost, snap.PinsUnread = c.Remembered, c.Lost, c.Unread
+		}
 		return err
 	})
 	g.Go(func() error {
@@ -330,7 +339,7 @@ func isCluster(cfg *fleet.Config, id inventory.ClusterID) error {
 
 // ask observes hosts, with more questions than a plan has, and enters them into the snapshot.
 func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []inventory.Server, more ...plan.Probe) error {
-	pins := pinsOf(snap)
+	trusts := plan.Trusts(e.Config, *snap)
 	e.emit(Event{Type: Observing, Count: len(servers)})
 	probes := append(plan.Probes(e.Config, e.Steps, e.Selection), more...)
 	var mu sync.Mutex
@@ -339,7 +348,7 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 	for _, s := range servers {
 		g.Go(func() error {
 			started := e.Now()
-			seen := e.look(gctx, Target{Server: s, Pin: pins[s.ID]}, probes)
+			seen := e.look(gctx, Target{Server: s, Trust: trusts[s.ID]}, probes)
 			if gctx.Err() != nil {
 				return context.Cause(gctx)
 			}
@@ -351,15 +360,6 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 		})
 	}
 	return g.Wait()
-}
-
-// pinsOf returns the pins by server id.
-func pinsOf(snap *plan.Snapshot) map[string]*plan.Pin {
-	pins := make(map[string]*plan.Pin, len(snap.Pins))
-	for i := range snap.Pins {
-		pins[snap.Pins[i].ServerID] = &snap.Pins[i]
-	}
-	return pins
 }
 
 // look asks one host some questions, on a connection of its own. It changes

@@ -72,7 +72,8 @@ func open(t *testing.T, seed sandbox.Seed) (*sandbox.World, string) {
 	return w, dir
 }
 
-// run returns an engine for a configuration in a world, with pins of its own.
+// run returns an engine for a configuration in a world. The pins of an environment lie in the
+// world's folder.
 func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	t.Helper()
 	var counter transport.Counter
@@ -99,8 +100,26 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	return &engine.Engine{Config: c, Steps: steps.For, Servers: servers, Cluster: cluster,
 		Hosts:     overssh.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext}),
 		Passwords: told{servers}, Input: input,
-		Pins: hosts.KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}, Parallelism: 8,
+		Pins: hosts.KnownHosts{Path: filepath.Join(folderOf(t, w), "known_hosts-"+c.Environment)}, Parallelism: 8,
 		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
+}
+
+// folderOf returns a world's folder.
+func folderOf(t *testing.T, w *sandbox.World) string {
+	t.Helper()
+	all, err := w.Hosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := w.Path(all[0].Name)
+	for err == nil && filepath.Dir(dir) != dir {
+		dir = filepath.Dir(dir)
+		if _, serr := os.Stat(filepath.Join(dir, "scaleway")); serr == nil {
+			return dir
+		}
+	}
+	t.Fatal("the world has no folder: ", err)
+	return ""
 }
 
 func clusterOptions(w *sandbox.World, c *fleet.Config) kubernetes.Options {
@@ -283,8 +302,18 @@ func TestBrokenClaim(t *testing.T) {
 	w, _ := world(t, 4)
 	e := run(t, w, config("production", 1))
 	p := planned(t, e)
-	s := p.Hosts[0].Server
+	s, key := p.Hosts[0].Server, p.Hosts[0].Seen.Key
 	if err := e.Servers.Rename(t.Context(), s.Zone, s.ID, s.Name, p.Hosts[0].Name); err != nil {
+		t.Fatal(err)
+	}
+	p = planned(t, e)
+	h, _ := p.HostByServer(s.ID)
+	if h.Unknown == nil || h.Unknown.Code != plan.CodeHostKeyUnknown || len(p.Actions) != 0 {
+		t.Fatalf("a claim pins before it renames, so nobody of ours renamed it: %+v, actions %+v", h.Unknown, p.Actions)
+	}
+	pin := *e.PinOf(h)
+	pin.Key, pin.Unfinished = key, true
+	if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(all, pin) }); err != nil {
 		t.Fatal(err)
 	}
 	p = planned(t, e)

@@ -20,8 +20,9 @@ type Hosts interface {
 // Target is a host to connect to.
 type Target struct {
 	Server inventory.Server
-	Name   string    // for messages, where it is not the server's
-	Pin    *plan.Pin // nil: no key is known yet, and any is taken
+	Name   string // for messages, where it is not the server's
+	// Trust is what is known of its key. Where that is nothing at all, any key is taken.
+	Trust plan.Trust
 	// Run is whose changes go over the connection: the host is entered, and refuses
 	// whatever this run sends once a newer one entered. nil: nothing is changed.
 	Run *plan.Run
@@ -104,4 +105,17 @@ type Pins interface {
 	All() ([]plan.Pin, error)
 	// Update replaces the pins by what change makes of them, in one step.
 	Update(change func([]plan.Pin) []plan.Pin) error
+}
+
+// Recalling pins know more than what is kept: what there is of pins that were lost. Recall is
+// about the last answer of All.
+type Recalling interface {
+	Recall() Recollection
+}
+
+// Recollection is what is left of pins beside those that are kept.
+type Recollection struct {
+	Remembered []plan.Pin        // this machine was told of them once, and they are kept nowhere
+	Lost       *inventory.Object // their place in the cluster, which is not there; nil: it is, or they are kept in a file
+	Unread     string            // why they could not be read where they are kept, so that this machine's stand for them
 }

@@ -24,14 +24,13 @@ func (e *Engine) Members(ctx context.Context) (Members, error) {
 		return Members{}, err
 	}
 	p := e.Compute(ctx, snap)
-	pins := pinsOf(&snap)
 	var m Members
 	for _, h := range p.Hosts {
 		if !h.Member {
 			m.Missing++
 			continue
 		}
-		if pin := pins[h.Server.ID]; pin != nil {
+		if pin := h.Trust().Pin; pin != nil {
 			h.Seen.Key = pin.Key // of the host nobody has asked for it yet
 		}
 		m.Hosts = append(m.Hosts, h)

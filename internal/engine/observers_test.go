@@ -15,6 +15,7 @@ func slowly(n int) *enginetest.World {
 	w.Things = func(fleet.Host) []enginetest.Thing { return []enginetest.Thing{{Key: "plain", Value: "a"}} }
 	for _, m := range w.Machines {
 		m.Server.Name = w.Config.HostName("f0", "m2", m.Server.ID)
+		w.Pin(m, m.Server.Name)
 		m.Slow, m.Root = time.Second/2, true // for the connection, and for the questions
 	}
 	return w

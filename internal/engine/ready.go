@@ -203,8 +203,8 @@ func (g *gate) ready(h *awaited) bool {
 // again asks a host once more, and enters into it what is there now. It changes nothing.
 func (e *Engine) again(ctx context.Context, h *plan.Host, probes []plan.Probe) *plan.Trouble {
 	target := Target{Server: h.Server, Name: h.Name}
-	if h.Seen.Key != "" {
-		target.Pin = e.PinOf(*h)
+	if target.Trust = h.Trust(); h.Seen.Key != "" {
+		target.Trust.Pin = e.PinOf(*h)
 	}
 	seen := e.look(ctx, target, probes)
 	if seen.Trouble == nil {

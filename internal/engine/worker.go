@@ -61,6 +61,8 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		w.engine.Tell(ctx, n, a)
 	}
 	switch a.Kind {
+	case plan.PinHost:
+		return w.connect(ctx)
 	case plan.ClaimServer:
 		return w.claim(ctx)
 	case plan.RenameServer:
@@ -104,7 +106,10 @@ func (w *worker) connect(ctx context.Context) error {
 	}
 	// The server keeps its present name here, so that the same line of the ssh
 	// configuration counts as when the plan was made.
-	target := Target{Server: w.host.Server, Name: w.host.Name, Pin: w.engine.PinOf(w.host)}
+	if err := w.pin(); err != nil {
+		return err
+	}
+	target := Target{Server: w.host.Server, Name: w.host.Name, Trust: plan.Trust{Pin: w.engine.PinOf(w.host)}}
 	if run := w.engine.Run; run.ID != "" {
 		target.Run = &run
 	}
@@ -122,6 +127,25 @@ func (w *worker) connect(ctx context.Context) error {
 		w.conn = nil
 		return t
 	}
+	return nil
+}
+
+// pin keeps the key of a host that is met for the first time, before anything is sent to it:
+// whatever breaks off from here on, another machine in its place is noticed.
+func (w *worker) pin() error {
+	if w.host.Seen.Pinned {
+		return nil
+	}
+	pin := *w.engine.PinOf(w.host)
+	if t := w.host.Trust(); t.Pin != nil {
+		pin.Unfinished = t.Pin.Unfinished
+	} else {
+		pin.Unfinished = w.unmarked()
+	}
+	if err := w.engine.pin(pin); err != nil {
+		return err
+	}
+	w.host.Seen.Pinned = true
 	return nil
 }
 
@@ -178,7 +202,7 @@ func (w *worker) claimHost(ctx context.Context) (plan.Claim, error) {
 }
 
 // mark writes the host's marker with the proofs of all steps that already match,
-// and pins its key.
+// and notes on its pin that the claim is finished.
 func (w *worker) mark(ctx context.Context) error {
 	if !w.claimed {
 		if _, err := w.claimHost(ctx); err != nil {

@@ -231,6 +231,11 @@ func (c cluster) Taint(ctx context.Context, n inventory.Node, t inventory.Taint)
 	return c.onNode(ctx, "taint", n, func(have *node) error { have.Taints = inventory.Present([]inventory.Taint{t}); return nil })
 }
 
+// NoteHostKey writes a host's key onto its Node.
+func (c cluster) NoteHostKey(ctx context.Context, n inventory.Node, key string) error {
+	return c.onNode(ctx, "host-key", n, func(have *node) error { have.HostKey = key; return nil })
+}
+
 // DeleteNode deletes a Node.
 func (c cluster) DeleteNode(ctx context.Context, n inventory.Node) error {
 	return c.onNode(ctx, "delete", n, func(*node) error { c.world.deleteNode(n.Name); return nil })

@@ -110,6 +110,9 @@ func (m *Machine) lost(err error) error {
 	return &Error{m.Server.Name, "connection-lost", err.Error()}
 }
 
+// fingerprint is that of the machine's key, which is none of ssh.
+func (m *Machine) fingerprint() string { return "SHA256:" + strings.TrimPrefix(m.key, "ssh-ed25519 ") }
+
 // lines connects to machines.
 type lines struct{ world *World }
 
@@ -121,8 +124,11 @@ func (l lines) Connect(ctx context.Context, t engine.Target) (engine.Host, error
 	w.mu.Unlock()
 	c := &conn{world: w, machine: m, target: t, boots: -1}
 	err := c.call(ctx, "connect", func(Fault) error {
-		if t.Pin != nil && t.Pin.Key != m.key {
-			return &Error{m.Server.Name, "host-key-changed", "it showed another key"}
+		switch pin := t.Trust.Pin; {
+		case pin != nil && pin.Key != m.key, t.Trust.Disagrees(m.fingerprint()) != "":
+			return &Error{m.Server.Name, "wrong-host-key", "it showed another key"}
+		case t.Trust.Unknown():
+			return &Error{m.Server.Name, "host-key-unknown", "it is known, and no key of it"}
 		}
 		c.boots = m.boots
 		w.open++
@@ -208,7 +214,7 @@ func (c *conn) fence() error {
 // Observe answers the questions, those after the identity first.
 func (c *conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	m := c.machine
-	seen := plan.HostSeen{Key: m.key, Fingerprint: "SHA256:" + m.key, Pinned: c.target.Pin != nil, Path: "memory"}
+	seen := plan.HostSeen{Key: m.key, Fingerprint: m.fingerprint(), Pinned: c.target.Trust.Pin != nil, Path: "memory"}
 	err := c.call(ctx, "observe", func(f Fault) error {
 		seen.Root, seen.Serial, seen.OSVersion = m.Root, inventory.Present(m.serial), inventory.Present("26.3")
 		seen.Marker, seen.Claim = inventory.Absent[plan.Marker](), inventory.Absent[plan.Claim]()

@@ -318,6 +318,26 @@ func (p pins) All() ([]plan.Pin, error) {
 	return slices.Clone(p.world.pins), nil
 }
 
+// Pin pins a machine's key under a name, as an earlier run did.
+func (w *World) Pin(m *Machine, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pins = append(w.pins, plan.Pin{ServerID: m.Server.ID, Name: name, Key: m.key})
+}
+
+// Unpin loses all pins.
+func (w *World) Unpin() { w.Change(func() { w.pins = nil }) }
+
+// IsPinned reports whether a machine's key is pinned.
+func (w *World) IsPinned(m *Machine) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.pins, func(p plan.Pin) bool { return p.ServerID == m.Server.ID && p.Key == m.key })
+}
+
+// Reinstall gives a machine another host key.
+func (w *World) Reinstall(m *Machine) { w.Change(func() { m.key += "-again" }) }
+
 // Update replaces them.
 func (p pins) Update(change func([]plan.Pin) []plan.Pin) error {
 	p.world.mu.Lock()

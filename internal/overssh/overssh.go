@@ -21,7 +21,7 @@ func New(o hosts.Options) Hosts { return Hosts{hosts.New(o)} }
 
 // Connect opens a connection. The error is a *hosts.Error.
 func (h Hosts) Connect(ctx context.Context, t engine.Target) (engine.Host, error) {
-	conn, err := h.Client.Connect(ctx, hosts.Target{Server: t.Server, Name: t.Name, Pin: t.Pin, Run: t.Run})
+	conn, err := h.Client.Connect(ctx, hosts.Target{Server: t.Server, Name: t.Name, Trust: t.Trust, Run: t.Run})
 	if err != nil {
 		return nil, err
 	}

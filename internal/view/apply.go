@@ -47,7 +47,7 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	parts := mapped(p.Fleets, func(f string) string { return given(touched[f] > 0, "%s %d of %d", f, touched[f], len(have[f])) })
 	keys := len(engine.Unpinned(p))
 	what := listed(" and ", given(total > 0, "change %s (%s)", count(total, "host"), listed(", ", parts...)),
-		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(keys > 0, "trust the host keys of %s", count(keys, "member")))
+		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(keys > 0, "pin the host keys of %s", count(keys, "member")))
 	shares := listed(", ", mapped(fleets, func(f fleet.Fleet) string {
 		n, ready := disturbed[f.Name], len(p.Healthy[f.Name])
 		return given(n > 0, "%d of %d %s, at most %d at once", n, ready, f.Name, rollout.LimitsOf(f.Rollout, ready).MaxUnavailable)

@@ -30,18 +30,19 @@ func connectionTroubles(t *testing.T) []trouble {
 	var out []trouble
 	for _, c := range []struct {
 		code   string
-		pin    *plan.Pin
+		trust  plan.Trust
 		dial   hosts.Dial
 		within time.Duration // of the handshake
 	}{
-		{"unreachable", nil, func(context.Context, string, string) (net.Conn, error) { return nil, refused }, patience},
-		{"no-ssh-answer", nil, peer(t, func(net.Conn) {}), 50 * time.Millisecond},
-		{"damaged-pin", &plan.Pin{ServerID: memberID, Name: memberOf, Key: "rubbish"}, nil, patience},
-		{"wrong-host-key", wrong, peer(t, server(key, nil)), patience},
-		{"key-refused", nil, peer(t, server(key, errors.New("no"))), patience},
-		{"connection-lost", nil, peer(t, server(key, nil)), patience},
+		{"unreachable", plan.Trust{}, func(context.Context, string, string) (net.Conn, error) { return nil, refused }, patience},
+		{"no-ssh-answer", plan.Trust{}, peer(t, func(net.Conn) {}), 50 * time.Millisecond},
+		{"damaged-pin", plan.Trust{Pin: &plan.Pin{ServerID: memberID, Name: memberOf, Key: "rubbish"}}, nil, patience},
+		{"wrong-host-key", plan.Trust{Pin: wrong}, peer(t, server(key, nil)), patience},
+		{"host-key-unknown", plan.Trust{Known: "its name"}, peer(t, server(key, nil)), patience},
+		{"key-refused", plan.Trust{}, peer(t, server(key, errors.New("no"))), patience},
+		{"connection-lost", plan.Trust{}, peer(t, server(key, nil)), patience},
 	} {
-		seen := look(t, key, c.pin, c.dial, c.within)
+		seen := look(t, key, c.trust, c.dial, c.within)
 		out = append(out, silence(c.code, seen))
 	}
 	for code, o := range map[string]hosts.Options{
@@ -49,7 +50,7 @@ func connectionTroubles(t *testing.T) []trouble {
 		"ssh-config":  {Key: key, Config: faulty},
 		"jump-failed": {Key: key, Config: behindBastion},
 	} {
-		out = append(out, silence(code, observe(t, o, nil)))
+		out = append(out, silence(code, observe(t, o, plan.Trust{})))
 	}
 	slices.SortStableFunc(out, func(a, b trouble) int { return strings.Compare(a.code, b.code) })
 	// What a jump host that dies leaves behind is seen in package hosts.
@@ -76,18 +77,18 @@ func behindBastion(_ string, names ...string) (sshconfig.Settings, error) {
 }
 
 // look observes a host as the engine does.
-func look(t *testing.T, key ssh.Signer, pin *plan.Pin, dial hosts.Dial, within time.Duration) plan.HostSeen {
+func look(t *testing.T, key ssh.Signer, trust plan.Trust, dial hosts.Dial, within time.Duration) plan.HostSeen {
 	t.Helper()
 	return observe(t, hosts.Options{Key: key, Dial: dial, KeySource: "secret k8s://macfleet/fleet-ssh/id_ed25519",
-		Deadlines: hosts.Deadlines{Handshake: within}}, pin)
+		Deadlines: hosts.Deadlines{Handshake: within}}, trust)
 }
 
-func observe(t *testing.T, o hosts.Options, pin *plan.Pin) plan.HostSeen {
+func observe(t *testing.T, o hosts.Options, trust plan.Trust) plan.HostSeen {
 	t.Helper()
 	o.User = "m1"
 	c := hosts.New(o)
 	defer c.Close()
-	conn, err := c.Connect(t.Context(), hosts.Target{Server: machine(memberID, memberOf, 1), Pin: pin})
+	conn, err := c.Connect(t.Context(), hosts.Target{Server: machine(memberID, memberOf, 1), Trust: trust})
 	var e *hosts.Error
 	if errors.As(err, &e) {
 		return plan.HostSeen{Trouble: e.Trouble()}

@@ -79,7 +79,7 @@ func everything() *plan.Plan {
 		Orphans: []plan.Orphan{{Name: "acme-production-web-m2-0000b", Fleet: "web", Group: "m2", Server: numbered(11, "acme-production-web-m2-0000b"),
 			Witness: "name", Ready: "True", Pods: new(2), Seen: plan.HostSeen{OSVersion: inventory.Present("26.3")},
 			Trouble: plan.Trouble{Code: plantest.Code("orphaned-member"), Text: `the fleet "web" is not in the configuration any more`, Remedy: "write it again"}}},
-		Lost:    []plan.Lost{{Name: "acme-production-builders-m2-0000a", Fleet: "builders", Trouble: plan.Trouble{Code: plantest.Code("server-vanished"), Text: "it is not in the inventory", Remedy: "macfleet hosts trust acme-production-builders-m2-0000a"}}},
+		Lost:    []plan.Lost{{Name: "acme-production-builders-m2-0000a", Fleet: "builders", Trouble: plan.Trouble{Code: plantest.Code("server-vanished"), Text: "it is not in the inventory", Remedy: "macfleet hosts forget-key acme-production-builders-m2-0000a"}}},
 		Cluster: true}
 }
 

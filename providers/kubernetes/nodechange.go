@@ -213,6 +213,19 @@ func (c *Client) SetHold(ctx context.Context, n inventory.Node, h *inventory.Hol
 	})
 }
 
+// hostKeyNote is the annotation that says which SSH host key the Node's host has: its type
+// and fingerprint. Beside the pins it is a second witness.
+const hostKeyNote = "host-key"
+
+// NoteHostKey writes a host's key onto its Node, in place of whatever stands there; "" takes it
+// away. A Node that was made anew since it was seen is left alone.
+func (c *Client) NoteHostKey(ctx context.Context, n inventory.Node, key string) error {
+	return c.changeNode(ctx, "note the host key on", n, func(have *corev1.Node) error {
+		c.note(have, hostKeyNote, key)
+		return nil
+	})
+}
+
 // holdOf reads the hold on a Node. One that cannot be read is said to be there:
 // somebody meant something by it.
 func holdOf(note string) (hold *inventory.Hold, unread string) {

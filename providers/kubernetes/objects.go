@@ -106,7 +106,7 @@ func (c *Client) standing(ctx context.Context, all []wish) (objects, surplus []i
 // Keep brings an object of the cluster itself to what is wanted. An object that
 // macfleet does not want, or that is somebody else's, is an error.
 func (c *Client) Keep(ctx context.Context, o inventory.Object) error {
-	for _, w := range c.wanted() {
+	for _, w := range append(c.wanted(), c.pinsWish()) {
 		if w.object().String() == o.String() {
 			_, err := w.ensure(ctx)
 			return err
@@ -162,11 +162,16 @@ func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Obj
 	return before, c.noteMade(ctx, all)
 }
 
+// pinsWish is the place of the pinned host keys, without any.
+func (c *Client) pinsWish() wish {
+	return c.wish(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.options.Namespace, Name: pinsName, Labels: c.marks(false)}})
+}
+
 func (c *Client) preparation(o PrepareOptions) []wish {
-	meta, wanted := metav1.ObjectMeta{Namespace: c.options.Namespace, Name: pinsName, Labels: c.marks(false)}, c.wanted()
+	wanted := c.wanted()
 	// The place of the pinned host keys is made empty: that it is there says that the
 	// cluster keeps them.
-	out := []wish{wanted[0], c.wish(&corev1.ConfigMap{ObjectMeta: meta})}
+	out := []wish{wanted[0], c.pinsWish()}
 	if !o.SSH.Value.IsZero() {
 		out = append(out, c.sshKey(o.SSH))
 	}

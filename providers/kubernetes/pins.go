@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -52,6 +53,53 @@ type Pins struct {
 	// updating keeps the hosts of one run from competing for the ConfigMap: with 32
 	// at once some lost every try. Others' runs are met by the tries alone.
 	updating sync.Mutex
+
+	recalling sync.Mutex
+	recalled  Recollection
+}
+
+// Recollection is what is left of pins beside those that the cluster keeps.
+type Recollection struct {
+	Remembered []plan.Pin        // the cluster said them once, and does not know them any more
+	Lost       *inventory.Object // the ConfigMap, where it is not there
+}
+
+// Recall returns what the last All has found beside the pins.
+func (p *Pins) Recall() Recollection {
+	p.recalling.Lock()
+	defer p.recalling.Unlock()
+	return p.recalled
+}
+
+// remember finds what the cluster said once and does not know any more, and keeps it in the cache:
+// another machine in the place of a member must be noticed, whoever emptied the cluster's pins.
+func (p *Pins) remember(pins []plan.Pin, lost *inventory.Object) error {
+	found := Recollection{Lost: lost}
+	if cache := p.options.Cache; cache != nil {
+		cached, err := cache.All()
+		if err != nil {
+			return err
+		}
+		found.Remembered = without(cached, pins)
+		if lost == nil {
+			if err := replace(cache, slices.Concat(pins, found.Remembered)); err != nil {
+				return err
+			}
+		}
+	}
+	p.recalling.Lock()
+	defer p.recalling.Unlock()
+	p.recalled = found
+	return nil
+}
+
+// without returns the pins of servers that other pins are not about.
+func without(pins, other []plan.Pin) []plan.Pin {
+	known := make(map[string]bool, len(other))
+	for _, p := range other {
+		known[p.ServerID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(pins), func(p plan.Pin) bool { return known[p.ServerID] })
 }
 
 // Pins returns the cluster's store of host keys. The context bounds all its
@@ -66,13 +114,17 @@ func (p *Pins) All() ([]plan.Pin, error) {
 	if err != nil {
 		return nil, err
 	}
+	var lost *inventory.Object
 	if p.unprepared(version) {
-		return p.options.Unprepared.All()
+		o := p.client.pinsWish().object()
+		o.State, o.Why = inventory.ObjectMissing, "it is gone, with the pinned host keys"
+		lost = &o
 	}
-	if err := replace(p.options.Cache, pins); err != nil {
-		return nil, err
+	all, err := p.withOwn(pins)
+	if err == nil {
+		err = p.remember(all, lost)
 	}
-	return p.withOwn(pins)
+	return all, err
 }
 
 // Update replaces the pins by what change makes of them. Who meets another
@@ -100,7 +152,7 @@ func (p *Pins) Update(change func([]plan.Pin) []plan.Pin) error {
 		if last = p.write(before, after, version); last == nil {
 			// This machine's own are the cluster's now: one that the cluster forgets later must
 			// not come back from here.
-			return errors.Join(replace(p.options.Cache, after), replace(p.options.Own, nil))
+			return errors.Join(p.cache(all, after), replace(p.options.Own, nil))
 		}
 		if !apierrors.IsConflict(last) && !apierrors.IsAlreadyExists(last) {
 			break
@@ -110,6 +162,17 @@ func (p *Pins) Update(change func([]plan.Pin) []plan.Pin) error {
 		}
 	}
 	return fmt.Errorf("write pinned host keys into configmap %s/%s: %w", p.client.options.Namespace, pinsName, explain(last))
+}
+
+// cache notes what the cluster says since an update. What was remembered before stays so, unless
+// the update is about it.
+func (p *Pins) cache(before, after []plan.Pin) error {
+	if p.options.Cache == nil {
+		return nil
+	}
+	return p.options.Cache.Update(func(cached []plan.Pin) []plan.Pin {
+		return slices.Concat(after, without(cached, slices.Concat(before, after)))
+	})
 }
 
 // unprepared reports whether another store keeps the pins as yet.
@@ -125,9 +188,7 @@ func (p *Pins) withOwn(pins []plan.Pin) ([]plan.Pin, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(pins, slices.DeleteFunc(own, func(o plan.Pin) bool {
-		return slices.ContainsFunc(pins, func(p plan.Pin) bool { return p.ServerID == o.ServerID })
-	})...), nil
+	return append(pins, without(own, pins)...), nil
 }
 
 // replace puts pins into a store in place of those that it has; nil: there is no store.

@@ -71,7 +71,11 @@ func TestPins(t *testing.T) {
 			t.Fatal(err)
 		}
 		holds(t, store, pin(2), pin(3))
-		holds(t, cache, pin(2), pin(3))
+		// This machine remembers it as a witness: a member without a pin must not look new.
+		holds(t, cache, pin(1), pin(2), pin(3))
+		if diff := cmp.Diff(kubernetes.Recollection{Remembered: []plan.Pin{pin(1)}}, store.Recall()); diff != "" {
+			t.Error(diff)
+		}
 
 		o := c.options(t)
 		o.Token = "refused"

@@ -1,0 +1,259 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// The codes that are raised here.
+var (
+	CodeHostKeyUnknown = NewCode("host-key-unknown", Critical, "the host is a known member, and no key of it is pinned",
+		"compare the fingerprint with the host's own, over VNC: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; then: macfleet hosts forget-key NAME")
+	CodeWrongHostKey = NewCode("wrong-host-key", Critical, "the host shows another key than the pinned one",
+		"if it was reinstalled on purpose: macfleet hosts forget-key NAME; otherwise find out who answers")
+	CodePinMissing = NewCode("pin-missing", Warning, "the pin of a member's host key is gone, and another witness knows the key")
+)
+
+// Trust is what is known of a host's key before anybody talks to the host.
+type Trust struct {
+	Pin      *Pin      // nil: none is kept
+	Vouchers []Voucher // who else knows the key; all of them must agree with it
+	// Known says by what the host is a known member; empty: it is met for the first
+	// time. A known member whose key nobody knows is not logged in to.
+	Known string
+}
+
+// Voucher is a witness of a host's key beside the pins.
+type Voucher struct {
+	By  string `json:"by"`  // for messages: who says so
+	Key string `json:"key"` // "ssh-ed25519 SHA256:…", or the fingerprint alone
+	// Lost says that a pin of the key must have been kept and is gone. A key that a person
+	// wrote into the configuration says nothing of that.
+	Lost bool `json:"-"`
+	// Configured says that a person wrote it into the configuration.
+	Configured bool `json:"-"`
+}
+
+// Fingerprint returns the fingerprint that it vouches for.
+func (v Voucher) Fingerprint() string { return v.Key[strings.LastIndexByte(v.Key, ' ')+1:] }
+
+// KeyType returns the type of the key, for example ssh-ed25519; empty: it is not known.
+func (v Voucher) KeyType() string {
+	kind, _, typed := strings.Cut(v.Key, " ")
+	if !typed {
+		return ""
+	}
+	return kind
+}
+
+// Disagrees returns why a key with this fingerprint is not the host's, or "".
+func (t Trust) Disagrees(fingerprint string) string {
+	for _, v := range t.Vouchers {
+		if v.Fingerprint() != fingerprint {
+			return fmt.Sprintf("the host shows the key %s, and %s says %s", fingerprint, v.By, v.Fingerprint())
+		}
+	}
+	return ""
+}
+
+// Lost reports whether a pin must have been kept once, and is gone.
+func (t Trust) Lost() bool {
+	return t.Pin == nil && slices.ContainsFunc(t.Vouchers, func(v Voucher) bool { return v.Lost })
+}
+
+// Unknown reports whether the host is a known member whose key nobody knows.
+func (t Trust) Unknown() bool { return t.Known != "" && t.Pin == nil && len(t.Vouchers) == 0 }
+
+// Fingerprint returns the SHA256 fingerprint of a key "type base64", as ssh-keygen -l prints
+// it, or "" for text that is no key.
+func Fingerprint(key string) string {
+	_, blob, _ := strings.Cut(key, " ")
+	blob, _, _ = strings.Cut(blob, " ")
+	raw, err := base64.StdEncoding.DecodeString(blob)
+	if err != nil || len(raw) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
+}
+
+func keyType(key string) string {
+	kind, _, _ := strings.Cut(key, " ")
+	return kind
+}
+
+// KeyNote is how a key is noted where the fingerprint is enough: its type and fingerprint.
+func KeyNote(key, fingerprint string) string {
+	return strings.TrimSpace(keyType(key) + " " + fingerprint)
+}
+
+// HostKeyUnknown is the trouble of a known member whose key nobody knows.
+func HostKeyUnknown(name, known, offered string) *Trouble {
+	return CodeHostKeyUnknown.Trouble(fmt.Sprintf("it is a known member (by %s) without a pinned key; it offers %s", known, offered),
+		CompareKey(offered)+"; if both are the same: macfleet hosts forget-key "+name)
+}
+
+// CompareKey says how a person compares a key, as KeyNote notes it, with the host's own.
+func CompareKey(offered string) string {
+	file := "ed25519"
+	switch kind := keyType(offered); {
+	case strings.HasPrefix(kind, "ecdsa"):
+		file = "ecdsa"
+	case strings.HasPrefix(kind, "ssh-rsa"):
+		file = "rsa"
+	}
+	return "compare it on the host itself, over VNC: ssh-keygen -lf /etc/ssh/ssh_host_" + file + "_key.pub"
+}
+
+// trusts finds what is known of the keys of servers.
+type trusts struct {
+	*census
+	pins  map[string]*Pin    // by server id: the latest
+	named map[string]string  // by the name of a pin, the server id
+	lent  map[string]Voucher // by server id: what this machine remembers
+	met   map[string]bool    // server ids
+	// doubled are pins of a server that another pin of it contradicts.
+	doubled map[string][]Voucher
+}
+
+func (c *census) trusts() *trusts {
+	t := &trusts{census: c, pins: make(map[string]*Pin, len(c.snap.Pins)), named: make(map[string]string, len(c.snap.Pins)),
+		lent: make(map[string]Voucher), met: make(map[string]bool), doubled: make(map[string][]Voucher)}
+	for _, p := range byAge(c.snap.Pins) {
+		// Of two keys of one type one is false. A host may well have keys of several types.
+		if have := t.pins[p.ServerID]; have != nil && have.Key != p.Key && keyType(have.Key) == keyType(p.Key) {
+			t.doubled[p.ServerID] = append(t.doubled[p.ServerID], Voucher{By: "an older pin, as " + have.Name, Key: KeyNote(have.Key, Fingerprint(have.Key))})
+		}
+		t.pins[p.ServerID], t.named[p.Name] = &p, p.ServerID
+	}
+	for _, p := range c.snap.Remembered {
+		t.lent[p.ServerID] = Voucher{By: "what the cluster last told this machine", Key: KeyNote(p.Key, Fingerprint(p.Key)), Lost: true}
+	}
+	for _, id := range c.snap.Met {
+		t.met[id] = true
+	}
+	return t
+}
+
+// of returns what is known of a server's key. A server of the pool may have been reinstalled
+// and given back, so what knew it before counts for nothing.
+func (t *trusts) of(p *placed) Trust {
+	out := Trust{Pin: t.pins[p.server.ID], Vouchers: slices.Clone(t.doubled[p.server.ID])}
+	for _, name := range []string{p.name, p.server.Name, p.server.ID} {
+		if key, ok := t.cfg.SSH.HostKeys[name]; ok {
+			out.Vouchers = append(out.Vouchers, Voucher{By: fmt.Sprintf("host_keys[%q] of the configuration", name), Key: key, Configured: true})
+			break
+		}
+	}
+	if p.role == pool {
+		return out
+	}
+	node, isNode := t.nodeOf(p)
+	if isNode && node.HostKey != "" {
+		out.Vouchers = append(out.Vouchers, Voucher{By: "the annotation of its Node", Key: node.HostKey, Lost: true})
+	}
+	if v, ok := t.lent[p.server.ID]; ok && out.Pin == nil {
+		out.Vouchers = append(out.Vouchers, v)
+	}
+	out.Known = t.known(p)
+	return out
+}
+
+// nodeOf returns the Node of a server, by its provider id or by the name alone.
+func (t *trusts) nodeOf(p *placed) (inventory.Node, bool) {
+	if n, ok := p.node.Get(); ok {
+		return n, true
+	}
+	n, ok := t.cluster.nodes[p.name]
+	return n, ok
+}
+
+// Trusts returns what is known of the key of every server of a snapshot, by server id. It is
+// pure.
+func Trusts(cfg *fleet.Config, snap Snapshot) map[string]Trust {
+	t := takeCensus(cfg, snap).trusts()
+	out := make(map[string]Trust, len(t.servers))
+	for i := range t.servers {
+		out[t.servers[i].server.ID] = t.of(&t.servers[i])
+	}
+	return out
+}
+
+// known returns by what a server is a known member, or "".
+func (t *trusts) known(p *placed) string {
+	_, identified := t.cluster.identities[p.name]
+	node, isNode := t.nodeOf(p)
+	other, pinned := t.named[p.name]
+	at, grammar := t.cfg.Parse(p.server.Name)
+	m, marked := t.snap.Hosts[p.server.ID].Marker.Get()
+	switch {
+	case grammar && p.server.Name == t.cfg.HostName(at.Fleet, at.Group, p.server.ID):
+		return "its name"
+	case isNode:
+		return "the Node " + node.Name
+	case identified:
+		return "its kubelet's identity"
+	case pinned && other != p.server.ID:
+		return "a pin of that name for server " + other
+	case marked && m.Owner() == t.cfg.Owner && m.ServerID == p.server.ID:
+		return "its own marker"
+	case t.met[p.server.ID]:
+		return "the record of an earlier run"
+	}
+	return ""
+}
+
+// Trust returns what was known of the host's key when the plan was made.
+func (h Host) Trust() Trust { return h.trust }
+
+// Strange returns why nothing must be sent to a host that answered, because of its key, or nil.
+// The connection has compared all that was known before; what the host says of itself counts
+// here, and what a recorded observation was not compared with.
+func (h *Host) Strange() *Trouble {
+	t, seen := h.trust, h.Seen
+	if why := t.Disagrees(seen.Fingerprint); why != "" {
+		return CodeWrongHostKey.Trouble(why, WrongKeyRemedy(h.Name))
+	}
+	if t.Known == "" || seen.Pinned || len(t.Vouchers) > 0 {
+		return nil
+	}
+	return HostKeyUnknown(h.Name, t.Known, KeyNote(seen.Key, seen.Fingerprint))
+}
+
+// WrongKeyRemedy is what helps where a host shows another key than is known of it.
+func WrongKeyRemedy(name string) string {
+	return "if the machine was reinstalled on purpose: macfleet hosts forget-key " + name +
+		"; otherwise somebody else answers at this address: do not go on"
+}
+
+// pinPlace plans the place of the pins in the cluster, where the cluster has had one and lost
+// it: what cannot have come to be without it shows that.
+func (c *computation) pinPlace() {
+	lost := c.snap.PinsLost
+	if lost == nil || c.plan.Narrowed || !c.cluster.there {
+		return
+	}
+	noted := func(n inventory.Node) bool { return n.HostKey != "" }
+	nodes, _ := c.snap.Nodes.Get()
+	if len(c.snap.Remembered)+len(c.cluster.identities) == 0 && !slices.ContainsFunc(nodes, noted) {
+		return // it was never made
+	}
+	c.plan.Actions = append(c.plan.Actions, Action{Kind: KeepObject, Object: lost, Origin: drifted,
+		Reason: Reason{codeObjectMissing, "the cluster has lost the pinned host keys"}})
+}
+
+// pin returns the action that keeps a member's key again, where the pin was lost.
+func (c *computation) pin(h *Host) []Action {
+	if !h.trust.Lost() || h.Seen.Pinned || !h.Member || len(c.sel.Steps) > 0 || c.snap.PinsUnread != "" {
+		return nil
+	}
+	i := slices.IndexFunc(h.trust.Vouchers, func(v Voucher) bool { return v.Lost })
+	return []Action{h.action(PinHost, drifted, CodePinMissing, fmt.Sprintf("its pin is gone; %s and the key that it shows agree", h.trust.Vouchers[i].By),
+		Field{"host key", "", KeyNote(h.Seen.Key, h.Seen.Fingerprint)})}
+}

@@ -1,0 +1,186 @@
+package plan_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// key makes a host key; two of one number are the same.
+func key(n int) string {
+	sum := sha256.Sum256(fmt.Append(nil, n))
+	return "ssh-ed25519 " + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+func note(n int) string { return plan.KeyNote(key(n), plan.Fingerprint(key(n))) }
+
+// shows lets a host show a key, and says whether that was compared with a pin.
+func (w *world) shows(n, k int) {
+	pinned := false
+	for _, p := range w.snap.Pins {
+		pinned = pinned || p.ServerID == serverID(n)
+	}
+	w.change(n, func(h *plan.HostSeen) { h.Key, h.Fingerprint, h.Pinned = key(k), plan.Fingerprint(key(k)), pinned })
+}
+
+// pinKey pins a key of a server under a name.
+func (w *world) pinKey(n int, name string, k int) {
+	w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: serverID(n), Name: name, Key: key(k), Since: noon})
+}
+
+// noted adds a server's Node with its key noted there.
+func (w *world) noted(n int, name, note string) {
+	w.node(n, name, inventory.Ready)
+	nodes, _ := w.snap.Nodes.Get()
+	nodes[len(nodes)-1].HostKey = note
+}
+
+// TestTrust says of a host that shows its key 1 what follows from the witnesses that are there.
+func TestTrust(t *testing.T) {
+	t.Parallel()
+	claimed := func(w *world) string { return w.member("macos", "m2", 1).Name }
+	adopted := func(w *world) string {
+		w.legacyServer(1, legacy)
+		w.adopt(1, legacy)
+		return legacy
+	}
+	remembers := func(k int) func(*world, string) {
+		return func(w *world, name string) {
+			w.snap.Remembered = []plan.Pin{{ServerID: serverID(1), Name: name, Key: key(k)}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		is   func(*world) string
+		know func(w *world, name string)
+		want string // code of what keeps everybody off it, "first" contact, "restored", or "" where it is pinned
+	}{
+		"pinned":                    {claimed, func(w *world, name string) { w.pinKey(1, name, 1) }, ""},
+		"a claimed name":            {claimed, func(*world, string) {}, "host-key-unknown"},
+		"adopted, nobody knows it":  {adopted, func(*world, string) {}, "first"},
+		"adopted, with a Node":      {adopted, func(w *world, name string) { w.node(1, name, inventory.Ready) }, "host-key-unknown"},
+		"adopted, a Node's name":    {adopted, func(w *world, name string) { w.node(9, name, inventory.Ready) }, "host-key-unknown"},
+		"adopted, with an identity": {adopted, func(w *world, name string) { w.identity(name) }, "host-key-unknown"},
+		"adopted, in a record":      {adopted, func(w *world, _ string) { w.snap.Met = []string{serverID(1)} }, "host-key-unknown"},
+		"adopted, a re-created server": {adopted, func(w *world, name string) { w.pinKey(7, name, 1) },
+			"host-key-unknown"},
+		"adopted, with our marker": {adopted, func(w *world, name string) {
+			m := w.marker("macos", "m2", 1)
+			m.Name = name
+			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+		}, "host-key-unknown"},
+		"the Node notes it":         {claimed, func(w *world, name string) { w.noted(1, name, note(1)) }, "restored"},
+		"the Node notes another":    {claimed, func(w *world, name string) { w.noted(1, name, note(2)) }, "wrong-host-key"},
+		"the Node notes rubbish":    {claimed, func(w *world, name string) { w.noted(1, name, "yes") }, "wrong-host-key"},
+		"remembered":                {claimed, remembers(1), "restored"},
+		"another one is remembered": {claimed, remembers(2), "wrong-host-key"},
+		"pin and Node disagree": {claimed, func(w *world, name string) {
+			w.pinKey(1, name, 1)
+			w.noted(1, name, note(2))
+		}, "wrong-host-key"},
+		"two pins disagree": {claimed, func(w *world, name string) {
+			w.pinKey(1, "acme-old", 2)
+			w.snap.Pins[0].Since = noon.Add(-time.Hour)
+			w.pinKey(1, name, 1)
+		}, "wrong-host-key"},
+		"the configuration gives it": {claimed, func(w *world, name string) {
+			w.cfg.SSH.HostKeys = map[string]string{name: plan.Fingerprint(key(1))}
+		}, "first"},
+		"the configuration gives it by id": {claimed, func(w *world, _ string) {
+			w.cfg.SSH.HostKeys = map[string]string{serverID(1): note(1)}
+		}, "first"},
+		"the configuration gives another": {claimed, func(w *world, name string) {
+			w.pinKey(1, name, 1)
+			w.cfg.SSH.HostKeys = map[string]string{name: plan.Fingerprint(key(2))}
+		}, "wrong-host-key"},
+		"the pins could not be read": {claimed, func(w *world, name string) {
+			w.noted(1, name, note(1))
+			w.snap.PinsUnread = "no answer"
+		}, "unrestored"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(1, 0, 0)
+			tc.know(w, tc.is(w))
+			w.shows(1, 1)
+			p := w.plan(t)
+			h := oneHost(t, p)
+			got := ""
+			switch {
+			case h.Unknown != nil:
+				explained(t, h.Unknown)
+				got = h.Unknown.Code.String()
+				if len(p.Runnable()) != 0 {
+					t.Errorf("it would still get %v", lines(p))
+				}
+			case len(p.Actions) > 0 && p.Actions[0].Kind == plan.PinHost:
+				got = "restored"
+				if !p.Actions[0].Origin.Drift || p.Summarise().Drift == 0 {
+					t.Errorf("no drift: %+v", p.Actions[0])
+				}
+			case !h.Seen.Pinned && h.Trust().Lost():
+				got = "unrestored"
+			case !h.Seen.Pinned:
+				got = "first"
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q: %+v", got, tc.want, h.Unknown)
+			}
+			// Whoever connects knows as much beforehand, but for what the host itself says.
+			trust := plan.Trusts(w.cfg, plan.Snapshot{Servers: w.snap.Servers, Nodes: w.snap.Nodes, Cluster: w.snap.Cluster,
+				Pins: w.snap.Pins, Remembered: w.snap.Remembered, Met: w.snap.Met})[serverID(1)]
+			if early := trust.Unknown(); early != (tc.want == "host-key-unknown") && name != "adopted, with our marker" {
+				t.Errorf("before the login it is unknown: %t", early)
+			}
+		})
+	}
+}
+
+// TestPoolServerIsMetForTheFirstTime: one that was given back and reinstalled is a stranger to
+// what knew it before; its pin counts until somebody forgets it.
+func TestPoolServerIsMetForTheFirstTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.free(1)
+	w.noted(1, "acme-old", note(2))
+	w.snap.Remembered = []plan.Pin{{ServerID: serverID(1), Name: "acme-old", Key: key(2)}}
+	w.shows(1, 1)
+	if p := w.plan(t); len(claimed(p)) != 1 || len(rejected(p)) != 0 {
+		t.Errorf("claimed %v, rejected %v", claimed(p), rejected(p))
+	}
+}
+
+// TestLostPlaceOfPins is drift where the cluster must have had one.
+func TestLostPlaceOfPins(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		know func(w *world, name string)
+		want int
+	}{
+		"never made":     {func(*world, string) {}, 0},
+		"an identity":    {func(w *world, name string) { w.identity(name) }, 1},
+		"a noted key":    {func(w *world, name string) { w.noted(1, name, note(1)) }, 1},
+		"remembered":     {func(w *world, _ string) { w.snap.Remembered = []plan.Pin{{ServerID: serverID(8), Key: key(8)}} }, 1},
+		"a limited plan": {func(w *world, name string) { w.identity(name); w.sel = selection(t, []string{"group=m2"}, nil) }, 0},
+	} {
+		w := newWorld(1, 0, 0)
+		host := w.member("macos", "m2", 1).Name
+		w.pinKey(1, host, 1)
+		w.shows(1, 1)
+		w.snap.PinsLost = &inventory.Object{Kind: "ConfigMap", Namespace: "macfleet", Name: "macfleet-host-keys", State: inventory.ObjectMissing}
+		tc.know(w, host)
+		n := 0
+		for _, a := range w.plan(t).Actions {
+			if a.Kind == plan.KeepObject && a.Origin.Drift {
+				n++
+			}
+		}
+		if n != tc.want {
+			t.Errorf("%s: %d actions, want %d", name, n, tc.want)
+		}
+	}
+}
