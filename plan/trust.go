@@ -195,6 +195,8 @@ func (t *trusts) known(p *placed) string {
 	switch {
 	case grammar && p.server.Name == t.cfg.HostName(at.Fleet, at.Group, p.server.ID):
 		return "its name"
+	case p.role == orphan && p.by != byMarker:
+		return "its " + p.by
 	case isNode:
 		return "the Node " + node.Name
 	case identified:

@@ -236,7 +236,7 @@ func TestTwoAtOnce(t *testing.T) {
 	if !strings.Contains(stdout, "apply-in-progress: ") {
 		t.Errorf("a plan meanwhile says %s", stdout)
 	}
-	if _, stderr := p.says(app.ExitError, "hosts", "trust", "nobody"); !strings.Contains(stderr, " applies acme-production since ") {
+	if _, stderr := p.says(app.ExitError, "hosts", "forget-key", "nobody"); !strings.Contains(stderr, " applies acme-production since ") {
 		t.Errorf("who takes no lock is told %s", stderr)
 	}
 	second := p.command(t.Context(), "apply", "--auto-approve")

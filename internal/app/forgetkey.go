@@ -28,11 +28,11 @@ func ForgetKey(ctx context.Context, env *Env, o ForgetKeyOptions) error {
 		return err
 	}
 	return env.with(ctx, need{}, func(looking context.Context, s *session) error {
+		s.tellInProgress(looking)
 		all, err := s.offers(looking)
 		if err != nil {
 			return err
 		}
-		s.tellInProgress(looking)
 		env.outText().OfferedKeys(all)
 		all = slices.DeleteFunc(all, view.KeyOffer.Agrees)
 		if len(all) == 0 {

@@ -293,7 +293,7 @@ func TestInCluster(t *testing.T) {
 			t.Errorf("Pods %q", left)
 		}
 		slices.Sort(calls)
-		want := []string{"delete " + other, "keep acme-kubeconfig", "provider-id " + empty}
+		want := []string{"delete " + other, "host-key " + other, "keep acme-kubeconfig", "provider-id " + empty}
 		for i := 1; i < 20; i++ {
 			want = append(want, fmt.Sprintf("release p-%02d", i))
 		}
