@@ -69,6 +69,9 @@ func ClockProbe() plan.Probe {
 // and the same snapshot; nil where none could be made, or the server is no member.
 func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serverID string, p *plan.Plan) Checkup {
 	e := examination{cfg: cfg, of: plan.SubjectOf(cfg, snap, serverID)}
+	if e.of.Seen.Trouble == nil {
+		e.of.Seen.Trouble = e.of.Strange() // what it says of itself counts for nothing then
+	}
 	var planned plan.Host
 	if p != nil {
 		planned, e.planned = p.HostByServer(serverID)
@@ -330,7 +333,7 @@ func (e *examination) connection() {
 	all := e.stages()
 	failed, passed := len(all), len(all)
 	var t *plan.Trouble
-	if found := cmp.Or(e.of.Seen.Trouble, e.of.Strange()); found != nil {
+	if found := e.of.Seen.Trouble; found != nil {
 		t = plan.Diagnosed(*found, e.cfg.Vendor(), e.of.Server)
 		failed, passed = -1, 0
 		for i, s := range all {
