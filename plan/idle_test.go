@@ -94,7 +94,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestLeftCordoned: a cordon that a run left behind is taken back, and no other.
+// TestLeftCordoned: a cordon that a run left behind is taken back, and no other. A run that was
+// killed on the host has not left it: where the cluster keeps the lock, that is no sign of life.
 func TestLeftCordoned(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -102,6 +103,8 @@ func TestLeftCordoned(t *testing.T) {
 		want bool
 	}{
 		"a run's":          {func(n *inventory.Node) { n.CordonedBy, n.CordonRun = "ci", "r1" }, true},
+		"a killed run's":   {func(n *inventory.Node) { n.CordonedBy, n.CordonRun = "ci", "killed" }, true},
+		"one's at work":    {func(n *inventory.Node) { n.CordonedBy, n.CordonRun = "ci", "alone" }, false},
 		"a person's":       {func(n *inventory.Node) { n.CordonedBy = "mona" }, false},
 		"another tool's":   {func(*inventory.Node) {}, false},
 		"another server's": {func(n *inventory.Node) { n.CordonRun, n.ProviderID = "r1", "scw-applesilicon://fr-par-1/other" }, false},
@@ -113,6 +116,10 @@ func TestLeftCordoned(t *testing.T) {
 		all, _ := w.snap.Nodes.Get()
 		all[0].Cordoned = true
 		tc.edit(&all[0])
+		for id, seen := range w.hosts {
+			seen.Entered = &plan.Entered{ID: all[0].CordonRun, Held: true, Alone: all[0].CordonRun == "alone"}
+			w.hosts[id] = seen
+		}
 		p := w.plan(t)
 		if got := slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Kind == plan.UncordonNode }); got != tc.want {
 			t.Errorf("%s: %v", name, lines(p))

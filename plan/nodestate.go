@@ -92,7 +92,7 @@ func (c *computation) applies(run string) bool {
 		return true
 	}
 	for _, h := range c.snap.Hosts {
-		if h.Entered != nil && h.Entered.Held && h.Entered.ID == run {
+		if e := h.Entered; e != nil && e.Alone && e.Held && e.ID == run { // of others the lock in the cluster speaks
 			return true
 		}
 	}
