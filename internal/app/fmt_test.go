@@ -23,7 +23,7 @@ func TestFormatLeavesWhatIsProtected(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, problems bytes.Buffer
-	env := &Env{Streams: Streams{In: strings.NewReader(""), Out: &out, Err: &problems}, Call: Call{Args: []string{name}}}
+	env := &Env{Streams: Streams{In: strings.NewReader(""), Out: &out, Err: &problems}, stop: t.Context(), Call: Call{Args: []string{name}}}
 	var err error
 	unprivileged(t, func() { err = Format(env, FormatOptions{}) })
 	if err != exit(ExitError) {
