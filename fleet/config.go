@@ -24,6 +24,7 @@ type Config struct {
 	Ignores      []Ignore // in the order of files and places
 	Fleets       []Fleet  // in the order of files and places
 	Hosts        []Listed // hosts with a block of their own, in that order too
+	Moves        []Move   // places that hosts had, and those that they have now
 	Elsewhere    []string // ids of servers that host blocks adopt in other environments
 }
 

@@ -27,6 +27,9 @@ func (p *Plan) approvalOf(a Action, key string) string {
 	if a.Kind.onHost() {
 		d.text(key) // the person trusted this key and no other
 	}
+	if a.Was != "" {
+		d.text(a.Was)
+	}
 	d.flags(a.AfterRoot)
 	d.fields(a.Fields)
 	d.size(len(a.Changes))

@@ -45,6 +45,8 @@ type placed struct {
 	refused     *Trouble // of an adopted server: why it cannot be taken over
 	owner       string   // of an orphan: as whose it is known
 	placeless   *Trouble // of an orphan: why it has no place
+	moved       bool     // a moved block gives it its place, and its name at the provider is still the old one
+	former      []string // names that it had before moved blocks gave it its place
 }
 
 func inOrder(a, b placed) int {
@@ -208,8 +210,13 @@ func (c *census) placeAll() []placed {
 		} else {
 			p.onceAdopted = once[s.ID]
 			c.orphaned(p, pins)
+			c.move(p)
+		}
+		if p.role == member && !p.adopted {
+			p.former = c.formerNames(p.place, s.ID)
 		}
 		p.node = c.cluster.node(p.name, s)
+		c.renamedNode(p)
 	}
 	slices.SortFunc(out, inOrder)
 	c.refuseAdopted(out)

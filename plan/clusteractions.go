@@ -58,7 +58,10 @@ func (x *clusterIndex) misjoined(h *Host) *Trouble {
 	if !x.there || !h.Spec.Spec.JoinsCluster() {
 		return nil
 	}
-	named := x.named[h.Server.ProviderID()]
+	former := func(name string) bool {
+		return slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == name })
+	}
+	named := slices.DeleteFunc(slices.Clone(x.named[h.Server.ProviderID()]), former)
 	others := slices.DeleteFunc(slices.Clone(named), func(name string) bool { return name == h.Name })
 	switch {
 	case len(named) > 1:
@@ -92,7 +95,7 @@ func (c *computation) joining(h *Host, w stepWork) []Action {
 
 func identify(h *Host, i inventory.Identity, proven bool) Action {
 	missing := identityFields(i, false, Field{After: "present"})
-	if proven {
+	if proven && len(h.Former) == 0 {
 		return h.action(IdentifyHost, drifted, CodeTokenRevoked, "the cluster no longer knows its kubelet", missing...)
 	}
 	return h.action(IdentifyHost, pending, codeIdentityMissing, "the cluster does not know its kubelet yet", missing...)

@@ -121,6 +121,7 @@ func (c *census) host(g fleet.Group, p *placed) Host {
 	if k := c.cfg.Kubernetes; k != nil {
 		h.Spec.LabelPrefix = k.LabelPrefix
 	}
+	h.Former = c.before(p)
 	c.cluster.enter(&h)
 	seen, asked := c.snap.Hosts[p.server.ID]
 	if !asked {
@@ -128,5 +129,10 @@ func (c *census) host(g fleet.Group, p *placed) Host {
 	}
 	h.Seen = seen
 	h.Held = heldOf(seen.Marker, h.Node, c.snap.Taken)
+	for _, f := range h.Former { // a hold may stand on the Node of before alone
+		if was := heldOf(seen.Marker, f.Node, c.snap.Taken); h.Held == nil || h.Held.Expired {
+			h.Held = cmp.Or(was, h.Held)
+		}
+	}
 	return h
 }

@@ -144,7 +144,11 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 			if leaving[p.server.ID] {
 				d.actions = append(d.actions, releaseRefused(h, g.Replicas))
 			}
-			if p.name != p.server.Name {
+			switch {
+			case p.moved:
+				d.actions = append(d.actions, h.action(RenameServer, pending, codeMoved,
+					"a moved block gives it a place in "+h.Fleet+"."+h.Group, Field{"name", h.Server.Name, h.Name}))
+			case p.name != p.server.Name:
 				d.actions = append(d.actions, h.action(RenameServer, drifted, codeRenamedByHand,
 					fmt.Sprintf("%s calls the server %s; it is still a member", c.vendor.Name, h.Server.Name), Field{"name", h.Server.Name, h.Name}))
 			}
@@ -238,6 +242,8 @@ func (c *computation) work(d *draft) {
 	d.actions = slices.Insert(d.actions, at+w.first, c.joining(h, w)...)
 	d.actions = append(d.actions, c.joined(h)...)
 	d.actions = append(d.actions, c.departing(h, d.actions)...)
+	d.actions = append(d.actions, c.leavesBehind(h, d.actions)...)
+	refuse(d.actions, h.unmovable())
 	c.cluster.unprepared(h, d.actions, w.node)
 	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
 		h.Refused = MissingSudo()
@@ -264,6 +270,9 @@ func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 			w.node = step.ID()
 		}
 		a, differs := h.enter(step, marker)
+		if differs && len(h.Former) > 0 && c.movesAlone(h, a.Step, marker) {
+			a.Origin, a.Reason = pending, Reason{codeMoved, "it had another name before"}
+		}
 		// What a deferred action reads, nobody knows.
 		reads := slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })
 		_, proven := marker.Steps[a.Step]

@@ -77,6 +77,9 @@ func (c *computation) orphans() {
 	spoken := make(map[string]bool) // of by the plan: hosts that are the configuration's, become so, or are shown as lost
 	for _, p := range c.hosts(c.needs) {
 		spoken[p.name] = true
+		for _, name := range p.former {
+			spoken[name] = true
+		}
 	}
 	for _, l := range c.cfg.Hosts {
 		spoken[l.Name] = true

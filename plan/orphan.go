@@ -98,11 +98,14 @@ func (c *census) orphaned(p *placed, pins map[string][]string) {
 	}
 	if m, ok := c.snap.Hosts[s.ID].Marker.Get(); ok && m.ServerID == s.ID {
 		if owner := m.Owner().String(); m.Owner() == c.cfg.Owner || c.calledBefore(owner) {
-			by := byMarker
-			if named, at, ok := c.owns(s.Name, s.ID); ok && named == owner && at.Fleet == m.Fleet && at.Group == m.Group {
+			by, where := byMarker, fleet.Place{Fleet: m.Fleet, Group: m.Group}
+			if _, at, ok := c.owns(m.Name, s.ID); ok && where == (fleet.Place{}) {
+				where = at // a marker that says no more than the name
+			}
+			if named, at, ok := c.owns(s.Name, s.ID); ok && named == owner && groupOf(at) == groupOf(where) {
 				by = byName // which everybody sees
 			}
-			is(owner, fleet.Place{Fleet: m.Fleet, Group: m.Group}, by)
+			is(owner, where, by)
 		}
 		return
 	}
@@ -130,7 +133,7 @@ func (c *census) placeless(p *placed) *Trouble {
 	at := p.place
 	group := fmt.Sprintf("fleet %q with group %q", at.Fleet, at.Group)
 	hasFleet := slices.ContainsFunc(c.cfg.Fleets, func(f fleet.Fleet) bool { return f.Name == at.Fleet })
-	why, remedy := "", "write "+group+" again"
+	why, remedy := "", "write "+group+" again, or where they are now: moved { from = fleet."+at.Fleet+".group."+at.Group+", to = … }"
 	switch {
 	case p.owner != c.cfg.Owner.String():
 		why = fmt.Sprintf("it is a host of %s, as this configuration was called before; now it is %s", p.owner, c.cfg.Owner)

@@ -86,6 +86,7 @@ type Action struct {
 	Group    string `json:"group"`
 	ServerID string `json:"server_id"`      // of the host's server; empty: the action is no host's
 	Step     StepID `json:"step,omitempty"` // of RunStep and RemoveStep
+	Was      string `json:"was,omitempty"`  // of DeleteNode and RevokeHost: the name that the host had before, whose Node or identity it is
 	Reason   Reason `json:"-"`              // why, in short: of a step, its first change's
 	Origin
 	Fields     []Field           `json:"fields"` // what moves, over all changes
@@ -140,6 +141,7 @@ type Host struct {
 	// MovedFrom is the uid of the cluster from which a person moves hosts to this one.
 	MovedFrom string                          `json:"-"`
 	Pods      inventory.Seen[[]inventory.Pod] `json:"-"`
+	Former    []Former                        `json:"-"`                  // what the cluster knows of it under names that it had before
 	Kubelet   inventory.Seen[Kubelet]         `json:"-"`                  // absent: nobody could look
 	Rollback  bool                            `json:"rollback,omitempty"` // the version that it had before is wanted
 	// ForceBusy says that it is not waited for, whatever it is at work on.
@@ -171,6 +173,9 @@ func (h Host) MarkerStale() bool {
 	m, ok := h.Seen.Marker.Get()
 	if !ok || !h.Writable() {
 		return false // creating a marker that is missing enters everything; a held host is left alone
+	}
+	if h.Server.Name != h.Name && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == m.Name }) {
+		return false // it has not moved yet
 	}
 	if m.Name != h.Name || m.Fleet != h.Fleet || m.Group != h.Group || h.Cluster != nil && m.ClusterUID != h.Cluster.UID {
 		return true
@@ -409,7 +414,13 @@ func (a Action) Address() string {
 }
 
 // what names what an action does to its host: its step, or its kind.
-func (a Action) what() string { return cmp.Or(string(a.Step), string(a.Kind)) }
+func (a Action) what() string {
+	what := cmp.Or(string(a.Step), string(a.Kind))
+	if a.Was != "" {
+		what += "." + a.Was
+	}
+	return what
+}
 
 // Unasked is a group of which nobody was asked anything: it is not compared.
 type Unasked struct {

@@ -22,22 +22,27 @@ var (
 type register struct {
 	cfg       *fleet.Config
 	vendor    fleet.Vendor
-	places    map[string]fleet.Place   // of the groups, by their names' common part "acme-prod-macos-m2"
-	adopted   map[string]*fleet.Listed // by server id
-	overrides map[string]*fleet.Listed // by name
-	elsewhere map[string]bool          // server ids: adopted in another environment
+	places    map[string]fleet.Place        // of the groups, by their names' common part "acme-prod-macos-m2"
+	adopted   map[string]*fleet.Listed      // by server id
+	overrides map[string]*fleet.Listed      // by name
+	elsewhere map[string]bool               // server ids: adopted in another environment
+	movedFrom map[fleet.Place][]fleet.Place // by group: where moved blocks lead from
 }
 
 func newRegister(cfg *fleet.Config) *register {
 	r := &register{cfg: cfg, vendor: cfg.Vendor(), places: make(map[string]fleet.Place),
 		adopted: make(map[string]*fleet.Listed), overrides: make(map[string]*fleet.Listed),
-		elsewhere: make(map[string]bool)}
+		elsewhere: make(map[string]bool), movedFrom: make(map[fleet.Place][]fleet.Place)}
 	for _, id := range cfg.Elsewhere {
 		r.elsewhere[id] = true
 	}
 	for _, f := range cfg.Fleets {
 		for _, g := range f.Groups {
-			r.places[cfg.Owner.String()+"-"+f.Name+"-"+g.Name] = fleet.Place{Fleet: f.Name, Group: g.Name}
+			at := fleet.Place{Fleet: f.Name, Group: g.Name}
+			r.places[cfg.Owner.String()+"-"+f.Name+"-"+g.Name] = at
+			if len(cfg.Moves) > 0 {
+				r.movedFrom[at] = cfg.MovedFrom(at)
+			}
 		}
 	}
 	for i := range cfg.Hosts {
@@ -103,7 +108,7 @@ func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
 		return markerUnreadable(h.Seen.Marker.Why())
 	case !marked && h.Seen.Claim.IsUnread():
 		return ClaimUnreadable(h.Seen.Claim.Why())
-	case !marked && claimed && !claim.Same(ClaimOf(cfg.Owner, h.Name, h.Server.ID)):
+	case !marked && claimed && !claim.Same(ClaimOf(cfg.Owner, h.Name, h.Server.ID)) && !wasCalled(cfg, h, claim.Name):
 		return codeClaimedByAnother.Trouble(fmt.Sprintf("it is claimed as %s of %s", claim.Name, fleet.Owner{Name: claim.Configuration, Environment: claim.Environment}))
 	case !marked:
 		return nil
@@ -113,7 +118,7 @@ func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
 		return h.otherCluster(m)
 	case m.newer():
 		return codeNewerMacfleet.Trouble(fmt.Sprintf("macfleet %q worked on it last, this is %s", m.Version, fleet.Version))
-	case m.ServerID != h.Server.ID || m.Name != h.Name && !adoptedAs(cfg, h):
+	case m.ServerID != h.Server.ID || m.Name != h.Name && !adoptedAs(cfg, h) && !wasCalled(cfg, h, m.Name):
 		return codeMarkerOfAnotherServer.Trouble(fmt.Sprintf("its marker was written for %s (server %s)", m.Name, m.ServerID))
 	case m.Serial != "" && serial != "" && m.Serial != serial:
 		return codeSwappedHost.Trouble(fmt.Sprintf("the machine has serial number %s, its marker was written on %s", serial, m.Serial),

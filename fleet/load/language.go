@@ -24,6 +24,7 @@ type document struct {
 	Defaults     *defaultsBlock     `hcl:"defaults,block"`
 	Fleets       []fleetBlock       `hcl:"fleet,block"`
 	Hosts        []hostBlock        `hcl:"host,block"`
+	Moved        []movedBlock       `hcl:"moved,block"`
 }
 
 type macfleetBlock struct {

@@ -91,6 +91,7 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	l.lengths(own, envs.all, fleets)
 	r := &roster{loader: l, owners: all, envs: envs, pool: cfg.Scaleway.PoolPrefix, fleets: fleets}
 	cfg.Hosts = r.hosts(decodeAll(l, blocks["host"], sc, hostBlock{}), cfg)
+	cfg.Moves = r.moves(decodeAll(l, blocks["moved"], sc, movedBlock{}))
 	l.joining(cfg)
 	l.locked(cfg, artifacts)
 	return cfg

@@ -163,6 +163,19 @@ func (e *Engine) PinOf(h plan.Host) *plan.Pin {
 	return &plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Since: e.Now().UTC()}
 }
 
+// renamePin lets the key of a server that is pinned bear the name that it has now.
+func (e *Engine) renamePin(serverID, name string) error {
+	return e.Pins.Update(func(all []plan.Pin) []plan.Pin {
+		all = slices.Clone(all)
+		for i := range all {
+			if all[i].ServerID == serverID {
+				all[i].Name = name
+			}
+		}
+		return all
+	})
+}
+
 // noteKeys writes the pinned keys of members onto those of their Nodes that lack them, so that
 // pins which are lost have a witness.
 func (e *Engine) noteKeys(ctx context.Context, p *plan.Plan) []Failure {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,11 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 		return errNoCluster
 	}
 	node, known := w.host.Node.Get()
+	for _, f := range w.host.Former {
+		if f.Name == a.Was {
+			node, known = f.Node.Get()
+		}
+	}
 	switch a.Kind {
 	case plan.IdentifyHost:
 		i, err := cluster.Identify(ctx, w.host.Name)
@@ -30,8 +36,8 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 		}
 		return err
 	case plan.RevokeHost:
-		err := cluster.Revoke(ctx, w.host.Name)
-		if err == nil {
+		err := cluster.Revoke(ctx, cmp.Or(a.Was, w.host.Name))
+		if err == nil && a.Was == "" {
 			w.host.Identity = inventory.Absent[inventory.Identity]()
 		}
 		return err
@@ -51,7 +57,7 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 		return fmt.Errorf("nothing is known of how to do %s", a.Kind)
 	}
 	err := cluster.DeleteNode(ctx, node)
-	if err == nil {
+	if err == nil && a.Was == "" {
 		w.host.Node = inventory.Absent[inventory.Node]()
 	}
 	return err

@@ -67,7 +67,10 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		return w.claim(ctx)
 	case plan.RenameServer:
 		s := w.host.Server
-		return w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, a.Host)
+		if err := w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, a.Host); err != nil {
+			return err
+		}
+		return w.engine.renamePin(s.ID, a.Host)
 	case plan.CreateMarker:
 		return w.mark(ctx)
 	case plan.RunStep, plan.RemoveStep:

@@ -274,6 +274,14 @@ func troubles() []trouble {
 			})
 		}},
 		{"orphaned-member", func(s *scene) { s.snap.Servers[1].Name = "acme-production-web-m2-" + poolID[:5] }},
+		{"move-needs-drain", func(s *scene) {
+			s.cfg.Moves = []fleet.Move{{From: fleet.Place{Fleet: "web"}, To: fleet.Place{Fleet: "runners"}}}
+			was := "acme-production-web-m2-" + memberID[:5]
+			s.marker(func(m *plan.Marker) { m.Name, m.Fleet, m.Group = was, "web", "m2" })
+			s.snap.Servers[0].Name = was
+			s.snap.Nodes = inventory.Present([]inventory.Node{{Name: was, ProviderID: s.snap.Servers[0].ProviderID(), Ready: inventory.Ready}})
+			s.snap.Cluster = inventory.Present(inventory.Cluster{Pods: inventory.Present([]inventory.Pod{})})
+		}},
 		{"orphans-hold-claims", func(s *scene) {
 			s.wants(2)
 			s.snap.Servers[1].Name = "acme-production-web-m2-" + poolID[:5]

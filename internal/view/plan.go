@@ -153,9 +153,15 @@ func all(s plan.Summary) string {
 // planBlocks shows one host: what will be done, and what can't be.
 func planBlocks(h plan.Host, actions []plan.Action) []block {
 	b := ofHost(string(plan.Update), h)
+	var before *plan.Trouble
 	for _, a := range actions {
 		if a.Kind != plan.ClaimServer {
-			b.body = append(b.body, actionRows(h, a)...)
+			rows := actionRows(h, a)
+			if a.Refusal != nil && a.Refusal == before { // the same stands above
+				rows = rows[:len(rows)-len(refusal(h, a))]
+			}
+			before = a.Refusal
+			b.body = append(b.body, rows...)
 			continue
 		}
 		b.sign = string(plan.Create)

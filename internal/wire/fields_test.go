@@ -155,6 +155,7 @@ func notInPlans() map[string]string {
 		"Hosts.Cluster":                            observed,
 		"Hosts.MovedFrom":                          observed,
 		"Hosts.Pods":                               observed,
+		"Hosts.Former":                             observed,
 		"Hosts.Kubelet":                            observed,
 		"Orphans.Seen":                             observed,
 		"Orphans.Node":                             observed,
