@@ -59,6 +59,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c.pinPlace()
 	c.needs = c.assign(sel)
 	c.orphans()
+	c.stranded()
 	refuse(c.plan.Actions, c.doubt) // those of no host
 	c.plan.Hosts, c.drafts = make([]Host, 0, len(c.servers)), make([]draft, 0, len(c.servers))
 	for _, f := range cfg.Fleets {

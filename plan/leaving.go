@@ -74,7 +74,27 @@ func (c *computation) orphans() {
 	if !ok || c.plan.Narrowed || !c.cluster.there || c.cfg.Kubernetes == nil {
 		return
 	}
-	spoken := make(map[string]bool) // of by the plan: hosts that are the configuration's, become so, or are shown as lost
+	spoken := c.spoken()
+	for _, i := range identities {
+		switch {
+		case spoken[i.Host]:
+			continue
+		case c.vanishedForGood(i.Host):
+			h := Host{Name: i.Host}
+			c.plan.Actions = append(c.plan.Actions, h.action(RevokeHost, pending, codeServerGone, "no server and no Node is left of that host"))
+		default:
+			c.plan.Warnings = append(c.plan.Warnings, *codeIdentityLeftOver.Trouble(
+				fmt.Sprintf("the cluster still knows a kubelet of %s, which is no host of the configuration", i.Host),
+				"if that Mac is not to come back: "+revocation(c.cfg.Kubernetes, i.Host)))
+		}
+		spoken[i.Host] = true
+	}
+}
+
+// spoken returns the names of hosts that the plan speaks of: that are the configuration's,
+// become so, or are shown as lost or as orphaned.
+func (c *computation) spoken() map[string]bool {
+	spoken := make(map[string]bool)
 	for _, p := range c.hosts(c.needs) {
 		spoken[p.name] = true
 		for _, name := range p.former {
@@ -92,20 +112,7 @@ func (c *computation) orphans() {
 			}
 		}
 	}
-	for _, i := range identities {
-		switch {
-		case spoken[i.Host]:
-			continue
-		case c.vanishedForGood(i.Host):
-			h := Host{Name: i.Host}
-			c.plan.Actions = append(c.plan.Actions, h.action(RevokeHost, pending, codeServerGone, "no server and no Node is left of that host"))
-		default:
-			c.plan.Warnings = append(c.plan.Warnings, *codeIdentityLeftOver.Trouble(
-				fmt.Sprintf("the cluster still knows a kubelet of %s, which is no host of the configuration", i.Host),
-				"if that Mac is not to come back: "+revocation(c.cfg.Kubernetes, i.Host)))
-		}
-		spoken[i.Host] = true
-	}
+	return spoken
 }
 
 // revocation is the command that takes an identity away, the binding first.

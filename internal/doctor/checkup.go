@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
+	"strconv"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -159,8 +159,11 @@ func (e *examination) cluster() {
 	case e.of.Node.IsUnread():
 		e.bad("node", Unknown, "look at the cluster", "%s", e.of.Node.Why())
 	}
+	if e.of.Seen.Trouble == nil {
+		return // the plan's findings have them
+	}
 	for _, w := range e.of.Warnings {
-		e.bad("node", Problem, strings.ReplaceAll(w.Remedy, "NAME", e.of.Name), "%s: %s", w.Code, w.Text)
+		e.checks = append(e.checks, Check{Name: "node", State: Warning, Code: w.Code, Text: w.Text, Remedy: w.Remedy})
 	}
 }
 

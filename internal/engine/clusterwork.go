@@ -42,6 +42,11 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 		}
 		return err
 	case plan.ReleasePods:
+		if a.OfCluster() {
+			if err := w.stillGone(ctx); err != nil {
+				return err
+			}
+		}
 		return w.releasePods(ctx, a.Pods)
 	case plan.KeepObject:
 		return cluster.Keep(ctx, *a.Object)
@@ -61,6 +66,23 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 		w.host.Node = inventory.Absent[inventory.Node]()
 	}
 	return err
+}
+
+// stillGone returns an error unless nothing of a host can be there: its Pods' machines would
+// run on without anybody who ends them. It asks anew, as the plan may be old.
+func (w *worker) stillGone(ctx context.Context) error {
+	servers, err := w.engine.Servers.List(ctx)
+	if err != nil {
+		return err
+	}
+	nodes, err := w.engine.Cluster.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if why := plan.MayBeThere(w.engine.Config.Owner, w.host.Name, servers, nodes); why != "" {
+		return fmt.Errorf("the Pods of %s stay: %s; plan again", w.host.Name, why)
+	}
+	return nil
 }
 
 // atOnce is how many Pods of one host are let go at the same time: a kubelet that

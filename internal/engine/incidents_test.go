@@ -99,15 +99,15 @@ func TestIncidents(t *testing.T) {
 			if said := whatIsSaid(p, two); len(said) > 0 {
 				t.Errorf("of the other host is said %q", said)
 			}
-			said := slices.Compact(whatIsSaid(p, one)) // the host and its Node may both have it
-			kind, _, _ := strings.Cut(row.says, ",")
+			said := slices.Compact(append(whatIsSaid(p, one), ofTheCluster(p)...)) // the host and its Node may both have it
+			kind, _, _ := strings.Cut(strings.Replace(row.says, " of the cluster", "", 1), ",")
 			if want := strings.TrimSpace(kind + " " + row.code()); want != "nothing" && want != "unread" && !slices.Equal(said, []string{want}) {
 				t.Errorf("it says %q, want %q", said, want)
 			}
 			if row.says == "nothing" && len(said) > 0 {
 				t.Errorf("it says %q, want nothing", said)
 			}
-			diagnosedAlike(t, e, one, said)
+			diagnosedAlike(t, e, one, slices.Compact(whatIsSaid(p, one)))
 			row.after(t, e, one)
 		})
 	}
@@ -148,7 +148,7 @@ func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 func (i incident) after(t *testing.T, e *engine.Engine, host string) {
 	t.Helper()
 	r := apply(t, e)
-	left := whatIsSaid(r.After, host)
+	left := append(whatIsSaid(r.After, host), ofTheCluster(r.After)...)
 	switch {
 	case strings.HasPrefix(i.does, "repairs"):
 		if !r.Converged() || len(left) > 0 {
@@ -199,6 +199,17 @@ func diagnosedAlike(t *testing.T, e *engine.Engine, host string, said []string) 
 			t.Errorf("plan says %q, and doctor says %+v", text, check)
 		}
 	}
+}
+
+// ofTheCluster lists what a plan says of Pods that are no host's.
+func ofTheCluster(p *plan.Plan) []string {
+	var out []string
+	for _, a := range p.Actions {
+		if a.OfCluster() && a.Kind == plan.ReleasePods {
+			out = append(out, "drift "+a.Reason.Code.String())
+		}
+	}
+	return out
 }
 
 // whatIsSaid lists what a plan says of a host: the kind and the code.

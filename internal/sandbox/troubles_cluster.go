@@ -67,6 +67,10 @@ func clusterTroubles() []trouble {
 			remember: needNode, cause: strandPods, lasts: podsThere(stuckNames()...), cure: freePods,
 		},
 		{
+			Incident: Incident{"stranded-pods", "a host of the same group that is gone, with its Node, has left Pods: deleted, and held by its kubelet's finalizer"},
+			remember: needNode, cause: leavePods, lasts: podsThere(strandedPods()...), cure: dropPods(strandedPods()...),
+		},
+		{
 			Incident: Incident{"pod-on-builder", "somebody has bound a Pod to the host's Node"},
 			remember: needNode, cause: bindStranger, lasts: podsThere(strangerPod), cure: dropPods(strangerPod),
 		},

@@ -51,6 +51,34 @@ func strandPods(_ context.Context, v *victim) error {
 	return nil
 }
 
+func strandedPods() []string { return []string{"macfleet-sandbox-stranded-00", "macfleet-sandbox-stranded-01"} }
+
+// goneSuffix ends the name of a host that no server of a world has.
+const goneSuffix = "fade0"
+
+// leavePods leaves Pods on a Node that is gone, of a host that is gone too. One of them still ran.
+func leavePods(_ context.Context, v *victim) error {
+	own := v.record.Settings["node"]
+	node := own[:max(0, len(own)-len(goneSuffix))] + goneSuffix
+	due := time.Now().UTC().Add(-2 * time.Hour).Format(time.RFC3339)
+	for i, name := range strandedPods() {
+		if err := v.world.kube.PutPod(node, podNamespace, v.own(name)); err != nil {
+			return err
+		}
+		err := v.world.kube.Edit(podObject(v.own(name)), func(content map[string]any) map[string]any {
+			metadata, _ := content["metadata"].(map[string]any)
+			metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"] = due, int64(30)
+			metadata["finalizers"] = []any{vmFinalizer}
+			content["status"] = map[string]any{"phase": []string{"Running", "Succeeded"}[i]}
+			return content
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func freePods(ctx context.Context, v *victim) error {
 	if err := ignoreNoNode(v.world.kube.PassOver(v.server.ID, false)); err != nil {
 		return err

@@ -348,6 +348,12 @@ func troubles() []trouble {
 			})
 		}},
 		{"waits-for-idle", func(s *scene) { s.exchanges(running(), pushing()) }},
+		{"pods-left-over", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
+				c.Pods = inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a", Node: "globex-runners-m2-fade0", Phase: "Running", Overdue: true,
+					Finalizers: []string{inventory.VMFinalizer}}})
+			})
+		}},
 		{"node-cordoned", func(s *scene) {
 			s.joins(func(_ *inventory.Cluster, n *inventory.Node) {
 				n.Cordoned, n.CordonClient, n.CordonSince = true, "kubectl-cordon", time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
