@@ -195,6 +195,15 @@ func checkClusterAction(t *rapid.T, w *world, a plan.Action, h plan.Host) {
 		}
 		return
 	case plan.ReleasePods:
+		if a.OfCluster() { // their host and its Node are gone
+			nodes, read := w.snap.Nodes.Get()
+			gone := plan.MayBeThere(w.cfg.Owner, a.Host, w.snap.Servers, nodes) == "" &&
+				!slices.ContainsFunc(w.snap.Pins, func(p plan.Pin) bool { return p.Name == a.Host })
+			if !read || !gone || !w.sel.IsAll() || slices.ContainsFunc(a.Pods, func(p inventory.Pod) bool { return !p.Held() }) {
+				t.Fatalf("%+v of a host that may be there", a)
+			}
+			return
+		}
 		for _, p := range a.Pods {
 			if !p.Held() || !p.Finished() && (there || h.Unknown != nil || h.Refused != nil) {
 				t.Fatalf("%+v is let go on %+v", p, h)
