@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,12 +56,15 @@ func (c *computation) stranded() {
 // says nothing: a key that lost its rights gets one.
 func MayBeThere(o fleet.Owner, name string, servers []inventory.Server, nodes []inventory.Node) string {
 	at, ours := o.Parse(name)
-	server := slices.IndexFunc(servers, func(s inventory.Server) bool {
-		return s.Name == name || ours && strings.HasPrefix(s.ID, at.Suffix)
-	})
+	var bearer string // the first by name, as the order of servers says nothing
+	for _, s := range servers {
+		if (s.Name == name || ours && strings.HasPrefix(s.ID, at.Suffix)) && (bearer == "" || s.Name < bearer) {
+			bearer = cmp.Or(s.Name, s.ID)
+		}
+	}
 	switch {
-	case server >= 0:
-		return "the inventory has the server " + servers[server].Name
+	case bearer != "":
+		return "the inventory has the server " + bearer
 	case slices.ContainsFunc(nodes, func(n inventory.Node) bool { return n.Name == name }):
 		return "the cluster has that Node"
 	case !ours:
