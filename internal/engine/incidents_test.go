@@ -131,6 +131,7 @@ func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 		c.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
 	}
 	e := runNodes(t, w, c)
+	e.Run = named("sam", 1) // whose cordons are opened again
 	converges(t, e)
 	for _, h := range planned(t, e).Hosts {
 		m, err := w.Mac(h.Name)

@@ -111,7 +111,7 @@ func TestIncidentsAreListed(t *testing.T) {
 		"persist-table-left", "pf-disabled", "cut-connection-during-pf", "reboot-during-undo",
 		"empty-provider-id", "different-provider-id", "node-not-ready", "foreign-cordon", "foreign-taint", "taint-missing", "disk-pressure", "stuck-terminating-pods", "stranded-pods", "pod-on-builder", "tart-create-failed", "token-revoked", "node-deleted", "budget-blocks", "pod-never-ends",
 		"owned-by-cluster-api", "machine-not-bound",
-		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "stale-binary-running", "second-kubelet", "btm-disallowed",
+		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "stale-binary-running", "second-kubelet", "btm-disallowed", "tart-bundle-torn",
 		"orphan-vm", "push-in-progress", "disk-full", "swapped-host"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
@@ -122,6 +122,7 @@ func TestEveryIncidentAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	p.installKubelet(p.identity("tart-kubelet-mini-1"))
+	p.installTart()
 	password, vnc := p.told()
 	for _, incident := range sandbox.Incidents() {
 		if err := p.world.Inject(p.host.ID, incident.Name); err != nil {

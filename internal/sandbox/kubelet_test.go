@@ -51,6 +51,13 @@ func (p *patient) installKubelet(token string) {
 	p.run("launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist")
 }
 
+// installTart unpacks Tart's bundle where a fleet has it.
+func (p *patient) installTart() {
+	p.Helper()
+	p.mac() // which can download
+	p.run("cd /tmp && curl -fsS -o t.tar.gz https://artifacts.acme.dev/tart-2.32.1.tar.gz && mkdir -p /usr/local/lib && tar -xzf t.tar.gz -C /usr/local/lib")
+}
+
 // mac is the host's Mac as the world has it: the cluster hears of its kubelets.
 func (p *patient) mac() *mac.Machine {
 	p.Helper()
@@ -265,7 +272,7 @@ func TestRunPod(t *testing.T) {
 	if err := p.world.RunPod(p.host.ID, "ci", "job-1"); err == nil {
 		t.Error("a Pod runs without tart")
 	}
-	p.run("cd /tmp && curl -fsS -o t.tar.gz https://artifacts.acme.dev/tart-2.32.1.tar.gz && mkdir -p /usr/local/lib && tar -xzf t.tar.gz -C /usr/local/lib")
+	p.installTart()
 	p.want("version", p.run("/usr/local/lib/tart.app/Contents/MacOS/tart --version"), "2.32.1")
 	p.run("codesign -v /usr/local/lib/tart.app")
 	if err := p.machine.LogIn(); err != nil {

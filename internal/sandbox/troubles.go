@@ -70,7 +70,8 @@ func troubles() []trouble {
 			remember: rememberSettings(nameSettings), cause: spoil(nameSettings), lasts: spoiled(nameSettings), cure: mend(nameSettings),
 		},
 	}
-	return slices.Concat(all, wireTroubles(), sudoTroubles(), loginTroubles(), pfTroubles(), clusterTroubles(), drainTroubles(), capiTroubles(), kubeletTroubles(), vmTroubles())
+	return slices.Concat(all, wireTroubles(), sudoTroubles(), loginTroubles(), pfTroubles(), clusterTroubles(), drainTroubles(), capiTroubles(), kubeletTroubles(),
+		bundleTroubles(), vmTroubles())
 }
 
 // wireTroubles are those that show in the conversation with a host, not in its settings.
