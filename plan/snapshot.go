@@ -22,7 +22,7 @@ type Snapshot struct {
 	// PinsUnread says why the pins could not be read where they are kept, so that those of
 	// this machine stand in their place; empty: they could.
 	PinsUnread string `json:"pins_unread,omitempty"`
-	// Met are the ids of servers that a recorded run has worked on.
+	// Met are the ids of servers that nobody else knows and a recorded run has worked on.
 	Met  []string `json:"met,omitempty"`
 	Lock *Lock    `json:"lock,omitempty"` // nil: nobody but we holds it, or no cluster keeps one
 	// Former are the owners, as names begin with them, as which this very directory was applied

@@ -185,6 +185,20 @@ func Trusts(cfg *fleet.Config, snap Snapshot) map[string]Trust {
 	return out
 }
 
+// Unmet returns the members that nobody knows: only
+// the record of a run can tell whether they are met for the first time. It is pure.
+func Unmet(cfg *fleet.Config, snap Snapshot) []string {
+	t := takeCensus(cfg, snap).trusts()
+	var out []string
+	for i := range t.servers {
+		p := &t.servers[i]
+		if trust := t.of(p); p.role == member && trust.Pin == nil && trust.Known == "" {
+			out = append(out, p.server.ID)
+		}
+	}
+	return out
+}
+
 // known returns by what a server is a known member, or "".
 func (t *trusts) known(p *placed) string {
 	_, identified := t.cluster.identities[p.name]

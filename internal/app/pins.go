@@ -83,6 +83,15 @@ func (s *session) former() []string {
 	return slices.Sorted(maps.Keys(owners))
 }
 
+// met returns on which of some servers' hosts a recorded run of this configuration has begun something, also
+// under a former name of it.
+func (s *session) met(servers []string) []string {
+	here, c := s.env.directory(), s.config.Owner
+	return runlog.Met(s.env.kept("runs"), func(h runlog.Head) bool {
+		return h.Environment == c.Environment && (h.Configuration == c.Name || here != "" && h.Directory == here)
+	}, servers)
+}
+
 // lookedUpPins are the cluster's, or this machine's where those cannot be read.
 type lookedUpPins struct {
 	clusterPins

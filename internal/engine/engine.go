@@ -58,11 +58,13 @@ type Engine struct {
 	Artifacts Artifacts // nil: there are none
 	// Input renders what a change's script reads, around a secret: a host's login
 	// password, or the token of its kubelet.
-	Input       func(InputFor, secret.Value) (secret.Value, error)
-	Ready       Ready
-	Bounds      *plan.Bounds // what a run may do at most, but for its time; nil: anything
-	Selection   plan.Selection
-	Former      []string       // as whose the configuration was applied from its directory; see plan.Snapshot
+	Input     func(InputFor, secret.Value) (secret.Value, error)
+	Ready     Ready
+	Bounds    *plan.Bounds // what a run may do at most, but for its time; nil: anything
+	Selection plan.Selection
+	Former    []string // as whose the configuration was applied from its directory; see plan.Snapshot
+	// Met says on which of some servers' hosts a recorded run has begun something; nil: nothing is recorded.
+	Met         func(servers []string) []string
 	Approved    *plan.Approved // what a plan file allows; nil: whatever the plan holds
 	Parallelism int            // hosts worked on at once, at least 1
 	Observers   int            // hosts observed at once; 0 = DefaultObservers
@@ -291,6 +293,9 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 	}
 	if err := g.Wait(); err != nil {
 		return plan.Snapshot{}, e.scrubError(err)
+	}
+	if unmet := plan.Unmet(e.Config, snap); e.Met != nil && len(unmet) > 0 {
+		snap.Met = e.Met(unmet)
 	}
 	e.emit(Event{Type: Listed, Seconds: e.Now().Sub(started).Seconds()})
 	return wire.Clean(e.Scrub, snap), nil

@@ -343,6 +343,37 @@ func Worked(folder string, wanted func(Head) bool) []Head {
 	return out
 }
 
+// Met returns those servers on whose hosts a run that a caller wants began something, sorted. A host's key is pinned
+// before anything is sent to it, so each of them was pinned once. One that was given back since is a stranger again. What
+// cannot be read to its end counts as far as it can be read.
+func Met(folder string, wanted func(Head) bool, servers []string) []string {
+	all, _ := stamped(folder, suffix)
+	met := make(map[string]bool)
+	for _, name := range slices.Backward(all) { // the oldest first
+		path := filepath.Join(folder, name)
+		if h, err := headOf(path); err != nil || !wanted(h) {
+			continue
+		}
+		r, _ := Read(path)
+		for _, e := range r.Entries {
+			switch {
+			case e.Action == nil:
+			case e.Type == engine.Started:
+				met[e.Action.ServerID] = true
+			case e.Type == engine.Done && (e.Action.Kind == string(plan.ReleaseServer) || e.Action.Kind == string(plan.ReplaceServer)):
+				delete(met, e.Action.ServerID)
+			}
+		}
+	}
+	return slices.Sorted(func(yield func(string) bool) {
+		for _, id := range servers {
+			if met[id] && !yield(id) {
+				return
+			}
+		}
+	})
+}
+
 func headOf(path string) (Head, error) {
 	f, _, err := open(path)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
@@ -412,4 +413,38 @@ func lines(t *testing.T, text string) []any {
 		out = append(out, v)
 	}
 	return out
+}
+
+// TestMet says on which hosts the runs of a folder have begun something.
+func TestMet(t *testing.T) {
+	t.Parallel()
+	release := &plan.Action{Kind: plan.ReleaseServer, Host: "two", ServerID: "id-two"}
+	start, done := engine.Started, engine.Done
+	for name, tc := range map[string]struct {
+		events []engine.Event
+		ours   bool
+		want   string
+	}{
+		"a plan alone":   {nil, true, ""},
+		"done":           {[]engine.Event{{Type: start, Action: step("one", "power")}, {Type: done, Action: step("one", "power")}}, true, "id-one"},
+		"broken off":     {[]engine.Event{{Type: start, Action: step("one", "power")}}, true, "id-one"},
+		"skipped":        {[]engine.Event{{Type: engine.Skipped, Action: step("one", "power")}}, true, ""},
+		"of another":     {[]engine.Event{{Type: start, Action: step("one", "power")}}, false, ""},
+		"both":           {[]engine.Event{{Type: start, Action: step("two", "power")}, {Type: start, Action: step("one", "power")}}, true, "id-one id-two"},
+		"given back":     {[]engine.Event{{Type: start, Action: release}, {Type: done, Action: release}}, true, ""},
+		"not given back": {[]engine.Event{{Type: start, Action: release}, {Type: engine.Failed, Action: release, Err: errors.New("no")}}, true, "id-two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			w := wrote(t, folder, t.Context(), tc.events...)
+			got := runlog.Met(folder, func(h runlog.Head) bool { return tc.ours && h.Configuration == "acme" }, []string{"id-one", "id-two", "id-three"})
+			if diff := cmp.Diff(strings.Fields(tc.want), got, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			if err := w.End(runlog.End{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
