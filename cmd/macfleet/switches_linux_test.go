@@ -12,19 +12,6 @@ import (
 	"testing"
 )
 
-const bareConfiguration = `
-macfleet {
-  name = "acme"
-}
-scaleway {
-  zones       = ["fr-par-1"]
-  pool_prefix = "pool-"
-}
-ssh {
-  user = "m1"
-}
-`
-
 // TestDebugSwitchesPrintNoCredential: neither Go's HTTP/2 client nor Scaleway's SDK prints the secret key of a request,
 // whatever their variables say. (On Linux alone a variable names the certificates that are trusted.)
 func TestDebugSwitchesPrintNoCredential(t *testing.T) {

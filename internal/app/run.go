@@ -67,7 +67,7 @@ func Run(ctx context.Context, s Streams, line []string, execute func(context.Con
 	// It stands beside the Env, whose flags are being read while this may speak.
 	notice := (&Env{Streams: s}).errText()
 	ended := make(chan int, 1)
-	go func() { ended <- env.code(ctx, execute(ctx, env)) }()
+	go func() { ended <- env.code(ctx, explained(execute(ctx, env))) }()
 	return env.until(ended, signals, notice, interrupt, func() { leave(errInterrupted) })
 }
 

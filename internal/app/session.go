@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -67,23 +68,29 @@ type session struct {
 	closers    []func()
 	opening    atomic.Value // string: what is being opened
 	started    time.Time
-	cost       view.Stats // what is known of it before the end
+	starved    starvation
+	requests   chan struct{} // holds one for each request under way; nil: any number
+	cost       view.Stats    // what is known of it before the end
 }
 
 // with opens a session. looking ends with the first Ctrl-C and acting, the command's context, with the second.
 // The pins go by acting, unless nothing is changed: what runs is finished after the first, and pins its host.
-func (env *Env) with(acting context.Context, n need, do func(looking context.Context, s *session) error) error {
-	looking, cancel := context.WithCancel(acting)
+func (env *Env) with(acting context.Context, n need, do func(looking context.Context, s *session) error) (err error) {
+	looking, end := context.WithCancelCause(acting)
+	cancel := func() { end(nil) }
 	defer cancel()
 	defer context.AfterFunc(env.stop, cancel)()
 	if n.readOnly {
 		acting = looking
 	}
-	s := &session{env: env, need: n, started: time.Now()}
+	s := &session{env: env, need: n, started: time.Now(), starved: starvation{end: end}}
 	if err := s.openInTime(looking, acting); err != nil {
 		return err
 	}
-	defer s.close()
+	defer func() {
+		s.close()
+		err = cmp.Or(s.starvedError(), err)
+	}()
 	return do(looking, s)
 }
 
@@ -123,6 +130,9 @@ func (s *session) open(looking, acting context.Context) (err error) {
 		if sel, err = s.checked(); err != nil {
 			return err
 		}
+	}
+	if err := s.fitDescriptors(); err != nil {
+		return err
 	}
 	if s.world, err = s.env.openWorld(s.config); err != nil {
 		return err
@@ -201,7 +211,7 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 
 func (s *session) servers() (*scaleway.Client, error) {
 	client := transport.New(&s.scaleway, scaleway.RequestsPerSecond)
-	client.Transport = transport.Watch(client.Transport, s.env.secrets.Learn)
+	client.Transport = transport.Watch(s.frugal(client.Transport), s.env.secrets.Learn)
 	s.closers = append(s.closers, client.CloseIdleConnections)
 	o := scaleway.Options{ProjectID: s.config.ProjectID, Zones: s.config.Scaleway.Zones, HTTP: client}
 	if s.world != nil {
@@ -229,7 +239,8 @@ func (s *session) close() {
 		c()
 	}
 	if s.world != nil {
-		if err := s.world.Close(); err != nil {
+		err := s.world.Close()
+		if s.noteStarved(err); err != nil && s.starvedError() == nil {
 			s.env.errText().Error(err)
 		}
 	}
@@ -266,7 +277,7 @@ func (s *session) openCluster() error {
 	k := s.config.Kubernetes
 	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, Owner: s.config.Owner.String(), APIServer: k.APIServer,
 		AgentNamespace: fleet.AgentNamespace(k.Namespace), PodNamespaces: k.PodNamespaces, Wrap: func(next http.RoundTripper) http.RoundTripper {
-			return transport.Watch(s.cluster.Wrap(next), s.env.secrets.Learn)
+			return transport.Watch(s.frugal(s.cluster.Wrap(next)), s.env.secrets.Learn)
 		}}
 	if k.CAPI != nil {
 		o.CAPI = &kubernetes.CAPI{Cluster: k.CAPI.Cluster, Namespace: k.CAPI.Namespace}
@@ -297,7 +308,7 @@ func (s *session) client(ctx context.Context) (*hosts.Client, error) {
 		return nil, err
 	}
 	if s.world != nil {
-		o.Dial = s.world.DialContext
+		o.Dial = s.noting(s.world.DialContext)
 		o.Lookup = func(context.Context, string) ([]netip.Addr, error) { return nil, nil }
 		return hosts.New(o), nil
 	}
@@ -306,6 +317,7 @@ func (s *session) client(ctx context.Context) (*hosts.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Dial = s.noting((&net.Dialer{}).DialContext)
 	o.Config, o.Agent = config.Lookup, os.Getenv("SSH_AUTH_SOCK")
 	return hosts.New(o), nil
 }
