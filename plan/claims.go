@@ -192,6 +192,32 @@ func ClaimUnreadable(why string) *Trouble {
 	return codeClaimUnreadable.Trouble("its claim /etc/macfleet/claim.json cannot be read: " + why)
 }
 
+// reject names a pool server that is not taken, once.
+func (c *computation) reject(r Rejected) {
+	if pin := c.keys.pins[r.Server.ID]; pin != nil && pin.Unfinished && r.Code == CodeWrongHostKey {
+		r.Begun = true
+		r.Text = "an earlier run began to claim it, and " + r.Text
+	}
+	if !c.rejected[r] {
+		c.rejected[r] = true
+		c.plan.Rejected = append(c.plan.Rejected, r)
+	}
+}
+
+// exchanged names the pool servers that an earlier run began to claim and that show another
+// key now, also where no group wants them any more.
+func (c *computation) exchanged() {
+	for i := range c.servers {
+		p := &c.servers[i]
+		if pin := c.keys.pins[p.server.ID]; p.role != pool || pin == nil || !pin.Unfinished || c.plan.Narrowed {
+			continue
+		}
+		if t := c.snap.Hosts[p.server.ID].Trouble; t != nil && t.Code == CodeWrongHostKey {
+			c.reject(Rejected{Server: p.server, Trouble: *t})
+		}
+	}
+}
+
 // claims plans the claims of a group, and names what the pool lacks.
 func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	i := slices.IndexFunc(c.needs, func(n need) bool { return n.fleet.Name == f.Name && n.group.Name == g.Name })
@@ -215,10 +241,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 		return
 	}
 	for _, r := range n.rejected {
-		if !c.rejected[r] {
-			c.rejected[r] = true
-			c.plan.Rejected = append(c.plan.Rejected, r)
-		}
+		c.reject(r)
 	}
 	lacks := func(missing int, code Code, why, remedy string) {
 		if missing > 0 {

@@ -74,6 +74,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 			c.plan.Strays = append(c.plan.Strays, p.server)
 		}
 	}
+	c.exchanged()
 	c.unplaced()
 	c.anotherName()
 	c.lost()

@@ -25,6 +25,10 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 			}
 		}
 	}
+	begun := make(map[string]bool) // server ids of claims that broke off: another machine there must be noticed
+	for _, p := range snap.Pins {
+		begun[p.ServerID] = p.Unfinished && sel.IsAll()
+	}
 	var out []inventory.Server
 	for i := range c.servers {
 		p := &c.servers[i]
@@ -33,7 +37,7 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 		case member:
 			ask = sel.matches(p)
 		case pool:
-			ask = ask || p.by != "" && types[p.server.Type] && p.server.Usable()
+			ask = ask || (begun[p.server.ID] || p.by != "" && types[p.server.Type]) && p.server.Usable()
 		case orphan:
 			ask = sel.matches(p)
 		case stray:

@@ -222,6 +222,9 @@ type Shortage struct {
 // Rejected is a pool server that was looked at for a claim and not taken.
 type Rejected struct {
 	Server inventory.Server `json:"server"`
+	// Begun says that an earlier run pinned the server's key and began to claim it, and that
+	// it shows another key now. That run may have sent it a password, so a person looks.
+	Begun bool `json:"claim_begun,omitempty"`
 	Trouble
 }
 
@@ -326,6 +329,9 @@ func (p *Plan) Summarise() Summary {
 	}
 	if s.Orphans = len(p.Orphans); !p.AllowOrphans {
 		s.Undecided = s.Orphans
+	}
+	for _, r := range p.Rejected {
+		s.Unknown += ones(r.Begun)
 	}
 	s.Unread += len(p.Unread) + len(p.Unasked)
 	s.Refused += len(p.Lost)

@@ -84,6 +84,54 @@ func TestKilledBetweenPasswordAndClaim(t *testing.T) {
 	})
 }
 
+// TestHalfTakenServerIsNamed: a claim broke off and another machine is in the server's place. A run that claims
+// another server instead says so, and so does each run after it.
+func TestHalfTakenServerIsNamed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := fresh(2, 1)
+		e := w.Engine()
+		p := planned(t, e)
+		first := p.Hosts[0].Server.ID
+		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+			if c.Place == enginetest.OnHost && c.What == "TakeClaim" {
+				return enginetest.Fault{Happens: func() { w.Die(errors.New("killed")) }}
+			}
+			return enginetest.Fault{}
+		}
+		_, _ = e.Apply(t.Context(), p) // it died
+		w.Die(nil)
+		w.Befalls = nil
+		for _, m := range w.Machines {
+			if m.Server.ID == first {
+				w.Reinstall(m)
+			}
+		}
+		e = w.Engine()
+		p = planned(t, e)
+		if len(p.Hosts) != 1 || p.Hosts[0].Server.ID == first {
+			t.Fatalf("hosts %+v", p.Hosts)
+		}
+		r, err := e.Apply(t.Context(), p)
+		if err != nil || r.Converged() || r.Done == 0 || len(r.Failures) > 0 {
+			t.Errorf("%v: done %d, failures %v, converged %t", err, r.Done, r.Failures, r.Converged())
+		}
+		for what, p := range map[string]*plan.Plan{"before": p, "after": r.After, "the next": planned(t, w.Engine())} {
+			if s := p.Summarise(); len(p.Rejected) != 1 || !p.Rejected[0].Begun || p.Rejected[0].Server.ID != first || s.Complete() || s.Unknown != 1 {
+				t.Errorf("%s: rejected %+v, complete %t", what, p.Rejected, s.Complete())
+			}
+		}
+		if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin {
+			return slices.DeleteFunc(slices.Clone(all), func(p plan.Pin) bool { return p.ServerID == first })
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if p := planned(t, w.Engine()); len(p.Rejected) != 0 || !p.Summarise().Complete() {
+			t.Errorf("a person forgot its key: rejected %+v", p.Rejected)
+		}
+	})
+}
+
 // TestKnownMemberWithoutAPin gives a member that lost its pin nothing, whatever it is known by,
 // also where the machine is another one.
 func TestKnownMemberWithoutAPin(t *testing.T) {
