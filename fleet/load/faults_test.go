@@ -123,3 +123,28 @@ func TestNestedJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestLongTexts: a text of very many lines is refused before it is parsed, with its place, by fmt and load alike: the parser's
+// time grows with the square of their number. Many short texts are fine.
+func TestLongTexts(t *testing.T) {
+	t.Parallel()
+	heredoc := func(lines int) string { return "<<EOT\n" + strings.Repeat("a\n", lines) + "EOT\n" }
+	short := strings.Repeat("  \"a\",\n", 9_000)
+	for _, c := range []struct {
+		text string
+		line int // of the fault; 0: none
+	}{
+		{"locals {\n  t = " + heredoc(9_900) + "}\n", 0},
+		{"locals {\n  t = " + heredoc(200_000) + "}\n", 10_003},
+		{"locals {\n  t = \"${" + heredoc(6_000) + "}${" + heredoc(6_000) + "}\"\n}\n", 10_005},
+		{"locals {\n  t = [\n" + short + "  ]\n  u = [\n" + short + "  ]\n}\n", 0},
+	} {
+		_, diags := Format("a.fleet.hcl", []byte(c.text))
+		if _, same := Dir(directory(map[string]string{"a.fleet.hcl": c.text}), Options{}); c.line > 0 && same[0].Detail != diags[0].Detail {
+			t.Errorf("%.30q: fmt says %v, load %v", c.text, diags, same)
+		}
+		if c.line == 0 && diags.HasErrors() || c.line > 0 && (len(diags) != 1 || diags[0].Summary != tooLarge || diags[0].Subject.Start.Line != c.line) {
+			t.Errorf("%.30q: %v, want a fault in line %d", c.text, diags, c.line)
+		}
+	}
+}

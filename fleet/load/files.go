@@ -153,6 +153,7 @@ const (
 	maxFile      = 1 << 20 // bytes
 	maxDepth     = 100     // brackets in brackets
 	maxOperators = 10_000  // in one file; a chain of them nests without brackets
+	maxLiterals  = 10_000  // in one text: the parser's time grows with the square of a heredoc's lines
 	maxExponent  = 4       // digits of a number's exponent
 )
 
@@ -165,6 +166,7 @@ func excess(name string, content []byte) *hcl.Diagnostic {
 	}
 	tokens, _ := hclsyntax.LexConfig(content, name, hcl.InitialPos)
 	depth, operators := 0, 0
+	var lines literals
 	for _, t := range tokens {
 		if slices.Contains(opening, t.Type) {
 			depth++
@@ -175,6 +177,8 @@ func excess(name string, content []byte) *hcl.Diagnostic {
 			operators++
 		}
 		switch {
+		case lines.count(t.Type) > maxLiterals:
+			return faultAt(t.Range, tooLarge, "This text has more than %d lines or parts. Split it into several texts, or make it an artifact.", maxLiterals)
 		case t.Type == hclsyntax.TokenNumberLit && longExponent(string(t.Bytes)):
 			return faultAt(t.Range, tooLarge, "The exponent of this number is too large.")
 		case depth > maxDepth:
@@ -206,6 +210,24 @@ var (
 		hclsyntax.TokenGreaterThan, hclsyntax.TokenGreaterThanEq, hclsyntax.TokenAnd, hclsyntax.TokenOr,
 		hclsyntax.TokenBang, hclsyntax.TokenQuestion, hclsyntax.TokenOBrack, hclsyntax.TokenTemplateControl}
 )
+
+// literals counts the lines and other literal parts of the text that tokens are in.
+type literals struct{ depth, parts int }
+
+func (l *literals) count(token hclsyntax.TokenType) int {
+	switch token {
+	case hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc:
+		if l.depth == 0 {
+			l.parts = 0
+		}
+		l.depth++
+	case hclsyntax.TokenCQuote, hclsyntax.TokenCHeredoc:
+		l.depth = max(l.depth-1, 0)
+	case hclsyntax.TokenStringLit, hclsyntax.TokenQuotedLit:
+		l.parts++
+	}
+	return l.parts
+}
 
 func longExponent(text string) bool {
 	i := strings.IndexAny(text, "eE")
