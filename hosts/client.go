@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts/sshconfig"
+	"github.com/macfleet/macfleet/hosts/tailnet"
 )
 
 // Dial opens a TCP connection; it is net.Dialer.DialContext outside tests and
@@ -70,13 +70,13 @@ type Options struct {
 	// Config returns what the person's own ssh configuration says of a machine that has one
 	// or more names: it is sshconfig.Config.Lookup; nil: none counts.
 	Config   func(user string, names ...string) (sshconfig.Settings, error)
-	Agent    string   // socket of the ssh agent; empty: none is asked
-	Via      []string // paths in order of preference; usually Public alone
-	Lookup   func(ctx context.Context, name string) ([]netip.Addr, error)
-	Starts   int            // connections that are not logged in yet, at once
-	Uploads  int            // files on their way to hosts at once
-	Progress func(Progress) // of uploads; called often, from many goroutines
-	Log      *slog.Logger   // of connections and execs, without what was said
+	Agent    string                                         // socket of the ssh agent; empty: none is asked
+	Via      []string                                       // paths in order of preference; usually Public alone
+	Tailnet  func(context.Context) (tailnet.Devices, error) // what the tailnet has; usually what this machine's Tailscale says
+	Starts   int                                            // connections that are not logged in yet, at once
+	Uploads  int                                            // files on their way to hosts at once
+	Progress func(Progress)                                 // of uploads; called often, from many goroutines
+	Log      *slog.Logger                                   // of connections and execs, without what was said
 	// ArtifactFolder says where a server keeps its artifacts, by its id; nil: in
 	// fleet.ArtifactFolder. Many servers on one machine need a folder each.
 	ArtifactFolder func(server string) string
@@ -96,6 +96,7 @@ type Client struct {
 	agents  sync.Map // the keys of ssh agents, by socket: each is asked once
 	epochs  sync.Map // what hosts gave to runs that had none, an int64 by host and run
 	jumps   jumps
+	tailnet localTailnet
 	now     func() time.Time
 }
 
@@ -104,10 +105,7 @@ func usual() Options {
 	return Options{
 		KeySource: "the configuration", Prologue: DefaultPrologue, Via: []string{Public},
 		Dial: (&net.Dialer{}).DialContext, Config: (*sshconfig.Config)(nil).Lookup,
-		Lookup: func(ctx context.Context, name string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
-		},
-		Deadlines: DefaultDeadlines(), Poll: 2 * time.Second, Starts: DefaultStarts, Uploads: DefaultUploads,
+		Tailnet: tailnet.Ask, Deadlines: DefaultDeadlines(), Poll: 2 * time.Second, Starts: DefaultStarts, Uploads: DefaultUploads,
 		Progress: func(Progress) {}, Log: slog.New(slog.DiscardHandler),
 		ArtifactFolder: func(string) string { return fleet.ArtifactFolder },
 	}
@@ -129,6 +127,7 @@ func New(o Options) *Client {
 	complete(reflect.ValueOf(&o).Elem(), reflect.ValueOf(usual()))
 	c := &Client{opts: o, spent: make(map[string]Spent), now: time.Now,
 		starts: make(chan struct{}, o.Starts), uploads: make(chan struct{}, o.Uploads)}
+	c.tailnet.busy = make(chan struct{}, 1)
 	c.jumps.all = make(map[string]*jump)
 	c.jumps.ctx, c.jumps.end = context.WithCancel(context.Background())
 	return c

@@ -188,7 +188,7 @@ func TestJumpRefused(t *testing.T) {
 			b, h := newBastion(t, nil), newHome(t)
 			b.server.refuse = tt.refuse
 			h.know(t, tt.known(b))
-			c := behindBastion(t, h, b, Options{Deadlines: patient(), Via: []string{Public, Tailscale}, Lookup: names(map[string]string{"acme-1": "100.64.0.1"})})
+			c := behindBastion(t, h, b, Options{Deadlines: patient(), Via: []string{Public, Tailscale}, Tailnet: devices(map[string]string{"acme-1": "100.64.0.1"})})
 			var wg sync.WaitGroup
 			for _, name := range []string{"acme-1", "acme-2", "acme-3"} {
 				wg.Go(func() {

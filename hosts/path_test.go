@@ -12,21 +12,17 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/macfleet/macfleet/hosts/tailnet"
 )
 
-// names answers as the system's resolver does.
-func names(entries map[string]string) func(context.Context, string) ([]netip.Addr, error) {
-	return func(_ context.Context, name string) ([]netip.Addr, error) {
-		text, ok := entries[name]
-		if !ok {
-			return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
-		}
-		var out []netip.Addr
-		for _, a := range strings.Fields(text) {
-			out = append(out, netip.MustParseAddr(a))
-		}
-		return out, nil
+// devices answers as this machine's Tailscale does, with names and their addresses.
+func devices(entries map[string]string) func(context.Context) (tailnet.Devices, error) {
+	var all tailnet.Devices
+	for name, address := range entries {
+		all = append(all, tailnet.Device{Name: name, Host: name, Address: netip.MustParseAddr(address)})
 	}
+	return func(context.Context) (tailnet.Devices, error) { return all, nil }
 }
 
 // TestPaths goes over the tailnet and, only where no key was offered there, over
@@ -40,7 +36,8 @@ func TestPaths(t *testing.T) {
 	tests := []struct {
 		name      string
 		via       []string
-		lookup    map[string]string
+		devices   map[string]string
+		down      error   // instead
 		tailnet   *server // nil: nobody listens
 		handle    func(net.Conn)
 		deadlines Deadlines
@@ -51,20 +48,20 @@ func TestPaths(t *testing.T) {
 		attempts  int32 // keys offered over the tailnet
 		public    int32 // and over the public address
 	}{
-		{name: "tailscale", via: both, lookup: map[string]string{"acme-1": "198.51.100.9 100.64.0.1"}, tailnet: good(), path: "tailscale", attempts: 1},
-		{name: "tailscale over IPv6", via: both, lookup: map[string]string{"acme-1": "fd7a:115c:a1e0::1"}, tailnet: good(), path: "tailscale", attempts: 1},
+		{name: "tailscale", via: both, devices: map[string]string{"acme-1": "100.64.0.1"}, tailnet: good(), path: "tailscale", attempts: 1},
+		{name: "tailscale over IPv6", via: both, devices: map[string]string{"acme-1": "fd7a:115c:a1e0::1"}, tailnet: good(), path: "tailscale", attempts: 1},
 		{name: "public first", via: []string{Public, Tailscale}, path: "public", public: 1},
-		{name: "no address", via: both, path: "public (tailscale: no address)", public: 1},
-		{name: "a stranger's address", via: both, lookup: map[string]string{"acme-1": "198.51.100.9"}, tailnet: good(),
-			path: "public (tailscale: 198.51.100.9 is no address of the tailnet and may be another machine's)", public: 1},
-		{name: "nobody listens", via: both, lookup: map[string]string{"acme-1": "100.64.0.2"}, path: "public (tailscale: connection refused)", public: 1},
-		{name: "silent", via: both, lookup: map[string]string{"acme-1": "100.64.0.1"}, handle: untilClosed, deadlines: silence,
+		{name: "no such device", via: both, devices: map[string]string{"acme-1-1": "100.64.0.1"}, tailnet: good(),
+			path: "public (tailscale: no device of the tailnet is named acme-1)", public: 1},
+		{name: "Tailscale is down", via: both, down: errors.New("it is stopped"), tailnet: good(), path: "public (tailscale: it is stopped)", public: 1},
+		{name: "nobody listens", via: both, devices: map[string]string{"acme-1": "100.64.0.2"}, path: "public (tailscale: connection refused)", public: 1},
+		{name: "silent", via: both, devices: map[string]string{"acme-1": "100.64.0.1"}, handle: untilClosed, deadlines: silence,
 			path: "public (tailscale: no ssh answer)", public: 1},
-		{name: "refused", via: both, lookup: map[string]string{"acme-1": "100.64.0.1"}, tailnet: &server{key: key, refuse: true},
+		{name: "refused", via: both, devices: map[string]string{"acme-1": "100.64.0.1"}, tailnet: &server{key: key, refuse: true},
 			code: "key-refused", text: "tried once", attempts: 1},
-		{name: "another host key", via: both, lookup: map[string]string{"acme-1": "100.64.0.1"}, tailnet: good(), pin: other.PublicKey(),
+		{name: "another host key", via: both, devices: map[string]string{"acme-1": "100.64.0.1"}, tailnet: good(), pin: other.PublicKey(),
 			code: "wrong-host-key", text: "pinned is " + ssh.FingerprintSHA256(other.PublicKey())},
-		{name: "tailscale alone", via: []string{Tailscale}, code: "unreachable", text: "acme-1: no address"},
+		{name: "tailscale alone", via: []string{Tailscale}, code: "unreachable", text: "acme-1: no device of the tailnet is named acme-1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,7 +80,11 @@ func TestPaths(t *testing.T) {
 			near, far := listen(t, tt.handle), listen(t, public.handle)
 			dial := book(map[string]string{"100.64.0.1:22": near.listener.Addr().String(), "[fd7a:115c:a1e0::1]:22": near.listener.Addr().String(),
 				"100.64.0.2:22": nobody(t), peerAddress + ":22": far.listener.Addr().String()})
-			c := New(Options{User: "acme", Key: newKey(t), Dial: dial, Deadlines: tt.deadlines, Via: tt.via, Lookup: names(tt.lookup)})
+			ask := devices(tt.devices)
+			if tt.down != nil {
+				ask = func(context.Context) (tailnet.Devices, error) { return nil, tt.down }
+			}
+			c := New(Options{User: "acme", Key: newKey(t), Dial: dial, Deadlines: tt.deadlines, Via: tt.via, Tailnet: ask})
 			to := acme1()
 			if tt.pin != nil {
 				to = pinned(to, tt.pin)
@@ -128,9 +129,9 @@ func nobody(t testing.TB) string {
 func TestNoPathWorks(t *testing.T) {
 	t.Parallel()
 	c := New(Options{User: "acme", Key: newKey(t), Dial: book(map[string]string{peerAddress + ":22": nobody(t)}), Deadlines: patient(),
-		Via: []string{Tailscale, Public}, Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("resolver is ill") }})
+		Via: []string{Tailscale, Public}, Tailnet: func(context.Context) (tailnet.Devices, error) { return nil, errors.New("it is stopped") }})
 	_, err := c.Connect(within(t), acme1())
-	wantError(t, err, "unreachable", Dialing, "acme-1: tailscale: look up acme-1: resolver is ill; public: dial tcp")
+	wantError(t, err, "unreachable", Dialing, "acme-1: tailscale: it is stopped; public: dial tcp")
 }
 
 // TestConfigFault: a host whose line cannot be understood is not dialled.

@@ -6,18 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/macfleet/macfleet/hosts/sshconfig"
+	"github.com/macfleet/macfleet/hosts/tailnet"
 	"github.com/macfleet/macfleet/plan"
 )
 
 // The paths to a host, as Options.Via names them.
 const (
-	Tailscale = "tailscale" // the address that the tailnet's resolver has for the server's name
+	Tailscale = "tailscale" // the address that this machine's Tailscale has for the server's name
 	Public    = "public"    // the address of the inventory, or what the ssh configuration has instead
 )
 
@@ -68,31 +69,44 @@ func configError(t Target, err error) *Error {
 	return e
 }
 
-// inTailnet reports whether Tailscale gives such an address. What a resolver says
-// beside them may be a stranger's machine.
-func inTailnet(a netip.Addr) bool {
-	return netip.MustParsePrefix("100.64.0.0/10").Contains(a) || netip.MustParsePrefix("fd7a:115c:a1e0::/48").Contains(a)
+// localTailnet is what this machine's Tailscale said last of its devices.
+type localTailnet struct {
+	busy    chan struct{} // holds one while it is asked
+	asked   time.Time
+	devices tailnet.Devices
+	err     error
 }
 
-// tailnetAddress asks the system's resolver, which on a machine of the tailnet
-// is MagicDNS, for the host's own name: server, Node and device bear one.
+// tailnetAge is how long an answer counts: one for all hosts of a plan, and a long apply
+// notices that Tailscale was stopped or that a host has joined.
+const tailnetAge = time.Minute
+
+// tailnetAddress returns the address that the Tailscale of this machine has for the host's own name:
+// server, Node and device have the same. A resolver is not asked, because outside
+// the tailnet it may send the login, and the password for sudo after it, to any address.
 func (c *Client) tailnetAddress(ctx context.Context, name string) (string, error) {
-	dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
-	defer cancel()
-	all, err := c.opts.Lookup(dctx, name)
-	var dns *net.DNSError
-	switch {
-	case errors.As(err, &dns) && dns.IsNotFound, err == nil && len(all) == 0:
-		return "", errors.New("no address")
-	case err != nil:
-		return "", fmt.Errorf("look up %s: %w", name, err)
+	t := &c.tailnet
+	if err := acquire(ctx, t.busy); err != nil {
+		return "", err
 	}
-	for _, a := range all {
-		if a = a.Unmap(); inTailnet(a) {
-			return a.String(), nil
+	defer func() { <-t.busy }()
+	if t.asked.IsZero() || c.now().Sub(t.asked) > tailnetAge {
+		dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
+		defer cancel()
+		devices, err := c.opts.Tailnet(dctx)
+		if ctx.Err() != nil { // this host's time is over, not that of the others
+			return "", context.Cause(ctx)
 		}
+		t.devices, t.err, t.asked = devices, err, c.now()
 	}
-	return "", fmt.Errorf("%s is no address of the tailnet and may be another machine's", all[0])
+	if t.err != nil {
+		return "", t.err
+	}
+	address, err := t.devices.Address(name)
+	if err != nil {
+		return "", err
+	}
+	return address.String(), nil
 }
 
 // try is a path that did not work.

@@ -95,7 +95,7 @@ func (n *lines) dial(ctx context.Context, network, address string) (net.Conn, er
 
 func (n *lines) client(change func(*Options)) *Client {
 	o := Options{User: me(n.T), Key: newKey(n.T), Dial: n.dial, Prologue: n.prologue(), Via: []string{Tailscale, Public},
-		Lookup: names(map[string]string{"acme-1": "100.64.0.1"}), Poll: 5 * time.Millisecond, Deadlines: patient()}
+		Tailnet: devices(map[string]string{"acme-1": "100.64.0.1"}), Poll: 5 * time.Millisecond, Deadlines: patient()}
 	change(&o)
 	return New(o)
 }

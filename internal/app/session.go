@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/hosts/sshconfig"
+	"github.com/macfleet/macfleet/hosts/tailnet"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
@@ -309,7 +309,9 @@ func (s *session) client(ctx context.Context) (*hosts.Client, error) {
 	}
 	if s.world != nil {
 		o.Dial = s.noting(s.world.DialContext)
-		o.Lookup = func(context.Context, string) ([]netip.Addr, error) { return nil, nil }
+		o.Tailnet = func(context.Context) (tailnet.Devices, error) {
+			return nil, errors.New("a sandbox has no tailnet")
+		}
 		return hosts.New(o), nil
 	}
 	s.opening.Store("the SSH configuration")
