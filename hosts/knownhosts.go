@@ -126,6 +126,12 @@ func parsePin(line string) (plan.Pin, error) {
 	if len(names) != 2 {
 		return plan.Pin{}, fmt.Errorf("it must name the host and its server id, as NAME,SERVER-ID")
 	}
+	// ssh reads these as patterns, hashes and ports: a pin of such a name is of no server.
+	for _, name := range names {
+		if name == "" || strings.ContainsAny(name, "*?!|[]") {
+			return plan.Pin{}, fmt.Errorf("%q names no single host: write NAME,SERVER-ID", name)
+		}
+	}
 	comment, begun := strings.CutSuffix(comment, unfinished)
 	since, err := time.Parse(time.RFC3339, strings.TrimPrefix(comment, sinceField))
 	if err != nil {

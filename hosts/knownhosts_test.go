@@ -116,6 +116,21 @@ func TestKnownHostsBrokenLine(t *testing.T) {
 		// ssh reads such a line as the opposite of a pin.
 		{"revoked key", "@revoked acme-9,id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
 		{"authority", "@cert-authority acme-9,id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"revoked, written with a tab", "@revoked\tacme-9,id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"revoked, without a time", "@revoked acme-9,id-9 " + good.Key},
+		{"revoked for every host", "@revoked * " + good.Key},
+		{"another mark", "@trusted acme-9,id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"a mark in capitals", "@REVOKED acme-9,id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"ssh's own line", "203.0.113.7 " + good.Key},
+		{"ssh's own line with a name", "mac,203.0.113.7 " + good.Key},
+		{"a port", "[acme-9]:2222 " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"hashed", "|1|c2FsdHNhbHRzYWx0c2FsdHNhbHQ=|aGFzaGhhc2hoYXNoaGFzaGhhc2g= " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"hashed, with a server id", "|1|c2FsdHNhbHRzYWx0c2FsdHNhbHQ=|aGFzaGhhc2hoYXNoaGFzaGhhc2g=,id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"a pattern", "*,id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"a negated name", "!acme-9,id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"a port of a pin", "[acme-9]:2222,id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"empty server id", "acme-9, " + good.Key + " since=2026-03-04T05:06:07Z"},
+		{"empty name", ",id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
 		// Longer than any reader's line buffer: nothing behind it may be lost.
 		{"endless line", strings.Repeat("A", 1<<17)},
 	}
