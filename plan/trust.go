@@ -221,6 +221,8 @@ func (t *trusts) known(p *placed) string {
 		return "its own marker"
 	case t.met[p.server.ID]:
 		return "the record of an earlier run"
+	case t.snap.PinsUnread != "":
+		return "its host block, and whether it is pinned cannot be read"
 	}
 	return ""
 }

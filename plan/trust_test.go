@@ -101,6 +101,7 @@ func TestTrust(t *testing.T) {
 			w.noted(1, name, note(1))
 			w.snap.PinsUnread = "no answer"
 		}, "unrestored"},
+		"adopted, the pins could not be read": {adopted, func(w *world, _ string) { w.snap.PinsUnread = "forbidden" }, "host-key-unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +133,8 @@ func TestTrust(t *testing.T) {
 			}
 			// Whoever connects knows as much beforehand, but for what the host itself says.
 			trust := plan.Trusts(w.cfg, plan.Snapshot{Servers: w.snap.Servers, Nodes: w.snap.Nodes, Cluster: w.snap.Cluster,
-				Pins: w.snap.Pins, Remembered: w.snap.Remembered, Met: w.snap.Met})[serverID(1)]
+				Pins: w.snap.Pins, Remembered: w.snap.Remembered, Met: w.snap.Met,
+				PinsUnread: w.snap.PinsUnread})[serverID(1)]
 			if early := trust.Unknown(); early != (tc.want == "host-key-unknown") && name != "adopted, with our marker" {
 				t.Errorf("before the login it is unknown: %t", early)
 			}
