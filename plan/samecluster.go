@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
 // The codes that are raised here.
 var (
-	CodeOtherCluster = NewCode("other-cluster", Critical, "the host was set up in another cluster than the one that is looked at now",
+	CodeOtherCluster = NewCode("other-cluster", Critical, "the host was set up, or macfleet's namespace or its lock made, in another cluster than the one that is looked at now",
 		"check the context of the kubernetes block; to move hosts to this cluster: macfleet apply --moved-from-cluster UID")
 	codeClusterUnknown = NewCode("cluster-unknown", Warning, "macfleet could not read which cluster it looks at",
 		"give macfleet the right to get the namespace kube-system: macfleet init cluster")
@@ -46,6 +47,17 @@ func (h *Host) otherCluster(m Marker) *Trouble {
 func (h *Host) moved(m Marker) Action {
 	return h.action(CreateMarker, pending, codeClusterMoved, "it moves to this cluster; what still runs on it in the other one is lost there",
 		Field{"cluster", clusterNamed(m.Cluster, m.ClusterUID), h.Cluster.String()})
+}
+
+// NotedElsewhere returns why nothing may be done in a cluster, or nil: macfleet's namespace there
+// says that it was prepared in another one, from which nobody moves. A backup of that one brings it along.
+func NotedElsewhere(cfg *fleet.Config, here inventory.ClusterID, noted inventory.Seen[inventory.ClusterID], movedFrom string) *Trouble {
+	was, noting := noted.Get()
+	if !noting || was.UID == here.UID || was.UID == movedFrom {
+		return nil
+	}
+	return CodeOtherCluster.Trouble(fmt.Sprintf("the namespace %s was prepared in the cluster %s, and this is %s", cfg.Kubernetes.Namespace, was, here),
+		"check the context of the kubernetes block and KUBECONFIG; if this cluster takes the place of that one: macfleet init cluster --moved-from-cluster "+was.UID)
 }
 
 // whichCluster finds out whether this is the cluster that the configuration's hosts are in.

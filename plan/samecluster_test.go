@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -105,5 +106,35 @@ func TestUnknownCluster(t *testing.T) {
 	}
 	if p.Hosts[0].Refused != nil || p.Hosts[0].MarkerStale() {
 		t.Errorf("the host is refused: %+v", p.Hosts[0].Refused)
+	}
+}
+
+// TestNotedElsewhere goes by the uid alone: how a cluster is called differs from person to person.
+func TestNotedElsewhere(t *testing.T) {
+	t.Parallel()
+	cfg := newWorld(0, 0, 0).cfg
+	cfg.Kubernetes = &fleet.Kubernetes{Namespace: "macfleet"}
+	old := inventory.ClusterID{UID: oldCluster, Context: "old", Server: "https://old.acme.dev"}
+	same := inventory.ClusterID{UID: hereCluster.UID, Context: "sam", Server: "https://10.0.0.1"}
+	for name, tc := range map[string]struct {
+		noted   inventory.Seen[inventory.ClusterID]
+		from    string
+		refused bool
+	}{
+		"the same, by another name": {noted: inventory.Present(same)},
+		"nothing":                   {noted: inventory.Absent[inventory.ClusterID]()},
+		"not read":                  {noted: inventory.Unread[inventory.ClusterID]("forbidden")},
+		"another":                   {noted: inventory.Present(old), refused: true},
+		"another, from a third":     {noted: inventory.Present(old), from: "5a4d6b3c", refused: true},
+		"another, from there":       {noted: inventory.Present(old), from: oldCluster},
+	} {
+		got := plan.NotedElsewhere(cfg, hereCluster, tc.noted, tc.from)
+		if (got != nil) != tc.refused {
+			t.Errorf("%s: %v", name, got)
+		}
+		if got != nil && (!strings.Contains(got.Error(), "old (https://old.acme.dev), uid 5a4d6b3c, and this is prod (https://api.acme.dev:6443), uid 0b1f4c52") ||
+			!strings.Contains(got.Error(), "init cluster --moved-from-cluster "+oldCluster)) {
+			t.Errorf("%s: %v does not name both, or no way on", name, got)
+		}
 	}
 }

@@ -119,6 +119,7 @@ func initClusterCmd(env *app.Env) *cobra.Command {
 	f.StringVar(&o.Kubeconfig, "kubeconfig-out", "", "write a kubeconfig of macfleet's own account for CI to a `FILE` (mode 0600)")
 	f.DurationVar(&o.TokenTTL, "token-ttl", 720*time.Hour, "how `LONG` that kubeconfig is good for; the cluster may shorten it")
 	f.BoolVar(&o.Force, "force", false, "overwrite the file of --kubeconfig-out")
+	f.StringVar(&o.MovedFrom, "moved-from-cluster", "", "let this cluster take the place of the one with this `UID`")
 	return c
 }
 

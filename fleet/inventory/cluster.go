@@ -11,9 +11,10 @@ import (
 // Cluster is what the cluster holds beside its Nodes that concerns the hosts.
 // Each part is unread by itself: one right that is missing hides no other.
 type Cluster struct {
-	ID         Seen[ClusterID]  `json:"id,omitzero"` // unread without a reason: nobody looked
-	Pods       Seen[[]Pod]      `json:"pods"`        // on the Nodes of Mac minis, by namespace and name
-	Identities Seen[[]Identity] `json:"identities"`  // by host; those of this configuration alone
+	ID         Seen[ClusterID]  `json:"id,omitzero"`    // unread without a reason: nobody looked
+	Noted      Seen[ClusterID]  `json:"noted,omitzero"` // the cluster that macfleet's namespace was prepared in; absent: it does not say
+	Pods       Seen[[]Pod]      `json:"pods"`           // on the Nodes of Mac minis, by namespace and name
+	Identities Seen[[]Identity] `json:"identities"`     // by host; those of this configuration alone
 	Join       Seen[Join]       `json:"join"`
 	Objects    Seen[[]Object]   `json:"objects"`  // what the configuration wants of the cluster itself, kept or not
 	Machines   Seen[[]Machine]  `json:"machines"` // absent: the cluster knows no Cluster API

@@ -23,7 +23,8 @@ type InitClusterOptions struct {
 	ExportKey  string // file that gets a copy of the key; empty: none is written
 	Kubeconfig string // file of macfleet's own account; empty: none is written
 	TokenTTL   time.Duration
-	Force      bool // replace that file
+	Force      bool   // replace that file
+	MovedFrom  string // uid of the cluster whose place this one takes; empty: none
 }
 
 // shortestToken is what a cluster issues at least.
@@ -37,14 +38,14 @@ func InitCluster(ctx context.Context, env *Env, o InitClusterOptions) error {
 		return err
 	}
 	return env.with(ctx, need{clusterOnly: true, needsCluster: "init cluster"}, func(looking context.Context, s *session) error {
-		if err := engine.CheckCluster(looking, s.kubernetes, s.config); err != nil {
-			return err
-		}
-		id, err := s.kubernetes.ID(looking)
+		id, noted, err := s.kubernetes.Which(looking)
 		if err != nil {
 			return err
 		}
-		s.in = id
+		if err := engine.RightCluster(s.config, id, noted, o.MovedFrom); err != nil {
+			return err
+		}
+		s.in, s.noted = id, noted
 		if err := s.prepare(looking, ctx, o); err != nil || o.Kubeconfig == "" {
 			return err
 		}
@@ -61,6 +62,10 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 	p, key, err := s.preparation(looking, o)
 	if err != nil {
 		return err
+	}
+	p.In = s.in
+	if was, noting := s.noted.Get(); noting && was.UID == s.in.UID {
+		p.In = was // the name stays as it is as long as the cluster does
 	}
 	missing, err := s.sayPrepared(looking, p)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/lock"
@@ -48,7 +49,7 @@ func (s *session) locked(looking, acting context.Context, o Locking, do func() e
 		return do()
 	}
 	// A lock in a wrong cluster would be a change there.
-	if err := engine.CheckCluster(looking, s.kubernetes, s.config); err != nil {
+	if _, err := s.rightCluster(looking, s.MovedFrom); err != nil {
 		return err
 	}
 	l, err := lock.Acquire(looking, lock.Options{Store: s.lease(), Run: s.env.this, Machine: machine(), Lasts: o.Lasts, Wait: o.Timeout, Tell: s.tellWaiting()})
@@ -60,6 +61,19 @@ func (s *session) locked(looking, acting context.Context, o Locking, do func() e
 	}
 	defer s.hold(acting, l)()
 	return do()
+}
+
+// rightCluster returns which cluster it is, or why nothing may be changed in it. A cluster
+// that answers and does not say which one it is has no uid: what relies on it is refused later.
+func (s *session) rightCluster(ctx context.Context, movedFrom string) (inventory.ClusterID, error) {
+	here, noted, err := s.kubernetes.Which(ctx)
+	switch {
+	case err != nil && (s.config.ClusterUID != "" || kubernetes.Unanswered(err)):
+		return here, &engine.AwayError{Provider: engine.Kubernetes, Err: err}
+	case err != nil:
+		return here, nil
+	}
+	return here, engine.RightCluster(s.config, here, noted, movedFrom)
 }
 
 // hold lets the engine work under a lock until it is lost, or given back by what it returns.

@@ -60,8 +60,9 @@ type session struct {
 	engine     *engine.Engine
 	scaleway   transport.Counter
 	cluster    transport.Counter
-	kubernetes *kubernetes.Client  // nil: the configuration has no cluster
-	in         inventory.ClusterID // that init cluster works on
+	kubernetes *kubernetes.Client                  // nil: the configuration has no cluster
+	in         inventory.ClusterID                 // that init cluster works on
+	noted      inventory.Seen[inventory.ClusterID] // the one that it was prepared in
 	mu         sync.Mutex
 	left       []plan.Action           // of the run: those that were not started
 	halt       context.CancelCauseFunc // lets the run start nothing more; nil: nothing can but a person

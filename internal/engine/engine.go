@@ -309,37 +309,28 @@ func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory
 	if nodes.IsUnread() {
 		return nodes, cluster, &AwayError{Kubernetes, errors.New(nodes.Why())}
 	}
-	if e.Config.ClusterUID != "" {
-		id, known := cluster.ID.Get()
-		if !known {
-			return nodes, cluster, &AwayError{Kubernetes, errors.New(cluster.ID.Why())}
-		}
-		if err := isCluster(e.Config, id); err != nil {
-			return nodes, cluster, err
-		}
+	id, known := cluster.ID.Get()
+	if !known && e.Config.ClusterUID != "" {
+		return nodes, cluster, &AwayError{Kubernetes, errors.New(cluster.ID.Why())}
+	}
+	if known {
+		return nodes, cluster, RightCluster(e.Config, id, cluster.Noted, e.Selection.MovedFrom)
 	}
 	return nodes, cluster, nil
 }
 
-// CheckCluster returns an error when a cluster is not the one that the environment
-// is about. An environment that names none takes any.
-func CheckCluster(ctx context.Context, cluster Nodes, cfg *fleet.Config) error {
-	if cfg.ClusterUID == "" {
-		return nil
+// RightCluster returns an error when a cluster is not the one that the environment is about,
+// or not the one that macfleet's namespace was prepared in. An environment that names none,
+// and a namespace that says nothing, take any.
+func RightCluster(cfg *fleet.Config, id inventory.ClusterID, noted inventory.Seen[inventory.ClusterID], movedFrom string) error {
+	if cfg.ClusterUID != "" && id.UID != cfg.ClusterUID {
+		return plan.CodeOtherCluster.Trouble(fmt.Sprintf("this is another cluster: %s has uid %s, environment %q wants %s", id.Name(), id.UID, cfg.Environment, cfg.ClusterUID),
+			"check the context of the kubernetes block, KUBECONFIG and cluster_uid")
 	}
-	id, err := cluster.ID(ctx)
-	if err != nil {
-		return &AwayError{Kubernetes, err}
+	if t := plan.NotedElsewhere(cfg, id, noted, movedFrom); t != nil {
+		return t
 	}
-	return isCluster(cfg, id)
-}
-
-func isCluster(cfg *fleet.Config, id inventory.ClusterID) error {
-	if id.UID == cfg.ClusterUID {
-		return nil
-	}
-	return plan.CodeOtherCluster.Trouble(fmt.Sprintf("this is another cluster: %s has uid %s, environment %q wants %s", id.Name(), id.UID, cfg.Environment, cfg.ClusterUID),
-		"check the context of the kubernetes block, KUBECONFIG and cluster_uid")
+	return nil
 }
 
 // ask observes hosts, with more questions than a plan has, and enters them into the snapshot.

@@ -21,6 +21,7 @@ import (
 type listing struct {
 	all      map[string][]*unstructured.Unstructured // by kind
 	unserved map[string]bool                         // kinds that this server does not know
+	missing  bool                                    // macfleet's namespace is
 }
 
 // listedKinds are asked for as lists. Their objects bear the label by which macfleet knows
@@ -38,9 +39,22 @@ var listedKinds = map[string]schema.GroupVersionResource{
 // listing lists them. A kind that may not be listed is left out, and its objects are asked
 // for one by one: an account of an older version has that right.
 func (c *Client) listing(ctx context.Context) (listing, error) {
-	out := listing{make(map[string][]*unstructured.Unstructured), make(map[string]bool)}
+	out := listing{all: make(map[string][]*unstructured.Unstructured), unserved: make(map[string]bool)}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		own := c.namespace(c.options.Namespace)
+		have, err := own.api.Get(ctx, own.want.GetName(), metav1.GetOptions{})
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case apierrors.IsNotFound(err):
+			out.missing = true
+		case err == nil:
+			out.all[own.want.GetKind()] = []*unstructured.Unstructured{have}
+		}
+		return nil // who needs it asks again, and learns why
+	})
 	for kind, of := range listedKinds {
 		g.Go(func() error {
 			o := metav1.ListOptions{LabelSelector: labelManagedBy + "=" + manager}

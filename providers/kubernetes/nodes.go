@@ -38,9 +38,11 @@ func (c *Client) Observe(ctx context.Context, joins bool) (inventory.Seen[[]inve
 	if joins {
 		wg.Go(func() { out.Join = seen(c.join(ctx)) })
 		wg.Go(func() {
-			objects, _, err := c.standing(ctx, c.wanted())
-			out.Objects = seen(objects, err)
+			s, err := c.standing(ctx, c.wanted())
+			out.Objects, out.Noted = seen(s.objects, err), s.noted
 		})
+	} else {
+		wg.Go(func() { out.Noted = c.noted(ctx) })
 	}
 	wg.Go(func() { out.Machines = c.machines(ctx) })
 	wg.Wait()

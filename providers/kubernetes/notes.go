@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,10 +22,65 @@ import (
 // are an annotation on macfleet's namespace, which every plan reads anyway.
 type notes map[string]string
 
-// preparedNote is the annotation's name. Several configurations may share a namespace.
-func (c *Client) preparedNote() string {
+// preparedNote and clusterNote are the annotations' names.
+func (c *Client) preparedNote() string { return c.ownNote("prepared") }
+func (c *Client) clusterNote() string  { return c.ownNote("cluster") }
+
+// ownNote names an annotation of this configuration: several may share a namespace.
+func (c *Client) ownNote(what string) string {
 	sum := sha256.Sum256([]byte(c.options.Owner))
-	return c.label("prepared-" + hex.EncodeToString(sum[:4]))
+	return c.label(what + "-" + hex.EncodeToString(sum[:4]))
+}
+
+// noting lets macfleet's namespace say which cluster it is in. A backup that is restored into
+// another cluster brings the annotation along, and not the uid of that cluster.
+func (c *Client) noting(namespace wish, in inventory.ClusterID) wish {
+	if text, err := json.Marshal(in); in.UID != "" && err == nil {
+		namespace.want.SetAnnotations(map[string]string{c.clusterNote(): string(text)})
+	}
+	return namespace
+}
+
+// clusterNoted reads what a namespace says of its cluster. What nobody can read says nothing.
+func (c *Client) clusterNoted(ns metav1.Object) inventory.Seen[inventory.ClusterID] {
+	var out inventory.ClusterID
+	if err := json.Unmarshal([]byte(ns.GetAnnotations()[c.clusterNote()]), &out); err != nil || out.UID == "" {
+		return inventory.Absent[inventory.ClusterID]()
+	}
+	return inventory.Present(out)
+}
+
+// clusterNotedIn is clusterNoted of the namespace in a listing.
+func (c *Client) clusterNotedIn(there listing) inventory.Seen[inventory.ClusterID] {
+	for _, ns := range there.all["Namespace"] {
+		return c.clusterNoted(ns)
+	}
+	if there.missing {
+		return inventory.Absent[inventory.ClusterID]()
+	}
+	return inventory.Unread[inventory.ClusterID]("the namespace " + c.options.Namespace + " cannot be read")
+}
+
+// noted asks macfleet's namespace alone what it says of its cluster.
+func (c *Client) noted(ctx context.Context) inventory.Seen[inventory.ClusterID] {
+	ns, err := c.api.CoreV1().Namespaces().Get(ctx, c.options.Namespace, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		return c.clusterNoted(ns)
+	case apierrors.IsNotFound(err):
+		return inventory.Absent[inventory.ClusterID]()
+	}
+	return inventory.Unread[inventory.ClusterID](explain(err).Error())
+}
+
+// Which says which cluster it is, and which one macfleet's namespace was prepared in. The error
+// is of the first alone.
+func (c *Client) Which(ctx context.Context) (here inventory.ClusterID, noted inventory.Seen[inventory.ClusterID], err error) {
+	var wg sync.WaitGroup
+	wg.Go(func() { noted = c.noted(ctx) })
+	here, err = c.ID(ctx)
+	wg.Wait()
+	return here, noted, err
 }
 
 // notesOf reads the notes on a namespace; nil: there are none that can be read.

@@ -65,15 +65,23 @@ func account(ns, name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: name}
 }
 
-// standing says how wishes stand that this server can fulfil, and what the cluster must not
-// hold any more.
-func (c *Client) standing(ctx context.Context, all []wish) (objects, surplus []inventory.Object, err error) {
+// standing is how wishes stand that this server can fulfil.
+type standing struct {
+	objects []inventory.Object // those that are wanted, and surplus
+	surplus []inventory.Object // what the cluster must not hold any more
+	noted   inventory.Seen[inventory.ClusterID]
+}
+
+// standing looks how wishes stand. What macfleet's namespace says of its cluster is known
+// also where the rest cannot be read.
+func (c *Client) standing(ctx context.Context, all []wish) (out standing, err error) {
 	there, err := c.listing(ctx)
 	if err != nil {
-		return nil, nil, err
+		return out, err
 	}
+	out.noted = c.clusterNotedIn(there)
 	all = there.served(all)
-	objects = make([]inventory.Object, len(all))
+	objects := make([]inventory.Object, len(all))
 	digests := make([]string, len(all)) // of what is there
 	var noted atomic.Pointer[notes]
 	g, gctx := errgroup.WithContext(ctx)
@@ -94,13 +102,14 @@ func (c *Client) standing(ctx context.Context, all []wish) (objects, surplus []i
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, nil, err
+		return out, err
 	}
 	for i, w := range all {
 		objects[i].Made = noted.Load().made(w, objects[i], digests[i])
 	}
-	surplus = c.surplus(there)
-	return slices.Concat(objects, surplus), surplus, nil
+	out.surplus = c.surplus(there)
+	out.objects = slices.Concat(objects, out.surplus)
+	return out, nil
 }
 
 // Keep brings an object of the cluster itself to what is wanted. An object that
@@ -119,6 +128,7 @@ func (c *Client) Keep(ctx context.Context, o inventory.Object) error {
 type PrepareOptions struct {
 	Dry bool // look, and change nothing
 	SSH SSHKey
+	In  inventory.ClusterID // noted on macfleet's namespace; zero: nothing is
 }
 
 // SSHKey is the hosts' private key in a Secret of macfleet's namespace.
@@ -138,7 +148,8 @@ type SSHKey struct {
 // right.
 func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Object, error) {
 	all := c.preparation(o)
-	before, surplus, err := c.standing(ctx, all)
+	now, err := c.standing(ctx, all)
+	before := now.objects
 	if err != nil || o.Dry {
 		return before, err
 	}
@@ -150,7 +161,7 @@ func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Obj
 			return before, err
 		}
 	}
-	for _, s := range surplus {
+	for _, s := range now.surplus {
 		of := c.agentBinding(s.Namespace, podRole)
 		if s.Name == c.ownPodsName() {
 			of = c.ownPods(s.Namespace)
@@ -171,7 +182,7 @@ func (c *Client) preparation(o PrepareOptions) []wish {
 	wanted := c.wanted()
 	// The place of the pinned host keys is made empty: that it is there says that the
 	// cluster keeps them.
-	out := []wish{wanted[0], c.pinsWish()}
+	out := []wish{c.noting(wanted[0], o.In), c.pinsWish()}
 	if !o.SSH.Value.IsZero() {
 		out = append(out, c.sshKey(o.SSH))
 	}
