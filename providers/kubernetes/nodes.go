@@ -41,8 +41,6 @@ func (c *Client) Observe(ctx context.Context, joins bool) (inventory.Seen[[]inve
 			s, err := c.standing(ctx, c.wanted())
 			out.Objects, out.Noted = seen(s.objects, err), s.noted
 		})
-	} else {
-		wg.Go(func() { out.Noted = c.noted(ctx) })
 	}
 	wg.Go(func() { out.Machines = c.machines(ctx) })
 	wg.Wait()

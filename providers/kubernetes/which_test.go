@@ -20,7 +20,8 @@ func TestNotedCluster(t *testing.T) {
 			if err != nil || here.UID == "" || got != want || seen.Noted != want {
 				t.Errorf("%s: %+v and %+v, want %+v; here %+v, %v", what, got, seen.Noted, want, here, err)
 			}
-			for _, o := range objects(seen) {
+			all, _ := seen.Objects.Get()
+			for _, o := range all {
 				if o.Kind == "Namespace" && o.State == inventory.ObjectDiffers {
 					t.Errorf("%s: the note is a difference: %+v", what, o)
 				}
@@ -41,9 +42,4 @@ func TestNotedCluster(t *testing.T) {
 			noted(uid, inventory.Present(in))
 		}
 	})
-}
-
-func objects(seen inventory.Cluster) []inventory.Object {
-	all, _ := seen.Objects.Get()
-	return all
 }
