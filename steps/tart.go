@@ -13,6 +13,7 @@ var (
 	codeTartMissing       = plan.NewCode("tart-missing", plan.Critical, "there is no bundle of Tart")
 	codeTartUnknown       = plan.NewCode("tart-unknown", plan.Warning, "Tart's bundle was not installed by macfleet, so nobody knows its version")
 	codeTartEdited        = plan.NewCode("tart-edited", plan.Warning, "Tart's bundle is not what was installed")
+	codeTartUnverified    = plan.NewCode("tart-unverified", plan.Warning, "nobody knows whether Tart's bundle is whole: the note of what was unpacked is missing or damaged")
 	codeTartOutdated      = plan.NewCode("tart-outdated", plan.Warning, "Tart has another version than is wanted")
 	codeTartWrapperEdited = plan.NewCode("tart-wrapper-edited", plan.Warning, "Tart's wrapper is not as macfleet writes it")
 	codeTartNotWanted     = plan.NewCode("tart-not-wanted", plan.Notice, "the configuration has no tart block, and macfleet installed what is there")
@@ -37,11 +38,18 @@ func (t tart) Wanted() string {
 // does not make a bundle whole.
 func (s tartState) version() string {
 	version := s.receipt.Version(s.program)
-	if len(s.differs) > 0 && version == s.receipt.Current.String() {
+	switch {
+	case version != s.receipt.Current.String():
+	case len(s.differs) > 0:
 		version += ", edited: " + s.shown()
+	case s.unverified:
+		version += unverified
 	}
 	return version
 }
+
+// unverified ends the version of a bundle whose program is right, and of which nothing says what else it must hold.
+const unverified = ", unverified"
 
 // settings are both sides in normal form.
 func (s tartState) settings(want kit.Goal, unfinished bool) []kit.Setting {
@@ -64,14 +72,15 @@ const (
 
 // tartState is what was seen of tart on a host.
 type tartState struct {
-	receipt kit.Receipt
-	program kit.InstalledFile
-	wrapper string   // "as rendered", or what is else
-	differs []string // what of the bundle is not as it was unpacked, in words
-	old     bool     // a bundle that was to go is still there
-	kept    []string
-	free    int64
-	work    []kit.Working
+	receipt    kit.Receipt
+	program    kit.InstalledFile
+	wrapper    string   // "as rendered", or what is else
+	differs    []string // what of the bundle is not as it was unpacked, in words
+	unverified bool     // there is no whole note of what was unpacked
+	old        bool     // a bundle that was to go is still there
+	kept       []string
+	free       int64
+	work       []kit.Working
 }
 
 func readTart(r *kit.Reader, id string) tartState {
@@ -86,6 +95,8 @@ func readTart(r *kit.Reader, id string) tartState {
 			err = s.program.Read(p)
 		case "bundle":
 			s.differs = p.Lines()
+		case "unverified":
+			s.unverified = true
 		case "old":
 			s.old = true
 		case "kept":
@@ -148,6 +159,10 @@ func (t tart) change(v plan.View, seen tartState, want kit.Goal, all []kit.Setti
 		return c
 	}
 	c.Delivery = want.Delivery(tartSpace, seen.free)
+	if all[0].Seen == want.String()+unverified { // it may well be whole: nothing is drained to find that out
+		c.Command = scripts.Command("tart-verify", plan.Root, want.Path(), want.SHA, tartWrapper)
+		return c
+	}
 	c.Command = scripts.Command("tart-install", plan.Root, want.Path(), want.SHA, want.Name, want.Way(), tartWrapper, kit.Forced(v))
 	if seen.program.There {
 		c.Disruption = plan.Drain
@@ -167,6 +182,8 @@ func (s tartState) reason(all []kit.Setting) plan.Reason {
 		kit.When(bundle.Differs() && !s.receipt.There(), codeTartUnknown,
 			"the bundle of Tart was not installed by macfleet, so nobody knows its version"),
 		kit.When(strings.Contains(bundle.Seen, ", edited"), codeTartEdited, "the bundle of Tart is not what was installed"),
+		kit.When(bundle.Seen == bundle.Wanted+unverified, codeTartUnverified,
+			"the note of what was unpacked is missing or damaged, so only the program of the bundle could be compared"),
 		kit.When(bundle.Differs(), codeTartOutdated, "Tart is "+bundle.Seen),
 		kit.When(all[1].Differs(), codeTartWrapperEdited, tartPath+": "+s.wrapper),
 	)[0]

@@ -44,6 +44,15 @@ func TestTart(t *testing.T) {
 		{"a torn bundle, machines run", func(m *stepstest.Tart, _ *plan.View) {
 			m.Differs, m.Work = "Contents/Info.plist is missing\n", "7 run ci-a\n"
 		}, "tart-edited tart-install, busy"},
+		{"no note", func(m *stepstest.Tart, _ *plan.View) { m.Unverified, m.Work = true, "7 run ci-a\n" }, "tart-unverified tart-verify"},
+		{"no note, no wrapper", func(m *stepstest.Tart, _ *plan.View) { m.Unverified, m.Wrapper = true, "" }, "tart-unverified tart-verify"},
+		{"no note, full", func(m *stepstest.Tart, _ *plan.View) { m.Unverified, m.FreeKB = true, 20_000 }, "tart-unverified tart-verify, refused disk-full"},
+		{"no note, edited", func(m *stepstest.Tart, _ *plan.View) {
+			m.Unverified, m.Stamp, m.SHA = true, "1 2 3", strings.Repeat("ee", 32)
+		},
+			"tart-edited tart-install"},
+		{"no note, outdated", func(m *stepstest.Tart, _ *plan.View) { m.Unverified, m.Receipt = true, outdated.Replace(m.Receipt) },
+			"tart-outdated tart-install"},
 		{"no wrapper", func(m *stepstest.Tart, _ *plan.View) { m.Wrapper = "" }, "tart-wrapper-edited tart-wrapper"},
 		{"wrapper edited, machines run", func(m *stepstest.Tart, _ *plan.View) { m.Wrapper, m.Work = "x", "7 run ci-a\n" }, "tart-wrapper-edited tart-wrapper"},
 		{"wrapper's mode", func(m *stepstest.Tart, _ *plan.View) { m.WrapperMode = "501:20:755" }, "tart-wrapper-edited tart-wrapper"},

@@ -54,7 +54,7 @@ if ! mv "$new/tart.app" "$bundle" || ! runs "$program"; then
   exit 1
 fi
 put /usr/local/bin/tart "$wrapper" 0755
-bundle_note "$bundle" "$digest" "$receipts/tart.bundle"
+bundle_note "$bundle" "$digest" "$receipts/tart.bundle" "$bundle"
 write_receipt tart "$digest" "$version" "$program" "$(sha "$program")" "$way"
 rm -rf "$old"
 sync

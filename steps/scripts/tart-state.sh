@@ -8,9 +8,12 @@ if [ "$1" = traces ] && [ ! -e "$receipts/tart.receipt" ]; then
 fi
 bundle=/usr/local/lib/tart.app
 set -- "$receipts/tart.receipt" /usr/local/bin/tart "$program"
-if [ -f "$receipts/tart.bundle" ]; then
-  while read -r kind _ _ _ _ _ path; do
-    [ "$kind" = of ] || [ "$bundle/$path" = "$program" ] || set -- "$@" "$bundle/$path"
+read_receipt tart
+noted=''
+if bundle_noted "$receipts/tart.bundle" "${current%% *}"; then
+  noted=yes
+  while read -r _ _ _ _ _ _ path; do
+    [ -z "$path" ] || [ "$bundle/$path" = "$program" ] || set -- "$@" "$bundle/$path"
   done <"$receipts/tart.bundle"
 fi
 survey "$@"
@@ -23,14 +26,14 @@ fi
 if [ -f "$program" ]; then
   about "$program"
   printf 'stamp %s\n' "$stamp"
-  read_receipt tart
   case $installed in "$stamp "*) ;; *) printf 'sha %s\n' "$(sha "$program")" ;; esac
   say "program 0"
 fi
-if [ -f "$receipts/tart.bundle" ] && [ -f "$program" ]; then
-  read_receipt tart
-  bundle_differs "$bundle" "$receipts/tart.bundle" "${current%% *}"
+if [ -n "$noted" ] && [ -f "$program" ]; then
+  bundle_differs "$bundle" "$receipts/tart.bundle"
   say "bundle 0"
+elif [ -n "$current" ] && [ -f "$program" ]; then
+  say "unverified 0"
 fi
 [ ! -d /usr/local/lib/.tart.old ] || say "old 0"
 kept

@@ -16,6 +16,7 @@ type Tart struct {
 	Link                          bool   // the wrapper is a link
 	Stamp, SHA                    string // of the bundle's program
 	Differs                       string // what of the bundle is not as it was unpacked, lines; "-": it was compared, and nothing
+	Unverified                    bool   // there is no whole note of what was unpacked
 	Old                           bool
 	Kept, Work                    string // lines
 	FreeKB                        int64
@@ -66,6 +67,9 @@ func (t Tart) Answer() plan.Answer {
 	}
 	if t.Differs != "" {
 		a.part(strings.TrimPrefix(t.Differs, "-"), "bundle 0")
+	}
+	if t.Unverified {
+		a.part("", "unverified 0")
 	}
 	if t.Old {
 		a.part("", "old 0")

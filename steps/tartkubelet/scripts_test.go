@@ -7,6 +7,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,9 +58,6 @@ func TestTornBundle(t *testing.T) {
 			}},
 			{"a file of Finder's", "", func() error { return os.WriteFile(contents+".DS_Store", []byte("x"), 0o644) }},
 			{"a touched file", "", func() error { return os.Chtimes(contents+"Info.plist", time.Time{}, time.Unix(1_700_000_000, 0)) }},
-			{"no note, as of an older macfleet", "", func() error {
-				return errors.Join(os.Remove(m.Path("/usr/local/lib/macfleet/tart.bundle")), os.Remove(contents+"Info.plist"))
-			}},
 		} {
 			must(tc.tear())
 			f := m.look("tart")
@@ -81,6 +80,67 @@ func TestTornBundle(t *testing.T) {
 				t.Errorf("%s: not repaired: %s", tc.name, stepstest.Brief(f))
 			}
 		}
+	})
+}
+
+// TestUnverifiedBundle: without a whole note of what was unpacked, an apply writes it out of the archive, and touches
+// nothing of the bundle: what is torn is seen then, and repaired.
+func TestUnverifiedBundle(t *testing.T) {
+	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+		m.apply("tart")
+		note, contents := m.Path("/usr/local/lib/macfleet/tart.bundle"), m.Path("/usr/local/lib/tart.app/Contents")+"/"
+		data, err := os.ReadFile(note)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
+		folders := regexp.MustCompile(`(?m)^d \d+ \d+ \d+`) // whose inodes and times say nothing
+		inode := func() os.FileInfo {
+			i, err := os.Stat(contents + "Info.plist")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return i
+		}
+		for name, text := range map[string]string{
+			"none": "", "empty": "\n", "cut": string(data[:len(data)/2]), "no end": strings.Join(lines[:len(lines)-1], ""),
+			"a line less": strings.Join(append(slices.Clone(lines[:2]), lines[3:]...), ""), "no digest": strings.Join(lines[1:], ""),
+			"another archive's": strings.Replace(string(data), "of ", "of 00", 1), "noise": "\x00\xff\n" + string(data),
+		} {
+			if err := os.WriteFile(note, []byte(text), 0o644); text == "" {
+				err = errors.Join(err, os.Remove(note))
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if got := stepstest.Brief(m.look("tart")); got != "tart-unverified tart-verify" {
+				t.Fatalf("%s: %s", name, got)
+			}
+			if name != "none" && name != "cut" {
+				continue
+			}
+			before := inode()
+			m.apply("tart")
+			if !os.SameFile(before, inode()) {
+				t.Errorf("%s: a bundle that was whole was installed again", name)
+			}
+			again, err := os.ReadFile(note)
+			if got := folders.ReplaceAllString(string(again), "d"); err != nil || got != folders.ReplaceAllString(string(data), "d") {
+				t.Errorf("%s: the note is %q, want %q, %v", name, again, data, err)
+			}
+		}
+
+		if err := errors.Join(os.Remove(note), os.WriteFile(contents+"Info.plist", []byte("edited"), 0o755), os.Remove(contents+"embedded.provisionprofile")); err != nil {
+			t.Fatal(err)
+		}
+		if a := m.perform(m.look("tart")); a.Exit != 1 || !strings.Contains(a.Stderr, "Contents/Info.plist is edited\nContents/embedded.provisionprofile is missing\nso the bundle") {
+			t.Errorf("exit %d: %s", a.Exit, a.Stderr)
+		}
+		f := m.look("tart")
+		const want = ", edited: Contents/Info.plist is edited, Contents/embedded.provisionprofile is missing"
+		if got := stepstest.Brief(f); got != "tart-edited tart-install" || !strings.HasSuffix(f.Changes[0].Fields[0].Before, want) {
+			t.Fatalf("a torn bundle without a note: %s %+v", got, stepstest.FieldsOf(f))
+		}
+		m.apply("tart")
 	})
 }
 

@@ -1,12 +1,29 @@
-# bundle_differs shows what is not as the note $2 says, of the bundle $1 in the survey: nothing where the note is of
-# another archive than $3. What was added, such as by Finder, is not looked for. A file is read only where
-# its inode, size or time is another one; times and inodes of folders say nothing.
+# bundle_noted succeeds where the note $1 is whole, and of the archive with the digest $2: no line of it was lost.
+bundle_noted() {
+  [ -f "$1" ] || return 1
+  entries=-1
+  while read -r kind what _ _ _ _ path; do
+    case $kind in
+      of) [ "$entries$what" = "-1$2" ] || return 1 ;;
+      f | d | l) [ -n "$path" ] || return 1 ;;
+      end)
+        [ "$entries" -gt 0 ] && [ "$what" = "$entries" ]
+        return
+        ;;
+      *) return 1 ;;
+    esac
+    entries=$((entries + 1))
+  done <"$1"
+  return 1
+}
+
+# bundle_differs shows what is not as the note $2 says, of the bundle $1 in the survey. What was added, such as by
+# Finder, is not looked for. A file is read only where its inode, size or time is another one; times and inodes of
+# folders say nothing.
 bundle_differs() {
-  read -r _ of <"$2"
-  [ "$of" = "$3" ] || return 0
   [ ! -h "$1" ] || printf '. is a link\n'
   while read -r kind i z m mode sum path; do
-    [ "$kind" != of ] || continue
+    [ -n "$path" ] || continue
     at=$1/$path
     about "$at"
     now=-

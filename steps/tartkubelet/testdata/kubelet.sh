@@ -114,7 +114,7 @@ case "$name $*" in
       get "owner.$inode"
       echo "$inode $times|$changed|0:0:$mode|${value:-root:wheel}:$mode|$path"
     done ;;
-  "stat -f %i %z %m %u:%g:%Lp "*) exec stat -c '%i %s %Y 0:0:%a' "$3" ;;
+  'stat -f %u:%g:%Lp '*) exec stat -c '0:0:%a' "$3" ;;
   "stat -f %i %z %m "*) exec stat -c '%i %s %Y' "$3" ;;
   'chown -R '*) ;;
   'chown '*)
