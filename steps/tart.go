@@ -10,10 +10,11 @@ import (
 )
 
 var (
-	codeTartMissing       = plan.NewCode("tart-missing", plan.Critical, "there is no bundle of Tart")
-	codeTartUnknown       = plan.NewCode("tart-unknown", plan.Warning, "Tart's bundle was not installed by macfleet, so nobody knows its version")
-	codeTartEdited        = plan.NewCode("tart-edited", plan.Warning, "Tart's bundle is not what was installed")
-	codeTartUnverified    = plan.NewCode("tart-unverified", plan.Warning, "nobody knows whether Tart's bundle is whole: the note of what was unpacked is missing or damaged")
+	codeTartMissing    = plan.NewCode("tart-missing", plan.Critical, "there is no bundle of Tart")
+	codeTartUnknown    = plan.NewCode("tart-unknown", plan.Warning, "Tart's bundle was not installed by macfleet, so nobody knows its version")
+	codeTartEdited     = plan.NewCode("tart-edited", plan.Warning, "Tart's bundle is not what was installed")
+	codeTartUnverified = plan.NewCode("tart-unverified", plan.Warning,
+		"nobody knows whether Tart's bundle is whole: the note of what was unpacked is missing or damaged")
 	codeTartOutdated      = plan.NewCode("tart-outdated", plan.Warning, "Tart has another version than is wanted")
 	codeTartWrapperEdited = plan.NewCode("tart-wrapper-edited", plan.Warning, "Tart's wrapper is not as macfleet writes it")
 	codeTartNotWanted     = plan.NewCode("tart-not-wanted", plan.Notice, "the configuration has no tart block, and macfleet installed what is there")

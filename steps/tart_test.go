@@ -46,7 +46,8 @@ func TestTart(t *testing.T) {
 		}, "tart-edited tart-install, busy"},
 		{"no note", func(m *stepstest.Tart, _ *plan.View) { m.Unverified, m.Work = true, "7 run ci-a\n" }, "tart-unverified tart-verify"},
 		{"no note, no wrapper", func(m *stepstest.Tart, _ *plan.View) { m.Unverified, m.Wrapper = true, "" }, "tart-unverified tart-verify"},
-		{"no note, full", func(m *stepstest.Tart, _ *plan.View) { m.Unverified, m.FreeKB = true, 20_000 }, "tart-unverified tart-verify, refused disk-full"},
+		{"no note, full", func(m *stepstest.Tart, _ *plan.View) { m.Unverified, m.FreeKB = true, 20_000 },
+			"tart-unverified tart-verify, refused disk-full"},
 		{"no note, edited", func(m *stepstest.Tart, _ *plan.View) {
 			m.Unverified, m.Stamp, m.SHA = true, "1 2 3", strings.Repeat("ee", 32)
 		},

@@ -129,10 +129,13 @@ func TestUnverifiedBundle(t *testing.T) {
 			}
 		}
 
-		if err := errors.Join(os.Remove(note), os.WriteFile(contents+"Info.plist", []byte("edited"), 0o755), os.Remove(contents+"embedded.provisionprofile")); err != nil {
+		err = errors.Join(os.Remove(note), os.WriteFile(contents+"Info.plist", []byte("edited"), 0o755),
+			os.Remove(contents+"embedded.provisionprofile"))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if a := m.perform(m.look("tart")); a.Exit != 1 || !strings.Contains(a.Stderr, "Contents/Info.plist is edited\nContents/embedded.provisionprofile is missing\nso the bundle") {
+		const says = "Contents/Info.plist is edited\nContents/embedded.provisionprofile is missing\nso the bundle"
+		if a := m.perform(m.look("tart")); a.Exit != 1 || !strings.Contains(a.Stderr, says) {
 			t.Errorf("exit %d: %s", a.Exit, a.Stderr)
 		}
 		f := m.look("tart")
