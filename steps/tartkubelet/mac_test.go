@@ -30,7 +30,7 @@ type nodeMac struct {
 }
 
 // tools are those that the scripts call: all are one stub.
-const nodeTools = "chmod chown codesign cp date df id launchctl mkdir mktemp mv ps rm sfltool shasum sleep stat sync sysctl tar"
+const nodeTools = "chmod chown codesign cp date df id launchctl mkdir mktemp mv ps readlink rm sfltool shasum sleep stat sync sysctl tar"
 
 func newNodeMac(t testing.TB, shell ...string) *nodeMac {
 	t.Helper()
