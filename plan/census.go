@@ -83,7 +83,9 @@ func witnesses(r *register, snap Snapshot) map[string]testimony {
 		add(n.ServerID(), n.Name, byNode)
 	}
 	for _, p := range byAge(snap.Pins) {
-		add(p.ServerID, p.Name, byPin)
+		if !p.Unfinished { // another run may have won the claim for which it was pinned
+			add(p.ServerID, p.Name, byPin)
+		}
 	}
 	for id, seen := range snap.Hosts {
 		if m, ok := seen.Marker.Get(); ok && m.Owner() == r.cfg.Owner && m.ServerID == id {

@@ -64,7 +64,7 @@ const noNode = "no-node"
 func (c *census) pinsByServer() map[string][]string {
 	out := make(map[string][]string)
 	for _, p := range byAge(c.snap.Pins) {
-		if _, ok := c.place(p.Name, p.ServerID); !ok {
+		if _, ok := c.place(p.Name, p.ServerID); !ok && !p.Unfinished {
 			out[p.ServerID] = append(out[p.ServerID], p.Name)
 		}
 	}

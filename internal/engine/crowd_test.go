@@ -101,9 +101,14 @@ func (c *cluster) Nodes(context.Context) ([]inventory.Node, error) {
 
 func (c *cluster) Observe(ctx context.Context, _ bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
 	nodes, _ := c.Nodes(ctx)
+	id, err := c.ID(ctx)
+	seen := inventory.Present(id)
+	if err != nil {
+		seen = inventory.Unread[inventory.ClusterID](err.Error())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return inventory.Present(nodes), inventory.Cluster{Pods: inventory.Present([]inventory.Pod{}), Identities: inventory.Present(slices.Collect(maps.Values(c.known))),
+	return inventory.Present(nodes), inventory.Cluster{ID: seen, Pods: inventory.Present([]inventory.Pod{}), Identities: inventory.Present(slices.Collect(maps.Values(c.known))),
 		Join:    inventory.Present(inventory.Join{Server: "https://api.acme.dev:6443", CA: "pem"}),
 		Objects: inventory.Present([]inventory.Object{}), Machines: inventory.Absent[[]inventory.Machine]()}
 }

@@ -146,7 +146,7 @@ func TestForeignCordon(t *testing.T) {
 			t.Errorf("%+v", n)
 		}
 		w.isOpen(t, names[1], 1)
-		if said := whatIsSaid(planned(t, w.engine), names[0]); len(said) > 0 {
+		if said := whatIsSaid(planned(t, w.engine), names[0]); !slices.Equal(said, []string{"warning node-cordoned"}) {
 			t.Errorf("of the closed one is said %q", said)
 		}
 	})

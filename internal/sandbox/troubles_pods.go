@@ -51,7 +51,9 @@ func strandPods(_ context.Context, v *victim) error {
 	return nil
 }
 
-func strandedPods() []string { return []string{"macfleet-sandbox-stranded-00", "macfleet-sandbox-stranded-01"} }
+func strandedPods() []string {
+	return []string{"macfleet-sandbox-stranded-00", "macfleet-sandbox-stranded-01"}
+}
 
 // goneSuffix ends the name of a host that no server of a world has.
 const goneSuffix = "fade0"
