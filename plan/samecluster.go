@@ -11,7 +11,7 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeOtherCluster = NewCode("other-cluster", Critical, "the host was set up, or macfleet's namespace or its lock made, in another cluster than the one that is looked at now",
+	CodeOtherCluster = NewCode("other-cluster", Critical, "the host was set up, or macfleet's namespace made, in another cluster than the one that is looked at now",
 		"check the context of the kubernetes block; to move hosts to this cluster: macfleet apply --moved-from-cluster UID")
 	codeClusterUnknown = NewCode("cluster-unknown", Warning, "macfleet could not read which cluster it looks at",
 		"give macfleet the right to get the namespace kube-system: macfleet init cluster")
