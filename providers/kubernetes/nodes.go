@@ -1,12 +1,12 @@
 package kubernetes
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -198,7 +198,7 @@ func taintsOf(n *corev1.Node) []inventory.Taint {
 // who wrote the field, and by the taint that its controller adds.
 func cordonOf(n *corev1.Node) (client string, since time.Time) {
 	for _, m := range n.ManagedFields {
-		if m.FieldsV1 != nil && bytes.Contains(m.FieldsV1.Raw, []byte(`"f:unschedulable":`)) {
+		if m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:unschedulable":`) {
 			client = m.Manager
 			if m.Time != nil {
 				since = utc(m.Time.Time) // it may have written another field since

@@ -107,9 +107,11 @@ func TestUnverifiedBundle(t *testing.T) {
 			"a line less": strings.Join(append(slices.Clone(lines[:2]), lines[3:]...), ""), "no digest": strings.Join(lines[1:], ""),
 			"another archive's": strings.Replace(string(data), "of ", "of 00", 1), "noise": "\x00\xff\n" + string(data),
 		} {
-			if err := os.WriteFile(note, []byte(text), 0o644); text == "" {
+			err := os.WriteFile(note, []byte(text), 0o644)
+			if text == "" {
 				err = errors.Join(err, os.Remove(note))
-			} else if err != nil {
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			if got := stepstest.Brief(m.look("tart")); got != "tart-unverified tart-verify" {
