@@ -69,8 +69,10 @@ note() {
 clear() {
   walk "$file"
   key='7d 89 52 23 d2 bc dd ea a3 b9 1f'
+  # shellcheck disable=SC2086 # words of hex digits alone
   set -- $seen
   while [ $# -gt 1 ]; do # the last byte ends the password
+    # shellcheck disable=SC2059 # an octal escape, made of a number
     printf "\\$(printf '%03o' $((0x$1 ^ 0x${key%% *})))"
     key="${key#* } ${key%% *}"
     shift
