@@ -43,7 +43,11 @@ func ForgetKey(ctx context.Context, env *Env, o ForgetKeyOptions) error {
 				return fmt.Errorf("%s: --fingerprint is %s, and the key is %s; nothing was changed: find out which of the two is the host's", offer.Name, want, given)
 			}
 		}
-		if err := env.approvable("hosts forget-key", want != "", true, plan.CompareKey(all[0].Key)+"; then pass --fingerprint SHA256:…"); err != nil {
+		remedy := plan.CompareKey(all[0].Key) + "; then pass --fingerprint SHA256:…"
+		if all[0].Gone { // nothing is left that a key could be compared on
+			remedy = "once it is certain that the server is gone, pass --fingerprint with the pinned one"
+		}
+		if err := env.approvable("hosts forget-key", want != "", true, remedy); err != nil {
 			return err
 		}
 		if err := env.ask(want != "", view.KeyQuestion(all)); err != nil {
