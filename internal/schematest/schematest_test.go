@@ -72,7 +72,7 @@ func TestGenerate(t *testing.T) {
 	}
 	text := string(files["defs.schema.json"])
 	for _, part := range []string{`"required": ["format_version","twice","state","seen","kind"]`, `"additionalProperties": false`, `"twice": {"type":"string"}`, `"state": {"type":"string"}`,
-		`"class": {"enum":["none","restart","drain","reboot","wipe"],"type":"string"}`, `"kind": {"enum":["claim",`, `"at": {"format":"date-time","type":"string"}`,
+		`"class": {"enum":["none","restart","drain","reboot","wipe"],"type":"string"}`, `"kind": {"enum":["pin","claim",`, `"at": {"format":"date-time","type":"string"}`,
 		`{"additionalProperties":false,"properties":{"state":{"const":"present"},"value":{"items":{"$ref":"defs.schema.json#/$defs/inventory.Capacity"},"type":"array"}},"required":["state","value"],"type":"object"}`,
 		`"own": {"additionalProperties":{"$ref":"defs.schema.json#/$defs/plan.Answer"},"type":"object"}`, `"memory": {"description":"bytes","type":"integer"}`} {
 		if !strings.Contains(text, part) {
