@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -20,10 +21,10 @@ func TestMayNotRename(t *testing.T) {
 	inMemory(t, 3, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 		p := planned(t, w.engine)
 		asked, touched := 0, []string{}
-		over := false
+		var over atomic.Bool
 		w.Befalls = func(c enginetest.Call) enginetest.Fault {
 			switch {
-			case over:
+			case over.Load():
 			case c.What == "check rename":
 				asked++
 				return enginetest.Fault{Err: fmt.Errorf("change server: %w", inventory.ErrDenied)}
@@ -32,7 +33,11 @@ func TestMayNotRename(t *testing.T) {
 			}
 			return enginetest.Fault{}
 		}
-		w.engine.Emit = func(ev engine.Event) { over = over || ev.Type == engine.Listed } // the run looks again
+		w.engine.Emit = func(ev engine.Event) { // the run looks again
+			if ev.Type == engine.Listed {
+				over.Store(true)
+			}
+		}
 		r := performed(t, w.engine, p)
 		if asked != 1 || len(touched) != 0 || r.Done != 0 || len(r.Failures) != 3 {
 			t.Errorf("%d servers tried, hosts heard %q, %d done, %d failed", asked, touched, r.Done, len(r.Failures))
