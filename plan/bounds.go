@@ -30,9 +30,10 @@ type Bounds struct {
 }
 
 // Defer leaves for a later run what goes beyond the bounds, with what may need it on the same
-// host: a repair of the firewall does not wait for the window of an upgrade. What repairs a host whose Node is not Ready takes nothing from the fleet, and
-// stays. begun is the plan that this run has performed, nil before that: its hosts have taken
-// their share, and what it deferred waits for another run.
+// host: a repair of the firewall does not wait for the window of an upgrade. What repairs a host
+// whose Node is not Ready takes nothing from the fleet, and stays. begun is the plan that this
+// run has performed, nil before that: its hosts have taken their share, and what it deferred
+// waits for another run.
 func (p *Plan) Defer(b Bounds, steps StepsFor, begun *Plan) {
 	d := deferral{Bounds: b, plan: p, steps: steps, hosts: make(taken), wipes: make(taken), disrupted: make(map[string]taken)}
 	d.open, d.next = b.Guardrails.Open(b.Now)
