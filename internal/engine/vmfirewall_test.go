@@ -57,7 +57,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 			t.Parallel()
 			w, e, host := firewalled(t, switches, nil)
 			for _, incident := range []string{"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "flushed-pf-anchor", "unreferenced-anchor",
-				"persist-table-left", "pf-disabled", "pf-conf-reset-by-update"} {
+				"persist-table-left", "pf-disabled", "pf-conf-reset-by-update", "stock-lines-missing"} {
 				if err := w.Inject(host, incident); err != nil {
 					t.Fatal(err)
 				}

@@ -48,6 +48,14 @@ func pfFileTroubles() []trouble {
 			Incident: Incident{"pf-conf-reset-by-update", "an update of macOS has put Apple's own /etc/pf.conf back, and the Mac has started with it"},
 			remember: rememberPFConf(appleOwn), cause: resetPFConf, lasts: pfConfSpoiled, cure: undoReset,
 		},
+		{
+			Incident: Incident{"stock-lines-missing", "macOS's own translation lines are gone from /etc/pf.conf: from the next boot on virtual machines have no network"},
+			remember: rememberPFConf(withoutTranslation), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
+		},
+		{
+			Incident: Incident{"pf-conf-emptied", "somebody has emptied /etc/pf.conf"},
+			remember: rememberPFConf(func(string, string) string { return "" }), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
+		},
 	}
 }
 
@@ -171,6 +179,14 @@ func legacyBlock(text, anchor string) string {
 
 func withoutEnd(text, anchor string) string {
 	return strings.ReplaceAll(withBlock(text, anchor), "# END "+anchor+"\n", "")
+}
+
+// withoutTranslation takes the lines out that lead to vmnet's own.
+func withoutTranslation(text, _ string) string {
+	for _, kind := range []string{"nat", "rdr"} {
+		text = strings.ReplaceAll(text, kind+"-anchor \"com.apple/*\"\n", "")
+	}
+	return text
 }
 
 func appleOwn(string, string) string { return mac.ApplePFConf }

@@ -16,6 +16,7 @@ type PacketFilter struct {
 	Anchors          map[string]Anchor // by name, beside macOS's own
 	Files            map[string]string // by path
 	Modes            map[string]string // of files that are not root's, 0644
+	First            string            // what /etc/pf.conf held at the first contact; empty: no copy is there
 	Job              int               // exit code of launchctl print
 	Bridge           string            // what ifconfig bridge100 says; empty: there is none
 }
@@ -73,7 +74,7 @@ block drop quick from <vm_sources> to <blocked_dst>
 block drop quick from <vm_sources> to 169.254.169.254
 `
 	p.Files["/Library/LaunchDaemons/dev.macfleet.pf.plist"] = bootJob
-	p.Job = 0
+	p.First, p.Job = StockPFConf, 0
 	return p
 }
 
@@ -126,6 +127,15 @@ func (p PacketFilter) Answer() plan.Answer {
 			mode = "0:0:644"
 		}
 		part(p.Files[path], "file 0 %s %s", mode, path)
+	}
+	if p.First != "" {
+		text := ""
+		for line := range strings.Lines(p.First) {
+			if p.Files["/etc/pf.conf"] == "" || strings.Contains(line, "com.apple") {
+				text += line
+			}
+		}
+		part(text, "first 0")
 	}
 	part("", "job %d", p.Job)
 	part(p.Bridge, "bridge %d", choose(p.Bridge != "", 0, 1))

@@ -23,6 +23,7 @@ var (
 	codeLegacyPFBlock       = plan.NewCode("legacy-pf-block", plan.Warning, "earlier forms of the packet filter's block or anchor are still there")
 	codePersistTableLeft    = plan.NewCode("persist-table-left", plan.Warning, "tables outlived their rules, so the next load would be refused as busy")
 	codeStockAnchorsMissing = plan.NewCode("stock-anchors-missing", plan.Warning, "the live rules lack anchors of /etc/pf.conf")
+	codeStockLinesMissing   = plan.NewCode("stock-lines-missing", plan.Critical, "/etc/pf.conf lacks lines of macOS's own")
 	codeUnreferencedAnchor  = plan.NewCode("unreferenced-anchor", plan.Critical, "the live rules do not evaluate the anchor")
 	codeFlushedPFAnchor     = plan.NewCode("flushed-pf-anchor", plan.Critical, "the rules of the anchor are gone from the kernel")
 	codePFDisabled          = plan.NewCode("pf-disabled", plan.Critical, "pf is disabled")
@@ -151,8 +152,8 @@ func (c *comparison) change() (plan.Change, error) {
 	}
 	var after, before string
 	if main {
-		after, err = c.seen.conf.LoadFile(c.want.anchor, c.want.givenUp, c.seen.points)
-		was, beforeErr := c.seen.conf.LoadFile(kit.Choose(c.evaluated, c.want.anchor, ""), []string{c.want.anchor}, c.seen.points)
+		after, err = c.whole.LoadFile(c.want.anchor, c.want.givenUp, c.seen.points)
+		was, beforeErr := c.whole.LoadFile(kit.Choose(c.evaluated, c.want.anchor, ""), []string{c.want.anchor}, c.seen.points)
 		if err = cmp.Or(err, beforeErr); err != nil {
 			return plan.Change{}, err
 		}
@@ -180,10 +181,10 @@ func (c *comparison) tell(way, rules, main string, names []string) plan.Command 
 func (c *comparison) keep() (plan.Command, error) {
 	conf := c.seen.confText()
 	wanted, err := conf, error(nil)
-	if !c.form.Settled {
-		wanted, err = c.seen.conf.Rewrite(c.want.anchor, c.want.givenUp)
+	if !c.form.Settled || len(c.lacks) > 0 {
+		wanted, err = c.whole.Rewrite(c.want.anchor, c.want.givenUp)
 	}
-	check, checkErr := c.seen.conf.LoadFile(c.want.anchor, c.want.givenUp, nil)
+	check, checkErr := c.whole.LoadFile(c.want.anchor, c.want.givenUp, nil)
 	args := append([]string{c.want.anchor, c.want.file, conf, wanted, check, bootJobHead + c.want.anchor + bootJobTail}, c.want.former...)
 	return scripts.Command("vm_firewall-keep", plan.Root, args...), cmp.Or(err, checkErr)
 }
@@ -195,6 +196,8 @@ func (c *comparison) reason() plan.Reason {
 	file, job := c.file != "missing", c.job != "missing"
 	return kit.Causes(
 		kit.When(!file && !job && f.Absent(), codeVMFirewallMissing, "nothing of it is there"),
+		kit.When(len(c.lacks) > 0, codeStockLinesMissing,
+			"/etc/pf.conf lacks "+kit.ListOr(c.lacks, "")+" of macOS's own: after the next boot virtual machines would have no network"),
 		kit.When(f.Absent() && file, codePFConfResetByUpdate,
 			"/etc/pf.conf has no line of the anchor, though its file is there: updates of macOS write a new one"),
 		kit.When(f.Unclosed, codeBeginWithoutEnd, has),

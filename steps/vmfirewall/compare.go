@@ -27,11 +27,13 @@ type comparison struct {
 	want      packetFilterWish
 	live      anchorState // of the wanted anchor
 	evaluated bool        // the live main ruleset evaluates it
-	missing   []string    // of macOS's own anchor points that pf.conf has, those that are not live
+	missing   []string    // of macOS's own anchor points, those that are not live
 	leftover  []string    // tables of ours where none should be
 	legacy    []string    // anchors given up that are somewhere yet
 	form      pf.Form
-	file, job string // "as rendered", "loaded", or what is wrong
+	whole     pf.Conf  // pf.conf with all lines of macOS's own
+	lacks     []string // those that it lacks
+	file, job string   // "as rendered", "loaded", or what is wrong
 }
 
 const jobLoaded = "loaded"
@@ -51,9 +53,10 @@ func (c *comparison) inspect() *plan.Trouble {
 		return brokenConf(err)
 	}
 	c.form, c.file, c.job = form, c.anchorFile(), c.bootJob()
+	c.whole, c.lacks = c.seen.conf.WithStock(c.seen.first, append([]string{c.want.anchor}, c.want.givenUp...))
 	// Without nat-anchor "com.apple/*" the network of virtual machines dies silently.
 	// Points of dummynet are in no listing of ours.
-	for _, p := range c.seen.conf.Points() {
+	for _, p := range c.whole.Points() {
 		if p.IsApple() && p.Kind != "dummynet-anchor" && !slices.Contains(c.seen.points, p) && !slices.Contains(c.missing, p.String()) {
 			c.missing = append(c.missing, p.String())
 		}
@@ -187,6 +190,7 @@ func (c *comparison) settings() (moved, facts []kit.Setting) {
 		leftover,
 		kit.Compare("anchors given up", kit.ListOr(c.legacy, given), given),
 		kit.Compare("pf.conf", describeForm(c.form), describeForm(settledForm)),
+		stockLines(c.lacks),
 		kit.Compare("anchor file", c.file, kit.AsRendered),
 		kit.Compare("boot job", c.job, jobLoaded),
 		run,
@@ -203,6 +207,11 @@ func (c *comparison) settings() (moved, facts []kit.Setting) {
 		kit.Compare("network of virtual machines", network, "covered"),
 		kit.Compare("boot job", c.jobText(), w.anchor+", loaded"),
 	}
+}
+
+// stockLines compares the lines of macOS's own in /etc/pf.conf.
+func stockLines(lacks []string) kit.Setting {
+	return kit.Compare("macOS's own lines of pf.conf", kit.Choose(len(lacks) == 0, "there", "missing: "+strings.Join(lacks, ", ")), "there")
 }
 
 var settledForm = pf.Form{Blocks: 1, Settled: true}
@@ -236,6 +245,9 @@ func (c *comparison) anchorFacts() []kit.Setting {
 			}
 			all = append(all, kit.Setting{Name: "file " + name, Seen: text})
 		}
+	}
+	if len(c.lacks) > 0 {
+		all = append(all, stockLines(c.lacks))
 	}
 	return all
 }

@@ -156,7 +156,7 @@ func TestVMFirewallScripts(t *testing.T) {
 		if main := b.Kept("main.rules"); !strings.Contains(main, "nat-anchor \"com.apple.internet-sharing\"") {
 			t.Errorf("a point that was live alone is gone:\n%s", main)
 		}
-		if work, err := os.ReadDir(filepath.Join(b.Root, "etc/macfleet")); err != nil || len(work) != 1 || work[0].Name() != "pending" {
+		if work, err := os.ReadDir(filepath.Join(b.Root, "etc/macfleet")); err != nil || len(work) != 2 || work[1].Name() != "pf.conf.first" {
 			t.Errorf("left in the folder: %v, %v", work, err)
 		}
 		b.Put(pfConf, stepstest.StockPFConf+"pass in\n")

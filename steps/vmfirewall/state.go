@@ -30,6 +30,7 @@ type packetFilter struct {
 	files   map[string]kit.FileState // by path: pf.conf, anchors' files, the boot job
 	conf    pf.Conf                  // pf.conf, read once
 	broken  error                    // why it cannot be
+	first   pf.Conf                  // the lines of macOS's own that it had at the first contact
 	job     bool                     // launchd has the boot job
 	bridge  netip.Prefix             // the network of virtual machines; invalid: none runs
 }
@@ -64,7 +65,8 @@ func (p *packetFilter) take(part kit.Part) (err error) {
 	if what, inAnchor := strings.CutPrefix(part.Name, "live "); inAnchor {
 		return p.live(what, part)
 	}
-	if part.Exit != 0 && part.Name != "job" && part.Name != "bridge" {
+	none := part.Name == "job" || part.Name == "bridge" || part.Name == "first" && part.Exit == 1 // grep found nothing
+	if part.Exit != 0 && !none {
 		return part.Worked()
 	}
 	switch part.Name {
@@ -86,6 +88,8 @@ func (p *packetFilter) take(part kit.Part) (err error) {
 		}
 	case "tables":
 		p.tables, err = pf.Names(part.Body)
+	case "first":
+		p.first, err = pf.Parse(part.Body)
 	case "anchors":
 		p.listed, err = pf.Names(part.Body)
 	case "file":

@@ -99,6 +99,10 @@ func TestVMFirewallIncidents(t *testing.T) {
 		{"the boot job is gone", "boot-job-missing", false, false, func(p *stepstest.PacketFilter) { delete(p.Files, bootPlist); p.Job = 113 }},
 		{"the boot job was edited", "boot-job-edited", false, false, func(p *stepstest.PacketFilter) { p.Files[bootPlist] += "\n" }},
 		{"the boot job is not loaded", "boot-job-edited", false, false, func(p *stepstest.PacketFilter) { p.Job = 113 }},
+		{"macOS's own lines are gone from the file", "stock-lines-missing", false, false, func(p *stepstest.PacketFilter) {
+			p.Files[pfConf] = without(p.Files[pfConf], "nat-anchor \"com.apple/*\"\n", "rdr-anchor \"com.apple/*\"\n")
+		}},
+		{"pf.conf is empty", "stock-lines-missing", false, false, func(p *stepstest.PacketFilter) { p.Files[pfConf] = "" }},
 		{"macOS's own points are gone", "stock-anchors-missing", true, true, func(p *stepstest.PacketFilter) { p.NAT = "" }},
 		{"the main ruleset is gone", "stock-anchors-missing", true, true, func(p *stepstest.PacketFilter) { p.NAT, p.Rules = "", "" }},
 		{"other rules are live", "live-rules-edited", true, false, func(p *stepstest.PacketFilter) {

@@ -21,6 +21,8 @@ is "$file" "$rules" || put "$file" "$rules"
 chmod 0644 "$file"
 chown 0:0 "$file"
 
+# What the host had before macfleet wrote to it says which lines of macOS's own belong there.
+[ -f /etc/macfleet/pf.conf.first ] || put /etc/macfleet/pf.conf.first "$seen"
 rewrite "$seen" "$wanted" "$check"
 
 state

@@ -25,5 +25,5 @@ for name in "$@"; do
   rm -f "/etc/pf.anchors/$name"
 done
 rm -f "/Library/LaunchDaemons/$label.plist"
-rm -rf "$work"
+rm -rf "$work" /etc/macfleet/pf.conf.first
 sync

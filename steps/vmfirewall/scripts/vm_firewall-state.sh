@@ -56,6 +56,12 @@ for path in /etc/pf.anchors/*; do
 done
 file "$conf"
 file "$job"
+first=/etc/macfleet/pf.conf.first
+if [ -f "$first" ]; then
+  # An empty file gets back all that it had; of any other, macOS's own lines are compared.
+  if grep -q '^[^#]*[a-z]' "$conf"; then grep -i '^[^#]*com\.apple' "$first"; else cat "$first"; fi
+  say "first $?"
+fi
 launchctl print system/dev.macfleet.pf >/dev/null 2>&1
 say "job $?"
 ifconfig bridge100 2>/dev/null
