@@ -333,6 +333,9 @@ func (p *Plan) Summarise() Summary {
 	for _, r := range p.Rejected {
 		s.Unknown += ones(r.Begun)
 	}
+	for _, d := range p.Doubts {
+		s.Refused += ones(d.Code == CodeOtherCluster) // an apply refuses all of it
+	}
 	s.Unread += len(p.Unread) + len(p.Unasked)
 	s.Refused += len(p.Lost)
 	s.Deferred = len(deferred)

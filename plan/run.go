@@ -63,11 +63,15 @@ type Entered struct {
 
 // Lock is the lock of a configuration and environment, as one look shows it.
 type Lock struct {
-	Run     Run       `json:"run"`              // who holds it
-	Since   time.Time `json:"since"`            // when they took it, by their clock
-	Renewed time.Time `json:"renewed"`          // so here
-	Alive   bool      `json:"alive"`            // it was renewed lately, by the clock of who keeps it
-	Unread  string    `json:"unread,omitempty"` // why it could not be read; all else is then empty
+	Run     Run       `json:"run"`            // who holds it, or held it last
+	Since   time.Time `json:"since"`          // when they took it, by their clock
+	Renewed time.Time `json:"renewed"`        // so here
+	Alive   bool      `json:"alive"`          // it was renewed lately, by the clock of who keeps it
+	Free    bool      `json:"free,omitempty"` // nobody holds it; the run is the one that held it last
+	// ClusterUID is the uid of the cluster that the run saw; empty: none, or an older macfleet took the lock.
+	ClusterUID string `json:"cluster_uid,omitempty"`
+	Cluster    string `json:"cluster,omitempty"` // what that cluster was called then, for people
+	Unread     string `json:"unread,omitempty"`  // why it could not be read; all else is then empty
 }
 
 // Epoch returns the highest epoch that hosts know of, within MaxEpoch: of runs that
@@ -99,7 +103,7 @@ func inProgress(owner fleet.Owner, snap Snapshot) []Trouble {
 	cfg := owner.String()
 	var out []Trouble
 	switch l := snap.Lock; {
-	case l == nil:
+	case l == nil || l.Free:
 	case l.Unread != "":
 		out = append(out, *codeLockUnread.Trouble("nobody knows whether an apply is in progress: " + l.Unread))
 	default:

@@ -11,7 +11,7 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeOtherCluster = NewCode("other-cluster", Critical, "the host was set up, or macfleet's namespace made, in another cluster than the one that is looked at now",
+	CodeOtherCluster = NewCode("other-cluster", Critical, "the host was set up, macfleet's namespace made, or the lock last taken, in another cluster than the one that is looked at now",
 		"check the context of the kubernetes block; to move hosts to this cluster: macfleet apply --moved-from-cluster UID")
 	codeClusterUnknown = NewCode("cluster-unknown", Warning, "macfleet could not read which cluster it looks at",
 		"give macfleet the right to get the namespace kube-system: macfleet init cluster")
@@ -60,6 +60,19 @@ func NotedElsewhere(cfg *fleet.Config, here inventory.ClusterID, noted inventory
 		"check the context of the kubernetes block and KUBECONFIG; if this cluster takes the place of that one: macfleet init cluster --moved-from-cluster "+was.UID)
 }
 
+// LockedElsewhere returns why a lock must not be taken in a cluster: a run took it that saw
+// another one, and a backup of that one brings the lock along.
+func LockedElsewhere(of fleet.Owner, here inventory.ClusterID, l Lock) *Trouble {
+	return CodeOtherCluster.Trouble(fmt.Sprintf("the lock of %s was last taken in the cluster %s, by %s (run %s), and this is %s",
+		of, clusterNamed(l.Cluster, l.ClusterUID), l.Run.Who, l.Run.ID, here),
+		"check the context of the kubernetes block and KUBECONFIG; if this cluster takes the place of that one, see what moves: macfleet plan --moved-from-cluster "+l.ClusterUID)
+}
+
+// elsewhere reports whether the lock was last taken in another cluster than this one.
+func (l *Lock) elsewhere(here inventory.ClusterID, movedFrom string) bool {
+	return l != nil && l.ClusterUID != "" && l.ClusterUID != here.UID && l.ClusterUID != movedFrom
+}
+
 // whichCluster finds out whether this is the cluster that the configuration's hosts are in.
 // As long as one says otherwise, no server is claimed into this one.
 func (c *computation) whichCluster() {
@@ -71,6 +84,10 @@ func (c *computation) whichCluster() {
 		return
 	}
 	c.plan.ClusterID = &id
+	if l := c.snap.Lock; l.elsewhere(id, c.sel.MovedFrom) {
+		c.doubt = LockedElsewhere(c.cfg.Owner, id, *l)
+		c.plan.Doubts = append(c.plan.Doubts, *c.doubt)
+	}
 	var elsewhere []Marker
 	for _, seen := range c.snap.Hosts {
 		if m, marked := seen.Marker.Get(); marked && m.Owner() == c.cfg.Owner && m.differs(&id) && m.ClusterUID != c.sel.MovedFrom {

@@ -138,3 +138,51 @@ func TestNotedElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestLockedElsewhere holds back what changes the cluster, also where no host has a marker, and
+// says so of the whole plan.
+func TestLockedElsewhere(t *testing.T) {
+	t.Parallel()
+	run := plan.Run{ID: "k3h7w2mq5a", Who: "sam@desk"}
+	for name, tc := range map[string]struct {
+		lock    *plan.Lock
+		seen    inventory.Seen[inventory.ClusterID]
+		from    string
+		refused bool
+		warned  string
+	}{
+		"never taken":            {seen: inventory.Present(hereCluster)},
+		"by an older version":    {lock: &plan.Lock{Run: run}, seen: inventory.Present(hereCluster), warned: "apply-broke-off"},
+		"here":                   {lock: &plan.Lock{Run: run, Free: true, ClusterUID: hereCluster.UID, Cluster: "sam"}, seen: inventory.Present(hereCluster)},
+		"elsewhere, and free":    {lock: &plan.Lock{Run: run, Free: true, ClusterUID: oldCluster, Cluster: "old"}, seen: inventory.Present(hereCluster), refused: true},
+		"elsewhere, and held":    {lock: &plan.Lock{Run: run, ClusterUID: oldCluster, Cluster: "old"}, seen: inventory.Present(hereCluster), refused: true, warned: "apply-broke-off"},
+		"elsewhere, from there":  {lock: &plan.Lock{Run: run, Free: true, ClusterUID: oldCluster}, seen: inventory.Present(hereCluster), from: oldCluster},
+		"elsewhere, not certain": {lock: &plan.Lock{Run: run, Free: true, ClusterUID: oldCluster}, seen: inventory.Unread[inventory.ClusterID]("forbidden"), warned: "cluster-unknown"},
+		"not read":               {lock: &plan.Lock{Unread: "forbidden"}, seen: inventory.Present(hereCluster), warned: "lock-unread"},
+	} {
+		w := newWorld(1, 0, 0)
+		w.free(9)
+		w.sees(tc.seen)
+		w.snap.Lock, w.sel.MovedFrom = tc.lock, tc.from
+		p := w.plan(t)
+		if len(p.Actions) == 0 {
+			t.Fatalf("%s: nothing is claimed", name)
+		}
+		for _, a := range p.Actions {
+			if got := a.Refusal != nil && a.Refusal.Code == plan.CodeOtherCluster; got != tc.refused {
+				t.Errorf("%s: %s is refused: %v", name, a.Kind, a.Refusal)
+			}
+		}
+		said := slices.ContainsFunc(p.Doubts, func(x plan.Trouble) bool {
+			return x.Code == plan.CodeOtherCluster && strings.Contains(x.Error(), "old, uid 5a4d6b3c, by sam@desk (run k3h7w2mq5a), and this is prod") &&
+				strings.Contains(x.Error(), "--moved-from-cluster "+oldCluster)
+		})
+		warned := ""
+		for _, x := range p.Warnings {
+			warned += x.Code.String()
+		}
+		if said != tc.refused || warned != tc.warned || tc.refused && p.Summarise().Complete() {
+			t.Errorf("%s: in doubt %+v, warned of %q", name, p.Doubts, warned)
+		}
+	}
+}

@@ -49,11 +49,17 @@ func (s *session) locked(looking, acting context.Context, o Locking, do func() e
 		return do()
 	}
 	// A lock in a wrong cluster would be a change there.
-	if _, err := s.rightCluster(looking, s.MovedFrom); err != nil {
+	here, err := s.rightCluster(looking, s.MovedFrom)
+	if err != nil {
 		return err
 	}
-	l, err := lock.Acquire(looking, lock.Options{Store: s.lease(), Run: s.env.this, Machine: machine(), Lasts: o.Lasts, Wait: o.Timeout, Tell: s.tellWaiting()})
+	l, err := lock.Acquire(looking, lock.Options{Store: s.lease(), Run: s.env.this, Machine: machine(), Lasts: o.Lasts, Wait: o.Timeout, Tell: s.tellWaiting(),
+		Place: lock.Place{ID: here.UID, Name: here.Name()}, From: s.MovedFrom})
+	var elsewhere *lock.ElsewhereError
 	switch {
+	case errors.As(err, &elsewhere):
+		r := elsewhere.Record
+		return plan.LockedElsewhere(s.config.Owner, here, plan.Lock{Run: r.Run, ClusterUID: r.Place.ID, Cluster: r.Place.Name})
 	case errors.Is(err, kubernetes.ErrUnprepared):
 		return do()
 	case err != nil:

@@ -71,6 +71,10 @@ func (a *acquiring) look(ctx context.Context) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the lock: %w", err)
 	}
+	// Where either place is unknown, nobody can say that they differ.
+	if r.Place.ID != "" && a.Place.ID != "" && r.Place.ID != a.Place.ID && r.Place.ID != a.From {
+		return nil, &ElsewhereError{Record: r, Here: a.Place}
+	}
 	now := a.Clock.Now() // after the answer: it was not renewed between here and the next look
 	ours := r.Held && r.Run.ID == a.Run.ID
 	if version != a.version {
@@ -80,7 +84,10 @@ func (a *acquiring) look(ctx context.Context) (*Lock, error) {
 		a.tried = false
 		return nil, nil
 	}
-	next := Record{Held: true, Run: a.Run, Machine: a.Machine, Since: now.Wall, Renewed: now.Wall, Lasts: a.Lasts}
+	next := Record{Held: true, Run: a.Run, Machine: a.Machine, Since: now.Wall, Renewed: now.Wall, Lasts: a.Lasts, Place: a.Place}
+	if a.Place.ID == "" {
+		next.Place = r.Place // a run that does not know where it is erases no witness
+	}
 	next.Run.Epoch = r.Run.Epoch
 	if !ours {
 		next.Run.Epoch++

@@ -21,6 +21,14 @@ type Record struct {
 	Since   time.Time     // when it was taken, by the holder's clock
 	Renewed time.Time     // when it was renewed last, by the holder's clock
 	Lasts   time.Duration // how long it counts without being renewed
+	Place   Place         // where the holder's work is; empty: not known
+}
+
+// Place is where the work under a lock is done. A store that is copied elsewhere takes
+// its record along, so the record says where it belongs.
+type Place struct {
+	ID   string // no two places share one; empty: not known
+	Name string // for people
 }
 
 // Store keeps one record.
@@ -53,6 +61,8 @@ type Options struct {
 	Run     plan.Run // its epoch comes from the lock
 	Machine string
 	Lasts   time.Duration // 0 = DefaultLasts
+	Place   Place
+	From    string // id of another place from which a person moves the work to this one; empty: none
 	// Wait is how long another's lock is waited for; 0 = not at all.
 	Wait  time.Duration
 	Tell  func(Waiting) // hears of each look at another's lock; nil: nobody wants it
@@ -105,6 +115,22 @@ func (e *HeldError) Error() string {
 
 // Unwrap returns why the last look failed.
 func (e *HeldError) Unwrap() error { return e.Err }
+
+// ElsewhereError says that the record was written in another place than this one: the work
+// that it locks is there. It wraps ErrRefused.
+type ElsewhereError struct {
+	Record Record
+	Here   Place
+}
+
+// Error names both places.
+func (e *ElsewhereError) Error() string {
+	r := e.Record
+	return fmt.Sprintf("the lock was last taken in %s, by %s (run %s), and this is %s", r.Place.Name, r.Run.Who, r.Run.ID, e.Here.Name)
+}
+
+// Unwrap returns ErrRefused: asking again does not help.
+func (e *ElsewhereError) Unwrap() error { return ErrRefused }
 
 // Instant is one moment by both clocks of this machine: the wall clock goes on
 // while a laptop sleeps and may be set, the other does neither.

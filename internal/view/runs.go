@@ -216,14 +216,16 @@ type LockStatus struct {
 func (t *Text) Lock(s LockStatus) {
 	r := s.Record
 	if !s.There || !r.Held {
+		in := given(r.Place.ID != "", " in the cluster %s, uid %s", r.Place.Name, r.Place.ID)
 		t.sayf("%s: nobody has the lock (%s).%s", s.Of, s.Where,
-			given(s.There, " %s had it last, until %s (run %s, epoch %d).", r.Run.Who, moment(r.Renewed), r.Run.ID, r.Run.Epoch))
+			given(s.There, " %s had it last%s, until %s (run %s, epoch %d).", r.Run.Who, in, moment(r.Renewed), r.Run.ID, r.Run.Epoch))
 		return
 	}
 	said := func(word, text string) { t.pair(2, 6, word, text) }
 	t.sayf("%s: %s has the lock (%s).", s.Of, r.Run.Who, s.Where)
 	said("run", r.Run.ID)
 	said("on", r.Machine)
+	said("in", given(r.Place.ID != "", "the cluster %s, uid %s", r.Place.Name, r.Place.ID))
 	said("since", moment(r.Since))
 	said("epoch", fmt.Sprint(r.Run.Epoch))
 	alive := "it is valid: its run lives, or ended less than that ago"

@@ -28,10 +28,12 @@ func LeaseName(configuration, environment string) string {
 
 // What a Lease says beside its own fields, behind the configuration's prefix.
 const (
-	leaseRun     = "run"     // id
-	leaseWho     = "who"     // for people
-	leaseMachine = "machine" // so here
-	leaseStarted = "started" // when the run began, RFC 3339
+	leaseRun     = "run"         // id
+	leaseWho     = "who"         // for people
+	leaseMachine = "machine"     // so here
+	leaseStarted = "started"     // when the run began, RFC 3339
+	leaseUID     = "cluster-uid" // of the cluster that the run saw; absent: not known, or an older version wrote it
+	leaseCluster = "cluster"     // what that cluster was called then, for people
 )
 
 // Lease is a Lease as the store of a lock. A Lease that nobody holds is kept: its
@@ -99,7 +101,8 @@ func (l Lease) record(have *coordinationv1.Lease) lock.Record {
 	started, _ := time.Parse(time.RFC3339, note(leaseStarted)) // one that cannot be read is not known
 	r := lock.Record{Run: plan.Run{ID: note(leaseRun), Who: note(leaseWho), Epoch: int64(value(have.Spec.LeaseTransitions)), Started: started},
 		Machine: note(leaseMachine), Lasts: time.Duration(value(have.Spec.LeaseDurationSeconds)) * time.Second,
-		Since: value(have.Spec.AcquireTime).Time, Renewed: value(have.Spec.RenewTime).Time}
+		Since: value(have.Spec.AcquireTime).Time, Renewed: value(have.Spec.RenewTime).Time,
+		Place: lock.Place{ID: note(leaseUID), Name: note(leaseCluster)}}
 	if holder := value(have.Spec.HolderIdentity); holder != "" {
 		// Whoever holds it without our notes is named by what stands there.
 		r.Held = true
@@ -113,6 +116,9 @@ func (l Lease) record(have *coordinationv1.Lease) lock.Record {
 func (l Lease) lease(r lock.Record) *coordinationv1.Lease {
 	note := map[string]string{l.client.label(leaseRun): r.Run.ID, l.client.label(leaseWho): r.Run.Who, l.client.label(leaseMachine): r.Machine,
 		l.client.label(leaseStarted): r.Run.Started.UTC().Format(time.RFC3339)}
+	if r.Place.ID != "" {
+		note[l.client.label(leaseUID)], note[l.client.label(leaseCluster)] = r.Place.ID, r.Place.Name
+	}
 	holder, epoch, lasts := "", int32(min(r.Run.Epoch, 1<<31-1)), int32(max(1, (r.Lasts+time.Second-1)/time.Second))
 	if r.Held {
 		holder = r.Run.ID
@@ -133,14 +139,15 @@ func value[T any](p *T) (out T) {
 // judges by the cluster's clock and the holder's, which may differ by seconds.
 const grace = 15 * time.Second
 
-// Look returns the lock as one look shows it; nil where nobody holds it. It takes
-// nothing and keeps nobody: only Acquire knows whether a lock is dead.
+// Look returns the lock as one look shows it; nil where nobody holds it and it names no
+// cluster. It takes nothing and keeps nobody: only Acquire knows whether a lock is dead.
 func (l Lease) Look(ctx context.Context) (*plan.Lock, error) {
 	r, version, err := l.Get(ctx)
-	if err != nil || version == "" || !r.Held {
+	if err != nil || version == "" || !r.Held && r.Place.ID == "" {
 		return nil, err
 	}
-	return &plan.Lock{Run: r.Run, Since: r.Since.UTC(), Renewed: r.Renewed.UTC(), Alive: l.Age(r) < r.Lasts+grace}, nil
+	return &plan.Lock{Run: r.Run, Since: r.Since.UTC(), Renewed: r.Renewed.UTC(), Alive: r.Held && l.Age(r) < r.Lasts+grace,
+		Free: !r.Held, ClusterUID: r.Place.ID, Cluster: r.Place.Name}, nil
 }
 
 // Age returns how long ago a record was renewed, by the cluster's clock.

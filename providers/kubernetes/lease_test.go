@@ -40,7 +40,8 @@ func TestLease(t *testing.T) {
 		l := client.Lease(kubernetes.LeaseName("acme", "prod"))
 		at := time.Date(2026, 11, 21, 10, 0, 0, 123456000, time.UTC)
 		want := lock.Record{Held: true, Run: plan.Run{ID: "k3h7", Who: "ann@laptop, größer", Epoch: 41, Started: at.Truncate(time.Second)}, Machine: "laptop",
-			Since: at, Renewed: at.Add(time.Second), Lasts: 30 * time.Second}
+			Since: at, Renewed: at.Add(time.Second), Lasts: 30 * time.Second,
+			Place: lock.Place{ID: "5a4d6b3c-0000-4000-8000-000000000002", Name: "größer (https://api.acme.test:6443)"}}
 		if _, err := l.Put(t.Context(), want, ""); !errors.Is(err, kubernetes.ErrUnprepared) {
 			t.Errorf("without the namespace: %v", err)
 		}
@@ -73,8 +74,11 @@ func TestLease(t *testing.T) {
 		if _, err := l.Put(t.Context(), want, second); err != nil {
 			t.Fatal(err)
 		}
-		if got, _, err = l.Get(t.Context()); err != nil || got.Held || got.Run.ID != "k3h7" || got.Run.Epoch != 41 {
+		if got, _, err = l.Get(t.Context()); err != nil || got.Held || got.Run.ID != "k3h7" || got.Run.Epoch != 41 || got.Place != want.Place {
 			t.Errorf("free: %+v, %v", got, err)
+		}
+		if seen, err := l.Look(t.Context()); err != nil || seen == nil || !seen.Free || seen.Alive || seen.ClusterUID != want.Place.ID || seen.Cluster != want.Place.Name {
+			t.Errorf("a look at a free one, whose run saw a cluster: %+v, %v", seen, err)
 		}
 		_, version, _ = l.Get(t.Context())
 		if err := c.admin.CoordinationV1().Leases(ns(t)).Delete(t.Context(), "macfleet.acme.prod", metav1.DeleteOptions{}); err != nil {
@@ -140,6 +144,25 @@ func TestLock(t *testing.T) {
 			t.Errorf("broken: %v", err)
 		}
 		if err := bob.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		here := lock.Place{ID: "uid-1", Name: "old"}
+		eve, err := lock.Acquire(t.Context(), lock.Options{Store: store, Run: plan.Run{ID: "eve", Who: "eve@laptop"}, Place: here})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := eve.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		there := lock.Options{Store: store, Run: plan.Run{ID: "sam"}, Place: lock.Place{ID: "uid-2", Name: "new"}}
+		var elsewhere *lock.ElsewhereError
+		if _, err := lock.Acquire(t.Context(), there); !errors.As(err, &elsewhere) || elsewhere.Record.Place != here || elsewhere.Record.Run.Who != "eve@laptop" {
+			t.Errorf("left by a run of another cluster: %v", err)
+		}
+		there.From = here.ID
+		if sam, err := lock.Acquire(t.Context(), there); err != nil {
+			t.Errorf("moved from there: %v", err)
+		} else if err := sam.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -3,6 +3,8 @@ package kubernetes_test
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
@@ -13,11 +15,15 @@ func TestNotedCluster(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		client := c.client(t, c.options(t))
+		own, err := c.admin.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		noted := func(what string, want inventory.Seen[inventory.ClusterID]) {
 			t.Helper()
 			here, got, err := client.Which(t.Context())
 			_, seen := client.Observe(t.Context(), true)
-			if err != nil || here.UID == "" || got != want || seen.Noted != want {
+			if err != nil || here.UID != string(own.UID) || got != want || seen.Noted != want {
 				t.Errorf("%s: %+v and %+v, want %+v; here %+v, %v", what, got, seen.Noted, want, here, err)
 			}
 			all, _ := seen.Objects.Get()
