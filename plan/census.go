@@ -102,14 +102,18 @@ func byAge(pins []Pin) []Pin {
 	})
 }
 
-// leaving returns the ids of the n members, ordered by name, that a scale-down takes: not
-// Ready first, then the newest, and those last that a person holds. Adopted ones stay.
+// leaving returns the ids of the n members, ordered by name, that a scale-down takes: those
+// that the provider deletes anyway, then not Ready first, then the newest, and those last
+// that a person holds. Adopted ones stay.
 func (c *computation) leaving(members []*placed, n int) map[string]bool {
 	if n <= 0 {
 		return nil
 	}
 	order := slices.DeleteFunc(slices.Clone(members), func(p *placed) bool { return p.adopted })
 	rank := func(p *placed) int {
+		if p.server.DeletionScheduled {
+			return -1
+		}
 		seen := c.snap.Hosts[p.server.ID]
 		held := heldOf(seen.Marker, p.node, c.snap.Taken)
 		_, isNode := p.node.Get() // one without a Node is neither Ready nor not Ready

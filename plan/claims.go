@@ -113,8 +113,8 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		seen, asked := c.snap.Hosts[s.ID]
 		var trouble *Trouble
 		switch {
-		case !s.Usable():
-			trouble = codeServerNotReady.Trouble(condition(c.vendor, s), "wait until it is ready, or look at it in "+c.vendor.Console())
+		case c.unready(s) != nil:
+			trouble = c.unready(s)
 		case names[name]:
 			trouble = codeNameTaken.Trouble("another server already bears the name "+name, "claim another server, or rename the other one")
 		case asked:
@@ -128,11 +128,6 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		p.name, p.place = name, fleet.Place{Fleet: n.fleet.Name, Group: n.group.Name}
 		n.chosen = append(n.chosen, p)
 	}
-}
-
-// condition is what the vendor says of a server.
-func condition(of fleet.Vendor, s inventory.Server) string {
-	return fmt.Sprintf("%s says status %s, delivered %t", of.Name, s.Status, s.Delivered)
 }
 
 // unfit returns why a pool server cannot be claimed by what its host shows.

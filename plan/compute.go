@@ -142,7 +142,11 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 		d := draft{refused: p.refused}
 		h := c.host(g, p)
 		h.adopting = p.adopted && (p.by == "" || p.by == byNode || h.trust.Pin != nil && h.trust.Pin.Unfinished)
-		if len(c.sel.Steps) == 0 && p.refused == nil {
+		if h.adopting && p.server.DeletionScheduled {
+			d.refused = cmp.Or(d.refused, CodeDeletionScheduled.Trouble("it is not taken over: "+c.deletion(p.server),
+				"cancel the deletion in "+c.vendor.Console()+", or remove its host block"))
+		}
+		if len(c.sel.Steps) == 0 && d.refused == nil {
 			if leaving[p.server.ID] {
 				d.actions = append(d.actions, releaseRefused(h, g.Replicas))
 			}
@@ -178,6 +182,7 @@ func (c *computation) finish(d *draft) {
 	refuse(d.actions, cmp.Or(h.Unknown, h.Refused))
 	c.keepToCluster(h, d.actions)
 	d.actions = append(d.actions, c.release(h)...)
+	c.watchServer(h, d.actions)
 	h.hold(d.actions)
 	h.failing()
 	c.watchNode(h, d.actions)

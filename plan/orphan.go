@@ -167,6 +167,9 @@ func (c *computation) unplaced() {
 func (c *census) orphan(p *placed) Orphan {
 	o := Orphan{Name: p.server.Name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Witness: p.by, Node: p.node,
 		Ready: "-", Trouble: *p.placeless, Seen: c.snap.Hosts[p.server.ID]}
+	if p.server.DeletionScheduled {
+		o.Text += "; " + c.deletion(p.server)
+	}
 	o.Unknown = o.Seen.Trouble
 	if _, asked := c.snap.Hosts[p.server.ID]; !asked {
 		o.Unknown = notAsked()

@@ -199,14 +199,26 @@ type StepUnread struct {
 }
 
 // StepWarning is what a step says without a difference; without a step, what the
-// cluster says.
+// cluster says of the host's Node, or the provider of its server.
 type StepWarning struct {
-	Step StepID `json:"step,omitempty"`
+	Step     StepID `json:"step,omitempty"`
+	OfServer bool   `json:"of_server,omitempty"` // the provider says it
 	// Drift says that something moved behind our back, and that only a person can decide
 	// what becomes of it. Then Fields say what moved.
 	Drift  bool    `json:"drift,omitempty"`
 	Fields []Field `json:"fields,omitempty"`
 	Trouble
+}
+
+// About names what the warning is about: a step, "server" or "node".
+func (w StepWarning) About() string {
+	switch {
+	case w.Step != "":
+		return string(w.Step)
+	case w.OfServer:
+		return "server"
+	}
+	return string(ReplaceNode)
 }
 
 // Shortage is a group that gets too few servers.

@@ -292,7 +292,13 @@ func SubjectOf(cfg *fleet.Config, snap Snapshot, serverID string) Subject {
 	}
 	at.place = fleet.Place{Fleet: s.Fleet.Name, Group: s.Group.Name}
 	s.Host = c.host(s.Group, &at)
-	(&computation{census: c}).watchNode(&s.Host, nil)
+	looked := &computation{census: c}
+	if t := c.unready(at.server); s.Member {
+		looked.watchServer(&s.Host, nil)
+	} else if t != nil {
+		s.Warnings = append(s.Warnings, StepWarning{OfServer: true, Trouble: *t})
+	}
+	looked.watchNode(&s.Host, nil)
 	s.trust = c.trusts().of(&at)
 	return s
 }

@@ -22,6 +22,10 @@ type Server struct {
 	Status    string    `json:"status"`    // ready, starting, reinstalling, locked, …
 	Delivered bool      `json:"delivered"` // first provisioning is complete
 	Created   time.Time `json:"created"`
+	// DeletionScheduled says that the provider will delete the server, at DeletableAt or soon after.
+	DeletionScheduled bool `json:"deletion_scheduled,omitempty"`
+	// DeletableAt is when the provider can delete the server, at the earliest; zero: not known.
+	DeletableAt time.Time `json:"deletable_at,omitzero"`
 }
 
 // Usable reports whether the provider says that the server can be worked on.

@@ -137,14 +137,20 @@ func (e *examination) inventory() {
 	}
 	text := fmt.Sprintf("%s in %s, address %s, status %s, delivered %t; %s", s.Type, s.Zone, cmp.Or(s.Address, "none"), s.Status, s.Delivered, role)
 	switch {
-	case !s.Usable():
-		e.bad("inventory", Problem, "wait for it, or look at the server in the Scaleway console", "%s", text)
 	case e.of.Member && e.of.Name != s.Name:
 		e.bad("inventory", Problem, "give it its name back: macfleet apply --on name="+e.of.Name, "%s; Scaleway calls it %s", text, s.Name)
 	case e.of.Orphan != nil:
 		e.trouble("inventory", e.of.Orphan.Code.Trouble(text+"; "+e.of.Orphan.Text, e.of.Orphan.Remedy))
 	default:
 		e.ok("inventory", "%s", text)
+	}
+	for _, w := range e.of.Warnings {
+		switch {
+		case w.OfServer && e.of.Member:
+			e.checks = append(e.checks, Check{Name: "inventory", State: Warning, Code: w.Code, Text: w.Text, Remedy: w.Remedy})
+		case w.OfServer:
+			e.trouble("inventory", &w.Trouble)
+		}
 	}
 }
 
@@ -163,6 +169,9 @@ func (e *examination) cluster() {
 		return // the plan's findings have them
 	}
 	for _, w := range e.of.Warnings {
+		if w.OfServer {
+			continue
+		}
 		e.checks = append(e.checks, Check{Name: "node", State: Warning, Code: w.Code, Text: w.Text, Remedy: w.Remedy})
 	}
 }

@@ -30,6 +30,9 @@ func (e *examination) advice(p *plan.Plan, h plan.Host, all []plan.Step) {
 		e.step(s, h, a)
 	}
 	for _, w := range h.Warnings {
+		if w.OfServer {
+			continue // said with the inventory
+		}
 		name := "node"
 		if w.Step != "" {
 			name = stepName(w.Step)

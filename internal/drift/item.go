@@ -97,10 +97,7 @@ func itemsOfHost(h plan.Host) []Item {
 		if !w.Drift {
 			continue
 		}
-		i := Item{Host: h.Name, Fleet: h.Fleet, Step: string(plan.ReplaceNode), Code: w.Code, Severity: severityOf(w.Code), Text: w.Text, Fields: moved(w.Fields), Refused: w.Code}
-		if w.Step != "" {
-			i.Step = string(w.Step)
-		}
+		i := Item{Host: h.Name, Fleet: h.Fleet, Step: w.About(), Code: w.Code, Severity: severityOf(w.Code), Text: w.Text, Fields: moved(w.Fields), Refused: w.Code}
 		i.Fingerprint = fingerprint(i)
 		out = append(out, i)
 	}

@@ -41,6 +41,10 @@ func newRenameRight() renameRight {
 func (w *worker) asPlanned(ctx context.Context) error {
 	s := w.host.Server
 	now, err := w.engine.Servers.Get(ctx, s.Zone, s.ID)
+	if err == nil && now.DeletionScheduled {
+		return plan.CodeDeletionScheduled.Trouble("somebody has scheduled the deletion of server "+s.Name+" since it was planned",
+			"plan again, which claims another one; or cancel the deletion in the provider's console")
+	}
 	if err == nil && (now.Name != s.Name || !now.Usable()) {
 		err = fmt.Errorf("the server is not as it was planned: it is called %s, status %s; plan again", now.Name, now.Status)
 	}

@@ -112,7 +112,8 @@ func TestIncidentsAreListed(t *testing.T) {
 		"empty-provider-id", "different-provider-id", "node-not-ready", "foreign-cordon", "foreign-taint", "taint-missing", "disk-pressure", "stuck-terminating-pods", "stranded-pods", "pod-on-builder", "tart-create-failed", "token-revoked", "node-deleted", "budget-blocks", "pod-never-ends",
 		"owned-by-cluster-api", "machine-not-bound",
 		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "stale-binary-running", "second-kubelet", "btm-disallowed", "tart-bundle-torn",
-		"orphan-vm", "push-in-progress", "disk-full", "swapped-host"}
+		"orphan-vm", "push-in-progress", "disk-full", "swapped-host",
+		"deletion-scheduled", "server-busy", "server-reinstalling", "server-locked", "server-error"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
 	}

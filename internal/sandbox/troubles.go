@@ -71,7 +71,7 @@ func troubles() []trouble {
 		},
 	}
 	return slices.Concat(all, wireTroubles(), sudoTroubles(), loginTroubles(), pfTroubles(), clusterTroubles(), drainTroubles(), capiTroubles(), kubeletTroubles(),
-		bundleTroubles(), vmTroubles())
+		bundleTroubles(), vmTroubles(), serverTroubles())
 }
 
 // wireTroubles are those that show in the conversation with a host, not in its settings.

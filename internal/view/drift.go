@@ -86,7 +86,7 @@ func (t *Text) drifted(p *plan.Plan, r drift.Report) {
 					b.body = append(b.body, driftRows(h, a, items)...)
 				}
 			}
-			if rows := watchedRows(h, index[[2]string{h.Name, string(plan.ReplaceNode)}]); len(rows) > 0 {
+			if rows := watchedRows(h, index); len(rows) > 0 {
 				b.sign, b.body = signDrift, append(b.body, rows...)
 			}
 			for _, u := range unseen[h.Name] {
@@ -110,13 +110,14 @@ func ofDifference(u drift.Unseen) bool {
 	return u.Host != "" && u.Step != "" && u.Code != plan.CodeUnread && u.Code != drift.CodeClusterUnread
 }
 
-// watchedRows show what moved on a host's Node and is left to a person, unless it is ignored.
-func watchedRows(h plan.Host, items []drift.Item) []row {
+// watchedRows show what moved on a host's Node or of its server and is left to a person,
+// unless it is ignored.
+func watchedRows(h plan.Host, items map[[2]string][]drift.Item) []row {
 	var out []row
 	for _, w := range h.Warnings {
-		if w.Drift && slices.ContainsFunc(items, func(i drift.Item) bool { return i.Code == w.Code }) {
+		if w.Drift && slices.ContainsFunc(items[[2]string{h.Name, w.About()}], func(i drift.Item) bool { return i.Code == w.Code }) {
 			rows := trouble(signDrift, 0, &w.Trouble)
-			rows[0].text = fmt.Sprintf("%s (%s): %s", labels[plan.ReplaceNode], w.Code, w.Text)
+			rows[0].text = fmt.Sprintf("%s (%s): %s", cmp.Or(labels[plan.Kind(w.About())], w.About()), w.Code, w.Text)
 			out = append(out, rows...)
 		}
 	}

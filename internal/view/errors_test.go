@@ -245,6 +245,20 @@ func troubles() []trouble {
 		}},
 		{"pool-too-small", func(s *scene) { s.wants(3) }},
 		{"server-not-ready", func(s *scene) { s.wants(2); s.snap.Servers[1].Status = "locked" }},
+		{"deletion-scheduled", func(s *scene) {
+			s.wants(2)
+			for i := range s.snap.Servers {
+				s.snap.Servers[i].DeletionScheduled, s.snap.Servers[i].DeletableAt = true, time.Date(2026, 11, 24, 9, 14, 0, 0, time.UTC)
+			}
+		}},
+		{"server-busy", func(s *scene) {
+			s.snap.Servers[0].Status = "rebooting"
+			s.on(memberID, func(h *plan.HostSeen) { h.Facts["hostname.HostName"] = inventory.Present(plan.Answer{Stdout: "mac\n"}) })
+		}},
+		{"server-reinstalling", func(s *scene) { s.snap.Servers[0].Status = "reinstalling" }},
+		{"server-locked", func(s *scene) { s.snap.Servers[0].Status = "locked" }},
+		{"server-error", func(s *scene) { s.snap.Servers[0].Status = "error" }},
+		{"server-status-unknown", func(s *scene) { s.snap.Servers[0].Status = "defrosting" }},
 		{"name-taken", func(s *scene) {
 			s.wants(2)
 			s.snap.Servers = append(s.snap.Servers, machine("0b1b2fff-0000-4000-8000-000000000003", "acme-production-runners-m2-0b1b2", 3))

@@ -55,6 +55,11 @@ func (t *Text) machine(x doctor.Explanation) {
 	}
 	said("server", fmt.Sprintf("%s, type %s in %s, status %s%s", h.Server.ID, h.Server.Type, h.Server.Zone, h.Server.Status,
 		given(h.Server.Name != h.Name, ", now called %s", h.Server.Name)))
+	for _, w := range h.Warnings {
+		if w.OfServer {
+			said("warning", w.Code.String()+": "+w.Text)
+		}
+	}
 	said("address", h.Server.Address+given(h.Unknown == nil && h.Seen.Path != "", ", reached by %s", h.Seen.Path))
 	if h.Unknown != nil {
 		return

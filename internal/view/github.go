@@ -363,7 +363,7 @@ func (m *markdown) items(title string, items []drift.Item) {
 	m.table(title, "severity | host | step | code | what | fingerprint", mapped(items, func(i drift.Item) []string {
 		moved := mapped(i.Fields, func(f drift.Field) string { return movedRow(f, f.Before, f.After).text })
 		what := cmp.Or(strings.Join(moved, "; "), i.Text)
-		if i.Step == string(plan.ReplaceNode) {
+		if i.Step == string(plan.ReplaceNode) || i.Step == "server" {
 			what = cmp.Or(i.Text, what) // it says who, and since when
 		}
 		what += given(i.Refused != (plan.Code{}), "; apply does not mend it: %s", i.Refused)

@@ -26,6 +26,8 @@ type HostRow struct {
 	ReadyWhy  string `json:"ready_why,omitempty"` // why it is not True, where there is a Node
 	// NodeTroubles are what else is wrong with its Node: a cordon, taints, conditions.
 	NodeTroubles []plan.Trouble `json:"node_troubles,omitempty"`
+	// ServerTroubles are what the provider says of its server: a deletion, a status that is not ready.
+	ServerTroubles []plan.Trouble `json:"server_troubles,omitempty"`
 	// PodsFailing counts its Pods whose virtual machines could not be made; nil: nobody knows.
 	PodsFailing *int `json:"pods_failing,omitempty"`
 	// Hold keeps everybody off the host, or did until a while ago; nil: nobody holds it.
@@ -64,7 +66,10 @@ func HostRows(p *plan.Plan) []HostRow {
 			r.Ready = "-"
 		}
 		for _, w := range h.Warnings {
-			if w.Step == "" && len(w.Fields) > 0 {
+			switch {
+			case w.OfServer:
+				r.ServerTroubles = append(r.ServerTroubles, w.Trouble)
+			case w.Step == "" && len(w.Fields) > 0:
 				r.NodeTroubles = append(r.NodeTroubles, w.Trouble)
 			}
 		}
@@ -114,11 +119,14 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 	}
 	table := [][]string{cells([]string{"NAME", "FLEET", "REACHABLE", "CONVERGED", "READY"}, "PODS FAILING", "HELD",
 		"GROUP", "TYPE", "ZONE", "ADDRESS", "PATH", "OS", "SERVER")}
-	var late, troubled []engine.NotReady
+	var late, troubled, servers []engine.NotReady
+	told := func(r HostRow, all []plan.Trouble) []engine.NotReady {
+		return mapped(all, func(x plan.Trouble) engine.NotReady {
+			return engine.NotReady{Host: plan.Host{Name: r.Name}, Why: x.Code.String() + ": " + x.Text}
+		})
+	}
 	for _, r := range rows {
-		for _, x := range r.NodeTroubles {
-			troubled = append(troubled, engine.NotReady{Host: plan.Host{Name: r.Name}, Why: x.Code.String() + ": " + x.Text})
-		}
+		troubled, servers = append(troubled, told(r, r.NodeTroubles)...), append(servers, told(r, r.ServerTroubles)...)
 		failing := "-"
 		if r.PodsFailing != nil {
 			failing = strconv.Itoa(*r.PodsFailing)
@@ -138,6 +146,10 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 	if len(troubled) > 0 {
 		t.Say("Troubles of Nodes:")
 		t.late(troubled)
+	}
+	if len(servers) > 0 {
+		t.Say("Troubles of servers:")
+		t.late(servers)
 	}
 }
 

@@ -169,7 +169,7 @@ func planBlocks(h plan.Host, actions []plan.Action) []block {
 		b.hosts = []string{fmt.Sprintf("%s  from %s, %s in %s, host key %s not pinned",
 			h.Name, h.Server.Name, h.Server.Type, h.Server.Zone, h.Seen.Fingerprint)}
 	}
-	b.body = slices.Concat(b.body, holdRows(h, actions), deferralRows(actions), troubles(h))
+	b.body = slices.Concat(b.body, holdRows(h, actions), serverRows(h, actions), deferralRows(actions), troubles(h))
 	if len(b.body) == 0 && b.sign != string(plan.Create) {
 		return nil
 	}
@@ -243,7 +243,7 @@ func idleText(a plan.Action) string {
 
 // refusal says why an action will not run, unless nothing runs on the host.
 func refusal(h plan.Host, a plan.Action) []row {
-	if h.Refused != nil || h.Unknown != nil || byHold(a) {
+	if h.Refused != nil || h.Unknown != nil || byHold(a) || byServer(h, a) != nil {
 		return nil
 	}
 	return trouble(signRefused, 1, a.Refusal)
@@ -336,6 +336,26 @@ func holdRows(h plan.Host, actions []plan.Action) []row {
 		return nil
 	}
 	return trouble(signRefused, 0, h.Standing().Trouble(h.Name))
+}
+
+// byServer returns what the provider says of the host's server, where that refuses an action.
+func byServer(h plan.Host, a plan.Action) *plan.Trouble {
+	for _, w := range h.Warnings {
+		if w.OfServer && a.Refusal != nil && *a.Refusal == w.Trouble {
+			return &w.Trouble
+		}
+	}
+	return nil
+}
+
+// serverRows say once in a host's block why nothing is done there, where the provider is at work on its server.
+func serverRows(h plan.Host, actions []plan.Action) []row {
+	for _, a := range actions {
+		if t := byServer(h, a); t != nil && h.Refused == nil && h.Unknown == nil {
+			return trouble(signRefused, 0, t)
+		}
+	}
+	return nil
 }
 
 // warnings shows what steps say without a difference, and, where drift says so, what drifted

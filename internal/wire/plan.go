@@ -111,8 +111,8 @@ func PlanOf(p *plan.Plan) Plan {
 		}
 		for _, w := range h.Warnings {
 			x := *Troubled(h.Name, h.Fleet, &w.Trouble)
-			if w.Step != "" {
-				x.Address += "." + string(w.Step)
+			if w.Step != "" || w.OfServer {
+				x.Address += "." + w.About()
 			}
 			d.Warnings = append(d.Warnings, x)
 		}

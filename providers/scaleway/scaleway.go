@@ -199,7 +199,7 @@ func (e *RacedError) Error() string {
 // answers hold a placeholder in their place.
 func toServer(s *applesilicon.Server) inventory.Server {
 	out := inventory.Server{ID: s.ID, Name: s.Name, Type: s.Type, Zone: string(s.Zone),
-		Status: string(s.Status), Delivered: s.Delivered}
+		Status: string(s.Status), Delivered: s.Delivered, DeletionScheduled: s.DeletionScheduled}
 	if s.IP != nil {
 		out.Address = s.IP.String()
 	}
@@ -208,6 +208,9 @@ func toServer(s *applesilicon.Server) inventory.Server {
 	}
 	if s.CreatedAt != nil {
 		out.Created = *s.CreatedAt
+	}
+	if s.DeletableAt != nil {
+		out.DeletableAt = *s.DeletableAt
 	}
 	return out
 }

@@ -1,0 +1,24 @@
+package cloud
+
+import "time"
+
+// Standing is what the API says of a server as a whole, beside its name.
+type Standing struct {
+	Status            string
+	DeletionScheduled bool
+	DeletableAt       time.Time
+}
+
+// Stand changes what the API says of a server as a whole, if change says so for what it says now.
+func (a *API) Stand(id string, change func(present Standing) (Standing, bool)) error {
+	return a.edit(id, func(server *Server) bool {
+		next, ok := change(standingOf(*server))
+		if ok {
+			server.Status, server.DeletionScheduled, server.DeletableAt = next.Status, next.DeletionScheduled, next.DeletableAt
+			server.UpdatedAt = after(server.UpdatedAt, a.options.Now())
+		}
+		return ok
+	})
+}
+
+func standingOf(s Server) Standing { return Standing{s.Status, s.DeletionScheduled, s.DeletableAt} }

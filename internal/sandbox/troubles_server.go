@@ -1,0 +1,66 @@
+package sandbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/cloud"
+)
+
+// deletionLag is how far ahead the deletion of a server is scheduled: the rest of its lease.
+const deletionLag = 6 * time.Hour
+
+// serverTroubles are what the provider says of a server as a whole. Its Mac goes on as before.
+func serverTroubles() []trouble {
+	return []trouble{
+		{
+			Incident: Incident{"deletion-scheduled", "somebody has scheduled the deletion of the server in the provider's console"},
+			remember: nothing, cause: scheduleDeletion, lasts: deletionScheduled, cure: cancelDeletion,
+		},
+		ofStatus("server-busy", "updating", "the provider changes the server's options"),
+		ofStatus("server-reinstalling", "reinstalling", "the provider wipes the server and installs macOS again"),
+		ofStatus("server-locked", "locked", "the provider has locked the server"),
+		ofStatus("server-error", "error", "something has failed that the provider began with the server"),
+	}
+}
+
+func scheduleDeletion(_ context.Context, v *victim) error {
+	return v.stand(func(present cloud.Standing) (cloud.Standing, bool) {
+		present.DeletionScheduled, present.DeletableAt = true, time.Now().UTC().Add(deletionLag).Truncate(time.Second)
+		return present, true
+	})
+}
+
+func deletionScheduled(_ context.Context, v *victim) (bool, error) {
+	return v.server.DeletionScheduled, nil
+}
+
+func cancelDeletion(_ context.Context, v *victim) error {
+	return v.stand(func(present cloud.Standing) (cloud.Standing, bool) {
+		scheduled := present.DeletionScheduled
+		present.DeletionScheduled = false
+		return present, scheduled
+	})
+}
+
+func (v *victim) stand(change func(cloud.Standing) (cloud.Standing, bool)) error {
+	return v.world.cloud.Stand(v.server.ID, change)
+}
+
+// ofStatus is the incident that a server has a status.
+func ofStatus(name, status, summary string) trouble {
+	set := func(v *victim, from, to string) error {
+		return v.stand(func(present cloud.Standing) (cloud.Standing, bool) {
+			may := from == "" || present.Status == from
+			present.Status = to
+			return present, may
+		})
+	}
+	return trouble{
+		Incident: Incident{name, "the provider says status " + status + ": " + summary},
+		remember: nothing,
+		cause:    func(_ context.Context, v *victim) error { return set(v, "", status) },
+		lasts:    func(_ context.Context, v *victim) (bool, error) { return v.server.Status == status, nil },
+		cure:     func(_ context.Context, v *victim) error { return set(v, status, "ready") },
+	}
+}

@@ -1,0 +1,181 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
+)
+
+// codesOf are the codes of a host's warnings, with "!" where they count as drift.
+func codesOf(h plan.Host) []string {
+	var out []string
+	for _, w := range h.Warnings {
+		code := w.Code.String()
+		if w.Drift {
+			code += "!"
+		}
+		out = append(out, code)
+	}
+	return out
+}
+
+// TestStatusesOfMembers: each status of the provider is named, the host is compared all the
+// same, and it is not changed while the provider may restart or wipe it.
+func TestStatusesOfMembers(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		status  string
+		code    string // with "!" where it counts as drift
+		changes bool
+	}{
+		{"ready", "", true},
+		{"starting", "server-busy", false},
+		{"rebooting", "server-busy", false},
+		{"updating", "server-busy", false},
+		{"unlocking", "server-busy", false},
+		{"busy", "server-busy", false},
+		{"reinstalling", "server-reinstalling!", false},
+		{"locking", "server-locked!", true},
+		{"locked", "server-locked!", true},
+		{"error", "server-error!", true},
+		{"unknown_status", "server-status-unknown", true},
+		{"of a later API", "server-status-unknown", true},
+		{"", "server-status-unknown", true},
+	} {
+		t.Run(tc.status, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(1, 0, 0)
+			w.member("macos", "m2", 1).Status = tc.status
+			w.change(1, func(h *plan.HostSeen) { h.Facts = facts("moved", good) })
+			p := w.plan(t)
+			var want []string
+			if tc.code != "" {
+				want = []string{tc.code}
+				explained(t, &p.Hosts[0].Warnings[0].Trouble)
+			}
+			expect(t, "warnings", want, codesOf(p.Hosts[0]))
+			if a := p.Actions[0]; len(p.Actions) != 1 || a.Step != "alpha" || (a.Refusal == nil) != tc.changes {
+				t.Errorf("actions %+v", p.Actions)
+			}
+			if h := p.Hosts[0]; !h.Asked || h.Converged != plan.Differs {
+				t.Errorf("the host is asked %t, converged %s", h.Asked, h.Converged)
+			}
+		})
+	}
+}
+
+// TestEveryStatusHasAMeaning: the provider's library knows which there are.
+func TestEveryStatusHasAMeaning(t *testing.T) {
+	t.Parallel()
+	for _, s := range applesilicon.ServerStatus("").Values() {
+		w := newWorld(1, 0, 0)
+		w.free(1).Status = s.String()
+		p := w.plan(t)
+		switch {
+		case s == applesilicon.ServerStatusReady:
+			expect(t, "claims", 1, len(claimed(p)))
+		case len(p.Rejected) != 1:
+			t.Errorf("%s is not rejected", s)
+		case strings.Contains(p.Rejected[0].Text, "does not know what that means"):
+			t.Errorf("%s has no meaning: %s", s, p.Rejected[0].Text)
+		}
+	}
+}
+
+// due schedules the deletion of a server.
+func due(s *inventory.Server) *inventory.Server {
+	s.DeletionScheduled, s.DeletableAt = true, noon.Add(time.Hour)
+	return s
+}
+
+// TestDeletionScheduled: such a server is not claimed and not taken over, and of a host of
+// ours it is said whatever else is wrong with it, also where it is held.
+func TestDeletionScheduled(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		make      func(*world)
+		warnings  []string
+		refused   string // the host
+		remembers string // in the text
+	}{
+		"converged":  {func(w *world) { due(w.member("macos", "m2", 1)) }, []string{"deletion-scheduled!"}, "", "from 2026-11-21 13:00:00 UTC on"},
+		"at once":    {func(w *world) { due(w.member("macos", "m2", 1)).DeletableAt = noon }, []string{"deletion-scheduled!"}, "", "at any moment"},
+		"no time":    {func(w *world) { due(w.member("macos", "m2", 1)).DeletableAt = time.Time{} }, []string{"deletion-scheduled!"}, "", "going to delete the server"},
+		"and locked": {func(w *world) { due(w.member("macos", "m2", 1)).Status = "locked" }, []string{"deletion-scheduled!", "server-locked!"}, "", ""},
+		"unreachable": {func(w *world) {
+			due(w.member("macos", "m2", 1))
+			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable"), Text: "x", Remedy: "y"}}
+		}, []string{"deletion-scheduled!"}, "", ""},
+		"held and locked": {func(w *world) {
+			due(w.member("macos", "m2", 1)).Status = "locked"
+			w.change(1, func(h *plan.HostSeen) {
+				m, _ := h.Marker.Get()
+				m.Hold = &inventory.Hold{Who: "sam@desk", Reason: "tests"}
+				h.Marker = inventory.Present(m)
+			})
+		}, []string{"deletion-scheduled!", "server-locked"}, "", ""},
+		"adopted":       {func(w *world) { due(w.adoptedMember(1, legacy)) }, []string{"deletion-scheduled!"}, "", ""},
+		"to be adopted": {func(w *world) { due(w.legacyServer(1, legacy)); w.adopt(1, legacy) }, []string{"deletion-scheduled!"}, "deletion-scheduled", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(1, 0, 0)
+			w.snap.Taken = noon
+			tc.make(w)
+			p := w.plan(t)
+			h := p.Hosts[0]
+			expect(t, "warnings", tc.warnings, codesOf(h))
+			explained(t, &h.Warnings[0].Trouble)
+			if x := h.Warnings[0]; !x.OfServer || !strings.Contains(x.Text, tc.remembers) || x.Code.Severity() != plan.Critical {
+				t.Errorf("it says %+v", x)
+			}
+			if got := h.Refused; (got != nil) != (tc.refused != "") || got != nil && got.Code.String() != tc.refused {
+				t.Errorf("refused: %+v", got)
+			}
+			if tc.refused != "" && slices.ContainsFunc(p.Actions, plan.Action.Runs) {
+				t.Errorf("it is taken over: %+v", p.Actions)
+			}
+		})
+	}
+}
+
+// TestDeletionOfOthers: of a server of the pool it is said why it is not claimed, of an
+// orphan that it goes, and of a server that is nobody's nothing.
+func TestDeletionOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.snap.Taken = noon
+	due(w.free(1))
+	w.free(2)
+	due(w.server(3, "acme-prod-gone-m2-00003"))
+	w.hosts[serverID(3)] = clean(3)
+	due(w.server(4, "somebody")).Type = "M4-M"
+	w.sel.AllowOrphans = true
+	p := w.plan(t)
+	expect(t, "claims", []string{"acme-pool-02 > acme-prod-macos-m2-00002"}, claimed(p))
+	expect(t, "rejected", []string{"acme-pool-01 deletion-scheduled"}, rejected(p))
+	explained(t, &p.Rejected[0].Trouble)
+	if len(p.Orphans) != 1 || !strings.Contains(p.Orphans[0].Text, "going to delete the server") {
+		t.Errorf("orphans %+v", p.Orphans)
+	}
+}
+
+// TestScaleDownTakesWhatGoesAnyway: of a group that is too big the server goes that the
+// provider deletes.
+func TestScaleDownTakesWhatGoesAnyway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	due(w.member("macos", "m2", 1))
+	w.member("macos", "m2", 2) // newer
+	p := w.plan(t)
+	if len(p.Actions) != 1 || p.Actions[0].Kind != plan.ReleaseServer || p.Actions[0].ServerID != serverID(1) {
+		t.Errorf("actions %+v", lines(p))
+	}
+}
