@@ -59,6 +59,10 @@ func (w *World) outside(server cloud.Server) mac.Outside {
 		Download: w.Download,
 		Kubelets: func(all []agent.Kubelet) error { return w.agents.replace(server, all) },
 		Pods:     w.podsOf,
+		MayHavePods: func() bool {
+			may, err := w.kube.HasPods(server.ID)
+			return may || err != nil // what cannot be read is told by who asks for the Pods
+		},
 	}
 }
 

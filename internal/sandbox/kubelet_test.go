@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
+	"github.com/macfleet/macfleet/internal/sandbox/kube"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
@@ -288,6 +290,81 @@ func TestRunPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.want("processes after a boot", p.run("pgrep -f 'tart run' | wc -l | tr -d ' '"), "0")
+}
+
+// kubeletToken gives the token of an account that may do what a kubelet does.
+func (p *patient) kubeletToken() string {
+	p.Helper()
+	const ns, name = "macfleet", "kubelet-for-test"
+	cluster := p.world.ClusterForTest()
+	make := func(resource, namespace, name string, content map[string]any) {
+		err := cluster.Edit(kube.Object{Resource: resource, Namespace: namespace, Name: name}, func(map[string]any) map[string]any { return content })
+		if err != nil {
+			p.Fatal(err)
+		}
+	}
+	all := []any{"*"}
+	make("serviceaccounts", ns, name, map[string]any{})
+	make("secrets", ns, name, map[string]any{"type": "kubernetes.io/service-account-token",
+		"metadata": map[string]any{"annotations": map[string]any{"kubernetes.io/service-account.name": name}}})
+	make("clusterroles", "", name, map[string]any{"rules": []any{map[string]any{"apiGroups": all, "resources": all, "verbs": all}}})
+	make("clusterrolebindings", "", name, map[string]any{
+		"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": ns, "name": name}},
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}})
+	secret, err := cluster.Read(kube.Object{Resource: "secrets", Namespace: ns, Name: name})
+	if err != nil {
+		p.Fatal(err)
+	}
+	data, _ := secret["data"].(map[string]any)
+	encoded, _ := data["token"].(string)
+	token, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(token) == 0 {
+		p.Fatalf("no token: %v", err)
+	}
+	return string(token)
+}
+
+// A Pod that somebody makes in the cluster has its virtual machine on the Mac: at once, after a boot too, and
+// until the Pod is to go.
+func TestVirtualMachineOfAPod(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.installKubelet(p.kubeletToken())
+	p.installTart()
+	p.run("ln -s /usr/local/lib/tart.app/Contents/MacOS/tart /usr/local/bin/tart")
+	if err := p.machine.LogIn(); err != nil {
+		t.Fatal(err)
+	}
+	const count = "pgrep -f 'tart run ci-job-1($| )' | wc -l | tr -d ' '"
+	if err := p.world.ClusterForTest().PutPod(p.agents()[0].Node, "ci", "job-1"); err != nil {
+		t.Fatal(err)
+	}
+	p.want("processes", p.run(count), "1")
+	p.want("virtual machines", p.run("sudo -u m1 /usr/local/bin/tart list --quiet"), "ci-job-1")
+	p.run("launchctl bootout " + kubeletJob)
+	p.want("processes without the kubelet", p.run(count), "1")
+	p.later(4 * time.Second)
+	p.run("launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist")
+	p.want("processes of a kubelet that finds it", p.run(count), "1")
+	if err := p.machine.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.want("processes without a session", p.run(count), "0")
+	if err := p.machine.LogIn(); err != nil {
+		t.Fatal(err)
+	}
+	p.want("processes in a new session", p.run(count), "1")
+	p.want("files", p.run("ls /Users/m1/.tart/vms"), "ci-job-1")
+	err := p.world.ClusterForTest().Edit(kube.Object{Resource: "pods", Namespace: "ci", Name: "job-1"}, func(content map[string]any) map[string]any {
+		metadata, _ := content["metadata"].(map[string]any)
+		metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"] = "2026-03-02T11:42:00Z", 0
+		return content
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.want("processes after the Pod", p.run(count), "0")
+	p.want("files after the Pod", p.run("ls /Users/m1/.tart/vms"), "")
 }
 
 // TestSamples pins the digests: examples state them.

@@ -56,7 +56,7 @@ func clusterTroubles() []trouble {
 		},
 		{
 			Incident: Incident{"taint-missing", "somebody has removed the taint of the host's kubelet from its Node"},
-			remember: needNode, cause: dropTaint(agentTaint), lasts: lacksTaint(agentTaint), cure: addTaint(agentTaint),
+			remember: needNode, cause: loseTaint, lasts: lacksTaint(agentTaint), cure: regainTaint,
 		},
 		{
 			Incident: Incident{"disk-pressure", "the host's Node says that its disk is nearly full"},

@@ -57,6 +57,22 @@ func addTaint(key string) func(context.Context, *victim) error {
 	}
 }
 
+// loseTaint takes away the taint of the host's kubelet, which is a build that does not set it again.
+func loseTaint(ctx context.Context, v *victim) error {
+	if err := v.world.kube.Bare(v.server.ID, true); err != nil {
+		return err
+	}
+	return dropTaint(agentTaint)(ctx, v)
+}
+
+// regainTaint lets the kubelet keep its taint again.
+func regainTaint(ctx context.Context, v *victim) error {
+	if err := ignoreNoNode(v.world.kube.Bare(v.server.ID, false)); err != nil {
+		return err
+	}
+	return addTaint(agentTaint)(ctx, v)
+}
+
 func dropTaint(key string) func(context.Context, *victim) error {
 	return func(_ context.Context, v *victim) error {
 		return v.editSpec(func(spec map[string]any) { spec["taints"] = taintsWithout(spec, key) })

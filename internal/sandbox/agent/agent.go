@@ -39,7 +39,17 @@ type Pod struct {
 	Namespace, Name string
 	Deleted         bool // it is to go
 	Finished        bool // its phase is terminal
+	Runs            bool // its kubelet has started it and says so: it has a virtual machine
 }
+
+// Wanted reports whether a Pod is to have its virtual machine.
+func (p Pod) Wanted() bool { return !p.Deleted && !p.Finished }
+
+// MaxVMs is how many virtual machines with macOS one Mac runs: its kernel counts them.
+const MaxVMs = 2
+
+// TooManyVMs is what tart says of one more.
+const TooManyVMs = "The number of VMs exceeds the system limit"
 
 // VM is the name of the virtual machine of a Pod: at most 63 characters of
 // namespace and name; a longer one is cut and ends in a digest.

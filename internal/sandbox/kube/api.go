@@ -37,8 +37,9 @@ type API struct {
 	keys  *signer
 	ready bool // what every cluster has from its start is there
 
-	agents cached[map[string][]agent.Kubelet]
-	beats  map[string]*beat // by Node; worked out anew whenever the lock is taken
+	agents  cached[map[string][]agent.Kubelet]
+	tenants cached[map[string]bool]
+	beats   map[string]*beat // by Node; worked out anew whenever the lock is taken
 }
 
 // New gives the API over the objects in dir: RESOURCE/NAME.json or RESOURCE/NAMESPACE/NAME.json.

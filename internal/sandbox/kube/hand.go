@@ -172,6 +172,19 @@ func (a *API) PassOver(serverID string, does bool) error {
 	})
 }
 
+// Bare lets a server's kubelets write the Node's status alone at their heartbeats, as an old version
+// did, so that labels and a taint that somebody changes stay so until the kubelet starts anew; or no longer.
+func (a *API) Bare(serverID string, does bool) error {
+	return a.remember(serverID, func(_ agent.Kubelet, known *memory) {
+		if known.Bare == nil {
+			known.Bare = map[string]bool{}
+		}
+		if delete(known.Bare, serverID); does {
+			known.Bare[serverID] = true
+		}
+	})
+}
+
 // FailVMs lets a server's kubelets fail to start virtual machines, for the reason that why gives;
 // "" lets them start.
 func (a *API) FailVMs(serverID, why string) error {

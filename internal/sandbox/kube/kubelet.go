@@ -30,6 +30,7 @@ type member struct {
 	stopped  time.Time // zero: its heartbeats arrive
 	mayLease bool
 	mayPods  func(namespace string) (bool, error)
+	bare     bool // its heartbeats are the status alone
 }
 
 // beat is the newest heartbeat of a Node's kubelets.
@@ -95,7 +96,7 @@ func (a *API) members(published []agent.Kubelet, known *memory, now time.Time) (
 	}
 	var members []*member
 	for _, k := range published {
-		m := &member{Kubelet: k, run: known.of(k)}
+		m := &member{Kubelet: k, run: known.of(k), bare: known.Bare[k.ServerID]}
 		accepted, err := a.judge(m, g, now)
 		if err != nil {
 			return nil, err
@@ -185,8 +186,8 @@ func (a *API) register(m *member, present *object, now time.Time) error {
 	node := newObject(a.kinds.named(nodes), "", m.Node, now)
 	if present != nil {
 		node = present.DeepCopy()
-	} else { // its only taint, which no flag changes; later it writes the status alone
-		set(node, []any{map[string]any{"key": ownPrefix + "macos", "value": "true", "effect": "NoSchedule"}}, "spec", "taints")
+	} else {
+		addOwnTaint(node)
 	}
 	if textAt(node, "spec", "providerID") == "" && m.ProviderID != "" {
 		set(node, m.ProviderID, "spec", "providerID")
@@ -213,11 +214,15 @@ func (a *API) settleNode(name string, b *beat, now time.Time) error {
 		return nil
 	}
 	silent := b.live == nil && now.Sub(b.last) >= gracePeriod
-	if b.live != nil && !upToDate(present, b.live) || silent && condition(present, "Ready")["status"] != "Unknown" || staleTaints(present, silent) {
+	restores := b.live != nil && b.restores(present)
+	if b.live != nil && !upToDate(present, b.live) || restores || silent && condition(present, "Ready")["status"] != "Unknown" || staleTaints(present, silent) {
 		node := present.DeepCopy()
 		switch {
 		case b.live != nil:
-			keepLabels(node, b.live)
+			if restores {
+				keepLabels(node, b.live)
+				addOwnTaint(node)
+			}
 			writeStatus(node, b.live, now)
 		case silent:
 			setCondition(node, map[string]any{

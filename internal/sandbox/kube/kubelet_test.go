@@ -232,6 +232,10 @@ func TestKubeletLabels(t *testing.T) {
 	if _, err := f.admin.CoreV1().Nodes().Patch(t.Context(), "acme-01", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	if got := f.node(t, "acme-01").Labels; got["acme.dev/fleet"] != "z" {
+		t.Errorf("before a heartbeat: labels %v", got)
+	}
+	f.clock.pass(31 * time.Second)
 	got := f.node(t, "acme-01").Labels
 	if got["acme.dev/extra"] != "" || got["other.dev/kept"] != "y" || got["acme.dev/fleet"] != "runners" || got["tuist.dev/golden"] != "" || got["tuist.dev/runtime"] != "tart" {
 		t.Errorf("labels %v", got)

@@ -28,6 +28,7 @@ type memory struct {
 	// By server id: incidents.
 	OldBug map[string]bool   `json:"old_bug,omitempty"` // its kubelet passes over Pods that have ended, also where they are deleted
 	NoVMs  map[string]string `json:"no_vms,omitempty"`  // why its kubelet can start no virtual machine
+	Bare   map[string]bool   `json:"bare,omitempty"`    // its kubelet writes the Node's status alone at its heartbeats, as old builds do
 	// how often its kubelet still passes over Pods that are deleted before it ends them; below 0: it never does
 	Lingers map[string]int `json:"lingers,omitempty"`
 }
@@ -37,6 +38,7 @@ type run struct {
 	Registered bool      `json:"registered,omitempty"` // it has made or taken over its Node
 	Refused    time.Time `json:"refused,omitzero"`     // since when its token is not taken, or not enough
 	Silent     time.Time `json:"silent,omitzero"`      // since when its heartbeats do not arrive
+	Strange    time.Time `json:"strange,omitzero"`     // since when its Node's labels and taints are others than it leaves at a heartbeat
 }
 
 // preferences are for a person to edit.

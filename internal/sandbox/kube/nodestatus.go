@@ -40,7 +40,7 @@ func addresses(m *member) []any {
 	}
 }
 
-// upToDate tells whether a Node says what its kubelet would report.
+// upToDate tells whether a Node's status says what its kubelet would report.
 func upToDate(node *object, m *member) bool {
 	ready := condition(node, "Ready")
 	resources, _ := at(node, "status", "capacity").(map[string]any)
@@ -48,8 +48,7 @@ func upToDate(node *object, m *member) bool {
 		textAt(node, "status", "nodeInfo", "kubeletVersion") == nodeVersion &&
 		textAt(node, "status", "nodeInfo", "machineID") == m.ServerID &&
 		nodeAddress(node, "InternalIP") == m.Address &&
-		maps.Equal(resources, capacity(m)) &&
-		maps.Equal(node.GetLabels(), wantedLabels(node.GetLabels(), m))
+		maps.Equal(resources, capacity(m))
 }
 
 // The taints that the controller of Nodes keeps on them, with what they follow from.

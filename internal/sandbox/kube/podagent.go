@@ -1,8 +1,11 @@
 package kube
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +20,16 @@ func (a *API) settlePods(known *memory, own preferences, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	runs := map[string]int{} // by Node: how many virtual machines its Pods have
 	for _, pod := range all {
-		b := a.beats[textAt(pod, "spec", "nodeName")]
+		if running(pod) {
+			runs[textAt(pod, "spec", "nodeName")]++
+		}
+	}
+	tenants := map[string]bool{}
+	for _, pod := range all {
+		node := textAt(pod, "spec", "nodeName")
+		b := a.beats[node]
 		// Pods of several containers, or with ones that run before, are passed over in silence.
 		if b == nil || b.live == nil || len(itemsAt(pod, "spec", "containers")) != 1 || len(itemsAt(pod, "spec", "initContainers")) > 0 {
 			continue
@@ -28,17 +39,25 @@ func (a *API) settlePods(known *memory, own preferences, now time.Time) error {
 		} else if !may {
 			continue // the kubelet sees the Pod, and whatever it writes is refused
 		}
+		tenants[b.live.ServerID] = true
 		switch {
 		case finished(pod) && (pod.GetDeletionTimestamp() == nil || known.OldBug[b.live.ServerID]):
 		case pod.GetDeletionTimestamp() != nil:
 			if known.lingers(b.live.ServerID) {
 				continue
 			}
+			if running(pod) {
+				runs[node]--
+			}
 			err = a.endPod(pod, own)
 		default:
-			why := b.live.NoVMs
-			if told := known.NoVMs[b.live.ServerID]; told != "" {
-				why = told
+			why := cmp.Or(known.NoVMs[b.live.ServerID], b.live.NoVMs)
+			if !running(pod) && why == "" {
+				if runs[node] < agent.MaxVMs {
+					runs[node]++
+				} else {
+					why = "tart run: " + agent.TooManyVMs
+				}
 			}
 			err = a.startPod(pod, b.live, why, own, now)
 		}
@@ -46,7 +65,28 @@ func (a *API) settlePods(known *memory, own preferences, now time.Time) error {
 			return fmt.Errorf("the Pod %s: %w", key(pod), err)
 		}
 	}
-	return nil
+	return a.noteTenants(tenants)
+}
+
+// running tells whether a Pod's virtual machine runs, as far as its kubelet has said.
+func running(pod *object) bool { return textAt(pod, "status", "phase") == "Running" }
+
+// tenantsFile says on which servers kubelets have Pods: a Mac looks there before it asks for them.
+const tenantsFile = "tenants.json"
+
+func (a *API) noteTenants(tenants map[string]bool) error {
+	noted, err := a.tenants.read(filepath.Join(a.state.dir, tenantsFile), func() map[string]bool { return nil })
+	if err != nil || maps.Equal(noted, tenants) {
+		return err
+	}
+	return a.state.keep(tenantsFile, tenants)
+}
+
+// HasPods tells, without a lock, whether a server's kubelet had Pods when the cluster last looked.
+func (a *API) HasPods(serverID string) (bool, error) {
+	var noted map[string]bool
+	err := a.state.memo(tenantsFile, &noted)
+	return noted[serverID], err
 }
 
 // endPod stops the virtual machine of a Pod, drops the finalizer that kept the Pod until then, and
@@ -129,7 +169,7 @@ func (a *API) Pods(node string) ([]agent.Pod, error) {
 	for _, pod := range all {
 		if textAt(pod, "spec", "nodeName") == node {
 			found = append(found, agent.Pod{
-				Namespace: pod.GetNamespace(), Name: pod.GetName(), Deleted: pod.GetDeletionTimestamp() != nil, Finished: finished(pod),
+				Namespace: pod.GetNamespace(), Name: pod.GetName(), Deleted: pod.GetDeletionTimestamp() != nil, Finished: finished(pod), Runs: running(pod),
 			})
 		}
 	}

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-// maxGuests is how many virtual machines with macOS one Mac runs: its kernel counts them.
-const maxGuests = 2
+	"github.com/macfleet/macfleet/internal/sandbox/agent"
+)
 
 // guest is a process of tart that goes on by itself: a virtual machine that runs, or a push. It is
 // nobody's child and survives whoever has started it, but not its user's session.
@@ -108,8 +107,8 @@ func (v *visit) startGuest(who user, home, name string, args []string, pod *podO
 	if at, err := v.console(); err != nil || at.User != who.name {
 		return guest{}, errors.Join(errSession, err)
 	}
-	if len(others) >= maxGuests {
-		return guest{}, tartError{1, "The number of VMs exceeds the system limit (other running VMs: " + strings.Join(others, ", ") + ")"}
+	if len(others) >= agent.MaxVMs {
+		return guest{}, tartError{1, agent.TooManyVMs + " (other running VMs: " + strings.Join(others, ", ") + ")"}
 	}
 	one := guest{VM: name, Home: home, UID: who.uid, Started: v.session.now(), Args: args, Pod: pod}
 	return one, v.addGuest(&one)

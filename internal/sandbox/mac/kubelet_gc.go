@@ -1,7 +1,6 @@
 package mac
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 	"time"
@@ -81,53 +80,4 @@ func (v *visit) collect(one collection, pods []agent.Pod) error {
 		}
 	}
 	return nil
-}
-
-// reap lets the running kubelets end the virtual machines of Pods that have gone from the cluster,
-// or are to go.
-func (s *session) reap() error {
-	var guests []guest
-	var kubelets []agent.Kubelet
-	err := s.visit(func(v *visit) (err error) {
-		kubelets = v.announced().All
-		guests, err = v.guests()
-		return err
-	})
-	guests = slices.DeleteFunc(guests, func(g guest) bool { return g.Pod == nil })
-	pods := s.machine.outside.Pods
-	if err != nil || len(guests) == 0 || pods == nil {
-		return err
-	}
-	for _, k := range kubelets {
-		if !k.Runs() {
-			continue
-		}
-		known, err := pods(k)
-		if err != nil {
-			continue // a kubelet that the cluster refuses knows nothing
-		}
-		for _, g := range guests {
-			if wanted(*g.Pod, known) {
-				continue
-			}
-			if err := s.visit(func(v *visit) error { return v.removeVM(s.users()[0], g.Home, g.VM) }); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return nil
-}
-
-// wanted reports whether a Pod is there and is to run.
-func wanted(pod podOf, known []agent.Pod) bool {
-	return slices.ContainsFunc(known, func(k agent.Pod) bool {
-		return k.Namespace == pod.Namespace && k.Name == pod.Name && !k.Deleted && !k.Finished
-	})
-}
-
-// hasPods reports, without the machine's lock, whether a virtual machine runs that is a Pod's.
-func (m *Machine) hasPods() bool {
-	data, err := m.remembers(guestsRecord)
-	return err == nil && bytes.Contains(data, []byte(`"pod":`))
 }

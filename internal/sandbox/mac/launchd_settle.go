@@ -117,7 +117,7 @@ func (s *session) runOnce(ctx context.Context) (halted bool, err error) {
 			return false, err
 		}
 	}
-	if err := errors.Join(s.reap(), s.collect()); err != nil {
+	if err := errors.Join(s.tend(ctx), s.collect()); err != nil {
 		return false, err
 	}
 	held, err := s.machine.pending()

@@ -21,6 +21,8 @@ type Outside struct {
 	Kubelets func([]agent.Kubelet) error
 	// Pods gives the Pods of a kubelet's Node. It fails where the cluster refuses the kubelet.
 	Pods func(agent.Kubelet) ([]agent.Pod, error)
+	// MayHavePods reports, at no cost, whether Pods is worth asking.
+	MayHavePods func() bool
 }
 
 // ErrNoHost says that a name leads to no host.

@@ -70,20 +70,24 @@ func (m *Machine) StartPod(pod agent.Pod) error {
 
 func (m *Machine) startVM(name string, pod *podOf) error {
 	return m.asLogin("start a virtual machine", func(v *visit, c tartCall) error {
-		if err := v.entitled(fleetTart); err != nil {
-			return err
-		}
-		if _, running, err := v.running(c.home, name); running || err != nil {
-			return err
-		}
-		if !v.exists(c.folder(name)) {
-			if err := c.make(v, name, newVM()); err != nil {
-				return err
-			}
-		}
-		_, err := v.startGuest(c.user, c.home, name, []string{fleetTart, "run", name, "--no-graphics"}, pod)
-		return err
+		return v.startVM(c, name, pod)
 	})
+}
+
+func (v *visit) startVM(c tartCall, name string, pod *podOf) error {
+	if err := v.entitled(fleetTart); err != nil {
+		return err
+	}
+	if _, running, err := v.running(c.home, name); running || err != nil {
+		return err
+	}
+	if !v.exists(c.folder(name)) {
+		if err := c.make(v, name, newVM()); err != nil {
+			return err
+		}
+	}
+	_, err := v.startGuest(c.user, c.home, name, []string{fleetTart, "run", name, "--no-graphics"}, pod)
+	return err
 }
 
 // RemoveVM stops a virtual machine of the login user and deletes it, if there is one.

@@ -1,0 +1,42 @@
+package kube
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// ownTaint is the key of the one taint of a kubelet's, which no flag changes.
+const ownTaint = ownPrefix + "macos"
+
+// addOwnTaint gives a Node its kubelet's taint where it has none of that key. One with another value
+// or effect stays as it is.
+func addOwnTaint(node *object) {
+	if hasOwnTaint(node) {
+		return
+	}
+	taints, _ := at(node, "spec", "taints").([]any)
+	set(node, append(slices.Clone(taints), map[string]any{"key": ownTaint, "value": "true", "effect": "NoSchedule"}), "spec", "taints")
+}
+
+func hasOwnTaint(node *object) bool {
+	return slices.ContainsFunc(itemsAt(node, "spec", "taints"), func(one map[string]any) bool { return one["key"] == ownTaint })
+}
+
+// restores tells whether a heartbeat has arrived since somebody else changed a Node's labels, or took
+// away its kubelet's taint: with each one the kubelet writes them anew.
+func (b *beat) restores(node *object) bool {
+	m := b.live
+	if m.bare || hasOwnTaint(node) && maps.Equal(node.GetLabels(), wantedLabels(node.GetLabels(), m)) {
+		m.run.Strange = time.Time{}
+		return false
+	}
+	if m.run.Strange.IsZero() {
+		m.run.Strange = b.last
+	}
+	if !b.sent(statusEvery).After(m.run.Strange) {
+		return false
+	}
+	m.run.Strange = time.Time{}
+	return true
+}
