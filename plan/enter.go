@@ -35,6 +35,10 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	for _, w := range f.Warnings {
 		h.Warnings = append(h.Warnings, StepWarning{Step: id, Trouble: w})
 	}
+	for _, w := range f.Watched {
+		w.Drift = h.Standing() == nil // what stands on a held host is no news
+		h.Warnings = append(h.Warnings, w)
+	}
 	h.noSession = h.noSession || f.NoSession
 	if _, shown := f.VMs.Get(); shown {
 		h.vms = f.VMs
@@ -189,6 +193,13 @@ func (f *Finding) readable() {
 	}
 	for i := range f.Unread {
 		makeReadable(&f.Unread[i].Why, &f.Unread[i].Bytes)
+	}
+	for i := range f.Watched {
+		w := &f.Watched[i]
+		makeReadable(&w.Text)
+		for j := range w.Fields {
+			makeReadable(&w.Fields[j].Before, &w.Fields[j].After)
+		}
 	}
 	for i := range f.Warnings {
 		makeReadable(&f.Warnings[i].Text)

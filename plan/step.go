@@ -123,6 +123,7 @@ type Finding struct {
 	// never a difference.
 	Unread    []Unread
 	Warnings  []Trouble                // true and worth saying, without a change
+	Watched   []StepWarning            // what moved on the Node and is not macfleet's to mend: drift without a change
 	VMs       inventory.Seen[[]string] // names of the virtual machines on the host, running or not; unread: the step did not look
 	Kubelet   inventory.Seen[Kubelet]  // the process that makes the host a Node; unread: the step did not look
 	NoSession bool                     // nobody is logged in at the host's screen: then no virtual machine starts

@@ -109,7 +109,7 @@ func TestIncidentsAreListed(t *testing.T) {
 		"sealed-kcpassword", "sealed-with-session", "stale-kcpassword", "stale-kcpassword-no-session", "dead-loginwindow", "no-gui-session", "filevault-on",
 		"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "pf-conf-reset-by-update", "stock-lines-missing", "pf-conf-emptied", "flushed-pf-anchor", "unreferenced-anchor",
 		"persist-table-left", "pf-disabled", "cut-connection-during-pf", "reboot-during-undo",
-		"empty-provider-id", "different-provider-id", "node-not-ready", "foreign-cordon", "foreign-taint", "taint-missing", "disk-pressure", "stuck-terminating-pods", "stranded-pods", "pod-on-builder", "tart-create-failed", "token-revoked", "node-deleted", "budget-blocks", "pod-never-ends",
+		"empty-provider-id", "different-provider-id", "node-not-ready", "foreign-cordon", "foreign-taint", "taint-missing", "labels-overwritten", "disk-pressure", "stuck-terminating-pods", "stranded-pods", "pod-on-builder", "tart-create-failed", "token-revoked", "node-deleted", "budget-blocks", "pod-never-ends",
 		"owned-by-cluster-api", "machine-not-bound",
 		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "stale-binary-running", "second-kubelet", "btm-disallowed", "tart-bundle-torn",
 		"orphan-vm", "push-in-progress", "disk-full", "swapped-host",

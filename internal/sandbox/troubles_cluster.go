@@ -55,8 +55,12 @@ func clusterTroubles() []trouble {
 			remember: needNode, cause: addTaint(strangerTaint), lasts: hasTaint(strangerTaint), cure: dropTaint(strangerTaint),
 		},
 		{
-			Incident: Incident{"taint-missing", "somebody has removed the taint of the host's kubelet from its Node"},
+			Incident: Incident{"taint-missing", "somebody has removed the taint of the host's kubelet from its Node, and the kubelet is a build that sets it at its registration alone"},
 			remember: needNode, cause: loseTaint, lasts: lacksTaint(agentTaint), cure: regainTaint,
+		},
+		{
+			Incident: Incident{"labels-overwritten", "somebody has written over a label of the host's kubelet on its Node, and the kubelet is a build that sets it at its start alone"},
+			remember: rememberLabel, cause: overwriteLabel, lasts: labelOverwritten, cure: restoreLabel,
 		},
 		{
 			Incident: Incident{"disk-pressure", "the host's Node says that its disk is nearly full"},

@@ -206,6 +206,9 @@ func Brief(f plan.Finding) string {
 	if f.Refused != nil {
 		out = append(out, "refused "+f.Refused.Code.String())
 	}
+	for _, w := range f.Watched {
+		out = append(out, "watches "+w.Code.String())
+	}
 	for _, w := range f.Warnings {
 		out = append(out, "warns "+w.Code.String())
 	}

@@ -56,6 +56,9 @@ func told(f plan.Finding) string {
 	if f.Refused != nil {
 		trouble("refused", *f.Refused)
 	}
+	for _, w := range f.Watched {
+		trouble("watches", w.Trouble)
+	}
 	for _, w := range f.Warnings {
 		trouble("warns", w)
 	}

@@ -127,7 +127,7 @@ func (s kubeletState) stale() bool {
 // inCluster says what is wrong with the host's Node though the job runs well. What
 // the cluster says is about this process once it has heard of it, or has had the time
 // to; early says that it has not.
-func (s kubeletState) inCluster(v plan.View, labels map[string]string) (wrong plan.Reason, early bool) {
+func (s kubeletState) inCluster(v plan.View) (wrong plan.Reason, early bool) {
 	p, alive := s.own()
 	node, there := v.Node.Get()
 	k := s.kubelet(plan.Reason{}, v.At)
@@ -144,10 +144,30 @@ func (s kubeletState) inCluster(v plan.View, labels map[string]string) (wrong pl
 	case node.Ready != inventory.Ready:
 		return plan.Reason{Code: plan.CodeNodeNotReady, Text: fmt.Sprintf("the Node's Ready is %s (%s), though the kubelet runs well", node.Ready, cmp.Or(node.Why, "no reason given"))}, false
 	}
-	if other := labelsThatDiffer(node.Labels, labels); len(other) > 0 {
-		return plan.Reason{Code: codeNodeLabelsDiffer, Text: "the Node's labels are not those of --node-labels: " + strings.Join(other, ", ")}, false
-	}
 	return plan.Reason{}, false
+}
+
+// labels warns of labels on the Node that are not the job's, though its kubelet works. They are the kubelet's to
+// write: it does so with each heartbeat, so that a restart would mend nothing for longer than that.
+func (d *kubeletDiff) labels() []plan.StepWarning {
+	node, there := d.view.Node.Get()
+	_, alive := d.seen.own()
+	if !there || !alive || d.early || d.cluster != (plan.Reason{}) || node.Ready != inventory.Ready || d.condition != (plan.Reason{}) || d.stale ||
+		slices.ContainsFunc(d.jobSettings, kit.Setting.Differs) {
+		return nil
+	}
+	fields := labelsThatDiffer(node.Labels, nodeLabels(d.step.wish, d.view.Host))
+	if len(fields) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, f := range fields {
+		texts = append(texts, strings.TrimPrefix(f.Name, "label ")+" is "+f.Before)
+	}
+	return []plan.StepWarning{{Fields: fields, Trouble: *codeNodeLabelsDiffer.Trouble(
+		"the Node's labels are not those of --node-labels: "+strings.Join(texts, ", ")+"; the kubelet writes its own again with each heartbeat, every 30 s",
+		"look again in a minute. If it stays: something else writes them (kubectl get node "+d.view.Host.Name+" --show-managed-fields -o yaml), "+
+			"or the kubelet is a build that writes them only when it starts (macfleet restart "+d.view.Host.Name+" tart_kubelet)")}}
 }
 
 // notJudged warns that nothing is known yet of a kubelet that was started a moment
@@ -168,13 +188,11 @@ func (d *kubeletDiff) notJudged() []plan.Trouble {
 }
 
 // labelsThatDiffer are the labels of the kubelet's job that the Node does not have so.
-func labelsThatDiffer(have, want map[string]string) []string {
-	var out []string
+func labelsThatDiffer(have, want map[string]string) []plan.Field {
+	var out []plan.Field
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if got, there := have[key]; !there {
-			out = append(out, key+" is missing")
-		} else if got != want[key] {
-			out = append(out, key+" is "+got)
+		if got, there := have[key]; !there || got != want[key] {
+			out = append(out, plan.Field{Name: "label " + key, Before: kit.Choose(there, got, "missing"), After: want[key]})
 		}
 	}
 	return out

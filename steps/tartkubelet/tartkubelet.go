@@ -145,7 +145,7 @@ func (d *kubeletDiff) compare(r *kit.Reader) {
 	d.condition, process = s.condition()
 	d.stale = s.stale()
 	if d.condition == (plan.Reason{}) && !d.stale && !slices.ContainsFunc(d.jobSettings, kit.Setting.Differs) {
-		d.cluster, d.early = s.inCluster(v, nodeLabels(wish, v.Host))
+		d.cluster, d.early = s.inCluster(v)
 	}
 	d.kubelet = s.kubelet(d.condition, v.At)
 	d.rest = []kit.Setting{
@@ -208,7 +208,7 @@ func (s kubeletState) foldersOf(user string) string {
 func (d *kubeletDiff) finding() plan.Finding {
 	all := slices.Concat([]kit.Setting{d.version, d.access, d.config}, d.jobSettings, d.rest) // both sides in normal form
 	f := plan.Finding{Facts: kit.Facts(all), VMs: inventory.Present(d.seen.virtualMachines()), Kubelet: inventory.Present(d.kubelet),
-		Warnings: slices.Concat(d.seen.receipt.RolledBack(d.goal, d.view.Rollback), d.orphans(), d.notJudged())}
+		Watched: d.labels(), Warnings: slices.Concat(d.seen.receipt.RolledBack(d.goal, d.view.Rollback), d.orphans(), d.notJudged())}
 	if !slices.ContainsFunc(all, kit.Setting.Differs) {
 		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.diskFull(leastFree))
 		return f

@@ -215,7 +215,12 @@ func kubeletCases() []namedKubelet {
 			c.node(func(n *inventory.Node) {
 				n.Labels = map[string]string{"acme.dev/fleet": "runners", "acme.dev/group": "m2"}
 			})
-		}, "node-labels-differ run kick"},
+		}, "watches node-labels-differ"},
+		{"labels differ on a Node that is not Ready", func(c *kubeletCase) {
+			c.host.LabelPrefix = "acme.dev"
+			c.mac = c.labelled("acme.dev/fleet=macos,acme.dev/group=m2")
+			c.node(func(n *inventory.Node) { n.Labels, n.Ready = nil, inventory.NotReady })
+		}, "node-not-ready kubeconfig, node-not-ready run kick"},
 		{"orphan-vm", func(c *kubeletCase) { c.mac.Machines = vm("bake", "tuist-golden-0123456789abcdef") }, "warns orphan-vm"},
 		{"a machine of a Pod", func(c *kubeletCase) {
 			c.mac.Machines = vm("ci-a")
@@ -255,6 +260,9 @@ func TestKubeletIncidents(t *testing.T) {
 			f := c.finding(t)
 			if got := stepstest.Brief(f); got != tc.want {
 				t.Errorf("%s\nwant %s\n%+v", got, tc.want, stepstest.FieldsOf(f))
+			}
+			for _, w := range f.Watched {
+				f.Warnings = append(f.Warnings, w.Trouble)
 			}
 			for _, trouble := range append(f.Warnings, refusals(f)...) {
 				if trouble.Text == "" || trouble.Remedy == "" {
