@@ -70,7 +70,9 @@ func (c *computation) unbound(h *Host) {
 func (c *computation) bindRemedy(h *Host, m inventory.Machine) string {
 	n, ok := h.Node.Get()
 	objects, _ := c.cluster.seen.Objects.Get()
-	wrong := slices.ContainsFunc(objects, func(o inventory.Object) bool { return !o.Prepared && o.State != inventory.ObjectKept })
+	wrong := slices.ContainsFunc(objects, func(o inventory.Object) bool {
+		return !o.Prepared && (o.State == inventory.ObjectMissing || o.State == inventory.ObjectDiffers)
+	})
 	look := fmt.Sprintf("kubectl describe -n %s machine %s", m.Namespace, m.Name)
 	switch {
 	case wrong:

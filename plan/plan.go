@@ -29,6 +29,7 @@ const (
 	RevokeHost    Kind = "revoke"      // take the identity of a host's kubelet away; it may have no server any more
 	ReleasePods   Kind = "pods"        // let Pods go that only our finalizer holds
 	KeepObject    Kind = "object"      // bring an object of the cluster itself to what is wanted; it has no host
+	RemoveObject  Kind = "surplus"     // take an object of the cluster itself away that macfleet made and does not want any more
 	AwaitNode     Kind = "ready"       // wait until the host's Node is Ready; it stands in no plan, and ends an apply
 	RunStep       Kind = "step"        // run a step's changes and prove them
 	RemoveStep    Kind = "remove"      // take away what a step made, and prove it
@@ -48,6 +49,9 @@ const (
 	Replace Sign = "-/+"
 )
 
+// OfObject reports whether an action is of an object of the cluster itself.
+func (k Kind) OfObject() bool { return k == KeepObject || k == RemoveObject }
+
 // OfStep reports whether an action is a step's.
 func (k Kind) OfStep() bool { return k == RunStep || k == RemoveStep }
 
@@ -56,7 +60,7 @@ func (k Kind) Sign() Sign {
 	switch k {
 	case ClaimServer, CreateMarker, IdentifyHost, PinHost:
 		return Create
-	case ReleaseServer, RemoveStep, ReleasePods, DeleteNode, RevokeHost:
+	case ReleaseServer, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RemoveObject:
 		return Remove
 	case ReplaceServer, ReplaceNode:
 		return Replace
@@ -92,7 +96,7 @@ type Action struct {
 	Fields     []Field           `json:"fields"` // what moves, over all changes
 	Changes    []Change          `json:"changes,omitempty"`
 	Pods       []inventory.Pod   `json:"held_pods,omitempty"` // of ReleasePods
-	Object     *inventory.Object `json:"object,omitempty"`    // of KeepObject
+	Object     *inventory.Object `json:"object,omitempty"`    // of KeepObject and RemoveObject
 	AfterRoot  bool              `json:"deferred"`            // the changes are known only once an earlier action gave root
 	Disruption Disruption        `json:"disruption"`
 	Busy       []Task            `json:"tasks,omitempty"`   // what goes on on the host that it would hurt, as the plan saw it
@@ -427,7 +431,7 @@ func (p *Plan) HostByServer(id string) (Host, bool) {
 // Address names what an action is about, once in a plan: host.NAME.STEP, or
 // host.NAME.KIND, or cluster.KIND.NAME for an object of the cluster.
 func (a Action) Address() string {
-	if o := a.Object; a.Kind == KeepObject && o != nil {
+	if o := a.Object; a.Kind.OfObject() && o != nil {
 		parts := []string{"cluster", o.Kind, o.Namespace, o.Name}
 		return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
 	}

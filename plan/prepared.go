@@ -12,9 +12,11 @@ import (
 
 // The codes that are raised here.
 var (
-	codeObjectDiffers      = NewCode("object-differs", Warning, "an object of the cluster is not as macfleet keeps it")
-	codeObjectMissing      = NewCode("object-missing", Warning, "an object that macfleet keeps in the cluster is missing")
-	codeObjectSurplus      = NewCode("object-surplus", Notice, "an object that macfleet made is no longer wanted")
+	codeObjectDiffers = NewCode("object-differs", Warning, "an object of the cluster is not as macfleet keeps it")
+	codeObjectMissing = NewCode("object-missing", Warning, "an object that macfleet keeps in the cluster is missing")
+	codeObjectSurplus = NewCode("object-surplus", Notice, "an object that macfleet made is no longer wanted")
+	codeObjectForeign = NewCode("object-foreign", Notice, "an object in the place of one that macfleet made once is somebody else's, and is left alone",
+		"if nobody needs it, delete it with kubectl")
 	codePreparedMissing    = NewCode("prepared-object-missing", Critical, "an object that init cluster made, and that hosts or macfleet work by, is gone")
 	codePreparedChanged    = NewCode("prepared-object-changed", Critical, "somebody changed what an object that init cluster made means, such as the rules of a role")
 	CodeClusterNotPrepared = NewCode("cluster-not-prepared", Critical, "the cluster lacks objects that only an administrator may make",
@@ -30,10 +32,17 @@ func (c *computation) objects() {
 	}
 	before := sync.OnceValue(c.preparedBefore) // most plans need not know
 	for _, o := range objects {
-		if o.State == inventory.ObjectKept {
+		switch o.State {
+		case inventory.ObjectKept:
+			continue
+		case inventory.ObjectForeign:
+			c.plan.Warnings = append(c.plan.Warnings, *codeObjectForeign.Trouble(fmt.Sprintf("the %s is left alone: %s", o, o.Why)))
 			continue
 		}
 		a := Action{Kind: KeepObject, Object: &o}
+		if o.State == inventory.ObjectSurplus {
+			a.Kind = RemoveObject
+		}
 		a.Origin, a.Reason = c.whose(o, before)
 		if o.Prepared {
 			a.Refusal = notPrepared(o)
@@ -71,7 +80,7 @@ func (c *computation) originOf(o inventory.Object, before func() bool) Origin {
 	case o.Made == inventory.MadeElse:
 		return pending
 	case !o.Prepared: // a run of macfleet makes it too, and notes nothing
-		if missing && !c.connected() {
+		if missing && (!c.connected() || c.replaces(o)) {
 			return pending
 		}
 		return drifted
@@ -111,12 +120,22 @@ func (c *computation) preparedBefore() bool {
 	return false
 }
 
+// replaces reports whether an object is wanted in the place of another one that macfleet made.
+func (c *computation) replaces(o inventory.Object) bool {
+	objects, _ := c.cluster.seen.Objects.Get()
+	return slices.ContainsFunc(objects, func(s inventory.Object) bool {
+		return s.State == inventory.ObjectSurplus && s.Kind == o.Kind && s.Prepared == o.Prepared
+	})
+}
+
 // connected reports whether anything proves that the Cluster API was connected once: a part
 // of what connects it, or a Machine of it that is bound to a Node.
 func (c *computation) connected() bool {
 	objects, _ := c.cluster.seen.Objects.Get()
 	machines, _ := c.cluster.seen.Machines.Get()
-	return slices.ContainsFunc(objects, func(o inventory.Object) bool { return !o.Prepared && o.State != inventory.ObjectMissing }) ||
+	return slices.ContainsFunc(objects, func(o inventory.Object) bool {
+		return !o.Prepared && o.State != inventory.ObjectMissing && o.State != inventory.ObjectForeign
+	}) ||
 		slices.ContainsFunc(machines, func(m inventory.Machine) bool { return m.NodeRef != "" })
 }
 

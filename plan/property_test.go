@@ -189,7 +189,10 @@ func checkClusterAction(t *rapid.T, w *world, a plan.Action, h plan.Host) {
 	node, there := h.Node.Get()
 	own := there && node.ProviderID == h.Server.ProviderID()
 	switch a.Kind {
-	case plan.KeepObject:
+	case plan.KeepObject, plan.RemoveObject:
+		if (a.Kind == plan.RemoveObject) != (a.Object.State == inventory.ObjectSurplus) || a.Object.State == inventory.ObjectForeign {
+			t.Fatalf("%s of %+v", a.Kind, a.Object)
+		}
 		if !w.sel.IsAll() || a.Object.State == inventory.ObjectKept || a.Object.Prepared {
 			t.Fatalf("%+v in a run of %+v", a, w.sel)
 		}
@@ -444,6 +447,11 @@ func (w *world) performInCluster(a plan.Action) bool {
 				}
 			}
 			c.Objects = inventory.Present(all)
+		})
+	case plan.RemoveObject:
+		w.observe(func(c *inventory.Cluster) {
+			all, _ := c.Objects.Get()
+			c.Objects = inventory.Present(slices.DeleteFunc(slices.Clone(all), func(o inventory.Object) bool { return o.Name == a.Object.Name }))
 		})
 	default:
 		return false

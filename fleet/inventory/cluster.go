@@ -190,6 +190,8 @@ const (
 	ObjectMissing ObjectState = "missing"
 	ObjectDiffers ObjectState = "differs"
 	ObjectSurplus ObjectState = "surplus" // it was wanted once, and is not any more
+	// ObjectForeign: somebody else's, in the place of one that macfleet made once. It is left alone.
+	ObjectForeign ObjectState = "foreign"
 )
 
 // Machine is a Machine of the Cluster API.

@@ -125,7 +125,9 @@ func (s *session) sayPrepared(ctx context.Context, p kubernetes.PrepareOptions) 
 	if !s.kubernetes.BindsAgents(all) {
 		s.env.outText().AgentsUnbound()
 	}
-	return len(slices.DeleteFunc(all, func(o inventory.Object) bool { return o.State == inventory.ObjectKept })), nil
+	return len(slices.DeleteFunc(all, func(o inventory.Object) bool {
+		return o.State == inventory.ObjectKept || o.State == inventory.ObjectForeign
+	})), nil
 }
 
 // writeKubeconfig writes a kubeconfig of macfleet's own account.

@@ -74,4 +74,6 @@ type Drainer interface {
 type Objects interface {
 	// Keep brings an object of the cluster to what is wanted.
 	Keep(ctx context.Context, o inventory.Object) error
+	// Remove takes an object away that is not wanted any more, if it is still macfleet's.
+	Remove(ctx context.Context, o inventory.Object) error
 }

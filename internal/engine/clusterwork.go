@@ -50,6 +50,8 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 		return w.releasePods(ctx, a.Pods)
 	case plan.KeepObject:
 		return cluster.Keep(ctx, *a.Object)
+	case plan.RemoveObject:
+		return cluster.Remove(ctx, *a.Object)
 	}
 	switch {
 	case !known:

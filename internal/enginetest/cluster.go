@@ -330,3 +330,11 @@ func (c cluster) Keep(ctx context.Context, o inventory.Object) error {
 		return nil
 	})
 }
+
+// Remove takes an object away.
+func (c cluster) Remove(ctx context.Context, o inventory.Object) error {
+	return c.call(ctx, "remove", o.Name, func() error {
+		c.world.Objects = slices.DeleteFunc(c.world.Objects, func(have inventory.Object) bool { return have.String() == o.String() })
+		return nil
+	})
+}

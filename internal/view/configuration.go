@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -273,8 +272,22 @@ type Prepared struct {
 
 // Preparation shows what a cluster lacks, what for, and how much is right.
 func (t *Text) Preparation(all []Prepared) {
-	needed := slices.DeleteFunc(slices.Clone(all), func(p Prepared) bool { return p.State == inventory.ObjectKept })
-	kept := len(all) - len(needed)
+	kept := len(all)
+	var needed, foreign []Prepared
+	for _, p := range all {
+		switch p.State {
+		case inventory.ObjectKept:
+			continue
+		case inventory.ObjectForeign:
+			foreign = append(foreign, p)
+		default:
+			needed = append(needed, p)
+		}
+		kept--
+	}
+	for _, p := range foreign {
+		t.Warn(fmt.Sprintf("the %s is left alone: %s", p.Object, p.Why))
+	}
 	if len(needed) == 0 {
 		t.sayf("The cluster is prepared: %s as wanted.", count(kept, "object"))
 		return

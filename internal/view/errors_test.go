@@ -315,6 +315,12 @@ func troubles() []trouble {
 					Prepared: true, Gates: inventory.GateNodes}})
 			})
 		}},
+		{"object-foreign", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
+				c.Objects = inventory.Present([]inventory.Object{{Kind: "Secret", Namespace: "default", Name: "macs-kubeconfig", State: inventory.ObjectForeign,
+					Why: `its label macfleet.dev/owner is "globex-production", not "acme-production"`}})
+			})
+		}},
 		{"owned-by-cluster-api", func(s *scene) {
 			s.joins(func(c *inventory.Cluster, n *inventory.Node) {
 				c.Machines = inventory.Present([]inventory.Machine{s.machine()})

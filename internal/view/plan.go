@@ -254,7 +254,7 @@ func label(a plan.Action) string {
 	switch {
 	case a.Kind.OfStep():
 		return string(a.Step)
-	case a.Kind == plan.KeepObject:
+	case a.Kind.OfObject():
 		return a.Object.String()
 	}
 	return cmp.Or(labels[a.Kind], string(a.Kind))

@@ -147,7 +147,7 @@ func (d Plan) plan() (*plan.Plan, error) {
 		return a
 	})
 	for _, a := range d.ResourceChanges {
-		if a.Kind == plan.KeepObject && a.Object == nil {
+		if a.Kind.OfObject() && a.Object == nil {
 			return nil, errors.New("its action " + a.Address + " names no object")
 		}
 	}

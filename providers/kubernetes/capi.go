@@ -31,7 +31,13 @@ const (
 // no Machine to its Node without.
 type CAPI struct{ Cluster, Namespace string }
 
-func (a CAPI) secret() string { return a.Cluster + "-kubeconfig" }
+func (a CAPI) secret() string { return a.Cluster + kubeconfigSuffix }
+
+// capiIdentity is the Cluster API's account. Another namespace may hold another configuration's.
+func (c *Client) capiIdentity() identity {
+	ns := c.options.Namespace
+	return c.identityOf(ns, capiAccount, capiRole+"-"+ns, capiRole, c.marks(true))
+}
 
 // capi is what connects the Cluster API, where the configuration asks for it: an account
 // with the rights of its core, and a kubeconfig of it under the name, type and label that
@@ -40,8 +46,18 @@ func (c *Client) capi() []wish {
 	if c.options.CAPI == nil {
 		return nil
 	}
-	ns := c.options.Namespace
-	i := c.identityOf(ns, capiAccount, capiRole+"-"+ns, capiRole, c.marks(true)) // another namespace may hold another configuration's
+	i := c.capiIdentity()
+	plain := i.binding
+	// A binding without the note is no difference: versions before wrote none.
+	i.binding.later = func(_ context.Context, making bool) (wish, error) {
+		if !making {
+			return plain, nil
+		}
+		key, place := c.placeNote(c.options.CAPI.Namespace, c.options.CAPI.secret())
+		noting := c.capiIdentity().binding
+		noting.want.SetAnnotations(map[string]string{key: place})
+		return noting, nil
+	}
 	token, kubeconfig := i.secret, c.kubeconfigSecret("", nil)
 	token.later = func(ctx context.Context, making bool) (wish, error) {
 		if making {
@@ -55,6 +71,11 @@ func (c *Client) capi() []wish {
 		return i.secretOf(account), nil
 	}
 	kubeconfig.later = func(ctx context.Context, making bool) (wish, error) {
+		if making {
+			if _, err := i.binding.ensure(ctx); err != nil {
+				return kubeconfig, err
+			}
+		}
 		return c.kubeconfigOf(ctx, token.object(), making)
 	}
 	role := c.role("", capiRole, rules().CAPI)

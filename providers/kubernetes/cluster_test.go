@@ -14,6 +14,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kube "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -77,7 +78,11 @@ func publish(admin kube.Interface, ca []byte) error {
 			return err
 		}
 	}
-	return nil
+	// Tests share the Cluster API's role, which goes with the last binding to it.
+	other := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "another-configuration", Labels: map[string]string{"app.kubernetes.io/managed-by": "macfleet"}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "macfleet-capi-remote"}}
+	_, err := admin.RbacV1().ClusterRoleBindings().Create(ctx, other, metav1.CreateOptions{})
+	return err
 }
 
 // trusting is a transport that trusts one authority.

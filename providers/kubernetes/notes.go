@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,6 +91,23 @@ func (c *Client) notesOf(ns metav1.Object) *notes {
 		return nil
 	}
 	return &out
+}
+
+// has reports whether an object is noted.
+func (n notes) has(o inventory.Object) bool {
+	_, noted := n[o.String()]
+	return noted
+}
+
+// othersNotes are the notes of other configurations on macfleet's namespace.
+func (c *Client) othersNotes(ns metav1.Object) (out []notes) {
+	for key, text := range ns.GetAnnotations() {
+		var of notes
+		if strings.Contains(key, "/prepared-") && key != c.preparedNote() && json.Unmarshal([]byte(text), &of) == nil {
+			out = append(out, of)
+		}
+	}
+	return out
 }
 
 // noteMade writes down how wishes were fulfilled.

@@ -107,7 +107,11 @@ func (c *Client) standing(ctx context.Context, all []wish) (out standing, err er
 	for i, w := range all {
 		objects[i].Made = noted.Load().made(w, objects[i], digests[i])
 	}
-	out.surplus = c.surplus(there)
+	left, err := c.capiLeft(ctx, there)
+	if err != nil {
+		return out, err
+	}
+	out.surplus = slices.Concat(c.surplus(there), left)
 	out.objects = slices.Concat(objects, out.surplus)
 	return out, nil
 }
@@ -162,11 +166,10 @@ func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Obj
 		}
 	}
 	for _, s := range now.surplus {
-		of := c.agentBinding(s.Namespace, podRole)
-		if s.Name == c.ownPodsName() {
-			of = c.ownPods(s.Namespace)
+		if s.State == inventory.ObjectForeign {
+			continue
 		}
-		if err := of.revoke(ctx); err != nil {
+		if err := c.Remove(ctx, s); err != nil {
 			return before, err
 		}
 	}
@@ -230,8 +233,7 @@ func (c *Client) own() []wish {
 	i := c.identityOf(ns, ownName, ownName+"-"+ns, ownName, c.marks(false))
 	out := []wish{i.account, c.role("", ownName, rules().Cluster), i.binding}
 	in := func(ns string, rules []rbacv1.PolicyRule) {
-		meta := metav1.ObjectMeta{Namespace: ns, Name: ownName, Labels: c.marks(false)}
-		out = append(out, c.role(ns, ownName, rules), c.binding(meta, "Role", ownName, account(c.options.Namespace, ownName)))
+		out = append(out, c.role(ns, ownName, rules), c.ownBinding(ns))
 	}
 	in(ns, rules().Namespace)
 	in(c.options.AgentNamespace, rules().Identities)
@@ -243,6 +245,12 @@ func (c *Client) own() []wish {
 		pods = append(pods, c.ownPods(ns))
 	}
 	return byAdministrator(append(out, recent(pods)...))
+}
+
+// ownBinding gives macfleet's account its role in a namespace.
+func (c *Client) ownBinding(ns string) wish {
+	meta := metav1.ObjectMeta{Namespace: ns, Name: ownName, Labels: c.marks(false)}
+	return c.binding(meta, "Role", ownName, account(c.options.Namespace, ownName))
 }
 
 // ownPodsName has the owner in it, as agentBindingName has.
@@ -316,11 +324,14 @@ func (c *Client) surplus(there listing) (out []inventory.Object) {
 // Purpose says what an object of those that Prepare makes is for; "" = nothing
 // that it knows.
 func (c *Client) Purpose(o inventory.Object) string {
-	if capi := c.options.CAPI; capi != nil && slices.Contains([]string{capiAccount, capiAccount + "-token", capiRole, capi.secret()}, o.Name) {
+	capi := c.options.CAPI
+	ofCAPI := slices.Contains([]string{capiAccount, capiAccount + "-token", capiRole}, o.Name) || o.Kind == "ClusterRoleBinding" && strings.HasPrefix(o.Name, capiRole)
+	switch surplus := o.State == inventory.ObjectSurplus; {
+	case surplus && (ofCAPI || o.Kind == "Secret" || o.Name == ownName):
+		return "connected the Cluster API"
+	case capi != nil && (ofCAPI || o.Name == capi.secret()):
 		return "binds the Machines of the Cluster API's cluster " + capi.Namespace + "/" + capi.Cluster + " to their Nodes"
-	}
-	switch {
-	case o.State == inventory.ObjectSurplus:
+	case surplus:
 		return "what tart-kubelets and macfleet may do where no Pods for hosts are to run any more"
 	case o.Kind == "Namespace" && o.Name == c.options.AgentNamespace:
 		return "holds the accounts of the hosts' tart-kubelets, and nothing else"

@@ -98,8 +98,9 @@ var rights = map[string]struct{ may, mayNot []right }{
 	"capi": {
 		may: []right{"get nodes", "list nodes", "watch nodes", "patch nodes", "delete nodes", "get pods default", "list pods", "create pods/eviction default", "get /"},
 		mayNot: []right{"create nodes", "update nodes", "patch nodes/status", "delete pods default", "patch pods default", "create pods default", "watch pods",
-			"get secrets default", "get secrets OWN", "get configmaps OWN", "list namespaces", "list leases.coordination.k8s.io kube-node-lease",
-			"create clusterrolebindings.rbac.authorization.k8s.io", "impersonate users", "get /metrics"},
+			"get secrets default", "get secrets OWN", "get configmaps OWN", "patch namespaces", "list leases.coordination.k8s.io kube-node-lease",
+			"delete volumeattachments.storage.k8s.io", "patch persistentvolumes", "delete persistentvolumeclaims default", "delete daemonsets.apps default",
+			"list replicasets.apps default", "create clusterrolebindings.rbac.authorization.k8s.io", "impersonate users", "get /metrics"},
 	},
 }
 

@@ -35,6 +35,6 @@ var rules = sync.OnceValue(func() (out struct{ Agents, Pods, Leases, Cluster, Re
 func kubeconfigRules(name string) []rbacv1.PolicyRule {
 	secrets := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}}
 	create, use := secrets, secrets
-	create.Verbs, use.Verbs, use.ResourceNames = []string{"create"}, []string{"get", "update"}, []string{name}
+	create.Verbs, use.Verbs, use.ResourceNames = []string{"create"}, []string{"get", "update", "delete"}, []string{name}
 	return []rbacv1.PolicyRule{create, use}
 }

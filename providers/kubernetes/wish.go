@@ -82,15 +82,31 @@ func (w wish) gating(g inventory.Gate) wish {
 	return w
 }
 
+// foreign returns an error where what is there in the place of a wanted object is somebody else's.
 func (w wish) foreign(have metav1.Object) error {
+	if alien := w.alien(have); alien != "" {
+		return fmt.Errorf("%s %w: %s; rename or delete it, or set its labels as macfleet would", w.object(), ErrForeign, alien)
+	}
+	return nil
+}
+
+// alien says by which label what is there shows that somebody else made it, or "".
+func (w wish) alien(have metav1.Object) string {
 	for _, name := range []string{labelManagedBy, w.c.label(labelOwner)} {
 		want, wanted := w.want.GetLabels()[name]
 		if has := have.GetLabels()[name]; wanted && has != want {
-			return fmt.Errorf("%s %w: its label %s is %q, not %q; rename or delete it, or set its labels as macfleet would",
-				w.object(), ErrForeign, name, has, want)
+			return fmt.Sprintf("its label %s is %q, not %q", name, has, want)
 		}
 	}
-	return nil
+	return ""
+}
+
+// others says why an object that is to be deleted is not macfleet's, or not any more, or "".
+func (w wish) others(have metav1.Object) string {
+	if alien := w.alien(have); alien != "" || w.judge == nil {
+		return alien
+	}
+	return w.judge(have)
 }
 
 // get returns what is there under the name; nil: nothing. Of a Secret it reads the metadata
@@ -286,16 +302,17 @@ func (w wish) remove(ctx context.Context, have metav1.Object) error {
 	return w.api.Delete(ctx, have.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 }
 
-// revoke deletes the object if it is ours; one that is gone is no error.
+// revoke deletes the object if it is ours. Already deleted: nothing to do.
 func (w wish) revoke(ctx context.Context) error {
-	have, err := w.api.Get(ctx, w.want.GetName(), metav1.GetOptions{})
-	if err == nil {
-		if err = w.foreign(have); err == nil {
-			err = w.remove(ctx, have)
-		}
+	have, err := w.get(ctx, listing{})
+	if err != nil || have == nil {
+		return err
 	}
-	if err == nil || apierrors.IsNotFound(err) {
-		return nil
+	if others := w.others(have); others != "" {
+		return fmt.Errorf("delete %s: it %w: %s; delete it yourself if nobody needs it", w.object(), ErrForeign, others)
 	}
-	return fmt.Errorf("delete %s: %w", w.object(), explain(err))
+	if err := w.remove(ctx, have); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s: %w", w.object(), explain(err))
+	}
+	return nil
 }
