@@ -45,6 +45,7 @@ func readings() map[string]map[string]string {
 		"full loads are busy":    {"full-load-busy": "yes"},
 		"pf is off after a boot": {"pf-after-boot": "disabled", "table-contents": "kept"},
 		"no virtual machines":    {"vm-network": "absent", "full-load-busy": "yes"},
+		"the network is shared":  {"vm-network": "present", "full-load-nat": "broken"},
 	}
 }
 
@@ -113,7 +114,7 @@ func TestVMFirewallComesAndGoes(t *testing.T) {
 // TestVMFirewallUncovered: the machines' network is another than the wish knows.
 func TestVMFirewallUncovered(t *testing.T) {
 	t.Parallel()
-	w, e, host := firewalled(t, nil, nil)
+	w, e, host := firewalled(t, map[string]string{"vm-network": "present"}, nil)
 	if err := w.SetSwitch(host, "vm-subnet", "192.168.2.1/24"); err != nil {
 		t.Fatal(err)
 	}

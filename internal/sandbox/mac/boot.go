@@ -86,7 +86,7 @@ func (s *session) goUp() (booted bool, err error) {
 
 // boot is the start of the machine up to the login window.
 func (v *visit) boot(at time.Time) error {
-	if err := v.loseMemory(); err != nil {
+	if err := errors.Join(v.loseMemory(), v.clearRun()); err != nil {
 		return err
 	}
 	if err := v.changeIdentity(func(id *identity) { id.Booted = at.UTC().Truncate(time.Microsecond) }); err != nil {
@@ -101,6 +101,23 @@ func (v *visit) boot(at time.Time) error {
 		}
 		return v.loadFolder(m, now, domain{kind: "system"}, "/Library/LaunchDaemons")
 	})
+}
+
+// clearRun empties /var/run, as a boot does.
+func (v *visit) clearRun() error {
+	root := v.session.users()[0]
+	n, err := v.find(root, "/", "/private/var/run", true)
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	children, err := v.list(root, n)
+	for _, child := range children {
+		err = errors.Join(err, v.removeAll(root, child))
+	}
+	return err
 }
 
 // changeIdentity changes what the machine is. Sessions that stand keep what they have read.

@@ -103,6 +103,7 @@ func folders(home string) []stock {
 func bareFolders() []string {
 	return []string{"/Applications", "/Library/LaunchAgents", "/Library/LaunchDaemons", "/Users/Shared", "/bin", "/sbin", "/opt",
 		"/usr", "/usr/bin", "/usr/sbin", "/usr/local", "/usr/local/bin", "/private/var/db", "/private/var/log", "/private/var/empty",
+		"/private/var/run",
 		"/private/var/tmp", "/private/var/root", "/private/var/root/Library", "/private/var/root/Library/Preferences"}
 }
 

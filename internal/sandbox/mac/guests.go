@@ -64,12 +64,27 @@ func (v *visit) changeGuests(f func([]guest) []guest) error {
 	if err != nil {
 		return err
 	}
-	if all = f(all); len(all) == 0 {
+	before := running(all)
+	all = f(all)
+	if err := v.changeNetwork(before, running(all)); err != nil {
+		return err
+	}
+	if len(all) == 0 {
 		if data, err := v.session.machine.remembers(guestsRecord); data == nil {
 			return err
 		}
 	}
 	return v.keep(guestsRecord, all)
+}
+
+// running counts the virtual machines that run.
+func running(all []guest) (n int) {
+	for _, g := range all {
+		if g.runs() {
+			n++
+		}
+	}
+	return n
 }
 
 // endGuests ends those that fit.

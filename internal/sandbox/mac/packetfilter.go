@@ -15,6 +15,7 @@ type filter struct {
 	Since      time.Time           `json:"since"`                // when it was last enabled or disabled
 	References []reference         `json:"references,omitempty"` // who wants it enabled
 	Rulesets   map[string]*ruleset `json:"rulesets"`             // by the anchor's path; "" is the main ruleset
+	VMNet      *vmnet              `json:"vmnet,omitempty"`      // the network of virtual machines, while it runs
 }
 
 // reference is one wish that pf be enabled, as -E leaves it.
@@ -37,6 +38,7 @@ type pfRule struct {
 	Text   string   `json:"text"`             // as pfctl shows it
 	Point  string   `json:"point,omitempty"`  // of an anchor point: the path it leads to, as it was written
 	Tables []string `json:"tables,omitempty"` // that it names
+	Ticket bool     `json:"ticket,omitempty"` // who has put it there can take it away again
 }
 
 // ruleKind is the list of the kernel that a rule stands in.

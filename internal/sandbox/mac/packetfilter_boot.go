@@ -89,8 +89,6 @@ func pfSwitches() []Switch {
 		{"pf-after-boot", "whether the provider's own software enables pf after a boot", []string{"enabled", "disabled"}},
 		{"full-load-busy", "whether loading a whole file fails as busy while tables of an anchor that it loads are alive", []string{"no", "yes"}},
 		{"table-contents", "whether a full load keeps what was added to the main ruleset's tables at run time", []string{"lost", "kept"}},
-		{"vm-network", "whether virtual machines have run since the boot: their bridge and vmnet's anchor points are there", []string{"present", "absent"}},
-		{"vm-subnet", "the network of the virtual machines' bridge", []string{"192.168.64.1/24", "192.168.2.1/24"}},
 	}
 }
 
@@ -123,11 +121,7 @@ func (v *visit) bootedFilter(read func(name string) ([]byte, error)) (*filter, e
 	} else if !missing(err) {
 		return nil, err
 	}
-	main := live.ruleset("")
-	if v.switched("vm-network") == "present" {
-		main.addVMNet()
-	}
-	if t := main.Tables[providerTable]; t != nil && t.Active {
+	if t := live.ruleset("").Tables[providerTable]; t != nil && t.Active {
 		for _, address := range []string{"198.51.100.23/32", "203.0.113.77/32"} {
 			t.add(tableAddress{Prefix: netip.MustParsePrefix(address)})
 		}
@@ -136,15 +130,12 @@ func (v *visit) bootedFilter(read func(name string) ([]byte, error)) (*filter, e
 		live.Enabled = true
 		live.References = []reference{{PID: 412, Process: "scw-agent", Token: 7_214_809_236_615_403_177, Since: booted}}
 	}
-	return live, nil
-}
-
-// addVMNet adds the anchor points of vmnet, which stand in no file.
-func (r *ruleset) addVMNet() {
-	for _, kind := range []ruleKind{natRule, rdrRule} {
-		text := string(kind) + `-anchor "` + vmnetAnchor + `" all`
-		r.Rules = append(r.Rules, pfRule{Kind: kind, Text: text, Point: vmnetAnchor})
+	if guests, err := v.guests(); err != nil {
+		return nil, err
+	} else if network := v.switched("vm-network"); network == "present" || network == "vms" && running(guests) > 0 {
+		live.startVMNet(v)
 	}
+	return live, nil
 }
 
 // pfFolder is the folder of the anchors' files.

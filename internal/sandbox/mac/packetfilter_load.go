@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -13,6 +14,7 @@ type loading struct {
 	live     *filter
 	read     func(name string) ([]byte, error)
 	switched func(name string) string
+	only     []ruleKind // the lists that are replaced; none: all, and the tables
 
 	next   *filter
 	loaded map[string]bool // the anchors of this transaction
@@ -38,12 +40,15 @@ func (l *loading) load(name, text, anchor string) (*filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.next, l.loaded, l.full = next, map[string]bool{}, anchor == ""
+	l.next, l.loaded, l.full = next, map[string]bool{}, anchor == "" && l.only == nil
 	if err := l.file(name, text, anchor, 0); err != nil {
 		return nil, err
 	}
 	for _, r := range l.next.Rulesets {
 		r.prune()
+	}
+	if l.full && l.next.VMNet != nil && l.switched("full-load-nat") == "broken" {
+		l.next.VMNet.Broken = true
 	}
 	l.next.tidy()
 	return l.next, nil
@@ -118,10 +123,14 @@ func (l *loading) define(name string, parsed pfFile, anchor string) error {
 	again := l.loaded[anchor]
 	r := l.next.ruleset(anchor)
 	if !again {
-		r.Rules = nil
+		r.Rules = slices.DeleteFunc(r.Rules, l.replaces)
 		l.retire(r)
 	}
 	l.loaded[anchor] = true
+	if l.only != nil {
+		r.Rules = append(r.Rules, slices.DeleteFunc(slices.Clone(parsed.rules), func(one pfRule) bool { return !l.replaces(one) })...)
+		return nil
+	}
 	for _, def := range parsed.tables {
 		if again || anchor != "" && l.taken(anchor, def.name) {
 			return busy(name, def.line, def.name)
@@ -138,10 +147,15 @@ func (l *loading) define(name string, parsed pfFile, anchor string) error {
 	return nil
 }
 
+// replaces reports whether a rule stands in a list that is replaced.
+func (l *loading) replaces(one pfRule) bool {
+	return l.only == nil || slices.Contains(l.only, one.Kind)
+}
+
 // retire ends the tables of the rules that go, but not the persistent ones.
 func (l *loading) retire(r *ruleset) {
 	for name, t := range r.Tables {
-		if !t.Persist {
+		if !t.Persist && l.only == nil {
 			delete(r.Tables, name)
 		}
 	}

@@ -21,9 +21,9 @@ block() { printf '# BEGIN acme\nanchor "acme"\nload anchor "acme" from "/etc/pf.
 func TestPfctl(t *testing.T) {
 	check(t, "root", []row{
 		{script: "pfctl -sr", stderr: altq, stdout: "scrub-anchor \"com.apple/*\" all fragment reassemble\nanchor \"com.apple/*\" all\nblock drop in proto tcp from <fail2ban> to any\nblock drop in proto udp from <fail2ban> to any\n"},
-		{script: "pfctl -s nat", stderr: altq, stdout: "nat-anchor \"com.apple/*\" all\nnat-anchor \"com.apple.internet-sharing\" all\nrdr-anchor \"com.apple/*\" all\nrdr-anchor \"com.apple.internet-sharing\" all\n"},
+		{script: "pfctl -s nat", stderr: altq, stdout: "nat-anchor \"com.apple/*\" all\nrdr-anchor \"com.apple/*\" all\n"},
 		{script: "pfctl -sT -v; pfctl -t fail2ban -T show", stderr: altq + altq, stdout: "-pa-r--\tfail2ban\n   198.51.100.23\n   203.0.113.77\n"},
-		{script: "pfctl -s Anchors -v 2>/dev/null; pfctl -a com.apple -sA 2>/dev/null", stdout: "  com.apple\n  com.apple.internet-sharing\n  com.apple/200.AirDrop\n  com.apple/250.ApplicationFirewall\n  com.apple/200.AirDrop\n  com.apple/250.ApplicationFirewall\n"},
+		{script: "pfctl -s Anchors -v 2>/dev/null; pfctl -a com.apple -sA 2>/dev/null", stdout: "  com.apple\n  com.apple/200.AirDrop\n  com.apple/250.ApplicationFirewall\n  com.apple/200.AirDrop\n  com.apple/250.ApplicationFirewall\n"},
 		{script: "pfctl -a 'com.apple/*' -sr", stderr: altq + "pfctl: DIOCGETRULES: Invalid argument\n", exit: 1},
 		{script: "pfctl -a nowhere -sr", stderr: altq + "pfctl: DIOCGETRULES: Invalid argument\n", exit: 1},
 		{script: "pfctl -t nowhere -T show", stderr: altq + "pfctl: Table does not exist.\n", exit: 255},
@@ -31,7 +31,7 @@ func TestPfctl(t *testing.T) {
 		{script: "pfctl", stderr: "usage: pfctl [-AdeEghmNnOqRrvz] [-a anchor] [-D macro=value] [-F modifier]\n\t[-f file] [-i interface] [-K host | network]\n\t[-k host | network] [-o level] [-p device]\n\t[-s modifier] [-t table -T command [address ...]] [-X token]\n\t[-x level]\n", exit: 1},
 		{script: "pfctl -g", stderr: "pfctl: option not modelled: -g\n", exit: 64},
 		{script: "pfctl -s memory", stderr: altq + "pfctl: option not modelled: -s memory\n", exit: 64},
-		// Reading alone changes nothing; a table's contents and vmnet's points do not survive a load.
+		// Reading alone changes nothing; a table's contents do not survive a load.
 		{script: "pfctl -nf /etc/pf.conf; pfctl -t fail2ban -T show 2>/dev/null", stderr: warning + altq, stdout: "   198.51.100.23\n   203.0.113.77\n"},
 		{script: "pfctl -f /etc/pf.conf; pfctl -sn 2>/dev/null; pfctl -t fail2ban -T show 2>/dev/null", stderr: warning + altq, stdout: "nat-anchor \"com.apple/*\" all\nrdr-anchor \"com.apple/*\" all\n"},
 		// A fault anywhere leaves everything as it was.
@@ -159,7 +159,13 @@ func TestPFSwitches(t *testing.T) {
 	if got := must(t, m, "root", "pfctl -sn; ifconfig -l; ifconfig bridge100 2>&1 || true"); got != "nat-anchor \"com.apple/*\" all\nrdr-anchor \"com.apple/*\" all\nlo0 en0\nifconfig: interface bridge100 does not exist\n" {
 		t.Errorf("without virtual machines: %q", got)
 	}
-	m = set("vm-subnet", "192.168.2.1/24")
+	m = set("vm-network", "present")
+	if got := must(t, m, "root", "pfctl -sn; pfctl -s References | grep -c pfd"); strings.Count(got, vmnetAnchor) != 2 || !strings.HasSuffix(got, "\n1\n") {
+		t.Errorf("with virtual machines since the boot: %q", got)
+	}
+	if err := m.SetSwitch("vm-subnet", "192.168.2.1/24"); err != nil {
+		t.Fatal(err)
+	}
 	if got := must(t, m, "m1", "ifconfig bridge100 | grep 'inet '"); got != "\tinet 192.168.2.1 netmask 0xffffff00 broadcast 192.168.2.255\n" {
 		t.Errorf("the bridge: %q", got)
 	}
@@ -168,14 +174,14 @@ func TestPFSwitches(t *testing.T) {
 	if err := m.LoadFilterAtBoot(); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(t, m, "root", "pfctl -s info | head -n 1 | cut -c 1-16; pfctl -sA; pfctl -t fail2ban -T show; pfctl -a acme -sr"); got != "Status: Disabled\n  acme\n  com.apple\n  com.apple.internet-sharing\n   198.51.100.23\n   203.0.113.77\nblock drop out quick inet from <vm> to 10.0.0.0/8\n" {
+	if got := must(t, m, "root", "pfctl -s info | head -n 1 | cut -c 1-16; pfctl -sA; pfctl -t fail2ban -T show; pfctl -a acme -sr"); got != "Status: Disabled\n  acme\n  com.apple\n   198.51.100.23\n   203.0.113.77\nblock drop out quick inet from <vm> to 10.0.0.0/8\n" {
 		t.Errorf("after a boot: %q", got)
 	}
 	must(t, m, "root", "echo nonsense >>/etc/pf.conf")
 	if err := m.LoadFilterAtBoot(); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(t, m, "root", "pfctl -sr; pfctl -sA"); got != "  com.apple.internet-sharing\n" {
+	if got := must(t, m, "root", "pfctl -sr; pfctl -sA"); got != "" {
 		t.Errorf("after a boot with a broken file: %q", got)
 	}
 }

@@ -31,7 +31,7 @@ func (v *visit) interfaces() []networkInterface {
 	status: active
 `},
 	}
-	if v.switched("vm-network") != "present" {
+	if live, err := v.filter(); err != nil || live.VMNet == nil && v.switched("vm-network") != "present" {
 		return all
 	}
 	address := netip.MustParsePrefix(v.switched("vm-subnet"))
@@ -47,6 +47,11 @@ func (v *visit) interfaces() []networkInterface {
 		"\t\troot id 0:0:0:0:0:0 priority 0 ifcost 0 port 0\n\t\tipfilter disabled flags 0x0\n" +
 		"\tmember: vmenet0 flags=3<LEARNING,DISCOVER>\n\t        ifmaxaddr 0 port 21 priority 0 path cost 0\n" +
 		"\tnd6 options=201<PERFORMNUD,DAD>\n\tmedia: autoselect\n\tstatus: active\n"})
+}
+
+// bridgeNetwork is the network of the virtual machines.
+func (v *visit) bridgeNetwork() netip.Prefix {
+	return netip.MustParsePrefix(v.switched("vm-subnet")).Masked()
 }
 
 func ifconfig(p *proc) int {

@@ -28,7 +28,7 @@ type pfctlCall struct {
 }
 
 func pfctl(p *proc) int {
-	o, operands, status, ok := p.options("a:deEf:F:nqs:t:T:vX:")
+	o, operands, status, ok := p.options("a:deEf:F:nNqRs:t:T:vX:")
 	switch {
 	case !ok:
 		return status
@@ -167,21 +167,28 @@ func (c *pfctlCall) release() int {
 	if err != nil {
 		return c.fail(exitFailed, "invalid token: %s", c.options['X'])
 	}
-	for i, known := range c.live.References {
-		if known.Token != token {
-			continue
-		}
-		c.live.References = append(c.live.References[:i:i], c.live.References[i+1:]...)
-		c.changed = true
-		if left := len(c.live.References); left > 0 {
-			c.done("disable request successful. %d more pf enable reference(s) remaining, pf still enabled.", left)
-			return 0
-		}
-		c.switchTo(false)
-		c.done("pf disabled")
+	if !c.live.release(token, c.p.session.now()) {
+		return c.fail(exitFailed, "pf not enabled or invalid token")
+	}
+	c.changed = true
+	if left := len(c.live.References); left > 0 {
+		c.done("disable request successful. %d more pf enable reference(s) remaining, pf still enabled.", left)
 		return 0
 	}
-	return c.fail(exitFailed, "pf not enabled or invalid token")
+	c.done("pf disabled")
+	return 0
+}
+
+// only gives the lists that a load replaces, where it does not replace all: with -R those that filter,
+// with -N those that translate.
+func (c *pfctlCall) only() (kinds []ruleKind) {
+	if c.options.has('R') {
+		kinds = append(kinds, scrubRule, dummynetRule, filterRule)
+	}
+	if c.options.has('N') {
+		kinds = append(kinds, natRule, rdrRule, binatRule)
+	}
+	return kinds
 }
 
 // load reads a file into the main ruleset or an anchor.
@@ -198,7 +205,7 @@ func (c *pfctlCall) load() int {
 		}
 		text = string(data)
 	}
-	l := &loading{live: c.live, switched: c.v.switched, read: func(name string) ([]byte, error) { return c.v.read(c.p, name) }}
+	l := &loading{live: c.live, switched: c.v.switched, only: c.only(), read: func(name string) ([]byte, error) { return c.v.read(c.p, name) }}
 	next, err := l.load(name, text, c.anchor)
 	if err != nil {
 		lines, unmodelled := explain(err)

@@ -79,7 +79,8 @@ func (c *pfctlCall) showList(rules []pfRule, anchor, indent string) {
 		}
 		c.show("%s%s%s", indent, one.Text, body)
 		if c.options.has('v') && indent == "" {
-			c.show("  [ Evaluations: 0         Packets: 0         Bytes: 0           States: 0     ]")
+			n := c.translated(anchor)
+			c.show("  [ Evaluations: %-9d Packets: %-9d Bytes: %-11d States: 0     ]", n, n, 60*n)
 			c.show("  [ Inserted: uid 0 pid 0 ]")
 		}
 		if body != "" {

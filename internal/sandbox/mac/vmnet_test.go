@@ -1,0 +1,114 @@
+package mac
+
+import (
+	"strings"
+	"testing"
+)
+
+// newGuestMac gives a Mac with Tart and a session on which virtual machines run.
+func newGuestMac(t *testing.T, switches map[string]string) *Machine {
+	t.Helper()
+	m := newMachine(t)
+	for name, value := range switches {
+		if err := m.SetSwitch(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	withTart(&kubeletHost{T: t, Machine: m})
+	return m
+}
+
+// guests starts or ends virtual machines, and gives what pf is then: enabled or not, how many references and
+// points of vmnet's, and whether the machines have a network.
+func guests(t *testing.T, m *Machine, do string, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		change := m.StartVM
+		if do == "end" {
+			change = m.RemoveVM
+		}
+		if err := change(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	online, err := m.GuestsOnline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := must(t, m, "root", `pfctl -s info | head -n 1 | cut -d ' ' -f 2; pfctl -s References | grep -c -E 'pfd|pfctl|scw-agent' || true; { pfctl -sr; pfctl -sn; } | grep -c internet-sharing || true; ifconfig -l | wc -w | tr -d ' '`)
+	words := strings.Fields(text)
+	if online {
+		words = append(words, "online")
+	}
+	return strings.Join(words, " ")
+}
+
+// TestVMNet: the network of virtual machines comes with the first and goes with the last.
+func TestVMNet(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		switches            map[string]string
+		before, first, last string // what is done with pf before, while one runs, and how it is with it and after it
+		during              string
+		want, after         string
+	}{
+		"alone":                          {want: "Enabled 2 4 3 online", after: "Enabled 1 0 2"},
+		"pf was off":                     {before: "pfctl -d", want: "Enabled 1 4 3 online", after: "Disabled 0 0 2"},
+		"pf was on and nobody's":         {before: "pfctl -d; pfctl -e", want: "Enabled 1 4 3 online", after: "Disabled 0 0 2"},
+		"nobody's, which it refuses":     {switches: map[string]string{"vmnet-without-references": "fails"}, before: "pfctl -d; pfctl -e", want: "Enabled 0 0 2", after: "Enabled 0 0 2"},
+		"somebody's reference goes":      {during: "pfctl -X $(pfctl -s References | grep scw | tr -s ' ' | cut -d ' ' -f 3)", want: "Enabled 1 4 3 online", after: "Disabled 0 0 2"},
+		"pf is switched off":             {during: "pfctl -d", want: "Disabled 0 4 3", after: "Disabled 0 0 2"},
+		"a full load":                    {during: "pfctl -f /etc/pf.conf", want: "Enabled 2 0 3", after: "Enabled 1 0 2"},
+		"a full load with its points":    {during: fullLoad, want: "Enabled 2 4 3 online", after: "Enabled 1 4 2"},
+		"such a load that breaks":        {switches: map[string]string{"full-load-nat": "broken"}, during: fullLoad, want: "Enabled 2 4 3", after: "Enabled 1 4 2"},
+		"a load of what filters alone":   {during: "pfctl -sr | pfctl -R -f -", want: "Enabled 2 4 3 online", after: "Enabled 1 2 2"},
+		"it replaces everything":         {switches: map[string]string{"vmnet-adds": "everything"}, want: "Enabled 2 4 3 online", after: "Enabled 1 0 2"},
+		"its anchor's rules are flushed": {during: "pfctl -a com.apple.internet-sharing/shared_v4 -F nat", want: "Enabled 2 4 3", after: "Enabled 1 0 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newGuestMac(t, c.switches)
+			must(t, m, "root", c.before+"\n:")
+			guests(t, m, "start", "one", "two")
+			must(t, m, "root", c.during+"\n:")
+			if got := guests(t, m, "end", "one"); got != c.want {
+				t.Errorf("with a virtual machine: %s, want %s", got, c.want)
+			}
+			if got := guests(t, m, "end", "two"); got != c.after {
+				t.Errorf("after the last: %s, want %s", got, c.after)
+			}
+		})
+	}
+}
+
+const fullLoad = `{ pfctl -sr | grep '^scrub'; pfctl -sn; pfctl -sr | grep -v '^scrub'; } | pfctl -f -`
+
+// TestGuestsPackets: the counters of what is translated say whether machines have a network.
+func TestGuestsPackets(t *testing.T) {
+	t.Parallel()
+	m := newGuestMac(t, nil)
+	guests(t, m, "start", "one")
+	packets := func() string {
+		return must(t, m, "root", "sleep 1; pfctl -a com.apple.internet-sharing/shared_v4 -vsn | grep Packets")
+	}
+	if a, b := packets(), packets(); a == b {
+		t.Errorf("they stand still: %s", a)
+	}
+	must(t, m, "root", "pfctl -f /etc/pf.conf")
+	if a, b := packets(), packets(); a != b {
+		t.Errorf("they move: %s %s", a, b)
+	}
+}
+
+// TestRunIsEmptyAfterABoot: what lies in /var/run does not outlive one.
+func TestRunIsEmptyAfterABoot(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	must(t, m, "root", "mkdir /var/run/a; echo x >/var/run/a/b; echo x >/var/run/c")
+	if err := m.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(t, m, "root", "ls /var/run"); got != "" {
+		t.Errorf("left: %s", got)
+	}
+}
