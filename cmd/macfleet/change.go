@@ -109,6 +109,10 @@ func initClusterCmd(env *app.Env) *cobra.Command {
 			"cannot find out, it stops: --ssh-key FILE brings the key back, --new-ssh-key makes a new one.\n\n" +
 			"  macfleet init cluster --export-ssh-key fleet-ssh.key    prepare, and keep a copy of the hosts' key\n" +
 			"  macfleet init cluster --ssh-key fleet-ssh.key           put that key into the cluster again\n\n" +
+			"It notes on the namespace which cluster it is, and refuses one that was prepared as another: a backup\n" +
+			"that was restored elsewhere, or a wrong context. Where this cluster takes the place of that one, give\n" +
+			"its uid, then move the hosts with the same flag of plan and apply (docs/kubernetes.md).\n\n" +
+			"  macfleet init cluster --moved-from-cluster 5a4d6b3c-0000-4000-8000-000000000002\n\n" +
 			"Exit codes: 0 prepared, 1 error or not approved, 3 something is not as wanted afterwards.",
 		RunE: func(c *cobra.Command, _ []string) error { return app.InitCluster(c.Context(), env, o) }}
 	f := c.Flags()

@@ -49,10 +49,11 @@ func (s *session) locked(looking, acting context.Context, o Locking, do func() e
 		return do()
 	}
 	// A lock in a wrong cluster would be a change there.
-	here, err := s.rightCluster(looking, s.MovedFrom)
+	here, noted, err := s.rightCluster(looking, s.MovedFrom)
 	if err != nil {
 		return err
 	}
+	defer s.tellNoted(here, noted)
 	l, err := lock.Acquire(looking, lock.Options{Store: s.lease(), Run: s.env.this, Machine: machine(), Lasts: o.Lasts, Wait: o.Timeout, Tell: s.tellWaiting(),
 		Place: lock.Place{ID: here.UID, Name: here.Name()}, From: s.MovedFrom})
 	var elsewhere *lock.ElsewhereError
@@ -71,15 +72,25 @@ func (s *session) locked(looking, acting context.Context, o Locking, do func() e
 
 // rightCluster returns which cluster it is, or why nothing may be changed in it. A cluster
 // that answers and does not say which one it is has no uid: what relies on it is refused later.
-func (s *session) rightCluster(ctx context.Context, movedFrom string) (inventory.ClusterID, error) {
-	here, noted, err := s.kubernetes.Which(ctx)
+// noted is the cluster that macfleet's namespace names.
+func (s *session) rightCluster(ctx context.Context, movedFrom string) (here inventory.ClusterID, noted inventory.Seen[inventory.ClusterID], err error) {
+	here, noted, err = s.kubernetes.Which(ctx)
 	switch {
 	case err != nil && (s.config.ClusterUID != "" || kubernetes.Unanswered(err)):
-		return here, &engine.AwayError{Provider: engine.Kubernetes, Err: err}
+		return here, noted, &engine.AwayError{Provider: engine.Kubernetes, Err: err}
 	case err != nil:
-		return here, nil
+		return here, noted, nil
 	}
-	return here, engine.RightCluster(s.config, here, noted, movedFrom)
+	return here, noted, engine.RightCluster(s.config, here, noted, movedFrom)
+}
+
+// tellNoted warns after a move of hosts that macfleet's namespace still names the old cluster: an administrator
+// changes that, as macfleet's own account may not.
+func (s *session) tellNoted(here inventory.ClusterID, noted inventory.Seen[inventory.ClusterID]) {
+	if was, noting := noted.Get(); noting && here.UID != "" && was.UID != here.UID {
+		s.env.warn(fmt.Sprintf("the namespace %s still names the cluster %s; until it names this one, every command needs --moved-from-cluster, and drift fails: "+
+			"macfleet init cluster --moved-from-cluster %s", s.config.Kubernetes.Namespace, was, was.UID))
+	}
 }
 
 // hold lets the engine work under a lock until it is lost, or given back by what it returns.
