@@ -73,7 +73,8 @@ var versionInName = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)+`)
 // Sample gives what a Mac of the sandbox downloads from an address under the names that examples
 // use. It hangs on the last part of the address alone and never changes, so that an example can
 // state its digest: a program's text, or, for a name that ends in .tar.gz, a packed archive, which
-// for one that begins with tart holds a bundle tart.app.
+// for one that begins with tart holds a bundle tart.app. A team has signed those whose name ends in
+// -signed; all others are signed ad hoc.
 func Sample(address string) []byte {
 	name := path.Base(address)
 	if at, err := url.Parse(address); err == nil {
@@ -101,6 +102,9 @@ func program(kind, name string) []byte {
 	}
 	if version := versionInName.FindString(name); version != "" {
 		b.WriteString("version=" + version + "\n")
+	}
+	if strings.HasSuffix(strings.TrimSuffix(name, ".tar.gz"), "-signed") {
+		b.WriteString("team=ABCDE12345\n")
 	}
 	return []byte(b.String())
 }

@@ -169,9 +169,15 @@ func TestKubeletIncidents(t *testing.T) {
 		{"stale-binary-running", func(p *patient) string {
 			return p.run("started=$(date -j -f '%a %b %d %T %Y' \"$(ps -p $(launchctl print " + kubeletJob + " | grep 'pid = ' | tr -dc 0-9) -o lstart=)\" +%s)\n" +
 				"[ \"$(stat -f %c " + kubeletBinary + ")\" -le \"$started\" ] || echo old")
-		}, []string{"launchctl kickstart -k " + kubeletJob}},
+		}, []string{"launchctl bootout " + kubeletJob, "launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"}},
 		{"second-kubelet", func(p *patient) string { return p.run("launchctl list | grep tuist || true") },
 			[]string{"launchctl bootout system/dev.tuist.tart-kubelet; rm /Library/LaunchDaemons/dev.tuist.tart-kubelet.plist"}},
+		{"kubelet-pin-outdated", func(p *patient) string {
+			if !strings.Contains(p.page("properties"), "needs LWCR update") {
+				return ""
+			}
+			return p.page("last exit code")
+		}, []string{"launchctl bootout " + kubeletJob, "launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"}},
 		{"btm-disallowed", func(p *patient) string { return p.run("sfltool dumpbtm | grep ' disallowed,' || true") }, nil},
 	} {
 		t.Run(c.incident, func(t *testing.T) {

@@ -70,7 +70,7 @@ func troubles() []trouble {
 			remember: rememberSettings(nameSettings), cause: spoil(nameSettings), lasts: spoiled(nameSettings), cure: mend(nameSettings),
 		},
 	}
-	return slices.Concat(all, wireTroubles(), sudoTroubles(), loginTroubles(), pfTroubles(), clusterTroubles(), drainTroubles(), capiTroubles(), kubeletTroubles(),
+	return slices.Concat(all, wireTroubles(), sudoTroubles(), loginTroubles(), pfTroubles(), clusterTroubles(), drainTroubles(), capiTroubles(), kubeletTroubles(), pinTroubles(),
 		bundleTroubles(), vmTroubles(), serverTroubles())
 }
 

@@ -263,7 +263,7 @@ func restartOld(m *mac.Machine) error {
 	if err != nil || !old {
 		return err
 	}
-	return m.RestartJob(kubeletJob)
+	return m.LoadJob(kubeletPlist)
 }
 
 func addKubelet(_ context.Context, v *victim) error {

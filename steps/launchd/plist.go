@@ -22,8 +22,9 @@ type Job struct {
 	Arguments   []string          `plist:"ProgramArguments"` // the program first, by its path
 	Environment map[string]string `plist:"EnvironmentVariables"`
 	RunAtLoad   bool              `plist:"RunAtLoad"`
-	KeepAlive   bool              `plist:"KeepAlive"`        // it comes back after any end
-	Throttle    int               `plist:"ThrottleInterval"` // seconds between two starts
+	KeepAlive   bool              `plist:"KeepAlive"`           // it comes back after any end
+	Abandon     bool              `plist:"AbandonProcessGroup"` // what it has started outlives it, such as virtual machines
+	Throttle    int               `plist:"ThrottleInterval"`    // seconds between two starts
 	Stdout      string            `plist:"StandardOutPath"`
 	Stderr      string            `plist:"StandardErrorPath"`
 }

@@ -31,6 +31,15 @@ type Service struct {
 // kernel refused its code signature.
 func (s Service) KilledBySignature() bool { return s.LastReason == "OS_REASON_CODESIGNING" }
 
+// PinOutdated reports whether launchd says that the program is not the one that it pinned when it loaded the job.
+func (s Service) PinOutdated() bool { return slices.Contains(s.Properties, "needs LWCR update") }
+
+// Refused reports whether launchd or the kernel may have refused to start the program: only loading the job anew
+// lets launchd take the program that is there now.
+func (s Service) Refused() bool {
+	return s.KilledBySignature() || s.PinOutdated() || strings.HasPrefix(s.LastExit, "78")
+}
+
 // Crashed reports whether the process before ended by a fault of its own: not well,
 // and not by a signal with which launchd, a shutdown or a person ends one.
 func (s Service) Crashed() bool {

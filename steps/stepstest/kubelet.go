@@ -1,6 +1,7 @@
 package stepstest
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -97,6 +98,7 @@ type Kubelet struct {
 	Job                        int    // exit code of launchctl print
 	Args                       []string
 	Page                       string // its other lines
+	Properties                 string // of the job; empty: the usual ones
 	Disabled                   bool
 	Folders                    string
 	Hardware                   string
@@ -108,8 +110,8 @@ const (
 	kubeletStamp = "901 61000000 1763000000"
 	pageHead     = "system/dev.macfleet.tart-kubelet = {\n\tactive count = 1\n\tpath = /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist\n\ttype = LaunchDaemon\n"
 	pageTail     = "\tstdout path = /var/log/tart-kubelet.log\n\tstderr path = /var/log/tart-kubelet.log\n\tdefault environment = {\n\t}\n\n\tenvironment = {\n" +
-		"\t\tHOME => /Users/m1\n\t\tPATH => /usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin\n\t}\n\n\tdomain = system\n\tusername = m1\n\tminimum runtime = 10\n" +
-		"\tproperties = keepalive | runatload | inferred program | managed LWCR | has LWCR\n}\n"
+		"\t\tHOME => /Users/m1\n\t\tPATH => /usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin\n\t}\n\n\tdomain = system\n\tusername = m1\n\tminimum runtime = 10\n"
+	properties = "keepalive | runatload | inferred program | managed LWCR | has LWCR"
 	// KubeletRuns are the lines of a job's page whose process is well.
 	KubeletRuns = "\tstate = running\n\truns = 1\n\tpid = 4242\n\tlast exit code = (never exited)\n"
 	// KubeletWaits are those of one that is started again and again.
@@ -186,6 +188,8 @@ func kubeletPlist(args []string) string {
 	<true/>
 	<key>KeepAlive</key>
 	<true/>
+	<key>AbandonProcessGroup</key>
+	<true/>
 	<key>ThrottleInterval</key>
 	<integer>10</integer>
 	<key>StandardOutPath</key>
@@ -254,5 +258,5 @@ func (k Kubelet) page() string {
 	for _, arg := range k.Args {
 		text += "\t\t" + arg + "\n"
 	}
-	return text + "\t}\n\n" + k.Page + pageTail
+	return text + "\t}\n\n" + k.Page + pageTail + "\tproperties = " + cmp.Or(k.Properties, properties) + "\n}\n"
 }

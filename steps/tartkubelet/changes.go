@@ -81,8 +81,7 @@ func (d *kubeletDiff) programReason() plan.Reason {
 // run brings the job to what is wanted and starts it anew.
 func (d *kubeletDiff) run() plan.Change {
 	s := d.seen
-	way := kit.Choose(s.loaded && len(s.service.Differs(d.job)) == 0, "kick", "load")
-	args := []string{d.view.Host.User, d.plist, way}
+	args := []string{d.view.Host.User, d.plist, d.way()}
 	for _, r := range d.taken {
 		args = append(args, r.target, r.path)
 	}
@@ -105,6 +104,21 @@ func (d *kubeletDiff) run() plan.Change {
 	return c
 }
 
+// way is how the job is started anew. launchd pins the program when it loads the job, so it is kicked only where it
+// runs the program that lies there, or where the note of its last start says that it was loaded with that one: the host
+// asks that itself, once it has the new program.
+func (d *kubeletDiff) way() string {
+	s := d.seen
+	_, alive := s.own()
+	switch {
+	case !s.loaded, len(s.service.Differs(d.job)) > 0, !s.settled() && s.service.Refused():
+		return "load"
+	case !alive, d.stale, d.older, d.view.Pending, d.version.Differs(), d.access.Differs(), d.jobSettings[2].Differs():
+		return "ask"
+	}
+	return "kick"
+}
+
 // remedy is what helps where the new process does not stay up: the version before, if
 // there was one and the host has kept it.
 func (d *kubeletDiff) remedy() string {
@@ -125,6 +139,9 @@ func (d *kubeletDiff) jobFields() []plan.Field {
 	out := append(d.argumentFields(), kit.Fields(d.jobSettings[1])...)
 	if args, ok := d.seen.onDisk(d.job); ok && d.seen.loaded && d.jobSettings[2].Differs() {
 		return append(out, moved(args, d.job.Arguments, " in the job file")...)
+	}
+	if d.older {
+		out = append(out, plan.Field{Name: "what the job has started", Before: "may end with the job", After: "outlives the job"})
 	}
 	return append(out, kit.Fields(d.jobSettings[2])...)
 }
@@ -199,6 +216,7 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 		{d.condition.Code != (plan.Code{}) && d.seen.loaded && !differs(d.jobSettings[1:]), d.condition},
 		{d.seen.loaded && differs(d.jobSettings), plan.Reason{Code: codePlistChangedUnderJob, Text: d.jobText()}},
 		{d.condition.Code != (plan.Code{}), d.condition},
+		{d.older, plan.Reason{Code: codePlistChangedUnderJob, Text: kubeletPlist + " was written by an older macfleet: virtual machines may end with the job"}},
 		{d.jobSettings[2].Differs(), plan.Reason{Code: codePlistChangedUnderJob, Text: kubeletPlist + " is " + d.jobSettings[2].Seen}},
 		{d.stale, plan.Reason{Code: codeStaleBinaryRunning, Text: "the process was started before the program that lies there now"}},
 		{d.rest[1].Differs(), plan.Reason{Code: codeKubeletFolders, Text: d.rest[1].Seen}},

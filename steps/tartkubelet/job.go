@@ -61,7 +61,7 @@ func kubeletJob(wish *fleet.TartKubelet, v plan.View, c capacity) launchd.Job {
 	if h.Spec.BuildsImages() {
 		args = append(args, keepMachines)
 	}
-	return launchd.Job{Label: kubeletLabel, User: h.User, Arguments: args, RunAtLoad: true, KeepAlive: true, Throttle: 10,
+	return launchd.Job{Label: kubeletLabel, User: h.User, Arguments: args, RunAtLoad: true, KeepAlive: true, Abandon: true, Throttle: 10,
 		Environment: map[string]string{"HOME": "/Users/" + h.User, "PATH": "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin"},
 		Stdout:      kubeletLog, Stderr: kubeletLog}
 }
@@ -98,6 +98,10 @@ func (s kubeletState) jobSettings(want launchd.Job, text string) []kit.Setting {
 			all[1].Seen = "other " + strings.Join(differs, ", ")
 		}
 	}
+	if s.beforeAbandon() {
+		want.Abandon = false
+		text = launchd.Plist(want)
+	}
 	switch {
 	case !s.isPlist:
 		all[2].Seen = "missing"
@@ -109,6 +113,13 @@ func (s kubeletState) jobSettings(want launchd.Job, text string) []kit.Setting {
 	return all
 }
 
+// beforeAbandon reports whether the job's file is one that an older macfleet has rendered, which did not say that what
+// the job has started outlives it. That is no drift of the host.
+func (s kubeletState) beforeAbandon() bool {
+	j, err := launchd.ParsePlist(s.plist.Text)
+	return err == nil && !j.Abandon
+}
+
 // onDisk returns the arguments in the job's file, where that is like the wanted one but
 // for them.
 func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {
@@ -116,7 +127,7 @@ func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {
 	if err != nil || s.plist.Mode != kit.FileMode || j.Program() != want.Program() {
 		return nil, false
 	}
-	want.Arguments = j.Arguments
+	want.Arguments, want.Abandon = j.Arguments, j.Abandon
 	return j.Arguments, launchd.Plist(want) == s.plist.Text
 }
 

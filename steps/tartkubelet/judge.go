@@ -21,6 +21,7 @@ var (
 	codeKubeletNotLoaded    = plan.NewCode("kubelet-not-loaded", plan.Critical, "launchd does not have the kubelet's job")
 	codeKubeletStopped      = plan.NewCode("kubelet-stopped", plan.Critical, "the kubelet has no process, and launchd is to start one")
 	codeKubeletRespawnStuck = plan.NewCode("kubelet-respawn-stuck", plan.Critical, "launchd has the kubelet's job and does not start it again")
+	codeKubeletPinOutdated  = plan.NewCode("kubelet-pin-outdated", plan.Critical, "launchd does not start the kubelet: its program is not the one that the job was loaded with")
 	codeNodeLabelsDiffer    = plan.NewCode("node-labels-differ", plan.Warning, "the Node's labels are not those of the kubelet's job")
 	codeNodeNotJudged       = plan.NewCode("node-not-judged", plan.Warning, "whether the kubelet's Node is well could not be judged",
 		"run macfleet plan again")
@@ -67,6 +68,8 @@ func (s kubeletState) condition() (why plan.Reason, process string) {
 		{!s.loaded && s.disabled, codeKubeletDisabled, "launchd must not start " + kubeletLabel + ": it was disabled", "none, disabled", false},
 		{!s.loaded, codeKubeletNotLoaded, "launchd does not have " + kubeletLabel, "none, not loaded", false},
 		{!settled && s.service.KilledBySignature(), codeKilledByCodesigning, "the kernel kills the program because of its code signature", "killed by codesigning", true},
+		{!settled && s.service.PinOutdated(), codeKubeletPinOutdated, "launchd does not start the program, which is not the one that the job was loaded with",
+			"refused by launchd", true},
 		{!settled && s.service.Crashed() && (!gone || waits), plan.CodeKubeletCrashLoop, "it ends as soon as it was started", "crash-looping", true},
 		{gone && waits, codeKubeletStopped, "there is no process, and launchd is to start one", "none, launchd is to start it", true},
 		{gone, codeKubeletRespawnStuck, "launchd has the job (" + s.service.State + ") and does not start it again", "none, and launchd does not start it", true},

@@ -191,6 +191,9 @@ func (m *nodeMac) picture() map[string]string {
 		if strings.HasSuffix(name, ".bundle") {
 			out[name] = regexp.MustCompile(`(?m)^([fdl]) \d+ \d+ \d+ `).ReplaceAllString(text, "$1 ")
 		}
+		if strings.HasSuffix(name, "tart_kubelet.job") { // the property list names paths of this folder
+			out[name], _, _ = strings.Cut(text, "\n")
+		}
 		if !strings.HasSuffix(name, ".receipt") {
 			continue
 		}

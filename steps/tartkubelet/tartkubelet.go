@@ -121,6 +121,7 @@ type kubeletDiff struct {
 	condition, cluster      plan.Reason
 	kubelet                 plan.Kubelet
 	stale                   bool
+	older                   bool // the job's file is as an older macfleet rendered it
 	early                   bool // the cluster cannot have heard of the process yet
 }
 
@@ -143,7 +144,7 @@ func (d *kubeletDiff) compare(r *kit.Reader) {
 	d.taken, d.foreign = d.step.rivals(s)
 	var process string
 	d.condition, process = s.condition()
-	d.stale = s.stale()
+	d.stale, d.older = s.stale(), s.isPlist && s.withheld == "" && s.beforeAbandon()
 	if d.condition == (plan.Reason{}) && !d.stale && !slices.ContainsFunc(d.jobSettings, kit.Setting.Differs) {
 		d.cluster, d.early = s.inCluster(v)
 	}
@@ -209,7 +210,7 @@ func (d *kubeletDiff) finding() plan.Finding {
 	all := slices.Concat([]kit.Setting{d.version, d.access, d.config}, d.jobSettings, d.rest) // both sides in normal form
 	f := plan.Finding{Facts: kit.Facts(all), VMs: inventory.Present(d.seen.virtualMachines()), Kubelet: inventory.Present(d.kubelet),
 		Watched: d.labels(), Warnings: slices.Concat(d.seen.receipt.RolledBack(d.goal, d.view.Rollback), d.orphans(), d.notJudged())}
-	if !slices.ContainsFunc(all, kit.Setting.Differs) {
+	if !slices.ContainsFunc(all, kit.Setting.Differs) && !d.older {
 		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.diskFull(leastFree))
 		return f
 	}

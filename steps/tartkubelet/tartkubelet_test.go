@@ -93,11 +93,21 @@ func kubeletCases() []namedKubelet {
 			"kubelet-missing binary, kubeconfig-missing kubeconfig, kubelet-missing run load"},
 		{"killed-by-codesigning", func(c *kubeletCase) {
 			c.mac.Page, c.mac.Processes = waits+"\tlast exit reason = OS_REASON_CODESIGNING\n", ""
-		}, "killed-by-codesigning binary, killed-by-codesigning run kick"},
+		}, "killed-by-codesigning binary, killed-by-codesigning run load"},
+		{"pinned to another program", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = waits+"\tlast exit code = 78: EX_CONFIG\n", ""
+			c.mac.Properties = "keepalive | runatload | needs LWCR update | managed LWCR | has LWCR"
+		}, "kubelet-pin-outdated run load"},
+		{"78, and nothing says why", func(c *kubeletCase) {
+			c.mac.Page, c.mac.Processes = waits+"\tlast exit code = 78: EX_CONFIG\n", ""
+		}, "kubelet-crash-loop run load"},
+		{"a file of an older macfleet", func(c *kubeletCase) {
+			c.mac.Plist = strings.Replace(c.mac.Plist, "\t<key>AbandonProcessGroup</key>\n\t<true/>\n", "", 1)
+		}, "plist-changed-under-job run ask"},
 		{"killed once, runs since", func(c *kubeletCase) {
 			c.mac.Page = "\tstate = running\n\truns = 4\n\tpid = 4242\n\tlast exit reason = OS_REASON_CODESIGNING\n"
 		}, ""},
-		{"kubelet-crash-loop between two starts", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, "" }, "kubelet-crash-loop run kick"},
+		{"kubelet-crash-loop between two starts", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, "" }, "kubelet-crash-loop run ask"},
 		{"kubelet-crash-loop with a pid of the moment", func(c *kubeletCase) {
 			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 17\n\tpid = 4242\n\tlast exit code = 2\n", anew
 		}, "kubelet-crash-loop run kick"},
@@ -122,36 +132,36 @@ func kubeletCases() []namedKubelet {
 		}, "plist-changed-under-job run load"},
 		{"kubelet-stopped", func(c *kubeletCase) {
 			c.mac.Page, c.mac.Processes = "\tstate = spawn scheduled\n\truns = 3\n\tlast terminating signal = Terminated: 15\n", ""
-		}, "kubelet-stopped run kick"},
+		}, "kubelet-stopped run ask"},
 		{"kubelet-respawn-stuck", func(c *kubeletCase) {
 			c.mac.Page, c.mac.Processes = "\tstate = not running\n\truns = 3\n\tlast exit code = 0\n", ""
-		}, "kubelet-respawn-stuck run kick"},
+		}, "kubelet-respawn-stuck run ask"},
 		{"not loaded", func(c *kubeletCase) { c.mac.Job, c.mac.Processes = 113, "" }, "kubelet-not-loaded run load"},
 		{"disabled", func(c *kubeletCase) { c.mac.Job, c.mac.Processes, c.mac.Disabled = 113, "", true }, "kubelet-disabled run load"},
-		{"plist-changed-under-job on the disk", func(c *kubeletCase) { c.mac.Plist = c.mac.WithArgs("--max-pods=9").Plist }, "plist-changed-under-job run kick"},
+		{"plist-changed-under-job on the disk", func(c *kubeletCase) { c.mac.Plist = c.mac.WithArgs("--max-pods=9").Plist }, "plist-changed-under-job run ask"},
 		{"plist-changed-under-job in memory", func(c *kubeletCase) { c.mac.Args = append(slices.Clone(c.mac.Args), "--max-pods=9") }, "plist-changed-under-job run load"},
 		{"another plist in both", func(c *kubeletCase) { c.mac = c.mac.WithArgs("--max-pods=9") }, "plist-changed-under-job run load"},
-		{"the plist's mode", func(c *kubeletCase) { c.mac.PlistMode = "0:0:666" }, "plist-changed-under-job run kick"},
-		{"a secret in the plist", func(c *kubeletCase) { c.mac.Withheld = strings.Repeat("e", 64) }, "plist-changed-under-job run kick"},
+		{"the plist's mode", func(c *kubeletCase) { c.mac.PlistMode = "0:0:666" }, "plist-changed-under-job run ask"},
+		{"a secret in the plist", func(c *kubeletCase) { c.mac.Withheld = strings.Repeat("e", 64) }, "plist-changed-under-job run ask"},
 		{"a label that sounds like a secret", func(c *kubeletCase) {
 			sum := sha256.Sum256([]byte(c.mac.Plist))
 			c.mac.Withheld = hex.EncodeToString(sum[:])
 		}, ""},
 		{"stale-binary-running", func(c *kubeletCase) {
 			c.mac.Receipt = strings.Replace(c.mac.Receipt, "installed 1763000001", "installed 1763099000", 1)
-		}, "stale-binary-running run kick"},
+		}, "stale-binary-running run ask"},
 		{"stale, the file replaced by hand", func(c *kubeletCase) {
 			c.mac.Stamp, c.mac.SHA, c.mac.Changed = "999 61000000 1763000000", stepstest.KubeletArtifact().SHA256, 1763099000
-		}, "stale-binary-running run kick"},
+		}, "stale-binary-running run ask"},
 		{"replaced by hand before the start", func(c *kubeletCase) {
 			c.mac.Stamp, c.mac.SHA, c.mac.Changed = "999 61000000 1763000000", stepstest.KubeletArtifact().SHA256, 1763090000
 		}, ""},
-		{"edited program", func(c *kubeletCase) { c.mac.Stamp, c.mac.SHA = "999 5 1", strings.Repeat("ee", 32) }, "kubelet-edited binary, kubelet-edited run kick"},
-		{"the program's mode", func(c *kubeletCase) { c.mac.Access = "501:20:755" }, "kubelet-edited binary, kubelet-edited run kick"},
+		{"edited program", func(c *kubeletCase) { c.mac.Stamp, c.mac.SHA = "999 5 1", strings.Repeat("ee", 32) }, "kubelet-edited binary, kubelet-edited run ask"},
+		{"the program's mode", func(c *kubeletCase) { c.mac.Access = "501:20:755" }, "kubelet-edited binary, kubelet-edited run ask"},
 		{"an older version", func(c *kubeletCase) {
 			c.mac.Receipt = strings.Replace(c.mac.Receipt, "current "+stepstest.KubeletArtifact().SHA256+" 0.4.0", "current "+stepstest.OlderSHA()+" 0.3.0", 1)
-		}, "kubelet-outdated binary, kubelet-outdated run kick"},
-		{"not installed by macfleet", func(c *kubeletCase) { c.mac.Receipt = "" }, "kubelet-unknown binary, kubelet-unknown run kick"},
+		}, "kubelet-outdated binary, kubelet-outdated run ask"},
+		{"not installed by macfleet", func(c *kubeletCase) { c.mac.Receipt = "" }, "kubelet-unknown binary, kubelet-unknown run ask"},
 		{"no kubeconfig", func(c *kubeletCase) { c.mac.ConfigAccess = "" }, "kubeconfig-missing kubeconfig, kubeconfig-missing run kick"},
 		{"another server", func(c *kubeletCase) { c.mac.ConfigServer = "https://127.0.0.1:6443" }, "kubeconfig-differs kubeconfig, kubeconfig-differs run kick"},
 		{"another CA", func(c *kubeletCase) { c.mac.ConfigSHA = strings.Repeat("0", 64) }, "kubeconfig-differs kubeconfig, kubeconfig-differs run kick"},
@@ -165,7 +175,7 @@ func kubeletCases() []namedKubelet {
 		{"identities are not known", func(c *kubeletCase) { c.view.Identity = inventory.Unread[inventory.Identity]("it was forbidden") },
 			"unread the host's identity in the cluster is not known: it was forbidden"},
 		{"folders of somebody else", func(c *kubeletCase) { c.mac.Folders = strings.Replace(c.mac.Folders, "m1:staff", "root:wheel", 1) }, "kubelet-folders run kick"},
-		{"unfinished", func(c *kubeletCase) { c.view.Pending = true }, "unfinished run kick"},
+		{"unfinished", func(c *kubeletCase) { c.view.Pending = true }, "unfinished run ask"},
 		{"second-kubelet of before", func(c *kubeletCase) {
 			c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": "\tpath = /Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n\tprogram = /usr/local/bin/tart-kubelet\n\tpid = 77\n"}
 			c.mac.Plists, c.mac.Processes = "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n", c.mac.Processes+"77 1 02:00:00 /usr/local/bin/tart-kubelet\n"
@@ -193,7 +203,7 @@ func kubeletCases() []namedKubelet {
 			c.mac.Background, c.mac.Job, c.mac.Processes = "         Disposition: [enabled, disallowed, notified] (0x9)\n", 113, ""
 		}, "kubelet-not-loaded run load, refused btm-disallowed"},
 		{"disk-full", func(c *kubeletCase) { c.mac.FreeKB = 20_000 }, "refused disk-full"},
-		{"disk-full before an update", func(c *kubeletCase) { c.mac.FreeKB, c.mac.Receipt = 20_000, "" }, "kubelet-unknown binary, kubelet-unknown run kick, refused disk-full"},
+		{"disk-full before an update", func(c *kubeletCase) { c.mac.FreeKB, c.mac.Receipt = 20_000, "" }, "kubelet-unknown binary, kubelet-unknown run ask, refused disk-full"},
 		{"node-missing", func(c *kubeletCase) { c.view.Node = inventory.Absent[inventory.Node]() }, "node-missing kubeconfig, node-missing run kick"},
 		{"no Node yet", func(c *kubeletCase) {
 			c.view.Node, c.mac.Processes = inventory.Absent[inventory.Node](), "4242 1 00:42 /usr/local/bin/tart-kubelet\n"
@@ -244,9 +254,9 @@ func kubeletCases() []namedKubelet {
 			c.mac = c.mac.WithArgs("--disable-vm-gc")
 			c.mac.Machines, c.mac.Work = vm("bake"), "77 push bake\n"
 		}, "plist-changed-under-job run load, busy"},
-		{"a runner at work", func(c *kubeletCase) { c.mac.Work, c.mac.Receipt = "77 run ci-a\n", "" }, "kubelet-unknown binary, kubelet-unknown run kick"},
+		{"a runner at work", func(c *kubeletCase) { c.mac.Work, c.mac.Receipt = "77 run ci-a\n", "" }, "kubelet-unknown binary, kubelet-unknown run ask"},
 		{"no room for Pods", func(c *kubeletCase) { c.mac.Hardware = "2\n17179869184\n" }, "plist-changed-under-job run load, refused reserve-too-large"},
-		{"no artifact", func(c *kubeletCase) { c.want(func(s *fleet.Spec) { s.TartKubelet.Artifact = nil }) }, "kubelet-outdated binary, kubelet-outdated run kick, refused artifact-missing"},
+		{"no artifact", func(c *kubeletCase) { c.want(func(s *fleet.Spec) { s.TartKubelet.Artifact = nil }) }, "kubelet-outdated binary, kubelet-outdated run ask, refused artifact-missing"},
 	}
 }
 
@@ -325,14 +335,14 @@ func TestKubeletRollback(t *testing.T) {
 		{"there was one before", func(c *kubeletCase) {
 			c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
 			c.mac.Kept += older + "\n"
-		}, true, "kubelet-outdated binary, kubelet-outdated run kick", older},
+		}, true, "kubelet-outdated binary, kubelet-outdated run ask", older},
 		{"its file is gone", func(c *kubeletCase) {
 			c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
 		}, true, "refused nothing-to-roll-back", ""},
 		{"it is the first", func(*kubeletCase) {}, true, "refused nothing-to-roll-back", ""},
 		{"it is back already", func(c *kubeletCase) { c.mac.Receipt = rolled.Replace(c.mac.Receipt) }, true, "", ""},
 		{"back, and forth again", func(c *kubeletCase) { c.mac.Receipt = rolled.Replace(c.mac.Receipt) }, false,
-			"kubelet-outdated binary, kubelet-outdated run kick, warns version-rolled-back", a.SHA256},
+			"kubelet-outdated binary, kubelet-outdated run ask, warns version-rolled-back", a.SHA256},
 		{"back, and wanted so since", func(c *kubeletCase) {
 			c.mac.Receipt += "rolled-back " + older + " 0.5.0\n"
 		}, false, "", ""},

@@ -190,6 +190,7 @@ func TestKubeletThatThisMacRefuses(t *testing.T) {
 func TestSignatureCache(t *testing.T) {
 	t.Parallel()
 	h := newKubelet(t, "version=0.4.0\n")
+	setSwitch(t, h.Machine, "launchd-pins-program", "never")
 	h.root("printf 'version=0.5.0\\n' >/usr/local/bin/tart-kubelet; codesign -v /usr/local/bin/tart-kubelet && launchctl kickstart -k " + kubeletLabel)
 	if state, reason := h.page("state"), h.page("last exit reason"); state != "spawn scheduled" || reason != "OS_REASON_CODESIGNING" {
 		t.Errorf("state = %s, reason = %s", state, reason)

@@ -17,11 +17,12 @@ import (
 // manager is what launchd holds in memory. There is no daemon: whoever looks at the machine works
 // out from stored times what has happened since.
 type manager struct {
-	Jobs     map[string]*job `json:"jobs"`               // by service target, such as system/com.example.d
-	Unloaded []string        `json:"unloaded,omitempty"` // labels of the system's own services that were booted out
-	NextPID  int             `json:"next_pid"`
-	Login    int             `json:"login_pid,omitempty"` // loginwindow's, once it was kicked
-	Halt     *halt           `json:"halt,omitempty"`
+	Jobs     map[string]*job   `json:"jobs"`               // by service target, such as system/com.example.d
+	Unloaded []string          `json:"unloaded,omitempty"` // labels of the system's own services that were booted out
+	NextPID  int               `json:"next_pid"`
+	Login    int               `json:"login_pid,omitempty"` // loginwindow's, once it was kicked
+	Fresh    map[string]string `json:"fresh,omitempty"`     // files that were refused as too new, with their stamps
+	Halt     *halt             `json:"halt,omitempty"`
 }
 
 // halt is a machine on its way down and up again.
@@ -47,6 +48,9 @@ type job struct {
 	Gone  time.Time `json:"gone,omitzero"`  // it was booted out and the label is free then
 	Stuck bool      `json:"stuck,omitempty"`
 	Off   bool      `json:"off,omitempty"` // its background item is disallowed
+
+	Pin      *pin `json:"pin,omitempty"`      // its program, as it was at the loading
+	Outdated bool `json:"outdated,omitempty"` // launchd says that the pin needs an update
 
 	Kubelet *agent.Kubelet `json:"kubelet,omitempty"` // what the process is, where it is one
 	Tart    string         `json:"tart,omitempty"`    // the program with which that kubelet runs virtual machines
@@ -111,7 +115,7 @@ var launchdRecord = inMemory("launchd")
 func (m *manager) clone() *manager {
 	c := *m
 	c.Unloaded = slices.Clone(m.Unloaded)
-	c.Jobs = maps.Clone(m.Jobs)
+	c.Jobs, c.Fresh = maps.Clone(m.Jobs), maps.Clone(m.Fresh)
 	for target, j := range c.Jobs {
 		one := *j
 		if one.Kubelet != nil {

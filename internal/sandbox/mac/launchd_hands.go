@@ -89,6 +89,9 @@ func (m *Machine) AgeJob(target, version string) error {
 		if j.Kubelet != nil {
 			j.Kubelet.Version = version
 		}
+		if j.Pin != nil && j.Pin.Team == "" {
+			j.Pin = &pin{Hash: "of version " + version}
+		}
 	})
 }
 

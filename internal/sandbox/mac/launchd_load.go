@@ -99,6 +99,7 @@ func (v *visit) load(m *manager, now time.Time, d domain, name string) (*job, er
 		return nil, err
 	}
 	j.Off = d.kind == "system" && !allowed
+	j.Pin = v.pinOf(j)
 	m.Jobs[j.target()] = j
 	j.plan(true, now)
 	return j, nil
@@ -143,6 +144,9 @@ func (v *visit) unload(m *manager, now time.Time, d domain, label string) error 
 		delete(m.Jobs, j.target())
 		return nil
 	}
+	if err := v.endsWith(j); err != nil {
+		return err
+	}
 	j.Due, j.Gone = time.Time{}, now.Add(min(v.timeSwitched(drainTimeSwitch), j.About.ExitWithin))
 	if code := v.codeSwitched(bootoutSwitch); code != 0 {
 		return launchCode(code)
@@ -169,6 +173,9 @@ func (v *visit) kick(m *manager, now time.Time, d domain, label string, kill boo
 		return launchCode(37)
 	case j.PID != 0 && (!kill || v.switched(kickSwitch) == "keeps"):
 		return nil
+	}
+	if err := v.endsWith(j); err != nil {
+		return err
 	}
 	j.end(ending{Signal: 15}, now)
 	if j.Off {

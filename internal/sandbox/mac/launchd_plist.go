@@ -25,7 +25,8 @@ type description struct {
 	Keep       keepAlive         `json:"keep,omitzero"`
 	Sessions   []string          `json:"sessions,omitempty"` // LimitLoadToSessionType
 	Disabled   bool              `json:"disabled,omitempty"`
-	Lacking    string            `json:"-"` // a key that is not modelled
+	Abandon    bool              `json:"abandon,omitempty"` // AbandonProcessGroup
+	Lacking    string            `json:"-"`                 // a key that is not modelled
 }
 
 // keepAlive says when a job is started again.
@@ -59,7 +60,7 @@ func describe(data []byte) (description, error) {
 		Label: text(values["Label"]), Program: text(values["Program"]), Args: texts(values["ProgramArguments"]),
 		User: text(values["UserName"]), Dir: text(values["WorkingDirectory"]), Env: map[string]string{},
 		Stdout: text(values["StandardOutPath"]), Stderr: text(values["StandardErrorPath"]), Umask: 0o022,
-		RunAtLoad: truth(values["RunAtLoad"]), Disabled: truth(values["Disabled"]), Throttle: throttle, ExitWithin: exitTimeout,
+		RunAtLoad: truth(values["RunAtLoad"]), Abandon: truth(values["AbandonProcessGroup"]), Disabled: truth(values["Disabled"]), Throttle: throttle, ExitWithin: exitTimeout,
 		Sessions: texts(values["LimitLoadToSessionType"]),
 	}
 	for name, value := range dict(values, "EnvironmentVariables") {

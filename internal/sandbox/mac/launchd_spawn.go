@@ -105,6 +105,9 @@ func (v *visit) startCode(l *launch, j *job, due, now time.Time) (script bool, e
 		j.dies(ending{Signal: int(syscall.SIGKILL), Reason: killedByKernel}, 0, due, now)
 		return false, nil
 	}
+	if v.violates(j, due, now) {
+		return false, nil
+	}
 	head, err := v.code(n)
 	if err == nil && isKubelet(n.path, head) {
 		v.startKubelet(l, j, head, due, now)

@@ -17,6 +17,7 @@ import (
 //	version=2.32.1       what the program says of itself
 //	program=tart         which program it is, wherever it lies
 //	tampered             its bytes are not those that were signed
+//	team=ABCDE12345      the team that has signed it; without it, it is signed ad hoc
 //	signature=adhoc      somebody has signed it again on the machine
 //
 // One that begins with the word unsigned was never signed; every other one is.
@@ -38,7 +39,7 @@ const (
 )
 
 // codeLine finds what tells a program from a text.
-var codeLine = regexp.MustCompile(`(?m)^(version=|program=|signature=|tampered$|` + SampleLine + `$)`)
+var codeLine = regexp.MustCompile(`(?m)^(version=|program=|team=|signature=|tampered$|` + SampleLine + `$)`)
 
 // codeHead is how much of a program is looked at, from its beginning and from its end.
 const codeHead = 256 << 10

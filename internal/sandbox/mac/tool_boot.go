@@ -118,7 +118,7 @@ func sfltool(p *proc) int {
 					return err
 				}
 				n++
-				p.printf("%s", record(n, folder+"/"+name, about, off))
+				p.printf("%s", record(n, folder+"/"+name, about, off, v.generation(about.Label)))
 			}
 		}
 		return nil
@@ -129,7 +129,7 @@ func sfltool(p *proc) int {
 	return 0
 }
 
-func record(n int, file string, about description, off bool) string {
+func record(n int, file string, about description, off bool, generation int) string {
 	disposition := "[enabled, allowed, notified] (0xb)"
 	if off {
 		disposition = "[enabled, disallowed, notified] (0x9)"
@@ -147,8 +147,8 @@ func record(n int, file string, about description, off bool) string {
            Identifier: %s
                   URL: file://%s
       Executable Path: %s
-           Generation: 1
+           Generation: %d
     Parent Identifier: Unknown Developer
 
-`, n, n, path.Base(about.Program), kind, number, disposition, about.Label, file, about.Program)
+`, n, n, path.Base(about.Program), kind, number, disposition, about.Label, file, about.Program, generation)
 }

@@ -2,6 +2,7 @@ package mac
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
@@ -184,12 +185,15 @@ func (c *codesignCall) show(n node, head []byte) {
 	if hasLine(head, signatureLine) {
 		flags = "0x2(adhoc)"
 	}
+	if team := teamOf(head); team != "" {
+		flags, signature = "0x10000(runtime)", "Signature size=8979\nAuthority=Developer ID Application: Example ("+team+")"
+	}
 	c.say("Identifier=" + identifier + "\nFormat=Mach-O thin (arm64)\nCodeDirectory v=20400 size=520 flags=" + flags + " hashes=13+0 location=embedded")
 	if c.loud >= 4 {
 		c.say("Hash type=sha256 size=32\nCandidateCDHash sha256=" + full[:40] + "\nCandidateCDHashFull sha256=" + full +
 			"\nHash choices=sha256\nCMSDigest=" + full + "\nCMSDigestType=2")
 	}
-	c.say("CDHash=" + full[:40] + "\n" + signature + "\nInfo.plist=not bound\nTeamIdentifier=not set\nSealed Resources=none\nInternal requirements=none")
+	c.say("CDHash=" + full[:40] + "\n" + signature + "\nInfo.plist=not bound\nTeamIdentifier=" + cmp.Or(teamOf(head), "not set") + "\nSealed Resources=none\nInternal requirements=none")
 }
 
 // resign signs anew: it writes a new file and renames it, so that the inode is another one.

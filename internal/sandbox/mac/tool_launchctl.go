@@ -111,10 +111,17 @@ func (c launchctlCall) bootstrap() int {
 	}
 	lacking := ""
 	err := c.change(d, func(v *visit, m *manager, now time.Time) error {
-		j, err := v.load(m, now, d, c.absolute(c.args[1]))
+		file := c.absolute(c.args[1])
+		if n, err := v.find(c.user, "/", file, true); err == nil && v.tooFresh(m, n) {
+			return launchCode(5)
+		}
+		j, err := v.load(m, now, d, file)
 		if j != nil && j.About.Lacking != "" {
 			lacking = j.About.Lacking
 			delete(m.Jobs, j.target())
+		}
+		if err == nil && j != nil {
+			err = v.registered(j.About.Label)
 		}
 		return err
 	})

@@ -236,6 +236,9 @@ func (j *job) properties() []string {
 	if j.About.Inferred {
 		all = append(all, "inferred program")
 	}
+	if j.Outdated {
+		all = append(all, "needs LWCR update")
+	}
 	return append(all, "managed LWCR", "has LWCR")
 }
 

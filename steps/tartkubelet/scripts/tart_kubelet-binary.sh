@@ -1,4 +1,4 @@
-# Uses: receipt note put
+# Uses: receipt note put service job
 # Installs the program under a new inode: the kernel keeps what it knows of a signature with the inode, and
 # kills a program whose bytes were replaced in place.
 # $1 the artifact, $2 its digest, $3 its version, $4 "back" where it is a version from before,
@@ -37,6 +37,7 @@ if ! codesign -v "$new" 2>/dev/null; then
   codesign --force --sign - "$new"
   got=$(sha "$new")
 fi
+forget_program tart_kubelet "$program"
 sync
 mv -f "$new" "$program"
 write_receipt tart_kubelet "$digest" "$version" "$program" "$got" "$way"

@@ -28,7 +28,11 @@ spawn() {
   get runs
   echo $((value + 1)) >"$STATE/runs"
   now >"$STATE/started"
-  if grep -q crashes "$ROOT/usr/local/bin/tart-kubelet" || ! [ -s "$ROOT/etc/tart-kubelet/kubeconfig" ]; then
+  rm -f "$STATE/refused"
+  if ! cmp -s "$STATE/pin" "$ROOT/usr/local/bin/tart-kubelet"; then
+    rm -f "$STATE/pid"
+    echo >"$STATE/refused"
+  elif grep -q crashes "$ROOT/usr/local/bin/tart-kubelet" || ! [ -s "$ROOT/etc/tart-kubelet/kubeconfig" ]; then
     rm -f "$STATE/pid"
     echo "fatal: this version crashes" >>"$ROOT/var/log/tart-kubelet.log"
   else
@@ -53,7 +57,8 @@ page() {
   printf '\t}\n\n\tenvironment = {\n\t\tHOME => %s\n\t\tPATH => %s\n\t\tSECRET => hunter2\n\t}\n\n\tusername = m1\n\tminimum runtime = 10\n\truns = %s\n' "$ROOT/Users/m1" "$ROOT/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin" "$runs"
   get pid
   [ -z "$value" ] || printf '\tpid = %s\n' "$value"
-  printf '\tlast exit code = 1\n\tproperties = keepalive | runatload\n}\n'
+  if has refused; then printf '\tlast exit reason = OS_REASON_CODESIGNING\n'; else printf '\tlast exit code = 1\n'; fi
+  printf '\tproperties = keepalive | runatload\n}\n'
 }
 
 drain() {
@@ -83,10 +88,11 @@ case "$name $*" in
     if has legacy; then echo two kubelets >>"$STATE/faults"; fi
     if has job; then echo 'Bootstrap failed: 5: Input/output error' >&2; status=5; else
       cp "$3" "$STATE/job"
+      cp "$ROOT/usr/local/bin/tart-kubelet" "$STATE/pin"
       sed -n '/ProgramArguments/,/<\/array>/s/^\t\t<string>\(.*\)<\/string>$/\t\t\1/p' "$3" >"$STATE/args"
       spawn
     fi ;;
-  "launchctl kickstart -k system/$label")
+  "launchctl kickstart -k system/$label" | "launchctl kickstart system/$label")
     if has legacy; then echo two kubelets >>"$STATE/faults"; fi
     if has job; then spawn; else status=113; fi ;;
   'sfltool dumpbtm') printf ' Disposition: [enabled, allowed, notified] (0xb)\n Identifier: 8.%s\n' "$label" ;;
@@ -121,6 +127,7 @@ case "$name $*" in
     owner=$1
     shift
     for inode in $(stat -c %i "$@"); do echo "$owner" >"$STATE/owner.$inode"; done ;;
+  'codesign -d --verbose=2 '*) printf 'Executable=%s\nIdentifier=tart-kubelet\nTeamIdentifier=%s\n' "$3" "$(grep -o '^TEAM[0-9]*' "$3" || echo not set)" >&2 ;;
   'codesign -v '*) if grep -q ^unsigned "$2" 2>/dev/null; then echo "$2: code object is not signed at all" >&2; status=1; fi ;;
   'codesign --force --sign - '*) { echo signed; cat "$4"; } >"$4.signed" && chmod 0755 "$4.signed" && mv -f "$4.signed" "$4" ;;
   'sync ') ;;
