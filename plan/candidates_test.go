@@ -67,7 +67,10 @@ var badCandidates = []struct {
 	{"not ready", func(_ *world, s *inventory.Server) { s.Status = "reinstalling" }, "server-not-ready", false},
 	{"not delivered", func(_ *world, s *inventory.Server) { s.Delivered = false }, "server-not-ready", false},
 	{"wrong type", func(_ *world, s *inventory.Server) { s.Type = "M1-M" }, "", false},
-	{"wrong family", func(_ *world, s *inventory.Server) { s.OSFamily = "Ventura" }, "", false},
+	{"wrong family", func(w *world, s *inventory.Server) {
+		s.OSFamily = "Ventura"
+		w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("13.6") })
+	}, "", false},
 	{"not in the pool", func(_ *world, s *inventory.Server) { s.Name, s.Type = "acme-poo", "M1-M" }, "", false},
 	{"name taken", func(w *world, _ *inventory.Server) {
 		w.server(77, "acme-prod-macos-m2-00001").Type = "M1-M"
@@ -107,6 +110,9 @@ var badCandidates = []struct {
 	{"nothing read at all", func(w *world, _ *inventory.Server) { w.hosts[serverID(1)] = plan.HostSeen{Root: true} }, "marker-unreadable", true},
 	{"runs another family", func(w *world, _ *inventory.Server) {
 		w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("15.7.1") })
+	}, "wrong-os", true},
+	{"runs a macOS that came out later", func(w *world, _ *inventory.Server) {
+		w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("27.0") })
 	}, "wrong-os", true},
 	{"no root", func(w *world, _ *inventory.Server) {
 		w.change(1, func(h *plan.HostSeen) { h.Root = false })
@@ -171,9 +177,8 @@ func TestGoodCandidates(t *testing.T) {
 			c.Nonce = "of another run"
 			h.Claim = inventory.Present(c)
 		},
-		"a macOS that came out later": func(_ *world, h *plan.HostSeen) { h.OSVersion = inventory.Present("27.0") },
-		"a macOS version unread":      func(_ *world, h *plan.HostSeen) { h.OSVersion = inventory.Unread[string]("lost") },
-		"the family without a minor":  func(_ *world, h *plan.HostSeen) { h.OSVersion = inventory.Present("26") },
+		"a macOS version unread":     func(_ *world, h *plan.HostSeen) { h.OSVersion = inventory.Unread[string]("lost") },
+		"the family without a minor": func(_ *world, h *plan.HostSeen) { h.OSVersion = inventory.Present("26") },
 	} {
 		w := newWorld(1, 0, 0)
 		w.free(1)
@@ -198,6 +203,91 @@ func TestOSFamilies(t *testing.T) {
 				t.Errorf("macOS %s for a fleet of %s is claimed: %t", version, os, got)
 			}
 		}
+	}
+}
+
+// TestThePoolIsJudgedByWhatRuns: the image that a server was first installed with says
+// nothing once it was updated, so its host is asked before the pool counts as too small.
+func TestThePoolIsJudgedByWhatRuns(t *testing.T) {
+	t.Parallel()
+	type server struct{ image, runs string } // runs "" = it cannot be asked, "?" = it does not say
+	const tahoe, sequoia, sonoma = "26.3", "15.7.1", "14.6"
+	for name, tc := range map[string]struct {
+		pool     []server
+		want     int    // hosts of Tahoe in macos.m2, as many of Sequoia in runners.m2
+		os       string // of the runners; empty: Sequoia
+		claims   []string
+		rejected []string
+		asked    [][]string
+	}{
+		"updated since": {
+			pool: []server{{"Sequoia", tahoe}, {"Tahoe", tahoe}, {"Sonoma", sonoma}}, want: 1,
+			claims: []string{"acme-pool-01 > acme-prod-macos-m2-00001"},
+			asked:  [][]string{{"acme-pool-01", "acme-pool-02"}, {"acme-pool-03"}},
+		},
+		"only updated ones": {
+			pool: []server{{"Sequoia", tahoe}, {"Sonoma", tahoe}, {"Sonoma", sequoia}}, want: 1,
+			claims: []string{"acme-pool-01 > acme-prod-macos-m2-00001", "acme-pool-03 > acme-prod-runners-m2-00003"},
+			asked:  [][]string{{"acme-pool-01", "acme-pool-02", "acme-pool-03"}},
+		},
+		"an older macOS than the image": {
+			pool: []server{{"Tahoe", sequoia}, {"Tahoe", tahoe}}, want: 1,
+			claims:   []string{"acme-pool-02 > acme-prod-macos-m2-00002", "acme-pool-01 > acme-prod-runners-m2-00001"},
+			rejected: []string{"acme-pool-01 wrong-os"},
+			asked:    [][]string{{"acme-pool-01", "acme-pool-02"}},
+		},
+		"cannot be asked": {
+			pool: []server{{"Sonoma", ""}, {"Tahoe", tahoe}, {"Sequoia", sequoia}}, want: 1,
+			claims: []string{"acme-pool-02 > acme-prod-macos-m2-00002", "acme-pool-03 > acme-prod-runners-m2-00003"},
+			asked:  [][]string{{"acme-pool-02", "acme-pool-03"}},
+		},
+		"cannot be asked, and is needed": {
+			pool: []server{{"Sonoma", ""}, {"Tahoe", tahoe}}, want: 1,
+			claims: []string{"acme-pool-02 > acme-prod-macos-m2-00002"}, rejected: []string{"acme-pool-01 unreachable"},
+			asked: [][]string{{"acme-pool-01", "acme-pool-02"}},
+		},
+		"does not say what it runs": {
+			pool: []server{{"Tahoe", "?"}, {"Sequoia", "?"}, {"Sonoma", "?"}}, want: 1,
+			claims: []string{"acme-pool-01 > acme-prod-macos-m2-00001", "acme-pool-02 > acme-prod-runners-m2-00002"},
+			asked:  [][]string{{"acme-pool-01", "acme-pool-02"}},
+		},
+		"a family that this version does not know": {
+			pool: []server{{"Redwood", "27.1"}, {"Tahoe", tahoe}, {"Tahoe", "27.1"}}, want: 1, os: "Redwood",
+			claims: []string{"acme-pool-02 > acme-prod-macos-m2-00002", "acme-pool-01 > acme-prod-runners-m2-00001"},
+			asked:  [][]string{{"acme-pool-01", "acme-pool-02"}},
+		},
+		"an image that is no macOS": {
+			pool: []server{{"DevOS", tahoe}, {"Linux", ""}, {"", tahoe}}, want: 1,
+			asked: nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(tc.want, 0, tc.want)
+			if tc.os != "" {
+				w.cfg.Fleets[1].OS = tc.os
+			}
+			for i, s := range tc.pool {
+				w.free(i + 1).OSFamily = s.image
+				w.change(i+1, func(h *plan.HostSeen) {
+					switch h.OSVersion = inventory.Present(s.runs); s.runs {
+					case "":
+						*h = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable"), Text: "x", Remedy: "y"}}
+					case "?":
+						h.OSVersion = inventory.Unread[string]("lost")
+					}
+				})
+			}
+			p := w.plan(t)
+			expect(t, "claims", tc.claims, claimed(p))
+			expect(t, "rejected", tc.rejected, rejected(p))
+			expect(t, "asked", tc.asked, w.asked)
+			missing := 0
+			for _, s := range p.Shortages {
+				missing += s.Missing
+			}
+			expect(t, "missing", 2*tc.want-len(tc.claims), missing)
+		})
 	}
 }
 

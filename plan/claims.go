@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -91,6 +92,7 @@ func (c *census) assign(sel Selection) []need {
 				n.held, n.short = n.short, 0
 			}
 			n.choose(c, taken, names)
+			n.unasked(c, taken)
 			needs = append(needs, n)
 		}
 	}
@@ -106,7 +108,7 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		if len(n.chosen) == n.short {
 			return
 		}
-		if p.role != pool || c.elsewhere[s.ID] || taken[s.ID] || s.Type != n.group.Type || s.OSFamily != n.fleet.OS {
+		if p.role != pool || c.elsewhere[s.ID] || taken[s.ID] || s.Type != n.group.Type || s.OSFamily != n.fleet.OS && !c.runs(s, n.fleet.OS) {
 			continue
 		}
 		name := c.cfg.HostName(n.fleet.Name, n.group.Name, s.ID)
@@ -130,12 +132,36 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 	}
 }
 
+// runs reports whether a server's host says that it runs a family of macOS. The image that
+// the server was first installed with says that no longer, once it was updated.
+func (c *census) runs(s inventory.Server, family string) bool {
+	version, read := c.snap.Hosts[s.ID].OSVersion.Get()
+	return read && OSFamily(version) == family
+}
+
+// mayRun reports whether only the host of a pool server can say that it runs another macOS
+// than it was installed with. Images that are no family of macOS are for something else.
+func mayRun(s inventory.Server) bool {
+	return s.Usable() && !s.DeletionScheduled && slices.Contains(slices.Collect(maps.Values(families)), s.OSFamily)
+}
+
+// unasked names the servers that were installed with another macOS, where their hosts could
+// not say what they run now, as long as a group is short.
+func (n *need) unasked(c *census, taken map[string]bool) {
+	for _, p := range c.servers {
+		s, t := p.server, c.snap.Hosts[p.server.ID].Trouble
+		if t != nil && n.missing() > 0 && p.role == pool && !c.elsewhere[s.ID] && !taken[s.ID] && s.Type == n.group.Type && s.OSFamily != n.fleet.OS {
+			n.rejected = append(n.rejected, Rejected{Server: s, Trouble: *t})
+		}
+	}
+}
+
 // unfit returns why a pool server cannot be claimed by what its host shows.
 func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name string, n need) *Trouble {
 	m, marked := seen.Marker.Get()
 	claim, claimed := seen.Claim.Get()
 	version, _ := seen.OSVersion.Get()
-	switch family := OSFamily(version); {
+	switch {
 	case seen.Trouble != nil:
 		return seen.Trouble
 	case seen.Marker.IsUnread():
@@ -147,8 +173,8 @@ func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name string, n 
 	case claimed && !claim.Same(ClaimOf(cfg.Owner, name, s.ID)):
 		return codeClaimedByAnother.Trouble(fmt.Sprintf("%s is being claimed as %s", s.Name, claim.Name),
 			"let the other run finish; if it is dead, reinstall the server")
-	case family != "" && family != n.fleet.OS:
-		return codeWrongOS.Trouble(fmt.Sprintf("it runs macOS %s (%s), the fleet wants %s", version, family, n.fleet.OS))
+	case isOther(version, n.fleet.OS):
+		return codeWrongOS.Trouble(fmt.Sprintf("it runs macOS %s, the fleet wants %s", withFamily(version), n.fleet.OS))
 	case !seen.Root && !n.group.Spec.GrantsRoot():
 		return MissingSudo()
 	case !seen.Root && seen.Password != nil:
@@ -170,6 +196,23 @@ var families = map[string]string{"13": "Ventura", "14": "Sonoma", "15": "Sequoia
 func OSFamily(version string) string {
 	major, _, _ := strings.Cut(version, ".")
 	return families[major]
+}
+
+// isOther reports whether a version of macOS is surely of another family: also one that came
+// out later, where the family is known.
+func isOther(version, family string) bool {
+	if got := OSFamily(version); version == "" || got != "" {
+		return version != "" && got != family
+	}
+	return slices.Contains(slices.Collect(maps.Values(families)), family)
+}
+
+// withFamily names a version of macOS with its family, where that is known.
+func withFamily(version string) string {
+	if family := OSFamily(version); family != "" {
+		return version + " (" + family + ")"
+	}
+	return version
 }
 
 // MissingSudo is the trouble of a host that asks for a password before it gives root.

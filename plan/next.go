@@ -10,14 +10,16 @@ import (
 
 // Next returns the servers that must still be asked before Compute can judge: all members,
 // as many candidates as claims need, and, before a claim is made, strays of the wanted
-// type, which may be members that somebody renamed.
+// type, which may be members that somebody renamed. Where the pool seems too small, its
+// servers of other images are asked too: they may have been updated to the wanted macOS.
 func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 	c := takeCensus(cfg, snap)
 	wanted := make(map[string]bool) // server ids of candidates
 	types := make(map[string]bool)  // that a selected claim wants
+	short := make(map[string]bool)  // types of which the pool has too few
 	for _, n := range c.assign(sel) {
 		if n.missing()+len(n.unsure) > 0 && sel.matches(lackingIn(n.fleet, n.group)) {
-			types[n.group.Type] = true
+			types[n.group.Type], short[n.group.Type] = true, short[n.group.Type] || n.missing() > 0
 		}
 		for i := range n.chosen {
 			if p := &n.chosen[i]; sel.matches(p) {
@@ -37,7 +39,8 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 		case member:
 			ask = sel.matches(p)
 		case pool:
-			ask = ask || (begun[p.server.ID] || p.by != "" && types[p.server.Type]) && p.server.Usable()
+			ask = ask || (begun[p.server.ID] || p.by != "" && types[p.server.Type]) && p.server.Usable() ||
+				short[p.server.Type] && mayRun(p.server) && !c.elsewhere[p.server.ID]
 		case orphan:
 			ask = sel.matches(p)
 		case stray:

@@ -6,15 +6,37 @@ import (
 	"strings"
 )
 
+const (
+	macosSwitch    = "macos"
+	macosInstalled = "installed"
+)
+
+// systemSwitches are those of the system itself.
+func systemSwitches() []Switch {
+	return []Switch{{macosSwitch, "which macOS runs: the one that was first installed, or a version that it was updated to", []string{macosInstalled, "VERSION"}}}
+}
+
+// osVersion gives the version of macOS that runs.
+func (p *proc) osVersion() string {
+	version := p.session.id.OSVersion
+	_ = p.visit(func(v *visit) error { // where nothing can be read, nothing was set either
+		if set := v.switched(macosSwitch); set != macosInstalled {
+			version = set
+		}
+		return nil
+	})
+	return version
+}
+
 func swVers(p *proc) int {
 	id := p.session.id
 	switch args := p.args(); {
 	case len(args) == 0:
-		p.printf("ProductName:\t\tmacOS\nProductVersion:\t\t%s\nBuildVersion:\t\t%s\n", id.OSVersion, id.OSBuild)
+		p.printf("ProductName:\t\tmacOS\nProductVersion:\t\t%s\nBuildVersion:\t\t%s\n", p.osVersion(), id.OSBuild)
 	case len(args) > 1:
 		return p.unmodelled(strings.Join(args, " "))
 	case args[0] == "-productVersion" || args[0] == "--productVersion":
-		p.printf("%s\n", id.OSVersion)
+		p.printf("%s\n", p.osVersion())
 	case args[0] == "-buildVersion" || args[0] == "--buildVersion":
 		p.printf("%s\n", id.OSBuild)
 	case args[0] == "-productName" || args[0] == "--productName":
@@ -52,7 +74,7 @@ func uname(p *proc) int {
 	case len(args) > 0:
 		return p.usage("uname [-amnoprsv]")
 	}
-	release := darwin(p.session.id.OSVersion)
+	release := darwin(p.osVersion())
 	node := p.child([]string{"hostname"})
 	var name capture
 	node.stdout = &name
