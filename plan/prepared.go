@@ -58,7 +58,7 @@ func (c *computation) whose(o inventory.Object, before func() bool) (Origin, Rea
 		return pending, Reason{codeObjectSurplus, o.Why}
 	}
 	origin := c.originOf(o, before)
-	missing, certain := o.State == inventory.ObjectMissing, origin.Drift && (o.Made != inventory.MadeUnknown || o.Lacking())
+	missing, certain := o.Gone(), origin.Drift && (o.Made != inventory.MadeUnknown || o.Lacking())
 	switch {
 	case o.Prepared && certain && missing:
 		return origin, Reason{codePreparedMissing, cmp.Or(o.Why, "it was there, and is gone")}
@@ -71,7 +71,7 @@ func (c *computation) whose(o inventory.Object, before func() bool) (Origin, Rea
 }
 
 func (c *computation) originOf(o inventory.Object, before func() bool) Origin {
-	missing := o.State == inventory.ObjectMissing
+	missing := o.Gone()
 	switch {
 	case o.Made == inventory.MadeSo:
 		return drifted
@@ -146,6 +146,9 @@ func notPrepared(o inventory.Object) *Trouble {
 		text = fmt.Sprintf("the %s of the cluster is not as this version wants it: %s", o, o.Why)
 	case inventory.ObjectSurplus:
 		text = fmt.Sprintf("the cluster still has the %s: %s", o, o.Why)
+	case inventory.ObjectUnserved:
+		return CodeClusterNotPrepared.Trouble(fmt.Sprintf("the %s does nothing: %s", o, o.Why),
+			"let the API server serve this kind again, as Kubernetes 1.30 and later do, or accept that it does not: macfleet init cluster")
 	}
 	return CodeClusterNotPrepared.Trouble(text)
 }

@@ -143,6 +143,8 @@ func TestWhoseObject(t *testing.T) {
 		{"missing, and a marker proves a kubelet", after(proven), missing, inventory.MadeUnknown, false, gone + " D"},
 		{"missing, noted as wanted", fresh, missing, inventory.MadeSo, false, gone + " D"},
 		{"missing, noted otherwise", fresh, missing, inventory.MadeElse, false, gone + " DP"},
+		{"not served any more", fresh, inventory.ObjectUnserved, inventory.MadeSo, false, gone + " D"},
+		{"not served any more, noted otherwise", fresh, inventory.ObjectUnserved, inventory.MadeElse, false, gone + " DP"},
 		{"missing, never made", identities, missing, inventory.MadeNever, false, "object-missing P"},
 		{"changed by hand", identities, differs, inventory.MadeSo, false, changed + " D"},
 		{"changed by hand, and wanted otherwise", identities, differs, inventory.MadeMoved, false, changed + " DP"},

@@ -144,8 +144,11 @@ type Object struct {
 	Recent bool `json:"recent,omitempty"`
 }
 
+// Gone reports whether the cluster does not hold the object at all.
+func (o Object) Gone() bool { return o.State == ObjectMissing || o.State == ObjectUnserved }
+
 // Lacking reports whether the cluster works as if the object were not there.
-func (o Object) Lacking() bool { return o.State == ObjectMissing || o.State == ObjectDiffers && o.Void }
+func (o Object) Lacking() bool { return o.Gone() || o.State == ObjectDiffers && o.Void }
 
 // Made is how an object stands to what macfleet init cluster noted when it last made all:
 // by this a difference is somebody's doing, or a later wish.
@@ -192,6 +195,8 @@ const (
 	ObjectSurplus ObjectState = "surplus" // it was wanted once, and is not any more
 	// ObjectForeign: somebody else's, in the place of one that macfleet made once. It is left alone.
 	ObjectForeign ObjectState = "foreign"
+	// ObjectUnserved: init cluster made it, and the server does not serve its kind any more.
+	ObjectUnserved ObjectState = "unserved"
 )
 
 // Machine is a Machine of the Cluster API.

@@ -293,7 +293,7 @@ func (t *Text) Preparation(all []Prepared) {
 		return
 	}
 	t.Say("The cluster needs, before macfleet can work with it:")
-	signs := map[inventory.ObjectState]string{inventory.ObjectDiffers: "~", inventory.ObjectSurplus: "-"}
+	signs := map[inventory.ObjectState]string{inventory.ObjectDiffers: "~", inventory.ObjectSurplus: "-", inventory.ObjectUnserved: "-"}
 	for _, same := range grouped(needed, func(p Prepared) [2]string { return [2]string{string(p.State), p.For} }) {
 		names := joined(same, func(o Prepared) string { return o.String() + given(o.Why != "", " (%s)", o.Why) })
 		t.line(2, cmp.Or(signs[same[0].State], "+"), names+": "+same[0].For)

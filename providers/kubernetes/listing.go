@@ -88,6 +88,22 @@ func (l listing) find(o inventory.Object) metav1.Object {
 	return nil
 }
 
+// lost returns the wishes that were fulfilled once, of kinds that this server does not serve any more:
+// it was replaced by an older one, or somebody switched them off.
+func (l listing) lost(all []wish, noted *notes) (out []inventory.Object) {
+	for _, w := range all {
+		o := w.object()
+		if !l.unserved[o.Kind] || noted == nil {
+			continue
+		}
+		if o.Made = noted.made(w, o, ""); o.Made != inventory.MadeNever {
+			o.State, o.Why = inventory.ObjectUnserved, "the server does not serve this kind any more"
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
 // served returns the wishes that this server can fulfil: an older one knows no policies, and
 // works without them.
 func (l listing) served(all []wish) []wish {

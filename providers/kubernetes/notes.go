@@ -110,6 +110,14 @@ func (c *Client) othersNotes(ns metav1.Object) (out []notes) {
 	return out
 }
 
+// notesIn reads the notes on macfleet's namespace in a listing.
+func (c *Client) notesIn(there listing) *notes {
+	for _, ns := range there.all["Namespace"] {
+		return c.notesOf(ns)
+	}
+	return nil // it is missing, or who asks for it again learns why it cannot be read
+}
+
 // noteMade writes down how wishes were fulfilled.
 func (c *Client) noteMade(ctx context.Context, all []wish) error {
 	out := make(notes)

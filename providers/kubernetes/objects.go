@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -67,7 +66,7 @@ func account(ns, name string) rbacv1.Subject {
 
 // standing is how wishes stand that this server can fulfil.
 type standing struct {
-	objects []inventory.Object // those that are wanted, and surplus
+	objects []inventory.Object // those that are wanted, what the server does not serve any more, and surplus
 	surplus []inventory.Object // what the cluster must not hold any more
 	noted   inventory.Seen[inventory.ClusterID]
 }
@@ -80,10 +79,11 @@ func (c *Client) standing(ctx context.Context, all []wish) (out standing, err er
 		return out, err
 	}
 	out.noted = c.clusterNotedIn(there)
+	noted := c.notesIn(there)
+	lost := there.lost(all, noted)
 	all = there.served(all)
 	objects := make([]inventory.Object, len(all))
 	digests := make([]string, len(all)) // of what is there
-	var noted atomic.Pointer[notes]
 	g, gctx := errgroup.WithContext(ctx)
 	for i, w := range all {
 		g.Go(func() error {
@@ -93,9 +93,6 @@ func (c *Client) standing(ctx context.Context, all []wish) (out standing, err er
 			}
 			if have != nil {
 				digests[i] = digestOf(w.want, have)
-				if w.want.GetKind() == "Namespace" && w.want.GetName() == c.options.Namespace {
-					noted.Store(c.notesOf(have))
-				}
 			}
 			objects[i], err = w.compared(gctx, have)
 			return err
@@ -105,14 +102,14 @@ func (c *Client) standing(ctx context.Context, all []wish) (out standing, err er
 		return out, err
 	}
 	for i, w := range all {
-		objects[i].Made = noted.Load().made(w, objects[i], digests[i])
+		objects[i].Made = noted.made(w, objects[i], digests[i])
 	}
 	left, err := c.capiLeft(ctx, there)
 	if err != nil {
 		return out, err
 	}
 	out.surplus = slices.Concat(c.surplus(there), left)
-	out.objects = slices.Concat(objects, out.surplus)
+	out.objects = slices.Concat(objects, lost, out.surplus)
 	return out, nil
 }
 
@@ -158,7 +155,9 @@ func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Obj
 		return before, err
 	}
 	all = slices.DeleteFunc(all, func(w wish) bool { // what this server does not serve
-		return !slices.ContainsFunc(before, func(o inventory.Object) bool { return o.String() == w.object().String() })
+		return !slices.ContainsFunc(before, func(o inventory.Object) bool {
+			return o.State != inventory.ObjectUnserved && o.String() == w.object().String()
+		})
 	})
 	for _, w := range all {
 		if _, err := w.ensure(ctx); err != nil {

@@ -36,5 +36,7 @@ func (c *Client) policy() []wish {
 // BindsAgents reports whether what Prepare looked at binds each agent to its own host: a
 // server before Kubernetes 1.30 serves no such policies.
 func (c *Client) BindsAgents(all []inventory.Object) bool {
-	return slices.ContainsFunc(all, func(o inventory.Object) bool { return o.Kind == "ValidatingAdmissionPolicy" })
+	return slices.ContainsFunc(all, func(o inventory.Object) bool {
+		return o.Kind == "ValidatingAdmissionPolicy" && o.State != inventory.ObjectUnserved
+	})
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kube "k8s.io/client-go/kubernetes"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
@@ -212,5 +213,51 @@ func TestOlderServer(t *testing.T) {
 	}
 	if client.BindsAgents(all) {
 		t.Error("the agents are said to be bound")
+	}
+}
+
+// TestPolicyLost: that the agents are no longer bound is seen, whether the policy was deleted or
+// the server does not serve its kind any more. init cluster makes it, or takes note.
+func TestPolicyLost(t *testing.T) {
+	t.Parallel()
+	for how, state := range map[string]inventory.ObjectState{"deleted": inventory.ObjectMissing, "not served": inventory.ObjectUnserved} {
+		c := sandboxCluster(t)
+		client := c.client(t, c.options(t))
+		prepare := func() []inventory.Object {
+			t.Helper()
+			if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			return objects(t, client)
+		}
+		before := prepare()
+		for _, kind := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"} {
+			dir := filepath.Join(c.dir, kind)
+			files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+			if err != nil || len(files) != 1 {
+				t.Fatalf("%s: %v, %v", kind, files, err)
+			}
+			if how == "not served" {
+				err = os.RemoveAll(dir)
+			} else {
+				err = os.Remove(files[0])
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		lost := slices.DeleteFunc(objects(t, client), func(o inventory.Object) bool { return o.State == inventory.ObjectKept })
+		for _, o := range lost {
+			if o.State != state || o.Made != inventory.MadeSo || !o.Prepared || !strings.HasPrefix(o.Kind, "ValidatingAdmissionPolicy") {
+				t.Errorf("%s: %+v", how, o)
+			}
+		}
+		if len(lost) != 2 || client.BindsAgents(lost) != (how == "deleted") {
+			t.Errorf("%s: lost %v, bound %t", how, lost, client.BindsAgents(lost))
+		}
+		after := prepare()
+		if left := wrong(after); len(left) != 0 || client.BindsAgents(after) != (how == "deleted") || how == "not served" && len(after) != len(before)-2 {
+			t.Errorf("%s, prepared again: left %v of %d", how, left, len(after))
+		}
 	}
 }
