@@ -137,6 +137,9 @@ func TestJoinActions(t *testing.T) {
 		{"all is well", func(*world) {}, nil},
 		{"no identity, proven before", func(w *world) { partly(inventory.Identity{})(w) }, []string{"identity token-revoked D", "gamma config-changed P"}},
 		{"half an identity", partly(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true}), []string{"identity token-revoked D", "gamma config-changed P"}},
+		{"a binding of an earlier version", partly(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true, Bound: true, Former: true}), []string{"identity binding-renamed P"}},
+		{"a binding of an earlier version that gives no rights", partly(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true, Former: true}),
+			[]string{"identity token-revoked D", "gamma config-changed P"}},
 		{"no identity, never proven", func(w *world) {
 			partly(inventory.Identity{})(w)
 			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 1)) })
@@ -380,5 +383,25 @@ func TestViewOfAJoiningHost(t *testing.T) {
 	w.sel.Rollback = false
 	if h := oneHost(t, w.plan(t)); h.View("gamma").Rollback {
 		t.Error("a run that rolls nothing back asks for it")
+	}
+}
+
+// TestForeignBindings: a binding of somebody else that is named as a host's was in earlier versions is
+// said at that host, and nothing is done about it.
+func TestForeignBindings(t *testing.T) {
+	t.Parallel()
+	w := joined()
+	w.observe(func(c *inventory.Cluster) {
+		for _, host := range []string{first, "another"} {
+			c.Foreign = append(c.Foreign, inventory.Object{Kind: "ClusterRoleBinding", Name: inventory.FormerBindingOf(host), State: inventory.ObjectForeign, Why: "its label"})
+		}
+	})
+	p := w.plan(t)
+	warned := p.Hosts[0].Warnings
+	if len(p.Actions) != 0 || len(p.Warnings) != 0 || len(warned) != 1 || warned[0].Code.String() != "binding-foreign" || warned[0].Drift {
+		t.Errorf("actions %+v, warnings %+v, of the host %+v", p.Actions, p.Warnings, warned)
+	}
+	if want := "kubectl delete clusterrolebinding tart-kubelet-" + first; !strings.HasSuffix(warned[0].Remedy, want) {
+		t.Errorf("remedy %q", warned[0].Remedy)
 	}
 }

@@ -16,7 +16,10 @@ var (
 	codeIdentityMissing     = NewCode("identity-missing", Warning, "the cluster does not know the host's kubelet yet")
 	CodeTokenRevoked        = NewCode("token-revoked", Critical, "the cluster no longer knows the host's kubelet")
 	CodeDifferentProviderID = NewCode("different-provider-id", Critical, "the Node says that it is another server")
-	codePodsUnread          = NewCode("pods-unread", Warning, "nobody knows what runs on the Node",
+	codeBindingRenamed      = NewCode("binding-renamed", Notice, "the binding of the host's kubelet has the name that earlier versions gave it, which others give too")
+	codeBindingForeign      = NewCode("binding-foreign", Notice, "somebody else has a binding for a kubelet of that host's name",
+		"if no other controller uses it any more, delete it with kubectl")
+	codePodsUnread = NewCode("pods-unread", Warning, "nobody knows what runs on the Node",
 		"give macfleet the right to list Pods: macfleet init cluster")
 	codePodsOnNode = NewCode("pods-on-node", Warning, "Pods are at work on a Node that must be deleted",
 		"drain it first: kubectl drain NAME --ignore-daemonsets")
@@ -83,8 +86,12 @@ func (c *computation) joining(h *Host, w stepWork) []Action {
 	limited := len(c.sel.Steps) > 0
 	var out []Action
 	if !h.Identity.IsUnread() && (w.tokens || !limited) {
-		if i, _ := h.Identity.Get(); !i.Complete() {
+		switch i, _ := h.Identity.Get(); {
+		case !i.Complete():
 			out = append(out, identify(h, i, w.proven))
+		case i.Former:
+			out = append(out, h.action(IdentifyHost, pending, codeBindingRenamed, "its binding has the name that earlier versions gave it",
+				Field{"ClusterRoleBinding", inventory.FormerBindingOf(h.Name), inventory.BindingOf(h.Name)}))
 		}
 	}
 	if n, ok := h.Node.Get(); ok && n.ProviderID != "" && n.ProviderID != h.Server.ProviderID() && !limited {
@@ -214,6 +221,19 @@ func notReleasable(pods []inventory.Pod) *Trouble {
 	slices.Sort(where)
 	return codePodNamespaceNotListed.Trouble(fmt.Sprintf("macfleet may change Pods in the namespaces of pod_namespaces alone, and these are in %s",
 		strings.Join(slices.Compact(where), ", ")))
+}
+
+// bindings warns of a binding of somebody else that is named as the host's was in earlier versions:
+// whoever has the token of its account may still act as the kubelet of that Mac.
+func (c *computation) bindings(h *Host) {
+	for _, o := range c.cluster.seen.Foreign {
+		if o.Name != inventory.FormerBindingOf(h.Name) {
+			continue
+		}
+		t := codeBindingForeign.Trouble(fmt.Sprintf("the %s is left alone: %s. Whoever has the token of its account can still act as a kubelet of this Mac", o, o.Why))
+		t.Remedy = "if no other controller uses it any more: kubectl delete clusterrolebinding " + o.Name
+		h.warn("", t)
+	}
 }
 
 // failing warns of Pods whose virtual machines could not be made.

@@ -185,6 +185,7 @@ func (c *computation) finish(d *draft) {
 	c.watchServer(h, d.actions)
 	h.hold(d.actions)
 	h.failing()
+	c.bindings(h)
 	c.watchNode(h, d.actions)
 	c.misplaced(h)
 	c.unbound(h)

@@ -41,7 +41,7 @@ func (c *computation) departing(h *Host, actions []Action) []Action {
 // kubelet: macfleet made a Node of it once, perhaps before it was given back by hand.
 func (h *Host) leaves() bool {
 	i, known := h.Identity.Get()
-	return known && (i.ServiceAccount != "" || i.Secret != "" || i.Bound) && !h.Spec.Spec.JoinsCluster()
+	return known && (i.ServiceAccount != "" || i.Secret != "" || i.Bound || i.Former) && !h.Spec.Spec.JoinsCluster()
 }
 
 // stays reports whether something may still work as a kubelet on a host after its
@@ -85,7 +85,7 @@ func (c *computation) orphans() {
 		default:
 			c.plan.Warnings = append(c.plan.Warnings, *codeIdentityLeftOver.Trouble(
 				fmt.Sprintf("the cluster still knows a kubelet of %s, which is no host of the configuration", i.Host),
-				"if that Mac is not to come back: "+revocation(c.cfg.Kubernetes, i.Host)))
+				"if that Mac is not to come back: "+revocation(c.cfg.Kubernetes, i)))
 		}
 		spoken[i.Host] = true
 	}
@@ -116,9 +116,13 @@ func (c *computation) spoken() map[string]bool {
 }
 
 // revocation is the command that takes an identity away, the binding first.
-func revocation(k *fleet.Kubernetes, host string) string {
-	return fmt.Sprintf("kubectl delete clusterrolebinding tart-kubelet-%s; kubectl -n %s delete secret/tart-kubelet-%[1]s-token serviceaccount/tart-kubelet-%[1]s",
-		host, fleet.AgentNamespace(k.Namespace))
+func revocation(k *fleet.Kubernetes, i inventory.Identity) string {
+	binding := inventory.BindingOf(i.Host)
+	if i.Former {
+		binding += " " + inventory.FormerBindingOf(i.Host)
+	}
+	return fmt.Sprintf("kubectl delete --ignore-not-found clusterrolebinding %s; kubectl -n %s delete secret/tart-kubelet-%s-token serviceaccount/tart-kubelet-%[3]s",
+		binding, fleet.AgentNamespace(k.Namespace), i.Host)
 }
 
 // vanishedForGood reports whether nothing is left of the server that a name was made for:

@@ -18,6 +18,8 @@ type Cluster struct {
 	Join       Seen[Join]       `json:"join"`
 	Objects    Seen[[]Object]   `json:"objects"`  // what the configuration wants of the cluster itself, kept or not
 	Machines   Seen[[]Machine]  `json:"machines"` // absent: the cluster knows no Cluster API
+	// Foreign are ClusterRoleBindings of others whose names hosts' bindings had in earlier versions.
+	Foreign []Object `json:"foreign,omitempty"`
 }
 
 // ClusterID says which cluster it is, and how it was reached.
@@ -111,7 +113,15 @@ type Identity struct {
 	Secret         string `json:"secret"`          // the uid of the Secret
 	Issued         bool   `json:"issued"`          // the Secret holds a token
 	Bound          bool   `json:"bound"`           // to the role, and to nothing else
+	// Former says that a binding of ours is there under the name that earlier versions gave it.
+	Former bool `json:"former,omitempty"`
 }
+
+// BindingOf names the binding of a host's identity. Only macfleet names one so.
+func BindingOf(host string) string { return "macfleet-" + FormerBindingOf(host) }
+
+// FormerBindingOf is the name that earlier versions gave it, which is also that of other controllers.
+func FormerBindingOf(host string) string { return "tart-kubelet-" + host }
 
 // Complete reports whether a kubelet can work with it.
 func (i Identity) Complete() bool {

@@ -191,7 +191,7 @@ func (s *session) traces(ctx context.Context) ([]plan.Trace, error) {
 	var t plan.Traces
 	var unread [4]error
 	t.Nodes, unread[0] = s.kubernetes.Nodes(ctx)
-	t.Identities, unread[1] = s.kubernetes.Identities(ctx)
+	t.Identities, _, unread[1] = s.kubernetes.Identities(ctx)
 	t.Pins, unread[2] = s.pins(ctx).All()
 	servers, err := s.servers()
 	switch {

@@ -321,6 +321,12 @@ func troubles() []trouble {
 					Why: `its label macfleet.dev/owner is "globex-production", not "acme-production"`}})
 			})
 		}},
+		{"binding-foreign", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
+				c.Foreign = []inventory.Object{{Kind: "ClusterRoleBinding", Name: "tart-kubelet-" + memberOf, State: inventory.ObjectForeign,
+					Why: `its label app.kubernetes.io/managed-by is "Helm", not "macfleet"`}}
+			})
+		}},
 		{"owned-by-cluster-api", func(s *scene) {
 			s.joins(func(c *inventory.Cluster, n *inventory.Node) {
 				c.Machines = inventory.Present([]inventory.Machine{s.machine()})

@@ -286,4 +286,3 @@ func TestCAPIByEarlierVersions(t *testing.T) {
 		}
 	})
 }
-

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,12 +25,25 @@ const component = "tart-kubelet"
 // identity is what a host's kubelet needs to be somebody to the cluster. All
 // three bear the host's name, so a run that was killed half-way finds what it
 // made.
-type identity struct{ account, secret, binding wish }
+type identity struct {
+	account, secret, binding wish
+	// former is the binding as earlier versions named it. Others may have one of that name.
+	former wish
+}
 
 func (c *Client) identity(host string) identity {
 	marks, name := c.agentMarks(), component+"-"+host
 	marks[c.label(labelHost)] = host
-	return c.identityOf(c.options.AgentNamespace, name, name, agentRole, marks)
+	i := c.identityOf(c.options.AgentNamespace, name, inventory.BindingOf(host), agentRole, marks)
+	i.former = c.binding(metav1.ObjectMeta{Name: inventory.FormerBindingOf(host), Labels: marks}, "ClusterRole", agentRole,
+		account(c.options.AgentNamespace, name))
+	i.former.judge = func(have metav1.Object) string {
+		if have.GetLabels()[c.label(labelHost)] != host {
+			return "its label " + c.label(labelHost) + " names another host"
+		}
+		return ""
+	}
+	return i
 }
 
 // identityOf is a ServiceAccount, the Secret with its token and its binding to a
@@ -84,6 +98,10 @@ func (c *Client) Identify(ctx context.Context, host string) (out inventory.Ident
 		return out, err
 	}
 	out.Bound = true
+	// The host has its rights by the new one: it is never without any.
+	if err := i.former.revokeOwn(ctx); err != nil {
+		return out, err
+	}
 	filled, err := c.awaitToken(ctx, i.secret.object())
 	if err != nil {
 		return out, err
@@ -143,6 +161,9 @@ func (c *Client) Token(ctx context.Context, host string) (token secret.Value, er
 func (c *Client) Revoke(ctx context.Context, host string) (err error) {
 	defer wrap(&err, "revoke the identity of host %s", host)
 	i := c.identity(host)
+	if err := i.former.revokeOwn(ctx); err != nil {
+		return err
+	}
 	for _, w := range []wish{i.binding, i.secret, i.account} {
 		if err := w.revoke(ctx); err != nil {
 			return err
@@ -153,15 +174,16 @@ func (c *Client) Revoke(ctx context.Context, host string) (err error) {
 
 // Identities lists the identities of this configuration's hosts, by host. Of the
 // Secrets only the metadata is asked for, so that no plan ever reads a token:
-// the cluster notes there for which account it filled one.
-func (c *Client) Identities(ctx context.Context) ([]inventory.Identity, error) {
-	found := make(map[string]*inventory.Identity)
-	of := func(o metav1.Object) *inventory.Identity {
+// the cluster notes there for which account it filled one. foreign are bindings of others under
+// the names of earlier versions: whatever their labels, so all bindings are listed.
+func (c *Client) Identities(ctx context.Context) (all []inventory.Identity, foreign []inventory.Object, err error) {
+	byHost := make(map[string]*found)
+	of := func(o metav1.Object) *found {
 		host := o.GetLabels()[c.label(labelHost)]
-		if found[host] == nil {
-			found[host] = &inventory.Identity{Host: host}
+		if byHost[host] == nil {
+			byHost[host] = &found{Identity: inventory.Identity{Host: host}}
 		}
-		return found[host]
+		return byHost[host]
 	}
 	var accounts []*corev1.ServiceAccount
 	var secrets []*metav1.PartialObjectMetadata
@@ -178,11 +200,11 @@ func (c *Client) Identities(ctx context.Context) ([]inventory.Identity, error) {
 	})
 	g.Go(func() (err error) {
 		list := c.api.RbacV1().ClusterRoleBindings().List
-		bindings, err = listed[*rbacv1.ClusterRoleBinding](ctx, "role bindings of hosts", list, c.ofAgents())
+		bindings, err = listed[*rbacv1.ClusterRoleBinding](ctx, "role bindings of hosts", list, metav1.ListOptions{})
 		return err
 	})
 	if err := g.Wait(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, a := range accounts {
 		if i := of(a); a.Name == component+"-"+i.Host {
@@ -195,19 +217,48 @@ func (c *Client) Identities(ctx context.Context) ([]inventory.Identity, error) {
 			i.Issued = i.ServiceAccount != "" && s.Annotations[corev1.ServiceAccountUIDKey] == i.ServiceAccount
 		}
 	}
-	bound := make(map[string]int)
+	ours, foreign := c.ofHosts(bindings)
+	for _, b := range ours {
+		of(b).bind(b, account(c.options.AgentNamespace, component+"-"+b.Labels[c.label(labelHost)]))
+	}
+	for _, host := range sortedKeys(byHost) {
+		all = append(all, byHost[host].Identity)
+	}
+	return all, foreign, nil
+}
+
+// found is what was found of an identity.
+type found struct {
+	inventory.Identity
+	more bool // it is bound by something else, too
+}
+
+// bind enters a binding of ours. One of the two right ones gives the host its rights.
+func (f *found) bind(b *rbacv1.ClusterRoleBinding, to rbacv1.Subject) {
+	former := b.Name == inventory.FormerBindingOf(f.Host)
+	f.Former = f.Former || former
+	f.more = f.more || !former && b.Name != inventory.BindingOf(f.Host)
+	right := b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == agentRole && slices.Equal(b.Subjects, []rbacv1.Subject{to})
+	f.Bound = (f.Bound || right) && !f.more
+}
+
+// ofHosts returns the bindings of this configuration's hosts, and those of others under a name that
+// earlier versions gave.
+func (c *Client) ofHosts(bindings []*rbacv1.ClusterRoleBinding) (ours []*rbacv1.ClusterRoleBinding, foreign []inventory.Object) {
+	marks, host := c.agentMarks(), c.label(labelHost)
 	for _, b := range bindings {
-		i := of(b)
-		bound[i.Host]++
-		only := []rbacv1.Subject{account(c.options.AgentNamespace, b.Name)}
-		i.Bound = bound[i.Host] == 1 && b.Name == component+"-"+i.Host && b.RoleRef.Kind == "ClusterRole" && b.RoleRef.Name == agentRole &&
-			slices.Equal(b.Subjects, only)
+		why := c.alien(marks, b)
+		if why == "" && b.Labels[host] == "" {
+			why = fmt.Sprintf("its label %s is missing", host)
+		}
+		switch {
+		case why == "":
+			ours = append(ours, b)
+		case strings.HasPrefix(b.Name, inventory.FormerBindingOf("")):
+			foreign = append(foreign, inventory.Object{Kind: "ClusterRoleBinding", Name: b.Name, State: inventory.ObjectForeign, Why: why})
+		}
 	}
-	out := make([]inventory.Identity, 0, len(found))
-	for _, host := range sortedKeys(found) {
-		out = append(out, *found[host])
-	}
-	return out, nil
+	return ours, foreign
 }
 
 // ofAgents chooses what this configuration's hosts are to the cluster.

@@ -153,9 +153,11 @@ func TestIdentityIsMended(t *testing.T) {
 			return c.admin.CoreV1().Secrets(agents(t)).Delete(t.Context(), account+"-token", metav1.DeleteOptions{})
 		},
 		"no binding": func(c *cluster, t *testing.T, account string) error {
+			account = "macfleet-" + account
 			return c.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), account, metav1.DeleteOptions{})
 		},
 		"another subject": func(c *cluster, t *testing.T, account string) error {
+			account = "macfleet-" + account
 			b, err := c.admin.RbacV1().ClusterRoleBindings().Get(t.Context(), account, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -165,6 +167,7 @@ func TestIdentityIsMended(t *testing.T) {
 			return err
 		},
 		"another role": func(c *cluster, t *testing.T, account string) error {
+			account = "macfleet-" + account
 			b, err := c.admin.RbacV1().ClusterRoleBindings().Get(t.Context(), account, metav1.GetOptions{})
 			if err == nil {
 				err = c.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), account, metav1.DeleteOptions{})

@@ -32,7 +32,10 @@ func (c *Client) Observe(ctx context.Context, joins bool) (inventory.Seen[[]inve
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = nodes() }) // asked at once, and not when the first page of Pods is there
 	wg.Go(func() { out.Pods = seen(c.pods(ctx, nodes)) })
-	wg.Go(func() { out.Identities = seen(c.Identities(ctx)) })
+	wg.Go(func() {
+		all, foreign, err := c.Identities(ctx)
+		out.Identities, out.Foreign = seen(all, err), foreign
+	})
 	wg.Go(func() { out.ID = seen(c.ID(ctx)) })
 	out.Join, out.Objects = inventory.Unread[inventory.Join](notAsked), inventory.Unread[[]inventory.Object](notAsked)
 	if joins {

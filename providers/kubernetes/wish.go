@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,10 +92,18 @@ func (w wish) foreign(have metav1.Object) error {
 }
 
 // alien says by which label what is there shows that somebody else made it, or "".
-func (w wish) alien(have metav1.Object) string {
-	for _, name := range []string{labelManagedBy, w.c.label(labelOwner)} {
-		want, wanted := w.want.GetLabels()[name]
-		if has := have.GetLabels()[name]; wanted && has != want {
+func (w wish) alien(have metav1.Object) string { return w.c.alien(w.want.GetLabels(), have) }
+
+// alien holds the labels of an object against those of a wish. A host's object is never
+// taken for one that is of no host: names may be the same.
+func (c *Client) alien(marks map[string]string, have metav1.Object) string {
+	for _, name := range []string{labelManagedBy, c.label(labelOwner), labelComponent} {
+		want, wanted := marks[name]
+		has := have.GetLabels()[name]
+		if name == labelComponent {
+			wanted = !wanted && has == component // one that lost this label is mended
+		}
+		if wanted && has != want {
 			return fmt.Sprintf("its label %s is %q, not %q", name, has, want)
 		}
 	}
@@ -300,6 +309,14 @@ func (w wish) once(ctx context.Context) (*unstructured.Unstructured, error) {
 func (w wish) remove(ctx context.Context, have metav1.Object) error {
 	uid := have.GetUID()
 	return w.api.Delete(ctx, have.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+}
+
+// revokeOwn deletes the object if it is ours, and leaves another's alone.
+func (w wish) revokeOwn(ctx context.Context) error {
+	if err := w.revoke(ctx); !errors.Is(err, ErrForeign) {
+		return err
+	}
+	return nil
 }
 
 // revoke deletes the object if it is ours. Already deleted: nothing to do.
