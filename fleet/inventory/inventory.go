@@ -34,6 +34,15 @@ func (s Server) Usable() bool { return s.Status == "ready" && s.Delivered }
 // ProviderID returns the Node's spec.providerID of this server.
 func (s Server) ProviderID() string { return providerScheme + s.Zone + "/" + s.ID }
 
+// Region returns the region of the server's zone: fr-par of fr-par-1. A zone of another form has none.
+func (s Server) Region() string {
+	i := strings.LastIndexByte(s.Zone, '-')
+	if i < 1 || i+1 == len(s.Zone) || strings.Trim(s.Zone[i+1:], "0123456789") != "" {
+		return ""
+	}
+	return s.Zone[:i]
+}
+
 const providerScheme = "scw-applesilicon://"
 
 // Node is a Mac mini as the cluster knows it.

@@ -29,7 +29,8 @@ func newMember(cfg *fleet.Config, i int) member {
 }
 
 func (m member) node() inventory.Node {
-	return inventory.Node{Name: m.server.Name, ProviderID: m.server.ProviderID(), Ready: inventory.Ready}
+	return inventory.Node{Name: m.server.Name, ProviderID: m.server.ProviderID(), Ready: inventory.Ready,
+		Labels: map[string]string{"node.kubernetes.io/instance-type": m.server.Type, "topology.kubernetes.io/region": m.server.Region(), "topology.kubernetes.io/zone": m.server.Zone}}
 }
 
 func (m member) identity() inventory.Identity {

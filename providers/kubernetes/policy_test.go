@@ -137,6 +137,7 @@ func TestAgentsAreBound(t *testing.T) {
 	}{
 		{"the heartbeat", b.node(t, b.a, `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "status")},
 		{"labels of its flags", b.node(t, b.a, `{"metadata":{"labels":{"acme.dev/fleet":"runners","tuist.dev/golden-0":"true"}}}`)},
+		{"where its server stands", b.node(t, b.a, `{"metadata":{"labels":{"topology.kubernetes.io/zone":"fr-par-1","topology.kubernetes.io/region":"fr-par","node.kubernetes.io/instance-type":"M2-L"}}}`)},
 		{"fewer labels", b.node(t, b.a, `{"metadata":{"labels":{"tuist.dev/golden-0":null}}}`)},
 		{"its annotations", b.node(t, b.a, `{"metadata":{"annotations":{"tuist.dev/runner-egress-public-key":null}}}`)},
 		{"one more taint", b.node(t, b.a, `{"spec":{"taints":[{"key":"node.kubernetes.io/not-ready","effect":"NoSchedule"},`+

@@ -135,7 +135,7 @@ func SettledKubelet(name string) Kubelet {
 	k.ConfigServer, k.ConfigClaims = "https://api.acme.dev:6443", Claims(AccountUID, "tart-kubelet-"+name+"-token")
 	k.Job, k.Page = 0, KubeletRuns
 	k.Args = []string{"/usr/local/bin/tart-kubelet", "--node-name=" + name, "--kubeconfig=/etc/tart-kubelet/kubeconfig", "--host-cpu=8",
-		"--host-memory-mb=14336", "--max-pods=3", "--provider-id=scw-applesilicon://fr-par-1/0a1b2c3d-0000-4000-8000-000000000000"}
+		"--host-memory-mb=14336", "--max-pods=3", placeLabels(Server()), "--provider-id=scw-applesilicon://fr-par-1/0a1b2c3d-0000-4000-8000-000000000000"}
 	k.Plist, k.PlistMode = kubeletPlist(k.Args), "0:0:644"
 	k.Processes = "4242 1 01:00:00 /usr/local/bin/tart-kubelet\n"
 	k.Folders = "m1:staff /var/log/tart-vms\nm1:staff /var/lib/tart-userdata\nm1:staff /var/log/tart-kubelet.log\n"
@@ -149,6 +149,31 @@ func (k Kubelet) On(s inventory.Server) Kubelet {
 	for i, arg := range k.Args {
 		if strings.HasPrefix(arg, "--provider-id=") {
 			k.Args[i] = "--provider-id=" + s.ProviderID()
+		}
+		if strings.HasPrefix(arg, nodeLabels) {
+			k.Args[i] = placeLabels(s)
+		}
+	}
+	return k.WithArgs()
+}
+
+const nodeLabels = "--node-labels="
+
+// placeLabels are what every Node bears of its server, in the region fr-par.
+func placeLabels(s inventory.Server) string {
+	place := "topology.kubernetes.io/region=fr-par,topology.kubernetes.io/zone=" + s.Zone
+	if s.Type != "" {
+		place = "node.kubernetes.io/instance-type=" + s.Type + "," + place
+	}
+	return nodeLabels + place
+}
+
+// Labelled is the same with more labels, which come before the others in the alphabet.
+func (k Kubelet) Labelled(labels string) Kubelet {
+	k.Args = append([]string{}, k.Args...)
+	for i, arg := range k.Args {
+		if place, is := strings.CutPrefix(arg, nodeLabels); is {
+			k.Args[i] = nodeLabels + labels + "," + place
 		}
 	}
 	return k.WithArgs()

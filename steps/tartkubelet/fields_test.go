@@ -25,6 +25,7 @@ func fullKubelet() *kubeletCase {
 			Legacy: []string{"com.example.node"}, Reserve: &fleet.Reserve{CPU: &cores, Memory: &memory}}}
 	c.host = stepstest.Host(c.spec)
 	c.host.LabelPrefix = "acme.dev"
+	c.view.Server.Type = "M2-L"
 	return c
 }
 
@@ -90,7 +91,7 @@ func (c *kubeletCase) rendered(t *testing.T) (args []string, rest string) {
 func TestKubeletArguments(t *testing.T) {
 	t.Parallel()
 	want := []string{"/usr/local/bin/tart-kubelet", "--node-name=" + name, "--kubeconfig=/etc/tart-kubelet/kubeconfig", "--host-cpu=6", "--host-memory-mb=12288",
-		"--max-pods=5", "--node-labels=acme.dev/fleet=macos,acme.dev/group=m2,acme.io/rack=7,acme.io/zone=b",
+		"--max-pods=5", "--node-labels=acme.dev/fleet=macos,acme.dev/group=m2,acme.io/rack=7,acme.io/zone=b,node.kubernetes.io/instance-type=M2-L,topology.kubernetes.io/region=fr-par,topology.kubernetes.io/zone=fr-par-1",
 		"--provider-id=scw-applesilicon://fr-par-1/0a1b2c3d-0000-4000-8000-000000000000", "--disable-vm-gc", "user m1", "home /Users/m1"}
 	for scene, edit := range scenes() {
 		c := fullKubelet()
@@ -219,6 +220,31 @@ func TestKubeletFactsAreOfTheHost(t *testing.T) {
 		edit(c)
 		if f := c.finding(t); f.Facts == proven.Facts {
 			t.Errorf("%s: the facts did not move", name)
+		}
+	}
+}
+
+// TestPlaceLabels: what the provider says of a server reaches its Node, and nothing that the cluster would refuse.
+func TestPlaceLabels(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ zone, kind, want string }{
+		{"fr-par-1", "M2-L", "node.kubernetes.io/instance-type=M2-L,topology.kubernetes.io/region=fr-par,topology.kubernetes.io/zone=fr-par-1"},
+		{"nl-ams-12", "", "topology.kubernetes.io/region=nl-ams,topology.kubernetes.io/zone=nl-ams-12"},
+		{"dc2", "M4 XL", "topology.kubernetes.io/zone=dc2"},
+		{"dc-", "-", ""},
+	} {
+		c := newKubeletCase()
+		c.mac = stepstest.FactoryKubelet()
+		c.view.Server.Zone, c.view.Server.Type = tc.zone, tc.kind
+		args, _ := c.rendered(t)
+		got := ""
+		for _, arg := range args {
+			if labels, is := strings.CutPrefix(arg, "--node-labels="); is {
+				got = labels
+			}
+		}
+		if got != tc.want {
+			t.Errorf("%s, %s: %q, want %q", tc.zone, tc.kind, got, tc.want)
 		}
 	}
 }

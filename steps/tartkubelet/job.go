@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,7 +49,7 @@ func kubeletJob(wish *fleet.TartKubelet, v plan.View, c capacity) launchd.Job {
 	h := v.Host
 	args := []string{kubeletProgram, "--node-name=" + h.Name, "--kubeconfig=" + kubeletConfig, "--host-cpu=" + strconv.Itoa(c.cpus),
 		"--host-memory-mb=" + strconv.FormatInt(c.mega, 10), "--max-pods=" + strconv.Itoa(*wish.MaxPods)}
-	if labels := nodeLabels(wish, h); len(labels) > 0 {
+	if labels := nodeLabels(wish, v); len(labels) > 0 {
 		var pairs []string
 		for _, key := range slices.Sorted(maps.Keys(labels)) {
 			pairs = append(pairs, key+"="+labels[key])
@@ -66,19 +67,33 @@ func kubeletJob(wish *fleet.TartKubelet, v plan.View, c capacity) launchd.Job {
 		Stdout:      kubeletLog, Stderr: kubeletLog}
 }
 
-// nodeLabels are those of the block, and where the host belongs. The agent is
-// their one writer: what somebody else writes under its prefix it takes off again.
-func nodeLabels(wish *fleet.TartKubelet, h fleet.Host) map[string]string {
-	labels := maps.Clone(wish.Labels)
-	if h.LabelPrefix == "" {
-		return labels
+// nodeLabels are those of the block, where the host belongs, and where its server stands and what it is, by
+// which schedulers and dashboards tell Nodes apart. The agent is their one writer: what somebody else writes
+// under its prefix it takes off again, and they are on the Node from its registration on.
+func nodeLabels(wish *fleet.TartKubelet, v plan.View) map[string]string {
+	labels := make(map[string]string)
+	maps.Copy(labels, wish.Labels)
+	if h := v.Host; h.LabelPrefix != "" {
+		labels[h.LabelPrefix+"/fleet"], labels[h.LabelPrefix+"/group"] = h.Fleet, h.Group
 	}
-	if labels == nil {
-		labels = make(map[string]string)
+	for key, value := range map[string]string{labelZone: v.Server.Zone, labelRegion: v.Server.Region(), labelType: v.Server.Type} {
+		if labelValue.MatchString(value) {
+			labels[key] = value
+		}
 	}
-	labels[h.LabelPrefix+"/fleet"], labels[h.LabelPrefix+"/group"] = h.Fleet, h.Group
 	return labels
 }
+
+// The labels that Kubernetes knows for a Node's place and kind. A kubelet may set them on its own Node, also
+// where NodeRestriction counts.
+const (
+	labelZone   = "topology.kubernetes.io/zone"
+	labelRegion = "topology.kubernetes.io/region"
+	labelType   = "node.kubernetes.io/instance-type"
+)
+
+// labelValue is what the cluster takes as a label's value; the provider's names have never been anything else.
+var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 
 // jobSettings compare the job with what is wanted: its arguments, and the rest of it in
 // launchd and on the disk, from which the next boot takes it. The rest is compared for the

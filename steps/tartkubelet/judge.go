@@ -159,7 +159,7 @@ func (d *kubeletDiff) labels() []plan.StepWarning {
 		slices.ContainsFunc(d.jobSettings, kit.Setting.Differs) {
 		return nil
 	}
-	fields := labelsThatDiffer(node.Labels, nodeLabels(d.step.wish, d.view.Host))
+	fields := labelsThatDiffer(node.Labels, nodeLabels(d.step.wish, d.view))
 	if len(fields) == 0 {
 		return nil
 	}

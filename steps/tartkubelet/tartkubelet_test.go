@@ -221,14 +221,15 @@ func kubeletCases() []namedKubelet {
 		{"empty provider id", func(c *kubeletCase) { c.node(func(n *inventory.Node) { n.ProviderID = "" }) }, ""},
 		{"node-labels-differ", func(c *kubeletCase) {
 			c.host.LabelPrefix = "acme.dev"
-			c.mac = c.labelled("acme.dev/fleet=macos,acme.dev/group=m2")
+			c.mac = c.mac.Labelled("acme.dev/fleet=macos,acme.dev/group=m2")
 			c.node(func(n *inventory.Node) {
-				n.Labels = map[string]string{"acme.dev/fleet": "runners", "acme.dev/group": "m2"}
+				n.Labels["acme.dev/fleet"], n.Labels["acme.dev/group"] = "runners", "m2"
 			})
 		}, "watches node-labels-differ"},
+		{"a Node without its zone", func(c *kubeletCase) { c.node(func(n *inventory.Node) { n.Labels = nil }) }, "watches node-labels-differ"},
 		{"labels differ on a Node that is not Ready", func(c *kubeletCase) {
 			c.host.LabelPrefix = "acme.dev"
-			c.mac = c.labelled("acme.dev/fleet=macos,acme.dev/group=m2")
+			c.mac = c.mac.Labelled("acme.dev/fleet=macos,acme.dev/group=m2")
 			c.node(func(n *inventory.Node) { n.Labels, n.Ready = nil, inventory.NotReady })
 		}, "node-not-ready kubeconfig, node-not-ready run kick"},
 		{"orphan-vm", func(c *kubeletCase) { c.mac.Machines = vm("bake", "tuist-golden-0123456789abcdef") }, "warns orphan-vm"},
@@ -288,13 +289,6 @@ func refusals(f plan.Finding) []plan.Trouble {
 		return nil
 	}
 	return []plan.Trouble{*f.Refused}
-}
-
-// labelled has --node-labels where the renderer puts them.
-func (c *kubeletCase) labelled(labels string) stepstest.Kubelet {
-	args := slices.Insert(slices.Clone(c.mac.Args), 6, "--node-labels="+labels)
-	c.mac.Args = args
-	return c.mac.WithArgs()
 }
 
 // TestKubeletBuilderNoMore lists what the garbage collection will delete.

@@ -282,7 +282,7 @@ func ownLabels(node string) map[string]string {
 func wantedLabels(present map[string]string, m *member) map[string]string {
 	owned := map[string]bool{strings.TrimSuffix(ownPrefix, "/"): true}
 	for name := range m.Labels {
-		if prefix, _, found := strings.Cut(name, "/"); found {
+		if prefix, _, found := strings.Cut(name, "/"); found && !strings.HasSuffix(prefix, "kubernetes.io") {
 			owned[prefix] = true
 		}
 	}
