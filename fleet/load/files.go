@@ -154,7 +154,7 @@ const (
 	maxDepth     = 100     // brackets in brackets
 	maxOperators = 10_000  // in one file; a chain of them nests without brackets
 	maxLiterals  = 10_000  // in one text: the parser's time grows with the square of a heredoc's lines
-	maxExponent  = 4       // digits of a number's exponent
+	maxExponent  = 3       // digits of a number's exponent
 )
 
 const tooLarge = "Text too large"

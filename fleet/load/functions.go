@@ -16,13 +16,13 @@ import (
 )
 
 // functions returns all functions of the language. All are pure: none reads a
-// clock, a file or randomness.
-func functions() map[string]function.Function {
-	return map[string]function.Function{
+// clock, a file or randomness. Each charges the budget.
+func (b *budget) functions() map[string]function.Function {
+	all := map[string]function.Function{
 		"secret": secretFunction(),
 
-		"chomp": stdlib.ChompFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc,
-		"regexall": stdlib.RegexAllFunc, "replace": stdlib.ReplaceFunc, "split": stdlib.SplitFunc, "strlen": stdlib.StrlenFunc,
+		"chomp": stdlib.ChompFunc, "join": stdlib.JoinFunc, "lower": stdlib.LowerFunc, "regex": bounded(stdlib.RegexFunc, shortPattern),
+		"regexall": bounded(stdlib.RegexAllFunc, shortPattern), "replace": stdlib.ReplaceFunc, "split": stdlib.SplitFunc, "strlen": stdlib.StrlenFunc,
 		"strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "title": stdlib.TitleFunc, "trim": stdlib.TrimFunc,
 		"trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc, "trimsuffix": stdlib.TrimSuffixFunc,
 		"upper": stdlib.UpperFunc, "format": bounded(stdlib.FormatFunc, shortWidths),
@@ -45,6 +45,10 @@ func functions() map[string]function.Function {
 		"tomap":    stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)),
 		"toset":    stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
 	}
+	for name, f := range all {
+		all[name] = b.charged(name, f)
+	}
+	return all
 }
 
 // calls reports whether all functions that an expression calls exist and
@@ -75,19 +79,16 @@ func (l *loader) calls(expr hclsyntax.Expression, use purpose) bool {
 	return sound
 }
 
-// bounded is f with a check of the texts among its arguments: some functions make much
-// out of a short text.
+// bounded is f with a check of its first argument: some functions make much out of a
+// short text.
 func bounded(f function.Function, check func(text string) string) function.Function {
 	return function.New(&function.Spec{
 		Params:   f.Params(),
 		VarParam: f.VarParam(),
 		Type: func(args []cty.Value) (cty.Type, error) {
-			for i, arg := range args {
-				if !arg.IsKnown() || arg.IsNull() || arg.Type() != cty.String {
-					continue
-				}
-				if why := check(arg.AsString()); why != "" {
-					return cty.NilType, function.NewArgErrorf(i, "%s", why)
+			if text, ok := textOf(args[0]); ok {
+				if why := check(text); why != "" {
+					return cty.NilType, function.NewArgErrorf(0, "%s", why)
 				}
 			}
 			return f.ReturnTypeForValues(args)
@@ -135,6 +136,14 @@ func flatJSON(text string) string {
 func shortNumber(text string) string {
 	if longExponent(text) {
 		return "the exponent is too large"
+	}
+	return ""
+}
+
+// shortPattern refuses a long regular expression: matching takes memory for each part of it.
+func shortPattern(text string) string {
+	if len(text) > maxPattern {
+		return fmt.Sprintf("a regular expression has at most %d bytes", maxPattern)
 	}
 	return ""
 }

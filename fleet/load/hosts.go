@@ -318,6 +318,12 @@ func literal(expr hclsyntax.Expression) (text string, ok bool) {
 	if _, isTemplate := expr.(*hclsyntax.TemplateExpr); !isTemplate {
 		return "", false
 	}
+	return constant(expr)
+}
+
+// constant returns the text that an expression is without variables and functions.
+func constant(expr hclsyntax.Expression) (text string, ok bool) {
+	new(budget).meter(expr)
 	sound := guarded(func() {
 		val, diags := expr.Value(nil)
 		if ok = !diags.HasErrors() && val.Type() == cty.String && val.IsKnown() && !val.IsNull(); ok {

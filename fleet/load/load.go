@@ -21,12 +21,13 @@ import (
 // Options is what a configuration is evaluated with. The zero Options chooses
 // no environment and sets no variable.
 type Options struct {
-	Environment string            // "" = none chosen
-	Env         map[string]string // values of MACFLEET_VAR_<name>, by that name
-	VarFiles    []VarFile         // a later one wins
-	Vars        []string          // "name=value"; a later one wins
-	Version     string            // macfleet's own, for required_version; "" = not checked
-	Unlocked    bool              // an artifact may be in use without its sha256
+	Environment string             // "" = none chosen
+	Env         map[string]string  // values of MACFLEET_VAR_<name>, by that name
+	VarFiles    []VarFile          // a later one wins
+	Vars        []string           // "name=value"; a later one wins
+	Version     string             // macfleet's own, for required_version; "" = not checked
+	Unlocked    bool               // an artifact may be in use without its sha256
+	Evaluating  func(place string) // is told the place of each expression before it is evaluated; nil: nobody is
 }
 
 // VarFile is a file of variables: attributes in HCL, read by the caller.
@@ -52,7 +53,8 @@ type Result struct {
 // first; Config is nil exactly when one of them is an error.
 func Dir(fsys fs.FS, opts Options) (Result, hcl.Diagnostics) {
 	l := &loader{opts: opts, files: map[string]*hcl.File{}, ends: map[string]hcl.Range{}, lines: map[fleet.Source]hcl.Range{},
-		functions: functions(), maybe: map[string]bool{}}
+		maybe: map[string]bool{}}
+	l.functions = l.budget.functions()
 	cfg := l.config(fsys)
 	diags := l.finish()
 	if diags.HasErrors() {
@@ -104,6 +106,7 @@ type loader struct {
 	ends      map[string]hcl.Range       // of ignore blocks
 	lines     map[fleet.Source]hcl.Range // what stands where a value of a step comes from
 	functions map[string]function.Function
+	budget    budget
 	diags     hcl.Diagnostics
 	// lost are texts that were not understood, such as a file with a syntax
 	// fault, and maybe are names that a misspelled one probably stands for:

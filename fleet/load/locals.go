@@ -52,29 +52,10 @@ func (l *loader) locals(blocks []*hclsyntax.Block, sc *scope) {
 			return
 		}
 		values[name] = l.eval(attr.Expr, sc, plain)
-		if tooLargeValue(values[name]) {
-			l.fault(attr.Expr.Range(), tooLarge, "The value of local.%s is larger than %d bytes.", name, maxFile)
-			values[name] = cty.DynamicVal
-		}
 	}
 	// By their places, so that a cycle is reported at its first local.
 	byPlace := func(a, b string) int { return compareRanges(&attrs[a].NameRange, &attrs[b].NameRange) }
 	for _, name := range slices.SortedFunc(maps.Keys(attrs), byPlace) {
 		evaluate(name, nil)
 	}
-}
-
-// tooLargeValue reports whether the texts and elements of a value are more than
-// maxFile. Without a bound, locals that each double the one before would fill
-// the memory.
-func tooLargeValue(val cty.Value) bool {
-	size := 0
-	_ = cty.Walk(val, func(_ cty.Path, v cty.Value) (bool, error) {
-		size++
-		if v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
-			size += len(v.AsString())
-		}
-		return size <= maxFile, nil
-	})
-	return size > maxFile
 }

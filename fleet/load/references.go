@@ -164,17 +164,48 @@ func (l *loader) eval(expr hclsyntax.Expression, sc *scope, use purpose) cty.Val
 	for root, values := range used {
 		ctx.Variables[root] = cty.ObjectVal(values)
 	}
-	var val cty.Value
-	var diags hcl.Diagnostics
-	if !guarded(func() { val, diags = expr.Value(ctx) }) {
-		l.fault(expr.Range(), "Unusable expression", "This expression cannot be evaluated. Write it in another way.")
+	val, diags, ok := l.evaluated(expr, ctx)
+	if !ok {
 		return cty.DynamicVal
 	}
 	l.take(diags, expr.Range())
 	if diags.HasErrors() {
 		return cty.DynamicVal
 	}
+	if tooLargeValue(val) {
+		l.fault(expr.Range(), tooLarge, "The value of this expression is larger than %d bytes.", maxFile)
+		return cty.DynamicVal
+	}
 	return val
+}
+
+// evaluated is the value of an expression, within the budget. Where there is none it says why
+// and reports false.
+func (l *loader) evaluated(expr hclsyntax.Expression, ctx *hcl.EvalContext) (val cty.Value, diags hcl.Diagnostics, ok bool) {
+	l.budget.meter(expr)
+	if l.opts.Evaluating != nil {
+		l.opts.Evaluating(where(expr.Range()))
+	}
+	if l.budget.over == "" {
+		ok = guarded(func() { val, diags = expr.Value(ctx) })
+		l.budget.place(diags, expr.Range())
+	}
+	switch {
+	case l.budget.over != "": // finish drops what is said twice
+		l.report(hcl.DiagError, l.budget.at, tooMuch, "%s", []any{l.budget.over})
+		return cty.DynamicVal, nil, false
+	case !ok:
+		l.fault(expr.Range(), "Unusable expression", "This expression cannot be evaluated. Write it in another way.")
+	}
+	return val, diags, ok
+}
+
+// tooLargeValue reports whether the texts and elements of a value are more than
+// maxFile, or a number has too many digits. Without a bound, locals that each double
+// the one before would fill the memory.
+func tooLargeValue(val cty.Value) bool {
+	elements, text := sizeOf(val, maxFile)
+	return plus(elements, text) > maxFile || val.Type() == cty.Number && text > maxDigits
 }
 
 // sound reports whether all that an expression refers to exists and has a

@@ -83,7 +83,7 @@ func (l *loader) declare(b variableBlock) *variable {
 		return v
 	}
 	var diags hcl.Diagnostics
-	if !guarded(func() { v.typ, v.defaults, diags = typeexpr.TypeConstraintWithDefaults(b.Type) }) {
+	if loops(b.Type) || !guarded(func() { v.typ, v.defaults, diags = typeexpr.TypeConstraintWithDefaults(b.Type) }) {
 		l.fault(b.Type.Range(), "Invalid type specification", "This is no type. Write a type such as string, number, bool or list(string).")
 		v.faulty = true
 		return v
@@ -100,6 +100,17 @@ func (l *loader) declare(b variableBlock) *variable {
 	l.take(diags, b.Type.Range())
 	v.faulty = diags.HasErrors()
 	return v
+}
+
+// loops reports whether an expression holds a for. The library evaluates the defaults in a type
+// by itself, without the budget.
+func loops(expr hclsyntax.Expression) (found bool) {
+	_ = hclsyntax.VisitAll(expr, func(node hclsyntax.Node) hcl.Diagnostics {
+		_, isFor := node.(*hclsyntax.ForExpr)
+		found = found || isFor
+		return nil
+	})
+	return found
 }
 
 // variable returns the value of v, unknown where it is not to be had.
@@ -182,12 +193,11 @@ func (vs variables) ofEnvironment(e environmentBlock, chosen bool) {
 	first := map[string]hcl.Range{}
 	for _, item := range object.Items {
 		at := item.KeyExpr.Range()
-		key, diags := item.KeyExpr.Value(nil)
-		if diags.HasErrors() || key.Type() != cty.String || !key.IsKnown() || key.IsNull() {
+		name, ok := constant(item.KeyExpr)
+		if !ok {
 			vs.fault(at, unknownVariable, "This must be the name of a variable.")
 			continue
 		}
-		name := key.AsString()
 		if !vs.unique(first, "value", name, at) {
 			continue
 		}

@@ -166,7 +166,7 @@ func (env *Env) ask(approved bool, question string) error {
 	t.Say(question)
 	t.Print("Only \"yes\" goes on: ")
 	in := env.lines()
-	line, err := within(env.stop, 0, func() (string, error) {
+	line, err := within(env.stop, bounds{}, func() (string, error) {
 		line, _ := in.ReadString('\n') // an end without an answer is no approval
 		return strings.TrimSpace(line), nil
 	})

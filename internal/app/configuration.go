@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
+	"sync/atomic"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/load"
@@ -69,19 +70,25 @@ func (env *Env) read(how reading) (*fleet.Config, view.Faults, error) {
 		defer root.Close()
 		files = root.FS()
 	}
-	var config *fleet.Config
-	faults, err := within(env.stop, longestReading, func() (view.Faults, error) {
+	var at atomic.Pointer[string] // the expression that is evaluated
+	opts.Evaluating = func(place string) { at.Store(&place) }
+	type loaded struct {
+		config *fleet.Config
+		faults view.Faults
+	}
+	limit := cmp.Or(env.reading, ordinary)
+	done, err := within(env.stop, limit, func() (loaded, error) {
 		result, diags := load.Dir(files, opts)
-		config = result.Config
-		return view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}, nil
+		return loaded{result.Config, view.Faults{Files: result.Files, Diags: diags, Ends: result.Ends}}, nil
 	})
-	if errors.Is(err, errTooLong) {
-		err = fmt.Errorf("it takes longer than %s to evaluate; look for lists that are made of lists, and write them shorter", longestReading)
-	}
 	if err != nil {
-		return nil, faults, fmt.Errorf("the configuration: %w", err)
+		place := ""
+		if p := at.Load(); p != nil {
+			place = *p
+		}
+		return nil, view.Faults{}, fmt.Errorf("the configuration: %w", limit.explain(err, place))
 	}
-	return config, faults, nil
+	return done.config, done.faults, nil
 }
 
 // variables returns what MACFLEET_VAR_<name> says, by name.
@@ -96,43 +103,6 @@ func variables(environ []string) map[string]string {
 		}
 	}
 	return out
-}
-
-// longestReading is how long a configuration may take to evaluate. Real ones take milliseconds; one
-// that makes much out of little, list by list, would keep a job until its memory is full.
-const longestReading = 30 * time.Second
-
-// The errors of within.
-var (
-	errStopped = errors.New("stopped before it was done")
-	errTooLong = errors.New("takes too long")
-)
-
-// within returns what f returns before the first Ctrl-C and in time, where there is a limit. Else f goes on until
-// the process ends.
-func within[T any](stop context.Context, limit time.Duration, f func() (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		v, err := f()
-		done <- answer{v, err}
-	}()
-	var late <-chan time.Time
-	if limit > 0 {
-		late = time.After(limit)
-	}
-	var none T
-	select {
-	case a := <-done:
-		return a.value, a.err
-	case <-stop.Done():
-		return none, errStopped
-	case <-late:
-		return none, errTooLong
-	}
 }
 
 // ValidateOptions are the flags of validate.
@@ -244,6 +214,9 @@ func Format(env *Env, o FormatOptions) error {
 	var different []string
 	for _, name := range names {
 		changed, err := env.formatOne(name, o.Check)
+		if errors.Is(err, errTooLong) || errors.Is(err, errTooMuch) {
+			return err // it still runs: beside it no other file is begun
+		}
 		if err != nil {
 			faulty = true
 			if !errors.Is(err, exit(ExitError)) { // those are shown already
@@ -297,19 +270,21 @@ func (env *Env) formatOne(name string, check bool) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var after []byte
-	faults, err := within(env.stop, longestReading, func() (faults view.Faults, err error) {
-		after, faults.Diags = load.Format(name, before)
-		return faults, nil
-	})
-	switch {
-	case errors.Is(err, errTooLong):
-		return false, fmt.Errorf("%s takes longer than %s to lay out; write long texts into several heredocs, or into several files", name, longestReading)
-	case err != nil:
-		return false, fmt.Errorf("lay out %s: %w", name, err)
+	type formatted struct {
+		text   []byte
+		faults view.Faults
 	}
-	if faults.Diags.HasErrors() {
-		if err := env.errText().Diagnostics(load.Files(name, before), faults.Diags); err != nil {
+	limit := cmp.Or(env.reading, ordinary)
+	done, err := within(env.stop, limit, func() (formatted, error) {
+		text, diags := load.Format(name, before)
+		return formatted{text, view.Faults{Diags: diags}}, nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("lay out %s: %w", name, limit.explain(err, ""))
+	}
+	after := done.text
+	if done.faults.Diags.HasErrors() {
+		if err := env.errText().Diagnostics(load.Files(name, before), done.faults.Diags); err != nil {
 			return false, err
 		}
 		return false, exit(ExitError)
@@ -350,7 +325,7 @@ func (env *Env) readText(name string) ([]byte, error) {
 
 // readInput reads standard input to its end.
 func (env *Env) readInput() ([]byte, error) {
-	text, err := within(env.stop, 0, func() ([]byte, error) { return io.ReadAll(io.LimitReader(env.In, largestText+1)) })
+	text, err := within(env.stop, bounds{}, func() ([]byte, error) { return io.ReadAll(io.LimitReader(env.In, largestText+1)) })
 	if err != nil {
 		return nil, fmt.Errorf("read standard input: %w", err)
 	}

@@ -90,6 +90,7 @@ type Env struct {
 	Call
 
 	stop    context.Context // done at the first Ctrl-C
+	reading bounds          // of reading a configuration; zero: the ordinary ones
 	acting  atomic.Bool     // something is being changed that the first Ctrl-C does not break off
 	secrets secret.Scrubber // what this process knows and must not say
 	output  output          // standard output

@@ -160,7 +160,7 @@ func (env *Env) streamInto(file string, asJSON bool) error {
 		return errors.New("--json and --json-into exclude each other: with --json-into standard output is text")
 	}
 	// To open a pipe waits for its reader.
-	f, err := within(env.stop, 0, func() (*os.File, error) { return os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) })
+	f, err := within(env.stop, bounds{}, func() (*os.File, error) { return os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) })
 	if errors.Is(err, errStopped) {
 		err = fmt.Errorf("stopped waiting for a reader of %s", file)
 	}

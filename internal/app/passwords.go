@@ -102,13 +102,13 @@ func (env *Env) askPassword(name string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		text, err := within(env.stop, 0, func() ([]byte, error) { return term.ReadPassword(int(file.Fd())) })
+		text, err := within(env.stop, bounds{}, func() ([]byte, error) { return term.ReadPassword(int(file.Fd())) })
 		_ = term.Restore(int(file.Fd()), before) // what was stopped has left the terminal without an echo
 		t.Print("\n")
 		return string(text), err
 	}
 	in := env.lines()
-	line, err := within(env.stop, 0, func() (string, error) { return in.ReadString('\n') })
+	line, err := within(env.stop, bounds{}, func() (string, error) { return in.ReadString('\n') })
 	if errors.Is(err, io.EOF) && line != "" {
 		err = nil
 	}

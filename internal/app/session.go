@@ -104,7 +104,7 @@ func (s *session) openInTime(looking, acting context.Context) error {
 	late, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer context.AfterFunc(looking, func() { time.AfterFunc(openingEnds, cancel) })()
-	_, err := within(late, 0, func() (bool, error) {
+	_, err := within(late, bounds{}, func() (bool, error) {
 		err := s.open(looking, acting)
 		if err != nil {
 			s.close()
