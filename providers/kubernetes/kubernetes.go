@@ -197,10 +197,18 @@ func explain(err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%w; the credentials of the kubeconfig's user are refused: renew them", err)
+	case apierrors.IsForbidden(err) && ownDenied(err):
+		return fmt.Errorf("%w; macfleet's own account lacks this right, as after an update of macfleet; an administrator of the cluster gives it: macfleet init cluster", err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w; the kubeconfig's user lacks this right", err)
 	}
 	return err
+}
+
+// ownDenied reports whether a right was denied to macfleet's own account, whose rights init cluster gives.
+func ownDenied(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, `User "system:serviceaccount:`) && strings.Contains(text, ":"+ownName+`" cannot `)
 }
 
 // IssueToken issues a token of macfleet's own account that ends after ttl, which

@@ -3,6 +3,7 @@ package kubernetes_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -249,4 +250,50 @@ func (c *cluster) recreate(t *testing.T, o kubernetes.Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestOlderAccount: where init cluster of an older version made macfleet's account, what that may
+// not read names the command that gives it the right.
+func TestOlderAccount(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		boss := c.prepared(t)
+		token, _, err := boss.IssueToken(t.Context(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := c.options(t)
+		o.Token = token.Reveal()
+		client := c.client(t, o)
+		eventually(t, "its rights count", func() error {
+			_, err := client.Nodes(t.Context())
+			return err
+		})
+		// A version that compared no roles had no right to list them. The role itself is every test's.
+		rbac := c.admin.RbacV1()
+		role, err := rbac.ClusterRoles().Get(t.Context(), "macfleet", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		older := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name(t, "older")},
+			Rules: slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "roles") })}
+		to, err := rbac.ClusterRoleBindings().Get(t.Context(), "macfleet-"+ns(t), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		to.ObjectMeta, to.RoleRef.Name = metav1.ObjectMeta{Name: to.Name}, older.Name
+		_, err = rbac.ClusterRoles().Create(t.Context(), older, metav1.CreateOptions{})
+		err = errors.Join(err, rbac.ClusterRoleBindings().Delete(t.Context(), to.Name, metav1.DeleteOptions{}))
+		if _, cerr := rbac.ClusterRoleBindings().Create(t.Context(), to, metav1.CreateOptions{}); errors.Join(err, cerr) != nil {
+			t.Fatal(errors.Join(err, cerr))
+		}
+		eventually(t, "it may not read roles, and says who gives the right", func() error {
+			nodes, seen := client.Observe(t.Context(), true)
+			why := seen.Objects.Why()
+			if nodes.IsUnread() || !strings.Contains(why, "macfleet init cluster") || !strings.Contains(why, "roles") {
+				return fmt.Errorf("nodes %q, objects %q", nodes.Why(), why)
+			}
+			return nil
+		})
+	})
 }
