@@ -325,6 +325,9 @@ func (env *Env) endLog(code int, failed bool) {
 func (env *Env) told(provider string) func(transport.Request) {
 	return func(r transport.Request) {
 		attrs := []any{"provider", provider, "method", r.Method, "path", r.Path, "ms", r.Took.Milliseconds()}
+		if r.ID != "" {
+			attrs = append(attrs, "request_id", r.ID)
+		}
 		switch {
 		case r.Err != nil:
 			env.logged(slog.LevelWarn, "request", append(attrs, "error", r.Err)...)

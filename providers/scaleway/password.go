@@ -3,12 +3,8 @@ package scaleway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
-
-	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
-	"github.com/scaleway/scaleway-sdk-go/scw"
 
 	"github.com/macfleet/macfleet/internal/secret"
 )
@@ -39,9 +35,9 @@ type Password struct {
 // from the one call that shows them; answers to lists and writes hold a
 // placeholder. Without any, the error is or wraps ErrSealed or ErrNotDisclosed.
 func (c *Client) Passwords(ctx context.Context, zone, id string) ([]Password, error) {
-	s, err := c.api.GetServer(&applesilicon.GetServerRequest{Zone: scw.Zone(zone), ServerID: id}, scw.WithContext(ctx))
+	s, err := c.get(ctx, zone, id)
 	if err != nil {
-		return nil, fmt.Errorf("read server %s: %w", id, explain(err))
+		return nil, err
 	}
 	var out []Password
 	reason := ErrNotDisclosed

@@ -3,13 +3,11 @@
 package scaleway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
+	"time"
 
 	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
@@ -29,10 +27,10 @@ type Options struct {
 
 // Client sees the servers of one project.
 type Client struct {
-	scw     *scw.Client
-	api     *applesilicon.API
-	project string
-	zones   []scw.Zone
+	api         *applesilicon.API
+	project     string
+	zones       []scw.Zone
+	settleEvery time.Duration // between two tries of what a passing state forbids
 }
 
 // pageSize is the largest that the API gives.
@@ -52,14 +50,18 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := scw.NewClient(append(opts, scw.WithHTTPClient(o.HTTP), scw.WithDefaultPageSize(pageSize))...)
+	client, err := scw.NewClient(append(opts, scw.WithHTTPClient(doer{o.HTTP}), scw.WithDefaultPageSize(pageSize))...)
 	if err != nil {
 		return nil, fmt.Errorf("scaleway credentials: %w; run scw init, or set SCW_ACCESS_KEY and SCW_SECRET_KEY", err)
 	}
 	if _, ok := client.GetSecretKey(); !ok {
 		return nil, ErrNoCredentials
 	}
-	c := &Client{scw: client, api: applesilicon.NewAPI(client), project: o.ProjectID}
+	// The SDK keeps this answer without a lock: filled here, no two calls can race for it.
+	if _, err := client.GetAPIMetadata(); err != nil {
+		return nil, fmt.Errorf("scaleway client: %w", err)
+	}
+	c := &Client{api: applesilicon.NewAPI(client), project: o.ProjectID, settleEvery: settleEvery}
 	if c.project == "" {
 		c.project, _ = client.GetDefaultProjectID()
 	}
@@ -91,62 +93,43 @@ func credentials(o Options) ([]scw.ClientOption, error) {
 	return []scw.ClientOption{scw.WithProfile(profile), scw.WithEnv()}, nil
 }
 
-// List returns all servers of the project in all configured zones, ordered by
-// name and id. The zones are asked one after the other: the SDK's own fan-out
-// flattens errors to text. A server that moved between pages while they were
-// read is listed once.
-func (c *Client) List(ctx context.Context) ([]inventory.Server, error) {
-	if err := c.fillCache(ctx); err != nil {
-		return nil, err
-	}
-	byID := make(map[string]inventory.Server)
-	for _, zone := range c.zones {
-		resp, err := c.api.ListServers(&applesilicon.ListServersRequest{Zone: zone, ProjectID: &c.project},
-			scw.WithContext(ctx), scw.WithAllPages())
-		if err != nil {
-			return nil, fmt.Errorf("list the servers of zone %s: %w", zone, explain(err))
-		}
-		for _, s := range resp.Servers {
-			byID[s.ID] = toServer(s)
-		}
-	}
-	out := slices.AppendSeq(make([]inventory.Server, 0, len(byID)), maps.Values(byID))
-	slices.SortFunc(out, func(a, b inventory.Server) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-	})
-	return out, nil
-}
-
-// fillCache lets the SDK fill a cache, which it does on its first call without a lock; alone and early it can't race.
-// That call takes no context and repeats itself while the API is away, so it is left when ctx ends.
-func (c *Client) fillCache(ctx context.Context) error {
-	filled := make(chan struct{})
-	go func() {
-		defer close(filled)
-		_, _ = c.scw.GetAPIMetadata() // the list says what is wrong
-	}()
-	select {
-	case <-filled:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // Get returns one server.
 func (c *Client) Get(ctx context.Context, zone, id string) (inventory.Server, error) {
-	s, err := c.api.GetServer(&applesilicon.GetServerRequest{Zone: scw.Zone(zone), ServerID: id}, scw.WithContext(ctx))
+	s, err := c.get(ctx, zone, id)
 	if err != nil {
-		return inventory.Server{}, fmt.Errorf("read server %s: %w", id, explain(err))
+		return inventory.Server{}, err
 	}
 	return toServer(s), nil
+}
+
+func (c *Client) get(ctx context.Context, zone, id string) (*applesilicon.Server, error) {
+	s, err := ask(ctx, c, oneServer, func(o scw.RequestOption) (*applesilicon.Server, error) {
+		return c.api.GetServer(&applesilicon.GetServerRequest{Zone: scw.Zone(zone), ServerID: id}, o)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read server %s: %w", id, err)
+	}
+	return s, nil
+}
+
+// update changes a server, with a name or without any field.
+func (c *Client) update(ctx context.Context, zone, id string, name *string) error {
+	_, err := ask(ctx, c, oneServer, func(o scw.RequestOption) (*applesilicon.Server, error) {
+		return c.api.UpdateServer(&applesilicon.UpdateServerRequest{Zone: scw.Zone(zone), ServerID: id, Name: name}, o)
+	})
+	return err
 }
 
 // Rename changes a server's name and reads it back. The API takes the last of
 // two writers and cannot compare, so the name is looked at right before and right
 // after: one that is neither from nor to means that somebody else wants the
-// server too, a *RacedError. A server that is called to already stays as it is.
+// server too, a *RacedError. A server that is called to already stays as it is, and one in a
+// passing state is waited for.
 func (c *Client) Rename(ctx context.Context, zone, id, from, to string) error {
+	return c.settled(ctx, func() error { return c.rename(ctx, zone, id, from, to) })
+}
+
+func (c *Client) rename(ctx context.Context, zone, id, from, to string) error {
 	before, err := c.Get(ctx, zone, id)
 	if err != nil {
 		return fmt.Errorf("look at the name of server %s: %w", id, err)
@@ -157,9 +140,8 @@ func (c *Client) Rename(ctx context.Context, zone, id, from, to string) error {
 	if before.Name != from {
 		return &RacedError{ServerID: id, Wanted: to, Found: before.Name}
 	}
-	_, err = c.api.UpdateServer(&applesilicon.UpdateServerRequest{Zone: scw.Zone(zone), ServerID: id, Name: &to}, scw.WithContext(ctx))
-	if err != nil {
-		return fmt.Errorf("rename server %s to %s: %w", id, to, explain(err))
+	if err := c.update(ctx, zone, id, &to); err != nil {
+		return fmt.Errorf("rename server %s to %s: %w", id, to, err)
 	}
 	now, err := c.Get(ctx, zone, id)
 	if err != nil {
@@ -175,15 +157,12 @@ func (c *Client) Rename(ctx context.Context, zone, id, from, to string) error {
 // any other, and changes no more than the time of the last update. The error wraps
 // inventory.ErrDenied where the credentials lack the right, or the server is gone.
 func (c *Client) CheckRename(ctx context.Context, zone, id string) error {
-	_, err := c.api.UpdateServer(&applesilicon.UpdateServerRequest{Zone: scw.Zone(zone), ServerID: id}, scw.WithContext(ctx))
-	var denied *scw.PermissionsDeniedError
-	switch {
-	case errors.As(err, &denied):
-		return fmt.Errorf("change server %s: %w: %w", id, inventory.ErrDenied, explain(err))
-	case err != nil:
-		return fmt.Errorf("change server %s: %w", id, explain(err))
-	}
-	return nil
+	return c.settled(ctx, func() error {
+		if err := c.update(ctx, zone, id, nil); err != nil {
+			return fmt.Errorf("change server %s: %w", id, err)
+		}
+		return nil
+	})
 }
 
 // RacedError says that a server bears neither the name it had nor the one it was
@@ -213,17 +192,4 @@ func toServer(s *applesilicon.Server) inventory.Server {
 		out.DeletableAt = *s.DeletableAt
 	}
 	return out
-}
-
-// explain adds what a person can do to the errors whose cause is known.
-func explain(err error) error {
-	var denied *scw.PermissionsDeniedError
-	var auth *scw.DeniedAuthenticationError
-	switch {
-	case errors.As(err, &denied):
-		return fmt.Errorf("%w; the key needs AppleSiliconFullAccess in this project", err)
-	case errors.As(err, &auth):
-		return fmt.Errorf("%w; the key is unknown or expired: run scw init, or set SCW_ACCESS_KEY and SCW_SECRET_KEY", err)
-	}
-	return err
 }

@@ -27,6 +27,7 @@ type Counter struct {
 // body.
 type Request struct {
 	Method, Host, Path string
+	ID                 string        // what the server calls it, by which its operators find it; empty: it does not say
 	Status             int           // 0: there was no answer
 	Took               time.Duration // until the answer began
 	Err                error
@@ -52,7 +53,7 @@ func (c *Counter) paced(next http.RoundTripper, limit *rate.Limiter) http.RoundT
 		if c.Tell != nil {
 			told := Request{Method: r.Method, Host: r.URL.Host, Path: r.URL.Path, Took: time.Since(began), Err: err}
 			if resp != nil {
-				told.Status = resp.StatusCode
+				told.Status, told.ID = resp.StatusCode, resp.Header.Get("X-Request-Id")
 			}
 			c.Tell(told)
 		}
