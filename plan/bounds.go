@@ -186,11 +186,11 @@ func (d *deferral) why(h *Host, a Action) *Trouble {
 }
 
 // Mends reports whether the host is a Node that takes no Pods, by what the cluster or the
-// host itself says. One whose kubelet was started a moment ago is none.
+// host itself says. One whose kubelet was started a moment ago is none, unless it left the Node.
 func (h Host) Mends() bool {
 	n, there := h.Node.Get()
 	state, _, _ := h.Ready()
-	return h.Member && there && (n.Ready != inventory.Ready || state == inventory.NotReady)
+	return h.Member && there && (h.leftNode || n.Ready != inventory.Ready || state == inventory.NotReady)
 }
 
 // Closed returns why an action that was planned for a host must not begin at a time, or

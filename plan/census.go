@@ -132,7 +132,8 @@ func (c *computation) leaving(members []*placed, n int) map[string]bool {
 // Healthy is a member whose Node was Ready when the plan was made.
 type Healthy struct {
 	ServerID   string
-	Name       string // of the Node
+	Name       string // of the host, and of its Node
+	Was        string // of its Node, where it gets the other name in this run; else empty
 	ProviderID string
 }
 
@@ -148,7 +149,11 @@ func (c *computation) healthy() map[string][]Healthy {
 			works = readyAs(p.server, p.node)
 		}
 		if p.role == member && works {
-			out[p.place.Fleet] = append(out[p.place.Fleet], Healthy{p.server.ID, p.name, p.server.ProviderID()})
+			h := Healthy{ServerID: p.server.ID, Name: p.name, ProviderID: p.server.ProviderID()}
+			if n, is := p.node.Get(); is && n.Name != p.name {
+				h.Was = n.Name
+			}
+			out[p.place.Fleet] = append(out[p.place.Fleet], h)
 		}
 	}
 	return out

@@ -154,9 +154,13 @@ func (c *computation) joined(h *Host) []Action {
 	if !ok || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
 		return nil
 	}
-	out := h.taint(n)
+	_, moves := h.MovesFrom()
+	var out []Action
+	if !moves {
+		out = h.taint(n)
+	}
 	switch {
-	case n.ProviderID == "":
+	case n.ProviderID == "" && !moves:
 		out = append(out, h.action(SetProviderID, drifted, codeEmptyProviderID, "the Node does not say which server it is",
 			Field{"provider id", "", h.Server.ProviderID()}))
 	case h.Member && n.CordonRun != "" && n.ProviderID == h.Server.ProviderID() && !c.applies(n.CordonRun):

@@ -249,9 +249,9 @@ func (c *computation) work(d *draft) {
 	// afterwards.
 	d.actions = slices.Insert(d.actions, at+w.first, c.joining(h, w)...)
 	d.actions = append(d.actions, c.joined(h)...)
+	d.actions = h.vacates(w.node, d.actions)
 	d.actions = append(d.actions, c.departing(h, d.actions)...)
 	d.actions = append(d.actions, c.leavesBehind(h, d.actions)...)
-	refuse(d.actions, h.unmovable())
 	c.cluster.unprepared(h, d.actions, w.node)
 	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
 		h.Refused = MissingSudo()

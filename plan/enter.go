@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
 // The codes that are raised here.
@@ -53,6 +55,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		// Where there will be no root, the host is refused for that, and not each step.
 		h.Blind = true
 		a.AfterRoot, a.Origin = true, pending
+		a.renames(h, step)
 		if view.Proven || h.proofLost {
 			a.Origin = notKnown
 		}
@@ -69,6 +72,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		a.Origin, a.Reason = h.explain(step, f, Reason{f.Refused.Code, f.Refused.Text}, marker)
 	case len(f.Changes) > 0:
 		a.change(h, step, f, marker)
+		a.renames(h, step)
 		a.idle(h, f)
 	case view.Pending:
 		a.Origin, a.Reason = drifted, Reason{CodeUnfinished, "an earlier run began to change it and never proved it"}
@@ -86,7 +90,11 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 func (h *Host) View(id StepID) View {
 	marker, _ := h.Seen.Marker.Get()
 	_, proven := marker.Steps[id]
-	return View{Host: h.Spec, Server: h.Server, Node: h.Node, Facts: h.Seen.Facts, Root: h.Seen.Root,
+	node := h.Node
+	if _, moves := h.MovesFrom(); moves { // the kubelet that the step wants has none yet
+		node = inventory.Absent[inventory.Node]()
+	}
+	return View{Host: h.Spec, Server: h.Server, Node: node, Facts: h.Seen.Facts, Root: h.Seen.Root,
 		Proven: proven, Pending: slices.Contains(h.Seen.Pending, id),
 		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback, Force: h.ForceBusy, At: h.Seen.At}
 }

@@ -12,7 +12,7 @@ var (
 	codeMoved = NewCode("moved", NotDrift, "a moved block gives the host another place")
 	// A Node cannot be renamed: the kubelet registers another one, and what runs on the old
 	// one would be lost.
-	codeMoveNeedsDrain = NewCode("move-needs-drain", NotDrift, "a host at work gets another name only after its Node was drained",
+	codeMoveNeedsDrain = NewCode("move-needs-drain", NotDrift, "a host gets another name only once its Node is drained, and macfleet cannot drain this one",
 		"drain it: kubectl drain NAME --ignore-daemonsets; then apply")
 )
 
@@ -44,12 +44,20 @@ func (c *census) formerNames(at fleet.Place, serverID string) []string {
 	return out
 }
 
-// renamedNode gives a host that moved no Node but that of its own name: one of a name
-// before is left over, or is about to be.
+// renamedNode gives a host that moves its Node: the one of its own name once that is there.
+// Until then it is the one of a name before, as which its kubelet works.
 func (c *census) renamedNode(p *placed) {
-	if n, ok := p.node.Get(); ok && slices.Contains(p.former, n.Name) {
-		own, there := c.cluster.nodes[p.name]
-		p.node = within(c.cluster.all, own, there)
+	if len(p.former) == 0 {
+		return
+	}
+	if own, there := c.cluster.nodes[p.name]; there && own.ProviderID == p.server.ProviderID() {
+		p.node = inventory.Present(own)
+		return
+	}
+	for _, name := range p.former {
+		if n, there := c.cluster.nodes[name]; there && n.ProviderID == "" && p.node.IsAbsent() {
+			p.node = inventory.Present(n)
+		}
 	}
 }
 
@@ -76,29 +84,87 @@ type Former struct {
 	Pods     inventory.Seen[[]inventory.Pod]
 }
 
-// unmovable returns why a host must not get its name yet, or nil: its Node of before is not
+// MovesFrom returns the Node as which the host works under a name that it had before; ok is
+// false where it has its present name there, or no Node.
+func (h Host) MovesFrom() (n inventory.Node, ok bool) {
+	n, there := h.Node.Get()
+	return n, there && n.Name != h.Name && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == n.Name })
+}
+
+// Moves reports whether the host is about to get another name as a Node: its kubelet goes by one
+// of before.
+func (h Host) Moves() bool {
+	_, moves := h.MovesFrom()
+	return moves && !h.leftNode
+}
+
+// NodeName is the name of the host's Node: its own, or the one that it had before as long as
+// its kubelet goes by that.
+func (h Host) NodeName() string {
+	if n, moves := h.MovesFrom(); moves {
+		return n.Name
+	}
+	return h.Name
+}
+
+// renames lets an action that gives the host's kubelet another name wait for an idle host: the
+// kubelet would delete the machines of the Pods that it had before.
+func (a *Action) renames(h *Host, step Step) {
+	m, is := step.(NodeMaker)
+	if _, moves := h.MovesFrom(); moves && is && m.MakesNode() {
+		a.Disruption = max(a.Disruption, Drain)
+	}
+}
+
+// vacates returns what is done first with a host that gets another name: its Node of before
+// is drained. What cannot be drained keeps the host as it is.
+func (h *Host) vacates(node StepID, actions []Action) []Action {
+	n, moves := h.MovesFrom()
+	i := slices.IndexFunc(actions, func(a Action) bool { return node != "" && a.Step == node })
+	if i < 0 {
+		unread := h.Blind || slices.ContainsFunc(h.Unread, func(u StepUnread) bool { return u.Step == node })
+		if h.leftNode = moves && node != "" && !unread; h.leftNode { // nobody opens the Node that it left
+			actions = slices.DeleteFunc(actions, func(a Action) bool { return a.Kind == UncordonNode })
+		}
+		return actions
+	}
+	kubelet := &actions[i]
+	if why := h.unmovable(); why != nil && !kubelet.Forced {
+		refuse(actions, why)
+	} else if moves && kubelet.Refusal != nil {
+		refuse(actions, kubelet.Refusal) // half moved it would be hard to understand
+	}
+	if !moves {
+		return actions
+	}
+	first := h.action(DrainNode, pending, codeMoved, "a Node cannot be renamed: it becomes the Node "+h.Name, Field{"Node", n.Name, h.Name})
+	first.Was, first.Disruption, first.Refusal = n.Name, Drain, kubelet.Refusal
+	first.Busy, first.Drains, first.Evicts, first.Forced = kubelet.Busy, kubelet.Drains, kubelet.Evicts, kubelet.Forced
+	kubelet.Drains, kubelet.Evicts = false, 0
+	return slices.Insert(actions, 0, first)
+}
+
+// unmovable returns why a host must not get its name yet, or nil: its Node of before cannot be
 // drained, or nobody knows. It is compared, and nothing at all is done to it until then.
 func (h *Host) unmovable() *Trouble {
-	marker, _ := h.Seen.Marker.Get()
 	for _, f := range h.Former {
-		n, isNode := f.Node.Get()
-		if f.Node.IsUnread() && marker.Name == f.Name {
+		if f.Node.IsUnread() {
 			return codeMoveNeedsDrain.Trouble("nobody knows whether it is at work as the Node "+f.Name+": "+f.Node.Why(), "apply when the cluster answers")
 		}
-		if !isNode {
-			continue
-		}
-		drain := fmt.Sprintf("drain it: kubectl drain %s --ignore-daemonsets; then apply, and it joins as %s", f.Name, h.Name)
-		was := *h
-		was.Pods = f.Pods
-		if busy := was.busy(n); busy != nil {
-			return codeMoveNeedsDrain.Trouble("it is to be renamed, and "+busy.Text, drain)
-		}
-		if !n.Cordoned {
-			return codeMoveNeedsDrain.Trouble("it is to be renamed, and its Node "+f.Name+" takes Pods, which would be lost with it", drain)
-		}
 	}
-	return nil
+	n, moves := h.MovesFrom()
+	if _, read := h.Pods.Get(); !moves || h.Drainable() && read {
+		return nil
+	}
+	busy := h.busy(n)
+	if busy == nil {
+		return nil
+	}
+	why := "and its Node " + n.Name + " is not Ready, so that no drain ends a virtual machine"
+	if n.ProviderID == "" {
+		why = "and the Node " + n.Name + " does not say which server it is"
+	}
+	return codeMoveNeedsDrain.Trouble("it is to be renamed, "+why+"; "+busy.Text, busy.Remedy+"; then apply, and it joins as "+h.Name)
 }
 
 // leavesBehind returns what is taken from the cluster of a host that has moved, after its
@@ -108,21 +174,45 @@ func (c *computation) leavesBehind(h *Host, actions []Action) []Action {
 	if !c.cluster.there || refused || h.Blind || len(h.Unread) > 0 || len(c.sel.Steps) > 0 {
 		return nil
 	}
+	drains := slices.ContainsFunc(actions, func(a Action) bool { return a.Drains || a.Forced })
 	var out []Action
 	for _, f := range h.Former {
-		add := func(k Kind, why string, fields ...Field) {
+		add := func(k Kind, why string, fields ...Field) *Action {
 			a := h.action(k, pending, codeMoved, why, fields...)
 			a.Was = f.Name
 			out = append(out, a)
+			return &out[len(out)-1]
 		}
-		if _, ok := f.Node.Get(); ok {
-			add(DeleteNode, "it was the Node "+f.Name+" before, and is "+h.Name+" now")
+		if n, ok := f.Node.Get(); ok {
+			a := add(DeleteNode, "it was the Node "+f.Name+" before, and is "+h.Name+" now")
+			a.Forced = h.ForceBusy
+			if n.Cordoned && n.CordonRun == "" {
+				by, _ := cordonedBy(n)
+				a.Reason.Text += "; it was cordoned " + by + ", so the new one is cordoned too"
+			}
+			if !drains {
+				a.Refusal = h.stillUsed(f, n)
+			}
+			if a.Refusal != nil {
+				continue
+			}
 		}
 		if i, ok := f.Identity.Get(); ok {
 			add(RevokeHost, "its kubelet was "+f.Name+" before", identityFields(i, true, Field{Before: "present"})...)
 		}
 	}
 	return out
+}
+
+// stillUsed returns why a Node must not be deleted that the host was before, or nil: Pods were
+// bound to it since its kubelet left. Those that are deleted go with it.
+func (h *Host) stillUsed(f Former, n inventory.Node) *Trouble {
+	was := *h
+	was.Pods = f.Pods
+	if all, read := f.Pods.Get(); read {
+		was.Pods = inventory.Present(slices.DeleteFunc(slices.Clone(all), func(p inventory.Pod) bool { return !p.Stays() }))
+	}
+	return was.busy(n)
 }
 
 // movesAlone reports whether a step differs only because the host has another name: under one

@@ -94,34 +94,46 @@ func (w *world) movedNode(cordoned bool, pods ...inventory.Pod) {
 	w.change(1, func(h *plan.HostSeen) { h.Facts["gamma.get"] = inventory.Present(plan.Answer{Stdout: "old"}) })
 }
 
-// TestMovedNode: a Node cannot be renamed, so a host at work waits until it was drained, and
-// then joins under its new name; what it was goes last.
+// TestMovedNode: a Node cannot be renamed, so the one that a host was is drained first, the host
+// joins under its new name, and what it was goes last. One that cannot be drained keeps it.
 func TestMovedNode(t *testing.T) {
 	t.Parallel()
 	pod := inventory.Pod{Name: "ci", Namespace: "default", Node: deleted, Phase: "Running", Controller: "ReplicaSet"}
-	whole := []string{newPlace + " rename moved P", newPlace + " identity identity-missing P", newPlace + " gamma first-setup P",
+	alone, going := pod, pod
+	alone.Controller, going.Due = "", noon
+	drain, uncordon := newPlace+" drain moved P", newPlace+" uncordon left-cordoned D"
+	whole := []string{drain, newPlace + " rename moved P", newPlace + " identity identity-missing P", newPlace + " gamma first-setup P",
 		newPlace + " delete-node moved P", newPlace + " revoke moved P"}
+	closedBy := func(w *world, run string) {
+		nodes, _ := w.snap.Nodes.Get()
+		nodes[0].CordonRun = run
+	}
+	inState := func(w *world, ready inventory.Readiness, id string) {
+		nodes, _ := w.snap.Nodes.Get()
+		nodes[0].Ready, nodes[0].ProviderID = ready, id
+	}
+	server := serverProvider(1)
 	for name, tc := range map[string]struct {
 		edit    func(*world)
-		refused string // part of why nothing is done
+		refused string // the code of why nothing is done, and part of the text
 		want    []string
 	}{
-		"at work":            {func(w *world) { w.movedNode(true, pod) }, "1 Pod at work", nil},
-		"open to Pods":       {func(w *world) { w.movedNode(false) }, "takes Pods", nil},
-		"nobody can look":    {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "nobody knows", nil},
-		"drained":            {func(w *world) { w.movedNode(true) }, "", whole},
-		"renamed, broke off": {func(w *world) { w.movedNode(true); w.snap.Servers[0].Name = newPlace }, "", whole[1:]},
-		"it joined, and its old Node is left": {func(w *world) {
-			w.movedNode(true)
-			w.node(1, newPlace, inventory.Ready)
-			w.snap.Servers[0].Name = newPlace
-			w.markedAs(1, w.cfg.Owner, newPlace, "jobs", "m2")
-			w.change(1, func(h *plan.HostSeen) { h.Facts["gamma.get"] = inventory.Present(plan.Answer{Stdout: good}) })
-			c, _ := w.snap.Cluster.Get()
-			all, _ := c.Identities.Get()
-			c.Identities = inventory.Present(append(all, inventory.Identity{Host: newPlace, ServiceAccount: "uid", Secret: "uid", Issued: true, Bound: true}))
-			w.snap.Cluster = inventory.Present(c)
-		}, "", whole[3:]},
+		"at work":             {func(w *world) { w.movedNode(false, pod) }, "", whole},
+		"idle":                {func(w *world) { w.movedNode(false) }, "", whole},
+		"drained by a person": {func(w *world) { w.movedNode(true) }, "", whole},
+		"closed by a run that was killed": {func(w *world) { w.movedNode(true); closedBy(w, "r0") }, "",
+			slices.Concat(whole[:4], []string{uncordon}, whole[4:])},
+		"renamed, broke off":        {func(w *world) { w.movedNode(true); w.snap.Servers[0].Name = newPlace }, "", slices.Concat(whole[:1], whole[2:])},
+		"not Ready, idle":           {func(w *world) { w.movedNode(false); inState(w, inventory.NotReady, server) }, "", whole},
+		"a Pod that nothing makes":  {func(w *world) { w.movedNode(false, alone) }, "waits-for-idle default/ci", nil},
+		"not Ready":                 {func(w *world) { w.movedNode(false, pod); inState(w, inventory.NotReady, server) }, "move-needs-drain is not Ready", nil},
+		"no provider id":            {func(w *world) { w.movedNode(false, pod); inState(w, inventory.Ready, "") }, "move-needs-drain does not say", nil},
+		"nobody can look":           {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "move-needs-drain nobody knows", nil},
+		"nobody can list Pods":      {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain nobody knows what runs", nil},
+		"its kubelet has left":      {func(w *world) { w.movedNode(true); closedBy(w, "r0"); w.arrives(false) }, "", whole[4:]},
+		"it joined":                 {func(w *world) { w.movedNode(true); w.arrives(true) }, "", whole[4:]},
+		"it joined, and a Pod goes": {func(w *world) { w.movedNode(true, going); w.arrives(true) }, "", whole[4:]},
+		"it joined, and a Pod came": {func(w *world) { w.movedNode(true, pod); w.arrives(true) }, "pods-on-node", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,21 +141,57 @@ func TestMovedNode(t *testing.T) {
 			tc.edit(w)
 			p := w.plan(t)
 			h := oneHost(t, p)
-			if tc.refused != "" {
-				if h.Refused != nil || h.MarkerStale() || len(p.Actions) == 0 || p.Runnable() != nil {
-					t.Errorf("refused %+v, stale %t, actions %v", h.Refused, h.MarkerStale(), lines(p))
+			if code, text, _ := strings.Cut(tc.refused, " "); code != "" {
+				if h.Refused != nil || len(p.Actions) == 0 || p.Runnable() != nil {
+					t.Errorf("refused %+v, actions %v", h.Refused, lines(p))
 				}
 				for _, a := range p.Actions {
-					if x := a.Refusal; x == nil || x.Code.String() != "move-needs-drain" || !strings.Contains(x.Text, tc.refused) {
+					if x := a.Refusal; x == nil || x.Code.String() != code || !strings.Contains(x.Text, text) || strings.Contains(x.Remedy, "NAME") {
 						t.Errorf("%s: %+v", a.Address(), x)
 					}
 				}
 				return
 			}
 			expect(t, "actions", tc.want, lines(p))
-			if h.Refused != nil || len(p.Warnings) != 0 {
-				t.Errorf("refused %v, warnings %v", h.Refused, p.Warnings)
+			if h.Refused != nil || len(p.Warnings) != 0 || h.Mends() != (name == "its kubelet has left" || name == "not Ready, idle") {
+				t.Errorf("refused %v, warnings %v, mends %t", h.Refused, p.Warnings, h.Mends())
+			}
+			if first := p.Actions[0]; first.Kind == plan.DrainNode {
+				evicts := 0
+				if name == "at work" {
+					evicts = 1
+				}
+				if first.Was != deleted || first.Disruption != plan.Drain || first.Evicts != evicts || first.Drains != (name != "not Ready, idle") {
+					t.Errorf("%+v", first)
+				}
 			}
 		})
 	}
+}
+
+// serverProvider is the provider id of a server.
+func serverProvider(n int) string {
+	s := inventory.Server{ID: serverID(n), Zone: "fr-par-1"}
+	return s.ProviderID()
+}
+
+// podsUnread lets nobody list Pods.
+func (w *world) podsUnread() {
+	c, _ := w.snap.Cluster.Get()
+	c.Pods = inventory.Unread[[]inventory.Pod]("no rights")
+	w.snap.Cluster = inventory.Present(c)
+}
+
+// arrives lets the kubelet of the moved host go by its new name, and perhaps be registered.
+func (w *world) arrives(registered bool) {
+	if registered {
+		w.node(1, newPlace, inventory.Ready)
+	}
+	w.snap.Servers[0].Name = newPlace
+	w.markedAs(1, w.cfg.Owner, newPlace, "jobs", "m2")
+	w.change(1, func(h *plan.HostSeen) { h.Facts["gamma.get"] = inventory.Present(plan.Answer{Stdout: good}) })
+	c, _ := w.snap.Cluster.Get()
+	all, _ := c.Identities.Get()
+	c.Identities = inventory.Present(append(all, inventory.Identity{Host: newPlace, ServiceAccount: "uid", Secret: "uid", Issued: true, Bound: true}))
+	w.snap.Cluster = inventory.Present(c)
 }

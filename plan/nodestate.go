@@ -59,7 +59,7 @@ func (c *computation) watchNode(h *Host, actions []Action) {
 // watch warns of something on the host's Node that counts as drift, unless a person holds
 // the host: then it is known to be out of work.
 func (h *Host) watch(t *Trouble, fields ...Field) {
-	t.Remedy = strings.ReplaceAll(t.Remedy, "NAME", h.Name)
+	t.Remedy = strings.ReplaceAll(t.Remedy, "NAME", h.NodeName())
 	h.Warnings = append(h.Warnings, StepWarning{Trouble: *t, Drift: h.Standing() == nil, Fields: fields})
 }
 

@@ -24,6 +24,7 @@ const (
 	SetProviderID Kind = "provider-id" // set the provider id of the host's Node, which has none
 	TaintNode     Kind = "taint"       // give the host's Node the taint of its kubelet, which somebody took away or changed
 	ReplaceNode   Kind = "node"        // delete the host's Node, so that its kubelet registers another
+	DrainNode     Kind = "drain"       // drain the Node as which the host works, before it gets another name
 	DeleteNode    Kind = "delete-node" // delete the Node of a host that has no kubelet any more
 	UncordonNode  Kind = "uncordon"    // let Pods onto the host's Node again, which an earlier run closed; when it is Ready and the rest is done
 	RevokeHost    Kind = "revoke"      // take the identity of a host's kubelet away; it may have no server any more
@@ -90,7 +91,7 @@ type Action struct {
 	Group    string `json:"group"`
 	ServerID string `json:"server_id"`      // of the host's server; empty: the action is no host's
 	Step     StepID `json:"step,omitempty"` // of RunStep and RemoveStep
-	Was      string `json:"was,omitempty"`  // of DeleteNode and RevokeHost: the name that the host had before, whose Node or identity it is
+	Was      string `json:"was,omitempty"`  // of DrainNode, DeleteNode and RevokeHost: the name that the host had before, whose Node or identity it is
 	Reason   Reason `json:"-"`              // why, in short: of a step, its first change's
 	Origin
 	Fields     []Field           `json:"fields"` // what moves, over all changes
@@ -166,6 +167,7 @@ type Host struct {
 	trust      Trust
 	adopting   bool // it is listed, and no apply of ours has known it yet
 	rootToCome bool // an action of it makes root to be had
+	leftNode   bool // its kubelet goes by its name already, and its Node is still one of before
 	proofLost  bool // somebody took its marker away
 	noSession  bool // nobody is logged in at its screen
 	vms        inventory.Seen[[]string]

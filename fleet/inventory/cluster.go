@@ -82,6 +82,9 @@ func (p Pod) Held() bool {
 // ended, and those of DaemonSets and of the kubelet itself come back anywhere.
 func (p Pod) Works() bool { return !p.Finished() && !p.Mirror && p.Controller != "DaemonSet" }
 
+// Stays reports whether a machine is needed for the Pod, and nobody has deleted it yet.
+func (p Pod) Stays() bool { return p.Works() && p.Due.IsZero() }
+
 // VM returns the name of the Pod's virtual machine, as the kubelet makes it: at
 // most 63 characters of namespace and name; a longer one is cut and ends in a
 // digest.

@@ -88,7 +88,7 @@ func subjectOf(a plan.Action) string {
 		return "inventory"
 	case plan.CreateMarker:
 		return "marker"
-	case plan.SetProviderID, plan.ReplaceNode, plan.DeleteNode, plan.UncordonNode, plan.ReleasePods:
+	case plan.SetProviderID, plan.ReplaceNode, plan.DrainNode, plan.DeleteNode, plan.UncordonNode, plan.ReleasePods:
 		return "node"
 	}
 	return string(a.Kind)

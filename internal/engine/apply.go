@@ -80,8 +80,8 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 }
 
 // Settle enters what a plan has shown without a difference: keys of members that were reached
-// for the first time, and proofs that a run which broke off could not write: without them a
-// later drift would look like configuration that was never applied. The error is about keys.
+// for the first time, and names of pins and proofs that a run which broke off could not write:
+// without proofs a later drift would look like configuration that was never applied. The error is about keys.
 func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	if err := e.may(); err != nil {
 		return nil, err
@@ -106,6 +106,9 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 		if err := e.pin(fresh...); err != nil {
 			return nil, err
 		}
+	}
+	if err := e.renamePins(misnamedPins(p)); err != nil {
+		return nil, err
 	}
 	failures := e.noteKeys(ctx, p)
 	stale := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool {
@@ -163,12 +166,28 @@ func (e *Engine) PinOf(h plan.Host) *plan.Pin {
 	return &plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Since: e.Now().UTC()}
 }
 
-// renamePin lets the key of a server that is pinned bear the name that it has now.
-func (e *Engine) renamePin(serverID, name string) error {
+// misnamedPins finds the members whose servers bear their names and whose pins do not: a run
+// broke off between the two. It returns the names by server id.
+func misnamedPins(p *plan.Plan) map[string]string {
+	out := make(map[string]string)
+	for _, h := range p.Hosts {
+		pin := h.Trust().Pin
+		if h.Member && h.Unknown == nil && h.Refused == nil && h.Writable() && pin != nil && pin.Name != h.Name && h.Server.Name == h.Name {
+			out[h.Server.ID] = h.Name
+		}
+	}
+	return out
+}
+
+// renamePins lets the pinned keys of servers bear the names that these have now, by server id.
+func (e *Engine) renamePins(names map[string]string) error {
+	if len(names) == 0 {
+		return nil
+	}
 	return e.Pins.Update(func(all []plan.Pin) []plan.Pin {
 		all = slices.Clone(all)
 		for i := range all {
-			if all[i].ServerID == serverID {
+			if name, is := names[all[i].ServerID]; is {
 				all[i].Name = name
 			}
 		}

@@ -116,6 +116,7 @@ func (w *worker) attempt(ctx context.Context, a plan.Action) error {
 	if err == nil {
 		return nil
 	}
+	err = w.reopen(ctx, err)
 	undone, uerr := w.giveBack(ctx)
 	switch {
 	case uerr != nil:

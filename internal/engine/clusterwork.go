@@ -58,6 +58,8 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 		return errors.New("the host's Node is not known; plan again")
 	case a.Kind == plan.SetProviderID:
 		return cluster.SetProviderID(ctx, node, w.host.Server.ProviderID())
+	case a.Kind == plan.DeleteNode && a.Was != "":
+		return w.leaveNode(ctx, a, node)
 	case a.Kind == plan.TaintNode:
 		return cluster.Taint(ctx, node, inventory.AgentTaint())
 	case a.Kind != plan.ReplaceNode && a.Kind != plan.DeleteNode:

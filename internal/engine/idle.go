@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -39,8 +40,7 @@ type Drain struct {
 // DefaultDrain is how long the Pods of one host have to end, and their machines.
 const DefaultDrain = 10 * time.Minute
 
-// idle makes the host idle before an action that would hurt what is at work there. Where
-// that fails, and nothing was changed since, its Node is opened again.
+// idle makes the host idle before an action that would hurt what is at work there.
 func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error {
 	if a.Disruption < plan.Drain || a.Forced {
 		return nil
@@ -56,7 +56,13 @@ func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error 
 	if !errors.As(err, &trouble) {
 		err = w.notDrained(a, err)
 	}
-	if w.changed || !w.closed {
+	return err
+}
+
+// reopen opens the Node that this run closed, where an action failed before anything was changed
+// on the host.
+func (w *worker) reopen(ctx context.Context, err error) error {
+	if w.changed || !w.closed || ctx.Err() != nil {
 		return err
 	}
 	open := w.engine.open(ctx, w.host)
@@ -67,11 +73,11 @@ func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error 
 }
 
 func (w *worker) notDrained(a plan.Action, err error) error {
-	name := w.host.Name
-	t := plan.Trouble{Code: CodeNotDrained, Text: fmt.Sprintf("%s was not begun: %s", a.Step, err),
+	name, what := w.host.Name, cmp.Or(string(a.Step), "the move")
+	t := plan.Trouble{Code: CodeNotDrained, Text: fmt.Sprintf("%s was not begun: %s", what, err),
 		Remedy: "see what holds it, give it longer (--drain-timeout), and apply again; --force-busy " + name + " does not wait, and that work is lost"}
 	if w.engine.Stop.Err() != nil {
-		t.Text, t.Remedy = fmt.Sprintf("%s was not begun: the run was stopped while the host was made idle", a.Step), "apply again"
+		t.Text, t.Remedy = what+" was not begun: the run was stopped while the host was made idle", "apply again"
 	}
 	return &t
 }
@@ -79,9 +85,10 @@ func (w *worker) notDrained(a plan.Action, err error) error {
 // makeIdle drains the host's Node where a kubelet heeds that, and then has the host itself
 // show that nothing runs. A machine is gone a moment after its Pod.
 func (w *worker) makeIdle(ctx context.Context, step plan.Step) error {
+	_, moves := w.host.MovesFrom()
 	drains := w.host.Drainable() && w.engine.Cluster != nil
-	if drains {
-		if err := w.drain(ctx); err != nil {
+	if drains || moves {
+		if err := w.drain(ctx, drains); err != nil {
 			return err
 		}
 	}
@@ -127,37 +134,46 @@ func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
 	return append(out, jobs...), nil
 }
 
-// drain closes the host's Node to new Pods, evicts those that it has, and counts.
-func (w *worker) drain(ctx context.Context) error {
+// drain closes the host's Node to new Pods, evicts those that it has where evicts says so, and
+// counts. Somebody may have opened the Node since the last time, so it is closed again.
+func (w *worker) drain(ctx context.Context, evicts bool) error {
 	e := w.engine
 	n, _ := w.host.Node.Get()
 	if err := e.may(); err != nil {
 		return err
 	}
-	if !w.closed {
+	if !w.closing {
 		e.emit(Event{Type: Closing, Host: w.host.Name})
-		w.closed = true // whatever comes back: the answer may be lost
-		ours, err := e.Cluster.CloseNode(ctx, n, e.Run)
-		if err != nil {
-			return err
-		}
-		w.closed = ours
+		w.closing, w.closed = true, true // whatever comes back: the answer may be lost
+	}
+	ours, err := e.Cluster.CloseNode(ctx, n, e.Run)
+	if err != nil {
+		return err
+	}
+	w.closed = ours
+	if !evicts {
+		return w.unused(ctx, n, inventory.Pod.Works)
 	}
 	if err := e.Cluster.EmptyNode(ctx, n, cmp.Or(e.Drain.Within, DefaultDrain), false, w.evictions()); err != nil {
 		return err
 	}
-	pods, err := e.Cluster.PodsOn(ctx, n)
+	return w.unused(ctx, n, inventory.Pod.Works)
+}
+
+// unused returns an error where Pods are at work on a Node.
+func (w *worker) unused(ctx context.Context, n inventory.Node, works func(inventory.Pod) bool) error {
+	pods, err := w.engine.Cluster.PodsOn(ctx, n)
 	if err != nil {
 		return err
 	}
 	var left []string
 	for _, p := range pods {
-		if p.Works() {
+		if works(p) {
 			left = append(left, p.Namespace+"/"+p.Name)
 		}
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("these Pods are on the Node again: %s", strings.Join(left, ", "))
+		return fmt.Errorf("these Pods are on the Node %s: %s", n.Name, strings.Join(left, ", "))
 	}
 	return nil
 }

@@ -141,7 +141,8 @@ func (l *lineUp) trials(steps plan.StepsFor, p *plan.Plan, of map[string][]plan.
 // whether it proves all of them.
 func hasGot(h *plan.Host, rolled map[plan.StepID]bool, steps plan.StepsFor) (has, all bool) {
 	m, marked := h.Seen.Marker.Get()
-	if len(rolled) == 0 || !marked || !h.Member || m.ServerID != h.Server.ID {
+	if len(rolled) == 0 || h.Moves() || !marked || // one that moves has what it had under the name before
+		!h.Member || m.ServerID != h.Server.ID {
 		return false, false
 	}
 	n := 0

@@ -48,7 +48,8 @@ type memory struct {
 	engine *engine.Engine
 	values map[plan.StepID]string // what is wanted
 	epoch  int64
-	idle   bool // no Pods run
+	idle   bool   // no Pods run
+	late   string // the Node that a Pod came to
 
 	mu   sync.Mutex
 	f    memFault
@@ -84,8 +85,9 @@ func (m *memory) asRun() {
 	m.engine = m.world.Engine()
 	m.engine.Run = named(fmt.Sprint("run", m.epoch), m.epoch)
 	for _, machine := range m.world.Machines {
-		if _, joined := m.world.Node(machine.Server.Name); joined && !m.idle && len(m.world.Pods(machine.Server.Name)) == 0 {
-			m.world.RunPod(machine.Server.Name, fmt.Sprint("job-", m.epoch, "-", machine.Server.ID))
+		name := machine.NodeName()
+		if _, joined := m.world.Node(name); joined && !m.idle && len(m.world.Pods(name)) == 0 {
+			m.world.RunPod(name, fmt.Sprint("job-", m.epoch, "-", machine.Server.ID))
 		}
 	}
 }
@@ -140,8 +142,8 @@ func (m *memory) perish() {
 	m.die(errDied)
 }
 
-// host is the name of the first host.
-func (m *memory) host() string { return m.world.Machines[0].Server.Name }
+// host is the name of the first host, as its kubelet goes by it.
+func (m *memory) host() string { return m.world.Machines[0].NodeName() }
 
 // memFaults are what may befall a run, by name.
 func memFaults() map[string]memFault {
@@ -166,7 +168,7 @@ func memFaults() map[string]memFault {
 		"cluster: Node deleted under a host": {at: enginetest.OnHost, mend: later, happens: func(m *memory) { m.world.DeleteNode(m.host()) }},
 		"cluster: token revoked":             {at: enginetest.InCluster, mend: later, happens: func(m *memory) { m.world.RevokeToken(m.host()) }},
 		"cluster: conflict":                  {at: enginetest.InCluster, is: enginetest.Fault{Err: errors.New("409 Conflict")}},
-		"cluster: a Pod comes":               {at: enginetest.InCluster, mend: func(m *memory) { m.world.EndPods(m.host()) }, happens: func(m *memory) { m.world.RunPod(m.host(), fmt.Sprint("late-", m.epoch)) }},
+		"cluster: a Pod comes":               {at: enginetest.InCluster, mend: func(m *memory) { m.world.EndPods(m.late) }, happens: func(m *memory) { m.late = m.host(); m.world.RunPod(m.late, fmt.Sprint("late-", m.epoch)) }},
 		"kill -9 before an event":            {at: beforeEvent, instead: true, happens: (*memory).perish},
 		"kill -9 after an event":             {at: behindEvent, happens: (*memory).perish},
 		"kill -9 at a host":                  {at: enginetest.OnHost, happens: (*memory).perish},
@@ -232,6 +234,17 @@ var memWishes = map[string]func(m *memory, second bool){
 	},
 	"agent": func(m *memory, second bool) { m.values["agent"] = map[bool]string{false: "v1", true: "v2"}[second] },
 	"tools": func(m *memory, second bool) { m.values["tools"] = map[bool]string{false: "t1", true: "t2"}[second] },
+	// The fleet gets another name, and each of its Nodes with it.
+	"moves": func(m *memory, second bool) {
+		from, to := "jobs", "f0"
+		if second {
+			from, to = to, from
+		}
+		c := *m.world.Config
+		c.Fleets = slices.Clone(c.Fleets)
+		c.Fleets[0].Name, c.Moves = to, []fleet.Move{{From: fleet.Place{Fleet: from}, To: fleet.Place{Fleet: to}}}
+		m.world.Config = &c
+	},
 	// A Node leaves the cluster, and joins it again.
 	"leaves": func(m *memory, second bool) {
 		spec := &m.world.Config.Fleets[0].Groups[0].Spec
@@ -367,7 +380,7 @@ func (m *memory) point(count *tally, name string, n int, f memFault, want []stri
 	}
 	record.check(t, n, broke)
 	for _, machine := range m.world.Machines {
-		if node, _ := m.world.Node(machine.Server.Name); broke && node.Cordoned {
+		if node, _ := m.world.Node(machine.NodeName()); broke && node.Cordoned {
 			count.left.Add(1)
 			if node.CordonRun != m.engine.Run.ID {
 				t.Errorf("%s after %d: the cordon is nobody's: %+v", name, n, node)

@@ -43,6 +43,7 @@ type gate struct {
 // awaited is a host that is waited for.
 type awaited struct {
 	plan.Host
+	node   string    // the name of its Node
 	since  time.Time // from when on
 	told   bool      // that it is waited for
 	asked  time.Time // when its kubelet was last looked at; zero: never
@@ -56,7 +57,7 @@ func (e *Engine) newGate() *gate {
 
 // add waits for one more host.
 func (g *gate) add(h plan.Host, since time.Time) {
-	g.waiting = append(g.waiting, &awaited{Host: h, since: since})
+	g.waiting = append(g.waiting, &awaited{Host: h, node: h.NodeName(), since: since})
 }
 
 // look lists the Nodes once, begins to look at the kubelets of hosts whose Nodes are
@@ -73,7 +74,7 @@ func (g *gate) look(ctx context.Context) []*awaited {
 	}
 	for _, h := range g.waiting {
 		h.Node = inventory.Absent[inventory.Node]()
-		if n, there := g.nodes[h.Name]; there {
+		if n, there := g.nodes[h.node]; there {
 			h.Node = inventory.Present(n)
 		}
 	}

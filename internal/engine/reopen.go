@@ -49,9 +49,10 @@ func (s *schedule) opened(j *job, h plan.Host, failed bool) {
 		s.sum.Closed = append(s.sum.Closed, Closed{h.Name, h.Fleet})
 		s.rollout.Failed(h.Server.ID)
 	case nodes != nil:
-		n := nodes[h.Name]
-		n.Cordoned = false // until the next list says more
-		nodes[h.Name] = n
+		if n, there := nodes[h.NodeName()]; there {
+			n.Cordoned = false // until the next list says more
+			nodes[n.Name] = n
+		}
 		s.rollout.Closed(s.closedNodes())
 	}
 	j.opening, j.opens, j.closed = false, nil, failed && j.closed
@@ -75,8 +76,8 @@ func (s *schedule) leaveClosed(j *job, h plan.Host, opened bool) {
 // they are away.
 func (s *schedule) closedNodes() map[string]bool {
 	out := make(map[string]bool)
-	for id, h := range s.healthy {
-		if n, there := s.gate.nodes[h.Name]; there && n.Cordoned {
+	for id := range s.healthy {
+		if n, there := s.nodeOf(id); there && n.Cordoned {
 			out[id] = true
 		}
 	}

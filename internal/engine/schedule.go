@@ -287,9 +287,19 @@ func (s *schedule) ready(id string) bool {
 	if s.engine.Cluster == nil {
 		return true
 	}
+	n, there := s.nodeOf(id)
+	return there && n.Ready == inventory.Ready && n.ProviderID == s.healthy[id].ProviderID
+}
+
+// nodeOf returns a healthy host's Node as it was last listed: of one that gets another name in
+// this run the one before, as long as the new one is not there.
+func (s *schedule) nodeOf(id string) (inventory.Node, bool) {
 	h := s.healthy[id]
 	n, there := s.gate.nodes[h.Name]
-	return there && n.Ready == inventory.Ready && n.ProviderID == h.ProviderID
+	if !there {
+		n, there = s.gate.nodes[h.Was]
+	}
+	return n, there
 }
 
 // Left is a host that a run did not start with, and why.

@@ -29,7 +29,8 @@ type worker struct {
 	marker   *plan.Marker  // as it is on the host now
 	holding  bool          // it is here to set or take away a hold, and no hold stops it
 	held     *plan.Trouble // somebody holds the host since the run is on it; nil: nobody
-	closed   bool          // this run has closed its Node to new Pods
+	closing  bool          // this run has begun to close its Node to new Pods
+	closed   bool          // and has closed it; nobody else had
 	changed  bool          // and something was changed since
 	remedy   string        // what helps with the change that failed, where it knows
 	opened   bool          // and opened it again, as nothing was
@@ -70,11 +71,13 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		if err := w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, a.Host); err != nil {
 			return err
 		}
-		return w.engine.renamePin(s.ID, a.Host)
+		return w.engine.renamePins(map[string]string{s.ID: a.Host})
 	case plan.CreateMarker:
 		return w.mark(ctx)
 	case plan.RunStep, plan.RemoveStep:
 		return w.step(ctx, a)
+	case plan.DrainNode:
+		return w.vacate(ctx, a)
 	case plan.IdentifyHost, plan.SetProviderID, plan.TaintNode, plan.ReplaceNode, plan.DeleteNode, plan.RevokeHost, plan.ReleasePods:
 		return w.inCluster(ctx, a)
 	}
@@ -270,7 +273,6 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	for _, c := range changes {
-		w.changed = w.closed
 		if err := w.change(ctx, a, c); err != nil {
 			return err
 		}
@@ -286,6 +288,9 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 		return fmt.Errorf("look again: %w", err)
 	case len(f.Changes) > 0:
 		return fmt.Errorf("the change had no effect: %s: %s", f.Changes[0].Reason.Code, f.Changes[0].Reason.Text)
+	}
+	if m, is := step.(plan.NodeMaker); is && m.MakesNode() {
+		w.moved()
 	}
 	if err := w.prove(ctx, step, f); err != nil {
 		return err
@@ -343,6 +348,10 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 			return err
 		}
 	}
+	if err := w.stillIdle(ctx, a, c); err != nil {
+		return err
+	}
+	w.changed = w.closed
 	w.granted = w.granted || c.GrantsRoot
 	answer, err := w.conn.Do(ctx, task)
 	if err != nil && answer.Exit == plan.NotStaying {

@@ -61,6 +61,14 @@ func (w *World) Cordon(host, who, run string) {
 	n.Cordoned, n.CordonedBy, n.CordonRun = true, who, run
 }
 
+// Uncordon opens a host's Node, as a person does.
+func (w *World) Uncordon(host string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.nodes[host]
+	n.Cordoned, n.CordonedBy, n.CordonRun = false, "", ""
+}
+
 // RevokeToken takes the identity of a host's kubelet away.
 func (w *World) RevokeToken(host string) {
 	w.mu.Lock()
@@ -82,9 +90,9 @@ func (w *World) deleteNode(host string) {
 	}
 }
 
-// machineOf returns the machine that bears a name, or nil.
+// machineOf returns the machine whose kubelet is, or would be, the Node of a name, or nil.
 func (w *World) machineOf(name string) *Machine {
-	if i := slices.IndexFunc(w.Machines, func(m *Machine) bool { return m.Server.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(w.Machines, func(m *Machine) bool { return m.NodeName() == name }); i >= 0 {
 		return w.Machines[i]
 	}
 	return nil
@@ -99,7 +107,7 @@ func (w *World) beat(m *Machine) {
 	if m == nil {
 		return
 	}
-	name, since := m.Server.Name, time.Since(m.started)
+	name, since := m.NodeName(), time.Since(m.started)
 	first := firstHeard + m.Late
 	if m.process == "" || m.process == m.Refuses || m.process == m.Mutes || time.Now().Before(m.up) || since < first || w.identities[name] == 0 || m.token != w.tokenOf(name) {
 		return

@@ -39,10 +39,19 @@ type Machine struct {
 	serial    string
 	boots     int
 	up        time.Time // when it has booted
+	node      string    // the name by which its kubelet goes; empty: none was started yet
 	process   string    // what its kubelet was started from; empty: none runs
 	token     string    // which the kubelet was given
 	started   time.Time // when the kubelet was
 	nodeGone  time.Time // when its Node was deleted last
+}
+
+// NodeName is the name of the machine's Node.
+func (m *Machine) NodeName() string {
+	if m.node == "" {
+		return m.Server.Name
+	}
+	return m.node
 }
 
 // Reboot restarts the machine: all lines to it break, and it is back after a minute.
@@ -272,15 +281,15 @@ func (c *conn) answers(probes []plan.Probe, f Fault) plan.Facts {
 // dead is what a machine says of a kubelet that ends as soon as it is started.
 const dead = "dead"
 
-// answer is "VALUE PROCESS STARTED VM VM …".
+// answer is "VALUE PROCESS STARTED NODE VM VM …".
 func (c *conn) answer(p plan.Probe) string {
 	m := c.machine
 	process := orNone(m.process)
 	if m.process == m.Refuses && m.Refuses != "" {
 		process = dead
 	}
-	words := []string{orNone(m.State[p.Args[0]]), process, m.started.UTC().Format(time.RFC3339Nano)}
-	for _, pod := range c.world.podsOn(m.Server.Name) {
+	words := []string{orNone(m.State[p.Args[0]]), process, m.started.UTC().Format(time.RFC3339Nano), m.NodeName()}
+	for _, pod := range c.world.podsOn(m.NodeName()) {
 		words = append(words, pod.VM())
 	}
 	return strings.Join(words, " ")
@@ -360,7 +369,8 @@ func (c *conn) mark(t engine.WriteMarker) error {
 func (c *conn) change(t engine.RunChange, f Fault) (exit int) {
 	w, m, args := c.world, c.machine, t.Change.Command.Args
 	key, value, force := args[0], args[1], args[2] == "force"
-	if working := w.podsOn(m.Server.Name); t.Change.Disruption >= plan.Drain && !force && len(working) > 0 {
+	renamed := args[4] == "node" && args[5] != m.NodeName()
+	if working := w.podsOn(m.NodeName()); (t.Change.Disruption >= plan.Drain || renamed) && !force && len(working) > 0 {
 		w.wrong = append(w.wrong, fmt.Sprintf("%s was changed under %s on %s", key, working[0].Name, m.Server.Name))
 	}
 	switch {
@@ -393,7 +403,7 @@ func (c *conn) change(t engine.RunChange, f Fault) (exit int) {
 		if t.Change.Input == plan.Kubeconfig {
 			m.token = t.Input.Reveal()
 		}
-		m.process, m.started = value, time.Now()
+		m.process, m.started, m.node = value, time.Now(), args[5]
 	}
 	if t.Change.Disruption >= plan.Reboot {
 		m.Reboot()

@@ -68,7 +68,7 @@ func (s step) Diff(v plan.View) plan.Finding {
 	case !ok:
 		f.Unread = []plan.Unread{{Probe: s.probe(), Why: v.Facts.Get(s.probe()).Why()}}
 		return f
-	case len(words) < 3:
+	case len(words) < 4:
 		f.Unread = []plan.Unread{{Probe: s.probe(), Why: "it is rubbish", Bytes: a.Stdout}}
 		return f
 	}
@@ -79,10 +79,10 @@ func (s step) Diff(v plan.View) plan.Finding {
 	if f.Facts = value; s.Node && s.Value == "" {
 		f.Facts += process
 	}
-	for _, vm := range words[3:] {
+	for _, vm := range words[4:] {
 		f.Busy = append(f.Busy, plan.Task{VM: vm, Text: "the virtual machine " + vm})
 	}
-	f.VMs = inventory.Present(words[3:])
+	f.VMs = inventory.Present(words[4:])
 	if s.MakesNode() {
 		started, _ := time.Parse(time.RFC3339Nano, words[2])
 		k := plan.Kubelet{Started: started}
@@ -94,6 +94,9 @@ func (s step) Diff(v plan.View) plan.Finding {
 		}
 		f.Kubelet = inventory.Present(k)
 		f.Facts += " " + process
+		if words[3] != v.Host.Name && process != "" {
+			f.Facts += " as " + words[3]
+		}
 	}
 	revoked := s.Input == plan.Kubeconfig && v.Identity.IsAbsent()
 	switch {
@@ -118,7 +121,7 @@ func (s step) change(v plan.View, value string) plan.Change {
 	}
 	c := plan.Change{Reason: plan.Reason{Code: code("value-differs"), Text: fmt.Sprintf("it is %q", value)}, Fields: []plan.Field{{Name: "value", Before: value, After: s.Value}},
 		Command: plan.Command{Name: string(s.Key), Script: "set", As: as,
-			Args: []string{string(s.Key), s.Value, word(v.Force, "force"), word(s.Breaks, "breaks"), word(s.Node, "node")}},
+			Args: []string{string(s.Key), s.Value, word(v.Force, "force"), word(s.Breaks, "breaks"), word(s.Node, "node"), v.Host.Name}},
 		Input: s.Input, Disruption: s.Class, Removes: s.Value == "", GrantsRoot: s.Grants, Detached: s.Detached}
 	if s.Value == "" {
 		c.Input = plan.NoInput

@@ -1,0 +1,256 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// moving are Nodes at work, each with a Pod, whose fleet gets another name.
+func moving(t *testing.T, servers int, r fleet.Rollout, f func(t *testing.T, w *nodesInMemory, names []string)) {
+	t.Helper()
+	inMemory(t, servers, r, func(t *testing.T, w *nodesInMemory) {
+		names := w.atWork(t)
+		w.Config.Fleets[0].Name = "jobs"
+		w.Config.Moves = []fleet.Move{{From: fleet.Place{Fleet: "f0"}, To: fleet.Place{Fleet: "jobs"}}}
+		f(t, w, names)
+	})
+}
+
+// inJobs is the name that a host gets.
+func inJobs(name string) string { return strings.Replace(name, "-f0-", "-jobs-", 1) }
+
+// arrived finds a host as a Node of its new name alone, with its identity and its pin.
+func (w *nodesInMemory) arrived(t *testing.T, was string) {
+	t.Helper()
+	for _, line := range w.Lasting() {
+		if strings.Contains(line, was) {
+			t.Errorf("this is left: %s", line)
+		}
+	}
+	w.isOpen(t, inJobs(was), 0)
+	if n, there := w.Node(inJobs(was)); !there || n.Ready != inventory.Ready {
+		t.Errorf("the Node of the new name: %+v", n)
+	}
+}
+
+// TestMoveAtWork: hosts at work get another name one after the other, in the lane of those that
+// are disturbed: each is drained as the Node that it was, and Ready as the one that it becomes.
+func TestMoveAtWork(t *testing.T) {
+	t.Parallel()
+	limits := fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}, Canary: 1, MinReady: 2}
+	moving(t, 3, limits, func(t *testing.T, w *nodesInMemory, names []string) {
+		p := planned(t, w.engine)
+		engine.Bound(w.Config, w.engine.Steps, p, plan.Bounds{AnyTime: true})
+		if len(p.Rollouts) != 1 || len(p.Rollouts[0].Waves) != 3 || len(p.Runnable()) != 3 {
+			t.Errorf("rollouts %+v", p.Rollouts)
+		}
+		for _, h := range p.Hosts {
+			state, _, _ := h.Ready()
+			if n, moves := h.MovesFrom(); !moves || inJobs(n.Name) != h.Name || state != inventory.Ready || !p.IsHealthy(h) {
+				t.Errorf("%s: Node %+v, ready %s", h.Name, n, state)
+			}
+		}
+		if r := performed(t, w.engine, p); !r.Converged() || len(r.Closed) > 0 {
+			t.Fatalf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.Closed)
+		}
+		var got []string
+		for _, ev := range w.events {
+			switch ev.Type {
+			case engine.HostBegun, engine.HostEnded:
+				got = append(got, string(ev.Type)+" "+ev.Lane)
+			case engine.Closing, engine.NodeReady, engine.Opened:
+				got = append(got, string(ev.Type))
+			case engine.Evicting:
+				got = append(got, "Pod "+ev.What)
+			case engine.Done:
+				got = append(got, string(ev.Action.Kind))
+			}
+		}
+		one := []string{"begun disrupt", "closing", "Pod evicted", "Pod gone", "drain", "rename", "identity", "step", "delete-node", "revoke", "ready", "opened", "ended disrupt"}
+		if want := slices.Concat(one, one, one); !slices.Equal(got, want) {
+			t.Errorf("events %q", got)
+		}
+		for _, name := range names {
+			w.arrived(t, name)
+		}
+	})
+}
+
+// TestMoveLooksAgain: between the plan and each step of the apply somebody opens the old Node,
+// and Pods come. None of them is lost.
+func TestMoveLooksAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		at    plan.Kind // the action that begins then; empty: none has
+		fails bool
+	}{
+		"before the drain":      {},
+		"before the name":       {plan.RenameServer, false},
+		"before the identity":   {plan.IdentifyHost, false},
+		"before the kubelet":    {plan.RunStep, false},
+		"before the Node goes":  {plan.DeleteNode, true},
+		"before the token goes": {plan.RevokeHost, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+				p := planned(t, w.engine)
+				came := false
+				comes := func() {
+					if came {
+						return
+					}
+					came = true
+					if _, there := w.Node(names[0]); there {
+						w.Uncordon(names[0])
+						w.RunPod(names[0], "late")
+					}
+				}
+				evicted, next := make(map[string]bool), w.engine.Emit
+				w.engine.Emit = func(ev engine.Event) {
+					next(ev)
+					if ev.Type == engine.Evicting && ev.What == "gone" {
+						evicted[ev.Pod] = true
+					}
+					if ev.Type == engine.Started && tc.at != "" && ev.Action.Kind == tc.at {
+						comes()
+					}
+				}
+				if tc.at == "" {
+					comes()
+				}
+				r := performed(t, w.engine, p)
+				if (len(r.Failures) > 0) != tc.fails {
+					t.Errorf("failures %+v", r.Failures)
+				}
+				if tc.fails {
+					if on := w.Pods(names[0]); len(on) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "ci/late") {
+						t.Errorf("Pods %q, failures %+v", on, r.Failures)
+					}
+					refused := r.After.Actions[0].Refusal
+					if refused == nil || refused.Code.String() != "pods-on-node" || !strings.Contains(refused.Remedy, names[0]) {
+						t.Errorf("afterwards: %+v", r.After.Actions)
+					}
+					w.EndPods(names[0])
+					if r = apply(t, w.engine); !r.Converged() {
+						t.Errorf("failures %+v", r.Failures)
+					}
+				} else if tc.at != plan.RevokeHost && !evicted["ci/late"] {
+					t.Errorf("evicted: %v", evicted)
+				}
+				w.arrived(t, names[0])
+			})
+		})
+	}
+}
+
+// TestMoveNotDrained: what keeps a Pod keeps its host as it is. Its Node is open again, and
+// nothing has its new name.
+func TestMoveNotDrained(t *testing.T) {
+	t.Parallel()
+	moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+		before := w.Lasting()
+		w.Held["job-of-"+names[0]] = true
+		w.engine.Drain.Within = time.Minute
+		r := apply(t, w.engine)
+		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "the move was not begun") || len(r.Closed) > 0 || r.Done != 0 {
+			t.Errorf("failures %+v, closed %+v, done %d", r.Failures, r.Closed, r.Done)
+		}
+		if got := w.Lasting(); !slices.Equal(got, before) {
+			t.Errorf("before %q\nafter  %q", before, got)
+		}
+		w.isOpen(t, names[0], 1)
+	})
+}
+
+// TestMoveOfAnAPIThatRefuses: a name that the provider refuses costs the host no more than its
+// drain: its Node is open again.
+func TestMoveOfAnAPIThatRefuses(t *testing.T) {
+	t.Parallel()
+	moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+			if c.Place == enginetest.InCloud && c.What == "rename" {
+				return enginetest.Fault{Err: fmt.Errorf("403 %w", inventory.ErrDenied)}
+			}
+			return enginetest.Fault{}
+		}
+		if r := apply(t, w.engine); len(r.Failures) != 1 || len(r.Closed) > 0 || r.Failures[0].Action.Kind != plan.RenameServer {
+			t.Errorf("failures %+v, closed %+v", r.Failures, r.Closed)
+		}
+		w.isOpen(t, names[0], 0)
+		w.Befalls = nil
+		if r := apply(t, w.engine); !r.Converged() {
+			t.Errorf("failures %+v", r.Failures)
+		}
+		w.arrived(t, names[0])
+	})
+}
+
+// TestMoveOfAClosedNode: what a person closed stays closed under the new name.
+func TestMoveOfAClosedNode(t *testing.T) {
+	t.Parallel()
+	for _, who := range []string{"mona@desk", ""} {
+		moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+			w.Cordon(names[0], who, "")
+			p := planned(t, w.engine)
+			if said := p.Actions[len(p.Actions)-2].Reason.Text; !strings.Contains(said, "the new one is cordoned too") {
+				t.Errorf("it says %q", said)
+			}
+			if r := performed(t, w.engine, p); len(r.Failures) > 0 {
+				t.Fatalf("failures %+v", r.Failures)
+			}
+			if n, _ := w.Node(inJobs(names[0])); !n.Cordoned || n.CordonRun != "" || n.CordonedBy == "" || who != "" && n.CordonedBy != who {
+				t.Errorf("%+v", n)
+			}
+			if said := whatIsSaid(planned(t, w.engine), inJobs(names[0])); !slices.Equal(said, []string{"warning node-cordoned"}) {
+				t.Errorf("it says %q", said)
+			}
+		})
+	}
+}
+
+// TestMoveNeedsDrain: a Node that no drain empties keeps its host as it is.
+func TestMoveNeedsDrain(t *testing.T) {
+	t.Parallel()
+	moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.StopKubelet(names[0])
+		time.Sleep(time.Minute) // on the virtual clock
+		p := planned(t, w.engine)
+		if p.Runnable() != nil || len(p.Actions) == 0 || p.Actions[0].Refusal.Code.String() != "waits-for-idle" {
+			t.Fatalf("%+v", p.Actions)
+		}
+		w.EndPods(names[0])
+		if r := apply(t, w.engine); !r.Converged() {
+			t.Errorf("failures %+v", r.Failures)
+		}
+		w.arrived(t, names[0])
+	})
+}
+
+// TestMovedPinIsNamed: a run that broke off between the server's name and its pin's leaves the
+// pin its old name. The next apply gives it the new one, also where it has nothing else to do.
+func TestMovedPinIsNamed(t *testing.T) {
+	t.Parallel()
+	moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+		converges(t, w.engine)
+		w.Unpin()
+		w.Pin(w.Machines[0], names[0])
+		p := planned(t, w.engine)
+		if len(p.Actions) > 0 {
+			t.Fatalf("%+v", p.Actions)
+		}
+		if failures, err := w.engine.Settle(t.Context(), p); err != nil || len(failures) > 0 {
+			t.Fatal(err, failures)
+		}
+		w.arrived(t, names[0])
+	})
+}
