@@ -120,6 +120,10 @@ func (a *Action) renames(h *Host, step Step) {
 // is drained. What cannot be drained keeps the host as it is.
 func (h *Host) vacates(node StepID, actions []Action) []Action {
 	n, moves := h.MovesFrom()
+	if moves && node == "" && !h.Spec.Spec.JoinsCluster() {
+		refuse(actions, h.undrained(n, actions))
+		return actions
+	}
 	i := slices.IndexFunc(actions, func(a Action) bool { return node != "" && a.Step == node })
 	if i < 0 {
 		unread := h.Blind || slices.ContainsFunc(h.Unread, func(u StepUnread) bool { return u.Step == node })
@@ -142,6 +146,22 @@ func (h *Host) vacates(node StepID, actions []Action) []Action {
 	first.Busy, first.Drains, first.Evicts, first.Forced = kubelet.Busy, kubelet.Drains, kubelet.Evicts, kubelet.Forced
 	kubelet.Drains, kubelet.Evicts = false, 0
 	return slices.Insert(actions, 0, first)
+}
+
+// undrained returns why a host that is to be no Node under its new name must not leave the one
+// that it has, or nil: the removal of its kubelet drains it, or a person has.
+func (h *Host) undrained(n inventory.Node, actions []Action) *Trouble {
+	drain := fmt.Sprintf("drain it: kubectl drain %s --ignore-daemonsets; then apply", n.Name)
+	busy := h.busy(n)
+	switch {
+	case slices.ContainsFunc(actions, func(a Action) bool { return a.Refusal == nil && (a.Drains || a.Forced) }):
+		return nil
+	case busy != nil:
+		return codeMoveNeedsDrain.Trouble("it is to be renamed, and "+busy.Text, drain)
+	case !n.Cordoned:
+		return codeMoveNeedsDrain.Trouble("it is to be renamed, and its Node "+n.Name+" takes Pods, which would be lost with it", drain)
+	}
+	return nil
 }
 
 // unmovable returns why a host must not get its name yet, or nil: its Node of before cannot be

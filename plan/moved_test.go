@@ -131,6 +131,7 @@ func TestMovedNode(t *testing.T) {
 		"nobody can look":           {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "move-needs-drain nobody knows", nil},
 		"nobody can list Pods":      {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain nobody knows what runs", nil},
 		"its kubelet has left":      {func(w *world) { w.movedNode(true); closedBy(w, "r0"); w.arrives(false) }, "", whole[4:]},
+		"no Node any more":          {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain takes Pods", nil},
 		"it joined":                 {func(w *world) { w.movedNode(true); w.arrives(true) }, "", whole[4:]},
 		"it joined, and a Pod goes": {func(w *world) { w.movedNode(true, going); w.arrives(true) }, "", whole[4:]},
 		"it joined, and a Pod came": {func(w *world) { w.movedNode(true, pod); w.arrives(true) }, "pods-on-node", nil},
