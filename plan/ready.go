@@ -66,3 +66,11 @@ func (h Host) Ready() (state inventory.Readiness, why string, known bool) {
 	}
 	return inventory.Ready, "", true
 }
+
+// Settling reports whether the host's kubelet was started so lately that its Node may become
+// Ready by itself.
+func (h Host) Settling() bool {
+	n, there := h.Node.Get()
+	k, looked := h.Kubelet.Get()
+	return looked && (k.Fault.Code == CodeKubeletSettling || k.Fault == (Reason{}) && there && !k.Heard(n))
+}

@@ -102,6 +102,36 @@ func TestChangedFileIsRefused(t *testing.T) {
 	}
 }
 
+// TestRefusedKubeletIsNotWaitedFor: a Node whose kubelet is not repaired in this run does not come. What else
+// is to be done on the host is done, and the refusal keeps the run from having converged.
+func TestRefusedKubeletIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	c := nodes(1)
+	w, e, host := longNode(t, c)
+	newer := sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
+	newer.Fetch = fleet.FetchPush
+	c.Fleets[0].Groups[0].Spec.TartKubelet.Artifact = newer
+	e.Artifacts = files{}
+	for _, incident := range []string{"kubelet-crash-loop", "sleep-enabled"} {
+		if err := w.Inject(host, incident); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var waited []string
+	e.Emit = func(ev engine.Event) {
+		if ev.Type == engine.Waiting {
+			waited = append(waited, ev.Host)
+		}
+	}
+	r := apply(t, e)
+	if r.Done == 0 || len(r.Failures) > 0 || len(waited) > 0 || r.Converged() {
+		t.Errorf("done %d, failures %+v, waited for %q, converged %t", r.Done, r.Failures, waited, r.Converged())
+	}
+	if said := whatIsSaid(r.After, host); !slices.Equal(said, []string{"refused artifact-changed"}) {
+		t.Errorf("afterwards it says %q", said)
+	}
+}
+
 // TestReplacedUnderAYoungKubelet: a Node of another server is replaced in one run, also
 // where its kubelet has just been started.
 func TestReplacedUnderAYoungKubelet(t *testing.T) {

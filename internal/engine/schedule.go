@@ -38,6 +38,7 @@ type job struct {
 	opens   *plan.Action // what opens its Node, which an earlier run closed; nil: nothing
 	closed  bool         // this run closed its Node
 	opening bool         // its Node is being opened
+	stuck   bool         // its Node is not Ready, and what would make it so is refused
 }
 
 // closes reports whether the host's Node is closed in the name of a run: this one's, or an
@@ -167,6 +168,9 @@ func (s *schedule) ended(ctx context.Context, w end) {
 	case r.Deferred != nil && r.Done == 0 && !j.closes():
 		s.emitEnded(h)
 		s.rollout.Deferred(id)
+	case waits && j.stuck: // what is refused is not done, however long this run waits
+		s.leaveClosed(j, h, r.opened)
+		s.hostEnded(h)
 	case waits && s.stopped:
 		s.sum.NotWaited++
 		s.through(ctx, h)
@@ -315,9 +319,10 @@ func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 	l := lineUpOf(e.Config, e.Steps, p, work)
 	s := &schedule{engine: e, gate: e.newGate(), jobs: make(map[string]*job, len(work)), healthy: l.nodes, hosts: l.hosts,
 		ends: make(chan end), told: make(map[string]time.Time), moved: e.Now()}
+	stuck := e.stuck(p, l.hosts)
 	for _, actions := range work {
 		id := actions[0].ServerID
-		j := &job{host: l.hosts[id]}
+		j := &job{host: l.hosts[id], stuck: stuck[id]}
 		j.actions, j.opens = opening(actions)
 		s.jobs[id] = j
 	}
@@ -329,4 +334,21 @@ func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 	}
 	s.rollout = rollout.New(l.work, l.limits, l.healthy, e.Parallelism)
 	return s
+}
+
+// stuck returns the hosts, by server id, whose Nodes are not Ready and cannot become so in this
+// run: what their kubelet or its identity needs is refused.
+func (e *Engine) stuck(p *plan.Plan, hosts map[string]*plan.Host) map[string]bool {
+	out := make(map[string]bool)
+	for _, a := range p.Actions {
+		h := hosts[a.ServerID]
+		if a.Refusal == nil || h == nil || out[a.ServerID] {
+			continue
+		}
+		step, joins := plan.NodeStep(e.Steps(h.Spec))
+		if state, _, _ := h.Ready(); joins && state != inventory.Ready && !h.Settling() {
+			out[a.ServerID] = a.Step == step.ID() || a.Kind == plan.IdentifyHost || a.Kind == plan.ReplaceNode
+		}
+	}
+	return out
 }
