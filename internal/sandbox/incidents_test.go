@@ -107,7 +107,7 @@ func TestIncidentsAreListed(t *testing.T) {
 		"slow", "silent", "dies-in-command", "garbled-output", "login-noise", "key-refused",
 		"wrong-password", "password-not-disclosed", "sealed-in-get", "sudo-locked", "sudoers-broken",
 		"sealed-kcpassword", "sealed-with-session", "stale-kcpassword", "stale-kcpassword-no-session", "dead-loginwindow", "no-gui-session", "filevault-on",
-		"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "pf-conf-reset-by-update", "stock-lines-missing", "pf-conf-emptied", "flushed-pf-anchor", "unreferenced-anchor",
+		"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "pf-conf-reset-by-update", "stock-lines-missing", "pf-conf-emptied", "flushed-pf-anchor", "unreferenced-anchor", "fail2ban-reloads-pf", "pf-reference-missing",
 		"persist-table-left", "pf-disabled", "cut-connection-during-pf", "reboot-during-undo",
 		"empty-provider-id", "different-provider-id", "node-not-ready", "foreign-cordon", "foreign-taint", "taint-missing", "labels-overwritten", "disk-pressure", "stuck-terminating-pods", "stranded-pods", "pod-on-builder", "tart-create-failed", "token-revoked", "node-deleted", "budget-blocks", "pod-never-ends",
 		"owned-by-cluster-api", "machine-not-bound",

@@ -71,6 +71,14 @@ func pfLiveTroubles() []trouble {
 			remember: rememberAnchor, cause: dropPoint, lasts: pointGone, cure: restorePoint,
 		},
 		{
+			Incident: Incident{"fail2ban-reloads-pf", "fail2ban, which writes rules of pf too, has loaded the main ruleset as the provider ships it"},
+			remember: rememberAnchor, cause: letFail2banReload, lasts: pointGone, cure: stopFail2ban,
+		},
+		{
+			Incident: Incident{"pf-reference-missing", "somebody has given macfleet's reference of pf back: the filter ends with the last virtual machine"},
+			remember: rememberReference, cause: dropReference, lasts: referenceGone, cure: takeReference,
+		},
+		{
 			Incident: Incident{"persist-table-left", "persistent tables of an older version are in the kernel: the fleet's rules are flushed and cannot be loaded"},
 			remember: rememberAnchor, cause: leaveTables, lasts: tablesLeft, cure: killTables,
 		},

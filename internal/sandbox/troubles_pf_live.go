@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
 // rememberAnchor notes the anchor's name, whether it has rules and whether the main ruleset leads
@@ -230,6 +232,68 @@ func enablePF(ctx context.Context, v *victim) error {
 		return err
 	}
 	_, err = v.run(ctx, "pfctl -e")
+	return err
+}
+
+const fail2banJob = "/Library/LaunchDaemons/org.macports.fail2ban.plist"
+
+// letFail2banReload starts fail2ban as MacPorts installs it. It loads the main ruleset as the provider has shipped it.
+func letFail2banReload(ctx context.Context, v *victim) error {
+	const job = `<?xml version="1.0" encoding="UTF-8"?>
+<plist version="1.0"><dict><key>Label</key><string>org.macports.fail2ban</string><key>ProgramArguments</key>
+<array><string>/opt/local/bin/fail2ban-server</string><string>-xf</string><string>start</string></array><key>KeepAlive</key><true/></dict></plist>
+`
+	machine, err := v.machine()
+	if err != nil {
+		return err
+	}
+	if err := machine.WriteFile("/opt/local/bin/fail2ban-server", []byte("version=1.1.0\n"), 0, 0, 0o755); err != nil {
+		return err
+	}
+	if err := machine.WriteFile(fail2banJob, []byte(job), 0, 0, 0o644); err != nil {
+		return err
+	}
+	_, err = v.run(ctx, "launchctl bootstrap system "+fail2banJob+" 2>/dev/null || true; printf '%s' "+quote(mac.FactoryPFConf)+
+		" | pfctl -q -f -; pfctl -e 2>/dev/null || true")
+	return err
+}
+
+func stopFail2ban(ctx context.Context, v *victim) error {
+	if _, err := v.run(ctx, "launchctl bootout system/org.macports.fail2ban 2>/dev/null || true; rm -f "+fail2banJob); err != nil {
+		return err
+	}
+	return restorePoint(ctx, v)
+}
+
+// ownReference is the file in which a fleet's tool keeps the token of its reference.
+const ownReference = "/var/run/dev.macfleet.pf"
+
+func (v *victim) referenceHeld(ctx context.Context) (bool, error) {
+	held, err := v.run(ctx, "token=$(grep '^Token' "+ownReference+" 2>/dev/null | cut -d ' ' -f 3); pfctl -s References 2>/dev/null | grep -c \" ${token:-none} \" || true")
+	return held == "1", err
+}
+
+func rememberReference(ctx context.Context, v *victim) error {
+	held, err := v.referenceHeld(ctx)
+	v.record.Settings = map[string]string{"held": strconv.FormatBool(held)}
+	return err
+}
+
+func dropReference(ctx context.Context, v *victim) error {
+	_, err := v.run(ctx, "token=$(grep '^Token' "+ownReference+" 2>/dev/null | cut -d ' ' -f 3); [ -z \"$token\" ] || pfctl -X \"$token\"")
+	return err
+}
+
+func referenceGone(ctx context.Context, v *victim) (bool, error) {
+	held, err := v.referenceHeld(ctx)
+	return !held, err
+}
+
+func takeReference(ctx context.Context, v *victim) error {
+	if held, err := v.referenceHeld(ctx); held || err != nil || v.record.Settings["held"] != "true" {
+		return err
+	}
+	_, err := v.run(ctx, "pfctl -E >"+ownReference+" 2>&1")
 	return err
 }
 

@@ -19,6 +19,18 @@ func Enabled(info string) (bool, error) {
 	return false, errors.New("pfctl -s info says neither enabled nor disabled")
 }
 
+// Holds reports whether a reference of pf is among those that `pfctl -s References` lists. token is what
+// `pfctl -E` said of it.
+func Holds(listing, token string) bool {
+	var own string
+	for line := range strings.Lines(token) {
+		if words := strings.Fields(line); len(words) > 2 && words[0] == "Token" {
+			own = words[2]
+		}
+	}
+	return own != "" && slices.Contains(strings.Fields(listing), own)
+}
+
 // Names reads `pfctl -s Tables` and `pfctl -s Anchors`: a name a line.
 func Names(listing string) ([]string, error) {
 	var out []string

@@ -28,8 +28,9 @@ func (c Conf) Remove(names []string) (string, error) {
 
 // LoadFile returns the text for one full load of the main ruleset that loses
 // nothing: pf.conf without any form of the names, and the anchor points that are
-// live alone, each in its section and behind the point that it follows live, as
-// macOS adds them for virtual machines. anchor, where it is not "", is evaluated
+// live alone, each in its section and behind the point that it follows live. For
+// vmnet's there is a comment each ("# live: "), to be replaced by those that are
+// live when the text is loaded; with nil for live there is none. anchor, where it is not "", is evaluated
 // where Rewrite has its block. live lists the live points in order.
 //
 // Of the statements that load anchors it keeps those of macOS's own. Rules of
@@ -47,11 +48,54 @@ func (c Conf) LoadFile(anchor string, names []string, live []Point) (string, err
 	rest.onOwnLine()
 	rest.all = slices.DeleteFunc(rest.all, func(s *statement) bool { return s.Kind == loadAnchor && !s.IsApple() })
 	for i, p := range live {
-		if !slices.Contains(names, p.Name) && rest.at(p) < 0 {
+		if !slices.Contains(names, p.Name) && p.Name != VMNet && rest.at(p) < 0 {
 			rest.insert(p, live[:i])
 		}
 	}
+	if live != nil {
+		rest.leaveRoom()
+	}
 	return rest.text(), nil
+}
+
+// leaveRoom adds a comment "# live: " for each of vmnet's points, where it belongs. Virtual machines start and stop
+// between a plan and its change, so only what loads the text knows which of them are live.
+func (c *Conf) leaveRoom() {
+	for _, s := range stockOf() {
+		p := Point{s.Kind, VMNet}
+		if s.Kind == loadAnchor || s.Kind == "dummynet-anchor" || c.at(p) >= 0 {
+			continue
+		}
+		if i := c.at(s.Point); i >= 0 {
+			c.onOwnLine()
+			c.all = slices.Insert(c.all, i+1, &statement{text: "# live: " + p.String() + "\n", ended: true})
+		}
+	}
+}
+
+// Where the live main ruleset is to have an anchor's point.
+const (
+	Last  = "last"
+	First = "first" // ahead of everything but macOS's own
+)
+
+// Place says where the live main ruleset is to have the point of an anchor, so that it stands among the filter rules
+// of others as Rewrite places it: "" where they stand on both sides.
+func (c Conf) Place(anchor string, names []string) (string, error) {
+	rest, err := c.with(FilterPoint(anchor).statement(), append([]string{anchor}, names...))
+	if err != nil {
+		return "", err
+	}
+	others := func(all []*statement) bool {
+		return slices.ContainsFunc(all, func(s *statement) bool { return s.section() == filtering && !s.IsApple() })
+	}
+	switch at := rest.at(FilterPoint(anchor)); {
+	case !others(rest.all[at+1:]):
+		return Last, nil
+	case !others(rest.all[:at]):
+		return First, nil
+	}
+	return "", nil
 }
 
 // with returns a pf.conf without any form of the names, and with a statement of

@@ -19,6 +19,9 @@ type PacketFilter struct {
 	First            string            // what /etc/pf.conf held at the first contact; empty: no copy is there
 	Job              int               // exit code of launchctl print
 	Bridge           string            // what ifconfig bridge100 says; empty: there is none
+	Work             string            // of virtual machines, where there is a bridge
+	Reference        string            // what pfctl said of macfleet's own reference; empty: it took none
+	Fail2ban         bool              // its job is loaded
 }
 
 // Anchor is an anchor as pfctl lists it.
@@ -74,7 +77,7 @@ block drop quick from <vm_sources> to <blocked_dst>
 block drop quick from <vm_sources> to 169.254.169.254
 `
 	p.Files["/Library/LaunchDaemons/dev.macfleet.pf.plist"] = bootJob
-	p.First, p.Job = StockPFConf, 0
+	p.First, p.Job, p.Reference = StockPFConf, 0, "Token : 77\n"
 	return p
 }
 
@@ -90,8 +93,11 @@ const bootJob = `<?xml version="1.0" encoding="UTF-8"?>
 		<string>/bin/sh</string>
 		<string>-c</string>
 		<string>PATH=/usr/bin:/bin:/usr/sbin:/sbin
-pfctl -s info 2&gt;/dev/null | grep -q "^Status: Enabled" || pfctl -E
-pfctl -s rules 2&gt;/dev/null | grep -qF "anchor \"$1\"" || pfctl -f /etc/pf.conf
+own=/var/run/dev.macfleet.pf token=none
+[ ! -f "$own" ] || while read -r word _ number _; do [ "$word" != Token ] || token=$number; done &lt;"$own"
+pfctl -s References 2&gt;/dev/null | grep -qE "[[:space:]]$token([[:space:]]|\$)" || pfctl -E &gt;"$own" 2&gt;&amp;1
+pfctl -s info 2&gt;/dev/null | grep -q "^Status: Enabled" || pfctl -e
+pfctl -s rules 2&gt;/dev/null | grep -qF "anchor \"$1\"" || ifconfig bridge100 &gt;/dev/null 2&gt;&amp;1 || pfctl -f /etc/pf.conf
 </string>
 		<string>sh</string>
 		<string>macfleet</string>
@@ -109,6 +115,15 @@ func (p PacketFilter) Answer() plan.Answer {
 		b.WriteString(body + "\n== " + fmt.Sprintf(head, args...) + "\n")
 	}
 	part(p.Info, "info 0")
+	references := "TOKENS:\nPID      Process Name                 TOKEN                    TIMESTAMP\n" +
+		"412      scw-agent                    7214809236615403177      0 days 00:01:02\n"
+	if p.Reference != "" {
+		references += "5001     pfctl                        77                       0 days 00:01:02\n"
+	}
+	part(references, "references 0")
+	if p.Reference != "" {
+		part(p.Reference, "token 0")
+	}
 	part(p.Rules, "rules 0")
 	part(p.NAT, "nat 0")
 	part(p.Tables, "tables 0")
@@ -138,7 +153,11 @@ func (p PacketFilter) Answer() plan.Answer {
 		part(text, "first 0")
 	}
 	part("", "job %d", p.Job)
+	part("", "fail2ban %d", choose(p.Fail2ban, 0, 113))
 	part(p.Bridge, "bridge %d", choose(p.Bridge != "", 0, 1))
+	if p.Bridge != "" {
+		part(p.Work, "work 0")
+	}
 	part("", "end")
 	return plan.Answer{Stdout: b.String()}
 }

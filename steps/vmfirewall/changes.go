@@ -16,6 +16,8 @@ var (
 		`move the block in /etc/pf.conf ahead of that rule, or take "quick" off it, and restart the host`)
 	codeVMSubnetUncovered = plan.NewCode("vm-subnet-uncovered", plan.Critical, "the network of the virtual machines is not among vm_sources",
 		"add it to vm_sources")
+	codeVMNetworkCut = plan.NewCode("vm-network-cut", plan.Critical, "virtual machines run and the live rules of pf no longer translate what they send",
+		"stop the virtual machines and start them again, for example with a drain of the host: macOS then brings its rules back")
 	codeVMFirewallMissing   = plan.NewCode("vm-firewall-missing", plan.Critical, "nothing of the firewall is there")
 	codePFConfResetByUpdate = plan.NewCode("pf-conf-reset-by-update", plan.Critical, "/etc/pf.conf has no line of the anchor: updates of macOS write a new one")
 	codeBeginWithoutEnd     = plan.NewCode("begin-without-end", plan.Warning, "the last line of macfleet's block in /etc/pf.conf is missing")
@@ -27,6 +29,7 @@ var (
 	codeUnreferencedAnchor  = plan.NewCode("unreferenced-anchor", plan.Critical, "the live rules do not evaluate the anchor")
 	codeFlushedPFAnchor     = plan.NewCode("flushed-pf-anchor", plan.Critical, "the rules of the anchor are gone from the kernel")
 	codePFDisabled          = plan.NewCode("pf-disabled", plan.Critical, "pf is disabled")
+	codePFReferenceMissing  = plan.NewCode("pf-reference-missing", plan.Critical, "macfleet holds no reference of pf, which ends with the last one")
 	codeLiveRulesEdited     = plan.NewCode("live-rules-edited", plan.Critical, "the live rules or tables of the anchor are others")
 	codeAnchorFileMissing   = plan.NewCode("anchor-file-missing", plan.Warning, "the file of the pf anchor is missing")
 	codeAnchorFileEdited    = plan.NewCode("anchor-file-edited", plan.Warning, "the file of the pf anchor is not as macfleet writes it")
@@ -35,13 +38,15 @@ var (
 	codeBootJobEdited       = plan.NewCode("boot-job-edited", plan.Warning, "the boot job of the firewall is not as macfleet writes it")
 )
 
-// bootJobAnchor returns the anchor of a boot job that is as macfleet writes it, or "".
-func bootJobAnchor(text string) string {
-	rest, head := strings.CutPrefix(text, bootJobHead)
-	if anchor, tail := strings.CutSuffix(rest, bootJobTail); head && tail {
-		return anchor
+// bootJobAnchor returns the anchor of a boot job that is as macfleet writes it or as an earlier version did, or "".
+func bootJobAnchor(text string) (anchor string, earlier bool) {
+	for i, does := range []string{bootScript, earlierBootScript} {
+		rest, head := strings.CutPrefix(text, bootJobHead+does+bootJobMiddle)
+		if anchor, tail := strings.CutSuffix(rest, bootJobTail); head && tail {
+			return anchor, i > 0
+		}
 	}
-	return ""
+	return "", false
 }
 
 // The boot job around its anchor enables pf after a boot. macOS's own job loads
@@ -59,10 +64,19 @@ const (
 	<array>
 		<string>/bin/sh</string>
 		<string>-c</string>
-		<string>PATH=/usr/bin:/bin:/usr/sbin:/sbin
+		<string>`
+	bootScript = `PATH=/usr/bin:/bin:/usr/sbin:/sbin
+own=/var/run/dev.macfleet.pf token=none
+[ ! -f "$own" ] || while read -r word _ number _; do [ "$word" != Token ] || token=$number; done &lt;"$own"
+pfctl -s References 2&gt;/dev/null | grep -qE "[[:space:]]$token([[:space:]]|\$)" || pfctl -E &gt;"$own" 2&gt;&amp;1
+pfctl -s info 2&gt;/dev/null | grep -q "^Status: Enabled" || pfctl -e
+pfctl -s rules 2&gt;/dev/null | grep -qF "anchor \"$1\"" || ifconfig bridge100 &gt;/dev/null 2&gt;&amp;1 || pfctl -f /etc/pf.conf
+`
+	earlierBootScript = `PATH=/usr/bin:/bin:/usr/sbin:/sbin
 pfctl -s info 2&gt;/dev/null | grep -q "^Status: Enabled" || pfctl -E
 pfctl -s rules 2&gt;/dev/null | grep -qF "anchor \"$1\"" || pfctl -f /etc/pf.conf
-</string>
+`
+	bootJobMiddle = `</string>
 		<string>sh</string>
 		<string>`
 	bootJobTail = `</string>
@@ -82,6 +96,10 @@ func (c *comparison) finding() plan.Finding {
 		f.Warnings = append(f.Warnings, bypassed(c.want.anchor, rules))
 	}
 	uncovered := c.uncovered()
+	if running := kit.Running(c.seen.work); len(running) > 0 && !slices.Contains(c.seen.points, pf.Point{Kind: "nat-anchor", Name: pf.VMNet}) {
+		f.Warnings = append(f.Warnings, *codeVMNetworkCut.Trouble("virtual machines run (" + strings.Join(running, ", ") +
+			"), and the live rules no longer lead to " + pf.VMNet + ": what they send reaches nobody" + c.otherWriter()))
+	}
 	diff := kit.Fields(moved...)
 	if len(diff) == 0 {
 		f.Refused = uncovered
@@ -99,6 +117,10 @@ func (c *comparison) finding() plan.Finding {
 		return f
 	}
 	change.Reason, change.Fields = c.reason(), diff
+	if change.Disruption == plan.Drain {
+		f.Busy = kit.Tasks(c.seen.work)
+		change.Reason.Text += "; only a load of the whole main ruleset brings them back, and that can cut the network of virtual machines that run, so the host is drained first"
+	}
 	f.Changes = []plan.Change{change}
 	return f
 }
@@ -144,16 +166,22 @@ func (c *comparison) rulesDiffer() bool {
 // confirmed.
 func (c *comparison) change() (plan.Change, error) {
 	keep, err := c.keep()
-	main := !c.evaluated || len(c.missing) > 0
+	point, placeErr := c.point()
+	main := len(c.missing) > 0 || !c.evaluated && point == ""
 	// After a run that never finished the kernel is told everything once more.
-	live := !c.seen.enabled || main || c.rulesDiffer() || len(c.leftover) > 0 || c.view.Pending || len(c.filled()) > 0
-	if err != nil || !live {
+	live := !c.seen.enabled || !c.reference || !c.evaluated || main || c.rulesDiffer() || len(c.leftover) > 0 || c.view.Pending || len(c.filled()) > 0
+	if err = cmp.Or(err, placeErr); err != nil || !live {
 		return plan.Change{Command: keep}, err
 	}
-	var after, before string
-	if main {
-		after, err = c.whole.LoadFile(c.want.anchor, c.want.givenUp, c.seen.points)
-		was, beforeErr := c.whole.LoadFile(kit.Choose(c.evaluated, c.want.anchor, ""), []string{c.want.anchor}, c.seen.points)
+	var after, before, back string
+	switch {
+	case !main && point != "":
+		back = nowhere
+	case main:
+		point = ""
+		points := append([]pf.Point{}, c.seen.points...) // not nil: vmnet's may come to be live yet
+		after, err = c.whole.LoadFile(c.want.anchor, c.want.givenUp, points)
+		was, beforeErr := c.whole.LoadFile(kit.Choose(c.evaluated, c.want.anchor, ""), []string{c.want.anchor}, points)
 		if err = cmp.Or(err, beforeErr); err != nil {
 			return plan.Change{}, err
 		}
@@ -165,15 +193,36 @@ func (c *comparison) change() (plan.Change, error) {
 	if len(c.live.rules) == 0 || strings.ContainsRune(rules, 0) {
 		rules = ""
 	}
-	back := c.tell("back", rules, before, c.filled())
-	return plan.Change{Command: c.tell("on", c.want.file, after, c.want.givenUp), Guard: &plan.Guard{Restore: &back, Persist: keep}}, nil
+	restore := c.tell("back", rules, before, back, c.filled())
+	change := plan.Change{Command: c.tell("on", c.want.file, after, point, c.want.givenUp), Guard: &plan.Guard{Restore: &restore, Persist: keep}}
+	if main && len(kit.Running(c.seen.work)) > 0 {
+		change.Disruption = plan.Drain
+	}
+	return change, nil
+}
+
+// nowhere takes the anchor's point out of the live main ruleset.
+const nowhere = "nowhere"
+
+// point says where the live main ruleset is to evaluate the anchor: nothing where it does, or where only a load of
+// all of it puts it in its place.
+func (c *comparison) point() (string, error) {
+	if c.evaluated {
+		return "", nil
+	}
+	return c.whole.Place(c.want.anchor, c.want.givenUp)
+}
+
+// otherWriter names who else writes rules of pf, where that may be why they differ.
+func (c *comparison) otherWriter() string {
+	return kit.Choose(c.seen.writer, "; fail2ban (org.macports.fail2ban) writes rules of pf on this host too, and its restart may load the main ruleset", "")
 }
 
 // tell is the script that tells the kernel.
-func (c *comparison) tell(way, rules, main string, names []string) plan.Command {
+func (c *comparison) tell(way, rules, main, point string, names []string) plan.Command {
 	defined := c.seen.conf.Tables()
 	tables := slices.DeleteFunc(pf.Tables(), func(name string) bool { return slices.Contains(defined, name) })
-	args := append([]string{way, c.want.anchor, rules, main, strings.Join(tables, " ")}, names...)
+	args := append([]string{way, c.want.anchor, rules, main, strings.Join(tables, " "), point}, names...)
 	return scripts.Command("vm_firewall-live", plan.Root, args...)
 }
 
@@ -185,7 +234,7 @@ func (c *comparison) keep() (plan.Command, error) {
 		wanted, err = c.whole.Rewrite(c.want.anchor, c.want.givenUp)
 	}
 	check, checkErr := c.whole.LoadFile(c.want.anchor, c.want.givenUp, nil)
-	args := append([]string{c.want.anchor, c.want.file, conf, wanted, check, bootJobHead + c.want.anchor + bootJobTail}, c.want.former...)
+	args := append([]string{c.want.anchor, c.want.file, conf, wanted, check, bootJobHead + bootScript + bootJobMiddle + c.want.anchor + bootJobTail}, c.want.former...)
 	return scripts.Command("vm_firewall-keep", plan.Root, args...), cmp.Or(err, checkErr)
 }
 
@@ -206,10 +255,11 @@ func (c *comparison) reason() plan.Reason {
 			"earlier forms: "+has+"; anchors given up: "+kit.ListOr(c.legacy, "none")),
 		kit.When(len(c.leftover) > 0, codePersistTableLeft,
 			"tables outlived their rules ("+kit.ListOr(c.leftover, "")+"), so the next load would be refused as busy"),
-		kit.When(len(c.missing) > 0, codeStockAnchorsMissing, "the live rules lack "+kit.ListOr(c.missing, "")+" of /etc/pf.conf"),
-		kit.When(!c.evaluated, codeUnreferencedAnchor, "the live rules do not evaluate the anchor "+anchor),
+		kit.When(len(c.missing) > 0, codeStockAnchorsMissing, "the live rules lack "+kit.ListOr(c.missing, "")+" of /etc/pf.conf"+c.otherWriter()),
+		kit.When(!c.evaluated, codeUnreferencedAnchor, "the live rules do not evaluate the anchor "+anchor+c.otherWriter()),
 		kit.When(len(c.live.rules) == 0, codeFlushedPFAnchor, "the anchor "+anchor+" has no rules"),
 		kit.When(!c.seen.enabled, codePFDisabled, "pf is disabled"),
+		kit.When(!c.reference, codePFReferenceMissing, "macfleet holds no reference of pf: pf ends when the last virtual machine gives back its own"),
 		kit.When(c.rulesDiffer(), codeLiveRulesEdited, "the live rules or tables of the anchor "+anchor+" are others"),
 		kit.When(!file, codeAnchorFileMissing, pf.File(anchor)+" is not there"),
 		kit.When(c.file != kit.AsRendered, codeAnchorFileEdited, pf.File(anchor)+": "+c.file),

@@ -30,6 +30,7 @@ type comparison struct {
 	missing   []string    // of macOS's own anchor points, those that are not live
 	leftover  []string    // tables of ours where none should be
 	legacy    []string    // anchors given up that are somewhere yet
+	reference bool        // macfleet's own is held
 	form      pf.Form
 	whole     pf.Conf  // pf.conf with all lines of macOS's own
 	lacks     []string // those that it lacks
@@ -53,6 +54,7 @@ func (c *comparison) inspect() *plan.Trouble {
 		return brokenConf(err)
 	}
 	c.form, c.file, c.job = form, c.anchorFile(), c.bootJob()
+	c.reference = pf.Holds(c.seen.held, c.seen.token)
 	c.whole, c.lacks = c.seen.conf.WithStock(c.seen.first, append([]string{c.want.anchor}, c.want.givenUp...))
 	// Without nat-anchor "com.apple/*" the network of virtual machines dies silently.
 	// Points of dummynet are in no listing of ours.
@@ -99,7 +101,11 @@ func (c *comparison) anchorFile() string {
 
 func (c *comparison) bootJob() string {
 	file := c.seen.files[bootJobPath]
-	state := file.Is(bootJobAnchor(file.Text) == c.want.anchor, kit.FileMode)
+	anchor, earlier := bootJobAnchor(file.Text)
+	if earlier && anchor == c.want.anchor && file.Mode == kit.FileMode {
+		return "of an earlier version"
+	}
+	state := file.Is(anchor == c.want.anchor, kit.FileMode)
 	if state == kit.AsRendered {
 		return kit.Choose(c.seen.job, jobLoaded, "not loaded")
 	}
@@ -180,8 +186,10 @@ func (c *comparison) settings() (moved, facts []kit.Setting) {
 	stock := kit.Compare("macOS's own anchors", kit.Choose(len(c.missing) == 0, "live", "missing: "+strings.Join(c.missing, ", ")), "live")
 	leftover := kit.Compare("tables left over", kit.ListOr(c.leftover, "none"), "none")
 	run := kit.Compare("earlier run", kit.Choose(c.view.Pending, "unfinished", "finished"), "finished")
+	reference := kit.Compare("reference of pf", kit.Choose(c.reference, "held", "none"), "held")
 	moved = []kit.Setting{
 		enabled,
+		reference,
 		stock,
 		kit.Compare("anchor", kit.Choose(c.evaluated, evaluated, w.anchor+", not evaluated"), evaluated),
 		kit.Compare("rules", kit.ListOr(c.live.rules, "none"), kit.ListOr(pf.Rules(), "none")),
@@ -198,15 +206,17 @@ func (c *comparison) settings() (moved, facts []kit.Setting) {
 	if kit.Differing(moved) > 1 {
 		run.Seen = run.Wanted
 	}
-	return moved, []kit.Setting{
-		enabled,
+	facts = []kit.Setting{enabled}
+	if _, earlier := bootJobAnchor(c.seen.files[bootJobPath].Text); !earlier {
+		facts = append(facts, reference) // an earlier version knew of none: that there is none is no drift then
+	}
+	return moved, append(facts,
 		stock,
 		leftover,
 		kit.Compare("taken over", kit.ListOr(w.legacy, "none"), kit.ListOr(w.legacy, "none")),
 		run,
 		kit.Compare("network of virtual machines", network, "covered"),
-		kit.Compare("boot job", c.jobText(), w.anchor+", loaded"),
-	}
+		kit.Compare("boot job", c.jobText(), w.anchor+", loaded"))
 }
 
 // stockLines compares the lines of macOS's own in /etc/pf.conf.
@@ -269,7 +279,7 @@ func anchorText(evaluated bool, rules []string, tables map[string]string) string
 // jobText says whose boot job there is.
 func (c *comparison) jobText() string {
 	file := c.seen.files[bootJobPath]
-	name := bootJobAnchor(file.Text)
+	name, _ := bootJobAnchor(file.Text)
 	if (name == c.want.anchor || slices.Contains(c.want.former, name)) && file.Mode == kit.FileMode && c.seen.job {
 		return name + ", loaded"
 	}

@@ -38,9 +38,17 @@ func performed(t rapid.TB, p stepstest.PacketFilter, c plan.Change) stepstest.Pa
 				}
 			}
 		}
-		for _, name := range args[5:] {
+		if point := pf.FilterPoint(args[1]).String() + " all\n"; args[5] == pf.First {
+			apple := strings.LastIndex(p.Rules, "anchor \"com.apple")
+			end := apple + strings.Index(p.Rules[apple:], "\n") + 1
+			p.Rules = p.Rules[:end] + point + p.Rules[end:]
+		} else if args[5] == pf.Last {
+			p.Rules += point
+		}
+		for _, name := range args[6:] {
 			p.Anchors[name] = stepstest.Anchor{}
 		}
+		p.Reference = "Token : 77\n"
 		p.Info = "Status: Enabled for 0 days 00:00:01\n"
 	}
 	args := keep.Args

@@ -37,7 +37,7 @@ case "$1 $2" in
 "-s rules") [ ! -f "$STATE/$anchor.rules" ] || grep -e ^block -e ^anchor -e ^scrub "$STATE/$anchor.rules" ;;
 "-s nat") grep -e ^nat -e ^rdr "$STATE/main.rules" ;;
 "-s Tables") for t in "$STATE/$anchor".table.*; do [ ! -f "$t" ] || echo "${t##*.table.}"; done ;;
-"-s Anchors") for a in "$STATE"/*.rules; do a=${a##*/}; echo "  ${a%.rules}"; done ;;
+"-s Anchors") [ -z "$3" ] || exit 0; for a in "$STATE"/*.rules; do a=${a##*/}; echo "  ${a%.rules}"; done ;;
 "-t "*) table=$STATE/$anchor.table.$2
 	case "$4 $5" in
 	"show ") [ -f "$table" ] || exit 1; cat "$table" ;;
@@ -59,8 +59,16 @@ case "$1 $2" in
 			[ "$word" != table ] || echo "$rest" | tr -d '{},' | tr -s ' ' '\n' | grep . >"$STATE/$anchor.table.${name%>}"
 		done <"$2"
 	fi ;;
-"-E ") : >"$STATE/enabled"; echo "Token : 77" ;;
-"-X 77") rm -f "$STATE/enabled" ;;
+"-E ") [ ! -f "$STATE/reference" ] || exit 1; : >"$STATE/enabled"; : >"$STATE/reference"; echo "Token : 77" ;;
+"-e ") : >"$STATE/enabled" ;;
+"-X 77") rm -f "$STATE/reference"; [ -f "$STATE/others" ] || rm -f "$STATE/enabled" ;;
+"-s References") echo "TOKENS:"; [ ! -f "$STATE/reference" ] || echo "5001     pfctl          77        0 days" ;;
+"-s dummynet") grep ^dummynet "$STATE/main.rules" ;;
+"-R -f")
+	! grep -q nonsense "$3" || wrong "$3"
+	{ grep -e ^scrub "$3"; grep -e ^nat -e ^rdr "$STATE/main.rules"; grep -v ^scrub "$3"; } >"$STATE/main.rules.new"
+	mv "$STATE/main.rules.new" "$STATE/main.rules" ;;
+"-vs nat") ;;
 *) echo "pfctl: no such call: $*" >&2; exit 64 ;;
 esac
 `,
@@ -73,12 +81,13 @@ type bench struct{ *scripttest.Mac }
 func newBench(t *testing.T, shell ...string) bench {
 	t.Helper()
 	scripttest.Need(t, shell[0], "cmp")
-	b := bench{scripttest.New(t, shell, "/etc/", "/Library/")}
+	b := bench{scripttest.New(t, shell, "/etc/", "/Library/", "/var/")}
 	for name, text := range stubs() {
 		b.Stub(text, name)
 	}
 	b.Put("/etc/pf.conf", stepstest.StockPFConf)
 	b.Put("/Library/LaunchDaemons/other.plist", "")
+	b.Put("/var/run/other", "")
 	b.Set("main.rules", "scrub-anchor \"com.apple/*\" all fragment reassemble\nnat-anchor \"com.apple/*\" all\nnat-anchor \"com.apple.internet-sharing\" all\n"+
 		"rdr-anchor \"com.apple/*\" all\nanchor \"com.apple/*\" all\nblock drop in proto tcp from <fail2ban> to any\n")
 	b.Set("main.table.fail2ban", "   192.0.2.1\n   192.0.2.2\n")
@@ -342,6 +351,54 @@ func TestVMFirewallScriptsRemove(t *testing.T) {
 			if strings.Contains(path, "macfleet") && path != "/root/etc/macfleet/pending/vm_firewall" {
 				t.Errorf("%s is left", path)
 			}
+		}
+	})
+}
+
+// TestVMFirewallScriptsMain: a load of the main ruleset keeps the points of vmnet's that are live at that time, and no other.
+func TestVMFirewallScriptsMain(t *testing.T) {
+	inFirewallShells(t, func(t *testing.T, b bench) {
+		b.Set("main.rules", without(b.Kept("main.rules"), "rdr-anchor \"com.apple/*\" all\n"))
+		f := b.finding(plan.View{})
+		b.Set("main.rules", b.Kept("main.rules")+"anchor \"com.apple.internet-sharing\" all\n") // a virtual machine has started since
+		if exit, text := b.apply(f, 0); exit != 0 {
+			t.Fatalf("exit %d: %s", exit, text)
+		}
+		main := b.Kept("main.rules")
+		for point, want := range map[string]int{"\nscrub-anchor": 0, "\nnat-anchor": 1, "\nrdr-anchor": 0, "\nanchor": 1} {
+			if strings.Count(main, point+" \"com.apple.internet-sharing\"") != want {
+				t.Errorf("%d of %s are wanted in\n%s", want, point, main)
+			}
+		}
+		if strings.Contains(main, "# live") || !strings.Contains(main, "\nrdr-anchor \"com.apple/*\"\n") {
+			t.Errorf("the main ruleset is\n%s", main)
+		}
+	})
+}
+
+// TestVMFirewallScriptsReference: macfleet takes one reference of pf and never a second one, and gives it back with the step.
+func TestVMFirewallScriptsReference(t *testing.T) {
+	inFirewallShells(t, func(t *testing.T, b bench) {
+		b.Set("others", "") // somebody else holds one too
+		if exit, text := b.apply(b.finding(plan.View{}), 0); exit != 0 {
+			t.Fatal(text)
+		}
+		b.Put("/etc/macfleet/pending/vm_firewall", "")
+		if exit, text := b.apply(b.finding(plan.View{Pending: true}), 0); exit != 0 || strings.Contains(b.Calls(), "pfctl -E") {
+			t.Errorf("the second time: %s\n%s", text, b.Calls())
+		}
+		if err := os.Remove(filepath.Join(b.State, "reference")); err != nil { // as pfctl -d does
+			t.Fatal(err)
+		}
+		if f := b.finding(plan.View{Proven: true}); len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != "pf-reference-missing" {
+			t.Fatalf("%+v", f)
+		}
+		if exit, text := b.apply(b.finding(plan.View{Proven: true}), 0); exit != 0 || strings.Contains(b.Calls(), "pfctl -f") {
+			t.Errorf("taken anew: %s\n%s", text, b.Calls())
+		}
+		f := judged(t, none, stepstest.SettledPacketFilter(), plan.View{})
+		if exit, _, text := b.run(f.Changes[0].Command, 0); exit != 0 || !strings.Contains(b.Calls(), "pfctl -X 77") {
+			t.Errorf("removal: %s\n%s", text, b.Calls())
 		}
 	})
 }

@@ -32,6 +32,10 @@ type packetFilter struct {
 	broken  error                    // why it cannot be
 	first   pf.Conf                  // the lines of macOS's own that it had at the first contact
 	job     bool                     // launchd has the boot job
+	held    string                   // the references of pf that there are
+	token   string                   // what pfctl said of macfleet's own
+	work    []kit.Working            // virtual machines that run, and what makes them; asked where there is a bridge
+	writer  bool                     // launchd has fail2ban's job, which writes rules too
 	bridge  netip.Prefix             // the network of virtual machines; invalid: none runs
 }
 
@@ -65,7 +69,8 @@ func (p *packetFilter) take(part kit.Part) (err error) {
 	if what, inAnchor := strings.CutPrefix(part.Name, "live "); inAnchor {
 		return p.live(what, part)
 	}
-	none := part.Name == "job" || part.Name == "bridge" || part.Name == "first" && part.Exit == 1 // grep found nothing
+	foundNone := part.Exit == 1 && (part.Name == "first" || part.Name == "token")
+	none := part.Name == "job" || part.Name == "fail2ban" || part.Name == "bridge" || foundNone
 	if part.Exit != 0 && !none {
 		return part.Worked()
 	}
@@ -73,6 +78,15 @@ func (p *packetFilter) take(part kit.Part) (err error) {
 	case "job":
 		p.job = part.Exit == 0
 		err = kit.JobCode(part.Exit)
+	case "fail2ban":
+		p.writer = part.Exit == 0
+		err = kit.JobCode(part.Exit)
+	case "references":
+		p.held = part.Body
+	case "token":
+		p.token = part.Body
+	case "work":
+		p.work, err = kit.Works(part)
 	case "bridge":
 		if part.Exit == 0 { // else no virtual machine runs
 			p.bridge = bridgeNetwork(part.Body)
@@ -158,7 +172,7 @@ func (p packetFilter) ours() []string {
 			out = append(out, name)
 		}
 	}
-	if name := bootJobAnchor(p.files[bootJobPath].Text); fleet.CheckText("anchor", name) == "" && !slices.Contains(out, name) {
+	if name, _ := bootJobAnchor(p.files[bootJobPath].Text); fleet.CheckText("anchor", name) == "" && !slices.Contains(out, name) {
 		out = append(out, name)
 	}
 	slices.Sort(out)

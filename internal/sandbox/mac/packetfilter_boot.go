@@ -44,6 +44,9 @@ anchor "com.apple/*"
 load anchor "com.apple" from "/etc/pf.anchors/com.apple"
 `
 
+// FactoryPFConf is the /etc/pf.conf of a new Mac from the provider.
+const FactoryPFConf = ApplePFConf + providerPFConf
+
 // providerPFConf is what a provider appends to Apple's file.
 const providerPFConf = `table <fail2ban> persist
 block drop in proto { tcp, udp } from <fail2ban> to any
@@ -78,7 +81,7 @@ func factoryRules(name string) ([]byte, error) {
 // pfStock is what of pf lies on a new Mac's disk.
 func pfStock() []stock {
 	return []stock{
-		{path: pfConf, data: []byte(ApplePFConf + providerPFConf)},
+		{path: pfConf, data: []byte(FactoryPFConf)},
 		{path: appleAnchor, data: []byte(appleAnchorRules)},
 	}
 }

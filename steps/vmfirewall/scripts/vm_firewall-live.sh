@@ -2,10 +2,12 @@
 # Changes the rules that are live, and no file that a boot reads.
 # $1 "on", or "back", which takes back what an earlier "on" did. $2 the anchor, $3 its rules (empty: none),
 # $4 the main ruleset (empty: it stays), $5 tables of ours that have no business in the main ruleset,
-# $6… anchors that are given up: on takes their rules away, back loads those of their files.
+# $6 where the live main ruleset is to evaluate the anchor, with no load of all of it: "last", "first" (ahead of
+# everything but macOS's own), "nowhere", or empty: it stays. $7… anchors that are given up: on takes their rules
+# away, back loads those of their files.
 set -e
-way=$1 anchor=$2 rules=$3 main=$4 tables=$5
-shift 5
+way=$1 anchor=$2 rules=$3 main=$4 tables=$5 point=$6
+shift 6
 work=/etc/macfleet/pf
 if [ "$way" = on ]; then
   mkdir -p /etc/macfleet/pending
@@ -14,7 +16,6 @@ fi
 mkdir -p "$work"
 chmod 0700 "$work"
 printf '%s' "$rules" >"$work/rules"
-printf '%s' "$main" >"$work/main"
 
 failed() {
   echo "$1; pfctl said:" >&2
@@ -50,6 +51,7 @@ load_main() {
     pfctl -t "$table" -T show >"$work/tables.new/$table" 2>/dev/null || :
   done
   mv "$work/tables.new" "$work/tables"
+  with_points >"$work/main"
   if ! pfctl -f "$work/main" >"$work/said" 2>&1; then
     grep -qi busy "$work/said" || failed "the main ruleset cannot be loaded; the old one stays" "$work/said"
     for saved in "$work"/tables/*; do
@@ -63,6 +65,97 @@ load_main() {
   put_back
 }
 
+# points lists where the live main ruleset leads to vmnet's anchor.
+points() {
+  { pfctl -s rules && pfctl -s nat; } 2>/dev/null | grep 'anchor "com\.apple\.internet-sharing"' || :
+}
+
+# with_points prints the main ruleset $main. In the place of its lines "# live:" it has vmnet's points that are live now.
+with_points() {
+  points >"$work/points"
+  printf '%s' "$main" | while IFS= read -r line || [ -n "$line" ]; do
+    kept=${line#"# live: "}
+    if [ "$kept" = "$line" ] || grep -q "^$kept" "$work/points"; then
+      printf '%s\n' "$kept"
+    fi
+  done
+}
+
+# translated counts the packets of virtual machines that were translated so far.
+translated() {
+  pfctl -s Anchors -v 2>/dev/null | grep 'com\.apple\.internet-sharing' | while read -r name; do
+    pfctl -a "$name" -vs nat 2>/dev/null | grep 'Packets: '
+  done | {
+    sum=0
+    while read -r _ _ _ _ n _; do
+      case $n in '' | *[!0-9]*) ;; *) sum=$((sum + n)) ;; esac
+    done
+    echo "$sum"
+  }
+}
+
+# flows succeeds when more packets are translated within $1 seconds.
+flows() {
+  was=$(translated) tries=0
+  while [ "$tries" -lt "$1" ]; do
+    sleep 1
+    tries=$((tries + 1))
+    [ "$(translated)" -le "$was" ] || return 0
+  done
+  return 1
+}
+
+# guests_before notes what virtual machines that run have of a network, and guests_after fails where a load of the
+# main ruleset has taken it. A new connection to the host would show neither.
+guests_before() {
+  flowing='' led=''
+  ifconfig bridge100 >/dev/null 2>&1 || return 0
+  led=$(points)
+  ! flows 3 || flowing=yes
+}
+guests_after() {
+  [ -n "$led" ] || return 0
+  points >"$work/points"
+  printf '%s\n' "$led" | while IFS= read -r line; do
+    grep -qxF -e "$line" "$work/points" || exit 1
+  done || cut_off "the live main ruleset has lost a point of vmnet's"
+  [ -z "$flowing" ] || flows 10 || cut_off "nothing that they send is translated any more"
+}
+cut_off() {
+  echo "virtual machines that run have lost their network: $1; stop them and start them again" >&2
+  exit 1
+}
+
+# set_point has the live main ruleset evaluate the anchor, or no longer. -R replaces what is scrubbed and filtered, by
+# what is live and one line more or less: translation, on which virtual machines' network hangs, and tables stay.
+set_point() {
+  pfctl -s rules >"$work/live" 2>/dev/null
+  for dummynet in yes ''; do
+    {
+      grep '^scrub' "$work/live" || :
+      [ -z "$dummynet" ] || pfctl -s dummynet 2>/dev/null || :
+      filters
+    } >"$work/main"
+    ! pfctl -R -f "$work/main" >"$work/said" 2>&1 || return 0
+  done
+  failed "the live main ruleset does not take the anchor $anchor; the old one stays" "$work/said"
+}
+filters() {
+  ours="anchor \"$anchor\" all" left=$point
+  while IFS= read -r line; do
+    case $line in
+      scrub* | "anchor \"$anchor\"" | "anchor \"$anchor\" "*) continue ;;
+      'anchor "com.apple'*) ;;
+      *)
+        [ "$left" != first ] || printf '%s\n' "$ours"
+        [ "$left" != first ] || left=nowhere
+        ;;
+    esac
+    printf '%s\n' "$line"
+  done <"$work/live"
+  [ "$left" = nowhere ] || printf '%s\n' "$ours"
+}
+
 put_back # of a run that was killed
 for table in $tables; do
   pfctl -t "$table" -T kill >/dev/null 2>&1 || :
@@ -73,7 +166,11 @@ elif ! give "$anchor" "$work/rules"; then
   [ "$way" = on ] || clear "$anchor"
   failed "the rules of the anchor $anchor cannot be loaded" "$work/said"
 fi
-[ -z "$main" ] || load_main
+if [ -n "$main$point" ]; then
+  guests_before
+  if [ -n "$main" ]; then load_main; else set_point; fi
+  guests_after
+fi
 for name in "$@"; do
   if [ "$way" = on ]; then
     clear "$name"
@@ -82,12 +179,21 @@ for name in "$@"; do
   fi
 done
 if [ "$way" = on ]; then
-  # Each pfctl -E adds a reference, so it is called where pf is off alone; the token gives it back.
-  pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' ||
-    pfctl -E >"$work/token" 2>&1 || failed "pf cannot be enabled" "$work/token"
+  if ! held; then
+    was=''
+    ! enabled || was=yes
+    pfctl -E >"$reference" 2>&1 || :
+    held || failed "pf gives no reference" "$reference"
+    cp "$reference" "$work/token"
+    [ -z "$was" ] || : >"$work/enabled"
+  fi
+  enabled || pfctl -e >"$work/said" 2>&1 || failed "pf cannot be enabled" "$work/said"
 elif [ -f "$work/token" ]; then
-  while read -r word _ token _; do
-    [ "$word" != Token ] || pfctl -X "$token" >/dev/null 2>&1 || :
-  done <"$work/token"
-  rm -f "$work/token"
+  # A reference that a later boot took is another one.
+  if held && cmp -s "$reference" "$work/token"; then
+    pfctl -X "$token" >"$work/said" 2>&1 || :
+    rm -f "$reference"
+    [ ! -f "$work/enabled" ] || enabled || pfctl -e >"$work/said" 2>&1 || :
+  fi
+  rm -f "$work/token" "$work/enabled"
 fi

@@ -1,6 +1,6 @@
 # Uses: pf
 # Takes away what macfleet made: the rules and tables, the lines in /etc/pf.conf, and last the files and
-# the boot job's, which say that it was macfleet. pf stays enabled.
+# the boot job's, which say that it was macfleet.
 # $1 /etc/pf.conf as macfleet saw it, $2 as it is to be, $3 the main ruleset of that, $4… the anchors.
 set -e
 seen=$1 wanted=$2 check=$3
@@ -18,6 +18,11 @@ fi
 for name in "$@"; do
   clear "$name"
 done
+
+if held; then
+  give_back "$token"
+fi
+rm -f "$reference"
 
 rewrite "$seen" "$wanted" "$check"
 

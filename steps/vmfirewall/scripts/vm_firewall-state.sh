@@ -1,4 +1,4 @@
-# Uses: answer
+# Uses: answer work
 # Everything that the step looks at. Behind each answer stands a line with its name, its exit code
 # and what it is of. What pfctl says on stderr is noise.
 # $1 "traces": where macfleet has left nothing, that is all that is said.
@@ -31,6 +31,12 @@ if [ "$1" = traces ] && ! traces; then
 fi
 pfctl -s info 2>/dev/null
 say "info $?"
+pfctl -s References 2>/dev/null
+say "references $?"
+if [ -f /var/run/dev.macfleet.pf ]; then
+  grep '^Token' /var/run/dev.macfleet.pf
+  say "token $?"
+fi
 pfctl -s rules 2>/dev/null
 say "rules $?"
 pfctl -s nat 2>/dev/null
@@ -64,6 +70,13 @@ if [ -f "$first" ]; then
 fi
 launchctl print system/dev.macfleet.pf >/dev/null 2>&1
 say "job $?"
+launchctl print system/org.macports.fail2ban >/dev/null 2>&1
+say "fail2ban $?"
 ifconfig bridge100 2>/dev/null
-say "bridge $?"
+code=$?
+say "bridge $code"
+if [ "$code" = 0 ]; then
+  work
+  say "work $?"
+fi
 say end

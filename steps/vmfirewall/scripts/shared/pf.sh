@@ -27,6 +27,30 @@ blame() {
   fi
 }
 
+enabled() { pfctl -s info 2>/dev/null | grep -q '^Status: Enabled'; }
+
+# What pfctl -E said of macfleet's own reference. A boot takes the file and the reference away.
+reference=/var/run/dev.macfleet.pf
+
+# held sets token to macfleet's own reference. It fails where the kernel does not list it.
+held() {
+  token=''
+  [ ! -f "$reference" ] || while read -r word _ number _; do
+    [ "$word" != Token ] || token=$number
+  done <"$reference"
+  case $token in '' | *[!0-9]*) return 1 ;; esac
+  pfctl -s References 2>/dev/null | grep -qE "[[:space:]]$token([[:space:]]|\$)"
+}
+
+# give_back gives the reference $1 back. pf ends with its last one: where rules of others are live, such as
+# fail2ban's, it goes on without one.
+give_back() {
+  pfctl -X "$1" >/dev/null 2>&1 || :
+  if ! enabled && pfctl -s rules 2>/dev/null | grep -q -e '^block ' -e '^pass '; then
+    pfctl -e >/dev/null 2>&1 || :
+  fi
+}
+
 # Rules first: a table that they use stays.
 clear() {
   pfctl -a "$1" -F rules >/dev/null 2>&1 || :
