@@ -101,7 +101,7 @@ func (env *Env) toApply(o ApplyOptions) (need, error) {
 
 // apply looks when it is this run's turn, and does what is approved.
 func (s *session) apply(looking, acting context.Context, o ApplyOptions) error {
-	p, err := s.lookWhenFree(looking, o.Locking)
+	p, err := s.lookWhenFree(looking, o.Locking, worked, func(ctx context.Context) (*plan.Plan, error) { return s.look(ctx, "") })
 	if err != nil {
 		return err
 	}

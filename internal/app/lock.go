@@ -159,14 +159,15 @@ func (s *session) tellInProgress(ctx context.Context) {
 // hostPoll is how often hosts are looked at anew that another run works on: each look asks everything.
 const hostPoll = 10 * time.Second
 
-// lookWhenFree is look, and waits for runs that hosts keep a lock for, and for hosts that are about to take a change
-// back: the plan that it returns was made when they were free.
-func (s *session) lookWhenFree(ctx context.Context, o Locking) (*plan.Plan, error) {
+// lookWhenFree looks, and waits for runs that hosts keep a lock for, and for hosts that are about to take a change
+// back: the plan that it returns was made when they were free. concerned says which hosts of a plan are waited for.
+func (s *session) lookWhenFree(ctx context.Context, o Locking, concerned func(*plan.Plan) map[string]bool,
+	look func(context.Context) (*plan.Plan, error)) (*plan.Plan, error) {
 	late := time.Now().Add(o.Timeout)
 	var took string      // the run that hosts were taken from last; hosts that still name it are waited for
 	var undone time.Time // by then every host has taken back what is armed now
 	for {
-		p, err := s.look(ctx, "")
+		p, err := look(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -180,7 +181,7 @@ func (s *session) lookWhenFree(ctx context.Context, o Locking) (*plan.Plan, erro
 			}
 			continue
 		}
-		h := heldByAnother(p, s.engine.Run.ID)
+		h := heldByAnother(p, s.engine.Run.ID, concerned(p))
 		if h == nil {
 			return p, nil
 		}
@@ -256,15 +257,33 @@ func (s *session) takeHost(ctx context.Context, h plan.Host, from string) error 
 	return conn.Leave(ctx)
 }
 
-// heldByAnother returns a host that this plan would change and that says that another run works on it.
-func heldByAnother(p *plan.Plan, run string) *plan.Host {
-	work := make(map[string]bool) // by server id
+// worked returns the servers that a plan would change, by their ids.
+func worked(p *plan.Plan) map[string]bool {
+	work := make(map[string]bool)
 	for _, actions := range p.Runnable() {
 		work[actions[0].ServerID] = true
 	}
 	for _, h := range p.Hosts {
-		e := h.Seen.Entered
-		if e != nil && e.Alone && e.Held && e.ID != run && (work[h.Server.ID] || h.MarkerStale()) {
+		if h.MarkerStale() {
+			work[h.Server.ID] = true
+		}
+	}
+	return work
+}
+
+// all returns all servers of a plan.
+func all(p *plan.Plan) map[string]bool {
+	ids := make(map[string]bool)
+	for _, h := range p.Hosts {
+		ids[h.Server.ID] = true
+	}
+	return ids
+}
+
+// heldByAnother returns one of these servers' hosts that says that another run works on it.
+func heldByAnother(p *plan.Plan, run string, of map[string]bool) *plan.Host {
+	for _, h := range p.Hosts {
+		if e := h.Seen.Entered; e != nil && e.Alone && e.Held && e.ID != run && of[h.Server.ID] {
 			return &h
 		}
 	}

@@ -35,7 +35,15 @@ func Restart(ctx context.Context, env *Env, o RestartOptions) error {
 	return env.with(ctx, n, func(looking context.Context, s *session) error {
 		s.limit(0)
 		return s.locked(looking, ctx, o.Locking, func() error {
-			p, err := s.restartPlan(looking, host, plan.StepID(job))
+			var snap plan.Snapshot
+			p, err := s.lookWhenFree(looking, o.Locking, all, func(ctx context.Context) (p *plan.Plan, err error) {
+				s.tellBroken()
+				snap, p, err = s.observe(ctx)
+				return p, err
+			})
+			if err == nil {
+				p, err = s.restartPlan(looking, snap, p, host, plan.StepID(job))
+			}
 			if err != nil {
 				return err
 			}
@@ -50,11 +58,7 @@ func Restart(ctx context.Context, env *Env, o RestartOptions) error {
 
 // restartPlan is the plan of a host with one action, the job's restart. A host that must not be
 // changed or cannot be asked keeps what its plan says of that; one that was rolled back is taken as it is.
-func (s *session) restartPlan(ctx context.Context, host string, job plan.StepID) (*plan.Plan, error) {
-	snap, p, err := s.observe(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *session) restartPlan(ctx context.Context, snap plan.Snapshot, p *plan.Plan, host string, job plan.StepID) (*plan.Plan, error) {
 	if len(p.Runnable()) > 0 {
 		s.engine.Selection.Rollback = true
 		if back := s.engine.Compute(ctx, snap); len(back.Actions) == 0 {
