@@ -20,7 +20,7 @@ func planCmd(env *app.Env) *cobra.Command {
 	c.Flags().BoolVar(&o.Scripts, "show-scripts", false, "print the exact scripts that would run, too")
 	sourceFlags(c.Flags(), &o.Source)
 	c.Flags().StringVar(&o.Out, "out", "", "keep the plan in a `FILE`, for macfleet show and macfleet apply")
-	c.Flags().DurationVar(&o.Expires, "expires", app.DefaultExpiry, "how `LONG` the file of --out may be applied, at most 168h")
+	c.Flags().DurationVar(&o.Expires, "expires", app.DefaultExpiry, "how `LONG` the file of --out may be applied, from its look on, at most 168h")
 	boundsFlags(c.Flags(), &o.Bounds)
 	jsonIntoFlag(c.Flags(), &o.JSONInto)
 	c.Flags().BoolVar(&o.Detailed, "detailed-exitcode", false, "exit 2 with changes, 3 when incomplete")

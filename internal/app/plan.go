@@ -36,10 +36,9 @@ func (o *PlanOptions) check(c Call) error {
 		refuse(o.Format == formatJSON && o.Scripts, "--json and --show-scripts exclude each other: a document holds no scripts; run macfleet plan with one of them"),
 		refuse(o.Format == formatMarkdown && o.Scripts, "--format markdown and --show-scripts exclude each other: a comment holds no scripts; run macfleet plan with one of them"),
 		refuse(o.NoSecrets && o.Record != "", "--no-secrets and --record exclude each other: nothing is observed without secrets"),
-		refuse(o.NoSecrets && o.Out != "", "--no-secrets and --out exclude each other: a plan that was compared with nothing approves nothing"),
+		refuse(o.NoSecrets && o.Out != "" && o.Snapshot == "", "--no-secrets and --out exclude each other: a plan that was compared with nothing approves nothing; add --snapshot FILE"),
 		refuse(o.Out == "" && c.gave("expires"), "--expires is of --out: it is how long that file is good"),
 		refuse(o.Out == "-", "--out needs the name of a file: standard output is the plan's"),
-		refuse(o.Out != "" && o.Snapshot != "", "--out and --snapshot exclude each other: what is approved is the world as it is now"),
 		refuse(o.Out != "" && (o.Expires <= 0 || o.Expires > wire.LongestExpiry), "--expires is %s; it must be more than nothing, and at most %s", o.Expires, wire.LongestExpiry))
 }
 
@@ -111,6 +110,16 @@ func (env *Env) keepPlan(o PlanOptions, l looked) error {
 	f.MovedFrom = o.MovedFrom
 	f.MadeAt = time.Now().UTC().Truncate(time.Second)
 	f.ExpiresAt = f.MadeAt.Add(o.Expires)
+	if o.Snapshot != "" {
+		// What is approved is what was seen, so its time counts from then. Apply looks by itself, and does nothing else.
+		if seen := l.taken.UTC().Truncate(time.Second); seen.Before(f.MadeAt) {
+			f.ExpiresAt = seen.Add(o.Expires)
+		}
+		if !f.ExpiresAt.After(f.MadeAt) {
+			return fmt.Errorf("--out: %s was recorded at %s, longer ago than --expires allows (%s); record again, or pass a longer --expires",
+				o.Snapshot, l.taken.UTC().Format("2006-01-02 15:04 MST"), o.Expires)
+		}
+	}
 	content, err := f.Encode()
 	if err != nil {
 		return err
