@@ -297,7 +297,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	lacks(len(n.unsure), codeHostBlockRemoved,
 		serverNames(n.unsure)+", which was adopted once and has no host block any more, cannot be asked whether it belongs there",
 		"write its host block again, or wait until it answers; if it was given up: macfleet hosts forget-key with the name under which it was adopted")
-	why := fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, g.Type, f.OS)
+	why := fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, g.Type, f.OS) + c.looked()
 	remedy := fmt.Sprintf("order %s in %s under names that begin with %s, or lower replicas",
 		count(n.missing(), g.Type+" server"), c.vendor.Console(), c.vendor.PoolPrefix)
 	if len(n.rejected) > 0 { // an order costs a day's rent at least, and may not be needed

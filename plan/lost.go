@@ -32,9 +32,30 @@ func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 	if len(names) == 0 || len(names) < len(c.known) {
 		return nil
 	}
+	where := ""
+	if a := snap.Account; a != nil {
+		where = " of project " + a.Project + "; " + a.String()
+	}
 	return fmt.Errorf("the inventory of zones %s holds none of the %d servers known from earlier runs (%s): "+
-		"check the project and the rights of the %s key; if a server is really gone, forget it with: %s",
-		strings.Join(c.vendor.Zones, ", "), len(names), sampleOf(names), c.vendor.Name, forget)
+		"check the project and the rights of the %s key%s; if a server is really gone, forget it with: %s",
+		strings.Join(c.vendor.Zones, ", "), len(names), sampleOf(names), c.vendor.Name, where, forget)
+}
+
+// LooksElsewhere reports whether servers are missing, so that the zones or the project may be
+// wrong: some that were known are gone, or the pool has too few, as far as the inventory shows.
+func LooksElsewhere(cfg *fleet.Config, snap Snapshot, sel Selection) bool {
+	c := takeCensus(cfg, snap)
+	return len(c.gone) > 0 || slices.ContainsFunc(c.assign(sel), func(n need) bool { return n.missing() > 0 })
+}
+
+// looked says where servers were looked for and what there is elsewhere, for a sentence that
+// says that some are missing. Where nobody asked, and where all that there is was seen, it is empty.
+func (c *census) looked() string {
+	a := c.snap.Account
+	if a == nil || len(a.Holds) == 0 && len(c.snap.Servers) > 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (looked in project %s, zones %s; %s)", a.Project, strings.Join(c.vendor.Zones, ", "), a)
 }
 
 // forget returns the command that makes the witness forget.
@@ -76,7 +97,7 @@ func (c *computation) lost() {
 
 // vanished says what is known of a server that the inventory lacks.
 func (c *census) vanished(p *placed) Trouble {
-	x := Trouble{codeServerVanished, fmt.Sprintf("server %s is known by its %s and is not in the inventory", p.server.ID, p.by),
+	x := Trouble{codeServerVanished, fmt.Sprintf("server %s is known by its %s and is not in the inventory", p.server.ID, p.by) + c.looked(),
 		"if it is really gone, forget it with: " + p.forget()}
 	if _, adopted := c.adopted[p.server.ID]; !adopted {
 		return x
@@ -85,7 +106,7 @@ func (c *census) vanished(p *placed) Trouble {
 	x.Remedy = fmt.Sprintf("if it is really gone, remove host %q from the configuration", p.name)
 	if p.by == byBlock {
 		return Trouble{codeAdoptedServerMissing, fmt.Sprintf("server %s is not in the inventory of zones %s, and nothing shows that it ever was",
-			p.server.ID, strings.Join(c.vendor.Zones, ", ")), "check its server_id, the zones and the project"}
+			p.server.ID, strings.Join(c.vendor.Zones, ", ")) + c.looked(), "check its server_id, the zones and the project"}
 	}
 	return x
 }

@@ -15,6 +15,8 @@ type Snapshot struct {
 	Cluster inventory.Seen[inventory.Cluster] `json:"cluster"` // so here
 	Pins    []Pin                             `json:"pins"`    // host keys known from earlier runs
 	Hosts   map[string]HostSeen               `json:"hosts"`   // by server id; a host that was not asked is missing
+	// Account is what the provider's account holds elsewhere; nil: no server is missing, so nobody asked.
+	Account *inventory.Account `json:"account,omitempty"`
 	// Remembered are pins that this machine was told of once, and that are kept nowhere any more.
 	Remembered []Pin `json:"remembered_pins,omitempty"`
 	// PinsLost is the place of the pins in the cluster, where it is not there; nil: it is, or a file is their place.

@@ -23,6 +23,8 @@ import (
 type Servers interface {
 	// List returns all servers of the project, or an error: never a part.
 	List(context.Context) ([]inventory.Server, error)
+	// Elsewhere returns what the account holds where List does not look.
+	Elsewhere(context.Context) inventory.Account
 	// Get returns one server.
 	Get(ctx context.Context, zone, id string) (inventory.Server, error)
 	// CheckRename proves that a server may be renamed, and changes nothing of it. The error
@@ -296,6 +298,9 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 	}
 	if unmet := plan.Unmet(e.Config, snap); e.Met != nil && len(unmet) > 0 {
 		snap.Met = e.Met(unmet)
+	}
+	if plan.LooksElsewhere(e.Config, snap, e.Selection) {
+		snap.Account = new(e.Servers.Elsewhere(ctx))
 	}
 	e.emit(Event{Type: Listed, Seconds: e.Now().Sub(started).Seconds()})
 	return wire.Clean(e.Scrub, snap), nil

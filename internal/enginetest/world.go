@@ -291,6 +291,11 @@ func (c cloud) Get(ctx context.Context, _, id string) (out inventory.Server, err
 	})
 }
 
+// Elsewhere returns that the account holds nothing else.
+func (c cloud) Elsewhere(context.Context) inventory.Account {
+	return inventory.Account{Project: "only"}
+}
+
 // CheckRename changes nothing.
 func (c cloud) CheckRename(ctx context.Context, _, id string) error {
 	return c.world.call(ctx, Call{InCloud, "check rename", id}, func() error { return nil })

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
@@ -135,6 +136,9 @@ func (w *World) ScalewayKeys() (accessKey, secretKey string) {
 
 // ProjectID gives the project that all servers of this world belong to.
 func (w *World) ProjectID() string { return w.settings.ProjectID }
+
+// Zones gives the zones of the world.
+func (w *World) Zones() []string { return slices.Clone(w.settings.Zones) }
 
 // KubernetesURL gives the address of the simulated Kubernetes API.
 func (w *World) KubernetesURL() string {

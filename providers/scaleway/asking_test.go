@@ -242,3 +242,66 @@ func TestPassingStates(t *testing.T) {
 		t.Errorf("stopped, it ended with %v", err)
 	}
 }
+
+// TestElsewhere: where servers are missing, what the key sees in other zones and projects is counted. A key of one
+// project is asked for its other zones, and an answer that does not come hides nothing else.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	const other = "11111111-2222-4333-8444-555555555555"
+	in := func(zone, project string, n int) (out []map[string]any) {
+		for i := range n {
+			o := object(fmt.Sprintf("%s-%s-%d", zone, project, i), "name")
+			o["zone"], o["project_id"] = zone, project
+			out = append(out, o)
+		}
+		return out
+	}
+	all := append(in("fr-par-1", project, 2), append(in("fr-par-1", other, 3), in("fr-par-3", project, 1)...)...)
+	for name, tc := range map[string]struct {
+		scoped, broken bool
+		want           string
+		asked          int64
+	}{
+		"key of the organisation": {false, false, "elsewhere the API key sees 3 servers in fr-par-1 of project " + other + ", 1 server in fr-par-3", 2},
+		"key of the project":      {true, false, "elsewhere the API key sees 1 server in fr-par-3", 3},
+		"one zone fails":          {false, true, "elsewhere the API key sees 3 servers in fr-par-1 of project " + other + " (not all could be asked: zone fr-par-3: ", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int64
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked.Add(1)
+				w.Header().Set("Content-Type", "application/json")
+				of, zone := r.URL.Query().Get("project_id"), strings.Split(r.URL.Path, "/")[4]
+				var found []map[string]any
+				for _, o := range all {
+					if o["zone"] == zone && (of == "" || o["project_id"] == of) {
+						found = append(found, o)
+					}
+				}
+				var body any = map[string]any{"total_count": len(found), "servers": found}
+				switch {
+				case tc.scoped && of == "":
+					w.WriteHeader(http.StatusForbidden)
+					body = denial(map[string]any{"action": "list", "resource": "server"})
+				case tc.broken && zone == "fr-par-3":
+					w.WriteHeader(http.StatusInternalServerError)
+					body = map[string]any{"type": "internal"}
+				}
+				_ = json.NewEncoder(w).Encode(body)
+			}))
+			t.Cleanup(s.Close)
+			c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, Known: []string{"fr-par-1", "fr-par-3"},
+				HTTP: s.Client(), URL: s.URL, AccessKey: access, SecretKey: key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Elsewhere(t.Context()).String(); !strings.HasPrefix(got, tc.want) || !tc.broken && got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+			if asked.Load() != tc.asked {
+				t.Errorf("%d requests, want %d", asked.Load(), tc.asked)
+			}
+		})
+	}
+}

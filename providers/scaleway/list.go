@@ -3,9 +3,12 @@ package scaleway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
 
 	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
@@ -24,6 +27,9 @@ func (c *Client) List(ctx context.Context) ([]inventory.Server, error) {
 	all := make(map[string]inventory.Server)
 	for _, zone := range c.zones {
 		servers, err := c.whole(ctx, zone)
+		if misplaced(err) {
+			return nil, fmt.Errorf("list the servers of zone %s: %w; %s", zone, err, c.Elsewhere(ctx))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("list the servers of zone %s: %w", zone, err)
 		}
@@ -39,37 +45,93 @@ func (c *Client) List(ctx context.Context) ([]inventory.Server, error) {
 // whole returns the servers of a zone by id. What the pages brought must be as many as the provider counts: those that
 // are missing would look deleted.
 func (c *Client) whole(ctx context.Context, zone scw.Zone) (map[string]inventory.Server, error) {
-	var found map[string]inventory.Server
+	var found map[string]*applesilicon.Server
 	var total int
 	for range reads {
 		var err error
-		if found, total, err = c.pages(ctx, zone); err != nil {
+		if found, total, err = c.pages(ctx, zone, &c.project); err != nil {
 			return nil, err
 		}
 		if len(found) == total {
-			return found, nil
+			out := make(map[string]inventory.Server, len(found))
+			for id, s := range found {
+				out[id] = toServer(s)
+			}
+			return out, nil
 		}
 	}
 	return nil, fmt.Errorf("the list is not whole: Scaleway counts %d servers in project %s, and its pages brought %d, %d times; "+
 		"nothing was concluded from it: run the command again", total, c.project, len(found), reads)
 }
 
-// pages reads a zone once: its servers by id, and how many the provider counted on the last page.
-func (c *Client) pages(ctx context.Context, zone scw.Zone) (found map[string]inventory.Server, total int, err error) {
-	found = make(map[string]inventory.Server)
+// pages reads a zone once: its servers by id, of one project or of all that the key may see, and how many the provider
+// counted on the last page.
+func (c *Client) pages(ctx context.Context, zone scw.Zone, project *string) (found map[string]*applesilicon.Server, total int, err error) {
+	found = make(map[string]*applesilicon.Server)
 	for page, brought := int32(1), 0; ; page++ {
 		resp, err := ask(ctx, c, inventoryOf, func(o scw.RequestOption) (*applesilicon.ListServersResponse, error) {
-			return c.api.ListServers(&applesilicon.ListServersRequest{Zone: zone, ProjectID: &c.project, Page: &page}, o)
+			return c.api.ListServers(&applesilicon.ListServersRequest{Zone: zone, ProjectID: project, Page: &page}, o)
 		})
 		if err != nil {
 			return nil, 0, err
 		}
 		for _, s := range resp.Servers {
-			found[s.ID] = toServer(s)
+			found[s.ID] = s
 		}
 		brought, total = brought+len(resp.Servers), int(resp.TotalCount)
 		if len(resp.Servers) == 0 || brought >= total {
 			return found, total, nil
 		}
 	}
+}
+
+// Elsewhere returns how many servers the key sees where List does not look: in other zones, and of other projects. A
+// key of one project may not look beyond it.
+func (c *Client) Elsewhere(ctx context.Context) inventory.Account {
+	account := inventory.Account{Project: c.project}
+	held := make(map[inventory.Holding]int)
+	var unread []string
+	for _, zone := range c.known {
+		ours := slices.Contains(c.zones, zone)
+		found, _, err := c.pages(ctx, zone, nil)
+		if errors.Is(err, inventory.ErrDenied) && !ours {
+			found, _, err = c.pages(ctx, zone, &c.project)
+		}
+		switch {
+		case err != nil && ours && misplaced(err): // List has said what there is to say
+		case errors.Is(err, inventory.ErrDenied):
+			unread = append(unread, "zone "+string(zone)+": denied")
+		case err != nil:
+			unread = append(unread, "zone "+string(zone)+": "+firstLine(err))
+		}
+		for _, s := range found {
+			if !ours || s.ProjectID != c.project {
+				held[inventory.Holding{Zone: string(zone), Project: s.ProjectID}]++
+			}
+		}
+	}
+	for h, n := range held {
+		h.Servers = n
+		account.Holds = append(account.Holds, h)
+	}
+	slices.SortFunc(account.Holds, func(a, b inventory.Holding) int {
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Project, b.Project))
+	})
+	account.Unread = strings.Join(unread, "; ")
+	return account
+}
+
+// misplaced reports whether an error may come of a wrong zone or project, and of no fault on the way.
+func misplaced(err error) bool {
+	var argument *scw.InvalidArgumentsError
+	var missing *scw.ResourceNotFoundError
+	var other *scw.ResponseError
+	return errors.Is(err, inventory.ErrDenied) || errors.As(err, &argument) || errors.As(err, &missing) ||
+		errors.As(err, &other) && (other.StatusCode == http.StatusBadRequest || other.StatusCode == http.StatusForbidden || other.StatusCode == http.StatusNotFound)
+}
+
+// firstLine is what of an error stands in a line among others.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
@@ -19,6 +20,7 @@ import (
 type Options struct {
 	ProjectID string // empty = the default project of the credentials
 	Zones     []string
+	Known     []string // zones in which servers may lie beside them
 	HTTP      *http.Client
 	// URL, AccessKey and SecretKey stand in for the user's own configuration,
 	// all three or none.
@@ -30,6 +32,7 @@ type Client struct {
 	api         *applesilicon.API
 	project     string
 	zones       []scw.Zone
+	known       []scw.Zone    // those, and others in which servers may lie
 	settleEvery time.Duration // between two tries of what a passing state forbids
 }
 
@@ -70,6 +73,9 @@ func New(o Options) (*Client, error) {
 	}
 	for _, z := range o.Zones {
 		c.zones = append(c.zones, scw.Zone(z))
+	}
+	for _, z := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(o.Zones, o.Known)))) {
+		c.known = append(c.known, scw.Zone(z))
 	}
 	return c, nil
 }

@@ -53,8 +53,9 @@ type serverList struct {
 
 func (a *API) listServers(r *http.Request) (any, *failure) {
 	query := r.URL.Query()
-	if project := query.Get("project_id"); project != "" && project != a.options.ProjectID {
-		return nil, denied("list")
+	project := query.Get("project_id")
+	if failed := a.mayList(project); failed != nil {
+		return nil, failed
 	}
 	descending := false
 	switch order := query.Get("order_by"); order {
@@ -70,7 +71,7 @@ func (a *API) listServers(r *http.Request) (any, *failure) {
 	}
 	zone, organization := r.PathValue("zone"), query.Get("organization_id")
 	servers = slices.DeleteFunc(servers, func(s Server) bool {
-		return s.Zone != zone || s.ProjectID != a.options.ProjectID || organization != "" && s.OrganizationID != organization
+		return s.Zone != zone || project != "" && s.ProjectID != project || organization != "" && s.OrganizationID != organization
 	})
 	slices.SortFunc(servers, func(x, y Server) int {
 		// The id makes the order of equally old servers the same on every page.

@@ -5,29 +5,85 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// rights are what the key lacks. The file is made by a person; without it the key may do everything.
+// rights are what the key lacks. The file is made by a person; without it the key may do everything in its whole
+// organization.
 type rights struct {
-	// Update says what of changing servers the key may not do: "denied" is everything, "name-denied"
-	// only another name, as when the right is taken away between two requests.
+	// List, Read and Update may be "denied": lists, single servers and changes. An update may also be "name-denied", only
+	// another name, as when the right is taken away between two requests.
+	List   string `json:"list"`
+	Read   string `json:"read"`
 	Update string `json:"update"`
+	// Passwords may be "sealed": the key reads servers without them.
+	Passwords string `json:"passwords"`
+	// Scope may be "project": the key is of one project and may list nothing without naming it.
+	Scope string `json:"scope"`
+}
+
+// own reads the rights of the key.
+func (a *API) own() (rights, *failure) {
+	var own rights
+	if err := store.ReadJSON(a.rights, &own); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return own, internal(err)
+	}
+	for _, field := range []struct {
+		name, value string
+		known       []string
+	}{
+		{"list", own.List, []string{"", "denied"}}, {"read", own.Read, []string{"", "denied"}},
+		{"update", own.Update, []string{"", "denied", "name-denied"}}, {"passwords", own.Passwords, []string{"", "sealed"}},
+		{"scope", own.Scope, []string{"", "project"}},
+	} {
+		if !slices.Contains(field.known, field.value) {
+			return own, internal(fmt.Errorf("%s: %s is %q; it can be one of %q", a.rights, field.name, field.value, field.known[1:]))
+		}
+	}
+	return own, nil
+}
+
+// mayList says what becomes of a list of a project's servers, or without a project of all, for want of a right.
+func (a *API) mayList(project string) *failure {
+	own, failed := a.own()
+	switch {
+	case failed != nil:
+		return failed
+	case own.List == "denied", own.Scope == "project" && project == "", project != "" && project != a.options.ProjectID:
+		return denied("list")
+	}
+	return nil
+}
+
+// mayRead says what becomes of a look at one server for want of a right.
+func (a *API) mayRead() *failure {
+	own, failed := a.own()
+	if failed == nil && own.Read == "denied" {
+		return denied("read")
+	}
+	return failed
+}
+
+// disclosed gives a server as the key may see it.
+func (a *API) disclosed(server Server) (Server, *failure) {
+	own, failed := a.own()
+	if failed == nil && own.Passwords == "sealed" {
+		return server.sealed(), nil
+	}
+	return server, failed
 }
 
 // refused says what becomes of an update for want of a right, before anything is changed.
 func (a *API) refused(fields map[string]json.RawMessage) *failure {
-	var own rights
-	if err := store.ReadJSON(a.rights, &own); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return internal(err)
-	}
+	own, failed := a.own()
 	_, named := fields["name"]
 	switch {
+	case failed != nil:
+		return failed
 	case own.Update == "denied", own.Update == "name-denied" && named:
 		return denied("write")
-	case own.Update != "" && own.Update != "name-denied":
-		return internal(fmt.Errorf("%s: update is %q; it can be denied or name-denied", a.rights, own.Update))
 	}
 	return nil
 }

@@ -26,6 +26,13 @@ func (a *API) find(r *http.Request) (Server, *failure) {
 // getServer is the one call that shows passwords.
 func (a *API) getServer(r *http.Request) (any, *failure) {
 	server, failed := a.find(r)
+	if failed == nil {
+		failed = a.mayRead()
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	server, failed = a.disclosed(server)
 	if failed != nil {
 		return nil, failed
 	}
