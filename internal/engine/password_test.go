@@ -89,7 +89,7 @@ func TestLockedCandidate(t *testing.T) {
 // next run repair it again.
 func TestRestForAPerson(t *testing.T) {
 	t.Parallel()
-	w, e, host := firewalled(t, nil, nil)
+	w, e, host := firewalled(t, map[string]string{"vm-network": "present"}, nil)
 	if err := w.SetSwitch(host, "vm-subnet", "192.168.2.1/24"); err != nil {
 		t.Fatal(err)
 	}
