@@ -33,6 +33,9 @@ func (s kubeletStep) Diff(v plan.View) plan.Finding {
 	}
 	state, vms, _ := strings.Cut(a.Stdout, " vms ")
 	f := plan.Finding{Facts: state, VMs: inventory.Present(strings.Fields(vms)), NoSession: state == "no session"}
+	for _, vm := range strings.Fields(vms) {
+		f.Busy = append(f.Busy, plan.Task{VM: vm, Text: "the virtual machine " + vm})
+	}
 	if i, _ := v.Identity.Get(); state != s.wish || !i.Complete() {
 		f.Changes = []plan.Change{{Reason: plan.Reason{Code: plantest.Code("kubeconfig-differs"), Text: "t"}, Input: plan.Kubeconfig}}
 	}

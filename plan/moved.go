@@ -110,10 +110,17 @@ func (h Host) NodeName() string {
 // renames lets an action that gives the host's kubelet another name wait for an idle host: the
 // kubelet would delete the machines of the Pods that it had before.
 func (a *Action) renames(h *Host, step Step) {
-	m, is := step.(NodeMaker)
-	if _, moves := h.MovesFrom(); moves && is && m.MakesNode() {
+	if m, is := step.(NodeMaker); is && m.MakesNode() && h.toBeRenamed() {
 		a.Disruption = max(a.Disruption, Drain)
 	}
+}
+
+// toBeRenamed reports whether the host's kubelet goes by a name of before, as far as anybody
+// knows: where the cluster has no Node of it, its machines may run even so.
+func (h *Host) toBeRenamed() bool {
+	m, _ := h.Seen.Marker.Get()
+	_, moves := h.MovesFrom()
+	return moves || h.Node.IsAbsent() && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == m.Name })
 }
 
 // vacates returns what is done first with a host that gets another name: its Node of before
@@ -135,7 +142,7 @@ func (h *Host) vacates(node StepID, actions []Action) []Action {
 	kubelet := &actions[i]
 	if why := h.unmovable(); why != nil && !kubelet.Forced {
 		refuse(actions, why)
-	} else if moves && kubelet.Refusal != nil {
+	} else if kubelet.Refusal != nil && h.toBeRenamed() {
 		refuse(actions, kubelet.Refusal) // half moved it would be hard to understand
 	}
 	if !moves {

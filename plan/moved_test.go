@@ -131,6 +131,7 @@ func TestMovedNode(t *testing.T) {
 		"nobody can look":           {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "move-needs-drain nobody knows", nil},
 		"nobody can list Pods":      {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain nobody knows what runs", nil},
 		"its kubelet has left":      {func(w *world) { w.movedNode(true); closedBy(w, "r0"); w.arrives(false) }, "", whole[4:]},
+		"no Node, and a machine":    {func(w *world) { w.movedNode(false); w.runsVM(); w.snap.Nodes = inventory.Present([]inventory.Node{}) }, "waits-for-idle", nil},
 		"no Node any more":          {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain takes Pods", nil},
 		"it joined":                 {func(w *world) { w.movedNode(true); w.arrives(true) }, "", whole[4:]},
 		"it joined, and a Pod goes": {func(w *world) { w.movedNode(true, going); w.arrives(true) }, "", whole[4:]},
@@ -195,4 +196,11 @@ func (w *world) arrives(registered bool) {
 	all, _ := c.Identities.Get()
 	c.Identities = inventory.Present(append(all, inventory.Identity{Host: newPlace, ServiceAccount: "uid", Secret: "uid", Issued: true, Bound: true}))
 	w.snap.Cluster = inventory.Present(c)
+}
+
+// runsVM lets a virtual machine run on the moved host.
+func (w *world) runsVM() {
+	w.change(1, func(h *plan.HostSeen) {
+		h.Facts["gamma.get"] = inventory.Present(plan.Answer{Stdout: "old vms default-ci"})
+	})
 }
