@@ -179,13 +179,10 @@ func (c *computation) release(h *Host) []Action {
 	if !h.Member || h.Refused != nil || !ours || len(c.sel.Steps) > 0 {
 		return nil
 	}
-	all, _ := h.Pods.Get()
-	vms, shown := h.vms.Get()
-	gone := shown && h.Node.IsAbsent() && h.Unknown == nil
-	var stuck []inventory.Pod
-	for _, p := range all {
-		if p.Held() && (p.Finished() || gone && !slices.Contains(vms, p.VM())) {
-			stuck = append(stuck, p)
+	stuck := h.stuck(h.Pods, h.Node)
+	for _, f := range h.Former {
+		if f.Name != h.NodeName() {
+			stuck = append(stuck, h.stuck(f.Pods, f.Node)...)
 		}
 	}
 	may, mayNot := c.releasable(stuck)
@@ -200,6 +197,19 @@ func (c *computation) release(h *Host) []Action {
 	}
 	if len(mayNot) > 0 {
 		out[len(out)-1].Refusal = notReleasable(mayNot)
+	}
+	return out
+}
+
+// stuck returns those of the Pods of one of the host's Nodes that nobody lets go any more.
+func (h *Host) stuck(pods inventory.Seen[[]inventory.Pod], node inventory.Seen[inventory.Node]) (out []inventory.Pod) {
+	all, _ := pods.Get()
+	vms, shown := h.vms.Get()
+	gone := shown && node.IsAbsent() && h.Unknown == nil
+	for _, p := range all {
+		if p.Held() && (p.Finished() || gone && !slices.Contains(vms, p.VM())) {
+			out = append(out, p)
+		}
 	}
 	return out
 }

@@ -183,7 +183,7 @@ func (h *Host) unmovable() *Trouble {
 	if _, read := h.Pods.Get(); !moves || h.Drainable() && read {
 		return nil
 	}
-	busy := h.busy(n)
+	busy := h.stillUsed(h.Pods, n)
 	if busy == nil {
 		return nil
 	}
@@ -191,7 +191,8 @@ func (h *Host) unmovable() *Trouble {
 	if n.ProviderID == "" {
 		why = "and the Node " + n.Name + " does not say which server it is"
 	}
-	return codeMoveNeedsDrain.Trouble("it is to be renamed, "+why+"; "+busy.Text, busy.Remedy+"; then apply, and it joins as "+h.Name)
+	return codeMoveNeedsDrain.Trouble("it is to be renamed, "+why+"; "+busy.Text, busy.Remedy+"; then apply, and it joins as "+h.Name+
+		"; macfleet apply --force-busy "+h.Name+" does not wait, and that work is lost")
 }
 
 // leavesBehind returns what is taken from the cluster of a host that has moved, after its
@@ -218,7 +219,7 @@ func (c *computation) leavesBehind(h *Host, actions []Action) []Action {
 				a.Reason.Text += "; it was cordoned " + by + ", so the new one is cordoned too"
 			}
 			if !drains {
-				a.Refusal = h.stillUsed(f, n)
+				a.Refusal = h.stillUsed(f.Pods, n)
 			}
 			if a.Refusal != nil {
 				continue
@@ -231,12 +232,12 @@ func (c *computation) leavesBehind(h *Host, actions []Action) []Action {
 	return out
 }
 
-// stillUsed returns why a Node must not be deleted that the host was before, or nil: Pods were
-// bound to it since its kubelet left. Those that are deleted go with it.
-func (h *Host) stillUsed(f Former, n inventory.Node) *Trouble {
+// stillUsed returns why a Node must not be deleted that the host was before, and whose kubelet
+// ends no machine any more, or nil. Pods that are deleted already go with it.
+func (h *Host) stillUsed(pods inventory.Seen[[]inventory.Pod], n inventory.Node) *Trouble {
 	was := *h
-	was.Pods = f.Pods
-	if all, read := f.Pods.Get(); read {
+	was.Pods = pods
+	if all, read := pods.Get(); read {
 		was.Pods = inventory.Present(slices.DeleteFunc(slices.Clone(all), func(p inventory.Pod) bool { return !p.Stays() }))
 	}
 	return was.busy(n)

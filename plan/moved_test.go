@@ -123,18 +123,27 @@ func TestMovedNode(t *testing.T) {
 		"drained by a person": {func(w *world) { w.movedNode(true) }, "", whole},
 		"closed by a run that was killed": {func(w *world) { w.movedNode(true); closedBy(w, "r0") }, "",
 			slices.Concat(whole[:4], []string{uncordon}, whole[4:])},
-		"renamed, broke off":        {func(w *world) { w.movedNode(true); w.snap.Servers[0].Name = newPlace }, "", slices.Concat(whole[:1], whole[2:])},
-		"not Ready, idle":           {func(w *world) { w.movedNode(false); inState(w, inventory.NotReady, server) }, "", whole},
-		"a Pod that nothing makes":  {func(w *world) { w.movedNode(false, alone) }, "waits-for-idle default/ci", nil},
-		"not Ready":                 {func(w *world) { w.movedNode(false, pod); inState(w, inventory.NotReady, server) }, "move-needs-drain is not Ready", nil},
-		"no provider id":            {func(w *world) { w.movedNode(false, pod); inState(w, inventory.Ready, "") }, "move-needs-drain does not say", nil},
-		"nobody can look":           {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "move-needs-drain nobody knows", nil},
-		"nobody can list Pods":      {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain nobody knows what runs", nil},
-		"its kubelet has left":      {func(w *world) { w.movedNode(true); closedBy(w, "r0"); w.arrives(false) }, "", whole[4:]},
-		"no Node, and a machine":    {func(w *world) { w.movedNode(false); w.runsVM(); w.snap.Nodes = inventory.Present([]inventory.Node{}) }, "waits-for-idle", nil},
-		"no Node any more":          {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain takes Pods", nil},
-		"it joined":                 {func(w *world) { w.movedNode(true); w.arrives(true) }, "", whole[4:]},
-		"it joined, and a Pod goes": {func(w *world) { w.movedNode(true, going); w.arrives(true) }, "", whole[4:]},
+		"renamed, broke off":            {func(w *world) { w.movedNode(true); w.snap.Servers[0].Name = newPlace }, "", slices.Concat(whole[:1], whole[2:])},
+		"not Ready, idle":               {func(w *world) { w.movedNode(false); inState(w, inventory.NotReady, server) }, "", whole},
+		"a Pod that nothing makes":      {func(w *world) { w.movedNode(false, alone) }, "waits-for-idle default/ci", nil},
+		"not Ready":                     {func(w *world) { w.movedNode(false, pod); inState(w, inventory.NotReady, server) }, "move-needs-drain is not Ready", nil},
+		"not Ready, its Pod is deleted": {func(w *world) { w.movedNode(false, going); inState(w, inventory.NotReady, server) }, "", whole},
+		"no provider id":                {func(w *world) { w.movedNode(false, pod); inState(w, inventory.Ready, "") }, "move-needs-drain does not say", nil},
+		"nobody can look":               {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "move-needs-drain nobody knows", nil},
+		"nobody can list Pods":          {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain nobody knows what runs", nil},
+		"its kubelet has left":          {func(w *world) { w.movedNode(true); closedBy(w, "r0"); w.arrives(false) }, "", whole[4:]},
+		"no Node, and a machine":        {func(w *world) { w.movedNode(false); w.runsVM(); w.snap.Nodes = inventory.Present([]inventory.Node{}) }, "waits-for-idle", nil},
+		"no Node any more":              {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain takes Pods", nil},
+		"it joined":                     {func(w *world) { w.movedNode(true); w.arrives(true) }, "", whole[4:]},
+		"it joined, and a Pod goes":     {func(w *world) { w.movedNode(true, going); w.arrives(true) }, "", whole[4:]},
+		"it joined, and a Pod is stuck": {func(w *world) {
+			held := going
+			held.Overdue, held.Finalizers = true, []string{inventory.VMFinalizer}
+			w.movedNode(true, held)
+			w.arrives(true)
+			nodes, _ := w.snap.Nodes.Get()
+			w.snap.Nodes = inventory.Present(nodes[1:])
+		}, "", append([]string{newPlace + " revoke moved P"}, newPlace+" pods stuck-terminating-pods D")},
 		"it joined, and a Pod came": {func(w *world) { w.movedNode(true, pod); w.arrives(true) }, "pods-on-node", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +164,7 @@ func TestMovedNode(t *testing.T) {
 				return
 			}
 			expect(t, "actions", tc.want, lines(p))
-			if h.Refused != nil || len(p.Warnings) != 0 || h.Mends() != (name == "its kubelet has left" || name == "not Ready, idle") {
+			if h.Refused != nil || len(p.Warnings) != 0 || h.Mends() != (name == "its kubelet has left" || strings.HasPrefix(name, "not Ready, ")) {
 				t.Errorf("refused %v, warnings %v, mends %t", h.Refused, p.Warnings, h.Mends())
 			}
 			if first := p.Actions[0]; first.Kind == plan.DrainNode {
@@ -163,7 +172,7 @@ func TestMovedNode(t *testing.T) {
 				if name == "at work" {
 					evicts = 1
 				}
-				if first.Was != deleted || first.Disruption != plan.Drain || first.Evicts != evicts || first.Drains != (name != "not Ready, idle") {
+				if first.Was != deleted || first.Disruption != plan.Drain || first.Evicts != evicts || first.Drains == strings.HasPrefix(name, "not Ready, ") {
 					t.Errorf("%+v", first)
 				}
 			}

@@ -152,7 +152,7 @@ func (w *worker) drain(ctx context.Context, evicts bool) error {
 	}
 	w.closed = ours
 	if !evicts {
-		return w.unused(ctx, n, inventory.Pod.Works)
+		return w.unused(ctx, n, inventory.Pod.Stays)
 	}
 	if err := e.Cluster.EmptyNode(ctx, n, cmp.Or(e.Drain.Within, DefaultDrain), false, w.evictions()); err != nil {
 		return err

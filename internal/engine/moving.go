@@ -32,7 +32,11 @@ func (w *worker) stillIdle(ctx context.Context, a plan.Action, c plan.Change) er
 	if !moves || a.Forced || a.Disruption < plan.Drain || c.Disruption < plan.Restart {
 		return nil
 	}
-	if err := w.unused(ctx, n, inventory.Pod.Works); err != nil {
+	works := inventory.Pod.Stays
+	if w.host.Drainable() {
+		works = inventory.Pod.Works
+	}
+	if err := w.unused(ctx, n, works); err != nil {
 		return w.notDrained(a, err)
 	}
 	return nil
