@@ -98,6 +98,13 @@ func (h Host) Moves() bool {
 	return moves && !h.leftNode
 }
 
+func (h *Host) formerNames() (out []string) {
+	for _, f := range h.Former {
+		out = append(out, f.Name)
+	}
+	return out
+}
+
 // NodeName is the name of the host's Node: its own, or the one that it had before as long as
 // its kubelet goes by that.
 func (h Host) NodeName() string {

@@ -213,3 +213,31 @@ func (w *world) runsVM() {
 		h.Facts["gamma.get"] = inventory.Present(plan.Answer{Stdout: "old vms default-ci"})
 	})
 }
+
+// TestAMovingHostIsFoundByBothNames: whoever reads the cluster's Nodes, or the provider's console,
+// knows the old name alone, until the host has left it.
+func TestAMovingHostIsFoundByBothNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0, 0, 0)
+	w.movedNode(false)
+	w.member("macos", "m2", 2)
+	for name, want := range map[string]string{newPlace: newPlace, deleted: newPlace, second: second} {
+		on, err := plan.ParseSelector("name=" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.sel.On = []plan.Selector{on}
+		if err := plan.CheckSelection(w.cfg, w.snap, w.sel); err != nil {
+			t.Error(err)
+		}
+		if p := w.plan(t); len(p.Hosts) != 1 || p.Hosts[0].Name != want || !on.Keeps(p.Hosts[0]) {
+			t.Errorf("%s: %d hosts", name, len(p.Hosts))
+		}
+	}
+	w.arrives(true)
+	w.snap.Nodes = inventory.Present([]inventory.Node{})
+	on, _ := plan.ParseSelector("name=" + deleted)
+	if err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{On: []plan.Selector{on}}); err == nil {
+		t.Error("it is found by a name that nothing bears any more")
+	}
+}

@@ -93,11 +93,25 @@ func (s Selector) matches(p *placed) bool {
 		if t.Key == "zone" && p.role >= gone {
 			continue // no selector leaves out what may be in any zone
 		}
-		if ok, _ := path.Match(t.Pattern, p.property(t.Key)); !ok {
+		if !slices.ContainsFunc(p.values(t.Key), func(v string) bool { ok, _ := path.Match(t.Pattern, v); return ok }) {
 			return false
 		}
 	}
 	return true
+}
+
+// values are what a selector may mean by a property: a host that moves is found by the name that
+// it still has at the provider, or as a Node, too.
+func (p *placed) values(key string) []string {
+	out := []string{p.property(key)}
+	if n, _ := p.node.Get(); key == "name" {
+		for _, name := range []string{p.server.Name, n.Name} {
+			if slices.Contains(p.former, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
 }
 
 func (p *placed) property(key string) string {
@@ -140,8 +154,10 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 	}
 	for _, p := range hosts {
 		for _, key := range []string{"group", "name", "type", "zone"} {
-			if v := p.property(key); v != "" {
-				values[key] = append(values[key], v)
+			for _, v := range p.values(key) {
+				if v != "" {
+					values[key] = append(values[key], v)
+				}
 			}
 		}
 	}
@@ -203,7 +219,7 @@ func CheckLists(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 
 // Keeps reports whether a selector keeps a host of a plan.
 func (s Selector) Keeps(h Host) bool {
-	return s.matches(&placed{role: member, name: h.Name, place: fleet.Place{Fleet: h.Fleet, Group: h.Group}, server: h.Server, node: h.Node})
+	return s.matches(&placed{role: member, name: h.Name, place: fleet.Place{Fleet: h.Fleet, Group: h.Group}, server: h.Server, node: h.Node, former: h.formerNames()})
 }
 
 // Find returns the server that a person means: by the name it should bear, by its present
