@@ -18,7 +18,7 @@ import (
 
 var codeRestartAsked = plan.NewCode("restart-asked", plan.Notice, "somebody asks for a restart")
 
-//go:embed scripts/*.sh
+//go:embed scripts
 var files embed.FS
 
 var scripts = kit.ScriptsOf(files)

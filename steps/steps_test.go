@@ -114,7 +114,7 @@ func TestScripts(t *testing.T) {
 	unverified.Unverified = true
 	facts = stepstest.With(facts, map[string]plan.Answer{"tart.state": unverified.Answer()})
 	lint(stepstest.Step(t, "tart", whole).Diff(stepstest.View(stepstest.Host(whole), facts)))
-	shared := written(t, "kit/shared/*.sh", "*/scripts/shared/*.sh")
+	shared := written(t, "kit/shared/*.sh", "scripts/shared/*.sh", "*/scripts/shared/*.sh")
 	wanted := make(map[string]bool)
 	for name, text := range written(t, "scripts/*.sh", "*/scripts/*.sh") {
 		front := ""

@@ -15,6 +15,8 @@ var (
 	codeTartEdited     = plan.NewCode("tart-edited", plan.Warning, "Tart's bundle is not what was installed")
 	codeTartUnverified = plan.NewCode("tart-unverified", plan.Warning,
 		"nobody knows whether Tart's bundle is whole: the note of what was unpacked is missing or damaged")
+	codeTartLeftover = plan.NewCode("tart-leftover", plan.Notice, "a bundle of Tart that was replaced could not be removed",
+		"in System Settings, General, Sharing, Remote Login, allow full disk access for remote users; then on the host: sudo rm -rf /usr/local/lib/.tart.old*")
 	codeTartOutdated      = plan.NewCode("tart-outdated", plan.Warning, "Tart has another version than is wanted")
 	codeTartWrapperEdited = plan.NewCode("tart-wrapper-edited", plan.Warning, "Tart's wrapper is not as macfleet writes it")
 	codeTartNotWanted     = plan.NewCode("tart-not-wanted", plan.Notice, "the configuration has no tart block, and macfleet installed what is there")
@@ -57,7 +59,7 @@ func (s tartState) settings(want kit.Goal, unfinished bool) []kit.Setting {
 	return []kit.Setting{
 		kit.Compare("bundle", s.version(), want.String()),
 		kit.Compare("wrapper", s.wrapper, kit.AsRendered),
-		kit.Compare("earlier run", kit.Choose(unfinished || s.old, "unfinished", "finished"), "finished"),
+		kit.Compare("earlier run", kit.Choose(unfinished, "unfinished", "finished"), "finished"),
 	}
 }
 
@@ -78,7 +80,7 @@ type tartState struct {
 	wrapper    string   // "as rendered", or what is else
 	differs    []string // what of the bundle is not as it was unpacked, in words
 	unverified bool     // there is no whole note of what was unpacked
-	old        bool     // a bundle that was to go is still there
+	left       []string // folders with a bundle that was to go
 	kept       []string
 	free       int64
 	work       []kit.Working
@@ -99,7 +101,7 @@ func readTart(r *kit.Reader, id string) tartState {
 		case "unverified":
 			s.unverified = true
 		case "old":
-			s.old = true
+			s.left = p.Lines()
 		case "kept":
 			s.kept = p.Lines()
 		case "disk":
@@ -139,6 +141,7 @@ func (t tart) Diff(v plan.View) plan.Finding {
 	if back != nil {
 		f.Warnings = append(f.Warnings, *back) // that is no fault: few fleets change it
 	}
+	f.Warnings = append(f.Warnings, seen.leftovers(v.Pending)...)
 	diff := kit.Fields(all...)
 	if len(diff) == 0 {
 		return f
@@ -150,6 +153,15 @@ func (t tart) Diff(v plan.View) plan.Finding {
 	}
 	f.Refused = t.refusal(seen, want, f.Changes[0])
 	return f
+}
+
+// leftovers warns of bundles of before that could not be removed: macOS protects an app that was launched, from root
+// as well. The next run removes those of one that was cut off.
+func (s tartState) leftovers(unfinished bool) []plan.Trouble {
+	if len(s.left) == 0 || unfinished {
+		return nil
+	}
+	return []plan.Trouble{*codeTartLeftover.Trouble("a bundle of Tart that was replaced could not be removed: " + strings.Join(s.left, ", "))}
 }
 
 // change is the one renderer, for a first set-up and for every later change.

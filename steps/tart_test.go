@@ -59,7 +59,8 @@ func TestTart(t *testing.T) {
 		{"wrapper's mode", func(m *stepstest.Tart, _ *plan.View) { m.WrapperMode = "501:20:755" }, "tart-wrapper-edited tart-wrapper"},
 		{"a link", func(m *stepstest.Tart, _ *plan.View) { m.Link = true }, "tart-wrapper-edited tart-wrapper"},
 		{"unfinished", func(_ *stepstest.Tart, v *plan.View) { v.Pending = true }, "unfinished tart-wrapper"},
-		{"the old one is left", func(m *stepstest.Tart, _ *plan.View) { m.Old = true }, "unfinished tart-wrapper"},
+		{"the old one is left", func(m *stepstest.Tart, _ *plan.View) { m.Old = true }, "warns tart-leftover"},
+		{"the old one is left by a run that was cut off", func(m *stepstest.Tart, v *plan.View) { m.Old, v.Pending = true, true }, "unfinished tart-wrapper"},
 		{"rolled back", func(m *stepstest.Tart, v *plan.View) {
 			m.Receipt = outdated.Replace(m.Receipt) + "rolled-back " + a.SHA256 + " 2.32.1\n"
 			v.Rollback = true

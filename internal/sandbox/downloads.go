@@ -74,7 +74,8 @@ var versionInName = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)+`)
 // use. It hangs on the last part of the address alone and never changes, so that an example can
 // state its digest: a program's text, or, for a name that ends in .tar.gz, a packed archive, which
 // for one that begins with tart holds a bundle tart.app. A team has signed those whose name ends in
-// -signed; all others are signed ad hoc.
+// -signed; all others are signed ad hoc. Of Tart, -amfi, -tampered and -entitlements-none in the name give its
+// program such a trait.
 func Sample(address string) []byte {
 	name := path.Base(address)
 	if at, err := url.Parse(address); err == nil {
@@ -130,14 +131,34 @@ func tartBundle(name string) []packedFile {
 </dict>
 </plist>
 `
-	return []packedFile{
+	text := program("tart", name)
+	unsealed := beforeSeals(versionInName.FindString(name))
+	if unsealed {
+		text = append(text, "resources=none\n"...)
+	}
+	for _, trait := range []string{"amfi", "tampered", "entitlements=none"} {
+		if strings.Contains(name, "-"+strings.ReplaceAll(trait, "=", "-")) {
+			text = append(text, trait+"\n"...)
+		}
+	}
+	all := []packedFile{
 		{"tart.app/", 0o755, nil}, {contents, 0o755, nil},
 		{contents + "Info.plist", 0o644, []byte(info)},
-		{contents + "MacOS/", 0o755, nil}, {contents + "MacOS/tart", 0o755, program("tart", name)},
+		{contents + "MacOS/", 0o755, nil}, {contents + "MacOS/tart", 0o755, text},
 		{contents + "embedded.provisionprofile", 0o644, []byte("com.apple.security.virtualization\n")},
-		{contents + "_CodeSignature/", 0o755, nil},
-		{contents + "_CodeSignature/CodeResources", 0o644, []byte("<plist version=\"1.0\"><dict/></plist>\n")},
 	}
+	if unsealed {
+		return all
+	}
+	return append(all, packedFile{contents + "_CodeSignature/", 0o755, nil},
+		packedFile{contents + "_CodeSignature/CodeResources", 0o644, []byte("<plist version=\"1.0\"><dict/></plist>\n")})
+}
+
+// beforeSeals reports whether a version of Tart was packed without the seal of its resources: all up to 2.31.
+func beforeSeals(version string) bool {
+	var major, minor int
+	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor)
+	return n == 2 && (major < 2 || major == 2 && minor < 32)
 }
 
 // packed makes an archive. It is stored and not compressed: how well a library compresses may change

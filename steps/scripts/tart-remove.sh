@@ -1,4 +1,4 @@
-# Uses: work
+# Uses: work tart
 # Takes away the bundle, the wrapper and last the receipt, which says that they are macfleet's.
 # $1 is "force" where it does not wait for work to end.
 set -e
@@ -11,6 +11,7 @@ fi
 mkdir -p /etc/macfleet/pending
 : >/etc/macfleet/pending/tart
 rm -f /usr/local/bin/tart
-rm -rf /usr/local/lib/tart.app /usr/local/lib/.tart.old /usr/local/lib/.tart.new.*
+rm -rf "$bundle" || protected remove
+sweep
 rm -f /usr/local/lib/macfleet/tart.bundle /usr/local/lib/macfleet/tart.receipt
 sync

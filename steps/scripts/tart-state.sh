@@ -35,7 +35,10 @@ if [ -n "$noted" ] && [ -f "$program" ]; then
 elif [ -n "$current" ] && [ -f "$program" ]; then
   say "unverified 0"
 fi
-[ ! -d /usr/local/lib/.tart.old ] || say "old 0"
+for path in /usr/local/lib/.tart.old /usr/local/lib/.tart.old.*; do
+  [ ! -d "$path" ] || printf '%s\n' "$path"
+done
+say "old 0"
 kept
 room
 work

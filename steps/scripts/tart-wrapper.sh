@@ -1,8 +1,9 @@
-# Uses: put
+# Uses: put tart
 # Writes the wrapper by which tart is run, and takes away what an unfinished run left. $1 is its text.
 set -e
 begin tart
 mkdir -p /usr/local/bin
 put /usr/local/bin/tart "$1" 0755
-rm -rf /usr/local/lib/.tart.old /usr/local/lib/.tart.new.* /usr/local/lib/macfleet/.bundle.*
+restore
+sweep
 sync

@@ -73,7 +73,7 @@ func (t Tart) Answer() plan.Answer {
 		a.part("", "unverified 0")
 	}
 	if t.Old {
-		a.part("", "old 0")
+		a.part("/usr/local/lib/.tart.old.a1b2c3\n", "old 0")
 	}
 	a.part(t.Kept, "kept 0")
 	a.disk(t.FreeKB)

@@ -47,6 +47,9 @@ func (p *proc) load(name string) (text []byte, code bool, err error) {
 		if err == nil && !ok {
 			err = errKilled
 		}
+		if err == nil {
+			err = v.launched(n.path)
+		}
 		return err
 	})
 	return text, code, err

@@ -195,6 +195,9 @@ func (v *visit) remove(who user, n node) error {
 	if err := v.removable(who, n); err != nil {
 		return err
 	}
+	if err := v.protectedApp(n, false); err != nil {
+		return err
+	}
 	if err := v.session.root.Remove(relative(n.path)); err != nil {
 		return err
 	}

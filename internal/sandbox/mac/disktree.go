@@ -12,6 +12,9 @@ func (v *visit) rename(p *proc, from, to node) error {
 	if err := v.removable(p.user, from); err != nil {
 		return err
 	}
+	if err := v.protectedApp(from, true); err != nil {
+		return err
+	}
 	if err := v.writable(p.user, path.Dir(to.path)); err != nil {
 		return err
 	}

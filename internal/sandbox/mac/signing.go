@@ -16,6 +16,8 @@ import (
 //
 //	version=2.32.1       what the program says of itself
 //	program=tart         which program it is, wherever it lies
+//	amfi                 its signature is valid, and macOS kills it all the same
+//	resources=none       its bundle's resources were never sealed: codesign finds the bundle invalid, and it runs
 //	tampered             its bytes are not those that were signed
 //	team=ABCDE12345      the team that has signed it; without it, it is signed ad hoc
 //	signature=adhoc      somebody has signed it again on the machine
@@ -24,6 +26,8 @@ import (
 const (
 	unsignedMark  = "unsigned"
 	tamperedLine  = "tampered"
+	amfiLine      = "amfi"
+	unsealedLine  = "resources=none"
 	signatureLine = "signature=adhoc"
 	// SampleLine is the first line of what the sandbox's own downloads hold.
 	SampleLine = "macfleet sandbox sample"
@@ -120,7 +124,7 @@ func (v *visit) mayRun(n node) (bool, error) {
 	if err != nil || !isCode(n.path, head) {
 		return err == nil, err
 	}
-	if sealOf(head) != sealed {
+	if sealOf(head) != sealed || hasLine(head, amfiLine) {
 		return false, nil
 	}
 	known := map[string]vouched{}

@@ -24,7 +24,7 @@ func (s Switch) takes(value string) bool {
 
 // Switches lists the doubts there are.
 func Switches() []Switch {
-	return slices.Concat(loginSwitches(), sudoSwitches(), launchdSwitches(), pfSwitches(), vmnetSwitches(), pinSwitches(), btmSwitches(), kubeletSwitches(), downloadSwitches(), systemSwitches())
+	return slices.Concat(loginSwitches(), sudoSwitches(), launchdSwitches(), pfSwitches(), vmnetSwitches(), pinSwitches(), btmSwitches(), appSwitches(), kubeletSwitches(), downloadSwitches(), systemSwitches())
 }
 
 // switchesByName are Switches, made once: most commands ask for one.

@@ -55,13 +55,22 @@ func (c tartCall) run(args []string) error {
 // and on the signature that it came with.
 func (v *visit) entitled(program string) error {
 	contents := strings.TrimSuffix(program, "/MacOS/tart")
-	whole := strings.HasSuffix(program, tartInBundle) && v.exists(contents+"/embedded.provisionprofile") && v.exists(contents+"/_CodeSignature/CodeResources")
+	whole := strings.HasSuffix(program, tartInBundle) && v.exists(contents+"/embedded.provisionprofile")
 	if n, err := v.find(v.session.users()[0], "/", program, true); whole && err == nil {
-		if head, err := v.code(n); err != nil || !hasLine(head, signatureLine) {
+		head, err := v.code(n)
+		if err != nil {
 			return err
+		}
+		if rights(head) && (hasLine(head, unsealedLine) || v.exists(contents+"/_CodeSignature/CodeResources")) {
+			return nil
 		}
 	}
 	return errors.New(`Error Domain=VZErrorDomain Code=2 Description="Invalid virtual machine configuration. The process doesn’t have the “com.apple.security.virtualization” entitlement." UserInfo={NSLocalizedFailure=Invalid virtual machine configuration.}`)
+}
+
+// rights reports whether a program's signature lets it run virtual machines.
+func rights(head []byte) bool {
+	return !hasLine(head, signatureLine) && codeValue(head, "entitlements") != "none"
 }
 
 // wait waits for a virtual machine to stop, or stops it when whoever started it ends.

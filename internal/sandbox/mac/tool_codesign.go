@@ -14,6 +14,7 @@ import (
 type codesignCall struct {
 	*proc
 	verify, display, sign, force bool
+	rights                       bool // with --entitlements
 	loud                         int
 	files                        []string
 }
@@ -56,6 +57,13 @@ func (c *codesignCall) parse() (status int, ok bool) {
 				c.loud = int(value[0] - '0')
 			}
 		case "--deep", "--strict":
+		case "--entitlements":
+			if !given && len(args) > 0 {
+				value, args = args[0], args[1:]
+			}
+			if c.rights = true; value != "-" && value != ":-" {
+				return c.unmodelled("entitlements from a file"), false
+			}
 		case "--sign", "-s":
 			if !given && len(args) > 0 {
 				value, args = args[0], args[1:]
@@ -108,7 +116,7 @@ func (c *codesignCall) say(text string) { _, _ = c.stderr.Write([]byte(text + "\
 func (c *codesignCall) one(name string) int {
 	var n node
 	var head []byte
-	whole, system := true, false
+	whole, open, system := true, false, false
 	err := c.visit(func(v *visit) (err error) {
 		if n, err = v.find(c.user, c.dir, name, true); err != nil {
 			return err
@@ -117,7 +125,8 @@ func (c *codesignCall) one(name string) int {
 			return nil
 		}
 		if n.folder() {
-			whole = v.exists(n.path+"/Contents/_CodeSignature/CodeResources") && v.exists(n.path+"/Contents/Info.plist")
+			open = !v.exists(n.path + "/Contents/_CodeSignature/CodeResources")
+			whole = v.exists(n.path + "/Contents/Info.plist")
 			if n, err = v.mainCode(c.user, n); err != nil {
 				return err
 			}
@@ -141,6 +150,10 @@ func (c *codesignCall) one(name string) int {
 	case c.display:
 		c.show(n, head)
 		return 0
+	}
+	if open && sealOf(head) == sealed {
+		c.say(name + ": invalid resource directory (directory or signature have been modified)")
+		return exitFailed
 	}
 	return c.judge(name, head, whole)
 }
@@ -172,6 +185,9 @@ func (c *codesignCall) judge(name string, head []byte, whole bool) int {
 
 func (c *codesignCall) show(n node, head []byte) {
 	c.say("Executable=" + n.path)
+	if c.rights && isTart(n.path, head) && rights(head) {
+		c.printf("[Dict]\n\t[Key] com.apple.security.virtualization\n\t[Value]\n\t\t[Bool] true\n")
+	}
 	if c.loud == 0 {
 		return
 	}

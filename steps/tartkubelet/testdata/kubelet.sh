@@ -128,6 +128,7 @@ case "$name $*" in
     shift
     for inode in $(stat -c %i "$@"); do echo "$owner" >"$STATE/owner.$inode"; done ;;
   'codesign -d --verbose=2 '*) printf 'Executable=%s\nIdentifier=tart-kubelet\nTeamIdentifier=%s\n' "$3" "$(grep -o '^TEAM[0-9]*' "$3" || echo not set)" >&2 ;;
+  'codesign -d --entitlements - '*) grep -q '^noentitlement' "$4/Contents/MacOS/tart" || printf '[Dict]\n\t[Key] com.apple.security.virtualization\n' ;;
   'codesign -v '*) if grep -q ^unsigned "$2" 2>/dev/null; then echo "$2: code object is not signed at all" >&2; status=1; fi ;;
   'codesign --force --sign - '*) { echo signed; cat "$4"; } >"$4.signed" && chmod 0755 "$4.signed" && mv -f "$4.signed" "$4" ;;
   'sync ') ;;

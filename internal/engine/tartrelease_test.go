@@ -1,0 +1,122 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// TestTartReleases: what counts of a release of Tart is that it runs and may run virtual machines. Releases up to 2.31
+// have no sealed resources, so codesign finds them invalid, and they run. 2.33.0 was valid, and macOS killed it.
+func TestTartReleases(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 3)
+	c := nodes(1)
+	e := runNodes(t, w, c)
+	e.Run = named("sam", 1) // whose cordons are opened again
+	tart := c.Fleets[0].Groups[0].Spec.Tart
+	tart.Artifact = sample("tart", "2.31.0", "tart-2.31.0.tar.gz")
+	converges(t, e)
+	host := planned(t, e).Hosts[0].Name
+	m, err := w.Mac(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.StartVM("sample"); err != nil {
+		t.Errorf("the unsealed release runs no virtual machine: %v", err)
+	}
+	if err := m.RemoveVM("sample"); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, tc := range []struct{ version, file, says string }{
+		{"2.33.0", "tart-2.33.0-amfi.tar.gz", "ended with exit 137, though its signature is valid; macOS refuses some releases, such as 2.33.0"},
+		{"2.34.0", "tart-2.34.0-tampered.tar.gz", "ended with exit 137, and its signature is not valid"},
+		{"2.35.0", "tart-2.35.0-entitlements-none.tar.gz", "lacks the entitlement com.apple.security.virtualization"},
+	} {
+		tart.Artifact = sample("tart", tc.version, tc.file)
+		r := apply(t, e)
+		if len(r.Failures) == 0 || !strings.Contains(r.Failures[0].Err.Error(), tc.says) {
+			t.Errorf("%s: %v, want %q", tc.file, r.Failures, tc.says)
+		}
+		said, err := m.Run(t.Context(), "root", "/usr/local/bin/tart --version; ls -A /usr/local/lib")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(said.Stdout); !strings.HasPrefix(got, "2.31.0\n") || strings.Contains(got, ".tart.") {
+			t.Errorf("%s leaves\n%s", tc.file, got)
+		}
+	}
+
+	// Both kinds are compared whole: what is deleted of them is seen, and what was never there is not missed.
+	for _, tc := range []struct{ version, file, remove string }{
+		{"2.31.0", "tart-2.31.0.tar.gz", "embedded.provisionprofile"},
+		{"2.32.1", "tart-2.32.1.tar.gz", "_CodeSignature/CodeResources"},
+	} {
+		tart.Artifact = sample("tart", tc.version, tc.file)
+		converges(t, e)
+		if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+			t.Errorf("%s: it says %q", tc.version, said)
+		}
+		if err := m.Remove("/usr/local/lib/tart.app/Contents/" + tc.remove); err != nil {
+			t.Fatal(err)
+		}
+		if said := whatIsSaid(planned(t, e), host); !slices.Equal(said, []string{"drift tart-edited"}) {
+			t.Errorf("%s without %s: it says %q", tc.version, tc.remove, said)
+		}
+		converges(t, e)
+	}
+}
+
+// TestProtectedBundle: macOS keeps a bundle that was launched. An install that is done does not fail for it: the plan
+// warns of what is left. Where not even the bundle can be moved aside, the version in use goes on, and the failure
+// says what helps.
+func TestProtectedBundle(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 3)
+	c := nodes(1)
+	e := runNodes(t, w, c)
+	e.Run = named("sam", 1) // whose cordons are opened again
+	tart := c.Fleets[0].Groups[0].Spec.Tart
+	converges(t, e)
+	host := planned(t, e).Hosts[0].Name
+	m, err := w.Mac(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	protect := func(how string) {
+		t.Helper()
+		if err := m.SetSwitch("app-management", how); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Run(t.Context(), "m1", "/usr/local/bin/tart --version"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release := func(version string) *fleet.Artifact { return sample("tart", version, "tart-"+version+".tar.gz") }
+	protect("removal")
+	for _, version := range []string{"2.33.0", "2.34.0"} { // the second finds what the first has left
+		tart.Artifact = release(version)
+		converges(t, e)
+		if said := whatIsSaid(planned(t, e), host); !slices.Equal(said, []string{"warning tart-leftover"}) {
+			t.Errorf("%s: it says %q", version, said)
+		}
+	}
+	protect("all")
+	tart.Artifact = release("2.35.0")
+	r := apply(t, e)
+	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "allow full disk access for remote users") {
+		t.Errorf("failures %v", r.Failures)
+	}
+	said, err := m.Run(t.Context(), "root", "/usr/local/bin/tart --version")
+	if err != nil || string(said.Stdout) != "2.34.0\n" {
+		t.Errorf("it runs %q, %v", said.Stdout, err)
+	}
+	protect("off")
+	converges(t, e)
+	if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+		t.Errorf("with full disk access it says %q", said)
+	}
+}
