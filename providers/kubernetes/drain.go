@@ -115,22 +115,57 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(what, why s
 		case err == nil:
 			tell("evicted", "")
 			return c.awaitGone(ctx, p)
-		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone, or another one has its name
+		case apierrors.IsNotFound(err):
 			return nil
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			return c.awaitGone(ctx, p) // its namespace takes it along
 		case held != "" && (ctx.Err() != nil || outOfTime(err)):
 			return &endedError{cmp.Or(ctx.Err(), context.DeadlineExceeded), held}
+		}
+		pause := drainRetry
+		switch {
+		case apierrors.IsConflict(err):
+			if ends, err := c.ends(ctx, p); err != nil {
+				return err
+			} else if ends {
+				return c.awaitGone(ctx, p)
+			}
+			held, pause = "changes by others kept it from being evicted: "+err.Error(), drainPoll
 		case !apierrors.IsTooManyRequests(err):
 			return err
+		default:
+			var why string
+			why, held, pause = refusal(err)
+			tell("held", why)
 		}
-		why := budget(err)
-		held = "a disruption budget held it: " + why
-		tell("held", why)
-		if err := sleep(ctx, drainRetry); err != nil {
+		if err := sleep(ctx, pause); err != nil {
 			return &endedError{err, held}
 		}
 	}
+}
+
+// ends reports whether a Pod is gone or on its way. A conflict alone does not say: another Pod may have
+// the name, or somebody changed this one.
+func (c *Client) ends(ctx context.Context, p *corev1.Pod) (bool, error) {
+	have, err := c.api.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && (have.UID != p.UID || have.DeletionTimestamp != nil), err
+}
+
+// refusal says why an eviction is refused for now, what holds the Pod by that, and when to ask again: a
+// disruption budget stands in a cause, and a server that has too much to do says itself how long.
+func refusal(err error) (why, held string, pause time.Duration) {
+	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok {
+		return cause.Message, "a disruption budget held it: " + cause.Message, drainRetry
+	}
+	pause = drainRetry
+	if seconds, says := apierrors.SuggestsClientDelay(err); says && seconds > 0 {
+		pause = time.Duration(seconds) * time.Second
+	}
+	why = "the API server is too busy: " + err.Error()
+	return why, why, pause
 }
 
 // outOfTime reports whether a question was not asked because its turn would come
@@ -138,15 +173,6 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(what, why s
 // an error of no type.
 func outOfTime(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "would exceed context deadline")
-}
-
-// budget returns what the cluster says of the disruption budget that refuses:
-// its name stands in a cause alone.
-func budget(err error) string {
-	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok {
-		return cause.Message
-	}
-	return err.Error()
 }
 
 func (c *Client) awaitGone(ctx context.Context, p *corev1.Pod) error {

@@ -135,9 +135,12 @@ func (c *Client) parts(ctx context.Context, kind schema.GroupVersionKind) parts 
 		}
 	}
 	if err == nil {
-		err = each(ctx, at.Resource, c.meta.Resource(at).List, metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) error {
-			out.seen[o.Namespace+"/"+o.Name] = o
-			return nil
+		err = each(ctx, at.Resource, c.meta.Resource(at).List, metav1.ListOptions{}, func() func(*metav1.PartialObjectMetadata) error {
+			clear(out.seen)
+			return func(o *metav1.PartialObjectMetadata) error {
+				out.seen[o.Namespace+"/"+o.Name] = o
+				return nil
+			}
 		})
 	}
 	if err != nil && !apierrors.IsNotFound(err) { // the cluster may lack the kind

@@ -186,9 +186,12 @@ func (c *Client) note(have *corev1.Node, name, text string) {
 func (c *Client) PodsOn(ctx context.Context, n inventory.Node) ([]inventory.Pod, error) {
 	var out []inventory.Pod
 	of := metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name}
-	err := each(ctx, "pods of node "+n.Name, c.api.CoreV1().Pods(metav1.NamespaceAll).List, of, func(p *corev1.Pod) error {
-		out = append(out, c.toPod(p))
-		return nil
+	err := each(ctx, "pods of node "+n.Name, c.api.CoreV1().Pods(metav1.NamespaceAll).List, of, func() func(*corev1.Pod) error {
+		out = nil
+		return func(p *corev1.Pod) error {
+			out = append(out, c.toPod(p))
+			return nil
+		}
 	})
 	return out, err
 }

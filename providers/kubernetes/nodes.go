@@ -76,9 +76,12 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 	var beats map[string]coordinationv1.LeaseSpec
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return each(gctx, "nodes", c.api.CoreV1().Nodes().List, metav1.ListOptions{}, func(n *corev1.Node) error {
-			nodes = append(nodes, c.toNode(n))
-			return nil
+		return each(gctx, "nodes", c.api.CoreV1().Nodes().List, metav1.ListOptions{}, func() func(*corev1.Node) error {
+			nodes = nil
+			return func(n *corev1.Node) error {
+				nodes = append(nodes, c.toNode(n))
+				return nil
+			}
 		})
 	})
 	g.Go(func() (err error) { beats, err = c.heartbeats(gctx); return })
@@ -103,9 +106,12 @@ func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 func (c *Client) heartbeats(ctx context.Context) (map[string]coordinationv1.LeaseSpec, error) {
 	out := make(map[string]coordinationv1.LeaseSpec)
 	list := c.api.CoordinationV1().Leases(corev1.NamespaceNodeLease).List
-	err := each(ctx, "nodes' leases", list, metav1.ListOptions{}, func(l *coordinationv1.Lease) error {
-		out[l.Name] = l.Spec
-		return nil
+	err := each(ctx, "nodes' leases", list, metav1.ListOptions{}, func() func(*coordinationv1.Lease) error {
+		clear(out)
+		return func(l *coordinationv1.Lease) error {
+			out[l.Name] = l.Spec
+			return nil
+		}
 	})
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		return nil, nil
@@ -119,10 +125,18 @@ type list interface {
 	runtime.Object
 }
 
-// each lists a kind page by page and hands on each object; what names the kind in the error.
-func each[T runtime.Object, L list](ctx context.Context, what string, ask func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions, take func(T) error) error {
+// each lists a kind page by page and hands each object to what begin returns; what names the kind in the
+// error. Where the server forgot its place in the list, which it does after minutes, begin is called again, and
+// the list is asked for in one piece.
+func each[T runtime.Object, L list](ctx context.Context, what string, ask func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions,
+	begin func() func(T) error) error {
+	take := begin()
 	for o.Limit = pageSize; ; {
 		l, err := ask(ctx, o)
+		if (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)) && o.Continue != "" {
+			o.Limit, o.Continue, take = 0, "", begin()
+			continue
+		}
 		if err == nil {
 			err = meta.EachListItem(l, func(item runtime.Object) error { return take(item.(T)) })
 		}
@@ -137,9 +151,12 @@ func each[T runtime.Object, L list](ctx context.Context, what string, ask func(c
 
 // listed is a whole list.
 func listed[T runtime.Object, L list](ctx context.Context, what string, ask func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions) (out []T, err error) {
-	err = each(ctx, what, ask, o, func(item T) error {
-		out = append(out, item)
-		return nil
+	err = each(ctx, what, ask, o, func() func(T) error {
+		out = nil
+		return func(item T) error {
+			out = append(out, item)
+			return nil
+		}
 	})
 	return out, err
 }

@@ -24,7 +24,7 @@ import (
 // the present state, not the server's cache: whether a Pod is gone decides over
 // virtual machines.
 func (c *Client) pods(ctx context.Context, nodes func() ([]inventory.Node, error)) ([]inventory.Pod, error) {
-	out := []inventory.Pod{}
+	var out []inventory.Pod
 	macs := sync.OnceValues(func() (map[string]bool, error) { // says of each Node whether it is a Mac mini
 		all, err := nodes()
 		macs := make(map[string]bool, len(all))
@@ -34,14 +34,17 @@ func (c *Client) pods(ctx context.Context, nodes func() ([]inventory.Node, error
 		return macs, err
 	})
 	bound := metav1.ListOptions{FieldSelector: "spec.nodeName!="}
-	err := each(ctx, "pods", c.api.CoreV1().Pods(metav1.NamespaceAll).List, bound, func(p *corev1.Pod) error {
-		all, err := macs()
-		// A Pod outlives its Node: one that waits for a kubelet is a Mac's.
-		mac, there := all[p.Spec.NodeName]
-		if mac || !there && slices.ContainsFunc(p.Finalizers, inventory.IsVMFinalizer) {
-			out = append(out, c.toPod(p))
+	err := each(ctx, "pods", c.api.CoreV1().Pods(metav1.NamespaceAll).List, bound, func() func(*corev1.Pod) error {
+		out = []inventory.Pod{}
+		return func(p *corev1.Pod) error {
+			all, err := macs()
+			// A Pod outlives its Node: one that waits for a kubelet is a Mac's.
+			mac, there := all[p.Spec.NodeName]
+			if mac || !there && slices.ContainsFunc(p.Finalizers, inventory.IsVMFinalizer) {
+				out = append(out, c.toPod(p))
+			}
+			return err
 		}
-		return err
 	})
 	if err != nil {
 		return nil, err
