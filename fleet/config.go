@@ -52,8 +52,13 @@ func (v Vendor) Console() string { return "the " + v.Name + " console" }
 
 // Kubernetes is the cluster whose Nodes the hosts are.
 type Kubernetes struct {
-	Context     string `hcl:"context,optional" is:"context"`           // of the kubeconfig; empty = its current one
-	APIServer   string `hcl:"api_server,optional" is:"api_server"`     // URL as the hosts reach it, never loopback; may be empty
+	Context   string `hcl:"context,optional" is:"context"`       // of the kubeconfig; empty = its current one
+	APIServer string `hcl:"api_server,optional" is:"api_server"` // URL as the hosts reach it, never loopback; may be empty
+	// How hosts verify and reach that address; empty = as the cluster says, and directly.
+	CA            string `hcl:"certificate_authority,optional" is:"authority"` // certificates in PEM
+	TLSServerName string `hcl:"tls_server_name,optional" is:"server_name"`     // the name in the server's certificate
+	ProxyURL      string `hcl:"proxy_url,optional" is:"proxy"`
+
 	Namespace   string `hcl:"namespace,optional" is:"namespace"`       // macfleet's own namespace
 	LabelPrefix string `hcl:"label_prefix,optional" is:"label_prefix"` // of macfleet's labels and annotations
 	// PodNamespaces are where Pods for the hosts run, at least one: a kubelet reads

@@ -135,6 +135,10 @@ func (i Identity) Complete() bool {
 type Join struct {
 	Server string `json:"server"` // https URL
 	CA     string `json:"ca"`     // PEM
+	// TLSServerName is the name in the server's certificate, where it is not the address's; ProxyURL
+	// is what all goes through. Both may be empty.
+	TLSServerName string `json:"tls_server_name,omitempty"`
+	ProxyURL      string `json:"proxy_url,omitempty"`
 }
 
 // Object is a thing that the cluster itself must hold: a namespace, a role, a

@@ -1,10 +1,9 @@
 package load
 
 import (
+	"crypto/x509"
 	"fmt"
-	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,8 +11,6 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 )
-
-var numericLabel = regexp.MustCompile(`^(0x[0-9a-f]*|[0-9]+)$`)
 
 // kubernetes reads the cluster, or returns nil where there is none.
 func (l *loader) kubernetes(blocks []*hclsyntax.Block, sc *scope) *fleet.Kubernetes {
@@ -87,24 +84,29 @@ func apiServerFault(text string) string {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return "it has more than a host, a port and a path"
 	}
-	return hostFault(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."))
+	return fleet.AddressFault(u.Hostname())
 }
 
-func hostFault(host string) string {
-	const own = "on a host it is the host itself"
-	if addr, err := netip.ParseAddr(host); err == nil {
-		if addr = addr.Unmap(); addr.IsLoopback() || addr.IsUnspecified() {
-			return own
-		}
-		return ""
+// proxyFault returns why text is no URL of a proxy, or "". A proxy may be on the host itself.
+func proxyFault(text string) string {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Hostname() == "":
+		return "it is not a URL"
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5":
+		return "it is no http, https or socks5 URL"
+	case u.User != nil:
+		return "it holds a password, which would stand in the plan; let the proxy know hosts by their addresses"
+	case u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "":
+		return "it has more than a host and a port"
 	}
-	labels := strings.Split(host, ".")
-	switch last := labels[len(labels)-1]; {
-	case last == "localhost" || labels[0] == "localhost":
-		return own
-	case numericLabel.MatchString(last):
-		// Resolvers read 127.1 and 0 as addresses of four parts.
-		return "it is neither a name nor an IP address in full"
+	return ""
+}
+
+// authorityFault returns why text holds no certificates, or "".
+func authorityFault(text string) string {
+	if !x509.NewCertPool().AppendCertsFromPEM([]byte(text)) {
+		return "it holds no certificate in PEM form"
 	}
 	return ""
 }

@@ -135,6 +135,12 @@ const invalidValue = "Invalid value"
 var phrases = map[string]phrase{
 	"api_server": {wrong: apiServerFault, summary: "Invalid API server",
 		detail: "%[2]s cannot be the API server's address: %[3]s. Write it as hosts reach it, such as \"https://api.acme.dev:6443\"."},
+	"authority": {wrong: authorityFault, summary: "Invalid certificate authority",
+		detail: "The argument %[1]q cannot be used: %[3]s. Write the certificate that signs the API server's, such as <<-PEM … PEM."},
+	"proxy": {wrong: proxyFault, summary: "Invalid proxy",
+		detail: "%[2]s cannot be the proxy to the API server: %[3]s. Write it as hosts reach it, such as \"http://proxy.acme.dev:3128\"."},
+	"server_name": {wrong: because(func(text string) bool { return !fleet.IsDomain(text) }, "it is no domain"), summary: "Invalid server name",
+		detail: "The argument %[1]q must be a name in the API server's certificate, such as \"kubernetes.acme.dev\", not %[2]s."},
 	"configuration": {wrong: func(text string) string { return fleet.CheckText("owner", text) }, summary: "Invalid name",
 		detail: "The name of the configuration cannot be %[2]s: %[3]s."},
 	"context": {wrong: because(func(text string) bool { return text == "" }, "it is empty"), summary: "Empty text",

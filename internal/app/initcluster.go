@@ -38,6 +38,11 @@ func InitCluster(ctx context.Context, env *Env, o InitClusterOptions) error {
 		return err
 	}
 	return env.with(ctx, need{clusterOnly: true, needsCluster: "init cluster"}, func(looking context.Context, s *session) error {
+		if o.Kubeconfig != "" {
+			if err := s.kubernetes.Portable(); err != nil {
+				return fmt.Errorf("--kubeconfig-out: %w", err)
+			}
+		}
 		id, noted, err := s.kubernetes.Which(looking)
 		if err != nil {
 			return err

@@ -277,6 +277,7 @@ func (s *session) openCluster() error {
 	s.opening.Store("the kubeconfig")
 	k := s.config.Kubernetes
 	o := kubernetes.Options{Context: k.Context, Namespace: k.Namespace, LabelPrefix: k.LabelPrefix, Owner: s.config.Owner.String(), APIServer: k.APIServer,
+		APIServerCA: k.CA, TLSServerName: k.TLSServerName, ProxyURL: k.ProxyURL,
 		AgentNamespace: fleet.AgentNamespace(k.Namespace), PodNamespaces: k.PodNamespaces, Wrap: func(next http.RoundTripper) http.RoundTripper {
 			return transport.Watch(s.frugal(s.cluster.Wrap(next)), s.env.secrets.Learn)
 		}}

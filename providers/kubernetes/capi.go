@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
@@ -108,7 +109,7 @@ func (c *Client) kubeconfigOf(ctx context.Context, token inventory.Object, makin
 	if err != nil {
 		return wish{}, err
 	}
-	text := kubeconfig(c.options.CAPI.Cluster, capiAccount, inCluster, ca, value)
+	text := kubeconfig(c.options.CAPI.Cluster, capiAccount, clientcmdapi.Cluster{Server: inCluster, CertificateAuthorityData: []byte(ca)}, value)
 	return c.kubeconfigSecret(madeOf(inCluster, ca, filled.UID), map[string][]byte{"value": []byte(text)}), nil
 }
 

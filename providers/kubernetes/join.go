@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
@@ -28,7 +28,12 @@ func (c *Client) join(ctx context.Context) (inventory.Join, error) {
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return inventory.Join{}, fmt.Errorf("read configmap %s/%s: %w", metav1.NamespacePublic, clusterInfo, explain(err))
 	}
-	out := inventory.Join{Server: cmp.Or(c.options.APIServer, info.Server), CA: info.CA}
+	out := info
+	if c.options.APIServer != "" { // what the cluster says of another address counts for that alone
+		out = inventory.Join{Server: c.options.APIServer, CA: info.CA}
+	}
+	out.CA, out.TLSServerName = cmp.Or(c.options.APIServerCA, out.CA), cmp.Or(c.options.TLSServerName, out.TLSServerName)
+	out.ProxyURL = cmp.Or(c.options.ProxyURL, out.ProxyURL)
 	if out.Server == "" {
 		why := "it does not say"
 		if err != nil {
@@ -60,7 +65,8 @@ func (c *Client) publicInfo(ctx context.Context) (inventory.Join, error) {
 	}
 	for _, name := range sortedKeys(config.Clusters) {
 		known := config.Clusters[name]
-		return inventory.Join{Server: known.Server, CA: string(known.CertificateAuthorityData)}, nil
+		return inventory.Join{Server: known.Server, CA: string(known.CertificateAuthorityData), TLSServerName: known.TLSServerName,
+			ProxyURL: known.ProxyURL}, nil
 	}
 	return inventory.Join{}, nil
 }
@@ -88,9 +94,8 @@ func reachable(server string) error {
 	if u.Scheme != "https" || u.Hostname() == "" {
 		return errors.New("it is no https URL")
 	}
-	ip := net.ParseIP(u.Hostname())
-	if u.Hostname() == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified()) {
-		return errors.New("it is loopback")
+	if why := fleet.AddressFault(u.Hostname()); why != "" {
+		return errors.New(why)
 	}
 	return nil
 }

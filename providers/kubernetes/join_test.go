@@ -1,9 +1,12 @@
 package kubernetes_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
@@ -19,10 +22,10 @@ func TestJoin(t *testing.T) {
 		for _, want := range []struct{ set, server, why string }{
 			{"", published, ""},
 			{"https://api.acme.dev:6443", "https://api.acme.dev:6443", ""},
-			{"https://127.0.0.1:6443", "", "it is loopback"},
-			{"https://[::1]:6443", "", "it is loopback"},
-			{"https://localhost", "", "it is loopback"},
-			{"https://0.0.0.0:6443", "", "it is loopback"},
+			{"https://127.0.0.1:6443", "", "each machine reaches only itself"},
+			{"https://[::1]:6443", "", "each machine reaches only itself"},
+			{"https://localhost", "", "each machine reaches only itself"},
+			{"https://0.0.0.0:6443", "", "each machine reaches only itself"},
 			{"http://api.acme.dev", "", "it is no https URL"},
 			{"api.acme.dev:6443", "", "of no use to hosts"},
 		} {
@@ -61,5 +64,42 @@ func TestJoinUnknown(t *testing.T) {
 	}
 	if _, err := kubernetes.New(kubernetes.Options{URL: "https://127.0.0.1:1", CA: []byte("no certificate")}); err == nil {
 		t.Error("an authority that is none")
+	}
+}
+
+// TestJoinWay takes over what the cluster says of the way to it, and lets the configuration say otherwise.
+func TestJoinWay(t *testing.T) {
+	t.Parallel()
+	const ca = "-----BEGIN CERTIFICATE-----\\nMA==\\n-----END CERTIFICATE-----\\n"
+	info := `clusters: [{name: \"\", cluster: {server: \"https://10.0.0.1:6443\", tls-server-name: api.acme.test, proxy-url: \"http://proxy.acme.test:3128\", certificate-authority-data: QQ==}}]`
+	c := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if !strings.HasSuffix(r.URL.Path, "/configmaps/cluster-info") {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write([]byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"cluster-info"},"data":{"kubeconfig":"apiVersion: v1\nkind: Config\n` + info + `\n"}}`))
+	}))
+	t.Cleanup(c.Close)
+	for _, tc := range []struct {
+		o    kubernetes.Options
+		want inventory.Join
+	}{
+		{kubernetes.Options{}, inventory.Join{Server: "https://10.0.0.1:6443", CA: "A", TLSServerName: "api.acme.test", ProxyURL: "http://proxy.acme.test:3128"}},
+		{kubernetes.Options{APIServer: "https://lb.acme.dev"}, inventory.Join{Server: "https://lb.acme.dev", CA: "A"}},
+		{kubernetes.Options{APIServer: "https://lb.acme.dev", APIServerCA: ca, TLSServerName: "k.acme.dev", ProxyURL: "http://p.acme.dev"},
+			inventory.Join{Server: "https://lb.acme.dev", CA: ca, TLSServerName: "k.acme.dev", ProxyURL: "http://p.acme.dev"}},
+		{kubernetes.Options{ProxyURL: "http://p.acme.dev"},
+			inventory.Join{Server: "https://10.0.0.1:6443", CA: "A", TLSServerName: "api.acme.test", ProxyURL: "http://p.acme.dev"}},
+	} {
+		tc.o.URL, tc.o.Token = c.URL, "t"
+		client, err := kubernetes.New(tc.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.Close)
+		if got, ok := observe(t, client).Join.Get(); !ok || got != tc.want {
+			t.Errorf("%+v: %+v", tc.o, got)
+		}
 	}
 }

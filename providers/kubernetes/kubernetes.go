@@ -22,9 +22,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs from before credential plugins: auth-provider
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -63,7 +63,9 @@ type Options struct {
 	LabelPrefix   string // of labels and annotations; empty = macfleet.dev
 	Owner         string // whose the hosts' identities are: CONFIGURATION-ENVIRONMENT
 	APIServer     string // https URL as hosts reach the cluster; empty = as kube-public/cluster-info says
-	CAPI          *CAPI  // nil: the Cluster API is not connected by macfleet
+	// How hosts verify and reach that address; empty = as the cluster says. The CA is PEM.
+	APIServerCA, TLSServerName, ProxyURL string
+	CAPI                                 *CAPI // nil: the Cluster API is not connected by macfleet
 
 	// TokenWait bounds how long the cluster has for filling a token Secret; zero =
 	// 30 s.
@@ -77,6 +79,7 @@ type Client struct {
 	options Options
 	context string // of the kubeconfig; empty: the credentials came from elsewhere
 	config  *rest.Config
+	proxy   string // URL of the kubeconfig's proxy; empty: none
 	http    *http.Client
 	clock   *clock
 
@@ -98,11 +101,11 @@ func New(o Options) (*Client, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	config, current, err := restConfig(o)
+	config, current, proxy, err := restConfig(o)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{options: o, context: cmp.Or(o.Context, current), config: config, clock: &clock{local: o.Now}}
+	c := &Client{options: o, context: cmp.Or(o.Context, current), config: config, proxy: proxy, clock: &clock{local: o.Now}}
 	config.Wrap(o.Wrap)
 	config.Wrap(c.clock.wrap)
 	config.Timeout = timeout
@@ -136,28 +139,31 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // label returns the name of one of macfleet's labels or annotations.
 func (c *Client) label(name string) string { return c.options.LabelPrefix + "/" + name }
 
-// restConfig returns how the cluster is reached, and the kubeconfig's current context. In a
-// Pod without a kubeconfig there is none.
-func restConfig(o Options) (config *rest.Config, current string, err error) {
+// restConfig returns how the cluster is reached, the kubeconfig's current context, and the proxy
+// that its cluster names. In a Pod without a kubeconfig there is neither.
+func restConfig(o Options) (config *rest.Config, current, proxy string, err error) {
 	if o.URL != "" {
-		return &rest.Config{Host: o.URL, BearerToken: o.Token, TLSClientConfig: rest.TLSClientConfig{CAData: o.CA}}, "", nil
+		return &rest.Config{Host: o.URL, BearerToken: o.Token, TLSClientConfig: rest.TLSClientConfig{CAData: o.CA}}, "", "", nil
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
 	raw, err := loader.RawConfig()
 	files := strings.Join(rules.GetLoadingPrecedence(), ", ")
 	if err != nil {
-		return nil, "", fmt.Errorf("read kubeconfig %s: %w", files, err)
+		return nil, "", "", fmt.Errorf("read kubeconfig %s: %w", files, err)
 	}
 	if _, ok := raw.Contexts[o.Context]; o.Context != "" && !ok {
 		known := cmp.Or(strings.Join(sortedKeys(raw.Contexts), ", "), "none")
-		return nil, "", fmt.Errorf("kubeconfig %s has no context %q; it has: %s", files, o.Context, known)
+		return nil, "", "", fmt.Errorf("kubeconfig %s has no context %q; it has: %s", files, o.Context, known)
 	}
 	config, err = loader.ClientConfig()
 	if err != nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: %w", files, err)
+		return nil, "", "", fmt.Errorf("kubeconfig %s: %w", files, err)
 	}
-	return config, raw.CurrentContext, nil
+	if at := raw.Contexts[cmp.Or(o.Context, raw.CurrentContext)]; at != nil && raw.Clusters[at.Cluster] != nil {
+		proxy = raw.Clusters[at.Cluster].ProxyURL
+	}
+	return config, raw.CurrentContext, proxy, nil
 }
 
 // ID says which cluster it is: by the uid of its namespace kube-system, which no two
@@ -224,29 +230,6 @@ func (c *Client) IssueToken(ctx context.Context, ttl time.Duration) (token secre
 	}
 	token, err = secret.New(answer.Status.Token)
 	return token, answer.Status.ExpirationTimestamp.UTC(), err
-}
-
-// Kubeconfig renders a kubeconfig of macfleet's own account with a token, for CI.
-// The address and the authority are those by which this client reaches the
-// cluster; the context bears the configuration's name for it.
-func (c *Client) Kubeconfig(token secret.Value) (secret.Value, error) {
-	with := rest.CopyConfig(c.config)
-	if err := rest.LoadTLSFiles(with); err != nil {
-		return secret.Value{}, fmt.Errorf("read the kubeconfig's certificates: %w", err)
-	}
-	return secret.New(kubeconfig(cmp.Or(c.options.Context, "macfleet"), ownName, with.Host, string(with.CAData), token))
-}
-
-// kubeconfig renders a kubeconfig with one cluster, one user and one context.
-func kubeconfig(cluster, user, server, ca string, token secret.Value) string {
-	config := clientcmdapi.NewConfig()
-	config.Clusters[cluster] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: []byte(ca)}
-	config.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: token.Reveal()}
-	config.Contexts[cluster] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: user}
-	config.CurrentContext = cluster
-	// Writing plain values into memory cannot fail.
-	text, _ := clientcmd.Write(*config)
-	return string(text)
 }
 
 // clock is the cluster's own, from the Date of its answers: what is "too long

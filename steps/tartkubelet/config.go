@@ -22,14 +22,20 @@ var (
 
 // kubeconfigHead renders all of a kubeconfig but its last line, the token's.
 func kubeconfigHead(node string, join inventory.Join) (string, error) {
-	for _, word := range []string{node, join.Server} {
-		if word == "" || strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"'#{}[],&*!|>%@\`, r) }) {
+	for at, word := range []string{node, join.Server, join.TLSServerName, join.ProxyURL} {
+		if at < 2 && word == "" || strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"'#{}[],&*!|>%@\`, r) }) {
 			return "", fmt.Errorf("%q cannot stand in a kubeconfig", word)
 		}
 	}
 	user, ca := "tart-kubelet-"+node, ""
 	if join.CA != "" {
 		ca = "    certificate-authority-data: " + base64.StdEncoding.EncodeToString([]byte(join.CA)) + "\n"
+	}
+	if join.TLSServerName != "" {
+		ca += "    tls-server-name: " + join.TLSServerName + "\n"
+	}
+	if join.ProxyURL != "" {
+		ca += "    proxy-url: " + join.ProxyURL + "\n"
 	}
 	return "apiVersion: v1\nkind: Config\nclusters:\n- name: cluster\n  cluster:\n    server: " + join.Server + "\n" + ca +
 		"contexts:\n- name: " + user + "\n  context:\n    cluster: cluster\n    user: " + user + "\ncurrent-context: " + user +

@@ -23,13 +23,20 @@ func TestKubeconfigInput(t *testing.T) {
 	if err != nil || got.Reveal() != stepstest.Kubeconfig(name)+"    token: "+tokenOf(stepstest.AccountUID)+"\n" {
 		t.Errorf("%v\n%s", err, got.Reveal())
 	}
+	in.Join.TLSServerName, in.Join.ProxyURL = "kubernetes.acme.dev", "http://proxy.acme.dev:3128"
+	by, err := steps.Input(in, token)
+	way := "    tls-server-name: kubernetes.acme.dev\n    proxy-url: http://proxy.acme.dev:3128\ncontexts:"
+	if err != nil || by.Reveal() != strings.Replace(got.Reveal(), "contexts:", way, 1) {
+		t.Errorf("%v\n%s", err, by.Reveal())
+	}
 	for what, edit := range map[string]func(*steps.InputFor) string{
-		"no server":   func(i *steps.InputFor) string { i.Join.Server = ""; return "t" },
-		"a line":      func(i *steps.InputFor) string { i.Join.Server = "https://x\n    insecure: true"; return "t" },
-		"no node":     func(i *steps.InputFor) string { i.Host.Name = ""; return "t" },
-		"a quote":     func(i *steps.InputFor) string { i.Host.Name = `a"b`; return "t" },
-		"token lines": func(*steps.InputFor) string { return "hunter2\nhunter2" },
-		"token quote": func(*steps.InputFor) string { return `hunter2"` },
+		"no server":    func(i *steps.InputFor) string { i.Join.Server = ""; return "t" },
+		"a line":       func(i *steps.InputFor) string { i.Join.Server = "https://x\n    insecure: true"; return "t" },
+		"a proxy line": func(i *steps.InputFor) string { i.Join.ProxyURL = "http://x\n    insecure: true"; return "t" },
+		"no node":      func(i *steps.InputFor) string { i.Host.Name = ""; return "t" },
+		"a quote":      func(i *steps.InputFor) string { i.Host.Name = `a"b`; return "t" },
+		"token lines":  func(*steps.InputFor) string { return "hunter2\nhunter2" },
+		"token quote":  func(*steps.InputFor) string { return `hunter2"` },
 	} {
 		other := in
 		value, err := secret.New(edit(&other))
