@@ -284,6 +284,13 @@ func testBinary(t *testing.T) string {
 	return self
 }
 
+// look lets the nightly job look at an environment and keep what it saw.
+func (h *hub) look(environment string, run int) {
+	h.t.Helper()
+	h.wants(h.job(readWorkflow(h.t, "drift.yml"), "look", map[string]string{"environment": environment}), "")
+	h.publish("observed-"+environment, run, nil)
+}
+
 // TestMerge: canary goes first, and production follows with exactly what was approved
 // and only from a canary that is converged, Ready and without drift.
 func TestMerge(t *testing.T) {
@@ -298,8 +305,21 @@ func TestMerge(t *testing.T) {
 		h.wants(r, "")
 		return h.job(w, "canary", nil)
 	}
+	looks := 0
+	planProduction := func() ran {
+		looks++
+		h.look("production", looks)
+		r := h.job(w, "plan-production", nil)
+		for _, e := range r.envs {
+			if name, value, _ := strings.Cut(e, "="); strings.Contains(value, "SECRET") || strings.HasPrefix(name, "SCW_") || name == "KUBECONFIG" {
+				t.Errorf("the job that plans production has %s", e)
+			}
+		}
+		return r
+	}
 	h.wants(canary(), "", "converged.", "Nodes are Ready", "macfleet apply: canary, exit 0")
-	r := h.job(w, "plan-production", nil)
+	h.wants(h.job(w, "plan-production", nil), "What was seen last", "Nobody has looked at production yet")
+	r := planProduction()
 	h.wants(r, "", "### macfleet plan: acme, environment production")
 	if r.outputs["changes"] != "true" {
 		t.Fatalf("outputs %v", r.outputs)
@@ -315,14 +335,14 @@ func TestMerge(t *testing.T) {
 	}
 
 	// Nothing more to do: production is asked for no approval.
-	if r := h.job(w, "plan-production", nil); r.failed != "" || r.outputs["changes"] != "false" {
+	if r := planProduction(); r.failed != "" || r.outputs["changes"] != "false" {
 		t.Errorf("failed %q, outputs %v", r.failed, r.outputs)
 	}
 
 	// Between approval and apply the world moves: what nobody approved is left, and the rest
 	// is done.
 	h.edit("fleets.fleet.hcl", "power {}", "power {\n    sleep = 15\n  }")
-	h.wants(h.job(w, "plan-production", nil), "")
+	h.wants(planProduction(), "")
 	hosts := strings.Fields(h.macfleet("production", "hosts", "-o", "name"))
 	h.macfleet("production", "sandbox", "inject", hosts[0], "hostname-edited")
 	h.context["github.run_attempt"] = "2"
@@ -337,13 +357,13 @@ func TestMerge(t *testing.T) {
 	from := time.Now().UTC().Add(6 * time.Hour)
 	open := h.env
 	h.env = append(slices.Clone(open), fmt.Sprintf(`MACFLEET_VAR_quiet_hours=["daily %s-%s"]`, from.Format("15:04"), from.Add(time.Hour).Format("15:04")))
-	r = h.job(w, "plan-production", nil)
+	r = planProduction()
 	h.wants(r, "", "All changes of production are deferred by a limit of one run")
 	if r.outputs["changes"] != "false" {
 		t.Errorf("outputs %v", r.outputs)
 	}
 	h.env = open
-	h.wants(h.job(w, "plan-production", nil), "")
+	h.wants(planProduction(), "")
 	h.context["github.run_attempt"] = "6"
 	h.wants(h.job(w, "production", nil), "", "converged.")
 
@@ -460,6 +480,19 @@ func TestWorkflowRules(t *testing.T) {
 			}
 		}
 	}
+	// Nothing is root on production's hosts without a reviewer's yes: of its three jobs two wait for one, and one has no credential.
+	for name, want := range map[string]map[string]string{
+		"apply.yml": {"plan-canary": "canary", "canary": "canary", "plan-production": "", "production": "production"},
+		"drift.yml": {"look": "${{ matrix.environment == 'production' && 'production-look' || matrix.environment }}", "report": ""},
+	} {
+		got := map[string]string{}
+		for id, j := range readWorkflow(t, name).Jobs {
+			got[id] = j.Environment
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: environments %v, want %v", name, got, want)
+		}
+	}
 	plan := pull.Jobs["plan"]
 	raw, err := json.Marshal(plan)
 	must(t, err)
@@ -476,7 +509,7 @@ func TestDriftIssue(t *testing.T) {
 	w := readWorkflow(t, "drift.yml")
 	h.fleets("production")
 	hosts := strings.Fields(h.macfleet("production", "hosts", "-o", "name"))
-	run, matrix := 100, map[string]string{"environment": "production", "credentials": "production-look"}
+	run, matrix := 100, map[string]string{"environment": "production"}
 	night := func(looks string) (string, ran) {
 		t.Helper()
 		run++

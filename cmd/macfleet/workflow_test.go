@@ -157,7 +157,9 @@ func (h *hub) job(w workflow, name string, matrix map[string]string) ran {
 	}
 	r.steps(j.Steps, env, "")
 	for k, v := range j.Outputs {
-		r.ran.outputs[k] = r.text(v)
+		if r.ran.failed == "" { // a step that was not reached has none
+			r.ran.outputs[k] = r.text(v)
+		}
 	}
 	return r.ran
 }
