@@ -36,6 +36,9 @@ func (s kubeletStep) Diff(v plan.View) plan.Finding {
 	for _, vm := range strings.Fields(vms) {
 		f.Busy = append(f.Busy, plan.Task{VM: vm, Text: "the virtual machine " + vm})
 	}
+	if v.NewToken {
+		f.Changes = []plan.Change{{Reason: plan.Reason{Code: plan.CodeTokenRotation, Text: "t"}, Input: plan.Kubeconfig}}
+	}
 	if i, _ := v.Identity.Get(); state != s.wish || !i.Complete() {
 		f.Changes = []plan.Change{{Reason: plan.Reason{Code: plantest.Code("kubeconfig-differs"), Text: "t"}, Input: plan.Kubeconfig}}
 	}

@@ -244,11 +244,13 @@ func (c *computation) work(d *draft) {
 		d.actions = append(d.actions, h.moved(marker))
 	}
 	at := len(d.actions)
+	c.wantNewToken(h)
 	w := c.askSteps(d, marker)
 	// The cluster knows a kubelet before it starts, and is asked of its Node
 	// afterwards.
-	d.actions = slices.Insert(d.actions, at+w.first, c.joining(h, w)...)
-	d.actions = append(d.actions, c.joined(h)...)
+	rotation := c.rotation(h, d.actions)
+	d.actions = slices.Insert(d.actions, at+w.first, append(c.joining(h, w), rotation.before...)...)
+	d.actions = append(append(d.actions, rotation.after...), c.joined(h)...)
 	d.actions = h.vacates(w.node, d.actions)
 	d.actions = append(d.actions, c.departing(h, d.actions)...)
 	d.actions = append(d.actions, c.leavesBehind(h, d.actions)...)

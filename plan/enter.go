@@ -96,7 +96,7 @@ func (h *Host) View(id StepID) View {
 	}
 	return View{Host: h.Spec, Server: h.Server, Node: node, Facts: h.Seen.Facts, Root: h.Seen.Root,
 		Proven: proven, Pending: slices.Contains(h.Seen.Pending, id),
-		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback, Force: h.ForceBusy, At: h.Seen.At}
+		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback, NewToken: h.NewToken, Force: h.ForceBusy, At: h.Seen.At}
 }
 
 // needsRoot reports whether root would know all that is unread.
@@ -183,6 +183,9 @@ func (h *Host) explain(step Step, f Finding, first Reason, marker Marker) (Origi
 	if o == (Origin{}) && f.Refused != nil && len(f.Changes) == 0 {
 		// All is as it was proven, and cannot stay so: the disk has filled up.
 		return drifted, first
+	}
+	if first.Code == CodeTokenRotation && o == (Origin{}) {
+		return pending, first
 	}
 	// The wish moved; or this version renders the same wish otherwise.
 	o.Pending = true

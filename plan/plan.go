@@ -21,6 +21,8 @@ const (
 	RenameServer  Kind = "rename"      // give a member its name back
 	CreateMarker  Kind = "marker"      // claim the host exclusively and write its marker
 	IdentifyHost  Kind = "identity"    // complete who the host's kubelet is to the cluster
+	RenewToken    Kind = "renew-token" // make a new token for the host's kubelet, beside the one that it has
+	RetireTokens  Kind = "old-tokens"  // end the older tokens of the host's kubelet, once the cluster has heard of it with the newest
 	SetProviderID Kind = "provider-id" // set the provider id of the host's Node, which has none
 	TaintNode     Kind = "taint"       // give the host's Node the taint of its kubelet, which somebody took away or changed
 	ReplaceNode   Kind = "node"        // delete the host's Node, so that its kubelet registers another
@@ -59,9 +61,9 @@ func (k Kind) OfStep() bool { return k == RunStep || k == RemoveStep }
 // Sign returns the kind's symbol.
 func (k Kind) Sign() Sign {
 	switch k {
-	case ClaimServer, CreateMarker, IdentifyHost, PinHost:
+	case ClaimServer, CreateMarker, IdentifyHost, PinHost, RenewToken:
 		return Create
-	case ReleaseServer, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RemoveObject:
+	case ReleaseServer, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RetireTokens, RemoveObject:
 		return Remove
 	case ReplaceServer, ReplaceNode:
 		return Replace
@@ -146,9 +148,11 @@ type Host struct {
 	// MovedFrom is the uid of the cluster from which a person moves hosts to this one.
 	MovedFrom string                          `json:"-"`
 	Pods      inventory.Seen[[]inventory.Pod] `json:"-"`
-	Former    []Former                        `json:"-"`                  // what the cluster knows of it under names that it had before
-	Kubelet   inventory.Seen[Kubelet]         `json:"-"`                  // absent: nobody could look
-	Rollback  bool                            `json:"rollback,omitempty"` // the version that it had before is wanted
+	Former    []Former                        `json:"-"`                   // what the cluster knows of it under names that it had before
+	Kubelet   inventory.Seen[Kubelet]         `json:"-"`                   // absent: nobody could look
+	NewToken  bool                            `json:"new_token,omitempty"` // a new token is wanted in the place of the one that it has
+	Token     *TokenAge                       `json:"token,omitempty"`     // of its newest token for the cluster; nil: not known
+	Rollback  bool                            `json:"rollback,omitempty"`  // the version that it had before is wanted
 	// ForceBusy says that it is not waited for, whatever it is at work on.
 	ForceBusy bool `json:"force_busy,omitempty"`
 	// Unapproved says that the plan file that is applied does not know the host, or

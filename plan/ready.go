@@ -23,6 +23,8 @@ type Kubelet struct {
 	// Started is when it began at the latest, by this machine's clock; zero: there is
 	// no process, or nobody knows. What the Node said before is of another process.
 	Started time.Time
+	// Token is the name of the Secret whose token its kubeconfig has; empty: not known.
+	Token string
 }
 
 // ready reports whether a server's Node is Ready.

@@ -123,7 +123,7 @@ func (c *computation) keepToCluster(h *Host, actions []Action) {
 // the cluster says: whether a host is idle is asked there.
 func (a Action) needsCluster() bool {
 	switch a.Kind {
-	case IdentifyHost, SetProviderID, ReplaceNode, DrainNode, DeleteNode, UncordonNode, RevokeHost, ReleasePods, KeepObject, RemoveObject:
+	case IdentifyHost, RenewToken, RetireTokens, SetProviderID, ReplaceNode, DrainNode, DeleteNode, UncordonNode, RevokeHost, ReleasePods, KeepObject, RemoveObject:
 		return true
 	}
 	return a.Disruption != NoDisruption || a.AfterRoot || slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })

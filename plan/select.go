@@ -46,6 +46,7 @@ type Selection struct {
 	On, Exclude []Selector
 	Steps       []StepID
 	Rollback    bool     // the version that a host had before is wanted, of what comes as an artifact
+	NewTokens   bool     // hosts are to get new tokens, and their old ones to end
 	ForceBusy   []string // names of hosts that are changed whatever goes on there
 	// AllowOrphans lets servers be claimed while hosts of ours have no place: somebody knows
 	// of them, and wants others in their stead.

@@ -107,6 +107,7 @@ type View struct {
 	Identity inventory.Seen[inventory.Identity] // who the host's kubelet is to the cluster
 	Join     inventory.Seen[inventory.Join]     // how hosts reach the cluster
 	Pods     inventory.Seen[[]inventory.Pod]    // those on the host's Node
+	NewToken bool                               // the kubelet is to have another token than now
 	Rollback bool                               // the version that was there before is wanted, and not the configuration's
 	Force    bool                               // a change does not wait, also one that looks for itself what goes on there
 	At       time.Time                          // when the host had answered, by the clock of Node.Heard; zero: not known

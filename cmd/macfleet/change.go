@@ -20,7 +20,10 @@ func applyCmd(env *app.Env) *cobra.Command {
 			"and the version that it was made with, and for a day.\n\n" +
 			"With --rollback the hosts of --on go back to the version that they had before of everything that they get\n" +
 			"as an artifact (they have kept it), and stay there until an apply without --rollback. The configuration\n" +
-			"still wants the newer one then: let it name the older.\n\n" + exitCodes,
+			"still wants the newer one then: let it name the older.\n\n" +
+			"With --rotate-tokens each selected host's kubelet gets a new token for the cluster and is started anew,\n" +
+			"within the bounds of the rollout; virtual machines go on. Its old token ends when the cluster has heard of\n" +
+			"it with the new one. A run that was killed is gone on with by the next apply.\n\n" + exitCodes,
 		RunE: func(c *cobra.Command, _ []string) error { return app.Apply(c.Context(), env, o) }}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if strings.Contains(err.Error(), "--record") || strings.Contains(err.Error(), "--snapshot") {
@@ -30,6 +33,7 @@ func applyCmd(env *app.Env) *cobra.Command {
 	})
 	c.Flags().BoolVar(&o.JSON, "json", false, "print one JSON object a line, errors too; needs --auto-approve")
 	boundsFlags(c.Flags(), &o.Bounds)
+	c.Flags().BoolVar(&o.NewTokens, "rotate-tokens", false, "give the hosts' kubelets new tokens, and end the old ones once the cluster has heard of each with its new one")
 	c.Flags().StringArrayVar(&o.ForceBusy, "force-busy", nil, "change a `HOST` (or another --force-busy) whatever it is at work on; that work is lost")
 	c.Flags().BoolVar(&o.FailOnDeferred, "fail-on-deferred", false, "exit 3 when a limit of this run leaves hosts for a later one")
 	c.Flags().DurationVar(&o.DrainTimeout, "drain-timeout", app.DefaultDrain, "how `LONG` the Pods of a host have to end before it is changed")

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -115,7 +116,13 @@ type Identity struct {
 	ServiceAccount string `json:"service_account"` // its uid
 	Secret         string `json:"secret"`          // the uid of the Secret
 	Issued         bool   `json:"issued"`          // the Secret holds a token
-	Bound          bool   `json:"bound"`           // to the role, and to nothing else
+	// Token is the name of that Secret, the newest that holds a token; empty in older records.
+	Token string `json:"token,omitempty"`
+	// Since is when the Secret was made; zero: not known.
+	Since time.Time `json:"since,omitzero"`
+	// Spent are the names of Secrets with older tokens: those are good until the Secrets are deleted.
+	Spent []string `json:"spent,omitempty"`
+	Bound bool     `json:"bound"` // to the role, and to nothing else
 	// Former says that a binding of ours is there under the name that earlier versions gave it.
 	Former bool `json:"former,omitempty"`
 }
@@ -130,6 +137,13 @@ func FormerBindingOf(host string) string { return "tart-kubelet-" + host }
 func (i Identity) Complete() bool {
 	return i.ServiceAccount != "" && i.Secret != "" && i.Issued && i.Bound
 }
+
+// TokenName returns the name of the Secret with the token that a host is to have. The first one of a host has no
+// number.
+func (i Identity) TokenName() string { return cmp.Or(i.Token, FirstToken(i.Host)) }
+
+// FirstToken returns the name of the Secret with a host's first token.
+func FirstToken(host string) string { return "tart-kubelet-" + host + "-token" }
 
 // Join is how hosts reach the cluster.
 type Join struct {

@@ -36,6 +36,7 @@ type Bounds struct {
 	MaxHosts, MaxDisrupted, MaxWipes int  // 0: as the guardrails say
 	AnyTime                          bool // the windows do not count
 	Rollback                         bool
+	NewTokens                        bool   // hosts get new tokens, and their old ones end
 	MovedFrom                        string // uid of the cluster from which hosts are moved to this one
 	Orphans                          bool   // claim servers beside hosts of ours without a place
 }
@@ -84,7 +85,7 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 // toApply says what an apply is about, before anything is looked at.
 func (env *Env) toApply(o ApplyOptions) (need, error) {
 	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, failOnDeferred: o.FailOnDeferred}
-	n.Rollback, n.ForceBusy, n.Orphans, n.MovedFrom = o.Rollback, o.ForceBusy, o.Orphans, o.MovedFrom
+	n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.MovedFrom = o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.MovedFrom
 	var err error
 	for _, file := range env.Args {
 		if n.approved, err = env.takePlanFile(file, &n.Selection); err != nil {

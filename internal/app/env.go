@@ -181,6 +181,7 @@ func machine() string {
 type Selection struct {
 	On, Exclude []string // selectors
 	Steps       []string
+	NewTokens   bool     // hosts get new tokens
 	Rollback    bool     // of artifacts, to the version before
 	MovedFrom   string   // uid of the cluster from which hosts are moved to this one; empty: none is
 	Orphans     bool     // claim servers beside hosts of ours without a place
@@ -189,7 +190,7 @@ type Selection struct {
 
 // parsed returns the selection as plans take it.
 func (s Selection) parsed() (plan.Selection, error) {
-	sel := plan.Selection{ForceBusy: s.ForceBusy, Rollback: s.Rollback, AllowOrphans: s.Orphans, MovedFrom: s.MovedFrom}
+	sel := plan.Selection{ForceBusy: s.ForceBusy, Rollback: s.Rollback, NewTokens: s.NewTokens, AllowOrphans: s.Orphans, MovedFrom: s.MovedFrom}
 	for _, flag := range []struct {
 		name  string
 		texts []string

@@ -159,7 +159,7 @@ func (env *Env) takePlanFile(name string, sel *Selection) (*approval, error) {
 	const cannot = "%s cannot be given with a plan file: what %s was planned for counts; plan again with --out to change that"
 	if err := cmp.Or(refuse(len(sel.On) > 0, cannot, "--on", name), refuse(len(sel.Exclude) > 0, cannot, "--exclude", name),
 		refuse(len(sel.Steps) > 0, cannot, "--step", name), refuse(sel.Rollback, cannot, "--rollback", name),
-		refuse(sel.Orphans, cannot, "--allow-orphans", name), refuse(sel.MovedFrom != "", cannot, "--moved-from-cluster", name)); err != nil {
+		refuse(sel.NewTokens, cannot, "--rotate-tokens", name), refuse(sel.Orphans, cannot, "--allow-orphans", name), refuse(sel.MovedFrom != "", cannot, "--moved-from-cluster", name)); err != nil {
 		return nil, err
 	}
 	f, err := env.readPlanFile(name)

@@ -70,6 +70,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}
+	e.Selection.NewTokens = false // those that were asked for are there, or it was said why not
 	_, after, err := e.observe(ctx, p)
 	if err != nil {
 		return r, fmt.Errorf("the run could not be proven: %w", err)

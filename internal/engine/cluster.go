@@ -44,7 +44,11 @@ type Identities interface {
 	// Identify completes a host's identity: ServiceAccount, token Secret, binding.
 	// It makes nothing twice and takes back nothing that is right.
 	Identify(ctx context.Context, host string) (inventory.Identity, error)
-	// Token returns the token of a host's identity, which must be complete.
+	// RenewToken makes another token for a host's kubelet, beside the one that it has.
+	RenewToken(ctx context.Context, host string) (inventory.Identity, error)
+	// RetireTokens ends all tokens of a host's kubelet but the one of the Secret keep, which must be there.
+	RetireTokens(ctx context.Context, host, keep string) error
+	// Token returns the newest token of a host's identity, which must be complete.
 	Token(ctx context.Context, host string) (secret.Value, error)
 	// Revoke takes a host's identity away: the binding first, then the token, then the
 	// account. What is gone is no error.

@@ -35,6 +35,16 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 			w.host.Identity = inventory.Present(i)
 		}
 		return err
+	case plan.RenewToken:
+		i, err := cluster.RenewToken(ctx, w.host.Name)
+		if err == nil {
+			have, _ := w.host.Identity.Get()
+			have.Secret, have.Issued, have.Token, have.Since, have.Spent = i.Secret, i.Issued, i.Token, i.Since, i.Spent
+			w.host.Identity, w.host.NewToken = inventory.Present(have), false
+		}
+		return err
+	case plan.RetireTokens:
+		return w.retireTokens(ctx)
 	case plan.RevokeHost:
 		err := cluster.Revoke(ctx, cmp.Or(a.Was, w.host.Name))
 		if err == nil && a.Was == "" {

@@ -78,7 +78,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		return w.step(ctx, a)
 	case plan.DrainNode:
 		return w.vacate(ctx, a)
-	case plan.IdentifyHost, plan.SetProviderID, plan.TaintNode, plan.ReplaceNode, plan.DeleteNode, plan.RevokeHost, plan.ReleasePods:
+	case plan.IdentifyHost, plan.RenewToken, plan.RetireTokens, plan.SetProviderID, plan.TaintNode, plan.ReplaceNode, plan.DeleteNode, plan.RevokeHost, plan.ReleasePods:
 		return w.inCluster(ctx, a)
 	}
 	return fmt.Errorf("nothing performs an action of kind %q", a.Kind)

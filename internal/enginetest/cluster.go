@@ -224,6 +224,16 @@ func (c cluster) Token(ctx context.Context, host string) (secret.Value, error) {
 	return secret.New(text)
 }
 
+// RenewToken makes another token of a host: the one before is good no longer than this world remembers it.
+func (c cluster) RenewToken(ctx context.Context, host string) (inventory.Identity, error) {
+	return identity(host), c.call(ctx, "renew-token", host, func() error { c.world.identities[host]++; return nil })
+}
+
+// RetireTokens ends the older tokens of a host.
+func (c cluster) RetireTokens(ctx context.Context, host, _ string) error {
+	return c.call(ctx, "retire-tokens", host, func() error { return nil })
+}
+
 // Revoke takes a host's identity away.
 func (c cluster) Revoke(ctx context.Context, host string) error {
 	return c.call(ctx, "revoke", host, func() error { delete(c.world.identities, host); return nil })

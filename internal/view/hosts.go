@@ -31,13 +31,15 @@ type HostRow struct {
 	// PodsFailing counts its Pods whose virtual machines could not be made; nil: nobody knows.
 	PodsFailing *int `json:"pods_failing,omitempty"`
 	// Hold keeps everybody off the host, or did until a while ago; nil: nobody holds it.
-	Hold     *plan.Held `json:"hold,omitempty"`
-	Type     string     `json:"type"`
-	Zone     string     `json:"zone"`
-	Address  string     `json:"address"`
-	Path     string     `json:"path"` // how it was reached; "" = it was not
-	ServerID string     `json:"server_id"`
-	OS       string     `json:"os"` // version the host says it runs; "" = not known
+	Hold *plan.Held `json:"hold,omitempty"`
+	// Token says how old its token for the cluster is; nil: it has none, or nobody knows.
+	Token    *plan.TokenAge `json:"token,omitempty"`
+	Type     string         `json:"type"`
+	Zone     string         `json:"zone"`
+	Address  string         `json:"address"`
+	Path     string         `json:"path"` // how it was reached; "" = it was not
+	ServerID string         `json:"server_id"`
+	OS       string         `json:"os"` // version the host says it runs; "" = not known
 	// Orphaned says that it has no place in the configuration any more; fleet and group are
 	// those that it had.
 	Orphaned bool `json:"orphaned,omitempty"`
@@ -55,6 +57,7 @@ func HostRows(p *plan.Plan) []HostRow {
 		r := HostRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Reachable: "yes", Converged: string(h.Converged),
 			Type: h.Server.Type, Zone: h.Server.Zone, Address: h.Server.Address, Hold: h.Held,
 			Path: h.Seen.Path, ServerID: h.Server.ID, OS: os}
+		r.Token = h.Token
 		state, why, known := h.Ready()
 		node, _ := h.Node.Get()
 		switch {
@@ -96,6 +99,14 @@ func HostRows(p *plan.Plan) []HostRow {
 	return rows
 }
 
+// tokenAge is how old a token is, in days.
+func tokenAge(a *plan.TokenAge) string {
+	if a == nil {
+		return "-"
+	}
+	return strconv.Itoa(a.Days) + " d"
+}
+
 // Hosts prints the members as a table, which is wide with what is known of the machine.
 func (t *Text) Hosts(p *plan.Plan, wide bool) {
 	rows := HostRows(p)
@@ -118,7 +129,7 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 		return always
 	}
 	table := [][]string{cells([]string{"NAME", "FLEET", "REACHABLE", "CONVERGED", "READY"}, "PODS FAILING", "HELD",
-		"GROUP", "TYPE", "ZONE", "ADDRESS", "PATH", "OS", "SERVER")}
+		"GROUP", "TYPE", "ZONE", "ADDRESS", "PATH", "OS", "TOKEN", "SERVER")}
 	var late, troubled, servers []engine.NotReady
 	told := func(r HostRow, all []plan.Trouble) []engine.NotReady {
 		return mapped(all, func(x plan.Trouble) engine.NotReady {
@@ -132,7 +143,7 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 			failing = strconv.Itoa(*r.PodsFailing)
 		}
 		table = append(table, cells([]string{r.Name, r.Fleet, r.Reachable, r.Converged, r.Ready}, failing, cmp.Or(r.heldBy(), "-"),
-			r.Group, r.Type, r.Zone, r.Address, r.Path, r.OS, r.ServerID))
+			r.Group, r.Type, r.Zone, r.Address, r.Path, r.OS, tokenAge(r.Token), r.ServerID))
 		if r.ReadyWhy != "" {
 			late = append(late, engine.NotReady{Host: plan.Host{Name: r.Name}, Why: r.ReadyWhy})
 		}

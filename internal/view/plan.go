@@ -263,7 +263,7 @@ func label(a plan.Action) string {
 // labels name what actions are about, where that is not their kind.
 var labels = map[plan.Kind]string{
 	plan.CreateMarker: "marker", plan.PinHost: "host key", plan.RenameServer: "server name", plan.RevokeHost: "identity in the cluster",
-	plan.ReplaceNode: "Node", plan.DrainNode: "drain", plan.DeleteNode: "Node", plan.AwaitNode: "Node",
+	plan.RenewToken: "token", plan.RetireTokens: "older tokens", plan.ReplaceNode: "Node", plan.DrainNode: "drain", plan.DeleteNode: "Node", plan.AwaitNode: "Node",
 	plan.SetProviderID: "provider id of its Node", plan.UncordonNode: "cordon of its Node", plan.TaintNode: "taint of its Node", plan.ReleasePods: "Pods",
 }
 
@@ -275,7 +275,7 @@ func reason(a plan.Action) string {
 	}
 	origin := ""
 	if a.Kind.OfStep() && a.Reason.Code != plan.CodeFirstSetup && !a.AfterRoot {
-		origin = listed(", and ", given(a.Origin.Drift, "drift"), given(a.Origin.Pending, "the configuration changed"),
+		origin = listed(", and ", given(a.Origin.Drift, "drift"), given(a.Origin.Pending && a.Reason.Code != plan.CodeTokenRotation, "the configuration changed"),
 			given(a.Origin.NotKnown, "last verified state lost"))
 	}
 	return fmt.Sprintf(" (%s)", listed(", ", a.Reason.Code.String(), origin))

@@ -91,6 +91,10 @@ func (c *Client) Identify(ctx context.Context, host string) (out inventory.Ident
 		return out, err
 	}
 	out.ServiceAccount = string(account.GetUID())
+	i, all, err := c.newest(ctx, host, account)
+	if err != nil {
+		return out, err
+	}
 	if _, err := i.secretOf(account).ensure(ctx); err != nil {
 		return out, err
 	}
@@ -106,7 +110,12 @@ func (c *Client) Identify(ctx context.Context, host string) (out inventory.Ident
 	if err != nil {
 		return out, err
 	}
-	out.Secret, out.Issued = string(filled.UID), true
+	out.Secret, out.Issued, out.Token, out.Since = string(filled.UID), true, filled.Name, utc(filled.CreationTimestamp.Time)
+	for _, t := range all {
+		if t.filled != "" && t.Name != out.Token {
+			out.Spent = append(out.Spent, t.Name)
+		}
+	}
 	return out, nil
 }
 
@@ -140,10 +149,19 @@ func (c *Client) awaitToken(ctx context.Context, of inventory.Object) (*corev1.S
 	}
 }
 
-// Token returns the token of a host's identity, which must be complete.
+// Token returns the newest token of a host's identity, which must be complete.
 func (c *Client) Token(ctx context.Context, host string) (token secret.Value, err error) {
 	want := c.identity(host).secret
-	defer wrap(&err, "token of host %s in %s", host, want.object())
+	defer func() { wrap(&err, "token of host %s in %s", host, want.object()) }()
+	account, err := c.identity(host).account.api.Get(ctx, component+"-"+host, metav1.GetOptions{})
+	if err != nil {
+		return token, explain(err)
+	}
+	i, _, err := c.newest(ctx, host, account)
+	if err != nil {
+		return token, err
+	}
+	want = i.secret
 	have, err := c.api.CoreV1().Secrets(c.options.AgentNamespace).Get(ctx, want.want.GetName(), metav1.GetOptions{})
 	if err != nil {
 		return token, explain(err)
@@ -164,7 +182,15 @@ func (c *Client) Revoke(ctx context.Context, host string) (err error) {
 	if err := i.former.revokeOwn(ctx); err != nil {
 		return err
 	}
-	for _, w := range []wish{i.binding, i.secret, i.account} {
+	all := []wish{i.binding, i.secret}
+	others, err := c.tokens(ctx, host)
+	if err != nil {
+		return err
+	}
+	for _, t := range others {
+		all = append(all, i.withToken(host, t.number).secret)
+	}
+	for _, w := range append(all, i.account) {
 		if err := w.revoke(ctx); err != nil {
 			return err
 		}
@@ -211,11 +237,13 @@ func (c *Client) Identities(ctx context.Context) (all []inventory.Identity, fore
 			i.ServiceAccount = string(a.UID)
 		}
 	}
+	tokens := make(map[string][]*metav1.PartialObjectMetadata)
 	for _, s := range secrets {
-		if i := of(s); s.Name == component+"-"+i.Host+"-token" {
-			i.Secret = string(s.UID)
-			i.Issued = i.ServiceAccount != "" && s.Annotations[corev1.ServiceAccountUIDKey] == i.ServiceAccount
-		}
+		host := of(s).Host
+		tokens[host] = append(tokens[host], s)
+	}
+	for host, some := range tokens {
+		enterTokens(&byHost[host].Identity, tokensIn(host, some))
 	}
 	ours, foreign := c.ofHosts(bindings)
 	for _, b := range ours {

@@ -56,7 +56,7 @@ func TestIdentity(t *testing.T) {
 			t.Error(diff)
 		}
 		again, err := client.Identify(t.Context(), host)
-		if err != nil || again != made {
+		if err != nil || !cmp.Equal(again, made) {
 			t.Errorf("again: %+v, %v; was %+v", again, err, made)
 		}
 		agent := c.as(t, identified(t, client, host))
@@ -133,7 +133,7 @@ func TestIdentifyAtOnce(t *testing.T) {
 		}
 		wg.Wait()
 		for _, m := range made {
-			if m != made[0] || !m.Complete() {
+			if !cmp.Equal(m, made[0]) || !m.Complete() {
 				t.Errorf("%+v and %+v", m, made[0])
 			}
 		}

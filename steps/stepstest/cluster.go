@@ -41,7 +41,7 @@ const AccountUID = "5a5a5a5a-0000-4000-8000-000000000001"
 // these answers.
 func View(h fleet.Host, facts plan.Facts) plan.View {
 	return plan.View{Host: h, Server: Server(), Facts: facts, Root: true,
-		Node:     inventory.Present(inventory.Node{Name: h.Name, UID: "node-uid", ProviderID: Server().ProviderID(), Ready: inventory.Ready,
+		Node: inventory.Present(inventory.Node{Name: h.Name, UID: "node-uid", ProviderID: Server().ProviderID(), Ready: inventory.Ready,
 			Labels: map[string]string{"topology.kubernetes.io/region": "fr-par", "topology.kubernetes.io/zone": Server().Zone}}),
 		Identity: inventory.Present(inventory.Identity{Host: h.Name, ServiceAccount: AccountUID, Secret: "secret-uid", Issued: true, Bound: true}),
 		Join:     inventory.Present(Join()), Pods: inventory.Present([]inventory.Pod{})}

@@ -117,6 +117,7 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (kit.S
 	elsewhere, err := kubeconfigHead(node, inventory.Join{Server: seen.server, CA: join.CA})
 	forAnother := err == nil && seen.server != join.Server && seen.sha == digest(elsewhere)
 	var revoked, differs []string
+	older := false // its token is good, and there is a newer one
 	identity, known := v.Identity.Get()
 	account, secret := readClaims(seen.claims)
 	switch {
@@ -124,7 +125,9 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (kit.S
 		revoked = append(revoked, "the identity in the cluster is not complete")
 	case account != "" && account != identity.ServiceAccount:
 		revoked = append(revoked, "its token is of a ServiceAccount that is gone")
-	case account != "" && secret != "" && secret != "tart-kubelet-"+node+"-token":
+	case account != "" && slices.Contains(identity.Spent, secret):
+		older = true
+	case account != "" && secret != "" && secret != cmp.Or(identity.Token, inventory.FirstToken(node)):
 		revoked = append(revoked, "its token is of the Secret "+secret)
 	}
 	switch {
@@ -140,7 +143,11 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (kit.S
 	}
 	all := slices.Concat(revoked, differs)
 	if len(all) == 0 {
-		s.Seen = s.Wanted
+		if s.Seen = s.Wanted; older || v.NewToken {
+			// What is seen is as it was proven, so that this is no drift.
+			s.Wanted += ", with the newest token"
+			return s, plan.Reason{Code: plan.CodeTokenRotation, Text: "the cluster has a newer token for it"}, nil
+		}
 		return s, plan.Reason{}, nil
 	}
 	s.Seen = strings.Join(all, ", ")

@@ -104,6 +104,7 @@ func roughly(runs int) string {
 func (s kubeletState) kubelet(condition plan.Reason, at time.Time) plan.Kubelet {
 	p, alive := s.own()
 	k := plan.Kubelet{Fault: condition}
+	_, k.Token = readClaims(s.config.claims)
 	if k.Fault == (plan.Reason{}) && !s.settled() {
 		k.Fault = plan.Reason{Code: plan.CodeKubeletSettling, Text: "its kubelet was started a moment ago, and not for the first time: it counts when it has stayed for " + kit.Count(settledAfter, "second")}
 	}

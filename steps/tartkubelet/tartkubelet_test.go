@@ -226,6 +226,19 @@ func kubeletCases() []namedKubelet {
 				n.Labels["acme.dev/fleet"], n.Labels["acme.dev/group"] = "runners", "m2"
 			})
 		}, "watches node-labels-differ"},
+		{"a new token is wanted", func(c *kubeletCase) { c.view.NewToken = true }, "token-rotation kubeconfig, token-rotation run kick"},
+		{"an older token than the newest", func(c *kubeletCase) {
+			c.identity(func(i *inventory.Identity) {
+				i.Token, i.Spent = inventory.FirstToken(i.Host)+"-2", []string{inventory.FirstToken(i.Host)}
+			})
+		}, "token-rotation kubeconfig, token-rotation run kick"},
+		{"the newest token", func(c *kubeletCase) {
+			c.mac.ConfigClaims = stepstest.Claims(stepstest.AccountUID, inventory.FirstToken(c.host.Name)+"-2")
+			c.identity(func(i *inventory.Identity) { i.Token = inventory.FirstToken(i.Host) + "-2" })
+		}, ""},
+		{"a token that was ended", func(c *kubeletCase) {
+			c.identity(func(i *inventory.Identity) { i.Token = inventory.FirstToken(i.Host) + "-2" })
+		}, "token-revoked kubeconfig, token-revoked run kick"},
 		{"a Node without its zone", func(c *kubeletCase) { c.node(func(n *inventory.Node) { n.Labels = nil }) }, "watches node-labels-differ"},
 		{"labels differ on a Node that is not Ready", func(c *kubeletCase) {
 			c.host.LabelPrefix = "acme.dev"
@@ -575,4 +588,11 @@ func FuzzKubeletAnswers(f *testing.F) {
 			}
 		}
 	})
+}
+
+// identity edits what the cluster knows of the host's kubelet.
+func (c *kubeletCase) identity(edit func(*inventory.Identity)) {
+	i, _ := c.view.Identity.Get()
+	edit(&i)
+	c.view.Identity = inventory.Present(i)
 }

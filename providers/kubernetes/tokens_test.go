@@ -1,0 +1,85 @@
+package kubernetes_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// TestTokenRotation takes a host's tokens through a rotation: both are good in between, the old one ends alone, and a
+// rotation that broke off shows.
+func TestTokenRotation(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client, host := c.prepared(t), name(t, "01")
+		token := func() string {
+			t.Helper()
+			value, err := client.Token(t.Context(), host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return value.Reveal()
+		}
+		taken := func(token string) error {
+			_, err := c.as(t, token).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+			return err
+		}
+		made, err := client.Identify(t.Context(), host)
+		first := inventory.FirstToken(host)
+		if err != nil || made.Token != first || made.Since.IsZero() || len(made.Spent) > 0 {
+			t.Fatalf("made %+v, %v", made, err)
+		}
+		old := token()
+		made, err = client.RenewToken(t.Context(), host)
+		if err != nil || made.Token != first+"-2" || !slices.Equal(made.Spent, []string{first}) {
+			t.Fatalf("renewed %+v, %v", made, err)
+		}
+		newer := token()
+		if newer == old {
+			t.Fatal("the token is the old one")
+		}
+		eventually(t, "the old token is good", func() error { return taken(old) })
+		eventually(t, "the new token is good", func() error { return taken(newer) })
+		if seen := identities(t, client); len(seen) != 1 || !seen[0].Complete() || seen[0].Token != first+"-2" || !slices.Equal(seen[0].Spent, []string{first}) {
+			t.Errorf("a plan sees %+v", seen)
+		}
+		if again, err := client.Identify(t.Context(), host); err != nil || again.Token != first+"-2" {
+			t.Errorf("identified again: %+v, %v", again, err)
+		}
+		if err := client.RetireTokens(t.Context(), host, first+"-9"); err == nil || !strings.Contains(err.Error(), "is not there") {
+			t.Errorf("with no newest one: %v", err)
+		}
+		if err := taken(old); err != nil {
+			t.Errorf("it ended with nothing in its place: %v", err)
+		}
+		for range 2 { // what is gone is no error
+			if err := client.RetireTokens(t.Context(), host, first+"-2"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "the old token is nobody's", func() error {
+			if err := taken(old); !apierrors.IsUnauthorized(err) {
+				return fmt.Errorf("it is answered with %v", err)
+			}
+			return nil
+		})
+		if err := taken(newer); err != nil {
+			t.Errorf("the new token: %v", err)
+		}
+		if made, err = client.RenewToken(t.Context(), host); err != nil || made.Token != first+"-3" {
+			t.Errorf("renewed again: %+v, %v", made, err)
+		}
+		if err := client.Revoke(t.Context(), host); err != nil {
+			t.Fatal(err)
+		}
+		if seen := identities(t, client); len(seen) != 0 {
+			t.Errorf("after it was revoked: %+v", seen)
+		}
+	})
+}
