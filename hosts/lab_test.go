@@ -60,7 +60,7 @@ bootstrap)
   job=${job%.plist}
   if [ ! -e "STATE/loaded.$job" ]; then
     label=$(grep -o 'dev\.macfleet\.[a-zA-Z0-9_.-]*<' "$3" | tr -d '<')
-    program=$(grep -o '/etc/macfleet[^<]*' "$3")
+    program=$(grep -o '/etc/macfleet[^<;]*' "$3" | head -n 1)
     [ ! -e "STATE/loaded.$label" ] || { echo "Bootstrap failed: 5: Input/output error" >&2; exit 5; }
     echo "ETC${program#/etc/macfleet}" >"STATE/loaded.$label"
     [ -e STATE/slow ] || start "$label"
@@ -179,7 +179,7 @@ func (l lab) undoDir() string {
 	entries, _ := os.ReadDir(filepath.Join(l.etc, "undo"))
 	var names []string
 	for _, e := range entries {
-		if e.Name() != "run.sh" {
+		if e.Name() != "run.sh" && e.Name() != "queue" {
 			names = append(names, e.Name())
 		}
 	}

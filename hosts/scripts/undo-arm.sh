@@ -7,8 +7,8 @@ shift 6
 dir=/etc/macfleet/undo
 label=dev.macfleet.undo
 plist=/Library/LaunchDaemons/$label.plist
-mkdir -p "$dir"
-chmod 0755 /etc/macfleet "$dir"
+mkdir -p "$dir/queue" # launchd runs the job while anything lies there, and not when it is empty
+chmod 0755 /etc/macfleet "$dir" "$dir/queue"
 
 # busy tells of another change that is not confirmed, and fails if there is none.
 busy() {
@@ -71,12 +71,14 @@ for arg in "$@"; do
   printf '%s' "$arg" >"$next/arg.$i"
   i=$((i + 1))
 done
+: >"$dir/queue/$id"
 sync
 mv "$next" "$dir/armed.$id"
 sync
 # Of two runs that arm at once, none goes on that sees the other.
 if busy; then
   mv "$dir/armed.$id" "$next"
+  rm -rf "$next" "$dir/queue/$id"
   exit 3
 fi
 
@@ -85,6 +87,7 @@ i=0
 until [ -e "$dir/armed.$id/seen" ]; do
   if [ "$i" -ge 15 ]; then
     mv "$dir/armed.$id" "$next"
+    rm -rf "$next" "$dir/queue/$id"
     echo "the job $label is loaded and does not run" >&2
     exit 1
   fi

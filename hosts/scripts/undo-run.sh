@@ -1,5 +1,6 @@
-# Managed by macfleet. Takes back a change that was armed and never confirmed:
-# launchd runs this every few seconds, and at a boot.
+# Managed by macfleet. Takes back a change that was armed and never confirmed: its job
+# runs this every 2 seconds while this succeeds, which says that something is armed.
+# launchd starts the job at a boot, and while anything lies in the folder queue.
 cd "${0%/*}" || exit 1
 # The boot's time moves with the clock; its id, where the system has one, does not.
 boot=$(sysctl -n kern.bootsessionuuid 2>/dev/null) || boot=
@@ -19,9 +20,11 @@ due() {
   fi
 }
 
+mkdir -p queue
 rm -rf gone.*
 for armed in armed.*; do
   [ -d "$armed" ] || continue
+  : >"queue/${armed#armed.}"
   touch "$armed/seen"
   why=$(due "$armed")
   [ -n "$why" ] || continue
@@ -54,3 +57,20 @@ for undoing in undoing.*; do
   mv "$undoing" "gone.${undoing#undoing.}"
 done
 rm -rf gone.*
+
+# An arming that was cut short is waited for until its deadline.
+arming() { [ -d "next.$1" ] && [ "$(cat "next.$1/deadline")" -gt "$(date +%s)" ]; }
+
+again=1
+for left in armed.* undoing.*; do
+  [ ! -d "$left" ] || again=0
+done
+for entry in queue/*; do
+  id=${entry#queue/}
+  if arming "$id"; then
+    again=0
+  elif [ ! -d "armed.$id" ] && [ ! -d "undoing.$id" ]; then
+    rm -f "$entry"
+  fi
+done 2>/dev/null
+exit "$again"

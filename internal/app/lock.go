@@ -214,10 +214,10 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// undoPoll is how often a host is looked at whose time is over: it takes changes back every five seconds.
+// undoPoll is how often a host is looked at whose time is over: it looks every two seconds, and later where launchd starts its job anew.
 const undoPoll = 2 * time.Second
 
-// undoSlack is how long after its deadline a host may take to have a change taken back: it looks every five seconds,
+// undoSlack is how long after its deadline a host may take to have a change taken back: its job looks every two seconds,
 // and restoring takes a while. A host that has not done so by then says it when the next change is to be armed.
 const undoSlack = 30 * time.Second
 

@@ -23,6 +23,7 @@ type description struct {
 	Throttle   time.Duration     `json:"throttle_ns"`
 	ExitWithin time.Duration     `json:"exit_within_ns"`
 	Keep       keepAlive         `json:"keep,omitzero"`
+	Queue      []string          `json:"queue,omitempty"`    // folders: the job is started while one is not empty
 	Sessions   []string          `json:"sessions,omitempty"` // LimitLoadToSessionType
 	Disabled   bool              `json:"disabled,omitempty"`
 	Abandon    bool              `json:"abandon,omitempty"` // AbandonProcessGroup
@@ -61,7 +62,7 @@ func describe(data []byte) (description, error) {
 		User: text(values["UserName"]), Dir: text(values["WorkingDirectory"]), Env: map[string]string{},
 		Stdout: text(values["StandardOutPath"]), Stderr: text(values["StandardErrorPath"]), Umask: 0o022,
 		RunAtLoad: truth(values["RunAtLoad"]), Abandon: truth(values["AbandonProcessGroup"]), Disabled: truth(values["Disabled"]), Throttle: throttle, ExitWithin: exitTimeout,
-		Sessions: texts(values["LimitLoadToSessionType"]),
+		Sessions: texts(values["LimitLoadToSessionType"]), Queue: texts(values["QueueDirectories"]),
 	}
 	for name, value := range dict(values, "EnvironmentVariables") {
 		d.Env[name] = text(value)
@@ -87,7 +88,7 @@ func describe(data []byte) (description, error) {
 	if d.Label == "" || d.Program == "" {
 		return description{}, errBadJob
 	}
-	for _, key := range []string{"StartCalendarInterval", "WatchPaths", "QueueDirectories", "StartOnMount", "LaunchEvents"} {
+	for _, key := range []string{"StartCalendarInterval", "WatchPaths", "StartOnMount", "LaunchEvents"} {
 		if _, ok := values[key]; ok {
 			d.Lacking = key
 		}

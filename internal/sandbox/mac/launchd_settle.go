@@ -72,7 +72,7 @@ func (m *manager) anything(now time.Time) bool {
 func (j *job) due(now time.Time) bool { return j.PID == 0 && !j.Due.IsZero() && !now.Before(j.Due) }
 
 func (j *job) waitsForPath() bool {
-	return j.PID == 0 && j.Due.IsZero() && !j.Stuck && len(j.About.Keep.Paths) > 0
+	return j.PID == 0 && j.Due.IsZero() && !j.Stuck && len(j.About.Keep.Paths)+len(j.About.Queue) > 0
 }
 
 // runDue does what is due, one thing after the other and each job at most once, also one that
@@ -164,7 +164,7 @@ func (v *visit) startNext(m *manager, now time.Time, started map[string]bool) (*
 			// Whoever ran it has died: the lock would not be ours otherwise.
 			j.end(ending{Signal: 9}, now)
 		}
-		if j.waitsForPath() && v.pathsHold(j.About.Keep.Paths) {
+		if j.waitsForPath() && (v.pathsHold(j.About.Keep.Paths) || v.filled(j.About.Queue)) {
 			j.Due = now
 			if soonest := j.Started.Add(j.About.Throttle); !j.Started.IsZero() && soonest.After(now) {
 				j.Due = soonest
@@ -185,6 +185,19 @@ func (v *visit) startNext(m *manager, now time.Time, started map[string]bool) (*
 		}
 	}
 	return nil, nil
+}
+
+// filled reports whether anything lies in one of the folders.
+func (v *visit) filled(folders []string) bool {
+	root := v.session.users()[0]
+	return slices.ContainsFunc(folders, func(name string) bool {
+		n, err := v.find(root, "/", name, true)
+		if err != nil || !n.folder() {
+			return false
+		}
+		in, err := v.list(root, n)
+		return err == nil && len(in) > 0
+	})
 }
 
 // pathsHold reports whether one of the paths is there, or away, as wanted.

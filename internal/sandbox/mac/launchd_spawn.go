@@ -29,6 +29,8 @@ type launch struct {
 
 	cancel context.CancelFunc
 	slept  atomic.Int64 // nanoseconds
+	waits  bool         // it is there for a folder that is not empty, and looks again after each sleep
+	wakes  atomic.Int64 // nanoseconds of the sleep in which one that waits was left
 	stays  atomic.Bool  // it has become a daemon
 }
 
@@ -42,6 +44,11 @@ func (l *launch) asleep() time.Duration {
 
 // sleep lets a job sleep, and reports whether it has woken up again.
 func (l *launch) sleep(d time.Duration) bool {
+	if l.waits {
+		l.wakes.Store(int64(d))
+		l.stop()
+		return false
+	}
 	if time.Duration(l.slept.Add(int64(d))) <= maxAsleep {
 		return true
 	}
@@ -71,7 +78,7 @@ func (v *visit) spawn(m *manager, j *job, now time.Time) (*launch, error) {
 	j.Runs++
 	j.Kubelet = nil
 	j.PID, j.Started, j.Ends, j.Due, j.Stuck = m.newPID(), now, time.Time{}, time.Time{}, false
-	l := &launch{target: j.target(), pid: j.PID}
+	l := &launch{target: j.target(), pid: j.PID, waits: len(j.About.Queue) > 0}
 	err := v.prepare(l, j)
 	if err != nil {
 		l.close()
@@ -230,6 +237,10 @@ func (s *session) runJob(ctx context.Context, l *launch) error {
 				return nil // it was replaced while it ran
 			}
 			j.Busy = false
+			if d := time.Duration(l.wakes.Load()); d > 0 && !j.leaving() {
+				j.PID, j.Due = 0, now.Add(d) // begun again then, which is all that a loop does
+				return nil
+			}
 			if !stays || j.leaving() {
 				j.Exit, j.Ends = how, now.Add(l.asleep())
 				j.plan(false, now)

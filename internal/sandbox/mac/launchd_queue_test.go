@@ -1,0 +1,58 @@
+package mac
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestQueueDirectories: a job runs while anything lies in its folder, is throttled, and costs nothing when it is empty. One
+// that looks every few seconds looks by the machine's clock.
+func TestQueueDirectories(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		program string
+		after   map[time.Duration]int // looks, by how long something lies there
+	}{
+		"it ends at once":    {"/tmp/look", map[time.Duration]int{time.Second: 1, 11 * time.Second: 2, 12 * time.Second: 2}},
+		"it waits in a loop": {"while /tmp/look; do sleep 2; done", map[time.Duration]int{time.Second: 1, 4 * time.Second: 2, 7 * time.Second: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			looks := func() int {
+				return strings.Count(must(t, m, "root", "cat /tmp/looks 2>/dev/null || true"), "look")
+			}
+			later := func(d time.Duration) {
+				t.Helper()
+				if err := m.Advance(d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			must(t, m, "root", `mkdir /tmp/queue; printf '#!/bin/sh\necho look >>/tmp/looks\n[ -e /tmp/queue/a ]\n' >/tmp/look; chmod 755 /tmp/look
+printf '<plist version="1.0"><dict><key>Label</key><string>q</string><key>ProgramArguments</key><array><string>/bin/sh</string><string>-c</string><string>`+c.program+`</string></array><key>QueueDirectories</key><array><string>/tmp/queue</string></array></dict></plist>' >/Library/LaunchDaemons/q.plist
+launchctl bootstrap system /Library/LaunchDaemons/q.plist`)
+			later(time.Hour)
+			if n := looks(); n != 0 {
+				t.Errorf("%d looks while it is empty", n)
+			}
+			must(t, m, "root", "touch /tmp/queue/a")
+			gone := time.Duration(0)
+			for _, at := range []time.Duration{time.Second, 4 * time.Second, 7 * time.Second, 11 * time.Second, 12 * time.Second} {
+				later(at - gone)
+				gone = at
+				if want, asked := c.after[at]; asked && looks() != want {
+					t.Errorf("after %s %d looks, want %d", at, looks(), want)
+				}
+			}
+			must(t, m, "root", "rm /tmp/queue/a; rm /tmp/looks")
+			later(20 * time.Second)
+			looks()
+			must(t, m, "root", "rm -f /tmp/looks")
+			later(time.Hour)
+			if n := looks(); n != 0 {
+				t.Errorf("%d looks after it was emptied", n)
+			}
+		})
+	}
+}
