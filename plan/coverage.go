@@ -11,7 +11,7 @@ type Extent int
 // The extents.
 const (
 	Whole   Extent = iota
-	Part           // an answer could not be read, or needs root that is missing
+	Part           // an answer could not be read, needs root that is missing, or its Node cannot be judged yet
 	Nothing        // the host could not be asked, or must not be compared
 )
 
@@ -20,7 +20,7 @@ func (h Host) Extent() Extent {
 	switch {
 	case h.Unknown != nil, h.Refused != nil && !h.Asked:
 		return Nothing
-	case len(h.Unread) > 0, h.Refused != nil && h.Blind:
+	case len(h.Unread) > 0, h.Refused != nil && h.Blind, h.NotJudged() != nil:
 		return Part
 	}
 	return Whole
@@ -62,6 +62,9 @@ func (p *Plan) Coverage() Coverage {
 			c.NotCompared = enterGap(c.NotCompared, h.trouble().Code, h.Name)
 		case Part:
 			code := CodeUnread
+			if t := h.NotJudged(); t != nil && len(h.Unread) == 0 {
+				code = t.Code
+			}
 			if h.Refused != nil && h.Blind {
 				code = h.Refused.Code
 			}

@@ -292,20 +292,21 @@ type Summary struct {
 	Add          int `json:"add"` // actions that will run, by sign
 	Change       int `json:"change"`
 	Remove       int `json:"remove"`
-	Refused      int `json:"refused"`         // what is wanted and can't be done: releases, missing servers, hosts that must not be touched
-	RefusedHosts int `json:"refused_hosts"`   // of these, hosts that could not be compared
-	Unknown      int `json:"unknown"`         // hosts that could not be asked
-	Deferred     int `json:"deferred"`        // hosts of which a limit of the run leaves something for a later one
-	Unread       int `json:"unread"`          // steps with answers that could not be read, parts of the cluster, and groups of which nobody was asked
-	Drift        int `json:"drift"`           // differences whose facts moved since their proof
-	Pending      int `json:"pending"`         // differences whose wish moved, or that were never proven
-	Hosts        int `json:"hosts"`           // members
-	Converged    int `json:"converged"`       // members without a difference
-	NotCompared  int `json:"not_compared"`    // hosts of which nothing could be compared
-	Partly       int `json:"partly_compared"` // hosts of which not every step could be compared
-	LeftOut      int `json:"left_out"`        // hosts that the selection leaves out, wanted ones too
-	Orphans      int `json:"orphans"`         // hosts of ours without a place in the configuration
-	Undecided    int `json:"undecided"`       // of these, those that nobody has allowed
+	Refused      int `json:"refused"`              // what is wanted and can't be done: releases, missing servers, hosts that must not be touched
+	RefusedHosts int `json:"refused_hosts"`        // of these, hosts that could not be compared
+	Unknown      int `json:"unknown"`              // hosts that could not be asked
+	Deferred     int `json:"deferred"`             // hosts of which a limit of the run leaves something for a later one
+	Unread       int `json:"unread"`               // steps with answers that could not be read, parts of the cluster, and groups of which nobody was asked
+	NotJudged    int `json:"not_judged,omitempty"` // members whose kubelet was started too lately to judge their Nodes
+	Drift        int `json:"drift"`                // differences whose facts moved since their proof
+	Pending      int `json:"pending"`              // differences whose wish moved, or that were never proven
+	Hosts        int `json:"hosts"`                // members
+	Converged    int `json:"converged"`            // members without a difference
+	NotCompared  int `json:"not_compared"`         // hosts of which nothing could be compared
+	Partly       int `json:"partly_compared"`      // hosts of which not every step could be compared
+	LeftOut      int `json:"left_out"`             // hosts that the selection leaves out, wanted ones too
+	Orphans      int `json:"orphans"`              // hosts of ours without a place in the configuration
+	Undecided    int `json:"undecided"`            // of these, those that nobody has allowed
 }
 
 // Summarise counts the plan.
@@ -320,6 +321,7 @@ func (p *Plan) Summarise() Summary {
 		s.Refused += ones(h.Refused != nil)
 		s.RefusedHosts += ones(h.Refused != nil)
 		s.Unread += len(h.Unread)
+		s.NotJudged += ones(h.Member && h.NotJudged() != nil)
 		s.NotCompared += ones(h.Extent() == Nothing)
 		s.Partly += ones(h.Extent() == Part)
 	}
@@ -372,9 +374,9 @@ func ones(is bool) int {
 	return 0
 }
 
-// Complete reports whether everything could be compared, nothing that is wanted is
+// Complete reports whether everything could be compared and judged, nothing that is wanted is
 // refused, and every host of ours has its place.
-func (s Summary) Complete() bool { return s.Refused+s.Unknown+s.Unread+s.Undecided == 0 }
+func (s Summary) Complete() bool { return s.Refused+s.Unknown+s.Unread+s.NotJudged+s.Undecided == 0 }
 
 // Compared reports whether every host could be compared, whatever is refused.
 func (s Summary) Compared() bool { return s.RefusedHosts+s.Unknown+s.Unread == 0 }

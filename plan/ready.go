@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -13,6 +14,8 @@ var (
 		"kubectl describe node NAME, and read /var/log/tart-kubelet.log on the host; then apply again")
 	CodeKubeletSettling = NewCode("kubelet-settling", Notice, "the kubelet was started a moment ago, and nobody can say yet whether it stays",
 		"run macfleet plan in a minute")
+	CodeNodeNotJudged = NewCode("node-not-judged", Warning, "the kubelet was started a moment ago, and the cluster has not heard of it: its Node could not be judged",
+		"wait for it: macfleet hosts --wait ready; then run the command again")
 	CodeKubeletCrashLoop = NewCode("kubelet-crash-loop", Critical, "the kubelet ends as soon as it was started")
 )
 
@@ -75,4 +78,14 @@ func (h Host) Settling() bool {
 	n, there := h.Node.Get()
 	k, looked := h.Kubelet.Get()
 	return looked && (k.Fault.Code == CodeKubeletSettling || k.Fault == (Reason{}) && there && !k.Heard(n))
+}
+
+// NotJudged returns why nobody can say whether the host's Node is well, or nil: what a step
+// found of a kubelet that was started a moment ago.
+func (h Host) NotJudged() *Trouble {
+	i := slices.IndexFunc(h.Warnings, func(w StepWarning) bool { return w.Code == CodeNodeNotJudged || w.Code == CodeKubeletSettling })
+	if i < 0 {
+		return nil
+	}
+	return &h.Warnings[i].Trouble
 }

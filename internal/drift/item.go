@@ -207,6 +207,9 @@ func unseenOf(p *plan.Plan) []Unseen {
 		for _, u := range h.Unread {
 			see(h.Name, h.Fleet, string(u.Step), plan.CodeUnread, u.Probe+": "+u.Why)
 		}
+		if t := h.NotJudged(); t != nil {
+			see(h.Name, h.Fleet, "", t.Code, t.Text)
+		}
 		if len(p.Unread) > 0 && h.Spec.Spec.JoinsCluster() {
 			see(h.Name, h.Fleet, "", CodeClusterUnread, "what the cluster knows of it could not be read")
 		}

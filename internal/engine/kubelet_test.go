@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
@@ -30,6 +31,41 @@ func longNode(t *testing.T, c *fleet.Config) (*sandbox.World, *engine.Engine, st
 		t.Fatalf("of a healthy host is said %q", whatIsSaid(p, host))
 	}
 	return w, e, host
+}
+
+// TestNotJudged: of a Node that is missing under a kubelet that has just been started, nobody can say yet whether it
+// comes. That is no difference, and not convergence either; a minute later it is judged.
+func TestNotJudged(t *testing.T) {
+	t.Parallel()
+	w, e, host := longNode(t, nodes(1))
+	m, err := w.Mac(host)
+	if err == nil {
+		err = m.RestartJob("system/dev.macfleet.tart-kubelet")
+	}
+	if err == nil {
+		planned(t, e) // launchd starts it
+		err = m.Advance(10 * time.Second)
+	}
+	if err == nil {
+		err = w.Inject(host, "node-deleted")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := apply(t, e)
+	if s := r.After.Summarise(); r.Done > 0 || len(r.Failures) > 0 || r.Finished() || s.Complete() || s.NotJudged != 1 || s.Partly != 1 {
+		t.Errorf("done %d, failures %+v, finished %t, %+v", r.Done, r.Failures, r.Finished(), s)
+	}
+	report, err := drift.Of(r.After, nil, time.Now())
+	if err != nil || report.Complete || len(report.Items) > 0 || len(report.Unseen) != 1 || report.Unseen[0].Code != plan.CodeNodeNotJudged {
+		t.Errorf("drift: complete %t, %+v, unseen %+v, %v", report.Complete, report.Items, report.Unseen, err)
+	}
+	if err := m.Advance(2 * time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if r := apply(t, e); r.Done == 0 || !r.Converged() {
+		t.Errorf("a minute later: done %d, failures %+v, of the host %q", r.Done, r.Failures, whatIsSaid(r.After, host))
+	}
 }
 
 // TestBuilderIncidents: what would be a fault elsewhere is a builder's work.

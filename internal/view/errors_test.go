@@ -591,8 +591,8 @@ func TestEveryTroubleIsShown(t *testing.T) {
 // unshown are the codes of troubles that reach nobody from outside a step.
 func unshown() []string {
 	return []string{"unknown-host-key", "known-hosts", // they become jump-failed
-		"unread",           // a step's answer: the pictures of plans show it
-		"kubelet-settling"} // a step's warning
+		"unread",                              // a step's answer: the pictures of plans show it
+		"kubelet-settling", "node-not-judged"} // a step's warnings
 }
 
 // TestEveryCodeHasAGolden: a trouble that no golden shows was never looked at. Those

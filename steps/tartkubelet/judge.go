@@ -23,8 +23,6 @@ var (
 	codeKubeletRespawnStuck = plan.NewCode("kubelet-respawn-stuck", plan.Critical, "launchd has the kubelet's job and does not start it again")
 	codeKubeletPinOutdated  = plan.NewCode("kubelet-pin-outdated", plan.Critical, "launchd does not start the kubelet: its program is not the one that the job was loaded with")
 	codeNodeLabelsDiffer    = plan.NewCode("node-labels-differ", plan.Warning, "the Node's labels are not those of the kubelet's job")
-	codeNodeNotJudged       = plan.NewCode("node-not-judged", plan.Warning, "whether the kubelet's Node is well could not be judged",
-		"run macfleet plan again")
 )
 
 const (
@@ -184,7 +182,7 @@ func (d *kubeletDiff) notJudged() []plan.Trouble {
 	case k.Fault.Code == plan.CodeKubeletSettling:
 		return []plan.Trouble{{Code: plan.CodeKubeletSettling, Text: k.Fault.Text, Remedy: remedy}}
 	case d.early:
-		return []plan.Trouble{{Code: codeNodeNotJudged,
+		return []plan.Trouble{{Code: plan.CodeNodeNotJudged,
 			Text:   fmt.Sprintf("the kubelet was started less than %d s ago, and the cluster has not heard of it since: its Node is judged when it has, or %[1]d s after the start", heardAfter),
 			Remedy: remedy}}
 	}
