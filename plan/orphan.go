@@ -228,7 +228,7 @@ func (c *computation) anotherName() {
 		c.plan.Doubts = append(c.plan.Doubts, *codeAnotherName.Trouble(
 			fmt.Sprintf("%s has no host of its own, and its groups fit %s under the name of %s%s: %s",
 				c.cfg.Owner, count(len(fit[name]), "server"), name, env, sampleOf(fit[name])),
-			fmt.Sprintf("if this configuration was called %q before, give it that name back; if another one has them, go on", name)))
+			fmt.Sprintf("if this configuration was called %q before, give it that name back, or apply claims other servers in their place; if they belong to another configuration, apply is right", name)))
 	}
 }
 
