@@ -42,6 +42,7 @@ var (
 		"nothing now; where the session goes missing, apply writes the password and brings it back")
 	codeKcpasswordUnverified = plan.NewCode("kcpassword-unverified", plan.Warning, "the password or /etc/kcpassword was changed since the two were known to fit")
 	codeStaleKcpassword      = plan.NewCode("stale-kcpassword", plan.Critical, "the Mac refuses the password in /etc/kcpassword: the next boot shows the login window")
+	codeSessionLocked        = plan.NewCode("session-comes-up-locked", plan.Warning, "the session of an automatic login comes up with its screen locked")
 	codeForeignAutoLogin     = plan.NewCode("foreign-auto-login", plan.Warning, "automatic login is set up for a user that macfleet did not choose",
 		"nothing, if that is meant")
 	codeNoLongerWanted = plan.NewCode("no-longer-wanted", plan.Notice, "auto_login is no longer configured, and macfleet set it up")
@@ -124,13 +125,17 @@ func (a autoLogin) settings(seen loginState) []kit.Setting {
 	if seen.session {
 		session = a.user
 	}
-	return []kit.Setting{
+	all := []kit.Setting{
 		kit.Compare("FileVault", kit.Switched(seen.fileVault), "off"),
 		kit.Compare("profile against automatic login", kit.Switched(seen.forbidden), "off"),
 		kit.Compare("automatic login", seen.user, a.user),
 		kit.Compare("kcpassword", file, filePresent),
 		kit.Compare("GUI session", session, a.user),
 	}
+	if seen.locked { // a fact only where it is so: what was proven before anybody asked stays as it is
+		all = append(all, kit.Compare("screen after automatic login", "locked", "unlocked"))
+	}
+	return all
 }
 
 // change is the one renderer of automatic login, for a first set-up and for a
@@ -171,6 +176,7 @@ func (s loginState) causes(user string) []plan.Reason {
 		kit.When(!s.session && !s.dead, plan.CodeNoGUISession, "no session of "+user+" is there"),
 		kit.When(s.doubt() != "" && !s.refused(), codeKcpasswordUnverified, "/etc/kcpassword is "+s.doubt()),
 		kit.When(s.badAccess(), codeKcpasswordMode, "/etc/kcpassword is "+s.access),
+		kit.When(s.locked, codeSessionLocked, "the session of an automatic login comes up locked (autoLoginUserScreenLocked)"),
 	)
 }
 
@@ -230,6 +236,9 @@ func (a autoLogin) removal(v plan.View, seen loginState, unread []plan.Unread) p
 	}}}
 }
 
+// lockedPart says that the session of an automatic login comes up with its screen locked.
+const lockedPart = "locked"
+
 // What /etc/kcpassword can hold, in the words of the script that looks.
 const (
 	fileAbsent       = "absent"
@@ -250,6 +259,7 @@ type loginState struct {
 	fileVault bool
 	forbidden bool   // by a management profile
 	user      string // whom loginwindow logs in by itself; "" = nobody
+	locked    bool   // the session of an automatic login comes up with its screen locked
 	file      string // what /etc/kcpassword holds
 	access    string // its owner, group and mode
 	screen    string // who owns the screen
@@ -276,6 +286,10 @@ func readLogin(r *kit.Reader, id, user string) loginState {
 	r.Parts(id, func(p kit.Part) error {
 		if p.Name == proofPart && s.file == filePresent {
 			s.proof = readProof(p)
+			return nil
+		}
+		if p.Name == lockedPart { // said only where it is so
+			s.locked = true
 			return nil
 		}
 		if len(left) == 0 || p.Name != left[0] {

@@ -33,7 +33,7 @@ func inShells(t *testing.T, test func(*testing.T, loginMac)) {
 func newLoginMac(t testing.TB, shell string) loginMac {
 	t.Helper()
 	m := loginMac{scripttest.New(t, []string{shell}, "/etc/")}
-	m.Stub(scripttest.Text(t, "testdata/login.sh"), strings.Fields("base64 chmod chown defaults dscl fdesetup id launchctl mkdir mv pgrep rm sleep stat sudo")...)
+	m.Stub(scripttest.Text(t, "testdata/login.sh"), strings.Fields("base64 chmod chown defaults dscl fdesetup id killall launchctl mkdir mv pgrep rm sleep stat sudo")...)
 	m.Put("/etc/hosts", "")
 	m.set("clear", rightPassword)
 	m.set("right", hex.EncodeToString(m.content(rightPassword)[:len(rightPassword)+1]))
@@ -250,8 +250,10 @@ func TestAutoLoginScriptFails(t *testing.T) {
 		{"somebody logged in in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("screen", "anna") }, "", 74, "the screen is anna's: no session is ended", 0, "foreign-session"},
 		{"a machine started in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("work", "411") }, "", 75,
 			"a virtual machine or a job runs, or pgrep cannot tell (exit 0): loginwindow is not restarted", 0, "work-in-dead-session"},
-		{"launchctl refuses", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "") }, "", 76,
-			"loginwindow cannot be restarted: launchctl kickstart ended with exit 150", 0, "no-gui-session"},
+		{"launchctl refuses", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "37") }, "", 76,
+			"loginwindow cannot be restarted: launchctl kickstart ended with exit 37; restart the Mac while it is idle", 0, "no-gui-session"},
+		{"loginwindow is protected and stays away", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "150"); m.set("away", "") }, "", 76,
+			"loginwindow cannot be restarted: launchctl kickstart -k ended with exit 150, and launchd does not start it again after killall; restart the Mac", 0, "dead-loginwindow"},
 		{"no session comes", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("slow", "") }, "", 78,
 			"no session of m1 came up within 30 s, though /etc/kcpassword is intact", 1, "no-gui-session"},
 	} {
@@ -284,6 +286,62 @@ func TestAutoLoginScriptFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAutoLoginSecondWay: where macOS protects loginwindow from kickstart -k, it is ended and must come back; one that
+// does not run is started. While its session comes up, no code of launchctl print ends the wait.
+func TestAutoLoginSecondWay(t *testing.T) {
+	t.Parallel()
+	for name, state := range map[string]map[string]string{
+		"error 1":                 {"protected": "1"},
+		"error 150":               {"protected": "150"},
+		"no process, error 150":   {"protected": "150", "dead": ""},
+		"odd codes":               {"odd-codes": ""},
+		"error 150 and odd codes": {"protected": "150", "odd-codes": ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inShells(t, func(t *testing.T, m loginMac) {
+				m.ready(rightPassword)
+				for key, value := range state {
+					m.set(key, value)
+				}
+				if a := m.perform(m.look(), ""); a.Exit != 0 || m.kicks() != 1 || m.Get("session") != "m1" {
+					t.Errorf("exit %d, %d kicks, the session of %q: %s", a.Exit, m.kicks(), m.Get("session"), a.Stderr)
+				}
+				if f := m.look(); len(f.Changes) > 0 || f.Refused != nil || len(f.Unread) > 0 {
+					t.Errorf("left %+v", f)
+				}
+			})
+		})
+	}
+}
+
+// TestAutoLoginLockedScreen: a session that would come up locked is seen while it is up, and nothing is restarted.
+func TestAutoLoginLockedScreen(t *testing.T) {
+	t.Parallel()
+	inShells(t, func(t *testing.T, m loginMac) {
+		m.ready(rightPassword)
+		if a := m.perform(m.look(), ""); a.Exit != 0 {
+			t.Fatal(a.Stderr)
+		}
+		proven := m.look()
+		m.set("locked-screen", "0")
+		if f := m.look(); f.Facts != proven.Facts || len(f.Changes) > 0 {
+			t.Errorf("unlocked is another fact: %+v", f)
+		}
+		m.set("locked-screen", "1")
+		f := m.look()
+		if len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != "session-comes-up-locked" || f.Changes[0].Disruption != 0 || f.Facts == proven.Facts {
+			t.Fatalf("%+v", f)
+		}
+		if a := m.perform(f, ""); a.Exit != 0 || m.kicks() != 1 {
+			t.Errorf("exit %d, %d kicks: %s", a.Exit, m.kicks(), a.Stderr)
+		}
+		if f := m.look(); f.Facts != proven.Facts || len(f.Changes) > 0 {
+			t.Errorf("left %+v", f)
+		}
+	})
 }
 
 // TestAutoLoginStale: a password in the file that is not the account's is never shown to loginwindow, is

@@ -4,17 +4,26 @@ import (
 	"errors"
 	"io/fs"
 	"syscall"
+	"time"
 )
 
 const (
-	sealSwitch   = "sealed-kcpassword"
+	sealSwitch    = "sealed-kcpassword"
+	respawnSwitch = "loginwindow-after-kill"
+	comingSwitch  = "launchctl-session-coming-up"
+	comesUp       = 3 * time.Second // how long a session's domain is coming up
+
 	sealsFailure = "after-a-failure" // loginwindow seals a password that did not let it in
 	sealsAll     = "by-design"       // it moves a right one elsewhere and seals it too
 )
 
 // loginSwitches are the doubts about loginwindow and automatic login.
 func loginSwitches() []Switch {
-	return []Switch{{sealSwitch, "when loginwindow puts <sealed> into /etc/kcpassword", []string{sealsFailure, sealsAll}}}
+	return []Switch{
+		{sealSwitch, "when loginwindow puts <sealed> into /etc/kcpassword", []string{sealsFailure, sealsAll}},
+		{respawnSwitch, "what launchd does when loginwindow was killed", []string{"nothing", "starts-it"}},
+		{comingSwitch, "how launchctl print ends for a session's domain in its first three seconds", []string{"0", "5", "36"}},
+	}
 }
 
 // Where automatic login is asked for and forbidden.

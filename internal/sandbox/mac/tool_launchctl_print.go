@@ -28,6 +28,11 @@ func (c launchctlCall) print() int {
 		if !there {
 			return noDomain(v.codeSwitched(noSessionSwitch))
 		}
+		if at, err := v.console(); err != nil {
+			return err
+		} else if code := v.codeSwitched(comingSwitch); code != 0 && d.kind == "gui" && v.session.now().Sub(at.Since) < comesUp {
+			return launchCode(code)
+		}
 		m, _, err := v.launchd()
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package mac
 import (
 	"io"
 	"strings"
+	"time"
 )
 
 // who lists sessions with a terminal or the screen; a command over SSH has neither.
@@ -42,7 +43,7 @@ func killall(p *proc) int {
 	if len(args) != 1 || args[0] != "loginwindow" {
 		return p.unmodelled(joined(p.args()))
 	}
-	alive := false
+	alive, again := false, false
 	err := p.visit(func(v *visit) (err error) {
 		if alive, err = v.loginwindowAlive(); err != nil || !alive || p.user.uid != 0 {
 			return err
@@ -51,8 +52,17 @@ func killall(p *proc) int {
 		if err := v.logOut(); err != nil {
 			return err
 		}
+		if again = v.switched(respawnSwitch) == "starts-it"; again {
+			return v.changeLaunchd(func(m *manager, _ time.Time) error {
+				m.Login = m.newPID()
+				return nil
+			})
+		}
 		return v.setLoginwindow(false)
 	})
+	if err == nil && again {
+		err = p.session.restartLoginwindow(p)
+	}
 	switch {
 	case err != nil:
 		return p.fail(exitFailed, "%s", why(err))

@@ -35,13 +35,59 @@ session() {
   fail 70 "launchctl print gui/$uid ended with exit $status and says neither that a session is there nor that none is: $said"
 }
 
+# arrived reports whether the session is there. While its domain comes up, launchctl print may end with any code.
+arrived() {
+  said=$(launchctl print "gui/$uid" 2>/dev/null) || return 1
+  case $said in *'session = Aqua'*) return 0 ;; esac
+  return 1
+}
+
 # await waits so many seconds for the session.
 await() {
   left=$1
-  until session; do
+  until arrived; do
     [ "$left" -gt 0 ] || return 1
     left=$((left - 1))
     sleep 1
+  done
+}
+
+# window sets pid to loginwindow's process, nothing where it has none or nobody knows.
+window() {
+  said=$(launchctl print system/com.apple.loginwindow 2>/dev/null) || said=''
+  pid=${said#*'	pid = '}
+  if [ "$pid" = "$said" ]; then pid=''; else pid=${pid%%[!0-9]*}; fi
+}
+
+unstarted() {
+  rm -f "$token"
+  fail 76 "loginwindow cannot be restarted: $1; restart the Mac while it is idle (sudo shutdown -r now), and apply again"
+}
+
+# restart starts loginwindow anew, which tries the automatic login. Where macOS protects its services from kickstart -k,
+# the process is ended, and launchd must start another one.
+restart() {
+  status=0
+  launchctl kickstart -k system/com.apple.loginwindow || status=$?
+  case $status in
+    0) return ;;
+    1 | 150) ;;
+    *) unstarted "launchctl kickstart ended with exit $status" ;;
+  esac
+  why="launchctl kickstart -k ended with exit $status"
+  window
+  if [ -z "$pid" ]; then
+    launchctl kickstart system/com.apple.loginwindow || unstarted "$why, and it has no process that could be ended"
+    return
+  fi
+  before=$pid left=10
+  killall loginwindow || unstarted "$why, and killall could not end it"
+  window
+  while [ -z "$pid" ] || [ "$pid" = "$before" ]; do
+    [ "$left" -gt 0 ] || unstarted "$why, and launchd does not start it again after killall"
+    left=$((left - 1))
+    sleep 1
+    window
   done
 }
 
@@ -134,6 +180,9 @@ chmod 600 "$file"
 if [ "$(defaults read /Library/Preferences/com.apple.loginwindow autoLoginUser 2>/dev/null)" != "$user" ]; then
   defaults write /Library/Preferences/com.apple.loginwindow autoLoginUser -string "$user"
 fi
+if [ "$(defaults read /Library/Preferences/com.apple.loginwindow autoLoginUserScreenLocked 2>/dev/null)" = 1 ]; then
+  defaults write /Library/Preferences/com.apple.loginwindow autoLoginUserScreenLocked -bool false
+fi
 
 if [ -n "$accepted" ]; then
   note verified 0
@@ -161,11 +210,7 @@ pgrep -f '[R]unner\.Worker|[t]art run|[c]om\.apple\.Virtualization\.VirtualMachi
 [ "$status" = 1 ] || fail 75 "a virtual machine or a job runs, or pgrep cannot tell (exit $status): loginwindow is not restarted"
 mkdir -p "${token%/*}"
 : >"$token"
-launchctl kickstart -k system/com.apple.loginwindow || {
-  status=$?
-  rm -f "$token"
-  fail 76 "loginwindow cannot be restarted: launchctl kickstart ended with exit $status"
-}
+restart
 if await "$seconds"; then
   ! usable || note verified 0 # else macOS keeps the password elsewhere now
   exit 0

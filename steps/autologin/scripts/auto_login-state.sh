@@ -47,6 +47,7 @@ else
 fi
 preference forbidden /Library/Preferences/com.apple.loginwindow com.apple.login.mcx.DisableAutoLoginClient
 preference user /Library/Preferences/com.apple.loginwindow autoLoginUser
+[ "$(defaults read /Library/Preferences/com.apple.loginwindow autoLoginUserScreenLocked 2>/dev/null)" != 1 ] || answer locked 0 1
 
 file=/etc/kcpassword kind=''
 if [ -f "$file" ] && [ ! -L "$file" ]; then

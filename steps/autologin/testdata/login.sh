@@ -41,6 +41,9 @@ case "$name $*" in
   'fdesetup status') echo "FileVault is $(cat "$STATE/vault" 2>/dev/null || echo Off)." ;;
   'defaults read /Library/Preferences/com.apple.loginwindow autoLoginUser')
     cat "$STATE/user" 2>/dev/null || missing com.apple.loginwindow autoLoginUser ;;
+  'defaults read /Library/Preferences/com.apple.loginwindow autoLoginUserScreenLocked')
+    cat "$STATE/locked-screen" 2>/dev/null || missing com.apple.loginwindow autoLoginUserScreenLocked ;;
+  'defaults write /Library/Preferences/com.apple.loginwindow autoLoginUserScreenLocked -bool false') echo 0 >"$STATE/locked-screen" ;;
   'defaults read '*DisableAutoLoginClient) missing com.apple.loginwindow DisableAutoLoginClient ;;
   'defaults write /Library/Preferences/com.apple.loginwindow autoLoginUser -string '*) printf '%s\n' "$5" >"$STATE/user" ;;
   'defaults delete /Library/Preferences/com.apple.loginwindow autoLoginUser') rm "$STATE/user" ;;
@@ -86,13 +89,18 @@ case "$name $*" in
     else
       echo 'Could not find domain for user gui: 501' >&2
       status=113
+      [ ! -e "$STATE/coming" ] || [ ! -e "$STATE/odd-codes" ] || status=36
     fi ;;
   'launchctl print system/com.apple.loginwindow')
     printf 'system/com.apple.loginwindow = {\n\tstate = running\n'
-    [ -e "$STATE/dead" ] || printf '\tpid = 99\n'
+    [ -e "$STATE/dead" ] || printf '\tpid = %s\n' "$(cat "$STATE/window" 2>/dev/null || echo 99)"
     echo '}' ;;
   'launchctl kickstart -k system/com.apple.loginwindow')
-    if [ -e "$STATE/protected" ]; then status=150; else kick; fi ;;
+    if [ -e "$STATE/protected" ]; then status=$(cat "$STATE/protected"); else kick; fi ;;
+  'launchctl kickstart system/com.apple.loginwindow') kick ;;
+  'killall loginwindow')
+    if [ -e "$STATE/away" ]; then echo >"$STATE/dead"; else kick; fi
+    echo 100 >"$STATE/window" ;;
   'pgrep -f '*) cat "$STATE/work" 2>/dev/null || status=1 ;;
   'sleep 1') ;;
   'base64 --decode' | 'chmod '* | 'mkdir -p '* | 'mv -f '* | 'rm -f '* | 'rm -rf '*) "$name" "$@" || status=$? ;;

@@ -1,0 +1,48 @@
+package engine_test
+
+import "testing"
+
+// TestProtectedLoginwindow: where macOS protects loginwindow from kickstart -k, a session comes back by its second way,
+// whatever launchctl says while the session comes up. A screen that would come up locked is unlocked beside the session.
+func TestProtectedLoginwindow(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"1", "150"} {
+		w, _ := world(t, 3)
+		e := run(t, w, hostCore("production", 1))
+		converges(t, e)
+		host := planned(t, e).Hosts[0].Name
+		m, err := w.Mac(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"launchctl-kickstart-system": code, "loginwindow-after-kill": "starts-it", "launchctl-session-coming-up": "36"} {
+			if err := m.SetSwitch(name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, incident := range []string{"no-gui-session", "dead-loginwindow"} {
+			if err := w.Inject(host, incident); err != nil {
+				t.Fatal(err)
+			}
+			converges(t, e)
+			if s, err := m.Screen(); err != nil || s.User == "" {
+				t.Errorf("%s, %s: the screen is %+v, %v", code, incident, s, err)
+			}
+		}
+		before, err := m.SessionSince()
+		if err != nil {
+			t.Fatal(err)
+		}
+		const lock = "defaults write /Library/Preferences/com.apple.loginwindow autoLoginUserScreenLocked -bool true"
+		if said, err := m.Run(t.Context(), "root", lock); err != nil || said.Exit != 0 {
+			t.Fatalf("%+v, %v", said, err)
+		}
+		if said := whatIsSaid(planned(t, e), host); len(said) != 1 || said[0] != "drift session-comes-up-locked" {
+			t.Errorf("it says %q", said)
+		}
+		converges(t, e)
+		if after, err := m.SessionSince(); err != nil || !after.Equal(before) {
+			t.Errorf("the session began at %s and then at %s, %v", before, after, err)
+		}
+	}
+}
