@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/internal/secret"
@@ -71,6 +72,29 @@ type Kubernetes struct {
 // Nothing else is in it: a right can be given to all accounts of a namespace, and
 // neither macfleet's own account nor the fleet's key is to be reached by that.
 func AgentNamespace(own string) string { return own + "-agents" }
+
+// PodNamespaceFault says why a namespace cannot be among PodNamespaces, or "": whoever is root on one host
+// reads the Secrets there, and issues tokens of its accounts.
+func (c *Config) PodNamespaceFault(ns string) string {
+	ref := c.SSH.PrivateKey
+	switch k := c.Kubernetes; {
+	case CheckPodNamespace(ns) != "":
+		return CheckPodNamespace(ns)
+	case k != nil && (ns == k.Namespace || ns == AgentNamespace(k.Namespace)):
+		return "it is macfleet's own"
+	case ref.Scheme == secret.Kubernetes && ref.Parts()[0] == ns:
+		return "it holds the hosts' SSH key"
+	}
+	return ""
+}
+
+// CheckPodNamespace says why Pods for hosts cannot run in a namespace, whatever the configuration, or "".
+func CheckPodNamespace(ns string) string {
+	if strings.HasPrefix(ns, "kube-") {
+		return "it is the cluster's own. Whoever is root on one host reads the Secrets of these namespaces, and issues tokens of their accounts"
+	}
+	return CheckText("dns", ns)
+}
 
 // CAPI is the connection that the Cluster API inside a cluster needs to that same
 // cluster, so that its Machines find their Nodes.

@@ -196,7 +196,7 @@ func (c *computation) release(h *Host) []Action {
 		out = append(out, a)
 	}
 	if len(mayNot) > 0 {
-		out[len(out)-1].Refusal = notReleasable(mayNot)
+		out[len(out)-1].Refusal = c.notReleasable(mayNot)
 	}
 	return out
 }
@@ -227,14 +227,19 @@ func (c *computation) releasable(pods []inventory.Pod) (may, mayNot []inventory.
 	return may, mayNot
 }
 
-func notReleasable(pods []inventory.Pod) *Trouble {
+func (c *computation) notReleasable(pods []inventory.Pod) *Trouble {
 	var where []string
 	for _, p := range pods {
 		where = append(where, p.Namespace)
 	}
 	slices.Sort(where)
+	where = slices.Compact(where)
+	remedy := c.listRemedy(where)
+	if at := slices.IndexFunc(pods, func(p inventory.Pod) bool { return c.cfg.PodNamespaceFault(p.Namespace) != "" }); at >= 0 {
+		remedy += "; to let go of what is there: " + release(pods[at])
+	}
 	return codePodNamespaceNotListed.Trouble(fmt.Sprintf("macfleet may change Pods in the namespaces of pod_namespaces alone, and these are in %s",
-		strings.Join(slices.Compact(where), ", ")))
+		strings.Join(where, ", ")), remedy)
 }
 
 // bindings warns of a binding of somebody else that is named as the host's was in earlier versions:

@@ -14,7 +14,7 @@ var (
 	codeMachineNotBound = NewCode("machine-not-bound", Warning, "the host's Machine of the Cluster API is bound to no Node",
 		"see what keeps the Cluster API from binding it")
 	codePodNamespaceNotListed = NewCode("pod-namespace-not-listed", Warning, "Pods of a namespace that is not listed are on the Macs",
-		"add them to pod_namespaces in the kubernetes block and run macfleet init cluster, or keep such Pods off the Macs")
+		"keep such Pods off the Macs, or list their namespace in pod_namespaces where that is allowed")
 )
 
 // ownedByClusterAPI returns why a host must not be touched on which the Cluster API works,
@@ -105,5 +105,28 @@ func (c *computation) misplaced(h *Host) {
 	}
 	slices.Sort(where)
 	where = slices.Compact(where)
-	h.warn("", codePodNamespaceNotListed.Trouble("Pods of the namespaces "+strings.Join(where, ", ")+" are on its Node, where its kubelet may not run any"))
+	h.warn("", codePodNamespaceNotListed.Trouble("Pods of the namespaces "+strings.Join(where, ", ")+" are on its Node, where its kubelet may not run any",
+		c.listRemedy(where)))
+}
+
+// offTheMacs is how Pods are kept off the hosts.
+const offTheMacs = "keep its Pods off the Macs, for example by a nodeAffinity to kubernetes.io/os=linux"
+
+// listRemedy says which namespaces to list, and what to do about those that cannot be: their Secrets are
+// for no host.
+func (c *computation) listRemedy(namespaces []string) string {
+	var may, mayNot []string
+	for _, ns := range namespaces {
+		if why := c.cfg.PodNamespaceFault(ns); why == "" {
+			may = append(may, fmt.Sprintf("%q", ns))
+		} else {
+			why, _, _ = strings.Cut(why, ". ")
+			mayNot = append(mayNot, fmt.Sprintf("%s cannot be listed, as %s: %s", ns, why, offTheMacs))
+		}
+	}
+	var out []string
+	if len(may) > 0 {
+		out = append(out, "add "+strings.Join(may, ", ")+" to pod_namespaces in the kubernetes block and run macfleet init cluster, or keep such Pods off the Macs")
+	}
+	return strings.Join(append(out, mayNot...), "; ")
 }

@@ -61,15 +61,6 @@ func labelPrefixFault(text string) string {
 	return ""
 }
 
-// podNamespaceFault returns why Pods for the hosts cannot run in a namespace, or "".
-// Whoever is root on a host reads the Secrets there.
-func podNamespaceFault(ns string) string {
-	if strings.HasPrefix(ns, "kube-") {
-		return "it is the cluster's own. Whoever is root on one host reads the Secrets of these namespaces, and issues tokens of their accounts"
-	}
-	return fleet.CheckText("dns", ns)
-}
-
 // apiServerFault returns why text is not a URL under which hosts can reach the
 // cluster, or "".
 func apiServerFault(text string) string {

@@ -159,7 +159,7 @@ var phrases = map[string]phrase{
 	"order": {wrong: oneOf(fleet.ByName, fleet.ByIdle), summary: "Invalid order",
 		detail: "The argument %[1]q must be \"name\" or \"idle\" (those with the fewest Pods first), not %[2]s."},
 	"os": {wrong: familyFault, summary: "Invalid os", detail: "%[2]s %[3]s"},
-	"pod_namespace": {wrong: podNamespaceFault, summary: "Invalid namespace of Pods", once: "namespace",
+	"pod_namespace": {wrong: fleet.CheckPodNamespace, summary: "Invalid namespace of Pods", once: "namespace",
 		detail: "%[2]s cannot be a namespace of Pods that run on the hosts: %[3]s.",
 		empty:  "The argument %[1]q must name at least one namespace: Pods run on the hosts only there. Leave it out for \"default\"."},
 	"selector": {wrong: func(text string) string { _, err := fleet.SelectorTerms(text); return reason(err) }, summary: "Invalid selector", detail: "%[3]s."},
