@@ -116,10 +116,11 @@ func TestClaimThatFails(t *testing.T) {
 			t.Parallel()
 			inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 				p := planned(t, w.engine)
-				over, counts := false, make(map[string]int)
+				var over atomic.Bool
+				counts := make(map[string]int)
 				w.Befalls = func(c enginetest.Call) enginetest.Fault {
 					counts[c.What]++
-					if over || tc.once && counts[c.What] > 1 {
+					if over.Load() || tc.once && counts[c.What] > 1 {
 						return enginetest.Fault{}
 					}
 					return tc.fault(w, c)
@@ -127,7 +128,9 @@ func TestClaimThatFails(t *testing.T) {
 				stop, halt := context.WithCancelCause(context.Background())
 				w.engine.Stop = stop
 				w.engine.Emit = func(ev engine.Event) {
-					over = over || ev.Type == engine.HostEnded
+					if ev.Type == engine.HostEnded {
+						over.Store(true)
+					}
 					if tc.stop && ev.Type == engine.Done && ev.Action.Step == "sudo" {
 						halt(errors.New("stopped"))
 					}

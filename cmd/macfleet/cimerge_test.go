@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// look lets the nightly job look at an environment and keep what it saw.
+func (h *hub) look(environment string, run int) {
+	h.t.Helper()
+	h.wants(h.job(readWorkflow(h.t, "drift.yml"), "look", map[string]string{"environment": environment}), "")
+	h.publish("observed-"+environment, run, nil)
+}
+
+// TestMerge: canary goes first, and production follows with exactly what was approved
+// and only from a canary that is converged, Ready and without drift.
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	w := readWorkflow(t, "apply.yml")
+	for _, e := range environments() {
+		h.macfleet(e, "init", "cluster", "--auto-approve")
+	}
+	canary := func() ran {
+		r := h.job(w, "plan-canary", nil)
+		h.wants(r, "")
+		return h.job(w, "canary", nil)
+	}
+	looks := 0
+	planProduction := func() ran {
+		looks++
+		h.look("production", looks)
+		r := h.job(w, "plan-production", nil)
+		for _, e := range r.envs {
+			if name, value, _ := strings.Cut(e, "="); strings.Contains(value, "SECRET") || strings.HasPrefix(name, "SCW_") || name == "KUBECONFIG" {
+				t.Errorf("the job that plans production has %s", e)
+			}
+		}
+		return r
+	}
+	h.wants(canary(), "", "converged.", "Nodes are Ready", "macfleet apply: canary, exit 0")
+	h.wants(h.job(w, "plan-production", nil), "What was seen last", "Nobody has looked at production yet")
+	r := planProduction()
+	h.wants(r, "", "### macfleet plan: acme, environment production")
+	if r.outputs["changes"] != "true" {
+		t.Fatalf("outputs %v", r.outputs)
+	}
+	h.context["needs.plan-production.outputs.changes"] = r.outputs["changes"]
+	h.wants(h.job(w, "production", nil), "", "converged.", "Nodes are Ready")
+	records, err := filepath.Glob(filepath.Join(h.artifacts, "record-production-1", "runs", "*.jsonl"))
+	if err != nil || len(records) != 1 {
+		t.Errorf("records: %v %v", records, err)
+	}
+	if log := r.log; strings.Contains(log, "SECRET") {
+		t.Errorf("a secret is in %s", log)
+	}
+
+	// Nothing more to do: production is asked for no approval.
+	if r := planProduction(); r.failed != "" || r.outputs["changes"] != "false" {
+		t.Errorf("failed %q, outputs %v", r.failed, r.outputs)
+	}
+
+	// Between approval and apply the world moves: what nobody approved is left, and the rest
+	// is done.
+	h.edit("fleets.fleet.hcl", "power {}", "power {\n    sleep = 15\n  }")
+	h.wants(planProduction(), "")
+	hosts := strings.Fields(h.macfleet("production", "hosts", "-o", "name"))
+	h.macfleet("production", "sandbox", "inject", hosts[0], "hostname-edited")
+	h.context["github.run_attempt"] = "2"
+	h.wants(h.job(w, "production", nil), "apply", "not-approved", "Run the failed jobs again")
+	h.macfleet("production", "sandbox", "heal", hosts[0], "hostname-edited")
+	h.context["github.run_attempt"] = "3"
+	h.wants(h.job(w, "production", nil), "", "No changes. All 5 hosts")
+
+	// What a limit of one run leaves for later is approved by nobody, and production is not asked for it.
+	h.edit("fleets.fleet.hcl", "2.32.1", "2.33.0")
+	h.macfleet("production", "artifacts", "lock", "--update", "tart")
+	from := time.Now().UTC().Add(6 * time.Hour)
+	open := h.env
+	h.env = append(slices.Clone(open), fmt.Sprintf(`MACFLEET_VAR_quiet_hours=["daily %s-%s"]`, from.Format("15:04"), from.Add(time.Hour).Format("15:04")))
+	r = planProduction()
+	h.wants(r, "", "All changes of production are deferred by a limit of one run")
+	if r.outputs["changes"] != "false" {
+		t.Errorf("outputs %v", r.outputs)
+	}
+	h.env = open
+	h.wants(planProduction(), "")
+	h.context["github.run_attempt"] = "6"
+	h.wants(h.job(w, "production", nil), "", "converged.")
+
+	// A canary that is not well stops it; the same job again goes on.
+	host := strings.Fields(h.macfleet("canary", "hosts", "-o", "name"))[0]
+	h.macfleet("canary", "sandbox", "inject", host, "unreachable")
+	h.wants(canary(), "apply", "Run the failed jobs again", "macfleet apply: canary, exit 3")
+	h.macfleet("canary", "sandbox", "heal", host, "unreachable")
+	h.context["github.run_attempt"] = "4"
+	h.wants(h.job(w, "canary", nil), "apply", "not-approved")
+	h.wants(h.job(w, "plan-canary", nil), "")
+	h.context["github.run_attempt"] = "5"
+	h.wants(h.job(w, "canary", nil), "", "converged.")
+
+	// A commit that is not the newest applies nothing.
+	must(t, os.WriteFile(filepath.Join(h.dir, "gh", "head"), []byte("newer"), 0o600))
+	h.wants(h.job(w, "canary", nil), "The newest commit alone", "A newer commit is on main")
+}
+
+// TestProofOfCanary: after an apply that did all, a Node that is not Ready and drift
+// each end the job, and with it the way to production.
+func TestProofOfCanary(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	w := readWorkflow(t, "apply.yml")
+	h.fleets("canary")
+	host := strings.Fields(h.macfleet("canary", "hosts", "-o", "name"))[0]
+	j := w.Jobs["canary"]
+	if needs := w.Jobs["plan-production"].Needs; needs != "canary" {
+		t.Errorf("production's plan needs %v", needs)
+	}
+	proof := func(name string) workflow {
+		var steps []step
+		for _, s := range j.Steps {
+			if s.Name == "macfleet" || s.Name == name {
+				steps = append(steps, s)
+			}
+		}
+		return workflow{Jobs: map[string]job{"canary": {Env: j.Env, Steps: steps}}}
+	}
+	ready := proof("Ready")
+	ready.Jobs["canary"].Steps[1].Run = strings.Replace(ready.Jobs["canary"].Steps[1].Run, "--timeout 3m", "--timeout 1s", 1)
+	h.wants(h.job(ready, "canary", nil), "")
+	h.wants(h.job(proof("drift"), "canary", nil), "")
+	h.macfleet("canary", "sandbox", "inject", host, "sleep-enabled")
+	h.wants(h.job(proof("drift"), "canary", nil), "drift", "exit status 2")
+	h.macfleet("canary", "sandbox", "inject", host, "node-not-ready")
+	h.wants(h.job(ready, "canary", nil), "Ready", "exit status 3")
+	h.macfleet("canary", "sandbox", "heal", host, "sleep-enabled")
+	h.macfleet("canary", "sandbox", "heal", host, "node-not-ready")
+	h.macfleet("canary", "sandbox", "inject", host, "unreachable")
+	h.wants(h.job(proof("drift"), "canary", nil), "drift", "exit status 3")
+}
+
+// TestDriftIssue: the nightly job opens one issue, is silent while the drift stays, tells
+// of another one, closes the issue when all is well, and never because nobody knows.
+func TestDriftIssue(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	w := readWorkflow(t, "drift.yml")
+	h.fleets("production")
+	hosts := strings.Fields(h.macfleet("production", "hosts", "-o", "name"))
+	run, matrix := 100, map[string]string{"environment": "production"}
+	night := func(looks string) (string, ran) {
+		t.Helper()
+		run++
+		r := h.job(w, "look", matrix)
+		h.wants(r, looks)
+		if looks == "" {
+			h.publish("drift-production", run, nil)
+		}
+		report := h.job(w, "report", matrix)
+		return h.calls(), report
+	}
+	wants := func(when, pattern, failed string) {
+		t.Helper()
+		calls, r := night("")
+		h.wants(r, failed)
+		if !regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString(calls) {
+			t.Errorf("%s: gh was told %q, wanted %s\n%s", when, calls, pattern, r.log)
+		}
+	}
+	wants("a clean night", "", "")
+	h.macfleet("production", "sandbox", "inject", hosts[0], "sleep-enabled")
+	wants("the first night of drift", "label macfleet-drift-production\nissue created: macfleet-drift-production: Drift of acme-production: 1 difference on 1 host, warning\n", "")
+	wants("the second", "", "")
+	h.macfleet("production", "sandbox", "inject", hosts[1], "hostname-edited")
+	wants("more drift", "issue 1 edited\nissue 1 comment: The drift is another one now: https://github.com/acme/macs/actions/runs/42\n", "")
+	h.macfleet("production", "sandbox", "inject", hosts[1], "unreachable")
+	wants("a host that drifts is silent", "issue 1 edited\n", "")
+	wants("it still is", "", "")
+	h.macfleet("production", "sandbox", "heal", hosts[0], "sleep-enabled")
+	wants("nobody knows of the other one", "issue 1 edited\n", "Issue")
+	h.macfleet("production", "sandbox", "heal", hosts[1], "unreachable")
+	wants("it is back", "issue 1 edited\n(issue 1 comment: .*\n)?", "")
+	h.macfleet("production", "sandbox", "heal", hosts[1], "hostname-edited")
+	wants("all is well", "issue 1 closed: No drift any more: https://github.com/acme/macs/actions/runs/42\n", "")
+	h.macfleet("production", "sandbox", "inject", hosts[1], "unreachable")
+	wants("incomplete without an issue", "", "Issue")
+	h.macfleet("production", "sandbox", "heal", hosts[1], "unreachable")
+
+	// A configuration that cannot be read is a look of nobody.
+	h.macfleet("production", "sandbox", "inject", hosts[0], "sleep-enabled")
+	wants("drift again", "label .*\nissue created: .*\n", "")
+	h.edit("main.fleet.hcl", "macfleet {", "macfleet {{")
+	must(t, os.RemoveAll(filepath.Join(h.artifacts, "drift-production")))
+	calls, r := night("drift")
+	h.wants(r, "What was seen")
+	if calls != "" {
+		t.Errorf("gh was told %q", calls)
+	}
+}
