@@ -119,6 +119,8 @@ func (c *comparison) finding() plan.Finding {
 	change.Reason, change.Fields = c.reason(), diff
 	if change.Disruption == plan.Drain {
 		f.Busy = kit.Tasks(c.seen.work)
+		change.Fields = append(change.Fields, plan.Field{Name: "main ruleset", Before: "live",
+			After: "loaded once, after a drain: a load can cut the network of virtual machines that run"})
 		change.Reason.Text += "; only a load of the whole main ruleset brings them back, and that can cut the network of virtual machines that run, so the host is drained first"
 	}
 	f.Changes = []plan.Change{change}
@@ -215,7 +217,7 @@ func (c *comparison) point() (string, error) {
 
 // otherWriter names who else writes rules of pf, where that may be why they differ.
 func (c *comparison) otherWriter() string {
-	return kit.Choose(c.seen.writer, "; fail2ban (org.macports.fail2ban) writes rules of pf on this host too, and its restart may load the main ruleset", "")
+	return kit.Choose(c.seen.writer, "; fail2ban (org.macports.fail2ban) writes rules of pf here too, and a restart of it may load the main ruleset", "")
 }
 
 // tell is the script that tells the kernel.

@@ -191,7 +191,7 @@ func (c *comparison) settings() (moved, facts []kit.Setting) {
 		enabled,
 		reference,
 		stock,
-		kit.Compare("anchor", kit.Choose(c.evaluated, evaluated, w.anchor+", not evaluated"), evaluated),
+		kit.Compare("anchor", kit.Choose(c.evaluated, evaluated, w.anchor+", not evaluated"+c.otherWriter()), evaluated),
 		kit.Compare("rules", kit.ListOr(c.live.rules, "none"), kit.ListOr(pf.Rules(), "none")),
 		kit.Compare("vm_sources", c.held(pf.SourceTable), w.spec.Tables[pf.SourceTable]),
 		kit.Compare("blocked_dst", c.held(pf.BlockedTable), w.spec.Tables[pf.BlockedTable]),
