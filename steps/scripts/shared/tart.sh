@@ -8,7 +8,7 @@ restore() {
   last=''
   for one in "$lib"/.tart.old.*; do
     if [ -d "$one/tart.app" ]; then
-      if [ -z "$last" ] || [ "$one" -nt "$last" ]; then last=$one; fi
+      if [ -z "$last" ] || [ -n "$(find "$one" -prune -newer "$last")" ]; then last=$one; fi
     fi
   done
   if [ -n "$last" ]; then
