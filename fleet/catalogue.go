@@ -1,14 +1,19 @@
 package fleet
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // What Scaleway offered when this version was made. It offers new ones without asking anybody, so a name that is
 // missing here is doubtful and not wrong.
 var (
 	serverTypes = []string{"M1-M", "M2-M", "M2-L", "M4-S", "M4-SP", "M4-M", "M4-L", "M4-XL"}
 	zones       = []string{"fr-par-1", "fr-par-3"}
-	osFamilies  = []string{"Ventura", "Sonoma", "Sequoia", "Tahoe"}
 )
+
+// releases are the families of macOS by Apple's numbers, the oldest first.
+var releases = []struct{ major, family string }{{"13", "Ventura"}, {"14", "Sonoma"}, {"15", "Sequoia"}, {"26", "Tahoe"}}
 
 // ServerTypes returns the types of Mac minis that Scaleway is known to offer.
 func ServerTypes() []string { return slices.Clone(serverTypes) }
@@ -17,4 +22,21 @@ func ServerTypes() []string { return slices.Clone(serverTypes) }
 func Zones() []string { return slices.Clone(zones) }
 
 // OSFamilies returns the families of macOS that it is known to offer.
-func OSFamilies() []string { return slices.Clone(osFamilies) }
+func OSFamilies() []string {
+	out := make([]string, 0, len(releases))
+	for _, r := range releases {
+		out = append(out, r.family)
+	}
+	return out
+}
+
+// OSFamily returns the family of a macOS version, or "" for one that was not out when this was written.
+func OSFamily(version string) string {
+	major, _, _ := strings.Cut(version, ".")
+	for _, r := range releases {
+		if r.major == major {
+			return r.family
+		}
+	}
+	return ""
+}

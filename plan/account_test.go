@@ -39,8 +39,8 @@ func TestWhatIsElsewhereIsSaid(t *testing.T) {
 	const said = "looked in project p-1, zones fr-par-1; elsewhere the API key sees 2 servers in fr-par-3)"
 	w := newWorld(1, 0, 0)
 	w.snap.Account = account
-	if p := w.plan(t); !strings.Contains(p.Shortages[0].Text, said) {
-		t.Errorf("the shortage says %q", p.Shortages[0].Text)
+	if s := w.plan(t).Shortages[0]; !strings.Contains(s.Text, said) || !strings.HasPrefix(s.Remedy, "check the zones") {
+		t.Errorf("the shortage says %q, to do: %q", s.Text, s.Remedy)
 	}
 	w = newWorld(1, 0, 0)
 	w.snap.Account = account

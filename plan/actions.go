@@ -63,7 +63,7 @@ func releaseRefused(h *Host, replicas int) Action {
 func replaceRefused(h *Host, f fleet.Fleet, g fleet.Group) []Action {
 	var a Action
 	version, _ := h.Seen.OSVersion.Get()
-	switch family := OSFamily(version); {
+	switch family := fleet.OSFamily(version); {
 	case h.Server.Type != g.Type:
 		a = h.action(ReplaceServer, pending, codeWrongType, fmt.Sprintf("the server is of type %s, %s.%s wants %s", h.Server.Type, f.Name, g.Name, g.Type),
 			Field{"type", h.Server.Type, g.Type})

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -136,13 +135,13 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 // the server was first installed with says that no longer, once it was updated.
 func (c *census) runs(s inventory.Server, family string) bool {
 	version, read := c.snap.Hosts[s.ID].OSVersion.Get()
-	return read && OSFamily(version) == family
+	return read && fleet.OSFamily(version) == family
 }
 
 // mayRun reports whether only the host of a pool server can say that it runs another macOS
 // than it was installed with. Images that are no family of macOS are for something else.
 func mayRun(s inventory.Server) bool {
-	return s.Usable() && !s.DeletionScheduled && slices.Contains(slices.Collect(maps.Values(families)), s.OSFamily)
+	return s.Usable() && !s.DeletionScheduled && slices.Contains(fleet.OSFamilies(), s.OSFamily)
 }
 
 // unasked names the servers that were installed with another macOS, where their hosts could
@@ -188,28 +187,18 @@ func ClaimOf(owner fleet.Owner, name, serverID string) Claim {
 	return Claim{Configuration: owner.Name, Environment: owner.Environment, Name: name, ServerID: serverID}
 }
 
-// families are the families of macOS by Apple's numbers.
-var families = map[string]string{"13": "Ventura", "14": "Sonoma", "15": "Sequoia", "26": "Tahoe"}
-
-// OSFamily returns the family of a macOS version, or "" for one that was not out when
-// this was written.
-func OSFamily(version string) string {
-	major, _, _ := strings.Cut(version, ".")
-	return families[major]
-}
-
 // isOther reports whether a version of macOS is surely of another family: also one that came
 // out later, where the family is known.
 func isOther(version, family string) bool {
-	if got := OSFamily(version); version == "" || got != "" {
+	if got := fleet.OSFamily(version); version == "" || got != "" {
 		return version != "" && got != family
 	}
-	return slices.Contains(slices.Collect(maps.Values(families)), family)
+	return slices.Contains(fleet.OSFamilies(), family)
 }
 
 // withFamily names a version of macOS with its family, where that is known.
 func withFamily(version string) string {
-	if family := OSFamily(version); family != "" {
+	if family := fleet.OSFamily(version); family != "" {
 		return version + " (" + family + ")"
 	}
 	return version
@@ -303,6 +292,9 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	if len(n.rejected) > 0 { // an order costs a day's rent at least, and may not be needed
 		why += fmt.Sprintf("; not taken, though there: %d", len(n.rejected))
 		remedy = "see why, under what was not taken from the pool; if it stays so, " + remedy
+	}
+	if a := c.snap.Account; a != nil && len(a.Holds) > 0 {
+		remedy = "check the zones and the project_id of the configuration; if they are right, " + remedy
 	}
 	lacks(n.missing(), codePoolTooSmall, why, remedy)
 }

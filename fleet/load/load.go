@@ -89,7 +89,9 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	cfg.Guardrails = l.guardrails(blocks["guardrails"], sc)
 	cfg.Ignores = l.ignores(blocks["ignore"], sc)
 	fleets := decodeAll(l, blocks["fleet"], sc, fleetBlock{Rollout: fleet.DefaultRollout()})
-	cfg.Fleets = l.fleets(fleets, decodeOnly(l, blocks["defaults"], sc, defaultsBlock{}))
+	defaults := decodeOnly(l, blocks["defaults"], sc, defaultsBlock{})
+	cfg.Fleets = l.fleets(fleets, defaults)
+	l.offered(defaults, fleets)
 	l.lengths(own, envs.all, fleets)
 	r := &roster{loader: l, owners: all, envs: envs, pool: cfg.Scaleway.PoolPrefix, fleets: fleets}
 	cfg.Hosts = r.hosts(decodeAll(l, blocks["host"], sc, hostBlock{}), cfg)

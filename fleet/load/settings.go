@@ -54,6 +54,7 @@ func (l *loader) scaleway(blocks []*hclsyntax.Block, sc *scope, owners []fleet.O
 	if b.Place.good["pool_prefix"] && !l.poolPrefix(b, owners) {
 		b.PoolPrefix = "" // nothing is compared with a faulty one
 	}
+	l.offeredZones(b)
 	return b.Scaleway
 }
 

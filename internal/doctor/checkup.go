@@ -196,7 +196,7 @@ func (e *examination) root() {
 func (e *examination) machine() {
 	e.root()
 	version, read := e.of.Seen.OSVersion.Get()
-	family := plan.OSFamily(version)
+	family := fleet.OSFamily(version)
 	switch {
 	case !read:
 		e.bad("macos", Unknown, "run sw_vers on the host", "%s", e.of.Seen.OSVersion.Why())

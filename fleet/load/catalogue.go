@@ -1,0 +1,53 @@
+package load
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// linuxType is the type of Mac mini that runs Linux.
+const linuxType = "M2-L-ASAHI"
+
+// offered warns of names that Scaleway was not known to offer when this version was made. It may offer them by now, so
+// they are doubtful and no faults.
+func (l *loader) offered(defaults defaultsBlock, fleets []fleetBlock) {
+	l.offeredOS(defaults.Place, defaults.OS)
+	for _, f := range fleets {
+		l.offeredOS(f.Place, f.OS)
+		for _, g := range f.Groups {
+			switch {
+			case !g.Place.good["type"]:
+			case g.Type == linuxType:
+				l.warn(g.Place.at("type"), "Type without macOS", "Servers of the type %q run Linux, and macfleet sets up macOS. Choose another type.", g.Type)
+			default:
+				l.doubt(g.Place.at("type"), "server type", g.Type, fleet.ServerTypes())
+			}
+		}
+	}
+}
+
+func (l *loader) offeredOS(at place, os string) {
+	if at.good["os"] {
+		l.doubt(at.at("os"), "macOS family", os, fleet.OSFamilies())
+	}
+}
+
+// offeredZones is the same for the zones of the scaleway block.
+func (l *loader) offeredZones(b scalewayBlock) {
+	if !b.Place.good["zones"] {
+		return
+	}
+	for i, zone := range b.Zones {
+		l.doubt(elementRange(b.Place.attrs["zones"].Expr, i), "zone", zone, fleet.Zones())
+	}
+}
+
+func (l *loader) doubt(at hcl.Range, what, name string, known []string) {
+	if !slices.Contains(known, name) {
+		l.warn(at, "Not known to be offered", "This version of macfleet does not know that Scaleway offers the %s %s.%s It knows %s. If Scaleway offers it by now, ignore this.",
+			what, quoted(name), didYouMean(fleet.Nearest(name, known)), listed(known))
+	}
+}
