@@ -20,7 +20,7 @@ var (
 
 // clusterNamed names a cluster of which a marker speaks.
 func clusterNamed(name, uid string) string {
-	return cmp.Or(name, "a cluster that is not named") + ", uid " + inventory.ShortUID(uid)
+	return cmp.Or(name, "(no name)") + ", uid " + inventory.ShortUID(uid)
 }
 
 // differs reports whether a marker was written in another cluster than this one. A marker
