@@ -91,6 +91,7 @@ locals {
   labels = { for h in local.hosts : h.name => merge({ rack = "r${h.zone}", team = upper("ci") }, { name = h.name }) }
   known  = [for h in local.hosts : h.name if contains(keys(local.labels), h.name)]
   text   = join("\n", [for k, v in local.labels : "${k}: ${jsonencode(v)}"])
+  share  = format("%d of 100%%2000", 1)
   split  = [for line in split("\n", local.text) : regexall("[a-z]+", replace(line, "mac", "host"))]
 }
 `), Options{Evaluating: func(place string) { places = append(places, place) }})

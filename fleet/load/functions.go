@@ -101,7 +101,7 @@ var longWidth = regexp.MustCompile(`%[-+# 0-9.\[\]]*[0-9]{4}`)
 
 // shortWidths refuses a format such as "%1000000000d".
 func shortWidths(text string) string {
-	if longWidth.MatchString(text) {
+	if longWidth.MatchString(strings.ReplaceAll(text, "%%", "")) { // %% is a percent sign
 		return "a width has at most 3 digits"
 	}
 	return ""
