@@ -7,6 +7,7 @@
 # make fuzz  lets the parsers and rewriters of what hosts say run for a minute each
 # make bench measures the budgets and fails when one is exceeded
 # make conformance HOST=name  checks the table of macOS's tools on a Mac
+# make conformance-settings HOST=name I_OWN_THIS_MAC=1  the same of a Mac that may be disturbed (docs/first-mac.md)
 # make apiserver builds the kube-apiserver that some tests need, once (6 minutes)
 
 GO ?= go
@@ -14,7 +15,7 @@ GO ?= go
 # Only the race detector needs a C compiler, which a fresh machine may lack.
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test lint race strikes fuzz matrix bench conformance apiserver clean
+.PHONY: build demo test lint race strikes fuzz matrix bench conformance conformance-settings apiserver clean
 
 build:
 	$(GO) build -trimpath -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
@@ -71,6 +72,12 @@ matrix:
 conformance:
 	$(GO) test ./internal/conformance -run '^TestMac$$' -count 1 -v -timeout 30m -host '$(HOST)' \
 	  -user '$(if $(filter command line,$(origin USER)),$(USER),m1)' -key '$(if $(KEY),$(abspath $(KEY)))' -fingerprint '$(FINGERPRINT)' $(if $(FILES),-files)
+
+# docs/first-mac.md says what this disturbs on a Mac and what it takes back.
+conformance-settings:
+	$(GO) test ./internal/conformance -run '^TestOwnedMac$$' -count 1 -v -timeout 40m -host '$(HOST)' \
+	  -user '$(if $(filter command line,$(origin USER)),$(USER),m1)' -key '$(if $(KEY),$(abspath $(KEY)))' -fingerprint '$(FINGERPRINT)' \
+	  $(if $(filter 1,$(I_OWN_THIS_MAC)),-own) $(if $(filter 1,$(ANYWAY)),-anyway) -vm '$(VM)' -out '$(if $(OUT),$(abspath $(OUT)))'
 
 # The tests also need etcd (Debian: etcd-server).
 apiserver:
