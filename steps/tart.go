@@ -16,7 +16,7 @@ var (
 	codeTartUnverified = plan.NewCode("tart-unverified", plan.Warning,
 		"nobody knows whether Tart's bundle is whole: the note of what was unpacked is missing or damaged")
 	codeTartLeftover = plan.NewCode("tart-leftover", plan.Notice, "a bundle of Tart that was replaced could not be removed",
-		"in System Settings, General, Sharing, Remote Login, allow full disk access for remote users; then on the host: sudo rm -rf /usr/local/lib/.tart.old*")
+		"in System Settings, General, Sharing, Remote Login, allow full disk access for remote users; then on the host: sudo rm -rf /usr/local/lib/.tart.old* /usr/local/lib/.tart.new.*")
 	codeTartOutdated      = plan.NewCode("tart-outdated", plan.Warning, "Tart has another version than is wanted")
 	codeTartWrapperEdited = plan.NewCode("tart-wrapper-edited", plan.Warning, "Tart's wrapper is not as macfleet writes it")
 	codeTartNotWanted     = plan.NewCode("tart-not-wanted", plan.Notice, "the configuration has no tart block, and macfleet installed what is there")
@@ -156,9 +156,9 @@ func (t tart) Diff(v plan.View) plan.Finding {
 }
 
 // leftovers warns of bundles of before that could not be removed: macOS protects an app that was launched, from root
-// as well. The next run removes those of one that was cut off.
+// as well. The next run removes those of one that was cut off, or puts one back where the bundle is missing.
 func (s tartState) leftovers(unfinished bool) []plan.Trouble {
-	if len(s.left) == 0 || unfinished {
+	if len(s.left) == 0 || unfinished || !s.program.There {
 		return nil
 	}
 	return []plan.Trouble{*codeTartLeftover.Trouble("a bundle of Tart that was replaced could not be removed: " + strings.Join(s.left, ", "))}

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -112,6 +113,22 @@ func TestProtectedBundle(t *testing.T) {
 	}
 	said, err := m.Run(t.Context(), "root", "/usr/local/bin/tart --version")
 	if err != nil || string(said.Stdout) != "2.34.0\n" {
+		t.Errorf("it runs %q, %v", said.Stdout, err)
+	}
+	// A bundle that was never launched can be moved aside, and the new one was launched when it was tried.
+	if err := errors.Join(m.SetSwitch("app-management", "off"), m.Remove("/usr/local/lib/macfleet/tart.receipt")); err != nil {
+		t.Fatal(err)
+	}
+	tart.Artifact = release("2.34.0")
+	converges(t, e)
+	tart.Artifact = release("2.35.0")
+	if err := m.SetSwitch("app-management", "all"); err != nil {
+		t.Fatal(err)
+	}
+	if r := apply(t, e); len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "does not let macfleet replace") {
+		t.Errorf("failures %v", r.Failures)
+	}
+	if said, err := m.Run(t.Context(), "root", "/usr/local/bin/tart --version"); err != nil || string(said.Stdout) != "2.34.0\n" {
 		t.Errorf("it runs %q, %v", said.Stdout, err)
 	}
 	protect("off")

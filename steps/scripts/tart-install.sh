@@ -45,10 +45,13 @@ if [ -d "$bundle" ]; then
 fi
 aside=$(mktemp -d "$lib/.tart.old.XXXXXX")
 if [ -e "$bundle" ] || [ -h "$bundle" ]; then mv "$bundle" "$aside/tart.app" || protected move; fi
-if ! mv "$new/tart.app" "$bundle" || ! runs "$program"; then
+moved=yes
+mv "$new/tart.app" "$bundle" || moved=''
+if [ -z "$moved" ] || ! runs "$program"; then
   [ ! -e "$bundle" ] || mv "$bundle" "$aside/failed.app"
   [ ! -e "$aside/tart.app" ] || mv "$aside/tart.app" "$bundle"
   sweep
+  [ -n "$moved" ] || protected replace
   echo "tart of $archive does not run in its place; the version from before is back" >&2
   exit 1
 fi

@@ -35,7 +35,7 @@ if [ -n "$noted" ] && [ -f "$program" ]; then
 elif [ -n "$current" ] && [ -f "$program" ]; then
   say "unverified 0"
 fi
-for path in /usr/local/lib/.tart.old /usr/local/lib/.tart.old.*; do
+for path in /usr/local/lib/.tart.old /usr/local/lib/.tart.old.* /usr/local/lib/.tart.new.*; do
   [ ! -d "$path" ] || printf '%s\n' "$path"
 done
 say "old 0"
