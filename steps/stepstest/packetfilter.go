@@ -21,7 +21,7 @@ type PacketFilter struct {
 	Bridge           string            // what ifconfig bridge100 says; empty: there is none
 	Work             string            // of virtual machines, where there is a bridge
 	Reference        string            // what pfctl said of macfleet's own reference; empty: it took none
-	Fail2ban         bool              // its job is loaded
+	Fail2ban         bool              // its job is installed
 }
 
 // Anchor is an anchor as pfctl lists it.
@@ -153,7 +153,7 @@ func (p PacketFilter) Answer() plan.Answer {
 		part(text, "first 0")
 	}
 	part("", "job %d", p.Job)
-	part("", "fail2ban %d", choose(p.Fail2ban, 0, 113))
+	part("", "fail2ban %d", choose(p.Fail2ban, 0, 1))
 	part(p.Bridge, "bridge %d", choose(p.Bridge != "", 0, 1))
 	if p.Bridge != "" {
 		part(p.Work, "work 0")

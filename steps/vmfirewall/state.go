@@ -35,7 +35,7 @@ type packetFilter struct {
 	held    string                   // the references of pf that there are
 	token   string                   // what pfctl said of macfleet's own
 	work    []kit.Working            // virtual machines that run, and what makes them; asked where there is a bridge
-	writer  bool                     // launchd has fail2ban's job, which writes rules too
+	writer  bool                     // fail2ban is installed, which writes rules too
 	bridge  netip.Prefix             // the network of virtual machines; invalid: none runs
 }
 
@@ -69,8 +69,7 @@ func (p *packetFilter) take(part kit.Part) (err error) {
 	if what, inAnchor := strings.CutPrefix(part.Name, "live "); inAnchor {
 		return p.live(what, part)
 	}
-	foundNone := part.Exit == 1 && (part.Name == "first" || part.Name == "token")
-	none := part.Name == "job" || part.Name == "fail2ban" || part.Name == "bridge" || foundNone
+	none := part.Name == "job" || part.Name == "fail2ban" || part.Name == "bridge"
 	if part.Exit != 0 && !none {
 		return part.Worked()
 	}
@@ -80,7 +79,6 @@ func (p *packetFilter) take(part kit.Part) (err error) {
 		err = kit.JobCode(part.Exit)
 	case "fail2ban":
 		p.writer = part.Exit == 0
-		err = kit.JobCode(part.Exit)
 	case "references":
 		p.held = part.Body
 	case "token":

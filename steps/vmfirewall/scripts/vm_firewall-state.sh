@@ -34,8 +34,10 @@ say "info $?"
 pfctl -s References 2>/dev/null
 say "references $?"
 if [ -f /var/run/dev.macfleet.pf ]; then
-  grep '^Token' /var/run/dev.macfleet.pf
-  say "token $?"
+  while read -r line; do
+    case $line in Token*) printf '%s\n' "$line" ;; esac
+  done </var/run/dev.macfleet.pf
+  say "token 0"
 fi
 pfctl -s rules 2>/dev/null
 say "rules $?"
@@ -65,12 +67,18 @@ file "$job"
 first=/etc/macfleet/pf.conf.first
 if [ -f "$first" ]; then
   # An empty file gets back all that it had; of any other, macOS's own lines are compared.
-  if grep -q '^[^#]*[a-z]' "$conf"; then grep -i '^[^#]*com\.apple' "$first"; else cat "$first"; fi
-  say "first $?"
+  bare=yes
+  [ ! -f "$conf" ] || while read -r line || [ -n "$line" ]; do
+    case $line in '' | '#'*) ;; *) bare='' ;; esac
+  done <"$conf"
+  while IFS= read -r line || [ -n "$line" ]; do
+    case $line in *com.apple*) printf '%s\n' "$line" ;; *) [ -z "$bare" ] || printf '%s\n' "$line" ;; esac
+  done <"$first"
+  say "first 0"
 fi
 launchctl print system/dev.macfleet.pf >/dev/null 2>&1
 say "job $?"
-launchctl print system/org.macports.fail2ban >/dev/null 2>&1
+[ -f /Library/LaunchDaemons/org.macports.fail2ban.plist ]
 say "fail2ban $?"
 ifconfig bridge100 2>/dev/null
 code=$?
