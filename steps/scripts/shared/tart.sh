@@ -8,7 +8,8 @@ restore() {
   last=''
   for one in "$lib"/.tart.old.*; do
     if [ -d "$one/tart.app" ]; then
-      if [ -z "$last" ] || [ -n "$(find "$one" -prune -newer "$last")" ]; then last=$one; fi
+      # shellcheck disable=SC3013 # beyond POSIX, and macOS's bash has it
+      if [ -z "$last" ] || [ "$one" -nt "$last" ]; then last=$one; fi
     fi
   done
   if [ -n "$last" ]; then
