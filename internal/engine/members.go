@@ -58,6 +58,7 @@ type Waited struct {
 // first look, and when they or the reasons change.
 func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)) (Waited, error) {
 	g, began := e.newGate(), e.Now()
+	g.macs = true
 	defer g.end()
 	for _, h := range m.Hosts {
 		if h.Spec.Spec.JoinsCluster() {
@@ -87,7 +88,7 @@ func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)
 		case <-ctx.Done():
 			return Waited{}, ctx.Err()
 		case <-late.C:
-			over = true // the deadline is the last look's, not the one before
+			over, g.looks = true, 0 // the deadline is the last look's, not the one before; that one asks for all
 		case <-tick.C:
 		}
 	}

@@ -38,6 +38,8 @@ type gate struct {
 	alone   []NotReady                // whose Nodes are Ready, and why the hosts could not be asked
 	nodes   map[string]inventory.Node // by name, as of the last list that was had
 	last    error                     // of the last look, where it failed
+	macs    bool                      // most looks list the Nodes of Macs alone: nobody but those that wait counts
+	looks   int                       // of those, since all Nodes were listed
 }
 
 // awaited is a host that is waited for.
@@ -64,7 +66,7 @@ func (g *gate) add(h plan.Host, since time.Time) {
 // Ready, and returns what release does. A list that cannot be had is asked for again until
 // time is up.
 func (g *gate) look(ctx context.Context) []*awaited {
-	nodes, err := g.engine.Cluster.Nodes(ctx)
+	nodes, err := g.list(ctx)
 	if g.last = g.engine.scrubError(err); err != nil {
 		return nil
 	}
@@ -80,6 +82,25 @@ func (g *gate) look(ctx context.Context) []*awaited {
 	}
 	g.ask(ctx)
 	return g.release()
+}
+
+// looksAtMacs is how many looks ask for Nodes of Macs alone before one asks for all: a Node of ours may lack
+// the label.
+const looksAtMacs = 9
+
+// list returns the Nodes. A gate that waits alone mostly asks for those of Macs, as a cluster may have thousands
+// of others. As long as a host's Node lacks the label, all are asked for.
+func (g *gate) list(ctx context.Context) ([]inventory.Node, error) {
+	unlabelled := slices.ContainsFunc(g.waiting, func(h *awaited) bool {
+		n, there := h.Node.Get()
+		return there && !n.IsMac()
+	})
+	if g.macs && g.looks > 0 && !unlabelled {
+		g.looks = (g.looks + 1) % (looksAtMacs + 1)
+		return g.engine.Cluster.Macs(ctx)
+	}
+	g.looks = 1
+	return g.engine.Cluster.Nodes(ctx)
 }
 
 // release lets go of hosts that are Ready: it returns those.

@@ -174,6 +174,9 @@ func (c cluster) Nodes(ctx context.Context) (out []inventory.Node, err error) {
 	return out, c.call(ctx, "nodes", "", func() error { out = c.world.list(); return nil })
 }
 
+// Macs are all Nodes here, labelled or not.
+func (c cluster) Macs(ctx context.Context) ([]inventory.Node, error) { return c.Nodes(ctx) }
+
 // Observe reads the Nodes and all else.
 func (c cluster) Observe(ctx context.Context, _ bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
 	var nodes []inventory.Node

@@ -72,11 +72,20 @@ const (
 // kubelet that died stands for most of a minute, or for ever where nothing in
 // the cluster judges it. Who may not read Leases gets the conditions alone.
 func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
+	return c.nodesBy(ctx, metav1.ListOptions{})
+}
+
+// Macs returns the Nodes that say that they run macOS: a cluster may have thousands of others.
+func (c *Client) Macs(ctx context.Context) ([]inventory.Node, error) {
+	return c.nodesBy(ctx, metav1.ListOptions{LabelSelector: corev1.LabelOSStable + "=" + inventory.MacOS})
+}
+
+func (c *Client) nodesBy(ctx context.Context, o metav1.ListOptions) ([]inventory.Node, error) {
 	var nodes []inventory.Node
 	var beats map[string]coordinationv1.LeaseSpec
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return each(gctx, "nodes", c.api.CoreV1().Nodes().List, metav1.ListOptions{}, func() func(*corev1.Node) error {
+		return each(gctx, "nodes", c.api.CoreV1().Nodes().List, o, func() func(*corev1.Node) error {
 			nodes = nil
 			return func(n *corev1.Node) error {
 				nodes = append(nodes, c.toNode(n))

@@ -249,3 +249,25 @@ func TestHold(t *testing.T) {
 		}
 	})
 }
+
+// TestMacs asks for the Nodes of Macs alone.
+func TestMacs(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		client, mac, linux := c.client(t, c.options(t)), name(t, "mac"), name(t, "linux")
+		for node, os := range map[string]string{mac: "darwin", linux: "linux"} {
+			_, err := c.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node,
+				Labels: map[string]string{"kubernetes.io/os": os}}}, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		macs, err := client.Macs(t.Context())
+		has := func(name string) bool {
+			return slices.ContainsFunc(macs, func(n inventory.Node) bool { return n.Name == name })
+		}
+		if err != nil || !has(mac) || has(linux) {
+			t.Errorf("%+v, %v", macs, err)
+		}
+	})
+}

@@ -29,7 +29,7 @@ func (c *Client) pods(ctx context.Context, nodes func() ([]inventory.Node, error
 		all, err := nodes()
 		macs := make(map[string]bool, len(all))
 		for _, n := range all {
-			macs[n.Name] = n.ServerID() != "" || n.Labels[corev1.LabelOSStable] == "darwin"
+			macs[n.Name] = n.ServerID() != "" || n.IsMac()
 		}
 		return macs, err
 	})
