@@ -25,10 +25,10 @@ type Nodes interface {
 	ID(context.Context) (inventory.ClusterID, error)
 	// Nodes lists all Nodes. Their readiness is judged with their heartbeats.
 	Nodes(context.Context) ([]inventory.Node, error)
-	// Observe reads the Nodes and all else; what only a host that joins needs is read
-	// where joins says so. What cannot be read is unread in the result.
 	// Macs returns the Nodes that say that they run macOS.
 	Macs(ctx context.Context) ([]inventory.Node, error)
+	// Observe reads the Nodes and all else; what only a host that joins needs is read
+	// where joins says so. What cannot be read is unread in the result.
 	Observe(ctx context.Context, joins bool) (inventory.Seen[[]inventory.Node], inventory.Cluster)
 	// SetProviderID sets the provider id of a Node that has none.
 	SetProviderID(ctx context.Context, n inventory.Node, id string) error
