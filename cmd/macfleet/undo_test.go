@@ -23,7 +23,10 @@ func arm(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(filepath.Join(filepath.Dir(args[0]), "machine.json"))), &machine))
 	b := machine.Booted
 	boot := fmt.Sprintf("{ sec = %d, usec = %d } %s", b.Unix(), b.Nanosecond()/1000, b.Format("Mon Jan _2 15:04:05 2006"))
-	dir := filepath.Join(args[0], "etc/macfleet/undo/armed.killedrun")
+	undo := filepath.Join(args[0], "etc/macfleet/undo")
+	dir := filepath.Join(undo, "armed.killedrun")
+	ts.Check(os.MkdirAll(filepath.Join(undo, "queue"), 0o755))
+	ts.Check(os.WriteFile(filepath.Join(undo, "queue/killedrun"), nil, 0o644))
 	ts.Check(os.MkdirAll(dir, 0o711))
 	for name, text := range map[string]string{"boot": boot, "deadline": strconv.FormatInt(time.Now().Unix()+seconds, 10), "limit": "60",
 		"step": "vm_firewall", "restore": ":"} {

@@ -3,8 +3,10 @@ package app
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -116,11 +118,48 @@ func interruptedCluster(t *testing.T, world *sandbox.World, interrupt func()) st
 	}}
 	server := httptest.NewServer(proxy)
 	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	namesLeadHere(t)
 	name := filepath.Join(t.TempDir(), "kubeconfig")
 	config := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"acme-canary","clusters":[{"name":"x","cluster":{"server":%q}}],`+
-		`"contexts":[{"name":"acme-canary","context":{"cluster":"x","user":"x"}}],"users":[{"name":"x","user":{"token":"x"}}]}`, server.URL)
+		`"contexts":[{"name":"acme-canary","context":{"cluster":"x","user":"x"}}],"users":[{"name":"x","user":{"token":"x"}}]}`, "http://cluster.acme.test:"+port)
 	if err := os.WriteFile(name, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return name
+}
+
+// namesLeadHere lets every name lead to the loopback: a kubeconfig for other machines is made of no address of it.
+func namesLeadHere(t *testing.T) {
+	t.Helper()
+	was := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = was })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		asks, answers := net.Pipe()
+		go resolve(answers)
+		return asks, nil
+	}}
+}
+
+// resolve answers one question for addresses, framed as over TCP (RFC 1035, 4.2.2), with 127.0.0.1.
+func resolve(c net.Conn) {
+	defer c.Close()
+	var length [2]byte
+	if _, err := io.ReadFull(c, length[:]); err != nil {
+		return
+	}
+	query := make([]byte, binary.BigEndian.Uint16(length[:]))
+	if _, err := io.ReadFull(c, query); err != nil || len(query) < 17 {
+		return
+	}
+	end := 12 + bytes.IndexByte(query[12:], 0) + 5 // the name, its type and its class
+	answer := append([]byte{query[0], query[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, query[12:end]...)
+	if ipv4 := query[end-3] == 1; ipv4 {
+		answer[7] = 1
+		answer = append(answer, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1)
+	}
+	_, _ = c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
 }

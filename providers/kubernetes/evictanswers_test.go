@@ -55,14 +55,20 @@ func TestEvictionConflicts(t *testing.T) {
 			eachCluster(t, func(t *testing.T, c *cluster) {
 				c.addNamespace(t)
 				o := c.options(t)
-				var asked *atomic.Int32
-				o.Wrap, asked = answering(conflict)
+				answer, asked := answering(conflict)
+				o.Wrap = func(next http.RoundTripper) http.RoundTripper {
+					answered := answer(next)
+					return roundTripper(func(r *http.Request) (*http.Response, error) {
+						// Somebody deletes the Pod between the look and the eviction.
+						if tc.deleted && strings.HasSuffix(r.URL.Path, "/eviction") && asked.Load() == 0 {
+							c.deletePod(t, "runner", 30)
+						}
+						return answered.RoundTrip(r)
+					})
+				}
 				client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
 				c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
 				c.phase(t, "runner", corev1.PodRunning, "")
-				if tc.deleted {
-					c.deletePod(t, "runner", 30)
-				}
 				c.kubelet(t)
 				var said told
 				if err := client.EmptyNode(t.Context(), node, time.Minute, false, said.tell); err != nil {
