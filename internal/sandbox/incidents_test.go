@@ -113,7 +113,7 @@ func TestIncidentsAreListed(t *testing.T) {
 		"owned-by-cluster-api", "machine-not-bound",
 		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "stale-binary-running", "second-kubelet", "btm-disallowed", "kubelet-pin-outdated", "tart-bundle-torn",
 		"orphan-vm", "push-in-progress", "disk-full", "swapped-host",
-		"deletion-scheduled", "server-busy", "server-reinstalling", "server-locked", "server-error"}
+		"deletion-scheduled", "server-busy", "server-reinstalling", "server-locked", "server-error", "session-screen-locked", "tart-leftover"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
 	}

@@ -71,7 +71,7 @@ func troubles() []trouble {
 		},
 	}
 	return slices.Concat(all, wireTroubles(), sudoTroubles(), loginTroubles(), pfTroubles(), clusterTroubles(), drainTroubles(), capiTroubles(), kubeletTroubles(), pinTroubles(),
-		bundleTroubles(), vmTroubles(), serverTroubles())
+		bundleTroubles(), vmTroubles(), serverTroubles(), shellTroubles())
 }
 
 // wireTroubles are those that show in the conversation with a host, not in its settings.

@@ -1,0 +1,46 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+)
+
+// shellTroubles are the incidents that a root shell on the Mac is enough for.
+func shellTroubles() []trouble {
+	const lock = "defaults write /Library/Preferences/com.apple.loginwindow autoLoginUserScreenLocked -bool "
+	const left = "/usr/local/lib/.tart.old.sandbox"
+	return []trouble{
+		shellTrouble("session-screen-locked", "a session that comes up by automatic login comes up with its screen locked",
+			lock+"true", `[ "$(defaults read /Library/Preferences/com.apple.loginwindow autoLoginUserScreenLocked 2>/dev/null)" = 1 ]`, lock+"false"),
+		shellTrouble("tart-leftover", "a bundle of Tart that was replaced lies there still: macOS let nobody remove it",
+			"mkdir -p "+left+"/tart.app", "[ -d "+left+" ]", "rm -rf "+left),
+	}
+}
+
+// shellTrouble is an incident that three scripts make, recognise and undo.
+func shellTrouble(name, summary, cause, lasts, cure string) trouble {
+	exit := func(ctx context.Context, v *victim, script string) (int, error) {
+		machine, err := v.machine()
+		if err != nil {
+			return 0, err
+		}
+		answer, err := machine.Run(ctx, "root", script)
+		return answer.Exit, err
+	}
+	must := func(script string) func(context.Context, *victim) error {
+		return func(ctx context.Context, v *victim) error {
+			code, err := exit(ctx, v, script)
+			if err == nil && code != 0 {
+				err = fmt.Errorf("%q ended with exit %d", script, code)
+			}
+			return err
+		}
+	}
+	return trouble{
+		Incident: Incident{name, summary}, remember: nothing, cause: must(cause), cure: must(cure),
+		lasts: func(ctx context.Context, v *victim) (bool, error) {
+			code, err := exit(ctx, v, lasts)
+			return err == nil && code == 0, err
+		},
+	}
+}
