@@ -128,6 +128,7 @@ type draft struct {
 	host    *Host // in the plan
 	actions []Action
 	refused *Trouble // it must not be touched, and its steps are not asked
+	node    StepID   // the step that makes it a Node; empty: none was asked
 }
 
 // keep plans the members of a group, and refuses the releases of those that are
@@ -184,6 +185,7 @@ func (c *computation) finish(d *draft) {
 	d.actions = append(d.actions, c.release(h)...)
 	c.watchServer(h, d.actions)
 	h.hold(d.actions)
+	h.movesWhole(d.actions, d.node)
 	h.failing()
 	c.bindings(h)
 	c.watchNode(h, d.actions)
@@ -253,8 +255,9 @@ func (c *computation) work(d *draft) {
 	d.actions = append(append(d.actions, rotation.after...), c.joined(h)...)
 	d.actions = h.vacates(w.node, d.actions)
 	d.actions = append(d.actions, c.departing(h, d.actions)...)
-	d.actions = append(d.actions, c.leavesBehind(h, d.actions)...)
+	d.actions = append(d.actions, c.leavesBehind(h, d.actions, w.node)...)
 	c.cluster.unprepared(h, d.actions, w.node)
+	d.node = w.node
 	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
 		h.Refused = MissingSudo()
 	}

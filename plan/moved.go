@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -162,6 +163,35 @@ func (h *Host) vacates(node StepID, actions []Action) []Action {
 	return slices.Insert(actions, 0, first)
 }
 
+// movesWhole refuses what is left of a move where a part of it is refused: a host that is half
+// moved is hard to understand. It is asked last, as until then more may be refused.
+func (h *Host) movesWhole(actions []Action, node StepID) {
+	if len(h.Former) == 0 {
+		return
+	}
+	why, whole := h.unmoved(actions, node), h.toBeRenamed()
+	for i := range actions {
+		// What only a finalizer holds may be what the move waits for. Where the host has its name, its
+		// kubelet may still work by what it had before.
+		if a := &actions[i]; whole && a.Kind != ReleasePods || a.Was != "" {
+			a.Refusal = cmp.Or(a.Refusal, why)
+		}
+	}
+}
+
+// unmoved returns why the host's kubelet does not come to go by its new name with these actions, or
+// nil. What else is refused has nothing to do with that.
+func (h *Host) unmoved(actions []Action, node StepID) *Trouble {
+	for _, a := range actions {
+		part := a.Kind == DrainNode || a.Kind == IdentifyHost || a.Kind == RenameServer || node != "" && a.Step == node
+		removed := !h.Spec.Spec.JoinsCluster() && a.Disruption >= Drain && slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Removes })
+		if a.Refusal != nil && (part || removed) {
+			return a.Refusal
+		}
+	}
+	return nil
+}
+
 // undrained returns why a host that is to be no Node under its new name must not leave the one
 // that it has, or nil: the removal of its kubelet drains it, or a person has.
 func (h *Host) undrained(n inventory.Node, actions []Action) *Trouble {
@@ -203,10 +233,11 @@ func (h *Host) unmovable() *Trouble {
 }
 
 // leavesBehind returns what is taken from the cluster of a host that has moved, after its
-// steps: its kubelet goes by the new name then.
-func (c *computation) leavesBehind(h *Host, actions []Action) []Action {
-	refused := slices.ContainsFunc(actions, func(a Action) bool { return a.Refusal != nil })
-	if !c.cluster.there || refused || h.Blind || len(h.Unread) > 0 || len(c.sel.Steps) > 0 {
+// steps: its kubelet goes by the new name then. node is the step that makes it a Node. What else
+// is refused or unread keeps nothing back, as the host moves all the same.
+func (c *computation) leavesBehind(h *Host, actions []Action, node StepID) []Action {
+	unread := h.Blind || slices.ContainsFunc(h.Unread, func(u StepUnread) bool { return node == "" || u.Step == node })
+	if !c.cluster.there || h.unmoved(actions, node) != nil || unread || len(c.sel.Steps) > 0 {
 		return nil
 	}
 	drains := slices.ContainsFunc(actions, func(a Action) bool { return a.Drains || a.Forced })

@@ -218,6 +218,31 @@ func TestMoveOfAClosedNode(t *testing.T) {
 	}
 }
 
+// TestMoveOfHostsThatAreTooMany: what a person must do on a host for another reason keeps no part of its
+// move back: what a person closed stays closed, and nothing is left of the old name.
+func TestMoveOfHostsThatAreTooMany(t *testing.T) {
+	t.Parallel()
+	moving(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.Config.Fleets[0].Groups[0].Replicas = 1
+		for _, name := range names {
+			w.Cordon(name, "mona@desk", "")
+		}
+		if r := apply(t, w.engine); len(r.Failures) > 0 {
+			t.Fatalf("failures %+v", r.Failures)
+		}
+		for _, name := range names {
+			if n, _ := w.Node(inJobs(name)); !n.Cordoned || n.CordonRun != "" || n.CordonedBy != "mona@desk" {
+				t.Errorf("%+v", n)
+			}
+			for _, line := range w.Lasting() {
+				if strings.Contains(line, name) {
+					t.Errorf("this is left: %s", line)
+				}
+			}
+		}
+	})
+}
+
 // TestMoveNeedsDrain: a Node that no drain empties keeps its host as it is.
 func TestMoveNeedsDrain(t *testing.T) {
 	t.Parallel()
