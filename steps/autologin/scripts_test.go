@@ -254,6 +254,11 @@ func TestAutoLoginScriptFails(t *testing.T) {
 			"loginwindow cannot be restarted: launchctl kickstart ended with exit 37; restart the Mac while it is idle", 0, "no-gui-session"},
 		{"loginwindow is protected and stays away", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "150"); m.set("away", "") }, "", 76,
 			"loginwindow cannot be restarted: launchctl kickstart -k ended with exit 150, and launchd does not start it again after killall; restart the Mac", 0, "dead-loginwindow"},
+		{"loginwindow is protected, and another account is switched out", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) {
+			m.set("protected", "150")
+			m.set("switched-out", "412")
+			m.set("window", "99")
+		}, "", 76, "loginwindow cannot be restarted: launchctl kickstart -k ended with exit 150, and killall would end other sessions with it", 0, "no-gui-session"},
 		{"no session comes", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("slow", "") }, "", 78,
 			"no session of m1 came up within 30 s, though /etc/kcpassword is intact", 1, "no-gui-session"},
 	} {

@@ -80,6 +80,9 @@ restart() {
     launchctl kickstart system/com.apple.loginwindow || unstarted "$why, and it has no process that could be ended"
     return
   fi
+  # killall ends every loginwindow, and each account that was switched out at the screen has one of its own.
+  [ "$(pgrep -x loginwindow)" = "$pid" ] ||
+    unstarted "$why, and killall would end other sessions with it: it is not the only loginwindow (pgrep -xl loginwindow)"
   before=$pid left=10
   killall loginwindow || unstarted "$why, and killall could not end it"
   window

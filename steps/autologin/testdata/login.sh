@@ -98,7 +98,9 @@ case "$name $*" in
   'launchctl kickstart -k system/com.apple.loginwindow')
     if [ -e "$STATE/protected" ]; then status=$(cat "$STATE/protected"); else kick; fi ;;
   'launchctl kickstart system/com.apple.loginwindow') kick ;;
+  'pgrep -x loginwindow') cat "$STATE/window" "$STATE/switched-out" 2>/dev/null || echo 99 ;;
   'killall loginwindow')
+    [ ! -e "$STATE/switched-out" ] || echo ended >>"$STATE/ended"
     if [ -e "$STATE/away" ]; then echo >"$STATE/dead"; else kick; fi
     echo 100 >"$STATE/window" ;;
   'pgrep -f '*) cat "$STATE/work" 2>/dev/null || status=1 ;;
