@@ -20,13 +20,15 @@ func TestPinnedProgram(t *testing.T) {
 	for _, tc := range []struct {
 		name, suffix string
 		pin, ends    string
-		loads        int // of an update, a repair and a roll back
+		drain        string // how long a kubelet takes to end
+		loads        int    // of an update, a repair and a roll back
 	}{
-		{"ad hoc, killed", "", "killed", "group", 1},
-		{"ad hoc, 78", "", "78", "group", 1},
-		{"ad hoc, where a kickstart would do", "", "never", "group", 1},
-		{"ad hoc, machines in the job's hands", "", "killed", "all", 1},
-		{"of one team", "-signed", "killed", "group", 0},
+		{"ad hoc, killed", "", "killed", "group", "3s", 1},
+		{"ad hoc, 78", "", "78", "group", "3s", 1},
+		{"ad hoc, where a kickstart would do", "", "never", "group", "3s", 1},
+		{"ad hoc, machines in the job's hands", "", "killed", "all", "3s", 1},
+		{"ad hoc, slow to end", "", "killed", "group", "20s", 1},
+		{"of one team", "-signed", "killed", "group", "3s", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -40,7 +42,7 @@ func TestPinnedProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name, value := range map[string]string{"launchd-pins-program": tc.pin, "launchd-ends-with-job": tc.ends,
-				"launchctl-bootstrap-of-new-file": "5"} {
+				"launchctl-bootstrap-of-new-file": "5", "launchd-drain-time": tc.drain} {
 				if err := m.SetSwitch(name, value); err != nil {
 					t.Fatal(err)
 				}

@@ -67,8 +67,9 @@ type ending struct {
 
 // Times of launchd.
 const (
-	throttle    = 10 * time.Second // ThrottleInterval's default, from spawn to spawn
-	exitTimeout = 5 * time.Second  // ExitTimeOut's default for a system job
+	throttle          = 10 * time.Second // ThrottleInterval's default, from spawn to spawn
+	exitTimeout       = 5 * time.Second  // ExitTimeOut's default for a system job
+	manualExitTimeout = 20 * time.Second // the default that launchd.plist(5) names
 )
 
 // exitConfig is EX_CONFIG: launchd could not even set the process up.

@@ -147,7 +147,11 @@ func (v *visit) unload(m *manager, now time.Time, d domain, label string) error 
 	if err := v.endsWith(j); err != nil {
 		return err
 	}
-	j.Due, j.Gone = time.Time{}, now.Add(min(v.timeSwitched(drainTimeSwitch), j.About.ExitWithin))
+	drain := v.timeSwitched(drainTimeSwitch)
+	if drain != manualExitTimeout { // else launchd waits as its manual says
+		drain = min(drain, j.About.ExitWithin)
+	}
+	j.Due, j.Gone = time.Time{}, now.Add(drain)
 	if code := v.codeSwitched(bootoutSwitch); code != 0 {
 		return launchCode(code)
 	}

@@ -27,7 +27,7 @@ func launchdSwitches() []Switch {
 	return []Switch{
 		{noSessionSwitch, "how launchctl ends when it is asked for the domain of a session that does not exist", []string{"113", "112", "125"}},
 		{drainCodeSwitch, "how bootstrap ends while the label of the job before is not free yet", []string{"5", "37"}},
-		{drainTimeSwitch, "how long a job's process takes to end after a bootout", []string{"3s", "0s", "1s", "5s"}},
+		{drainTimeSwitch, "how long a job's process takes to end after a bootout", []string{"3s", "0s", "1s", "5s", "20s"}},
 		{bootoutSwitch, "how bootout ends for a job whose process has not ended yet", []string{"0", "36"}},
 		{disabledSwitch, "how bootstrap ends for a job that is disabled", []string{"5", "119"}},
 		{ownerSwitch, "how bootstrap ends for a property list with a wrong owner or mode", []string{"5", "122"}},

@@ -20,7 +20,7 @@ refused() {
 }
 
 # leave takes the service $1 out of launchd. Its label is free only when print says that it is gone: bootout returns
-# before that, and what is loaded in between is refused and gone.
+# before that, and what is loaded in between is refused and gone. launchd may give the process 20 s to end.
 leave() {
   look "$1"
   tries=0
@@ -28,7 +28,7 @@ leave() {
   while [ "$code" != 113 ] && [ "$code" != 112 ] && [ "$code" != 125 ]; do
     look "$1"
     tries=$((tries + 1))
-    [ "$tries" -lt 14 ] || { echo "launchd does not let go of $1" >&2; exit 1; }
+    [ "$tries" -lt 31 ] || { echo "launchd does not let go of $1" >&2; exit 1; }
     case $code in 112 | 113 | 125) ;; *) sleep 1 ;; esac
   done
 }
