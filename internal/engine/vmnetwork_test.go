@@ -175,6 +175,34 @@ func TestFullLoadWaitsForVirtualMachines(t *testing.T) {
 	n.is("once it has ended", "Enabled 2 0 1")
 }
 
+// TestFullLoadAfterThePlan: a virtual machine starts after the plan of an idle host. The change ends as busy, nothing
+// is loaded and nothing is taken back by a load.
+func TestFullLoadAfterThePlan(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, map[string]string{"full-load-nat": "broken"})
+	converges(t, n.e)
+	const text = "scrub-anchor \"com.apple/*\"\nrdr-anchor \"com.apple/*\"\nanchor \"com.apple/*\"\nanchor \"macfleet\"\n"
+	n.must(n.mac.WriteFile("/tmp/rules", []byte(text), 0, 0, 0o644))
+	if _, err := n.mac.Run(n.Context(), "root", "pfctl -f /tmp/rules"); err != nil {
+		t.Fatal(err)
+	}
+	p := planned(t, n.e)
+	if len(p.Actions) != 1 || p.Actions[0].Reason.Code.String() != "stock-anchors-missing" || p.Actions[0].Disruption != plan.NoDisruption {
+		t.Fatalf("%+v", p.Actions)
+	}
+	n.starts("one")
+	loads := n.called("pfctl -f")
+	r := performed(t, n.e, p)
+	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "while virtual machines run") {
+		t.Errorf("failures %+v", r.Failures)
+	}
+	if n.called("pfctl -f") != loads || len(n.cut) > 0 {
+		t.Errorf("the main ruleset was loaded under a virtual machine: %q", n.calls)
+	}
+	n.ends("one")
+	converges(t, n.e)
+}
+
 // TestFail2banDropsTheAnchor: a second writer of pf drops the anchor. The plan names it, and one apply brings the
 // anchor back, without a load of the main ruleset and without a fight.
 func TestFail2banDropsTheAnchor(t *testing.T) {

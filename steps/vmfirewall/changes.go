@@ -224,7 +224,7 @@ func (c *comparison) otherWriter() string {
 func (c *comparison) tell(way, rules, main, point string, names []string) plan.Command {
 	defined := c.seen.conf.Tables()
 	tables := slices.DeleteFunc(pf.Tables(), func(name string) bool { return slices.Contains(defined, name) })
-	args := append([]string{way, c.want.anchor, rules, main, strings.Join(tables, " "), point}, names...)
+	args := append([]string{way, c.want.anchor, rules, main, strings.Join(tables, " "), point, kit.Forced(c.view)}, names...)
 	return scripts.Command("vm_firewall-live", plan.Root, args...)
 }
 

@@ -1,6 +1,7 @@
 package vmfirewall_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,8 @@ import (
 func stubs() map[string]string {
 	return map[string]string{
 		"chown": "", "sync": "", "sleep": "",
-		"ifconfig": "exit 1\n",
+		"ifconfig": "[ -f \"$STATE/bridge\" ]\n",
+		"ps":       "[ ! -f \"$STATE/ps\" ] || cat \"$STATE/ps\"\n",
 		"stat":     "shift 2\nfor path; do echo \"1 2 3|4|0:0:644|root:wheel:644|$path\"; done\n",
 		"launchctl": `case $1 in
 print) [ -f "$STATE/loaded" ] && exit 0; exit 113 ;;
@@ -372,6 +374,31 @@ func TestVMFirewallScriptsMain(t *testing.T) {
 		}
 		if strings.Contains(main, "# live") || !strings.Contains(main, "\nrdr-anchor \"com.apple/*\"\n") {
 			t.Errorf("the main ruleset is\n%s", main)
+		}
+	})
+}
+
+// TestVMFirewallScriptsMainWaits: a virtual machine that has started since the plan keeps the main ruleset from being
+// loaded, by the change and by what takes it back. Where the host does not wait, it is loaded.
+func TestVMFirewallScriptsMainWaits(t *testing.T) {
+	inFirewallShells(t, func(t *testing.T, b bench) {
+		b.Set("main.rules", without(b.Kept("main.rules"), "rdr-anchor \"com.apple/*\" all\n"))
+		change, forced := b.finding(plan.View{}).Changes[0], b.finding(plan.View{Force: true}).Changes[0]
+		b.Set("ps", "  100     1       00:01 /usr/local/bin/tart pull base\n")
+		b.Set("ps", b.Kept("ps")+"  101     1       00:01 /usr/local/bin/tart run ci-1\n")
+		before := b.picture()
+		exit, _, said := b.run(change.Command, 0)
+		if exit != 75 || !strings.Contains(scripttest.LastLine(said), "while virtual machines run") {
+			t.Errorf("exit %d: %s", exit, said)
+		}
+		if exit, _, said := b.run(*change.Guard.Restore, 0); exit != 0 {
+			t.Errorf("taken back with exit %d: %s", exit, said)
+		}
+		if after := b.picture(); !maps.Equal(before, after) {
+			t.Errorf("something was changed: %v", after)
+		}
+		if exit, _, said := b.run(forced.Command, 0); exit != 0 || !strings.Contains(b.Calls(), "pfctl -f") {
+			t.Errorf("forced: exit %d: %s", exit, said)
 		}
 	})
 }

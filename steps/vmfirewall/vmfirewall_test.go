@@ -196,10 +196,10 @@ func TestVMFirewallTakesOver(t *testing.T) {
 	p.Rules += "anchor \"old.runners\" all\n"
 	p.Anchors["old.runners"] = stepstest.Anchor{Rules: "block drop quick from <vm_sources> to any\n", Tables: "vm_sources\n", Sources: "   192.168.64.0/22\n"}
 	f := judged(t, spec, p, plan.View{})
-	if len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != "legacy-pf-block" || !slices.Equal(f.Changes[0].Command.Args[6:], []string{"old.runners"}) {
+	if len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != "legacy-pf-block" || !slices.Equal(f.Changes[0].Command.Args[7:], []string{"old.runners"}) {
 		t.Fatalf("%+v", f)
 	}
-	if back := f.Changes[0].Guard.Restore.Args; back[3] != "" || back[5] != "nowhere" || !slices.Equal(back[6:], []string{"old.runners"}) {
+	if back := f.Changes[0].Guard.Restore.Args; back[3] != "" || back[5] != "nowhere" || !slices.Equal(back[7:], []string{"old.runners"}) {
 		t.Errorf("the way back is %q", back)
 	}
 	after := performed(t, p, f.Changes[0])

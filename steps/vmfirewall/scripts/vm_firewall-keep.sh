@@ -51,6 +51,6 @@ fi
 for name in "$@"; do
   rm -f "/etc/pf.anchors/$name"
 done
-rm -f "$work/rules" "$work/main" "$work/check" "$work/said" "$work/refused" "$work/token" "$work/enabled" "$work/new" "$work/live" "$work/points"
+rm -f "$work/begun" "$work/rules" "$work/main" "$work/check" "$work/said" "$work/refused" "$work/token" "$work/enabled" "$work/new" "$work/live" "$work/points"
 rmdir "$work" 2>/dev/null || :
 sync

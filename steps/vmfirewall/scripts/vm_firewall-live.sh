@@ -1,20 +1,35 @@
-# Uses: pf
+# Uses: pf work
 # Changes the rules that are live, and no file that a boot reads.
 # $1 "on", or "back", which takes back what an earlier "on" did. $2 the anchor, $3 its rules (empty: none),
 # $4 the main ruleset (empty: it stays), $5 tables of ours that have no business in the main ruleset,
 # $6 where the live main ruleset is to evaluate the anchor, with no load of all of it: "last", "first" (ahead of
-# everything but macOS's own), "nowhere", or empty: it stays. $7… anchors that are given up: on takes their rules
-# away, back loads those of their files.
+# everything but macOS's own), "nowhere", or empty: it stays. $7 "force" where it does not wait for virtual machines
+# to end. $8… anchors that are given up: on takes their rules away, back loads those of their files.
 set -e
-way=$1 anchor=$2 rules=$3 main=$4 tables=$5 point=$6
-shift 6
+way=$1 anchor=$2 rules=$3 main=$4 tables=$5 point=$6 force=$7
+shift 7
 work=/etc/macfleet/pf
 if [ "$way" = on ]; then
+  rm -f "$work/begun"
+  # One that starts has no bridge yet: its process says that it is there.
+  if [ -n "$main" ] && [ "$force" != force ]; then
+    busy=$(work)
+    case $busy in
+      *' run '*)
+        printf '%s\n' "$busy" >&2
+        echo "the main ruleset is not loaded while virtual machines run; one has begun since macfleet looked" >&2
+        exit 75
+        ;;
+    esac
+  fi
   mkdir -p /etc/macfleet/pending
   : >/etc/macfleet/pending/vm_firewall
+elif [ ! -f "$work/begun" ]; then
+  exit 0 # it has changed nothing, and a load of the main ruleset is to be avoided
 fi
 mkdir -p "$work"
 chmod 0700 "$work"
+: >"$work/begun"
 printf '%s' "$rules" >"$work/rules"
 
 failed() {
@@ -197,3 +212,4 @@ elif [ -f "$work/token" ]; then
   fi
   rm -f "$work/token" "$work/enabled"
 fi
+[ "$way" = on ] || rm -f "$work/begun"
