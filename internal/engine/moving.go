@@ -62,6 +62,9 @@ func (w *worker) leaveNode(ctx context.Context, a plan.Action, old inventory.Nod
 	if err := w.unused(ctx, old, inventory.Pod.Stays); err != nil && !a.Forced {
 		return fmt.Errorf("the Node %s stays: %w; drain it, and apply again: kubectl drain %[1]s --ignore-daemonsets", old.Name, err)
 	}
+	if err := w.engine.may(); err != nil {
+		return err // the wait takes long
+	}
 	if err := w.engine.Cluster.DeleteNode(ctx, old); err != nil {
 		return err
 	}
@@ -70,7 +73,7 @@ func (w *worker) leaveNode(ctx context.Context, a plan.Action, old inventory.Nod
 }
 
 // arrived waits until the host's kubelet has registered the Node of its own name, and closes that
-// where a person closed the one before.
+// where a person closed the one before. Nodes that cannot be listed are asked for again.
 func (w *worker) arrived(ctx context.Context, old inventory.Node) error {
 	e, began := w.engine, w.engine.Now()
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(e.Ready.Within, DefaultWithin))
@@ -78,24 +81,34 @@ func (w *worker) arrived(ctx context.Context, old inventory.Node) error {
 	defer context.AfterFunc(e.Stop, cancel)()
 	for {
 		nodes, err := e.Cluster.Nodes(ctx)
-		if err != nil {
-			return err
-		}
 		n, there := nodeNamed(nodes, w.host.Name)
-		if there && n.ProviderID == w.host.Server.ProviderID() {
-			was, still := nodeNamed(nodes, old.Name)
-			if still && was.UID == old.UID && was.Cordoned && was.CordonRun == "" {
-				_, err = e.Cluster.CloseNode(ctx, n, plan.Run{Who: cmp.Or(was.CordonedBy, "whoever cordoned "+old.Name)})
-			}
-			return err
+		if err == nil && there && n.ProviderID == w.host.Server.ProviderID() {
+			return w.staysClosed(ctx, nodes, old, n)
 		}
 		select {
 		case <-waiting.Done():
+			after := e.Now().Sub(began).Round(time.Second)
+			if err != nil {
+				return fmt.Errorf("nobody knows after %s whether its kubelet has registered the Node %s: %w", after, w.host.Name, err)
+			}
 			found, _ := e.lastLook(ctx, &w.host)
-			return fmt.Errorf("its kubelet has not registered the Node %s after %s; %s", w.host.Name, e.Now().Sub(began).Round(time.Second), found)
+			return fmt.Errorf("its kubelet has not registered the Node %s after %s; %s", w.host.Name, after, found)
 		case <-time.After(cmp.Or(e.Ready.Every, DefaultEvery)):
 		}
 	}
+}
+
+// staysClosed closes the Node n where a person closed the one before.
+func (w *worker) staysClosed(ctx context.Context, nodes []inventory.Node, old, n inventory.Node) error {
+	was, still := nodeNamed(nodes, old.Name)
+	if !still || was.UID != old.UID || !was.Cordoned || was.CordonRun != "" {
+		return nil
+	}
+	if err := w.engine.may(); err != nil {
+		return err
+	}
+	_, err := w.engine.Cluster.CloseNode(ctx, n, plan.Run{Who: cmp.Or(was.CordonedBy, "whoever cordoned "+old.Name)})
+	return err
 }
 
 func nodeNamed(nodes []inventory.Node, name string) (inventory.Node, bool) {

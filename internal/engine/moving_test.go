@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,6 +195,108 @@ func TestMoveOfAnAPIThatRefuses(t *testing.T) {
 		}
 		w.arrived(t, names[0])
 	})
+}
+
+// TestMoveAsksForNodesAgain: a list of Nodes that fails once does not end a move whose kubelet has its name
+// already, and one that fails all the time ends it with the reason.
+func TestMoveAsksForNodesAgain(t *testing.T) {
+	t.Parallel()
+	errReset := errors.New("connection reset by peer")
+	for name, times := range map[string]int{"once": 1, "for ever": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+				p := planned(t, w.engine)
+				left, next := 0, w.engine.Emit
+				w.engine.Emit = func(ev engine.Event) {
+					next(ev)
+					if ev.Type == engine.Started && ev.Action.Kind == plan.DeleteNode {
+						left = times
+					}
+				}
+				w.Befalls = func(c enginetest.Call) enginetest.Fault {
+					if c.Place != enginetest.InCluster || c.What != "nodes" || left == 0 {
+						return enginetest.Fault{}
+					}
+					left--
+					return enginetest.Fault{Err: errReset}
+				}
+				r, err := w.engine.Apply(t.Context(), p)
+				if times == 1 {
+					if err != nil || !r.Converged() {
+						t.Errorf("%v, failures %+v", err, r.Failures)
+					}
+					w.arrived(t, names[0])
+					return
+				}
+				if len(r.Failures) != 1 || !errors.Is(r.Failures[0].Err, errReset) || !strings.Contains(r.Failures[0].Err.Error(), "after 5m") {
+					t.Errorf("failures %+v", r.Failures)
+				}
+				if _, there := w.Node(names[0]); !there {
+					t.Error("the old Node is gone")
+				}
+			})
+		})
+	}
+}
+
+// fellBehind is a guard that knows of a lost lock from some moment on.
+type fellBehind struct{ lost atomic.Bool }
+
+func (g *fellBehind) Check() error {
+	if g.lost.Load() {
+		return errTaken
+	}
+	return nil
+}
+
+// TestMoveAsksForTheLockAgain: a lock that is lost while a move waits for its Node keeps the Nodes as they
+// are: the run that has it now goes on.
+func TestMoveAsksForTheLockAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		closed bool   // a person closed the old Node
+		not    string // what must not be done after the loss
+	}{
+		"before the new Node is closed":  {true, "close"},
+		"before the old Node is deleted": {false, "delete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+				if tc.closed {
+					w.Cordon(names[0], "mona@desk", "")
+				}
+				p := planned(t, w.engine)
+				guard, last, next := new(fellBehind), false, w.engine.Emit
+				w.engine.Guard = guard
+				w.engine.Emit = func(ev engine.Event) {
+					next(ev)
+					last = last || ev.Type == engine.Started && ev.Action.Kind == plan.DeleteNode
+				}
+				w.Befalls = func(c enginetest.Call) enginetest.Fault {
+					if last && c.Place == enginetest.InCluster {
+						if guard.lost.Load() && c.What == tc.not {
+							t.Errorf("%s %s after the loss", c.What, c.Name)
+						}
+						if c.What == "nodes" {
+							guard.lost.Store(true)
+						}
+					}
+					return enginetest.Fault{}
+				}
+				if r, err := w.engine.Apply(t.Context(), p); err != nil || r.Lost == nil {
+					t.Errorf("%v, %+v", err, r)
+				}
+				if _, there := w.Node(names[0]); !there {
+					t.Error("the old Node is gone")
+				}
+				if n, _ := w.Node(inJobs(names[0])); n.Cordoned {
+					t.Errorf("the new Node: %+v", n)
+				}
+			})
+		})
+	}
 }
 
 // TestMoveOfAClosedNode: what a person closed stays closed under the new name.

@@ -125,12 +125,17 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(what, why s
 		pause := drainRetry
 		switch {
 		case apierrors.IsConflict(err):
-			if ends, err := c.ends(ctx, p); err != nil {
-				return err
-			} else if ends {
+			ends, unread := c.ends(ctx, p)
+			switch {
+			case denied(unread):
+				return unread
+			case ends:
 				return c.awaitGone(ctx, p)
 			}
 			held, pause = "changes by others kept it from being evicted: "+err.Error(), drainPoll
+			if unread != nil && ctx.Err() == nil && !outOfTime(unread) {
+				held += "; and it could not be read: " + unread.Error()
+			}
 		case !apierrors.IsTooManyRequests(err):
 			return err
 		default:
@@ -153,6 +158,10 @@ func (c *Client) ends(ctx context.Context, p *corev1.Pod) (bool, error) {
 	}
 	return err == nil && (have.UID != p.UID || have.DeletionTimestamp != nil), err
 }
+
+// denied reports whether a Pod could not be read for want of a right. All else may pass, and one answer
+// that failed must not leave a Node half drained.
+func denied(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
 // refusal says why an eviction is refused for now, what holds the Pod by that, and when to ask again: a
 // disruption budget stands in a cause, and a server that has too much to do says itself how long.
@@ -181,11 +190,15 @@ func (c *Client) awaitGone(ctx context.Context, p *corev1.Pod) error {
 		switch {
 		case apierrors.IsNotFound(err), err == nil && (have.UID != p.UID || over(have)):
 			return nil
-		case err != nil && ctx.Err() == nil:
+		case denied(err):
 			return err
 		}
+		held := fmt.Sprintf("it was being deleted; `kubectl describe pod -n %s %s` says what holds it", p.Namespace, p.Name)
+		if err != nil && ctx.Err() == nil && !outOfTime(err) {
+			held = "it was being deleted, and could not be read: " + err.Error()
+		}
 		if err := sleep(ctx, drainPoll); err != nil {
-			return &endedError{err, fmt.Sprintf("it was being deleted; `kubectl describe pod -n %s %s` says what holds it", p.Namespace, p.Name)}
+			return &endedError{err, held}
 		}
 	}
 }

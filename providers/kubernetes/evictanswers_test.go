@@ -17,12 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// answering answers the first evictions itself, one status after the other.
-func answering(statuses ...metav1.Status) (wrap func(http.RoundTripper) http.RoundTripper, asked *atomic.Int32) {
+// answering answers the first requests for paths with this end itself, one status after the other.
+func answering(end string, statuses ...metav1.Status) (wrap func(http.RoundTripper) http.RoundTripper, asked *atomic.Int32) {
 	asked = new(atomic.Int32)
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if !strings.HasSuffix(r.URL.Path, "/eviction") {
+			if !strings.HasSuffix(r.URL.Path, end) {
 				return next.RoundTrip(r)
 			}
 			n := int(asked.Add(1)) - 1
@@ -55,7 +55,7 @@ func TestEvictionConflicts(t *testing.T) {
 			eachCluster(t, func(t *testing.T, c *cluster) {
 				c.addNamespace(t)
 				o := c.options(t)
-				answer, asked := answering(conflict)
+				answer, asked := answering("/eviction", conflict)
 				o.Wrap = func(next http.RoundTripper) http.RoundTripper {
 					answered := answer(next)
 					return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -86,6 +86,47 @@ func TestEvictionConflicts(t *testing.T) {
 	}
 }
 
+// TestEvictionReadsAgain: a Pod that could not be read once does not end a drain, neither behind a
+// conflict nor while the Pod goes. A right that is missing does.
+func TestEvictionReadsAgain(t *testing.T) {
+	t.Parallel()
+	conflict := metav1.Status{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "the object has been modified"}
+	for what, tc := range map[string]struct {
+		conflicts []metav1.Status
+		unread    metav1.Status
+		ends      bool
+	}{
+		"conflict, timeout":  {[]metav1.Status{conflict}, metav1.Status{Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout}, false},
+		"conflict, too busy": {[]metav1.Status{conflict}, metav1.Status{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests}, false},
+		"conflict, no right": {[]metav1.Status{conflict}, metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}, true},
+		"evicted, timeout":   {nil, metav1.Status{Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout}, false},
+		"evicted, no right":  {nil, metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			eachCluster(t, func(t *testing.T, c *cluster) {
+				c.addNamespace(t)
+				o := c.options(t)
+				evictions, _ := answering("/eviction", tc.conflicts...)
+				reads, asked := answering("/pods/runner", tc.unread)
+				o.Wrap = func(next http.RoundTripper) http.RoundTripper { return reads(evictions(next)) }
+				client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
+				c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
+				c.phase(t, "runner", corev1.PodRunning, "")
+				c.kubelet(t)
+				var said told
+				err := client.EmptyNode(t.Context(), node, time.Minute, false, said.tell)
+				if (err != nil) != tc.ends || asked.Load() == 0 {
+					t.Errorf("after %d looks: %v; said %q", asked.Load(), err, said.events)
+				}
+				if left := podsOf(t, client); !tc.ends && len(left) != 0 {
+					t.Errorf("left %+v", left)
+				}
+			})
+		})
+	}
+}
+
 // TestEvictionThrottled does not blame a disruption budget where the server asks everybody to wait.
 func TestEvictionThrottled(t *testing.T) {
 	t.Parallel()
@@ -93,7 +134,7 @@ func TestEvictionThrottled(t *testing.T) {
 		c.addNamespace(t)
 		o := c.options(t)
 		busy := metav1.Status{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: "too many requests, please try again later"}
-		o.Wrap, _ = answering(busy)
+		o.Wrap, _ = answering("/eviction", busy)
 		client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
 		c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
 		c.phase(t, "runner", corev1.PodRunning, "")
