@@ -124,7 +124,7 @@ func drawCluster(t *rapid.T, w *world) {
 		})
 		c.Objects = drawPart(t, "objects", func(i int) inventory.Object {
 			state := rapid.SampledFrom([]inventory.ObjectState{inventory.ObjectKept, inventory.ObjectKept, inventory.ObjectMissing, inventory.ObjectDiffers,
-				inventory.ObjectSurplus, inventory.ObjectForeign})
+				inventory.ObjectSurplus, inventory.ObjectForeign, inventory.ObjectUnread})
 			gates := rapid.SampledFrom([]inventory.Gate{inventory.GateNothing, inventory.GateNodes, inventory.GatePods})
 			return inventory.Object{Kind: "ClusterRole", Name: fmt.Sprint(i), State: state.Draw(t, "state"), Prepared: !flag("own"),
 				Gates: gates.Draw(t, "gates"), Void: flag("void")}

@@ -17,6 +17,8 @@ var (
 	codeObjectSurplus = NewCode("object-surplus", Notice, "an object that macfleet made is no longer wanted")
 	codeObjectForeign = NewCode("object-foreign", Notice, "an object in the place of one that macfleet made once is somebody else's, and is left alone",
 		"if nobody needs it, delete it with kubectl")
+	codeObjectUnread = NewCode("object-unread", Notice, "whether an object that macfleet made once is left cannot be seen",
+		"let an administrator of the cluster look, and take it away: macfleet init cluster")
 	codePreparedMissing    = NewCode("prepared-object-missing", Critical, "an object that init cluster made, and that hosts or macfleet work by, is gone")
 	codePreparedChanged    = NewCode("prepared-object-changed", Critical, "somebody changed what an object that init cluster made means, such as the rules of a role")
 	CodeClusterNotPrepared = NewCode("cluster-not-prepared", Critical, "the cluster lacks objects that only an administrator may make",
@@ -37,6 +39,9 @@ func (c *computation) objects() {
 			continue
 		case inventory.ObjectForeign:
 			c.plan.Warnings = append(c.plan.Warnings, *codeObjectForeign.Trouble(fmt.Sprintf("the %s is left alone: %s", o, o.Why)))
+			continue
+		case inventory.ObjectUnread:
+			c.plan.Warnings = append(c.plan.Warnings, *codeObjectUnread.Trouble(fmt.Sprintf("nobody knows whether the %s is left: %s", o, o.Why)))
 			continue
 		}
 		a := Action{Kind: KeepObject, Object: &o}

@@ -188,6 +188,17 @@ func TestDisconnected(t *testing.T) {
 	expect(t, "actions", []string{" object object-missing D"}, lines(w.plan(t)))
 }
 
+// TestUnreadObject: what macfleet's account may not look for is said, and nothing is done about it.
+func TestUnreadObject(t *testing.T) {
+	t.Parallel()
+	w := joined()
+	w.objects(inventory.Object{Kind: "Secret", Namespace: "web", Name: "acme-kubeconfig", State: inventory.ObjectUnread, Prepared: true, Why: "W"})
+	p := w.plan(t)
+	if len(p.Actions) != 0 || len(p.Warnings) != 1 || p.Warnings[0].Code.String() != "object-unread" || !strings.Contains(p.Warnings[0].Text, "Secret web/acme-kubeconfig is left: W") {
+		t.Errorf("%v, %+v", lines(p), p.Warnings)
+	}
+}
+
 // TestReleaseInListedNamespaces: Pods of a namespace that is not listed any more are shown,
 // and refused: macfleet's account may not change them.
 func TestReleaseInListedNamespaces(t *testing.T) {

@@ -190,7 +190,8 @@ func checkClusterAction(t *rapid.T, w *world, a plan.Action, h plan.Host) {
 	own := there && node.ProviderID == h.Server.ProviderID()
 	switch a.Kind {
 	case plan.KeepObject, plan.RemoveObject:
-		if (a.Kind == plan.RemoveObject) != (a.Object.State == inventory.ObjectSurplus) || a.Object.State == inventory.ObjectForeign {
+		untouched := []inventory.ObjectState{inventory.ObjectForeign, inventory.ObjectUnread}
+		if (a.Kind == plan.RemoveObject) != (a.Object.State == inventory.ObjectSurplus) || slices.Contains(untouched, a.Object.State) {
 			t.Fatalf("%s of %+v", a.Kind, a.Object)
 		}
 		if !w.sel.IsAll() || a.Object.State == inventory.ObjectKept || a.Object.Prepared {

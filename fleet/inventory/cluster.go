@@ -228,6 +228,8 @@ const (
 	ObjectForeign ObjectState = "foreign"
 	// ObjectUnserved: init cluster made it, and the server does not serve its kind any more.
 	ObjectUnserved ObjectState = "unserved"
+	// ObjectUnread: macfleet made it once, and whether it is left cannot be seen with the rights at hand.
+	ObjectUnread ObjectState = "unread"
 )
 
 // Machine is a Machine of the Cluster API.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +36,8 @@ type left struct {
 	notes  *notes  // of this configuration
 	others []notes // of those that share macfleet's namespace, and its account
 	out    []inventory.Object
+	stale  []inventory.Object // kubeconfigs that are noted, and are gone or somebody else's; Prepared: and out of our account's sight
+	unseen error              // why it is not known of one whether it is left, which is in out all the same
 }
 
 // noted reports whether init cluster noted that it made an object.
@@ -49,7 +52,7 @@ func (l *left) mine(o inventory.Object) bool {
 // capiLeft lists what connected the Cluster API and is wanted no more: all of it without a capi block,
 // and kubeconfigs of other Clusters with one. The binding goes last of what an apply takes away, as it
 // says where the rest is, so a run that was killed is completed by the next.
-func (c *Client) capiLeft(ctx context.Context, there listing) ([]inventory.Object, error) {
+func (c *Client) capiLeft(ctx context.Context, there listing) (*left, error) {
 	l := &left{there: there}
 	for _, ns := range there.all["Namespace"] {
 		l.notes, l.others = c.notesOf(ns), c.othersNotes(ns)
@@ -80,7 +83,7 @@ func (c *Client) capiLeft(ctx context.Context, there listing) ([]inventory.Objec
 		}
 	}
 	c.capiRightsLeft(l)
-	return l.out, nil
+	return l, nil
 }
 
 // look enters an object that is there as surplus, or as somebody else's.
@@ -99,7 +102,8 @@ func (l *left) look(ctx context.Context, w wish, why string) error {
 }
 
 // kubeconfigsLeft looks for kubeconfigs at each place that a witness names: the binding, the notes of
-// init cluster, a role of macfleet's account. byHand reports whether one is beyond its rights.
+// init cluster, a role of macfleet's account. byHand reports whether one is beyond its rights. One that it
+// may not even read is unread by itself: an administrator took those rights away together with the rest.
 func (c *Client) kubeconfigsLeft(ctx context.Context, l *left, binding metav1.Object, ours bool) (byHand bool, err error) {
 	places := make(map[string]bool)
 	if ours {
@@ -134,10 +138,18 @@ func (c *Client) kubeconfigsLeft(ctx context.Context, l *left, binding metav1.Ob
 		w := c.formerKubeconfig(ns, name)
 		w.prepared = !c.mayDelete(l.there, ns, name)
 		before := len(l.out)
-		if err := l.look(ctx, w, why); err != nil {
+		switch err := l.look(ctx, w, why); {
+		case apierrors.IsForbidden(err):
+			o := w.object()
+			o.Prepared, o.State, o.Why = true, inventory.ObjectUnread, "the account that macfleet uses may not read it"
+			l.out, l.unseen, byHand = append(l.out, o), err, true
+		case err != nil:
 			return byHand, err
+		case len(l.out) == before || l.out[before].State == inventory.ObjectForeign:
+			l.stale = append(l.stale, w.object())
+		default:
+			byHand = byHand || w.prepared
 		}
-		byHand = byHand || w.prepared && len(l.out) > before && l.out[before].State == inventory.ObjectSurplus
 	}
 	return byHand, nil
 }
@@ -256,14 +268,17 @@ func (c *Client) Remove(ctx context.Context, o inventory.Object) error {
 	if !known {
 		return fmt.Errorf("delete %s: macfleet made no such object", o)
 	}
-	if err := w.revoke(ctx); err != nil || o.Kind != "Secret" || c.options.CAPI == nil {
+	if err := w.revoke(ctx); err != nil || o.Kind != "Secret" {
 		return err
 	}
 	return c.forgetPlace(ctx, o)
 }
 
-// forgetPlace takes the note of a kubeconfig that is gone off the binding, which stays.
+// forgetPlace takes the note of a kubeconfig that is gone, or somebody else's, off a binding that stays.
 func (c *Client) forgetPlace(ctx context.Context, o inventory.Object) error {
+	if c.options.CAPI == nil {
+		return nil // the binding goes, too
+	}
 	w := c.capiIdentity().binding
 	key, _ := c.placeNote(o.Namespace, o.Name)
 	w.put = func(have *unstructured.Unstructured) (string, error) {

@@ -69,6 +69,7 @@ type standing struct {
 	objects []inventory.Object // those that are wanted, what the server does not serve any more, and surplus
 	surplus []inventory.Object // what the cluster must not hold any more
 	noted   inventory.Seen[inventory.ClusterID]
+	left    *left // what connected the Cluster API
 }
 
 // standing looks how wishes stand. What macfleet's namespace says of its cluster is known
@@ -104,11 +105,10 @@ func (c *Client) standing(ctx context.Context, all []wish) (out standing, err er
 	for i, w := range all {
 		objects[i].Made = noted.made(w, objects[i], digests[i])
 	}
-	left, err := c.capiLeft(ctx, there)
-	if err != nil {
+	if out.left, err = c.capiLeft(ctx, there); err != nil {
 		return out, err
 	}
-	out.surplus = slices.Concat(c.surplus(there), left)
+	out.surplus = slices.Concat(c.surplus(there), out.left.out)
 	out.objects = slices.Concat(objects, lost, out.surplus)
 	return out, nil
 }
@@ -150,9 +150,16 @@ type SSHKey struct {
 func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Object, error) {
 	all := c.preparation(o)
 	now, err := c.standing(ctx, all)
+	if err != nil {
+		return nil, err
+	}
 	before := now.objects
-	if err != nil || o.Dry {
-		return before, err
+	if now.left.unseen != nil { // what is not seen here would be forgotten
+		return before, now.left.unseen
+	}
+	now.outdated(all[0].object())
+	if o.Dry {
+		return before, nil
 	}
 	all = slices.DeleteFunc(all, func(w wish) bool { // what this server does not serve
 		return !slices.ContainsFunc(before, func(o inventory.Object) bool {
@@ -172,7 +179,25 @@ func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Obj
 			return before, err
 		}
 	}
+	for _, s := range now.left.stale {
+		if err := c.forgetPlace(ctx, s); err != nil {
+			return before, err
+		}
+	}
 	return before, c.noteMade(ctx, all)
+}
+
+// outdated lets macfleet's namespace differ where a note of a kubeconfig has to go and macfleet's own account
+// cannot look: nothing else may be left to do, as after a run that was killed.
+func (s standing) outdated(namespace inventory.Object) {
+	for _, gone := range s.left.stale {
+		for i, o := range s.objects {
+			if gone.Prepared && o.State == inventory.ObjectKept && o.String() == namespace.String() {
+				s.objects[i].State = inventory.ObjectDiffers
+				s.objects[i].Why = fmt.Sprintf("a note says that the %s is macfleet's, and it is gone or somebody else's", gone)
+			}
+		}
+	}
 }
 
 // pinsWish is the place of the pinned host keys, without any.
