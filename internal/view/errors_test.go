@@ -321,6 +321,12 @@ func troubles() []trouble {
 					Why: `its label macfleet.dev/owner is "globex-production", not "acme-production"`}})
 			})
 		}},
+		{"object-unread", func(s *scene) {
+			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
+				c.Objects = inventory.Present([]inventory.Object{{Kind: "Secret", Namespace: "ci", Name: "macs-kubeconfig", State: inventory.ObjectUnread,
+					Prepared: true, Why: "the account that macfleet uses may not read it"}})
+			})
+		}},
 		{"binding-foreign", func(s *scene) {
 			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
 				c.Foreign = []inventory.Object{{Kind: "ClusterRoleBinding", Name: "tart-kubelet-" + memberOf, State: inventory.ObjectForeign,

@@ -36,7 +36,7 @@ type left struct {
 	notes  *notes  // of this configuration
 	others []notes // of those that share macfleet's namespace, and its account
 	out    []inventory.Object
-	stale  []inventory.Object // kubeconfigs that are noted, and are gone or somebody else's; Prepared: and out of our account's sight
+	stale  []inventory.Object // noted kubeconfigs that are gone or somebody else's; Prepared: our account cannot look
 	unseen error              // why it is not known of one whether it is left, which is in out all the same
 }
 
