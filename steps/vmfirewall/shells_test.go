@@ -69,7 +69,9 @@ case "$1 $2" in
 "-R -f")
 	! grep -q nonsense "$3" || wrong "$3"
 	{ grep -e ^scrub "$3"; grep -e ^nat -e ^rdr "$STATE/main.rules"; grep -v ^scrub "$3"; } >"$STATE/main.rules.new"
-	mv "$STATE/main.rules.new" "$STATE/main.rules" ;;
+	mv "$STATE/main.rules.new" "$STATE/main.rules"
+	[ ! -f "$STATE/loses" ] || { grep -v internet-sharing "$STATE/main.rules" >"$STATE/lost"; mv "$STATE/lost" "$STATE/main.rules"; }
+	[ ! -f "$STATE/ends" ] || rm -f "$STATE/bridge" ;;
 "-vs nat") ;;
 *) echo "pfctl: no such call: $*" >&2; exit 64 ;;
 esac
@@ -401,6 +403,30 @@ func TestVMFirewallScriptsMainWaits(t *testing.T) {
 			t.Errorf("forced: exit %d: %s", exit, said)
 		}
 	})
+}
+
+// TestVMFirewallScriptsGuests: a virtual machine that loses its network is told of, and one that ends meanwhile or sends
+// nothing is none of these.
+func TestVMFirewallScriptsGuests(t *testing.T) {
+	for name, tc := range map[string]struct {
+		loses, ends bool
+		exit        int
+	}{"it sends nothing": {}, "it loses its network": {loses: true, exit: 1}, "it ends": {loses: true, ends: true}} {
+		t.Run(name, func(t *testing.T) {
+			inFirewallShells(t, func(t *testing.T, b bench) {
+				f := b.finding(plan.View{})
+				b.Set("bridge", "")
+				for file, there := range map[string]bool{"loses": tc.loses, "ends": tc.ends} {
+					if there {
+						b.Set(file, "")
+					}
+				}
+				if exit, _, said := b.run(f.Changes[0].Command, 0); exit != tc.exit || strings.Contains(said, "lost their network") != (exit != 0) {
+					t.Errorf("exit %d: %s", exit, said)
+				}
+			})
+		})
+	}
 }
 
 // TestVMFirewallScriptsReference: macfleet takes one reference of pf and never a second one, and gives it back with the step.
