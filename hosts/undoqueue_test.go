@@ -54,6 +54,23 @@ func TestUndoQueue(t *testing.T) {
 	})
 }
 
+// TestUndoWithoutQueue: a change is taken back also where nothing can be put into the queue.
+func TestUndoWithoutQueue(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		l.want(0, l.arm("a", "60"))
+		queue := filepath.Join(l.etc, "undo", "queue")
+		if err := os.RemoveAll(queue); err != nil {
+			t.Fatal(err)
+		}
+		write(t, queue, "", 0o600)
+		l.clock(1060)
+		l.daemon(0)
+		if got := l.stateOf("a"); !strings.HasPrefix(got, "undone") {
+			t.Errorf("state %q", got)
+		}
+	})
+}
+
 // TestUndoJobOfAnEarlierVersion: the job that looked every five seconds is replaced when the next change is armed.
 func TestUndoJobOfAnEarlierVersion(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {

@@ -24,7 +24,7 @@ mkdir -p queue
 rm -rf gone.*
 for armed in armed.*; do
   [ -d "$armed" ] || continue
-  : >"queue/${armed#armed.}"
+  touch "queue/${armed#armed.}" || : # the shell would end with a redirection that fails
   touch "$armed/seen"
   why=$(due "$armed")
   [ -n "$why" ] || continue
