@@ -250,7 +250,10 @@ func (c *computation) work(d *draft) {
 	w := c.askSteps(d, marker)
 	// The cluster knows a kubelet before it starts, and is asked of its Node
 	// afterwards.
-	rotation := c.rotation(h, d.actions)
+	rotation := c.rotation(h, d.actions, w.node)
+	if h.NewToken && len(rotation.before) == 0 {
+		d.actions = c.keepToken(h, d.actions, marker)
+	}
 	d.actions = slices.Insert(d.actions, at+w.first, append(c.joining(h, w), rotation.before...)...)
 	d.actions = append(append(d.actions, rotation.after...), c.joined(h)...)
 	d.actions = h.vacates(w.node, d.actions)
@@ -258,6 +261,7 @@ func (c *computation) work(d *draft) {
 	d.actions = append(d.actions, c.leavesBehind(h, d.actions, w.node)...)
 	c.cluster.unprepared(h, d.actions, w.node)
 	d.node = w.node
+	refuseTokens(d.actions, w.node)
 	if !h.Seen.Root && !h.rootToCome && h.Refused == nil {
 		h.Refused = MissingSudo()
 	}
@@ -282,10 +286,7 @@ func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 		if m, is := step.(NodeMaker); is && m.MakesNode() {
 			w.node = step.ID()
 		}
-		a, differs := h.enter(step, marker)
-		if differs && len(h.Former) > 0 && c.movesAlone(h, a.Step, marker) {
-			a.Origin, a.Reason = pending, Reason{codeMoved, "it had another name before"}
-		}
+		a, differs := c.ask(h, step, marker)
 		// What a deferred action reads, nobody knows.
 		reads := slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })
 		_, proven := marker.Steps[a.Step]
@@ -305,6 +306,15 @@ func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 		}
 	}
 	return w
+}
+
+// ask asks one step, and says of what differs whether only the host's name has moved.
+func (c *computation) ask(h *Host, step Step, marker Marker) (a Action, differs bool) {
+	a, differs = h.enter(step, marker)
+	if differs && len(h.Former) > 0 && c.movesAlone(h, a.Step, marker) {
+		a.Origin, a.Reason = pending, Reason{codeMoved, "it had another name before"}
+	}
+	return a, differs
 }
 
 // Diagnosed adds what the vendor says of a server whose host is silent.

@@ -67,12 +67,13 @@ const good = "good"
 // world is what is wanted, what the providers list, and the hosts as they would
 // answer if asked.
 type world struct {
-	cfg   *fleet.Config
-	snap  plan.Snapshot
-	hosts map[string]plan.HostSeen
-	sel   plan.Selection
-	wish  map[plan.StepID]string
-	asked [][]string // names of the servers asked, by round
+	cfg     *fleet.Config
+	snap    plan.Snapshot
+	hosts   map[string]plan.HostSeen
+	sel     plan.Selection
+	wish    map[plan.StepID]string
+	kubelet func(plan.View, *plan.Finding) // what the kubelet's step finds; nil: as it is
+	asked   [][]string                     // names of the servers asked, by round
 }
 
 // newWorld has the fleets macos (m2, m4) and runners (m2) and no server.
@@ -103,7 +104,7 @@ func (w *world) steps(h fleet.Host) []plan.Step {
 	}
 	out := []plan.Step{fakeStep{"alpha", alpha}, fakeStep{"beta", w.wish["beta"]}}
 	if h.Spec.JoinsCluster() {
-		out = append(out, kubeletStep{w.wish["gamma"]})
+		out = append(out, kubeletStep{w.wish["gamma"], w.kubelet})
 	}
 	return out
 }

@@ -28,6 +28,9 @@ type Kubelet struct {
 	Started time.Time
 	// Token is the name of the Secret whose token its kubeconfig has; empty: not known.
 	Token string
+	// Unfinished says that an earlier run began to change it and never proved it: the process may be older than its
+	// kubeconfig, and have another token.
+	Unfinished bool
 }
 
 // ready reports whether a server's Node is Ready.
@@ -46,6 +49,18 @@ func readyAs(s inventory.Server, node inventory.Seen[inventory.Node]) bool {
 // of the times is not known, nothing speaks against it.
 func (k Kubelet) Heard(n inventory.Node) bool {
 	return k.Started.IsZero() || n.Heard.IsZero() || n.Heard.After(k.Started)
+}
+
+// HeardWith reports whether the Node's last heartbeat is of this very process, and that has the token of a Secret. What is
+// not known speaks against it.
+func (k Kubelet) HeardWith(token string, n inventory.Node) bool {
+	return k.Has(token) && !n.Heard.IsZero() && k.Heard(n)
+}
+
+// Has reports whether there is a process that was started with the token of a Secret.
+func (k Kubelet) Has(token string) bool {
+	well := k.Fault == (Reason{}) || k.Fault.Code == CodeKubeletSettling // which the next heartbeat tells
+	return well && !k.Started.IsZero() && !k.Unfinished && token != "" && k.Token == token
 }
 
 // Ready says whether the host is a Node that takes Pods, by its Node and by its kubelet:

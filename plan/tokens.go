@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -8,6 +9,9 @@ import (
 
 // CodeTokenRotation says that a host gets a new token because somebody asked for it.
 var CodeTokenRotation = NewCode("token-rotation", Notice, "a new token was asked for, in the place of the one that the host's kubelet has")
+
+var codeTokenKept = NewCode("token-kept", Warning, "a new token was asked for, and the host keeps the one that it has",
+	"correct what could not be read, then apply with --rotate-tokens again")
 
 var codeOldTokens = NewCode("old-tokens", Warning, "older tokens of the host's kubelet are still good: a run that rotated them did not come to its end")
 
@@ -32,8 +36,8 @@ func (c *computation) wantNewToken(h *Host) {
 type rotation struct{ before, after []Action }
 
 // rotation makes a new token before the step that writes it to the host, and ends the older ones after it. Neither
-// happens where that step is refused or cannot be judged: the host then still needs the token that it has.
-func (c *computation) rotation(h *Host, actions []Action) (r rotation) {
+// happens where that step is refused or cannot be judged: the kubelet's process then still needs the token that it has.
+func (c *computation) rotation(h *Host, actions []Action, node StepID) (r rotation) {
 	i, known := h.Identity.Get()
 	if !known || !i.Complete() || !h.Member || !h.Spec.Spec.JoinsCluster() {
 		return rotation{}
@@ -42,7 +46,7 @@ func (c *computation) rotation(h *Host, actions []Action) (r rotation) {
 		return slices.ContainsFunc(a.Changes, func(ch Change) bool { return ch.Input == Kubeconfig })
 	}
 	at := slices.IndexFunc(actions, writes)
-	if at >= 0 && actions[at].Refusal != nil || len(h.Unread) > 0 {
+	if refusalOf(node, actions) != nil || len(h.Unread) > 0 {
 		return rotation{}
 	}
 	k, looked := h.Kubelet.Get()
@@ -58,6 +62,62 @@ func (c *computation) rotation(h *Host, actions []Action) (r rotation) {
 		r.after = []Action{a}
 	}
 	return r
+}
+
+// refusalOf returns why the step that makes a host a Node is refused, or nil.
+func refusalOf(node StepID, actions []Action) *Trouble {
+	i := slices.IndexFunc(actions, func(a Action) bool { return a.Kind.OfStep() && a.Step == node && a.Refusal != nil })
+	if i < 0 || node == "" {
+		return nil
+	}
+	return actions[i].Refusal
+}
+
+// refuseTokens refuses what is done to a host's tokens where the kubelet's step was refused since: its process would
+// never have the new token, and still needs the older one.
+func refuseTokens(actions []Action, node StepID) {
+	t := refusalOf(node, actions)
+	for i := range actions {
+		if a := &actions[i]; a.Kind == RenewToken || a.Kind == RetireTokens {
+			a.Refusal = cmp.Or(a.Refusal, t)
+		}
+	}
+}
+
+// RefuseTokens does so for all hosts of a plan some of whose steps were refused after it was made.
+func (p *Plan) RefuseTokens(steps StepsFor) {
+	hosts := p.hostsByServer()
+	for id, actions := range p.byServer() {
+		h, tokens := hosts[id], slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == RenewToken || a.Kind == RetireTokens })
+		if h != nil && tokens {
+			if node, is := NodeStep(steps(h.Spec)); is {
+				refuseTokens(actions, node.ID())
+			}
+		}
+	}
+}
+
+// keepToken takes back the wish for another token where none is made, and asks the kubelet's step again: it would
+// start the kubelet anew with the token that it has.
+func (c *computation) keepToken(h *Host, actions []Action, marker Marker) []Action {
+	h.NewToken = false
+	step, is := NodeStep(c.stepsFor(h.Spec))
+	if !is || !c.sel.Asks(step.ID()) || refusalOf(step.ID(), actions) != nil {
+		return actions
+	}
+	again := *h // what it warns of is there already
+	a, differs := c.ask(&again, step, marker)
+	h.Proven = again.Proven
+	h.warn(step.ID(), codeTokenKept.Trouble("no new token was made, as not everything about the host could be read"))
+	at := slices.IndexFunc(actions, func(a Action) bool { return a.Kind.OfStep() && a.Step == step.ID() })
+	switch {
+	case at < 0:
+	case differs:
+		actions[at] = a
+	default:
+		actions = slices.Delete(actions, at, at+1)
+	}
+	return actions
 }
 
 func day(t time.Time) string {

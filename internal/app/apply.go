@@ -86,7 +86,12 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 func (env *Env) toApply(o ApplyOptions) (need, error) {
 	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, failOnDeferred: o.FailOnDeferred}
 	n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.MovedFrom = o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.MovedFrom
+	const kubelet = "tart_kubelet"
 	var err error
+	if err = refuse(o.NewTokens && len(n.Steps) > 0 && !slices.Contains(n.Steps, kubelet),
+		"--rotate-tokens needs the step %s, which gives a kubelet its new token: add --step %[1]s, or leave out --step", kubelet); err != nil {
+		return n, err
+	}
 	for _, file := range env.Args {
 		if n.approved, err = env.takePlanFile(file, &n.Selection); err != nil {
 			return n, err

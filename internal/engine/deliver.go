@@ -50,6 +50,7 @@ func (e *Engine) refuseChanged(ctx context.Context, p *plan.Plan) {
 			a.Refusal = cmp.Or(a.Refusal, t)
 		}
 	}
+	p.RefuseTokens(e.Steps)
 }
 
 // deliver brings an artifact to the host before the change that installs it.

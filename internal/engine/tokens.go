@@ -15,10 +15,10 @@ import (
 func (w *worker) retireTokens(ctx context.Context) error {
 	i, _ := w.host.Identity.Get()
 	keep := i.TokenName()
-	if k, looked := w.host.Kubelet.Get(); !looked || k.Token != keep {
-		return fmt.Errorf("the host does not use the token of the Secret %s, so the older ones stay; apply again", keep)
+	if k, _ := w.host.Kubelet.Get(); !k.Has(keep) {
+		return fmt.Errorf("the host has no kubelet that was started with the token of the Secret %s, so the older ones stay; apply again", keep)
 	}
-	if err := w.heard(ctx); err != nil {
+	if err := w.heard(ctx, keep); err != nil {
 		return fmt.Errorf("the older tokens stay: %w", err)
 	}
 	if err := w.engine.may(); err != nil {
@@ -32,15 +32,15 @@ func (w *worker) retireTokens(ctx context.Context) error {
 	return err
 }
 
-// heard waits until the host's Node is Ready by a heartbeat of the process that runs now.
-func (w *worker) heard(ctx context.Context) error {
+// heard waits until the host's Node is Ready by a heartbeat of the process that runs now, with the token of a Secret.
+func (w *worker) heard(ctx context.Context, token string) error {
 	e := w.engine
 	k, _ := w.host.Kubelet.Get()
 	until := e.Now().Add(cmp.Or(e.Ready.Within, DefaultWithin))
 	for {
 		nodes, err := e.Cluster.Nodes(ctx)
 		for _, n := range nodes {
-			if n.Name == w.host.Name && n.Ready == inventory.Ready && k.Heard(n) {
+			if n.Name == w.host.Name && n.Ready == inventory.Ready && k.HeardWith(token, n) {
 				return nil
 			}
 		}

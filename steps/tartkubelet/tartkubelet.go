@@ -149,6 +149,7 @@ func (d *kubeletDiff) compare(r *kit.Reader) {
 		d.cluster, d.early = s.inCluster(v)
 	}
 	d.kubelet = s.kubelet(d.condition, v.At)
+	d.kubelet.Unfinished = v.Pending
 	d.rest = []kit.Setting{
 		kit.Compare("process", process, "runs"),
 		kit.Compare("folders", s.foldersOf(d.step.host.User), "the login user's"),

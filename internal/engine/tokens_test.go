@@ -1,0 +1,72 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestTokenOutlivesARefusedRestart: a run that rotated a token was killed before the kubelet's new start, and macOS keeps the
+// job from one by now. The old token, which the process still has, stays good until it is started anew.
+func TestTokenOutlivesARefusedRestart(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 2)
+	e := runNodes(t, w, nodes(1))
+	converges(t, e)
+	host := planned(t, e).Hosts[0].Name
+	m, err := w.Mac(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Advance(10 * time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	before, err := e.Cluster.Token(t.Context(), host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Cluster.RenewToken(t.Context(), host); err != nil {
+		t.Fatal(err)
+	}
+	after, err := e.Cluster.Token(t.Context(), host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const config, pending = "/etc/tart-kubelet/kubeconfig", "/etc/macfleet/pending/tart_kubelet"
+	text, err := m.ReadFile(config)
+	if err != nil || !strings.Contains(string(text), before.Reveal()) || before == after {
+		t.Fatalf("%v, or the host has another token", err)
+	}
+	text = []byte(strings.Replace(string(text), before.Reveal(), after.Reveal(), 1))
+	if err := m.WriteFile(config, text, 501, 20, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.WriteFile(pending, nil, 0, 0, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	spent := func() []string {
+		i, _ := planned(t, e).Hosts[0].Identity.Get()
+		return i.Spent
+	}
+	if err := w.Inject(host, "btm-disallowed"); err != nil {
+		t.Fatal(err)
+	}
+	r := apply(t, e)
+	ends := func(a plan.Action) bool { return a.Kind == plan.RetireTokens }
+	if len(spent()) != 1 || slices.ContainsFunc(r.After.Actions, ends) || len(r.After.Actions) == 0 {
+		t.Errorf("old tokens %q; left %+v", spent(), r.After.Actions)
+	}
+	if n, _ := r.After.Hosts[0].Node.Get(); n.Ready != inventory.Ready {
+		t.Errorf("the Node is %s", n.Ready)
+	}
+	if err := m.AllowItem("dev.macfleet.tart-kubelet"); err != nil {
+		t.Fatal(err)
+	}
+	if r := apply(t, e); !r.Converged() || len(spent()) > 0 {
+		t.Errorf("old tokens %q, failures %+v", spent(), r.Failures)
+	}
+}
