@@ -10,8 +10,7 @@ import (
 // CodeTokenRotation says that a host gets a new token because somebody asked for it.
 var CodeTokenRotation = NewCode("token-rotation", Notice, "a new token was asked for, in the place of the one that the host's kubelet has")
 
-var codeTokenKept = NewCode("token-kept", Warning, "a new token was asked for, and the host keeps the one that it has",
-	"correct what could not be read, then apply with --rotate-tokens again")
+var codeTokenKept = NewCode("token-kept", Warning, "a new token was asked for, and the host keeps the one that it has")
 
 var codeOldTokens = NewCode("old-tokens", Warning, "older tokens of the host's kubelet are still good: a run that rotated them did not come to its end")
 
@@ -108,7 +107,8 @@ func (c *computation) keepToken(h *Host, actions []Action, marker Marker) []Acti
 	again := *h // what it warns of is there already
 	a, differs := c.ask(&again, step, marker)
 	h.Proven = again.Proven
-	h.warn(step.ID(), codeTokenKept.Trouble("no new token was made, as not everything about the host could be read"))
+	h.warn(step.ID(), codeTokenKept.Trouble("no new token was made, as not everything about the host could be read",
+		"correct what could not be read, then apply with --rotate-tokens again"))
 	at := slices.IndexFunc(actions, func(a Action) bool { return a.Kind.OfStep() && a.Step == step.ID() })
 	switch {
 	case at < 0:

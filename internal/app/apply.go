@@ -13,6 +13,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
 )
 
 // ApplyOptions are the flags of apply.
@@ -86,10 +87,10 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 func (env *Env) toApply(o ApplyOptions) (need, error) {
 	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, failOnDeferred: o.FailOnDeferred}
 	n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.MovedFrom = o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.MovedFrom
-	const kubelet = "tart_kubelet"
+	kubelet, _ := plan.NodeStep(steps.For(fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}}))
 	var err error
-	if err = refuse(o.NewTokens && len(n.Steps) > 0 && !slices.Contains(n.Steps, kubelet),
-		"--rotate-tokens needs the step %s, which gives a kubelet its new token: add --step %[1]s, or leave out --step", kubelet); err != nil {
+	if err = refuse(o.NewTokens && len(n.Steps) > 0 && !slices.Contains(n.Steps, string(kubelet.ID())),
+		"--rotate-tokens needs the step %s, which gives a kubelet its new token: add --step %[1]s, or leave out --step", kubelet.ID()); err != nil {
 		return n, err
 	}
 	for _, file := range env.Args {
