@@ -29,7 +29,8 @@ var (
 const kubeletSpace = 2
 
 // changes remove the difference: the program, the kubeconfig, and whatever it
-// was, a new process. Virtual machines have sessions of their own and live on.
+// was, a new process. Virtual machines have sessions of their own and live on; where the job may take them along, the
+// host is drained first.
 func (d *kubeletDiff) changes() []plan.Change {
 	var out []plan.Change
 	killed := d.condition.Code == codeKilledByCodesigning
@@ -92,7 +93,7 @@ func (d *kubeletDiff) run() plan.Change {
 		alive := s.service.PID != 0
 		c.Fields = append(c.Fields, plan.Field{Name: "process", Before: kit.Choose(alive, "runs", "none"), After: kit.Choose(alive, "restarted", "started")})
 	}
-	if d.hurtsWork() {
+	if d.hurtsWork() || d.endsWork() {
 		c.Disruption = plan.Drain
 	}
 	if d.collectsAgain() {
@@ -216,7 +217,8 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 		{d.condition.Code != (plan.Code{}) && d.seen.loaded && !differs(d.jobSettings[1:]), d.condition},
 		{d.seen.loaded && differs(d.jobSettings), plan.Reason{Code: codePlistChangedUnderJob, Text: d.jobText()}},
 		{d.condition.Code != (plan.Code{}), d.condition},
-		{d.older, plan.Reason{Code: codePlistChangedUnderJob, Text: kubeletPlist + " was written by an older macfleet: virtual machines may end with the job"}},
+		{d.older, plan.Reason{Code: codePlistChangedUnderJob, Text: kubeletPlist + " was written by an older macfleet: virtual machines may end with the job" +
+			kit.Choose(d.endsWork(), ", so the host is drained first", "")}},
 		{d.jobSettings[2].Differs(), plan.Reason{Code: codePlistChangedUnderJob, Text: kubeletPlist + " is " + d.jobSettings[2].Seen}},
 		{d.stale, plan.Reason{Code: codeStaleBinaryRunning, Text: "the process was started before the program that lies there now"}},
 		{d.rest[1].Differs(), plan.Reason{Code: codeKubeletFolders, Text: d.rest[1].Seen}},

@@ -135,6 +135,16 @@ func (s kubeletState) beforeAbandon() bool {
 	return err == nil && !j.Abandon
 }
 
+// abandons reports whether the job's file says that what the job has started outlives it. One that may hold a secret was
+// not read: it says so where it is as it is wanted.
+func (s kubeletState) abandons(asWanted bool) bool {
+	if s.withheld != "" {
+		return asWanted
+	}
+	j, err := launchd.ParsePlist(s.plist.Text)
+	return err == nil && j.Abandon
+}
+
 // onDisk returns the arguments in the job's file, where that is like the wanted one but
 // for them.
 func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {

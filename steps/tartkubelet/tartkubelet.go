@@ -216,7 +216,7 @@ func (d *kubeletDiff) finding() plan.Finding {
 		return f
 	}
 	f.Changes = d.changes()
-	if d.hurtsWork() {
+	if d.hurtsWork() || d.endsWork() {
 		f.Busy = kit.Tasks(d.seen.work)
 	}
 	f.Refused = d.refusal(f.Changes)
@@ -267,6 +267,15 @@ func (d *kubeletDiff) collectsAgain() bool {
 // hurtsWork reports whether what goes on on the host would not outlive the changes: its
 // machines would be collected from now on.
 func (d *kubeletDiff) hurtsWork() bool { return d.collectsAgain() && len(d.seen.work) > 0 }
+
+// endsWork reports whether the changes may boot out a job that its virtual machines end with. launchd does not show of a
+// job whether it abandons them, so its file has to say it. What outlived a process that ended by itself outlives the job.
+// A Pod may come between the plan and the apply, so it does not matter whether a machine runs now.
+func (d *kubeletDiff) endsWork() bool {
+	s := d.seen
+	runs := s.loaded && s.service.PID != 0 && d.condition == (plan.Reason{})
+	return runs && d.way() != "kick" && !s.abandons(!d.jobSettings[2].Differs())
+}
 
 // unbacked are the local virtual machines that no Pod of the Node is behind. ok is
 // false where nobody knows the Pods. The base images of the agent's own are none.

@@ -104,6 +104,17 @@ func kubeletCases() []namedKubelet {
 		{"a file of an older macfleet", func(c *kubeletCase) {
 			c.mac.Plist = strings.Replace(c.mac.Plist, "\t<key>AbandonProcessGroup</key>\n\t<true/>\n", "", 1)
 		}, "plist-changed-under-job run ask"},
+		{"a file of an older macfleet, and a virtual machine runs", func(c *kubeletCase) {
+			c.mac.Plist = strings.Replace(c.mac.Plist, "\t<key>AbandonProcessGroup</key>\n\t<true/>\n", "", 1)
+			c.mac.Work = "77 run ci-a\n"
+		}, "plist-changed-under-job run ask, busy"},
+		{"a secret in the plist, and a virtual machine runs", func(c *kubeletCase) {
+			c.mac.Withheld, c.mac.Work = strings.Repeat("e", 64), "77 run ci-a\n"
+		}, "plist-changed-under-job run ask, busy"},
+		{"another wish, and a virtual machine runs", func(c *kubeletCase) {
+			c.mac.Work = "77 run ci-a\n"
+			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
+		}, "plist-changed-under-job run load"},
 		{"killed once, runs since", func(c *kubeletCase) {
 			c.mac.Page = "\tstate = running\n\truns = 4\n\tpid = 4242\n\tlast exit reason = OS_REASON_CODESIGNING\n"
 		}, ""},
