@@ -455,3 +455,23 @@ func TestVMFirewallScriptsReference(t *testing.T) {
 		}
 	})
 }
+
+// TestVMFirewallScriptsGoesOn: pf goes on without macfleet where others filter, also where they do so in an anchor.
+func TestVMFirewallScriptsGoesOn(t *testing.T) {
+	for rule, goesOn := range map[string]bool{"anchor \"f2b/*\" all\n": true, "block drop in all\n": true, "": false} {
+		t.Run(rule, func(t *testing.T) {
+			inFirewallShells(t, func(t *testing.T, b bench) {
+				b.Set("main.rules", "anchor \"com.apple/*\" all\nanchor \"macfleet\" all\n"+rule)
+				b.Set("enabled", "")
+				b.Set("reference", "")
+				b.Put("/var/run/dev.macfleet.pf", "Token : 77\n")
+				f := judged(t, none, stepstest.SettledPacketFilter(), plan.View{})
+				_, _, said := b.run(f.Changes[0].Command, 0)
+				_, err := os.Stat(filepath.Join(b.State, "enabled"))
+				if on := err == nil; on != goesOn || !strings.Contains(b.Calls(), "pfctl -X 77") {
+					t.Errorf("on %t, want %t: %s", on, goesOn, said)
+				}
+			})
+		})
+	}
+}

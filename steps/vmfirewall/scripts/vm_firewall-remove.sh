@@ -20,7 +20,7 @@ for name in "$@"; do
 done
 
 if held; then
-  give_back "$token"
+  give_back "$token" "$@"
 fi
 rm -f "$reference"
 

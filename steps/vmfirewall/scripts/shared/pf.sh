@@ -43,12 +43,31 @@ held() {
 }
 
 # give_back gives the reference $1 back. pf ends with its last one: where rules of others are live, such as
-# fail2ban's, it goes on without one.
+# fail2ban's, it goes on without one. $2… are our own anchors.
 give_back() {
+  was=''
+  ! enabled || was=yes
   pfctl -X "$1" >/dev/null 2>&1 || :
-  if ! enabled && pfctl -s rules 2>/dev/null | grep -q -e '^block ' -e '^pass '; then
+  shift
+  if [ -n "$was" ] && ! enabled && foreign "$@"; then
     pfctl -e >/dev/null 2>&1 || :
   fi
+}
+
+# foreign succeeds where what is live filters, or leads to what does, and is neither macOS's nor of the anchors $@.
+foreign() {
+  pfctl -s rules 2>/dev/null | {
+    found=''
+    while IFS= read -r line; do
+      case $line in 'anchor "com.apple'*) continue ;; 'anchor '* | 'block '* | 'pass '*) ;; *) continue ;; esac
+      other=yes
+      for name in "$@"; do
+        case $line in "anchor \"$name\""*) other='' ;; esac
+      done
+      found=$found$other
+    done
+    [ -n "$found" ]
+  }
 }
 
 # Rules first: a table that they use stays.
