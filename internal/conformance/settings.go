@@ -23,6 +23,7 @@ type Experiment struct {
 type Expectation struct {
 	Key      string
 	Accepted []string // values; one that ends in * is a beginning
+	SameAs   string   // another KEY, whose value is the accepted one
 	Means    string   // what it rests on
 	Else     string   // what another value means for macfleet
 }
@@ -32,30 +33,47 @@ func Experiments() []Experiment {
 	either := "tell us: macfleet is written for this and may be wrong"
 	return []Experiment{
 		{"pf", []Expectation{
-			{"counted", []string{"yes"}, "pf counts references, and gives ours back by its token", either},
-			{"on afterwards", []string{"Enabled", "Disabled"}, "whether pf stays on when our reference is gone", either},
+			{Key: "counted", Accepted: []string{"yes"},
+				Means: "pf counts references, and gives ours back by its token", Else: either},
+			{Key: "the last reference gone", Accepted: []string{"Disabled", "not known*"},
+				Means: "pf stops with the last reference, also where it was enabled without one", Else: either},
+			{Key: "on afterwards", SameAs: "on before",
+				Means: "pf is as it was before",
+				Else:  "pf is not as it was: `sudo pfctl -e` enables it, `sudo pfctl -d` disables it"},
 		}},
 		{"swap", []Expectation{
-			{"loaded", []string{"running"}, "a job of a small ad-hoc signed program runs", "nothing below says anything"},
-			{"kickstart after a swap", []string{"killed", "exit 78", "other", "running"},
-				"launchd pins a job's program: other bytes are killed by a kickstart (where it says running, they are not, and macfleet is right as well)", either},
-			{"loaded anew", []string{"running"}, "a job that is loaded anew takes other bytes", either},
-			{"kickstart of the same bytes", []string{"running"}, "a kickstart is enough where the bytes are the same", either},
+			{Key: "loaded", Accepted: []string{"running"},
+				Means: "a job of a small ad-hoc signed program runs", Else: "nothing below says anything"},
+			{Key: "kickstart after a swap", Accepted: []string{"killed", "exit 78", "running"},
+				Means: "launchd pins a job's program: other bytes are killed by a kickstart (where it says running, they are not, and macfleet is right as well)", Else: either},
+			{Key: "loaded anew", Accepted: []string{"running"},
+				Means: "a job that is loaded anew takes other bytes", Else: either},
+			{Key: "kickstart of the same bytes", Accepted: []string{"running"},
+				Means: "a kickstart is enough where the bytes are the same", Else: either},
 		}},
 		{"bundle", []Expectation{
-			{"exit of mv", []string{"0"}, "a bundle that was launched can be moved aside over SSH", "an update of Tart needs full disk access for remote users"},
-			{"exit of rm", []string{"0", "1"}, "what was moved aside can be deleted, or stays as a leftover with a warning", either},
+			{Key: "exit of mv", Accepted: []string{"0"},
+				Means: "a bundle that was launched can be moved aside over SSH",
+				Else:  "an update of Tart needs full disk access for remote users"},
+			{Key: "exit of rm", Accepted: []string{"0", "1"},
+				Means: "what was moved aside can be deleted, or stays as a leftover with a warning", Else: either},
 		}},
 		{"vm", []Expectation{
-			{"during, points", []string{"4", "3"}, "vmnet adds its points to the live main ruleset", either},
-			{"during, guest", []string{"reaches", "not known*"}, "a guest has a network", either},
-			{"exit of the load", []string{"0"}, "the main ruleset can be loaded while a guest runs", either},
-			{"after the load, guest", []string{"reaches", "does not reach", "no address", "not known*"}, "whether a full load cuts the guests' network: macfleet makes none then", either},
-			{"after, points", []string{"0", "3", "4"}, "whether vmnet's points go with the last guest", either},
+			{Key: "during, points", Accepted: []string{"4", "3"},
+				Means: "vmnet adds its points to the live main ruleset", Else: either},
+			{Key: "during, guest", Accepted: []string{"reaches", "not known*"}, Means: "a guest has a network", Else: either},
+			{Key: "exit of the load", Accepted: []string{"0"},
+				Means: "the main ruleset can be loaded while a guest runs", Else: either},
+			{Key: "after the load, guest", Accepted: []string{"reaches", "does not reach", "no address", "not known*"},
+				Means: "whether a full load cuts the guests' network: macfleet makes none then", Else: either},
+			{Key: "after, points", Accepted: []string{"0", "3", "4"},
+				Means: "whether vmnet's points go with the last guest", Else: either},
 		}},
 		{"loginwindow", []Expectation{
-			{"exit of kickstart", []string{"0", "1", "150"}, "whether macOS lets root start loginwindow anew", either},
-			{"another process", []string{"yes", "no"}, "whether it did; where not, macfleet takes the second way", either},
+			{Key: "exit of kickstart", Accepted: []string{"0", "1", "150"},
+				Means: "whether macOS lets root start loginwindow anew", Else: either},
+			{Key: "another process", Accepted: []string{"yes", "no"},
+				Means: "whether it did; where not, macfleet takes the second way", Else: either},
 		}},
 	}
 }
@@ -102,6 +120,9 @@ func JudgeExperiment(e Experiment, got Result) []Verdict {
 	values := Values(got.Stdout)
 	var out []Verdict
 	for _, want := range e.Expect {
+		if want.SameAs != "" && values[want.SameAs] != "" {
+			want.Accepted = []string{values[want.SameAs]}
+		}
 		v := Verdict{Experiment: e.Name, Key: want.Key, Value: values[want.Key], NotRun: values["skipped"], Expectation: want}
 		v.Fits = slices.ContainsFunc(want.Accepted, func(a string) bool {
 			start, some := strings.CutSuffix(a, "*")

@@ -157,8 +157,7 @@ func (o owned) experiment(ctx context.Context) (r findings, err error) {
 	}
 	defer func() {
 		if e := o.restore(); e != nil {
-			err = errors.Join(err, fmt.Errorf("what the experiments made is still there: run this again, or on the Mac: sudo launchctl bootout system/dev.macfleet.conformance; "+
-				"sudo rm -rf /Library/LaunchDaemons/dev.macfleet.conformance.plist /usr/local/lib/macfleet-conformance: %w", e))
+			err = errors.Join(err, fmt.Errorf("what the experiments made is still there: run this again, which begins by taking back, or do it by hand as docs/first-mac.md says: %w", e))
 		}
 	}()
 	if err := o.restore(); err != nil { // of a run that was cut off
@@ -184,7 +183,7 @@ func (o owned) experiment(ctx context.Context) (r findings, err error) {
 
 // restore takes back what the experiments made.
 func (o owned) restore() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // it waits for an experiment that goes on
 	defer cancel()
 	client, err := o.connect(ctx)
 	if err != nil {

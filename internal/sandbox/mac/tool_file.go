@@ -122,9 +122,9 @@ func mv(p *proc) int {
 	return status
 }
 
-// cp copies files, not folders. A file that is there already keeps its inode, owner and mode.
+// cp copies files, and folders with -R. A file that is there already keeps its inode, owner and mode.
 func cp(p *proc) int {
-	o, names, status, ok := p.options("pf")
+	o, names, status, ok := p.options("pfR")
 	switch {
 	case !ok:
 		return status
@@ -133,10 +133,17 @@ func cp(p *proc) int {
 	}
 	target := names[len(names)-1]
 	for _, name := range names[:len(names)-1] {
-		err := p.copyFile(name, target, o.has('p'))
-		if errors.Is(err, errNotCopied) {
+		do := p.copyFile
+		if o.has('R') {
+			do = p.copyTree
+		}
+		err := do(name, target, o.has('p'))
+		switch {
+		case errors.Is(err, errNotCopied):
 			status = p.fail(exitFailed, "%s %s", name, err)
-		} else if err != nil {
+		case errors.Is(err, errTreeUnmodelled):
+			return p.unmodelled("-R " + name)
+		case err != nil:
 			status = p.fail(exitFailed, "%s: %s", name, why(err))
 		}
 	}

@@ -1,4 +1,5 @@
 # Starts loginwindow anew, which ends the session at the screen.
+begin
 before=$(pgrep -x loginwindow | head -n 1)
 launchctl kickstart -k system/com.apple.loginwindow
 code=$?

@@ -1,4 +1,5 @@
 # Shows pf as it is, and takes one reference and gives it back.
+begin
 say info "$(pfctl -s info 2>/dev/null | head -n 1)"
 say references "$(references)"
 echo '--- references'
@@ -13,15 +14,25 @@ echo '--- jobs of fail2ban'
 launchctl list | grep -i fail2ban || echo none
 echo '---'
 before=$(references)
+say 'on before' "$(pf_state)"
+note_pf
+step
 pfctl -E 2>&1 | grep Token | tr -dc 0-9 >"$home/token"
 during=$(references)
 pfctl -X "$(cat "$home/token")" >/dev/null 2>&1
 rm -f "$home/token"
 after=$(references)
+alone=$(pf_state)
+back_pf
 say 'own reference' "$before $during $after"
 if [ "$((before + 1))" = "$during" ] && [ "$before" = "$after" ]; then
   say counted yes
 else
   say counted no
 fi
-say 'on afterwards' "$(pfctl -s info 2>/dev/null | head -n 1 | cut -d ' ' -f 2)"
+if [ "$before" != 0 ]; then
+  say 'the last reference gone' 'not known: others hold one'
+else
+  say 'the last reference gone' "$alone"
+fi
+say 'on afterwards' "$(pf_state)"

@@ -1,5 +1,6 @@
 # Loads a job, puts another build in the place of its program, kickstarts it, and then loads it anew. The two builds
 # were sent before.
+begin
 cat >"$plist" <<END
 <?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -31,13 +32,16 @@ place() {
   mv -f "$home/new" "$home/daemon"
 }
 place build-1
+step
 launchctl bootstrap system "$plist" || exit 1
 sleep 3
 say loaded "$(judged)"
+step
 place build-2
 launchctl kickstart -k "system/$label"
 say 'exit of kickstart' "$?"
 sleep 15
+step
 say 'kickstart after a swap' "$(judged)"
 echo '--- launchctl print'
 page
@@ -47,8 +51,10 @@ for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
   page >/dev/null || break
   sleep 1
 done
+step
 launchctl bootstrap system "$plist"
 sleep 3
+step
 say 'loaded anew' "$(judged)"
 launchctl kickstart -k "system/$label"
 sleep 3
