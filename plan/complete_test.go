@@ -31,7 +31,7 @@ func (s sealed) Diff(v plan.View) plan.Finding {
 func TestCompletedIsComputed(t *testing.T) {
 	t.Parallel()
 	completed := 0
-	rapid.Check(t, func(t *rapid.T) {
+	property := func(t *rapid.T) {
 		w := drawSeenWorld(t)
 		asked := make(map[string]bool)
 		stepsFor := func(h fleet.Host) []plan.Step {
@@ -79,10 +79,14 @@ func TestCompletedIsComputed(t *testing.T) {
 				completed++
 			}
 		}
-	})
-	if completed == 0 && !testing.Short() { // too few are drawn then
-		t.Error("no drawn world has a host without its password")
 	}
+	// Few of the worlds that are drawn have such a host.
+	for range 10 {
+		if rapid.Check(t, property); completed > 0 || testing.Short() {
+			return
+		}
+	}
+	t.Error("no drawn world has a host without its password")
 }
 
 // TestCompletedClaimsMove: where a candidate has no password, the one that another group
