@@ -2,16 +2,12 @@ package engine_test
 
 import (
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
-	"github.com/macfleet/macfleet/plan"
 )
 
 const kubeletBinary = "/usr/local/bin/tart-kubelet"
@@ -101,68 +97,6 @@ func TestPinnedProgram(t *testing.T) {
 			}
 			runs = runsOf(t, m)
 		})
-	}
-}
-
-// TestJobThatKeepsMachines: a host that an older macfleet has set up has a job that its virtual machines may end with. It
-// is drained before that job is booted out, and no machine is ended by launchd. What no drain ends is waited for.
-func TestJobThatKeepsMachines(t *testing.T) {
-	t.Parallel()
-	for _, pods := range []bool{true, false} {
-		w, e, host := longNode(t, nodes(1))
-		m, err := w.Mac(host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const list, key = "/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist", "\t<key>AbandonProcessGroup</key>\n\t<true/>\n"
-		text, err := m.ReadFile(list)
-		older := regexp.MustCompile(`,(node\.kubernetes|topology)[^,<]*`).ReplaceAllString(strings.Replace(string(text), key, "", 1), "")
-		if err != nil || strings.Contains(older, "Abandon") || strings.Contains(older, "topology") {
-			t.Fatalf("%v: %s", err, older)
-		}
-		for _, err := range []error{m.SetSwitch("launchd-ends-with-job", "all"), m.WriteFile(list, []byte(older), 0, 0, 0o644),
-			m.UnloadJob("system/dev.macfleet.tart-kubelet"), m.Advance(time.Minute), m.LoadJob(list)} {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		planned(t, e) // launchd starts it
-		if err := m.Advance(10 * time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		if pods {
-			err = w.RunPod(host, "acme-runners", "job-of-"+host)
-		} else {
-			err = m.StartVM("bake")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := planned(t, e)
-		if !pods {
-			if said := whatIsSaid(p, host); !slices.Contains(said, "refused waits-for-idle") {
-				t.Errorf("with a machine of nobody's it says %q", said)
-			}
-			r := apply(t, e)
-			if vms, err := m.VMs(); err != nil || len(vms) != 1 || !vms[0].Running || r.Done > 0 {
-				t.Errorf("%+v, %v; done %d", vms, err, r.Done)
-			}
-			continue
-		}
-		if len(p.Actions) != 1 || p.Actions[0].Disruption != plan.Drain || !p.Actions[0].Drains || p.Actions[0].Evicts != 1 {
-			t.Errorf("it would do %+v", p.Actions)
-		}
-		var l log
-		e.Emit = l.emit
-		if r := apply(t, e); !r.Converged() {
-			t.Errorf("failures %+v, left %q", r.Failures, whatIsSaid(r.After, host))
-		}
-		if !slices.ContainsFunc(l.events, func(ev engine.Event) bool { return ev.Type == engine.Evicting }) {
-			t.Errorf("the Pod was not evicted")
-		}
-		if text, err := m.ReadFile(list); err != nil || !strings.Contains(string(text), key) {
-			t.Errorf("%v: %s", err, text)
-		}
 	}
 }
 
