@@ -108,7 +108,6 @@ decoded() {
 # it was tried. It names the file and the time of the password, and nothing of the password itself.
 note() {
   mkdir -p "${proof%/*}"
-  rm -rf "$proof.new"
   [ -f "$proof" ] || rm -rf "$proof"
   printf '%s %s %s %s\n' "$1" "$2" "$(stat -f '%i %z %m' "$file")" "$since" >"$proof.new"
   mv -f "$proof.new" "$proof"
@@ -158,6 +157,7 @@ check() {
 }
 
 password_set "$user"
+rm -rf "$proof.new" # a run that was killed left it
 accepted='' wrong=''
 if [ "$input" != kept ]; then
   while read -r word content; do
