@@ -1,3 +1,3 @@
-// Package archtest keeps the directions in which packages import each other and
-// the rule that a step has one place. It holds tests alone.
+// Package archtest tests the rules of the whole tree: which packages import which,
+// where a step's code is, and which words are used. It has no other code.
 package archtest

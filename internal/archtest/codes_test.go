@@ -26,7 +26,7 @@ const codesHead = `# Codes
 
 Every reason and every trouble that macfleet reports has a code. Codes are stable: scripts, alerts and ` + "`ignore`" + ` blocks can rely on them.
 A code without a remedy names a difference that ` + "`macfleet apply`" + ` removes. A trouble's text and remedy name the host; this page has the general form.
-Severities are those of [drift](drift.md); a code without one is never drift, it is said by plan or apply alone.
+Severities are those of [drift](drift.md); a code without one is never drift and appears only in plan or apply.
 
 This page is generated from the declarations (` + "`plan.NewCode`" + `): ` + "`go test ./internal/archtest -run TestCodes -update`" + `.
 `
@@ -59,11 +59,11 @@ func TestCodes(t *testing.T) {
 		}
 	}
 	if have, err := os.ReadFile(file); err != nil || !bytes.Equal(have, b.Bytes()) {
-		t.Errorf("docs/codes.md is not as the codes are declared (%v); go test ./internal/archtest -run TestCodes -update writes it", err)
+		t.Errorf("docs/codes.md differs from the declared codes (%v); regenerate it: go test ./internal/archtest -run TestCodes -update", err)
 	}
 }
 
-// groupOf returns the heading under which a code stands: its step, or its package.
+// groupOf returns the heading that lists a code: its step, or its package.
 func groupOf(c plan.Code) string {
 	dir, file := path.Split(c.Home())
 	dir = strings.TrimSuffix(dir, "/")

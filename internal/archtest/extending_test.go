@@ -49,7 +49,7 @@ func copied(t *testing.T) string {
 	for name := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
-			continue // it is deleted, and git has not heard of it
+			continue // deleted, but still in git's index
 		}
 		to := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {

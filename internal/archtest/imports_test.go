@@ -20,7 +20,7 @@ const module = "github.com/macfleet/macfleet/"
 // root is the repository, seen from this package.
 const root = "../.."
 
-// reserved says which packages alone may import a library.
+// reserved lists the only packages that may import a library.
 var reserved = map[string][]string{
 	"github.com/skeema/knownhosts":            {"hosts"},
 	"golang.org/x/crypto/ssh":                 {"hosts", "internal/sandbox/...", "internal/bench"},
@@ -90,7 +90,7 @@ var parsed = sync.OnceValues(func() ([]source, error) {
 	return out, err
 })
 
-// isModule reports whether a folder is a module of its own.
+// isModule reports whether a folder is a separate module.
 func isModule(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
 	return err == nil
@@ -105,8 +105,8 @@ func covers(patterns []string, pkg string) bool {
 	})
 }
 
-// rulesFor returns what a package may import of ours, by the table. A row that ends in
-// "/..." stands for everything below it.
+// rulesFor returns which of macfleet's packages a package may import, by the table. A row that
+// ends in "/..." covers everything below it.
 func rulesFor(allowed map[string][]string, pkg string) ([]string, bool) {
 	if r, ok := allowed[pkg]; ok {
 		return r, true
@@ -192,8 +192,7 @@ func checkImport(t *testing.T, s source, rules []string, spec *ast.ImportSpec) {
 	}
 }
 
-// TestNoClockInPurePackages finds calls of time.Now and the like, which an
-// import alone does not show.
+// TestNoClockInPurePackages finds calls such as time.Now, which the imports do not show.
 func TestNoClockInPurePackages(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {

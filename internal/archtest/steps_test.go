@@ -58,7 +58,7 @@ func TestOneStepOnePlace(t *testing.T) {
 		delete(listed, id)
 		_, file := os.Stat(filepath.Join(root, "steps", string(id)+".go"))
 		if _, folder := os.Stat(filepath.Join(root, packageOf(id))); (file == nil) == (folder == nil) {
-			t.Errorf("step %s has neither a file nor a package of its own, or both: %v, %v", id, file, folder)
+			t.Errorf("step %s needs either its own file or its own package: %v, %v", id, file, folder)
 		}
 		if n := strings.Count(string(docs), "\n| `"+string(id)+"` |"); n != 1 {
 			t.Errorf("docs/steps.md has %d rows for %s", n, id)
@@ -66,7 +66,7 @@ func TestOneStepOnePlace(t *testing.T) {
 		elsewhere(t, id)
 	}
 	for id := range listed {
-		t.Errorf("steps.For lists %s, which is no field of fleet.Spec", id)
+		t.Errorf("steps.For lists %s, which is not a field of fleet.Spec", id)
 	}
 }
 
@@ -80,7 +80,7 @@ func elsewhere(t *testing.T, id plan.StepID) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			lit, ok := n.(*ast.BasicLit)
 			if !ok || lit.Kind != token.STRING || strings.HasPrefix(s.pkg, "internal/sandbox") || s.pkg == "internal/scriptlint" || s.pkg == "internal/bench" {
-				return true // they know tools, which may bear a step's name
+				return true // they name tools, which may be called like a step
 			}
 			if text, err := strconv.Unquote(lit.Value); err == nil && text == string(id) {
 				t.Errorf("%s: the id of step %s belongs into its own file or package", s.fset.Position(n.Pos()), id)
@@ -91,9 +91,9 @@ func elsewhere(t *testing.T, id plan.StepID) {
 }
 
 // TestEveryFieldReachesItsStep walks the specification and changes one field at
-// a time: what the step wants must change with it, and what it finds, both on a Mac
-// that nobody has touched and on one that is as the other wish has it. A field that
-// does not say whether it is per host or per fleet is an error too.
+// a time: the step's desired state must change with it, and its findings too, both on an
+// untouched Mac and on one that has the other value. A field must also say whether it is
+// per host or per fleet.
 func TestEveryFieldReachesItsStep(t *testing.T) {
 	t.Parallel()
 	spec := reflect.TypeFor[fleet.Spec]()
@@ -135,7 +135,7 @@ func reaches(t *testing.T, step reflect.StructField, i int, block reflect.Type, 
 		}
 		for what, facts := range map[string]plan.Facts{"untouched": stepstest.FactoryFacts(), "settled": stepstest.SettledFacts(hostName)} {
 			was, is := before.Diff(stepstest.View(hostWith(base), facts)), after.Diff(stepstest.View(hostWith(moved), facts))
-			if told(was) == told(is) {
+			if summary(was) == summary(is) {
 				t.Errorf("%s.%s does not reach what the step finds on a Mac that is %s", block.Name(), f.Name, what)
 			}
 			if what == "settled" && len(was.Changes)+len(was.Unread) > 0 {
@@ -201,8 +201,8 @@ func stepWith(t *testing.T, spec fleet.Spec, field reflect.StructField) plan.Ste
 	return stepstest.StepOf(t, plan.StepID(id), hostWith(spec))
 }
 
-// told is what a finding says and does.
-func told(f plan.Finding) string {
+// summary prints what a finding says and does.
+func summary(f plan.Finding) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%v %v\n", f.Facts, f.Refused, f.Warnings)
 	for _, c := range f.Changes {

@@ -11,15 +11,15 @@ import (
 
 var inBackticks = regexp.MustCompile("`([^`]+)`")
 
-// documented reads the table of packages in docs/architecture.md: what each may
-// import of ours.
+// documented reads the table of packages in docs/architecture.md: which of macfleet's packages
+// each may import.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(text), "\n| package | holds | may import of ours |\n")
+	_, table, _ := strings.Cut(string(text), "\n| package | holds | may import |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	out := make(map[string][]string)
 	for line := range strings.Lines(table) {
@@ -57,7 +57,7 @@ func TestArchitectureTable(t *testing.T) {
 	all := sources(t)
 	for pkg := range documented(t) {
 		if !slices.ContainsFunc(all, func(s source) bool { return covers([]string{pkg}, s.pkg) }) {
-			t.Errorf("docs/architecture.md has a row for %s, which is no package", pkg)
+			t.Errorf("docs/architecture.md has a row for %s, which is not a package", pkg)
 		}
 	}
 }

@@ -1,0 +1,228 @@
+package archtest
+
+import (
+	"bufio"
+	_ "embed"
+	"flag"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	//go:embed words.txt
+	wordsTable string
+	//go:embed words_swept.txt
+	wordsSwept string
+
+	wordsAll   = flag.String("words.in", "", "print what the words lint finds in a FOLDER (. for all), swept or not")
+	wordsBrief = flag.Bool("words.count", false, "with -words.in: print counts per folder and per turn only")
+)
+
+// turn is a way to say something that the project does not use.
+type turn struct {
+	name, better string
+	find         *regexp.Regexp
+	except       []*regexp.Regexp
+}
+
+// finding is a turn met in a phrase.
+type finding struct {
+	file   string
+	line   int
+	said   string // what was found, with a few words around it
+	turn   string
+	better string
+}
+
+func (f finding) String() string {
+	return fmt.Sprintf("%s:%d: %s (instead: %s)", f.file, f.line, f.said, f.better)
+}
+
+// readTurns reads the table of turns.
+func readTurns(table string) ([]turn, error) {
+	var out []turn
+	lines := bufio.NewScanner(strings.NewReader(table))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if text, ok := strings.CutPrefix(line, "! "); ok {
+			pattern, why, _ := strings.Cut(text, "  # ")
+			find, err := compile(pattern)
+			if err != nil || why == "" || len(out) == 0 {
+				return nil, fmt.Errorf("words.txt:%d: an exception is: ! PATTERN  # reason (%v)", n, err)
+			}
+			last := &out[len(out)-1]
+			last.except = append(last.except, find)
+			continue
+		}
+		name, better, ok := strings.Cut(line, " => ")
+		find, err := compile(name)
+		if err != nil || !ok {
+			return nil, fmt.Errorf("words.txt:%d: a turn is: PATTERN => BETTER WORDS (%v)", n, err)
+		}
+		out = append(out, turn{name: name, better: better, find: find})
+	}
+	return out, lines.Err()
+}
+
+// compile compiles a pattern of the table. A pattern that ends in punctuation, such as a colon, has no word boundary there.
+func compile(text string) (*regexp.Regexp, error) {
+	end := `\b`
+	if strings.HasSuffix(text, ":") || strings.HasSuffix(text, "]") {
+		end = ""
+	}
+	return regexp.Compile(`(?i)\b(?:` + strings.ReplaceAll(text, " ", `\s+`) + `)` + end)
+}
+
+// bare is a text without white space: a code, a field's name, a path. Such names are stable and have no style.
+var bare = regexp.MustCompile(`^\S*$`)
+
+// judge returns the turns in a phrase.
+func judge(turns []turn, p phrase) []finding {
+	if p.kind == "string" && bare.MatchString(p.text) {
+		return nil
+	}
+	var out []finding
+	for _, r := range turns {
+		for _, hit := range r.find.FindAllStringIndex(p.text, -1) {
+			if slices.ContainsFunc(r.except, func(e *regexp.Regexp) bool { return overlaps(e, p.text, hit) }) {
+				continue
+			}
+			line := p.line
+			if !p.quoted {
+				line += strings.Count(p.text[:hit[0]], "\n")
+			}
+			out = append(out, finding{p.file, line, around(p.text, hit), r.name, r.better})
+		}
+	}
+	return out
+}
+
+// overlaps reports whether a match of find shares a byte with the hit.
+func overlaps(find *regexp.Regexp, text string, hit []int) bool {
+	return slices.ContainsFunc(find.FindAllStringIndex(text, -1), func(m []int) bool { return m[0] < hit[1] && hit[0] < m[1] })
+}
+
+// around returns the hit in brackets with some of the text on both sides.
+func around(text string, hit []int) string {
+	from, to := max(0, hit[0]-40), min(len(text), hit[1]+40)
+	said := text[from:hit[0]] + "[" + text[hit[0]:hit[1]] + "]" + text[hit[1]:to]
+	return strings.ToValidUTF8(strings.Join(strings.Fields(said), " "), "")
+}
+
+// swept reports whether the words of a file are held to the table already.
+func swept(list, file string) bool {
+	for line := range strings.Lines(list) {
+		folder, scope, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if folder == "" || folder == "#" || scope == "product" && strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		if within(file, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+func within(file, folder string) bool {
+	return folder == "." || file == folder || strings.HasPrefix(file, folder+"/")
+}
+
+// TestWords holds string literals, comments and pages to plain English. To sweep a folder:
+//
+//	go test ./internal/archtest -run TestWords$ -v -words.in plan
+//
+// prints what is found in it; when it is clean, its name goes into words_swept.txt.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	turns, err := readTurns(wordsTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	phrases, err := corpus(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []finding
+	for _, p := range phrases {
+		held := swept(wordsSwept, p.file)
+		wanted := *wordsAll != "" && within(p.file, path.Clean(*wordsAll))
+		if !held && !wanted {
+			continue
+		}
+		for _, f := range judge(turns, p) {
+			if held {
+				t.Error(f)
+			}
+			if wanted && !held {
+				asked = append(asked, f)
+			}
+		}
+	}
+	if *wordsAll != "" {
+		report(asked)
+	}
+}
+
+// report prints findings, or how many there are in each folder and of each turn.
+func report(found []finding) {
+	folders, names := make(map[string]int), make(map[string]int)
+	for _, f := range found {
+		folders[path.Dir(f.file)]++
+		names[f.turn]++
+		if !*wordsBrief {
+			fmt.Println(f)
+		}
+	}
+	if *wordsBrief {
+		for _, counts := range []map[string]int{folders, names} {
+			for _, name := range slices.Sorted(maps.Keys(counts)) {
+				fmt.Printf("%6d  %s\n", counts[name], name)
+			}
+		}
+	}
+	fmt.Printf("%d findings\n", len(found))
+}
+
+// TestWordsFind keeps the lint able to find: turns, exceptions, and text that is skipped.
+func TestWordsFind(t *testing.T) {
+	t.Parallel()
+	turns, err := readTurns("presto => again\nbe nil => is not a\n! must be nil  # existence\ntodo now: => fix:\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		read func(string) ([]phrase, error)
+		text string
+		want string // lines of what is found
+	}{
+		{goPhrases, "package p\n\n// It starts\n// presto.\nvar x = \"it be\" + ` nil\nhost, presto`\n", "[4 6]"},
+		{goPhrases, "package p\n\nimport _ \"a presto\"\n\ntype x struct {\n\ta int `json:\"todo now: presto\"`\n}\n", "[]"},
+		{goPhrases, "package p\n\nvar a, b = \"presto\", \"must be nil; Presto: be nil\"\n", "[3 3]"},
+		{goPhrases, "package p\n\nvar a = \"todo now:\\n x\"\n", "[3]"},
+		{pagePhrases, "# A page\n\n```sh\npresto\n```\nso presto\n", "[6]"},
+		{commentPhrases, "#!/bin/sh\n# starts\n#   presto\necho presto\n", "[3]"},
+	} {
+		phrases, err := c.read(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := []int{}
+		for _, p := range phrases {
+			for _, f := range judge(turns, p) {
+				lines = append(lines, f.line)
+			}
+		}
+		slices.Sort(lines)
+		if got := fmt.Sprint(lines); got != c.want {
+			t.Errorf("lines %s, want %s:\n%s", got, c.want, c.text)
+		}
+	}
+}
