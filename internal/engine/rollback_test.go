@@ -70,6 +70,49 @@ func TestRollback(t *testing.T) {
 	}
 }
 
+// TestRollbackUnderAPod: a Pod runs on the host while a first firewall, and later a change of its rules, fails its
+// confirmation. The host takes it back without a load of the main ruleset, and the Pod's virtual machine has a network.
+func TestRollbackUnderAPod(t *testing.T) {
+	t.Parallel()
+	const incident = "cut-connection-during-pf"
+	w, e, host := longNode(t, nodes(1))
+	n := &network{T: t, w: w, e: e, host: host}
+	var err error
+	n.mac, err = w.Mac(host)
+	n.must(err)
+	n.must(w.SetSwitch(host, "full-load-nat", "broken"))
+	n.must(w.RunPod(host, "acme-runners", "job"))
+	n.runs(true)
+	n.mac.Watch(n.look)
+	e.Hosts = hurried(t, w, n.mac)
+	spec := &e.Config.Fleets[0].Groups[0].Spec
+	for _, block := range [][]string{{"10.0.0.0/8"}, {"10.0.0.0/8", "172.16.0.0/12"}} {
+		spec.VMFirewall = &fleet.VMFirewall{Block: block}
+		*spec = spec.WithDefaults()
+		n.must(w.Inject(host, incident))
+		before := firewall(t, n.mac)
+		r := apply(t, e)
+		var failed *hosts.Error
+		if len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &failed) || failed.Code.String() != "rolled-back" {
+			t.Fatalf("%v: failures %v", block, r.Failures)
+		}
+		if after := firewall(t, n.mac); after != before {
+			t.Errorf("%v: the host has\n%s\nand had\n%s", block, after, before)
+		}
+		if online, err := n.mac.GuestsOnline(); err != nil || !online {
+			t.Errorf("%v: the virtual machine has no network, %v", block, err)
+		}
+		n.must(w.Heal(host, incident))
+		converges(t, e)
+	}
+	if len(n.cut) > 0 || n.called("pfctl -f") > 0 {
+		t.Errorf("pf or the network was off after %q; of the calls %q", n.cut, n.calls)
+	}
+	if vms, err := n.mac.VMs(); err != nil || len(vms) != 1 || !vms[0].Running {
+		t.Errorf("virtual machines %+v, %v", vms, err)
+	}
+}
+
 // hurried returns a client for which the host's clock runs ahead whenever the
 // host does not answer.
 func hurried(t *testing.T, w *sandbox.World, machine *mac.Machine) overssh.Hosts {

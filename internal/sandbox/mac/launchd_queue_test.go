@@ -56,3 +56,24 @@ launchctl bootstrap system /Library/LaunchDaemons/q.plist`)
 		})
 	}
 }
+
+// TestQueueDirectoriesSleeper: where the script of a loop sleeps itself, it goes on after that, and the loop's own sleep
+// comes on top.
+func TestQueueDirectoriesSleeper(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	must(t, m, "root", `mkdir /tmp/queue; printf '#!/bin/sh\necho begun >>/tmp/looks\nsleep 30\necho done >>/tmp/looks\n[ -e /tmp/queue/a ]\n' >/tmp/look; chmod 755 /tmp/look
+printf '<plist version="1.0"><dict><key>Label</key><string>q</string><key>ProgramArguments</key><array><string>/bin/sh</string><string>-c</string><string>while /tmp/look; do sleep 2; done</string></array><key>QueueDirectories</key><array><string>/tmp/queue</string></array></dict></plist>' >/Library/LaunchDaemons/q.plist
+launchctl bootstrap system /Library/LaunchDaemons/q.plist; touch /tmp/queue/a`)
+	for _, step := range []struct {
+		later time.Duration
+		want  string
+	}{{time.Second, "begun done"}, {20 * time.Second, "begun done"}, {20 * time.Second, "begun done begun done"}} {
+		if err := m.Advance(step.later); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(must(t, m, "root", "cat /tmp/looks")), " "); got != step.want {
+			t.Errorf("%s later: %q, want %q", step.later, got, step.want)
+		}
+	}
+}

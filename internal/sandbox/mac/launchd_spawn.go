@@ -42,9 +42,13 @@ func (l *launch) asleep() time.Duration {
 	return time.Duration(l.slept.Load())
 }
 
-// sleep lets a job sleep, and reports whether it has woken up again.
-func (l *launch) sleep(d time.Duration) bool {
-	if l.waits {
+// loopDepth is the depth of what the shell of a job starts itself, such as the sleep of its loop.
+const loopDepth = 1
+
+// sleep lets a process of a job sleep, and reports whether it woke up again. The sleep of a loop that waits for a folder
+// ends the look: the job starts again when the sleep is over. A script that the loop started sleeps on its own account.
+func (l *launch) sleep(d time.Duration, depth int) bool {
+	if l.waits && depth == loopDepth {
 		l.wakes.Store(int64(d))
 		l.stop()
 		return false
@@ -238,7 +242,7 @@ func (s *session) runJob(ctx context.Context, l *launch) error {
 			}
 			j.Busy = false
 			if d := time.Duration(l.wakes.Load()); d > 0 && !j.leaving() {
-				j.PID, j.Due = 0, now.Add(d) // begun again then, which is all that a loop does
+				j.PID, j.Due = 0, now.Add(l.asleep()+d) // started again then, which is all that a loop does
 				return nil
 			}
 			if !stays || j.leaving() {

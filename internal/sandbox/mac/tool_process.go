@@ -164,7 +164,7 @@ func sleep(p *proc) int {
 	}
 	d := time.Duration(seconds * float64(time.Second))
 	if p.under != nil {
-		if !p.under.sleep(d) {
+		if !p.under.sleep(d, p.depth) {
 			return exitTerminated
 		}
 		return 0
