@@ -77,7 +77,7 @@ func TestRollAndBack(t *testing.T) {
 	names := hostNames(planned(t, e))
 	bad := names[runners/2]
 	for _, name := range names {
-		if err := w.RunPod(name, "acme-runners", "job-of-"+name); err != nil {
+		if err := w.RunPod(name, "default", "job-of-"+name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -134,7 +134,7 @@ func runAll(t *testing.T, w *sandbox.World, names []string, version, none string
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := []mac.VM{{Name: agent.Pod{Namespace: "acme-runners", Name: "job-of-" + name}.VM(), Running: true}}; !slices.Equal(vms, want) {
+		if want := []mac.VM{{Name: agent.Pod{Namespace: "default", Name: "job-of-" + name}.VM(), Running: true}}; !slices.Equal(vms, want) {
 			t.Errorf("%s has the machines %+v, want %+v", name, vms, want)
 		}
 		kubelets, err := m.Kubelets()

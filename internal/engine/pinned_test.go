@@ -2,12 +2,17 @@ package engine_test
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
+	"github.com/macfleet/macfleet/plan"
 )
 
 const kubeletBinary = "/usr/local/bin/tart-kubelet"
@@ -47,7 +52,7 @@ func TestPinnedProgram(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := w.RunPod(host, "acme-runners", "job-of-"+host); err != nil {
+			if err := w.RunPod(host, "default", "job-of-"+host); err != nil {
 				t.Fatal(err)
 			}
 			loads, runs := registrations(t, m), runsOf(t, m)
@@ -98,6 +103,78 @@ func TestPinnedProgram(t *testing.T) {
 			runs = runsOf(t, m)
 		})
 	}
+}
+
+// TestJobThatKeepsMachines: a host that an older macfleet has set up has a job that its virtual machines may end with. The
+// host is drained before that job is booted out, and launchd ends no virtual machine. One that no drain ends is waited for.
+func TestJobThatKeepsMachines(t *testing.T) {
+	t.Parallel()
+	t.Run("of a Pod", func(t *testing.T) {
+		t.Parallel()
+		w, e, host, m := olderJob(t)
+		if err := w.RunPod(host, "default", "job-of-"+host); err != nil {
+			t.Fatal(err)
+		}
+		if p := planned(t, e); len(p.Actions) != 1 || p.Actions[0].Disruption != plan.Drain || !p.Actions[0].Drains || p.Actions[0].Evicts != 1 {
+			t.Errorf("it would do %+v", p.Actions)
+		}
+		var l log
+		e.Emit = l.emit
+		if r := apply(t, e); !r.Converged() {
+			t.Errorf("failures %+v, left %q", r.Failures, whatIsSaid(r.After, host))
+		}
+		if !slices.ContainsFunc(l.events, func(ev engine.Event) bool { return ev.Type == engine.Evicting }) {
+			t.Errorf("the Pod was not evicted")
+		}
+		if text, err := m.ReadFile(kubeletList); err != nil || !strings.Contains(string(text), abandons) {
+			t.Errorf("%v: %s", err, text)
+		}
+	})
+	t.Run("of nobody", func(t *testing.T) {
+		t.Parallel()
+		_, e, host, m := olderJob(t)
+		if err := m.StartVM("bake"); err != nil {
+			t.Fatal(err)
+		}
+		if said := whatIsSaid(planned(t, e), host); !slices.Contains(said, "refused waits-for-idle") {
+			t.Errorf("it says %q", said)
+		}
+		r := apply(t, e)
+		if vms, err := m.VMs(); err != nil || len(vms) != 1 || !vms[0].Running || r.Done > 0 {
+			t.Errorf("%+v, %v; done %d", vms, err, r.Done)
+		}
+	})
+}
+
+// The kubelet's property list, and what that of an older macfleet lacks.
+const (
+	kubeletList = "/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"
+	abandons    = "\t<key>AbandonProcessGroup</key>\n\t<true/>\n"
+)
+
+// olderJob gives a host whose kubelet runs from the job of an older macfleet, and has just looked for virtual machines to
+// delete. A drain that does not end fails after seconds.
+func olderJob(t *testing.T) (*sandbox.World, *engine.Engine, string, *mac.Machine) {
+	t.Helper()
+	w, e, host := longNode(t, nodes(1))
+	e.Drain.Within = 20 * time.Second
+	m, err := w.Mac(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := m.ReadFile(kubeletList)
+	older := regexp.MustCompile(`,(node\.kubernetes|topology)[^,<]*`).ReplaceAllString(strings.Replace(string(text), abandons, "", 1), "")
+	if err != nil || strings.Contains(older, "Abandon") || strings.Contains(older, "topology") {
+		t.Fatalf("%v: %s", err, older)
+	}
+	for _, err := range []error{m.SetSwitch("launchd-ends-with-job", "all"), m.WriteFile(kubeletList, []byte(older), 0, 0, 0o644),
+		m.UnloadJob("system/dev.macfleet.tart-kubelet"), m.Advance(time.Minute), m.LoadJob(kubeletList), m.Settle(t.Context()),
+		m.Advance(10 * time.Minute), m.Settle(t.Context())} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w, e, host, m
 }
 
 // registrations are how often somebody has loaded the kubelet's job, as macOS's list of background items counts.

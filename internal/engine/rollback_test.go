@@ -81,7 +81,7 @@ func TestRollbackUnderAPod(t *testing.T) {
 	n.mac, err = w.Mac(host)
 	n.must(err)
 	n.must(w.SetSwitch(host, "full-load-nat", "broken"))
-	n.must(w.RunPod(host, "acme-runners", "job"))
+	n.must(w.RunPod(host, "default", "job"))
 	n.runs(true)
 	n.mac.Watch(n.look)
 	e.Hosts = hurried(t, w, n.mac)

@@ -113,6 +113,9 @@ func (w *World) RunPod(host, namespace, name string) error {
 	made, err := w.putPod(machine, pod)
 	if err == nil && made {
 		if err = w.own(namespace, name); err == nil {
+			err = w.taken(machine, pod)
+		}
+		if err == nil {
 			err = machine.StartPod(pod)
 		}
 	} else if err == nil {
@@ -120,6 +123,30 @@ func (w *World) RunPod(host, namespace, name string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("run Pod %s/%s on %s: %w", namespace, name, server.Name, err)
+	}
+	return nil
+}
+
+// taken fails for a Pod that the kubelet of a Mac leaves alone: it would never start, and never go when it is deleted.
+func (w *World) taken(machine *mac.Machine, pod agent.Pod) error {
+	all, err := machine.Kubelets()
+	if err != nil {
+		return err
+	}
+	for _, k := range all {
+		if !k.Runs() {
+			continue
+		}
+		pods, err := w.podsOf(k)
+		if errors.Is(err, errNoPods) {
+			continue // its token is not accepted, so it never hears of Pods
+		}
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(pods, func(one agent.Pod) bool { return one.VM() == pod.VM() && one.Runs }) {
+			return fmt.Errorf("its kubelet does not start it: check the kubelet's rights in the namespace %s, and the Pod's status", pod.Namespace)
+		}
 	}
 	return nil
 }

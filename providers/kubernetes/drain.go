@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -194,6 +195,9 @@ func (c *Client) awaitGone(ctx context.Context, p *corev1.Pod) error {
 			return err
 		}
 		held := fmt.Sprintf("it was being deleted; `kubectl describe pod -n %s %s` says what holds it", p.Namespace, p.Name)
+		if !slices.Contains(c.options.PodNamespaces, p.Namespace) {
+			held += fmt.Sprintf("; %s is not in pod_namespaces, so macfleet gives the kubelet no right to remove its Pods", p.Namespace)
+		}
 		if err != nil && ctx.Err() == nil && !outOfTime(err) {
 			held = "it was being deleted, and could not be read: " + err.Error()
 		}

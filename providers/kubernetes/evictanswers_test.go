@@ -86,6 +86,32 @@ func TestEvictionConflicts(t *testing.T) {
 	}
 }
 
+// TestDrainNamesForeignNamespaces: a Pod that never goes holds a drain until its time is up. Where it lies in a namespace in
+// which its kubelet may do nothing, the error says that.
+func TestDrainNamesForeignNamespaces(t *testing.T) {
+	t.Parallel()
+	for what, foreign := range map[string]bool{"foreign": true, "listed": false} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			eachCluster(t, func(t *testing.T, c *cluster) {
+				c.addNamespace(t)
+				o := c.options(t)
+				if o.PodNamespaces = nil; !foreign {
+					o.PodNamespaces = []string{ns(t)}
+				}
+				client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
+				c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
+				c.phase(t, "runner", corev1.PodRunning, "")
+				var said told
+				err := client.EmptyNode(t.Context(), node, 1500*time.Millisecond, false, said.tell)
+				if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "pod_namespaces") != foreign {
+					t.Errorf("got %v", err)
+				}
+			})
+		})
+	}
+}
+
 // TestEvictionReadsAgain: a Pod that could not be read once does not end a drain, neither behind a
 // conflict nor while the Pod goes. A right that is missing does.
 func TestEvictionReadsAgain(t *testing.T) {
