@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,9 +104,10 @@ func httptestCA(t *testing.T) []byte {
 // TestAuthProviders uses a kubeconfig from before credential plugins as kubectl does: one of OpenID Connect
 // works, and one of a provider that client-go has dropped says what to use in its place.
 func TestAuthProviders(t *testing.T) {
-	var bearer string
+	var bearer atomic.Value // the client asks for several lists at once
+	bearer.Store("")
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		bearer = r.Header.Get("Authorization")
+		bearer.Store(r.Header.Get("Authorization"))
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"kind":"NodeList","apiVersion":"v1","items":[]}`))
 	}))
@@ -123,8 +125,8 @@ func TestAuthProviders(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	if _, err := client.Nodes(t.Context()); err != nil || bearer != "Bearer "+id {
-		t.Errorf("%v; sent %q", err, bearer)
+	if _, err := client.Nodes(t.Context()); err != nil || bearer.Load() != "Bearer "+id {
+		t.Errorf("%v; sent %q", err, bearer.Load())
 	}
 	for name, why := range map[string]string{"gcp": "gke-gcloud-auth-plugin", "azure": "kubelogin", "acme": "acme"} {
 		withKubeconfig(t, cluster, provider(name))
