@@ -33,7 +33,7 @@ func (env *Env) errText() *view.Text { return env.text(env.Err) }
 func (env *Env) text(w io.Writer) *view.Text {
 	width, _ := size(w)
 	_, tty := terminal(w)
-	return view.NewText(env.sink(w), width, tty && !env.NoColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
+	return view.NewText(env.sink(w), width, !env.NoColor && view.Colour(tty, os.Getenv))
 }
 
 // output remembers the first fault in writing: a plan that nobody could see must not be applied.

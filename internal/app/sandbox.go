@@ -83,9 +83,9 @@ func SandboxList(env *Env) error {
 		}
 		rows := [][]string{{"NAME", "TYPE", "ZONE", "ADDRESS", "INCIDENTS"}}
 		for _, h := range all {
-			rows = append(rows, []string{h.Name, h.Type, h.Zone, h.Address, strings.Join(h.Incidents, ",")})
+			rows = append(rows, []string{h.Name, h.Type, h.Zone, h.Address, strings.Join(h.Incidents, ", ")})
 		}
-		env.outText().Table(rows)
+		env.outText().Table(rows, "ZONE", "TYPE")
 		return nil
 	})
 }
@@ -132,7 +132,7 @@ func SandboxSwitch(env *Env) error {
 		for _, s := range switches {
 			rows = append(rows, []string{s.Name, s.Value, strings.Join(s.Values, ","), s.Summary})
 		}
-		env.outText().Table(rows)
+		env.outText().Table(rows, "VALUES")
 		return nil
 	})
 }

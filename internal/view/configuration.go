@@ -215,7 +215,7 @@ func (t *Text) Artifacts(rows []ArtifactRow) {
 		fleets := cmp.Or(strings.Join(r.Fleets, ", "), "none")
 		table = append(table, []string{r.Name, r.Version, shortDigest(r.SHA256), size, r.Fetch, cached, fleets})
 	}
-	t.columns(0, table)
+	t.Table(table, "FETCH", "CACHED", "SIZE")
 }
 
 // shortDigest returns enough of a digest to tell it from others.

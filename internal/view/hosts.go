@@ -149,7 +149,7 @@ func (t *Text) Hosts(p *plan.Plan, wide bool) {
 		}
 	}
 	t.uncovered(p.Coverage())
-	t.Table(table)
+	t.Table(table, "SERVER", "OS", "PATH", "ZONE", "TYPE", "GROUP", "TOKEN", "ADDRESS", "FLEET")
 	if len(late) > 0 {
 		t.Say("Not Ready:")
 		t.late(late)

@@ -29,7 +29,7 @@ func (t *Text) Runs(runs []runlog.Record) {
 		}
 		rows = append(rows, []string{moment(b.Head.Started), b.Head.ID, b.Head.Who, what(b.Head), outcomeText(b.Outcome(), b.End), took})
 	}
-	t.Table(rows)
+	t.Table(rows, "TOOK", "WHO")
 }
 
 // what says what a run was to do, and where.

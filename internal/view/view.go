@@ -105,57 +105,6 @@ func (t *Text) Warn(text string) {
 	t.styled(0, "", t.signs[signUpdate].Render("Warning:")+" "+printable(text))
 }
 
-// Table prints rows in columns, the first of them the heads. Where they do not fit, each
-// row becomes lines of "column: value".
-func (t *Text) Table(rows [][]string) {
-	lines := aligned(rows)
-	if t.width > 0 && slices.ContainsFunc(lines, func(line string) bool { return lipgloss.Width(line) > t.width }) {
-		for _, r := range rows[1:] {
-			t.heading(r[0])
-			var parts []string
-			for i, c := range r[1:] {
-				parts = append(parts, strings.ToLower(rows[0][i+1])+" "+c)
-			}
-			t.line(4, "", strings.Join(parts, ", "))
-		}
-		return
-	}
-	lines[0] = t.faint.Render(lines[0])
-	fmt.Fprintln(t.out, strings.Join(lines, "\n"))
-}
-
-// columns prints rows in columns without a head. A row that does not fit is wrapped.
-func (t *Text) columns(indent int, rows [][]string) {
-	for _, line := range aligned(rows) {
-		if t.width > 0 && indent+lipgloss.Width(line) > t.width {
-			t.line(indent, "", line)
-			continue
-		}
-		fmt.Fprintln(t.out, strings.Repeat(" ", indent)+line)
-	}
-}
-
-// aligned returns rows with their cells in columns.
-func aligned(rows [][]string) []string {
-	var widths []int
-	for _, r := range rows {
-		for i, c := range r {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], lipgloss.Width(printable(c)))
-		}
-	}
-	return mapped(rows, func(r []string) string {
-		var b strings.Builder
-		for i, c := range r {
-			c = printable(c)
-			b.WriteString(c + strings.Repeat(" ", widths[i]-lipgloss.Width(c)+2))
-		}
-		return strings.TrimRight(b.String(), " ")
-	})
-}
-
 // printable makes visible what is not to be seen, such as control characters and bytes that
 // are no UTF-8: what a host says must neither move the cursor nor rearrange the line.
 func printable(text string) string {
@@ -177,33 +126,6 @@ func printable(text string) string {
 }
 
 func (t *Text) blank() { fmt.Fprintln(t.out) }
-
-// wrap breaks text at spaces into lines of at most width columns; a word that
-// is wider is cut. A width of 0 or less breaks nothing.
-func wrap(text string, width int) []string {
-	if width <= 0 {
-		return []string{text}
-	}
-	width = max(width, 10)
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && lipgloss.Width(line)+1+lipgloss.Width(word) <= width {
-			line += " " + word
-			continue
-		}
-		if line != "" {
-			lines = append(lines, line)
-		}
-		for lipgloss.Width(word) > width {
-			cut := []rune(word)
-			lines = append(lines, string(cut[:width]))
-			word = string(cut[width:])
-		}
-		line = word
-	}
-	return append(lines, line)
-}
 
 // count returns "1 host" or "3 hosts".
 func count(n int, noun string) string {

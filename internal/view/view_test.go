@@ -304,23 +304,65 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestNothingIsWiderThanTheTerminal holds for any text.
-func TestNothingIsWiderThanTheTerminal(t *testing.T) {
+// TestOnlyWholePiecesAreWiderThanTheTerminal holds for any text: no word is lost or broken, and what is wider than the
+// terminal stands on a line of its own.
+func TestOnlyWholePiecesAreWiderThanTheTerminal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(20, 200).Draw(t, "width")
-		text := rapid.StringMatching(`([a-zé→ ]{1,90} ?){1,8}`).Draw(t, "text")
+		text := rapid.StringMatching(`((macfleet apply --on name=)?[a-zé→ ]{1,90} ?){1,8}`).Draw(t, "text")
 		var b bytes.Buffer
 		view.NewText(&b, width, false).Say(text)
 		for line := range strings.Lines(b.String()) {
-			if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > width {
+			if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > width && len(view.Pieces(line)) > 1 {
 				t.Fatalf("%d columns in %q", w, line)
 			}
 		}
-		if got, want := strings.Join(strings.Fields(b.String()), ""), strings.Join(strings.Fields(text), ""); got != want {
-			t.Fatalf("letters were lost: %q, %q", got, want)
+		if diff := cmp.Diff(strings.Fields(text), strings.Fields(b.String())); diff != "" {
+			t.Fatalf("other words:\n%s", diff)
 		}
 	})
+}
+
+// TestCommandsStayWhole keeps what somebody copies on one line.
+func TestCommandsStayWhole(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"fix: macfleet apply --on name=fba75":          {"fix:", "macfleet apply --on name=fba75"},
+		"macfleet plan shows what is left":             {"macfleet plan", "shows", "what", "is", "left"},
+		"run macfleet lock release --force x1, then y": {"run", "macfleet lock release --force x1,", "then", "y"},
+		`macfleet hold fba75 --reason 'a disk' to go`:  {"macfleet hold fba75 --reason 'a disk'", "to", "go"},
+		"kubectl describe node NAME, and read it":      {"kubectl describe node NAME,", "and", "read", "it"},
+		"sudo rm ~/.macfleet/refused on the host":      {"sudo rm ~/.macfleet/refused", "on", "the", "host"},
+		"macfleet": {"macfleet"},
+	} {
+		if diff := cmp.Diff(want, view.Pieces(text)); diff != "" {
+			t.Errorf("%s:\n%s", text, diff)
+		}
+	}
+}
+
+// TestColour keeps the precedence of what switches colours on and off.
+func TestColour(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		terminal bool
+		env      string
+		want     bool
+	}{
+		{true, "", true}, {false, "", false},
+		{true, "NO_COLOR=1 FORCE_COLOR=1", false}, {false, "FORCE_COLOR=1", true}, {true, "FORCE_COLOR=0", false},
+		{false, "CLICOLOR_FORCE=1 CLICOLOR=0", true}, {true, "CLICOLOR=0", false}, {true, "TERM=dumb", false}, {false, "TERM=dumb FORCE_COLOR=3", true},
+	} {
+		env := make(map[string]string)
+		for _, pair := range strings.Fields(c.env) {
+			name, value, _ := strings.Cut(pair, "=")
+			env[name] = value
+		}
+		if got := view.Colour(c.terminal, func(name string) string { return env[name] }); got != c.want {
+			t.Errorf("terminal %v, %q: %v", c.terminal, c.env, got)
+		}
+	}
 }
 
 // TestPrintable lets nothing through that moves the cursor, turns the line or is
@@ -363,5 +405,22 @@ func TestTableMeasuresWhatItShows(t *testing.T) {
 	want := "NAME    TYPE\na\\x1bb  M2-L\nacme    M2-L\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNarrowTable drops columns in the order given before it wraps the last one.
+func TestNarrowTable(t *testing.T) {
+	t.Parallel()
+	rows := [][]string{{"NAME", "ZONE", "TYPE", "WHY"}, {"acme", "fr-par-1", "M2-L", "it sleeps after ten minutes, and nobody wants that"}}
+	for width, want := range map[int]string{
+		60: "NAME  ZONE      TYPE  WHY\nacme  fr-par-1  M2-L  it sleeps after ten minutes, and\n                      nobody wants that\n",
+		44: "NAME  TYPE  WHY\nacme  M2-L  it sleeps after ten minutes, and\n            nobody wants that\n",
+		34: "NAME  WHY\nacme  it sleeps after ten minutes,\n      and nobody wants that\n",
+	} {
+		var b bytes.Buffer
+		view.NewText(&b, width, false).Table(rows, "ZONE", "TYPE")
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("%d columns:\n%s", width, diff)
+		}
 	}
 }
