@@ -100,15 +100,15 @@ func TestCheckLeavesHostsAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.sel.On = []plan.Selector{on}
-	if err := plan.CheckLists(w.cfg, w.snap, w.sel); err != nil {
+	if _, err := plan.CheckLists(w.cfg, w.snap, w.sel); err != nil {
 		t.Errorf("before it is asked: %v", err)
 	}
 	w.plan(t)
-	if err := plan.CheckLists(w.cfg, w.snap, w.sel); err != nil {
+	if _, err := plan.CheckLists(w.cfg, w.snap, w.sel); err != nil {
 		t.Errorf("after it was asked: %v", err)
 	}
 	w.pin(9, w.cfg.HostName("macos", "m2", serverID(9)))
-	if err := plan.CheckLists(w.cfg, w.snap, w.sel); err == nil || !strings.Contains(err.Error(), "known from earlier runs") {
+	if _, err := plan.CheckLists(w.cfg, w.snap, w.sel); err == nil || !strings.Contains(err.Error(), "known from earlier runs") {
 		t.Errorf("a lost inventory: %v", err)
 	}
 }

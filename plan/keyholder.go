@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -17,15 +18,15 @@ type KeyHolder struct {
 	Node   *inventory.Node // that notes its key; nil: it has none
 }
 
-// HolderOf returns the host that a person means, by any name that Find takes. It is pure.
+// HolderOf returns the host that a person means, by any name that Find takes, or by that of a pin. It is pure.
 func HolderOf(cfg *fleet.Config, snap Snapshot, name string) (KeyHolder, error) {
 	p, err := find(cfg, snap, name)
 	if err != nil {
-		i := slices.IndexFunc(snap.Pins, func(pin Pin) bool { return pin.Name == name })
-		if i < 0 {
+		pin := pinOf(cfg, snap, name)
+		if several := (*ambiguousError)(nil); pin == nil || errors.As(err, &several) {
 			return KeyHolder{}, err
 		}
-		return KeyHolder{Name: name, Gone: true, Trust: Trust{Pin: &snap.Pins[i]}}, nil
+		return KeyHolder{Name: pin.Name, Gone: true, Trust: Trust{Pin: pin}}, nil
 	}
 	t := takeCensus(cfg, snap).trusts()
 	h := KeyHolder{Name: p.name, Server: p.server, Pooled: p.role == pool, Trust: t.of(&p)}
@@ -33,4 +34,17 @@ func HolderOf(cfg *fleet.Config, snap Snapshot, name string) (KeyHolder, error) 
 		h.Node = &n
 	}
 	return h, nil
+}
+
+// pinOf returns the pin that a name or its end stands for, or nil.
+func pinOf(cfg *fleet.Config, snap Snapshot, name string) *Pin {
+	var names []string
+	for _, p := range snap.Pins {
+		names = append(names, p.Name)
+	}
+	found, err := NewNames(cfg.Owner, names).Find(name)
+	if err != nil || len(found) > 1 {
+		return nil
+	}
+	return &snap.Pins[slices.Index(names, found[0])]
 }

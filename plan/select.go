@@ -13,7 +13,7 @@ import (
 )
 
 // Selector keeps the hosts whose properties all match. Values are shell
-// patterns (path.Match).
+// patterns (path.Match); that of a name may match the short form, too.
 type Selector struct{ terms []fleet.SelectorTerm }
 
 // ParseSelector reads "fleet=runners,zone=fr-par-1,ready=false,name=…". The
@@ -51,8 +51,10 @@ type Selection struct {
 	// AllowOrphans lets servers be claimed while hosts of ours have no place: somebody knows
 	// of them, and wants others in their stead.
 	AllowOrphans bool
-	MovedFrom    string // uid of the cluster from which hosts are moved to this one; empty: none is
-	Former       bool   // On names hosts as they were once: those that are gone are passed over
+	MovedFrom    string   // uid of the cluster from which hosts are moved to this one; empty: none is
+	Former       bool     // On names hosts as they were once: those that are gone are passed over
+	Passwords    []string // names of hosts whose login passwords a person typed
+	Meant        []Meant  // what Resolve found short forms and ends of names to stand for
 }
 
 // IsAll reports whether the selection leaves nothing out.
@@ -94,22 +96,43 @@ func (s Selector) matches(p *placed) bool {
 		if t.Key == "zone" && p.role >= gone {
 			continue // no selector leaves out what may be in any zone
 		}
-		if !slices.ContainsFunc(p.values(t.Key), func(v string) bool { ok, _ := path.Match(t.Pattern, v); return ok }) {
+		if !matchesAny(t.Pattern, p.values(t.Key)) && !(t.Key == "name" && p.matchesShort(t.Pattern)) {
 			return false
 		}
 	}
 	return true
 }
 
-// values are what a selector may mean by a property: a host that moves is found by the name that
-// it still has at the provider, or as a Node, too.
+func matchesAny(pattern string, values []string) bool {
+	return slices.ContainsFunc(values, func(v string) bool { ok, _ := path.Match(pattern, v); return ok })
+}
+
+// matchesShort reports whether a pattern such as runners/* matches the short form of a host's
+// name. A short form that is no pattern never gets here: Resolve puts one full name in its place.
+func (p *placed) matchesShort(pattern string) bool {
+	if !isPattern(pattern) || !strings.Contains(pattern, "/") || p.adopted {
+		return false
+	}
+	_, short := shortForm(p.name)
+	return short != "" && matchesAny(pattern, []string{short})
+}
+
+// values are what a selector may mean by a property.
 func (p *placed) values(key string) []string {
-	out := []string{p.property(key)}
-	if n, _ := p.node.Get(); key == "name" {
-		for _, name := range []string{p.server.Name, n.Name} {
-			if slices.Contains(p.former, name) {
-				out = append(out, name)
-			}
+	if key == "name" {
+		return p.names()
+	}
+	return []string{p.property(key)}
+}
+
+// names are those that a host goes by: one that moves is found by the name that it still has at the
+// provider, or as a Node, too.
+func (p *placed) names() []string {
+	out := []string{p.name}
+	n, _ := p.node.Get()
+	for _, name := range []string{p.server.Name, n.Name} {
+		if slices.Contains(p.former, name) {
+			out = append(out, name)
 		}
 	}
 	return out
@@ -170,6 +193,9 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 			if sel.Former && i < len(sel.On) {
 				continue
 			}
+			if t.Key == "name" && slices.ContainsFunc(hosts, func(p *placed) bool { return p.matchesShort(t.Pattern) }) {
+				continue
+			}
 			if err := checkTerm(t, values[t.Key]); err != nil {
 				return err
 			}
@@ -179,21 +205,23 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 	case live || slices.ContainsFunc(hosts, sel.matches):
 		return nil
 	case sel.Former:
-		return errors.New("--failed-from: none of the hosts on which that run left something is there any more; macfleet plan shows what is wanted now")
+		return errors.New("--failed-from: none of the hosts that run left unfinished exists any more; run macfleet plan")
 	}
-	return errors.New("the selection leaves no host: --on and --exclude contradict each other")
+	return errors.New("no host is selected: --exclude leaves out everything that --on selects")
 }
 
 func checkTerm(t fleet.SelectorTerm, known []string) error {
-	if t.Key == "ready" || slices.ContainsFunc(known, func(v string) bool { ok, _ := path.Match(t.Pattern, v); return ok }) {
+	if t.Key == "ready" || matchesAny(t.Pattern, known) {
 		return nil
 	}
 	slices.Sort(known)
 	hint := ""
 	if near := fleet.Nearest(t.Pattern, known); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)
+	} else if t.Key == "name" {
+		hint = NewNames(fleet.Owner{}, known).hint(t.Pattern)
 	} else if len(known) > 0 {
-		hint = "; there is " + sampleOf(slices.Compact(known))
+		hint = "; known: " + sampleOf(slices.Compact(known))
 	}
 	return fmt.Errorf("no host has %s=%s%s", t.Key, t.Pattern, hint)
 }
@@ -204,18 +232,22 @@ func SelectHost(cfg *fleet.Config, snap Snapshot, name string) (Selection, error
 	if err != nil {
 		return Selection{}, err
 	}
-	pattern := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(p.name)
-	return Selection{On: []Selector{{[]fleet.SelectorTerm{{Key: "name", Pattern: pattern}}}}}, nil
+	return Selection{On: []Selector{{[]fleet.SelectorTerm{{Key: "name", Pattern: exactly(p.name)}}}}}, nil
 }
 
-// CheckLists returns an error when no plan must be made of what the providers list. What
-// hosts said is left aside: a recorded observation is judged as before any was asked.
-func CheckLists(cfg *fleet.Config, snap Snapshot, sel Selection) error {
+// CheckLists returns the selection with the full names of hosts, and an error when no plan must be
+// made of what the providers list. What hosts said is left aside: a recorded observation is judged
+// as before any was asked.
+func CheckLists(cfg *fleet.Config, snap Snapshot, sel Selection) (Selection, error) {
 	snap.Hosts = nil
 	if err := CheckInventory(cfg, snap); err != nil {
-		return err
+		return sel, err
 	}
-	return CheckSelection(cfg, snap, sel)
+	sel, err := Resolve(cfg, snap, sel)
+	if err != nil {
+		return sel, err
+	}
+	return sel, CheckSelection(cfg, snap, sel)
 }
 
 // Keeps reports whether a selector keeps a host of a plan.
@@ -223,9 +255,9 @@ func (s Selector) Keeps(h Host) bool {
 	return s.matches(&placed{role: member, name: h.Name, place: fleet.Place{Fleet: h.Fleet, Group: h.Group}, server: h.Server, node: h.Node, former: h.formerNames()})
 }
 
-// Find returns the server that a person means: by the name it should bear, by its present
-// name at the provider, by its id, or by the name under which its key is pinned. The error
-// says what became of a server that vanished, or which name is near.
+// Find returns the server that a person means: by the name it should bear, by its present name at
+// the provider, by its id, by the name under which its key is pinned, or by what Names.Find takes of
+// one of these names. The error says what became of a server that vanished, or which name is near.
 func Find(cfg *fleet.Config, snap Snapshot, name string) (inventory.Server, error) {
 	p, err := find(cfg, snap, name)
 	return p.server, err
@@ -233,42 +265,44 @@ func Find(cfg *fleet.Config, snap Snapshot, name string) (inventory.Server, erro
 
 func find(cfg *fleet.Config, snap Snapshot, name string) (placed, error) {
 	c := takeCensus(cfg, snap)
-	hosts := c.hosts(c.assign(Selection{}))
-	var names []string
-	for _, p := range hosts {
-		if p.name == name && p.role != gone {
-			return *p, nil
-		}
-		names = append(names, p.name)
+	all := c.hosts(c.assign(Selection{})) // a server that is claimed goes by the name it gets
+	byName := func(p *placed) bool { return p.name == name && p.role != gone }
+	if i := slices.IndexFunc(all, byName); i >= 0 {
+		return *all[i], nil
 	}
-	pinned := make(map[string]bool) // server ids
-	for _, p := range snap.Pins {
-		pinned[p.ServerID] = pinned[p.ServerID] || p.Name == name
-	}
-	all := hosts // a server that is claimed goes by the name it gets
 	for i := range c.servers {
 		all = append(all, &c.servers[i])
-		names = append(names, c.servers[i].server.Name)
+	}
+	pins := make(map[string][]string) // names by server id
+	for _, p := range snap.Pins {
+		pins[p.ServerID] = append(pins[p.ServerID], p.Name)
 	}
 	for _, means := range []func(*placed) bool{
 		func(p *placed) bool { return p.server.Name == name || p.server.ID == name },
-		func(p *placed) bool { return pinned[p.server.ID] },
+		func(p *placed) bool { return slices.Contains(pins[p.server.ID], name) },
 	} {
 		if i := slices.IndexFunc(all, func(p *placed) bool { return p.role != gone && means(p) }); i >= 0 {
 			return *all[i], nil
 		}
 	}
-	for i := range c.gone {
-		if p := &c.gone[i]; p.name == name {
-			t := c.vanished(p)
-			return placed{}, fmt.Errorf("%s: %s; %s", name, t.Text, t.Remedy)
-		}
+	known := newBearers(cfg.Owner, all, func(p *placed) []string {
+		return slices.DeleteFunc(append([]string{p.name, p.server.Name}, pins[p.server.ID]...), func(n string) bool { return n == "" })
+	})
+	p, err := known.one(name)
+	switch {
+	case err != nil:
+		return placed{}, err
+	case p != nil && p.role != gone:
+		return *p, nil
+	case p != nil:
+		t := c.vanished(p)
+		return placed{}, fmt.Errorf("%s: %s; %s", p.name, t.Text, t.Remedy)
 	}
-	hint := "; macfleet hosts lists the members, " + c.vendor.Console() + " all servers"
-	if near := fleet.Nearest(name, names); near != "" {
+	hint := "; macfleet hosts lists the members, " + c.vendor.Console() + " lists all servers"
+	if near := known.nearest(name); near != "" {
 		hint = "; did you mean " + near + "?"
 	}
-	return placed{}, fmt.Errorf("no server is called %s%s", name, hint)
+	return placed{}, fmt.Errorf("no server is named %s%s", name, hint)
 }
 
 var codeNotAsked = NewCode("not-asked", Warning, "the host was not asked", "run the command again")

@@ -194,13 +194,13 @@ func TestCheckSelection(t *testing.T) {
 		{"zone=fr-par-3", nil},
 		{"ready=false", nil},
 		{"fleet=maocs", []string{"fleet=maocs", `did you mean "macos"?`}},
-		{"fleet=zzz", []string{"no host has fleet=zzz", "there is macos, runners"}},
+		{"fleet=zzz", []string{"no host has fleet=zzz", "known: macos, runners"}},
 		{"group=m3", []string{"group=m3", "did you mean"}},
 		{"type=M2L", []string{`did you mean "M2-L"?`}},
 		{"zone=fr-par-2", []string{"did you mean", "fr-par-"}},
-		{"zone=nl-ams-1x", []string{"there is fr-par-1, fr-par-3"}},
+		{"zone=nl-ams-1x", []string{"known: fr-par-1, fr-par-3"}},
 		{"name=acme-prod-macos-m2-0001", []string{"did you mean", first}},
-		{"name=somebody-else", []string{"there is acme-prod-"}},
+		{"name=somebody-else", []string{"hosts are acme-prod-"}},
 		{"fleet=macos,name=x*", []string{"name=x*"}},
 	} {
 		w := mixed()

@@ -258,7 +258,8 @@ func TestPlanFromARecord(t *testing.T) {
 }
 
 func checked(w *world, snap plan.Snapshot) (*plan.Plan, error) {
-	return plan.Compute(w.cfg, w.steps, snap, w.sel), plan.CheckLists(w.cfg, snap, w.sel)
+	sel, err := plan.CheckLists(w.cfg, snap, w.sel)
+	return plan.Compute(w.cfg, w.steps, snap, sel), err
 }
 
 func minimal(t testing.TB) string {
@@ -374,7 +375,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		}
 		// Whatever a file says, a plan of it is made or refused, without a panic.
 		w := newWorld(1, 1, 1)
-		_ = plan.CheckLists(w.cfg, r.Snapshot, w.sel)
+		_, _ = plan.CheckLists(w.cfg, r.Snapshot, w.sel)
 		_ = plan.GapsOf(w.cfg, w.steps, r.Snapshot, w.sel)
 		plan.Compute(w.cfg, w.steps, r.Snapshot, w.sel).Summarise()
 	})

@@ -87,6 +87,7 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 func (env *Env) toApply(o ApplyOptions) (need, error) {
 	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, failOnDeferred: o.FailOnDeferred}
 	n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.MovedFrom = o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.MovedFrom
+	n.Passwords = o.AskPasswords
 	kubelet, _ := plan.NodeStep(steps.For(fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}}))
 	var err error
 	if err = refuse(o.NewTokens && len(n.Steps) > 0 && !slices.Contains(n.Steps, string(kubelet.ID())),
@@ -113,13 +114,14 @@ func (s *session) apply(looking, acting context.Context, o ApplyOptions) error {
 		return err
 	}
 	if err := errors.Join(
-		checkNamed("ask-password", o.AskPasswords, p, func(h plan.Host) []string { return namesOf(h.Server, h.Name) }),
-		checkNamed("force-busy", o.ForceBusy, p, func(h plan.Host) []string { return []string{h.Name} }),
+		checkNamed("ask-password", o.AskPasswords, p, s.namesOf),
+		checkNamed("force-busy", s.engine.Selection.ForceBusy, p, func(h plan.Host) []string { return []string{h.Name} }),
 		s.checkApproval(), s.checkCluster(p)); err != nil {
 		return err
 	}
 	s.sayApproval(p)
 	s.sayGone(p)
+	s.sayMeant()
 	return s.perform(acting, p, o.Approve || s.approved != nil)
 }
 

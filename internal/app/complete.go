@@ -29,8 +29,8 @@ var (
 	AVariable     = kind(func(env *Env) []string {
 		return mapped(env.outline().Variables, func(v string) string { return v + "=" })
 	})
-	AHost            = kind((*Env).knownHosts)
-	HostsByName      = Kind{find: func(env *Env, done []string, _ string) []string { return without(done, env.knownHosts()) }, Repeats: true}
+	AHost            = kind(func(env *Env) []string { return withShort(env.knownHosts()) })
+	HostsByName      = Kind{find: func(env *Env, done []string, _ string) []string { return without(done, withShort(env.knownHosts())) }, Repeats: true}
 	ASelector        = Kind{find: func(env *Env, _ []string, begun string) []string { return env.selectorsFrom(begun) }} // KEY=VALUE,…
 	HostsOrSelectors = Kind{find: (*Env).hostsOrSelectors, Repeats: true}
 	AnArtifact       = Kind{find: func(env *Env, done []string, _ string) []string { return without(done, env.outline().Artifacts) }, Repeats: true}
@@ -39,7 +39,7 @@ var (
 	})
 	AJob           = kind(func(*Env) []string { return Jobs() })
 	ARun           = kind((*Env).runs)
-	ASimulatedHost = kind(func(env *Env) []string { return sandbox.Names(env.sandboxDir()) })
+	ASimulatedHost = kind(func(env *Env) []string { return withShort(sandbox.Names(env.sandboxDir())) })
 	AnIncident     = kind(func(*Env) []string {
 		return mapped(sandbox.Incidents(), func(i sandbox.Incident) string { return i.Name })
 	})
@@ -76,7 +76,7 @@ func (env *Env) hostsOrSelectors(done []string, begun string) []string {
 	if strings.Contains(begun, "=") {
 		return env.selectorsFrom(begun)
 	}
-	return without(done, env.knownHosts())
+	return without(done, withShort(env.knownHosts()))
 }
 
 func mapped[T, U any](all []T, name func(T) U) []U {
@@ -96,6 +96,12 @@ func (env *Env) outline() load.Names { return load.Outline(os.DirFS(env.Dir)) }
 
 // knownHosts are the hosts that are known without asking anybody.
 func (env *Env) knownHosts() []string { return append(env.outline().Hosts, env.pinnedHosts()...) }
+
+// withShort returns names of hosts and their short forms.
+func withShort(hosts []string) []string {
+	names := plan.NewNames(fleet.Owner{}, hosts)
+	return append(mapped(hosts, names.Short), hosts...)
+}
 
 // pinnedHosts are the hosts whose keys are pinned.
 func (env *Env) pinnedHosts() []string {
@@ -141,7 +147,7 @@ func (env *Env) selectorValues(key string) []string {
 	case "zone":
 		return n.Zones
 	case "name":
-		return env.knownHosts()
+		return withShort(env.knownHosts())
 	}
 	return []string{"false", "true"} // ready
 }

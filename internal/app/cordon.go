@@ -38,6 +38,7 @@ func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 		if err != nil {
 			return err
 		}
+		s.sayMeant()
 		nodes, without := m.Nodes()
 		for _, name := range without {
 			env.errText().Warn(name + " has no Node; macfleet plan says why.")

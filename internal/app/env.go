@@ -186,11 +186,12 @@ type Selection struct {
 	MovedFrom   string   // uid of the cluster from which hosts are moved to this one; empty: none is
 	Orphans     bool     // claim servers beside hosts of ours without a place
 	ForceBusy   []string // names of hosts that are not waited for
+	Passwords   []string // names of hosts whose login passwords were typed
 }
 
 // parsed returns the selection as plans take it.
 func (s Selection) parsed() (plan.Selection, error) {
-	sel := plan.Selection{ForceBusy: s.ForceBusy, Rollback: s.Rollback, NewTokens: s.NewTokens, AllowOrphans: s.Orphans, MovedFrom: s.MovedFrom}
+	sel := plan.Selection{ForceBusy: s.ForceBusy, Passwords: s.Passwords, Rollback: s.Rollback, NewTokens: s.NewTokens, AllowOrphans: s.Orphans, MovedFrom: s.MovedFrom}
 	for _, flag := range []struct {
 		name  string
 		texts []string

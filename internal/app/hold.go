@@ -47,6 +47,7 @@ func hold(ctx context.Context, env *Env, h *inventory.Hold) error {
 		if err != nil {
 			return err
 		}
+		s.sayMeant()
 		var node engine.SetNodeHold
 		if s.kubernetes != nil {
 			node = s.kubernetes.SetHold

@@ -91,7 +91,7 @@ func (env *Env) recorded(file string, config *fleet.Config, of Selection) (plan.
 		err = r.Check(config.Owner)
 	}
 	if err == nil {
-		err = plan.CheckLists(config, r.Snapshot, sel)
+		sel, err = plan.CheckLists(config, r.Snapshot, sel)
 	}
 	if err != nil {
 		return sel, r, fmt.Errorf("snapshot %s: %w", file, err)

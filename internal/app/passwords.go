@@ -43,7 +43,7 @@ func (p *passwords) Find(ctx context.Context, server inventory.Server, host stri
 			found = append(found, engine.Password{Value: v, Source: "its host block"})
 		}
 	}
-	for _, name := range namesOf(server, host) {
+	for _, name := range p.namesOf(plan.Host{Name: host, Server: server}) {
 		if v, ok := p.asked[name]; ok {
 			found = append(found, engine.Password{Value: v, Source: "--ask-password"})
 			break
@@ -123,7 +123,13 @@ func (env *Env) lines() *bufio.Reader {
 	return env.input
 }
 
-// namesOf are the names under which a person may speak of a host.
-func namesOf(server inventory.Server, host string) []string {
-	return []string{host, server.Name, server.ID}
+// namesOf are the names by which a person may have named a host whose password was typed.
+func (s *session) namesOf(h plan.Host) []string {
+	names := []string{h.Name, h.Server.Name, h.Server.ID}
+	for _, m := range s.engine.Selection.Meant {
+		if m.Name == h.Name {
+			names = append(names, m.Given)
+		}
+	}
+	return names
 }

@@ -47,6 +47,7 @@ func Restart(ctx context.Context, env *Env, o RestartOptions) error {
 			if err != nil {
 				return err
 			}
+			s.sayMeant()
 			if len(p.Runnable()) == 0 {
 				env.outText().Plan(p)
 				return result(false, false)

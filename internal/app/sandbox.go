@@ -14,6 +14,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // sandboxDir returns the sandbox's folder: the default one beside the configuration, others relative to here.
@@ -90,10 +91,29 @@ func SandboxList(env *Env) error {
 	})
 }
 
+// simulated returns the name of the simulated host that a name, its short form or its end stands
+// for. What stands for none goes on as it is: the world knows ids and former names, too.
+func simulated(w *sandbox.World, text string) (string, error) {
+	all, err := w.Hosts()
+	if err != nil {
+		return "", err
+	}
+	names := mapped(all, func(h sandbox.Host) string { return h.Name })
+	if slices.Contains(mapped(all, func(h sandbox.Host) string { return h.ID }), text) {
+		return text, nil
+	}
+	name, err := plan.NewNames(fleet.Owner{}, names).One(text)
+	return cmp.Or(name, text), err
+}
+
 // SandboxPath prints the folder that is a simulated host's file system.
 func SandboxPath(env *Env) error {
 	return env.inWorld(func(w *sandbox.World) error {
-		path, err := w.Path(env.Args[0])
+		host, err := simulated(w, env.Args[0])
+		if err != nil {
+			return err
+		}
+		path, err := w.Path(host)
 		if err == nil {
 			env.outText().Print(path + "\n")
 		}
@@ -104,15 +124,18 @@ func SandboxPath(env *Env) error {
 // SandboxInject lets something happen to a host.
 func SandboxInject(env *Env) error {
 	host, incident := env.Args[0], env.Args[1]
-	return env.disturb(func(w *sandbox.World) error { return w.Inject(host, incident) }, "Injected %s on %s.", incident, host)
+	return env.disturb(host, func(w *sandbox.World, host string) (string, error) {
+		return fmt.Sprintf("Injected %s on %s.", incident, host), w.Inject(host, incident)
+	})
 }
 
 // SandboxHeal undoes incidents: one of a host, all of it, or all.
 func SandboxHeal(env *Env) error {
 	args := append(slices.Clone(env.Args), "", "")
 	host, incident := args[0], args[1]
-	return env.disturb(func(w *sandbox.World) error { return w.Heal(host, incident) },
-		"Healed %s on %s.", cmp.Or(incident, "every incident"), cmp.Or(host, "all hosts"))
+	return env.disturb(host, func(w *sandbox.World, host string) (string, error) {
+		return fmt.Sprintf("Healed %s on %s.", cmp.Or(incident, "every incident"), cmp.Or(host, "all hosts")), w.Heal(host, incident)
+	})
 }
 
 // SandboxSwitch shows how a simulated host behaves where Macs are told to differ: in all
@@ -121,9 +144,15 @@ func SandboxSwitch(env *Env) error {
 	host, nameAndValue := env.Args[0], env.Args[1:]
 	if len(nameAndValue) == 2 {
 		name, value := nameAndValue[0], nameAndValue[1]
-		return env.disturb(func(w *sandbox.World) error { return w.SetSwitch(host, name, value) }, "Switched %s to %s on %s.", name, value, host)
+		return env.disturb(host, func(w *sandbox.World, host string) (string, error) {
+			return fmt.Sprintf("Switched %s to %s on %s.", name, value, host), w.SetSwitch(host, name, value)
+		})
 	}
 	return env.inWorld(func(w *sandbox.World) error {
+		host, err := simulated(w, host)
+		if err != nil {
+			return err
+		}
 		switches, err := w.Switches(host, nameAndValue...)
 		if err != nil {
 			return err
@@ -137,14 +166,19 @@ func SandboxSwitch(env *Env) error {
 	})
 }
 
-// disturb does something in the world, and says so.
-func (env *Env) disturb(do func(*sandbox.World) error, said string, args ...any) error {
-	return env.inWorld(func(w *sandbox.World) error {
-		if err := do(w); err != nil {
-			return err
+// disturb does something to a simulated host, or to all where none is named, and says so.
+func (env *Env) disturb(host string, do func(w *sandbox.World, host string) (said string, err error)) error {
+	return env.inWorld(func(w *sandbox.World) (err error) {
+		if host != "" {
+			if host, err = simulated(w, host); err != nil {
+				return err
+			}
 		}
-		env.outText().Say(fmt.Sprintf(said, args...))
-		return nil
+		said, err := do(w, host)
+		if err == nil {
+			env.outText().Say(said)
+		}
+		return err
 	})
 }
 

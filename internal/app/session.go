@@ -175,6 +175,13 @@ func (s *session) checked() (plan.Selection, error) {
 		refuse(s.env.Starts < 1, tooFew, "connection-starts", s.env.Starts))
 }
 
+// sayMeant says which hosts the parts of names stand for, before anything is changed on them.
+func (s *session) sayMeant() {
+	for _, m := range s.engine.Selection.Meant {
+		s.env.errText().Say(m.Given + " is " + m.Name)
+	}
+}
+
 func (s *session) connect(looking, acting context.Context, sel plan.Selection) error {
 	env := s.env
 	s.opening.Store("scw's configuration")

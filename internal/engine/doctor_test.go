@@ -56,7 +56,7 @@ func TestExamine(t *testing.T) {
 	if err != nil || !slices.Equal(before, after) {
 		t.Errorf("pins were %v, are %v, %v", before, after, err)
 	}
-	if _, _, _, err := e.Examine(t.Context(), "acme-pool-9"); err == nil || !strings.Contains(err.Error(), "no server is called acme-pool-9") {
+	if _, _, _, err := e.Examine(t.Context(), "acme-pool-9"); err == nil || !strings.Contains(err.Error(), "no server is named acme-pool-9") {
 		t.Errorf("a server that is not there: %v", err)
 	}
 }

@@ -242,11 +242,11 @@ func (e *Engine) Lists(ctx context.Context) (plan.Snapshot, error) {
 func never(error) bool  { return false }
 func always(error) bool { return true }
 
-// checked is lists, for the selection of the run.
+// checked is lists, for the selection of the run, which names hosts by their full names from then on.
 func (e *Engine) checked(ctx context.Context, unread func(error) bool) (plan.Snapshot, error) {
 	snap, err := e.lists(ctx, unread)
 	if err == nil {
-		err = plan.CheckLists(e.Config, snap, e.Selection)
+		e.Selection, err = plan.CheckLists(e.Config, snap, e.Selection)
 	}
 	return snap, err
 }
