@@ -11,32 +11,41 @@ import (
 
 func validateCmd(env *app.Env) *cobra.Command {
 	var o app.ValidateOptions
-	c := &cobra.Command{Use: "validate", Short: "Check the configuration, without network or credentials", Args: cobra.NoArgs,
+	c := &cobra.Command{Use: "validate", Short: "Check the configuration, offline", Args: cobra.NoArgs,
+		Long: `Reads the configuration and reports all errors and warnings with file and line.
+It needs no network and no credentials.
+
+Exit codes: 0 valid, 1 errors.`,
+		Example: `  macfleet validate -e production
+  macfleet validate --var runners=3 --json`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.Validate(c.Context(), env, o) }}
 	jsonFlag(c.Flags(), &o.JSON)
 	annotationsFlag(c.Flags(), &o.Annotations)
-	c.Flags().BoolVar(&o.NoSecrets, "no-secrets", false, "read no file outside of the configuration's folder; of secrets none is read anyway")
+	c.Flags().BoolVar(&o.NoSecrets, "no-secrets", false, "read no file outside the configuration's directory (secrets are never read)")
 	return c
 }
 
 func fmtCmd(env *app.Env) *cobra.Command {
 	var o app.FormatOptions
-	c := &cobra.Command{Use: "fmt [FILE...]", Short: "Lay out the configuration's files in the one canonical way",
-		Long: "fmt lays out the *.fleet.hcl files of the directory, or the FILEs that are named, and prints the names\n" +
-			"of those it changed. Only spaces change. \"-\" stands for standard input, laid out to standard output.\n\n" +
-			"Exit codes:\n" +
-			"  0    done; --check: all are laid out so already\n" +
-			"  1    a file cannot be read, parsed or written; the others are done\n" +
-			"  2    --check: some would change",
+	c := &cobra.Command{Use: "fmt [FILE...]", Short: "Format configuration files",
+		Long: `Formats the *.fleet.hcl files of the directory, or the given FILEs, and prints
+the names of the files it changed. Only whitespace changes. "-" formats standard
+input to standard output.
+
+Exit codes: 0 formatted, 1 a file could not be read, parsed or written,
+2 with --check: some files would change.`,
+		Example: `  macfleet fmt
+  macfleet fmt --check
+  macfleet fmt - < main.fleet.hcl`,
 		RunE: func(*cobra.Command, []string) error { return app.Format(env, o) }}
 	annotationsFlag(c.Flags(), &o.Annotations)
-	c.Flags().BoolVar(&o.Check, "check", false, "write nothing; print the names of what would change and exit with 2")
+	c.Flags().BoolVar(&o.Check, "check", false, "write nothing; list files that would change and exit 2")
 	return c
 }
 
 func versionCmd(env *app.Env) *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{Use: "version", Short: "Print macfleet's version", Args: cobra.NoArgs,
+	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return app.Version(env, asJSON) }}
 	jsonFlag(c.Flags(), &asJSON)
 	return c
@@ -45,18 +54,25 @@ func versionCmd(env *app.Env) *cobra.Command {
 func artifactsLockCmd(env *app.Env) *cobra.Command {
 	var o app.LockArtifactsOptions
 	c := &cobra.Command{Use: "lock [NAME...]", Short: "Write the digests of artifacts into the configuration", Args: cobra.ArbitraryArgs, ValidArgsFunction: arguments(env, app.AnArtifact),
-		Long: "lock reads the source of each artifact, downloading URLs, and writes sha256 and size into its block.\n" +
-			"A digest that stands there already is changed with --update alone: a server that has other bytes\n" +
-			"under the same name is an accident or an attack.",
+		Long: `Reads the source of each artifact, downloading URLs, and writes sha256 and size
+into its block. An existing digest is replaced only with --update: a server that
+returns different bytes under the same name is a mistake or an attack.
+
+Exit codes: 0 done, 1 error, 2 with --check: some digests would change.`,
+		Example: `  macfleet artifacts lock
+  macfleet artifacts lock tart --update
+  macfleet artifacts lock --check`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.LockArtifacts(c.Context(), env, o) }}
-	c.Flags().BoolVar(&o.Check, "check", false, "write nothing; exit with 2 when a block is out of date")
-	c.Flags().BoolVar(&o.Update, "update", false, "also change digests that are locked")
+	c.Flags().BoolVar(&o.Check, "check", false, "write nothing; exit 2 when a digest would change")
+	c.Flags().BoolVar(&o.Update, "update", false, "also replace existing digests")
 	return c
 }
 
 func artifactsStatusCmd(env *app.Env) *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{Use: "status", Short: "List the artifacts: version, digest, whether they are here, who uses them", Args: cobra.NoArgs,
+	c := &cobra.Command{Use: "status", Short: "List artifacts with version, digest, local copy and users", Args: cobra.NoArgs,
+		Example: `  macfleet artifacts status
+  macfleet artifacts status --json`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.ArtifactsStatus(c.Context(), env, asJSON) }}
 	jsonFlag(c.Flags(), &asJSON)
 	return c
@@ -67,27 +83,42 @@ func sandboxCmd(env *app.Env) *cobra.Command {
 	for _, i := range app.Incidents() {
 		fmt.Fprintf(&incidents, "  %-22s %s\n", i.Name, i.Summary)
 	}
-	return group("sandbox", "Look at and disturb the simulated world",
+	c := group("sandbox", "Inspect and disturb the simulated world",
 		&cobra.Command{Use: "list", Short: "List the simulated servers and their incidents", Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return app.SandboxList(env) }},
-		&cobra.Command{Use: "path HOST", Short: "Print the folder that is a simulated host's file system", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.ASimulatedHost),
-			RunE: func(*cobra.Command, []string) error { return app.SandboxPath(env) }},
-		&cobra.Command{Use: "inject HOST INCIDENT", Short: "Let something happen to a host", Args: cobra.ExactArgs(2), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.AnIncident),
-			Long: "inject lets something happen to a host. The incidents:\n\n" + incidents.String(),
+			Example: `  macfleet sandbox list --sandbox`,
+			RunE:    func(*cobra.Command, []string) error { return app.SandboxList(env) }},
+		&cobra.Command{Use: "path HOST", Short: "Print the directory that holds a simulated host's file system", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.ASimulatedHost),
+			Example: `  ls "$(macfleet sandbox path acme-pool-03 --sandbox)/etc"`,
+			RunE:    func(*cobra.Command, []string) error { return app.SandboxPath(env) }},
+		&cobra.Command{Use: "inject HOST INCIDENT", Short: "Inject an incident into a host", Args: cobra.ExactArgs(2), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.AnIncident),
+			Long: "Injects an incident into a simulated host. Incidents:\n\n" + incidents.String(),
+			Example: `  macfleet sandbox inject acme-production-runners-m2-0bccd unreachable --sandbox
+  macfleet sandbox inject acme-production-runners-m2-0bccd sleep-enabled --sandbox`,
 			RunE: func(*cobra.Command, []string) error { return app.SandboxInject(env) }},
 		&cobra.Command{Use: "heal [HOST [INCIDENT]]", Short: "Undo incidents", Args: cobra.MaximumNArgs(2), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.AnIncident),
+			Example: `  macfleet sandbox heal --sandbox
+  macfleet sandbox heal acme-production-runners-m2-0bccd --sandbox`,
 			RunE: func(*cobra.Command, []string) error { return app.SandboxHeal(env) }},
-		&cobra.Command{Use: "switch HOST [NAME [VALUE]]", Short: "Show or set how a simulated host behaves where Macs are told to differ", Args: cobra.RangeArgs(1, 3), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.ASwitch, app.ASwitchValue),
+		&cobra.Command{Use: "switch HOST [NAME [VALUE]]", Short: "Show or set simulator behaviour that varies between real Macs", Args: cobra.RangeArgs(1, 3), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.ASwitch, app.ASwitchValue),
+			Example: `  macfleet sandbox switch acme-pool-04 --sandbox
+  macfleet sandbox switch acme-pool-04 sealed-kcpassword by-design --sandbox`,
 			RunE: func(*cobra.Command, []string) error { return app.SandboxSwitch(env) }},
 		sandboxRunCmd(env),
-		&cobra.Command{Use: "reset", Short: "Remove the simulated world", Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return app.SandboxReset(env) }})
+		&cobra.Command{Use: "reset", Short: "Delete the simulated world", Args: cobra.NoArgs,
+			Example: `  macfleet sandbox reset --sandbox`,
+			RunE:    func(*cobra.Command, []string) error { return app.SandboxReset(env) }})
+	c.Long = `The simulated world holds Macs, Scaleway, Kubernetes, GitHub and Tailscale as
+files in one directory. With --sandbox every command works on it, with the same
+clients and scripts as on the real world. See docs/sandbox.md.`
+	c.Example = `  macfleet apply -e production --sandbox --auto-approve
+  macfleet sandbox inject acme-production-runners-m2-0bccd unreachable --sandbox`
+	return c
 }
 
 func sandboxRunCmd(env *app.Env) *cobra.Command {
 	return &cobra.Command{Use: "run -- COMMAND [ARGUMENT...]", Short: "Run a command, such as kubectl, against the simulated cluster", Args: cobra.MinimumNArgs(1),
-		Long: "run serves the simulated world while COMMAND runs. KUBECONFIG names a file that leads to its cluster and is\n" +
-			"removed afterwards; MACFLEET_SANDBOX names the world. It ends with COMMAND's exit code.\n\n" +
-			"  macfleet sandbox run -- kubectl get nodes",
-		RunE: func(c *cobra.Command, _ []string) error { return app.SandboxRun(c.Context(), env) }}
+		Long: `Serves the simulated world while COMMAND runs. KUBECONFIG points to its cluster
+and MACFLEET_SANDBOX to the world. It exits with COMMAND's exit code.`,
+		Example: `  macfleet sandbox run --sandbox -- kubectl get nodes`,
+		RunE:    func(c *cobra.Command, _ []string) error { return app.SandboxRun(c.Context(), env) }}
 }

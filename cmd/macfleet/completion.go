@@ -1,0 +1,84 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/macfleet/macfleet/internal/app"
+)
+
+// completions tells cobra what the flags of the commands become.
+func completions(env *app.Env, root *cobra.Command) {
+	for flag, f := range map[string]cobra.CompletionFunc{
+		"environment": value(env, app.AnEnvironment, cobra.ShellCompDirectiveNoFileComp),
+		"step":        value(env, app.AStep, cobra.ShellCompDirectiveNoFileComp),
+		"failed-from": value(env, app.ARun, cobra.ShellCompDirectiveNoFileComp),
+		// No space is put behind values that go on.
+		"on":          value(env, app.ASelector, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
+		"exclude":     value(env, app.ASelector, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
+		"var":         value(env, app.AVariable, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
+		"log-level":   words("debug", "error", "info", "off", "warn"),
+		"wait":        words("ready"),
+		"format":      words(app.Forms()...),
+		"annotations": words("github"),
+		"output":      words(app.HostsFormats()...),
+	} {
+		for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
+			if c.Flags().Lookup(flag) != nil || c.PersistentFlags().Lookup(flag) != nil {
+				_ = c.RegisterFlagCompletionFunc(flag, f) // it fails for a flag that is not there or has one
+			}
+		}
+	}
+}
+
+// words completes to words that are known now.
+func words(all ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		all := slices.DeleteFunc(slices.Clone(all), func(w string) bool { return !strings.HasPrefix(w, begun) })
+		slices.Sort(all)
+		return all, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// value completes to one kind of word. Flags are read from the environment first, as every command does.
+func value(env *app.Env, kind app.Kind, directive cobra.ShellCompDirective) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		_ = fromEnvironment(c.Flags()) // a flag that cannot be set is the command's own fault to tell
+		return app.Complete(env, kind, args, begun), directive
+	}
+}
+
+// arguments completes to one kind of word for each place.
+func arguments(env *app.Env, kinds ...app.Kind) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		place := len(args)
+		if kinds[0].Repeats {
+			place = 0
+		}
+		if place >= len(kinds) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return value(env, kinds[place], cobra.ShellCompDirectiveNoFileComp)(c, args, begun)
+	}
+}
+
+// shells adds the command that prints completion scripts, for the shells of macOS and Linux.
+func shells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	c, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	c.Short = "Print a shell completion script (bash, zsh, fish)"
+	c.Long = "Prints the script that completes macfleet's commands, flags and names in a shell.\n" +
+		"The help of each shell's command says where to put the script."
+	c.Args, c.Annotations = cobra.NoArgs, map[string]string{groupMark: "yes"}
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	for _, shell := range c.Commands() {
+		if shell.Name() == "powershell" {
+			c.RemoveCommand(shell)
+		}
+	}
+}

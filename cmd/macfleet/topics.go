@@ -1,0 +1,96 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// A topic is a page of help that belongs to no command.
+type topic struct{ name, short, text string }
+
+var topics = []topic{
+	{"exit-codes", "Exit codes of all commands", exitCodes},
+	{"environment", "Environment variables", environmentVariables},
+	{"selectors", "How --on, --exclude and HOST choose hosts", "SELECTOR is KEY=VALUE, or several of them joined by commas: all must match.\n" +
+		"The keys are " + strings.Join(fleet.SelectorKeys(), ", ") + ".\n" + selectors},
+}
+
+const exitCodes = `Exit codes:
+  0    success
+  1    error: invalid configuration, missing credentials, a provider that does
+       not answer, or an apply that was not approved
+  2    differences were found (only the commands below)
+  3    incomplete: something failed, was blocked or could not be compared
+  130  aborted by a second Ctrl-C
+
+By command:
+  plan                      0 done, whether or not there are changes
+  plan --detailed-exitcode  0 no changes, 2 changes, 3 something could not be
+                            compared; if both apply, the exit code is 2
+  apply                     0 everything allowed was done and verified, 3 a host
+                            failed, was blocked, interrupted or did not converge
+  drift                     0 everything compared and no drift, 2 drift,
+                            3 incomplete; if both apply, the exit code is 2
+  hosts --wait ready        0 all Ready, 3 some are not Ready in time
+  doctor                    0 all checks ok, 3 a problem, a warning or an unknown
+  hold, unhold, cordon      0 done, 3 some hosts could not be reached
+  fmt --check               0 formatted, 2 some files would change
+  artifacts lock --check    0 up to date, 2 some digests would change
+  sandbox run               the exit code of the command that it runs
+`
+
+const environmentVariables = `Flags:
+  MACFLEET_<FLAG>        value of any flag, e.g. MACFLEET_ENVIRONMENT=production,
+                         MACFLEET_LOCK_TIMEOUT=0s, MACFLEET_SANDBOX=1
+  MACFLEET_VAR_<name>    value of a variable of the configuration (its name as
+                         written); --var-file and --var override it
+
+Credentials:
+  SCW_ACCESS_KEY, SCW_SECRET_KEY, SCW_PROFILE, SCW_CONFIG_PATH
+                         Scaleway API key, as for the scw command
+  SCW_DEFAULT_PROJECT_ID project, if the environment block has no project_id
+  KUBECONFIG             kubeconfig of the cluster, as for kubectl
+  SSH_AUTH_SOCK          ssh agent
+
+Output:
+  NO_COLOR               disable colours, as --no-color does
+  FORCE_COLOR, CLICOLOR_FORCE
+                         use colours without a terminal, e.g. in CI
+  TERM=dumb              no colours and no live progress
+  CI                     no live progress and no prompts
+
+In CI, GITHUB_ACTIONS, GITLAB_CI and BUILDKITE name the job in locks and records.
+`
+
+const selectors = `
+VALUE may hold the wildcards *, ? and [...]. ready is true or false. A repeated
+--on adds hosts; --exclude removes hosts from the result.
+
+  --on fleet=runners                     all hosts of one fleet
+  --on fleet=runners,zone=fr-par-1       those in one zone
+  --on 'name=*-0bccd' --on fleet=macos   one host and all hosts of a fleet
+  --exclude ready=false                  skip hosts that are not Ready
+
+A selector that matches no host is an error, so a typo never looks like a clean
+fleet.
+`
+
+// topicCmds are the topics as commands that cannot be run: macfleet help NAME prints them.
+func topicCmds() []*cobra.Command {
+	var out []*cobra.Command
+	for _, t := range topics {
+		out = append(out, &cobra.Command{Use: t.name, Short: t.short, Long: t.text})
+	}
+	return out
+}
+
+func topicNames() []string {
+	var out []string
+	for _, t := range topics {
+		out = append(out, t.name)
+	}
+	return out
+}
