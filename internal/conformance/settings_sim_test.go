@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -103,7 +106,7 @@ func TestExperimentsRefused(t *testing.T) {
 	}
 }
 
-// TestExperimentsInterrupted: what was made until then is taken back.
+// TestExperimentsInterrupted: a run that is interrupted before an experiment takes back what the ones before have made.
 func TestExperimentsInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"pf", "swap", "loginwindow"} {
@@ -119,9 +122,127 @@ func TestExperimentsInterrupted(t *testing.T) {
 			t.Errorf("%s: %v", at, err)
 		}
 		cancel()
-		if after := listing(t, m.Root()); after != before {
-			t.Errorf("%s: something is left behind:\n%s", at, after)
+		nothingLeft(t, m, before)
+	}
+}
+
+// TestExperimentsKilled: an experiment that is killed before any of the tools that change something is taken back. Where
+// that itself is killed, the error says so, and doing it again helps.
+func TestExperimentsKilled(t *testing.T) {
+	t.Parallel()
+	again := 0
+	for n := 0; ; n++ {
+		m, o := simulatedOwner(t)
+		before, begun := listing(t, m.Root()), false
+		o.begins = func(string) {
+			if !begun {
+				m.StrikeAfter(n, mac.Killed)
+			}
+			begun = true
 		}
+		_, err := o.experiment(t.Context())
+		if !m.Struck() {
+			if n-again < 20 || err != nil {
+				t.Errorf("killed at %d places, %d of them while all was taken back; undisturbed: %v", n, again, err)
+			}
+			return
+		}
+		if err == nil {
+			t.Errorf("killed before tool %d, and no error", n)
+		} else if strings.Contains(err.Error(), "still there") {
+			again++
+			if err := o.restore(); err != nil {
+				t.Errorf("killed before tool %d, and then %v", n, err)
+			}
+		}
+		nothingLeft(t, m, before)
+	}
+}
+
+// TestExperimentsGoOn: an experiment whose connection broke goes on, as on a Mac. It is told to stop, ends at its next
+// step, and only then is taken back.
+func TestExperimentsGoOn(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ experiment, held, next string }{
+		{"pf", "pfctl -E", ""},
+		{"swap", "launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.conformance.plist", "launchctl kickstart -k system/dev.macfleet.conformance"},
+		{"swap", "launchctl kickstart -k system/dev.macfleet.conformance", "launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.conformance.plist"},
+		{"loginwindow", "launchctl kickstart -k system/com.apple.loginwindow", ""},
+	} {
+		m, o := simulatedOwner(t)
+		before := listing(t, m.Root())
+		held, stops := make(chan struct{}), make(chan struct{})
+		var mu sync.Mutex
+		var tools []string // since it was held
+		m.Watch(func(argv []string, _ map[string]string) {
+			line := strings.Join(argv, " ")
+			mu.Lock()
+			first := len(tools) == 0 && line == tc.held && !m.StrikeArmed()
+			if first || len(tools) > 0 {
+				tools = append(tools, line)
+			}
+			told := len(tools) > 1 && line == "sleep 3" && !closed(stops)
+			if told { // restore.sh waits: it has told the experiment to stop
+				close(stops)
+			}
+			mu.Unlock()
+			if first {
+				close(held)
+				<-stops
+			}
+		})
+		o.begins = func(name string) {
+			if name == tc.experiment {
+				m.StrikeAfter(0, mac.LineBreaks)
+			}
+		}
+		dial, dials := o.dial, 0
+		o.dial = func(ctx context.Context) (net.Conn, error) {
+			if dials++; dials > 2 { // to take all back; before that, to run them and to take back what an earlier run left
+				<-held
+			}
+			return dial(ctx)
+		}
+		if _, err := o.experiment(t.Context()); err == nil || strings.Contains(err.Error(), "still there") {
+			t.Errorf("%s: %v", tc.held, err)
+		}
+		mu.Lock()
+		if tc.next != "" && slices.Contains(tools[1:], tc.next) {
+			t.Errorf("%s: it went on: %q", tc.held, tools)
+		}
+		mu.Unlock()
+		nothingLeft(t, m, before)
+	}
+}
+
+func closed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// nothingLeft compares a Mac's files, jobs and references of pf with what they were.
+func nothingLeft(t *testing.T, m *mac.Machine, before string) {
+	t.Helper()
+	if after := listing(t, m.Root()); after != before {
+		known := strings.Split(before, "\n")
+		for line := range strings.Lines(after) {
+			if name, _, _ := strings.Cut(line, " "); !slices.Contains(known, strings.TrimSuffix(line, "\n")) {
+				t.Errorf("left behind or changed: %s", name)
+			}
+		}
+		if len(after) < len(before) {
+			t.Error("files are missing")
+		}
+	}
+	if err := m.Advance(time.Minute); err != nil { // a job that was booted out needs seconds to end
+		t.Fatal(err)
+	}
+	if got := as(t, m, "launchctl list | grep -c macfleet.conformance || :; pfctl -s References 2>/dev/null | grep -c pfctl || :"); got != "0\n0\n" {
+		t.Errorf("left are jobs and references: %q", got)
 	}
 }
 
