@@ -125,7 +125,8 @@ func (env *Env) writePins(pins map[string]load.Pin) ([]string, error) {
 // artifactStore returns where artifacts are found. In a sandbox the world answers for URLs and has the cache.
 func (env *Env) artifactStore(world *sandbox.World) *artifact.Store {
 	store := artifact.New(env.Dir, transport.Downloads(&transport.Counter{}))
-	if env.Sandbox != "" {
+	// A folder with a cache in it would not be made into a world, so the cache waits for the world.
+	if env.Sandbox != "" && sandbox.Exists(env.sandboxDir()) {
 		store.Cache = filepath.Join(env.sandboxDir(), "artifacts")
 	}
 	if world != nil {
