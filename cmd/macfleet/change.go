@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/macfleet/macfleet/internal/app"
 )
@@ -37,6 +38,7 @@ Exit codes: 0 everything allowed was done and verified, 1 error or not approved,
 	boundsFlags(c.Flags(), &o.Bounds)
 	c.Flags().BoolVar(&o.NewTokens, "rotate-tokens", false, "give kubelets new cluster tokens and revoke the old ones once the new ones are in use")
 	c.Flags().StringArrayVar(&o.ForceBusy, "force-busy", nil, "change `HOST` even if it is busy; its running work is lost (repeatable)")
+	verboseFlag(c.Flags(), env)
 	c.Flags().BoolVar(&o.FailOnDeferred, "fail-on-deferred", false, "exit 3 when a limit of this run defers hosts to a later run")
 	c.Flags().DurationVar(&o.DrainTimeout, "drain-timeout", app.DefaultDrain, "time allowed for Pods to terminate before a host is changed")
 	jsonIntoFlag(c.Flags(), &o.JSONInto)
@@ -46,6 +48,10 @@ Exit codes: 0 everything allowed was done and verified, 1 error or not approved,
 	lockFlags(c.Flags(), &o.Locking)
 	c.Flags().StringArrayVar(&o.AskPasswords, "ask-password", nil, "prompt for `HOST`'s login password when Scaleway does not provide it (from a pipe: one per line; repeatable)")
 	return c
+}
+
+func verboseFlag(f *pflag.FlagSet, env *app.Env) {
+	f.BoolVarP(&env.Verbose, "verbose", "v", false, "print every action as it ends, besides one line per host")
 }
 
 func restartCmd(env *app.Env) *cobra.Command {
@@ -60,6 +66,7 @@ Jobs: ` + strings.Join(app.Jobs(), ", ") + `
 Exit codes: 0 restarted and verified, 1 error or not approved, 3 not verified.`,
 		Example: `  macfleet restart acme-production-runners-m2-0bccd tart_kubelet`,
 		RunE:    func(c *cobra.Command, _ []string) error { return app.Restart(c.Context(), env, o) }}
+	verboseFlag(c.Flags(), env)
 	lockFlags(c.Flags(), &o.Locking)
 	approveFlag(c.Flags(), &o.Approve)
 	return c

@@ -129,8 +129,8 @@ func TestFirstStop(t *testing.T) {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
 			world := t.TempDir()
-			p := started(t, world, "apply", "--auto-approve", "--parallelism=1")
-			p.until(" done (")
+			p := started(t, world, "apply", "--auto-approve", "--parallelism=1", "--verbose")
+			p.until(" done (") // an action, as --verbose prints them
 			p.signal(s)
 			if s == syscall.SIGHUP {
 				p.signal(s)
@@ -143,7 +143,7 @@ func TestFirstStop(t *testing.T) {
 			matches(t, said, `^Interrupted: running actions were finished, no other was started`)
 			matches(t, said, `^Not started$`)
 			matches(t, said, `^  acme-production-builders-m2-\w+: sudo, claim, marker, hostname, power$`)
-			matches(t, said, `^To go on: macfleet -C \S+ -e production --sandbox=\S+ apply --auto-approve --parallelism=1$`)
+			matches(t, said, `^To go on: macfleet -C \S+ -e production --sandbox=\S+ apply --auto-approve --parallelism=1 --verbose$`)
 			r := lastOf(t, world)
 			if r.Outcome() != runlog.Incomplete || r.End.Stopped != "interrupted" || r.End.NotStarted == 0 || len(r.Open()) != 0 {
 				t.Errorf("recorded as %q, %+v, open %v", r.Outcome(), r.End, r.Open())
@@ -157,8 +157,8 @@ func TestFirstStop(t *testing.T) {
 func TestBrokenOff(t *testing.T) {
 	t.Parallel()
 	world := t.TempDir()
-	p := started(t, world, "apply", "--auto-approve", "--parallelism=3", "--lock-lease=3s") // nobody waits long for its lock
-	p.until(" done (")
+	p := started(t, world, "apply", "--auto-approve", "--parallelism=3", "--lock-lease=3s", "--verbose") // nobody waits long for its lock
+	p.until(" done (")                                                                                   // an action, as --verbose prints them
 	p.signal(syscall.SIGKILL)
 	_, _ = p.end()
 	r := lastOf(t, world)
@@ -233,8 +233,8 @@ func TestTakeOver(t *testing.T) {
 	hostCore := func(args ...string) *process {
 		return startedIn(t, nil, append([]string{"-C", "../../examples/host-core", "--sandbox=" + world}, args...)...)
 	}
-	p := hostCore("apply", "--auto-approve", "--parallelism=1")
-	p.until(" done (")
+	p := hostCore("apply", "--auto-approve", "--parallelism=1", "--verbose")
+	p.until(" done (") // an action, as --verbose prints them
 	p.signal(syscall.SIGKILL)
 	_, _ = p.end()
 	r := lastOf(t, world)

@@ -147,7 +147,7 @@ func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) erro
 			r.Failures, err = s.engine.Settle(ctx, p)
 			env.stream.Outcome(r)
 		} else {
-			r, err = showing(s, env.Out, func() (engine.Result, error) { return s.engine.Apply(ctx, p) })
+			r, err = showing(s, env.Out, p, func() (engine.Result, error) { return s.engine.Apply(ctx, p) })
 			env.stream.Applied(r)
 		}
 		if !idle || len(r.Failures) > 0 {

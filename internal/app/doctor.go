@@ -28,7 +28,7 @@ func Doctor(ctx context.Context, env *Env, o DoctorOptions) error {
 	return env.with(ctx, need{readOnly: true}, func(looking context.Context, s *session) error {
 		var server inventory.Server
 		var p *plan.Plan
-		snap, err := showing(s, env.Err, func() (snap plan.Snapshot, err error) {
+		snap, err := showing(s, env.Err, nil, func() (snap plan.Snapshot, err error) {
 			server, snap, p, err = s.engine.Examine(looking, env.Args[0], doctor.ClockProbe())
 			return snap, err
 		})
@@ -104,7 +104,7 @@ func (env *Env) explanation(ctx context.Context, host, file string) (doctor.Expl
 		snap = r.Snapshot
 	} else {
 		err = env.with(ctx, need{config: config, readOnly: true}, func(looking context.Context, s *session) (err error) {
-			snap, err = showing(s, env.Err, func() (plan.Snapshot, error) { return s.engine.ObserveHost(looking, host) })
+			snap, err = showing(s, env.Err, nil, func() (plan.Snapshot, error) { return s.engine.ObserveHost(looking, host) })
 			return err
 		})
 	}

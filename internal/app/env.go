@@ -47,6 +47,7 @@ type Global struct {
 	Parallelism, ObserveParallelism, Starts int
 	SSHConfig                               string // file; empty: the usual ones
 	NoColor, Stats                          bool
+	Verbose                                 bool   // every action that begins or ends is printed
 	RunsDir, LogFile                        string // empty: the default
 	LogLevel                                string
 }

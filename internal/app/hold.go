@@ -61,7 +61,7 @@ func hold(ctx context.Context, env *Env, h *inventory.Hold) error {
 // toHold returns the selected members, but for those that somebody else holds, whose hold another
 // one must not shorten, and those that are free already. left is how many are not as the caller wants them.
 func (s *session) toHold(ctx context.Context, h *inventory.Hold) (hosts []plan.Host, left int, err error) {
-	p, err := showing(s, s.env.Err, func() (*plan.Plan, error) { return s.engine.ObserveToHold(ctx) })
+	p, err := showing(s, s.env.Err, nil, func() (*plan.Plan, error) { return s.engine.ObserveToHold(ctx) })
 	if err != nil {
 		return nil, 0, err
 	}

@@ -118,7 +118,7 @@ func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
 }
 
 func (s *session) observe(ctx context.Context) (snap plan.Snapshot, p *plan.Plan, err error) {
-	p, err = showing(s, s.env.Err, func() (p *plan.Plan, err error) {
+	p, err = showing(s, s.env.Err, nil, func() (p *plan.Plan, err error) {
 		snap, p, err = s.engine.Observe(ctx)
 		return p, err
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // outText returns the writer of text on standard output. Where that is the stream's, the text is nobody's.
@@ -33,7 +34,14 @@ func (env *Env) errText() *view.Text { return env.text(env.Err) }
 func (env *Env) text(w io.Writer) *view.Text {
 	width, _ := size(w)
 	_, tty := terminal(w)
-	return view.NewText(env.sink(w), width, !env.NoColor && view.Colour(tty, os.Getenv))
+	t := view.NewText(env.sink(w), width, !env.NoColor && view.Colour(tty, os.Getenv))
+	if !view.UTF8(tty, os.Getenv) {
+		t.ASCII()
+	}
+	if !tty && os.Getenv("GITHUB_ACTIONS") == "true" {
+		t.GitHub()
+	}
+	return t
 }
 
 // output remembers the first fault in writing: a plan that nobody could see must not be applied.
@@ -103,26 +111,27 @@ func (env *Env) interactive() bool {
 	return ok && os.Getenv("CI") == ""
 }
 
-// heartbeat is how long a run stays silent at most where there is no terminal.
+// heartbeat is how often a run sums up how far it is where there is no terminal.
 const heartbeat = 10 * time.Second
 
-// progress shows a run's events until done is called: a line per host on a terminal, else as lines.
-func (env *Env) progress(lines io.Writer) (show func(engine.Event), done func()) {
+// progress shows a run's events until done is called: a line per host on a terminal, else as lines. p is what is applied, nil
+// where hosts are only asked.
+func (env *Env) progress(lines io.Writer, p *plan.Plan) (show func(engine.Event), done func()) {
 	_, shown := terminal(lines)
 	if _, ok := terminal(env.Err); ok && shown && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" {
-		live := view.NewLive(env.Err, func() (columns, rows int) { return size(env.Err) }, time.Now)
+		live := view.NewLive(env.text(env.Err), p, func() (columns, rows int) { return size(env.Err) }, time.Now, env.Verbose)
 		env.live.Store(live)
 		return live.Event, func() {
 			env.live.Store(nil)
 			live.Close()
 		}
 	}
-	return env.plain(lines)
+	return env.plain(lines, p)
 }
 
 // plain shows events as lines, with a heartbeat.
-func (env *Env) plain(w io.Writer) (show func(engine.Event), done func()) {
-	l := view.NewLines(env.text(w), heartbeat)
+func (env *Env) plain(w io.Writer, p *plan.Plan) (show func(engine.Event), done func()) {
+	l := view.NewLines(env.text(w), p, heartbeat, env.Verbose)
 	events, ticks := make(chan engine.Event), time.NewTicker(time.Second)
 	quit := make(chan struct{})
 	var shown sync.WaitGroup

@@ -80,6 +80,7 @@ func (env *Env) until(ended <-chan int, signals <-chan os.Signal, notice *view.T
 		case code := <-ended:
 			return code
 		case <-late:
+			env.eraseLive()
 			notice.Error(env.left())
 			return ExitLeft
 		case s := <-signals:
@@ -92,10 +93,18 @@ func (env *Env) until(ended <-chan int, signals <-chan os.Signal, notice *view.T
 				leave()
 				late = time.After(leaveWithin)
 			default: // a third
+				env.eraseLive()
 				notice.Error(env.left())
 				return ExitLeft
 			}
 		}
+	}
+}
+
+// eraseLive takes the lines of hosts at work off the terminal, which nobody else will do.
+func (env *Env) eraseLive() {
+	if live := env.live.Load(); live != nil {
+		live.Close()
 	}
 }
 

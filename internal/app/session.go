@@ -260,13 +260,14 @@ func (s *session) close() {
 }
 
 // showing does something while its events are kept, and shown unless a program reads them in its own stream.
-func showing[T any](s *session, lines io.Writer, do func() (T, error)) (T, error) {
+// p is what is applied, nil where hosts are only asked.
+func showing[T any](s *session, lines io.Writer, p *plan.Plan, do func() (T, error)) (T, error) {
 	quiet := s.engine.Emit
 	defer func() { s.engine.Emit = quiet }()
 	if s.env.mute {
 		return do()
 	}
-	show, done := s.env.progress(lines)
+	show, done := s.env.progress(lines, p)
 	defer done()
 	s.engine.Emit = func(e engine.Event) {
 		s.event(e) // it is on the disk before anything that it tells of begins

@@ -3,8 +3,6 @@ package view
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,24 +13,27 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Live shows a run on a terminal: a line for every host at work, which goes
-// away when the run ends, and above it a line for every action that ended. It
-// asks the terminal nothing, so one that never answers cannot hang it.
+// Live shows a run on a terminal: counters, a line for every host at work and what the others wait for. These are redrawn in
+// place and erased at the end; what stays above them is a line for every host that ended. It asks the terminal nothing, so one
+// that never answers cannot hang it.
 type Live struct {
-	out  io.Writer
-	size func() (columns, rows int)
-	now  func() time.Time
+	text    *Text
+	size    func() (columns, rows int)
+	now     func() time.Time
+	verbose bool
 
-	mu    sync.Mutex
-	show  progress
-	drawn int // lines that are on the terminal now
-	quit  chan struct{}
-	clock sync.WaitGroup
+	mu       sync.Mutex
+	progress *progress
+	drawn    []int // how wide the lines are that are on the terminal now
+	over     bool
+	quit     chan struct{}
+	clock    sync.WaitGroup
 }
 
-// NewLive starts to show. size returns the terminal's size, zeros where it is not known.
-func NewLive(out io.Writer, size func() (columns, rows int), now func() time.Time) *Live {
-	l := &Live{out: out, size: size, now: now, show: progress{active: make(map[string]work)}, quit: make(chan struct{})}
+// NewLive starts to show a run in which p is applied, nil where hosts are only asked. size returns the terminal's size, zeros
+// where it is not known. verbose shows every action that begins or ends.
+func NewLive(t *Text, p *plan.Plan, size func() (columns, rows int), now func() time.Time, verbose bool) *Live {
+	l := &Live{text: t, size: size, now: now, verbose: verbose, progress: newProgress(p), quit: make(chan struct{})}
 	l.clock.Go(func() {
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
@@ -41,7 +42,7 @@ func NewLive(out io.Writer, size func() (columns, rows int), now func() time.Tim
 			case <-l.quit:
 				return
 			case <-tick.C:
-				l.Say("") // the seconds went on
+				l.stays() // the seconds have moved on
 			}
 		}
 	})
@@ -52,188 +53,182 @@ func NewLive(out io.Writer, size func() (columns, rows int), now func() time.Tim
 func (l *Live) Event(e engine.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.draw(l.show.event(e))
-}
-
-// Say prints a text above the lines at work, where it stays: what others write to
-// the terminal meanwhile is cleared with them.
-func (l *Live) Say(text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	var above []string
 	columns, _ := l.size()
-	for _, line := range wrap(printable(text), columns) {
-		l.draw(line)
+	if l.verbose && telling[e.Type] {
+		above = append(above, cut(EventLine(e), columns))
 	}
+	if w := l.progress.event(e); w != nil {
+		above = append(above, l.host(w, l.progress.columns(), columns))
+	}
+	l.draw(above...)
 }
 
-// Close removes the lines at work and leaves the terminal to others.
-func (l *Live) Close() {
-	close(l.quit)
-	l.clock.Wait()
+// Say prints a text above the live lines, where it stays.
+func (l *Live) Say(text string) {
+	columns, _ := l.size()
+	l.stays(wrap(printable(text), columns)...)
+}
+
+func (l *Live) stays(lines ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.show.over = true
-	l.draw("")
+	l.draw(lines...)
 }
 
-// draw replaces the lines at work, below a line that stays, in one write.
-func (l *Live) draw(stays string) {
+// Close erases the live lines and leaves the terminal to others. To close it again does nothing.
+func (l *Live) Close() {
+	l.mu.Lock()
+	already := l.over
+	l.over = true
+	if !already {
+		close(l.quit)
+		l.draw()
+	}
+	l.mu.Unlock()
+	l.clock.Wait()
+}
+
+// draw replaces the live lines, below lines that stay, in one write. A terminal that became narrower has broken those that were
+// drawn before.
+func (l *Live) draw(above ...string) {
 	columns, rows := l.size()
 	var b strings.Builder
-	if l.drawn > 0 {
-		fmt.Fprintf(&b, "\r\x1b[%dA\x1b[J", l.drawn) // to the first of them, and clear what is below; ^C may stand behind them
+	up := 0
+	for _, w := range l.drawn {
+		up++
+		if columns > 0 {
+			up += max(w-1, 0) / columns
+		}
 	}
-	lines := l.show.lines(l.now(), rows)
-	l.drawn = len(lines)
-	if stays != "" {
-		lines = append([]string{stays}, lines...)
+	if up = min(up, max(rows-1, len(l.drawn))); up > 0 {
+		fmt.Fprintf(&b, "\r\x1b[%dA\x1b[J", up) // to the first of them, and clear what is below; ^C may stand behind them
 	}
-	for _, line := range lines {
-		b.WriteString(cut(line, columns) + "\n")
+	var lines []string
+	if !l.over {
+		lines = l.lines(columns, rows)
 	}
-	_, _ = io.WriteString(l.out, b.String()) // a terminal that went away ends the show, not the run
+	l.drawn = mapped(lines, lipgloss.Width)
+	for _, line := range append(above, lines...) {
+		b.WriteString(line + "\n")
+	}
+	_, _ = io.WriteString(l.text.out, b.String()) // a terminal that went away ends the show, not the run
 }
 
-// cut keeps a line within the terminal, where its width is known: a broken one would spoil
-// the count of lines to clear.
+// cut keeps a line within the terminal, where its width is known.
 func cut(text string, columns int) string {
-	return lipgloss.NewStyle().MaxWidth(max(columns, 0)).Render(printable(text))
-}
-
-type work struct {
-	what  string
-	since time.Time
-}
-
-type progress struct {
-	active        map[string]work
-	asked, answer int // hosts being asked, and those that answered
-	ended         int // actions
-	began         time.Time
-	over          bool
-}
-
-// event takes in an event, and returns the line that stays of it, if one does.
-func (p *progress) event(e engine.Event) string {
-	if p.began.IsZero() {
-		p.began = e.Time
+	text = printable(text)
+	if columns <= 0 || lipgloss.Width(text) <= columns {
+		return text
 	}
-	switch e.Type {
-	case engine.Observing:
-		p.asked += e.Count
-	case engine.Observed:
-		p.answer++
-	case engine.Started, engine.Waiting:
-		p.asked, p.answer = 0, 0
-		p.active[e.Host] = work{EventLine(e), e.Time}
-	case engine.Sending:
-		if w, at := p.active[e.Host]; at {
-			p.active[e.Host] = work{EventLine(e), w.since}
+	return lipgloss.NewStyle().MaxWidth(max(columns-1, 1)).Render(text) + "…"
+}
+
+// lines returns the live lines, as many as fit.
+func (l *Live) lines(columns, rows int) []string {
+	t, now := l.progress, l.now()
+	if asking := t.asking(now); asking != "" {
+		return []string{l.text.plain(cut(asking, columns))}
+	}
+	work, waits := t.atWork(), t.waiting(now)
+	out := []string{l.header(columns)}
+	room := len(work) + len(waits)
+	if rows > 0 { // half of the screen: a terminal that becomes half as wide makes two lines of each
+		room = min(room, max((rows-2)/2-1, 1))
+	}
+	if len(work)+len(waits) > room {
+		waits = nil
+	}
+	more := len(work) + len(waits) - room
+	of := t.columns()
+	for _, w := range work {
+		if more > 0 && len(out) == room {
+			out = append(out, l.text.plain(cut(fmt.Sprintf("  and %s more at work", count(len(work)-room+1, "host")), columns)))
+			break
 		}
-	case engine.Soaking, engine.Closing, engine.Evicting, engine.Opened, engine.Deferred:
-		return EventLine(e)
-	case engine.HostBegun:
-		if e.Wave > 0 {
-			return EventLine(e)
-		}
-	case engine.Done, engine.Failed, engine.NodeReady:
-		delete(p.active, e.Host)
-		if e.Action == nil || e.Action.Kind != plan.AwaitNode {
-			p.ended++
-		}
-		return EventLine(e)
+		out = append(out, l.host(w, of, columns))
 	}
-	return ""
+	for _, text := range waits {
+		out = append(out, l.text.plain(cut("  · "+text, columns)))
+	}
+	return out
 }
 
-// lines returns the hosts at work, as many as fit, and a line that sums up.
-func (p *progress) lines(now time.Time, rows int) []string {
-	if p.over {
-		return nil
+// header is the line of counters, with a bar where there is room for it.
+func (l *Live) header(columns int) string {
+	title := "Applying " + ownerPath(l.progress.plan)
+	counts := l.progress.counts(l.now())
+	bar := ""
+	if room := min(columns-lipgloss.Width(title)-lipgloss.Width(counts)-6, 21); room >= 5 {
+		done := int(l.progress.share() * float64(room))
+		bar = "[" + strings.Repeat("#", done) + strings.Repeat(".", room-done) + "] "
 	}
-	out := mapped(slices.Sorted(maps.Keys(p.active)), func(name string) string {
-		return fmt.Sprintf("  %s  %.0f s", p.active[name].what, max(0, now.Sub(p.active[name].since).Seconds()))
-	})
-	if room := rows - 2; rows > 2 && len(out) > room {
-		out = append(out[:room-1], fmt.Sprintf("  and %d more", len(p.active)-room+1))
+	return l.text.plain(cut(title+"  "+bar+counts, columns))
+}
+
+// ownerPath names whose hosts a plan is about, as in acme/production.
+func ownerPath(p *plan.Plan) string {
+	return listed("/", p.Owner.Name, p.Owner.Environment)
+}
+
+// hostColumns are the widths of the names and the counts of hosts.
+type hostColumns struct{ name, count int }
+
+// columns returns the widths that the lines of all hosts have in common.
+func (t *progress) columns() hostColumns {
+	var c hostColumns
+	for _, w := range t.hosts {
+		c.name, c.count = max(c.name, len(t.name(w))), max(c.count, 2*len(fmt.Sprint(w.total))+1)
 	}
+	return c
+}
+
+func (t *progress) name(w *hostWork) string { return subject(t.names.Short(w.host)) }
+
+func (w *hostWork) steps() string { return fmt.Sprintf("%d/%d", w.done, w.total) }
+
+// host is one host's line.
+func (l *Live) host(w *hostWork, of hostColumns, columns int) string {
+	mark, text, until := w.state(l.now())
+	lead := fmt.Sprintf("%-*s  %*s  ", of.name, l.progress.name(w), of.count, w.steps())
+	tail := fmt.Sprintf("%7s%s", clock(until.Sub(w.began)), given(w.canary, "  (canary)"))
+	if room := columns - 4 - lipgloss.Width(lead) - lipgloss.Width(tail); room > 0 {
+		if mark == markDone {
+			text = lastOf(w.trail, room)
+		}
+		text = cut(text, room)
+		text += strings.Repeat(" ", min(room-lipgloss.Width(text), max(0, 44-lipgloss.Width(text))))
+	}
+	line := lead + printable(text) + tail
+	if columns > 4 {
+		line = cut(line, columns-4)
+	}
+	return "  " + l.text.plain(l.text.signs[mark].Render(mark)+" "+line)
+}
+
+// state is how a host is: a mark, what it does or did, and until when its time counts.
+func (w *hostWork) state(now time.Time) (mark, text string, until time.Time) {
 	switch {
-	case len(p.active) > 0 || p.ended > 0 && p.asked == 0:
-		return append(out, fmt.Sprintf("%s done, %s at work", count(p.ended, "action"), count(len(p.active), "host")))
-	case p.asked > 0 && p.ended > 0:
-		return append(out, fmt.Sprintf("%s done; looking again: %d of %s answered", count(p.ended, "action"), p.answer, count(p.asked, "host")))
-	case p.asked > 0:
-		return append(out, fmt.Sprintf("Asking %s, %d answered, %.0f s", count(p.asked, "host"), p.answer, max(0, now.Sub(p.began).Seconds())))
+	case w.failed:
+		return markFailed, w.trouble, w.ended
+	case !w.ended.IsZero() && w.trouble != "":
+		return markWaiting, w.trouble, w.ended
+	case !w.ended.IsZero():
+		return markDone, trailed(w.trail), w.ended
 	}
-	return append(out, "Reading the inventory")
+	return markAtWork, w.now, now
 }
 
-// Lines shows a run's events as plain lines, for a log or a pipe.
-type Lines struct {
-	text *Text
-	beat time.Duration
-	last time.Time // when something was printed
-	show progress
+// trailed joins what was done.
+func trailed(all []string) string {
+	return strings.Join(mapped(all, func(what string) string { return what + " ✓" }), " ")
 }
 
-// NewLines returns a printer of events with a heartbeat after so long a silence.
-func NewLines(t *Text, beat time.Duration) *Lines {
-	return &Lines{text: t, beat: beat, show: progress{active: make(map[string]work)}}
-}
-
-// Event prints what a person wants to see of an event.
-func (l *Lines) Event(e engine.Event) {
-	if l.last.IsZero() {
-		l.last = e.Time
+// lastOf joins what was done at last, as much as has room.
+func lastOf(all []string, room int) string {
+	text := trailed(all)
+	for skip := 1; lipgloss.Width(text) > room && skip < len(all); skip++ {
+		text = "… " + trailed(all[skip:])
 	}
-	if line := l.show.event(e); line != "" {
-		l.text.Say(line)
-		l.last = e.Time
-	}
-}
-
-// Tick prints a heartbeat when it is due. It is never called at the same time as Event.
-func (l *Lines) Tick(now time.Time) {
-	if l.last.IsZero() || now.Sub(l.last) < l.beat {
-		return
-	}
-	names := joined(slices.Sorted(maps.Keys(l.show.active)), subject)
-	l.text.sayf("Still working, %s so far%s", now.Sub(l.show.began).Round(time.Second), given(names != "", ": %s", names))
-	l.last = now
-}
-
-// EventLine returns one event in one line.
-func EventLine(e engine.Event) string {
-	who, took := subject(e.Host)+": ", fmt.Sprintf("(%.1f s)", e.Seconds)
-	what := ""
-	if e.Action != nil {
-		what = string(e.Action.Kind.Sign()) + " " + label(*e.Action)
-	}
-	seen := "seen " + took
-	if e.Trouble != nil {
-		seen = e.Trouble.Code.String() + ": " + e.Trouble.Text
-	}
-	text, known := map[engine.EventType]string{
-		engine.Done:      what + " done " + took,
-		engine.Failed:    fmt.Sprintf("%s failed %s: %v", what, took, e.Err),
-		engine.Started:   what,
-		engine.Skipped:   what + " not started",
-		engine.Observed:  seen,
-		engine.Waiting:   "waiting until its Node is Ready",
-		engine.NodeReady: "its Node is Ready " + took,
-		engine.Sending:   fmt.Sprintf("%s sent, %s of %s", e.Artifact, bytes(e.Bytes), bytes(e.Size)),
-		engine.Deferred:  what + " deferred to a later run: " + seen,
-		engine.HostBegun: fmt.Sprintf("begins (%s, %s%s)", e.Lane, e.Worst, given(e.Wave > 0, ", wave %d", e.Wave)),
-		engine.HostEnded: "ended",
-		engine.Closing:   "its Node takes no new Pods",
-		engine.Opened:    "its Node takes Pods again",
-		engine.Evicting:  fmt.Sprintf("Pod %s %s%s", e.Pod, e.What, given(e.Text != "", ": %s", e.Text)),
-	}[e.Type]
-	switch {
-	case known:
-		return who + text
-	case e.Type == engine.Soaking:
-		return fmt.Sprintf("%s: the canary is Ready and watched until %s; then the others start", e.Fleet, e.Until.UTC().Format("15:04:05 UTC"))
-	}
-	return fmt.Sprintf("asking %s", count(e.Count, "host"))
+	return text
 }

@@ -20,7 +20,7 @@ func (t *Text) Table(rows [][]string, drop ...string) {
 		}
 		rows = without(rows, slices.Index(rows[0], head))
 	}
-	t.rows(0, rows, true)
+	t.printRows(0, rows, true)
 }
 
 // without returns rows without one column; -1: with all.
@@ -32,7 +32,7 @@ func without(rows [][]string, column int) [][]string {
 }
 
 // columns prints rows in columns without a head.
-func (t *Text) columns(indent int, rows [][]string) { t.rows(indent, rows, false) }
+func (t *Text) columns(indent int, rows [][]string) { t.printRows(indent, rows, false) }
 
 // fits reports whether rows fit, the last column at least in part.
 func (t *Text) fits(indent int, rows [][]string) bool {
@@ -53,8 +53,9 @@ func before(widths []int) int {
 	return lead
 }
 
-// rows prints rows in columns. What is too wide for its last column is wrapped there, or, where there is no room, as a whole.
-func (t *Text) rows(indent int, rows [][]string, head bool) {
+// printRows prints rows in columns. What is too wide for its last column is wrapped there, or, where there is no room, as a whole.
+func (t *Text) printRows(indent int, rows [][]string, head bool) {
+	rows = mapped(rows, func(r []string) []string { return mapped(r, t.plain) })
 	widths := columnWidths(rows)
 	fits := t.fits(indent, rows)
 	for i, r := range rows {

@@ -23,6 +23,33 @@ type Text struct {
 	// The few ways in which text differs. Without colour all are plain.
 	signs         map[string]lipgloss.Style
 	strong, faint lipgloss.Style
+	ascii         bool // nothing but ASCII is shown
+	github        bool // GitHub Actions folds groups of lines
+}
+
+// ASCII lets the text do without any other character.
+func (t *Text) ASCII() { t.ascii = true }
+
+// GitHub lets parts of the text be groups that GitHub Actions folds.
+func (t *Text) GitHub() { t.github = true }
+
+// Group prints something as a group with a title, where the reader knows groups.
+func (t *Text) Group(title string, show func()) {
+	if t.github {
+		fmt.Fprintln(t.out, "::group::"+printable(title))
+		defer fmt.Fprintln(t.out, "::endgroup::")
+	}
+	show()
+}
+
+var toASCII = strings.NewReplacer("→", "->", "…", "...", "·", "-", "—", "-", markDone, "+", markFailed, "x", markAtWork, "*")
+
+// plain is a text with the characters that can be shown.
+func (t *Text) plain(text string) string {
+	if t.ascii {
+		return toASCII.Replace(text)
+	}
+	return text
 }
 
 // NewText returns a writer of text for people. Width 0 is a pipe, where no line is broken.
@@ -35,7 +62,8 @@ func NewText(out io.Writer, width int, colour bool) *Text {
 	r.SetColorProfile(profile)
 	fg := func(c string) lipgloss.Style { return r.NewStyle().Foreground(lipgloss.Color(c)) }
 	return &Text{out: out, width: width, strong: r.NewStyle().Bold(true), faint: r.NewStyle().Faint(true),
-		signs: map[string]lipgloss.Style{signOK: fg("2"), signUpdate: fg("3"), "-": fg("1"), "-/+": fg("1"), signRefused: fg("1"), signUnknown: fg("5"), signDrift: fg("6")}}
+		signs: map[string]lipgloss.Style{signOK: fg("2"), signUpdate: fg("3"), "-": fg("1"), "-/+": fg("1"), signRefused: fg("1"), signUnknown: fg("5"), signDrift: fg("6"),
+			markDone: fg("2"), markFailed: fg("1"), markAtWork: fg("6")}}
 }
 
 // The symbols of what is well and of what changes, and those beside the actions' own.
@@ -45,6 +73,14 @@ const (
 	signUnknown = "?" // the host could not be asked
 	signDrift   = "!" // it moved behind our back
 	signRefused = "x" // it is wanted and is not done
+)
+
+// The marks of hosts in a run.
+const (
+	markDone    = "✓"
+	markFailed  = "✗"
+	markAtWork  = "●"
+	markWaiting = "·"
 )
 
 // line prints text behind a sign.
@@ -61,6 +97,7 @@ func (t *Text) styled(indent int, sign, text string) {
 
 // behind prints text behind a lead. What is wrapped begins under the text.
 func (t *Text) behind(lead, text string) {
+	lead, text = t.plain(lead), t.plain(text)
 	hang := lipgloss.Width(lead)
 	for _, part := range wrap(text, t.width-hang) {
 		fmt.Fprintln(t.out, strings.TrimRight(lead+part, " "))

@@ -247,63 +247,6 @@ func TestStream(t *testing.T) {
 	golden(t, "stream.jsonl", b.String())
 }
 
-// TestHeartbeat prints nothing for a while, then that the run is alive.
-func TestHeartbeat(t *testing.T) {
-	t.Parallel()
-	var b bytes.Buffer
-	l := view.NewLines(view.NewText(&b, 0, false), 10*time.Second)
-	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	a := power(member(2, "runners"))
-	l.Tick(at) // nothing has begun
-	l.Event(engine.Event{Type: engine.Started, Time: at, Host: a.Host, Action: &a})
-	l.Tick(at.Add(9 * time.Second))
-	if b.Len() != 0 {
-		t.Errorf("printed early: %s", b.String())
-	}
-	l.Tick(at.Add(10 * time.Second))
-	l.Tick(at.Add(11 * time.Second))
-	l.Event(engine.Event{Type: engine.Done, Time: at.Add(12 * time.Second), Host: a.Host, Action: &a, Seconds: 12})
-	want := "Still working, 10s so far: acme-production-runners-m2-00002\n" +
-		"acme-production-runners-m2-00002: ~ power done (12.0 s)\n"
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// TestLive shows hosts at work, lets finished lines stay, cuts what is too wide,
-// and leaves a clean terminal.
-func TestLive(t *testing.T) {
-	t.Parallel()
-	var b bytes.Buffer
-	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	l := view.NewLive(&b, func() (int, int) { return 80, 24 }, func() time.Time { return at })
-	a := power(member(2, "runners"))
-	l.Event(engine.Event{Type: engine.Observing, Time: at, Count: 2})
-	l.Event(engine.Event{Type: engine.Started, Time: at, Host: a.Host, Action: &a})
-	l.Event(engine.Event{Type: engine.Failed, Time: at, Host: a.Host, Action: &a, Err: errors.New("a \x1b[31mvery " + strings.Repeat("long ", 30) + "reason")})
-	l.Say("Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once.")
-	l.Close()
-	text := b.String()
-	for _, part := range []string{"Asking 2 hosts, 0 answered", "  acme-production-runners-m2-00002: ~ power  0 s", "power failed (0.0 s): a \\x1b", "1 action done",
-		"\x1b[JInterrupted: finishing what runs, starting nothing new. Press Ctrl-C again to\n", "\x1b[Jleave at once.\n"} {
-		if !strings.Contains(text, part) {
-			t.Errorf("lacks %q: %q", part, text)
-		}
-	}
-	if strings.Contains(text, "[31m") && !strings.Contains(text, "\\x1b[31m") {
-		t.Errorf("a foreign escape code: %q", text)
-	}
-	// A terminal that showed ^C has its cursor behind it.
-	if !strings.HasSuffix(text, "\r\x1b[1A\x1b[J") {
-		t.Errorf("the last line at work stays: %q", text)
-	}
-	for line := range strings.Lines(strings.NewReplacer("\r\x1b[1A\x1b[J", "", "\r\x1b[2A\x1b[J", "").Replace(text)) {
-		if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > 80 {
-			t.Errorf("%d columns: %q", w, line)
-		}
-	}
-}
-
 // TestOnlyWholePiecesAreWiderThanTheTerminal holds for any text: no word is lost or broken, and what is wider than the
 // terminal stands on a line of its own.
 func TestOnlyWholePiecesAreWiderThanTheTerminal(t *testing.T) {
