@@ -10,16 +10,15 @@ import (
 	"github.com/macfleet/macfleet/steps/kit"
 )
 
-var codePodOnBuilder = plan.NewCode("pod-on-builder", plan.Critical, "a Pod is on the Node of a host that builds images",
-	"give what makes it a nodeSelector for another fleet, or the Node a taint that it does not tolerate")
+var codePodOnBuilder = plan.NewCode("pod-on-builder", plan.Critical, "a Pod runs on the Node of a builder",
+	"give the workload a nodeSelector for another fleet, or taint the Node")
 
-// githubRunner makes a host a builder. So far it says two things: its kubelet
-// deletes no virtual machine by itself, which tart_kubelet renders; and no Pod may
-// be on its Node, where it would take the processors from a bake, and its machine
-// one of the two that a Mac may run. It asks the host nothing.
+// githubRunner makes a host a builder: its kubelet does not garbage-collect virtual machines
+// (tart_kubelet renders that flag), and no Pod may run on its Node, because it would take CPU
+// and one of the two virtual machines from an image build. It has no probes.
 type githubRunner struct {
 	wish  *fleet.GithubRunner
-	joins bool // the host is to be a Node
+	joins bool // the host becomes a Node
 }
 
 func (githubRunner) ID() plan.StepID { return "github_runner" }
@@ -51,9 +50,9 @@ func (g githubRunner) Diff(v plan.View) plan.Finding {
 	f := plan.Finding{Facts: kit.Facts([]kit.Setting{{Name: "Pods", Seen: kit.ListOr(names, "none")}})}
 	if len(names) > 0 {
 		f.Refused = &plan.Trouble{Code: codePodOnBuilder,
-			Text: fmt.Sprintf("%s on the Node of a builder: %s", kit.Count(len(names), "Pod"), strings.Join(names, ", ")),
-			Remedy: "give what makes them a nodeSelector for another fleet, or the Node a taint that they do not tolerate (kubectl taint node " + v.Host.Name +
-				" builder=true:NoSchedule), then " + commands[0] + kit.Choose(len(commands) > 1, " and so on", "") + "; macfleet evicts nobody by itself"}
+			Text: fmt.Sprintf("%s on a builder's Node: %s", kit.Count(len(names), "Pod"), strings.Join(names, ", ")),
+			Remedy: "give the workload a nodeSelector for another fleet, or taint the Node (kubectl taint node " + v.Host.Name +
+				" builder=true:NoSchedule), then " + commands[0] + kit.Choose(len(commands) > 1, " and so on", "") + "; macfleet does not evict these Pods"}
 	}
 	return f
 }

@@ -9,11 +9,10 @@ import (
 	"github.com/macfleet/macfleet/steps/kit"
 )
 
-var codeHostnameEdited = plan.NewCode("hostname-edited", plan.Warning, "the Mac's own names are not the server's")
+var codeHostnameEdited = plan.NewCode("hostname-edited", plan.Warning, "the Mac's names are not the server's name")
 
-// hostname gives the Mac the name of its server in all three places that macOS
-// keeps one. Bonjour appends "-2" to LocalHostName at a clash, so it drifts by
-// itself.
+// hostname sets the three names that macOS keeps to the server's name. Bonjour appends "-2"
+// to LocalHostName on a conflict, so it drifts without anybody changing it.
 type hostname struct {
 	wish *fleet.Hostname
 	name string // of the host
@@ -21,7 +20,7 @@ type hostname struct {
 
 func (hostname) ID() plan.StepID { return "hostname" }
 
-// names are what scutil calls the three, in the order in which they are set.
+// names are scutil's keys, in the order in which they are set.
 func (hostname) names() []string { return []string{"ComputerName", "HostName", "LocalHostName"} }
 
 func (h hostname) Wanted() string {
@@ -31,7 +30,7 @@ func (h hostname) Wanted() string {
 	return kit.Wanted(h.settings(func(string) string { return "" }))
 }
 
-// settings are both sides of all names.
+// settings compares all three names.
 func (h hostname) settings(seen func(name string) string) []kit.Setting {
 	all := make([]kit.Setting, 0, 3)
 	for _, name := range h.names() {
@@ -53,7 +52,7 @@ func (h hostname) Probes() []plan.Probe {
 
 func (h hostname) Diff(v plan.View) plan.Finding {
 	if h.wish == nil {
-		return plan.Finding{} // a Mac always has names; there is nothing to remove
+		return plan.Finding{} // a Mac always has names: nothing to remove
 	}
 	r := kit.Reader{Facts: v.Facts}
 	all := h.settings(func(name string) string { return readName(&r, name) })
@@ -65,8 +64,7 @@ func (h hostname) Diff(v plan.View) plan.Finding {
 	})
 }
 
-// readName returns one of the names; one that is not set is "". scutil says so in
-// words, with exit 1.
+// readName returns one of the names, or "" if it is not set (exit code 1 and a message).
 func readName(r *kit.Reader, name string) string {
 	id := "hostname." + name
 	a, ok := r.Answer(id)
@@ -77,7 +75,7 @@ func readName(r *kit.Reader, name string) string {
 		return seen
 	case a.Exit == 1 && strings.Contains(a.Stdout+a.Stderr, "not set"):
 	default:
-		r.Odd(id, fmt.Sprintf("scutil --get %s ended with exit %d and neither a name nor \"not set\"", name, a.Exit), a)
+		r.Odd(id, fmt.Sprintf("scutil --get %s: exit code %d, and neither a name nor \"not set\"", name, a.Exit), a)
 	}
 	return ""
 }

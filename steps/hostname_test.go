@@ -79,7 +79,7 @@ func TestHostnameUnread(t *testing.T) {
 		stepstest.Expect(t, tc.name, tc.want, stepstest.UnreadOf(stepstest.Diff(t, "hostname", named, tc.facts)))
 	}
 	f := stepstest.Diff(t, "hostname", named, names(right, plan.Answer{Exit: 1, Stdout: "out", Stderr: "err"}, right))
-	if len(f.Unread) != 1 || f.Unread[0].Bytes != "outerr" || !strings.Contains(f.Unread[0].Why, "exit 1") {
+	if len(f.Unread) != 1 || f.Unread[0].Bytes != "outerr" || !strings.Contains(f.Unread[0].Why, "exit code 1") {
 		t.Errorf("unread %+v", f.Unread)
 	}
 	lost := stepstest.With(names(right, right, right), nil)

@@ -57,8 +57,8 @@ func TestInputRefuses(t *testing.T) {
 		text string
 		want string
 	}{
-		{plan.NoInput, "hunter2", "no script reads"},
-		{"tailnet-key", "hunter2", "no script reads"},
+		{plan.NoInput, "hunter2", "no step reads"},
+		{"tailnet-key", "hunter2", "no step reads"},
 		{plan.LoginPassword, "hunter2\n", "line break"},
 		{plan.AutoLogin, "hunter2\r", "line break"},
 		{plan.AutoLogin, "hunter2\x00", "NUL"},

@@ -12,15 +12,14 @@ import (
 )
 
 var (
-	codeSleepEnabled            = plan.NewCode("sleep-enabled", plan.Warning, "the Mac sleeps when it is idle, which stops virtual machines")
+	codeSleepEnabled            = plan.NewCode("sleep-enabled", plan.Warning, "the Mac sleeps when idle, which stops its virtual machines")
 	codeNoRestartAfterPowerLoss = plan.NewCode("no-restart-after-power-loss", plan.Warning, "the Mac stays off after a power loss")
-	codeScreensaverEnabled      = plan.NewCode("screensaver-enabled", plan.Warning, "a screen saver is on")
-	codeAutoLogoutEnabled       = plan.NewCode("auto-logout-enabled", plan.Warning, "macOS logs the user out after a while, which ends all virtual machines")
+	codeScreensaverEnabled      = plan.NewCode("screensaver-enabled", plan.Warning, "the screen saver is on")
+	codeAutoLogoutEnabled       = plan.NewCode("auto-logout-enabled", plan.Warning, "macOS logs the idle user out, which stops all virtual machines")
 )
 
-// power keeps a Mac awake, its session open, and brings it back after a power
-// loss. A sleeping Mac, a locked or ended session cannot start a virtual
-// machine: VZErrorDomain code -9.
+// power keeps a Mac awake and its session open, and restarts it after a power loss.
+// Without a live, unlocked session no virtual machine starts: VZErrorDomain code -9.
 type power struct{ wish *fleet.Power }
 
 func (power) ID() plan.StepID { return "power" }
@@ -44,8 +43,8 @@ func (p power) Probes() []plan.Probe {
 	}
 }
 
-// settings are both sides in normal form; what was seen is by the names that the tools
-// have for it. An idle time is in the unit of the tool that sets it.
+// settings compares seen and wanted values. seen is keyed by the tools' own names; idle
+// times are in the unit of the tool that sets them.
 func (p power) settings(seen map[string]int) []kit.Setting {
 	w := p.wish
 	setting := func(name, key, unit string, wanted int) kit.Setting {
@@ -62,17 +61,16 @@ func (p power) settings(seen map[string]int) []kit.Setting {
 	}
 }
 
-// unset stands for a setting that nobody made; macOS then uses a default of its
-// own that is not 0.
+// unset marks a missing setting: macOS then uses its own default, which is not 0.
 const unset = -1
 
 func (p power) Diff(v plan.View) plan.Finding {
 	if p.wish == nil {
-		return plan.Finding{} // the settings from before are not known, so none are restored
+		return plan.Finding{} // the earlier settings are unknown, so nothing is restored
 	}
 	r := kit.Reader{Facts: v.Facts}
 	seen := readPmset(&r, "power.settings", "sleep", "displaysleep", "disksleep", "autorestart")
-	// macOS has a screen saver of its own, and logs nobody out by itself.
+	// macOS defaults: the screen saver is on, auto-logout is off.
 	seen["power.screensaver"] = r.Preference("power.screensaver", unset)
 	seen["power.login-screensaver"] = r.Preference("power.login-screensaver", unset)
 	seen["power.auto-logout"] = r.Preference("power.auto-logout", 0)
@@ -96,10 +94,9 @@ func (p power) Diff(v plan.View) plan.Finding {
 		set("auto-logout", plan.Root, codeAutoLogoutEnabled, all[6:], *w.AutoLogout))
 }
 
-// readPmset reads some keys of `pmset -g custom`: a section per power source,
-// lines of key and value, and after the value perhaps a remark. A Mac mini has
-// mains alone; where another source is listed too, both must agree, because
-// pmset -a sets both.
+// readPmset reads some keys of `pmset -g custom`: one section per power source, lines of
+// key, value and an optional remark. Values of several sources must agree, because
+// pmset -a sets all of them.
 func readPmset(r *kit.Reader, id string, keys ...string) map[string]int {
 	found := make(map[string]int)
 	a, ok := r.Answer(id)
@@ -113,18 +110,18 @@ func readPmset(r *kit.Reader, id string, keys ...string) map[string]int {
 		}
 		n, err := strconv.Atoi(words[1])
 		if before, twice := found[words[0]]; err != nil || n < 0 || twice && before != n {
-			r.Odd(id, fmt.Sprintf("pmset -g custom says %q", strings.TrimSpace(line)), a)
+			r.Odd(id, fmt.Sprintf("unexpected line in pmset -g custom: %q", strings.TrimSpace(line)), a)
 			return found
 		}
 		found[words[0]] = n
 	}
 	if a.Exit != 0 || len(found) < len(keys) {
-		r.Odd(id, fmt.Sprintf("pmset -g custom ended with exit %d and %d of %d settings", a.Exit, len(found), len(keys)), a)
+		r.Odd(id, fmt.Sprintf("pmset -g custom: exit code %d, %d of %d settings printed", a.Exit, len(found), len(keys)), a)
 	}
 	return found
 }
 
-// powerText is a value as a person reads it.
+// powerText formats a value for display.
 func powerText(n int, unit string) string {
 	switch {
 	case unit == "" && (n == 0 || n == 1):

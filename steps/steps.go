@@ -1,6 +1,6 @@
-// Package steps lists the concerns of a host, and holds those of one file with their
-// scripts; the others have packages below it. A step parses what was seen, brings what is wanted into the same
-// form, and compares the two with ==. It does no I/O.
+// Package steps lists all steps and holds the small ones with their scripts; larger steps
+// have packages of their own below it. A step parses the answers of its probes, brings the
+// configuration into the same normal form, and compares the two with ==. It does no I/O.
 package steps
 
 import (
@@ -16,17 +16,16 @@ import (
 	"github.com/macfleet/macfleet/steps/vmfirewall"
 )
 
-var codeRestartAsked = plan.NewCode("restart-asked", plan.Notice, "somebody asks for a restart")
+var codeRestartAsked = plan.NewCode("restart-asked", plan.Notice, "a restart was requested")
 
 //go:embed scripts
 var files embed.FS
 
 var scripts = kit.ScriptsOf(files)
 
-// For returns all steps of a host in the order in which they run. A step whose
-// block the configuration lacks is there too, with a nil wish: what it wants is
-// that nothing of it is on the host. The specification must have nothing left
-// open (fleet.Spec.WithDefaults), as every one that was loaded.
+// For returns all steps of a host in the order in which they run. A step without a block in
+// the configuration is included with a nil wish: it removes what macfleet set up before. The
+// specification must be complete (fleet.Spec.WithDefaults), as every loaded one is.
 func For(h fleet.Host) []plan.Step {
 	return []plan.Step{
 		sudo{wish: h.Spec.Sudo, user: h.User},
@@ -40,12 +39,11 @@ func For(h fleet.Host) []plan.Step {
 	}
 }
 
-// InputFor is what an input is for, beside the secret in it.
+// InputFor describes an input, without the secret in it.
 type InputFor = kit.InputFor
 
-// Input renders what a change's script reads on its standard input: from the login
-// user's password, or from the token of the host's identity. Its errors hold no
-// part of the secret.
+// Input renders the standard input of a change's script from the login password or the
+// token of the host's identity. Its errors hold no part of the secret.
 func Input(in InputFor, value secret.Value) (secret.Value, error) {
 	for _, s := range For(in.Host) {
 		if r, has := s.(kit.SecretReader); has && r.Reads(in.Kind) {
@@ -56,10 +54,10 @@ func Input(in InputFor, value secret.Value) (secret.Value, error) {
 			return secret.New(text)
 		}
 	}
-	return secret.Value{}, fmt.Errorf("no script reads the input %q", in.Kind)
+	return secret.Value{}, fmt.Errorf("no step reads the input %q", in.Kind)
 }
 
-// Jobs returns the steps that have a job to restart.
+// Jobs returns the steps with a job that can be restarted.
 func Jobs() []plan.StepID {
 	var out []plan.StepID
 	for _, s := range For(fleet.Host{}) {
@@ -70,9 +68,9 @@ func Jobs() []plan.StepID {
 	return out
 }
 
-// Restart returns the change that starts a step's job anew on a host. It proves
-// itself: the process is a new one, and the same some seconds later. ok is false
-// where the host has no such job.
+// Restart returns the change that restarts a step's job on a host. Its script verifies the
+// restart: a new process that is still the same some seconds later. ok is false if the host
+// has no such job.
 func Restart(id plan.StepID, v plan.View) (c plan.Change, ok bool) {
 	for _, s := range For(v.Host) {
 		r, has := s.(kit.Restarter)
@@ -80,7 +78,7 @@ func Restart(id plan.StepID, v plan.View) (c plan.Change, ok bool) {
 			continue
 		}
 		c = r.Restart(v)
-		c.Reason = plan.Reason{Code: codeRestartAsked, Text: "somebody asks for it"}
+		c.Reason = plan.Reason{Code: codeRestartAsked, Text: "restart requested"}
 		return c, true
 	}
 	return plan.Change{}, false

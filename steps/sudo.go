@@ -11,14 +11,13 @@ import (
 )
 
 var (
-	codeSudoMissing    = plan.NewCode("sudo-missing", plan.Critical, "root is not to be had without a password")
-	codeSudoersMissing = plan.NewCode("sudoers-missing", plan.Warning, "/etc/sudoers.d/macfleet is missing, and root is to be had by other means")
-	codeSudoersEdited  = plan.NewCode("sudoers-edited", plan.Warning, "/etc/sudoers.d/macfleet is not as macfleet writes it")
+	codeSudoMissing    = plan.NewCode("sudo-missing", plan.Critical, "passwordless sudo does not work")
+	codeSudoersMissing = plan.NewCode("sudoers-missing", plan.Warning, "/etc/sudoers.d/macfleet is missing; passwordless sudo works by another rule")
+	codeSudoersEdited  = plan.NewCode("sudoers-edited", plan.Warning, "/etc/sudoers.d/macfleet was edited")
 )
 
-// sudo lets the login user become root without a password, by a file of its own
-// in /etc/sudoers.d. It is proven by becoming root, not by the file: a file that
-// merely exists proved nothing on hosts whose sudo was broken.
+// sudo gives the login user passwordless sudo with a drop-in in /etc/sudoers.d. It is
+// verified by running sudo: on a host with a broken sudo the file alone has no effect.
 type sudo struct {
 	wish *fleet.Sudo
 	user string
@@ -26,7 +25,7 @@ type sudo struct {
 
 const sudoFile = plan.SudoersFile
 
-// managed is the first line of every file that is macfleet's alone.
+// managed is the first line of every file that only macfleet writes.
 const managed = "# Managed by macfleet.\n"
 
 func (sudo) ID() plan.StepID { return "sudo" }
@@ -46,19 +45,19 @@ func (s sudo) Probes() []plan.Probe {
 	}
 }
 
-// content is the drop-in. With verifypw, sudo -v goes on asking for the password:
-// it is how one is checked without showing it to anybody.
+// content is the drop-in. With verifypw=always, sudo -v still asks for the password, so
+// macfleet can check one without exposing it.
 func (s sudo) content() string {
 	return managed + "Defaults:" + s.user + " verifypw=always\n" + s.user + " ALL = (ALL) NOPASSWD: ALL\n"
 }
 
-// sudoState is what was seen, in normal form.
+// sudoState is the seen state in normal form.
 type sudoState struct {
 	root    string // "yes", "no", "broken", "unusable"
 	account string // "open", "locked"
-	file    string // "right", "missing", "edited", or that only root can tell
-	ours    bool   // the file begins as macfleet's does
-	said    string // sudo's words where root was not given
+	file    string // "right", "missing", "edited", or readable by root only
+	ours    bool   // the file starts with macfleet's first line
+	said    string // sudo's error message
 }
 
 func (s sudoState) settings() []kit.Setting {
@@ -94,59 +93,58 @@ func (s sudo) Diff(v plan.View) plan.Finding {
 	return f
 }
 
-// changes unlocks the account before anything asks for its password.
+// changes unlocks the account before its password is used.
 func (s sudo) changes(v plan.View, seen sudoState, all []kit.Setting) []plan.Change {
 	unlock := plan.Change{Fields: kit.Fields(all[1]), Command: scripts.Command("sudo-unlock", plan.Root, s.user),
-		Reason: plan.Reason{Code: plan.CodeSudoLocked, Text: "the login user's account is locked after too many wrong passwords"}}
+		Reason: plan.Reason{Code: plan.CodeSudoLocked, Text: "the login user's account is locked: too many wrong passwords"}}
 	install := plan.Change{Fields: kit.Fields(all[0], all[2]), Command: scripts.Command("sudo-install", plan.Login, s.content()),
 		Reason: s.reason(seen)}
 	if !v.Root {
-		install.Fields = kit.Fields(all[0]) // what the file is like shows only to root
+		install.Fields = kit.Fields(all[0]) // only root can read the file
 		install.Input, install.GrantsRoot = plan.LoginPassword, true
 	}
 	return []plan.Change{unlock, install}
 }
 
-// Reads names the input of its script.
+// Reads reports the kind of input that its script reads.
 func (sudo) Reads(k plan.InputKind) bool { return k == plan.LoginPassword }
 
-// Render returns the password as a line. The encoder refuses what is none, or could not
-// stand in one.
+// Render returns the password as one line. The encoder rejects unusable passwords.
 func (sudo) Render(_ kit.InputFor, password string) (string, error) {
 	if _, err := kcpassword.Encode([]byte(password)); err != nil {
-		return "", fmt.Errorf("the login password is of no use: %w", err)
+		return "", fmt.Errorf("unusable login password: %w", err)
 	}
 	return password + "\n", nil
 }
 
 func (s sudo) reason(seen sudoState) plan.Reason {
 	return kit.Causes(
-		kit.When(seen.root == "broken" || seen.root == "unusable", plan.CodeSudoersBroken, "sudo cannot read its rules: "+seen.said),
-		kit.When(seen.root == "no", codeSudoMissing, "root is not to be had without a password"),
-		kit.When(seen.file == "missing", codeSudoersMissing, sudoFile+" is missing, and root is to be had by other means"),
-		kit.When(true, codeSudoersEdited, sudoFile+" is not as macfleet writes it"),
+		kit.When(seen.root == "broken" || seen.root == "unusable", plan.CodeSudoersBroken, "sudo cannot parse its rules: "+seen.said),
+		kit.When(seen.root == "no", codeSudoMissing, "passwordless sudo does not work"),
+		kit.When(seen.file == "missing", codeSudoersMissing, sudoFile+" is missing; passwordless sudo works by another rule"),
+		kit.When(true, codeSudoersEdited, sudoFile+" was edited"),
 	)[0]
 }
 
-// remove takes the drop-in away, if root stays to be had by other means: the
-// script tries, and puts the file back where it does not.
-// What was seen has the form of the proof, or the removal would look like drift.
+// remove deletes the drop-in if passwordless sudo still works without it; otherwise the
+// script puts the file back. The facts keep the verified form, or the removal would look
+// like drift.
 func (s sudo) remove(all []kit.Setting) plan.Finding {
 	return plan.Finding{Facts: kit.Facts(all), Changes: []plan.Change{{Removes: true, Command: scripts.Command("sudo-remove", plan.Login),
-		Reason: plan.Reason{Code: plan.CodeBlockRemoved, Text: "the configuration no longer wants " + sudoFile},
-		Fields: []plan.Field{{Name: sudoFile, Before: "there", After: "gone"}}}}}
+		Reason: plan.Reason{Code: plan.CodeBlockRemoved, Text: "removed from the configuration: " + sudoFile},
+		Fields: []plan.Field{{Name: sudoFile, Before: "present", After: "removed"}}}}}
 }
 
 func (s sudo) read(r *kit.Reader, root bool) sudoState {
-	seen := sudoState{account: "open", file: "known to root alone"}
+	seen := sudoState{account: "open", file: "readable by root only"}
 	if a, ok := r.Answer("sudo.root"); ok {
 		if seen.root, seen.said = sudoAnswer(a); seen.root == "" {
-			r.Odd("sudo.root", "sudo -n true ended otherwise than expected", a)
+			r.Odd("sudo.root", "unexpected answer of sudo -n true", a)
 		}
 	}
 	if a, ok := r.Answer("sudo.account"); ok {
 		if a.Exit != 0 {
-			r.Odd("sudo.account", fmt.Sprintf("dscl ended with exit %d", a.Exit), a)
+			r.Odd("sudo.account", fmt.Sprintf("dscl: exit code %d", a.Exit), a)
 		} else if strings.Contains(a.Stdout, ";tally;") {
 			seen.account = "locked"
 		}
@@ -156,22 +154,21 @@ func (s sudo) read(r *kit.Reader, root bool) sudoState {
 	}
 	if a, ok := r.Answer("sudo.file"); ok {
 		if seen.file, seen.ours = s.fileState(a); seen.file == "" {
-			r.Odd("sudo.file", "the drop-in could not be read", a)
+			r.Odd("sudo.file", "the sudoers drop-in could not be read", a)
 		}
 	}
 	return seen
 }
 
-// sudoAnswer reads what became of `sudo -k -n true`. Which words sudo has for a
-// missing permission depends on its version; that it is about its own rules does
-// not.
+// sudoAnswer interprets the result of `sudo -k -n true`. The messages depend on the version
+// of sudo.
 func sudoAnswer(a plan.Answer) (root, said string) {
 	said = strings.TrimSpace(a.Stderr)
 	first, _, _ := strings.Cut(said, "\n")
 	switch {
 	case a.Exit == 0:
 		return "yes", ""
-	case strings.Contains(said, "policy plugin"): // as 1.8 does, which then gives root to nobody
+	case strings.Contains(said, "policy plugin"): // sudo 1.8: nobody gets root
 		return "unusable", first
 	case strings.Contains(said, "syntax error"), strings.Contains(said, "parse error"):
 		return "broken", first
@@ -181,7 +178,7 @@ func sudoAnswer(a plan.Answer) (root, said string) {
 	return "", said
 }
 
-// fileState compares the drop-in, behind a line with its mode and owner.
+// fileState compares the drop-in; the first line of the answer has its mode and owner.
 func (s sudo) fileState(a plan.Answer) (state string, ours bool) {
 	if a.Exit == 4 && a.Stdout == "" {
 		return "missing", false

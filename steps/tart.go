@@ -10,22 +10,21 @@ import (
 )
 
 var (
-	codeTartMissing    = plan.NewCode("tart-missing", plan.Critical, "there is no bundle of Tart")
-	codeTartUnknown    = plan.NewCode("tart-unknown", plan.Warning, "Tart's bundle was not installed by macfleet, so nobody knows its version")
-	codeTartEdited     = plan.NewCode("tart-edited", plan.Warning, "Tart's bundle is not what was installed")
+	codeTartMissing    = plan.NewCode("tart-missing", plan.Critical, "Tart's bundle is missing")
+	codeTartUnknown    = plan.NewCode("tart-unknown", plan.Warning, "Tart's bundle was not installed by macfleet: version unknown")
+	codeTartEdited     = plan.NewCode("tart-edited", plan.Warning, "Tart's bundle was modified after it was installed")
 	codeTartUnverified = plan.NewCode("tart-unverified", plan.Warning,
-		"nobody knows whether Tart's bundle is whole: the note of what was unpacked is missing or damaged")
-	codeTartLeftover = plan.NewCode("tart-leftover", plan.Notice, "a bundle of Tart that was replaced could not be removed",
-		"in System Settings, General, Sharing, Remote Login, allow full disk access for remote users; then on the host: sudo rm -rf /usr/local/lib/.tart.old* /usr/local/lib/.tart.new.*")
-	codeTartOutdated      = plan.NewCode("tart-outdated", plan.Warning, "Tart has another version than is wanted")
-	codeTartWrapperEdited = plan.NewCode("tart-wrapper-edited", plan.Warning, "Tart's wrapper is not as macfleet writes it")
-	codeTartNotWanted     = plan.NewCode("tart-not-wanted", plan.Notice, "the configuration has no tart block, and macfleet installed what is there")
+		"Tart's bundle cannot be verified: the manifest of its files is missing or damaged")
+	codeTartLeftover = plan.NewCode("tart-leftover", plan.Notice, "a replaced bundle of Tart could not be deleted",
+		"allow full disk access for remote users (System Settings, General, Sharing, Remote Login); then on the host: sudo rm -rf /usr/local/lib/.tart.old* /usr/local/lib/.tart.new.*")
+	codeTartOutdated      = plan.NewCode("tart-outdated", plan.Warning, "Tart's version is not the configured one")
+	codeTartWrapperEdited = plan.NewCode("tart-wrapper-edited", plan.Warning, "Tart's wrapper was edited")
+	codeTartNotWanted     = plan.NewCode("tart-not-wanted", plan.Notice, "the configuration has no tart block, and macfleet installed Tart")
 )
 
-// tart is the program that runs virtual machines: the whole bundle, because the
-// entitlement to run one is part of the bundle's signature, and a wrapper that
-// runs its program by the path that it has there. It is never exchanged under a
-// machine that runs.
+// tart installs the program that runs virtual machines: the whole bundle, because the
+// virtualization entitlement is part of its signature, and a wrapper that runs the program
+// inside it. It is never replaced while a virtual machine runs.
 type tart struct{ wish *fleet.Tart }
 
 func (tart) ID() plan.StepID { return "tart" }
@@ -37,8 +36,7 @@ func (t tart) Wanted() string {
 	return kit.Wanted(tartState{}.settings(kit.GoalOf(t.wish.Artifact), false))
 }
 
-// version is which version the bundle is, and whether it is as it was unpacked: a program that is right
-// does not make a bundle whole.
+// version names the bundle's version and whether any file of it differs from the archive.
 func (s tartState) version() string {
 	version := s.receipt.Version(s.program)
 	switch {
@@ -51,10 +49,10 @@ func (s tartState) version() string {
 	return version
 }
 
-// unverified ends the version of a bundle whose program is right, and of which nothing says what else it must hold.
+// unverified marks a bundle with the right program but without a manifest of its other files.
 const unverified = ", unverified"
 
-// settings are both sides in normal form.
+// settings compares bundle and wrapper with the wanted ones.
 func (s tartState) settings(want kit.Goal, unfinished bool) []kit.Setting {
 	return []kit.Setting{
 		kit.Compare("bundle", s.version(), want.String()),
@@ -73,14 +71,14 @@ const (
 		`exec /usr/local/lib/tart.app/Contents/MacOS/tart "$@"` + "\n"
 )
 
-// tartState is what was seen of tart on a host.
+// tartState is the seen state of Tart on a host.
 type tartState struct {
 	receipt    kit.Receipt
 	program    kit.InstalledFile
-	wrapper    string   // "as rendered", or what is else
-	differs    []string // what of the bundle is not as it was unpacked, in words
-	unverified bool     // there is no whole note of what was unpacked
-	left       []string // folders with a bundle that was to go
+	wrapper    string   // kit.AsRendered, or what differs
+	differs    []string // files of the bundle that differ from the archive
+	unverified bool     // the manifest is missing or damaged
+	left       []string // folders with replaced bundles
 	kept       []string
 	free       int64
 	work       []kit.Working
@@ -139,7 +137,7 @@ func (t tart) Diff(v plan.View) plan.Finding {
 	f := plan.Finding{Facts: kit.Facts(all)}
 	f.Warnings = seen.receipt.RolledBack(want, v.Rollback)
 	if back != nil {
-		f.Warnings = append(f.Warnings, *back) // that is no fault: few fleets change it
+		f.Warnings = append(f.Warnings, *back) // worth a warning only: the configuration does not change often
 	}
 	f.Warnings = append(f.Warnings, seen.leftovers(v.Pending)...)
 	diff := kit.Fields(all...)
@@ -155,16 +153,16 @@ func (t tart) Diff(v plan.View) plan.Finding {
 	return f
 }
 
-// leftovers warns of bundles of before that could not be removed: macOS protects an app that was launched, from root
-// as well. The next run removes those of one that was cut off, or puts one back where the bundle is missing.
+// leftovers warns of replaced bundles that could not be deleted: macOS protects launched apps, even from root. After
+// an unfinished run there is no warning, because the next run deletes or restores them.
 func (s tartState) leftovers(unfinished bool) []plan.Trouble {
 	if len(s.left) == 0 || unfinished || !s.program.There {
 		return nil
 	}
-	return []plan.Trouble{*codeTartLeftover.Trouble("a bundle of Tart that was replaced could not be removed: " + strings.Join(s.left, ", "))}
+	return []plan.Trouble{*codeTartLeftover.Trouble("a replaced bundle of Tart could not be deleted: " + strings.Join(s.left, ", "))}
 }
 
-// change is the one renderer, for a first set-up and for every later change.
+// change renders the change for a first install, an update and a repair.
 func (t tart) change(v plan.View, seen tartState, want kit.Goal, all []kit.Setting) plan.Change {
 	c := plan.Change{Reason: seen.reason(all)}
 	if !all[0].Differs() {
@@ -172,7 +170,7 @@ func (t tart) change(v plan.View, seen tartState, want kit.Goal, all []kit.Setti
 		return c
 	}
 	c.Delivery = want.Delivery(tartSpace, seen.free)
-	if all[0].Seen == want.String()+unverified { // it may well be whole: nothing is drained to find that out
+	if all[0].Seen == want.String()+unverified { // only verified: no drain needed
 		c.Command = scripts.Command("tart-verify", plan.Root, want.Path(), want.SHA, tartWrapper)
 		return c
 	}
@@ -183,26 +181,26 @@ func (t tart) change(v plan.View, seen tartState, want kit.Goal, all []kit.Setti
 	return c
 }
 
-// tartSpace is how many times the size of the archive the installation needs: the
-// archive, and about three times as much unpacked.
+// tartSpace is the space the installation needs, in sizes of the archive: the archive itself
+// and about three times as much unpacked.
 const tartSpace = 4
 
-// reason names what is wrong, the cause before its consequences.
+// reason names the first cause that applies.
 func (s tartState) reason(all []kit.Setting) plan.Reason {
 	bundle := all[0]
 	return kit.Causes(
-		kit.When(bundle.Seen == "missing", codeTartMissing, "there is no bundle of Tart"),
+		kit.When(bundle.Seen == "missing", codeTartMissing, "Tart's bundle is missing"),
 		kit.When(bundle.Differs() && !s.receipt.There(), codeTartUnknown,
-			"the bundle of Tart was not installed by macfleet, so nobody knows its version"),
-		kit.When(strings.Contains(bundle.Seen, ", edited"), codeTartEdited, "the bundle of Tart is not what was installed"),
+			"Tart's bundle was not installed by macfleet: version unknown"),
+		kit.When(strings.Contains(bundle.Seen, ", edited"), codeTartEdited, "Tart's bundle was modified after it was installed"),
 		kit.When(bundle.Seen == bundle.Wanted+unverified, codeTartUnverified,
-			"the note of what was unpacked is missing or damaged, so only the program of the bundle could be compared"),
+			"only the bundle's program could be compared: the manifest of its files is missing or damaged"),
 		kit.When(bundle.Differs(), codeTartOutdated, "Tart is "+bundle.Seen),
 		kit.When(all[1].Differs(), codeTartWrapperEdited, tartPath+": "+s.wrapper),
 	)[0]
 }
 
-// shown names the first of what differs in the bundle.
+// shown lists the first differences of the bundle.
 func (s tartState) shown() string {
 	const most = 3
 	out := strings.Join(s.differs[:min(len(s.differs), most)], ", ")
@@ -212,7 +210,7 @@ func (s tartState) shown() string {
 	return out
 }
 
-// refusal says why the change must not be made now.
+// refusal returns why the change must not be made now, or nil.
 func (t tart) refusal(seen tartState, want kit.Goal, c plan.Change) *plan.Trouble {
 	switch d := c.Delivery; {
 	case want.SHA == "":
@@ -223,8 +221,7 @@ func (t tart) refusal(seen tartState, want kit.Goal, c plan.Change) *plan.Troubl
 	return nil
 }
 
-// leave is the finding where no tart is wanted: what macfleet installed goes, and
-// the receipt says that it was macfleet.
+// leave removes a Tart that macfleet installed, as its receipt shows, once the block is gone.
 func (t tart) leave(v plan.View, seen tartState, r *kit.Reader) plan.Finding {
 	if f, blind := r.Blind(v); blind {
 		return f
@@ -234,7 +231,7 @@ func (t tart) leave(v plan.View, seen tartState, r *kit.Reader) plan.Finding {
 	}
 	all := []kit.Setting{kit.Compare("Tart", seen.version(), "")}
 	return plan.Finding{Facts: kit.Facts(all), Busy: kit.Tasks(seen.work), Changes: []plan.Change{{
-		Reason: plan.Reason{Code: codeTartNotWanted, Text: "the configuration has no tart block for this host, and macfleet installed what is here"},
+		Reason: plan.Reason{Code: codeTartNotWanted, Text: "no tart block is configured for this host, and macfleet installed Tart"},
 		Fields: kit.Fields(all...), Disruption: plan.Drain, Removes: true, Command: scripts.Command("tart-remove", plan.Root, kit.Forced(v)),
 	}}}
 }

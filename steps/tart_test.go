@@ -150,7 +150,7 @@ func TestGithubRunner(t *testing.T) {
 		if got := stepstest.Brief(f); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
-		if f.Refused != nil && (!strings.Contains(f.Refused.Text, "2 Pods on the Node of a builder: ci/a, ci/b") || !strings.Contains(f.Refused.Remedy, "kubectl -n ci delete pod a")) {
+		if f.Refused != nil && (!strings.Contains(f.Refused.Text, "2 Pods on a builder's Node: ci/a, ci/b") || !strings.Contains(f.Refused.Remedy, "kubectl -n ci delete pod a")) {
 			t.Errorf("%s: %+v", tc.name, f.Refused)
 		}
 	}

@@ -98,7 +98,7 @@ func apart(i Item, h *plan.Host, states []IgnoreState) (counts *Item, ignored []
 		if !s.means(i, h) {
 			continue
 		}
-		part, other := rest, func(f Field) bool { return s.block.Field != "" && f.Name != s.block.Field }
+		part, other := rest, func(f Field) bool { return s.block.Field != "" && f.Name != plan.FieldName(s.block.Field) }
 		part.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), other)
 		rest.Fields = slices.DeleteFunc(slices.Clone(rest.Fields), func(f Field) bool { return !other(f) })
 		if s.block.Field != "" && len(part.Fields) == 0 {

@@ -57,7 +57,7 @@ func explanations() []doctor.Explanation {
 	refused.Host.Member, refused.Host.Server.Name = false, "acme-pool-05"
 	refused.Host.Server.Status, refused.Host.Seen.Marker = "ready", inventory.Absent[plan.Marker]()
 	refused.Host.Seen.Fingerprint, refused.Host.Seen.Pinned = "SHA256:def", false
-	refused.Host.Refused = &plan.Trouble{Code: plantest.Code("missing-sudo-password"), Text: "root is not to be had without a password", Remedy: "give the login user passwordless sudo"}
+	refused.Host.Refused = &plan.Trouble{Code: plantest.Code("missing-sudo-password"), Text: "passwordless sudo does not work", Remedy: "give the login user passwordless sudo"}
 	b := power(refused.Host)
 	b.Refusal = refused.Host.Refused
 	refused.Actions, refused.Steps = nil, []doctor.StepExplanation{{ID: "power", Wanted: true, Values: values[:1], Action: &b,

@@ -1,4 +1,4 @@
-// Package autologin is the step auto_login: a session of the login user at the screen.
+// Package autologin is the step auto_login: the login user's GUI session.
 package autologin
 
 import (
@@ -23,43 +23,42 @@ var scripts = kit.ScriptsOf(files)
 
 var (
 	codeAutoLoginOff           = plan.NewCode("auto-login-off", plan.Warning, "automatic login is off")
-	codeAutoLoginOtherUser     = plan.NewCode("auto-login-other-user", plan.Warning, "automatic login is another user's")
+	codeAutoLoginOtherUser     = plan.NewCode("auto-login-other-user", plan.Warning, "automatic login is set to another user")
 	codeKcpasswordMissing      = plan.NewCode("kcpassword-missing", plan.Warning, "/etc/kcpassword is missing")
-	codeKcpasswordUnterminated = plan.NewCode("kcpassword-unterminated", plan.Warning, "the password in /etc/kcpassword has no end")
+	codeKcpasswordUnterminated = plan.NewCode("kcpassword-unterminated", plan.Warning, "the password in /etc/kcpassword is not terminated")
 	codeKcpasswordEmpty        = plan.NewCode("kcpassword-empty", plan.Warning, "the password in /etc/kcpassword is empty")
-	codeSealedKcpassword       = plan.NewCode("sealed-kcpassword", plan.Critical, "there is no session, and /etc/kcpassword holds <sealed> in place of a password")
-	codeDeadLoginwindow        = plan.NewCode("dead-loginwindow", plan.Critical, "there is no session, and loginwindow does not run")
-	codeKcpasswordMode         = plan.NewCode("kcpassword-mode", plan.Warning, "/etc/kcpassword has another owner or mode")
-	codeFilevaultOn            = plan.NewCode("filevault-on", plan.Critical, "FileVault is on: nobody is logged in automatically after a boot",
+	codeSealedKcpassword       = plan.NewCode("sealed-kcpassword", plan.Critical, "no GUI session, and /etc/kcpassword is sealed: it holds <sealed> in place of the password")
+	codeDeadLoginwindow        = plan.NewCode("dead-loginwindow", plan.Critical, "no GUI session, and loginwindow does not run")
+	codeKcpasswordMode         = plan.NewCode("kcpassword-mode", plan.Warning, "/etc/kcpassword has the wrong owner or mode")
+	codeFilevaultOn            = plan.NewCode("filevault-on", plan.Critical, "FileVault is on, which disables automatic login",
 		"turn it off on the host: sudo fdesetup disable")
 	codeAutoLoginDisabledByProfile = plan.NewCode("auto-login-disabled-by-profile", plan.Warning, "a management profile forbids automatic login",
-		"remove the key com.apple.login.mcx.DisableAutoLoginClient from the device's management profile")
+		"remove the key com.apple.login.mcx.DisableAutoLoginClient from the management profile")
 	codeForeignSession = plan.NewCode("foreign-session", plan.Critical, "another user is logged in at the host's screen",
 		"log that user out, then plan again")
-	codeWorkInDeadSession = plan.NewCode("work-in-dead-session", plan.Critical, "the login user has no session, and yet a virtual machine or a job runs",
-		"wait for it or end it (ps -p PID -o command), then plan again")
-	codeSealedWithSession = plan.NewCode("sealed-with-session", plan.Warning, "/etc/kcpassword holds <sealed>, and the session is up",
-		"nothing now; where the session goes missing, apply writes the password and brings it back")
-	codeKcpasswordUnverified = plan.NewCode("kcpassword-unverified", plan.Warning, "the password or /etc/kcpassword was changed since the two were known to fit")
-	codeStaleKcpassword      = plan.NewCode("stale-kcpassword", plan.Critical, "the Mac refuses the password in /etc/kcpassword: the next boot shows the login window")
-	codeSessionLocked        = plan.NewCode("session-comes-up-locked", plan.Warning, "the session of an automatic login comes up with its screen locked")
-	codeForeignAutoLogin     = plan.NewCode("foreign-auto-login", plan.Warning, "automatic login is set up for a user that macfleet did not choose",
-		"nothing, if that is meant")
-	codeNoLongerWanted = plan.NewCode("no-longer-wanted", plan.Notice, "auto_login is no longer configured, and macfleet set it up")
+	codeWorkInDeadSession = plan.NewCode("work-in-dead-session", plan.Critical, "the login user has no GUI session, but a virtual machine or a job runs",
+		"wait for it or stop it (ps -p PID -o command), then plan again")
+	codeSealedWithSession = plan.NewCode("sealed-with-session", plan.Warning, "/etc/kcpassword is sealed, and the GUI session is up",
+		"none now; if the session is lost, apply writes the password and restores it")
+	codeKcpasswordUnverified = plan.NewCode("kcpassword-unverified", plan.Warning, "the password or /etc/kcpassword changed since it was last verified")
+	codeStaleKcpassword      = plan.NewCode("stale-kcpassword", plan.Critical, "the Mac refuses the password in /etc/kcpassword: automatic login fails at the next boot")
+	codeSessionLocked        = plan.NewCode("session-comes-up-locked", plan.Warning, "automatic login starts with a locked screen")
+	codeForeignAutoLogin     = plan.NewCode("foreign-auto-login", plan.Warning, "automatic login is set to a user that macfleet did not configure",
+		"none, if intended")
+	codeNoLongerWanted = plan.NewCode("no-longer-wanted", plan.Notice, "auto_login is no longer configured, and macfleet had set it up")
 )
 
-// autoLogin keeps an Aqua session of the login user on the Mac: without one no
-// virtual machine starts, and nothing says why but a timeout.
+// autoLogin keeps an Aqua session of the login user open: without one, virtual machines fail
+// to start with nothing but a timeout.
 //
-// The session is what counts. /etc/kcpassword explains a missing one, and no
-// more: whether a Mac seals the file only after a wrong password, or by design
-// too, nobody knows.
+// The session decides. /etc/kcpassword only explains a missing one: macOS seals the file
+// after a wrong password, and possibly at other times.
 type autoLogin struct {
 	wish *fleet.AutoLogin
 	user string // the login user
 }
 
-// newAutoLogin returns the step of a host.
+// New returns the step of a host.
 func New(h fleet.Host) plan.Step { return autoLogin{wish: h.Spec.AutoLogin, user: h.User} }
 
 func (autoLogin) ID() plan.StepID { return "auto_login" }
@@ -71,8 +70,8 @@ func (a autoLogin) Wanted() string {
 	return kit.Wanted(a.settings(loginState{}))
 }
 
-// Without a wish the question is asked where an earlier apply was proven: what it
-// made is to be removed.
+// Probes asks an unconfigured host too if an earlier apply was verified there, in order to
+// remove what it set up.
 func (a autoLogin) Probes() []plan.Probe {
 	p := scripts.Probe(a.ID(), "state", plan.Root, a.user)
 	p.ID = a.probeID()
@@ -81,7 +80,7 @@ func (a autoLogin) Probes() []plan.Probe {
 
 func (a autoLogin) probeID() string { return string(a.ID()) + ".state/" + a.user }
 
-// sessionWait is how many seconds a session may take; it needs about two.
+// sessionWait is how many seconds a session may take to start; it usually takes two.
 const sessionWait = 30
 
 func (a autoLogin) Diff(v plan.View) plan.Finding {
@@ -97,8 +96,8 @@ func (a autoLogin) Diff(v plan.View) plan.Finding {
 	all := a.settings(seen)
 	f := plan.Finding{Facts: kit.Facts(all), NoSession: !seen.session}
 	if seen.session && seen.file == fileSealed {
-		f.Warnings = []plan.Trouble{*codeSealedWithSession.Trouble("/etc/kcpassword holds <sealed>, and the session of " + a.user +
-			" is up: whether it comes back after a boot, the next boot shows")}
+		f.Warnings = []plan.Trouble{*codeSealedWithSession.Trouble("/etc/kcpassword is sealed, and the GUI session of " + a.user +
+			" is up: it may not come back after a reboot")}
 	}
 	if f.Refused = a.refusal(seen); f.Refused != nil {
 		return f
@@ -109,8 +108,7 @@ func (a autoLogin) Diff(v plan.View) plan.Finding {
 	return f
 }
 
-// settings are both sides in normal form. A sealed file is one that serves while
-// the session is up.
+// settings compares seen and wanted values. A sealed file is fine while the session is up.
 func (a autoLogin) settings(seen loginState) []kit.Setting {
 	file, session := seen.file, "none"
 	if seen.serves() {
@@ -132,14 +130,13 @@ func (a autoLogin) settings(seen loginState) []kit.Setting {
 		kit.Compare("kcpassword", file, filePresent),
 		kit.Compare("GUI session", session, a.user),
 	}
-	if seen.locked { // a fact only where it is so: what was proven before anybody asked stays as it is
+	if seen.locked { // added only if locked, so that digests of earlier versions stay valid
 		all = append(all, kit.Compare("screen after automatic login", "locked", "unlocked"))
 	}
 	return all
 }
 
-// change is the one renderer of automatic login, for a first set-up and for a
-// repair.
+// change renders the change for a first setup and for a repair.
 func (a autoLogin) change(seen loginState, diff []plan.Field) plan.Change {
 	causes := seen.causes(a.user)
 	var texts []string
@@ -147,7 +144,7 @@ func (a autoLogin) change(seen loginState, diff []plan.Field) plan.Change {
 		texts = append(texts, cause.Text)
 	}
 	c := plan.Change{Fields: diff, Reason: plan.Reason{Code: causes[0].Code, Text: strings.Join(texts, ", ")}}
-	// A wrong password in the file is found before loginwindow tries it, which would seal the file.
+	// The script checks the password before loginwindow tries it: a wrong one would seal the file.
 	kick, input := "stay", "kept"
 	if !seen.session {
 		kick, c.Disruption = "kick", plan.Restart
@@ -162,72 +159,72 @@ func (a autoLogin) change(seen loginState, diff []plan.Field) plan.Change {
 	return c
 }
 
-// causes say what is wrong, the most telling first.
+// causes lists what is wrong, the most significant first.
 func (s loginState) causes(user string) []plan.Reason {
 	return kit.Causes(
 		kit.When(s.user == "", codeAutoLoginOff, "automatic login is off"),
-		kit.When(s.user != "" && s.user != user, codeAutoLoginOtherUser, fmt.Sprintf("automatic login is %q's", s.user)),
+		kit.When(s.user != "" && s.user != user, codeAutoLoginOtherUser, fmt.Sprintf("automatic login is set to %q", s.user)),
 		kit.When(s.file == fileAbsent, codeKcpasswordMissing, "/etc/kcpassword is missing"),
-		kit.When(s.file == fileUnterminated, codeKcpasswordUnterminated, "the password in /etc/kcpassword has no end"),
+		kit.When(s.file == fileUnterminated, codeKcpasswordUnterminated, "the password in /etc/kcpassword is not terminated"),
 		kit.When(s.file == fileEmpty, codeKcpasswordEmpty, "the password in /etc/kcpassword is empty"),
-		kit.When(s.file == fileSealed && !s.session, codeSealedKcpassword, "/etc/kcpassword holds <sealed> in place of a password"),
+		kit.When(s.file == fileSealed && !s.session, codeSealedKcpassword, "/etc/kcpassword is sealed (it holds <sealed> in place of the password)"),
 		kit.When(s.refused(), codeStaleKcpassword, "the Mac refuses the password in /etc/kcpassword"),
 		kit.When(!s.session && s.dead, codeDeadLoginwindow, "loginwindow does not run"),
-		kit.When(!s.session && !s.dead, plan.CodeNoGUISession, "no session of "+user+" is there"),
+		kit.When(!s.session && !s.dead, plan.CodeNoGUISession, "no GUI session of "+user),
 		kit.When(s.doubt() != "" && !s.refused(), codeKcpasswordUnverified, "/etc/kcpassword is "+s.doubt()),
 		kit.When(s.badAccess(), codeKcpasswordMode, "/etc/kcpassword is "+s.access),
-		kit.When(s.locked, codeSessionLocked, "the session of an automatic login comes up locked (autoLoginUserScreenLocked)"),
+		kit.When(s.locked, codeSessionLocked, "automatic login starts with a locked screen (autoLoginUserScreenLocked)"),
 	)
 }
 
-// refusal says what macfleet cannot remove, or must not: restarting loginwindow
-// ends a session with all that runs in it.
+// refusal returns what macfleet cannot or must not change: restarting loginwindow ends a
+// session and everything that runs in it.
 func (a autoLogin) refusal(s loginState) *plan.Trouble {
 	switch {
 	case s.fileVault:
-		return codeFilevaultOn.Trouble("FileVault is on: nobody is logged in automatically, and after a boot the Mac waits for a password at its screen")
+		return codeFilevaultOn.Trouble("FileVault is on: automatic login is disabled, and after a reboot the Mac waits for a password at its screen")
 	case s.forbidden:
 		return codeAutoLoginDisabledByProfile.Trouble("DisableAutoLoginClient forbids automatic login")
 	case s.session:
 		return nil
 	case s.screen != nobody:
-		return codeForeignSession.Trouble(fmt.Sprintf("%s has no session and %q is logged in at the screen, whose session is not ended", a.user, s.screen))
+		return codeForeignSession.Trouble(fmt.Sprintf("%s has no GUI session, and %q is logged in at the screen; macfleet does not end that session", a.user, s.screen))
 	case s.work != "":
-		return codeWorkInDeadSession.Trouble(fmt.Sprintf("%s has no session, and yet a virtual machine or a job runs (pid %s)", a.user, s.work))
+		return codeWorkInDeadSession.Trouble(fmt.Sprintf("%s has no GUI session, but a virtual machine or a job runs (pid %s)", a.user, s.work))
 	}
 	return nil
 }
 
-// Reads names the input of its script.
+// Reads reports the kinds of input that its scripts read.
 func (autoLogin) Reads(k plan.InputKind) bool { return k == plan.AutoLogin || k == plan.AutoLoginCheck }
 
-// Render returns a line with the content of /etc/kcpassword for a password, and whether the host took it. The
-// encoder refuses what is no password, or could not stand in one line.
+// Render returns one line: whether the host accepted the password, and the content of /etc/kcpassword for it. The
+// encoder rejects unusable passwords.
 func (autoLogin) Render(in kit.InputFor, password string) (string, error) {
 	file, err := kcpassword.Encode([]byte(password))
 	if err != nil {
-		return "", fmt.Errorf("the login password is of no use: %w", err)
+		return "", fmt.Errorf("unusable login password: %w", err)
 	}
 	return kit.Choose(in.Refused, "refused ", "accepted ") + base64.StdEncoding.EncodeToString(file) + "\n", nil
 }
 
-// removal takes away what macfleet made. The session goes on: who ends it ends
+// removal removes what macfleet set up. The session stays open, because ending it would end
 // the work in it.
 func (a autoLogin) removal(v plan.View, seen loginState, unread []plan.Unread) plan.Finding {
 	switch {
 	case !v.Proven:
-		return plan.Finding{} // nobody's, or a stranger's
+		return plan.Finding{} // automatic login is off or set to another user
 	case len(unread) > 0:
 		return plan.Finding{Unread: unread}
 	case seen.user != "" && seen.user != a.user:
 		return plan.Finding{Warnings: []plan.Trouble{*codeForeignAutoLogin.Trouble(
-			fmt.Sprintf("auto_login is no longer configured, and automatic login is now %q's: it is left alone", seen.user))}}
+			fmt.Sprintf("auto_login is no longer configured, and automatic login is now set to %q: macfleet leaves it unchanged", seen.user))}}
 	}
 	diff := kit.Fields(kit.Compare("automatic login", seen.user, ""), kit.Compare("kcpassword", seen.file, fileAbsent))
 	if len(diff) == 0 {
 		return plan.Finding{}
 	}
-	// The facts are as proven: what has not moved is no drift.
+	// The facts keep the verified form, so that the removal is no drift.
 	return plan.Finding{Facts: kit.Facts(a.settings(seen)), Changes: []plan.Change{{
 		Reason:  plan.Reason{Code: codeNoLongerWanted, Text: "auto_login is no longer configured"},
 		Fields:  diff,
@@ -236,50 +233,50 @@ func (a autoLogin) removal(v plan.View, seen loginState, unread []plan.Unread) p
 	}}}
 }
 
-// lockedPart says that the session of an automatic login comes up with its screen locked.
+// lockedPart names the part of the answer that says that automatic login starts with a locked screen.
 const lockedPart = "locked"
 
-// What /etc/kcpassword can hold, in the words of the script that looks.
+// What /etc/kcpassword can hold, in the words of auto_login-state.sh.
 const (
 	fileAbsent       = "absent"
 	filePresent      = "present"
 	fileSealed       = "sealed"
 	fileEmpty        = "empty"        // the empty password
-	fileUnterminated = "unterminated" // no byte ends the password, so loginwindow takes none
+	fileUnterminated = "unterminated" // no terminating byte: loginwindow ignores the password
 )
 
-// loginFileAccess is who may read the file: its key is known to everybody.
+// loginFileAccess is the file's owner and mode. Its key is public, so only root may read it.
 const loginFileAccess = "root:wheel 0600"
 
-// nobody owns the screen while the login window is shown.
+// nobody is the owner of the screen while the login window is shown.
 const nobody = "root"
 
-// loginState is what stands between a Mac and a session of its login user.
+// loginState is everything that decides whether the login user gets a session.
 type loginState struct {
 	fileVault bool
 	forbidden bool   // by a management profile
-	user      string // whom loginwindow logs in by itself; "" = nobody
-	locked    bool   // the session of an automatic login comes up with its screen locked
+	user      string // the automatic login user; "" = none
+	locked    bool   // automatic login starts with a locked screen
 	file      string // what /etc/kcpassword holds
 	access    string // its owner, group and mode
-	screen    string // who owns the screen
-	session   bool   // an Aqua session of the login user is there
-	dead      bool   // no session, and loginwindow has no process either
-	work      string // the processes of jobs and virtual machines that run without a session
-	proof            // of the password in a file that holds one
+	screen    string // the owner of the screen
+	session   bool   // the login user has an Aqua session
+	dead      bool   // no session and no loginwindow process
+	work      string // jobs and virtual machines that run without a session
+	proof            // about the password in the file
 }
 
-// serves reports whether a login can be tried with the file as it is. While the
-// session is up, a sealed file has served.
+// serves reports whether the file is usable for a login. While the session is up, a sealed
+// file counts as usable.
 func (s loginState) serves() bool {
 	return s.file == filePresent || s.file == fileSealed && s.session
 }
 
-// badAccess reports whether the file is another's or others may read it.
+// badAccess reports whether the file has the wrong owner or mode.
 func (s loginState) badAccess() bool { return s.file != fileAbsent && s.access != loginFileAccess }
 
-// readLogin reads the answer to auto_login-state.sh. What it does not
-// understand is unread as a whole: half of a state decides nothing.
+// readLogin parses the answer of auto_login-state.sh. If any part is not understood, the
+// whole state is unread.
 func readLogin(r *kit.Reader, id, user string) loginState {
 	var s loginState
 	left := []string{"filevault", "managed", "forbidden", "user", "kcpassword", "console", "session", "loginwindow", "work"}
@@ -288,7 +285,7 @@ func readLogin(r *kit.Reader, id, user string) loginState {
 			s.proof = readProof(p)
 			return nil
 		}
-		if p.Name == lockedPart { // said only where it is so
+		if p.Name == lockedPart { // present only if locked
 			s.locked = true
 			return nil
 		}
@@ -298,31 +295,31 @@ func readLogin(r *kit.Reader, id, user string) loginState {
 		if odd := s.take(p, user); odd != nil {
 			return odd
 		}
-		if left = left[1:]; s.session { // which explains itself
+		if left = left[1:]; s.session { // the rest is asked only without a session
 			left = nil
 		}
 		return nil
 	})
 	if a, ok := r.Facts.Get(id).Get(); ok && len(r.Unread) == 0 && len(left) > 0 {
-		r.Odd(id, "nothing is said of "+left[0], a)
+		r.Odd(id, "the answer lacks "+left[0], a)
 	}
 	return s
 }
 
-// take reads one part: what a tool said, and how it ended.
+// take parses one part: a tool's output and exit code.
 func (s *loginState) take(p kit.Part, user string) error {
 	is := func(exit int, text string) bool { return p.Exit == exit && p.Body == text }
-	missing := p.Exit == 1 && strings.Contains(p.Body, "does not exist") // as defaults says of a key
+	missing := p.Exit == 1 && strings.Contains(p.Body, "does not exist") // the key does not exist
 	var known bool
 	var odd string
 	switch p.Name {
 	case "filevault":
 		first, _, _ := strings.Cut(p.Body, "\n")
 		s.fileVault = first == "FileVault is On."
-		known, odd = p.Exit == 0 && (s.fileVault || first == "FileVault is Off."), "fdesetup status says neither on nor off"
-	case "managed", "forbidden": // where nobody set it, it is false
+		known, odd = p.Exit == 0 && (s.fileVault || first == "FileVault is Off."), "fdesetup status shows neither on nor off"
+	case "managed", "forbidden": // false if not set
 		s.forbidden = s.forbidden || is(0, "1")
-		known, odd = is(0, "1") || is(0, "0") || missing, "defaults read DisableAutoLoginClient gives no truth value"
+		known, odd = is(0, "1") || is(0, "0") || missing, "defaults read DisableAutoLoginClient gives no boolean"
 	case "user":
 		if p.Exit == 0 {
 			s.user = p.Body
@@ -334,22 +331,22 @@ func (s *loginState) take(p kit.Part, user string) error {
 			s.file, s.access = words[0], fmt.Sprintf("%s %04s", words[1], words[2])
 		}
 		whole := s.access != "" && slices.Contains([]string{filePresent, fileSealed, fileEmpty, fileUnterminated}, s.file)
-		known, odd = is(0, fileAbsent) || p.Exit == 0 && whole, "what /etc/kcpassword is cannot be told"
+		known, odd = is(0, fileAbsent) || p.Exit == 0 && whole, "the content of /etc/kcpassword could not be classified"
 	case "console":
 		s.screen = p.Body
 		known, odd = p.Exit == 0 && kit.IsName(p.Body), "stat of /dev/console gives no user"
-	case "session": // a release of macOS says in one of three ways that there is none
+	case "session": // releases of macOS report a missing session in three ways
 		s.session = is(0, "Aqua")
 		known = s.session || p.Exit == 112 || p.Exit == 113 || p.Exit == 125
-		odd = "launchctl print gui/UID says neither that a session is there nor that none is"
+		odd = "launchctl print gui/UID does not show whether there is a session"
 		if !s.session && s.screen == user {
-			known, odd = false, "the screen is "+user+"'s and yet launchd knows no session of his: one is beginning or ending"
+			known, odd = false, user+" owns the screen, but launchd has no session: it is starting or ending"
 		}
-	case "loginwindow": // what else it says explains nothing
+	case "loginwindow": // other output is of no use
 		s.dead, known = is(0, "dead"), true
-	case "work": // pgrep prints a process a line
+	case "work": // pgrep prints one process per line
 		s.work = strings.Join(strings.Fields(p.Body), ", ")
-		known, odd = is(1, "") || p.Exit == 0 && p.Body != "", "pgrep does not say whether a job or a virtual machine runs"
+		known, odd = is(1, "") || p.Exit == 0 && p.Body != "", "pgrep failed: unknown whether a job or a virtual machine runs"
 	}
 	if !known {
 		return errors.New(odd)

@@ -7,31 +7,30 @@ import (
 	"github.com/macfleet/macfleet/steps/kit"
 )
 
-// proofPart is the part of an answer that says what speaks for the password in an intact file.
+// proofPart is the part of an answer with the last verification of the password in an intact file.
 const proofPart = "proof"
 
-// proof is what is known of the password in /etc/kcpassword. A plan has no password to compare it with: it
-// compares what the host noted when the password was last tried with the file, and with when the account's
-// password was set.
+// proof is what is known about the password in /etc/kcpassword. A plan has no password to compare it with, so it
+// compares the host's note of the last try with the file and with the time the account's password was set.
 type proof struct {
-	stamp   string // inode, size and modification time of the file; empty: the host does not say
-	written int64  // its modification time, in seconds since 1970
-	set     string // when the account's password was set; empty: the directory does not say
+	stamp   string // inode, size and modification time of the file; empty: unknown
+	written int64  // its modification time, as Unix time
+	set     string // when the account's password was set; empty: unknown
 	note    note
 }
 
-// note is what the host noted of the last try.
+// note is the host's note of the last try.
 type note struct {
 	word  string // verified, trying, refused; empty: there is no note
 	tries int
-	stamp string // of the file then
-	set   string // of the password then
+	stamp string // of the file at that time
+	set   string // of the password at that time
 }
 
-// mostTries is how often a password is tried whose answer nobody heard.
+// mostTries limits the tries of a password whose result was never received.
 const mostTries = 2
 
-// readProof reads the part. A note that cannot be read is none: the password is tried again then.
+// readProof parses the part. An unreadable note counts as missing: the password is tried again.
 func readProof(p kit.Part) proof {
 	out := proof{stamp: p.Value("file"), set: told(p.Value("password"))}
 	if i := strings.LastIndexByte(out.stamp, ' '); i >= 0 {
@@ -45,22 +44,22 @@ func readProof(p kit.Part) proof {
 	return out
 }
 
-// told is a time that the directory told, or "".
+// told returns a time reported by the directory, or "".
 func told(text string) string { return strings.TrimPrefix(text, "-") }
 
-// stands reports whether the note is of the file and the password that are there now.
+// stands reports whether the note belongs to the current file and password.
 func (p proof) stands() bool { return p.note.stamp == p.stamp && p.note.set == p.set }
 
-// verified reports whether the host took this password.
+// verified reports whether the host accepted this password.
 func (p proof) verified() bool { return p.note.word == "verified" && p.stands() }
 
-// refused reports whether the host refused this password, or was asked too often.
+// refused reports whether the host refused this password or it was tried too often.
 func (p proof) refused() bool {
 	return p.stands() && (p.note.word == "refused" || p.note.word == "trying" && p.note.tries >= mostTries)
 }
 
-// doubt says what speaks against the password, or "". A file that nobody verified is trusted while a session
-// is up, unless it is older than the password: hosts that were set up before there were notes change nothing.
+// doubt says why the password may be wrong, or "". A file that was never verified is trusted while a session is
+// up, unless it is older than the password.
 func (p proof) doubt() string {
 	switch {
 	case p.refused():
@@ -68,7 +67,7 @@ func (p proof) doubt() string {
 	case p.verified():
 		return ""
 	case p.note.word != "" && p.stands():
-		return "not verified: an earlier try broke off"
+		return "not verified: an earlier try was interrupted"
 	case p.note.word != "" && p.note.stamp != p.stamp:
 		return "changed since it was verified"
 	case p.note.word != "":
@@ -79,7 +78,7 @@ func (p proof) doubt() string {
 	return ""
 }
 
-// seconds is the whole seconds of a time as the directory tells it.
+// seconds returns the whole seconds of a time reported by the directory.
 func seconds(text string) int64 {
 	whole, _, _ := strings.Cut(text, ".")
 	n, _ := strconv.ParseInt(whole, 10, 64)

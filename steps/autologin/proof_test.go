@@ -33,7 +33,7 @@ func TestAutoLoginProof(t *testing.T) {
 		{"refused", file + set + "note refused 1 " + same, "stale-kcpassword", "refused by the Mac", "given", "given"},
 		{"refused, and then another password", file + "password 1700000099.5\nnote refused 1 " + same, "kcpassword-unverified", "not verified since the password was changed", "checked", "checked"},
 		{"refused, and then another file", "file 7 24 1700000101\n" + set + "note refused 1 " + same, "kcpassword-unverified", "changed since it was verified", "checked", "checked"},
-		{"a try that broke off", file + set + "note trying 1 " + same, "kcpassword-unverified", "not verified: an earlier try broke off", "checked", "checked"},
+		{"a try that broke off", file + set + "note trying 1 " + same, "kcpassword-unverified", "not verified: an earlier try was interrupted", "checked", "checked"},
 		{"two tries that broke off", file + set + "note trying 2 " + same, "stale-kcpassword", "refused by the Mac", "given", "given"},
 		{"a note of another version", file + set + "note later 1 2 3", "", "", "", "checked"},
 	} {

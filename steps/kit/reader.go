@@ -9,14 +9,14 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Reader reads the answers of one step and collects what it cannot use.
+// Reader reads the answers of one step and collects those it cannot parse.
 type Reader struct {
 	Facts  plan.Facts
 	Unread []plan.Unread
 }
 
-// Answer returns a probe's answer; ok is false when there is none, which is
-// then noted.
+// Answer returns a probe's answer. If there is none, ok is false and the probe is added to
+// Unread.
 func (r *Reader) Answer(id string) (a plan.Answer, ok bool) {
 	seen := r.Facts.Get(id)
 	a, ok = seen.Get()
@@ -26,9 +26,9 @@ func (r *Reader) Answer(id string) (a plan.Answer, ok bool) {
 	return a, ok
 }
 
-// Blind is the finding of a step without a wish that cannot say what is left of it. Where
-// nothing was ever proven or begun, nothing says that there is anything. blind is false
-// where all was read.
+// Blind returns the finding of an unconfigured step whose answers could not be read. It is
+// incomplete only on hosts where macfleet applied the step before. blind is false if
+// everything was read.
 func (r *Reader) Blind(v plan.View) (f plan.Finding, blind bool) {
 	if v.Proven || v.Pending {
 		f.Unread = r.Unread
@@ -36,7 +36,7 @@ func (r *Reader) Blind(v plan.View) (f plan.Finding, blind bool) {
 	return f, len(r.Unread) > 0
 }
 
-// Odd notes an answer that the step does not understand.
+// Odd records an answer that the step cannot parse.
 func (r *Reader) Odd(id, why string, a plan.Answer) {
 	bytes := a.Stdout
 	if a.Stderr != "" {
@@ -45,8 +45,8 @@ func (r *Reader) Odd(id, why string, a plan.Answer) {
 	r.Unread = append(r.Unread, plan.Unread{Probe: id, Why: why, Bytes: bytes})
 }
 
-// Preference reads a whole number from `defaults read`; a key that does not
-// exist, which defaults says in words with exit 1, is missing.
+// Preference reads a whole number from `defaults read`. A key that does not exist (exit code
+// 1 and a message) gives missing.
 func (r *Reader) Preference(id string, missing int) int {
 	a, ok := r.Answer(id)
 	if !ok {
@@ -57,14 +57,14 @@ func (r *Reader) Preference(id string, missing int) int {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(a.Stdout))
 	if a.Exit != 0 || err != nil || n < 0 {
-		r.Odd(id, fmt.Sprintf("defaults read ended with exit %d and no whole number", a.Exit), a)
+		r.Odd(id, fmt.Sprintf("defaults read: exit code %d and no number", a.Exit), a)
 		return 0
 	}
 	return n
 }
 
-// Part is one part of the answer of a script that asks many things: what a tool
-// printed, the exit code with which it ended, and what it is of.
+// Part is one part of a script's answer: what one tool printed, its exit code, and what it
+// was asked about.
 type Part struct {
 	Name string
 	Exit int
@@ -72,7 +72,7 @@ type Part struct {
 	Body string
 }
 
-// Lines are the part's lines that hold something.
+// Lines returns the part's non-empty lines.
 func (p Part) Lines() []string {
 	var out []string
 	for line := range strings.Lines(p.Body) {
@@ -83,7 +83,7 @@ func (p Part) Lines() []string {
 	return out
 }
 
-// Value returns what follows a word on the first line that begins with it.
+// Value returns the rest of the first line that begins with a word.
 func (p Part) Value(word string) string {
 	for _, line := range p.Lines() {
 		if rest, ok := strings.CutPrefix(line, word+" "); ok {
@@ -93,19 +93,19 @@ func (p Part) Value(word string) string {
 	return ""
 }
 
-// Worked is the error of a part whose tool failed.
+// Worked returns an error if the part's tool failed.
 func (p Part) Worked() error {
 	if p.Exit != 0 {
-		return fmt.Errorf("it ended with exit %d", p.Exit)
+		return fmt.Errorf("exit code %d", p.Exit)
 	}
 	return nil
 }
 
-// partMark begins the line behind each part of an answer.
+// partMark starts the line after each part of an answer.
 const partMark = "\n== "
 
-// Parts cuts the answer of a probe into its parts and gives them to take. An
-// answer that breaks off, or that take does not understand, is noted as unread.
+// Parts splits the answer of a probe and passes each part to take. A truncated answer, or
+// one that take rejects, is recorded as unread.
 func (r *Reader) Parts(id string, take func(Part) error) {
 	a, ok := r.Answer(id)
 	if !ok {
@@ -115,13 +115,13 @@ func (r *Reader) Parts(id string, take func(Part) error) {
 	for {
 		body, after, found := strings.Cut(rest, partMark)
 		if !found {
-			r.Odd(id, "the answer breaks off", a)
+			r.Odd(id, "the answer is truncated", a)
 			return
 		}
 		var head string
 		head, rest, _ = strings.Cut(after, "\n")
 		if head == "end" && a.Exit != 0 {
-			r.Odd(id, fmt.Sprintf("the script ended with exit %d", a.Exit), a)
+			r.Odd(id, fmt.Sprintf("the script failed with exit code %d", a.Exit), a)
 		}
 		if head == "end" {
 			return
@@ -137,11 +137,10 @@ func (r *Reader) Parts(id string, take func(Part) error) {
 	}
 }
 
-// ErrPart says that nobody knows such a part.
-var ErrPart = errors.New("this is no part of the answer")
+// ErrPart reports an unknown part of an answer.
+var ErrPart = errors.New("unknown part of the answer")
 
-// newPart reads the line behind a part: its name, the exit code of what gave it, and
-// what it is of.
+// newPart parses the line after a part: its name, the tool's exit code, and what was asked about.
 func newPart(head, body string) (Part, error) {
 	_, rest, more := strings.Cut(head, " ")
 	for more {
@@ -155,19 +154,18 @@ func newPart(head, body string) (Part, error) {
 	return Part{}, ErrPart
 }
 
-// JobCode reads the exit code of launchctl print: 113 is a job that launchd does
-// not have.
+// JobCode checks the exit code of launchctl print: 113 means that launchd has no such job.
 func JobCode(exit int) error {
 	if exit != 0 && exit != 113 {
-		return fmt.Errorf("launchctl print ended with exit %d", exit)
+		return fmt.Errorf("launchctl print: exit code %d", exit)
 	}
 	return nil
 }
 
-// FileState is a file as it was seen, with its owner, group and mode.
+// FileState is a file's content, owner, group and mode as seen.
 type FileState struct{ Text, Mode string }
 
-// Is says how a file compares with what macfleet writes: as rendered, or what is else.
+// Is compares a file with what macfleet writes: AsRendered, or what differs.
 func (f FileState) Is(rendered bool, mode string) string {
 	switch {
 	case f.Mode == "":
@@ -180,7 +178,7 @@ func (f FileState) Is(rendered bool, mode string) string {
 	return AsRendered
 }
 
-// What is right of a file that macfleet writes, and owner, group and mode of one, and of a program.
+// The state of an unchanged file, and owner, group and mode of files and programs that macfleet writes.
 const (
 	AsRendered  = "as rendered"
 	FileMode    = "0:0:644"

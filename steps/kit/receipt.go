@@ -12,18 +12,18 @@ import (
 )
 
 var (
-	codeNothingToRollBack = plan.NewCode("nothing-to-roll-back", plan.Notice, "there is no version to go back to",
-		"let the configuration name the version that is wanted, and apply it without --rollback")
-	codeVersionRolledBack = plan.NewCode("version-rolled-back", plan.Notice, "the host runs the version before, because somebody asked for it",
-		"an apply installs what the configuration names; let it name the version to stay there")
-	codeArtifactMissing = plan.NewCode("artifact-missing", plan.Warning, "a block names no artifact with a digest",
-		"write artifact = artifact.NAME into the block, and run macfleet artifacts lock")
+	codeNothingToRollBack = plan.NewCode("nothing-to-roll-back", plan.Notice, "there is no version to roll back to",
+		"set the wanted version in the configuration and apply it without --rollback")
+	codeVersionRolledBack = plan.NewCode("version-rolled-back", plan.Notice, "the host runs the previous version after a rollback",
+		"pin this version in the configuration to keep it; the next apply installs the configured one")
+	codeArtifactMissing = plan.NewCode("artifact-missing", plan.Warning, "a block has no artifact with a digest",
+		"set artifact = artifact.NAME in the block and run macfleet artifacts lock")
 )
 
-// Version is one version of an artifact, as a receipt notes it.
+// Version is one version of an artifact, as recorded in a receipt.
 type Version struct{ SHA, Name string }
 
-// String is how a person sees it.
+// String formats the version for display.
 func (v Version) String() string {
 	if v.SHA == "" {
 		return "none"
@@ -31,19 +31,18 @@ func (v Version) String() string {
 	return v.Name + " (" + v.SHA[:min(len(v.SHA), 12)] + ")"
 }
 
-// Receipt is what a host notes of an artifact that a step installed: which one
-// and which before it, and by what the installed file is known again, so that no
-// plan reads 60 MB to know that nothing has changed.
+// Receipt is the host's record of an installed artifact: current and previous version, and
+// the stamp of the installed file, so that a plan need not read 60 MB to see that nothing changed.
 type Receipt struct {
 	Current, Previous Version
-	rolled            Version // what was taken back, where a version from before is in use again
+	rolled            Version // the version that was rolled back, if any
 	Stamp             string  // inode, size and modification time of the installed file
-	sha               string  // its digest
-	Installed         int64   // when, in seconds since 1970
+	sha               string  // SHA-256 of the installed file
+	Installed         int64   // Unix time
 }
 
-// Read takes in a receipt's text. Lines that a later macfleet may add are passed
-// over; one that is broken is an error.
+// Read parses a receipt. Unknown lines are skipped, as a later macfleet may add some; a
+// malformed line is an error.
 func (r *Receipt) Read(text string) error {
 	for line := range strings.Lines(text) {
 		word, rest, _ := strings.Cut(strings.TrimRight(line, "\n"), " ")
@@ -68,7 +67,7 @@ func (r *Receipt) Read(text string) error {
 			ok = err == nil
 		}
 		if !ok {
-			return fmt.Errorf("the receipt's line %q is broken", strings.TrimSpace(line))
+			return fmt.Errorf("malformed receipt line %q", strings.TrimSpace(line))
 		}
 	}
 	return nil
@@ -81,21 +80,21 @@ func versionOf(words []string) (Version, bool) {
 	return Version{SHA: words[0], Name: words[1]}, true
 }
 
-// There reports whether anything was ever noted.
+// There reports whether the host has a receipt.
 func (r Receipt) There() bool { return r.Current.SHA != "" }
 
-// Goal is the version of an artifact that a host is to have.
+// Goal is the version that a host should have.
 type Goal struct {
 	Version
-	artifact fleet.Artifact // what is brought to the host
-	back     bool           // it is a version from before, which the host has kept
+	artifact fleet.Artifact // delivered to the host
+	back     bool           // a previous version, which the host has kept
 }
 
-// Path is where the artifact lies on the host.
+// Path returns the artifact's path on the host.
 func (g Goal) Path() string { return fleet.Artifact{SHA256: g.SHA}.HostPath() }
 
-// Delivery is what must be on the host first; factor says how many times its size
-// the installation needs, and free how many bytes there are.
+// Delivery returns the artifact to deliver before installing. The installation needs factor
+// times its size; free is the free space in bytes.
 func (g Goal) Delivery(factor, free int64) *plan.Delivery {
 	if g.back {
 		return nil
@@ -107,13 +106,13 @@ func (g Goal) Delivery(factor, free int64) *plan.Delivery {
 	return d
 }
 
-// leastSize is what an artifact counts as whose size nobody wrote.
+// leastSize is assumed for an artifact without a size.
 const leastSize = 64 << 20
 
-// Way is how the scripts are told.
+// Way returns the direction argument of the install scripts.
 func (g Goal) Way() string { return Choose(g.back, "back", "forth") }
 
-// GoalOf is the configuration's version.
+// GoalOf returns the configured version.
 func GoalOf(want *fleet.Artifact) Goal {
 	if want == nil {
 		return Goal{}
@@ -121,9 +120,9 @@ func GoalOf(want *fleet.Artifact) Goal {
 	return Goal{Version: Version{want.SHA256, want.Version}, artifact: *want}
 }
 
-// Goal returns the version that the host is to have: the configuration's or, on a
-// way back, the one from before. A host that already went back, or never came as
-// far as the configuration, stays. The trouble says that there is no way back.
+// Goal returns the version that the host should have: the configured one or, for a rollback,
+// the previous one. A host that is already rolled back, or never got the configured version,
+// keeps its own. The trouble says that there is nothing to roll back to.
 func (r Receipt) Goal(want *fleet.Artifact, kept []string, rollback bool) (Goal, *plan.Trouble) {
 	wish := GoalOf(want)
 	stay := Goal{Version: r.Current, back: true}
@@ -131,42 +130,41 @@ func (r Receipt) Goal(want *fleet.Artifact, kept []string, rollback bool) (Goal,
 	case !rollback:
 		return wish, nil
 	case !r.There():
-		return wish, nothingBefore("nothing of it was installed here yet")
+		return wish, nothingBefore("macfleet has not installed it here yet")
 	case r.rolled.SHA != "", r.Current.SHA != wish.SHA && r.Previous.SHA != wish.SHA:
 		return stay, nil
 	case r.Previous.SHA == "":
 		return stay, nothingBefore(r.Current.Name + " is the first version that macfleet installed here")
 	case !slices.Contains(kept, r.Previous.SHA):
-		return stay, nothingBefore(fmt.Sprintf("%s was here before, and its file %s is gone", r.Previous.Name, Goal{Version: r.Previous}.Path()))
+		return stay, nothingBefore(fmt.Sprintf("the previous version is %s, and its file %s is gone", r.Previous.Name, Goal{Version: r.Previous}.Path()))
 	}
 	return Goal{Version: r.Previous, back: true}, nil
 }
 
 func nothingBefore(why string) *plan.Trouble {
-	return codeNothingToRollBack.Trouble("there is no version to go back to: " + why)
+	return codeNothingToRollBack.Trouble("there is no version to roll back to: " + why)
 }
 
-// RolledBack warns that an apply installs again what was taken back, as long as
-// the configuration names that.
+// RolledBack warns that the next apply installs the configured version again.
 func (r Receipt) RolledBack(want Goal, rollback bool) []plan.Trouble {
 	if r.rolled.SHA == "" || rollback || want.SHA == r.Current.SHA {
 		return nil
 	}
 	return []plan.Trouble{{Code: codeVersionRolledBack,
-		Text:   fmt.Sprintf("%s is in use since it was rolled back from %s", r.Current.Name, r.rolled.Name),
-		Remedy: "an apply installs what the configuration names; let it name " + r.Current.Name + " to stay there"}}
+		Text:   fmt.Sprintf("rolled back to %s from %s", r.Current.Name, r.rolled.Name),
+		Remedy: "pin " + r.Current.Name + " in the configuration to keep it; the next apply installs the configured version"}}
 }
 
-// InstalledFile is the file that a step installs, as it was seen.
+// InstalledFile is the installed file as seen on the host.
 type InstalledFile struct {
 	There   bool
 	Stamp   string
-	sha     string // where the stamp is not the receipt's
+	sha     string // read only if the stamp differs from the receipt's
 	Access  string
-	Changed int64 // when anything of it changed last, in seconds since 1970
+	Changed int64 // Unix time of the last change
 }
 
-// Read takes in what a script says of the file.
+// Read parses what a script says about the file.
 func (f *InstalledFile) Read(p Part) error {
 	f.There, f.Stamp, f.sha, f.Access = true, p.Value("stamp"), p.Value("sha"), p.Value("access")
 	var err error
@@ -179,8 +177,7 @@ func (f *InstalledFile) Read(p Part) error {
 	return err
 }
 
-// Version says which version a file is: "missing", one that the receipt knows, or
-// why nobody knows.
+// Version names the version of a file: "missing", one of the receipt's, or why it is unknown.
 func (r Receipt) Version(f InstalledFile) string {
 	switch {
 	case !f.There:
@@ -189,7 +186,7 @@ func (r Receipt) Version(f InstalledFile) string {
 		return "not installed by macfleet"
 	case f.Stamp == r.Stamp, f.sha == r.sha:
 		return r.Current.String()
-	case f.sha == r.Current.SHA: // another tool brought the very bytes
+	case f.sha == r.Current.SHA: // the same bytes, written by another tool
 		return r.Current.String()
 	}
 	return r.Current.String() + ", edited"
@@ -197,5 +194,5 @@ func (r Receipt) Version(f InstalledFile) string {
 
 // ArtifactMissing refuses a step whose block names nothing to install.
 func ArtifactMissing(id plan.StepID) *plan.Trouble {
-	return codeArtifactMissing.Trouble(fmt.Sprintf("the %s block names no artifact with a digest, so there is nothing to install", id))
+	return codeArtifactMissing.Trouble(fmt.Sprintf("the %s block has no artifact with a digest: nothing to install", id))
 }

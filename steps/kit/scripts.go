@@ -1,6 +1,5 @@
-// Package kit has what all steps use: settings and their comparison, the reading of
-// answers, scripts, the receipts of what a step installed, and the work on a host. It does
-// no I/O.
+// Package kit holds what all steps share: settings and their comparison, parsing of answers,
+// scripts, receipts of installed artifacts, and running virtual machines. It does no I/O.
 package kit
 
 import (
@@ -16,18 +15,16 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// common are functions in sh that scripts of several steps share.
+// common holds sh functions shared by the scripts of several steps.
 //
 //go:embed shared
 var common embed.FS
 
-// Scripts is the scripts of a package: the files scripts/*.sh. The functions that
-// several of them share stand in scripts/shared, those that several packages share in
-// this one.
+// Scripts are a package's scripts/*.sh files. Functions shared within the package are in its
+// scripts/shared, functions shared between packages in this package's shared folder.
 type Scripts struct{ texts func() map[string]string }
 
-// ScriptsOf returns the scripts of a package. They are read once: a fleet has one copy
-// of a script and not one a host.
+// ScriptsOf returns the scripts of a package. They are read once, so all hosts share one copy.
 func ScriptsOf(files embed.FS) Scripts {
 	return Scripts{sync.OnceValue(func() map[string]string {
 		shared := readScripts(common, "shared")
@@ -42,10 +39,10 @@ func ScriptsOf(files embed.FS) Scripts {
 	})}
 }
 
-// readScripts returns the scripts of a folder, which need not be there, by their names.
+// readScripts returns the scripts of a folder by name; the folder may be missing.
 func readScripts(files embed.FS, folder string) map[string]string {
 	out := make(map[string]string)
-	entries, _ := files.ReadDir(folder) // what is not embedded is no script
+	entries, _ := files.ReadDir(folder) // a missing folder has no scripts
 	for _, f := range entries {
 		if name, ok := strings.CutSuffix(f.Name(), ".sh"); ok {
 			text, err := files.ReadFile(path.Join(folder, f.Name()))
@@ -58,8 +55,8 @@ func readScripts(files embed.FS, folder string) map[string]string {
 	return out
 }
 
-// usesMark begins the first line of a script that calls functions which several
-// scripts share: those of the files that the line names stand in front of it.
+// usesMark starts the first line of a script that needs shared functions: the named files
+// are prepended to it.
 const usesMark = "# Uses: "
 
 func withShared(name, text string, shared map[string]string) string {
@@ -72,7 +69,7 @@ func withShared(name, text string, shared map[string]string) string {
 	for _, word := range strings.Fields(used) {
 		functions, there := shared[word]
 		if !there {
-			// The script is a file of this package.
+			// A programming error: the script is a file of this package.
 			panic(fmt.Sprintf("%s uses %s, which is not embedded", name, word))
 		}
 		b.WriteString(functions)
@@ -84,7 +81,7 @@ func withShared(name, text string, shared map[string]string) string {
 func (s Scripts) Command(name string, as plan.User, args ...string) plan.Command {
 	text, ok := s.texts()[name]
 	if !ok {
-		// The name is a constant of the package and the file is embedded.
+		// A programming error: the name is a constant and the file is embedded.
 		panic(fmt.Sprintf("script %s is not embedded", name))
 	}
 	for i, arg := range args {
@@ -93,24 +90,23 @@ func (s Scripts) Command(name string, as plan.User, args ...string) plan.Command
 	return plan.Command{Name: name, Script: text, As: as, Args: args}
 }
 
-// oneCopy returns a text of which there is one copy, whatever number of hosts has
-// it: a fleet that gets a firewall at once gets the same few files everywhere.
+// oneCopy interns long texts: hosts of a fleet get the same few files.
 func oneCopy(text string) string {
-	if len(text) < 64 { // what is short costs more to find than to keep
+	if len(text) < 64 { // short texts cost more to look up than to keep
 		return text
 	}
 	return unique.Make(text).Value()
 }
 
-// Probe returns a script as a question of a step.
+// Probe returns a script as a probe of a step.
 func (s Scripts) Probe(step plan.StepID, name string, as plan.User, args ...string) plan.Probe {
 	id := string(step) + "." + name
 	return plan.Probe{ID: id, Command: s.Command(string(step)+"-"+name, as, args...)}
 }
 
-// Asked returns the question of a step. Without a wish its script ends early where
-// macfleet has left nothing of the step, which it hears from its last argument, and says
-// everything elsewhere: most hosts are asked for nothing, and everything can be fifty tools.
+// Asked returns the probe of a step. When the step is not configured, the script gets the
+// argument "traces" and stops early on a host where macfleet left nothing: the full probe can
+// run fifty tools.
 func Asked(wished bool, full plan.Probe) []plan.Probe {
 	if !wished {
 		full.ID, full.Unless = tracesID(full.ID), full.ID
@@ -121,8 +117,7 @@ func Asked(wished bool, full plan.Probe) []plan.Probe {
 
 func tracesID(full string) string { return strings.Replace(full, ".state", ".traces", 1) }
 
-// Answered returns which question was asked of a host: the full one, or the one
-// after traces.
+// Answered returns the id of the probe that a host answered: the full one or the one for traces.
 func Answered(facts plan.Facts, full string) string {
 	if _, asked := facts[full]; asked {
 		return full
@@ -130,11 +125,10 @@ func Answered(facts plan.Facts, full string) string {
 	return tracesID(full)
 }
 
-// Restarter is a step with a job of its own, which a person may want to start anew.
+// Restarter is a step with a job that macfleet restart can restart.
 type Restarter interface {
 	plan.Step
-	// Restart returns the change that does it. The view is of a host that has no
-	// difference in this step.
+	// Restart returns the change that restarts the job. The host has no difference in this step.
 	Restart(v plan.View) plan.Change
 }
 
@@ -147,11 +141,11 @@ type SecretReader interface {
 	Render(in InputFor, secret string) (string, error)
 }
 
-// InputFor is what an input is for, beside the secret in it.
+// InputFor describes an input, without the secret in it.
 type InputFor struct {
 	Kind plan.InputKind
 	Host fleet.Host
 	Join inventory.Join // of a Kubeconfig
-	// Refused says that the secret is a password which the host has refused, of AutoLoginCheck.
+	// Refused marks a password that the host has refused (AutoLoginCheck).
 	Refused bool
 }

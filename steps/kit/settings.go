@@ -11,23 +11,24 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Setting is one value of a step: how a person calls it, and both sides in
-// normal form.
+// Setting is one value of a step, seen and wanted, in normal form. The name and the values
+// are part of the digests in the markers: changing one makes every host drift after an
+// upgrade. plan.FieldName holds the names that people read instead.
 type Setting struct{ Name, Seen, Wanted string }
 
-// Compare returns a setting of what was seen and what is wanted.
+// Compare returns a setting with its seen and its wanted value.
 func Compare(name, seen, wanted string) Setting { return Setting{name, seen, wanted} }
 
-// Differs reports whether the two sides do.
+// Differs reports whether the seen value is not the wanted one.
 func (s Setting) Differs() bool { return s.Seen != s.Wanted }
 
-// Wanted is the side of settings that is wanted, as text.
+// Wanted returns the wanted values as text.
 func Wanted(all []Setting) string { return text(all, func(s Setting) string { return s.Wanted }) }
 
-// Facts is the side of settings that was seen, as text.
+// Facts returns the seen values as text.
 func Facts(all []Setting) string { return text(all, func(s Setting) string { return s.Seen }) }
 
-// text is one side of settings, a line each.
+// text writes one value of each setting per line.
 func text(all []Setting, side func(Setting) string) string {
 	size := 0
 	for _, s := range all {
@@ -44,7 +45,7 @@ func text(all []Setting, side func(Setting) string) string {
 func writeLine(to *strings.Builder, name, value string) {
 	to.WriteString(name)
 	to.WriteByte('=')
-	if plainText(value) { // nearly all are, and quoting is slow
+	if plainText(value) { // the usual case; quoting is slow
 		to.WriteByte('"')
 		to.WriteString(value)
 		to.WriteByte('"')
@@ -54,7 +55,7 @@ func writeLine(to *strings.Builder, name, value string) {
 	to.WriteByte('\n')
 }
 
-// plainText reports whether strconv.Quote would change nothing within a text.
+// plainText reports whether strconv.Quote would escape nothing in a text.
 func plainText(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -64,7 +65,7 @@ func plainText(text string) bool {
 	return true
 }
 
-// Differing is how many settings differ.
+// Differing counts the settings that differ.
 func Differing(all []Setting) int {
 	n := 0
 	for _, s := range all {
@@ -75,23 +76,34 @@ func Differing(all []Setting) int {
 	return n
 }
 
-// Fields returns the settings that differ, for a person.
+// Fields returns the settings that differ, for display.
 func Fields(all ...Setting) []plan.Field {
-	n := Differing(all) // plans of big fleets are mostly fields
+	n := Differing(all) // plans of large fleets are mostly fields, so allocate exactly
 	if n == 0 {
 		return nil
 	}
 	out := make([]plan.Field, 0, n)
 	for _, s := range all {
 		if s.Differs() {
-			out = append(out, plan.Field{Name: s.Name, Before: s.Seen, After: s.Wanted})
+			out = append(out, plan.Field{Name: plan.FieldName(s.Name), Before: s.Seen, After: s.wantedText()})
 		}
 	}
 	return out
 }
 
-// Found is the finding of a step: what could not be read or, where all was, the settings as
-// facts and those of the changes that have fields. A reason without a text says what these are.
+// wantedTexts are the wanted values that people read, where the digests have other words.
+var wantedTexts = map[[2]string]string{
+	{"process", "runs"}:                  "running",
+	{"folders", "the login user's"}:      "owned by the login user",
+	{"/etc/sudoers.d/macfleet", "right"}: AsRendered,
+}
+
+func (s Setting) wantedText() string {
+	return cmp.Or(wantedTexts[[2]string{s.Name, s.Wanted}], s.Wanted)
+}
+
+// Found returns the finding of a step: the unread answers, if any, or else the facts and the
+// changes that have fields. A reason without a text gets one from its fields.
 func (r *Reader) Found(all []Setting, changes ...plan.Change) plan.Finding {
 	if len(r.Unread) > 0 {
 		return plan.Finding{Unread: r.Unread}
@@ -104,28 +116,27 @@ func (r *Reader) Found(all []Setting, changes ...plan.Change) plan.Finding {
 	return plan.Finding{Facts: Facts(all), Changes: changes}
 }
 
-// Refused is the finding of a difference that macfleet must not remove. The
-// trouble is what was seen.
+// Refused returns the finding for a difference that macfleet must not remove.
 func Refused(t *plan.Trouble) plan.Finding {
 	return plan.Finding{Facts: Facts([]Setting{{Name: t.Code.String(), Seen: t.Text}}), Refused: t}
 }
 
-// When returns a reason where it is one.
+// When returns the reason if it applies, or else the zero reason.
 func When(is bool, code plan.Code, text string) plan.Reason {
 	return Choose(is, plan.Reason{Code: code, Text: text}, plan.Reason{})
 }
 
-// Causes returns what When found, the most telling first as it is given. Where that is
-// nothing, an earlier run never finished.
+// Causes returns the reasons that apply, in the given order. If none does, an earlier run
+// was left unfinished.
 func Causes(all ...plan.Reason) []plan.Reason {
 	all = slices.DeleteFunc(all, func(r plan.Reason) bool { return r == plan.Reason{} })
 	if len(all) == 0 {
-		return []plan.Reason{{Code: plan.CodeUnfinished, Text: "an earlier run began and was never proven"}}
+		return []plan.Reason{{Code: plan.CodeUnfinished, Text: "an earlier run started this change and never finished"}}
 	}
 	return all
 }
 
-// Choose returns one of two values.
+// Choose returns one if yes, and other if not.
 func Choose[T any](yes bool, one, other T) T {
 	if yes {
 		return one
@@ -133,7 +144,7 @@ func Choose[T any](yes bool, one, other T) T {
 	return other
 }
 
-// ListOr is a list as a person reads it, or what stands for an empty one.
+// ListOr joins a list for display; an empty list is none.
 func ListOr(all []string, none string) string {
 	if len(all) == 0 {
 		return none
@@ -141,7 +152,7 @@ func ListOr(all []string, none string) string {
 	return strings.Join(all, "; ")
 }
 
-// Switched is a switch as a person reads it.
+// Switched formats a boolean as on or off.
 func Switched(on bool) string {
 	if on {
 		return "on"
@@ -149,7 +160,7 @@ func Switched(on bool) string {
 	return "off"
 }
 
-// isNot says of fields what they are.
+// isNot lists fields with their current values.
 func isNot(diff []plan.Field) string {
 	var out []string
 	for _, f := range diff {
@@ -158,13 +169,12 @@ func isNot(diff []plan.Field) string {
 	return strings.Join(out, ", ")
 }
 
-// IsName reports whether a text can be a Mac's name: what has several lines is
-// chatter, and the name is not known.
+// IsName reports whether a text can be a Mac's name: it is one non-empty line.
 func IsName(text string) bool {
 	return strings.TrimSpace(text) != "" && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// Count is a number of things as a person reads it.
+// Count formats a number of things: "1 Pod", "2 Pods".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -8,10 +8,10 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Working is a process of a virtual machine, or of what makes or moves one.
+// Working is a process that runs, builds or transfers a virtual machine.
 type Working struct{ pid, does, machine string }
 
-// String is how a person sees it.
+// String formats the process for display.
 func (w Working) String() string {
 	if w.does == "packer" {
 		return "packer " + w.machine + " (pid " + w.pid + ")"
@@ -19,20 +19,20 @@ func (w Working) String() string {
 	return "tart " + w.does + " " + w.machine + " (pid " + w.pid + ")"
 }
 
-// Works reads the lines of the script function work.
+// Works parses the output of the script function work.
 func Works(p Part) ([]Working, error) {
 	var out []Working
 	for _, line := range p.Lines() {
 		words := strings.Fields(line)
 		if len(words) < 2 {
-			return nil, fmt.Errorf("%q is no process", line)
+			return nil, fmt.Errorf("malformed process line %q", line)
 		}
 		out = append(out, Working{pid: words[0], does: words[1], machine: strings.Join(words[2:], " ")})
 	}
 	return out, p.Worked()
 }
 
-// Running are the names of the virtual machines that run.
+// Running returns the names of the running virtual machines.
 func Running(all []Working) []string {
 	var out []string
 	for _, w := range all {
@@ -44,7 +44,7 @@ func Running(all []Working) []string {
 	return out
 }
 
-// Tasks are processes as a plan tells of them.
+// Tasks converts processes to tasks of a plan.
 func Tasks(all []Working) []plan.Task {
 	var out []plan.Task
 	for _, w := range all {
@@ -57,17 +57,17 @@ func Tasks(all []Working) []plan.Task {
 	return out
 }
 
-// Forced is what a script is told that looks for work itself.
+// Forced returns the "force" argument of scripts that check for running work.
 func Forced(v plan.View) string { return Choose(v.Force, "force", "") }
 
-// DiskFull refuses what would not fit.
+// DiskFull returns the trouble that the disk has too little free space.
 func DiskFull(free, needed int64) *plan.Trouble {
 	return &plan.Trouble{Code: plan.CodeDiskFull,
-		Text:   fmt.Sprintf("the disk has %s free, and %s are needed", size(free), size(needed)),
-		Remedy: "delete what is not needed, such as images (as the login user: tart prune --older-than 7), and run macfleet plan again"}
+		Text:   fmt.Sprintf("disk full: %s free, needs %s", size(free), size(needed)),
+		Remedy: "delete unused images (as the login user: tart prune --older-than 7), then run macfleet plan again"}
 }
 
-// size is a number of bytes as a person reads it.
+// size formats a number of bytes.
 func size(bytes int64) string {
 	if bytes >= 10_000_000_000 {
 		return fmt.Sprintf("%d GB", bytes/1_000_000_000)
@@ -75,10 +75,10 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%d MB", bytes/1_000_000)
 }
 
-// UnknownSpace is the free space of a disk that nobody could read.
+// UnknownSpace stands for free space that could not be read.
 const UnknownSpace = -1
 
-// FreeSpace reads the last line of `df -k`: how many bytes are free.
+// FreeSpace returns the free bytes from the last line of `df -k`.
 func FreeSpace(p Part) int64 {
 	words := strings.Fields(p.Body)
 	if p.Exit != 0 || len(words) < 6 {

@@ -1,5 +1,5 @@
-// Package launchd renders the property lists of jobs and reads them, and what
-// launchctl prints, back. It does no I/O.
+// Package launchd renders and parses property lists of jobs, and parses the output of
+// launchctl print. It does no I/O.
 package launchd
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/micromdm/plist"
 )
 
-// Job is the description of a job, as far as macfleet's jobs have one.
+// Job is a job's property list, limited to the keys that macfleet's jobs use.
 type Job struct {
 	Label       string            `plist:"Label"`
-	User        string            `plist:"UserName"`         // whom it runs as; empty: root
+	User        string            `plist:"UserName"`         // empty: root
 	Arguments   []string          `plist:"ProgramArguments"` // the program first, by its path
 	Environment map[string]string `plist:"EnvironmentVariables"`
 	RunAtLoad   bool              `plist:"RunAtLoad"`
-	KeepAlive   bool              `plist:"KeepAlive"`           // it comes back after any end
-	Abandon     bool              `plist:"AbandonProcessGroup"` // what it has started outlives it, such as virtual machines
-	Throttle    int               `plist:"ThrottleInterval"`    // seconds between two starts
+	KeepAlive   bool              `plist:"KeepAlive"`           // launchd restarts it whenever it exits
+	Abandon     bool              `plist:"AbandonProcessGroup"` // child processes, such as virtual machines, outlive the job
+	Throttle    int               `plist:"ThrottleInterval"`    // minimum seconds between two starts
 	Stdout      string            `plist:"StandardOutPath"`
 	Stderr      string            `plist:"StandardErrorPath"`
 }
 
-// Program returns the path of what the job runs.
+// Program returns the path of the job's program.
 func (j Job) Program() string {
 	if len(j.Arguments) == 0 {
 		return ""
@@ -46,8 +46,8 @@ const (
 	tail = "</dict>\n</plist>\n"
 )
 
-// Plist renders a job: keys in the order of its fields, values escaped, what is empty left
-// out. The same job gives the same bytes.
+// Plist renders a job: keys in the order of its fields, values escaped, empty ones omitted.
+// Equal jobs give equal bytes.
 func Plist(j Job) string {
 	var b strings.Builder
 	b.Grow(usualSize)
@@ -83,8 +83,7 @@ func Plist(j Job) string {
 	return b.String()
 }
 
-// usualSize is room in bytes for the property list of an agent, of which a plan of
-// a big fleet renders one for each host.
+// usualSize is the initial buffer size for an agent's property list.
 const usualSize = 2 << 10
 
 // element writes a value between its tags.
@@ -98,17 +97,16 @@ func element(b *strings.Builder, before, value, after string) {
 	b.WriteString(after)
 }
 
-// special reports whether XML may write a character otherwise. Most values have none.
+// special reports whether XML may need to escape a character. Most values have none.
 func special(r rune) bool {
 	return r < ' ' || r > '~' || strings.ContainsRune(`<>&'"`, r)
 }
 
-// ErrNotOurs says that a property list holds what macfleet's renderer never
-// writes, so that nobody knows what the rest of it does.
-var ErrNotOurs = errors.New("it is no property list as macfleet writes it")
+// ErrNotOurs reports a property list that macfleet's renderer did not write.
+var ErrNotOurs = errors.New("not a property list written by macfleet")
 
-// ParsePlist reads what Plist rendered. Another form is an error that wraps
-// ErrNotOurs: a key that is not understood could turn the meaning of the others.
+// ParsePlist parses what Plist rendered. Anything else is an error that wraps ErrNotOurs,
+// because an unknown key could change the meaning of the others.
 func ParsePlist(document string) (Job, error) {
 	if !strings.HasPrefix(document, head) || !strings.HasSuffix(document, tail) {
 		return Job{}, ErrNotOurs

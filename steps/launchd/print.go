@@ -8,40 +8,39 @@ import (
 	"strings"
 )
 
-// Service is what `launchctl print` shows of a job that launchd has. What it
-// does not show is empty; lines that nobody here knows are passed over, as the
-// form is no promise of Apple's.
+// Service is a loaded job as `launchctl print` shows it. Missing values are empty. Unknown
+// lines are skipped, because Apple does not guarantee the format.
 type Service struct {
 	State       string // running, not running, spawn scheduled, SIGTERMed, …
 	Program     string
 	Arguments   []string
 	User        string
-	Environment map[string]string // that of the property list, and XPC_SERVICE_NAME
+	Environment map[string]string // the property list's, and XPC_SERVICE_NAME
 	Stdout      string
 	Stderr      string
-	PID         int    // 0: there is no process
-	Runs        int    // how often it was started since it was loaded
-	Throttle    int    // seconds between two starts
-	LastExit    string // of the process before: "(never exited)", "0", "78: EX_CONFIG", "Killed: 9"
-	LastReason  string // the kernel's reason for that end, such as OS_REASON_CODESIGNING
+	PID         int    // 0: no process
+	Runs        int    // starts since it was loaded
+	Throttle    int    // minimum seconds between two starts
+	LastExit    string // of the last process: "(never exited)", "0", "78: EX_CONFIG", "Killed: 9"
+	LastReason  string // the kernel's reason for that exit, such as OS_REASON_CODESIGNING
 	Properties  []string
 }
 
-// KilledBySignature reports whether the process before was killed because the
-// kernel refused its code signature.
+// KilledBySignature reports whether the kernel killed the last process because of its code
+// signature.
 func (s Service) KilledBySignature() bool { return s.LastReason == "OS_REASON_CODESIGNING" }
 
-// PinOutdated reports whether launchd says that the program is not the one that it pinned when it loaded the job.
+// PinOutdated reports whether launchd sees another program than the one it pinned when it loaded the job.
 func (s Service) PinOutdated() bool { return slices.Contains(s.Properties, "needs LWCR update") }
 
-// Refused reports whether launchd or the kernel may have refused to start the program: only loading the job anew
-// lets launchd take the program that is there now.
+// Refused reports whether launchd or the kernel may have refused to start the program. Only reloading the job makes
+// launchd accept the current program.
 func (s Service) Refused() bool {
 	return s.KilledBySignature() || s.PinOutdated() || strings.HasPrefix(s.LastExit, "78")
 }
 
-// Crashed reports whether the process before ended by a fault of its own: not well,
-// and not by a signal with which launchd, a shutdown or a person ends one.
+// Crashed reports whether the last process failed by itself: it did not exit with code 0 and
+// was not stopped by launchd, a shutdown or a person.
 func (s Service) Crashed() bool {
 	switch s.LastExit {
 	case "", "(never exited)", "0", "Terminated: 15", "Killed: 9":
@@ -50,19 +49,17 @@ func (s Service) Crashed() bool {
 	return true
 }
 
-// Runs of a job that launchd starts again and again count up; one that waits for
-// its next start is in one of these states.
+// The states of a job that launchd restarts and that waits for its next start.
 const (
 	Running   = "running"
 	Scheduled = "spawn scheduled"
 )
 
-// ErrNoService says that a text is not what `launchctl print` shows of a service.
-var ErrNoService = errors.New("it is not what launchctl print shows of a service")
+// ErrNoService reports a text that is not the output of `launchctl print` for a service.
+var ErrNoService = errors.New("not the output of launchctl print for a service")
 
-// ParsePrint reads the page of a service. An answer without its first and its
-// last line was cut off and is an error that wraps ErrNoService, and so is a
-// number that is none.
+// ParsePrint parses the output for a service. A truncated text or a malformed number is an
+// error that wraps ErrNoService.
 func ParsePrint(page string) (Service, error) {
 	lines := strings.Split(strings.TrimRight(page, "\n"), "\n")
 	if !strings.HasSuffix(lines[0], " = {") || len(lines) < 2 || lines[len(lines)-1] != "}" {
@@ -79,7 +76,7 @@ func ParsePrint(page string) (Service, error) {
 		if value == "{" {
 			end := slices.Index(lines, "\t}")
 			if end < 0 {
-				return Service{}, fmt.Errorf("%w: %q has no end", ErrNoService, key)
+				return Service{}, fmt.Errorf("%w: %q is not closed", ErrNoService, key)
 			}
 			s.list(key, lines[:end])
 			lines = lines[end+1:]
@@ -100,14 +97,14 @@ func ParsePrint(page string) (Service, error) {
 	return s, nil
 }
 
-// list reads a part of the page with lines of its own.
+// list parses a nested list of the output.
 func (s *Service) list(key string, lines []string) {
 	switch key {
 	case "arguments":
 		for _, line := range lines {
 			arg, whole := strings.CutPrefix(line, "\t\t")
 			if n := len(s.Arguments); !whole && n > 0 {
-				s.Arguments[n-1] += "\n" + line // an argument of several lines
+				s.Arguments[n-1] += "\n" + line // an argument with several lines
 				continue
 			}
 			s.Arguments = append(s.Arguments, arg)
@@ -122,7 +119,7 @@ func (s *Service) list(key string, lines []string) {
 	}
 }
 
-// fields are where the values of the page's lines go.
+// fields maps the keys of the output to the fields of s.
 func (s *Service) fields() map[string]any {
 	return map[string]any{
 		"state": &s.State, "program": &s.Program, "username": &s.User, "stdout path": &s.Stdout, "stderr path": &s.Stderr,
@@ -131,9 +128,8 @@ func (s *Service) fields() map[string]any {
 	}
 }
 
-// Differs lists what of a job that launchd has is not as wanted, in words. The
-// rest of the description is not shown by launchctl, or is shown by some
-// releases alone; then only what is there counts.
+// Differs lists what differs between the loaded job and the wanted one. Some releases of
+// macOS do not show every value; only those shown are compared.
 func (s Service) Differs(want Job) []string {
 	var out []string
 	note := func(what string, differs bool) {

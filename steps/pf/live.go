@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Enabled reads `pfctl -s info`.
+// Enabled parses `pfctl -s info`.
 func Enabled(info string) (bool, error) {
 	for line := range strings.Lines(info) {
 		words := strings.Fields(line)
@@ -16,11 +16,10 @@ func Enabled(info string) (bool, error) {
 			return words[1] == "Enabled", nil
 		}
 	}
-	return false, errors.New("pfctl -s info says neither enabled nor disabled")
+	return false, errors.New("pfctl -s info shows neither enabled nor disabled")
 }
 
-// Holds reports whether a reference of pf is among those that `pfctl -s References` lists. token is what
-// `pfctl -E` said of it.
+// Holds reports whether `pfctl -s References` lists a pf reference. token is the output of the `pfctl -E` that took it.
 func Holds(listing, token string) bool {
 	var own string
 	for line := range strings.Lines(token) {
@@ -31,7 +30,7 @@ func Holds(listing, token string) bool {
 	return own != "" && slices.Contains(strings.Fields(listing), own)
 }
 
-// Names reads `pfctl -s Tables` and `pfctl -s Anchors`: a name a line.
+// Names parses `pfctl -s Tables` and `pfctl -s Anchors`: one name per line.
 func Names(listing string) ([]string, error) {
 	var out []string
 	for line := range strings.Lines(listing) {
@@ -44,21 +43,21 @@ func Names(listing string) ([]string, error) {
 	return out, nil
 }
 
-// Addresses reads `pfctl -t TABLE -T show`, a network or an address a line, into the
-// form of NetworkList.
+// Addresses parses `pfctl -t TABLE -T show`, one network or address per line, into the form
+// of networkList.
 func Addresses(listing string) (string, error) {
 	var out []netip.Prefix
 	for _, text := range strings.Fields(listing) {
 		p, err := network(text)
 		if err != nil {
-			return "", fmt.Errorf("%q is no network", text)
+			return "", fmt.Errorf("%q is not a network", text)
 		}
 		out = append(out, p)
 	}
 	return networkList(out), nil
 }
 
-// network reads a network, or an address as one of its own.
+// network parses a network, or an address as a network of one.
 func network(text string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), nil
@@ -66,10 +65,10 @@ func network(text string) (netip.Prefix, error) {
 	return netip.ParsePrefix(text)
 }
 
-// Points reads the anchor points of `pfctl -s rules` and `pfctl -s nat`, in order.
+// Points parses the anchor points of `pfctl -s rules` and `pfctl -s nat`, in order.
 func Points(listing string) ([]Point, error) {
 	texts := []string{listing}
-	if !strings.ContainsAny(listing, "{}\\'#") { // a statement a line, of which the others may hold anything
+	if !strings.ContainsAny(listing, "{}\\'#") { // one statement per line; others do not matter
 		other := func(line string) bool { return !strings.Contains(line, "anchor") }
 		texts = slices.DeleteFunc(slices.Collect(strings.Lines(listing)), other)
 	}
@@ -83,16 +82,15 @@ func Points(listing string) ([]Point, error) {
 	}
 	for _, p := range out {
 		if p.Name == "" || strings.ContainsFunc(p.Name, func(r rune) bool { return r <= ' ' || r == '"' || r == '\\' }) {
-			return nil, fmt.Errorf("it names an anchor %q", p.Name)
+			return nil, fmt.Errorf("unexpected anchor name %q", p.Name)
 		}
 	}
 	return out, nil
 }
 
-// Bypass reads `pfctl -s rules` and returns the rules ahead of an anchor's point
-// that let packets pass at once: of what they match the anchor sees nothing.
-// Rules for what comes in and for the loopback match nothing that leaves a virtual
-// machine for a network. What stands in a nested anchor is indented.
+// Bypass parses `pfctl -s rules` and returns the "pass quick" rules ahead of an anchor's
+// point: the anchor never sees the packets they match. Rules for incoming packets and for the
+// loopback do not match traffic of virtual machines. Rules of nested anchors are indented.
 func Bypass(listing, anchor string) []string {
 	var out []string
 	for line := range strings.Lines(listing) {
@@ -109,15 +107,14 @@ func Bypass(listing, anchor string) []string {
 	return nil // nothing evaluates the anchor
 }
 
-// LiveRules reads `pfctl -a ANCHOR -s rules` into normal form. What pfctl prints
-// in more words than a rule was written in is left out. A word that no rule has
-// is an error: the line is not understood, so nothing can be said of it.
+// LiveRules parses `pfctl -a ANCHOR -s rules` into normal form, without the words that pfctl
+// adds. An unknown word is an error.
 func LiveRules(listing string) ([]string, error) {
 	var out []string
 	ours := Rules()
 	for line := range strings.Lines(listing) {
 		if plain := strings.Replace(strings.TrimSpace(line), " quick inet ", " quick ", 1); slices.Contains(ours, plain) {
-			out = append(out, plain) // as nearly always
+			out = append(out, plain) // the usual case
 			continue
 		}
 		words := strings.Fields(line)
@@ -125,14 +122,14 @@ func LiveRules(listing string) ([]string, error) {
 			continue
 		}
 		if !slices.Contains([]string{"block", "pass", "match", "scrub", filterPoint}, words[0]) {
-			return nil, fmt.Errorf("%q does not begin as a rule does", strings.TrimSpace(line))
+			return nil, fmt.Errorf("%q does not start like a rule", strings.TrimSpace(line))
 		}
 		kept := []string{words[0]}
 		for i, w := range words[1:] {
 			if !isRuleWord(words[i], w) {
-				return nil, fmt.Errorf("%q is not known in the rule %q", w, strings.TrimSpace(line))
+				return nil, fmt.Errorf("unknown word %q in the rule %q", w, strings.TrimSpace(line))
 			}
-			if w != "inet" { // an address says so by itself
+			if w != "inet" { // implied by the address
 				kept = append(kept, normalWord(w))
 			}
 		}
@@ -141,8 +138,8 @@ func LiveRules(listing string) ([]string, error) {
 	return out, nil
 }
 
-// normalWord takes the count of addresses off a table, and the length off a
-// single address.
+// normalWord removes the address count from a table and the prefix length from a single
+// address.
 func normalWord(w string) string {
 	if name, count, ok := strings.Cut(strings.TrimSuffix(w, ">"), ":"); ok && strings.HasPrefix(w, "<") && isNumber(count) {
 		return name + ">"
@@ -154,11 +151,11 @@ func isNumber(text string) bool {
 	return text == "*" || text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// isRuleWord reports whether a word can stand in a rule, behind another one.
+// isRuleWord reports whether a word can follow another one in a rule.
 func isRuleWord(before, w string) bool {
 	switch before {
 	case "on", "proto", "label", "port", "flags", "user", "group", "tag", "tagged", "icmp-type", "=", "!=", "<", ">", filterPoint:
-		return true // a name of somebody's choice
+		return true // any name
 	}
 	if _, err := netip.ParseAddr(w); err == nil {
 		return true

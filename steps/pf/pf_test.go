@@ -122,8 +122,8 @@ func TestRewriteRefuses(t *testing.T) {
 	for conf, want := range map[string]string{
 		"pass in\nblock from { 10.0.0.1\n":              "line 2: a brace",
 		"pass in\n\npass label \"x\n":                   "line 3: a quotation",
-		"anchor \"" + name + "\" {\n pass in\n}\n":      "line 1 gives the anchor",
-		"pass in\nanchor \"" + legacy + "\" { pass }\n": "line 2 gives the anchor",
+		"anchor \"" + name + "\" {\n pass in\n}\n":      "line 1 defines rules",
+		"pass in\nanchor \"" + legacy + "\" { pass }\n": "line 2 defines rules",
 	} {
 		for _, f := range []func() error{
 			func() error { _, err := rewrite(conf, name, []string{legacy}); return err },

@@ -8,34 +8,30 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// Rewrite returns the wanted /etc/pf.conf: nothing in it names the anchor or one
-// of the legacy names but one block of ours. It takes the place of the first line
-// of ours that goes: behind a foreign "pass out quick" nothing of it would be
-// evaluated any more. Where nothing of ours stood it is the last thing. What is
-// foreign keeps its bytes. The error says which line is not ours to change.
+// Rewrite returns the wanted /etc/pf.conf: one macfleet block for the anchor and no other
+// mention of it or of the legacy names. The block replaces macfleet's first line, or is
+// appended: after a foreign "pass out quick" it would have no effect. Foreign lines keep
+// their bytes. The error names a line that macfleet must not change.
 func (c Conf) Rewrite(anchor string, legacy []string) (string, error) {
 	rest, err := c.with(&statement{text: Block(anchor), ended: true}, append([]string{anchor}, legacy...))
 	return rest.text(), err
 }
 
-// Remove returns a pf.conf without any form of the names: blocks between marks,
-// marks that lack their other half, and bare lines with the comments above that
-// name them.
+// Remove returns a pf.conf without the given anchors: marked blocks, single marks, and
+// unmarked lines with the comments above that name the anchor.
 func (c Conf) Remove(names []string) (string, error) {
 	rest, err := c.with(nil, names)
 	return rest.text(), err
 }
 
-// LoadFile returns the text for one full load of the main ruleset that loses
-// nothing: pf.conf without any form of the names, and the anchor points that are
-// live alone, each in its section and behind the point that it follows live. For
-// vmnet's there is a comment each ("# live: "), to be replaced by those that are
-// live when the text is loaded; with nil for live there is none. anchor, where it is not "", is evaluated
-// where Rewrite has its block. live lists the live points in order.
+// LoadFile returns the text for a full load of the main ruleset that loses nothing: pf.conf
+// without the names, plus the anchor points that exist only in the kernel, in their order.
+// vmnet's points become comments ("# live: "), which are replaced at load time by the points
+// that are live then; none if live is nil. A non-empty anchor is evaluated where Rewrite
+// places its block. live lists the live points in order.
 //
-// Of the statements that load anchors it keeps those of macOS's own. Rules of
-// the other anchors outlive the load by themselves, and on a live host loading
-// them again can fail with "Resource busy".
+// It keeps only macOS's own load statements: the rules of other anchors survive the load,
+// and loading them again can fail with "Resource busy".
 func (c Conf) LoadFile(anchor string, names []string, live []Point) (string, error) {
 	var point *statement
 	if anchor != "" {
@@ -58,8 +54,8 @@ func (c Conf) LoadFile(anchor string, names []string, live []Point) (string, err
 	return rest.text(), nil
 }
 
-// leaveRoom adds a comment "# live: " for each of vmnet's points, where it belongs. Virtual machines start and stop
-// between a plan and its change, so only what loads the text knows which of them are live.
+// leaveRoom adds a comment "# live: " for each of vmnet's points. Virtual machines start and stop between a plan and
+// its change, so only the script that loads the text knows which points are live.
 func (c *Conf) leaveRoom() {
 	for _, s := range stockOf() {
 		p := Point{s.Kind, VMNet}
@@ -73,14 +69,14 @@ func (c *Conf) leaveRoom() {
 	}
 }
 
-// Where the live main ruleset is to have an anchor's point.
+// Special places of an anchor's point in the live main ruleset.
 const (
 	Last  = "last"
-	First = "first" // ahead of everything but macOS's own
+	First = "first" // before everything but macOS's own points
 )
 
-// Place says where the live main ruleset is to have the point of an anchor, so that it stands among the filter rules
-// of others as Rewrite places it: "" where they stand on both sides.
+// Place says where the live main ruleset needs the anchor's point to match Rewrite's order among foreign filter rules:
+// "" if there are such rules on both sides.
 func (c Conf) Place(anchor string, names []string) (string, error) {
 	rest, err := c.with(FilterPoint(anchor).statement(), append([]string{anchor}, names...))
 	if err != nil {
@@ -98,15 +94,15 @@ func (c Conf) Place(anchor string, names []string) (string, error) {
 	return "", nil
 }
 
-// with returns a pf.conf without any form of the names, and with a statement of
-// the filter section in their place unless it is nil.
+// with returns a pf.conf without the names and, unless it is nil, with a filter statement in
+// their place.
 func (c Conf) with(made *statement, names []string) (Conf, error) {
 	own, err := c.find(names)
 	if err != nil {
 		return Conf{}, err
 	}
 	rest := Conf{make([]*statement, 0, len(c.all)+2)}
-	var stood []int // where in the rest the lines of ours were
+	var stood []int // positions of macfleet's lines among the rest
 	for i, s := range c.all {
 		if own.drop[i] {
 			stood = append(stood, len(rest.all))
@@ -125,9 +121,9 @@ func (c Conf) with(made *statement, names []string) (Conf, error) {
 	return rest, nil
 }
 
-// place returns where a statement of the filter section goes: to the first place
-// where one of ours stood and where pfctl accepts it, or else to the nearest
-// behind, which is after the sections before the filter and macOS's own points.
+// place returns the position of a filter statement: the first former position of a macfleet
+// line that pfctl accepts, or else the next valid one after the earlier sections and macOS's
+// own points.
 func (c Conf) place(stood []int) int {
 	if len(stood) == 0 {
 		return len(c.all)
@@ -147,13 +143,13 @@ func (c Conf) place(stood []int) int {
 	return max(valid, apple)
 }
 
-// at returns the place of a point, or -1.
+// at returns the position of a point, or -1.
 func (c Conf) at(p Point) int {
 	return slices.IndexFunc(c.all, func(s *statement) bool { return s.Point == p })
 }
 
-// insert places a point behind the nearest of its section that stands before it
-// live, or else first in its section.
+// insert places a point after the nearest one of its section that precedes it in the kernel,
+// or else first in its section.
 func (c *Conf) insert(p Point, before []Point) {
 	made := p.statement()
 	want := made.section()
@@ -169,36 +165,35 @@ func (c *Conf) insert(p Point, before []Point) {
 	c.all = slices.Insert(c.all, place, made)
 }
 
-// onOwnLine ends the last line, so that what is appended begins one: a backslash
-// at its end would join the two.
+// onOwnLine terminates the last line, so that appended text starts a new one even after a
+// trailing backslash.
 func (c Conf) onOwnLine() {
 	for n := len(c.all) - 1; n >= 0 && !c.all[n].ended; {
 		again, err := Parse(c.all[n].text + "\n")
-		if err != nil { // it was read before, and the end of a line opens nothing
+		if err != nil { // it was parsed before, and a line end changes nothing
 			return
 		}
-		c.all[n] = again.all[0] // the statement itself is others' too
+		c.all[n] = again.all[0] // other Confs share the statement itself
 	}
 }
 
-// Form says in which forms a pf.conf has an anchor.
+// Form describes how a pf.conf mentions an anchor.
 type Form struct {
 	Blocks   int      // marked blocks of the anchor
-	Bare     int      // lines of the anchor or a legacy name without marks
-	Unclosed bool     // a BEGIN has no END, or an END no BEGIN
-	Legacy   []string // legacy names that it has
-	Settled  bool     // one block as it should be, and nothing else of ours
+	Bare     int      // unmarked lines of the anchor or a legacy name
+	Unclosed bool     // a BEGIN without END, or an END without BEGIN
+	Legacy   []string // legacy names found
+	Settled  bool     // exactly one correct block, nothing else of macfleet's
 }
 
-// Absent reports whether no form of the anchor and the legacy names is there.
+// Absent reports whether neither the anchor nor a legacy name is mentioned.
 func (f Form) Absent() bool { return f.Blocks == 0 && f.onlyBlocks() }
 
-// onlyBlocks reports whether there is nothing but blocks of the anchor.
+// onlyBlocks reports whether there are only marked blocks of the anchor.
 func (f Form) onlyBlocks() bool { return f.Bare == 0 && !f.Unclosed && len(f.Legacy) == 0 }
 
-// Inspect says in which forms a pf.conf has the anchor and the legacy names. A
-// settled block need not be the last thing in the file: what somebody appended
-// is left there, where pfctl accepts it.
+// Inspect reports how a pf.conf mentions the anchor and the legacy names. A settled block
+// need not be last: lines appended after it stay if pfctl accepts them.
 func (c Conf) Inspect(anchor string, legacy []string) (Form, error) {
 	o, err := c.find(append([]string{anchor}, legacy...))
 	if err != nil {
@@ -224,7 +219,7 @@ func (c Conf) Inspect(anchor string, legacy []string) (Form, error) {
 	return f, nil
 }
 
-// Marked returns the anchors whose block a mark in a pf.conf begins, each once.
+// Marked returns the anchors that have a BEGIN mark, each once.
 func (c Conf) Marked() []string {
 	var out []string
 	for _, s := range c.all {
@@ -235,10 +230,10 @@ func (c Conf) Marked() []string {
 	return out
 }
 
-// Has reports whether a pf.conf has a block of the anchor as Block writes it.
+// Has reports whether a pf.conf contains the anchor's block exactly as Block writes it.
 func (c Conf) Has(anchor string) bool { return strings.Contains(c.text(), Block(anchor)) }
 
-// Points returns where a configuration has anchors evaluated, in order.
+// Points returns the anchor points in order.
 func (c Conf) Points() []Point {
 	var out []Point
 	for _, s := range c.all {
@@ -249,7 +244,7 @@ func (c Conf) Points() []Point {
 	return out
 }
 
-// Tables returns the tables that a pf.conf itself defines.
+// Tables returns the tables that the pf.conf defines.
 func (c Conf) Tables() []string {
 	var out []string
 	for _, s := range c.all {
@@ -260,28 +255,28 @@ func (c Conf) Tables() []string {
 	return out
 }
 
-// ownership says which statements of a pf.conf are ours.
+// ownership says which statements of a pf.conf are macfleet's.
 type ownership struct {
 	drop     []bool
-	met      []string // the names of the blocks, and of the statements that evaluate or load one
-	bare     int      // of these without a block
+	met      []string // names of blocks, and of statements that evaluate or load an anchor
+	bare     int      // statements without a block
 	blocks   []block
-	unclosed bool // a mark BEGIN has no END, or an END no BEGIN
+	unclosed bool // a BEGIN without END, or an END without BEGIN
 }
 
-// block is a marked block: the places of its two marks, and whose it is.
+// block is a marked block: the positions of its marks, and its anchor.
 type block struct {
 	begin, end int
 	name       string
 }
 
-// find looks for every form of the names.
+// find finds every mention of the names.
 func (c Conf) find(names []string) (ownership, error) {
 	o := ownership{drop: make([]bool, len(c.all))}
 	for i, s := range c.all {
 		o.drop[i] = s.Kind != "" && slices.Contains(names, s.Name)
 		if o.drop[i] && s.braces {
-			return o, fmt.Errorf("line %d gives the anchor %s rules of its own in braces: move them into a file of their own, or choose another anchor", s.line, s.Name)
+			return o, fmt.Errorf("line %d defines rules of the anchor %s in braces: move them to a file of their own, or choose another anchor", s.line, s.Name)
 		}
 	}
 	o.pair(c, names)
@@ -301,9 +296,8 @@ func (c Conf) find(names []string) (ownership, error) {
 	return o, nil
 }
 
-// pair finds the marks and pairs them. A block that holds a foreign statement
-// is none: its END may be that of another one, lost, and between them stands
-// what somebody else wrote.
+// pair matches BEGIN and END marks. A block with a foreign statement inside does not count:
+// its own END may be lost.
 func (o *ownership) pair(c Conf, names []string) {
 	open := -1
 	leave := func() {

@@ -23,22 +23,22 @@ const (
 // Tables returns the names of the tables of an anchor.
 func Tables() []string { return []string{SourceTable, BlockedTable} }
 
-// metadata is where clouds answer questions about a machine. It is blocked by a
-// rule of its own, whatever the list of networks says.
+// metadata is the cloud metadata address. A rule of its own blocks it, whatever the
+// configured networks are.
 const metadata = "169.254.169.254"
 
-// Spec is what an anchor blocks: what comes from virtual machines, on its way to
-// some networks. NewSpec makes it.
+// Spec is what an anchor blocks: traffic from virtual machines to some networks. NewSpec
+// creates it.
 type Spec struct {
 	sources []netip.Prefix    // of virtual machines
-	Tables  map[string]string // what the tables hold, sorted
+	Tables  map[string]string // sorted content of the tables
 }
 
-// NewSpec reads networks such as "10.0.0.0/8". Anything else is an error: a filter with a
-// network too few would let through.
+// NewSpec parses networks such as "10.0.0.0/8". A malformed one is an error: without it the
+// filter would let traffic through.
 func NewSpec(sources, blocked []string) (Spec, error) {
 	if len(sources) == 0 || len(blocked) == 0 {
-		return Spec{}, errors.New("an anchor needs networks that it blocks, and networks that it blocks them for")
+		return Spec{}, errors.New("an anchor needs source networks and blocked networks")
 	}
 	from, err := networks(sources)
 	to, toErr := networks(blocked)
@@ -56,7 +56,7 @@ func networks(texts []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// networkList writes networks sorted, each once.
+// networkList returns networks sorted and without duplicates.
 func networkList(all []netip.Prefix) string {
 	byAddress := func(a, b netip.Prefix) int { return cmp.Or(a.Addr().Compare(b.Addr()), a.Bits()-b.Bits()) }
 	var texts []string
@@ -66,13 +66,13 @@ func networkList(all []netip.Prefix) string {
 	return strings.Join(texts, ", ")
 }
 
-// Covers reports whether a network is one of virtual machines, or part of one.
+// Covers reports whether a network is within the sources.
 func (s Spec) Covers(n netip.Prefix) bool {
 	return slices.ContainsFunc(s.sources, func(from netip.Prefix) bool { return from.Bits() <= n.Bits() && from.Contains(n.Addr()) })
 }
 
-// File returns the text of the anchor's file. Its tables are not persistent: one
-// that outlives its rules makes every later load fail with "Resource busy".
+// File returns the anchor file. Its tables are not persistent: a table that outlives its
+// rules makes every later load fail with "Resource busy".
 func (s Spec) File() string {
 	text := Header + "\n# What virtual machines send to these networks is dropped.\n"
 	for _, name := range Tables() {
@@ -81,9 +81,9 @@ func (s Spec) File() string {
 	return text + strings.Join(Rules(), "\n") + "\n"
 }
 
-// Rules are the rules of an anchor, in normal form. They have no direction: a packet of a
-// virtual machine comes in on the bridge with its own address, and may have the host's when
-// it goes out, where translation can come before the filter.
+// Rules returns the rules of an anchor in normal form. They have no direction: on the way
+// out, NAT may already have replaced the virtual machine's address, so they must match on
+// the bridge, too.
 func Rules() []string {
 	return []string{
 		"block drop quick from <" + SourceTable + "> to <" + BlockedTable + ">",
@@ -91,14 +91,14 @@ func Rules() []string {
 	}
 }
 
-// IsOurs reports whether an anchor file's first line says that macfleet made it.
+// IsOurs reports whether an anchor file starts with macfleet's header.
 func IsOurs(file string) bool {
 	first, _, _ := strings.Cut(file, "\n")
 	return strings.TrimSpace(first) == Header
 }
 
-// Resembles reports whether a file holds a line that only macfleet writes: its
-// first line somewhere, or the rule of its tables.
+// Resembles reports whether a file contains a line that only macfleet writes: the header or
+// the rule about its tables.
 func Resembles(file string) bool {
 	for line := range strings.Lines(file) {
 		if line = strings.TrimSpace(line); line == Header || line == Rules()[0] {
@@ -108,7 +108,7 @@ func Resembles(file string) bool {
 	return false
 }
 
-// IsRendered reports whether a file is as Spec.File writes it, for whatever networks.
+// IsRendered reports whether Spec.File wrote the file, for any networks.
 func IsRendered(file string) bool {
 	var lists [2][]string
 	for i, name := range Tables() {

@@ -1,7 +1,6 @@
-// Package pf reads and writes what the packet filter of macOS has: its
-// configuration file /etc/pf.conf, the file of an anchor, and what pfctl says of
-// the rules that are live. It knows statements and not their meaning: a line
-// that is not macfleet's own keeps its bytes.
+// Package pf parses and rewrites the configuration of macOS's packet filter: /etc/pf.conf,
+// anchor files, and pfctl's listings of the live rules. It splits statements without
+// interpreting them, and foreign lines keep their bytes.
 package pf
 
 import (
@@ -10,24 +9,24 @@ import (
 	"strings"
 )
 
-// Conf is a pf.conf or a listing of pfctl, taken apart. Its statements are never changed:
-// the forms that a plan needs of one file share them.
+// Conf is a parsed pf.conf or pfctl listing. Its statements are immutable, because several
+// Confs share them.
 type Conf struct{ all []*statement }
 
-// statement is a statement, a comment or a blank line: whole lines with their ends.
+// statement is a statement, a comment or a blank line, with its line ends.
 type statement struct {
 	text    string
-	line    int    // of the file, counted from 1
-	words   []word // empty for a comment and a blank line
-	comment string // what a line says that is a comment alone
-	braces  bool   // it holds a list or rules of its own
-	ended   bool   // it ends with the end of a line, and not with that of the file
+	line    int    // line number, from 1
+	words   []word // empty for comments and blank lines
+	comment string // text of a comment line
+	braces  bool   // it has braces: a list or rules
+	ended   bool   // it ends with a line end, not with the end of the file
 
-	Point               // the anchor that it evaluates or loads; the zero one: it does neither
+	Point               // the anchor that it evaluates or loads, or the zero Point
 	begins, ends string // the anchor whose block a comment begins or ends
 }
 
-// word is a word of a statement. A quoted one is never a keyword.
+// word is a word of a statement. A quoted word is never a keyword.
 type word struct {
 	text   string
 	quoted bool
@@ -38,11 +37,11 @@ func (s *statement) keyword(i int, texts ...string) bool {
 	return i < len(s.words) && !s.words[i].quoted && slices.Contains(texts, s.words[i].text)
 }
 
-// Parse takes a configuration apart as pfctl's own scanner does: a backslash at
-// the end of a line joins it to the next, in comments as well; a quoted text and
-// braces go over the ends of lines. The error says which line pfctl itself could not read.
+// Parse splits a configuration as pfctl's own scanner does: a trailing backslash continues a
+// line, also in comments; quotes and braces span lines. The error names the line that pfctl
+// could not read either.
 func Parse(conf string) (Conf, error) {
-	lines := strings.Count(strings.TrimSuffix(conf, "\n"), "\n") + 1 // a plan of a big fleet reads many
+	lines := strings.Count(strings.TrimSuffix(conf, "\n"), "\n") + 1 // sizes the slice
 	made, c := make([]statement, lines), Conf{make([]*statement, 0, lines)}
 	s := scanner{text: conf, words: make([]word, 0, len(conf)/8)}
 	for line := 1; s.pos < len(conf); {
@@ -58,7 +57,7 @@ func Parse(conf string) (Conf, error) {
 	return c, nil
 }
 
-// text is the configuration, as all its statements together are.
+// text returns the whole configuration.
 func (c Conf) text() string {
 	texts := make([]string, len(c.all))
 	for i, s := range c.all {
@@ -76,8 +75,8 @@ type scanner struct {
 	words []word // of all statements
 }
 
-// get returns the next character as pfctl's scanner sees it: a backslash is
-// passed over, with the end of a line behind it.
+// get returns the next character as pfctl's scanner sees it: it skips a backslash and the
+// line end after it.
 func (s *scanner) get() int {
 	for strings.HasPrefix(s.text[s.pos:], "\\\n") {
 		s.pos += 2
@@ -92,7 +91,7 @@ func (s *scanner) get() int {
 	return int(s.text[s.pos-1])
 }
 
-// statement reads up to the end of the line that ends a statement.
+// statement reads up to the end of the statement's last line.
 func (s *scanner) statement(st *statement, line int) error {
 	from, words, comment := s.pos, len(s.words), ""
 	add := func(text string, quoted bool) { s.words = append(s.words, word{text, quoted}) }
@@ -137,7 +136,7 @@ func (s *scanner) statement(st *statement, line int) error {
 	}
 }
 
-// until reads up to a character, which it leaves.
+// until reads up to a character, without consuming it.
 func (s *scanner) until(stop func(byte) bool) string {
 	rest := s.text[s.pos:]
 	if n := strings.IndexFunc(rest, func(r rune) bool { return r == '\\' || stop(byte(min(r, 0x7f))) }); n >= 0 && rest[n] != '\\' {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Point is a place in a ruleset where an anchor is evaluated.
+// Point is a statement that evaluates an anchor in a ruleset.
 type Point struct{ Kind, Name string }
 
-// The kinds of anchor point, and what loads rules into an anchor.
+// The kinds of anchor point, and the statement that loads rules into an anchor.
 const (
 	filterPoint = "anchor"
 	loadAnchor  = "load anchor"
 )
 
-// FilterPoint is where the rules of an anchor are evaluated.
+// FilterPoint returns the point that evaluates an anchor's filter rules.
 func FilterPoint(anchor string) Point { return Point{filterPoint, anchor} }
 
 // String returns the point as a statement.
@@ -27,19 +27,19 @@ func (p Point) statement() *statement {
 // IsApple reports whether an anchor is one of macOS's own.
 func (p Point) IsApple() bool { return strings.HasPrefix(strings.ToLower(p.Name), "com.apple") }
 
-// evaluates reports whether it is a place at all, and not what loads rules.
+// evaluates reports whether it evaluates an anchor, rather than loading one.
 func (p Point) evaluates() bool { return p.Kind != "" && p.Kind != loadAnchor }
 
-// File returns the name of an anchor's file.
+// File returns the path of an anchor's file.
 func File(anchor string) string { return "/etc/pf.anchors/" + anchor }
 
-// Block returns the lines that macfleet keeps in /etc/pf.conf for an anchor.
+// Block returns macfleet's lines in /etc/pf.conf for an anchor.
 func Block(anchor string) string {
 	return "# BEGIN " + anchor + "\n" + FilterPoint(anchor).String() + "\n" +
 		Point{loadAnchor, anchor}.String() + ` from "` + File(anchor) + "\"\n# END " + anchor + "\n"
 }
 
-// anchor returns the anchor that a statement evaluates or loads, if it does.
+// anchor returns the anchor that a statement evaluates or loads, or the zero Point.
 func (s *statement) anchor() Point {
 	kind, i := "", 1
 	switch {
@@ -49,12 +49,12 @@ func (s *statement) anchor() Point {
 		kind, i = loadAnchor, 2
 	}
 	if kind == "" || i >= len(s.words) || s.keyword(i, "}", "on", "in", "out", "all", "from", "proto", "inet", "inet6") || s.keyword(i+1, "/") {
-		return Point{} // an anchor without a name, or a path that pfctl does not take
+		return Point{} // no name, or a path that pfctl rejects
 	}
 	return Point{kind, strings.TrimPrefix(s.words[i].text, "/")}
 }
 
-// marks returns whose block a comment begins or ends.
+// marks returns the anchor whose block a comment begins or ends.
 func (s *statement) marks() (begins, ends string) {
 	words := strings.Fields(strings.TrimLeft(s.comment, "#"))
 	switch {
@@ -67,7 +67,7 @@ func (s *statement) marks() (begins, ends string) {
 	return begins, ends
 }
 
-// names reports whether a comment that is no mark names one of these anchors.
+// names reports whether a comment, other than a mark, names one of these anchors.
 func (s *statement) names(anchors []string) bool {
 	if s.begins+s.ends != "" {
 		return false
@@ -78,8 +78,8 @@ func (s *statement) names(anchors []string) bool {
 	})
 }
 
-// section is the part of a pf.conf in which a statement must stand: pfctl
-// refuses a file whose parts are out of order.
+// section is the part of a pf.conf to which a statement belongs: pfctl rejects a file whose
+// parts are out of order.
 type section int
 
 const (
@@ -88,7 +88,7 @@ const (
 	normalization
 	queueing
 	translation
-	shaping // dummynet, which Apple's own file has between translation and filter
+	shaping // dummynet: between translation and filter in macOS's own file
 	filtering
 )
 
@@ -115,5 +115,5 @@ func (s *statement) section() section {
 	return anywhere // macros, tables, load anchor, comments
 }
 
-// ahead reports whether a statement must stand before those of the filter.
+// ahead reports whether a statement must precede the filter rules.
 func (s *statement) ahead() bool { at := s.section(); return at != anywhere && at < filtering }

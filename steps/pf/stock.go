@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// VMNet is the anchor in which macOS keeps what virtual machines' network needs. Its points are in
-// no file: macOS adds them while virtual machines run.
+// VMNet is macOS's anchor for the network of virtual machines. Its points are in no file: macOS adds them to the
+// kernel while virtual machines run.
 const VMNet = "com.apple.internet-sharing"
 
-// stockConf are the lines of macOS's own /etc/pf.conf, in their order. Without nat-anchor and rdr-anchor
-// the network of virtual machines dies silently, without the others so does whatever macOS filters.
+// stockConf holds the lines of macOS's own /etc/pf.conf. Without nat-anchor and rdr-anchor, virtual machines silently
+// lose their network; without the others, macOS's own filters stop working.
 const stockConf = `scrub-anchor "com.apple/*"
 nat-anchor "com.apple/*"
 rdr-anchor "com.apple/*"
@@ -28,9 +28,9 @@ var stockOf = sync.OnceValue(func() []*statement {
 	return c.all
 })
 
-// WithStock returns a pf.conf with all lines of macOS's own, and those that it lacks or has where pfctl
-// takes none. They are the stock ones, and what else of macOS's own the file had at the first contact. A file without any statement
-// gets all of that. names are anchors whose lines are about to move.
+// WithStock returns a pf.conf with all of macOS's own lines, and the list of those that were missing or misplaced.
+// Expected are the stock lines and macOS's other lines in first, the file at first contact. names are anchors whose
+// lines are about to move.
 func (c Conf) WithStock(first Conf, names []string) (Conf, []string) {
 	wanted := slices.Clone(stockOf())
 	for _, s := range first.all {
@@ -42,7 +42,7 @@ func (c Conf) WithStock(first Conf, names []string) (Conf, []string) {
 	if !slices.ContainsFunc(c.all, func(s *statement) bool { return len(s.words) > 0 }) && len(first.all) > 0 {
 		whole.all = slices.Clone(first.all)
 	}
-	last := anywhere // the latest section that has begun
+	last := anywhere // the latest section that started
 	late := func(s *statement) bool {
 		at := s.section()
 		if !slices.Contains(names, s.Name) {
@@ -71,12 +71,12 @@ func has(all []*statement, one *statement) bool {
 	return slices.ContainsFunc(all, func(s *statement) bool { return s.Point == one.Point })
 }
 
-// add places a statement of macOS's own: behind the last of its section that stands before it in the
-// order, or else first in its section, ahead of the comments that belong to what follows.
+// add inserts one of macOS's own statements: after its last predecessor in the same section, or else first in the
+// section, before the comments of the following statement.
 func (c *Conf) add(made *statement, before []*statement) {
 	want := made.section()
 	if want == anywhere {
-		want = filtering // what loads an anchor follows its point
+		want = filtering // a load statement follows its anchor point
 	}
 	place := slices.IndexFunc(c.all, func(s *statement) bool { return s.section() >= want })
 	if place < 0 {

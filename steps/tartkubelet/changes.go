@@ -9,41 +9,40 @@ import (
 	"github.com/macfleet/macfleet/steps/kit"
 )
 
-// The codes that are raised here.
+// The step's codes about its files and its job.
 var (
 	codeKilledByCodesigning = plan.NewCode("killed-by-codesigning", plan.Critical, "the kernel kills the kubelet because of its code signature")
-	codeNodeMissing         = plan.NewCode("node-missing", plan.Critical, "the cluster has no Node of this name, though the kubelet runs well")
-	codeKubeletEdited       = plan.NewCode("kubelet-edited", plan.Warning, "the kubelet's program is not what was installed")
-	codeKubeletMissing      = plan.NewCode("kubelet-missing", plan.Critical, "the kubelet is not there")
-	codeKubeletUnknown      = plan.NewCode("kubelet-unknown", plan.Warning, "the kubelet was not installed by macfleet, so nobody knows its version")
-	codeKubeletOutdated     = plan.NewCode("kubelet-outdated", plan.Warning, "the kubelet has another version than is wanted")
-	codeSecondKubelet       = plan.NewCode("second-kubelet", plan.Critical, "another job runs the same kubelet: the two delete each other's virtual machines",
-		"end it on the host, or let macfleet take it over with legacy of the tart_kubelet block")
-	codePlistChangedUnderJob = plan.NewCode("plist-changed-under-job", plan.Warning, "the kubelet's property list is not as launchd loaded it")
-	codeStaleBinaryRunning   = plan.NewCode("stale-binary-running", plan.Warning, "the kubelet's process was started before the program that lies there now")
-	codeKubeletFolders       = plan.NewCode("kubelet-folders", plan.Warning, "the folders of the kubelet are not as macfleet makes them")
+	codeNodeMissing         = plan.NewCode("node-missing", plan.Critical, "the kubelet runs, but the cluster has no Node of this name")
+	codeKubeletEdited       = plan.NewCode("kubelet-edited", plan.Warning, "the kubelet's program was modified after it was installed")
+	codeKubeletMissing      = plan.NewCode("kubelet-missing", plan.Critical, "the kubelet is not installed")
+	codeKubeletUnknown      = plan.NewCode("kubelet-unknown", plan.Warning, "the kubelet was not installed by macfleet: version unknown")
+	codeKubeletOutdated     = plan.NewCode("kubelet-outdated", plan.Warning, "the kubelet's version is not the configured one")
+	codeSecondKubelet       = plan.NewCode("second-kubelet", plan.Critical, "another kubelet runs on the host: the two delete each other's virtual machines",
+		"stop it on the host, or let macfleet take it over: add its label to legacy in the tart_kubelet block")
+	codePlistChangedUnderJob = plan.NewCode("plist-changed-under-job", plan.Warning, "the kubelet's job differs from the wanted one, in launchd or in its property list")
+	codeStaleBinaryRunning   = plan.NewCode("stale-binary-running", plan.Warning, "the kubelet's process is older than its installed program")
+	codeKubeletFolders       = plan.NewCode("kubelet-folders", plan.Warning, "a folder of the kubelet is missing or has the wrong owner")
 )
 
-// kubeletSpace is how many times its size the program needs: the artifact, and
-// the copy that is installed.
+// kubeletSpace is the space the installation needs, in sizes of the program: the artifact
+// and its installed copy.
 const kubeletSpace = 2
 
-// changes remove the difference: the program, the kubeconfig, and whatever it
-// was, a new process. Virtual machines have sessions of their own and live on; where the job may take them along, the
-// host is drained first.
+// changes returns the changes that remove the difference: the program, the kubeconfig and,
+// in any case, a restart. Virtual machines survive it; if they may end with the job, the host is drained first.
 func (d *kubeletDiff) changes() []plan.Change {
 	var out []plan.Change
 	killed := d.condition.Code == codeKilledByCodesigning
 	if d.version.Differs() || d.access.Differs() || killed {
 		out = append(out, d.program(killed))
 	}
-	// Whether the cluster takes a token, only the cluster knows: where the Node is
-	// not heard of, a new kubeconfig is cheap.
+	// The cluster may have rejected the token: when the Node does not report, a new
+	// kubeconfig is cheap.
 	if unheard := d.cluster.Code == codeNodeMissing || d.cluster.Code == plan.CodeNodeNotReady; d.config.Differs() || unheard {
 		c := plan.Change{Reason: cmp.Or(d.configReason, d.cluster), Fields: kit.Fields(d.config), Input: plan.Kubeconfig,
 			Command: scripts.Command("tart_kubelet-kubeconfig", plan.Root, d.view.Host.User)}
 		if len(c.Fields) == 0 {
-			c.Fields = []plan.Field{{Name: d.config.Name, Before: "perhaps not taken by the cluster", After: "written anew"}}
+			c.Fields = []plan.Field{{Name: d.config.Name, Before: "possibly rejected by the cluster", After: "rewritten"}}
 		}
 		out = append(out, c)
 	}
@@ -52,14 +51,14 @@ func (d *kubeletDiff) changes() []plan.Change {
 	return out
 }
 
-// program installs the program; anew says that the right bytes get another inode.
+// program installs the program. anew writes identical bytes to a new inode.
 func (d *kubeletDiff) program(anew bool) plan.Change {
 	c := plan.Change{Fields: kit.Fields(d.version, d.access), Reason: d.programReason(),
 		Delivery: d.goal.Delivery(kubeletSpace, d.seen.free),
 		Command:  scripts.Command("tart_kubelet-binary", plan.Root, d.goal.Path(), d.goal.SHA, d.goal.Name, d.goal.Way(), kit.Choose(anew, "anew", ""))}
 	if anew {
 		c.Reason = d.condition
-		c.Fields = append(c.Fields, plan.Field{Name: "inode of the program", Before: "known to the kernel with another signature", After: "a new one"})
+		c.Fields = append(c.Fields, plan.Field{Name: "program inode", Before: "cached by the kernel with another signature", After: "new"})
 	}
 	return c
 }
@@ -69,17 +68,17 @@ func (d *kubeletDiff) programReason() plan.Reason {
 	case !d.version.Differs():
 		return plan.Reason{Code: codeKubeletEdited, Text: kubeletProgram + " has owner and mode " + d.access.Seen}
 	case !d.seen.program.There:
-		return plan.Reason{Code: codeKubeletMissing, Text: kubeletProgram + " is not there"}
+		return plan.Reason{Code: codeKubeletMissing, Text: kubeletProgram + " is missing"}
 	case !d.seen.receipt.There():
-		return plan.Reason{Code: codeKubeletUnknown, Text: kubeletProgram + " was not installed by macfleet, so nobody knows its version"}
+		return plan.Reason{Code: codeKubeletUnknown, Text: kubeletProgram + " was not installed by macfleet: version unknown"}
 	case seen != d.seen.receipt.Current.String():
-		return plan.Reason{Code: codeKubeletEdited, Text: kubeletProgram + " is not what was installed"}
+		return plan.Reason{Code: codeKubeletEdited, Text: kubeletProgram + " was modified after it was installed"}
 	default:
 		return plan.Reason{Code: codeKubeletOutdated, Text: "the kubelet is " + seen}
 	}
 }
 
-// run brings the job to what is wanted and starts it anew.
+// run updates the job and restarts it.
 func (d *kubeletDiff) run() plan.Change {
 	s := d.seen
 	args := []string{d.view.Host.User, d.plist, d.way()}
@@ -89,9 +88,9 @@ func (d *kubeletDiff) run() plan.Change {
 	c := plan.Change{Disruption: plan.Restart, Command: scripts.Command("tart_kubelet-run", plan.Root, args...), Remedy: d.remedy(),
 		Fields: slices.Concat(d.jobFields(), kit.Fields(d.rest...))}
 	if !slices.ContainsFunc(c.Fields, func(f plan.Field) bool { return f.Name == "process" }) {
-		// Not its pid: that differs on every host, and is another by the time of the apply.
+		// Without the pid, which differs on every host and may change before the apply.
 		alive := s.service.PID != 0
-		c.Fields = append(c.Fields, plan.Field{Name: "process", Before: kit.Choose(alive, "runs", "none"), After: kit.Choose(alive, "restarted", "started")})
+		c.Fields = append(c.Fields, plan.Field{Name: "process", Before: kit.Choose(alive, "running", "none"), After: kit.Choose(alive, "restarted", "started")})
 	}
 	if d.hurtsWork() || d.endsWork() {
 		c.Disruption = plan.Drain
@@ -105,9 +104,8 @@ func (d *kubeletDiff) run() plan.Change {
 	return c
 }
 
-// way is how the job is started anew. launchd pins the program when it loads the job, so it is kicked only where it
-// runs the program that lies there, or where the note of its last start says that it was loaded with that one: the host
-// asks that itself, once it has the new program.
+// way says how to restart the job: "load" it again, "kick" it (kickstart), or "ask" the host, which kickstarts only if
+// the job was loaded with the installed program. launchd pins the program when it loads a job.
 func (d *kubeletDiff) way() string {
 	s := d.seen
 	_, alive := s.own()
@@ -120,35 +118,35 @@ func (d *kubeletDiff) way() string {
 	return "kick"
 }
 
-// remedy is what helps where the new process does not stay up: the version before, if
-// there was one and the host has kept it.
+// remedy is the fix if the new process does not stay up: a rollback, if the host has kept
+// the previous version.
 func (d *kubeletDiff) remedy() string {
 	before := d.seen.receipt.Previous
 	if d.version.Differs() {
 		before = d.seen.receipt.Current
 	}
-	const log = "read " + kubeletLog + " on the host; "
+	const log = "read " + kubeletLog + " on the host"
 	if d.view.Rollback || before.SHA == "" || before.SHA == d.goal.SHA || !slices.Contains(d.seen.kept, before.SHA) {
-		return log + "the host has no other version to go back to: correct what the log names, and apply again"
+		return log + ", fix what it reports, and apply again (the host has no previous version to roll back to)"
 	}
-	return log + "macfleet apply --rollback --on name=" + d.view.Host.Name + " --step " + string(d.step.ID()) + " brings back " + before.Name + ", which the host has kept"
+	return log + "; to roll back to " + before.Name + ": macfleet apply --rollback --on name=" + d.view.Host.Name + " --step " + string(d.step.ID())
 }
 
-// jobFields are what moves of the job: its arguments, each by its name, and what else
-// launchd or the file has. A file that says what launchd has says nothing more.
+// jobFields returns the differences of the job: each argument by its name, then the loaded
+// job and the property list.
 func (d *kubeletDiff) jobFields() []plan.Field {
 	out := append(d.argumentFields(), kit.Fields(d.jobSettings[1])...)
 	if args, ok := d.seen.onDisk(d.job); ok && d.seen.loaded && d.jobSettings[2].Differs() {
 		return append(out, moved(args, d.job.Arguments, " in the job file")...)
 	}
 	if d.older {
-		out = append(out, plan.Field{Name: "what the job has started", Before: "may end with the job", After: "outlives the job"})
+		out = append(out, plan.Field{Name: "child processes", Before: "may end with the job", After: "survive the job"})
 	}
 	return append(out, kit.Fields(d.jobSettings[2])...)
 }
 
-// argumentFields are the arguments that move. Of a job that is not there all are
-// shown, unless its file says which.
+// argumentFields returns the arguments that differ. If the job is not loaded, they are
+// compared with its file, or else all are shown.
 func (d *kubeletDiff) argumentFields() []plan.Field {
 	want, seen := d.job.Arguments, d.seen.service.Arguments
 	switch args, ok := d.seen.onDisk(d.job); {
@@ -164,13 +162,13 @@ func (d *kubeletDiff) argumentFields() []plan.Field {
 		return kit.Fields(d.jobSettings[0])
 	}
 	out := moved(seen, want, "")
-	if len(out) == 0 && d.seen.loaded && d.jobSettings[0].Differs() { // in another order, or twice
+	if len(out) == 0 && d.seen.loaded && d.jobSettings[0].Differs() { // reordered or duplicated
 		return kit.Fields(d.jobSettings[0])
 	}
 	return out
 }
 
-// moved are the arguments behind the program that differ, each by its name.
+// moved returns the arguments after the program that differ, each by its name.
 func moved(seen, want []string, where string) []plan.Field {
 	var out []plan.Field
 	before, after := flags(seen), flags(want)
@@ -184,7 +182,7 @@ func moved(seen, want []string, where string) []plan.Field {
 	return out
 }
 
-// flags are the arguments behind the program by their names; a flag alone is "set".
+// flags returns the arguments after the program by name; a flag without a value is "set".
 func flags(args []string) map[string]string {
 	out := make(map[string]string)
 	for _, arg := range args[1:] {
@@ -194,33 +192,33 @@ func flags(args []string) map[string]string {
 	return out
 }
 
-// jobText says what of a job that launchd has differs from what is wanted.
+// jobText describes how the job differs from the wanted one.
 func (d *kubeletDiff) jobText() string {
 	var parts []string
 	for _, f := range d.jobFields() {
 		parts = append(parts, f.Name+" is "+f.Before)
 	}
-	return "the job is not as it is wanted: " + strings.Join(parts, ", ")
+	return "the job differs: " + strings.Join(parts, ", ")
 }
 
-// reason names why the process is started anew: what is wrong with the job, or
-// else that something was changed which it reads at its start.
+// reason says why the process is restarted: what is wrong with the job, or else the earlier
+// change of a file that it reads at its start.
 func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 	differs := func(all []kit.Setting) bool { return slices.ContainsFunc(all, kit.Setting.Differs) }
 	for _, r := range []struct {
 		is     bool
 		reason plan.Reason
 	}{
-		{len(d.taken) > 0, plan.Reason{Code: codeSecondKubelet, Text: "the same program runs as " + kit.ListOr(names(d.taken), "") + ", which makes way"}},
+		{len(d.taken) > 0, plan.Reason{Code: codeSecondKubelet, Text: "another kubelet runs: " + kit.ListOr(names(d.taken), "") + "; macfleet replaces it"}},
 		{d.condition.Code == codeKubeletMissing, d.condition},
-		// A process that fails is worth more words than arguments that the configuration moves.
+		// A failing process matters more than changed arguments.
 		{d.condition.Code != (plan.Code{}) && d.seen.loaded && !differs(d.jobSettings[1:]), d.condition},
 		{d.seen.loaded && differs(d.jobSettings), plan.Reason{Code: codePlistChangedUnderJob, Text: d.jobText()}},
 		{d.condition.Code != (plan.Code{}), d.condition},
-		{d.older, plan.Reason{Code: codePlistChangedUnderJob, Text: kubeletPlist + " was written by an older macfleet: virtual machines may end with the job" +
+		{d.older, plan.Reason{Code: codePlistChangedUnderJob, Text: "an older macfleet wrote " + kubeletPlist + ": virtual machines may end with the job" +
 			kit.Choose(d.endsWork(), ", so the host is drained first", "")}},
 		{d.jobSettings[2].Differs(), plan.Reason{Code: codePlistChangedUnderJob, Text: kubeletPlist + " is " + d.jobSettings[2].Seen}},
-		{d.stale, plan.Reason{Code: codeStaleBinaryRunning, Text: "the process was started before the program that lies there now"}},
+		{d.stale, plan.Reason{Code: codeStaleBinaryRunning, Text: "the process is older than its installed program"}},
 		{d.rest[1].Differs(), plan.Reason{Code: codeKubeletFolders, Text: d.rest[1].Seen}},
 		{d.cluster.Code != (plan.Code{}), d.cluster},
 	} {
@@ -231,5 +229,5 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 	if len(earlier) > 0 {
 		return earlier[0].Reason
 	}
-	return plan.Reason{Code: plan.CodeUnfinished, Text: "an earlier run began and was never proven"}
+	return plan.Reason{Code: plan.CodeUnfinished, Text: "an earlier run started this change and never finished"}
 }

@@ -17,14 +17,14 @@ import (
 // The codes that are raised here.
 var (
 	codeKubeconfigMissing = plan.NewCode("kubeconfig-missing", plan.Critical, "the kubelet's kubeconfig is missing")
-	codeKubeconfigDiffers = plan.NewCode("kubeconfig-differs", plan.Warning, "the kubelet's kubeconfig is not as macfleet writes it")
+	codeKubeconfigDiffers = plan.NewCode("kubeconfig-differs", plan.Warning, "the kubelet's kubeconfig differs from what macfleet writes")
 )
 
-// kubeconfigHead renders all of a kubeconfig but its last line, the token's.
+// kubeconfigHead renders a kubeconfig without its last line, the token.
 func kubeconfigHead(node string, join inventory.Join) (string, error) {
 	for at, word := range []string{node, join.Server, join.TLSServerName, join.ProxyURL} {
 		if at < 2 && word == "" || strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"'#{}[],&*!|>%@\`, r) }) {
-			return "", fmt.Errorf("%q cannot stand in a kubeconfig", word)
+			return "", fmt.Errorf("%q is not allowed in a kubeconfig", word)
 		}
 	}
 	user, ca := "tart-kubelet-"+node, ""
@@ -52,12 +52,12 @@ func kubeconfigText(node string, join inventory.Join, token string) (string, err
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.=+/~", r))
 	}
 	if token == "" || strings.ContainsFunc(token, strange) {
-		return "", errors.New("the token is none that a kubeconfig could hold")
+		return "", errors.New("the token is not valid in a kubeconfig")
 	}
 	return head + "    token: " + token + "\n", nil
 }
 
-// Reads names the input of its script.
+// Reads reports the kind of input that its script reads.
 func (tartKubelet) Reads(k plan.InputKind) bool { return k == plan.Kubeconfig }
 
 // Render returns the whole kubeconfig.
@@ -65,18 +65,17 @@ func (tartKubelet) Render(in kit.InputFor, token string) (string, error) {
 	return kubeconfigText(in.Host.Name, in.Join, token)
 }
 
-// seenKubeconfig is what a host tells of its kubeconfig: nothing of it is secret.
+// seenKubeconfig is what a host reports about its kubeconfig, without any secret.
 type seenKubeconfig struct {
 	there  bool
 	access string
-	sha    string // of all but the token
+	sha    string // SHA-256 of everything but the token
 	server string
-	claims string // of the token, as it has them
+	claims string // the token's claims
 }
 
-// readClaims reads the middle part of a token, of one that a Secret holds or of one that
-// was asked for: the uid of its ServiceAccount, "" where it is none of one, and the name of
-// its Secret.
+// readClaims parses the payload of a token: the uid of its ServiceAccount, or "", and the
+// name of its Secret.
 func readClaims(text string) (account, secret string) {
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 	var claims struct {
@@ -100,9 +99,8 @@ func readClaims(text string) (account, secret string) {
 	return claims.Bound.Account.UID, claims.Bound.Secret.Name
 }
 
-// configSetting compares the kubeconfig with what the cluster says. The reason is
-// what is wrong with it. An identity that is not complete gives no token that
-// works.
+// configSetting compares the kubeconfig with the cluster's view. The reason says what is
+// wrong. An incomplete identity gives no working token.
 func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (kit.Setting, plan.Reason, error) {
 	node := v.Host.Name
 	head, err := kubeconfigHead(node, join)
@@ -112,41 +110,41 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (kit.S
 	s := kit.Setting{Name: "kubeconfig", Wanted: "for " + join.Server}
 	if !seen.there {
 		s.Seen = "missing"
-		return s, plan.Reason{Code: codeKubeconfigMissing, Text: kubeletConfig + " is not there"}, nil
+		return s, plan.Reason{Code: codeKubeconfigMissing, Text: kubeletConfig + " is missing"}, nil
 	}
 	elsewhere, err := kubeconfigHead(node, inventory.Join{Server: seen.server, CA: join.CA})
 	forAnother := err == nil && seen.server != join.Server && seen.sha == digest(elsewhere)
 	var revoked, differs []string
-	older := false // its token is good, and there is a newer one
+	older := false // its token is valid, but there is a newer one
 	identity, known := v.Identity.Get()
 	account, secret := readClaims(seen.claims)
 	switch {
 	case !known || !identity.Complete():
-		revoked = append(revoked, "the identity in the cluster is not complete")
+		revoked = append(revoked, "the identity in the cluster is incomplete")
 	case account != "" && account != identity.ServiceAccount:
-		revoked = append(revoked, "its token is of a ServiceAccount that is gone")
+		revoked = append(revoked, "its token belongs to a deleted ServiceAccount")
 	case account != "" && slices.Contains(identity.Spent, secret):
 		older = true
 	case account != "" && secret != "" && secret != cmp.Or(identity.Token, inventory.FirstToken(node)):
-		revoked = append(revoked, "its token is of the Secret "+secret)
+		revoked = append(revoked, "its token belongs to the Secret "+secret)
 	}
 	switch {
 	case forAnother:
-		differs = append(differs, "for "+seen.server) // what it was proven to be, so another address is no drift
+		differs = append(differs, "for "+seen.server) // the verified value, so a new address is no drift
 	case seen.server != join.Server:
 		differs = append(differs, "its server is "+cmp.Or(seen.server, "none"))
 	case seen.sha != digest(head):
-		differs = append(differs, "it is not as macfleet writes it for this cluster")
+		differs = append(differs, "it differs from what macfleet writes for this cluster")
 	}
-	if seen.access != v.Host.User+":staff:600" { // the agent runs as the login user
+	if seen.access != v.Host.User+":staff:600" { // the kubelet runs as the login user
 		differs = append(differs, "owner and mode "+seen.access)
 	}
 	all := slices.Concat(revoked, differs)
 	if len(all) == 0 {
 		if s.Seen = s.Wanted; older || v.NewToken {
-			// What is seen is as it was proven, so that this is no drift.
+			// Seen keeps the verified value, so a rotation is no drift.
 			s.Wanted += ", with the newest token"
-			return s, plan.Reason{Code: plan.CodeTokenRotation, Text: "the cluster has a newer token for it"}, nil
+			return s, plan.Reason{Code: plan.CodeTokenRotation, Text: "the cluster has a newer token"}, nil
 		}
 		return s, plan.Reason{}, nil
 	}

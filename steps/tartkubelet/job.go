@@ -16,35 +16,32 @@ import (
 	"github.com/macfleet/macfleet/steps/launchd"
 )
 
-var codeReserveTooLarge = plan.NewCode("reserve-too-large", plan.Warning, "the reserve block leaves nothing of the host for its Node",
-	"set less in the reserve block of tart_kubelet")
+var codeReserveTooLarge = plan.NewCode("reserve-too-large", plan.Warning, "the reserve block leaves no capacity for the Node",
+	"reduce cpu or memory in the reserve block of tart_kubelet")
 
-// keepMachines is the flag with which a kubelet deletes no virtual machine by
-// itself. A builder's machines are nobody's Pods: without the flag they are
-// deleted while they are being pushed.
+// keepMachines is the flag that turns off the kubelet's garbage collection. A builder's
+// virtual machines have no Pods: without the flag they are deleted while being pushed.
 const keepMachines = "--disable-vm-gc"
 
-// capacity is what a host offers to Pods.
+// capacity is what a host offers its Pods.
 type capacity struct {
 	cpus int
 	mega int64 // mebibytes of memory
 }
 
-// capacityOf is what the host has, less what it keeps for itself.
+// capacityOf returns the host's capacity minus its reserve.
 func capacityOf(reserve *fleet.Reserve, cpus int, memory int64) (capacity, *plan.Trouble) {
 	kept, ok := fleet.Bytes(*reserve.Memory)
 	c := capacity{cpus - *reserve.CPU, (memory - kept) >> 20}
 	if !ok || c.cpus < 1 || c.mega < 1 {
-		return c, codeReserveTooLarge.Trouble(fmt.Sprintf("the host has %d cores and %d MiB of memory, and reserve keeps %d cores and %s of them", cpus, memory>>20, *reserve.CPU, *reserve.Memory))
+		return c, codeReserveTooLarge.Trouble(fmt.Sprintf("the host has %d cores and %d MiB of memory, and reserve takes %d cores and %s", cpus, memory>>20, *reserve.CPU, *reserve.Memory))
 	}
 	return c, nil
 }
 
-// kubeletJob is the one renderer of the agent's job, for a first set-up, an
-// update and a repair alike. What is empty is left out, and labels have one order.
-// Once a step puts hosts into a tailnet, a host that has it gets
-// --node-ip-source=tailscale here, behind --node-labels: only then, as a kubelet
-// without tailscale beside it ends at once.
+// kubeletJob renders the kubelet's job for a first setup, an update and a repair. Empty
+// values are omitted, and labels are sorted. It does not set --node-ip-source=tailscale:
+// without tailscale on the host, the kubelet exits at once.
 func kubeletJob(wish *fleet.TartKubelet, v plan.View, c capacity) launchd.Job {
 	h := v.Host
 	args := []string{kubeletProgram, "--node-name=" + h.Name, "--kubeconfig=" + kubeletConfig, "--host-cpu=" + strconv.Itoa(c.cpus),
@@ -67,9 +64,8 @@ func kubeletJob(wish *fleet.TartKubelet, v plan.View, c capacity) launchd.Job {
 		Stdout:      kubeletLog, Stderr: kubeletLog}
 }
 
-// nodeLabels are those of the block, where the host belongs, and where its server stands and what it is, by
-// which schedulers and dashboards tell Nodes apart. The agent is their one writer: what somebody else writes
-// under its prefix it takes off again, and they are on the Node from its registration on.
+// nodeLabels returns the labels of the block, of the fleet and group, and of the server's zone and type. The kubelet
+// writes them from its registration on, and removes other labels under its prefix.
 func nodeLabels(wish *fleet.TartKubelet, v plan.View) map[string]string {
 	labels := make(map[string]string)
 	maps.Copy(labels, wish.Labels)
@@ -84,21 +80,19 @@ func nodeLabels(wish *fleet.TartKubelet, v plan.View) map[string]string {
 	return labels
 }
 
-// The labels that Kubernetes knows for a Node's place and kind. A kubelet may set them on its own Node, also
-// where NodeRestriction counts.
+// Well-known labels for a Node's zone and type. NodeRestriction allows a kubelet to set them on its own Node.
 const (
 	labelZone   = "topology.kubernetes.io/zone"
 	labelRegion = "topology.kubernetes.io/region"
 	labelType   = "node.kubernetes.io/instance-type"
 )
 
-// labelValue is what the cluster takes as a label's value; the provider's names have never been anything else.
+// labelValue matches valid label values; the provider's names have always been valid.
 var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 
-// jobSettings compare the job with what is wanted: its arguments, and the rest of it in
-// launchd and on the disk, from which the next boot takes it. The rest is compared for the
-// arguments that launchd has, so that another wish is no drift of it. text is the property
-// list of what is wanted.
+// jobSettings compares the job's arguments, the loaded job and the property list, which the
+// next boot loads. The latter two are compared for the loaded arguments, so that a changed
+// configuration is no drift. text is the wanted property list.
 func (s kubeletState) jobSettings(want launchd.Job, text string) []kit.Setting {
 	args := strings.Join(want.Arguments, " ")
 	all := []kit.Setting{kit.Compare("arguments", args, args), kit.Compare("job in launchd", kit.AsRendered, kit.AsRendered), kit.Compare("job file", kit.AsRendered, kit.AsRendered)}
@@ -121,22 +115,22 @@ func (s kubeletState) jobSettings(want launchd.Job, text string) []kit.Setting {
 	case !s.isPlist:
 		all[2].Seen = "missing"
 	case s.withheld != "" && s.withheld != digest(text):
-		all[2].Seen = "edited, and it may hold a secret"
+		all[2].Seen = "edited (not shown: it may hold a secret)"
 	default:
 		all[2].Seen = s.plist.Is(s.withheld != "" || s.plist.Text == text, kit.FileMode)
 	}
 	return all
 }
 
-// beforeAbandon reports whether the job's file is one that an older macfleet has rendered, which did not say that what
-// the job has started outlives it. That is no drift of the host.
+// beforeAbandon reports whether an older macfleet rendered the job's file, without AbandonProcessGroup. That is no
+// drift of the host.
 func (s kubeletState) beforeAbandon() bool {
 	j, err := launchd.ParsePlist(s.plist.Text)
 	return err == nil && !j.Abandon
 }
 
-// abandons reports whether the job's file says that what the job has started outlives it. One that may hold a secret was
-// not read: it says so where it is as it is wanted.
+// abandons reports whether the job's file sets AbandonProcessGroup. A file that was not read, because it may hold a
+// secret, does if it equals the wanted one.
 func (s kubeletState) abandons(asWanted bool) bool {
 	if s.withheld != "" {
 		return asWanted
@@ -145,8 +139,8 @@ func (s kubeletState) abandons(asWanted bool) bool {
 	return err == nil && j.Abandon
 }
 
-// onDisk returns the arguments in the job's file, where that is like the wanted one but
-// for them.
+// onDisk returns the arguments in the job's file. ok is false if anything else in it differs
+// from the wanted file.
 func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {
 	j, err := launchd.ParsePlist(s.plist.Text)
 	if err != nil || s.plist.Mode != kit.FileMode || j.Program() != want.Program() {
@@ -156,15 +150,14 @@ func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {
 	return j.Arguments, launchd.Plist(want) == s.plist.Text
 }
 
-// digest is the SHA-256 of a text, in hex.
+// digest returns the SHA-256 of a text in hex.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// collects reports whether the job that runs here deletes virtual machines that no
-// Pod is behind. Where none was ever set up, it does: nothing says that machines
-// are kept.
+// collects reports whether the current job deletes virtual machines without a Pod. Without a
+// job it counts as doing so.
 func (s kubeletState) collects() bool {
 	if s.loaded {
 		return !slices.Contains(s.service.Arguments, keepMachines)

@@ -15,96 +15,92 @@ import (
 	"github.com/macfleet/macfleet/steps/launchd"
 )
 
-// The codes that are raised here.
+// The step's codes about the process and its Node.
 var (
-	codeKubeletDisabled     = plan.NewCode("kubelet-disabled", plan.Critical, "launchd must not start the kubelet: its job was disabled")
-	codeKubeletNotLoaded    = plan.NewCode("kubelet-not-loaded", plan.Critical, "launchd does not have the kubelet's job")
-	codeKubeletStopped      = plan.NewCode("kubelet-stopped", plan.Critical, "the kubelet has no process, and launchd is to start one")
-	codeKubeletRespawnStuck = plan.NewCode("kubelet-respawn-stuck", plan.Critical, "launchd has the kubelet's job and does not start it again")
-	codeKubeletPinOutdated  = plan.NewCode("kubelet-pin-outdated", plan.Critical, "launchd does not start the kubelet: its program is not the one that the job was loaded with")
-	codeNodeLabelsDiffer    = plan.NewCode("node-labels-differ", plan.Warning, "the Node's labels are not those of the kubelet's job")
+	codeKubeletDisabled     = plan.NewCode("kubelet-disabled", plan.Critical, "the kubelet's job is disabled in launchd")
+	codeKubeletNotLoaded    = plan.NewCode("kubelet-not-loaded", plan.Critical, "the kubelet's job is not loaded")
+	codeKubeletStopped      = plan.NewCode("kubelet-stopped", plan.Critical, "the kubelet is not running; launchd is about to start it")
+	codeKubeletRespawnStuck = plan.NewCode("kubelet-respawn-stuck", plan.Critical, "the kubelet is not running, and launchd does not restart it")
+	codeKubeletPinOutdated  = plan.NewCode("kubelet-pin-outdated", plan.Critical, "launchd refuses to start the kubelet: its program was replaced after the job was loaded")
+	codeNodeLabelsDiffer    = plan.NewCode("node-labels-differ", plan.Warning, "the Node's labels differ from the kubelet's --node-labels")
 )
 
 const (
-	// settledAfter is how many seconds a process must live before it counts: in a
-	// crash loop every start shows one for a moment.
+	// settledAfter is how many seconds a process must live to count as running: a crash loop
+	// shows a process after every start, too.
 	settledAfter = 5
-	// heardAfter is how many seconds a process must live before the cluster must
-	// have heard of it: it writes a heartbeat every 30 s. What the cluster says of a
-	// younger one is about the one before.
+	// heardAfter is how many seconds a process has to report to the cluster: it sends a
+	// heartbeat every 30 s. Until then, the Node's status belongs to the previous process.
 	heardAfter = 60
-	// clockSlack is by how many seconds the start of a process, which is worked out
-	// from its age, may be off.
+	// clockSlack is the error in seconds of a start time that is derived from a process's age.
 	clockSlack = 2
 )
 
-// settled reports whether the job has a process that has lived long enough to count,
-// or is its first.
+// settled reports whether the process has lived long enough, or is the job's first one.
 func (s kubeletState) settled() bool {
 	p, alive := s.own()
 	return alive && (p.age >= settledAfter || s.service.Runs <= 1)
 }
 
-// lastEnd is how the process before ended, as launchd tells it.
+// lastEnd says how the last process ended, as launchd reports it: "last exit code 2".
 func (s kubeletState) lastEnd() string {
-	return cmp.Or(s.service.LastReason, s.service.LastExit, "nothing known")
+	end := cmp.Or(s.service.LastReason, s.service.LastExit, "unknown")
+	return kit.Choose(end[0] >= '0' && end[0] <= '9', "last exit code ", "last exit ") + end
 }
 
-// condition says why the job does not run as it should, from what shows at one
-// moment, and what its process does, in short. The zero reason says that nothing speaks
-// against it: a process that is young, after one that somebody stopped, is a restart by
-// hand and no crash loop.
+// condition judges the job: why it does not run as it should, and a short state of its
+// process. The zero reason means that it is fine; a young process after one that somebody
+// stopped is a manual restart and no crash loop.
 func (s kubeletState) condition() (why plan.Reason, process string) {
 	settled, gone, waits := s.settled(), s.service.PID == 0, s.service.State == launchd.Scheduled
 	for _, c := range [...]struct {
 		is            bool
 		code          plan.Code
 		text, process string
-		ended         bool // the text goes on with how the process before ended
+		ended         bool // append the number of starts and the last exit code
 	}{
-		{!s.program.There && !s.isPlist && !s.loaded, codeKubeletMissing, "nothing of it is there", "none", false},
-		{!s.loaded && s.disabled, codeKubeletDisabled, "launchd must not start " + kubeletLabel + ": it was disabled", "none, disabled", false},
-		{!s.loaded, codeKubeletNotLoaded, "launchd does not have " + kubeletLabel, "none, not loaded", false},
-		{!settled && s.service.KilledBySignature(), codeKilledByCodesigning, "the kernel kills the program because of its code signature", "killed by codesigning", true},
-		{!settled && s.service.PinOutdated(), codeKubeletPinOutdated, "launchd does not start the program, which is not the one that the job was loaded with",
+		{!s.program.There && !s.isPlist && !s.loaded, codeKubeletMissing, "the kubelet is not installed", "none", false},
+		{!s.loaded && s.disabled, codeKubeletDisabled, kubeletLabel + " is disabled in launchd", "none, disabled", false},
+		{!s.loaded, codeKubeletNotLoaded, kubeletLabel + " is not loaded in launchd", "none, not loaded", false},
+		{!settled && s.service.KilledBySignature(), codeKilledByCodesigning, "the kernel kills the kubelet because of its code signature", "killed by codesigning", true},
+		{!settled && s.service.PinOutdated(), codeKubeletPinOutdated, "launchd refuses to start the kubelet: its program was replaced after the job was loaded",
 			"refused by launchd", true},
-		{!settled && s.service.Crashed() && (!gone || waits), plan.CodeKubeletCrashLoop, "it ends as soon as it was started", "crash-looping", true},
-		{gone && waits, codeKubeletStopped, "there is no process, and launchd is to start one", "none, launchd is to start it", true},
-		{gone, codeKubeletRespawnStuck, "launchd has the job (" + s.service.State + ") and does not start it again", "none, and launchd does not start it", true},
+		{!settled && s.service.Crashed() && (!gone || waits), plan.CodeKubeletCrashLoop, "crash-looping", "crash-looping", true},
+		{gone && waits, codeKubeletStopped, "not running; launchd is about to start it", "none, waiting for launchd", true},
+		{gone, codeKubeletRespawnStuck, "not running (" + s.service.State + "), and launchd does not restart it", "none, not restarted by launchd", true},
 	} {
 		if !c.is {
 			continue
 		}
 		if c.ended {
-			c.text += ": it was started " + kit.Count(s.service.Runs, "time") + ", the last one ended with " + s.lastEnd()
+			c.text += ": " + kit.Count(s.service.Runs, "start") + ", " + s.lastEnd()
 		}
 		if c.code == plan.CodeKubeletCrashLoop {
-			c.process += ", " + roughly(s.service.Runs) + ", last exit " + s.lastEnd()
+			c.process += ", " + roughly(s.service.Runs) + ", " + s.lastEnd()
 		}
 		return plan.Reason{Code: c.code, Text: c.text}, c.process
 	}
 	return plan.Reason{}, kit.Choose(s.stale(), "older than the program", "runs")
 }
 
-// roughly counts starts: hosts in the same crash loop, each with its own number, are
-// shown as one.
+// roughly rounds a number of starts down, so that hosts in the same crash loop fold in a plan.
 func roughly(runs int) string {
 	for _, many := range []int{1000, 100, 10} {
 		if runs >= many {
-			return fmt.Sprintf("%d+ runs", many)
+			return fmt.Sprintf("%d+ starts", many)
 		}
 	}
-	return kit.Count(runs, "run")
+	return kit.Count(runs, "start")
 }
 
-// kubelet is what was seen of the process, whatever the files beside it are. A
-// process counts from when it was started at the latest.
+// kubelet returns the state of the process, whatever its files are. Started is the latest
+// possible start time.
 func (s kubeletState) kubelet(condition plan.Reason, at time.Time) plan.Kubelet {
 	p, alive := s.own()
 	k := plan.Kubelet{Fault: condition}
 	_, k.Token = readClaims(s.config.claims)
 	if k.Fault == (plan.Reason{}) && !s.settled() {
-		k.Fault = plan.Reason{Code: plan.CodeKubeletSettling, Text: "its kubelet was started a moment ago, and not for the first time: it counts when it has stayed for " + kit.Count(settledAfter, "second")}
+		k.Fault = plan.Reason{Code: plan.CodeKubeletSettling, Text: "the kubelet restarted a moment ago: it counts as running after " + kit.Count(settledAfter, "second")}
 	}
 	if alive && !at.IsZero() {
 		k.Started = at.Add(time.Duration(clockSlack-p.age) * time.Second)
@@ -112,8 +108,7 @@ func (s kubeletState) kubelet(condition plan.Reason, at time.Time) plan.Kubelet 
 	return k
 }
 
-// stale reports whether the process was started before the program that lies
-// there: equal files say nothing about an old process.
+// stale reports whether the process started before the current program was installed.
 func (s kubeletState) stale() bool {
 	p, alive := s.own()
 	if !alive || !s.program.There {
@@ -126,9 +121,8 @@ func (s kubeletState) stale() bool {
 	return s.now-p.age+clockSlack < there
 }
 
-// inCluster says what is wrong with the host's Node though the job runs well. What
-// the cluster says is about this process once it has heard of it, or has had the time
-// to; early says that it has not.
+// inCluster says what is wrong with the Node of a running kubelet. early means that the
+// process is too young to have reported: the Node's status is not about it yet.
 func (s kubeletState) inCluster(v plan.View) (wrong plan.Reason, early bool) {
 	p, alive := s.own()
 	node, there := v.Node.Get()
@@ -138,19 +132,19 @@ func (s kubeletState) inCluster(v plan.View) (wrong plan.Reason, early bool) {
 	case !alive || v.Node.IsUnread():
 		return plan.Reason{}, false
 	case there && node.ProviderID != "" && v.Server.ID != "" && node.ProviderID != v.Server.ProviderID():
-		return plan.Reason{Code: plan.CodeDifferentProviderID, Text: "the Node is of " + node.ProviderID + ", and the kubelet must register another"}, false
+		return plan.Reason{Code: plan.CodeDifferentProviderID, Text: "the Node belongs to " + node.ProviderID + "; the kubelet must register a new one"}, false
 	case p.age < heardAfter && !heard:
 		return plan.Reason{}, true
 	case !there:
-		return plan.Reason{Code: codeNodeMissing, Text: "the cluster has no Node of this name, though the kubelet runs well"}, false
+		return plan.Reason{Code: codeNodeMissing, Text: "the kubelet runs, but the cluster has no Node of this name"}, false
 	case node.Ready != inventory.Ready:
-		return plan.Reason{Code: plan.CodeNodeNotReady, Text: fmt.Sprintf("the Node's Ready is %s (%s), though the kubelet runs well", node.Ready, cmp.Or(node.Why, "no reason given"))}, false
+		return plan.Reason{Code: plan.CodeNodeNotReady, Text: fmt.Sprintf("the kubelet runs, but the Node's Ready condition is %s (%s)", node.Ready, cmp.Or(node.Why, "no reason given"))}, false
 	}
 	return plan.Reason{}, false
 }
 
-// labels warns of labels on the Node that are not the job's, though its kubelet works. They are the kubelet's to
-// write: it does so with each heartbeat, so that a restart would mend nothing for longer than that.
+// labels warns of labels on the Node that differ from the job's. The running kubelet rewrites its labels with each
+// heartbeat, so a restart would not help.
 func (d *kubeletDiff) labels() []plan.StepWarning {
 	node, there := d.view.Node.Get()
 	_, alive := d.seen.own()
@@ -167,29 +161,29 @@ func (d *kubeletDiff) labels() []plan.StepWarning {
 		texts = append(texts, strings.TrimPrefix(f.Name, "label ")+" is "+f.Before)
 	}
 	return []plan.StepWarning{{Fields: fields, Trouble: *codeNodeLabelsDiffer.Trouble(
-		"the Node's labels are not those of --node-labels: "+strings.Join(texts, ", ")+"; the kubelet writes its own again with each heartbeat, every 30 s",
-		"look again in a minute. If it stays: something else writes them (kubectl get node "+d.view.Host.Name+" --show-managed-fields -o yaml), "+
-			"or the kubelet is a build that writes them only when it starts (macfleet restart "+d.view.Host.Name+" tart_kubelet)")}}
+		"the Node's labels differ from --node-labels: "+strings.Join(texts, ", ")+"; the kubelet rewrites its own every 30 s",
+		"plan again in a minute; if they still differ, either something else writes them (kubectl get node "+d.view.Host.Name+" --show-managed-fields -o yaml), "+
+			"or this kubelet build writes them only at its start (macfleet restart "+d.view.Host.Name+" tart_kubelet)")}}
 }
 
-// notJudged warns that nothing is known yet of a kubelet that was started a moment
-// ago, or of its Node. It is the same on all hosts, which are shown as one.
+// notJudged warns that a kubelet that started a moment ago, or its Node, cannot be judged
+// yet. The text is the same on all hosts, so that they fold.
 func (d *kubeletDiff) notJudged() []plan.Trouble {
-	const remedy = "look again in a minute, or wait for it: macfleet hosts --wait ready"
+	const remedy = "macfleet hosts --wait ready"
 	switch k := d.kubelet; {
-	case d.foreign != nil || len(d.taken) > 0: // whose Node this is, nobody can say
+	case d.foreign != nil || len(d.taken) > 0: // unknown which kubelet the Node belongs to
 		return nil
 	case k.Fault.Code == plan.CodeKubeletSettling:
 		return []plan.Trouble{{Code: plan.CodeKubeletSettling, Text: k.Fault.Text, Remedy: remedy}}
 	case d.early:
 		return []plan.Trouble{{Code: plan.CodeNodeNotJudged,
-			Text:   fmt.Sprintf("the kubelet was started less than %d s ago, and the cluster has not heard of it since: its Node is judged when it has, or %[1]d s after the start", heardAfter),
+			Text:   fmt.Sprintf("the kubelet started less than %d s ago and has not reported to the cluster yet: its Node is judged then, or %[1]d s after the start", heardAfter),
 			Remedy: remedy}}
 	}
 	return nil
 }
 
-// labelsThatDiffer are the labels of the kubelet's job that the Node does not have so.
+// labelsThatDiffer returns the job's labels that are missing or different on the Node.
 func labelsThatDiffer(have, want map[string]string) []plan.Field {
 	var out []plan.Field
 	for _, key := range slices.Sorted(maps.Keys(want)) {
@@ -200,18 +194,17 @@ func labelsThatDiffer(have, want map[string]string) []plan.Field {
 	return out
 }
 
-// rival is something else on the host that runs a tart-kubelet.
+// rival is another job, file or process on the host that runs a tart-kubelet.
 type rival struct {
-	target string // in launchd; empty: it is not loaded
-	path   string // of its property list; empty: it has none
-	what   string // for a person
-	end    string // how a person ends it
-	pid    int    // of a process that no job has
+	target string // in launchd; empty: not loaded
+	path   string // of its property list; empty: none
+	what   string // for display
+	end    string // the command that stops it
+	pid    int    // of a process without a job
 }
 
-// rivals finds every other kubelet: by the program that a job runs, whatever its
-// label, by the process that it has, by property lists that the next boot loads,
-// and processes of nobody's.
+// rivals finds every other kubelet: jobs that run its program under any label, property
+// lists that the next boot loads, and processes without a job.
 func (s kubeletState) rivals() []rival {
 	var out []rival
 	pids := map[int]bool{s.service.PID: true}
@@ -232,7 +225,7 @@ func (s kubeletState) rivals() []rival {
 		}
 	}
 	for _, p := range s.processes {
-		// A younger one may be the next of a job that was looked at before it.
+		// A younger process may belong to a job that restarted while it was being read.
 		if !pids[p.pid] && !pids[p.parent] && p.age >= settledAfter {
 			out = append(out, rival{pid: p.pid, what: fmt.Sprintf("the process %d (%s)", p.pid, p.program), end: fmt.Sprintf("sudo kill %d", p.pid)})
 		}
@@ -240,18 +233,16 @@ func (s kubeletState) rivals() []rival {
 	return out
 }
 
-// label is the job's label; of one that is not loaded it is the file's name.
+// label returns the job's label, or the file's name if it is not loaded.
 func (r rival) label() string {
 	return path.Base(cmp.Or(r.target, strings.TrimSuffix(r.path, ".plist")))
 }
 
-// predecessor is the label of the agent's job on hosts that were set up before
-// macfleet.
+// predecessor is the label of the kubelet's job on hosts that were set up before macfleet.
 const predecessor = "dev.tuist.tart-kubelet"
 
-// rivals parts the other kubelets into those that the configuration takes over and
-// the trouble about the rest: two kubelets on one Mac delete each other's virtual
-// machines.
+// rivals splits the other kubelets into those that the configuration takes over and the
+// trouble about the first of the rest: two kubelets on one Mac delete each other's virtual machines.
 func (k tartKubelet) rivals(s kubeletState) (taken []rival, foreign *plan.Trouble) {
 	for _, r := range s.rivals() {
 		if label := r.label(); r.pid == 0 && (label == predecessor || slices.Contains(k.wish.Legacy, label)) {
@@ -260,8 +251,8 @@ func (k tartKubelet) rivals(s kubeletState) (taken []rival, foreign *plan.Troubl
 		}
 		if foreign == nil {
 			foreign = &plan.Trouble{Code: codeSecondKubelet,
-				Text:   "another kubelet is on this host: " + r.what + "; two of them delete each other's virtual machines",
-				Remedy: "end it on the host: " + r.end + kit.Choose(r.pid == 0, "; or let macfleet take it over: write \""+r.label()+"\" into legacy of the tart_kubelet block", "")}
+				Text:   "another kubelet is on this host: " + r.what + "; two kubelets delete each other's virtual machines",
+				Remedy: "stop it on the host: " + r.end + kit.Choose(r.pid == 0, "; or let macfleet take it over: add \""+r.label()+"\" to legacy in the tart_kubelet block", "")}
 		}
 	}
 	return taken, foreign

@@ -11,7 +11,7 @@ import (
 	"github.com/macfleet/macfleet/steps/launchd"
 )
 
-// The places of the Node's agent on a host.
+// The kubelet's paths on a host.
 const (
 	kubeletLabel   = "dev.macfleet.tart-kubelet"
 	kubeletTarget  = "system/" + kubeletLabel
@@ -21,10 +21,10 @@ const (
 	kubeletLog     = "/var/log/tart-kubelet.log"
 )
 
-// kubeletFolders must belong to the login user, whom the agent runs as.
+// kubeletFolders must belong to the login user, whom the kubelet runs as.
 var kubeletFolders = []string{"/var/log/tart-vms", "/var/lib/tart-userdata", kubeletLog}
 
-// kubeletState is what was seen of the Node's agent on a host, at one moment.
+// kubeletState is the kubelet's state on a host at one moment.
 type kubeletState struct {
 	receipt kit.Receipt
 	program kit.InstalledFile
@@ -34,10 +34,10 @@ type kubeletState struct {
 
 	plist    kit.FileState
 	isPlist  bool
-	withheld string          // the digest of a plist that may hold a secret of somebody's; empty: it was read
-	loaded   bool            // launchd has the job
-	service  launchd.Service // as launchd has it
-	disabled bool            // launchd must not start the job
+	withheld string          // digest of a plist that may hold a secret; empty: it was read
+	loaded   bool            // the job is loaded
+	service  launchd.Service // the loaded job
+	disabled bool            // the job is disabled in launchd
 
 	others    []otherJob
 	plists    []string // other property lists that run a tart-kubelet
@@ -47,10 +47,10 @@ type kubeletState struct {
 	owners    map[string]string
 	cpus      int
 	memory    int64 // bytes
-	now       int64 // seconds since 1970, by the host's clock
+	now       int64 // Unix time of the host's clock
 }
 
-// otherJob is a job under another label that has to do with the same program.
+// otherJob is a job with another label that involves the same program.
 type otherJob struct {
 	target, path, program string
 	pid                   int
@@ -64,7 +64,7 @@ type kubeletProcess struct {
 	program     string
 }
 
-// kubelet reads the answer of the script tart_kubelet-state.
+// readKubelet parses the answer of the script tart_kubelet-state.
 func readKubelet(r *kit.Reader, id string) kubeletState {
 	s := kubeletState{free: kit.UnknownSpace, owners: make(map[string]string)}
 	r.Parts(id, s.take)
@@ -105,7 +105,7 @@ func (s *kubeletState) take(p kit.Part) (err error) {
 	case "hardware":
 		if err = p.Worked(); err == nil {
 			if n, _ := fmt.Sscan(p.Body, &s.cpus, &s.memory, new(string)); n != 2 {
-				err = fmt.Errorf("it says %q where cores and memory are asked for", p.Body)
+				err = fmt.Errorf("malformed cores and memory %q", p.Body)
 			}
 		}
 	case "now":
@@ -135,7 +135,7 @@ func (s *kubeletState) job(p kit.Part) (err error) {
 	return err
 }
 
-// other reads some lines of another job's page.
+// other parses the launchctl output of another job.
 func (s *kubeletState) other(p kit.Part) {
 	j := otherJob{target: p.Of}
 	for _, line := range p.Lines() {
@@ -146,7 +146,7 @@ func (s *kubeletState) other(p kit.Part) {
 		case "program":
 			j.program = value
 		case "pid":
-			j.pid, _ = strconv.Atoi(value) // 0 says that nobody knows
+			j.pid, _ = strconv.Atoi(value) // 0: unknown
 		case "gc":
 			j.keepsMachines = value == "off"
 		}
@@ -158,7 +158,7 @@ func (s *kubeletState) process(p kit.Part) error {
 	for _, line := range p.Lines() {
 		words := strings.Fields(line)
 		if len(words) != 4 {
-			return fmt.Errorf("%q is no process", line)
+			return fmt.Errorf("malformed process line %q", line)
 		}
 		pid, err := strconv.Atoi(words[0])
 		parent, perr := strconv.Atoi(words[1])
@@ -171,7 +171,7 @@ func (s *kubeletState) process(p kit.Part) error {
 	return p.Worked()
 }
 
-// elapsed reads how long a process runs, as ps shows it: [[days-]hours:]minutes:seconds.
+// elapsed parses the age of a process as ps shows it: [[days-]hours:]minutes:seconds.
 func elapsed(text string) (seconds int64, err error) {
 	days, clock, found := strings.Cut(text, "-")
 	if !found {
@@ -182,20 +182,19 @@ func elapsed(text string) (seconds int64, err error) {
 		fields = append([]string{"0"}, fields...)
 	}
 	if len(fields) != 3 {
-		return 0, fmt.Errorf("%q is no time", text)
+		return 0, fmt.Errorf("malformed time %q", text)
 	}
 	for i, field := range append([]string{days}, fields...) {
 		n, err := strconv.ParseUint(field, 10, 31)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no time", text)
+			return 0, fmt.Errorf("malformed time %q", text)
 		}
 		seconds = seconds*[]int64{1, 24, 60, 60}[i] + int64(n)
 	}
 	return seconds, nil
 }
 
-// own returns the process of the job. What ended between two questions has
-// none.
+// own returns the job's process, unless it ended while the state was being read.
 func (s *kubeletState) own() (kubeletProcess, bool) {
 	for _, p := range s.processes {
 		if s.loaded && s.service.PID != 0 && p.pid == s.service.PID {
@@ -205,8 +204,7 @@ func (s *kubeletState) own() (kubeletProcess, bool) {
 	return kubeletProcess{}, false
 }
 
-// virtualMachines are those of the login user, running or not, and every one that
-// runs.
+// virtualMachines returns the login user's virtual machines and every running one.
 func (s *kubeletState) virtualMachines() []string {
 	out := append(slices.Clone(s.machines), kit.Running(s.work)...)
 	slices.Sort(out)

@@ -1,4 +1,4 @@
-// Package tartkubelet is the step tart_kubelet: the Node's agent, its identity and its job.
+// Package tartkubelet is the step tart_kubelet: the kubelet's program, kubeconfig and launchd job.
 package tartkubelet
 
 import (
@@ -20,34 +20,32 @@ var files embed.FS
 
 var scripts = kit.ScriptsOf(files)
 
-// The codes that are raised here.
+// The step's codes.
 var (
-	codeBTMDisallowed = plan.NewCode("btm-disallowed", plan.Critical, "macOS does not let the kubelet's job run in the background",
-		"over VNC, allow it in System Settings, General, Login Items & Extensions; or on the host: sudo sfltool resetbtm, and restart it when it is idle (sudo sfltool dumpbtm shows the list)")
-	codeOrphanVM = plan.NewCode("orphan-vm", plan.Notice, "a virtual machine is there that no Pod is behind",
-		"look at it before (as the login user: tart list); a host that makes machines of its own needs a github_runner block, which turns that off")
-	codeKubeletNotWanted = plan.NewCode("kubelet-not-wanted", plan.Notice, "the configuration has no tart_kubelet block, and macfleet made what is there")
+	codeBTMDisallowed = plan.NewCode("btm-disallowed", plan.Critical, "macOS blocks the kubelet's job: it is disallowed as a background item",
+		"allow it over VNC in System Settings, General, Login Items & Extensions; or run sudo sfltool resetbtm on the host and restart the Mac when idle (sudo sfltool dumpbtm shows the list)")
+	codeOrphanVM = plan.NewCode("orphan-vm", plan.Notice, "a local virtual machine belongs to no Pod",
+		"check it first (as the login user: tart list); on a builder, a github_runner block disables this garbage collection")
+	codeKubeletNotWanted = plan.NewCode("kubelet-not-wanted", plan.Notice, "the configuration has no tart_kubelet block, and macfleet had set up the kubelet")
 )
 
-// tartKubelet makes a host a Node of the cluster, last of all that a Pod needs: its
-// program, the kubeconfig of its identity, and a launchd job that keeps it
-// running. What counts is the process: equal files beside an old process, or one
-// that dies at every start, are no Node.
+// tartKubelet makes a host a Node of the cluster: the kubelet's program, the kubeconfig of
+// its identity, and a launchd job that keeps it running. It judges the process, not only the
+// files: an outdated or crashing process is no Node.
 type tartKubelet struct {
 	wish *fleet.TartKubelet
 	host fleet.Host
 }
 
-// newTartKubelet returns the step of a host.
+// New returns the step of a host.
 func New(h fleet.Host) plan.Step { return tartKubelet{wish: h.Spec.TartKubelet, host: h} }
 
 func (tartKubelet) ID() plan.StepID { return "tart_kubelet" }
 
-// MakesNode reports whether the host is to be a Node.
+// MakesNode reports whether the host should be a Node.
 func (k tartKubelet) MakesNode() bool { return k.wish != nil }
 
-// Wanted is the job without what only the host and the inventory know, and what the
-// job rests on.
+// Wanted is the job and what it needs, without values that only the host or the inventory know.
 func (k tartKubelet) Wanted() string {
 	if k.wish == nil {
 		return ""
@@ -63,10 +61,9 @@ func (k tartKubelet) Wanted() string {
 	})
 }
 
-// Probes asks one question about all that is of the host, as it is judged from one
-// moment, and one about macOS's list of background items, which is slow on some
-// releases and must not hold up the rest. Where no kubelet is wanted, what another
-// wish left there is all that matters.
+// Probes returns one probe for the whole state, so that it is judged from one moment, and
+// one for macOS's list of background items, which is slow on some releases. Without a
+// tart_kubelet block it only looks for what an earlier one left.
 func (k tartKubelet) Probes() []plan.Probe {
 	state := scripts.Probe(k.ID(), "state", plan.Root, k.host.User)
 	state.ID = k.stateID()
@@ -76,7 +73,7 @@ func (k tartKubelet) Probes() []plan.Probe {
 	return []plan.Probe{state, scripts.Probe(k.ID(), "background", plan.Root)}
 }
 
-// backgroundID is the probe that asks for macOS's list of background items.
+// backgroundID is the probe for macOS's list of background items.
 const backgroundID = "tart_kubelet.background"
 
 func (k tartKubelet) stateID() string { return string(k.ID()) + ".state/" + k.host.User }
@@ -93,7 +90,7 @@ func (k tartKubelet) Diff(v plan.View) plan.Finding {
 	return d.finding()
 }
 
-// Restart starts the job anew, as it is wanted.
+// Restart returns the change that restarts the job.
 func (k tartKubelet) Restart(v plan.View) plan.Change {
 	r := kit.Reader{Facts: v.Facts}
 	d := kubeletDiff{step: k, view: v, seen: readKubelet(&r, k.stateID())}
@@ -101,14 +98,14 @@ func (k tartKubelet) Restart(v plan.View) plan.Change {
 	return d.run()
 }
 
-// kubeletDiff compares one host with what is wanted of it.
+// kubeletDiff compares one host with its wanted state.
 type kubeletDiff struct {
 	step    tartKubelet
 	view    plan.View
 	seen    kubeletState
 	goal    kit.Goal
-	noWay   *plan.Trouble // there is nothing to roll back to
-	noRoom  *plan.Trouble // the reserve leaves nothing
+	noWay   *plan.Trouble // no version to roll back to
+	noRoom  *plan.Trouble // the reserve leaves nothing for Pods
 	job     launchd.Job
 	plist   string // of the job
 	taken   []rival
@@ -121,12 +118,12 @@ type kubeletDiff struct {
 	condition, cluster      plan.Reason
 	kubelet                 plan.Kubelet
 	stale                   bool
-	older                   bool // the job's file is as an older macfleet rendered it
-	early                   bool // the cluster cannot have heard of the process yet
+	older                   bool // an older macfleet rendered the job's file
+	early                   bool // the process is too young to have reported to the cluster
 }
 
-// compare makes all that the finding says. What the cluster did not answer is
-// noted as unread.
+// compare fills in everything the finding needs. What the cluster did not answer is recorded
+// as unread.
 func (d *kubeletDiff) compare(r *kit.Reader) {
 	s, v, wish := d.seen, d.view, d.step.wish
 	d.goal, d.noWay = s.receipt.Goal(wish.Artifact, s.kept, v.Rollback)
@@ -164,11 +161,11 @@ func (d *kubeletDiff) compareConfig(r *kit.Reader) {
 	unread := func(why string) { r.Unread = append(r.Unread, plan.Unread{Probe: d.step.stateID(), Why: why}) }
 	join, ok := d.view.Join.Get()
 	if !ok {
-		unread("how hosts reach the cluster is not known: " + cmp.Or(d.view.Join.Why(), "nothing says it"))
+		unread("the cluster's address for hosts is unknown: " + cmp.Or(d.view.Join.Why(), "not reported"))
 		return
 	}
 	if d.view.Identity.IsUnread() {
-		unread("the host's identity in the cluster is not known: " + cmp.Or(d.view.Identity.Why(), "nothing says it"))
+		unread("the host's identity in the cluster is unknown: " + cmp.Or(d.view.Identity.Why(), "not reported"))
 		return
 	}
 	var err error
@@ -177,7 +174,7 @@ func (d *kubeletDiff) compareConfig(r *kit.Reader) {
 	}
 }
 
-// words are a reason in short, the same on every host.
+// words shortens a reason to its code, which is the same on every host.
 func words(r plan.Reason) string {
 	code := strings.TrimPrefix(strings.TrimPrefix(r.Code.String(), "kubelet-"), "node-")
 	return strings.ReplaceAll(code, "-", " ")
@@ -191,8 +188,8 @@ func names(all []rival) []string {
 	return out
 }
 
-// foldersOf says whether the agent can write where it has to: one that cannot open
-// its log ends with 78 and says nothing.
+// foldersOf reports folders that the kubelet cannot write to: one that cannot open its log
+// exits with code 78 and no message.
 func (s kubeletState) foldersOf(user string) string {
 	var wrong []string
 	for _, path := range kubeletFolders {
@@ -201,14 +198,14 @@ func (s kubeletState) foldersOf(user string) string {
 		case "":
 			wrong = append(wrong, path+" is missing")
 		default:
-			wrong = append(wrong, path+" is "+owner+"'s")
+			wrong = append(wrong, path+" is owned by "+owner)
 		}
 	}
 	return kit.ListOr(wrong, "the login user's")
 }
 
 func (d *kubeletDiff) finding() plan.Finding {
-	all := slices.Concat([]kit.Setting{d.version, d.access, d.config}, d.jobSettings, d.rest) // both sides in normal form
+	all := slices.Concat([]kit.Setting{d.version, d.access, d.config}, d.jobSettings, d.rest)
 	f := plan.Finding{Facts: kit.Facts(all), VMs: inventory.Present(d.seen.virtualMachines()), Kubelet: inventory.Present(d.kubelet),
 		Watched: d.labels(), Warnings: slices.Concat(d.seen.receipt.RolledBack(d.goal, d.view.Rollback), d.orphans(), d.notJudged())}
 	if !slices.ContainsFunc(all, kit.Setting.Differs) && !d.older {
@@ -223,7 +220,7 @@ func (d *kubeletDiff) finding() plan.Finding {
 	return f
 }
 
-// refusal says why the changes must not be made now.
+// refusal returns why the changes must not be made now, or nil.
 func (d *kubeletDiff) refusal(changes []plan.Change) *plan.Trouble {
 	if d.goal.SHA == "" {
 		return kit.ArtifactMissing(d.step.ID())
@@ -237,8 +234,8 @@ func (d *kubeletDiff) refusal(changes []plan.Change) *plan.Trouble {
 	return t
 }
 
-// leastFree is how many bytes a host must have free: no virtual machine starts
-// with less, and no log is written.
+// leastFree is the free space in bytes that a host needs to start virtual machines and write
+// logs.
 const leastFree = 1 << 30
 
 func (d *kubeletDiff) diskFull(needed int64) *plan.Trouble {
@@ -248,37 +245,35 @@ func (d *kubeletDiff) diskFull(needed int64) *plan.Trouble {
 	return kit.DiskFull(d.seen.free, needed)
 }
 
-// background says that macOS does not let the job start by itself. Only a person can
-// allow it again.
+// background returns the trouble that macOS disallows the job as a background item. Only a
+// person can allow it again.
 func (d *kubeletDiff) background() *plan.Trouble {
 	a, ok := d.view.Facts.Get(backgroundID).Get()
 	if !ok || !strings.Contains(a.Stdout, "disallowed") {
 		return nil
 	}
-	return codeBTMDisallowed.Trouble("macOS's list of background items disallows " + kubeletLabel + ": it does not come back after a boot, nor by itself after it ended")
+	return codeBTMDisallowed.Trouble(kubeletLabel + " is disallowed in macOS's list of background items: it starts neither after a reboot nor after a crash")
 }
 
-// collectsAgain reports whether machines that were kept would be deleted from now
-// on.
+// collectsAgain reports whether the changes turn the garbage collection of virtual machines on.
 func (d *kubeletDiff) collectsAgain() bool {
 	return !d.view.Host.Spec.BuildsImages() && !d.seen.collects()
 }
 
-// hurtsWork reports whether what goes on on the host would not outlive the changes: its
-// machines would be collected from now on.
+// hurtsWork reports whether the garbage collection would delete virtual machines in use.
 func (d *kubeletDiff) hurtsWork() bool { return d.collectsAgain() && len(d.seen.work) > 0 }
 
-// endsWork reports whether the changes may boot out a job that its virtual machines end with. launchd does not show of a
-// job whether it abandons them, so its file has to say it. What outlived a process that ended by itself outlives the job.
-// A Pod may come between the plan and the apply, so it does not matter whether a machine runs now.
+// endsWork reports whether the changes may boot out a job whose virtual machines end with it. launchctl does not show
+// AbandonProcessGroup, so the job's file decides. Whether a machine runs now does not matter: a Pod may start before the
+// apply.
 func (d *kubeletDiff) endsWork() bool {
 	s := d.seen
 	runs := s.loaded && s.service.PID != 0 && d.condition == (plan.Reason{})
 	return runs && d.way() != "kick" && !s.abandons(!d.jobSettings[2].Differs())
 }
 
-// unbacked are the local virtual machines that no Pod of the Node is behind. ok is
-// false where nobody knows the Pods. The base images of the agent's own are none.
+// unbacked returns the local virtual machines without a Pod, except the kubelet's base
+// images. ok is false if the Pods are unknown.
 func (d *kubeletDiff) unbacked() (out []string, ok bool) {
 	pods, ok := d.view.Pods.Get()
 	for _, name := range d.seen.machines {
@@ -290,18 +285,17 @@ func (d *kubeletDiff) unbacked() (out []string, ok bool) {
 	return out, ok || d.view.Pods.IsAbsent()
 }
 
-// orphans warns of machines that the garbage collection takes. On a builder they
-// are its work.
+// orphans warns of machines that the garbage collection will delete.
 func (d *kubeletDiff) orphans() []plan.Trouble {
 	left, known := d.unbacked()
 	if len(left) == 0 || !known || d.view.Host.Spec.BuildsImages() || d.collectsAgain() {
 		return nil
 	}
-	return []plan.Trouble{*codeOrphanVM.Trouble("no Pod is behind the local " + kit.Choose(len(left) == 1, "virtual machine ", "virtual machines ") +
-		strings.Join(left, ", ") + ", so the kubelet deletes it within 5 minutes")}
+	return []plan.Trouble{*codeOrphanVM.Trouble("no Pod owns the local " + kit.Choose(len(left) == 1, "virtual machine ", "virtual machines ") +
+		strings.Join(left, ", ") + ": the kubelet deletes " + kit.Choose(len(left) == 1, "it", "them") + " within 5 minutes")}
 }
 
-// leave is the finding where the host is to be no Node: what macfleet made goes.
+// leave removes what macfleet set up on a host that should not be a Node.
 func (k tartKubelet) leave(v plan.View, seen kubeletState, r *kit.Reader) plan.Finding {
 	if f, blind := r.Blind(v); blind {
 		return f
@@ -321,7 +315,7 @@ func (k tartKubelet) leave(v plan.View, seen kubeletState, r *kit.Reader) plan.F
 		all = append(all, kit.Compare("receipt", "made by macfleet", ""))
 	}
 	return plan.Finding{Facts: kit.Facts(all), Busy: kit.Tasks(seen.work), Changes: []plan.Change{{
-		Reason:     plan.Reason{Code: codeKubeletNotWanted, Text: "the configuration has no tart_kubelet block for this host, and macfleet made what is here"},
+		Reason:     plan.Reason{Code: codeKubeletNotWanted, Text: "no tart_kubelet block is configured for this host, and macfleet had set up the kubelet"},
 		Fields:     kit.Fields(all...),
 		Disruption: plan.Drain,
 		Removes:    true,

@@ -182,9 +182,9 @@ func kubeletCases() []namedKubelet {
 		{"token of another Secret", func(c *kubeletCase) { c.mac.ConfigClaims = stepstest.Claims(stepstest.AccountUID, "other") }, "token-revoked kubeconfig, token-revoked run kick"},
 		{"the identity is gone", func(c *kubeletCase) { c.view.Identity = inventory.Absent[inventory.Identity]() }, "token-revoked kubeconfig, token-revoked run kick"},
 		{"a token that says nothing", func(c *kubeletCase) { c.mac.ConfigClaims = "" }, ""},
-		{"the cluster is not known", func(c *kubeletCase) { c.view.Join = inventory.Unread[inventory.Join]("it was forbidden") }, "unread how hosts reach the cluster is not known: it was forbidden"},
+		{"the cluster is not known", func(c *kubeletCase) { c.view.Join = inventory.Unread[inventory.Join]("it was forbidden") }, "unread the cluster's address for hosts is unknown: it was forbidden"},
 		{"identities are not known", func(c *kubeletCase) { c.view.Identity = inventory.Unread[inventory.Identity]("it was forbidden") },
-			"unread the host's identity in the cluster is not known: it was forbidden"},
+			"unread the host's identity in the cluster is unknown: it was forbidden"},
 		{"folders of somebody else", func(c *kubeletCase) { c.mac.Folders = strings.Replace(c.mac.Folders, "m1:staff", "root:wheel", 1) }, "kubelet-folders run kick"},
 		{"unfinished", func(c *kubeletCase) { c.view.Pending = true }, "unfinished run ask"},
 		{"second-kubelet of before", func(c *kubeletCase) {
@@ -554,20 +554,20 @@ func TestKubeletRemedy(t *testing.T) {
 		c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
 		c.mac.Kept += older + "\n"
 	}
-	const back = "macfleet apply --rollback --on name=" + name + " --step tart_kubelet brings back 0.3.0"
+	const back = "macfleet apply --rollback --on name=" + name + " --step tart_kubelet"
 	for _, tc := range []struct {
 		name string
 		edit func(*kubeletCase)
 		want string
 	}{
 		{"one from before", before, back},
-		{"its file is gone", func(c *kubeletCase) { before(c); c.mac.Kept = a.SHA256 + "\n" }, "no other version"},
-		{"the first", func(*kubeletCase) {}, "no other version"},
+		{"its file is gone", func(c *kubeletCase) { before(c); c.mac.Kept = a.SHA256 + "\n" }, "no previous version"},
+		{"the first", func(*kubeletCase) {}, "no previous version"},
 		{"the version changes", func(c *kubeletCase) {
 			c.mac.Receipt = strings.Replace(c.mac.Receipt, "current "+a.SHA256+" 0.4.0", "current "+older+" 0.3.0", 1)
 			c.mac.Kept += older + "\n"
 		}, back},
-		{"on the way back", func(c *kubeletCase) { before(c); c.view.Rollback = true }, "no other version"},
+		{"on the way back", func(c *kubeletCase) { before(c); c.view.Rollback = true }, "no previous version"},
 	} {
 		c := newKubeletCase()
 		tc.edit(c)

@@ -12,39 +12,38 @@ import (
 )
 
 var (
-	codePFConfBroken = plan.NewCode("pf-conf-broken", plan.Critical, "/etc/pf.conf cannot be read",
-		"mend it on the host; pfctl -nf /etc/pf.conf says what pf thinks of it")
-	codePFConfMissing = plan.NewCode("pf-conf-missing", plan.Critical, "the host has no /etc/pf.conf", "put macOS's own file back")
-	codeForeignAnchor = plan.NewCode("foreign-anchor", plan.Warning, "the anchor of that name was not made by macfleet",
-		"choose another anchor in the vm_firewall block, or remove it on the host")
+	codePFConfBroken = plan.NewCode("pf-conf-broken", plan.Critical, "/etc/pf.conf cannot be parsed",
+		"fix the file on the host; pfctl -nf /etc/pf.conf shows pf's own errors")
+	codePFConfMissing = plan.NewCode("pf-conf-missing", plan.Critical, "the host has no /etc/pf.conf", "restore macOS's own /etc/pf.conf")
+	codeForeignAnchor = plan.NewCode("foreign-anchor", plan.Warning, "another tool created an anchor of this name",
+		"choose another anchor name in the vm_firewall block, or remove the anchor on the host")
 )
 
-// comparison is a host's packet filter beside what is wanted of it, and what was seen in
-// the terms of the wish.
+// comparison compares a host's packet filter with the configuration.
 type comparison struct {
 	view      plan.View
 	seen      packetFilter
 	want      packetFilterWish
 	live      anchorState // of the wanted anchor
 	evaluated bool        // the live main ruleset evaluates it
-	missing   []string    // of macOS's own anchor points, those that are not live
-	leftover  []string    // tables of ours where none should be
-	legacy    []string    // anchors given up that are somewhere yet
-	reference bool        // macfleet's own is held
+	missing   []string    // macOS's own anchor points that are not live
+	leftover  []string    // macfleet's tables where none should be
+	legacy    []string    // replaced anchors that still exist
+	reference bool        // macfleet's pf reference is held
 	form      pf.Form
-	whole     pf.Conf  // pf.conf with all lines of macOS's own
-	lacks     []string // those that it lacks
+	whole     pf.Conf  // pf.conf with all of macOS's own lines
+	lacks     []string // macOS's lines that are missing
 	file, job string   // "as rendered", "loaded", or what is wrong
 }
 
 const jobLoaded = "loaded"
 
 func brokenConf(err error) *plan.Trouble {
-	return codePFConfBroken.Trouble(pfConfPath + " cannot be read: " + err.Error())
+	return codePFConfBroken.Trouble(pfConfPath + " cannot be parsed: " + err.Error())
 }
 
-// inspect brings what was seen into the terms of the wish. It returns what
-// macfleet must not touch.
+// inspect fills in the comparison. It returns the trouble if macfleet must not change the
+// host.
 func (c *comparison) inspect() *plan.Trouble {
 	if _, there := c.seen.files[pfConfPath]; !there {
 		return codePFConfMissing.Trouble("the host has no " + pfConfPath)
@@ -56,8 +55,8 @@ func (c *comparison) inspect() *plan.Trouble {
 	c.form, c.file, c.job = form, c.anchorFile(), c.bootJob()
 	c.reference = pf.Holds(c.seen.held, c.seen.token)
 	c.whole, c.lacks = c.seen.conf.WithStock(c.seen.first, append([]string{c.want.anchor}, c.want.givenUp...))
-	// Without nat-anchor "com.apple/*" the network of virtual machines dies silently.
-	// Points of dummynet are in no listing of ours.
+	// Without nat-anchor "com.apple/*", virtual machines silently lose their network.
+	// The listings do not include dummynet points.
 	for _, p := range c.whole.Points() {
 		if p.IsApple() && p.Kind != "dummynet-anchor" && !slices.Contains(c.seen.points, p) && !slices.Contains(c.missing, p.String()) {
 			c.missing = append(c.missing, p.String())
@@ -94,7 +93,7 @@ func (c *comparison) inspect() *plan.Trouble {
 func (c *comparison) anchorFile() string {
 	file := c.seen.files[pf.File(c.want.anchor)]
 	if file.Text != c.want.file && file.Mode == kit.FileMode && pf.IsRendered(file.Text) {
-		return "of an earlier wish"
+		return "of an earlier configuration"
 	}
 	return file.Is(file.Text == c.want.file, kit.FileMode)
 }
@@ -112,9 +111,9 @@ func (c *comparison) bootJob() string {
 	return state
 }
 
-// stranger refuses an anchor of the wanted name that somebody else made and that
-// pf.conf does not name: one that pf.conf names, with marks or without, is an
-// earlier form of ours and is taken over.
+// stranger refuses an anchor of the wanted name that another tool created and that pf.conf
+// does not mention. An anchor that pf.conf mentions is an earlier form of macfleet's and is
+// taken over.
 func (c *comparison) stranger() *plan.Trouble {
 	if c.view.Proven || c.view.Pending || c.form.Blocks > 0 || c.form.Bare > 0 || c.form.Unclosed {
 		return nil
@@ -125,14 +124,14 @@ func (c *comparison) stranger() *plan.Trouble {
 		return nil
 	case there:
 	case len(c.live.rules) > 0 && !slices.Equal(c.live.rules, pf.Rules()):
-		what = "the rules that are live in the anchor " + c.want.anchor
+		what = "the live rules of the anchor " + c.want.anchor
 	default:
 		return nil
 	}
-	return codeForeignAnchor.Trouble(fmt.Sprintf("macfleet did not make %s, and /etc/pf.conf does not name the anchor", what))
+	return codeForeignAnchor.Trouble(fmt.Sprintf("another tool created %s, and /etc/pf.conf does not mention the anchor", what))
 }
 
-// held is what a table of the anchor holds; without rules there is no table.
+// held returns the content of a table of the anchor.
 func (c *comparison) held(table string) string {
 	if text := c.live.held[table]; text != "" && len(c.live.rules) > 0 {
 		return text
@@ -140,7 +139,7 @@ func (c *comparison) held(table string) string {
 	return "nothing"
 }
 
-// describeForm says in which forms pf.conf has the anchor.
+// describeForm formats how pf.conf mentions the anchor.
 func describeForm(f pf.Form) string {
 	var out []string
 	switch {
@@ -157,7 +156,7 @@ func describeForm(f pf.Form) string {
 		out = append(out, fmt.Sprintf("%d lines without marks", f.Bare))
 	}
 	if f.Unclosed {
-		out = append(out, "a mark without its other half")
+		out = append(out, "an unpaired mark")
 	}
 	if len(f.Legacy) > 0 {
 		out = append(out, "lines of "+strings.Join(f.Legacy, ", "))
@@ -168,11 +167,9 @@ func describeForm(f pf.Form) string {
 // Facts and wish are written in terms that do not depend on the wish: the facts
 // of a host must not move, and look like drift, when the configuration does.
 
-// settings are both sides: of what a change moves, as a person reads them, first what is
-// live and then the files; and of what the facts say of the packet filter beside single
-// anchors. That an earlier run is unfinished is among the facts where it is all that
-// differs: beside another wish, of which a run was taken back, the host is as it was last
-// proven and nobody has edited it.
+// settings returns what a change updates, for display (first the live state, then files), and
+// the facts beside single anchors. An unfinished earlier run is a fact only if nothing else
+// differs: otherwise a change that was undone would look like an edit.
 func (c *comparison) settings() (moved, facts []kit.Setting) {
 	w := c.want
 	evaluated, given, network := w.anchor+", evaluated", "none", "covered"
@@ -208,7 +205,7 @@ func (c *comparison) settings() (moved, facts []kit.Setting) {
 	}
 	facts = []kit.Setting{enabled}
 	if _, earlier := bootJobAnchor(c.seen.files[bootJobPath].Text); !earlier {
-		facts = append(facts, reference) // an earlier version knew of none: that there is none is no drift then
+		facts = append(facts, reference) // earlier versions took no reference, so a missing one is no drift
 	}
 	return moved, append(facts,
 		stock,
@@ -219,14 +216,14 @@ func (c *comparison) settings() (moved, facts []kit.Setting) {
 		kit.Compare("boot job", c.jobText(), w.anchor+", loaded"))
 }
 
-// stockLines compares the lines of macOS's own in /etc/pf.conf.
+// stockLines compares macOS's own lines in /etc/pf.conf.
 func stockLines(lacks []string) kit.Setting {
 	return kit.Compare("macOS's own lines of pf.conf", kit.Choose(len(lacks) == 0, "there", "missing: "+strings.Join(lacks, ", ")), "there")
 }
 
 var settledForm = pf.Form{Blocks: 1, Settled: true}
 
-// text is the wish.
+// text is the configuration in normal form.
 func (w packetFilterWish) text() string {
 	_, all := (&comparison{want: w}).settings()
 	return kit.Wanted(append(all,
@@ -235,9 +232,8 @@ func (w packetFilterWish) text() string {
 		kit.Compare("file "+w.anchor, "", oneLine(w.file))))
 }
 
-// anchorFacts is what there is of the anchors that the wish or an earlier one names, in the
-// terms of the wish's text. A point that evaluates nothing stays in the kernel until the
-// next boot and says nothing.
+// anchorFacts describes the anchors of this and earlier configurations, in the same form as
+// text. Empty anchor points stay in the kernel until the next boot and are ignored.
 func (c *comparison) anchorFacts() []kit.Setting {
 	var all []kit.Setting
 	for _, name := range slices.Sorted(slices.Values(append([]string{c.want.anchor}, c.want.givenUp...))) {
@@ -245,7 +241,7 @@ func (c *comparison) anchorFacts() []kit.Setting {
 		if live.filled || evaluated && name == c.want.anchor {
 			all = append(all, kit.Setting{Name: "anchor " + name, Seen: anchorText(evaluated, live.rules, live.held)})
 		}
-		if form, _ := c.seen.conf.Inspect(name, nil); !form.Absent() { // inspect has looked at all names
+		if form, _ := c.seen.conf.Inspect(name, nil); !form.Absent() { // inspect has checked all names
 			all = append(all, kit.Setting{Name: "pf.conf " + name, Seen: describeForm(form)})
 		}
 		if file, there := c.seen.files[pf.File(name)]; there && (name == c.want.anchor || slices.Contains(c.want.former, name)) {
@@ -262,7 +258,7 @@ func (c *comparison) anchorFacts() []kit.Setting {
 	return all
 }
 
-// oneLine writes a file in one line, which needs no quoting: a big fleet has many.
+// oneLine joins the lines of a file, so that the text needs no quoting.
 func oneLine(text string) string {
 	const end = " | "
 	if strings.Contains(text, end) {
@@ -276,7 +272,7 @@ func anchorText(evaluated bool, rules []string, tables map[string]string) string
 		pf.SourceTable + " " + tables[pf.SourceTable] + "; " + pf.BlockedTable + " " + tables[pf.BlockedTable]
 }
 
-// jobText says whose boot job there is.
+// jobText describes the boot job.
 func (c *comparison) jobText() string {
 	file := c.seen.files[bootJobPath]
 	name, _ := bootJobAnchor(file.Text)

@@ -25,7 +25,7 @@ func TestVMFirewallRolledBack(t *testing.T) {
 	for _, field := range stepstest.FieldsOf(f) {
 		names = append(names, field.Name+": "+field.Before+" → "+field.After)
 	}
-	stepstest.Expect(t, "fields", "blocked_dst: 10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12 → 10.0.0.0/8\nanchor file: of an earlier wish → as rendered\nearlier run: unfinished → finished", strings.Join(names, "\n"))
+	stepstest.Expect(t, "fields", "blocked_dst: 10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12 → 10.0.0.0/8\nanchor file: of an earlier configuration → as rendered\nearlier run: unfinished → finished", strings.Join(names, "\n"))
 	if f := judged(t, firewalled, p, plan.View{Proven: true, Pending: true}); len(f.Changes) != 1 || f.Facts == proven.Facts || f.Changes[0].Reason.Code.String() != "unfinished" {
 		t.Errorf("the first wish again: %+v", f)
 	}

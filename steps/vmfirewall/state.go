@@ -19,52 +19,52 @@ const (
 	bootJobPath = "/Library/LaunchDaemons/dev.macfleet.pf.plist"
 )
 
-// packetFilter is what was seen of pf on a host.
+// packetFilter is the seen state of pf on a host.
 type packetFilter struct {
 	enabled bool
-	listed  []string   // anchors that the kernel has
-	points  []pf.Point // where the live main ruleset evaluates anchors
+	listed  []string   // anchors in the kernel
+	points  []pf.Point // anchor points of the live main ruleset
 	main    string     // the rules of the live main ruleset, as listed
 	tables  []string   // of the main ruleset
 	anchors map[string]anchorState
 	files   map[string]kit.FileState // by path: pf.conf, anchors' files, the boot job
-	conf    pf.Conf                  // pf.conf, read once
-	broken  error                    // why it cannot be
-	first   pf.Conf                  // the lines of macOS's own that it had at the first contact
-	job     bool                     // launchd has the boot job
-	held    string                   // the references of pf that there are
-	token   string                   // what pfctl said of macfleet's own
-	work    []kit.Working            // virtual machines that run, and what makes them; asked where there is a bridge
-	writer  bool                     // fail2ban is installed, which writes rules too
-	bridge  netip.Prefix             // the network of virtual machines; invalid: none runs
+	conf    pf.Conf                  // parsed pf.conf
+	broken  error                    // why it could not be parsed
+	first   pf.Conf                  // macOS's own lines at first contact
+	job     bool                     // the boot job is loaded
+	held    string                   // existing pf references
+	token   string                   // pfctl's output for macfleet's own reference
+	work    []kit.Working            // running virtual machines and builds; probed only if there is a bridge
+	writer  bool                     // fail2ban is installed: it writes pf rules too
+	bridge  netip.Prefix             // the network of virtual machines; invalid: none running
 }
 
-// anchorState is an anchor as it is in the kernel.
+// anchorState is an anchor in the kernel.
 type anchorState struct {
 	filled bool              // it has rules
 	rules  []string          // in normal form
-	held   map[string]string // what each of our tables holds that is there
-	odd    error             // what is not understood of it
+	held   map[string]string // content of macfleet's tables
+	odd    error             // what could not be parsed
 }
 
 func (p packetFilter) confText() string { return p.files[pfConfPath].Text }
 
-// evaluates reports whether the live main ruleset has a point of the anchor.
+// evaluates reports whether the live main ruleset evaluates the anchor.
 func (p packetFilter) evaluates(anchor string) bool {
 	return slices.Contains(p.points, pf.FilterPoint(anchor))
 }
 
-// readPacketFilter reads the answer of the script vm_firewall-state.
+// readPacketFilter parses the answer of the script vm_firewall-state.
 func readPacketFilter(r *kit.Reader, id string) packetFilter {
 	p := packetFilter{anchors: make(map[string]anchorState), files: make(map[string]kit.FileState)}
 	r.Parts(id, p.take)
 	if p.conf, p.broken = pf.Parse(p.confText()); strings.ContainsRune(p.confText(), 0) {
-		p.broken = errors.New("it holds a NUL byte")
+		p.broken = errors.New("it contains a NUL byte")
 	}
 	return p
 }
 
-// take reads one part.
+// take parses one part.
 func (p *packetFilter) take(part kit.Part) (err error) {
 	if what, inAnchor := strings.CutPrefix(part.Name, "live "); inAnchor {
 		return p.live(what, part)
@@ -86,7 +86,7 @@ func (p *packetFilter) take(part kit.Part) (err error) {
 	case "work":
 		p.work, err = kit.Works(part)
 	case "bridge":
-		if part.Exit == 0 { // else no virtual machine runs
+		if part.Exit == 0 { // otherwise no virtual machine runs
 			p.bridge = bridgeNetwork(part.Body)
 		}
 	case "info":
@@ -113,12 +113,12 @@ func (p *packetFilter) take(part kit.Part) (err error) {
 	return err
 }
 
-// live reads what the kernel says of an anchor. One that only a file knows has nothing
-// there; a table that is not there, or an anchor, ends with another code.
+// live parses the kernel's state of an anchor. For a missing anchor or table, pfctl exits
+// with another code.
 func (p *packetFilter) live(what string, part kit.Part) error {
 	state := p.anchors[part.Of]
 	switch {
-	case what == "tables": // which earlier versions asked for; showing each says the same
+	case what == "tables": // asked by earlier versions
 		return nil
 	case what != "rules" && !slices.Contains(pf.Tables(), what):
 		return kit.ErrPart
@@ -140,8 +140,7 @@ func (p *packetFilter) live(what string, part kit.Part) error {
 	return nil
 }
 
-// bridgeNetwork reads the network of `ifconfig bridge100`, which exists while
-// virtual machines run.
+// bridgeNetwork parses `ifconfig bridge100`, which exists while virtual machines run.
 func bridgeNetwork(text string) netip.Prefix {
 	words := strings.Fields(text)
 	for i := range max(len(words)-3, 0) {
@@ -158,11 +157,11 @@ func bridgeNetwork(text string) netip.Prefix {
 	return netip.Prefix{}
 }
 
-var codeUnknownAnchor = plan.NewCode("unknown-anchor", plan.Warning, "an anchor is there that may be macfleet's, and nothing proves it",
-	"where it is macfleet's, say so in the first line of its file")
+var codeUnknownAnchor = plan.NewCode("unknown-anchor", plan.Warning, "a pf anchor may be macfleet's, but nothing confirms it",
+	"if it is macfleet's, add macfleet's header as the first line of its file")
 
-// ours returns the anchors that macfleet made, by what it alone writes: the first
-// line of an anchor's file, and the boot job, which names its anchor.
+// ours returns the anchors that macfleet set up, known by the header of an anchor's file and
+// by the boot job, which names its anchor.
 func (p packetFilter) ours() []string {
 	var out []string
 	for path, file := range p.files {
@@ -177,25 +176,23 @@ func (p packetFilter) ours() []string {
 	return out
 }
 
-// made returns the anchors that macfleet made, beside the wanted one where there
-// is a wish. Where nothing names one and the marker says that there was one, a
-// block as macfleet writes it counts whose file or live rules are as macfleet's,
-// though somebody took the first line of the file. unsure are those of which
-// nobody can say it.
+// made returns the anchors that macfleet set up, other than the wanted one. If none is
+// marked but the marker says that there was one, a block like macfleet's counts whose file or
+// live rules resemble macfleet's. unsure are anchors of unknown origin.
 func (p packetFilter) made(v plan.View, wanted string) (names, unsure []string) {
 	names = p.ours()
 	if len(names) > 0 || !v.Proven {
 		return names, nil
 	}
 	if p.broken != nil {
-		return nil, nil // which is refused
+		return nil, nil // refused elsewhere
 	}
 	marked := slices.DeleteFunc(p.conf.Marked(), func(name string) bool {
 		form, err := p.conf.Inspect(name, nil)
 		return err != nil || form.Blocks == 0
 	})
 	if slices.Contains(marked, wanted) {
-		return nil, nil // the proof is of that one
+		return nil, nil // the marker is about that one
 	}
 	for _, name := range marked {
 		file, there := p.files[pf.File(name)]
@@ -218,16 +215,16 @@ func (p packetFilter) made(v plan.View, wanted string) (names, unsure []string) 
 	return nil, unsure
 }
 
-// resembles reports whether an anchor's file or its live rules are as macfleet's.
+// resembles reports whether an anchor's file or live rules look like macfleet's.
 func (p packetFilter) resembles(anchor, file string) bool {
 	return pf.Resembles(file) || slices.Equal(p.anchors[anchor].rules, pf.Rules())
 }
 
-// unsureWhose warns of anchors that may be macfleet's.
+// unsureWhose warns of anchors of unknown origin.
 func unsureWhose(names []string) plan.Trouble {
 	return plan.Trouble{Code: codeUnknownAnchor,
-		Text: "macfleet made a firewall on this host, and nothing says any more which anchor it is; it may be " +
-			strings.Join(names, ", ") + ", which is left alone",
-		Remedy: "where it is macfleet's, make \"" + pf.Header + "\" the first line of " + pf.File(names[0]) +
-			"; where it is not, apply the vm_firewall block once more and then take it away"}
+		Text: "macfleet set up a firewall on this host, but its anchor is no longer marked; it may be " +
+			strings.Join(names, ", ") + ", which macfleet leaves unchanged",
+		Remedy: "if it is macfleet's, make \"" + pf.Header + "\" the first line of " + pf.File(names[0]) +
+			"; if not, apply the vm_firewall block once more and then remove it"}
 }

@@ -1,4 +1,4 @@
-// Package vmfirewall is the step vm_firewall: what virtual machines may not reach.
+// Package vmfirewall is the step vm_firewall: it blocks virtual machines from private networks.
 package vmfirewall
 
 import (
@@ -20,16 +20,15 @@ var files embed.FS
 var scripts = kit.ScriptsOf(files)
 
 var (
-	codeVMFirewallNotRendered = plan.NewCode("vm-firewall-not-rendered", plan.Warning, "the firewall's rules cannot be made of the configuration",
+	codeVMFirewallNotRendered = plan.NewCode("vm-firewall-not-rendered", plan.Warning, "the firewall's rules cannot be rendered from the configuration",
 		"correct the vm_firewall block")
-	codeVMFirewallNotWanted = plan.NewCode("vm-firewall-not-wanted", plan.Notice, "the configuration has no vm_firewall block, and macfleet made what is there")
+	codeVMFirewallNotWanted = plan.NewCode("vm-firewall-not-wanted", plan.Notice, "the configuration has no vm_firewall block, and macfleet had set up the firewall")
 )
 
-// vmFirewall keeps virtual machines from private networks: the host's own, and
-// those that it routes to. No policy of the cluster can, as it never sees their
-// packets. It is a pf anchor with its file, a block in /etc/pf.conf that
-// evaluates and loads it, and a boot job, as macOS loads pf.conf at a boot and
-// does not enable pf.
+// vmFirewall blocks virtual machines from private networks: the host's own and those it
+// routes to. Cluster policies cannot, because they never see these packets. It consists of a
+// pf anchor with its file, a block in /etc/pf.conf that evaluates and loads it, and a boot
+// job, because macOS loads pf.conf at boot but does not enable pf.
 type vmFirewall struct{ wish *fleet.VMFirewall }
 
 // New returns the step of a host.
@@ -37,8 +36,8 @@ func New(h fleet.Host) plan.Step { return vmFirewall{wish: h.Spec.VMFirewall} }
 
 func (vmFirewall) ID() plan.StepID { return "vm_firewall" }
 
-// probeID is that of the one question, the same whatever is wanted: one script serves all
-// hosts, and what an earlier wish made is found under any name.
+// probeID names the step's only probe. It does not depend on the configuration, and finds
+// anchors of earlier configurations under any name.
 const probeID = "vm_firewall.state"
 
 func (f vmFirewall) Probes() []plan.Probe {
@@ -82,18 +81,18 @@ func (f vmFirewall) Diff(v plan.View) plan.Finding {
 	return c.finding()
 }
 
-// packetFilterWish is what is wanted, in normal form.
+// packetFilterWish is the configuration in normal form.
 type packetFilterWish struct {
 	anchor  string
 	spec    pf.Spec
-	file    string   // the anchor's
-	legacy  []string // anchors that the wish takes over
-	former  []string // anchors that an earlier wish of ours made
+	file    string   // the anchor's file
+	legacy  []string // anchors that the configuration takes over
+	former  []string // anchors of an earlier configuration
 	givenUp []string // legacy and former
-	unsure  []string // anchors that may be of an earlier wish of ours
+	unsure  []string // anchors that may be of an earlier configuration
 }
 
-// wanted is the wish as a state, before anything was seen.
+// wanted renders the configuration.
 func (f vmFirewall) wanted() (packetFilterWish, error) {
 	w := packetFilterWish{anchor: *f.wish.Anchor}
 	var err error
@@ -104,7 +103,7 @@ func (f vmFirewall) wanted() (packetFilterWish, error) {
 	return w, nil
 }
 
-// others returns the names, each once, without that of the wanted anchor.
+// others returns the names without duplicates and without the wanted anchor.
 func (w packetFilterWish) others(names []string) []string {
 	var out []string
 	for _, name := range names {
@@ -115,9 +114,8 @@ func (w packetFilterWish) others(names []string) []string {
 	return out
 }
 
-// leave is the finding where no firewall is wanted: what macfleet made goes, and
-// nothing else. Its files and its boot job say that they are macfleet's; of a block
-// whose file is gone the proof in the marker says it.
+// leave removes what macfleet set up, and nothing else, once the block is gone. Files and
+// boot job carry macfleet's header; for a block without its file, the marker decides.
 func (f vmFirewall) leave(v plan.View, seen packetFilter, r *kit.Reader) plan.Finding {
 	if found, blind := r.Blind(v); blind {
 		return found
@@ -137,7 +135,7 @@ func (f vmFirewall) leave(v plan.View, seen packetFilter, r *kit.Reader) plan.Fi
 	_, job := seen.files[bootJobPath]
 	switch {
 	case len(unsure) > 0 && !v.Pending:
-		// Something was compared, so the proof stays; and the job, which may yet say whose it was.
+		// The anchor's owner is unknown: keep the marker's digest and the boot job, which may still tell.
 		return plan.Finding{Facts: "unknown=\"" + strings.Join(unsure, ", ") + "\"\n", Warnings: warnings}
 	case len(names) == 0 && !job && !v.Pending:
 		return plan.Finding{}
@@ -160,7 +158,7 @@ func (f vmFirewall) leave(v plan.View, seen packetFilter, r *kit.Reader) plan.Fi
 		all = append(all, kit.Compare("earlier run", "unfinished", "finished"))
 	}
 	return plan.Finding{Facts: kit.Facts(all), Warnings: warnings, Changes: []plan.Change{{
-		Reason:  plan.Reason{Code: codeVMFirewallNotWanted, Text: "the configuration has no vm_firewall block for this host, and macfleet made what is here"},
+		Reason:  plan.Reason{Code: codeVMFirewallNotWanted, Text: "no vm_firewall block is configured for this host, and macfleet had set up the firewall"},
 		Fields:  kit.Fields(all...),
 		Removes: true,
 		Command: scripts.Command("vm_firewall-remove", plan.Root, append([]string{seen.confText(), rest, check}, names...)...),
