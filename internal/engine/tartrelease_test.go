@@ -33,8 +33,8 @@ func TestTartReleases(t *testing.T) {
 	}
 
 	for _, tc := range []struct{ version, file, says string }{
-		{"2.33.0", "tart-2.33.0-amfi.tar.gz", "ended with exit 137, though its signature is valid; macOS refuses some releases, such as 2.33.0"},
-		{"2.34.0", "tart-2.34.0-tampered.tar.gz", "ended with exit 137, and its signature is not valid"},
+		{"2.33.0", "tart-2.33.0-amfi.tar.gz", "failed with exit code 137, though its signature is valid; macOS rejects some releases, such as 2.33.0"},
+		{"2.34.0", "tart-2.34.0-tampered.tar.gz", "failed with exit code 137, and its signature is invalid"},
 		{"2.35.0", "tart-2.35.0-entitlements-none.tar.gz", "lacks the entitlement com.apple.security.virtualization"},
 	} {
 		tart.Artifact = sample("tart", tc.version, tc.file)

@@ -447,7 +447,7 @@ func annsLock(alive bool) *plan.Lock {
 // gateTroubles are those of a host whose work is done and whose Node is waited for.
 func gateTroubles() []plan.Trouble {
 	return []plan.Trouble{{Code: plantest.Code("node-not-ready"), Text: "it is not Ready after 5m0s: Ready is Unknown: no heartbeat since 10:00:00 UTC; " +
-		"on the host: tart_kubelet: kubelet-crash-loop: it ends as soon as it was started", Remedy: "kubectl describe node " + memberOf},
+		"on the host: tart_kubelet: kubelet-crash-loop: crash-looping", Remedy: "kubectl describe node " + memberOf},
 		{Code: engine.CodeNotDrained, Text: "tart was not begun: drain node " + memberOf + ": pod ci/a: time was up while a disruption budget held it: The disruption budget web needs 1 healthy pods and has 1 currently",
 			Remedy: "see what holds it, give it longer (--drain-timeout), and apply again"},
 		{Code: plantest.Code("artifact-unreadable"), Text: "artifact.tart_kubelet: open dist/tart-kubelet: permission denied; its source is \"dist/tart-kubelet\": macfleet's user must be able to read it",

@@ -1,10 +1,9 @@
-# $1 is the drop-in. The input is the password, or nothing where none is needed.
-# It goes to sudo first and alone: sudo leaves what it does not ask for to the
-# command, and what runs here reads nothing.
+# $1 is the drop-in. Standard input is the password, or empty if none is needed. Only sudo
+# reads it: the command itself gets no input.
 set -e
 password=
 IFS= read -r password || true
-# shellcheck disable=SC2016 # it is the other shell that expands this
+# shellcheck disable=SC2016 # the inner shell expands this
 as_root='set -e
 exec </dev/null
 rm -f /etc/sudoers.d/.macfleet.*

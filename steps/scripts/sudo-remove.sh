@@ -1,6 +1,6 @@
-# The drop-in goes only where root is to be had without it. sudo ignores a name
-# with a dot, so the renamed file has no effect and can come back; what brings it
-# back is root already. A run that was killed in between may have renamed it.
+# Removes the drop-in only if passwordless sudo works without it. sudo ignores names with a
+# dot, so the renamed file has no effect and can be restored; the restoring shell is root
+# already. A killed run may have left the file renamed.
 sudo -n /bin/sh -c 'set -e
 user=$1
 kept=/etc/sudoers.d/.macfleet.kept
@@ -9,6 +9,6 @@ if sudo -n -u "$user" sudo -k -n true </dev/null 2>/dev/null; then
   rm -f "$kept"
 else
   [ ! -e "$kept" ] || mv -f "$kept" /etc/sudoers.d/macfleet
-  echo "without /etc/sudoers.d/macfleet nobody here becomes root without a password, so it stays; set that up otherwise, or leave the sudo block" >&2
+  echo "passwordless sudo does not work without /etc/sudoers.d/macfleet, so the file stays; set it up another way, or keep the sudo block" >&2
   exit 1
 fi' sh "$(id -un)" </dev/null

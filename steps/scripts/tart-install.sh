@@ -1,7 +1,7 @@
 # Uses: receipt note work put unpacked tart tart_unpack
-# Installs the bundle: it is unpacked beside the one in use, tried, and takes its place by two renames.
-# $1 the archive, $2 its digest, $3 its version, $4 "back" where it is a version from before, $5 the wrapper,
-# $6 "force" where it does not wait for work to end.
+# Installs the bundle: unpacks it beside the current one, tries it, and swaps the two with two renames.
+# $1 archive, $2 its digest, $3 its version, $4 "back" for a rollback, $5 the wrapper, $6 "force" to ignore
+# running work.
 set -e
 archive=$1 digest=$2 version=$3 way=$4 wrapper=$5 force=$6
 begin tart
@@ -10,25 +10,25 @@ restore
 sweep
 unpack "$archive" "$digest"
 
-# What counts is that it runs: releases up to 2.31 have no sealed resources, so codesign finds them invalid, and they
-# run; 2.33.0 is valid, and macOS kills it.
+# The test is whether it runs, not its signature: codesign rejects releases up to 2.31 (no sealed resources), but they
+# run; 2.33.0 is valid, but macOS kills it.
 runs() { /bin/sh -c 'exec "$1" --version' sh "$1"; }
 code=0
 runs "$new/tart.app/Contents/MacOS/tart" || code=$?
 if [ "$code" != 0 ]; then
   if codesign -v "$new/tart.app"; then
-    echo "tart $version of $archive does not run: --version ended with exit $code, though its signature is valid; macOS refuses some releases, such as 2.33.0: let the artifact name another version" >&2
+    echo "tart $version of $archive does not run: --version failed with exit code $code, though its signature is valid; macOS rejects some releases, such as 2.33.0: use another version" >&2
   else
-    echo "tart $version of $archive does not run: --version ended with exit $code, and its signature is not valid; let the artifact name another file or version" >&2
+    echo "tart $version of $archive does not run: --version failed with exit code $code, and its signature is invalid; use another file or version" >&2
   fi
   exit 1
 fi
-# Its entitlements are part of the signature: one that is made anew here would lose them.
+# Do not sign the program again: entitlements are part of the signature.
 if rights=$(codesign -d --entitlements - "$new/tart.app" 2>/dev/null); then
   case $rights in
     *com.apple.security.virtualization*) ;;
     *)
-      echo "tart $version of $archive lacks the entitlement com.apple.security.virtualization, so it could run no virtual machine; let the artifact name a release of Tart as it was published" >&2
+      echo "tart $version of $archive lacks the entitlement com.apple.security.virtualization and cannot run virtual machines; use an official release of Tart" >&2
       exit 1
       ;;
   esac
@@ -39,7 +39,7 @@ if [ -d "$bundle" ]; then
   if [ -n "$busy" ] && [ "$force" != force ]; then
     rm -f /etc/macfleet/pending/tart
     printf '%s\n' "$busy" >&2
-    echo "tart is not exchanged while it is in use; it has begun since macfleet looked" >&2
+    echo "tart is in use: work started after the plan was made" >&2
     exit 75
   fi
 fi
@@ -52,7 +52,7 @@ if [ -z "$moved" ] || ! runs "$program"; then
   [ ! -e "$aside/tart.app" ] || mv "$aside/tart.app" "$bundle"
   sweep
   [ -n "$moved" ] || protected replace
-  echo "tart of $archive does not run in its place; the version from before is back" >&2
+  echo "tart of $archive does not run after the installation; the previous version was restored" >&2
   exit 1
 fi
 put /usr/local/bin/tart "$wrapper" 0755

@@ -1,11 +1,11 @@
 # Uses: work tart
-# Takes away the bundle, the wrapper and last the receipt, which says that they are macfleet's.
-# $1 is "force" where it does not wait for work to end.
+# Removes the bundle, the wrapper and, last, the receipt, which marks them as macfleet's. $1 "force" to ignore running
+# work.
 set -e
 busy=$(work)
 if [ -n "$busy" ] && [ "$1" != force ]; then
   printf '%s\n' "$busy" >&2
-  echo "tart is not removed while it is in use; it has begun since macfleet looked" >&2
+  echo "tart is in use: work started after the plan was made" >&2
   exit 75
 fi
 mkdir -p /etc/macfleet/pending

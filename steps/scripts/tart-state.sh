@@ -1,6 +1,6 @@
 # Uses: answer receipt work bundle
-# Everything that the step looks at. tart itself is not asked: each of its commands tidies up a folder.
-# $1 "traces": where macfleet has installed nothing, that is all that is said.
+# Prints the state that the step needs, without running tart, whose commands clean up folders.
+# $1 "traces": stop early on a host where macfleet installed nothing.
 program=/usr/local/lib/tart.app/Contents/MacOS/tart
 if [ "$1" = traces ] && [ ! -e "$receipts/tart.receipt" ]; then
   say end

@@ -1,6 +1,6 @@
 # Uses: answer receipt put unpacked bundle tart tart_unpack
-# Writes anew the note of what the bundle must hold, out of its archive: nothing of the bundle is touched, and what
-# runs goes on. A bundle that differs fails it, and is seen by that note from then on. $1 the archive, $2 its digest, $3 the wrapper.
+# Rebuilds the manifest of the bundle's files from its archive, without touching the bundle. It fails if the bundle
+# differs. $1 archive, $2 its digest, $3 the wrapper.
 set -e
 archive=$1 digest=$2 wrapper=$3
 begin tart
@@ -20,6 +20,6 @@ survey "$@"
 differs=$(bundle_differs "$bundle" "$note")
 if [ -n "$differs" ]; then
   printf '%s\n' "$differs" >&2
-  echo "so the bundle of Tart is not what was installed; the next apply installs it again" >&2
+  echo "Tart's bundle was modified after it was installed; the next apply installs it again" >&2
   exit 1
 fi

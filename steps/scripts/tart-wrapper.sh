@@ -1,5 +1,5 @@
 # Uses: put tart
-# Writes the wrapper by which tart is run, and takes away what an unfinished run left. $1 is its text.
+# Writes the wrapper that runs tart ($1 is its text), and cleans up after an unfinished run.
 set -e
 begin tart
 mkdir -p /usr/local/bin

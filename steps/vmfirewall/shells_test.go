@@ -247,14 +247,14 @@ func TestVMFirewallScriptsTroubles(t *testing.T) {
 		}
 		b.Put(pfConf, stepstest.StockPFConf)
 		check.Args[4] = "nonsense\n"
-		if exit, _, text := b.run(check, 0); exit != 1 || !strings.Contains(text, "refuses") {
+		if exit, _, text := b.run(check, 0); exit != 1 || !strings.Contains(text, "pfctl rejects") {
 			t.Errorf("a wrong pf.conf: exit %d: %s", exit, text)
 		}
 		stepstest.Expect(t, "pf.conf", stepstest.StockPFConf, b.Read(pfConf))
 		const foreign = "# somebody's\n-e nonsense \\n\n"
 		b.Put(pfConf, foreign)
 		check.Args[2], check.Args[4] = foreign, "-e nonsense \\n\n"
-		want := "/etc/pf.conf:2: syntax error: -e nonsense \\n (this line is not macfleet's"
+		want := "/etc/pf.conf:2: syntax error: -e nonsense \\n (macfleet does not change foreign lines"
 		if exit, _, text := b.run(check, 0); exit != 1 || !strings.Contains(scripttest.LastLine(text), want) {
 			t.Errorf("a foreign line: exit %d: %s", exit, text)
 		}
@@ -390,7 +390,7 @@ func TestVMFirewallScriptsMainWaits(t *testing.T) {
 		b.Set("ps", b.Kept("ps")+"  101     1       00:01 /usr/local/bin/tart run ci-1\n")
 		before := b.picture()
 		exit, _, said := b.run(change.Command, 0)
-		if exit != 75 || !strings.Contains(scripttest.LastLine(said), "while virtual machines run") {
+		if exit != 75 || !strings.Contains(scripttest.LastLine(said), "virtual machines run") {
 			t.Errorf("exit %d: %s", exit, said)
 		}
 		if exit, _, said := b.run(*change.Guard.Restore, 0); exit != 0 {

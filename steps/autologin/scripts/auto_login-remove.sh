@@ -1,4 +1,4 @@
-# USER: whose automatic login ends. His session goes on.
+# USER: disables this user's automatic login. The session stays open.
 set -eu
 if [ "$(defaults read /Library/Preferences/com.apple.loginwindow autoLoginUser 2>/dev/null)" = "$1" ]; then
   defaults delete /Library/Preferences/com.apple.loginwindow autoLoginUser

@@ -1,7 +1,7 @@
 # Uses: kcpassword verified
-# USER, SECONDS to wait for the session, kick|stay, given|checked|kept: whether stdin has the password for
-# /etc/kcpassword, whether the file is looked at before it is trusted, or is trusted as it is. A line of stdin
-# is "accepted" or "refused", as the Mac answered to a password, and /etc/kcpassword with it in base64.
+# Arguments: USER, SECONDS to wait for the session, kick|stay (restart loginwindow or not), and where
+# /etc/kcpassword comes from: given (from stdin), checked (verify the file) or kept (trust the file). Each line
+# of stdin is "accepted" or "refused", as the Mac judged a password, and /etc/kcpassword for it in base64.
 set -eu
 user=$1 seconds=$2 kick=$3 input=$4
 file=/etc/kcpassword new=/etc/kcpassword.macfleet token=/etc/macfleet/pending/auto_login
@@ -12,13 +12,12 @@ fail() {
   exit "$1"
 }
 
-# password prints a file's bytes up to the end of the password; nothing when it has
-# none.
+# password prints a file's bytes up to the terminating byte, or nothing if there is none.
 password() {
   if walk "$1"; then printf '%s' "$seen"; fi
 }
 
-# usable reports whether the file holds a password to log in with.
+# usable reports whether the file holds a usable password.
 usable() {
   case $(password "$file") in
     '' | ' 7d' | ' 41 fa 37 42 be d9 b9 d4 '*) return 1 ;;
@@ -32,17 +31,17 @@ session() {
     112 | 113 | 125) return 1 ;;
     0) case $said in *'session = Aqua'*) return ;; esac ;;
   esac
-  fail 70 "launchctl print gui/$uid ended with exit $status and says neither that a session is there nor that none is: $said"
+  fail 70 "launchctl print gui/$uid failed with exit code $status and does not show whether there is a session: $said"
 }
 
-# arrived reports whether the session is there. While its domain comes up, launchctl print may end with any code.
+# arrived reports whether the session exists. While it starts, launchctl print may exit with any code.
 arrived() {
   said=$(launchctl print "gui/$uid" 2>/dev/null) || return 1
   case $said in *'session = Aqua'*) return 0 ;; esac
   return 1
 }
 
-# await waits so many seconds for the session.
+# await waits up to $1 seconds for the session.
 await() {
   left=$1
   until arrived; do
@@ -52,7 +51,7 @@ await() {
   done
 }
 
-# window sets pid to loginwindow's process, nothing where it has none or nobody knows.
+# window sets pid to loginwindow's process, or to nothing.
 window() {
   said=$(launchctl print system/com.apple.loginwindow 2>/dev/null) || said=''
   pid=${said#*'	pid = '}
@@ -61,40 +60,40 @@ window() {
 
 unstarted() {
   rm -f "$token"
-  fail 76 "loginwindow cannot be restarted: $1; restart the Mac while it is idle (sudo shutdown -r now), and apply again"
+  fail 76 "loginwindow cannot be restarted: $1; restart the Mac while it is idle (sudo shutdown -r now) and apply again"
 }
 
-# restart starts loginwindow anew, which tries the automatic login. Where macOS protects its services from kickstart -k,
-# the process is ended, and launchd must start another one.
+# restart restarts loginwindow, which then tries the automatic login. If macOS protects it from kickstart -k, the
+# process is killed, so that launchd starts a new one.
 restart() {
   status=0
   launchctl kickstart -k system/com.apple.loginwindow || status=$?
   case $status in
     0) return ;;
     1 | 150) ;;
-    *) unstarted "launchctl kickstart ended with exit $status" ;;
+    *) unstarted "launchctl kickstart failed with exit code $status" ;;
   esac
-  why="launchctl kickstart -k ended with exit $status"
+  why="launchctl kickstart -k failed with exit code $status"
   window
   if [ -z "$pid" ]; then
-    launchctl kickstart system/com.apple.loginwindow || unstarted "$why, and it has no process that could be ended"
+    launchctl kickstart system/com.apple.loginwindow || unstarted "$why, and it has no process to kill"
     return
   fi
-  # killall ends every loginwindow, and each account that was switched out at the screen has one of its own.
+  # killall kills every loginwindow, and each user with a background session has one.
   [ "$(pgrep -x loginwindow)" = "$pid" ] ||
-    unstarted "$why, and killall would end other sessions with it: it is not the only loginwindow (pgrep -xl loginwindow)"
+    unstarted "$why, and killall would end other users' sessions, too: there are several loginwindow processes (pgrep -xl loginwindow)"
   before=$pid left=10
-  killall loginwindow || unstarted "$why, and killall could not end it"
+  killall loginwindow || unstarted "$why, and killall failed"
   window
   while [ -z "$pid" ] || [ "$pid" = "$before" ]; do
-    [ "$left" -gt 0 ] || unstarted "$why, and launchd does not start it again after killall"
+    [ "$left" -gt 0 ] || unstarted "$why, and launchd did not restart it after killall"
     left=$((left - 1))
     sleep 1
     window
   done
 }
 
-# decoded sets held to the password that the base64 text $1 holds, as password prints it.
+# decoded sets held to the password in the base64 text $1, as password prints it.
 decoded() {
   rm -f "$new"
   : >"$new"
@@ -104,8 +103,8 @@ decoded() {
   held=$(password "$new")
 }
 
-# note writes down what is known of the password in the file: $1 verified, trying or refused, $2 how often
-# it was tried. It names the file and the time of the password, and nothing of the password itself.
+# note records the state of the password in the file: $1 verified, trying or refused, $2 number of tries. It
+# names the file's stamp and the password's time, never the password.
 note() {
   mkdir -p "${proof%/*}"
   [ -f "$proof" ] || rm -rf "$proof"
@@ -113,14 +112,14 @@ note() {
   mv -f "$proof.new" "$proof"
 }
 
-# clear prints the password in the file. printf is the shell's own: no process shows what it is given.
+# clear prints the password in the file. printf is a shell builtin, so no process list shows its arguments.
 clear() {
   walk "$file"
   key='7d 89 52 23 d2 bc dd ea a3 b9 1f'
-  # shellcheck disable=SC2086 # words of hex digits alone
+  # shellcheck disable=SC2086 # words of hex digits only
   set -- $seen
-  while [ $# -gt 1 ]; do # the last byte ends the password
-    # shellcheck disable=SC2059 # an octal escape, made of a number
+  while [ $# -gt 1 ]; do # the last byte terminates the password
+    # shellcheck disable=SC2059 # the format is an octal escape
     printf "\\$(printf '%03o' $((0x$1 ^ 0x${key%% *})))"
     key="${key#* } ${key%% *}"
     shift
@@ -130,16 +129,16 @@ clear() {
 
 refused() {
   note refused "$1"
-  fail 79 "/etc/kcpassword holds a password that macOS refuses $user; loginwindow is not restarted with it, because macOS would seal the file"
+  fail 79 "macOS refuses the password in /etc/kcpassword for $user; loginwindow is not restarted, because macOS would seal the file"
 }
 
-# check has sudo try the password in the file, once: a wrong try counts against the account.
+# check lets sudo try the password in the file once: wrong tries lock the account.
 check() {
-  usable || fail 73 "/etc/kcpassword holds no password to log $user in with"
+  usable || fail 73 "/etc/kcpassword holds no usable password for $user"
   case $(dscl . -read "/Users/$user" AuthenticationAuthority 2>/dev/null) in
-    *';tally;'*) fail 80 "the account of $user is locked after too many wrong passwords, so the one in /etc/kcpassword is not tried" ;;
+    *';tally;'*) fail 80 "the account of $user is locked (too many wrong passwords), so the password in /etc/kcpassword is not tried" ;;
   esac
-  # Where sudo -v asks for no password, its answer says nothing about one.
+  # If sudo -v needs no password, it cannot check one.
   if sudo -u "$user" sudo -k -n -v </dev/null 2>/dev/null; then return; fi
   tries=1
   if [ -f "$proof" ] && read -r word count stamp <"$proof" && [ "$stamp" = "$(stat -f '%i %z %m' "$file") $since" ]; then
@@ -153,11 +152,11 @@ check() {
     return
   fi
   case $said in *'incorrect password'* | *'try again'*) refused "$tries" ;; esac
-  fail 80 "whether macOS takes the password in /etc/kcpassword is not known: $said"
+  fail 80 "the password in /etc/kcpassword could not be verified: $said"
 }
 
 password_set "$user"
-rm -rf "$proof.new" # a run that was killed left it
+rm -rf "$proof.new" # left by a killed run
 accepted='' wrong=''
 if [ "$input" != kept ]; then
   while read -r word content; do
@@ -168,15 +167,15 @@ if [ "$input" != kept ]; then
   done
   trap 'rm -f "$new"' EXIT
 fi
-# What another writer padded otherwise is the same password and stays.
+# The same password with other padding stays as it is.
 if [ -n "$accepted" ]; then
   decoded "$accepted"
-  [ -n "$held" ] || fail 71 'what arrived for /etc/kcpassword is no password'
+  [ -n "$held" ] || fail 71 'the received content of /etc/kcpassword has no password'
   if ! [ -f "$file" ] || [ "$(password "$file")" != "$held" ]; then
     mv -f "$new" "$file"
   fi
 elif [ "$input" = given ]; then
-  fail 71 'what arrived for /etc/kcpassword is no password'
+  fail 71 'the received content of /etc/kcpassword has no password'
 fi
 chown root:wheel "$file"
 chmod 600 "$file"
@@ -197,27 +196,27 @@ elif [ "$input" = checked ]; then
   check
 fi
 
-# A kick ends a session with all that runs in it, and counts as a login attempt.
-# The token says that one was made, whose session may still be coming.
+# A restart of loginwindow ends a session with everything in it and counts as a login
+# attempt. The token marks a restart whose session may still be starting.
 if [ "$kick" != kick ] || session; then
   exit 0
 fi
 if [ -e "$token" ] && await $((seconds / 3)); then
   exit 0
 fi
-usable || fail 73 "/etc/kcpassword holds no password to log $user in with"
+usable || fail 73 "/etc/kcpassword holds no usable password for $user"
 screen=$(stat -f %Su /dev/console)
-[ "$screen" = root ] || fail 74 "the screen is $screen's: no session is ended"
+[ "$screen" = root ] || fail 74 "$screen is logged in at the screen: macfleet does not end that session"
 status=0
 pgrep -f '[R]unner\.Worker|[t]art run|[c]om\.apple\.Virtualization\.VirtualMachine' >/dev/null || status=$?
-[ "$status" = 1 ] || fail 75 "a virtual machine or a job runs, or pgrep cannot tell (exit $status): loginwindow is not restarted"
+[ "$status" = 1 ] || fail 75 "loginwindow is not restarted: a virtual machine or a job runs, or pgrep failed (exit code $status)"
 mkdir -p "${token%/*}"
 : >"$token"
 restart
 if await "$seconds"; then
-  ! usable || note verified 0 # else macOS keeps the password elsewhere now
+  ! usable || note verified 0 # otherwise macOS now keeps the password elsewhere
   exit 0
 fi
 rm -f "$token"
-usable || fail 77 "macOS refused the password in /etc/kcpassword and sealed the file: it is not the one of $user"
-fail 78 "no session of $user came up within $seconds s, though /etc/kcpassword is intact"
+usable || fail 77 "macOS refused the password in /etc/kcpassword and sealed the file: it is not the password of $user"
+fail 78 "no GUI session of $user within $seconds s, though /etc/kcpassword is intact"

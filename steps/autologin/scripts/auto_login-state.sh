@@ -1,7 +1,6 @@
 # Uses: answer kcpassword verified
-# $1 the login user, $2 "traces": where the marker holds no proof of the step, that is all that is said.
-# Behind what a tool said stands a line with its name and how it ended. No byte of
-# /etc/kcpassword leaves the host, only what kind of thing it holds.
+# $1 the login user, $2 "traces": stop early if the marker has no digest of the step. Each tool's output is
+# followed by a line with its name and exit code. No byte of /etc/kcpassword leaves the host, only its kind.
 answer() {
   printf '%s' "$3"
   say "$1 $2"
@@ -13,7 +12,7 @@ preference() {
   answer "$1" "$status" "$said"
 }
 
-# look sets kind to what a file holds.
+# look sets kind to the kind of content of a file.
 look() {
   end=none
   if walk "$1"; then end=there; fi
@@ -58,8 +57,8 @@ else
   answer kcpassword 0 absent
 fi
 
-# One tool tells who may touch the file, and whose the screen is. A file with a password is one that was
-# verified, or one older than the account's password, or neither.
+# One stat shows the file's access and the owner of the screen. If the file has a password, its stamp, the
+# password's time and the last note say whether it was verified.
 status=0
 [ -n "$kind" ] || file=''
 all=$(stat -f '%Su %u %Sg %Lp %i %z %m' ${file:+"$file"} /dev/console 2>&1) || status=$?
@@ -100,7 +99,7 @@ if [ "$status" = 0 ]; then
 fi
 answer loginwindow "$status" "$said"
 
-# The brackets keep the pattern from finding itself in an argument list.
+# The brackets keep pgrep from matching its own argument list.
 status=0
 said=$(pgrep -f '[R]unner\.Worker|[t]art run|[c]om\.apple\.Virtualization\.VirtualMachine' 2>&1) || status=$?
 answer work "$status" "$said"

@@ -1,9 +1,8 @@
-# say ends a part of an answer with its name, an exit code and what it is of.
+# say ends a part of an answer with its name, an exit code and what was asked about.
 say() { printf '\n== %s\n' "$*"; }
 
-# survey looks at those of the paths that are there, in one process: a line each of the inode, size and time
-# of the last write, of the time of the last change, of owner, group and mode in numbers and then in names,
-# and of the path.
+# survey runs one stat for all existing paths. Per path one line: inode, size and modification time | change
+# time | owner, group and mode in numbers | the same with names | path.
 survey() {
   for path in "$@"; do
     shift
@@ -13,7 +12,7 @@ survey() {
   [ $# = 0 ] || found=$(stat -f '%i %z %m|%c|%u:%g:%Lp|%Su:%Sg:%Lp|%N' "$@")
 }
 
-# about sets what the survey found of a path, nothing where it is not there.
+# about sets stamp, changed, access and named from the survey of a path; empty if it does not exist.
 about() {
   stamp='' changed='' access='' named=''
   while IFS='|' read -r one two three four five; do
@@ -23,7 +22,7 @@ $found
 EOF
 }
 
-# file shows a file of the survey and who may touch it.
+# file prints a surveyed file with its owner and mode.
 file() {
   [ -f "$1" ] || return 0
   about "$1"
@@ -31,7 +30,7 @@ file() {
   say "file $? $access $1"
 }
 
-# show_receipt shows the receipt of the step $1, which is in the survey.
+# show_receipt prints the surveyed receipt of the step $1.
 show_receipt() {
   [ -f "$receipts/$1.receipt" ] || return 0
   about "$receipts/$1.receipt"
@@ -39,7 +38,7 @@ show_receipt() {
   say "file 0 $access $receipts/$1.receipt"
 }
 
-# kept lists the artifacts that the host keeps, by their digests.
+# kept lists the digests of the artifacts on the host.
 kept() {
   for path in /usr/local/lib/macfleet/artifacts/*; do
     [ ! -f "$path" ] || printf '%s\n' "${path##*/}"
@@ -47,7 +46,7 @@ kept() {
   say "kept 0"
 }
 
-# room shows the free space of the disk: the last line of df.
+# room prints the last line of df: the free space.
 room() {
   code=0
   said=$(df -k /) || code=$?

@@ -1,4 +1,4 @@
-# bundle_noted succeeds where the note $1 is whole, and of the archive with the digest $2: no line of it was lost.
+# bundle_noted succeeds if the manifest $1 is complete and belongs to the archive with the digest $2.
 bundle_noted() {
   [ -f "$1" ] || return 1
   entries=-1
@@ -17,9 +17,8 @@ bundle_noted() {
   return 1
 }
 
-# bundle_differs shows what is not as the note $2 says, of the bundle $1 in the survey. What was added, such as by
-# Finder, is not looked for. A file is read only where its inode, size or time is another one; times and inodes of
-# folders say nothing.
+# bundle_differs lists how the surveyed bundle $1 differs from the manifest $2. Added files, such as Finder's, are
+# ignored. A file is read only if its inode, size or time changed; those of folders are ignored.
 bundle_differs() {
   [ ! -h "$1" ] || printf '. is a link\n'
   while read -r kind i z m mode sum path; do

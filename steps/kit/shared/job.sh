@@ -1,5 +1,5 @@
-# identity prints by what launchd knows the program $1 again when it has pinned it: one that a team has signed by the
-# team and its name, another by its bytes.
+# identity prints how launchd identifies a pinned program $1: by team and identifier if it is signed by a team,
+# otherwise by its bytes.
 identity() {
   signed=$(codesign -d --verbose=2 "$1" 2>&1) || signed=''
   team='' known=''
@@ -15,28 +15,27 @@ END
   if [ -n "$team" ]; then printf 'team %s %s\n' "$team" "$known"; else printf 'sha256 %s\n' "$(sha "$1")"; fi
 }
 
-# loaded_from prints what a job is loaded from: the program $1, and the text $2 of its property list.
+# loaded_from describes a job's sources: the program $1 and the text $2 of its property list.
 loaded_from() {
   identity "$1"
   sum=$(printf '%s' "$2" | shasum -a 256)
   printf 'plist %s\n' "${sum%% *}"
 }
 
-# noted prints what the job of the step $1 was loaded from when launchd last started it.
+# noted prints the sources of the step $1's job at its last start.
 noted() { [ ! -f "$receipts/$1.job" ] || cat "$receipts/$1.job"; }
 
-# forget_program forgets that where the program $2 is not the noted one: somebody has put it there, and may have
-# loaded the job since.
+# forget_program deletes that note if the program $2 is another one: somebody replaced it and may have reloaded the
+# job.
 forget_program() {
   [ ! -f "$2" ] || case $(noted "$1") in "$(identity "$2")"*) ;; *) rm -f "$receipts/$1.job" ;; esac
 }
 
-# start starts the daemon of the step $1 anew. $2 is its label, $3 its program, $4 the text of its property list, which
-# is written where it differs; $5 is "load" where it must be loaded anew, "kick" where launchd has it so and runs this
-# program, "ask" where only what was noted tells whether it has.
-# launchd pins the program of a job when it loads the job, and lets nothing else start under that pin. So a job is
-# kicked where its program is the pinned one, and loaded anew where it is not, or where nobody knows: each loading
-# makes macOS's database of background items grow.
+# start restarts the daemon of the step $1: $2 label, $3 program, $4 text of the property list, which is written if it
+# differs, $5 "load" to load the job again, "kick" to kickstart it, or "ask" to kickstart it only if the note of its
+# last start matches. launchd pins a job's program when it loads the job and starts no other one, so a job with a new
+# program must be reloaded. A running job is kickstarted where possible, because each load adds to macOS's database of
+# background items.
 start() {
   service=system/$2 list=/Library/LaunchDaemons/$2.plist way=$5 first=''
   look "$service"
@@ -46,7 +45,7 @@ start() {
     if [ "$(noted "$1")" = "$(loaded_from "$3" "$4")" ]; then way=kick; fi
   fi
   [ "$code" = 0 ] || way=load
-  # A kill from here on leaves no note of a job that is not loaded so.
+  # Delete the note first: a script killed from here on must not leave a wrong one.
   [ "$way" = kick ] || rm -f "$receipts/$1.job"
   if ! [ -f "$list" ] || ! printf '%s' "$4" | cmp -s - "$list"; then put "$list" "$4" 0644; fi
   chmod 0644 "$list"
@@ -57,9 +56,9 @@ start() {
   fi
 }
 
-# stays waits until the daemon that was started has a process that stays, and notes then what it was loaded from: $1
-# the step, $2 the program, $3 the text of its property list. Where launchd did not start the program, it tries
-# the other way, once: no job is kicked twice. One that ends by itself is only waited for.
+# stays waits until the daemon's process stays up, then notes the job's sources: $1 step, $2 program, $3 text of the
+# property list. If launchd did not start the program, it tries the other way once, but never kickstarts twice. If the
+# process exits by itself, it only waits.
 stays() {
   if ! settled 15; then
     before=$first
@@ -75,8 +74,8 @@ stays() {
 " 0644
 }
 
-# settled waits at most $1 seconds for a new process, and looks whether it is the same one 5 seconds later: in a
-# crash loop each start shows one for a moment.
+# settled waits up to $1 seconds for a new process and checks that it is the same one 5 seconds later: a crash loop
+# shows a process after every start, too.
 settled() {
   tries=0
   look "$service"

@@ -1,5 +1,5 @@
-# write_receipt notes what was installed: $1 the step, $2 the digest and $3 the version of the artifact,
-# $4 the installed file, $5 its digest, $6 "back" where it is a version from before that came back.
+# write_receipt records what was installed: $1 step, $2 digest and $3 version of the artifact, $4 installed
+# file, $5 its digest, $6 "back" for a rollback.
 write_receipt() {
   read_receipt "$1"
   if [ "${current%% *}" = "$2" ]; then

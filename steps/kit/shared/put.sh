@@ -1,5 +1,5 @@
-# put replaces the file $1 by the text $2, with the mode $3. The temporary file stands where nobody reads
-# a folder: launchd reads every file of its own ones.
+# put replaces the file $1 with the text $2 and the mode $3. The temporary file is elsewhere, because launchd
+# reads every file of its own folders.
 put() {
   rm -f /usr/local/lib/macfleet/.put.*
   fresh=$(mktemp /usr/local/lib/macfleet/.put.XXXXXX)
@@ -9,7 +9,7 @@ put() {
   mv -f "$fresh" "$1"
 }
 
-# begin notes that the step $1 is at work, and makes macfleet's own folder.
+# begin marks the step $1 as in progress and creates macfleet's folder.
 begin() {
   mkdir -p /etc/macfleet/pending /usr/local/lib/macfleet
   chmod 0755 /usr/local/lib/macfleet

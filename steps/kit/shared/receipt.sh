@@ -1,7 +1,7 @@
 receipts=/usr/local/lib/macfleet
 
-# read_receipt sets what the receipt of the step $1 says: versions as "DIGEST VERSION", and by what the
-# installed file is known again.
+# read_receipt reads the receipt of the step $1: versions as "DIGEST VERSION", and the stamp of the
+# installed file.
 read_receipt() {
   current='' previous='' rolled='' installed=''
   [ -f "$receipts/$1.receipt" ] || return 0
@@ -15,7 +15,7 @@ read_receipt() {
   done <"$receipts/$1.receipt"
 }
 
-# sha prints the digest of a file.
+# sha prints the SHA-256 of a file.
 sha() {
   sum=$(shasum -a 256 <"$1") || return
   printf '%s\n' "${sum%% *}"

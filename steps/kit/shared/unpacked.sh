@@ -1,4 +1,4 @@
-# bundle_list prints what is in the folder $1, a line each: f, d or l, and the path below $2.
+# bundle_list prints the entries of the folder $1, one per line: f, d or l, and the path below $2.
 bundle_list() {
   for entry in "$1"/* "$1"/.[!.]*; do
     if [ -h "$entry" ]; then
@@ -12,8 +12,8 @@ bundle_list() {
   done
 }
 
-# known_by prints by what the entry $1 of an unpacked bundle, of the kind $2 and the digest $3, is known again where
-# it is installed as $4: inode, size and time of what is installed, as long as that is the same.
+# known_by prints the stamp (inode, size, time, owner and mode) of the entry $1 of an unpacked bundle with the kind $2
+# and the digest $3. If the installed entry $4 is identical, its stamp is used.
 known_by() {
   from=$1
   if [ "$1" != "$4" ]; then
@@ -25,9 +25,8 @@ known_by() {
   printf '%s %s\n' "$(stat -f '%i %z %m' "$from")" "$(stat -f '%u:%g:%Lp' "$1")"
 }
 
-# bundle_note writes into the file $3 what the unpacked bundle $1 holds, and of which archive (its digest $2) it came:
-# of each entry its kind, inode, size and time where it is installed in $4, owner and mode, digest and path. The last
-# line says how many they are.
+# bundle_note writes the manifest $3 of the unpacked bundle $1 from the archive with the digest $2: per entry the kind,
+# the stamp where it is installed in $4, digest and path. The last line has the number of entries.
 bundle_note() {
   rm -f "${3%/*}"/.bundle.*
   slip=$(mktemp "${3%/*}/.bundle.XXXXXX")

@@ -1,5 +1,5 @@
-# list_processes sets all to the processes that may be virtual machines, their makers or their agent, a line
-# each, and code to how ps ended.
+# list_processes sets all to the processes that may be virtual machines, image builds or the kubelet, one per
+# line, and code to the exit code of ps.
 list_processes() {
   code=0
   said=$(ps -axwwo pid=,ppid=,etime=,command=) || code=$?
@@ -12,8 +12,8 @@ $said
 EOF
 }
 
-# show_work lists, of these, the processes of virtual machines and of those who make them, a line each: the
-# pid, what it does, and the machine's name. What else stands on their command lines may be secret.
+# show_work lists the processes that run or build virtual machines: pid, verb and the machine's name. The rest of
+# their command lines may be secret.
 show_work() {
   while read -r pid _ _ program verb first second _; do
     case $first in -*) first=$second ;; esac

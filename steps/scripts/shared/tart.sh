@@ -2,7 +2,7 @@ lib=/usr/local/lib
 bundle=$lib/tart.app
 program=$bundle/Contents/MacOS/tart
 
-# restore puts the bundle back that a killed run left aside: the last one, as more may have stayed.
+# restore puts back the newest bundle that a killed run moved aside.
 restore() {
   if [ -e "$bundle" ] || [ -h "$bundle" ]; then return 0; fi
   last=''
@@ -19,12 +19,12 @@ restore() {
   fi
 }
 
-# sweep removes what earlier runs left. macOS protects an app that was launched, from root as well (App Management):
-# what it keeps stays, and a plan names it.
+# sweep deletes leftovers of earlier runs. macOS protects launched apps even from root (App Management); a plan lists
+# what could not be deleted.
 sweep() { rm -rf "$lib/.tart.old" "$lib"/.tart.old.* "$lib"/.tart.new.* "$lib"/macfleet/.bundle.* 2>/dev/null || :; }
 
-# protected says what helps where macOS keeps the bundle as it is, and ends the script.
+# protected exits with the fix for a bundle that macOS protects.
 protected() {
-  echo "macOS does not let macfleet $1 $bundle (App Management protects apps that were launched): in System Settings, General, Sharing, Remote Login, allow full disk access for remote users, and apply again" >&2
+  echo "macOS does not let macfleet $1 $bundle (App Management protects launched apps): allow full disk access for remote users (System Settings, General, Sharing, Remote Login) and apply again" >&2
   exit 1
 }

@@ -1,4 +1,4 @@
-# What macOS's list of background items says of the job: it may forbid that the job is started at a boot.
+# Prints the job's entry in macOS's list of background items, which may forbid it to start at boot.
 said=$(sfltool dumpbtm 2>/dev/null)
 while IFS= read -r line; do
   case $line in

@@ -1,8 +1,8 @@
 # Uses: receipt note put service job
-# Installs the program under a new inode: the kernel keeps what it knows of a signature with the inode, and
-# kills a program whose bytes were replaced in place.
-# $1 the artifact, $2 its digest, $3 its version, $4 "back" where it is a version from before,
-# $5 "anew" where the file is right and is to get another inode.
+# Installs the program with a new inode: the kernel caches signatures by inode and kills a program whose
+# bytes were replaced in place.
+# $1 artifact, $2 its digest, $3 its version, $4 "back" for a rollback, $5 "anew" to give an unchanged file
+# a new inode.
 set -e
 artifact=$1 digest=$2 version=$3 way=$4 force=$5
 bin=/usr/local/bin
@@ -14,7 +14,7 @@ rm -f "$bin"/.tart-kubelet.*
 read_receipt tart_kubelet
 if [ "$force" != anew ] && [ -f "$program" ]; then
   got=$(sha "$program")
-  # The right bytes are there: an earlier run was killed before it could note them, or another tool brought them.
+  # The bytes are right: an earlier run was killed before it recorded them, or another tool installed them.
   if [ "$got" = "$digest" ] || [ "${current%% *}/${installed##* }" = "$digest/$got" ]; then
     chmod 0755 "$program"
     chown 0:0 "$program"
@@ -27,12 +27,12 @@ trap 'rm -f "$new"' EXIT
 cp "$artifact" "$new"
 got=$(sha "$new")
 if [ "$got" != "$digest" ]; then
-  echo "$artifact has the SHA-256 $got, not $digest; remove it, and the next apply brings it again" >&2
+  echo "checksum mismatch: $artifact has the SHA-256 $got, not $digest; delete it, and the next apply delivers it again" >&2
   exit 1
 fi
 chmod 0755 "$new"
 chown 0:0 "$new"
-# Another signature is another program to macOS's permissions, so it is made only where there is none.
+# Sign only an unsigned program: for macOS's permissions, a new signature is a new program.
 if ! codesign -v "$new" 2>/dev/null; then
   codesign --force --sign - "$new"
   got=$(sha "$new")

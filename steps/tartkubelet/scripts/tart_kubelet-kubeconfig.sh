@@ -1,5 +1,5 @@
 # Uses: put
-# Writes the kubeconfig, which comes on standard input. $1 is the login user.
+# Writes the kubeconfig from standard input. $1 is the login user.
 set -e
 folder=/etc/tart-kubelet
 begin tart_kubelet
@@ -11,7 +11,7 @@ new=$(mktemp "$folder/.kubeconfig.XXXXXX")
 trap 'rm -f "$new"' EXIT
 cat >"$new"
 if ! tail -n 1 "$new" | grep -q '^ *token: .'; then
-  echo "the kubeconfig did not arrive whole; apply again" >&2
+  echo "the received kubeconfig is incomplete; apply again" >&2
   exit 1
 fi
 chmod 0600 "$new"

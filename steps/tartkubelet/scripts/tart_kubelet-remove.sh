@@ -1,11 +1,11 @@
 # Uses: work service
-# Takes the Node's agent away. $1 is "program" where the receipt says that the program is macfleet's. $2 is
-# "force" where it does not wait for virtual machines to end.
+# Removes the kubelet. $1 "program" to delete the program, if the receipt marks it as macfleet's, $2 "force"
+# to ignore running virtual machines.
 set -e
 busy=$(work)
 if [ -n "$busy" ] && [ "$2" != force ]; then
   printf '%s\n' "$busy" >&2
-  echo "tart-kubelet is not removed while virtual machines run; one has begun since macfleet looked" >&2
+  echo "virtual machines run: one started after the plan was made, so tart-kubelet is not removed" >&2
   exit 75
 fi
 target=system/dev.macfleet.tart-kubelet

@@ -1,7 +1,7 @@
 # Uses: receipt put service job
-# Brings the job to what is wanted, and starts it anew: no process goes on with what it had read before.
-# $1 the login user, $2 the property list, $3 how it is started: "load", "kick" or "ask", $4… jobs of
-# the same program that make way, each as its target in launchd and its property list.
+# Updates the job and restarts it, so that the process reads everything again.
+# $1 the login user, $2 the property list, $3 how to restart it: "load", "kick" or "ask", $4… jobs to
+# replace, each as its launchd target and its property list.
 set -e
 user=$1 wanted=$2 how=$3
 shift 3
@@ -14,7 +14,7 @@ mkdir -p /var/log/tart-vms /var/lib/tart-userdata
 [ -e "$log" ] || : >"$log"
 chown "$user:staff" /var/log/tart-vms /var/lib/tart-userdata "$log"
 
-# Two kubelets on one Mac delete each other's virtual machines: the others go first.
+# Stop other kubelets first: two on one Mac delete each other's virtual machines.
 while [ "$#" -ge 2 ]; do
   [ -z "$1" ] || leave "$1"
   [ -z "$2" ] || rm -f "$2"
@@ -26,7 +26,7 @@ if ! stays tart_kubelet "$program" "$wanted"; then
   tail -n 20 "$log" >&2 || :
   look "system/$label"
   state=$(printf '%s\n' "$said" | grep -E '^	(state|last [a-z ]+) = ' | tr -d '\t' | tr '\n' ';')
-  echo "tart-kubelet does not stay up: ${state:-launchd does not have it;} its log $log ends with: $(tail -n 1 "$log")" >&2
+  echo "tart-kubelet does not stay up: ${state:-not loaded in launchd;} last line of $log: $(tail -n 1 "$log")" >&2
   exit 70
 fi
 sync

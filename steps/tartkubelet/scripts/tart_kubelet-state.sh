@@ -1,6 +1,6 @@
 # Uses: answer receipt work
-# Everything that the step looks at. $1 is the login user.
-# $2 "traces": where macfleet has left nothing, that is all that is said.
+# Prints the state that the step needs. $1 is the login user.
+# $2 "traces": stop early on a host where macfleet left nothing.
 user=$1
 label=dev.macfleet.tart-kubelet
 program=/usr/local/bin/tart-kubelet
@@ -10,7 +10,7 @@ tab='	'
 newline='
 '
 
-# traces looks for what macfleet may have left: its receipt, a change that was never proven, its job.
+# traces looks for what macfleet may have left: its receipt, an unfinished change, its job.
 traces() {
   [ -e "$receipts/tart_kubelet.receipt" ] || [ -e /etc/macfleet/pending/tart_kubelet ] || [ -e "$plist" ] ||
     launchctl print "system/$label" >/dev/null 2>&1
@@ -31,7 +31,7 @@ fi
 kept
 room
 
-# Of the token only the claims are shown, which are no secret; of all else a digest.
+# Prints only the token's claims, which are not secret, and a digest of the rest.
 if [ -f "$config" ]; then
   about "$config"
   printf 'access %s\n' "$named"
@@ -56,7 +56,7 @@ EOF
   say "kubeconfig 0"
 fi
 
-# A secret that somebody put there is not read: then a digest must do.
+# A file that may hold somebody's secret is not printed, only its digest.
 secret=''
 if [ -f "$plist" ]; then
   while IFS= read -r line || [ -n "$line" ]; do
@@ -71,7 +71,7 @@ else
   file "$plist"
 fi
 
-# page shows a service without the environment that others gave it: lines without an arrow, and two of ours.
+# page prints a service without its environment: lines without an arrow, and two of macfleet's own variables.
 page() {
   while IFS= read -r line; do
     case $line in
@@ -95,7 +95,7 @@ $said
 EOF
 say "disabled 0"
 
-# other shows what else launchd has that has to do with the same program.
+# other prints other launchd jobs that involve the same program.
 other() {
   said=$(launchctl print "$1" 2>/dev/null </dev/null) || return 0
   case $said in *tart-kubelet*) ;; *) return 0 ;; esac
@@ -107,7 +107,7 @@ EOF
   case $said in *--disable-vm-gc*) echo "${tab}gc = off" ;; esac
   say "other 0 $1"
 }
-# others looks for such services in the domain $1: macOS's own are none.
+# others looks for such jobs in the domain $1, except macOS's own.
 others() {
   said=$(launchctl print "$1" 2>/dev/null)
   inside=''

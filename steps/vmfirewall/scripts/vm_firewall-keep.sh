@@ -1,6 +1,6 @@
 # Uses: pf
-# Makes the rules outlive a boot. $1 the anchor, $2 its file, $3 /etc/pf.conf as macfleet saw it, $4 as
-# it is to be, $5 the main ruleset of that, which pfctl checks, $6 the boot job, $7… former anchors of macfleet's.
+# Makes the rules survive a reboot. $1 the anchor, $2 its file, $3 /etc/pf.conf as macfleet saw it, $4 its new
+# content, $5 the main ruleset of that, which pfctl checks, $6 the boot job, $7… former anchors of macfleet's.
 set -e
 anchor=$1 rules=$2 seen=$3 wanted=$4 check=$5 job=$6
 shift 6
@@ -21,7 +21,7 @@ is "$file" "$rules" || put "$file" "$rules"
 chmod 0644 "$file"
 chown 0:0 "$file"
 
-# What the host had before macfleet wrote to it says which lines of macOS's own belong there.
+# Keep the original file: it shows which of macOS's own lines belong there.
 [ -f /etc/macfleet/pf.conf.first ] || put /etc/macfleet/pf.conf.first "$seen"
 rewrite "$seen" "$wanted" "$check"
 
@@ -29,13 +29,13 @@ state
 if ! is "$plist" "$job"; then
   put "$plist" "$job"
   if [ "$code" = 0 ]; then
-    # A rewritten job counts once it was loaded anew, and its label is free only when print says 113.
+    # A rewritten job must be reloaded; its label is free once print exits with 113.
     launchctl bootout "system/$label" || :
     tries=0
     state
     while [ "$code" != 113 ]; do
       tries=$((tries + 1))
-      [ "$tries" -lt 30 ] || { echo "launchd does not let go of $label" >&2; exit 1; }
+      [ "$tries" -lt 30 ] || { echo "launchd does not unload $label" >&2; exit 1; }
       sleep 1
       state
     done

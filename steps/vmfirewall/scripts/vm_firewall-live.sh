@@ -1,23 +1,23 @@
 # Uses: pf work
-# Changes the rules that are live, and no file that a boot reads.
-# $1 "on", or "back", which takes back what an earlier "on" did. $2 the anchor, $3 its rules (empty: none),
-# $4 the main ruleset (empty: it stays), $5 tables of ours that have no business in the main ruleset,
-# $6 where the live main ruleset is to evaluate the anchor, with no load of all of it: "last", "first" (ahead of
-# everything but macOS's own), "nowhere", or empty: it stays. $7 "force" where it does not wait for virtual machines
-# to end. $8… anchors that are given up: on takes their rules away, back loads those of their files.
+# Changes the live rules, but no file that is read at boot.
+# $1 "on", or "back" to undo an earlier "on". $2 the anchor, $3 its rules (empty: none), $4 the main ruleset
+# (empty: keep), $5 macfleet's tables to remove from the main ruleset, $6 where the live main ruleset should
+# evaluate the anchor, without a full load: "last", "first" (before everything but macOS's own), "nowhere", or
+# empty to keep it. $7 "force" to ignore running virtual machines. $8… replaced anchors: on flushes their rules,
+# back loads them from their files.
 set -e
 way=$1 anchor=$2 rules=$3 main=$4 tables=$5 point=$6 force=$7
 shift 7
 work=/etc/macfleet/pf
 if [ "$way" = on ]; then
   rm -f "$work/begun"
-  # One that starts has no bridge yet: its process says that it is there.
+  # A starting virtual machine has no bridge yet, but a process.
   if [ -n "$main" ] && [ "$force" != force ]; then
     busy=$(work)
     case $busy in
       *' run '*)
         printf '%s\n' "$busy" >&2
-        echo "the main ruleset is not loaded while virtual machines run; one has begun since macfleet looked" >&2
+        echo "virtual machines run: one started after the plan was made, so the main ruleset is not reloaded" >&2
         exit 75
         ;;
     esac
@@ -25,7 +25,7 @@ if [ "$way" = on ]; then
   mkdir -p /etc/macfleet/pending
   : >/etc/macfleet/pending/vm_firewall
 elif [ ! -f "$work/begun" ]; then
-  exit 0 # it has changed nothing, and a load of the main ruleset is to be avoided
+  exit 0 # nothing to undo, and a load of the main ruleset has risks
 fi
 mkdir -p "$work"
 chmod 0700 "$work"
@@ -38,8 +38,8 @@ failed() {
   exit 1
 }
 
-# Tables that are alive make a load "Resource busy": older persistent ones, on some systems any.
-# Without rules and tables there is nothing to be busy with, so the load is tried once more.
+# Live tables can make a load fail with "Resource busy": older persistent ones, on some systems
+# any. Flush rules and tables, then try once more.
 give() {
   pfctl -a "$1" -f "$2" >"$work/said" 2>&1 && return
   grep -qi busy "$work/said" || return 1
@@ -47,8 +47,8 @@ give() {
   pfctl -a "$1" -f "$2" >"$work/said" 2>&1
 }
 
-# The addresses in the tables of the main ruleset are other programs', such as fail2ban's. A full
-# load may lose them: they are kept in files until they are back, also when this script is killed.
+# Other programs, such as fail2ban, own the addresses in the main ruleset's tables. A full load
+# may lose them: they are kept in files until they are restored, also if this script is killed.
 put_back() {
   [ -d "$work/tables" ] || return 0
   for saved in "$work"/tables/*; do
@@ -80,12 +80,12 @@ load_main() {
   put_back
 }
 
-# points lists where the live main ruleset leads to vmnet's anchor.
+# points lists the live main ruleset's points of vmnet's anchor.
 points() {
   { pfctl -s rules && pfctl -s nat; } 2>/dev/null | grep 'anchor "com\.apple\.internet-sharing"' || :
 }
 
-# with_points prints the main ruleset $main. In the place of its lines "# live:" it has vmnet's points that are live now.
+# with_points prints the main ruleset $main with its lines "# live:" replaced by vmnet's points that are live now.
 with_points() {
   points >"$work/points"
   printf '%s' "$main" | while IFS= read -r line || [ -n "$line" ]; do
@@ -96,15 +96,15 @@ with_points() {
   done
 }
 
-# translations lists the rules by which what virtual machines send is translated.
+# translations lists the NAT rules of virtual machines.
 translations() {
   pfctl -s Anchors -v 2>/dev/null | grep 'com\.apple\.internet-sharing' | while read -r name; do
     pfctl -a "$name" -s nat 2>/dev/null || :
   done
 }
 
-# guests_before notes what virtual machines that run have of a network, and guests_after fails where a load of the
-# main ruleset has taken it. A new connection to the host would not show that, and one that sends nothing neither.
+# guests_before records the network state of running virtual machines, and guests_after fails if a load of the main
+# ruleset broke it. Connections to the host would not show that.
 guests_before() {
   led='' translated=''
   ifconfig bridge100 >/dev/null 2>&1 || return 0
@@ -119,16 +119,16 @@ guests_after() {
   [ -z "$translated" ] || [ -n "$(translations)" ] || cut_off "nothing that they send is translated any more"
 }
 
-# vmnet takes its points and its bridge away when the last virtual machine ends: then nothing is cut off.
+# vmnet removes its points and bridge when the last virtual machine ends: that is no failure.
 cut_off() {
   sleep 1
   ifconfig bridge100 >/dev/null 2>&1 || return 0
-  echo "virtual machines that run have lost their network: $1; stop them and start them again" >&2
+  echo "running virtual machines lost their network: $1; restart them" >&2
   exit 1
 }
 
-# set_point has the live main ruleset evaluate the anchor, or no longer. -R replaces what is scrubbed and filtered, by
-# what is live and one line more or less: translation, on which virtual machines' network hangs, and tables stay.
+# set_point adds the anchor's point to the live main ruleset, or removes it. -R replaces only scrub and filter rules:
+# translation, which virtual machines need, and tables stay.
 set_point() {
   pfctl -s rules >"$work/live" 2>/dev/null
   for dummynet in yes ''; do
@@ -157,7 +157,7 @@ filters() {
   [ "$left" = nowhere ] || printf '%s\n' "$ours"
 }
 
-put_back # of a run that was killed
+put_back # left by a killed run
 for table in $tables; do
   pfctl -t "$table" -T kill >/dev/null 2>&1 || :
 done
@@ -190,7 +190,7 @@ if [ "$way" = on ]; then
   fi
   enabled || pfctl -e >"$work/said" 2>&1 || failed "pf cannot be enabled" "$work/said"
 elif [ -f "$work/token" ]; then
-  # A reference that a later boot took is another one.
+  # After a reboot the reference is another one.
   if held && cmp -s "$reference" "$work/token"; then
     pfctl -X "$token" >"$work/said" 2>&1 || :
     rm -f "$reference"

@@ -1,7 +1,7 @@
 # Uses: pf
-# Takes away what macfleet made: the rules and tables, the lines in /etc/pf.conf, and last the files and
-# the boot job's, which say that it was macfleet.
-# $1 /etc/pf.conf as macfleet saw it, $2 as it is to be, $3 the main ruleset of that, $4… the anchors.
+# Removes what macfleet set up: rules and tables, lines in /etc/pf.conf, and last the anchor files and the
+# boot job, which mark it as macfleet's.
+# $1 /etc/pf.conf as macfleet saw it, $2 its new content, $3 the main ruleset of that, $4… the anchors.
 set -e
 seen=$1 wanted=$2 check=$3
 shift 3

@@ -1,7 +1,6 @@
 # Uses: answer work
-# Everything that the step looks at. Behind each answer stands a line with its name, its exit code
-# and what it is of. What pfctl says on stderr is noise.
-# $1 "traces": where macfleet has left nothing, that is all that is said.
+# Prints the state that the step needs. Each tool's output is followed by a line with its name, exit code and
+# subject. pfctl's messages on stderr are ignored. $1 "traces": stop early on a host where macfleet left nothing.
 anchor() {
   case $1 in '' | com.apple* | '*') return ;; esac
   pfctl -a "$1" -s rules 2>/dev/null
@@ -12,8 +11,8 @@ anchor() {
   say "live blocked_dst $? $1"
 }
 
-# traces looks for what macfleet may have left, and in doubt finds some: its proof in the marker, a change
-# that was never proven, its boot job, its line in an anchor's file.
+# traces looks for what macfleet may have left, and succeeds if in doubt: a digest in the marker, an unfinished
+# change, its boot job, its header in an anchor's file.
 traces() {
   [ ! -e /etc/macfleet/pending/vm_firewall ] && [ ! -f /Library/LaunchDaemons/dev.macfleet.pf.plist ] || return 0
   if [ -e /etc/macfleet/host.json ]; then
@@ -58,7 +57,7 @@ conf=/etc/pf.conf job=/Library/LaunchDaemons/dev.macfleet.pf.plist
 survey /etc/pf.anchors/* "$conf" "$job"
 for path in /etc/pf.anchors/*; do
   case $path in */com.apple*) continue ;; esac
-  # What the kernel listed was asked about above.
+  # The kernel's anchors were handled above.
   case "$listed$newline" in *"  ${path##*/}$newline"*) ;; *) anchor "${path##*/}" ;; esac
   file "$path"
 done
@@ -66,7 +65,7 @@ file "$conf"
 file "$job"
 first=/etc/macfleet/pf.conf.first
 if [ -f "$first" ]; then
-  # An empty file gets back all that it had; of any other, macOS's own lines are compared.
+  # An empty file is restored completely; in any other, macOS's own lines are compared.
   bare=yes
   [ ! -f "$conf" ] || while read -r line || [ -n "$line" ]; do
     case $line in '' | '#'*) ;; *) bare='' ;; esac

@@ -1,6 +1,6 @@
 # walk reads a file's bytes into seen, up to the one that equals its key byte and so
-# ends the password. It fails when there is none. Hexadecimal text counts as the
-# bytes that it spells.
+# terminates the password. It fails if there is none. Hexadecimal text counts as the bytes it
+# encodes.
 walk() {
   bytes='' pairs='' half='' text=yes
   for byte in $(od -An -v -tx1 <"$1"); do

@@ -1,8 +1,8 @@
-# What the last try of the password in /etc/kcpassword showed: a word, how often it was tried, the file's
-# inode, size and time of the last write, and when the account's password was set.
+# The result of the last try of the password in /etc/kcpassword: a word, the number of tries, the file's
+# inode, size and modification time, and when the account's password was set.
 proof=/etc/macfleet/kcpassword
 
-# password_set sets since to when the password of the user $1 was set, "-" where the directory does not say.
+# password_set sets since to the time the password of the user $1 was set, or "-" if unknown.
 password_set() {
   said=$(dscl . -read "/Users/$1" accountPolicyData 2>/dev/null) || said=''
   since=${said#*<key>passwordLastSetTime</key>}

@@ -1,7 +1,7 @@
-# What the scripts of the packet filter share. $work is a folder of theirs, $anchor our own, if there is one.
+# Shared functions of the packet filter's scripts. $work is a temporary folder, $anchor macfleet's anchor, if any.
 is() { printf '%s' "$2" | cmp -s - "$1"; }
 
-# The temporary file stands here: launchd reads every file of its own folder.
+# The temporary file is here, because launchd reads every file of its own folder.
 put() {
   printf '%s' "$2" >"$work/new"
   chmod 0644 "$work/new"
@@ -9,8 +9,8 @@ put() {
   mv -f "$work/new" "$1"
 }
 
-# A person sees the last line alone, so it is the one by which pfctl names a line of the text $2, with
-# that line. Where /etc/pf.conf has it, it is somebody else's, and its number there is what helps.
+# Only the last line of the output is shown, so it is pfctl's message about a line of the text $2, with that
+# line. If the line is in /etc/pf.conf, it is foreign, and its line number there is printed.
 blame() {
   tail -n 4 "$1" >&2
   said=$(grep '^/[^:]*:[0-9][0-9]*: ' "$1" | head -n 1)
@@ -23,16 +23,16 @@ blame() {
   if [ -z "$at" ] || [ "$text" = "anchor \"$anchor\"" ]; then
     printf '%s\n' "$said: $text" >&2
   else
-    printf '%s\n' "/etc/pf.conf:${at%%:*}: $why: $text (this line is not macfleet's, so /etc/pf.conf is left alone; pfctl -nf /etc/pf.conf checks it)" >&2
+    printf '%s\n' "/etc/pf.conf:${at%%:*}: $why: $text (macfleet does not change foreign lines; check with pfctl -nf /etc/pf.conf)" >&2
   fi
 }
 
 enabled() { pfctl -s info 2>/dev/null | grep -q '^Status: Enabled'; }
 
-# What pfctl -E said of macfleet's own reference. A boot takes the file and the reference away.
+# pfctl -E's output about macfleet's own reference. A reboot removes both the file and the reference.
 reference=/var/run/dev.macfleet.pf
 
-# held sets token to macfleet's own reference. It fails where the kernel does not list it.
+# held sets token to macfleet's own reference. It fails if the kernel does not list it.
 held() {
   token=''
   [ ! -f "$reference" ] || while read -r word _ number _; do
@@ -42,8 +42,8 @@ held() {
   pfctl -s References 2>/dev/null | grep -qE "[[:space:]]$token([[:space:]]|\$)"
 }
 
-# give_back gives the reference $1 back. pf ends with its last one: where rules of others are live, such as
-# fail2ban's, it goes on without one. $2… are our own anchors.
+# give_back releases the reference $1. pf stops with its last reference, so it is enabled again if foreign
+# rules, such as fail2ban's, are live. $2… are macfleet's anchors.
 give_back() {
   was=''
   ! enabled || was=yes
@@ -54,7 +54,7 @@ give_back() {
   fi
 }
 
-# foreign succeeds where what is live filters, or leads to what does, and is neither macOS's nor of the anchors $@.
+# foreign succeeds if live rules or anchors exist that are neither macOS's nor the anchors $@.
 foreign() {
   pfctl -s rules 2>/dev/null | {
     found=''
@@ -70,7 +70,7 @@ foreign() {
   }
 }
 
-# Rules first: a table that they use stays.
+# Flush rules first: tables in use cannot be removed.
 clear() {
   pfctl -a "$1" -F rules >/dev/null 2>&1 || :
   pfctl -a "$1" -s Tables 2>/dev/null | while read -r table; do
@@ -78,17 +78,17 @@ clear() {
   done
 }
 
-# rewrite brings /etc/pf.conf from $1, as macfleet saw it, to $2; $3 is the main ruleset of that, which pfctl checks.
+# rewrite changes /etc/pf.conf from $1, as macfleet saw it, to $2; $3 is the main ruleset of that, which pfctl checks.
 rewrite() {
   if ! is /etc/pf.conf "$2"; then
     if ! is /etc/pf.conf "$1"; then
-      echo "/etc/pf.conf was changed after macfleet had looked at it and is left alone; run macfleet plan again" >&2
+      echo "/etc/pf.conf was changed after the plan was made and is left unchanged; run macfleet plan again" >&2
       exit 1
     fi
-    # A copy is checked. It loads no anchor: on a live host that alone can be "Resource busy".
+    # Check a copy without load statements, which can fail with "Resource busy" on a live host.
     printf '%s' "$3" >"$work/check"
     if ! pfctl -nf "$work/check" >"$work/said" 2>&1 && ! grep -qi busy "$work/said"; then
-      echo "pfctl refuses what /etc/pf.conf would hold, so it stays as it is; pfctl said:" >&2
+      echo "pfctl rejects the new /etc/pf.conf, so the file is unchanged; pfctl said:" >&2
       blame "$work/said" "$work/check"
       exit 1
     fi
