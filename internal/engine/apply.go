@@ -11,35 +11,35 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Result is what an apply came to.
+// Result is the outcome of an apply.
 type Result struct {
-	Done        int        // actions that were done and proven
+	Done        int        // actions that were done and verified
 	Failures    []Failure  // in the plan's order of hosts
-	NotStarted  int        // actions left because of a failure, a limit or a stop
+	NotStarted  int        // actions not started because of a failure, a limit or a stop
 	Left        []Left     // hosts that a limit of their fleet kept from starting
-	NotWaited   int        // hosts whose Nodes were not Ready when somebody asked to stop
-	Interrupted bool       // a person, the system, a deadline or a full disk ended the run before its end
-	Stopped     error      // why, where it was Interrupted: the cause of Engine.Stop
-	Lost        error      // why the lock was lost, and the run stopped; nil: it was not
-	After       *plan.Plan // observed afterwards; nil when that failed
-	Closed      []Closed   // hosts whose Nodes the run leaves closed to new Pods
+	NotWaited   int        // hosts whose Nodes were not Ready yet when the run was stopped
+	Interrupted bool       // a person, the system, a deadline or a full disk stopped the run
+	Stopped     error      // why it was Interrupted: the cause of Engine.Stop
+	Lost        error      // why the lock was lost, which stops the run; nil: it was not lost
+	After       *plan.Plan // observed afterwards; nil if that failed
+	Closed      []Closed   // hosts whose Nodes the run leaves cordoned
 
-	// Deferred is of one host: which limit left actions for a later run; nil: none.
+	// Deferred is, for one host, the limit that left actions for a later run; nil: none.
 	Deferred *plan.Trouble
 
-	closed, opened bool // of one host: this run closed its Node, which is to be opened; or did so already
+	closed, opened bool // for one host: this run cordoned its Node; it uncordoned it already
 }
 
-// Failure is an action that did not come to its end.
+// Failure is an action that failed.
 type Failure struct {
 	Action plan.Action
 	Err    error
-	Remedy string // what helps with this very failure; empty: what helps with any
-	OfNode bool   // of the step that makes the host a Node: whatever the Node says, it is not as it should be
+	Remedy string // the fix for this failure; empty: the general one
+	OfNode bool   // of the step that makes the host a Node: the host is not converged, even if the Node is Ready
 }
 
-// Finished reports whether the run did all that it may: the plan that was made afterwards is
-// complete, and holds nothing but what a limit leaves for a later run.
+// Finished reports whether the run did everything it could: the plan made afterwards is
+// complete and holds at most deferred actions.
 func (r Result) Finished() bool {
 	if r.After == nil || len(r.Failures) > 0 || r.NotStarted+r.NotWaited > 0 || r.Lost != nil {
 		return false
@@ -47,15 +47,15 @@ func (r Result) Finished() bool {
 	return r.After.Summarise().Finished()
 }
 
-// Converged reports whether nothing is left at all.
+// Converged reports whether the hosts are in sync.
 func (r Result) Converged() bool { return r.Finished() && r.After.Summarise().Deferred == 0 }
 
-// Apply performs the plan's actions, the very ones that were shown, waits until the Nodes of
-// their hosts are Ready, and observes again: proof is observation. It returns an error only
-// when that fails or ctx ends; what went wrong on hosts is in the result.
+// Apply performs the plan's actions, exactly those that were shown, waits until the Nodes of
+// their hosts are Ready, and observes everything again to verify the result. It returns an
+// error only if that fails or ctx ends; failures on hosts are in the result.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
-	// A key is pinned before anything is sent to its host. A place that cannot be written to
-	// must show before the first change and not after it.
+	// Keys are pinned before anything is sent to their hosts. If the pins cannot be written,
+	// the run must fail before its first change.
 	if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin { return all }); err != nil {
 		return Result{}, err
 	}
@@ -70,25 +70,25 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}
-	e.Selection.NewTokens = false // those that were asked for are there, or it was said why not
+	e.Selection.NewTokens = false // they were created, or the failure was reported
 	_, after, err := e.observe(ctx, p)
 	if err != nil {
-		return r, fmt.Errorf("the run could not be proven: %w", err)
+		return r, fmt.Errorf("the result could not be verified: %w", err)
 	}
 	r.After = after
 	r.Failures = append(r.Failures, e.noteKeys(ctx, after)...)
 	return r, nil
 }
 
-// Settle enters what a plan has shown without a difference: keys of members that were reached
-// for the first time, and names of pins and proofs that a run which broke off could not write:
-// without proofs a later drift would look like configuration that was never applied. The error is about keys.
+// Settle records what a plan found in sync: keys of members that were reached for the first
+// time, and pin names and markers that an interrupted run did not write. Without these, later
+// drift would look like configuration that was never applied. The error is about keys.
 func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	if err := e.may(); err != nil {
 		return nil, err
 	}
-	// The lock may have been deleted since, and then counts from the beginning: the hosts would
-	// take this run for an older one.
+	// If the lock was deleted since, its epochs start again: the hosts would take this run
+	// for an older one.
 	if e.Raise != nil && e.Run.Epoch != 0 && p.Epoch() >= e.Run.Epoch {
 		run, err := e.Raise(ctx, p.Epoch())
 		if err != nil {
@@ -98,7 +98,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	}
 	var fresh []plan.Pin
 	for _, h := range Unpinned(p) {
-		// Where something is to be done on the host, it is pinned just before that.
+		// Hosts with actions are pinned just before their first action.
 		if !h.Seen.Marker.IsAbsent() && !h.Trust().Lost() {
 			fresh = append(fresh, *e.PinOf(h))
 		}
@@ -118,13 +118,13 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	for i, err := range each(stale, e.Parallelism, func(h plan.Host) error { return e.enterProof(ctx, h) }) {
 		if err != nil {
 			failures = append(failures, Failure{Action: *actionOn(&stale[i], plan.CreateMarker),
-				Err: fmt.Errorf("enter what was proven: %w", e.scrubError(err))})
+				Err: fmt.Errorf("write the marker: %w", e.scrubError(err))})
 		}
 	}
 	return failures, nil
 }
 
-// each does something with each of a list, so many at once, and returns what came of each.
+// each calls do for all elements, with a limit on concurrency, and returns the results in order.
 func each[T, R any](all []T, atOnce int, do func(T) R) []R {
 	out := make([]R, len(all))
 	var g errgroup.Group
@@ -139,7 +139,7 @@ func each[T, R any](all []T, atOnce int, do func(T) R) []R {
 	return out
 }
 
-// enterProof writes the marker of a host whose steps match.
+// enterProof writes the marker of a host that is in sync.
 func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
 	w := &worker{engine: e, host: h}
 	defer w.close(ctx)
@@ -149,8 +149,8 @@ func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
 	return w.enter(ctx, w.currentMarker(), "")
 }
 
-// Unpinned returns the members whose keys an apply would pin: servers that it adopts, and those
-// whose keys the configuration gives. A claim shows its server's key itself.
+// Unpinned returns the members whose keys an apply would pin: adopted servers, and those
+// whose keys are in the configuration. A claim action shows its server's key itself.
 func Unpinned(p *plan.Plan) []plan.Host {
 	var out []plan.Host
 	for _, h := range p.Hosts {
@@ -161,14 +161,14 @@ func Unpinned(p *plan.Plan) []plan.Host {
 	return out
 }
 
-// PinOf returns the key that a host showed, as the pin that a new connection to it
-// must match. Without a key nothing matches it: no change goes to a host that showed none.
+// PinOf returns the key that a host showed, as the pin that new connections must match. If it
+// showed none, nothing matches, so no change reaches the host.
 func (e *Engine) PinOf(h plan.Host) *plan.Pin {
 	return &plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Since: e.Now().UTC()}
 }
 
-// misnamedPins finds the members whose servers bear their names and whose pins do not: a run
-// broke off between the two. It returns the names by server id.
+// misnamedPins returns the names of members, by server id, whose server was renamed but whose
+// pin was not: a run was interrupted between the two.
 func misnamedPins(p *plan.Plan) map[string]string {
 	out := make(map[string]string)
 	for _, h := range p.Hosts {
@@ -180,7 +180,7 @@ func misnamedPins(p *plan.Plan) map[string]string {
 	return out
 }
 
-// renamePins lets the pinned keys of servers bear the names that these have now, by server id.
+// renamePins changes the names of pinned keys, by server id.
 func (e *Engine) renamePins(names map[string]string) error {
 	if len(names) == 0 {
 		return nil
@@ -196,8 +196,8 @@ func (e *Engine) renamePins(names map[string]string) error {
 	})
 }
 
-// noteKeys writes the pinned keys of members onto those of their Nodes that lack them, so that
-// pins which are lost have a witness.
+// noteKeys writes the pinned keys of members onto Nodes that lack them, as a second record in
+// case the pins are lost.
 func (e *Engine) noteKeys(ctx context.Context, p *plan.Plan) []Failure {
 	if e.Cluster == nil {
 		return nil
@@ -221,12 +221,12 @@ func (e *Engine) noteKeys(ctx context.Context, p *plan.Plan) []Failure {
 	return failures
 }
 
-// pin enters pins, durably. A pin that its server has by now is not replaced by another key:
-// somebody else has met the host since the plan, and one of the two was deceived.
+// pin stores pins durably. It never replaces a pin with another key: somebody else has
+// connected to the host since the plan, and one of the two met an impostor.
 func (e *Engine) pin(fresh ...plan.Pin) error {
 	var strange *plan.Trouble
 	err := e.Pins.Update(func(all []plan.Pin) []plan.Pin {
-		strange = nil // a store that met another writer calls again
+		strange = nil // the store calls again after a conflict
 		out := slices.Clone(all)
 		for _, f := range fresh {
 			i := slices.IndexFunc(out, func(p plan.Pin) bool { return p.ServerID == f.ServerID })
@@ -234,7 +234,7 @@ func (e *Engine) pin(fresh ...plan.Pin) error {
 			case i < 0:
 				out = append(out, f)
 			case out[i].Key != f.Key:
-				strange = plan.CodeWrongHostKey.Trouble(fmt.Sprintf("%s showed the key %s when it was planned, and since then %s was pinned",
+				strange = plan.CodeWrongHostKey.Trouble(fmt.Sprintf("%s showed the key %s when the plan was made, but %s was pinned since",
 					f.Name, plan.Fingerprint(f.Key), plan.Fingerprint(out[i].Key)), plan.WrongKeyRemedy(f.Name))
 				return all
 			default:
@@ -250,8 +250,7 @@ func (e *Engine) pin(fresh ...plan.Pin) error {
 	return err
 }
 
-// work performs one host's actions. It returns the host with what is known of it
-// since then.
+// work performs one host's actions. It returns the host with its updated state.
 func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (Result, plan.Host) {
 	w := &worker{engine: e, host: h}
 	defer w.close(ctx)
@@ -266,11 +265,11 @@ func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (
 	return r, w.host
 }
 
-// doing does an action.
+// doing performs an action.
 type doing func(context.Context, plan.Action) error
 
-// perform does actions one after the other, and leaves those behind one that failed, or for
-// which it is too late by now.
+// perform does actions in order. It stops at a failure, and skips actions whose maintenance
+// window has closed.
 func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action, late func(plan.Action) *plan.Trouble, do doing) Result {
 	var r Result
 	for i := range actions {
@@ -292,8 +291,8 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 	return r
 }
 
-// act does an action that was told of, and returns its end. Whoever shows the event may have
-// taken their time.
+// act performs an action that was announced, and returns its final event. The lock is checked
+// again, because showing the first event may have taken long.
 func (e *Engine) act(ctx context.Context, host string, a *plan.Action, do doing) Event {
 	started, err := e.Now(), e.may()
 	if cause := context.Cause(e.Stop); errors.Is(cause, ErrUnrecorded) {
@@ -309,7 +308,7 @@ func (e *Engine) act(ctx context.Context, host string, a *plan.Action, do doing)
 	return end
 }
 
-// ended tells of an action's end, and counts it.
+// ended emits and counts an action's final event.
 func (e *Engine) ended(r *Result, end Event) {
 	if end.Err != nil {
 		r.Failures = append(r.Failures, Failure{Action: *end.Action, Err: end.Err})
@@ -319,13 +318,13 @@ func (e *Engine) ended(r *Result, end Event) {
 	e.emit(end)
 }
 
-// actionOn is what the engine does for a host by itself, as an action.
+// actionOn returns an action for what the engine does on a host by itself.
 func actionOn(h *plan.Host, k plan.Kind) *plan.Action {
 	return &plan.Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}
 }
 
-// broken says of an action that ended with the run's own end that it was that: what the
-// connection says of it then would accuse the host.
+// broken replaces the error of an action that was aborted with the run: the connection's
+// error would blame the host.
 func broken(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if err == nil || cause == nil || !errors.Is(err, cause) && !errors.Is(err, ctx.Err()) {
@@ -334,9 +333,9 @@ func broken(ctx context.Context, err error) error {
 	return fmt.Errorf("%w while it ran; it may be half done", cause)
 }
 
-// ErrDeadline is the cause of Engine.Stop when a run had only so long.
+// ErrDeadline is the cause of Engine.Stop when the run's time is up.
 var ErrDeadline = errors.New("the deadline passed")
 
-// ErrUnrecorded is in the cause of Engine.Stop when a run can no longer be recorded.
-// No action begins that stands in no record.
-var ErrUnrecorded = errors.New("the run record cannot be written, so nothing more is started")
+// ErrUnrecorded is in the cause of Engine.Stop when the run record cannot be written: no
+// action starts unrecorded.
+var ErrUnrecorded = errors.New("the run record cannot be written, so no further action starts")

@@ -10,25 +10,25 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// CodeMayNotRename is raised before anything is done to a server of the pool.
+// CodeMayNotRename is raised before any pool server is touched.
 var CodeMayNotRename = plan.NewCode("may-not-rename", plan.NotDrift,
-	"the provider does not let macfleet rename servers, so none can be claimed; no host of the pool was touched",
-	"give the API key the right to change servers, and apply again")
+	"the API key may not rename servers, so none can be claimed; no pool server was touched",
+	"give the API key the permission to change servers, then apply again")
 
-// claiming is what a worker knows of the claim that its host is to be taken with.
+// claiming is the state of a worker's claim.
 type claiming struct {
-	wanted   bool        // the host is of the pool, and one of the actions claims it
-	checked  bool        // the right to rename the server is proven
-	granted  bool        // this run has written, or may have written, what gives root there
-	ours     *plan.Claim // as it stands on the host; nil: not taken
-	lost     bool        // another run's claim stands there
-	won      bool        // the server bears our name
-	unsure   bool        // nobody knows whether it does
+	wanted   bool        // one of the actions claims the host from the pool
+	checked  bool        // macfleet may rename the server
+	granted  bool        // this run wrote, or may have written, the sudoers file
+	ours     *plan.Claim // as on the host; nil: not taken
+	lost     bool        // another run's claim is on the host
+	won      bool        // the server has its new name
+	unsure   bool        // unknown whether it has
 	gaveBack bool
 }
 
-// renameRight holds what is known of the right to rename: nil, or why there is none. Who
-// tries a server takes it out, so that none is tried after the first that is refused.
+// renameRight holds whether macfleet may rename servers: nil, or why not. A worker takes the
+// value out while it tries a server, so none is tried after the first refusal.
 type renameRight chan *plan.Trouble
 
 func newRenameRight() renameRight {
@@ -37,23 +37,23 @@ func newRenameRight() renameRight {
 	return r
 }
 
-// asPlanned returns an error where the server has left the pool since the plan.
+// asPlanned returns an error if the server left the pool since the plan.
 func (w *worker) asPlanned(ctx context.Context) error {
 	s := w.host.Server
 	now, err := w.engine.Servers.Get(ctx, s.Zone, s.ID)
 	if err == nil && now.DeletionScheduled {
-		return plan.CodeDeletionScheduled.Trouble("somebody has scheduled the deletion of server "+s.Name+" since it was planned",
-			"plan again, which claims another one; or cancel the deletion in the provider's console")
+		return plan.CodeDeletionScheduled.Trouble("the deletion of server "+s.Name+" was scheduled after the plan was made",
+			"plan again to claim another server, or cancel the deletion in the provider's console")
 	}
 	if err == nil && (now.Name != s.Name || !now.Usable()) {
-		err = fmt.Errorf("the server is not as it was planned: it is called %s, status %s; plan again", now.Name, now.Status)
+		err = fmt.Errorf("the server changed since the plan: name %s, status %s; plan again", now.Name, now.Status)
 	}
 	return err
 }
 
-// mayClaim proves, before the first contact with a host that is to be claimed, that its
-// server is still in the pool and may be renamed. Without that right each host of the pool
-// that is tried would be left with passwordless sudo.
+// mayClaim checks, before the first connection to the host, that its server is still in the
+// pool and may be renamed. Otherwise every pool host that is tried would be left with
+// passwordless sudo.
 func (w *worker) mayClaim(ctx context.Context) error {
 	if !w.wanted || w.checked {
 		return nil
@@ -68,9 +68,9 @@ func (w *worker) mayClaim(ctx context.Context) error {
 	}
 	err := w.engine.Servers.CheckRename(ctx, s.Zone, s.ID)
 	if errors.Is(err, inventory.ErrDenied) {
-		// Scaleway denies access to a server that is gone, too.
+		// Scaleway also denies access to a deleted server.
 		if _, there, lerr := w.listed(ctx); lerr == nil && !there {
-			return fmt.Errorf("server %s is gone from the inventory; plan again", s.Name)
+			return fmt.Errorf("server %s is no longer in the inventory; plan again", s.Name)
 		}
 		denied = CodeMayNotRename.Trouble(err.Error())
 		return denied
@@ -79,7 +79,7 @@ func (w *worker) mayClaim(ctx context.Context) error {
 	return err
 }
 
-// listed looks for the host's server in the inventory.
+// listed finds the host's server in the inventory.
 func (w *worker) listed(ctx context.Context) (s inventory.Server, there bool, err error) {
 	all, err := w.engine.Servers.List(ctx)
 	i := slices.IndexFunc(all, func(s inventory.Server) bool { return s.ID == w.host.Server.ID })
@@ -89,8 +89,8 @@ func (w *worker) listed(ctx context.Context) (s inventory.Server, there bool, er
 	return all[i], true, nil
 }
 
-// take gives the server its name, with which it is ours. An error says nothing about whether
-// the name was changed, so the inventory is asked.
+// take renames the server, which completes the claim. After an error the name may have
+// changed anyway, so it asks the inventory.
 func (w *worker) take(ctx context.Context) error {
 	s := w.host.Server
 	err := w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, w.host.Name)
@@ -104,13 +104,12 @@ func (w *worker) take(ctx context.Context) error {
 	case w.won:
 		return nil
 	case w.unsure:
-		return fmt.Errorf("%w; and whether the server bears the new name cannot be read: %w", err, lerr)
+		return fmt.Errorf("%w; its current name cannot be read: %w", err, lerr)
 	}
 	return err
 }
 
-// attempt performs an action. Where one fails before the server is ours, what the claim did
-// to its host is undone.
+// attempt performs an action. If it fails before the claim is complete, the claim is undone.
 func (w *worker) attempt(ctx context.Context, a plan.Action) error {
 	err := w.perform(ctx, a)
 	if err == nil {
@@ -127,16 +126,16 @@ func (w *worker) attempt(ctx context.Context, a plan.Action) error {
 	return err
 }
 
-// stoppedShort undoes a claim that was stopped between two actions.
+// stoppedShort undoes a claim if the run stopped between two of its actions.
 func (w *worker) stoppedShort(ctx context.Context, r *Result) {
 	if _, err := w.giveBack(ctx); err != nil {
 		r.Failures = append(r.Failures, Failure{Action: *actionOn(&w.host, plan.ClaimServer), Err: w.engine.scrubError(err)})
 	}
 }
 
-// giveBack takes back what a claim that failed did to its host: the claim itself, and what
-// gives root where this run wrote it. What another run's claim stands on is left to that. The
-// error says what stayed on which host, and how it is removed.
+// giveBack undoes a failed claim on its host: the claim file, and the sudoers file if this
+// run wrote it and no other claim relies on it. The error says what was left where, and how
+// to remove it.
 func (w *worker) giveBack(ctx context.Context) (undone string, err error) {
 	if !w.wanted || w.won || w.gaveBack || !w.granted && w.ours == nil {
 		return "", nil
@@ -149,7 +148,7 @@ func (w *worker) giveBack(ctx context.Context) (undone string, err error) {
 	if err == nil {
 		undone, err = w.dropClaim(ctx)
 	}
-	if err != nil && w.mayGiveBack(ctx) == nil && w.conn == nil { // the connection broke: once more over a new one
+	if err != nil && w.mayGiveBack(ctx) == nil && w.conn == nil { // the connection broke: retry on a new one
 		undone, err = w.dropClaim(ctx)
 	}
 	if err != nil {
@@ -158,19 +157,19 @@ func (w *worker) giveBack(ctx context.Context) (undone string, err error) {
 	return undone, nil
 }
 
-// mayGiveBack returns why nothing may be undone, or nil.
+// mayGiveBack returns why the claim must not be undone, or nil.
 func (w *worker) mayGiveBack(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case w.unsure:
-		return errors.New("the server may be ours by now; apply again when Scaleway answers, which goes on with it or takes it back")
+		return errors.New("the claim may be complete; apply again when Scaleway answers: it then finishes or undoes the claim")
 	}
 	return w.engine.may()
 }
 
-// dropClaim takes the claim back under which nobody else relies on what gives root. Where
-// it was not taken yet, it is taken first.
+// dropClaim removes the claim together with the sudoers file. It takes the claim first if
+// necessary, so that no other run can rely on that file.
 func (w *worker) dropClaim(ctx context.Context) (undone string, err error) {
 	defer func() {
 		if err != nil && w.conn != nil {
@@ -191,7 +190,7 @@ func (w *worker) dropClaim(ctx context.Context) (undone string, err error) {
 			return "", seen.Trouble
 		}
 		if !seen.Root {
-			w.granted = false // what was to give root did not
+			w.granted = false // the sudoers file was not written
 			return "", nil
 		}
 		found, err := w.claimHost(ctx)
@@ -205,34 +204,34 @@ func (w *worker) dropClaim(ctx context.Context) (undone string, err error) {
 	}
 	task := DropClaim{Claim: *w.ours}
 	if w.granted {
-		task.Root, undone = plan.SudoersFile, plan.SudoersFile+" was removed from the host again"
+		task.Root, undone = plan.SudoersFile, plan.SudoersFile+" was removed from the host"
 	}
 	_, err = w.conn.Do(ctx, task)
 	return undone, err
 }
 
-// othersNow reports whether the host, as it was read last, is somebody else's: what gives
-// root there is theirs now.
+// othersNow reports whether the host, as last read, belongs to somebody else, and so does its
+// sudoers file.
 func (w *worker) othersNow() bool {
 	claim, claimed := w.host.Seen.Claim.Get()
 	_, marked := w.host.Seen.Marker.Get()
 	return marked || claimed && !claim.Same(plan.ClaimOf(w.engine.Config.Owner, w.host.Name, w.host.Server.ID))
 }
 
-// stayed says what a claim that failed has left behind.
+// stayed says what a failed claim left behind.
 func (w *worker) stayed() string {
 	s := w.host.Server
 	if !w.granted {
-		return fmt.Sprintf("/etc/macfleet/claim.json stayed on %s (%s)", s.Name, s.Address)
+		return fmt.Sprintf("/etc/macfleet/claim.json was left on %s (%s)", s.Name, s.Address)
 	}
-	return fmt.Sprintf("%s stayed on %s (%s), with which %s becomes root there without a password", plan.SudoersFile, s.Name, s.Address, w.host.Spec.User)
+	return fmt.Sprintf("%s was left on %s (%s): it gives %s passwordless sudo", plan.SudoersFile, s.Name, s.Address, w.host.Spec.User)
 }
 
-// byHand says how that is removed.
+// byHand returns the command that removes it.
 func (w *worker) byHand() string {
 	files := "/etc/macfleet/claim.json"
 	if w.granted {
 		files += " " + plan.SudoersFile
 	}
-	return fmt.Sprintf("To remove it by hand: ssh %s@%s sudo rm -f %s", w.host.Spec.User, w.host.Server.Address, files)
+	return fmt.Sprintf("To remove it: ssh %s@%s sudo rm -f %s", w.host.Spec.User, w.host.Server.Address, files)
 }

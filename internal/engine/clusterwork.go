@@ -11,12 +11,11 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// errNoCluster says that a plan was made for a configuration with a cluster, and
-// is performed without one.
-var errNoCluster = errors.New("there is no cluster")
+// errNoCluster reports a plan that needs a cluster, in a configuration without one.
+var errNoCluster = errors.New("the configuration has no cluster")
 
-// inCluster performs an action on what the cluster knows of the host. It needs no
-// connection to the host.
+// inCluster performs an action on the host's objects in the cluster. It needs no connection to
+// the host.
 func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 	cluster := w.engine.Cluster
 	if cluster == nil {
@@ -65,7 +64,7 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 	}
 	switch {
 	case !known:
-		return errors.New("the host's Node is not known; plan again")
+		return errors.New("the host's Node is unknown; plan again")
 	case a.Kind == plan.SetProviderID:
 		return cluster.SetProviderID(ctx, node, w.host.Server.ProviderID())
 	case a.Kind == plan.DeleteNode && a.Was != "":
@@ -73,7 +72,7 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 	case a.Kind == plan.TaintNode:
 		return cluster.Taint(ctx, node, inventory.AgentTaint())
 	case a.Kind != plan.ReplaceNode && a.Kind != plan.DeleteNode:
-		return fmt.Errorf("nothing is known of how to do %s", a.Kind)
+		return fmt.Errorf("unknown kind of action in the cluster: %s", a.Kind)
 	}
 	err := cluster.DeleteNode(ctx, node)
 	if err == nil && a.Was == "" {
@@ -82,8 +81,8 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 	return err
 }
 
-// stillGone returns an error unless nothing of a host can be there: its Pods' machines would
-// run on without anybody who ends them. It asks anew, as the plan may be old.
+// stillGone returns an error unless the host is certainly gone: otherwise the virtual machines
+// of its Pods would keep running unmanaged. It asks again, as the plan may be old.
 func (w *worker) stillGone(ctx context.Context) error {
 	servers, err := w.engine.Servers.List(ctx)
 	if err != nil {
@@ -94,16 +93,16 @@ func (w *worker) stillGone(ctx context.Context) error {
 		return err
 	}
 	if why := plan.MayBeThere(w.engine.Config.Owner, w.host.Name, servers, nodes); why != "" {
-		return fmt.Errorf("the Pods of %s stay: %s; plan again", w.host.Name, why)
+		return fmt.Errorf("the Pods of %s are kept: %s; plan again", w.host.Name, why)
 	}
 	return nil
 }
 
-// atOnce is how many Pods of one host are let go at the same time: a kubelet that
-// never came back for its Pods left 504 behind.
+// atOnce is how many Pods of one host are released at the same time: a dead kubelet can leave
+// hundreds.
 const atOnce = 8
 
-// releasePods lets Pods go. One that cannot go keeps no other.
+// releasePods releases Pods. A failure does not stop the others.
 func (w *worker) releasePods(ctx context.Context, pods []inventory.Pod) error {
 	failed := each(pods, atOnce, func(p inventory.Pod) error {
 		if err := w.engine.may(); err != nil || w.engine.Stop.Err() != nil || ctx.Err() != nil {
@@ -115,5 +114,5 @@ func (w *worker) releasePods(ctx context.Context, pods []inventory.Pod) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d Pods stay: %w", len(failed), len(pods), failed[0])
+	return fmt.Errorf("%d of %d Pods were not released: %w", len(failed), len(pods), failed[0])
 }

@@ -13,30 +13,29 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The codes that are raised here.
+// Codes of artifacts.
 var (
 	codeArtifactUnreadable = plan.NewCode("artifact-unreadable", plan.Warning, "an artifact's file cannot be read on this machine",
 		"make the file readable for macfleet's user, and run macfleet plan again")
-	codeArtifactChanged = plan.NewCode("artifact-changed", plan.Warning, "an artifact's file has another SHA-256 than the configuration says",
-		"if it was changed on purpose, run macfleet artifacts lock --update; else bring back the file that was locked")
+	codeArtifactChanged = plan.NewCode("artifact-changed", plan.Warning, "checksum mismatch: an artifact's file does not have the locked SHA-256",
+		"if the change is intended, run macfleet artifacts lock --update; otherwise restore the locked file")
 )
 
-// Artifacts has the files that hosts get.
+// Artifacts provides the files that are delivered to hosts.
 type Artifacts interface {
-	// Open returns an artifact, whole and checked, and its size in bytes.
+	// Open returns a verified artifact and its size in bytes.
 	Open(context.Context, fleet.Artifact) (io.ReadCloser, int64, error)
-	// Unchanged returns why an artifact that is sent from here cannot be: its file has
-	// other bytes than the configuration says. It downloads nothing.
+	// Unchanged returns an error if the artifact's local file does not have the locked digest.
+	// It downloads nothing.
 	Unchanged(context.Context, fleet.Artifact) error
 }
 
-// refuseChanged refuses what would send a file that has changed since it was locked,
-// before anything else is done on its host.
+// refuseChanged refuses actions that would deliver a file that changed since it was locked.
 func (e *Engine) refuseChanged(ctx context.Context, p *plan.Plan) {
 	if e.Artifacts == nil {
 		return
 	}
-	said := make(map[string]*plan.Trouble) // by digest; nil: it may be sent
+	said := make(map[string]*plan.Trouble) // by digest; nil: unchanged
 	for i := range p.Actions {
 		a := &p.Actions[i]
 		for _, of := range a.Needs().Files {
@@ -53,17 +52,17 @@ func (e *Engine) refuseChanged(ctx context.Context, p *plan.Plan) {
 	p.RefuseTokens(e.Steps)
 }
 
-// deliver brings an artifact to the host before the change that installs it.
+// deliver uploads an artifact to the host before the change that installs it.
 func (w *worker) deliver(ctx context.Context, d plan.Delivery) error {
 	return w.conn.Deliver(ctx, d, func() (io.ReadCloser, int64, error) {
 		if w.engine.Artifacts == nil {
-			return nil, 0, fmt.Errorf("nothing here has %s", d.Artifact)
+			return nil, 0, fmt.Errorf("no source for %s", d.Artifact)
 		}
 		return w.engine.Artifacts.Open(ctx, d.Artifact)
 	})
 }
 
-// changed takes apart what an error says of a file, and what it says is to be done.
+// changed splits a file's error into its text and its remedy.
 func changed(err error) *plan.Trouble {
 	t := codeArtifactUnreadable.Trouble(err.Error())
 	var advising interface{ Remedy() string }
@@ -74,11 +73,11 @@ func changed(err error) *plan.Trouble {
 	return t
 }
 
-// everySecond is how often an upload tells how far it is.
+// everySecond is the interval of an upload's progress events.
 const everySecond = time.Second
 
-// Upload tells of an upload to a host: that it begins, ends, or, now and then and when it is
-// complete, how far it is.
+// Upload emits an event of an upload: its start, its end, or its progress, limited to one per
+// interval except for the last.
 func (e *Engine) Upload(ev Event) {
 	if ev.Type == Sending {
 		now := e.Now()

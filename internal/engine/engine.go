@@ -1,5 +1,5 @@
-// Package engine runs a command's data path: observe, plan, execute, observe
-// again. It decides nothing about hosts; package plan does.
+// Package engine runs a command's data path: observe, plan, execute, observe again. Package
+// plan makes all decisions about hosts.
 package engine
 
 import (
@@ -19,99 +19,97 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Servers is the provider of the machines.
+// Servers is the provider of the servers.
 type Servers interface {
-	// List returns all servers of the project, or an error: never a part.
+	// List returns all servers of the project, or an error: never a partial list.
 	List(context.Context) ([]inventory.Server, error)
-	// Elsewhere returns what the account holds where List does not look.
+	// Elsewhere returns what the account has in zones or projects that List does not cover.
 	Elsewhere(context.Context) inventory.Account
 	// Get returns one server.
 	Get(ctx context.Context, zone, id string) (inventory.Server, error)
-	// CheckRename proves that a server may be renamed, and changes nothing of it. The error
-	// wraps inventory.ErrDenied where the credentials lack the right.
+	// CheckRename checks that a server may be renamed, without changing it. The error wraps
+	// inventory.ErrDenied if the credentials lack the permission.
 	CheckRename(ctx context.Context, zone, id string) error
-	// Rename changes a server's name from one to another, only while it bears
-	// the first, and proves it by reading it back.
+	// Rename changes a server's name if it is still from, and verifies it by reading it back.
 	Rename(ctx context.Context, zone, id, from, to string) error
 }
 
-// DefaultObservers is how many hosts are observed at once. A look costs a host little and
-// this machine a few milliseconds; what it takes is waiting for far hosts.
+// DefaultObservers is how many hosts are observed at once. Observing is mostly waiting for the
+// network.
 const DefaultObservers = 256
 
-// InputFor says what a change's script reads, and of which host.
+// InputFor describes the input of a change's script, without the secret.
 type InputFor struct {
 	Kind    plan.InputKind
 	Host    fleet.Host
 	Join    inventory.Join
-	Refused bool // the secret is a password that the host has refused
+	Refused bool // the secret is a password that the host refused
 }
 
-// Engine carries what a run needs. All fields are set but where nil is
-// said to mean something.
+// Engine carries what a run needs. All fields are required, unless the meaning of nil is
+// documented.
 type Engine struct {
 	Config    *fleet.Config
 	Steps     plan.StepsFor
 	Servers   Servers
-	Cluster   Cluster // nil: the configuration has none
+	Cluster   Cluster // nil: no cluster is configured
 	Hosts     Hosts
 	Pins      Pins
 	Passwords Passwords // nil: none is known
 	Artifacts Artifacts // nil: there are none
-	// Input renders what a change's script reads, around a secret: a host's login
-	// password, or the token of its kubelet.
+	// Input renders the input of a change's script from a secret: a host's login
+	// password or its kubelet's token.
 	Input     func(InputFor, secret.Value) (secret.Value, error)
 	Ready     Ready
-	Bounds    *plan.Bounds // what a run may do at most, but for its time; nil: anything
+	Bounds    *plan.Bounds // limits of a run, except for its time; nil: none
 	Selection plan.Selection
-	Former    []string // as whose the configuration was applied from its directory; see plan.Snapshot
-	// Met says on which of some servers' hosts a recorded run has begun something; nil: nothing is recorded.
+	Former    []string // earlier owners of the configuration's directory; see plan.Snapshot
+	// Met says on which of some servers a recorded run started something; nil: nothing is recorded.
 	Met         func(servers []string) []string
-	Approved    *plan.Approved // what a plan file allows; nil: whatever the plan holds
+	Approved    *plan.Approved // what the plan file approves; nil: the whole plan
 	Parallelism int            // hosts worked on at once, at least 1
 	Observers   int            // hosts observed at once; 0 = DefaultObservers
-	Watching    bool           // a cluster that does not answer is part of what is observed
-	Scrub       wire.Scrub     // takes secrets out of what is observed; nil: nothing is taken out
+	Watching    bool           // a cluster that does not answer is reported, not an error
+	Scrub       wire.Scrub     // removes secrets from observations; nil: no secrets are known
 	Drain       Drain
-	Runners     Idle            // of builders: what GitHub has given them; nil: nobody knows
+	Runners     Idle            // jobs on builders; nil: unknown
 	Stop        context.Context // done: start no new action
 	Now         func() time.Time
-	Emit        func(Event) // called by one goroutine at a time
-	// Tell lets a Node know of an action that disturbs the work on its host, before it
-	// begins; from many goroutines. nil: nobody is told.
+	Emit        func(Event) // never called concurrently
+	// Tell records on a Node that an action is about to disturb the work on its host; called
+	// from many goroutines. nil: not recorded.
 	Tell func(context.Context, inventory.Node, plan.Action)
 
-	// Run is the run whose changes these are: hosts and markers bear it. Without an id
-	// nothing is fenced.
+	// Run identifies the run on hosts and in markers. Without an id, hosts do not fence it.
 	Run   plan.Run
-	Guard Guard // nil: nothing is asked
-	// Raise gives the run an epoch above another; nil: it has none.
+	Guard Guard // nil: no lock to check
+	// Raise raises the run's epoch above another one; nil: no epochs.
 	Raise func(ctx context.Context, above int64) (plan.Run, error)
-	// Locked says who applies at this moment; nil: nobody knows.
+	// Locked says who holds the lock; nil: there is no lock.
 	Locked func(context.Context) (*plan.Lock, error)
 
 	renaming renameRight
 	emitting sync.Mutex
-	sent     sync.Map // when the upload to a host was told of last
+	sent     sync.Map // time of the last progress event per host
 }
 
-// Plan observes everything and computes the difference. An error means that no
-// plan can be made at all; hosts that cannot be asked are part of the plan.
+// Plan observes everything and computes the difference. An error means that there is no plan at
+// all; unreachable hosts are part of the plan.
 func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 	_, p, err := e.Observe(ctx)
 	return p, err
 }
 
-// Compute returns the difference between what is wanted and what was seen, within what
-// the run may do.
+// Compute returns the difference between the configuration and a snapshot, within the run's
+// limits.
 func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 	started := e.Now()
 	return e.judge(ctx, plan.Compute(e.Config, e.Steps, snap, e.Selection), nil, started)
 }
 
-// judge refuses in a plan what would send a file that is not the locked one, and what no
-// plan file approves where one is applied. It defers what goes beyond the bounds of the run,
-// which has performed the plan begun, or none yet.
+// judge refuses actions that would deliver a changed file or that the applied plan file does
+// not approve, and defers what exceeds the run's limits. begun is the plan that the run has
+// already performed, or nil.
 func (e *Engine) judge(ctx context.Context, p, begun *plan.Plan, started time.Time) *plan.Plan {
 	e.refuseChanged(ctx, p)
 	if e.Approved != nil {
@@ -126,14 +124,14 @@ func (e *Engine) judge(ctx context.Context, p, begun *plan.Plan, started time.Ti
 	return p
 }
 
-// Observe looks at everything that a plan needs, and returns both. An error means that no
-// plan can be made; a host that cannot be asked is in the snapshot with its trouble. Where the
-// engine watches, hosts are looked at also while the cluster is away.
+// Observe observes everything that a plan needs, and returns the snapshot and its plan. An
+// unreachable host is in the snapshot with its trouble. With Watching set, hosts are observed
+// even if the cluster does not answer.
 func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, *plan.Plan, error) {
 	return e.observe(ctx, nil)
 }
 
-// observe is Observe in a run that has performed the plan begun; nil: none yet.
+// observe is Observe in a run that has already performed the plan begun, or nil.
 func (e *Engine) observe(ctx context.Context, begun *plan.Plan) (plan.Snapshot, *plan.Plan, error) {
 	snap, err := e.checked(ctx, func(err error) bool {
 		var away *AwayError
@@ -149,8 +147,7 @@ func (e *Engine) observe(ctx context.Context, begun *plan.Plan) (plan.Snapshot, 
 	return snap, e.judge(ctx, p, begun, e.Now()), nil
 }
 
-// ObserveHost looks at the lists and at one host alone, by any name that
-// plan.Find takes.
+// ObserveHost reads the lists and observes one host, by any name that plan.Find takes.
 func (e *Engine) ObserveHost(ctx context.Context, name string) (plan.Snapshot, error) {
 	snap, err := e.lists(ctx, never)
 	if err != nil {
@@ -167,8 +164,8 @@ func (e *Engine) ObserveHost(ctx context.Context, name string) (plan.Snapshot, e
 	return snap, err
 }
 
-// ObserveToHold looks at the selected hosts as far as a hold needs it: also while
-// the cluster is away, and at a host that nobody reaches.
+// ObserveToHold observes the selected hosts as far as a hold needs it, even if the cluster
+// does not answer or a host is unreachable.
 func (e *Engine) ObserveToHold(ctx context.Context) (*plan.Plan, error) {
 	snap, err := e.checked(ctx, always)
 	if err != nil {
@@ -180,9 +177,9 @@ func (e *Engine) ObserveToHold(ctx context.Context) (*plan.Plan, error) {
 	return e.Compute(ctx, snap), nil
 }
 
-// Examine looks at one server of the inventory, whatever its role and also while the cluster
-// is away. name is the server's name or id, or the name that it should bear; more is asked of
-// it beside what a plan asks. The plan is of that host alone; nil where it is no member, or none can be made.
+// Examine observes one server of the inventory, whatever its role, even if the cluster does
+// not answer. name is the server's current or wanted name, or its id; more are extra probes.
+// The plan covers only that host; it is nil if the server is no member or no plan is possible.
 func (e *Engine) Examine(ctx context.Context, name string, more ...plan.Probe) (inventory.Server, plan.Snapshot, *plan.Plan, error) {
 	snap, err := e.lists(ctx, always)
 	if err != nil {
@@ -206,9 +203,9 @@ func (e *Engine) Examine(ctx context.Context, name string, more ...plan.Probe) (
 	return server, snap, p, err
 }
 
-// complete asks the selected hosts, computes their plan, and looks for the passwords that
-// it needs: a candidate whose password is not to be had gives way to another one. The rounds
-// end, as each asks hosts or looks for passwords that were not there before.
+// complete observes the selected hosts, computes their plan, and looks up the passwords it
+// needs. A candidate without a password is replaced by another one. It terminates, because
+// each round observes new hosts or finds new passwords.
 func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Selection) (*plan.Plan, error) {
 	var p *plan.Plan
 	var again map[string]bool
@@ -218,7 +215,7 @@ func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Sel
 			if err := e.ask(ctx, snap, next); err != nil {
 				return nil, err
 			}
-			p = nil // the others' places may be other ones now
+			p = nil // the other hosts' roles may have changed
 		}
 		if p == nil {
 			p = plan.Compute(e.Config, e.Steps, *snap, sel)
@@ -233,16 +230,16 @@ func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Sel
 	return p, nil
 }
 
-// Lists reads what the providers list, and asks no host.
+// Lists reads the providers' lists without observing a host.
 func (e *Engine) Lists(ctx context.Context) (plan.Snapshot, error) {
 	return e.lists(ctx, never)
 }
 
-// never and always say which errors of the cluster leave it unread.
+// never and always decide which cluster errors leave the cluster unread.
 func never(error) bool  { return false }
 func always(error) bool { return true }
 
-// checked is lists, for the selection of the run, which names hosts by their full names from then on.
+// checked is lists plus a check of the run's selection, which from then on has full host names.
 func (e *Engine) checked(ctx context.Context, unread func(error) bool) (plan.Snapshot, error) {
 	snap, err := e.lists(ctx, unread)
 	if err == nil {
@@ -251,8 +248,8 @@ func (e *Engine) checked(ctx context.Context, unread func(error) bool) (plan.Sna
 	return snap, err
 }
 
-// lists reads what the providers list, all at once. Without a cluster that can be read, what
-// it knows is unread where its error says so, else that is the error.
+// lists reads all providers' lists concurrently. If the cluster cannot be read, its part is
+// unread if unread says so for the error, otherwise the error is returned.
 func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snapshot, error) {
 	started := e.Now()
 	snap := plan.Snapshot{Taken: started.UTC().Truncate(time.Second), Former: e.Former, Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
@@ -273,7 +270,7 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 		return err
 	})
 	g.Go(func() error {
-		if e.Locked == nil || e.Run.ID != "" { // nobody keeps a lock, or this run has it itself
+		if e.Locked == nil || e.Run.ID != "" { // there is no lock, or this run holds it
 			return nil
 		}
 		var err error
@@ -306,9 +303,8 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 	return wire.Clean(e.Scrub, snap), nil
 }
 
-// observeCluster looks at the cluster, and whether it is the wanted one. An error
-// means that the Nodes count for nothing: they could not be read, or it is another
-// cluster, whatever was read of it meanwhile.
+// observeCluster reads the cluster and checks that it is the configured one. After an error
+// the Nodes must not be used.
 func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory.Node], inventory.Cluster, error) {
 	nodes, cluster := e.Cluster.Observe(ctx, plan.JoinsCluster(e.Config))
 	if nodes.IsUnread() {
@@ -324,12 +320,11 @@ func (e *Engine) observeCluster(ctx context.Context) (inventory.Seen[[]inventory
 	return nodes, cluster, nil
 }
 
-// RightCluster returns an error when a cluster is not the one that the environment is about,
-// or not the one that macfleet's namespace was prepared in. An environment that names none,
-// and a namespace that says nothing, take any.
+// RightCluster returns an error if the cluster is not the environment's, or not the one in
+// which macfleet's namespace was prepared. If neither names a cluster, any will do.
 func RightCluster(cfg *fleet.Config, id inventory.ClusterID, noted inventory.Seen[inventory.ClusterID], movedFrom string) error {
 	if cfg.ClusterUID != "" && id.UID != cfg.ClusterUID {
-		return plan.CodeOtherCluster.Trouble(fmt.Sprintf("this is another cluster: %s has uid %s, environment %q wants %s", id.Name(), id.UID, cfg.Environment, cfg.ClusterUID),
+		return plan.CodeOtherCluster.Trouble(fmt.Sprintf("wrong cluster: %s has uid %s, environment %q expects %s", id.Name(), id.UID, cfg.Environment, cfg.ClusterUID),
 			"check the context of the kubernetes block, KUBECONFIG and cluster_uid")
 	}
 	if t := plan.NotedElsewhere(cfg, id, noted, movedFrom); t != nil {
@@ -338,7 +333,7 @@ func RightCluster(cfg *fleet.Config, id inventory.ClusterID, noted inventory.See
 	return nil
 }
 
-// ask observes hosts, with more questions than a plan has, and enters them into the snapshot.
+// ask observes hosts, with additional probes, and adds them to the snapshot.
 func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []inventory.Server, more ...plan.Probe) error {
 	trusts := plan.Trusts(e.Config, *snap)
 	e.emit(Event{Type: Observing, Count: len(servers)})
@@ -363,8 +358,8 @@ func (e *Engine) ask(ctx context.Context, snap *plan.Snapshot, servers []invento
 	return g.Wait()
 }
 
-// look asks one host some questions, on a connection of its own. It changes
-// nothing. What could not be learnt is in the result.
+// look runs probes on one host over its own connection. It changes nothing. What could not be
+// read is marked in the result.
 func (e *Engine) look(ctx context.Context, t Target, probes []plan.Probe) plan.HostSeen {
 	conn, err := e.Hosts.Connect(ctx, t)
 	if err != nil {
@@ -393,8 +388,7 @@ func (e *Engine) emit(ev Event) {
 	e.Emit(ev)
 }
 
-// begin tells of something that starts now, unless nothing may start any more: a
-// record has nothing that begins after it has told of the stop.
+// begin emits a start event, unless the run is stopping: no start is recorded after the stop.
 func (e *Engine) begin(ctx context.Context, ev Event) bool {
 	e.emitting.Lock()
 	defer e.emitting.Unlock()
@@ -406,35 +400,32 @@ func (e *Engine) begin(ctx context.Context, ev Event) bool {
 	return true
 }
 
-// Between calls f between two events. Where Stop has ended by then, nothing begins
-// after f.
+// Between calls f between two events. If Stop is done by then, nothing starts after f.
 func (e *Engine) Between(f func()) {
 	e.emitting.Lock()
 	defer e.emitting.Unlock()
 	f()
 }
 
-// The providers that can be away.
+// The providers that may not answer.
 const (
 	Scaleway   = "scaleway"
 	Kubernetes = "kubernetes"
 )
 
-// AwayError says that a provider could not be asked. What it would have said is not
-// known: that is neither a difference nor the absence of one.
+// AwayError reports that a provider did not answer: what it holds is unknown, not missing.
 type AwayError struct {
 	Provider string
 	Err      error
 }
 
-// Error returns what the provider, or the way to it, said.
+// Error returns the underlying error's text.
 func (e *AwayError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *AwayError) Unwrap() error { return e.Err }
 
-// scrubError takes secrets out of an error's text: a host's last words and a
-// provider's answer stand in it.
+// scrubError removes secrets from an error's text, which may quote a host or a provider.
 func (e *Engine) scrubError(err error) error {
 	if err == nil || e.Scrub == nil {
 		return err
@@ -445,7 +436,7 @@ func (e *Engine) scrubError(err error) error {
 	return err
 }
 
-// scrubbedError is an error under another text. Its cause is what it was.
+// scrubbedError is an error with its text replaced.
 type scrubbedError struct {
 	text  string
 	cause error
@@ -454,5 +445,5 @@ type scrubbedError struct {
 // Error returns the text without secrets.
 func (e *scrubbedError) Error() string { return e.text }
 
-// Unwrap returns the error itself, for errors.Is and errors.As alone.
+// Unwrap returns the original error, only for errors.Is and errors.As.
 func (e *scrubbedError) Unwrap() error { return e.cause }

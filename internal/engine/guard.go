@@ -6,30 +6,28 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-var codeLockLost = plan.NewCode("lock-lost", plan.NotDrift, "the apply lost its lock, so it changes nothing more",
-	"macfleet lock status says who has it; apply again when that run is over")
+var codeLockLost = plan.NewCode("lock-lost", plan.NotDrift, "the apply lost its lock and stopped",
+	"macfleet lock status shows the holder; apply again when that run has ended")
 
-// Guard is asked before each action and each change whether the run may still
-// change anything.
+// Guard is asked before each action and each change whether the run still holds its lock.
 type Guard interface {
-	// Check returns nil, or why nothing may be changed any more: the lock is lost, for
-	// good. It asks nobody.
+	// Check returns nil, or why the lock is lost for good. It does no I/O.
 	Check() error
 }
 
-// may returns nil while the run may change something, and a *plan.Trouble with the
-// code "lock-lost" afterwards.
+// may returns nil while the run holds its lock, and a *plan.Trouble with the code "lock-lost"
+// afterwards.
 func (e *Engine) may() error {
 	if e.Guard == nil {
 		return nil
 	}
 	if err := e.Guard.Check(); err != nil {
-		return codeLockLost.Trouble("nothing more is changed: " + err.Error())
+		return codeLockLost.Trouble("the run stopped: " + err.Error())
 	}
 	return nil
 }
 
-// stopped reports whether no action may be started any more.
+// stopped reports whether no further action may start.
 func (e *Engine) stopped(ctx context.Context) bool {
 	return e.Stop.Err() != nil || ctx.Err() != nil || e.may() != nil
 }

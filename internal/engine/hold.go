@@ -9,9 +9,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// heldSince returns why the host must not be touched any more: somebody put a hold
-// into its marker after the plan was made. That is asked on the connection over
-// which the changes go.
+// heldSince returns the trouble if somebody set a hold on the host after the plan was made.
+// The marker is read on the connection that carries the changes.
 func (w *worker) heldSince() *plan.Trouble {
 	m, _ := w.host.Seen.Marker.Get()
 	if hold := w.standing(m.Hold); hold != nil {
@@ -20,8 +19,8 @@ func (w *worker) heldSince() *plan.Trouble {
 	return nil
 }
 
-// standing returns a marker's hold while its time is not over: a marker that is
-// written anew carries it on. One without an end is never over.
+// standing returns a marker's hold if it has not expired, so that a rewritten marker keeps it.
+// A hold without an end never expires.
 func (w *worker) standing(h *inventory.Hold) *inventory.Hold {
 	if h == nil || !h.Until.IsZero() && !h.Until.After(w.engine.Now()) {
 		return nil
@@ -29,19 +28,18 @@ func (w *worker) standing(h *inventory.Hold) *inventory.Hold {
 	return h
 }
 
-// SetNodeHold writes a hold onto a Node, or takes away what stands there where
-// there is none to write.
+// SetNodeHold writes a hold onto a Node, or removes it if h is nil.
 type SetNodeHold func(ctx context.Context, n inventory.Node, h *inventory.Hold) error
 
-// Holding says what became of a hold on one host.
+// Holding is the result of setting or removing a hold on one host.
 type Holding struct {
 	Host   plan.Host
-	Marker error // nil: it stands in the marker, or is gone from it
-	Node   error // so on the Node
+	Marker error // nil: written to the marker, or removed from it
+	Node   error // the same for the Node
 }
 
-// Done reports whether the host is held, or free where hold is nil: one place is
-// enough to hold it, and as long as one is left it is not free.
+// Done reports whether the host is held or, if hold is nil, released. One place is enough to
+// hold a host; releasing it takes both.
 func (h Holding) Done(hold *inventory.Hold) bool {
 	if hold != nil {
 		return h.Marker == nil || h.Node == nil
@@ -49,13 +47,11 @@ func (h Holding) Done(hold *inventory.Hold) bool {
 	return (h.Marker == nil || errors.Is(h.Marker, ErrNoPlace)) && (h.Node == nil || errors.Is(h.Node, ErrNoPlace))
 }
 
-// ErrNoPlace says that a host has no place of that kind for a hold: no marker yet,
-// no Node, no cluster.
-var ErrNoPlace = errors.New("no place for a hold")
+// ErrNoPlace reports that a hold cannot be stored there: no marker yet, no Node, no cluster.
+var ErrNoPlace = errors.New("not stored")
 
-// Hold writes a hold into the markers of hosts and onto their Nodes, both for each,
-// or takes both away where h is nil. What is written is read back by whoever plans
-// next. node is nil without a cluster.
+// Hold writes a hold into the markers of hosts and onto their Nodes, or removes both if h is
+// nil. node is nil without a cluster.
 func (e *Engine) Hold(ctx context.Context, of []plan.Host, h *inventory.Hold, node SetNodeHold) []Holding {
 	return each(of, e.Parallelism, func(host plan.Host) Holding {
 		return Holding{host, e.scrubError(e.holdMarker(ctx, host, h)), e.scrubError(holdNode(ctx, host, h, node))}
@@ -70,7 +66,7 @@ func (e *Engine) holdMarker(ctx context.Context, host plan.Host, h *inventory.Ho
 	case host.Seen.Marker.IsAbsent():
 		return fmt.Errorf("%w: the host has no marker yet", ErrNoPlace)
 	case !marked:
-		return fmt.Errorf("its marker cannot be read: %s", host.Seen.Marker.Why())
+		return fmt.Errorf("the marker cannot be read: %s", host.Seen.Marker.Why())
 	case h == nil && m.Hold == nil:
 		return nil
 	}
@@ -83,7 +79,7 @@ func (e *Engine) holdMarker(ctx context.Context, host plan.Host, h *inventory.Ho
 	for range markerTries {
 		now, marked := w.host.Seen.Marker.Get()
 		if !marked {
-			return errors.New("its marker is gone")
+			return errors.New("the marker is missing")
 		}
 		now.Hold = h
 		if _, err = w.conn.Do(ctx, WriteMarker{Marker: now}); !errors.Is(err, plan.ErrMarkerMoved) {
@@ -96,18 +92,18 @@ func (e *Engine) holdMarker(ctx context.Context, host plan.Host, h *inventory.Ho
 	return err
 }
 
-// markerTries is how often a hold is written into a marker that a run writes too.
+// markerTries limits retries when a run writes the marker at the same time.
 const markerTries = 5
 
 func holdNode(ctx context.Context, host plan.Host, h *inventory.Hold, node SetNodeHold) error {
 	n, known := host.Node.Get()
 	switch {
 	case node == nil:
-		return fmt.Errorf("%w: the configuration has no cluster", ErrNoPlace)
+		return fmt.Errorf("%w: no cluster is configured", ErrNoPlace)
 	case host.Node.IsUnread():
-		return fmt.Errorf("its Node cannot be read: %s", host.Node.Why())
+		return fmt.Errorf("the Node cannot be read: %s", host.Node.Why())
 	case !known:
-		return fmt.Errorf("%w: it has no Node", ErrNoPlace)
+		return fmt.Errorf("%w: the host has no Node", ErrNoPlace)
 	case h == nil && n.Hold == nil && n.HoldUnread == "":
 		return nil
 	}

@@ -12,81 +12,78 @@ import (
 
 // Hosts connects to hosts.
 type Hosts interface {
-	// Connect opens a connection. An error that says what kept it has a method
-	// Trouble() *plan.Trouble.
+	// Connect opens a connection. Its errors may have a method Trouble() *plan.Trouble.
 	Connect(context.Context, Target) (Host, error)
 }
 
 // Target is a host to connect to.
 type Target struct {
 	Server inventory.Server
-	Name   string // for messages, where it is not the server's
-	// Trust is what is known of its key. Where that is nothing at all, any key is taken.
+	Name   string // for messages, if it is not the server's
+	// Trust is what is known about its key. If nothing is known, any key is accepted.
 	Trust plan.Trust
-	// Run is whose changes go over the connection: the host is entered, and refuses
-	// whatever this run sends once a newer one entered. nil: nothing is changed.
+	// Run is the run whose changes go over the connection. The host refuses them once a newer
+	// run has entered it. nil: the connection only reads.
 	Run *plan.Run
 }
 
-// Host is a connection to one host. One goroutine at a time uses it.
+// Host is a connection to one host. It must not be used concurrently.
 type Host interface {
-	// Observe asks all questions, those after the host's identity first. It changes
-	// nothing. What could not be learnt is unread; a lost connection is the Trouble.
+	// Observe runs all probes, those of the host's identity first. It changes nothing. What
+	// could not be read is unread; a lost connection is the Trouble.
 	Observe(context.Context, []plan.Probe) plan.HostSeen
-	// Probe asks some questions. It changes nothing. root says whether root can be had.
+	// Probe runs some probes. It changes nothing. root says whether sudo works.
 	Probe(context.Context, []plan.Probe) (facts plan.Facts, root bool, err error)
-	// Do does one task. A script that ended with another exit code than 0 is an error,
-	// and its answer is returned beside it.
+	// Do performs one task. If a script fails, its answer is returned along with the error.
 	Do(context.Context, Task) (plan.Answer, error)
-	// Deliver brings an artifact to the host, unless it is there.
+	// Deliver uploads an artifact, unless the host has it.
 	Deliver(context.Context, plan.Delivery, Source) error
-	// Close tells the host that the run is done with it, unless ctx has ended, and ends
-	// the connection.
+	// Close tells the host that the run is done with it, unless ctx is done, and closes the
+	// connection.
 	Close(context.Context)
 }
 
-// Source opens an artifact's bytes and says how many there are.
+// Source opens an artifact and returns its size.
 type Source func() (io.ReadCloser, int64, error)
 
-// Task is one thing that is done on a host, as data: one of the types below.
+// Task is something to do on a host: one of the types below.
 type Task interface{ task() }
 
-// RunChange runs a step's change: guarded where it may cut the line, under launchd
-// where it takes long.
+// RunChange runs a step's change: with an undo if it may cut the connection, under launchd if
+// it takes long.
 type RunChange struct {
 	Step   plan.StepID
 	Change plan.Change
-	Input  secret.Value // what the script reads, where Change.Input names a kind
+	Input  secret.Value // the script's input, if Change.Input names a kind
 }
 
-// TakeClaim creates the claim on the host, which only one of several runs can do.
-// Claim is then what stands there: the given one, or the one that came first.
+// TakeClaim creates the claim on the host atomically. Claim becomes the claim on the host:
+// the given one, or one that was there first.
 type TakeClaim struct{ Claim *plan.Claim }
 
-// DropClaim takes back a claim that TakeClaim left in place, nonce and all, as long
-// as no marker stands beside it.
+// DropClaim removes exactly the given claim, unless the host has a marker.
 type DropClaim struct {
 	Claim plan.Claim
-	Root  string // the file that gives root, which goes with the claim; empty: none does
+	Root  string // the sudoers file to remove with the claim; empty: none
 }
 
-// WriteMarker replaces the marker in one step, where it is still the one that this
-// connection saw last; else the error is plan.ErrMarkerMoved.
+// WriteMarker replaces the marker atomically if it is still the one this connection read last;
+// otherwise the error is plan.ErrMarkerMoved.
 type WriteMarker struct {
 	Marker plan.Marker
-	Proven plan.StepID // nothing of this step is pending afterwards; empty: no step
+	Proven plan.StepID // this step is no longer pending; empty: none
 }
 
-// TryPassword tries the login user's password once, and leaves a note under its seal
-// where the host refuses it. Nothing is tried where the host remembers other tries.
+// TryPassword tries the login user's password once. If the host refuses it, the host keeps a
+// note under its seal. Nothing is tried if the host has notes that the caller does not know.
 type TryPassword struct {
 	Password   secret.Value
-	Seal       secret.Seal // of an earlier try that the host remembers; empty: there was none
+	Seal       secret.Seal // of an earlier try that the host noted; empty: none
 	Remembered []plan.Refusal
 	At         time.Time
 }
 
-// PruneArtifacts removes the artifacts that nothing on the host names any more.
+// PruneArtifacts deletes artifacts that no receipt on the host names.
 type PruneArtifacts struct{}
 
 func (RunChange) task()      {}
@@ -96,26 +93,26 @@ func (WriteMarker) task()    {}
 func (TryPassword) task()    {}
 func (PruneArtifacts) task() {}
 
-// passwordBusy is how long a host may say plan.ErrPasswordBusy because of one try: the lock
-// of a run that died counts for 70 s, a bit more than a script may take.
+// passwordBusy is how long one try can keep a host busy (plan.ErrPasswordBusy): the lock of a
+// killed run expires after 70 s, slightly more than a script's time limit.
 const passwordBusy = 75 * time.Second
 
-// Pins are the host keys that earlier runs have pinned.
+// Pins stores pinned host keys.
 type Pins interface {
 	All() ([]plan.Pin, error)
-	// Update replaces the pins by what change makes of them, in one step.
+	// Update replaces the pins with the result of change, atomically.
 	Update(change func([]plan.Pin) []plan.Pin) error
 }
 
-// Recalling pins know more than what is kept: what there is of pins that were lost. Recall is
-// about the last answer of All.
+// Recalling is implemented by pins that remember lost entries. Recall is about the last answer
+// of All.
 type Recalling interface {
 	Recall() Recollection
 }
 
-// Recollection is what is left of pins beside those that are kept.
+// Recollection is what is known about pins beside the stored ones.
 type Recollection struct {
-	Remembered []plan.Pin        // this machine was told of them once, and they are kept nowhere
-	Lost       *inventory.Object // their place in the cluster, which is not there; nil: it is, or they are kept in a file
-	Unread     string            // why they could not be read where they are kept, so that this machine's stand for them
+	Remembered []plan.Pin        // seen by this machine earlier, but no longer stored
+	Lost       *inventory.Object // their missing object in the cluster; nil: it exists, or they are in a file
+	Unread     string            // why they could not be read, so that this machine's copy is used
 }
